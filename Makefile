@@ -1,0 +1,108 @@
+# xdp-cuckoo. `make help` lists the targets; everything generated goes under build/.
+
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+CC ?= gcc
+CLANG ?= clang
+LLVM_STRIP ?= llvm-strip
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
+PREFIX ?= /usr/local
+DESTDIR ?=
+V ?= 0
+WERROR ?= 0
+
+# Debian 12 packages, by what needs them; tests/install-packages.sh installs what is missing.
+BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
+	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev
+TEST_PACKAGES := libcmocka-dev iproute2 xdp-tools util-linux procps
+
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
+
+WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
+CFLAGS ?= -O2 -g
+LIBRARIES := libbpf lmdb jansson libmnl
+USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -Ibuild
+USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread
+LDLIBS = $(shell pkg-config --libs $(LIBRARIES))
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -Iinclude -Ibpf \
+	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
+
+OBJECT := build/xdp_cuckoo.bpf.o
+TOOL := build/xdp-cuckoo
+USER_OBJECTS := $(patsubst user/%.c,build/user/%.o,$(wildcard user/*.c))
+ENGINE_OBJECTS := $(filter-out build/user/main.o,$(USER_OBJECTS))
+UNIT_TESTS := $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
+HELPERS := $(patsubst tests/helpers/%.c,build/tests/helpers/%,$(wildcard tests/helpers/*.c))
+BENCHES := $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
+BENCH_OBJECTS := $(patsubst tests/bench/%.bpf.c,build/tests/bench/%.bpf.o,$(wildcard tests/bench/*.bpf.c))
+BENCHES := $(filter-out %.bpf,$(BENCHES))
+
+all: $(OBJECT) $(TOOL) ## build the BPF object and the tool (default)
+
+$(OBJECT): bpf/xdp_cuckoo.bpf.c
+build/tests/bench/%.bpf.o: tests/bench/%.bpf.c
+%.bpf.o:
+	@mkdir -p $(@D)
+	$(call say,BPF,$@)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
+	$(Q)$(LLVM_STRIP) -g $@
+
+build/xdp_cuckoo.skel.h: $(OBJECT)
+	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name xdp_cuckoo > $@
+
+build/user/kernel.o: build/xdp_cuckoo.skel.h
+
+build/user/%.o: user/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -MMD -MP -c $< -o $@
+
+$(TOOL): $(USER_OBJECTS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ $(LDLIBS) -o $@
+
+# Each test program is one file, linked with everything of the tool but main().
+build/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) -Itests -DXDP_CUCKOO_OBJECT='"$(OBJECT)"' $(CFLAGS) \
+		$(USER_CFLAGS) -MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) -lcmocka -o $@
+
+packages-build: ## install the Debian packages that building needs
+	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES)
+
+packages: ## install the Debian packages that building and testing need
+	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
+
+# Packages first, then a make of its own: what to build with is only known when they are there.
+test: packages ## install what is missing, build, run every test
+	$(Q)$(MAKE) --no-print-directory test-programs
+	$(Q)sh tests/run.sh
+
+test-programs: all $(UNIT_TESTS) $(HELPERS)
+
+demo: packages ## show it on live traffic: make demo [LIST=file]
+	$(Q)$(MAKE) --no-print-directory all $(HELPERS)
+	$(Q)sh tests/demo.sh $(if $(LIST),'$(LIST)')
+
+bench: packages ## measure engine and packet path on this machine
+	$(Q)$(MAKE) --no-print-directory all $(BENCHES) $(BENCH_OBJECTS) $(HELPERS)
+	$(Q)sh tests/bench/run.sh
+
+install: all ## install under DESTDIR/PREFIX
+	install -D -m 0755 $(TOOL) $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo
+	install -D -m 0644 $(OBJECT) $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
+
+uninstall: ## remove what install put there
+	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo
+	rm -rf $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
+
+format: ## format all C files with clang-format
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+
+.PHONY: all packages packages-build test test-programs demo bench install uninstall format clean help
+-include $(shell find build -name '*.d' 2>/dev/null)

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From a frame to a flow. Knows headers and nothing else: no maps, no helpers, so that the same
+ * code runs in the kernel, in unit tests and under a fuzzer.
+ */
+#ifndef XDP_CUCKOO_PARSE_H
+#define XDP_CUCKOO_PARSE_H
+
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+
+#include <bpf/bpf_endian.h>
+
+#include "abi.h"
+#include "flow.h"
+
+#define PARSE_VLAN_TAGS 2
+#define PARSE_EXTENSION_HEADERS 8
+#define PARSE_IPV4_OFFSET_MASK 0x1fff
+#define PARSE_IPV6_OFFSET_MASK 0xfff8
+#define PARSE_OFFSET_MASK 0x7fff /* over what 2 tags, 1 IPv6 and 8 extension headers add up to */
+#define PARSE_NO_LIMIT 0xffffffff
+
+/* Not in the UAPI headers under these names. */
+#define PARSE_PROTO_MOBILITY 135
+#define PARSE_PROTO_HIP 139
+#define PARSE_PROTO_SHIM6 140
+
+/* The same values as the outcomes of a packet that no rule matched. */
+enum parse_result {
+	PARSE_OK = OUTCOME_NO_RULE,
+	PARSE_LATER_FRAGMENT = OUTCOME_LATER_FRAGMENT,
+	PARSE_NOT_IP = OUTCOME_NOT_IP,
+	PARSE_TRUNCATED = OUTCOME_TRUNCATED,
+	PARSE_MALFORMED = OUTCOME_MALFORMED,
+	PARSE_TOO_MANY_HEADERS = OUTCOME_TOO_MANY_HEADERS,
+};
+
+/*
+ * Where the next header starts. `limit` is where the packet ends by the length IP states: padding
+ * of a short Ethernet frame is not read as ports.
+ */
+struct parse_cursor {
+	const void *data, *end; /* the frame */
+	__u32 offset, limit;    /* in bytes from `data` */
+};
+
+/* The next `bytes` bytes, or NULL where the frame ends before. */
+FLOW_INLINE const void *parse_peek(const struct parse_cursor *at, __u32 bytes)
+{
+	const void *pos = at->data + at->offset;
+
+	return pos + bytes > at->end ? 0 : pos;
+}
+
+/* Whether the packet has `bytes` more bytes by the length that IP states. */
+FLOW_INLINE int parse_has(const struct parse_cursor *at, __u32 bytes)
+{
+	return at->offset + bytes <= at->limit;
+}
+
+struct parse_vlan_tag {
+	__be16 tci;
+	__be16 ethertype;
+};
+
+struct parse_extension {
+	__u8 next_header;
+	__u8 length; /* in units that the header's type gives, less its first ones */
+	__be16 fragment_offset; /* fragment header only */
+};
+
+/* Ports of TCP, UDP, UDP-Lite, SCTP and DCCP all stand first; so do ICMP type and code. */
+FLOW_INLINE enum parse_result parse_transport(const struct parse_cursor *at, struct flow *flow)
+{
+	switch (flow->proto) {
+	case IPPROTO_TCP:
+	case IPPROTO_UDP:
+	case IPPROTO_UDPLITE:
+	case IPPROTO_SCTP:
+	case IPPROTO_DCCP: {
+		const __be16 *port = parse_peek(at, 2 * sizeof(*port));
+
+		if (!port || !parse_has(at, 2 * sizeof(*port)))
+			return PARSE_TRUNCATED;
+		flow->sport = port[0];
+		flow->dport = port[1];
+		flow->port_kind = FLOW_PORTS;
+		return PARSE_OK;
+	}
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6: {
+		const __u8 *icmp = parse_peek(at, 2);
+
+		if (!icmp || !parse_has(at, 2))
+			return PARSE_TRUNCATED;
+		flow->sport = bpf_htons(icmp[0]);
+		flow->dport = bpf_htons(icmp[1]);
+		flow->port_kind = FLOW_ICMP;
+		return PARSE_OK;
+	}
+	default:
+		return PARSE_OK;
+	}
+}
+
+FLOW_INLINE enum parse_result parse_ipv4(struct parse_cursor *at, struct flow *flow)
+{
+	const struct iphdr *ip = parse_peek(at, sizeof(*ip));
+	__u32 header_bytes, total_bytes;
+
+	if (!ip)
+		return PARSE_TRUNCATED;
+	header_bytes = ip->ihl * 4;
+	total_bytes = bpf_ntohs(ip->tot_len);
+	if (ip->version != 4 || header_bytes < sizeof(*ip))
+		return PARSE_MALFORMED;
+	flow->family = FLOW_IPV4;
+	flow->src.v4 = ip->saddr;
+	flow->dst.v4 = ip->daddr;
+	flow->proto = ip->protocol;
+	if (total_bytes < header_bytes)
+		return PARSE_MALFORMED;
+	if (ip->frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK))
+		return PARSE_LATER_FRAGMENT;
+	at->limit = at->offset + total_bytes;
+	at->offset += header_bytes;
+	return parse_transport(at, flow);
+}
+
+FLOW_INLINE int parse_is_extension(__u8 header)
+{
+	switch (header) {
+	case IPPROTO_HOPOPTS:
+	case IPPROTO_ROUTING:
+	case IPPROTO_FRAGMENT:
+	case IPPROTO_AH:
+	case IPPROTO_DSTOPTS:
+	case PARSE_PROTO_MOBILITY:
+	case PARSE_PROTO_HIP:
+	case PARSE_PROTO_SHIM6:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Steps over one extension header (RFC 8200 section 4; AH: RFC 4302 section 2.2). flow->proto is
+ * its type when called, the type of what follows on return.
+ */
+FLOW_INLINE enum parse_result parse_extension(struct parse_cursor *at, struct flow *flow)
+{
+	const struct parse_extension *header = parse_peek(at, sizeof(*header));
+	__u8 type = flow->proto;
+	__u32 bytes;
+
+	if (!header)
+		return PARSE_TRUNCATED;
+	if (type == IPPROTO_FRAGMENT)
+		bytes = 8;
+	else if (type == IPPROTO_AH)
+		bytes = (header->length + 2) * 4;
+	else
+		bytes = (header->length + 1) * 8;
+	if (!parse_peek(at, bytes))
+		return PARSE_TRUNCATED;
+	flow->proto = header->next_header;
+	/* The mask changes no value; it gives every turn the same range, so the verifier can prune. */
+	at->offset = (at->offset + bytes) & PARSE_OFFSET_MASK;
+	if (type == IPPROTO_FRAGMENT && header->fragment_offset & bpf_htons(PARSE_IPV6_OFFSET_MASK))
+		return PARSE_LATER_FRAGMENT;
+	return PARSE_OK;
+}
+
+/*
+ * Walks to the transport header. One check of the stated length at the end serves all headers
+ * before it, since the offset only grows; inside the loop it would keep the verifier from pruning.
+ */
+FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct flow *flow)
+{
+	enum parse_result result = PARSE_TOO_MANY_HEADERS;
+
+	for (int i = 0; i < PARSE_EXTENSION_HEADERS; i++) {
+		if (!parse_is_extension(flow->proto))
+			return parse_transport(at, flow);
+		result = parse_extension(at, flow);
+		if (result == PARSE_TRUNCATED)
+			return result;
+		if (result == PARSE_LATER_FRAGMENT)
+			break;
+	}
+	if (!parse_has(at, 0))
+		return PARSE_TRUNCATED;
+	if (result == PARSE_LATER_FRAGMENT)
+		return result;
+	if (parse_is_extension(flow->proto))
+		return PARSE_TOO_MANY_HEADERS;
+	return parse_transport(at, flow);
+}
+
+FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *flow)
+{
+	const struct ipv6hdr *ip = parse_peek(at, sizeof(*ip));
+
+	if (!ip)
+		return PARSE_TRUNCATED;
+	if (ip->version != 6)
+		return PARSE_MALFORMED;
+	flow->family = FLOW_IPV6;
+	__builtin_memcpy(&flow->src, &ip->saddr, sizeof(flow->src));
+	__builtin_memcpy(&flow->dst, &ip->daddr, sizeof(flow->dst));
+	flow->proto = ip->nexthdr;
+	at->offset += sizeof(*ip);
+	/* A jumbogram states its length in a hop-by-hop option (RFC 2675): the frame's end decides. */
+	if (ip->payload_len || ip->nexthdr != IPPROTO_HOPOPTS)
+		at->limit = at->offset + bpf_ntohs(ip->payload_len);
+	return parse_extensions(at, flow);
+}
+
+/*
+ * Reads the frame [data, end) into `flow`. flow->family is FLOW_NO_FAMILY where no addresses were
+ * reached; every result else leaves addresses and protocol valid, and port_kind says what the port
+ * fields hold. With PARSE_TOO_MANY_HEADERS the protocol is that of the first header not read.
+ */
+FLOW_INLINE enum parse_result parse_frame(const void *data, const void *end, struct flow *flow)
+{
+	struct parse_cursor at = { .data = data, .end = end, .limit = PARSE_NO_LIMIT };
+	const struct ethhdr *ethernet = parse_peek(&at, sizeof(*ethernet));
+	__be16 ethertype;
+
+	*flow = (struct flow){ .family = FLOW_NO_FAMILY };
+	if (!ethernet)
+		return PARSE_TRUNCATED;
+	ethertype = ethernet->h_proto;
+	at.offset = sizeof(*ethernet);
+	for (int i = 0; i < PARSE_VLAN_TAGS; i++) {
+		const struct parse_vlan_tag *tag;
+
+		if (ethertype != bpf_htons(ETH_P_8021Q) && ethertype != bpf_htons(ETH_P_8021AD))
+			break;
+		tag = parse_peek(&at, sizeof(*tag));
+		if (!tag)
+			return PARSE_TRUNCATED;
+		ethertype = tag->ethertype;
+		at.offset += sizeof(*tag);
+	}
+	if (ethertype == bpf_htons(ETH_P_IP))
+		return parse_ipv4(&at, flow);
+	if (ethertype == bpf_htons(ETH_P_IPV6))
+		return parse_ipv6(&at, flow);
+	return PARSE_NOT_IP;
+}
+
+#endif

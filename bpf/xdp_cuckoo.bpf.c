@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The XDP programs: a verdict, counted once, at the one exit. `xdp_cuckoo` is the program;
+ * `xdp_cuckoo_frags` is the same for interfaces whose frames span several buffers (jumbo MTU).
+ * Both carry the metadata by which libxdp's dispatcher runs them beside others.
+ */
+#include "maps.h"
+#include "verdict.h"
+
+#define RUN_CONFIG SEC(".xdp_run_config")
+#define RUN_PRIORITY 10
+
+struct {
+	__uint(priority, RUN_PRIORITY);
+	__uint(XDP_PASS, 1);
+} _xdp_cuckoo RUN_CONFIG;
+
+struct {
+	__uint(priority, RUN_PRIORITY);
+	__uint(XDP_PASS, 1);
+} _xdp_cuckoo_frags RUN_CONFIG;
+
+/* A missing counter never changes a verdict. */
+static __always_inline int count(struct verdict verdict, __u64 bytes)
+{
+	__u32 key = verdict.outcome * VERDICTS + verdict.verdict;
+	struct abi_counter *counter = bpf_map_lookup_elem(&xc_counters, &key);
+
+	if (counter) {
+		counter->packets++;
+		counter->bytes += bytes;
+	}
+	return verdict.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS;
+}
+
+SEC("xdp")
+int xdp_cuckoo(struct xdp_md *ctx)
+{
+	const void *data = (const void *)(long)ctx->data;
+	const void *end = (const void *)(long)ctx->data_end;
+
+	return count(verdict_of(data, end), end - data);
+}
+
+SEC("xdp.frags")
+int xdp_cuckoo_frags(struct xdp_md *ctx)
+{
+	const void *data = (const void *)(long)ctx->data;
+	const void *end = (const void *)(long)ctx->data_end;
+
+	return count(verdict_of(data, end), bpf_xdp_get_buff_len(ctx));
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The maps that the BPF program and the tool share: names, layouts, magic and version. Both sides
+ * compile this file; nothing else defines the layout. A config of all zeroes means "not set up":
+ * the program passes every packet and counts it as OUTCOME_NOT_SET_UP.
+ */
+#ifndef XDP_CUCKOO_ABI_H
+#define XDP_CUCKOO_ABI_H
+
+#include <linux/types.h>
+
+#include "flow.h"
+#include "siphash.h"
+
+#define ABI_MAGIC 0x6b637563 /* "cuck" */
+#define ABI_VERSION 1
+
+/* Map names: the kernel keeps 15 characters. */
+#define ABI_CONFIG_MAP "xc_config"
+#define ABI_BUCKETS_MAP "xc_buckets"
+#define ABI_COUNTERS_MAP "xc_counters"
+
+#define ABI_SHAPES_MAX 32       /* active shapes of one family */
+#define ABI_SLOTS_MIN_LOG2 10   /* of the table */
+#define ABI_SLOTS_MAX_LOG2 30
+#define ABI_SLOTS_DEFAULT_LOG2 20 /* also of an object that another loader loaded */
+#define ABI_SEQUENCE_TRIES 4    /* probes of one key while the writer moves entries */
+#define ABI_NAME_BYTES 32       /* of a filter, with the final 0 */
+
+/* What became of a packet. The first six are what the parser says of a packet no rule matched. */
+enum abi_outcome {
+	OUTCOME_NO_RULE,          /* parsed whole, no rule matched */
+	OUTCOME_LATER_FRAGMENT,   /* addresses and protocol, no ports */
+	OUTCOME_NOT_IP,           /* no IPv4 or IPv6 behind at most two VLAN tags */
+	OUTCOME_TRUNCATED,        /* a header runs past the frame or the length IP states */
+	OUTCOME_MALFORMED,        /* a header contradicts itself */
+	OUTCOME_TOO_MANY_HEADERS, /* more than PARSE_EXTENSION_HEADERS */
+	OUTCOME_UNSETTLED,        /* every try to look a key up met a moving table */
+	OUTCOME_POLICIES,
+	OUTCOME_DROP_RULE = OUTCOME_POLICIES,
+	OUTCOME_PASS_RULE,
+	OUTCOME_NOT_SET_UP,
+	OUTCOMES,
+};
+
+enum abi_verdict { VERDICT_PASS, VERDICT_DROP, VERDICTS };
+
+/* One element of the per-CPU counters map; its key is outcome * VERDICTS + verdict. */
+struct abi_counter {
+	__u64 packets, bytes;
+};
+
+/*
+ * A shape as the packet path uses it: key word i = flow word i & mask[i], and the tag, which holds
+ * the whole identity of the shape, goes into word 0. So keys of different shapes never meet.
+ */
+struct abi_shape {
+	__u64 mask[FLOW_KEY_WORDS_MAX];
+	__u64 tag;
+};
+
+/* Bits of a tag; rule_shape_tag() makes one. */
+#define ABI_TAG_PASS (1ULL << FLOW_KEY_TAG_SHIFT) /* rules of this shape pass */
+#define ABI_TAG_PROTO (1ULL << (FLOW_KEY_TAG_SHIFT + 1))
+#define ABI_TAG_SPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 2))
+#define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 3))
+#define ABI_TAG_SRC_LEN_SHIFT (FLOW_KEY_TAG_SHIFT + 4)  /* 8 bits */
+#define ABI_TAG_DST_LEN_SHIFT (FLOW_KEY_TAG_SHIFT + 12) /* 8 bits */
+
+struct abi_shape_list {
+	__u64 count;
+	struct abi_shape shape[ABI_SHAPES_MAX]; /* shapes that pass come first */
+};
+
+/*
+ * The shapes of one family, in two copies: the writer fills the idle one, then flips `active`, and
+ * waits a grace period before it writes the copy that was active.
+ */
+struct abi_shape_set {
+	__u64 active; /* 0 or 1 */
+	struct abi_shape_list list[2];
+};
+
+struct abi_config {
+	__u32 magic; /* ABI_MAGIC, written last */
+	__u32 version;
+	struct siphash_key key;
+	__u64 bucket_mask; /* buckets - 1 */
+	__u32 step_shift;  /* 64 - log2(buckets) */
+	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
+	__u8 reserved[5];
+	/* For the tool only. */
+	__u64 store_id[2]; /* the store this table is filled from */
+	__u64 generation;  /* of the store, or ABI_GENERATION_DIRTY */
+	__u64 used;        /* slots filled */
+	char name[ABI_NAME_BYTES];
+	__u64 reserved2[2];
+	/* The writer's, in a line of its own: every move of an entry increments it. */
+	__u64 sequence;
+	__u64 reserved3[7];
+	struct abi_shape_set shapes[FLOW_FAMILIES];
+};
+
+#define ABI_GENERATION_DIRTY (~0ULL) /* a writer was, or still is, at work */
+
+_Static_assert(sizeof(struct abi_counter) == 16, "counter layout");
+_Static_assert(sizeof(struct abi_shape) == 48, "shape layout");
+_Static_assert(sizeof(struct abi_shape_list) == 8 + 48 * ABI_SHAPES_MAX, "shape list layout");
+_Static_assert(__builtin_offsetof(struct abi_config, bucket_mask) == 24, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_config, sequence) == 128, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_config, shapes) == 192, "config layout");
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * SipHash-1-3 over whole 64-bit words: Aumasson and Bernstein, "SipHash: a fast short-input PRF",
+ * INDOCRYPT 2012, with one compression and three finalisation rounds. Equal to the byte-wise
+ * function on the little-endian bytes of the words. Straight-line when `words` is a constant, which
+ * is how the BPF program calls it.
+ */
+#ifndef XDP_CUCKOO_SIPHASH_H
+#define XDP_CUCKOO_SIPHASH_H
+
+#include <linux/types.h>
+
+#include "flow.h"
+
+struct siphash_key {
+	__u64 k[2];
+};
+
+struct siphash_state {
+	__u64 v0, v1, v2, v3;
+};
+
+FLOW_INLINE __u64 siphash_rotl(__u64 x, unsigned int bits)
+{
+	return x << bits | x >> (64 - bits);
+}
+
+FLOW_INLINE void siphash_round(struct siphash_state *s)
+{
+	s->v0 += s->v1;
+	s->v1 = siphash_rotl(s->v1, 13) ^ s->v0;
+	s->v0 = siphash_rotl(s->v0, 32);
+	s->v2 += s->v3;
+	s->v3 = siphash_rotl(s->v3, 16) ^ s->v2;
+	s->v0 += s->v3;
+	s->v3 = siphash_rotl(s->v3, 21) ^ s->v0;
+	s->v2 += s->v1;
+	s->v1 = siphash_rotl(s->v1, 17) ^ s->v2;
+	s->v2 = siphash_rotl(s->v2, 32);
+}
+
+FLOW_INLINE void siphash_absorb(struct siphash_state *s, __u64 word)
+{
+	s->v3 ^= word;
+	siphash_round(s);
+	s->v0 ^= word;
+}
+
+FLOW_INLINE __u64 siphash13(const struct siphash_key *key, const __u64 *word, unsigned int words)
+{
+	struct siphash_state s = {
+		.v0 = key->k[0] ^ 0x736f6d6570736575ULL,
+		.v1 = key->k[1] ^ 0x646f72616e646f6dULL,
+		.v2 = key->k[0] ^ 0x6c7967656e657261ULL,
+		.v3 = key->k[1] ^ 0x7465646279746573ULL,
+	};
+
+#ifdef __clang__
+#pragma unroll
+#endif
+	for (unsigned int i = 0; i < words; i++)
+		siphash_absorb(&s, word[i]);
+	siphash_absorb(&s, (__u64)(words * 8) << 56);
+	s.v2 ^= 0xff;
+	siphash_round(&s);
+	siphash_round(&s);
+	siphash_round(&s);
+	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+}
+
+#endif

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rule text, the store's form of a rule, its keys and shapes. A text is a row in a table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+
+#include "rule.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+struct good_text {
+	const char *text, *canonical;
+	size_t keys;
+};
+
+static const struct good_text good[] = {
+	{ "192.0.2.1", "src 192.0.2.1", 1 },
+	{ "192.0.2.0/24", "src 192.0.2.0/24", 1 },
+	{ "192.0.2.1/32", "src 192.0.2.1", 1 },
+	{ "2001:db8::/32", "src 2001:db8::/32", 1 },
+	{ "2001:DB8:0::1", "src 2001:db8::1", 1 },
+	{ "::/0", "src ::/0", 1 },
+	{ "0.0.0.0/0", "src 0.0.0.0/0", 1 },
+	{ "dst 0.0.0.0/0", "src 0.0.0.0/0", 1 },
+	{ "dst 192.0.2.1 src 0.0.0.0/0", "dst 192.0.2.1", 1 },
+	{ "dport 443 dst 198.51.100.7 sport 1234 src 192.0.2.1 proto tcp",
+	  "proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443", 1 },
+	{ "src 203.0.113.0/24 dport 53 proto udp action drop comment \"open resolvers\"",
+	  "proto udp src 203.0.113.0/24 dport 53 comment \"open resolvers\"", 1 },
+	{ "proto udp dport 53", "proto udp dport 53", 2 },
+	{ "dport 0", "dport 0", 2 },
+	{ "proto 47", "proto gre", 2 },
+	{ "proto 200 src 192.0.2.1", "proto 200 src 192.0.2.1", 1 },
+	{ "proto icmp", "proto icmp", 1 },
+	{ "proto icmp src 0.0.0.0/0", "proto icmp", 1 },
+	{ "proto icmp type 8", "proto icmp type 8", 1 },
+	{ "code 0 type 128 proto icmpv6", "proto ipv6-icmp type 128 code 0", 1 },
+	{ "192.0.2.1 action pass", "src 192.0.2.1 action pass", 1 },
+	{ "  192.0.2.1\t\r\n", "src 192.0.2.1", 1 },
+	{ "192.0.2.1 comment \"\"", "src 192.0.2.1", 1 },
+	{ "0.0.0.0/0 proto tcp dport 22", "proto tcp src 0.0.0.0/0 dport 22", 1 },
+	{ "::ffff:192.0.2.1", "src ::ffff:192.0.2.1", 1 },
+	{ "dport 65535 proto sctp", "proto sctp dport 65535", 2 },
+};
+
+struct bad_text {
+	const char *text, *says;
+};
+
+static const struct bad_text bad[] = {
+	{ "", "must name" },
+	{ "comment \"x\"", "must name" },
+	{ "action pass", "must name" },
+	{ "bogus", "'bogus'" },
+	{ "192.0.2.1/8", "the network is 192.0.0.0/8" },
+	{ "2001:db8::1/32", "the network is 2001:db8::/32" },
+	{ "192.0.2.1/33", "'192.0.2.1/33'" },
+	{ "192.0.2.0/", "'192.0.2.0/'" },
+	{ "192.0.2.0/-1", "0 to 32" },
+	{ "192.0.2.0/24x", "'192.0.2.0/24x'" },
+	{ "192.0.2.0/ 24", "'192.0.2.0/'" },
+	{ "2001:db8::/129", "0 to 128" },
+	{ "192.0.2.256", "'192.0.2.256'" },
+	{ "192.0.2", "'192.0.2'" },
+	{ "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.17.18.19.20.21.22.23.24.25", "not an address" },
+	{ "src", "'src' needs a value" },
+	{ "src 192.0.2.1 src 192.0.2.2", "given twice" },
+	{ "192.0.2.1 192.0.2.2", "given twice" },
+	{ "192.0.2.1 dst 2001:db8::1", "'2001:db8::1' is IPv6" },
+	{ "2001:db8::1 dst 192.0.2.1", "'192.0.2.1' is IPv4" },
+	{ "proto tcpx", "'tcpx'" },
+	{ "proto 256", "'256'" },
+	{ "proto tcp proto udp", "given twice" },
+	{ "proto gre dport 5", "no ports" },
+	{ "proto icmp dport 5", "type and code" },
+	{ "type 8", "need 'proto icmp'" },
+	{ "proto tcp type 8", "need 'proto icmp'" },
+	{ "proto icmp type 256", "0 to 255" },
+	{ "proto icmp type 8 dport 1", "do not go with" },
+	{ "dport 65536", "0 to 65535" },
+	{ "dport -1", "0 to 65535" },
+	{ "dport 5x", "'dport 5x'" },
+	{ "dport 99999999999999999999", "0 to 65535" },
+	{ "dport 5 dport 6", "given twice" },
+	{ "proto icmp src 2001:db8::1", "icmp does not go with IPv6" },
+	{ "proto ipv6-icmp src 192.0.2.1", "ipv6-icmp does not go with IPv4" },
+	{ "192.0.2.1 action reject", "drop or pass" },
+	{ "192.0.2.1 timeout 1h", "no timeouts" },
+	{ "192.0.2.1 comment \"open", "quote is not closed" },
+	{ "192.0.2.1 comment a\"b", "no quotes" },
+	{ "192.0.2.1 comment a\x01", "control" },
+};
+
+static void test_good_texts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(good); i++) {
+		char text[RULE_TEXT_BYTES];
+		struct rule_key keys[RULE_KEYS_MAX];
+		struct reason reason = {};
+		struct rule rule, again;
+
+		if (rule_parse(good[i].text, &rule, &reason))
+			fail_msg("'%s': %s", good[i].text, reason.text);
+		assert_string_equal(rule_format(&rule, text), good[i].canonical);
+		assert_int_equal(rule_keys(&rule, keys), good[i].keys);
+		assert_int_equal(rule_parse(text, &again, &reason), 0);
+		assert_memory_equal(&rule, &again, sizeof(rule));
+	}
+}
+
+static void test_bad_texts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct reason reason = {};
+		struct rule rule;
+
+		assert_int_equal(rule_parse(bad[i].text, &rule, &reason), -22);
+		if (!strstr(reason.text, bad[i].says) || strchr(reason.text, '\n'))
+			fail_msg("'%s' says: %s", bad[i].text, reason.text);
+	}
+}
+
+static void test_too_long_texts(void **state)
+{
+	char text[4096];
+	struct reason reason = {};
+	struct rule rule;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(rule_parse(text, &rule, &reason), -22);
+	for (size_t i = 0; i < 200; i += 2)
+		memcpy(text + i, "x ", 2);
+	text[200] = '\0';
+	assert_int_equal(rule_parse(text, &rule, &reason), -22);
+	snprintf(text, sizeof(text), "192.0.2.1 comment \"%0255d\"", 7);
+	assert_int_equal(rule_parse(text, &rule, &reason), 0);
+	snprintf(text, sizeof(text), "192.0.2.1 comment \"%0256d\"", 7);
+	assert_int_equal(rule_parse(text, &rule, &reason), -22);
+	assert_non_null(strstr(reason.text, "at most 255"));
+}
+
+static struct rule parse(const char *text)
+{
+	struct reason reason = {};
+	struct rule rule;
+
+	if (rule_parse(text, &rule, &reason))
+		fail_msg("'%s': %s", text, reason.text);
+	return rule;
+}
+
+static void test_encoding_is_the_identity(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(good); i++) {
+		struct rule rule = parse(good[i].text), decoded;
+		__u8 bytes[RULE_ENCODED_BYTES];
+		size_t length = rule_encode(&rule, bytes);
+
+		assert_true(length <= RULE_ENCODED_BYTES);
+		assert_int_equal(rule_decode(bytes, length, &decoded), 0);
+		rule.comment[0] = '\0';
+		assert_memory_equal(&rule, &decoded, offsetof(struct rule, comment));
+		for (size_t cut = 0; cut < length; cut++)
+			assert_int_not_equal(rule_decode(bytes, cut, &decoded), 0);
+	}
+}
+
+static void test_encoding_sorts_by_address(void **state)
+{
+	static const char *const sorted[] = { "9.0.0.0/8", "10.0.0.0/8", "10.0.0.0/9", "10.0.0.1",
+					      "192.0.2.1", "::1", "2001:db8::/32" };
+	__u8 previous[RULE_ENCODED_BYTES] = {}, bytes[RULE_ENCODED_BYTES] = {};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(sorted); i++) {
+		struct rule rule = parse(sorted[i]);
+
+		memset(bytes, 0, sizeof(bytes));
+		rule_encode(&rule, bytes);
+		if (i)
+			assert_true(memcmp(previous, bytes, sizeof(bytes)) < 0);
+		memcpy(previous, bytes, sizeof(bytes));
+	}
+}
+
+static void test_foreign_bytes_are_refused(void **state)
+{
+	unsigned int seed = getenv("SEED") ? strtoul(getenv("SEED"), NULL, 10) : 1;
+
+	(void)state;
+	print_message("# SEED=%u\n", seed);
+	for (int i = 0; i < 100000; i++) {
+		__u8 bytes[RULE_ENCODED_BYTES], again[RULE_ENCODED_BYTES];
+		size_t length = rand_r(&seed) % (RULE_ENCODED_BYTES + 1);
+		struct rule rule;
+
+		for (size_t k = 0; k < length; k++)
+			bytes[k] = rand_r(&seed);
+		bytes[0] %= 4;
+		if (rule_decode(bytes, length, &rule))
+			continue;
+		/* What is taken must at least come out the same. */
+		assert_int_equal(rule_encode(&rule, again), length);
+		assert_memory_equal(bytes, again, length);
+	}
+}
+
+/* What the packet path does with a flow and a shape, word by word. */
+static void masked_key(const struct flow *flow, const struct abi_shape *shape, struct flow_key *key)
+{
+	flow_pack(flow, key);
+	for (unsigned int i = 0; i < flow_key_words(flow->family); i++)
+		key->word[i] &= shape->mask[i];
+	key->word[0] |= shape->tag;
+}
+
+static bool matches(const char *text, const struct flow *flow)
+{
+	struct rule rule = parse(text);
+	struct rule_key keys[RULE_KEYS_MAX];
+	size_t count = rule_keys(&rule, keys);
+
+	for (size_t i = 0; i < count; i++) {
+		struct flow_key key = {};
+		struct abi_shape shape;
+
+		if (keys[i].shape.family != flow->family)
+			continue;
+		rule_shape_compile(&keys[i].shape, &shape);
+		masked_key(flow, &shape, &key);
+		if (!memcmp(key.word, keys[i].key.word, 8 * flow_key_words(flow->family)))
+			return true;
+	}
+	return false;
+}
+
+static struct flow flow_of(const char *src, const char *dst, __u8 proto, enum flow_port_kind kind,
+			   __u16 sport, __u16 dport)
+{
+	struct flow flow = { .proto = proto, .port_kind = kind, .sport = htons(sport),
+			     .dport = htons(dport), .family = strchr(src, ':') ? FLOW_IPV6 : FLOW_IPV4 };
+	int family = strchr(src, ':') ? AF_INET6 : AF_INET;
+
+	assert_int_equal(inet_pton(family, src, &flow.src), 1);
+	assert_int_equal(inet_pton(family, dst, &flow.dst), 1);
+	return flow;
+}
+
+static void test_keys_match_the_right_flows(void **state)
+{
+	const struct flow tcp = flow_of("192.0.2.1", "198.51.100.7", 6, FLOW_PORTS, 1234, 443);
+	const struct flow ping = flow_of("192.0.2.1", "198.51.100.7", 1, FLOW_ICMP, 8, 0);
+	const struct flow fragment = flow_of("192.0.2.1", "198.51.100.7", 17, FLOW_NO_PORTS, 0, 0);
+	const struct flow tcp6 = flow_of("2001:db8::1", "2001:db8:f::2", 6, FLOW_PORTS, 1234, 443);
+
+	(void)state;
+	assert_true(matches("192.0.2.1", &tcp));
+	assert_true(matches("192.0.2.0/31", &tcp));
+	assert_true(matches("192.0.0.0/14", &tcp));
+	assert_true(matches("0.0.0.0/0", &tcp));
+	assert_true(matches("proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443", &tcp));
+	assert_true(matches("dport 443", &tcp));
+	assert_true(matches("dport 443", &tcp6));
+	assert_true(matches("2001:db8::/33", &tcp6));
+	assert_true(matches("dst 2001:db8:f::/65", &tcp6));
+	assert_true(matches("::/0", &tcp6));
+	assert_true(matches("proto icmp type 8 code 0", &ping));
+	assert_true(matches("src 192.0.2.1 proto udp", &fragment));
+
+	assert_false(matches("192.0.2.0", &tcp));
+	assert_false(matches("192.0.2.2/31", &tcp));
+	assert_false(matches("::/0", &tcp));
+	assert_false(matches("0.0.0.0/0", &tcp6));
+	assert_false(matches("2001:db8:8000::/33", &tcp6));
+	assert_false(matches("dport 444", &tcp));
+	assert_false(matches("sport 443", &tcp));
+	assert_false(matches("dst 192.0.2.1", &tcp));
+	assert_false(matches("proto udp dport 443", &tcp));
+	assert_false(matches("dport 0", &ping));
+	assert_false(matches("sport 8", &ping));
+	assert_false(matches("dport 0", &fragment));
+	assert_false(matches("proto udp sport 0 dport 0", &fragment));
+}
+
+/* Rules of different shapes never share a key, whatever their masks leave of a flow. */
+static void test_shapes_keep_keys_apart(void **state)
+{
+	static const char *const alike[] = { "0.0.0.0/1", "0.0.0.0/2", "0.0.0.0/0", "dst 0.0.0.0/1",
+					     "0.0.0.0/1 action pass", "0.0.0.0/1 dport 0",
+					     "0.0.0.0/1 sport 0", "0.0.0.0/1 proto 0",
+					     "0.0.0.0/1 dst 0.0.0.0/1" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(alike); i++)
+		for (size_t k = 0; k < i; k++) {
+			struct rule a = parse(alike[i]), b = parse(alike[k]);
+			struct rule_key key_a[RULE_KEYS_MAX], key_b[RULE_KEYS_MAX];
+
+			rule_keys(&a, key_a);
+			rule_keys(&b, key_b);
+			assert_memory_not_equal(key_a, key_b, sizeof(key_a[0]));
+			assert_memory_not_equal(key_a[0].key.word, key_b[0].key.word, 16);
+		}
+}
+
+static bool generalises_to(const char *query_text, const char *rule_text)
+{
+	struct rule query = parse(query_text), rule = parse(rule_text);
+	struct rule_key keys[RULE_KEYS_MAX];
+	size_t count = rule_keys(&rule, keys);
+
+	for (size_t i = 0; i < count; i++) {
+		struct rule found[RULE_KEYS_MAX];
+		size_t n = rule_generalise(&query, &keys[i].shape, found);
+
+		for (size_t k = 0; k < n; k++)
+			if (!memcmp(&found[k], &rule, offsetof(struct rule, comment)))
+				return true;
+	}
+	return false;
+}
+
+static void test_generalise(void **state)
+{
+	static const char flow[] = "proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443";
+
+	(void)state;
+	assert_true(generalises_to(flow, flow));
+	assert_true(generalises_to(flow, "192.0.2.0/24"));
+	assert_true(generalises_to(flow, "dport 443"));
+	assert_true(generalises_to(flow, "proto tcp dst 198.51.100.0/24"));
+	assert_true(generalises_to(flow, "0.0.0.0/0"));
+	assert_true(generalises_to(flow, "192.0.2.1 action pass"));
+	assert_true(generalises_to("192.0.2.0/25", "192.0.2.0/24"));
+	assert_true(generalises_to("proto udp dport 53", "dport 53"));
+	assert_false(generalises_to("192.0.2.0/24", "192.0.2.0/25"));
+	assert_false(generalises_to("192.0.2.1", "proto tcp src 192.0.2.1"));
+	assert_false(generalises_to(flow, "192.0.3.0/24"));
+	assert_false(generalises_to(flow, "::/0"));
+	assert_false(generalises_to("dport 53", "0.0.0.0/0 dport 53"));
+	assert_false(generalises_to("192.0.2.1", "dport 443"));
+}
+
+static void test_shape_text(void **state)
+{
+	struct rule rule = parse("proto tcp src 192.0.2.0/24 dst 198.51.100.7 dport 443 action pass");
+	struct rule_key keys[RULE_KEYS_MAX];
+	char text[RULE_TEXT_BYTES];
+
+	(void)state;
+	rule_keys(&rule, keys);
+	assert_string_equal(rule_shape_format(&keys[0].shape, text),
+			    "ipv4 proto src/24 dst/32 dport action pass");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good_texts),
+		cmocka_unit_test(test_bad_texts),
+		cmocka_unit_test(test_too_long_texts),
+		cmocka_unit_test(test_encoding_is_the_identity),
+		cmocka_unit_test(test_encoding_sorts_by_address),
+		cmocka_unit_test(test_foreign_bytes_are_refused),
+		cmocka_unit_test(test_keys_match_the_right_flows),
+		cmocka_unit_test(test_shapes_keep_keys_apart),
+		cmocka_unit_test(test_generalise),
+		cmocka_unit_test(test_shape_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

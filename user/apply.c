@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "apply.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+bool apply_is_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	if (!length || length >= ABI_NAME_BYTES || *name == '.' || *name == '-')
+		return false;
+	for (const char *c = name; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+			return false;
+	return true;
+}
+
+int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
+{
+	int length = snprintf(dir, size, "%s/%s", state ? state : APPLY_STATE_DEFAULT, name);
+
+	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
+}
+
+/* ---- the targets of a store ---- */
+
+static bool is_mine(const struct apply *apply, const struct kernel_filter *filter)
+{
+	return !filter->config->magic ||
+	       !strncmp(filter->config->name, apply->name, sizeof(apply->name));
+}
+
+static int open_target(struct apply *apply, struct kernel_filter *filter, struct reason *reason)
+{
+	struct target *target = &apply->targets[apply->targets_count];
+	enum target_state state;
+	int error = target_open(target, filter, reason);
+
+	if (error)
+		return error;
+	apply->targets_count++;
+	error = target_update(target, apply->store, apply->name, &state, reason);
+	apply->adopted += !error && state == TARGET_SET_UP;
+	apply->repaired += !error && state == TARGET_REPAIRED;
+	return error;
+}
+
+/* Takes over from `filters` those that are, or shall be, filled from this store. */
+static int open_targets(struct apply *apply, struct kernel_filter *filters, size_t count,
+			struct reason *reason)
+{
+	int error = 0;
+
+	/* One more, for apply_load(). */
+	apply->targets = calloc(count + 1, sizeof(*apply->targets));
+	if (!apply->targets)
+		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
+	for (size_t i = 0; i < count && !error; i++)
+		if (is_mine(apply, &filters[i]))
+			error = open_target(apply, &filters[i], reason);
+	return error;
+}
+
+int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason)
+{
+	struct kernel_filter *filters = NULL;
+	size_t count = 0;
+	char dir[PATH_MAX];
+	int error;
+
+	*apply = (struct apply){};
+	strncpy(apply->name, name, sizeof(apply->name) - 1);
+	error = apply_state_dir(state, name, dir, sizeof(dir));
+	if (error)
+		return reason_set(reason, error, "'%.40s...': the state directory's name is too long",
+				  state);
+	error = store_open(dir, STORE_WRITE, &apply->store, reason);
+	if (!error)
+		error = kernel_find(&filters, &count, reason);
+	if (!error)
+		error = open_targets(apply, filters, count, reason);
+	kernel_filters_free(filters, count);
+	if (error)
+		apply_close(apply);
+	return error;
+}
+
+static int choose_slots(struct apply *apply, __u64 capacity, __u64 *slots, struct reason *reason)
+{
+	struct store_info info;
+	int error = store_info(apply->store, &info);
+
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	if (capacity && info.keys > capacity)
+		return reason_set(reason, -ENOSPC,
+				  "the store holds %llu keys: more than --capacity %llu",
+				  (unsigned long long)info.keys, (unsigned long long)capacity);
+	*slots = table_slots_for(capacity ? capacity : info.keys);
+	if (!capacity && *slots < 1ULL << ABI_SLOTS_DEFAULT_LOG2)
+		*slots = 1ULL << ABI_SLOTS_DEFAULT_LOG2;
+	if (*slots > 1ULL << ABI_SLOTS_MAX_LOG2)
+		return reason_set(reason, -EINVAL, "a table holds at most %llu rules",
+				  (1ULL << ABI_SLOTS_MAX_LOG2) / 100 * TABLE_LOAD_PERCENT);
+	return 0;
+}
+
+int apply_load(struct apply *apply, __u64 capacity, struct target **target, struct reason *reason)
+{
+	struct kernel_filter filter;
+	__u64 slots = 0;
+	int error = choose_slots(apply, capacity, &slots, reason);
+
+	if (!error)
+		error = kernel_create(slots / BUCKET_SLOTS, &filter, reason);
+	if (!error)
+		error = open_target(apply, &filter, reason);
+	if (error)
+		return error;
+	apply->adopted = 0; /* loaded, not adopted */
+	*target = &apply->targets[apply->targets_count - 1];
+	return 0;
+}
+
+/* ---- changes ---- */
+
+struct apply_deletions {
+	struct rule_key *keys;
+	size_t count, room;
+};
+
+static void forget_deletions(struct apply *apply)
+{
+	if (apply->deletions)
+		free(apply->deletions->keys);
+	free(apply->deletions);
+	apply->deletions = NULL;
+}
+
+static int remember_deletion(struct apply_deletions *deletions, const struct rule_key *key)
+{
+	if (deletions->count == deletions->room) {
+		size_t room = deletions->room ? 2 * deletions->room : 16;
+		struct rule_key *grown = realloc(deletions->keys, room * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		deletions->keys = grown;
+		deletions->room = room;
+	}
+	deletions->keys[deletions->count++] = *key;
+	return 0;
+}
+
+static void set_generation(struct apply *apply, __u64 generation)
+{
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		struct abi_config *config = apply->targets[i].filter.config;
+
+		config->used = apply->targets[i].table.used;
+		__atomic_store_n(&config->generation, generation, __ATOMIC_RELEASE);
+	}
+}
+
+void apply_close(struct apply *apply)
+{
+	forget_deletions(apply);
+	for (size_t i = 0; i < apply->targets_count; i++)
+		target_close(&apply->targets[i]);
+	free(apply->targets);
+	store_close(apply->store);
+	*apply = (struct apply){};
+}
+
+int apply_begin(struct apply *apply, struct reason *reason)
+{
+	int error;
+
+	apply->deletions = calloc(1, sizeof(*apply->deletions));
+	error = apply->deletions ? store_begin(apply->store) : -ENOMEM;
+	if (error)
+		return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
+	set_generation(apply, ABI_GENERATION_DIRTY);
+	return 0;
+}
+
+static int insert_key(struct apply *apply, const struct rule_key *key, struct reason *reason)
+{
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		struct target *target = &apply->targets[i];
+		int error = table_insert(&target->table,
+					 rule_hash(key, &target->filter.config->key));
+
+		if (error == -ENOSPC)
+			return target_full(target, target->table.used + 1, reason);
+		if (error)
+			return reason_set(reason, error, "cannot insert: %s", strerror(-error));
+	}
+	return 0;
+}
+
+int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	char text[RULE_TEXT_BYTES];
+	int error = store_put(apply->store, rule);
+	size_t count = rule_keys(rule, keys);
+
+	if (error == -EEXIST)
+		return error;
+	if (error == -E2BIG)
+		return reason_set(reason, error,
+				  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its "
+				  "family, and there is room for no more; use a prefix length that other "
+				  "rules use", rule_format(rule, text), ABI_SHAPES_MAX);
+	if (error)
+		return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
+	for (size_t i = 0; i < count && !error; i++)
+		error = insert_key(apply, &keys[i], reason);
+	return error;
+}
+
+int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	size_t count = rule_keys(rule, keys);
+	int error = store_del(apply->store, rule);
+
+	if (error == -ENOENT)
+		return error;
+	for (size_t i = 0; i < count && !error; i++)
+		error = remember_deletion(apply->deletions, &keys[i]);
+	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
+}
+
+static int remember_rule(const struct rule *rule, void *context)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	size_t count = rule_keys(rule, keys);
+	int error = 0;
+
+	for (size_t i = 0; i < count && !error; i++)
+		error = remember_deletion(context, &keys[i]);
+	return error;
+}
+
+int apply_clear(struct apply *apply, struct reason *reason)
+{
+	int error = store_each(apply->store, remember_rule, apply->deletions);
+
+	if (!error)
+		error = store_clear(apply->store);
+	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
+}
+
+static int delete_keys(struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		struct target *target = &apply->targets[i];
+
+		for (size_t k = 0; k < apply->deletions->count; k++) {
+			int error = table_delete(&target->table,
+						 rule_hash(&apply->deletions->keys[k],
+							   &target->filter.config->key));
+
+			if (error)
+				return error;
+		}
+	}
+	return 0;
+}
+
+static int publish_all(struct apply *apply, struct reason *reason)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < apply->targets_count && !error; i++)
+		error = target_publish(&apply->targets[i], apply->store, reason);
+	return error;
+}
+
+/* Shapes are published before the commit for the added rules, and after it for the deleted ones. */
+int apply_commit(struct apply *apply, struct reason *reason)
+{
+	bool has_deletions = apply->deletions->count > 0;
+	struct store_info info;
+	int error = has_deletions ? 0 : publish_all(apply, reason);
+
+	if (error)
+		return error;
+	error = store_commit(apply->store);
+	if (error)
+		return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
+	error = delete_keys(apply);
+	if (error)
+		return reason_set(reason, error,
+				  "a table lacked a deleted rule; the next command repairs it");
+	if (has_deletions)
+		error = publish_all(apply, reason);
+	if (!error && (error = store_info(apply->store, &info)))
+		reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	forget_deletions(apply);
+	if (!error)
+		set_generation(apply, info.generation);
+	return error;
+}
+
+int apply_abort(struct apply *apply, struct reason *reason)
+{
+	int error = 0;
+
+	forget_deletions(apply);
+	store_abort(apply->store);
+	for (size_t i = 0; i < apply->targets_count && !error; i++)
+		error = target_fill(&apply->targets[i], apply->store, reason);
+	return error;
+}
+
+/* ---- questions ---- */
+
+int apply_test(struct store *store, const struct rule *query, struct rule *rule)
+{
+	struct rule_shape shapes[FLOW_FAMILIES * ABI_SHAPES_MAX];
+	__u64 keys[FLOW_FAMILIES * ABI_SHAPES_MAX];
+	size_t count;
+	int error = store_shapes(store, shapes, keys, &count);
+
+	for (size_t i = 0; i < count && !error; i++) {
+		struct rule candidates[RULE_KEYS_MAX];
+		size_t n = rule_generalise(query, &shapes[i], candidates);
+
+		for (size_t k = 0; k < n; k++) {
+			*rule = candidates[k];
+			error = store_get(store, rule);
+			if (error != -ENOENT)
+				return error;
+			error = 0;
+		}
+	}
+	return error ? error : -ENOENT;
+}
+
+static bool shape_is_covered(const struct abi_shape *shape, const struct rule *query)
+{
+	__u8 src_len = shape->tag >> ABI_TAG_SRC_LEN_SHIFT, dst_len = shape->tag >> ABI_TAG_DST_LEN_SHIFT;
+
+	return src_len <= query->src_len && dst_len <= query->dst_len &&
+	       (!(shape->tag & ABI_TAG_PROTO) || query->fields & RULE_PROTO) &&
+	       (!(shape->tag & ABI_TAG_SPORT) || query->fields & RULE_SPORT) &&
+	       (!(shape->tag & ABI_TAG_DPORT) || query->fields & RULE_DPORT);
+}
+
+static bool key_matches(const struct kernel_filter *filter, const struct rule_key *flow,
+			const struct abi_shape *shape)
+{
+	const struct abi_config *config = filter->config;
+	struct flow_key key;
+	struct bucket_pair pair;
+	__u64 hash;
+
+	for (int i = 0; i < FLOW_KEY_WORDS_MAX; i++)
+		key.word[i] = flow->key.word[i] & shape->mask[i];
+	key.word[0] |= shape->tag;
+	hash = siphash13(&config->key, key.word, flow_key_words(flow->shape.family));
+	pair = bucket_pair(hash, config->bucket_mask, config->step_shift);
+	return bucket_match(filter->bucket[pair.first], pair.fingerprint) ||
+	       bucket_match(filter->bucket[pair.second], pair.fingerprint);
+}
+
+bool apply_matches(const struct kernel_filter *filter, const struct rule *query)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	size_t count = rule_keys(query, keys);
+
+	if (!filter->config->magic)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct abi_shape_set *set = &filter->config->shapes[keys[i].shape.family];
+		const struct abi_shape_list *list = &set->list[set->active & 1];
+
+		for (size_t k = 0; k < list->count && k < ABI_SHAPES_MAX; k++)
+			if (shape_is_covered(&list->shape[k], query) &&
+			    key_matches(filter, &keys[i], &list->shape[k]))
+				return true;
+	}
+	return false;
+}
+
+double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)
+{
+	const struct abi_shape_set *set = &filter->config->shapes[family];
+	double slots = (double)filter->buckets * BUCKET_SLOTS;
+	double fingerprints = (1 << BUCKET_FINGERPRINT_BITS) - 1;
+	double for_one_shape = 2 * BUCKET_SLOTS * (filter->config->used / slots) / fingerprints;
+
+	return set->list[set->active & 1].count * for_one_shape;
+}

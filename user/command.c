@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The table of commands, and what they share: failures, notes, operands. */
+#include "command.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "output.h"
+
+extern const struct command command_load, command_unload, command_status, command_stats;
+extern const struct command command_add, command_del, command_test, command_list, command_flush;
+extern const struct command command_import, command_help, command_version;
+
+const struct command *const command_table[] = {
+	&command_load, &command_unload, &command_status, &command_stats, &command_add,
+	&command_del,  &command_test,	&command_list,	 &command_flush, &command_import,
+	&command_help, &command_version, NULL,
+};
+
+const struct command *command_find(const char *name)
+{
+	for (const struct command *const *command = command_table; *command; command++)
+		if (!strcmp((*command)->name, name))
+			return *command;
+	return NULL;
+}
+
+static enum command_status status_of(int error)
+{
+	switch (-error) {
+	case EINVAL:
+	case ENODEV:
+	case ENAMETOOLONG:
+		return STATUS_USAGE;
+	case ENOSPC:
+	case ENOMEM:
+	case E2BIG:
+		return STATUS_FULL;
+	case EBUSY:
+		return STATUS_BUSY;
+	default:
+		return STATUS_SYSTEM;
+	}
+}
+
+enum command_status command_failed(int error, const struct reason *reason)
+{
+	output_error(status_of(error), reason->text);
+	return status_of(error);
+}
+
+enum command_status command_error(enum command_status status, const char *format, ...)
+{
+	char text[REASON_BYTES + 512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	output_error(status, text);
+	return status;
+}
+
+void command_report_targets(const struct apply *apply)
+{
+	if (!apply->targets_count)
+		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo load",
+			    apply->name);
+	for (size_t i = 0; i < apply->targets_count && apply->adopted; i++)
+		output_note("adopted the filter on %s as '%s'",
+			    apply->targets[i].filter.attachments[0].interface, apply->name);
+	if (apply->repaired)
+		output_note("repaired the running table of '%s': an earlier command did not finish",
+			    apply->name);
+}
+
+enum command_status command_rule(const struct invocation *invocation, struct rule *rule)
+{
+	const char *const *words = (const char *const *)invocation->operands;
+	struct reason reason;
+	int error = invocation->count == 1 ? rule_parse(words[0], rule, &reason) :
+					     rule_parse_words(words, invocation->count, rule, &reason);
+
+	return error ? command_failed(error, &reason) : STATUS_DONE;
+}
+
+int command_open_store(const struct invocation *invocation, struct store **store,
+		       struct reason *reason)
+{
+	char dir[PATH_MAX];
+	int error = apply_state_dir(invocation->state, invocation->name, dir, sizeof(dir));
+
+	*store = NULL;
+	if (error)
+		return reason_set(reason, error, "the state directory's name is too long");
+	error = store_open(dir, STORE_READ, store, reason);
+	return error == -ENOENT ? 0 : error;
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* add, del, test, list, flush: commands about single rules and all of them. */
+#include <errno.h>
+#include <string.h>
+
+#include "command.h"
+#include "output.h"
+
+static enum command_status run_add(const struct invocation *invocation);
+static enum command_status run_del(const struct invocation *invocation);
+static enum command_status run_test(const struct invocation *invocation);
+static enum command_status run_list(const struct invocation *invocation);
+static enum command_status run_flush(const struct invocation *invocation);
+
+#define RULE_HELP \
+	"A rule names some of these, in any order; what it leaves out matches anything:\n" \
+	"  proto NAME|NUMBER        tcp, udp, icmp, ipv6-icmp, sctp, dccp, udplite, gre, esp, ...\n" \
+	"  src, dst ADDRESS[/LEN]   IPv4 or IPv6; a bare address or prefix means src\n" \
+	"  sport, dport PORT        tcp, udp, udplite, sctp, dccp; without proto: any of them\n" \
+	"  type, code NUMBER        with proto icmp or ipv6-icmp\n" \
+	"  action drop|pass         drop if left out; a pass rule always wins\n" \
+	"  comment \"TEXT\"\n"
+
+const struct command command_add = {
+	.name = "add",
+	.usage = "RULE",
+	.summary = "add a rule",
+	.help = RULE_HELP
+	"Durable and active when the command returns. Status 1 where the rule is there already.\n"
+	"\n"
+	"  xdp-cuckoo add 192.0.2.1\n"
+	"  xdp-cuckoo add proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443\n",
+	.min = 1,
+	.max = RULE_WORDS_MAX,
+	.run = run_add,
+};
+
+const struct command command_del = {
+	.name = "del",
+	.usage = "RULE",
+	.summary = "delete a rule",
+	.help = "Names the rule as `list` shows it; a comment does not matter, the action does.\n"
+	"Status 1 where there is no such rule.\n"
+	"\n"
+	"  xdp-cuckoo del 192.0.2.1\n"
+	"  xdp-cuckoo del src 203.0.113.0/24 proto udp dport 53\n",
+	.min = 1,
+	.max = RULE_WORDS_MAX,
+	.run = run_del,
+};
+
+const struct command command_test = {
+	.name = "test",
+	.usage = "RULE-OR-FLOW",
+	.summary = "say whether these packets are blocked, and by which rule",
+	.help = "Status 0: blocked; 1: not. Also says where the running filter would drop the packets\n"
+	"although no rule names them (a false positive of its fingerprints).\n"
+	"\n"
+	"  xdp-cuckoo test 192.0.2.77\n"
+	"  xdp-cuckoo test proto udp src 192.0.2.1 sport 5353 dst 198.51.100.7 dport 53\n",
+	.min = 1,
+	.max = RULE_WORDS_MAX,
+	.run = run_test,
+};
+
+const struct command command_list = {
+	.name = "list",
+	.usage = "",
+	.summary = "print all rules",
+	.help = "One rule a line, in the form that add and import read.\n"
+	"\n"
+	"  xdp-cuckoo list\n"
+	"  xdp-cuckoo list --json\n",
+	.run = run_list,
+};
+
+const struct command command_flush = {
+	.name = "flush",
+	.usage = "",
+	.summary = "delete all rules",
+	.help = "\n"
+	"  xdp-cuckoo flush\n"
+	"  xdp-cuckoo --name web flush\n",
+	.run = run_flush,
+};
+
+/* One change by one rule: opens, makes it, commits or aborts. */
+static int change(const struct invocation *invocation, struct apply *apply, const struct rule *rule,
+		  int (*make)(struct apply *, const struct rule *, struct reason *),
+		  struct reason *reason)
+{
+	struct reason ignored;
+	int error = apply_open(apply, invocation->state, invocation->name, reason);
+
+	if (error)
+		return error;
+	command_report_targets(apply);
+	error = apply_begin(apply, reason);
+	if (!error)
+		error = make(apply, rule, reason);
+	if (!error)
+		return apply_commit(apply, reason);
+	apply_abort(apply, &ignored);
+	return error;
+}
+
+static enum command_status change_rule(const struct invocation *invocation, const char *done,
+				       int refusal, const char *refused,
+				       int (*make)(struct apply *, const struct rule *,
+						   struct reason *))
+{
+	char text[RULE_TEXT_BYTES];
+	struct apply apply = {};
+	struct reason reason;
+	struct rule rule;
+	enum command_status status = command_rule(invocation, &rule);
+	int error;
+
+	if (status != STATUS_DONE)
+		return status;
+	error = change(invocation, &apply, &rule, make, &reason);
+	apply_close(&apply);
+	rule_format(&rule, text);
+	if (error == refusal)
+		return command_error(STATUS_NO, "%s: %s", refused, text);
+	if (error)
+		return command_failed(error, &reason);
+	output_print(json_pack("{s:s}", done, text));
+	return STATUS_DONE;
+}
+
+/* The outer -EEXIST of apply_open() means another store: only the rule's own is "there already". */
+static int add(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	int error = apply_add(apply, rule, reason);
+
+	return error == -EEXIST ? -EALREADY : error;
+}
+
+static enum command_status run_add(const struct invocation *invocation)
+{
+	return change_rule(invocation, "added", -EALREADY, "already there", add);
+}
+
+static int del(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	int error = apply_del(apply, rule, reason);
+
+	return error == -ENOENT ? -ESRCH : error;
+}
+
+static enum command_status run_del(const struct invocation *invocation)
+{
+	return change_rule(invocation, "deleted", -ESRCH, "no such rule", del);
+}
+
+/* Whether a running filter of that name drops or passes the flows by its fingerprints. */
+static int ask_filters(const struct invocation *invocation, const struct rule *query,
+		       bool *is_matched, struct reason *reason)
+{
+	struct kernel_filter *filters;
+	size_t count;
+	int error = kernel_find(&filters, &count, reason);
+
+	*is_matched = false;
+	for (size_t i = 0; i < count && !error; i++)
+		if (!strcmp(filters[i].config->name, invocation->name))
+			*is_matched |= apply_matches(&filters[i], query);
+	kernel_filters_free(filters, count);
+	/* Without the privilege to look into the kernel, the store still answers. */
+	return error == -EPERM ? 0 : error;
+}
+
+static int look_up(const struct invocation *invocation, const struct rule *query, struct rule *rule,
+		   struct reason *reason)
+{
+	struct store *store;
+	int error = command_open_store(invocation, &store, reason);
+
+	if (error)
+		return error;
+	error = store ? apply_test(store, query, rule) : -ENOENT;
+	store_close(store);
+	if (error && error != -ENOENT)
+		reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	return error;
+}
+
+static enum command_status run_test(const struct invocation *invocation)
+{
+	char text[RULE_TEXT_BYTES];
+	struct rule query, rule;
+	struct reason reason;
+	enum command_status status = command_rule(invocation, &query);
+	bool is_listed, is_matched = false;
+	json_t *answer;
+	int error;
+
+	if (status != STATUS_DONE)
+		return status;
+	error = look_up(invocation, &query, &rule, &reason);
+	is_listed = !error;
+	if (error == -ENOENT)
+		error = ask_filters(invocation, &query, &is_matched, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	answer = json_pack("{s:s, s:s}", "flow", rule_format(&query, text), "verdict",
+			   !is_listed ? "not blocked" :
+			   rule.action == RULE_DROP ? "blocked" : "passed");
+	if (is_listed)
+		json_object_set_new(answer, "rule", json_string(rule_format(&rule, text)));
+	if (is_matched)
+		json_object_set_new(answer, "false_positive",
+				    json_string("the running filter matches it all the same"));
+	output_print(answer);
+	return is_listed && rule.action == RULE_DROP ? STATUS_DONE : STATUS_NO;
+}
+
+/* Match, action and comment apart, as a program wants them. */
+static json_t *rule_row(const struct rule *rule)
+{
+	char text[RULE_TEXT_BYTES];
+	struct rule match = *rule;
+
+	match.comment[0] = '\0';
+	match.action = RULE_DROP;
+	return json_pack("{s:s, s:s, s:s}", "rule", rule_format(&match, text), "action",
+			 rule->action == RULE_DROP ? "drop" : "pass", "comment", rule->comment);
+}
+
+static int print_rule(const struct rule *rule, void *context)
+{
+	char text[RULE_TEXT_BYTES];
+
+	(void)context;
+	rule_format(rule, text);
+	output_list_row(output_is_json() ? rule_row(rule) : NULL, text);
+	return 0;
+}
+
+static enum command_status run_list(const struct invocation *invocation)
+{
+	struct reason reason;
+	struct store *store;
+	int error = command_open_store(invocation, &store, &reason);
+
+	if (error)
+		return command_failed(error, &reason);
+	output_list_begin();
+	error = store ? store_each(store, print_rule, NULL) : 0;
+	output_list_end();
+	store_close(store);
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
+	return STATUS_DONE;
+}
+
+static enum command_status run_flush(const struct invocation *invocation)
+{
+	struct apply apply;
+	struct store_info info = {};
+	struct reason reason, ignored;
+	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
+
+	if (error)
+		return command_failed(error, &reason);
+	store_info(apply.store, &info);
+	error = apply_begin(&apply, &reason);
+	if (!error)
+		error = apply_clear(&apply, &reason);
+	if (!error)
+		error = apply_commit(&apply, &reason);
+	else
+		apply_abort(&apply, &ignored);
+	apply_close(&apply);
+	if (error)
+		return command_failed(error, &reason);
+	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)info.rules));
+	return STATUS_DONE;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The network interfaces of this namespace and the XDP programs on them, by one rtnetlink dump: a
+ * query for each interface would cost the square of their number. Knows netlink, not BPF.
+ */
+#ifndef XDP_CUCKOO_INTERFACES_H
+#define XDP_CUCKOO_INTERFACES_H
+
+#include <net/if.h>
+#include <stddef.h>
+
+#include <linux/types.h>
+
+enum interface_mode {
+	INTERFACE_NATIVE,
+	INTERFACE_SKB,
+	INTERFACE_OFFLOAD,
+	INTERFACE_MODES,
+};
+
+struct interface {
+	char name[IF_NAMESIZE];
+	int index;
+	__u32 prog_id[INTERFACE_MODES]; /* 0 where none is attached */
+};
+
+/* "native", "skb", "offload". */
+const char *interface_mode_name(enum interface_mode mode);
+
+/*
+ * All interfaces, in kernel order. 0 and an array to free(); -errno, then *interfaces is NULL.
+ */
+int interfaces_list(struct interface **interfaces, size_t *count);
+
+#endif

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "output.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VALUE_BYTES 640
+#define COLUMNS_MAX 16
+#define INDENT 2
+
+static struct {
+	bool is_json;
+	bool has_rows; /* of the list under way */
+	bool has_progress;
+} output;
+
+void output_use_json(bool is_json)
+{
+	output.is_json = is_json;
+}
+
+bool output_is_json(void)
+{
+	return output.is_json;
+}
+
+/* ---- text ---- */
+
+static void print_label(const char *name)
+{
+	for (; *name; name++)
+		putchar(*name == '_' ? ' ' : *name);
+}
+
+static bool is_scalar(const json_t *value)
+{
+	return !json_is_object(value) && !json_is_array(value);
+}
+
+static const char *scalar_text(const json_t *value, char text[VALUE_BYTES])
+{
+	if (json_is_string(value))
+		snprintf(text, VALUE_BYTES, "%s", json_string_value(value));
+	else if (json_is_integer(value))
+		snprintf(text, VALUE_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else if (json_is_real(value))
+		snprintf(text, VALUE_BYTES, "%.3g", json_real_value(value));
+	else if (json_is_boolean(value))
+		snprintf(text, VALUE_BYTES, "%s", json_is_true(value) ? "yes" : "no");
+	else
+		snprintf(text, VALUE_BYTES, "-");
+	return text;
+}
+
+static void print_scalars(const json_t *array)
+{
+	char text[VALUE_BYTES];
+	const json_t *value;
+	size_t i;
+
+	json_array_foreach(array, i, value)
+		printf("%s%s", i ? "; " : "", scalar_text(value, text));
+	printf("%s\n", json_array_size(array) ? "" : "none");
+}
+
+/* Numbers to the right, words to the left; the last column is not padded. */
+static void print_cell(const json_t *value, int width, bool is_last)
+{
+	char text[VALUE_BYTES];
+
+	scalar_text(value, text);
+	if (json_is_number(value))
+		printf("%*s", width, text);
+	else if (is_last)
+		printf("%s", text);
+	else
+		printf("%-*s", width, text);
+	printf("%s", is_last ? "\n" : "  ");
+}
+
+static void measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
+{
+	char text[VALUE_BYTES];
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		const char *name;
+		json_t *value;
+		int column = 0;
+
+		json_object_foreach((json_t *)row, name, value) {
+			int width = strlen(scalar_text(value, text));
+
+			if (width < (int)strlen(name))
+				width = strlen(name);
+			if (column < COLUMNS_MAX && widths[column] < width)
+				widths[column] = width;
+			column++;
+		}
+	}
+}
+
+static void print_heading(const json_t *row, const int widths[COLUMNS_MAX], int indent)
+{
+	const char *name;
+	json_t *value;
+	int column = 0;
+
+	printf("%*s", indent, "");
+	json_object_foreach((json_t *)row, name, value) {
+		int padding = widths[column] - (int)strlen(name);
+		bool is_last = (size_t)++column == json_object_size(row);
+
+		printf("%*s", json_is_number(value) ? padding : 0, "");
+		print_label(name);
+		printf("%*s", json_is_number(value) || is_last ? 0 : padding, "");
+		printf("%s", is_last ? "\n" : "  ");
+	}
+}
+
+static void print_table(const json_t *rows, int indent)
+{
+	int widths[COLUMNS_MAX] = { 0 };
+	const json_t *row;
+	size_t i;
+
+	measure_columns(rows, widths);
+	json_array_foreach(rows, i, row) {
+		const char *name;
+		json_t *value;
+		int column = 0;
+
+		if (i == 0)
+			print_heading(row, widths, indent);
+		printf("%*s", indent, "");
+		json_object_foreach((json_t *)row, name, value) {
+			int width = widths[column];
+
+			print_cell(value, width, (size_t)++column == json_object_size(row));
+		}
+	}
+}
+
+static void print_object(const json_t *object, int indent);
+
+/* A table where every member is a scalar, else one object after the other. */
+static void print_rows(const json_t *rows, int indent)
+{
+	const json_t *row;
+	bool is_flat = true;
+	const char *name;
+	json_t *value;
+	size_t i;
+
+	json_object_foreach(json_array_get(rows, 0), name, value)
+		is_flat &= is_scalar(value);
+	if (is_flat) {
+		print_table(rows, indent);
+		return;
+	}
+	json_array_foreach(rows, i, row)
+		print_object(row, indent);
+}
+
+static void print_member(const char *name, const json_t *value, int width, int indent)
+{
+	char text[VALUE_BYTES];
+	bool is_list_of_scalars = json_is_array(value) && is_scalar(json_array_get(value, 0));
+
+	printf("%*s", indent, "");
+	print_label(name);
+	printf(":");
+	if (is_scalar(value) || is_list_of_scalars)
+		printf("%*s", width - (int)strlen(name) + 1, "");
+	if (is_scalar(value)) {
+		printf("%s\n", scalar_text(value, text));
+	} else if (is_list_of_scalars) {
+		print_scalars(value);
+	} else {
+		printf("\n");
+		if (json_is_object(value))
+			print_object(value, indent + INDENT);
+		else
+			print_rows(value, indent + INDENT);
+	}
+}
+
+static void print_object(const json_t *object, int indent)
+{
+	const char *name;
+	json_t *value;
+	int width = 0;
+
+	json_object_foreach((json_t *)object, name, value)
+		if (width < (int)strlen(name))
+			width = strlen(name);
+	json_object_foreach((json_t *)object, name, value)
+		print_member(name, value, width, indent);
+}
+
+/* ---- both ---- */
+
+void output_print(json_t *value)
+{
+	if (!value)
+		return;
+	if (output.is_json) {
+		json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+		putchar('\n');
+	} else if (json_is_array(value)) {
+		print_rows(value, 0);
+	} else {
+		print_object(value, 0);
+	}
+	json_decref(value);
+}
+
+void output_list_begin(void)
+{
+	output.has_rows = false;
+	if (output.is_json)
+		printf("[");
+}
+
+void output_list_row(json_t *row, const char *line)
+{
+	if (output.is_json) {
+		printf("%s\n  ", output.has_rows ? "," : "");
+		json_dumpf(row, stdout, 0);
+	} else {
+		puts(line);
+	}
+	output.has_rows = true;
+	json_decref(row);
+}
+
+void output_list_end(void)
+{
+	if (output.is_json)
+		printf("%s]\n", output.has_rows ? "\n" : "");
+}
+
+void output_text(const char *text)
+{
+	fputs(text, stdout);
+}
+
+void output_error(int status, const char *text)
+{
+	json_t *error;
+
+	output_progress_end();
+	if (!output.is_json) {
+		fprintf(stderr, "xdp-cuckoo: %s\n", text);
+		return;
+	}
+	error = json_pack("{s:s, s:i}", "error", text, "status", status);
+	/* A text that is not UTF-8 cannot be packed. */
+	if (!error)
+		error = json_pack("{s:s, s:i}", "error", "input is not UTF-8", "status", status);
+	json_dumpf(error, stderr, 0);
+	fputc('\n', stderr);
+	json_decref(error);
+}
+
+void output_note(const char *format, ...)
+{
+	va_list arguments;
+
+	if (output.is_json)
+		return;
+	output_progress_end();
+	va_start(arguments, format);
+	fputs("note: ", stderr);
+	vfprintf(stderr, format, arguments);
+	fputc('\n', stderr);
+	va_end(arguments);
+}
+
+void output_progress(const char *what, __u64 count, double fraction, double seconds)
+{
+	double rate = seconds > 0 ? count / seconds : 0;
+
+	if (output.is_json || !isatty(STDERR_FILENO))
+		return;
+	output.has_progress = true;
+	fprintf(stderr, "\r%s %llu, %.0f/s", what, (unsigned long long)count, rate);
+	if (fraction > 0)
+		fprintf(stderr, ", %.0f %%, %.0f s left", 100 * fraction,
+			seconds * (1 - fraction) / fraction);
+	fputs("   ", stderr);
+}
+
+void output_progress_end(void)
+{
+	if (output.has_progress)
+		fputs("\r\033[K", stderr);
+	output.has_progress = false;
+}

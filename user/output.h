@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Everything the tool prints, as text or JSON: a command states its fields once, as a JSON value, and
+ * the two forms are made from it. In text, '_' in a name is a space.
+ */
+#ifndef XDP_CUCKOO_OUTPUT_H
+#define XDP_CUCKOO_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <jansson.h>
+#include <linux/types.h>
+
+void output_use_json(bool is_json);
+bool output_is_json(void);
+
+/*
+ * Prints a value and releases it. Text: an object as "name: value" lines, an array of objects as a
+ * table with a heading, an array of strings on one line.
+ */
+void output_print(json_t *value);
+
+/* A list too long to hold: begin, any number of rows (released), end. Text: `line` for each row. */
+void output_list_begin(void);
+void output_list_row(json_t *row, const char *line);
+void output_list_end(void);
+
+/* Text that is text in both forms (help). */
+void output_text(const char *text);
+
+/* To stderr: the one line of a failure, under --json {"error": ..., "status": ...}. */
+void output_error(int status, const char *text);
+
+/* To stderr, in text only: what the operator should know beside the result. */
+__attribute__((format(printf, 1, 2))) void output_note(const char *format, ...);
+
+/* A progress line on stderr, only where that is a terminal; `fraction` < 0 where it is not known. */
+void output_progress(const char *what, __u64 count, double fraction, double seconds);
+void output_progress_end(void);
+
+#endif

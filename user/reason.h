@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Why a function failed, in words, for the command to print: lower layers never print. The text is
+ * one line without a final stop, names the offending word, and says what to do where that helps.
+ */
+#ifndef XDP_CUCKOO_REASON_H
+#define XDP_CUCKOO_REASON_H
+
+#define REASON_BYTES 320
+
+struct reason {
+	char text[REASON_BYTES];
+};
+
+/* Sets the text, cut to fit; returns `error` (0 or -errno) so that `return reason_set(...)` reads well. */
+__attribute__((format(printf, 3, 4))) int reason_set(struct reason *reason, int error,
+						      const char *format, ...);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A rule: which flows it names and what becomes of them. Text to rule and back, rule to the bytes
+ * the store keeps, rule to the keys the table holds. Knows neither store nor table nor kernel.
+ */
+#ifndef XDP_CUCKOO_RULE_H
+#define XDP_CUCKOO_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "abi.h"
+#include "flow.h"
+#include "reason.h"
+
+#define RULE_TEXT_BYTES 512     /* longest canonical text with its comment, and the final 0 */
+#define RULE_COMMENT_BYTES 256  /* with the final 0 */
+#define RULE_ENCODED_BYTES 48   /* longest encoded form */
+#define RULE_KEYS_MAX 2         /* a rule without addresses has a key in each family */
+#define RULE_WORDS_MAX 32       /* of one text */
+
+enum rule_action { RULE_DROP, RULE_PASS };
+
+enum rule_field {
+	RULE_PROTO = 1 << 0,
+	RULE_SPORT = 1 << 1, /* or the ICMP type */
+	RULE_DPORT = 1 << 2, /* or the ICMP code */
+};
+
+/*
+ * Always in canonical form, with every unused byte 0: two rules match the same flows with the same
+ * action exactly where all members but the comment are equal. A prefix of length 0 is no prefix.
+ */
+struct rule {
+	__u8 family;    /* enum flow_family; FLOW_NO_FAMILY matches both */
+	__u8 action;    /* enum rule_action */
+	__u8 fields;    /* enum rule_field bits */
+	__u8 port_kind; /* enum flow_port_kind; FLOW_NO_PORTS where no port is named */
+	__u8 src_len, dst_len;
+	__u8 proto;
+	union flow_addr src, dst; /* IPv4 in .v4, the rest 0 */
+	__be16 sport, dport;
+	char comment[RULE_COMMENT_BYTES]; /* "" where there is none */
+};
+
+/* The set of fields and prefix lengths, with action and family, that keys have in common. */
+struct rule_shape {
+	__u8 family; /* FLOW_IPV4 or FLOW_IPV6 */
+	__u8 action;
+	__u8 fields;
+	__u8 src_len, dst_len;
+};
+
+struct rule_key {
+	struct rule_shape shape;
+	struct flow_key key;
+};
+
+/*
+ * Reads a rule from words or from one line of text, which is split at white space with "..." kept
+ * whole. Fields in any order; a bare address or prefix means src. 0; -EINVAL with the reason, which
+ * quotes the offending word.
+ */
+int rule_parse_words(const char *const *words, size_t count, struct rule *rule, struct reason *reason);
+int rule_parse(const char *text, struct rule *rule, struct reason *reason);
+
+/* Protocol names: -ENOENT where the word is neither a known name nor a number 0-255; NULL for no name. */
+int rule_protocol_number(const char *word, __u8 *number);
+const char *rule_protocol_name(__u8 number);
+
+/* Writes the canonical text, with action and comment where they are not the default. Returns `text`. */
+const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES]);
+
+/* The network of the first `length` bits of an address: the rest set to 0. */
+union flow_addr rule_network(const union flow_addr *address, unsigned int length);
+
+/*
+ * The bytes by which a store keeps a rule: all but its comment, in an order that sorts by family,
+ * source, destination. rule_encode() returns the length; rule_decode() returns 0, or -EBADMSG where
+ * the bytes are no rule, and leaves the comment empty.
+ */
+size_t rule_encode(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES]);
+int rule_decode(const __u8 *bytes, size_t length, struct rule *rule);
+
+/* The keys by which the table finds the rule, one for each family it matches. Returns how many. */
+size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX]);
+
+/* The hash of a key under the table's secret. */
+__u64 rule_hash(const struct rule_key *key, const struct siphash_key *secret);
+
+/* A shape as the packet path wants it. */
+void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled);
+
+/*
+ * The rules of `shape` that would match every flow `query` names: its fields, the rest left out or
+ * cut short. Two at most: for the family alone, and for both. 0 where the query names less than
+ * the shape does.
+ */
+size_t rule_generalise(const struct rule *query, const struct rule_shape *shape,
+		       struct rule rules[RULE_KEYS_MAX]);
+
+/* The text of a shape, for status: "proto src/24 dport". Returns `text`. */
+const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEXT_BYTES]);
+
+#endif
