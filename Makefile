@@ -26,7 +26,7 @@ LIBRARIES := libbpf lmdb jansson libmnl
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -Ibuild
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread
 LDLIBS = $(shell pkg-config --libs $(LIBRARIES))
-BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -Iinclude -Ibpf \
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -Iinclude -Ibpf -Itests \
 	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
 
 OBJECT := build/xdp_cuckoo.bpf.o
@@ -41,12 +41,17 @@ BENCHES := $(filter-out %.bpf,$(BENCHES))
 
 all: $(OBJECT) $(TOOL) ## build the BPF object and the tool (default)
 
-$(OBJECT): bpf/xdp_cuckoo.bpf.c
-build/tests/bench/%.bpf.o: tests/bench/%.bpf.c
-%.bpf.o:
+define compile_bpf
 	@mkdir -p $(@D)
 	$(call say,BPF,$@)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@
 	$(Q)$(LLVM_STRIP) -g $@
+endef
+
+$(OBJECT): bpf/xdp_cuckoo.bpf.c
+	$(compile_bpf)
+
+build/tests/bench/%.bpf.o: tests/bench/%.bpf.c
+	$(compile_bpf)
 
 build/xdp_cuckoo.skel.h: $(OBJECT)
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name xdp_cuckoo > $@

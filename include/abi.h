@@ -94,7 +94,8 @@ struct abi_config {
 	__u64 generation;  /* of the store, or ABI_GENERATION_DIRTY */
 	__u64 used;        /* slots filled */
 	char name[ABI_NAME_BYTES];
-	__u64 reserved2[2];
+	__u64 zero; /* always 0, which the verifier cannot know: see verdict_hide() */
+	__u64 reserved2[1];
 	/* The writer's, in a line of its own: every move of an entry increments it. */
 	__u64 sequence;
 	__u64 reserved3[7];

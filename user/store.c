@@ -25,11 +25,11 @@ struct store {
 	int lock; /* file descriptor of writer.lock, or -1 */
 	MDB_env *env;
 	MDB_dbi meta, rules, shapes;
-	MDB_txn *read;           /* reset while nobody reads */
-	unsigned int readers;    /* nested reads that share it */
-	MDB_txn *write;          /* NULL outside of a transaction */
+	MDB_txn *read;		 /* reset while nobody reads */
+	unsigned int readers;	 /* nested reads that share it */
+	MDB_txn *write;		 /* NULL outside of a transaction */
 	struct shape_list count; /* of the transaction; goes to the database with its commit */
-	bool changed;            /* by the transaction */
+	bool changed;		 /* by the transaction */
 };
 
 static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val *value)
@@ -81,19 +81,18 @@ static int shapes_save(const struct store *store)
 
 /* Meta. */
 
-#define META_KEY { 5, "store" }
+static const char meta_name[] = "store";
 
 static int meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta)
 {
-	MDB_val key = META_KEY, value;
+	MDB_val key = { strlen(meta_name), (void *)meta_name }, value;
 	int status = mdb_get(txn, store->meta, &key, &value);
 
 	if (status)
 		return status == MDB_NOTFOUND ? -EBADMSG : environment_error(status);
-	if (value.mv_size < offsetof(struct store_meta, id))
+	if (value.mv_size < sizeof(*meta))
 		return -EBADMSG;
-	*meta = (struct store_meta){ 0 };
-	memcpy(meta, value.mv_data, value.mv_size < sizeof(*meta) ? value.mv_size : sizeof(*meta));
+	memcpy(meta, value.mv_data, sizeof(*meta));
 	if (meta->magic != STORE_MAGIC)
 		return -EBADMSG;
 	if (meta->schema != STORE_SCHEMA)
@@ -103,7 +102,8 @@ static int meta_load(const struct store *store, MDB_txn *txn, struct store_meta 
 
 static int meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta)
 {
-	MDB_val key = META_KEY, value = { sizeof(*meta), (void *)meta };
+	MDB_val key = { strlen(meta_name), (void *)meta_name };
+	MDB_val value = { sizeof(*meta), (void *)meta };
 
 	return mdb_put(txn, store->meta, &key, &value, 0);
 }
@@ -137,25 +137,38 @@ static int databases_open(struct store *store, MDB_txn *txn, unsigned int flags)
 }
 
 /* An environment without any database is one whose maker died early: as good as none. */
-static int databases_attach(struct store *store, enum store_mode mode)
+static int databases_attach_in(struct store *store, MDB_txn *txn, enum store_mode mode)
 {
-	int status, error;
 	MDB_stat root;
-	MDB_txn *txn;
+	MDB_dbi dbi;
+	int status, error;
 
-	/* Before the transaction, so that its snapshot is not the older of the two. */
-	status = mdb_env_stat(store->env, &root);
-	if (!status && !root.ms_entries && mode == STORE_READ)
-		return -ENOENT;
+	/* Not mdb_env_stat(): that may be newer than the snapshot. */
+	status = mdb_dbi_open(txn, NULL, 0, &dbi);
 	if (!status)
-		status = mdb_txn_begin(store->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &txn);
+		status = mdb_stat(txn, dbi, &root);
 	if (status)
 		return environment_error(status);
-	error = databases_open(store, txn, root.ms_entries ? 0 : MDB_CREATE);
+	if (!root.ms_entries)
+		return mode == STORE_READ ? -ENOENT : databases_open(store, txn, MDB_CREATE);
+	error = databases_open(store, txn, 0);
+	return error == -ENOENT ? -EBADMSG : error;
+}
+
+static int databases_attach(struct store *store, enum store_mode mode)
+{
+	MDB_txn *txn;
+	int error;
+
+	error = environment_error(
+		mdb_txn_begin(store->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &txn));
+	if (error)
+		return error;
+	error = databases_attach_in(store, txn, mode);
 	if (!error)
 		return environment_write_error(store->env, mdb_txn_commit(txn));
 	mdb_txn_abort(txn);
-	return error == -ENOENT ? -EBADMSG : error;
+	return error;
 }
 
 static int store_attach(struct store *store, const char *dir, enum store_mode mode)
@@ -176,32 +189,6 @@ static int store_attach(struct store *store, const char *dir, enum store_mode mo
 	return databases_attach(store, mode);
 }
 
-static int store_explain(int error, const char *dir, struct reason *reason)
-{
-	static const struct {
-		int error;
-		const char *what, *cure;
-	} known[] = {
-		{ -ENOENT, "no rules are stored there",
-		  "add one, or name another directory with --state" },
-		{ -EBADMSG, "data.mdb is damaged or not a store of xdp-cuckoo",
-		  "move it away and load the rules again" },
-		{ -EPROTO, "another version of xdp-cuckoo wrote it, in another schema",
-		  "use that version" },
-		{ -EACCES, "permission denied",
-		  "run as root, or name a directory of your own with --state" },
-		{ -ENOSPC, "no space left on the disk", "free some" },
-	};
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (known[i].error == error)
-			return reason_set(reason, error, "store %s: %s: %s", dir, known[i].what,
-					  known[i].cure);
-	}
-	return reason_set(reason, error, "store %s: %s: name another directory with --state", dir,
-			  strerror(-error));
-}
-
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
 {
 	struct store *new = calloc(1, sizeof(*new));
@@ -214,7 +201,7 @@ int store_open(const char *dir, enum store_mode mode, struct store **store, stru
 	}
 	if (error) {
 		store_close(new);
-		return store_explain(error, dir, reason);
+		return store_dir_explain(error, dir, reason);
 	}
 	*store = new;
 	return 0;
@@ -362,8 +349,8 @@ static int view_begin(struct store *store, MDB_txn **txn)
 	if (*txn)
 		return 0;
 	if (store->readers == 0) {
-		status = store->read ? mdb_txn_renew(store->read) :
-				       mdb_txn_begin(store->env, NULL, MDB_RDONLY, &store->read);
+		status = store->read ? mdb_txn_renew(store->read)
+				     : mdb_txn_begin(store->env, NULL, MDB_RDONLY, &store->read);
 	}
 	if (status)
 		return environment_error(status);
@@ -404,7 +391,7 @@ int store_get(struct store *store, struct rule *rule)
 
 static int shapes_get(const struct store *store, MDB_txn *txn, struct shape_list *list)
 {
-	if (!store->write)
+	if (txn != store->write)
 		return shapes_load(store, txn, list);
 	*list = store->count;
 	return 0;
@@ -412,7 +399,7 @@ static int shapes_get(const struct store *store, MDB_txn *txn, struct shape_list
 
 static int info_load(struct store *store, MDB_txn *txn, struct store_info *info)
 {
-	struct shape_list list = { 0 };
+	struct shape_list list;
 	struct store_meta meta;
 	MDB_stat rules;
 	int error = meta_load(store, txn, &meta);
@@ -485,7 +472,7 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
 
 int store_shapes(struct store *store, struct rule_shape *shapes, __u64 *keys, size_t *count)
 {
-	struct shape_list list = { 0 };
+	struct shape_list list;
 	MDB_txn *txn;
 	int error = view_begin(store, &txn);
 
@@ -493,8 +480,10 @@ int store_shapes(struct store *store, struct rule_shape *shapes, __u64 *keys, si
 		return error;
 	error = shapes_get(store, txn, &list);
 	view_end(store);
+	if (error)
+		return error;
 	memcpy(shapes, list.shape, list.count * sizeof(list.shape[0]));
 	memcpy(keys, list.keys, list.count * sizeof(list.keys[0]));
 	*count = list.count;
-	return error;
+	return 0;
 }

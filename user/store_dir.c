@@ -55,3 +55,28 @@ int store_dir_lock(const char *dir, int *fd)
 	}
 	return error;
 }
+
+int store_dir_explain(int error, const char *dir, struct reason *reason)
+{
+	static const struct {
+		int error;
+		const char *what, *cure;
+	} known[] = {
+		{ -ENOENT, "no rules are there",
+		  "add one, or name another directory with --state" },
+		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo",
+		  "move it away and load the rules again" },
+		{ -EPROTO, "its schema is another", "use the version of xdp-cuckoo that wrote it" },
+		{ -EACCES, "permission denied",
+		  "run as root, or name a directory of your own with --state" },
+		{ -ENOSPC, "no space left on the disk", "free some" },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (known[i].error == error)
+			return reason_set(reason, error, "store %s: %s: %s", dir, known[i].what,
+					  known[i].cure);
+	}
+	return reason_set(reason, error, "store %s: %s: name another directory with --state", dir,
+			  strerror(-error));
+}

@@ -11,7 +11,6 @@
 #define SORT_DIGIT_BITS 8
 #define SORT_DIGITS (1 << SORT_DIGIT_BITS)
 #define SORT_SMALL 32 /* below, insertion is quicker */
-#define RECONCILE_PREFETCH 16 /* inserts ahead */
 
 /*
  * What the filter knows of a hash: its fingerprint and which two buckets. Hashes of one identity are
@@ -35,10 +34,14 @@ static void hash_swap(__u64 *a, __u64 *b)
 
 static void sort_small(const struct table *table, __u64 *hash, size_t count)
 {
-	for (size_t i = 1; i < count; i++)
-		for (size_t j = i; j && hash_identity(table, hash[j - 1]) >
-						hash_identity(table, hash[j]); j--)
-			hash_swap(&hash[j - 1], &hash[j]);
+	for (size_t i = 1; i < count; i++) {
+		const __u64 inserted = hash[i], identity = hash_identity(table, inserted);
+		size_t j = i;
+
+		for (; j && hash_identity(table, hash[j - 1]) > identity; j--)
+			hash[j] = hash[j - 1];
+		hash[j] = inserted;
+	}
 }
 
 /*
@@ -122,14 +125,6 @@ static void merge(struct table *table, const __u64 *live, __u64 *wanted, size_t 
 	}
 }
 
-static void prefetch(const struct table *table, __u64 hash)
-{
-	struct bucket_pair pair = bucket_pair(hash, table->bucket_mask, table->step_shift);
-
-	__builtin_prefetch(&table->bucket[pair.first], 1);
-	__builtin_prefetch(&table->bucket[pair.second], 1);
-}
-
 /*
  * Below the load the engine promises, only many entries of one identity fail, quickly, and the rest
  * fits; above it nearly every search fails, after its longest way.
@@ -140,8 +135,6 @@ static int insert_all(struct table *table, const __u64 *hash, size_t count, __u6
 	int error = 0;
 
 	for (size_t i = 0; i < count && !(error && table->used >= promised); i++) {
-		if (i + RECONCILE_PREFETCH < count)
-			prefetch(table, hash[i + RECONCILE_PREFETCH]);
 		if (table_insert(table, hash[i]))
 			error = -ENOSPC;
 		else

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Programs to time against each other. Each makes another flow for every packet, by
+ * writing into it, so that nothing is served from the last run's cache lines; then it does its own
+ * part: nothing (the floor), parse and pack, the whole filter, or a BPF hash map look-up of the key.
+ */
+#include "bench/lookup.h"
+#include "maps.h"
+#include "verdict.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64[FLOW_KEY_WORDS_IPV4]);
+	__type(value, __u64);
+} lookup_hash SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct lookup_parameters);
+} lookup_settings SEC(".maps");
+
+static __u64 lookup_random = 88172645463325252ULL;
+
+/* xorshift64 (Marsaglia 2003): a uniform pick of a flow costs less than a helper call. */
+static __always_inline int next_flow(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct iphdr *ip = data + sizeof(struct ethhdr);
+	__u32 zero = 0;
+	const struct lookup_parameters *parameters = bpf_map_lookup_elem(&lookup_settings, &zero);
+	__u64 x = lookup_random;
+
+	if (!parameters || (void *)(ip + 1) > end)
+		return -1;
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	lookup_random = x;
+	ip->saddr = bpf_htonl(parameters->base + (__u32)((x >> 32) * parameters->flows >> 32));
+	return 0;
+}
+
+static __always_inline int parse_and_pack(struct xdp_md *ctx, struct flow_key *key)
+{
+	struct flow flow;
+
+	if (parse_frame((void *)(long)ctx->data, (void *)(long)ctx->data_end, &flow) != PARSE_OK ||
+	    flow.family != FLOW_IPV4)
+		return -1;
+	flow_pack(&flow, key);
+	return 0;
+}
+
+SEC("xdp")
+int lookup_drop(struct xdp_md *ctx)
+{
+	return next_flow(ctx) ? XDP_ABORTED : XDP_DROP;
+}
+
+SEC("xdp")
+int lookup_parse(struct xdp_md *ctx)
+{
+	struct flow_key key = {};
+
+	if (next_flow(ctx) || parse_and_pack(ctx, &key))
+		return XDP_ABORTED;
+	return key.word[0] ^ key.word[1] ? XDP_DROP : XDP_PASS;
+}
+
+SEC("xdp")
+int lookup_cuckoo(struct xdp_md *ctx)
+{
+	if (next_flow(ctx))
+		return XDP_ABORTED;
+	return verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end).verdict ==
+			       VERDICT_DROP ? XDP_DROP : XDP_PASS;
+}
+
+SEC("xdp")
+int lookup_hash_map(struct xdp_md *ctx)
+{
+	struct flow_key key = {};
+
+	if (next_flow(ctx) || parse_and_pack(ctx, &key))
+		return XDP_ABORTED;
+	return bpf_map_lookup_elem(&lookup_hash, key.word) ? XDP_DROP : XDP_PASS;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the look-up benchmark and its BPF programs agree on. */
+#ifndef XDP_CUCKOO_BENCH_LOOKUP_H
+#define XDP_CUCKOO_BENCH_LOOKUP_H
+
+#include <linux/types.h>
+
+/* The flows that packets are made of: sources base ... base + flows - 1, in host order. */
+struct lookup_parameters {
+	__u32 flows, base;
+};
+
+#endif

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Sourced by namespace tests and the demo, which run from the repository root: network namespaces
+# that go away by themselves, assertions, and the runner of test_* functions.
+# shellcheck shell=sh disable=SC2034 # the variables are for those who source this
+
+TOOL=${TOOL:-build/xdp-cuckoo}
+OBJECT=${OBJECT:-build/xdp_cuckoo.bpf.o}
+HELPERS=${HELPERS:-build/tests/helpers}
+LISTS=${LISTS:-../shared/blocklists}
+SEED=${SEED:-$$}
+
+TX=xc$$tx # the namespace that sends, through the interface vtx
+RX=xc$$rx # the namespace that filters and receives, on the interface vrx
+EXIT_SKIP=77
+
+# --- cleaning up
+
+CLEANUP=
+
+# on_exit COMMAND: runs it when the shell ends, also by a signal; the last one first.
+on_exit() {
+	CLEANUP="$1
+$CLEANUP"
+	trap clean_up EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+}
+
+clean_up() {
+	clean_up_status=$?
+	trap - EXIT
+	set +e
+	eval "$CLEANUP"
+	CLEANUP=
+	exit "$clean_up_status"
+}
+
+# --- namespaces
+
+# namespace NAME: makes it, with IPv6 and the loopback interface on.
+namespace() {
+	ip netns add "$1"
+	on_exit "ip netns del $1"
+	in_ns "$1" sysctl -qw net.ipv6.conf.all.disable_ipv6=0
+	in_ns "$1" ip link set lo up
+}
+
+# in_ns NAME COMMAND...: `ip netns exec` would mount another /sys, without the pins in bpffs.
+in_ns() {
+	in_ns_name=$1
+	shift
+	nsenter --net="/run/netns/$in_ns_name" "$@"
+}
+
+in_tx() {
+	in_ns "$TX" "$@"
+}
+
+in_rx() {
+	in_ns "$RX" "$@"
+}
+
+# veth NAMESPACE IFACE NAMESPACE IFACE: joins the two, up.
+veth() {
+	ip -n "$1" link add "$2" type veth peer name "$4" netns "$3"
+	ip -n "$1" link set "$2" up
+	ip -n "$3" link set "$4" up
+}
+
+# pair: the namespaces $TX and $RX, joined by the interfaces vtx and vrx, with addresses.
+pair() {
+	namespace "$TX"
+	namespace "$RX"
+	veth "$TX" vtx "$RX" vrx
+	ip -n "$TX" address add 10.99.0.1/24 dev vtx
+	ip -n "$RX" address add 10.99.0.2/24 dev vrx
+	ip -n "$TX" address add fd99::1/64 dev vtx nodad
+	ip -n "$RX" address add fd99::2/64 dev vrx nodad
+}
+
+# state: a directory of its own in $STATE, for the filter's store and for scratch files.
+state() {
+	STATE=$(mktemp -d)
+	on_exit "rm -rf $STATE"
+}
+
+# xc ARGUMENT...: the tool, in the receiving namespace, with the test's own store.
+xc() {
+	in_rx "$TOOL" --state "$STATE/store" "$@"
+}
+
+# traffic ARGUMENT...: sends the flows of standard input from vtx to vrx.
+traffic() {
+	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" "$@"
+}
+
+# --- assertions: each ends the test where it does not hold
+
+# case_begin NAME: what follows is about this; a failure says so.
+CASE=
+case_begin() {
+	CASE=$1
+}
+
+fail() {
+	echo "failed${CASE:+ in case '$CASE'}: $*"
+	exit 1
+}
+
+skip() {
+	echo "$*" >"$TMPDIR/skip"
+	exit "$EXIT_SKIP"
+}
+
+# run COMMAND...: keeps its status in $STATUS and what it writes in $STATE/out and $STATE/err.
+run() {
+	STATUS=0
+	RAN=$*
+	"$@" >"$STATE/out" 2>"$STATE/err" || STATUS=$?
+}
+
+show_run() {
+	echo "\$ $RAN"
+	sed 's/^/  stdout: /' "$STATE/out"
+	sed 's/^/  stderr: /' "$STATE/err"
+}
+
+# assert_status STATUS COMMAND...
+assert_status() {
+	expected_status=$1
+	shift
+	run "$@"
+	[ "$STATUS" -eq "$expected_status" ] && return
+	show_run
+	fail "exit status $STATUS, expected $expected_status"
+}
+
+# assert_output PATTERN, assert_error PATTERN: extended regular expressions, about the last run.
+assert_output() {
+	grep -Eq -- "$1" "$STATE/out" && return
+	show_run
+	fail "no line of standard output matches '$1'"
+}
+
+assert_error() {
+	grep -Eq -- "$1" "$STATE/err" && return
+	show_run
+	fail "no line of standard error matches '$1'"
+}
+
+# assert_equal EXPECTED SEEN [WHAT]
+assert_equal() {
+	[ "$1" = "$2" ] || fail "${3:+$3: }expected '$1', seen '$2'"
+}
+
+# --- the runner
+
+# run_one FUNCTION: in a shell of its own, with fresh namespaces and state.
+run_one() {
+	(
+		set -eu
+		CLEANUP= # the parent's stays the parent's
+		export TMPDIR="$run_tests_scratch"
+		state
+		pair
+		"$1"
+	) </dev/null
+}
+
+# run_tests FILE [FUNCTION...]: runs every test_* function of FILE, or those named; prints TAP.
+run_tests() {
+	run_tests_file=$1
+	shift
+	[ $# -gt 0 ] || set -- $(sed -n 's/^\(test_[A-Za-z0-9_]*\)().*/\1/p' "$run_tests_file")
+	[ $# -gt 0 ] || { echo "not ok $run_tests_file has no test_* function"; exit 1; }
+	run_tests_scratch=$(mktemp -d)
+	on_exit "rm -rf $run_tests_scratch"
+	run_tests_failed=0
+	for test_name; do
+		run_tests_report "$test_name"
+	done
+	exit "$run_tests_failed"
+}
+
+run_tests_report() {
+	if [ "$(id -u)" -ne 0 ]; then
+		echo "ok $1 # SKIP needs root"
+		return
+	fi
+	run_one "$1" >"$run_tests_scratch/log" 2>&1
+	case $? in
+	0) echo "ok $1" ;;
+	"$EXIT_SKIP") echo "ok $1 # SKIP $(cat "$run_tests_scratch/skip")" ;;
+	*)
+		sed 's/^/# /' "$run_tests_scratch/log"
+		echo "not ok $1"
+		run_tests_failed=1
+		;;
+	esac
+}

@@ -1,0 +1,247 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The commands as an operator types them, right and wrong: output, exit status, one-line errors.
+. tests/lib.sh
+
+assert_json() {
+	"$HELPERS/json_check" <"$STATE/$1" || { show_run; fail "$1 is not JSON"; }
+}
+
+# Each error is one line on stderr.
+assert_one_line_error() {
+	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of: $(cat "$STATE/err")"
+}
+
+test_add_test_del_list_flush() {
+	xc load vrx >/dev/null
+	assert_status 0 xc add dport 443 proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7
+	assert_output '^added: proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443$'
+	assert_status 1 xc add proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443
+	assert_error 'already there'
+	assert_status 0 xc add '203.0.113.0/24 comment "a list, as one word"'
+	assert_status 0 xc test 203.0.113.77
+	assert_output 'rule: +src 203.0.113.0/24 comment "a list, as one word"'
+	assert_status 1 xc test 203.0.114.77
+	assert_output 'not blocked'
+	assert_status 0 xc list
+	assert_equal 2 "$(wc -l <"$STATE/out")" "rules listed"
+	assert_status 1 xc del 203.0.113.0/25
+	assert_error 'no such rule: src 203.0.113.0/25'
+	assert_status 0 xc del 203.0.113.0/24
+	assert_status 1 xc test 203.0.113.77
+	assert_status 0 xc flush
+	assert_output 'deleted rules: 1'
+	assert_equal '' "$(xc list)" "list after flush"
+}
+
+test_pass_rules_win() {
+	xc load vrx >/dev/null
+	xc add 203.0.113.0/24 >/dev/null
+	xc add 203.0.113.7 action pass >/dev/null
+	assert_status 1 xc test 203.0.113.7
+	assert_output 'verdict: passed'
+	assert_status 0 xc test 203.0.113.8
+	printf '%s\n' 'drop net proto udp src 203.0.113.8 dst 198.51.100.7 sport 1 dport 2' \
+		'pass host proto udp src 203.0.113.7 dst 198.51.100.7 sport 1 dport 2' | traffic ||
+		fail "the pass rule does not win"
+	xc del 203.0.113.7 action pass >/dev/null
+	echo 'drop host proto udp src 203.0.113.7 dst 198.51.100.7 sport 1 dport 2' | traffic ||
+		fail "the drop rule is lost"
+}
+
+test_a_rule_without_addresses_holds_for_both_families() {
+	xc load vrx >/dev/null
+	xc add proto udp dport 53 >/dev/null
+	printf '%s\n' 'drop v4 proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 53' \
+		'drop v6 proto udp src 2001:db8::1 dst 2001:db8::2 sport 1 dport 53' \
+		'pass v6 proto tcp src 2001:db8::1 dst 2001:db8::2 sport 1 dport 53' | traffic ||
+		fail "wrong verdicts"
+	xc del proto udp dport 53 >/dev/null
+	printf '%s\n' 'pass v4 proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 53' \
+		'pass v6 proto udp src 2001:db8::1 dst 2001:db8::2 sport 1 dport 53' | traffic ||
+		fail "deleted, and still in force"
+}
+
+# 32 shapes of a family live in one table; one more is refused, and takes nothing along.
+test_32_shapes_a_family() {
+	xc load vrx >/dev/null
+	for length in $(seq 1 32); do
+		assert_status 0 xc add "128.0.0.0/$length"
+		assert_status 0 xc add "8000::/$length"
+	done
+	assert_status 4 xc add 192.0.2.1 dport 80
+	assert_error 'room for no more'
+	assert_one_line_error
+	assert_equal 64 "$(xc list | wc -l)" "rules"
+	printf '%s\n' 'drop v4 proto udp src 128.0.0.0 dst 198.51.100.7 sport 1 dport 53' \
+		'drop v4 proto udp src 200.0.0.1 dst 198.51.100.7 sport 1 dport 53' \
+		'pass v4 proto udp src 127.0.0.1 dst 198.51.100.7 sport 1 dport 53' \
+		'drop v6 proto udp src 8000::1 dst 2001:db8::2 sport 1 dport 53' \
+		'pass v6 proto udp src 7fff::1 dst 2001:db8::2 sport 1 dport 53' | traffic || fail "wrong verdicts"
+	xc del 128.0.0.0/1 >/dev/null
+	echo 'pass v4 proto udp src 200.0.0.1 dst 198.51.100.7 sport 1 dport 53' | traffic ||
+		fail "the deleted rule is in force"
+	assert_status 0 xc add 192.0.2.1 dport 80
+}
+
+test_import() {
+	xc load vrx >/dev/null
+	cat >"$STATE/list" <<-'END'
+		# a FireHOL file
+		192.0.2.1
+		198.51.100.0/24
+		203.0.113.0/24 ; SBL1234
+
+		2001:db8::/32   # a comment
+		proto udp dport 53 comment "DNS; all # of it"
+	END
+	assert_status 0 xc import "$STATE/list"
+	assert_output 'added: +5'
+	assert_status 0 xc import "$STATE/list"
+	assert_output 'already there: +5'
+	assert_equal 5 "$(xc list | wc -l)" "rules"
+	assert_status 0 xc flush
+	assert_status 0 xc import - <"$STATE/list"
+	assert_equal 5 "$(xc list | wc -l)" "rules from standard input"
+	xc list >"$STATE/listed"
+	xc flush >/dev/null
+	assert_status 0 xc import "$STATE/listed"
+	assert_equal "$(cat "$STATE/listed")" "$(xc list)" "list, imported again"
+}
+
+test_import_names_bad_lines_and_takes_the_good() {
+	printf '192.0.2.1\n192.0.2.999\n\n10.0.0.1/8\r\nbogus\n192.0.2.2' >"$STATE/list"
+	assert_status 2 xc import "$STATE/list"
+	assert_error "list:2: '192.0.2.999'"
+	assert_error "list:4: .*10.0.0.0/8"
+	assert_error "list:5: 'bogus'"
+	assert_output 'added: +2'
+	assert_output 'bad lines: +3'
+	assert_equal 2 "$(xc list | wc -l)" "rules"
+	head -c 100000 /dev/urandom >"$STATE/noise"
+	assert_status 2 xc import "$STATE/noise"
+	assert_error 'more bad lines'
+	assert_status 3 xc import "$STATE/nosuch"
+	assert_error 'No such file'
+	assert_status 3 xc import "$STATE"
+	assert_error 'directory'
+	assert_status 0 xc import /dev/null
+}
+
+# A list larger than the table changes nothing, and says what to do.
+test_a_full_table_changes_nothing() {
+	xc load vrx --capacity 900 >/dev/null
+	xc add 192.0.2.1 >/dev/null
+	awk 'BEGIN { for (i = 0; i < 2000; i++) printf "10.0.%d.%d\n", i / 256, i % 256 }' >"$STATE/list"
+	assert_status 4 xc import "$STATE/list"
+	assert_error 'table full.*--capacity'
+	assert_equal 'src 192.0.2.1' "$(xc list)" "rules after the refused import"
+	assert_status 0 xc status
+	assert_output 'equal to the store'
+	assert_output 'used slots: +1$'
+	printf '%s\n' 'drop listed proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
+		'pass refused proto udp src 10.0.0.1 dst 198.51.100.7 sport 1 dport 2' | traffic ||
+		fail "wrong verdicts after the refused import"
+}
+
+test_load_makes_room_for_what_is_stored() {
+	awk 'BEGIN { for (i = 0; i < 1100000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' |
+		xc import - >/dev/null 2>&1
+	assert_status 4 xc load vrx --capacity 1000
+	assert_error 'more than --capacity 1000'
+	assert_status 0 xc load vrx
+	assert_output 'slots: +2097152'
+	in_rx ip link set dev vrx xdp off
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	assert_status 4 xc add 192.0.2.1
+	assert_error 'table full'
+}
+
+test_json() {
+	xc load vrx >/dev/null
+	xc add 192.0.2.1 comment one >/dev/null
+	for command in status stats list version "test 192.0.2.1" "add 192.0.2.2" "del 192.0.2.2"; do
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc --json $command
+		assert_json out
+		assert_equal '' "$(cat "$STATE/err")" "standard error of $command"
+	done
+	assert_status 1 xc --json del 192.0.2.99
+	assert_json err
+	assert_error '^{"error": "no such rule: src 192.0.2.99", "status": 1}$'
+	assert_status 2 xc load vrx --foo --json
+	assert_json err
+}
+
+# What is typed wrong, the status, and what the one line must say.
+test_wrong_usage() {
+	xc load vrx >/dev/null
+	while IFS='|' read -r expected says words; do
+		case_begin "$words"
+		eval "assert_status $expected xc $words"
+		assert_error "$says"
+		assert_one_line_error
+	done <<-'END'
+		2|no command 'lod'|lod vrx
+		2|unknown option '--foo'|load vrx --foo
+		2|'--capacity' needs a value|load vrx --capacity
+		2|'many'|load vrx --capacity many
+		2|'0'|load vrx --capacity 0
+		2|'-5'|load vrx --capacity -5
+		2|'fast'|load vrx --mode fast
+		2|too few words|load
+		2|too few words|add
+		2|too many words|list 192.0.2.1
+		2|'10.0.0.1/8' has host bits set; the network is 10.0.0.0/8|add 10.0.0.1/8
+		2|'sprot'|add proto tcp sprot 5
+		2|--name '../x'|--name ../x list
+		2|--name ''|--name '' list
+		2|does not take that option|list --all
+		2|unload takes interfaces or --all|unload
+		2|unload takes interfaces or --all|unload vrx --all
+		1|'vtx' runs no xdp-cuckoo filter|unload vtx
+		2|no interface 'nosuch0'|load nosuch0
+		2|at most|--name big load nosuch0 --capacity 99999999999
+		2|no command 'nosuch'|help nosuch
+		1|no filter 'other'|--name other stats
+		2|is running with 1048576 slots|load vrx --capacity 5000000
+	END
+}
+
+test_help_and_version() {
+	assert_status 0 xc help
+	for command in $(sed -n 's/^  \([a-z]*\) .*/\1/p' "$STATE/out" | sort -u); do
+		assert_status 0 xc help "$command"
+		assert_output "^usage: xdp-cuckoo $command"
+		assert_output "^  (.*[|] )?xdp-cuckoo .*$command"
+		assert_status 0 xc "$command" --help
+	done
+	assert_status 2 xc
+	assert_status 0 xc --help
+	assert_status 0 xc version
+}
+
+test_output_that_cannot_be_written() {
+	[ -c /dev/full ] || skip "no /dev/full"
+	STATUS=0
+	xc help >/dev/full 2>/dev/null || STATUS=$?
+	assert_equal 3 "$STATUS" "status of help to a full device"
+}
+
+test_a_filter_of_another_store_is_not_touched() {
+	xc load vrx >/dev/null
+	assert_status 3 in_rx "$TOOL" --state "$STATE/elsewhere" add 192.0.2.1
+	assert_error 'filled from another store'
+	assert_status 0 xc add 192.0.2.1
+}
+
+test_foreign_store() {
+	mkdir -p "$STATE/store/default"
+	head -c 8192 /dev/urandom >"$STATE/store/default/data.mdb"
+	cp "$STATE/store/default/data.mdb" "$STATE/before"
+	assert_status 3 xc add 192.0.2.1
+	assert_one_line_error
+	cmp "$STATE/before" "$STATE/store/default/data.mdb" || fail "the foreign file was written to"
+}
+
+run_tests "$0" "$@"

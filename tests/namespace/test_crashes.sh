@@ -1,0 +1,119 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Several writers at once, and writers killed at any moment: no acknowledged rule is lost, and the next
+# command makes table and store equal again.
+. tests/lib.sh
+
+ROUNDS=${ROUNDS:-25}
+
+test_writers_at_once() {
+	xc load vrx >/dev/null
+	for writer in 1 2 3 4 5 6 7 8; do
+		(
+			for i in $(seq 25); do
+				xc add "10.$writer.0.$i" >/dev/null || exit 1
+			done
+		) &
+		writers="${writers:-} $!"
+	done
+	for writer in $writers; do
+		wait "$writer" || fail "a writer failed"
+	done
+	assert_equal 200 "$(xc list | wc -l)" "rules"
+	assert_status 0 xc status
+	assert_output '^generation: 200$'
+	assert_output 'used slots: +200$'
+	assert_output 'equal to the store'
+	xc list | sed 's/^src /drop listed proto udp src /; s/$/ dst 198.51.100.7 sport 1 dport 2/' | traffic ||
+		fail "a listed address passes"
+}
+
+# Adds one rule after the other, writing down each that the tool acknowledged.
+add_forever() {
+	i=0
+	while :; do
+		i=$((i + 1))
+		xc add "10.$1.$((i / 250)).$((i % 250))" >/dev/null 2>&1 &&
+			echo "src 10.$1.$((i / 250)).$((i % 250))" >>"$STATE/acknowledged"
+	done
+}
+
+random_number() {
+	od -An -N2 -tu2 /dev/urandom | tr -d ' '
+}
+
+# Kills tools, not the shell: at any point between start and end of a command.
+kill_a_tool() {
+	sleep "0.0$(($(random_number) % 90 + 10))"
+	for pid in $(ip netns pids "$RX"); do
+		kill -9 "$pid" 2>/dev/null || :
+	done
+}
+
+every_acknowledged_rule_holds() {
+	sort -u "$STATE/acknowledged" >"$STATE/expected"
+	xc list | sort >"$STATE/listed"
+	assert_equal '' "$(comm -23 "$STATE/expected" "$STATE/listed")" "acknowledged, not listed"
+	assert_status 0 xc status
+	assert_output 'equal to the store'
+	assert_output "used slots: +$(wc -l <"$STATE/listed")\$"
+	sed 's/^src /drop listed proto udp src /; s/$/ dst 198.51.100.7 sport 1 dport 2/' "$STATE/listed" | traffic ||
+		fail "a listed address passes"
+}
+
+test_kill_9_while_adding() {
+	xc load vrx >/dev/null
+	: >"$STATE/acknowledged"
+	for round in $(seq "$ROUNDS"); do
+		add_forever "$round" &
+		adder=$!
+		kill_a_tool
+		kill_a_tool
+		kill "$adder"
+		wait "$adder" 2>/dev/null || :
+	done
+	xc add 192.0.2.1 >/dev/null 2>&1 || :
+	every_acknowledged_rule_holds
+}
+
+# All of the list or nothing of it.
+test_kill_9_while_importing() {
+	xc load vrx >/dev/null
+	awk 'BEGIN { for (i = 0; i < 200000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/list"
+	for round in $(seq "$ROUNDS"); do
+		xc flush >/dev/null
+		xc import "$STATE/list" >/dev/null 2>&1 &
+		importer=$!
+		kill_a_tool
+		wait "$importer" 2>/dev/null || :
+		assert_status 0 xc add "192.0.2.$round"
+		rules=$(xc list | wc -l)
+		[ "$rules" -eq 1 ] || [ "$rules" -eq 200001 ] || fail "half of an import is stored: $rules rules"
+		assert_status 0 xc status
+		assert_output 'equal to the store'
+		assert_output "used slots: +$rules\$"
+	done
+}
+
+# Ctrl-C is an orderly end.
+test_interrupted_import_changes_nothing() {
+	xc load vrx >/dev/null
+	mkfifo "$STATE/pipe"
+	in_rx sh -c 'echo $$ >"$1/pid"; exec "$2" --state "$1/store" import "$1/pipe"' sh "$STATE" "$TOOL" \
+		>"$STATE/out" 2>"$STATE/err" &
+	importer=$!
+	exec 7>"$STATE/pipe"
+	awk 'BEGIN { for (i = 0; i < 50000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >&7
+	kill -INT "$(cat "$STATE/pid")"
+	echo 192.0.2.1 >&7
+	exec 7>&-
+	STATUS=0
+	wait "$importer" || STATUS=$?
+	assert_equal 3 "$STATUS" "status of the interrupted import"
+	assert_error 'interrupted: nothing was changed'
+	assert_equal '' "$(xc list)" "rules"
+	assert_status 0 xc status
+	assert_output 'used slots: +0$'
+}
+
+run_tests "$0" "$@"

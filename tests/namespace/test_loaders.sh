@@ -1,0 +1,249 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Whoever loads the program, the tool finds it, sets it up and takes it off, and leaves nothing behind.
+. tests/lib.sh
+
+BLOCKED='drop blocked proto udp src 192.0.2.1 dst 198.51.100.7 sport 1111 dport 53'
+INNOCENT='pass innocent proto udp src 192.0.2.2 dst 198.51.100.7 sport 1111 dport 53'
+
+# The program counts and passes until the first rule, and filters from then on.
+adopts_and_filters() {
+	printf '%s\n' "${BLOCKED#drop }" | sed 's/^/pass /' | traffic >/dev/null || fail "a program that nobody set up does not pass everything"
+	assert_status 0 xc status
+	assert_output 'not set up'
+	assert_status 0 xc add 192.0.2.1
+	assert_error "adopted the filter on vrx as 'default'"
+	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts after the first add"
+	assert_status 0 xc stats
+	assert_output '^drop rule .* 1 +[0-9]+$'
+	remember
+}
+
+# program_of IFACE: the id of the filter's program there, also behind a dispatcher.
+program_of() {
+	xc status | awk -v iface="$1" '$1 == iface { print $NF }'
+}
+
+# maps_of PROGRAM: the ids of its maps.
+maps_of() {
+	bpftool prog show id "$1" | sed -n 's/.* map_ids \([0-9,]*\).*/\1/p' | tr ',' ' '
+}
+
+# Notes what the filter on vrx consists of in the kernel.
+remember() {
+	PROGRAM=$(program_of vrx)
+	MAPS=$(maps_of "$PROGRAM")
+	assert_equal 3 "$(echo "$MAPS" | wc -w)" "maps of program '$PROGRAM'"
+}
+
+# The kernel frees objects some time after the last reference goes: ask until they are gone, 5 s at most.
+is_gone() {
+	tries=0
+	while bpftool "$1" show id "$2" >/dev/null 2>&1; do
+		tries=$((tries + 1))
+		[ $tries -lt 50 ] || fail "$1 $2 is left behind"
+		sleep 0.1
+	done
+}
+
+leaves_nothing() {
+	is_gone prog "$PROGRAM"
+	for map in $MAPS; do
+		is_gone map "$map"
+	done
+	assert_status 0 xc status
+	assert_output 'running: +none'
+}
+
+bpffs() {
+	PIN=/sys/fs/bpf/xc$$
+	[ "$(stat -f -c %T /sys/fs/bpf 2>/dev/null)" = bpf_fs ] || skip "no BPF file system at /sys/fs/bpf"
+	on_exit "rm -rf $PIN $PIN-maps"
+}
+
+test_tool_loads_and_unloads() {
+	assert_status 0 xc add 192.0.2.1
+	assert_error 'no filter .default. is running'
+	assert_status 0 xc load vrx --mode native
+	assert_output 'vrx +native'
+	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
+	remember
+	assert_status 0 xc unload vrx
+	leaves_nothing
+	assert_status 0 xc list
+	assert_output '^src 192.0.2.1$'
+}
+
+test_ip_link() {
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	adopts_and_filters
+	assert_status 0 xc unload vrx
+	leaves_nothing
+}
+
+test_ip_link_frags() {
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp.frags
+	adopts_and_filters
+	in_rx ip link set dev vrx xdp off
+	leaves_nothing
+}
+
+test_bpftool() {
+	bpffs
+	bpftool prog load "$OBJECT" "$PIN" type xdp
+	in_rx bpftool net attach xdp pinned "$PIN" dev vrx
+	adopts_and_filters
+	assert_status 0 xc unload vrx
+	rm "$PIN"
+	leaves_nothing
+}
+
+test_bpftool_with_pinned_maps() {
+	bpffs
+	bpftool prog load "$OBJECT" "$PIN" type xdp pinmaps "$PIN-maps"
+	in_rx bpftool net attach xdp pinned "$PIN" dev vrx
+	adopts_and_filters
+	assert_status 0 xc unload vrx
+	rm -r "$PIN" "$PIN-maps"
+	leaves_nothing
+}
+
+# Where the kernel takes freplace programs this goes through libxdp's dispatcher, else without it.
+test_xdp_loader() {
+	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
+	bpffs
+	in_rx xdp-loader load vrx "$OBJECT" -n xdp_cuckoo
+	adopts_and_filters
+	in_rx xdp-loader unload vrx --all
+	leaves_nothing
+}
+
+test_load_adopts_what_another_tool_loaded() {
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	assert_status 0 xc load vrx
+	assert_error "runs the filter 'default' already"
+	assert_status 0 xc add 192.0.2.1
+	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
+}
+
+# A second pair of interfaces; what is added once holds on both.
+second_pair() {
+	veth "$TX" vtx2 "$RX" vrx2
+}
+
+test_two_interfaces_share_one_filter() {
+	second_pair
+	assert_status 0 xc load vrx vrx2
+	remember
+	assert_equal "$MAPS" "$(maps_of "$(program_of vrx2)")" "maps of the second interface"
+	assert_status 0 xc add 192.0.2.1
+	for i in '' 2; do
+		printf '%s\n' "$BLOCKED" "$INNOCENT" | "$HELPERS/traffic" --from "$TX:vtx$i" --to "$RX:vrx$i" ||
+			fail "wrong verdicts on vrx$i"
+	done
+	assert_status 0 xc unload vrx
+	printf '%s\n' "$BLOCKED" | "$HELPERS/traffic" --from "$TX:vtx2" --to "$RX:vrx2" ||
+		fail "vrx2 lost the filter with vrx"
+	assert_status 0 xc unload --all
+	leaves_nothing
+}
+
+test_a_later_load_joins_the_filter() {
+	second_pair
+	assert_status 0 xc load vrx
+	assert_status 0 xc add 192.0.2.1
+	assert_status 0 xc load vrx2
+	remember
+	assert_equal "$MAPS" "$(maps_of "$(program_of vrx2)")" "maps of the second interface"
+	printf '%s\n' "$BLOCKED" "$INNOCENT" | "$HELPERS/traffic" --from "$TX:vtx2" --to "$RX:vrx2" ||
+		fail "wrong verdicts on vrx2"
+}
+
+# Two loads by another tool make two tables; a rule must reach both.
+test_two_filters_of_one_name() {
+	second_pair
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	in_rx ip link set dev vrx2 xdp obj "$OBJECT" sec xdp
+	assert_status 0 xc add 192.0.2.1
+	for i in '' 2; do
+		printf '%s\n' "$BLOCKED" "$INNOCENT" | "$HELPERS/traffic" --from "$TX:vtx$i" --to "$RX:vrx$i" ||
+			fail "wrong verdicts on vrx$i"
+	done
+}
+
+test_two_names_are_apart() {
+	second_pair
+	assert_status 0 xc load vrx
+	assert_status 0 xc --name other load vrx2
+	assert_status 0 xc add 192.0.2.1
+	printf '%s\n' "$BLOCKED" | traffic || fail "the rule does not hold on vrx"
+	printf '%s\n' "$BLOCKED" | sed 's/^drop/pass/' |
+		"$HELPERS/traffic" --from "$TX:vtx2" --to "$RX:vrx2" || fail "the rule holds for the other name"
+	assert_equal "" "$(xc --name other list)" "rules of the other name"
+}
+
+test_skb_mode() {
+	assert_status 0 xc load vrx --mode skb
+	assert_output 'vrx +skb'
+	assert_status 0 xc add 192.0.2.1
+	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
+}
+
+test_jumbo_mtu_uses_the_frags_program() {
+	in_tx ip link set vtx mtu 9000
+	in_rx ip link set vrx mtu 9000
+	assert_status 0 xc load vrx --mode native
+	assert_status 0 xc add 192.0.2.1
+	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
+}
+
+# The loopback interface, here that of the test's own namespace, has no native XDP.
+test_no_native_support() {
+	assert_status 3 xc load lo --mode native
+	assert_error "the driver of 'lo' has no native XDP"
+	assert_status 0 xc load lo
+	assert_error 'generic \(skb\) mode'
+	assert_output 'lo +skb'
+}
+
+test_another_program_is_in_the_way() {
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	second_pair
+	assert_status 0 xc --name other load vrx
+	assert_status 5 xc load vrx
+	assert_error "'vrx' runs another XDP program"
+}
+
+test_a_load_is_for_all_interfaces_or_none() {
+	assert_status 2 xc load vrx nosuch0
+	assert_error "no interface 'nosuch0'"
+	assert_status 0 xc status
+	assert_output 'running: +none'
+}
+
+test_no_bpf_file_system_is_needed() {
+	unshare -m sh -c 'umount -a -t bpf; exec "$@"' sh nsenter --net="/run/netns/$RX" \
+		"$TOOL" --state "$STATE/store" load vrx >/dev/null || fail "load needs a BPF file system"
+	assert_status 0 xc add 192.0.2.1
+	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
+}
+
+test_without_privilege() {
+	command -v setpriv >/dev/null || skip "setpriv is not installed"
+	assert_status 0 xc load vrx
+	chmod 755 "$STATE"
+	assert_status 3 in_rx setpriv --reuid 65534 --regid 65534 --clear-groups \
+		"$TOOL" --state "$STATE/mine" add 192.0.2.1
+	assert_error '(run it as root|[Pp]ermission)'
+}
+
+test_a_removed_interface_takes_the_filter_along() {
+	assert_status 0 xc load vrx
+	remember
+	in_rx ip link del vrx
+	leaves_nothing
+	assert_status 0 xc add 192.0.2.1
+	assert_error 'no filter .default. is running'
+}
+
+run_tests "$0" "$@"

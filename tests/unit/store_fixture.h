@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A store in a directory of its own for each test, and the short forms that store tests share. */
+#ifndef XDP_CUCKOO_TEST_STORE_FIXTURE_H
+#define XDP_CUCKOO_TEST_STORE_FIXTURE_H
+
+#include <errno.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "store.h"
+
+#define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+struct fixture {
+	char top[32];		/* made by mkdtemp() */
+	char dir[48], data[64]; /* of the store: TOP/state, TOP/state/data.mdb */
+	struct store *store;
+	struct reason reason;
+};
+
+static inline int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	umask(022);
+	strcpy(f->top, "/tmp/xdp-cuckoo-store.XXXXXX");
+	if (!mkdtemp(f->top))
+		return -1;
+	snprintf(f->dir, sizeof(f->dir), "%s/state", f->top);
+	snprintf(f->data, sizeof(f->data), "%s/data.mdb", f->dir);
+	*state = f;
+	return 0;
+}
+
+static inline int remove_one(const char *path, const struct stat *file, int type, struct FTW *walk)
+{
+	(void)file, (void)type, (void)walk;
+	return remove(path);
+}
+
+static inline int teardown(void **state)
+{
+	struct fixture *f = *state;
+	int error;
+
+	store_close(f->store);
+	error = nftw(f->top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(f);
+	return error;
+}
+
+static inline void open_store(struct fixture *f, enum store_mode mode)
+{
+	int error = store_open(f->dir, mode, &f->store, &f->reason);
+
+	if (error)
+		fail_msg("store_open: %d: %s", error, f->reason.text);
+}
+
+static inline void close_store(struct fixture *f)
+{
+	store_close(f->store);
+	f->store = NULL;
+}
+
+/* A store that does not open, and says why with its path. */
+static inline void open_fails(struct fixture *f, enum store_mode mode, int error)
+{
+	f->reason.text[0] = '\0';
+	assert_int_equal(store_open(f->dir, mode, &f->store, &f->reason), error);
+	assert_null(f->store);
+	assert_non_null(strstr(f->reason.text, f->dir));
+	assert_null(strchr(f->reason.text, '\n'));
+}
+
+static inline struct rule rule_of(const char *text)
+{
+	struct reason reason;
+	struct rule rule;
+
+	if (rule_parse(text, &rule, &reason))
+		fail_msg("%s: %s", text, reason.text);
+	return rule;
+}
+
+static inline int put(struct fixture *f, const char *text)
+{
+	struct rule rule = rule_of(text);
+
+	return store_put(f->store, &rule);
+}
+
+static inline int del(struct fixture *f, const char *text)
+{
+	struct rule rule = rule_of(text);
+
+	return store_del(f->store, &rule);
+}
+
+/* One transaction. */
+static inline void add(struct fixture *f, const char *text)
+{
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, text), 0);
+	assert_int_equal(store_commit(f->store), 0);
+}
+
+static inline bool has(struct fixture *f, const char *text)
+{
+	struct rule rule = rule_of(text);
+	int error = store_get(f->store, &rule);
+
+	if (error != -ENOENT)
+		assert_int_equal(error, 0);
+	return !error;
+}
+
+static inline struct store_info info_of(struct fixture *f)
+{
+	struct store_info info;
+
+	assert_int_equal(store_info(f->store, &info), 0);
+	return info;
+}
+
+static inline void holds(struct fixture *f, __u64 generation, __u64 rules, __u64 keys)
+{
+	struct store_info info = info_of(f);
+
+	assert_int_equal(info.generation, generation);
+	assert_int_equal(info.rules, rules);
+	assert_int_equal(info.keys, keys);
+}
+
+#endif
