@@ -102,7 +102,7 @@ FLOW_INLINE enum parse_result parse_transport(const struct parse_cursor *at, str
 		return PARSE_OK;
 	}
 	default:
-		return PARSE_OK;
+		return parse_has(at, 0) ? PARSE_OK : PARSE_TRUNCATED;
 	}
 }
 
@@ -123,6 +123,8 @@ FLOW_INLINE enum parse_result parse_ipv4(struct parse_cursor *at, struct flow *f
 	flow->proto = ip->protocol;
 	if (total_bytes < header_bytes)
 		return PARSE_MALFORMED;
+	if (!parse_peek(at, header_bytes))
+		return PARSE_TRUNCATED;
 	if (ip->frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK))
 		return PARSE_LATER_FRAGMENT;
 	at->limit = at->offset + total_bytes;
@@ -223,7 +225,8 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 /*
  * Reads the frame [data, end) into `flow`. flow->family is FLOW_NO_FAMILY where no addresses were
  * reached; every result else leaves addresses and protocol valid, and port_kind says what the port
- * fields hold. With PARSE_TOO_MANY_HEADERS the protocol is that of the first header not read.
+ * fields hold. With PARSE_TOO_MANY_HEADERS the protocol is that of the first header not read; where
+ * the length IPv6 states ends among extension headers, that of the last one the frame leads to.
  */
 FLOW_INLINE enum parse_result parse_frame(const void *data, const void *end, struct flow *flow)
 {

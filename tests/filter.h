@@ -197,12 +197,12 @@ static inline __u32 filter_moved(const struct abi_counter before[FILTER_COUNTERS
 	__u32 moved = FILTER_COUNTERS;
 
 	for (__u32 i = 0; i < FILTER_COUNTERS; i++) {
-		__u64 packets = after[i].packets - before[i].packets;
+		struct abi_counter by = { after[i].packets - before[i].packets,
+					  after[i].bytes - before[i].bytes };
 
-		if (!packets && after[i].bytes == before[i].bytes)
+		if (!by.packets && !by.bytes)
 			continue;
-		if (moved < FILTER_COUNTERS || packets != 1 ||
-		    after[i].bytes - before[i].bytes != bytes)
+		if (moved < FILTER_COUNTERS || by.packets != 1 || by.bytes != bytes)
 			return FILTER_COUNTERS;
 		moved = i;
 	}

@@ -112,6 +112,11 @@ skip() {
 	exit "$EXIT_SKIP"
 }
 
+# note TEXT: what a test that passes has measured, shown beside its name.
+note() {
+	echo "$*" >"$TMPDIR/note"
+}
+
 # run COMMAND...: keeps its status in $STATUS and what it writes in $STATE/out and $STATE/err.
 run() {
 	STATUS=0
@@ -187,9 +192,10 @@ run_tests_report() {
 		echo "ok $1 # SKIP needs root"
 		return
 	fi
+	rm -f "$run_tests_scratch/note"
 	run_one "$1" >"$run_tests_scratch/log" 2>&1
 	case $? in
-	0) echo "ok $1" ;;
+	0) echo "ok $1$(sed 's/^/ # /' "$run_tests_scratch/note" 2>/dev/null)" ;;
 	"$EXIT_SKIP") echo "ok $1 # SKIP $(cat "$run_tests_scratch/skip")" ;;
 	*)
 		sed 's/^/# /' "$run_tests_scratch/log"

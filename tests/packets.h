@@ -93,8 +93,8 @@ static inline size_t packet_vlan(struct packet_frame *frame, const struct packet
 	size_t start = frame->length;
 
 	packet_put16(packet_append(frame, piece->bytes) + 2, next);
-	frame->settled = ++frame->tags > 2;
-	return frame->settled ? start : frame->length;
+	frame->settled |= ++frame->tags > 2;
+	return frame->tags > 2 ? start : frame->length;
 }
 
 /* What has no ports, or is no IP: the headers before it are needed whole, nothing of it is read. */
@@ -119,7 +119,7 @@ static inline size_t packet_ipv4(struct packet_frame *frame, const struct packet
 
 	frame->ip_start = at - frame->byte;
 	frame->addresses_end = frame->ip_start + 20;
-	frame->settled = malformed || piece->fragment & 0x1fff;
+	frame->settled |= malformed || piece->fragment & 0x1fff;
 	at[0] = piece->version << 4 | piece->words;
 	packet_put16(at + 6, piece->fragment);
 	at[9] = next;
@@ -136,7 +136,7 @@ static inline size_t packet_ipv6(struct packet_frame *frame, const struct packet
 
 	frame->ip_start = at - frame->byte;
 	frame->addresses_end = frame->length;
-	frame->settled = piece->version != 6;
+	frame->settled |= piece->version != 6;
 	at[0] = piece->version << 4 | 0xa;
 	at[6] = next;
 	memcpy(at + 8, src, sizeof(src));
@@ -159,7 +159,7 @@ static inline size_t packet_extension(struct packet_frame *frame, const struct p
 		at[1] = length;
 	else
 		packet_put16(at + 2, piece->fragment);
-	frame->settled = ++frame->extensions > 8 || piece->fragment & 0xfff8;
+	frame->settled |= ++frame->extensions > 8 || piece->fragment & 0xfff8;
 	return frame->extensions > 8 ? start : start + (length + first_units) * unit;
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Finds and runs every unit and namespace test: sh tests/run.sh [WORD...] runs those whose file names
-# hold a WORD. Shows a line a file, the output of what failed, and every skip with its reason.
+# hold a WORD. Shows a line a file, the output of what failed, every skip with its reason, and what
+# tests have noted.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -26,6 +27,7 @@ summarise() {
 		show_other(); others = 0
 		next
 	}
+	/^ok .* # / { say(substr($0, 4)) }
 	/^ok / { passed++; others = 0; next }
 	/^not ok / { failed++; show_other(); say($0); others = 0; detail = 1; next }
 	/^# (ok|not ok) - / { next }

@@ -92,6 +92,26 @@ int apply_open(struct apply *apply, const char *state, const char *name, struct 
 	return error;
 }
 
+/* Asked before the kernel is: an allocation of gigabytes that fails is slow and may kill others. */
+static int check_memory(__u64 slots, struct reason *reason)
+{
+	__u64 bytes = slots / BUCKET_SLOTS * sizeof(__u64);
+	unsigned long long available_kb = 0;
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %llu kB", &available_kb) == 1)
+			break;
+	if (file)
+		fclose(file);
+	if (!available_kb || bytes / 1024 < available_kb)
+		return 0;
+	return reason_set(reason, -ENOMEM,
+			  "the table needs %llu MiB and %llu MiB are available; choose a smaller "
+			  "--capacity", (unsigned long long)bytes >> 20, available_kb >> 10);
+}
+
 static int choose_slots(struct apply *apply, __u64 capacity, __u64 *slots, struct reason *reason)
 {
 	struct store_info info;
@@ -109,7 +129,7 @@ static int choose_slots(struct apply *apply, __u64 capacity, __u64 *slots, struc
 	if (*slots > 1ULL << ABI_SLOTS_MAX_LOG2)
 		return reason_set(reason, -EINVAL, "a table holds at most %llu rules",
 				  (1ULL << ABI_SLOTS_MAX_LOG2) / 100 * TABLE_LOAD_PERCENT);
-	return 0;
+	return check_memory(*slots, reason);
 }
 
 int apply_load(struct apply *apply, __u64 capacity, struct target **target, struct reason *reason)

@@ -2,6 +2,7 @@
 #include "environment.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #define ENVIRONMENT_MAP_BYTES (32ULL << 30)
 #define ENVIRONMENT_MAP_BYTES_MIN (1ULL << 30)
 #define ENVIRONMENT_DATABASES 8
+#define ENVIRONMENT_WRITE_BYTES (64 * 4096) /* MDB_COMMIT_PAGES of mdb.c */
+#define ENVIRONMENT_LOCK_BYTES 8192	    /* what mdb.c gives 126 readers */
 
 int environment_error(int status)
 {
@@ -37,20 +40,19 @@ int environment_error(int status)
 }
 
 /*
- * LMDB reports a short write as EIO, and that is how a disk that fills up shows first. What a write
- * of our own behind the end says is the truth; nothing refers to the byte.
+ * LMDB reports a short write as EIO, and that is how a disk that fills up shows first. Whether
+ * there is room for the longest write that LMDB makes tells the two apart; nothing refers to what
+ * is behind the end.
  */
 int environment_write_error(MDB_env *env, int status)
 {
-	const char byte = 0;
 	struct stat file;
-	int fd;
+	int fd, error;
 
 	if (status != EIO || mdb_env_get_fd(env, &fd) || fstat(fd, &file))
 		return environment_error(status);
-	if (pwrite(fd, &byte, sizeof(byte), file.st_size) < 0)
-		return errno == ENOSPC || errno == EDQUOT ? -ENOSPC : -EIO;
-	return -EIO;
+	error = posix_fallocate(fd, file.st_size, ENVIRONMENT_WRITE_BYTES);
+	return error == ENOSPC || error == EDQUOT ? -ENOSPC : -EIO;
 }
 
 /* Snapshots never reach behind the newest one, so no reader misses these pages. */
@@ -68,6 +70,29 @@ void environment_give_back(MDB_env *env)
 	/* Where the cut fails, it costs space and harms nothing. */
 	if (fstat(fd, &file) == 0 && file.st_size > end && ftruncate(fd, end))
 		return;
+}
+
+/*
+ * LMDB maps its lock file with holes in it: on a full disk the first touch would be a SIGBUS. Before
+ * the environment is open, since closing the file drops this process's record locks on it.
+ */
+static int lock_file_fill(const char *dir)
+{
+	struct stat file;
+	int dir_fd, fd, error = 0;
+
+	dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0)
+		return errno;
+	fd = openat(dir_fd, "lock.mdb", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || fstat(fd, &file))
+		error = errno;
+	else if (file.st_blocks * 512 < ENVIRONMENT_LOCK_BYTES)
+		error = posix_fallocate(fd, 0, ENVIRONMENT_LOCK_BYTES);
+	close(dir_fd);
+	if (fd >= 0)
+		close(fd);
+	return error;
 }
 
 static int environment_try(const char *dir, unsigned int flags, size_t bytes, MDB_env **env)
@@ -90,8 +115,10 @@ int environment_open(const char *dir, bool is_read_only, MDB_env **env)
 {
 	unsigned int flags = is_read_only ? MDB_RDONLY : 0;
 	size_t bytes = ENVIRONMENT_MAP_BYTES;
-	int status;
+	int status = is_read_only ? 0 : lock_file_fill(dir);
 
+	if (status)
+		return environment_error(status);
 	while ((status = environment_try(dir, flags, bytes, env)) == ENOMEM &&
 	       bytes > ENVIRONMENT_MAP_BYTES_MIN)
 		bytes /= 2;

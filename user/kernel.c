@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
-#include <linux/membarrier.h>
 
 #include "bucket.h"
 #include "xdp_cuckoo.skel.h"
@@ -380,33 +378,12 @@ static int take_created_maps(struct kernel_filter *filter)
 	return 0;
 }
 
-/* Asked before the kernel is: an allocation of gigabytes that fails is slow and may kill others. */
-static int check_memory(__u64 bytes, struct reason *reason)
-{
-	unsigned long long available_kb = 0;
-	FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "MemAvailable: %llu kB", &available_kb) == 1)
-			break;
-	if (file)
-		fclose(file);
-	if (!available_kb || bytes / 1024 < available_kb)
-		return 0;
-	return reason_set(reason, -ENOMEM,
-			  "the table needs %llu MiB and %llu MiB are available; choose a smaller "
-			  "--capacity", (unsigned long long)bytes >> 20, available_kb >> 10);
-}
-
 int kernel_create(__u64 buckets, struct kernel_filter *filter, struct reason *reason)
 {
 	int error;
 
 	*filter = (struct kernel_filter){ .buckets = buckets };
-	error = check_memory(buckets_bytes(filter), reason);
-	if (!error)
-		error = load_programs(filter, reason);
+	error = load_programs(filter, reason);
 	if (!error) {
 		error = take_created_maps(filter);
 		if (error)
@@ -504,7 +481,7 @@ int kernel_detach(const struct kernel_attachment *attachment, struct reason *rea
 	return refused(reason, error, "cannot detach from ", attachment->interface);
 }
 
-/* ---- counters, grace periods ---- */
+/* ---- counters ---- */
 
 int kernel_counters(const struct kernel_filter *filter,
 		    struct abi_counter counters[OUTCOMES][VERDICTS], struct reason *reason)
@@ -526,10 +503,4 @@ int kernel_counters(const struct kernel_filter *filter,
 	}
 	free(values);
 	return error ? refused(reason, error, "cannot read the counters", "") : 0;
-}
-
-/* MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and XDP programs run inside an RCU read-side section. */
-int kernel_wait_readers(void)
-{
-	return syscall(__NR_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) ? -errno : 0;
 }

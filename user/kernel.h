@@ -66,7 +66,4 @@ int kernel_detach(const struct kernel_attachment *attachment, struct reason *rea
 int kernel_counters(const struct kernel_filter *filter,
 		    struct abi_counter counters[OUTCOMES][VERDICTS], struct reason *reason);
 
-/* Waits until every program run that may have started before has ended (a grace period). */
-int kernel_wait_readers(void);
-
 #endif

@@ -14,7 +14,7 @@
 struct parser {
 	struct rule *rule;
 	struct reason *reason;
-	bool has_src, has_dst;
+	unsigned int seen; /* bit i: keywords[i] has been read */
 };
 
 struct keyword {
@@ -22,10 +22,7 @@ struct keyword {
 	int (*parse)(struct parser *parser, const char *word, const char *value);
 };
 
-static int fail(struct parser *parser, const char *format, const char *a, const char *b)
-{
-	return reason_set(parser->reason, -EINVAL, format, a, b);
-}
+#define fail(parser, ...) reason_set((parser)->reason, -EINVAL, __VA_ARGS__)
 
 static int parse_number(const char *text, unsigned long max, unsigned long *number)
 {
@@ -47,7 +44,7 @@ static int check_host_bits(struct parser *parser, const char *value, enum flow_f
 	if (!memcmp(&masked, address, sizeof(masked)))
 		return 0;
 	inet_ntop(family == FLOW_IPV4 ? AF_INET : AF_INET6, &masked, network, sizeof(network));
-	return reason_set(parser->reason, -EINVAL,
+	return fail(parser,
 			  "'%s' has host bits set; the network is %s/%u", value, network, length);
 }
 
@@ -61,7 +58,7 @@ static int parse_prefix(struct parser *parser, const char *value, union flow_add
 	char *slash;
 
 	if (strlen(value) >= sizeof(text))
-		return fail(parser, "'%s' is not an address or prefix%s", value, "");
+		return fail(parser, "'%s' is not an address or prefix", value);
 	strcpy(text, value);
 	slash = strchr(text, '/');
 	if (slash)
@@ -72,7 +69,7 @@ static int parse_prefix(struct parser *parser, const char *value, union flow_add
 	else if (inet_pton(AF_INET6, text, address) == 1)
 		family = FLOW_IPV6;
 	else
-		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix%s", value, "");
+		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix", value);
 	bits = family == FLOW_IPV4 ? 32 : 128;
 	if (slash && parse_number(slash, bits, &bits))
 		return fail(parser, "'%s': the prefix length must be 0 to %s", value,
@@ -87,17 +84,13 @@ static int parse_prefix(struct parser *parser, const char *value, union flow_add
 
 static int parse_src(struct parser *parser, const char *word, const char *value)
 {
-	if (parser->has_src)
-		return fail(parser, "'%s %s': the source is given twice", word, value);
-	parser->has_src = true;
+	(void)word;
 	return parse_prefix(parser, value, &parser->rule->src, &parser->rule->src_len);
 }
 
 static int parse_dst(struct parser *parser, const char *word, const char *value)
 {
-	if (parser->has_dst)
-		return fail(parser, "'%s %s': the destination is given twice", word, value);
-	parser->has_dst = true;
+	(void)word;
 	return parse_prefix(parser, value, &parser->rule->dst, &parser->rule->dst_len);
 }
 
@@ -105,11 +98,10 @@ static int parse_proto(struct parser *parser, const char *word, const char *valu
 {
 	struct rule *rule = parser->rule;
 
-	if (rule->fields & RULE_PROTO)
-		return fail(parser, "'%s %s': the protocol is given twice", word, value);
+	(void)word;
 	if (rule_protocol_number(value, &rule->proto))
 		return fail(parser, "'%s' is not a protocol: write tcp, udp, icmp, ... or a number "
-			    "0 to 255%s", value, "");
+			    "0 to 255", value);
 	rule->fields |= RULE_PROTO;
 	return 0;
 }
@@ -125,10 +117,8 @@ static int parse_port_field(struct parser *parser, const char *word, const char 
 	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != kind)
 		return fail(parser, "'%s %s': ports do not go with an ICMP type or code", word,
 			    value);
-	if (rule->fields & field)
-		return fail(parser, "'%s %s': given twice", word, value);
 	if (parse_number(value, max, &number))
-		return reason_set(parser->reason, -EINVAL, "'%s %s': must be a number 0 to %lu",
+		return fail(parser, "'%s %s': must be a number 0 to %lu",
 				  word, value, max);
 	rule->port_kind = kind;
 	rule->fields |= field;
@@ -212,9 +202,9 @@ static int check_port_kind(struct parser *parser)
 	bool is_icmp = rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6;
 
 	if (rule->port_kind == FLOW_ICMP && !(rule->fields & RULE_PROTO && is_icmp))
-		return fail(parser, "type and code need 'proto icmp' or 'proto ipv6-icmp'%s%s", "", "");
+		return fail(parser, "type and code need 'proto icmp' or 'proto ipv6-icmp'");
 	if (rule->port_kind == FLOW_PORTS && rule->fields & RULE_PROTO && !has_ports(rule->proto))
-		return reason_set(parser->reason, -EINVAL, "protocol %u has no ports%s",
+		return fail(parser, "protocol %u has no ports%s",
 				  rule->proto, is_icmp ? "; write type and code" : "");
 	return 0;
 }
@@ -245,25 +235,35 @@ static int check_whole(struct parser *parser)
 	if (!error)
 		error = settle_family(parser);
 	if (!error && !rule->fields && rule->family == FLOW_NO_FAMILY)
-		error = fail(parser, "a rule must name a protocol, an address or a port%s%s", "", "");
+		error = fail(parser, "a rule must name a protocol, an address or a port");
 	return error;
 }
 
+static int parse_value(struct parser *parser, const struct keyword *keyword, const char *value)
+{
+	unsigned int bit = 1U << (keyword - keywords);
+
+	if (parser->seen & bit)
+		return fail(parser, "'%s %s': %s is given twice", keyword->word, value, keyword->word);
+	parser->seen |= bit;
+	return keyword->parse(parser, keyword->word, value);
+}
+
+/* *used: how many words it took. */
 static int parse_word(struct parser *parser, const char *const *words, size_t count, size_t *used)
 {
 	const struct keyword *keyword = find_keyword(words[0]);
 
 	*used = 1;
-	if (!keyword) {
-		if (strpbrk(words[0], ".:"))
-			return parse_src(parser, "src", words[0]);
+	if (!keyword && strpbrk(words[0], ".:"))
+		return parse_value(parser, find_keyword("src"), words[0]);
+	if (!keyword)
 		return fail(parser, "'%s' is no word of a rule: proto, src, sport, dst, dport, type, "
-			    "code, action, comment%s", words[0], "");
-	}
+			    "code, action, comment", words[0]);
 	if (count < 2)
-		return fail(parser, "'%s' needs a value behind it%s", words[0], "");
+		return fail(parser, "'%s' needs a value behind it", words[0]);
 	*used = 2;
-	return keyword->parse(parser, words[0], words[1]);
+	return parse_value(parser, keyword, words[1]);
 }
 
 int rule_parse_words(const char *const *words, size_t count, struct rule *rule, struct reason *reason)

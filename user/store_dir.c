@@ -69,6 +69,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		{ -EPROTO, "its schema is another", "use the version of xdp-cuckoo that wrote it" },
 		{ -EACCES, "permission denied",
 		  "run as root, or name a directory of your own with --state" },
+		{ -ENOMEM, "no memory or address space for it", "raise the limit" },
 		{ -ENOSPC, "no space left on the disk", "free some" },
 	};
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "grace.h"
+
 int target_full(const struct target *target, __u64 keys, struct reason *reason)
 {
 	return reason_set(reason, -ENOSPC,
@@ -31,7 +33,7 @@ static int publish_family(struct abi_shape_set *set, const struct abi_shape_list
 		return 0;
 	set->list[!active] = *wanted;
 	__atomic_store_n(&set->active, !active, __ATOMIC_RELEASE);
-	return kernel_wait_readers();
+	return grace_wait();
 }
 
 int target_publish(struct target *target, struct store *store, struct reason *reason)

@@ -180,12 +180,13 @@ static enum abi_outcome scene_expect(const struct scene *scene, enum parse_resul
 static void scene_check_cut(struct scene *scene, size_t packet, size_t length)
 {
 	const char *name = packets[packet].name;
+	enum parse_result result;
 	enum abi_verdict verdict;
 	enum abi_outcome outcome;
 	struct flow flow;
 
-	outcome = packet_expect(&packets[packet], &frames[packet], length, &flow);
-	outcome = scene_expect(scene, (enum parse_result)outcome, &flow, &verdict);
+	result = packet_expect(&packets[packet], &frames[packet], length, &flow);
+	outcome = scene_expect(scene, result, &flow, &verdict);
 	for (size_t i = 0; i < FILTER_PROGRAMS; i++) {
 		struct filter_run run =
 			filter_run(&scene->filter, i, frames[packet].byte, length);

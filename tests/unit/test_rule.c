@@ -72,6 +72,7 @@ static const struct bad_text bad[] = {
 	{ "src", "'src' needs a value" },
 	{ "src 192.0.2.1 src 192.0.2.2", "given twice" },
 	{ "192.0.2.1 192.0.2.2", "given twice" },
+	{ "192.0.2.1 action drop action pass", "action is given twice" },
 	{ "192.0.2.1 dst 2001:db8::1", "'2001:db8::1' is IPv6" },
 	{ "2001:db8::1 dst 192.0.2.1", "'192.0.2.1' is IPv4" },
 	{ "proto tcpx", "'tcpx'" },

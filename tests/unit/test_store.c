@@ -194,12 +194,14 @@ static void test_abort_changes_nothing(void **state)
 	store_abort(f->store);
 	has_comment(f, "192.0.2.1", "kept");
 	holds(f, 1, 1, 1);
+	add(f, "192.0.2.2");
+	holds(f, 2, 2, 2);
 
 	assert_int_equal(store_begin(f->store), 0);
-	assert_int_equal(put(f, "192.0.2.2"), 0);
+	assert_int_equal(put(f, "192.0.2.3"), 0);
 	close_store(f);
 	open_store(f, STORE_READ);
-	holds(f, 1, 1, 1);
+	holds(f, 2, 2, 2);
 	assert_int_not_equal(store_begin(f->store), 0);
 }
 

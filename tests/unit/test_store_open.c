@@ -233,25 +233,34 @@ static void test_reads_without_permission_to_write(void **state)
 	in_child(f, child_reads_only, "changing to another user needs root");
 }
 
+static bool mounts_small_disk(const char *path)
+{
+	return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount("none", path, "tmpfs", 0, "size=1m");
+}
+
 static int child_fills_disk(struct fixture *f)
 {
 	struct rule rule = rule_of("192.0.2.1");
+	struct stat before, after;
 	struct store_info info;
 	int error = 0;
 
-	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("none", f->top, "tmpfs", 0, "size=1m"))
+	if (!mounts_small_disk(f->top))
 		return EXIT_SKIP;
 	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == 0);
 	CHILD_CHECK(store_begin(f->store) == 0 && store_put(f->store, &rule) == 0);
 	CHILD_CHECK(store_commit(f->store) == 0);
 
+	CHILD_CHECK(stat(f->data, &before) == 0);
 	CHILD_CHECK(store_begin(f->store) == 0);
 	for (__u32 i = 0; i < 100000 && !error; i++) {
 		rule.src.v4 = i + 1000;
 		error = store_put(f->store, &rule);
 	}
 	CHILD_CHECK(error == 0 && store_commit(f->store) == -ENOSPC);
+
+	CHILD_CHECK(stat(f->data, &after) == 0 && after.st_size <= before.st_size);
 
 	/* The same process can go on, and the next one. */
 	rule = rule_of("192.0.2.2");
@@ -269,6 +278,32 @@ static void test_full_disk(void **state)
 	in_child(*state, child_fills_disk, "mounting a small tmpfs needs root");
 }
 
+static int child_starts_on_full_disk(struct fixture *f)
+{
+	static const char zeros[4096];
+	char path[48];
+	int fd;
+
+	if (!mounts_small_disk(f->top))
+		return EXIT_SKIP;
+	snprintf(path, sizeof(path), "%s/filler", f->top);
+	fd = creat(path, 0600);
+	while (write(fd, zeros, sizeof(zeros)) > 0)
+		;
+	CHILD_CHECK(errno == ENOSPC);
+	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == -ENOSPC);
+	CHILD_CHECK(strstr(f->reason.text, "no space"));
+	CHILD_CHECK(ftruncate(fd, 0) == 0);
+	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == 0);
+	store_close(f->store);
+	return 0;
+}
+
+static void test_start_on_full_disk(void **state)
+{
+	in_child(*state, child_starts_on_full_disk, "mounting a small tmpfs needs root");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +316,7 @@ int main(void)
 		STORE_TEST(test_other_schema),
 		STORE_TEST(test_reads_without_permission_to_write),
 		STORE_TEST(test_full_disk),
+		STORE_TEST(test_start_on_full_disk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
