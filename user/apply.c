@@ -199,7 +199,7 @@ void apply_close(struct apply *apply)
 	*apply = (struct apply){};
 }
 
-int apply_begin(struct apply *apply, struct reason *reason)
+static int begin(struct apply *apply, struct reason *reason)
 {
 	int error;
 
@@ -306,40 +306,53 @@ static int publish_all(struct apply *apply, struct reason *reason)
 	return error;
 }
 
-/* Shapes are published before the commit for the added rules, and after it for the deleted ones. */
-int apply_commit(struct apply *apply, struct reason *reason)
+/* Tables go back to what the store holds, which the change has not touched. */
+static void undo(struct apply *apply)
 {
-	bool has_deletions = apply->deletions->count > 0;
-	struct store_info info;
-	int error = has_deletions ? 0 : publish_all(apply, reason);
+	struct reason ignored;
 
-	if (error)
-		return error;
-	error = store_commit(apply->store);
-	if (error)
-		return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
-	error = delete_keys(apply);
+	store_abort(apply->store);
+	for (size_t i = 0; i < apply->targets_count; i++)
+		target_fill(&apply->targets[i], apply->store, &ignored);
+}
+
+/* What must wait for the commit: a rule that is still stored is never missing from a table. */
+static int finish(struct apply *apply, struct reason *reason)
+{
+	struct store_info info;
+	int error = delete_keys(apply);
+
 	if (error)
 		return reason_set(reason, error,
 				  "a table lacked a deleted rule; the next command repairs it");
-	if (has_deletions)
-		error = publish_all(apply, reason);
-	if (!error && (error = store_info(apply->store, &info)))
-		reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	forget_deletions(apply);
-	if (!error)
-		set_generation(apply, info.generation);
-	return error;
+	error = publish_all(apply, reason);
+	if (error)
+		return error;
+	error = store_info(apply->store, &info);
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	set_generation(apply, info.generation);
+	return 0;
 }
 
-int apply_abort(struct apply *apply, struct reason *reason)
+int apply_change(struct apply *apply,
+		 int (*make)(struct apply *apply, void *context, struct reason *reason),
+		 void *context, struct reason *reason)
 {
-	int error = 0;
+	int error = begin(apply, reason);
 
+	if (!error)
+		error = make(apply, context, reason);
+	if (!error) {
+		error = store_commit(apply->store);
+		if (error)
+			reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
+	}
+	if (error)
+		undo(apply);
+	else
+		error = finish(apply, reason);
 	forget_deletions(apply);
-	store_abort(apply->store);
-	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = target_fill(&apply->targets[i], apply->store, reason);
 	return error;
 }
 

@@ -4,7 +4,8 @@
  * store, table and kernel; knows nothing of commands and prints nothing.
  *
  * Order: an added rule is in every table before the store commits it, a deleted one leaves the
- * tables after the commit. So a crash leaves at most an entry too many. While a writer is at work
+ * tables after the commit, and shapes are published last. So a crash leaves entries too many, never
+ * one of an acknowledged rule too few. While a writer is at work
  * the table's generation is ABI_GENERATION_DIRTY; the next writer that finds it different from the
  * store's makes the table equal to the store again.
  */
@@ -46,16 +47,21 @@ int apply_open(struct apply *apply, const char *state, const char *name, struct 
 void apply_close(struct apply *apply);
 
 /*
- * A change: begin, any number of add and del, then commit or abort. apply_add(): 0; -EEXIST (the
- * rule is there); -ENOSPC, -E2BIG: then abort. apply_del(): 0; -ENOENT. Commit: what it returns 0 for
- * is durable and active. Abort leaves store and tables as they were.
+ * A change: runs `make`, which calls apply_add(), apply_del() and apply_clear() any number of times.
+ * Where that returns 0, all of it is durable and active when this returns 0; where it returns an
+ * error, this returns the same, and store and tables are what they were.
  */
-int apply_begin(struct apply *apply, struct reason *reason);
+int apply_change(struct apply *apply,
+		 int (*make)(struct apply *apply, void *context, struct reason *reason),
+		 void *context, struct reason *reason);
+
+/*
+ * Within a change. apply_add(): 0; -EEXIST (the rule is there); -ENOSPC and -E2BIG end the change.
+ * apply_del(): 0; -ENOENT (no such rule).
+ */
 int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason);
 int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason);
 int apply_clear(struct apply *apply, struct reason *reason);
-int apply_commit(struct apply *apply, struct reason *reason);
-int apply_abort(struct apply *apply, struct reason *reason);
 
 /*
  * Loads a new filter of at least `capacity` keys (0: the default, or what the store needs), filled

@@ -31,7 +31,6 @@ const struct command command_import = {
 };
 
 struct import {
-	struct apply apply;
 	struct reader reader;
 	__u64 added, already_there, bad;
 	struct timespec start;
@@ -61,7 +60,7 @@ static void report_bad_line(struct import *import, const char *text)
 			      (unsigned long long)import->reader.number, text);
 }
 
-static int import_line(struct import *import, struct reason *reason)
+static int import_line(struct apply *apply, struct import *import, struct reason *reason)
 {
 	struct rule rule;
 	struct reason bad;
@@ -71,7 +70,7 @@ static int import_line(struct import *import, struct reason *reason)
 		report_bad_line(import, bad.text);
 		return 0;
 	}
-	error = apply_add(&import->apply, &rule, reason);
+	error = apply_add(apply, &rule, reason);
 	import->added += !error;
 	import->already_there += error == -EEXIST;
 	return error == -EEXIST ? 0 : error;
@@ -87,8 +86,9 @@ static void show_progress(const struct import *import)
 				seconds_since(&import->start));
 }
 
-static int import_lines(struct import *import, struct reason *reason)
+static int import_lines(struct apply *apply, void *context, struct reason *reason)
 {
+	struct import *import = context;
 	int got;
 
 	while ((got = reader_next(&import->reader))) {
@@ -99,7 +99,7 @@ static int import_lines(struct import *import, struct reason *reason)
 		else if (got < 0)
 			return reason_set(reason, got, "cannot read %s", import->reader.name);
 		else
-			error = import_line(import, reason);
+			error = import_line(apply, import, reason);
 		if (!error && is_interrupted)
 			error = reason_set(reason, -EINTR, "interrupted: nothing was changed");
 		if (error)
@@ -109,25 +109,12 @@ static int import_lines(struct import *import, struct reason *reason)
 	return 0;
 }
 
-static int import_all(struct import *import, struct reason *reason)
-{
-	struct reason ignored;
-	int error = apply_begin(&import->apply, reason);
-
-	if (!error)
-		error = import_lines(import, reason);
-	if (!error)
-		return apply_commit(&import->apply, reason);
-	apply_abort(&import->apply, &ignored);
-	return error;
-}
-
-static json_t *import_answer(struct import *import)
+static json_t *import_answer(struct apply *apply, const struct import *import)
 {
 	double seconds = seconds_since(&import->start);
 	struct store_info info = {};
 
-	store_info(import->apply.store, &info);
+	store_info(apply->store, &info);
 	return json_pack("{s:I, s:I, s:I, s:I, s:f, s:I}", "added", (json_int_t)import->added,
 			 "already_there", (json_int_t)import->already_there, "bad_lines",
 			 (json_int_t)import->bad, "rules", (json_int_t)info.rules, "seconds", seconds,
@@ -147,6 +134,7 @@ static enum command_status run_import(const struct invocation *invocation)
 {
 	const char *path = invocation->operands[0];
 	struct import import = {};
+	struct apply apply;
 	struct reason reason;
 	int error = reader_open(&import.reader, path);
 
@@ -156,18 +144,18 @@ static enum command_status run_import(const struct invocation *invocation)
 	}
 	catch_interrupts();
 	clock_gettime(CLOCK_MONOTONIC, &import.start);
-	error = apply_open(&import.apply, invocation->state, invocation->name, &reason);
+	error = apply_open(&apply, invocation->state, invocation->name, &reason);
 	if (!error) {
-		command_report_targets(&import.apply);
-		error = import_all(&import, &reason);
+		command_report_targets(&apply);
+		error = apply_change(&apply, import_lines, &import, &reason);
 	}
 	output_progress_end();
 	if (!error && import.bad > BAD_LINES_SHOWN)
 		command_error(STATUS_USAGE, "%s: %llu more bad lines", import.reader.name,
 			      (unsigned long long)import.bad - BAD_LINES_SHOWN);
 	if (!error)
-		output_print(import_answer(&import));
-	apply_close(&import.apply);
+		output_print(import_answer(&apply, &import));
+	apply_close(&apply);
 	reader_close(&import.reader);
 	if (error)
 		return command_failed(error, &reason);

@@ -84,44 +84,52 @@ const struct command command_flush = {
 	.run = run_flush,
 };
 
-/* One change by one rule: opens, makes it, commits or aborts. */
-static int change(const struct invocation *invocation, struct apply *apply, const struct rule *rule,
-		  int (*make)(struct apply *, const struct rule *, struct reason *),
-		  struct reason *reason)
-{
-	struct reason ignored;
-	int error = apply_open(apply, invocation->state, invocation->name, reason);
+/* The one rule of `add` and `del`. Its own refusals are apart from those of opening the store. */
+struct rule_change {
+	const struct rule *rule;
+	bool is_refused; /* there already; no such rule */
+};
 
-	if (error)
-		return error;
-	command_report_targets(apply);
-	error = apply_begin(apply, reason);
-	if (!error)
-		error = make(apply, rule, reason);
-	if (!error)
-		return apply_commit(apply, reason);
-	apply_abort(apply, &ignored);
+static int add(struct apply *apply, void *context, struct reason *reason)
+{
+	struct rule_change *change = context;
+	int error = apply_add(apply, change->rule, reason);
+
+	change->is_refused = error == -EEXIST;
+	return error;
+}
+
+static int del(struct apply *apply, void *context, struct reason *reason)
+{
+	struct rule_change *change = context;
+	int error = apply_del(apply, change->rule, reason);
+
+	change->is_refused = error == -ENOENT;
 	return error;
 }
 
 static enum command_status change_rule(const struct invocation *invocation, const char *done,
-				       int refusal, const char *refused,
-				       int (*make)(struct apply *, const struct rule *,
-						   struct reason *))
+				       const char *refused,
+				       int (*make)(struct apply *, void *, struct reason *))
 {
 	char text[RULE_TEXT_BYTES];
-	struct apply apply = {};
+	struct apply apply;
 	struct reason reason;
 	struct rule rule;
+	struct rule_change change = { .rule = &rule };
 	enum command_status status = command_rule(invocation, &rule);
 	int error;
 
 	if (status != STATUS_DONE)
 		return status;
-	error = change(invocation, &apply, &rule, make, &reason);
+	error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	if (!error) {
+		command_report_targets(&apply);
+		error = apply_change(&apply, make, &change, &reason);
+	}
 	apply_close(&apply);
 	rule_format(&rule, text);
-	if (error == refusal)
+	if (change.is_refused)
 		return command_error(STATUS_NO, "%s: %s", refused, text);
 	if (error)
 		return command_failed(error, &reason);
@@ -129,29 +137,14 @@ static enum command_status change_rule(const struct invocation *invocation, cons
 	return STATUS_DONE;
 }
 
-/* The outer -EEXIST of apply_open() means another store: only the rule's own is "there already". */
-static int add(struct apply *apply, const struct rule *rule, struct reason *reason)
-{
-	int error = apply_add(apply, rule, reason);
-
-	return error == -EEXIST ? -EALREADY : error;
-}
-
 static enum command_status run_add(const struct invocation *invocation)
 {
-	return change_rule(invocation, "added", -EALREADY, "already there", add);
-}
-
-static int del(struct apply *apply, const struct rule *rule, struct reason *reason)
-{
-	int error = apply_del(apply, rule, reason);
-
-	return error == -ENOENT ? -ESRCH : error;
+	return change_rule(invocation, "added", "already there", add);
 }
 
 static enum command_status run_del(const struct invocation *invocation)
 {
-	return change_rule(invocation, "deleted", -ESRCH, "no such rule", del);
+	return change_rule(invocation, "deleted", "no such rule", del);
 }
 
 /* Whether a running filter of that name drops or passes the flows by its fingerprints. */
@@ -255,26 +248,29 @@ static enum command_status run_list(const struct invocation *invocation)
 	return STATUS_DONE;
 }
 
+static int clear(struct apply *apply, void *context, struct reason *reason)
+{
+	struct store_info info;
+	int error = store_info(apply->store, &info);
+
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	*(__u64 *)context = info.rules;
+	return apply_clear(apply, reason);
+}
+
 static enum command_status run_flush(const struct invocation *invocation)
 {
 	struct apply apply;
-	struct store_info info = {};
-	struct reason reason, ignored;
+	struct reason reason;
+	__u64 deleted = 0;
 	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
 
-	if (error)
-		return command_failed(error, &reason);
-	store_info(apply.store, &info);
-	error = apply_begin(&apply, &reason);
 	if (!error)
-		error = apply_clear(&apply, &reason);
-	if (!error)
-		error = apply_commit(&apply, &reason);
-	else
-		apply_abort(&apply, &ignored);
+		error = apply_change(&apply, clear, &deleted, &reason);
 	apply_close(&apply);
 	if (error)
 		return command_failed(error, &reason);
-	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)info.rules));
+	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)deleted));
 	return STATUS_DONE;
 }

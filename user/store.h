@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The durable truth: every rule, in an LMDB environment of its own directory. The only file that
- * knows LMDB. The kernel's table is derived from it. Knows rules, not tables.
+ * The durable truth: every rule, in an LMDB environment of its own directory. Only store.c and
+ * environment.c know LMDB. The kernel's table is derived from it. Knows rules, not tables.
  *
  * Databases: "meta" (magic, schema version, id, generation), "rules" (encoded rule -> comment),
  * "shapes" (struct rule_shape -> number of keys of that shape).
@@ -44,6 +44,8 @@ void store_close(struct store *store);
 /*
  * One transaction at a time. Without store_begin() reads see the last committed state. Commit
  * is durable (fsync) when it returns, and increments the generation where something changed.
+ * store_begin() is -EBUSY within a transaction or a visit of store_each(). A failed commit is an
+ * abort; -ENOSPC leaves the store as it was, ready for the next transaction.
  */
 int store_begin(struct store *store);
 int store_commit(struct store *store);
