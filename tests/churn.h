@@ -61,26 +61,25 @@ static inline void churn_move_wrong(struct table *table, struct table_place from
 struct churn_engine {
 	const char *name;
 	int (*insert)(struct table *table, __u64 hash);
-	int (*delete)(struct table *table, __u64 hash);
+	int (*remove)(struct table *table, __u64 hash);
 	void (*move)(struct table *table, struct table_place from, struct table_place to);
 };
 
-static const struct churn_engine churn_right = {
-	"copy, announce, overwrite", table_insert, table_delete, table_move
-};
-static const struct churn_engine churn_wrong = {
-	"overwrite, announce, copy", wrong_insert, wrong_delete, churn_move_wrong
-};
+static const struct churn_engine churn_right = { "copy, announce, overwrite", table_insert,
+						 table_delete, table_move };
+static const struct churn_engine churn_wrong = { "overwrite, announce, copy", wrong_insert,
+						 wrong_delete, churn_move_wrong };
 
 /* A table in which the first `residents` of `count` hashes stay, and the rest comes and goes. */
 struct churn {
-	struct abi_config config __attribute__((aligned(64))); /* the sequence in a line of its own */
+	struct abi_config config
+		__attribute__((aligned(64))); /* the sequence in a line of its own */
 	const struct churn_engine *engine;
 	struct table table;
 	__u64 *bucket, *hash;
 	size_t residents, count;
 	__u64 seed, next; /* number of the next hash that never was */
-	__u64 lost;       /* entries that a delete did not find */
+	__u64 lost;	  /* entries that a delete did not find */
 	void (*change)(struct churn *churn);
 	bool is_stopping;
 };
@@ -144,7 +143,7 @@ static inline void churn_replace(struct churn *churn)
 {
 	size_t at = churn->residents + churn->next % (churn->count - churn->residents);
 
-	if (churn->engine->delete(&churn->table, churn->hash[at]))
+	if (churn->engine->remove(&churn->table, churn->hash[at]))
 		churn->lost++;
 	churn_insert_new(churn, at);
 }
@@ -153,7 +152,8 @@ static inline void churn_replace(struct churn *churn)
 static inline void churn_bounce(struct churn *churn)
 {
 	struct table *table = &churn->table;
-	struct bucket_pair pair = bucket_pair(churn->hash[0], table->bucket_mask, table->step_shift);
+	struct bucket_pair pair =
+		bucket_pair(churn->hash[0], table->bucket_mask, table->step_shift);
 	struct table_place first = { pair.first, 0 }, second = { pair.second, 0 };
 
 	churn->engine->move(table, first, second);
@@ -170,8 +170,8 @@ static inline void *churn_write(void *context)
 }
 
 /* Looks residents up, `lookups` times or until `misses_max` were missed, while `change` goes on. */
-static inline struct churn_result churn_run(struct churn *churn, void (*change)(struct churn *churn),
-					    __u64 lookups, __u64 misses_max)
+static inline struct churn_result
+churn_run(struct churn *churn, void (*change)(struct churn *churn), __u64 lookups, __u64 misses_max)
 {
 	struct churn_result result = { .moves = churn->table.moves };
 	pthread_t writer;

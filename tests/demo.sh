@@ -14,76 +14,82 @@ step() {
 	printf '\n%s\n' "$*"
 }
 
-# show ARGUMENT...: a command of the tool as one would type it, and what it prints.
+# show COMMAND PATTERN ARGUMENT...: runs the tool with the arguments; shows the command as one would
+# type it, and the lines of its output that match.
 show() {
-	echo "   # xdp-cuckoo $*"
-	xc "$@" | sed 's/^/   /'
+	echo "   # xdp-cuckoo $1"
+	pattern=$2
+	shift 2
+	assert_status 0 xc "$@"
+	grep -E "$pattern" "$STATE/out" | sed 's/^ */   /'
 }
 
-prepare_traffic() {
+prepare() {
 	if [ -n "$LIST" ]; then
-		"$HELPERS/list_flows" --hosts 3 --outside "$OUTSIDE" --seed "$SEED" "$LIST"
-	else
-		small_flows
-	fi >"$STATE/flows"
-	[ -n "$LIST" ] || small_list >"$STATE/small.list"
+		"$HELPERS/list_flows" --hosts 3 --outside "$OUTSIDE" --seed "$SEED" "$LIST" \
+			>"$STATE/flows"
+		return
+	fi
+	small_flows >"$STATE/flows"
+	small_list >"$STATE/small.list"
+}
+
+import_list() {
+	if [ -n "$LIST" ]; then
+		show "import $LIST" '^(added|rules per)' import "$LIST"
+		return
+	fi
+	sed 's/^/   | /' "$STATE/small.list"
+	show "import small.list" '^added' import "$STATE/small.list"
 }
 
 # Status 1 is traffic's "not all as expected": what that means is judged afterwards.
-send_traffic() {
+send() {
 	traffic --wrong "$STATE/wrong" <"$STATE/flows" >"$STATE/table" || [ $? -eq 1 ]
 	sed 's/^/   /' "$STATE/table"
-}
-
-report_false_positives() {
+	judge "$STATE/wrong"
 	innocent=$(total 6 "$STATE/table")
 	expect_false_positives "$innocent"
-	echo "   $FALSE_POSITIVES of $innocent innocent flows are false positives: they met a fingerprint by chance" \
-		"(expected $EXPECTED)"
+	echo "   false positives (an equal fingerprint by chance): $FALSE_POSITIVES of $innocent," \
+		"expected $EXPECTED"
 }
 
-verdict() {
+show_stats() {
+	show "stats" '^(outcome|.*[1-9][0-9]* +[0-9]+$|.*[1-9][0-9]* +[0-9]+ +0 +0$)' stats
+	counted=$(dropped_by_rule)
+}
+
+conclude() {
 	dropped=$(total 3 "$STATE/table")
-	problem=
-	[ "$MISMATCHES" -eq 0 ] || problem="$MISMATCHES flows fared otherwise than expected"
-	[ "$FALSE_POSITIVES" -le "$MOST" ] || problem="more false positives than chance explains"
-	[ "$COUNTED" -eq "$dropped" ] || problem="filter counted $COUNTED drops, receiver misses $dropped"
-	[ -z "$problem" ] || { printf '\nFAILED: %s\n' "$problem"; exit 1; }
+	[ "$MISMATCHES" -eq 0 ] || fail "$MISMATCHES flows fared otherwise than expected"
+	[ "$FALSE_POSITIVES" -le "$MOST" ] || fail "more false positives than chance explains"
+	[ "$counted" -eq "$dropped" ] ||
+		fail "$dropped packets did not arrive, the filter counted $counted dropped"
+	cat <<-EOF
+
+	Every packet fared as expected; receiver and filter agree on $dropped dropped. Next:
+	   make demo LIST=FILE              the same with a list of yours
+	   build/xdp-cuckoo load eth0       filter a real interface
+	   build/xdp-cuckoo add 192.0.2.1   block one source
+	   build/xdp-cuckoo help add        what a rule can name
+	EOF
 }
 
 [ "$(id -u)" -eq 0 ] || { echo "the demo makes network namespaces: run it as root" >&2; exit 1; }
 [ -z "$LIST" ] || [ -r "$LIST" ] || { echo "cannot read $LIST" >&2; exit 2; }
 state
 pair
-prepare_traffic
+prepare
 
-echo "Two network namespaces joined by a cable (veth): $TX sends, $RX has the filter on vrx."
+echo "Two network namespaces joined by a veth pair: one sends, the other filters on its vrx."
 step "1. Load the filter into the interface's driver"
-show load vrx --mode native
-
-step "2. Block what a list names${LIST:+: $LIST}"
-[ -n "$LIST" ] || { cd "$STATE"; TOOL=$OLDPWD/$TOOL; sed 's/^/   | /' small.list; }
-show import "${LIST:-small.list}"
-[ -n "$LIST" ] || cd "$OLDPWD"
-
-step "3. Send a packet of each flow, blocked and innocent, and see which arrive"
-send_traffic
-judge "$STATE/wrong"
-report_false_positives
-
-step "4. The filter's own count, by reason (those that are not 0)"
-COUNTED=$(dropped_by_rule)
-echo "   # xdp-cuckoo stats"
-xc stats | awk 'NR == 1 || $NF + $(NF - 1) + $(NF - 2) + $(NF - 3)' | sed 's/^/   /'
-
+show "load vrx --mode native" '^ *(vrx|slots)' load vrx --mode native
+step "2. Block what a list names"
+import_list
+step "3. Send a packet of each flow, to be dropped or to pass, and see which arrive"
+send
+step "4. Ask the filter what it counted"
+show_stats
 step "5. Unload"
-show unload vrx
-verdict
-
-cat <<EOF
-
-Every packet fared as expected. Next:
-   make demo LIST=FILE                  the same with a list of yours
-   build/xdp-cuckoo load eth0           filter a real interface
-   build/xdp-cuckoo add 192.0.2.1       block one source
-   build/xdp-cuckoo help add            what a rule can name
+show "unload vrx" . unload vrx
+conclude

@@ -24,6 +24,7 @@
 #define FILTER_RUN_MIN ETH_HLEN /* BPF_PROG_TEST_RUN refuses shorter frames */
 
 static const char *const filter_program_names[] = { "xdp_cuckoo", "xdp_cuckoo_frags" };
+#define FILTER_FRAGS 1 /* of them, the one for frames of several buffers */
 #define FILTER_PROGRAMS (sizeof(filter_program_names) / sizeof(filter_program_names[0]))
 
 struct filter {
@@ -44,7 +45,7 @@ struct filter_place {
 
 /* What one run did. */
 struct filter_run {
-	int error;  /* -errno; -EPROTO where action and counters do not tell of one packet, counted once */
+	int error; /* -errno; -EPROTO where action and counters do not tell of one packet */
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
 };
@@ -91,8 +92,8 @@ static inline int filter_open(const char *path, struct filter *filter)
 	*filter = (struct filter){ .object = bpf_object__open_file(path, NULL) };
 	error = filter->object ? bpf_object__load(filter->object) : -errno;
 	for (size_t i = 0; !error && i < FILTER_PROGRAMS; i++) {
-		struct bpf_program *program = bpf_object__find_program_by_name(
-			filter->object, filter_program_names[i]);
+		struct bpf_program *program =
+			bpf_object__find_program_by_name(filter->object, filter_program_names[i]);
 
 		filter->program[i] = program ? bpf_program__fd(program) : -ENOENT;
 		error = filter->program[i] < 0 ? filter->program[i] : 0;
@@ -145,8 +146,8 @@ static inline void filter_add_key(struct filter *filter, const struct rule_key *
 				  struct filter_place place)
 {
 	const struct abi_config *config = filter->config;
-	struct bucket_pair pair = bucket_pair(rule_hash(key, &config->key), config->bucket_mask,
-					      config->step_shift);
+	struct bucket_pair pair =
+		bucket_pair(rule_hash(key, &config->key), config->bucket_mask, config->step_shift);
 	__u64 *bucket = &filter->bucket[place.second ? pair.second : pair.first];
 
 	*bucket = bucket_set(*bucket, place.slot, pair.fingerprint);
@@ -210,8 +211,8 @@ static inline __u32 filter_moved(const struct abi_counter before[FILTER_COUNTERS
 }
 
 /* Sends one frame through a program; the frame stays as it was. */
-static inline struct filter_run filter_run(struct filter *filter, size_t program,
-					   const void *frame, size_t length)
+static inline struct filter_run filter_run(struct filter *filter, size_t program, const void *frame,
+					   size_t length)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = length, .repeat = 1);
 	struct abi_counter before[FILTER_COUNTERS];

@@ -20,13 +20,15 @@
 #define PACKET_SRC_IPV4 0xc0000201 /* 192.0.2.1 */
 #define PACKET_DST_IPV4 0xc6336407 /* 198.51.100.7 */
 /* 2001:db8:1:2:3:4:5:6 and 2001:db8:f:e:d:c:b:a */
+/* clang-format off */
 #define PACKET_SRC_IPV6 { 0x20, 1, 0xd, 0xb8, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6 }
 #define PACKET_DST_IPV6 { 0x20, 1, 0xd, 0xb8, 0, 0xf, 0, 0xe, 0, 0xd, 0, 0xc, 0, 0xb, 0, 0xa }
+/* clang-format on */
 #define PACKET_DF 0x4000 /* fields of the IPv4 fragment word */
 #define PACKET_MF 0x2000
 #define PACKET_ETHERTYPE_MIN 0x600 /* below it, the field is a length (IEEE 802.3) */
 
-/* How much of a frame the parser needs to get past a piece, and the protocol it knows until then. */
+/* How long a frame the parser needs to get past a piece, and the protocol it knows until then. */
 struct packet_need {
 	size_t bytes;
 	__u8 proto;
@@ -46,12 +48,12 @@ struct packet_frame {
 struct packet_piece {
 	/* Appends the piece; returns how long a frame the parser needs to get past it. */
 	size_t (*build)(struct packet_frame *frame, const struct packet_piece *piece, __u16 next);
-	__u16 number;        /* ethertype or protocol */
+	__u16 number;	     /* ethertype or protocol */
 	__u16 first, second; /* ports; ICMP type and code */
-	__u16 fragment;      /* IPv4: the fragment word; IPv6: offset and more-fragments bit */
-	__u16 bytes;         /* written, where they are not the usual */
+	__u16 fragment;	     /* IPv4: the fragment word; IPv6: offset and more-fragments bit */
+	__u16 bytes;	     /* written, where they are not the usual */
 	__u8 version, words; /* IP version; IPv4 header words */
-	__u32 stated;        /* PACKET_STATED(n): the length field says n */
+	__u32 stated;	     /* PACKET_STATED(n): the length field says n */
 };
 
 #define PACKET_STATED(n) (0x10000 | (n))

@@ -60,7 +60,8 @@ static bool bucket_find(const struct table *table, __u64 bucket, __u16 fingerpri
 	__u64 match = bucket_match(table->bucket[bucket], fingerprint);
 
 	if (match)
-		*place = (struct table_place){ bucket, __builtin_ctzll(match) / BUCKET_FINGERPRINT_BITS };
+		*place = (struct table_place){ bucket,
+					       __builtin_ctzll(match) / BUCKET_FINGERPRINT_BITS };
 	return match;
 }
 
@@ -80,7 +81,7 @@ static void search_push(struct table *table, __u64 bucket, unsigned int parent, 
 	search->node[search->count++] = (struct table_node){ bucket, parent, slot };
 }
 
-/* A path that used a bucket twice would move an entry that is no longer there. */
+/* A circle on a path leads nowhere that a shorter path does not. */
 static bool search_is_on_path(const struct table_search *search, unsigned int at, __u64 bucket)
 {
 	while (search->node[at].bucket != bucket) {
@@ -109,7 +110,8 @@ static void search_expand(struct table *table, unsigned int at)
  * Breadth first from both buckets of a key. Returns the index of the node whose bucket has a free
  * slot, and that slot as `free`; -ENOSPC where none is found.
  */
-static int search_path(struct table *table, const struct bucket_pair *pair, struct table_place *free)
+static int search_path(struct table *table, const struct bucket_pair *pair,
+		       struct table_place *free)
 {
 	struct table_search *search = table->search;
 
@@ -125,7 +127,8 @@ static int search_path(struct table *table, const struct bucket_pair *pair, stru
 }
 
 /* Makes a slot free in one of the two buckets of a key: moves the entries of a path, the last first. */
-static int pair_make_room(struct table *table, const struct bucket_pair *pair, struct table_place *free)
+static int pair_make_room(struct table *table, const struct bucket_pair *pair,
+			  struct table_place *free)
 {
 	const struct table_node *node = table->search->node;
 	unsigned int length = 0;

@@ -23,7 +23,7 @@ struct table_search; /* the queue of one path search */
 
 struct table {
 	__u64 *bucket;      /* shared with readers */
-	__u64 *sequence;    /* shared with readers; incremented by every move */
+	__u64 *sequence;    /* shared with readers; incremented where one could miss a resident */
 	__u64 bucket_mask;  /* buckets - 1 */
 	__u32 step_shift;   /* 64 - log2(buckets) */
 	__u64 used;         /* filled slots */
@@ -52,7 +52,10 @@ int table_delete(struct table *table, __u64 hash);
 /* Whether some entry matches `hash`: true for each inserted one, and for 8 * load / 2^16 of others. */
 bool table_contains(const struct table *table, __u64 hash);
 
-/* The slots that `buckets` have, and the power of two of slots that `rules` need at 95 % load. */
+/*
+ * The slots of a table, and the power of two of slots, 2^10 to 2^30, that `rules` need at 95 % load;
+ * 2^31 where no table is large enough.
+ */
 __u64 table_slots(const struct table *table);
 __u64 table_slots_for(__u64 rules);
 
@@ -64,7 +67,8 @@ struct table_difference {
  * Makes the table hold exactly the entries of `hashes`, each as often as it stands there, by the
  * fewest changes; entries that stay are never missed by readers. Sorts `hashes` in place into an
  * order of its own. -ENOMEM: nothing changed. -ENOSPC: not all fit; entries that should not be
- * there are removed, and as many as fit are added.
+ * there are removed, and as many as fit are added, but past 95 %
+ * load the first failure ends it.
  */
 int table_reconcile(struct table *table, __u64 *hashes, size_t count,
 		    struct table_difference *difference);

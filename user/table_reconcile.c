@@ -95,7 +95,8 @@ static __u64 *live_hashes(const struct table *table)
 			__u64 fingerprint = bucket_get(table->bucket[bucket], slot);
 
 			if (fingerprint)
-				live[count++] = fingerprint << (64 - BUCKET_FINGERPRINT_BITS) | bucket;
+				live[count++] =
+					fingerprint << (64 - BUCKET_FINGERPRINT_BITS) | bucket;
 		}
 	if (live)
 		sort_by_identity(table, live, count);

@@ -270,7 +270,8 @@ static size_t frame_build(const struct frame_flow *flow, const uint8_t mac[2][ET
 }
 
 /* A frame that is not IP, so that a filter lets it by. IEEE 802: 0x88b5 is for experiments. */
-static size_t frame_build_marker(const uint8_t mac[2][ETH_ALEN], const struct frame_trailer *trailer,
+static size_t frame_build_marker(const uint8_t mac[2][ETH_ALEN],
+				 const struct frame_trailer *trailer,
 				 uint8_t frame[FRAME_BYTES_MAX])
 {
 	struct frame_writer to = { .at = frame };

@@ -165,12 +165,12 @@ static void flow_print(const char *expect, const char *group, uint32_t address, 
 	inet_ntop(AF_INET, &source, text, sizeof(text));
 	switch (turn++ % 3) {
 	case 0:
-		printf("%s %s-udp proto udp src %s dst 198.18.0.1 sport %u dport %u\n", expect, group,
-		       text, sport, dport);
+		printf("%s %s-udp proto udp src %s dst 198.18.0.1 sport %u dport %u\n", expect,
+		       group, text, sport, dport);
 		return;
 	case 1:
-		printf("%s %s-tcp proto tcp src %s dst 198.18.0.1 sport %u dport %u\n", expect, group,
-		       text, sport, dport);
+		printf("%s %s-tcp proto tcp src %s dst 198.18.0.1 sport %u dport %u\n", expect,
+		       group, text, sport, dport);
 		return;
 	default:
 		printf("%s %s-icmp proto icmp src %s dst 198.18.0.1 type 8 code 0\n", expect, group,

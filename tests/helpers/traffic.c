@@ -180,8 +180,8 @@ static struct tally flows_judge(struct run *run, FILE *file)
 			.sent = run->repeat,
 			.passed = flow->passed,
 			.expected_passed = expected,
-			.wrong = flow->passed > expected ? flow->passed - expected :
-							   expected - flow->passed,
+			.wrong = flow->passed > expected ? flow->passed - expected
+							 : expected - flow->passed,
 		};
 
 		tally_add(&run->kind[flow->kind], &one);
@@ -204,8 +204,8 @@ static void tally_print(const struct tally *tally)
 
 static void report_print(const struct run *run, const struct tally *total, double ns)
 {
-	printf("%-16s %9s %9s %9s %10s %10s %6s\n", "kind", "sent", "dropped", "passed",
-	       "to drop", "to pass", "wrong");
+	printf("%-16s %9s %9s %9s %10s %10s %6s\n", "kind", "sent", "dropped", "passed", "to drop",
+	       "to pass", "wrong");
 	for (unsigned int i = 0; i < run->kinds; i++)
 		tally_print(&run->kind[i]);
 	tally_print(total);
@@ -310,7 +310,8 @@ int main(int argc, char **argv)
 	if (option == '?' || optind != argc || !run.repeat || !value['f'] || !value['t'] ||
 	    !strchr(value['f'], ':') || !strchr(value['t'], ':')) {
 		fputs("usage: traffic --from NETNS:IFACE --to NETNS:IFACE [--json] [--repeat N] "
-		      "[--wrong FILE] <flows\n", stderr);
+		      "[--wrong FILE] <flows\n",
+		      stderr);
 		return 2;
 	}
 	run.json = value['j'];

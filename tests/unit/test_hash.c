@@ -50,7 +50,8 @@ static uint64_t little_endian(const uint8_t *byte, size_t count)
 	return word;
 }
 
-static uint64_t siphash_bytes(int c, int d, const uint8_t key[16], const uint8_t *byte, size_t count)
+static uint64_t siphash_bytes(int c, int d, const uint8_t key[16], const uint8_t *byte,
+			      size_t count)
 {
 	uint64_t k0 = little_endian(key, 8), k1 = little_endian(key + 8, 8);
 	uint64_t v[4], last = (uint64_t)count << 56;
@@ -135,8 +136,9 @@ static void test_siphash_equals_bytewise(void **state)
 			random[j] = siphash_bytes(2, 4, seed_key, (uint8_t *)&draws, sizeof(draws));
 		memcpy(&key, random, sizeof(key));
 		memcpy(word, random + 2, sizeof(word));
-		assert_int_equal(siphash13(&key, word, words),
-				 siphash_bytes(1, 3, (uint8_t *)random, (uint8_t *)word, words * 8));
+		assert_int_equal(
+			siphash13(&key, word, words),
+			siphash_bytes(1, 3, (uint8_t *)random, (uint8_t *)word, words * 8));
 	}
 }
 
@@ -150,9 +152,11 @@ static void test_either_bucket_leads_to_the_other(void **state)
 	for (__u32 shift = STEP_SHIFT_MIN; shift <= STEP_SHIFT_MAX; shift++)
 		for (__u64 fingerprint = 1; fingerprint <= 0xffff; fingerprint++) {
 			__u64 mask = (1ULL << (64 - shift)) - 1;
-			__u64 hash = fingerprint << 48 | (fingerprint * 0x2545f4914f6cdd1d >> 16 & mask);
+			__u64 hash =
+				fingerprint << 48 | (fingerprint * 0x2545f4914f6cdd1d >> 16 & mask);
 			struct bucket_pair pair = bucket_pair(hash, mask, shift);
-			struct bucket_pair back = bucket_pair(fingerprint << 48 | pair.second, mask, shift);
+			struct bucket_pair back =
+				bucket_pair(fingerprint << 48 | pair.second, mask, shift);
 
 			wrong += pair.first > mask || pair.second > mask ||
 				 pair.fingerprint != fingerprint || pair.first != (hash & mask) ||
@@ -161,7 +165,7 @@ static void test_either_bucket_leads_to_the_other(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* The low bits of a multiply are not mixed: steps made of them would depend on few fingerprint bits. */
+/* Every step belongs to about as many fingerprints as any other. */
 static void test_steps_spread(void **state)
 {
 	unsigned int fingerprints_of[1 << (64 - STEP_SHIFT_MAX)] = {};
@@ -226,7 +230,8 @@ static void test_set_changes_one_slot(void **state)
 
 			for (unsigned int i = 0; i < BUCKET_SLOTS; i++)
 				assert_int_equal(bucket_get(set, i),
-						 i == slot ? fingerprint : (__u16)(bucket >> 16 * i));
+						 i == slot ? fingerprint
+							   : (__u16)(bucket >> 16 * i));
 		}
 }
 

@@ -1,57 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Every packet of tests/packets.c, three ways: through the parser on the host, through both BPF
- * programs under many configs, and cut at every length through all of them. What must come out is
- * told from the rows and from rule_matches() below, which compares fields one by one: no masks, no
- * hashes, no parser.
+ * programs under many configs, and cut at every length through all of them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "packets_fixture.h"
 
-#include <cmocka.h>
-
-#include "packets.h"
-#include "filter.h"
-
-#define PACKETS (sizeof(packets) / sizeof(packets[0]))
-#define RULES_MAX 4
-#define FAILURES_SHOWN 20
-
-static struct packet_frame frames[PACKETS];
-static unsigned long checks, failures;
-
-static void check(bool holds, const char *name, const char *what, size_t detail)
-{
-	checks++;
-	if (!holds && failures++ < FAILURES_SHOWN)
-		print_error("%s: %s %zu\n", name, what, detail);
-}
-
-static int begin_checks(void **state)
-{
-	(void)state;
-	checks = failures = 0;
-	return 0;
-}
-
-/* A test has not run where it checked nothing. */
-static void end_checks(void)
-{
-	print_message("%lu checks, %lu failed\n", checks, failures);
-	assert_int_equal(failures, 0);
-	assert_int_not_equal(checks, 0);
-}
+#define JUMBO_BYTES 9000
 
 /* ---- the parser on the host ---- */
-
-static bool flow_equal(const struct flow *a, const struct flow *b)
-{
-	return !memcmp(a->src.byte, b->src.byte, 16) && !memcmp(a->dst.byte, b->dst.byte, 16) &&
-	       a->sport == b->sport && a->dport == b->dport && a->proto == b->proto &&
-	       a->family == b->family && a->port_kind == b->port_kind;
-}
 
 /* Parses a heap copy of exactly `length` bytes, so that a sanitizer sees what is read beyond. */
 static enum parse_result parse_copy(const struct packet_frame *frame, size_t length,
@@ -91,201 +47,11 @@ static void test_host_truncations(void **state)
 
 			check(result == packet_expect(&packets[i], &frames[i], length, &expected),
 			      packets[i].name, "parse result, cut at", length);
-			check(flow_equal(&flow, &expected), packets[i].name, "flow, cut at", length);
+			check(flow_equal(&flow, &expected), packets[i].name, "flow, cut at",
+			      length);
 		}
 	}
 	end_checks();
-}
-
-/* ---- the programs ---- */
-
-/* The filter, and the rules in it as the test means them. */
-struct scene {
-	struct filter filter;
-	bool is_refused;
-	const struct rule *rule[RULES_MAX];
-	size_t rules;
-};
-
-static void scene_set_up(struct scene *scene)
-{
-	scene->rules = 0;
-	filter_set_up(&scene->filter);
-}
-
-static void scene_add_at(struct scene *scene, const struct rule *rule, struct filter_place place)
-{
-	assert_true(scene->rules < RULES_MAX);
-	scene->rule[scene->rules++] = rule;
-	filter_add_at(&scene->filter, rule, place);
-}
-
-static void scene_add(struct scene *scene, const struct rule *rule)
-{
-	scene_add_at(scene, rule, (struct filter_place){ 0 });
-}
-
-static bool prefix_matches(const union flow_addr *network, const union flow_addr *address,
-			   unsigned int length)
-{
-	for (unsigned int i = 0; i < length; i++)
-		if ((network->byte[i / 8] ^ address->byte[i / 8]) & 0x80 >> i % 8)
-			return false;
-	return true;
-}
-
-static bool rule_matches(const struct rule *rule, const struct flow *flow)
-{
-	if (flow->family == FLOW_NO_FAMILY)
-		return false;
-	if (rule->family != FLOW_NO_FAMILY && rule->family != flow->family)
-		return false;
-	if (rule->fields & RULE_PROTO && rule->proto != flow->proto)
-		return false;
-	if (rule->fields & (RULE_SPORT | RULE_DPORT) && rule->port_kind != flow->port_kind)
-		return false;
-	if (rule->fields & RULE_SPORT && rule->sport != flow->sport)
-		return false;
-	if (rule->fields & RULE_DPORT && rule->dport != flow->dport)
-		return false;
-	return prefix_matches(&rule->src, &flow->src, rule->src_len) &&
-	       prefix_matches(&rule->dst, &flow->dst, rule->dst_len);
-}
-
-static bool scene_has_match(const struct scene *scene, const struct flow *flow,
-			    enum rule_action action)
-{
-	for (size_t i = 0; i < scene->rules; i++)
-		if (scene->rule[i]->action == action && rule_matches(scene->rule[i], flow))
-			return true;
-	return false;
-}
-
-static enum abi_outcome scene_expect(const struct scene *scene, enum parse_result result,
-				     const struct flow *flow, enum abi_verdict *verdict)
-{
-	*verdict = VERDICT_PASS;
-	if (scene->filter.config->magic != ABI_MAGIC)
-		return OUTCOME_NOT_SET_UP;
-	if (scene_has_match(scene, flow, RULE_PASS))
-		return OUTCOME_PASS_RULE;
-	*verdict = VERDICT_DROP;
-	if (scene_has_match(scene, flow, RULE_DROP))
-		return OUTCOME_DROP_RULE;
-	*verdict = scene->filter.config->policy[result];
-	return (enum abi_outcome)result;
-}
-
-/* The first `length` bytes of one packet, through both programs. */
-static void scene_check_cut(struct scene *scene, size_t packet, size_t length)
-{
-	const char *name = packets[packet].name;
-	enum parse_result result;
-	enum abi_verdict verdict;
-	enum abi_outcome outcome;
-	struct flow flow;
-
-	result = packet_expect(&packets[packet], &frames[packet], length, &flow);
-	outcome = scene_expect(scene, result, &flow, &verdict);
-	for (size_t i = 0; i < FILTER_PROGRAMS; i++) {
-		struct filter_run run =
-			filter_run(&scene->filter, i, frames[packet].byte, length);
-
-		check(!run.error, name, filter_program_names[i], -run.error);
-		check(run.outcome == outcome, name, "outcome", run.outcome);
-		check(run.verdict == verdict, name, "verdict", run.verdict);
-	}
-}
-
-static void scene_check(struct scene *scene, size_t packet)
-{
-	if (frames[packet].length >= FILTER_RUN_MIN)
-		scene_check_cut(scene, packet, frames[packet].length);
-}
-
-static void scene_check_all(struct scene *scene)
-{
-	for (size_t i = 0; i < PACKETS; i++)
-		scene_check(scene, i);
-}
-
-static struct scene *scene_of(void **state)
-{
-	struct scene *scene = *state;
-
-	if (scene->is_refused) {
-		fprintf(stderr, "test_packets: skipped, the kernel refuses to load BPF: %s\n",
-			geteuid() ? "not root" : "bpf() is not permitted");
-		skip();
-	}
-	return scene;
-}
-
-/* ---- rules from flows ---- */
-
-#define RULE_5_TUPLE (RULE_PROTO | RULE_SPORT | RULE_DPORT)
-#define WHOLE 128 /* the length of an address, 32 bits in IPv4 */
-
-struct rule_kind {
-	__u8 fields, src_len, dst_len;
-};
-
-static const struct rule_kind rule_kinds[] = {
-	{ .fields = RULE_5_TUPLE, .src_len = WHOLE, .dst_len = WHOLE },
-	{ .src_len = WHOLE },
-	{ .dst_len = WHOLE },
-	{ .src_len = 24, .dst_len = 17 },
-	{ .fields = RULE_PROTO },
-	{ .fields = RULE_SPORT },
-	{ .fields = RULE_DPORT },
-	{ .fields = RULE_PROTO | RULE_DPORT, .src_len = 20 },
-	{ .fields = RULE_PROTO, .src_len = WHOLE, .dst_len = WHOLE },
-};
-
-static const struct rule_kind rule_kind_src = { .src_len = WHOLE };
-static const struct rule_kind rule_kind_5_tuple = {
-	.fields = RULE_5_TUPLE, .src_len = WHOLE, .dst_len = WHOLE
-};
-
-#define RULE_KINDS (sizeof(rule_kinds) / sizeof(rule_kinds[0]))
-
-static __u8 rule_length(const struct flow *flow, __u8 length)
-{
-	return flow->family == FLOW_IPV4 && length > 32 ? 32 : length;
-}
-
-/* The rule of a kind that matches the flow; false where the flow lacks addresses or ports. */
-static bool rule_from_flow(const struct flow *flow, const struct rule_kind *kind,
-			   enum rule_action action, struct rule *rule)
-{
-	bool has_port = kind->fields & (RULE_SPORT | RULE_DPORT);
-	bool has_prefix = kind->src_len || kind->dst_len;
-
-	if (flow->family == FLOW_NO_FAMILY || (has_port && flow->port_kind == FLOW_NO_PORTS))
-		return false;
-	*rule = (struct rule){
-		.family = has_prefix ? flow->family : FLOW_NO_FAMILY,
-		.action = action,
-		.fields = kind->fields,
-		.port_kind = has_port ? flow->port_kind : FLOW_NO_PORTS,
-		.src_len = rule_length(flow, kind->src_len),
-		.dst_len = rule_length(flow, kind->dst_len),
-		.proto = kind->fields & RULE_PROTO ? flow->proto : 0,
-		.sport = kind->fields & RULE_SPORT ? flow->sport : 0,
-		.dport = kind->fields & RULE_DPORT ? flow->dport : 0,
-	};
-	rule->src = rule_network(&flow->src, rule->src_len);
-	rule->dst = rule_network(&flow->dst, rule->dst_len);
-	return true;
-}
-
-/* Rows with one flow need its rules only once. */
-static bool is_first_of_flow(size_t packet)
-{
-	for (size_t i = 0; i < packet; i++)
-		if (flow_equal(&packets[i].flow, &packets[packet].flow))
-			return false;
-	return true;
 }
 
 /* ---- the configs ---- */
@@ -309,7 +75,7 @@ static void test_no_shapes(void **state)
 	end_checks();
 }
 
-/* With rules for addresses, for the protocol, for a port: a cut frame matches what it still says. */
+/* With rules for addresses, protocol or port: a cut frame matches what it still says. */
 static void test_truncations(void **state)
 {
 	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32",
@@ -578,14 +344,40 @@ static void test_bucket_mask_too_wide(void **state)
 	end_checks();
 }
 
+/* Of a frame that spans several buffers, the program for such frames counts every byte. */
+static void test_several_buffers(void **state)
+{
+	static __u8 frame[JUMBO_BYTES];
+	struct scene *scene = scene_of(state);
+
+	scene_set_up(scene);
+	for (size_t i = 0; i < PACKETS; i++) {
+		struct filter_run run;
+
+		if (packets[i].result != PARSE_OK)
+			continue;
+		memset(frame, PACKET_FILLER, sizeof(frame));
+		memcpy(frame, frames[i].byte, frames[i].length);
+		run = filter_run(&scene->filter, FILTER_FRAGS, frame, sizeof(frame));
+		check(!run.error, packets[i].name, "error", -run.error);
+		check(run.outcome == OUTCOME_NO_RULE, packets[i].name, "outcome", run.outcome);
+	}
+	end_checks();
+}
+
+/*
+ * Only a refusal of BPF as such is a reason to skip. EACCES is none: with it the verifier rejects
+ * a program.
+ */
 static int open_filter(void **state)
 {
 	static struct scene scene;
 	int error = filter_open(XDP_CUCKOO_OBJECT, &scene.filter);
+	bool is_refused = error == -EPERM || error == -ENOSYS;
 
-	scene.is_refused = error == -EPERM || error == -EACCES || error == -ENOSYS;
+	scene.error = error;
 	*state = &scene;
-	return scene.is_refused ? 0 : error;
+	return is_refused ? 0 : error;
 }
 
 static int close_filter(void **state)
@@ -619,6 +411,7 @@ int main(void)
 		TEST(test_places),
 		TEST(test_families),
 		TEST(test_bucket_mask_too_wide),
+		TEST(test_several_buffers),
 	};
 	int failed;
 

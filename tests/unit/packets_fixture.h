@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A scene: a loaded filter with the rules in it as the test means them, so that what becomes of a
+ * packet is told from its row and from rule_matches(), which compares fields one by one: no masks,
+ * no hashes, no parser.
+ */
+#ifndef XDP_CUCKOO_TEST_PACKETS_FIXTURE_H
+#define XDP_CUCKOO_TEST_PACKETS_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "packets.h"
+#include "filter.h"
+
+#define PACKETS (sizeof(packets) / sizeof(packets[0]))
+#define RULES_MAX 4
+#define FAILURES_SHOWN 20
+
+static struct packet_frame frames[PACKETS];
+static unsigned long checks, failures;
+
+static inline void check(bool holds, const char *name, const char *what, size_t detail)
+{
+	checks++;
+	if (!holds && failures++ < FAILURES_SHOWN)
+		print_error("%s: %s %zu\n", name, what, detail);
+}
+
+static inline int begin_checks(void **state)
+{
+	(void)state;
+	checks = failures = 0;
+	return 0;
+}
+
+/* A test has not run where it checked nothing. */
+static inline void end_checks(void)
+{
+	print_message("%lu checks, %lu failed\n", checks, failures);
+	assert_int_equal(failures, 0);
+	assert_int_not_equal(checks, 0);
+}
+
+static inline bool flow_equal(const struct flow *a, const struct flow *b)
+{
+	return !memcmp(a->src.byte, b->src.byte, 16) && !memcmp(a->dst.byte, b->dst.byte, 16) &&
+	       a->sport == b->sport && a->dport == b->dport && a->proto == b->proto &&
+	       a->family == b->family && a->port_kind == b->port_kind;
+}
+
+struct scene {
+	struct filter filter;
+	int error; /* of filter_open() */
+	const struct rule *rule[RULES_MAX];
+	size_t rules;
+};
+
+static inline void scene_set_up(struct scene *scene)
+{
+	scene->rules = 0;
+	filter_set_up(&scene->filter);
+}
+
+static inline void scene_add_at(struct scene *scene, const struct rule *rule,
+				struct filter_place place)
+{
+	assert_true(scene->rules < RULES_MAX);
+	scene->rule[scene->rules++] = rule;
+	filter_add_at(&scene->filter, rule, place);
+}
+
+static inline void scene_add(struct scene *scene, const struct rule *rule)
+{
+	scene_add_at(scene, rule, (struct filter_place){ 0 });
+}
+
+static inline bool prefix_matches(const union flow_addr *network, const union flow_addr *address,
+				  unsigned int length)
+{
+	for (unsigned int i = 0; i < length; i++)
+		if ((network->byte[i / 8] ^ address->byte[i / 8]) & 0x80 >> i % 8)
+			return false;
+	return true;
+}
+
+static inline bool rule_matches(const struct rule *rule, const struct flow *flow)
+{
+	if (flow->family == FLOW_NO_FAMILY)
+		return false;
+	if (rule->family != FLOW_NO_FAMILY && rule->family != flow->family)
+		return false;
+	if (rule->fields & RULE_PROTO && rule->proto != flow->proto)
+		return false;
+	if (rule->fields & (RULE_SPORT | RULE_DPORT) && rule->port_kind != flow->port_kind)
+		return false;
+	if (rule->fields & RULE_SPORT && rule->sport != flow->sport)
+		return false;
+	if (rule->fields & RULE_DPORT && rule->dport != flow->dport)
+		return false;
+	return prefix_matches(&rule->src, &flow->src, rule->src_len) &&
+	       prefix_matches(&rule->dst, &flow->dst, rule->dst_len);
+}
+
+static inline bool scene_has_match(const struct scene *scene, const struct flow *flow,
+				   enum rule_action action)
+{
+	for (size_t i = 0; i < scene->rules; i++)
+		if (scene->rule[i]->action == action && rule_matches(scene->rule[i], flow))
+			return true;
+	return false;
+}
+
+static inline enum abi_outcome scene_expect(const struct scene *scene, enum parse_result result,
+					    const struct flow *flow, enum abi_verdict *verdict)
+{
+	*verdict = VERDICT_PASS;
+	if (scene->filter.config->magic != ABI_MAGIC)
+		return OUTCOME_NOT_SET_UP;
+	if (scene_has_match(scene, flow, RULE_PASS))
+		return OUTCOME_PASS_RULE;
+	*verdict = VERDICT_DROP;
+	if (scene_has_match(scene, flow, RULE_DROP))
+		return OUTCOME_DROP_RULE;
+	*verdict = scene->filter.config->policy[result];
+	return (enum abi_outcome)result;
+}
+
+/* The first `length` bytes of one packet, through both programs. */
+static inline void scene_check_cut(struct scene *scene, size_t packet, size_t length)
+{
+	const char *name = packets[packet].name;
+	enum parse_result result;
+	enum abi_verdict verdict;
+	enum abi_outcome outcome;
+	struct flow flow;
+
+	result = packet_expect(&packets[packet], &frames[packet], length, &flow);
+	outcome = scene_expect(scene, result, &flow, &verdict);
+	for (size_t i = 0; i < FILTER_PROGRAMS; i++) {
+		struct filter_run run = filter_run(&scene->filter, i, frames[packet].byte, length);
+
+		check(!run.error, name, filter_program_names[i], -run.error);
+		check(run.outcome == outcome, name, "outcome", run.outcome);
+		check(run.verdict == verdict, name, "verdict", run.verdict);
+	}
+}
+
+static inline void scene_check(struct scene *scene, size_t packet)
+{
+	if (frames[packet].length >= FILTER_RUN_MIN)
+		scene_check_cut(scene, packet, frames[packet].length);
+}
+
+static inline void scene_check_all(struct scene *scene)
+{
+	for (size_t i = 0; i < PACKETS; i++)
+		scene_check(scene, i);
+}
+
+static inline struct scene *scene_of(void **state)
+{
+	struct scene *scene = *state;
+
+	if (scene->error) {
+		fprintf(stderr, "the kernel refuses to load BPF: %s\n", strerror(-scene->error));
+		skip();
+	}
+	return scene;
+}
+
+/* ---- rules from flows ---- */
+
+#define RULE_5_TUPLE (RULE_PROTO | RULE_SPORT | RULE_DPORT)
+#define WHOLE 128 /* the length of an address, 32 bits in IPv4 */
+
+struct rule_kind {
+	__u8 fields, src_len, dst_len;
+};
+
+static const struct rule_kind rule_kinds[] = {
+	{ .fields = RULE_5_TUPLE, .src_len = WHOLE, .dst_len = WHOLE },
+	{ .src_len = WHOLE },
+	{ .dst_len = WHOLE },
+	{ .src_len = 24, .dst_len = 17 },
+	{ .fields = RULE_PROTO },
+	{ .fields = RULE_SPORT },
+	{ .fields = RULE_DPORT },
+	{ .fields = RULE_PROTO | RULE_DPORT, .src_len = 20 },
+	{ .fields = RULE_PROTO, .src_len = WHOLE, .dst_len = WHOLE },
+};
+
+static const struct rule_kind rule_kind_src = { .src_len = WHOLE };
+static const struct rule_kind rule_kind_5_tuple = { .fields = RULE_5_TUPLE,
+						    .src_len = WHOLE,
+						    .dst_len = WHOLE };
+
+#define RULE_KINDS (sizeof(rule_kinds) / sizeof(rule_kinds[0]))
+
+static inline __u8 rule_length(const struct flow *flow, __u8 length)
+{
+	return flow->family == FLOW_IPV4 && length > 32 ? 32 : length;
+}
+
+/* The rule of a kind that matches the flow; false where the flow lacks addresses or ports. */
+static inline bool rule_from_flow(const struct flow *flow, const struct rule_kind *kind,
+				  enum rule_action action, struct rule *rule)
+{
+	bool has_port = kind->fields & (RULE_SPORT | RULE_DPORT);
+	bool has_prefix = kind->src_len || kind->dst_len;
+
+	if (flow->family == FLOW_NO_FAMILY || (has_port && flow->port_kind == FLOW_NO_PORTS))
+		return false;
+	*rule = (struct rule){
+		.family = has_prefix ? flow->family : FLOW_NO_FAMILY,
+		.action = action,
+		.fields = kind->fields,
+		.port_kind = has_port ? flow->port_kind : FLOW_NO_PORTS,
+		.src_len = rule_length(flow, kind->src_len),
+		.dst_len = rule_length(flow, kind->dst_len),
+		.proto = kind->fields & RULE_PROTO ? flow->proto : 0,
+		.sport = kind->fields & RULE_SPORT ? flow->sport : 0,
+		.dport = kind->fields & RULE_DPORT ? flow->dport : 0,
+	};
+	rule->src = rule_network(&flow->src, rule->src_len);
+	rule->dst = rule_network(&flow->dst, rule->dst_len);
+	return true;
+}
+
+/* Rows with one flow need its rules only once. */
+static inline bool is_first_of_flow(size_t packet)
+{
+	for (size_t i = 0; i < packet; i++)
+		if (flow_equal(&packets[i].flow, &packets[packet].flow))
+			return false;
+	return true;
+}
+
+#endif
