@@ -8,6 +8,7 @@
 #define XDP_CUCKOO_CHURN_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "abi.h"
@@ -70,10 +71,13 @@ static const struct churn_engine churn_right = { "copy, announce, overwrite", ta
 static const struct churn_engine churn_wrong = { "overwrite, announce, copy", wrong_insert,
 						 wrong_delete, churn_move_wrong };
 
+struct churn_result {
+	__u64 lookups, misses, unsettled, moves;
+};
+
 /* A table in which the first `residents` of `count` hashes stay, and the rest comes and goes. */
 struct churn {
-	struct abi_config config
-		__attribute__((aligned(64))); /* the sequence in a line of its own */
+	struct abi_config config __attribute__((aligned(64))); /* sequence: a line of its own */
 	const struct churn_engine *engine;
 	struct table table;
 	__u64 *bucket, *hash;
@@ -81,11 +85,9 @@ struct churn {
 	__u64 seed, next; /* number of the next hash that never was */
 	__u64 lost;	  /* entries that a delete did not find */
 	void (*change)(struct churn *churn);
+	__u64 lookups, misses_max;
+	struct churn_result result;
 	bool is_stopping;
-};
-
-struct churn_result {
-	__u64 lookups, misses, unsettled, moves;
 };
 
 /* Independent, uniform, and the same each time. */
@@ -169,19 +171,13 @@ static inline void *churn_write(void *context)
 	return NULL;
 }
 
-/* Looks residents up, `lookups` times or until `misses_max` were missed, while `change` goes on. */
-static inline struct churn_result
-churn_run(struct churn *churn, void (*change)(struct churn *churn), __u64 lookups, __u64 misses_max)
+static inline void *churn_read(void *context)
 {
-	struct churn_result result = { .moves = churn->table.moves };
-	pthread_t writer;
+	struct churn *churn = context;
+	struct churn_result result = {};
 
-	churn_bucket = churn->bucket;
-	churn->change = change;
-	churn->is_stopping = false;
-	if (pthread_create(&writer, NULL, churn_write, churn))
-		abort();
-	for (size_t i = 0; result.lookups < lookups && result.misses < misses_max; i++) {
+	for (size_t i = 0; result.lookups < churn->lookups && result.misses < churn->misses_max;
+	     i++) {
 		enum probe_result found;
 
 		i = i < churn->residents ? i : 0;
@@ -190,10 +186,59 @@ churn_run(struct churn *churn, void (*change)(struct churn *churn), __u64 lookup
 		result.misses += found == PROBE_MISS;
 		result.unsettled += found == PROBE_UNSETTLED;
 	}
+	churn->result = result;
+	return NULL;
+}
+
+/* The nth processor that this process may use, counted round. */
+static inline cpu_set_t churn_processor(int n)
+{
+	cpu_set_t usable, one;
+	int cpu = 0;
+
+	if (sched_getaffinity(0, sizeof(usable), &usable))
+		abort();
+	for (n %= CPU_COUNT(&usable); n || !CPU_ISSET(cpu, &usable); cpu++)
+		n -= !!CPU_ISSET(cpu, &usable);
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	return one;
+}
+
+/* On a processor of its own: two threads that take turns on one see no half of a move. */
+static inline pthread_t churn_start(struct churn *churn, void *(*run)(void *context), int processor)
+{
+	cpu_set_t one = churn_processor(processor);
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	if (pthread_attr_init(&attributes) ||
+	    pthread_attr_setaffinity_np(&attributes, sizeof(one), &one) ||
+	    pthread_create(&thread, &attributes, run, churn))
+		abort();
+	pthread_attr_destroy(&attributes);
+	return thread;
+}
+
+/* Looks residents up, `lookups` times or until `misses_max` were missed, while `change` goes on. */
+static inline struct churn_result
+churn_run(struct churn *churn, void (*change)(struct churn *churn), __u64 lookups, __u64 misses_max)
+{
+	__u64 moves = churn->table.moves;
+	pthread_t reader, writer;
+
+	churn_bucket = churn->bucket;
+	churn->change = change;
+	churn->lookups = lookups;
+	churn->misses_max = misses_max;
+	churn->is_stopping = false;
+	writer = churn_start(churn, churn_write, 0);
+	reader = churn_start(churn, churn_read, 1);
+	pthread_join(reader, NULL);
 	__atomic_store_n(&churn->is_stopping, true, __ATOMIC_RELAXED);
 	pthread_join(writer, NULL);
-	result.moves = churn->table.moves - result.moves;
-	return result;
+	churn->result.moves = churn->table.moves - moves;
+	return churn->result;
 }
 
 #endif

@@ -103,7 +103,7 @@ case_begin() {
 }
 
 fail() {
-	echo "failed${CASE:+ in case '$CASE'}: $*"
+	echo "failed${CASE:+ in case $CASE}: $*"
 	exit 1
 }
 
@@ -176,6 +176,7 @@ run_one() {
 run_tests() {
 	run_tests_file=$1
 	shift
+	# shellcheck disable=SC2046 # one word a function
 	[ $# -gt 0 ] || set -- $(sed -n 's/^\(test_[A-Za-z0-9_]*\)().*/\1/p' "$run_tests_file")
 	[ $# -gt 0 ] || { echo "not ok $run_tests_file has no test_* function"; exit 1; }
 	run_tests_scratch=$(mktemp -d)

@@ -81,7 +81,8 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 
 # By their sources: a program whose source is gone is not a test any more.
 for file in tests/unit/test_*.c tests/namespace/test_*.sh; do
-	[ -e "$file" ] && is_wanted "$file" "$@" || continue
+	[ -e "$file" ] || continue
+	is_wanted "$file" "$@" || continue
 	case $file in
 	*.c) run_file "$file" "build/${file%.c}" ;;
 	*.sh) run_file "$file" sh "$file" ;;

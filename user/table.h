@@ -67,8 +67,7 @@ struct table_difference {
  * Makes the table hold exactly the entries of `hashes`, each as often as it stands there, by the
  * fewest changes; entries that stay are never missed by readers. Sorts `hashes` in place into an
  * order of its own. -ENOMEM: nothing changed. -ENOSPC: not all fit; entries that should not be
- * there are removed, and as many as fit are added, but past 95 %
- * load the first failure ends it.
+ * there are removed, and as many as fit are added; past 95 % load the first that does not ends it.
  */
 int table_reconcile(struct table *table, __u64 *hashes, size_t count,
 		    struct table_difference *difference);

@@ -180,7 +180,7 @@ static size_t frame_transport_bytes(uint8_t proto)
 /* Ports, or type and code, and zeroes: a filter reads no further, and checksums are nobody's here. */
 static void frame_put_transport(struct frame_writer *to, const struct frame_flow *flow)
 {
-	const uint8_t *start = to->at;
+	uint8_t *const start = to->at;
 	const size_t bytes = frame_transport_bytes(flow->proto);
 
 	if (flow->fragment == FRAME_FRAGMENT_LATER) {
@@ -191,7 +191,7 @@ static void frame_put_transport(struct frame_writer *to, const struct frame_flow
 		frame_put_u16(to, flow->port[0]);
 		frame_put_u16(to, flow->port[1]);
 	}
-	to->at = (uint8_t *)start + bytes;
+	to->at = start + bytes;
 }
 
 static void frame_put_ipv4(struct frame_writer *to, const struct frame_flow *flow)

@@ -86,8 +86,9 @@ static int list_read(const char *path, struct list *list)
 	int error = 0;
 
 	if (!file) {
-		fprintf(stderr, "list_flows: %s: %s\n", path, strerror(errno));
-		return -errno;
+		error = -errno;
+		fprintf(stderr, "list_flows: %s: %s\n", path, strerror(-error));
+		return error;
 	}
 	while (!error && fgets(text, sizeof(text), file)) {
 		struct range range;
