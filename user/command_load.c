@@ -64,69 +64,67 @@ static const struct kernel_attachment *is_loaded(const struct apply *apply, cons
 	return found;
 }
 
+static void add_row(json_t *rows, const struct kernel_attachment *attachment)
+{
+	json_array_append_new(rows, json_pack("{s:s, s:s}", "interface", attachment->interface, "mode",
+					      interface_mode_name(attachment->mode)));
+}
+
 static int load_one(const struct invocation *invocation, struct apply *apply, struct target *target,
 		    const char *interface, json_t *rows, struct reason *reason)
 {
-	const struct kernel_attachment *there = is_loaded(apply, interface);
-	enum interface_mode mode;
+	struct kernel_filter *filter = &target->filter;
+	const struct kernel_attachment *attachment = is_loaded(apply, interface);
 	int error;
 
-	if (there) {
+	if (attachment) {
 		output_note("'%s' runs the filter '%s' already", interface, apply->name);
-		json_array_append_new(rows, json_pack("{s:s, s:s}", "interface", interface, "mode",
-						      interface_mode_name(there->mode)));
+		add_row(rows, attachment);
 		return 0;
 	}
-	error = kernel_attach(&target->filter, interface, invocation->mode, &mode, reason);
+	error = kernel_attach(filter, interface, invocation->mode, reason);
 	if (error)
 		return error;
-	if (mode == INTERFACE_SKB && invocation->mode == KERNEL_AUTO)
+	attachment = &filter->attachments[filter->attachments_count - 1];
+	if (attachment->mode == INTERFACE_SKB && invocation->mode == KERNEL_AUTO)
 		output_note("'%s' has no native XDP: the filter runs in generic (skb) mode, which is "
 			    "slower", interface);
-	json_array_append_new(rows, json_pack("{s:s, s:s}", "interface", interface, "mode",
-					      interface_mode_name(mode)));
+	add_row(rows, attachment);
 	return 0;
 }
 
-/* Takes off again what this command put on: a load works for all interfaces or for none. */
-static void undo_loads(const struct invocation *invocation, const struct apply *apply, int loaded)
+static int check_capacity(const struct invocation *invocation, const struct apply *apply,
+			  struct reason *reason)
 {
-	struct kernel_filter *filters;
-	struct reason ignored;
-	size_t count;
+	__u64 slots = table_slots(&apply->targets->table);
 
-	if (kernel_find(&filters, &count, &ignored))
-		return;
-	for (int i = 0; i < loaded; i++)
-		for (size_t k = 0; k < count; k++) {
-			const char *interface = invocation->operands[i];
-			const struct kernel_attachment *found = find_attachment(&filters[k], interface);
-
-			if (found && !is_loaded(apply, interface))
-				kernel_detach(found, &ignored);
-		}
-	kernel_filters_free(filters, count);
+	if (!invocation->capacity || table_slots_for(invocation->capacity) == slots)
+		return 0;
+	return reason_set(reason, -EINVAL,
+			  "the filter '%s' is running with %llu slots; unload it to change its "
+			  "capacity", apply->name, (unsigned long long)slots);
 }
 
+/* All interfaces or none: what this command put on before a failure is taken off again. */
 static int load_all(const struct invocation *invocation, struct apply *apply, json_t *rows,
 		    struct reason *reason)
 {
 	struct target *target = apply->targets;
-	int error = 0;
+	struct reason ignored;
+	size_t before;
+	int error;
 
-	if (!apply->targets_count)
+	if (apply->targets_count)
+		error = check_capacity(invocation, apply, reason);
+	else
 		error = apply_load(apply, invocation->capacity, &target, reason);
-	else if (invocation->capacity &&
-		 table_slots_for(invocation->capacity) != table_slots(&target->table))
-		error = reason_set(reason, -EINVAL,
-				   "the filter '%s' is running with %llu slots; unload it to change "
-				   "its capacity", apply->name,
-				   (unsigned long long)table_slots(&target->table));
-	for (int i = 0; i < invocation->count && !error; i++) {
+	if (error)
+		return error;
+	before = target->filter.attachments_count;
+	for (int i = 0; i < invocation->count && !error; i++)
 		error = load_one(invocation, apply, target, invocation->operands[i], rows, reason);
-		if (error)
-			undo_loads(invocation, apply, i);
-	}
+	for (size_t i = before; i < target->filter.attachments_count && error; i++)
+		kernel_detach(&target->filter.attachments[i], &ignored);
 	return error;
 }
 

@@ -13,9 +13,8 @@
 #include <linux/if_link.h>
 
 #include "bucket.h"
+#include "kernel_internal.h"
 #include "xdp_cuckoo.skel.h"
-
-#define MAPS_OF_A_PROGRAM_MAX 64
 
 /* What the kernel last said in words, through libbpf; it tells more than errno. */
 static char kernel_message[REASON_BYTES / 2];
@@ -35,14 +34,13 @@ static int keep_kernel_message(enum libbpf_print_level level, const char *format
 	return 0;
 }
 
-static void listen_to_kernel(void)
+void kernel_listen(void)
 {
 	kernel_message[0] = '\0';
 	libbpf_set_print(keep_kernel_message);
 }
 
-/* The one message for a refused system call; what was being done comes before it. */
-static int refused(struct reason *reason, int error, const char *what, const char *subject)
+int kernel_refused(struct reason *reason, int error, const char *what, const char *subject)
 {
 	if (error == -EPERM || error == -EACCES)
 		return reason_set(reason, error, "%s%s: not permitted; run it as root", what, subject);
@@ -74,13 +72,13 @@ static int map_memory(int fd, size_t bytes, void *memory)
 	return 0;
 }
 
-static int map_filter(struct kernel_filter *filter, struct reason *reason)
+int kernel_map(struct kernel_filter *filter, struct reason *reason)
 {
 	int error = map_memory(filter->config_fd, sizeof(*filter->config), &filter->config);
 
 	if (!error)
 		error = map_memory(filter->buckets_fd, buckets_bytes(filter), &filter->bucket);
-	return error ? refused(reason, error, "cannot map the filter's table", "") : 0;
+	return error ? kernel_refused(reason, error, "cannot map the filter's table", "") : 0;
 }
 
 void kernel_close(struct kernel_filter *filter)
@@ -104,224 +102,16 @@ void kernel_filters_free(struct kernel_filter *filters, size_t count)
 	free(filters);
 }
 
-/* ---- finding filters ---- */
-
-struct search {
-	struct kernel_filter *filters;
-	size_t count;
-	const struct interface *interface;
-	enum interface_mode mode;
-	__u32 root_id;
-	struct reason *reason;
-};
-
-static int open_map(__u32 id, struct bpf_map_info *info)
+int kernel_add_attachment(struct kernel_filter *filter, const struct kernel_attachment *attachment)
 {
-	__u32 length = sizeof(*info);
-	int fd = bpf_map_get_fd_by_id(id);
-
-	if (fd < 0)
-		return fd;
-	*info = (struct bpf_map_info){};
-	if (bpf_obj_get_info_by_fd(fd, info, &length)) {
-		close(fd);
-		return -errno;
-	}
-	return fd;
-}
-
-/* Keeps the descriptor of each map that is a filter's, by name; closes the others'. */
-static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_info *info)
-{
-	if (!strcmp(info->name, ABI_CONFIG_MAP)) {
-		filter->config_id = info->id;
-		filter->config_fd = fd;
-		return info->value_size == sizeof(struct abi_config) ? 0 : -EPROTO;
-	}
-	if (!strcmp(info->name, ABI_BUCKETS_MAP)) {
-		filter->buckets_fd = fd;
-		filter->buckets = info->max_entries;
-	} else if (!strcmp(info->name, ABI_COUNTERS_MAP)) {
-		filter->counters_fd = fd;
-	} else {
-		close(fd);
-	}
-	return 0;
-}
-
-static int open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter)
-{
-	int error = 0;
-
-	for (__u32 i = 0; i < count && !error; i++) {
-		struct bpf_map_info info;
-		int fd = open_map(ids[i], &info);
-
-		error = fd < 0 ? fd : take_map(filter, fd, &info);
-	}
-	return error;
-}
-
-static int check_abi(const struct search *search, const struct kernel_filter *filter)
-{
-	const struct abi_config *config = filter->config;
-
-	if (!config->magic || (config->magic == ABI_MAGIC && config->version == ABI_VERSION))
-		return 0;
-	return reason_set(search->reason, -EPROTO,
-			  "the filter on '%s' has table version %u, this tool knows version %u; take it "
-			  "off (ip link set dev %s xdp off) and load it again",
-			  search->interface->name, config->version, ABI_VERSION,
-			  search->interface->name);
-}
-
-static int add_attachment(const struct search *search, struct kernel_filter *filter, __u32 prog_id)
-{
-	struct kernel_attachment *grown = realloc(
-		filter->attachments, (filter->attachments_count + 1) * sizeof(*grown));
+	size_t count = filter->attachments_count;
+	struct kernel_attachment *grown = realloc(filter->attachments, (count + 1) * sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
+	grown[count] = *attachment;
 	filter->attachments = grown;
-	grown += filter->attachments_count++;
-	*grown = (struct kernel_attachment){ .ifindex = search->interface->index,
-					     .mode = search->mode,
-					     .prog_id = prog_id,
-					     .root_id = search->root_id };
-	memcpy(grown->interface, search->interface->name, sizeof(grown->interface));
-	return 0;
-}
-
-/* A filter that is known already gains an attachment; a new one joins the list. Takes `filter` over. */
-static int add_filter(struct search *search, struct kernel_filter *filter, __u32 prog_id)
-{
-	struct kernel_filter *grown;
-	int error;
-
-	for (size_t i = 0; i < search->count; i++) {
-		if (search->filters[i].config_id != filter->config_id)
-			continue;
-		kernel_close(filter);
-		return add_attachment(search, &search->filters[i], prog_id);
-	}
-	error = map_filter(filter, search->reason);
-	if (!error)
-		error = check_abi(search, filter);
-	grown = error ? NULL : realloc(search->filters, (search->count + 1) * sizeof(*grown));
-	if (!grown) {
-		kernel_close(filter);
-		return error ? error : -ENOMEM;
-	}
-	search->filters = grown;
-	grown[search->count] = *filter;
-	return add_attachment(search, &grown[search->count++], prog_id);
-}
-
-/* *is_ours: the program uses a filter's maps. */
-static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
-{
-	__u32 ids[MAPS_OF_A_PROGRAM_MAX];
-	struct bpf_prog_info info = { .map_ids = (unsigned long)ids,
-				      .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
-	__u32 length = sizeof(info), count;
-	struct kernel_filter filter = {};
-	int fd = bpf_prog_get_fd_by_id(prog_id), error;
-
-	*is_ours = false;
-	if (fd == -ENOENT)
-		return 0; /* it went meanwhile */
-	if (fd < 0)
-		return refused(search->reason, fd, "cannot look at the XDP program on ",
-			       search->interface->name);
-	error = bpf_obj_get_info_by_fd(fd, &info, &length);
-	close(fd);
-	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
-	if (!error)
-		error = open_maps(ids, count, &filter);
-	if (error == -EPROTO)
-		reason_set(search->reason, error,
-			   "the filter on '%s' is of another version of xdp-cuckoo; take it off (ip "
-			   "link set dev %s xdp off) and load it again",
-			   search->interface->name, search->interface->name);
-	else if (error)
-		refused(search->reason, error, "cannot look at the maps of the XDP program on ",
-			search->interface->name);
-	*is_ours = !error && filter.config_fd && filter.buckets_fd && filter.counters_fd;
-	if (*is_ours)
-		return add_filter(search, &filter, prog_id);
-	kernel_close(&filter);
-	return error;
-}
-
-/*
- * Programs that stand in for a function of another one, as libxdp's dispatcher runs them: their
- * links name the program that they extend.
- */
-static int inspect_extensions(struct search *search)
-{
-	__u32 id = 0;
-
-	while (!bpf_link_get_next_id(id, &id)) {
-		struct bpf_link_info info = {};
-		__u32 length = sizeof(info);
-		bool is_ours;
-		int fd = bpf_link_get_fd_by_id(id), error;
-
-		if (fd < 0)
-			continue; /* it went meanwhile */
-		error = bpf_obj_get_info_by_fd(fd, &info, &length);
-		close(fd);
-		if (error || info.type != BPF_LINK_TYPE_TRACING ||
-		    info.tracing.target_obj_id != search->root_id)
-			continue;
-		error = inspect_program(search, info.prog_id, &is_ours);
-		if (error)
-			return error;
-	}
-	return 0;
-}
-
-static int inspect_interface(struct search *search, const struct interface *interface)
-{
-	int error = 0;
-
-	search->interface = interface;
-	for (int mode = 0; mode < INTERFACE_MODES && !error; mode++) {
-		bool is_ours;
-
-		search->mode = mode;
-		search->root_id = interface->prog_id[mode];
-		if (!search->root_id)
-			continue;
-		error = inspect_program(search, search->root_id, &is_ours);
-		if (!error && !is_ours)
-			error = inspect_extensions(search);
-	}
-	return error;
-}
-
-int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *reason)
-{
-	struct search search = { .reason = reason };
-	struct interface *interfaces;
-	size_t interfaces_count;
-	int error;
-
-	*filters = NULL;
-	*count = 0;
-	listen_to_kernel();
-	error = interfaces_list(&interfaces, &interfaces_count);
-	if (error)
-		return refused(reason, error, "cannot list the network interfaces", "");
-	for (size_t i = 0; i < interfaces_count && !error; i++)
-		error = inspect_interface(&search, &interfaces[i]);
-	free(interfaces);
-	if (error) {
-		kernel_filters_free(search.filters, search.count);
-		return error;
-	}
-	*filters = search.filters;
-	*count = search.count;
+	filter->attachments_count++;
 	return 0;
 }
 
@@ -346,10 +136,10 @@ static int load_programs(struct kernel_filter *filter, struct reason *reason)
 {
 	int error;
 
-	listen_to_kernel();
+	kernel_listen();
 	filter->programs = xdp_cuckoo__open();
 	if (!filter->programs)
-		return refused(reason, -errno, "cannot open the built-in BPF object", "");
+		return kernel_refused(reason, -errno, "cannot open the built-in BPF object", "");
 	error = set_maps(filter, filter->programs);
 	if (!error)
 		error = xdp_cuckoo__load(filter->programs);
@@ -357,7 +147,7 @@ static int load_programs(struct kernel_filter *filter, struct reason *reason)
 		return 0;
 	xdp_cuckoo__destroy(filter->programs);
 	filter->programs = NULL;
-	return refused(reason, error, "cannot load the BPF program", "");
+	return kernel_refused(reason, error, "cannot load the BPF program", "");
 }
 
 /* Descriptors of its own, so that a created filter and a found one are closed the same way. */
@@ -387,10 +177,10 @@ int kernel_create(__u64 buckets, struct kernel_filter *filter, struct reason *re
 	if (!error) {
 		error = take_created_maps(filter);
 		if (error)
-			refused(reason, error, "cannot open the filter's maps", "");
+			kernel_refused(reason, error, "cannot open the filter's maps", "");
 	}
 	if (!error)
-		error = map_filter(filter, reason);
+		error = kernel_map(filter, reason);
 	if (error)
 		kernel_close(filter);
 	return error;
@@ -404,21 +194,37 @@ static const __u32 mode_flags[INTERFACE_MODES] = {
 	[INTERFACE_OFFLOAD] = XDP_FLAGS_HW_MODE,
 };
 
-static int attach(const struct bpf_program *program, int ifindex, enum interface_mode mode)
+static int attach(const struct bpf_program *program, struct kernel_attachment *attachment)
 {
+	struct bpf_prog_info info = {};
+	__u32 length = sizeof(info);
+	int fd = bpf_program__fd(program);
+
 	kernel_message[0] = '\0';
-	return bpf_xdp_attach(ifindex, bpf_program__fd(program),
-			      mode_flags[mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+	if (bpf_obj_get_info_by_fd(fd, &info, &length))
+		return -errno;
+	attachment->prog_id = attachment->root_id = info.id;
+	return bpf_xdp_attach(attachment->ifindex, fd,
+			      mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
 }
 
-/* A driver refuses single-buffer programs where the MTU is large; the other one is for that. */
-static int attach_native(const struct xdp_cuckoo *skeleton, int ifindex)
+/* Whether another mode or program may do what was refused. */
+static bool is_unsupported(int error)
 {
-	int error = attach(skeleton->progs.xdp_cuckoo, ifindex, INTERFACE_NATIVE);
+	return error && error != -EBUSY && error != -EEXIST && error != -EPERM;
+}
 
-	if (!error || error == -EBUSY || error == -EEXIST || error == -EPERM)
-		return error;
-	return attach(skeleton->progs.xdp_cuckoo_frags, ifindex, INTERFACE_NATIVE);
+/* A driver refuses single-buffer programs where the MTU is large; the other program is for that. */
+static int attach_mode(const struct xdp_cuckoo *skeleton, enum interface_mode mode,
+		       struct kernel_attachment *attachment)
+{
+	int error;
+
+	attachment->mode = mode;
+	error = attach(skeleton->progs.xdp_cuckoo, attachment);
+	if (is_unsupported(error) && mode == INTERFACE_NATIVE)
+		error = attach(skeleton->progs.xdp_cuckoo_frags, attachment);
+	return error;
 }
 
 static int attach_refused(int error, const char *interface, struct reason *reason)
@@ -432,30 +238,30 @@ static int attach_refused(int error, const char *interface, struct reason *reaso
 		return reason_set(reason, error,
 				  "the driver of '%s' has no native XDP%s; use --mode skb or --mode auto",
 				  interface, kernel_message);
-	return refused(reason, error, "cannot attach to ", interface);
+	return kernel_refused(reason, error, "cannot attach to ", interface);
 }
 
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
-		  enum interface_mode *mode, struct reason *reason)
+		  struct reason *reason)
 {
-	int ifindex = if_nametoindex(interface), error;
-	const struct xdp_cuckoo *skeleton;
+	struct kernel_attachment attachment = { .ifindex = if_nametoindex(interface) };
+	enum interface_mode first = wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE;
+	int error;
 
-	if (!ifindex)
+	if (!attachment.ifindex)
 		return reason_set(reason, -ENODEV, "there is no interface '%s' here; see ip link",
 				  interface);
+	strncpy(attachment.interface, interface, IF_NAMESIZE - 1);
 	error = filter->programs ? 0 : load_programs(filter, reason);
 	if (error)
 		return error;
-	skeleton = filter->programs;
-	*mode = wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE;
-	error = *mode == INTERFACE_NATIVE ? attach_native(skeleton, ifindex) :
-					    attach(skeleton->progs.xdp_cuckoo, ifindex, *mode);
-	if (error && wanted == KERNEL_AUTO && error != -EBUSY && error != -EEXIST && error != -EPERM) {
-		*mode = INTERFACE_SKB;
-		error = attach(skeleton->progs.xdp_cuckoo, ifindex, *mode);
-	}
-	return error ? attach_refused(error, interface, reason) : 0;
+	error = attach_mode(filter->programs, first, &attachment);
+	if (is_unsupported(error) && wanted == KERNEL_AUTO)
+		error = attach_mode(filter->programs, INTERFACE_SKB, &attachment);
+	if (error)
+		return attach_refused(error, interface, reason);
+	error = kernel_add_attachment(filter, &attachment);
+	return error ? kernel_refused(reason, error, "cannot note the attachment to ", interface) : 0;
 }
 
 int kernel_detach(const struct kernel_attachment *attachment, struct reason *reason)
@@ -468,17 +274,15 @@ int kernel_detach(const struct kernel_attachment *attachment, struct reason *rea
 				  "on '%s' libxdp's dispatcher runs the filter; use xdp-loader unload %s "
 				  "-i %u", attachment->interface, attachment->interface,
 				  attachment->prog_id);
-	listen_to_kernel();
+	kernel_listen();
 	options.old_prog_fd = bpf_prog_get_fd_by_id(attachment->prog_id);
 	if (options.old_prog_fd < 0)
-		return refused(reason, options.old_prog_fd, "cannot open the program on ",
+		return kernel_refused(reason, options.old_prog_fd, "cannot open the program on ",
 			       attachment->interface);
 	error = bpf_xdp_detach(attachment->ifindex, mode_flags[attachment->mode] | XDP_FLAGS_REPLACE,
 			       &options);
 	close(options.old_prog_fd);
-	if (!error)
-		return 0;
-	return refused(reason, error, "cannot detach from ", attachment->interface);
+	return error ? kernel_refused(reason, error, "cannot detach from ", attachment->interface) : 0;
 }
 
 /* ---- counters ---- */
@@ -502,5 +306,5 @@ int kernel_counters(const struct kernel_filter *filter,
 		}
 	}
 	free(values);
-	return error ? refused(reason, error, "cannot read the counters", "") : 0;
+	return error ? kernel_refused(reason, error, "cannot read the counters", "") : 0;
 }

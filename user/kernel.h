@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The running filters: find them, load and attach them, their maps as memory. The only file that
- * knows libbpf. Knows neither rules nor the store.
+ * The running filters: find them, load and attach them, their maps as memory. The only module
+ * that knows libbpf. Knows neither rules nor the store.
  *
  * A filter is one set of maps; any number of interfaces may run programs that share it. It is found
  * by its programs (interface -> XDP program -> map ids -> the config map), never by a pin, since
@@ -52,12 +52,12 @@ void kernel_close(struct kernel_filter *filter);
 
 /*
  * Runs the filter on an interface that has no XDP program: native with KERNEL_AUTO where the driver
- * can, else generic; *mode is which. The attachment lives until kernel_detach() or the interface goes;
- * it needs neither this process nor a BPF file system. -ENODEV; -EBUSY where another program is
- * there; -EOPNOTSUPP; other -errno.
+ * can, else generic. It becomes the last of filter->attachments, and lives until kernel_detach() or
+ * the interface goes; it needs neither this process nor a BPF file system. -ENODEV; -EBUSY where
+ * another program is there; -EOPNOTSUPP; other -errno.
  */
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
-		  enum interface_mode *mode, struct reason *reason);
+		  struct reason *reason);
 
 /* Takes the program off, if it is still that program. -EBUSY where only another tool can do it. */
 int kernel_detach(const struct kernel_attachment *attachment, struct reason *reason);

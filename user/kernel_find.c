@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* From the interfaces to the filters they run, by programs, links and map ids. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "kernel.h"
+#include "kernel_internal.h"
+
+#define MAPS_OF_A_PROGRAM_MAX 64
+
+struct search {
+	struct kernel_filter *filters;
+	size_t count;
+	const struct interface *interface;
+	enum interface_mode mode;
+	__u32 root_id;
+	struct reason *reason;
+};
+
+static int open_map(__u32 id, struct bpf_map_info *info)
+{
+	__u32 length = sizeof(*info);
+	int fd = bpf_map_get_fd_by_id(id);
+
+	if (fd < 0)
+		return fd;
+	*info = (struct bpf_map_info){};
+	if (bpf_obj_get_info_by_fd(fd, info, &length)) {
+		close(fd);
+		return -errno;
+	}
+	return fd;
+}
+
+/* Keeps the descriptor of each map that is a filter's, by name; closes the others'. */
+static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_info *info)
+{
+	if (!strcmp(info->name, ABI_CONFIG_MAP)) {
+		filter->config_id = info->id;
+		filter->config_fd = fd;
+		return info->value_size == sizeof(struct abi_config) ? 0 : -EPROTO;
+	}
+	if (!strcmp(info->name, ABI_BUCKETS_MAP)) {
+		filter->buckets_fd = fd;
+		filter->buckets = info->max_entries;
+	} else if (!strcmp(info->name, ABI_COUNTERS_MAP)) {
+		filter->counters_fd = fd;
+	} else {
+		close(fd);
+	}
+	return 0;
+}
+
+static int open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter)
+{
+	int error = 0;
+
+	for (__u32 i = 0; i < count && !error; i++) {
+		struct bpf_map_info info;
+		int fd = open_map(ids[i], &info);
+
+		error = fd < 0 ? fd : take_map(filter, fd, &info);
+	}
+	return error;
+}
+
+static int other_version(const struct search *search)
+{
+	const char *interface = search->interface->name;
+
+	return reason_set(search->reason, -EPROTO,
+			  "the filter on '%s' is of another version of xdp-cuckoo; take it off (ip link "
+			  "set dev %s xdp off) and load it again", interface, interface);
+}
+
+static bool is_this_version(const struct abi_config *config)
+{
+	return !config->magic || (config->magic == ABI_MAGIC && config->version == ABI_VERSION);
+}
+
+/* A filter that is known already gains an attachment; a new one joins the list. Takes `filter` over. */
+static int add_filter(struct search *search, struct kernel_filter *filter, __u32 prog_id)
+{
+	struct kernel_attachment attachment = { .ifindex = search->interface->index,
+						.mode = search->mode,
+						.prog_id = prog_id,
+						.root_id = search->root_id };
+	struct kernel_filter *grown;
+	int error;
+
+	memcpy(attachment.interface, search->interface->name, sizeof(attachment.interface));
+	for (size_t i = 0; i < search->count; i++) {
+		if (search->filters[i].config_id != filter->config_id)
+			continue;
+		kernel_close(filter);
+		return kernel_add_attachment(&search->filters[i], &attachment);
+	}
+	error = kernel_map(filter, search->reason);
+	if (!error && !is_this_version(filter->config))
+		error = other_version(search);
+	grown = error ? NULL : realloc(search->filters, (search->count + 1) * sizeof(*grown));
+	if (!grown) {
+		kernel_close(filter);
+		return error ? error : -ENOMEM;
+	}
+	search->filters = grown;
+	grown[search->count] = *filter;
+	return kernel_add_attachment(&grown[search->count++], &attachment);
+}
+
+/* *is_ours: the program uses a filter's maps. */
+static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
+{
+	__u32 ids[MAPS_OF_A_PROGRAM_MAX];
+	struct bpf_prog_info info = { .map_ids = (unsigned long)ids,
+				      .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
+	__u32 length = sizeof(info), count;
+	struct kernel_filter filter = {};
+	int fd = bpf_prog_get_fd_by_id(prog_id), error;
+
+	*is_ours = false;
+	if (fd == -ENOENT)
+		return 0; /* it went meanwhile */
+	if (fd < 0)
+		return kernel_refused(search->reason, fd, "cannot look at the XDP program on ",
+			       search->interface->name);
+	error = bpf_obj_get_info_by_fd(fd, &info, &length);
+	close(fd);
+	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
+	if (!error)
+		error = open_maps(ids, count, &filter);
+	if (error == -EPROTO)
+		other_version(search);
+	else if (error)
+		kernel_refused(search->reason, error, "cannot look at the maps of the XDP program on ",
+			search->interface->name);
+	*is_ours = !error && filter.config_fd && filter.buckets_fd && filter.counters_fd;
+	if (*is_ours)
+		return add_filter(search, &filter, prog_id);
+	kernel_close(&filter);
+	return error;
+}
+
+/*
+ * Programs that stand in for a function of another one, as libxdp's dispatcher runs them: their
+ * links name the program that they extend.
+ */
+static int inspect_extensions(struct search *search)
+{
+	__u32 id = 0;
+
+	while (!bpf_link_get_next_id(id, &id)) {
+		struct bpf_link_info info = {};
+		__u32 length = sizeof(info);
+		bool is_ours;
+		int fd = bpf_link_get_fd_by_id(id), error;
+
+		if (fd < 0)
+			continue; /* it went meanwhile */
+		error = bpf_obj_get_info_by_fd(fd, &info, &length);
+		close(fd);
+		if (error || info.type != BPF_LINK_TYPE_TRACING ||
+		    info.tracing.target_obj_id != search->root_id)
+			continue;
+		error = inspect_program(search, info.prog_id, &is_ours);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int inspect_interface(struct search *search, const struct interface *interface)
+{
+	int error = 0;
+
+	search->interface = interface;
+	for (int mode = 0; mode < INTERFACE_MODES && !error; mode++) {
+		bool is_ours;
+
+		search->mode = mode;
+		search->root_id = interface->prog_id[mode];
+		if (!search->root_id)
+			continue;
+		error = inspect_program(search, search->root_id, &is_ours);
+		if (!error && !is_ours)
+			error = inspect_extensions(search);
+	}
+	return error;
+}
+
+int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *reason)
+{
+	struct search search = { .reason = reason };
+	struct interface *interfaces;
+	size_t interfaces_count;
+	int error;
+
+	*filters = NULL;
+	*count = 0;
+	kernel_listen();
+	error = interfaces_list(&interfaces, &interfaces_count);
+	if (error)
+		return kernel_refused(reason, error, "cannot list the network interfaces", "");
+	for (size_t i = 0; i < interfaces_count && !error; i++)
+		error = inspect_interface(&search, &interfaces[i]);
+	free(interfaces);
+	if (error) {
+		kernel_filters_free(search.filters, search.count);
+		return error;
+	}
+	*filters = search.filters;
+	*count = search.count;
+	return 0;
+}
