@@ -126,7 +126,7 @@ static int search_path(struct table *table, const struct bucket_pair *pair,
 	return -ENOSPC;
 }
 
-/* Makes a slot free in one of the two buckets of a key: moves the entries of a path, the last first. */
+/* Makes a slot free in one of a key's two buckets: moves the entries of a path, the last first. */
 static int pair_make_room(struct table *table, const struct bucket_pair *pair,
 			  struct table_place *free)
 {

@@ -53,8 +53,8 @@ int table_delete(struct table *table, __u64 hash);
 bool table_contains(const struct table *table, __u64 hash);
 
 /*
- * The slots of a table, and the power of two of slots, 2^10 to 2^30, that `rules` need at 95 % load;
- * 2^31 where no table is large enough.
+ * The slots of a table, and the power of two of slots, 2^10 to 2^30, that `rules` need at 95 %
+ * load; 2^31 where no table is large enough.
  */
 __u64 table_slots(const struct table *table);
 __u64 table_slots_for(__u64 rules);
@@ -67,7 +67,7 @@ struct table_difference {
  * Makes the table hold exactly the entries of `hashes`, each as often as it stands there, by the
  * fewest changes; entries that stay are never missed by readers. Sorts `hashes` in place into an
  * order of its own. -ENOMEM: nothing changed. -ENOSPC: not all fit; entries that should not be
- * there are removed, and as many as fit are added; past 95 % load the first that does not ends it.
+ * there are removed, and as many as fit are added; past 95 % load the first failure ends it.
  */
 int table_reconcile(struct table *table, __u64 *hashes, size_t count,
 		    struct table_difference *difference);

@@ -32,9 +32,9 @@ static inline void table_store(struct table *table, struct table_place place, __
 }
 
 /*
- * Between the store of an entry's copy and the overwriting of the entry: from here on, a reader who
- * looked at the copy's place too early and finds the entry gone sees that the sequence changed. That
- * needs loads that stay in order. Where they do not, nobody who looked too early may still be at
+ * Between the store of an entry's copy and the overwriting of the entry: from here on, a reader
+ * who looked at the copy's place too early and finds the entry gone sees that the sequence changed.
+ * That needs loads that stay in order. Where they do not, nobody who looked too early may still be at
  * work: MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and XDP programs run inside an RCU read-side
  * section. It is the plain variant, one wait a move, 8-16 ms each.
  */

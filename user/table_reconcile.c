@@ -13,8 +13,8 @@
 #define SORT_SMALL 32 /* below, insertion is quicker */
 
 /*
- * What the filter knows of a hash: its fingerprint and which two buckets. Hashes of one identity are
- * one to the table. In bucket order, so that the changes walk through memory.
+ * What the filter knows of a hash: its fingerprint and which two buckets. Hashes of one identity
+ * are one to the table. In bucket order, so that the changes walk through memory.
  */
 static __u64 hash_identity(const struct table *table, __u64 hash)
 {
@@ -45,8 +45,8 @@ static void sort_small(const struct table *table, __u64 *hash, size_t count)
 }
 
 /*
- * American flag sort by identity, in place: a table of 2^30 slots leaves no memory to spare. `shift`
- * is where the first digit stands; the last digit may overlap the one before it.
+ * American flag sort by identity, in place: a table of 2^30 slots leaves no memory to spare.
+ * `shift` is where the first digit stands; the last digit may overlap the one before it.
  */
 static void sort(const struct table *table, __u64 *hash, size_t count, unsigned int shift)
 {
@@ -103,7 +103,7 @@ static __u64 *live_hashes(const struct table *table)
 	return live;
 }
 
-/* Deletes each of `live` that `wanted` lacks, and brings what `live` lacks to the front of `wanted`. */
+/* Deletes each of `live` that `wanted` lacks; brings what `live` lacks to the front of `wanted`. */
 static void merge(struct table *table, const __u64 *live, __u64 *wanted, size_t count,
 		  struct table_difference *difference)
 {

@@ -193,7 +193,7 @@ static bool holds(__u64 bucket, __u16 fingerprint)
 	return false;
 }
 
-/* Every fingerprint, 0 (a free slot) included, among those that borrows and carries could confuse. */
+/* Every fingerprint, also 0 (a free slot), among those that borrows and carries could confuse. */
 static void test_match_is_exact(void **state)
 {
 	size_t wrong = 0;

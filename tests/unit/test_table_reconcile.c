@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* table_reconcile(): that the table ends up as asked, by the fewest changes, or says that it cannot. */
+/* table_reconcile(): the table ends up as asked, by the fewest changes, or says that it cannot. */
 #include <sys/mman.h>
 
 #include "table_fixture.h"
