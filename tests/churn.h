@@ -44,6 +44,7 @@ static inline void churn_move_wrong(struct table *table, struct table_place from
 #define table_insert wrong_insert
 #define table_delete wrong_delete
 #define table_contains wrong_contains
+#define table_count wrong_count
 #define table_slots wrong_slots
 #define table_slots_for wrong_slots_for
 #define table_move churn_move_wrong
@@ -53,6 +54,7 @@ static inline void churn_move_wrong(struct table *table, struct table_place from
 #undef table_insert
 #undef table_delete
 #undef table_contains
+#undef table_count
 #undef table_slots
 #undef table_slots_for
 #undef table_move

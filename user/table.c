@@ -42,9 +42,16 @@ int table_open(struct table *table, __u64 *bucket, __u64 buckets, __u64 *sequenc
 	table->search = malloc(sizeof(*table->search));
 	if (!table->search)
 		return -ENOMEM;
-	for (__u64 i = 0; i < buckets; i++)
-		table->used += bucket_filled(bucket[i]);
 	return 0;
+}
+
+__u64 table_count(const struct table *table)
+{
+	__u64 count = 0;
+
+	for (__u64 i = 0; i <= table->bucket_mask; i++)
+		count += bucket_filled(table->bucket[i]);
+	return count;
 }
 
 void table_close(struct table *table)

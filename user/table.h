@@ -17,28 +17,32 @@
 #include "bucket.h"
 
 #define TABLE_SEARCH_NODES 2048 /* buckets looked at before an insert gives up */
-#define TABLE_LOAD_PERCENT 95   /* what the engine reaches; capacities are computed with it */
+#define TABLE_LOAD_PERCENT 95	/* what the engine reaches; capacities are computed with it */
 
 struct table_search; /* the queue of one path search */
 
 struct table {
-	__u64 *bucket;      /* shared with readers */
-	__u64 *sequence;    /* shared with readers; incremented where one could miss a resident */
-	__u64 bucket_mask;  /* buckets - 1 */
-	__u32 step_shift;   /* 64 - log2(buckets) */
-	__u64 used;         /* filled slots */
-	__u64 moves;        /* entries moved since table_open() */
+	__u64 *bucket;	   /* shared with readers */
+	__u64 *sequence;   /* shared with readers; incremented where one could miss a resident */
+	__u64 bucket_mask; /* buckets - 1 */
+	__u32 step_shift;  /* 64 - log2(buckets) */
+	__u64 used;	   /* filled slots; see table_open() */
+	__u64 moves;	   /* entries moved since table_open() */
 	unsigned int longest_path; /* moves of the worst insert since table_open() */
 	struct table_search *search;
 };
 
 /*
  * Opens a table over `buckets` words (a power of two, 2^8 to 2^28) and a sequence word that the
- * caller keeps; counts the filled slots. 0, -EINVAL, -ENOMEM. table_close() frees what it owns and
- * accepts a zeroed or half-built table.
+ * caller keeps. 0, -EINVAL, -ENOMEM. Does not look at the words, which for a large table takes long:
+ * the caller of a table that is not empty sets `used` to what it remembers or table_count() finds.
+ * table_close() frees what it owns and accepts a zeroed or half-built table.
  */
 int table_open(struct table *table, __u64 *bucket, __u64 buckets, __u64 *sequence);
 void table_close(struct table *table);
+
+/* Counts the filled slots, by reading all. */
+__u64 table_count(const struct table *table);
 
 /*
  * Adds one entry for `hash`, also where an equal one stands already. 0; -ENOSPC where no path to a

@@ -7,10 +7,7 @@
 #ifndef XDP_CUCKOO_TABLE_MOVE_H
 #define XDP_CUCKOO_TABLE_MOVE_H
 
-#include <linux/membarrier.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
+#include "grace.h"
 #include "table.h"
 
 struct table_place {
@@ -35,14 +32,13 @@ static inline void table_store(struct table *table, struct table_place place, __
  * Between the store of an entry's copy and the overwriting of the entry: from here on, a reader
  * who looked at the copy's place too early and finds the entry gone sees that the sequence changed.
  * That needs loads that stay in order. Where they do not, nobody who looked too early may still be at
- * work: MEMBARRIER_CMD_GLOBAL is synchronize_rcu(), and XDP programs run inside an RCU read-side
- * section. It is the plain variant, one wait a move, 8-16 ms each.
+ * work. It is the plain variant, one wait a move, 8-16 ms each.
  */
 static inline void table_announce(struct table *table)
 {
 	__atomic_store_n(table->sequence, *table->sequence + 1, __ATOMIC_RELEASE);
 #ifndef __x86_64__
-	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	grace_wait();
 #endif
 }
 

@@ -147,8 +147,10 @@ static int insert_all(struct table *table, const __u64 *hash, size_t count, __u6
 int table_reconcile(struct table *table, __u64 *hashes, size_t count,
 		    struct table_difference *difference)
 {
-	__u64 *live = live_hashes(table);
+	__u64 *live;
 
+	table->used = table_count(table);
+	live = live_hashes(table);
 	*difference = (struct table_difference){};
 	if (!live)
 		return -ENOMEM;

@@ -10,11 +10,12 @@
 
 int target_full(const struct target *target, __u64 keys, struct reason *reason)
 {
-	return reason_set(reason, -ENOSPC,
-			  "table full: %llu keys do not fit into %llu slots; unload it, then load it "
-			  "again with --capacity %llu or more", (unsigned long long)keys,
-			  (unsigned long long)table_slots(&target->table),
-			  2 * (unsigned long long)keys);
+	return reason_set(
+		reason, -ENOSPC,
+		"table full: %llu keys do not fit into %llu slots; unload it, then load it "
+		"again with --capacity %llu or more",
+		(unsigned long long)keys, (unsigned long long)table_slots(&target->table),
+		2 * (unsigned long long)keys);
 }
 
 static int store_failed(int error, struct reason *reason)
@@ -160,12 +161,16 @@ int target_update(struct target *target, struct store *store, const char *name,
 		return set_up(target, store, name, &info, reason);
 	}
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
-		return reason_set(reason, -EEXIST,
-				  "the filter '%s' on %s is filled from another store; give the --state "
-				  "it was loaded with, or unload it first", name,
-				  target->filter.attachments[0].interface);
+		return reason_set(
+			reason, -EEXIST,
+			"the filter '%s' on %s is filled from another store; give the --state "
+			"it was loaded with, or unload it first",
+			name, target->filter.attachments[0].interface);
 	*state = config->generation == info.generation ? TARGET_UP_TO_DATE : TARGET_REPAIRED;
-	return *state == TARGET_REPAIRED ? target_fill(target, store, reason) : 0;
+	if (*state == TARGET_REPAIRED)
+		return target_fill(target, store, reason);
+	target->table.used = config->used;
+	return 0;
 }
 
 int target_open(struct target *target, struct kernel_filter *filter, struct reason *reason)

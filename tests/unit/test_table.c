@@ -18,7 +18,7 @@ static void test_open_checks_geometry(void **state)
 	bucket[0] = 0x8000000000000001;
 	bucket[511] = 0xffff80007fff0001;
 	assert_int_equal(table_open(&table, bucket, 512, &sequence), 0);
-	assert_int_equal(table.used, 6);
+	assert_int_equal(table_count(&table), 6);
 	assert_int_equal(table_slots(&table), 2048);
 	table_close(&table);
 	table_close(&table);
