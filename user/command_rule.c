@@ -53,8 +53,9 @@ const struct command command_test = {
 	.name = "test",
 	.usage = "RULE-OR-FLOW",
 	.summary = "say whether these packets are blocked, and by which rule",
-	.help = "Status 0: blocked; 1: not. Also says where the running filter would drop the packets\n"
-	"although no rule names them (a false positive of its fingerprints).\n"
+	.help = "By the stored rules. Status 0: blocked; 1: not. Also says whether the running filter\n"
+	"agrees, or would match the packets although no rule names them (a false positive of its\n"
+	"fingerprints).\n"
 	"\n"
 	"  xdp-cuckoo test 192.0.2.77\n"
 	"  xdp-cuckoo test proto udp src 192.0.2.1 sport 5353 dst 198.51.100.7 dport 53\n",
@@ -147,21 +148,42 @@ static enum command_status run_del(const struct invocation *invocation)
 	return change_rule(invocation, "deleted", "no such rule", del);
 }
 
-/* Whether a running filter of that name drops or passes the flows by its fingerprints. */
+/* What the running filters of the name say of flows, by their fingerprints. */
+struct running {
+	bool is_known; /* false without the privilege to look into the kernel */
+	size_t count;  /* how many run */
+	size_t matching;
+};
+
 static int ask_filters(const struct invocation *invocation, const struct rule *query,
-		       bool *is_matched, struct reason *reason)
+		       struct running *running, struct reason *reason)
 {
 	struct kernel_filter *filters;
 	size_t count;
 	int error = kernel_find(&filters, &count, reason);
 
-	*is_matched = false;
-	for (size_t i = 0; i < count && !error; i++)
-		if (!strcmp(filters[i].config->name, invocation->name))
-			*is_matched |= apply_matches(&filters[i], query);
+	*running = (struct running){ .is_known = !error };
+	for (size_t i = 0; i < count && !error; i++) {
+		if (strcmp(filters[i].config->name, invocation->name))
+			continue;
+		running->count++;
+		running->matching += apply_matches(&filters[i], query);
+	}
 	kernel_filters_free(filters, count);
-	/* Without the privilege to look into the kernel, the store still answers. */
 	return error == -EPERM ? 0 : error;
+}
+
+static const char *running_text(const struct running *running, bool is_listed)
+{
+	if (!running->is_known)
+		return "not known without root";
+	if (!running->count)
+		return "none: nothing is dropped or passed by rules";
+	if (is_listed && running->matching < running->count)
+		return "lacks the rule; the next change repairs it";
+	if (!is_listed && running->matching)
+		return "false positive: it matches all the same";
+	return "agrees";
 }
 
 static int look_up(const struct invocation *invocation, const struct rule *query, struct rule *rule,
@@ -185,7 +207,8 @@ static enum command_status run_test(const struct invocation *invocation)
 	struct rule query, rule;
 	struct reason reason;
 	enum command_status status = command_rule(invocation, &query);
-	bool is_listed, is_matched = false;
+	struct running running;
+	bool is_listed;
 	json_t *answer;
 	int error;
 
@@ -193,18 +216,17 @@ static enum command_status run_test(const struct invocation *invocation)
 		return status;
 	error = look_up(invocation, &query, &rule, &reason);
 	is_listed = !error;
-	if (error == -ENOENT)
-		error = ask_filters(invocation, &query, &is_matched, &reason);
+	if (is_listed || error == -ENOENT)
+		error = ask_filters(invocation, &query, &running, &reason);
 	if (error)
 		return command_failed(error, &reason);
 	answer = json_pack("{s:s, s:s}", "flow", rule_format(&query, text), "verdict",
-			   !is_listed ? "not blocked" :
-			   rule.action == RULE_DROP ? "blocked" : "passed");
+			   !is_listed		      ? "not blocked" :
+			   rule.action == RULE_DROP ? "blocked" :
+						      "passed");
 	if (is_listed)
 		json_object_set_new(answer, "rule", json_string(rule_format(&rule, text)));
-	if (is_matched)
-		json_object_set_new(answer, "false_positive",
-				    json_string("the running filter matches it all the same"));
+	json_object_set_new(answer, "running_filter", json_string(running_text(&running, is_listed)));
 	output_print(answer);
 	return is_listed && rule.action == RULE_DROP ? STATUS_DONE : STATUS_NO;
 }

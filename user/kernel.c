@@ -231,7 +231,8 @@ static int attach_refused(int error, const char *interface, struct reason *reaso
 {
 	if (error == -EBUSY || error == -EEXIST)
 		return reason_set(reason, -EBUSY,
-				  "'%s' runs another XDP program; take it off first (ip link set dev %s "
+				  "'%s' runs another XDP program (or a filter of another --name: see xdp-cuckoo "
+				  "status); take it off first (ip link set dev %s "
 				  "xdp off) or put both behind one dispatcher with xdp-loader",
 				  interface, interface);
 	if (error == -EOPNOTSUPP)
