@@ -203,16 +203,19 @@ static int begin(struct apply *apply, struct reason *reason)
 {
 	int error;
 
+	apply->inserted = 0;
 	apply->deletions = calloc(1, sizeof(*apply->deletions));
 	error = apply->deletions ? store_begin(apply->store) : -ENOMEM;
-	if (error)
-		return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
-	set_generation(apply, ABI_GENERATION_DIRTY);
-	return 0;
+	if (!error)
+		return 0;
+	return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
 }
 
+/* From the first key on, and until the commit, the tables may hold more than the store. */
 static int insert_key(struct apply *apply, const struct rule_key *key, struct reason *reason)
 {
+	if (!apply->inserted)
+		set_generation(apply, ABI_GENERATION_DIRTY);
 	for (size_t i = 0; i < apply->targets_count; i++) {
 		struct target *target = &apply->targets[i];
 		int error = table_insert(&target->table,
@@ -222,6 +225,7 @@ static int insert_key(struct apply *apply, const struct rule_key *key, struct re
 			return target_full(target, target->table.used + 1, reason);
 		if (error)
 			return reason_set(reason, error, "cannot insert: %s", strerror(-error));
+		apply->inserted++;
 	}
 	return 0;
 }
@@ -306,13 +310,16 @@ static int publish_all(struct apply *apply, struct reason *reason)
 	return error;
 }
 
-/* Tables go back to what the store holds, which the change has not touched. */
+/* Tables go back to what the store holds: by filling them again only where the change got to them. */
 static void undo(struct apply *apply)
 {
+	struct store_info info;
 	struct reason ignored;
 
 	store_abort(apply->store);
-	for (size_t i = 0; i < apply->targets_count; i++)
+	if (!apply->inserted && !store_info(apply->store, &info))
+		set_generation(apply, info.generation);
+	for (size_t i = 0; i < apply->targets_count && apply->inserted; i++)
 		target_fill(&apply->targets[i], apply->store, &ignored);
 }
 

@@ -5,9 +5,9 @@
  *
  * Order: an added rule is in every table before the store commits it, a deleted one leaves the
  * tables after the commit, and shapes are published last. So a crash leaves entries too many, never
- * one of an acknowledged rule too few. While a writer is at work
- * the table's generation is ABI_GENERATION_DIRTY; the next writer that finds it different from the
- * store's makes the table equal to the store again.
+ * one of an acknowledged rule too few. While added rules wait for their commit the table's generation
+ * is ABI_GENERATION_DIRTY; the next writer that finds it different from the store's makes the table
+ * equal to the store again.
  */
 #ifndef XDP_CUCKOO_APPLY_H
 #define XDP_CUCKOO_APPLY_H
@@ -29,6 +29,7 @@ struct apply {
 	size_t targets_count;
 	__u64 repaired; /* tables that differed from the store and were made equal */
 	__u64 adopted;  /* filters another loader had loaded, set up just now */
+	__u64 inserted; /* keys that the change under way has put into tables */
 	struct apply_deletions *deletions;
 };
 
