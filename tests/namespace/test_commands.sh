@@ -34,6 +34,24 @@ test_add_test_del_list_flush() {
 	assert_equal '' "$(xc list)" "list after flush"
 }
 
+# Another rule of the same shape stays, so the packet path still probes for the deleted one.
+test_del_leaves_the_table() {
+	xc load vrx >/dev/null
+	printf '192.0.2.1\n192.0.2.2\n192.0.2.3\n' | xc import - >/dev/null
+	xc del 192.0.2.2 >/dev/null
+	printf '%s\n' 'drop kept proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
+		'pass deleted proto udp src 192.0.2.2 dst 198.51.100.7 sport 1 dport 2' \
+		'drop kept proto udp src 192.0.2.3 dst 198.51.100.7 sport 1 dport 2' | traffic ||
+		fail "wrong verdicts after del"
+	assert_status 1 xc test 192.0.2.2
+	assert_output 'running filter: agrees'
+	xc flush >/dev/null
+	xc add 192.0.2.4 >/dev/null
+	printf '%s\n' 'pass flushed proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
+		'drop added proto udp src 192.0.2.4 dst 198.51.100.7 sport 1 dport 2' | traffic ||
+		fail "wrong verdicts after flush"
+}
+
 # A small table, filled to 85 %: of 65,536 addresses that no rule names some meet a fingerprint, and test
 # says of just those that the packets are dropped all the same.
 test_test_tells_false_positives() {
