@@ -79,17 +79,17 @@ packages: ## install the Debian packages that building and testing need
 
 # Packages first, then a make of its own: what to build with is only known when they are there.
 test: packages ## install what is missing, build, run every test
-	$(Q)$(MAKE) --no-print-directory test-programs
+	$(Q)$(MAKE) --no-print-directory -s test-programs
 	$(Q)sh tests/run.sh
 
 test-programs: all $(UNIT_TESTS) $(HELPERS)
 
 demo: packages ## show it on live traffic: make demo [LIST=file]
-	$(Q)$(MAKE) --no-print-directory all $(HELPERS)
+	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
 	$(Q)sh tests/demo.sh $(if $(LIST),'$(LIST)')
 
 bench: packages ## measure engine and packet path on this machine
-	$(Q)$(MAKE) --no-print-directory all $(BENCHES) $(BENCH_OBJECTS) $(HELPERS)
+	$(Q)$(MAKE) --no-print-directory -s all $(BENCHES) $(BENCH_OBJECTS) $(HELPERS)
 	$(Q)sh tests/bench/run.sh
 
 install: all ## install under DESTDIR/PREFIX

@@ -240,6 +240,24 @@ static void measure(struct bench *bench, bool is_listed, double median[VARIANTS]
 	}
 }
 
+/* What the kernel says a map takes, in MiB: the line "memlock" of its descriptor's fdinfo. */
+static double map_mib(struct bench *bench, const char *name)
+{
+	char path[64], line[128];
+	unsigned long long bytes = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d",
+		 bpf_map__fd(find_map(bench->object, name)));
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return bytes / 1048576.0;
+}
+
 static void bench_rules(__u32 rules)
 {
 	struct bench bench;
@@ -258,12 +276,14 @@ static void bench_rules(__u32 rules)
 		       is_listed ? "hit" : "miss", median[DROP], median[PARSE], median[CUCKOO],
 		       median[HASH_MAP], ours, theirs, theirs / ours);
 	}
+	printf("%9u  memory: cuckoo %.1f MiB, hash map %.1f MiB\n", rules,
+	       map_mib(&bench, ABI_BUCKETS_MAP), map_mib(&bench, "lookup_hash"));
 	close_bench(&bench);
 }
 
 int main(int argc, char **argv)
 {
-	static const __u32 usual[] = { 1000, 100000, 1000000, 10000000 };
+	static const __u32 usual[] = { 1000, 100000, 990000, 10000000 };
 	struct utsname kernel;
 
 	uname(&kernel);
