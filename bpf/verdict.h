@@ -80,7 +80,7 @@ static __always_inline struct verdict verdict_of(const void *data, const void *e
 	outcome = verdict_outcome(config, data, end);
 	if (outcome == OUTCOME_DROP_RULE)
 		return (struct verdict){ outcome, VERDICT_DROP };
-	/* Unsigned, so that the verifier knows the range of what a global function returned. */
+	/* As unsigned, which bounds the index below from both sides for the verifier. */
 	if ((unsigned int)outcome >= OUTCOME_POLICIES)
 		return (struct verdict){ OUTCOME_PASS_RULE, VERDICT_PASS };
 	return (struct verdict){ outcome, config->policy[outcome] == VERDICT_DROP };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* help, version. Help is made from the command table. */
+/*
+ * help, version. Help is made from the command table; laid-out prose is the one thing that is printed
+ * here and not by output.c.
+ */
 #include <stdio.h>
 
 #include "command.h"
@@ -48,41 +51,52 @@ static const char ending[] =
 	"First steps: xdp-cuckoo load eth0; xdp-cuckoo add 192.0.2.1; xdp-cuckoo stats.\n"
 	"More: xdp-cuckoo help COMMAND.\n";
 
-static void help_of_command(const struct command *command)
+static void print_command(const struct command *command)
 {
-	char heading[512];
-
-	snprintf(heading, sizeof(heading), "usage: xdp-cuckoo %s%s%s\n%s\n\n", command->name,
-		 *command->usage ? " " : "", command->usage, command->summary);
-	output_text(heading);
-	output_text(command->help + (*command->help == '\n'));
+	printf("usage: xdp-cuckoo %s%s%s\n%s\n\n", command->name, *command->usage ? " " : "",
+	       command->usage, command->summary);
+	fputs(command->help + (*command->help == '\n'), stdout);
 }
 
-static void help_of_all(void)
+static void print_all(void)
 {
-	char line[256];
+	fputs(introduction, stdout);
+	for (const struct command *const *command = command_table; *command; command++)
+		printf("  %-9s %s\n", (*command)->name, (*command)->summary);
+	fputs(ending, stdout);
+}
 
-	output_text(introduction);
-	for (const struct command *const *command = command_table; *command; command++) {
-		snprintf(line, sizeof(line), "  %-9s %s\n", (*command)->name, (*command)->summary);
-		output_text(line);
-	}
-	output_text(ending);
+static json_t *describe_command(const struct command *command)
+{
+	return json_pack("{s:s, s:s, s:s, s:s}", "command", command->name, "usage", command->usage,
+			 "summary", command->summary, "help", command->help);
+}
+
+static json_t *describe_all(void)
+{
+	json_t *rows = json_array();
+
+	for (const struct command *const *command = command_table; *command; command++)
+		json_array_append_new(rows, describe_command(*command));
+	return rows;
 }
 
 static enum command_status run_help(const struct invocation *invocation)
 {
-	const struct command *command;
+	const struct command *command = NULL;
 
-	if (!invocation->count) {
-		help_of_all();
-		return STATUS_DONE;
+	if (invocation->count) {
+		command = command_find(invocation->operands[0]);
+		if (!command)
+			return command_error(STATUS_USAGE, "no command '%s'; see xdp-cuckoo help",
+					     invocation->operands[0]);
 	}
-	command = command_find(invocation->operands[0]);
-	if (!command)
-		return command_error(STATUS_USAGE, "no command '%s'; see xdp-cuckoo help",
-				     invocation->operands[0]);
-	help_of_command(command);
+	if (output_is_json())
+		output_print(command ? describe_command(command) : describe_all());
+	else if (command)
+		print_command(command);
+	else
+		print_all();
 	return STATUS_DONE;
 }
 

@@ -244,11 +244,6 @@ void output_list_end(void)
 		printf("%s]\n", output.has_rows ? "\n" : "");
 }
 
-void output_text(const char *text)
-{
-	fputs(text, stdout);
-}
-
 void output_error(int status, const char *text)
 {
 	json_t *error;
@@ -283,15 +278,19 @@ void output_note(const char *format, ...)
 
 void output_progress(const char *what, __u64 count, double fraction, double seconds)
 {
-	double rate = seconds > 0 ? count / seconds : 0;
+	static const char bar[] = "##############################";
+	const int width = sizeof(bar) - 1;
+	int done = fraction > 0 ? width * fraction : 0;
 
-	if (output.is_json || !isatty(STDERR_FILENO))
+	if (output.is_json || !isatty(STDERR_FILENO) || seconds <= 0)
 		return;
 	output.has_progress = true;
-	fprintf(stderr, "\r%s %llu, %.0f/s", what, (unsigned long long)count, rate);
+	fprintf(stderr, "\r%s ", what);
 	if (fraction > 0)
-		fprintf(stderr, ", %.0f %%, %.0f s left", 100 * fraction,
-			seconds * (1 - fraction) / fraction);
+		fprintf(stderr, "[%.*s%*s] %3.0f %%, ", done, bar, width - done, "", 100 * fraction);
+	fprintf(stderr, "%llu, %.0f/s", (unsigned long long)count, count / seconds);
+	if (fraction > 0)
+		fprintf(stderr, ", %.0f s left", seconds * (1 - fraction) / fraction);
 	fputs("   ", stderr);
 }
 

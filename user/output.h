@@ -26,16 +26,13 @@ void output_list_begin(void);
 void output_list_row(json_t *row, const char *line);
 void output_list_end(void);
 
-/* Text that is text in both forms (help). */
-void output_text(const char *text);
-
 /* To stderr: the one line of a failure, under --json {"error": ..., "status": ...}. */
 void output_error(int status, const char *text);
 
 /* To stderr, in text only: what the operator should know beside the result. */
 __attribute__((format(printf, 1, 2))) void output_note(const char *format, ...);
 
-/* A progress line on stderr, only where that is a terminal; `fraction` < 0 where it is not known. */
+/* A progress bar on stderr, only where that is a terminal; `fraction` < 0 where it is not known. */
 void output_progress(const char *what, __u64 count, double fraction, double seconds);
 void output_progress_end(void);
 

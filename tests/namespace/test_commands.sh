@@ -167,6 +167,15 @@ test_import_names_bad_lines_and_takes_the_good() {
 	assert_status 0 xc import /dev/null
 }
 
+test_import_shows_its_progress_on_a_terminal() {
+	command -v script >/dev/null || skip "script is not installed"
+	awk 'BEGIN { for (i = 0; i < 200000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/list"
+	assert_status 0 in_rx script -qec "$TOOL --state $STATE/terminal import $STATE/list" /dev/null
+	assert_output '\[#+ +\] +[0-9]+ %, [0-9]+, [0-9]+/s, [0-9]+ s left'
+	assert_status 0 in_rx "$TOOL" --state "$STATE/pipe" import "$STATE/list"
+	assert_equal 0 "$(grep -c '#' "$STATE/err")" "bars on a pipe"
+}
+
 # A list larger than the table changes nothing, and says what to do.
 test_a_full_table_changes_nothing() {
 	xc load vrx --capacity 900 >/dev/null
@@ -199,7 +208,7 @@ test_load_makes_room_for_what_is_stored() {
 test_json() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.1 comment one >/dev/null
-	for command in status stats list version "test 192.0.2.1" "add 192.0.2.2" "del 192.0.2.2"; do
+	for command in status stats list version help "help add" "test 192.0.2.1" "add 192.0.2.2" "del 192.0.2.2"; do
 		# shellcheck disable=SC2086 # words
 		assert_status 0 xc --json $command
 		assert_json out
