@@ -5,17 +5,18 @@
 
 #include "abi.h"
 
-/* `words` is a constant at every call: the loops unroll and the key stays in registers. */
+/* `family` is a constant at every call: the loops unroll and the key stays in registers. */
 FLOW_INLINE __u64 key_hash(const struct abi_config *config, const struct abi_shape *shape,
-			   const struct flow_key *flow, unsigned int words)
+			   const struct flow_key *flow, enum flow_family family)
 {
+	const unsigned int last = flow_key_last(family);
 	__u64 word[FLOW_KEY_WORDS_MAX];
 
-	word[0] = (flow->word[0] & shape->mask[0]) | shape->tag;
 #pragma unroll
-	for (unsigned int i = 1; i < words; i++)
+	for (unsigned int i = 0; i <= last; i++)
 		word[i] = flow->word[i] & shape->mask[i];
-	return siphash13(&config->key, word, words);
+	word[last] |= shape->tag;
+	return siphash13(&config->key, word, flow_key_bytes(family));
 }
 
 #endif

@@ -14,12 +14,11 @@ struct verdict {
 
 /*
  * Probes once for each shape; shapes that pass come first, so the first hit decides. Returns
- * `otherwise` where no rule matches. `words` is a constant at every call.
+ * `otherwise` where no rule matches. `family` is a constant at every call.
  */
 static __always_inline enum abi_outcome verdict_search(const struct abi_config *config,
 						       enum flow_family family,
 						       const struct flow_key *flow,
-						       unsigned int words,
 						       enum abi_outcome otherwise)
 {
 	const struct abi_shape_set *set = &config->shapes[family];
@@ -32,7 +31,7 @@ static __always_inline enum abi_outcome verdict_search(const struct abi_config *
 
 		if (i >= count)
 			break;
-		result = probe(config, key_hash(config, shape, flow, words));
+		result = probe(config, key_hash(config, shape, flow, family));
 		if (result == PROBE_HIT)
 			return shape->tag & ABI_TAG_PASS ? OUTCOME_PASS_RULE : OUTCOME_DROP_RULE;
 		if (result == PROBE_UNSETTLED)
@@ -62,11 +61,13 @@ static __always_inline enum abi_outcome verdict_outcome(const struct abi_config 
 	if (flow.family == FLOW_NO_FAMILY)
 		return result;
 	flow_pack(&flow, &key);
-	key.word[0] = verdict_hide(config, key.word[0]);
 	result = verdict_hide(config, result);
-	if (flow.family == FLOW_IPV4)
-		return verdict_search(config, FLOW_IPV4, &key, FLOW_KEY_WORDS_IPV4, result);
-	return verdict_search(config, FLOW_IPV6, &key, FLOW_KEY_WORDS_IPV6, result);
+	if (flow.family == FLOW_IPV4) {
+		key.word[1] = verdict_hide(config, key.word[1]);
+		return verdict_search(config, FLOW_IPV4, &key, result);
+	}
+	key.word[4] = verdict_hide(config, key.word[4]);
+	return verdict_search(config, FLOW_IPV6, &key, result);
 }
 
 static __always_inline struct verdict verdict_of(const void *data, const void *end)

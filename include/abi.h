@@ -52,20 +52,23 @@ struct abi_counter {
 
 /*
  * A shape as the packet path uses it: key word i = flow word i & mask[i], and the tag, which holds
- * the whole identity of the shape, goes into word 0. So keys of different shapes never meet.
+ * the whole identity of the shape, goes into the last word. So keys of different shapes never meet.
  */
 struct abi_shape {
 	__u64 mask[FLOW_KEY_WORDS_MAX];
 	__u64 tag;
 };
 
-/* Bits of a tag; rule_shape_tag() makes one. */
+/*
+ * A tag: bits of its own, and where the shape has no protocol, 255 in the protocol's place; so no rule
+ * may name protocol 255, which is reserved. The lengths are one number, src * (bits + 1) + dst, with 32
+ * or 128 for bits: in IPv4 that needs 11 bits, and bit 55 is the last that a 15-byte key has.
+ */
+#define ABI_TAG_NO_PROTO (0xffULL << FLOW_KEY_PROTO_SHIFT)
 #define ABI_TAG_PASS (1ULL << FLOW_KEY_TAG_SHIFT) /* rules of this shape pass */
-#define ABI_TAG_PROTO (1ULL << (FLOW_KEY_TAG_SHIFT + 1))
-#define ABI_TAG_SPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 2))
-#define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 3))
-#define ABI_TAG_SRC_LEN_SHIFT (FLOW_KEY_TAG_SHIFT + 4)  /* 8 bits */
-#define ABI_TAG_DST_LEN_SHIFT (FLOW_KEY_TAG_SHIFT + 12) /* 8 bits */
+#define ABI_TAG_SPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 1))
+#define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 2))
+#define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 3)
 
 struct abi_shape_list {
 	__u64 count;

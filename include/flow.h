@@ -45,38 +45,49 @@ struct flow {
 };
 
 /*
- * Key words. word[0] of both families: bits 0-15 sport, 16-31 dport (wire order), 32-39 protocol,
- * 40-41 port kind, and from bit 42 the tag of the shape (zero in a flow). Then the addresses: IPv4
- * word[1] = src | dst << 32; IPv6 word[1..2] = src, word[3..4] = dst. Keys of the two families
- * differ in length, which the hash takes in.
+ * Key words: the addresses, then one word of the rest. IPv4: word[0] = src | dst << 32; IPv6: word[0..1]
+ * = src, word[2..3] = dst. The last word of both: bits 0-15 sport, 16-31 dport (wire order), 32-39
+ * protocol, 40-41 port kind, and from bit 42 the tag of the shape (zero in a flow). An IPv4 key is 56
+ * bits beside the addresses: 15 bytes, which leaves the top byte of the last word to SipHash for the
+ * length and saves it a block. Keys of the two families differ in length, which the hash takes in.
  */
-#define FLOW_KEY_WORDS_IPV4 2
-#define FLOW_KEY_WORDS_IPV6 5
-#define FLOW_KEY_WORDS_MAX FLOW_KEY_WORDS_IPV6
+#define FLOW_KEY_BYTES_IPV4 15
+#define FLOW_KEY_BYTES_IPV6 40
+#define FLOW_KEY_WORDS_MAX 5
+#define FLOW_KEY_PROTO_SHIFT 32
 #define FLOW_KEY_TAG_SHIFT 42
 
 struct flow_key {
 	__u64 word[FLOW_KEY_WORDS_MAX];
 };
 
-FLOW_INLINE unsigned int flow_key_words(enum flow_family family)
+FLOW_INLINE unsigned int flow_key_bytes(enum flow_family family)
 {
-	return family == FLOW_IPV4 ? FLOW_KEY_WORDS_IPV4 : FLOW_KEY_WORDS_IPV6;
+	return family == FLOW_IPV4 ? FLOW_KEY_BYTES_IPV4 : FLOW_KEY_BYTES_IPV6;
 }
 
-/* Writes the words of `flow`, which must have a family; words past flow_key_words() stay as they are. */
+/* Where the last word is, which holds ports, protocol and tag. */
+FLOW_INLINE unsigned int flow_key_last(enum flow_family family)
+{
+	return (flow_key_bytes(family) - 1) / 8;
+}
+
+/* Writes the words of `flow`, which must have a family; those behind the last stay as they are. */
 FLOW_INLINE void flow_pack(const struct flow *flow, struct flow_key *key)
 {
-	key->word[0] = (__u64)flow->sport | (__u64)flow->dport << 16 | (__u64)flow->proto << 32 |
-		       (__u64)flow->port_kind << 40;
+	__u64 rest = (__u64)flow->sport | (__u64)flow->dport << 16 |
+		     (__u64)flow->proto << FLOW_KEY_PROTO_SHIFT | (__u64)flow->port_kind << 40;
+
 	if (flow->family == FLOW_IPV4) {
-		key->word[1] = (__u64)flow->src.v4 | (__u64)flow->dst.v4 << 32;
+		key->word[0] = (__u64)flow->src.v4 | (__u64)flow->dst.v4 << 32;
+		key->word[1] = rest;
 		return;
 	}
-	key->word[1] = flow->src.word[0];
-	key->word[2] = flow->src.word[1];
-	key->word[3] = flow->dst.word[0];
-	key->word[4] = flow->dst.word[1];
+	key->word[0] = flow->src.word[0];
+	key->word[1] = flow->src.word[1];
+	key->word[2] = flow->dst.word[0];
+	key->word[3] = flow->dst.word[1];
+	key->word[4] = rest;
 }
 
 #endif

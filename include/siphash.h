@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * SipHash-1-3 over whole 64-bit words: Aumasson and Bernstein, "SipHash: a fast short-input PRF",
- * INDOCRYPT 2012, with one compression and three finalisation rounds. Equal to the byte-wise
- * function on the little-endian bytes of the words. Straight-line when `words` is a constant, which
- * is how the BPF program calls it.
+ * SipHash-1-3: Aumasson and Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012, with one
+ * compression and three finalisation rounds. The input is the first `bytes` little-endian bytes of an
+ * array of words; what is behind them in the last word must be 0. Straight-line when `bytes` is a
+ * constant, which is how the BPF program calls it.
  */
 #ifndef XDP_CUCKOO_SIPHASH_H
 #define XDP_CUCKOO_SIPHASH_H
@@ -46,8 +46,9 @@ FLOW_INLINE void siphash_absorb(struct siphash_state *s, __u64 word)
 	s->v0 ^= word;
 }
 
-FLOW_INLINE __u64 siphash13(const struct siphash_key *key, const __u64 *word, unsigned int words)
+FLOW_INLINE __u64 siphash13(const struct siphash_key *key, const __u64 *word, unsigned int bytes)
 {
+	__u64 last = (__u64)bytes << 56 | (bytes % 8 ? word[bytes / 8] : 0);
 	struct siphash_state s = {
 		.v0 = key->k[0] ^ 0x736f6d6570736575ULL,
 		.v1 = key->k[1] ^ 0x646f72616e646f6dULL,
@@ -58,9 +59,9 @@ FLOW_INLINE __u64 siphash13(const struct siphash_key *key, const __u64 *word, un
 #ifdef __clang__
 #pragma unroll
 #endif
-	for (unsigned int i = 0; i < words; i++)
+	for (unsigned int i = 0; i < bytes / 8; i++)
 		siphash_absorb(&s, word[i]);
-	siphash_absorb(&s, (__u64)(words * 8) << 56);
+	siphash_absorb(&s, last);
 	s.v2 ^= 0xff;
 	siphash_round(&s);
 	siphash_round(&s);

@@ -97,7 +97,7 @@ static inline __u64 churn_hash(__u64 seed, __u64 number)
 {
 	const struct siphash_key key = { { seed, 0 } };
 
-	return siphash13(&key, &number, 1);
+	return siphash13(&key, &number, sizeof(number));
 }
 
 static inline void churn_close(struct churn *churn)

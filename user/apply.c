@@ -387,48 +387,38 @@ int apply_test(struct store *store, const struct rule *query, struct rule *rule)
 	return error ? error : -ENOENT;
 }
 
-static bool shape_is_covered(const struct abi_shape *shape, const struct rule *query)
-{
-	__u8 src_len = shape->tag >> ABI_TAG_SRC_LEN_SHIFT, dst_len = shape->tag >> ABI_TAG_DST_LEN_SHIFT;
-
-	return src_len <= query->src_len && dst_len <= query->dst_len &&
-	       (!(shape->tag & ABI_TAG_PROTO) || query->fields & RULE_PROTO) &&
-	       (!(shape->tag & ABI_TAG_SPORT) || query->fields & RULE_SPORT) &&
-	       (!(shape->tag & ABI_TAG_DPORT) || query->fields & RULE_DPORT);
-}
-
-static bool key_matches(const struct kernel_filter *filter, const struct rule_key *flow,
-			const struct abi_shape *shape)
+/* A rule of that shape which would match the flows has just the fingerprint that packets look for. */
+static bool shape_matches(const struct kernel_filter *filter, const struct rule *query,
+			  const struct rule_shape *shape)
 {
 	const struct abi_config *config = filter->config;
-	struct flow_key key;
+	struct rule rules[RULE_KEYS_MAX];
+	struct rule_key keys[RULE_KEYS_MAX];
 	struct bucket_pair pair;
-	__u64 hash;
 
-	for (int i = 0; i < FLOW_KEY_WORDS_MAX; i++)
-		key.word[i] = flow->key.word[i] & shape->mask[i];
-	key.word[0] |= shape->tag;
-	hash = siphash13(&config->key, key.word, flow_key_words(flow->shape.family));
-	pair = bucket_pair(hash, config->bucket_mask, config->step_shift);
+	if (!rule_generalise(query, shape, rules))
+		return false;
+	rules->family = shape->family;
+	rule_keys(rules, keys);
+	pair = bucket_pair(rule_hash(keys, &config->key), config->bucket_mask, config->step_shift);
 	return bucket_match(filter->bucket[pair.first], pair.fingerprint) ||
 	       bucket_match(filter->bucket[pair.second], pair.fingerprint);
 }
 
 bool apply_matches(const struct kernel_filter *filter, const struct rule *query)
 {
-	struct rule_key keys[RULE_KEYS_MAX];
-	size_t count = rule_keys(query, keys);
-
 	if (!filter->config->magic)
 		return false;
-	for (size_t i = 0; i < count; i++) {
-		const struct abi_shape_set *set = &filter->config->shapes[keys[i].shape.family];
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const struct abi_shape_set *set = &filter->config->shapes[family];
 		const struct abi_shape_list *list = &set->list[set->active & 1];
 
-		for (size_t k = 0; k < list->count && k < ABI_SHAPES_MAX; k++)
-			if (shape_is_covered(&list->shape[k], query) &&
-			    key_matches(filter, &keys[i], &list->shape[k]))
+		for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
+			struct rule_shape shape = rule_shape_of_tag(list->shape[i].tag, family);
+
+			if (shape_matches(filter, query, &shape))
 				return true;
+		}
 	}
 	return false;
 }

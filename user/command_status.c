@@ -59,20 +59,6 @@ static const char *const outcome_names[OUTCOMES] = {
 
 /* ---- status ---- */
 
-/* Undoes rule_shape_compile() as far as the tag tells. */
-static struct rule_shape shape_of_tag(__u64 tag, enum flow_family family)
-{
-	return (struct rule_shape){
-		.family = family,
-		.action = tag & ABI_TAG_PASS ? RULE_PASS : RULE_DROP,
-		.fields = (tag & ABI_TAG_PROTO ? RULE_PROTO : 0) |
-			  (tag & ABI_TAG_SPORT ? RULE_SPORT : 0) |
-			  (tag & ABI_TAG_DPORT ? RULE_DPORT : 0),
-		.src_len = tag >> ABI_TAG_SRC_LEN_SHIFT,
-		.dst_len = tag >> ABI_TAG_DST_LEN_SHIFT,
-	};
-}
-
 static json_t *shapes_of(const struct abi_config *config)
 {
 	json_t *names = json_array();
@@ -83,7 +69,7 @@ static json_t *shapes_of(const struct abi_config *config)
 		const struct abi_shape_list *list = &set->list[set->active & 1];
 
 		for (__u64 i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
-			struct rule_shape shape = shape_of_tag(list->shape[i].tag, family);
+			struct rule_shape shape = rule_shape_of_tag(list->shape[i].tag, family);
 
 			json_array_append_new(names, json_string(rule_shape_format(&shape, text)));
 		}

@@ -37,7 +37,7 @@ int rule_protocol_number(const char *word, __u8 *number)
 		}
 	}
 	value = strtoul(word, &end, 10);
-	if (*word < '0' || *word > '9' || *end || value > 255)
+	if (*word < '0' || *word > '9' || *end || value > 254)
 		return -ENOENT;
 	*number = value;
 	return 0;
@@ -207,12 +207,26 @@ int rule_decode(const __u8 *bytes, size_t length, struct rule *rule)
 
 static __u64 shape_tag(const struct rule_shape *shape)
 {
+	__u64 lengths = shape->src_len * (address_bits(shape->family) + 1) + shape->dst_len;
+
 	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) |
-	       (shape->fields & RULE_PROTO ? ABI_TAG_PROTO : 0) |
+	       (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) |
 	       (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) |
-	       (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) |
-	       (__u64)shape->src_len << ABI_TAG_SRC_LEN_SHIFT |
-	       (__u64)shape->dst_len << ABI_TAG_DST_LEN_SHIFT;
+	       (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) | lengths << ABI_TAG_LENGTHS_SHIFT;
+}
+
+struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family)
+{
+	__u64 lengths = tag >> ABI_TAG_LENGTHS_SHIFT;
+	unsigned int each = address_bits(family) + 1;
+
+	return (struct rule_shape){ .family = family,
+				    .action = tag & ABI_TAG_PASS ? RULE_PASS : RULE_DROP,
+				    .fields = (tag & ABI_TAG_NO_PROTO ? 0 : RULE_PROTO) |
+					      (tag & ABI_TAG_SPORT ? RULE_SPORT : 0) |
+					      (tag & ABI_TAG_DPORT ? RULE_DPORT : 0),
+				    .src_len = lengths / each,
+				    .dst_len = lengths % each };
 }
 
 static void key_of_family(const struct rule *rule, enum flow_family family, struct rule_key *key)
@@ -233,7 +247,7 @@ static void key_of_family(const struct rule *rule, enum flow_family family, stru
 					     .src_len = rule->src_len,
 					     .dst_len = rule->dst_len } };
 	flow_pack(&flow, &key->key);
-	key->key.word[0] |= shape_tag(&key->shape);
+	key->key.word[flow_key_last(family)] |= shape_tag(&key->shape);
 }
 
 size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
@@ -248,7 +262,7 @@ size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
 
 __u64 rule_hash(const struct rule_key *key, const struct siphash_key *secret)
 {
-	return siphash13(secret, key->key.word, flow_key_words(key->shape.family));
+	return siphash13(secret, key->key.word, flow_key_bytes(key->shape.family));
 }
 
 /* The first `length` bits of an address, in memory order. */

@@ -64,7 +64,7 @@ struct rule_key {
 int rule_parse_words(const char *const *words, size_t count, struct rule *rule, struct reason *reason);
 int rule_parse(const char *text, struct rule *rule, struct reason *reason);
 
-/* Protocol names: -ENOENT where the word is neither a known name nor a number 0-255; NULL for no name. */
+/* Protocol names: -ENOENT where the word is neither a known name nor a number 0-254; NULL for no name. */
 int rule_protocol_number(const char *word, __u8 *number);
 const char *rule_protocol_name(__u8 number);
 
@@ -88,8 +88,9 @@ size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX]);
 /* The hash of a key under the table's secret. */
 __u64 rule_hash(const struct rule_key *key, const struct siphash_key *secret);
 
-/* A shape as the packet path wants it. */
+/* A shape as the packet path wants it, and back from the tag of that. */
 void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled);
+struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family);
 
 /*
  * The rules of `shape` that would match every flow `query` names: its fields, the rest left out or

@@ -101,7 +101,7 @@ static int parse_proto(struct parser *parser, const char *word, const char *valu
 	(void)word;
 	if (rule_protocol_number(value, &rule->proto))
 		return fail(parser, "'%s' is not a protocol: write tcp, udp, icmp, ... or a number "
-			    "0 to 255", value);
+			    "0 to 254", value);
 	rule->fields |= RULE_PROTO;
 	return 0;
 }

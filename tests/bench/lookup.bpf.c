@@ -11,7 +11,7 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, __u64[FLOW_KEY_WORDS_IPV4]);
+	__type(key, __u64[LOOKUP_KEY_WORDS]);
 	__type(value, __u64);
 } lookup_hash SEC(".maps");
 

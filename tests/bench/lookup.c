@@ -156,7 +156,7 @@ static void set_up_config(struct bench *bench)
 static void fill(struct bench *bench, __u32 rules)
 {
 	int hash_fd = bpf_map__fd(find_map(bench->object, "lookup_hash"));
-	__u64 (*keys)[FLOW_KEY_WORDS_IPV4] = calloc(BATCH, sizeof(*keys));
+	__u64 (*keys)[LOOKUP_KEY_WORDS] = calloc(BATCH, sizeof(*keys));
 	__u64 *values = calloc(BATCH, sizeof(*values));
 
 	for (__u32 done = 0; done < rules;) {
@@ -168,8 +168,8 @@ static void fill(struct bench *bench, __u32 rules)
 			if (table_insert(&bench->table, rule_hash(&key, &bench->config->key)))
 				die("table_insert", ENOSPC);
 			/* The hash map is keyed by the flow, without the shape's tag. */
-			keys[i][0] = key.key.word[0] & ((1ULL << FLOW_KEY_TAG_SHIFT) - 1);
-			keys[i][1] = key.key.word[1];
+			keys[i][0] = key.key.word[0];
+			keys[i][1] = key.key.word[1] & ((1ULL << FLOW_KEY_TAG_SHIFT) - 1);
 		}
 		done += count;
 		if (bpf_map_update_batch(hash_fd, keys, values, &count, NULL))

@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#define LOOKUP_KEY_WORDS 2 /* of an IPv4 flow */
+
 /* The flows that packets are made of: sources base ... base + flows - 1, in host order. */
 struct lookup_parameters {
 	__u32 flows, base;

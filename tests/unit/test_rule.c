@@ -76,6 +76,7 @@ static const struct bad_text bad[] = {
 	{ "192.0.2.1 dst 2001:db8::1", "'2001:db8::1' is IPv6" },
 	{ "2001:db8::1 dst 192.0.2.1", "'192.0.2.1' is IPv4" },
 	{ "proto tcpx", "'tcpx'" },
+	{ "proto 255", "'255'" },
 	{ "proto 256", "'256'" },
 	{ "proto tcp proto udp", "given twice" },
 	{ "proto gre dport 5", "no ports" },
@@ -221,9 +222,9 @@ static void test_foreign_bytes_are_refused(void **state)
 static void masked_key(const struct flow *flow, const struct abi_shape *shape, struct flow_key *key)
 {
 	flow_pack(flow, key);
-	for (unsigned int i = 0; i < flow_key_words(flow->family); i++)
+	for (unsigned int i = 0; i <= flow_key_last(flow->family); i++)
 		key->word[i] &= shape->mask[i];
-	key->word[0] |= shape->tag;
+	key->word[flow_key_last(flow->family)] |= shape->tag;
 }
 
 static bool matches(const char *text, const struct flow *flow)
@@ -240,7 +241,7 @@ static bool matches(const char *text, const struct flow *flow)
 			continue;
 		rule_shape_compile(&keys[i].shape, &shape);
 		masked_key(flow, &shape, &key);
-		if (!memcmp(key.word, keys[i].key.word, 8 * flow_key_words(flow->family)))
+		if (!memcmp(key.word, keys[i].key.word, 8 * (flow_key_last(flow->family) + 1)))
 			return true;
 	}
 	return false;
