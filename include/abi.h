@@ -92,13 +92,13 @@ struct abi_config {
 	__u32 step_shift;  /* 64 - log2(buckets) */
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
 	__u8 reserved[5];
-	/* For the tool only. */
+	__u64 zero; /* always 0, which the verifier cannot know: see verdict_hide() */
+	__u64 reserved2[1];
+	/* For the tool only, in a line of its own: programs read the one before for every packet. */
 	__u64 store_id[2]; /* the store this table is filled from */
 	__u64 generation;  /* of the store, or ABI_GENERATION_DIRTY */
 	__u64 used;        /* slots filled */
 	char name[ABI_NAME_BYTES];
-	__u64 zero; /* always 0, which the verifier cannot know: see verdict_hide() */
-	__u64 reserved2[1];
 	/* The writer's, in a line of its own: every move of an entry increments it. */
 	__u64 sequence;
 	__u64 reserved3[7];
@@ -111,6 +111,7 @@ _Static_assert(sizeof(struct abi_counter) == 16, "counter layout");
 _Static_assert(sizeof(struct abi_shape) == 48, "shape layout");
 _Static_assert(sizeof(struct abi_shape_list) == 8 + 48 * ABI_SHAPES_MAX, "shape list layout");
 _Static_assert(__builtin_offsetof(struct abi_config, bucket_mask) == 24, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_config, store_id) == 64, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, sequence) == 128, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, shapes) == 192, "config layout");
 
