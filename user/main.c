@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Options and the choice of the command; everything else is the command's. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "output.h"
@@ -159,11 +161,25 @@ static enum command_status run(struct arguments *arguments, int count, char *con
 	return status == STATUS_DONE ? command->run(&arguments->invocation) : status;
 }
 
+/* Where 0, 1 or 2 is closed, the store would get that number, and output would go into the store. */
+static int open_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd < 0 ? -errno : close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
-	int status = take_options(&arguments, argc, argv);
+	int status;
 
+	if (open_standard_files())
+		return STATUS_SYSTEM;
+	status = take_options(&arguments, argc, argv);
 	if (status == STATUS_DONE)
 		status = run(&arguments, argc - optind, argv + optind);
 	/* A result that could not be written is no result. */

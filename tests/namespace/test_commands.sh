@@ -276,6 +276,17 @@ test_output_that_cannot_be_written() {
 	assert_equal 3 "$STATUS" "status of help to a full device"
 }
 
+# With a standard file closed the store must not take its number: output would be written into it.
+test_closed_standard_files() {
+	xc load vrx >/dev/null
+	xc add 192.0.2.1 <&- >&- 2>&- || fail "add with closed files"
+	xc list <&- >&- 2>&- || fail "list with closed files"
+	assert_status 0 xc list
+	assert_output '^src 192.0.2.1$'
+	assert_status 0 xc status
+	assert_output 'equal to the store'
+}
+
 test_a_filter_of_another_store_is_not_touched() {
 	xc load vrx >/dev/null
 	assert_status 3 in_rx "$TOOL" --state "$STATE/elsewhere" add 192.0.2.1

@@ -44,6 +44,7 @@ static const struct good_text good[] = {
 	{ "192.0.2.1 action pass", "src 192.0.2.1 action pass", 1 },
 	{ "  192.0.2.1\t\r\n", "src 192.0.2.1", 1 },
 	{ "192.0.2.1 comment \"\"", "src 192.0.2.1", 1 },
+	{ "192.0.2.1 comment \xe2\x82\xac\xf0\x9f\x90\xa6", "src 192.0.2.1 comment \"\xe2\x82\xac\xf0\x9f\x90\xa6\"", 1 },
 	{ "0.0.0.0/0 proto tcp dport 22", "proto tcp src 0.0.0.0/0 dport 22", 1 },
 	{ "::ffff:192.0.2.1", "src ::ffff:192.0.2.1", 1 },
 	{ "dport 65535 proto sctp", "proto sctp dport 65535", 2 },
@@ -97,6 +98,10 @@ static const struct bad_text bad[] = {
 	{ "192.0.2.1 comment \"open", "quote is not closed" },
 	{ "192.0.2.1 comment a\"b", "no quotes" },
 	{ "192.0.2.1 comment a\x01", "control" },
+	{ "192.0.2.1 comment a\xff", "not UTF-8" },
+	{ "192.0.2.1 comment \xc0\xaf", "not UTF-8" },
+	{ "192.0.2.1 comment \xed\xa0\x80", "not UTF-8" },
+	{ "192.0.2.1 comment \xe2\x82", "not UTF-8" },
 };
 
 static void test_good_texts(void **state)
