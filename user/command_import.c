@@ -94,14 +94,14 @@ static int import_lines(struct apply *apply, void *context, struct reason *reaso
 	while ((got = reader_next(&import->reader))) {
 		int error = 0;
 
+		if (is_interrupted)
+			return reason_set(reason, -EINTR, "interrupted: nothing was changed");
 		if (got == -EILSEQ)
 			report_bad_line(import, "a NUL byte; this is not a text file");
 		else if (got < 0)
 			return reason_set(reason, got, "cannot read %s", import->reader.name);
 		else
 			error = import_line(apply, import, reason);
-		if (!error && is_interrupted)
-			error = reason_set(reason, -EINTR, "interrupted: nothing was changed");
 		if (error)
 			return error;
 		show_progress(import);
@@ -121,10 +121,13 @@ static json_t *import_answer(struct apply *apply, const struct import *import)
 			 "rules_per_second", (json_int_t)(import->added / seconds));
 }
 
-/* Ctrl-C asks for an orderly end: store and table go back to what they were. */
+/*
+ * Ctrl-C asks for an orderly end: store and table go back to what they were. Without SA_RESTART, so
+ * that it also ends waiting for input.
+ */
 static void catch_interrupts(void)
 {
-	const struct sigaction action = { .sa_handler = interrupt, .sa_flags = SA_RESTART };
+	const struct sigaction action = { .sa_handler = interrupt };
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -138,15 +141,13 @@ static enum command_status run_import(const struct invocation *invocation)
 	struct reason reason;
 	int error = reader_open(&import.reader, path);
 
-	if (error) {
-		reader_close(&import.reader);
+	if (error)
 		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", path, strerror(-error));
-	}
-	catch_interrupts();
 	clock_gettime(CLOCK_MONOTONIC, &import.start);
 	error = apply_open(&apply, invocation->state, invocation->name, &reason);
 	if (!error) {
 		command_report_targets(&apply);
+		catch_interrupts();
 		error = apply_change(&apply, import_lines, &import, &reason);
 	}
 	output_progress_end();

@@ -12,17 +12,18 @@ int reader_open(struct reader *reader, const char *path)
 {
 	bool is_stdin = !strcmp(path, "-");
 	struct stat status;
+	int error;
 
 	*reader = (struct reader){ .name = is_stdin ? "standard input" : path };
 	reader->file = is_stdin ? stdin : fopen(path, "re");
 	if (!reader->file)
 		return -errno;
-	if (fstat(fileno(reader->file), &status))
-		return -errno;
-	if (S_ISDIR(status.st_mode))
-		return -EISDIR;
-	reader->bytes_total = S_ISREG(status.st_mode) ? status.st_size : 0;
-	return 0;
+	error = fstat(fileno(reader->file), &status) ? -errno : S_ISDIR(status.st_mode) ? -EISDIR : 0;
+	if (error)
+		reader_close(reader);
+	else
+		reader->bytes_total = S_ISREG(status.st_mode) ? status.st_size : 0;
+	return error;
 }
 
 void reader_close(struct reader *reader)

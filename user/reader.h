@@ -20,7 +20,7 @@ struct reader {
 	__u64 bytes_total; /* 0 where it is not known */
 };
 
-/* `path` "-" is standard input. 0 or -errno; reader_close() accepts a half-built one. */
+/* `path` "-" is standard input. 0; -errno, then it is closed. */
 int reader_open(struct reader *reader, const char *path);
 void reader_close(struct reader *reader);
 
