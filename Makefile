@@ -71,9 +71,6 @@ build/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
 	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) -Itests -DXDP_CUCKOO_OBJECT='"$(OBJECT)"' $(CFLAGS) \
 		$(USER_CFLAGS) -MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) -lcmocka -o $@
 
-packages-build: ## install the Debian packages that building needs
-	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES)
-
 packages: ## install the Debian packages that building and testing need
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
 
@@ -109,5 +106,5 @@ clean: ## remove build/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-.PHONY: all packages packages-build test test-programs demo bench install uninstall format clean help
+.PHONY: all packages test test-programs demo bench install uninstall format clean help
 -include $(shell find build -name '*.d' 2>/dev/null)

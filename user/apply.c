@@ -40,16 +40,12 @@ static bool is_mine(const struct apply *apply, const struct kernel_filter *filte
 static int open_target(struct apply *apply, struct kernel_filter *filter, struct reason *reason)
 {
 	struct target *target = &apply->targets[apply->targets_count];
-	enum target_state state;
 	int error = target_open(target, filter, reason);
 
 	if (error)
 		return error;
 	apply->targets_count++;
-	error = target_update(target, apply->store, apply->name, &state, reason);
-	apply->adopted += !error && state == TARGET_SET_UP;
-	apply->repaired += !error && state == TARGET_REPAIRED;
-	return error;
+	return target_update(target, apply->store, apply->name, reason);
 }
 
 /* Takes over from `filters` those that are, or shall be, filled from this store. */
@@ -144,7 +140,6 @@ int apply_load(struct apply *apply, __u64 capacity, struct target **target, stru
 		error = open_target(apply, &filter, reason);
 	if (error)
 		return error;
-	apply->adopted = 0; /* loaded, not adopted */
 	*target = &apply->targets[apply->targets_count - 1];
 	return 0;
 }
@@ -164,7 +159,7 @@ static void forget_deletions(struct apply *apply)
 	apply->deletions = NULL;
 }
 
-static int remember_deletion(struct apply_deletions *deletions, const struct rule_key *key)
+static int remember_key(struct apply_deletions *deletions, const struct rule_key *key)
 {
 	if (deletions->count == deletions->room) {
 		size_t room = deletions->room ? 2 * deletions->room : 16;
@@ -177,6 +172,17 @@ static int remember_deletion(struct apply_deletions *deletions, const struct rul
 	}
 	deletions->keys[deletions->count++] = *key;
 	return 0;
+}
+
+static int remember_rule(const struct rule *rule, void *deletions)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	size_t count = rule_keys(rule, keys);
+	int error = 0;
+
+	for (size_t i = 0; i < count && !error; i++)
+		error = remember_key(deletions, &keys[i]);
+	return error;
 }
 
 static void set_generation(struct apply *apply, __u64 generation)
@@ -253,26 +259,13 @@ int apply_add(struct apply *apply, const struct rule *rule, struct reason *reaso
 
 int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
-	struct rule_key keys[RULE_KEYS_MAX];
-	size_t count = rule_keys(rule, keys);
 	int error = store_del(apply->store, rule);
 
 	if (error == -ENOENT)
 		return error;
-	for (size_t i = 0; i < count && !error; i++)
-		error = remember_deletion(apply->deletions, &keys[i]);
+	if (!error)
+		error = remember_rule(rule, apply->deletions);
 	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
-}
-
-static int remember_rule(const struct rule *rule, void *context)
-{
-	struct rule_key keys[RULE_KEYS_MAX];
-	size_t count = rule_keys(rule, keys);
-	int error = 0;
-
-	for (size_t i = 0; i < count && !error; i++)
-		error = remember_deletion(context, &keys[i]);
-	return error;
 }
 
 int apply_clear(struct apply *apply, struct reason *reason)

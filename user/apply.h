@@ -27,8 +27,6 @@ struct apply {
 	struct store *store;
 	struct target *targets;
 	size_t targets_count;
-	__u64 repaired; /* tables that differed from the store and were made equal */
-	__u64 adopted;  /* filters another loader had loaded, set up just now */
 	__u64 inserted; /* keys that the change under way has put into tables */
 	struct apply_deletions *deletions;
 };

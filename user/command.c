@@ -69,12 +69,17 @@ void command_report_targets(const struct apply *apply)
 	if (!apply->targets_count)
 		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo load",
 			    apply->name);
-	for (size_t i = 0; i < apply->targets_count && apply->adopted; i++)
-		output_note("adopted the filter on %s as '%s'",
-			    apply->targets[i].filter.attachments[0].interface, apply->name);
-	if (apply->repaired)
-		output_note("repaired the running table of '%s': an earlier command did not finish",
-			    apply->name);
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		const struct target *target = &apply->targets[i];
+
+		/* One without an interface has just been loaded, not adopted. */
+		if (target->state == TARGET_SET_UP && target->filter.attachments_count)
+			output_note("adopted the filter on %s as '%s'",
+				    target->filter.attachments[0].interface, apply->name);
+		if (target->state == TARGET_REPAIRED)
+			output_note("repaired the table of '%s' on %s: an earlier command did not finish",
+				    apply->name, target->filter.attachments[0].interface);
+	}
 }
 
 enum command_status command_rule(const struct invocation *invocation, struct rule *rule)

@@ -148,7 +148,7 @@ static int set_up(struct target *target, struct store *store, const char *name,
 }
 
 int target_update(struct target *target, struct store *store, const char *name,
-		  enum target_state *state, struct reason *reason)
+		  struct reason *reason)
 {
 	const struct abi_config *config = target->filter.config;
 	struct store_info info;
@@ -157,7 +157,7 @@ int target_update(struct target *target, struct store *store, const char *name,
 	if (error)
 		return store_failed(error, reason);
 	if (!config->magic) {
-		*state = TARGET_SET_UP;
+		target->state = TARGET_SET_UP;
 		return set_up(target, store, name, &info, reason);
 	}
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
@@ -166,8 +166,8 @@ int target_update(struct target *target, struct store *store, const char *name,
 			"the filter '%s' on %s is filled from another store; give the --state "
 			"it was loaded with, or unload it first",
 			name, target->filter.attachments[0].interface);
-	*state = config->generation == info.generation ? TARGET_UP_TO_DATE : TARGET_REPAIRED;
-	if (*state == TARGET_REPAIRED)
+	target->state = config->generation == info.generation ? TARGET_UP_TO_DATE : TARGET_REPAIRED;
+	if (target->state == TARGET_REPAIRED)
 		return target_fill(target, store, reason);
 	target->table.used = config->used;
 	return 0;

@@ -11,15 +11,16 @@
 #include "store.h"
 #include "table.h"
 
-struct target {
-	struct kernel_filter filter;
-	struct table table;
-};
-
 enum target_state {
 	TARGET_UP_TO_DATE, /* its generation was the store's */
 	TARGET_SET_UP,     /* nobody had set it up: it is now, with a fresh hash key */
 	TARGET_REPAIRED,   /* it differed, and is equal to the store now */
+};
+
+struct target {
+	struct kernel_filter filter;
+	struct table table;
+	enum target_state state; /* what target_update() found */
 };
 
 /* Takes `filter` over and opens its table. On failure the target is closed. */
@@ -31,7 +32,7 @@ void target_close(struct target *target);
  * -EEXIST: it is filled from another store; -ENOSPC: the rules do not fit; other -errno.
  */
 int target_update(struct target *target, struct store *store, const char *name,
-		  enum target_state *state, struct reason *reason);
+		  struct reason *reason);
 
 /* Makes the table equal to the store, whatever it holds now. */
 int target_fill(struct target *target, struct store *store, struct reason *reason);
