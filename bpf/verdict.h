@@ -21,8 +21,7 @@ static __always_inline enum abi_outcome verdict_search(const struct abi_config *
 						       const struct flow_key *flow,
 						       enum abi_outcome otherwise)
 {
-	const struct abi_shape_set *set = &config->shapes[family];
-	const struct abi_shape_list *list = &set->list[PROBE_READ_ONCE(set->active) & 1];
+	const struct abi_shape_list *list = abi_shapes(config, family);
 	__u64 count = PROBE_READ_ONCE(list->count);
 
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {

@@ -105,6 +105,15 @@ struct abi_config {
 	struct abi_shape_set shapes[FLOW_FAMILIES];
 };
 
+/* The shapes of a family that are in use, also while a writer is about to flip them. */
+FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_config *config,
+						    enum flow_family family)
+{
+	const struct abi_shape_set *set = &config->shapes[family];
+
+	return &set->list[*(const volatile __u64 *)&set->active & 1];
+}
+
 #define ABI_GENERATION_DIRTY (~0ULL) /* a writer was, or still is, at work */
 
 _Static_assert(sizeof(struct abi_counter) == 16, "counter layout");

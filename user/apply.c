@@ -403,8 +403,7 @@ bool apply_matches(const struct kernel_filter *filter, const struct rule *query)
 	if (!filter->config->magic)
 		return false;
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		const struct abi_shape_set *set = &filter->config->shapes[family];
-		const struct abi_shape_list *list = &set->list[set->active & 1];
+		const struct abi_shape_list *list = abi_shapes(filter->config, family);
 
 		for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
 			struct rule_shape shape = rule_shape_of_tag(list->shape[i].tag, family);
@@ -418,10 +417,9 @@ bool apply_matches(const struct kernel_filter *filter, const struct rule *query)
 
 double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)
 {
-	const struct abi_shape_set *set = &filter->config->shapes[family];
 	double slots = (double)filter->buckets * BUCKET_SLOTS;
 	double fingerprints = (1 << BUCKET_FINGERPRINT_BITS) - 1;
 	double for_one_shape = 2 * BUCKET_SLOTS * (filter->config->used / slots) / fingerprints;
 
-	return set->list[set->active & 1].count * for_one_shape;
+	return abi_shapes(filter->config, family)->count * for_one_shape;
 }

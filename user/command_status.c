@@ -65,8 +65,7 @@ static json_t *shapes_of(const struct abi_config *config)
 	char text[RULE_TEXT_BYTES];
 
 	for (int family = 0; family < FLOW_FAMILIES; family++) {
-		const struct abi_shape_set *set = &config->shapes[family];
-		const struct abi_shape_list *list = &set->list[set->active & 1];
+		const struct abi_shape_list *list = abi_shapes(config, family);
 
 		for (__u64 i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
 			struct rule_shape shape = rule_shape_of_tag(list->shape[i].tag, family);
@@ -167,6 +166,12 @@ static enum command_status run_status(const struct invocation *invocation)
 
 /* ---- stats ---- */
 
+static void add_counter(struct abi_counter *sum, const struct abi_counter *counter)
+{
+	sum->packets += counter->packets;
+	sum->bytes += counter->bytes;
+}
+
 /* The sum over the filters of the name; a filter nobody has set up counts for every name. */
 static int sum_counters(const struct invocation *invocation,
 			struct abi_counter sum[OUTCOMES][VERDICTS], size_t *found,
@@ -185,10 +190,9 @@ static int sum_counters(const struct invocation *invocation,
 			continue;
 		error = kernel_counters(&filters[i], counters, reason);
 		(*found)++;
-		for (int k = 0; k < OUTCOMES * VERDICTS; k++) {
-			sum[k / VERDICTS][k % VERDICTS].packets += counters[k / VERDICTS][k % VERDICTS].packets;
-			sum[k / VERDICTS][k % VERDICTS].bytes += counters[k / VERDICTS][k % VERDICTS].bytes;
-		}
+		for (int k = 0; k < OUTCOMES * VERDICTS; k++)
+			add_counter(&sum[k / VERDICTS][k % VERDICTS],
+				    &counters[k / VERDICTS][k % VERDICTS]);
 	}
 	kernel_filters_free(filters, count);
 	return error;
@@ -219,10 +223,8 @@ static enum command_status run_stats(const struct invocation *invocation)
 	rows = json_array();
 	for (int outcome = 0; outcome < OUTCOMES; outcome++) {
 		json_array_append_new(rows, outcome_row(outcome_names[outcome], counters[outcome]));
-		for (int verdict = 0; verdict < VERDICTS; verdict++) {
-			total[verdict].packets += counters[outcome][verdict].packets;
-			total[verdict].bytes += counters[outcome][verdict].bytes;
-		}
+		for (int verdict = 0; verdict < VERDICTS; verdict++)
+			add_counter(&total[verdict], &counters[outcome][verdict]);
 	}
 	json_array_append_new(rows, outcome_row("all", total));
 	output_print(rows);

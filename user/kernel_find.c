@@ -133,7 +133,9 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
 	if (!error)
 		error = open_maps(ids, count, &filter);
-	if (error == -EPROTO)
+	if (error == -ENOENT)
+		error = 0; /* its maps went meanwhile, with it */
+	else if (error == -EPROTO)
 		other_version(search);
 	else if (error)
 		kernel_refused(search->reason, error, "cannot look at the maps of the XDP program on ",
@@ -210,7 +212,8 @@ int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *re
 	free(interfaces);
 	if (error) {
 		kernel_filters_free(search.filters, search.count);
-		return error;
+		return error == -ENOMEM ? reason_set(reason, error, "no memory to list the filters") :
+					  error;
 	}
 	*filters = search.filters;
 	*count = search.count;
