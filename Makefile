@@ -16,6 +16,7 @@ WERROR ?= 0
 BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
 	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev
 TEST_PACKAGES := libcmocka-dev iproute2 xdp-tools util-linux procps
+BENCH_PACKAGES := gnuplot-nox
 
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
@@ -35,6 +36,7 @@ USER_OBJECTS := $(patsubst user/%.c,build/user/%.o,$(wildcard user/*.c))
 ENGINE_OBJECTS := $(filter-out build/user/main.o,$(USER_OBJECTS))
 UNIT_TESTS := $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
 HELPERS := $(patsubst tests/helpers/%.c,build/tests/helpers/%,$(wildcard tests/helpers/*.c))
+HELPERS := $(patsubst %.bpf,%.bpf.o,$(HELPERS))
 BENCHES := $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
 BENCH_OBJECTS := $(patsubst tests/bench/%.bpf.c,build/tests/bench/%.bpf.o,$(wildcard tests/bench/*.bpf.c))
 BENCHES := $(filter-out %.bpf,$(BENCHES))
@@ -50,7 +52,7 @@ endef
 $(OBJECT): bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
-build/tests/bench/%.bpf.o: tests/bench/%.bpf.c
+build/tests/%.bpf.o: tests/%.bpf.c
 	$(compile_bpf)
 
 build/xdp_cuckoo.skel.h: $(OBJECT)
@@ -85,7 +87,8 @@ demo: packages ## show it on live traffic: make demo [LIST=file]
 	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
 	$(Q)sh tests/demo.sh $(if $(LIST),'$(LIST)')
 
-bench: packages ## measure engine and packet path on this machine
+bench: packages ## measure engine and packet path on this machine, and draw plots
+	$(Q)sh tests/install-packages.sh $(BENCH_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s all $(BENCHES) $(BENCH_OBJECTS) $(HELPERS)
 	$(Q)sh tests/bench/run.sh
 

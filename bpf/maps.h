@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The maps, as the object declares them. Layouts: include/abi.h. Nothing is pinned by name. */
+/*
+ * The maps and constants of the object, and the only look-ups in them. Layouts: include/abi.h. Sizes
+ * are those of the default options; the tool sets others with them. Nothing is pinned by name.
+ *
+ * A program on the host that includes probe.h defines XDP_CUCKOO_MAPS_H first, and by itself what
+ * that needs: xc_options, maps_prefixes(), maps_bucket(), maps_record(), maps_count_retries().
+ */
 #ifndef XDP_CUCKOO_MAPS_H
 #define XDP_CUCKOO_MAPS_H
 
@@ -10,6 +16,15 @@
 #include "abi.h"
 #include "bucket.h"
 
+const volatile struct abi_options xc_options = {
+	.format = BUCKET_16,
+	.is_exact = 1,
+	.has_counts = 1,
+};
+
+/* For bucket_get(); the tool writes them where the format is BUCKET_17. */
+const volatile __u16 xc_prefixes[BUCKET_SORTED_CODES] = {};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -18,19 +33,82 @@ struct {
 	__type(value, struct abi_config);
 } xc_config SEC(".maps");
 
+/* An element is a bucket; of BUCKET_8, two. Sizes and no types, since BUCKET_32 has values of 16. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, (1 << ABI_SLOTS_DEFAULT_LOG2) / BUCKET_SLOTS);
-	__type(key, __u32);
-	__type(value, __u64);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u64));
 } xc_buckets SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << ABI_SLOTS_DEFAULT_LOG2);
+	__type(key, __u32);
+	__type(value, struct abi_record);
+} xc_records SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << ABI_SLOTS_DEFAULT_LOG2);
+	__type(key, __u32);
+	__type(value, struct abi_counter);
+} xc_rules SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, OUTCOMES * VERDICTS);
+	__uint(max_entries, ABI_COUNTERS);
 	__type(key, __u32);
 	__type(value, struct abi_counter);
 } xc_counters SEC(".maps");
+
+/* As bucket_get() wants them; hidden from compilers, some of which take them for the zeroes above. */
+FLOW_INLINE const __u16 *maps_prefixes(void)
+{
+	const __u16 *prefixes = (const __u16 *)xc_prefixes;
+
+	barrier_var(prefixes);
+	return prefixes;
+}
+
+/* The elements: NULL where there is no such one. */
+
+FLOW_INLINE const struct abi_config *maps_config(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&xc_config, &zero);
+}
+
+FLOW_INLINE const void *maps_bucket(__u32 element)
+{
+	return bpf_map_lookup_elem(&xc_buckets, &element);
+}
+
+FLOW_INLINE const struct abi_record *maps_record(__u32 slot)
+{
+	return bpf_map_lookup_elem(&xc_records, &slot);
+}
+
+FLOW_INLINE struct abi_counter *maps_rule(__u32 number)
+{
+	return bpf_map_lookup_elem(&xc_rules, &number);
+}
+
+FLOW_INLINE struct abi_counter *maps_counter(__u32 number)
+{
+	return bpf_map_lookup_elem(&xc_counters, &number);
+}
+
+FLOW_INLINE void maps_count_retries(__u64 retries)
+{
+	struct abi_counter *counter = maps_counter(ABI_COUNTER_RETRIES);
+
+	if (counter)
+		counter->packets += retries;
+}
 
 #endif

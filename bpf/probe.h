@@ -1,58 +1,236 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One look-up: two buckets, both read before either is tested, so that their cache misses overlap. */
-#ifndef XDP_CUCKOO_PROBE_H
-#define XDP_CUCKOO_PROBE_H
-
-#include "maps.h"
-
-#define PROBE_READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
-
-enum probe_result { PROBE_MISS, PROBE_HIT, PROBE_UNSETTLED };
-
 /*
+ * One look-up: two buckets, both read before either is tested, so that their cache misses overlap;
+ * in an exact table also the record of the slot that matches. Compiles on the host too: see maps.h.
+ *
  * The writer moves an entry by copying it, incrementing the sequence, then overwriting the source.
  * So a reader that saw neither copy sees the sequence changed, and looks again. Relies on loads
  * staying in order, as on x86; elsewhere the writer waits a grace period before it overwrites.
- *
- * One try: PROBE_UNSETTLED where an entry moved meanwhile.
  */
-static __always_inline enum probe_result probe_once(const struct abi_config *config, __u64 hash)
-{
-	struct bucket_pair pair = bucket_pair(hash, config->bucket_mask, config->step_shift);
-	__u32 first = pair.first, second = pair.second;
-	const __u64 *a = bpf_map_lookup_elem(&xc_buckets, &first);
-	const __u64 *b = bpf_map_lookup_elem(&xc_buckets, &second);
-	__u64 sequence, bucket_a, bucket_b;
+#ifndef XDP_CUCKOO_PROBE_H
+#define XDP_CUCKOO_PROBE_H
 
-	if (!a || !b)
-		return PROBE_MISS;
-	sequence = PROBE_READ_ONCE(config->sequence);
-	bucket_a = PROBE_READ_ONCE(*a);
-	bucket_b = PROBE_READ_ONCE(*b);
-	if (bucket_match(bucket_a, pair.fingerprint) | bucket_match(bucket_b, pair.fingerprint))
-		return PROBE_HIT;
-	return PROBE_READ_ONCE(config->sequence) == sequence ? PROBE_MISS : PROBE_UNSETTLED;
+#include "abi.h"
+#include "bucket.h"
+#include "maps.h"
+#include "siphash.h"
+
+#define PROBE_READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
+#define PROBE_SLOTS (2 * BUCKET_SLOTS) /* where a key may stand: its first bucket's, its second's */
+
+enum probe_result { PROBE_MISS, PROBE_HIT, PROBE_UNSETTLED };
+
+struct probe_answer {
+	enum probe_result result;
+	__u32 number; /* of the key, where a record says so; else 0 */
+};
+
+/* What one try has read. */
+struct probe_view {
+	__u64 sequence;
+	struct bucket first, second;
+};
+
+FLOW_INLINE const void *probe_locate(__u32 bucket, enum bucket_format format)
+{
+	return maps_bucket(format == BUCKET_8 ? bucket / 2 : bucket);
 }
 
-/* The tries after the first. A global function: rare, and the verifier checks it only once. */
-__noinline int probe_again(const struct abi_config *config, __u64 hash)
+FLOW_INLINE struct bucket probe_read(const void *at, __u32 bucket, enum bucket_format format)
 {
+	const __u64 *word = at;
+	const __u32 *half = at;
+
+	if (format == BUCKET_8)
+		return (struct bucket){ { PROBE_READ_ONCE(half[bucket % 2]) } };
+	if (format == BUCKET_32)
+		return (struct bucket){ { PROBE_READ_ONCE(word[0]), PROBE_READ_ONCE(word[1]) } };
+	return (struct bucket){ { PROBE_READ_ONCE(word[0]) } };
+}
+
+/* False where the table has no such buckets. */
+FLOW_INLINE int probe_look(const struct abi_config *config, struct bucket_pair pair,
+			   enum bucket_format format, struct probe_view *view)
+{
+	const void *first = probe_locate(pair.first, format);
+	const void *second = probe_locate(pair.second, format);
+
+	if (!first || !second)
+		return 0;
+	view->sequence = PROBE_READ_ONCE(config->sequence);
+	view->first = probe_read(first, pair.first, format);
+	view->second = probe_read(second, pair.second, format);
+	return 1;
+}
+
+/* What it means that a try has found nothing. */
+FLOW_INLINE enum probe_result probe_missed(const struct abi_config *config,
+					   const struct probe_view *view)
+{
+	return PROBE_READ_ONCE(config->sequence) == view->sequence ? PROBE_MISS : PROBE_UNSETTLED;
+}
+
+/* Whether the record of a slot is the key's; then `number` is written. */
+FLOW_INLINE int probe_record(__u32 slot, __u64 tag, __u32 *number)
+{
+	const struct abi_record *record = maps_record(slot);
+
+	if (!record || PROBE_READ_ONCE(record->tag) != tag)
+		return 0;
+	*number = PROBE_READ_ONCE(record->number);
+	/* Of a slot that was refilled meanwhile, it may be another key's. */
+	return PROBE_READ_ONCE(record->tag) == tag;
+}
+
+/* ---- compact: a fingerprint decides ---- */
+
+FLOW_INLINE struct probe_answer probe_fingerprints(const struct abi_config *config, __u64 hash,
+						   enum bucket_format format)
+{
+	const struct bucket_layout layout = bucket_layout(format);
+	const __u16 *prefixes = maps_prefixes();
+	struct bucket_pair pair = bucket_pair(hash, config->geometry, layout);
+	struct probe_view view;
+
+	if (!probe_look(config, pair, format, &view))
+		return (struct probe_answer){ PROBE_MISS, 0 };
+	if (bucket_match(view.first, layout, pair.fingerprint, prefixes) |
+	    bucket_match(view.second, layout, pair.fingerprint, prefixes))
+		return (struct probe_answer){ PROBE_HIT, 0 };
+	return (struct probe_answer){ probe_missed(config, &view), 0 };
+}
+
+FLOW_INLINE struct probe_answer probe_compact(const struct abi_config *config, __u64 hash)
+{
+	switch (xc_options.format) {
+	case BUCKET_32:
+		return probe_fingerprints(config, hash, BUCKET_32);
+	case BUCKET_8:
+		return probe_fingerprints(config, hash, BUCKET_8);
+	case BUCKET_17:
+		return probe_fingerprints(config, hash, BUCKET_17);
+	default:
+		return probe_fingerprints(config, hash, BUCKET_16);
+	}
+}
+
+/* ---- exact: a record decides ---- */
+
+/* Every slot whose fingerprint matches. */
+FLOW_INLINE struct probe_answer probe_records(const struct abi_config *config, __u64 hash,
+					      __u64 tag)
+{
+	const struct bucket_layout layout = bucket_layout(BUCKET_16);
+	struct bucket_pair pair = bucket_pair(hash, config->geometry, layout);
+	struct probe_view view;
+	__u32 number;
+
+	if (!probe_look(config, pair, BUCKET_16, &view))
+		return (struct probe_answer){ PROBE_MISS, 0 };
+	for (unsigned int i = 0; i < PROBE_SLOTS; i++) {
+		struct bucket bucket = i < BUCKET_SLOTS ? view.first : view.second;
+		__u32 at = i < BUCKET_SLOTS ? pair.first : pair.second;
+
+		if (bucket_get(bucket, layout, i % BUCKET_SLOTS, 0) == pair.fingerprint &&
+		    probe_record(at * BUCKET_SLOTS + i % BUCKET_SLOTS, tag, &number))
+			return (struct probe_answer){ PROBE_HIT, number };
+	}
+	return (struct probe_answer){ probe_missed(config, &view), 0 };
+}
+
+/*
+ * The slot of the first match, its two buckets taken in turn: the lowest bit of a match is exact.
+ * By arithmetic alone: a branch would be mispredicted half the time, since which bucket it is in
+ * is a coin toss. The matches come 8 bits apart, each of the second bucket before its like of the
+ * first; the multiplier holds the number of each where a bit there moves it to the top.
+ */
+#define PROBE_ORDER 0x0020406080a0c0e0ULL
+
+FLOW_INLINE __u32 probe_first_match(struct bucket_pair pair, __u64 first, __u64 second)
+{
+	__u64 match = (first | second >> 8) >> 7;
+	__u64 order = (match & -match) * PROBE_ORDER >> 61;
+	__u32 step = pair.first ^ pair.second;
+
+	asm volatile("" : "+r"(order)); /* or some compilers make a branch of its lowest bit */
+	return (pair.second ^ (step & -(__u32)(order & 1))) * BUCKET_SLOTS + (order >> 1);
+}
+
+/* ---- the tries ---- */
+
+/*
+ * The tries after the first, each of which looks at every slot; `last` is what the first has said.
+ * Returns the result, and in the low half the number. A global function: rare, and verified once.
+ */
+__attribute__((noinline)) __u64 probe_again(const struct abi_config *config, __u64 hash, __u64 tag,
+					    enum probe_result last)
+{
+	struct probe_answer answer = { last, 0 };
+	__u64 retries = 0;
+
 	if (!config)
 		return PROBE_MISS;
 	for (int i = 1; i < ABI_SEQUENCE_TRIES; i++) {
-		enum probe_result result = probe_once(config, hash);
-
-		if (result != PROBE_UNSETTLED)
-			return result;
+		retries += answer.result == PROBE_UNSETTLED;
+		if (xc_options.is_exact)
+			answer = probe_records(config, hash, tag);
+		else
+			answer = probe_compact(config, hash);
+		if (answer.result != PROBE_UNSETTLED)
+			break;
 	}
-	return PROBE_UNSETTLED;
+	if (retries)
+		maps_count_retries(retries);
+	return (__u64)answer.result << 32 | answer.number;
 }
 
-static __always_inline enum probe_result probe(const struct abi_config *config, __u64 hash)
+FLOW_INLINE struct probe_answer probe_retry(const struct abi_config *config, __u64 hash, __u64 tag,
+					    enum probe_result last)
 {
-	enum probe_result result = probe_once(config, hash);
+	__u64 packed = probe_again(config, hash, tag, last);
 
-	return result == PROBE_UNSETTLED ? (enum probe_result)probe_again(config, hash) : result;
+	return (struct probe_answer){ (enum probe_result)(packed >> 32), packed };
+}
+
+/* The common case is inline: most packets match no fingerprint, the others mostly the right one. */
+FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config,
+					    const struct siphash_state *state)
+{
+	const struct bucket_layout layout = bucket_layout(BUCKET_16);
+	__u64 hash = siphash_hash(state);
+	struct bucket_pair pair = bucket_pair(hash, config->geometry, layout);
+	enum probe_result missed = PROBE_MISS;
+	struct probe_view view;
+	__u64 first, second, tag;
+	__u32 number;
+
+	if (!probe_look(config, pair, BUCKET_16, &view))
+		return (struct probe_answer){ PROBE_MISS, 0 };
+	first = bucket_match_word(view.first.word[0], layout, pair.fingerprint);
+	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
+	if (!(first | second)) {
+		missed = probe_missed(config, &view);
+		if (missed == PROBE_MISS)
+			return (struct probe_answer){ PROBE_MISS, 0 };
+	}
+	tag = siphash_tag(*state);
+	if (missed == PROBE_MISS &&
+	    probe_record(probe_first_match(pair, first, second), tag, &number))
+		return (struct probe_answer){ PROBE_HIT, number };
+	return probe_retry(config, hash, tag, missed);
+}
+
+FLOW_INLINE struct probe_answer probe(const struct abi_config *config,
+				      const struct siphash_state *state)
+{
+	struct probe_answer answer;
+
+	if (xc_options.is_exact)
+		return probe_exact(config, state);
+	answer = probe_compact(config, siphash_hash(state));
+	if (answer.result == PROBE_UNSETTLED)
+		return probe_retry(config, siphash_hash(state), 0, PROBE_UNSETTLED);
+	return answer;
 }
 
 #endif

@@ -10,33 +10,46 @@
 struct verdict {
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
+	__u32 number; /* of the rule's key that decided, in an exact table; else 0 */
 };
+
+struct verdict_match {
+	enum abi_outcome outcome;
+	__u32 number;
+};
+
+static __always_inline enum abi_outcome verdict_rule(const struct abi_shape *shape)
+{
+	return shape->tag & ABI_TAG_PASS ? OUTCOME_PASS_RULE : OUTCOME_DROP_RULE;
+}
 
 /*
  * Probes once for each shape; shapes that pass come first, so the first hit decides. Returns
  * `otherwise` where no rule matches. `family` is a constant at every call.
  */
-static __always_inline enum abi_outcome verdict_search(const struct abi_config *config,
-						       enum flow_family family,
-						       const struct flow_key *flow,
-						       enum abi_outcome otherwise)
+static __always_inline struct verdict_match verdict_search(const struct abi_config *config,
+							   enum flow_family family,
+							   const struct flow_key *flow,
+							   enum abi_outcome otherwise)
 {
 	const struct abi_shape_list *list = abi_shapes(config, family);
 	__u64 count = PROBE_READ_ONCE(list->count);
 
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
 		const struct abi_shape *shape = &list->shape[i];
-		enum probe_result result;
+		struct siphash_state state;
+		struct probe_answer answer;
 
 		if (i >= count)
 			break;
-		result = probe(config, key_hash(config, shape, flow, family));
-		if (result == PROBE_HIT)
-			return shape->tag & ABI_TAG_PASS ? OUTCOME_PASS_RULE : OUTCOME_DROP_RULE;
-		if (result == PROBE_UNSETTLED)
+		state = key_hash(config, shape, flow, family);
+		answer = probe(config, &state);
+		if (answer.result == PROBE_HIT)
+			return (struct verdict_match){ verdict_rule(shape), answer.number };
+		if (answer.result == PROBE_UNSETTLED)
 			otherwise = OUTCOME_UNSETTLED;
 	}
-	return otherwise;
+	return (struct verdict_match){ otherwise, 0 };
 }
 
 /*
@@ -50,15 +63,15 @@ static __always_inline __u64 verdict_hide(const struct abi_config *config, __u64
 }
 
 /* Rules about addresses hold for every packet that has them, whole or not; policy sees the rest. */
-static __always_inline enum abi_outcome verdict_outcome(const struct abi_config *config,
-							const void *data, const void *end)
+static __always_inline struct verdict_match verdict_outcome(const struct abi_config *config,
+							    const void *data, const void *end)
 {
 	struct flow flow;
 	struct flow_key key = {};
 	enum abi_outcome result = (enum abi_outcome)parse_frame(data, end, &flow);
 
 	if (flow.family == FLOW_NO_FAMILY)
-		return result;
+		return (struct verdict_match){ result, 0 };
 	flow_pack(&flow, &key);
 	result = verdict_hide(config, result);
 	if (flow.family == FLOW_IPV4) {
@@ -71,19 +84,18 @@ static __always_inline enum abi_outcome verdict_outcome(const struct abi_config 
 
 static __always_inline struct verdict verdict_of(const void *data, const void *end)
 {
-	__u32 zero = 0;
-	const struct abi_config *config = bpf_map_lookup_elem(&xc_config, &zero);
-	enum abi_outcome outcome;
+	const struct abi_config *config = maps_config();
+	struct verdict_match match;
 
 	if (!config || PROBE_READ_ONCE(config->magic) != ABI_MAGIC)
-		return (struct verdict){ OUTCOME_NOT_SET_UP, VERDICT_PASS };
-	outcome = verdict_outcome(config, data, end);
-	if (outcome == OUTCOME_DROP_RULE)
-		return (struct verdict){ outcome, VERDICT_DROP };
+		return (struct verdict){ OUTCOME_NOT_SET_UP, VERDICT_PASS, 0 };
+	match = verdict_outcome(config, data, end);
+	if (match.outcome == OUTCOME_DROP_RULE)
+		return (struct verdict){ match.outcome, VERDICT_DROP, match.number };
 	/* As unsigned, which bounds the index below from both sides for the verifier. */
-	if ((unsigned int)outcome >= OUTCOME_POLICIES)
-		return (struct verdict){ OUTCOME_PASS_RULE, VERDICT_PASS };
-	return (struct verdict){ outcome, config->policy[outcome] == VERDICT_DROP };
+	if ((unsigned int)match.outcome >= OUTCOME_POLICIES)
+		return (struct verdict){ OUTCOME_PASS_RULE, VERDICT_PASS, match.number };
+	return (struct verdict){ match.outcome, config->policy[match.outcome] == VERDICT_DROP, 0 };
 }
 
 #endif

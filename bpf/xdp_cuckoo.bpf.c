@@ -20,16 +20,33 @@ struct {
 	__uint(XDP_PASS, 1);
 } _xdp_cuckoo_frags RUN_CONFIG;
 
+/* Of a rule that any processor may count at the same time. */
+static __always_inline void count_rule(__u32 number, __u64 bytes)
+{
+	struct abi_counter *counter = maps_rule(number);
+
+	if (!counter)
+		return;
+	__sync_fetch_and_add(&counter->packets, 1);
+	__sync_fetch_and_add(&counter->bytes, bytes);
+}
+
+static __always_inline int is_rule(enum abi_outcome outcome)
+{
+	return outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
+}
+
 /* A missing counter never changes a verdict. */
 static __always_inline int count(struct verdict verdict, __u64 bytes)
 {
-	__u32 key = verdict.outcome * VERDICTS + verdict.verdict;
-	struct abi_counter *counter = bpf_map_lookup_elem(&xc_counters, &key);
+	struct abi_counter *counter = maps_counter(verdict.outcome * VERDICTS + verdict.verdict);
 
 	if (counter) {
 		counter->packets++;
 		counter->bytes += bytes;
 	}
+	if (xc_options.is_exact && xc_options.has_counts && is_rule(verdict.outcome))
+		count_rule(verdict.number, bytes);
 	return verdict.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS;
 }
 

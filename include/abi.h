@@ -9,15 +9,18 @@
 
 #include <linux/types.h>
 
+#include "bucket.h"
 #include "flow.h"
 #include "siphash.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 1
+#define ABI_VERSION 2
 
 /* Map names: the kernel keeps 15 characters. */
 #define ABI_CONFIG_MAP "xc_config"
 #define ABI_BUCKETS_MAP "xc_buckets"
+#define ABI_RECORDS_MAP "xc_records"
+#define ABI_RULES_MAP "xc_rules"
 #define ABI_COUNTERS_MAP "xc_counters"
 
 #define ABI_SHAPES_MAX 32       /* active shapes of one family */
@@ -45,10 +48,41 @@ enum abi_outcome {
 
 enum abi_verdict { VERDICT_PASS, VERDICT_DROP, VERDICTS };
 
-/* One element of the per-CPU counters map; its key is outcome * VERDICTS + verdict. */
+/*
+ * What the program is compiled to do: constants in its read-only data, set before it is loaded, so
+ * that the verifier removes the code of all else. As the object comes: 16 bits, exact, counting.
+ */
+struct abi_options {
+	__u8 format;     /* enum bucket_format */
+	__u8 is_exact;   /* each slot has a record; else fingerprints decide alone. BUCKET_16 only */
+	__u8 has_counts; /* each rule is counted by its number; exact only */
+	__u8 reserved[5];
+};
+
+/*
+ * Beside each slot of an exact table, at the same number: bucket * BUCKET_SLOTS + slot. The writer
+ * writes tag 0, then what is between, then the tag, all before it publishes the fingerprint.
+ */
+struct abi_record {
+	__u64 tag;     /* of the key: see siphash_tag() */
+	__u32 expires; /* reserved: 0, never */
+	__u32 number;  /* of the key, for as long as it is in the table, wherever it moves */
+};
+
+/* An element of the per-CPU counters map; its key is outcome * VERDICTS + verdict. And of the rules map. */
 struct abi_counter {
 	__u64 packets, bytes;
 };
+
+/* Behind the outcomes, in `packets`: how often a look-up was tried again because the table moved. */
+#define ABI_COUNTER_RETRIES (OUTCOMES * VERDICTS)
+#define ABI_COUNTERS (ABI_COUNTER_RETRIES + 1)
+
+/*
+ * An element of the rules map, by a key's number: its packets and bytes. The top bit of `bytes` says
+ * that the number is taken; it is the tool's, and a count never gets there.
+ */
+#define ABI_RULE_TAKEN (1ULL << 63)
 
 /*
  * A shape as the packet path uses it: key word i = flow word i & mask[i], and the tag, which holds
@@ -88,12 +122,12 @@ struct abi_config {
 	__u32 magic; /* ABI_MAGIC, written last */
 	__u32 version;
 	struct siphash_key key;
-	__u64 bucket_mask; /* buckets - 1 */
-	__u32 step_shift;  /* 64 - log2(buckets) */
+	struct bucket_geometry geometry;
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
-	__u8 reserved[5];
+	__u8 reserved;
 	__u64 zero; /* always 0, which the verifier cannot know: see verdict_hide() */
-	__u64 reserved2[1];
+	struct abi_options options; /* the program's, for the tool */
+	__u64 reserved2;
 	/* For the tool only, in a line of its own: programs read the one before for every packet. */
 	__u64 store_id[2]; /* the store this table is filled from */
 	__u64 generation;  /* of the store, or ABI_GENERATION_DIRTY */
@@ -101,7 +135,11 @@ struct abi_config {
 	char name[ABI_NAME_BYTES];
 	/* The writer's, in a line of its own: every move of an entry increments it. */
 	__u64 sequence;
-	__u64 reserved3[7];
+	__u64 next_number;  /* where the search for a free number starts */
+	__u64 moves;        /* of entries since the table was made; `sequence` counts other things too */
+	__u32 longest_path; /* moves of the worst insert */
+	__u32 reserved3;
+	__u64 reserved4[4];
 	struct abi_shape_set shapes[FLOW_FAMILIES];
 };
 
@@ -119,7 +157,10 @@ FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_config *con
 _Static_assert(sizeof(struct abi_counter) == 16, "counter layout");
 _Static_assert(sizeof(struct abi_shape) == 48, "shape layout");
 _Static_assert(sizeof(struct abi_shape_list) == 8 + 48 * ABI_SHAPES_MAX, "shape list layout");
-_Static_assert(__builtin_offsetof(struct abi_config, bucket_mask) == 24, "config layout");
+_Static_assert(sizeof(struct abi_record) == 16, "record layout");
+_Static_assert(sizeof(struct abi_options) == 8, "options layout");
+_Static_assert(__builtin_offsetof(struct abi_config, geometry) == 24, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_config, options) == 48, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, store_id) == 64, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, sequence) == 128, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, shapes) == 192, "config layout");

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A bucket: one 64-bit word of four 16-bit fingerprints, and how a hash names its two buckets.
+ * A bucket: a few fingerprints, read and compared at once, and how a hash names its two buckets.
  * Fan, Andersen, Kaminsky, Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom", CoNEXT
- * 2014, section 3 (partial-key cuckoo hashing). Fingerprint 0 is an empty slot.
+ * 2014, section 3 (partial-key cuckoo hashing) and 5.2 (semi-sorting). Fingerprint 0 is an empty slot.
+ *
+ * A layout is a constant wherever it is used, and everything here is inlined: what depends on the
+ * layout is computed by the compiler.
  */
 #ifndef XDP_CUCKOO_BUCKET_H
 #define XDP_CUCKOO_BUCKET_H
@@ -11,56 +14,164 @@
 
 #include "flow.h"
 
-#define BUCKET_SLOTS 4
-#define BUCKET_FINGERPRINT_BITS 16
-#define BUCKET_LANE_ONE 0x0001000100010001ULL  /* 1 in every lane */
-#define BUCKET_LANE_HIGH 0x8000800080008000ULL /* the top bit of every lane */
+#define BUCKET_SLOTS 4 /* of every format; other layouts are for experiments */
 #define BUCKET_STEP_MULTIPLIER 0x9e3779b97f4a7c15ULL
+#define BUCKET_SORTED_CODES 4096 /* a semi-sorted bucket's prefixes are one of 3,876 codes of 12 bits */
+#define BUCKET_SORTED_CODE_BITS 12
+#define BUCKET_SORTED_PREFIX_BITS 4
+
+struct bucket_layout {
+	__u8 slots;	       /* 1, 2, 4 or 8; semi-sorted: 4 */
+	__u8 fingerprint_bits; /* 2 to 32; semi-sorted: 5 to 17 */
+	__u8 lane_bits;	       /* 8, 16 or 32: what a fingerprint takes; 0: semi-sorted, one word of 64 */
+	__u8 has_records;      /* for the table engine: beside each slot stands a record */
+};
+
+/* The formats of running tables: fingerprint bits, as `--fingerprint` names them. */
+enum bucket_format {
+	BUCKET_16, /* 4 x 16 in one word */
+	BUCKET_32, /* 4 x 32 in two words */
+	BUCKET_8,  /* 4 x 8 in half a word */
+	BUCKET_17, /* semi-sorted: 4 x 17 in one word */
+	BUCKET_FORMATS,
+};
+
+FLOW_INLINE struct bucket_layout bucket_layout(enum bucket_format format)
+{
+	switch (format) {
+	case BUCKET_32:
+		return (struct bucket_layout){ BUCKET_SLOTS, 32, 32, 0 };
+	case BUCKET_8:
+		return (struct bucket_layout){ BUCKET_SLOTS, 8, 8, 0 };
+	case BUCKET_17:
+		return (struct bucket_layout){ BUCKET_SLOTS, 17, 0, 0 };
+	default:
+		return (struct bucket_layout){ BUCKET_SLOTS, 16, 16, 0 };
+	}
+}
+
+/* ---- which buckets ---- */
+
+/*
+ * The number of buckets is a multiple of 2^(64 - step_shift), and both buckets of a key lie in one
+ * aligned piece of that size: an exclusive-or with a step below it leads from either to the other,
+ * whatever the number of pieces. As in Wang, Zhou, Shi, Qian, "Vacuum Filters", VLDB 2019.
+ */
+struct bucket_geometry {
+	__u32 buckets;
+	__u32 step_shift;
+};
 
 struct bucket_pair {
-	__u64 first, second; /* bucket numbers; equal only where the step is 0 */
-	__u16 fingerprint;   /* never 0 */
+	__u32 first, second; /* bucket numbers; equal only where the step is 0 */
+	__u32 fingerprint;   /* never 0 */
 };
 
 /*
  * How far apart the two buckets of a fingerprint are, as an exclusive-or of their numbers: the top
- * bits of a multiply, whose low bits are not mixed. `step_shift` is 64 - log2(buckets).
+ * bits of a multiply, whose low bits are not mixed.
  */
-FLOW_INLINE __u64 bucket_step(__u16 fingerprint, __u32 step_shift)
+FLOW_INLINE __u32 bucket_step(__u32 fingerprint, __u32 step_shift)
 {
 	return fingerprint * BUCKET_STEP_MULTIPLIER >> step_shift;
 }
 
-/* The fingerprint comes from the top 16 bits of the hash, the first bucket from its low bits. */
-FLOW_INLINE struct bucket_pair bucket_pair(__u64 hash, __u64 bucket_mask, __u32 step_shift)
+/* The fingerprint comes from the top bits of the hash, the first bucket from its low 32. */
+FLOW_INLINE struct bucket_pair bucket_pair(__u64 hash, struct bucket_geometry geometry,
+					   struct bucket_layout layout)
 {
 	struct bucket_pair pair;
 
-	pair.fingerprint = hash >> (64 - BUCKET_FINGERPRINT_BITS);
+	pair.fingerprint = hash >> (64 - layout.fingerprint_bits);
 	pair.fingerprint += pair.fingerprint == 0;
-	pair.first = hash & bucket_mask;
-	pair.second = pair.first ^ bucket_step(pair.fingerprint, step_shift);
+	pair.first = (hash & 0xffffffff) * geometry.buckets >> 32;
+	pair.second = pair.first ^ bucket_step(pair.fingerprint, geometry.step_shift);
 	return pair;
 }
 
-/* Non-zero where some slot of `bucket` holds `fingerprint`; which one is not told. */
-FLOW_INLINE __u64 bucket_match(__u64 bucket, __u16 fingerprint)
-{
-	__u64 difference = bucket ^ fingerprint * BUCKET_LANE_ONE;
+/* ---- what is in a bucket ---- */
 
-	return (difference - BUCKET_LANE_ONE) & ~difference & BUCKET_LANE_HIGH;
+/* What a bucket holds, as two words; what a layout has less is 0. */
+struct bucket {
+	__u64 word[2];
+};
+
+FLOW_INLINE unsigned int bucket_bits(struct bucket_layout layout)
+{
+	return layout.lane_bits ? layout.slots * layout.lane_bits : 64;
 }
 
-FLOW_INLINE __u16 bucket_get(__u64 bucket, unsigned int slot)
+/* 1 in every lane of a word; lanes that a small bucket has not are 0. */
+FLOW_INLINE __u64 bucket_lane_one(struct bucket_layout layout)
 {
-	return bucket >> slot * BUCKET_FINGERPRINT_BITS;
+	unsigned int bits = bucket_bits(layout) < 64 ? bucket_bits(layout) : 64;
+
+	return (~0ULL >> (64 - bits)) / ((1ULL << layout.lane_bits) - 1);
 }
 
-FLOW_INLINE __u64 bucket_set(__u64 bucket, unsigned int slot, __u16 fingerprint)
+/*
+ * The top bit of each lane of `word` that holds `fingerprint` (0: that is free). The lowest bit is
+ * exact, one above it may be wrong, since borrows run upwards; zero is exact.
+ */
+FLOW_INLINE __u64 bucket_match_word(__u64 word, struct bucket_layout layout, __u32 fingerprint)
 {
-	unsigned int shift = slot * BUCKET_FINGERPRINT_BITS;
+	__u64 one = bucket_lane_one(layout);
+	__u64 difference = word ^ fingerprint * one;
 
-	return (bucket & ~(0xffffULL << shift)) | (__u64)fingerprint << shift;
+	return (difference - one) & ~difference & one << (layout.lane_bits - 1);
+}
+
+/*
+ * The fingerprint of a slot. `prefixes` tells the four top bits of each fingerprint by the code of a
+ * semi-sorted bucket, the lowest first; other layouts do not look at it.
+ */
+FLOW_INLINE __u32 bucket_get(struct bucket bucket, struct bucket_layout layout, unsigned int slot,
+			     const __u16 *prefixes)
+{
+	const unsigned int low_bits = layout.fingerprint_bits - BUCKET_SORTED_PREFIX_BITS;
+	const unsigned int lanes = 64 / (layout.lane_bits ? layout.lane_bits : 64);
+	__u32 prefix;
+
+	if (layout.lane_bits)
+		return bucket.word[slot / lanes] >> slot % lanes * layout.lane_bits &
+		       ((1ULL << layout.lane_bits) - 1);
+	prefix = prefixes[bucket.word[0] & (BUCKET_SORTED_CODES - 1)] >>
+			 slot * BUCKET_SORTED_PREFIX_BITS & ((1 << BUCKET_SORTED_PREFIX_BITS) - 1);
+	return prefix << low_bits |
+	       (bucket.word[0] >> (BUCKET_SORTED_CODE_BITS + slot * low_bits) & ((1U << low_bits) - 1));
+}
+
+/*
+ * Zero where no fingerprint of a semi-sorted bucket has the low bits of this one: hardly any other has,
+ * and then the prefixes need not be looked up.
+ */
+FLOW_INLINE __u64 bucket_match_low(__u64 word, struct bucket_layout layout, __u32 fingerprint)
+{
+	const unsigned int low_bits = layout.fingerprint_bits - BUCKET_SORTED_PREFIX_BITS;
+	const __u64 one = (1ULL | 1ULL << 2 * low_bits) * (1ULL | 1ULL << low_bits);
+	__u64 low = fingerprint & ((1ULL << low_bits) - 1);
+	__u64 difference = (word >> BUCKET_SORTED_CODE_BITS) ^ low * one;
+
+	return (difference - one) & ~difference & one << (low_bits - 1);
+}
+
+/* Non-zero where some slot holds `fingerprint`; which one is not told. */
+FLOW_INLINE __u64 bucket_match(struct bucket bucket, struct bucket_layout layout, __u32 fingerprint,
+			       const __u16 *prefixes)
+{
+	__u64 match = 0;
+
+	if (layout.lane_bits) {
+		match = bucket_match_word(bucket.word[0], layout, fingerprint);
+		if (bucket_bits(layout) > 64)
+			match |= bucket_match_word(bucket.word[1], layout, fingerprint);
+		return match;
+	}
+	if (!bucket_match_low(bucket.word[0], layout, fingerprint))
+		return 0;
+	for (unsigned int slot = 0; slot < BUCKET_SLOTS; slot++)
+		match |= bucket_get(bucket, layout, slot, prefixes) == fingerprint;
+	return match;
 }
 
 #endif

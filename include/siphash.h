@@ -16,6 +16,11 @@ struct siphash_key {
 	__u64 k[2];
 };
 
+/* What a key becomes: the hash that names its buckets, and a tag that tells it from all others. */
+struct siphash_value {
+	__u64 hash, tag;
+};
+
 struct siphash_state {
 	__u64 v0, v1, v2, v3;
 };
@@ -46,7 +51,9 @@ FLOW_INLINE void siphash_absorb(struct siphash_state *s, __u64 word)
 	s->v0 ^= word;
 }
 
-FLOW_INLINE __u64 siphash13(const struct siphash_key *key, const __u64 *word, unsigned int bytes)
+/* The state when the hash is ready, from which the tag can still be had. */
+FLOW_INLINE struct siphash_state siphash13_state(const struct siphash_key *key, const __u64 *word,
+						 unsigned int bytes)
 {
 	__u64 last = (__u64)bytes << 56 | (bytes % 8 ? word[bytes / 8] : 0);
 	struct siphash_state s = {
@@ -66,7 +73,32 @@ FLOW_INLINE __u64 siphash13(const struct siphash_key *key, const __u64 *word, un
 	siphash_round(&s);
 	siphash_round(&s);
 	siphash_round(&s);
-	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+	return s;
+}
+
+FLOW_INLINE __u64 siphash_hash(const struct siphash_state *s)
+{
+	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+}
+
+/*
+ * Another 64 bits, independent of the hash: three rounds more, as the authors' reference code makes
+ * the second half of its 128-bit output.
+ */
+FLOW_INLINE __u64 siphash_tag(struct siphash_state s)
+{
+	s.v1 ^= 0xdd;
+	siphash_round(&s);
+	siphash_round(&s);
+	siphash_round(&s);
+	return siphash_hash(&s);
+}
+
+FLOW_INLINE __u64 siphash13(const struct siphash_key *key, const __u64 *word, unsigned int bytes)
+{
+	struct siphash_state s = siphash13_state(key, word, bytes);
+
+	return siphash_hash(&s);
 }
 
 #endif

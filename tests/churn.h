@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One thread changes a table without pause while another looks up entries that are in it all the
- * time, with the very code of bpf/probe.h. Two engines: the real one, and one that overwrites an
- * entry before it has its copy, made of the same source, by which a test shows that it can fail.
+ * time, with the very code of bpf/probe.h. Two engines: the real one, and one of the same source
+ * that does things in a wrong order, by which a test shows that it can fail.
  */
 #ifndef XDP_CUCKOO_CHURN_H
 #define XDP_CUCKOO_CHURN_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "abi.h"
 #include "table.h"
@@ -18,79 +20,166 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-/* The reader: the map of buckets is the table under test. */
-#include "maps.h"
+/* ---- the reader: its maps are the table under test ---- */
 
-static __u64 *churn_bucket;
+#define XDP_CUCKOO_MAPS_H
 
-#define bpf_map_lookup_elem(map, key) (&churn_bucket[*(key)])
-#include "probe.h"
-#undef bpf_map_lookup_elem
+static struct abi_options xc_options;
+static struct table_memory churn_maps;
+static __u64 churn_elements; /* of the map of buckets */
 
-static inline void churn_move_wrong(struct table *table, struct table_place from,
-				    struct table_place to)
+static inline const __u16 *maps_prefixes(void)
 {
-	__u16 fingerprint = table_load(table, from);
+	return semisort_prefixes();
+}
 
-	table_store(table, from, 0);
-	table_announce(table);
-	table_store(table, to, fingerprint);
+static inline const void *maps_bucket(__u32 element)
+{
+	const size_t bytes = xc_options.format == BUCKET_32 ? 16 : 8;
+
+	return element < churn_elements ? (const char *)churn_maps.bucket + element * bytes : NULL;
+}
+
+static inline const struct abi_record *maps_record(__u32 slot)
+{
+	return &churn_maps.record[slot];
+}
+
+static inline void maps_count_retries(__u64 retries)
+{
+	(void)retries;
+}
+
+#include "probe.h"
+
+/* ---- the wrong engine ---- */
+
+static enum churn_fault {
+	CHURN_OVERWRITE_FIRST, /* an entry is gone before its copy is there */
+	CHURN_RECORD_LAST,     /* the record follows when the source is gone */
+	CHURN_NUMBER_FIRST,    /* the record's number is the new one while its tag is the old one */
+} churn_fault;
+
+/* As long as it takes a reader to look. */
+static inline void churn_dawdle(void)
+{
+	for (volatile int i = 0; i < 50; i++)
+		;
+}
+
+FLOW_INLINE void churn_publish_wrong(struct table *table, struct bucket_layout layout,
+				     struct table_place place, __u32 fingerprint,
+				     const struct abi_record *record)
+{
+	if (layout.has_records && churn_fault == CHURN_NUMBER_FIRST) {
+		struct abi_record *at = table_record(table, layout, place);
+
+		__atomic_store_n(&at->number, record->number, __ATOMIC_RELEASE);
+		churn_dawdle();
+	}
+	table_publish(table, layout, place, fingerprint, record);
+}
+
+FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layout,
+				  struct table_place from, struct table_place to)
+{
+	const __u32 fingerprint = table_load(table, layout, from);
+
+	if (churn_fault == CHURN_NUMBER_FIRST) {
+		churn_publish_wrong(table, layout, to, fingerprint,
+				    table_record(table, layout, from));
+		table_announce(table);
+		table_store(table, layout, from, 0);
+	} else if (churn_fault == CHURN_OVERWRITE_FIRST) {
+		table_store(table, layout, from, 0);
+		table_announce(table);
+		table_publish(table, layout, to, fingerprint, table_record(table, layout, from));
+	} else {
+		table_store(table, layout, to, fingerprint);
+		table_announce(table);
+		table_store(table, layout, from, 0);
+		churn_dawdle();
+		table_write_record(table_record(table, layout, to),
+				   table_record(table, layout, from));
+	}
 	table->moves++;
 }
 
-/* The wrong engine. */
 #define table_open wrong_open
 #define table_close wrong_close
 #define table_insert wrong_insert
 #define table_delete wrong_delete
-#define table_contains wrong_contains
+#define table_find wrong_find
 #define table_count wrong_count
 #define table_slots wrong_slots
+#define table_slots_of wrong_slots_of
 #define table_slots_for wrong_slots_for
+#define table_geometry wrong_geometry
+#define table_bucket_bytes wrong_bucket_bytes
+#define table_false_positive_rate wrong_false_positive_rate
 #define table_move churn_move_wrong
+#define table_publish churn_publish_wrong
 #include "../user/table.c"
 #undef table_open
 #undef table_close
 #undef table_insert
 #undef table_delete
-#undef table_contains
+#undef table_find
 #undef table_count
 #undef table_slots
+#undef table_slots_of
 #undef table_slots_for
+#undef table_geometry
+#undef table_bucket_bytes
+#undef table_false_positive_rate
 #undef table_move
+#undef table_publish
 
 #pragma GCC diagnostic pop
 
 struct churn_engine {
 	const char *name;
-	int (*insert)(struct table *table, __u64 hash);
-	int (*remove)(struct table *table, __u64 hash);
+	enum churn_fault fault;
+	int (*insert)(struct table *table, const struct siphash_value *key);
+	int (*remove)(struct table *table, const struct siphash_value *key);
 	void (*move)(struct table *table, struct table_place from, struct table_place to);
 };
 
-static const struct churn_engine churn_right = { "copy, announce, overwrite", table_insert,
-						 table_delete, table_move };
-static const struct churn_engine churn_wrong = { "overwrite, announce, copy", wrong_insert,
-						 wrong_delete, churn_move_wrong };
+static inline void churn_move_by_right(struct table *table, struct table_place from,
+				       struct table_place to)
+{
+	CORE_CALL(table_move, table, from, to);
+}
 
-struct churn_result {
-	__u64 lookups, misses, unsettled, moves;
+static inline void churn_move_by_wrong(struct table *table, struct table_place from,
+				       struct table_place to)
+{
+	CORE_CALL(churn_move_wrong, table, from, to);
+}
+
+static const struct churn_engine churn_right = { "copy, announce, overwrite", 0, table_insert,
+						 table_delete, churn_move_by_right };
+static const struct churn_engine churn_wrong = { "overwrite, announce, copy", CHURN_OVERWRITE_FIRST,
+						 wrong_insert, wrong_delete, churn_move_by_wrong };
+
+/* ---- keys and memory ---- */
+
+/* Every kind of table there is. */
+static const struct table_kind {
+	const char *name;
+	struct abi_options options;
+} table_kinds[] = {
+	{ "16 bits", { .format = BUCKET_16 } },
+	{ "16 bits, exact", { .format = BUCKET_16, .is_exact = 1 } },
+	{ "16 bits, exact, counting", { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 } },
+	{ "32 bits", { .format = BUCKET_32 } },
+	{ "8 bits", { .format = BUCKET_8 } },
+	{ "17 bits", { .format = BUCKET_17 } },
 };
 
-/* A table in which the first `residents` of `count` hashes stay, and the rest comes and goes. */
-struct churn {
-	struct abi_config config __attribute__((aligned(64))); /* sequence: a line of its own */
-	const struct churn_engine *engine;
-	struct table table;
-	__u64 *bucket, *hash;
-	size_t residents, count;
-	__u64 seed, next; /* number of the next hash that never was */
-	__u64 lost;	  /* entries that a delete did not find */
-	void (*change)(struct churn *churn);
-	__u64 lookups, misses_max;
-	struct churn_result result;
-	bool is_stopping;
-};
+#define TABLE_KINDS (sizeof(table_kinds) / sizeof(table_kinds[0]))
+#define KIND_COMPACT (&table_kinds[0])
+#define KIND_EXACT (&table_kinds[2])
 
 /* Independent, uniform, and the same each time. */
 static inline __u64 churn_hash(__u64 seed, __u64 number)
@@ -100,45 +189,162 @@ static inline __u64 churn_hash(__u64 seed, __u64 number)
 	return siphash13(&key, &number, sizeof(number));
 }
 
+/* A state that has this hash, as a reader has it. */
+static inline struct siphash_state churn_state(__u64 hash)
+{
+	return (struct siphash_state){ .v0 = hash };
+}
+
+static inline struct siphash_value churn_key(__u64 hash)
+{
+	return (struct siphash_value){ hash, siphash_tag(churn_state(hash)) };
+}
+
+/* A hash that has this bucket for its first, and this fingerprint. */
+static inline __u64 churn_hash_at(const struct table *table, __u32 bucket, __u32 fingerprint)
+{
+	const __u64 buckets = table->geometry.buckets;
+	const __u64 low = (((__u64)bucket << 32) + buckets - 1) / buckets;
+
+	return (__u64)fingerprint << (64 - bucket_layout(table->format).fingerprint_bits) | low;
+}
+
+static inline struct bucket_pair churn_pair(const struct table *table, __u64 hash)
+{
+	return bucket_pair(hash, table->geometry, bucket_layout(table->format));
+}
+
+/* An equal entry that prefers the other bucket. */
+static inline __u64 churn_twin(const struct table *table, __u64 hash)
+{
+	const struct bucket_pair pair = churn_pair(table, hash);
+
+	return churn_hash_at(table, pair.second, pair.fingerprint);
+}
+
+/* All that a table may need, zeroed, but for its sequence and next number. */
+static inline void churn_free(struct table_memory *memory)
+{
+	free(memory->bucket);
+	free(memory->record);
+	free(memory->rule);
+	*memory = (struct table_memory){};
+}
+
+static inline int churn_allocate(struct table_memory *memory, struct abi_options options,
+				 struct bucket_geometry geometry)
+{
+	const __u64 slots = table_slots_of(geometry);
+
+	memory->bucket =
+		aligned_alloc(64, (table_bucket_bytes(options.format, geometry) + 63) & -64ULL);
+	memory->record =
+		options.is_exact ? aligned_alloc(64, slots * sizeof(*memory->record)) : NULL;
+	memory->rule = options.has_counts ? aligned_alloc(64, slots * sizeof(*memory->rule)) : NULL;
+	if (!memory->bucket || (options.is_exact && !memory->record) ||
+	    (options.has_counts && !memory->rule)) {
+		churn_free(memory);
+		return -ENOMEM;
+	}
+	memset(memory->bucket, 0, table_bucket_bytes(options.format, geometry));
+	if (memory->record)
+		memset(memory->record, 0, slots * sizeof(*memory->record));
+	if (memory->rule)
+		memset(memory->rule, 0, slots * sizeof(*memory->rule));
+	return 0;
+}
+
+/* ---- a table in which the first `residents` of `count` keys stay, the rest comes and goes ---- */
+
+struct churn_result {
+	__u64 lookups, misses, unsettled, moves;
+	__u64 other_numbers; /* hits with a number that is not the key's */
+};
+
+struct churn {
+	struct abi_config config __attribute__((aligned(64))); /* sequence: a line of its own */
+	const struct churn_engine *engine;
+	struct table table;
+	struct table_memory memory;
+	__u64 *hash;
+	__u32 *number; /* of the residents */
+	size_t residents, count;
+	__u64 seed, next; /* number of the next hash that never was */
+	__u64 lost;	  /* entries that a delete did not find */
+	void (*change)(struct churn *churn);
+	__u64 lookups, faults_max;
+	struct churn_result result;
+	bool is_stopping;
+};
+
 static inline void churn_close(struct churn *churn)
 {
 	table_close(&churn->table);
-	free(churn->bucket);
+	churn_free(&churn->memory);
 	free(churn->hash);
+	free(churn->number);
+}
+
+static inline int churn_insert(struct churn *churn, __u64 hash)
+{
+	const struct siphash_value key = churn_key(hash);
+
+	return churn->engine->insert(&churn->table, &key);
+}
+
+static inline int churn_remove(struct churn *churn, __u64 hash)
+{
+	const struct siphash_value key = churn_key(hash);
+
+	return churn->engine->remove(&churn->table, &key);
 }
 
 static inline void churn_insert_new(struct churn *churn, size_t at)
 {
 	do
 		churn->hash[at] = churn_hash(churn->seed, churn->next++);
-	while (churn->engine->insert(&churn->table, churn->hash[at]));
+	while (churn_insert(churn, churn->hash[at]));
 }
 
-/* Fills a table of 2^slots_log2 slots with `count` entries. Returns 0 or -errno. */
-static inline int churn_open(struct churn *churn, const struct churn_engine *engine,
-			     unsigned int slots_log2, size_t residents, size_t count, __u64 seed)
+static inline int churn_open_table(struct churn *churn, struct abi_options options, __u64 slots)
 {
-	__u64 buckets = (1ULL << slots_log2) / BUCKET_SLOTS;
+	const struct bucket_geometry geometry = table_geometry(slots);
+	int error = churn_allocate(&churn->memory, options, geometry);
+
+	if (error)
+		return error;
+	churn->memory.sequence = &churn->config.sequence;
+	churn->memory.next_number = options.has_counts ? &churn->config.next_number : NULL;
+	churn->config.geometry = geometry;
+	churn->config.options = options;
+	return table_open(&churn->table, options.format, geometry, &churn->memory);
+}
+
+/* Fills a table of `slots` slots with `count` entries. Returns 0 or -errno. */
+static inline int churn_open(struct churn *churn, const struct churn_engine *engine,
+			     struct abi_options options, __u64 slots, size_t residents,
+			     size_t count, __u64 seed)
+{
 	int error;
 
 	*churn = (struct churn){
 		.engine = engine, .residents = residents, .count = count, .seed = seed
 	};
-	churn->bucket = calloc(buckets, sizeof(*churn->bucket));
+	churn_fault = engine->fault;
 	churn->hash = calloc(count, sizeof(*churn->hash));
-	if (!churn->bucket || !churn->hash) {
-		churn_close(churn);
-		return -ENOMEM;
-	}
-	error = table_open(&churn->table, churn->bucket, buckets, &churn->config.sequence);
+	churn->number = calloc(residents, sizeof(*churn->number));
+	error = churn->hash && churn->number ? churn_open_table(churn, options, slots) : -ENOMEM;
 	if (error) {
 		churn_close(churn);
 		return error;
 	}
-	churn->config.bucket_mask = churn->table.bucket_mask;
-	churn->config.step_shift = churn->table.step_shift;
 	for (size_t i = 0; i < count; i++)
 		churn_insert_new(churn, i);
+	for (size_t i = 0; i < residents; i++) {
+		const struct siphash_value key = churn_key(churn->hash[i]);
+
+		churn->lost += !table_find(&churn->table, &key, &churn->number[i]);
+	}
 	return 0;
 }
 
@@ -147,7 +353,7 @@ static inline void churn_replace(struct churn *churn)
 {
 	size_t at = churn->residents + churn->next % (churn->count - churn->residents);
 
-	if (churn->engine->remove(&churn->table, churn->hash[at]))
+	if (churn_remove(churn, churn->hash[at]))
 		churn->lost++;
 	churn_insert_new(churn, at);
 }
@@ -155,13 +361,14 @@ static inline void churn_replace(struct churn *churn)
 /* A change: the only entry of the table moves to its other bucket and back. */
 static inline void churn_bounce(struct churn *churn)
 {
-	struct table *table = &churn->table;
-	struct bucket_pair pair =
-		bucket_pair(churn->hash[0], table->bucket_mask, table->step_shift);
-	struct table_place first = { pair.first, 0 }, second = { pair.second, 0 };
+	const struct bucket_pair pair = churn_pair(&churn->table, churn->hash[0]);
+	/* Where an entry stands that is alone in its bucket, and where a free slot is. */
+	const unsigned int filled = churn->table.format == BUCKET_17 ? BUCKET_SLOTS - 1 : 0;
 
-	churn->engine->move(table, first, second);
-	churn->engine->move(table, second, first);
+	churn->engine->move(&churn->table, (struct table_place){ pair.first, filled },
+			    (struct table_place){ pair.second, 0 });
+	churn->engine->move(&churn->table, (struct table_place){ pair.second, filled },
+			    (struct table_place){ pair.first, 0 });
 }
 
 static inline void *churn_write(void *context)
@@ -178,15 +385,20 @@ static inline void *churn_read(void *context)
 	struct churn *churn = context;
 	struct churn_result result = {};
 
-	for (size_t i = 0; result.lookups < churn->lookups && result.misses < churn->misses_max;
+	for (size_t i = 0; result.lookups < churn->lookups &&
+			   result.misses + result.other_numbers < churn->faults_max;
 	     i++) {
-		enum probe_result found;
+		struct siphash_state state;
+		struct probe_answer answer;
 
 		i = i < churn->residents ? i : 0;
-		found = probe(&churn->config, churn->hash[i]);
+		state = churn_state(churn->hash[i]);
+		answer = probe(&churn->config, &state);
 		result.lookups++;
-		result.misses += found == PROBE_MISS;
-		result.unsettled += found == PROBE_UNSETTLED;
+		result.misses += answer.result == PROBE_MISS;
+		result.unsettled += answer.result == PROBE_UNSETTLED;
+		result.other_numbers +=
+			answer.result == PROBE_HIT && answer.number != churn->number[i];
 	}
 	churn->result = result;
 	return NULL;
@@ -222,17 +434,22 @@ static inline pthread_t churn_start(struct churn *churn, void *(*run)(void *cont
 	return thread;
 }
 
-/* Looks residents up, `lookups` times or until `misses_max` were missed, while `change` goes on. */
+/*
+ * Looks residents up, `lookups` times or until `faults_max` were missed or had another's number,
+ * while `change` goes on.
+ */
 static inline struct churn_result
-churn_run(struct churn *churn, void (*change)(struct churn *churn), __u64 lookups, __u64 misses_max)
+churn_run(struct churn *churn, void (*change)(struct churn *churn), __u64 lookups, __u64 faults_max)
 {
 	__u64 moves = churn->table.moves;
 	pthread_t reader, writer;
 
-	churn_bucket = churn->bucket;
+	xc_options = churn->config.options;
+	churn_maps = churn->memory;
+	churn_elements = churn->config.geometry.buckets / (xc_options.format == BUCKET_8 ? 2 : 1);
 	churn->change = change;
 	churn->lookups = lookups;
-	churn->misses_max = misses_max;
+	churn->faults_max = faults_max;
 	churn->is_stopping = false;
 	writer = churn_start(churn, churn_write, 0);
 	reader = churn_start(churn, churn_read, 1);

@@ -39,26 +39,19 @@ import_list() {
 	show "import small.list" '^added' import "$STATE/small.list"
 }
 
-# Status 1 is traffic's "not all as expected": what that means is judged afterwards.
 send() {
-	traffic --wrong "$STATE/wrong" <"$STATE/flows" >"$STATE/table" || [ $? -eq 1 ]
+	traffic <"$STATE/flows" >"$STATE/table" || fail "packets fared otherwise than expected"
 	sed 's/^/   /' "$STATE/table"
-	judge "$STATE/wrong"
-	innocent=$(total 6 "$STATE/table")
-	expect_false_positives "$innocent"
-	echo "   false positives (an equal fingerprint by chance): $FALSE_POSITIVES of $innocent," \
-		"expected $EXPECTED"
 }
 
 show_stats() {
 	show "stats" '^(outcome|drop rule|all) ' stats
 	counted=$(dropped_by_rule)
+	show "list --counters" '# packets [1-9]' list --counters | head -n 7
 }
 
 conclude() {
 	dropped=$(total 3 "$STATE/table")
-	[ "$MISMATCHES" -eq 0 ] || fail "$MISMATCHES flows fared otherwise than expected"
-	[ "$FALSE_POSITIVES" -le "$MOST" ] || fail "more false positives than chance explains"
 	[ "$counted" -eq "$dropped" ] ||
 		fail "$dropped packets did not arrive, the filter counted $counted dropped"
 	cat <<-EOF
@@ -86,6 +79,11 @@ echo "3. Send a packet of each flow, to be dropped or to pass, and see which arr
 send
 echo "4. Ask the filter what it counted"
 show_stats
-echo "5. Unload"
+echo "5. Give it room for ten times as many rules, while it goes on filtering, and send all again"
+show "resize 10000000" '^(interface|vrx) ' resize 10000000
+counted_before=$counted
+send
+counted=$(($(dropped_by_rule) - counted_before))
+echo "6. Unload"
 show "unload vrx" . unload vrx
 conclude

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The BPF object on its own, without the tool: loaded, its maps mmapped, its programs run by
- * BPF_PROG_TEST_RUN. Config and table are written by hand, one rule at a time, so that a test says
- * where an entry stands. Knows maps and rules, not packets.
+ * The BPF object on its own, without the tool: loaded with any options, its maps mmapped, its
+ * programs run by BPF_PROG_TEST_RUN. Config and entries are written by hand, one rule at a time, so
+ * that a test says where an entry stands. Knows maps and rules, not packets.
  */
 #ifndef XDP_CUCKOO_TESTS_FILTER_H
 #define XDP_CUCKOO_TESTS_FILTER_H
@@ -13,28 +13,45 @@
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "abi.h"
 #include "bucket.h"
 #include "rule.h"
+#include "semisort.h"
+#include "table.h"
+#include "table_move.h"
 
-#define FILTER_COUNTERS (OUTCOMES * VERDICTS)
 #define FILTER_CPUS_MAX 1024
 #define FILTER_RUN_MIN ETH_HLEN /* BPF_PROG_TEST_RUN refuses shorter frames */
+#define FILTER_NUMBERS 64	/* keys of one test at most */
+#define FILTER_NO_NUMBER FILTER_NUMBERS
 
 static const char *const filter_program_names[] = { "xdp_cuckoo", "xdp_cuckoo_frags" };
 #define FILTER_FRAGS 1 /* of them, the one for frames of several buffers */
 #define FILTER_PROGRAMS (sizeof(filter_program_names) / sizeof(filter_program_names[0]))
 
+enum filter_map { FILTER_CONFIG, FILTER_BUCKETS, FILTER_RECORDS, FILTER_RULES, FILTER_MAPS };
+
+static const char *const filter_map_names[FILTER_MAPS] = {
+	[FILTER_CONFIG] = ABI_CONFIG_MAP,
+	[FILTER_BUCKETS] = ABI_BUCKETS_MAP,
+	[FILTER_RECORDS] = ABI_RECORDS_MAP,
+	[FILTER_RULES] = ABI_RULES_MAP,
+};
+
 struct filter {
 	struct bpf_object *object;
 	int program[FILTER_PROGRAMS];
 	int counters;
-	struct abi_config *config;
-	__u64 *bucket;
-	__u64 buckets;
-	struct abi_counter counted[FILTER_COUNTERS]; /* after the last run, of all CPUs */
+	struct abi_options options;
+	void *map[FILTER_MAPS];
+	size_t bytes[FILTER_MAPS];
+	struct abi_config *config; /* map[FILTER_CONFIG] */
+	struct table table;	   /* over the maps */
+	__u32 numbers;		   /* given to keys since filter_set_up(), from 0 on */
+	struct abi_counter counted[ABI_COUNTERS]; /* after the last run, of all CPUs */
 };
 
 /* Where filter_add() puts an entry. */
@@ -48,68 +65,161 @@ struct filter_run {
 	int error; /* -errno; -EPROTO where action and counters do not tell of one packet */
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
+	__u32 number; /* under which a rule was counted, or FILTER_NO_NUMBER */
 };
 
 static inline void filter_close(struct filter *filter)
 {
-	if (filter->config)
-		munmap(filter->config, sizeof(*filter->config));
-	if (filter->bucket)
-		munmap(filter->bucket, filter->buckets * sizeof(*filter->bucket));
+	table_close(&filter->table);
+	for (int i = 0; i < FILTER_MAPS; i++)
+		if (filter->map[i])
+			munmap(filter->map[i], filter->bytes[i]);
 	bpf_object__close(filter->object);
 	*filter = (struct filter){ 0 };
 }
 
-static inline void *filter_mmap(struct bpf_object *object, const char *name, size_t bytes)
+/* Where a constant of the program stands until the object is loaded; NULL where there is none. */
+static inline void *filter_constant(const struct bpf_object *object, const char *name)
 {
-	int fd = bpf_object__find_map_fd_by_name(object, name);
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	const struct btf *btf = bpf_object__btf(object);
+	int id = btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC);
+	const struct btf_type *section = btf__type_by_id(btf, id < 0 ? 0 : id);
+	const struct bpf_map *map = bpf_object__find_map_by_name(object, ".rodata");
+	size_t bytes;
 
-	return memory == MAP_FAILED ? NULL : memory;
+	for (int i = 0; map && id > 0 && i < btf_vlen(section); i++) {
+		const struct btf_var_secinfo *at = &btf_var_secinfos(section)[i];
+		const struct btf_type *variable = btf__type_by_id(btf, at->type);
+
+		if (!strcmp(btf__name_by_offset(btf, variable->name_off), name))
+			return (char *)bpf_map__initial_value((struct bpf_map *)map, &bytes) +
+			       at->offset;
+	}
+	return NULL;
 }
 
-static inline int filter_open_maps(struct filter *filter)
+static inline struct bpf_map *filter_find_map(const struct filter *filter, enum filter_map map)
 {
-	struct bpf_map *buckets = bpf_object__find_map_by_name(filter->object, ABI_BUCKETS_MAP);
+	return bpf_object__find_map_by_name(filter->object, filter_map_names[map]);
+}
 
-	if (!buckets)
-		return -ENOENT;
-	filter->buckets = bpf_map__max_entries(buckets);
-	filter->bucket = filter_mmap(filter->object, ABI_BUCKETS_MAP,
-				     filter->buckets * sizeof(*filter->bucket));
-	filter->config = filter_mmap(filter->object, ABI_CONFIG_MAP, sizeof(*filter->config));
-	filter->counters = bpf_object__find_map_fd_by_name(filter->object, ABI_COUNTERS_MAP);
-	if (!filter->bucket || !filter->config || filter->counters < 0)
+static inline int filter_resize(const struct filter *filter, struct bucket_geometry geometry)
+{
+	const struct abi_options *options = &filter->options;
+	__u64 slots = table_slots_of(geometry);
+	__u32 bucket_bytes = options->format == BUCKET_32 ? 16 : 8;
+	struct bpf_map *buckets = filter_find_map(filter, FILTER_BUCKETS);
+	int error = bpf_map__set_value_size(buckets, bucket_bytes);
+
+	if (!error)
+		error = bpf_map__set_max_entries(
+			buckets, table_bucket_bytes(options->format, geometry) / bucket_bytes);
+	if (!error)
+		error = bpf_map__set_max_entries(filter_find_map(filter, FILTER_RECORDS),
+						 options->is_exact ? slots : 1);
+	if (!error)
+		error = bpf_map__set_max_entries(filter_find_map(filter, FILTER_RULES),
+						 options->has_counts ? slots : 1);
+	return error;
+}
+
+/* Opens the object and gives it options and sizes; not yet loaded. 0 or -errno. */
+static inline int filter_prepare(const char *path, const struct abi_options *options,
+				 struct bucket_geometry geometry, struct filter *filter)
+{
+	void *constants, *prefixes;
+
+	*filter = (struct filter){ .object = bpf_object__open_file(path, NULL),
+				   .options = *options,
+				   .table.geometry = geometry };
+	if (!filter->object)
 		return -errno;
+	constants = filter_constant(filter->object, "xc_options");
+	prefixes = filter_constant(filter->object, "xc_prefixes");
+	if (!constants || !prefixes)
+		return -ENOENT;
+	memcpy(constants, options, sizeof(*options));
+	if (options->format == BUCKET_17)
+		memcpy(prefixes, semisort_prefixes(), BUCKET_SORTED_CODES * sizeof(__u16));
+	return filter_resize(filter, geometry);
+}
+
+static inline int filter_map_all(struct filter *filter)
+{
+	for (int i = 0; i < FILTER_MAPS; i++) {
+		const struct bpf_map *map = filter_find_map(filter, i);
+		void *memory;
+
+		filter->bytes[i] = (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map);
+		memory = mmap(NULL, filter->bytes[i], PROT_READ | PROT_WRITE, MAP_SHARED,
+			      bpf_map__fd(map), 0);
+		if (memory == MAP_FAILED)
+			return -errno;
+		filter->map[i] = memory;
+	}
+	filter->config = filter->map[FILTER_CONFIG];
 	return 0;
 }
 
-/* 0; -EPERM where the kernel refuses BPF to us; other -errno. */
-static inline int filter_open(const char *path, struct filter *filter)
+static inline int filter_open_table(struct filter *filter)
 {
-	int error;
+	struct table_memory memory = { .bucket = filter->map[FILTER_BUCKETS],
+				       .sequence = &filter->config->sequence };
 
-	*filter = (struct filter){ .object = bpf_object__open_file(path, NULL) };
-	error = filter->object ? bpf_object__load(filter->object) : -errno;
-	for (size_t i = 0; !error && i < FILTER_PROGRAMS; i++) {
-		struct bpf_program *program =
+	if (filter->options.is_exact)
+		memory.record = filter->map[FILTER_RECORDS];
+	if (filter->options.has_counts) {
+		memory.rule = filter->map[FILTER_RULES];
+		memory.next_number = &filter->config->next_number;
+	}
+	return table_open(&filter->table, filter->options.format, filter->table.geometry, &memory);
+}
+
+/* 0; -EPERM where the kernel refuses BPF to us; other -errno. */
+static inline int filter_load(struct filter *filter)
+{
+	int error = bpf_object__load(filter->object);
+
+	if (!error)
+		error = filter_map_all(filter);
+	filter->counters = bpf_object__find_map_fd_by_name(filter->object, ABI_COUNTERS_MAP);
+	return error ? error : filter_open_table(filter);
+}
+
+static inline int filter_find_programs(struct filter *filter)
+{
+	for (size_t i = 0; i < FILTER_PROGRAMS; i++) {
+		const struct bpf_program *program =
 			bpf_object__find_program_by_name(filter->object, filter_program_names[i]);
 
 		filter->program[i] = program ? bpf_program__fd(program) : -ENOENT;
-		error = filter->program[i] < 0 ? filter->program[i] : 0;
+		if (filter->program[i] < 0)
+			return filter->program[i];
 	}
+	return 0;
+}
+
+/* filter_prepare(), filter_load(), and the programs to run. */
+static inline int filter_open(const char *path, const struct abi_options *options,
+			      struct bucket_geometry geometry, struct filter *filter)
+{
+	int error = filter_prepare(path, options, geometry, filter);
+
 	if (!error)
-		error = filter_open_maps(filter);
+		error = filter_load(filter);
+	if (!error)
+		error = filter_find_programs(filter);
 	if (error)
 		filter_close(filter);
 	return error;
 }
 
-/* All zero, as when another loader has just loaded the object. */
+/* As when another loader has just loaded the object; records without a fingerprint say nothing. */
 static inline void filter_clear(struct filter *filter)
 {
-	memset(filter->bucket, 0, filter->buckets * sizeof(*filter->bucket));
+	memset(filter->map[FILTER_BUCKETS], 0, filter->bytes[FILTER_BUCKETS]);
 	memset(filter->config, 0, sizeof(*filter->config));
+	filter->numbers = 0;
 }
 
 /* Set up, without rules. The secret is fixed, so that every run of a test is the same. */
@@ -118,8 +228,8 @@ static inline void filter_set_up(struct filter *filter)
 	filter_clear(filter);
 	filter->config->version = ABI_VERSION;
 	filter->config->key = (struct siphash_key){ { 0x0706050403020100, 0x0f0e0d0c0b0a0908 } };
-	filter->config->bucket_mask = filter->buckets - 1;
-	filter->config->step_shift = 64 - __builtin_ctzll(filter->buckets);
+	filter->config->geometry = filter->table.geometry;
+	filter->config->options = filter->options;
 	filter->config->magic = ABI_MAGIC;
 }
 
@@ -142,15 +252,32 @@ static inline void filter_add_shape(struct filter *filter, const struct rule_sha
 	list->count++;
 }
 
+static inline struct bucket_layout filter_layout(const struct filter *filter)
+{
+	struct bucket_layout layout = bucket_layout(filter->options.format);
+
+	layout.has_records = filter->options.is_exact;
+	return layout;
+}
+
+/* Semi-sorted buckets choose the slot by themselves. */
+static inline void filter_add_value(struct filter *filter, const struct siphash_value *value,
+				    struct filter_place place)
+{
+	struct abi_record record = { .tag = value->tag, .number = filter->numbers++ };
+	struct bucket_layout layout = filter_layout(filter);
+	struct bucket_pair pair = bucket_pair(value->hash, filter->table.geometry, layout);
+	struct table_place at = { place.second ? pair.second : pair.first, place.slot };
+
+	table_publish(&filter->table, layout, at, pair.fingerprint, &record);
+}
+
 static inline void filter_add_key(struct filter *filter, const struct rule_key *key,
 				  struct filter_place place)
 {
-	const struct abi_config *config = filter->config;
-	struct bucket_pair pair =
-		bucket_pair(rule_hash(key, &config->key), config->bucket_mask, config->step_shift);
-	__u64 *bucket = &filter->bucket[place.second ? pair.second : pair.first];
+	struct siphash_value value = rule_hash(key, &filter->config->key);
 
-	*bucket = bucket_set(*bucket, place.slot, pair.fingerprint);
+	filter_add_value(filter, &value, place);
 }
 
 static inline void filter_add_at(struct filter *filter, const struct rule *rule,
@@ -172,18 +299,18 @@ static inline void filter_add(struct filter *filter, const struct rule *rule)
 
 /* Reads the counters, summed over the CPUs. */
 static inline int filter_count(const struct filter *filter,
-			       struct abi_counter counted[FILTER_COUNTERS])
+			       struct abi_counter counted[ABI_COUNTERS])
 {
-	static struct abi_counter value[FILTER_COUNTERS * FILTER_CPUS_MAX];
+	static struct abi_counter value[ABI_COUNTERS * FILTER_CPUS_MAX];
 	int cpus = libbpf_num_possible_cpus();
-	__u32 keys[FILTER_COUNTERS], next, count = FILTER_COUNTERS;
+	__u32 keys[ABI_COUNTERS], next, count = ABI_COUNTERS;
 
 	if (cpus < 1 || cpus > FILTER_CPUS_MAX)
 		return -E2BIG;
 	if (bpf_map_lookup_batch(filter->counters, NULL, &next, keys, value, &count, NULL) < 0 &&
 	    errno != ENOENT)
 		return -errno;
-	memset(counted, 0, FILTER_COUNTERS * sizeof(*counted));
+	memset(counted, 0, ABI_COUNTERS * sizeof(*counted));
 	for (__u32 i = 0; i < count * cpus; i++) {
 		counted[keys[i / cpus]].packets += value[i].packets;
 		counted[keys[i / cpus]].bytes += value[i].bytes;
@@ -191,44 +318,49 @@ static inline int filter_count(const struct filter *filter,
 	return 0;
 }
 
-/* Which counter moved, by one packet of `bytes`; FILTER_COUNTERS where it is not exactly one. */
-static inline __u32 filter_moved(const struct abi_counter before[FILTER_COUNTERS],
-				 const struct abi_counter after[FILTER_COUNTERS], size_t bytes)
+/* Which of `count` moved by one packet of `bytes`; `count`: none; -EPROTO: anything else. */
+static inline int filter_moved(const struct abi_counter *before, const struct abi_counter *after,
+			       int count, size_t bytes)
 {
-	__u32 moved = FILTER_COUNTERS;
+	int moved = count;
 
-	for (__u32 i = 0; i < FILTER_COUNTERS; i++) {
+	for (int i = 0; i < count; i++) {
 		struct abi_counter by = { after[i].packets - before[i].packets,
 					  after[i].bytes - before[i].bytes };
 
 		if (!by.packets && !by.bytes)
 			continue;
-		if (moved < FILTER_COUNTERS || by.packets != 1 || by.bytes != bytes)
-			return FILTER_COUNTERS;
+		if (moved < count || by.packets != 1 || by.bytes != bytes)
+			return -EPROTO;
 		moved = i;
 	}
 	return moved;
 }
 
-/* Sends one frame through a program; the frame stays as it was. */
+/* Sends one frame through a program; the frame stays as it was. A counted retry is an error. */
 static inline struct filter_run filter_run(struct filter *filter, size_t program, const void *frame,
 					   size_t length)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = length, .repeat = 1);
-	struct abi_counter before[FILTER_COUNTERS];
+	size_t rules = filter->bytes[FILTER_RULES] / sizeof(struct abi_counter);
+	int numbers = rules < FILTER_NUMBERS ? rules : FILTER_NUMBERS;
+	struct abi_counter before[ABI_COUNTERS], before_rule[FILTER_NUMBERS];
 	struct filter_run run;
-	__u32 moved;
+	int moved, number;
 
 	memcpy(before, filter->counted, sizeof(before));
+	memcpy(before_rule, filter->map[FILTER_RULES], numbers * sizeof(*before_rule));
 	run.error = bpf_prog_test_run_opts(filter->program[program], &opts);
 	if (!run.error)
 		run.error = filter_count(filter, filter->counted);
 	if (run.error)
 		return run;
-	moved = filter_moved(before, filter->counted, length);
+	moved = filter_moved(before, filter->counted, ABI_COUNTERS, length);
+	number = filter_moved(before_rule, filter->map[FILTER_RULES], numbers, length);
 	run.outcome = moved / VERDICTS;
 	run.verdict = moved % VERDICTS;
-	if (moved == FILTER_COUNTERS ||
+	run.number = number == numbers ? FILTER_NO_NUMBER : (__u32)number;
+	if (moved < 0 || moved >= ABI_COUNTER_RETRIES || number < 0 ||
 	    opts.retval != (run.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS))
 		run.error = -EPROTO;
 	return run;

@@ -24,6 +24,7 @@ $CLEANUP"
 	trap clean_up EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
+	trap 'exit 141' PIPE
 }
 
 clean_up() {

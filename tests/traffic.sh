@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Sourced after tests/lib.sh: a small blocklist with traffic that tries all of it, and how to tell a
-# wrong verdict from a false positive of the fingerprints. `xc` and $STATE are lib.sh's.
+# Sourced after tests/lib.sh: a small blocklist with traffic that tries all of it, a generated one, and
+# how to tell a wrong verdict from a false positive of the fingerprints. `xc` and $STATE are lib.sh's.
 # shellcheck shell=sh disable=SC2034 # the variables are for those who source this
 
 small_list() {
@@ -53,6 +53,21 @@ small_flows() {
 	}'
 }
 
+# generated_list ENTRIES: random addresses, as prefixes of 14 to 31 bits and, for the most part, alone.
+generated_list() {
+	"$HELPERS/list_flows" --outside "$1" --seed "$SEED" /dev/null | awk '
+	/^#/ { next }
+	NR % 5 { print $6; next }
+	{
+		length_bits = 14 + NR / 5 % 18
+		split($6, byte, ".")
+		net = ((byte[1] * 256 + byte[2]) * 256 + byte[3]) * 256 + byte[4]
+		net -= net % 2 ^ (32 - length_bits)
+		printf "%d.%d.%d.%d/%d\n", net / 2 ^ 24, net / 2 ^ 16 % 256, net / 256 % 256,
+			net % 256, length_bits
+	}'
+}
+
 # judge WRONG: reads the flows that fared otherwise than expected, and sets FALSE_POSITIVES, where the
 # tool itself says so, and MISMATCHES, all others.
 judge() {
@@ -70,14 +85,26 @@ judge() {
 	done <"$1"
 }
 
+# judge_traffic FLOWS: sends them, judges, and compares with what the filter counted itself.
+judge_traffic() {
+	before=$(dropped_by_rule)
+	traffic --wrong "$STATE/wrong" <"$1" >"$STATE/table" || [ $? -eq 1 ] || fail "no traffic"
+	cat "$STATE/table"
+	judge "$STATE/wrong"
+	[ "$MISMATCHES" -eq 0 ] || fail "$MISMATCHES flows fared otherwise than expected"
+	assert_equal "$(total 3 "$STATE/table")" "$(($(dropped_by_rule) - before))" \
+		"packets dropped, by the receiver's count and by the filter's"
+}
+
 # expect_false_positives FLOWS: sets EXPECTED, how many of so many innocent IPv4 flows with random
-# sources meet an equal fingerprint, and MOST, what is still chance.
+# sources meet an equal fingerprint, and LEAST and MOST, what is still chance; in an exact table all 0.
 #
-# A probe of a key that no rule has hits with p = 8 * load / 2^16. All flows of one /L have the same
+# A probe of a key that no rule has hits with p = 8 * load / 2^bits. All flows of one /L have the same
 # key in a shape of that length, so they fall together: the deviation is that of 2^L keys, if there
 # are fewer of those than flows.
 expect_false_positives() {
 	expected=$(xc status | awk -v flows="$1" '
+	$1 == "table:" && $2 == "compact," { bits = $3 }
 	$1 == "slots:" { slots = $2 }
 	$1 == "used" && $2 == "slots:" { used = $3 }
 	$1 == "shapes:" {
@@ -85,7 +112,7 @@ expect_false_positives() {
 		shapes = split($0, shape, /; /)
 	}
 	END {
-		p = 8 * used / slots / 65536
+		p = bits ? 8 * used / slots / 2 ^ bits : 0
 		for (i = 1; i <= shapes; i++) {
 			if (shape[i] !~ /^ipv4/ || shape[i] ~ /pass/)
 				continue
@@ -97,10 +124,14 @@ expect_false_positives() {
 			if (together > most_together)
 				most_together = together
 		}
-		printf "%.2f %d\n", expected, expected + 5 * sqrt(variance) + 3 * most_together
+		chance = expected < 0.001 ? 0 : 5 * sqrt(variance) + 3 * most_together
+		least = expected > chance ? expected - chance : 0
+		printf "%.4g %d %d\n", expected, least, expected + chance
 	}')
-	EXPECTED=${expected% *}
-	MOST=${expected#* }
+	EXPECTED=${expected%% *}
+	MOST=${expected##* }
+	LEAST=${expected#* }
+	LEAST=${LEAST% *}
 }
 
 # dropped_by_rule: how many packets the running filter has counted as dropped by a rule.

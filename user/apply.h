@@ -8,6 +8,9 @@
  * one of an acknowledged rule too few. While added rules wait for their commit the table's generation
  * is ABI_GENERATION_DIRTY; the next writer that finds it different from the store's makes the table
  * equal to the store again.
+ *
+ * A table that added rules do not fit into gets no more of them; before the commit a larger one, with
+ * all that the store will hold and what the change deletes, takes its place.
  */
 #ifndef XDP_CUCKOO_APPLY_H
 #define XDP_CUCKOO_APPLY_H
@@ -27,7 +30,7 @@ struct apply {
 	struct store *store;
 	struct target *targets;
 	size_t targets_count;
-	__u64 inserted; /* keys that the change under way has put into tables */
+	bool has_inserted; /* the change under way has put keys into tables, or let one outgrow its own */
 	struct apply_deletions *deletions;
 };
 
@@ -64,9 +67,18 @@ int apply_clear(struct apply *apply, struct reason *reason);
 
 /*
  * Loads a new filter of at least `capacity` keys (0: the default, or what the store needs), filled
- * from the store, attached nowhere yet. *target is part of `apply`.
+ * from the store, attached nowhere yet. *target is part of `apply`. -ENOSPC: the store holds more;
+ * -EINVAL: no table is that large; -ENOMEM.
  */
-int apply_load(struct apply *apply, __u64 capacity, struct target **target, struct reason *reason);
+int apply_load(struct apply *apply, const struct abi_options *options, __u64 capacity,
+	       struct target **target, struct reason *reason);
+
+/* Gives every running table room for `capacity` keys, under traffic; errors as apply_load(), -EBUSY. */
+int apply_resize(struct apply *apply, __u64 capacity, struct reason *reason);
+
+/* Compares a table with the store, entry by entry, and makes it equal. *difference is what it took. */
+int apply_check(struct apply *apply, struct target *target, struct table_difference *difference,
+		struct reason *reason);
 
 /*
  * Which rule decides about the flows that `query` names: a pass rule if any matches, else a drop
@@ -74,10 +86,13 @@ int apply_load(struct apply *apply, __u64 capacity, struct target **target, stru
  */
 int apply_test(struct store *store, const struct rule *query, struct rule *rule);
 
-/* Whether a running filter, asked as a packet of these flows would, finds some rule's fingerprint. */
+/* Whether a running filter, asked as a packet of these flows would, finds some rule's entry. */
 bool apply_matches(const struct kernel_filter *filter, const struct rule *query);
 
-/* The chance that a packet of the family which no rule matches meets an equal fingerprint. */
+/* Filled slots, 0 to 1. */
+double apply_load_factor(const struct kernel_filter *filter);
+
+/* The chance that a packet of the family which no rule matches meets an entry all the same. */
 double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_family family);
 
 #endif

@@ -6,18 +6,20 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "output.h"
 
 extern const struct command command_load, command_unload, command_status, command_stats;
 extern const struct command command_add, command_del, command_test, command_list, command_flush;
-extern const struct command command_import, command_help, command_version;
+extern const struct command command_import, command_resize, command_check, command_help;
+extern const struct command command_version;
 
 const struct command *const command_table[] = {
 	&command_load, &command_unload, &command_status, &command_stats, &command_add,
 	&command_del,  &command_test,	&command_list,	 &command_flush, &command_import,
-	&command_help, &command_version, NULL,
+	&command_resize, &command_check, &command_help, &command_version, NULL,
 };
 
 const struct command *command_find(const char *name)
@@ -72,14 +74,55 @@ void command_report_targets(const struct apply *apply)
 	for (size_t i = 0; i < apply->targets_count; i++) {
 		const struct target *target = &apply->targets[i];
 
-		/* One without an interface has just been loaded, not adopted. */
-		if (target->state == TARGET_SET_UP && target->filter.attachments_count)
+		if (target->state == TARGET_SET_UP)
 			output_note("adopted the filter on %s as '%s'",
 				    target->filter.attachments[0].interface, apply->name);
 		if (target->state == TARGET_REPAIRED)
 			output_note("repaired the table of '%s' on %s: an earlier command did not finish",
 				    apply->name, target->filter.attachments[0].interface);
 	}
+}
+
+void command_report_rebuilds(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		const struct target *target = &apply->targets[i];
+		const __u64 now = table_slots(&target->table), before = target->slots_before;
+		const char *interface = target->filter.attachments_count ?
+						target->filter.attachments[0].interface : "-";
+
+		if (before == now)
+			output_note("too many keys met in one pair of buckets: rebuilt the table of '%s' on "
+				    "%s under a fresh hash key", apply->name, interface);
+		else if (before)
+			output_note("the table of '%s' on %s went from %llu to %llu slots", apply->name,
+				    interface, (unsigned long long)before, (unsigned long long)now);
+	}
+}
+
+const char *command_format_name(const struct abi_options *options)
+{
+	static const char *const compact[BUCKET_FORMATS] = {
+		[BUCKET_16] = "compact, 16 bits",
+		[BUCKET_32] = "compact, 32 bits",
+		[BUCKET_8] = "compact, 8 bits",
+		[BUCKET_17] = "compact, 17 bits, semi-sorted",
+	};
+
+	if (!options->is_exact)
+		return compact[options->format % BUCKET_FORMATS];
+	return options->has_counts ? "exact, counted by rule" : "exact";
+}
+
+enum command_status command_number(const char *what, const char *text, __u64 *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	if (*text >= '0' && *text <= '9' && !*end && !errno && *number > 0)
+		return STATUS_DONE;
+	return command_error(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more", what, text);
 }
 
 enum command_status command_rule(const struct invocation *invocation, struct rule *rule)

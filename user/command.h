@@ -27,6 +27,8 @@ enum command_option {
 	OPTION_MODE = 1 << 0,
 	OPTION_CAPACITY = 1 << 1,
 	OPTION_ALL = 1 << 2,
+	OPTION_FORMAT = 1 << 3,   /* --compact, --fingerprint, --no-counters */
+	OPTION_COUNTERS = 1 << 4,
 };
 
 struct invocation {
@@ -35,6 +37,9 @@ struct invocation {
 	enum kernel_mode mode;
 	__u64 capacity;    /* 0 where it was not given */
 	bool is_all;
+	bool is_compact, has_no_counters;
+	unsigned int fingerprint_bits; /* 0 where it was not given */
+	bool wants_counters;
 	int count;         /* of operands */
 	char *const *operands;
 };
@@ -63,6 +68,15 @@ __attribute__((format(printf, 2, 3))) enum command_status command_error(enum com
 
 /* Says on stderr what apply_open() had to do: adopt, repair, or that no filter runs. */
 void command_report_targets(const struct apply *apply);
+
+/* The same, after a change: which tables took the place of others. */
+void command_report_rebuilds(const struct apply *apply);
+
+/* How a table keeps its entries: "exact, counted", "compact, 16 bits", ... */
+const char *command_format_name(const struct abi_options *options);
+
+/* Reads a number of rules, 1 or more. Prints what is wrong with `text`, which `what` names. */
+enum command_status command_number(const char *what, const char *text, __u64 *number);
 
 /* Reads the operands as a rule: words, or one quoted text. Prints what is wrong. */
 enum command_status command_rule(const struct invocation *invocation, struct rule *rule);

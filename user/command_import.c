@@ -154,8 +154,10 @@ static enum command_status run_import(const struct invocation *invocation)
 	if (!error && import.bad > BAD_LINES_SHOWN)
 		command_error(STATUS_USAGE, "%s: %llu more bad lines", import.reader.name,
 			      (unsigned long long)import.bad - BAD_LINES_SHOWN);
-	if (!error)
+	if (!error) {
+		command_report_rebuilds(&apply);
 		output_print(import_answer(&apply, &import));
+	}
 	apply_close(&apply);
 	reader_close(&import.reader);
 	if (error)

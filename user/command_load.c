@@ -12,7 +12,8 @@ static enum command_status run_unload(const struct invocation *invocation);
 
 const struct command command_load = {
 	.name = "load",
-	.usage = "IFACE... [--mode auto|native|skb] [--capacity N]",
+	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
+		 "[--no-counters]",
 	.summary = "run the filter on interfaces",
 	.help = "All interfaces of one --name share one table, filled from the rules stored under that\n"
 	"name. The filter runs until `unload`, a reboot or the end of the interface.\n"
@@ -20,11 +21,20 @@ const struct command command_load = {
 	"  --mode native    in the driver, or not at all\n"
 	"  --mode skb       after the driver: works everywhere, slower\n"
 	"  --capacity N     rules the table must hold at 95 % load; default 2^20 slots, or more where\n"
-	"                   the stored rules need more\n"
+	"                   the stored rules need more. It grows by itself where more are added\n"
+	"  --compact        fingerprints only: 2 bytes a slot instead of 34, for tens of millions of\n"
+	"                   rules. It drops some innocent packets, and lets some blocked ones pass where\n"
+	"                   pass rules are in use; it counts nothing by rule\n"
+	"  --fingerprint B  with --compact: bits of a fingerprint. The rate of innocent packets dropped\n"
+	"                   for each kind of rule in use, in a full table, and bytes a slot:\n"
+	"                     8: 3 %, 1 byte     16: 1.2e-4, 2 bytes (default)     32: 1.8e-9, 4 bytes\n"
+	"                     17: 5.8e-5, 2 bytes, semi-sorted: look-ups are slower\n"
+	"  --no-counters    no packets and bytes by rule: 18 bytes a slot instead of 34\n"
 	"\n"
 	"  xdp-cuckoo load eth0\n"
-	"  xdp-cuckoo load eth0 eth1 --mode native --capacity 5000000\n",
-	.options = OPTION_MODE | OPTION_CAPACITY,
+	"  xdp-cuckoo load eth0 eth1 --mode native --capacity 5000000\n"
+	"  xdp-cuckoo load eth0 --compact --fingerprint 32\n",
+	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT,
 	.min = 1,
 	.max = -1,
 	.run = run_load,
@@ -93,31 +103,58 @@ static int load_one(const struct invocation *invocation, struct apply *apply, st
 	return 0;
 }
 
-static int check_capacity(const struct invocation *invocation, const struct apply *apply,
-			  struct reason *reason)
+static struct abi_options options_wanted(const struct invocation *invocation)
 {
-	__u64 slots = table_slots(&apply->targets->table);
+	static const enum bucket_format formats[] = {
+		[0] = BUCKET_16, [8] = BUCKET_8, [16] = BUCKET_16, [17] = BUCKET_17, [32] = BUCKET_32,
+	};
 
-	if (!invocation->capacity || table_slots_for(invocation->capacity) == slots)
-		return 0;
-	return reason_set(reason, -EINVAL,
-			  "the filter '%s' is running with %llu slots; unload it to change its "
-			  "capacity", apply->name, (unsigned long long)slots);
+	return (struct abi_options){
+		.format = formats[invocation->fingerprint_bits],
+		.is_exact = !invocation->is_compact,
+		.has_counts = !invocation->is_compact && !invocation->has_no_counters,
+	};
+}
+
+static bool names_format(const struct invocation *invocation)
+{
+	return invocation->is_compact || invocation->fingerprint_bits || invocation->has_no_counters;
+}
+
+/* What runs already is joined as it is, and must not be other than what was asked for. */
+static int check_running(const struct invocation *invocation, const struct apply *apply,
+			 struct reason *reason)
+{
+	const struct target *target = apply->targets;
+	const struct abi_options wanted = options_wanted(invocation);
+	__u64 slots = table_slots(&target->table);
+
+	if (invocation->capacity && table_slots_for(invocation->capacity) != slots)
+		return reason_set(reason, -EINVAL,
+				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its "
+				  "capacity", apply->name, (unsigned long long)slots);
+	if (names_format(invocation) &&
+	    memcmp(&wanted, &target->filter.options, sizeof(wanted)))
+		return reason_set(reason, -EINVAL,
+				  "the filter '%s' is running with another --compact, --fingerprint or "
+				  "--no-counters; unload it to change them", apply->name);
+	return 0;
 }
 
 /* All interfaces or none: what this command put on before a failure is taken off again. */
 static int load_all(const struct invocation *invocation, struct apply *apply, json_t *rows,
 		    struct reason *reason)
 {
+	const struct abi_options options = options_wanted(invocation);
 	struct target *target = apply->targets;
 	struct reason ignored;
 	size_t before;
 	int error;
 
 	if (apply->targets_count)
-		error = check_capacity(invocation, apply, reason);
+		error = check_running(invocation, apply, reason);
 	else
-		error = apply_load(apply, invocation->capacity, &target, reason);
+		error = apply_load(apply, &options, invocation->capacity, &target, reason);
 	if (error)
 		return error;
 	before = target->filter.attachments_count;
@@ -130,25 +167,53 @@ static int load_all(const struct invocation *invocation, struct apply *apply, js
 
 static json_t *load_answer(struct apply *apply, json_t *rows)
 {
+	const struct kernel_filter *filter = &apply->targets->filter;
 	struct store_info info = {};
 
 	store_info(apply->store, &info);
-	return json_pack("{s:s, s:I, s:I, s:o}", "name", apply->name, "rules",
-			 (json_int_t)info.rules, "slots",
-			 (json_int_t)table_slots(&apply->targets->table), "interfaces", rows);
+	return json_pack("{s:s, s:I, s:s, s:I, s:I, s:f, s:f, s:o}", "name", apply->name, "rules",
+			 (json_int_t)info.rules, "table", command_format_name(&filter->options),
+			 "slots", (json_int_t)table_slots(&apply->targets->table), "table_bytes",
+			 (json_int_t)kernel_filter_bytes(filter), "false_positive_rate_ipv4",
+			 apply_false_positive_rate(filter, FLOW_IPV4),
+			 "false_positive_rate_ipv6",
+			 apply_false_positive_rate(filter, FLOW_IPV6), "interfaces", rows);
+}
+
+static enum command_status check_options(const struct invocation *invocation)
+{
+	if (invocation->fingerprint_bits && !invocation->is_compact)
+		return command_error(STATUS_USAGE, "--fingerprint goes with --compact: an exact table has "
+				     "16 bits and drops no innocent packet");
+	return STATUS_DONE;
+}
+
+/* A full table of one kind of rule: what --compact costs, in one line at the moment of choice. */
+static void warn_of_compact(const struct kernel_filter *filter)
+{
+	double rate = table_false_positive_rate(filter->options.format, TABLE_LOAD_PERCENT / 100.);
+
+	if (!filter->options.is_exact)
+		output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of "
+			    "rule in use", 1 / rate);
 }
 
 static enum command_status run_load(const struct invocation *invocation)
 {
-	json_t *rows = json_array();
+	json_t *rows;
 	struct apply apply;
 	struct reason reason;
-	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	int error;
 
+	if (check_options(invocation))
+		return STATUS_USAGE;
+	rows = json_array();
+	error = apply_open(&apply, invocation->state, invocation->name, &reason);
 	if (!error)
 		error = load_all(invocation, &apply, rows, &reason);
 	if (!error) {
 		command_report_targets(&apply);
+		warn_of_compact(&apply.targets->filter);
 		output_print(load_answer(&apply, rows));
 	} else {
 		json_decref(rows);

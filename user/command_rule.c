@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* add, del, test, list, flush: commands about single rules and all of them. */
+/* add, del, test, flush: commands about single rules and all of them. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,6 @@
 static enum command_status run_add(const struct invocation *invocation);
 static enum command_status run_del(const struct invocation *invocation);
 static enum command_status run_test(const struct invocation *invocation);
-static enum command_status run_list(const struct invocation *invocation);
 static enum command_status run_flush(const struct invocation *invocation);
 
 #define RULE_HELP \
@@ -62,17 +61,6 @@ const struct command command_test = {
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.run = run_test,
-};
-
-const struct command command_list = {
-	.name = "list",
-	.usage = "",
-	.summary = "print all rules",
-	.help = "One rule a line, in the form that add and import read.\n"
-	"\n"
-	"  xdp-cuckoo list\n"
-	"  xdp-cuckoo list --json\n",
-	.run = run_list,
 };
 
 const struct command command_flush = {
@@ -128,6 +116,8 @@ static enum command_status change_rule(const struct invocation *invocation, cons
 		command_report_targets(&apply);
 		error = apply_change(&apply, make, &change, &reason);
 	}
+	if (!error)
+		command_report_rebuilds(&apply);
 	apply_close(&apply);
 	rule_format(&rule, text);
 	if (change.is_refused)
@@ -229,45 +219,6 @@ static enum command_status run_test(const struct invocation *invocation)
 	json_object_set_new(answer, "running_filter", json_string(running_text(&running, is_listed)));
 	output_print(answer);
 	return is_listed && rule.action == RULE_DROP ? STATUS_DONE : STATUS_NO;
-}
-
-/* Match, action and comment apart, as a program wants them. */
-static json_t *rule_row(const struct rule *rule)
-{
-	char text[RULE_TEXT_BYTES];
-	struct rule match = *rule;
-
-	match.comment[0] = '\0';
-	match.action = RULE_DROP;
-	return json_pack("{s:s, s:s, s:s}", "rule", rule_format(&match, text), "action",
-			 rule->action == RULE_DROP ? "drop" : "pass", "comment", rule->comment);
-}
-
-static int print_rule(const struct rule *rule, void *context)
-{
-	char text[RULE_TEXT_BYTES];
-
-	(void)context;
-	rule_format(rule, text);
-	output_list_row(output_is_json() ? rule_row(rule) : NULL, text);
-	return 0;
-}
-
-static enum command_status run_list(const struct invocation *invocation)
-{
-	struct reason reason;
-	struct store *store;
-	int error = command_open_store(invocation, &store, &reason);
-
-	if (error)
-		return command_failed(error, &reason);
-	output_list_begin();
-	error = store ? store_each(store, print_rule, NULL) : 0;
-	output_list_end();
-	store_close(store);
-	if (error)
-		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
-	return STATUS_DONE;
 }
 
 static int clear(struct apply *apply, void *context, struct reason *reason)

@@ -14,9 +14,11 @@ const struct command command_status = {
 	.name = "status",
 	.usage = "",
 	.summary = "show the stored rules and the running filters",
-	.help = "Rules and generation of the store, and each running filter of any name: interfaces, load\n"
-	"factor, shapes in use (kinds of rule; a packet costs one probe for each of its family), and\n"
-	"the chance that a packet no rule names meets an equal fingerprint.\n"
+	.help = "Rules and generation of the store, and each running filter of any name: interfaces, how\n"
+	"its table keeps entries, load factor, memory, the most entries that one insert has moved, how\n"
+	"often a look-up was tried again because the table moved, shapes in use (kinds of rule; a packet\n"
+	"costs one probe for each of its family), and the chance that a packet no rule names is taken for\n"
+	"one that a rule names.\n"
 	"\n"
 	"  xdp-cuckoo status\n"
 	"  xdp-cuckoo status --json\n",
@@ -108,19 +110,26 @@ static const char *condition(const struct kernel_filter *filter, const struct in
 }
 
 static json_t *filter_status(const struct kernel_filter *filter, const struct invocation *invocation,
-			     const struct store_info *info)
+			     const struct store_info *info, __u64 retries)
 {
-	double slots = (double)filter->buckets * BUCKET_SLOTS;
+	const struct abi_config *config = filter->config;
+	__u64 slots = table_slots_of(target_geometry(filter)), bytes = kernel_filter_bytes(filter);
 
-	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:f, s:I, s:o, s:f, s:f}",
+	return json_pack("{s:s, s:s, s:o, s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:o, s:f, s:f}",
 			 "name", filter->config->magic ? filter->config->name : "-",
 			 "condition", condition(filter, invocation, info),
 			 "interfaces", interfaces_of(filter),
+			 "table", command_format_name(&filter->options),
 			 "slots", (json_int_t)slots,
-			 "used_slots", (json_int_t)filter->config->used,
-			 "load_factor", filter->config->used / slots,
-			 "table_bytes", (json_int_t)(filter->buckets * sizeof(*filter->bucket)),
-			 "shapes", shapes_of(filter->config),
+			 "used_slots", (json_int_t)config->used,
+			 "load_factor", apply_load_factor(filter),
+			 "table_bytes", (json_int_t)bytes,
+			 "bytes_per_rule", config->used ? bytes / (double)config->used : 0.,
+			 "generation", (json_int_t)config->generation,
+			 "longest_path", (json_int_t)config->longest_path,
+			 "moves", (json_int_t)config->moves,
+			 "look_up_retries", (json_int_t)retries,
+			 "shapes", shapes_of(config),
 			 "false_positive_rate_ipv4", apply_false_positive_rate(filter, FLOW_IPV4),
 			 "false_positive_rate_ipv6", apply_false_positive_rate(filter, FLOW_IPV6));
 }
@@ -141,23 +150,38 @@ static int read_info(const struct invocation *invocation, struct store_info *inf
 	return error;
 }
 
+static int add_filters(const struct invocation *invocation, const struct store_info *info,
+		       json_t *running, struct reason *reason)
+{
+	struct abi_counter counters[ABI_COUNTERS];
+	struct kernel_filter *filters;
+	size_t count;
+	int error = kernel_find(&filters, &count, reason);
+
+	for (size_t i = 0; i < count && !error; i++) {
+		error = kernel_counters(&filters[i], counters, reason);
+		if (!error)
+			json_array_append_new(running,
+					      filter_status(&filters[i], invocation, info,
+							    counters[ABI_COUNTER_RETRIES].packets));
+	}
+	kernel_filters_free(filters, count);
+	return error;
+}
+
 static enum command_status run_status(const struct invocation *invocation)
 {
-	struct kernel_filter *filters;
+	json_t *running = json_array();
 	struct store_info info;
 	struct reason reason;
-	json_t *running;
-	size_t count;
 	int error = read_info(invocation, &info, &reason);
 
 	if (!error)
-		error = kernel_find(&filters, &count, &reason);
-	if (error)
+		error = add_filters(invocation, &info, running, &reason);
+	if (error) {
+		json_decref(running);
 		return command_failed(error, &reason);
-	running = json_array();
-	for (size_t i = 0; i < count; i++)
-		json_array_append_new(running, filter_status(&filters[i], invocation, &info));
-	kernel_filters_free(filters, count);
+	}
 	output_print(json_pack("{s:s, s:I, s:I, s:o}", "name", invocation->name, "rules",
 			       (json_int_t)info.rules, "generation", (json_int_t)info.generation,
 			       "running", running));
@@ -172,32 +196,43 @@ static void add_counter(struct abi_counter *sum, const struct abi_counter *count
 	sum->bytes += counter->bytes;
 }
 
+/* A resize that was killed between two interfaces leaves two filters that count in one map. */
+static bool counts_apart(const struct kernel_filter *filters, size_t f)
+{
+	for (size_t i = 0; i < f; i++)
+		if (filters[i].map[KERNEL_COUNTERS].id == filters[f].map[KERNEL_COUNTERS].id)
+			return false;
+	return true;
+}
+
 /* The sum over the filters of the name; a filter nobody has set up counts for every name. */
 static int sum_counters(const struct invocation *invocation,
-			struct abi_counter sum[OUTCOMES][VERDICTS], size_t *found,
+			struct abi_counter sum[ABI_COUNTERS], size_t *found,
 			struct reason *reason)
 {
-	struct abi_counter counters[OUTCOMES][VERDICTS];
+	struct abi_counter counters[ABI_COUNTERS];
 	struct kernel_filter *filters;
 	size_t count;
 	int error = kernel_find(&filters, &count, reason);
 
 	*found = 0;
-	for (size_t i = 0; i < count && !error; i++) {
-		const struct abi_config *config = filters[i].config;
+	for (size_t f = 0; f < count && !error; f++) {
+		const struct abi_config *config = filters[f].config;
 
 		if (config->magic && strcmp(config->name, invocation->name))
 			continue;
-		error = kernel_counters(&filters[i], counters, reason);
+		if (!counts_apart(filters, f))
+			continue;
+		error = kernel_counters(&filters[f], counters, reason);
 		(*found)++;
-		for (int k = 0; k < OUTCOMES * VERDICTS; k++)
-			add_counter(&sum[k / VERDICTS][k % VERDICTS],
-				    &counters[k / VERDICTS][k % VERDICTS]);
+		for (int i = 0; i < ABI_COUNTERS; i++)
+			add_counter(&sum[i], &counters[i]);
 	}
 	kernel_filters_free(filters, count);
 	return error;
 }
 
+/* `counter`: the outcome's two, by verdict. */
 static json_t *outcome_row(const char *name, const struct abi_counter counter[VERDICTS])
 {
 	return json_pack("{s:s, s:I, s:I, s:I, s:I}", "outcome", name,
@@ -209,7 +244,7 @@ static json_t *outcome_row(const char *name, const struct abi_counter counter[VE
 
 static enum command_status run_stats(const struct invocation *invocation)
 {
-	struct abi_counter counters[OUTCOMES][VERDICTS] = {}, total[VERDICTS] = {};
+	struct abi_counter counters[ABI_COUNTERS] = {}, total[VERDICTS] = {};
 	struct reason reason;
 	json_t *rows;
 	size_t found;
@@ -222,9 +257,11 @@ static enum command_status run_stats(const struct invocation *invocation)
 				     invocation->name);
 	rows = json_array();
 	for (int outcome = 0; outcome < OUTCOMES; outcome++) {
-		json_array_append_new(rows, outcome_row(outcome_names[outcome], counters[outcome]));
+		const struct abi_counter *counter = &counters[outcome * VERDICTS];
+
+		json_array_append_new(rows, outcome_row(outcome_names[outcome], counter));
 		for (int verdict = 0; verdict < VERDICTS; verdict++)
-			add_counter(&total[verdict], &counters[outcome][verdict]);
+			add_counter(&total[verdict], &counter[verdict]);
 	}
 	json_array_append_new(rows, outcome_row("all", total));
 	output_print(rows);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The maps of a filter: made, mapped, closed, counted; and its programs, loaded over them. */
 #include "kernel.h"
 
 #include <errno.h>
@@ -10,11 +11,16 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <linux/if_link.h>
 
-#include "bucket.h"
 #include "kernel_internal.h"
+#include "semisort.h"
 #include "xdp_cuckoo.skel.h"
+
+const char *const kernel_map_names[KERNEL_MAPS] = {
+	[KERNEL_CONFIG] = ABI_CONFIG_MAP,   [KERNEL_BUCKETS] = ABI_BUCKETS_MAP,
+	[KERNEL_RECORDS] = ABI_RECORDS_MAP, [KERNEL_RULES] = ABI_RULES_MAP,
+	[KERNEL_COUNTERS] = ABI_COUNTERS_MAP,
+};
 
 /* What the kernel last said in words, through libbpf; it tells more than errno. */
 static char kernel_message[REASON_BYTES / 2];
@@ -40,57 +46,62 @@ void kernel_listen(void)
 	libbpf_set_print(keep_kernel_message);
 }
 
+const char *kernel_words(void)
+{
+	return kernel_message;
+}
+
 int kernel_refused(struct reason *reason, int error, const char *what, const char *subject)
 {
 	if (error == -EPERM || error == -EACCES)
 		return reason_set(reason, error, "%s%s: not permitted; run it as root", what, subject);
-	return reason_set(reason, error, "%s%s: %s%s", what, subject, strerror(-error),
-			  kernel_message);
-}
-
-static void close_fd(int *fd)
-{
-	if (*fd > 0)
-		close(*fd);
-	*fd = 0;
+	/* Commands take -EINVAL for bad input, which this is not. */
+	return reason_set(reason, error == -EINVAL ? -EIO : error, "%s%s: %s%s", what, subject,
+			  strerror(-error), kernel_message);
 }
 
 /* ---- maps as memory ---- */
 
-static size_t buckets_bytes(const struct kernel_filter *filter)
+/* Per-CPU values are not memory that can be mapped. */
+static bool is_mappable(enum kernel_map_name name)
 {
-	return filter->buckets * sizeof(*filter->bucket);
+	return name != KERNEL_COUNTERS;
 }
 
-static int map_memory(int fd, size_t bytes, void *memory)
+static int map_memory(struct kernel_map *map)
 {
-	void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *memory = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, map->fd, 0);
 
-	if (mapped == MAP_FAILED)
+	if (memory == MAP_FAILED)
 		return -errno;
-	*(void **)memory = mapped;
+	map->memory = memory;
 	return 0;
 }
 
-int kernel_map(struct kernel_filter *filter, struct reason *reason)
+int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 {
-	int error = map_memory(filter->config_fd, sizeof(*filter->config), &filter->config);
+	int error = 0;
 
-	if (!error)
-		error = map_memory(filter->buckets_fd, buckets_bytes(filter), &filter->bucket);
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
+		if (is_mappable(name))
+			error = map_memory(&filter->map[name]);
+	filter->config = filter->map[KERNEL_CONFIG].memory;
 	return error ? kernel_refused(reason, error, "cannot map the filter's table", "") : 0;
+}
+
+static void close_map(struct kernel_map *map)
+{
+	if (map->memory)
+		munmap(map->memory, map->bytes);
+	if (map->fd > 0)
+		close(map->fd);
 }
 
 void kernel_close(struct kernel_filter *filter)
 {
-	if (filter->config)
-		munmap(filter->config, sizeof(*filter->config));
-	if (filter->bucket)
-		munmap(filter->bucket, buckets_bytes(filter));
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++)
+		close_map(&filter->map[name]);
 	xdp_cuckoo__destroy(filter->programs);
-	close_fd(&filter->config_fd);
-	close_fd(&filter->buckets_fd);
-	close_fd(&filter->counters_fd);
 	free(filter->attachments);
 	*filter = (struct kernel_filter){};
 }
@@ -117,193 +128,170 @@ int kernel_add_attachment(struct kernel_filter *filter, const struct kernel_atta
 
 /* ---- loading ---- */
 
-/* The maps of a filter that runs already are used again, so that all its interfaces share them. */
-static int set_maps(struct kernel_filter *filter, struct xdp_cuckoo *skeleton)
+const struct bpf_program *kernel_program(const struct kernel_filter *filter, bool is_frags)
 {
-	int error;
+	return is_frags ? filter->programs->progs.xdp_cuckoo_frags :
+			  filter->programs->progs.xdp_cuckoo;
+}
 
-	if (!filter->config_fd)
-		return bpf_map__set_max_entries(skeleton->maps.xc_buckets, filter->buckets);
-	error = bpf_map__reuse_fd(skeleton->maps.xc_config, filter->config_fd);
-	if (!error)
-		error = bpf_map__reuse_fd(skeleton->maps.xc_buckets, filter->buckets_fd);
-	if (!error)
-		error = bpf_map__reuse_fd(skeleton->maps.xc_counters, filter->counters_fd);
+static struct bpf_map *skeleton_map(const struct xdp_cuckoo *skeleton, enum kernel_map_name name)
+{
+	return bpf_object__find_map_by_name(skeleton->obj, kernel_map_names[name]);
+}
+
+/* The maps of a filter that runs already are used again, so that all its interfaces share them. */
+static int reuse_maps(const struct kernel_filter *filter, const struct xdp_cuckoo *skeleton)
+{
+	int error = 0;
+
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
+		if (filter->map[name].fd)
+			error = bpf_map__reuse_fd(skeleton_map(skeleton, name),
+						  filter->map[name].fd);
 	return error;
 }
 
-static int load_programs(struct kernel_filter *filter, struct reason *reason)
+static __u32 bucket_value_bytes(const struct abi_options *options)
 {
+	return options->format == BUCKET_32 ? 2 * sizeof(__u64) : sizeof(__u64);
+}
+
+static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name name)
+{
+	switch (name) {
+	case KERNEL_BUCKETS:
+		return plan->bucket_bytes / bucket_value_bytes(&plan->options);
+	case KERNEL_RECORDS:
+		return plan->options.is_exact ? plan->slots : 1;
+	case KERNEL_RULES:
+		return plan->options.has_counts ? plan->slots : 1;
+	default:
+		return 1;
+	}
+}
+
+static int size_maps(const struct kernel_plan *plan, const struct xdp_cuckoo *skeleton)
+{
+	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_RULES };
+	int error = bpf_map__set_value_size(skeleton->maps.xc_buckets,
+					    bucket_value_bytes(&plan->options));
+
+	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
+		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
+						 plan_entries(plan, sized[i]));
+	if (plan->predecessor && !error)
+		error = bpf_map__reuse_fd(skeleton->maps.xc_counters,
+					  plan->predecessor->map[KERNEL_COUNTERS].fd);
+	return error;
+}
+
+/* `plan` is NULL for programs over maps that are there. */
+static int load(struct kernel_filter *filter, const struct kernel_plan *plan, struct reason *reason)
+{
+	struct xdp_cuckoo *skeleton;
 	int error;
 
 	kernel_listen();
-	filter->programs = xdp_cuckoo__open();
-	if (!filter->programs)
+	skeleton = xdp_cuckoo__open();
+	if (!skeleton)
 		return kernel_refused(reason, -errno, "cannot open the built-in BPF object", "");
-	error = set_maps(filter, filter->programs);
+	memcpy((void *)&skeleton->rodata->xc_options, &filter->options, sizeof(filter->options));
+	if (filter->options.format == BUCKET_17)
+		memcpy((void *)skeleton->rodata->xc_prefixes, semisort_prefixes(),
+		       sizeof(skeleton->rodata->xc_prefixes));
+	error = plan ? size_maps(plan, skeleton) : reuse_maps(filter, skeleton);
 	if (!error)
-		error = xdp_cuckoo__load(filter->programs);
-	if (!error)
+		error = xdp_cuckoo__load(skeleton);
+	if (!error) {
+		filter->programs = skeleton;
 		return 0;
-	xdp_cuckoo__destroy(filter->programs);
-	filter->programs = NULL;
+	}
+	xdp_cuckoo__destroy(skeleton);
 	return kernel_refused(reason, error, "cannot load the BPF program", "");
 }
 
-/* Descriptors of its own, so that a created filter and a found one are closed the same way. */
-static int take_created_maps(struct kernel_filter *filter)
+int kernel_load_programs(struct kernel_filter *filter, struct reason *reason)
 {
-	const struct xdp_cuckoo *skeleton = filter->programs;
+	return filter->programs ? 0 : load(filter, NULL, reason);
+}
+
+/* Descriptors of its own, so that a created filter and a found one are closed the same way. */
+static int take_created_map(struct kernel_filter *filter, enum kernel_map_name name)
+{
+	const struct bpf_map *created = skeleton_map(filter->programs, name);
+	struct kernel_map *map = &filter->map[name];
 	struct bpf_map_info info = {};
 	__u32 length = sizeof(info);
 
-	filter->config_fd = dup(bpf_map__fd(skeleton->maps.xc_config));
-	filter->buckets_fd = dup(bpf_map__fd(skeleton->maps.xc_buckets));
-	filter->counters_fd = dup(bpf_map__fd(skeleton->maps.xc_counters));
-	if (filter->config_fd < 0 || filter->buckets_fd < 0 || filter->counters_fd < 0)
+	map->fd = dup(bpf_map__fd(created));
+	if (map->fd < 0 || bpf_obj_get_info_by_fd(map->fd, &info, &length))
 		return -errno;
-	if (bpf_obj_get_info_by_fd(filter->config_fd, &info, &length))
-		return -errno;
-	filter->config_id = info.id;
+	kernel_describe_map(&info, map);
 	return 0;
 }
 
-int kernel_create(__u64 buckets, struct kernel_filter *filter, struct reason *reason)
+static int take_created_maps(struct kernel_filter *filter, struct reason *reason)
+{
+	int error = 0;
+
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
+		error = take_created_map(filter, name);
+	return error ? kernel_refused(reason, error, "cannot open the filter's maps", "") : 0;
+}
+
+int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter,
+		  struct reason *reason)
 {
 	int error;
 
-	*filter = (struct kernel_filter){ .buckets = buckets };
-	error = load_programs(filter, reason);
-	if (!error) {
-		error = take_created_maps(filter);
-		if (error)
-			kernel_refused(reason, error, "cannot open the filter's maps", "");
-	}
+	*filter = (struct kernel_filter){ .options = plan->options };
+	error = load(filter, plan, reason);
 	if (!error)
-		error = kernel_map(filter, reason);
+		error = take_created_maps(filter, reason);
+	if (!error)
+		error = kernel_map_memory(filter, reason);
 	if (error)
 		kernel_close(filter);
 	return error;
 }
 
-/* ---- attaching ---- */
+/* ---- sizes and counters ---- */
 
-static const __u32 mode_flags[INTERFACE_MODES] = {
-	[INTERFACE_NATIVE] = XDP_FLAGS_DRV_MODE,
-	[INTERFACE_SKB] = XDP_FLAGS_SKB_MODE,
-	[INTERFACE_OFFLOAD] = XDP_FLAGS_HW_MODE,
-};
-
-static int attach(const struct bpf_program *program, struct kernel_attachment *attachment)
+/* The kernel gives each element of an array a multiple of 8 bytes, and whole pages to those it maps. */
+void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map)
 {
-	struct bpf_prog_info info = {};
-	__u32 length = sizeof(info);
-	int fd = bpf_program__fd(program);
-
-	kernel_message[0] = '\0';
-	if (bpf_obj_get_info_by_fd(fd, &info, &length))
-		return -errno;
-	attachment->prog_id = attachment->root_id = info.id;
-	return bpf_xdp_attach(attachment->ifindex, fd,
-			      mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+	map->id = info->id;
+	map->entries = info->max_entries;
+	map->bytes = (size_t)info->max_entries * ((info->value_size + 7) & ~7U);
 }
 
-/* Whether another mode or program may do what was refused. */
-static bool is_unsupported(int error)
+__u64 kernel_plan_bytes(const struct kernel_plan *plan)
 {
-	return error && error != -EBUSY && error != -EEXIST && error != -EPERM;
+	return plan->bucket_bytes +
+	       plan_entries(plan, KERNEL_RECORDS) * sizeof(struct abi_record) +
+	       plan_entries(plan, KERNEL_RULES) * sizeof(struct abi_counter);
 }
 
-/* A driver refuses single-buffer programs where the MTU is large; the other program is for that. */
-static int attach_mode(const struct xdp_cuckoo *skeleton, enum interface_mode mode,
-		       struct kernel_attachment *attachment)
+__u64 kernel_filter_bytes(const struct kernel_filter *filter)
 {
-	int error;
-
-	attachment->mode = mode;
-	error = attach(skeleton->progs.xdp_cuckoo, attachment);
-	if (is_unsupported(error) && mode == INTERFACE_NATIVE)
-		error = attach(skeleton->progs.xdp_cuckoo_frags, attachment);
-	return error;
+	return filter->map[KERNEL_BUCKETS].bytes + filter->map[KERNEL_RECORDS].bytes +
+	       filter->map[KERNEL_RULES].bytes;
 }
 
-static int attach_refused(int error, const char *interface, struct reason *reason)
-{
-	if (error == -EBUSY || error == -EEXIST)
-		return reason_set(reason, -EBUSY,
-				  "'%s' runs another XDP program (or a filter of another --name: see xdp-cuckoo "
-				  "status); take it off first (ip link set dev %s "
-				  "xdp off) or put both behind one dispatcher with xdp-loader",
-				  interface, interface);
-	if (error == -EOPNOTSUPP)
-		return reason_set(reason, error,
-				  "the driver of '%s' has no native XDP%s; use --mode skb or --mode auto",
-				  interface, kernel_message);
-	return kernel_refused(reason, error, "cannot attach to ", interface);
-}
-
-int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
-		  struct reason *reason)
-{
-	struct kernel_attachment attachment = { .ifindex = if_nametoindex(interface) };
-	enum interface_mode first = wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE;
-	int error;
-
-	if (!attachment.ifindex)
-		return reason_set(reason, -ENODEV, "there is no interface '%s' here; see ip link",
-				  interface);
-	strncpy(attachment.interface, interface, IF_NAMESIZE - 1);
-	error = filter->programs ? 0 : load_programs(filter, reason);
-	if (error)
-		return error;
-	error = attach_mode(filter->programs, first, &attachment);
-	if (is_unsupported(error) && wanted == KERNEL_AUTO)
-		error = attach_mode(filter->programs, INTERFACE_SKB, &attachment);
-	if (error)
-		return attach_refused(error, interface, reason);
-	error = kernel_add_attachment(filter, &attachment);
-	return error ? kernel_refused(reason, error, "cannot note the attachment to ", interface) : 0;
-}
-
-int kernel_detach(const struct kernel_attachment *attachment, struct reason *reason)
-{
-	LIBBPF_OPTS(bpf_xdp_attach_opts, options);
-	int error;
-
-	if (attachment->root_id != attachment->prog_id)
-		return reason_set(reason, -EBUSY,
-				  "on '%s' libxdp's dispatcher runs the filter; use xdp-loader unload %s "
-				  "-i %u", attachment->interface, attachment->interface,
-				  attachment->prog_id);
-	kernel_listen();
-	options.old_prog_fd = bpf_prog_get_fd_by_id(attachment->prog_id);
-	if (options.old_prog_fd < 0)
-		return kernel_refused(reason, options.old_prog_fd, "cannot open the program on ",
-			       attachment->interface);
-	error = bpf_xdp_detach(attachment->ifindex, mode_flags[attachment->mode] | XDP_FLAGS_REPLACE,
-			       &options);
-	close(options.old_prog_fd);
-	return error ? kernel_refused(reason, error, "cannot detach from ", attachment->interface) : 0;
-}
-
-/* ---- counters ---- */
-
-int kernel_counters(const struct kernel_filter *filter,
-		    struct abi_counter counters[OUTCOMES][VERDICTS], struct reason *reason)
+int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],
+		    struct reason *reason)
 {
 	int cpus = libbpf_num_possible_cpus();
 	struct abi_counter *values = cpus > 0 ? calloc(cpus, sizeof(*values)) : NULL;
 	int error = values ? 0 : -ENOMEM;
 
-	memset(counters, 0, sizeof(struct abi_counter[OUTCOMES][VERDICTS]));
-	for (__u32 key = 0; key < OUTCOMES * VERDICTS && !error; key++) {
-		struct abi_counter *sum = &counters[key / VERDICTS][key % VERDICTS];
-
-		if (bpf_map_lookup_elem(filter->counters_fd, &key, values))
+	memset(counters, 0, ABI_COUNTERS * sizeof(*counters));
+	for (__u32 key = 0; key < ABI_COUNTERS && !error; key++) {
+		if (bpf_map_lookup_elem(filter->map[KERNEL_COUNTERS].fd, &key, values))
 			error = -errno;
 		for (int cpu = 0; cpu < cpus && !error; cpu++) {
-			sum->packets += values[cpu].packets;
-			sum->bytes += values[cpu].bytes;
+			counters[key].packets += values[cpu].packets;
+			counters[key].bytes += values[cpu].bytes;
 		}
 	}
 	free(values);

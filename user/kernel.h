@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The running filters: find them, load and attach them, their maps as memory. The only module
- * that knows libbpf. Knows neither rules nor the store.
+ * The running filters: find them, load, attach and replace them, their maps as memory. The only module
+ * that knows libbpf. Knows neither rules nor the store, nor what stands in a table.
  *
  * A filter is one set of maps; any number of interfaces may run programs that share it. It is found
  * by its programs (interface -> XDP program -> map ids -> the config map), never by a pin, since
@@ -20,21 +20,46 @@ struct kernel_attachment {
 	char interface[IF_NAMESIZE];
 	int ifindex;
 	enum interface_mode mode;
+	bool is_frags; /* the program for frames of several buffers */
 	__u32 prog_id; /* the program that runs our code */
 	__u32 root_id; /* the one on the interface: the same, or libxdp's dispatcher */
+};
+
+enum kernel_map_name {
+	KERNEL_CONFIG,
+	KERNEL_BUCKETS,
+	KERNEL_RECORDS,
+	KERNEL_RULES,
+	KERNEL_COUNTERS,
+	KERNEL_MAPS,
+};
+
+struct kernel_map {
+	int fd;        /* 0: not open */
+	__u32 id;
+	__u32 entries;
+	size_t bytes;  /* of its memory, which is the running program's own */
+	void *memory;  /* NULL: not mapped */
 };
 
 struct xdp_cuckoo; /* the generated skeleton */
 
 struct kernel_filter {
-	__u32 config_id; /* the config map's, which identifies the filter */
-	int config_fd, buckets_fd, counters_fd;
-	struct abi_config *config; /* the running program's own memory */
-	__u64 *bucket;
-	__u64 buckets;
+	struct kernel_map map[KERNEL_MAPS]; /* the config map's id identifies the filter */
+	struct abi_config *config;   /* the memory of KERNEL_CONFIG */
+	struct abi_options options;  /* what its programs are compiled to do */
 	struct xdp_cuckoo *programs; /* NULL until kernel_create() or kernel_attach() */
 	struct kernel_attachment *attachments;
 	size_t attachments_count;
+};
+
+/* What kernel_create() makes. */
+struct kernel_plan {
+	struct abi_options options;
+	__u64 slots;
+	__u64 bucket_bytes; /* of all buckets */
+	/* A filter whose per-CPU counters the new one goes on counting in; NULL: counters of its own. */
+	const struct kernel_filter *predecessor;
 };
 
 enum kernel_mode { KERNEL_AUTO, KERNEL_NATIVE, KERNEL_SKB };
@@ -46,8 +71,13 @@ enum kernel_mode { KERNEL_AUTO, KERNEL_NATIVE, KERNEL_SKB };
 int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *reason);
 void kernel_filters_free(struct kernel_filter *filters, size_t count);
 
-/* Loads new maps of `buckets` buckets and the programs over them; attaches nothing. -errno. */
-int kernel_create(__u64 buckets, struct kernel_filter *filter, struct reason *reason);
+/* Bytes of kernel memory that the maps of a plan, and of a filter, take. */
+__u64 kernel_plan_bytes(const struct kernel_plan *plan);
+__u64 kernel_filter_bytes(const struct kernel_filter *filter);
+
+/* Loads new maps, all 0, and the programs over them; attaches nothing. -errno. */
+int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter,
+		  struct reason *reason);
 void kernel_close(struct kernel_filter *filter);
 
 /*
@@ -62,8 +92,19 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 /* Takes the program off, if it is still that program. -EBUSY where only another tool can do it. */
 int kernel_detach(const struct kernel_attachment *attachment, struct reason *reason);
 
-/* The sum over all CPUs. */
-int kernel_counters(const struct kernel_filter *filter,
-		    struct abi_counter counters[OUTCOMES][VERDICTS], struct reason *reason);
+/*
+ * Puts `filter`, which kernel_create() made, in the place of `old` on every interface that runs it,
+ * each in one step: every packet meets one of the two. All or none: where one interface refuses, the
+ * others get `old` back. When it returns 0 no packet is in `old` any more. -EBUSY where libxdp's
+ * dispatcher holds `old`; other -errno.
+ */
+int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason);
+
+/* The first attachment that libxdp's dispatcher holds, so that we cannot exchange it; NULL: none. */
+const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter);
+
+/* The sum over all CPUs: ABI_COUNTERS of them. */
+int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],
+		    struct reason *reason);
 
 #endif

@@ -12,6 +12,9 @@
 
 #define MAPS_OF_A_PROGRAM_MAX 64
 
+/* The kernel keeps 15 characters of a program's name. */
+static const char name_of_frags[] = "xdp_cuckoo_frags";
+
 struct search {
 	struct kernel_filter *filters;
 	size_t count;
@@ -39,20 +42,26 @@ static int open_map(__u32 id, struct bpf_map_info *info)
 /* Keeps the descriptor of each map that is a filter's, by name; closes the others'. */
 static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_info *info)
 {
-	if (!strcmp(info->name, ABI_CONFIG_MAP)) {
-		filter->config_id = info->id;
-		filter->config_fd = fd;
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
+		if (strcmp(info->name, kernel_map_names[name]) || filter->map[name].fd)
+			continue;
+		filter->map[name].fd = fd;
+		kernel_describe_map(info, &filter->map[name]);
+		if (name != KERNEL_CONFIG)
+			return 0;
 		return info->value_size == sizeof(struct abi_config) ? 0 : -EPROTO;
 	}
-	if (!strcmp(info->name, ABI_BUCKETS_MAP)) {
-		filter->buckets_fd = fd;
-		filter->buckets = info->max_entries;
-	} else if (!strcmp(info->name, ABI_COUNTERS_MAP)) {
-		filter->counters_fd = fd;
-	} else {
-		close(fd);
-	}
+	close(fd);
 	return 0;
+}
+
+/* An older version had fewer maps, and its config another size. */
+static bool has_all_maps(const struct kernel_filter *filter)
+{
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++)
+		if (!filter->map[name].fd)
+			return false;
+	return true;
 }
 
 static int open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter)
@@ -82,26 +91,38 @@ static bool is_this_version(const struct abi_config *config)
 	return !config->magic || (config->magic == ABI_MAGIC && config->version == ABI_VERSION);
 }
 
+/* Of an object that another loader loaded, and nobody has set up. */
+static const struct abi_options options_as_built = {
+	.format = BUCKET_16,
+	.is_exact = true,
+	.has_counts = true,
+};
+
 /* A filter that is known already gains an attachment; a new one joins the list. Takes `filter` over. */
-static int add_filter(struct search *search, struct kernel_filter *filter, __u32 prog_id)
+static int add_filter(struct search *search, struct kernel_filter *filter,
+		      const struct bpf_prog_info *program)
 {
 	struct kernel_attachment attachment = { .ifindex = search->interface->index,
 						.mode = search->mode,
-						.prog_id = prog_id,
+						.is_frags = !strncmp(program->name, name_of_frags,
+								     BPF_OBJ_NAME_LEN - 1),
+						.prog_id = program->id,
 						.root_id = search->root_id };
 	struct kernel_filter *grown;
 	int error;
 
 	memcpy(attachment.interface, search->interface->name, sizeof(attachment.interface));
 	for (size_t i = 0; i < search->count; i++) {
-		if (search->filters[i].config_id != filter->config_id)
+		if (search->filters[i].map[KERNEL_CONFIG].id != filter->map[KERNEL_CONFIG].id)
 			continue;
 		kernel_close(filter);
 		return kernel_add_attachment(&search->filters[i], &attachment);
 	}
-	error = kernel_map(filter, search->reason);
+	error = kernel_map_memory(filter, search->reason);
 	if (!error && !is_this_version(filter->config))
 		error = other_version(search);
+	if (!error)
+		filter->options = filter->config->magic ? filter->config->options : options_as_built;
 	grown = error ? NULL : realloc(search->filters, (search->count + 1) * sizeof(*grown));
 	if (!grown) {
 		kernel_close(filter);
@@ -140,9 +161,9 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	else if (error)
 		kernel_refused(search->reason, error, "cannot look at the maps of the XDP program on ",
 			search->interface->name);
-	*is_ours = !error && filter.config_fd && filter.buckets_fd && filter.counters_fd;
+	*is_ours = !error && has_all_maps(&filter);
 	if (*is_ours)
-		return add_filter(search, &filter, prog_id);
+		return add_filter(search, &filter, &info);
 	kernel_close(&filter);
 	return error;
 }

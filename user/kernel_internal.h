@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What kernel.c and kernel_find.c share; nobody else includes it. */
+/* What kernel.c, kernel_attach.c and kernel_find.c share; nobody else includes it. */
 #ifndef XDP_CUCKOO_KERNEL_INTERNAL_H
 #define XDP_CUCKOO_KERNEL_INTERNAL_H
 
+#include <bpf/libbpf.h>
+
 #include "kernel.h"
+
+extern const char *const kernel_map_names[KERNEL_MAPS];
 
 /* From here on the kernel's words, which libbpf would print, are kept for kernel_refused(). */
 void kernel_listen(void);
 
+/* The kernel's words about the last refused call, in brackets; "" where it had none. */
+const char *kernel_words(void);
+
 /* The message for a refused system call: what was being done, to what. Returns `error`. */
 int kernel_refused(struct reason *reason, int error, const char *what, const char *subject);
 
-/* Maps config and buckets of a filter whose descriptors are open. */
-int kernel_map(struct kernel_filter *filter, struct reason *reason);
+/* Maps the memory of a filter whose descriptors are open. */
+int kernel_map_memory(struct kernel_filter *filter, struct reason *reason);
+
+/* Id, entries and bytes of a map, as the kernel describes it. */
+void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map);
+
+/* Loads the programs over the filter's maps, where they are not loaded yet. */
+int kernel_load_programs(struct kernel_filter *filter, struct reason *reason);
+
+/* The loaded program that an attachment is to run. */
+const struct bpf_program *kernel_program(const struct kernel_filter *filter, bool is_frags);
 
 int kernel_add_attachment(struct kernel_filter *filter, const struct kernel_attachment *attachment);
 

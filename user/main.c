@@ -19,6 +19,10 @@ enum {
 	GIVEN_MODE,
 	GIVEN_CAPACITY,
 	GIVEN_ALL,
+	GIVEN_COMPACT,
+	GIVEN_FINGERPRINT,
+	GIVEN_NO_COUNTERS,
+	GIVEN_COUNTERS,
 };
 
 static const struct option options[] = {
@@ -29,6 +33,10 @@ static const struct option options[] = {
 	{ "mode", required_argument, NULL, GIVEN_MODE },
 	{ "capacity", required_argument, NULL, GIVEN_CAPACITY },
 	{ "all", no_argument, NULL, GIVEN_ALL },
+	{ "compact", no_argument, NULL, GIVEN_COMPACT },
+	{ "fingerprint", required_argument, NULL, GIVEN_FINGERPRINT },
+	{ "no-counters", no_argument, NULL, GIVEN_NO_COUNTERS },
+	{ "counters", no_argument, NULL, GIVEN_COUNTERS },
 	{ 0 },
 };
 
@@ -55,16 +63,16 @@ static int take_mode(struct invocation *invocation, const char *text)
 	return command_error(STATUS_USAGE, "--mode '%s': must be auto, native or skb", text);
 }
 
-static int take_capacity(struct invocation *invocation, const char *text)
+static int take_fingerprint(struct invocation *invocation, const char *text)
 {
-	char *end;
+	static const char *const widths[] = { "8", "16", "17", "32" };
 
-	errno = 0;
-	invocation->capacity = strtoull(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && !*end && !errno && invocation->capacity > 0)
-		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "--capacity '%s': must be a number of rules, 1 or more",
-			     text);
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+		if (!strcmp(widths[i], text)) {
+			invocation->fingerprint_bits = strtoul(text, NULL, 10);
+			return STATUS_DONE;
+		}
+	return command_error(STATUS_USAGE, "--fingerprint '%s': must be 8, 16, 17 or 32 bits", text);
 }
 
 static int take_name(struct invocation *invocation, const char *text)
@@ -97,10 +105,25 @@ static int take_option(struct arguments *arguments, int option, const char *word
 		return take_mode(invocation, optarg);
 	case GIVEN_CAPACITY:
 		arguments->given |= OPTION_CAPACITY;
-		return take_capacity(invocation, optarg);
+		return command_number("--capacity", optarg, &invocation->capacity);
 	case GIVEN_ALL:
 		arguments->given |= OPTION_ALL;
 		invocation->is_all = true;
+		return STATUS_DONE;
+	case GIVEN_COMPACT:
+		arguments->given |= OPTION_FORMAT;
+		invocation->is_compact = true;
+		return STATUS_DONE;
+	case GIVEN_FINGERPRINT:
+		arguments->given |= OPTION_FORMAT;
+		return take_fingerprint(invocation, optarg);
+	case GIVEN_NO_COUNTERS:
+		arguments->given |= OPTION_FORMAT;
+		invocation->has_no_counters = true;
+		return STATUS_DONE;
+	case GIVEN_COUNTERS:
+		arguments->given |= OPTION_COUNTERS;
+		invocation->wants_counters = true;
 		return STATUS_DONE;
 	case ':':
 		return command_error(STATUS_USAGE, "'%s' needs a value", word);

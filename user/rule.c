@@ -260,9 +260,12 @@ size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
 	return count;
 }
 
-__u64 rule_hash(const struct rule_key *key, const struct siphash_key *secret)
+struct siphash_value rule_hash(const struct rule_key *key, const struct siphash_key *secret)
 {
-	return siphash13(secret, key->key.word, flow_key_bytes(key->shape.family));
+	struct siphash_state state =
+		siphash13_state(secret, key->key.word, flow_key_bytes(key->shape.family));
+
+	return (struct siphash_value){ siphash_hash(&state), siphash_tag(state) };
 }
 
 /* The first `length` bits of an address, in memory order. */

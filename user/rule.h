@@ -85,8 +85,8 @@ int rule_decode(const __u8 *bytes, size_t length, struct rule *rule);
 /* The keys by which the table finds the rule, one for each family it matches. Returns how many. */
 size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX]);
 
-/* The hash of a key under the table's secret. */
-__u64 rule_hash(const struct rule_key *key, const struct siphash_key *secret);
+/* The hash and the tag of a key under the table's secret. */
+struct siphash_value rule_hash(const struct rule_key *key, const struct siphash_key *secret);
 
 /* A shape as the packet path wants it, and back from the tag of that. */
 void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled);

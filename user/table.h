@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The cuckoo filter engine: insert with kick-outs, delete, contains, on plain memory that concurrent
- * readers may be looking at (in a running filter, the mmapped array map). Knows hashes, not keys;
- * neither libbpf nor LMDB. One writer at a time; readers need no lock.
+ * The cuckoo filter engine: insert with kick-outs, delete, find, on plain memory that concurrent
+ * readers may be looking at (in a running filter, the mmapped array maps). Knows hashes and tags, not
+ * keys; neither libbpf nor LMDB. One writer at a time; readers need no lock.
  *
- * (2,4)-cuckoo filter with 16-bit fingerprints: Fan, Andersen, Kaminsky, Mitzenmacher, CoNEXT 2014;
- * path search before moving, breadth first: Li, Andersen, Kaminsky, Freedman, "Algorithmic
- * Improvements for Fast Concurrent Cuckoo Hashing", EuroSys 2014.
+ * (2,4)-cuckoo filter: Fan, Andersen, Kaminsky, Mitzenmacher, CoNEXT 2014; path search before moving,
+ * breadth first: Li, Andersen, Kaminsky, Freedman, "Algorithmic Improvements for Fast Concurrent
+ * Cuckoo Hashing", EuroSys 2014.
+ *
+ * Compact: fingerprints alone; equal entries are kept apart only by their number. Exact: each slot has
+ * a record with the key's tag, by which an entry is told from every other, and each key a number,
+ * which stays its own while it is in the table and under which it is counted.
  */
 #ifndef XDP_CUCKOO_TABLE_H
 #define XDP_CUCKOO_TABLE_H
@@ -14,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "abi.h"
 #include "bucket.h"
 
 #define TABLE_SEARCH_NODES 2048 /* buckets looked at before an insert gives up */
@@ -21,59 +26,95 @@
 
 struct table_search; /* the queue of one path search */
 
+/* What the caller keeps, and readers share. */
+struct table_memory {
+	void *bucket;		   /* table_bucket_bytes(), 16-byte aligned */
+	struct abi_record *record; /* one a slot; NULL: compact */
+	struct abi_counter *rule;  /* one a slot; NULL: keys are not numbered: all have number 0 */
+	__u64 *sequence;	   /* incremented where a reader could miss a resident */
+	__u64 *next_number;	   /* where the search for a free number starts; NULL without `rule` */
+};
+
 struct table {
-	__u64 *bucket;	   /* shared with readers */
-	__u64 *sequence;   /* shared with readers; incremented where one could miss a resident */
-	__u64 bucket_mask; /* buckets - 1 */
-	__u32 step_shift;  /* 64 - log2(buckets) */
-	__u64 used;	   /* filled slots; see table_open() */
-	__u64 moves;	   /* entries moved since table_open() */
+	enum bucket_format format;
+	struct bucket_geometry geometry;
+	struct table_memory memory;
+	__u64 used;  /* filled slots; see table_open() */
+	__u64 moves; /* entries moved since table_open() */
 	unsigned int longest_path; /* moves of the worst insert since table_open() */
+	const __u16 *prefixes;	   /* of BUCKET_17, see bucket_get() */
 	struct table_search *search;
 };
 
 /*
- * Opens a table over `buckets` words (a power of two, 2^8 to 2^28) and a sequence word that the
- * caller keeps. 0, -EINVAL, -ENOMEM. Does not look at the words, which for a large table takes long:
- * the caller of a table that is not empty sets `used` to what it remembers or table_count() finds.
- * table_close() frees what it owns and accepts a zeroed or half-built table.
+ * The smallest geometry of at least `slots` slots: 2^10 to 2^16 by powers of two, then to 2^30 by steps of
+ * 2^16 or of an eighth of the power of two below, whichever is larger. Pieces stay so large that none
+ * fills much before the others.
  */
-int table_open(struct table *table, __u64 *bucket, __u64 buckets, __u64 *sequence);
+struct bucket_geometry table_geometry(__u64 slots);
+
+/*
+ * The slots of a geometry, and the slots, 2^10 to 2^30, of the smallest one in which `rules` are at
+ * most 95 %; more than 2^30 where none is large enough.
+ */
+__u64 table_slots_of(struct bucket_geometry geometry);
+__u64 table_slots_for(__u64 rules);
+
+/* The bytes that the buckets take: a multiple of 8. */
+__u64 table_bucket_bytes(enum bucket_format format, struct bucket_geometry geometry);
+
+/* The chance that a key which is not there meets an equal fingerprint, by load factor: 2b * load / (2^f - 1). */
+double table_false_positive_rate(enum bucket_format format, double load_factor);
+
+/*
+ * Opens a table over the caller's memory. 0; -EINVAL (a geometry that table_geometry() does not give,
+ * records with a format other than BUCKET_16); -ENOMEM. Does not look at the buckets, which for a large
+ * table takes long: the caller of a table that is not empty sets `used` to what it remembers or
+ * table_count() finds. table_close() frees what it owns and accepts a zeroed or half-built table.
+ */
+int table_open(struct table *table, enum bucket_format format, struct bucket_geometry geometry,
+	       const struct table_memory *memory);
 void table_close(struct table *table);
+
+__u64 table_slots(const struct table *table);
 
 /* Counts the filled slots, by reading all. */
 __u64 table_count(const struct table *table);
 
 /*
- * Adds one entry for `hash`, also where an equal one stands already. 0; -ENOSPC where no path to a
- * free slot is found: then nothing has changed. A reader never misses a resident meanwhile.
+ * Adds one entry for the key, also where an equal one stands already; in an exact table the caller
+ * sees to it that none does. 0; -ENOSPC where no path to a free slot is found: then nothing has
+ * changed. A reader never misses a resident meanwhile. The key's number is counted from 0 again.
  */
-int table_insert(struct table *table, __u64 hash);
+int table_insert(struct table *table, const struct siphash_value *key);
 
-/* Removes one entry for `hash`. 0; -ENOENT. Only what was inserted may be deleted. */
-int table_delete(struct table *table, __u64 hash);
-
-/* Whether some entry matches `hash`: true for each inserted one, and for 8 * load / 2^16 of others. */
-bool table_contains(const struct table *table, __u64 hash);
+/* Removes one entry for the key. 0; -ENOENT. Only what was inserted may be deleted. */
+int table_delete(struct table *table, const struct siphash_value *key);
 
 /*
- * The slots of a table, and the power of two of slots, 2^10 to 2^30, that `rules` need at 95 %
- * load; 2^31 where no table is large enough.
+ * Whether the key is there; compact: also true for table_false_positive_rate() of keys that are not.
+ * *number (may be NULL) is the key's; 0 where keys have none.
  */
-__u64 table_slots(const struct table *table);
-__u64 table_slots_for(__u64 rules);
+bool table_find(const struct table *table, const struct siphash_value *key, __u32 *number);
+
+/*
+ * Fills a table that is empty (memory all 0) and that no reader sees yet, as fast as memory allows:
+ * keys[i] gets the number i. 0; -ENOSPC: not all fit; clear the memory before the next try.
+ */
+int table_build(struct table *table, const struct siphash_value *keys, size_t count);
 
 struct table_difference {
 	__u64 added, removed, kept;
 };
 
 /*
- * Makes the table hold exactly the entries of `hashes`, each as often as it stands there, by the
- * fewest changes; entries that stay are never missed by readers. Sorts `hashes` in place into an
- * order of its own. -ENOMEM: nothing changed. -ENOSPC: not all fit; entries that should not be
- * there are removed, and as many as fit are added; past 95 % load the first failure ends it.
+ * Makes the table hold exactly `keys`, each as often as it stands there, by the fewest changes; entries
+ * that stay keep their numbers and are never missed by readers. Numbers that no entry has become free.
+ * Leaves `keys` in an order of its own. -ENOMEM: nothing changed. -ENOSPC: not all fit;
+ * entries that should not be there are removed, and as many as fit are added; past 95 % load the first
+ * failure ends it.
  */
-int table_reconcile(struct table *table, __u64 *hashes, size_t count,
+int table_reconcile(struct table *table, struct siphash_value *keys, size_t count,
 		    struct table_difference *difference);
 
 #endif

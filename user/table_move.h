@@ -1,53 +1,177 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How an entry moves while readers look on: the writer's half of the protocol whose other half is
- * bpf/probe.h. Internal to the engine; a file of its own so that a test can put a wrong order in
- * its place and see readers miss.
+ * How an entry comes, moves and goes while readers look on: the writer's half of the protocol whose
+ * other half is bpf/probe.h. Internal to the engine; a file of its own so that a test can put a
+ * wrong order in its place and see readers miss.
  */
 #ifndef XDP_CUCKOO_TABLE_MOVE_H
 #define XDP_CUCKOO_TABLE_MOVE_H
 
 #include "grace.h"
+#include "semisort.h"
 #include "table.h"
 
 struct table_place {
-	__u64 bucket;
+	__u32 bucket;
 	unsigned int slot;
 };
 
-static inline __u16 table_load(const struct table *table, struct table_place place)
+FLOW_INLINE struct bucket table_bucket(const struct table *table, struct bucket_layout layout,
+				       __u32 at)
 {
-	return bucket_get(table->bucket[place.bucket], place.slot);
+	const void *memory = table->memory.bucket;
+	struct bucket bucket = {};
+
+	switch (bucket_bits(layout)) {
+	case 8:
+		bucket.word[0] = __atomic_load_n((const __u8 *)memory + at, __ATOMIC_RELAXED);
+		break;
+	case 16:
+		bucket.word[0] = __atomic_load_n((const __u16 *)memory + at, __ATOMIC_RELAXED);
+		break;
+	case 32:
+		bucket.word[0] = __atomic_load_n((const __u32 *)memory + at, __ATOMIC_RELAXED);
+		break;
+	case 64:
+		bucket.word[0] = __atomic_load_n((const __u64 *)memory + at, __ATOMIC_RELAXED);
+		break;
+	default:
+		bucket.word[0] =
+			__atomic_load_n((const __u64 *)memory + 2ULL * at, __ATOMIC_RELAXED);
+		bucket.word[1] =
+			__atomic_load_n((const __u64 *)memory + 2ULL * at + 1, __ATOMIC_RELAXED);
+	}
+	return bucket;
 }
 
-/* The whole word at once: a reader sees the bucket before or after, never between. */
-static inline void table_store(struct table *table, struct table_place place, __u16 fingerprint)
+/* NULL in a compact table. */
+FLOW_INLINE struct abi_record *table_record(const struct table *table, struct bucket_layout layout,
+					    struct table_place place)
 {
-	__u64 *word = &table->bucket[place.bucket];
+	if (!layout.has_records)
+		return NULL;
+	return &table->memory.record[(__u64)place.bucket * layout.slots + place.slot];
+}
 
-	__atomic_store_n(word, bucket_set(*word, place.slot, fingerprint), __ATOMIC_RELEASE);
+/* Asks for a bucket, and for the records beside it. */
+FLOW_INLINE void table_prefetch(const struct table *table, struct bucket_layout layout, __u32 at)
+{
+	__builtin_prefetch((const char *)table->memory.bucket +
+			   (__u64)at * bucket_bits(layout) / 8);
+	if (layout.has_records)
+		__builtin_prefetch(table_record(table, layout, (struct table_place){ at, 0 }), 1);
+}
+
+FLOW_INLINE __u32 table_load(const struct table *table, struct bucket_layout layout,
+			     struct table_place place)
+{
+	return bucket_get(table_bucket(table, layout, place.bucket), layout, place.slot,
+			  table->prefixes);
+}
+
+/* One word of a bucket, at once. */
+FLOW_INLINE void table_store_word(struct table *table, struct bucket_layout layout, __u32 bucket,
+				  unsigned int at, __u64 word)
+{
+	void *memory = table->memory.bucket;
+
+	switch (bucket_bits(layout)) {
+	case 8:
+		__atomic_store_n((__u8 *)memory + bucket, (__u8)word, __ATOMIC_RELEASE);
+		break;
+	case 16:
+		__atomic_store_n((__u16 *)memory + bucket, (__u16)word, __ATOMIC_RELEASE);
+		break;
+	case 32:
+		__atomic_store_n((__u32 *)memory + bucket, (__u32)word, __ATOMIC_RELEASE);
+		break;
+	case 64:
+		__atomic_store_n((__u64 *)memory + bucket, word, __ATOMIC_RELEASE);
+		break;
+	default:
+		__atomic_store_n((__u64 *)memory + 2ULL * bucket + at, word, __ATOMIC_RELEASE);
+	}
 }
 
 /*
- * Between the store of an entry's copy and the overwriting of the entry: from here on, a reader
- * who looked at the copy's place too early and finds the entry gone sees that the sequence changed.
- * That needs loads that stay in order. Where they do not, nobody who looked too early may still be at
- * work. It is the plain variant, one wait a move, 8-16 ms each.
+ * The whole word at once: a reader sees it before or after, never between. Of a bucket of two
+ * words, read one after the other, just the one changes where the entry comes or goes: to a reader
+ * these are two small buckets. The entries of a semi-sorted bucket change places: whoever knew the
+ * slot of one must look for it again.
+ */
+FLOW_INLINE void table_store(struct table *table, struct bucket_layout layout,
+			     struct table_place place, __u32 fingerprint)
+{
+	const struct bucket bucket = table_bucket(table, layout, place.bucket);
+	const unsigned int lanes = 64 / (layout.lane_bits ? layout.lane_bits : 64);
+	const unsigned int shift = place.slot % lanes * layout.lane_bits;
+	const unsigned int at = layout.lane_bits ? place.slot / lanes : 0;
+	__u64 word = bucket.word[at];
+
+	if (layout.lane_bits) {
+		word = (word & ~(((1ULL << layout.lane_bits) - 1) << shift)) | (__u64)fingerprint
+										       << shift;
+	} else {
+		__u32 sorted[BUCKET_SLOTS];
+
+		for (unsigned int slot = 0; slot < BUCKET_SLOTS; slot++)
+			sorted[slot] = slot == place.slot
+					       ? fingerprint
+					       : bucket_get(bucket, layout, slot, table->prefixes);
+		word = semisort_word(sorted, layout);
+	}
+	table_store_word(table, layout, place.bucket, at, word);
+}
+
+/*
+ * A reader takes what stands between two equal reads of the tag for the key's: so the old tag goes
+ * before the rest changes, and the new one comes after it.
+ */
+FLOW_INLINE void table_write_record(struct abi_record *record, const struct abi_record *new)
+{
+	__atomic_store_n(&record->tag, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->expires, new->expires, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->number, new->number, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->tag, new->tag, __ATOMIC_RELEASE);
+}
+
+/* Puts an entry into a free place; its record first, by which readers confirm the fingerprint. */
+FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout,
+			       struct table_place place, __u32 fingerprint,
+			       const struct abi_record *record)
+{
+	if (layout.has_records)
+		table_write_record(table_record(table, layout, place), record);
+	table_store(table, layout, place, fingerprint);
+}
+
+/*
+ * Between the store of an entry's copy and the overwriting of the entry: from here on, a reader who
+ * looked at the copy's place too early and finds the entry gone sees that the sequence changed.
+ * That needs loads that stay in order. Where they do not, nobody who looked too early may still be
+ * at work. It is the plain variant, one wait a move, 8-16 ms each.
  */
 static inline void table_announce(struct table *table)
 {
-	__atomic_store_n(table->sequence, *table->sequence + 1, __ATOMIC_RELEASE);
+	__u64 *sequence = table->memory.sequence;
+
+	__atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELEASE);
 #ifndef __x86_64__
 	grace_wait();
 #endif
 }
 
-/* Moves the entry at `from` to the free place `to`. A crash in between leaves one too many. */
-static inline void table_move(struct table *table, struct table_place from, struct table_place to)
+/*
+ * Moves the entry at `from` to the free place `to` of another bucket. Its record stays behind, for
+ * a reader who has just met the fingerprint. A crash in between leaves one too many.
+ */
+FLOW_INLINE void table_move(struct table *table, struct bucket_layout layout,
+			    struct table_place from, struct table_place to)
 {
-	table_store(table, to, table_load(table, from));
+	table_publish(table, layout, to, table_load(table, layout, from),
+		      table_record(table, layout, from));
 	table_announce(table);
-	table_store(table, from, 0);
+	table_store(table, layout, from, 0);
 	table->moves++;
 }
 

@@ -1,142 +1,137 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Makes a live table hold a given set of entries: sorts both by identity, walks both together,
- * deletes what is too much, then inserts what is missing.
+ * Makes a live table hold a given set of entries: marks each that a key claims, deletes those that
+ * none does, then inserts the keys that found no entry. Marks take a bit a slot, where sorting both
+ * sets would take as much memory again as the keys.
  */
-#include <errno.h>
-#include <stdlib.h>
+#include "table_core.h"
 
-#include "table.h"
+#define MARK_BITS 64
 
-#define SORT_DIGIT_BITS 8
-#define SORT_DIGITS (1 << SORT_DIGIT_BITS)
-#define SORT_SMALL 32 /* below, insertion is quicker */
+struct reconcile_marks {
+	__u64 *kept; /* slots whose entry a key has claimed */
+	__u64 *used; /* numbers of these entries */
+};
+
+/* False where it was set before. */
+static bool mark_set(__u64 *marks, __u64 at)
+{
+	const __u64 bit = 1ULL << at % MARK_BITS;
+
+	if (marks[at / MARK_BITS] & bit)
+		return false;
+	marks[at / MARK_BITS] |= bit;
+	return true;
+}
+
+static bool mark_is_set(const __u64 *marks, __u64 at)
+{
+	return marks[at / MARK_BITS] >> at % MARK_BITS & 1;
+}
+
+static void marks_close(struct reconcile_marks *marks)
+{
+	free(marks->kept);
+	free(marks->used);
+}
+
+static int marks_open(struct reconcile_marks *marks, const struct table *table)
+{
+	const __u64 words = table_slots(table) / MARK_BITS;
+
+	marks->kept = calloc(words, sizeof(*marks->kept));
+	marks->used = calloc(table->memory.rule ? words : 1, sizeof(*marks->used));
+	if (marks->kept && marks->used)
+		return 0;
+	marks_close(marks);
+	return -ENOMEM;
+}
+
+/* An entry whose number is another's is as good as none: its key is inserted anew. */
+FLOW_INLINE bool claim_number(const struct table *table, struct bucket_layout layout,
+			      struct table_place place, struct reconcile_marks *marks)
+{
+	__u32 number;
+
+	if (!layout.has_records || !table->memory.rule)
+		return true;
+	number = table_record(table, layout, place)->number;
+	return number < table_slots(table) && mark_set(marks->used, number);
+}
+
+FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout, __u32 bucket,
+			  const struct bucket_pair *pair, __u64 tag, struct reconcile_marks *marks)
+{
+	struct table_place place = { bucket, 0 };
+
+	for (; core_find_entry(table, layout, place, pair->fingerprint, tag, &place);
+	     place.slot++) {
+		const __u64 slot = (__u64)bucket * layout.slots + place.slot;
+
+		if (!mark_is_set(marks->kept, slot) && claim_number(table, layout, place, marks))
+			return mark_set(marks->kept, slot);
+	}
+	return false;
+}
 
 /*
- * What the filter knows of a hash: its fingerprint and which two buckets. Hashes of one identity
- * are one to the table. In bucket order, so that the changes walk through memory.
+ * Claims an entry for each key; brings the keys for which none is left to the front. Their number.
  */
-static __u64 hash_identity(const struct table *table, __u64 hash)
+FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout layout,
+			     struct siphash_value *keys, size_t count,
+			     struct reconcile_marks *marks)
 {
-	struct bucket_pair pair = bucket_pair(hash, table->bucket_mask, table->step_shift);
-	__u64 low = pair.first < pair.second ? pair.first : pair.second;
+	size_t missing = 0;
 
-	return low << BUCKET_FINGERPRINT_BITS | pair.fingerprint;
-}
+	for (size_t i = 0; i < count; i++) {
+		const struct siphash_value key = keys[i];
+		const struct bucket_pair pair = core_pair(table, layout, &key);
 
-static void hash_swap(__u64 *a, __u64 *b)
-{
-	__u64 other = *a;
-
-	*a = *b;
-	*b = other;
-}
-
-static void sort_small(const struct table *table, __u64 *hash, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		const __u64 inserted = hash[i], identity = hash_identity(table, inserted);
-		size_t j = i;
-
-		for (; j && hash_identity(table, hash[j - 1]) > identity; j--)
-			hash[j] = hash[j - 1];
-		hash[j] = inserted;
+		if (i + CORE_AHEAD < count)
+			core_prefetch(table, layout, &keys[i + CORE_AHEAD]);
+		if (claim_in(table, layout, pair.first, &pair, key.tag, marks) ||
+		    claim_in(table, layout, pair.second, &pair, key.tag, marks))
+			continue;
+		keys[i] = keys[missing];
+		keys[missing++] = key;
 	}
+	return missing;
 }
 
 /*
- * American flag sort by identity, in place: a table of 2^30 slots leaves no memory to spare.
- * `shift` is where the first digit stands; the last digit may overlap the one before it.
+ * Upwards: deleting from a semi-sorted bucket moves only the entries below, which have had their
+ * turn.
  */
-static void sort(const struct table *table, __u64 *hash, size_t count, unsigned int shift)
+FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout,
+			const struct reconcile_marks *marks)
 {
-	size_t end[SORT_DIGITS] = {}, next[SORT_DIGITS], at = 0;
+	const __u64 slots = (__u64)table->geometry.buckets * layout.slots, before = table->used;
 
-	if (count < SORT_SMALL) {
-		sort_small(table, hash, count);
-		return;
+	for (__u64 slot = 0; slot < slots; slot++) {
+		const struct table_place place = { slot / layout.slots, slot % layout.slots };
+		const __u32 fingerprint = table_load(table, layout, place);
+		const struct abi_record *record = table_record(table, layout, place);
+
+		if (fingerprint && !mark_is_set(marks->kept, slot))
+			core_erase(table, layout, place, fingerprint, record ? record->tag : 0);
 	}
-	for (size_t i = 0; i < count; i++)
-		end[hash_identity(table, hash[i]) >> shift & (SORT_DIGITS - 1)]++;
-	for (unsigned int digit = 0; digit < SORT_DIGITS; digit++) {
-		next[digit] = at;
-		at = end[digit] += at;
-	}
-	for (unsigned int digit = 0; digit < SORT_DIGITS; digit++)
-		while (next[digit] < end[digit]) {
-			__u64 *from = &hash[next[digit]];
-			unsigned int to = hash_identity(table, *from) >> shift & (SORT_DIGITS - 1);
-
-			hash_swap(from, &hash[next[to]++]);
-		}
-	for (unsigned int digit = 0; shift && digit < SORT_DIGITS; digit++) {
-		size_t start = digit ? end[digit - 1] : 0;
-
-		sort(table, hash + start, end[digit] - start,
-		     shift > SORT_DIGIT_BITS ? shift - SORT_DIGIT_BITS : 0);
-	}
-}
-
-static void sort_by_identity(const struct table *table, __u64 *hash, size_t count)
-{
-	unsigned int bits = 64 - table->step_shift + BUCKET_FINGERPRINT_BITS;
-
-	sort(table, hash, count, bits - SORT_DIGIT_BITS);
-}
-
-/* One hash for each filled slot, which leads back to it. Returns them, sorted; NULL: no memory. */
-static __u64 *live_hashes(const struct table *table)
-{
-	__u64 *live = malloc((table->used + 1) * sizeof(*live));
-	size_t count = 0;
-
-	for (__u64 bucket = 0; live && bucket <= table->bucket_mask; bucket++)
-		for (unsigned int slot = 0; slot < BUCKET_SLOTS; slot++) {
-			__u64 fingerprint = bucket_get(table->bucket[bucket], slot);
-
-			if (fingerprint)
-				live[count++] =
-					fingerprint << (64 - BUCKET_FINGERPRINT_BITS) | bucket;
-		}
-	if (live)
-		sort_by_identity(table, live, count);
-	return live;
-}
-
-/* Deletes each of `live` that `wanted` lacks; brings what `live` lacks to the front of `wanted`. */
-static void merge(struct table *table, const __u64 *live, __u64 *wanted, size_t count,
-		  struct table_difference *difference)
-{
-	const __u64 *live_end = live + table->used;
-	size_t missing = 0, i = 0;
-
-	while (live < live_end || i < count) {
-		__u64 have = live < live_end ? hash_identity(table, *live) : ~0ULL;
-		__u64 want = i < count ? hash_identity(table, wanted[i]) : ~0ULL;
-
-		if (have < want) {
-			table_delete(table, *live++);
-			difference->removed++;
-		} else if (have > want) {
-			hash_swap(&wanted[missing++], &wanted[i++]);
-		} else {
-			live++, i++;
-			difference->kept++;
-		}
-	}
+	return before - table->used;
 }
 
 /*
  * Below the load the engine promises, only many entries of one identity fail, quickly, and the rest
  * fits; above it nearly every search fails, after its longest way.
  */
-static int insert_all(struct table *table, const __u64 *hash, size_t count, __u64 *added)
+FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout,
+			   const struct siphash_value *keys, size_t count, __u64 *added)
 {
 	const __u64 promised = table_slots(table) * TABLE_LOAD_PERCENT / 100;
 	int error = 0;
 
 	for (size_t i = 0; i < count && !(error && table->used >= promised); i++) {
-		if (table_insert(table, hash[i]))
+		if (i + CORE_AHEAD < count)
+			core_prefetch(table, layout, &keys[i + CORE_AHEAD]);
+		if (core_insert(table, layout, &keys[i]))
 			error = -ENOSPC;
 		else
 			(*added)++;
@@ -144,18 +139,22 @@ static int insert_all(struct table *table, const __u64 *hash, size_t count, __u6
 	return error;
 }
 
-int table_reconcile(struct table *table, __u64 *hashes, size_t count,
+int table_reconcile(struct table *table, struct siphash_value *keys, size_t count,
 		    struct table_difference *difference)
 {
-	__u64 *live;
+	struct reconcile_marks marks;
+	size_t missing;
+	int error;
 
-	table->used = table_count(table);
-	live = live_hashes(table);
 	*difference = (struct table_difference){};
-	if (!live)
-		return -ENOMEM;
-	sort_by_identity(table, hashes, count);
-	merge(table, live, hashes, count, difference);
-	free(live);
-	return insert_all(table, hashes, count - difference->kept, &difference->added);
+	table->used = table_count(table);
+	error = marks_open(&marks, table);
+	if (error)
+		return error;
+	missing = CORE_CALL(claim_all, table, keys, count, &marks);
+	difference->kept = count - missing;
+	difference->removed = CORE_CALL(sweep, table, &marks);
+	numbers_repair(table, marks.used);
+	marks_close(&marks);
+	return CORE_CALL(insert_all, table, keys, missing, &difference->added);
 }

@@ -5,14 +5,23 @@ set -eu
 cd "$(dirname "$0")/../.."
 
 [ "$(id -u)" -eq 0 ] || { echo "the benchmarks need root, for BPF" >&2; exit 1; }
-for source in tests/bench/*.c; do
-	name=$(basename "$source" .c)
-	case $name in *.bpf) continue ;; esac
+
+run() {
+	case $1 in
+	*.c) "build/${1%.c}" ;;
+	*.sh) sh "$1" ;;
+	esac
+	echo
+}
+
+for source in tests/bench/*.c tests/bench/*.sh; do
+	name=$(basename "${source%.*}")
+	case $source in *.bpf.c | */run.sh) continue ;; esac
 	for word in "${@:-$name}"; do
 		case $name in
 		*"$word"*)
-			"build/tests/bench/$name"
-			echo
+			run "$source"
+			break
 			;;
 		esac
 	done

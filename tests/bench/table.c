@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The table engine alone: speed of each operation, what an insert costs at high load, how full a
- * table gets, and what readers miss while it works: `table [LOOKUPS]`, 10^9 of each scenario.
+ * The table engine alone: speed of each operation in each kind of table, the bulk build beside a
+ * plain random walk, what an insert costs at high load, how full tables of all shapes get, and what
+ * readers miss while it works: `table [LOOKUPS]`, 3 * 10^8 of each scenario.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "churn.h"
 
 #define RUNS 5
-#define CHURN_LOOKUPS 1000000000
+#define RUNS_LARGE 3 /* from 2^24 slots on; of the hugest table one, which takes long enough */
+#define CHURN_LOOKUPS 300000000
 #define CHURN_SLOTS_LOG2 10
 #define HIGH_LOAD_PERCENT 94
+#define WALK_KICKS 500
+#define HUGE_SLOTS_LOG2 27
+#define HUGE_MEMORY_BYTES (3ULL << 30)
 
 static double seconds(void)
 {
@@ -30,54 +36,80 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median(double value[RUNS])
+static double median(double *value, unsigned int runs)
 {
-	qsort(value, RUNS, sizeof(value[0]), compare);
-	return value[RUNS / 2];
+	qsort(value, runs, sizeof(value[0]), compare);
+	return value[runs / 2];
 }
 
-static void *allocate(size_t bytes)
+static void fail(const char *what)
 {
-	void *memory = malloc(bytes);
-
-	if (!memory) {
-		perror("malloc");
-		exit(1);
-	}
-	/* Touched once, so that no page fault is measured. */
-	return memset(memory, 0, bytes);
+	perror(what);
+	exit(1);
 }
 
-static void open_table(struct table *table, unsigned int slots_log2, __u64 *sequence)
+static unsigned int runs_of(__u64 slots)
 {
-	__u64 buckets = (1ULL << slots_log2) / BUCKET_SLOTS;
-
-	if (table_open(table, allocate(buckets * sizeof(__u64)), buckets, sequence)) {
-		fprintf(stderr, "table_open: 2^%u slots\n", slots_log2);
-		exit(1);
-	}
+	if (slots < 1 << 24)
+		return RUNS;
+	return slots < 1 << HUGE_SLOTS_LOG2 ? RUNS_LARGE : 1;
 }
 
-static void close_table(struct table *table)
-{
-	free(table->bucket);
-	table_close(table);
-}
+/* ---- tables and keys ---- */
 
-static void make_hashes(__u64 *hash, size_t count, __u64 seed)
-{
-	for (size_t i = 0; i < count; i++)
-		hash[i] = churn_hash(seed, i);
-}
-
-enum operation { INSERT, HIT, MISS, DELETE, FILL, EQUAL, OPERATIONS };
-
-static const char *const operation_names[OPERATIONS] = {
-	"insert, 0 to 95 %",	    "look-up, present", "look-up, absent", "delete",
-	"reconcile, empty to 95 %", "reconcile, equal",
+struct bench_table {
+	struct table table;
+	struct table_memory memory;
+	__u64 sequence, next_number;
 };
 
-static size_t apply(struct table *table, enum operation operation, __u64 *hash, size_t count)
+static void open_table(struct bench_table *bench, const struct table_kind *kind, __u64 slots)
+{
+	const struct bucket_geometry geometry = table_geometry(slots);
+
+	*bench = (struct bench_table){};
+	/* All of it is written once, so that no page fault is measured. */
+	if (churn_allocate(&bench->memory, kind->options, geometry))
+		fail("memory for a table");
+	bench->memory.sequence = &bench->sequence;
+	bench->memory.next_number = kind->options.has_counts ? &bench->next_number : NULL;
+	errno = -table_open(&bench->table, kind->options.format, geometry, &bench->memory);
+	if (errno)
+		fail("table_open");
+}
+
+static void close_table(struct bench_table *bench)
+{
+	table_close(&bench->table);
+	churn_free(&bench->memory);
+}
+
+static struct siphash_value *allocate_keys(size_t count)
+{
+	struct siphash_value *key = malloc(count * sizeof(*key));
+
+	if (!key)
+		fail("memory for keys");
+	return key;
+}
+
+static void make_keys(struct siphash_value *key, size_t count, __u64 seed)
+{
+	for (size_t i = 0; i < count; i++)
+		key[i] = churn_key(churn_hash(seed, i));
+}
+
+/* ---- each operation ---- */
+
+enum operation { INSERT, HIT, MISS, DELETE, FILL, EQUAL, BUILD, OPERATIONS };
+
+static const char *const operation_names[OPERATIONS] = {
+	"insert, 0 to 95 %",	    "look-up, present", "look-up, absent",  "delete",
+	"reconcile, empty to 95 %", "reconcile, equal", "build, 0 to 95 %",
+};
+
+static size_t apply(struct table *table, enum operation operation, struct siphash_value *key,
+		    size_t count)
 {
 	struct table_difference difference;
 	size_t done = 0;
@@ -85,123 +117,240 @@ static size_t apply(struct table *table, enum operation operation, __u64 *hash, 
 	switch (operation) {
 	case INSERT:
 		for (size_t i = 0; i < count; i++)
-			done += !table_insert(table, hash[i]);
+			done += !table_insert(table, &key[i]);
 		return done;
 	case HIT:
 	case MISS:
 		for (size_t i = 0; i < count; i++)
-			done += table_contains(table, hash[i]);
+			done += table_find(table, &key[i], NULL);
 		return done;
 	case DELETE:
 		for (size_t i = 0; i < count; i++)
-			done += !table_delete(table, hash[i]);
+			done += !table_delete(table, &key[i]);
 		return done;
+	case BUILD:
+		return table_build(table, key, count) ? 0 : count;
 	default:
-		return table_reconcile(table, hash, count, &difference) ? 0 : count;
+		return table_reconcile(table, key, count, &difference) ? 0 : count;
 	}
 }
 
-static void bench_operations(unsigned int slots_log2)
+/* Times one operation, and checks what it did. */
+static double time_operation(struct table *table, enum operation operation,
+			     struct siphash_value *key, size_t count)
 {
-	const size_t count = (1ULL << slots_log2) * TABLE_LOAD_PERCENT / 100;
-	__u64 *hash = allocate(count * sizeof(*hash)), sequence = 0;
+	const double absent_max = 2 * count * table_false_positive_rate(table->format, 1) + 10;
+	const double start_s = seconds();
+	const size_t done = apply(table, operation, key, count);
+	const double taken_s = seconds() - start_s;
+
+	if (operation == MISS ? done > absent_max : done != count) {
+		fprintf(stderr, "%s: %zu of %zu\n", operation_names[operation], done, count);
+		exit(1);
+	}
+	return taken_s;
+}
+
+static void bench_operations(const struct table_kind *kind, unsigned int slots_log2)
+{
+	const __u64 slots = 1ULL << slots_log2;
+	const size_t count = slots * TABLE_LOAD_PERCENT / 100;
+	struct siphash_value *key = allocate_keys(count);
 	double taken_s[OPERATIONS][RUNS];
-	struct table table;
 
-	for (unsigned int run = 0; run < RUNS; run++) {
-		open_table(&table, slots_log2, &sequence);
+	for (unsigned int run = 0; run < runs_of(slots); run++) {
+		struct bench_table bench;
+
+		open_table(&bench, kind, slots);
 		for (enum operation operation = 0; operation < OPERATIONS; operation++) {
-			double start_s;
-			size_t done;
-
-			make_hashes(hash, count, operation == MISS ? ~0ULL : run);
-			start_s = seconds();
-			done = apply(&table, operation, hash, count);
-			taken_s[operation][run] = seconds() - start_s;
-			if (operation == MISS ? done > count / 1000 : done != count) {
-				fprintf(stderr, "%s: %zu of %zu\n", operation_names[operation],
-					done, count);
-				exit(1);
+			if (operation == BUILD) {
+				close_table(&bench);
+				open_table(&bench, kind, slots);
 			}
+			make_keys(key, count, operation == MISS ? ~0ULL : run);
+			taken_s[operation][run] =
+				time_operation(&bench.table, operation, key, count);
 		}
-		close_table(&table);
+		close_table(&bench);
 	}
 	for (enum operation operation = 0; operation < OPERATIONS; operation++)
-		printf("2^%-2u slots  %-26s %7.1f M/s\n", slots_log2, operation_names[operation],
-		       count / median(taken_s[operation]) * 1e-6);
-	free(hash);
+		printf("2^%-2u slots  %-24s  %-26s %7.1f M/s\n", slots_log2, kind->name,
+		       operation_names[operation],
+		       count / median(taken_s[operation], runs_of(slots)) * 1e-6);
+	free(key);
 }
 
-/* What inserts cost between 94 and 95 %, and where the first one fails. */
-static void bench_load(unsigned int slots_log2)
+/* ---- the build beside a random walk ---- */
+
+/*
+ * How the authors of the cuckoo filter insert (github.com/efficient/cuckoofilter, AddImpl): a
+ * victim drawn at random gives way, and looks for its other bucket. Over the same buckets, from the
+ * same hash.
+ */
+static int walk_insert(struct table *table, __u64 hash, __u64 *random)
 {
-	const size_t slots = 1ULL << slots_log2, from = slots * HIGH_LOAD_PERCENT / 100,
-		     to = slots * TABLE_LOAD_PERCENT / 100;
+	const struct bucket_layout layout = bucket_layout(BUCKET_16);
+	struct bucket_pair pair = bucket_pair(hash, table->geometry, layout);
+	struct table_place place;
+
+	for (unsigned int kicks = 0; kicks < WALK_KICKS; kicks++) {
+		if (core_find_free(table, layout, pair.first, &place)) {
+			table_store(table, layout, place, pair.fingerprint);
+			return 0;
+		}
+		if (kicks) {
+			__u32 victim;
+
+			*random = *random * 6364136223846793005ULL + 1442695040888963407ULL;
+			place.slot = *random >> 62;
+			victim = table_load(table, layout, place);
+			table_store(table, layout, place, pair.fingerprint);
+			pair.fingerprint = victim;
+		}
+		pair.first ^= bucket_step(pair.fingerprint, table->geometry.step_shift);
+	}
+	return -ENOSPC;
+}
+
+static double time_walk(struct table *table, const struct siphash_value *key, size_t count)
+{
+	const double start_s = seconds();
+	__u64 random = 1, failed = 0;
+
+	for (size_t i = 0; i < count; i++)
+		failed += !!walk_insert(table, key[i].hash, &random);
+	if (failed > count / 1000) {
+		fprintf(stderr, "random walk: %llu of %zu failed\n", failed, count);
+		exit(1);
+	}
+	return seconds() - start_s;
+}
+
+/* By turns, so that whatever slows the machine slows both. */
+static void bench_build(unsigned int slots_log2)
+{
+	const __u64 slots = 1ULL << slots_log2;
+	const unsigned int runs = runs_of(slots);
+	const size_t count = slots * TABLE_LOAD_PERCENT / 100;
+	struct siphash_value *key = allocate_keys(count);
+	double build_s[RUNS], walk_s[RUNS];
+
+	make_keys(key, count, 1);
+	for (unsigned int run = 0; run < runs; run++) {
+		struct bench_table bench;
+
+		open_table(&bench, KIND_COMPACT, slots);
+		build_s[run] = time_operation(&bench.table, BUILD, key, count);
+		memset(bench.memory.bucket, 0, table_bucket_bytes(BUCKET_16, bench.table.geometry));
+		walk_s[run] = time_walk(&bench.table, key, count);
+		close_table(&bench);
+	}
+	printf("2^%-2u slots  0 to 95 %%: build %.1f M/s, random walk %.1f M/s\n", slots_log2,
+	       count / median(build_s, runs) * 1e-6, count / median(walk_s, runs) * 1e-6);
+	free(key);
+}
+
+static void bench_huge_build(void)
+{
+	const __u64 bytes = (__u64)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+
+	if (bytes < HUGE_MEMORY_BYTES)
+		printf("2^%u slots  not enough memory to measure\n", HUGE_SLOTS_LOG2);
+	else
+		bench_build(HUGE_SLOTS_LOG2);
+}
+
+/* ---- high load ---- */
+
+/* What inserts cost between 94 and 95 %, and where the first one fails. */
+static void bench_load(__u64 slots)
+{
+	const size_t from = slots * HIGH_LOAD_PERCENT / 100, to = slots * TABLE_LOAD_PERCENT / 100;
 	double full[RUNS], moves[RUNS], nodes[RUNS], longest[RUNS], longest_full[RUNS];
 
 	for (unsigned int run = 0; run < RUNS; run++) {
-		__u64 moves_before = 0, nodes_queued = 0, sequence = 0;
-		struct table table;
+		__u64 moves_before = 0, nodes_queued = 0;
+		struct bench_table bench;
+		struct table *table = &bench.table;
 		size_t i = 0;
 
-		open_table(&table, slots_log2, &sequence);
-		for (; i < to; i++) {
+		open_table(&bench, KIND_COMPACT, slots);
+		for (;; i++) {
+			const struct siphash_value key = churn_key(churn_hash(run, i));
+
 			if (i == from)
-				moves_before = table.moves;
-			table.search->count = 0;
-			if (table_insert(&table, churn_hash(run, i)))
+				moves_before = table->moves;
+			if (i == to) {
+				moves[run] = (double)(table->moves - moves_before) / (to - from);
+				nodes[run] = (double)nodes_queued / (to - from);
+				longest[run] = table->longest_path;
+			}
+			table->search->count = 0;
+			if (table_insert(table, &key))
 				break;
-			nodes_queued += i >= from ? table.search->count : 0;
+			nodes_queued += i >= from ? table->search->count : 0;
 		}
-		moves[run] = (double)(table.moves - moves_before) / (to - from);
-		nodes[run] = (double)nodes_queued / (to - from);
-		longest[run] = table.longest_path;
-		while (!table_insert(&table, churn_hash(run, i)))
-			i++;
 		full[run] = 100. * i / slots;
-		longest_full[run] = table.longest_path;
-		close_table(&table);
+		longest_full[run] = table->longest_path;
+		close_table(&bench);
 	}
-	printf("2^%-2u slots  at 94-95 %%: %.2f moves, %.1f buckets queued an insert, longest path "
+	printf("%8llu slots  at 94-95 %%: %.2f moves, %.1f buckets queued an insert, longest path "
 	       "%.0f; first failure at %.1f %%, longest path %.0f\n",
-	       slots_log2, median(moves), median(nodes), median(longest), median(full),
-	       median(longest_full));
+	       slots, median(moves, RUNS), median(nodes, RUNS), median(longest, RUNS),
+	       median(full, RUNS), median(longest_full, RUNS));
 }
 
-static void bench_readers(const struct churn_engine *engine, void (*change)(struct churn *churn),
-			  size_t count, __u64 lookups)
+/* ---- readers ---- */
+
+static void bench_readers(const struct churn_engine *engine, const struct table_kind *kind,
+			  void (*change)(struct churn *churn), size_t count, __u64 lookups)
 {
 	struct churn_result result;
 	struct churn churn;
 	double taken_s;
 
-	if (churn_open(&churn, engine, CHURN_SLOTS_LOG2, (count + 1) / 2, count, 1)) {
-		fprintf(stderr, "churn_open: 2^%u slots\n", CHURN_SLOTS_LOG2);
-		exit(1);
-	}
+	errno = -churn_open(&churn, engine, kind->options, 1 << CHURN_SLOTS_LOG2, (count + 1) / 2,
+			    count, 1);
+	if (errno)
+		fail("churn_open");
 	taken_s = -seconds();
 	result = churn_run(&churn, change, lookups, ~0ULL);
 	taken_s += seconds();
-	printf("%s, %s: %.3g look-ups, %llu missed, %llu unsettled (%.1f M/s, %.1f M moves/s)\n",
-	       change == churn_bounce ? "one entry bounced" : "churn at 95 %", engine->name,
-	       (double)result.lookups, result.misses, result.unsettled,
-	       result.lookups / taken_s * 1e-6, result.moves / taken_s * 1e-6);
+	printf("%s, %s, %s: %.3g look-ups, %llu missed, %llu with another's number, "
+	       "%llu unsettled (%.1f M/s, %.1f M moves/s)\n",
+	       change == churn_bounce ? "one entry bounced" : "churn at 95 %", kind->name,
+	       engine->name, (double)result.lookups, result.misses, result.other_numbers,
+	       result.unsettled, result.lookups / taken_s * 1e-6, result.moves / taken_s * 1e-6);
 	churn_close(&churn);
+}
+
+static void bench_scenarios(const struct churn_engine *engine, const struct table_kind *kind,
+			    __u64 lookups)
+{
+	bench_readers(engine, kind, churn_replace,
+		      (1 << CHURN_SLOTS_LOG2) * TABLE_LOAD_PERCENT / 100, lookups);
+	bench_readers(engine, kind, churn_bounce, 1, lookups);
 }
 
 int main(int argc, char **argv)
 {
+	static const unsigned int eighths[] = { 9, 11, 15 };
 	const __u64 lookups = argc > 1 ? strtoull(argv[1], NULL, 0) : CHURN_LOOKUPS;
-	const struct churn_engine *const engines[] = { &churn_right, &churn_wrong };
 
-	bench_operations(20);
-	bench_operations(24);
+	for (size_t k = 0; k < TABLE_KINDS; k++)
+		bench_operations(&table_kinds[k], 20);
+	bench_operations(KIND_COMPACT, 24);
+	bench_operations(KIND_EXACT, 24);
+	bench_build(20);
+	bench_huge_build();
 	for (unsigned int slots_log2 = 10; slots_log2 <= 24; slots_log2 += 2)
-		bench_load(slots_log2);
-	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
-		bench_readers(engines[i], churn_replace,
-			      (1ULL << CHURN_SLOTS_LOG2) * TABLE_LOAD_PERCENT / 100, lookups);
-		bench_readers(engines[i], churn_bounce, 1, lookups);
+		bench_load(1ULL << slots_log2);
+	for (size_t i = 0; i < sizeof(eighths) / sizeof(eighths[0]); i++) {
+		bench_load((__u64)eighths[i] << 16);
+		bench_load((__u64)eighths[i] << 19);
 	}
+	for (size_t k = 0; k < TABLE_KINDS; k++)
+		bench_scenarios(&churn_right, &table_kinds[k], lookups);
+	bench_scenarios(&churn_wrong, KIND_COMPACT, lookups);
 	return 0;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Sends a frame for each flow from one end of a veth pair, and checks at the other end whether it
- * arrived as expected. Loss-free without sleeping: a batch fits the veth's queue, a marker frame
+ * arrived as expected; as often as asked for, or until it is told to stop. Loss-free without sleeping: a batch fits the veth's queue, a marker frame
  * follows it, and a veth keeps the order, so once the marker is there nothing is under way.
  */
 #include <getopt.h>
+#include <signal.h>
 #include <sys/random.h>
 
 #include "frame.h"
@@ -36,6 +37,7 @@ struct run {
 	uint8_t mac[2][ETH_ALEN];
 	uint32_t id;
 	unsigned long repeat;
+	bool is_endless; /* until SIGTERM; then `repeat` becomes the number of rounds */
 	const char *wrong_path;
 	bool json;
 };
@@ -142,15 +144,30 @@ static int batch_run(struct run *run, struct wire_batch *batch)
 	return error ? error : batch_await(run);
 }
 
+/* At the end of a round: whether there is another. A pending SIGTERM interrupts no system call. */
+static bool has_next_round(struct run *run, size_t rounds)
+{
+	sigset_t pending;
+
+	if (!run->is_endless)
+		return rounds < run->repeat;
+	if (!sigpending(&pending) && !sigismember(&pending, SIGTERM))
+		return true;
+	run->repeat = rounds;
+	return false;
+}
+
 static int flows_send(struct run *run)
 {
 	static struct wire_batch batch;
 	struct frame_trailer trailer = { .magic = FRAME_TRAILER_MAGIC, .run = run->id };
 	int error = 0;
 
-	for (size_t i = 0; !error && i < run->flows * run->repeat; i++) {
+	for (size_t i = 0; !error; i++) {
 		const struct flow *flow = &run->flow[i % run->flows];
 
+		if (i % run->flows == 0 && !has_next_round(run, i / run->flows))
+			break;
 		trailer.index = (uint32_t)(i % run->flows);
 		wire_add(&batch, frame_build(&flow->frame, run->mac, &trailer, wire_frame(&batch)));
 		if (batch.count == WIRE_BATCH_FRAMES)
@@ -276,11 +293,22 @@ static int run_prepare(struct run *run, const char *from, const char *to)
 	return 0;
 }
 
+static void hold_back_sigterm(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 static int run_all(struct run *run, const char *from, const char *to)
 {
 	struct wire_timing timing;
 	double ns;
 
+	if (run->is_endless)
+		hold_back_sigterm();
 	if (flows_read(run, stdin) || run_prepare(run, from, to))
 		return 2;
 	timing = wire_timing_start(&run->to);
@@ -296,6 +324,7 @@ int main(int argc, char **argv)
 		{ .name = "from", .has_arg = required_argument, .val = 'f' },
 		{ .name = "to", .has_arg = required_argument, .val = 't' },
 		{ .name = "repeat", .has_arg = required_argument, .val = 'r' },
+		{ .name = "endless", .val = 'e' },
 		{ .name = "wrong", .has_arg = required_argument, .val = 'w' },
 		{ .name = "json", .val = 'j' },
 		{ 0 },
@@ -309,11 +338,12 @@ int main(int argc, char **argv)
 	run.repeat = strtoul(value['r'], NULL, 10);
 	if (option == '?' || optind != argc || !run.repeat || !value['f'] || !value['t'] ||
 	    !strchr(value['f'], ':') || !strchr(value['t'], ':')) {
-		fputs("usage: traffic --from NETNS:IFACE --to NETNS:IFACE [--json] [--repeat N] "
-		      "[--wrong FILE] <flows\n",
+		fputs("usage: traffic --from NETNS:IFACE --to NETNS:IFACE [--json] "
+		      "[--repeat N | --endless] [--wrong FILE] <flows\n",
 		      stderr);
 		return 2;
 	}
+	run.is_endless = value['e'];
 	run.json = value['j'];
 	run.wrong_path = value['w'];
 	return run_all(&run, value['f'], value['t']);

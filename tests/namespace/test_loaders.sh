@@ -29,11 +29,18 @@ maps_of() {
 	bpftool prog show id "$1" | sed -n 's/.* map_ids \([0-9,]*\).*/\1/p' | tr ',' ' '
 }
 
+# shared_maps_of PROGRAM: those that the programs of a filter share; constants are each program's own.
+shared_maps_of() {
+	for map in $(maps_of "$1"); do
+		bpftool map show id "$map" | grep -q 'name xc_' && echo "$map"
+	done
+}
+
 # Notes what the filter on vrx consists of in the kernel.
 remember() {
 	PROGRAM=$(program_of vrx)
 	MAPS=$(maps_of "$PROGRAM")
-	assert_equal 3 "$(echo "$MAPS" | wc -w)" "maps of program '$PROGRAM'"
+	assert_equal 6 "$(echo "$MAPS" | wc -w)" "maps of program '$PROGRAM'"
 }
 
 # The kernel frees objects some time after the last reference goes: ask until they are gone, 5 s at most.
@@ -154,9 +161,28 @@ test_a_later_load_joins_the_filter() {
 	assert_status 0 xc add 192.0.2.1
 	assert_status 0 xc load vrx2
 	remember
-	assert_equal "$MAPS" "$(maps_of "$(program_of vrx2)")" "maps of the second interface"
+	assert_equal "$(shared_maps_of "$PROGRAM")" "$(shared_maps_of "$(program_of vrx2)")" "maps of the second interface"
+	assert_equal 5 "$(shared_maps_of "$PROGRAM" | wc -l)" "shared maps"
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | "$HELPERS/traffic" --from "$TX:vtx2" --to "$RX:vrx2" ||
 		fail "wrong verdicts on vrx2"
+}
+
+# The second interface's program is compiled for what the first one's table is.
+test_a_later_load_joins_a_filter_of_any_format() {
+	second_pair
+	assert_status 0 xc add 192.0.2.1
+	for format in --no-counters '--compact --fingerprint 8' --compact '--compact --fingerprint 17' \
+		'--compact --fingerprint 32'; do
+		case_begin "$format"
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc load vrx $format
+		assert_status 0 xc load vrx2
+		for i in '' 2; do
+			printf '%s\n' "$BLOCKED" "$INNOCENT" | "$HELPERS/traffic" --from "$TX:vtx$i" --to "$RX:vrx$i" ||
+				fail "wrong verdicts on vrx$i"
+		done
+		xc unload --all >/dev/null
+	done
 }
 
 # Two loads by another tool make two tables; a rule must reach both.

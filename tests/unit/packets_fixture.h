@@ -58,8 +58,21 @@ struct scene {
 	struct filter filter;
 	int error; /* of filter_open() */
 	const struct rule *rule[RULES_MAX];
+	__u32 number[RULES_MAX]; /* of each rule's last key */
 	size_t rules;
 };
+
+/*
+ * Only a refusal of BPF as such is a reason to skip. EACCES is none: with it the verifier rejects
+ * a program.
+ */
+static inline int scene_open(struct scene *scene, const struct abi_options *options, __u64 slots)
+{
+	int error = filter_open(XDP_CUCKOO_OBJECT, options, table_geometry(slots), &scene->filter);
+
+	scene->error = error;
+	return error == -EPERM || error == -ENOSYS ? 0 : error;
+}
 
 static inline void scene_set_up(struct scene *scene)
 {
@@ -71,8 +84,9 @@ static inline void scene_add_at(struct scene *scene, const struct rule *rule,
 				struct filter_place place)
 {
 	assert_true(scene->rules < RULES_MAX);
-	scene->rule[scene->rules++] = rule;
+	scene->rule[scene->rules] = rule;
 	filter_add_at(&scene->filter, rule, place);
+	scene->number[scene->rules++] = scene->filter.numbers - 1;
 }
 
 static inline void scene_add(struct scene *scene, const struct rule *rule)
@@ -131,6 +145,22 @@ static inline enum abi_outcome scene_expect(const struct scene *scene, enum pars
 	return (enum abi_outcome)result;
 }
 
+/* Whether what was counted is a rule that matches, with the action of the outcome. */
+static inline bool scene_may_count(const struct scene *scene, const struct flow *flow,
+				   enum abi_outcome outcome, __u32 number)
+{
+	bool is_rule = outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
+	enum rule_action action = outcome == OUTCOME_PASS_RULE ? RULE_PASS : RULE_DROP;
+	size_t i = 0;
+
+	if (!is_rule || !scene->filter.options.has_counts)
+		return number == FILTER_NO_NUMBER;
+	while (i < scene->rules && scene->number[i] < number)
+		i++;
+	return i < scene->rules && scene->rule[i]->action == action &&
+	       rule_matches(scene->rule[i], flow);
+}
+
 /* The first `length` bytes of one packet, through both programs. */
 static inline void scene_check_cut(struct scene *scene, size_t packet, size_t length)
 {
@@ -148,6 +178,8 @@ static inline void scene_check_cut(struct scene *scene, size_t packet, size_t le
 		check(!run.error, name, filter_program_names[i], -run.error);
 		check(run.outcome == outcome, name, "outcome", run.outcome);
 		check(run.verdict == verdict, name, "verdict", run.verdict);
+		check(scene_may_count(scene, &flow, outcome, run.number), name, "counted rule",
+		      run.number);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A table in memory of its own, hashes to put into it, and the check of what it holds. */
+/* A table in memory of its own, keys to put into it, and the check of what it holds. */
 #ifndef XDP_CUCKOO_TABLE_FIXTURE_H
 #define XDP_CUCKOO_TABLE_FIXTURE_H
 
@@ -31,95 +31,154 @@ static inline __u64 print_seed(void)
 
 struct fixture {
 	struct table table;
-	__u64 sequence;
-	__u64 *bucket;
+	struct abi_options options;
+	struct table_memory memory;
+	__u64 sequence, next_number;
 };
 
-static inline void fixture_open(struct fixture *fixture, unsigned int slots_log2)
+static inline void fixture_open(struct fixture *fixture, const struct table_kind *kind, __u64 slots)
 {
-	__u64 buckets = (1ULL << slots_log2) / BUCKET_SLOTS;
+	const struct bucket_geometry geometry = table_geometry(slots);
 
-	*fixture = (struct fixture){ .bucket = calloc(buckets, sizeof(*fixture->bucket)) };
-	assert_non_null(fixture->bucket);
-	assert_int_equal(table_open(&fixture->table, fixture->bucket, buckets, &fixture->sequence),
-			 0);
+	*fixture = (struct fixture){ .options = kind->options };
+	assert_int_equal(churn_allocate(&fixture->memory, kind->options, geometry), 0);
+	fixture->memory.sequence = &fixture->sequence;
+	fixture->memory.next_number = kind->options.has_counts ? &fixture->next_number : NULL;
+	assert_int_equal(
+		table_open(&fixture->table, kind->options.format, geometry, &fixture->memory), 0);
 }
 
 static inline void fixture_close(struct fixture *fixture)
 {
 	table_close(&fixture->table);
-	free(fixture->bucket);
-}
-
-/* Hashes as a table meets them: two of a million may be one to it. */
-static inline __u64 *hashes_of(__u64 seed, __u64 from, size_t count)
-{
-	__u64 *hash = malloc((count + 1) * sizeof(*hash));
-
-	assert_non_null(hash);
-	for (size_t i = 0; i < count; i++)
-		hash[i] = churn_hash(seed, from + i);
-	return hash;
+	churn_free(&fixture->memory);
 }
 
 static inline size_t bucket_bytes(const struct table *table)
 {
-	return (table->bucket_mask + 1) * sizeof(*table->bucket);
+	return table_bucket_bytes(table->format, table->geometry);
 }
 
-/* Hashes of which no two are one to a table: each number below 65535 has its own fingerprint. */
-static inline __u64 distinct_hash(__u64 seed, __u64 number)
+/* A copy of the table in memory of its own. */
+static inline void fixture_copy(struct fixture *copy, const struct fixture *fixture)
 {
-	const unsigned int shift = 64 - BUCKET_FINGERPRINT_BITS;
+	const __u64 slots = table_slots(&fixture->table);
+	const struct table_kind kind = { .options = fixture->options };
 
-	return (number + 1) << shift | churn_hash(seed, number) >> BUCKET_FINGERPRINT_BITS;
+	fixture_open(copy, &kind, slots);
+	memcpy(copy->memory.bucket, fixture->memory.bucket, bucket_bytes(&fixture->table));
+	if (copy->memory.record)
+		memcpy(copy->memory.record, fixture->memory.record,
+		       slots * sizeof(*copy->memory.record));
+	if (copy->memory.rule)
+		memcpy(copy->memory.rule, fixture->memory.rule, slots * sizeof(*copy->memory.rule));
+	copy->table.used = fixture->table.used;
+	copy->next_number = fixture->next_number;
+}
+
+/* Keys as a table meets them: two of a million may be one to a compact table. */
+static inline struct siphash_value *keys_of(__u64 seed, __u64 from, size_t count)
+{
+	struct siphash_value *key = malloc((count + 1) * sizeof(*key));
+
+	assert_non_null(key);
+	for (size_t i = 0; i < count; i++)
+		key[i] = churn_key(churn_hash(seed, from + i));
+	return key;
+}
+
+/* Keys of which no two are one to a table: each number below 65535 has its own fingerprint. */
+static inline struct siphash_value distinct_key(__u64 seed, __u64 number)
+{
+	return churn_key((number + 1) << 48 | churn_hash(seed, number) >> 16);
 }
 
 /* Those of `count` numbers from `from`, each `times` times. */
-static inline __u64 *distinct_hashes(__u64 seed, __u64 from, size_t count, size_t times)
+static inline struct siphash_value *distinct_keys(__u64 seed, __u64 from, size_t count,
+						  size_t times)
 {
-	__u64 *hash = malloc((count * times + 1) * sizeof(*hash));
+	struct siphash_value *key = malloc((count * times + 1) * sizeof(*key));
 
-	assert_non_null(hash);
+	assert_non_null(key);
 	for (size_t i = 0; i < count * times; i++)
-		hash[i] = distinct_hash(seed, from + i / times);
-	return hash;
+		key[i] = distinct_key(seed, from + i / times);
+	return key;
+}
+
+/* The numbers that are taken. */
+static inline __u64 count_taken(const struct table *table)
+{
+	__u64 count = 0;
+
+	for (__u64 i = 0; i < table_slots(table); i++)
+		count += !!(table->memory.rule[i].bytes & ABI_RULE_TAKEN);
+	return count;
+}
+
+/* That each key has a number of its own, which is taken, and that no other is. */
+static inline void assert_numbers(const struct table *table, const struct siphash_value *key,
+				  size_t count)
+{
+	bool *is_seen = calloc(table_slots(table), sizeof(*is_seen));
+
+	assert_non_null(is_seen);
+	for (size_t i = 0; i < count; i++) {
+		__u32 number;
+
+		assert_true(table_find(table, &key[i], &number));
+		assert_in_range(number, 0, table_slots(table) - 1);
+		assert_false(is_seen[number]);
+		assert_true(table->memory.rule[number].bytes & ABI_RULE_TAKEN);
+		is_seen[number] = true;
+	}
+	assert_int_equal(count_taken(table), count);
+	free(is_seen);
 }
 
 /* That the table holds these entries and no other: a copy of it is empty once they are deleted. */
-static inline void assert_holds(const struct table *table, const __u64 *hash, size_t count)
+static inline void assert_holds(const struct fixture *fixture, const struct siphash_value *key,
+				size_t count)
 {
-	__u64 *bucket = malloc(bucket_bytes(table)), sequence = 0;
-	struct table copy;
+	struct fixture copy;
+	const __u8 *byte;
 
-	assert_non_null(bucket);
-	memcpy(bucket, table->bucket, bucket_bytes(table));
-	assert_int_equal(table_open(&copy, bucket, table->bucket_mask + 1, &sequence), 0);
-	assert_int_equal(table->used, count);
-	assert_int_equal(table_count(&copy), count);
-	copy.used = count;
+	fixture_copy(&copy, fixture);
+	assert_int_equal(fixture->table.used, count);
+	assert_int_equal(table_count(&copy.table), count);
+	if (fixture->memory.rule)
+		assert_numbers(&fixture->table, key, count);
 	for (size_t i = 0; i < count; i++) {
-		assert_true(table_contains(table, hash[i]));
-		assert_int_equal(table_delete(&copy, hash[i]), 0);
+		assert_true(table_find(&fixture->table, &key[i], NULL));
+		assert_int_equal(table_delete(&copy.table, &key[i]), 0);
 	}
-	for (__u64 i = 0; i <= table->bucket_mask; i++)
-		assert_int_equal(bucket[i], 0);
-	table_close(&copy);
-	free(bucket);
+	byte = copy.memory.bucket;
+	for (size_t i = 0; i < bucket_bytes(&copy.table); i++)
+		assert_int_equal(byte[i], 0);
+	if (copy.memory.rule)
+		assert_int_equal(count_taken(&copy.table), 0);
+	fixture_close(&copy);
 }
 
-/* A hash with two buckets, and the hash of an equal entry that prefers the other bucket. */
-static inline __u64 hash_of_two_buckets(const struct table *table, __u64 *twin)
+/* A key with two buckets. */
+static inline struct siphash_value key_of_two_buckets(const struct table *table)
 {
 	struct bucket_pair pair;
 	__u64 hash, number = 0;
 
 	do {
 		hash = churn_hash(1, number++);
-		pair = bucket_pair(hash, table->bucket_mask, table->step_shift);
+		pair = churn_pair(table, hash);
 	} while (pair.first == pair.second);
-	*twin = (__u64)pair.fingerprint << (64 - BUCKET_FINGERPRINT_BITS) | pair.second;
-	return hash;
+	return churn_key(hash);
+}
+
+/*
+ * Another key, whose bucket pair and fingerprint are the same, but which prefers the other bucket.
+ */
+static inline struct siphash_value twin_of(const struct table *table,
+					   const struct siphash_value *key)
+{
+	return churn_key(churn_twin(table, key->hash));
 }
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The keyed hash against published vectors and against a byte-wise SipHash-c-d of its own, and the
- * arithmetic of buckets against plain loops.
+ * arithmetic of buckets, of every layout, against plain loops.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,11 +13,10 @@
 
 #include <cmocka.h>
 
-#include "bucket.h"
+#include "semisort.h"
 #include "siphash.h"
 
 #define WORDS_MAX FLOW_KEY_WORDS_MAX
-#define STEP_SHIFT_MIN 36 /* 2^28 buckets */
 #define STEP_SHIFT_MAX 56 /* 2^8 buckets */
 
 /* ---- SipHash-c-d after the paper, over bytes ---- */
@@ -50,11 +49,12 @@ static uint64_t little_endian(const uint8_t *byte, size_t count)
 	return word;
 }
 
+/* `tag`, unless NULL: what follows the hash, as the second half of the 128-bit output does. */
 static uint64_t siphash_bytes(int c, int d, const uint8_t key[16], const uint8_t *byte,
-			      size_t count)
+			      size_t count, uint64_t *tag)
 {
 	uint64_t k0 = little_endian(key, 8), k1 = little_endian(key + 8, 8);
-	uint64_t v[4], last = (uint64_t)count << 56;
+	uint64_t v[4], last = (uint64_t)count << 56, hash;
 	size_t at = 0;
 
 	/* "somepseudorandomlygeneratedbytes", as big-endian words. */
@@ -75,7 +75,12 @@ static uint64_t siphash_bytes(int c, int d, const uint8_t key[16], const uint8_t
 	v[0] ^= last;
 	v[2] ^= 0xff;
 	rounds(v, d);
-	return v[0] ^ v[1] ^ v[2] ^ v[3];
+	hash = v[0] ^ v[1] ^ v[2] ^ v[3];
+	v[1] ^= 0xdd;
+	rounds(v, d);
+	if (tag)
+		*tag = v[0] ^ v[1] ^ v[2] ^ v[3];
+	return hash;
 }
 
 /*
@@ -108,8 +113,9 @@ static void test_siphash_vectors(void **state)
 		struct siphash_key key;
 		__u64 word[WORDS_MAX] = {};
 
-		assert_int_equal(siphash_bytes(vector->c, vector->d, byte, byte, vector->bytes),
-				 vector->hash);
+		assert_int_equal(
+			siphash_bytes(vector->c, vector->d, byte, byte, vector->bytes, NULL),
+			vector->hash);
 		if (vector->c != 1 || vector->bytes > sizeof(word))
 			continue;
 		memcpy(&key, byte, sizeof(key));
@@ -129,39 +135,107 @@ static void test_siphash_equals_bytewise(void **state)
 	for (unsigned int i = 0; i < 60000; i++) {
 		unsigned int bytes = i % (8 * WORDS_MAX + 1);
 		uint64_t random[2 + WORDS_MAX];
+		struct siphash_state state13;
 		struct siphash_key key;
 		__u64 word[WORDS_MAX] = {};
+		uint64_t tag;
 
 		for (size_t j = 0; j < 2 + WORDS_MAX; j++, draws++)
-			random[j] = siphash_bytes(2, 4, seed_key, (uint8_t *)&draws, sizeof(draws));
+			random[j] = siphash_bytes(2, 4, seed_key, (uint8_t *)&draws, sizeof(draws),
+						  NULL);
 		memcpy(&key, random, sizeof(key));
 		memcpy(word, random + 2, bytes);
-		assert_int_equal(siphash13(&key, word, bytes),
-				 siphash_bytes(1, 3, (uint8_t *)random, (uint8_t *)word, bytes));
+		state13 = siphash13_state(&key, word, bytes);
+		assert_int_equal(
+			siphash13(&key, word, bytes),
+			siphash_bytes(1, 3, (uint8_t *)random, (uint8_t *)word, bytes, &tag));
+		assert_int_equal(siphash_hash(&state13), siphash13(&key, word, bytes));
+		assert_int_equal(siphash_tag(state13), tag);
 	}
 }
 
-/* ---- buckets ---- */
+/* ---- which buckets ---- */
+
+/* Layouts: those of running tables, and the least and most of what experiments use. */
+static const struct bucket_layout layouts[] = {
+	{ 4, 16, 16, 0 }, { 4, 32, 32, 0 }, { 4, 8, 8, 0 },   { 4, 17, 0, 0 },	{ 1, 2, 8, 0 },
+	{ 2, 7, 8, 0 },	  { 8, 8, 8, 0 },   { 1, 12, 16, 0 }, { 8, 16, 16, 0 }, { 8, 13, 16, 0 },
+	{ 1, 32, 32, 0 }, { 2, 24, 32, 0 }, { 4, 5, 0, 0 },   { 4, 13, 0, 0 },
+};
+
+#define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
+
+/*
+ * Buckets, and how many pieces they are; the largest and the smallest, and between powers of two.
+ */
+static const struct {
+	__u32 buckets, pieces;
+} geometries[] = {
+	{ 1U << 28, 1 }, { 15U << 24, 15 }, { 9U << 24, 9 }, { 9U << 13, 9 },
+	{ 5U << 14, 5 }, { 1U << 16, 1 },   { 1U << 8, 1 },
+};
+
+static uint64_t random_of(uint64_t number)
+{
+	static const struct siphash_key key = { { 1, 2 } };
+	const __u64 word = number;
+
+	return siphash13(&key, &word, sizeof(word));
+}
+
+static struct bucket_geometry geometry_of(size_t i)
+{
+	const __u32 piece = geometries[i].buckets / geometries[i].pieces;
+
+	return (struct bucket_geometry){ geometries[i].buckets, 64 - __builtin_ctz(piece) };
+}
+
+/* The lowest hash that has this bucket for its first, and this fingerprint. */
+static __u64 hash_of(struct bucket_geometry geometry, struct bucket_layout layout, __u32 bucket,
+		     __u32 fingerprint)
+{
+	return (__u64)fingerprint << (64 - layout.fingerprint_bits) |
+	       (((__u64)bucket << 32) + geometry.buckets - 1) / geometry.buckets;
+}
 
 static void test_either_bucket_leads_to_the_other(void **state)
 {
 	size_t wrong = 0;
 
 	(void)state;
-	for (__u32 shift = STEP_SHIFT_MIN; shift <= STEP_SHIFT_MAX; shift++)
-		for (__u64 fingerprint = 1; fingerprint <= 0xffff; fingerprint++) {
-			__u64 mask = (1ULL << (64 - shift)) - 1;
-			__u64 hash =
-				fingerprint << 48 | (fingerprint * 0x2545f4914f6cdd1d >> 16 & mask);
-			struct bucket_pair pair = bucket_pair(hash, mask, shift);
-			struct bucket_pair back =
-				bucket_pair(fingerprint << 48 | pair.second, mask, shift);
+	for (size_t g = 0; g < sizeof(geometries) / sizeof(geometries[0]); g++)
+		for (size_t i = 0; i < LAYOUTS * 20000; i++) {
+			const struct bucket_geometry geometry = geometry_of(g);
+			const struct bucket_layout layout = layouts[i % LAYOUTS];
+			const __u32 piece = geometry.buckets / geometries[g].pieces;
+			const struct bucket_pair pair = bucket_pair(random_of(i), geometry, layout);
+			const struct bucket_pair back = bucket_pair(
+				hash_of(geometry, layout, pair.second, pair.fingerprint), geometry,
+				layout);
 
-			wrong += pair.first > mask || pair.second > mask ||
-				 pair.fingerprint != fingerprint || pair.first != (hash & mask) ||
-				 back.first != pair.second || back.second != pair.first;
+			wrong += pair.first >= geometry.buckets ||
+				 pair.second >= geometry.buckets ||
+				 pair.first / piece != pair.second / piece ||
+				 back.first != pair.second || back.second != pair.first ||
+				 back.fingerprint != pair.fingerprint;
 		}
 	assert_int_equal(wrong, 0);
+}
+
+/* Each bucket is the first of as many hashes as any other; the ends are the ends. */
+static void test_first_buckets_spread(void **state)
+{
+	enum { BUCKETS = 9 << 5, HASHES = BUCKETS * 10000 };
+	const struct bucket_geometry geometry = { BUCKETS, 64 - 5 };
+	static unsigned int keys_of[BUCKETS];
+
+	(void)state;
+	for (size_t i = 0; i < HASHES; i++)
+		keys_of[bucket_pair(random_of(i), geometry, layouts[0]).first]++;
+	for (size_t bucket = 0; bucket < BUCKETS; bucket++)
+		assert_in_range(keys_of[bucket], 9500, 10500);
+	assert_int_equal(bucket_pair(0, geometry, layouts[0]).first, 0);
+	assert_int_equal(bucket_pair(0xffffffff, geometry, layouts[0]).first, BUCKETS - 1);
 }
 
 /* Every step belongs to about as many fingerprints as any other. */
@@ -178,60 +252,128 @@ static void test_steps_spread(void **state)
 
 static void test_fingerprint_is_never_zero(void **state)
 {
+	const struct bucket_geometry geometry = { 1 << 8, STEP_SHIFT_MAX };
+
 	(void)state;
-	for (__u64 top = 0; top <= 0xffff; top++)
-		assert_int_equal(bucket_pair(top << 48 | 0x123456789abc, 0xff, 56).fingerprint,
-				 top ? top : 1);
+	for (size_t i = 0; i < LAYOUTS; i++)
+		for (__u64 top = 0; top < 1ULL << layouts[i].fingerprint_bits && top < 0x20000;
+		     top++) {
+			__u64 hash = top << (64 - layouts[i].fingerprint_bits) | 0x123;
+
+			assert_int_equal(bucket_pair(hash, geometry, layouts[i]).fingerprint,
+					 top ? top : 1);
+		}
 }
 
-static bool holds(__u64 bucket, __u16 fingerprint)
+/* ---- what is in a bucket ---- */
+
+/* A bucket of these fingerprints. A semi-sorted one sorts them. */
+static struct bucket bucket_of(struct bucket_layout layout, __u32 fingerprint[])
 {
-	for (unsigned int slot = 0; slot < BUCKET_SLOTS; slot++)
-		if ((__u16)(bucket >> 16 * slot) == fingerprint)
-			return true;
-	return false;
+	struct bucket bucket = {};
+
+	if (!layout.lane_bits) {
+		bucket.word[0] = semisort_word(fingerprint, layout);
+		return bucket;
+	}
+	for (unsigned int slot = 0; slot < layout.slots; slot++)
+		bucket.word[slot * layout.lane_bits / 64] |= (__u64)fingerprint[slot]
+							     << slot * layout.lane_bits % 64;
+	return bucket;
 }
 
-/* Every fingerprint, also 0 (a free slot), among those that borrows and carries could confuse. */
-static void test_match_is_exact(void **state)
+/* Fingerprints that borrows and carries could confuse with `about`, and free slots. */
+static void draw_near(struct bucket_layout layout, __u32 about, uint64_t random,
+		      __u32 fingerprint[])
 {
+	const __u32 mask = (1ULL << layout.fingerprint_bits) - 1, top = mask / 2 + 1;
+	const __u32 near[] = {
+		about, about + 1, about - 1, about ^ top, about ^ top ^ 1, 0, 1, mask
+	};
+
+	for (unsigned int slot = 0; slot < layout.slots; slot++, random >>= 3)
+		fingerprint[slot] = near[random % 8] & mask;
+}
+
+static void test_match_and_get_agree_with_a_loop(void **state)
+{
+	const __u16 *prefixes = semisort_prefixes();
 	size_t wrong = 0;
 
 	(void)state;
-	for (__u32 fingerprint = 0; fingerprint <= 0xffff; fingerprint++) {
-		const __u16 near[] = { fingerprint,	     fingerprint + 1,	   fingerprint - 1,
-				       fingerprint ^ 0x8000, fingerprint ^ 0x8001, 0 };
-		const unsigned int choices = sizeof(near) / sizeof(near[0]);
+	for (size_t i = 0; i < LAYOUTS * 200000; i++) {
+		const struct bucket_layout layout = layouts[i % LAYOUTS];
+		const __u32 mask = (1ULL << layout.fingerprint_bits) - 1;
+		const __u32 wanted = i / LAYOUTS % 7 ? random_of(i) & mask : 0;
+		__u32 fingerprint[8];
+		struct bucket bucket;
+		bool is_held = false;
 
-		for (unsigned int a = 0; a < choices; a++)
-			for (unsigned int b = 0; b < choices; b++)
-				for (unsigned int c = 0; c < choices; c++)
-					for (unsigned int d = 0; d < choices; d++) {
-						__u64 bucket = (__u64)near[a] << 48 |
-							       (__u64)near[b] << 32 |
-							       (__u64)near[c] << 16 | near[d];
-
-						wrong += !bucket_match(bucket, fingerprint) ==
-							 holds(bucket, fingerprint);
-					}
+		draw_near(layout, wanted, random_of(~i), fingerprint);
+		bucket = bucket_of(layout, fingerprint);
+		for (unsigned int slot = 0; slot < layout.slots; slot++) {
+			is_held |= fingerprint[slot] == wanted;
+			wrong += bucket_get(bucket, layout, slot, prefixes) != fingerprint[slot];
+		}
+		wrong += !bucket_match(bucket, layout, wanted, prefixes) == is_held;
 	}
 	assert_int_equal(wrong, 0);
 }
 
-static void test_set_changes_one_slot(void **state)
+/* Every fingerprint of 16 bits, also 0 (a free slot), beside its neighbours in all orders. */
+static void test_match_of_16_bits_is_exact(void **state)
 {
-	const __u64 bucket = 0x8000ffff00010000;
+	size_t wrong = 0;
 
 	(void)state;
-	for (unsigned int slot = 0; slot < BUCKET_SLOTS; slot++)
-		for (__u32 fingerprint = 0; fingerprint <= 0xffff; fingerprint += 5) {
-			__u64 set = bucket_set(bucket, slot, fingerprint);
+	for (__u32 wanted = 0; wanted <= 0xffff; wanted++)
+		for (uint64_t order = 0; order < 1 << 12; order += 5) {
+			__u32 fingerprint[BUCKET_SLOTS];
+			bool is_held = false;
 
-			for (unsigned int i = 0; i < BUCKET_SLOTS; i++)
-				assert_int_equal(bucket_get(set, i),
-						 i == slot ? fingerprint
-							   : (__u16)(bucket >> 16 * i));
+			draw_near(layouts[0], wanted, order, fingerprint);
+			for (unsigned int slot = 0; slot < BUCKET_SLOTS; slot++)
+				is_held |= fingerprint[slot] == wanted;
+			wrong += !bucket_match(bucket_of(layouts[0], fingerprint), layouts[0],
+					       wanted, NULL) == is_held;
 		}
+	assert_int_equal(wrong, 0);
+}
+
+/* The codes are 0 to 3,875, each once, and lead back to the prefixes; the others to none. */
+static void test_semisort_codes(void **state)
+{
+	enum { CODES = 3876 };
+	const __u16 *prefixes = semisort_prefixes();
+	static bool is_seen[BUCKET_SORTED_CODES];
+	unsigned int count = 0;
+
+	(void)state;
+	for (__u32 number = 0; number <= 0xffff; number++) {
+		const __u32 prefix[BUCKET_SLOTS] = { number & 15, number >> 4 & 15,
+						     number >> 8 & 15, number >> 12 };
+		__u32 code;
+
+		if (prefix[0] > prefix[1] || prefix[1] > prefix[2] || prefix[2] > prefix[3])
+			continue;
+		code = semisort_code(prefix);
+		assert_in_range(code, 0, CODES - 1);
+		assert_false(is_seen[code]);
+		is_seen[code] = true;
+		assert_int_equal(prefixes[code], number);
+		count++;
+	}
+	assert_int_equal(count, CODES);
+	for (unsigned int code = CODES; code < BUCKET_SORTED_CODES; code++)
+		assert_int_equal(prefixes[code], 0);
+}
+
+static void test_semisort_of_nothing_is_zero(void **state)
+{
+	__u32 none[BUCKET_SLOTS] = {};
+
+	(void)state;
+	assert_int_equal(semisort_word(none, bucket_layout(BUCKET_17)), 0);
 }
 
 int main(void)
@@ -240,10 +382,13 @@ int main(void)
 		cmocka_unit_test(test_siphash_vectors),
 		cmocka_unit_test(test_siphash_equals_bytewise),
 		cmocka_unit_test(test_either_bucket_leads_to_the_other),
+		cmocka_unit_test(test_first_buckets_spread),
 		cmocka_unit_test(test_steps_spread),
 		cmocka_unit_test(test_fingerprint_is_never_zero),
-		cmocka_unit_test(test_match_is_exact),
-		cmocka_unit_test(test_set_changes_one_slot),
+		cmocka_unit_test(test_match_and_get_agree_with_a_loop),
+		cmocka_unit_test(test_match_of_16_bits_is_exact),
+		cmocka_unit_test(test_semisort_codes),
+		cmocka_unit_test(test_semisort_of_nothing_is_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Every packet of tests/packets.c, three ways: through the parser on the host, through both BPF
- * programs under many configs, and cut at every length through all of them.
+ * programs under many configs, and cut at every length through all of them. The programs, with each
+ * kind of table.
  */
 #include "packets_fixture.h"
 
@@ -327,18 +328,19 @@ static void test_families(void **state)
 }
 
 /* A geometry that the map does not have: no crash, and no match. */
-static void test_bucket_mask_too_wide(void **state)
+static void test_too_many_buckets(void **state)
 {
-	static const unsigned int bits[] = { 28, 32, 33, 63 };
+	static const struct bucket_geometry geometries[] = {
+		{ 1U << 28, 36 }, { 7U << 25, 39 }, { 1U << 31, 33 }, { ~0U, 32 }, { ~0U, 0 },
+	};
 	struct scene *scene = scene_of(state);
 	struct rule rule;
 
-	for (size_t b = 0; b < sizeof(bits) / sizeof(bits[0]); b++) {
+	for (size_t g = 0; g < sizeof(geometries) / sizeof(geometries[0]); g++) {
 		scene_set_up(scene);
 		rule_from_flow(&packets[PACKETS - 1].flow, &rule_kind_src, RULE_DROP, &rule);
 		filter_add(&scene->filter, &rule);
-		scene->filter.config->bucket_mask = (1ULL << bits[b]) - 1;
-		scene->filter.config->step_shift = 64 - bits[b];
+		scene->filter.config->geometry = geometries[g];
 		scene_check_all(scene);
 	}
 	end_checks();
@@ -365,19 +367,28 @@ static void test_several_buffers(void **state)
 	end_checks();
 }
 
-/*
- * Only a refusal of BPF as such is a reason to skip. EACCES is none: with it the verifier rejects
- * a program.
- */
+/* ---- the kinds of table ---- */
+
+static const struct kind {
+	const char *name;
+	struct abi_options options;
+} kinds[] = {
+	{ "packets, exact", { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 } },
+	{ "packets, exact, not counting", { .format = BUCKET_16, .is_exact = 1 } },
+	{ "packets, 16 bits", { .format = BUCKET_16 } },
+	{ "packets, 32 bits", { .format = BUCKET_32 } },
+	{ "packets, 8 bits", { .format = BUCKET_8 } },
+	{ "packets, 17 bits", { .format = BUCKET_17 } },
+};
+
+static const struct kind *kind; /* of the scene */
+
 static int open_filter(void **state)
 {
 	static struct scene scene;
-	int error = filter_open(XDP_CUCKOO_OBJECT, &scene.filter);
-	bool is_refused = error == -EPERM || error == -ENOSYS;
 
-	scene.error = error;
 	*state = &scene;
-	return is_refused ? 0 : error;
+	return scene_open(&scene, &kind->options, 1 << ABI_SLOTS_DEFAULT_LOG2);
 }
 
 static int close_filter(void **state)
@@ -396,13 +407,17 @@ int main(void)
 		TEST(test_host_rows),
 		TEST(test_host_truncations),
 	};
-	static const struct CMUnitTest bpf[] = {
-		TEST(test_not_set_up),
-		TEST(test_no_shapes),
+	/* Of these, the kind of table decides nothing. */
+	static const struct CMUnitTest parsing[] = {
 		TEST(test_truncations),
 		TEST(test_policies),
-		TEST(test_rules),
 		TEST(test_dport_0_is_no_fragment),
+		TEST(test_several_buffers),
+	};
+	static const struct CMUnitTest every_kind[] = {
+		TEST(test_not_set_up),
+		TEST(test_no_shapes),
+		TEST(test_rules),
 		TEST(test_prefixes),
 		TEST(test_pass_beats_drop),
 		TEST(test_active_copies),
@@ -410,13 +425,17 @@ int main(void)
 		TEST(test_last_of_32_shapes),
 		TEST(test_places),
 		TEST(test_families),
-		TEST(test_bucket_mask_too_wide),
-		TEST(test_several_buffers),
+		TEST(test_too_many_buckets),
 	};
 	int failed;
 
 	for (size_t i = 0; i < PACKETS; i++)
 		packet_build(&packets[i], &frames[i]);
 	failed = cmocka_run_group_tests_name("packets, host", host, NULL, NULL);
-	return failed + cmocka_run_group_tests_name("packets, bpf", bpf, open_filter, close_filter);
+	kind = kinds;
+	failed += cmocka_run_group_tests_name("packets, bpf", parsing, open_filter, close_filter);
+	for (kind = kinds; kind < kinds + sizeof(kinds) / sizeof(kinds[0]); kind++)
+		failed += cmocka_run_group_tests_name(kind->name, every_kind, open_filter,
+						      close_filter);
+	return failed;
 }

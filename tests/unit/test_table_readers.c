@@ -1,45 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What readers see while the table engine works: that they miss nothing, and that the same readers
- * beside a wrong engine do, so that these tests can fail.
+ * What readers see while the table engine works: that they miss nothing and never take another
+ * key's number, and that the same readers beside a wrong engine do, so that these tests can fail.
  */
 #include "table_fixture.h"
 
-#define SLOTS_LOG2 10 /* so small that reader and writer meet often */
-#define COUNT_HIGH_LOAD ((1 << SLOTS_LOG2) * TABLE_LOAD_PERCENT / 100)
-#define COUNT_LOWER_LOAD ((1 << SLOTS_LOG2) * 9 / 10) /* fits again, whichever entries they are */
-#define LOOKUPS 30000000
+#define SLOTS (1 << 10) /* so small that reader and writer meet often */
+#define COUNT_HIGH_LOAD (SLOTS * TABLE_LOAD_PERCENT / 100)
+#define COUNT_LOWER_LOAD (SLOTS * 9 / 10) /* fits again, whichever entries they are */
+#define LOOKUPS 10000000
 #define LOOKUPS_WRONG 1000000000 /* at most; the first miss ends it */
 
 /* A change: the entry's twin comes to one bucket, then a delete takes the entry from the other. */
 static void change_by_twin(struct churn *churn)
 {
-	struct bucket_pair pair =
-		bucket_pair(churn->hash[0], churn->table.bucket_mask, churn->table.step_shift);
-	__u64 twin = (__u64)pair.fingerprint << (64 - BUCKET_FINGERPRINT_BITS) | pair.second;
+	const __u64 twin = churn_twin(&churn->table, churn->hash[0]);
 
-	churn->engine->insert(&churn->table, twin);
-	churn->lost += !!churn->engine->remove(&churn->table, churn->hash[0]);
-	churn->engine->insert(&churn->table, churn->hash[0]);
-	churn->lost += !!churn->engine->remove(&churn->table, twin);
+	churn_insert(churn, twin);
+	churn->lost += !!churn_remove(churn, churn->hash[0]);
+	churn_insert(churn, churn->hash[0]);
+	churn->lost += !!churn_remove(churn, twin);
 }
 
 /* A change: all entries but the residents are exchanged at once. */
 static void change_by_reconcile(struct churn *churn)
 {
-	size_t count = churn->count;
+	const size_t count = churn->count;
 	struct table_difference difference;
-	__u64 *want = malloc(count * sizeof(*want));
+	struct siphash_value *want = malloc(count * sizeof(*want));
 
 	for (size_t i = churn->residents; i < count; i++)
 		churn->hash[i] = churn_hash(churn->seed, churn->next++);
-	memcpy(want, churn->hash, count * sizeof(*want));
+	for (size_t i = 0; i < count; i++)
+		want[i] = churn_key(churn->hash[i]);
 	churn->lost += !!table_reconcile(&churn->table, want, count, &difference);
 	free(want);
 }
 
+/* A change to an exact table: while the entry is in its other bucket, another key has its slot. */
+static void change_by_tenant(struct churn *churn)
+{
+	struct table *table = &churn->table;
+	const struct bucket_pair pair = churn_pair(table, churn->hash[0]);
+	const struct siphash_value tenant = { churn_hash_at(table, pair.first, 1), 1 };
+	const struct table_place first = { pair.first, 0 }, second = { pair.second, 0 };
+
+	churn->engine->move(table, first, second);
+	churn->lost += !!churn->engine->insert(table, &tenant);
+	churn->lost += !!churn->engine->remove(table, &tenant);
+	churn->engine->move(table, second, first);
+}
+
 /* Fills a table with `count` entries and looks half of them up while `change` goes on. */
 static struct churn_result churn_once(const struct churn_engine *engine,
+				      const struct table_kind *kind,
 				      void (*change)(struct churn *churn), size_t count)
 {
 	const bool is_right = engine == &churn_right;
@@ -48,43 +62,76 @@ static struct churn_result churn_once(const struct churn_engine *engine,
 	struct churn_result result;
 	struct churn churn;
 
-	assert_int_equal(
-		churn_open(&churn, engine, SLOTS_LOG2, (count + 1) / 2, count, print_seed()), 0);
+	assert_int_equal(churn_open(&churn, engine, kind->options, SLOTS, (count + 1) / 2, count,
+				    print_seed()),
+			 0);
 	result = churn_run(&churn, change, lookups, is_right ? ~0ULL : 1);
-	print_message("# %llu look-ups, %llu misses, %llu unsettled, %llu moves\n", result.lookups,
-		      result.misses, result.unsettled, result.moves);
+	print_message("# %s: %llu look-ups, %llu misses, %llu of another's number, %llu unsettled, "
+		      "%llu moves\n",
+		      kind->name, result.lookups, result.misses, result.other_numbers,
+		      result.unsettled, result.moves);
 	assert_int_equal(churn.lost, 0);
-	if (is_right)
-		assert_holds(&churn.table, churn.hash, count);
+	if (is_right) {
+		struct fixture view = { .table = churn.table,
+					.options = kind->options,
+					.memory = churn.memory };
+		struct siphash_value *key = malloc(count * sizeof(*key));
+
+		assert_non_null(key);
+		for (size_t i = 0; i < count; i++)
+			key[i] = churn_key(churn.hash[i]);
+		assert_holds(&view, key, count);
+		free(key);
+	}
 	churn_close(&churn);
 	return result;
 }
 
+/* Returns the moves. */
+static __u64 assert_no_fault(const struct table_kind *kind, void (*change)(struct churn *churn),
+			     size_t count)
+{
+	struct churn_result result = churn_once(&churn_right, kind, change, count);
+
+	assert_int_equal(result.misses, 0);
+	assert_int_equal(result.other_numbers, 0);
+	return result.moves;
+}
+
 static void test_no_miss_while_others_move(void **state)
 {
-	struct churn_result result = churn_once(&churn_right, churn_replace, COUNT_HIGH_LOAD);
-
 	(void)state;
-	assert_int_equal(result.misses, 0);
-	assert_in_range(result.moves, 1000, ~0ULL);
+	for (size_t k = 0; k < TABLE_KINDS; k++)
+		assert_in_range(assert_no_fault(&table_kinds[k], churn_replace, COUNT_HIGH_LOAD),
+				1000, ~0ULL);
 }
 
 static void test_no_miss_while_others_are_reconciled(void **state)
 {
 	(void)state;
-	assert_int_equal(churn_once(&churn_right, change_by_reconcile, COUNT_LOWER_LOAD).misses, 0);
+	for (size_t k = 0; k < TABLE_KINDS; k++)
+		assert_no_fault(&table_kinds[k], change_by_reconcile, COUNT_LOWER_LOAD);
 }
 
 static void test_no_miss_of_a_bounced_entry(void **state)
 {
 	(void)state;
-	assert_int_equal(churn_once(&churn_right, churn_bounce, 1).misses, 0);
+	for (size_t k = 0; k < TABLE_KINDS; k++)
+		assert_no_fault(&table_kinds[k], churn_bounce, 1);
 }
 
 static void test_no_miss_of_an_entry_with_a_twin(void **state)
 {
 	(void)state;
-	assert_int_equal(churn_once(&churn_right, change_by_twin, 1).misses, 0);
+	for (size_t k = 0; k < TABLE_KINDS; k++)
+		if (!table_kinds[k].options.is_exact)
+			assert_no_fault(&table_kinds[k], change_by_twin, 1);
+}
+
+static void test_no_number_of_a_tenant(void **state)
+{
+	(void)state;
+	assert_no_fault(KIND_EXACT, change_by_tenant, 1);
 }
 
 /* With one processor, reader and writer hardly ever meet. */
@@ -98,18 +145,45 @@ static void skip_without_two_processors(void)
 	skip();
 }
 
-static void test_wrong_order_misses_while_others_move(void **state)
+static void assert_misses(enum churn_fault fault, const struct table_kind *kind,
+			  void (*change)(struct churn *churn), size_t count)
 {
-	(void)state;
+	struct churn_engine engine = churn_wrong;
+
 	skip_without_two_processors();
-	assert_int_equal(churn_once(&churn_wrong, churn_replace, COUNT_HIGH_LOAD).misses, 1);
+	engine.fault = fault;
+	assert_int_equal(churn_once(&engine, kind, change, count).misses, 1);
 }
 
-static void test_wrong_order_misses_a_bounced_entry(void **state)
+static void test_overwriting_first_misses_while_others_move(void **state)
 {
 	(void)state;
+	for (size_t k = 0; k < TABLE_KINDS; k++)
+		assert_misses(CHURN_OVERWRITE_FIRST, &table_kinds[k], churn_replace,
+			      COUNT_HIGH_LOAD);
+}
+
+static void test_overwriting_first_misses_a_bounced_entry(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < TABLE_KINDS; k++)
+		assert_misses(CHURN_OVERWRITE_FIRST, &table_kinds[k], churn_bounce, 1);
+}
+
+static void test_record_last_misses_while_others_move(void **state)
+{
+	(void)state;
+	assert_misses(CHURN_RECORD_LAST, KIND_EXACT, churn_replace, COUNT_HIGH_LOAD);
+}
+
+static void test_number_first_shows_the_number_of_a_tenant(void **state)
+{
+	struct churn_engine engine = churn_wrong;
+
+	(void)state;
 	skip_without_two_processors();
-	assert_int_equal(churn_once(&churn_wrong, churn_bounce, 1).misses, 1);
+	engine.fault = CHURN_NUMBER_FIRST;
+	assert_int_equal(churn_once(&engine, KIND_EXACT, change_by_tenant, 1).other_numbers, 1);
 }
 
 int main(void)
@@ -119,8 +193,11 @@ int main(void)
 		cmocka_unit_test(test_no_miss_while_others_are_reconciled),
 		cmocka_unit_test(test_no_miss_of_a_bounced_entry),
 		cmocka_unit_test(test_no_miss_of_an_entry_with_a_twin),
-		cmocka_unit_test(test_wrong_order_misses_while_others_move),
-		cmocka_unit_test(test_wrong_order_misses_a_bounced_entry),
+		cmocka_unit_test(test_no_number_of_a_tenant),
+		cmocka_unit_test(test_overwriting_first_misses_while_others_move),
+		cmocka_unit_test(test_overwriting_first_misses_a_bounced_entry),
+		cmocka_unit_test(test_record_last_misses_while_others_move),
+		cmocka_unit_test(test_number_first_shows_the_number_of_a_tenant),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Live traffic of flows that are in a running filter's table all the time, while a writer changes that
+ * table without pause: it exchanges all other entries at the highest load, or bounces the entry of one
+ * flow between its two buckets. Says how many packets passed; none may. With --wrong the writer moves
+ * entries as it must not, by which a test shows that it can fail.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/ip.h>
+#include <linux/udp.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "helpers/live_source.h"
+#include "kernel.h"
+#include "rule.h"
+#include "table_move.h"
+#include "target.h"
+
+#define SOURCE_OBJECT "build/tests/helpers/live_source.bpf.o"
+#define SLICE_PACKETS (1 << 16) /* between two looks at the counters */
+
+enum order { ORDER_RIGHT, ORDER_OVERWRITE_FIRST, ORDER_UNANNOUNCED };
+
+struct options {
+	const char *from, *to; /* NETNS:IFACE */
+	struct live_source source;
+	__u64 packets, seed;
+	bool is_bounced, ends_when_passed;
+};
+
+struct churn {
+	struct options options;
+	cpu_set_t usable; /* processors */
+	/* Where the packets come from, and where they must not get. */
+	int program, ifindex, socket;
+	__u64 arrived;
+	/* What is looked up. */
+	struct kernel_filter *filters;
+	size_t filters_count;
+	/* What the writer changes. */
+	struct table table;
+	struct siphash_value bounced, *other;
+	size_t others;
+	__u64 next; /* number of the next entry that never was */
+	__u64 lost; /* entries that were not where they should be */
+	bool is_stopping;
+};
+
+static enum order order; /* of the writer's steps */
+
+static void die(const char *what, int error)
+{
+	fprintf(stderr, "churn_live: %s: %s\n", what, strerror(error < 0 ? -error : error));
+	exit(2);
+}
+
+/* ---- the real engine, and one of the same source that moves in a wrong order ---- */
+
+static void move_wrong(struct table *table, struct bucket_layout layout, struct table_place from,
+		       struct table_place to)
+{
+	const __u32 fingerprint = table_load(table, layout, from);
+
+	if (order == ORDER_OVERWRITE_FIRST) {
+		table_store(table, layout, from, 0);
+		table_announce(table);
+	}
+	table_publish(table, layout, to, fingerprint, table_record(table, layout, from));
+	if (order == ORDER_UNANNOUNCED)
+		table_store(table, layout, from, 0);
+	table->moves++;
+}
+
+#define table_move move_wrong
+#include "table_core.h"
+#undef table_move
+
+static int insert_wrong(struct table *table, const struct siphash_value *key)
+{
+	return CORE_CALL(core_insert, table, key);
+}
+
+/* -ENOENT where the key is not there, or has no other bucket to go to. */
+FLOW_INLINE int bounce(struct table *table, struct bucket_layout layout,
+		       const struct siphash_value *key)
+{
+	const struct bucket_pair pair = core_pair(table, layout, key);
+	struct table_place from, to;
+
+	if (pair.first == pair.second || !core_find_key(table, layout, &pair, key->tag, &from) ||
+	    !core_find_free(table, layout, from.bucket ^ pair.first ^ pair.second, &to))
+		return -ENOENT;
+	if (order == ORDER_RIGHT)
+		table_move(table, layout, from, to);
+	else
+		move_wrong(table, layout, from, to);
+	return 0;
+}
+
+/* ---- the writer ---- */
+
+static struct siphash_value next_key(struct churn *churn)
+{
+	const struct siphash_key key = { { churn->options.seed, 0 } };
+	const __u64 word = churn->next++;
+	const struct siphash_state state = siphash13_state(&key, &word, sizeof(word));
+
+	return (struct siphash_value){ siphash_hash(&state), siphash_tag(state) };
+}
+
+static void insert_other(struct churn *churn, size_t at)
+{
+	int error;
+
+	do {
+		churn->other[at] = next_key(churn);
+		error = order == ORDER_RIGHT ? table_insert(&churn->table, &churn->other[at]) :
+					       insert_wrong(&churn->table, &churn->other[at]);
+	} while (error);
+}
+
+static void change(struct churn *churn)
+{
+	size_t at;
+
+	if (churn->options.is_bounced) {
+		churn->lost += !!CORE_CALL(bounce, &churn->table, &churn->bounced);
+		return;
+	}
+	at = churn->next % churn->others;
+	churn->lost += !!table_delete(&churn->table, &churn->other[at]);
+	insert_other(churn, at);
+}
+
+/*
+ * Runs this thread on the nth processor that the process may use: reader and writer that take turns on
+ * one would see no half of a move.
+ */
+static void run_on(const cpu_set_t *usable, int n)
+{
+	cpu_set_t one;
+	int cpu = 0;
+
+	if (CPU_COUNT(usable) <= n)
+		die("two processors are needed", ENODEV);
+	for (; n || !CPU_ISSET(cpu, usable); cpu++)
+		n -= !!CPU_ISSET(cpu, usable);
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	if (sched_setaffinity(0, sizeof(one), &one))
+		die("sched_setaffinity", errno);
+}
+
+static void *write_on(void *context)
+{
+	struct churn *churn = context;
+
+	run_on(&churn->usable, 0);
+	while (!__atomic_load_n(&churn->is_stopping, __ATOMIC_RELAXED))
+		change(churn);
+	return NULL;
+}
+
+/* Fills the table to its highest load with what comes and goes, or finds the flow to bounce. */
+static void writer_open(struct churn *churn)
+{
+	const __u64 most = table_slots(&churn->table) * TABLE_LOAD_PERCENT / 100;
+
+	if (churn->options.is_bounced)
+		return;
+	churn->others = most > churn->table.used ? most - churn->table.used : 0;
+	churn->other = calloc(churn->others, sizeof(*churn->other));
+	if (!churn->other || !churn->others)
+		die("nothing can come and go in a full table", ENOSPC);
+	for (size_t i = 0; i < churn->others; i++)
+		insert_other(churn, i);
+}
+
+static void writer_close(struct churn *churn)
+{
+	for (size_t i = 0; i < churn->others; i++)
+		churn->lost += !!table_delete(&churn->table, &churn->other[i]);
+	free(churn->other);
+	table_close(&churn->table);
+}
+
+/* The first flow of the traffic with two different buckets becomes all of it. */
+static void choose_bounced(struct churn *churn)
+{
+	struct live_source *source = &churn->options.source;
+
+	for (; source->count; source->first++, source->count--) {
+		const struct rule rule = { .family = FLOW_IPV4, .src_len = 32,
+					   .src.v4 = htonl(source->first) };
+		struct rule_key keys[RULE_KEYS_MAX];
+
+		rule_keys(&rule, keys);
+		churn->bounced = rule_hash(keys, &churn->filters->config->key);
+		if (CORE_CALL(bounce, &churn->table, &churn->bounced))
+			continue;
+		source->count = 1;
+		return;
+	}
+	die("no flow of the traffic has an entry with room to bounce", ENOENT);
+}
+
+/* ---- the traffic ---- */
+
+struct frame {
+	struct ethhdr ethernet;
+	struct iphdr ip;
+	struct udphdr udp;
+	__u8 padding[22];
+} __attribute__((packed));
+
+/* Runs the program that sends; what the other end has room for has met the filter when this returns. */
+static void send_slice(const struct churn *churn)
+{
+	const struct frame frame = {
+		.ethernet.h_proto = htons(ETH_P_IP),
+		.ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
+			.tot_len = htons(sizeof(frame) - sizeof(frame.ethernet)) },
+	};
+	struct xdp_md context = { .data_end = sizeof(frame), .ingress_ifindex = churn->ifindex };
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = &frame, .data_size_in = sizeof(frame),
+		    .ctx_in = &context, .ctx_size_in = sizeof(context), .repeat = SLICE_PACKETS,
+		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
+	const int error = bpf_prog_test_run_opts(churn->program, &options);
+
+	if (error)
+		die("sending live frames", error);
+}
+
+/* Counted since the filter was loaded; `arrived` by its receiver. */
+struct tally {
+	__u64 sent, dropped, passed, unsettled, retries, arrived;
+};
+
+static struct tally count(struct churn *churn)
+{
+	struct abi_counter counters[ABI_COUNTERS];
+	struct tpacket_stats statistics;
+	socklen_t length = sizeof(statistics);
+	struct tally tally = {};
+	struct reason reason;
+	int error = kernel_counters(churn->filters, counters, &reason);
+
+	if (error)
+		die(reason.text, error);
+	for (int outcome = 0; outcome < OUTCOMES; outcome++)
+		tally.passed += counters[outcome * VERDICTS + VERDICT_PASS].packets;
+	for (int verdict = 0; verdict < VERDICTS; verdict++)
+		tally.unsettled += counters[OUTCOME_UNSETTLED * VERDICTS + verdict].packets;
+	tally.dropped = counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP].packets;
+	tally.retries = counters[ABI_COUNTER_RETRIES].packets;
+	/* The kernel starts again from 0 with every answer. */
+	if (getsockopt(churn->socket, SOL_PACKET, PACKET_STATISTICS, &statistics, &length))
+		die("counting arrivals", errno);
+	churn->arrived += statistics.tp_packets;
+	tally.arrived = churn->arrived;
+	return tally;
+}
+
+/* Sends until all packets are sent, or one has passed where that is what is waited for. */
+static struct tally send_packets(struct churn *churn, __u64 packets, bool ends_when_passed)
+{
+	const struct tally before = count(churn);
+	struct tally since = {};
+
+	while (since.sent < packets && !(ends_when_passed && since.passed)) {
+		struct tally now;
+
+		send_slice(churn);
+		now = count(churn);
+		since = (struct tally){
+			.sent = since.sent + SLICE_PACKETS,
+			.dropped = now.dropped - before.dropped,
+			.passed = now.passed - before.passed,
+			.unsettled = now.unsettled - before.unsettled,
+			.retries = now.retries - before.retries,
+			.arrived = now.arrived - before.arrived,
+		};
+	}
+	return since;
+}
+
+/* ---- the two ends ---- */
+
+/* Goes to the network namespace of NETNS:IFACE; returns the index of IFACE. */
+static int enter(const char *place)
+{
+	const char *iface = strchr(place, ':');
+	char path[256];
+	int fd, ifindex;
+
+	if (!iface)
+		die(place, EINVAL);
+	snprintf(path, sizeof(path), "/run/netns/%.*s", (int)(iface - place), place);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		die(path, errno);
+	close(fd);
+	ifindex = if_nametoindex(iface + 1);
+	if (!ifindex)
+		die(place, errno);
+	return ifindex;
+}
+
+static void open_receiver(struct churn *churn)
+{
+	const struct sockaddr_ll address = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_IP),
+		.sll_ifindex = enter(churn->options.to),
+	};
+	struct reason reason;
+	int error = kernel_find(&churn->filters, &churn->filters_count, &reason);
+
+	if (error)
+		die(reason.text, error);
+	if (churn->filters_count != 1)
+		die("one running filter is needed", ENOENT);
+	error = target_open_table(churn->filters, &churn->table);
+	if (error)
+		die("the running filter's table", error);
+	churn->table.used = churn->filters->config->used;
+	churn->socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (churn->socket < 0 ||
+	    bind(churn->socket, (const struct sockaddr *)&address, sizeof(address)))
+		die("packet socket", errno);
+}
+
+static struct bpf_object *open_sender(struct churn *churn)
+{
+	struct bpf_object *object = bpf_object__open_file(SOURCE_OBJECT, NULL);
+	const struct bpf_program *program = NULL;
+
+	churn->ifindex = enter(churn->options.from);
+	if (object) {
+		bpf_map__set_initial_value(bpf_object__find_map_by_name(object, ".rodata"),
+					   &churn->options.source, sizeof(churn->options.source));
+		if (!bpf_object__load(object))
+			program = bpf_object__find_program_by_name(object, "live_send");
+	}
+	if (!program)
+		die(SOURCE_OBJECT, errno);
+	churn->program = bpf_program__fd(program);
+	return object;
+}
+
+/* ---- all together ---- */
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+static struct tally send_under_churn(struct churn *churn)
+{
+	pthread_t writer;
+	struct tally tally;
+
+	if (pthread_create(&writer, NULL, write_on, churn))
+		die("pthread_create", EAGAIN);
+	tally = send_packets(churn, churn->options.packets, churn->options.ends_when_passed);
+	__atomic_store_n(&churn->is_stopping, true, __ATOMIC_RELAXED);
+	pthread_join(writer, NULL);
+	return tally;
+}
+
+static void report(const struct tally *tally, __u64 moves, double duration)
+{
+	printf("packets sent        %llu\n"
+	       "dropped by rule     %llu\n"
+	       "passed              %llu\n"
+	       "arrived             %llu\n"
+	       "unsettled           %llu\n"
+	       "look-up retries     %llu\n"
+	       "moves               %llu\n"
+	       "packets/s           %.0f\n"
+	       "moves/s             %.0f\n",
+	       tally->sent, tally->dropped, tally->passed, tally->arrived, tally->unsettled,
+	       tally->retries, moves, (tally->dropped + tally->passed) / duration,
+	       moves / duration);
+}
+
+/* Every packet sent is a look-up, and has one of two ends. */
+static bool is_whole(const struct tally *tally)
+{
+	return tally->dropped + tally->passed == tally->sent && tally->arrived == tally->passed;
+}
+
+static int run(struct churn *churn)
+{
+	struct bpf_object *object;
+	struct tally tally;
+	double start;
+	__u64 moves;
+
+	open_receiver(churn);
+	if (churn->options.is_bounced)
+		choose_bounced(churn);
+	object = open_sender(churn);
+	if (sched_getaffinity(0, sizeof(churn->usable), &churn->usable))
+		die("sched_getaffinity", errno);
+	run_on(&churn->usable, 1);
+	tally = send_packets(churn, SLICE_PACKETS, false);
+	if (tally.passed || !is_whole(&tally)) {
+		fprintf(stderr, "churn_live: of %llu packets %llu dropped, %llu passed, %llu arrived, "
+			"before anything changes\n", tally.sent, tally.dropped, tally.passed, tally.arrived);
+		exit(2);
+	}
+	writer_open(churn);
+	moves = churn->table.moves;
+	start = seconds();
+	tally = send_under_churn(churn);
+	report(&tally, churn->table.moves - moves, seconds() - start);
+	writer_close(churn);
+	bpf_object__close(object);
+	kernel_filters_free(churn->filters, churn->filters_count);
+	if (churn->lost)
+		die("entries were lost", ENOENT);
+	if (!is_whole(&tally))
+		die("packets went elsewhere", EIO);
+	return tally.passed ? 1 : 0;
+}
+
+static enum order order_named(const char *name)
+{
+	if (!name)
+		return ORDER_RIGHT;
+	return strcmp(name, "unannounced") ? ORDER_OVERWRITE_FIRST : ORDER_UNANNOUNCED;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{ .name = "from", .has_arg = required_argument, .val = 'f' },
+		{ .name = "to", .has_arg = required_argument, .val = 't' },
+		{ .name = "first", .has_arg = required_argument, .val = 'a' },
+		{ .name = "flows", .has_arg = required_argument, .val = 'n' },
+		{ .name = "packets", .has_arg = required_argument, .val = 'p' },
+		{ .name = "seed", .has_arg = required_argument, .val = 's' },
+		{ .name = "bounce", .val = 'b' },
+		{ .name = "wrong", .has_arg = required_argument, .val = 'w' },
+		{ .name = "until-passed", .val = 'u' },
+		{ 0 },
+	};
+	const char *value[UINT8_MAX + 1] = { ['n'] = "1", ['p'] = "1", ['s'] = "1" };
+	struct churn churn = {};
+	struct in_addr first;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1 && option != '?')
+		value[option] = optarg ? optarg : "";
+	if (option == '?' || optind != argc || !value['f'] || !value['t'] || !value['a'] ||
+	    inet_pton(AF_INET, value['a'], &first) != 1) {
+		fputs("usage: churn_live --from NETNS:IFACE --to NETNS:IFACE --first SOURCE [--flows N] "
+		      "[--packets N] [--seed N] [--bounce] [--wrong overwrite-first|unannounced] "
+		      "[--until-passed]\n", stderr);
+		return 2;
+	}
+	churn.options = (struct options){
+		.from = value['f'],
+		.to = value['t'],
+		.source = { ntohl(first.s_addr), strtoul(value['n'], NULL, 10) },
+		.packets = strtoull(value['p'], NULL, 10),
+		.seed = strtoull(value['s'], NULL, 0),
+		.is_bounced = value['b'],
+		.ends_when_passed = value['u'],
+	};
+	order = order_named(value['w']);
+	return run(&churn);
+}

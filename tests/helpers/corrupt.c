@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Damages the table of the running filter in this network namespace, through its maps as the tool
+ * itself writes them: the first place that it can, from a bucket on. Prints what a comparison with the
+ * store must find of it: "missing N foreign N".
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel.h"
+#include "table_core.h"
+#include "target.h"
+
+struct damage {
+	__u64 missing, foreign;
+};
+
+FLOW_INLINE bool is_filled(const struct table *table, struct bucket_layout layout,
+			   struct table_place place)
+{
+	return table_load(table, layout, place) != 0;
+}
+
+/* The first filled slot of bucket `from` or a later one; `place` is where. */
+FLOW_INLINE bool find_filled(const struct table *table, struct bucket_layout layout, __u32 from,
+			     struct table_place *place)
+{
+	*place = (struct table_place){ from, 0 };
+	for (; place->bucket < table->geometry.buckets; place->bucket++)
+		for (place->slot = 0; place->slot < layout.slots; place->slot++)
+			if (is_filled(table, layout, *place))
+				return true;
+	return false;
+}
+
+FLOW_INLINE struct damage lose_bucket(struct table *table, struct bucket_layout layout, __u32 from)
+{
+	struct damage damage = {};
+	struct table_place place;
+
+	if (!find_filled(table, layout, from, &place))
+		return damage;
+	for (place.slot = 0; place.slot < layout.slots; place.slot++)
+		damage.missing += is_filled(table, layout, place);
+	for (unsigned int word = 0; word < (bucket_bits(layout) > 64 ? 2 : 1); word++)
+		table_store_word(table, layout, place.bucket, word, 0);
+	return damage;
+}
+
+FLOW_INLINE struct damage add_foreign(struct table *table, struct bucket_layout layout, __u32 from)
+{
+	const struct abi_record record = { .tag = 0x666f726569676e };
+	struct table_place place;
+
+	for (__u32 bucket = from; bucket < table->geometry.buckets; bucket++)
+		if (core_find_free(table, layout, bucket, &place)) {
+			table_publish(table, layout, place, 1, &record);
+			return (struct damage){ .foreign = 1 };
+		}
+	return (struct damage){};
+}
+
+/* An entry twice, as a writer that died during a move leaves it. */
+FLOW_INLINE struct damage double_entry(struct table *table, struct bucket_layout layout, __u32 from)
+{
+	struct table_place entry, to;
+
+	for (; find_filled(table, layout, from, &entry); from = entry.bucket + 1) {
+		const __u32 fingerprint = table_load(table, layout, entry);
+
+		if (!core_find_free(table, layout, entry.bucket, &to))
+			continue;
+		table_publish(table, layout, to, fingerprint, table_record(table, layout, entry));
+		return (struct damage){ .foreign = 1 };
+	}
+	return (struct damage){};
+}
+
+FLOW_INLINE struct damage change_tag(struct table *table, struct bucket_layout layout, __u32 from)
+{
+	struct table_place place;
+
+	if (!layout.has_records || !find_filled(table, layout, from, &place))
+		return (struct damage){};
+	table_record(table, layout, place)->tag ^= 1;
+	return (struct damage){ .missing = 1, .foreign = 1 };
+}
+
+/* Two keys under one number: which of them it belongs to cannot be told. */
+FLOW_INLINE struct damage double_number(struct table *table, struct bucket_layout layout,
+					__u32 from)
+{
+	struct table_place one, other;
+
+	if (!layout.has_records || !find_filled(table, layout, from, &one) ||
+	    !find_filled(table, layout, one.bucket + 1, &other))
+		return (struct damage){};
+	table_record(table, layout, other)->number = table_record(table, layout, one)->number;
+	return (struct damage){ .missing = 1, .foreign = 1 };
+}
+
+FLOW_INLINE struct damage corrupt(struct table *table, struct bucket_layout layout,
+				  const char *what, __u32 from)
+{
+	if (!strcmp(what, "bucket"))
+		return lose_bucket(table, layout, from);
+	if (!strcmp(what, "foreign"))
+		return add_foreign(table, layout, from);
+	if (!strcmp(what, "double"))
+		return double_entry(table, layout, from);
+	if (!strcmp(what, "tag"))
+		return change_tag(table, layout, from);
+	if (!strcmp(what, "number"))
+		return double_number(table, layout, from);
+	return (struct damage){};
+}
+
+int main(int argc, char **argv)
+{
+	struct damage damage = {};
+	struct kernel_filter *filters;
+	struct reason reason;
+	struct table table;
+	size_t count;
+
+	if (argc >= 2 && argc <= 3 && !kernel_find(&filters, &count, &reason) && count == 1 &&
+	    !target_open_table(filters, &table))
+		damage = CORE_CALL(corrupt, &table, argv[1],
+				   argc == 3 ? strtoul(argv[2], NULL, 10) : 0);
+	if (!damage.missing && !damage.foreign) {
+		fputs("usage: corrupt bucket|foreign|double|tag|number [BUCKET]; with one running "
+		      "filter that has what is named\n",
+		      stderr);
+		return 2;
+	}
+	table_close(&table);
+	kernel_filters_free(filters, count);
+	printf("missing %llu foreign %llu\n", (unsigned long long)damage.missing,
+	       (unsigned long long)damage.foreign);
+	return 0;
+}

@@ -1,0 +1,104 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Readers under churn, in the kernel: while a writer changes the table of a running filter as fast as it
+# can, no packet of a flow that is in it all the time passes. Beside a writer that moves entries in a
+# wrong order some do, so that these tests can fail. PACKETS=N says how many each test sends.
+. tests/lib.sh
+. tests/churn.sh
+. tests/traffic.sh
+
+PACKETS=${PACKETS:-2000000}
+PACKETS_WRONG=100000000 # at most; the first that passes ends it
+
+need_two_processors() {
+	[ "$(nproc)" -ge 2 ] || skip "one processor: no packet meets an entry between two buckets"
+}
+
+# counted NAME: a figure of the last run.
+counted() {
+	awk -v name="$1" 'index($0, name " ") == 1 { print $NF }' "$STATE/out"
+}
+
+# none_passes PACKETS OPTION...: beside the right writer.
+none_passes() {
+	need_two_processors
+	assert_status 0 churn_live "$@"
+	assert_equal 0 "$(counted passed)" "packets that passed"
+	[ "$(counted moves)" -gt 1000 ] || fail "hardly an entry was moved"
+	note "$(counted 'dropped by rule') packets dropped, none passed; $(counted moves) moves," \
+		"$(counted 'look-up retries') look-ups tried again"
+}
+
+# Each packet was counted under the rule of its flow, wherever the entry was just then.
+assert_all_counted() {
+	assert_equal "$(dropped_by_rule)" \
+		"$(xc list --counters | awk '{ sum += $(NF - 2) } END { printf "%.0f", sum }')" \
+		"packets dropped, and counted by rule"
+}
+
+# some_pass OPTION...: beside a wrong one.
+some_pass() {
+	need_two_processors
+	assert_status 1 churn_live "$PACKETS_WRONG" --until-passed "$@"
+	note "the first packets passed within $(counted 'packets sent')"
+}
+
+# each_compact FLOWS OPTION...: the other formats, in less time.
+each_compact() {
+	each_flows=$1
+	shift
+	for bits in 8 17 32; do
+		case_begin "$bits bits"
+		churn_load "$each_flows" --compact --fingerprint "$bits"
+		none_passes $((PACKETS / 4)) "$@"
+		xc unload vrx >/dev/null
+	done
+}
+
+test_exact_while_others_come_and_go() {
+	churn_load "$CHURN_RESIDENTS"
+	none_passes "$PACKETS"
+	assert_all_counted
+}
+
+test_exact_bounced_entry() {
+	churn_load 4
+	none_passes "$PACKETS" --bounce
+	assert_all_counted
+}
+
+test_compact_while_others_come_and_go() {
+	churn_load "$CHURN_RESIDENTS" --compact
+	none_passes "$PACKETS"
+}
+
+test_compact_bounced_entry() {
+	churn_load 4 --compact
+	none_passes "$PACKETS" --bounce
+}
+
+test_other_formats_while_others_come_and_go() {
+	each_compact "$CHURN_RESIDENTS"
+}
+
+test_other_formats_bounced_entry() {
+	each_compact 4 --bounce
+}
+
+test_overwriting_first_lets_packets_pass() {
+	churn_load "$CHURN_RESIDENTS"
+	some_pass --wrong overwrite-first
+}
+
+test_overwriting_first_lets_packets_of_a_bounced_entry_pass() {
+	churn_load 4
+	some_pass --wrong overwrite-first --bounce
+}
+
+# The right order, but readers are not told that an entry has moved.
+test_moving_unannounced_lets_packets_pass() {
+	churn_load 4 --compact
+	some_pass --wrong unannounced --bounce
+}
+
+run_tests "$0" "$@"

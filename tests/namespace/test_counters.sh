@@ -1,0 +1,156 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# What an exact table counts by rule, on live traffic: each packet and its bytes once, under the rule that
+# decided, from several processors at once, and wherever the writer moves the rule's entry.
+. tests/lib.sh
+
+CAPACITY=900 # a table of 1024 slots
+UDP_BYTES=58 # Ethernet 14, IPv4 20, UDP 8, the trailer of `traffic` 16
+TCP_BYTES=70
+UDP6_BYTES=78
+
+# counted RULE: "PACKETS BYTES" of it.
+counted() {
+	xc list --counters | sed -n "s|^$1 # packets \([0-9]*\) bytes \([0-9]*\)\$|\1 \2|p"
+}
+
+# assert_counted PACKETS BYTES RULE
+assert_counted() {
+	assert_equal "$1 $2" "$(counted "$3")" "packets and bytes of '$3'"
+}
+
+# sources FIRST COUNT: addresses 10.0.0.0 + FIRST and on.
+sources() {
+	awk -v first="$1" -v count="$2" 'BEGIN {
+		for (i = first; i < first + count; i++)
+			printf "10.0.%d.%d\n", i / 256, i % 256
+	}'
+}
+
+# send_steps COUNT: of the first COUNT sources, 1 packet of the first, 2 of the second, and so on.
+send_steps() {
+	sources 0 "$1" | awk '{
+		for (i = 0; i < NR; i++)
+			print "drop step proto udp src " $1 " dst 198.18.0.1 sport 1 dport 2"
+	}' | traffic || fail "a listed flow passed"
+}
+
+# assert_steps COUNT TIMES: that many packets of the first COUNT sources were counted, send_steps TIMES.
+assert_steps() {
+	sources 0 "$1" | awk -v times="$2" -v bytes="$UDP_BYTES" '{
+		print "src " $1 " # packets " NR * times " bytes " NR * times * bytes
+	}' >"$STATE/expected"
+	xc list --counters | grep -Ff "$STATE/expected" -x >"$STATE/counted" || :
+	assert_equal "$1" "$(wc -l <"$STATE/counted")" "rules with right counts"
+}
+
+test_each_packet_under_its_rule() {
+	xc load vrx >/dev/null
+	cat >"$STATE/list" <<-END
+	192.0.2.0/24
+	192.0.2.7 action pass
+	proto tcp src 203.0.113.5 sport 4444 dst 198.18.0.1 dport 443
+	2001:db8::/32
+	proto udp dport 53
+	198.18.7.0/24 comment "of no packet"
+	END
+	xc import "$STATE/list" >/dev/null
+	cat >"$STATE/flows" <<-END
+	drop net proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2
+	drop net proto tcp src 192.0.2.2 dst 198.18.0.1 sport 1 dport 2
+	pass host proto udp src 192.0.2.7 dst 198.18.0.1 sport 1 dport 2
+	drop tuple proto tcp src 203.0.113.5 dst 198.18.0.1 sport 4444 dport 443
+	pass tuple proto tcp src 203.0.113.5 dst 198.18.0.1 sport 4445 dport 443
+	drop ipv6 proto udp src 2001:db8::1 dst fd00::1 sport 1 dport 2
+	drop port proto udp src 198.51.100.1 dst 198.18.0.1 sport 1 dport 53
+	drop port proto udp src fd00::2 dst fd00::1 sport 1 dport 53
+	END
+	traffic --repeat 300 <"$STATE/flows" || fail "wrong verdicts"
+	assert_counted 600 $((300 * (UDP_BYTES + TCP_BYTES))) 'src 192.0.2.0/24'
+	assert_counted 300 $((300 * UDP_BYTES)) 'src 192.0.2.7 action pass'
+	assert_counted 300 $((300 * TCP_BYTES)) \
+		'proto tcp src 203.0.113.5 sport 4444 dst 198.18.0.1 dport 443'
+	assert_counted 300 $((300 * UDP6_BYTES)) 'src 2001:db8::/32'
+	assert_counted 600 $((300 * (UDP_BYTES + UDP6_BYTES))) 'proto udp dport 53'
+	assert_counted 0 0 'src 198.18.7.0/24 comment "of no packet"'
+}
+
+# send_from CPU IFACE IFACE PACKETS: packets of one flow, on that processor.
+send_from() {
+	echo 'drop shared proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' |
+		taskset -c "$1" "$HELPERS/traffic" --from "$TX:$2" --to "$RX:$3" --repeat "$4"
+}
+
+# Packets of one rule over two interfaces, each handled by the processor of its sender.
+test_no_hit_is_lost_between_processors() {
+	[ "$(nproc)" -ge 2 ] || skip "one processor"
+	veth "$TX" vtx2 "$RX" vrx2
+	xc load vrx vrx2 >/dev/null
+	xc add 192.0.2.1 >/dev/null
+	send_from 0 vtx vrx 300000 >"$STATE/first" &
+	first=$!
+	send_from 1 vtx2 vrx2 200000 >"$STATE/second" || fail "the flow passed on the second interface"
+	wait "$first" || fail "the flow passed on the first interface"
+	assert_counted 500000 $((500000 * UDP_BYTES)) 'src 192.0.2.1'
+}
+
+test_counts_stay_while_entries_move() {
+	xc load vrx --capacity "$CAPACITY" >/dev/null
+	sources 0 100 | xc import - >/dev/null
+	send_steps 100
+	assert_steps 100 1
+	sources 1000 860 | xc import - >/dev/null
+	assert_status 0 xc status
+	assert_output '^ *slots: +1024$'
+	assert_output '^ *moves: +[1-9][0-9]'
+	assert_steps 100 1
+	send_steps 100
+	assert_steps 100 2
+	assert_status 0 xc check
+	assert_steps 100 2
+}
+
+# As the table grows by itself and by command.
+test_counts_go_on_in_a_larger_table() {
+	xc load vrx --capacity "$CAPACITY" >/dev/null
+	sources 0 100 | xc import - >/dev/null
+	send_steps 100
+	sources 1000 2000 | xc import - >/dev/null
+	assert_status 0 xc status
+	assert_output '^ *slots: +4096$'
+	assert_steps 100 1
+	send_steps 100
+	assert_status 0 xc resize 20000
+	send_steps 100
+	assert_steps 100 3
+}
+
+test_a_rule_that_comes_back_counts_from_0() {
+	xc load vrx >/dev/null
+	sources 0 3 | xc import - >/dev/null
+	send_steps 3
+	xc del 10.0.0.1 >/dev/null
+	xc add 10.0.0.1 >/dev/null
+	assert_counted 0 0 'src 10.0.0.1'
+	assert_counted 1 "$UDP_BYTES" 'src 10.0.0.0'
+	assert_counted 3 $((3 * UDP_BYTES)) 'src 10.0.0.2'
+	send_steps 3
+	assert_counted 2 $((2 * UDP_BYTES)) 'src 10.0.0.1'
+}
+
+# More rules come and go than there are numbers to count them under.
+test_a_number_that_is_used_again_counts_from_0() {
+	xc load vrx --capacity "$CAPACITY" >/dev/null
+	for first in 0 1000 2000 3000; do
+		sources "$first" 400 | xc import - >/dev/null
+		assert_equal 400 "$(xc list --counters | grep -c ' # packets 0 bytes 0$')" \
+			"new rules without packets"
+		sources "$first" 400 | sed 's/.*/drop new proto udp src & dst 198.18.0.1 sport 1 dport 2/' |
+			traffic || fail "a listed flow passed"
+		assert_equal 400 "$(xc list --counters | grep -c " # packets 1 bytes $UDP_BYTES\$")" \
+			"rules with one packet"
+		xc flush >/dev/null
+	done
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,145 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The formats of a table, on live traffic: what is listed is dropped in each; of innocent flows an exact
+# table drops none, a compact one as many as its load and fingerprint bits say. SEED=N repeats the
+# addresses of a run.
+. tests/lib.sh
+. tests/traffic.sh
+
+INNOCENT=65536
+CAPACITY=900 # a table of 1024 slots
+RULES=922    # 90 % of them
+SAMPLE=100   # flows that `test` is asked about
+
+# field NAME: a figure of the last run, which was `load` or `status`.
+field() {
+	awk -F': +' -v name="$1" '{ sub(/^ +/, "") } $1 == name { print $2 }' "$STATE/out"
+}
+
+# load_format OPTION...: as FORMAT_OPTIONS; load and status say what it is and how large.
+load_format() {
+	# shellcheck disable=SC2086 # words
+	assert_status 0 xc load vrx $FORMAT_OPTIONS "$@"
+	assert_output "^table: +$FORMAT_NAME\$"
+	loaded_bytes=$(field 'table bytes')
+	assert_status 0 xc status
+	assert_output "^ *table: +$FORMAT_NAME\$"
+	assert_equal "$loaded_bytes" "$(field 'table bytes')" "bytes, by load and by status"
+	# A map that the format does not need has one element, of 16 bytes.
+	above=$((loaded_bytes - $(field slots) * FORMAT_BYTES))
+	{ [ "$above" -ge 0 ] && [ "$above" -le 32 ]; } ||
+		fail "$loaded_bytes bytes for $(field slots) slots of $FORMAT_BYTES"
+}
+
+# judge_rate: whether FALSE_POSITIVES of INNOCENT flows are what the load of the table explains, and
+# whether status tells that rate.
+judge_rate() {
+	expect_false_positives "$INNOCENT"
+	{ [ "$FALSE_POSITIVES" -ge "$LEAST" ] && [ "$FALSE_POSITIVES" -le "$MOST" ]; } ||
+		fail "$FALSE_POSITIVES false positives, expected $EXPECTED ($LEAST to $MOST)"
+	assert_status 0 xc status
+	awk -v told="$(field 'false positive rate ipv4')" -v expected="$EXPECTED" -v flows="$INNOCENT" '
+	BEGIN {
+		off = told - expected / flows
+		exit off > expected / flows / 50 + 1e-15 || off < -expected / flows / 50
+	}' || fail "status tells a rate of $(field 'false positive rate ipv4'), not $EXPECTED / $INNOCENT"
+}
+
+try_small_list() {
+	case_begin "small list"
+	small_flows >"$STATE/flows"
+	small_list >"$STATE/list"
+	assert_status 0 xc import "$STATE/list"
+	judge_traffic "$STATE/flows"
+	assert_equal 0 "$FALSE_POSITIVES" "innocent flows dropped by a table that is all but empty"
+}
+
+# Some thousands of rules of many shapes in a table of the default size.
+try_generated_list() {
+	case_begin "generated list"
+	generated_list 5000 >"$STATE/list"
+	assert_status 0 xc import "$STATE/list"
+	"$HELPERS/list_flows" --hosts 2 --outside "$INNOCENT" --seed "$SEED" "$STATE/list" >"$STATE/flows"
+	judge_traffic "$STATE/flows"
+	judge_rate
+}
+
+# `test` tells which flows are false positives: of those that were dropped, and of those that were not.
+judge_sample() {
+	head -n "$SAMPLE" "$STATE/wrong" >"$STATE/sample"
+	judge "$STATE/sample"
+	assert_equal 0 "$MISMATCHES" "dropped flows that test does not call false positives"
+	grep '^pass' "$STATE/flows" | grep -Fvx -f "$STATE/wrong" | head -n "$SAMPLE" >"$STATE/arrived"
+	while read -r _ _ flow; do
+		# shellcheck disable=SC2086 # words
+		assert_status 1 xc test $flow
+		assert_output 'running filter: agrees'
+	done <"$STATE/arrived"
+}
+
+# Addresses alone in a small table, up to 90 % of it.
+try_full_table() {
+	case_begin "full table"
+	awk -v rules="$RULES" 'BEGIN {
+		for (i = 0; i < rules; i++)
+			printf "10.0.%d.%d\n", i / 256, i % 256
+	}' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list"
+	"$HELPERS/list_flows" --outside "$INNOCENT" --seed "$SEED" "$STATE/list" >"$STATE/flows"
+	traffic --wrong "$STATE/wrong" <"$STATE/flows" >"$STATE/table" || [ $? -eq 1 ] || fail "no traffic"
+	! grep '^drop' "$STATE/wrong" || fail "listed flows passed"
+	judge_sample
+	FALSE_POSITIVES=$(grep -c '^pass' "$STATE/wrong") || :
+	judge_rate
+	assert_equal "$RULES" "$(xc list | wc -l)" "rules"
+	note "$FALSE_POSITIVES of $INNOCENT dropped (expected $EXPECTED)"
+}
+
+# try_format NAME BYTES-A-SLOT OPTION...
+try_format() {
+	echo "SEED=$SEED"
+	FORMAT_NAME=$1
+	FORMAT_BYTES=$2
+	shift 2
+	FORMAT_OPTIONS=$*
+	load_format
+	try_small_list
+	xc flush >/dev/null
+	try_generated_list
+	xc flush >/dev/null
+	xc unload vrx >/dev/null
+	load_format --capacity "$CAPACITY"
+	try_full_table
+}
+
+test_exact() {
+	try_format 'exact, counted by rule' 34
+	assert_equal 0 "$FALSE_POSITIVES" "innocent flows that an exact table dropped"
+}
+
+test_exact_without_counters() {
+	try_format exact 18 --no-counters
+	assert_equal 0 "$FALSE_POSITIVES" "innocent flows that an exact table dropped"
+	assert_status 1 xc list --counters
+	assert_error 'counts by rule'
+}
+
+test_compact() {
+	try_format 'compact, 16 bits' 2 --compact
+	assert_status 1 xc list --counters
+	assert_error 'counts by rule'
+}
+
+test_compact_8_bits() {
+	try_format 'compact, 8 bits' 1 --compact --fingerprint 8
+}
+
+test_compact_17_bits() {
+	try_format 'compact, 17 bits, semi-sorted' 2 --compact --fingerprint 17
+}
+
+test_compact_32_bits() {
+	try_format 'compact, 32 bits' 4 --compact --fingerprint 32
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,443 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Tables that get larger and smaller while packets keep coming: no verdict is wrong and no packet goes
+# uncounted, whoever attached the program, and also where the tool is killed meanwhile.
+. tests/lib.sh
+
+ROUNDS=${ROUNDS:-5}  # of four tables each
+KILLS=${KILLS:-20}
+RULES=972 # what 1024 slots hold at 95 %
+
+# Addresses, with ports and without, and prefixes; a pass rule inside of one.
+make_rules() {
+	awk -v rules="$RULES" '
+	BEGIN {
+		print "198.51.100.0/24\n198.51.100.10 action pass"
+		for (i = 0; i < rules - 2; i++) {
+			low = int(i / 256) "." i % 256
+			if (i % 4 == 0)
+				print "10.0." low
+			else if (i % 4 == 1)
+				printf "2001:db8::%x\n", i
+			else if (i % 4 == 2)
+				print "proto udp src 172.16." low " dport 53"
+			else
+				printf "2001:db8:1:%x::/64\n", i
+		}
+	}' >"$STATE/rules"
+}
+
+# One flow that each rule blocks, and one beside it that none does.
+make_flows() {
+	awk -v rules="$RULES" '
+	function ipv4(what, source, port) {
+		print what " proto udp src " source " dst 203.0.113.7 sport 1 dport " port
+	}
+	function ipv6(what, source) { print what " proto tcp src " source " dst 2001:db8:f::1 sport 1 dport 2" }
+	BEGIN {
+		ipv4("drop blocked", "198.51.100.9", 1)
+		ipv4("pass allowed", "198.51.100.10", 1)
+		for (i = 0; i < rules - 2; i++) {
+			low = int(i / 256) "." i % 256
+			if (i % 4 == 0) {
+				ipv4("drop blocked", "10.0." low, 1)
+				ipv4("pass innocent", "10.1." low, 1)
+			} else if (i % 4 == 1) {
+				ipv6("drop blocked", sprintf("2001:db8::%x", i))
+				ipv6("pass innocent", sprintf("2001:db8::f:%x", i))
+			} else if (i % 4 == 2) {
+				ipv4("drop blocked", "172.16." low, 53)
+				ipv4("pass innocent", "172.16." low, 54)
+			} else {
+				ipv6("drop blocked", sprintf("2001:db8:1:%x::%x", i, i))
+				ipv6("pass innocent", sprintf("2001:db8:2:%x::%x", i, i))
+			}
+		}
+	}' >"$STATE/flows"
+}
+
+second_pair() {
+	veth "$TX" vtx2 "$RX" vrx2
+}
+
+# Nothing but the tests' own frames: no router solicitations, no multicast reports.
+silence() {
+	in_tx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+}
+
+# start_traffic PAIR...: sends all flows from vtx to vrx, or from vtx2 to vrx2, without end. Returns when
+# packets of each have come.
+start_traffic() {
+	SENDERS=
+	# shellcheck disable=SC2016 # those of then
+	on_exit 'kill $SENDERS 2>/dev/null'
+	for pair; do
+		seen=$(counted 'drop rule' dropped)
+		"$HELPERS/traffic" --from "$TX:vtx$pair" --to "$RX:vrx$pair" --endless --wrong "$STATE/wrong$pair" \
+			<"$STATE/flows" >"$STATE/sent$pair" &
+		SENDERS="$SENDERS $!"
+		tries=0
+		while [ "$(counted 'drop rule' dropped)" -eq "$seen" ]; do
+			tries=$((tries + 1))
+			[ $tries -lt 500 ] || fail "no traffic"
+		done
+	done
+}
+
+# stop_traffic: ends it, and the test where a packet fared otherwise than expected.
+stop_traffic() {
+	# shellcheck disable=SC2086 # one word a process
+	kill $SENDERS
+	senders=$SENDERS
+	SENDERS=
+	for sender in $senders; do
+		wait "$sender" || fail "wrong verdicts: $(cat "$STATE"/sent* "$STATE"/wrong* | head -n 40)"
+	done
+}
+
+# sent KIND: packets, over all pairs.
+sent() {
+	cat "$STATE"/sent* | awk -v kind="$1" '$1 == kind { sum += $2 } END { print sum }'
+}
+
+# counted OUTCOME passed|dropped [packets|bytes]: by the program. The row ends in four figures.
+counted() {
+	xc stats | awk -v row="$1" -v verdict="$2" -v unit="${3:-packets}" '
+	index($0, row " ") == 1 { print $(NF - 3 + 2 * (verdict == "dropped") + (unit == "bytes")) }' |
+		grep . || echo 0
+}
+
+# Every packet was counted once, under the right outcome.
+assert_all_counted() {
+	assert_equal "$(sent blocked)" "$(counted 'drop rule' dropped)" "blocked packets, sent and counted"
+	assert_equal "$(sent innocent)" "$(counted 'no rule' passed)" "innocent packets, sent and counted"
+	assert_equal "$(sent allowed)" "$(counted 'pass rule' passed)" "packets of the pass rule, sent and counted"
+	assert_equal "$(sent total)" "$(($(counted all passed) + $(counted all dropped) - $(counted 'not IP' passed)))" \
+		"all packets"
+}
+
+# Each rule has one flow, so all have counted the same: as many as rounds were sent.
+assert_rules_counted() {
+	xc list --counters >"$STATE/counters"
+	assert_equal "$RULES" "$(wc -l <"$STATE/counters")" "rules"
+	assert_equal "$(sent allowed)" "$(sed 's/.* # packets \([0-9]*\) .*/\1/' "$STATE/counters" | sort -u)" \
+		"packets of each rule"
+	assert_equal "$(($(counted 'drop rule' dropped bytes) + $(counted 'pass rule' passed bytes)))" \
+		"$(awk '{ sum += $NF } END { print sum }' "$STATE/counters")" "bytes of all rules"
+}
+
+# assert_slots SLOTS [TARGETS]: of every table that runs.
+assert_slots() {
+	assert_status 0 xc status
+	assert_output 'equal to the store'
+	assert_equal "$1" "$(awk '$1 == "slots:" { print $2 }' "$STATE/out" | sort -u)" "slots"
+}
+
+# resize CAPACITY SLOTS
+resize() {
+	assert_status 0 xc resize "$1"
+	assert_slots "$2"
+}
+
+# Four tables: a rule too many, and back, and a large one, and back.
+swap() {
+	assert_status 0 xc add 10.255.0.1
+	assert_error "note: the table of 'default' on vrx went from 1024 to 2048 slots"
+	assert_slots 2048
+	assert_status 0 xc del 10.255.0.1
+	resize "$RULES" 1024
+	resize 60000 65536
+	resize "$RULES" 1024
+}
+
+# load_all INTERFACE...: with as many rules as a table of 1024 slots takes.
+load_all() {
+	silence
+	make_rules
+	make_flows
+	assert_status 0 xc load "$@"
+	assert_status 0 xc import "$STATE/rules"
+}
+
+test_one_interface_under_traffic() {
+	load_all vrx --capacity "$RULES"
+	assert_slots 1024
+	start_traffic ''
+	for _ in $(seq "$ROUNDS"); do
+		swap
+	done
+	stop_traffic
+	assert_all_counted
+	assert_rules_counted
+	note "$(sent total) packets during $((4 * ROUNDS)) tables, none wrong or uncounted"
+}
+
+test_two_interfaces_under_traffic() {
+	second_pair
+	load_all vrx vrx2 --capacity "$RULES"
+	start_traffic '' 2
+	for _ in $(seq "$ROUNDS"); do
+		swap
+	done
+	stop_traffic
+	assert_all_counted
+	assert_rules_counted
+	note "$(sent total) packets during $((4 * ROUNDS)) tables, none wrong or uncounted"
+}
+
+# Formats without records drop innocent packets by design, and take blocked ones for those of a pass rule:
+# there without one.
+make_compact() {
+	sed -i 's/.* action pass/192.0.2.1/' "$STATE/rules"
+	sed -i '/^pass/d' "$STATE/flows"
+}
+
+test_all_formats_under_traffic() {
+	for format in --no-counters '--compact --fingerprint 8' --compact '--compact --fingerprint 17' \
+		'--compact --fingerprint 32'; do
+		case_begin "$format"
+		make_flows
+		make_rules
+		[ "$format" = --no-counters ] || make_compact
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc load vrx --capacity "$RULES" $format
+		assert_status 0 xc import "$STATE/rules"
+		start_traffic ''
+		resize 60000 65536
+		resize "$RULES" 1024
+		assert_status 0 xc check
+		stop_traffic
+		assert_equal "$(sent blocked)" "$(counted 'drop rule' dropped)" "blocked packets, sent and counted"
+		xc unload vrx >/dev/null
+		xc flush >/dev/null 2>&1
+	done
+}
+
+# A list larger than the table.
+test_import_grows() {
+	assert_status 0 xc load vrx --capacity 900
+	xc add 192.0.2.1 >/dev/null
+	awk 'BEGIN { for (i = 0; i < 100000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list"
+	assert_error "note: the table of 'default' on vrx went from 1024 to [0-9]+ slots"
+	assert_output 'added: +100000$'
+	assert_status 0 xc status
+	assert_output 'used slots: +100001$'
+	awk 'NR % 41 == 1 { print "drop listed proto udp src " $1 " dst 198.51.100.7 sport 1 dport 2" }
+		END { print "drop before proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2"
+			print "pass other proto udp src 11.0.0.1 dst 198.51.100.7 sport 1 dport 2" }' "$STATE/list" | traffic ||
+		fail "wrong verdicts"
+	assert_status 0 xc check
+	assert_output 'vrx +100001 +0 +0$'
+}
+
+# At its limit a table stays as it is until it must take one rule more.
+test_nothing_grows_needlessly() {
+	make_rules
+	assert_status 0 xc load vrx --capacity "$RULES"
+	assert_status 0 xc import "$STATE/rules"
+	assert_status 1 xc add 198.51.100.0/24
+	assert_status 0 xc import "$STATE/rules"
+	assert_output "already there: +$RULES"
+	assert_status 0 xc del 198.51.100.0/24
+	assert_status 0 xc add 198.51.100.0/24
+	assert_status 0 xc flush
+	assert_status 0 xc import "$STATE/rules"
+	assert_slots 1024
+	xc unload vrx >/dev/null
+	assert_status 0 xc load vrx --capacity "$RULES"
+	assert_slots 1024
+	assert_status 0 xc add 192.0.2.1
+	assert_slots 2048
+}
+
+# By a link that another process holds: the program changes through the link, and goes through it too.
+test_bpf_link() {
+	silence
+	make_rules
+	make_flows
+	mkfifo "$STATE/says"
+	nsenter --net="/run/netns/$RX" "$HELPERS/attach_link" vrx "$OBJECT" >"$STATE/says" 2>"$STATE/link_err" &
+	holder=$!
+	on_exit "kill $holder 2>/dev/null"
+	read -r said <"$STATE/says" || said=nothing
+	assert_equal attached "$said" "what the holder of the link says ($(cat "$STATE/link_err"))"
+	assert_status 0 xc import "$STATE/rules"
+	assert_error "adopted the filter on vrx"
+	start_traffic ''
+	resize "$RULES" 1024
+	swap
+	stop_traffic
+	assert_all_counted
+	assert_rules_counted
+	assert_status 0 xc unload vrx
+	assert_status 0 xc status
+	assert_output 'running: +none'
+	kill -0 "$holder" || fail "the link's holder is gone"
+}
+
+test_ip_link() {
+	silence
+	make_rules
+	make_flows
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	assert_status 0 xc import "$STATE/rules"
+	assert_error "adopted the filter on vrx"
+	assert_slots 1048576
+	silence
+	start_traffic ''
+	resize "$RULES" 1024
+	swap
+	stop_traffic
+	assert_all_counted
+	assert_rules_counted
+}
+
+test_skb_mode() {
+	load_all vrx --mode skb --capacity "$RULES"
+	start_traffic ''
+	swap
+	stop_traffic
+	assert_all_counted
+	assert_status 0 xc status
+	assert_output 'vrx +skb'
+}
+
+# Behind libxdp's dispatcher the tool cannot exchange the program, and says who can.
+test_behind_a_dispatcher() {
+	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
+	in_rx xdp-loader load vrx "$OBJECT" -n xdp_cuckoo
+	on_exit "in_rx xdp-loader unload vrx --all"
+	assert_status 0 xc add 192.0.2.1
+	in_rx ip -d link show dev vrx | grep -q 'name xdp_dispatcher' ||
+		skip "the kernel takes no freplace programs, so xdp-loader attached without a dispatcher"
+	assert_status 5 xc resize 5000
+	assert_error 'dispatcher.*xdp-loader unload vrx'
+	assert_slots 1048576
+}
+
+# program: what runs on vrx, with the table that it looks at.
+program() {
+	xc status | awk '$1 == "vrx" || $1 == "slots:" || $1 == "used"'
+}
+
+# What is refused, the status, and what the line says; then all is as it was.
+test_refused_resizes_change_nothing() {
+	assert_status 1 xc resize 1000
+	assert_error "no filter 'default' is running here"
+	load_all vrx --capacity "$RULES"
+	before=$(program)
+	while IFS='|' read -r expected says size; do
+		case_begin "$size"
+		assert_status "$expected" xc resize "$size"
+		assert_error "$says"
+		assert_equal "$before" "$(program)" "the running filter"
+	done <<-END
+		4|the store holds $RULES keys: more than the capacity of 971|971
+		2|'0'|0
+		2|'-1'|-1
+		2|'many'|many
+		2|'1e6'|1e6
+		2|at most 1020054732 rules|1020054733
+		2|at most|99999999999999
+		2|must be a number|99999999999999999999999
+	END
+	assert_slots 1024
+	traffic <"$STATE/flows" >"$STATE/sent" || fail "wrong verdicts: $(cat "$STATE/sent")"
+}
+
+# xc_with_memory KIB ARGUMENT...: as if that were all that is available.
+xc_with_memory() {
+	echo "MemAvailable: $1 kB" >"$STATE/meminfo"
+	shift
+	unshare -m sh -c 'mount --bind "$1" /proc/meminfo; shift; exec "$@"' sh "$STATE/meminfo" \
+		nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@"
+}
+
+# Neither by hand nor by itself does a table ask for memory that is not there.
+test_short_memory_changes_nothing() {
+	load_all vrx --capacity "$RULES"
+	before=$(program)
+	listed=$(xc list)
+	assert_status 4 xc_with_memory 102400 resize 1000000000
+	assert_error 'needs 34816 MiB and 100 MiB are available'
+	assert_status 4 xc_with_memory 64 add 192.0.2.1
+	assert_error 'needs 0 MiB and 0 MiB are available'
+	awk 'BEGIN { for (i = 0; i < 2000; i++) printf "10.2.%d.%d\n", i / 256, i % 256 }' >"$STATE/list"
+	assert_status 4 xc_with_memory 64 import "$STATE/list"
+	assert_error 'needs 0 MiB and 0 MiB are available'
+	assert_equal "$before" "$(program)" "the running filter"
+	assert_equal "$listed" "$(xc list)" "rules"
+	assert_slots 1024
+	assert_status 0 xc check
+	echo 'pass refused proto udp src 10.2.0.1 dst 203.0.113.7 sport 1 dport 2' >>"$STATE/flows"
+	traffic <"$STATE/flows" >"$STATE/sent" || fail "wrong verdicts: $(cat "$STATE/sent")"
+	assert_status 0 xc add 192.0.2.1
+	assert_slots 2048
+}
+
+# milliseconds COMMAND...: how long it takes.
+milliseconds() {
+	start=$(date +%s%N)
+	"$@" >/dev/null 2>&1
+	echo $((($(date +%s%N) - start) / 1000000))
+}
+
+# kill_after MS ARGUMENT...: kills the tool when it has been at it so long, and waits for its end.
+kill_after() {
+	kill_after_s=$(($1 / 1000)).$(printf %03d $(($1 % 1000)))
+	shift
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@" >/dev/null 2>&1 &
+	victim=$!
+	sleep "$kill_after_s"
+	kill -9 "$victim" 2>/dev/null || :
+	wait "$victim" 2>/dev/null || killed=$((killed + 1))
+}
+
+# At moments spread over the time that it takes, and after every one the filter still filters, everywhere.
+test_kill_9_during_resize() {
+	second_pair
+	load_all vrx vrx2 --capacity "$RULES"
+	start_traffic '' 2
+	duration=$(milliseconds xc resize 60000)
+	killed=0
+	for round in $(seq "$KILLS"); do
+		case_begin "$round"
+		kill_after $((duration * round * 5 / 4 / KILLS)) resize $((round % 2 ? RULES : 60000))
+		for interface in vrx vrx2; do
+			in_rx ip link show dev "$interface" | grep -q 'prog/xdp' || fail "no program on $interface"
+		done
+		assert_status 0 xc status
+		assert_output 'equal to the store'
+	done
+	assert_status 0 xc check
+	stop_traffic
+	assert_equal "$(sent blocked)" "$(counted 'drop rule' dropped)" "blocked packets, sent and counted"
+	resize "$RULES" 1024
+	assert_status 0 xc check
+	note "$killed of $KILLS resizes killed within $duration ms, $(sent total) packets, none wrong"
+}
+
+# All of the list or nothing of it, and the old rules in any case, whichever table it has left running.
+test_kill_9_during_growth() {
+	load_all vrx --capacity "$RULES"
+	awk 'BEGIN { for (i = 0; i < 5000; i++) printf "10.3.%d.%d\n", i / 256, i % 256 }' >"$STATE/list"
+	duration=$(milliseconds xc import "$STATE/list")
+	killed=0
+	for round in $(seq $((KILLS / 2))); do
+		case_begin "$round"
+		xc flush >/dev/null
+		xc import "$STATE/rules" >/dev/null
+		resize "$RULES" 1024
+		kill_after $((duration * round * 3 / KILLS)) import "$STATE/list"
+		traffic <"$STATE/flows" >"$STATE/sent" || fail "wrong verdicts: $(cat "$STATE/sent")"
+		xc check >/dev/null 2>&1 || :
+		rules=$(xc list | wc -l)
+		[ "$rules" -eq "$RULES" ] || [ "$rules" -eq $((RULES + 5000)) ] || fail "half of an import: $rules rules"
+		assert_status 0 xc check
+		assert_output "^vrx +$rules +0 +0\$"
+	done
+	note "$killed of $((KILLS / 2)) imports killed within $duration ms"
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * How the program looks a key up in an exact table: a match in any slot, behind any mix of entries
+ * that only look like it, and what it counts. Each run also shows that no try was repeated.
+ */
+#include "packets_fixture.h"
+
+#define EXACT { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 }
+#define PROBE_PLACES (2 * BUCKET_SLOTS)
+
+/* What else stands in a slot. */
+enum neighbour {
+	EMPTY,
+	OTHER_KEY, /* the same fingerprint, another tag */
+	SAME_TAG,  /* the other way round; and a borrow out of the slot below makes it look equal */
+	NEIGHBOURS,
+};
+
+/* Of a rule that has but one. */
+static struct rule_key key_of(const struct rule *rule)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	assert_int_equal(rule_keys(rule, keys), 1);
+	return keys[0];
+}
+
+static struct siphash_value value_of(const struct scene *scene, const struct rule *rule)
+{
+	struct rule_key key = key_of(rule);
+
+	return rule_hash(&key, &scene->filter.config->key);
+}
+
+static struct filter_place place_of(unsigned int place)
+{
+	return (struct filter_place){ place / BUCKET_SLOTS, place % BUCKET_SLOTS };
+}
+
+/* At the place that has the number in the key's own two buckets, also for another fingerprint. */
+static void add_neighbour(struct scene *scene, const struct siphash_value *value,
+			  enum neighbour neighbour, unsigned int place)
+{
+	struct filter *filter = &scene->filter;
+	struct bucket_layout layout = filter_layout(filter);
+	struct bucket_pair pair = bucket_pair(value->hash, filter->table.geometry, layout);
+	struct table_place at = { place < BUCKET_SLOTS ? pair.first : pair.second,
+				  place % BUCKET_SLOTS };
+	struct abi_record record = { .tag = value->tag, .number = filter->numbers++ };
+
+	if (neighbour == OTHER_KEY)
+		record.tag ^= 1ULL << (filter->numbers * 7 % 64);
+	else
+		pair.fingerprint ^= 1;
+	table_publish(&filter->table, layout, at, pair.fingerprint, &record);
+}
+
+static void add_neighbours(struct scene *scene, const struct siphash_value *value,
+			   unsigned int mix)
+{
+	for (unsigned int place = 0; place < PROBE_PLACES; place++, mix /= NEIGHBOURS)
+		if (mix % NEIGHBOURS != EMPTY)
+			add_neighbour(scene, value, mix % NEIGHBOURS, place);
+}
+
+static void check_run(struct scene *scene, size_t packet, enum abi_outcome outcome, __u32 number)
+{
+	const char *name = packets[packet].name;
+	struct filter_run run =
+		filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
+
+	check(!run.error, name, "error", -run.error);
+	check(run.outcome == outcome, name, "outcome", run.outcome);
+	check(run.number == number, name, "counted number", run.number);
+}
+
+static unsigned int mixes(void)
+{
+	unsigned int count = 1;
+
+	for (unsigned int place = 0; place < PROBE_PLACES; place++)
+		count *= NEIGHBOURS;
+	return count;
+}
+
+/* A packet with a flow, of one family and the other. */
+static size_t packet_of(enum flow_family family)
+{
+	size_t i = 0;
+
+	while (packets[i].flow.family != family || packets[i].result != PARSE_OK)
+		i++;
+	return i;
+}
+
+/* No mix of entries that are not the key makes it a hit; the shape is there. */
+static void test_no_match(void **state)
+{
+	struct scene *scene = scene_of(state);
+	size_t packet = packet_of(FLOW_IPV4);
+	struct siphash_value value;
+	struct rule_key key;
+	struct rule rule;
+
+	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
+	key = key_of(&rule);
+	for (unsigned int mix = 0; mix < mixes(); mix++) {
+		scene_set_up(scene);
+		filter_add_shape(&scene->filter, &key.shape);
+		value = value_of(scene, &rule);
+		add_neighbours(scene, &value, mix);
+		check_run(scene, packet, OUTCOME_NO_RULE, FILTER_NO_NUMBER);
+	}
+	end_checks();
+}
+
+/* The key is found in each slot, whatever stands in the seven others, and counted by its number. */
+static void check_match(struct scene *scene, size_t packet, unsigned int mix, unsigned int place)
+{
+	struct siphash_value value;
+	struct rule rule;
+
+	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
+	scene_set_up(scene);
+	value = value_of(scene, &rule);
+	add_neighbours(scene, &value, mix);
+	scene_add_at(scene, &rule, place_of(place));
+	check_run(scene, packet, OUTCOME_DROP_RULE, scene->number[0]);
+}
+
+static void test_match(void **state)
+{
+	struct scene *scene = scene_of(state);
+	unsigned int divisor = 1;
+
+	for (unsigned int place = 0; place < PROBE_PLACES; place++, divisor *= NEIGHBOURS)
+		for (unsigned int mix = 0; mix < mixes(); mix++)
+			if (mix / divisor % NEIGHBOURS == EMPTY)
+				check_match(scene, packet_of(FLOW_IPV4), mix, place);
+	end_checks();
+}
+
+/* The same for IPv6, whose search is code of its own: one other key before the right one. */
+static void test_match_ipv6(void **state)
+{
+	struct scene *scene = scene_of(state);
+	unsigned int other = OTHER_KEY;
+
+	for (unsigned int before = 0; before < PROBE_PLACES; before++, other *= NEIGHBOURS)
+		for (unsigned int place = 0; place < PROBE_PLACES; place++)
+			if (place != before)
+				check_match(scene, packet_of(FLOW_IPV6), other, place);
+	end_checks();
+}
+
+/* A record that is being written has no tag yet: its slot is another key's. */
+static void test_unfinished_record(void **state)
+{
+	struct scene *scene = scene_of(state);
+	size_t packet = packet_of(FLOW_IPV4);
+	struct bucket_pair pair;
+	struct abi_record *record;
+	struct rule rule;
+
+	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
+	scene_set_up(scene);
+	scene_add_at(scene, &rule, place_of(0));
+	pair = bucket_pair(value_of(scene, &rule).hash, scene->filter.table.geometry,
+			   filter_layout(&scene->filter));
+	record = &scene->filter.table.memory.record[(size_t)pair.first * BUCKET_SLOTS];
+	check_run(scene, packet, OUTCOME_DROP_RULE, 0);
+	record->tag = 0;
+	check_run(scene, packet, OUTCOME_NO_RULE, FILTER_NO_NUMBER);
+	end_checks();
+}
+
+/* Packets and bytes of each rule, whatever its action, under its own number; the top bit stays. */
+static void test_counts(void **state)
+{
+	static const enum rule_action actions[FLOW_FAMILIES] = { RULE_DROP, RULE_PASS };
+	struct scene *scene = scene_of(state);
+	struct abi_counter *counter = scene->filter.table.memory.rule;
+	struct rule rule[FLOW_FAMILIES];
+	__u64 bytes[FLOW_FAMILIES] = {};
+
+	scene_set_up(scene);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		size_t packet = packet_of(family);
+
+		rule_from_flow(&packets[packet].flow, &rule_kind_src, actions[family],
+			       &rule[family]);
+		scene_add(scene, &rule[family]);
+		counter[family] = (struct abi_counter){ 0, ABI_RULE_TAKEN };
+	}
+	for (int i = 0; i < 10; i++)
+		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+			size_t packet = packet_of(family);
+
+			scene_check(scene, packet);
+			bytes[family] += FILTER_PROGRAMS * frames[packet].length;
+		}
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		check(counter[family].packets == 10 * FILTER_PROGRAMS, "rule", "packets", family);
+		check(counter[family].bytes == (ABI_RULE_TAKEN | bytes[family]), "rule", "bytes",
+		      family);
+	}
+	end_checks();
+}
+
+/* Of a number that the map of rules does not have, the verdict is the same. */
+static void test_missing_counter(void **state)
+{
+	struct scene *scene = scene_of(state);
+	size_t packet = packet_of(FLOW_IPV4);
+	struct rule rule;
+
+	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
+	scene_set_up(scene);
+	scene->filter.numbers = ~0U;
+	scene_add(scene, &rule);
+	check_run(scene, packet, OUTCOME_DROP_RULE, FILTER_NO_NUMBER);
+	end_checks();
+}
+
+/* As other loaders load it: the options and sizes of a table that the tool can adopt. */
+static void test_defaults(void **state)
+{
+	static const struct abi_options exact = EXACT;
+	static const __u32 slots = 1 << ABI_SLOTS_DEFAULT_LOG2;
+	struct filter filter = { .object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL) };
+
+	(void)state;
+	assert_non_null(filter.object);
+	assert_memory_equal(filter_constant(filter.object, "xc_options"), &exact, sizeof(exact));
+	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_BUCKETS)),
+			 slots / BUCKET_SLOTS);
+	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_RECORDS)), slots);
+	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_RULES)), slots);
+	filter_close(&filter);
+}
+
+static int open_filter(void **state)
+{
+	static const struct abi_options exact = EXACT;
+	static struct scene scene;
+
+	*state = &scene;
+	return scene_open(&scene, &exact, 1024);
+}
+
+static int close_filter(void **state)
+{
+	struct scene *scene = *state;
+
+	filter_close(&scene->filter);
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin_checks)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_no_match),
+		TEST(test_match),
+		TEST(test_match_ipv6),
+		TEST(test_unfinished_record),
+		TEST(test_counts),
+		TEST(test_missing_counter),
+		cmocka_unit_test(test_defaults),
+	};
+
+	for (size_t i = 0; i < PACKETS; i++)
+		packet_build(&packets[i], &frames[i]);
+	return cmocka_run_group_tests_name("probe", tests, open_filter, close_filter);
+}

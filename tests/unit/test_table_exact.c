@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Exact tables: a record tells a key from every other, and a key's number is its own. */
+#include "table_fixture.h"
+
+/*
+ * Keys with equal fingerprints in equal buckets are told apart, and each goes without the others.
+ */
+static void test_equal_fingerprints_are_told_apart(void **state)
+{
+	enum { KEYS = 2 * BUCKET_SLOTS };
+	struct siphash_value key[KEYS], twin, absent;
+	__u32 number[KEYS], found;
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, 1 << 10);
+	key[0] = key_of_two_buckets(&f.table);
+	twin = twin_of(&f.table, &key[0]);
+	for (unsigned int i = 0; i < KEYS; i++) {
+		key[i] = i % 2 ? twin : key[0];
+		key[i].tag = 100 + i;
+		assert_int_equal(table_insert(&f.table, &key[i]), 0);
+		assert_true(table_find(&f.table, &key[i], &number[i]));
+	}
+	absent = (struct siphash_value){ key[0].hash, 100 + KEYS };
+	assert_false(table_find(&f.table, &absent, NULL));
+	assert_int_equal(table_delete(&f.table, &absent), -ENOENT);
+	assert_int_equal(table_insert(&f.table, &absent), -ENOSPC);
+	assert_holds(&f, key, KEYS);
+	for (unsigned int i = 0; i < KEYS; i++) {
+		assert_int_equal(table_delete(&f.table, &key[i]), 0);
+		assert_int_equal(table_delete(&f.table, &key[i]), -ENOENT);
+		for (unsigned int j = 0; j < KEYS; j++) {
+			assert_int_equal(table_find(&f.table, &key[j], &found), j > i);
+			assert_int_equal(found, j > i ? number[j] : 0);
+		}
+	}
+	fixture_close(&f);
+}
+
+/* At a low lane that matches, the lane above may match in the bits though it holds one less. */
+static void test_only_equal_fingerprints_are_compared(void **state)
+{
+	struct siphash_value low, above;
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, 1 << 10);
+	low = (struct siphash_value){ churn_hash_at(&f.table, 5, 0x1234), 1 };
+	above = (struct siphash_value){ churn_hash_at(&f.table, 5, 0x1235), 2 };
+	assert_int_equal(table_insert(&f.table, &low), 0);
+	assert_int_equal(table_insert(&f.table, &above), 0);
+	above.hash = low.hash;
+	assert_false(table_find(&f.table, &above, NULL));
+	assert_int_equal(table_delete(&f.table, &above), -ENOENT);
+	assert_int_equal(f.table.used, 2);
+	fixture_close(&f);
+}
+
+static void test_numbers_stay_while_entries_move(void **state)
+{
+	enum { SLOTS = 1 << 12, COUNT = SLOTS * TABLE_LOAD_PERCENT / 100, HALF = COUNT / 2 };
+	struct siphash_value *key = keys_of(print_seed(), 0, COUNT);
+	static __u32 number[HALF];
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	for (size_t i = 0; i < COUNT; i++) {
+		assert_int_equal(table_insert(&f.table, &key[i]), 0);
+		if (i < HALF)
+			assert_true(table_find(&f.table, &key[i], &number[i]));
+	}
+	assert_in_range(f.table.moves, 100, ~0ULL);
+	for (size_t i = 0; i < HALF; i++) {
+		__u32 now;
+
+		assert_true(table_find(&f.table, &key[i], &now));
+		assert_int_equal(now, number[i]);
+	}
+	assert_holds(&f, key, COUNT);
+	fixture_close(&f);
+	free(key);
+}
+
+/* A number rests until every other has had its turn, and then starts from 0. */
+static void test_freed_number_is_taken_again_last(void **state)
+{
+	enum { SLOTS = 1 << 10 };
+	const struct siphash_value first = churn_key(churn_hash(1, 0));
+	struct fixture f;
+	__u32 number, freed;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	assert_int_equal(table_insert(&f.table, &first), 0);
+	assert_true(table_find(&f.table, &first, &freed));
+	f.memory.rule[freed].packets += 3;
+	f.memory.rule[freed].bytes += 300;
+	assert_int_equal(table_delete(&f.table, &first), 0);
+	assert_int_equal(f.memory.rule[freed].packets, 3);
+	assert_int_equal(f.memory.rule[freed].bytes, 300);
+	for (unsigned int i = 1; i <= SLOTS; i++) {
+		const struct siphash_value key = churn_key(churn_hash(1, i));
+
+		assert_int_equal(table_insert(&f.table, &key), 0);
+		assert_true(table_find(&f.table, &key, &number));
+		assert_int_equal(number == freed, i == SLOTS);
+		assert_int_equal(f.memory.rule[number].packets, 0);
+		assert_int_equal(f.memory.rule[number].bytes, ABI_RULE_TAKEN);
+		assert_int_equal(table_delete(&f.table, &key), 0);
+	}
+	fixture_close(&f);
+}
+
+static void test_no_number_is_no_room(void **state)
+{
+	enum { SLOTS = 1 << 10 };
+	const struct siphash_value key = churn_key(churn_hash(1, 0));
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	for (unsigned int i = 0; i < SLOTS; i++)
+		f.memory.rule[i].bytes = ABI_RULE_TAKEN;
+	assert_int_equal(table_insert(&f.table, &key), -ENOSPC);
+	assert_int_equal(table_count(&f.table), 0);
+	f.memory.rule[SLOTS - 1].bytes = 0;
+	f.next_number = SLOTS;
+	assert_int_equal(table_insert(&f.table, &key), 0);
+	assert_int_equal(f.memory.rule[SLOTS - 1].bytes, ABI_RULE_TAKEN);
+	assert_int_equal(f.next_number, 0);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_equal_fingerprints_are_told_apart),
+		cmocka_unit_test(test_only_equal_fingerprints_are_compared),
+		cmocka_unit_test(test_numbers_stay_while_entries_move),
+		cmocka_unit_test(test_freed_number_is_taken_again_last),
+		cmocka_unit_test(test_no_number_is_no_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which program runs on which interface: attach, detach, replace; by netlink, or by the link that holds it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+
+#include "grace.h"
+#include "kernel.h"
+#include "kernel_internal.h"
+
+static const __u32 mode_flags[INTERFACE_MODES] = {
+	[INTERFACE_NATIVE] = XDP_FLAGS_DRV_MODE,
+	[INTERFACE_SKB] = XDP_FLAGS_SKB_MODE,
+	[INTERFACE_OFFLOAD] = XDP_FLAGS_HW_MODE,
+};
+
+/* ---- attach ---- */
+
+static int attach(const struct kernel_filter *filter, struct kernel_attachment *attachment)
+{
+	struct bpf_prog_info info = {};
+	__u32 length = sizeof(info);
+	int fd = bpf_program__fd(kernel_program(filter, attachment->is_frags));
+
+	kernel_listen();
+	if (bpf_obj_get_info_by_fd(fd, &info, &length))
+		return -errno;
+	attachment->prog_id = attachment->root_id = info.id;
+	return bpf_xdp_attach(attachment->ifindex, fd,
+			      mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+}
+
+/* Whether another mode or program may do what was refused. */
+static bool is_unsupported(int error)
+{
+	return error && error != -EBUSY && error != -EEXIST && error != -EPERM;
+}
+
+/* A driver refuses single-buffer programs where the MTU is large; the other program is for that. */
+static int attach_mode(const struct kernel_filter *filter, enum interface_mode mode,
+		       struct kernel_attachment *attachment)
+{
+	int error;
+
+	attachment->mode = mode;
+	attachment->is_frags = false;
+	error = attach(filter, attachment);
+	if (is_unsupported(error) && mode == INTERFACE_NATIVE) {
+		attachment->is_frags = true;
+		error = attach(filter, attachment);
+	}
+	return error;
+}
+
+static int attach_refused(int error, const char *interface, struct reason *reason)
+{
+	if (error == -EBUSY || error == -EEXIST)
+		return reason_set(reason, -EBUSY,
+				  "'%s' runs another XDP program (or a filter of another --name: see xdp-cuckoo "
+				  "status); take it off first (ip link set dev %s "
+				  "xdp off) or put both behind one dispatcher with xdp-loader",
+				  interface, interface);
+	if (error == -EOPNOTSUPP)
+		return reason_set(reason, error,
+				  "the driver of '%s' has no native XDP%s; use --mode skb or --mode auto",
+				  interface, kernel_words());
+	return kernel_refused(reason, error, "cannot attach to ", interface);
+}
+
+int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
+		  struct reason *reason)
+{
+	struct kernel_attachment attachment = { .ifindex = if_nametoindex(interface) };
+	enum interface_mode first = wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE;
+	int error;
+
+	if (!attachment.ifindex)
+		return reason_set(reason, -ENODEV, "there is no interface '%s' here; see ip link",
+				  interface);
+	strncpy(attachment.interface, interface, IF_NAMESIZE - 1);
+	error = kernel_load_programs(filter, reason);
+	if (error)
+		return error;
+	error = attach_mode(filter, first, &attachment);
+	if (is_unsupported(error) && wanted == KERNEL_AUTO)
+		error = attach_mode(filter, INTERFACE_SKB, &attachment);
+	if (error)
+		return attach_refused(error, interface, reason);
+	error = kernel_add_attachment(filter, &attachment);
+	return error ? kernel_refused(reason, error, "cannot note the attachment to ", interface) : 0;
+}
+
+/* ---- links ---- */
+
+/* The link that holds the program on its interface: a descriptor, -ENOENT where netlink attached it. */
+static int open_link(const struct kernel_attachment *attachment)
+{
+	__u32 id = 0;
+
+	while (!bpf_link_get_next_id(id, &id)) {
+		struct bpf_link_info info = {};
+		__u32 length = sizeof(info);
+		int fd = bpf_link_get_fd_by_id(id);
+
+		if (fd < 0)
+			continue; /* it went meanwhile */
+		if (!bpf_obj_get_info_by_fd(fd, &info, &length) && info.type == BPF_LINK_TYPE_XDP &&
+		    info.xdp.ifindex == (__u32)attachment->ifindex &&
+		    info.prog_id == attachment->prog_id)
+			return fd;
+		close(fd);
+	}
+	return -ENOENT;
+}
+
+static int detach_link(const struct kernel_attachment *attachment)
+{
+	int link = open_link(attachment);
+	int error = link < 0 ? -EBUSY : bpf_link_detach(link);
+
+	if (link >= 0)
+		close(link);
+	return error;
+}
+
+static int update_link(const struct kernel_attachment *attachment, int old, int new)
+{
+	LIBBPF_OPTS(bpf_link_update_opts, options, .flags = BPF_F_REPLACE, .old_prog_fd = old);
+	int link = open_link(attachment);
+	int error = link < 0 ? -EBUSY : bpf_link_update(link, new, &options);
+
+	if (link >= 0)
+		close(link);
+	return error;
+}
+
+/* ---- detach and replace ---- */
+
+/* Puts program `new` (-1: none) in the place of `old`, if that is what runs there. */
+static int exchange(const struct kernel_attachment *attachment, int old, int new)
+{
+	LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = old);
+	int error;
+
+	kernel_listen();
+	error = bpf_xdp_attach(attachment->ifindex, new,
+			       mode_flags[attachment->mode] | XDP_FLAGS_REPLACE, &options);
+	/* What a link holds, only the link gives. */
+	if (error == -EBUSY)
+		error = new < 0 ? detach_link(attachment) : update_link(attachment, old, new);
+	return error;
+}
+
+static bool is_held(const struct kernel_attachment *attachment)
+{
+	return attachment->root_id != attachment->prog_id;
+}
+
+const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter)
+{
+	for (size_t i = 0; i < filter->attachments_count; i++)
+		if (is_held(&filter->attachments[i]))
+			return &filter->attachments[i];
+	return NULL;
+}
+
+int kernel_detach(const struct kernel_attachment *attachment, struct reason *reason)
+{
+	int program, error;
+
+	if (is_held(attachment))
+		return reason_set(reason, -EBUSY,
+				  "on '%s' libxdp's dispatcher runs the filter; use xdp-loader unload %s "
+				  "-i %u", attachment->interface, attachment->interface,
+				  attachment->prog_id);
+	kernel_listen();
+	program = bpf_prog_get_fd_by_id(attachment->prog_id);
+	if (program < 0)
+		return kernel_refused(reason, program, "cannot open the program on ",
+				      attachment->interface);
+	error = exchange(attachment, program, -1);
+	close(program);
+	return error ? kernel_refused(reason, error, "cannot detach from ", attachment->interface) : 0;
+}
+
+static int program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id)
+{
+	struct bpf_prog_info info = {};
+	__u32 length = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(kernel_program(filter, is_frags)), &info, &length))
+		return -errno;
+	*id = info.id;
+	return 0;
+}
+
+/* The attachments `filter` is to have: those of `old`, with its own programs. */
+static int plan_attachments(const struct kernel_filter *old, struct kernel_filter *filter)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < old->attachments_count && !error; i++) {
+		struct kernel_attachment attachment = old->attachments[i];
+
+		error = program_id(filter, attachment.is_frags, &attachment.prog_id);
+		attachment.root_id = attachment.prog_id;
+		if (!error)
+			error = kernel_add_attachment(filter, &attachment);
+	}
+	return error;
+}
+
+static int replace_refused(int error, const char *interface, struct reason *reason)
+{
+	if (error == -EBUSY || error == -EEXIST || error == -ENOENT)
+		return reason_set(reason, -EBUSY, "'%s' no longer runs the program it ran a moment ago; "
+				  "try again", interface);
+	return kernel_refused(reason, error, "cannot replace the program on ", interface);
+}
+
+static int new_program(const struct kernel_filter *filter, size_t i)
+{
+	return bpf_program__fd(kernel_program(filter, filter->attachments[i].is_frags));
+}
+
+/* `programs`: the old ones, held open, since one that nothing holds any more cannot come back. */
+static int replace_all(const struct kernel_filter *old, const struct kernel_filter *filter,
+		       const int *programs, struct reason *reason)
+{
+	size_t done = 0;
+	int error = 0;
+
+	for (; done < old->attachments_count && !error; done++)
+		error = exchange(&old->attachments[done], programs[done], new_program(filter, done));
+	if (!error)
+		return 0;
+	done--;
+	replace_refused(error, old->attachments[done].interface, reason);
+	while (done--)
+		exchange(&filter->attachments[done], new_program(filter, done), programs[done]);
+	return error;
+}
+
+static void close_programs(int *programs, size_t count)
+{
+	for (size_t i = 0; programs && i < count; i++)
+		if (programs[i] >= 0)
+			close(programs[i]);
+	free(programs);
+}
+
+static int replace_programs(struct kernel_filter *old, struct kernel_filter *filter,
+			    struct reason *reason)
+{
+	size_t count = old->attachments_count;
+	int *programs = calloc(count + 1, sizeof(*programs));
+	int error = programs ? plan_attachments(old, filter) : -ENOMEM;
+
+	for (size_t i = 0; programs && i < count; i++) {
+		programs[i] = bpf_prog_get_fd_by_id(old->attachments[i].prog_id);
+		if (programs[i] < 0 && !error)
+			error = programs[i];
+	}
+	if (error)
+		kernel_refused(reason, error, "cannot prepare the new programs", "");
+	else
+		error = replace_all(old, filter, programs, reason);
+	close_programs(programs, count);
+	return error;
+}
+
+int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
+{
+	const struct kernel_attachment *held = kernel_held_attachment(old);
+	int error;
+
+	if (held)
+		return reason_set(reason, -EBUSY,
+				  "on '%s' libxdp's dispatcher holds the filter, which cannot be exchanged "
+				  "there; take it off (xdp-loader unload %s -i %u) and load it again with "
+				  "--capacity", held->interface, held->interface, held->prog_id);
+	kernel_listen();
+	error = replace_programs(old, filter, reason);
+	/* Packets that entered the old programs are still counted there; unwaited for, only that is lost. */
+	if (!error)
+		grace_wait();
+	return error;
+}

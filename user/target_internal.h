@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What target.c and target_build.c share; nobody else includes it. */
+#ifndef XDP_CUCKOO_TARGET_INTERNAL_H
+#define XDP_CUCKOO_TARGET_INTERNAL_H
+
+#include "target.h"
+
+/* Keys, hashed under one secret. */
+struct target_keys {
+	const struct siphash_key *secret;
+	struct siphash_value *value;
+	size_t count, room;
+};
+
+/* 0; -EBADMSG where there is no room. */
+int target_collect(struct target_keys *keys, const struct rule_key *key);
+
+/* What a new table is filled from. */
+struct target_source {
+	struct store *store;
+	const struct rule_key *extra; /* keys beside those of the store */
+	size_t extra_count;
+	const struct target *predecessor; /* its counts go on under the new numbers; NULL: none */
+	__u32 *old_number; /* by new number, for target_build() to make and its caller to free */
+};
+
+#define TARGET_NO_NUMBER 0xffffffffU
+
+/*
+ * Fills the table of a filter that no packet looks at, whatever is in its memory, under a fresh hash
+ * key. -ENOSPC: the keys do not fit, under any of several hash keys.
+ */
+int target_build(struct target *target, struct target_source *source, struct reason *reason);
+
+int target_store_failed(int error, struct reason *reason);
+
+#endif
