@@ -213,6 +213,9 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config,
 		if (missed == PROBE_MISS)
 			return (struct probe_answer){ PROBE_MISS, 0 };
 	}
+	/* Most keys' counts are there: their miss overlaps with the record's, which names the very one. */
+	if (xc_options.has_counts)
+		maps_touch_rule(pair.first * BUCKET_SLOTS);
 	tag = siphash_tag(*state);
 	if (missed == PROBE_MISS &&
 	    probe_record(probe_first_match(pair, first, second), tag, &number))

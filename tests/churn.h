@@ -45,6 +45,11 @@ static inline const struct abi_record *maps_record(__u32 slot)
 	return &churn_maps.record[slot];
 }
 
+static inline void maps_touch_rule(__u32 number)
+{
+	(void)number;
+}
+
 static inline void maps_count_retries(__u64 retries)
 {
 	(void)retries;

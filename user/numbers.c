@@ -3,39 +3,49 @@
 
 #include <errno.h>
 
-int numbers_take(const struct table *table, __u32 *number)
+static bool take_if_free(const struct table *table, __u64 number)
 {
-	const struct table_memory *memory = &table->memory;
+	struct abi_counter *rule = &table->memory.rule[number];
+
+	if (rule->bytes & ABI_RULE_TAKEN)
+		return false;
+	__atomic_store_n(&rule->packets, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&rule->bytes, ABI_RULE_TAKEN, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* The first that is free, from where the last search ended, all round. */
+static int take_any(const struct table *table, __u32 *number)
+{
 	const __u64 slots = table_slots(table);
-	__u64 at;
+	__u64 *next = table->memory.next_number, at = *next < slots ? *next : 0;
 
-	*number = 0;
-	if (!memory->rule)
-		return 0;
-	at = *memory->next_number < slots ? *memory->next_number : 0;
-	for (__u64 i = 0; i < slots; i++, at = at + 1 < slots ? at + 1 : 0) {
-		struct abi_counter *rule = &memory->rule[at];
+	for (__u64 i = 0; i < slots; i++) {
+		const __u64 taken = at;
 
-		if (rule->bytes & ABI_RULE_TAKEN)
+		at = at + 1 < slots ? at + 1 : 0;
+		if (!take_if_free(table, taken))
 			continue;
-		__atomic_store_n(&rule->packets, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&rule->bytes, ABI_RULE_TAKEN, __ATOMIC_RELAXED);
-		*memory->next_number = at + 1 < slots ? at + 1 : 0;
-		*number = at;
+		*next = at;
+		*number = taken;
 		return 0;
 	}
 	return -ENOSPC;
 }
 
-void numbers_take_first(const struct table *table, __u64 count)
+int numbers_take(const struct table *table, __u32 home, __u32 *number)
 {
-	const struct table_memory *memory = &table->memory;
+	const __u64 first = (__u64)home * BUCKET_SLOTS;
 
-	if (!memory->rule)
-		return;
-	for (__u64 i = 0; i < count; i++)
-		memory->rule[i] = (struct abi_counter){ .bytes = ABI_RULE_TAKEN };
-	*memory->next_number = count % table_slots(table);
+	*number = 0;
+	if (!table->memory.rule)
+		return 0;
+	for (unsigned int i = 0; i < BUCKET_SLOTS; i++)
+		if (take_if_free(table, first + i)) {
+			*number = first + i;
+			return 0;
+		}
+	return take_any(table, number);
 }
 
 void numbers_free(const struct table *table, __u32 number)

@@ -9,15 +9,12 @@
 #include "table.h"
 
 /*
- * Takes a number that is free and sets its counts to 0. 0; -ENOSPC: none is free. The search goes
- * on where the last one ended, so that a number rests as long as possible: a reader that found the
- * key it belonged to may count under it for a moment yet, which harms nobody before it is taken
- * again.
+ * Takes a number that is free and sets its counts to 0. 0; -ENOSPC: none is free. If it can be, one of
+ * the four of `home`, the key's first bucket, whose counts stand in one cache line: so a reader can ask
+ * for that line before the record has told it the number. A reader that found the key a number belonged
+ * to may count under it for a moment after it is free: a packet more for the key that takes it then.
  */
-int numbers_take(const struct table *table, __u32 *number);
-
-/* Takes 0 to count - 1 of a rules map that is all free. */
-void numbers_take_first(const struct table *table, __u64 count);
+int numbers_take(const struct table *table, __u32 home, __u32 *number);
 
 /* Counts stay readable; readers add to them atomically, so the bit alone changes. */
 void numbers_free(const struct table *table, __u32 number);

@@ -99,7 +99,7 @@ bool table_find(const struct table *table, const struct siphash_value *key, __u3
 
 /*
  * Fills a table that is empty (memory all 0) and that no reader sees yet, as fast as memory allows:
- * keys[i] gets the number i. 0; -ENOSPC: not all fit; clear the memory before the next try.
+ * 0; -ENOSPC: not all fit; clear the memory before the next try.
  */
 int table_build(struct table *table, const struct siphash_value *keys, size_t count);
 

@@ -253,9 +253,10 @@ FLOW_INLINE void core_move_path(struct table *table, struct bucket_layout layout
 
 /* ---- insert and delete ---- */
 
-FLOW_INLINE int core_take_number(struct table *table, struct bucket_layout layout, __u32 *number)
+FLOW_INLINE int core_take_number(struct table *table, struct bucket_layout layout,
+				 const struct bucket_pair *pair, __u32 *number)
 {
-	return layout.has_records ? numbers_take(table, number) : 0;
+	return layout.has_records ? numbers_take(table, pair->first, number) : 0;
 }
 
 /* Where neither bucket has room: looks for it, takes a number, and only then changes something. */
@@ -268,7 +269,7 @@ FLOW_INLINE int core_make_room(struct table *table, struct bucket_layout layout,
 
 	if (at < 0)
 		return at;
-	error = core_take_number(table, layout, number);
+	error = core_take_number(table, layout, pair, number);
 	if (!error)
 		core_move_path(table, layout, at, free);
 	return error;
@@ -284,7 +285,7 @@ FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout,
 
 	if (core_find_free(table, layout, pair.first, &place) ||
 	    core_find_free(table, layout, pair.second, &place))
-		error = core_take_number(table, layout, &record.number);
+		error = core_take_number(table, layout, &pair, &record.number);
 	else
 		error = core_make_room(table, layout, &pair, &record.number, &place);
 	if (error)
@@ -348,6 +349,8 @@ FLOW_INLINE void core_prefetch(const struct table *table, struct bucket_layout l
 
 	table_prefetch(table, layout, pair.first);
 	table_prefetch(table, layout, pair.second);
+	if (layout.has_records && table->memory.rule)
+		__builtin_prefetch(&table->memory.rule[(__u64)pair.first * BUCKET_SLOTS], 1);
 }
 
 #endif

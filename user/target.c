@@ -196,6 +196,7 @@ static int set_up(struct target *target, struct store *store, const char *name,
 	if (!has_room(target, info->keys))
 		return grow(target, store, info, reason);
 	error = target_build(target, &source, reason);
+	target_source_close(&source);
 	if (!error)
 		error = target_publish(target, store, reason);
 	if (error)

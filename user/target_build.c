@@ -117,10 +117,16 @@ int target_build(struct target *target, struct target_source *source, struct rea
 		error = build_once(target, source, &collection, reason);
 	for (int i = 1; i < BUILD_TRIES && error == -ENOSPC; i++)
 		error = build_once(target, source, &collection, reason);
-	free(collection.keys.value);
+	source->value = collection.keys.value;
 	source->old_number = collection.old_number;
 	target_note_counts(target);
 	return error == -ENOSPC ? target_full(target, collection.keys.count, reason) : error;
+}
+
+void target_source_close(struct target_source *source)
+{
+	free(source->value);
+	free(source->old_number);
 }
 
 /* ---- a new filter ---- */
@@ -190,22 +196,23 @@ static void inherit(struct abi_config *config, const struct abi_config *old)
 	config->moves = config->longest_path = 0;
 }
 
+static void add_count(struct abi_counter *to, const struct abi_counter *from)
+{
+	__atomic_fetch_add(&to->packets, from->packets, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->bytes, from->bytes & ~ABI_RULE_TAKEN, __ATOMIC_RELAXED);
+}
+
 /* By atomic additions: the new table's packets are being counted meanwhile. */
 static void carry_counts(const struct target *from, const struct target *to,
 			 const struct target_source *source)
 {
-	const struct abi_counter *old = from->table.memory.rule;
-	struct abi_counter *new = to->table.memory.rule;
+	__u32 number;
 
-	for (__u64 i = 0; source->old_number && i < to->table.used; i++) {
-		if (source->old_number[i] == TARGET_NO_NUMBER)
-			continue;
-		__atomic_fetch_add(&new[i].packets, old[source->old_number[i]].packets,
-				   __ATOMIC_RELAXED);
-		__atomic_fetch_add(&new[i].bytes,
-				   old[source->old_number[i]].bytes & ~ABI_RULE_TAKEN,
-				   __ATOMIC_RELAXED);
-	}
+	for (__u64 i = 0; source->predecessor && i < to->table.used; i++)
+		if (source->old_number[i] != TARGET_NO_NUMBER &&
+		    table_find(&to->table, &source->value[i], &number))
+			add_count(&to->table.memory.rule[number],
+				  &from->table.memory.rule[source->old_number[i]]);
 }
 
 static int fill_and_replace(struct target *old, struct target *new, struct target_source *source,
@@ -244,7 +251,7 @@ int target_rebuild(struct target *target, struct store *store, __u64 slots,
 	if (target->filter.options.has_counts && target->filter.config->magic)
 		source.predecessor = target;
 	error = fill_and_replace(target, &new, &source, reason);
-	free(source.old_number);
+	target_source_close(&source);
 	if (error) {
 		target_close(&new);
 		return error;

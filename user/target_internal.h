@@ -20,9 +20,13 @@ struct target_source {
 	struct store *store;
 	const struct rule_key *extra; /* keys beside those of the store */
 	size_t extra_count;
-	const struct target *predecessor; /* its counts go on under the new numbers; NULL: none */
-	__u32 *old_number; /* by new number, for target_build() to make and its caller to free */
+	const struct target *predecessor; /* its counts go on; NULL: none */
+	/* What target_build() leaves, for target_source_close(): the keys, and their numbers in it. */
+	struct siphash_value *value;
+	__u32 *old_number;
 };
+
+void target_source_close(struct target_source *source);
 
 #define TARGET_NO_NUMBER 0xffffffffU
 

@@ -273,7 +273,7 @@ static void check(const struct bench *bench, bool is_listed)
 
 	for (int variant = 0; variant < VARIANTS; variant++)
 		check_variant(bench, variant, is_listed);
-	for (__u32 i = 0; i < bench->rules; i++)
+	for (__u64 i = 0; i < table_slots(&bench->filter[COUNTING].table); i++)
 		counted += counter[i].packets;
 	if (is_listed && counted != PACKETS_CHECKED)
 		die("packets counted by rule", EPROTO);

@@ -83,33 +83,79 @@ static void test_numbers_stay_while_entries_move(void **state)
 	free(key);
 }
 
-/* A number rests until every other has had its turn, and then starts from 0. */
-static void test_freed_number_is_taken_again_last(void **state)
+/* Where a reader looks for the count of a key before it knows the key's number. */
+static bool is_at_home(const struct fixture *f, const struct siphash_value *key)
 {
-	enum { SLOTS = 1 << 10 };
+	const struct bucket_pair pair =
+		bucket_pair(key->hash, f->table.geometry, bucket_layout(BUCKET_16));
+	__u32 number;
+
+	assert_true(table_find(&f->table, key, &number));
+	return number / BUCKET_SLOTS == pair.first;
+}
+
+/* Of 3.8 keys a bucket, 83 % are among the first four of theirs; others take what they leave, and some of it. */
+static void test_most_numbers_are_near_the_first_bucket(void **state)
+{
+	enum { SLOTS = 1 << 14, COUNT = SLOTS * TABLE_LOAD_PERCENT / 100 };
+	struct siphash_value *key = keys_of(print_seed(), 0, COUNT);
+	struct fixture f;
+	size_t at_home = 0;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	assert_int_equal(table_build(&f.table, key, COUNT), 0);
+	for (size_t i = 0; i < COUNT; i++)
+		at_home += is_at_home(&f, &key[i]);
+	assert_in_range(at_home, COUNT * 7 / 10, COUNT * 83 / 100);
+	assert_holds(&f, key, COUNT);
+	fixture_close(&f);
+	free(key);
+}
+
+static void test_a_number_is_counted_from_0_again(void **state)
+{
 	const struct siphash_value first = churn_key(churn_hash(1, 0));
 	struct fixture f;
 	__u32 number, freed;
 
 	(void)state;
-	fixture_open(&f, KIND_EXACT, SLOTS);
+	fixture_open(&f, KIND_EXACT, 1 << 10);
 	assert_int_equal(table_insert(&f.table, &first), 0);
+	assert_true(is_at_home(&f, &first));
 	assert_true(table_find(&f.table, &first, &freed));
 	f.memory.rule[freed].packets += 3;
 	f.memory.rule[freed].bytes += 300;
 	assert_int_equal(table_delete(&f.table, &first), 0);
 	assert_int_equal(f.memory.rule[freed].packets, 3);
 	assert_int_equal(f.memory.rule[freed].bytes, 300);
-	for (unsigned int i = 1; i <= SLOTS; i++) {
-		const struct siphash_value key = churn_key(churn_hash(1, i));
+	assert_int_equal(table_insert(&f.table, &first), 0);
+	assert_true(table_find(&f.table, &first, &number));
+	assert_int_equal(number, freed);
+	assert_int_equal(f.memory.rule[number].packets, 0);
+	assert_int_equal(f.memory.rule[number].bytes, ABI_RULE_TAKEN);
+	fixture_close(&f);
+}
+
+/* Those that do not fit near their bucket go round, so that each number rests a while. */
+static void test_other_numbers_are_taken_in_turn(void **state)
+{
+	enum { SLOTS = 1 << 10, NEXT = 500 };
+	struct fixture f;
+	__u32 number;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	f.next_number = NEXT;
+	for (unsigned int i = 0; i < 2 * BUCKET_SLOTS; i++) {
+		const struct siphash_value key = { churn_hash_at(&f.table, 5, i + 1), i };
 
 		assert_int_equal(table_insert(&f.table, &key), 0);
 		assert_true(table_find(&f.table, &key, &number));
-		assert_int_equal(number == freed, i == SLOTS);
-		assert_int_equal(f.memory.rule[number].packets, 0);
-		assert_int_equal(f.memory.rule[number].bytes, ABI_RULE_TAKEN);
-		assert_int_equal(table_delete(&f.table, &key), 0);
+		assert_int_equal(number, i < BUCKET_SLOTS ? 5 * BUCKET_SLOTS + i :
+							    NEXT + i - BUCKET_SLOTS);
 	}
+	assert_int_equal(f.next_number, NEXT + BUCKET_SLOTS);
 	fixture_close(&f);
 }
 
@@ -139,7 +185,9 @@ int main(void)
 		cmocka_unit_test(test_equal_fingerprints_are_told_apart),
 		cmocka_unit_test(test_only_equal_fingerprints_are_compared),
 		cmocka_unit_test(test_numbers_stay_while_entries_move),
-		cmocka_unit_test(test_freed_number_is_taken_again_last),
+		cmocka_unit_test(test_most_numbers_are_near_the_first_bucket),
+		cmocka_unit_test(test_a_number_is_counted_from_0_again),
+		cmocka_unit_test(test_other_numbers_are_taken_in_turn),
 		cmocka_unit_test(test_no_number_is_no_room),
 	};
 
