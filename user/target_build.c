@@ -75,6 +75,7 @@ static int build_once(struct target *target, const struct target_source *source,
 		      struct collection *collection, struct reason *reason)
 {
 	struct abi_config *config = target->filter.config;
+	const bool is_new = target->filter.programs && !target->table.used;
 	int error;
 
 	if (getrandom(&config->key, sizeof(config->key), 0) != sizeof(config->key))
@@ -83,7 +84,9 @@ static int build_once(struct target *target, const struct target_source *source,
 	error = collect_all(source, collection);
 	if (error)
 		return target_store_failed(error, reason);
-	clear(target);
+	/* The kernel has cleared what it has just made; clearing it again would take as long. */
+	if (!is_new)
+		clear(target);
 	error = table_build(&target->table, collection->keys.value, collection->keys.count);
 	return error ? reason_set(reason, error, "cannot fill a new table: %s", strerror(-error)) : 0;
 }
