@@ -192,35 +192,37 @@ FLOW_INLINE struct probe_answer probe_retry(const struct abi_config *config, __u
 	return (struct probe_answer){ (enum probe_result)(packed >> 32), packed };
 }
 
-/* The common case is inline: most packets match no fingerprint, the others mostly the right one. */
+/*
+ * The common case is inline: most packets match no fingerprint, the others mostly the right one. Each
+ * end is a return of its own: a result kept in a variable and tested later makes the verifier of Linux
+ * 6.1 follow every value of it through all further shapes.
+ */
 FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config,
 					    const struct siphash_state *state)
 {
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
 	__u64 hash = siphash_hash(state);
 	struct bucket_pair pair = bucket_pair(hash, config->geometry, layout);
-	enum probe_result missed = PROBE_MISS;
 	struct probe_view view;
-	__u64 first, second, tag;
+	__u64 first, second;
 	__u32 number;
 
 	if (!probe_look(config, pair, BUCKET_16, &view))
 		return (struct probe_answer){ PROBE_MISS, 0 };
 	first = bucket_match_word(view.first.word[0], layout, pair.fingerprint);
 	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
-	if (!(first | second)) {
-		missed = probe_missed(config, &view);
-		if (missed == PROBE_MISS)
-			return (struct probe_answer){ PROBE_MISS, 0 };
+	if (first | second) {
+		/* Where most keys' counts are: this miss overlaps with that of the record, which tells. */
+		if (xc_options.has_counts)
+			maps_touch_rule(pair.first * BUCKET_SLOTS);
+		if (probe_record(probe_first_match(pair, first, second), siphash_tag(*state),
+				 &number))
+			return (struct probe_answer){ PROBE_HIT, number };
+		return probe_retry(config, hash, siphash_tag(*state), PROBE_MISS);
 	}
-	/* Most keys' counts are there: their miss overlaps with the record's, which names the very one. */
-	if (xc_options.has_counts)
-		maps_touch_rule(pair.first * BUCKET_SLOTS);
-	tag = siphash_tag(*state);
-	if (missed == PROBE_MISS &&
-	    probe_record(probe_first_match(pair, first, second), tag, &number))
-		return (struct probe_answer){ PROBE_HIT, number };
-	return probe_retry(config, hash, tag, missed);
+	if (probe_missed(config, &view) == PROBE_MISS)
+		return (struct probe_answer){ PROBE_MISS, 0 };
+	return probe_retry(config, hash, siphash_tag(*state), PROBE_UNSETTLED);
 }
 
 FLOW_INLINE struct probe_answer probe(const struct abi_config *config,
