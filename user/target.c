@@ -71,23 +71,34 @@ int target_publish(struct target *target, struct store *store, struct reason *re
 
 /* ---- entries ---- */
 
-int target_collect(struct target_keys *keys, const struct rule_key *key)
+static void find_old_number(const struct target_keys *keys, const struct rule_key *key, __u32 *number)
+{
+	const struct target *old = keys->predecessor;
+	struct siphash_value value = rule_hash(key, &old->filter.config->key);
+
+	if (!table_find(&old->table, &value, number) || *number >= table_slots(&old->table))
+		*number = TARGET_NO_NUMBER;
+}
+
+int target_collect_key(struct target_keys *keys, const struct rule_key *key)
 {
 	/* The store is locked: more keys than its shape counts say means that it is damaged. */
 	if (keys->count == keys->room)
 		return -EBADMSG;
+	if (keys->predecessor)
+		find_old_number(keys, key, &keys->old_number[keys->count]);
 	keys->value[keys->count++] = rule_hash(key, keys->secret);
 	return 0;
 }
 
-static int collect_rule(const struct rule *rule, void *context)
+int target_collect_rule(const struct rule *rule, void *keys)
 {
-	struct rule_key keys[RULE_KEYS_MAX];
-	size_t count = rule_keys(rule, keys);
+	struct rule_key key[RULE_KEYS_MAX];
+	size_t count = rule_keys(rule, key);
 	int error = 0;
 
 	for (size_t i = 0; i < count && !error; i++)
-		error = target_collect(context, &keys[i]);
+		error = target_collect_key(keys, &key[i]);
 	return error;
 }
 
@@ -100,7 +111,7 @@ static int reconcile(struct target *target, struct store *store, __u64 count,
 	keys.value = malloc(count * sizeof(*keys.value) + 1);
 	if (!keys.value)
 		return reason_set(reason, -ENOMEM, "no memory to fill the table");
-	error = store_each(store, collect_rule, &keys);
+	error = store_each(store, target_collect_rule, &keys);
 	if (error)
 		target_store_failed(error, reason);
 	else

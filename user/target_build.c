@@ -20,45 +20,14 @@
 
 /* ---- from the store to a table ---- */
 
-struct collection {
-	struct target_keys keys;
-	const struct target *predecessor;
-	__u32 *old_number;
-};
-
-static int collect_key(struct collection *collection, const struct rule_key *key)
+static int collect_all(struct target_source *source)
 {
-	const struct target *predecessor = collection->predecessor;
-	size_t at = collection->keys.count;
-	int error = target_collect(&collection->keys, key);
-	struct siphash_value old;
+	int error;
 
-	if (error || !predecessor)
-		return error;
-	old = rule_hash(key, &predecessor->filter.config->key);
-	if (!table_find(&predecessor->table, &old, &collection->old_number[at]) ||
-	    collection->old_number[at] >= table_slots(&predecessor->table))
-		collection->old_number[at] = TARGET_NO_NUMBER;
-	return 0;
-}
-
-static int collect_rule(const struct rule *rule, void *context)
-{
-	struct rule_key keys[RULE_KEYS_MAX];
-	size_t count = rule_keys(rule, keys);
-	int error = 0;
-
-	for (size_t i = 0; i < count && !error; i++)
-		error = collect_key(context, &keys[i]);
-	return error;
-}
-
-static int collect_all(const struct target_source *source, struct collection *collection)
-{
-	int error = store_each(source->store, collect_rule, collection);
-
+	source->keys.count = 0;
+	error = store_each(source->store, target_collect_rule, &source->keys);
 	for (size_t i = 0; i < source->extra_count && !error; i++)
-		error = collect_key(collection, &source->extra[i]);
+		error = target_collect_key(&source->keys, &source->extra[i]);
 	return error;
 }
 
@@ -71,8 +40,7 @@ static void clear(struct target *target)
 	target->table.used = 0;
 }
 
-static int build_once(struct target *target, const struct target_source *source,
-		      struct collection *collection, struct reason *reason)
+static int build_once(struct target *target, struct target_source *source, struct reason *reason)
 {
 	struct abi_config *config = target->filter.config;
 	const bool is_new = target->filter.programs && !target->table.used;
@@ -80,56 +48,51 @@ static int build_once(struct target *target, const struct target_source *source,
 
 	if (getrandom(&config->key, sizeof(config->key), 0) != sizeof(config->key))
 		return reason_set(reason, -EIO, "cannot draw a random hash key");
-	collection->keys.count = 0;
-	error = collect_all(source, collection);
+	error = collect_all(source);
 	if (error)
 		return target_store_failed(error, reason);
 	/* The kernel has cleared what it has just made; clearing it again would take as long. */
 	if (!is_new)
 		clear(target);
-	error = table_build(&target->table, collection->keys.value, collection->keys.count);
+	error = table_build(&target->table, source->keys.value, source->keys.count);
 	return error ? reason_set(reason, error, "cannot fill a new table: %s", strerror(-error)) : 0;
 }
 
-static int make_room(const struct target_source *source, struct collection *collection,
-		     struct reason *reason)
+static int make_room(struct target_source *source, struct reason *reason)
 {
+	struct target_keys *keys = &source->keys;
 	struct store_info info;
 	int error = store_info(source->store, &info);
-	size_t room;
 
 	if (error)
 		return target_store_failed(error, reason);
-	room = info.keys + source->extra_count;
-	collection->keys.room = room;
-	collection->keys.value = malloc(room * sizeof(*collection->keys.value) + 1);
-	if (source->predecessor)
-		collection->old_number = malloc(room * sizeof(*collection->old_number) + 1);
-	if (collection->keys.value && (collection->old_number || !source->predecessor))
+	keys->room = info.keys + source->extra_count;
+	keys->value = malloc(keys->room * sizeof(*keys->value) + 1);
+	keys->predecessor = source->predecessor;
+	if (keys->predecessor)
+		keys->old_number = malloc(keys->room * sizeof(*keys->old_number) + 1);
+	if (keys->value && (keys->old_number || !keys->predecessor))
 		return 0;
 	return reason_set(reason, -ENOMEM, "no memory to fill a new table");
 }
 
 int target_build(struct target *target, struct target_source *source, struct reason *reason)
 {
-	struct collection collection = { .keys.secret = &target->filter.config->key,
-					 .predecessor = source->predecessor };
-	int error = make_room(source, &collection, reason);
+	int error = make_room(source, reason);
 
+	source->keys.secret = &target->filter.config->key;
 	if (!error)
-		error = build_once(target, source, &collection, reason);
+		error = build_once(target, source, reason);
 	for (int i = 1; i < BUILD_TRIES && error == -ENOSPC; i++)
-		error = build_once(target, source, &collection, reason);
-	source->value = collection.keys.value;
-	source->old_number = collection.old_number;
+		error = build_once(target, source, reason);
 	target_note_counts(target);
-	return error == -ENOSPC ? target_full(target, collection.keys.count, reason) : error;
+	return error == -ENOSPC ? target_full(target, source->keys.count, reason) : error;
 }
 
 void target_source_close(struct target_source *source)
 {
-	free(source->value);
-	free(source->old_number);
+	free(source->keys.value);
+	free(source->keys.old_number);
 }
 
 /* ---- a new filter ---- */
@@ -212,10 +175,10 @@ static void carry_counts(const struct target *from, const struct target *to,
 	__u32 number;
 
 	for (__u64 i = 0; source->predecessor && i < to->table.used; i++)
-		if (source->old_number[i] != TARGET_NO_NUMBER &&
-		    table_find(&to->table, &source->value[i], &number))
+		if (source->keys.old_number[i] != TARGET_NO_NUMBER &&
+		    table_find(&to->table, &source->keys.value[i], &number))
 			add_count(&to->table.memory.rule[number],
-				  &from->table.memory.rule[source->old_number[i]]);
+				  &from->table.memory.rule[source->keys.old_number[i]]);
 }
 
 static int fill_and_replace(struct target *old, struct target *new, struct target_source *source,

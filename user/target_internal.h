@@ -5,15 +5,22 @@
 
 #include "target.h"
 
+#define TARGET_NO_NUMBER 0xffffffffU
+
 /* Keys, hashed under one secret. */
 struct target_keys {
 	const struct siphash_key *secret;
 	struct siphash_value *value;
 	size_t count, room;
+	const struct target *predecessor; /* whose numbers of the keys are wanted; NULL: nobody's */
+	__u32 *old_number;		  /* with a predecessor: of each key there, or TARGET_NO_NUMBER */
 };
 
 /* 0; -EBADMSG where there is no room. */
-int target_collect(struct target_keys *keys, const struct rule_key *key);
+int target_collect_key(struct target_keys *keys, const struct rule_key *key);
+
+/* All keys of a rule; for store_each(), with a struct target_keys. */
+int target_collect_rule(const struct rule *rule, void *keys);
 
 /* What a new table is filled from. */
 struct target_source {
@@ -21,14 +28,10 @@ struct target_source {
 	const struct rule_key *extra; /* keys beside those of the store */
 	size_t extra_count;
 	const struct target *predecessor; /* its counts go on; NULL: none */
-	/* What target_build() leaves, for target_source_close(): the keys, and their numbers in it. */
-	struct siphash_value *value;
-	__u32 *old_number;
+	struct target_keys keys; /* what target_build() leaves, for target_source_close() */
 };
 
 void target_source_close(struct target_source *source);
-
-#define TARGET_NO_NUMBER 0xffffffffU
 
 /*
  * Fills the table of a filter that no packet looks at, whatever is in its memory, under a fresh hash

@@ -17,6 +17,7 @@
 #include <linux/udp.h>
 
 #include "bench/lookup.h"
+#include "bench/timing.h"
 #include "filter.h"
 
 #define SLICES 31
@@ -279,14 +280,7 @@ static void check(const struct bench *bench, bool is_listed)
 		die("packets counted by rule", EPROTO);
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void measure(const struct bench *bench, bool is_listed, double median[VARIANTS])
+static void measure(const struct bench *bench, bool is_listed, double result[VARIANTS])
 {
 	double ns[VARIANTS][SLICES];
 	__u32 verdict;
@@ -295,10 +289,8 @@ static void measure(const struct bench *bench, bool is_listed, double median[VAR
 	for (int slice = 0; slice < SLICES; slice++)
 		for (int variant = 0; variant < VARIANTS; variant++)
 			ns[variant][slice] = run(bench, variant, PACKETS_A_SLICE, &verdict);
-	for (int variant = 0; variant < VARIANTS; variant++) {
-		qsort(ns[variant], SLICES, sizeof(double), compare);
-		median[variant] = ns[variant][SLICES / 2];
-	}
+	for (int variant = 0; variant < VARIANTS; variant++)
+		result[variant] = median(ns[variant], SLICES);
 }
 
 /* What the kernel says a map takes, in MiB: the line "memlock" of its descriptor's fdinfo. */

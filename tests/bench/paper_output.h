@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
+
+#include "bench/timing.h"
 
 #define OUTPUT_PLOT "tests/bench/paper.gnuplot"
 #define GRID_ROWS_MAX 64
@@ -30,28 +31,6 @@ __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *form
 	fputc('\n', stderr);
 	va_end(arguments);
 	exit(1);
-}
-
-static double seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec * 1e-9;
-}
-
-static int compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Sorts the values. */
-static double median(double *value, size_t count)
-{
-	qsort(value, count, sizeof(*value), compare);
-	return (value[(count - 1) / 2] + value[count / 2]) / 2;
 }
 
 /* ---- where plots and their data go ---- */

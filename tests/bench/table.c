@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench/timing.h"
 #include "churn.h"
 
 #define RUNS 5
@@ -20,27 +20,6 @@
 #define WALK_KICKS 500
 #define HUGE_SLOTS_LOG2 27
 #define HUGE_MEMORY_BYTES (3ULL << 30)
-
-static double seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec * 1e-9;
-}
-
-static int compare(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *value, unsigned int runs)
-{
-	qsort(value, runs, sizeof(value[0]), compare);
-	return value[runs / 2];
-}
 
 static void fail(const char *what)
 {

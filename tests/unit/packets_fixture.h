@@ -74,6 +74,15 @@ static inline int scene_open(struct scene *scene, const struct abi_options *opti
 	return error == -EPERM || error == -ENOSYS ? 0 : error;
 }
 
+/* For a group of tests whose state is the scene. */
+static inline int scene_close(void **state)
+{
+	struct scene *scene = *state;
+
+	filter_close(&scene->filter);
+	return 0;
+}
+
 static inline void scene_set_up(struct scene *scene)
 {
 	scene->rules = 0;

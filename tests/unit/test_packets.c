@@ -391,14 +391,6 @@ static int open_filter(void **state)
 	return scene_open(&scene, &kind->options, 1 << ABI_SLOTS_DEFAULT_LOG2);
 }
 
-static int close_filter(void **state)
-{
-	struct scene *scene = *state;
-
-	filter_close(&scene->filter);
-	return 0;
-}
-
 #define TEST(name) cmocka_unit_test_setup(name, begin_checks)
 
 int main(void)
@@ -433,9 +425,9 @@ int main(void)
 		packet_build(&packets[i], &frames[i]);
 	failed = cmocka_run_group_tests_name("packets, host", host, NULL, NULL);
 	kind = kinds;
-	failed += cmocka_run_group_tests_name("packets, bpf", parsing, open_filter, close_filter);
+	failed += cmocka_run_group_tests_name("packets, bpf", parsing, open_filter, scene_close);
 	for (kind = kinds; kind < kinds + sizeof(kinds) / sizeof(kinds[0]); kind++)
 		failed += cmocka_run_group_tests_name(kind->name, every_kind, open_filter,
-						      close_filter);
+						      scene_close);
 	return failed;
 }

@@ -248,14 +248,6 @@ static int open_filter(void **state)
 	return scene_open(&scene, &exact, 1024);
 }
 
-static int close_filter(void **state)
-{
-	struct scene *scene = *state;
-
-	filter_close(&scene->filter);
-	return 0;
-}
-
 #define TEST(name) cmocka_unit_test_setup(name, begin_checks)
 
 int main(void)
@@ -272,5 +264,5 @@ int main(void)
 
 	for (size_t i = 0; i < PACKETS; i++)
 		packet_build(&packets[i], &frames[i]);
-	return cmocka_run_group_tests_name("probe", tests, open_filter, close_filter);
+	return cmocka_run_group_tests_name("probe", tests, open_filter, scene_close);
 }
