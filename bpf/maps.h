@@ -4,7 +4,8 @@
  * are those of the default options; the tool sets others with them. Nothing is pinned by name.
  *
  * A program on the host that includes probe.h defines XDP_CUCKOO_MAPS_H first, and by itself what
- * that needs: xc_options, maps_prefixes(), maps_bucket(), maps_record(), maps_touch_rule(), maps_count_retries().
+ * that needs: xc_options, maps_prefixes(), maps_bucket(), maps_record(), maps_tick(),
+ * maps_touch_rule(), maps_count_retries().
  */
 #ifndef XDP_CUCKOO_MAPS_H
 #define XDP_CUCKOO_MAPS_H
@@ -65,6 +66,15 @@ struct {
 	__type(value, struct abi_counter);
 } xc_counters SEC(".maps");
 
+/* Eight of the hint bytes an element. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ABI_HINT_ELEMENTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} xc_hints SEC(".maps");
+
 /* As bucket_get() wants them; hidden from compilers, some of which take them for the zeroes above. */
 FLOW_INLINE const __u16 *maps_prefixes(void)
 {
@@ -72,6 +82,12 @@ FLOW_INLINE const __u16 *maps_prefixes(void)
 
 	barrier_var(prefixes);
 	return prefixes;
+}
+
+/* The clock that ends are told by: no call, two loads. */
+FLOW_INLINE __u32 maps_tick(void)
+{
+	return bpf_jiffies64() >> ABI_TICK_SHIFT;
 }
 
 /* The elements: NULL where there is no such one. */
@@ -96,6 +112,15 @@ FLOW_INLINE const struct abi_record *maps_record(__u32 slot)
 FLOW_INLINE struct abi_counter *maps_rule(__u32 number)
 {
 	return bpf_map_lookup_elem(&xc_rules, &number);
+}
+
+/* One of the bytes of all elements in a row. */
+FLOW_INLINE const __u8 *maps_hint(__u32 byte)
+{
+	__u32 element = byte / sizeof(__u64);
+	const __u8 *bytes = bpf_map_lookup_elem(&xc_hints, &element);
+
+	return bytes ? bytes + byte % sizeof(__u64) : bytes;
 }
 
 /* Reads it, for nothing but the cache. */

@@ -70,16 +70,23 @@ FLOW_INLINE enum probe_result probe_missed(const struct abi_config *config,
 	return PROBE_READ_ONCE(config->sequence) == view->sequence ? PROBE_MISS : PROBE_UNSETTLED;
 }
 
-/* Whether the record of a slot is the key's; then `number` is written. */
-FLOW_INLINE int probe_record(__u32 slot, __u64 tag, __u32 *number)
+/* Whether the record of a slot is the key's; then `copy` has what it says. */
+FLOW_INLINE int probe_record(__u32 slot, __u64 tag, struct abi_record *copy)
 {
 	const struct abi_record *record = maps_record(slot);
 
 	if (!record || PROBE_READ_ONCE(record->tag) != tag)
 		return 0;
-	*number = PROBE_READ_ONCE(record->number);
+	copy->expires = PROBE_READ_ONCE(record->expires);
+	copy->number = PROBE_READ_ONCE(record->number);
 	/* Of a slot that was refilled meanwhile, it may be another key's. */
 	return PROBE_READ_ONCE(record->tag) == tag;
+}
+
+/* Then the key has no other entry: it matches nothing. */
+FLOW_INLINE int probe_has_ended(const struct abi_record *record)
+{
+	return record->expires && maps_tick() >= record->expires;
 }
 
 /* ---- compact: a fingerprint decides ---- */
@@ -122,8 +129,8 @@ FLOW_INLINE struct probe_answer probe_records(const struct abi_config *config, _
 {
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
 	struct bucket_pair pair = bucket_pair(hash, config->geometry, layout);
+	struct abi_record record;
 	struct probe_view view;
-	__u32 number;
 
 	if (!probe_look(config, pair, BUCKET_16, &view))
 		return (struct probe_answer){ PROBE_MISS, 0 };
@@ -131,9 +138,12 @@ FLOW_INLINE struct probe_answer probe_records(const struct abi_config *config, _
 		struct bucket bucket = i < BUCKET_SLOTS ? view.first : view.second;
 		__u32 at = i < BUCKET_SLOTS ? pair.first : pair.second;
 
-		if (bucket_get(bucket, layout, i % BUCKET_SLOTS, 0) == pair.fingerprint &&
-		    probe_record(at * BUCKET_SLOTS + i % BUCKET_SLOTS, tag, &number))
-			return (struct probe_answer){ PROBE_HIT, number };
+		if (bucket_get(bucket, layout, i % BUCKET_SLOTS, 0) != pair.fingerprint ||
+		    !probe_record(at * BUCKET_SLOTS + i % BUCKET_SLOTS, tag, &record))
+			continue;
+		if (probe_has_ended(&record))
+			return (struct probe_answer){ PROBE_MISS, 0 };
+		return (struct probe_answer){ PROBE_HIT, record.number };
 	}
 	return (struct probe_answer){ probe_missed(config, &view), 0 };
 }
@@ -204,8 +214,8 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config,
 	__u64 hash = siphash_hash(state);
 	struct bucket_pair pair = bucket_pair(hash, config->geometry, layout);
 	struct probe_view view;
+	struct abi_record record;
 	__u64 first, second;
-	__u32 number;
 
 	if (!probe_look(config, pair, BUCKET_16, &view))
 		return (struct probe_answer){ PROBE_MISS, 0 };
@@ -216,8 +226,11 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config,
 		if (xc_options.has_counts)
 			maps_touch_rule(pair.first * BUCKET_SLOTS);
 		if (probe_record(probe_first_match(pair, first, second), siphash_tag(*state),
-				 &number))
-			return (struct probe_answer){ PROBE_HIT, number };
+				 &record)) {
+			if (probe_has_ended(&record))
+				return (struct probe_answer){ PROBE_MISS, 0 };
+			return (struct probe_answer){ PROBE_HIT, record.number };
+		}
 		return probe_retry(config, hash, siphash_tag(*state), PROBE_MISS);
 	}
 	if (probe_missed(config, &view) == PROBE_MISS)

@@ -3,6 +3,9 @@
  * The maps that the BPF program and the tool share: names, layouts, magic and version. Both sides
  * compile this file; nothing else defines the layout. A config of all zeroes means "not set up":
  * the program passes every packet and counts it as OUTCOME_NOT_SET_UP.
+ *
+ * Time in the kernel is counted in ticks: the low 32 bits of jiffies64 >> ABI_TICK_SHIFT. They last for
+ * 8.7 years of uptime at 1000 jiffies a second; what ends later than that, ends by the tool.
  */
 #ifndef XDP_CUCKOO_ABI_H
 #define XDP_CUCKOO_ABI_H
@@ -14,7 +17,7 @@
 #include "siphash.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 2
+#define ABI_VERSION 3
 
 /* Map names: the kernel keeps 15 characters. */
 #define ABI_CONFIG_MAP "xc_config"
@@ -22,12 +25,14 @@
 #define ABI_RECORDS_MAP "xc_records"
 #define ABI_RULES_MAP "xc_rules"
 #define ABI_COUNTERS_MAP "xc_counters"
+#define ABI_HINTS_MAP "xc_hints"
 
 #define ABI_SHAPES_MAX 32       /* active shapes of one family */
 #define ABI_SLOTS_MIN_LOG2 10   /* of the table */
 #define ABI_SLOTS_MAX_LOG2 30
 #define ABI_SLOTS_DEFAULT_LOG2 20 /* also of an object that another loader loaded */
 #define ABI_SEQUENCE_TRIES 4    /* probes of one key while the writer moves entries */
+#define ABI_TICK_SHIFT 6
 #define ABI_NAME_BYTES 32       /* of a filter, with the final 0 */
 
 /* What became of a packet. The first six are what the parser says of a packet no rule matched. */
@@ -43,10 +48,26 @@ enum abi_outcome {
 	OUTCOME_DROP_RULE = OUTCOME_POLICIES,
 	OUTCOME_PASS_RULE,
 	OUTCOME_NOT_SET_UP,
+	OUTCOME_PANIC,       /* the operator lets everything pass */
+	OUTCOME_UNCONFIRMED, /* the time to confirm is over: everything passes */
 	OUTCOMES,
 };
 
-enum abi_verdict { VERDICT_PASS, VERDICT_DROP, VERDICTS };
+/* What was done with a packet, and what a policy says: a policy is one of the first two. */
+enum abi_verdict {
+	VERDICT_PASS,
+	VERDICT_DROP,
+	VERDICT_WOULD_DROP, /* passed, and dropped if the filter were not in monitor-only mode */
+	VERDICTS,
+};
+
+/* Bits of abi_config.run: ABI_RUN_SET_UP alone is the common case, which costs one comparison. */
+enum abi_run {
+	ABI_RUN_SET_UP = 1 << 0,      /* the table is whole: look packets up */
+	ABI_RUN_MONITOR = 1 << 1,     /* drop nothing; count what would be dropped */
+	ABI_RUN_PANIC = 1 << 2,       /* pass everything, look at nothing */
+	ABI_RUN_UNCONFIRMED = 1 << 3, /* from the tick confirm_by on, pass everything */
+};
 
 /*
  * What the program is compiled to do: constants in its read-only data, set before it is loaded, so
@@ -65,7 +86,7 @@ struct abi_options {
  */
 struct abi_record {
 	__u64 tag;     /* of the key: see siphash_tag() */
-	__u32 expires; /* reserved: 0, never */
+	__u32 expires; /* the tick from which on it matches nothing; 0: never */
 	__u32 number;  /* of the key, for as long as it is in the table, wherever it moves */
 };
 
@@ -85,12 +106,24 @@ struct abi_counter {
 #define ABI_RULE_TAKEN (1ULL << 63)
 
 /*
+ * Hints: for each family and each value of hint_index() a byte; bit i is clear where no key of the
+ * shapes whose `hint` is bit i can match a flow of that index. So a flow's shapes are mostly not probed at
+ * all. A bit is set before the first key that needs it is published; one too many only costs a probe.
+ * Shapes without a source prefix have ABI_HINT_ALWAYS instead, which is no bit of the byte.
+ */
+#define ABI_HINT_INDEXES 65536 /* of one family */
+#define ABI_HINT_BITS 8
+#define ABI_HINT_ALWAYS (1U << ABI_HINT_BITS)
+#define ABI_HINT_ELEMENTS (FLOW_FAMILIES * ABI_HINT_INDEXES / 8) /* of the map: words of 8 bytes */
+
+/*
  * A shape as the packet path uses it: key word i = flow word i & mask[i], and the tag, which holds
  * the whole identity of the shape, goes into the last word. So keys of different shapes never meet.
  */
 struct abi_shape {
 	__u64 mask[FLOW_KEY_WORDS_MAX];
 	__u64 tag;
+	__u64 hint; /* one bit: of the hint bytes, or ABI_HINT_ALWAYS */
 };
 
 /*
@@ -105,7 +138,8 @@ struct abi_shape {
 #define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 3)
 
 struct abi_shape_list {
-	__u64 count;
+	__u32 count;
+	__u32 has_hints; /* whether it pays to read the hints: else every shape is probed */
 	struct abi_shape shape[ABI_SHAPES_MAX]; /* shapes that pass come first */
 };
 
@@ -119,15 +153,16 @@ struct abi_shape_set {
 };
 
 struct abi_config {
-	__u32 magic; /* ABI_MAGIC, written last */
+	__u32 magic; /* ABI_MAGIC; the tool knows the map by it */
 	__u32 version;
 	struct siphash_key key;
 	struct bucket_geometry geometry;
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
 	__u8 reserved;
 	__u64 zero; /* always 0, which the verifier cannot know: see verdict_hide() */
+	__u32 run;  /* enum abi_run bits; ABI_RUN_SET_UP is written last */
+	__u32 confirm_by; /* tick; with ABI_RUN_UNCONFIRMED */
 	struct abi_options options; /* the program's, for the tool */
-	__u64 reserved2;
 	/* For the tool only, in a line of its own: programs read the one before for every packet. */
 	__u64 store_id[2]; /* the store this table is filled from */
 	__u64 generation;  /* of the store, or ABI_GENERATION_DIRTY */
@@ -139,7 +174,8 @@ struct abi_config {
 	__u64 moves;        /* of entries since the table was made; `sequence` counts other things too */
 	__u32 longest_path; /* moves of the worst insert */
 	__u32 reserved3;
-	__u64 reserved4[4];
+	__u64 plan;         /* of the store's choice of targets, by which the table is filled */
+	__u64 reserved4[3];
 	struct abi_shape_set shapes[FLOW_FAMILIES];
 };
 
@@ -155,12 +191,12 @@ FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_config *con
 #define ABI_GENERATION_DIRTY (~0ULL) /* a writer was, or still is, at work */
 
 _Static_assert(sizeof(struct abi_counter) == 16, "counter layout");
-_Static_assert(sizeof(struct abi_shape) == 48, "shape layout");
-_Static_assert(sizeof(struct abi_shape_list) == 8 + 48 * ABI_SHAPES_MAX, "shape list layout");
+_Static_assert(sizeof(struct abi_shape) == 56, "shape layout");
+_Static_assert(sizeof(struct abi_shape_list) == 8 + 56 * ABI_SHAPES_MAX, "shape list layout");
 _Static_assert(sizeof(struct abi_record) == 16, "record layout");
 _Static_assert(sizeof(struct abi_options) == 8, "options layout");
 _Static_assert(__builtin_offsetof(struct abi_config, geometry) == 24, "config layout");
-_Static_assert(__builtin_offsetof(struct abi_config, options) == 48, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_config, options) == 56, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, store_id) == 64, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, sequence) == 128, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, shapes) == 192, "config layout");

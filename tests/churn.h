@@ -45,6 +45,13 @@ static inline const struct abi_record *maps_record(__u32 slot)
 	return &churn_maps.record[slot];
 }
 
+static __u32 churn_tick; /* the reader's clock */
+
+static inline __u32 maps_tick(void)
+{
+	return __atomic_load_n(&churn_tick, __ATOMIC_RELAXED);
+}
+
 static inline void maps_touch_rule(__u32 number)
 {
 	(void)number;
@@ -113,6 +120,7 @@ FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layo
 #define table_open wrong_open
 #define table_close wrong_close
 #define table_insert wrong_insert
+#define table_set_expires wrong_set_expires
 #define table_delete wrong_delete
 #define table_find wrong_find
 #define table_count wrong_count
@@ -128,6 +136,7 @@ FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layo
 #undef table_open
 #undef table_close
 #undef table_insert
+#undef table_set_expires
 #undef table_delete
 #undef table_find
 #undef table_count
@@ -145,7 +154,7 @@ FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layo
 struct churn_engine {
 	const char *name;
 	enum churn_fault fault;
-	int (*insert)(struct table *table, const struct siphash_value *key);
+	int (*insert)(struct table *table, const struct siphash_value *key, __u32 expires);
 	int (*remove)(struct table *table, const struct siphash_value *key);
 	void (*move)(struct table *table, struct table_place from, struct table_place to);
 };
@@ -294,7 +303,7 @@ static inline int churn_insert(struct churn *churn, __u64 hash)
 {
 	const struct siphash_value key = churn_key(hash);
 
-	return churn->engine->insert(&churn->table, &key);
+	return churn->engine->insert(&churn->table, &key, 0);
 }
 
 static inline int churn_remove(struct churn *churn, __u64 hash)

@@ -32,13 +32,21 @@ static const char *const filter_program_names[] = { "xdp_cuckoo", "xdp_cuckoo_fr
 #define FILTER_FRAGS 1 /* of them, the one for frames of several buffers */
 #define FILTER_PROGRAMS (sizeof(filter_program_names) / sizeof(filter_program_names[0]))
 
-enum filter_map { FILTER_CONFIG, FILTER_BUCKETS, FILTER_RECORDS, FILTER_RULES, FILTER_MAPS };
+enum filter_map {
+	FILTER_CONFIG,
+	FILTER_BUCKETS,
+	FILTER_RECORDS,
+	FILTER_RULES,
+	FILTER_HINTS,
+	FILTER_MAPS,
+};
 
 static const char *const filter_map_names[FILTER_MAPS] = {
 	[FILTER_CONFIG] = ABI_CONFIG_MAP,
 	[FILTER_BUCKETS] = ABI_BUCKETS_MAP,
 	[FILTER_RECORDS] = ABI_RECORDS_MAP,
 	[FILTER_RULES] = ABI_RULES_MAP,
+	[FILTER_HINTS] = ABI_HINTS_MAP,
 };
 
 struct filter {
@@ -218,6 +226,7 @@ static inline int filter_open(const char *path, const struct abi_options *option
 static inline void filter_clear(struct filter *filter)
 {
 	memset(filter->map[FILTER_BUCKETS], 0, filter->bytes[FILTER_BUCKETS]);
+	memset(filter->map[FILTER_HINTS], 0, filter->bytes[FILTER_HINTS]);
 	memset(filter->config, 0, sizeof(*filter->config));
 	filter->numbers = 0;
 }
@@ -231,6 +240,7 @@ static inline void filter_set_up(struct filter *filter)
 	filter->config->geometry = filter->table.geometry;
 	filter->config->options = filter->options;
 	filter->config->magic = ABI_MAGIC;
+	filter->config->run = ABI_RUN_SET_UP;
 }
 
 /* Makes the shape active, once; shapes that pass come first. */

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "apply_internal.h"
+#include "hints.h"
+#include "keys.h"
 
 /* ---- names ---- */
 
@@ -95,6 +97,8 @@ int apply_open(struct apply *apply, const char *state, const char *name, struct 
 		error = kernel_find(&filters, &count, reason);
 	if (!error)
 		error = open_targets(apply, filters, count, reason);
+	if (!error)
+		error = apply_undo_overdue(apply, reason);
 	kernel_filters_free(filters, count);
 	if (error)
 		apply_close(apply);
@@ -154,7 +158,7 @@ int apply_resize(struct apply *apply, __u64 capacity, struct reason *reason)
 	if (!error)
 		error = choose_slots(&info, capacity, &slots, reason);
 	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = target_rebuild(&apply->targets[i], apply->store, slots, NULL, 0, reason);
+		error = target_rebuild(&apply->targets[i], apply->store, slots, reason);
 	return error;
 }
 
@@ -166,40 +170,67 @@ int apply_check(struct apply *apply, struct target *target, struct table_differe
 
 /* ---- questions ---- */
 
-int apply_test(struct store *store, const struct rule *query, struct rule *rule)
+/* The first rule of that shape, stored and not ended, that matches the flows; -ENOENT. */
+static int find_of_shape(struct store *store, const struct rule *query,
+			 const struct rule_shape *shape, struct rule *rule)
 {
-	struct rule_shape shapes[FLOW_FAMILIES * ABI_SHAPES_MAX];
-	__u64 keys[FLOW_FAMILIES * ABI_SHAPES_MAX];
-	size_t count;
-	int error = store_shapes(store, shapes, keys, &count);
+	struct rule candidates[RULE_KEYS_MAX];
+	size_t count = rule_generalise(query, shape, candidates);
+	int error = -ENOENT;
 
-	for (size_t i = 0; i < count && !error; i++) {
-		struct rule candidates[RULE_KEYS_MAX];
-		size_t n = rule_generalise(query, &shapes[i], candidates);
-
-		for (size_t k = 0; k < n; k++) {
-			*rule = candidates[k];
-			error = store_get(store, rule);
-			if (error != -ENOENT)
-				return error;
-			error = 0;
-		}
+	for (size_t i = 0; i < count && error == -ENOENT; i++) {
+		*rule = candidates[i];
+		error = store_get(store, rule);
+		if (!error && rule->timeout_ms < 0)
+			error = -ENOENT;
 	}
-	return error ? error : -ENOENT;
+	return error;
 }
 
-/* A rule of that shape which would match the flows has just the entry that packets look for. */
-static bool shape_matches(const struct kernel_filter *filter, const struct table *table,
-			  const struct rule *query, const struct rule_shape *shape)
+int apply_test(struct store *store, const struct rule *query, struct rule *rule)
 {
+	struct shape_list shapes;
+	int error = store_shapes(store, &shapes);
+
+	if (error)
+		return error;
+	error = -ENOENT;
+	for (size_t i = 0; i < shapes.count && error == -ENOENT; i++)
+		error = find_of_shape(store, query, &shapes.entry[i].shape, rule);
+	return error;
+}
+
+enum apply_blocker apply_blocks(struct store *store, const struct rule *query, struct rule *rule)
+{
+	struct store_settings settings;
+
+	if (!apply_test(store, query, rule))
+		return rule->action == RULE_DROP ? APPLY_RULE : APPLY_NOTHING;
+	if (!store_settings(store, &settings) && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+		return APPLY_POLICY;
+	return APPLY_NOTHING;
+}
+
+/*
+ * A rule of that shape which would match the flows has just the entry that packets look for, if the
+ * hints do not tell them that there is none.
+ */
+static bool shape_matches(const struct kernel_filter *filter, const struct table *table,
+			  const struct rule *query, const struct abi_shape_list *list, size_t at,
+			  enum flow_family family)
+{
+	const struct rule_shape shape = rule_shape_of_tag(list->shape[at].tag, family);
 	struct rule rules[RULE_KEYS_MAX];
 	struct rule_key keys[RULE_KEYS_MAX];
 	struct siphash_value value;
 
-	if (!rule_generalise(query, shape, rules))
+	if (!rule_generalise(query, &shape, rules))
 		return false;
-	rules->family = shape->family;
+	rules->family = family;
 	rule_keys(rules, keys);
+	if (list->has_hints && !hints_allow(filter->map[KERNEL_HINTS].memory, keys,
+					    list->shape[at].hint))
+		return false;
 	value = rule_hash(keys, &filter->config->key);
 	return table_find(table, &value, NULL);
 }
@@ -209,12 +240,9 @@ static bool family_matches(const struct kernel_filter *filter, const struct tabl
 {
 	const struct abi_shape_list *list = abi_shapes(filter->config, family);
 
-	for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
-		struct rule_shape shape = rule_shape_of_tag(list->shape[i].tag, family);
-
-		if (shape_matches(filter, table, query, &shape))
+	for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX; i++)
+		if (shape_matches(filter, table, query, list, i, family))
 			return true;
-	}
 	return false;
 }
 
@@ -231,6 +259,35 @@ bool apply_matches(const struct kernel_filter *filter, const struct rule *query)
 	return matches;
 }
 
+struct finding {
+	const struct kernel_filter *filter;
+	const struct table *table;
+};
+
+static int find_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct finding *finding = context;
+	const struct siphash_value value = rule_hash(key, &finding->filter->config->key);
+
+	(void)is_shared;
+	return table_find(finding->table, &value, NULL) ? 0 : -ENOENT;
+}
+
+bool apply_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule)
+{
+	struct shape_list shapes;
+	struct table table;
+	struct finding finding = { filter, &table };
+	bool has_rule;
+
+	if (!filter->config->magic || store_shapes(store, &shapes) ||
+	    target_open_table(filter, &table))
+		return false;
+	has_rule = !keys_each(&shapes, rule, find_key, &finding);
+	table_close(&table);
+	return has_rule;
+}
+
 double apply_load_factor(const struct kernel_filter *filter)
 {
 	return filter->config->used / (double)table_slots_of(target_geometry(filter));
@@ -238,11 +295,20 @@ double apply_load_factor(const struct kernel_filter *filter)
 
 double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)
 {
-	double for_one_shape =
+	double for_one_probe =
 		table_false_positive_rate(filter->options.format, apply_load_factor(filter));
 
 	/* In an exact table the tag must be equal too. */
 	if (filter->options.is_exact)
-		for_one_shape *= 0x1p-64;
-	return abi_shapes(filter->config, family)->count * for_one_shape;
+		for_one_probe *= 0x1p-64;
+	return apply_mean_probes(filter, family) * for_one_probe;
+}
+
+double apply_mean_probes(const struct kernel_filter *filter, enum flow_family family)
+{
+	const struct abi_shape_list *list = abi_shapes(filter->config, family);
+
+	if (!list->has_hints)
+		return list->count;
+	return hints_mean_probes(filter->map[KERNEL_HINTS].memory, list, family);
 }

@@ -9,8 +9,9 @@
  * is ABI_GENERATION_DIRTY; the next writer that finds it different from the store's makes the table
  * equal to the store again.
  *
- * A table that added rules do not fit into gets no more of them; before the commit a larger one, with
- * all that the store will hold and what the change deletes, takes its place.
+ * A table that added rules do not fit into, or that is to change at once, or whose shapes get other
+ * targets, is left alone by the rest of the change: a new one is made of what the store will hold, before the
+ * commit, and takes its place after it.
  */
 #ifndef XDP_CUCKOO_APPLY_H
 #define XDP_CUCKOO_APPLY_H
@@ -23,15 +24,19 @@
 #define APPLY_NAME_DEFAULT "default"
 #define APPLY_STATE_DEFAULT "/var/lib/xdp-cuckoo"
 
-struct apply_deletions; /* keys to take out of the tables after the commit */
+struct apply_touched; /* keys whose entries are settled after the commit */
 
 struct apply {
 	char name[ABI_NAME_BYTES];
 	struct store *store;
 	struct target *targets;
 	size_t targets_count;
+	/* What a change must leave unblocked, else it is refused with -ECANCELED; NULL: nothing. */
+	const struct guard *guard;
+	bool is_whole; /* change at once: a new table takes the place of the old, where that can be done */
 	bool has_inserted; /* the change under way has put keys into tables, or let one outgrow its own */
-	struct apply_deletions *deletions;
+	bool has_set_pending; /* and is to be confirmed */
+	struct apply_touched *touched;
 };
 
 /* Whether `name` can name a filter: 1 to 31 of A-Z a-z 0-9 . _ -, not starting with . or -. */
@@ -58,12 +63,29 @@ int apply_change(struct apply *apply,
 		 void *context, struct reason *reason);
 
 /*
- * Within a change. apply_add(): 0; -EEXIST (the rule is there); -ENOSPC and -E2BIG end the change.
- * apply_del(): 0; -ENOENT (no such rule).
+ * Within a change. apply_add(): 0; -EEXIST (the rule is there); -EALREADY (it was there with another
+ * time to end, or had ended: now it ends as this one); -ENOSPC and -E2BIG end the change. apply_del(): 0;
+ * -ENOENT (no such rule).
  */
 int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason);
 int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason);
 int apply_clear(struct apply *apply, struct reason *reason);
+
+/* Deletes the rules that have ended; counts them. */
+int apply_expire(struct apply *apply, __u64 *count, struct reason *reason);
+
+/* Keeps settings and puts them in force on every running filter. A change of its own. */
+int apply_set(struct apply *apply, const struct store_settings *settings, struct reason *reason);
+
+/*
+ * Within a change: unless apply_confirm() comes within `timeout_ms`, apply_open() of any later command,
+ * or apply_undo(), undoes it. -EBUSY: another change waits already.
+ */
+int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reason);
+
+/* Changes of their own. 0; -ENOENT: nothing waits. */
+int apply_confirm(struct apply *apply, struct reason *reason);
+int apply_undo(struct apply *apply, struct reason *reason);
 
 /*
  * Loads a new filter of at least `capacity` keys (0: the default, or what the store needs), filled
@@ -82,9 +104,16 @@ int apply_check(struct apply *apply, struct target *target, struct table_differe
 
 /*
  * Which rule decides about the flows that `query` names: a pass rule if any matches, else a drop
- * rule. 0 with *rule; -ENOENT where none matches. Reads the store only.
+ * rule; rules that have ended do not count. 0 with *rule; -ENOENT where none matches. Reads the store only.
  */
 int apply_test(struct store *store, const struct rule *query, struct rule *rule);
+
+/* What drops packets of these flows, if anything: a rule, *rule; or no pass rule where `policy no-rule drop`. */
+enum apply_blocker { APPLY_NOTHING, APPLY_RULE, APPLY_POLICY };
+enum apply_blocker apply_blocks(struct store *store, const struct rule *query, struct rule *rule);
+
+/* Whether the running filter has all that the stored rule needs, so that it would match its packets. */
+bool apply_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule);
 
 /* Whether a running filter, asked as a packet of these flows would, finds some rule's entry. */
 bool apply_matches(const struct kernel_filter *filter, const struct rule *query);
@@ -92,7 +121,10 @@ bool apply_matches(const struct kernel_filter *filter, const struct rule *query)
 /* Filled slots, 0 to 1. */
 double apply_load_factor(const struct kernel_filter *filter);
 
-/* The chance that a packet of the family which no rule matches meets an entry all the same. */
+/* The probes that a packet of the family costs which no rule matches, as a mean over all sources. */
+double apply_mean_probes(const struct kernel_filter *filter, enum flow_family family);
+
+/* The chance that such a packet meets an entry all the same. */
 double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_family family);
 
 #endif

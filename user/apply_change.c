@@ -1,49 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A change to the rules, all of it or nothing: into the tables, into the store, out of the tables. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "apply.h"
 #include "apply_internal.h"
+#include "guard.h"
+#include "key_set.h"
+#include "keys.h"
+#include "ticks.h"
 
-struct apply_deletions {
-	struct rule_key *keys;
-	size_t count, room;
+/*
+ * Keys that are in the tables, and of which the store is to be asked after the commit: whether they
+ * stay, and when they end.
+ */
+struct apply_touched {
+	struct key_set keys;
+	bool *was_blocked; /* of the guard's flows, before the change */
+	struct shape_list shapes; /* as committed */
 };
 
 void apply_forget_change(struct apply *apply)
 {
-	if (apply->deletions)
-		free(apply->deletions->keys);
-	free(apply->deletions);
-	apply->deletions = NULL;
-}
-
-static int remember_key(struct apply_deletions *deletions, const struct rule_key *key)
-{
-	if (deletions->count == deletions->room) {
-		size_t room = deletions->room ? 2 * deletions->room : 16;
-		struct rule_key *grown = realloc(deletions->keys, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		deletions->keys = grown;
-		deletions->room = room;
+	if (apply->touched) {
+		key_set_close(&apply->touched->keys);
+		free(apply->touched->was_blocked);
 	}
-	deletions->keys[deletions->count++] = *key;
-	return 0;
+	free(apply->touched);
+	apply->touched = NULL;
+	for (size_t i = 0; i < apply->targets_count; i++)
+		target_drop_successor(&apply->targets[i]);
 }
 
-static int remember_rule(const struct rule *rule, void *deletions)
+static int store_refused(int error, struct reason *reason)
 {
-	struct rule_key keys[RULE_KEYS_MAX];
-	size_t count = rule_keys(rule, keys);
-	int error = 0;
+	return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
+}
 
-	for (size_t i = 0; i < count && !error; i++)
-		error = remember_key(deletions, &keys[i]);
-	return error;
+static int store_unread(int error, struct reason *reason)
+{
+	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 }
 
 static void set_generation(struct apply *apply, __u64 generation)
@@ -56,40 +54,132 @@ static void set_generation(struct apply *apply, __u64 generation)
 	}
 }
 
+/* ---- the guard ---- */
+
+static int note_blocked(struct apply *apply)
+{
+	const struct guard *guard = apply->guard;
+	struct rule rule;
+
+	if (!guard)
+		return 0;
+	apply->touched->was_blocked = calloc(guard->count + 1, sizeof(bool));
+	if (!apply->touched->was_blocked)
+		return -ENOMEM;
+	for (size_t i = 0; i < guard->count; i++)
+		apply->touched->was_blocked[i] =
+			apply_blocks(apply->store, &guard->flows[i].flow, &rule) != APPLY_NOTHING;
+	return 0;
+}
+
+static int refuse(const struct rule *rule, enum apply_blocker blocker, const char *what,
+		  struct reason *reason)
+{
+	char text[RULE_TEXT_BYTES], who[RULE_TEXT_BYTES + 2] = "the policy 'no-rule drop'";
+	struct rule bare = *rule;
+
+	bare.comment[0] = '\0';
+	if (blocker == APPLY_RULE)
+		snprintf(who, sizeof(who), "'%s'", rule_format(&bare, text));
+	return reason_set(reason, -EPERM, "%s would block %s; nothing was changed; add a pass rule for it "
+			  "first (action pass), or say --force", who, what);
+}
+
+static int check_guard(struct apply *apply, struct reason *reason)
+{
+	const struct guard *guard = apply->guard;
+	struct rule rule;
+
+	for (size_t i = 0; guard && i < guard->count; i++) {
+		enum apply_blocker blocker;
+
+		if (apply->touched->was_blocked[i])
+			continue;
+		blocker = apply_blocks(apply->store, &guard->flows[i].flow, &rule);
+		if (blocker != APPLY_NOTHING)
+			return refuse(&rule, blocker, guard->flows[i].what, reason);
+	}
+	return 0;
+}
+
+/* ---- beginning ---- */
+
 static int begin(struct apply *apply, struct reason *reason)
 {
 	int error;
 
-	apply->has_inserted = false;
-	for (size_t i = 0; i < apply->targets_count; i++)
-		apply->targets[i].is_outgrown = false;
-	apply->deletions = calloc(1, sizeof(*apply->deletions));
-	error = apply->deletions ? store_begin(apply->store) : -ENOMEM;
+	apply->has_inserted = apply->has_set_pending = false;
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		struct target *target = &apply->targets[i];
+
+		target_begin(target);
+		if (apply->is_whole && !kernel_held_attachment(&target->filter))
+			target_defer(target, TARGET_AT_ONCE);
+	}
+	apply->touched = calloc(1, sizeof(*apply->touched));
+	error = apply->touched ? store_begin(apply->store) : -ENOMEM;
 	if (!error)
-		return 0;
-	return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
+		error = note_blocked(apply);
+	return error ? store_refused(error, reason) : 0;
 }
 
-/* Where another tool holds the filter it cannot be replaced: the table is used to its last slot. */
-static int insert_into(struct target *target, const struct rule_key *key, struct reason *reason)
+/* Whether some table is to have the keys of the change before the commit. */
+static bool has_live_target(const struct apply *apply)
 {
-	const struct siphash_value value = rule_hash(key, &target->filter.config->key);
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (!apply->targets[i].is_deferred)
+			return true;
+	return false;
+}
+
+static bool can_replace_all(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (kernel_held_attachment(&apply->targets[i].filter))
+			return false;
+	return true;
+}
+
+/* New targets for shapes: what the tables hold goes by the old ones. */
+static int plan_anew(struct apply *apply)
+{
+	int error = store_plan(apply->store);
+
+	for (size_t i = 0; i < apply->targets_count && !error; i++)
+		target_defer(&apply->targets[i], TARGET_NEW_PLAN);
+	return error;
+}
+
+/* ---- adding ---- */
+
+/* Where another tool holds the filter it cannot be replaced: the table is used to its last slot. */
+static int insert_into(struct target *target, const struct rule_key *key, __s64 timeout_ms,
+		       struct reason *reason)
+{
 	const bool can_grow = !kernel_held_attachment(&target->filter);
+	__u32 expires = 0;
 	int error;
 
-	target->is_outgrown |= can_grow && target_has_reached_limit(target);
-	if (target->is_outgrown)
+	if (!target->is_deferred && can_grow && target_has_reached_limit(target))
+		target_defer(target, TARGET_TOO_SMALL);
+	if (target->is_deferred)
 		return 0;
-	error = table_insert(&target->table, &value);
-	if (error == -ENOSPC && can_grow) {
-		target->is_outgrown = true;
+	if (target->filter.options.is_exact) {
+		error = ticks_at(timeout_ms, &expires, reason);
+		if (error)
+			return error;
+	}
+	error = target_insert(target, key, expires);
+	if (error && can_grow) {
+		target_defer(target, TARGET_STUCK);
 		return 0;
 	}
-	return error == -ENOSPC ? target_full(target, target->table.used + 1, reason) : error;
+	return error ? target_full(target, target->table.used + 1, reason) : 0;
 }
 
 /* From the first key on, and until the commit, the tables may hold more than the store. */
-static int insert_key(struct apply *apply, const struct rule_key *key, struct reason *reason)
+static int insert_key(struct apply *apply, const struct rule_key *key, __s64 timeout_ms,
+		      struct reason *reason)
 {
 	int error = 0;
 
@@ -97,100 +187,162 @@ static int insert_key(struct apply *apply, const struct rule_key *key, struct re
 		set_generation(apply, ABI_GENERATION_DIRTY);
 	apply->has_inserted = true;
 	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = insert_into(&apply->targets[i], key, reason);
+		error = insert_into(&apply->targets[i], key, timeout_ms, reason);
 	return error;
 }
 
-int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason)
+struct adding {
+	struct apply *apply;
+	const struct rule *rule;
+	struct reason *reason;
+};
+
+static int touch(struct apply *apply, const struct rule_key *key, struct reason *reason)
 {
-	struct rule_key keys[RULE_KEYS_MAX];
+	return key_set_add(&apply->touched->keys, key) ?
+		       reason_set(reason, -ENOMEM, "no memory for the change") : 0;
+}
+
+/* A key that another rule has too, or that this change has touched, is in the tables. */
+static int add_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct adding *adding = context;
+	struct apply *apply = adding->apply;
+	struct keys_state state;
+	int error;
+
+	if (key_set_has(&apply->touched->keys, key))
+		return 0;
+	if (!is_shared)
+		return insert_key(apply, key, adding->rule->timeout_ms, adding->reason);
+	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
+	if (error)
+		return store_unread(error, adding->reason);
+	if (state.rules == 1)
+		return insert_key(apply, key, adding->rule->timeout_ms, adding->reason);
+	return touch(apply, key, adding->reason);
+}
+
+static int touch_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct adding *adding = context;
+
+	(void)is_shared;
+	return touch(adding->apply, key, adding->reason);
+}
+
+static int put(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
 	char text[RULE_TEXT_BYTES];
 	int error = store_put(apply->store, rule);
-	size_t count = rule_keys(rule, keys);
 
-	if (error == -EEXIST)
-		return error;
+	if (error == -E2BIG && can_replace_all(apply) && !plan_anew(apply))
+		error = store_put(apply->store, rule);
 	if (error == -E2BIG)
 		return reason_set(reason, error,
 				  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its "
 				  "family, and there is room for no more; use a prefix length that other "
 				  "rules use", rule_format(rule, text), ABI_SHAPES_MAX);
-	if (error)
-		return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
-	for (size_t i = 0; i < count && !error; i++)
-		error = insert_key(apply, &keys[i], reason);
-	return error;
+	return error && error != -EEXIST && error != -EALREADY ? store_refused(error, reason) : error;
 }
+
+int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	struct adding adding = { apply, rule, reason };
+	const int put_error = put(apply, rule, reason);
+	int error;
+
+	if ((put_error && put_error != -EALREADY) || !has_live_target(apply))
+		return put_error;
+	error = keys_each(store_shape_list(apply->store), rule, put_error ? touch_key : add_key,
+			  &adding);
+	return error ? error : put_error;
+}
+
+/* ---- deleting ---- */
 
 int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
-	int error = store_del(apply->store, rule);
+	struct adding adding = { apply, rule, reason };
+	struct rule found = *rule;
+	int error = store_get(apply->store, &found);
 
 	if (error == -ENOENT)
 		return error;
+	/* Before its shapes are gone, and their targets with them. */
+	if (!error && has_live_target(apply))
+		error = keys_each(store_shape_list(apply->store), rule, touch_key, &adding);
 	if (!error)
-		error = remember_rule(rule, apply->deletions);
+		error = store_del(apply->store, rule);
 	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
 }
 
+/* The tables are filled anew after the commit: quicker than key by key. */
 int apply_clear(struct apply *apply, struct reason *reason)
 {
-	int error = store_each(apply->store, remember_rule, apply->deletions);
+	int error = store_clear(apply->store);
 
-	if (!error)
-		error = store_clear(apply->store);
+	for (size_t i = 0; i < apply->targets_count; i++)
+		target_defer(&apply->targets[i], TARGET_STAYS);
 	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
 }
 
-static int grow_targets(struct apply *apply, struct reason *reason)
-{
-	const struct apply_deletions *deletions = apply->deletions;
-	struct store_info info;
-	int error = store_info(apply->store, &info);
+struct expiring {
+	struct apply *apply;
+	__u64 *count;
+	struct reason *reason;
+};
 
+static int expire_rule(const struct rule *rule, void *context)
+{
+	const struct expiring *expiring = context;
+
+	++*expiring->count;
+	return apply_del(expiring->apply, rule, expiring->reason);
+}
+
+int apply_expire(struct apply *apply, __u64 *count, struct reason *reason)
+{
+	struct expiring expiring = { apply, count, reason };
+	int error;
+
+	*count = 0;
+	reason->text[0] = '\0';
+	error = store_expired(apply->store, expire_rule, &expiring);
+	return error && !reason->text[0] ? store_unread(error, reason) : error;
+}
+
+/* ---- before the commit ---- */
+
+static bool fits(const struct target *target, const struct store_info *info)
+{
+	return target_slots_to_grow_to(target, info->keys) == table_slots(&target->table);
+}
+
+/* New tables for those that this one's keys do not fit into, and for those that change at once. */
+static int prepare(struct apply *apply, struct reason *reason)
+{
+	struct store_info info;
+	int error = 0;
+
+	if (!store_is_changed(apply->store))
+		return 0;
+	if (store_has_new_shape(apply->store) && can_replace_all(apply) &&
+	    shape_list_plan_pays(store_shape_list(apply->store)))
+		error = plan_anew(apply);
+	if (!error)
+		error = store_info(apply->store, &info);
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+		return store_unread(error, reason);
 	for (size_t i = 0; i < apply->targets_count && !error; i++) {
 		struct target *target = &apply->targets[i];
-		__u64 slots = target_slots_to_grow_to(target, info.keys + deletions->count);
 
-		if (target->is_outgrown)
-			error = target_rebuild(target, apply->store, slots, deletions->keys,
-					       deletions->count, reason);
+		if (target->is_deferred && !fits(target, &info))
+			target_defer(target, TARGET_TOO_SMALL);
+		if (target->cause)
+			error = target_prepare(target, apply->store,
+					       target_slots_to_grow_to(target, info.keys), reason);
 	}
-	return error;
-}
-
-static int delete_keys(const struct apply_deletions *deletions, struct target *target)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < deletions->count && !error; i++) {
-		struct siphash_value value =
-			rule_hash(&deletions->keys[i], &target->filter.config->key);
-
-		error = table_delete(&target->table, &value);
-	}
-	return error;
-}
-
-static int delete_everywhere(struct apply *apply, struct reason *reason)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = delete_keys(apply->deletions, &apply->targets[i]);
-	return error ? reason_set(reason, error,
-				  "a table lacked a deleted rule; the next command repairs it") :
-		       0;
-}
-
-static int publish_all(struct apply *apply, struct reason *reason)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = target_publish(&apply->targets[i], apply->store, reason);
 	return error;
 }
 
@@ -203,49 +355,103 @@ static void undo(struct apply *apply)
 	store_abort(apply->store);
 	if (!apply->has_inserted && !store_info(apply->store, &info))
 		set_generation(apply, info.generation);
-	for (size_t i = 0; i < apply->targets_count && apply->has_inserted; i++)
-		target_fill(&apply->targets[i], apply->store, NULL, &ignored);
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		if (apply->has_inserted)
+			target_fill(&apply->targets[i], apply->store, NULL, &ignored);
+		if (apply->has_set_pending)
+			target_confirm(&apply->targets[i]);
+	}
+}
+
+/* ---- after the commit ---- */
+
+/* A key that no rule has any more goes; another ends with the last of its rules. */
+static int settle_key(struct apply *apply, struct target *target, const struct rule_key *key,
+		      struct reason *reason)
+{
+	const struct siphash_value value = rule_hash(key, &target->filter.config->key);
+	struct keys_state state;
+	__u32 expires;
+	int error = keys_state(apply->store, &apply->touched->shapes, key, &state);
+
+	if (error == -ENOENT)
+		error = table_delete(&target->table, &value);
+	else if (!error && target->filter.options.is_exact) {
+		error = ticks_at(state.timeout_ms, &expires, reason);
+		if (!error)
+			error = table_set_expires(&target->table, &value, expires);
+	}
+	return error ? reason_set(reason, error,
+				  "a table lacked a deleted rule; the next command repairs it") : 0;
+}
+
+static int settle(struct apply *apply, struct target *target, struct reason *reason)
+{
+	const struct key_set *keys = &apply->touched->keys;
+	int error = 0;
+
+	for (size_t i = 0; i < keys->count && !error; i++)
+		error = settle_key(apply, target, &keys->key[i], reason);
+	return error ? error : target_publish(target, apply->store, reason);
+}
+
+static int finish_target(struct apply *apply, struct target *target, struct reason *reason)
+{
+	int error;
+
+	if (target->successor)
+		error = target_succeed(target, reason);
+	else if (target->is_deferred)
+		error = target_fill(target, apply->store, NULL, reason);
+	else
+		error = settle(apply, target, reason);
+	return error ? error : target_configure(target, apply->store, reason);
 }
 
 /* What must wait for the commit: a rule that is still stored is never missing from a table. */
 static int finish(struct apply *apply, struct reason *reason)
 {
 	struct store_info info;
-	int error = delete_everywhere(apply, reason);
+	int error = store_info(apply->store, &info);
 
 	if (!error)
-		error = publish_all(apply, reason);
+		error = store_shapes(apply->store, &apply->touched->shapes);
 	if (error)
-		return error;
-	error = store_info(apply->store, &info);
-	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	set_generation(apply, info.generation);
-	return 0;
+		return store_unread(error, reason);
+	for (size_t i = 0; i < apply->targets_count && !error; i++)
+		error = finish_target(apply, &apply->targets[i], reason);
+	if (!error)
+		set_generation(apply, info.generation);
+	return error;
 }
 
-static int commit(struct apply *apply, struct reason *reason)
+static int commit(struct apply *apply, bool *is_changed, struct reason *reason)
 {
-	int error = store_commit(apply->store);
+	int error;
 
-	return error ? reason_set(reason, error, "cannot write to the store: %s", strerror(-error)) : 0;
+	*is_changed = store_is_changed(apply->store);
+	error = store_commit(apply->store);
+	return error ? store_refused(error, reason) : 0;
 }
 
 int apply_change(struct apply *apply,
 		 int (*make)(struct apply *apply, void *context, struct reason *reason),
 		 void *context, struct reason *reason)
 {
+	bool is_changed = false;
 	int error = begin(apply, reason);
 
 	if (!error)
 		error = make(apply, context, reason);
 	if (!error)
-		error = grow_targets(apply, reason);
+		error = check_guard(apply, reason);
 	if (!error)
-		error = commit(apply, reason);
+		error = prepare(apply, reason);
+	if (!error)
+		error = commit(apply, &is_changed, reason);
 	if (error)
 		undo(apply);
-	else
+	else if (is_changed)
 		error = finish(apply, reason);
 	apply_forget_change(apply);
 	return error;

@@ -14,11 +14,14 @@
 extern const struct command command_load, command_unload, command_status, command_stats;
 extern const struct command command_add, command_del, command_test, command_list, command_flush;
 extern const struct command command_import, command_resize, command_check, command_help;
-extern const struct command command_version;
+extern const struct command command_batch, command_expire, command_version;
+extern const struct command command_policy, command_monitor_only, command_panic, command_confirm;
 
 const struct command *const command_table[] = {
 	&command_load, &command_unload, &command_status, &command_stats, &command_add,
 	&command_del,  &command_test,	&command_list,	 &command_flush, &command_import,
+	&command_batch, &command_expire,
+	&command_policy, &command_monitor_only, &command_panic, &command_confirm,
 	&command_resize, &command_check, &command_help, &command_version, NULL,
 };
 
@@ -30,9 +33,10 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
-static enum command_status status_of(int error)
+enum command_status command_status_of(int error)
 {
 	switch (-error) {
+	case ECANCELED:
 	case EINVAL:
 	case ENODEV:
 	case ENAMETOOLONG:
@@ -50,8 +54,8 @@ static enum command_status status_of(int error)
 
 enum command_status command_failed(int error, const struct reason *reason)
 {
-	output_error(status_of(error), reason->text);
-	return status_of(error);
+	output_error(command_status_of(error), reason->text);
+	return command_status_of(error);
 }
 
 enum command_status command_error(enum command_status status, const char *format, ...)
@@ -83,21 +87,28 @@ void command_report_targets(const struct apply *apply)
 	}
 }
 
+static void report_rebuild(const struct apply *apply, const struct target *target)
+{
+	const __u64 now = table_slots(&target->table), before = target->slots_before;
+	const char *interface = target->filter.attachments_count ?
+					target->filter.attachments[0].interface : "-";
+
+	if (before != now)
+		output_note("the table of '%s' on %s went from %llu to %llu slots", apply->name,
+			    interface, (unsigned long long)before, (unsigned long long)now);
+	else if (target->cause == TARGET_STUCK)
+		output_note("too many keys met in one pair of buckets: rebuilt the table of '%s' on "
+			    "%s under a fresh hash key", apply->name, interface);
+	else if (target->cause == TARGET_NEW_PLAN)
+		output_note("rebuilt the table of '%s' on %s: prefix lengths are joined anew, so that a "
+			    "packet costs few probes", apply->name, interface);
+}
+
 void command_report_rebuilds(const struct apply *apply)
 {
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		const struct target *target = &apply->targets[i];
-		const __u64 now = table_slots(&target->table), before = target->slots_before;
-		const char *interface = target->filter.attachments_count ?
-						target->filter.attachments[0].interface : "-";
-
-		if (before == now)
-			output_note("too many keys met in one pair of buckets: rebuilt the table of '%s' on "
-				    "%s under a fresh hash key", apply->name, interface);
-		else if (before)
-			output_note("the table of '%s' on %s went from %llu to %llu slots", apply->name,
-				    interface, (unsigned long long)before, (unsigned long long)now);
-	}
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (apply->targets[i].slots_before)
+			report_rebuild(apply, &apply->targets[i]);
 }
 
 const char *command_format_name(const struct abi_options *options)
@@ -146,4 +157,19 @@ int command_open_store(const struct invocation *invocation, struct store **store
 		return reason_set(reason, error, "the state directory's name is too long");
 	error = store_open(dir, STORE_READ, store, reason);
 	return error == -ENOENT ? 0 : error;
+}
+
+int command_open_guarded(const struct invocation *invocation, struct apply *apply,
+			 struct guard *guard, struct reason *reason)
+{
+	int error;
+
+	*apply = (struct apply){};
+	*guard = (struct guard){};
+	error = invocation->is_forced ? 0 : guard_open(guard, reason);
+	if (!error)
+		error = apply_open(apply, invocation->state, invocation->name, reason);
+	if (!error && !invocation->is_forced)
+		apply->guard = guard;
+	return error;
 }

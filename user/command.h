@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "apply.h"
+#include "guard.h"
 #include "kernel.h"
 #include "reason.h"
 
@@ -29,6 +30,14 @@ enum command_option {
 	OPTION_ALL = 1 << 2,
 	OPTION_FORMAT = 1 << 3,   /* --compact, --fingerprint, --no-counters */
 	OPTION_COUNTERS = 1 << 4,
+	OPTION_FORCE = 1 << 5,
+	OPTION_CONFIRM = 1 << 6,
+	OPTION_MONITOR = 1 << 7,
+	OPTION_TIMEOUT = 1 << 8,
+	OPTION_LIST_FORMAT = 1 << 9,
+	OPTION_STRICT = 1 << 10,
+	OPTION_DRY_RUN = 1 << 11,
+	OPTION_REPLACE = 1 << 12,
 };
 
 struct invocation {
@@ -40,6 +49,11 @@ struct invocation {
 	bool is_compact, has_no_counters;
 	unsigned int fingerprint_bits; /* 0 where it was not given */
 	bool wants_counters;
+	bool is_forced;
+	bool is_monitor_only;
+	bool is_strict, is_dry_run, is_replace;
+	__s64 confirm_ms, timeout_ms; /* 0 where they were not given */
+	const char *list_format; /* NULL where it was not given */
 	int count;         /* of operands */
 	char *const *operands;
 };
@@ -59,7 +73,8 @@ extern const struct command *const command_table[];
 
 const struct command *command_find(const char *name);
 
-/* Prints the reason and returns the status that stands for `error` (-errno). */
+/* The status that stands for `error` (-errno). command_failed() also prints the reason. */
+enum command_status command_status_of(int error);
 enum command_status command_failed(int error, const struct reason *reason);
 
 /* The same for a message made here. */
@@ -80,6 +95,25 @@ enum command_status command_number(const char *what, const char *text, __u64 *nu
 
 /* Reads the operands as a rule: words, or one quoted text. Prints what is wrong. */
 enum command_status command_rule(const struct invocation *invocation, struct rule *rule);
+
+/*
+ * apply_open(), for a change that must not lock this host out: not without --force. `guard` is to be closed
+ * after `apply`; guard_close() and apply_close() accept them also where this failed.
+ */
+int command_open_guarded(const struct invocation *invocation, struct apply *apply,
+			 struct guard *guard, struct reason *reason);
+
+/* Says on stderr until when, and by what, an operation with --confirm is to be confirmed. */
+void command_report_confirm(const struct invocation *invocation);
+
+/* Keeps it with the rules and puts it in force. */
+int command_set_monitor_only(struct apply *apply, bool is_on, struct reason *reason);
+
+/* Says on stderr if the filter does not filter: monitor-only, panic, unconfirmed. */
+void command_report_run(const struct kernel_filter *filter);
+
+/* The outcomes of packets, as `stats` and `policy` name them. */
+extern const char *const command_outcome_names[OUTCOMES];
 
 /* Opens the store to read. A store that does not exist yet is empty: 0, and *store is NULL. */
 int command_open_store(const struct invocation *invocation, struct store **store,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "keys.h"
 #include "output.h"
 
 static enum command_status run_list(const struct invocation *invocation);
@@ -31,6 +32,7 @@ struct counting {
 	struct kernel_filter *filters;
 	struct table *tables;
 	size_t count;
+	struct shape_list shapes; /* of the store whose rules are counted */
 };
 
 static bool counts_rules(const struct kernel_filter *filter, const char *name)
@@ -82,16 +84,28 @@ static void add_count(const struct counting *counting, size_t i, const struct ru
 	sum->bytes += table->memory.rule[number].bytes & ~ABI_RULE_TAKEN;
 }
 
+struct counted_rule {
+	const struct counting *counting;
+	struct abi_counter sum;
+};
+
+static int count_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	struct counted_rule *counted = context;
+
+	(void)is_shared;
+	for (size_t i = 0; i < counted->counting->count; i++)
+		add_count(counted->counting, i, key, &counted->sum);
+	return 0;
+}
+
+/* Where prefixes of rules overlap, a packet may count for each. */
 static struct abi_counter count_rule(const struct counting *counting, const struct rule *rule)
 {
-	struct rule_key keys[RULE_KEYS_MAX];
-	size_t count = rule_keys(rule, keys);
-	struct abi_counter sum = {};
+	struct counted_rule counted = { .counting = counting };
 
-	for (size_t i = 0; i < counting->count; i++)
-		for (size_t k = 0; k < count; k++)
-			add_count(counting, i, &keys[k], &sum);
-	return sum;
+	keys_each(&counting->shapes, rule, count_key, &counted);
+	return counted.sum;
 }
 
 /* Match, action and comment apart, as a program wants them. */
@@ -142,7 +156,9 @@ static enum command_status print_all(struct store *store, struct counting *count
 	int error;
 
 	output_list_begin();
-	error = store ? store_each(store, print_rule, counting) : 0;
+	error = store && counting ? store_shapes(store, &counting->shapes) : 0;
+	if (!error && store)
+		error = store_each(store, print_rule, counting);
 	output_list_end();
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));

@@ -27,8 +27,9 @@ const struct command command_check = {
 	.name = "check",
 	.usage = "",
 	.summary = "compare the running tables with the store, and repair them",
-	.help = "Entry by entry. Prints how many were right, missing or foreign; what is not right is mended\n"
-	"in place. Status 0 where all was equal, 1 where something had to be mended.\n"
+	.help = "Entry by entry. Prints how many were right, missing, foreign, or ended at another time than\n"
+	"their rule; what is not right is mended in place. Status 0 where all was equal, 1 where\n"
+	"something had to be mended.\n"
 	"\n"
 	"  xdp-cuckoo check\n"
 	"  xdp-cuckoo check --json\n",
@@ -96,13 +97,15 @@ static int check_all(struct apply *apply, json_t *rows, bool *differing, struct 
 		struct table_difference difference = {};
 
 		error = apply_check(apply, target, &difference, reason);
-		*differing |= difference.added || difference.removed ||
+		*differing |= difference.added || difference.removed || difference.retimed ||
 			      target->state == TARGET_REPAIRED;
-		json_array_append_new(rows, json_pack("{s:s, s:I, s:I, s:I}", "interface",
-						      target->filter.attachments[0].interface,
-						      "right", (json_int_t)difference.kept, "missing",
-						      (json_int_t)difference.added, "foreign",
-						      (json_int_t)difference.removed));
+		json_array_append_new(
+			rows, json_pack("{s:s, s:I, s:I, s:I, s:I}", "interface",
+					target->filter.attachments[0].interface, "right",
+					(json_int_t)(difference.kept - difference.retimed), "missing",
+					(json_int_t)difference.added, "foreign",
+					(json_int_t)difference.removed, "other_end",
+					(json_int_t)difference.retimed));
 	}
 	return error;
 }

@@ -19,7 +19,7 @@
 const char *const kernel_map_names[KERNEL_MAPS] = {
 	[KERNEL_CONFIG] = ABI_CONFIG_MAP,   [KERNEL_BUCKETS] = ABI_BUCKETS_MAP,
 	[KERNEL_RECORDS] = ABI_RECORDS_MAP, [KERNEL_RULES] = ABI_RULES_MAP,
-	[KERNEL_COUNTERS] = ABI_COUNTERS_MAP,
+	[KERNEL_COUNTERS] = ABI_COUNTERS_MAP, [KERNEL_HINTS] = ABI_HINTS_MAP,
 };
 
 /* What the kernel last said in words, through libbpf; it tells more than errno. */
@@ -165,6 +165,8 @@ static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name n
 		return plan->options.is_exact ? plan->slots : 1;
 	case KERNEL_RULES:
 		return plan->options.has_counts ? plan->slots : 1;
+	case KERNEL_HINTS:
+		return ABI_HINT_ELEMENTS;
 	default:
 		return 1;
 	}
@@ -269,13 +271,14 @@ __u64 kernel_plan_bytes(const struct kernel_plan *plan)
 {
 	return plan->bucket_bytes +
 	       plan_entries(plan, KERNEL_RECORDS) * sizeof(struct abi_record) +
-	       plan_entries(plan, KERNEL_RULES) * sizeof(struct abi_counter);
+	       plan_entries(plan, KERNEL_RULES) * sizeof(struct abi_counter) +
+	       plan_entries(plan, KERNEL_HINTS) * sizeof(__u64);
 }
 
 __u64 kernel_filter_bytes(const struct kernel_filter *filter)
 {
 	return filter->map[KERNEL_BUCKETS].bytes + filter->map[KERNEL_RECORDS].bytes +
-	       filter->map[KERNEL_RULES].bytes;
+	       filter->map[KERNEL_RULES].bytes + filter->map[KERNEL_HINTS].bytes;
 }
 
 int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],

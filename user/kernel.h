@@ -31,6 +31,7 @@ enum kernel_map_name {
 	KERNEL_RECORDS,
 	KERNEL_RULES,
 	KERNEL_COUNTERS,
+	KERNEL_HINTS,
 	KERNEL_MAPS,
 };
 
@@ -102,6 +103,12 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 
 /* The first attachment that libxdp's dispatcher holds, so that we cannot exchange it; NULL: none. */
 const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter);
+
+/*
+ * The kernel's present tick (see abi.h), and how many ticks a second has, which is no whole number. 0;
+ * -EPERM; other -errno. By a program of a few instructions, run once: nothing else tells jiffies.
+ */
+int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason);
 
 /* The sum over all CPUs: ABI_COUNTERS of them. */
 int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],

@@ -10,35 +10,9 @@
 
 #include "command.h"
 #include "output.h"
+#include "watchdog.h"
 
-enum {
-	GIVEN_JSON = 256,
-	GIVEN_NAME,
-	GIVEN_STATE,
-	GIVEN_HELP,
-	GIVEN_MODE,
-	GIVEN_CAPACITY,
-	GIVEN_ALL,
-	GIVEN_COMPACT,
-	GIVEN_FINGERPRINT,
-	GIVEN_NO_COUNTERS,
-	GIVEN_COUNTERS,
-};
-
-static const struct option options[] = {
-	{ "json", no_argument, NULL, GIVEN_JSON },
-	{ "name", required_argument, NULL, GIVEN_NAME },
-	{ "state", required_argument, NULL, GIVEN_STATE },
-	{ "help", no_argument, NULL, GIVEN_HELP },
-	{ "mode", required_argument, NULL, GIVEN_MODE },
-	{ "capacity", required_argument, NULL, GIVEN_CAPACITY },
-	{ "all", no_argument, NULL, GIVEN_ALL },
-	{ "compact", no_argument, NULL, GIVEN_COMPACT },
-	{ "fingerprint", required_argument, NULL, GIVEN_FINGERPRINT },
-	{ "no-counters", no_argument, NULL, GIVEN_NO_COUNTERS },
-	{ "counters", no_argument, NULL, GIVEN_COUNTERS },
-	{ 0 },
-};
+#define OPTION_CODE 256 /* what getopt returns for the first option: more than any character */
 
 struct arguments {
 	struct invocation invocation;
@@ -46,7 +20,36 @@ struct arguments {
 	bool wants_help;
 };
 
-static int take_mode(struct invocation *invocation, const char *text)
+static int take_json(struct arguments *arguments, const char *value)
+{
+	(void)arguments, (void)value;
+	output_use_json(true);
+	return STATUS_DONE;
+}
+
+static int take_help(struct arguments *arguments, const char *value)
+{
+	(void)value;
+	arguments->wants_help = true;
+	return STATUS_DONE;
+}
+
+static int take_name(struct arguments *arguments, const char *value)
+{
+	arguments->invocation.name = value;
+	if (apply_is_name(value))
+		return STATUS_DONE;
+	return command_error(STATUS_USAGE, "--name '%s': 1 to %d letters, digits, '.', '_' or '-', "
+			     "starting with none of '.' and '-'", value, ABI_NAME_BYTES - 1);
+}
+
+static int take_state(struct arguments *arguments, const char *value)
+{
+	arguments->invocation.state = value;
+	return STATUS_DONE;
+}
+
+static int take_mode(struct arguments *arguments, const char *value)
 {
 	static const char *const modes[] = {
 		[KERNEL_AUTO] = "auto",
@@ -55,88 +58,117 @@ static int take_mode(struct invocation *invocation, const char *text)
 	};
 
 	for (enum kernel_mode mode = KERNEL_AUTO; mode <= KERNEL_SKB; mode++) {
-		if (!strcmp(modes[mode], text)) {
-			invocation->mode = mode;
+		if (!strcmp(modes[mode], value)) {
+			arguments->invocation.mode = mode;
 			return STATUS_DONE;
 		}
 	}
-	return command_error(STATUS_USAGE, "--mode '%s': must be auto, native or skb", text);
+	return command_error(STATUS_USAGE, "--mode '%s': must be auto, native or skb", value);
 }
 
-static int take_fingerprint(struct invocation *invocation, const char *text)
+static int take_capacity(struct arguments *arguments, const char *value)
+{
+	return command_number("--capacity", value, &arguments->invocation.capacity);
+}
+
+static int take_fingerprint(struct arguments *arguments, const char *value)
 {
 	static const char *const widths[] = { "8", "16", "17", "32" };
 
 	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
-		if (!strcmp(widths[i], text)) {
-			invocation->fingerprint_bits = strtoul(text, NULL, 10);
+		if (!strcmp(widths[i], value)) {
+			arguments->invocation.fingerprint_bits = strtoul(value, NULL, 10);
 			return STATUS_DONE;
 		}
-	return command_error(STATUS_USAGE, "--fingerprint '%s': must be 8, 16, 17 or 32 bits", text);
+	return command_error(STATUS_USAGE, "--fingerprint '%s': must be 8, 16, 17 or 32 bits", value);
 }
 
-static int take_name(struct invocation *invocation, const char *text)
+static int take_list_format(struct arguments *arguments, const char *value)
 {
-	invocation->name = text;
-	if (apply_is_name(text))
-		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "--name '%s': 1 to %d letters, digits, '.', '_' or '-', "
-			     "starting with none of '.' and '-'", text, ABI_NAME_BYTES - 1);
+	arguments->invocation.list_format = value;
+	return STATUS_DONE;
 }
+
+static int take_time(const char *option, const char *value, __s64 *ms)
+{
+	if (!rule_time_parse(value, ms))
+		return STATUS_DONE;
+	return command_error(STATUS_USAGE, "%s '%s': must be a time like 30s, 15m, 1h30m, 2d, at least a "
+			     "second", option, value);
+}
+
+static int take_timeout(struct arguments *arguments, const char *value)
+{
+	return take_time("--timeout", value, &arguments->invocation.timeout_ms);
+}
+
+static int take_confirm(struct arguments *arguments, const char *value)
+{
+	__s64 *ms = &arguments->invocation.confirm_ms;
+	int status = take_time("--confirm", value, ms);
+
+	if (status == STATUS_DONE && *ms > WATCHDOG_MS_MAX)
+		return command_error(STATUS_USAGE, "--confirm '%s': at most a day", value);
+	return status;
+}
+
+/* Options that say yes: which member of the invocation that is. */
+#define SWITCH(word, bit, member) { word, bit, offsetof(struct invocation, member), NULL, false }
+
+static const struct option_kind {
+	const char *name;
+	unsigned int bit; /* enum command_option; 0: every command takes it */
+	size_t member;	  /* of a switch, a bool of the invocation */
+	int (*take)(struct arguments *arguments, const char *value); /* NULL: a switch */
+	bool has_value;
+} option_kinds[] = {
+	{ "json", 0, 0, take_json, false },
+	{ "help", 0, 0, take_help, false },
+	{ "name", 0, 0, take_name, true },
+	{ "state", 0, 0, take_state, true },
+	{ "mode", OPTION_MODE, 0, take_mode, true },
+	{ "capacity", OPTION_CAPACITY, 0, take_capacity, true },
+	{ "fingerprint", OPTION_FORMAT, 0, take_fingerprint, true },
+	{ "format", OPTION_LIST_FORMAT, 0, take_list_format, true },
+	{ "timeout", OPTION_TIMEOUT, 0, take_timeout, true },
+	{ "confirm", OPTION_CONFIRM, 0, take_confirm, true },
+	SWITCH("all", OPTION_ALL, is_all),
+	SWITCH("compact", OPTION_FORMAT, is_compact),
+	SWITCH("no-counters", OPTION_FORMAT, has_no_counters),
+	SWITCH("counters", OPTION_COUNTERS, wants_counters),
+	SWITCH("force", OPTION_FORCE, is_forced),
+	SWITCH("monitor-only", OPTION_MONITOR, is_monitor_only),
+	SWITCH("strict", OPTION_STRICT, is_strict),
+	SWITCH("dry-run", OPTION_DRY_RUN, is_dry_run),
+	SWITCH("replace", OPTION_REPLACE, is_replace),
+};
+
+#define OPTION_KINDS (sizeof(option_kinds) / sizeof(option_kinds[0]))
 
 static int take_option(struct arguments *arguments, int option, const char *word)
 {
-	struct invocation *invocation = &arguments->invocation;
+	const struct option_kind *kind = &option_kinds[option - OPTION_CODE];
 
-	switch (option) {
-	case GIVEN_JSON:
-		output_use_json(true);
-		return STATUS_DONE;
-	case GIVEN_NAME:
-		return take_name(invocation, optarg);
-	case GIVEN_STATE:
-		invocation->state = optarg;
-		return STATUS_DONE;
-	case GIVEN_HELP:
-		arguments->wants_help = true;
-		return STATUS_DONE;
-	case GIVEN_MODE:
-		arguments->given |= OPTION_MODE;
-		return take_mode(invocation, optarg);
-	case GIVEN_CAPACITY:
-		arguments->given |= OPTION_CAPACITY;
-		return command_number("--capacity", optarg, &invocation->capacity);
-	case GIVEN_ALL:
-		arguments->given |= OPTION_ALL;
-		invocation->is_all = true;
-		return STATUS_DONE;
-	case GIVEN_COMPACT:
-		arguments->given |= OPTION_FORMAT;
-		invocation->is_compact = true;
-		return STATUS_DONE;
-	case GIVEN_FINGERPRINT:
-		arguments->given |= OPTION_FORMAT;
-		return take_fingerprint(invocation, optarg);
-	case GIVEN_NO_COUNTERS:
-		arguments->given |= OPTION_FORMAT;
-		invocation->has_no_counters = true;
-		return STATUS_DONE;
-	case GIVEN_COUNTERS:
-		arguments->given |= OPTION_COUNTERS;
-		invocation->wants_counters = true;
-		return STATUS_DONE;
-	case ':':
+	if (option == ':')
 		return command_error(STATUS_USAGE, "'%s' needs a value", word);
-	default:
+	if (option < OPTION_CODE)
 		return command_error(STATUS_USAGE, "unknown option '%s'; see xdp-cuckoo help", word);
-	}
+	arguments->given |= kind->bit;
+	if (kind->take)
+		return kind->take(arguments, optarg);
+	*(bool *)((char *)&arguments->invocation + kind->member) = true;
+	return STATUS_DONE;
 }
 
 /* --json is looked for first, so that an error in an option before it is JSON too. */
 static int take_options(struct arguments *arguments, int argc, char **argv)
 {
+	struct option options[OPTION_KINDS + 1] = {};
 	int option, status = STATUS_DONE;
 
+	for (size_t i = 0; i < OPTION_KINDS; i++)
+		options[i] = (struct option){ option_kinds[i].name, option_kinds[i].has_value, NULL,
+					      OPTION_CODE + i };
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
 		if (!strcmp(argv[i], "--json"))
 			output_use_json(true);

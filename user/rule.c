@@ -51,6 +51,12 @@ const char *rule_protocol_name(__u8 number)
 	return NULL;
 }
 
+bool rule_has_ports(__u8 proto)
+{
+	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_UDPLITE ||
+	       proto == IPPROTO_SCTP || proto == IPPROTO_DCCP;
+}
+
 /* Where the next piece of a text goes; pieces past the end are cut. */
 struct writer {
 	char *text;
@@ -100,6 +106,7 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 	struct writer to = { .text = text, .size = RULE_TEXT_BYTES };
 	bool is_icmp = rule->port_kind == FLOW_ICMP;
 	const char *name = rule_protocol_name(rule->proto);
+	char time[RULE_TIME_BYTES];
 
 	/* Each piece starts with its separator; the first one is dropped at the end. */
 	text[0] = '\0';
@@ -117,6 +124,8 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 		put(&to, " %s %u", is_icmp ? "code" : "dport", ntohs(rule->dport));
 	if (rule->action == RULE_PASS)
 		put(&to, " action pass");
+	if (rule->timeout_ms)
+		put(&to, " timeout %s", rule_time_format(rule->timeout_ms, time));
 	if (rule->comment[0])
 		put(&to, " comment \"%s\"", rule->comment);
 	memmove(text, text + 1, to.used);
@@ -172,6 +181,11 @@ size_t rule_encode(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
 /* Bytes that rule_encode() writes beside the two addresses. */
 #define ENCODED_FIXED_BYTES 11
 
+size_t rule_encoded_bytes(enum flow_family family)
+{
+	return ENCODED_FIXED_BYTES + 2 * address_bytes(family);
+}
+
 int rule_decode(const __u8 *bytes, size_t length, struct rule *rule)
 {
 	const __u8 *from = bytes;
@@ -180,7 +194,7 @@ int rule_decode(const __u8 *bytes, size_t length, struct rule *rule)
 	if (length < ENCODED_FIXED_BYTES || bytes[0] > FLOW_NO_FAMILY)
 		return -EBADMSG;
 	width = address_bytes(bytes[0]);
-	if (length != ENCODED_FIXED_BYTES + 2 * width)
+	if (length != rule_encoded_bytes(bytes[0]))
 		return -EBADMSG;
 	memset(rule, 0, offsetof(struct rule, comment));
 	rule->comment[0] = '\0';
@@ -201,137 +215,4 @@ int rule_decode(const __u8 *bytes, size_t length, struct rule *rule)
 	    rule->port_kind > FLOW_ICMP || rule->fields >= RULE_DPORT << 1)
 		return -EBADMSG;
 	return 0;
-}
-
-/* ---- keys for the table ---- */
-
-static __u64 shape_tag(const struct rule_shape *shape)
-{
-	__u64 lengths = shape->src_len * (address_bits(shape->family) + 1) + shape->dst_len;
-
-	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) |
-	       (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) |
-	       (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) |
-	       (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) | lengths << ABI_TAG_LENGTHS_SHIFT;
-}
-
-struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family)
-{
-	__u64 lengths = tag >> ABI_TAG_LENGTHS_SHIFT;
-	unsigned int each = address_bits(family) + 1;
-
-	return (struct rule_shape){ .family = family,
-				    .action = tag & ABI_TAG_PASS ? RULE_PASS : RULE_DROP,
-				    .fields = (tag & ABI_TAG_NO_PROTO ? 0 : RULE_PROTO) |
-					      (tag & ABI_TAG_SPORT ? RULE_SPORT : 0) |
-					      (tag & ABI_TAG_DPORT ? RULE_DPORT : 0),
-				    .src_len = lengths / each,
-				    .dst_len = lengths % each };
-}
-
-static void key_of_family(const struct rule *rule, enum flow_family family, struct rule_key *key)
-{
-	struct flow flow = {
-		.src = rule->src,
-		.dst = rule->dst,
-		.sport = rule->sport,
-		.dport = rule->dport,
-		.proto = rule->proto,
-		.family = family,
-		.port_kind = rule->port_kind,
-	};
-
-	*key = (struct rule_key){ .shape = { .family = family,
-					     .action = rule->action,
-					     .fields = rule->fields,
-					     .src_len = rule->src_len,
-					     .dst_len = rule->dst_len } };
-	flow_pack(&flow, &key->key);
-	key->key.word[flow_key_last(family)] |= shape_tag(&key->shape);
-}
-
-size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
-{
-	size_t count = 0;
-
-	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
-		if (rule->family == family || rule->family == FLOW_NO_FAMILY)
-			key_of_family(rule, family, &keys[count++]);
-	return count;
-}
-
-struct siphash_value rule_hash(const struct rule_key *key, const struct siphash_key *secret)
-{
-	struct siphash_state state =
-		siphash13_state(secret, key->key.word, flow_key_bytes(key->shape.family));
-
-	return (struct siphash_value){ siphash_hash(&state), siphash_tag(state) };
-}
-
-/* The first `length` bits of an address, in memory order. */
-static union flow_addr prefix_mask(unsigned int length)
-{
-	union flow_addr mask = {};
-
-	for (unsigned int i = 0; i < sizeof(mask.byte) && length > 8 * i; i++)
-		mask.byte[i] = length - 8 * i >= 8 ? 0xff : 0xff << (8 - (length - 8 * i));
-	return mask;
-}
-
-/* The mask is packed as the flow is, so that the two cannot come to differ. */
-void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled)
-{
-	bool has_port = shape->fields & (RULE_SPORT | RULE_DPORT);
-	struct flow mask = {
-		.src = prefix_mask(shape->src_len),
-		.dst = prefix_mask(shape->dst_len),
-		.sport = shape->fields & RULE_SPORT ? 0xffff : 0,
-		.dport = shape->fields & RULE_DPORT ? 0xffff : 0,
-		.proto = shape->fields & RULE_PROTO ? 0xff : 0,
-		.family = shape->family,
-		.port_kind = has_port ? FLOW_PORT_KIND_MASK : 0,
-	};
-	struct flow_key key = {};
-
-	flow_pack(&mask, &key);
-	memcpy(compiled->mask, key.word, sizeof(compiled->mask));
-	compiled->tag = shape_tag(shape);
-}
-
-union flow_addr rule_network(const union flow_addr *address, unsigned int length)
-{
-	union flow_addr mask = prefix_mask(length);
-
-	return (union flow_addr){ .word = { address->word[0] & mask.word[0],
-					    address->word[1] & mask.word[1] } };
-}
-
-size_t rule_generalise(const struct rule *query, const struct rule_shape *shape,
-		       struct rule rules[RULE_KEYS_MAX])
-{
-	bool has_port = shape->fields & (RULE_SPORT | RULE_DPORT);
-	struct rule rule = { .family = shape->family,
-			     .action = shape->action,
-			     .fields = shape->fields,
-			     .src_len = shape->src_len,
-			     .dst_len = shape->dst_len };
-	size_t count = 0;
-
-	if ((query->family != FLOW_NO_FAMILY && query->family != shape->family) ||
-	    (query->fields & shape->fields) != shape->fields || query->src_len < shape->src_len ||
-	    query->dst_len < shape->dst_len)
-		return 0;
-	rule.src = rule_network(&query->src, shape->src_len);
-	rule.dst = rule_network(&query->dst, shape->dst_len);
-	rule.port_kind = has_port ? query->port_kind : FLOW_NO_PORTS;
-	rule.proto = shape->fields & RULE_PROTO ? query->proto : 0;
-	rule.sport = shape->fields & RULE_SPORT ? query->sport : 0;
-	rule.dport = shape->fields & RULE_DPORT ? query->dport : 0;
-	if (query->family != FLOW_NO_FAMILY)
-		rules[count++] = rule;
-	if (!shape->src_len && !shape->dst_len) {
-		rule.family = FLOW_NO_FAMILY;
-		rules[count++] = rule;
-	}
-	return count;
 }

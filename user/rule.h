@@ -13,11 +13,12 @@
 #include "flow.h"
 #include "reason.h"
 
-#define RULE_TEXT_BYTES 512     /* longest canonical text with its comment, and the final 0 */
+#define RULE_TEXT_BYTES 544     /* longest canonical text with timeout and comment, and the final 0 */
 #define RULE_COMMENT_BYTES 256  /* with the final 0 */
 #define RULE_ENCODED_BYTES 48   /* longest encoded form */
 #define RULE_KEYS_MAX 2         /* a rule without addresses has a key in each family */
 #define RULE_WORDS_MAX 32       /* of one text */
+#define RULE_TIMEOUT_MAX_S 2147483647 /* 68 years */
 
 enum rule_action { RULE_DROP, RULE_PASS };
 
@@ -29,7 +30,7 @@ enum rule_field {
 
 /*
  * Always in canonical form, with every unused byte 0: two rules match the same flows with the same
- * action exactly where all members but the comment are equal. A prefix of length 0 is no prefix.
+ * action exactly where all members but timeout and comment are equal. A prefix of length 0 is no prefix.
  */
 struct rule {
 	__u8 family;    /* enum flow_family; FLOW_NO_FAMILY matches both */
@@ -40,6 +41,7 @@ struct rule {
 	__u8 proto;
 	union flow_addr src, dst; /* IPv4 in .v4, the rest 0 */
 	__be16 sport, dport;
+	__s64 timeout_ms; /* until it ends; 0: never; negative: it ended that long ago */
 	char comment[RULE_COMMENT_BYTES]; /* "" where there is none */
 };
 
@@ -64,11 +66,25 @@ struct rule_key {
 int rule_parse_words(const char *const *words, size_t count, struct rule *rule, struct reason *reason);
 int rule_parse(const char *text, struct rule *rule, struct reason *reason);
 
+/* Cuts `text` in place into those words. 0; -EINVAL with the reason: too many, or a quote is left open. */
+int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason);
+
 /* Protocol names: -ENOENT where the word is neither a known name nor a number 0-254; NULL for no name. */
 int rule_protocol_number(const char *word, __u8 *number);
 const char *rule_protocol_name(__u8 number);
 
-/* Writes the canonical text, with action and comment where they are not the default. Returns `text`. */
+/* Whether packets of the protocol have ports that rules can name. */
+bool rule_has_ports(__u8 proto);
+
+/*
+ * A time: "90", "90s", "15m", "1h30m", "2d", "1w", in units from large to small; seconds where none is
+ * named, at most RULE_TIMEOUT_MAX_S. 0; -EINVAL. Written in the same form, rounded up to seconds.
+ */
+#define RULE_TIME_BYTES 32
+int rule_time_parse(const char *text, __s64 *ms);
+const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES]);
+
+/* Writes the canonical text, with action, timeout and comment where they are not the default. Returns `text`. */
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES]);
 
 /* The network of the first `length` bits of an address: the rest set to 0. */
@@ -82,8 +98,26 @@ union flow_addr rule_network(const union flow_addr *address, unsigned int length
 size_t rule_encode(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES]);
 int rule_decode(const __u8 *bytes, size_t length, struct rule *rule);
 
-/* The keys by which the table finds the rule, one for each family it matches. Returns how many. */
+/* How long the encoded form of a rule of this family is. */
+size_t rule_encoded_bytes(enum flow_family family);
+
+/* The keys of the rule's own shapes, one for each family it matches. Returns how many. */
 size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX]);
+
+/*
+ * Prefix expansion: a key of one shape is as good as 2^n keys of a shape that has n bits of prefix more
+ * and is otherwise the same (Srinivasan, Varghese, "Fast Address Lookups Using Controlled Prefix
+ * Expansion", 1999). rule_can_expand(): whether `to` is such a shape; rule_expansion_bits(): n;
+ * rule_expand(): key number `index`, 0 to 2^n - 1; rule_shorten(): the key of `to`, a shape that expands
+ * to key's, that has `key` among its expansions.
+ */
+bool rule_can_expand(const struct rule_shape *from, const struct rule_shape *to);
+unsigned int rule_expansion_bits(const struct rule_shape *from, const struct rule_shape *to);
+struct rule_key rule_expand(const struct rule_key *key, const struct rule_shape *to, __u64 index);
+struct rule_key rule_shorten(const struct rule_key *key, const struct rule_shape *to);
+
+/* The rule of a key, without timeout and comment, of the key's family. */
+struct rule rule_of_key(const struct rule_key *key);
 
 /* The hash and the tag of a key under the table's secret. */
 struct siphash_value rule_hash(const struct rule_key *key, const struct siphash_key *secret);

@@ -1,138 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A store opened and closed, its transactions, and what can be told of it at a glance. */
 #include "store.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "environment.h"
-#include "shape_list.h"
 #include "store_dir.h"
+#include "store_internal.h"
 
-struct store_meta {
-	__u64 magic;
-	__u32 schema, reserved;
-	__u64 id[2];
-	__u64 generation;
+/* ---- opening ---- */
+
+static const struct {
+	const char *name;
+	size_t member; /* of struct store */
+} databases[] = {
+	{ "rules", offsetof(struct store, rules_db) },
+	{ "shapes", offsetof(struct store, shapes_db) },
+	/* From here on: not in a store of schema 1. */
+	{ "deadlines", offsetof(struct store, deadlines_db) },
+	{ "undo", offsetof(struct store, undo_db) },
 };
 
-_Static_assert(__builtin_offsetof(struct store_meta, id) == 16, "meta layout");
-_Static_assert(sizeof(struct store_meta) == 40, "meta layout");
+#define DATABASES (sizeof(databases) / sizeof(databases[0]))
+#define DATABASES_1 2
 
-struct store {
-	int lock; /* file descriptor of writer.lock, or -1 */
-	MDB_env *env;
-	MDB_dbi meta, rules, shapes;
-	MDB_txn *read;		 /* reset while nobody reads */
-	unsigned int readers;	 /* nested reads that share it */
-	MDB_txn *write;		 /* NULL outside of a transaction */
-	struct shape_list count; /* of the transaction; goes to the database with its commit */
-	bool changed;		 /* by the transaction */
-};
-
-static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val *value)
+/* Those of schema 2 are made where there are none, so that a store of schema 1 is ready for changes. */
+static int databases_open_all(struct store *store, MDB_txn *txn, bool may_create, bool is_new)
 {
-	struct rule_shape shape;
-	__u64 keys;
+	size_t count = may_create || store->has_schema_2 ? DATABASES : DATABASES_1;
+	int status = 0;
 
-	if (key->mv_size != sizeof(shape) || value->mv_size != sizeof(keys))
-		return -EBADMSG;
-	memcpy(&shape, key->mv_data, sizeof(shape));
-	memcpy(&keys, value->mv_data, sizeof(keys));
-	if (shape.family >= FLOW_FAMILIES || keys == 0 || !shape_list_fits(list, &shape))
-		return -EBADMSG;
-	shape_list_add(list, &shape, keys);
-	return 0;
-}
+	for (size_t i = 0; i < count && !status; i++) {
+		MDB_dbi *dbi = (MDB_dbi *)((char *)store + databases[i].member);
+		bool creates = is_new || (may_create && i >= DATABASES_1);
 
-static int shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)
-{
-	MDB_val key, value;
-	MDB_cursor *cursor;
-	int status, error;
-
-	list->count = 0;
-	status = mdb_cursor_open(txn, store->shapes, &cursor);
-	if (status)
-		return environment_error(status);
-	do {
-		status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
-		error = status ? environment_error(status) : shape_load(list, &key, &value);
-	} while (!error);
-	mdb_cursor_close(cursor);
-	return error == -ENOENT ? 0 : error;
-}
-
-static int shapes_save(const struct store *store)
-{
-	const struct shape_list *list = &store->count;
-	int status = mdb_drop(store->write, store->shapes, 0);
-
-	for (size_t i = 0; i < list->count && !status; i++) {
-		MDB_val key = { sizeof(list->shape[i]), (void *)&list->shape[i] };
-		MDB_val value = { sizeof(list->keys[i]), (void *)&list->keys[i] };
-
-		status = mdb_put(store->write, store->shapes, &key, &value, 0);
+		status = mdb_dbi_open(txn, databases[i].name, creates ? MDB_CREATE : 0, dbi);
 	}
+	store->has_schema_2 |= may_create;
 	return status;
 }
 
-/* Meta. */
-
-static const char meta_name[] = "store";
-
-static int meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta)
-{
-	MDB_val key = { strlen(meta_name), (void *)meta_name }, value;
-	int status = mdb_get(txn, store->meta, &key, &value);
-
-	if (status)
-		return status == MDB_NOTFOUND ? -EBADMSG : environment_error(status);
-	if (value.mv_size < sizeof(*meta))
-		return -EBADMSG;
-	memcpy(meta, value.mv_data, sizeof(*meta));
-	if (meta->magic != STORE_MAGIC)
-		return -EBADMSG;
-	if (meta->schema != STORE_SCHEMA)
-		return -EPROTO;
-	return value.mv_size == sizeof(*meta) ? 0 : -EBADMSG;
-}
-
-static int meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta)
-{
-	MDB_val key = { strlen(meta_name), (void *)meta_name };
-	MDB_val value = { sizeof(*meta), (void *)meta };
-
-	return mdb_put(txn, store->meta, &key, &value, 0);
-}
-
-static int meta_create(const struct store *store, MDB_txn *txn)
-{
-	struct store_meta meta = { .magic = STORE_MAGIC, .schema = STORE_SCHEMA };
-
-	if (getrandom(meta.id, sizeof(meta.id), 0) != sizeof(meta.id))
-		return EIO;
-	return meta_save(store, txn, &meta);
-}
-
-/* Opening. */
-
-static int databases_open(struct store *store, MDB_txn *txn, unsigned int flags)
+static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mode, bool is_new)
 {
 	struct store_meta meta;
 	int status, error;
 
-	status = mdb_dbi_open(txn, "meta", flags, &store->meta);
-	if (!status && flags & MDB_CREATE)
-		status = meta_create(store, txn);
-	error = status ? environment_write_error(store->env, status) : meta_load(store, txn, &meta);
+	status = mdb_dbi_open(txn, "meta", is_new ? MDB_CREATE : 0, &store->meta_db);
+	if (!status && is_new)
+		status = store_meta_create(store, txn);
+	error = status ? environment_write_error(store->env, status) :
+			 store_meta_load(store, txn, &meta);
 	if (error)
 		return error;
-	status = mdb_dbi_open(txn, "rules", flags, &store->rules);
-	if (!status)
-		status = mdb_dbi_open(txn, "shapes", flags, &store->shapes);
+	store_clock_set(&store->clock, &meta);
+	store->has_schema_2 = meta.schema > 1;
+	status = databases_open_all(store, txn, mode == STORE_WRITE, is_new);
 	return environment_write_error(store->env, status);
 }
 
@@ -150,8 +75,8 @@ static int databases_attach_in(struct store *store, MDB_txn *txn, enum store_mod
 	if (status)
 		return environment_error(status);
 	if (!root.ms_entries)
-		return mode == STORE_READ ? -ENOENT : databases_open(store, txn, MDB_CREATE);
-	error = databases_open(store, txn, 0);
+		return mode == STORE_READ ? -ENOENT : databases_open(store, txn, mode, true);
+	error = databases_open(store, txn, mode, false);
 	return error == -ENOENT ? -EBADMSG : error;
 }
 
@@ -220,7 +145,7 @@ void store_close(struct store *store)
 	free(store);
 }
 
-/* Transactions. */
+/* ---- transactions ---- */
 
 int store_begin(struct store *store)
 {
@@ -231,10 +156,14 @@ int store_begin(struct store *store)
 	status = mdb_txn_begin(store->env, NULL, 0, &store->write);
 	if (status)
 		return environment_error(status);
-	store->changed = false;
-	error = shapes_load(store, store->write, &store->count);
+	store->is_changed = store->has_new_shape = store->keeps_undo = false;
+	error = store_meta_load(store, store->write, &store->meta);
+	if (!error)
+		error = store_shapes_load(store, store->write, &store->shapes);
 	if (error)
 		store_abort(store);
+	else
+		store_clock_set(&store->clock, &store->meta);
 	return error;
 }
 
@@ -249,22 +178,21 @@ void store_abort(struct store *store)
 
 static int store_save(struct store *store)
 {
-	struct store_meta meta;
-	int status, error;
+	int status;
 
-	error = meta_load(store, store->write, &meta);
-	if (error)
-		return error;
-	meta.generation++;
-	status = meta_save(store, store->write, &meta);
-	if (!status)
-		status = shapes_save(store);
+	store->meta.schema = STORE_SCHEMA;
+	store->meta.generation += store->is_changed;
+	store_clock_note(&store->clock, &store->meta);
+	status = store_meta_save(store, store->write, &store->meta);
+	if (!status && store->is_changed)
+		status = store_shapes_save(store);
 	return environment_write_error(store->env, status);
 }
 
 int store_commit(struct store *store)
 {
-	int error = store->changed ? store_save(store) : 0;
+	bool is_stale = store->is_changed || store_clock_moved(&store->clock, &store->meta);
+	int error = is_stale ? store_save(store) : 0;
 
 	if (error) {
 		store_abort(store);
@@ -277,71 +205,15 @@ int store_commit(struct store *store)
 	return error;
 }
 
-/* Adding, deleting, looking up. */
-
-/* The bytes must live as long as the key. */
-static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
+bool store_is_changed(const struct store *store)
 {
-	return (MDB_val){ rule_encode(rule, bytes), bytes };
+	return store->is_changed;
 }
 
-int store_put(struct store *store, const struct rule *rule)
-{
-	MDB_val comment = { strlen(rule->comment), (void *)rule->comment };
-	struct rule_key keys[RULE_KEYS_MAX];
-	size_t count = rule_keys(rule, keys);
-	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = rule_bytes(rule, bytes);
-	int status;
+/* ---- views ---- */
 
-	for (size_t i = 0; i < count; i++) {
-		if (!shape_list_fits(&store->count, &keys[i].shape))
-			return -E2BIG;
-	}
-	status = mdb_put(store->write, store->rules, &key, &comment, MDB_NOOVERWRITE);
-	if (status)
-		return environment_write_error(store->env, status);
-	for (size_t i = 0; i < count; i++)
-		shape_list_add(&store->count, &keys[i].shape, 1);
-	store->changed = true;
-	return 0;
-}
-
-int store_del(struct store *store, const struct rule *rule)
-{
-	struct rule_key keys[RULE_KEYS_MAX];
-	size_t count = rule_keys(rule, keys);
-	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = rule_bytes(rule, bytes);
-	int status = mdb_del(store->write, store->rules, &key, NULL);
-
-	if (status)
-		return environment_write_error(store->env, status);
-	store->changed = true;
-	for (size_t i = 0; i < count; i++) {
-		if (shape_list_remove(&store->count, &keys[i].shape))
-			return -EBADMSG;
-	}
-	return 0;
-}
-
-int store_clear(struct store *store)
-{
-	MDB_stat rules;
-	int status = mdb_stat(store->write, store->rules, &rules);
-
-	if (status || rules.ms_entries == 0)
-		return environment_error(status);
-	status = mdb_drop(store->write, store->rules, 0);
-	if (status)
-		return environment_write_error(store->env, status);
-	store->count.count = 0;
-	store->changed = true;
-	return 0;
-}
-
-/* The open transaction, or the last committed state, which stays the same until view_end(). */
-static int view_begin(struct store *store, MDB_txn **txn)
+/* The open transaction, or the last committed state, which stays the same until store_view_end(). */
+int store_view_begin(struct store *store, MDB_txn **txn)
 {
 	int status = 0;
 
@@ -359,131 +231,48 @@ static int view_begin(struct store *store, MDB_txn **txn)
 	return 0;
 }
 
-static void view_end(struct store *store)
+void store_view_end(struct store *store)
 {
 	if (!store->write && --store->readers == 0)
 		mdb_txn_reset(store->read);
 }
 
-static int comment_copy(struct rule *rule, const MDB_val *comment)
-{
-	if (comment->mv_size >= sizeof(rule->comment))
-		return -EBADMSG;
-	*(char *)mempcpy(rule->comment, comment->mv_data, comment->mv_size) = '\0';
-	return 0;
-}
-
-int store_get(struct store *store, struct rule *rule)
-{
-	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), comment;
-	MDB_txn *txn;
-	int error = view_begin(store, &txn);
-
-	if (error)
-		return error;
-	error = environment_error(mdb_get(txn, store->rules, &key, &comment));
-	if (!error)
-		error = comment_copy(rule, &comment);
-	view_end(store);
-	return error;
-}
-
-static int shapes_get(const struct store *store, MDB_txn *txn, struct shape_list *list)
-{
-	if (txn != store->write)
-		return shapes_load(store, txn, list);
-	*list = store->count;
-	return 0;
-}
+/* ---- at a glance ---- */
 
 static int info_load(struct store *store, MDB_txn *txn, struct store_info *info)
 {
-	struct shape_list list;
+	struct shape_list shapes;
 	struct store_meta meta;
-	MDB_stat rules;
-	int error = meta_load(store, txn, &meta);
+	MDB_stat rules, timed = {};
+	int error = store_meta_get(store, txn, &meta);
 
 	if (!error)
-		error = environment_error(mdb_stat(txn, store->rules, &rules));
+		error = environment_error(mdb_stat(txn, store->rules_db, &rules));
+	if (!error && store->has_schema_2)
+		error = environment_error(mdb_stat(txn, store->deadlines_db, &timed));
 	if (!error)
-		error = shapes_get(store, txn, &list);
+		error = store_shapes(store, &shapes);
 	if (error)
 		return error;
 	*info = (struct store_info){
 		.id = { meta.id[0], meta.id[1] },
 		.generation = meta.generation,
+		.plan = meta.plan,
 		.rules = rules.ms_entries,
+		.keys = shape_list_keys(&shapes),
+		.timed = timed.ms_entries,
 	};
-	for (size_t i = 0; i < list.count; i++)
-		info->keys += list.keys[i];
 	return 0;
 }
 
 int store_info(struct store *store, struct store_info *info)
 {
 	MDB_txn *txn;
-	int error = view_begin(store, &txn);
+	int error = store_view_begin(store, &txn);
 
 	if (error)
 		return error;
 	error = info_load(store, txn, info);
-	view_end(store);
+	store_view_end(store);
 	return error;
-}
-
-static int each_visit(MDB_cursor *cursor, int (*visit)(const struct rule *rule, void *context),
-		      void *context)
-{
-	MDB_val key, comment;
-	struct rule rule;
-	int result;
-
-	do {
-		result = environment_error(mdb_cursor_get(cursor, &key, &comment, MDB_NEXT));
-		if (result)
-			return result == -ENOENT ? 0 : result;
-		result = rule_decode(key.mv_data, key.mv_size, &rule);
-		if (!result)
-			result = comment_copy(&rule, &comment);
-		if (!result)
-			result = visit(&rule, context);
-	} while (!result);
-	return result;
-}
-
-int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context),
-	       void *context)
-{
-	MDB_cursor *cursor;
-	MDB_txn *txn;
-	int result = view_begin(store, &txn);
-
-	if (result)
-		return result;
-	result = environment_error(mdb_cursor_open(txn, store->rules, &cursor));
-	if (!result) {
-		result = each_visit(cursor, visit, context);
-		mdb_cursor_close(cursor);
-	}
-	view_end(store);
-	return result;
-}
-
-int store_shapes(struct store *store, struct rule_shape *shapes, __u64 *keys, size_t *count)
-{
-	struct shape_list list;
-	MDB_txn *txn;
-	int error = view_begin(store, &txn);
-
-	if (error)
-		return error;
-	error = shapes_get(store, txn, &list);
-	view_end(store);
-	if (error)
-		return error;
-	memcpy(shapes, list.shape, list.count * sizeof(list.shape[0]));
-	memcpy(keys, list.keys, list.count * sizeof(list.keys[0]));
-	*count = list.count;
-	return 0;
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The durable truth: every rule, in an LMDB environment of its own directory. Only store.c and
+ * The durable truth: every rule, in an LMDB environment of its own directory. Only store*.c and
  * environment.c know LMDB. The kernel's table is derived from it. Knows rules, not tables.
  *
- * Databases: "meta" (magic, schema version, id, generation), "rules" (encoded rule -> comment),
- * "shapes" (struct rule_shape -> number of keys of that shape).
+ * Databases: "meta" (magic, schema version, id, generation, clock, settings, what waits to be confirmed),
+ * "rules" (encoded rule -> deadline and comment), "shapes" (struct rule_shape -> number of keys, target),
+ * "deadlines" (deadline, encoded rule -> nothing), "undo" (encoded rule -> what it was).
+ *
+ * Time: a rule's timeout is kept as a deadline by the store's own clock. Within one boot that runs with
+ * CLOCK_BOOTTIME, so that setting the wall clock changes nothing; after a reboot it goes on by the wall
+ * clock, less what that was set by in the boot before, and never backwards.
  */
 #ifndef XDP_CUCKOO_STORE_H
 #define XDP_CUCKOO_STORE_H
@@ -14,17 +19,33 @@
 
 #include "reason.h"
 #include "rule.h"
+#include "shape_list.h"
 
 #define STORE_MAGIC 0x6b63756378647031ULL /* "1pdxcuck" */
-#define STORE_SCHEMA 1
+#define STORE_SCHEMA 2 /* a store of schema 1 is read, and becomes one of schema 2 when it is changed */
 
 struct store;
 
 struct store_info {
 	__u64 id[2];      /* random, drawn when the store is made */
 	__u64 generation; /* committed write transactions that changed something */
-	__u64 rules;
-	__u64 keys;       /* of all rules, what the table holds */
+	__u64 plan;       /* counts the times that all targets were chosen anew */
+	__u64 rules;      /* those that have ended and wait for store_expired() included */
+	__u64 keys;       /* of all rules after expansion: at least what the table holds */
+	__u64 timed;      /* rules with a timeout */
+};
+
+/* How every filter of the store runs; kept with the rules. All zero: the default. */
+struct store_settings {
+	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict: VERDICT_PASS or VERDICT_DROP */
+	__u8 is_monitor_only;
+};
+
+/* A change that undoes itself unless it is confirmed. */
+struct store_pending {
+	__u64 id;        /* 0: none; else another for each */
+	__s64 left_ms;   /* until it is undone; 0 or less: it is to be undone */
+	__u64 rules;     /* that it has added, removed or timed anew */
 };
 
 enum store_mode {
@@ -46,32 +67,61 @@ void store_close(struct store *store);
  * is durable (fsync) when it returns, and increments the generation where something changed.
  * store_begin() is -EBUSY within a transaction or a visit of store_each(). A failed commit is an
  * abort; -ENOSPC leaves the store as it was, ready for the next transaction.
+ *
+ * The time by which timeouts are told stands still from store_begin(), and else from store_open() or the
+ * last transaction's end, to the next of these.
  */
 int store_begin(struct store *store);
 int store_commit(struct store *store);
 void store_abort(struct store *store);
 
 /*
- * Within a transaction. store_put(): 0, -EEXIST where the rule is there (its comment stays),
- * -E2BIG where it would be the 33rd shape of a family. store_del(): 0, -ENOENT. store_clear()
+ * Within a transaction. store_put(): 0; -EEXIST where the rule is there for good: it stays so, with its
+ * comment; -EALREADY where it was there with a timeout, or had ended: it has this one's now, or none;
+ * -E2BIG where its shape would be one too many for its family. store_del(): 0; -ENOENT. store_clear()
  * removes all rules.
  */
 int store_put(struct store *store, const struct rule *rule);
 int store_del(struct store *store, const struct rule *rule);
 int store_clear(struct store *store);
 
-/* Looks the rule up and fills in its comment. 0; -ENOENT. */
+/* Looks the rule up, one that has ended too, and fills in timeout and comment. 0; -ENOENT. */
 int store_get(struct store *store, struct rule *rule);
 
 int store_info(struct store *store, struct store_info *info);
 
-/* Calls `visit` for each rule in encoded order until it returns non-zero; returns that, 0, or -errno. */
+/*
+ * Calls `visit` for each rule in encoded order, those that have ended too, until it returns non-zero; returns
+ * that, 0, or -errno. store_expired(): only those that have ended, the first to end first; within a
+ * transaction `visit` may delete the rule it is given, and no other.
+ */
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
+int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context),
+		  void *context);
+
+/* The shapes in use and their targets. store_plan(), within a transaction: shape_list_plan() on them. */
+int store_shapes(struct store *store, struct shape_list *list);
+int store_plan(struct store *store);
+
+/* Within a transaction: its list, and whether anything, or a shape that was not there, has come. */
+const struct shape_list *store_shape_list(const struct store *store);
+bool store_is_changed(const struct store *store);
+bool store_has_new_shape(const struct store *store);
+
+int store_settings(struct store *store, struct store_settings *settings);
+/* Within a transaction. */
+int store_set_settings(struct store *store, const struct store_settings *settings);
 
 /*
- * The shapes in use, those that pass first, with their number of keys; `shapes` and `keys` have room
- * for 2 * ABI_SHAPES_MAX. *count is how many.
+ * What waits to be confirmed; pending->id is 0 where nothing does. Within a transaction:
+ * store_set_pending() makes this transaction's changes of rules, from here on, such that store_undo_each() visits
+ * for each rule what it was before, until store_forget_pending(), in a later transaction; -EBUSY where
+ * something waits already. Visited is a rule to put back, or with `existed` false one to delete.
  */
-int store_shapes(struct store *store, struct rule_shape *shapes, __u64 *keys, size_t *count);
+int store_pending(struct store *store, struct store_pending *pending);
+int store_set_pending(struct store *store, __s64 timeout_ms);
+int store_undo_each(struct store *store,
+		    int (*visit)(const struct rule *rule, bool existed, void *context), void *context);
+int store_forget_pending(struct store *store);
 
 #endif

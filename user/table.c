@@ -91,10 +91,10 @@ __u64 table_count(const struct table *table)
 
 /* For each layout functions of their own, which save no registers that only others need. */
 #define TABLE_FUNCTIONS(name, layout)                                                              \
-	static __attribute__((noinline)) int insert_##name(struct table *table,                    \
-							   const struct siphash_value *key)        \
+	static __attribute__((noinline)) int insert_##name(                                        \
+		struct table *table, const struct siphash_value *key, __u32 expires)               \
 	{                                                                                          \
-		return core_insert(table, layout, key);                                            \
+		return core_insert(table, layout, key, expires);                                   \
 	}                                                                                          \
 	static __attribute__((noinline)) int delete_##name(struct table *table,                    \
 							   const struct siphash_value *key)        \
@@ -120,9 +120,9 @@ TABLE_FUNCTIONS(17, bucket_layout(BUCKET_17))
 	 : (table)->format == BUCKET_8	? function##_8(table, __VA_ARGS__)                         \
 					: function##_17(table, __VA_ARGS__))
 
-int table_insert(struct table *table, const struct siphash_value *key)
+int table_insert(struct table *table, const struct siphash_value *key, __u32 expires)
 {
-	return TABLE_CALL(insert, table, key);
+	return TABLE_CALL(insert, table, key, expires);
 }
 
 int table_delete(struct table *table, const struct siphash_value *key)
@@ -133,4 +133,18 @@ int table_delete(struct table *table, const struct siphash_value *key)
 bool table_find(const struct table *table, const struct siphash_value *key, __u32 *number)
 {
 	return TABLE_CALL(find, table, key, number);
+}
+
+int table_set_expires(struct table *table, const struct siphash_value *key, __u32 expires)
+{
+	const struct bucket_layout layout = core_exact();
+	const struct bucket_pair pair = core_pair(table, layout, key);
+	struct table_place place;
+
+	if (!table->memory.record)
+		return table_find(table, key, NULL) ? 0 : -ENOENT;
+	if (!core_find_key(table, layout, &pair, key->tag, &place))
+		return -ENOENT;
+	table_write_expires(table_record(table, layout, place), expires);
+	return 0;
 }

@@ -24,7 +24,17 @@
 #define TABLE_SEARCH_NODES 2048 /* buckets looked at before an insert gives up */
 #define TABLE_LOAD_PERCENT 95	/* what the engine reaches; capacities are computed with it */
 
+/* Ticks (see abi.h) by which two ends of the same rule may differ: they are computed at other times. */
+#define TABLE_TICKS_TOLERATED 8
+
 struct table_search; /* the queue of one path search */
+
+/* What a table is filled with. `expires`: see struct abi_record; compact tables know none. */
+struct table_entry {
+	struct siphash_value key;
+	__u32 expires;
+	__u32 reserved;
+};
 
 /* What the caller keeps, and readers share. */
 struct table_memory {
@@ -86,7 +96,10 @@ __u64 table_count(const struct table *table);
  * sees to it that none does. 0; -ENOSPC where no path to a free slot is found: then nothing has
  * changed. A reader never misses a resident meanwhile. The key's number is counted from 0 again.
  */
-int table_insert(struct table *table, const struct siphash_value *key);
+int table_insert(struct table *table, const struct siphash_value *key, __u32 expires);
+
+/* Sets when the key's entry ends, in an exact table; readers see the old or the new time. 0; -ENOENT. */
+int table_set_expires(struct table *table, const struct siphash_value *key, __u32 expires);
 
 /* Removes one entry for the key. 0; -ENOENT. Only what was inserted may be deleted. */
 int table_delete(struct table *table, const struct siphash_value *key);
@@ -101,20 +114,21 @@ bool table_find(const struct table *table, const struct siphash_value *key, __u3
  * Fills a table that is empty (memory all 0) and that no reader sees yet, as fast as memory allows:
  * 0; -ENOSPC: not all fit; clear the memory before the next try.
  */
-int table_build(struct table *table, const struct siphash_value *keys, size_t count);
+int table_build(struct table *table, const struct table_entry *entries, size_t count);
 
 struct table_difference {
 	__u64 added, removed, kept;
+	__u64 retimed; /* of those kept: they ended at another time, beyond what is tolerated */
 };
 
 /*
- * Makes the table hold exactly `keys`, each as often as it stands there, by the fewest changes; entries
+ * Makes the table hold exactly `entries`, each as often as it stands there, by the fewest changes; entries
  * that stay keep their numbers and are never missed by readers. Numbers that no entry has become free.
- * Leaves `keys` in an order of its own. -ENOMEM: nothing changed. -ENOSPC: not all fit;
+ * Leaves `entries` in an order of its own. -ENOMEM: nothing changed. -ENOSPC: not all fit;
  * entries that should not be there are removed, and as many as fit are added; past 95 % load the first
  * failure ends it.
  */
-int table_reconcile(struct table *table, struct siphash_value *keys, size_t count,
+int table_reconcile(struct table *table, struct table_entry *entries, size_t count,
 		    struct table_difference *difference);
 
 #endif

@@ -3,21 +3,21 @@
 #include "table_core.h"
 
 FLOW_INLINE int build(struct table *table, struct bucket_layout layout,
-		      const struct siphash_value *keys, size_t count)
+		      const struct table_entry *entries, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		int error;
 
 		if (i + CORE_AHEAD < count)
-			core_prefetch(table, layout, &keys[i + CORE_AHEAD]);
-		error = core_insert(table, layout, &keys[i]);
+			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
+		error = core_insert(table, layout, &entries[i].key, entries[i].expires);
 		if (error)
 			return error;
 	}
 	return 0;
 }
 
-int table_build(struct table *table, const struct siphash_value *keys, size_t count)
+int table_build(struct table *table, const struct table_entry *entries, size_t count)
 {
-	return CORE_CALL(build, table, keys, count);
+	return CORE_CALL(build, table, entries, count);
 }

@@ -276,10 +276,10 @@ FLOW_INLINE int core_make_room(struct table *table, struct bucket_layout layout,
 }
 
 FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout,
-			    const struct siphash_value *key)
+			    const struct siphash_value *key, __u32 expires)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
-	struct abi_record record = { .tag = key->tag };
+	struct abi_record record = { .tag = key->tag, .expires = expires };
 	struct table_place place;
 	int error;
 

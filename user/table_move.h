@@ -135,6 +135,12 @@ FLOW_INLINE void table_write_record(struct abi_record *record, const struct abi_
 	__atomic_store_n(&record->tag, new->tag, __ATOMIC_RELEASE);
 }
 
+/* Of a record that readers may have found: they see the old time or the new one. */
+static inline void table_write_expires(struct abi_record *record, __u32 expires)
+{
+	__atomic_store_n(&record->expires, expires, __ATOMIC_RELEASE);
+}
+
 /* Puts an entry into a free place; its record first, by which readers confirm the fingerprint. */
 FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout,
 			       struct table_place place, __u32 fingerprint,

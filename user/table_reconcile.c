@@ -60,7 +60,8 @@ FLOW_INLINE bool claim_number(const struct table *table, struct bucket_layout la
 }
 
 FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout, __u32 bucket,
-			  const struct bucket_pair *pair, __u64 tag, struct reconcile_marks *marks)
+			  const struct bucket_pair *pair, __u64 tag, struct reconcile_marks *marks,
+			  struct table_place *claimed)
 {
 	struct table_place place = { bucket, 0 };
 
@@ -68,32 +69,57 @@ FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout
 	     place.slot++) {
 		const __u64 slot = (__u64)bucket * layout.slots + place.slot;
 
+		*claimed = place;
 		if (!mark_is_set(marks->kept, slot) && claim_number(table, layout, place, marks))
 			return mark_set(marks->kept, slot);
 	}
 	return false;
 }
 
+/* Whether two ends are those of two timeouts, not of one computed twice. */
+static bool is_other_end(__u32 one, __u32 other)
+{
+	if (!one || !other)
+		return one != other;
+	return (one > other ? one - other : other - one) > TABLE_TICKS_TOLERATED;
+}
+
+/* Of the entry that was claimed. How many: one or none. */
+FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout layout,
+				struct table_place place, __u32 expires)
+{
+	struct abi_record *record = table_record(table, layout, place);
+
+	if (!record || !is_other_end(record->expires, expires))
+		return 0;
+	table_write_expires(record, expires);
+	return 1;
+}
+
 /*
- * Claims an entry for each key; brings the keys for which none is left to the front. Their number.
+ * Claims an entry for each that is wanted, which then ends as is wanted; brings those for which none
+ * is left to the front. Their number.
  */
 FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout layout,
-			     struct siphash_value *keys, size_t count,
-			     struct reconcile_marks *marks)
+			     struct table_entry *entries, size_t count,
+			     struct reconcile_marks *marks, __u64 *retimed)
 {
 	size_t missing = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct siphash_value key = keys[i];
-		const struct bucket_pair pair = core_pair(table, layout, &key);
+		const struct table_entry entry = entries[i];
+		const struct bucket_pair pair = core_pair(table, layout, &entry.key);
+		struct table_place place;
 
 		if (i + CORE_AHEAD < count)
-			core_prefetch(table, layout, &keys[i + CORE_AHEAD]);
-		if (claim_in(table, layout, pair.first, &pair, key.tag, marks) ||
-		    claim_in(table, layout, pair.second, &pair, key.tag, marks))
+			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
+		if (claim_in(table, layout, pair.first, &pair, entry.key.tag, marks, &place) ||
+		    claim_in(table, layout, pair.second, &pair, entry.key.tag, marks, &place)) {
+			*retimed += retime(table, layout, place, entry.expires);
 			continue;
-		keys[i] = keys[missing];
-		keys[missing++] = key;
+		}
+		entries[i] = entries[missing];
+		entries[missing++] = entry;
 	}
 	return missing;
 }
@@ -123,15 +149,15 @@ FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout,
  * fits; above it nearly every search fails, after its longest way.
  */
 FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout,
-			   const struct siphash_value *keys, size_t count, __u64 *added)
+			   const struct table_entry *entries, size_t count, __u64 *added)
 {
 	const __u64 promised = table_slots(table) * TABLE_LOAD_PERCENT / 100;
 	int error = 0;
 
 	for (size_t i = 0; i < count && !(error && table->used >= promised); i++) {
 		if (i + CORE_AHEAD < count)
-			core_prefetch(table, layout, &keys[i + CORE_AHEAD]);
-		if (core_insert(table, layout, &keys[i]))
+			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
+		if (core_insert(table, layout, &entries[i].key, entries[i].expires))
 			error = -ENOSPC;
 		else
 			(*added)++;
@@ -139,7 +165,7 @@ FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout,
 	return error;
 }
 
-int table_reconcile(struct table *table, struct siphash_value *keys, size_t count,
+int table_reconcile(struct table *table, struct table_entry *entries, size_t count,
 		    struct table_difference *difference)
 {
 	struct reconcile_marks marks;
@@ -151,10 +177,10 @@ int table_reconcile(struct table *table, struct siphash_value *keys, size_t coun
 	error = marks_open(&marks, table);
 	if (error)
 		return error;
-	missing = CORE_CALL(claim_all, table, keys, count, &marks);
+	missing = CORE_CALL(claim_all, table, entries, count, &marks, &difference->retimed);
 	difference->kept = count - missing;
 	difference->removed = CORE_CALL(sweep, table, &marks);
 	numbers_repair(table, marks.used);
 	marks_close(&marks);
-	return CORE_CALL(insert_all, table, keys, missing, &difference->added);
+	return CORE_CALL(insert_all, table, entries, missing, &difference->added);
 }

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grace.h"
+#include "hints.h"
 #include "target_internal.h"
+#include "ticks.h"
 
 int target_full(const struct target *target, __u64 keys, struct reason *reason)
 {
@@ -32,95 +33,64 @@ int target_store_failed(int error, struct reason *reason)
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 }
 
-/* ---- shapes ---- */
-
-/* Fills the idle copy, flips, and waits until no program run uses the copy that was active. */
-static int publish_family(struct abi_shape_set *set, const struct abi_shape_list *wanted)
+void target_defer(struct target *target, enum target_cause cause)
 {
-	__u64 active = set->active & 1;
-
-	if (!memcmp(&set->list[active], wanted, sizeof(*wanted)))
-		return 0;
-	set->list[!active] = *wanted;
-	__atomic_store_n(&set->active, !active, __ATOMIC_RELEASE);
-	return grace_wait();
-}
-
-int target_publish(struct target *target, struct store *store, struct reason *reason)
-{
-	struct rule_shape shapes[FLOW_FAMILIES * ABI_SHAPES_MAX];
-	__u64 keys[FLOW_FAMILIES * ABI_SHAPES_MAX];
-	struct abi_shape_list wanted[FLOW_FAMILIES] = {};
-	size_t count;
-	int error = store_shapes(store, shapes, keys, &count);
-
-	if (error)
-		return target_store_failed(error, reason);
-	for (size_t i = 0; i < count; i++) {
-		struct abi_shape_list *list = &wanted[shapes[i].family];
-
-		rule_shape_compile(&shapes[i], &list->shape[list->count++]);
-	}
-	for (int family = 0; family < FLOW_FAMILIES && !error; family++)
-		error = publish_family(&target->filter.config->shapes[family], &wanted[family]);
-	if (!error)
-		return 0;
-	return reason_set(reason, error, "cannot wait for the packets under way: %s",
-			  strerror(-error));
+	target->is_deferred = true;
+	if (!target->cause)
+		target->cause = cause;
 }
 
 /* ---- entries ---- */
 
-static void find_old_number(const struct target_keys *keys, const struct rule_key *key, __u32 *number)
+int target_insert(struct target *target, const struct rule_key *key, __u32 expires)
 {
-	const struct target *old = keys->predecessor;
-	struct siphash_value value = rule_hash(key, &old->filter.config->key);
+	const struct siphash_value value = rule_hash(key, &target->filter.config->key);
+	__u64 hint;
+	int error = target_hint(target, &key->shape, &hint);
 
-	if (!table_find(&old->table, &value, number) || *number >= table_slots(&old->table))
-		*number = TARGET_NO_NUMBER;
+	if (error)
+		return error;
+	hints_mark(target_hints(target), key, hint);
+	return table_insert(&target->table, &value, expires);
 }
 
-int target_collect_key(struct target_keys *keys, const struct rule_key *key)
+/*
+ * The hints are collected beside those in use, which keep their bits until no entry is left that needs
+ * them; new entries are marked in both before they are in the table.
+ */
+static int reconcile_keys(struct target *target, struct target_keys *keys,
+			  struct table_difference *difference, struct reason *reason)
 {
-	/* The store is locked: more keys than its shape counts say means that it is damaged. */
-	if (keys->count == keys->room)
-		return -EBADMSG;
-	if (keys->predecessor)
-		find_old_number(keys, key, &keys->old_number[keys->count]);
-	keys->value[keys->count++] = rule_hash(key, keys->secret);
-	return 0;
-}
+	__u64 *in_use = target_hints(target), *wanted = calloc(ABI_HINT_ELEMENTS, sizeof(*wanted));
+	int error;
 
-int target_collect_rule(const struct rule *rule, void *keys)
-{
-	struct rule_key key[RULE_KEYS_MAX];
-	size_t count = rule_keys(rule, key);
-	int error = 0;
-
-	for (size_t i = 0; i < count && !error; i++)
-		error = target_collect_key(keys, &key[i]);
+	if (!wanted)
+		return reason_set(reason, -ENOMEM, "no memory for hints");
+	keys->hints = wanted;
+	error = target_keys_collect(keys, reason);
+	if (!error) {
+		hints_add(in_use, wanted);
+		error = table_reconcile(&target->table, keys->entry, keys->count, difference);
+		if (error == -ENOSPC)
+			target_full(target, keys->count, reason);
+		else if (error)
+			reason_set(reason, error, "no memory to fill the table");
+	}
+	if (!error)
+		hints_replace(in_use, wanted);
+	free(wanted);
 	return error;
 }
 
-static int reconcile(struct target *target, struct store *store, __u64 count,
+static int reconcile(struct target *target, struct store *store,
 		     struct table_difference *difference, struct reason *reason)
 {
-	struct target_keys keys = { .secret = &target->filter.config->key, .room = count };
-	int error;
+	struct target_keys keys;
+	int error = target_keys_open(&keys, target, store, NULL, reason);
 
-	keys.value = malloc(count * sizeof(*keys.value) + 1);
-	if (!keys.value)
-		return reason_set(reason, -ENOMEM, "no memory to fill the table");
-	error = store_each(store, target_collect_rule, &keys);
-	if (error)
-		target_store_failed(error, reason);
-	else
-		error = table_reconcile(&target->table, keys.value, keys.count, difference);
-	free(keys.value);
-	if (error == -ENOSPC)
-		return target_full(target, count, reason);
-	if (error == -ENOMEM)
-		return reason_set(reason, error, "no memory to fill the table");
+	if (!error)
+		error = reconcile_keys(target, &keys, difference, reason);
+	target_keys_close(&keys);
 	return error;
 }
 
@@ -135,11 +105,12 @@ int target_fill(struct target *target, struct store *store, struct table_differe
 	if (error)
 		return target_store_failed(error, reason);
 	config->generation = ABI_GENERATION_DIRTY;
-	error = reconcile(target, store, info.keys, difference ? difference : &ignored, reason);
+	error = reconcile(target, store, difference ? difference : &ignored, reason);
 	if (!error)
 		error = target_publish(target, store, reason);
 	if (error)
 		return error;
+	config->plan = info.plan;
 	target_note_counts(target);
 	__atomic_store_n(&config->generation, info.generation, __ATOMIC_RELEASE);
 	return 0;
@@ -185,43 +156,65 @@ static int grow(struct target *target, struct store *store, const struct store_i
 
 	if (kernel_held_attachment(&target->filter))
 		return target_full(target, info->keys, reason);
-	error = target_rebuild(target, store, slots, NULL, 0, reason);
+	error = target_rebuild(target, store, slots, reason);
 	if (!error)
 		target->filter.config->generation = info->generation;
 	return error;
 }
 
-/* Magic last: it makes the program look, and the table must be whole before. */
+static int fill_new(struct target *target, struct store *store, struct reason *reason)
+{
+	struct target_keys keys;
+	int error = target_keys_open(&keys, target, store, NULL, reason);
+
+	if (!error)
+		error = target_build(target, &keys, reason);
+	if (!error)
+		error = target_publish(target, store, reason);
+	target_keys_close(&keys);
+	return error;
+}
+
+/* ABI_RUN_SET_UP last: it makes the program look, and the table must be whole before. */
 static int set_up(struct target *target, struct store *store, const char *name,
 		  const struct store_info *info, struct reason *reason)
 {
-	struct target_source source = { .store = store };
 	struct abi_config *config = target->filter.config;
 	int error;
 
 	config->version = ABI_VERSION;
 	config->options = target->filter.options;
 	config->geometry = target->table.geometry;
+	config->plan = info->plan;
 	memcpy(config->store_id, info->id, sizeof(config->store_id));
 	strncpy(config->name, name, sizeof(config->name) - 1);
+	error = target_configure(target, store, reason);
+	if (error)
+		return error;
 	if (!has_room(target, info->keys))
 		return grow(target, store, info, reason);
-	error = target_build(target, &source, reason);
-	target_source_close(&source);
-	if (!error)
-		error = target_publish(target, store, reason);
+	error = fill_new(target, store, reason);
 	if (error)
 		return error;
 	config->generation = info->generation;
-	__atomic_store_n(&config->magic, ABI_MAGIC, __ATOMIC_RELEASE);
+	config->magic = ABI_MAGIC;
+	__atomic_fetch_or(&config->run, ABI_RUN_SET_UP, __ATOMIC_RELEASE);
 	return 0;
 }
 
+/*
+ * In place, where the targets of shapes are what they were; else entries would go before others take
+ * their place.
+ */
 static int repair(struct target *target, struct store *store, const struct store_info *info,
 		  struct reason *reason)
 {
-	int error = target_fill(target, store, NULL, reason);
+	const bool is_same_plan = target->filter.config->plan == info->plan;
+	int error;
 
+	if (!is_same_plan && !kernel_held_attachment(&target->filter))
+		return grow(target, store, info, reason);
+	error = target_fill(target, store, NULL, reason);
 	return error == -ENOSPC ? grow(target, store, info, reason) : error;
 }
 
@@ -245,10 +238,53 @@ int target_update(struct target *target, struct store *store, const char *name,
 			"it was loaded with, or unload it first",
 			name, target->filter.attachments[0].interface);
 	target->state = config->generation == info.generation ? TARGET_UP_TO_DATE : TARGET_REPAIRED;
-	if (target->state == TARGET_REPAIRED)
-		return repair(target, store, &info, reason);
 	target->table.used = config->used;
+	error = target->state == TARGET_REPAIRED ? repair(target, store, &info, reason) : 0;
+	return error ? error : target_configure(target, store, reason);
+}
+
+/* ---- how it runs ---- */
+
+static void set_run(struct abi_config *config, __u32 bit, bool is_set)
+{
+	if (is_set)
+		__atomic_fetch_or(&config->run, bit, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_and(&config->run, ~bit, __ATOMIC_RELEASE);
+}
+
+int target_set_unconfirmed(struct target *target, __s64 left_ms, struct reason *reason)
+{
+	struct abi_config *config = target->filter.config;
+	__u32 tick;
+	int error = ticks_at(left_ms ? left_ms : -1, &tick, reason);
+
+	if (error)
+		return error;
+	__atomic_store_n(&config->confirm_by, tick, __ATOMIC_RELEASE);
+	set_run(config, ABI_RUN_UNCONFIRMED, true);
 	return 0;
+}
+
+void target_confirm(struct target *target)
+{
+	set_run(target->filter.config, ABI_RUN_UNCONFIRMED, false);
+}
+
+int target_configure(struct target *target, struct store *store, struct reason *reason)
+{
+	struct abi_config *config = target->filter.config;
+	struct store_settings settings;
+	struct store_pending pending;
+	int error = store_settings(store, &settings);
+
+	if (!error)
+		error = store_pending(store, &pending);
+	if (error)
+		return target_store_failed(error, reason);
+	memcpy(config->policy, settings.policy, sizeof(config->policy));
+	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
+	return pending.id ? target_set_unconfirmed(target, pending.left_ms, reason) : 0;
 }
 
 /* ---- opening ---- */
@@ -288,8 +324,10 @@ int target_open(struct target *target, struct kernel_filter *filter, struct reas
 	*target = (struct target){ .filter = *filter };
 	*filter = (struct kernel_filter){};
 	error = target_open_table(&target->filter, &target->table);
-	if (!error)
+	if (!error) {
+		target_begin(target);
 		return 0;
+	}
 	reason_set(reason, error, "cannot use a table of %u map elements: %s",
 		   target->filter.map[KERNEL_BUCKETS].entries, strerror(-error));
 	target_close(target);
@@ -298,6 +336,7 @@ int target_open(struct target *target, struct kernel_filter *filter, struct reas
 
 void target_close(struct target *target)
 {
+	target_drop_successor(target);
 	table_close(&target->table);
 	kernel_close(&target->filter);
 }

@@ -18,12 +18,32 @@ enum target_state {
 	TARGET_REPAIRED,   /* it differed, and is equal to the store now */
 };
 
+/* Why another table takes a target's place. */
+enum target_cause {
+	TARGET_STAYS,
+	TARGET_TOO_SMALL,
+	TARGET_STUCK,    /* keys met in too few buckets: a fresh hash key cures that */
+	TARGET_NEW_PLAN, /* shapes have got other targets */
+	TARGET_AT_ONCE,  /* so that the whole change is seen at once */
+};
+
+/* The shapes of a family that are published, or will be because keys of them are in the table. */
+struct target_shapes {
+	size_t count;
+	struct rule_shape shape[2 * ABI_SHAPES_MAX];
+	__u64 hint[2 * ABI_SHAPES_MAX]; /* see struct abi_shape */
+};
+
 struct target {
 	struct kernel_filter filter;
 	struct table table;
 	enum target_state state; /* what target_update() found */
-	bool is_outgrown;	 /* the change under way needs a new table: this one lacks its keys */
-	__u64 slots_before;	 /* of the table that the present one took the place of; 0: none did */
+	/* The change under way is not for this table: filling it anew after the commit brings it in... */
+	bool is_deferred;
+	enum target_cause cause; /* ...or, if not TARGET_STAYS, another table */
+	struct target_successor *successor; /* see target_prepare(); NULL: none */
+	__u64 slots_before; /* of the table that the present one took the place of; 0: none did */
+	struct target_shapes shapes[FLOW_FAMILIES];
 };
 
 /* Takes `filter` over and opens its table. On failure the target is closed. */
@@ -65,15 +85,42 @@ bool target_has_reached_limit(const struct target *target);
 __u64 target_slots_to_grow_to(const struct target *target, __u64 keys);
 
 /*
- * Puts a table of at least `slots` slots, with a fresh hash key, in the place of this one, on every
- * interface, while packets go on meeting one of the two: filled with all that the store holds, in its
- * open transaction if there is one, and `extra` keys beside. Counters go on. On failure the old table
- * goes on. -ENOSPC: more than `slots` hold, -ENOMEM: memory is short, -EBUSY: held by another tool.
+ * Makes a table of at least `slots` slots, with a fresh hash key, that can take this one's place: filled with
+ * all that the store holds, in its open transaction if there is one; no packet meets it yet. -ENOSPC: more
+ * than `slots` hold; -ENOMEM: memory is short; -EBUSY: another tool holds the filter. Then there is none.
  */
-int target_rebuild(struct target *target, struct store *store, __u64 slots,
-		   const struct rule_key *extra, size_t extra_count, struct reason *reason);
+int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason);
 
-/* Tells the packet path which shapes the store's rules have. */
+/*
+ * Puts what target_prepare() made in the place of this table, on every interface, while packets go on
+ * meeting one of the two. Counters go on. On failure the old table goes on, and the new one is given up.
+ */
+int target_succeed(struct target *target, struct reason *reason);
+
+/* Both in one, from a store without an open transaction. */
+int target_rebuild(struct target *target, struct store *store, __u64 slots, struct reason *reason);
+
+/* Gives up what target_prepare() made, if anything. */
+void target_drop_successor(struct target *target);
+
+/* Starts a change; leaves the rest of it to another table. */
+void target_begin(struct target *target);
+void target_defer(struct target *target, enum target_cause cause);
+
+/* Adds a key, which ends at a tick (ticks.h), so that packets find it as soon as its shape is published. */
+int target_insert(struct target *target, const struct rule_key *key, __u32 expires);
+
+/* The hint bit of a key's shape, chosen at its first key. -E2BIG: too many shapes in one change. */
+int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hint);
+
+/* Takes over how the store wants filters to run: policies, monitor-only, what waits to be confirmed. */
+int target_configure(struct target *target, struct store *store, struct reason *reason);
+
+/* From the tick on that is `left_ms` away the filter passes everything, until target_confirm(). */
+int target_set_unconfirmed(struct target *target, __s64 left_ms, struct reason *reason);
+void target_confirm(struct target *target);
+
+/* Tells the packet path which shapes to look for, by the store's rules, and whether by their hints. */
 int target_publish(struct target *target, struct store *store, struct reason *reason);
 
 /* Remembers in the filter's config what the engine counts: for the next command, and for status. */

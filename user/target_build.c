@@ -20,27 +20,16 @@
 
 /* ---- from the store to a table ---- */
 
-static int collect_all(struct target_source *source)
-{
-	int error;
-
-	source->keys.count = 0;
-	error = store_each(source->store, target_collect_rule, &source->keys);
-	for (size_t i = 0; i < source->extra_count && !error; i++)
-		error = target_collect_key(&source->keys, &source->extra[i]);
-	return error;
-}
-
 static void clear(struct target *target)
 {
-	static const enum kernel_map_name maps[] = { KERNEL_BUCKETS, KERNEL_RULES };
+	static const enum kernel_map_name maps[] = { KERNEL_BUCKETS, KERNEL_RULES, KERNEL_HINTS };
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		memset(target->filter.map[maps[i]].memory, 0, target->filter.map[maps[i]].bytes);
 	target->table.used = 0;
 }
 
-static int build_once(struct target *target, struct target_source *source, struct reason *reason)
+static int build_once(struct target *target, struct target_keys *keys, struct reason *reason)
 {
 	struct abi_config *config = target->filter.config;
 	const bool is_new = target->filter.programs && !target->table.used;
@@ -48,51 +37,24 @@ static int build_once(struct target *target, struct target_source *source, struc
 
 	if (getrandom(&config->key, sizeof(config->key), 0) != sizeof(config->key))
 		return reason_set(reason, -EIO, "cannot draw a random hash key");
-	error = collect_all(source);
-	if (error)
-		return target_store_failed(error, reason);
 	/* The kernel has cleared what it has just made; clearing it again would take as long. */
 	if (!is_new)
 		clear(target);
-	error = table_build(&target->table, source->keys.value, source->keys.count);
+	error = target_keys_collect(keys, reason);
+	if (error)
+		return error;
+	error = table_build(&target->table, keys->entry, keys->count);
 	return error ? reason_set(reason, error, "cannot fill a new table: %s", strerror(-error)) : 0;
 }
 
-static int make_room(struct target_source *source, struct reason *reason)
+int target_build(struct target *target, struct target_keys *keys, struct reason *reason)
 {
-	struct target_keys *keys = &source->keys;
-	struct store_info info;
-	int error = store_info(source->store, &info);
+	int error = build_once(target, keys, reason);
 
-	if (error)
-		return target_store_failed(error, reason);
-	keys->room = info.keys + source->extra_count;
-	keys->value = malloc(keys->room * sizeof(*keys->value) + 1);
-	keys->predecessor = source->predecessor;
-	if (keys->predecessor)
-		keys->old_number = malloc(keys->room * sizeof(*keys->old_number) + 1);
-	if (keys->value && (keys->old_number || !keys->predecessor))
-		return 0;
-	return reason_set(reason, -ENOMEM, "no memory to fill a new table");
-}
-
-int target_build(struct target *target, struct target_source *source, struct reason *reason)
-{
-	int error = make_room(source, reason);
-
-	source->keys.secret = &target->filter.config->key;
-	if (!error)
-		error = build_once(target, source, reason);
 	for (int i = 1; i < BUILD_TRIES && error == -ENOSPC; i++)
-		error = build_once(target, source, reason);
+		error = build_once(target, keys, reason);
 	target_note_counts(target);
-	return error == -ENOSPC ? target_full(target, source->keys.count, reason) : error;
-}
-
-void target_source_close(struct target_source *source)
-{
-	free(source->keys.value);
-	free(source->keys.old_number);
+	return error == -ENOSPC ? target_full(target, keys->count, reason) : error;
 }
 
 /* ---- a new filter ---- */
@@ -130,7 +92,7 @@ static int create(struct target *target, const struct abi_options *options, __u6
 	};
 	struct kernel_filter filter;
 	int error = check_memory(kernel_plan_bytes(&plan) +
-					 keys * (sizeof(struct siphash_value) + sizeof(__u32)),
+					 keys * (sizeof(struct table_entry) + sizeof(struct target_carried)),
 				 reason);
 
 	*target = (struct target){};
@@ -150,13 +112,17 @@ int target_create(struct target *target, const struct abi_options *options, __u6
 
 /* ---- in the place of another ---- */
 
-/* All but what belongs to the table itself. A filter that is set up hands its shapes on. */
+/*
+ * All but what belongs to the table itself. The shapes are not handed on: the new table has the hints and
+ * the targets of its own keys.
+ */
 static void inherit(struct abi_config *config, const struct abi_config *old)
 {
 	struct bucket_geometry geometry = config->geometry;
 
 	memcpy(config, old, sizeof(*config));
-	config->magic = 0;
+	memset(config->shapes, 0, sizeof(config->shapes));
+	config->magic = config->run = 0;
 	config->geometry = geometry;
 	config->sequence = config->next_number = 0;
 	config->moves = config->longest_path = 0;
@@ -170,61 +136,114 @@ static void add_count(struct abi_counter *to, const struct abi_counter *from)
 
 /* By atomic additions: the new table's packets are being counted meanwhile. */
 static void carry_counts(const struct target *from, const struct target *to,
-			 const struct target_source *source)
+			 const struct target_keys *keys)
 {
 	__u32 number;
 
-	for (__u64 i = 0; source->predecessor && i < to->table.used; i++)
-		if (source->keys.old_number[i] != TARGET_NO_NUMBER &&
-		    table_find(&to->table, &source->keys.value[i], &number))
+	for (size_t i = 0; i < keys->carried_count; i++) {
+		const struct target_carried *carried = &keys->carried[i];
+
+		if (table_find(&to->table, &keys->entry[carried->entry].key, &number))
 			add_count(&to->table.memory.rule[number],
-				  &from->table.memory.rule[source->keys.old_number[i]]);
+				  &from->table.memory.rule[carried->old_number]);
+	}
 }
 
-static int fill_and_replace(struct target *old, struct target *new, struct target_source *source,
-			    struct reason *reason)
-{
-	struct abi_config *config = new->filter.config;
-	int error;
+struct target_successor {
+	struct target target;
+	struct target_keys keys; /* by which counts are carried over */
+};
 
-	inherit(config, old->filter.config);
-	error = target_build(new, source, reason);
-	if (!error && !old->filter.config->magic)
-		error = target_publish(new, source->store, reason);
-	if (error)
-		return error;
-	__atomic_store_n(&config->magic, ABI_MAGIC, __ATOMIC_RELEASE);
-	error = kernel_replace(&old->filter, &new->filter, reason);
-	if (!error)
-		carry_counts(old, new, source);
-	return error;
-}
-
-int target_rebuild(struct target *target, struct store *store, __u64 slots,
-		   const struct rule_key *extra, size_t extra_count, struct reason *reason)
+static int fill(struct target *old, struct target_successor *successor, struct store *store,
+		struct reason *reason)
 {
-	struct target_source source = { .store = store, .extra = extra, .extra_count = extra_count };
+	const bool has_counts = old->filter.options.has_counts && old->filter.config->magic;
+	struct target *new = &successor->target;
 	struct store_info info;
-	struct target new;
 	int error = store_info(store, &info);
 
 	if (error)
 		return target_store_failed(error, reason);
-	error = create(&new, &target->filter.options, slots, info.keys + extra_count,
-		       &target->filter, reason);
+	inherit(new->filter.config, old->filter.config);
+	new->filter.config->plan = info.plan;
+	error = target_keys_open(&successor->keys, new, store, has_counts ? old : NULL, reason);
+	if (!error)
+		error = target_build(new, &successor->keys, reason);
+	if (!error)
+		error = target_publish(new, store, reason);
+	return error;
+}
+
+void target_drop_successor(struct target *target)
+{
+	if (!target->successor)
+		return;
+	target_keys_close(&target->successor->keys);
+	target_close(&target->successor->target);
+	free(target->successor);
+	target->successor = NULL;
+}
+
+int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason)
+{
+	struct target_successor *successor = calloc(1, sizeof(*successor));
+	struct store_info info;
+	int error = store_info(store, &info);
+
+	target_drop_successor(target);
+	target->successor = successor;
+	if (!successor)
+		return reason_set(reason, -ENOMEM, "no memory for a new table");
 	if (error)
-		return error;
-	if (target->filter.options.has_counts && target->filter.config->magic)
-		source.predecessor = target;
-	error = fill_and_replace(target, &new, &source, reason);
-	target_source_close(&source);
+		target_store_failed(error, reason);
+	if (!error)
+		error = create(&successor->target, &target->filter.options, slots, info.keys,
+			       &target->filter, reason);
+	if (!error)
+		error = fill(target, successor, store, reason);
+	if (error)
+		target_drop_successor(target);
+	return error;
+}
+
+/* An operator's panic that came meanwhile holds for the new table too. */
+static void start(struct target *new, const struct target *old)
+{
+	struct abi_config *config = new->filter.config;
+	const __u32 run = __atomic_load_n(&old->filter.config->run, __ATOMIC_ACQUIRE);
+
+	config->magic = ABI_MAGIC;
+	__atomic_fetch_or(&config->run, run | ABI_RUN_SET_UP, __ATOMIC_RELEASE);
+}
+
+int target_succeed(struct target *target, struct reason *reason)
+{
+	struct target_successor *successor = target->successor;
+	struct target *new = &successor->target;
+	int error;
+
+	start(new, target);
+	error = kernel_replace(&target->filter, &new->filter, reason);
 	if (error) {
-		target_close(&new);
+		target_drop_successor(target);
 		return error;
 	}
-	new.state = target->state;
-	new.slots_before = table_slots(&target->table);
+	start(new, target);
+	carry_counts(target, new, &successor->keys);
+	new->state = target->state;
+	new->cause = target->cause;
+	new->slots_before = table_slots(&target->table);
+	target_keys_close(&successor->keys);
+	target->successor = NULL;
 	target_close(target);
-	*target = new;
+	*target = *new;
+	free(successor);
 	return 0;
+}
+
+int target_rebuild(struct target *target, struct store *store, __u64 slots, struct reason *reason)
+{
+	int error = target_prepare(target, store, slots, reason);
+
+	return error ? error : target_succeed(target, reason);
 }

@@ -1,44 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What target.c and target_build.c share; nobody else includes it. */
+/* What the files of a target share; nobody else includes it. */
 #ifndef XDP_CUCKOO_TARGET_INTERNAL_H
 #define XDP_CUCKOO_TARGET_INTERNAL_H
 
+#include "keys.h"
 #include "target.h"
 
-#define TARGET_NO_NUMBER 0xffffffffU
+/* ---- target_collect.c ---- */
 
-/* Keys, hashed under one secret. */
+/* Counts under a number of the predecessor that go on under the number of an entry. */
+struct target_carried {
+	__u32 old_number, entry;
+};
+
+/* All that the store says a table must hold, as the table engine wants it. */
 struct target_keys {
-	const struct siphash_key *secret;
-	struct siphash_value *value;
-	size_t count, room;
-	const struct target *predecessor; /* whose numbers of the keys are wanted; NULL: nobody's */
-	__u32 *old_number;		  /* with a predecessor: of each key there, or TARGET_NO_NUMBER */
-};
-
-/* 0; -EBADMSG where there is no room. */
-int target_collect_key(struct target_keys *keys, const struct rule_key *key);
-
-/* All keys of a rule; for store_each(), with a struct target_keys. */
-int target_collect_rule(const struct rule *rule, void *keys);
-
-/* What a new table is filled from. */
-struct target_source {
+	struct target *target; /* under whose hash key, and with whose hint bits */
 	struct store *store;
-	const struct rule_key *extra; /* keys beside those of the store */
-	size_t extra_count;
-	const struct target *predecessor; /* its counts go on; NULL: none */
-	struct target_keys keys; /* what target_build() leaves, for target_source_close() */
+	struct shape_list shapes;
+	struct table_entry *entry;
+	size_t count, room;
+	__u64 *hints; /* where the hints of the keys are marked: ABI_HINT_ELEMENTS */
+	const struct target *predecessor; /* whose counts go on; NULL: nobody's */
+	struct target_carried *carried;	  /* with a predecessor: `carried_count` of them */
+	size_t carried_count, carried_room;
+	__u64 *is_carried; /* a bit for each of its numbers */
+	const struct rule *rule; /* the one under way */
+	struct reason *reason;
 };
 
-void target_source_close(struct target_source *source);
+/* Makes room for all keys. 0; -ENOMEM. Closed by target_keys_close(), which accepts a zeroed one. */
+int target_keys_open(struct target_keys *keys, struct target *target, struct store *store,
+		     const struct target *predecessor, struct reason *reason);
+void target_keys_close(struct target_keys *keys);
+
+/* Collects them under the target's present hash key, from the start. */
+int target_keys_collect(struct target_keys *keys, struct reason *reason);
+
+/* ---- target_build.c ---- */
 
 /*
  * Fills the table of a filter that no packet looks at, whatever is in its memory, under a fresh hash
  * key. -ENOSPC: the keys do not fit, under any of several hash keys.
  */
-int target_build(struct target *target, struct target_source *source, struct reason *reason);
+int target_build(struct target *target, struct target_keys *keys, struct reason *reason);
+
+/* ---- target.c ---- */
 
 int target_store_failed(int error, struct reason *reason);
+
+FLOW_INLINE __u64 *target_hints(const struct target *target)
+{
+	return target->filter.map[KERNEL_HINTS].memory;
+}
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Programs to time against each other. Each makes another flow for every packet, by writing into
  * it, so that nothing is served from the last run's cache lines; then it does its own part: nothing
- * (the floor), parse and pack, the whole filter, or a BPF hash map look-up of the key. All but the
- * floor leave by the filter's own exit, which counts.
+ * (the floor), parse and pack, the whole filter, a BPF hash map look-up of the key, or one of the source
+ * in a BPF LPM trie. All but the floor leave by the filter's own exit, which counts.
  */
 #include "bench/lookup.h"
 #include "xdp_cuckoo.bpf.c"
@@ -16,30 +16,60 @@ struct {
 } lookup_hash SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, struct lookup_lpm_key);
+	__type(value, __u64);
+} lookup_lpm SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct lookup_parameters);
 } lookup_settings SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LOOKUP_SOURCES / LOOKUP_SOURCES_A_LINE);
+	__type(key, __u32);
+	__type(value, struct lookup_sources);
+} lookup_listed SEC(".maps");
+
 static __u64 lookup_random = 88172645463325252ULL;
+static __u32 lookup_next;
 
 /* xorshift64 (Marsaglia 2003): a uniform pick of a flow costs less than a helper call. */
+static __always_inline __be32 random_source(const struct lookup_parameters *parameters)
+{
+	__u64 x = lookup_random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	lookup_random = x;
+	return bpf_htonl(parameters->base + (__u32)((x >> 32) * parameters->flows >> 32));
+}
+
+static __always_inline __be32 listed_source(void)
+{
+	__u32 at = lookup_next++ % LOOKUP_SOURCES, line = at / LOOKUP_SOURCES_A_LINE;
+	const struct lookup_sources *sources = bpf_map_lookup_elem(&lookup_listed, &line);
+
+	return sources ? sources->source[at % LOOKUP_SOURCES_A_LINE] : 0;
+}
+
 static __always_inline int next_flow(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct iphdr *ip = data + sizeof(struct ethhdr);
 	__u32 zero = 0;
 	const struct lookup_parameters *parameters = bpf_map_lookup_elem(&lookup_settings, &zero);
-	__u64 x = lookup_random;
 
 	if (!parameters || (void *)(ip + 1) > end)
 		return -1;
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	lookup_random = x;
-	ip->saddr = bpf_htonl(parameters->base + (__u32)((x >> 32) * parameters->flows >> 32));
+	ip->saddr = parameters->flows ? random_source(parameters) : listed_source();
 	return 0;
 }
 
@@ -105,4 +135,17 @@ int lookup_hash_map(struct xdp_md *ctx)
 	if (next_flow(ctx) || parse_and_pack(ctx, &key))
 		return XDP_ABORTED;
 	return leave(bpf_map_lookup_elem(&lookup_hash, key.word) != 0, bytes);
+}
+
+SEC("xdp")
+int lookup_lpm_trie(struct xdp_md *ctx)
+{
+	struct lookup_lpm_key at = { .length = 32 };
+	__u64 bytes = frame_bytes(ctx);
+	struct flow_key key = {};
+
+	if (next_flow(ctx) || parse_and_pack(ctx, &key))
+		return XDP_ABORTED;
+	at.source = key.word[0];
+	return leave(bpf_map_lookup_elem(&lookup_lpm, &at) != 0, bytes);
 }

@@ -4,21 +4,10 @@
  * keys: IPv4 5-tuples, one shape, another flow each packet. BPF_PROG_TEST_RUN in short interleaved
  * slices; medians. Each variant's verdicts are checked before it is timed. `lookup [RULES...]`
  */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 
-#include <arpa/inet.h>
-#include <linux/if_ether.h>
-#include <linux/ip.h>
-#include <linux/udp.h>
-
-#include "bench/lookup.h"
-#include "bench/timing.h"
-#include "filter.h"
+#include "bench/packet_path.h"
 
 #define SLICES 31
 #define PACKETS_A_SLICE 200000
@@ -26,7 +15,6 @@
 #define BASE_LISTED 0x0a000000U /* 10.0.0.0 */
 #define BASE_OTHER 0x50000000U
 #define BATCH 65536
-#define OBJECT_FILE "build/tests/bench/lookup.bpf.o"
 #define HASH_MAP "lookup_hash"
 
 enum variant { DROP, PARSE, BITS_8, BITS_16, BITS_17, BITS_32, EXACT, COUNTING, HASH, VARIANTS };
@@ -54,39 +42,13 @@ struct bench {
 	__u32 rules;
 };
 
-struct frame {
-	struct ethhdr ethernet;
-	struct iphdr ip;
-	struct udphdr udp;
-	__u8 padding[22];
-} __attribute__((packed));
-
-static void die(const char *what, int error)
-{
-	fprintf(stderr, "lookup: %s: %s\n", what, strerror(error < 0 ? -error : error));
-	exit(1);
-}
-
-static struct frame make_frame(void)
-{
-	struct frame frame = {
-		.ethernet.h_proto = htons(ETH_P_IP),
-		.ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
-			.tot_len = htons(sizeof(struct frame) - sizeof(struct ethhdr)),
-			.daddr = htonl(0xc6336407) },
-		.udp = { .source = htons(1111), .dest = htons(53) },
-	};
-
-	return frame;
-}
-
 static struct rule_key key_of(__u32 source)
 {
 	struct rule rule = {
 		.family = FLOW_IPV4, .fields = RULE_PROTO | RULE_SPORT | RULE_DPORT,
 		.port_kind = FLOW_PORTS, .src_len = 32, .dst_len = 32, .proto = IPPROTO_UDP,
-		.src.v4 = htonl(source), .dst.v4 = htonl(0xc6336407),
-		.sport = htons(1111), .dport = htons(53),
+		.src.v4 = htonl(source), .dst.v4 = htonl(PACKET_PATH_DESTINATION),
+		.sport = htons(PACKET_PATH_SPORT), .dport = htons(PACKET_PATH_DPORT),
 	};
 	struct rule_key keys[RULE_KEYS_MAX];
 
@@ -94,72 +56,49 @@ static struct rule_key key_of(__u32 source)
 	return keys[0];
 }
 
-static struct bpf_map *find_map(const struct filter *filter, const char *name)
-{
-	struct bpf_map *map = bpf_object__find_map_by_name(filter->object, name);
-
-	if (!map)
-		die(name, ENOENT);
-	return map;
-}
-
-/* Only its own program: to load the others takes longer than to run this. */
-static int load_program(struct filter *filter, enum variant variant)
-{
-	struct bpf_program *program;
-
-	bpf_object__for_each_program(program, filter->object)
-		bpf_program__set_autoload(program, !strcmp(bpf_program__name(program),
-							   variants[variant].program));
-	return filter_load(filter);
-}
-
 static void open_variant(struct bench *bench, enum variant variant)
 {
 	struct filter *filter = &bench->filter[variant];
 	__u64 slots = variants[variant].has_table ? table_slots_for(bench->rules) : 1024;
-	int error = filter_prepare(OBJECT_FILE, &variants[variant].options, table_geometry(slots),
-				   filter);
+	int error = filter_prepare(PACKET_PATH_OBJECT, &variants[variant].options,
+				   table_geometry(slots), filter);
 
 	if (!error && variant == HASH)
-		error = bpf_map__set_max_entries(find_map(filter, HASH_MAP), bench->rules);
-	if (!error)
-		error = load_program(filter, variant);
+		error = bpf_map__set_max_entries(packet_path_map(filter, HASH_MAP), bench->rules);
 	if (error)
 		die(variants[variant].name, error);
-	bench->program[variant] = bpf_program__fd(
-		bpf_object__find_program_by_name(filter->object, variants[variant].program));
+	bench->program[variant] = packet_path_load(filter, variants[variant].program);
 }
 
-static struct siphash_value *make_values(const struct filter *filter, __u32 rules)
+static struct table_entry *make_entries(const struct filter *filter, __u32 rules)
 {
-	struct siphash_value *values = calloc(rules, sizeof(*values));
+	struct table_entry *entries = calloc(rules, sizeof(*entries));
 
-	for (__u32 i = 0; values && i < rules; i++) {
+	for (__u32 i = 0; entries && i < rules; i++) {
 		struct rule_key key = key_of(BASE_LISTED + i);
 
-		values[i] = rule_hash(&key, &filter->config->key);
+		entries[i].key = rule_hash(&key, &filter->config->key);
 	}
-	if (!values)
-		die("values", ENOMEM);
-	return values;
+	if (!entries)
+		die("entries", ENOMEM);
+	return entries;
 }
 
-/* Every filter has the same secret, so the same values. */
-static void fill_table(struct filter *filter, const struct siphash_value *values, __u32 rules)
+/* Every filter has the same secret, so the same entries. */
+static void fill_table(struct filter *filter, const struct table_entry *entries, __u32 rules)
 {
 	struct rule_key key = key_of(0);
 	int error;
 
 	filter_add_shape(filter, &key.shape);
-	error = table_build(&filter->table, values, rules);
+	error = table_build(&filter->table, entries, rules);
 	if (error)
 		die("table_build", error);
 }
 
 static void fill_hash(const struct filter *filter, __u32 rules)
 {
-	int map = bpf_map__fd(find_map(filter, HASH_MAP));
+	int map = bpf_map__fd(packet_path_map(filter, HASH_MAP));
 	__u64 (*keys)[LOOKUP_KEY_WORDS] = calloc(BATCH, sizeof(*keys));
 	__u64 *values = calloc(BATCH, sizeof(*values));
 
@@ -183,7 +122,7 @@ static void fill_hash(const struct filter *filter, __u32 rules)
 
 static void open_bench(struct bench *bench, __u32 rules)
 {
-	struct siphash_value *values = NULL;
+	struct table_entry *entries = NULL;
 
 	*bench = (struct bench){ .rules = rules };
 	for (int variant = 0; variant < VARIANTS; variant++) {
@@ -191,13 +130,13 @@ static void open_bench(struct bench *bench, __u32 rules)
 
 		open_variant(bench, variant);
 		filter_set_up(filter);
-		if (!values)
-			values = make_values(filter, rules);
+		if (!entries)
+			entries = make_entries(filter, rules);
 		if (variants[variant].has_table)
-			fill_table(filter, values, rules);
+			fill_table(filter, entries, rules);
 	}
 	fill_hash(&bench->filter[HASH], rules);
-	free(values);
+	free(entries);
 }
 
 static void close_bench(struct bench *bench)
@@ -208,27 +147,10 @@ static void close_bench(struct bench *bench)
 
 static void choose_flows(struct bench *bench, __u32 base)
 {
-	struct lookup_parameters parameters = { bench->rules, base };
-	__u32 zero = 0;
+	const struct lookup_parameters parameters = { .flows = bench->rules, .base = base };
 
-	for (int variant = 0; variant < VARIANTS; variant++) {
-		int map = bpf_map__fd(find_map(&bench->filter[variant], "lookup_settings"));
-
-		if (bpf_map_update_elem(map, &zero, &parameters, 0))
-			die("set flows", errno);
-	}
-}
-
-static double run(const struct bench *bench, enum variant variant, __u32 packets, __u32 *verdict)
-{
-	struct frame frame = make_frame(), out;
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = &frame, .data_size_in = sizeof(frame),
-		    .data_out = &out, .data_size_out = sizeof(out), .repeat = packets);
-
-	if (bpf_prog_test_run_opts(bench->program[variant], &options))
-		die("BPF_PROG_TEST_RUN", errno);
-	*verdict = options.retval;
-	return options.duration;
+	for (int variant = 0; variant < VARIANTS; variant++)
+		packet_path_choose(&bench->filter[variant], &parameters);
 }
 
 /* Of innocent flows, as many may be dropped as meet a fingerprint, give or take. */
@@ -245,19 +167,16 @@ static double wrong_allowed(const struct bench *bench, enum variant variant, boo
 /* By what the one exit counted; the floor does not leave there. */
 static void check_variant(const struct bench *bench, enum variant variant, bool is_listed)
 {
-	static const __u32 drop = OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP;
-	static const __u32 pass = OUTCOME_NO_RULE * VERDICTS + VERDICT_PASS;
 	const struct filter *filter = &bench->filter[variant];
-	__u32 verdict, expected = is_listed || variant == PARSE ? drop : pass;
-	struct abi_counter before[ABI_COUNTERS], after[ABI_COUNTERS];
+	const bool is_dropped = is_listed || variant == PARSE;
+	const enum abi_outcome outcome = is_dropped ? OUTCOME_DROP_RULE : OUTCOME_NO_RULE;
+	const enum abi_verdict expected = is_dropped ? VERDICT_DROP : VERDICT_PASS;
+	const __u64 before = packet_path_counted(filter, outcome, expected);
+	__u32 verdict;
 	bool is_right;
 
-	if (filter_count(filter, before))
-		die("counters", EIO);
-	run(bench, variant, PACKETS_CHECKED, &verdict);
-	if (filter_count(filter, after))
-		die("counters", EIO);
-	is_right = after[expected].packets - before[expected].packets +
+	packet_path_run(bench->program[variant], PACKETS_CHECKED, &verdict);
+	is_right = packet_path_counted(filter, outcome, expected) - before +
 			   wrong_allowed(bench, variant, is_listed) >=
 		   PACKETS_CHECKED;
 	if (variant == DROP)
@@ -288,38 +207,19 @@ static void measure(const struct bench *bench, bool is_listed, double result[VAR
 	check(bench, is_listed);
 	for (int slice = 0; slice < SLICES; slice++)
 		for (int variant = 0; variant < VARIANTS; variant++)
-			ns[variant][slice] = run(bench, variant, PACKETS_A_SLICE, &verdict);
+			ns[variant][slice] = packet_path_run(bench->program[variant],
+							     PACKETS_A_SLICE, &verdict);
 	for (int variant = 0; variant < VARIANTS; variant++)
 		result[variant] = median(ns[variant], SLICES);
-}
-
-/* What the kernel says a map takes, in MiB: the line "memlock" of its descriptor's fdinfo. */
-static double map_mib(const struct filter *filter, const char *name)
-{
-	char path[64], line[128];
-	unsigned long long bytes = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", bpf_map__fd(find_map(filter, name)));
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "memlock: %llu", &bytes) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return bytes / 1048576.0;
 }
 
 static double memory_mib(const struct bench *bench, enum variant variant)
 {
 	const struct filter *filter = &bench->filter[variant];
-	const struct abi_options *options = &variants[variant].options;
 
 	if (variant == HASH)
-		return map_mib(filter, HASH_MAP);
-	return map_mib(filter, ABI_BUCKETS_MAP) +
-	       (options->is_exact ? map_mib(filter, ABI_RECORDS_MAP) : 0) +
-	       (options->has_counts ? map_mib(filter, ABI_RULES_MAP) : 0);
+		return packet_path_mib(filter, HASH_MAP);
+	return packet_path_table_mib(filter, &variants[variant].options);
 }
 
 static void print_row(__u32 rules, const char *what, const double value[VARIANTS], int decimals)

@@ -141,7 +141,7 @@ FILTER_COUNT(dleft_delete_all, !dleft_delete(&filter->dleft, hash))
 	FILTER_INSERT_ALL(name##_insert_all,                                                       \
 			  !core_insert(&filter->cuckoo.table,                                      \
 				       (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__),           \
-				       &(struct siphash_value){ .hash = hash }))                   \
+				       &(struct siphash_value){ .hash = hash }, 0))                \
 	FILTER_COUNT(name##_contains_all,                                                          \
 		     core_find(&filter->cuckoo.table,                                              \
 			       (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__),                   \

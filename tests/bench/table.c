@@ -19,7 +19,7 @@
 #define HIGH_LOAD_PERCENT 94
 #define WALK_KICKS 500
 #define HUGE_SLOTS_LOG2 27
-#define HUGE_MEMORY_BYTES (3ULL << 30)
+#define HUGE_MEMORY_BYTES (4ULL << 30)
 
 static void fail(const char *what)
 {
@@ -63,19 +63,19 @@ static void close_table(struct bench_table *bench)
 	churn_free(&bench->memory);
 }
 
-static struct siphash_value *allocate_keys(size_t count)
+static struct table_entry *allocate_entries(size_t count)
 {
-	struct siphash_value *key = malloc(count * sizeof(*key));
+	struct table_entry *entry = calloc(count, sizeof(*entry));
 
-	if (!key)
-		fail("memory for keys");
-	return key;
+	if (!entry)
+		fail("memory for entries");
+	return entry;
 }
 
-static void make_keys(struct siphash_value *key, size_t count, __u64 seed)
+static void make_entries(struct table_entry *entry, size_t count, __u64 seed)
 {
 	for (size_t i = 0; i < count; i++)
-		key[i] = churn_key(churn_hash(seed, i));
+		entry[i].key = churn_key(churn_hash(seed, i));
 }
 
 /* ---- each operation ---- */
@@ -87,7 +87,7 @@ static const char *const operation_names[OPERATIONS] = {
 	"reconcile, empty to 95 %", "reconcile, equal", "build, 0 to 95 %",
 };
 
-static size_t apply(struct table *table, enum operation operation, struct siphash_value *key,
+static size_t apply(struct table *table, enum operation operation, struct table_entry *entry,
 		    size_t count)
 {
 	struct table_difference difference;
@@ -96,31 +96,31 @@ static size_t apply(struct table *table, enum operation operation, struct siphas
 	switch (operation) {
 	case INSERT:
 		for (size_t i = 0; i < count; i++)
-			done += !table_insert(table, &key[i]);
+			done += !table_insert(table, &entry[i].key, entry[i].expires);
 		return done;
 	case HIT:
 	case MISS:
 		for (size_t i = 0; i < count; i++)
-			done += table_find(table, &key[i], NULL);
+			done += table_find(table, &entry[i].key, NULL);
 		return done;
 	case DELETE:
 		for (size_t i = 0; i < count; i++)
-			done += !table_delete(table, &key[i]);
+			done += !table_delete(table, &entry[i].key);
 		return done;
 	case BUILD:
-		return table_build(table, key, count) ? 0 : count;
+		return table_build(table, entry, count) ? 0 : count;
 	default:
-		return table_reconcile(table, key, count, &difference) ? 0 : count;
+		return table_reconcile(table, entry, count, &difference) ? 0 : count;
 	}
 }
 
 /* Times one operation, and checks what it did. */
 static double time_operation(struct table *table, enum operation operation,
-			     struct siphash_value *key, size_t count)
+			     struct table_entry *entry, size_t count)
 {
 	const double absent_max = 2 * count * table_false_positive_rate(table->format, 1) + 10;
 	const double start_s = seconds();
-	const size_t done = apply(table, operation, key, count);
+	const size_t done = apply(table, operation, entry, count);
 	const double taken_s = seconds() - start_s;
 
 	if (operation == MISS ? done > absent_max : done != count) {
@@ -134,7 +134,7 @@ static void bench_operations(const struct table_kind *kind, unsigned int slots_l
 {
 	const __u64 slots = 1ULL << slots_log2;
 	const size_t count = slots * TABLE_LOAD_PERCENT / 100;
-	struct siphash_value *key = allocate_keys(count);
+	struct table_entry *entry = allocate_entries(count);
 	double taken_s[OPERATIONS][RUNS];
 
 	for (unsigned int run = 0; run < runs_of(slots); run++) {
@@ -146,9 +146,9 @@ static void bench_operations(const struct table_kind *kind, unsigned int slots_l
 				close_table(&bench);
 				open_table(&bench, kind, slots);
 			}
-			make_keys(key, count, operation == MISS ? ~0ULL : run);
+			make_entries(entry, count, operation == MISS ? ~0ULL : run);
 			taken_s[operation][run] =
-				time_operation(&bench.table, operation, key, count);
+				time_operation(&bench.table, operation, entry, count);
 		}
 		close_table(&bench);
 	}
@@ -156,7 +156,7 @@ static void bench_operations(const struct table_kind *kind, unsigned int slots_l
 		printf("2^%-2u slots  %-24s  %-26s %7.1f M/s\n", slots_log2, kind->name,
 		       operation_names[operation],
 		       count / median(taken_s[operation], runs_of(slots)) * 1e-6);
-	free(key);
+	free(entry);
 }
 
 /* ---- the build beside a random walk ---- */
@@ -191,13 +191,13 @@ static int walk_insert(struct table *table, __u64 hash, __u64 *random)
 	return -ENOSPC;
 }
 
-static double time_walk(struct table *table, const struct siphash_value *key, size_t count)
+static double time_walk(struct table *table, const struct table_entry *entry, size_t count)
 {
 	const double start_s = seconds();
 	__u64 random = 1, failed = 0;
 
 	for (size_t i = 0; i < count; i++)
-		failed += !!walk_insert(table, key[i].hash, &random);
+		failed += !!walk_insert(table, entry[i].key.hash, &random);
 	if (failed > count / 1000) {
 		fprintf(stderr, "random walk: %llu of %zu failed\n", failed, count);
 		exit(1);
@@ -211,22 +211,22 @@ static void bench_build(unsigned int slots_log2)
 	const __u64 slots = 1ULL << slots_log2;
 	const unsigned int runs = runs_of(slots);
 	const size_t count = slots * TABLE_LOAD_PERCENT / 100;
-	struct siphash_value *key = allocate_keys(count);
+	struct table_entry *entry = allocate_entries(count);
 	double build_s[RUNS], walk_s[RUNS];
 
-	make_keys(key, count, 1);
+	make_entries(entry, count, 1);
 	for (unsigned int run = 0; run < runs; run++) {
 		struct bench_table bench;
 
 		open_table(&bench, KIND_COMPACT, slots);
-		build_s[run] = time_operation(&bench.table, BUILD, key, count);
+		build_s[run] = time_operation(&bench.table, BUILD, entry, count);
 		memset(bench.memory.bucket, 0, table_bucket_bytes(BUCKET_16, bench.table.geometry));
-		walk_s[run] = time_walk(&bench.table, key, count);
+		walk_s[run] = time_walk(&bench.table, entry, count);
 		close_table(&bench);
 	}
 	printf("2^%-2u slots  0 to 95 %%: build %.1f M/s, random walk %.1f M/s\n", slots_log2,
 	       count / median(build_s, runs) * 1e-6, count / median(walk_s, runs) * 1e-6);
-	free(key);
+	free(entry);
 }
 
 static void bench_huge_build(void)
@@ -265,7 +265,7 @@ static void bench_load(__u64 slots)
 				longest[run] = table->longest_path;
 			}
 			table->search->count = 0;
-			if (table_insert(table, &key))
+			if (table_insert(table, &key, 0))
 				break;
 			nodes_queued += i >= from ? table->search->count : 0;
 		}

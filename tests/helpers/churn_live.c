@@ -93,7 +93,7 @@ static void move_wrong(struct table *table, struct bucket_layout layout, struct 
 
 static int insert_wrong(struct table *table, const struct siphash_value *key)
 {
-	return CORE_CALL(core_insert, table, key);
+	return CORE_CALL(core_insert, table, key, 0);
 }
 
 /* -ENOENT where the key is not there, or has no other bucket to go to. */
@@ -130,7 +130,7 @@ static void insert_other(struct churn *churn, size_t at)
 
 	do {
 		churn->other[at] = next_key(churn);
-		error = order == ORDER_RIGHT ? table_insert(&churn->table, &churn->other[at]) :
+		error = order == ORDER_RIGHT ? table_insert(&churn->table, &churn->other[at], 0) :
 					       insert_wrong(&churn->table, &churn->other[at]);
 	} while (error);
 }

@@ -4,7 +4,7 @@
  * rule parser or the program's packet parser, so that a mistake there is not repeated here.
  *
  * Text: proto P src A dst B [sport N dport N | type N code N] [vlan ID [vlan ID]]
- *       [fragment first|later]
+ *       [fragment first|later] [broken truncated|malformed|headers]
  */
 #ifndef XDP_CUCKOO_TESTS_FRAME_H
 #define XDP_CUCKOO_TESTS_FRAME_H
@@ -20,13 +20,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAME_BYTES_MAX 128 /* 14 + 2 tags of 4 + 40 + 8 + TCP 20 + trailer 16, with room */
+#define FRAME_BYTES_MAX 192 /* 14 + 2 tags of 4 + 40 + 9 * 8 + TCP 20 + trailer 16, with room */
 #define FRAME_VLAN_TAGS 2
 #define FRAME_TRAILER_MAGIC 0x7863667478636674ULL
 #define FRAME_ETHERTYPE_8021AD 0x88a8
 #define FRAME_FRAGMENT_OFFSET 64 /* in units of 8 bytes */
 
+#define FRAME_HEADERS_TOO_MANY 9 /* IPv6 extension headers, of 8 bytes each */
+
 enum frame_fragment { FRAME_WHOLE, FRAME_FRAGMENT_FIRST, FRAME_FRAGMENT_LATER };
+
+enum frame_broken {
+	FRAME_SOUND,
+	FRAME_TRUNCATED, /* by the length that IP states */
+	FRAME_MALFORMED, /* IPv4: a header of 16 bytes; IPv6: of version 5 */
+	FRAME_TOO_MANY_HEADERS, /* IPv6 only */
+};
 
 struct frame_flow {
 	uint8_t src[16], dst[16];
@@ -34,6 +43,7 @@ struct frame_flow {
 	uint8_t proto;
 	uint8_t vlans;
 	uint8_t fragment; /* enum frame_fragment */
+	uint8_t broken; /* enum frame_broken */
 	uint16_t port[2]; /* sport and dport, or type and code */
 	uint16_t vlan[FRAME_VLAN_TAGS];
 };
@@ -104,6 +114,16 @@ static bool frame_parse_fragment(const char *text, uint8_t *fragment)
 	return *fragment == FRAME_FRAGMENT_FIRST || strcmp(text, "later") == 0;
 }
 
+static bool frame_parse_broken(const char *text, uint8_t *broken)
+{
+	static const char *const words[] = { "sound", "truncated", "malformed", "headers" };
+
+	*broken = FRAME_TRUNCATED;
+	while (*broken <= FRAME_TOO_MANY_HEADERS && strcmp(text, words[*broken]) != 0)
+		++*broken;
+	return *broken <= FRAME_TOO_MANY_HEADERS;
+}
+
 static bool frame_parse_field(const char *key, const char *value, struct frame_flow *flow)
 {
 	if (strcmp(key, "proto") == 0)
@@ -122,13 +142,15 @@ static bool frame_parse_field(const char *key, const char *value, struct frame_f
 		return frame_parse_number(value, UINT8_MAX, &flow->port[1]);
 	if (strcmp(key, "fragment") == 0)
 		return frame_parse_fragment(value, &flow->fragment);
+	if (strcmp(key, "broken") == 0)
+		return frame_parse_broken(value, &flow->broken);
 	if (strcmp(key, "vlan") == 0 && flow->vlans < FRAME_VLAN_TAGS)
 		return frame_parse_number(value, 4094, &flow->vlan[flow->vlans++]);
 	return false;
 }
 
 /* Splits `text` in place. 0; -EINVAL. */
-static int frame_parse(char *text, struct frame_flow *flow)
+static inline int frame_parse(char *text, struct frame_flow *flow)
 {
 	char *rest = text;
 	const char *key;
@@ -208,10 +230,32 @@ static void frame_put_ipv4(struct frame_writer *to, const struct frame_flow *flo
 		ip.frag_off = htons(IP_MF);
 	else if (flow->fragment == FRAME_FRAGMENT_LATER)
 		ip.frag_off = htons(FRAME_FRAGMENT_OFFSET);
+	if (flow->broken == FRAME_TRUNCATED)
+		ip.tot_len = htons(sizeof(ip) + 2);
+	else if (flow->broken == FRAME_MALFORMED)
+		ip.ihl = 4;
 	memcpy(&ip.saddr, flow->src, sizeof(ip.saddr));
 	memcpy(&ip.daddr, flow->dst, sizeof(ip.daddr));
 	ip.check = frame_checksum(&ip, sizeof(ip));
 	frame_put(to, &ip, sizeof(ip));
+}
+
+static void frame_announce_headers(struct ip6_hdr *ip)
+{
+	ip->ip6_plen = htons((uint16_t)(ntohs(ip->ip6_plen) + 8 * FRAME_HEADERS_TOO_MANY));
+	ip->ip6_nxt = IPPROTO_DSTOPTS;
+}
+
+/* Destination options of 6 bytes of padding (RFC 8200 section 4.2: PadN), before the transport header. */
+static void frame_put_headers(struct frame_writer *to, const struct frame_flow *flow)
+{
+	uint8_t header[8] = { IPPROTO_DSTOPTS, 0, 1, 4 };
+
+	for (int i = 1; i <= FRAME_HEADERS_TOO_MANY; i++) {
+		if (i == FRAME_HEADERS_TOO_MANY)
+			header[0] = flow->proto;
+		frame_put(to, header, sizeof(header));
+	}
 }
 
 static void frame_put_ipv6(struct frame_writer *to, const struct frame_flow *flow)
@@ -229,9 +273,17 @@ static void frame_put_ipv6(struct frame_writer *to, const struct frame_flow *flo
 		.ip6_hlim = 64,
 	};
 
+	if (flow->broken == FRAME_TRUNCATED)
+		ip.ip6_plen = htons((uint16_t)(extension_bytes + 2));
+	else if (flow->broken == FRAME_MALFORMED)
+		ip.ip6_flow = htonl(5U << 28);
+	else if (flow->broken == FRAME_TOO_MANY_HEADERS)
+		frame_announce_headers(&ip);
 	memcpy(&ip.ip6_src, flow->src, sizeof(ip.ip6_src));
 	memcpy(&ip.ip6_dst, flow->dst, sizeof(ip.ip6_dst));
 	frame_put(to, &ip, sizeof(ip));
+	if (flow->broken == FRAME_TOO_MANY_HEADERS)
+		frame_put_headers(to, flow);
 	frame_put(to, &extension, extension_bytes);
 }
 
@@ -270,7 +322,7 @@ static size_t frame_build(const struct frame_flow *flow, const uint8_t mac[2][ET
 }
 
 /* A frame that is not IP, so that a filter lets it by. IEEE 802: 0x88b5 is for experiments. */
-static size_t frame_build_marker(const uint8_t mac[2][ETH_ALEN],
+static inline size_t frame_build_marker(const uint8_t mac[2][ETH_ALEN],
 				 const struct frame_trailer *trailer,
 				 uint8_t frame[FRAME_BYTES_MAX])
 {

@@ -35,6 +35,29 @@ send_steps() {
 	}' | traffic || fail "a listed flow passed"
 }
 
+# Nine prefix lengths are one too many to look for one by one: two share a target from then on, and the table is
+# another one. What was counted stays with its rule, and an expanded rule counts as one.
+test_counts_go_on_when_prefix_lengths_are_joined() {
+	xc load vrx >/dev/null
+	for length in 10 12 14 16 18 20 22 24; do
+		echo "$length.0.0.0/$length"
+	done | xc import - >/dev/null
+	for length in 10 12 14 16 18 20 22 24; do
+		echo "drop net proto udp src $length.0.0.9 dst 198.18.0.1 sport 1 dport 2"
+	done >"$STATE/flows"
+	traffic <"$STATE/flows" || fail "wrong verdicts before"
+	assert_status 0 xc add 32.0.0.0/25
+	assert_error 'prefix lengths are joined anew'
+	for length in 10 12 14 16 18 20 22 24; do
+		assert_counted 1 "$UDP_BYTES" "src $length.0.0.0/$length"
+	done
+	traffic <"$STATE/flows" || fail "wrong verdicts after"
+	echo 'drop net proto udp src 24.0.0.200 dst 198.18.0.1 sport 1 dport 2' | traffic ||
+		fail "the end of an expanded prefix"
+	assert_counted 2 $((2 * UDP_BYTES)) "src 10.0.0.0/10"
+	assert_counted 3 $((3 * UDP_BYTES)) "src 24.0.0.0/24"
+}
+
 # assert_steps COUNT TIMES: that many packets of the first COUNT sources were counted, send_steps TIMES.
 assert_steps() {
 	sources 0 "$1" | awk -v times="$2" -v bytes="$UDP_BYTES" '{

@@ -76,15 +76,15 @@ static inline void fixture_copy(struct fixture *copy, const struct fixture *fixt
 	copy->next_number = fixture->next_number;
 }
 
-/* Keys as a table meets them: two of a million may be one to a compact table. */
-static inline struct siphash_value *keys_of(__u64 seed, __u64 from, size_t count)
+/* Entries as a table meets them: two of a million may be one to a compact table. */
+static inline struct table_entry *entries_of(__u64 seed, __u64 from, size_t count)
 {
-	struct siphash_value *key = malloc((count + 1) * sizeof(*key));
+	struct table_entry *entry = calloc(count + 1, sizeof(*entry));
 
-	assert_non_null(key);
+	assert_non_null(entry);
 	for (size_t i = 0; i < count; i++)
-		key[i] = churn_key(churn_hash(seed, from + i));
-	return key;
+		entry[i].key = churn_key(churn_hash(seed, from + i));
+	return entry;
 }
 
 /* Keys of which no two are one to a table: each number below 65535 has its own fingerprint. */
@@ -94,15 +94,20 @@ static inline struct siphash_value distinct_key(__u64 seed, __u64 number)
 }
 
 /* Those of `count` numbers from `from`, each `times` times. */
-static inline struct siphash_value *distinct_keys(__u64 seed, __u64 from, size_t count,
-						  size_t times)
+static inline struct table_entry *distinct_entries(__u64 seed, __u64 from, size_t count,
+						   size_t times)
 {
-	struct siphash_value *key = malloc((count * times + 1) * sizeof(*key));
+	struct table_entry *entry = calloc(count * times + 1, sizeof(*entry));
 
-	assert_non_null(key);
+	assert_non_null(entry);
 	for (size_t i = 0; i < count * times; i++)
-		key[i] = distinct_key(seed, from + i / times);
-	return key;
+		entry[i].key = distinct_key(seed, from + i / times);
+	return entry;
+}
+
+static inline int insert(struct fixture *fixture, const struct table_entry *entry)
+{
+	return table_insert(&fixture->table, &entry->key, entry->expires);
 }
 
 /* The numbers that are taken. */
@@ -116,7 +121,7 @@ static inline __u64 count_taken(const struct table *table)
 }
 
 /* That each key has a number of its own, which is taken, and that no other is. */
-static inline void assert_numbers(const struct table *table, const struct siphash_value *key,
+static inline void assert_numbers(const struct table *table, const struct table_entry *entry,
 				  size_t count)
 {
 	bool *is_seen = calloc(table_slots(table), sizeof(*is_seen));
@@ -125,7 +130,7 @@ static inline void assert_numbers(const struct table *table, const struct siphas
 	for (size_t i = 0; i < count; i++) {
 		__u32 number;
 
-		assert_true(table_find(table, &key[i], &number));
+		assert_true(table_find(table, &entry[i].key, &number));
 		assert_in_range(number, 0, table_slots(table) - 1);
 		assert_false(is_seen[number]);
 		assert_true(table->memory.rule[number].bytes & ABI_RULE_TAKEN);
@@ -136,7 +141,7 @@ static inline void assert_numbers(const struct table *table, const struct siphas
 }
 
 /* That the table holds these entries and no other: a copy of it is empty once they are deleted. */
-static inline void assert_holds(const struct fixture *fixture, const struct siphash_value *key,
+static inline void assert_holds(const struct fixture *fixture, const struct table_entry *entry,
 				size_t count)
 {
 	struct fixture copy;
@@ -146,10 +151,10 @@ static inline void assert_holds(const struct fixture *fixture, const struct siph
 	assert_int_equal(fixture->table.used, count);
 	assert_int_equal(table_count(&copy.table), count);
 	if (fixture->memory.rule)
-		assert_numbers(&fixture->table, key, count);
+		assert_numbers(&fixture->table, entry, count);
 	for (size_t i = 0; i < count; i++) {
-		assert_true(table_find(&fixture->table, &key[i], NULL));
-		assert_int_equal(table_delete(&copy.table, &key[i]), 0);
+		assert_true(table_find(&fixture->table, &entry[i].key, NULL));
+		assert_int_equal(table_delete(&copy.table, &entry[i].key), 0);
 	}
 	byte = copy.memory.bucket;
 	for (size_t i = 0; i < bucket_bytes(&copy.table); i++)

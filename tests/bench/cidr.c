@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What a list of networks costs in the packet path, beside a BPF LPM trie with the same list. The tables
+ * are those that `load` makes: the tool's own store, choice of shapes and hints. BPF_PROG_TEST_RUN in
+ * short interleaved slices; medians. Every variant's verdicts are checked before it is timed.
+ * `cidr [--capacity N] [LIST...]`; without a LIST those of $LISTS and a generated one.
+ */
+#include <ftw.h>
+#include <getopt.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include "apply.h"
+#include "bench/packet_path.h"
+#include "helpers/lpm.h"
+#include "hint.h"
+#include "hints.h"
+
+#define SLICES 31
+#define PACKETS_A_SLICE 100000
+#define GENERATED "generated"
+#define GENERATED_NETWORKS 20000
+#define FILTER_NAME "bench"
+#define LPM_MAP "lookup_lpm"
+#define SEED 1
+
+enum variant { PARSE, COUNTING, EXACT, BITS_16, TRIE, VARIANTS };
+
+static const struct {
+	const char *name, *program;
+	struct abi_options options;
+	bool has_table;
+} variants[VARIANTS] = {
+	[PARSE] = { "parse only", "lookup_parse" },
+	[COUNTING] = { "counting", "lookup_cuckoo", { .is_exact = 1, .has_counts = 1 }, true },
+	[EXACT] = { "exact", "lookup_cuckoo", { .is_exact = 1 }, true },
+	[BITS_16] = { "16 bits", "lookup_cuckoo", { .format = BUCKET_16 }, true },
+	[TRIE] = { "LPM trie", "lookup_lpm_trie" },
+};
+
+enum packets { UNIFORM, INSIDE, HALF_HALF, PACKETS };
+
+static const char *const packets_names[PACKETS] = {
+	[UNIFORM] = "from anywhere",
+	[INSIDE] = "from listed networks",
+	[HALF_HALF] = "half of each",
+};
+
+struct bench {
+	struct lpm_list list;
+	struct lpm_intervals sorted;
+	struct apply apply;
+	char state[32];
+	struct filter filter[VARIANTS];
+	int program[VARIANTS];
+	__u64 capacity;
+	struct lookup_sources sources[LOOKUP_SOURCES / LOOKUP_SOURCES_A_LINE];
+	__u32 listed; /* of the sources, those that the list has */
+};
+
+/* ---- lists ---- */
+
+/* Networks of 9 to 32 bits, as many of each. */
+static void generate_list(struct lpm_list *list)
+{
+	uint64_t random = SEED;
+
+	*list = (struct lpm_list){ 0 };
+	for (unsigned int i = 0; i < GENERATED_NETWORKS; i++) {
+		const uint32_t address = random_next(&random);
+		const struct lpm_rule rule = {
+			.family = LPM_IPV4,
+			.src = lpm_prefix_of(LPM_IPV4, address, 9 + i % 24),
+			.dst = { { 0, ~(lpm_address)0 }, 0 },
+			.dport = -1,
+		};
+
+		lpm_append(list, &rule);
+	}
+}
+
+static struct rule rule_of(const struct lpm_rule *listed)
+{
+	return (struct rule){ .family = FLOW_IPV4,
+			      .src_len = listed->src.length,
+			      .src.v4 = htonl(listed->src.range.first) };
+}
+
+static int add_all(struct apply *apply, void *context, struct reason *reason)
+{
+	const struct lpm_list *list = context;
+	int error = 0;
+
+	for (size_t i = 0; i < list->count && !error; i++) {
+		const struct rule rule = rule_of(&list->rule[i]);
+
+		error = apply_add(apply, &rule, reason);
+		if (error == -EEXIST)
+			error = 0;
+	}
+	return error;
+}
+
+static void store_list(struct bench *bench)
+{
+	struct reason reason;
+	int error;
+
+	strcpy(bench->state, "/tmp/xdp-cuckoo-bench.XXXXXX");
+	if (!mkdtemp(bench->state))
+		die(bench->state, errno);
+	error = apply_open(&bench->apply, bench->state, FILTER_NAME, &reason);
+	if (!error)
+		error = apply_change(&bench->apply, add_all, &bench->list, &reason);
+	if (error)
+		die(reason.text, error);
+}
+
+static int remove_one(const char *path, const struct stat *file, int type, struct FTW *walk)
+{
+	(void)file, (void)type, (void)walk;
+	return remove(path);
+}
+
+/* ---- filters ---- */
+
+/* The maps of a filter that the tool has just loaded become those of the benchmark's program. */
+static void take_maps(struct filter *filter, const struct kernel_filter *loaded)
+{
+	static const enum kernel_map_name from[FILTER_MAPS] = {
+		[FILTER_CONFIG] = KERNEL_CONFIG,
+		[FILTER_BUCKETS] = KERNEL_BUCKETS,
+		[FILTER_RECORDS] = KERNEL_RECORDS,
+		[FILTER_RULES] = KERNEL_RULES,
+		[FILTER_HINTS] = KERNEL_HINTS,
+	};
+
+	for (enum filter_map map = 0; map < FILTER_MAPS; map++) {
+		const int error = bpf_map__reuse_fd(filter_find_map(filter, map),
+						    loaded->map[from[map]].fd);
+
+		if (error)
+			die(filter_map_names[map], error);
+	}
+}
+
+static void prepare(struct filter *filter, const struct abi_options *options,
+		    struct bucket_geometry geometry)
+{
+	const int error = filter_prepare(PACKET_PATH_OBJECT, options, geometry, filter);
+
+	if (error)
+		die(PACKET_PATH_OBJECT, error);
+}
+
+static void open_table(struct bench *bench, enum variant variant)
+{
+	struct filter *filter = &bench->filter[variant];
+	struct target *target;
+	struct reason reason;
+
+	if (apply_load(&bench->apply, &variants[variant].options, bench->capacity, &target, &reason))
+		die(reason.text, EIO);
+	prepare(filter, &variants[variant].options, target_geometry(&target->filter));
+	take_maps(filter, &target->filter);
+}
+
+static void open_variant(struct bench *bench, enum variant variant)
+{
+	struct filter *filter = &bench->filter[variant];
+	int error = 0;
+
+	if (variants[variant].has_table)
+		open_table(bench, variant);
+	else
+		prepare(filter, &variants[variant].options, table_geometry(0));
+	if (variant == TRIE)
+		error = bpf_map__set_max_entries(packet_path_map(filter, LPM_MAP),
+						 bench->list.count);
+	if (error)
+		die(LPM_MAP, error);
+	bench->program[variant] = packet_path_load(filter, variants[variant].program);
+	packet_path_choose(filter, &(struct lookup_parameters){ 0 });
+	if (variant == TRIE)
+		error = lpm_fill(bpf_map__fd(packet_path_map(filter, LPM_MAP)), &bench->list,
+				 LPM_IPV4, LPM_DROP);
+	if (error)
+		die(LPM_MAP, error);
+}
+
+static void open_bench(struct bench *bench)
+{
+	if (bench->list.count_of[LPM_IPV6])
+		die("a list of IPv4 networks is wanted", EINVAL);
+	bench->sorted = lpm_sort(&bench->list, LPM_IPV4, LPM_DROP);
+	store_list(bench);
+	for (enum variant variant = 0; variant < VARIANTS; variant++)
+		open_variant(bench, variant);
+}
+
+static void close_bench(struct bench *bench)
+{
+	for (enum variant variant = 0; variant < VARIANTS; variant++)
+		filter_close(&bench->filter[variant]);
+	apply_close(&bench->apply);
+	nftw(bench->state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(bench->sorted.range);
+	free(bench->list.rule);
+}
+
+/* ---- packets ---- */
+
+static uint32_t draw_source(const struct bench *bench, bool is_listed, uint64_t *random)
+{
+	const struct lpm_rule *rule = &bench->list.rule[random_below(random, bench->list.count)];
+
+	return is_listed ? lpm_random_in(&rule->src.range, random) : random_next(random);
+}
+
+static void choose_sources(struct bench *bench, enum packets packets)
+{
+	uint64_t random = SEED;
+
+	bench->listed = 0;
+	for (__u32 i = 0; i < LOOKUP_SOURCES; i++) {
+		const bool is_listed = packets == INSIDE ||
+				       (packets == HALF_HALF && random_below(&random, 2));
+		const uint32_t source = draw_source(bench, is_listed, &random);
+
+		bench->sources[i / LOOKUP_SOURCES_A_LINE].source[i % LOOKUP_SOURCES_A_LINE] =
+			htonl(source);
+		bench->listed += lpm_search(&bench->sorted, source);
+	}
+	for (enum variant variant = 0; variant < VARIANTS; variant++) {
+		const int map = bpf_map__fd(packet_path_map(&bench->filter[variant],
+							    "lookup_listed"));
+
+		for (__u32 line = 0; line < LOOKUP_SOURCES / LOOKUP_SOURCES_A_LINE; line++)
+			if (bpf_map_update_elem(map, &line, &bench->sources[line], 0))
+				die("set sources", errno);
+	}
+}
+
+/* As the program does: the shapes that the hint names, in order, until one has the packet's key. */
+static unsigned int probes_of(const struct filter *filter, __be32 source)
+{
+	const struct abi_shape_list *list = abi_shapes(filter->config, FLOW_IPV4);
+	const struct flow flow = { .src.v4 = source,
+				   .dst.v4 = htonl(PACKET_PATH_DESTINATION),
+				   .sport = htons(PACKET_PATH_SPORT),
+				   .dport = htons(PACKET_PATH_DPORT),
+				   .proto = IPPROTO_UDP,
+				   .port_kind = FLOW_PORTS };
+	const __u8 *hints = filter->map[FILTER_HINTS];
+	struct rule_key packet = {};
+	unsigned int probes = 0;
+	__u64 hint;
+
+	flow_pack(&flow, &packet.key);
+	hint = hints[hint_index(FLOW_IPV4, hint_head(FLOW_IPV4, &packet.key))] | ABI_HINT_ALWAYS;
+	for (__u32 i = 0; i < list->count; i++) {
+		struct rule_key key = {};
+		struct siphash_value value;
+
+		if (list->has_hints && !(list->shape[i].hint & hint))
+			continue;
+		probes++;
+		for (unsigned int k = 0; k < FLOW_KEY_WORDS_MAX; k++)
+			key.key.word[k] = packet.key.word[k] & list->shape[i].mask[k];
+		key.key.word[flow_key_last(FLOW_IPV4)] |= list->shape[i].tag;
+		value = rule_hash(&key, &filter->config->key);
+		if (table_find(&filter->table, &value, NULL))
+			break;
+	}
+	return probes;
+}
+
+static double mean_probes(const struct bench *bench)
+{
+	__u64 probes = 0;
+
+	for (__u32 i = 0; i < LOOKUP_SOURCES; i++)
+		probes += probes_of(&bench->filter[EXACT],
+				    bench->sources[i / LOOKUP_SOURCES_A_LINE]
+					    .source[i % LOOKUP_SOURCES_A_LINE]);
+	return (double)probes / LOOKUP_SOURCES;
+}
+
+/* ---- measuring ---- */
+
+/* Every source once: of an exact table and of the trie as many are dropped as the intervals say. */
+static void check_variant(const struct bench *bench, enum variant variant)
+{
+	const struct filter *filter = &bench->filter[variant];
+	const __u64 before = packet_path_counted(filter, OUTCOME_DROP_RULE, VERDICT_DROP);
+	double false_positives = 0;
+	__u64 dropped;
+	__u32 verdict;
+
+	packet_path_run(bench->program[variant], LOOKUP_SOURCES, &verdict);
+	dropped = packet_path_counted(filter, OUTCOME_DROP_RULE, VERDICT_DROP) - before;
+	if (variant == PARSE)
+		return;
+	if (!variants[variant].options.is_exact && variants[variant].has_table)
+		false_positives = 10 + 2. * LOOKUP_SOURCES * SHAPE_LIST_PROBES *
+					       table_false_positive_rate(BUCKET_16, 1);
+	if (dropped < bench->listed || dropped > bench->listed + false_positives)
+		die(variants[variant].name, EPROTO);
+}
+
+static void measure(const struct bench *bench, double result[VARIANTS])
+{
+	double ns[VARIANTS][SLICES];
+	__u32 verdict;
+
+	for (enum variant variant = 0; variant < VARIANTS; variant++)
+		check_variant(bench, variant);
+	for (int slice = 0; slice < SLICES; slice++)
+		for (enum variant variant = 0; variant < VARIANTS; variant++)
+			ns[variant][slice] = packet_path_run(bench->program[variant],
+							     PACKETS_A_SLICE, &verdict);
+	for (enum variant variant = 0; variant < VARIANTS; variant++)
+		result[variant] = median(ns[variant], SLICES);
+}
+
+static void print_head(const struct bench *bench, const char *name)
+{
+	const struct filter *filter = &bench->filter[COUNTING];
+
+	printf("\n%s: %zu networks; %u shapes, %llu keys in %llu slots\n", name, bench->list.count,
+	       abi_shapes(filter->config, FLOW_IPV4)->count,
+	       (unsigned long long)filter->config->used,
+	       (unsigned long long)table_slots(&filter->table));
+	printf("  %-20s  %10s", "", variants[PARSE].name);
+	for (enum variant variant = PARSE + 1; variant < VARIANTS; variant++)
+		printf("  %10s", variants[variant].name);
+	printf("  %14s  %6s\n", "counting/trie", "probes");
+}
+
+static void print_row(const struct bench *bench, enum packets packets, const double ns[VARIANTS])
+{
+	printf("  %-20s  %10.1f", packets_names[packets], ns[PARSE]);
+	for (enum variant variant = PARSE + 1; variant < VARIANTS; variant++)
+		printf("  %10.1f", ns[variant] - ns[PARSE]);
+	printf("  %14.2f  %6.2f\n", (ns[COUNTING] - ns[PARSE]) / (ns[TRIE] - ns[PARSE]),
+	       mean_probes(bench));
+	fflush(stdout);
+}
+
+/* bench->list is filled. */
+static void bench_list(struct bench *bench, const char *name)
+{
+	open_bench(bench);
+	print_head(bench, name);
+	for (enum packets packets = 0; packets < PACKETS; packets++) {
+		double ns[VARIANTS];
+
+		choose_sources(bench, packets);
+		measure(bench, ns);
+		print_row(bench, packets, ns);
+	}
+	close_bench(bench);
+}
+
+static void bench_file(struct bench *bench, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (lpm_read(path, &bench->list))
+		exit(1);
+	bench_list(bench, slash ? slash + 1 : path);
+}
+
+/* Those of the usual lists that are there. */
+static void bench_usual(struct bench *bench)
+{
+	static const char *const usual[] = { "firehol_level1.netset", "country_us.netset",
+					     "firehol_level4.netset", "spamhaus_drop.netset" };
+	const char *lists = getenv("LISTS");
+	char path[4096];
+
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", lists ? lists : "../shared/blocklists",
+			 usual[i]);
+		if (access(path, R_OK))
+			printf("\n%s: not there; LISTS=DIR says where\n", path);
+		else
+			bench_file(bench, path);
+	}
+	generate_list(&bench->list);
+	bench_list(bench, GENERATED);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ .name = "capacity", .has_arg = required_argument, .val = 'c' },
+		{ 0 },
+	};
+	static struct bench bench;
+	struct utsname kernel;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) == 'c')
+		bench.capacity = strtoull(optarg, NULL, 10);
+	if (option == '?') {
+		fputs("usage: cidr [--capacity N] [LIST...]\n", stderr);
+		return 2;
+	}
+	libbpf_set_print(NULL);
+	uname(&kernel);
+	printf("lists of networks in the packet path, another source each packet; ns a packet beyond those "
+	       "of\n\"%s\"; median of %d slices of %d packets; Linux %s\n", variants[PARSE].name,
+	       SLICES, PACKETS_A_SLICE, kernel.release);
+	if (optind == argc)
+		bench_usual(&bench);
+	for (int i = optind; i < argc; i++)
+		bench_file(&bench, argv[i]);
+	return 0;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One program of lookup.bpf.c, loaded on its own, fed with the flows that its settings choose and timed by
+ * BPF_PROG_TEST_RUN. Ends the benchmark where something fails.
+ */
+#ifndef XDP_CUCKOO_BENCH_PACKET_PATH_H
+#define XDP_CUCKOO_BENCH_PACKET_PATH_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/udp.h>
+
+#include "bench/lookup.h"
+#include "bench/timing.h"
+#include "filter.h"
+
+#define PACKET_PATH_OBJECT "build/tests/bench/lookup.bpf.o"
+#define PACKET_PATH_SETTINGS "lookup_settings"
+#define PACKET_PATH_DESTINATION 0xc6336407 /* 198.51.100.7 */
+#define PACKET_PATH_SPORT 1111
+#define PACKET_PATH_DPORT 53
+
+struct packet_path_frame {
+	struct ethhdr ethernet;
+	struct iphdr ip;
+	struct udphdr udp;
+	__u8 padding[22];
+} __attribute__((packed));
+
+static inline void die(const char *what, int error)
+{
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
+		strerror(error < 0 ? -error : error));
+	exit(1);
+}
+
+static inline struct packet_path_frame packet_path_frame(void)
+{
+	return (struct packet_path_frame){
+		.ethernet.h_proto = htons(ETH_P_IP),
+		.ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
+			.tot_len = htons(sizeof(struct packet_path_frame) - sizeof(struct ethhdr)),
+			.daddr = htonl(PACKET_PATH_DESTINATION) },
+		.udp = { .source = htons(PACKET_PATH_SPORT), .dest = htons(PACKET_PATH_DPORT) },
+	};
+}
+
+static inline struct bpf_map *packet_path_map(const struct filter *filter, const char *name)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(filter->object, name);
+
+	if (!map)
+		die(name, ENOENT);
+	return map;
+}
+
+/* Loads what filter_prepare() has opened with only this program: the others would take longer than to run it. */
+static inline int packet_path_load(struct filter *filter, const char *name)
+{
+	struct bpf_program *program;
+	int error;
+
+	bpf_object__for_each_program(program, filter->object)
+		bpf_program__set_autoload(program, !strcmp(bpf_program__name(program), name));
+	error = filter_load(filter);
+	if (error)
+		die(name, error);
+	return bpf_program__fd(bpf_object__find_program_by_name(filter->object, name));
+}
+
+static inline void packet_path_choose(const struct filter *filter,
+				      const struct lookup_parameters *parameters)
+{
+	const __u32 zero = 0;
+
+	if (bpf_map_update_elem(bpf_map__fd(packet_path_map(filter, PACKET_PATH_SETTINGS)), &zero,
+				parameters, 0))
+		die("set flows", errno);
+}
+
+/* ns a packet. */
+static inline double packet_path_run(int program, __u32 packets, __u32 *verdict)
+{
+	struct packet_path_frame frame = packet_path_frame(), out;
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = &frame, .data_size_in = sizeof(frame),
+		    .data_out = &out, .data_size_out = sizeof(out), .repeat = packets);
+
+	if (bpf_prog_test_run_opts(program, &options))
+		die("BPF_PROG_TEST_RUN", errno);
+	*verdict = options.retval;
+	return options.duration;
+}
+
+/* How many packets the filter's one exit has counted so. */
+static inline __u64 packet_path_counted(const struct filter *filter, enum abi_outcome outcome,
+					enum abi_verdict verdict)
+{
+	struct abi_counter counted[ABI_COUNTERS];
+	const int error = filter_count(filter, counted);
+
+	if (error)
+		die("counters", error);
+	return counted[outcome * VERDICTS + verdict].packets;
+}
+
+/* What the kernel says a map takes, in MiB: the line "memlock" of its descriptor's fdinfo. */
+static inline double packet_path_mib(const struct filter *filter, const char *name)
+{
+	char path[64], line[128];
+	unsigned long long bytes = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d",
+		 bpf_map__fd(packet_path_map(filter, name)));
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return bytes / 1048576.0;
+}
+
+/* Of a table of these options. */
+static inline double packet_path_table_mib(const struct filter *filter,
+					   const struct abi_options *options)
+{
+	return packet_path_mib(filter, ABI_BUCKETS_MAP) +
+	       (options->is_exact ? packet_path_mib(filter, ABI_RECORDS_MAP) : 0) +
+	       (options->has_counts ? packet_path_mib(filter, ABI_RULES_MAP) : 0);
+}
+
+#endif

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Changes that are not about single rules: settings, and changes that wait to be confirmed. */
+#include <errno.h>
+#include <string.h>
+
+#include "apply.h"
+#include "apply_internal.h"
+
+/* ---- settings ---- */
+
+static int set(struct apply *apply, void *context, struct reason *reason)
+{
+	int error = store_set_settings(apply->store, context);
+
+	return error ? reason_set(reason, error, "cannot keep the settings: %s", strerror(-error)) : 0;
+}
+
+int apply_set(struct apply *apply, const struct store_settings *settings, struct reason *reason)
+{
+	struct store_settings copy = *settings;
+
+	return apply_change(apply, set, &copy, reason);
+}
+
+/* ---- waiting for a confirmation ---- */
+
+/* Of a load: then there is nothing in the store. */
+static bool is_waiting(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (apply->targets[i].filter.config->run & ABI_RUN_UNCONFIRMED)
+			return true;
+	return false;
+}
+
+int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reason)
+{
+	int error = is_waiting(apply) ? -EBUSY : store_set_pending(apply->store, timeout_ms);
+
+	if (error == -EBUSY)
+		return reason_set(reason, error, "another change waits for xdp-cuckoo confirm; confirm it, or "
+				  "wait until it has been undone");
+	if (error)
+		return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
+	apply->has_set_pending = true;
+	for (size_t i = 0; i < apply->targets_count && !error; i++)
+		error = target_set_unconfirmed(&apply->targets[i], timeout_ms, reason);
+	return error;
+}
+
+static int forget(struct apply *apply, void *context, struct reason *reason)
+{
+	int error = store_forget_pending(apply->store);
+
+	*(bool *)context = !error;
+	return error && error != -ENOENT ?
+		       reason_set(reason, error, "cannot write to the store: %s", strerror(-error)) : 0;
+}
+
+/* Whether some filter was told to pass everything unless it is confirmed. */
+static bool confirm_targets(struct apply *apply)
+{
+	const bool was_waiting = is_waiting(apply);
+
+	for (size_t i = 0; i < apply->targets_count; i++)
+		target_confirm(&apply->targets[i]);
+	return was_waiting;
+}
+
+int apply_confirm(struct apply *apply, struct reason *reason)
+{
+	bool had_pending = false;
+	int error = apply_change(apply, forget, &had_pending, reason);
+
+	if (error)
+		return error;
+	return confirm_targets(apply) || had_pending ? 0 : -ENOENT;
+}
+
+struct undoing {
+	struct apply *apply;
+	struct reason *reason;
+};
+
+static int undo_rule(const struct rule *rule, bool existed, void *context)
+{
+	const struct undoing *undoing = context;
+	int error = apply_del(undoing->apply, rule, undoing->reason);
+
+	if (error && error != -ENOENT)
+		return error;
+	if (!existed || rule->timeout_ms < 0)
+		return 0;
+	return apply_add(undoing->apply, rule, undoing->reason);
+}
+
+static int undo_all(struct apply *apply, void *context, struct reason *reason)
+{
+	struct undoing undoing = { apply, reason };
+	int error;
+
+	(void)context;
+	reason->text[0] = '\0';
+	error = store_undo_each(apply->store, undo_rule, &undoing);
+	if (!error)
+		error = store_forget_pending(apply->store);
+	if (error && error != -ENOENT && !reason->text[0])
+		reason_set(reason, error, "cannot undo the change: %s", strerror(-error));
+	return error;
+}
+
+int apply_undo(struct apply *apply, struct reason *reason)
+{
+	int error = apply_change(apply, undo_all, NULL, reason);
+
+	if (!error)
+		confirm_targets(apply);
+	return error;
+}
+
+int apply_undo_overdue(struct apply *apply, struct reason *reason)
+{
+	struct store_pending pending;
+	int error = store_pending(apply->store, &pending);
+
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	return pending.id && pending.left_ms <= 0 ? apply_undo(apply, reason) : 0;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* From the ways that this host is reached to flows; and the addresses that rules seldom mean. */
+#include "guard.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host.h"
+
+#define ADDRESSES_PAIRED_MAX 64 /* own addresses that gateways and name servers are paired with */
+
+/* ---- flows ---- */
+
+static unsigned int address_bits(const struct host_address *address)
+{
+	return address->family == FLOW_IPV4 ? 32 : 128;
+}
+
+static struct rule flow_of(const struct host_address *src, const struct host_address *dst)
+{
+	struct rule flow = { .family = src ? src->family : dst->family };
+
+	if (src) {
+		flow.src = src->bytes;
+		flow.src_len = address_bits(src);
+	}
+	if (dst) {
+		flow.dst = dst->bytes;
+		flow.dst_len = address_bits(dst);
+	}
+	return flow;
+}
+
+/* `what` is followed by the address. */
+static int add_flow(struct guard *guard, const struct rule *flow, const char *what,
+		    const struct host_address *address)
+{
+	struct guard_flow *grown = realloc(guard->flows, (guard->count + 1) * sizeof(*grown));
+	char text[INET6_ADDRSTRLEN];
+
+	if (!grown)
+		return -ENOMEM;
+	inet_ntop(address->family == FLOW_IPV4 ? AF_INET : AF_INET6, &address->bytes, text, sizeof(text));
+	guard->flows = grown;
+	grown += guard->count++;
+	grown->flow = *flow;
+	snprintf(grown->what, sizeof(grown->what), "%s %s", what, text);
+	return 0;
+}
+
+static int guard_own(struct guard *guard, const struct host_addresses *own)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < own->count && !error; i++) {
+		const struct rule from = flow_of(&own->address[i], NULL);
+		const struct rule to = flow_of(NULL, &own->address[i]);
+
+		error = add_flow(guard, &to, "packets to this host's address", &own->address[i]);
+		if (!error)
+			error = add_flow(guard, &from, "packets from this host's address", &own->address[i]);
+	}
+	return error;
+}
+
+/*
+ * Beside its packets, its answers to the question where it is: without neighbour advertisements
+ * (RFC 4861, type 136) IPv6 finds no gateway. IPv4 asks by ARP, which no rule can name.
+ */
+static int guard_gateway(struct guard *guard, const struct host_address *gateway,
+			 const struct host_address *own)
+{
+	static const char name[] = "the default gateway";
+	struct rule flow = flow_of(gateway, own);
+	int error = add_flow(guard, &flow, name, gateway);
+
+	if (error || !own || gateway->family != FLOW_IPV6)
+		return error;
+	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT;
+	flow.proto = IPPROTO_ICMPV6;
+	flow.port_kind = FLOW_ICMP;
+	flow.sport = htons(136);
+	return add_flow(guard, &flow, "neighbour advertisements of the default gateway", gateway);
+}
+
+static int guard_name_server(struct guard *guard, const struct host_address *server,
+			     const struct host_address *own)
+{
+	static const __u8 protocols[] = { IPPROTO_UDP, IPPROTO_TCP };
+	struct rule flow = flow_of(server, own);
+	int error = 0;
+
+	flow.fields = RULE_PROTO | RULE_SPORT;
+	flow.port_kind = FLOW_PORTS;
+	flow.sport = htons(53);
+	for (size_t i = 0; i < sizeof(protocols) && !error; i++) {
+		flow.proto = protocols[i];
+		error = add_flow(guard, &flow, "answers of the name server", server);
+	}
+	return error;
+}
+
+/* For each peer: `add` with no own address, and with each that it can send to. */
+static int guard_peers(struct guard *guard, const struct host_addresses *peers,
+		       const struct host_addresses *own,
+		       int (*add)(struct guard *guard, const struct host_address *peer,
+				  const struct host_address *own))
+{
+	int error = 0;
+
+	for (size_t i = 0; i < peers->count && !error; i++) {
+		const struct host_address *peer = &peers->address[i];
+
+		error = add(guard, peer, NULL);
+		for (size_t k = 0; k < own->count && k < ADDRESSES_PAIRED_MAX && !error; k++)
+			if (own->address[k].family == peer->family)
+				error = add(guard, peer, &own->address[k]);
+	}
+	return error;
+}
+
+static int guard_ssh(struct guard *guard)
+{
+	struct host_ssh ssh;
+	struct rule flow;
+
+	if (!host_find_ssh(&ssh))
+		return 0;
+	flow = flow_of(&ssh.peer, &ssh.server);
+	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT;
+	flow.proto = IPPROTO_TCP;
+	flow.port_kind = FLOW_PORTS;
+	flow.sport = ssh.peer_port;
+	flow.dport = ssh.server_port;
+	return add_flow(guard, &flow, "this SSH session, from", &ssh.peer);
+}
+
+/* What an operator misses first comes first. */
+static int add_flows(struct guard *guard, const struct host_addresses *own,
+		     const struct host_addresses *gateways, const struct host_addresses *servers)
+{
+	int error = guard_ssh(guard);
+
+	if (!error)
+		error = guard_peers(guard, gateways, own, guard_gateway);
+	if (!error)
+		error = guard_peers(guard, servers, own, guard_name_server);
+	return error ? error : guard_own(guard, own);
+}
+
+int guard_open(struct guard *guard, struct reason *reason)
+{
+	struct host_addresses own = {}, gateways = {}, servers = {};
+	int error;
+
+	*guard = (struct guard){};
+	error = host_find_own(&own);
+	if (!error)
+		error = host_find_gateways(&gateways);
+	if (!error)
+		error = host_find_name_servers(&servers);
+	if (!error)
+		error = add_flows(guard, &own, &gateways, &servers);
+	free(own.address);
+	free(gateways.address);
+	free(servers.address);
+	if (!error)
+		return 0;
+	guard_close(guard);
+	return reason_set(reason, error, "no memory for what must not be blocked");
+}
+
+void guard_close(struct guard *guard)
+{
+	free(guard->flows);
+	*guard = (struct guard){};
+}
+
+static bool covers(const union flow_addr *prefix, unsigned int length, const union flow_addr *of,
+		   unsigned int of_length)
+{
+	const union flow_addr network = rule_network(of, length);
+
+	return length <= of_length && !memcmp(&network, prefix, sizeof(network));
+}
+
+/* Whether the rule names all packets of the flow. */
+static bool names(const struct rule *rule, const struct rule *flow)
+{
+	if ((rule->family != FLOW_NO_FAMILY && rule->family != flow->family) ||
+	    rule->fields & ~flow->fields)
+		return false;
+	return (!(rule->fields & RULE_PROTO) || rule->proto == flow->proto) &&
+	       (!(rule->fields & RULE_SPORT) || rule->sport == flow->sport) &&
+	       (!(rule->fields & RULE_DPORT) || rule->dport == flow->dport) &&
+	       covers(&rule->src, rule->src_len, &flow->src, flow->src_len) &&
+	       covers(&rule->dst, rule->dst_len, &flow->dst, flow->dst_len);
+}
+
+bool guard_concerns(const struct guard *guard, const struct rule *rule)
+{
+	for (size_t i = 0; i < guard->count; i++)
+		if (names(rule, &guard->flows[i].flow))
+			return true;
+	return false;
+}
+
+/* ---- addresses that are special ---- */
+
+static const struct special {
+	const char *what;
+	enum flow_family family;
+	unsigned int length;
+	__u8 network[16];
+} specials[] = {
+	{ "private (RFC 1918)", FLOW_IPV4, 8, { 10 } },
+	{ "private (RFC 1918)", FLOW_IPV4, 12, { 172, 16 } },
+	{ "private (RFC 1918)", FLOW_IPV4, 16, { 192, 168 } },
+	{ "loopback", FLOW_IPV4, 8, { 127 } },
+	{ "multicast", FLOW_IPV4, 4, { 224 } },
+	{ "link-local", FLOW_IPV4, 16, { 169, 254 } },
+	{ "shared behind carriers' NAT (RFC 6598)", FLOW_IPV4, 10, { 100, 64 } },
+	{ "\"this network\" (RFC 6890)", FLOW_IPV4, 8, { 0 } },
+	{ "link-local", FLOW_IPV6, 10, { 0xfe, 0x80 } },
+	{ "multicast", FLOW_IPV6, 8, { 0xff } },
+	{ "unique local (RFC 4193)", FLOW_IPV6, 7, { 0xfc } },
+	{ "loopback", FLOW_IPV6, 128, { [15] = 1 } },
+};
+
+/* Whether the prefix lies in the range, or covers it. */
+static bool meets(const struct special *special, const union flow_addr *prefix, unsigned int length)
+{
+	const unsigned int common = length < special->length ? length : special->length;
+	union flow_addr range;
+
+	memcpy(range.byte, special->network, sizeof(range.byte));
+	range = rule_network(&range, common);
+	return !memcmp(rule_network(prefix, common).byte, range.byte, sizeof(range.byte));
+}
+
+const char *guard_special(const struct rule *rule)
+{
+	const unsigned int length = rule->src_len ? rule->src_len : rule->dst_len;
+	const union flow_addr *prefix = rule->src_len ? &rule->src : &rule->dst;
+
+	/* Who names a protocol, a port or both ends as well has thought of it. */
+	if (rule->action == RULE_PASS || rule->fields || (rule->src_len && rule->dst_len))
+		return NULL;
+	if (!length)
+		return rule->family == FLOW_IPV4 ? "all of IPv4" : "all of IPv6";
+	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++)
+		if (specials[i].family == (enum flow_family)rule->family &&
+		    meets(&specials[i], prefix, length))
+			return specials[i].what;
+	return NULL;
+}

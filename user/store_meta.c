@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a store says of itself: identity, schema, settings, and its clock. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store_internal.h"
+
+#define WALL_TOLERANCE_MS 1000
+
+static const char meta_name[] = "store";
+
+int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta)
+{
+	MDB_val key = { strlen(meta_name), (void *)meta_name };
+	MDB_val value = { sizeof(*meta), (void *)meta };
+
+	return mdb_put(txn, store->meta_db, &key, &value, 0);
+}
+
+int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta)
+{
+	MDB_val key = { strlen(meta_name), (void *)meta_name }, value;
+	int status = mdb_get(txn, store->meta_db, &key, &value);
+	size_t bytes;
+
+	if (status)
+		return status == MDB_NOTFOUND ? -EBADMSG : environment_error(status);
+	if (value.mv_size < STORE_META_BYTES_1)
+		return -EBADMSG;
+	*meta = (struct store_meta){};
+	memcpy(meta, value.mv_data, STORE_META_BYTES_1);
+	if (meta->magic != STORE_MAGIC)
+		return -EBADMSG;
+	if (meta->schema == 0 || meta->schema > STORE_SCHEMA)
+		return -EPROTO;
+	bytes = meta->schema == 1 ? STORE_META_BYTES_1 : sizeof(*meta);
+	if (value.mv_size != bytes)
+		return -EBADMSG;
+	memcpy(meta, value.mv_data, bytes);
+	return 0;
+}
+
+int store_meta_get(const struct store *store, MDB_txn *txn, struct store_meta *meta)
+{
+	if (txn != store->write)
+		return store_meta_load(store, txn, meta);
+	*meta = store->meta;
+	return 0;
+}
+
+int store_meta_create(struct store *store, MDB_txn *txn)
+{
+	struct store_meta meta = { .magic = STORE_MAGIC, .schema = STORE_SCHEMA };
+
+	if (getrandom(meta.id, sizeof(meta.id), 0) != sizeof(meta.id))
+		return EIO;
+	store_clock_set(&store->clock, &meta);
+	store_clock_note(&store->clock, &meta);
+	return store_meta_save(store, txn, &meta);
+}
+
+/* ---- the clock ---- */
+
+static __s64 clock_ms(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
+}
+
+/* Where it cannot be read every boot is taken for the same: then time goes on by CLOCK_BOOTTIME alone. */
+static void read_boot_id(char boot_id[STORE_BOOT_ID_BYTES])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t length;
+
+	memset(boot_id, 0, STORE_BOOT_ID_BYTES);
+	if (fd < 0)
+		return;
+	length = read(fd, boot_id, STORE_BOOT_ID_BYTES - 1);
+	memset(boot_id + (length > 0 ? length : 0), 0, STORE_BOOT_ID_BYTES - (length > 0 ? length : 0));
+	close(fd);
+}
+
+/* A meta without a boot, new or of schema 1: the store's time starts as the wall clock's. */
+void store_clock_set(struct store_clock *clock, const struct store_meta *meta)
+{
+	const __s64 boot_ms = clock_ms(CLOCK_BOOTTIME), wall_ms = clock_ms(CLOCK_REALTIME);
+
+	if (!clock->boot_id[0])
+		read_boot_id(clock->boot_id);
+	if (meta->boot_id[0] && !memcmp(meta->boot_id, clock->boot_id, sizeof(clock->boot_id)))
+		clock->ahead_ms = meta->clock_ms;
+	else if (wall_ms - meta->wall_ms > meta->seen_ms)
+		clock->ahead_ms = wall_ms - meta->wall_ms - boot_ms;
+	else
+		clock->ahead_ms = meta->seen_ms - boot_ms;
+	clock->now_ms = boot_ms + clock->ahead_ms;
+}
+
+bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta)
+{
+	const __s64 wall_ms = clock_ms(CLOCK_REALTIME) - clock->now_ms;
+
+	return memcmp(meta->boot_id, clock->boot_id, sizeof(meta->boot_id)) ||
+	       llabs(wall_ms - meta->wall_ms) > WALL_TOLERANCE_MS;
+}
+
+void store_clock_note(const struct store_clock *clock, struct store_meta *meta)
+{
+	memcpy(meta->boot_id, clock->boot_id, sizeof(meta->boot_id));
+	meta->clock_ms = clock->ahead_ms;
+	meta->wall_ms = clock_ms(CLOCK_REALTIME) - (clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
+	meta->seen_ms = clock->now_ms;
+}
+
+/* ---- settings ---- */
+
+int store_settings(struct store *store, struct store_settings *settings)
+{
+	struct store_meta meta;
+	MDB_txn *txn;
+	int error = store_view_begin(store, &txn);
+
+	if (error)
+		return error;
+	error = store_meta_get(store, txn, &meta);
+	if (!error)
+		*settings = meta.settings;
+	store_view_end(store);
+	return error;
+}
+
+int store_set_settings(struct store *store, const struct store_settings *settings)
+{
+	store->is_changed |= memcmp(&store->meta.settings, settings, sizeof(*settings)) != 0;
+	store->meta.settings = *settings;
+	return 0;
+}

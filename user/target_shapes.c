@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which shapes the packet path looks for, and by which hints. */
+#include <errno.h>
+#include <string.h>
+
+#include "grace.h"
+#include "hints.h"
+#include "target_internal.h"
+
+static bool same_shape(const struct rule_shape *a, const struct rule_shape *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/* What is published, with its hint bits, is where the shapes of a change start from. */
+void target_begin(struct target *target)
+{
+	target->is_deferred = false;
+	target->cause = TARGET_STAYS;
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const struct abi_shape_list *list = abi_shapes(target->filter.config, family);
+		struct target_shapes *shapes = &target->shapes[family];
+
+		for (shapes->count = 0; shapes->count < list->count; shapes->count++) {
+			const struct abi_shape *shape = &list->shape[shapes->count];
+
+			shapes->shape[shapes->count] = rule_shape_of_tag(shape->tag, family);
+			shapes->hint[shapes->count] = shape->hint;
+		}
+	}
+}
+
+int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hint)
+{
+	struct target_shapes *shapes = &target->shapes[shape->family];
+
+	for (size_t i = 0; i < shapes->count; i++)
+		if (same_shape(&shapes->shape[i], shape)) {
+			*hint = shapes->hint[i];
+			return 0;
+		}
+	if (shapes->count == sizeof(shapes->hint) / sizeof(shapes->hint[0]))
+		return -E2BIG;
+	*hint = hints_choose(shapes->hint, shapes->count, shape);
+	shapes->shape[shapes->count] = *shape;
+	shapes->hint[shapes->count++] = *hint;
+	return 0;
+}
+
+static int compile(struct target *target, const struct shape_list *shapes, enum flow_family family,
+		   struct abi_shape_list *wanted)
+{
+	struct rule_shape targets[ABI_SHAPES_MAX];
+	const size_t count = shape_list_targets(shapes, family, targets);
+	int error = 0;
+
+	*wanted = (struct abi_shape_list){ .count = count };
+	for (size_t i = 0; i < count && !error; i++) {
+		rule_shape_compile(&targets[i], &wanted->shape[i]);
+		error = target_hint(target, &targets[i], &wanted->shape[i].hint);
+	}
+	wanted->has_hints = hints_pay(target_hints(target), wanted, family);
+	return error;
+}
+
+/* Fills the idle copy, flips, and waits until no program run uses the copy that was active. */
+static int publish_family(struct abi_shape_set *set, const struct abi_shape_list *wanted)
+{
+	__u64 active = set->active & 1;
+
+	if (!memcmp(&set->list[active], wanted, sizeof(*wanted)))
+		return 0;
+	set->list[!active] = *wanted;
+	__atomic_store_n(&set->active, !active, __ATOMIC_RELEASE);
+	return grace_wait();
+}
+
+int target_publish(struct target *target, struct store *store, struct reason *reason)
+{
+	struct abi_shape_list wanted[FLOW_FAMILIES];
+	struct shape_list shapes;
+	int error = store_shapes(store, &shapes);
+
+	if (error)
+		return target_store_failed(error, reason);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
+		error = compile(target, &shapes, family, &wanted[family]);
+	if (error)
+		return reason_set(reason, error, "too many kinds of rule came and went in one change");
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
+		error = publish_family(&target->filter.config->shapes[family], &wanted[family]);
+	if (!error)
+		return 0;
+	return reason_set(reason, error, "cannot wait for the packets under way: %s",
+			  strerror(-error));
+}
