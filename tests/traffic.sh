@@ -107,12 +107,16 @@ expect_false_positives() {
 	$1 == "table:" && $2 == "compact," { bits = $3 }
 	$1 == "slots:" { slots = $2 }
 	$1 == "used" && $2 == "slots:" { used = $3 }
+	$1 == "mean" && $2 == "probes" && $3 == "ipv4:" { mean = $4 }
 	$1 == "shapes:" {
 		sub(/^ *shapes: */, "")
 		shapes = split($0, shape, /; /)
 	}
 	END {
-		p = bits ? 8 * used / slots / 2 ^ bits : 0
+		for (i = 1; i <= shapes; i++)
+			ipv4 += shape[i] ~ /^ipv4/
+		# By the hints most flows are not looked up by most shapes.
+		p = bits && ipv4 ? 8 * used / slots / 2 ^ bits * mean / ipv4 : 0
 		for (i = 1; i <= shapes; i++) {
 			if (shape[i] !~ /^ipv4/ || shape[i] ~ /pass/)
 				continue

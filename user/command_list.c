@@ -15,9 +15,9 @@ const struct command command_list = {
 	.name = "list",
 	.usage = "[--counters]",
 	.summary = "print all rules",
-	.help = "One rule a line, in the form that add and import read. With --counters each also with the\n"
-	"packets and bytes that it matched since the filter was loaded, behind a #; a --compact table\n"
-	"does not count by rule.\n"
+	.help = "One rule a line, in the form that add and import read, with what is left of its timeout; rules\n"
+	"that have ended are left out. With --counters each also with the packets and bytes that it matched\n"
+	"since the filter was loaded, behind a #; a --compact table does not count by rule.\n"
 	"\n"
 	"  xdp-cuckoo list\n"
 	"  xdp-cuckoo list --counters\n"
@@ -108,7 +108,7 @@ static struct abi_counter count_rule(const struct counting *counting, const stru
 	return counted.sum;
 }
 
-/* Match, action and comment apart, as a program wants them. */
+/* What matches, action, timeout and comment apart, as a program wants them. */
 static json_t *rule_row(const struct rule *rule)
 {
 	char text[RULE_TEXT_BYTES];
@@ -116,8 +116,11 @@ static json_t *rule_row(const struct rule *rule)
 
 	match.comment[0] = '\0';
 	match.action = RULE_DROP;
-	return json_pack("{s:s, s:s, s:s}", "rule", rule_format(&match, text), "action",
-			 rule->action == RULE_DROP ? "drop" : "pass", "comment", rule->comment);
+	match.timeout_ms = 0;
+	return json_pack("{s:s, s:s, s:o, s:s}", "rule", rule_format(&match, text), "action",
+			 rule->action == RULE_DROP ? "drop" : "pass", "timeout_s",
+			 rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(),
+			 "comment", rule->comment);
 }
 
 static void print_with_count(const struct rule *rule, const char *text,
@@ -140,6 +143,8 @@ static int print_rule(const struct rule *rule, void *context)
 	const struct counting *counting = context;
 	char text[RULE_TEXT_BYTES];
 
+	if (rule->timeout_ms < 0)
+		return 0;
 	rule_format(rule, text);
 	if (counting) {
 		const struct abi_counter count = count_rule(counting, rule);

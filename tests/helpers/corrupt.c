@@ -2,7 +2,7 @@
 /*
  * Damages the table of the running filter in this network namespace, through its maps as the tool
  * itself writes them: the first place that it can, from a bucket on. Prints what a comparison with the
- * store must find of it: "missing N foreign N".
+ * store must find of it: "missing N foreign N ends N".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "target.h"
 
 struct damage {
-	__u64 missing, foreign;
+	__u64 missing, foreign, ends;
 };
 
 FLOW_INLINE bool is_filled(const struct table *table, struct bucket_layout layout,
@@ -100,6 +100,17 @@ FLOW_INLINE struct damage double_number(struct table *table, struct bucket_layou
 	return (struct damage){ .missing = 1, .foreign = 1 };
 }
 
+/* A rule for good that has ended. */
+FLOW_INLINE struct damage end_entry(struct table *table, struct bucket_layout layout, __u32 from)
+{
+	struct table_place place;
+
+	if (!layout.has_records || !find_filled(table, layout, from, &place))
+		return (struct damage){};
+	table_record(table, layout, place)->expires = 1;
+	return (struct damage){ .ends = 1 };
+}
+
 FLOW_INLINE struct damage corrupt(struct table *table, struct bucket_layout layout,
 				  const char *what, __u32 from)
 {
@@ -111,9 +122,22 @@ FLOW_INLINE struct damage corrupt(struct table *table, struct bucket_layout layo
 		return double_entry(table, layout, from);
 	if (!strcmp(what, "tag"))
 		return change_tag(table, layout, from);
+	if (!strcmp(what, "end"))
+		return end_entry(table, layout, from);
 	if (!strcmp(what, "number"))
 		return double_number(table, layout, from);
 	return (struct damage){};
+}
+
+/* What no comparison counts, and filling mends all the same. */
+static bool clear_hints(const struct kernel_filter *filter, const char *what)
+{
+	const struct kernel_map *hints = &filter->map[KERNEL_HINTS];
+
+	if (strcmp(what, "hints"))
+		return false;
+	memset(hints->memory, 0, hints->bytes);
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -121,22 +145,26 @@ int main(int argc, char **argv)
 	struct damage damage = {};
 	struct kernel_filter *filters;
 	struct reason reason;
-	struct table table;
+	struct table table = {};
+	bool is_done = false;
 	size_t count;
 
 	if (argc >= 2 && argc <= 3 && !kernel_find(&filters, &count, &reason) && count == 1 &&
-	    !target_open_table(filters, &table))
+	    !target_open_table(filters, &table)) {
+		is_done = clear_hints(filters, argv[1]);
 		damage = CORE_CALL(corrupt, &table, argv[1],
 				   argc == 3 ? strtoul(argv[2], NULL, 10) : 0);
-	if (!damage.missing && !damage.foreign) {
-		fputs("usage: corrupt bucket|foreign|double|tag|number [BUCKET]; with one running "
+		is_done |= damage.missing || damage.foreign || damage.ends;
+	}
+	if (!is_done) {
+		fputs("usage: corrupt bucket|foreign|double|tag|end|number|hints [BUCKET]; with one running "
 		      "filter that has what is named\n",
 		      stderr);
 		return 2;
 	}
 	table_close(&table);
 	kernel_filters_free(filters, count);
-	printf("missing %llu foreign %llu\n", (unsigned long long)damage.missing,
-	       (unsigned long long)damage.foreign);
+	printf("missing %llu foreign %llu ends %llu\n", (unsigned long long)damage.missing,
+	       (unsigned long long)damage.foreign, (unsigned long long)damage.ends);
 	return 0;
 }

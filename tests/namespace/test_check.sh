@@ -29,7 +29,7 @@ load_rules() {
 	assert_status 0 xc load vrx --capacity 900 "$@"
 	assert_status 0 xc import "$STATE/rules"
 	assert_status 0 xc check
-	assert_output "^vrx +$RULES +0 +0\$"
+	assert_output "^vrx +$RULES +0 +0 +0\$"
 }
 
 # packets_by_rule FILE: in the order of the rules' text.
@@ -64,25 +64,28 @@ assert_verdicts() {
 		fail "innocent packets are dropped: $(cat "$STATE/sent")"
 }
 
-# corrupt WHAT [BUCKET]: sets MISSING and FOREIGN to what that has made of the table.
+# corrupt WHAT [BUCKET]: sets MISSING, FOREIGN and ENDS to what that has made of the table.
 corrupt() {
 	case_begin "$*"
 	in_rx "$HELPERS/corrupt" "$@" >"$STATE/damage" || fail "not damaged"
-	read -r _ MISSING _ FOREIGN <"$STATE/damage"
+	read -r _ MISSING _ FOREIGN _ ENDS <"$STATE/damage"
 }
 
 # corrupt_all WHAT...: all of it, as the sum.
 corrupt_all() {
 	missing=0
 	foreign=0
+	ends=0
 	for damage; do
 		# shellcheck disable=SC2086 # words
 		corrupt $damage
 		missing=$((missing + MISSING))
 		foreign=$((foreign + FOREIGN))
+		ends=$((ends + ENDS))
 	done
 	MISSING=$missing
 	FOREIGN=$foreign
+	ENDS=$ends
 	case_begin "$*"
 }
 
@@ -93,10 +96,10 @@ assert_passes_some() {
 
 assert_mends() {
 	assert_status 1 xc check
-	assert_output "^vrx +$((RULES - MISSING)) +$MISSING +$FOREIGN\$"
+	assert_output "^vrx +$((RULES - MISSING - ENDS)) +$MISSING +$FOREIGN +$ENDS\$"
 	assert_error 'have been repaired'
 	assert_status 0 xc check
-	assert_output "^vrx +$RULES +0 +0\$"
+	assert_output "^vrx +$RULES +0 +0 +0\$"
 	assert_equal '' "$(cat "$STATE/err")" "notes"
 	assert_status 0 xc status
 	assert_output 'equal to the store'
@@ -108,9 +111,9 @@ test_exact() {
 	IS_EXACT=yes
 	load_rules
 	assert_counters
-	for damage in bucket foreign double tag number; do
+	for damage in bucket foreign double tag end number; do
 		corrupt $damage
-		case $damage in bucket | tag) assert_passes_some ;; esac
+		case $damage in bucket | tag | end) assert_passes_some ;; esac
 		assert_mends
 		assert_counters
 	done
@@ -137,6 +140,17 @@ try_compact() {
 	done
 	corrupt_all foreign foreign foreign
 	assert_mends
+	assert_verdicts
+}
+
+# Without its hints no packet looks for a rule: filling the table brings them back as well.
+test_hints() {
+	IS_EXACT=yes
+	load_rules
+	corrupt hints
+	assert_passes_some
+	assert_status 0 xc check
+	assert_output "^vrx +$RULES +0 +0 +0\$"
 	assert_verdicts
 }
 
@@ -186,9 +200,9 @@ test_json() {
 	corrupt foreign
 	assert_status 1 xc --json check
 	"$HELPERS/json_check" <"$STATE/out" || fail "not JSON: $(cat "$STATE/out")"
-	assert_equal '[{"interface":"vrx","right":40,"missing":0,"foreign":1}]' "$(tr -d ' \n' <"$STATE/out")"
+	assert_equal '[{"interface":"vrx","right":40,"missing":0,"foreign":1,"other_end":0}]' "$(tr -d ' \n' <"$STATE/out")"
 	assert_status 0 xc check --json
-	assert_equal '[{"interface":"vrx","right":40,"missing":0,"foreign":0}]' "$(tr -d ' \n' <"$STATE/out")"
+	assert_equal '[{"interface":"vrx","right":40,"missing":0,"foreign":0,"other_end":0}]' "$(tr -d ' \n' <"$STATE/out")"
 }
 
 # Two tables of one name, of which one is damaged.
@@ -200,8 +214,8 @@ test_two_tables() {
 	in_rx ip link set dev vrx2 xdp obj "$OBJECT" sec xdp
 	assert_status 1 xc check
 	assert_error "adopted the filter on vrx2"
-	assert_output '^vrx +39 +1 +1$'
-	assert_output '^vrx2 +40 +0 +0$'
+	assert_output '^vrx +39 +1 +1 +0$'
+	assert_output '^vrx2 +40 +0 +0 +0$'
 	assert_verdicts
 }
 
