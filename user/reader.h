@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The lines of a list file that say something: comments (from # or ; outside quotes), blank lines and
- * white space at both ends are taken off. Knows files, not rules.
- */
+/* The lines of a text file, or all of it. Knows files, not rules. */
 #ifndef XDP_CUCKOO_READER_H
 #define XDP_CUCKOO_READER_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include <linux/types.h>
@@ -15,6 +13,7 @@ struct reader {
 	const char *name; /* for messages: the path, or "standard input" */
 	char *line;       /* the current one */
 	size_t room;
+	bool is_kept;     /* the current line is also the next */
 	__u64 number;     /* its line number, from 1 */
 	__u64 bytes_read;
 	__u64 bytes_total; /* 0 where it is not known */
@@ -24,7 +23,23 @@ struct reader {
 int reader_open(struct reader *reader, const char *path);
 void reader_close(struct reader *reader);
 
-/* The next line with content in reader->line. 1; 0 at the end; -EIO; -EILSEQ: the line has a NUL byte. */
+/*
+ * The next line in reader->line, without its end and a byte order mark. 1; 0 at the end; -EIO,
+ * -EINTR; -EILSEQ: the line has a NUL byte. reader_keep(): it comes once more.
+ */
+int reader_line(struct reader *reader);
+void reader_keep(struct reader *reader);
+
+/*
+ * The next line that says something: without comments (from # or ; outside quotes) and white space
+ * at both ends, not empty.
+ */
 int reader_next(struct reader *reader);
+
+/*
+ * All that comes behind the current line, and that itself where it is kept, ended by a 0, to
+ * free(). -ENOMEM; -EIO, -EINTR; -EILSEQ: it has a NUL byte.
+ */
+int reader_rest(struct reader *reader, char **text, size_t *length);
 
 #endif

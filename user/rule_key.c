@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From rules to the keys the table holds, from shapes to masks, and back. */
+#include <endian.h>
 #include <string.h>
 
 #include "rule.h"
@@ -80,14 +81,17 @@ struct siphash_value rule_hash(const struct rule_key *key, const struct siphash_
 	return (struct siphash_value){ siphash_hash(&state), siphash_tag(state) };
 }
 
+/* The first `length` bits of a word, 0 to 64 or more, in memory order. */
+static __u64 word_mask(unsigned int length)
+{
+	return length >= 64 ? ~0ULL : length ? htobe64(~0ULL << (64 - length)) : 0;
+}
+
 /* The first `length` bits of an address, in memory order. */
 static union flow_addr prefix_mask(unsigned int length)
 {
-	union flow_addr mask = {};
-
-	for (unsigned int i = 0; i < sizeof(mask.byte) && length > 8 * i; i++)
-		mask.byte[i] = length - 8 * i >= 8 ? 0xff : 0xff << (8 - (length - 8 * i));
-	return mask;
+	return (union flow_addr){ .word = { word_mask(length),
+					    word_mask(length > 64 ? length - 64 : 0) } };
 }
 
 /* The mask is packed as the flow is, so that the two cannot come to differ. */

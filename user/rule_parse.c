@@ -159,8 +159,10 @@ static int parse_action(struct parser *parser, const char *word, const char *val
 
 static int parse_timeout(struct parser *parser, const char *word, const char *value)
 {
-	return fail(parser, "'%s %s': this version has no timeouts; a rule stays until del removes it",
-		    word, value);
+	if (rule_time_parse(value, &parser->rule->timeout_ms))
+		return fail(parser, "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second",
+			    word, value);
+	return 0;
 }
 
 /* Bytes of the UTF-8 character at `c` (RFC 3629 section 4), 0 where there is none. */
@@ -211,15 +213,9 @@ static const struct keyword keywords[] = {
 static const struct keyword *find_keyword(const char *word)
 {
 	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
-		if (!strcmp(keywords[i].word, word))
+		if (*keywords[i].word == *word && !strcmp(keywords[i].word, word))
 			return &keywords[i];
 	return NULL;
-}
-
-static bool has_ports(__u8 proto)
-{
-	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_UDPLITE ||
-	       proto == IPPROTO_SCTP || proto == IPPROTO_DCCP;
 }
 
 static int check_port_kind(struct parser *parser)
@@ -229,7 +225,7 @@ static int check_port_kind(struct parser *parser)
 
 	if (rule->port_kind == FLOW_ICMP && !(rule->fields & RULE_PROTO && is_icmp))
 		return fail(parser, "type and code need 'proto icmp' or 'proto ipv6-icmp'");
-	if (rule->port_kind == FLOW_PORTS && rule->fields & RULE_PROTO && !has_ports(rule->proto))
+	if (rule->port_kind == FLOW_PORTS && rule->fields & RULE_PROTO && !rule_has_ports(rule->proto))
 		return fail(parser, "protocol %u has no ports%s",
 				  rule->proto, is_icmp ? "; write type and code" : "");
 	return 0;
@@ -285,7 +281,7 @@ static int parse_word(struct parser *parser, const char *const *words, size_t co
 		return parse_value(parser, find_keyword("src"), words[0]);
 	if (!keyword)
 		return fail(parser, "'%s' is no word of a rule: proto, src, sport, dst, dport, type, "
-			    "code, action, comment", words[0]);
+			    "code, action, timeout, comment", words[0]);
 	if (count < 2)
 		return fail(parser, "'%s' needs a value behind it", words[0]);
 	*used = 2;
@@ -329,23 +325,32 @@ static char *next_word(char **text, bool *open)
 	return start;
 }
 
+int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason)
+{
+	bool open = false;
+	char *word;
+
+	*count = 0;
+	while ((word = next_word(&text, &open))) {
+		if (*count == RULE_WORDS_MAX)
+			return reason_set(reason, -EINVAL, "'%s': too many words for a rule", word);
+		words[(*count)++] = word;
+	}
+	if (open)
+		return reason_set(reason, -EINVAL, "'%.40s': the quote is not closed", text);
+	return 0;
+}
+
 int rule_parse(const char *text, struct rule *rule, struct reason *reason)
 {
 	const char *words[RULE_WORDS_MAX];
 	char copy[PARSE_TEXT_BYTES];
-	char *rest = copy, *word;
-	bool open = false;
-	size_t count = 0;
+	size_t count;
+	int error;
 
 	if (strlen(text) >= sizeof(copy))
 		return reason_set(reason, -EINVAL, "'%.20s...' is too long for a rule", text);
 	strcpy(copy, text);
-	while ((word = next_word(&rest, &open))) {
-		if (count == RULE_WORDS_MAX)
-			return reason_set(reason, -EINVAL, "'%s': too many words for a rule", word);
-		words[count++] = word;
-	}
-	if (open)
-		return reason_set(reason, -EINVAL, "'%.40s': the quote is not closed", rest);
-	return rule_parse_words(words, count, rule, reason);
+	error = rule_split(copy, words, &count, reason);
+	return error ? error : rule_parse_words(words, count, rule, reason);
 }

@@ -21,7 +21,7 @@ test_writers_at_once() {
 	done
 	assert_equal 200 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc status
-	assert_output '^generation: 200$'
+	assert_output '^generation: +200$'
 	assert_output 'used slots: +200$'
 	assert_output 'equal to the store'
 	xc list | sed 's/^src /drop listed proto udp src /; s/$/ dst 198.51.100.7 sport 1 dport 2/' | traffic ||
@@ -42,12 +42,17 @@ random_number() {
 	od -An -N2 -tu2 /dev/urandom | tr -d ' '
 }
 
-# Kills tools, not the shell: at any point between start and end of a command.
-kill_a_tool() {
-	sleep "0.0$(($(random_number) % 90 + 10))"
+# Kills tools, not the shell.
+kill_tools() {
 	for pid in $(ip netns pids "$RX"); do
 		kill -9 "$pid" 2>/dev/null || :
 	done
+}
+
+# At any point between start and end of a command.
+kill_a_tool() {
+	sleep "0.0$(($(random_number) % 90 + 10))"
+	kill_tools
 }
 
 every_acknowledged_rule_holds() {
@@ -103,6 +108,85 @@ test_kill_9_while_importing() {
 		assert_output "used slots: +$rules\$"
 		import_is_whole "$rules"
 	done
+}
+
+# addresses FIRST: a list of 100,000, of which half are of every such list.
+addresses() {
+	awk -v first="$1" 'BEGIN { for (i = 0; i < 100000; i++)
+		printf "src %d.%d.%d.%d\n", i % 2 ? 12 : first, i / 65536, i / 256 % 256, i % 256 }'
+}
+
+# Every 97th address of each list: dropped if the filter has that list, else passed.
+filter_has() {
+	for list in 10 11; do
+		expect=pass
+		[ $list -ne "$1" ] || expect=drop
+		awk -v expect=$expect 'NR % 97 == 0 {
+			print expect " listed proto udp " $0 " dst 198.51.100.7 sport 1 dport 2" }' "$STATE/$list"
+	done | sort -k 6,6 -k 1,1 | awk '$6 != last { print } { last = $6 }' | traffic ||
+		fail "the filter does not have list $1, or has more"
+}
+
+# The old list or the new one, in the store and in the filter.
+test_kill_9_while_replacing() {
+	xc load vrx >/dev/null
+	addresses 10 >"$STATE/10"
+	addresses 11 >"$STATE/11"
+	xc import "$STATE/11" >/dev/null 2>&1
+	started=$(date +%s%N)
+	xc import "$STATE/10" --replace >/dev/null 2>&1
+	took_ms=$((($(date +%s%N) - started) / 1000000))
+	old=10 new=11 killed=0 replaced=0
+	for round in $(seq "$ROUNDS"); do
+		xc import "$STATE/$new" --replace >/dev/null 2>&1 &
+		importer=$!
+		sleep "$(awk -v ms=$((took_ms * ($(random_number) % 120) / 100)) 'BEGIN { print ms / 1000 }')"
+		kill_tools
+		wait "$importer" 2>/dev/null || killed=$((killed + 1))
+		xc check >/dev/null 2>&1 || : # repairs
+		assert_status 0 xc check
+		xc list | sort >"$STATE/listed"
+		for list in $old $new; do
+			sort "$STATE/$list" | cmp -s - "$STATE/listed" && break
+		done || fail "neither the old list nor the new one: $(wc -l <"$STATE/listed") rules"
+		assert_status 0 xc status
+		assert_output 'equal to the store'
+		filter_has "$list"
+		[ "$list" = "$new" ] || continue
+		replaced=$((replaced + 1))
+		new=$old
+		old=$list
+	done
+	note "$killed of $ROUNDS were killed, $replaced had replaced the list"
+}
+
+# Ctrl-C while rules are stored, not only while they are read, leaves the old list.
+test_interrupted_replace_keeps_the_old_list() {
+	xc load vrx >/dev/null
+	addresses 10 >"$STATE/10"
+	addresses 11 >"$STATE/11"
+	xc import "$STATE/10" >/dev/null 2>&1
+	interrupted=0
+	for round in $(seq "$ROUNDS"); do
+		in_rx sh -c 'echo $$ >"$1/pid"; exec "$2" --state "$1/store" import "$1/11" --replace' sh "$STATE" "$TOOL" \
+			>"$STATE/out" 2>"$STATE/err" &
+		importer=$!
+		sleep "0.0$(($(random_number) % 90 + 10))"
+		kill -INT "$(cat "$STATE/pid")" 2>/dev/null || :
+		STATUS=0
+		wait "$importer" || STATUS=$?
+		[ "$STATUS" -ne 0 ] || { xc import "$STATE/10" --replace >/dev/null; continue; }
+		interrupted=$((interrupted + 1))
+		[ "$STATUS" -eq 130 ] || { # before it has caught the signal
+			assert_equal 3 "$STATUS" "status"
+			assert_error 'interrupted: nothing was changed'
+		}
+		assert_status 0 xc status
+		assert_output 'equal to the store'
+		filter_has 10
+	done
+	assert_equal "$(sort "$STATE/10")" "$(xc list | sort)" "rules"
+	note "$interrupted of $ROUNDS were interrupted"
 }
 
 # Ctrl-C is an orderly end, also while the import waits for more input: the pipe stays open.

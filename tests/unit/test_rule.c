@@ -48,6 +48,10 @@ static const struct good_text good[] = {
 	{ "0.0.0.0/0 proto tcp dport 22", "proto tcp src 0.0.0.0/0 dport 22", 1 },
 	{ "::ffff:192.0.2.1", "src ::ffff:192.0.2.1", 1 },
 	{ "dport 65535 proto sctp", "proto sctp dport 65535", 2 },
+	{ "timeout 90 192.0.2.1", "src 192.0.2.1 timeout 1m30s", 1 },
+	{ "comment x 192.0.2.1 timeout 1h action pass",
+	  "src 192.0.2.1 action pass timeout 1h comment \"x\"", 1 },
+	{ "192.0.2.1 timeout 2147483647s", "src 192.0.2.1 timeout 3550w5d3h14m7s", 1 },
 };
 
 struct bad_text {
@@ -94,7 +98,10 @@ static const struct bad_text bad[] = {
 	{ "proto icmp src 2001:db8::1", "icmp does not go with IPv6" },
 	{ "proto ipv6-icmp src 192.0.2.1", "ipv6-icmp does not go with IPv4" },
 	{ "192.0.2.1 action reject", "drop or pass" },
-	{ "192.0.2.1 timeout 1h", "no timeouts" },
+	{ "192.0.2.1 timeout", "'timeout' needs a value" },
+	{ "192.0.2.1 timeout 0", "'timeout 0': must be a time" },
+	{ "192.0.2.1 timeout 1h timeout 2h", "given twice" },
+	{ "timeout 1h", "must name" },
 	{ "192.0.2.1 comment \"open", "quote is not closed" },
 	{ "192.0.2.1 comment a\"b", "no quotes" },
 	{ "192.0.2.1 comment a\x01", "control" },
@@ -133,6 +140,67 @@ static void test_bad_texts(void **state)
 		if (!strstr(reason.text, bad[i].says) || strchr(reason.text, '\n'))
 			fail_msg("'%s' says: %s", bad[i].text, reason.text);
 	}
+}
+
+static const struct {
+	const char *text, *written;
+	__s64 ms;
+} times[] = {
+	{ "1", "1s", 1000 },
+	{ "90", "1m30s", 90000 },
+	{ "90s", "1m30s", 90000 },
+	{ "60m", "1h", 3600000 },
+	{ "1h30m", "1h30m", 5400000 },
+	{ "24h", "1d", 86400000 },
+	{ "1w2d3h4m5s", "1w2d3h4m5s", 788645000 },
+	{ "0h1s", "1s", 1000 },
+	{ "2147483647", "3550w5d3h14m7s", 2147483647000 },
+	{ "000000000000060", "1m", 60000 },
+};
+
+static const char *const bad_times[] = { "", "0", "0s", "s", "h1", "1x", "1h30", "30m1h", "1h1h", "-1", "+1", " 1",
+					 "1 ", "1.5h", "2147483648", "3551w", "99999999999999999999",
+					 "18446744073709551617s", "never", "1H" };
+
+static void test_times(void **state)
+{
+	char text[RULE_TIME_BYTES];
+	__s64 ms;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(times); i++) {
+		assert_int_equal(rule_time_parse(times[i].text, &ms), 0);
+		assert_int_equal(ms, times[i].ms);
+		assert_string_equal(rule_time_format(ms, text), times[i].written);
+	}
+	for (size_t i = 0; i < COUNT(bad_times); i++)
+		if (rule_time_parse(bad_times[i], &ms) != -22)
+			fail_msg("'%s' is taken for a time", bad_times[i]);
+	assert_string_equal(rule_time_format(1, text), "1s");
+	assert_string_equal(rule_time_format(1000, text), "1s");
+	assert_string_equal(rule_time_format(1001, text), "2s");
+	assert_string_equal(rule_time_format(59999, text), "1m");
+	assert_string_equal(rule_time_format(-5000, text), "0s");
+}
+
+/* What fits in is all of it: the longest of everything at once. */
+static void test_longest_text(void **state)
+{
+	char text[RULE_TEXT_BYTES], comment[RULE_COMMENT_BYTES];
+	struct reason reason = {};
+	struct rule rule, again;
+	char line[2 * RULE_TEXT_BYTES];
+
+	(void)state;
+	memset(comment, 'x', sizeof(comment) - 1);
+	comment[sizeof(comment) - 1] = '\0';
+	snprintf(line, sizeof(line), "proto ipv6-icmp src 2001:db8:1111:2222:3333:4444:5555:6666/127 type 255 "
+		 "dst 2001:db8:1111:2222:3333:4444:5555:6666/127 code 255 action pass "
+		 "timeout 3550w5d3h14m7s comment \"%s\"", comment);
+	assert_int_equal(rule_parse(line, &rule, &reason), 0);
+	assert_string_equal(rule_format(&rule, text), line);
+	assert_int_equal(rule_parse(text, &again, &reason), 0);
+	assert_memory_equal(&rule, &again, sizeof(rule));
 }
 
 static void test_too_long_texts(void **state)
@@ -177,7 +245,9 @@ static void test_encoding_is_the_identity(void **state)
 		assert_true(length <= RULE_ENCODED_BYTES);
 		assert_int_equal(rule_decode(bytes, length, &decoded), 0);
 		rule.comment[0] = '\0';
+		rule.timeout_ms = 0;
 		assert_memory_equal(&rule, &decoded, offsetof(struct rule, comment));
+		assert_int_equal(rule_encoded_bytes(rule.family), length);
 		for (size_t cut = 0; cut < length; cut++)
 			assert_int_not_equal(rule_decode(bytes, cut, &decoded), 0);
 	}
@@ -376,6 +446,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good_texts),
 		cmocka_unit_test(test_bad_texts),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_longest_text),
 		cmocka_unit_test(test_too_long_texts),
 		cmocka_unit_test(test_encoding_is_the_identity),
 		cmocka_unit_test(test_encoding_sorts_by_address),

@@ -1,0 +1,550 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Lists in every format: what is imported blocks, --replace changes just what differs, and what is exported
+# comes back the same, also through the real ipset and nft.
+. tests/lib.sh
+. tests/traffic.sh
+
+# flow EXPECT SOURCE: one for `traffic`.
+flow() {
+	echo "$1 $1 proto udp src $2 dst 198.51.100.7 sport 1 dport ${3:-2}"
+}
+
+generation() {
+	xc status | sed -n 's/^generation: *//p'
+}
+
+# rules_of FILE: sorted, as `list` prints them, from a store of its own where no filter runs.
+rules_of() {
+	rm -rf "$STATE/other"
+	in_tx "$TOOL" --state "$STATE/other" import "$1" --force >/dev/null 2>&1
+	in_tx "$TOOL" --state "$STATE/other" list | sort
+}
+
+# --- formats
+
+sample() {
+	case $1 in
+	text) echo '203.0.113.64-203.0.113.66' ;;
+	ipset) printf 'create a hash:net timeout 0\nadd a 203.0.113.64/31\nadd a 203.0.113.66 timeout 3600\n' ;;
+	nft) echo '{"nftables": [{"set": {"family": "inet", "table": "t", "name": "a", "type": "ipv4_addr",
+		"elem": [{"range": ["203.0.113.64", "203.0.113.66"]}]}}]}' ;;
+	spamhaus) echo '{"cidr":"203.0.113.64/31","sblid":"SBL1"}
+		{"cidr":"203.0.113.66/32"}' ;;
+	csv) printf 'source,comment\r\n203.0.113.64/31,"a, b"\r\n203.0.113.66,\r\n' ;;
+	esac
+}
+
+test_each_format_blocks() {
+	xc load vrx >/dev/null
+	for format in text ipset nft spamhaus csv; do
+		for named in '' "--format $format"; do
+			case_begin "$format $named"
+			sample $format >"$STATE/list"
+			# shellcheck disable=SC2086 # words
+			assert_status 0 xc import "$STATE/list" $named
+			assert_output '^added: +2$'
+			{
+				flow pass 203.0.113.63
+				flow drop 203.0.113.64
+				flow drop 203.0.113.65
+				flow drop 203.0.113.66
+				flow pass 203.0.113.67
+			} | traffic || fail "wrong verdicts"
+			xc flush >/dev/null
+		done
+	done
+	assert_status 2 xc import "$STATE/list" --format xml
+	assert_error "'xml': must be text, ipset, nft, spamhaus or csv"
+}
+
+test_columns_keep_their_side() {
+	xc load vrx >/dev/null
+	printf '%s\n' 'create a hash:ip,port,ip' 'add a 192.0.2.1,udp:53,198.51.100.7' 'create p hash:net' \
+		'add p 203.0.113.0/24' 'add p 203.0.113.7 nomatch' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list"
+	assert_error "set 'a' \(hash:ip,port,ip\): src, dport, dst, action drop"
+	printf '%s\n' 'drop named proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 53' \
+		'pass port proto udp src 192.0.2.1 dst 198.51.100.7 sport 53 dport 1' \
+		'pass turned proto udp src 198.51.100.7 dst 192.0.2.1 sport 1 dport 53' \
+		'drop net proto udp src 203.0.113.8 dst 198.51.100.7 sport 1 dport 53' \
+		'pass nomatch proto udp src 203.0.113.7 dst 198.51.100.7 sport 1 dport 53' | traffic || fail "wrong verdicts"
+}
+
+# --- bad lines
+
+test_bad_lines() {
+	xc load vrx >/dev/null
+	printf '192.0.2.1\nbogus\n10.0.0.1/8\n192.0.2.2\n' >"$STATE/list"
+	assert_status 2 xc import "$STATE/list" --strict
+	assert_error "list:2: 'bogus'"
+	assert_error "list:3: '10.0.0.1/8' has host bits set"
+	assert_error '2 bad lines: nothing was changed'
+	assert_equal '' "$(xc list)" "rules"
+	assert_status 2 xc import "$STATE/list"
+	assert_output '^bad lines: +2$'
+	assert_equal 2 "$(xc list | wc -l)" "rules"
+	{
+		seq 100
+		echo 192.0.2.3
+	} >"$STATE/many"
+	assert_status 2 xc import "$STATE/many" --replace --strict
+	assert_equal 2 "$(xc list | wc -l)" "rules"
+	assert_status 2 xc import "$STATE/many"
+	assert_equal 20 "$(grep -c 'no word of a rule' "$STATE/err")" "bad lines named"
+	assert_error 'many: 80 more bad lines$'
+	assert_equal 3 "$(xc list | wc -l)" "rules"
+}
+
+test_special_addresses_are_counted() {
+	xc load vrx >/dev/null
+	printf '10.0.0.0/9\n10.128.0.0/9\n127.0.0.0/8\n192.0.2.1\n' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --force
+	assert_error "seldom meant to be dropped: private \(RFC 1918\); 2 rules, the first is 'src 10.0.0.0/9'"
+	assert_error "loopback; 1 rule, "
+}
+
+# --- timeouts
+
+test_timeouts() {
+	xc load vrx >/dev/null
+	printf '192.0.2.1\n192.0.2.2 timeout 1h\n' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --timeout 1d
+	assert_status 0 xc list
+	assert_output '^src 192.0.2.1 timeout (1d|23h59m[0-9]+s)$'
+	assert_output '^src 192.0.2.2 timeout (1h|59m[0-9]+s)$'
+	assert_status 0 xc list --json
+	"$HELPERS/json_check" <"$STATE/out" || fail "no JSON"
+	assert_output '"timeout_s": (86400|863[0-9]{2}),'
+	assert_status 0 xc import "$STATE/list"
+	assert_output '^updated: +2$'
+	assert_status 0 xc list
+	assert_output '^src 192.0.2.1$'
+	printf 'src,timeout\n192.0.2.3,0\n192.0.2.4,\n' >"$STATE/csv"
+	assert_status 0 xc import "$STATE/csv" --timeout 1d
+	assert_status 0 xc list
+	assert_output '^src 192.0.2.3$'
+	assert_output '^src 192.0.2.4 timeout '
+}
+
+# A list whose rules have ended: gone from the filter, from list and from export, and back with the next import.
+test_what_has_ended_is_not_there() {
+	xc load vrx >/dev/null
+	printf '192.0.2.1 timeout 1\n192.0.2.2\n' >"$STATE/list"
+	xc import "$STATE/list" >/dev/null
+	tries=0
+	while xc list | grep -q 192.0.2.1; do
+		tries=$((tries + 1))
+		[ $tries -lt 3000 ] || fail "the rule does not end"
+	done
+	# The kernel counts time in ticks, of which the last one may not be over.
+	tries=0
+	until flow pass 192.0.2.1 | traffic >/dev/null 2>&1; do
+		tries=$((tries + 1))
+		[ $tries -lt 300 ] || fail "the rule has ended, and blocks"
+	done
+	assert_status 0 xc export
+	assert_equal 'src 192.0.2.2' "$(cat "$STATE/out")" "exported"
+	printf '192.0.2.1\n192.0.2.2\n' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --replace --dry-run
+	assert_output '^added: +1$'
+	assert_output '^kept: +1$'
+	assert_status 0 xc import "$STATE/list" --replace
+	assert_output '^added: +1$'
+	assert_output '^removed: +0$'
+	flow drop 192.0.2.1 | traffic || fail "the rule is back, and does not block"
+	assert_status 0 xc check
+}
+
+# --- --replace and --dry-run
+
+test_replace_changes_what_differs() {
+	xc load vrx >/dev/null
+	cat >"$STATE/old" <<-'END'
+		192.0.2.1
+		192.0.2.2 comment "old"
+		192.0.2.3 timeout 1h
+		192.0.2.4
+		203.0.113.0/24
+		203.0.113.7 action pass
+		2001:db8::/32
+		proto udp dport 53
+	END
+	cat >"$STATE/new" <<-'END'
+		2001:db8::/32
+		192.0.2.1
+		192.0.2.2 comment "new"
+		192.0.2.3
+		192.0.2.4 timeout 1h
+		192.0.2.5
+		203.0.113.0/24
+		203.0.113.7
+	END
+	xc import "$STATE/old" >/dev/null
+	before=$(xc list)
+	at=$(generation)
+	assert_status 0 xc import "$STATE/new" --replace --dry-run
+	for count in 'added: +2' 'updated: +3' 'kept: +3' 'removed: +2' 'dry run: +yes'; do
+		assert_output "^$count\$"
+	done
+	assert_equal "$before" "$(xc list)" "rules after a dry run"
+	assert_equal "$at" "$(generation)" "generation after a dry run"
+	assert_status 0 xc import "$STATE/new" --replace
+	for count in 'added: +2' 'updated: +3' 'kept: +3' 'removed: +2' 'rules: +8'; do
+		assert_output "^$count\$"
+	done
+	assert_equal "$((at + 1))" "$(generation)" "generation"
+	assert_equal "$(rules_of "$STATE/new" | sed 's/ timeout .*//')" "$(xc list | sort | sed 's/ timeout .*//')" "rules"
+	assert_equal 1 "$(xc list | grep -c timeout)" "rules with a timeout"
+	{
+		flow drop 192.0.2.1
+		flow drop 192.0.2.4
+		flow drop 192.0.2.5
+		flow drop 203.0.113.7
+		flow pass 203.0.114.7 53
+		echo 'drop v6 proto udp src 2001:db8::1 dst 2001:db8:f::1 sport 1 dport 2'
+	} | traffic || fail "wrong verdicts"
+	assert_status 0 xc check
+	# What is equal already is not written again.
+	sed -i '/timeout/d' "$STATE/new"
+	xc import "$STATE/new" --replace >/dev/null
+	at=$(generation)
+	assert_status 0 xc import "$STATE/new" --replace
+	assert_output '^kept: +7$'
+	assert_output '^added: +0$'
+	assert_equal "$at" "$(generation)" "generation after no change"
+}
+
+# Random lists of all kinds, one after the other: what is stored is the last, and what was said is what has changed.
+test_replace_by_random_lists() {
+	xc load vrx >/dev/null
+	: >"$STATE/previous"
+	for round in 1 2 3 4 5 6; do
+		case_begin "round $round, SEED=$SEED"
+		{
+			generated_list 400 | shuf -n 150 --random-source=/dev/zero
+			sort -R "$STATE/previous" | head -n 100
+			awk -v round="$round" 'BEGIN { for (i = 0; i < 40; i++)
+				printf "proto udp src 192.0.2.%d dport %d\n2001:db8:%d::/48\n", i, i * round, i * round }'
+		} >"$STATE/new"
+		rules_of "$STATE/new" >"$STATE/expected"
+		assert_status 0 xc import "$STATE/new" --replace --dry-run
+		foretold=$(grep -v dry "$STATE/out" | tr -s ' ')
+		assert_status 0 xc import "$STATE/new" --replace
+		assert_equal "$foretold" "$(head -n 5 "$STATE/out" | tr -s ' ')" "what --dry-run said, and what was done"
+		xc list | sort >"$STATE/listed"
+		cmp "$STATE/expected" "$STATE/listed" || fail "the rules are not those of the list"
+		assert_output "^added: +$(comm -13 "$STATE/previous" "$STATE/expected" | wc -l)\$"
+		assert_output "^removed: +$(comm -23 "$STATE/previous" "$STATE/expected" | wc -l)\$"
+		assert_output "^kept: +$(comm -12 "$STATE/previous" "$STATE/expected" | wc -l)\$"
+		cp "$STATE/expected" "$STATE/previous"
+		SEED=$((SEED + 1))
+	done
+	assert_status 0 xc check
+	assert_output ' 0 +0$'
+}
+
+test_dry_run_without_replace() {
+	printf '192.0.2.1\n192.0.2.2\n' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --dry-run
+	assert_output '^added: +2$'
+	[ ! -e "$STATE/store" ] || fail "a dry run made a store"
+	xc add 192.0.2.1 >/dev/null 2>&1
+	xc add 192.0.2.3 >/dev/null 2>&1
+	xc add 192.0.2.4 timeout 1h >/dev/null 2>&1
+	echo 192.0.2.4 >>"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --dry-run
+	assert_output '^added: +1$'
+	assert_output '^updated: +1$'
+	assert_output '^kept: +1$'
+	assert_output '^removed: +0$'
+	assert_equal 3 "$(xc list | wc -l)" "rules"
+	assert_status 2 xc import "$STATE/list" --dry-run --confirm 30s
+}
+
+test_replace_by_nothing_is_refused() {
+	xc add 192.0.2.1 >/dev/null 2>&1
+	assert_status 2 xc import /dev/null --replace
+	assert_error 'would delete all'
+	assert_equal 1 "$(xc list | wc -l)" "rules"
+	assert_status 0 xc import /dev/null --replace --force
+	assert_output '^removed: +1$'
+	assert_equal '' "$(xc list)" "rules"
+}
+
+# Packets of what both lists block, and of what neither does, while each takes the other's place.
+test_replace_under_traffic() {
+	xc load vrx >/dev/null
+	awk 'BEGIN { for (i = 0; i < 2000; i++) printf "192.0.%d.%d\n", i / 256, i % 256 }' >"$STATE/both"
+	for list in one two; do
+		{
+			cat "$STATE/both"
+			awk -v list=$list 'BEGIN { for (i = 0; i < 3000; i++)
+				printf "%s.%d.%d.0/24\n", list == "one" ? "20" : "21.0/12", i / 256, i % 256 }' |
+				sed 's|21\.0/12|21|'
+		} >"$STATE/$list"
+	done
+	xc import "$STATE/one" >/dev/null
+	{
+		sed 's/.*/drop both proto udp src & dst 198.51.100.7 sport 1 dport 2/' "$STATE/both"
+		sed 's/^192/193/; s/.*/pass none proto udp src & dst 198.51.100.7 sport 1 dport 2/' "$STATE/both"
+	} >"$STATE/flows"
+	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" --endless --wrong "$STATE/wrong" <"$STATE/flows" \
+		>"$STATE/sent" &
+	sender=$!
+	on_exit "kill $sender 2>/dev/null"
+	for list in two one two one two one two one; do
+		assert_status 0 xc import "$STATE/$list" --replace
+		assert_output '^added: +3000$'
+		assert_output '^kept: +2000$'
+		assert_output '^removed: +3000$'
+	done
+	kill "$sender"
+	wait "$sender" || fail "wrong verdicts: $(head "$STATE/wrong")"
+	note "$(total 2 "$STATE/sent") packets"
+	assert_status 0 xc check
+	assert_output ' 0 +0$'
+}
+
+# The program itself is asked about what only the one list blocks and what only the other does: at no time
+# both, at no time neither.
+test_replace_happens_at_once() {
+	xc load vrx >/dev/null
+	awk 'BEGIN { for (i = 0; i < 60000; i++) printf "20.0.%d.%d\n", i / 256, i % 256 }' >"$STATE/one"
+	sed 's/^20/21/' "$STATE/one" >"$STATE/other"
+	xc import "$STATE/one" >/dev/null
+	nsenter --net="/run/netns/$RX" "$HELPERS/switch_watch" vrx "proto udp src 20.0.0.0 dst 198.51.100.7 sport 1 dport 2" \
+		"proto udp src 21.0.233.255 dst 198.51.100.7 sport 1 dport 2" >"$STATE/seen" &
+	watcher=$!
+	on_exit "kill $watcher 2>/dev/null"
+	for list in other one other one other one; do
+		assert_status 0 xc import "$STATE/$list" --replace
+		assert_output '^added: +60000$'
+		assert_output '^removed: +60000$'
+	done
+	kill "$watcher"
+	wait "$watcher" || fail "a mixture of the two lists: $(cat "$STATE/seen")"
+	grep -Eq 'one [1-9][0-9]* other [1-9]' "$STATE/seen" || fail "it has not seen both lists: $(cat "$STATE/seen")"
+	note "$(cat "$STATE/seen")"
+}
+
+# --- --confirm
+
+test_confirm_keeps_and_its_absence_undoes() {
+	xc load vrx >/dev/null
+	printf '192.0.2.1\n192.0.2.2\n' >"$STATE/old"
+	printf '192.0.2.2\n192.0.2.3\n' >"$STATE/new"
+	xc import "$STATE/old" >/dev/null
+	assert_status 0 xc import "$STATE/new" --replace --confirm 1h
+	assert_status 0 xc confirm
+	assert_equal "$(cat "$STATE/new")" "$(xc list | sed 's/src //')" "rules that were confirmed"
+	assert_status 0 xc import "$STATE/old" --replace --confirm 1
+	tries=0
+	while [ "$(xc list | sed 's/src //')" != "$(cat "$STATE/new")" ]; do
+		tries=$((tries + 1))
+		[ $tries -lt 5000 ] || fail "nothing undoes the import"
+	done
+	{
+		flow pass 192.0.2.1
+		flow drop 192.0.2.2
+		flow drop 192.0.2.3
+	} | traffic || fail "wrong verdicts after the undo"
+}
+
+# --- export
+
+# Rules of all kinds; those that ipset holds, or all.
+kinds() {
+	cat <<-'END'
+		192.0.2.1 comment "a, b; #c"
+		203.0.113.0/24
+		203.0.113.7 action pass
+		dst 198.51.100.0/25
+		192.0.2.1 proto tcp dport 80
+		192.0.2.1 proto tcp sport 80 action pass
+		dst 192.0.2.0/30 proto udp dport 53
+		192.0.2.1 dst 198.51.100.7 proto sctp dport 9
+		192.0.2.1 dst 198.51.100.0/24 proto tcp dport 80
+		192.0.2.1 proto icmp type 8 code 0
+		192.0.2.1 proto gre
+		2001:db8::/32
+		2001:db8::1 proto ipv6-icmp type 128 code 0
+		2001:db8::1 proto tcp dport 443
+		dst 2001:db8:1::1 action pass
+	END
+	[ "$1" = ipset ] || cat <<-'END'
+		192.0.2.0/24 dst 198.51.100.0/24
+		192.0.2.0/24 dst 198.51.100.0/24 proto tcp dport 80
+		0.0.0.0/0 action pass
+		proto tcp src ::/0 dport 22
+		proto udp dport 53
+		sport 1 dport 2
+		proto ipv6-icmp type 135
+		192.0.2.1 dport 53
+		192.0.2.1 proto dccp sport 1 dport 2
+		10.0.0.0/8
+		10.0.0.0/9
+		10.0.0.1
+		10.128.0.0/9
+		192.0.2.9 comment "x\y"
+	END
+}
+
+# All rules go, and come back from what was exported.
+assert_import_restores() {
+	xc list | sort >"$STATE/before"
+	xc flush >/dev/null
+	assert_status 0 xc import "$STATE/exported" --force
+	assert_equal "$(cat "$STATE/before")" "$(xc list | sort)" "exported and imported again"
+}
+
+test_export_is_the_identity() {
+	for format in text csv nft ipset; do
+		case_begin "$format"
+		kinds $format | xc import - --force --replace >/dev/null 2>&1
+		assert_status 0 xc export --format $format "$STATE/exported"
+		assert_output "^exported: +$(kinds $format | wc -l)\$"
+		assert_import_restores
+		xc export - --format $format >"$STATE/again"
+		cmp "$STATE/exported" "$STATE/again" || fail "standard output holds something else"
+	done
+}
+
+test_export_of_timeouts() {
+	for format in text csv nft ipset; do
+		case_begin "$format"
+		echo '192.0.2.1 timeout 1h comment x' | xc import - --force --replace >/dev/null 2>&1
+		assert_status 0 xc export --format $format "$STATE/exported"
+		xc flush >/dev/null 2>&1
+		assert_status 0 xc import "$STATE/exported"
+		assert_status 0 xc list
+		assert_output '^src 192.0.2.1 timeout (1h|59m[0-9]+s) comment "x"$'
+	done
+}
+
+test_export_to_files() {
+	xc add 192.0.2.1 >/dev/null 2>&1
+	echo old >"$STATE/file"
+	assert_status 0 xc export "$STATE/file"
+	assert_equal 'src 192.0.2.1' "$(cat "$STATE/file")" "the file"
+	assert_equal 644 "$(stat -c %a "$STATE/file")" "permission of the file"
+	assert_equal 1 "$(find "$STATE" -name 'file*' | wc -l)" "files"
+	assert_status 3 xc export "$STATE/nosuch/file"
+	assert_status 2 xc export "$STATE/file" --format spamhaus
+	assert_status 0 xc export --format csv
+	assert_output '^,192.0.2.1,,,,,,,,$'
+	rm -rf "$STATE/store"
+	assert_status 0 xc export
+	assert_equal '' "$(cat "$STATE/out")" "export of nothing"
+	[ -c /dev/full ] || return 0
+	assert_status 3 xc export /dev/full --format csv
+}
+
+test_what_ipset_does_not_hold_is_named() {
+	printf '%s\n' 192.0.2.1 'proto udp dport 53' '192.0.2.1 proto tcp' | xc import - >/dev/null 2>&1
+	assert_status 1 xc export --format ipset
+	assert_error "'proto udp dport 53' is left out: ipset needs an address"
+	assert_error "'proto tcp src 192.0.2.1' is left out: ipset needs a port"
+	assert_output '^add xc-drop-src-net4 192.0.2.1$'
+}
+
+# --- the real tools
+
+test_through_ipset() {
+	in_tx ipset list -n >/dev/null 2>&1 || skip "no ipset here"
+	kinds ipset | xc import - --force >/dev/null 2>&1
+	xc add 192.0.2.99 timeout 1h >/dev/null 2>&1
+	xc export --format ipset "$STATE/made" >/dev/null
+	in_tx ipset restore -file "$STATE/made" || fail "ipset refuses what was exported"
+	in_tx ipset save >"$STATE/exported"
+	assert_equal "$(xc list | wc -l)" "$(grep -c ^add "$STATE/exported")" "elements in ipset"
+	xc list | sed 's/ timeout .*/ timed/' | sort >"$STATE/before"
+	xc flush >/dev/null
+	assert_status 0 xc import "$STATE/exported" --force
+	assert_equal "$(cat "$STATE/before")" "$(xc list | sed 's/ timeout .*/ timed/' | sort)" "through ipset"
+	# A rule for all of IPv4 as well.
+	echo 0.0.0.0/0 | xc import - --force --replace >/dev/null 2>&1
+	xc export --format ipset "$STATE/made" >/dev/null
+	in_tx ipset destroy
+	in_tx ipset restore -file "$STATE/made" || fail "ipset refuses the halves"
+}
+
+test_through_nft() {
+	in_tx nft list ruleset >/dev/null 2>&1 || skip "no nft here"
+	kinds all | xc import - --force >/dev/null 2>&1
+	xc add 192.0.2.99 timeout 1h >/dev/null 2>&1
+	xc export --format nft "$STATE/made" >/dev/null
+	in_tx nft -j -f "$STATE/made" || fail "nft refuses what was exported"
+	in_tx nft -j list ruleset >"$STATE/exported"
+	xc list | sed 's/ timeout .*/ timed/' | sort >"$STATE/before"
+	xc flush >/dev/null
+	assert_status 0 xc import "$STATE/exported" --force
+	assert_equal "$(cat "$STATE/before")" "$(xc list | sed 's/ timeout .*/ timed/' | sort)" "through nft"
+}
+
+# What others have in their sets: the same packets are blocked as their set matches.
+test_a_set_of_nft_blocks() {
+	in_tx nft list ruleset >/dev/null 2>&1 || skip "no nft here"
+	in_tx nft -f - <<-'END' || fail "nft"
+		table inet t {
+			set blocked {
+				type ipv4_addr . inet_service
+				flags interval, timeout
+				elements = { 192.0.2.0/31 . 80-81 timeout 1h, 192.0.2.7-192.0.2.9 . 53 comment "x" }
+			}
+		}
+	END
+	xc load vrx >/dev/null
+	in_tx nft -j list set inet t blocked >"$STATE/list"
+	assert_status 0 xc import "$STATE/list"
+	assert_error "set 'inet t blocked': src, dport, action drop"
+	{
+		flow drop 192.0.2.0 80
+		flow drop 192.0.2.1 81
+		flow pass 192.0.2.2 80
+		flow pass 192.0.2.1 53
+		flow pass 192.0.2.6 53
+		flow drop 192.0.2.7 53
+		flow drop 192.0.2.8 53
+		flow drop 192.0.2.9 53
+		flow pass 192.0.2.10 53
+	} | traffic || fail "wrong verdicts"
+}
+
+# --- lists as they are
+
+# In every format and back, by --replace: nothing is left to change.
+assert_list_survives() {
+	assert_status 0 xc import "$1" --force --replace
+	rules=$(xc list | wc -l)
+	assert_equal "$(grep -vc '^[#;]' "$1")" "$rules" "rules"
+	for format in text csv nft ipset; do
+		case_begin "$(basename "$1") as $format"
+		xc export --format $format "$STATE/exported" >/dev/null
+		assert_status 0 xc import "$STATE/exported" --force --replace
+		assert_output "^kept: +$rules\$"
+		assert_output '^removed: +0$'
+		assert_output '^added: +0$'
+	done
+}
+
+test_real_lists() {
+	lists=
+	for list in firehol_level1.netset spamhaus_drop.netset country_us.netset stopforumspam_180d.ipset; do
+		[ ! -e "$LISTS/$list" ] || lists="$lists $LISTS/$list"
+	done
+	[ -n "$lists" ] || skip "no lists in $LISTS"
+	xc load vrx >/dev/null
+	for list in $lists; do
+		assert_list_survives "$list"
+	done
+	note "$(echo "$lists" | wc -w) lists in four formats"
+}
+
+test_generated_lists() {
+	xc load vrx >/dev/null
+	generated_list 3000 | sort -u >"$STATE/list"
+	assert_list_survives "$STATE/list"
+}
+
+run_tests "$0" "$@"

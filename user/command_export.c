@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* export: the stored rules as a list, for import, ipset or nft. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "list.h"
+#include "output.h"
+
+#define LOSSES_SHOWN 20
+
+static enum command_status run_export(const struct invocation *invocation);
+
+const struct command command_export = {
+	.name = "export",
+	.usage = "[FILE|-] [--format text|ipset|nft|csv]",
+	.summary = "write all rules as a list",
+	.help = "To standard output, or to FILE, which takes the place of an older one when it is whole. `import` finds\n"
+	"the same rules in it again, with what is left of their timeouts, in every format:\n"
+	"  text   as list shows it; the default\n"
+	"  ipset  for ipset restore: sets named by action and columns, as xc-drop-src-net4, xc-pass-dst-dport-net4.\n"
+	"         Rules that ipset cannot hold (ports without protocol or address, both ports, ...) are named and\n"
+	"         left out; then the status is 1. A rule for all of IPv4 or IPv6 becomes two halves\n"
+	"  nft    for nft -j -f: table inet xdp_cuckoo with sets named in the same way, as xc_drop_src_4;\n"
+	"         prefixes that lie in others stand in sets of their own, as xc_drop_src_4_1\n"
+	"  csv    proto,src,sport,dst,dport,type,code,action,timeout,comment\n"
+	"Rules that have ended are left out.\n"
+	"\n"
+	"  xdp-cuckoo export backup.txt\n"
+	"  xdp-cuckoo export --format ipset | ipset restore\n"
+	"  xdp-cuckoo export rules.json --format nft && nft -j -f rules.json\n",
+	.options = OPTION_LIST_FORMAT,
+	.max = 1,
+	.run = run_export,
+};
+
+struct export {
+	FILE *to;
+	enum list_format format;
+	struct rule_set rules; /* of formats that are not written rule by rule */
+	__u64 written, lost;
+};
+
+/* ---- rules ---- */
+
+static int export_rule(const struct rule *rule, void *context)
+{
+	struct export *export = context;
+
+	if (rule->timeout_ms < 0)
+		return 0;
+	export->written++;
+	if (export->format == LIST_TEXT)
+		list_write_text(export->to, rule);
+	else if (export->format == LIST_CSV)
+		list_write_csv(export->to, rule);
+	else
+		return rule_set_add(&export->rules, rule);
+	return 0;
+}
+
+static void tell_loss(const struct rule *rule, const char *what, void *context)
+{
+	struct export *export = context;
+	char text[RULE_TEXT_BYTES];
+
+	export->lost++;
+	if (export->lost <= LOSSES_SHOWN)
+		command_error(STATUS_NO, "'%s' %s", rule_format(rule, text), what);
+}
+
+static int write_rules(struct export *export, struct store *store)
+{
+	const struct list_losses losses = { tell_loss, export };
+	int error;
+
+	if (export->format == LIST_CSV)
+		list_write_csv_heading(export->to);
+	error = store ? store_each(store, export_rule, export) : 0;
+	if (!error && export->format == LIST_IPSET)
+		error = list_write_ipset(export->to, &export->rules, &losses);
+	if (!error && export->format == LIST_NFT)
+		error = list_write_nft(export->to, &export->rules, &losses);
+	rule_set_close(&export->rules);
+	if (export->lost > LOSSES_SHOWN)
+		command_error(STATUS_NO, "%llu more rules like these",
+			      (unsigned long long)export->lost - LOSSES_SHOWN);
+	return error;
+}
+
+/* ---- files ---- */
+
+/* A file of the same directory, to be put in the place of `path`. -errno. */
+static int open_beside(const char *path, char beside[PATH_MAX], FILE **to)
+{
+	const mode_t mask = umask(0);
+	int fd;
+
+	umask(mask);
+	if (snprintf(beside, PATH_MAX, "%s.XXXXXX", path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	fd = mkostemp(beside, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*to = fchmod(fd, 0666 & ~mask) ? NULL : fdopen(fd, "w");
+	if (*to)
+		return 0;
+	close(fd);
+	unlink(beside);
+	return -EIO;
+}
+
+/* Whether all of it got to the disk. */
+static int close_written(FILE *to)
+{
+	int error = fflush(to) || ferror(to) || fsync(fileno(to)) ? -errno : 0;
+
+	return fclose(to) && !error ? -errno : error;
+}
+
+static int write_file(struct export *export, struct store *store, const char *path)
+{
+	char beside[PATH_MAX];
+	int closed, error = open_beside(path, beside, &export->to);
+
+	if (error)
+		return error;
+	error = write_rules(export, store);
+	closed = close_written(export->to);
+	if (!error)
+		error = closed;
+	if (!error && rename(beside, path))
+		error = -errno;
+	if (error)
+		unlink(beside);
+	return error;
+}
+
+/* Into what is no file, like a pipe, it is written as it is. */
+static int write_to(struct export *export, struct store *store, const char *path)
+{
+	struct stat status;
+	int closed, error;
+
+	if (stat(path, &status) || S_ISREG(status.st_mode))
+		return write_file(export, store, path);
+	export->to = fopen(path, "we");
+	if (!export->to)
+		return -errno;
+	error = write_rules(export, store);
+	closed = fflush(export->to) || ferror(export->to) ? -EIO : 0;
+	fclose(export->to);
+	return error ? error : closed;
+}
+
+static enum command_status run_export(const struct invocation *invocation)
+{
+	const char *path = invocation->count ? invocation->operands[0] : "-";
+	const char *format = invocation->list_format;
+	struct export export = { .to = stdout, .format = LIST_TEXT };
+	struct reason reason;
+	struct store *store;
+	int error;
+
+	if (format)
+		export.format = list_format_named(format);
+	if (!export.format || export.format == LIST_SPAMHAUS)
+		return command_error(STATUS_USAGE, "--format '%s': must be text, ipset, nft or csv", format);
+	error = command_open_store(invocation, &store, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	error = strcmp(path, "-") ? write_to(&export, store, path) : write_rules(&export, store);
+	store_close(store);
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, strerror(-error));
+	if (strcmp(path, "-"))
+		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t)export.written, "not_whole",
+				       (json_int_t)export.lost));
+	return export.lost ? STATUS_NO : STATUS_DONE;
+}
