@@ -319,6 +319,11 @@ static bool fits(const struct target *target, const struct store_info *info)
 	return target_slots_to_grow_to(target, info->keys) == table_slots(&target->table);
 }
 
+static bool has_reason_to_plan(const struct store *store)
+{
+	return store_has_new_shape(store) || shape_list_is_expanded(store_shape_list(store));
+}
+
 /* New tables for those that this one's keys do not fit into, and for those that change at once. */
 static int prepare(struct apply *apply, struct reason *reason)
 {
@@ -327,7 +332,7 @@ static int prepare(struct apply *apply, struct reason *reason)
 
 	if (!store_is_changed(apply->store))
 		return 0;
-	if (store_has_new_shape(apply->store) && can_replace_all(apply) &&
+	if (has_reason_to_plan(apply->store) && can_replace_all(apply) &&
 	    shape_list_plan_pays(store_shape_list(apply->store)))
 		error = plan_anew(apply);
 	if (!error)

@@ -301,6 +301,15 @@ static size_t too_many(const struct shape_list *list, enum flow_family family)
 	return count > SHAPE_LIST_PROBES ? count - SHAPE_LIST_PROBES : 0;
 }
 
+bool shape_list_is_expanded(const struct shape_list *list)
+{
+	double own = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		own += list->entry[i].keys;
+	return shape_list_keys(list) > SHAPE_LIST_WORSE * own + SHAPE_LIST_SPARE;
+}
+
 bool shape_list_plan_pays(const struct shape_list *list)
 {
 	struct shape_list planned = *list;

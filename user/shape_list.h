@@ -63,6 +63,9 @@ size_t shape_list_targets(const struct shape_list *list, enum flow_family family
  */
 int shape_list_plan(struct shape_list *list);
 
+/* Whether expansion takes so many keys that it is time to ask shape_list_plan_pays(), which takes longer. */
+bool shape_list_is_expanded(const struct shape_list *list);
+
 /*
  * Whether that would save probes, or so many keys that it is worth a new table: those at hand take
  * SHAPE_LIST_WORSE times as many, and SHAPE_LIST_SPARE beside.

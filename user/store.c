@@ -174,6 +174,7 @@ void store_abort(struct store *store)
 	mdb_txn_abort(store->write);
 	store->write = NULL;
 	environment_give_back(store->env);
+	store_clock_tick(&store->clock);
 }
 
 static int store_save(struct store *store)
@@ -191,8 +192,10 @@ static int store_save(struct store *store)
 
 int store_commit(struct store *store)
 {
-	bool is_stale = store->is_changed || store_clock_moved(&store->clock, &store->meta);
-	int error = is_stale ? store_save(store) : 0;
+	/* A store of schema 1 has no timeouts: for the clock alone it does not become one of schema 2. */
+	const bool is_stale = store->meta.schema == STORE_SCHEMA &&
+			      store_clock_moved(&store->clock, &store->meta);
+	int error = store->is_changed || is_stale ? store_save(store) : 0;
 
 	if (error) {
 		store_abort(store);
@@ -202,6 +205,7 @@ int store_commit(struct store *store)
 	store->write = NULL;
 	if (error == -ENOSPC)
 		environment_give_back(store->env);
+	store_clock_tick(&store->clock);
 	return error;
 }
 

@@ -70,6 +70,7 @@ int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_
 int store_meta_get(const struct store *store, MDB_txn *txn, struct store_meta *meta);
 
 void store_clock_set(struct store_clock *clock, const struct store_meta *meta);
+void store_clock_tick(struct store_clock *clock); /* lets it go on to now */
 
 /* Whether what the meta says of the clock is to be brought up to date, and that. */
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta);

@@ -74,18 +74,22 @@ static __s64 clock_ms(clockid_t clock)
 	return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
 }
 
-/* Where it cannot be read every boot is taken for the same: then time goes on by CLOCK_BOOTTIME alone. */
+/* Where it cannot be read it stays empty, and whoever opens the store takes the boot for a new one. */
 static void read_boot_id(char boot_id[STORE_BOOT_ID_BYTES])
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t length;
 
 	memset(boot_id, 0, STORE_BOOT_ID_BYTES);
 	if (fd < 0)
 		return;
-	length = read(fd, boot_id, STORE_BOOT_ID_BYTES - 1);
-	memset(boot_id + (length > 0 ? length : 0), 0, STORE_BOOT_ID_BYTES - (length > 0 ? length : 0));
+	if (read(fd, boot_id, STORE_BOOT_ID_BYTES - 1) <= 0)
+		boot_id[0] = '\0';
 	close(fd);
+}
+
+void store_clock_tick(struct store_clock *clock)
+{
+	clock->now_ms = clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
 }
 
 /* A meta without a boot, new or of schema 1: the store's time starts as the wall clock's. */

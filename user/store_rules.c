@@ -114,12 +114,6 @@ static int deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *r
 
 /* ---- adding ---- */
 
-static void remove_shapes(struct store *store, const struct rule_key *keys, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		shape_list_remove(&store->shapes, &keys[i].shape);
-}
-
 /* All of the rule's keys or none. */
 static int add_shapes(struct store *store, const struct rule *rule)
 {
@@ -130,7 +124,8 @@ static int add_shapes(struct store *store, const struct rule *rule)
 		int error = shape_list_add(&store->shapes, &keys[i].shape, 1);
 
 		if (error) {
-			remove_shapes(store, keys, i);
+			while (i--)
+				shape_list_remove(&store->shapes, &keys[i].shape);
 			return error;
 		}
 	}
@@ -143,27 +138,19 @@ static __s64 deadline_of(const struct store *store, const struct rule *rule)
 	return rule->timeout_ms ? store->clock.now_ms + rule->timeout_ms : 0;
 }
 
-/* The rule is there, as `old`: it gets this one's time, and comment if that has one. */
-static int put_again(struct store *store, const struct rule *rule, const MDB_val *key,
-		     const MDB_val *old)
+/* The rule is there, as `old` says, until `old_ms`: it gets this one's time, and comment if that has one. */
+static int retime(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *old,
+		  __s64 old_ms)
 {
 	const __s64 deadline_ms = deadline_of(store, rule);
 	__u8 bytes[VALUE_BYTES], old_bytes[VALUE_BYTES];
+	/* Pages may move under what was read, as soon as something is written. */
+	MDB_val before = { old->mv_size, memcpy(old_bytes, old->mv_data, old->mv_size) }, value;
 	struct rule now = *rule;
-	MDB_val before = { old->mv_size, old_bytes }, value;
-	const char *comment;
-	__s64 old_ms;
-	size_t length;
-	int status, error = value_read(old, &old_ms, &comment, &length);
+	int status, error = now.comment[0] ? 0 : value_to_rule(store, &before, &now);
 
-	if (error)
-		return error;
-	if (!old_ms)
-		return -EEXIST;
-	memcpy(old_bytes, old->mv_data, old->mv_size);
-	if (!now.comment[0])
-		*(char *)mempcpy(now.comment, comment, length) = '\0';
-	error = store_keep_undo(store, key, &before);
+	if (!error)
+		error = store_keep_undo(store, key, &before);
 	if (error)
 		return error;
 	value = value_bytes(now.comment, deadline_ms, bytes);
@@ -176,26 +163,38 @@ static int put_again(struct store *store, const struct rule *rule, const MDB_val
 	return status ? environment_write_error(store->env, status) : -EALREADY;
 }
 
+static int put_again(struct store *store, const struct rule *rule, const MDB_val *key,
+		     const MDB_val *old)
+{
+	const char *comment;
+	__s64 old_ms;
+	size_t length;
+	int error = value_read(old, &old_ms, &comment, &length);
+
+	if (error)
+		return error;
+	return old_ms ? retime(store, rule, key, old, old_ms) : -EEXIST;
+}
+
 int store_put(struct store *store, const struct rule *rule)
 {
 	const __s64 deadline_ms = deadline_of(store, rule);
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes);
 	MDB_val value = value_bytes(rule->comment, deadline_ms, value_room);
-	struct rule_key keys[RULE_KEYS_MAX];
-	int status, error = add_shapes(store, rule);
+	int status = mdb_put(store->write, store->rules_db, &key, &value, MDB_NOOVERWRITE);
+	int error;
 
-	/* A rule that is there has its shapes there: no error then. */
-	if (error)
-		return error;
-	status = mdb_put(store->write, store->rules_db, &key, &value, MDB_NOOVERWRITE);
-	if (!status)
-		status = deadline_put(store, deadline_ms, &key);
-	if (status) {
-		remove_shapes(store, keys, rule_keys(rule, keys));
-		return status == MDB_KEYEXIST ? put_again(store, rule, &key, &value) :
-						environment_write_error(store->env, status);
-	}
+	if (status == MDB_KEYEXIST)
+		return put_again(store, rule, &key, &value);
+	if (status)
+		return environment_write_error(store->env, status);
+	/* After the rule: one that is there has its shapes there. */
+	error = add_shapes(store, rule);
+	status = error ? mdb_del(store->write, store->rules_db, &key, NULL) :
+			 deadline_put(store, deadline_ms, &key);
+	if (status || error)
+		return status ? environment_write_error(store->env, status) : error;
 	store->is_changed = true;
 	return store_keep_undo(store, &key, NULL);
 }
@@ -232,7 +231,7 @@ int store_del(struct store *store, const struct rule *rule)
 		return error;
 	if (value.mv_size > sizeof(copy))
 		return -EBADMSG;
-	/* Pages may move under what was read, as soon as something is written. */
+	/* Before anything is written, as in retime(). */
 	value.mv_data = memcpy(copy, value.mv_data, value.mv_size);
 	error = del_value(store, &key, &value);
 	if (error)
@@ -355,28 +354,37 @@ static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADL
 	return error ? error : store_get(store, rule) ? -EBADMSG : 0;
 }
 
-int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context),
-		  void *context)
+static int expired_visit(struct store *store, MDB_cursor *cursor,
+			 int (*visit)(const struct rule *rule, void *context), void *context)
 {
 	__u8 last[DEADLINE_KEY_BYTES];
 	size_t length = 0;
-	MDB_cursor *cursor;
 	struct rule rule;
-	MDB_txn *txn;
-	int error = store_view_begin(store, &txn);
+	int result;
 
-	if (error)
-		return error;
-	error = store->has_schema_2 ?
-			environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor)) : -ENOENT;
-	if (!error) {
-		do {
-			error = next_expired(store, cursor, last, &length, &rule);
-			if (!error)
-				error = visit(&rule, context);
-		} while (!error);
+	do {
+		result = next_expired(store, cursor, last, &length, &rule);
+		if (result)
+			return result == -ENOENT ? 0 : result;
+		result = visit(&rule, context);
+	} while (!result);
+	return result;
+}
+
+int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context),
+		  void *context)
+{
+	MDB_cursor *cursor;
+	MDB_txn *txn;
+	int result = store->has_schema_2 ? store_view_begin(store, &txn) : 0;
+
+	if (result || !store->has_schema_2)
+		return result;
+	result = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
+	if (!result) {
+		result = expired_visit(store, cursor, visit, context);
 		mdb_cursor_close(cursor);
 	}
 	store_view_end(store);
-	return error == -ENOENT ? 0 : error;
+	return result;
 }

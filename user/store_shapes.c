@@ -16,6 +16,14 @@ struct shape_value {
 
 _Static_assert(sizeof(struct shape_value) == 16, "shape value layout");
 
+static bool is_shape(const struct rule_shape *shape)
+{
+	const unsigned int bits = shape->family == FLOW_IPV4 ? 32 : 128;
+
+	return shape->family < FLOW_FAMILIES && shape->action <= RULE_PASS &&
+	       shape->fields < RULE_DPORT << 1 && shape->src_len <= bits && shape->dst_len <= bits;
+}
+
 static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val *value)
 {
 	struct shape_list_entry entry = {};
@@ -32,9 +40,8 @@ static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val
 		entry.target.src_len = kept.src_len;
 		entry.target.dst_len = kept.dst_len;
 	}
-	if (entry.shape.family >= FLOW_FAMILIES || entry.keys == 0)
-		return -EBADMSG;
-	return shape_list_restore(list, &entry);
+	/* The shape itself is no longer than its target, or cannot be restored. */
+	return entry.keys && is_shape(&entry.target) ? shape_list_restore(list, &entry) : -EBADMSG;
 }
 
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)

@@ -41,7 +41,9 @@ static int pending_load(struct store *store, MDB_txn *txn, struct store_pending 
 	*pending = (struct store_pending){};
 	if (error || !meta.pending_id)
 		return error;
-	error = environment_error(mdb_stat(txn, store->undo_db, &undo));
+	/* Since this process opened it, another may have made it one of schema 2. */
+	if (store->has_schema_2)
+		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
 	pending->id = meta.pending_id;
 	pending->left_ms = meta.pending_ms - store->clock.now_ms;
 	pending->rules = undo.ms_entries;
@@ -98,15 +100,15 @@ int store_undo_each(struct store *store,
 {
 	MDB_val key, kept;
 	MDB_cursor *cursor;
-	int error = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
+	int status, result = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
 
-	if (error)
-		return error;
+	if (result)
+		return result;
 	do {
-		error = environment_error(mdb_cursor_get(cursor, &key, &kept, MDB_NEXT));
-		if (!error)
-			error = undo_visit(store, &key, &kept, visit, context);
-	} while (!error);
+		status = mdb_cursor_get(cursor, &key, &kept, MDB_NEXT);
+		if (!status)
+			result = undo_visit(store, &key, &kept, visit, context);
+	} while (!status && !result);
 	mdb_cursor_close(cursor);
-	return error == -ENOENT ? 0 : error;
+	return status && status != MDB_NOTFOUND ? environment_error(status) : result;
 }

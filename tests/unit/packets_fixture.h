@@ -21,6 +21,8 @@
 #define PACKETS (sizeof(packets) / sizeof(packets[0]))
 #define RULES_MAX 4
 #define FAILURES_SHOWN 20
+#define SCENE_PAST 1u /* a tick that is over, and one that is far away */
+#define SCENE_FUTURE ~0u
 
 static struct packet_frame frames[PACKETS];
 static unsigned long checks, failures;
@@ -142,16 +144,23 @@ static inline bool scene_has_match(const struct scene *scene, const struct flow 
 static inline enum abi_outcome scene_expect(const struct scene *scene, enum parse_result result,
 					    const struct flow *flow, enum abi_verdict *verdict)
 {
+	const struct abi_config *config = scene->filter.config;
+	enum abi_outcome outcome = (enum abi_outcome)result;
+
 	*verdict = VERDICT_PASS;
-	if (scene->filter.config->magic != ABI_MAGIC)
+	if (!(config->run & ABI_RUN_SET_UP))
 		return OUTCOME_NOT_SET_UP;
+	if (config->run & ABI_RUN_PANIC)
+		return OUTCOME_PANIC;
+	if (config->run & ABI_RUN_UNCONFIRMED && config->confirm_by == SCENE_PAST)
+		return OUTCOME_UNCONFIRMED;
 	if (scene_has_match(scene, flow, RULE_PASS))
 		return OUTCOME_PASS_RULE;
-	*verdict = VERDICT_DROP;
 	if (scene_has_match(scene, flow, RULE_DROP))
-		return OUTCOME_DROP_RULE;
-	*verdict = scene->filter.config->policy[result];
-	return (enum abi_outcome)result;
+		outcome = OUTCOME_DROP_RULE;
+	if (outcome == OUTCOME_DROP_RULE || config->policy[result] == VERDICT_DROP)
+		*verdict = config->run & ABI_RUN_MONITOR ? VERDICT_WOULD_DROP : VERDICT_DROP;
+	return outcome;
 }
 
 /* Whether what was counted is a rule that matches, with the action of the outcome. */

@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "random.h"
 #include "store.h"
 
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -26,6 +28,27 @@ struct fixture {
 	struct store *store;
 	struct reason reason;
 };
+
+static uint64_t random_state __attribute__((unused));
+
+/* The setup of a group whose tests draw numbers. */
+static inline int seed(void **state)
+{
+	const char *text = getenv("SEED");
+
+	(void)state;
+	if (text)
+		random_state = strtoull(text, NULL, 0);
+	else if (getrandom(&random_state, sizeof(random_state), 0) != sizeof(random_state))
+		return -1;
+	print_message("# SEED=%llu\n", (unsigned long long)random_state);
+	return 0;
+}
+
+static inline __u64 below(__u64 bound)
+{
+	return random_below(&random_state, bound);
+}
 
 static inline int setup(void **state)
 {
@@ -122,6 +145,47 @@ static inline bool has(struct fixture *f, const char *text)
 	if (error != -ENOENT)
 		assert_int_equal(error, 0);
 	return !error;
+}
+
+/* As it is stored, with timeout and comment. */
+static inline struct rule get(struct fixture *f, const char *text)
+{
+	struct rule rule = rule_of(text);
+
+	assert_int_equal(store_get(f->store, &rule), 0);
+	return rule;
+}
+
+/* One transaction that does what `change` does. */
+static inline void commit(struct fixture *f, void (*change)(struct fixture *f))
+{
+	assert_int_equal(store_begin(f->store), 0);
+	if (change)
+		change(f);
+	assert_int_equal(store_commit(f->store), 0);
+}
+
+static inline int put_for(struct fixture *f, const char *text, __s64 timeout_ms)
+{
+	struct rule rule = rule_of(text);
+
+	rule.timeout_ms = timeout_ms;
+	return store_put(f->store, &rule);
+}
+
+static inline void add_for(struct fixture *f, const char *text, __s64 timeout_ms)
+{
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put_for(f, text, timeout_ms), 0);
+	assert_int_equal(store_commit(f->store), 0);
+}
+
+static inline void is_as(struct fixture *f, const char *text, __s64 timeout_ms, const char *comment)
+{
+	struct rule rule = get(f, text);
+
+	assert_int_equal(rule.timeout_ms, timeout_ms);
+	assert_string_equal(rule.comment, comment);
 }
 
 static inline struct store_info info_of(struct fixture *f)

@@ -110,6 +110,16 @@ static inline int insert(struct fixture *fixture, const struct table_entry *entr
 	return table_insert(&fixture->table, &entry->key, entry->expires);
 }
 
+/* Where a key's entry stands in an exact table. */
+static inline struct table_place place_of(const struct table *table, const struct siphash_value *key)
+{
+	const struct bucket_pair pair = churn_pair(table, key->hash);
+	struct table_place place;
+
+	assert_true(core_find_key(table, core_exact(), &pair, key->tag, &place));
+	return place;
+}
+
 /* The numbers that are taken. */
 static inline __u64 count_taken(const struct table *table)
 {
@@ -162,6 +172,17 @@ static inline void assert_holds(const struct fixture *fixture, const struct tabl
 	if (copy.memory.rule)
 		assert_int_equal(count_taken(&copy.table), 0);
 	fixture_close(&copy);
+}
+
+/* With one processor, reader and writer hardly ever meet. */
+static inline void skip_without_two_processors(void)
+{
+	cpu_set_t first = churn_processor(0), second = churn_processor(1);
+
+	if (!CPU_EQUAL(&first, &second))
+		return;
+	fprintf(stderr, "# one processor: no reader looks while the writer is at work\n");
+	skip();
 }
 
 /* A key with two buckets. */

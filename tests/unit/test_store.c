@@ -205,51 +205,194 @@ static void test_abort_changes_nothing(void **state)
 	assert_int_not_equal(store_begin(f->store), 0);
 }
 
-/* Shapes. */
+/* ---- settings ---- */
+
+static const struct store_settings settings_of_test = {
+	.policy = { [OUTCOME_MALFORMED] = VERDICT_DROP, [OUTCOME_LATER_FRAGMENT] = VERDICT_DROP },
+	.is_monitor_only = 1,
+};
+
+static void has_settings(struct fixture *f, const struct store_settings *expected)
+{
+	struct store_settings settings;
+
+	memset(&settings, 0xff, sizeof(settings));
+	assert_int_equal(store_settings(f->store, &settings), 0);
+	assert_memory_equal(&settings, expected, sizeof(settings));
+}
+
+static void set_settings(struct fixture *f)
+{
+	assert_int_equal(store_set_settings(f->store, &settings_of_test), 0);
+	has_settings(f, &settings_of_test);
+}
+
+static void test_settings_are_kept(void **state)
+{
+	static const struct store_settings defaults = {};
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	has_settings(f, &defaults);
+	assert_int_equal(store_begin(f->store), 0);
+	set_settings(f);
+	store_abort(f->store);
+	has_settings(f, &defaults);
+	commit(f, set_settings);
+	has_settings(f, &settings_of_test);
+	holds(f, 1, 0, 0);
+
+	/* The same once more is no change. */
+	assert_int_equal(store_begin(f->store), 0);
+	set_settings(f);
+	assert_false(store_is_changed(f->store));
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 1, 0, 0);
+
+	add(f, "192.0.2.1");
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_clear(f->store), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+		close_store(f);
+		open_store(f, mode);
+		has_settings(f, &settings_of_test);
+	}
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_set_settings(f->store, &defaults), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	has_settings(f, &defaults);
+	holds(f, 4, 0, 0);
+}
+
+/* ---- shapes ---- */
+
+static struct shape_list shapes_of(struct fixture *f)
+{
+	struct shape_list list = {};
+
+	assert_int_equal(store_shapes(f->store, &list), 0);
+	return list;
+}
+
+static size_t targets_of(struct fixture *f, enum flow_family family)
+{
+	const struct shape_list list = shapes_of(f);
+	struct rule_shape targets[ABI_SHAPES_MAX];
+
+	return shape_list_targets(&list, family, targets);
+}
+
+static void same_shapes(const struct shape_list *a, const struct shape_list *b)
+{
+	assert_int_equal(a->count, b->count);
+	for (size_t i = 0; i < a->count; i++) {
+		assert_memory_equal(&a->entry[i].shape, &b->entry[i].shape, sizeof(a->entry[i].shape));
+		assert_memory_equal(&a->entry[i].target, &b->entry[i].target, sizeof(a->entry[i].target));
+		assert_int_equal(a->entry[i].keys, b->entry[i].keys);
+		assert_int_equal(a->entry[i].is_shared, b->entry[i].is_shared);
+	}
+}
 
 static void test_shapes_in_use(void **state)
 {
-	struct rule_shape shapes[2 * ABI_SHAPES_MAX];
-	__u64 keys[2 * ABI_SHAPES_MAX];
 	struct fixture *f = *state;
-	size_t count;
+	struct shape_list list;
 
 	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.1");
 	add(f, "192.0.2.2");
 	add(f, "proto udp dport 53");
 	add(f, "2001:db8::1 action pass");
-	assert_int_equal(store_shapes(f->store, shapes, keys, &count), 0);
-	assert_int_equal(count, 4);
+	list = shapes_of(f);
+	assert_int_equal(list.count, 4);
 	holds(f, 4, 4, 5);
-	assert_int_equal(shapes[0].action, RULE_PASS);
-	assert_int_equal(shapes[0].family, FLOW_IPV6);
-	for (size_t i = 0; i < count; i++) {
-		bool is_host = shapes[i].family == FLOW_IPV4 && shapes[i].src_len == 32;
+	assert_int_equal(list.entry[0].shape.action, RULE_PASS);
+	assert_int_equal(list.entry[0].shape.family, FLOW_IPV6);
+	for (size_t i = 0; i < list.count; i++) {
+		const struct rule_shape *shape = &list.entry[i].shape;
+		bool is_host = shape->family == FLOW_IPV4 && shape->src_len == 32;
 
-		assert_int_equal(keys[i], is_host ? 2 : 1);
-		assert_int_equal(shapes[i].action, i ? RULE_DROP : RULE_PASS);
+		assert_int_equal(list.entry[i].keys, is_host ? 2 : 1);
+		assert_int_equal(shape->action, i ? RULE_DROP : RULE_PASS);
+		assert_memory_equal(&list.entry[i].target, shape, sizeof(*shape));
 	}
 }
 
-/* Prefix lengths 1 to 32, each a shape. */
-static void fill_shapes(struct fixture *f, const char *prefix)
+static void put_lengths(struct fixture *f, const char *prefix, int first, int last)
 {
+	const int step = first < last ? 1 : -1;
 	char text[32];
 
-	for (unsigned int length = 1; length <= ABI_SHAPES_MAX; length++) {
-		snprintf(text, sizeof(text), "%s/%u", prefix, length);
+	for (int length = first; length != last + step; length += step) {
+		snprintf(text, sizeof(text), "%s/%d", prefix, length);
 		assert_int_equal(put(f, text), 0);
 	}
 }
 
-static void test_33rd_shape(void **state)
+static __u8 target_length(struct fixture *f, const char *text)
+{
+	const struct shape_list list = shapes_of(f);
+	struct rule rule = rule_of(text);
+	struct rule_key keys[RULE_KEYS_MAX];
+	const struct shape_list_entry *entry;
+
+	rule_keys(&rule, keys);
+	entry = shape_list_find(&list, &keys->shape);
+	assert_non_null(entry);
+	return entry->target.src_len;
+}
+
+/* Eight of their own; then those that are near join, and the store keeps who joined whom. */
+static void test_9th_shape_joins(void **state)
+{
+	struct fixture *f = *state;
+	struct shape_list before, after;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	put_lengths(f, "128.0.0.0", 24, 17);
+	assert_int_equal(targets_of(f, FLOW_IPV4), SHAPE_LIST_PROBES);
+	assert_int_equal(info_of(f).keys, SHAPE_LIST_PROBES);
+	assert_int_equal(put(f, "128.0.0.0/11"), 0);
+	assert_int_equal(target_length(f, "128.0.0.0/11"), 17);
+	assert_int_equal(info_of(f).keys, SHAPE_LIST_PROBES + 64);
+	assert_int_equal(put(f, "128.0.0.0/10"), 0); /* 2^7 keys: too far */
+	assert_int_equal(target_length(f, "128.0.0.0/10"), 10);
+	assert_int_equal(targets_of(f, FLOW_IPV4), SHAPE_LIST_PROBES + 1);
+	assert_true(store_has_new_shape(f->store));
+	assert_int_equal(store_commit(f->store), 0);
+
+	before = shapes_of(f);
+	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+		close_store(f);
+		open_store(f, mode);
+		after = shapes_of(f);
+		same_shapes(&before, &after);
+		holds(f, 1, 10, SHAPE_LIST_PROBES + 64 + 1);
+	}
+
+	/* A target outlives the shape that it was made for. */
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "192.0.0.0/11"), 0);
+	assert_false(store_has_new_shape(f->store));
+	assert_int_equal(del(f, "128.0.0.0/17"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	close_store(f);
+	open_store(f, STORE_READ);
+	assert_int_equal(target_length(f, "192.0.0.0/11"), 17);
+	holds(f, 2, 10, 7 + 2 * 64 + 1);
+}
+
+/* Nothing joins a longer one where the lengths come in this order. */
+static void test_33rd_target(void **state)
 {
 	struct fixture *f = *state;
 
 	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
-	fill_shapes(f, "8000::");
+	put_lengths(f, "8000::", 1, ABI_SHAPES_MAX);
+	assert_int_equal(targets_of(f, FLOW_IPV6), ABI_SHAPES_MAX);
 	assert_int_equal(put(f, "8000::/33"), -E2BIG);
 	assert_int_equal(put(f, "8000::/16 action pass"), -E2BIG);
 	assert_int_equal(put(f, "4000::/2"), 0); /* of a shape that is there */
@@ -257,7 +400,8 @@ static void test_33rd_shape(void **state)
 	/* It would fit IPv4. */
 	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG);
 	assert_false(has(f, "proto udp dport 53"));
-	fill_shapes(f, "128.0.0.0");
+	assert_int_equal(targets_of(f, FLOW_IPV4), 0);
+	put_lengths(f, "128.0.0.0", 1, ABI_SHAPES_MAX);
 	assert_int_equal(put(f, "proto tcp 128.0.0.0/8"), -E2BIG);
 	assert_int_equal(store_commit(f->store), 0);
 	holds(f, 1, 65, 65);
@@ -270,15 +414,58 @@ static void test_33rd_shape(void **state)
 	assert_int_equal(put(f, "8000::/33"), -E2BIG); /* 4000::/2 keeps the place */
 	assert_int_equal(del(f, "4000::/2"), 0);
 	assert_int_equal(put(f, "8000::/33"), 0);
+	assert_int_equal(put(f, "8000::/2"), 0); /* it can join now */
+	assert_int_equal(target_length(f, "8000::/2"), 3);
+	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG);
 	assert_int_equal(del(f, "8000::/7"), 0);
+	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG); /* of two families one has a place */
 	assert_int_equal(del(f, "128.0.0.0/7"), 0);
 	assert_int_equal(put(f, "proto udp dport 53"), 0);
 	assert_int_equal(store_commit(f->store), 0);
-	holds(f, 2, 63, 64);
+	holds(f, 2, 64, 66);
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(del(f, "proto udp dport 53"), 0);
 	assert_int_equal(store_commit(f->store), 0);
-	holds(f, 3, 62, 62);
+	holds(f, 3, 63, 64);
+}
+
+static void test_plan_makes_room(void **state)
+{
+	struct fixture *f = *state;
+	struct shape_list planned, after;
+	struct store_info before;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	put_lengths(f, "8000::", 1, ABI_SHAPES_MAX);
+	assert_int_equal(store_commit(f->store), 0);
+	before = info_of(f);
+	assert_int_equal(before.plan, 0);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "8000::/33"), -E2BIG);
+	assert_int_equal(store_plan(f->store), 0);
+	assert_true(store_is_changed(f->store));
+	assert_true(targets_of(f, FLOW_IPV6) <= SHAPE_LIST_PROBES);
+	assert_int_equal(put(f, "8000::/33"), 0);
+	assert_int_equal(info_of(f).plan, 1);
+	store_abort(f->store);
+	assert_int_equal(info_of(f).plan, 0);
+	assert_int_equal(targets_of(f, FLOW_IPV6), ABI_SHAPES_MAX);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_plan(f->store), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	planned = shapes_of(f);
+	close_store(f);
+	open_store(f, STORE_READ);
+	after = shapes_of(f);
+	same_shapes(&planned, &after);
+	assert_int_equal(info_of(f).plan, 1);
+	assert_int_equal(info_of(f).generation, before.generation + 1);
+	assert_int_equal(info_of(f).rules, ABI_SHAPES_MAX);
+	assert_int_equal(info_of(f).keys, shape_list_keys(&planned));
+	assert_true(info_of(f).keys > ABI_SHAPES_MAX);
 }
 
 int main(void)
@@ -292,7 +479,10 @@ int main(void)
 		STORE_TEST(test_generation_counts_changes),
 		STORE_TEST(test_abort_changes_nothing),
 		STORE_TEST(test_shapes_in_use),
-		STORE_TEST(test_33rd_shape),
+		STORE_TEST(test_settings_are_kept),
+		STORE_TEST(test_9th_shape_joins),
+		STORE_TEST(test_33rd_target),
+		STORE_TEST(test_plan_makes_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

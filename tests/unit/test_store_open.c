@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a store opens, what it refuses to open and leaves alone, and how it bears a full disk. */
-#include "store_fixture.h"
+#include "lmdb_fixture.h"
 
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 
-#include <lmdb.h>
-
 #define EXIT_SKIP 77
 #define NOBODY 65534
-#define META_BYTES 40
+#define META_BYTES 144
+#define META_BYTES_1 40 /* of schema 1 */
 #define META_SCHEMA_OFFSET 8
 
 static mode_t mode_of(const char *path)
@@ -107,25 +106,6 @@ static void test_foreign_file(void **state)
 	open_fails(f, STORE_WRITE, -EBADMSG);
 }
 
-/* Puts one value into a database of the environment, behind the store's back. */
-static void lmdb_put(struct fixture *f, const char *database, const char *name, MDB_val value)
-{
-	MDB_val key = { strlen(name), (void *)name };
-	MDB_txn *txn;
-	MDB_env *env;
-	MDB_dbi dbi;
-
-	mkdir(f->dir, 0700);
-	assert_int_equal(mdb_env_create(&env), 0);
-	assert_int_equal(mdb_env_set_maxdbs(env, 8), 0);
-	assert_int_equal(mdb_env_open(env, f->dir, 0, 0600), 0);
-	assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
-	assert_int_equal(mdb_dbi_open(txn, database, MDB_CREATE, &dbi), 0);
-	assert_int_equal(mdb_put(txn, dbi, &key, &value, 0), 0);
-	assert_int_equal(mdb_txn_commit(txn), 0);
-	mdb_env_close(env);
-}
-
 static void test_foreign_environment(void **state)
 {
 	struct fixture *f = *state;
@@ -137,7 +117,7 @@ static void test_foreign_environment(void **state)
 	open_fails(f, STORE_WRITE, -EBADMSG);
 }
 
-/* The meta of a store as it is written today, but for its schema and its length. */
+/* The start of a store's meta, and as much more as asked for. */
 static void meta_put(struct fixture *f, __u64 magic, __u32 schema, size_t length)
 {
 	__u8 bytes[META_BYTES + 8] = { 0 };
@@ -157,9 +137,15 @@ static void test_other_schema(void **state)
 	} rows[] = {
 		{ STORE_MAGIC, STORE_SCHEMA + 1, META_BYTES, -EPROTO },
 		{ STORE_MAGIC, STORE_SCHEMA + 1, META_BYTES + 8, -EPROTO },
+		{ STORE_MAGIC, STORE_SCHEMA + 1, META_BYTES_1, -EPROTO },
+		{ STORE_MAGIC, 0, META_BYTES_1, -EPROTO },
 		{ STORE_MAGIC + 1, STORE_SCHEMA, META_BYTES, -EBADMSG },
+		{ STORE_MAGIC + 1, 1, META_BYTES_1, -EBADMSG },
 		{ STORE_MAGIC, STORE_SCHEMA, META_BYTES + 8, -EBADMSG },
 		{ STORE_MAGIC, STORE_SCHEMA, META_BYTES - 8, -EBADMSG },
+		{ STORE_MAGIC, STORE_SCHEMA, META_BYTES_1, -EBADMSG },
+		{ STORE_MAGIC, 1, META_BYTES, -EBADMSG },
+		{ STORE_MAGIC, 1, META_BYTES_1 - 8, -EBADMSG },
 		{ STORE_MAGIC, STORE_SCHEMA, META_SCHEMA_OFFSET, -EBADMSG },
 	};
 	struct fixture *f = *state;
@@ -242,6 +228,7 @@ static bool mounts_small_disk(const char *path)
 static int child_fills_disk(struct fixture *f)
 {
 	struct rule rule = rule_of("192.0.2.1");
+	struct store_pending pending;
 	struct stat before, after;
 	struct store_info info;
 	int error = 0;
@@ -253,7 +240,8 @@ static int child_fills_disk(struct fixture *f)
 	CHILD_CHECK(store_commit(f->store) == 0);
 
 	CHILD_CHECK(stat(f->data, &before) == 0);
-	CHILD_CHECK(store_begin(f->store) == 0);
+	CHILD_CHECK(store_begin(f->store) == 0 && store_set_pending(f->store, 1000) == 0);
+	rule.timeout_ms = 1000000;
 	for (__u32 i = 0; i < 100000 && !error; i++) {
 		rule.src.v4 = i + 1000;
 		error = store_put(f->store, &rule);
@@ -269,6 +257,7 @@ static int child_fills_disk(struct fixture *f)
 	store_close(f->store);
 	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == 0);
 	CHILD_CHECK(store_info(f->store, &info) == 0 && info.rules == 2 && info.generation == 2);
+	CHILD_CHECK(info.timed == 0 && store_pending(f->store, &pending) == 0 && pending.id == 0);
 	store_close(f->store);
 	return 0;
 }

@@ -3,12 +3,11 @@
  * Several processes at one store, and writers that are killed. Every process opens the store after
  * its fork(): LMDB environments do not survive one.
  */
-#include "store_fixture.h"
+#include "lmdb_fixture.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -18,30 +17,8 @@
 #define ACKNOWLEDGED_MAX 60	 /* before the kill */
 #define KILL_DELAY_MAX_NS 400000 /* some commits take that long */
 #define WATCHDOG_S 60		 /* a writer that waits for a dead one never ends */
-
-static __u64 random_state;
-
-static __u64 random_below(__u64 bound)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (random_state >> 16) % bound;
-}
-
-static int seed(void **state)
-{
-	const char *text = getenv("SEED");
-
-	(void)state;
-	if (text)
-		random_state = strtoull(text, NULL, 0);
-	else if (getrandom(&random_state, sizeof(random_state), 0) != sizeof(random_state))
-		return -1;
-	random_state |= 1;
-	fprintf(stderr, "# SEED=%llu\n", random_state);
-	return 0;
-}
+#define COMMITS_MAX (KILLS * (ACKNOWLEDGED_MAX + KILL_DELAY_MAX_NS / 1000 + 2))
+#define HOUR_MS 3600000
 
 static struct rule rule_number(unsigned int n)
 {
@@ -51,13 +28,23 @@ static struct rule rule_number(unsigned int n)
 	return rule_of(text);
 }
 
-static int commit_number(struct store *store, unsigned int n)
+/* Every third is there for good. */
+static int put_number(struct store *store, unsigned int n)
 {
 	struct rule rule = rule_number(n);
+
+	if (n % 3)
+		rule.timeout_ms = HOUR_MS * (n + 1LL);
+	snprintf(rule.comment, sizeof(rule.comment), "number %u", n);
+	return store_put(store, &rule);
+}
+
+static int commit_number(struct store *store, unsigned int n)
+{
 	int error = store_begin(store);
 
 	if (!error)
-		error = store_put(store, &rule);
+		error = put_number(store, n);
 	return error ? error : store_commit(store);
 }
 
@@ -65,6 +52,7 @@ static int commit_number(struct store *store, unsigned int n)
 static void holds_numbers(struct fixture *f, unsigned int count)
 {
 	holds(f, count, count, count);
+	assert_int_equal(info_of(f).timed, count - (count + 2) / 3);
 	for (unsigned int n = 0; n < count; n++) {
 		struct rule rule = rule_number(n);
 
@@ -157,20 +145,138 @@ static void test_writers_take_turns(void **state)
 	holds_numbers(f, WRITERS * RULES_EACH);
 }
 
-/* Adds rules from `n` on, one a commit, and acknowledges each, until it is killed. */
+/*
+ * Commit number n touches every database: a rule comes, one that was there gets another time or comes
+ * again, one goes, and some commits are to be confirmed, which others do.
+ */
+static int change(struct store *store, unsigned int n)
+{
+	struct rule again = rule_number(n / 2), gone = rule_number(n / 4);
+	int error;
+
+	if (n % 8 == 6)
+		error = store_set_pending(store, HOUR_MS);
+	else
+		error = n % 8 == 7 ? store_forget_pending(store) : 0;
+	if (!error)
+		error = put_number(store, n);
+	if (error || n % 4 == 0)
+		return error;
+	again.timeout_ms = HOUR_MS;
+	error = store_put(store, &again);
+	if (error && error != -EEXIST && error != -EALREADY)
+		return error;
+	error = n % 4 == 3 ? store_del(store, &gone) : 0;
+	return error == -ENOENT ? 0 : error;
+}
+
+static int commit_change(struct store *store, unsigned int n)
+{
+	int error = store_begin(store);
+
+	if (!error)
+		error = change(store, n);
+	return error ? error : store_commit(store);
+}
+
+/* The same in memory: what is there after `commits` of them. */
+static struct {
+	bool is_there, is_timed;
+} model[COMMITS_MAX];
+
+static void replay(unsigned int commits)
+{
+	memset(model, 0, sizeof(model));
+	for (unsigned int n = 0; n < commits; n++) {
+		model[n].is_there = true;
+		model[n].is_timed = n % 3;
+		if (n % 4 == 0)
+			continue;
+		if (!model[n / 2].is_there)
+			model[n / 2].is_there = model[n / 2].is_timed = true;
+		if (n % 4 == 3)
+			model[n / 4].is_there = false;
+	}
+}
+
+/* The sixth of eight keeps the rule that came and, unless that was there for good, the one timed anew. */
+static void holds_pending(struct fixture *f, unsigned int commits)
+{
+	struct store_pending pending;
+
+	assert_int_equal(store_pending(f->store, &pending), 0);
+	assert_int_equal(pending.id != 0, commits % 8 == 7);
+	if (pending.id)
+		assert_in_range(pending.rules, 1, 2);
+	else
+		assert_int_equal(pending.rules, 0);
+}
+
+static void holds_changes(struct fixture *f, unsigned int commits)
+{
+	struct store_info info = info_of(f);
+	unsigned int rules = 0, timed = 0;
+
+	assert_true(commits < COMMITS_MAX);
+	replay(commits);
+	for (unsigned int n = 0; n < commits; n++) {
+		struct rule rule = rule_number(n);
+		const bool is_timed = model[n].is_there && model[n].is_timed;
+
+		assert_int_equal(store_get(f->store, &rule), model[n].is_there ? 0 : -ENOENT);
+		assert_int_equal(rule.timeout_ms > 0, is_timed);
+		rules += model[n].is_there;
+		timed += is_timed;
+	}
+	assert_int_equal(info.rules, rules);
+	assert_int_equal(info.keys, rules);
+	assert_int_equal(info.timed, timed);
+	holds_pending(f, commits);
+}
+
+/* A value with a deadline: a byte 1, the deadline, the comment. The other database has it turned round. */
+static void has_deadline(MDB_txn *txn, MDB_val key, MDB_val value, void *context)
+{
+	const __u8 *bytes = value.mv_data;
+	__u8 deadline[sizeof(__u64) + RULE_ENCODED_BYTES];
+	MDB_val ends = { sizeof(__u64) + key.mv_size, deadline }, nothing;
+	MDB_dbi dbi;
+
+	if (!value.mv_size || bytes[0] != 1)
+		return;
+	for (size_t i = 0; i < sizeof(__u64); i++)
+		deadline[i] = bytes[sizeof(__u64) - i];
+	memcpy(deadline + sizeof(__u64), key.mv_data, key.mv_size);
+	assert_int_equal(mdb_dbi_open(txn, "deadlines", 0, &dbi), 0);
+	assert_int_equal(mdb_get(txn, dbi, &ends, &nothing), 0);
+	++*(size_t *)context;
+}
+
+/* Every rule with a timeout has its deadline, and nothing else has. */
+static void databases_agree(struct fixture *f)
+{
+	MDB_txn *txn = lmdb_begin(f);
+	size_t timed = 0;
+
+	lmdb_each(txn, "rules", has_deadline, &timed);
+	assert_int_equal(lmdb_entries(txn, "deadlines"), timed);
+	lmdb_commit(txn);
+}
+
+/* Commits from number `n` on, and acknowledges each, until it is killed. */
 static void write_until_killed(struct fixture *f, unsigned int n, int acknowledge)
 {
 	if (store_open(f->dir, STORE_WRITE, &f->store, &f->reason))
 		return;
-	while (commit_number(f->store, n) == 0 && write(acknowledge, "", 1) == 1)
+	while (commit_change(f->store, n) == 0 && write(acknowledge, "", 1) == 1)
 		n++;
 }
 
-/* Returns how many rules the writer acknowledged. */
+/* Returns how many commits the writer acknowledged. */
 static unsigned int run_and_kill_writer(struct fixture *f, unsigned int first)
 {
-	struct timespec delay = { .tv_nsec = random_below(KILL_DELAY_MAX_NS) };
-	unsigned int until = random_below(ACKNOWLEDGED_MAX), acknowledged = 0;
+	struct timespec delay = { .tv_nsec = below(KILL_DELAY_MAX_NS) };
+	unsigned int until = below(ACKNOWLEDGED_MAX), acknowledged = 0;
 	int pipe_fd[2], status;
 	char byte;
 	pid_t pid;
@@ -197,21 +303,24 @@ static unsigned int run_and_kill_writer(struct fixture *f, unsigned int first)
 
 static void kill_writers(struct fixture *f)
 {
-	unsigned int rules = 0;
+	unsigned int commits = 0;
 
 	alarm(WATCHDOG_S);
 	for (int i = 0; i < KILLS; i++) {
-		unsigned int acknowledged = run_and_kill_writer(f, rules);
+		unsigned int acknowledged = run_and_kill_writer(f, commits);
 		unsigned int found;
 
 		assert_false(is_locked(f));
 		open_store(f, STORE_WRITE);
-		found = info_of(f).rules;
-		assert_in_range(found, rules + acknowledged, rules + acknowledged + 1);
-		holds_numbers(f, found);
-		assert_int_equal(commit_number(f->store, found), 0);
+		found = info_of(f).generation;
+		assert_in_range(found, commits + acknowledged, commits + acknowledged + 1);
+		holds_changes(f, found);
 		close_store(f);
-		rules = found + 1;
+		databases_agree(f);
+		open_store(f, STORE_WRITE);
+		assert_int_equal(commit_change(f->store, found), 0);
+		close_store(f);
+		commits = found + 1;
 	}
 	alarm(0);
 }
