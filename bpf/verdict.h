@@ -34,17 +34,14 @@ static __always_inline __u64 verdict_hide(const struct abi_config *config, __u64
 	return value | PROBE_READ_ONCE(config->zero);
 }
 
-/* The hints of shapes that cannot match the flow. */
-static __always_inline __u64 verdict_useless(const struct abi_shape_list *list,
-					     enum flow_family family, const struct flow_key *flow)
+/* Of the hints to read, those of shapes that cannot match the flow. */
+static __always_inline __u32 verdict_useless(__u32 hints, enum flow_family family,
+					     const struct flow_key *flow)
 {
-	const __u8 *hints;
+	const __u8 *byte = maps_hint(family * ABI_HINT_INDEXES +
+				     hint_index(family, hint_head(family, flow)));
 
-	if (!PROBE_READ_ONCE(list->has_hints))
-		return 0;
-	hints = maps_hint(family * ABI_HINT_INDEXES +
-			  hint_index(family, hint_head(family, flow)));
-	return hints ? (__u8)~PROBE_READ_ONCE(*hints) : 0;
+	return byte ? hints & (__u8)~PROBE_READ_ONCE(*byte) : 0;
 }
 
 /*
@@ -57,9 +54,13 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 							   enum abi_outcome otherwise)
 {
 	const struct abi_shape_list *list = abi_shapes(config, family);
-	__u64 useless = verdict_hide(config, verdict_useless(list, family, flow));
 	__u32 count = PROBE_READ_ONCE(list->count);
+	__u32 hints = PROBE_READ_ONCE(list->hints);
+	__u64 useless = hints ? verdict_useless(hints, family, flow) : 0;
 
+	if (hints && useless == hints)
+		return (struct verdict_match){ otherwise, 0 };
+	useless = verdict_hide(config, useless);
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
 		const struct abi_shape *shape = &list->shape[i];
 		struct siphash_state state;
@@ -100,13 +101,14 @@ static __always_inline struct verdict_match verdict_outcome(const struct abi_con
 	return verdict_search(config, FLOW_IPV6, &key, result);
 }
 
-/* The outcome of every packet as long as nothing is looked up; OUTCOMES where it is. */
-static __always_inline enum abi_outcome verdict_at_rest(const struct abi_config *config)
+/*
+ * The outcome of every packet where none is looked up; OUTCOMES where they are. A global function:
+ * rare, and what the common way keeps in registers it leaves there.
+ */
+__attribute__((noinline)) __u32 verdict_at_rest(const struct abi_config *config)
 {
-	__u32 run = PROBE_READ_ONCE(config->run);
+	__u32 run = config ? PROBE_READ_ONCE(config->run) : 0;
 
-	if (run == ABI_RUN_SET_UP)
-		return OUTCOMES;
 	if (!(run & ABI_RUN_SET_UP))
 		return OUTCOME_NOT_SET_UP;
 	if (run & ABI_RUN_PANIC)
@@ -143,11 +145,15 @@ static __always_inline enum abi_verdict verdict_policy(const struct abi_config *
 static __always_inline struct verdict verdict_of(const void *data, const void *end)
 {
 	const struct abi_config *config = maps_config();
-	enum abi_outcome outcome = config ? verdict_at_rest(config) : OUTCOME_NOT_SET_UP;
 	struct verdict_match match;
 
-	if (outcome != OUTCOMES)
-		return (struct verdict){ outcome, VERDICT_PASS, 0 };
+	if (!config)
+		return (struct verdict){ OUTCOME_NOT_SET_UP, VERDICT_PASS, 0 };
+	if (PROBE_READ_ONCE(config->run) != ABI_RUN_SET_UP) {
+		match.outcome = (enum abi_outcome)verdict_at_rest(config);
+		if (match.outcome != OUTCOMES)
+			return (struct verdict){ match.outcome, VERDICT_PASS, 0 };
+	}
 	match = verdict_outcome(config, data, end);
 	if (match.outcome == OUTCOME_DROP_RULE)
 		return (struct verdict){ match.outcome, verdict_drop(config), match.number };

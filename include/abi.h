@@ -139,7 +139,7 @@ struct abi_shape {
 
 struct abi_shape_list {
 	__u32 count;
-	__u32 has_hints; /* whether it pays to read the hints: else every shape is probed */
+	__u32 hints; /* of its shapes, all; 0 where it does not pay to read them: every shape is probed */
 	struct abi_shape shape[ABI_SHAPES_MAX]; /* shapes that pass come first */
 };
 

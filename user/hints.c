@@ -124,7 +124,11 @@ double hints_mean_probes(const __u64 *hints, const struct abi_shape_list *list, 
 	return (double)probes / ABI_HINT_INDEXES;
 }
 
-bool hints_pay(const __u64 *hints, const struct abi_shape_list *list, enum flow_family family)
+__u32 hints_to_read(const __u64 *hints, const struct abi_shape_list *list, enum flow_family family)
 {
-	return list->count - hints_mean_probes(hints, list, family) > COST_PROBES;
+	__u32 all = 0;
+
+	for (__u32 i = 0; i < list->count; i++)
+		all |= list->shape[i].hint;
+	return list->count - hints_mean_probes(hints, list, family) > COST_PROBES ? all : 0;
 }

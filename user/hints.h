@@ -29,15 +29,14 @@ void hints_replace(__u64 *hints, const __u64 *wanted);
 
 /*
  * The hint bit for a new shape beside `count` others that have the bits `taken`: ABI_HINT_ALWAYS without a
- * source prefix, else the bit that fewest have.
+ * source prefix that tells one index from another, else the bit that fewest have.
  */
 __u64 hints_choose(const __u64 *taken, size_t count, const struct rule_shape *shape);
 
-/*
- * The shapes of `list` that a flow has to be probed for, as a mean over all indexes, and whether reading
- * the hint costs less than it saves.
- */
+/* The shapes of `list` that a flow has to be probed for by its hints, as a mean over all indexes. */
 double hints_mean_probes(const __u64 *hints, const struct abi_shape_list *list, enum flow_family family);
-bool hints_pay(const __u64 *hints, const struct abi_shape_list *list, enum flow_family family);
+
+/* What list->hints is to be: 0 where reading them would cost more than it saves. */
+__u32 hints_to_read(const __u64 *hints, const struct abi_shape_list *list, enum flow_family family);
 
 #endif

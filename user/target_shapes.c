@@ -59,7 +59,7 @@ static int compile(struct target *target, const struct shape_list *shapes, enum 
 		rule_shape_compile(&targets[i], &wanted->shape[i]);
 		error = target_hint(target, &targets[i], &wanted->shape[i].hint);
 	}
-	wanted->has_hints = hints_pay(target_hints(target), wanted, family);
+	wanted->hints = hints_to_read(target_hints(target), wanted, family);
 	return error;
 }
 

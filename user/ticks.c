@@ -35,7 +35,10 @@ static int now(double *tick, struct reason *reason)
 	return 0;
 }
 
-/* One more than where it ends: a rule ends late rather than early, by less than two ticks. */
+/*
+ * The present tick may be nearly over, and so may the one where it ends: two more, so that a rule ends late rather
+ * than early, by less than two ticks.
+ */
 int ticks_at(__s64 timeout_ms, __u32 *tick, struct reason *reason)
 {
 	double at;
@@ -47,7 +50,7 @@ int ticks_at(__s64 timeout_ms, __u32 *tick, struct reason *reason)
 	error = now(&at, reason);
 	if (error)
 		return error;
-	at += timeout_ms / 1000. * base.per_second + 1;
+	at += timeout_ms / 1000. * base.per_second + 2;
 	if (at < 0xffffffff)
 		*tick = at < 1 ? 1 : (__u32)at;
 	return 0;

@@ -110,6 +110,29 @@ static void test_policies(void **state)
 	end_checks();
 }
 
+/* Each way to run, with a rule and with policies that would drop. */
+static void test_ways_to_run(void **state)
+{
+	static const __u32 confirm_by[] = { SCENE_PAST, SCENE_FUTURE };
+	const __u32 all = ABI_RUN_SET_UP | ABI_RUN_MONITOR | ABI_RUN_PANIC | ABI_RUN_UNCONFIRMED;
+	struct scene *scene = scene_of(state);
+	struct reason reason;
+	struct rule rule;
+
+	assert_int_equal(rule_parse("proto udp", &rule, &reason), 0);
+	for (__u32 run = 0; run <= all; run++)
+		for (size_t i = 0; i < sizeof(confirm_by) / sizeof(confirm_by[0]); i++) {
+			scene_set_up(scene);
+			scene_add(scene, &rule);
+			scene->filter.config->policy[OUTCOME_LATER_FRAGMENT] = VERDICT_DROP;
+			scene->filter.config->policy[OUTCOME_NOT_IP] = VERDICT_DROP;
+			scene->filter.config->run = run;
+			scene->filter.config->confirm_by = confirm_by[i];
+			scene_check_all(scene);
+		}
+	end_checks();
+}
+
 /* Every kind of rule, made from every flow, drops the packets that it names and no other. */
 static void test_rules(void **state)
 {
@@ -150,6 +173,40 @@ static void test_dport_0_is_no_fragment(void **state)
 		check(!run.error, packets[i].name, "error", -run.error);
 		check((run.outcome == OUTCOME_DROP_RULE) == is_dropped, packets[i].name, "outcome",
 		      run.outcome);
+	}
+	end_checks();
+}
+
+/* With a rule whose hint is lost; beside it a shape, without entries, that needs none. */
+static void check_missing_hint(struct scene *scene, size_t packet, const struct rule *rule,
+			       bool has_other)
+{
+	const struct rule_shape other = { .family = packets[packet].flow.family,
+					  .action = RULE_DROP,
+					  .dst_len = 5 };
+
+	scene_set_up(scene);
+	if (has_other)
+		filter_add_shape(&scene->filter, &other);
+	scene_add(scene, rule);
+	memset(scene->filter.map[FILTER_HINTS], 0, scene->filter.bytes[FILTER_HINTS]);
+	scene->rules = rule->src_len ? 0 : 1;
+	scene_check(scene, packet);
+}
+
+/* Without its hint, no packet is looked up for a rule that has a source; for another, all are. */
+static void test_missing_hints(void **state)
+{
+	struct scene *scene = scene_of(state);
+	struct rule rule;
+
+	for (size_t i = 0; i < PACKETS; i++) {
+		for (size_t kind = 0; kind < RULE_KINDS && is_first_of_flow(i); kind++) {
+			if (!rule_from_flow(&packets[i].flow, &rule_kinds[kind], RULE_DROP, &rule))
+				continue;
+			check_missing_hint(scene, i, &rule, false);
+			check_missing_hint(scene, i, &rule, true);
+		}
 	}
 	end_checks();
 }
@@ -277,7 +334,7 @@ static void test_last_of_32_shapes(void **state)
 		assert_int_equal(scene->filter.config->shapes[rule.family].list[0].count,
 				 ABI_SHAPES_MAX);
 		scene_check(scene, i);
-		scene->filter.config->shapes[rule.family].list[0].count = ~0ULL;
+		scene->filter.config->shapes[rule.family].list[0].count = ~0U;
 		scene_check(scene, i);
 	}
 	end_checks();
@@ -391,6 +448,15 @@ static int open_filter(void **state)
 	return scene_open(&scene, &kind->options, 1 << ABI_SLOTS_DEFAULT_LOG2);
 }
 
+static int open_with_hints(void **state)
+{
+	int error = open_filter(state);
+	struct scene *scene = *state;
+
+	scene->filter.reads_hints = true;
+	return error;
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, begin_checks)
 
 int main(void)
@@ -399,12 +465,21 @@ int main(void)
 		TEST(test_host_rows),
 		TEST(test_host_truncations),
 	};
-	/* Of these, the kind of table decides nothing. */
+	/* Of these and the next, the kind of table decides nothing. */
 	static const struct CMUnitTest parsing[] = {
 		TEST(test_truncations),
 		TEST(test_policies),
+		TEST(test_ways_to_run),
 		TEST(test_dport_0_is_no_fragment),
 		TEST(test_several_buffers),
+	};
+	static const struct CMUnitTest by_hints[] = {
+		TEST(test_rules),
+		TEST(test_prefixes),
+		TEST(test_pass_beats_drop),
+		TEST(test_last_of_32_shapes),
+		TEST(test_families),
+		TEST(test_missing_hints),
 	};
 	static const struct CMUnitTest every_kind[] = {
 		TEST(test_not_set_up),
@@ -426,6 +501,8 @@ int main(void)
 	failed = cmocka_run_group_tests_name("packets, host", host, NULL, NULL);
 	kind = kinds;
 	failed += cmocka_run_group_tests_name("packets, bpf", parsing, open_filter, scene_close);
+	failed += cmocka_run_group_tests_name("packets, by hints", by_hints, open_with_hints,
+					      scene_close);
 	for (kind = kinds; kind < kinds + sizeof(kinds) / sizeof(kinds[0]); kind++)
 		failed += cmocka_run_group_tests_name(kind->name, every_kind, open_filter,
 						      scene_close);

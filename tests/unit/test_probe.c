@@ -3,6 +3,7 @@
  * How the program looks a key up in an exact table: a match in any slot, behind any mix of entries
  * that only look like it, and what it counts. Each run also shows that no try was repeated.
  */
+#include "kernel.h"
 #include "packets_fixture.h"
 
 #define EXACT { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 }
@@ -174,6 +175,86 @@ static void test_unfinished_record(void **state)
 	end_checks();
 }
 
+static __u32 tick_now(void)
+{
+	double ticks_per_second;
+	struct reason reason;
+	__u32 tick;
+
+	assert_int_equal(kernel_tick(&tick, &ticks_per_second, &reason), 0);
+	return tick;
+}
+
+/* An entry that ends so, in its second place, the first empty or another key's of the same fingerprint. */
+static void add_ending(struct scene *scene, size_t packet, struct rule *rule,
+		       enum neighbour neighbour, __u32 expires)
+{
+	struct siphash_value value;
+
+	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, rule);
+	scene_set_up(scene);
+	value = value_of(scene, rule);
+	if (neighbour != EMPTY)
+		add_neighbour(scene, &value, neighbour, 0);
+	scene->filter.expires = expires;
+	scene_add_at(scene, rule, place_of(1));
+}
+
+/* What has ended matches nothing and counts nothing; what ends later is as what never does. */
+static void test_ends(void **state)
+{
+	struct scene *scene = scene_of(state);
+	const __u32 now = tick_now();
+	const struct {
+		__u32 expires;
+		bool is_over;
+	} ends[] = { { 0, false }, { 1, true }, { now, true }, { now + 100000, false }, { ~0U, false } };
+	struct rule rule;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
+			for (enum neighbour other = EMPTY; other < NEIGHBOURS; other++) {
+				add_ending(scene, packet_of(family), &rule, other, ends[i].expires);
+				if (ends[i].is_over)
+					check_run(scene, packet_of(family), OUTCOME_NO_RULE,
+						  FILTER_NO_NUMBER);
+				else
+					check_run(scene, packet_of(family), OUTCOME_DROP_RULE,
+						  scene->number[0]);
+			}
+	end_checks();
+}
+
+/* While its end comes: a packet that was sent before it matched, and one that is sent after it does not. */
+static void test_an_end_comes(void **state)
+{
+	struct scene *scene = scene_of(state);
+	const size_t packet = packet_of(FLOW_IPV4);
+	const __u32 expires = tick_now() + 2;
+	unsigned long matched = 0;
+	__u32 before, after;
+	struct rule rule;
+
+	add_ending(scene, packet, &rule, EMPTY, expires);
+	do {
+		struct filter_run run;
+
+		before = tick_now();
+		run = filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
+		after = tick_now();
+		check(!run.error, "end", "error", -run.error);
+		if (after < expires)
+			check(run.outcome == OUTCOME_DROP_RULE, "before its end", "outcome",
+			      run.outcome);
+		if (before >= expires)
+			check(run.outcome == OUTCOME_NO_RULE, "after its end", "outcome",
+			      run.outcome);
+		matched += run.outcome == OUTCOME_DROP_RULE;
+	} while (before < expires);
+	assert_int_not_equal(matched, 0);
+	end_checks();
+}
+
 /* Packets and bytes of each rule, whatever its action, under its own number; the top bit stays. */
 static void test_counts(void **state)
 {
@@ -257,6 +338,8 @@ int main(void)
 		TEST(test_match),
 		TEST(test_match_ipv6),
 		TEST(test_unfinished_record),
+		TEST(test_ends),
+		TEST(test_an_end_comes),
 		TEST(test_counts),
 		TEST(test_missing_counter),
 		cmocka_unit_test(test_defaults),

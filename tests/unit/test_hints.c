@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Hints: that a flow which a key can match never lacks the key's bit, that bits are few, and which
+ * bits shapes get.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hint.h"
+#include "hints.h"
+#include "random.h"
+
+#define RULES 20000
+#define FLOWS 32 /* that each rule matches */
+
+struct fixture {
+	uint64_t seed;
+	__u64 *hints;
+};
+
+static int open_hints(void **state)
+{
+	static struct fixture fixture;
+	const char *text = getenv("SEED");
+
+	fixture = (struct fixture){ .seed = text ? strtoull(text, NULL, 0) : 1 };
+	fixture.hints = calloc(ABI_HINT_ELEMENTS, sizeof(*fixture.hints));
+	print_message("# SEED=%llu\n", (unsigned long long)fixture.seed);
+	*state = &fixture;
+	return fixture.hints ? 0 : -1;
+}
+
+static int close_hints(void **state)
+{
+	struct fixture *f = *state;
+
+	free(f->hints);
+	return 0;
+}
+
+static void clear(const struct fixture *f)
+{
+	memset(f->hints, 0, ABI_HINT_ELEMENTS * sizeof(*f->hints));
+}
+
+static union flow_addr random_address(struct fixture *f)
+{
+	union flow_addr address;
+
+	address.word[0] = random_next(&f->seed);
+	address.word[1] = random_next(&f->seed);
+	return address;
+}
+
+/* The prefix of one address, the rest of the other. */
+static union flow_addr combine(const union flow_addr *prefix, unsigned int length,
+			       const union flow_addr *rest)
+{
+	const union flow_addr network = rule_network(rest, length);
+	union flow_addr address = *rest;
+
+	for (size_t i = 0; i < sizeof(address.word) / sizeof(address.word[0]); i++)
+		address.word[i] ^= network.word[i] ^ prefix->word[i];
+	return address;
+}
+
+static struct rule_key random_key(struct fixture *f, enum flow_family family, unsigned int src_len)
+{
+	const union flow_addr src = random_address(f), dst = random_address(f);
+	struct rule rule = { .family = family,
+			     .src_len = src_len,
+			     .dst_len = 8,
+			     .src = rule_network(&src, src_len),
+			     .dst = rule_network(&dst, 8) };
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	assert_int_equal(rule_keys(&rule, keys), 1);
+	return keys[0];
+}
+
+/* The key as a flow, but for the bits behind its source prefix, which are drawn. */
+static struct flow_key random_flow(struct fixture *f, const struct rule_key *key)
+{
+	const struct rule rule = rule_of_key(key);
+	const union flow_addr any = random_address(f);
+	struct flow flow = { .src = combine(&rule.src, rule.src_len, &any),
+			     .dst = rule.dst,
+			     .family = key->shape.family };
+	struct flow_key packed = {};
+
+	flow_pack(&flow, &packed);
+	return packed;
+}
+
+/* As the packet path compares them: see key_hash(). */
+static bool can_match(const struct rule_key *key, const struct flow_key *flow)
+{
+	const unsigned int last = flow_key_last(key->shape.family);
+	struct abi_shape shape;
+	bool is_equal = true;
+
+	rule_shape_compile(&key->shape, &shape);
+	for (unsigned int i = 0; i <= last; i++)
+		is_equal &= ((flow->word[i] & shape.mask[i]) | (i == last ? shape.tag : 0)) ==
+			    key->key.word[i];
+	return is_equal;
+}
+
+static __u8 byte_of(const struct fixture *f, enum flow_family family, const struct flow_key *flow)
+{
+	const __u8 *bytes = (const __u8 *)f->hints;
+
+	return bytes[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, flow))];
+}
+
+static size_t bits_set(const struct fixture *f)
+{
+	size_t bits = 0;
+
+	for (size_t i = 0; i < ABI_HINT_ELEMENTS; i++)
+		bits += __builtin_popcountll(f->hints[i]);
+	return bits;
+}
+
+/* Rules of every length, each with a bit of eight, all in the same hints. */
+static void test_no_match_lacks_its_hint(void **state)
+{
+	struct fixture *f = *state;
+
+	clear(f);
+	for (unsigned int i = 0; i < RULES; i++) {
+		const enum flow_family family = i % FLOW_FAMILIES;
+		const unsigned int bits = family == FLOW_IPV4 ? 32 : 128;
+		/* Those that set many bits, less often: else all would be set soon. */
+		const unsigned int least = random_below(&f->seed, 1000) ? bits / 2 : 1;
+		const struct rule_key key = random_key(
+			f, family, least + random_below(&f->seed, bits - least + 1));
+		const __u64 hint = 1ULL << i % ABI_HINT_BITS;
+
+		hints_mark(f->hints, &key, hint);
+		for (unsigned int n = 0; n < FLOWS; n++) {
+			const struct flow_key flow = random_flow(f, &key);
+
+			assert_true(can_match(&key, &flow));
+			assert_true(byte_of(f, family, &flow) & hint);
+		}
+		assert_true(hints_allow(f->hints, &key, hint));
+	}
+}
+
+/* All lengths alone: every flow that matches has the bit, and no more bits are set than must be. */
+static void test_as_few_as_can_be(void **state)
+{
+	struct fixture *f = *state;
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const unsigned int bits = family == FLOW_IPV4 ? HINT_IPV4_BITS : HINT_IPV6_BITS;
+
+		for (unsigned int length = 0; length <= (family == FLOW_IPV4 ? 32 : 128); length++) {
+			const unsigned int free = length < bits ? bits - length : 0;
+			const size_t most = free < HINT_INDEX_BITS ? 1 << free : ABI_HINT_INDEXES;
+			const struct rule_key key = random_key(f, family, length);
+
+			clear(f);
+			hints_mark(f->hints, &key, 1 << 3);
+			assert_in_range(bits_set(f), 1, most);
+			for (unsigned int n = 0; n < 1000; n++) {
+				const struct flow_key flow = random_flow(f, &key);
+
+				assert_int_equal(byte_of(f, family, &flow), 1 << 3);
+			}
+			if (family == FLOW_IPV4 || !free)
+				assert_int_equal(bits_set(f), most);
+		}
+	}
+}
+
+/* IPv6 networks of one provider differ beyond their first 16 bits: they share few indexes. */
+static void test_ipv6_networks_spread(void **state)
+{
+	enum { NETWORKS = 8192 };
+	struct fixture *f = *state;
+
+	clear(f);
+	for (unsigned int i = 0; i < NETWORKS; i++) {
+		struct rule_key key = random_key(f, FLOW_IPV6, 32);
+		const __u8 head[4] = { 0x20, 0x01, i >> 8, i };
+
+		memcpy(key.key.word, head, sizeof(head));
+		hints_mark(f->hints, &key, 1);
+	}
+	assert_in_range(bits_set(f), NETWORKS * 9 / 10, NETWORKS);
+}
+
+static void test_always_marks_nothing(void **state)
+{
+	struct fixture *f = *state;
+	const struct rule_key key = random_key(f, FLOW_IPV4, 0);
+
+	clear(f);
+	assert_true(hints_allow(f->hints, &key, ABI_HINT_ALWAYS));
+	assert_false(hints_allow(f->hints, &key, 1));
+	hints_mark(f->hints, &key, ABI_HINT_ALWAYS);
+	assert_int_equal(bits_set(f), 0);
+}
+
+static void test_add_and_replace(void **state)
+{
+	struct fixture *f = *state;
+	__u64 *other = calloc(ABI_HINT_ELEMENTS, sizeof(*other));
+
+	assert_non_null(other);
+	clear(f);
+	for (size_t i = 0; i < ABI_HINT_ELEMENTS; i += 1 + random_below(&f->seed, 50)) {
+		f->hints[i] = random_next(&f->seed);
+		other[i / 2] = random_next(&f->seed);
+	}
+	for (size_t i = 0; i < ABI_HINT_ELEMENTS; i++)
+		other[i] |= f->hints[i] & 0xff;
+	hints_add(f->hints, other);
+	for (size_t i = 0; i < ABI_HINT_ELEMENTS; i++)
+		assert_int_equal(other[i] & ~f->hints[i], 0);
+	assert_memory_not_equal(f->hints, other, ABI_HINT_ELEMENTS * sizeof(*other));
+	hints_replace(f->hints, other);
+	assert_memory_equal(f->hints, other, ABI_HINT_ELEMENTS * sizeof(*other));
+	free(other);
+}
+
+/* ---- which bits shapes get ---- */
+
+static const struct {
+	struct rule_shape shape;
+	bool is_always;
+} choices[] = {
+	{ { .family = FLOW_IPV4, .fields = RULE_DPORT }, true },
+	{ { .family = FLOW_IPV4, .dst_len = 32 }, true },
+	{ { .family = FLOW_IPV4, .src_len = 1 }, false },
+	{ { .family = FLOW_IPV4, .src_len = 32, .dst_len = 32 }, false },
+	{ { .family = FLOW_IPV6, .dst_len = 128 }, true },
+	{ { .family = FLOW_IPV6, .src_len = 15 }, true },
+	{ { .family = FLOW_IPV6, .src_len = 16 }, false },
+	{ { .family = FLOW_IPV6, .src_len = 128 }, false },
+};
+
+static void test_shapes_without_a_source_have_no_bit(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+		assert_int_equal(hints_choose(NULL, 0, &choices[i].shape),
+				 choices[i].is_always ? ABI_HINT_ALWAYS : 1);
+}
+
+/* As many shapes as there may be, with some that have none among them: no bit has two more than another. */
+static void test_bits_are_shared_evenly(void **state)
+{
+	unsigned int shapes[ABI_HINT_BITS] = {};
+	__u64 taken[ABI_SHAPES_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ABI_SHAPES_MAX; i++) {
+		const struct rule_shape shape = { .family = FLOW_IPV4, .src_len = i % 5 ? i : 0 };
+
+		taken[i] = hints_choose(taken, i, &shape);
+		if (i % 5 == 0) {
+			assert_int_equal(taken[i], ABI_HINT_ALWAYS);
+			continue;
+		}
+		assert_int_equal(__builtin_popcountll(taken[i]), 1);
+		assert_true(taken[i] < ABI_HINT_ALWAYS);
+		shapes[__builtin_ctzll(taken[i])]++;
+		for (unsigned int bit = 0; bit < ABI_HINT_BITS; bit++)
+			assert_true(shapes[bit] + 1 >= shapes[__builtin_ctzll(taken[i])]);
+	}
+}
+
+/* ---- what they are worth ---- */
+
+static struct abi_shape_list list_of(const __u64 *hint, size_t count)
+{
+	struct abi_shape_list list = { .count = count };
+
+	for (size_t i = 0; i < count; i++)
+		list.shape[i].hint = hint[i];
+	return list;
+}
+
+static void test_mean_probes(void **state)
+{
+	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 128 };
+	const struct abi_shape_list list = list_of(hint, sizeof(hint) / sizeof(hint[0]));
+	struct fixture *f = *state;
+	__u8 *bytes = (__u8 *)f->hints;
+	__u64 probes = 0;
+
+	clear(f);
+	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6), 1, 1e-9);
+	for (size_t i = 0; i < ABI_HINT_INDEXES; i++) {
+		const __u8 byte = random_next(&f->seed);
+
+		bytes[FLOW_IPV6 * ABI_HINT_INDEXES + i] = byte;
+		probes += 1 + 2 * (byte & 1) + (byte >> 1 & 1) + (byte >> 7);
+	}
+	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6),
+			   (double)probes / ABI_HINT_INDEXES, 1e-9);
+	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV4), 1, 1e-9);
+}
+
+/* One shape of four that hints leave out for some of the indexes; and one for whose sake all are read. */
+static void test_read_where_it_pays(void **state)
+{
+	static const __u64 hint[] = { ABI_HINT_ALWAYS, 1, 2, 4 };
+	const struct abi_shape_list list = list_of(hint, 4), one = list_of(&hint[1], 1),
+				    always = list_of(hint, 1), none = {};
+	struct fixture *f = *state;
+	__u8 *bytes = (__u8 *)f->hints;
+
+	memset(bytes, 7, ABI_HINT_INDEXES);
+	assert_int_equal(hints_to_read(f->hints, &list, FLOW_IPV4), 0);
+	memset(bytes, 3, ABI_HINT_INDEXES / 8);
+	assert_int_equal(hints_to_read(f->hints, &list, FLOW_IPV4), 0);
+	memset(bytes, 3, ABI_HINT_INDEXES / 2);
+	assert_int_equal(hints_to_read(f->hints, &list, FLOW_IPV4), ABI_HINT_ALWAYS | 7);
+	memset(bytes, 0, ABI_HINT_INDEXES);
+	assert_int_equal(hints_to_read(f->hints, &one, FLOW_IPV4), 1);
+	assert_int_equal(hints_to_read(f->hints, &always, FLOW_IPV4), 0);
+	assert_int_equal(hints_to_read(f->hints, &none, FLOW_IPV4), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_match_lacks_its_hint),
+		cmocka_unit_test(test_as_few_as_can_be),
+		cmocka_unit_test(test_ipv6_networks_spread),
+		cmocka_unit_test(test_always_marks_nothing),
+		cmocka_unit_test(test_add_and_replace),
+		cmocka_unit_test(test_shapes_without_a_source_have_no_bit),
+		cmocka_unit_test(test_bits_are_shared_evenly),
+		cmocka_unit_test(test_mean_probes),
+		cmocka_unit_test(test_read_where_it_pays),
+	};
+
+	return cmocka_run_group_tests(tests, open_hints, close_hints);
+}
