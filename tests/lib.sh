@@ -95,6 +95,11 @@ traffic() {
 	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" "$@"
 }
 
+# probes FAMILY: how many shapes the running filter looks a packet of ipv4, or ipv6, up by.
+probes() {
+	xc status --json | sed -n "s/.*\"probes_$1\": \([0-9]*\).*/\1/p"
+}
+
 # --- assertions: each ends the test where it does not hold
 
 # case_begin NAME: what follows is about this; a failure says so.

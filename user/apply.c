@@ -228,8 +228,8 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 		return false;
 	rules->family = family;
 	rule_keys(rules, keys);
-	if (list->has_hints && !hints_allow(filter->map[KERNEL_HINTS].memory, keys,
-					    list->shape[at].hint))
+	if (list->hints &&
+	    !hints_allow(filter->map[KERNEL_HINTS].memory, keys, list->shape[at].hint))
 		return false;
 	value = rule_hash(keys, &filter->config->key);
 	return table_find(table, &value, NULL);
@@ -308,7 +308,7 @@ double apply_mean_probes(const struct kernel_filter *filter, enum flow_family fa
 {
 	const struct abi_shape_list *list = abi_shapes(filter->config, family);
 
-	if (!list->has_hints)
+	if (!list->hints)
 		return list->count;
 	return hints_mean_probes(filter->map[KERNEL_HINTS].memory, list, family);
 }

@@ -81,7 +81,7 @@ static int refuse(const struct rule *rule, enum apply_blocker blocker, const cha
 	bare.comment[0] = '\0';
 	if (blocker == APPLY_RULE)
 		snprintf(who, sizeof(who), "'%s'", rule_format(&bare, text));
-	return reason_set(reason, -EPERM, "%s would block %s; nothing was changed; add a pass rule for it "
+	return reason_set(reason, -ECANCELED, "%s would block %s; nothing was changed; add a pass rule for it "
 			  "first (action pass), or say --force", who, what);
 }
 

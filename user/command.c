@@ -13,14 +13,14 @@
 
 extern const struct command command_load, command_unload, command_status, command_stats;
 extern const struct command command_add, command_del, command_test, command_list, command_flush;
-extern const struct command command_import, command_resize, command_check, command_help;
+extern const struct command command_import, command_export, command_resize, command_check, command_help;
 extern const struct command command_batch, command_expire, command_version;
 extern const struct command command_policy, command_monitor_only, command_panic, command_confirm;
 
 const struct command *const command_table[] = {
 	&command_load, &command_unload, &command_status, &command_stats, &command_add,
 	&command_del,  &command_test,	&command_list,	 &command_flush, &command_import,
-	&command_batch, &command_expire,
+	&command_export, &command_batch, &command_expire,
 	&command_policy, &command_monitor_only, &command_panic, &command_confirm,
 	&command_resize, &command_check, &command_help, &command_version, NULL,
 };

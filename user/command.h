@@ -97,8 +97,8 @@ enum command_status command_number(const char *what, const char *text, __u64 *nu
 enum command_status command_rule(const struct invocation *invocation, struct rule *rule);
 
 /*
- * apply_open(), for a change that must not lock this host out: not without --force. `guard` is to be closed
- * after `apply`; guard_close() and apply_close() accept them also where this failed.
+ * apply_open(), for a change that must not lock this host out: not without --force. `guard` is to be
+ * closed after `apply`; guard_close() and apply_close() accept them also where this failed.
  */
 int command_open_guarded(const struct invocation *invocation, struct apply *apply,
 			 struct guard *guard, struct reason *reason);

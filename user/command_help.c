@@ -62,7 +62,7 @@ static void print_all(void)
 {
 	fputs(introduction, stdout);
 	for (const struct command *const *command = command_table; *command; command++)
-		printf("  %-9s %s\n", (*command)->name, (*command)->summary);
+		printf("  %-12s %s\n", (*command)->name, (*command)->summary);
 	fputs(ending, stdout);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* load, unload: which interfaces run the filter. */
 #include <errno.h>
-#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 #include "output.h"
+#include "watchdog.h"
 
 static enum command_status run_load(const struct invocation *invocation);
 static enum command_status run_unload(const struct invocation *invocation);
@@ -13,7 +14,7 @@ static enum command_status run_unload(const struct invocation *invocation);
 const struct command command_load = {
 	.name = "load",
 	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
-		 "[--no-counters]",
+		 "[--no-counters] [--monitor-only] [--confirm TIME]",
 	.summary = "run the filter on interfaces",
 	.help = "All interfaces of one --name share one table, filled from the rules stored under that\n"
 	"name. The filter runs until `unload`, a reboot or the end of the interface.\n"
@@ -30,11 +31,17 @@ const struct command command_load = {
 	"                     8: 3 %, 1 byte     16: 1.2e-4, 2 bytes (default)     32: 1.8e-9, 4 bytes\n"
 	"                     17: 5.8e-5, 2 bytes, semi-sorted: look-ups are slower\n"
 	"  --no-counters    no packets and bytes by rule: 18 bytes a slot instead of 34\n"
+	"  --monitor-only   drop nothing and count what would be dropped, as `monitor-only on` does\n"
+	"  --confirm TIME   take it off again unless `xdp-cuckoo confirm` comes within TIME, also where\n"
+	"                   this terminal hangs or is gone: the way to load it over the network\n"
+	"Says before it starts which stored rules block this host's own addresses, default gateway,\n"
+	"name servers or SSH session.\n"
 	"\n"
 	"  xdp-cuckoo load eth0\n"
+	"  xdp-cuckoo load eth0 --confirm 30s\n"
 	"  xdp-cuckoo load eth0 eth1 --mode native --capacity 5000000\n"
 	"  xdp-cuckoo load eth0 --compact --fingerprint 32\n",
-	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT,
+	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT | OPTION_MONITOR | OPTION_CONFIRM,
 	.min = 1,
 	.max = -1,
 	.run = run_load,
@@ -141,43 +148,101 @@ static int check_running(const struct invocation *invocation, const struct apply
 	return 0;
 }
 
-/* All interfaces or none: what this command put on before a failure is taken off again. */
+static bool is_monitor_only(const struct target *target)
+{
+	return target->filter.config->run & ABI_RUN_MONITOR;
+}
+
+/* One time to confirm at once, whatever it is of. */
+static int check_unconfirmed(const struct invocation *invocation, const struct target *target,
+			     struct reason *reason)
+{
+	if (!invocation->confirm_ms || !(target->filter.config->run & ABI_RUN_UNCONFIRMED))
+		return 0;
+	return reason_set(reason, -EBUSY, "'%s' waits for xdp-cuckoo confirm already, or was not confirmed "
+			  "in time; see xdp-cuckoo status", target->filter.config->name);
+}
+
+/* Before the first packet is seen. */
+static int set_how_it_runs(const struct invocation *invocation, struct apply *apply,
+			   struct target *target, struct reason *reason)
+{
+	int error = 0;
+
+	if (invocation->is_monitor_only && !is_monitor_only(target))
+		error = command_set_monitor_only(apply, true, reason);
+	if (!error && invocation->confirm_ms)
+		error = target_set_unconfirmed(target, invocation->confirm_ms, reason);
+	return error;
+}
+
+/* After a failure all is as it was before. */
+static void take_back(const struct invocation *invocation, struct apply *apply,
+		      struct target *target, size_t attachments_before, bool was_monitor_only)
+{
+	struct reason ignored;
+
+	for (size_t i = attachments_before; i < target->filter.attachments_count; i++)
+		kernel_detach(&target->filter.attachments[i], &ignored);
+	if (invocation->confirm_ms)
+		target_confirm(target);
+	if (invocation->is_monitor_only && !was_monitor_only)
+		command_set_monitor_only(apply, false, &ignored);
+}
+
+/* *before: interfaces that the filter, apply->targets[0], ran on already. */
 static int load_all(const struct invocation *invocation, struct apply *apply, json_t *rows,
-		    struct reason *reason)
+		    size_t *before, struct reason *reason)
 {
 	const struct abi_options options = options_wanted(invocation);
 	struct target *target = apply->targets;
-	struct reason ignored;
-	size_t before;
+	bool was_monitor_only;
 	int error;
 
 	if (apply->targets_count)
 		error = check_running(invocation, apply, reason);
 	else
 		error = apply_load(apply, &options, invocation->capacity, &target, reason);
+	if (!error)
+		error = check_unconfirmed(invocation, target, reason);
 	if (error)
 		return error;
-	before = target->filter.attachments_count;
+	was_monitor_only = is_monitor_only(target);
+	*before = target->filter.attachments_count;
+	error = set_how_it_runs(invocation, apply, target, reason);
 	for (int i = 0; i < invocation->count && !error; i++)
 		error = load_one(invocation, apply, target, invocation->operands[i], rows, reason);
-	for (size_t i = before; i < target->filter.attachments_count && error; i++)
-		kernel_detach(&target->filter.attachments[i], &ignored);
+	/* There is nothing to undo. */
+	if (!error && invocation->confirm_ms && target->filter.attachments_count == *before)
+		target_confirm(target);
+	if (error)
+		take_back(invocation, apply, target, *before, was_monitor_only);
 	return error;
 }
 
-static json_t *load_answer(struct apply *apply, json_t *rows)
+static bool is_unconfirmed(const struct invocation *invocation, const struct kernel_filter *filter)
+{
+	return invocation->confirm_ms && filter->config->run & ABI_RUN_UNCONFIRMED;
+}
+
+static json_t *load_answer(const struct invocation *invocation, struct apply *apply, json_t *rows)
 {
 	const struct kernel_filter *filter = &apply->targets->filter;
 	struct store_info info = {};
+	json_t *answer;
 
 	store_info(apply->store, &info);
-	return json_pack("{s:s, s:I, s:s, s:I, s:I, s:f, s:f, s:o}", "name", apply->name, "rules",
-			 (json_int_t)info.rules, "table", command_format_name(&filter->options),
-			 "slots", (json_int_t)table_slots(&apply->targets->table), "table_bytes",
-			 (json_int_t)kernel_filter_bytes(filter), "false_positive_rate_ipv4",
-			 apply_false_positive_rate(filter, FLOW_IPV4),
-			 "false_positive_rate_ipv6",
-			 apply_false_positive_rate(filter, FLOW_IPV6), "interfaces", rows);
+	answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:f, s:f, s:o}", "name", apply->name, "rules",
+			   (json_int_t)info.rules, "table", command_format_name(&filter->options),
+			   "slots", (json_int_t)table_slots(&apply->targets->table), "table_bytes",
+			   (json_int_t)kernel_filter_bytes(filter), "false_positive_rate_ipv4",
+			   apply_false_positive_rate(filter, FLOW_IPV4),
+			   "false_positive_rate_ipv6",
+			   apply_false_positive_rate(filter, FLOW_IPV6), "interfaces", rows);
+	if (is_unconfirmed(invocation, filter))
+		json_object_set_new(answer, "confirm_within_seconds",
+				    json_integer(invocation->confirm_ms / 1000));
+	return answer;
 }
 
 static enum command_status check_options(const struct invocation *invocation)
@@ -198,27 +263,107 @@ static void warn_of_compact(const struct kernel_filter *filter)
 			    "rule in use", 1 / rate);
 }
 
+#define BLOCKED_SHOWN 8
+
+/* The stored rules were perhaps added with --force, or on another host, or the addresses are new. */
+static void warn_of_blocked(struct store *store, const struct guard *guard)
+{
+	const char *last = "";
+	unsigned int shown = 0;
+
+	for (size_t i = 0; i < guard->count && shown < BLOCKED_SHOWN; i++) {
+		const struct guard_flow *flow = &guard->flows[i];
+		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES];
+		struct rule rule;
+		enum apply_blocker blocker = apply_blocks(store, &flow->flow, &rule);
+
+		if (blocker == APPLY_NOTHING || !strcmp(flow->what, last))
+			continue;
+		output_note("%s blocks %s; to keep it: xdp-cuckoo add %s action pass",
+			    blocker == APPLY_RULE ? rule_format(&rule, blocker_text) :
+						    "the policy no-rule drop",
+			    flow->what, rule_format(&flow->flow, flow_text));
+		last = flow->what;
+		shown++;
+	}
+}
+
+/* What undoes this load. `ifindex` has room for all interfaces that are named. */
+static struct watchdog watchdog_for(const struct invocation *invocation,
+				    const struct kernel_filter *filter, size_t before, int *ifindex)
+{
+	struct watchdog watchdog = {
+		.state = invocation->state,
+		.name = invocation->name,
+		.timeout_ms = invocation->confirm_ms,
+		.ifindex = ifindex,
+		.confirm_by = filter->config->confirm_by,
+	};
+
+	for (size_t i = before; i < filter->attachments_count; i++)
+		ifindex[watchdog.ifindex_count++] = filter->attachments[i].ifindex;
+	return watchdog;
+}
+
+struct loading {
+	json_t *rows, *answer;
+	int *ifindex;
+	struct watchdog watchdog;
+};
+
+static int load(const struct invocation *invocation, struct loading *loading, struct reason *reason)
+{
+	struct guard guard = {};
+	struct apply apply;
+	size_t before = 0;
+	int error = apply_open(&apply, invocation->state, invocation->name, reason);
+
+	if (!error)
+		error = guard_open(&guard, reason);
+	if (!error) {
+		warn_of_blocked(apply.store, &guard);
+		error = load_all(invocation, &apply, loading->rows, &before, reason);
+	}
+	if (!error) {
+		const struct kernel_filter *filter = &apply.targets->filter;
+
+		command_report_targets(&apply);
+		warn_of_compact(filter);
+		if (!is_unconfirmed(invocation, filter))
+			command_report_run(filter);
+		loading->answer = load_answer(invocation, &apply, json_incref(loading->rows));
+		if (is_unconfirmed(invocation, filter))
+			loading->watchdog = watchdog_for(invocation, filter, before, loading->ifindex);
+	}
+	apply_close(&apply);
+	guard_close(&guard);
+	return error;
+}
+
+/* The watchdog waits before anything is printed: whoever reads that may be gone. */
 static enum command_status run_load(const struct invocation *invocation)
 {
-	json_t *rows;
-	struct apply apply;
+	struct loading loading = {};
 	struct reason reason;
+	bool waits;
 	int error;
 
 	if (check_options(invocation))
 		return STATUS_USAGE;
-	rows = json_array();
-	error = apply_open(&apply, invocation->state, invocation->name, &reason);
-	if (!error)
-		error = load_all(invocation, &apply, rows, &reason);
-	if (!error) {
-		command_report_targets(&apply);
-		warn_of_compact(&apply.targets->filter);
-		output_print(load_answer(&apply, rows));
-	} else {
-		json_decref(rows);
-	}
-	apply_close(&apply);
+	if (invocation->confirm_ms)
+		watchdog_ignore_hangup();
+	loading.rows = json_array();
+	loading.ifindex = calloc(invocation->count, sizeof(*loading.ifindex));
+	error = loading.ifindex ? load(invocation, &loading, &reason) :
+				  reason_set(&reason, -ENOMEM, "no memory for the list of interfaces");
+	waits = !error && loading.watchdog.ifindex_count;
+	if (waits)
+		error = watchdog_start(&loading.watchdog, &reason);
+	output_print(loading.answer);
+	if (waits && !error)
+		command_report_confirm(invocation);
+	json_decref(loading.rows);
+	free(loading.ifindex);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }
 

@@ -18,17 +18,27 @@ static enum command_status run_flush(const struct invocation *invocation);
 	"  sport, dport PORT        tcp, udp, udplite, sctp, dccp; without proto: any of them\n" \
 	"  type, code NUMBER        with proto icmp or ipv6-icmp\n" \
 	"  action drop|pass         drop if left out; a pass rule always wins\n" \
+	"  timeout TIME             it ends by itself: 90s, 15m, 1h30m, 2d, 1w; without a unit: seconds\n" \
 	"  comment \"TEXT\"\n"
+#define FORCE_HELP \
+	"  --force    also where it blocks this host's own addresses, its default gateway, its name\n" \
+	"             servers or the SSH session this is typed in\n"
 
 const struct command command_add = {
 	.name = "add",
-	.usage = "RULE",
+	.usage = "RULE [--force]",
 	.summary = "add a rule",
 	.help = RULE_HELP
-	"Durable and active when the command returns. Status 1 where the rule is there already.\n"
+	"Durable and active when the command returns. Status 1 where the rule is there already; with\n"
+	"another timeout it is updated. A rule ends at its time without anybody's help, but in a\n"
+	"--compact table, which has no room for that: there `expire` ends it.\n"
+	FORCE_HELP
 	"\n"
 	"  xdp-cuckoo add 192.0.2.1\n"
+	"  xdp-cuckoo add 203.0.113.0/24 timeout 1h\n"
+	"  xdp-cuckoo add 198.51.100.7 action pass comment \"the office\"\n"
 	"  xdp-cuckoo add proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443\n",
+	.options = OPTION_FORCE,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.run = run_add,
@@ -36,13 +46,15 @@ const struct command command_add = {
 
 const struct command command_del = {
 	.name = "del",
-	.usage = "RULE",
+	.usage = "RULE [--force]",
 	.summary = "delete a rule",
-	.help = "Names the rule as `list` shows it; a comment does not matter, the action does.\n"
+	.help = "Names the rule as `list` shows it; comment and timeout do not matter, the action does.\n"
 	"Status 1 where there is no such rule.\n"
+	FORCE_HELP
 	"\n"
 	"  xdp-cuckoo del 192.0.2.1\n"
 	"  xdp-cuckoo del src 203.0.113.0/24 proto udp dport 53\n",
+	.options = OPTION_FORCE,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.run = run_del,
@@ -65,161 +77,257 @@ const struct command command_test = {
 
 const struct command command_flush = {
 	.name = "flush",
-	.usage = "",
+	.usage = "[--force]",
 	.summary = "delete all rules",
-	.help = "\n"
+	.help = FORCE_HELP
+	"             (with `policy no-rule drop` the rules that pass them go too)\n"
+	"\n"
 	"  xdp-cuckoo flush\n"
 	"  xdp-cuckoo --name web flush\n",
+	.options = OPTION_FORCE,
 	.run = run_flush,
 };
 
+/* ---- add, del ---- */
+
 /* The one rule of `add` and `del`. Its own refusals are apart from those of opening the store. */
 struct rule_change {
-	const struct rule *rule;
+	struct rule rule;
 	bool is_refused; /* there already; no such rule */
+	bool is_updated; /* there already, with another time to end */
 };
 
 static int add(struct apply *apply, void *context, struct reason *reason)
 {
 	struct rule_change *change = context;
-	int error = apply_add(apply, change->rule, reason);
+	int error = apply_add(apply, &change->rule, reason);
 
 	change->is_refused = error == -EEXIST;
-	return error;
+	change->is_updated = error == -EALREADY;
+	return change->is_updated ? 0 : error;
 }
 
 static int del(struct apply *apply, void *context, struct reason *reason)
 {
 	struct rule_change *change = context;
-	int error = apply_del(apply, change->rule, reason);
+	int error = apply_del(apply, &change->rule, reason);
 
 	change->is_refused = error == -ENOENT;
 	return error;
 }
 
-static enum command_status change_rule(const struct invocation *invocation, const char *done,
+/* What the kernel does not do by itself. */
+static void note_compact(const struct apply *apply, const struct rule *rule)
+{
+	for (size_t i = 0; i < apply->targets_count && rule->timeout_ms; i++)
+		if (!apply->targets[i].filter.options.is_exact) {
+			output_note("a compact table does not know when a rule ends: xdp-cuckoo expire "
+				    "ends it, if it is run then");
+			return;
+		}
+}
+
+static void note_special(const struct rule *rule)
+{
+	const char *what = guard_special(rule);
+	char text[RULE_TEXT_BYTES];
+
+	if (what)
+		output_note("'%s' drops addresses that are seldom meant: %s", rule_format(rule, text),
+			    what);
+}
+
+static int change_stored(const struct invocation *invocation, struct rule_change *change,
+			 int (*make)(struct apply *, void *, struct reason *), struct reason *reason)
+{
+	struct guard guard;
+	struct apply apply;
+	int error = command_open_guarded(invocation, &apply, &guard, reason);
+
+	if (!error) {
+		command_report_targets(&apply);
+		error = apply_change(&apply, make, change, reason);
+	}
+	if (!error)
+		command_report_rebuilds(&apply);
+	if (!error && make == add)
+		note_compact(&apply, &change->rule);
+	apply_close(&apply);
+	guard_close(&guard);
+	return error;
+}
+
+static enum command_status change_rule(const struct invocation *invocation,
+				       struct rule_change *change, const char *done,
 				       const char *refused,
 				       int (*make)(struct apply *, void *, struct reason *))
 {
 	char text[RULE_TEXT_BYTES];
-	struct apply apply;
 	struct reason reason;
-	struct rule rule;
-	struct rule_change change = { .rule = &rule };
-	enum command_status status = command_rule(invocation, &rule);
-	int error;
+	int error = change_stored(invocation, change, make, &reason);
 
-	if (status != STATUS_DONE)
-		return status;
-	error = apply_open(&apply, invocation->state, invocation->name, &reason);
-	if (!error) {
-		command_report_targets(&apply);
-		error = apply_change(&apply, make, &change, &reason);
-	}
-	if (!error)
-		command_report_rebuilds(&apply);
-	apply_close(&apply);
-	rule_format(&rule, text);
-	if (change.is_refused)
+	rule_format(&change->rule, text);
+	if (change->is_refused)
 		return command_error(STATUS_NO, "%s: %s", refused, text);
 	if (error)
 		return command_failed(error, &reason);
-	output_print(json_pack("{s:s}", done, text));
+	output_print(json_pack("{s:s}", change->is_updated ? "updated" : done, text));
 	return STATUS_DONE;
 }
 
 static enum command_status run_add(const struct invocation *invocation)
 {
-	return change_rule(invocation, "added", "already there", add);
+	struct rule_change change = {};
+
+	if (command_rule(invocation, &change.rule))
+		return STATUS_USAGE;
+	note_special(&change.rule);
+	return change_rule(invocation, &change, "added", "already there", add);
 }
 
 static enum command_status run_del(const struct invocation *invocation)
 {
-	return change_rule(invocation, "deleted", "no such rule", del);
+	struct rule_change change = {};
+
+	if (command_rule(invocation, &change.rule))
+		return STATUS_USAGE;
+	return change_rule(invocation, &change, "deleted", "no such rule", del);
 }
 
-/* What the running filters of the name say of flows, by their fingerprints. */
-struct running {
-	bool is_known; /* false without the privilege to look into the kernel */
-	size_t count;  /* how many run */
-	size_t matching;
+/* ---- test ---- */
+
+/* What `test` found out about the flows of a query. */
+struct finding {
+	const struct rule *query;
+	struct rule rule; /* that decides, where one is listed */
+	bool is_listed;
+	bool is_default_drop; /* the policy drops what no rule names */
+	bool has_timed;	 /* the store has rules with a timeout */
+	bool is_known;	 /* what runs is known: not without the privilege to look into the kernel */
+	size_t count;	 /* filters that run */
+	size_t matching; /* of these: they have the rule; or match, where none is listed */
+	bool is_compact; /* one of them is */
+	__u32 run;	 /* enum abi_run bits of any */
 };
 
-static int ask_filters(const struct invocation *invocation, const struct rule *query,
-		       struct running *running, struct reason *reason)
+static void ask_filter(const struct kernel_filter *filter, struct store *store,
+		       struct finding *finding)
+{
+	finding->count++;
+	finding->run |= filter->config->run;
+	finding->is_compact |= !filter->options.is_exact;
+	if (finding->is_listed)
+		finding->matching += apply_has_rule(filter, store, &finding->rule);
+	else
+		finding->matching += apply_matches(filter, finding->query);
+}
+
+static int ask_filters(const struct invocation *invocation, struct store *store,
+		       struct finding *finding, struct reason *reason)
 {
 	struct kernel_filter *filters;
 	size_t count;
 	int error = kernel_find(&filters, &count, reason);
 
-	*running = (struct running){ .is_known = !error };
-	for (size_t i = 0; i < count && !error; i++) {
-		if (strcmp(filters[i].config->name, invocation->name))
-			continue;
-		running->count++;
-		running->matching += apply_matches(&filters[i], query);
-	}
+	finding->is_known = !error;
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(filters[i].config->name, invocation->name))
+			ask_filter(&filters[i], store, finding);
 	kernel_filters_free(filters, count);
 	return error == -EPERM ? 0 : error;
 }
 
-static const char *running_text(const struct running *running, bool is_listed)
+static const char *running_text(const struct finding *finding)
 {
-	if (!running->is_known)
+	if (!finding->is_known)
 		return "not known without root";
-	if (!running->count)
+	if (!finding->count)
 		return "none: nothing is dropped or passed by rules";
-	if (is_listed && running->matching < running->count)
+	if (finding->run & ABI_RUN_PANIC)
+		return "panic: passes everything";
+	if (finding->is_listed && finding->matching < finding->count)
 		return "lacks the rule; the next change repairs it";
-	if (!is_listed && running->matching)
+	if (!finding->is_listed && finding->matching && finding->is_compact && finding->has_timed)
+		return "matches all the same: a false positive, or a rule that has ended and waits for "
+		       "expire";
+	if (!finding->is_listed && finding->matching)
 		return "false positive: it matches all the same";
-	return "agrees";
+	if (finding->run & ABI_RUN_UNCONFIRMED)
+		return "agrees, until it passes everything unless it is confirmed";
+	return finding->run & ABI_RUN_MONITOR ? "agrees, and drops nothing: monitor-only" : "agrees";
 }
 
-static int look_up(const struct invocation *invocation, const struct rule *query, struct rule *rule,
-		   struct reason *reason)
+static int ask_store(struct store *store, struct finding *finding)
+{
+	struct store_settings settings;
+	struct store_info info;
+	int error = apply_test(store, finding->query, &finding->rule);
+
+	finding->is_listed = !error;
+	if (error == -ENOENT)
+		error = store_settings(store, &settings);
+	if (finding->is_listed || error)
+		return error;
+	finding->is_default_drop = settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP;
+	error = store_info(store, &info);
+	finding->has_timed = info.timed;
+	return error;
+}
+
+/* The filters are asked about the same state of the store. */
+static int look_up(const struct invocation *invocation, struct finding *finding, struct reason *reason)
 {
 	struct store *store;
 	int error = command_open_store(invocation, &store, reason);
 
 	if (error)
 		return error;
-	error = store ? apply_test(store, query, rule) : -ENOENT;
-	store_close(store);
-	if (error && error != -ENOENT)
+	error = store ? ask_store(store, finding) : 0;
+	if (error)
 		reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	else
+		error = ask_filters(invocation, store, finding, reason);
+	store_close(store);
 	return error;
+}
+
+static bool is_blocked(const struct finding *finding)
+{
+	return finding->is_listed ? finding->rule.action == RULE_DROP : finding->is_default_drop;
+}
+
+static const char *verdict_text(const struct finding *finding)
+{
+	if (finding->is_listed)
+		return is_blocked(finding) ? "blocked" : "passed";
+	return is_blocked(finding) ? "blocked: no rule passes it (policy no-rule drop)" : "not blocked";
 }
 
 static enum command_status run_test(const struct invocation *invocation)
 {
 	char text[RULE_TEXT_BYTES];
-	struct rule query, rule;
+	struct finding finding = {};
 	struct reason reason;
-	enum command_status status = command_rule(invocation, &query);
-	struct running running;
-	bool is_listed;
+	struct rule query;
 	json_t *answer;
 	int error;
 
-	if (status != STATUS_DONE)
-		return status;
-	error = look_up(invocation, &query, &rule, &reason);
-	is_listed = !error;
-	if (is_listed || error == -ENOENT)
-		error = ask_filters(invocation, &query, &running, &reason);
+	if (command_rule(invocation, &query))
+		return STATUS_USAGE;
+	finding.query = &query;
+	error = look_up(invocation, &finding, &reason);
 	if (error)
 		return command_failed(error, &reason);
 	answer = json_pack("{s:s, s:s}", "flow", rule_format(&query, text), "verdict",
-			   !is_listed		      ? "not blocked" :
-			   rule.action == RULE_DROP ? "blocked" :
-						      "passed");
-	if (is_listed)
-		json_object_set_new(answer, "rule", json_string(rule_format(&rule, text)));
-	json_object_set_new(answer, "running_filter", json_string(running_text(&running, is_listed)));
+			   verdict_text(&finding));
+	if (finding.is_listed)
+		json_object_set_new(answer, "rule", json_string(rule_format(&finding.rule, text)));
+	json_object_set_new(answer, "running_filter", json_string(running_text(&finding)));
 	output_print(answer);
-	return is_listed && rule.action == RULE_DROP ? STATUS_DONE : STATUS_NO;
+	return is_blocked(&finding) ? STATUS_DONE : STATUS_NO;
 }
+
+/* ---- flush ---- */
 
 static int clear(struct apply *apply, void *context, struct reason *reason)
 {
@@ -234,14 +342,16 @@ static int clear(struct apply *apply, void *context, struct reason *reason)
 
 static enum command_status run_flush(const struct invocation *invocation)
 {
+	struct guard guard;
 	struct apply apply;
 	struct reason reason;
 	__u64 deleted = 0;
-	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	int error = command_open_guarded(invocation, &apply, &guard, &reason);
 
 	if (!error)
 		error = apply_change(&apply, clear, &deleted, &reason);
 	apply_close(&apply);
+	guard_close(&guard);
 	if (error)
 		return command_failed(error, &reason);
 	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)deleted));

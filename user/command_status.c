@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* status, stats: what runs, and what it has done. Both only read. */
 #include <errno.h>
-#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "command.h"
 #include "output.h"
+#include "ticks.h"
 
 static enum command_status run_status(const struct invocation *invocation);
 static enum command_status run_stats(const struct invocation *invocation);
@@ -14,11 +15,13 @@ const struct command command_status = {
 	.name = "status",
 	.usage = "",
 	.summary = "show the stored rules and the running filters",
-	.help = "Rules and generation of the store, and each running filter of any name: interfaces, how\n"
-	"its table keeps entries, load factor, memory, the most entries that one insert has moved, how\n"
-	"often a look-up was tried again because the table moved, shapes in use (kinds of rule; a packet\n"
-	"costs one probe for each of its family), and the chance that a packet no rule names is taken for\n"
-	"one that a rule names.\n"
+	.help = "Of the store: rules, how many of them end by themselves, the kinds of rule (shapes: fields\n"
+	"and prefix lengths) with the one each is looked up as, and a change that waits for `confirm`.\n"
+	"Of each running filter, of any name: whether it filters (monitor-only, panic, unconfirmed),\n"
+	"interfaces, policies that drop, how its table keeps entries, load factor, memory, the most\n"
+	"entries that one insert has moved, how often a look-up was tried again because the table moved,\n"
+	"the shapes that packets are looked up by, how many of them as a mean for a packet that no rule\n"
+	"matches, and the chance that it is taken for one that a rule names.\n"
 	"\n"
 	"  xdp-cuckoo status\n"
 	"  xdp-cuckoo status --json\n",
@@ -40,24 +43,78 @@ const struct command command_stats = {
 	"  drop rule          a drop rule matched\n"
 	"  pass rule          a pass rule matched\n"
 	"  not set up         the program was loaded but no table was set up yet\n"
+	"  panic              everything passes: `panic`\n"
+	"  unconfirmed        everything passes: `confirm` did not come in time\n"
+	"What would be dropped but for `monitor-only` has been passed, and has columns of its own: shown\n"
+	"where there is some, and always under --json.\n"
 	"\n"
 	"  xdp-cuckoo stats\n"
 	"  xdp-cuckoo --name web stats --json\n",
 	.run = run_stats,
 };
 
-static const char *const outcome_names[OUTCOMES] = {
-	[OUTCOME_NO_RULE] = "no rule",
-	[OUTCOME_LATER_FRAGMENT] = "later fragment",
-	[OUTCOME_NOT_IP] = "not IP",
-	[OUTCOME_TRUNCATED] = "truncated",
-	[OUTCOME_MALFORMED] = "malformed",
-	[OUTCOME_TOO_MANY_HEADERS] = "too many headers",
-	[OUTCOME_UNSETTLED] = "unsettled",
-	[OUTCOME_DROP_RULE] = "drop rule",
-	[OUTCOME_PASS_RULE] = "pass rule",
-	[OUTCOME_NOT_SET_UP] = "not set up",
-};
+/* ---- how a filter runs ---- */
+
+#define EFFECT_BYTES 128
+
+static bool is_unconfirmed(const struct kernel_filter *filter)
+{
+	return filter->config->run & ABI_RUN_UNCONFIRMED;
+}
+
+/* 0 also where the kernel does not tell. */
+static __s64 confirm_left_ms(const struct kernel_filter *filter)
+{
+	struct reason ignored;
+	__s64 left_ms;
+
+	if (!is_unconfirmed(filter) || ticks_left(filter->config->confirm_by, &left_ms, &ignored))
+		return 0;
+	return left_ms > 0 ? left_ms : 0;
+}
+
+/* What comes first rules out the rest. */
+static const char *effect(const struct kernel_filter *filter, char text[EFFECT_BYTES])
+{
+	const __u32 run = filter->config->run;
+	const __s64 left_ms = confirm_left_ms(filter);
+	char time[RULE_TIME_BYTES];
+
+	if (!(run & ABI_RUN_SET_UP))
+		return "passes everything until the next add, import or load";
+	if (run & ABI_RUN_PANIC)
+		return "PANIC: passes everything; xdp-cuckoo panic off ends it";
+	if (is_unconfirmed(filter) && !left_ms)
+		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or unload, ends it";
+	if (is_unconfirmed(filter)) {
+		snprintf(text, EFFECT_BYTES, "UNCONFIRMED: passes everything in %s unless xdp-cuckoo "
+			 "confirm comes before", rule_time_format(left_ms, time));
+		return text;
+	}
+	if (run & ABI_RUN_MONITOR)
+		return "MONITOR-ONLY: drops nothing, and counts what it would drop";
+	return "filters";
+}
+
+void command_report_run(const struct kernel_filter *filter)
+{
+	char text[EFFECT_BYTES];
+
+	if (filter->config->run & ~ABI_RUN_SET_UP)
+		output_note("the filter '%s' on %s: %s", filter->config->name,
+			    filter->attachments_count ? filter->attachments[0].interface : "-",
+			    effect(filter, text));
+}
+
+static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
+{
+	json_t *names = json_array();
+
+	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
+		if (policy[outcome] == VERDICT_DROP)
+			json_array_append_new(names, json_string(command_outcome_names[outcome]));
+	return names;
+}
 
 /* ---- status ---- */
 
@@ -99,7 +156,7 @@ static const char *condition(const struct kernel_filter *filter, const struct in
 	const struct abi_config *config = filter->config;
 
 	if (!config->magic)
-		return "not set up: passes everything until the next add, import or load";
+		return "not set up";
 	if (strcmp(config->name, invocation->name))
 		return "of another name";
 	if (memcmp(config->store_id, info->id, sizeof(info->id)))
@@ -109,45 +166,124 @@ static const char *condition(const struct kernel_filter *filter, const struct in
 	return "equal to the store";
 }
 
-static json_t *filter_status(const struct kernel_filter *filter, const struct invocation *invocation,
-			     const struct store_info *info, __u64 retries)
+static void add_table(json_t *status, const struct kernel_filter *filter, __u64 retries)
 {
 	const struct abi_config *config = filter->config;
 	__u64 slots = table_slots_of(target_geometry(filter)), bytes = kernel_filter_bytes(filter);
 
-	return json_pack("{s:s, s:s, s:o, s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:o, s:f, s:f}",
-			 "name", filter->config->magic ? filter->config->name : "-",
-			 "condition", condition(filter, invocation, info),
-			 "interfaces", interfaces_of(filter),
-			 "table", command_format_name(&filter->options),
-			 "slots", (json_int_t)slots,
-			 "used_slots", (json_int_t)config->used,
-			 "load_factor", apply_load_factor(filter),
-			 "table_bytes", (json_int_t)bytes,
-			 "bytes_per_rule", config->used ? bytes / (double)config->used : 0.,
-			 "generation", (json_int_t)config->generation,
-			 "longest_path", (json_int_t)config->longest_path,
-			 "moves", (json_int_t)config->moves,
-			 "look_up_retries", (json_int_t)retries,
-			 "shapes", shapes_of(config),
-			 "false_positive_rate_ipv4", apply_false_positive_rate(filter, FLOW_IPV4),
-			 "false_positive_rate_ipv6", apply_false_positive_rate(filter, FLOW_IPV6));
+	json_object_update_new(
+		status, json_pack("{s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I}",
+				  "table", command_format_name(&filter->options),
+				  "slots", (json_int_t)slots,
+				  "used_slots", (json_int_t)config->used,
+				  "load_factor", apply_load_factor(filter),
+				  "table_bytes", (json_int_t)bytes,
+				  "bytes_per_rule", config->used ? bytes / (double)config->used : 0.,
+				  "generation", (json_int_t)config->generation,
+				  "longest_path", (json_int_t)config->longest_path,
+				  "moves", (json_int_t)config->moves,
+				  "look_up_retries", (json_int_t)retries));
 }
 
-static int read_info(const struct invocation *invocation, struct store_info *info,
-		     struct reason *reason)
+static void add_probes(json_t *status, const struct kernel_filter *filter)
+{
+	static const char *const names[] = { [FLOW_IPV4] = "ipv4", [FLOW_IPV6] = "ipv6" };
+
+	json_object_set_new(status, "shapes", shapes_of(filter->config));
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "probes_%s", names[family]);
+		json_object_set_new(status, name,
+				    json_integer(abi_shapes(filter->config, family)->count));
+		snprintf(name, sizeof(name), "mean_probes_%s", names[family]);
+		json_object_set_new(status, name, json_real(apply_mean_probes(filter, family)));
+		snprintf(name, sizeof(name), "false_positive_rate_%s", names[family]);
+		json_object_set_new(status, name, json_real(apply_false_positive_rate(filter, family)));
+	}
+}
+
+static json_t *filter_status(const struct kernel_filter *filter, const struct invocation *invocation,
+			     const struct store_info *info, __u64 retries)
+{
+	const struct abi_config *config = filter->config;
+	char text[EFFECT_BYTES];
+	json_t *status =
+		json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o}",
+			  "name", config->magic ? config->name : "-",
+			  "effect", effect(filter, text),
+			  "panic", (config->run & ABI_RUN_PANIC) != 0,
+			  "monitor_only", (config->run & ABI_RUN_MONITOR) != 0,
+			  "unconfirmed", is_unconfirmed(filter),
+			  "condition", condition(filter, invocation, info),
+			  "interfaces", interfaces_of(filter),
+			  "policies_that_drop", dropping_policies(config->policy));
+
+	add_table(status, filter, retries);
+	add_probes(status, filter);
+	return status;
+}
+
+static json_t *kinds_of(const struct shape_list *shapes)
+{
+	char shape[RULE_TEXT_BYTES], target[RULE_TEXT_BYTES];
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < shapes->count; i++) {
+		const struct shape_list_entry *entry = &shapes->entry[i];
+
+		json_array_append_new(rows, json_pack("{s:s, s:I, s:s}", "kind",
+						      rule_shape_format(&entry->shape, shape),
+						      "keys", (json_int_t)entry->keys, "looked_up_as",
+						      rule_shape_format(&entry->target, target)));
+	}
+	return rows;
+}
+
+struct stored {
+	struct store_info info;
+	struct store_settings settings;
+	struct store_pending pending;
+	struct shape_list shapes;
+};
+
+static int read_store(const struct invocation *invocation, struct stored *stored,
+		      struct reason *reason)
 {
 	struct store *store;
 	int error = command_open_store(invocation, &store, reason);
 
-	*info = (struct store_info){};
-	if (!error && store) {
-		error = store_info(store, info);
-		if (error)
-			reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	}
+	*stored = (struct stored){};
+	if (error || !store)
+		return error;
+	error = store_info(store, &stored->info);
+	if (!error)
+		error = store_settings(store, &stored->settings);
+	if (!error)
+		error = store_pending(store, &stored->pending);
+	if (!error)
+		error = store_shapes(store, &stored->shapes);
 	store_close(store);
-	return error;
+	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+}
+
+static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
+{
+	const struct store_pending *pending = &stored->pending;
+	json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:b, s:o, s:o}", "name", invocation->name, "rules",
+				   (json_int_t)stored->info.rules, "timed_rules",
+				   (json_int_t)stored->info.timed, "generation",
+				   (json_int_t)stored->info.generation, "monitor_only",
+				   stored->settings.is_monitor_only, "policies_that_drop",
+				   dropping_policies(stored->settings.policy), "kinds_of_rule",
+				   kinds_of(&stored->shapes));
+
+	if (pending->id)
+		json_object_set_new(status, "unconfirmed_change",
+				    json_pack("{s:I, s:f}", "rules", (json_int_t)pending->rules,
+					      "seconds_left",
+					      pending->left_ms > 0 ? pending->left_ms / 1000. : 0.));
+	return status;
 }
 
 static int add_filters(const struct invocation *invocation, const struct store_info *info,
@@ -160,10 +296,11 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 
 	for (size_t i = 0; i < count && !error; i++) {
 		error = kernel_counters(&filters[i], counters, reason);
-		if (!error)
-			json_array_append_new(running,
-					      filter_status(&filters[i], invocation, info,
-							    counters[ABI_COUNTER_RETRIES].packets));
+		if (error)
+			break;
+		command_report_run(&filters[i]);
+		json_array_append_new(running, filter_status(&filters[i], invocation, info,
+							     counters[ABI_COUNTER_RETRIES].packets));
 	}
 	kernel_filters_free(filters, count);
 	return error;
@@ -171,20 +308,20 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 
 static enum command_status run_status(const struct invocation *invocation)
 {
-	json_t *running = json_array();
-	struct store_info info;
+	json_t *status, *running = json_array();
+	struct stored stored;
 	struct reason reason;
-	int error = read_info(invocation, &info, &reason);
+	int error = read_store(invocation, &stored, &reason);
 
 	if (!error)
-		error = add_filters(invocation, &info, running, &reason);
+		error = add_filters(invocation, &stored.info, running, &reason);
 	if (error) {
 		json_decref(running);
 		return command_failed(error, &reason);
 	}
-	output_print(json_pack("{s:s, s:I, s:I, s:o}", "name", invocation->name, "rules",
-			       (json_int_t)info.rules, "generation", (json_int_t)info.generation,
-			       "running", running));
+	status = store_status(invocation, &stored);
+	json_object_set_new(status, "running", running);
+	output_print(status);
 	return STATUS_DONE;
 }
 
@@ -205,65 +342,85 @@ static bool counts_apart(const struct kernel_filter *filters, size_t f)
 	return true;
 }
 
+struct sums {
+	struct abi_counter counter[ABI_COUNTERS];
+	size_t found;	     /* filters */
+	bool is_monitor_only; /* one of them */
+};
+
 /* The sum over the filters of the name; a filter nobody has set up counts for every name. */
-static int sum_counters(const struct invocation *invocation,
-			struct abi_counter sum[ABI_COUNTERS], size_t *found,
-			struct reason *reason)
+static int sum_counters(const struct invocation *invocation, struct sums *sums, struct reason *reason)
 {
 	struct abi_counter counters[ABI_COUNTERS];
 	struct kernel_filter *filters;
 	size_t count;
 	int error = kernel_find(&filters, &count, reason);
 
-	*found = 0;
 	for (size_t f = 0; f < count && !error; f++) {
 		const struct abi_config *config = filters[f].config;
 
 		if (config->magic && strcmp(config->name, invocation->name))
 			continue;
+		sums->found++;
+		sums->is_monitor_only |= config->run & ABI_RUN_MONITOR;
+		command_report_run(&filters[f]);
 		if (!counts_apart(filters, f))
 			continue;
 		error = kernel_counters(&filters[f], counters, reason);
-		(*found)++;
 		for (int i = 0; i < ABI_COUNTERS; i++)
-			add_counter(&sum[i], &counters[i]);
+			add_counter(&sums->counter[i], &counters[i]);
 	}
 	kernel_filters_free(filters, count);
 	return error;
 }
 
-/* `counter`: the outcome's two, by verdict. */
-static json_t *outcome_row(const char *name, const struct abi_counter counter[VERDICTS])
+/* `counter`: the outcome's, by verdict. */
+static json_t *outcome_row(const char *name, const struct abi_counter counter[VERDICTS],
+			   bool has_would_drop)
 {
-	return json_pack("{s:s, s:I, s:I, s:I, s:I}", "outcome", name,
-			 "passed_packets", (json_int_t)counter[VERDICT_PASS].packets,
-			 "passed_bytes", (json_int_t)counter[VERDICT_PASS].bytes,
-			 "dropped_packets", (json_int_t)counter[VERDICT_DROP].packets,
-			 "dropped_bytes", (json_int_t)counter[VERDICT_DROP].bytes);
+	json_t *row = json_pack("{s:s, s:I, s:I, s:I, s:I}", "outcome", name,
+				"passed_packets", (json_int_t)counter[VERDICT_PASS].packets,
+				"passed_bytes", (json_int_t)counter[VERDICT_PASS].bytes,
+				"dropped_packets", (json_int_t)counter[VERDICT_DROP].packets,
+				"dropped_bytes", (json_int_t)counter[VERDICT_DROP].bytes);
+
+	if (has_would_drop)
+		json_object_update_new(row, json_pack("{s:I, s:I}", "would_drop_packets",
+						      (json_int_t)counter[VERDICT_WOULD_DROP].packets,
+						      "would_drop_bytes",
+						      (json_int_t)counter[VERDICT_WOULD_DROP].bytes));
+	return row;
+}
+
+static json_t *outcome_rows(const struct sums *sums)
+{
+	struct abi_counter total[VERDICTS] = {};
+	json_t *rows = json_array();
+	bool has_would_drop;
+
+	for (int outcome = 0; outcome < OUTCOMES; outcome++)
+		for (int verdict = 0; verdict < VERDICTS; verdict++)
+			add_counter(&total[verdict], &sums->counter[outcome * VERDICTS + verdict]);
+	has_would_drop = output_is_json() || sums->is_monitor_only || total[VERDICT_WOULD_DROP].packets;
+	for (int outcome = 0; outcome < OUTCOMES; outcome++)
+		json_array_append_new(rows, outcome_row(command_outcome_names[outcome],
+							&sums->counter[outcome * VERDICTS],
+							has_would_drop));
+	json_array_append_new(rows, outcome_row("all", total, has_would_drop));
+	return rows;
 }
 
 static enum command_status run_stats(const struct invocation *invocation)
 {
-	struct abi_counter counters[ABI_COUNTERS] = {}, total[VERDICTS] = {};
+	struct sums sums = {};
 	struct reason reason;
-	json_t *rows;
-	size_t found;
-	int error = sum_counters(invocation, counters, &found, &reason);
+	int error = sum_counters(invocation, &sums, &reason);
 
 	if (error)
 		return command_failed(error, &reason);
-	if (!found)
+	if (!sums.found)
 		return command_error(STATUS_NO, "no filter '%s' is running here; see xdp-cuckoo status",
 				     invocation->name);
-	rows = json_array();
-	for (int outcome = 0; outcome < OUTCOMES; outcome++) {
-		const struct abi_counter *counter = &counters[outcome * VERDICTS];
-
-		json_array_append_new(rows, outcome_row(outcome_names[outcome], counter));
-		for (int verdict = 0; verdict < VERDICTS; verdict++)
-			add_counter(&total[verdict], &counter[verdict]);
-	}
-	json_array_append_new(rows, outcome_row("all", total));
-	output_print(rows);
+	output_print(outcome_rows(&sums));
 	return STATUS_DONE;
 }

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <libmnl/libmnl.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
+
+#include "netlink.h"
 
 struct listing {
 	struct interface *interfaces;
@@ -66,41 +67,13 @@ static int read_link(const struct nlmsghdr *message, void *context)
 	return mnl_attr_parse(message, sizeof(*header), read_attribute, &grown[listing->count++]);
 }
 
-static int dump(struct mnl_socket *socket, struct listing *listing)
-{
-	char buffer[32768];
-	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
-	struct ifinfomsg *header;
-	int received, more = MNL_CB_OK;
-
-	request->nlmsg_type = RTM_GETLINK;
-	request->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
-	header->ifi_family = AF_UNSPEC;
-	if (mnl_socket_sendto(socket, request, request->nlmsg_len) < 0)
-		return -errno;
-	while (more > MNL_CB_STOP) {
-		received = mnl_socket_recvfrom(socket, buffer, sizeof(buffer));
-		if (received < 0)
-			return -errno;
-		more = mnl_cb_run(buffer, received, 0, mnl_socket_get_portid(socket), read_link,
-				  listing);
-	}
-	return more < 0 ? -errno : 0;
-}
-
 int interfaces_list(struct interface **interfaces, size_t *count)
 {
-	struct mnl_socket *socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
 	struct listing listing = {};
-	int error;
+	int error = netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), read_link, &listing);
 
 	*interfaces = NULL;
 	*count = 0;
-	if (!socket)
-		return -errno;
-	error = mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : dump(socket, &listing);
-	mnl_socket_close(socket);
 	if (error) {
 		free(listing.interfaces);
 		return error;

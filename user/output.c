@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "output.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,6 +243,19 @@ void output_list_end(void)
 {
 	if (output.is_json)
 		printf("%s]\n", output.has_rows ? "\n" : "");
+}
+
+void output_answer(json_t *row, const char *text)
+{
+	if (output.is_json)
+		json_dumpf(row, stdout, 0);
+	puts(output.is_json ? "" : text);
+	json_decref(row);
+}
+
+int output_flush(void)
+{
+	return fflush(stdout) ? -errno : 0;
 }
 
 void output_error(int status, const char *text)

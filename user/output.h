@@ -26,6 +26,12 @@ void output_list_begin(void);
 void output_list_row(json_t *row, const char *line);
 void output_list_end(void);
 
+/* One of a stream of answers: under --json the object, on a line of its own (released), else the text. */
+void output_answer(json_t *row, const char *text);
+
+/* Hands what has been printed on to whoever reads it. 0; -errno. */
+int output_flush(void);
+
 /* To stderr: the one line of a failure, under --json {"error": ..., "status": ...}. */
 void output_error(int status, const char *text);
 

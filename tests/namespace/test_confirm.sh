@@ -1,0 +1,378 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# What undoes itself unless it is confirmed, whatever becomes of the terminal, of the process that
+# watches over it and of the machine.
+. tests/lib.sh
+. tests/safety.sh
+
+# The processes that wait to undo something, in the receiving namespace.
+watchdogs() {
+	for pid in $(ip netns pids "$RX"); do
+		tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q -- '--confirm' || continue
+		echo "$pid"
+	done
+}
+
+# The one there is, which does not outlive the test.
+watchdog() {
+	WATCHDOG=$(watchdogs)
+	on_exit "kill -9 $WATCHDOG 2>/dev/null"
+	[ "$(echo "$WATCHDOG" | wc -w)" -eq 1 ] || fail "not one watchdog: '$WATCHDOG'"
+}
+
+# Who has ended may still have a number, but no command line.
+watchdog_has_ended() {
+	await '! grep -q . "/proc/$WATCHDOG/cmdline" 2>/dev/null'
+}
+
+# --- load --confirm
+
+test_confirmed_load_stays() {
+	block
+	assert_status 0 xc load vrx --confirm 10s
+	assert_output 'confirm within seconds: +10'
+	assert_error "^note: undone at [0-9:]{8}, unless you type before: xdp-cuckoo --state $STATE/store confirm\$"
+	watchdog
+	assert_status 0 xc status
+	assert_error 'UNCONFIRMED: passes everything in [0-9]+s unless xdp-cuckoo confirm comes before'
+	assert_output 'unconfirmed: +yes'
+	expect drop
+	assert_status 0 xc confirm
+	assert_output 'confirmed: default'
+	assert_status 1 xc confirm
+	assert_error 'nothing waits to be confirmed'
+	assert_status 0 xc status
+	assert_output 'unconfirmed: +no'
+	watchdog_has_ended
+	expect drop
+	assert_equal 0 "$(counted unconfirmed passed)" "packets passed for want of a confirmation"
+}
+
+test_unconfirmed_load_is_undone() {
+	block
+	assert_status 0 xc load vrx --confirm 1s
+	await '! has_program vrx'
+	expect pass
+	assert_status 1 xc confirm
+	assert_error 'nothing waits to be confirmed'
+	assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
+	assert_status 0 xc load vrx
+	expect drop
+}
+
+# The command to type names the filter.
+test_what_to_type() {
+	assert_status 0 xc --name web load vrx --confirm 1s
+	assert_error "type before: xdp-cuckoo --name web --state $STATE/store confirm\$"
+	await '! has_program vrx'
+	assert_status 0 xc --json load vrx --confirm 1s
+	assert_output '"confirm_within_seconds": 1'
+	await '! has_program vrx'
+}
+
+# While it waits it holds nothing: no file, no lock, no terminal.
+test_the_watchdog_holds_nothing() {
+	block
+	assert_equal 1 "$(xc load vrx --confirm 30s 2>/dev/null | grep -c 'confirm within')" "output, to its end"
+	watchdog
+	assert_equal '/dev/null /dev/null /dev/null' "$(readlink "/proc/$WATCHDOG/fd/"* | tr '\n' ' ' | sed 's/ $//')" \
+		"open files"
+	[ "$(ps -o sid= -p "$WATCHDOG" | tr -d ' ')" != "$(ps -o sid= -p $$ | tr -d ' ')" ] || fail "in this session"
+	assert_equal '' "$(grep -E 'xc_|data.mdb|lock.mdb' "/proc/$WATCHDOG/maps")" "mapped files"
+	assert_status 0 xc add 198.51.100.1
+	for signal in HUP INT TERM QUIT PIPE; do
+		kill -s "$signal" "$WATCHDOG"
+	done
+	assert_equal "$WATCHDOG" "$(watchdogs)" "what is left after signals"
+}
+
+# The session ends, with all that is in it, right after the command; or before it has printed anything.
+test_cut_terminal() {
+	block
+	setsid sh -c 'nsenter --net="/run/netns/$1" "$2" --state "$3/store" load vrx --confirm 1s >"$3/said" 2>&1
+		echo done >"$3/done"; while :; do sleep 60; done' sh "$RX" "$TOOL" "$STATE" &
+	session=$!
+	on_exit "kill -9 -$session 2>/dev/null"
+	await '[ -s "$STATE/done" ]'
+	kill -HUP "-$session"
+	kill -TERM "-$session" 2>/dev/null || :
+	kill -9 "-$session" 2>/dev/null || :
+	await '! has_program vrx'
+	expect pass
+	case_begin 'nobody reads'
+	xc load vrx --confirm 1s 2>&1 | :
+	await '! has_program vrx'
+	expect pass
+}
+
+# Without it the kernel passes everything from the deadline on. What comes later comes too late.
+test_killed_watchdog() {
+	block
+	xc load vrx --confirm 1s >/dev/null 2>&1
+	watchdog
+	kill -9 "$WATCHDOG"
+	await '[ "$(counted unconfirmed passed)" -gt 0 ]' \
+		'printf "%s\n" "pass blocked $BLOCKED" | traffic >/dev/null 2>&1 || :'
+	has_program vrx || fail "the program is gone"
+	expect pass
+	assert_status 0 xc status
+	assert_error 'UNCONFIRMED: passes everything; '
+	assert_status 1 xc confirm
+	assert_error "too late: 'default' passes everything since the time is over"
+	expect pass
+	assert_status 5 xc load vrx --confirm 10s
+	assert_error 'was not confirmed in time'
+	assert_status 0 xc load vrx
+	assert_error 'UNCONFIRMED: passes everything'
+	assert_status 0 xc add 198.51.100.1
+	expect pass
+	assert_status 0 xc confirm --force
+	expect drop
+	assert_status 0 xc status
+	assert_output 'effect: +filters$'
+}
+
+test_killed_watchdog_and_unload() {
+	block
+	xc load vrx --confirm 1s >/dev/null 2>&1
+	watchdog
+	kill -9 "$WATCHDOG"
+	xc unload vrx >/dev/null
+	assert_status 0 xc load vrx
+	assert_status 0 xc status
+	assert_output 'effect: +filters$'
+	expect drop
+}
+
+test_one_confirmation_at_a_time() {
+	block
+	echo 198.51.100.1 >"$STATE/list"
+	xc load vrx --confirm 30s >/dev/null 2>&1
+	watchdog
+	assert_status 5 xc load vrx --confirm 10s
+	assert_error 'waits for xdp-cuckoo confirm already'
+	assert_status 5 xc import "$STATE/list" --confirm 10s
+	assert_error 'waits for xdp-cuckoo confirm'
+	assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
+	assert_equal "$WATCHDOG" "$(watchdogs)" "watchdogs"
+	assert_status 0 xc confirm
+	kill -9 "$WATCHDOG"
+	assert_status 0 xc import "$STATE/list" --confirm 30s
+	watchdog
+	veth "$TX" vtx2 "$RX" vrx2
+	assert_status 5 xc load vrx2 --confirm 10s
+	has_program vrx2 && fail "loaded"
+	assert_status 0 xc load vrx2
+	assert_status 0 xc confirm
+}
+
+# A filter that runs already: only the new interface goes, and the others filter on.
+test_another_interface() {
+	veth "$TX" vtx2 "$RX" vrx2
+	block
+	xc load vrx >/dev/null
+	assert_status 0 xc load vrx2 --confirm 1s
+	await '! has_program vrx2'
+	has_program vrx || fail "vrx went with vrx2"
+	await 'xc status 2>/dev/null | grep -q "effect: *filters$"'
+	expect drop
+	assert_status 0 xc load vrx2 --confirm 10s
+	assert_status 0 xc confirm
+	assert_status 0 xc load vrx vrx2 --confirm 10s
+	assert_error "'vrx' runs the filter 'default' already"
+	assert_status 0 xc status
+	assert_output 'effect: +filters$'
+}
+
+test_a_failed_load_leaves_nothing_behind() {
+	block
+	assert_status 2 xc load vrx nosuch0 --confirm 30s
+	has_program vrx && fail "loaded"
+	assert_equal '' "$(watchdogs)" "watchdogs"
+	xc load vrx >/dev/null
+	assert_status 2 xc load nosuch0 --confirm 1s
+	assert_equal '' "$(watchdogs)" "watchdogs"
+	assert_status 0 xc status
+	assert_output 'effect: +filters$'
+}
+
+# What is confirmed has no need of it any longer.
+test_the_watchdog_ends_when_it_is_confirmed() {
+	block
+	echo 198.51.100.1 >"$STATE/list"
+	for command in 'load vrx' "import $STATE/list"; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc $command --confirm 1h
+		watchdog
+		assert_status 0 xc confirm
+		watchdog_has_ended
+	done
+	assert_equal 2 "$(xc list | wc -l)" "rules"
+	has_program vrx || fail "undone"
+	case_begin 'what is taken off by hand'
+	xc unload vrx >/dev/null
+	assert_status 0 xc load vrx --confirm 1h
+	watchdog
+	xc unload vrx >/dev/null
+	watchdog_has_ended
+}
+
+# Longer than it takes a watchdog to look twice whether there is something to wait for.
+test_a_long_wait() {
+	block
+	echo 198.51.100.1 >"$STATE/list"
+	assert_status 0 xc load vrx --confirm 12s
+	assert_status 0 xc --name web import "$STATE/list" --confirm 12s
+	on_exit "kill -9 $(watchdogs | tr '\n' ' ') 2>/dev/null"
+	await '! has_program vrx'
+	await '[ -z "$(xc --name web list)" ]'
+}
+
+# A watchdog undoes its own load, and no later one.
+test_a_later_load_stays() {
+	block
+	xc load vrx --confirm 1s >/dev/null 2>&1
+	watchdog
+	xc unload vrx >/dev/null
+	xc load vrx >/dev/null
+	watchdog_has_ended
+	has_program vrx || fail "undone"
+	expect drop
+	case_begin 'a later one that waits too'
+	xc unload vrx >/dev/null
+	xc load vrx --confirm 1s >/dev/null 2>&1
+	watchdog
+	xc unload vrx >/dev/null
+	xc load vrx --confirm 60s >/dev/null 2>&1
+	on_exit "kill -9 $(watchdogs | tr '\n' ' ') 2>/dev/null"
+	watchdog_has_ended
+	has_program vrx || fail "undone"
+	assert_status 0 xc confirm
+}
+
+# Another table has taken the place of the one that was loaded: it waits to be confirmed as well.
+test_resized_while_it_waits() {
+	block
+	xc load vrx --confirm 2s >/dev/null 2>&1
+	assert_status 0 xc resize 5000
+	await '! has_program vrx'
+	xc load vrx --confirm 30s >/dev/null 2>&1
+	watchdog
+	assert_status 0 xc resize 5000
+	assert_status 0 xc status
+	assert_output 'unconfirmed: +yes'
+	assert_status 0 xc confirm
+	assert_status 0 xc status
+	assert_output 'effect: +filters$'
+}
+
+# --- import --confirm
+
+# A rule that stays, one that gets another timeout, one that goes; then a list that blocks.
+before_import() {
+	silence
+	xc load vrx >/dev/null
+	printf '198.51.100.1 comment stays\n198.51.100.2 timeout 1h\n198.51.100.3 comment goes\n' >"$STATE/old"
+	xc import "$STATE/old" >/dev/null
+	printf '198.51.100.1\n198.51.100.2\n192.0.2.66\n' >"$STATE/list"
+}
+
+# rules: without what is left of timeouts.
+rules() {
+	xc list | sed 's/timeout [0-9a-z]*/timeout/' | sort
+}
+
+test_confirmed_import_stays() {
+	before_import
+	assert_status 0 xc import "$STATE/list" --replace --confirm 10s
+	assert_error "undone at [0-9:]{8}, unless you type before: xdp-cuckoo"
+	watchdog
+	expect drop
+	assert_status 0 xc status
+	assert_output 'unconfirmed: +yes'
+	assert_output 'unconfirmed change:'
+	new=$(rules)
+	assert_status 0 xc confirm
+	watchdog_has_ended
+	assert_equal "$new" "$(rules)" "rules"
+	expect drop
+	assert_equal 0 "$(counted unconfirmed passed)" "packets passed for want of a confirmation"
+}
+
+test_unconfirmed_import_is_undone() {
+	before_import
+	old=$(rules)
+	assert_status 0 xc import "$STATE/list" --replace --confirm 1s
+	await '[ "$(rules)" = "$old" ]'
+	await 'xc status 2>/dev/null | grep -q "effect: *filters$"'
+	expect pass
+	echo 'drop old proto udp src 198.51.100.3 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "not put back"
+	assert_status 0 xc check
+	assert_status 1 xc confirm
+}
+
+# Then the kernel passes everything in time, and the next command puts the rules back.
+test_killed_watchdog_of_an_import() {
+	before_import
+	old=$(rules)
+	xc import "$STATE/list" --replace --confirm 1s >/dev/null 2>&1
+	watchdog
+	kill -9 "$WATCHDOG"
+	await '[ "$(counted unconfirmed passed)" -gt 0 ]' \
+		'printf "%s\n" "pass blocked $BLOCKED" | traffic >/dev/null 2>&1 || :'
+	expect pass
+	# As it may be typed while the session hangs, and be read when it no longer does.
+	assert_status 1 xc confirm
+	assert_equal "$old" "$(rules)" "rules"
+	assert_status 0 xc status
+	assert_output 'effect: +filters$'
+	echo 'drop old proto udp src 198.51.100.3 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "not put back"
+}
+
+# As after a reboot: no filter runs, nobody watches, and the time is over when the first command comes.
+test_import_and_reboot() {
+	before_import
+	old=$(rules)
+	xc import "$STATE/list" --replace --confirm 1s >/dev/null 2>&1
+	watchdog
+	kill -9 "$WATCHDOG"
+	xc unload vrx >/dev/null
+	await 'xc --json status | grep -q "\"seconds_left\": 0\.0$"'
+	assert_status 0 xc load vrx
+	assert_equal "$old" "$(rules)" "rules"
+	assert_status 0 xc status
+	assert_output 'effect: +filters$'
+	expect pass
+}
+
+# The machine is up again before the time is over: the new filter has the same deadline.
+test_import_and_quick_reboot() {
+	before_import
+	old=$(rules)
+	xc import "$STATE/list" --replace --confirm 4s >/dev/null 2>&1
+	watchdog
+	kill -9 "$WATCHDOG"
+	xc unload vrx >/dev/null
+	assert_status 0 xc load vrx
+	[ "$(rules)" != "$old" ] || skip "this machine was too slow: the time was over at once"
+	await '[ "$(counted unconfirmed passed)" -gt 0 ]' \
+		'printf "%s\n" "pass blocked $BLOCKED" | traffic >/dev/null 2>&1 || :'
+	expect pass
+	assert_status 0 xc add 198.51.100.9
+	assert_equal "$old
+src 198.51.100.9" "$(rules)" "rules"
+}
+
+# What other commands change meanwhile stays.
+test_other_changes_while_an_import_waits() {
+	before_import
+	xc import "$STATE/list" --confirm 3s >/dev/null 2>&1
+	watchdog
+	assert_status 0 xc add 203.0.113.7
+	watchdog_has_ended
+	assert_equal "$(sort "$STATE/old" | sed 's/^/src /; s/comment \(.*\)/comment "\1"/; s/ 1h$//')
+src 203.0.113.7" "$(rules)" "rules"
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,131 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Panic: everything passes at once, whatever else is going on.
+. tests/lib.sh
+. tests/safety.sh
+
+test_panic() {
+	block
+	xc load vrx >/dev/null
+	expect drop
+	assert_status 0 xc panic
+	assert_output 'panic: +yes'
+	expect pass
+	assert_equal 3 "$(counted panic passed)" "counted as such: two, and the frame behind them"
+	assert_status 0 xc status
+	assert_error "note: the filter 'default' on vrx: PANIC: passes everything; xdp-cuckoo panic off ends it"
+	assert_output 'effect: +PANIC'
+	assert_status 0 xc stats
+	assert_error 'PANIC'
+	assert_status 0 xc test 192.0.2.66
+	assert_output 'running filter: panic: passes everything'
+	# It lasts: over changes, new tables and further interfaces.
+	assert_status 0 xc add 192.0.2.68
+	assert_status 0 xc resize 5000
+	expect pass
+	veth "$TX" vtx2 "$RX" vrx2
+	assert_status 0 xc load vrx2
+	assert_error 'PANIC: passes everything'
+	assert_status 0 xc panic
+	assert_status 0 xc panic off
+	assert_output 'panic: +no'
+	expect drop
+}
+
+test_panic_of_names() {
+	block
+	xc load vrx >/dev/null
+	veth "$TX" vtx2 "$RX" vrx2
+	xc --name web load vrx2 >/dev/null
+	assert_status 0 xc --name web panic
+	assert_output 'filters: +1$'
+	expect drop
+	assert_status 0 xc panic --all
+	assert_output 'filters: +2$'
+	expect pass
+	assert_status 0 xc panic off
+	expect drop
+	assert_status 0 xc status
+	assert_error "'web' on vrx2: PANIC"
+	assert_status 0 xc panic off --all
+	assert_status 0 xc status
+	assert_equal '' "$(grep PANIC "$STATE/err")" "filters in panic"
+}
+
+# Whoever holds the store, and whatever is left of it.
+test_panic_needs_no_store() {
+	block
+	xc load vrx >/dev/null
+	flock --no-fork "$STATE/store/default/writer.lock" sleep 600 &
+	holder=$!
+	on_exit "kill $holder 2>/dev/null"
+	await '! flock -n "$STATE/store/default/writer.lock" true'
+	assert_status 0 timeout 60 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" panic
+	expect pass
+	assert_status 0 timeout 60 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" panic off
+	expect drop
+	head -c 65536 /dev/urandom >"$STATE/store/default/data.mdb"
+	assert_status 0 timeout 60 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" panic
+	expect pass
+	rm -rf "$STATE/store"
+	assert_status 0 xc panic off
+	expect drop
+}
+
+# Set up by the next command, it still passes everything.
+test_panic_of_a_filter_that_nobody_has_set_up() {
+	silence
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	assert_status 0 xc panic
+	block
+	expect pass
+	assert_status 0 xc panic off
+	expect drop
+}
+
+# panics ROUNDS: each holds at once and to the end, and so does each `off`.
+panics() {
+	for round in $(seq "$1"); do
+		case_begin "$round"
+		assert_status 0 xc panic
+		printf '%s\n' "pass blocked $BLOCKED" "pass other $OTHER" | traffic --repeat 2000 >"$STATE/expected" ||
+			fail "dropped in panic: $(cat "$STATE/expected")"
+		assert_status 0 xc panic off
+		await 'xc status 2>/dev/null | grep -q "effect: *filters$"' 'xc panic off >/dev/null'
+		expect drop
+	done
+}
+
+# start_writer COMMAND...: again and again, from now on.
+start_writer() {
+	(while [ -d "$STATE" ]; do "$@" >/dev/null 2>&1 || :; done) &
+	writer=$!
+	on_exit "kill $writer 2>/dev/null"
+}
+
+test_panic_beside_an_endless_writer() {
+	block
+	xc load vrx >/dev/null
+	awk 'BEGIN { for (i = 0; i < 20000; i++) {
+		rule = sprintf("10.1.%d.%d", i / 250, i % 250)
+		print "add " rule "\ndel " rule
+	} }' >"$STATE/batch"
+	start_writer xc batch "$STATE/batch"
+	panics 5
+}
+
+test_panic_beside_endless_resizes() {
+	block
+	xc load vrx --capacity 900 >/dev/null
+	resize_twice() {
+		xc resize 5000
+		xc resize 900
+	}
+	start_writer resize_twice
+	panics 10
+	kill "$writer"
+	wait "$writer" 2>/dev/null || :
+	assert_status 0 xc check
+}
+
+run_tests "$0" "$@"

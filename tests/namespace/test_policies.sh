@@ -1,0 +1,220 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# What becomes of packets that no rule decides about, and a filter that drops nothing and says what it would.
+. tests/lib.sh
+. tests/safety.sh
+
+# --- policies
+
+BESIDE='proto udp src 192.0.2.1 dst 10.99.0.2 sport 1 dport 2'
+
+# OUTCOME|FLOW: a packet of each kind that `traffic` can make.
+policy_flows() {
+	cat <<-END
+		later-fragment|later fragment|proto udp src 192.0.2.1 dst 10.99.0.2 fragment later
+		later-fragment|later fragment|proto udp src 2001:db8::1 dst fd99::2 fragment later
+		truncated|truncated|$BESIDE broken truncated
+		truncated|truncated|proto tcp src 2001:db8::1 dst fd99::2 sport 1 dport 2 broken truncated
+		malformed|malformed|$BESIDE broken malformed
+		malformed|malformed|proto udp src 2001:db8::1 dst fd99::2 sport 1 dport 2 broken malformed
+		too-many-headers|too many headers|proto udp src 2001:db8::1 dst fd99::2 sport 1 dport 2 broken headers
+	END
+}
+
+# Each alone: set, in force, counted apart, kept over a load, and taken back. All else passes meanwhile.
+test_policies() {
+	silence
+	xc load vrx >/dev/null
+	policy_flows | while IFS='|' read -r word outcome flow; do
+		case_begin "$flow"
+		passed=$(counted "$outcome" passed)
+		printf '%s\n' "pass other $BESIDE" "pass odd $flow" | traffic || fail "dropped by default"
+		assert_equal $((passed + 1)) "$(counted "$outcome" passed)" "counted as passed"
+		assert_status 0 xc policy "$word" drop
+		assert_output 'policy: +drop'
+		printf '%s\n' "pass other $BESIDE" "drop odd $flow" | traffic || fail "the policy is not in force"
+		xc unload vrx >/dev/null
+		xc load vrx >/dev/null
+		printf '%s\n' "pass other $BESIDE" "drop odd $flow" | traffic || fail "the policy did not last"
+		assert_equal 1 "$(counted "$outcome" dropped)" "counted as dropped"
+		assert_equal 1 "$(counted all dropped)" "all that were dropped"
+		assert_status 0 xc policy
+		assert_output "^$word +drop\$"
+		assert_equal 1 "$(grep -c 'drop$' "$STATE/out")" "policies that drop"
+		assert_status 0 xc status
+		assert_output "policies that drop: +$outcome\$"
+		assert_status 0 xc policy "$word" pass
+		echo "pass odd $flow" | traffic || fail "the policy was not taken back"
+	done
+}
+
+# Rules come before policies, as far as the packet has what they name.
+test_rules_come_before_policies() {
+	xc load vrx >/dev/null
+	xc policy later-fragment drop >/dev/null
+	xc policy truncated drop >/dev/null
+	xc add 192.0.2.1 action pass >/dev/null
+	printf '%s\n' 'pass fragment proto udp src 192.0.2.1 dst 10.99.0.2 fragment later' \
+		"pass truncated $BESIDE broken truncated" \
+		'drop fragment proto udp src 192.0.2.2 dst 10.99.0.2 fragment later' | traffic || fail "wrong verdict"
+}
+
+# Only what pass rules name; and then they may not go.
+test_whitelist() {
+	host
+	xc load vrx >/dev/null
+	assert_status 2 xc_host policy no-rule drop
+	assert_error 'no pass rule names.*--force'
+	assert_equal 1 "$(wc -l <"$STATE/err")" "lines"
+	assert_status 0 xc_host policy no-rule drop --force
+	printf '%s\n' "drop any $BESIDE" "drop peer proto tcp src $PEER dst 10.99.0.2 sport 50000 dport 22" | traffic ||
+		fail "not dropped"
+	assert_status 0 xc test 192.0.2.1
+	assert_output 'blocked: no rule passes it \(policy no-rule drop\)'
+	assert_status 0 xc_host add "$PEER" action pass
+	printf '%s\n' "drop any $BESIDE" "pass peer proto tcp src $PEER dst 10.99.0.2 sport 50000 dport 22" | traffic ||
+		fail "the pass rule is not in force"
+	assert_status 2 xc_host del "$PEER" action pass
+	assert_error "the policy 'no-rule drop' would block this SSH session, from $PEER"
+	assert_status 2 xc_host flush
+	assert_equal 1 "$(xc list | wc -l)" "rules"
+	assert_status 0 xc_host flush --force
+	xc_host unload vrx >/dev/null
+	assert_status 0 xc_host load vrx
+	assert_error "note: the policy no-rule drop blocks this SSH session"
+	assert_status 0 xc_host policy no-rule pass
+	echo "pass any $BESIDE" | traffic || fail "still dropped"
+}
+
+# mac NAMESPACE INTERFACE
+mac() {
+	ip -n "$1" -o link show dev "$2" | sed 's/.*link\/ether \([0-9a-f:]*\).*/\1/'
+}
+
+# One packet over IPv4, for which the sender has to find its neighbour first.
+say_something() {
+	in_tx bash -c 'echo >/dev/udp/10.99.0.2/9'
+}
+
+# ARP is not IP: without it there are no neighbours, but those that are set by hand.
+test_not_ip() {
+	silence
+	xc load vrx >/dev/null
+	await '[ "$(counted "no rule" passed)" -gt 0 ]' say_something
+	assert_status 3 xc policy not-ip drop
+	assert_error 'ARP.*--force'
+	assert_status 0 xc policy not-IP drop --force
+	in_tx ip neigh flush all
+	in_rx ip neigh flush all
+	before=$(counted 'no rule' passed)
+	await '[ "$(counted "not IP" dropped)" -gt 2 ]' say_something
+	assert_equal "$before" "$(counted 'no rule' passed)" "packets that found their neighbour"
+	in_tx ip neigh replace 10.99.0.2 dev vtx lladdr "$(mac "$RX" vrx)" nud permanent
+	await '[ "$(counted "no rule" passed)" -gt "$before" ]' say_something
+	assert_status 0 xc policy not-ip pass
+}
+
+# Beside a table that never rests: each look-up that ends without an answer is counted so, and dropped.
+test_unsettled() {
+	[ "$(nproc)" -ge 2 ] || skip "one processor: nothing moves during a look-up"
+	silence
+	xc load vrx --capacity 900 >/dev/null
+	xc add 192.0.2.250 >/dev/null
+	for i in $(seq 200); do
+		echo "pass other proto udp src 192.0.2.$i dst 10.99.0.2 sport 1 dport 2"
+	done >"$STATE/flows"
+	nsenter --net="/run/netns/$RX" "$HELPERS/unsettle" >"$STATE/unsettled" &
+	unsettler=$!
+	on_exit "kill $unsettler 2>/dev/null"
+	await '[ -s "$STATE/unsettled" ]'
+	await '[ "$(counted unsettled passed)" -gt 0 ]' \
+		'traffic --repeat 1000 <"$STATE/flows" >/dev/null || fail "dropped by default"'
+	assert_status 0 xc policy unsettled drop
+	await '[ "$(counted unsettled dropped)" -gt 0 ]' \
+		'traffic --repeat 1000 --wrong "$STATE/wrong" <"$STATE/flows" >/dev/null || :'
+	assert_equal "$(counted unsettled dropped)" "$(counted all dropped)" "all that were dropped"
+	note "$(counted unsettled passed) passed, $(counted unsettled dropped) dropped"
+	kill "$unsettler"
+}
+
+# --- monitor-only
+
+test_monitor_only() {
+	silence
+	small_safety_list >"$STATE/list"
+	xc load vrx >/dev/null
+	xc policy malformed drop >/dev/null
+	assert_status 0 xc import "$STATE/list"
+	judge_flows drop
+	assert_status 0 xc monitor-only on
+	assert_output 'monitor only: yes'
+	dropped=$(counted all dropped)
+	judge_flows pass
+	assert_equal 2 "$(counted 'drop rule' would_drop)" "would be dropped by a rule"
+	assert_equal 1 "$(counted malformed would_drop)" "would be dropped by a policy"
+	assert_equal 3 "$(counted all would_drop)" "would be dropped"
+	assert_equal "$dropped" "$(counted all dropped)" "dropped"
+	assert_status 0 xc stats
+	assert_error 'MONITOR-ONLY: drops nothing'
+	assert_output '^outcome .* would drop packets'
+	assert_status 0 xc status
+	assert_error 'MONITOR-ONLY: drops nothing'
+	assert_output 'effect: +MONITOR-ONLY'
+	assert_status 0 xc test 192.0.2.66
+	assert_output 'agrees, and drops nothing: monitor-only'
+	# What rules count by themselves goes on.
+	assert_status 0 xc list --counters
+	assert_output '^src 192.0.2.66 # packets 2 '
+	xc unload vrx >/dev/null
+	xc load vrx --mode skb >/dev/null 2>&1
+	judge_flows pass
+	assert_status 0 xc monitor-only off
+	judge_flows drop
+}
+
+test_monitor_only_from_the_first_packet_on() {
+	silence
+	small_safety_list >"$STATE/list"
+	xc import "$STATE/list" >/dev/null 2>&1
+	xc policy malformed drop >/dev/null 2>&1
+	assert_status 2 xc load nosuch0 --monitor-only
+	assert_status 0 xc status
+	assert_output '^monitor only: +no$'
+	assert_status 0 xc load vrx --monitor-only
+	assert_error 'MONITOR-ONLY: drops nothing'
+	judge_flows pass
+	assert_equal 0 "$(counted all dropped)" "dropped"
+	assert_status 0 xc status
+	assert_output '^monitor only: +yes$'
+}
+
+# Back and forth under traffic: each packet is counted once, and dropped or not as it was counted.
+test_monitor_only_switched_under_traffic() {
+	silence
+	xc load vrx >/dev/null
+	xc add 192.0.2.66 >/dev/null
+	echo 'drop listed proto udp src 192.0.2.66 dst 10.99.0.2 sport 1 dport 2' >"$STATE/flows"
+	echo 'pass other proto udp src 192.0.2.67 dst 10.99.0.2 sport 1 dport 2' >>"$STATE/flows"
+	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" --endless --wrong "$STATE/wrong" \
+		<"$STATE/flows" >"$STATE/sent" &
+	sender=$!
+	on_exit "kill $sender 2>/dev/null"
+	for _ in $(seq 10); do
+		before=$(counted 'drop rule' would_drop)
+		xc monitor-only on >/dev/null
+		await '[ "$(counted "drop rule" would_drop)" -gt "$before" ]'
+		before=$(counted 'drop rule' dropped)
+		xc monitor-only off >/dev/null
+		await '[ "$(counted "drop rule" dropped)" -gt "$before" ]'
+	done
+	kill "$sender"
+	wait "$sender" || [ $? -eq 1 ] || fail "no traffic"
+	passed=$(awk '$1 == "listed" { print $4 }' "$STATE/sent")
+	dropped=$(awk '$1 == "listed" { print $3 }' "$STATE/sent")
+	assert_equal "$passed" "$(counted 'drop rule' would_drop)" "arrived, and counted as such that would be dropped"
+	assert_equal "$dropped" "$(counted 'drop rule' dropped)" "dropped, and counted so"
+	assert_equal 0 "$(awk '$1 == "other" { print $NF }' "$STATE/sent")" "other flows that were dropped"
+	note "$dropped packets dropped, $passed passed"
+}
+
+run_tests "$0" "$@"

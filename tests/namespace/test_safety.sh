@@ -1,0 +1,275 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Not locking oneself out: what is refused and what is warned of, and pass rules. See test_confirm.sh,
+# test_panic.sh and test_policies.sh too.
+. tests/lib.sh
+. tests/safety.sh
+
+# --- what would lock out
+
+# RULE|what it would block
+blocking_rules() {
+	cat <<-'END'
+		10.99.0.2|packets from this host's address 10.99.0.2
+		dst 10.99.0.2|this SSH session, from 203.0.113.9
+		dst 10.99.0.2 proto udp|answers of the name server 10.98.0.53
+		dst fd99::2|the default gateway fd99::fe
+		fd99::2|packets from this host's address fd99::2
+		dst fd99::/16|the default gateway fd99::fe
+		fe80::/10|packets from this host's address fe80::
+		10.99.0.254|the default gateway 10.99.0.254
+		10.99.0.128/25|the default gateway 10.99.0.254
+		src 10.99.0.254 dst 10.99.0.0/24|the default gateway 10.99.0.254
+		fd99::fe|the default gateway fd99::fe
+		proto ipv6-icmp|neighbour advertisements of the default gateway fd99::fe
+		proto ipv6-icmp type 136|neighbour advertisements of the default gateway fd99::fe
+		10.98.0.53|answers of the name server 10.98.0.53
+		10.98.0.0/16|answers of the name server 10.98.0.53
+		proto udp sport 53|answers of the name server 10.98.0.53
+		proto tcp src 10.98.0.53 sport 53|answers of the name server 10.98.0.53
+		sport 53 src 10.98.0.53 dst 10.99.0.2|answers of the name server 10.98.0.53
+		2001:db8::/32|answers of the name server 2001:db8::53
+		203.0.113.9|this SSH session, from 203.0.113.9
+		203.0.113.0/24 proto tcp|this SSH session, from 203.0.113.9
+		proto tcp dport 22|this SSH session, from 203.0.113.9
+		proto tcp sport 50000|this SSH session, from 203.0.113.9
+		proto tcp src 203.0.113.9 sport 50000 dst 10.99.0.2 dport 22|this SSH session, from 203.0.113.9
+		0.0.0.0/0|this SSH session, from 203.0.113.9
+		128.0.0.0/1|this SSH session, from 203.0.113.9
+		::/0|the default gateway fd99::fe
+	END
+}
+
+test_add_refuses_what_locks_out() {
+	host
+	xc load vrx >/dev/null
+	blocking_rules | while IFS='|' read -r rule what; do
+		case_begin "$rule"
+		# shellcheck disable=SC2086 # words
+		assert_status 2 xc_host add $rule
+		assert_error "' would block $what.*; nothing was changed; .*action pass.*--force"
+		assert_equal 1 "$(grep -vc '^note: ' "$STATE/err")" "lines that are no notes"
+		assert_equal '' "$(xc list)" "rules"
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc_host add $rule --force
+		assert_status 0 xc_host flush
+	done
+	assert_status 0 xc status
+	assert_output 'used slots: +0$'
+	assert_output 'equal to the store'
+}
+
+test_add_refuses_nothing_else() {
+	host
+	xc load vrx >/dev/null
+	while read -r rule; do
+		case_begin "$rule"
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc_host add $rule
+	done <<-'END'
+		10.99.0.1
+		dst 10.99.0.3
+		10.99.0.128/26
+		10.98.0.53 proto udp sport 5353
+		10.98.0.53 dst 10.99.0.3
+		proto udp dport 53
+		203.0.113.9 proto tcp dport 80
+		proto tcp src 203.0.113.9 sport 50001 dst 10.99.0.2 dport 22
+		proto tcp sport 22
+		proto ipv6-icmp type 128
+		fe80::/10 dst 2001:db8::/32
+		0.0.0.0/0 action pass
+	END
+}
+
+# A pass rule for what would be blocked lets the drop rule in, and then may not go before it.
+test_pass_rules_make_room_for_drop_rules() {
+	host
+	xc load vrx >/dev/null
+	assert_status 2 xc_host add 203.0.113.0/24
+	assert_status 0 xc_host add "$PEER" action pass
+	assert_status 0 xc_host add 203.0.113.0/24
+	assert_status 2 xc_host del "$PEER" action pass
+	assert_error "'src 203.0.113.0/24' would block this SSH session"
+	assert_equal 2 "$(xc list | wc -l)" "rules"
+	assert_status 0 xc_host add "$PEER" proto tcp action pass
+	assert_status 0 xc_host del "$PEER" action pass
+	assert_status 0 xc_host del "$PEER" proto tcp action pass --force
+	echo "drop peer proto tcp src $PEER dst 10.99.0.2 sport 50000 dport 22" | traffic || fail "wrong verdict"
+	# What is blocked already refuses no other change.
+	assert_status 0 xc_host add 198.51.100.1
+	assert_status 0 xc_host flush
+}
+
+# With a timeout a pass rule only helps while it lasts, which the guard does not foresee: it looks at now.
+test_a_pass_rule_that_has_ended_does_not_count() {
+	host
+	assert_status 0 xc_host add "$PEER" action pass timeout 1
+	await_error 'would block this SSH session' 'xc_host add 203.0.113.0/24; xc_host del 203.0.113.0/24'
+}
+
+# sudo drops SSH_CONNECTION: that of the process above it counts.
+test_the_session_is_found_above_sudo() {
+	host
+	# shellcheck disable=SC2016 # of the inner shell
+	assert_status 2 in_rx env "SSH_CONNECTION=$SSH_SESSION" sh -c \
+		'env -u SSH_CONNECTION sh -c "\"$1\" --state \"$2\" add 203.0.113.9; exit \$?"; exit $?' sh "$TOOL" "$STATE/store"
+	assert_error 'would block this SSH session, from 203.0.113.9'
+}
+
+test_import_refuses_what_locks_out() {
+	host
+	xc load vrx >/dev/null
+	printf '198.51.100.0/24\n203.0.113.0/24\n' >"$STATE/list"
+	assert_status 2 xc_host import "$STATE/list"
+	assert_error "'src 203.0.113.0/24' would block this SSH session"
+	assert_equal '' "$(xc list)" "rules"
+	echo 'pass listed proto udp src 198.51.100.7 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "half imported"
+	echo "$PEER action pass" >>"$STATE/list"
+	assert_status 0 xc_host import "$STATE/list"
+	assert_equal 3 "$(xc list | wc -l)" "rules"
+	xc_host flush >/dev/null
+	sed -i '$d' "$STATE/list"
+	assert_status 0 xc_host import "$STATE/list" --force
+}
+
+test_load_warns_of_what_it_blocks() {
+	host
+	xc_host add 203.0.113.0/24 --force >/dev/null 2>&1
+	xc_host add proto udp sport 53 --force >/dev/null 2>&1
+	assert_status 0 xc_host load vrx
+	assert_error "note: src 203.0.113.0/24 blocks this SSH session, from $PEER; to keep it: xdp-cuckoo add proto tcp src $PEER sport 50000 dst 10.99.0.2 dport 22 action pass"
+	assert_error "note: proto udp sport 53 blocks answers of the name server 10.98.0.53"
+	xc_host unload vrx >/dev/null
+	xc_host flush >/dev/null
+	assert_status 0 xc_host load vrx
+	assert_equal '' "$(grep blocks "$STATE/err")" "warnings"
+}
+
+test_special_addresses_are_warned_of() {
+	xc load vrx >/dev/null
+	while IFS='|' read -r rule what; do
+		case_begin "$rule"
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc add $rule --force
+		assert_error "note: '.*' drops addresses that are seldom meant: $what"
+	done <<-'END'
+		10.0.0.0/8|private
+		192.168.1.1|private
+		127.0.0.0/8|loopback
+		224.0.0.0/4|multicast
+		0.0.0.0/0|all of IPv4
+		::/0|all of IPv6
+		fe80::/10|link-local
+		100.64.0.0/10|shared
+	END
+	assert_status 0 xc add 198.51.100.0/24
+	assert_equal '' "$(cat "$STATE/err")" "notes about other addresses"
+	assert_status 0 xc add 10.0.0.0/8 action pass
+	assert_equal '' "$(cat "$STATE/err")" "notes about pass rules"
+}
+
+# --- pass rules
+
+# pass_wins FIELD ADDRESS PASS DROPS: one pass rule inside of drop rules, all prefixes of the address: it
+# wins over every one of them; and beside it, at an address that differs in its last bit, they hold.
+pass_wins() {
+	case_begin "$1 $2/$3"
+	for drop in $4; do
+		echo "$1 $(network "$2" "$drop")/$drop"
+	done >"$STATE/list"
+	echo "$1 $(network "$2" "$3")/$3 action pass" >>"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --force
+	expect=drop
+	[ "$3" -gt "${4%% *}" ] || expect=pass # no drop rule is shorter
+	printf '%s\n' "pass inside $(flow_of "$1" "$2")" "$expect beside $(flow_of "$1" "$(flip "$2" "$3")")" | traffic ||
+		fail "wrong verdict"
+	assert_status 0 xc flush
+}
+
+# flow_of src|dst ADDRESS
+flow_of() {
+	other=192.0.2.1
+	case $2 in *:*) other=2001:db8::1 ;; esac
+	if [ "$1" = src ]; then
+		echo "proto udp src $2 dst $other sport 1 dport 2"
+	else
+		echo "proto udp src $other dst $2 sport 1 dport 2"
+	fi
+}
+
+test_pass_wins_at_all_prefix_lengths() {
+	xc load vrx >/dev/null
+	for length in $(seq 32); do
+		pass_wins src 172.29.170.85 "$length" "$(seq -s ' ' 32)"
+		pass_wins dst 172.29.170.85 "$length" "$(seq -s ' ' 32)"
+	done
+	for length in $(seq 16 16 128); do
+		pass_wins src 2a05:1:2:3:4:5:6:7 "$length" "$(seq -s ' ' 16 16 128)"
+	done
+}
+
+# Each kind of drop rule against each kind of pass rule that is wider, narrower or across.
+test_pass_wins_over_all_kinds() {
+	xc load vrx >/dev/null
+	flow='proto udp src 192.0.2.1 sport 1 dst 198.51.100.7 dport 2'
+	kinds='192.0.2.1|dst 198.51.100.7|proto udp|dport 2|192.0.2.0/24 proto udp|proto udp src 192.0.2.1 sport 1 dst 198.51.100.7 dport 2|sport 1 dst 198.51.0.0/16'
+	echo "$kinds" | tr '|' '\n' >"$STATE/kinds"
+	while read -r drop; do
+		assert_status 0 xc add "$drop" --force
+		while read -r pass; do
+			case_begin "$pass over $drop"
+			assert_status 0 xc add "$pass action pass"
+			echo "pass both $flow" | traffic || fail "dropped"
+			assert_status 0 xc del "$pass action pass" --force
+			echo "drop one $flow" | traffic || fail "passed without the pass rule"
+		done <"$STATE/kinds"
+		assert_status 0 xc del "$drop"
+	done <"$STATE/kinds"
+}
+
+test_pass_rules_cost_nothing_where_there_are_none() {
+	xc load vrx >/dev/null
+	xc add 198.51.100.0/24 >/dev/null
+	assert_equal '1 0' "$(probes ipv4) $(probes ipv6)" "probes"
+	xc add 198.51.100.7 action pass >/dev/null
+	assert_equal '2 0' "$(probes ipv4) $(probes ipv6)" "probes with a pass rule"
+	assert_status 0 xc status
+	assert_output 'shapes: +ipv4 src/32 action pass; ipv4 src/24'
+	xc del 198.51.100.7 action pass >/dev/null
+	assert_equal '1 0' "$(probes ipv4) $(probes ipv6)" "probes without it again"
+	assert_status 0 xc status
+	assert_equal '' "$(grep 'shapes:.*pass' "$STATE/out")" "published shapes that pass"
+}
+
+# --- what is typed wrong
+
+test_wrong_usage() {
+	xc load vrx >/dev/null
+	while IFS='|' read -r expected says words; do
+		case_begin "$words"
+		eval "assert_status $expected xc $words"
+		assert_error "$says"
+		assert_equal 1 "$(wc -l <"$STATE/err")" "lines of: $(cat "$STATE/err")"
+	done <<-'END'
+		2|'maybe': must be on or off|monitor-only maybe
+		2|too few words|monitor-only
+		2|'now': must be off, or nothing|panic now
+		2|too many words|panic off off
+		2|does not take that option|panic --force
+		2|'nosuch': no such outcome|policy nosuch drop
+		2|'drop-rule': no such outcome|policy drop-rule drop
+		2|'block': must be pass or drop|policy malformed block
+		2|write pass or drop behind it|policy malformed
+		2|too many words|policy malformed drop now
+		2|too many words|confirm now
+		2|at least a second|load vrx --confirm 0
+		2|at most a day|load vrx --confirm 2d
+		2|'soon': must be a time|load vrx --confirm soon
+		2|does not take that option|test 192.0.2.1 --force
+		1|nothing waits to be confirmed|confirm
+		1|no filter 'other' is running here|--name other panic
+	END
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Sourced after tests/lib.sh by the tests of what keeps an operator from being locked out.
+# shellcheck shell=sh
+
+# Nothing but the tests' own frames: no router solicitations, no multicast reports.
+silence() {
+	in_tx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+	in_rx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+}
+
+# counted OUTCOME passed|dropped|would_drop: packets, by the running filters.
+counted() {
+	xc --json stats | awk -v outcome="\"$1\"," -v field="\"$2_packets\":" '
+	$1 == "\"outcome\":" { of = substr($0, index($0, ":") + 2) }
+	of == outcome && $1 == field { print $2 + 0 }'
+}
+
+AWAIT_S=20
+
+# await CONDITION [ACTION]: evaluates both, again and again, until the condition holds.
+await() {
+	await_until=$(($(date +%s) + AWAIT_S))
+	until eval "$1"; do
+		[ "$(date +%s)" -lt "$await_until" ] || fail "not within $AWAIT_S s: $1"
+		eval "${2:-:}"
+	done
+}
+
+# await_error PATTERN ACTION: until the action has written a line like this to standard error.
+await_error() {
+	await "grep -Eq '$1' '$STATE/awaited' 2>/dev/null" "{ $2; } >/dev/null 2>'$STATE/awaited' || :"
+}
+
+# network ADDRESS LENGTH: its first bits, the others 0. flip ADDRESS LENGTH: the last of these the other
+# way. IPv6 without ::, and lengths that are multiples of 16.
+network() {
+	set_bits "$1" "$2" 0
+}
+
+flip() {
+	set_bits "$1" "$2" 1
+}
+
+set_bits() {
+	case $1 in
+	*:*) set_groups "$@" ;;
+	*) set_bits_ipv4 "$@" ;;
+	esac
+}
+
+set_bits_ipv4() {
+	echo "$1" | awk -F. -v length_bits="$2" -v flips="$3" '{
+		address = (($1 * 256 + $2) * 256 + $3) * 256 + $4
+		unit = 2 ^ (32 - length_bits)
+		if (flips)
+			address += int(address / unit) % 2 ? -unit : unit
+		else
+			address -= address % unit
+		printf "%d.%d.%d.%d\n", address / 2 ^ 24, address / 2 ^ 16 % 256, address / 256 % 256,
+			address % 256
+	}'
+}
+
+# By groups, which end with a decimal digit.
+set_groups() {
+	echo "$1" | awk -F: -v OFS=: -v groups="$(($2 / 16))" -v flips="$3" '{
+		for (i = groups + 1; !flips && i <= NF; i++)
+			$i = 0
+		digit = substr($groups, length($groups))
+		if (flips)
+			sub(/.$/, digit % 2 ? digit - 1 : digit + 1, $groups)
+		print
+	}'
+}
+
+# --- a host with a gateway, a name server and an SSH session
+
+PEER=203.0.113.9
+SSH_SESSION="$PEER 50000 10.99.0.2 22"
+
+host() {
+	ip -n "$RX" route add default via 10.99.0.254
+	ip -n "$RX" -6 route add default via fd99::fe
+	printf 'nameserver 10.98.0.53\nnameserver 2001:db8::53\n' >"$STATE/resolv.conf"
+}
+
+# xc_host ARGUMENT...: the tool on that host, in that session.
+xc_host() {
+	unshare -m sh -c 'mount --bind "$1" /etc/resolv.conf; shift; exec "$@"' sh "$STATE/resolv.conf" \
+		nsenter --net="/run/netns/$RX" env "SSH_CONNECTION=$SSH_SESSION" \
+		"$TOOL" --state "$STATE/store" "$@"
+}
+
+# --- one flow that a rule blocks, and one beside it
+
+BLOCKED='proto udp src 192.0.2.66 dst 10.99.0.2 sport 1 dport 2'
+OTHER='proto udp src 192.0.2.67 dst 10.99.0.2 sport 1 dport 2'
+
+# expect drop|pass: of the flow that is blocked; the other passes.
+expect() {
+	printf '%s\n' "$1 blocked $BLOCKED" "pass other $OTHER" | traffic >"$STATE/expected" 2>&1 ||
+		fail "expected $1 of the blocked flow: $(cat "$STATE/expected")"
+}
+
+block() {
+	silence
+	xc add 192.0.2.66 >/dev/null 2>&1
+}
+
+has_program() {
+	ip -n "$RX" link show dev "$1" | grep -q 'prog/xdp'
+}
+
+# Two flows that rules block, one that the policy for malformed packets does, one that nothing does.
+small_safety_list() {
+	printf '192.0.2.66\n198.51.100.0/24\n'
+}
+
+# judge_flows drop|pass: what should become of those that are to be blocked.
+judge_flows() {
+	printf '%s\n' "$1 listed proto udp src 192.0.2.66 dst 10.99.0.2 sport 1 dport 2" \
+		"$1 listed proto tcp src 198.51.100.7 dst 10.99.0.2 sport 1 dport 2" \
+		"$1 malformed proto udp src 192.0.2.67 dst 10.99.0.2 sport 1 dport 2 broken malformed" \
+		'pass other proto udp src 192.0.2.67 dst 10.99.0.2 sport 1 dport 2' | traffic >"$STATE/judged" ||
+		fail "wrong verdicts, expected $1: $(cat "$STATE/judged")"
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* policy: what becomes of packets that no rule decides about. */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "command.h"
+#include "output.h"
+
+#define WORD_BYTES 32
+
+static enum command_status run_policy(const struct invocation *invocation);
+
+const struct command command_policy = {
+	.name = "policy",
+	.usage = "[OUTCOME pass|drop [--force]]",
+	.summary = "show or set what becomes of packets that no rule decides about",
+	.help = "By what the packet is; rules come first, as far as it has what they name. All pass by\n"
+	"default.\n"
+	"  no-rule            read whole, and no rule matches; drop: only what pass rules name gets\n"
+	"                     through, of the answers to this host's own connections too\n"
+	"  later-fragment     not the first fragment: no ports; drop also hits large DNS answers\n"
+	"  not-ip             neither IPv4 nor IPv6; drop: no ARP, so no IPv4 neighbour finds this host\n"
+	"  truncated          a header runs past the frame or past the length that IP states\n"
+	"  malformed          a header contradicts itself\n"
+	"  too-many-headers   more than 8 IPv6 extension headers\n"
+	"  unsettled          the table moved during every look-up: rare, under very many changes\n"
+	"Kept with the rules, for all filters of the --name, and in force at once; `stats` counts each\n"
+	"apart.\n"
+	"  --force            for `no-rule drop` and `not-ip drop`\n"
+	"\n"
+	"  xdp-cuckoo policy\n"
+	"  xdp-cuckoo policy malformed drop\n",
+	.options = OPTION_FORCE,
+	.min = 0,
+	.max = 2,
+	.run = run_policy,
+};
+
+const char *const command_outcome_names[OUTCOMES] = {
+	[OUTCOME_NO_RULE] = "no rule",
+	[OUTCOME_LATER_FRAGMENT] = "later fragment",
+	[OUTCOME_NOT_IP] = "not IP",
+	[OUTCOME_TRUNCATED] = "truncated",
+	[OUTCOME_MALFORMED] = "malformed",
+	[OUTCOME_TOO_MANY_HEADERS] = "too many headers",
+	[OUTCOME_UNSETTLED] = "unsettled",
+	[OUTCOME_DROP_RULE] = "drop rule",
+	[OUTCOME_PASS_RULE] = "pass rule",
+	[OUTCOME_NOT_SET_UP] = "not set up",
+	[OUTCOME_PANIC] = "panic",
+	[OUTCOME_UNCONFIRMED] = "unconfirmed",
+};
+
+/* As one word, in lower case. */
+static const char *outcome_word(enum abi_outcome outcome, char word[WORD_BYTES])
+{
+	size_t i = 0;
+
+	for (const char *c = command_outcome_names[outcome]; *c; c++)
+		word[i++] = *c == ' ' ? '-' : tolower((unsigned char)*c);
+	word[i] = '\0';
+	return word;
+}
+
+/* OUTCOME_POLICIES where there is no such one. */
+static enum abi_outcome find_outcome(const char *text)
+{
+	enum abi_outcome outcome = 0;
+	char word[WORD_BYTES];
+
+	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_word(outcome, word), text))
+		outcome++;
+	return outcome;
+}
+
+static const char *verdict_word(__u8 verdict)
+{
+	return verdict == VERDICT_DROP ? "drop" : "pass";
+}
+
+static int read_settings(struct store *store, struct store_settings *settings, struct reason *reason)
+{
+	int error = store_settings(store, settings);
+
+	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+}
+
+/* ---- show ---- */
+
+static enum command_status show(const struct invocation *invocation)
+{
+	struct store_settings settings = {};
+	json_t *rows = json_array();
+	char word[WORD_BYTES];
+	struct reason reason;
+	struct store *store;
+	int error = command_open_store(invocation, &store, &reason);
+
+	if (!error && store)
+		error = read_settings(store, &settings, &reason);
+	store_close(store);
+	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
+		json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome",
+						      outcome_word(outcome, word), "policy",
+						      verdict_word(settings.policy[outcome])));
+	if (!error) {
+		output_print(rows);
+		return STATUS_DONE;
+	}
+	json_decref(rows);
+	return command_failed(error, &reason);
+}
+
+/* ---- set ---- */
+
+/* What locks the operator out, whichever rules there are. */
+static const char *danger(enum abi_outcome outcome)
+{
+	switch (outcome) {
+	case OUTCOME_NO_RULE:
+		return "drops all that no pass rule names: your session, and the answers to this host's "
+		       "own connections, unless pass rules name them; add these first";
+	case OUTCOME_NOT_IP:
+		return "drops ARP: this host and its gateway no longer find each other over IPv4, unless "
+		       "their neighbour entries are permanent";
+	default:
+		return NULL;
+	}
+}
+
+static int set_policy(const struct invocation *invocation, enum abi_outcome outcome,
+		      enum abi_verdict verdict, struct reason *reason)
+{
+	struct store_settings settings;
+	struct apply apply;
+	int error = apply_open(&apply, invocation->state, invocation->name, reason);
+
+	if (!error) {
+		command_report_targets(&apply);
+		error = read_settings(apply.store, &settings, reason);
+	}
+	if (!error) {
+		settings.policy[outcome] = verdict;
+		error = apply_set(&apply, &settings, reason);
+	}
+	apply_close(&apply);
+	return error;
+}
+
+static enum command_status read_policy(const struct invocation *invocation,
+				       enum abi_outcome *outcome, enum abi_verdict *verdict)
+{
+	const char *what = invocation->operands[0], *word = invocation->operands[1];
+
+	if (invocation->count == 1)
+		return command_error(STATUS_USAGE, "policy '%s': write pass or drop behind it",
+				     what);
+	*outcome = find_outcome(what);
+	if (*outcome == OUTCOME_POLICIES)
+		return command_error(STATUS_USAGE, "policy '%s': no such outcome; xdp-cuckoo policy lists "
+				     "them", what);
+	*verdict = strcmp(word, "drop") ? VERDICT_PASS : VERDICT_DROP;
+	if (*verdict == VERDICT_PASS && strcmp(word, "pass"))
+		return command_error(STATUS_USAGE, "policy '%s': must be pass or drop", word);
+	return STATUS_DONE;
+}
+
+static enum command_status run_policy(const struct invocation *invocation)
+{
+	enum abi_outcome outcome = OUTCOME_POLICIES;
+	enum abi_verdict verdict = VERDICT_PASS;
+	char word[WORD_BYTES];
+	struct reason reason;
+	int error;
+
+	if (!invocation->count)
+		return show(invocation);
+	if (read_policy(invocation, &outcome, &verdict))
+		return STATUS_USAGE;
+	outcome_word(outcome, word);
+	if (verdict == VERDICT_DROP && danger(outcome) && !invocation->is_forced)
+		return command_error(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
+				     word, danger(outcome));
+	error = set_policy(invocation, outcome, verdict, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	output_print(json_pack("{s:s, s:s}", "outcome", word, "policy", verdict_word(verdict)));
+	return STATUS_DONE;
+}

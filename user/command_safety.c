@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* monitor-only, panic, confirm: ways not to be locked out, and back. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "command.h"
+#include "output.h"
+
+#define PANIC_ROUNDS 1000 /* each writer that comes between costs one */
+#define PANIC_SETTLE_MS 100 /* in which a writer puts a table in the place of another and starts it */
+
+static enum command_status run_monitor_only(const struct invocation *invocation);
+static enum command_status run_panic(const struct invocation *invocation);
+static enum command_status run_confirm(const struct invocation *invocation);
+
+const struct command command_monitor_only = {
+	.name = "monitor-only",
+	.usage = "on|off",
+	.summary = "count what would be dropped, and drop nothing",
+	.help = "For a list that is not trusted yet: rules and policies are looked up and counted as ever,\n"
+	"and every packet passes; `stats` shows in columns of its own what would have been dropped. Kept\n"
+	"with the rules, for all filters of the --name, and in force at once.\n"
+	"\n"
+	"  xdp-cuckoo monitor-only on\n"
+	"  xdp-cuckoo monitor-only off\n",
+	.min = 1,
+	.max = 1,
+	.run = run_monitor_only,
+};
+
+const struct command command_panic = {
+	.name = "panic",
+	.usage = "[off] [--all]",
+	.summary = "pass everything at once; off: filter again",
+	.help = "Every running filter of the --name, or of every name with --all, passes all packets from\n"
+	"now on, until `panic off`, `unload` or a reboot. Touches nothing but the running filters: it\n"
+	"works too while another command is at work, and where the stored rules are damaged. Rules stay,\n"
+	"and may be changed meanwhile. Status 1 where no filter runs.\n"
+	"\n"
+	"  xdp-cuckoo panic --all\n"
+	"  xdp-cuckoo panic off --all\n",
+	.options = OPTION_ALL,
+	.min = 0,
+	.max = 1,
+	.run = run_panic,
+};
+
+const struct command command_confirm = {
+	.name = "confirm",
+	.usage = "[--force]",
+	.summary = "keep what a --confirm TIME would undo",
+	.help = "After `load --confirm 30s` or `import --confirm 30s`: says that this host can still be\n"
+	"reached. Status 1 where nothing waits, or it comes too late: then everything passes, and what was\n"
+	"not confirmed is undone. What was typed into a session that hung until then is too late as well.\n"
+	"  --force    also too late, where nothing could undo it: the filter filters again\n"
+	"\n"
+	"  xdp-cuckoo load eth0 --confirm 30s\n"
+	"  xdp-cuckoo confirm\n",
+	.options = OPTION_FORCE,
+	.run = run_confirm,
+};
+
+/* 0 or 1; -1 with the error printed. */
+static int read_switch(const char *command, const char *word)
+{
+	if (!strcmp(word, "on"))
+		return 1;
+	if (!strcmp(word, "off"))
+		return 0;
+	command_error(STATUS_USAGE, "%s '%s': must be on or off", command, word);
+	return -1;
+}
+
+/* ---- monitor-only ---- */
+
+int command_set_monitor_only(struct apply *apply, bool is_on, struct reason *reason)
+{
+	struct store_settings settings;
+	int error = store_settings(apply->store, &settings);
+
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	settings.is_monitor_only = is_on;
+	return apply_set(apply, &settings, reason);
+}
+
+static enum command_status run_monitor_only(const struct invocation *invocation)
+{
+	struct apply apply;
+	struct reason reason;
+	const int is_on = read_switch("monitor-only", invocation->operands[0]);
+	int error;
+
+	if (is_on < 0)
+		return STATUS_USAGE;
+	error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	if (!error) {
+		command_report_targets(&apply);
+		error = command_set_monitor_only(&apply, is_on, &reason);
+	}
+	apply_close(&apply);
+	if (error)
+		return command_failed(error, &reason);
+	output_print(json_pack("{s:b}", "monitor_only", is_on));
+	return STATUS_DONE;
+}
+
+/* ---- panic ---- */
+
+/* One that nobody has set up passes everything, but may be about to be set up. */
+static bool is_meant(const struct invocation *invocation, const struct kernel_filter *filter)
+{
+	return invocation->is_all || !filter->config->magic ||
+	       !strncmp(filter->config->name, invocation->name, sizeof(filter->config->name));
+}
+
+/* *changed: how many were not so yet. */
+static void set_panic(const struct invocation *invocation, struct kernel_filter *filters,
+		      size_t count, bool is_on, size_t *meant, size_t *changed)
+{
+	*meant = *changed = 0;
+	for (size_t i = 0; i < count; i++) {
+		__u32 *run = &filters[i].config->run, before;
+
+		if (!is_meant(invocation, &filters[i]))
+			continue;
+		if (is_on)
+			before = __atomic_fetch_or(run, ABI_RUN_PANIC, __ATOMIC_SEQ_CST);
+		else
+			before = __atomic_fetch_and(run, ~ABI_RUN_PANIC, __ATOMIC_SEQ_CST);
+		++*meant;
+		*changed += is_on != !!(before & ABI_RUN_PANIC);
+	}
+}
+
+/* Until a fresh look finds it so everywhere: a writer may be putting another table in the place of one. */
+static int panic_until_all(const struct invocation *invocation, bool is_on, size_t *meant,
+			   struct reason *reason)
+{
+	size_t count, changed = 1;
+
+	for (int round = 0; round < PANIC_ROUNDS && changed; round++) {
+		struct kernel_filter *filters;
+		int error = kernel_find(&filters, &count, reason);
+
+		if (error)
+			return error;
+		set_panic(invocation, filters, count, is_on, meant, &changed);
+		kernel_filters_free(filters, count);
+	}
+	if (!changed)
+		return 0;
+	return reason_set(reason, -EAGAIN, "a writer puts new tables in the place of old ones without "
+			  "end; stop it, or take the filter off (xdp-cuckoo unload)");
+}
+
+/* And once more, when the writer that was seen at work has started the table it had ready. */
+static int panic(const struct invocation *invocation, bool is_on, size_t *meant,
+		 struct reason *reason)
+{
+	const struct timespec settle = { .tv_nsec = PANIC_SETTLE_MS * 1000000 };
+	int error = panic_until_all(invocation, is_on, meant, reason);
+
+	if (error || !*meant)
+		return error;
+	nanosleep(&settle, NULL);
+	return panic_until_all(invocation, is_on, meant, reason);
+}
+
+static enum command_status run_panic(const struct invocation *invocation)
+{
+	bool is_on = true;
+	struct reason reason;
+	size_t meant = 0;
+	int error;
+
+	if (invocation->count && strcmp(invocation->operands[0], "off"))
+		return command_error(STATUS_USAGE, "panic '%s': must be off, or nothing",
+				     invocation->operands[0]);
+	is_on = !invocation->count;
+	error = panic(invocation, is_on, &meant, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	if (!meant)
+		return command_error(STATUS_NO, "no filter%s%s%s is running here; see xdp-cuckoo status",
+				     invocation->is_all ? "" : " '",
+				     invocation->is_all ? "" : invocation->name,
+				     invocation->is_all ? "" : "'");
+	output_print(json_pack("{s:b, s:I}", "panic", is_on, "filters", (json_int_t)meant));
+	return STATUS_DONE;
+}
+
+/* ---- confirm ---- */
+
+/*
+ * By the clock of the packet path itself: once it has let packets pass, what comes with them proves
+ * nothing, be it a `confirm` that was typed while the session hung.
+ */
+static int check_in_time(const struct apply *apply, struct reason *reason)
+{
+	double ticks_per_second;
+	__u32 tick;
+	int error = apply->targets_count ? kernel_tick(&tick, &ticks_per_second, reason) : 0;
+
+	for (size_t i = 0; i < apply->targets_count && !error; i++) {
+		const struct abi_config *config = apply->targets[i].filter.config;
+
+		if (config->run & ABI_RUN_UNCONFIRMED && tick >= config->confirm_by)
+			error = reason_set(reason, -ETIMEDOUT, "too late: '%s' passes everything since "
+					   "the time is over; xdp-cuckoo unload takes it off, confirm "
+					   "--force lets it filter", apply->name);
+	}
+	return error;
+}
+
+static enum command_status run_confirm(const struct invocation *invocation)
+{
+	struct apply apply;
+	struct reason reason;
+	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
+
+	if (!error && !invocation->is_forced)
+		error = check_in_time(&apply, &reason);
+	if (!error)
+		error = apply_confirm(&apply, &reason);
+	apply_close(&apply);
+	if (error == -ETIMEDOUT)
+		return command_error(STATUS_NO, "%s", reason.text);
+	if (error == -ENOENT)
+		return command_error(STATUS_NO, "nothing waits to be confirmed; what is not confirmed in "
+				     "time is undone");
+	if (error)
+		return command_failed(error, &reason);
+	output_print(json_pack("{s:s}", "confirmed", invocation->name));
+	return STATUS_DONE;
+}
+
+void command_report_confirm(const struct invocation *invocation)
+{
+	const time_t until = time(NULL) + invocation->confirm_ms / 1000;
+	const bool is_named = strcmp(invocation->name, APPLY_NAME_DEFAULT);
+	char clock[16];
+	struct tm local;
+
+	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&until, &local));
+	output_note("undone at %s, unless you type before: xdp-cuckoo%s%s%s%s confirm", clock,
+		    is_named ? " --name " : "", is_named ? invocation->name : "",
+		    invocation->state ? " --state " : "", invocation->state ? invocation->state : "");
+}
