@@ -15,7 +15,9 @@ WERROR ?= 0
 # Debian 12 packages, by what needs them; tests/install-packages.sh installs what is missing.
 BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
 	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev
-TEST_PACKAGES := libcmocka-dev iproute2 xdp-tools util-linux procps
+TEST_PACKAGES := libcmocka-dev iproute2 xdp-tools util-linux procps python3 ipset nftables
+# Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
+UNPACKED_PACKAGES := fail2ban
 BENCH_PACKAGES := gnuplot-nox
 
 Q := $(if $(filter 1,$(V)),,@)
@@ -40,6 +42,11 @@ HELPERS := $(patsubst %.bpf,%.bpf.o,$(HELPERS))
 BENCHES := $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
 BENCH_OBJECTS := $(patsubst tests/bench/%.bpf.c,build/tests/bench/%.bpf.o,$(wildcard tests/bench/*.bpf.c))
 BENCHES := $(filter-out %.bpf,$(BENCHES))
+
+UNITS := $(notdir $(wildcard user/systemd/*))
+UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
+LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
+FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.conf
 
 all: $(OBJECT) $(TOOL) ## build the BPF object and the tool (default)
 
@@ -73,8 +80,13 @@ build/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
 	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) -Itests -DXDP_CUCKOO_OBJECT='"$(OBJECT)"' $(CFLAGS) \
 		$(USER_CFLAGS) -MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) -lcmocka -o $@
 
+build/tests/%.so: tests/%.so.c
+	@mkdir -p $(@D)
+	$(call say,SO,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -shared -fPIC $< $(LDFLAGS) -o $@
+
 packages: ## install the Debian packages that building and testing need
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
+	$(Q)sh tests/unpack-packages.sh build/packages $(UNPACKED_PACKAGES)
 
 # Packages first, then a make of its own: what to build with is only known when they are there.
 test: packages ## install what is missing, build, run every test
@@ -94,11 +106,18 @@ bench: packages ## measure engine and packet path on this machine, and draw plot
 
 install: all ## install under DESTDIR/PREFIX
 	install -D -m 0755 $(TOOL) $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo
-	install -D -m 0644 $(OBJECT) $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
+	install -D -m 0644 $(OBJECT) $(LIBRARY_DIR)/xdp_cuckoo.bpf.o
+	install -m 0755 user/crowdsec/xdp-cuckoo-bouncer $(LIBRARY_DIR)
+	install -m 0644 user/fail2ban/xdp-cuckoo.conf $(LIBRARY_DIR)/fail2ban-action.conf
+	install -d $(UNIT_DIR)
+	for unit in $(UNITS); do \
+		sed 's,@SBINDIR@,$(PREFIX)/sbin,' user/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
+	if [ -d $(dir $(FAIL2BAN_ACTION)) ]; then \
+		ln -sf $(PREFIX)/lib/xdp-cuckoo/fail2ban-action.conf $(FAIL2BAN_ACTION); fi
 
 uninstall: ## remove what install put there
-	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo
-	rm -rf $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
+	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))
+	rm -rf $(LIBRARY_DIR)
 
 format: ## format all C files with clang-format
 	clang-format -i $$(git ls-files '*.c' '*.h')
@@ -110,4 +129,4 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
 .PHONY: all packages test test-programs demo bench install uninstall format clean help
--include $(shell find build -name '*.d' 2>/dev/null)
+-include $(shell find build -name '*.d' -type f 2>/dev/null)

@@ -1,0 +1,411 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# batch: what it answers, that an answer holds, and that others get their turn beside it. SEED=N repeats a run.
+. tests/lib.sh
+
+LINES=${LINES:-20000} # of the random run
+
+assert_answers() {
+	cat >"$STATE/expected"
+	diff -u "$STATE/expected" "$STATE/out" || fail "other answers"
+}
+
+test_answers() {
+	xc load vrx >/dev/null
+	cat >"$STATE/lines" <<-'END'
+		add 192.0.2.1
+		add src 192.0.2.1 comment "again"
+		  # a comment, and a line without anything
+
+		add 192.0.2.2 timeout 1h
+		add 192.0.2.2 timeout 2d
+		add 198.51.100.0/24 comment "a # list"
+		add 198.51.100.7 action pass
+		test 198.51.100.1
+		test proto udp src 198.51.100.7 sport 1 dst 192.0.2.9 dport 2
+		test 203.0.113.1
+		del 192.0.2.1
+		del 192.0.2.1
+		test 192.0.2.1
+		add 192.0.2.1
+	END
+	assert_status 1 xc batch "$STATE/lines"
+	assert_answers <<-'END'
+		added
+		already there
+		added
+		updated
+		added
+		added
+		blocked by src 198.51.100.0/24 comment "a # list"
+		passed by src 198.51.100.7 action pass
+		not blocked
+		deleted
+		no such rule
+		not blocked
+		added
+	END
+	assert_equal 4 "$(xc list | wc -l)" "rules"
+	printf '%s\n' 'drop added proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
+		'drop timed proto udp src 192.0.2.2 dst 198.51.100.7 sport 1 dport 2' \
+		'drop net proto udp src 198.51.100.1 dst 198.51.100.7 sport 1 dport 2' \
+		'pass host proto udp src 198.51.100.7 dst 198.51.100.7 sport 1 dport 2' | traffic ||
+		fail "wrong verdicts"
+	printf 'del 192.0.2.1\nadd 192.0.2.3' >"$STATE/lines"
+	assert_status 0 xc batch - <"$STATE/lines"
+	assert_answers <<-'END'
+		deleted
+		added
+	END
+}
+
+test_json_answers() {
+	printf 'add 192.0.2.1\n\ndel 192.0.2.9\nbogus "\n\377\ntest 192.0.2.1\n' >"$STATE/lines"
+	assert_status 2 xc --json batch "$STATE/lines"
+	while read -r row; do
+		printf '%s\n' "$row" | "$HELPERS/json_check" || fail "not JSON: $row"
+	done <"$STATE/out"
+	cat >"$STATE/expected" <<-'END'
+		{"line": 1, "answer": "added"}
+		{"line": 3, "answer": "no such rule"}
+		{"line": 4, "error": "'bogus': a line starts with add, del or test"}
+		{"line": 5, "error": "the line is not UTF-8"}
+		{"line": 6, "answer": "blocked", "rule": "src 192.0.2.1"}
+	END
+	diff -u "$STATE/expected" "$STATE/out" || fail "other answers"
+}
+
+test_bad_lines_do_not_stop_the_others() {
+	{
+		printf 'add 192.0.2.1\nadd 192.0.2.999\nadd\nfrobnicate 192.0.2.1\nadd 10.0.0.1/8\r\n'
+		printf 'add 192.0.2.2\r\nadd 192.0.2.3 \000 x\n'
+		printf 'add 192.0.2.3 comment "%01000000d"\n' 0
+		printf '\tadd\t192.0.2.4\t\nadd 192.0.2.5 sprot 7'
+	} >"$STATE/lines"
+	assert_status 2 xc batch "$STATE/lines"
+	assert_equal 'added error error error error added error error added error' \
+		"$(sed 's/:.*//' "$STATE/out" | tr '\n' ' ' | sed 's/ $//')" "answers"
+	assert_output "^error: $STATE/lines:2: '192.0.2.999'"
+	assert_output "lines:3: "
+	assert_output "lines:4: 'frobnicate': a line starts with add, del or test"
+	assert_output "lines:5: .*10.0.0.0/8"
+	assert_output "lines:7: a NUL byte"
+	assert_output "lines:8: the line is too long"
+	assert_output "lines:10: 'sprot'"
+	assert_equal 3 "$(xc list | wc -l)" "rules"
+	head -c 300000 /dev/urandom >"$STATE/lines"
+	assert_status 2 xc batch "$STATE/lines"
+	assert_status 3 xc batch "$STATE/nosuch"
+	assert_error 'No such file'
+	assert_status 3 xc batch "$STATE"
+	assert_error 'directory'
+	assert_status 0 xc batch /dev/null
+	assert_equal '' "$(cat "$STATE/out")" "answers to nothing"
+}
+
+test_timeout_by_default() {
+	printf 'add 192.0.2.1\nadd 192.0.2.2 timeout 5d\ndel 192.0.2.3\n' >"$STATE/lines"
+	assert_status 1 xc batch --timeout 1h "$STATE/lines"
+	assert_status 0 xc list
+	assert_output '^src 192.0.2.1 timeout (1h|59m[0-9]+s)$'
+	assert_output '^src 192.0.2.2 timeout (5d|4d23h)'
+}
+
+# model LINES: random lines about few rules in $STATE/lines; the answers, the rules at the end and their
+# traffic beside it, by a model in awk. Which of two rules that match is named is left open.
+model() {
+	awk -v seed="$SEED" -v lines="$1" -v state="$STATE" '
+	function net(host) { return "src 10.7." int(host / 4) ".0/24" }
+	function address(host) { return "src 10.7." int(host / 4) "." host % 4 }
+	function verdict(host) {
+		if (address(host) " action pass" in rule || net(host) " action pass" in rule)
+			return "passed"
+		return address(host) in rule || net(host) in rule ? "blocked" : "not blocked"
+	}
+	function add(what, timeout,    answer) {
+		print "add " what (timeout ? " timeout " timeout "h" : "")
+		answer = !(what in rule) ? "added" : rule[what] ? "updated" : "already there"
+		if (answer != "already there")
+			rule[what] = timeout
+		return answer
+	}
+	function del(what,    answer) {
+		print "del " what
+		answer = what in rule ? "deleted" : "no such rule"
+		delete rule[what]
+		return answer
+	}
+	BEGIN {
+		srand(seed)
+		for (n = 1; n <= lines; n++) {
+			host = int(rand() * 40)
+			what = (rand() < 0.3 ? net(host) : address(host)) (rand() < 0.2 ? " action pass" : "")
+			chance = rand()
+			if (chance < 0.4)
+				print add(what, chance < 0.15 ? n : 0) >(state "/answers")
+			else if (chance < 0.8)
+				print del(what) >(state "/answers")
+			else {
+				print "test " address(host)
+				print verdict(host) >(state "/answers")
+			}
+		}
+		for (what in rule)
+			print what >(state "/rules")
+		for (host = 0; host < 40; host++)
+			print verdict(host) == "blocked" ? "drop" : "pass", "end proto udp " address(host) \
+				" dst 198.51.100.7 sport 1 dport 2" >(state "/flows")
+	}' >"$STATE/lines"
+}
+
+# try_model LINES COMMAND...: feeds the model's lines by a command that writes them.
+try_model() {
+	xc load vrx --capacity 900 >/dev/null
+	note "SEED=$SEED"
+	model "$1"
+	shift
+	"$@" | xc batch - >"$STATE/out" || [ $? -eq 1 ] || fail "status"
+	sed -i 's/ by.*//' "$STATE/out"
+	diff "$STATE/answers" "$STATE/out" >"$STATE/difference" ||
+		{ head -20 "$STATE/difference"; fail "other answers than the model's"; }
+	sort "$STATE/rules" >"$STATE/expected"
+	xc list | sed 's/ timeout [^ ]*//' | sort >"$STATE/listed"
+	diff "$STATE/expected" "$STATE/listed" || fail "other rules than the model's"
+	traffic <"$STATE/flows" >/dev/null || fail "wrong verdicts"
+	assert_status 0 xc check
+}
+
+slowly() {
+	while read -r words; do
+		echo "$words"
+	done <"$STATE/lines"
+}
+
+test_lines_see_what_those_before_did() {
+	try_model "$LINES" cat "$STATE/lines"
+}
+
+test_small_groups_see_what_those_before_did() {
+	try_model 3000 slowly
+}
+
+# The guard refuses some lines; those around them hold.
+test_refused_lines_do_not_take_others_along() {
+	xc load vrx >/dev/null
+	cat >"$STATE/lines" <<-'END'
+		add 192.0.2.1
+		add 10.99.0.2
+		add 192.0.2.2
+		add 10.99.0.0/24
+		add 10.99.0.2 action pass
+		add 10.99.0.2
+		del 10.99.0.2 action pass
+		add 192.0.2.3
+	END
+	run xc batch "$STATE/lines"
+	sed -i 's/:.* would block/: would block/; s/;.*//' "$STATE/out"
+	assert_answers <<-'END'
+		added
+		error: would block packets from this host's address 10.99.0.2
+		added
+		error: would block packets from this host's address 10.99.0.2
+		added
+		added
+		error: would block packets from this host's address 10.99.0.2
+		added
+	END
+	assert_equal 5 "$(xc list | wc -l)" "rules"
+	assert_status 0 xc check
+	assert_status 0 xc batch --force - <<-'END'
+		del 10.99.0.2 action pass
+		add 10.0.0.0/8
+	END
+}
+
+test_strict_changes_all_or_nothing() {
+	xc load vrx >/dev/null
+	xc add 192.0.2.9 >/dev/null
+	for bad in 'add 192.0.2.999' 'frob' 'add 10.99.0.2' 'del 192.0.2.7 sprot 7'; do
+		case_begin "$bad"
+		printf 'del 192.0.2.9\nadd 192.0.2.1\n%s\nadd 192.0.2.2\n' "$bad" >"$STATE/lines"
+		run xc batch --strict "$STATE/lines"
+		[ "$STATUS" -ge 2 ] || fail "status $STATUS"
+		assert_error 'nothing was changed'
+		assert_equal '' "$(cat "$STATE/out")" "answers"
+		assert_equal 'src 192.0.2.9' "$(xc list)" "rules"
+	done
+	case_begin "the line is named"
+	assert_error "$STATE/lines:3: 'sprot'"
+	case_begin "a good one"
+	printf 'del 192.0.2.9\nadd 192.0.2.1\ndel 192.0.2.8\nadd 192.0.2.2\n' >"$STATE/lines"
+	assert_status 1 xc batch --strict "$STATE/lines"
+	assert_equal 'deleted added no such rule added ' "$(tr '\n' ' ' <"$STATE/out")" "answers"
+	echo 'drop added proto udp src 192.0.2.2 dst 198.51.100.7 sport 1 dport 2' | traffic || fail "not in force"
+	assert_status 0 xc check
+}
+
+# --- a pipe that stays open
+
+# feed_begin: batch, fed by descriptor 7, answering on descriptor 8.
+feed_begin() {
+	rm -f "$STATE/in" "$STATE/answers"
+	mkfifo "$STATE/in" "$STATE/answers"
+	in_rx sh -c 'echo $$ >"$1/pid"; exec "$2" --state "$1/store" batch -' sh "$STATE" "$TOOL" \
+		<"$STATE/in" >"$STATE/answers" 2>"$STATE/err" &
+	FEEDER=$!
+	on_exit 'kill $(cat "$STATE/pid") 2>/dev/null || :'
+	exec 7>"$STATE/in" 8<"$STATE/answers"
+}
+
+# ask LINE: sets ANSWER.
+ask() {
+	echo "$1" >&7
+	read -r ANSWER <&8
+}
+
+# feed_end: sets STATUS.
+feed_end() {
+	exec 7>&-
+	STATUS=0
+	wait "$FEEDER" || STATUS=$?
+	exec 8<&-
+}
+
+test_stays_open_and_lets_others_work() {
+	xc load vrx >/dev/null
+	feed_begin
+	for i in 1 2 3; do
+		ask "add 192.0.2.$i"
+		assert_equal added "$ANSWER" "answer"
+		echo "drop added proto udp src 192.0.2.$i dst 198.51.100.7 sport 1 dport 2" | traffic >/dev/null ||
+			fail "answered, and not in force"
+		# Not even the start of a line keeps the store from others.
+		printf 'del 192.0' >&7
+		assert_status 0 timeout 60 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" \
+			add "192.0.3.$i"
+		ask ".3.$i"
+		assert_equal deleted "$ANSWER" "answer"
+	done
+	ask 'test 192.0.2.3'
+	assert_equal 'blocked by src 192.0.2.3' "$ANSWER" "answer"
+	feed_end
+	assert_equal 0 "$STATUS" "status"
+	assert_equal 3 "$(xc list | wc -l)" "rules"
+}
+
+# pour FILE: batch, fed by it; answers go to $STATE/poured.
+pour() {
+	rm -f "$STATE/poured"
+	in_rx sh -c 'echo $$ >"$1/pid"; exec "$2" --state "$1/store" batch -' sh "$STATE" "$TOOL" \
+		<"$1" >"$STATE/poured" 2>"$STATE/err" &
+	FEEDER=$!
+	on_exit 'kill $(cat "$STATE/pid") 2>/dev/null || :'
+	while ! [ -s "$STATE/poured" ]; do
+		kill -0 "$FEEDER" || fail "batch has ended"
+	done
+}
+
+# pour_end SIGNAL: ends batch by it; sets STATUS.
+pour_end() {
+	kill "-$1" "$(cat "$STATE/pid")" || fail "batch has ended by itself"
+	STATUS=0
+	wait "$FEEDER" 2>/dev/null || STATUS=$?
+}
+
+# Who wants to change something beside a feeder that never pauses gets at it: a file is always at hand.
+test_lets_others_in_under_constant_input() {
+	xc load vrx >/dev/null
+	yes 'add 10.1.1.1
+del 10.1.1.1' | head -n 10000000 >"$STATE/long"
+	pour "$STATE/long"
+	for i in 1 2 3 4 5; do
+		assert_status 0 xc add "192.0.3.$i"
+	done
+	pour_end TERM
+	assert_equal 3 "$STATUS" "status of batch, which had not come to the end"
+	assert_equal 5 "$(xc list | grep -c '192.0.3')" "rules of others"
+	assert_status 0 xc check
+}
+
+# count_up LINES: into the file $STATE/count; more of them than there is time for.
+count_up() {
+	[ -e "$STATE/count" ] || awk -v lines="$1" 'BEGIN { for (i = 0; i < lines; i++)
+		printf "add 10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/count"
+}
+
+test_ends_in_order_by_signals() {
+	xc load vrx >/dev/null
+	for signal in TERM INT; do
+		case_begin "$signal while lines come"
+		count_up 3000000
+		pour "$STATE/count"
+		pour_end $signal
+		assert_equal 3 "$STATUS" "status"
+		assert_error 'interrupted: what is behind line [0-9]+ was not done'
+		assert_equal "$(wc -l <"$STATE/poured")" "$(xc list | wc -l)" "rules, and answers"
+		assert_equal added "$(sort -u "$STATE/poured")" "answers"
+		assert_status 0 xc check
+		xc flush >/dev/null
+		case_begin "$signal while none comes"
+		feed_begin
+		ask 'add 192.0.2.1'
+		kill -$signal "$(cat "$STATE/pid")"
+		feed_end
+		assert_equal 0 "$STATUS" "status"
+		assert_equal 'src 192.0.2.1' "$(xc list)" "rules"
+		xc flush >/dev/null
+	done
+}
+
+# What has been answered is durable, and in force once the next command has looked.
+test_kill_9_loses_no_answer() {
+	xc load vrx >/dev/null
+	count_up 3000000
+	for round in 1 2 3 4 5 6 7 8; do
+		case_begin "round $round"
+		pour "$STATE/count"
+		sleep "0.$(($(od -An -N2 -tu2 /dev/urandom) % 10))"
+		pour_end KILL
+		answered=$(grep -c '^added$' "$STATE/poured") # the last one may be cut
+		assert_status 0 xc add 192.0.2.1
+		listed=$(xc list | grep -c '^src 10\.')
+		[ "$listed" -ge "$answered" ] || fail "$answered lines were answered, $listed rules are there"
+		xc list | sed -n "s/^src 10.*/drop rest proto udp & dst 198.51.100.7 sport 1 dport 2/p" |
+			awk 'NR % 97 == 0' | traffic >/dev/null || fail "listed, and not in force"
+		assert_status 0 xc check
+		xc flush >/dev/null
+	done
+}
+
+# Nobody reads the answers any more: batch ends and keeps nobody waiting.
+test_closed_output_ends_it() {
+	xc load vrx >/dev/null
+	count_up 3000000
+	xc batch "$STATE/count" | head -n 1 >"$STATE/first"
+	assert_equal added "$(cat "$STATE/first")" "the first answer"
+	assert_status 0 timeout 60 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" add 192.0.2.1
+	[ -c /dev/full ] || return 0
+	STATUS=0
+	echo 'add 192.0.2.2' | xc batch - >/dev/full 2>/dev/null || STATUS=$?
+	assert_equal 3 "$STATUS" "status where answers cannot be written"
+}
+
+# On a full disk the lines that still fit hold, the others say why, and deleting makes room.
+test_full_disk_fails_only_what_does_not_fit() {
+	mkdir "$STATE/store"
+	mount -t tmpfs -o size=300k tmpfs "$STATE/store" 2>/dev/null || skip "no tmpfs may be mounted here"
+	on_exit "umount $STATE/store"
+	xc load vrx --capacity 10000 >/dev/null
+	awk 'BEGIN { for (i = 0; i < 9000; i++) printf "add 10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/lines"
+	run xc batch "$STATE/lines"
+	[ "$STATUS" -ge 3 ] || fail "status $STATUS"
+	assert_output 'lines:[0-9]+: .*[Nn]o space left'
+	added=$(grep -c '^added$' "$STATE/out")
+	assert_equal 9000 "$(wc -l <"$STATE/out")" "answers"
+	[ "$added" -gt 100 ] || fail "only $added lines fitted"
+	assert_equal "$added" "$(xc list | wc -l)" "rules"
+	note "$added of 9000 lines fitted"
+	assert_status 0 xc check
+}
+
+run_tests "$0" "$@"

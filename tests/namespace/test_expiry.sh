@@ -1,0 +1,399 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Timeouts: the kernel ends rules by itself, and neither clock steps nor reboots change when. The machine's
+# clock is never set: the tool sees another one. SEED=N repeats a run.
+. tests/lib.sh
+
+LATE_S=${LATE_S:-30} # after the end of a rule, by when its packets must pass: generous, for busy machines
+
+# --- clocks
+
+# uptime_s: the monotonic clock, in seconds with two places.
+uptime_s() {
+	cut -d ' ' -f 1 /proc/uptime
+}
+
+# is_less A B: of numbers with places.
+is_less() {
+	awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'
+}
+
+# sleep_until UPTIME
+sleep_until() {
+	sleep "$(awk -v now="$(uptime_s)" -v end="$1" 'BEGIN { print (end > now) ? end - now : 0 }')"
+}
+
+# plus A B
+plus() {
+	awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f\n", a + b }'
+}
+
+# xc_at WALL ARGUMENT...: the tool, with the wall clock set by so many seconds.
+xc_at() {
+	CLOCK_SHIFT_S=$1
+	shift
+	in_rx env LD_PRELOAD="$PWD/$HELPERS/clock_shift.so" CLOCK_SHIFT_S="$CLOCK_SHIFT_S" \
+		"$TOOL" --state "$STATE/store" "$@"
+}
+
+# reboot_at WALL ARGUMENT...: the same in another boot, which began a minute ago, named by $BOOT.
+reboot_at() {
+	CLOCK_SHIFT_S=$1
+	shift
+	echo "00000000-0000-4000-8000-00000000000$BOOT" >"$STATE/boot_id"
+	in_rx unshare -m sh -c 'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"' \
+		sh "$STATE/boot_id" env LD_PRELOAD="$PWD/$HELPERS/clock_shift.so" \
+		CLOCK_SHIFT_S="$CLOCK_SHIFT_S" BOOT_SHIFT_S="-$(($(uptime_s | cut -d . -f 1) - 60))" \
+		"$TOOL" --state "$STATE/store" "$@"
+}
+
+# --- what is left
+
+# left RULE: the seconds that a listed rule has, by the list on standard input; "never", "gone".
+left() {
+	awk -v rule="$1" '
+	function seconds(time,    unit, sum) {
+		unit["w"] = 604800; unit["d"] = 86400; unit["h"] = 3600; unit["m"] = 60; unit["s"] = 1
+		for (; match(time, /^[0-9]+[wdhms]/); time = substr(time, RLENGTH + 1))
+			sum += substr(time, 1, RLENGTH - 1) * unit[substr(time, RLENGTH, 1)]
+		return sum
+	}
+	$0 == rule { print "never"; found = 1 }
+	index($0, rule " timeout ") == 1 {
+		split(substr($0, length(rule) + 10), word, " ")
+		print seconds(word[1])
+		found = 1
+	}
+	END { if (!found) print "gone" }'
+}
+
+# assert_left SECONDS RULE COMMAND...: what `list` says by that command, less than a minute under.
+assert_left() {
+	expected_left=$1 expected_rule=$2
+	shift 2
+	run "$@" list
+	seen_left=$(left "$expected_rule" <"$STATE/out")
+	case $seen_left in
+	[0-9]*)
+		[ "$expected_left" -ge "$seen_left" ] && [ "$((expected_left - 60))" -lt "$seen_left" ] && return
+		;;
+	"$expected_left") return ;;
+	esac
+	show_run
+	fail "left of '$expected_rule': $seen_left, expected $expected_left"
+}
+
+# --- traffic
+
+# flows VERDICT ADDRESS...: one flow from each.
+flows() {
+	flows_verdict=$1
+	shift
+	for address; do
+		case $address in
+		*:*) echo "$flows_verdict ends proto udp src $address dst 2001:db8::99 sport 1 dport 2" ;;
+		*) echo "$flows_verdict ends proto udp src $address dst 198.51.100.99 sport 1 dport 2" ;;
+		esac
+	done
+}
+
+# try_verdict VERDICT ADDRESS...: whether all of them fare so.
+try_verdict() {
+	flows "$@" | traffic >/dev/null 2>"$STATE/wrong"
+}
+
+assert_verdict() {
+	try_verdict "$@" || { cat "$STATE/wrong"; fail "not all $1: $*"; }
+}
+
+# assert_ends EARLIEST ADDRESS...: they are blocked; and pass from then on, without any command; not early.
+assert_ends() {
+	earliest=$1
+	shift
+	assert_verdict drop "$@"
+	is_less "$(uptime_s)" "$earliest" || fail "too slow a machine: the time was over before the first packet"
+	until try_verdict pass "$@"; do
+		is_less "$(uptime_s)" "$(plus "$earliest" "$LATE_S")" || fail "still blocked $LATE_S s late"
+	done
+	now=$(uptime_s)
+	is_less "$now" "$earliest" && fail "passed at $now, and blocked until $earliest at least"
+	note "ended $(plus "$now" "-$earliest") s after its time"
+}
+
+# --- tests
+
+try_end() {
+	xc load vrx "$@" >/dev/null
+	start=$(uptime_s)
+	xc batch - >/dev/null <<-'END'
+		add 192.0.2.1 timeout 3s
+		add 2001:db8::1 timeout 3s
+		add proto udp src 203.0.113.0/24 dport 2 timeout 3s
+		add 192.0.2.2 timeout 1h
+		add 192.0.2.3
+	END
+	assert_ends "$(plus "$start" 3)" 192.0.2.1 2001:db8::1 203.0.113.7
+	assert_verdict drop 192.0.2.2 192.0.2.3
+	assert_status 1 xc test 192.0.2.1
+	assert_status 0 xc test 192.0.2.2
+	assert_left 3600 'src 192.0.2.2' xc
+	assert_left never 'src 192.0.2.3' xc
+	assert_status 0 xc status
+	assert_output 'used slots: +5$'
+	assert_status 0 xc expire
+	assert_output '^deleted rules: 3$'
+	assert_left gone 'src 192.0.2.1' xc
+	assert_status 0 xc status
+	assert_output 'used slots: +2$'
+	assert_output 'equal to the store'
+	assert_status 0 xc check
+	assert_status 0 xc expire
+	assert_output '^deleted rules: 0$'
+	assert_verdict pass 192.0.2.1 2001:db8::1 203.0.113.7
+	assert_verdict drop 192.0.2.2 192.0.2.3
+}
+
+test_rules_end_by_themselves() {
+	try_end
+}
+
+test_rules_end_by_themselves_without_counters() {
+	try_end --no-counters
+}
+
+# A pass rule that ends lets the drop rule below it in force.
+test_pass_rules_end() {
+	xc load vrx >/dev/null
+	xc add 198.51.100.0/24 >/dev/null
+	start=$(uptime_s)
+	xc add 198.51.100.7 action pass timeout 3s >/dev/null
+	assert_verdict pass 198.51.100.7
+	is_less "$(uptime_s)" "$(plus "$start" 3)" || fail "too slow a machine"
+	until try_verdict drop 198.51.100.7; do
+		is_less "$(uptime_s)" "$(plus "$start" $((3 + LATE_S)))" || fail "still passes"
+	done
+	is_less "$(uptime_s)" "$(plus "$start" 3)" && fail "dropped too early"
+	assert_status 0 xc test 198.51.100.7
+}
+
+# The rule of before: extended, shortened, made permanent, and given another life after its end.
+test_adding_again_sets_the_time() {
+	xc load vrx >/dev/null
+	start=$(uptime_s)
+	assert_status 1 xc batch - <<-'END'
+		add 192.0.2.1 timeout 3s
+		add 192.0.2.1 timeout 1h
+		add 192.0.2.2 timeout 1h
+		add 192.0.2.2 timeout 3s
+		add 192.0.2.3 timeout 3s
+		add 192.0.2.3
+		add 192.0.2.4
+		add 192.0.2.4 timeout 3s
+	END
+	assert_equal 'added updated added updated added updated added already there ' \
+		"$(tr '\n' ' ' <"$STATE/out")" "answers"
+	assert_ends "$(plus "$start" 3)" 192.0.2.2
+	assert_verdict drop 192.0.2.1 192.0.2.3 192.0.2.4
+	assert_left 3600 'src 192.0.2.1' xc
+	assert_left never 'src 192.0.2.3' xc
+	assert_left never 'src 192.0.2.4' xc
+	case_begin "a command for each"
+	start=$(uptime_s)
+	assert_status 0 xc add 192.0.2.2 timeout 3s
+	assert_ends "$(plus "$start" 3)" 192.0.2.2
+	assert_status 0 xc add 192.0.2.2 timeout 1h
+	assert_verdict drop 192.0.2.2
+	assert_left 3600 'src 192.0.2.2' xc
+	assert_status 0 xc check
+}
+
+# Overlapping prefixes of so many lengths that keys of several rules become one: each address is blocked for
+# as long as any rule says.
+test_overlapping_prefixes_end_on_their_own() {
+	xc load vrx >/dev/null
+	note "SEED=$SEED"
+	start=$(uptime_s)
+	awk -v seed="$SEED" -v state="$STATE" '
+	function text(address, bits) {
+		address -= address % 2 ^ (32 - bits)
+		return int(address / 2 ^ 24) "." int(address / 2 ^ 16) % 256 "." int(address / 256) % 256 "." \
+			address % 256 (bits < 32 ? "/" bits : "")
+	}
+	# Near one another, so that many overlap; long prefixes more often than short ones.
+	function random_rule(    bits) {
+		bits = 32 - int(rand() * rand() * 20)
+		address = 64 * 2 ^ 24 + int(rand() * 256) * 2 ^ 16 + int(rand() * 64)
+		return text(address, bits)
+	}
+	BEGIN {
+		srand(seed)
+		while (rules < 400) {
+			rule = random_rule()
+			if (rule in lives)
+				continue
+			start[rules++] = address
+			lives[rule] = rand() < 0.4
+			print "add " rule " timeout " (lives[rule] ? "1h" : "8s") >(state "/lines")
+		}
+		for (i = 0; i < 3000; i++) {
+			address = start[int(rand() * rules)] + int(rand() * rand() * 8)
+			before = after = "pass"
+			for (bits = 12; bits <= 32; bits++)
+				if ((rule = text(address, bits)) in lives) {
+					before = "drop"
+					if (lives[rule])
+						after = "drop"
+				}
+			flow = " overlap proto udp src " text(address, 32) " dst 198.51.100.99 sport 1 dport 2"
+			print before flow >(state "/before")
+			print after flow >(state "/after")
+		}
+	}'
+	[ "$(diff "$STATE/before" "$STATE/after" | grep -c '^<')" -gt 500 ] || fail "few flows change"
+	[ "$(grep -c '^drop' "$STATE/after")" -gt 500 ] || fail "few flows stay blocked"
+	# Most at once, which makes a new table; the rest by changes of that one.
+	sed -n '1,300p' "$STATE/lines" | xc batch - >/dev/null
+	for tenth in 30 31 32 33 34 35 36 37 38 39; do
+		sed -n "${tenth}1,$((tenth + 1))0p" "$STATE/lines" | xc batch - >/dev/null
+	done
+	traffic <"$STATE/before" >/dev/null || fail "wrong verdicts before the end"
+	is_less "$(uptime_s)" "$(plus "$start" 8)" || fail "too slow a machine: the time was over too soon"
+	until traffic <"$STATE/after" >/dev/null 2>"$STATE/wrong"; do
+		is_less "$(uptime_s)" "$(plus "$start" $((8 + LATE_S)))" || { cat "$STATE/wrong"; fail "wrong after the end"; }
+	done
+	assert_status 0 xc check
+	assert_status 0 xc expire
+	assert_equal "$(grep -c 'timeout 1h' "$STATE/lines")" "$(xc list | wc -l)" "rules"
+	traffic <"$STATE/after" >/dev/null || fail "wrong verdicts after expire"
+	assert_status 0 xc check
+}
+
+# Fingerprints know no times: expire ends such rules.
+test_compact_tables_end_rules_by_expire() {
+	xc load vrx --compact >/dev/null 2>&1
+	start=$(uptime_s)
+	xc batch - >/dev/null <<-'END'
+		add 192.0.2.1 timeout 2s
+		add 192.0.2.2 timeout 1h
+	END
+	sleep_until "$(plus "$start" 3)"
+	assert_verdict drop 192.0.2.1 192.0.2.2
+	assert_status 1 xc test 192.0.2.1
+	assert_status 0 xc expire
+	assert_output '^deleted rules: 1$'
+	assert_verdict pass 192.0.2.1
+	assert_verdict drop 192.0.2.2
+	assert_status 0 xc status
+	assert_output 'used slots: +1$'
+}
+
+test_expire_reclaims_slots() {
+	xc load vrx >/dev/null
+	start=$(uptime_s)
+	awk 'BEGIN { for (i = 0; i < 20000; i++)
+		printf "add 10.%d.%d.%d%s\n", i / 65536, i / 256 % 256, i % 256, i % 4 ? " timeout 1s" : "" }' |
+		xc batch - >/dev/null
+	sleep_until "$(plus "$(uptime_s)" 2)"
+	assert_status 0 xc expire
+	assert_output '^deleted rules: 15000$'
+	assert_status 0 xc status
+	assert_output 'used slots: +5000$'
+	assert_status 0 xc check
+}
+
+# A day to and fro: nothing ends earlier or later, by whatever commands are run meanwhile.
+test_clock_steps_change_nothing() {
+	xc load vrx >/dev/null
+	for shift_s in 86400 -86400 1000000000 -1000000000; do
+		case_begin "the clock set by $shift_s s"
+		start=$(uptime_s)
+		xc add 192.0.2.1 timeout 3s >/dev/null
+		xc add 192.0.2.2 timeout 1h >/dev/null
+		assert_left 3600 'src 192.0.2.2' xc_at $shift_s
+		assert_status 0 xc_at $shift_s expire
+		assert_output '^deleted rules: 0$'
+		assert_status 0 xc_at $shift_s add 192.0.2.3 timeout 2h
+		assert_ends "$(plus "$start" 3)" 192.0.2.1
+		assert_verdict drop 192.0.2.2 192.0.2.3
+		assert_left 3600 'src 192.0.2.2' xc
+		assert_left 7200 'src 192.0.2.3' xc
+		assert_status 0 xc expire
+		assert_output '^deleted rules: 1$'
+		assert_left 3600 'src 192.0.2.2' xc_at $shift_s
+		xc flush >/dev/null
+	done
+}
+
+# Off for an hour: what was to end in that time has ended; the rest goes on in the new table.
+test_reboots_count_by_the_wall_clock() {
+	xc load vrx >/dev/null
+	start=$(uptime_s)
+	xc batch - >/dev/null <<-'END'
+		add 192.0.2.1 timeout 30m
+		add 192.0.2.2 timeout 2h
+		add 192.0.2.3
+	END
+	xc unload vrx >/dev/null
+	BOOT=1
+	assert_status 1 reboot_at 3600 test 192.0.2.1
+	assert_left 3600 'src 192.0.2.2' reboot_at 3600
+	reboot_at 3600 load vrx >/dev/null
+	assert_verdict pass 192.0.2.1
+	assert_verdict drop 192.0.2.2 192.0.2.3
+	case_begin "a rule added in the second boot, and a third boot"
+	start=$(uptime_s)
+	assert_status 0 reboot_at 3600 add 192.0.2.4 timeout 4h
+	assert_status 0 reboot_at 3600 add 192.0.2.5 timeout 4s
+	assert_ends "$(plus "$start" 4)" 192.0.2.5
+	xc unload vrx >/dev/null
+	BOOT=2
+	assert_left 7200 'src 192.0.2.4' reboot_at 10800
+	assert_left gone 'src 192.0.2.9' reboot_at 10800
+	reboot_at 10800 load vrx >/dev/null
+	assert_verdict pass 192.0.2.1 192.0.2.2 192.0.2.5
+	assert_verdict drop 192.0.2.3 192.0.2.4
+	assert_status 0 reboot_at 10800 expire
+	assert_output '^deleted rules: 3$'
+}
+
+# The clock was set during the boot before: that is not time that has passed.
+test_clock_steps_before_a_reboot_do_not_count() {
+	xc load vrx >/dev/null
+	for shift_s in 86400 -86400; do
+		case_begin "the clock set by $shift_s s, then a reboot"
+		xc add 192.0.2.1 timeout 2h >/dev/null
+		assert_status 0 xc_at $shift_s expire
+		BOOT=$((${BOOT:-2} + 1))
+		assert_left 3600 'src 192.0.2.1' reboot_at $((shift_s + 3600))
+		# Back in this boot, as if it were another one: its clock is what it was.
+		assert_status 0 reboot_at $((shift_s + 3600)) expire
+		xc flush >/dev/null
+	done
+}
+
+# A machine without a battery for its clock starts in 1970, until NTP sets it: rules neither come back nor end.
+test_a_wrong_clock_after_a_reboot() {
+	xc load vrx >/dev/null
+	start=$(uptime_s)
+	xc batch - >/dev/null <<-'END'
+		add 192.0.2.1 timeout 2s
+		add 192.0.2.2 timeout 2h
+	END
+	sleep_until "$(plus "$start" 3)"
+	xc add 192.0.2.3 timeout 2h >/dev/null # the store has seen the time
+	xc unload vrx >/dev/null
+	BOOT=1
+	for shift_s in -1700000000 600; do
+		case_begin "the clock off by $shift_s s"
+		assert_status 1 reboot_at $shift_s test 192.0.2.1
+		assert_left 7200 'src 192.0.2.2' reboot_at $shift_s
+		assert_status 0 reboot_at $shift_s add 192.0.2.4 timeout 1h
+		assert_left 3600 'src 192.0.2.4' reboot_at $shift_s
+		assert_left 7200 'src 192.0.2.2' reboot_at $shift_s
+	done
+	reboot_at 600 load vrx >/dev/null
+	assert_verdict pass 192.0.2.1
+	assert_verdict drop 192.0.2.2 192.0.2.4
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,287 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The fail2ban action, under Debian's fail2ban with its own jails and filters: a server of its own, on logs that
+# the test writes.
+. tests/lib.sh
+
+FAIL2BAN=${FAIL2BAN:-$PWD/build/packages/fail2ban}
+WAIT_S=${WAIT_S:-60} # for fail2ban, which looks at logs once a second
+
+# --- the server
+
+# configure [BANTIME]: the package's configuration, with jails that watch logs in $STATE, and our action.
+configure() {
+	[ -d "$FAIL2BAN" ] || skip "no fail2ban; make packages fetches it"
+	cp -r "$FAIL2BAN/etc/fail2ban" "$STATE/etc"
+	rm -rf "$STATE"/etc/jail.d/*
+	cp user/fail2ban/xdp-cuckoo.conf "$STATE/etc/action.d"
+	tool="$PWD/$TOOL --state $STATE/store"
+	printf '[DEFAULT]\ndbfile = %s\nallowipv6 = yes\n' "$STATE/f2b.sqlite3" >"$STATE/etc/fail2ban.local"
+	cat >"$STATE/etc/jail.local" <<-END
+		[DEFAULT]
+		banaction = xdp-cuckoo[type=multiport, tool="$tool"]
+		banaction_allports = xdp-cuckoo[type=allports, tool="$tool"]
+		backend = polling
+		bantime = ${1:-1h}
+		findtime = 1h
+		maxretry = 3
+		ignoreself = false
+		[sshd]
+		enabled = true
+		logpath = $STATE/ssh.log
+		[proxy]
+		enabled = true
+		filter = sshd
+		port = http,https,8080,6000:6002
+		logpath = $STATE/proxy.log
+		[all]
+		enabled = true
+		filter = sshd
+		banaction = %(banaction_allports)s
+		logpath = $STATE/all.log
+	END
+	touch "$STATE/ssh.log" "$STATE/proxy.log" "$STATE/all.log"
+}
+
+# f2b COMMAND ARGUMENT...: a program of the package, in the namespace of the filter.
+f2b() {
+	program=$1
+	shift
+	in_rx env PYTHONPATH="$FAIL2BAN/usr/lib/python3/dist-packages" PYTHONDONTWRITEBYTECODE=1 \
+		/usr/bin/python3 "$FAIL2BAN/usr/bin/fail2ban-$program" -c "$STATE/etc" -s "$STATE/f2b.sock" \
+		-p "$STATE/f2b.pid" "$@"
+}
+
+server_start() {
+	f2b server --logtarget "$STATE/f2b.log" start >"$STATE/out" 2>&1 || { cat "$STATE/out"; fail "no server"; }
+	on_exit 'server_kill 2>/dev/null'
+	wait_for "the jails" f2b client status all
+}
+
+server_stop() {
+	f2b client stop >/dev/null
+	wait_for "the server's end" server_is_gone
+}
+
+server_is_gone() {
+	! [ -e "$STATE/f2b.pid" ]
+}
+
+server_kill() {
+	kill -9 "$(cat "$STATE/f2b.pid")"
+	rm -f "$STATE/f2b.pid" "$STATE/f2b.sock"
+}
+
+# wait_for WHAT COMMAND...
+wait_for() {
+	waited_for=$1
+	shift
+	end=$(($(date +%s) + WAIT_S))
+	while ! "$@" >/dev/null 2>&1; do
+		[ "$(date +%s)" -lt "$end" ] || break
+		sleep 0.1
+	done
+	"$@" >/dev/null 2>&1 && return
+	tail -n 30 "$STATE/f2b.log"
+	fail "waited $WAIT_S s for $waited_for"
+}
+
+# --- attackers
+
+# attack LOG ADDRESS...: three failures of each, as sshd logs them, by a process for each address.
+SSHD=4711
+attack() {
+	log=$STATE/$1.log
+	shift
+	for address; do
+		SSHD=$((SSHD + 1))
+		for failure in 1 2 3; do
+			echo "$(LC_ALL=C date '+%b %e %H:%M:%S') host sshd[$SSHD]:" \
+				"Failed password for root from $address port 4$failure ssh2"
+		done
+	done >>"$log"
+}
+
+# is_banned JAIL ADDRESS: as fail2ban says, once its action has run.
+is_banned() {
+	f2b client get "$1" banip | grep -Fqw -- "$2" && xc list | grep -Fq "src $2 "
+}
+
+is_not_listed() {
+	! xc list | grep -Fq "src $1 "
+}
+
+# verdicts VERDICT ADDRESS PORT...: TCP to this host.
+verdicts() {
+	verdict=$1 address=$2
+	shift 2
+	case $address in *:*) to=fd99::2 ;; *) to=10.99.0.2 ;; esac
+	for port; do
+		echo "$verdict ban proto tcp src $address dst $to sport 1025 dport $port"
+	done
+}
+
+assert_no_errors() {
+	grep -E ' (ERROR|CRITICAL) ' "$STATE/f2b.log" && fail "errors in fail2ban's log"
+	return 0
+}
+
+# --- tests
+
+test_bans_and_unbans() {
+	configure
+	xc load vrx >/dev/null
+	server_start
+	verdicts pass 192.0.2.66 22 | traffic >/dev/null || fail "blocked before"
+	attack ssh 192.0.2.66 2001:db8::66
+	attack proxy 192.0.2.67
+	attack all 192.0.2.68 2001:db8::68
+	wait_for "bans" is_banned sshd 192.0.2.66
+	wait_for "bans" is_banned sshd 2001:db8::66
+	wait_for "bans" is_banned proxy 192.0.2.67
+	wait_for "bans" is_banned all 192.0.2.68
+	wait_for "bans" is_banned all 2001:db8::68
+	{
+		verdicts drop 192.0.2.66 22
+		verdicts pass 192.0.2.66 80
+		verdicts drop 2001:db8::66 22
+		verdicts pass 2001:db8::66 23
+		verdicts drop 192.0.2.67 80 443 8080 6000 6001 6002
+		verdicts pass 192.0.2.67 22 6003 5999
+		verdicts drop 192.0.2.68 22 80 9999
+		verdicts drop 2001:db8::68 22 80 9999
+		verdicts pass 192.0.2.69 22 80
+	} | traffic || fail "wrong verdicts"
+	assert_status 0 xc list
+	assert_output '^proto tcp src 192.0.2.66 dport 22 timeout (1h1m|1h[0-9]+s) comment "fail2ban sshd"$'
+	assert_output '^src 2001:db8::68 timeout 1h[0-9ms]+ comment "fail2ban all"$'
+	for ban in 'sshd 192.0.2.66' 'sshd 2001:db8::66' 'proxy 192.0.2.67' 'all 192.0.2.68'; do
+		f2b client set "${ban% *}" unbanip "${ban#* }" >/dev/null
+		wait_for "unbans" is_not_listed "${ban#* }"
+	done
+	{
+		verdicts pass 192.0.2.66 22
+		verdicts pass 2001:db8::66 22
+		verdicts pass 192.0.2.67 80 443 8080 6000
+		verdicts pass 192.0.2.68 22
+		verdicts drop 2001:db8::68 22
+	} | traffic || fail "wrong verdicts after unbans"
+	assert_no_errors
+}
+
+# Each jail has the address on its own ports.
+test_jails_do_not_unban_for_each_other() {
+	configure
+	xc load vrx >/dev/null
+	server_start
+	for jail in ssh proxy all; do
+		attack $jail 192.0.2.66
+	done
+	wait_for "bans" is_banned sshd 192.0.2.66
+	wait_for "bans" is_banned proxy 192.0.2.66
+	wait_for "bans" is_banned all 192.0.2.66
+	verdicts drop 192.0.2.66 22 80 9999 | traffic >/dev/null || fail "wrong verdicts"
+	f2b client set all unbanip 192.0.2.66 >/dev/null
+	wait_for "the unban" sh -c "! '$TOOL' --state '$STATE/store' list | grep -q '^src 192.0.2.66 '"
+	{ verdicts drop 192.0.2.66 22 80; verdicts pass 192.0.2.66 9999; } | traffic || fail "wrong verdicts"
+	f2b client set sshd unbanip 192.0.2.66 >/dev/null
+	wait_for "the unban" sh -c "! '$TOOL' --state '$STATE/store' list | grep -q ' dport 22 '"
+	{ verdicts drop 192.0.2.66 80; verdicts pass 192.0.2.66 22; } | traffic || fail "wrong verdicts"
+	assert_no_errors
+}
+
+# fail2ban unbans when the time is over; the rule's own time is a minute longer.
+test_bans_end() {
+	configure 3s
+	xc load vrx >/dev/null
+	server_start
+	attack ssh 192.0.2.66
+	wait_for "the ban" is_banned sshd 192.0.2.66
+	wait_for "the unban" is_not_listed 192.0.2.66
+	verdicts pass 192.0.2.66 22 | traffic >/dev/null || fail "blocked after the ban"
+	assert_no_errors
+}
+
+test_permanent_bans_have_no_timeout() {
+	configure -1
+	xc load vrx >/dev/null
+	server_start
+	attack ssh 192.0.2.66
+	wait_for "the ban" is_banned sshd 192.0.2.66
+	assert_status 0 xc list
+	assert_output '^proto tcp src 192.0.2.66 dport 22 comment "fail2ban sshd"$'
+	assert_no_errors
+}
+
+# At the stop all bans go; at the start those that still hold come back; a crash leaves rules that end.
+test_stop_restart_and_crash() {
+	configure
+	xc load vrx >/dev/null
+	xc add 203.0.113.0/24 comment mine >/dev/null
+	server_start
+	for i in $(seq 40); do
+		attack ssh "192.0.2.$i"
+	done
+	attack all 192.0.2.66
+	wait_for "bans" is_banned sshd 192.0.2.40
+	wait_for "bans" is_banned all 192.0.2.66
+	assert_equal 42 "$(xc list | wc -l)" "rules"
+	server_stop
+	assert_equal 'src 203.0.113.0/24 comment "mine"' "$(xc list)" "rules after the stop"
+	verdicts pass 192.0.2.66 22 | traffic >/dev/null || fail "blocked after the stop"
+	server_start
+	wait_for "restored bans" is_banned sshd 192.0.2.40
+	wait_for "restored bans" is_banned all 192.0.2.66
+	assert_equal 42 "$(xc list | wc -l)" "rules after the restart"
+	verdicts drop 192.0.2.66 22 | traffic >/dev/null || fail "not blocked after the restart"
+	server_kill
+	assert_equal 41 "$(xc list | grep -c ' timeout 1h')" "rules that end, after the crash"
+	server_start
+	wait_for "restored bans" f2b client get sshd banip
+	f2b client stop >/dev/null
+	wait_for "the end" server_is_gone
+	assert_equal 'src 203.0.113.0/24 comment "mine"' "$(xc list)" "rules after crash, start and stop"
+	assert_no_errors
+}
+
+# What somebody else has added or deleted is no failure.
+test_bans_twice_and_unbans_of_nothing() {
+	configure
+	xc load vrx >/dev/null
+	xc add 192.0.2.66 comment mine >/dev/null
+	server_start
+	attack all 192.0.2.66 192.0.2.67
+	wait_for "bans" is_banned all 192.0.2.67
+	wait_for "bans" is_banned all 192.0.2.66
+	xc del 192.0.2.67 >/dev/null
+	f2b client set all unbanip 192.0.2.67 >/dev/null
+	f2b client set all unbanip 192.0.2.66 >/dev/null
+	wait_for "the unban" sh -c "! '$TOOL' --state '$STATE/store' list | grep -q 192.0.2"
+	assert_no_errors
+}
+
+# Bans while no filter runs take effect at load; what the tool refuses is in fail2ban's log.
+test_no_filter_and_refused_bans() {
+	configure
+	server_start
+	attack ssh 192.0.2.66
+	wait_for "the ban" is_banned sshd 192.0.2.66
+	assert_no_errors
+	xc load vrx >/dev/null
+	verdicts drop 192.0.2.66 22 | traffic >/dev/null || fail "not blocked after load"
+	attack all 10.99.0.2
+	wait_for "the refusal" grep -q 'would block' "$STATE/f2b.log"
+	verdicts pass 10.99.0.2 22 | traffic >/dev/null || fail "this host is blocked"
+}
+
+test_unknown_ports_are_errors() {
+	configure
+	sed -i 's/^port = http,https.*/port = http,no-such-service/' "$STATE/etc/jail.local"
+	xc load vrx >/dev/null
+	server_start
+	attack proxy 192.0.2.66
+	wait_for "the error" grep -q 'no port no-such-service/tcp' "$STATE/f2b.log"
+	wait_for "the failure" grep -q 'Failed to execute ban' "$STATE/f2b.log"
+}
+
+run_tests "$0" "$@"

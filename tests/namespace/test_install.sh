@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# make install: everything where it is looked for, and make uninstall takes it away again.
+. tests/lib.sh
+
+install_to() {
+	assert_status 0 make -s "$1" DESTDIR="$STATE/root" PREFIX=/opt/xc
+}
+
+files() {
+	(cd "$STATE/root" && find . ! -type d | sort)
+}
+
+test_install_and_uninstall() {
+	mkdir -p "$STATE/root/etc/fail2ban/action.d"
+	install_to install
+	cat >"$STATE/expected" <<-'END'
+		./etc/fail2ban/action.d/xdp-cuckoo.conf
+		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.service
+		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.timer
+		./opt/xc/lib/xdp-cuckoo/fail2ban-action.conf
+		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer
+		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
+		./opt/xc/sbin/xdp-cuckoo
+	END
+	files >"$STATE/installed"
+	diff "$STATE/expected" "$STATE/installed" || fail "other files"
+	assert_equal /opt/xc/lib/xdp-cuckoo/fail2ban-action.conf \
+		"$(readlink "$STATE/root/etc/fail2ban/action.d/xdp-cuckoo.conf")" "the action"
+	grep -q '^ExecStart=/opt/xc/sbin/xdp-cuckoo --name %i expire$' \
+		"$STATE/root/opt/xc/lib/systemd/system/xdp-cuckoo-expire@.service" || fail "the tool's path"
+	# The bouncer finds the tool that it was installed with.
+	assert_status 0 in_rx env XDP_CUCKOO_OPTIONS="--state $STATE/store" \
+		"$STATE/root/opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer" add 192.0.2.1 60 x
+	assert_equal 1 "$(xc list | wc -l)" "rules"
+	install_to uninstall
+	assert_equal '' "$(files)" "files left"
+}
+
+test_without_fail2ban_its_directory_is_not_made() {
+	install_to install
+	[ ! -e "$STATE/root/etc" ] || fail "made $(find "$STATE/root/etc")"
+}
+
+test_units_are_sound() {
+	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
+	mkdir "$STATE/units"
+	for unit in user/systemd/*; do
+		sed "s,@SBINDIR@,$PWD/build," "$unit" >"$STATE/units/$(basename "$unit")"
+	done
+	cp "$STATE/units/xdp-cuckoo-expire@.service" "$STATE/units/xdp-cuckoo-expire@web.service"
+	cp "$STATE/units/xdp-cuckoo-expire@.timer" "$STATE/units/xdp-cuckoo-expire@web.timer"
+	assert_status 0 systemd-analyze verify "$STATE/units/xdp-cuckoo-expire@web.timer" \
+		"$STATE/units/xdp-cuckoo-expire@web.service"
+	assert_equal '' "$(cat "$STATE/err")" "complaints"
+}
+
+run_tests "$0" "$@"
