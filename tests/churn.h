@@ -448,6 +448,14 @@ static inline pthread_t churn_start(struct churn *churn, void *(*run)(void *cont
 	return thread;
 }
 
+/* Makes the table the one that readers look at. */
+static inline void churn_show(const struct churn *churn)
+{
+	xc_options = churn->config.options;
+	churn_maps = churn->memory;
+	churn_elements = churn->config.geometry.buckets / (xc_options.format == BUCKET_8 ? 2 : 1);
+}
+
 /*
  * Looks residents up, `lookups` times or until `faults_max` were missed or had another's number,
  * while `change` goes on.
@@ -458,9 +466,7 @@ churn_run(struct churn *churn, void (*change)(struct churn *churn), __u64 lookup
 	__u64 moves = churn->table.moves;
 	pthread_t reader, writer;
 
-	xc_options = churn->config.options;
-	churn_maps = churn->memory;
-	churn_elements = churn->config.geometry.buckets / (xc_options.format == BUCKET_8 ? 2 : 1);
+	churn_show(churn);
 	churn->change = change;
 	churn->lookups = lookups;
 	churn->faults_max = faults_max;

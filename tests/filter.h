@@ -18,6 +18,7 @@
 
 #include "abi.h"
 #include "bucket.h"
+#include "hints.h"
 #include "rule.h"
 #include "semisort.h"
 #include "table.h"
@@ -54,6 +55,8 @@ struct filter {
 	int program[FILTER_PROGRAMS];
 	int counters;
 	struct abi_options options;
+	bool reads_hints; /* of shapes that are added from now on */
+	__u32 expires;	  /* of entries that are added from now on */
 	void *map[FILTER_MAPS];
 	size_t bytes[FILTER_MAPS];
 	struct abi_config *config; /* map[FILTER_CONFIG] */
@@ -229,6 +232,7 @@ static inline void filter_clear(struct filter *filter)
 	memset(filter->map[FILTER_HINTS], 0, filter->bytes[FILTER_HINTS]);
 	memset(filter->config, 0, sizeof(*filter->config));
 	filter->numbers = 0;
+	filter->expires = 0;
 }
 
 /* Set up, without rules. The secret is fixed, so that every run of a test is the same. */
@@ -243,18 +247,37 @@ static inline void filter_set_up(struct filter *filter)
 	filter->config->run = ABI_RUN_SET_UP;
 }
 
+static inline struct abi_shape_list *filter_shapes(const struct filter *filter,
+						   enum flow_family family)
+{
+	struct abi_shape_set *set = &filter->config->shapes[family];
+
+	return &set->list[set->active];
+}
+
+static inline __u64 filter_choose_hint(const struct abi_shape_list *list,
+				       const struct rule_shape *shape)
+{
+	__u64 taken[ABI_SHAPES_MAX];
+
+	for (__u32 i = 0; i < list->count; i++)
+		taken[i] = list->shape[i].hint;
+	return hints_choose(taken, list->count, shape);
+}
+
 /* Makes the shape active, once; shapes that pass come first. */
 static inline void filter_add_shape(struct filter *filter, const struct rule_shape *shape)
 {
-	struct abi_shape_set *set = &filter->config->shapes[shape->family];
-	struct abi_shape_list *list = &set->list[set->active];
-	struct abi_shape compiled;
+	struct abi_shape_list *list = filter_shapes(filter, shape->family);
+	struct abi_shape compiled = { .hint = filter_choose_hint(list, shape) };
 	__u64 at = 0;
 
 	rule_shape_compile(shape, &compiled);
 	for (__u64 i = 0; i < list->count; i++)
 		if (list->shape[i].tag == compiled.tag)
 			return;
+	if (filter->reads_hints)
+		list->hints |= compiled.hint;
 	if (shape->action != RULE_PASS)
 		at = list->count;
 	memmove(&list->shape[at + 1], &list->shape[at], (list->count - at) * sizeof(compiled));
@@ -274,7 +297,9 @@ static inline struct bucket_layout filter_layout(const struct filter *filter)
 static inline void filter_add_value(struct filter *filter, const struct siphash_value *value,
 				    struct filter_place place)
 {
-	struct abi_record record = { .tag = value->tag, .number = filter->numbers++ };
+	struct abi_record record = {
+		.tag = value->tag, .expires = filter->expires, .number = filter->numbers++
+	};
 	struct bucket_layout layout = filter_layout(filter);
 	struct bucket_pair pair = bucket_pair(value->hash, filter->table.geometry, layout);
 	struct table_place at = { place.second ? pair.second : pair.first, place.slot };
@@ -285,8 +310,14 @@ static inline void filter_add_value(struct filter *filter, const struct siphash_
 static inline void filter_add_key(struct filter *filter, const struct rule_key *key,
 				  struct filter_place place)
 {
+	const struct abi_shape_list *list = filter_shapes(filter, key->shape.family);
 	struct siphash_value value = rule_hash(key, &filter->config->key);
+	struct abi_shape compiled;
 
+	rule_shape_compile(&key->shape, &compiled);
+	for (__u32 i = 0; i < list->count; i++)
+		if (list->shape[i].tag == compiled.tag)
+			hints_mark(filter->map[FILTER_HINTS], key, list->shape[i].hint);
 	filter_add_value(filter, &value, place);
 }
 

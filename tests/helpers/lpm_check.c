@@ -88,7 +88,7 @@ static unsigned int probes_of(const struct check *check, const struct lpm_flow *
 	memcpy(key.word, src.address, sizeof(src.address));
 	hint = hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key))];
 	for (__u32 i = 0; i < list->count; i++)
-		probes += !list->has_hints || list->shape[i].hint & (hint | ABI_HINT_ALWAYS);
+		probes += !list->hints || list->shape[i].hint & (hint | ABI_HINT_ALWAYS);
 	return probes;
 }
 

@@ -189,7 +189,7 @@ test_an_emptied_table() {
 		lost=$((lost + MISSING))
 	done
 	assert_status 1 xc check
-	assert_output "^vrx +0 +$RULES +0\$"
+	assert_output "^vrx +0 +$RULES +0 +0\$"
 	assert_status 0 xc check
 	assert_counters
 }

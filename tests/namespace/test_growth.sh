@@ -237,7 +237,7 @@ test_nothing_grows_needlessly() {
 	assert_status 0 xc import "$STATE/rules"
 	assert_status 1 xc add 198.51.100.0/24
 	assert_status 0 xc import "$STATE/rules"
-	assert_output "already there: +$RULES"
+	assert_output "kept: +$RULES"
 	assert_status 0 xc del 198.51.100.0/24
 	assert_status 0 xc add 198.51.100.0/24
 	assert_status 0 xc flush

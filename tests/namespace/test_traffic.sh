@@ -14,7 +14,7 @@ try_small_list() {
 	sed 's/^drop/pass/' "$STATE/flows" >"$STATE/innocent"
 	judge_traffic "$STATE/innocent"
 	small_list >"$STATE/list"
-	assert_status 0 xc import "$STATE/list"
+	assert_status 0 xc import --force "$STATE/list"
 	judge_traffic "$STATE/flows"
 	assert_status 0 xc flush
 	judge_traffic "$STATE/innocent"
@@ -35,7 +35,7 @@ try_list() {
 	list=$1
 	shift
 	assert_status 0 xc load vrx "$@"
-	assert_status 0 xc import "$list"
+	assert_status 0 xc import --force "$list"
 	"$HELPERS/list_flows" --hosts 3 --outside "$OUTSIDE" --seed "$SEED" "$list" >"$STATE/flows"
 	judge_traffic "$STATE/flows"
 	note "all $(total 5 "$STATE/table") listed dropped, $FALSE_POSITIVES of $OUTSIDE outside," \

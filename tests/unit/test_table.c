@@ -122,13 +122,13 @@ static void test_false_positive_rate_is_met(void **state)
 	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
 		const size_t count = SLOTS * TABLE_LOAD_PERCENT / 100;
-		struct siphash_value *key = keys_of(seed, 0, count);
+		struct table_entry *entry = entries_of(seed, 0, count);
 		double expected, deviation;
 		struct fixture f;
 		size_t found = 0;
 
 		fixture_open(&f, &table_kinds[k], SLOTS);
-		assert_int_equal(table_build(&f.table, key, count), 0);
+		assert_int_equal(table_build(&f.table, entry, count), 0);
 		for (size_t i = 0; i < LOOKUPS; i++) {
 			const struct siphash_value absent = churn_key(churn_hash(~seed, i));
 
@@ -143,13 +143,14 @@ static void test_false_positive_rate_is_met(void **state)
 			      LOOKUPS, expected);
 		assert_true(deviation * deviation <= 36 * (expected + 1));
 		fixture_close(&f);
-		free(key);
+		free(entry);
 	}
 }
 
 static void test_insert_find_delete(void **state)
 {
 	const struct siphash_value zero = { 0, 7 }, other = { 2ULL << 48, 7 };
+	const struct table_entry held = { .key = zero };
 
 	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
@@ -158,13 +159,13 @@ static void test_insert_find_delete(void **state)
 		fixture_open(&f, &table_kinds[k], 1 << 10);
 		assert_false(table_find(&f.table, &zero, NULL));
 		assert_int_equal(table_delete(&f.table, &zero), -ENOENT);
-		assert_int_equal(table_insert(&f.table, &zero), 0);
+		assert_int_equal(table_insert(&f.table, &zero, 0), 0);
 		assert_true(table_find(&f.table, &zero, NULL));
 		if (f.options.format != BUCKET_8) {
 			assert_false(table_find(&f.table, &other, NULL));
 			assert_int_equal(table_delete(&f.table, &other), -ENOENT);
 		}
-		assert_holds(&f, &zero, 1);
+		assert_holds(&f, &held, 1);
 		assert_int_equal(table_delete(&f.table, &zero), 0);
 		assert_false(table_find(&f.table, &zero, NULL));
 		assert_holds(&f, NULL, 0);
@@ -186,8 +187,8 @@ static void test_equal_entries_are_kept_apart(void **state)
 		key = key_of_two_buckets(&f.table);
 		twin = twin_of(&f.table, &key);
 		for (unsigned int i = 0; i < 2 * BUCKET_SLOTS; i++)
-			assert_int_equal(table_insert(&f.table, i % 2 ? &key : &twin), 0);
-		assert_int_equal(table_insert(&f.table, &key), -ENOSPC);
+			assert_int_equal(table_insert(&f.table, i % 2 ? &key : &twin, 0), 0);
+		assert_int_equal(table_insert(&f.table, &key, 0), -ENOSPC);
 		assert_int_equal(f.table.used, 2 * BUCKET_SLOTS);
 		for (unsigned int i = 0; i < 2 * BUCKET_SLOTS; i++) {
 			assert_true(table_find(&f.table, &key, NULL));
@@ -202,17 +203,17 @@ static void test_equal_entries_are_kept_apart(void **state)
 static void fill_to_95_percent(const struct table_kind *kind, __u64 slots, __u64 seed)
 {
 	const size_t count = slots * TABLE_LOAD_PERCENT / 100;
-	struct siphash_value *key = keys_of(seed, 0, count);
+	struct table_entry *entry = entries_of(seed, 0, count);
 	struct fixture f;
 
 	fixture_open(&f, kind, slots);
 	assert_int_equal(table_slots(&f.table), slots);
 	for (size_t i = 0; i < count; i++)
-		assert_int_equal(table_insert(&f.table, &key[i]), 0);
+		assert_int_equal(insert(&f, &entry[i]), 0);
 	assert_in_range(f.table.longest_path, 1, 5);
-	assert_holds(&f, key, count);
+	assert_holds(&f, entry, count);
 	fixture_close(&f);
-	free(key);
+	free(entry);
 }
 
 static void test_95_percent_fit(void **state)
@@ -236,32 +237,32 @@ static void test_build(void **state)
 {
 	const __u64 seed = print_seed(), slots = 1 << 14;
 	const size_t count = slots * TABLE_LOAD_PERCENT / 100;
-	struct siphash_value *key = keys_of(seed, 0, slots + 1);
+	struct table_entry *entry = entries_of(seed, 0, slots + 1);
 
 	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
 		struct fixture f;
 
 		fixture_open(&f, &table_kinds[k], slots);
-		assert_int_equal(table_build(&f.table, key, 0), 0);
-		assert_holds(&f, key, 0);
-		assert_int_equal(table_build(&f.table, key, count), 0);
-		assert_holds(&f, key, count);
-		assert_int_equal(table_insert(&f.table, &key[count]), 0);
-		assert_holds(&f, key, count + 1);
+		assert_int_equal(table_build(&f.table, entry, 0), 0);
+		assert_holds(&f, entry, 0);
+		assert_int_equal(table_build(&f.table, entry, count), 0);
+		assert_holds(&f, entry, count);
+		assert_int_equal(insert(&f, &entry[count]), 0);
+		assert_holds(&f, entry, count + 1);
 		fixture_close(&f);
 
 		fixture_open(&f, &table_kinds[k], slots);
-		assert_int_equal(table_build(&f.table, key, slots + 1), -ENOSPC);
+		assert_int_equal(table_build(&f.table, entry, slots + 1), -ENOSPC);
 		fixture_close(&f);
 	}
-	free(key);
+	free(entry);
 }
 
 static void test_full_table_is_left_as_it_was(void **state)
 {
 	const __u64 seed = print_seed(), slots = 1 << 12;
-	struct siphash_value *key = keys_of(seed, 0, slots);
+	struct table_entry *entry = entries_of(seed, 0, slots);
 
 	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
@@ -269,11 +270,11 @@ static void test_full_table_is_left_as_it_was(void **state)
 		size_t count = 0;
 
 		fixture_open(&f, &table_kinds[k], slots);
-		while (!table_insert(&f.table, &key[count]))
+		while (!insert(&f, &entry[count]))
 			count++;
 		fixture_copy(&before, &f);
 		g = f;
-		assert_int_equal(table_insert(&f.table, &key[count]), -ENOSPC);
+		assert_int_equal(insert(&f, &entry[count]), -ENOSPC);
 		assert_in_range(count, slots * TABLE_LOAD_PERCENT / 100, slots);
 		assert_memory_equal(before.memory.bucket, f.memory.bucket, bucket_bytes(&f.table));
 		if (f.memory.record)
@@ -283,11 +284,11 @@ static void test_full_table_is_left_as_it_was(void **state)
 			assert_memory_equal(before.memory.rule, f.memory.rule,
 					    slots * sizeof(*f.memory.rule));
 		assert_memory_equal(&g, &f, sizeof(f));
-		assert_holds(&f, key, count);
+		assert_holds(&f, entry, count);
 		fixture_close(&before);
 		fixture_close(&f);
 	}
-	free(key);
+	free(entry);
 }
 
 static bool are_one(const struct table *table, __u64 a, __u64 b)
@@ -297,19 +298,19 @@ static bool are_one(const struct table *table, __u64 a, __u64 b)
 	return x.fingerprint == y.fingerprint && (x.first == y.first || x.first == y.second);
 }
 
-/* Keys of which no two are one to this table, with however few bits. */
-static struct siphash_value *unlike_keys(const struct table *table, __u64 seed, size_t count)
+/* Entries of which no two are one to this table, with however few bits. */
+static struct table_entry *unlike_entries(const struct table *table, __u64 seed, size_t count)
 {
-	struct siphash_value *key = keys_of(seed, 0, count);
+	struct table_entry *entry = entries_of(seed, 0, count);
 	__u64 next = count;
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < i;)
-			if (are_one(table, key[i].hash, key[j++].hash)) {
-				key[i] = churn_key(churn_hash(seed, next++));
+			if (are_one(table, entry[i].key.hash, entry[j++].key.hash)) {
+				entry[i].key = churn_key(churn_hash(seed, next++));
 				j = 0;
 			}
-	return key;
+	return entry;
 }
 
 /*
@@ -318,14 +319,14 @@ static struct siphash_value *unlike_keys(const struct table *table, __u64 seed, 
 static void change_at_random(const struct table_kind *kind, __u64 seed)
 {
 	enum { KEYS = 1500, STEPS = 300000, TURN = 4000 };
-	struct siphash_value *key, held[1024];
+	struct table_entry *entry, held[1024];
 	unsigned int times[KEYS] = {};
 	struct fixture f;
 	size_t count = 0;
 	__u64 full = 0;
 
 	fixture_open(&f, kind, 1 << 10);
-	key = unlike_keys(&f.table, seed, KEYS);
+	entry = unlike_entries(&f.table, seed, KEYS);
 	for (__u64 step = 0; step < STEPS; step++) {
 		const __u64 random = churn_hash(seed + 1, step);
 		const size_t i = (random >> 32) % KEYS;
@@ -333,25 +334,25 @@ static void change_at_random(const struct table_kind *kind, __u64 seed)
 		if (random % 8 < (step / TURN % 2 ? 1 : 7)) {
 			int error = kind->options.is_exact && times[i]
 					    ? -EEXIST
-					    : table_insert(&f.table, &key[i]);
+					    : insert(&f, &entry[i]);
 
 			assert_true(!error || error == -ENOSPC || error == -EEXIST);
 			full += error == -ENOSPC;
 			times[i] += !error;
 		} else {
-			assert_int_equal(table_delete(&f.table, &key[i]), times[i] ? 0 : -ENOENT);
+			assert_int_equal(table_delete(&f.table, &entry[i].key), times[i] ? 0 : -ENOENT);
 			times[i] -= !!times[i];
 		}
-		assert_int_equal(table_find(&f.table, &key[i], NULL), times[i] > 0);
+		assert_int_equal(table_find(&f.table, &entry[i].key, NULL), times[i] > 0);
 	}
 	for (size_t i = 0; i < KEYS; i++)
 		for (unsigned int j = 0; j < times[i]; j++)
-			held[count++] = key[i];
+			held[count++] = entry[i];
 	assert_holds(&f, held, count);
 	assert_int_not_equal(f.table.moves, 0);
 	assert_int_not_equal(full, 0);
 	fixture_close(&f);
-	free(key);
+	free(entry);
 }
 
 static void test_random_changes_match_a_multiset(void **state)

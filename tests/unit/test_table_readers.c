@@ -27,12 +27,12 @@ static void change_by_reconcile(struct churn *churn)
 {
 	const size_t count = churn->count;
 	struct table_difference difference;
-	struct siphash_value *want = malloc(count * sizeof(*want));
+	struct table_entry *want = calloc(count, sizeof(*want));
 
 	for (size_t i = churn->residents; i < count; i++)
 		churn->hash[i] = churn_hash(churn->seed, churn->next++);
 	for (size_t i = 0; i < count; i++)
-		want[i] = churn_key(churn->hash[i]);
+		want[i].key = churn_key(churn->hash[i]);
 	churn->lost += !!table_reconcile(&churn->table, want, count, &difference);
 	free(want);
 }
@@ -46,7 +46,7 @@ static void change_by_tenant(struct churn *churn)
 	const struct table_place first = { pair.first, 0 }, second = { pair.second, 0 };
 
 	churn->engine->move(table, first, second);
-	churn->lost += !!churn->engine->insert(table, &tenant);
+	churn->lost += !!churn->engine->insert(table, &tenant, 0);
 	churn->lost += !!churn->engine->remove(table, &tenant);
 	churn->engine->move(table, second, first);
 }
@@ -75,13 +75,13 @@ static struct churn_result churn_once(const struct churn_engine *engine,
 		struct fixture view = { .table = churn.table,
 					.options = kind->options,
 					.memory = churn.memory };
-		struct siphash_value *key = malloc(count * sizeof(*key));
+		struct table_entry *entry = calloc(count, sizeof(*entry));
 
-		assert_non_null(key);
+		assert_non_null(entry);
 		for (size_t i = 0; i < count; i++)
-			key[i] = churn_key(churn.hash[i]);
-		assert_holds(&view, key, count);
-		free(key);
+			entry[i].key = churn_key(churn.hash[i]);
+		assert_holds(&view, entry, count);
+		free(entry);
 	}
 	churn_close(&churn);
 	return result;
@@ -132,17 +132,6 @@ static void test_no_number_of_a_tenant(void **state)
 {
 	(void)state;
 	assert_no_fault(KIND_EXACT, change_by_tenant, 1);
-}
-
-/* With one processor, reader and writer hardly ever meet. */
-static void skip_without_two_processors(void)
-{
-	cpu_set_t first = churn_processor(0), second = churn_processor(1);
-
-	if (!CPU_EQUAL(&first, &second))
-		return;
-	fprintf(stderr, "# one processor: no reader looks while an entry is between two buckets\n");
-	skip();
 }
 
 static void assert_misses(enum churn_fault fault, const struct table_kind *kind,

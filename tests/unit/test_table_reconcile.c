@@ -13,31 +13,31 @@ static const struct reconcile_case {
 	size_t from, count, times, want_from, want_count, want_times;
 	struct table_difference difference;
 } reconcile_cases[] = {
-	{ "empty to empty", 0, 0, 1, 0, 0, 1, { 0, 0, 0 } },
-	{ "empty to 95 %", 0, 0, 1, 0, 3891, 1, { 3891, 0, 0 } },
-	{ "95 % to empty", 0, 3891, 1, 0, 0, 1, { 0, 3891, 0 } },
-	{ "equal", 0, 3891, 1, 0, 3891, 1, { 0, 0, 3891 } },
-	{ "disjoint", 0, 3891, 1, 5000, 3891, 1, { 3891, 3891, 0 } },
-	{ "overlapping", 0, 3000, 1, 1000, 3891, 1, { 1891, 1000, 2000 } },
-	{ "surplus", 0, 3891, 1, 100, 20, 1, { 0, 3871, 20 } },
-	{ "one missing", 1, 3890, 1, 0, 3891, 1, { 1, 0, 3890 } },
-	{ "more of each", 0, 500, 1, 0, 500, 3, { 1000, 0, 500 } },
-	{ "fewer of each", 0, 500, 3, 0, 500, 1, { 0, 1000, 500 } },
-	{ "overlapping, of many", 0, 500, 3, 250, 500, 2, { 500, 1000, 500 } },
+	{ "empty to empty", 0, 0, 1, 0, 0, 1, { 0, 0, 0, 0 } },
+	{ "empty to 95 %", 0, 0, 1, 0, 3891, 1, { 3891, 0, 0, 0 } },
+	{ "95 % to empty", 0, 3891, 1, 0, 0, 1, { 0, 3891, 0, 0 } },
+	{ "equal", 0, 3891, 1, 0, 3891, 1, { 0, 0, 3891, 0 } },
+	{ "disjoint", 0, 3891, 1, 5000, 3891, 1, { 3891, 3891, 0, 0 } },
+	{ "overlapping", 0, 3000, 1, 1000, 3891, 1, { 1891, 1000, 2000, 0 } },
+	{ "surplus", 0, 3891, 1, 100, 20, 1, { 0, 3871, 20, 0 } },
+	{ "one missing", 1, 3890, 1, 0, 3891, 1, { 1, 0, 3890, 0 } },
+	{ "more of each", 0, 500, 1, 0, 500, 3, { 1000, 0, 500, 0 } },
+	{ "fewer of each", 0, 500, 3, 0, 500, 1, { 0, 1000, 500, 0 } },
+	{ "overlapping, of many", 0, 500, 3, 250, 500, 2, { 500, 1000, 500, 0 } },
 };
 
 static void reconcile(const struct table_kind *kind, const struct reconcile_case *c, __u64 seed)
 {
-	struct siphash_value *have = distinct_keys(seed, c->from, c->count, c->times);
-	struct siphash_value *want =
-		distinct_keys(seed, c->want_from, c->want_count, c->want_times);
+	struct table_entry *have = distinct_entries(seed, c->from, c->count, c->times);
+	struct table_entry *want =
+		distinct_entries(seed, c->want_from, c->want_count, c->want_times);
 	size_t want_count = c->want_count * c->want_times;
 	struct table_difference difference;
 	struct fixture f;
 
 	fixture_open(&f, kind, 1 << 12);
 	for (size_t i = 0; i < c->count * c->times; i++)
-		assert_int_equal(table_insert(&f.table, &have[i]), 0);
+		assert_int_equal(insert(&f, &have[i]), 0);
 	print_message("# %s: %s\n", kind->name, c->name);
 	assert_int_equal(table_reconcile(&f.table, want, want_count, &difference), 0);
 	assert_int_equal(difference.added, c->difference.added);
@@ -45,7 +45,7 @@ static void reconcile(const struct table_kind *kind, const struct reconcile_case
 	assert_int_equal(difference.kept, c->difference.kept);
 	assert_holds(&f, want, want_count);
 	free(want);
-	want = distinct_keys(seed, c->want_from, c->want_count, c->want_times);
+	want = distinct_entries(seed, c->want_from, c->want_count, c->want_times);
 	assert_holds(&f, want, want_count);
 	fixture_close(&f);
 	free(have);
@@ -73,14 +73,14 @@ static void test_reconcile_8_bits(void **state)
 {
 	enum { COUNT = 3800, SHIFT = 1000 };
 	const struct table_kind kind = { .options = { .format = BUCKET_8 } };
-	struct siphash_value *have = keys_of(print_seed(), 0, COUNT + SHIFT);
+	struct table_entry *have = entries_of(print_seed(), 0, COUNT + SHIFT);
 	struct table_difference difference;
 	struct fixture f;
 
 	(void)state;
 	fixture_open(&f, &kind, 1 << 12);
 	for (size_t i = 0; i < COUNT; i++)
-		assert_int_equal(table_insert(&f.table, &have[i]), 0);
+		assert_int_equal(insert(&f, &have[i]), 0);
 	assert_int_equal(table_reconcile(&f.table, have + SHIFT, COUNT, &difference), 0);
 	assert_int_equal(difference.kept + difference.added, COUNT);
 	assert_int_equal(difference.removed, difference.added);
@@ -98,8 +98,8 @@ static void test_reconcile_too_many(void **state)
 
 	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
-		struct siphash_value *have = distinct_keys(seed, COUNT, SLOTS / 2, 1);
-		struct siphash_value *want = distinct_keys(seed, 0, COUNT, 1);
+		struct table_entry *have = distinct_entries(seed, COUNT, SLOTS / 2, 1);
+		struct table_entry *want = distinct_entries(seed, 0, COUNT, 1);
 		struct table_difference difference, second;
 		struct fixture f;
 
@@ -110,7 +110,7 @@ static void test_reconcile_too_many(void **state)
 		}
 		fixture_open(&f, &table_kinds[k], SLOTS);
 		for (size_t i = 0; i < SLOTS / 2; i++)
-			assert_int_equal(table_insert(&f.table, &have[i]), 0);
+			assert_int_equal(insert(&f, &have[i]), 0);
 		assert_int_equal(table_reconcile(&f.table, want, COUNT, &difference), -ENOSPC);
 		assert_int_equal(difference.removed, SLOTS / 2);
 		assert_in_range(difference.added, SLOTS * TABLE_LOAD_PERCENT / 100, SLOTS);
@@ -127,14 +127,14 @@ static void test_reconcile_too_many(void **state)
 static void test_reconcile_nine_equal_entries(void **state)
 {
 	enum { EQUAL = 9, COUNT = 3000 + EQUAL };
-	struct siphash_value *want = keys_of(1, 1000, COUNT), *fits = keys_of(1, 1000, COUNT);
+	struct table_entry *want = entries_of(1, 1000, COUNT), *fits = entries_of(1, 1000, COUNT);
 	struct table_difference difference;
 	struct fixture f;
 
 	(void)state;
 	fixture_open(&f, KIND_COMPACT, 1 << 12);
 	for (size_t i = 0; i < EQUAL; i++)
-		fits[i] = want[i] = key_of_two_buckets(&f.table);
+		fits[i].key = want[i].key = key_of_two_buckets(&f.table);
 	assert_int_equal(table_reconcile(&f.table, want, COUNT, &difference), -ENOSPC);
 	assert_int_equal(difference.added, COUNT - 1);
 	assert_holds(&f, fits + 1, COUNT - 1);
@@ -147,21 +147,11 @@ static void test_reconcile_nine_equal_entries(void **state)
 
 enum { DAMAGED = 3000 };
 
-/* The place of a key's entry. */
-static struct table_place place_of(const struct table *table, const struct siphash_value *key)
-{
-	const struct bucket_pair pair = churn_pair(table, key->hash);
-	struct table_place place;
-
-	assert_true(core_find_key(table, core_exact(), &pair, key->tag, &place));
-	return place;
-}
-
 /* A move that ended between the copy and the clearing of its source. */
-static void leave_copy(struct fixture *f, const struct siphash_value *key)
+static void leave_copy(struct fixture *f, const struct table_entry *entry)
 {
-	const struct table_place from = place_of(&f->table, key);
-	const struct bucket_pair pair = churn_pair(&f->table, key->hash);
+	const struct table_place from = place_of(&f->table, &entry->key);
+	const struct bucket_pair pair = churn_pair(&f->table, entry->key.hash);
 	struct table_place to;
 
 	if (core_find_free(&f->table, core_exact(), pair.first ^ pair.second ^ from.bucket, &to))
@@ -170,11 +160,11 @@ static void leave_copy(struct fixture *f, const struct siphash_value *key)
 }
 
 /* A number that was taken for an entry that never came, and one that was freed too early. */
-static void spoil_numbers(struct fixture *f, const struct siphash_value *key)
+static void spoil_numbers(struct fixture *f, const struct table_entry *entry)
 {
 	__u32 number;
 
-	assert_true(table_find(&f->table, key, &number));
+	assert_true(table_find(&f->table, &entry->key, &number));
 	f->memory.rule[number].bytes &= ~ABI_RULE_TAKEN;
 	f->memory.rule[number].bytes += 500;
 	for (number = 0; f->memory.rule[number].bytes & ABI_RULE_TAKEN; number++)
@@ -182,38 +172,38 @@ static void spoil_numbers(struct fixture *f, const struct siphash_value *key)
 	f->memory.rule[number].bytes |= ABI_RULE_TAKEN;
 }
 
-static void spoil_tag(struct fixture *f, const struct siphash_value *key)
+static void spoil_tag(struct fixture *f, const struct table_entry *entry)
 {
-	table_record(&f->table, core_exact(), place_of(&f->table, key))->tag = ~key->tag;
+	table_record(&f->table, core_exact(), place_of(&f->table, &entry->key))->tag = ~entry->key.tag;
 }
 
 /* Two keys with one number, and one with a number that there is not. */
-static void share_number(struct fixture *f, const struct siphash_value *key)
+static void share_number(struct fixture *f, const struct table_entry *entry)
 {
 	__u32 number;
 
-	assert_true(table_find(&f->table, key, &number));
-	table_record(&f->table, core_exact(), place_of(&f->table, key + 1))->number = number;
-	table_record(&f->table, core_exact(), place_of(&f->table, key + 2))->number = ~0U;
+	assert_true(table_find(&f->table, &entry->key, &number));
+	table_record(&f->table, core_exact(), place_of(&f->table, &entry[1].key))->number = number;
+	table_record(&f->table, core_exact(), place_of(&f->table, &entry[2].key))->number = ~0U;
 }
 
 static const struct damage {
 	const char *name;
-	void (*damage)(struct fixture *f, const struct siphash_value *key);
+	void (*damage)(struct fixture *f, const struct table_entry *entry);
 	struct table_difference difference;
 	size_t harmed; /* of each ten keys, those that may get another number */
 } damages[] = {
-	{ "a copy of an entry", leave_copy, { 0, 1, 10 }, 0 },
-	{ "numbers", spoil_numbers, { 0, 0, 10 }, 0 },
-	{ "a record of another key", spoil_tag, { 1, 1, 9 }, 1 },
-	{ "a shared number", share_number, { 2, 2, 8 }, 3 },
+	{ "a copy of an entry", leave_copy, { 0, 1, 10, 0 }, 0 },
+	{ "numbers", spoil_numbers, { 0, 0, 10, 0 }, 0 },
+	{ "a record of another key", spoil_tag, { 1, 1, 9, 0 }, 1 },
+	{ "a shared number", share_number, { 2, 2, 8, 0 }, 3 },
 };
 
 /* One key in ten is damaged; all others keep their numbers, and the counts under them. */
 static void repair(const struct damage *c, __u64 seed)
 {
-	struct siphash_value *key = distinct_keys(seed, 0, DAMAGED, 1),
-			     *want = distinct_keys(seed, 0, DAMAGED, 1);
+	struct table_entry *entry = distinct_entries(seed, 0, DAMAGED, 1),
+			   *want = distinct_entries(seed, 0, DAMAGED, 1);
 	static __u32 number[DAMAGED];
 	struct table_difference difference;
 	__u64 copies, sequence;
@@ -221,11 +211,11 @@ static void repair(const struct damage *c, __u64 seed)
 
 	print_message("# %s\n", c->name);
 	fixture_open(&f, KIND_EXACT, 1 << 12);
-	assert_int_equal(table_build(&f.table, key, DAMAGED), 0);
+	assert_int_equal(table_build(&f.table, entry, DAMAGED), 0);
 	for (size_t i = 0; i < DAMAGED; i++)
-		assert_true(table_find(&f.table, &key[i], &number[i]));
+		assert_true(table_find(&f.table, &entry[i].key, &number[i]));
 	for (size_t i = 0; i < DAMAGED; i += 10)
-		c->damage(&f, &key[i]);
+		c->damage(&f, &entry[i]);
 	copies = table_count(&f.table) - DAMAGED;
 	sequence = f.sequence;
 	assert_int_equal(table_reconcile(&f.table, want, DAMAGED, &difference), 0);
@@ -237,18 +227,18 @@ static void repair(const struct damage *c, __u64 seed)
 		assert_int_equal(f.sequence - sequence, copies);
 	}
 	assert_int_equal(difference.removed, copies + difference.added);
-	assert_holds(&f, key, DAMAGED);
+	assert_holds(&f, entry, DAMAGED);
 	for (size_t i = 0; i < DAMAGED; i++) {
 		__u32 now;
 
-		assert_true(table_find(&f.table, &key[i], &now));
+		assert_true(table_find(&f.table, &entry[i].key, &now));
 		if (i % 10 >= c->harmed)
 			assert_int_equal(now, number[i]);
 	}
 	if (c->damage == spoil_numbers)
 		assert_int_equal(f.memory.rule[number[0]].bytes, ABI_RULE_TAKEN + 500);
 	fixture_close(&f);
-	free(key);
+	free(entry);
 	free(want);
 }
 
@@ -267,7 +257,7 @@ static void test_largest_table(void **state)
 	enum { COUNT = 1000 };
 	const struct bucket_geometry geometry = table_geometry(1ULL << ABI_SLOTS_MAX_LOG2);
 	const size_t bytes = table_bucket_bytes(BUCKET_16, geometry);
-	struct siphash_value *want = keys_of(1, 0, COUNT), *have = keys_of(1, COUNT / 2, COUNT);
+	struct table_entry *want = entries_of(1, 0, COUNT), *have = entries_of(1, COUNT / 2, COUNT);
 	struct table_difference difference;
 	__u64 sequence = 0;
 	struct table_memory memory = { .sequence = &sequence };
@@ -280,13 +270,13 @@ static void test_largest_table(void **state)
 	madvise(memory.bucket, bytes, MADV_NOHUGEPAGE);
 	assert_int_equal(table_open(&table, BUCKET_16, geometry, &memory), 0);
 	for (size_t i = 0; i < COUNT; i++)
-		assert_int_equal(table_insert(&table, &have[i]), 0);
+		assert_int_equal(table_insert(&table, &have[i].key, 0), 0);
 	assert_int_equal(table_reconcile(&table, want, COUNT, &difference), 0);
 	assert_int_equal(difference.kept, COUNT / 2);
 	assert_int_equal(difference.added, COUNT / 2);
 	assert_int_equal(difference.removed, COUNT / 2);
 	for (size_t i = 0; i < COUNT; i++)
-		assert_int_equal(table_delete(&table, &want[i]), 0);
+		assert_int_equal(table_delete(&table, &want[i].key), 0);
 	assert_int_equal(table.used, 0);
 	table_close(&table);
 	munmap(memory.bucket, bytes);

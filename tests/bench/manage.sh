@@ -1,0 +1,244 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# What an operator waits for, beside ipset, nft and xdp-filter doing the same: `manage.sh [--full] [ROUNDS]`. Each
+# in a network namespace of its own, one after the other in every round; medians of ROUNDS. Ours is durable when it
+# returns, which the others never are. --full also imports 10 M addresses. LISTS=DIR says where blocklists are.
+set -eu
+cd "$(dirname "$0")/../.."
+. tests/lib.sh
+
+FULL=
+[ "${1-}" != --full ] || { FULL=yes; shift; }
+ROUNDS=${1:-3}
+SIZES=${SIZES:-100000 1000000}
+SINGLES=${SINGLES:-200}    # commands by a process each
+CHANGES=${CHANGES:-100000} # commands to one process
+LOADED=${LOADED:-943718}   # beside so many entries: 90 % of ours, which has 2^20 slots
+TOOLS="ours ipset nft xdp_filter"
+
+# --- each tool doing the same: on lists as prepare() leaves them
+
+in_other() {
+	in_ns "$OTHER" "$@"
+}
+
+ours_setup() {
+	xc unload vrx >/dev/null 2>&1 || :
+	rm -rf "$STATE/store"
+	xc load vrx >/dev/null
+}
+ours_import() { xc import --force "$1"; }
+ours_replace() { xc import --force --replace "$1"; }
+ours_add() { xc add "$1"; }
+ours_del() { xc del "$1"; }
+ours_feed() { cat "$1" | xc batch -; }
+ours_count() { xc --json status | sed -n 's/^  "rules": \([0-9]*\).*/\1/p'; }
+
+ipset_setup() {
+	in_rx ipset destroy
+	in_rx ipset create block "hash:$1" maxelem 20000000
+}
+ipset_import() { in_rx ipset restore -file "$1.ipset"; }
+ipset_replace() { in_rx ipset restore -file "$1.swap"; }
+ipset_add() { in_rx ipset add block "$1"; }
+ipset_del() { in_rx ipset del block "$1"; }
+ipset_feed() { cat "$1.ipset" | in_rx ipset restore; }
+ipset_count() { in_rx ipset list -t block | sed -n 's/^Number of entries: //p'; }
+
+nft_setup() {
+	in_rx nft flush ruleset
+	in_rx nft add table ip filter
+	case $1 in
+	ip) in_rx nft add set ip filter block '{ type ipv4_addr; }' ;;
+	net) in_rx nft add set ip filter block '{ type ipv4_addr; flags interval; auto-merge; }' ;;
+	esac
+}
+nft_import() { in_rx nft -f "$1.nft"; }
+nft_replace() { in_rx nft -f "$1.flush"; }
+nft_add() { in_rx nft add element ip filter block "{ $1 }"; }
+nft_del() { in_rx nft delete element ip filter block "{ $1 }"; }
+nft_feed() { cat "$1.nft" | in_rx nft -f -; }
+nft_count() { in_rx nft list set ip filter block | grep -Eo '[0-9]+\.[0-9.]+[0-9]' | wc -l; }
+
+# Its maps have 10,000 entries, and it takes them one by one.
+xdp_filter_setup() {
+	in_other xdp-filter unload vother >/dev/null 2>&1 || :
+	in_other xdp-filter load vother >/dev/null
+}
+xdp_filter_add() { in_other xdp-filter ip -m src "$1"; }
+xdp_filter_del() { in_other xdp-filter ip -m src -r "$1"; }
+
+# can_run TOOL: else says why not.
+can_run() {
+	why=$(
+		exec 2>&1
+		"$1_setup" ip && case $1 in
+		ours) ours_count ;;
+		*) "$1_add" 192.0.2.1 ;;
+		esac
+	) || { echo "left out: $1: $(echo "$why" | head -n 1)"; return 1; }
+}
+
+# --- lists
+
+# addresses COUNT FIRST: different IPv4 addresses, in no order.
+addresses() {
+	awk -v count="$1" -v first="$2" 'BEGIN {
+		for (i = first; i < first + count; i++) {
+			low = i * 40503 % 16777216 # an odd factor: each once
+			printf "%d.%d.%d.%d\n", 20 + int(i / 16777216), low / 65536, low / 256 % 256, low % 256
+		}
+	}'
+}
+
+# prepare NAME KIND: from the entries in NAME, of KIND ip or net, those with 1 % exchanged, and what each tool reads.
+prepare() {
+	count=$(wc -l <"$1")
+	{ awk 'NR % 100' "$1"; addresses $((count / 100)) 50000000; } >"$1.new"
+	nft_command="add element ip filter block"
+	sed 's/^/add block /' "$1" >"$1.ipset"
+	{ echo "$nft_command {"; sed 's/$/,/' "$1"; echo "}"; } >"$1.nft"
+	{ echo "create fresh hash:$2 maxelem 20000000"; sed 's/^/add fresh /' "$1.new"; printf 'swap block fresh\ndestroy fresh\n'; } >"$1.swap"
+	{ echo "flush set ip filter block"; echo "$nft_command {"; sed 's/$/,/' "$1.new"; echo "}"; } >"$1.flush"
+}
+
+# prepare_changes: adds and deletes by turns, of addresses that are not in the list beside.
+prepare_changes() {
+	addresses "$((CHANGES / 2))" 60000000 | awk '
+	{ print "add " $1; waiting[NR] = $1 }
+	NR > 100 { print "del " waiting[NR - 100]; delete waiting[NR - 100] }
+	END { for (i = NR - 99; i <= NR; i++) print "del " waiting[i] }' >"$STATE/changes"
+	awk '{ print $1, "block", $2 }' "$STATE/changes" >"$STATE/changes.ipset"
+	awk '{ print ($1 == "add" ? "add" : "delete"), "element ip filter block {", $2, "}" }' \
+		"$STATE/changes" >"$STATE/changes.nft"
+}
+
+# --- measuring
+
+# measure TASK TOOL COMMAND...
+measure() {
+	task=$1 tool=$2
+	shift 2
+	start=$(date +%s%N)
+	"$@" >"$STATE/out" 2>"$STATE/err" || { tail -n 3 "$STATE/err"; fail "$tool: $task"; }
+	echo "$(($(date +%s%N) - start))" >>"$STATE/times/$task.$tool"
+}
+
+# assert_count TOOL COUNT: so that what was measured was done. Intervals that meet are merged by nft.
+assert_count() {
+	[ "$1" = nft ] && [ "$KIND" = net ] && return
+	assert_equal "$2" "$("$1_count")" "entries of $1"
+}
+
+# median TASK TOOL DIVISOR, in ms; "-" where it was not measured.
+median() {
+	[ -s "$STATE/times/$1.$2" ] || { echo -; return; }
+	sort -n "$STATE/times/$1.$2" | awk -v divisor="$3" '{ t[NR] = $1 }
+		END { printf "%.1f", (t[int((NR + 1) / 2)] + t[int(NR / 2) + 1]) / 2e6 / divisor }'
+}
+
+# report TASK TEXT [DIVISOR]
+report() {
+	printf '%-46s' "$2"
+	for tool in $TOOLS; do
+		printf ' %11s' "$(median "$1" "$tool" "${3:-1}")"
+	done
+	echo
+}
+
+# --- tasks
+
+# try_list NAME KIND TOOL: into an empty set; then the list with 1 % exchanged in its place.
+try_list() {
+	case $3 in xdp_filter) return ;; esac
+	KIND=$2
+	"$3_setup" "$2"
+	measure "import-$1" "$3" "$3_import" "$STATE/$1"
+	assert_count "$3" "$(wc -l <"$STATE/$1")"
+	measure "replace-$1" "$3" "$3_replace" "$STATE/$1"
+	assert_count "$3" "$(wc -l <"$STATE/$1.new")"
+}
+
+each() {
+	while read -r entry; do
+		"$1" "$entry" || return
+	done <"$STATE/singles"
+}
+
+try_singles() {
+	"$1_setup" ip
+	case $1 in xdp_filter) ;; *) "$1_import" "$STATE/100000" >/dev/null ;; esac
+	measure add "$1" each "$1_add"
+	measure del "$1" each "$1_del"
+}
+
+try_changes() {
+	case $1 in xdp_filter) return ;; esac
+	KIND=ip
+	"$1_setup" ip
+	"$1_import" "$STATE/loaded" >/dev/null 2>&1
+	measure changes "$1" "$1_feed" "$STATE/changes"
+	assert_count "$1" "$LOADED"
+}
+
+# --- all of them
+
+state
+pair
+OTHER=xc$$other # for xdp-filter
+namespace "$OTHER"
+veth "$OTHER" vother "$OTHER" vpeer
+mkdir "$STATE/times"
+HERE=
+for tool in $TOOLS; do
+	! can_run "$tool" || HERE="$HERE $tool"
+done
+
+LISTED=
+if [ -r "$LISTS/firehol_level1.netset" ]; then
+	sed 's/#.*//; /^$/d' "$LISTS/firehol_level1.netset" >"$STATE/firehol_level1"
+	prepare "$STATE/firehol_level1" net
+	LISTED=firehol_level1:net
+else
+	echo "left out: no firehol_level1.netset in $LISTS"
+fi
+for size in $SIZES; do
+	addresses "$size" 0 >"$STATE/$size"
+	prepare "$STATE/$size" ip
+	LISTED="$LISTED $size:ip"
+done
+addresses 100000 0 >"$STATE/100000"
+prepare "$STATE/100000" ip
+addresses "$LOADED" 0 >"$STATE/loaded"
+prepare "$STATE/loaded" ip
+addresses "$SINGLES" 60000000 >"$STATE/singles"
+prepare_changes
+
+for _ in $(seq "$ROUNDS"); do
+	for tool in $HERE; do
+		for list in $LISTED; do
+			try_list "${list%:*}" "${list#*:}" "$tool"
+		done
+		try_singles "$tool"
+		try_changes "$tool"
+	done
+done
+
+echo "ms, median of $ROUNDS rounds"
+printf '%-46s %11s %11s %11s %11s\n' '' xdp-cuckoo ipset nft xdp-filter
+for list in $LISTED; do
+	name=${list%:*}
+	report "import-$name" "import $name ($(wc -l <"$STATE/$name") entries)"
+	report "replace-$name" "replace it by one with 1 % exchanged"
+done
+report add "add one, a process each, beside 100,000" "$SINGLES"
+report del "delete one, the same" "$SINGLES"
+report changes "$CHANGES adds and deletes piped to one process"
+echo "(beside $LOADED entries; for ours that is 90 % load. xdp-filter: beside none.)"
+
+if [ -n "$FULL" ]; then
+	addresses 10000000 0 >"$STATE/10000000"
+	ours_setup
+	measure import-10000000 ours ours_import "$STATE/10000000"
+	report import-10000000 "import 10,000,000 addresses"
+fi

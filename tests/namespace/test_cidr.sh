@@ -1,0 +1,334 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Lists of prefixes: whatever lengths they have, a packet costs few probes, and every verdict is that of
+# the kernel's LPM trie; also while prefixes inside each other come and go. SEED=N repeats the lists of a
+# run, LISTS=DIR says where blocklists are.
+. tests/lib.sh
+. tests/cidr.sh
+
+PROBES_MAX=8
+KILLS=${KILLS:-20}
+BLOCKS=${BLOCKS:-40}    # of changes
+CHANGES=${CHANGES:-100} # in each
+BLOCK_PACKETS=20000     # compared after each
+
+# load_list LIST [OPTION...]: a fresh filter, with the list in it.
+load_list() {
+	list=$1
+	shift
+	echo "SEED=$SEED"
+	silence
+	assert_status 0 xc load vrx "$@"
+	assert_status 0 xc import --force "$list"
+}
+
+# try_list LIST [OPTION...]: none may differ, and the shapes are few.
+try_list() {
+	load_list "$@"
+	compare "$1"
+	[ "$(compared 'shapes ipv4')" -le "$PROBES_MAX" ] || fail "$(compared 'shapes ipv4') shapes of IPv4"
+	[ "$(compared 'most probes')" -le "$PROBES_MAX" ] || fail "$(compared 'most probes') probes of a packet"
+	note "$(compared packets) packets, $(compared 'in a drop rule') in a drop rule," \
+		"$(compared 'in a pass rule') in a pass rule, none differs;" \
+		"$(compared 'shapes ipv4') + $(compared 'shapes ipv6') shapes," \
+		"$(compared 'most probes') probes at most"
+	[ "$(compared 'in a drop rule')" -gt 0 ] || fail "no packet met the list"
+}
+
+try_blocklist() {
+	[ -r "$LISTS/$1" ] || skip "no $LISTS/$1; LISTS=DIR says where it is"
+	try_list "$LISTS/$1"
+}
+
+test_firehol_level1() {
+	try_blocklist firehol_level1.netset
+}
+
+test_firehol_level4() {
+	try_blocklist firehol_level4.netset
+}
+
+test_country_us() {
+	try_blocklist country_us.netset
+}
+
+test_spamhaus_drop() {
+	try_blocklist spamhaus_drop.netset
+}
+
+test_all_lengths() {
+	list_of_all_lengths >"$STATE/list"
+	try_list "$STATE/list"
+}
+
+test_pass_rules() {
+	list_with_pass_rules >"$STATE/list"
+	try_list "$STATE/list"
+	[ "$(compared 'in a pass rule')" -gt 0 ] || fail "no packet met a pass rule"
+}
+
+test_ipv6() {
+	list_of_ipv6 >"$STATE/list"
+	try_list "$STATE/list"
+	[ "$(compared 'shapes ipv6')" -le "$PROBES_MAX" ] || fail "$(compared 'shapes ipv6') shapes of IPv6"
+}
+
+# More lengths than can be made 8: the hints see to it that a packet is looked up in few.
+test_all_ipv6_lengths() {
+	list_of_all_ipv6_lengths >"$STATE/list"
+	try_list "$STATE/list"
+}
+
+# The whole of it comes on top, and goes again.
+test_one_16() {
+	list_in_one_16 >"$STATE/list"
+	try_list "$STATE/list"
+	cp "$STATE/list" "$STATE/more"
+	echo 10.77.0.0/16 >>"$STATE/more"
+	assert_status 0 xc add 10.77.0.0/16
+	compare "$STATE/more"
+	assert_status 0 xc del 10.77.0.0/16
+	compare "$STATE/list"
+	assert_status 0 xc check
+}
+
+# A fingerprint alone decides: of what is listed nothing is missed.
+test_compact_table() {
+	list_of_all_lengths >"$STATE/list"
+	load_list "$STATE/list" --compact --fingerprint 32
+	compare "$STATE/list" "$PACKETS" --allow-false-positives
+	note "$(compared 'false positives') false positives of $(compared packets), none missed"
+	# 8 probes of 8 slots each, all of them full, and chance.
+	[ "$(compared 'false positives')" -le 2 ] || fail "$(compared 'false positives') false positives"
+}
+
+# ---- prefixes that come and go ----
+
+# make_changes COUNT: so many changes of the rules in $STATE/expected, as lines for `batch` in
+# $STATE/changes; $STATE/expected is what is there after them. Nested in a few networks, so that most
+# overlap; some pass, some name more than a source, some end in a day.
+make_changes() {
+	SEED=$((SEED + 1))
+	cidr_awk '
+	function rule(    bits, text) {
+		bits = 8 + below(25)
+		if (rand() < 0.2)
+			text = "src " text6("2001:db8:" below(3) ":" below(2), 24 + below(105))
+		else
+			text = "src " text4((10 + below(2)) * 2 ^ 24 + 257 * 65536 * below(2) + below(256), bits)
+		if (rand() < 0.1 && text !~ /:/)
+			text = text " dst " text4((192 * 256 + below(2)) * 65536, 16 + below(9))
+		if (rand() < 0.1)
+			text = text " dport " 53 + below(2)
+		return text (rand() < 0.15 ? " action pass" : "")
+	}
+	function drop(at,    gone) {
+		gone = there[at]
+		print "del " gone >changes
+		there[at] = there[--rules]
+		number[there[at]] = at
+		delete number[gone]
+	}
+	{ number[$0] = rules; there[rules++] = $0 }
+	END {
+		most = below(2) ? 400 : 30 # rules, towards which they go
+		for (i = 0; i < count; i++) {
+			if (rules && rand() < (rules > most ? 0.7 : 0.3)) {
+				drop(below(rules))
+				continue
+			}
+			text = rule()
+			print "add " text (rand() < 0.2 ? " timeout 1d" : "") >changes
+			if (!(text in number)) {
+				number[text] = rules
+				there[rules++] = text
+			}
+		}
+		for (i = 0; i < rules; i++)
+			print there[i]
+	}' count="$1" changes="$STATE/changes" "$STATE/expected" >"$STATE/next"
+	mv "$STATE/next" "$STATE/expected"
+}
+
+# apply_changes WAY: as single changes, as a list that takes the place of all, or as additions and deletions.
+apply_changes() {
+	case $1 in
+	batch) run xc batch --force "$STATE/changes" ;;
+	replace) run xc import --force --replace "$STATE/expected" ;;
+	whole) run xc import --force --replace --confirm 1h "$STATE/expected" && xc confirm >/dev/null ;;
+	esac
+	[ "$STATUS" -le 1 ] && return
+	show_run
+	fail "status $STATUS"
+}
+
+assert_equal_to_list() {
+	compare "$STATE/expected" "$BLOCK_PACKETS"
+	assert_status 0 xc check
+	assert_equal "$(wc -l <"$STATE/expected")" "$(xc list | wc -l)" "rules"
+}
+
+used_slots() {
+	xc status | awk '/used slots:/ { print $NF }'
+}
+
+test_changes_of_nested_prefixes() {
+	echo "SEED=$SEED"
+	silence
+	assert_status 0 xc load vrx
+	: >"$STATE/expected"
+	for block in $(seq "$BLOCKS"); do
+		case_begin "block $block, SEED=$SEED"
+		make_changes "$CHANGES"
+		case $((block % 5)) in
+		0) apply_changes replace ;;
+		*) apply_changes batch ;;
+		esac
+		assert_equal_to_list
+	done
+	sed 's/^/del /' "$STATE/expected" >"$STATE/changes"
+	: >"$STATE/expected"
+	apply_changes batch
+	assert_equal_to_list
+	assert_equal 0 "$(used_slots)" "slots in use without rules"
+	note "$((BLOCKS * CHANGES)) changes, compared after each $CHANGES"
+}
+
+# The order of deletion does not matter: what is left of a chain of prefixes is what is dropped.
+test_deleting_a_chain() {
+	echo "SEED=$SEED"
+	silence
+	assert_status 0 xc load vrx
+	list_in_one_16 | sort -u | cidr_awk '{ print rand(), $0 }' | sort | cut -d ' ' -f 2- >"$STATE/order"
+	assert_status 0 xc import --force "$STATE/order"
+	while [ -s "$STATE/order" ]; do
+		head -n 20 "$STATE/order" | sed 's/^/del /' >"$STATE/changes"
+		sed -i 1,20d "$STATE/order"
+		cp "$STATE/order" "$STATE/expected"
+		apply_changes batch
+		assert_equal 0 "$STATUS" "status of deletions"
+		assert_equal_to_list
+	done
+	assert_equal 0 "$(used_slots)" "slots in use without rules"
+}
+
+# Until it says so, or for a minute.
+wait_until() {
+	tries=0
+	until "$@"; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 600 ] || fail "in vain: $*"
+		sleep 0.1
+	done
+}
+
+is_as_listed() {
+	in_rx "$HELPERS/lpm_check" --packets "$BLOCK_PACKETS" --seed "$SEED" "$1" >"$STATE/out" 2>"$STATE/err"
+}
+
+# Some end soon, over and under others that stay or end later: the kernel sees to that by itself.
+test_prefixes_that_end() {
+	echo "SEED=$SEED"
+	silence
+	assert_status 0 xc load vrx
+	list_in_one_16 | sort -u >"$STATE/all"
+	awk 'NR % 3' "$STATE/all" >"$STATE/stays"
+	awk 'NR % 2 { $0 = $0 " timeout 1d" } 1' "$STATE/stays" >"$STATE/list"
+	assert_status 0 xc import --force "$STATE/list"
+	before=$(used_slots)
+	awk 'NR % 3 == 0 { print $0 " timeout 3s" }' "$STATE/all" >"$STATE/list"
+	assert_status 0 xc import --force "$STATE/list"
+	[ "$(used_slots)" -gt "$before" ] || fail "the prefixes that end take no slots"
+	wait_until is_as_listed "$STATE/stays"
+	assert_status 0 xc expire
+	compare "$STATE/stays" "$BLOCK_PACKETS"
+	assert_equal "$before" "$(used_slots)" "slots in use"
+	assert_status 0 xc check
+	assert_equal "$(wc -l <"$STATE/stays")" "$(xc list | wc -l)" "rules"
+}
+
+# ---- plans that change ----
+
+# What comes in the second step costs a new choice of lengths.
+first_lengths() {
+	cidr_awk 'BEGIN {
+		for (bits = 17; bits <= 24; bits++)
+			for (i = 0; i < 500; i++)
+				print text4(below(2 ^ 31), bits)
+	}'
+}
+
+second_lengths() {
+	cidr_awk 'BEGIN {
+		for (i = 0; i < 2000; i++)
+			print text4(2 ^ 31 + below(2 ^ 31), 11 + below(3))
+		for (i = 0; i < 20000; i++)
+			print text4(below(2 ^ 31), 25 + below(8))
+	}'
+}
+
+shapes() {
+	run in_rx "$HELPERS/lpm_check" --packets 0 "$STATE/first"
+	compared 'shapes ipv4'
+}
+
+# now_ms, and sleep_ms MS.
+now_ms() {
+	echo $(($(date +%s%N) / 1000000))
+}
+
+sleep_ms() {
+	sleep "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))"
+}
+
+# kill_an_import AFTER-MS: of $STATE/second.
+kill_an_import() {
+	xc import --force "$STATE/second" >/dev/null 2>&1 &
+	importer=$!
+	sleep_ms "$1"
+	for pid in $(ip netns pids "$RX"); do
+		kill -9 "$pid" 2>/dev/null || :
+	done
+	wait "$importer" 2>/dev/null || :
+}
+
+# What was acknowledged is in force at once; the next command leaves all of the second list or nothing.
+after_the_kill() {
+	compare "$STATE/first" "$BLOCK_PACKETS" --allow-false-positives
+	assert_status 0 xc add 192.0.2.1
+	xc list >"$STATE/listed"
+	rules=$(wc -l <"$STATE/listed")
+	case $rules in
+	"$((first_rules + 1))") ;;
+	"$((all_rules + 1))") whole=$((whole + 1)) ;;
+	*) fail "half of an import is stored: $rules rules" ;;
+	esac
+	compare "$STATE/listed" "$BLOCK_PACKETS"
+	assert_status 0 xc check
+}
+
+test_kill_9_while_the_plan_changes() {
+	echo "SEED=$SEED"
+	silence
+	first_lengths >"$STATE/first"
+	second_lengths >"$STATE/second"
+	first_rules=$(sort -u "$STATE/first" | wc -l)
+	all_rules=$(sort -u "$STATE/first" "$STATE/second" | wc -l)
+	whole=0
+	assert_status 0 xc load vrx
+	assert_status 0 xc import --force "$STATE/first"
+	start=$(now_ms)
+	assert_status 0 xc import --force "$STATE/second"
+	took=$(($(now_ms) - start))
+	[ "$(shapes)" -le "$PROBES_MAX" ] || fail "$(shapes) shapes"
+	for round in $(seq "$KILLS"); do
+		case_begin "round $round of $KILLS, SEED=$SEED"
+		assert_status 0 xc import --force --replace "$STATE/first"
+		assert_status 0 xc check
+		kill_an_import $((took * round / KILLS))
+		after_the_kill
+	done
+	note "$whole of $KILLS killed imports were stored"
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Numbers that a seed repeats. */
+#ifndef XDP_CUCKOO_TESTS_RANDOM_H
+#define XDP_CUCKOO_TESTS_RANDOM_H
+
+#include <stdint.h>
+
+/* splitmix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014. */
+static inline uint64_t random_next(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+/* 0 to bound - 1. */
+static inline uint64_t random_below(uint64_t *state, uint64_t bound)
+{
+	return (uint64_t)((unsigned __int128)random_next(state) * bound >> 64);
+}
+
+#endif
