@@ -66,11 +66,10 @@ struct {
 	__type(value, struct abi_counter);
 } xc_counters SEC(".maps");
 
-/* Eight of the hint bytes an element. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, ABI_HINT_ELEMENTS);
+	__uint(max_entries, ABI_HINTS / 2);
 	__type(key, __u32);
 	__type(value, __u64);
 } xc_hints SEC(".maps");
@@ -114,13 +113,13 @@ FLOW_INLINE struct abi_counter *maps_rule(__u32 number)
 	return bpf_map_lookup_elem(&xc_rules, &number);
 }
 
-/* One of the bytes of all elements in a row. */
-FLOW_INLINE const __u8 *maps_hint(__u32 byte)
+/* Two an element, since the elements of an array are of 8 bytes or more. */
+FLOW_INLINE const __u32 *maps_hint(__u32 hint)
 {
-	__u32 element = byte / sizeof(__u64);
-	const __u8 *bytes = bpf_map_lookup_elem(&xc_hints, &element);
+	__u32 element = hint / 2;
+	const __u32 *hints = bpf_map_lookup_elem(&xc_hints, &element);
 
-	return bytes ? bytes + byte % sizeof(__u64) : bytes;
+	return hints ? hints + hint % 2 : hints;
 }
 
 /* Reads it, for nothing but the cache. */

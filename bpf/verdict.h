@@ -34,19 +34,22 @@ static __always_inline __u64 verdict_hide(const struct abi_config *config, __u64
 	return value | PROBE_READ_ONCE(config->zero);
 }
 
-/* Of the hints to read, those of shapes that cannot match the flow. */
-static __always_inline __u32 verdict_useless(__u32 hints, enum flow_family family,
-					     const struct flow_key *flow)
+/* What there is to look for: see abi.h. Without a hint, all shapes. */
+static __always_inline __u32 verdict_hint(const struct abi_shape_list *list,
+					  enum flow_family family, const struct flow_key *flow)
 {
-	const __u8 *byte = maps_hint(family * ABI_HINT_INDEXES +
-				     hint_index(family, hint_head(family, flow)));
+	const __u32 *hint;
 
-	return byte ? hints & (__u8)~PROBE_READ_ONCE(*byte) : 0;
+	if (!PROBE_READ_ONCE(list->reads_hints))
+		return ABI_HINT_ALL;
+	hint = maps_hint(family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, flow)));
+	return hint ? PROBE_READ_ONCE(*hint) : ABI_HINT_ALL;
 }
 
 /*
- * Probes once for each shape that hints leave; shapes that pass come first, so the first hit
- * decides. Returns `otherwise` where no rule matches. `family` is a constant at every call.
+ * Probes once for each shape that the hint leaves; shapes that pass come first, so the first hit
+ * decides. A shortcut leaves those that pass, and is what happens where none of them matches. Returns
+ * `otherwise` where no rule matches. `family` is a constant at every call.
  */
 static __always_inline struct verdict_match verdict_search(const struct abi_config *config,
 							   enum flow_family family,
@@ -54,31 +57,38 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 							   enum abi_outcome otherwise)
 {
 	const struct abi_shape_list *list = abi_shapes(config, family);
-	__u32 count = PROBE_READ_ONCE(list->count);
-	__u32 hints = PROBE_READ_ONCE(list->hints);
-	__u64 useless = hints ? verdict_useless(hints, family, flow) : 0;
+	__u32 hint = verdict_hint(list, family, flow);
+	__u32 candidates = PROBE_READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
+	struct verdict_match miss = { otherwise, 0 };
+	__u32 place = 0;
 
-	if (hints && useless == hints)
-		return (struct verdict_match){ otherwise, 0 };
-	useless = verdict_hide(config, useless);
+	if (family == FLOW_IPV4 && hint >> ABI_HINT_SHORTCUT_SHIFT) {
+		candidates &= PROBE_READ_ONCE(list->passing);
+		miss.outcome = verdict_hide(config, OUTCOME_DROP_RULE);
+		miss.number = (hint >> ABI_HINT_SHORTCUT_SHIFT) - 1;
+	}
+	/* The first of all stands at 0, which a processor guesses rather than waits for. */
+	if (hint != ABI_HINT_ALL)
+		place = abi_shape_place(candidates);
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
-		const struct abi_shape *shape = &list->shape[i];
+		const struct abi_shape *shape = &list->shape[place];
 		struct siphash_state state;
 		struct probe_answer answer;
 
-		if (i >= count)
+		/* Not in the head of the loop, or clang 14 enters it where Linux 6.1 sees no loop allowed. */
+		if (!candidates)
 			break;
-		if (shape->hint & useless)
-			continue;
+		candidates &= candidates - 1;
+		place = abi_shape_place(candidates);
 		state = key_hash(config, shape, flow, family);
 		answer = probe(config, &state);
 		if (answer.result == PROBE_HIT)
 			return (struct verdict_match){ verdict_rule(shape), answer.number };
 		/* Hidden, or Linux 6.1 would check what follows again for this one value. */
 		if (answer.result == PROBE_UNSETTLED)
-			otherwise = verdict_hide(config, OUTCOME_UNSETTLED);
+			miss.outcome = verdict_hide(config, OUTCOME_UNSETTLED);
 	}
-	return (struct verdict_match){ otherwise, 0 };
+	return miss;
 }
 
 /* Rules about addresses hold for every packet that has them, whole or not; policy sees the rest. */

@@ -17,7 +17,7 @@
 #include "siphash.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 3
+#define ABI_VERSION 4
 
 /* Map names: the kernel keeps 15 characters. */
 #define ABI_CONFIG_MAP "xc_config"
@@ -30,7 +30,7 @@
 #define ABI_SHAPES_MAX 32       /* active shapes of one family */
 #define ABI_SLOTS_MIN_LOG2 10   /* of the table */
 #define ABI_SLOTS_MAX_LOG2 30
-#define ABI_SLOTS_DEFAULT_LOG2 20 /* also of an object that another loader loaded */
+#define ABI_SLOTS_DEFAULT_LOG2 20 /* of an object that another loader loaded */
 #define ABI_SEQUENCE_TRIES 4    /* probes of one key while the writer moves entries */
 #define ABI_TICK_SHIFT 6
 #define ABI_NAME_BYTES 32       /* of a filter, with the final 0 */
@@ -106,15 +106,25 @@ struct abi_counter {
 #define ABI_RULE_TAKEN (1ULL << 63)
 
 /*
- * Hints: for each family and each value of hint_index() a byte; bit i is clear where no key of the
- * shapes whose `hint` is bit i can match a flow of that index. So a flow's shapes are mostly not probed at
- * all. A bit is set before the first key that needs it is published; one too many only costs a probe.
- * Shapes without a source prefix have ABI_HINT_ALWAYS instead, which is no bit of the byte.
+ * Hints: for each family and each value of hint_index() a word, which spares a flow of that index most
+ * look-ups.
+ *
+ * The low byte says which shapes to look for: bit i is clear where no key of the shapes whose `hint` is
+ * bit i can match such a flow. A bit is set before the first key that needs it is published; one too
+ * many only costs a probe. Shapes without a source prefix have ABI_HINT_ALWAYS instead, which is no bit
+ * of the byte.
+ *
+ * The rest, if not 0, is 1 + the number of a key in the table that every flow of the index matches,
+ * that drops and never ends. A shortcut is set after its key is in the table, and cleared before it
+ * goes or gets an end; one too few only costs probes. Only IPv4 has them, where an index is a /16.
  */
 #define ABI_HINT_INDEXES 65536 /* of one family */
 #define ABI_HINT_BITS 8
+#define ABI_HINT_ALL ((1U << ABI_HINT_BITS) - 1)
 #define ABI_HINT_ALWAYS (1U << ABI_HINT_BITS)
-#define ABI_HINT_ELEMENTS (FLOW_FAMILIES * ABI_HINT_INDEXES / 8) /* of the map: words of 8 bytes */
+#define ABI_HINT_SHORTCUT_SHIFT ABI_HINT_BITS
+#define ABI_HINT_SHORTCUTS ((1U << (32 - ABI_HINT_SHORTCUT_SHIFT)) - 1) /* keys with higher numbers have none */
+#define ABI_HINTS (FLOW_FAMILIES * ABI_HINT_INDEXES) /* elements of the map */
 
 /*
  * A shape as the packet path uses it: key word i = flow word i & mask[i], and the tag, which holds
@@ -123,7 +133,7 @@ struct abi_counter {
 struct abi_shape {
 	__u64 mask[FLOW_KEY_WORDS_MAX];
 	__u64 tag;
-	__u64 hint; /* one bit: of the hint bytes, or ABI_HINT_ALWAYS */
+	__u64 hint; /* one bit: of the hints' low bytes, or ABI_HINT_ALWAYS */
 };
 
 /*
@@ -137,11 +147,25 @@ struct abi_shape {
 #define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 2))
 #define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 3)
 
+/*
+ * In sets of shapes, shape i is bit i; it stands at abi_shape_place(), so that the lowest shape of a set
+ * is found by a multiplication: de Bruijn's sequence, see Leiserson, Prokop, Randall, "Using de Bruijn
+ * Sequences to Index a 1 in a Computer Word", 1998. Shapes that pass come first.
+ */
 struct abi_shape_list {
 	__u32 count;
-	__u32 hints; /* of its shapes, all; 0 where it does not pay to read them: every shape is probed */
-	struct abi_shape shape[ABI_SHAPES_MAX]; /* shapes that pass come first */
+	__u32 reads_hints; /* 0 where it does not pay: every shape is probed */
+	__u32 passing;     /* the shapes that pass */
+	__u32 reserved;
+	__u32 candidates[ABI_HINT_ALL + 1]; /* the shapes to look for, by a hint's low byte; the last: all */
+	struct abi_shape shape[ABI_SHAPES_MAX];
 };
+
+/* Of the lowest bit that is set. */
+FLOW_INLINE __u32 abi_shape_place(__u32 shapes)
+{
+	return (shapes & -shapes) * 0x077cb531U >> 27;
+}
 
 /*
  * The shapes of one family, in two copies: the writer fills the idle one, then flips `active`, and
@@ -188,11 +212,16 @@ FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_config *con
 	return &set->list[*(const volatile __u64 *)&set->active & 1];
 }
 
+FLOW_INLINE const struct abi_shape *abi_shape_at(const struct abi_shape_list *list, __u32 i)
+{
+	return &list->shape[abi_shape_place(1U << i)];
+}
+
 #define ABI_GENERATION_DIRTY (~0ULL) /* a writer was, or still is, at work */
 
 _Static_assert(sizeof(struct abi_counter) == 16, "counter layout");
 _Static_assert(sizeof(struct abi_shape) == 56, "shape layout");
-_Static_assert(sizeof(struct abi_shape_list) == 8 + 56 * ABI_SHAPES_MAX, "shape list layout");
+_Static_assert(sizeof(struct abi_shape_list) == 16 + 4 * 256 + 56 * ABI_SHAPES_MAX, "shape list layout");
 _Static_assert(sizeof(struct abi_record) == 16, "record layout");
 _Static_assert(sizeof(struct abi_options) == 8, "options layout");
 _Static_assert(__builtin_offsetof(struct abi_config, geometry) == 24, "config layout");

@@ -261,8 +261,13 @@ static inline __u64 filter_choose_hint(const struct abi_shape_list *list,
 	__u64 taken[ABI_SHAPES_MAX];
 
 	for (__u32 i = 0; i < list->count; i++)
-		taken[i] = list->shape[i].hint;
+		taken[i] = abi_shape_at(list, i)->hint;
 	return hints_choose(taken, list->count, shape);
+}
+
+static inline struct abi_shape *filter_shape_at(struct abi_shape_list *list, __u32 i)
+{
+	return &list->shape[abi_shape_place(1U << i)];
 }
 
 /* Makes the shape active, once; shapes that pass come first. */
@@ -270,19 +275,19 @@ static inline void filter_add_shape(struct filter *filter, const struct rule_sha
 {
 	struct abi_shape_list *list = filter_shapes(filter, shape->family);
 	struct abi_shape compiled = { .hint = filter_choose_hint(list, shape) };
-	__u64 at = 0;
+	__u32 at = 0;
 
 	rule_shape_compile(shape, &compiled);
-	for (__u64 i = 0; i < list->count; i++)
-		if (list->shape[i].tag == compiled.tag)
+	for (__u32 i = 0; i < list->count; i++)
+		if (abi_shape_at(list, i)->tag == compiled.tag)
 			return;
-	if (filter->reads_hints)
-		list->hints |= compiled.hint;
 	if (shape->action != RULE_PASS)
 		at = list->count;
-	memmove(&list->shape[at + 1], &list->shape[at], (list->count - at) * sizeof(compiled));
-	list->shape[at] = compiled;
-	list->count++;
+	for (__u32 i = list->count++; i > at; i--)
+		*filter_shape_at(list, i) = *filter_shape_at(list, i - 1);
+	*filter_shape_at(list, at) = compiled;
+	hints_compile(list);
+	list->reads_hints = filter->reads_hints;
 }
 
 static inline struct bucket_layout filter_layout(const struct filter *filter)
@@ -316,8 +321,8 @@ static inline void filter_add_key(struct filter *filter, const struct rule_key *
 
 	rule_shape_compile(&key->shape, &compiled);
 	for (__u32 i = 0; i < list->count; i++)
-		if (list->shape[i].tag == compiled.tag)
-			hints_mark(filter->map[FILTER_HINTS], key, list->shape[i].hint);
+		if (abi_shape_at(list, i)->tag == compiled.tag)
+			hints_mark(filter->map[FILTER_HINTS], key, abi_shape_at(list, i)->hint);
 	filter_add_value(filter, &value, place);
 }
 

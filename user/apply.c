@@ -13,6 +13,9 @@
 #include "hints.h"
 #include "keys.h"
 
+#define SLOTS_LEAST (1ULL << 14) /* of an exact table, where no capacity is given */
+#define ROOM_MOST (1ULL << 20)	 /* for keys to come */
+
 /* ---- names ---- */
 
 bool apply_is_name(const char *name)
@@ -105,17 +108,29 @@ int apply_open(struct apply *apply, const char *state, const char *name, struct 
 	return error;
 }
 
-static int choose_slots(const struct store_info *info, __u64 capacity, __u64 *slots,
-			struct reason *reason)
+/*
+ * Where no capacity is given. An exact table is as small as its keys allow, with some room: it stays in the
+ * caches, and grows by itself. In a compact one free slots are what keeps innocent packets from being
+ * dropped, and cost little.
+ */
+static __u64 default_slots(const struct store_info *info, const struct abi_options *options)
+{
+	const __u64 room = info->keys / 2 < ROOM_MOST ? info->keys / 2 : ROOM_MOST;
+	const __u64 least = options->is_exact ? SLOTS_LEAST : 1ULL << ABI_SLOTS_DEFAULT_LOG2;
+	const __u64 slots = table_slots_for(info->keys + (options->is_exact ? room : 0));
+
+	return slots < least ? least : slots;
+}
+
+/* Whether `slots` hold the keys of the store, and can be had. `capacity`: what was asked for; 0: nothing. */
+static int check_slots(const struct store_info *info, __u64 capacity, __u64 slots,
+		       struct reason *reason)
 {
 	if (capacity && info->keys > capacity)
 		return reason_set(reason, -ENOSPC,
 				  "the store holds %llu keys: more than the capacity of %llu",
 				  (unsigned long long)info->keys, (unsigned long long)capacity);
-	*slots = table_slots_for(capacity ? capacity : info->keys);
-	if (!capacity && *slots < 1ULL << ABI_SLOTS_DEFAULT_LOG2)
-		*slots = 1ULL << ABI_SLOTS_DEFAULT_LOG2;
-	if (*slots <= 1ULL << ABI_SLOTS_MAX_LOG2)
+	if (slots <= 1ULL << ABI_SLOTS_MAX_LOG2)
 		return 0;
 	return reason_set(reason, -EINVAL, "a table holds at most %llu rules",
 			  (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
@@ -136,8 +151,10 @@ int apply_load(struct apply *apply, const struct abi_options *options, __u64 cap
 	__u64 slots = 0;
 	int error = read_info(apply, &info, reason);
 
-	if (!error)
-		error = choose_slots(&info, capacity, &slots, reason);
+	if (!error) {
+		slots = capacity ? table_slots_for(capacity) : default_slots(&info, options);
+		error = check_slots(&info, capacity, slots, reason);
+	}
 	if (!error)
 		error = target_create(new, options, slots, info.keys, reason);
 	if (error)
@@ -151,12 +168,12 @@ int apply_load(struct apply *apply, const struct abi_options *options, __u64 cap
 
 int apply_resize(struct apply *apply, __u64 capacity, struct reason *reason)
 {
+	const __u64 slots = table_slots_for(capacity);
 	struct store_info info;
-	__u64 slots = 0;
 	int error = read_info(apply, &info, reason);
 
 	if (!error)
-		error = choose_slots(&info, capacity, &slots, reason);
+		error = check_slots(&info, capacity, slots, reason);
 	for (size_t i = 0; i < apply->targets_count && !error; i++)
 		error = target_rebuild(&apply->targets[i], apply->store, slots, reason);
 	return error;
@@ -216,10 +233,11 @@ enum apply_blocker apply_blocks(struct store *store, const struct rule *query, s
  * hints do not tell them that there is none.
  */
 static bool shape_matches(const struct kernel_filter *filter, const struct table *table,
-			  const struct rule *query, const struct abi_shape_list *list, size_t at,
+			  const struct rule *query, const struct abi_shape_list *list, size_t i,
 			  enum flow_family family)
 {
-	const struct rule_shape shape = rule_shape_of_tag(list->shape[at].tag, family);
+	const struct abi_shape *compiled = abi_shape_at(list, i);
+	const struct rule_shape shape = rule_shape_of_tag(compiled->tag, family);
 	struct rule rules[RULE_KEYS_MAX];
 	struct rule_key keys[RULE_KEYS_MAX];
 	struct siphash_value value;
@@ -228,8 +246,8 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 		return false;
 	rules->family = family;
 	rule_keys(rules, keys);
-	if (list->hints &&
-	    !hints_allow(filter->map[KERNEL_HINTS].memory, keys, list->shape[at].hint))
+	if (list->reads_hints &&
+	    !hints_allow(filter->map[KERNEL_HINTS].memory, keys, compiled->hint))
 		return false;
 	value = rule_hash(keys, &filter->config->key);
 	return table_find(table, &value, NULL);
@@ -308,7 +326,7 @@ double apply_mean_probes(const struct kernel_filter *filter, enum flow_family fa
 {
 	const struct abi_shape_list *list = abi_shapes(filter->config, family);
 
-	if (!list->hints)
+	if (!list->reads_hints)
 		return list->count;
 	return hints_mean_probes(filter->map[KERNEL_HINTS].memory, list, family);
 }

@@ -10,7 +10,6 @@
 #include "guard.h"
 #include "key_set.h"
 #include "keys.h"
-#include "ticks.h"
 
 /*
  * Keys that are in the tables, and of which the store is to be asked after the commit: whether they
@@ -153,8 +152,8 @@ static int plan_anew(struct apply *apply)
 /* ---- adding ---- */
 
 /* Where another tool holds the filter it cannot be replaced: the table is used to its last slot. */
-static int insert_into(struct target *target, const struct rule_key *key, __s64 timeout_ms,
-		       struct reason *reason)
+static int insert_into(struct apply *apply, struct target *target, const struct rule_key *key,
+		       __s64 timeout_ms, struct reason *reason)
 {
 	const bool can_grow = !kernel_held_attachment(&target->filter);
 	__u32 expires = 0;
@@ -165,7 +164,7 @@ static int insert_into(struct target *target, const struct rule_key *key, __s64 
 	if (target->is_deferred)
 		return 0;
 	if (target->filter.options.is_exact) {
-		error = ticks_at(timeout_ms, &expires, reason);
+		error = target_tick(apply->store, timeout_ms, &expires, reason);
 		if (error)
 			return error;
 	}
@@ -187,7 +186,7 @@ static int insert_key(struct apply *apply, const struct rule_key *key, __s64 tim
 		set_generation(apply, ABI_GENERATION_DIRTY);
 	apply->has_inserted = true;
 	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = insert_into(&apply->targets[i], key, timeout_ms, reason);
+		error = insert_into(apply, &apply->targets[i], key, timeout_ms, reason);
 	return error;
 }
 
@@ -374,17 +373,16 @@ static void undo(struct apply *apply)
 static int settle_key(struct apply *apply, struct target *target, const struct rule_key *key,
 		      struct reason *reason)
 {
-	const struct siphash_value value = rule_hash(key, &target->filter.config->key);
 	struct keys_state state;
 	__u32 expires;
 	int error = keys_state(apply->store, &apply->touched->shapes, key, &state);
 
 	if (error == -ENOENT)
-		error = table_delete(&target->table, &value);
-	else if (!error && target->filter.options.is_exact) {
-		error = ticks_at(state.timeout_ms, &expires, reason);
+		error = target_delete(target, key);
+	else if (!error) {
+		error = target_tick(apply->store, state.timeout_ms, &expires, reason);
 		if (!error)
-			error = table_set_expires(&target->table, &value, expires);
+			error = target_set_expires(target, key, expires);
 	}
 	return error ? reason_set(reason, error,
 				  "a table lacked a deleted rule; the next command repairs it") : 0;

@@ -127,7 +127,7 @@ static json_t *shapes_of(const struct abi_config *config)
 		const struct abi_shape_list *list = abi_shapes(config, family);
 
 		for (__u64 i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
-			struct rule_shape shape = rule_shape_of_tag(list->shape[i].tag, family);
+			struct rule_shape shape = rule_shape_of_tag(abi_shape_at(list, i)->tag, family);
 
 			json_array_append_new(names, json_string(rule_shape_format(&shape, text)));
 		}

@@ -1,44 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "hints.h"
 
+#include <string.h>
+
 #include <arpa/inet.h>
 
 #include "hint.h"
 
 /* What reading a hint costs a packet, in probes, with a reserve. */
 #define COST_PROBES 0.25
-#define BYTE_VALUES (1 << ABI_HINT_BITS)
 
 static unsigned int index_bits(enum flow_family family)
 {
 	return family == FLOW_IPV4 ? HINT_IPV4_BITS : HINT_IPV6_BITS;
 }
 
-/* ---- setting ---- */
-
-/* Most are set already, and are left alone: their line stays in the caches of the readers. */
-static void set(__u8 *byte, __u8 hint)
-{
-	if (!(__atomic_load_n(byte, __ATOMIC_RELAXED) & hint))
-		__atomic_fetch_or(byte, hint, __ATOMIC_RELEASE);
-}
-
-static void set_all(__u8 *bytes, __u8 hint)
-{
-	for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
-		set(&bytes[i], hint);
-}
-
-/* For every head that begins with the key's source prefix, which is shorter than a head's bits. */
-static void set_prefix(__u8 *bytes, const struct rule_key *key, __u8 hint)
+static const __u32 *hint_of(const __u32 *hints, const struct rule_key *key)
 {
 	const enum flow_family family = key->shape.family;
-	const unsigned int bits = index_bits(family);
-	const __u32 first = ntohl(hint_head(family, &key->key));
-	const __u32 heads = 1U << (bits - key->shape.src_len);
 
-	for (__u32 i = 0; i < heads; i++)
-		set(&bytes[hint_index(family, htonl(first | i << (32 - bits)))], hint);
+	return &hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key->key))];
+}
+
+/* ---- which shapes to look for ---- */
+
+/* Most are set already, and are left alone: their line stays in the caches of the readers. */
+static void set(__u32 *word, __u32 bits)
+{
+	if (~__atomic_load_n(word, __ATOMIC_RELAXED) & bits)
+		__atomic_fetch_or(word, bits, __ATOMIC_RELEASE);
+}
+
+static void set_all(__u32 *hints, __u32 bit)
+{
+	for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
+		set(&hints[i], bit);
+}
+
+/*
+ * The index number `i` of those with the key's source prefix, which has no more bits than an index depends
+ * on: 2 to the power of the bits that it lacks.
+ */
+static __u32 index_within(const struct rule_key *key, __u32 i)
+{
+	const enum flow_family family = key->shape.family;
+	const __u32 first = ntohl(hint_head(family, &key->key));
+
+	return hint_index(family, htonl(first | i << (32 - index_bits(family))));
+}
+
+static __u32 indexes_within(const struct rule_key *key)
+{
+	return 1U << (index_bits(key->shape.family) - key->shape.src_len);
 }
 
 /* A key with less of a source prefix can match flows of every index, or nearly so. */
@@ -47,39 +60,36 @@ static bool is_everywhere(const struct rule_shape *shape)
 	return index_bits(shape->family) - HINT_INDEX_BITS > shape->src_len || !shape->src_len;
 }
 
-void hints_mark(__u64 *hints, const struct rule_key *key, __u64 hint)
+void hints_mark(__u32 *hints, const struct rule_key *key, __u64 hint)
 {
 	const enum flow_family family = key->shape.family;
-	__u8 *bytes = (__u8 *)hints + family * ABI_HINT_INDEXES;
+	__u32 *of_family = hints + family * ABI_HINT_INDEXES;
 
 	if (hint == ABI_HINT_ALWAYS)
 		return;
 	if (key->shape.src_len >= index_bits(family))
-		set(&bytes[hint_index(family, hint_head(family, &key->key))], hint);
+		set(&of_family[hint_index(family, hint_head(family, &key->key))], hint);
 	else if (is_everywhere(&key->shape))
-		set_all(bytes, hint);
+		set_all(of_family, hint);
 	else
-		set_prefix(bytes, key, hint);
+		for (__u32 i = 0; i < indexes_within(key); i++)
+			set(&of_family[index_within(key, i)], hint);
 }
 
-bool hints_allow(const __u64 *hints, const struct rule_key *key, __u64 hint)
+bool hints_allow(const __u32 *hints, const struct rule_key *key, __u64 hint)
 {
-	const enum flow_family family = key->shape.family;
-	const __u8 *bytes = (const __u8 *)hints + family * ABI_HINT_INDEXES;
-
-	return hint & (bytes[hint_index(family, hint_head(family, &key->key))] | ABI_HINT_ALWAYS);
+	return hint & ((*hint_of(hints, key) & ABI_HINT_ALL) | ABI_HINT_ALWAYS);
 }
 
-void hints_add(__u64 *hints, const __u64 *more)
+void hints_add(__u32 *hints, const __u32 *more)
 {
-	for (size_t i = 0; i < ABI_HINT_ELEMENTS; i++)
-		if (more[i] & ~hints[i])
-			__atomic_fetch_or(&hints[i], more[i], __ATOMIC_RELEASE);
+	for (size_t i = 0; i < ABI_HINTS; i++)
+		set(&hints[i], more[i]);
 }
 
-void hints_replace(__u64 *hints, const __u64 *wanted)
+void hints_replace(__u32 *hints, const __u32 *wanted)
 {
-	for (size_t i = 0; i < ABI_HINT_ELEMENTS; i++)
+	for (size_t i = 0; i < ABI_HINTS; i++)
 		if (hints[i] != wanted[i])
 			__atomic_store_n(&hints[i], wanted[i], __ATOMIC_RELEASE);
 }
@@ -100,35 +110,83 @@ __u64 hints_choose(const __u64 *taken, size_t count, const struct rule_shape *sh
 	return 1ULL << best;
 }
 
-/* ---- what they are worth ---- */
+/* ---- shortcuts ---- */
 
-static unsigned int probes_of(const struct abi_shape_list *list, __u8 byte)
+bool hints_can_shorten(const struct rule_shape *shape)
 {
-	unsigned int probes = 0;
-
-	for (__u32 i = 0; i < list->count; i++)
-		probes += !!(list->shape[i].hint & (byte | ABI_HINT_ALWAYS));
-	return probes;
+	return shape->family == FLOW_IPV4 && shape->action == RULE_DROP && !shape->fields &&
+	       !shape->dst_len && shape->src_len && shape->src_len <= HINT_IPV4_BITS;
 }
 
-double hints_mean_probes(const __u64 *hints, const struct abi_shape_list *list, enum flow_family family)
+static void clear(__u32 *hint)
 {
-	const __u8 *bytes = (const __u8 *)hints + family * ABI_HINT_INDEXES;
-	__u32 indexes[BYTE_VALUES] = {};
+	if (*hint > ABI_HINT_ALL)
+		__atomic_store_n(hint, *hint & ABI_HINT_ALL, __ATOMIC_RELEASE);
+}
+
+void hints_set_shortcuts(__u32 *hints, const struct rule_key *key, __u32 number)
+{
+	__u32 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
+
+	if (number >= ABI_HINT_SHORTCUTS)
+		return;
+	for (__u32 i = 0; i < indexes_within(key); i++) {
+		__u32 *hint = &of_family[index_within(key, i)];
+
+		if (*hint <= ABI_HINT_ALL)
+			set(hint, (number + 1) << ABI_HINT_SHORTCUT_SHIFT);
+	}
+}
+
+void hints_clear_shortcuts(__u32 *hints, const struct rule_key *key)
+{
+	__u32 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
+
+	for (__u32 i = 0; i < indexes_within(key); i++)
+		clear(&of_family[index_within(key, i)]);
+}
+
+void hints_clear_all_shortcuts(__u32 *hints)
+{
+	for (size_t i = 0; i < ABI_HINTS; i++)
+		clear(&hints[i]);
+}
+
+/* ---- what they are worth ---- */
+
+void hints_compile(struct abi_shape_list *list)
+{
+	list->passing = 0;
+	memset(list->candidates, 0, sizeof(list->candidates));
+	for (__u32 i = 0; i < list->count; i++) {
+		const struct abi_shape *shape = abi_shape_at(list, i);
+
+		if (shape->tag & ABI_TAG_PASS)
+			list->passing |= 1U << i;
+		for (__u32 hint = 0; hint <= ABI_HINT_ALL; hint++)
+			if (shape->hint & (hint | ABI_HINT_ALWAYS))
+				list->candidates[hint] |= 1U << i;
+	}
+}
+
+__u32 hints_leave(const struct abi_shape_list *list, __u32 hint)
+{
+	const __u32 candidates = list->candidates[hint & ABI_HINT_ALL];
+
+	return hint > ABI_HINT_ALL ? candidates & list->passing : candidates;
+}
+
+double hints_mean_probes(const __u32 *hints, const struct abi_shape_list *list, enum flow_family family)
+{
+	const __u32 *of_family = hints + family * ABI_HINT_INDEXES;
 	__u64 probes = 0;
 
 	for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
-		indexes[bytes[i]]++;
-	for (unsigned int byte = 0; byte < BYTE_VALUES; byte++)
-		probes += (__u64)indexes[byte] * probes_of(list, byte);
+		probes += __builtin_popcount(hints_leave(list, of_family[i]));
 	return (double)probes / ABI_HINT_INDEXES;
 }
 
-__u32 hints_to_read(const __u64 *hints, const struct abi_shape_list *list, enum flow_family family)
+bool hints_pay(const __u32 *hints, const struct abi_shape_list *list, enum flow_family family)
 {
-	__u32 all = 0;
-
-	for (__u32 i = 0; i < list->count; i++)
-		all |= list->shape[i].hint;
-	return list->count - hints_mean_probes(hints, list, family) > COST_PROBES ? all : 0;
+	return list->count - hints_mean_probes(hints, list, family) > COST_PROBES;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The hints of a table (abi.h says what they are), as memory: setting them, and whether they are worth
- * reading. Plain memory that readers may be looking at; knows neither kernel nor store.
+ * reading. Plain memory that readers may be looking at, ABI_HINTS words; knows neither kernel nor store.
  */
 #ifndef XDP_CUCKOO_HINTS_H
 #define XDP_CUCKOO_HINTS_H
@@ -14,18 +14,29 @@
 
 /*
  * Sets `hint`, one bit, for all flows that the key can match: before the key is published. Nothing to do
- * for ABI_HINT_ALWAYS. `hints`: ABI_HINT_ELEMENTS words.
+ * for ABI_HINT_ALWAYS.
  */
-void hints_mark(__u64 *hints, const struct rule_key *key, __u64 hint);
+void hints_mark(__u32 *hints, const struct rule_key *key, __u64 hint);
 
 /* Whether a flow of the key's source address would be probed for a shape with this bit. */
-bool hints_allow(const __u64 *hints, const struct rule_key *key, __u64 hint);
+bool hints_allow(const __u32 *hints, const struct rule_key *key, __u64 hint);
 
-/* Adds all bits of `more`. */
-void hints_add(__u64 *hints, const __u64 *more);
+/* Adds all bits of `more`, which has no shortcuts. */
+void hints_add(__u32 *hints, const __u32 *more);
 
 /* Makes the hints of a table under packets equal to `wanted`, which has all bits that keys in it need. */
-void hints_replace(__u64 *hints, const __u64 *wanted);
+void hints_replace(__u32 *hints, const __u32 *wanted);
+
+/* Whether keys of the shape, if they never end, may have shortcuts: of whole /16 and more, by source alone. */
+bool hints_can_shorten(const struct rule_shape *shape);
+
+/*
+ * Sets shortcuts to a key of such a shape that is in the table under `number`, where there is none to another.
+ * Clears those of all flows that the key matches, whatever they lead to; and all.
+ */
+void hints_set_shortcuts(__u32 *hints, const struct rule_key *key, __u32 number);
+void hints_clear_shortcuts(__u32 *hints, const struct rule_key *key);
+void hints_clear_all_shortcuts(__u32 *hints);
 
 /*
  * The hint bit for a new shape beside `count` others that have the bits `taken`: ABI_HINT_ALWAYS without a
@@ -33,10 +44,16 @@ void hints_replace(__u64 *hints, const __u64 *wanted);
  */
 __u64 hints_choose(const __u64 *taken, size_t count, const struct rule_shape *shape);
 
-/* The shapes of `list` that a flow has to be probed for by its hints, as a mean over all indexes. */
-double hints_mean_probes(const __u64 *hints, const struct abi_shape_list *list, enum flow_family family);
+/* Sets the members of the list that follow from its shapes: which to look for by which hints. */
+void hints_compile(struct abi_shape_list *list);
 
-/* What list->hints is to be: 0 where reading them would cost more than it saves. */
-__u32 hints_to_read(const __u64 *hints, const struct abi_shape_list *list, enum flow_family family);
+/* The shapes of a compiled list, as a set, that a flow with this hint is probed for. */
+__u32 hints_leave(const struct abi_shape_list *list, __u32 hint);
+
+/* The shapes of a compiled list that a flow has to be probed for by its hints, as a mean over all indexes. */
+double hints_mean_probes(const __u32 *hints, const struct abi_shape_list *list, enum flow_family family);
+
+/* Whether that is worth more than reading them costs. */
+bool hints_pay(const __u32 *hints, const struct abi_shape_list *list, enum flow_family family);
 
 #endif

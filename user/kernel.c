@@ -166,7 +166,7 @@ static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name n
 	case KERNEL_RULES:
 		return plan->options.has_counts ? plan->slots : 1;
 	case KERNEL_HINTS:
-		return ABI_HINT_ELEMENTS;
+		return ABI_HINTS / 2;
 	default:
 		return 1;
 	}

@@ -58,7 +58,26 @@ static bool has_before(const struct shape_list *list, size_t end, const struct r
 	return false;
 }
 
-/* In the order of the first shape of each, so that those that pass come first. */
+/* In powers of two, so that few changes change an order by it. */
+static unsigned int magnitude(const struct shape_list *list, const struct rule_shape *target)
+{
+	__u64 keys = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (shape_equal(&list->entry[i].target, target))
+			keys += list->entry[i].keys;
+	return 64 - __builtin_clzll(keys | 1);
+}
+
+static bool comes_before(const struct shape_list *list, const struct rule_shape *a,
+			 const struct rule_shape *b)
+{
+	if (a->action != b->action)
+		return a->action == RULE_PASS;
+	return magnitude(list, a) > magnitude(list, b);
+}
+
+/* Among equals in the order of the first shape of each. */
 size_t shape_list_targets(const struct shape_list *list, enum flow_family family,
 			  struct rule_shape *targets)
 {
@@ -66,10 +85,14 @@ size_t shape_list_targets(const struct shape_list *list, enum flow_family family
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct rule_shape *target = &list->entry[i].target;
+		size_t at;
 
-		if (target->family == family && count < ABI_SHAPES_MAX &&
-		    !has_before(list, i, target))
-			targets[count++] = *target;
+		if (target->family != family || count == ABI_SHAPES_MAX ||
+		    has_before(list, i, target))
+			continue;
+		for (at = count++; at && comes_before(list, target, &targets[at - 1]); at--)
+			targets[at] = targets[at - 1];
+		targets[at] = *target;
 	}
 	return count;
 }

@@ -51,7 +51,10 @@ int shape_list_remove(struct shape_list *list, const struct rule_shape *shape);
 /* The keys of all shapes after expansion, where keys that two rules have in common count twice. */
 __u64 shape_list_keys(const struct shape_list *list);
 
-/* The targets of a family, those that pass first; `targets` has room for ABI_SHAPES_MAX. Returns how many. */
+/*
+ * The targets of a family, those that pass first, then those to whose shapes the most keys belong, which
+ * packets will meet most; `targets` has room for ABI_SHAPES_MAX. Returns how many.
+ */
 size_t shape_list_targets(const struct shape_list *list, enum flow_family family,
 			  struct rule_shape *targets);
 

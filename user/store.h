@@ -69,11 +69,12 @@ void store_close(struct store *store);
  * abort; -ENOSPC leaves the store as it was, ready for the next transaction.
  *
  * The time by which timeouts are told stands still from store_begin(), and else from store_open() or the
- * last transaction's end, to the next of these.
+ * last transaction's end, to the next of these; store_lag_ms() says how long it has stood still.
  */
 int store_begin(struct store *store);
 int store_commit(struct store *store);
 void store_abort(struct store *store);
+__s64 store_lag_ms(const struct store *store);
 
 /*
  * Within a transaction. store_put(): 0; -EEXIST where the rule is there for good: it stays so, with its

@@ -92,6 +92,14 @@ void store_clock_tick(struct store_clock *clock)
 	clock->now_ms = clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
 }
 
+__s64 store_lag_ms(const struct store *store)
+{
+	struct store_clock present = store->clock;
+
+	store_clock_tick(&present);
+	return present.now_ms - store->clock.now_ms;
+}
+
 /* A meta without a boot, new or of schema 1: the store's time starts as the wall clock's. */
 void store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 {

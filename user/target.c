@@ -42,6 +42,29 @@ void target_defer(struct target *target, enum target_cause cause)
 
 /* ---- entries ---- */
 
+int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason)
+{
+	const __s64 left_ms = timeout_ms ? timeout_ms - store_lag_ms(store) : 0;
+
+	/* What ends just now is not what never ends. */
+	return ticks_at(timeout_ms && !left_ms ? -1 : left_ms, tick, reason);
+}
+
+static void set_shortcuts(struct target *target, const struct rule_key *key,
+			  const struct siphash_value *value)
+{
+	__u32 number;
+
+	if (hints_can_shorten(&key->shape) && table_find(&target->table, value, &number))
+		hints_set_shortcuts(target_hints(target), key, number);
+}
+
+static void clear_shortcuts(struct target *target, const struct rule_key *key)
+{
+	if (hints_can_shorten(&key->shape))
+		hints_clear_shortcuts(target_hints(target), key);
+}
+
 int target_insert(struct target *target, const struct rule_key *key, __u32 expires)
 {
 	const struct siphash_value value = rule_hash(key, &target->filter.config->key);
@@ -51,17 +74,43 @@ int target_insert(struct target *target, const struct rule_key *key, __u32 expir
 	if (error)
 		return error;
 	hints_mark(target_hints(target), key, hint);
-	return table_insert(&target->table, &value, expires);
+	error = table_insert(&target->table, &value, expires);
+	if (!error && !expires)
+		set_shortcuts(target, key, &value);
+	return error;
+}
+
+int target_delete(struct target *target, const struct rule_key *key)
+{
+	const struct siphash_value value = rule_hash(key, &target->filter.config->key);
+
+	clear_shortcuts(target, key);
+	return table_delete(&target->table, &value);
+}
+
+int target_set_expires(struct target *target, const struct rule_key *key, __u32 expires)
+{
+	const struct siphash_value value = rule_hash(key, &target->filter.config->key);
+	int error;
+
+	if (!target->filter.options.is_exact)
+		return 0;
+	if (expires)
+		clear_shortcuts(target, key);
+	error = table_set_expires(&target->table, &value, expires);
+	if (!error && !expires)
+		set_shortcuts(target, key, &value);
+	return error;
 }
 
 /*
  * The hints are collected beside those in use, which keep their bits until no entry is left that needs
- * them; new entries are marked in both before they are in the table.
+ * them; new entries are marked in both before they are in the table. Shortcuts go before any entry can.
  */
 static int reconcile_keys(struct target *target, struct target_keys *keys,
 			  struct table_difference *difference, struct reason *reason)
 {
-	__u64 *in_use = target_hints(target), *wanted = calloc(ABI_HINT_ELEMENTS, sizeof(*wanted));
+	__u32 *in_use = target_hints(target), *wanted = calloc(ABI_HINTS, sizeof(*wanted));
 	int error;
 
 	if (!wanted)
@@ -69,6 +118,7 @@ static int reconcile_keys(struct target *target, struct target_keys *keys,
 	keys->hints = wanted;
 	error = target_keys_collect(keys, reason);
 	if (!error) {
+		hints_clear_all_shortcuts(in_use);
 		hints_add(in_use, wanted);
 		error = table_reconcile(&target->table, keys->entry, keys->count, difference);
 		if (error == -ENOSPC)
@@ -76,8 +126,10 @@ static int reconcile_keys(struct target *target, struct target_keys *keys,
 		else if (error)
 			reason_set(reason, error, "no memory to fill the table");
 	}
-	if (!error)
+	if (!error) {
 		hints_replace(in_use, wanted);
+		target_keys_shorten(keys);
+	}
 	free(wanted);
 	return error;
 }

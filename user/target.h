@@ -107,8 +107,21 @@ void target_drop_successor(struct target *target);
 void target_begin(struct target *target);
 void target_defer(struct target *target, enum target_cause cause);
 
-/* Adds a key, which ends at a tick (ticks.h), so that packets find it as soon as its shape is published. */
+/* Adds a key, which ends at a tick, so that packets find it as soon as its shape is published. */
 int target_insert(struct target *target, const struct rule_key *key, __u32 expires);
+
+/*
+ * The tick (ticks.h) at which a timeout ends that the store has told, whose time may have stood still for a
+ * while. Timeout 0 never ends: 0.
+ */
+int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason);
+
+/*
+ * Takes a key that is there out again, and makes it end at another tick, of which compact tables know nothing.
+ * 0; -ENOENT.
+ */
+int target_delete(struct target *target, const struct rule_key *key);
+int target_set_expires(struct target *target, const struct rule_key *key, __u32 expires);
 
 /* The hint bit of a key's shape, chosen at its first key. -E2BIG: too many shapes in one change. */
 int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hint);

@@ -54,6 +54,8 @@ int target_build(struct target *target, struct target_keys *keys, struct reason 
 	for (int i = 1; i < BUILD_TRIES && error == -ENOSPC; i++)
 		error = build_once(target, keys, reason);
 	target_note_counts(target);
+	if (!error)
+		target_keys_shorten(keys);
 	return error == -ENOSPC ? target_full(target, keys->count, reason) : error;
 }
 

@@ -6,7 +6,6 @@
 
 #include "hints.h"
 #include "target_internal.h"
-#include "ticks.h"
 
 /* When the entry ends. -ENOENT where it belongs to another rule, which brings it itself. */
 static int key_timeout(struct target_keys *keys, const struct rule_key *key, bool is_shared,
@@ -25,6 +24,21 @@ static int key_timeout(struct target_keys *keys, const struct rule_key *key, boo
 	return keys_same_rule(&state.owner, keys->rule) ? 0 : -ENOENT;
 }
 
+static int note_shortcut(struct target_keys *keys, const struct rule_key *key)
+{
+	if (keys->shortcuts == keys->shortcuts_room) {
+		const size_t room = 2 * keys->shortcuts_room + 64;
+		struct rule_key *grown = realloc(keys->shortcut, room * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		keys->shortcut = grown;
+		keys->shortcuts_room = room;
+	}
+	keys->shortcut[keys->shortcuts++] = *key;
+	return 0;
+}
+
 static int put_key(struct target_keys *keys, const struct rule_key *key, __s64 timeout_ms)
 {
 	struct target *target = keys->target;
@@ -36,12 +50,26 @@ static int put_key(struct target_keys *keys, const struct rule_key *key, __s64 t
 		return error;
 	*entry = (struct table_entry){ .key = rule_hash(key, &target->filter.config->key) };
 	if (target->filter.options.is_exact && timeout_ms)
-		error = ticks_at(timeout_ms, &entry->expires, keys->reason);
+		error = target_tick(keys->store, timeout_ms, &entry->expires, keys->reason);
 	if (error)
 		return error;
 	hints_mark(keys->hints, key, hint);
 	keys->count++;
-	return 0;
+	return hints_can_shorten(&key->shape) && !entry->expires ? note_shortcut(keys, key) : 0;
+}
+
+void target_keys_shorten(const struct target_keys *keys)
+{
+	const struct target *target = keys->target;
+	__u32 number;
+
+	for (size_t i = 0; i < keys->shortcuts; i++) {
+		const struct rule_key *key = &keys->shortcut[i];
+		const struct siphash_value value = rule_hash(key, &target->filter.config->key);
+
+		if (table_find(&target->table, &value, &number))
+			hints_set_shortcuts(target_hints(target), key, number);
+	}
 }
 
 static int collect_key(const struct rule_key *key, bool is_shared, void *context)
@@ -112,7 +140,8 @@ static int carry_key(struct target_keys *keys, const struct rule_key *key, __u32
 		abi_shapes(keys->predecessor->filter.config, key->shape.family);
 
 	for (__u32 i = 0; i < list->count; i++) {
-		const struct rule_shape old = rule_shape_of_tag(list->shape[i].tag, key->shape.family);
+		const struct rule_shape old =
+			rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
 		struct rule_key first;
 		__u32 number;
 
@@ -161,7 +190,7 @@ int target_keys_collect(struct target_keys *keys, struct reason *reason)
 {
 	int error;
 
-	keys->count = keys->carried_count = 0;
+	keys->count = keys->carried_count = keys->shortcuts = 0;
 	keys->reason = reason;
 	if (keys->predecessor)
 		memset(keys->is_carried, 0, carried_words(keys) * sizeof(__u64));
@@ -196,6 +225,7 @@ int target_keys_open(struct target_keys *keys, struct target *target, struct sto
 void target_keys_close(struct target_keys *keys)
 {
 	free(keys->entry);
+	free(keys->shortcut);
 	free(keys->carried);
 	free(keys->is_carried);
 	*keys = (struct target_keys){};

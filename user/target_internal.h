@@ -20,7 +20,9 @@ struct target_keys {
 	struct shape_list shapes;
 	struct table_entry *entry;
 	size_t count, room;
-	__u64 *hints; /* where the hints of the keys are marked: ABI_HINT_ELEMENTS */
+	__u32 *hints; /* where the hints of the keys are marked: ABI_HINTS */
+	struct rule_key *shortcut; /* the keys that are to have shortcuts: `shortcuts` of them */
+	size_t shortcuts, shortcuts_room;
 	const struct target *predecessor; /* whose counts go on; NULL: nobody's */
 	struct target_carried *carried;	  /* with a predecessor: `carried_count` of them */
 	size_t carried_count, carried_room;
@@ -37,6 +39,9 @@ void target_keys_close(struct target_keys *keys);
 /* Collects them under the target's present hash key, from the start. */
 int target_keys_collect(struct target_keys *keys, struct reason *reason);
 
+/* Once they are in the target's table: sets their shortcuts. */
+void target_keys_shorten(const struct target_keys *keys);
+
 /* ---- target_build.c ---- */
 
 /*
@@ -49,7 +54,7 @@ int target_build(struct target *target, struct target_keys *keys, struct reason 
 
 int target_store_failed(int error, struct reason *reason);
 
-FLOW_INLINE __u64 *target_hints(const struct target *target)
+FLOW_INLINE __u32 *target_hints(const struct target *target)
 {
 	return target->filter.map[KERNEL_HINTS].memory;
 }

@@ -22,7 +22,7 @@ void target_begin(struct target *target)
 		struct target_shapes *shapes = &target->shapes[family];
 
 		for (shapes->count = 0; shapes->count < list->count; shapes->count++) {
-			const struct abi_shape *shape = &list->shape[shapes->count];
+			const struct abi_shape *shape = abi_shape_at(list, shapes->count);
 
 			shapes->shape[shapes->count] = rule_shape_of_tag(shape->tag, family);
 			shapes->hint[shapes->count] = shape->hint;
@@ -56,10 +56,13 @@ static int compile(struct target *target, const struct shape_list *shapes, enum 
 
 	*wanted = (struct abi_shape_list){ .count = count };
 	for (size_t i = 0; i < count && !error; i++) {
-		rule_shape_compile(&targets[i], &wanted->shape[i]);
-		error = target_hint(target, &targets[i], &wanted->shape[i].hint);
+		struct abi_shape *shape = &wanted->shape[abi_shape_place(1U << i)];
+
+		rule_shape_compile(&targets[i], shape);
+		error = target_hint(target, &targets[i], &shape->hint);
 	}
-	wanted->hints = hints_to_read(target_hints(target), wanted, family);
+	hints_compile(wanted);
+	wanted->reads_hints = hints_pay(target_hints(target), wanted, family);
 	return error;
 }
 

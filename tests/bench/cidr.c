@@ -267,23 +267,24 @@ static unsigned int probes_of(const struct filter *filter, __be32 source)
 				   .dport = htons(PACKET_PATH_DPORT),
 				   .proto = IPPROTO_UDP,
 				   .port_kind = FLOW_PORTS };
-	const __u8 *hints = filter->map[FILTER_HINTS];
+	const __u32 *hints = filter->map[FILTER_HINTS];
 	struct rule_key packet = {};
 	unsigned int probes = 0;
-	__u64 hint;
+	__u32 candidates = list->candidates[ABI_HINT_ALL];
 
 	flow_pack(&flow, &packet.key);
-	hint = hints[hint_index(FLOW_IPV4, hint_head(FLOW_IPV4, &packet.key))] | ABI_HINT_ALWAYS;
-	for (__u32 i = 0; i < list->count; i++) {
+	if (list->reads_hints)
+		candidates = hints_leave(list, hints[hint_index(FLOW_IPV4,
+								hint_head(FLOW_IPV4, &packet.key))]);
+	for (; candidates; candidates &= candidates - 1) {
+		const struct abi_shape *shape = &list->shape[abi_shape_place(candidates)];
 		struct rule_key key = {};
 		struct siphash_value value;
 
-		if (list->hints && !(list->shape[i].hint & hint))
-			continue;
 		probes++;
 		for (unsigned int k = 0; k < FLOW_KEY_WORDS_MAX; k++)
-			key.key.word[k] = packet.key.word[k] & list->shape[i].mask[k];
-		key.key.word[flow_key_last(FLOW_IPV4)] |= list->shape[i].tag;
+			key.key.word[k] = packet.key.word[k] & shape->mask[k];
+		key.key.word[flow_key_last(FLOW_IPV4)] |= shape->tag;
 		value = rule_hash(&key, &filter->config->key);
 		if (table_find(&filter->table, &value, NULL))
 			break;

@@ -13,6 +13,7 @@
 #include "helpers/frame.h"
 #include "helpers/lpm.h"
 #include "hint.h"
+#include "hints.h"
 #include "kernel.h"
 
 #define SHOWN_MAX 10 /* packets that differ */
@@ -79,17 +80,14 @@ static unsigned int probes_of(const struct check *check, const struct lpm_flow *
 {
 	const enum flow_family family = flow->family == LPM_IPV4 ? FLOW_IPV4 : FLOW_IPV6;
 	const struct abi_shape_list *list = abi_shapes(check->filters->config, family);
-	const __u8 *hints = check->filters->map[KERNEL_HINTS].memory;
+	const __u32 *hints = check->filters->map[KERNEL_HINTS].memory;
 	const struct lpm_key src = lpm_key_of(flow->family, flow->src, 0);
 	struct flow_key key = {};
-	unsigned int probes = 0;
-	__u64 hint;
+	__u32 hint;
 
 	memcpy(key.word, src.address, sizeof(src.address));
 	hint = hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key))];
-	for (__u32 i = 0; i < list->count; i++)
-		probes += !list->hints || list->shape[i].hint & (hint | ABI_HINT_ALWAYS);
-	return probes;
+	return __builtin_popcount(hints_leave(list, list->reads_hints ? hint : ABI_HINT_ALL));
 }
 
 static void show(const struct lpm_flow *flow, enum lpm_verdict expected)

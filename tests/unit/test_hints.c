@@ -20,7 +20,7 @@
 
 struct fixture {
 	uint64_t seed;
-	__u64 *hints;
+	__u32 *hints;
 };
 
 static int open_hints(void **state)
@@ -29,7 +29,7 @@ static int open_hints(void **state)
 	const char *text = getenv("SEED");
 
 	fixture = (struct fixture){ .seed = text ? strtoull(text, NULL, 0) : 1 };
-	fixture.hints = calloc(ABI_HINT_ELEMENTS, sizeof(*fixture.hints));
+	fixture.hints = calloc(ABI_HINTS, sizeof(*fixture.hints));
 	print_message("# SEED=%llu\n", (unsigned long long)fixture.seed);
 	*state = &fixture;
 	return fixture.hints ? 0 : -1;
@@ -45,7 +45,7 @@ static int close_hints(void **state)
 
 static void clear(const struct fixture *f)
 {
-	memset(f->hints, 0, ABI_HINT_ELEMENTS * sizeof(*f->hints));
+	memset(f->hints, 0, ABI_HINTS * sizeof(*f->hints));
 }
 
 static union flow_addr random_address(struct fixture *f)
@@ -111,19 +111,17 @@ static bool can_match(const struct rule_key *key, const struct flow_key *flow)
 	return is_equal;
 }
 
-static __u8 byte_of(const struct fixture *f, enum flow_family family, const struct flow_key *flow)
+static __u32 hint_of(const struct fixture *f, enum flow_family family, const struct flow_key *flow)
 {
-	const __u8 *bytes = (const __u8 *)f->hints;
-
-	return bytes[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, flow))];
+	return f->hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, flow))];
 }
 
 static size_t bits_set(const struct fixture *f)
 {
 	size_t bits = 0;
 
-	for (size_t i = 0; i < ABI_HINT_ELEMENTS; i++)
-		bits += __builtin_popcountll(f->hints[i]);
+	for (size_t i = 0; i < ABI_HINTS; i++)
+		bits += __builtin_popcount(f->hints[i]);
 	return bits;
 }
 
@@ -147,7 +145,7 @@ static void test_no_match_lacks_its_hint(void **state)
 			const struct flow_key flow = random_flow(f, &key);
 
 			assert_true(can_match(&key, &flow));
-			assert_true(byte_of(f, family, &flow) & hint);
+			assert_true(hint_of(f, family, &flow) & hint);
 		}
 		assert_true(hints_allow(f->hints, &key, hint));
 	}
@@ -172,7 +170,7 @@ static void test_as_few_as_can_be(void **state)
 			for (unsigned int n = 0; n < 1000; n++) {
 				const struct flow_key flow = random_flow(f, &key);
 
-				assert_int_equal(byte_of(f, family, &flow), 1 << 3);
+				assert_int_equal(hint_of(f, family, &flow), 1 << 3);
 			}
 			if (family == FLOW_IPV4 || !free)
 				assert_int_equal(bits_set(f), most);
@@ -212,22 +210,22 @@ static void test_always_marks_nothing(void **state)
 static void test_add_and_replace(void **state)
 {
 	struct fixture *f = *state;
-	__u64 *other = calloc(ABI_HINT_ELEMENTS, sizeof(*other));
+	__u32 *other = calloc(ABI_HINTS, sizeof(*other));
 
 	assert_non_null(other);
 	clear(f);
-	for (size_t i = 0; i < ABI_HINT_ELEMENTS; i += 1 + random_below(&f->seed, 50)) {
-		f->hints[i] = random_next(&f->seed);
-		other[i / 2] = random_next(&f->seed);
+	for (size_t i = 0; i < ABI_HINTS; i += 1 + random_below(&f->seed, 50)) {
+		f->hints[i] = random_next(&f->seed) & ABI_HINT_ALL;
+		other[i / 2] = random_next(&f->seed) & ABI_HINT_ALL;
 	}
-	for (size_t i = 0; i < ABI_HINT_ELEMENTS; i++)
-		other[i] |= f->hints[i] & 0xff;
+	for (size_t i = 0; i < ABI_HINTS; i++)
+		other[i] |= f->hints[i] & 0xf;
 	hints_add(f->hints, other);
-	for (size_t i = 0; i < ABI_HINT_ELEMENTS; i++)
+	for (size_t i = 0; i < ABI_HINTS; i++)
 		assert_int_equal(other[i] & ~f->hints[i], 0);
-	assert_memory_not_equal(f->hints, other, ABI_HINT_ELEMENTS * sizeof(*other));
+	assert_memory_not_equal(f->hints, other, ABI_HINTS * sizeof(*other));
 	hints_replace(f->hints, other);
-	assert_memory_equal(f->hints, other, ABI_HINT_ELEMENTS * sizeof(*other));
+	assert_memory_equal(f->hints, other, ABI_HINTS * sizeof(*other));
 	free(other);
 }
 
@@ -280,55 +278,176 @@ static void test_bits_are_shared_evenly(void **state)
 
 /* ---- what they are worth ---- */
 
-static struct abi_shape_list list_of(const __u64 *hint, size_t count)
+static struct abi_shape_list list_of(const __u64 *hint, size_t count, size_t passing)
 {
 	struct abi_shape_list list = { .count = count };
 
-	for (size_t i = 0; i < count; i++)
-		list.shape[i].hint = hint[i];
+	for (size_t i = 0; i < count; i++) {
+		struct abi_shape *shape = &list.shape[abi_shape_place(1U << i)];
+
+		shape->hint = hint[i];
+		shape->tag = i < passing ? ABI_TAG_PASS : 0;
+	}
+	hints_compile(&list);
 	return list;
+}
+
+/* Every shape has a place of its own, which is found by any set of which it is the lowest. */
+static void test_places(void **state)
+{
+	bool is_taken[ABI_SHAPES_MAX] = {};
+	struct fixture *f = *state;
+
+	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
+		const __u32 place = abi_shape_place(1U << i);
+
+		assert_in_range(place, 0, ABI_SHAPES_MAX - 1);
+		assert_false(is_taken[place]);
+		is_taken[place] = true;
+		assert_int_equal(abi_shape_place((__u32)random_next(&f->seed) << i | 1U << i), place);
+	}
+}
+
+static void test_candidates(void **state)
+{
+	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 128 };
+	const struct abi_shape_list list = list_of(hint, 5, 3);
+
+	(void)state;
+	assert_int_equal(list.passing, 7);
+	assert_int_equal(list.candidates[0], 1 << 1);
+	assert_int_equal(list.candidates[1], 1 << 0 | 1 << 1 | 1 << 3);
+	assert_int_equal(list.candidates[2 | 128], 1 << 1 | 1 << 2 | 1 << 4);
+	assert_int_equal(list.candidates[ABI_HINT_ALL], 31);
+	assert_int_equal(hints_leave(&list, 1), 1 << 0 | 1 << 1 | 1 << 3);
+	assert_int_equal(hints_leave(&list, 1 | 5 << ABI_HINT_SHORTCUT_SHIFT), 1 << 0 | 1 << 1);
 }
 
 static void test_mean_probes(void **state)
 {
 	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 128 };
-	const struct abi_shape_list list = list_of(hint, sizeof(hint) / sizeof(hint[0]));
+	const struct abi_shape_list list = list_of(hint, 5, 1);
 	struct fixture *f = *state;
-	__u8 *bytes = (__u8 *)f->hints;
 	__u64 probes = 0;
 
 	clear(f);
 	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6), 1, 1e-9);
 	for (size_t i = 0; i < ABI_HINT_INDEXES; i++) {
-		const __u8 byte = random_next(&f->seed);
+		const __u32 byte = random_next(&f->seed) & ABI_HINT_ALL;
+		const bool is_short = i % 3 == 0;
 
-		bytes[FLOW_IPV6 * ABI_HINT_INDEXES + i] = byte;
-		probes += 1 + 2 * (byte & 1) + (byte >> 1 & 1) + (byte >> 7);
+		f->hints[FLOW_IPV6 * ABI_HINT_INDEXES + i] =
+			byte | (is_short ? i + 1 : 0) << ABI_HINT_SHORTCUT_SHIFT;
+		probes += is_short ? byte & 1 : 1 + 2 * (byte & 1) + (byte >> 1 & 1) + (byte >> 7);
 	}
 	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6),
 			   (double)probes / ABI_HINT_INDEXES, 1e-9);
 	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV4), 1, 1e-9);
 }
 
+static void fill(const struct fixture *f, size_t count, __u32 hint)
+{
+	for (size_t i = 0; i < count; i++)
+		f->hints[i] = hint;
+}
+
 /* One shape of four that hints leave out for some of the indexes; and one for whose sake all are read. */
 static void test_read_where_it_pays(void **state)
 {
 	static const __u64 hint[] = { ABI_HINT_ALWAYS, 1, 2, 4 };
-	const struct abi_shape_list list = list_of(hint, 4), one = list_of(&hint[1], 1),
-				    always = list_of(hint, 1), none = {};
+	const struct abi_shape_list list = list_of(hint, 4, 0), one = list_of(&hint[1], 1, 0),
+				    always = list_of(hint, 1, 0), none = list_of(hint, 0, 0);
 	struct fixture *f = *state;
-	__u8 *bytes = (__u8 *)f->hints;
 
-	memset(bytes, 7, ABI_HINT_INDEXES);
-	assert_int_equal(hints_to_read(f->hints, &list, FLOW_IPV4), 0);
-	memset(bytes, 3, ABI_HINT_INDEXES / 8);
-	assert_int_equal(hints_to_read(f->hints, &list, FLOW_IPV4), 0);
-	memset(bytes, 3, ABI_HINT_INDEXES / 2);
-	assert_int_equal(hints_to_read(f->hints, &list, FLOW_IPV4), ABI_HINT_ALWAYS | 7);
-	memset(bytes, 0, ABI_HINT_INDEXES);
-	assert_int_equal(hints_to_read(f->hints, &one, FLOW_IPV4), 1);
-	assert_int_equal(hints_to_read(f->hints, &always, FLOW_IPV4), 0);
-	assert_int_equal(hints_to_read(f->hints, &none, FLOW_IPV4), 0);
+	fill(f, ABI_HINT_INDEXES, 7);
+	assert_false(hints_pay(f->hints, &list, FLOW_IPV4));
+	fill(f, ABI_HINT_INDEXES / 8, 3);
+	assert_false(hints_pay(f->hints, &list, FLOW_IPV4));
+	fill(f, ABI_HINT_INDEXES / 2, 3);
+	assert_true(hints_pay(f->hints, &list, FLOW_IPV4));
+	fill(f, ABI_HINT_INDEXES, 0);
+	assert_true(hints_pay(f->hints, &one, FLOW_IPV4));
+	assert_false(hints_pay(f->hints, &always, FLOW_IPV4));
+	assert_false(hints_pay(f->hints, &none, FLOW_IPV4));
+	/* The one that is probed for all is not, where a shortcut tells. */
+	fill(f, ABI_HINT_INDEXES / 2, 1 << ABI_HINT_SHORTCUT_SHIFT);
+	assert_true(hints_pay(f->hints, &always, FLOW_IPV4));
+}
+
+/* ---- shortcuts ---- */
+
+static struct rule_key source_key(struct fixture *f, unsigned int src_len)
+{
+	const struct rule_key with_destination = random_key(f, FLOW_IPV4, src_len);
+	struct rule rule = rule_of_key(&with_destination);
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	rule.dst_len = 0;
+	rule.dst = (union flow_addr){};
+	assert_int_equal(rule_keys(&rule, keys), 1);
+	return keys[0];
+}
+
+static size_t shortcuts_to(const struct fixture *f, __u32 number)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ABI_HINTS; i++)
+		count += f->hints[i] >> ABI_HINT_SHORTCUT_SHIFT == number + 1;
+	return count;
+}
+
+static void test_which_shapes_have_shortcuts(void **state)
+{
+	static const struct {
+		struct rule_shape shape;
+		bool can_shorten;
+	} shapes[] = {
+		{ { .family = FLOW_IPV4, .src_len = 16 }, true },
+		{ { .family = FLOW_IPV4, .src_len = 1 }, true },
+		{ { .family = FLOW_IPV4, .src_len = 17 }, false },
+		{ { .family = FLOW_IPV4, .src_len = 0 }, false },
+		{ { .family = FLOW_IPV4, .src_len = 8, .dst_len = 8 }, false },
+		{ { .family = FLOW_IPV4, .src_len = 8, .fields = RULE_PROTO }, false },
+		{ { .family = FLOW_IPV4, .src_len = 8, .action = RULE_PASS }, false },
+		{ { .family = FLOW_IPV6, .src_len = 16 }, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		assert_int_equal(hints_can_shorten(&shapes[i].shape), shapes[i].can_shorten);
+}
+
+/* All flows of the key and no others; low bytes stay; another key's stay, until its flows are cleared. */
+static void test_shortcuts(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned int length = 1; length <= HINT_IPV4_BITS; length++) {
+		const struct rule_key key = source_key(f, length);
+		const size_t all = 1 << (HINT_IPV4_BITS - length);
+
+		for (size_t i = 0; i < ABI_HINTS; i++)
+			f->hints[i] = i & ABI_HINT_ALL;
+		hints_set_shortcuts(f->hints, &key, 0);
+		assert_int_equal(shortcuts_to(f, 0), all);
+		for (unsigned int n = 0; n < 1000; n++) {
+			const struct flow_key flow = random_flow(f, &key);
+
+			assert_int_equal(hint_of(f, FLOW_IPV4, &flow) >> ABI_HINT_SHORTCUT_SHIFT, 1);
+		}
+		hints_set_shortcuts(f->hints, &key, 7);
+		assert_int_equal(shortcuts_to(f, 7), 0);
+		hints_clear_shortcuts(f->hints, &key);
+		hints_set_shortcuts(f->hints, &key, ABI_HINT_SHORTCUTS);
+		for (size_t i = 0; i < ABI_HINTS; i++)
+			assert_int_equal(f->hints[i], i & ABI_HINT_ALL);
+		hints_set_shortcuts(f->hints, &key, ABI_HINT_SHORTCUTS - 1);
+		assert_int_equal(shortcuts_to(f, ABI_HINT_SHORTCUTS - 1), all);
+		hints_clear_all_shortcuts(f->hints);
+		for (size_t i = 0; i < ABI_HINTS; i++)
+			assert_int_equal(f->hints[i], i & ABI_HINT_ALL);
+	}
 }
 
 int main(void)
@@ -341,8 +460,12 @@ int main(void)
 		cmocka_unit_test(test_add_and_replace),
 		cmocka_unit_test(test_shapes_without_a_source_have_no_bit),
 		cmocka_unit_test(test_bits_are_shared_evenly),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_candidates),
 		cmocka_unit_test(test_mean_probes),
 		cmocka_unit_test(test_read_where_it_pays),
+		cmocka_unit_test(test_which_shapes_have_shortcuts),
+		cmocka_unit_test(test_shortcuts),
 	};
 
 	return cmocka_run_group_tests(tests, open_hints, close_hints);

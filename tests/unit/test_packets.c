@@ -211,6 +211,45 @@ static void test_missing_hints(void **state)
 	end_checks();
 }
 
+/* A rule whose key is not in the table: only the shortcuts of its flows tell. */
+static void add_shortcut(struct scene *scene, const struct rule *rule)
+{
+	const __u32 number = scene->filter.numbers++;
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	assert_int_equal(rule_keys(rule, keys), 1);
+	filter_add_shape(&scene->filter, &keys[0].shape);
+	hints_set_shortcuts(scene->filter.map[FILTER_HINTS], &keys[0], number);
+	scene->rule[scene->rules] = rule;
+	scene->number[scene->rules++] = number;
+}
+
+/* Alone, and where all of these pass by a rule with a source, without one, and with both. */
+static void test_shortcuts(void **state)
+{
+	static const char *const pass[] = { NULL, "proto udp action pass", "src 10.0.0.0/9 action pass" };
+	struct scene *scene = scene_of(state);
+	struct rule rule, passing;
+	struct reason reason;
+
+	for (size_t i = 0; i < PACKETS; i++) {
+		if (!is_first_of_flow(i) || packets[i].flow.family != FLOW_IPV4)
+			continue;
+		for (size_t p = 0; p < sizeof(pass) / sizeof(pass[0]); p++) {
+			scene_set_up(scene);
+			if (pass[p]) {
+				assert_int_equal(rule_parse(pass[p], &passing, &reason), 0);
+				scene_add(scene, &passing);
+			}
+			rule = (struct rule){ .family = FLOW_IPV4, .src_len = 5 + i % 12 };
+			rule.src = rule_network(&packets[i].flow.src, rule.src_len);
+			add_shortcut(scene, &rule);
+			scene_check_all(scene);
+		}
+	}
+	end_checks();
+}
+
 static void check_prefix(struct scene *scene, size_t packet, struct rule *rule)
 {
 	scene_set_up(scene);
@@ -480,6 +519,7 @@ int main(void)
 		TEST(test_last_of_32_shapes),
 		TEST(test_families),
 		TEST(test_missing_hints),
+		TEST(test_shortcuts),
 	};
 	static const struct CMUnitTest every_kind[] = {
 		TEST(test_not_set_up),

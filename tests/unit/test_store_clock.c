@@ -16,10 +16,13 @@ static void test_time_stands_still(void **state)
 	is_as(f, "192.0.2.1", CLOCK_HOUR, "");
 	assert_int_equal(store_begin(f->store), 0);
 	is_as(f, "192.0.2.1", CLOCK_HOUR - CLOCK_SECOND, "");
+	assert_int_equal(store_lag_ms(f->store), 0);
 	clock_advance(CLOCK_SECOND);
 	is_as(f, "192.0.2.1", CLOCK_HOUR - CLOCK_SECOND, "");
+	assert_int_equal(store_lag_ms(f->store), CLOCK_SECOND);
 	assert_int_equal(put_for(f, "192.0.2.2", CLOCK_HOUR), 0);
 	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(store_lag_ms(f->store), 0);
 	is_as(f, "192.0.2.1", CLOCK_HOUR - 2 * CLOCK_SECOND, "");
 	is_as(f, "192.0.2.2", CLOCK_HOUR - CLOCK_SECOND, "");
 	assert_int_equal(store_begin(f->store), 0);
