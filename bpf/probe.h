@@ -18,7 +18,12 @@
 #define PROBE_READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 #define PROBE_SLOTS (2 * BUCKET_SLOTS) /* where a key may stand: its first bucket's, its second's */
 
-enum probe_result { PROBE_MISS, PROBE_HIT, PROBE_UNSETTLED };
+enum probe_result {
+	PROBE_MISS,
+	PROBE_HIT,
+	PROBE_UNSETTLED, /* entries moved meanwhile: there may be one that was missed */
+	PROBE_BELIEVED,	 /* a hit, but entries moved meanwhile: the number may be another key's */
+};
 
 struct probe_answer {
 	enum probe_result result;
@@ -63,14 +68,23 @@ FLOW_INLINE int probe_look(const struct abi_config *config, struct bucket_pair p
 	return 1;
 }
 
+/* Whether no entry was moved since: then what was seen there is, and what was not is not. */
+FLOW_INLINE int probe_is_still(const struct abi_config *config, const struct probe_view *view)
+{
+	return PROBE_READ_ONCE(config->sequence) == view->sequence;
+}
+
 /* What it means that a try has found nothing. */
 FLOW_INLINE enum probe_result probe_missed(const struct abi_config *config,
 					   const struct probe_view *view)
 {
-	return PROBE_READ_ONCE(config->sequence) == view->sequence ? PROBE_MISS : PROBE_UNSETTLED;
+	return probe_is_still(config, view) ? PROBE_MISS : PROBE_UNSETTLED;
 }
 
-/* Whether the record of a slot is the key's; then `copy` has what it says. */
+/*
+ * Whether the record of a slot is the key's; then `copy` has what it says, unless the key went, another
+ * came, and the key came back between the two looks at the tag: probe_is_still() tells.
+ */
 FLOW_INLINE int probe_record(__u32 slot, __u64 tag, struct abi_record *copy)
 {
 	const struct abi_record *record = maps_record(slot);
@@ -142,7 +156,9 @@ FLOW_INLINE struct probe_answer probe_records(const struct abi_config *config, _
 		    !probe_record(at * BUCKET_SLOTS + i % BUCKET_SLOTS, tag, &record))
 			continue;
 		if (probe_has_ended(&record))
-			return (struct probe_answer){ PROBE_MISS, 0 };
+			return (struct probe_answer){ probe_missed(config, &view), 0 };
+		if (!probe_is_still(config, &view))
+			return (struct probe_answer){ PROBE_BELIEVED, record.number };
 		return (struct probe_answer){ PROBE_HIT, record.number };
 	}
 	return (struct probe_answer){ probe_missed(config, &view), 0 };
@@ -168,36 +184,47 @@ FLOW_INLINE __u32 probe_first_match(struct bucket_pair pair, __u64 first, __u64 
 
 /* ---- the tries ---- */
 
+FLOW_INLINE __u64 probe_pack(enum probe_result result, __u32 number)
+{
+	return (__u64)result << 32 | number;
+}
+
 /*
- * The tries after the first, each of which looks at every slot; `last` is what the first has said.
- * Returns the result, and in the low half the number. A global function: rare, and verified once.
+ * The tries after the first, each of which looks at every slot; `last`, packed, is what the first has said.
+ * What was believed once is a hit where no try is better. A global function: rare, and verified once.
  */
 __attribute__((noinline)) __u64 probe_again(const struct abi_config *config, __u64 hash, __u64 tag,
-					    enum probe_result last)
+					    __u64 last)
 {
-	struct probe_answer answer = { last, 0 };
-	__u64 retries = 0;
+	struct probe_answer answer = { (enum probe_result)(last >> 32), last };
+	__u64 believed = 0, retries = 0;
 
 	if (!config)
-		return PROBE_MISS;
+		return probe_pack(PROBE_MISS, 0);
 	for (int i = 1; i < ABI_SEQUENCE_TRIES; i++) {
-		retries += answer.result == PROBE_UNSETTLED;
+		if (answer.result == PROBE_BELIEVED)
+			believed = probe_pack(PROBE_HIT, answer.number);
+		retries += answer.result >= PROBE_UNSETTLED;
 		if (xc_options.is_exact)
 			answer = probe_records(config, hash, tag);
 		else
 			answer = probe_compact(config, hash);
-		if (answer.result != PROBE_UNSETTLED)
+		if (answer.result < PROBE_UNSETTLED)
 			break;
 	}
 	if (retries)
 		maps_count_retries(retries);
-	return (__u64)answer.result << 32 | answer.number;
+	if (answer.result == PROBE_BELIEVED)
+		answer.result = PROBE_HIT;
+	if (answer.result == PROBE_UNSETTLED && believed)
+		return believed;
+	return probe_pack(answer.result, answer.number);
 }
 
 FLOW_INLINE struct probe_answer probe_retry(const struct abi_config *config, __u64 hash, __u64 tag,
-					    enum probe_result last)
+					    enum probe_result last, __u32 number)
 {
-	__u64 packed = probe_again(config, hash, tag, last);
+	__u64 packed = probe_again(config, hash, tag, probe_pack(last, number));
 
 	return (struct probe_answer){ (enum probe_result)(packed >> 32), packed };
 }
@@ -227,15 +254,20 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config,
 			maps_touch_rule(pair.first * BUCKET_SLOTS);
 		if (probe_record(probe_first_match(pair, first, second), siphash_tag(*state),
 				 &record)) {
+			if (!probe_is_still(config, &view))
+				return probe_retry(config, hash, siphash_tag(*state),
+						   probe_has_ended(&record) ? PROBE_UNSETTLED :
+									      PROBE_BELIEVED,
+						   record.number);
 			if (probe_has_ended(&record))
 				return (struct probe_answer){ PROBE_MISS, 0 };
 			return (struct probe_answer){ PROBE_HIT, record.number };
 		}
-		return probe_retry(config, hash, siphash_tag(*state), PROBE_MISS);
+		return probe_retry(config, hash, siphash_tag(*state), PROBE_MISS, 0);
 	}
 	if (probe_missed(config, &view) == PROBE_MISS)
 		return (struct probe_answer){ PROBE_MISS, 0 };
-	return probe_retry(config, hash, siphash_tag(*state), PROBE_UNSETTLED);
+	return probe_retry(config, hash, siphash_tag(*state), PROBE_UNSETTLED, 0);
 }
 
 FLOW_INLINE struct probe_answer probe(const struct abi_config *config,
@@ -247,7 +279,7 @@ FLOW_INLINE struct probe_answer probe(const struct abi_config *config,
 		return probe_exact(config, state);
 	answer = probe_compact(config, siphash_hash(state));
 	if (answer.result == PROBE_UNSETTLED)
-		return probe_retry(config, siphash_hash(state), 0, PROBE_UNSETTLED);
+		return probe_retry(config, siphash_hash(state), 0, PROBE_UNSETTLED, 0);
 	return answer;
 }
 
