@@ -92,6 +92,27 @@ test_one_16() {
 	assert_status 0 xc check
 }
 
+# Half of all addresses: the hints tell by themselves, but not of a rule that ends, nor past a pass rule.
+test_whole_networks_need_no_probe() {
+	xc load vrx >/dev/null
+	while read -r probes rule; do
+		case_begin "$rule"
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc add $rule
+		assert_status 0 xc status
+		assert_output "mean probes ipv4: +$probes"
+	done <<-'END'
+		0.50 128.0.0.0/1 timeout 1h
+		0.00 128.0.0.0/1
+		0.00 128.0.0.0/8
+		0.50 192.0.0.0/2 dport 53
+		0.50 128.0.0.0/1 dport 53 action pass
+	END
+	printf '%s\n' 'drop whole proto udp src 128.1.2.3 dst 198.51.100.7 sport 1 dport 2' \
+		'pass passed proto udp src 128.1.2.3 dst 198.51.100.7 sport 1 dport 53' | traffic || fail "wrong verdicts"
+	assert_status 0 xc check
+}
+
 # A fingerprint alone decides: of what is listed nothing is missed.
 test_compact_table() {
 	list_of_all_lengths >"$STATE/list"

@@ -229,7 +229,7 @@ test_load_makes_room_for_what_is_stored() {
 	assert_status 4 xc load vrx --capacity 1000
 	assert_error 'more than the capacity of 1000'
 	assert_status 0 xc load vrx
-	assert_output 'slots: +1179648$'
+	assert_output 'slots: +2228224$'
 	in_rx ip link set dev vrx xdp off
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	assert_status 0 xc add 192.0.2.1
@@ -316,7 +316,7 @@ test_wrong_usage() {
 		2|at most|--name big load nosuch0 --capacity 99999999999
 		2|no command 'nosuch'|help nosuch
 		1|no filter 'other'|--name other stats
-		2|is running with 1048576 slots; xdp-cuckoo resize|load vrx --capacity 5000000
+		2|is running with 16384 slots; xdp-cuckoo resize|load vrx --capacity 5000000
 		2|is running with another --compact|load vrx --compact
 		2|'12': must be 8, 16, 17 or 32 bits|load vrx --compact --fingerprint 12
 		2|goes with --compact|load vrx --fingerprint 8

@@ -268,6 +268,35 @@ test_overlapping_prefixes_end_on_their_own() {
 	assert_status 0 xc check
 }
 
+# Whole networks, whose packets are not looked up as long as their rules never end; of nine lengths, so that
+# some rules share keys.
+test_whole_networks_end_on_their_own() {
+	xc load vrx >/dev/null
+	start=$(uptime_s)
+	{
+		seq 8 16 | sed 's/.*/add &.0.0.0\/&/'
+		seq 8 16 | sed 's/.*/add 1&.0.0.0\/& timeout 5s/'
+		seq 8 15 | awk '{ printf "add 2%d.0.0.0/%d\nadd 2%d.0.0.0/%d timeout 5s\n", $1, $1, $1, $1 + 1 }'
+		printf 'add %s timeout 5s\nadd %s\n' 40.0.0.0/11 40.0.0.0/11
+	} | xc batch - >/dev/null
+	seq 8 15 | sed 's/.*/del 2&.0.0.0\/&/' | xc batch - >/dev/null
+	stay=$(seq -f %g.0.1.2 8 16)
+	ended=$(seq 8 16 | sed 's/.*/1&.0.1.2/'; seq 8 15 | sed 's/.*/2&.0.1.2/')
+	# shellcheck disable=SC2086 # words
+	assert_verdict drop $stay $ended 40.0.1.2
+	# shellcheck disable=SC2086
+	assert_ends "$(plus "$start" 5)" $ended
+	# shellcheck disable=SC2086
+	assert_verdict drop $stay 40.0.1.2
+	assert_status 0 xc check
+	# shellcheck disable=SC2086
+	assert_verdict pass $ended
+	seq 8 16 | sed 's/.*/del &.0.0.0\/&/' | xc batch - >/dev/null
+	# shellcheck disable=SC2086
+	assert_verdict pass $stay
+	assert_verdict drop 40.0.1.2
+}
+
 # Fingerprints know no times: expire ends such rules.
 test_compact_tables_end_rules_by_expire() {
 	xc load vrx --compact >/dev/null 2>&1

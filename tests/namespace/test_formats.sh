@@ -26,7 +26,7 @@ load_format() {
 	assert_output "^ *table: +$FORMAT_NAME\$"
 	assert_equal "$loaded_bytes" "$(field 'table bytes')" "bytes, by load and by status"
 	# The hints; and a map that the format does not need has one element, of 16 bytes.
-	above=$((loaded_bytes - $(field slots) * FORMAT_BYTES - 131072))
+	above=$((loaded_bytes - $(field slots) * FORMAT_BYTES - 524288))
 	{ [ "$above" -ge 0 ] && [ "$above" -le 32 ]; } ||
 		fail "$loaded_bytes bytes for $(field slots) slots of $FORMAT_BYTES"
 }

@@ -227,7 +227,7 @@ test_import_grows() {
 			print "pass other proto udp src 11.0.0.1 dst 198.51.100.7 sport 1 dport 2" }' "$STATE/list" | traffic ||
 		fail "wrong verdicts"
 	assert_status 0 xc check
-	assert_output 'vrx +100001 +0 +0$'
+	assert_output 'vrx +100001 +0 +0 +0$'
 }
 
 # At its limit a table stays as it is until it must take one rule more.
@@ -434,7 +434,7 @@ test_kill_9_during_growth() {
 		rules=$(xc list | wc -l)
 		[ "$rules" -eq "$RULES" ] || [ "$rules" -eq $((RULES + 5000)) ] || fail "half of an import: $rules rules"
 		assert_status 0 xc check
-		assert_output "^vrx +$rules +0 +0\$"
+		assert_output "^vrx +$rules +0 +0 +0\$"
 	done
 	note "$killed of $((KILLS / 2)) imports killed within $duration ms"
 }

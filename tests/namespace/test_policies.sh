@@ -101,7 +101,7 @@ test_not_ip() {
 	silence
 	xc load vrx >/dev/null
 	await '[ "$(counted "no rule" passed)" -gt 0 ]' say_something
-	assert_status 3 xc policy not-ip drop
+	assert_status 2 xc policy not-ip drop
 	assert_error 'ARP.*--force'
 	assert_status 0 xc policy not-IP drop --force
 	in_tx ip neigh flush all
