@@ -229,7 +229,7 @@ test_load_makes_room_for_what_is_stored() {
 	assert_status 4 xc load vrx --capacity 1000
 	assert_error 'more than the capacity of 1000'
 	assert_status 0 xc load vrx
-	assert_output 'slots: +2228224$'
+	assert_output 'slots: +1835008$'
 	in_rx ip link set dev vrx xdp off
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	assert_status 0 xc add 192.0.2.1
