@@ -25,7 +25,8 @@ in_other() {
 ours_setup() {
 	xc unload vrx >/dev/null 2>&1 || :
 	rm -rf "$STATE/store"
-	xc load vrx >/dev/null
+	# shellcheck disable=SC2086 # words
+	xc load vrx ${CAPACITY:+--capacity $CAPACITY} >/dev/null
 }
 ours_import() { xc import --force "$1"; }
 ours_replace() { xc import --force --replace "$1"; }
@@ -175,7 +176,7 @@ try_singles() {
 try_changes() {
 	case $1 in xdp_filter) return ;; esac
 	KIND=ip
-	"$1_setup" ip
+	CAPACITY=996147 "$1_setup" ip
 	"$1_import" "$STATE/loaded" >/dev/null 2>&1
 	measure changes "$1" "$1_feed" "$STATE/changes"
 	assert_count "$1" "$LOADED"
