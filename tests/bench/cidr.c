@@ -353,7 +353,7 @@ static void print_head(const struct bench *bench, const char *name)
 	printf("  %-20s  %10s", "", variants[PARSE].name);
 	for (enum variant variant = PARSE + 1; variant < VARIANTS; variant++)
 		printf("  %10s", variants[variant].name);
-	printf("  %14s  %6s\n", "counting/trie", "probes");
+	printf("  %13s  %10s  %6s\n", "counting/trie", "exact/trie", "probes");
 }
 
 static void print_row(const struct bench *bench, enum packets packets, const double ns[VARIANTS])
@@ -361,8 +361,10 @@ static void print_row(const struct bench *bench, enum packets packets, const dou
 	printf("  %-20s  %10.1f", packets_names[packets], ns[PARSE]);
 	for (enum variant variant = PARSE + 1; variant < VARIANTS; variant++)
 		printf("  %10.1f", ns[variant] - ns[PARSE]);
-	printf("  %14.2f  %6.2f\n", (ns[COUNTING] - ns[PARSE]) / (ns[TRIE] - ns[PARSE]),
-	       mean_probes(bench));
+	for (enum variant variant = COUNTING; variant <= EXACT; variant++)
+		printf("  %*.2f", variant == COUNTING ? 13 : 10,
+		       (ns[variant] - ns[PARSE]) / (ns[TRIE] - ns[PARSE]));
+	printf("  %6.2f\n", mean_probes(bench));
 	fflush(stdout);
 }
 

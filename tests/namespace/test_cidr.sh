@@ -108,9 +108,27 @@ test_whole_networks_need_no_probe() {
 		0 192.0.0.0/2 dport 53
 		0.5 128.0.0.0/1 dport 53 action pass
 	END
-	printf '%s\n' 'drop whole proto udp src 128.1.2.3 dst 198.51.100.7 sport 1 dport 2' \
-		'pass passed proto udp src 128.1.2.3 dst 198.51.100.7 sport 1 dport 53' | traffic || fail "wrong verdicts"
-	assert_status 0 xc check
+	assert_whole_networks drop
+	echo 'pass passed proto udp src 128.1.2.3 dst 198.51.100.7 sport 1 dport 53' | traffic || fail "not passed"
+	assert_status 0 xc del 128.0.0.0/1 dport 53 action pass
+	for command in check 'resize 50000' check; do
+		case_begin "$command"
+		# shellcheck disable=SC2086
+		assert_status 0 xc $command
+		assert_whole_networks drop
+		assert_status 0 xc status
+		assert_output 'mean probes ipv4: +0$'
+	done
+	assert_status 0 xc del 128.0.0.0/8
+	assert_whole_networks drop
+	assert_status 0 xc del 128.0.0.0/1
+	assert_whole_networks pass
+}
+
+# Of two addresses in 128/1, one of them in 128/8.
+assert_whole_networks() {
+	printf '%s\n' "$1 in-8 proto udp src 128.1.2.3 dst 198.51.100.7 sport 1 dport 2" \
+		"$1 in-1 proto udp src 129.1.2.3 dst 198.51.100.7 sport 1 dport 2" | traffic || fail "wrong verdicts"
 }
 
 # A fingerprint alone decides: of what is listed nothing is missed.

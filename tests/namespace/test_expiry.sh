@@ -297,6 +297,26 @@ test_whole_networks_end_on_their_own() {
 	assert_verdict drop 40.0.1.2
 }
 
+# A command that was stopped in the middle of its change has told the kernel no later end for that: 3 s are
+# more than check tolerates.
+test_slow_changes_end_rules_in_time() {
+	xc load vrx >/dev/null
+	awk 'BEGIN { for (i = 0; i < 100000; i++) print "60." int(i / 65536) "." int(i / 256) % 256 "." i % 256 }' >"$STATE/list"
+	for delay in 0.1 0.2 0.3 0.4; do
+		case_begin "stopped after $delay s"
+		nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" import --timeout 1h "$STATE/list" \
+			>/dev/null 2>&1 &
+		pid=$!
+		on_exit "kill -9 $pid 2>/dev/null"
+		sleep "$delay"
+		kill -STOP "$pid" 2>/dev/null && sleep 3
+		kill -CONT "$pid" 2>/dev/null || :
+		wait "$pid" || fail "the import failed"
+		assert_status 0 xc check
+		xc flush --force >/dev/null
+	done
+}
+
 # Fingerprints know no times: expire ends such rules.
 test_compact_tables_end_rules_by_expire() {
 	xc load vrx --compact >/dev/null 2>&1

@@ -211,6 +211,27 @@ static void test_missing_hints(void **state)
 	end_checks();
 }
 
+/* A shape that comes first, and that by the hint no rule for this source has. */
+static void test_hints_leave_the_second_shape(void **state)
+{
+	struct scene *scene = scene_of(state);
+	struct rule rule, other;
+
+	for (size_t i = 0; i < PACKETS; i++) {
+		if (!rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_DROP, &rule))
+			continue;
+		other = (struct rule){ .family = rule.family, .src_len = 31 };
+		other.src = rule.src;
+		other.src.byte[0] ^= 1;
+		other.src = rule_network(&other.src, other.src_len);
+		scene_set_up(scene);
+		scene_add(scene, &other);
+		scene_add(scene, &rule);
+		scene_check_all(scene);
+	}
+	end_checks();
+}
+
 /* A rule whose key is not in the table: only the shortcuts of its flows tell. */
 static void add_shortcut(struct scene *scene, const struct rule *rule)
 {
@@ -519,6 +540,7 @@ int main(void)
 		TEST(test_last_of_32_shapes),
 		TEST(test_families),
 		TEST(test_missing_hints),
+		TEST(test_hints_leave_the_second_shape),
 		TEST(test_shortcuts),
 	};
 	static const struct CMUnitTest every_kind[] = {

@@ -135,6 +135,31 @@ static void test_each_is_its_own_target_up_to_8(void **state)
 }
 
 /* 16 is 1 bit from 17; 10 is 7 bits from it, too many; 32 is longer than all. */
+/* Those that pass, then those that most keys have, then as shapes are ordered. */
+static void test_order_of_targets(void **state)
+{
+	static const struct {
+		__u8 length;
+		enum rule_action action;
+		__u64 keys;
+	} added[] = {
+		{ 8, RULE_DROP, 10 }, { 16, RULE_DROP, 12 }, { 24, RULE_DROP, 1000 },
+		{ 32, RULE_DROP, 20 }, { 8, RULE_PASS, 1 }, { 32, RULE_PASS, 3 },
+	};
+	static const unsigned int order[] = { 5, 4, 2, 3, 0, 1 };
+	struct rule_shape targets[ABI_SHAPES_MAX];
+	struct shape_list list = {};
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++)
+		add(&list, source(FLOW_IPV4, added[i].action, added[i].length), added[i].keys);
+	assert_int_equal(shape_list_targets(&list, FLOW_IPV4, targets), 6);
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(targets[i].src_len, added[order[i]].length);
+		assert_int_equal(targets[i].action, added[order[i]].action);
+	}
+}
+
 static void test_further_ones_join_the_nearest(void **state)
 {
 	struct shape_list list = {};
@@ -482,6 +507,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_is_its_own_target_up_to_8),
+		cmocka_unit_test(test_order_of_targets),
 		cmocka_unit_test(test_further_ones_join_the_nearest),
 		cmocka_unit_test(test_the_last_key_takes_the_shape_with_it),
 		cmocka_unit_test(test_a_target_outlives_its_shape),
