@@ -108,13 +108,11 @@ size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX]);
  * Prefix expansion: a key of one shape is as good as 2^n keys of a shape that has n bits of prefix more
  * and is otherwise the same (Srinivasan, Varghese, "Fast Address Lookups Using Controlled Prefix
  * Expansion", 1999). rule_can_expand(): whether `to` is such a shape; rule_expansion_bits(): n;
- * rule_expand(): key number `index`, 0 to 2^n - 1; rule_shorten(): the key of `to`, a shape that expands
- * to key's, that has `key` among its expansions.
+ * rule_expand(): key number `index`, 0 to 2^n - 1.
  */
 bool rule_can_expand(const struct rule_shape *from, const struct rule_shape *to);
 unsigned int rule_expansion_bits(const struct rule_shape *from, const struct rule_shape *to);
 struct rule_key rule_expand(const struct rule_key *key, const struct rule_shape *to, __u64 index);
-struct rule_key rule_shorten(const struct rule_key *key, const struct rule_shape *to);
 
 /* The rule of a key, without timeout and comment, of the key's family. */
 struct rule rule_of_key(const struct rule_key *key);

@@ -212,15 +212,6 @@ struct rule_key rule_expand(const struct rule_key *key, const struct rule_shape 
 	return key_of(&flow, to);
 }
 
-struct rule_key rule_shorten(const struct rule_key *key, const struct rule_shape *to)
-{
-	struct flow flow = flow_of_key(key);
-
-	flow.src = rule_network(&flow.src, to->src_len);
-	flow.dst = rule_network(&flow.dst, to->dst_len);
-	return key_of(&flow, to);
-}
-
 struct rule rule_of_key(const struct rule_key *key)
 {
 	const struct rule_shape *shape = &key->shape;

@@ -184,11 +184,25 @@ static void assert_whole_expansion(const struct flow *flow, const struct rule_ke
 	}
 }
 
+/* The key of `to`, a shape that expands into that of `key`, that covers what `key` covers. */
+static struct rule_key shortened(const struct rule_key *key, const struct rule_shape *to)
+{
+	struct rule rule = rule_of_key(key);
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	rule.src_len = to->src_len;
+	rule.dst_len = to->dst_len;
+	rule.src = rule_network(&rule.src, to->src_len);
+	rule.dst = rule_network(&rule.dst, to->dst_len);
+	assert_int_equal(rule_keys(&rule, keys), 1);
+	return keys[0];
+}
+
 /* That number `i` is a key of the target, leads back, and is no other number's. */
 static void assert_one(const struct rule_key *key, const struct rule_shape *to, __u64 i, __u64 other)
 {
 	const struct rule_key expanded = rule_expand(key, to, i), twin = rule_expand(key, to, other);
-	const struct rule_key back = rule_shorten(&expanded, &key->shape);
+	const struct rule_key back = shortened(&expanded, &key->shape);
 
 	assert_memory_equal(&expanded.shape, to, sizeof(*to));
 	assert_equal(&back, key);
@@ -292,9 +306,6 @@ static void test_as_text(void **state)
 	expanded = rule_expand(&key[0], &to, 1);
 	half = rule_of_key(&expanded);
 	assert_string_equal(rule_format(&half, text), "src 10.128.0.0/9");
-	expanded = rule_shorten(&expanded, &key[0].shape);
-	half = rule_of_key(&expanded);
-	assert_string_equal(rule_format(&half, text), "src 10.0.0.0/8");
 }
 
 int main(void)
