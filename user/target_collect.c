@@ -133,7 +133,25 @@ static int carry_expanded(struct target_keys *keys, const struct rule_key *key,
 	return error;
 }
 
-/* Which target the key's shape had in the predecessor is told by where the first of its keys is. */
+/* Whether all that the key expands to is in the predecessor; then so many are in use there. */
+static bool was_expanded(const struct target_keys *keys, const struct rule_key *key,
+			 const struct rule_shape *old_target)
+{
+	const unsigned int bits = rule_expansion_bits(&key->shape, old_target);
+	__u32 number;
+
+	if (bits >= 64 || 1ULL << bits > keys->predecessor->table.used)
+		return false;
+	for (__u64 i = 0; i < 1ULL << bits; i++) {
+		const struct rule_key expanded = rule_expand(key, old_target, i);
+
+		if (!find_old_number(keys, &expanded, &number))
+			return false;
+	}
+	return true;
+}
+
+/* Which target the key's shape had in the predecessor is told by where its keys are. */
 static int carry_key(struct target_keys *keys, const struct rule_key *key, __u32 entry)
 {
 	const struct abi_shape_list *list =
@@ -142,13 +160,8 @@ static int carry_key(struct target_keys *keys, const struct rule_key *key, __u32
 	for (__u32 i = 0; i < list->count; i++) {
 		const struct rule_shape old =
 			rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
-		struct rule_key first;
-		__u32 number;
 
-		if (!rule_can_expand(&key->shape, &old) || rule_expansion_bits(&key->shape, &old) >= 32)
-			continue;
-		first = rule_expand(key, &old, 0);
-		if (find_old_number(keys, &first, &number))
+		if (rule_can_expand(&key->shape, &old) && was_expanded(keys, key, &old))
 			return carry_expanded(keys, key, &old, entry);
 	}
 	return 0;

@@ -148,6 +148,33 @@ test_counts_go_on_in_a_larger_table() {
 	assert_steps 100 3
 }
 
+# A short prefix is not taken for one that had been expanded to the long ones beside it: that would take their
+# counts, and of 2^31 keys for one the whole afternoon.
+test_counts_of_nested_prefixes_go_on() {
+	xc load vrx >/dev/null
+	{
+		echo 20.0.0.0/17
+		seq 0 63 | sed 's,.*,20.0.&.0/24,'
+		echo 2001:db8::/31
+		seq 0 63 | awk '{ printf "2001:db8:0:%x::/62\n", $1 * 4 }'
+	} >"$STATE/list"
+	assert_status 0 xc import "$STATE/list"
+	cat >"$STATE/flows" <<-END
+	drop long proto udp src 20.0.0.9 dst 198.18.0.1 sport 1 dport 2
+	drop short proto udp src 20.0.100.9 dst 198.18.0.1 sport 1 dport 2
+	drop long6 proto udp src 2001:db8::9 dst 2001:db8:ffff::1 sport 1 dport 2
+	END
+	traffic <"$STATE/flows" || fail "wrong verdicts before"
+	assert_status 0 in_rx timeout 60 "$TOOL" --state "$STATE/store" resize 50000
+	assert_counted 1 "$UDP_BYTES" "src 20.0.0.0/24"
+	assert_counted 1 "$UDP_BYTES" "src 20.0.0.0/17"
+	assert_counted 1 "$UDP6_BYTES" "src 2001:db8::/62"
+	assert_counted 0 0 "src 2001:db8::/31"
+	traffic <"$STATE/flows" || fail "wrong verdicts after"
+	assert_counted 2 $((2 * UDP_BYTES)) "src 20.0.0.0/24"
+	assert_counted 2 $((2 * UDP_BYTES)) "src 20.0.0.0/17"
+}
+
 test_a_rule_that_comes_back_counts_from_0() {
 	xc load vrx >/dev/null
 	sources 0 3 | xc import - >/dev/null
