@@ -15,7 +15,7 @@ WERROR ?= 0
 # Debian 12 packages, by what needs them; tests/install-packages.sh installs what is missing.
 BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
 	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev
-TEST_PACKAGES := libcmocka-dev iproute2 xdp-tools util-linux procps python3 ipset nftables
+TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
 UNPACKED_PACKAGES := fail2ban
 BENCH_PACKAGES := gnuplot-nox
