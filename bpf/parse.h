@@ -61,6 +61,12 @@ FLOW_INLINE int parse_has(const struct parse_cursor *at, __u32 bytes)
 	return at->offset + bytes <= at->limit;
 }
 
+/* As struct ethhdr, which is packed, so that clang would read the type byte by byte. */
+struct parse_ethernet {
+	__u8 destination[6], source[6];
+	__be16 ethertype;
+};
+
 struct parse_vlan_tag {
 	__be16 tci;
 	__be16 ethertype;
@@ -222,22 +228,17 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	return parse_extensions(at, flow);
 }
 
-/*
- * Reads the frame [data, end) into `flow`. flow->family is FLOW_NO_FAMILY where no addresses were
- * reached; every result else leaves addresses and protocol valid, and port_kind says what the port
- * fields hold. With PARSE_TOO_MANY_HEADERS the protocol is that of the first header not read; where
- * the length IPv6 states ends among extension headers, that of the last one the frame leads to.
- */
-FLOW_INLINE enum parse_result parse_frame(const void *data, const void *end, struct flow *flow)
+/* Any frame; parse_frame() says what the result is. */
+FLOW_INLINE enum parse_result parse_any(const void *data, const void *end, struct flow *flow)
 {
 	struct parse_cursor at = { .data = data, .end = end, .limit = PARSE_NO_LIMIT };
-	const struct ethhdr *ethernet = parse_peek(&at, sizeof(*ethernet));
+	const struct parse_ethernet *ethernet = parse_peek(&at, sizeof(*ethernet));
 	__be16 ethertype;
 
 	*flow = (struct flow){ .family = FLOW_NO_FAMILY };
 	if (!ethernet)
 		return PARSE_TRUNCATED;
-	ethertype = ethernet->h_proto;
+	ethertype = ethernet->ethertype;
 	at.offset = sizeof(*ethernet);
 	for (int i = 0; i < PARSE_VLAN_TAGS; i++) {
 		const struct parse_vlan_tag *tag;
@@ -255,6 +256,51 @@ FLOW_INLINE enum parse_result parse_frame(const void *data, const void *end, str
 	if (ethertype == bpf_htons(ETH_P_IPV6))
 		return parse_ipv6(&at, flow);
 	return PARSE_NOT_IP;
+}
+
+/* ---- the common frame, in half the time ---- */
+
+struct parse_plain_frame {
+	struct iphdr ip; /* without options */
+	__be16 sport, dport;
+};
+
+#define PARSE_PLAIN_HEADER 0x45 /* the first byte: version 4, five words */
+
+/*
+ * TCP or UDP in IPv4, without VLAN tags and IP options, whose ports are there. Then `flow` is what
+ * parse_any() would make of it with PARSE_OK; else 0, and nothing is written.
+ */
+FLOW_INLINE int parse_plain(const void *data, const void *end, struct flow *flow)
+{
+	const struct parse_ethernet *ethernet = data;
+	const struct parse_plain_frame *frame = data + sizeof(*ethernet);
+
+	if ((const void *)(frame + 1) > end || ethernet->ethertype != bpf_htons(ETH_P_IP) ||
+	    *(const __u8 *)&frame->ip != PARSE_PLAIN_HEADER ||
+	    frame->ip.frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK) ||
+	    bpf_ntohs(frame->ip.tot_len) < sizeof(*frame) ||
+	    (frame->ip.protocol != IPPROTO_TCP && frame->ip.protocol != IPPROTO_UDP))
+		return 0;
+	*flow = (struct flow){ .src.v4 = frame->ip.saddr,
+			       .dst.v4 = frame->ip.daddr,
+			       .sport = frame->sport,
+			       .dport = frame->dport,
+			       .proto = frame->ip.protocol,
+			       .family = FLOW_IPV4,
+			       .port_kind = FLOW_PORTS };
+	return 1;
+}
+
+/*
+ * Reads the frame [data, end) into `flow`. flow->family is FLOW_NO_FAMILY where no addresses were
+ * reached; every result else leaves addresses and protocol valid, and port_kind says what the port
+ * fields hold. With PARSE_TOO_MANY_HEADERS the protocol is that of the first header not read; where
+ * the length IPv6 states ends among extension headers, that of the last one the frame leads to.
+ */
+FLOW_INLINE enum parse_result parse_frame(const void *data, const void *end, struct flow *flow)
+{
+	return parse_plain(data, end, flow) ? PARSE_OK : parse_any(data, end, flow);
 }
 
 #endif

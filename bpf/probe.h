@@ -12,8 +12,8 @@
 
 #include "abi.h"
 #include "bucket.h"
+#include "hash.h"
 #include "maps.h"
-#include "siphash.h"
 
 #define PROBE_READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 #define PROBE_SLOTS (2 * BUCKET_SLOTS) /* where a key may stand: its first bucket's, its second's */
@@ -35,6 +35,13 @@ struct probe_view {
 	__u64 sequence;
 	struct bucket first, second;
 };
+
+/* Member by member, or clang 14 copies it byte by byte. */
+FLOW_INLINE struct bucket_geometry probe_geometry(const struct abi_config *config)
+{
+	return (struct bucket_geometry){ PROBE_READ_ONCE(config->geometry.buckets),
+					 PROBE_READ_ONCE(config->geometry.step_shift) };
+}
 
 FLOW_INLINE const void *probe_locate(__u32 bucket, enum bucket_format format)
 {
@@ -110,7 +117,7 @@ FLOW_INLINE struct probe_answer probe_fingerprints(const struct abi_config *conf
 {
 	const struct bucket_layout layout = bucket_layout(format);
 	const __u16 *prefixes = maps_prefixes();
-	struct bucket_pair pair = bucket_pair(hash, config->geometry, layout);
+	struct bucket_pair pair = bucket_pair(hash, probe_geometry(config), layout);
 	struct probe_view view;
 
 	if (!probe_look(config, pair, format, &view))
@@ -142,7 +149,7 @@ FLOW_INLINE struct probe_answer probe_records(const struct abi_config *config, _
 					      __u64 tag)
 {
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
-	struct bucket_pair pair = bucket_pair(hash, config->geometry, layout);
+	struct bucket_pair pair = bucket_pair(hash, probe_geometry(config), layout);
 	struct abi_record record;
 	struct probe_view view;
 
@@ -234,12 +241,11 @@ FLOW_INLINE struct probe_answer probe_retry(const struct abi_config *config, __u
  * end is a return of its own: a result kept in a variable and tested later makes the verifier of Linux
  * 6.1 follow every value of it through all further shapes.
  */
-FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config,
-					    const struct siphash_state *state)
+FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config, __u64 hash,
+					    const struct hash_input *input)
 {
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
-	__u64 hash = siphash_hash(state);
-	struct bucket_pair pair = bucket_pair(hash, config->geometry, layout);
+	struct bucket_pair pair = bucket_pair(hash, probe_geometry(config), layout);
 	struct probe_view view;
 	struct abi_record record;
 	__u64 first, second;
@@ -249,13 +255,15 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config,
 	first = bucket_match_word(view.first.word[0], layout, pair.fingerprint);
 	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
 	if (first | second) {
+		const __u64 tag = hash_tag(input);
+
 		/* Where most keys' counts are: this miss overlaps with that of the record, which tells. */
 		if (xc_options.has_counts)
 			maps_touch_rule(pair.first * BUCKET_SLOTS);
-		if (probe_record(probe_first_match(pair, first, second), siphash_tag(*state),
+		if (probe_record(probe_first_match(pair, first, second), tag,
 				 &record)) {
 			if (!probe_is_still(config, &view))
-				return probe_retry(config, hash, siphash_tag(*state),
+				return probe_retry(config, hash, tag,
 						   probe_has_ended(&record) ? PROBE_UNSETTLED :
 									      PROBE_BELIEVED,
 						   record.number);
@@ -263,23 +271,24 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config,
 				return (struct probe_answer){ PROBE_MISS, 0 };
 			return (struct probe_answer){ PROBE_HIT, record.number };
 		}
-		return probe_retry(config, hash, siphash_tag(*state), PROBE_MISS, 0);
+		return probe_retry(config, hash, tag, PROBE_MISS, 0);
 	}
 	if (probe_missed(config, &view) == PROBE_MISS)
 		return (struct probe_answer){ PROBE_MISS, 0 };
-	return probe_retry(config, hash, siphash_tag(*state), PROBE_UNSETTLED, 0);
+	return probe_retry(config, hash, hash_tag(input), PROBE_UNSETTLED, 0);
 }
 
-FLOW_INLINE struct probe_answer probe(const struct abi_config *config,
-				      const struct siphash_state *state)
+/* `hash` is that of `input`, which is where an exact table has the tag from. */
+FLOW_INLINE struct probe_answer probe(const struct abi_config *config, __u64 hash,
+				      const struct hash_input *input)
 {
 	struct probe_answer answer;
 
 	if (xc_options.is_exact)
-		return probe_exact(config, state);
-	answer = probe_compact(config, siphash_hash(state));
+		return probe_exact(config, hash, input);
+	answer = probe_compact(config, hash);
 	if (answer.result == PROBE_UNSETTLED)
-		return probe_retry(config, siphash_hash(state), 0, PROBE_UNSETTLED, 0);
+		return probe_retry(config, hash, 0, PROBE_UNSETTLED, 0);
 	return answer;
 }
 

@@ -72,16 +72,16 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 		place = abi_shape_place(candidates);
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
 		const struct abi_shape *shape = &list->shape[place];
-		struct siphash_state state;
 		struct probe_answer answer;
+		struct hash_input input;
 
 		/* Not in the head of the loop, or clang 14 enters it where Linux 6.1 sees no loop allowed. */
 		if (!candidates)
 			break;
 		candidates &= candidates - 1;
 		place = abi_shape_place(candidates);
-		state = key_hash(config, shape, flow, family);
-		answer = probe(config, &state);
+		input = key_input(config, shape, flow, family);
+		answer = probe(config, hash_of(&input), &input);
 		if (answer.result == PROBE_HIT)
 			return (struct verdict_match){ verdict_rule(shape), answer.number };
 		/* Hidden, or Linux 6.1 would check what follows again for this one value. */
@@ -96,7 +96,7 @@ static __always_inline struct verdict_match verdict_outcome(const struct abi_con
 							    const void *data, const void *end)
 {
 	struct flow flow;
-	struct flow_key key = {};
+	struct flow_key key;
 	enum abi_outcome result = (enum abi_outcome)parse_frame(data, end, &flow);
 
 	if (flow.family == FLOW_NO_FAMILY)

@@ -14,10 +14,10 @@
 
 #include "bucket.h"
 #include "flow.h"
-#include "siphash.h"
+#include "hash.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 4
+#define ABI_VERSION 5
 
 /* Map names: the kernel keeps 15 characters. */
 #define ABI_CONFIG_MAP "xc_config"
@@ -85,7 +85,7 @@ struct abi_options {
  * writes tag 0, then what is between, then the tag, all before it publishes the fingerprint.
  */
 struct abi_record {
-	__u64 tag;     /* of the key: see siphash_tag() */
+	__u64 tag;     /* of the key: see hash_tag() */
 	__u32 expires; /* the tick from which on it matches nothing; 0: never */
 	__u32 number;  /* of the key, for as long as it is in the table, wherever it moves */
 };
@@ -139,7 +139,7 @@ struct abi_shape {
 /*
  * A tag: bits of its own, and where the shape has no protocol, 255 in the protocol's place; so no rule
  * may name protocol 255, which is reserved. The lengths are one number, src * (bits + 1) + dst, with 32
- * or 128 for bits: in IPv4 that needs 11 bits, and bit 55 is the last that a 15-byte key has.
+ * or 128 for bits: in IPv4 that needs 11 bits, in IPv6 15.
  */
 #define ABI_TAG_NO_PROTO (0xffULL << FLOW_KEY_PROTO_SHIFT)
 #define ABI_TAG_PASS (1ULL << FLOW_KEY_TAG_SHIFT) /* rules of this shape pass */
@@ -179,7 +179,7 @@ struct abi_shape_set {
 struct abi_config {
 	__u32 magic; /* ABI_MAGIC; the tool knows the map by it */
 	__u32 version;
-	struct siphash_key key;
+	__u64 reserved1[2];
 	struct bucket_geometry geometry;
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
 	__u8 reserved;
@@ -200,6 +200,7 @@ struct abi_config {
 	__u32 reserved3;
 	__u64 plan;         /* of the store's choice of targets, by which the table is filled */
 	__u64 reserved4[3];
+	struct hash_secret secret;
 	struct abi_shape_set shapes[FLOW_FAMILIES];
 };
 
@@ -228,6 +229,6 @@ _Static_assert(__builtin_offsetof(struct abi_config, geometry) == 24, "config la
 _Static_assert(__builtin_offsetof(struct abi_config, options) == 56, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, store_id) == 64, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, sequence) == 128, "config layout");
-_Static_assert(__builtin_offsetof(struct abi_config, shapes) == 192, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_config, secret) == 192, "config layout");
 
 #endif

@@ -47,13 +47,11 @@ struct flow {
 /*
  * Key words: the addresses, then one word of the rest. IPv4: word[0] = src | dst << 32; IPv6: word[0..1]
  * = src, word[2..3] = dst. The last word of both: bits 0-15 sport, 16-31 dport (wire order), 32-39
- * protocol, 40-41 port kind, and from bit 42 the tag of the shape (zero in a flow). An IPv4 key is 56
- * bits beside the addresses: 15 bytes, which leaves the top byte of the last word to SipHash for the
- * length and saves it a block. Keys of the two families differ in length, which the hash takes in.
+ * protocol, 40-41 port kind, and from bit 42 the tag of the shape (zero in a flow).
  */
-#define FLOW_KEY_BYTES_IPV4 15
-#define FLOW_KEY_BYTES_IPV6 40
-#define FLOW_KEY_WORDS_MAX 5
+#define FLOW_KEY_WORDS_IPV4 2
+#define FLOW_KEY_WORDS_IPV6 5
+#define FLOW_KEY_WORDS_MAX FLOW_KEY_WORDS_IPV6
 #define FLOW_KEY_PROTO_SHIFT 32
 #define FLOW_KEY_TAG_SHIFT 42
 
@@ -61,15 +59,10 @@ struct flow_key {
 	__u64 word[FLOW_KEY_WORDS_MAX];
 };
 
-FLOW_INLINE unsigned int flow_key_bytes(enum flow_family family)
-{
-	return family == FLOW_IPV4 ? FLOW_KEY_BYTES_IPV4 : FLOW_KEY_BYTES_IPV6;
-}
-
 /* Where the last word is, which holds ports, protocol and tag. */
 FLOW_INLINE unsigned int flow_key_last(enum flow_family family)
 {
-	return (flow_key_bytes(family) - 1) / 8;
+	return (family == FLOW_IPV4 ? FLOW_KEY_WORDS_IPV4 : FLOW_KEY_WORDS_IPV6) - 1;
 }
 
 /* Writes the words of `flow`, which must have a family; those behind the last stay as they are. */

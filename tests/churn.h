@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "abi.h"
+#include "random.h"
 #include "table.h"
 #include "table_move.h"
 
@@ -154,8 +155,8 @@ FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layo
 struct churn_engine {
 	const char *name;
 	enum churn_fault fault;
-	int (*insert)(struct table *table, const struct siphash_value *key, __u32 expires);
-	int (*remove)(struct table *table, const struct siphash_value *key);
+	int (*insert)(struct table *table, const struct hash_value *key, __u32 expires);
+	int (*remove)(struct table *table, const struct hash_value *key);
 	void (*move)(struct table *table, struct table_place from, struct table_place to);
 };
 
@@ -198,20 +199,37 @@ static const struct table_kind {
 /* Independent, uniform, and the same each time. */
 static inline __u64 churn_hash(__u64 seed, __u64 number)
 {
-	const struct siphash_key key = { { seed, 0 } };
+	uint64_t state = seed;
 
-	return siphash13(&key, &number, sizeof(number));
+	state = random_next(&state) + number * RANDOM_STEP;
+	return random_next(&state);
 }
 
-/* A state that has this hash, as a reader has it. */
-static inline struct siphash_state churn_state(__u64 hash)
+/* What a reader has the tag of a hash from: a key of that one word. */
+static inline struct hash_input churn_input(const __u64 *hash)
 {
-	return (struct siphash_state){ .v0 = hash };
+	static const struct hash_secret secret = {
+		.factor = { { [HASH_LANE_TAG] = { 0x243f6a8885a308d3, 0x13198a2e03707345 },
+			      [HASH_LANE_TAG + 1] = { 0xa4093822299f31d1, 0x082efa98ec4e6c89 } } },
+	};
+	static const __u64 mask[FLOW_KEY_WORDS_IPV4] = { ~0ULL };
+
+	return (struct hash_input){ &secret, hash, mask, 0, FLOW_IPV4 };
 }
 
-static inline struct siphash_value churn_key(__u64 hash)
+static inline struct hash_value churn_key(__u64 hash)
 {
-	return (struct siphash_value){ hash, siphash_tag(churn_state(hash)) };
+	const struct hash_input input = churn_input(&hash);
+
+	return (struct hash_value){ hash, hash_tag(&input) };
+}
+
+/* The look-up of the packet path. */
+static inline struct probe_answer churn_probe(const struct abi_config *config, __u64 hash)
+{
+	const struct hash_input input = churn_input(&hash);
+
+	return probe(config, hash, &input);
 }
 
 /* A hash that has this bucket for its first, and this fingerprint. */
@@ -301,14 +319,14 @@ static inline void churn_close(struct churn *churn)
 
 static inline int churn_insert(struct churn *churn, __u64 hash)
 {
-	const struct siphash_value key = churn_key(hash);
+	const struct hash_value key = churn_key(hash);
 
 	return churn->engine->insert(&churn->table, &key, 0);
 }
 
 static inline int churn_remove(struct churn *churn, __u64 hash)
 {
-	const struct siphash_value key = churn_key(hash);
+	const struct hash_value key = churn_key(hash);
 
 	return churn->engine->remove(&churn->table, &key);
 }
@@ -355,7 +373,7 @@ static inline int churn_open(struct churn *churn, const struct churn_engine *eng
 	for (size_t i = 0; i < count; i++)
 		churn_insert_new(churn, i);
 	for (size_t i = 0; i < residents; i++) {
-		const struct siphash_value key = churn_key(churn->hash[i]);
+		const struct hash_value key = churn_key(churn->hash[i]);
 
 		churn->lost += !table_find(&churn->table, &key, &churn->number[i]);
 	}
@@ -402,12 +420,10 @@ static inline void *churn_read(void *context)
 	for (size_t i = 0; result.lookups < churn->lookups &&
 			   result.misses + result.other_numbers < churn->faults_max;
 	     i++) {
-		struct siphash_state state;
 		struct probe_answer answer;
 
 		i = i < churn->residents ? i : 0;
-		state = churn_state(churn->hash[i]);
-		answer = probe(&churn->config, &state);
+		answer = churn_probe(&churn->config, churn->hash[i]);
 		result.lookups++;
 		result.misses += answer.result == PROBE_MISS;
 		result.unsettled += answer.result == PROBE_UNSETTLED;

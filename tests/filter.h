@@ -19,6 +19,7 @@
 #include "abi.h"
 #include "bucket.h"
 #include "hints.h"
+#include "random.h"
 #include "rule.h"
 #include "semisort.h"
 #include "table.h"
@@ -235,12 +236,21 @@ static inline void filter_clear(struct filter *filter)
 	filter->expires = 0;
 }
 
+static inline void filter_draw_secret(struct filter *filter)
+{
+	__u64 *word = (__u64 *)&filter->config->secret;
+	uint64_t random = 1;
+
+	for (size_t i = 0; i < sizeof(filter->config->secret) / sizeof(*word); i++)
+		word[i] = random_next(&random);
+}
+
 /* Set up, without rules. The secret is fixed, so that every run of a test is the same. */
 static inline void filter_set_up(struct filter *filter)
 {
 	filter_clear(filter);
 	filter->config->version = ABI_VERSION;
-	filter->config->key = (struct siphash_key){ { 0x0706050403020100, 0x0f0e0d0c0b0a0908 } };
+	filter_draw_secret(filter);
 	filter->config->geometry = filter->table.geometry;
 	filter->config->options = filter->options;
 	filter->config->magic = ABI_MAGIC;
@@ -299,7 +309,7 @@ static inline struct bucket_layout filter_layout(const struct filter *filter)
 }
 
 /* Semi-sorted buckets choose the slot by themselves. */
-static inline void filter_add_value(struct filter *filter, const struct siphash_value *value,
+static inline void filter_add_value(struct filter *filter, const struct hash_value *value,
 				    struct filter_place place)
 {
 	struct abi_record record = {
@@ -316,7 +326,7 @@ static inline void filter_add_key(struct filter *filter, const struct rule_key *
 				  struct filter_place place)
 {
 	const struct abi_shape_list *list = filter_shapes(filter, key->shape.family);
-	struct siphash_value value = rule_hash(key, &filter->config->key);
+	struct hash_value value = rule_hash(key, &filter->config->secret);
 	struct abi_shape compiled;
 
 	rule_shape_compile(&key->shape, &compiled);

@@ -5,10 +5,12 @@
 
 #include <stdint.h>
 
+#define RANDOM_STEP 0x9e3779b97f4a7c15ULL /* of the state */
+
 /* splitmix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014. */
 static inline uint64_t random_next(uint64_t *state)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15ULL;
+	uint64_t z = *state += RANDOM_STEP;
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;

@@ -240,7 +240,7 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 	const struct rule_shape shape = rule_shape_of_tag(compiled->tag, family);
 	struct rule rules[RULE_KEYS_MAX];
 	struct rule_key keys[RULE_KEYS_MAX];
-	struct siphash_value value;
+	struct hash_value value;
 
 	if (!rule_generalise(query, &shape, rules))
 		return false;
@@ -249,7 +249,7 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 	if (list->reads_hints &&
 	    !hints_allow(filter->map[KERNEL_HINTS].memory, keys, compiled->hint))
 		return false;
-	value = rule_hash(keys, &filter->config->key);
+	value = rule_hash(keys, &filter->config->secret);
 	return table_find(table, &value, NULL);
 }
 
@@ -285,7 +285,7 @@ struct finding {
 static int find_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct finding *finding = context;
-	const struct siphash_value value = rule_hash(key, &finding->filter->config->key);
+	const struct hash_value value = rule_hash(key, &finding->filter->config->secret);
 
 	(void)is_shared;
 	return table_find(finding->table, &value, NULL) ? 0 : -ENOENT;

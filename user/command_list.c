@@ -72,12 +72,12 @@ static void add_count(const struct counting *counting, size_t i, const struct ru
 		      struct abi_counter *sum)
 {
 	const struct table *table = &counting->tables[i];
-	struct siphash_value value;
+	struct hash_value value;
 	__u32 number;
 
 	if (!table->memory.rule)
 		return;
-	value = rule_hash(key, &counting->filters[i].config->key);
+	value = rule_hash(key, &counting->filters[i].config->secret);
 	if (!table_find(table, &value, &number) || number >= table_slots(table))
 		return;
 	sum->packets += table->memory.rule[number].packets;

@@ -118,7 +118,7 @@ struct rule_key rule_expand(const struct rule_key *key, const struct rule_shape 
 struct rule rule_of_key(const struct rule_key *key);
 
 /* The hash and the tag of a key under the table's secret. */
-struct siphash_value rule_hash(const struct rule_key *key, const struct siphash_key *secret);
+struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret *secret);
 
 /* A shape as the packet path wants it, and back from the tag of that. */
 void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled);

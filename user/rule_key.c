@@ -73,12 +73,15 @@ size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
 	return count;
 }
 
-struct siphash_value rule_hash(const struct rule_key *key, const struct siphash_key *secret)
+struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret *secret)
 {
-	struct siphash_state state =
-		siphash13_state(secret, key->key.word, flow_key_bytes(key->shape.family));
+	static const __u64 whole[FLOW_KEY_WORDS_MAX] = { ~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL };
+	const struct hash_input input = { .secret = secret,
+					  .word = key->key.word,
+					  .mask = whole,
+					  .family = key->shape.family };
 
-	return (struct siphash_value){ siphash_hash(&state), siphash_tag(state) };
+	return (struct hash_value){ hash_of(&input), hash_tag(&input) };
 }
 
 /* The first `length` bits of a word, 0 to 64 or more, in memory order. */

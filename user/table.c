@@ -92,17 +92,17 @@ __u64 table_count(const struct table *table)
 /* For each layout functions of their own, which save no registers that only others need. */
 #define TABLE_FUNCTIONS(name, layout)                                                              \
 	static __attribute__((noinline)) int insert_##name(                                        \
-		struct table *table, const struct siphash_value *key, __u32 expires)               \
+		struct table *table, const struct hash_value *key, __u32 expires)               \
 	{                                                                                          \
 		return core_insert(table, layout, key, expires);                                   \
 	}                                                                                          \
 	static __attribute__((noinline)) int delete_##name(struct table *table,                    \
-							   const struct siphash_value *key)        \
+							   const struct hash_value *key)        \
 	{                                                                                          \
 		return core_delete(table, layout, key);                                            \
 	}                                                                                          \
 	static __attribute__((noinline)) bool find_##name(                                         \
-		const struct table *table, const struct siphash_value *key, __u32 *number)         \
+		const struct table *table, const struct hash_value *key, __u32 *number)         \
 	{                                                                                          \
 		return core_find(table, layout, key, number);                                      \
 	}
@@ -120,22 +120,22 @@ TABLE_FUNCTIONS(17, bucket_layout(BUCKET_17))
 	 : (table)->format == BUCKET_8	? function##_8(table, __VA_ARGS__)                         \
 					: function##_17(table, __VA_ARGS__))
 
-int table_insert(struct table *table, const struct siphash_value *key, __u32 expires)
+int table_insert(struct table *table, const struct hash_value *key, __u32 expires)
 {
 	return TABLE_CALL(insert, table, key, expires);
 }
 
-int table_delete(struct table *table, const struct siphash_value *key)
+int table_delete(struct table *table, const struct hash_value *key)
 {
 	return TABLE_CALL(delete, table, key);
 }
 
-bool table_find(const struct table *table, const struct siphash_value *key, __u32 *number)
+bool table_find(const struct table *table, const struct hash_value *key, __u32 *number)
 {
 	return TABLE_CALL(find, table, key, number);
 }
 
-int table_set_expires(struct table *table, const struct siphash_value *key, __u32 expires)
+int table_set_expires(struct table *table, const struct hash_value *key, __u32 expires)
 {
 	const struct bucket_layout layout = core_exact();
 	const struct bucket_pair pair = core_pair(table, layout, key);

@@ -31,7 +31,7 @@ struct table_search; /* the queue of one path search */
 
 /* What a table is filled with. `expires`: see struct abi_record; compact tables know none. */
 struct table_entry {
-	struct siphash_value key;
+	struct hash_value key;
 	__u32 expires;
 	__u32 reserved;
 };
@@ -96,19 +96,19 @@ __u64 table_count(const struct table *table);
  * sees to it that none does. 0; -ENOSPC where no path to a free slot is found: then nothing has
  * changed. A reader never misses a resident meanwhile. The key's number is counted from 0 again.
  */
-int table_insert(struct table *table, const struct siphash_value *key, __u32 expires);
+int table_insert(struct table *table, const struct hash_value *key, __u32 expires);
 
 /* Sets when the key's entry ends, in an exact table; readers see the old or the new time. 0; -ENOENT. */
-int table_set_expires(struct table *table, const struct siphash_value *key, __u32 expires);
+int table_set_expires(struct table *table, const struct hash_value *key, __u32 expires);
 
 /* Removes one entry for the key. 0; -ENOENT. Only what was inserted may be deleted. */
-int table_delete(struct table *table, const struct siphash_value *key);
+int table_delete(struct table *table, const struct hash_value *key);
 
 /*
  * Whether the key is there; compact: also true for table_false_positive_rate() of keys that are not.
  * *number (may be NULL) is the key's; 0 where keys have none.
  */
-bool table_find(const struct table *table, const struct siphash_value *key, __u32 *number);
+bool table_find(const struct table *table, const struct hash_value *key, __u32 *number);
 
 /*
  * Fills a table that is empty (memory all 0) and that no reader sees yet, as fast as memory allows:

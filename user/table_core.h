@@ -66,7 +66,7 @@ FLOW_INLINE __u64 core_bytes(struct bucket_layout layout, struct bucket_geometry
 }
 
 FLOW_INLINE struct bucket_pair core_pair(const struct table *table, struct bucket_layout layout,
-					 const struct siphash_value *key)
+					 const struct hash_value *key)
 {
 	return bucket_pair(key->hash, table->geometry, layout);
 }
@@ -152,7 +152,7 @@ FLOW_INLINE bool core_find_key(const struct table *table, struct bucket_layout l
 }
 
 FLOW_INLINE bool core_find(const struct table *table, struct bucket_layout layout,
-			   const struct siphash_value *key, __u32 *number)
+			   const struct hash_value *key, __u32 *number)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
@@ -276,7 +276,7 @@ FLOW_INLINE int core_make_room(struct table *table, struct bucket_layout layout,
 }
 
 FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout,
-			    const struct siphash_value *key, __u32 expires)
+			    const struct hash_value *key, __u32 expires)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct abi_record record = { .tag = key->tag, .expires = expires };
@@ -328,7 +328,7 @@ FLOW_INLINE void core_erase(struct table *table, struct bucket_layout layout,
 }
 
 FLOW_INLINE int core_delete(struct table *table, struct bucket_layout layout,
-			    const struct siphash_value *key)
+			    const struct hash_value *key)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
@@ -343,7 +343,7 @@ FLOW_INLINE int core_delete(struct table *table, struct bucket_layout layout,
 
 /* Asks for the memory that a call for this key will need: for many keys in a row, some ahead. */
 FLOW_INLINE void core_prefetch(const struct table *table, struct bucket_layout layout,
-			       const struct siphash_value *key)
+			       const struct hash_value *key)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 

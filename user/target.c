@@ -51,7 +51,7 @@ int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 }
 
 static void set_shortcuts(struct target *target, const struct rule_key *key,
-			  const struct siphash_value *value)
+			  const struct hash_value *value)
 {
 	__u32 number;
 
@@ -67,7 +67,7 @@ static void clear_shortcuts(struct target *target, const struct rule_key *key)
 
 int target_insert(struct target *target, const struct rule_key *key, __u32 expires)
 {
-	const struct siphash_value value = rule_hash(key, &target->filter.config->key);
+	const struct hash_value value = rule_hash(key, &target->filter.config->secret);
 	__u64 hint;
 	int error = target_hint(target, &key->shape, &hint);
 
@@ -82,7 +82,7 @@ int target_insert(struct target *target, const struct rule_key *key, __u32 expir
 
 int target_delete(struct target *target, const struct rule_key *key)
 {
-	const struct siphash_value value = rule_hash(key, &target->filter.config->key);
+	const struct hash_value value = rule_hash(key, &target->filter.config->secret);
 
 	clear_shortcuts(target, key);
 	return table_delete(&target->table, &value);
@@ -90,7 +90,7 @@ int target_delete(struct target *target, const struct rule_key *key)
 
 int target_set_expires(struct target *target, const struct rule_key *key, __u32 expires)
 {
-	const struct siphash_value value = rule_hash(key, &target->filter.config->key);
+	const struct hash_value value = rule_hash(key, &target->filter.config->secret);
 	int error;
 
 	if (!target->filter.options.is_exact)

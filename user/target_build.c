@@ -29,14 +29,29 @@ static void clear(struct target *target)
 	target->table.used = 0;
 }
 
+/* 0 or -errno; getrandom() may stop after 256 bytes. */
+static int draw_secret(struct hash_secret *secret)
+{
+	size_t done = 0;
+
+	while (done < sizeof(*secret)) {
+		const ssize_t drawn = getrandom((char *)secret + done, sizeof(*secret) - done, 0);
+
+		if (drawn < 0 && errno != EINTR)
+			return -errno;
+		done += drawn > 0 ? drawn : 0;
+	}
+	return 0;
+}
+
 static int build_once(struct target *target, struct target_keys *keys, struct reason *reason)
 {
 	struct abi_config *config = target->filter.config;
 	const bool is_new = target->filter.programs && !target->table.used;
-	int error;
+	int error = draw_secret(&config->secret);
 
-	if (getrandom(&config->key, sizeof(config->key), 0) != sizeof(config->key))
-		return reason_set(reason, -EIO, "cannot draw a random hash key");
+	if (error)
+		return reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
 	/* The kernel has cleared what it has just made; clearing it again would take as long. */
 	if (!is_new)
 		clear(target);

@@ -48,7 +48,7 @@ static int put_key(struct target_keys *keys, const struct rule_key *key, __s64 t
 
 	if (error)
 		return error;
-	*entry = (struct table_entry){ .key = rule_hash(key, &target->filter.config->key) };
+	*entry = (struct table_entry){ .key = rule_hash(key, &target->filter.config->secret) };
 	if (target->filter.options.is_exact && timeout_ms)
 		error = target_tick(keys->store, timeout_ms, &entry->expires, keys->reason);
 	if (error)
@@ -65,7 +65,7 @@ void target_keys_shorten(const struct target_keys *keys)
 
 	for (size_t i = 0; i < keys->shortcuts; i++) {
 		const struct rule_key *key = &keys->shortcut[i];
-		const struct siphash_value value = rule_hash(key, &target->filter.config->key);
+		const struct hash_value value = rule_hash(key, &target->filter.config->secret);
 
 		if (table_find(&target->table, &value, &number))
 			hints_set_shortcuts(target_hints(target), key, number);
@@ -91,7 +91,7 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 static bool find_old_number(const struct target_keys *keys, const struct rule_key *key, __u32 *number)
 {
 	const struct target *old = keys->predecessor;
-	const struct siphash_value value = rule_hash(key, &old->filter.config->key);
+	const struct hash_value value = rule_hash(key, &old->filter.config->secret);
 
 	return table_find(&old->table, &value, number) && *number < table_slots(&old->table);
 }

@@ -279,13 +279,13 @@ static unsigned int probes_of(const struct filter *filter, __be32 source)
 	for (; candidates; candidates &= candidates - 1) {
 		const struct abi_shape *shape = &list->shape[abi_shape_place(candidates)];
 		struct rule_key key = {};
-		struct siphash_value value;
+		struct hash_value value;
 
 		probes++;
 		for (unsigned int k = 0; k < FLOW_KEY_WORDS_MAX; k++)
 			key.key.word[k] = packet.key.word[k] & shape->mask[k];
 		key.key.word[flow_key_last(FLOW_IPV4)] |= shape->tag;
-		value = rule_hash(&key, &filter->config->key);
+		value = rule_hash(&key, &filter->config->secret);
 		if (table_find(&filter->table, &value, NULL))
 			break;
 	}

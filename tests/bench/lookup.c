@@ -77,7 +77,7 @@ static struct table_entry *make_entries(const struct filter *filter, __u32 rules
 	for (__u32 i = 0; entries && i < rules; i++) {
 		struct rule_key key = key_of(BASE_LISTED + i);
 
-		entries[i].key = rule_hash(&key, &filter->config->key);
+		entries[i].key = rule_hash(&key, &filter->config->secret);
 	}
 	if (!entries)
 		die("entries", ENOMEM);

@@ -3,7 +3,7 @@
  * The filters of the paper behind one interface that works on arrays of keys, so that no indirect call
  * stands between two keys: our engine in any layout, and the baselines. Keys are random 64-bit
  * numbers; each operation of every filter hashes its key by the same quick function, as the paper's
- * code does: SipHash takes longer than all the rest, and would hide the filters' differences.
+ * code does: a strong hash takes as long as the rest, and would hide the filters' differences.
  */
 #ifndef PAPER_FILTERS_H
 #define PAPER_FILTERS_H
@@ -141,15 +141,15 @@ FILTER_COUNT(dleft_delete_all, !dleft_delete(&filter->dleft, hash))
 	FILTER_INSERT_ALL(name##_insert_all,                                                       \
 			  !core_insert(&filter->cuckoo.table,                                      \
 				       (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__),           \
-				       &(struct siphash_value){ .hash = hash }, 0))                \
+				       &(struct hash_value){ .hash = hash }, 0))                \
 	FILTER_COUNT(name##_contains_all,                                                          \
 		     core_find(&filter->cuckoo.table,                                              \
 			       (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__),                   \
-			       &(struct siphash_value){ .hash = hash }, NULL))                     \
+			       &(struct hash_value){ .hash = hash }, NULL))                     \
 	FILTER_COUNT(name##_delete_all,                                                            \
 		     !core_delete(&filter->cuckoo.table,                                           \
 				  (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__),                \
-				  &(struct siphash_value){ .hash = hash }))
+				  &(struct hash_value){ .hash = hash }))
 
 #define FILTER_BATCHES_OF(name)                                                                    \
 	{                                                                                          \

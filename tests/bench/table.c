@@ -255,7 +255,7 @@ static void bench_load(__u64 slots)
 
 		open_table(&bench, KIND_COMPACT, slots);
 		for (;; i++) {
-			const struct siphash_value key = churn_key(churn_hash(run, i));
+			const struct hash_value key = churn_key(churn_hash(run, i));
 
 			if (i == from)
 				moves_before = table->moves;

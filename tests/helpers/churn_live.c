@@ -28,6 +28,7 @@
 
 #include "helpers/live_source.h"
 #include "kernel.h"
+#include "random.h"
 #include "rule.h"
 #include "table_move.h"
 #include "target.h"
@@ -55,9 +56,10 @@ struct churn {
 	size_t filters_count;
 	/* What the writer changes. */
 	struct table table;
-	struct siphash_value bounced, *other;
+	struct hash_value bounced, *other;
 	size_t others;
-	__u64 next; /* number of the next entry that never was */
+	__u64 next; /* of them, the next to go */
+	uint64_t random;
 	__u64 lost; /* entries that were not where they should be */
 	bool is_stopping;
 };
@@ -91,14 +93,14 @@ static void move_wrong(struct table *table, struct bucket_layout layout, struct 
 #include "table_core.h"
 #undef table_move
 
-static int insert_wrong(struct table *table, const struct siphash_value *key)
+static int insert_wrong(struct table *table, const struct hash_value *key)
 {
 	return CORE_CALL(core_insert, table, key, 0);
 }
 
 /* -ENOENT where the key is not there, or has no other bucket to go to. */
 FLOW_INLINE int bounce(struct table *table, struct bucket_layout layout,
-		       const struct siphash_value *key)
+		       const struct hash_value *key)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place from, to;
@@ -115,13 +117,11 @@ FLOW_INLINE int bounce(struct table *table, struct bucket_layout layout,
 
 /* ---- the writer ---- */
 
-static struct siphash_value next_key(struct churn *churn)
+static struct hash_value next_key(struct churn *churn)
 {
-	const struct siphash_key key = { { churn->options.seed, 0 } };
-	const __u64 word = churn->next++;
-	const struct siphash_state state = siphash13_state(&key, &word, sizeof(word));
+	const __u64 hash = random_next(&churn->random);
 
-	return (struct siphash_value){ siphash_hash(&state), siphash_tag(state) };
+	return (struct hash_value){ hash, random_next(&churn->random) };
 }
 
 static void insert_other(struct churn *churn, size_t at)
@@ -143,7 +143,7 @@ static void change(struct churn *churn)
 		churn->lost += !!CORE_CALL(bounce, &churn->table, &churn->bounced);
 		return;
 	}
-	at = churn->next % churn->others;
+	at = churn->next++ % churn->others;
 	churn->lost += !!table_delete(&churn->table, &churn->other[at]);
 	insert_other(churn, at);
 }
@@ -211,7 +211,7 @@ static void choose_bounced(struct churn *churn)
 		struct rule_key keys[RULE_KEYS_MAX];
 
 		rule_keys(&rule, keys);
-		churn->bounced = rule_hash(keys, &churn->filters->config->key);
+		churn->bounced = rule_hash(keys, &churn->filters->config->secret);
 		if (CORE_CALL(bounce, &churn->table, &churn->bounced))
 			continue;
 		source->count = 1;
@@ -429,6 +429,7 @@ static int run(struct churn *churn)
 			"before anything changes\n", tally.sent, tally.dropped, tally.passed, tally.arrived);
 		exit(2);
 	}
+	churn->random = churn->options.seed;
 	writer_open(churn);
 	moves = churn->table.moves;
 	start = seconds();

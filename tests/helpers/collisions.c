@@ -38,8 +38,8 @@ static struct bucket_pair pair_of(const struct search *search, uint32_t address)
 	struct rule_key key = search->key;
 
 	key.key.word[0] |= htonl(address);
-	return bucket_pair(siphash13(&search->config->key, key.key.word, FLOW_KEY_BYTES_IPV4),
-			   search->config->geometry, search->layout);
+	return bucket_pair(rule_hash(&key, &search->config->secret).hash, search->config->geometry,
+			   search->layout);
 }
 
 /* What entries have in common that can stand in no other place than each other's. */
@@ -80,7 +80,7 @@ static void print_all(const struct search *search, uint32_t last)
 
 static int attack(const struct kernel_filter *filter, unsigned int wanted)
 {
-	const struct siphash_key *key = &filter->config->key;
+	const __u64 *offset = filter->config->secret.offset[FLOW_IPV4];
 	struct search search = {
 		.config = filter->config,
 		.layout = bucket_layout(filter->options.format),
@@ -88,7 +88,7 @@ static int attack(const struct kernel_filter *filter, unsigned int wanted)
 	};
 	uint32_t last;
 
-	printf("# key %016" PRIx64 " %016" PRIx64 "\n", (uint64_t)key->k[0], (uint64_t)key->k[1]);
+	printf("# secret %016" PRIx64 " %016" PRIx64 " ...\n", (uint64_t)offset[0], (uint64_t)offset[1]);
 	if (!wanted)
 		return 0;
 	search.count = calloc(IDENTITIES, sizeof(*search.count));

@@ -88,7 +88,7 @@ static inline struct table_entry *entries_of(__u64 seed, __u64 from, size_t coun
 }
 
 /* Keys of which no two are one to a table: each number below 65535 has its own fingerprint. */
-static inline struct siphash_value distinct_key(__u64 seed, __u64 number)
+static inline struct hash_value distinct_key(__u64 seed, __u64 number)
 {
 	return churn_key((number + 1) << 48 | churn_hash(seed, number) >> 16);
 }
@@ -111,7 +111,7 @@ static inline int insert(struct fixture *fixture, const struct table_entry *entr
 }
 
 /* Where a key's entry stands in an exact table. */
-static inline struct table_place place_of(const struct table *table, const struct siphash_value *key)
+static inline struct table_place place_of(const struct table *table, const struct hash_value *key)
 {
 	const struct bucket_pair pair = churn_pair(table, key->hash);
 	struct table_place place;
@@ -186,7 +186,7 @@ static inline void skip_without_two_processors(void)
 }
 
 /* A key with two buckets. */
-static inline struct siphash_value key_of_two_buckets(const struct table *table)
+static inline struct hash_value key_of_two_buckets(const struct table *table)
 {
 	struct bucket_pair pair;
 	__u64 hash, number = 0;
@@ -201,8 +201,8 @@ static inline struct siphash_value key_of_two_buckets(const struct table *table)
 /*
  * Another key, whose bucket pair and fingerprint are the same, but which prefers the other bucket.
  */
-static inline struct siphash_value twin_of(const struct table *table,
-					   const struct siphash_value *key)
+static inline struct hash_value twin_of(const struct table *table,
+					   const struct hash_value *key)
 {
 	return churn_key(churn_twin(table, key->hash));
 }

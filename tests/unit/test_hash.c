@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The keyed hash against published vectors and against a byte-wise SipHash-c-d of its own, and the
- * arithmetic of buckets, of every layout, against plain loops.
+ * The keyed hash against the paper's formula and what it promises, and the arithmetic of buckets, of
+ * every layout, against plain loops.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,144 +14,146 @@
 
 #include <cmocka.h>
 
+#include "hash.h"
+#include "random.h"
 #include "semisort.h"
-#include "siphash.h"
 
-#define WORDS_MAX FLOW_KEY_WORDS_MAX
 #define STEP_SHIFT_MAX 56 /* 2^8 buckets */
 
-/* ---- SipHash-c-d after the paper, over bytes ---- */
-
-static uint64_t rotate(uint64_t x, int bits)
+static struct hash_secret draw_secret(uint64_t *random)
 {
-	return x << bits | x >> (64 - bits);
+	struct hash_secret secret;
+	__u64 *word = (__u64 *)&secret;
+
+	for (size_t i = 0; i < sizeof(secret) / sizeof(*word); i++)
+		word[i] = random_next(random);
+	return secret;
 }
 
-static void rounds(uint64_t v[4], int count)
+static uint64_t print_seed(void)
 {
-	while (count--) {
-		v[0] += v[1], v[2] += v[3];
-		v[1] = rotate(v[1], 13), v[3] = rotate(v[3], 16);
-		v[1] ^= v[0], v[3] ^= v[2];
-		v[0] = rotate(v[0], 32);
-		v[2] += v[1], v[0] += v[3];
-		v[1] = rotate(v[1], 17), v[3] = rotate(v[3], 21);
-		v[1] ^= v[2], v[3] ^= v[0];
-		v[2] = rotate(v[2], 32);
+	const uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : 1;
+
+	print_message("# SEED=%llu\n", (unsigned long long)seed);
+	return seed;
+}
+
+/* ---- the hash, after the paper ---- */
+
+/* Multilinear-HM over 32-bit characters: (m1 + sum of (m2i + s2i-1)(m2i+1 + s2i)) mod 2^64, upper half. */
+static uint32_t multilinear(uint64_t offset, const uint64_t *factor, const uint32_t *character,
+			    size_t count)
+{
+	const unsigned __int128 modulus = (unsigned __int128)1 << 64;
+	unsigned __int128 sum = offset;
+
+	for (size_t i = 0; i < count; i += 2) {
+		const unsigned __int128 left = ((unsigned __int128)factor[i] + character[i]) % modulus;
+		const unsigned __int128 right =
+			((unsigned __int128)factor[i + 1] + character[i + 1]) % modulus;
+
+		sum = (sum + left * right % modulus) % modulus;
+	}
+	return sum >> 32;
+}
+
+static uint32_t lane_of(const struct hash_input *input, unsigned int lane)
+{
+	const size_t words = input->family == FLOW_IPV4 ? 2 : 5;
+	uint32_t character[2 * FLOW_KEY_WORDS_MAX];
+	uint64_t factor[2 * FLOW_KEY_WORDS_MAX];
+
+	for (size_t i = 0; i < words; i++) {
+		uint64_t word = input->word[i] & input->mask[i];
+
+		if (i == words - 1)
+			word |= input->last;
+		character[2 * i] = word & 0xffffffff;
+		character[2 * i + 1] = word >> 32;
+		factor[2 * i] = input->secret->factor[i][lane][0];
+		factor[2 * i + 1] = input->secret->factor[i][lane][1];
+	}
+	return multilinear(input->secret->offset[input->family][lane], factor, character, 2 * words);
+}
+
+static void test_hash_is_multilinear(void **state)
+{
+	uint64_t random = print_seed();
+
+	(void)state;
+	for (int i = 0; i < 100000; i++) {
+		const struct hash_secret secret = draw_secret(&random);
+		__u64 word[FLOW_KEY_WORDS_MAX], mask[FLOW_KEY_WORDS_MAX];
+		struct hash_input input = { &secret, word, mask, 0, random_below(&random, 2) };
+		uint64_t mixed;
+
+		for (size_t w = 0; w < FLOW_KEY_WORDS_MAX; w++) {
+			word[w] = random_next(&random);
+			mask[w] = random_next(&random) | random_next(&random);
+		}
+		input.last = random_next(&random);
+		mixed = (uint64_t)lane_of(&input, 0) << 32 | lane_of(&input, 1);
+		mixed = (mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15;
+		assert_int_equal(hash_of(&input), mixed ^ mixed >> 29);
+		assert_int_equal(hash_tag(&input),
+				 (uint64_t)lane_of(&input, 2) << 32 | lane_of(&input, 3));
 	}
 }
 
-static uint64_t little_endian(const uint8_t *byte, size_t count)
-{
-	uint64_t word = 0;
+/* Equal bits of two numbers' lowest, and of their highest. */
+#define LIKE_BITS 8
 
-	while (count--)
-		word = word << 8 | byte[count];
-	return word;
+static bool is_like(__u64 difference)
+{
+	return !(difference & 0xff) || !(difference >> (64 - LIKE_BITS));
 }
 
-/* `tag`, unless NULL: what follows the hash, as the second half of the 128-bit output does. */
-static uint64_t siphash_bytes(int c, int d, const uint8_t key[16], const uint8_t *byte,
-			      size_t count, uint64_t *tag)
-{
-	uint64_t k0 = little_endian(key, 8), k1 = little_endian(key + 8, 8);
-	uint64_t v[4], last = (uint64_t)count << 56, hash;
-	size_t at = 0;
-
-	/* "somepseudorandomlygeneratedbytes", as big-endian words. */
-	v[0] = k0 ^ 0x736f6d6570736575;
-	v[1] = k1 ^ 0x646f72616e646f6d;
-	v[2] = k0 ^ 0x6c7967656e657261;
-	v[3] = k1 ^ 0x7465646279746573;
-	for (; at + 8 <= count; at += 8) {
-		uint64_t word = little_endian(byte + at, 8);
-
-		v[3] ^= word;
-		rounds(v, c);
-		v[0] ^= word;
-	}
-	last |= little_endian(byte + at, count - at);
-	v[3] ^= last;
-	rounds(v, c);
-	v[0] ^= last;
-	v[2] ^= 0xff;
-	rounds(v, d);
-	hash = v[0] ^ v[1] ^ v[2] ^ v[3];
-	v[1] ^= 0xdd;
-	rounds(v, d);
-	if (tag)
-		*tag = v[0] ^ v[1] ^ v[2] ^ v[3];
-	return hash;
-}
-
-/*
- * Vectors of SipHash-2-4: the paper's appendix A (15 bytes) and the authors' vectors.h. Of 1-3: the
- * tests of Rust's core::hash. Key 00 01 .. 0f, input 00 01 .. of the length given.
- */
-static const struct vector {
-	int c, d;
-	size_t bytes;
-	uint64_t hash;
-} vectors[] = {
-	{ 2, 4, 0, 0x726fdb47dd0e0e31 },  { 2, 4, 1, 0x74f839c593dc67fd },
-	{ 2, 4, 7, 0xab0200f58b01d137 },  { 2, 4, 8, 0x93f5f5799a932462 },
-	{ 2, 4, 15, 0xa129ca6149be45e5 }, { 2, 4, 63, 0x958a324ceb064572 },
-	{ 1, 3, 0, 0xabac0158050fc4dc },  { 1, 3, 1, 0xc9f49bf37d57ca93 },
-	{ 1, 3, 8, 0x369095118d299a8e },  { 1, 3, 16, 0xcc4fdd1a7d908b66 },
-	{ 1, 3, 24, 0xf464aeb267349c8c }, { 1, 3, 32, 0x81157b6c16a7b60d },
-	{ 1, 3, 40, 0xc1d2363299e41531 }, { 1, 3, 63, 0x9d199062b7bbb3a8 },
+/* Pairs of keys that differ as little as can be, or in a regular way; and one of each family. */
+static const struct {
+	enum flow_family family[2];
+	__u64 word[2][FLOW_KEY_WORDS_MAX];
+} pairs[] = {
+	{ { FLOW_IPV4, FLOW_IPV4 }, { { 1 }, { 0 } } },
+	{ { FLOW_IPV4, FLOW_IPV4 }, { { 1ULL << 31 }, { 0 } } },
+	{ { FLOW_IPV4, FLOW_IPV4 }, { { 0, 1ULL << 63 }, { 0 } } },
+	{ { FLOW_IPV4, FLOW_IPV4 }, { { 0x0100000002, 1 }, { 0x0200000001, 1 } } },
+	{ { FLOW_IPV4, FLOW_IPV4 }, { { 1, 2 }, { 2, 1 } } },
+	{ { FLOW_IPV6, FLOW_IPV6 }, { { 0, 0, 0, 0, 1 }, { 0 } } },
+	{ { FLOW_IPV6, FLOW_IPV6 }, { { 1, 0, 2 }, { 2, 0, 1 } } },
+	{ { FLOW_IPV6, FLOW_IPV6 }, { { 0, 1ULL << 63 }, { 0 } } },
+	{ { FLOW_IPV4, FLOW_IPV6 }, { { 0 }, { 0 } } },
 };
 
-static void test_siphash_vectors(void **state)
+/*
+ * What strong universality means: over secrets drawn at random, the hashes of two given keys differ by
+ * any difference as often as by any other; the same of tags, and of both.
+ */
+static void test_no_two_keys_meet_more_often_than_by_chance(void **state)
 {
-	uint8_t byte[64];
+	enum { SECRETS = 200000 };
+	const double share = 2.0 / (1 << LIKE_BITS) - 1.0 / (1 << 2 * LIKE_BITS);
+	static const __u64 mask[FLOW_KEY_WORDS_MAX] = { ~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL };
+	uint64_t random = print_seed();
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(byte); i++)
-		byte[i] = i;
-	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
-		const struct vector *vector = &vectors[i];
-		struct siphash_key key;
-		__u64 word[WORDS_MAX] = {};
+	for (size_t p = 0; p < sizeof(pairs) / sizeof(pairs[0]); p++) {
+		double hashes = 0, tags = 0, both = 0;
 
-		assert_int_equal(
-			siphash_bytes(vector->c, vector->d, byte, byte, vector->bytes, NULL),
-			vector->hash);
-		if (vector->c != 1 || vector->bytes > sizeof(word))
-			continue;
-		memcpy(&key, byte, sizeof(key));
-		memcpy(word, byte, vector->bytes);
-		assert_int_equal(siphash13(&key, word, vector->bytes), vector->hash);
-	}
-}
+		for (int i = 0; i < SECRETS; i++) {
+			const struct hash_secret secret = draw_secret(&random);
+			struct hash_input a = { &secret, pairs[p].word[0], mask, 0, pairs[p].family[0] };
+			struct hash_input b = { &secret, pairs[p].word[1], mask, 0, pairs[p].family[1] };
+			const bool hash_is_like = is_like(hash_of(&a) ^ hash_of(&b));
+			const bool tag_is_like = is_like(hash_tag(&a) ^ hash_tag(&b));
 
-static void test_siphash_equals_bytewise(void **state)
-{
-	uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : 1, draws = 0;
-	uint8_t seed_key[16] = {};
-
-	(void)state;
-	print_message("# SEED=%llu\n", (unsigned long long)seed);
-	memcpy(seed_key, &seed, sizeof(seed));
-	for (unsigned int i = 0; i < 60000; i++) {
-		unsigned int bytes = i % (8 * WORDS_MAX + 1);
-		uint64_t random[2 + WORDS_MAX];
-		struct siphash_state state13;
-		struct siphash_key key;
-		__u64 word[WORDS_MAX] = {};
-		uint64_t tag;
-
-		for (size_t j = 0; j < 2 + WORDS_MAX; j++, draws++)
-			random[j] = siphash_bytes(2, 4, seed_key, (uint8_t *)&draws, sizeof(draws),
-						  NULL);
-		memcpy(&key, random, sizeof(key));
-		memcpy(word, random + 2, bytes);
-		state13 = siphash13_state(&key, word, bytes);
-		assert_int_equal(
-			siphash13(&key, word, bytes),
-			siphash_bytes(1, 3, (uint8_t *)random, (uint8_t *)word, bytes, &tag));
-		assert_int_equal(siphash_hash(&state13), siphash13(&key, word, bytes));
-		assert_int_equal(siphash_tag(state13), tag);
+			hashes += hash_is_like;
+			tags += tag_is_like;
+			both += hash_is_like && tag_is_like;
+		}
+		/* Six standard deviations. */
+		assert_true(fabs(hashes - SECRETS * share) < 6 * sqrt(SECRETS * share));
+		assert_true(fabs(tags - SECRETS * share) < 6 * sqrt(SECRETS * share));
+		assert_true(fabs(both - SECRETS * share * share) < 6 * sqrt(SECRETS * share * share));
 	}
 }
 
@@ -177,10 +180,9 @@ static const struct {
 
 static uint64_t random_of(uint64_t number)
 {
-	static const struct siphash_key key = { { 1, 2 } };
-	const __u64 word = number;
+	uint64_t state = number * RANDOM_STEP;
 
-	return siphash13(&key, &word, sizeof(word));
+	return random_next(&state);
 }
 
 static struct bucket_geometry geometry_of(size_t i)
@@ -191,7 +193,7 @@ static struct bucket_geometry geometry_of(size_t i)
 }
 
 /* The lowest hash that has this bucket for its first, and this fingerprint. */
-static __u64 hash_of(struct bucket_geometry geometry, struct bucket_layout layout, __u32 bucket,
+static __u64 hash_with(struct bucket_geometry geometry, struct bucket_layout layout, __u32 bucket,
 		     __u32 fingerprint)
 {
 	return (__u64)fingerprint << (64 - layout.fingerprint_bits) |
@@ -210,7 +212,7 @@ static void test_either_bucket_leads_to_the_other(void **state)
 			const __u32 piece = geometry.buckets / geometries[g].pieces;
 			const struct bucket_pair pair = bucket_pair(random_of(i), geometry, layout);
 			const struct bucket_pair back = bucket_pair(
-				hash_of(geometry, layout, pair.second, pair.fingerprint), geometry,
+				hash_with(geometry, layout, pair.second, pair.fingerprint), geometry,
 				layout);
 
 			wrong += pair.first >= geometry.buckets ||
@@ -379,8 +381,8 @@ static void test_semisort_of_nothing_is_zero(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_siphash_vectors),
-		cmocka_unit_test(test_siphash_equals_bytewise),
+		cmocka_unit_test(test_hash_is_multilinear),
+		cmocka_unit_test(test_no_two_keys_meet_more_often_than_by_chance),
 		cmocka_unit_test(test_either_bucket_leads_to_the_other),
 		cmocka_unit_test(test_first_buckets_spread),
 		cmocka_unit_test(test_steps_spread),

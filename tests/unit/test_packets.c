@@ -55,6 +55,51 @@ static void test_host_truncations(void **state)
 	end_checks();
 }
 
+/* What parse_plain() takes it reads as parse_any() does. Returns whether it takes the frame. */
+static bool check_plain(const struct packet_frame *frame, size_t length, const char *name)
+{
+	struct flow plain, any;
+	bool is_plain;
+
+	memset(&plain, PACKET_FILLER, sizeof(plain));
+	memset(&any, PACKET_FILLER, sizeof(any));
+	is_plain = parse_plain(frame->byte, frame->byte + length, &plain);
+	if (is_plain) {
+		check(parse_any(frame->byte, frame->byte + length, &any) == PARSE_OK, name,
+		      "plain, and not to the whole parser, cut at", length);
+		check(flow_equal(&plain, &any), name, "flow of a plain frame, cut at", length);
+	}
+	return is_plain;
+}
+
+/* Every packet, with random bytes changed, and cut. */
+static void test_host_plain_frames(void **state)
+{
+	enum { ROUNDS = 20000, CHANGES_MAX = 3 };
+	uint64_t random = 1;
+	size_t taken = 0;
+
+	(void)state;
+	for (size_t i = 0; i < PACKETS; i++)
+		for (int round = 0; round < ROUNDS; round++) {
+			struct packet_frame frame = frames[i];
+			size_t length = frame.length;
+
+			for (uint64_t c = random_below(&random, CHANGES_MAX + 1); c; c--) {
+				__u8 *byte = &frame.byte[random_below(&random, length)];
+
+				*byte ^= random_below(&random, 2) ? random_next(&random) :
+								    1ULL << random_below(&random, 8);
+			}
+			if (random_below(&random, 4) == 0)
+				length = random_below(&random, length + 1);
+			taken += check_plain(&frame, length, packets[i].name);
+		}
+	print_message("%zu of %zu frames are plain\n", taken, PACKETS * ROUNDS);
+	assert_true(taken > ROUNDS);
+	end_checks();
+}
+
 /* ---- the configs ---- */
 
 static void test_not_set_up(void **state)
@@ -524,6 +569,7 @@ int main(void)
 	static const struct CMUnitTest host[] = {
 		TEST(test_host_rows),
 		TEST(test_host_truncations),
+		TEST(test_host_plain_frames),
 	};
 	/* Of these and the next, the kind of table decides nothing. */
 	static const struct CMUnitTest parsing[] = {

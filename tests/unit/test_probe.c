@@ -26,11 +26,11 @@ static struct rule_key key_of(const struct rule *rule)
 	return keys[0];
 }
 
-static struct siphash_value value_of(const struct scene *scene, const struct rule *rule)
+static struct hash_value value_of(const struct scene *scene, const struct rule *rule)
 {
 	struct rule_key key = key_of(rule);
 
-	return rule_hash(&key, &scene->filter.config->key);
+	return rule_hash(&key, &scene->filter.config->secret);
 }
 
 static struct filter_place place_of(unsigned int place)
@@ -39,7 +39,7 @@ static struct filter_place place_of(unsigned int place)
 }
 
 /* At the place that has the number in the key's own two buckets, also for another fingerprint. */
-static void add_neighbour(struct scene *scene, const struct siphash_value *value,
+static void add_neighbour(struct scene *scene, const struct hash_value *value,
 			  enum neighbour neighbour, unsigned int place)
 {
 	struct filter *filter = &scene->filter;
@@ -56,7 +56,7 @@ static void add_neighbour(struct scene *scene, const struct siphash_value *value
 	table_publish(&filter->table, layout, at, pair.fingerprint, &record);
 }
 
-static void add_neighbours(struct scene *scene, const struct siphash_value *value,
+static void add_neighbours(struct scene *scene, const struct hash_value *value,
 			   unsigned int mix)
 {
 	for (unsigned int place = 0; place < PROBE_PLACES; place++, mix /= NEIGHBOURS)
@@ -99,7 +99,7 @@ static void test_no_match(void **state)
 {
 	struct scene *scene = scene_of(state);
 	size_t packet = packet_of(FLOW_IPV4);
-	struct siphash_value value;
+	struct hash_value value;
 	struct rule_key key;
 	struct rule rule;
 
@@ -118,7 +118,7 @@ static void test_no_match(void **state)
 /* The key is found in each slot, whatever stands in the seven others, and counted by its number. */
 static void check_match(struct scene *scene, size_t packet, unsigned int mix, unsigned int place)
 {
-	struct siphash_value value;
+	struct hash_value value;
 	struct rule rule;
 
 	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
@@ -189,7 +189,7 @@ static __u32 tick_now(void)
 static void add_ending(struct scene *scene, size_t packet, struct rule *rule,
 		       enum neighbour neighbour, __u32 expires)
 {
-	struct siphash_value value;
+	struct hash_value value;
 
 	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, rule);
 	scene_set_up(scene);

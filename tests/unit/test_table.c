@@ -130,7 +130,7 @@ static void test_false_positive_rate_is_met(void **state)
 		fixture_open(&f, &table_kinds[k], SLOTS);
 		assert_int_equal(table_build(&f.table, entry, count), 0);
 		for (size_t i = 0; i < LOOKUPS; i++) {
-			const struct siphash_value absent = churn_key(churn_hash(~seed, i));
+			const struct hash_value absent = churn_key(churn_hash(~seed, i));
 
 			found += table_find(&f.table, &absent, NULL);
 		}
@@ -149,7 +149,7 @@ static void test_false_positive_rate_is_met(void **state)
 
 static void test_insert_find_delete(void **state)
 {
-	const struct siphash_value zero = { 0, 7 }, other = { 2ULL << 48, 7 };
+	const struct hash_value zero = { 0, 7 }, other = { 2ULL << 48, 7 };
 	const struct table_entry held = { .key = zero };
 
 	(void)state;
@@ -178,7 +178,7 @@ static void test_equal_entries_are_kept_apart(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
-		struct siphash_value key, twin;
+		struct hash_value key, twin;
 		struct fixture f;
 
 		if (table_kinds[k].options.is_exact)

@@ -8,7 +8,7 @@
 #define SLOTS (1 << 12)
 #define TICK 1000000
 
-static __u32 end_of(const struct table *table, const struct siphash_value *key)
+static __u32 end_of(const struct table *table, const struct hash_value *key)
 {
 	return table_record(table, core_exact(), place_of(table, key))->expires;
 }
@@ -56,7 +56,7 @@ static void test_build_sets_ends(void **state)
 static void test_set_expires(void **state)
 {
 	enum { KEYS = 2 * BUCKET_SLOTS };
-	struct siphash_value key, absent;
+	struct hash_value key, absent;
 	struct fixture f;
 
 	(void)state;
@@ -79,7 +79,7 @@ static void test_set_expires(void **state)
 /* Compact tables know no ends: what is asked of them is only whether the key is there. */
 static void test_compact_tables_know_no_ends(void **state)
 {
-	const struct siphash_value key = churn_key(churn_hash(1, 0));
+	const struct hash_value key = churn_key(churn_hash(1, 0));
 
 	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
@@ -179,24 +179,22 @@ static const struct {
 /* The one key of the table, alone or behind others that have its fingerprint. */
 static void check_moments(const struct table_kind *kind, unsigned int others)
 {
-	struct siphash_state state;
-	struct siphash_value key;
+	struct hash_value key;
 	struct churn churn;
 
 	assert_int_equal(churn_open(&churn, &churn_right, kind->options, 1 << 10, 1, 1, 1), 0);
 	churn_show(&churn);
-	state = churn_state(churn.hash[0]);
 	key = churn_key(churn.hash[0]);
 	assert_int_equal(table_delete(&churn.table, &key), 0);
 	for (unsigned int i = 0; i < others; i++)
 		assert_int_equal(table_insert(&churn.table,
-					      &(struct siphash_value){ key.hash, ~key.tag - i }, 0),
+					      &(struct hash_value){ key.hash, ~key.tag - i }, 0),
 				 0);
 	assert_int_equal(table_insert(&churn.table, &key, 0), 0);
 	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
 		assert_int_equal(table_set_expires(&churn.table, &key, moments[i].expires), 0);
 		churn_tick = moments[i].tick;
-		assert_int_equal(probe(&churn.config, &state).result, moments[i].result);
+		assert_int_equal(churn_probe(&churn.config, churn.hash[0]).result, moments[i].result);
 	}
 	churn_close(&churn);
 }
@@ -213,7 +211,7 @@ static void test_a_reader_goes_by_its_clock(void **state)
 /* A change: the entry ends later, or never, and then as before. */
 static void change_end(struct churn *churn)
 {
-	const struct siphash_value key = churn_key(churn->hash[0]);
+	const struct hash_value key = churn_key(churn->hash[0]);
 
 	churn->lost += !!table_set_expires(&churn->table, &key, TICK + 1);
 	churn->lost += !!table_set_expires(&churn->table, &key, 0);
@@ -222,7 +220,7 @@ static void change_end(struct churn *churn)
 /* The same by writing the record anew, whose tag is 0 meanwhile. */
 static void change_end_by_record(struct churn *churn)
 {
-	const struct siphash_value key = churn_key(churn->hash[0]);
+	const struct hash_value key = churn_key(churn->hash[0]);
 	struct abi_record *record = table_record(&churn->table, core_exact(),
 						 place_of(&churn->table, &key));
 	struct abi_record new = *record;

@@ -9,7 +9,7 @@ static void test_equal_fingerprints_are_told_apart(void **state)
 {
 	enum { KEYS = 2 * BUCKET_SLOTS };
 	struct table_entry entry[KEYS] = {};
-	struct siphash_value key, twin, absent;
+	struct hash_value key, twin, absent;
 	__u32 number[KEYS], found;
 	struct fixture f;
 
@@ -23,7 +23,7 @@ static void test_equal_fingerprints_are_told_apart(void **state)
 		assert_int_equal(insert(&f, &entry[i]), 0);
 		assert_true(table_find(&f.table, &entry[i].key, &number[i]));
 	}
-	absent = (struct siphash_value){ key.hash, 100 + KEYS };
+	absent = (struct hash_value){ key.hash, 100 + KEYS };
 	assert_false(table_find(&f.table, &absent, NULL));
 	assert_int_equal(table_delete(&f.table, &absent), -ENOENT);
 	assert_int_equal(table_insert(&f.table, &absent, 0), -ENOSPC);
@@ -42,13 +42,13 @@ static void test_equal_fingerprints_are_told_apart(void **state)
 /* At a low lane that matches, the lane above may match in the bits though it holds one less. */
 static void test_only_equal_fingerprints_are_compared(void **state)
 {
-	struct siphash_value low, above;
+	struct hash_value low, above;
 	struct fixture f;
 
 	(void)state;
 	fixture_open(&f, KIND_EXACT, 1 << 10);
-	low = (struct siphash_value){ churn_hash_at(&f.table, 5, 0x1234), 1 };
-	above = (struct siphash_value){ churn_hash_at(&f.table, 5, 0x1235), 2 };
+	low = (struct hash_value){ churn_hash_at(&f.table, 5, 0x1234), 1 };
+	above = (struct hash_value){ churn_hash_at(&f.table, 5, 0x1235), 2 };
 	assert_int_equal(table_insert(&f.table, &low, 0), 0);
 	assert_int_equal(table_insert(&f.table, &above, 0), 0);
 	above.hash = low.hash;
@@ -85,7 +85,7 @@ static void test_numbers_stay_while_entries_move(void **state)
 }
 
 /* Where a reader looks for the count of a key before it knows the key's number. */
-static bool is_at_home(const struct fixture *f, const struct siphash_value *key)
+static bool is_at_home(const struct fixture *f, const struct hash_value *key)
 {
 	const struct bucket_pair pair =
 		bucket_pair(key->hash, f->table.geometry, bucket_layout(BUCKET_16));
@@ -116,7 +116,7 @@ static void test_most_numbers_are_near_the_first_bucket(void **state)
 
 static void test_a_number_is_counted_from_0_again(void **state)
 {
-	const struct siphash_value first = churn_key(churn_hash(1, 0));
+	const struct hash_value first = churn_key(churn_hash(1, 0));
 	struct fixture f;
 	__u32 number, freed;
 
@@ -149,7 +149,7 @@ static void test_other_numbers_are_taken_in_turn(void **state)
 	fixture_open(&f, KIND_EXACT, SLOTS);
 	f.next_number = NEXT;
 	for (unsigned int i = 0; i < 2 * BUCKET_SLOTS; i++) {
-		const struct siphash_value key = { churn_hash_at(&f.table, 5, i + 1), i };
+		const struct hash_value key = { churn_hash_at(&f.table, 5, i + 1), i };
 
 		assert_int_equal(table_insert(&f.table, &key, 0), 0);
 		assert_true(table_find(&f.table, &key, &number));
@@ -163,7 +163,7 @@ static void test_other_numbers_are_taken_in_turn(void **state)
 static void test_no_number_is_no_room(void **state)
 {
 	enum { SLOTS = 1 << 10 };
-	const struct siphash_value key = churn_key(churn_hash(1, 0));
+	const struct hash_value key = churn_key(churn_hash(1, 0));
 	struct fixture f;
 
 	(void)state;

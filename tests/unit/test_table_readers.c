@@ -42,7 +42,7 @@ static void change_by_tenant(struct churn *churn)
 {
 	struct table *table = &churn->table;
 	const struct bucket_pair pair = churn_pair(table, churn->hash[0]);
-	const struct siphash_value tenant = { churn_hash_at(table, pair.first, 1), 1 };
+	const struct hash_value tenant = { churn_hash_at(table, pair.first, 1), 1 };
 	const struct table_place first = { pair.first, 0 }, second = { pair.second, 0 };
 
 	churn->engine->move(table, first, second);
