@@ -2,26 +2,11 @@
 /*
  * Programs to time against each other. Each makes another flow for every packet, by writing into
  * it, so that nothing is served from the last run's cache lines; then it does its own part: nothing
- * (the floor), parse and pack, the whole filter, a BPF hash map look-up of the key, or one of the source
- * in a BPF LPM trie. All but the floor leave by the filter's own exit, which counts.
+ * (the floor), parse and pack, the whole filter, or a look-up of the key in another structure. All but
+ * the floor leave by the filter's own exit, which counts.
  */
 #include "bench/lookup.h"
-#include "xdp_cuckoo.bpf.c"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u64[LOOKUP_KEY_WORDS]);
-	__type(value, __u64);
-} lookup_hash SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1);
-	__type(key, struct lookup_lpm_key);
-	__type(value, __u64);
-} lookup_lpm SEC(".maps");
+#include "bench/rivals.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -37,24 +22,46 @@ struct {
 	__type(value, struct lookup_sources);
 } lookup_listed SEC(".maps");
 
-static __u64 lookup_random = 88172645463325252ULL;
-static __u32 lookup_next;
+/* A processor's own; `carry` is what the next flow has to wait for: see lookup_dependent_*. */
+struct lookup_state {
+	__u64 random, carry;
+	__u32 next;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct lookup_state);
+} lookup_states SEC(".maps");
+
+static __always_inline struct lookup_state *lookup_state(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&lookup_states, &zero);
+}
 
 /* xorshift64 (Marsaglia 2003): a uniform pick of a flow costs less than a helper call. */
-static __always_inline __be32 random_source(const struct lookup_parameters *parameters)
+static __always_inline __be32 random_source(struct lookup_state *state,
+					    const struct lookup_parameters *parameters)
 {
-	__u64 x = lookup_random;
+	__u64 x = (state->random ^ state->carry) + !state->random * LOOKUP_MULTIPLIER;
+	__u32 flow;
 
 	x ^= x << 13;
 	x ^= x >> 7;
 	x ^= x << 17;
-	lookup_random = x;
-	return bpf_htonl(parameters->base + (__u32)((x >> 32) * parameters->flows >> 32));
+	state->random = x;
+	flow = parameters->base + (__u32)((x >> 32) * parameters->flows >> 32);
+	/* Without a branch, which would be mispredicted in the generator already. */
+	flow += -((x & (LOOKUP_SHARES - 1)) < parameters->share) & parameters->other;
+	return bpf_htonl(lookup_source(flow));
 }
 
-static __always_inline __be32 listed_source(void)
+static __always_inline __be32 listed_source(struct lookup_state *state)
 {
-	__u32 at = lookup_next++ % LOOKUP_SOURCES, line = at / LOOKUP_SOURCES_A_LINE;
+	__u32 at = state->next++ % LOOKUP_SOURCES, line = at / LOOKUP_SOURCES_A_LINE;
 	const struct lookup_sources *sources = bpf_map_lookup_elem(&lookup_listed, &line);
 
 	return sources ? sources->source[at % LOOKUP_SOURCES_A_LINE] : 0;
@@ -63,13 +70,21 @@ static __always_inline __be32 listed_source(void)
 static __always_inline int next_flow(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct iphdr *ip = data + sizeof(struct ethhdr);
+	const struct parse_ethernet *ethernet = data;
+	struct iphdr *ip = data + sizeof(*ethernet);
+	struct ipv6hdr *ip6 = data + sizeof(*ethernet);
 	__u32 zero = 0;
 	const struct lookup_parameters *parameters = bpf_map_lookup_elem(&lookup_settings, &zero);
+	struct lookup_state *state = lookup_state();
+	__be32 source;
 
-	if (!parameters || (void *)(ip + 1) > end)
+	if (!parameters || !state || (void *)(ip + 1) > end)
 		return -1;
-	ip->saddr = parameters->flows ? random_source(parameters) : listed_source();
+	source = parameters->flows ? random_source(state, parameters) : listed_source(state);
+	if (ethernet->ethertype == bpf_htons(ETH_P_IP))
+		ip->saddr = source;
+	else if ((void *)(ip6 + 1) <= end)
+		ip6->saddr.in6_u.u6_addr32[3] = source;
 	return 0;
 }
 
@@ -106,17 +121,6 @@ int lookup_drop(struct xdp_md *ctx)
 }
 
 SEC("xdp")
-int lookup_parse(struct xdp_md *ctx)
-{
-	__u64 bytes = frame_bytes(ctx);
-	struct flow_key key = {};
-
-	if (next_flow(ctx) || parse_and_pack(ctx, &key))
-		return XDP_ABORTED;
-	return leave((key.word[0] ^ key.word[1]) != 0, bytes);
-}
-
-SEC("xdp")
 int lookup_cuckoo(struct xdp_md *ctx)
 {
 	__u64 bytes = frame_bytes(ctx);
@@ -126,26 +130,82 @@ int lookup_cuckoo(struct xdp_md *ctx)
 	return count(verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
 }
 
-SEC("xdp")
-int lookup_hash_map(struct xdp_md *ctx)
-{
-	__u64 bytes = frame_bytes(ctx);
-	struct flow_key key = {};
+/* A program of IPv4 that leaves by whether `match`, which is given `key`. */
+#define LOOKUP_PROGRAM(name, match)                                                                \
+	SEC("xdp")                                                                                 \
+	int name(struct xdp_md *ctx)                                                               \
+	{                                                                                          \
+		__u64 bytes = frame_bytes(ctx);                                                    \
+		struct flow_key key;                                                               \
+                                                                                                   \
+		if (next_flow(ctx) || parse_and_pack(ctx, &key))                                   \
+			return XDP_ABORTED;                                                        \
+		return leave(match, bytes);                                                        \
+	}
 
-	if (next_flow(ctx) || parse_and_pack(ctx, &key))
-		return XDP_ABORTED;
-	return leave(bpf_map_lookup_elem(&lookup_hash, key.word) != 0, bytes);
+LOOKUP_PROGRAM(lookup_parse, (key.word[0] ^ key.word[1]) != 0)
+LOOKUP_PROGRAM(lookup_hash_map, rival_hash_map(&key))
+LOOKUP_PROGRAM(lookup_lru_map, rival_lru_map(&key))
+LOOKUP_PROGRAM(lookup_lpm_trie, rival_lpm_trie(&key))
+LOOKUP_PROGRAM(lookup_bloom_map, rival_bloom_map(&key))
+LOOKUP_PROGRAM(lookup_bloom, rival_bloom(&key))
+LOOKUP_PROGRAM(lookup_blocked_bloom, rival_blocked_bloom(&key))
+LOOKUP_PROGRAM(lookup_hash_shapes, rival_hash_shapes(&key))
+
+static __always_inline int parse_and_pack6(struct xdp_md *ctx, struct flow_key *key)
+{
+	struct flow flow;
+
+	if (parse_frame((void *)(long)ctx->data, (void *)(long)ctx->data_end, &flow) != PARSE_OK ||
+	    flow.family != FLOW_IPV6)
+		return -1;
+	flow_pack(&flow, key);
+	return 0;
 }
 
 SEC("xdp")
-int lookup_lpm_trie(struct xdp_md *ctx)
+int lookup_parse6(struct xdp_md *ctx)
 {
-	struct lookup_lpm_key at = { .length = 32 };
 	__u64 bytes = frame_bytes(ctx);
-	struct flow_key key = {};
+	struct flow_key key;
 
-	if (next_flow(ctx) || parse_and_pack(ctx, &key))
+	if (next_flow(ctx) || parse_and_pack6(ctx, &key))
 		return XDP_ABORTED;
-	at.source = key.word[0];
-	return leave(bpf_map_lookup_elem(&lookup_lpm, &at) != 0, bytes);
+	return leave((key.word[0] ^ key.word[1]) != 0, bytes);
 }
+
+SEC("xdp")
+int lookup_hash_map6(struct xdp_md *ctx)
+{
+	__u64 bytes = frame_bytes(ctx);
+	struct flow_key key;
+
+	if (next_flow(ctx) || parse_and_pack6(ctx, &key))
+		return XDP_ABORTED;
+	return leave(rival_hash_map6(&key), bytes);
+}
+
+/*
+ * The same with a next flow that depends on what was read, as a value and not by a branch which the
+ * processor guesses: so no two look-ups overlap. `carry` is 0 in fact.
+ */
+#define LOOKUP_DEPENDENT(name, answer)                                                             \
+	SEC("xdp")                                                                                 \
+	int name(struct xdp_md *ctx)                                                               \
+	{                                                                                          \
+		const struct abi_config *config = maps_config();                                   \
+		struct lookup_state *state = lookup_state();                                       \
+		__u64 bytes = frame_bytes(ctx);                                                    \
+		struct rival_answer found;                                                         \
+		struct flow_key key;                                                               \
+                                                                                                   \
+		if (!config || !state || next_flow(ctx) || parse_and_pack(ctx, &key))              \
+			return XDP_ABORTED;                                                        \
+		found = answer;                                                                    \
+		state->carry = found.read & PROBE_READ_ONCE(config->zero);                         \
+		return leave(found.is_match, bytes);                                               \
+	}
+
+LOOKUP_DEPENDENT(lookup_dependent_parse, ((struct rival_answer){ key.word[0], key.word[0] != 0 }))
+LOOKUP_DEPENDENT(lookup_dependent_cuckoo, rival_cuckoo(config, &key))
+LOOKUP_DEPENDENT(lookup_dependent_hash_map, rival_hash_map_read(&key))

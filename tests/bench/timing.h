@@ -6,12 +6,23 @@
 #include <stdlib.h>
 #include <time.h>
 
-static inline double seconds(void)
+static inline double clock_seconds(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+static inline double seconds(void)
+{
+	return clock_seconds(CLOCK_MONOTONIC);
+}
+
+/* That this thread has run: others on its processor do not count. */
+static inline double thread_seconds(void)
+{
+	return clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static inline int compare(const void *a, const void *b)

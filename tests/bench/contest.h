@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Contenders in the packet path: programs of lookup.bpf.c, each with a map of its own that holds the same
+ * rules, checked and then timed in interleaved slices of BPF_PROG_TEST_RUN. Before each timed slice runs one
+ * that is not, so that the caches hold what the contender needs and not what another left.
+ */
+#ifndef XDP_CUCKOO_BENCH_CONTEST_H
+#define XDP_CUCKOO_BENCH_CONTEST_H
+
+#include "bench/packet_path.h"
+#include "bench/report.h"
+#include "bench/rivals.h"
+
+#define CONTEST_MAX 16
+#define CONTEST_SLICES 31
+#define CONTEST_QUICK_SLICES 11
+#define CONTEST_PACKETS 100000
+#define CONTEST_CHECKED 20000
+
+enum contest_traffic { CONTEST_HIT, CONTEST_MISS, CONTEST_HALF, CONTEST_TRAFFICS };
+
+static const char *const contest_traffic_names[CONTEST_TRAFFICS] = { "hit", "miss", "half" };
+
+struct contender_kind {
+	const char *name, *program;
+	enum rival rival;
+	struct abi_options options; /* of a table */
+	enum flow_family family;
+	unsigned int shapes; /* 0: one */
+	bool has_ends;	     /* every rule has one, far away */
+	double wrong; /* the most false positives there may be; of tables the rate is known */
+	double lost;  /* the most rules that may be missing */
+};
+
+struct contender {
+	const struct contender_kind *kind;
+	struct filter filter;
+	int program;
+	double map_mib, available_mib; /* as the map's info says; as MemAvailable fell */
+	double false_positives;	       /* share of packets, as checked */
+	double ns[CONTEST_SLICES];
+	struct spread result;
+};
+
+struct contest {
+	struct contender contender[CONTEST_MAX];
+	size_t count;
+	__u32 rules;
+};
+
+/* ---- rules ---- */
+
+/*
+ * Rule `i` of a list in `shapes` shapes: each matches one source, which makes a flow hit one rule; shapes
+ * differ in what else they name of the one flow that all packets share.
+ */
+static inline struct rule contest_rule(enum flow_family family, __u32 i, unsigned int shapes)
+{
+	static const __u8 lengths[] = { 32, 24, 16, 8 };
+	const unsigned int shape = shapes ? i % shapes : 0, without = shape % 8;
+	struct rule rule = packet_path_rule(family, lookup_source(RIVALS_LISTED + i));
+
+	rule.dst_len = family == FLOW_IPV4 ? lengths[shape / 8] : 4 * lengths[shape / 8];
+	rule.dst = rule_network(&rule.dst, rule.dst_len);
+	if (without & 1)
+		rule.sport = 0, rule.fields &= ~RULE_SPORT;
+	if (without & 2)
+		rule.dport = 0, rule.fields &= ~RULE_DPORT;
+	if (without & 4)
+		rule.proto = 0, rule.fields &= ~RULE_PROTO;
+	if (!(rule.fields & (RULE_SPORT | RULE_DPORT)))
+		rule.port_kind = FLOW_NO_PORTS;
+	return rule;
+}
+
+static inline struct rule_key contest_key(const struct contender_kind *kind, __u32 i)
+{
+	const struct rule rule = contest_rule(kind->family, i, kind->shapes);
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	rule_keys(&rule, keys);
+	return keys[0];
+}
+
+/* ---- opening ---- */
+
+static inline void contest_fill_table(struct contender *contender, __u32 rules)
+{
+	const struct contender_kind *kind = contender->kind;
+	struct filter *filter = &contender->filter;
+	struct table_entry *entries = calloc(rules, sizeof(*entries));
+	int error;
+
+	if (!entries)
+		die("entries", ENOMEM);
+	for (__u32 i = 0; i < rules; i++) {
+		const struct rule_key key = contest_key(kind, i);
+
+		if (i < kind->shapes + 1)
+			filter_add_shape(filter, &key.shape);
+		entries[i].key = rule_hash(&key, &filter->config->secret);
+		entries[i].expires = kind->has_ends ? ~0U : 0;
+	}
+	error = table_build(&filter->table, entries, rules);
+	if (error)
+		die("table_build", error);
+	free(entries);
+}
+
+/* The rival with shapes looks for what the filter would: it has its shapes, and keys with their tags. */
+static inline void contest_fill_rival(struct contender *contender, __u32 rules)
+{
+	const struct contender_kind *kind = contender->kind;
+	struct rival_filling filling = { .rival = kind->rival, .filter = &contender->filter };
+
+	rival_begin(&filling);
+	for (__u32 i = 0; i < rules; i++) {
+		struct rule_key key = contest_key(kind, i);
+
+		if (kind->rival == RIVAL_HASH_SHAPES)
+			filter_add_shape(&contender->filter, &key.shape);
+		else
+			key.key.word[flow_key_last(kind->family)] &= (1ULL << FLOW_KEY_TAG_SHIFT) - 1;
+		rival_put(&filling, &key.key);
+	}
+	rival_end(&filling);
+}
+
+static inline double contest_available_mib(void)
+{
+	unsigned long long kib = 0;
+	FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib / 1024.0;
+}
+
+static inline void contest_open_one(struct contender *contender, const struct contender_kind *kind,
+				    __u32 rules)
+{
+	const __u64 slots = kind->rival == RIVAL_TABLE ? table_slots_for(rules) : 1024;
+	const double before = contest_available_mib();
+	struct filter *filter = &contender->filter;
+	int error;
+
+	*contender = (struct contender){ .kind = kind };
+	error = filter_prepare(PACKET_PATH_OBJECT, &kind->options, table_geometry(slots), filter);
+	if (!error)
+		error = rival_size(filter, kind->rival, rules);
+	if (error)
+		die(kind->name, error);
+	contender->program = packet_path_load(filter, kind->program);
+	filter_set_up(filter);
+	if (kind->rival == RIVAL_TABLE)
+		contest_fill_table(contender, rules);
+	else
+		contest_fill_rival(contender, rules);
+	contender->available_mib = before - contest_available_mib();
+	contender->map_mib = kind->rival == RIVAL_TABLE ? packet_path_table_mib(filter, &kind->options) :
+							  rival_mib(filter, kind->rival);
+}
+
+static inline void contest_open(struct contest *contest, const struct contender_kind *kinds,
+				size_t count, __u32 rules)
+{
+	contest->count = count;
+	contest->rules = rules;
+	for (size_t i = 0; i < count; i++)
+		contest_open_one(&contest->contender[i], &kinds[i], rules);
+}
+
+static inline void contest_close(struct contest *contest)
+{
+	for (size_t i = 0; i < contest->count; i++)
+		filter_close(&contest->contender[i].filter);
+}
+
+/* ---- packets ---- */
+
+static inline void contest_choose(const struct contest *contest, enum contest_traffic traffic)
+{
+	const struct lookup_parameters parameters = {
+		.flows = contest->rules,
+		.base = traffic == CONTEST_MISS ? RIVALS_OTHER : RIVALS_LISTED,
+		.other = RIVALS_OTHER - RIVALS_LISTED,
+		.share = traffic == CONTEST_HALF ? LOOKUP_SHARES / 2 : 0,
+	};
+
+	for (size_t i = 0; i < contest->count; i++)
+		packet_path_choose(&contest->contender[i].filter, &parameters);
+}
+
+static inline double contest_listed_share(enum contest_traffic traffic)
+{
+	return traffic == CONTEST_HIT ? 1 : traffic == CONTEST_MISS ? 0 : 0.5;
+}
+
+static inline double contest_wrong_allowed(const struct contest *contest,
+					   const struct contender_kind *kind)
+{
+	const double load = (double)contest->rules / table_slots_for(contest->rules);
+
+	if (kind->rival != RIVAL_TABLE)
+		return kind->wrong;
+	return kind->options.is_exact ? 0 : 2 * table_false_positive_rate(kind->options.format, load);
+}
+
+/*
+ * By what the one exit has counted: as many are dropped as are listed, give or take the contender's false
+ * positives, its losses, and six standard deviations of the draw.
+ */
+static inline void contest_check(const struct contest *contest, struct contender *contender,
+				 enum contest_traffic traffic)
+{
+	const struct contender_kind *kind = contender->kind;
+	const double share = contest_listed_share(traffic);
+	const double listed = CONTEST_CHECKED * share, other = CONTEST_CHECKED - listed;
+	const double chance = 6 * sqrt(CONTEST_CHECKED * share * (1 - share));
+	const __u64 before =
+		packet_path_counted(&contender->filter, OUTCOME_DROP_RULE, VERDICT_DROP);
+	double dropped;
+	__u32 verdict;
+
+	packet_path_run_family(contender->program, kind->family, CONTEST_CHECKED, &verdict);
+	dropped = packet_path_counted(&contender->filter, OUTCOME_DROP_RULE, VERDICT_DROP) - before;
+	if (kind->rival == RIVAL_NONE)
+		return;
+	if (dropped < listed * (1 - kind->lost) - chance ||
+	    dropped > listed + chance + 10 * !!contest_wrong_allowed(contest, kind) +
+			      other * contest_wrong_allowed(contest, kind))
+		die(kind->name, EPROTO);
+	if (traffic == CONTEST_MISS)
+		contender->false_positives = dropped / CONTEST_CHECKED;
+}
+
+/* ---- measuring ---- */
+
+static inline void contest_measure(struct contest *contest, enum contest_traffic traffic)
+{
+	const int slices = report_is_quick() ? CONTEST_QUICK_SLICES : CONTEST_SLICES;
+	__u32 verdict;
+
+	contest_choose(contest, traffic);
+	for (size_t i = 0; i < contest->count; i++)
+		contest_check(contest, &contest->contender[i], traffic);
+	for (int slice = 0; slice < slices; slice++)
+		for (size_t i = 0; i < contest->count; i++) {
+			struct contender *contender = &contest->contender[i];
+			const enum flow_family family = contender->kind->family;
+
+			packet_path_run_family(contender->program, family, CONTEST_PACKETS, &verdict);
+			contender->ns[slice] = packet_path_run_family(contender->program, family,
+								      CONTEST_PACKETS, &verdict);
+		}
+	for (size_t i = 0; i < contest->count; i++)
+		contest->contender[i].result = spread_of(contest->contender[i].ns, slices);
+}
+
+/* Of contender `i`, over that of contender `floor`. */
+static inline double contest_over(const struct contest *contest, size_t i, size_t floor)
+{
+	return contest->contender[i].result.median - contest->contender[floor].result.median;
+}
+
+static inline void contest_report(const struct contest *contest, const char *bench,
+				  enum contest_traffic traffic, size_t floor)
+{
+	for (size_t i = 0; i < contest->count; i++) {
+		const struct contender *contender = &contest->contender[i];
+		const struct spread *ns = &contender->result;
+
+		report_json("\"bench\": \"%s\", \"rules\": %u, \"traffic\": \"%s\", \"variant\": \"%s\", "
+			    "\"unit\": \"ns\", \"median\": %.2f, \"low\": %.2f, \"high\": %.2f, "
+			    "\"over_floor\": %.2f, \"map_mib\": %.2f, \"available_mib\": %.1f",
+			    bench, contest->rules, contest_traffic_names[traffic],
+			    contender->kind->name, ns->median, ns->low, ns->high,
+			    contest_over(contest, i, floor), contender->map_mib,
+			    contender->available_mib);
+	}
+}
+
+#endif
