@@ -99,10 +99,10 @@ demo: packages ## show it on live traffic: make demo [LIST=file]
 	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
 	$(Q)sh tests/demo.sh $(if $(LIST),'$(LIST)')
 
-bench: packages ## measure engine and packet path on this machine, and draw plots
+bench: packages ## measure beside rivals on this machine, and draw plots: make bench [FULL=1]
 	$(Q)sh tests/install-packages.sh $(BENCH_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s all $(BENCHES) $(BENCH_OBJECTS) $(HELPERS)
-	$(Q)sh tests/bench/run.sh
+	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
 
 install: all ## install under DESTDIR/PREFIX
 	install -D -m 0755 $(TOOL) $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo

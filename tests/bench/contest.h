@@ -140,11 +140,11 @@ static inline double contest_available_mib(void)
 	return kib / 1024.0;
 }
 
-static inline void contest_open_one(struct contender *contender, const struct contender_kind *kind,
-				    __u32 rules)
+/* With room for `rules`, and none in it. */
+static inline void contest_open_empty(struct contender *contender, const struct contender_kind *kind,
+				      __u32 rules)
 {
 	const __u64 slots = kind->rival == RIVAL_TABLE ? table_slots_for(rules) : 1024;
-	const double before = contest_available_mib();
 	struct filter *filter = &contender->filter;
 	int error;
 
@@ -156,6 +156,15 @@ static inline void contest_open_one(struct contender *contender, const struct co
 		die(kind->name, error);
 	contender->program = packet_path_load(filter, kind->program);
 	filter_set_up(filter);
+}
+
+static inline void contest_open_one(struct contender *contender, const struct contender_kind *kind,
+				    __u32 rules)
+{
+	const double before = contest_available_mib();
+	const struct filter *filter = &contender->filter;
+
+	contest_open_empty(contender, kind, rules);
 	if (kind->rival == RIVAL_TABLE)
 		contest_fill_table(contender, rules);
 	else
@@ -207,7 +216,9 @@ static inline double contest_wrong_allowed(const struct contest *contest,
 
 	if (kind->rival != RIVAL_TABLE)
 		return kind->wrong;
-	return kind->options.is_exact ? 0 : 2 * table_false_positive_rate(kind->options.format, load);
+	return kind->options.is_exact ? 0 :
+					2 * (kind->shapes ? kind->shapes : 1) *
+						table_false_positive_rate(kind->options.format, load);
 }
 
 /*
@@ -267,17 +278,18 @@ static inline double contest_over(const struct contest *contest, size_t i, size_
 	return contest->contender[i].result.median - contest->contender[floor].result.median;
 }
 
-static inline void contest_report(const struct contest *contest, const char *bench,
+/* `what`: the members that say of which benchmark, as JSON. */
+static inline void contest_report(const struct contest *contest, const char *what,
 				  enum contest_traffic traffic, size_t floor)
 {
 	for (size_t i = 0; i < contest->count; i++) {
 		const struct contender *contender = &contest->contender[i];
 		const struct spread *ns = &contender->result;
 
-		report_json("\"bench\": \"%s\", \"rules\": %u, \"traffic\": \"%s\", \"variant\": \"%s\", "
+		report_json("%s, \"rules\": %u, \"traffic\": \"%s\", \"variant\": \"%s\", "
 			    "\"unit\": \"ns\", \"median\": %.2f, \"low\": %.2f, \"high\": %.2f, "
 			    "\"over_floor\": %.2f, \"map_mib\": %.2f, \"available_mib\": %.1f",
-			    bench, contest->rules, contest_traffic_names[traffic],
+			    what, contest->rules, contest_traffic_names[traffic],
 			    contender->kind->name, ns->median, ns->low, ns->high,
 			    contest_over(contest, i, floor), contender->map_mib,
 			    contender->available_mib);

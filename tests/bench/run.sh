@@ -1,28 +1,87 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Runs every benchmark, one after the other: sh tests/bench/run.sh [WORD...] those whose names hold a WORD.
+# Runs benchmarks one after the other: `run.sh [--full] [WORD...]`, those whose names hold a WORD. Shows their tables,
+# and leaves in build/bench: NAME.txt (the same), NAME.jsonl (a figure a line), results.json (all figures that are there,
+# with the machine they are of), and plots. Quick ones only without --full, which takes most of an hour.
 set -eu
 cd "$(dirname "$0")/../.."
 
-[ "$(id -u)" -eq 0 ] || { echo "the benchmarks need root, for BPF" >&2; exit 1; }
+OUT=build/bench
+QUICK="lookup shapes scale cidr updates manage live" # in this order
+FULL="$QUICK table paper live_churn"
 
-run() {
-	case $1 in
-	*.c) "build/${1%.c}" ;;
-	*.sh) sh "$1" ;;
-	esac
-	echo
+[ "$(id -u)" -eq 0 ] || { echo "the benchmarks need root, for BPF" >&2; exit 1; }
+mode=quick
+[ "${1-}" != --full ] || { mode=full; shift; }
+if [ "$mode" = full ]; then benches=$FULL; else benches=$QUICK; fi
+
+# Whether NAME holds one of the words; with none, every one does.
+is_wanted() {
+	name=$1
+	shift
+	[ $# -gt 0 ] || return 0
+	for word; do
+		case $name in *"$word"*) return 0 ;; esac
+	done
+	return 1
 }
 
-for source in tests/bench/*.c tests/bench/*.sh; do
-	name=$(basename "${source%.*}")
-	case $source in *.bpf.c | */run.sh) continue ;; esac
-	for word in "${@:-$name}"; do
-		case $name in
-		*"$word"*)
-			run "$source"
-			break
-			;;
-		esac
-	done
+machine() {
+	printf '"date": "%s", "mode": "%s", "kernel": "%s", "cpu": "%s", "cpus": %s, "memory_mib": %s, ' \
+		"$(date -u +%FT%TZ)" "$mode" "$(uname -r)" \
+		"$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" \
+		"$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)"
+	printf '"jit": "%s", "virtual": "%s", "governor": "%s", ' \
+		"$(cat /proc/sys/net/core/bpf_jit_enable)" \
+		"$(grep -qw hypervisor /proc/cpuinfo && echo yes || echo no)" \
+		"$(cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor 2>/dev/null || echo unknown)"
+	printf '"clang": "%s", "gcc": "%s", "libbpf": "%s", "commit": "%s"' \
+		"$(clang --version | sed -n 's/.*version \([0-9.]*\).*/\1/p' | head -n 1)" "$(gcc -dumpfullversion)" \
+		"$(pkg-config --modversion libbpf)" "$(git describe --always --dirty 2>/dev/null || echo unknown)"
+}
+
+# The status of the benchmark, and not that of tee.
+run() {
+	rm -f "$OUT/$1.jsonl"
+	status=$OUT/$1.status
+	{
+		{
+			if [ -x "build/tests/bench/$1" ]; then
+				"build/tests/bench/$1" $2
+			else
+				sh "tests/bench/$1.sh" $2
+			fi
+		} 2>&1 && echo 0 >"$status" || echo 1 >"$status"
+	} | tee "$OUT/$1.txt"
+	read -r code <"$status"
+	rm -f "$status"
+	return "$code"
+}
+
+# An option that the benchmark knows for the mode.
+option() {
+	[ "$mode" = full ] || return 0
+	case $1 in lookup | shapes | scale | live | manage) echo --full ;; esac
+}
+
+mkdir -p "$OUT"
+failed=
+for name in $benches; do
+	is_wanted "$name" "$@" || continue
+	printf '======== %s\n\n' "$name"
+	export BENCH_JSON="$OUT/$name.jsonl"
+	BENCH_QUICK=
+	[ "$mode" = full ] || BENCH_QUICK=yes
+	export BENCH_QUICK
+	run "$name" "$(option "$name")" || failed="$failed $name"
+	echo
 done
+
+{
+	printf '{\n "machine": { %s },\n "results": [\n' "$(machine)"
+	cat "$OUT"/*.jsonl 2>/dev/null | sed '$!s/$/,/; s/^/  /'
+	printf ' ]\n}\n'
+} >"$OUT/results.json"
+sh tests/bench/plot.sh "$OUT"
+echo "figures: $OUT/results.json; tables: $OUT/*.txt; plots: $OUT/*.svg"
+[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }
