@@ -62,6 +62,11 @@ $(OBJECT): bpf/xdp_cuckoo.bpf.c
 build/tests/%.bpf.o: tests/%.bpf.c
 	$(compile_bpf)
 
+# The object by another compiler, which the file is named after.
+build/verify/%.bpf.o: override CLANG = $*
+build/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
+	$(compile_bpf)
+
 build/xdp_cuckoo.skel.h: $(OBJECT)
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name xdp_cuckoo > $@
 
@@ -104,6 +109,10 @@ bench: packages ## measure beside rivals on this machine, and draw plots: make b
 	$(Q)$(MAKE) --no-print-directory -s all $(BENCHES) $(BENCH_OBJECTS) $(HELPERS)
 	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
 
+verify: packages ## show what the verifier makes of the program, and hold it to a budget
+	$(Q)$(MAKE) --no-print-directory -s build/tests/helpers/verify
+	$(Q)sh tests/verify.sh
+
 install: all ## install under DESTDIR/PREFIX
 	install -D -m 0755 $(TOOL) $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo
 	install -D -m 0644 $(OBJECT) $(LIBRARY_DIR)/xdp_cuckoo.bpf.o
@@ -128,5 +137,5 @@ clean: ## remove build/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-.PHONY: all packages test test-programs demo bench install uninstall format clean help
+.PHONY: all packages test test-programs demo bench verify install uninstall format clean help
 -include $(shell find build -name '*.d' -type f 2>/dev/null)

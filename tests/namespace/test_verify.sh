@@ -1,0 +1,104 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The running kernel takes the program with every kind of table, at a cost within the budget of verify.sh,
+# and a cost beyond it is noticed and named.
+. tests/lib.sh
+
+KINDS='compact-8 compact-16 compact-17 compact-32 exact exact-counting'
+
+# figures: the lines of the last run's table that are about programs.
+figures() {
+	grep ' xdp_cuckoo' "$STATE/out"
+}
+
+# most_processed: of the last run.
+most_processed() {
+	figures | awk '$7 > most { most = $7 } END { print most }'
+}
+
+# judge_within CLANG|OBJECT
+judge_within() {
+	assert_status 0 sh tests/verify.sh "$1"
+	for kind in $KINDS; do
+		for program in xdp_cuckoo xdp_cuckoo_frags; do
+			assert_output " $kind +$program +[1-9]"
+		done
+	done
+	assert_equal 12 "$(figures | wc -l)" "programs judged"
+	note "at most $(most_processed) instructions processed"
+}
+
+judge_clang() {
+	command -v "$1" >/dev/null || skip "no $1; on Debian: apt-get install $1"
+	judge_within "$1"
+}
+
+test_program_as_built() {
+	judge_within "$OBJECT"
+}
+
+test_clang_14() {
+	judge_clang clang-14
+}
+
+test_clang_16() {
+	judge_clang clang-16
+}
+
+test_clang_19() {
+	judge_clang clang-19
+}
+
+test_budget_exceeded() {
+	assert_status 0 sh tests/verify.sh "$OBJECT"
+	most=$(most_processed)
+	assert_status 0 env BUDGET_PROCESSED="$most" sh tests/verify.sh "$OBJECT"
+	assert_status 1 env BUDGET_PROCESSED=$((most - 1)) sh tests/verify.sh "$OBJECT"
+	assert_equal 1 "$(wc -l <"$STATE/err")" "programs over the budget"
+	assert_error "^xdp_cuckoo, [a-z0-9-]+, [a-z_]+: processed $most, budget $((most - 1))\$"
+	assert_status 1 env BUDGET_COMPILED=101 BUDGET_XLATED=102 BUDGET_PROCESSED=103 BUDGET_STACK=104 \
+		sh tests/verify.sh "$OBJECT"
+	for complaint in 'compiled [0-9]*, budget 101' 'xlated [0-9]*, budget 102' \
+		'processed [0-9]*, budget 103' 'stack [0-9]*, budget 104'; do
+		assert_equal 12 "$(grep -c ": $complaint\$" "$STATE/err")" "programs with '$complaint'"
+	done
+}
+
+# compile_changed LINE...: the program with these lines before it, as $STATE/changed.bpf.o.
+compile_changed() {
+	printf '%s\n' '#include "maps.h"' '#include "verdict.h"' "$@" '#include "xdp_cuckoo.bpf.c"' \
+		>"$STATE/changed.bpf.c"
+	"${CLANG:-clang}" -O2 -g -target bpf -mcpu=v3 -std=gnu11 -Iinclude -Ibpf \
+		-idirafter "/usr/include/$(gcc -print-multiarch)" -c "$STATE/changed.bpf.c" \
+		-o "$STATE/changed.bpf.o"
+}
+
+test_longer_program() {
+	compile_changed 'static __always_inline void nothing(void)' '{' \
+		'#pragma unroll' '	for (int i = 0; i < 4000; i++)' '		asm volatile("r0 = 0" ::: "r0");' '}' \
+		'#define verdict_of(data, end) (nothing(), verdict_of(data, end))'
+	assert_status 1 sh tests/verify.sh "$STATE/changed.bpf.o"
+	assert_error '^changed, exact, xdp_cuckoo: compiled [0-9]+, budget [0-9]+$'
+	assert_error '^changed, exact, xdp_cuckoo: xlated [0-9]+, budget [0-9]+$'
+}
+
+test_refused_program() {
+	compile_changed '#define verdict_of(data, end) \' \
+		'	(*(const volatile char *)(end) ? verdict_of(data, end) : verdict_of(data, end))'
+	assert_status 1 sh tests/verify.sh "$STATE/changed.bpf.o"
+	assert_error '^changed, exact, xdp_cuckoo: refused: .*pkt_end'
+	assert_equal 12 "$(grep -c refused "$STATE/err")" "programs refused"
+}
+
+test_absent_compilers() {
+	mkdir "$STATE/bin"
+	ln -s /usr/bin/* "$STATE/bin"
+	rm -f "$STATE/bin/clang-"[0-9]*
+	assert_status 0 env PATH="$STATE/bin" sh tests/verify.sh
+	assert_output '^no clang-16 here; on Debian: apt-get install clang-16$'
+	assert_equal 12 "$(grep -c '^clang ' "$STATE/out")" "programs judged"
+	assert_status 2 sh tests/verify.sh clang-none
+	assert_status 2 sh tests/verify.sh "$STATE/none.bpf.o"
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# What the running kernel makes of the program, for each compiler, kind of table and program, and whether
+# that is within the budget below: sh tests/verify.sh [CLANG|OBJECT...]; without, what there is of CLANGS.
+# A word with a slash is an object compiled already. Status: 0 within, 1 not, 2 nothing to judge.
+set -eu
+cd "$(dirname "$0")/.."
+
+# The most that one program may have. The kernel allows 1,000,000 processed and 512 bytes of stack.
+BUDGET_COMPILED=${BUDGET_COMPILED:-4600}     # instructions in the object, with the functions it calls
+BUDGET_XLATED=${BUDGET_XLATED:-3400}         # instructions that run: without what a kind of table has not
+BUDGET_PROCESSED=${BUDGET_PROCESSED:-300000} # instructions that the verifier looked at
+BUDGET_STACK=${BUDGET_STACK:-512}            # bytes, with the deepest function it calls
+
+CLANGS='clang-14 clang-16 clang-19' # where none of these is, clang
+HELPERS=${HELPERS:-build/tests/helpers}
+
+# Sets `present`; names those that are absent with the package they are in.
+find_clangs() {
+	present=
+	for clang in $CLANGS; do
+		if command -v "$clang" >/dev/null; then
+			present="$present $clang"
+		else
+			echo "no $clang here; on Debian: apt-get install $clang"
+		fi
+	done
+	present=${present:- clang}
+}
+
+# measure CLANG|OBJECT: adds a line of figures for each table and program to $scratch/all.
+measure() {
+	object=$1
+	case $1 in
+	*/*) ;;
+	*)
+		object=build/verify/$1.bpf.o
+		make -s --no-print-directory "$object"
+		;;
+	esac
+	# Status 1: a program was refused, which its line tells.
+	"$HELPERS/verify" "$object" >"$scratch/one" || [ $? -eq 1 ] || exit 2
+	sed "s/^/$(basename "$object" .bpf.o) /" "$scratch/one" >>"$scratch/all"
+}
+
+# Prints the table, then what is not within the budget.
+judge() {
+	awk -v compiled="$BUDGET_COMPILED" -v xlated="$BUDGET_XLATED" -v processed="$BUDGET_PROCESSED" \
+		-v stack="$BUDGET_STACK" '
+	function depth(frames, n, frame, i, deepest) {
+		n = split(frames, frame, "+")
+		for (i = 2; i <= n; i++)
+			if (frame[i] > deepest + 0)
+				deepest = frame[i]
+		return frame[1] + deepest
+	}
+	function words_from(first, i, text) {
+		for (i = first; i <= NF; i++)
+			text = text " " $i
+		return text
+	}
+	function complain(text) { complaint[++complaints] = $1 ", " $2 ", " $3 ": " text }
+	function check(what, figure, budget) {
+		if (figure > budget + 0)
+			complain(what " " figure ", budget " budget)
+	}
+	BEGIN {
+		row = "%-12s %-15s %-17s %8s %7s %6s %9s %6s %6s %13s %5s\n"
+		printf row, "compiler", "table", "program", "compiled", "xlated", "JITed", "processed", \
+			"states", "stack", "frames", "ms"
+		printf row, "budget", "", "", compiled, xlated, "", processed, "", stack, "", ""
+	}
+	{
+		printf row, $1, $2, $3, $4, $5, $6, $7, $8, depth($9), $9, sprintf("%.0f", $10 / 1000)
+		check("compiled", $4, compiled)
+		check("xlated", $5, xlated)
+		check("processed", $7, processed)
+		check("stack", depth($9), stack)
+		if ($11 != "ok")
+			complain("refused:" words_from(11))
+	}
+	END {
+		fflush()
+		for (i = 1; i <= complaints; i++)
+			print complaint[i] >"/dev/stderr"
+		exit complaints > 0
+	}' "$1"
+}
+
+[ "$(id -u)" -eq 0 ] || { echo "verify needs root, for BPF" >&2; exit 2; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+if [ $# -eq 0 ]; then
+	find_clangs
+	# shellcheck disable=SC2086 # one word a compiler
+	set -- $present
+fi
+for compiled_by; do
+	measure "$compiled_by"
+done
+echo "Linux $(uname -r)"
+judge "$scratch/all"
