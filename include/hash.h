@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The keyed hash of flow keys: Multilinear-HM of Lemire and Kaser, "Strongly universal string hashing
- * is fast", The Computer Journal 57 (2014). A lane is offset + the sum over the words of
- * (factor + low half) * (factor' + high half) modulo 2^64, of which the upper 32 bits count. With
+ * The keyed hash of flow keys, after Multilinear-HM of Lemire and Kaser, "Strongly universal string
+ * hashing is fast", The Computer Journal 57 (2014). A lane is offset + the sum over the words of
+ * (factor + word) * (factor' + high half of word) modulo 2^64, of which the upper 32 bits count. With
  * factors and offsets drawn at random, the lanes of any two different keys of a family are uniform and
  * independent of each other, and lanes are independent of lanes: so the 64 bits of the hash, which are
  * two lanes behind a fixed bijection, and the 64 of the tag, which are two others. Families have
  * offsets of their own, so that holds between keys of both, too.
+ *
+ * Why: let two keys differ in some word. If its high halves differ, by d, the sums differ by factor * d
+ * and what does not depend on that factor; else the low halves differ, by d, and it is factor' * d. As
+ * 0 < |d| < 2^32, that is uniform over the multiples of a power of two below 2^32, so the upper 32 bits
+ * of the difference are uniform whatever the rest is; and the offset makes either sum uniform by itself.
+ * (The paper has the low half for the word; nothing depends on the bits above it where the high halves
+ * are equal, and to clear them takes time.)
  *
  * What follows: whoever does not know the secret can not choose keys that meet more often than by
  * chance, a false positive has the probability of a random function, and two keys share hash and tag
@@ -71,11 +78,11 @@ FLOW_INLINE __u64 hash_lanes(const struct hash_input *input, unsigned int lane)
 #endif
 	for (unsigned int i = 0; i <= flow_key_last(input->family); i++) {
 		const volatile __u64 *factor = secret->factor[i][lane];
-		__u64 word = hash_word(input, i), high = word >> 32, low = (__u32)word;
+		__u64 word = hash_word(input, i), high = word >> 32;
 
-		first += (factor[0] + low) * (factor[1] + high);
+		first += (factor[0] + word) * (factor[1] + high);
 		HASH_KEEP(first);
-		second += (factor[2] + low) * (factor[3] + high);
+		second += (factor[2] + word) * (factor[3] + high);
 		HASH_KEEP(second);
 	}
 	return first >> 32 << 32 | second >> 32;

@@ -40,8 +40,8 @@ static uint64_t print_seed(void)
 
 /* ---- the hash, after the paper ---- */
 
-/* Multilinear-HM over 32-bit characters: (m1 + sum of (m2i + s2i-1)(m2i+1 + s2i)) mod 2^64, upper half. */
-static uint32_t multilinear(uint64_t offset, const uint64_t *factor, const uint32_t *character,
+/* (m1 + sum of (m2i + s2i-1)(m2i+1 + s2i)) mod 2^64, upper half; a first character is the whole word. */
+static uint32_t multilinear(uint64_t offset, const uint64_t *factor, const uint64_t *character,
 			    size_t count)
 {
 	const unsigned __int128 modulus = (unsigned __int128)1 << 64;
@@ -60,7 +60,7 @@ static uint32_t multilinear(uint64_t offset, const uint64_t *factor, const uint3
 static uint32_t lane_of(const struct hash_input *input, unsigned int lane)
 {
 	const size_t words = input->family == FLOW_IPV4 ? 2 : 5;
-	uint32_t character[2 * FLOW_KEY_WORDS_MAX];
+	uint64_t character[2 * FLOW_KEY_WORDS_MAX];
 	uint64_t factor[2 * FLOW_KEY_WORDS_MAX];
 
 	for (size_t i = 0; i < words; i++) {
@@ -68,7 +68,7 @@ static uint32_t lane_of(const struct hash_input *input, unsigned int lane)
 
 		if (i == words - 1)
 			word |= input->last;
-		character[2 * i] = word & 0xffffffff;
+		character[2 * i] = word;
 		character[2 * i + 1] = word >> 32;
 		factor[2 * i] = input->secret->factor[i][lane][0];
 		factor[2 * i + 1] = input->secret->factor[i][lane][1];
