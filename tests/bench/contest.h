@@ -16,6 +16,7 @@
 #define CONTEST_QUICK_SLICES 11
 #define CONTEST_PACKETS 100000
 #define CONTEST_CHECKED 20000
+#define CONTEST_OTHERS (1 << 28) /* flows without a rule, where all are */
 
 enum contest_traffic { CONTEST_HIT, CONTEST_MISS, CONTEST_HALF, CONTEST_TRAFFICS };
 
@@ -28,6 +29,7 @@ struct contender_kind {
 	enum flow_family family;
 	unsigned int shapes; /* 0: one */
 	bool has_ends;	     /* every rule has one, far away */
+	bool has_hints;	     /* which are read where they pay, as the tool sets them */
 	double wrong; /* the most false positives there may be; of tables the rate is known */
 	double lost;  /* the most rules that may be missing */
 };
@@ -84,6 +86,24 @@ static inline struct rule_key contest_key(const struct contender_kind *kind, __u
 
 /* ---- opening ---- */
 
+static inline void contest_hint(struct contender *contender, __u32 rules)
+{
+	const enum flow_family family = contender->kind->family;
+	struct abi_shape_list *list = filter_shapes(&contender->filter, family);
+	__u32 *hints = contender->filter.map[FILTER_HINTS];
+
+	for (__u32 i = 0; i < rules; i++) {
+		const struct rule_key key = contest_key(contender->kind, i);
+		struct abi_shape compiled;
+
+		rule_shape_compile(&key.shape, &compiled);
+		for (__u32 s = 0; s < list->count; s++)
+			if (abi_shape_at(list, s)->tag == compiled.tag)
+				hints_mark(hints, &key, abi_shape_at(list, s)->hint);
+	}
+	list->reads_hints = hints_pay(hints, list, family);
+}
+
 static inline void contest_fill_table(struct contender *contender, __u32 rules)
 {
 	const struct contender_kind *kind = contender->kind;
@@ -105,6 +125,8 @@ static inline void contest_fill_table(struct contender *contender, __u32 rules)
 	if (error)
 		die("table_build", error);
 	free(entries);
+	if (kind->has_hints)
+		contest_hint(contender, rules);
 }
 
 /* The rival with shapes looks for what the filter would: it has its shapes, and keys with their tags. */
@@ -194,7 +216,7 @@ static inline void contest_close(struct contest *contest)
 static inline void contest_choose(const struct contest *contest, enum contest_traffic traffic)
 {
 	const struct lookup_parameters parameters = {
-		.flows = contest->rules,
+		.flows = traffic == CONTEST_MISS ? CONTEST_OTHERS : contest->rules,
 		.base = traffic == CONTEST_MISS ? RIVALS_OTHER : RIVALS_LISTED,
 		.other = RIVALS_OTHER - RIVALS_LISTED,
 		.share = traffic == CONTEST_HALF ? LOOKUP_SHARES / 2 : 0,
@@ -221,6 +243,17 @@ static inline double contest_wrong_allowed(const struct contest *contest,
 						table_false_positive_rate(kind->options.format, load);
 }
 
+/* Packets of flows without a rule that may be dropped; where flows are few, each comes many times. */
+static inline double contest_wrong_packets(const struct contest *contest,
+					   const struct contender_kind *kind,
+					   enum contest_traffic traffic, double others)
+{
+	const double wrong = contest_wrong_allowed(contest, kind);
+	const double times = traffic == CONTEST_MISS ? 1 : (double)CONTEST_CHECKED / contest->rules;
+
+	return wrong * others + 10 * !!wrong * (times > 1 ? times : 1);
+}
+
 /*
  * By what the one exit has counted: as many are dropped as are listed, give or take the contender's false
  * positives, its losses, and six standard deviations of the draw.
@@ -230,7 +263,7 @@ static inline void contest_check(const struct contest *contest, struct contender
 {
 	const struct contender_kind *kind = contender->kind;
 	const double share = contest_listed_share(traffic);
-	const double listed = CONTEST_CHECKED * share, other = CONTEST_CHECKED - listed;
+	const double listed = CONTEST_CHECKED * share;
 	const double chance = 6 * sqrt(CONTEST_CHECKED * share * (1 - share));
 	const __u64 before =
 		packet_path_counted(&contender->filter, OUTCOME_DROP_RULE, VERDICT_DROP);
@@ -242,8 +275,8 @@ static inline void contest_check(const struct contest *contest, struct contender
 	if (kind->rival == RIVAL_NONE)
 		return;
 	if (dropped < listed * (1 - kind->lost) - chance ||
-	    dropped > listed + chance + 10 * !!contest_wrong_allowed(contest, kind) +
-			      other * contest_wrong_allowed(contest, kind))
+	    dropped > listed + chance +
+			      contest_wrong_packets(contest, kind, traffic, CONTEST_CHECKED - listed))
 		die(kind->name, EPROTO);
 	if (traffic == CONTEST_MISS)
 		contender->false_positives = dropped / CONTEST_CHECKED;

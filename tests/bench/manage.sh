@@ -9,11 +9,14 @@ cd "$(dirname "$0")/../.."
 
 FULL=
 [ "${1-}" != --full ] || { FULL=yes; shift; }
-ROUNDS=${1:-3}
+if [ -n "${BENCH_QUICK-}" ]; then
+	ROUNDS=${1:-1} SIZES=${SIZES:-100000} SINGLES=${SINGLES:-50} CHANGES=${CHANGES:-20000} LOADED=${LOADED:-117964}
+fi
+ROUNDS=${1:-${ROUNDS:-3}}
 SIZES=${SIZES:-100000 1000000}
 SINGLES=${SINGLES:-200}    # commands by a process each
 CHANGES=${CHANGES:-100000} # commands to one process
-LOADED=${LOADED:-943718}   # beside so many entries: 90 % of ours, which has 2^20 slots
+LOADED=${LOADED:-943718}   # beside so many entries: 90 % of ours, which has 2^20 slots; 2^17 where it is quick
 TOOLS="ours ipset nft xdp_filter"
 
 # --- each tool doing the same: on lists as prepare() leaves them
@@ -142,7 +145,10 @@ median() {
 report() {
 	printf '%-46s' "$2"
 	for tool in $TOOLS; do
-		printf ' %11s' "$(median "$1" "$tool" "${3:-1}")"
+		ms=$(median "$1" "$tool" "${3:-1}")
+		printf ' %11s' "$ms"
+		[ -z "${BENCH_JSON-}" ] || [ "$ms" = - ] || printf '{%s, %s, %s, %s}\n' '"bench": "manage"' \
+			"\"task\": \"$1\", \"variant\": \"$tool\"" '"unit": "ms"' "\"median\": $ms" >>"$BENCH_JSON"
 	done
 	echo
 }
@@ -176,7 +182,7 @@ try_singles() {
 try_changes() {
 	case $1 in xdp_filter) return ;; esac
 	KIND=ip
-	CAPACITY=996147 "$1_setup" ip
+	CAPACITY=$((LOADED * 95 / 90)) "$1_setup" ip
 	"$1_import" "$STATE/loaded" >/dev/null 2>&1
 	measure changes "$1" "$1_feed" "$STATE/changes"
 	assert_count "$1" "$LOADED"
