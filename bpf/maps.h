@@ -5,7 +5,7 @@
  *
  * A program on the host that includes probe.h defines XDP_CUCKOO_MAPS_H first, and by itself what
  * that needs: xc_options, maps_prefixes(), maps_bucket(), maps_record(), maps_tick(),
- * maps_touch_rule(), maps_count_retries().
+ * maps_count_retries().
  */
 #ifndef XDP_CUCKOO_MAPS_H
 #define XDP_CUCKOO_MAPS_H
@@ -43,21 +43,14 @@ struct {
 	__uint(value_size, sizeof(__u64));
 } xc_buckets SEC(".maps");
 
+/* An element is a struct abi_counted, or where rules are not counted, a struct abi_record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1 << ABI_SLOTS_DEFAULT_LOG2);
-	__type(key, __u32);
-	__type(value, struct abi_record);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct abi_counted));
 } xc_records SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1 << ABI_SLOTS_DEFAULT_LOG2);
-	__type(key, __u32);
-	__type(value, struct abi_counter);
-} xc_rules SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -108,9 +101,12 @@ FLOW_INLINE const struct abi_record *maps_record(__u32 slot)
 	return bpf_map_lookup_elem(&xc_records, &slot);
 }
 
+/* Only where rules are counted. */
 FLOW_INLINE struct abi_counter *maps_rule(__u32 number)
 {
-	return bpf_map_lookup_elem(&xc_rules, &number);
+	struct abi_counted *counted = bpf_map_lookup_elem(&xc_records, &number);
+
+	return counted ? &counted->counter : 0;
 }
 
 /* Two an element, since the elements of an array are of 8 bytes or more. */
@@ -120,15 +116,6 @@ FLOW_INLINE const __u32 *maps_hint(__u32 hint)
 	const __u32 *hints = bpf_map_lookup_elem(&xc_hints, &element);
 
 	return hints ? hints + hint % 2 : hints;
-}
-
-/* Reads it, for nothing but the cache. */
-FLOW_INLINE void maps_touch_rule(__u32 number)
-{
-	const struct abi_counter *rule = maps_rule(number);
-
-	if (rule)
-		(void)*(const volatile __u64 *)&rule->packets;
 }
 
 FLOW_INLINE struct abi_counter *maps_counter(__u32 number)

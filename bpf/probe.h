@@ -257,9 +257,6 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config, __u
 	if (first | second) {
 		const __u64 tag = hash_tag(input);
 
-		/* Where most keys' counts are: this miss overlaps with that of the record, which tells. */
-		if (xc_options.has_counts)
-			maps_touch_rule(pair.first * BUCKET_SLOTS);
 		if (probe_record(probe_first_match(pair, first, second), tag,
 				 &record)) {
 			if (!probe_is_still(config, &view))

@@ -23,7 +23,6 @@
 #define ABI_CONFIG_MAP "xc_config"
 #define ABI_BUCKETS_MAP "xc_buckets"
 #define ABI_RECORDS_MAP "xc_records"
-#define ABI_RULES_MAP "xc_rules"
 #define ABI_COUNTERS_MAP "xc_counters"
 #define ABI_HINTS_MAP "xc_hints"
 
@@ -90,19 +89,26 @@ struct abi_record {
 	__u32 number;  /* of the key, for as long as it is in the table, wherever it moves */
 };
 
-/* An element of the per-CPU counters map; its key is outcome * VERDICTS + verdict. And of the rules map. */
+/* An element of the per-CPU counters map; its key is outcome * VERDICTS + verdict. */
 struct abi_counter {
 	__u64 packets, bytes;
+};
+
+/*
+ * What stands beside a slot where rules are counted: its record, and the counter of the key that has the
+ * slot's number, wherever that key stands. A key takes the number of the slot that it comes to if it can, so
+ * that a hit reads and counts in one cache line until the key is moved.
+ */
+struct abi_counted {
+	struct abi_record record;
+	struct abi_counter counter;
 };
 
 /* Behind the outcomes, in `packets`: how often a look-up was tried again because the table moved. */
 #define ABI_COUNTER_RETRIES (OUTCOMES * VERDICTS)
 #define ABI_COUNTERS (ABI_COUNTER_RETRIES + 1)
 
-/*
- * An element of the rules map, by a key's number: its packets and bytes. The top bit of `bytes` says
- * that the number is taken; it is the tool's, and a count never gets there.
- */
+/* The top bit of a key's `bytes` says that its number is taken; it is the tool's, and a count never gets there. */
 #define ABI_RULE_TAKEN (1ULL << 63)
 
 /*
@@ -224,6 +230,7 @@ _Static_assert(sizeof(struct abi_counter) == 16, "counter layout");
 _Static_assert(sizeof(struct abi_shape) == 56, "shape layout");
 _Static_assert(sizeof(struct abi_shape_list) == 16 + 4 * 256 + 56 * ABI_SHAPES_MAX, "shape list layout");
 _Static_assert(sizeof(struct abi_record) == 16, "record layout");
+_Static_assert(sizeof(struct abi_counted) == 32, "record layout");
 _Static_assert(sizeof(struct abi_options) == 8, "options layout");
 _Static_assert(__builtin_offsetof(struct abi_config, geometry) == 24, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, options) == 56, "config layout");

@@ -43,7 +43,9 @@ static inline const void *maps_bucket(__u32 element)
 
 static inline const struct abi_record *maps_record(__u32 slot)
 {
-	return &churn_maps.record[slot];
+	const size_t bytes = churn_maps.has_counts ? sizeof(struct abi_counted) : sizeof(struct abi_record);
+
+	return (const struct abi_record *)((const char *)churn_maps.record + slot * bytes);
 }
 
 static __u32 churn_tick; /* the reader's clock */
@@ -51,11 +53,6 @@ static __u32 churn_tick; /* the reader's clock */
 static inline __u32 maps_tick(void)
 {
 	return __atomic_load_n(&churn_tick, __ATOMIC_RELAXED);
-}
-
-static inline void maps_touch_rule(__u32 number)
-{
-	(void)number;
 }
 
 static inline void maps_count_retries(__u64 retries)
@@ -254,35 +251,37 @@ static inline __u64 churn_twin(const struct table *table, __u64 hash)
 	return churn_hash_at(table, pair.second, pair.fingerprint);
 }
 
+static inline size_t churn_record_bytes(struct abi_options options, __u64 slots)
+{
+	if (!options.is_exact)
+		return 0;
+	return slots * (options.has_counts ? sizeof(struct abi_counted) : sizeof(struct abi_record));
+}
+
 /* All that a table may need, zeroed, but for its sequence and next number. */
 static inline void churn_free(struct table_memory *memory)
 {
 	free(memory->bucket);
 	free(memory->record);
-	free(memory->rule);
 	*memory = (struct table_memory){};
 }
 
 static inline int churn_allocate(struct table_memory *memory, struct abi_options options,
 				 struct bucket_geometry geometry)
 {
-	const __u64 slots = table_slots_of(geometry);
+	const size_t record_bytes = churn_record_bytes(options, table_slots_of(geometry));
 
 	memory->bucket =
 		aligned_alloc(64, (table_bucket_bytes(options.format, geometry) + 63) & -64ULL);
-	memory->record =
-		options.is_exact ? aligned_alloc(64, slots * sizeof(*memory->record)) : NULL;
-	memory->rule = options.has_counts ? aligned_alloc(64, slots * sizeof(*memory->rule)) : NULL;
-	if (!memory->bucket || (options.is_exact && !memory->record) ||
-	    (options.has_counts && !memory->rule)) {
+	memory->record = record_bytes ? aligned_alloc(64, record_bytes) : NULL;
+	memory->has_counts = options.has_counts;
+	if (!memory->bucket || (record_bytes && !memory->record)) {
 		churn_free(memory);
 		return -ENOMEM;
 	}
 	memset(memory->bucket, 0, table_bucket_bytes(options.format, geometry));
 	if (memory->record)
-		memset(memory->record, 0, slots * sizeof(*memory->record));
-	if (memory->rule)
-		memset(memory->rule, 0, slots * sizeof(*memory->rule));
+		memset(memory->record, 0, record_bytes);
 	return 0;
 }
 

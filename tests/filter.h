@@ -38,7 +38,6 @@ enum filter_map {
 	FILTER_CONFIG,
 	FILTER_BUCKETS,
 	FILTER_RECORDS,
-	FILTER_RULES,
 	FILTER_HINTS,
 	FILTER_MAPS,
 };
@@ -47,7 +46,6 @@ static const char *const filter_map_names[FILTER_MAPS] = {
 	[FILTER_CONFIG] = ABI_CONFIG_MAP,
 	[FILTER_BUCKETS] = ABI_BUCKETS_MAP,
 	[FILTER_RECORDS] = ABI_RECORDS_MAP,
-	[FILTER_RULES] = ABI_RULES_MAP,
 	[FILTER_HINTS] = ABI_HINTS_MAP,
 };
 
@@ -121,17 +119,18 @@ static inline int filter_resize(const struct filter *filter, struct bucket_geome
 	__u64 slots = table_slots_of(geometry);
 	__u32 bucket_bytes = options->format == BUCKET_32 ? 16 : 8;
 	struct bpf_map *buckets = filter_find_map(filter, FILTER_BUCKETS);
+	struct bpf_map *records = filter_find_map(filter, FILTER_RECORDS);
 	int error = bpf_map__set_value_size(buckets, bucket_bytes);
 
+	if (!error)
+		error = bpf_map__set_value_size(records, options->has_counts ?
+								 sizeof(struct abi_counted) :
+								 sizeof(struct abi_record));
 	if (!error)
 		error = bpf_map__set_max_entries(
 			buckets, table_bucket_bytes(options->format, geometry) / bucket_bytes);
 	if (!error)
-		error = bpf_map__set_max_entries(filter_find_map(filter, FILTER_RECORDS),
-						 options->is_exact ? slots : 1);
-	if (!error)
-		error = bpf_map__set_max_entries(filter_find_map(filter, FILTER_RULES),
-						 options->has_counts ? slots : 1);
+		error = bpf_map__set_max_entries(records, options->is_exact ? slots : 1);
 	return error;
 }
 
@@ -181,7 +180,7 @@ static inline int filter_open_table(struct filter *filter)
 	if (filter->options.is_exact)
 		memory.record = filter->map[FILTER_RECORDS];
 	if (filter->options.has_counts) {
-		memory.rule = filter->map[FILTER_RULES];
+		memory.has_counts = true;
 		memory.next_number = &filter->config->next_number;
 	}
 	return table_open(&filter->table, filter->options.format, filter->table.geometry, &memory);
@@ -398,21 +397,23 @@ static inline struct filter_run filter_run(struct filter *filter, size_t program
 					   size_t length)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = length, .repeat = 1);
-	size_t rules = filter->bytes[FILTER_RULES] / sizeof(struct abi_counter);
-	int numbers = rules < FILTER_NUMBERS ? rules : FILTER_NUMBERS;
-	struct abi_counter before[ABI_COUNTERS], before_rule[FILTER_NUMBERS];
+	const int numbers = filter->options.has_counts ? FILTER_NUMBERS : 0;
+	struct abi_counter before[ABI_COUNTERS], before_rule[FILTER_NUMBERS], rule[FILTER_NUMBERS];
 	struct filter_run run;
 	int moved, number;
 
 	memcpy(before, filter->counted, sizeof(before));
-	memcpy(before_rule, filter->map[FILTER_RULES], numbers * sizeof(*before_rule));
+	for (int i = 0; i < numbers; i++)
+		before_rule[i] = *table_counter(&filter->table, i);
 	run.error = bpf_prog_test_run_opts(filter->program[program], &opts);
 	if (!run.error)
 		run.error = filter_count(filter, filter->counted);
 	if (run.error)
 		return run;
 	moved = filter_moved(before, filter->counted, ABI_COUNTERS, length);
-	number = filter_moved(before_rule, filter->map[FILTER_RULES], numbers, length);
+	for (int i = 0; i < numbers; i++)
+		rule[i] = *table_counter(&filter->table, i);
+	number = filter_moved(before_rule, rule, numbers, length);
 	run.outcome = moved / VERDICTS;
 	run.verdict = moved % VERDICTS;
 	run.number = number == numbers ? FILTER_NO_NUMBER : (__u32)number;

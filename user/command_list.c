@@ -75,13 +75,13 @@ static void add_count(const struct counting *counting, size_t i, const struct ru
 	struct hash_value value;
 	__u32 number;
 
-	if (!table->memory.rule)
+	if (!table->memory.has_counts)
 		return;
 	value = rule_hash(key, &counting->filters[i].config->secret);
 	if (!table_find(table, &value, &number) || number >= table_slots(table))
 		return;
-	sum->packets += table->memory.rule[number].packets;
-	sum->bytes += table->memory.rule[number].bytes & ~ABI_RULE_TAKEN;
+	sum->packets += table_counter(table, number)->packets;
+	sum->bytes += table_counter(table, number)->bytes & ~ABI_RULE_TAKEN;
 }
 
 struct counted_rule {

@@ -18,8 +18,8 @@
 
 const char *const kernel_map_names[KERNEL_MAPS] = {
 	[KERNEL_CONFIG] = ABI_CONFIG_MAP,   [KERNEL_BUCKETS] = ABI_BUCKETS_MAP,
-	[KERNEL_RECORDS] = ABI_RECORDS_MAP, [KERNEL_RULES] = ABI_RULES_MAP,
-	[KERNEL_COUNTERS] = ABI_COUNTERS_MAP, [KERNEL_HINTS] = ABI_HINTS_MAP,
+	[KERNEL_RECORDS] = ABI_RECORDS_MAP, [KERNEL_COUNTERS] = ABI_COUNTERS_MAP,
+	[KERNEL_HINTS] = ABI_HINTS_MAP,
 };
 
 /* What the kernel last said in words, through libbpf; it tells more than errno. */
@@ -156,6 +156,11 @@ static __u32 bucket_value_bytes(const struct abi_options *options)
 	return options->format == BUCKET_32 ? 2 * sizeof(__u64) : sizeof(__u64);
 }
 
+static __u32 record_value_bytes(const struct abi_options *options)
+{
+	return options->has_counts ? sizeof(struct abi_counted) : sizeof(struct abi_record);
+}
+
 static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name name)
 {
 	switch (name) {
@@ -163,8 +168,6 @@ static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name n
 		return plan->bucket_bytes / bucket_value_bytes(&plan->options);
 	case KERNEL_RECORDS:
 		return plan->options.is_exact ? plan->slots : 1;
-	case KERNEL_RULES:
-		return plan->options.has_counts ? plan->slots : 1;
 	case KERNEL_HINTS:
 		return ABI_HINTS / 2;
 	default:
@@ -174,10 +177,13 @@ static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name n
 
 static int size_maps(const struct kernel_plan *plan, const struct xdp_cuckoo *skeleton)
 {
-	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_RULES };
+	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS };
 	int error = bpf_map__set_value_size(skeleton->maps.xc_buckets,
 					    bucket_value_bytes(&plan->options));
 
+	if (!error)
+		error = bpf_map__set_value_size(skeleton->maps.xc_records,
+						record_value_bytes(&plan->options));
 	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
 		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
 						 plan_entries(plan, sized[i]));
@@ -270,15 +276,14 @@ void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map
 __u64 kernel_plan_bytes(const struct kernel_plan *plan)
 {
 	return plan->bucket_bytes +
-	       plan_entries(plan, KERNEL_RECORDS) * sizeof(struct abi_record) +
-	       plan_entries(plan, KERNEL_RULES) * sizeof(struct abi_counter) +
+	       plan_entries(plan, KERNEL_RECORDS) * record_value_bytes(&plan->options) +
 	       plan_entries(plan, KERNEL_HINTS) * sizeof(__u64);
 }
 
 __u64 kernel_filter_bytes(const struct kernel_filter *filter)
 {
 	return filter->map[KERNEL_BUCKETS].bytes + filter->map[KERNEL_RECORDS].bytes +
-	       filter->map[KERNEL_RULES].bytes + filter->map[KERNEL_HINTS].bytes;
+	       filter->map[KERNEL_HINTS].bytes;
 }
 
 int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],

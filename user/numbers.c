@@ -5,7 +5,7 @@
 
 static bool take_if_free(const struct table *table, __u64 number)
 {
-	struct abi_counter *rule = &table->memory.rule[number];
+	struct abi_counter *rule = table_counter(table, number);
 
 	if (rule->bytes & ABI_RULE_TAKEN)
 		return false;
@@ -33,34 +33,28 @@ static int take_any(const struct table *table, __u32 *number)
 	return -ENOSPC;
 }
 
-int numbers_take(const struct table *table, __u32 home, __u32 *number)
+int numbers_take(const struct table *table, __u64 slot, __u32 *number)
 {
-	const __u64 first = (__u64)home * BUCKET_SLOTS;
-
 	*number = 0;
-	if (!table->memory.rule)
+	if (!table->memory.has_counts)
 		return 0;
-	for (unsigned int i = 0; i < BUCKET_SLOTS; i++)
-		if (take_if_free(table, first + i)) {
-			*number = first + i;
-			return 0;
-		}
-	return take_any(table, number);
+	*number = slot;
+	return take_if_free(table, slot) ? 0 : take_any(table, number);
 }
 
 void numbers_free(const struct table *table, __u32 number)
 {
-	if (table->memory.rule && number < table_slots(table))
-		__atomic_fetch_and(&table->memory.rule[number].bytes, ~ABI_RULE_TAKEN,
+	if (table->memory.has_counts && number < table_slots(table))
+		__atomic_fetch_and(&table_counter(table, number)->bytes, ~ABI_RULE_TAKEN,
 				   __ATOMIC_RELAXED);
 }
 
 void numbers_repair(const struct table *table, const __u64 *used)
 {
-	const __u64 slots = table->memory.rule ? table_slots(table) : 0;
+	const __u64 slots = table->memory.has_counts ? table_slots(table) : 0;
 
 	for (__u64 i = 0; i < slots; i++) {
-		struct abi_counter *rule = &table->memory.rule[i];
+		struct abi_counter *rule = table_counter(table, i);
 		const bool is_used = used[i / 64] >> i % 64 & 1;
 
 		if (is_used && !(rule->bytes & ABI_RULE_TAKEN))

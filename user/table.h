@@ -39,10 +39,10 @@ struct table_entry {
 /* What the caller keeps, and readers share. */
 struct table_memory {
 	void *bucket;		   /* table_bucket_bytes(), 16-byte aligned */
-	struct abi_record *record; /* one a slot; NULL: compact */
-	struct abi_counter *rule;  /* one a slot; NULL: keys are not numbered: all have number 0 */
-	__u64 *sequence;	   /* incremented where a reader could miss a resident */
-	__u64 *next_number;	   /* where the search for a free number starts; NULL without `rule` */
+	void *record;	    /* struct abi_record, or abi_counted, one a slot; NULL: compact */
+	bool has_counts;    /* they are counted; else keys are not numbered: all have number 0 */
+	__u64 *sequence;    /* incremented where a reader could miss a resident */
+	__u64 *next_number; /* where the search for a free number starts; NULL without counts */
 };
 
 struct table {
@@ -88,6 +88,20 @@ void table_close(struct table *table);
 
 __u64 table_slots(const struct table *table);
 
+/* The record beside a slot, of an exact table, and the counter of a number, where keys have some. */
+static inline struct abi_record *table_record_at(const struct table *table, __u64 slot)
+{
+	const size_t bytes = table->memory.has_counts ? sizeof(struct abi_counted) :
+							sizeof(struct abi_record);
+
+	return (struct abi_record *)((char *)table->memory.record + slot * bytes);
+}
+
+static inline struct abi_counter *table_counter(const struct table *table, __u64 number)
+{
+	return &((struct abi_counted *)table->memory.record)[number].counter;
+}
+
 /* Counts the filled slots, by reading all. */
 __u64 table_count(const struct table *table);
 
@@ -111,8 +125,8 @@ int table_delete(struct table *table, const struct hash_value *key);
 bool table_find(const struct table *table, const struct hash_value *key, __u32 *number);
 
 /*
- * Fills a table that is empty (memory all 0) and that no reader sees yet, as fast as memory allows:
- * 0; -ENOSPC: not all fit; clear the memory before the next try.
+ * Fills a table that is empty (memory all 0) and that no reader sees yet, as fast as memory allows; keys
+ * have the numbers of their slots. 0; -ENOSPC: not all fit; clear the memory before the next try.
  */
 int table_build(struct table *table, const struct table_entry *entries, size_t count);
 

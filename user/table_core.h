@@ -253,10 +253,13 @@ FLOW_INLINE void core_move_path(struct table *table, struct bucket_layout layout
 
 /* ---- insert and delete ---- */
 
+/* `free` is a slot that is: of all, its number is the likeliest to be free as well. */
 FLOW_INLINE int core_take_number(struct table *table, struct bucket_layout layout,
-				 const struct bucket_pair *pair, __u32 *number)
+				 const struct table_place *free, __u32 *number)
 {
-	return layout.has_records ? numbers_take(table, pair->first, number) : 0;
+	if (!layout.has_records)
+		return 0;
+	return numbers_take(table, (__u64)free->bucket * layout.slots + free->slot, number);
 }
 
 /* Where neither bucket has room: looks for it, takes a number, and only then changes something. */
@@ -269,7 +272,7 @@ FLOW_INLINE int core_make_room(struct table *table, struct bucket_layout layout,
 
 	if (at < 0)
 		return at;
-	error = core_take_number(table, layout, pair, number);
+	error = core_take_number(table, layout, free, number);
 	if (!error)
 		core_move_path(table, layout, at, free);
 	return error;
@@ -285,7 +288,7 @@ FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout,
 
 	if (core_find_free(table, layout, pair.first, &place) ||
 	    core_find_free(table, layout, pair.second, &place))
-		error = core_take_number(table, layout, &pair, &record.number);
+		error = core_take_number(table, layout, &place, &record.number);
 	else
 		error = core_make_room(table, layout, &pair, &record.number, &place);
 	if (error)
@@ -349,8 +352,6 @@ FLOW_INLINE void core_prefetch(const struct table *table, struct bucket_layout l
 
 	table_prefetch(table, layout, pair.first);
 	table_prefetch(table, layout, pair.second);
-	if (layout.has_records && table->memory.rule)
-		__builtin_prefetch(&table->memory.rule[(__u64)pair.first * BUCKET_SLOTS], 1);
 }
 
 #endif

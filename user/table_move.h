@@ -50,7 +50,7 @@ FLOW_INLINE struct abi_record *table_record(const struct table *table, struct bu
 {
 	if (!layout.has_records)
 		return NULL;
-	return &table->memory.record[(__u64)place.bucket * layout.slots + place.slot];
+	return table_record_at(table, (__u64)place.bucket * layout.slots + place.slot);
 }
 
 /* Asks for a bucket, and for the records beside it. */
@@ -60,6 +60,9 @@ FLOW_INLINE void table_prefetch(const struct table *table, struct bucket_layout 
 			   (__u64)at * bucket_bits(layout) / 8);
 	if (layout.has_records)
 		__builtin_prefetch(table_record(table, layout, (struct table_place){ at, 0 }), 1);
+	/* Then they are two lines of the cache. */
+	if (layout.has_records && table->memory.has_counts)
+		__builtin_prefetch(table_record(table, layout, (struct table_place){ at, 2 }), 1);
 }
 
 FLOW_INLINE __u32 table_load(const struct table *table, struct bucket_layout layout,

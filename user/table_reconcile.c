@@ -40,7 +40,7 @@ static int marks_open(struct reconcile_marks *marks, const struct table *table)
 	const __u64 words = table_slots(table) / MARK_BITS;
 
 	marks->kept = calloc(words, sizeof(*marks->kept));
-	marks->used = calloc(table->memory.rule ? words : 1, sizeof(*marks->used));
+	marks->used = calloc(table->memory.has_counts ? words : 1, sizeof(*marks->used));
 	if (marks->kept && marks->used)
 		return 0;
 	marks_close(marks);
@@ -53,7 +53,7 @@ FLOW_INLINE bool claim_number(const struct table *table, struct bucket_layout la
 {
 	__u32 number;
 
-	if (!layout.has_records || !table->memory.rule)
+	if (!layout.has_records || !table->memory.has_counts)
 		return true;
 	number = table_record(table, layout, place)->number;
 	return number < table_slots(table) && mark_set(marks->used, number);

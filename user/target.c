@@ -355,7 +355,7 @@ int target_open_table(const struct kernel_filter *filter, struct table *table)
 	const struct table_memory memory = {
 		.bucket = filter->map[KERNEL_BUCKETS].memory,
 		.record = options->is_exact ? filter->map[KERNEL_RECORDS].memory : NULL,
-		.rule = options->has_counts ? filter->map[KERNEL_RULES].memory : NULL,
+		.has_counts = options->is_exact && options->has_counts,
 		.sequence = &filter->config->sequence,
 		.next_number = &filter->config->next_number,
 	};
@@ -363,8 +363,7 @@ int target_open_table(const struct kernel_filter *filter, struct table *table)
 	*table = (struct table){};
 	if (options->format >= BUCKET_FORMATS ||
 	    table_bucket_bytes(options->format, geometry) > filter->map[KERNEL_BUCKETS].bytes ||
-	    (memory.record && table_slots_of(geometry) > filter->map[KERNEL_RECORDS].entries) ||
-	    (memory.rule && table_slots_of(geometry) > filter->map[KERNEL_RULES].entries))
+	    (memory.record && table_slots_of(geometry) > filter->map[KERNEL_RECORDS].entries))
 		return -EINVAL;
 	return table_open(table, options->format, geometry, &memory);
 }

@@ -22,7 +22,7 @@
 
 static void clear(struct target *target)
 {
-	static const enum kernel_map_name maps[] = { KERNEL_BUCKETS, KERNEL_RULES, KERNEL_HINTS };
+	static const enum kernel_map_name maps[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_HINTS };
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
 		memset(target->filter.map[maps[i]].memory, 0, target->filter.map[maps[i]].bytes);
@@ -161,8 +161,8 @@ static void carry_counts(const struct target *from, const struct target *to,
 		const struct target_carried *carried = &keys->carried[i];
 
 		if (table_find(&to->table, &keys->entry[carried->entry].key, &number))
-			add_count(&to->table.memory.rule[number],
-				  &from->table.memory.rule[carried->old_number]);
+			add_count(table_counter(&to->table, number),
+				  table_counter(&from->table, carried->old_number));
 	}
 }
 

@@ -144,7 +144,6 @@ static void take_maps(struct filter *filter, const struct kernel_filter *loaded)
 		[FILTER_CONFIG] = KERNEL_CONFIG,
 		[FILTER_BUCKETS] = KERNEL_BUCKETS,
 		[FILTER_RECORDS] = KERNEL_RECORDS,
-		[FILTER_RULES] = KERNEL_RULES,
 		[FILTER_HINTS] = KERNEL_HINTS,
 	};
 

@@ -49,12 +49,12 @@ assert_counters() {
 		fail "a rule counts wrong: $(diff "$STATE/expected" "$STATE/counted")"
 }
 
-# taken_numbers: how many numbers the table says are a rule's, by the top bit of their bytes.
+# taken_numbers: how many numbers the table says are a rule's, by the top bit of an element, which is that of its bytes.
 taken_numbers() {
 	for map in $(bpftool -j prog show id "$(xc status | awk '$1 == "vrx" { print $NF }')" |
 		sed 's/.*"map_ids":\[\([0-9,]*\)\].*/\1/' | tr ',' ' '); do
-		bpftool map show id "$map" | grep -q 'name xc_rules ' && bpftool map dump id "$map"
-	done | grep -Ec '"bytes": [0-9]{19}'
+		bpftool map show id "$map" | grep -q 'name xc_records ' && bpftool -j map dump id "$map"
+	done | tr '}' '\n' | grep -Ec '"0x[89a-f][0-9a-f]"\]$'
 }
 
 # Every rule drops; where the table is exact nothing else is dropped.

@@ -40,7 +40,7 @@ shared_maps_of() {
 remember() {
 	PROGRAM=$(program_of vrx)
 	MAPS=$(maps_of "$PROGRAM")
-	assert_equal 7 "$(echo "$MAPS" | wc -w)" "maps of program '$PROGRAM'"
+	assert_equal 6 "$(echo "$MAPS" | wc -w)" "maps of program '$PROGRAM'"
 }
 
 # The kernel frees objects some time after the last reference goes: ask until they are gone, 5 s at most.

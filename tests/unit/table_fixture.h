@@ -69,9 +69,7 @@ static inline void fixture_copy(struct fixture *copy, const struct fixture *fixt
 	memcpy(copy->memory.bucket, fixture->memory.bucket, bucket_bytes(&fixture->table));
 	if (copy->memory.record)
 		memcpy(copy->memory.record, fixture->memory.record,
-		       slots * sizeof(*copy->memory.record));
-	if (copy->memory.rule)
-		memcpy(copy->memory.rule, fixture->memory.rule, slots * sizeof(*copy->memory.rule));
+		       churn_record_bytes(fixture->options, slots));
 	copy->table.used = fixture->table.used;
 	copy->next_number = fixture->next_number;
 }
@@ -126,7 +124,7 @@ static inline __u64 count_taken(const struct table *table)
 	__u64 count = 0;
 
 	for (__u64 i = 0; i < table_slots(table); i++)
-		count += !!(table->memory.rule[i].bytes & ABI_RULE_TAKEN);
+		count += !!(table_counter(table, i)->bytes & ABI_RULE_TAKEN);
 	return count;
 }
 
@@ -143,7 +141,7 @@ static inline void assert_numbers(const struct table *table, const struct table_
 		assert_true(table_find(table, &entry[i].key, &number));
 		assert_in_range(number, 0, table_slots(table) - 1);
 		assert_false(is_seen[number]);
-		assert_true(table->memory.rule[number].bytes & ABI_RULE_TAKEN);
+		assert_true(table_counter(table, number)->bytes & ABI_RULE_TAKEN);
 		is_seen[number] = true;
 	}
 	assert_int_equal(count_taken(table), count);
@@ -160,7 +158,7 @@ static inline void assert_holds(const struct fixture *fixture, const struct tabl
 	fixture_copy(&copy, fixture);
 	assert_int_equal(fixture->table.used, count);
 	assert_int_equal(table_count(&copy.table), count);
-	if (fixture->memory.rule)
+	if (fixture->memory.has_counts)
 		assert_numbers(&fixture->table, entry, count);
 	for (size_t i = 0; i < count; i++) {
 		assert_true(table_find(&fixture->table, &entry[i].key, NULL));
@@ -169,7 +167,7 @@ static inline void assert_holds(const struct fixture *fixture, const struct tabl
 	byte = copy.memory.bucket;
 	for (size_t i = 0; i < bucket_bytes(&copy.table); i++)
 		assert_int_equal(byte[i], 0);
-	if (copy.memory.rule)
+	if (copy.memory.has_counts)
 		assert_int_equal(count_taken(&copy.table), 0);
 	fixture_close(&copy);
 }

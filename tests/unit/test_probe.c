@@ -168,7 +168,7 @@ static void test_unfinished_record(void **state)
 	scene_add_at(scene, &rule, place_of(0));
 	pair = bucket_pair(value_of(scene, &rule).hash, scene->filter.table.geometry,
 			   filter_layout(&scene->filter));
-	record = &scene->filter.table.memory.record[(size_t)pair.first * BUCKET_SLOTS];
+	record = table_record_at(&scene->filter.table, (size_t)pair.first * BUCKET_SLOTS);
 	check_run(scene, packet, OUTCOME_DROP_RULE, 0);
 	record->tag = 0;
 	check_run(scene, packet, OUTCOME_NO_RULE, FILTER_NO_NUMBER);
@@ -260,7 +260,7 @@ static void test_counts(void **state)
 {
 	static const enum rule_action actions[FLOW_FAMILIES] = { RULE_DROP, RULE_PASS };
 	struct scene *scene = scene_of(state);
-	struct abi_counter *counter = scene->filter.table.memory.rule;
+	const struct table *table = &scene->filter.table;
 	struct rule rule[FLOW_FAMILIES];
 	__u64 bytes[FLOW_FAMILIES] = {};
 
@@ -271,7 +271,7 @@ static void test_counts(void **state)
 		rule_from_flow(&packets[packet].flow, &rule_kind_src, actions[family],
 			       &rule[family]);
 		scene_add(scene, &rule[family]);
-		counter[family] = (struct abi_counter){ 0, ABI_RULE_TAKEN };
+		*table_counter(table, family) = (struct abi_counter){ 0, ABI_RULE_TAKEN };
 	}
 	for (int i = 0; i < 10; i++)
 		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
@@ -281,14 +281,15 @@ static void test_counts(void **state)
 			bytes[family] += FILTER_PROGRAMS * frames[packet].length;
 		}
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		check(counter[family].packets == 10 * FILTER_PROGRAMS, "rule", "packets", family);
-		check(counter[family].bytes == (ABI_RULE_TAKEN | bytes[family]), "rule", "bytes",
-		      family);
+		const struct abi_counter *counter = table_counter(table, family);
+
+		check(counter->packets == 10 * FILTER_PROGRAMS, "rule", "packets", family);
+		check(counter->bytes == (ABI_RULE_TAKEN | bytes[family]), "rule", "bytes", family);
 	}
 	end_checks();
 }
 
-/* Of a number that the map of rules does not have, the verdict is the same. */
+/* Of a number that no slot has, the verdict is the same. */
 static void test_missing_counter(void **state)
 {
 	struct scene *scene = scene_of(state);
@@ -316,7 +317,8 @@ static void test_defaults(void **state)
 	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_BUCKETS)),
 			 slots / BUCKET_SLOTS);
 	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_RECORDS)), slots);
-	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_RULES)), slots);
+	assert_int_equal(bpf_map__value_size(filter_find_map(&filter, FILTER_RECORDS)),
+			 sizeof(struct abi_counted));
 	filter_close(&filter);
 }
 

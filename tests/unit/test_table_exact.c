@@ -125,38 +125,67 @@ static void test_a_number_is_counted_from_0_again(void **state)
 	assert_int_equal(table_insert(&f.table, &first, 0), 0);
 	assert_true(is_at_home(&f, &first));
 	assert_true(table_find(&f.table, &first, &freed));
-	f.memory.rule[freed].packets += 3;
-	f.memory.rule[freed].bytes += 300;
+	table_counter(&f.table, freed)->packets += 3;
+	table_counter(&f.table, freed)->bytes += 300;
 	assert_int_equal(table_delete(&f.table, &first), 0);
-	assert_int_equal(f.memory.rule[freed].packets, 3);
-	assert_int_equal(f.memory.rule[freed].bytes, 300);
+	assert_int_equal(table_counter(&f.table, freed)->packets, 3);
+	assert_int_equal(table_counter(&f.table, freed)->bytes, 300);
 	assert_int_equal(table_insert(&f.table, &first, 0), 0);
 	assert_true(table_find(&f.table, &first, &number));
 	assert_int_equal(number, freed);
-	assert_int_equal(f.memory.rule[number].packets, 0);
-	assert_int_equal(f.memory.rule[number].bytes, ABI_RULE_TAKEN);
+	assert_int_equal(table_counter(&f.table, number)->packets, 0);
+	assert_int_equal(table_counter(&f.table, number)->bytes, ABI_RULE_TAKEN);
 	fixture_close(&f);
 }
 
-/* Those that do not fit near their bucket go round, so that each number rests a while. */
+/* So that a hit reads and counts in one line: of all keys that were built in, and of most that come one by one. */
+static void test_numbers_are_those_of_slots(void **state)
+{
+	enum { SLOTS = 1 << 14, BUILT = SLOTS / 2, COUNT = SLOTS * 2 / 3 };
+	struct table_entry *entry = entries_of(print_seed(), 0, COUNT);
+	size_t own = 0;
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	assert_int_equal(table_build(&f.table, entry, BUILT), 0);
+	for (size_t i = 0; i < COUNT; i++) {
+		struct table_place place;
+
+		if (i >= BUILT)
+			assert_int_equal(insert(&f, &entry[i]), 0);
+		place = place_of(&f.table, &entry[i].key);
+		own += table_record(&f.table, core_exact(), place)->number ==
+		       place.bucket * BUCKET_SLOTS + place.slot;
+		if (i == BUILT - 1)
+			assert_int_equal(own, BUILT);
+	}
+	assert_in_range(own, COUNT * 9 / 10, COUNT);
+	assert_holds(&f, entry, COUNT);
+	fixture_close(&f);
+	free(entry);
+}
+
+/* Where its slot's is another's, a key takes those that are free in turn, so that each rests a while. */
 static void test_other_numbers_are_taken_in_turn(void **state)
 {
-	enum { SLOTS = 1 << 10, NEXT = 500 };
+	enum { SLOTS = 1 << 10, NEXT = 500, BUCKET = 5 };
 	struct fixture f;
 	__u32 number;
 
 	(void)state;
 	fixture_open(&f, KIND_EXACT, SLOTS);
 	f.next_number = NEXT;
-	for (unsigned int i = 0; i < 2 * BUCKET_SLOTS; i++) {
-		const struct hash_value key = { churn_hash_at(&f.table, 5, i + 1), i };
+	for (unsigned int i = 0; i < BUCKET_SLOTS; i += 2)
+		table_counter(&f.table, BUCKET * BUCKET_SLOTS + i)->bytes = ABI_RULE_TAKEN;
+	for (unsigned int i = 0; i < BUCKET_SLOTS; i++) {
+		const struct hash_value key = { churn_hash_at(&f.table, BUCKET, i + 1), i };
 
 		assert_int_equal(table_insert(&f.table, &key, 0), 0);
 		assert_true(table_find(&f.table, &key, &number));
-		assert_int_equal(number, i < BUCKET_SLOTS ? 5 * BUCKET_SLOTS + i :
-							    NEXT + i - BUCKET_SLOTS);
+		assert_int_equal(number, i % 2 ? BUCKET * BUCKET_SLOTS + i : NEXT + i / 2);
 	}
-	assert_int_equal(f.next_number, NEXT + BUCKET_SLOTS);
+	assert_int_equal(f.next_number, NEXT + BUCKET_SLOTS / 2);
 	fixture_close(&f);
 }
 
@@ -169,13 +198,13 @@ static void test_no_number_is_no_room(void **state)
 	(void)state;
 	fixture_open(&f, KIND_EXACT, SLOTS);
 	for (unsigned int i = 0; i < SLOTS; i++)
-		f.memory.rule[i].bytes = ABI_RULE_TAKEN;
+		table_counter(&f.table, i)->bytes = ABI_RULE_TAKEN;
 	assert_int_equal(table_insert(&f.table, &key, 0), -ENOSPC);
 	assert_int_equal(table_count(&f.table), 0);
-	f.memory.rule[SLOTS - 1].bytes = 0;
+	table_counter(&f.table, SLOTS - 1)->bytes = 0;
 	f.next_number = SLOTS;
 	assert_int_equal(table_insert(&f.table, &key, 0), 0);
-	assert_int_equal(f.memory.rule[SLOTS - 1].bytes, ABI_RULE_TAKEN);
+	assert_int_equal(table_counter(&f.table, SLOTS - 1)->bytes, ABI_RULE_TAKEN);
 	assert_int_equal(f.next_number, 0);
 	fixture_close(&f);
 }
@@ -188,6 +217,7 @@ int main(void)
 		cmocka_unit_test(test_numbers_stay_while_entries_move),
 		cmocka_unit_test(test_most_numbers_are_near_the_first_bucket),
 		cmocka_unit_test(test_a_number_is_counted_from_0_again),
+		cmocka_unit_test(test_numbers_are_those_of_slots),
 		cmocka_unit_test(test_other_numbers_are_taken_in_turn),
 		cmocka_unit_test(test_no_number_is_no_room),
 	};

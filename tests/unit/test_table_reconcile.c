@@ -165,11 +165,11 @@ static void spoil_numbers(struct fixture *f, const struct table_entry *entry)
 	__u32 number;
 
 	assert_true(table_find(&f->table, &entry->key, &number));
-	f->memory.rule[number].bytes &= ~ABI_RULE_TAKEN;
-	f->memory.rule[number].bytes += 500;
-	for (number = 0; f->memory.rule[number].bytes & ABI_RULE_TAKEN; number++)
+	table_counter(&f->table, number)->bytes &= ~ABI_RULE_TAKEN;
+	table_counter(&f->table, number)->bytes += 500;
+	for (number = 0; table_counter(&f->table, number)->bytes & ABI_RULE_TAKEN; number++)
 		;
-	f->memory.rule[number].bytes |= ABI_RULE_TAKEN;
+	table_counter(&f->table, number)->bytes |= ABI_RULE_TAKEN;
 }
 
 static void spoil_tag(struct fixture *f, const struct table_entry *entry)
@@ -236,7 +236,7 @@ static void repair(const struct damage *c, __u64 seed)
 			assert_int_equal(now, number[i]);
 	}
 	if (c->damage == spoil_numbers)
-		assert_int_equal(f.memory.rule[number[0]].bytes, ABI_RULE_TAKEN + 500);
+		assert_int_equal(table_counter(&f.table, number[0])->bytes, ABI_RULE_TAKEN + 500);
 	fixture_close(&f);
 	free(entry);
 	free(want);
