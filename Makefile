@@ -18,7 +18,7 @@ BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
 UNPACKED_PACKAGES := fail2ban
-BENCH_PACKAGES := gnuplot-nox
+BENCH_PACKAGES := gnuplot-nox iptables
 
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)

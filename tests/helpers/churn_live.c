@@ -7,13 +7,11 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/ip.h>
 #include <linux/udp.h>
-#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -26,6 +24,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "helpers/live_end.h"
 #include "helpers/live_source.h"
 #include "kernel.h"
 #include "random.h"
@@ -65,12 +64,6 @@ struct churn {
 };
 
 static enum order order; /* of the writer's steps */
-
-static void die(const char *what, int error)
-{
-	fprintf(stderr, "churn_live: %s: %s\n", what, strerror(error < 0 ? -error : error));
-	exit(2);
-}
 
 /* ---- the real engine, and one of the same source that moves in a wrong order ---- */
 
@@ -158,13 +151,13 @@ static void run_on(const cpu_set_t *usable, int n)
 	int cpu = 0;
 
 	if (CPU_COUNT(usable) <= n)
-		die("two processors are needed", ENODEV);
+		live_die("two processors are needed", ENODEV);
 	for (; n || !CPU_ISSET(cpu, usable); cpu++)
 		n -= !!CPU_ISSET(cpu, usable);
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
 	if (sched_setaffinity(0, sizeof(one), &one))
-		die("sched_setaffinity", errno);
+		live_die("sched_setaffinity", errno);
 }
 
 static void *write_on(void *context)
@@ -187,7 +180,7 @@ static void writer_open(struct churn *churn)
 	churn->others = most > churn->table.used ? most - churn->table.used : 0;
 	churn->other = calloc(churn->others, sizeof(*churn->other));
 	if (!churn->other || !churn->others)
-		die("nothing can come and go in a full table", ENOSPC);
+		live_die("nothing can come and go in a full table", ENOSPC);
 	for (size_t i = 0; i < churn->others; i++)
 		insert_other(churn, i);
 }
@@ -217,7 +210,7 @@ static void choose_bounced(struct churn *churn)
 		source->count = 1;
 		return;
 	}
-	die("no flow of the traffic has an entry with room to bounce", ENOENT);
+	live_die("no flow of the traffic has an entry with room to bounce", ENOENT);
 }
 
 /* ---- the traffic ---- */
@@ -244,7 +237,7 @@ static void send_slice(const struct churn *churn)
 	const int error = bpf_prog_test_run_opts(churn->program, &options);
 
 	if (error)
-		die("sending live frames", error);
+		live_die("sending live frames", error);
 }
 
 /* Counted since the filter was loaded; `arrived` by its receiver. */
@@ -262,7 +255,7 @@ static struct tally count(struct churn *churn)
 	int error = kernel_counters(churn->filters, counters, &reason);
 
 	if (error)
-		die(reason.text, error);
+		live_die(reason.text, error);
 	for (int outcome = 0; outcome < OUTCOMES; outcome++)
 		tally.passed += counters[outcome * VERDICTS + VERDICT_PASS].packets;
 	for (int verdict = 0; verdict < VERDICTS; verdict++)
@@ -271,7 +264,7 @@ static struct tally count(struct churn *churn)
 	tally.retries = counters[ABI_COUNTER_RETRIES].packets;
 	/* The kernel starts again from 0 with every answer. */
 	if (getsockopt(churn->socket, SOL_PACKET, PACKET_STATISTICS, &statistics, &length))
-		die("counting arrivals", errno);
+		live_die("counting arrivals", errno);
 	churn->arrived += statistics.tp_packets;
 	tally.arrived = churn->arrived;
 	return tally;
@@ -302,48 +295,28 @@ static struct tally send_packets(struct churn *churn, __u64 packets, bool ends_w
 
 /* ---- the two ends ---- */
 
-/* Goes to the network namespace of NETNS:IFACE; returns the index of IFACE. */
-static int enter(const char *place)
-{
-	const char *iface = strchr(place, ':');
-	char path[256];
-	int fd, ifindex;
-
-	if (!iface)
-		die(place, EINVAL);
-	snprintf(path, sizeof(path), "/run/netns/%.*s", (int)(iface - place), place);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		die(path, errno);
-	close(fd);
-	ifindex = if_nametoindex(iface + 1);
-	if (!ifindex)
-		die(place, errno);
-	return ifindex;
-}
-
 static void open_receiver(struct churn *churn)
 {
 	const struct sockaddr_ll address = {
 		.sll_family = AF_PACKET,
 		.sll_protocol = htons(ETH_P_IP),
-		.sll_ifindex = enter(churn->options.to),
+		.sll_ifindex = live_enter(churn->options.to),
 	};
 	struct reason reason;
 	int error = kernel_find(&churn->filters, &churn->filters_count, &reason);
 
 	if (error)
-		die(reason.text, error);
+		live_die(reason.text, error);
 	if (churn->filters_count != 1)
-		die("one running filter is needed", ENOENT);
+		live_die("one running filter is needed", ENOENT);
 	error = target_open_table(churn->filters, &churn->table);
 	if (error)
-		die("the running filter's table", error);
+		live_die("the running filter's table", error);
 	churn->table.used = churn->filters->config->used;
 	churn->socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (churn->socket < 0 ||
 	    bind(churn->socket, (const struct sockaddr *)&address, sizeof(address)))
-		die("packet socket", errno);
+		live_die("packet socket", errno);
 }
 
 static struct bpf_object *open_sender(struct churn *churn)
@@ -351,7 +324,7 @@ static struct bpf_object *open_sender(struct churn *churn)
 	struct bpf_object *object = bpf_object__open_file(SOURCE_OBJECT, NULL);
 	const struct bpf_program *program = NULL;
 
-	churn->ifindex = enter(churn->options.from);
+	churn->ifindex = live_enter(churn->options.from);
 	if (object) {
 		bpf_map__set_initial_value(bpf_object__find_map_by_name(object, ".rodata"),
 					   &churn->options.source, sizeof(churn->options.source));
@@ -359,7 +332,7 @@ static struct bpf_object *open_sender(struct churn *churn)
 			program = bpf_object__find_program_by_name(object, "live_send");
 	}
 	if (!program)
-		die(SOURCE_OBJECT, errno);
+		live_die(SOURCE_OBJECT, errno);
 	churn->program = bpf_program__fd(program);
 	return object;
 }
@@ -380,7 +353,7 @@ static struct tally send_under_churn(struct churn *churn)
 	struct tally tally;
 
 	if (pthread_create(&writer, NULL, write_on, churn))
-		die("pthread_create", EAGAIN);
+		live_die("pthread_create", EAGAIN);
 	tally = send_packets(churn, churn->options.packets, churn->options.ends_when_passed);
 	__atomic_store_n(&churn->is_stopping, true, __ATOMIC_RELAXED);
 	pthread_join(writer, NULL);
@@ -421,7 +394,7 @@ static int run(struct churn *churn)
 		choose_bounced(churn);
 	object = open_sender(churn);
 	if (sched_getaffinity(0, sizeof(churn->usable), &churn->usable))
-		die("sched_getaffinity", errno);
+		live_die("sched_getaffinity", errno);
 	run_on(&churn->usable, 1);
 	tally = send_packets(churn, SLICE_PACKETS, false);
 	if (tally.passed || !is_whole(&tally)) {
@@ -439,9 +412,9 @@ static int run(struct churn *churn)
 	bpf_object__close(object);
 	kernel_filters_free(churn->filters, churn->filters_count);
 	if (churn->lost)
-		die("entries were lost", ENOENT);
+		live_die("entries were lost", ENOENT);
 	if (!is_whole(&tally))
-		die("packets went elsewhere", EIO);
+		live_die("packets went elsewhere", EIO);
 	return tally.passed ? 1 : 0;
 }
 
