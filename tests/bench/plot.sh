@@ -7,16 +7,16 @@ DIRECTORY=$1
 
 command -v gnuplot >/dev/null || { echo "no plots: gnuplot is missing"; exit 0; }
 
-# grid FILE ROW COLUMN FIGURE [KEY VALUE]...: of the objects whose KEYs have the VALUEs, FIGURE by ROW and COLUMN, as
+# grid FILE ROW COLUMN FIGURE [KEY VALUES]...: of the objects whose KEYs match the VALUES, FIGURE by ROW and COLUMN, as
 # gnuplot reads it: a head of columns, a line a row, ? where there is none. Fails where there is no object.
 grid() {
 	awk -v row="$2" -v column="$3" -v figure="$4" -v wanted="$(shift 4; echo "$*")" '
 	# The value of a key; strings without quotes. No value of ours holds a comma or a quote.
 	function value(key, rest) {
-		if (!match($0, "\"" key "\": "))
+		if (!match($0, "\"" key "\": ?"))
 			return ""
 		rest = substr($0, RSTART + RLENGTH)
-		sub(/, ".*/, "", rest)
+		sub(/, ?".*/, "", rest)
 		sub(/}$/, "", rest)
 		gsub(/"/, "", rest)
 		return rest
@@ -24,7 +24,7 @@ grid() {
 	BEGIN { pairs = split(wanted, want, " ") }
 	{
 		for (i = 1; i <= pairs; i += 2)
-			if (value(want[i]) != want[i + 1])
+			if (value(want[i]) !~ "^(" want[i + 1] ")$")
 				next
 		r = value(row); c = value(column)
 		if (!(r in seen_row)) { seen_row[r] = 1; rows[++n] = r }
@@ -63,6 +63,7 @@ for traffic in hit miss; do
 	data "shapes_$traffic" shapes shapes variant over_floor rules 1000 family IPv4 traffic "$traffic"
 done
 data updates updates variant task median bench updates
-data live_hit live variant rules over_drop_ns traffic hit mode native
-data live_innocent live variant rules over_drop_ns traffic innocent mode native
+for traffic in listed mixed; do
+	data "live_$traffic" live variant rules over_drop_ns traffic "$traffic" mode 'native|stack'
+done
 gnuplot -e "directory='$DIRECTORY'" tests/bench/plots.gnuplot

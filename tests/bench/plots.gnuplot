@@ -68,9 +68,9 @@ if (is_there('updates')) {
 }
 set ylabel 'ns a packet over a bare drop'
 set yrange [0:*]
-do for [traffic in 'hit innocent'] {
+do for [traffic in 'listed mixed'] {
 	name = 'live_' . traffic
 	if (is_there(name)) {
-		eval(bars(name, 'Live traffic, native XDP or the stack behind it, by rules: ' . traffic))
+		eval(bars(name, 'Live traffic over veth, native XDP or the stack, by rules: ' . traffic))
 	}
 }
