@@ -4,11 +4,11 @@
  * look at it, in the place of one that runs.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "memory.h"
 #include "target.h"
 #include "target_internal.h"
 
@@ -76,26 +76,6 @@ int target_build(struct target *target, struct target_keys *keys, struct reason 
 
 /* ---- a new filter ---- */
 
-/* Asked before the kernel is: an allocation of gigabytes that fails is slow and may kill others. */
-static int check_memory(__u64 bytes, struct reason *reason)
-{
-	unsigned long long available_kb = 0;
-	FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "MemAvailable: %llu kB", &available_kb) == 1)
-			break;
-	if (file)
-		fclose(file);
-	if (!available_kb || bytes / 1024 < available_kb)
-		return 0;
-	return reason_set(reason, -ENOMEM,
-			  "a table of that size needs %llu MiB and %llu MiB are available; choose a "
-			  "smaller one, --no-counters or --compact",
-			  (unsigned long long)bytes >> 20, available_kb >> 10);
-}
-
 /* `keys`: how many it will be filled with, which takes memory of this process meanwhile. */
 static int create(struct target *target, const struct abi_options *options, __u64 slots, __u64 keys,
 		  const struct kernel_filter *predecessor, struct reason *reason)
@@ -108,9 +88,10 @@ static int create(struct target *target, const struct abi_options *options, __u6
 		.predecessor = predecessor,
 	};
 	struct kernel_filter filter;
-	int error = check_memory(kernel_plan_bytes(&plan) +
+	int error = memory_check(kernel_plan_bytes(&plan) +
 					 keys * (sizeof(struct table_entry) + sizeof(struct target_carried)),
-				 reason);
+				 "a table of that size",
+				 "choose a smaller one, --no-counters or --compact", reason);
 
 	*target = (struct target){};
 	if (!error)
