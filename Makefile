@@ -33,6 +33,8 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -Iinclude -Ibpf
 	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
 
 OBJECT := build/xdp_cuckoo.bpf.o
+OBJECTS := $(patsubst bpf/%.bpf.c,build/%.bpf.o,$(wildcard bpf/*.bpf.c))
+SKELETONS := $(OBJECTS:.bpf.o=.skel.h)
 TOOL := build/xdp-cuckoo
 USER_OBJECTS := $(patsubst user/%.c,build/user/%.o,$(wildcard user/*.c))
 ENGINE_OBJECTS := $(filter-out build/user/main.o,$(USER_OBJECTS))
@@ -56,7 +58,7 @@ define compile_bpf
 	$(Q)$(LLVM_STRIP) -g $@
 endef
 
-$(OBJECT): bpf/xdp_cuckoo.bpf.c
+$(OBJECTS): build/%.bpf.o: bpf/%.bpf.c
 	$(compile_bpf)
 
 build/tests/%.bpf.o: tests/%.bpf.c
@@ -67,10 +69,11 @@ build/verify/%.bpf.o: override CLANG = $*
 build/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
-build/xdp_cuckoo.skel.h: $(OBJECT)
-	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name xdp_cuckoo > $@
+$(SKELETONS): build/%.skel.h: build/%.bpf.o
+	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $* > $@
 
 build/user/kernel.o: build/xdp_cuckoo.skel.h
+build/user/kernel_bench.o: build/bench.skel.h
 
 build/user/%.o: user/%.c
 	@mkdir -p $(@D)

@@ -53,6 +53,30 @@ int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
 int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason);
 void apply_close(struct apply *apply);
 
+/* What a filter that is not to be a copy is like: see apply_load(). */
+struct apply_wanted {
+	bool is_another; /* than the one that runs: with these, whatever that has */
+	struct abi_options options;
+	__u64 capacity;
+};
+
+struct apply_original {
+	bool is_running, is_copied;
+	bool is_filtering; /* neither monitor-only, panic nor unconfirmed */
+	char interface[IF_NAMESIZE]; /* the first that the running filter is on */
+};
+
+/*
+ * Opens, instead of what runs, one target that no packet meets, and that filters whatever the original does: a
+ * copy of the first filter that runs under the name, or what a load would make of the store. What runs is only
+ * read. Nothing else writes until apply_unlock_copy(), after which there is no store. -ENOENT: no filter of
+ * the name runs, and there is no such store; -ENOMEM; other -errno.
+ */
+int apply_open_copy(struct apply *apply, const char *state, const char *name,
+		    const struct apply_wanted *wanted, struct apply_original *original,
+		    struct reason *reason);
+void apply_unlock_copy(struct apply *apply);
+
 /*
  * A change: runs `make`, which calls apply_add(), apply_del() and apply_clear() any number of times.
  * Where that returns 0, all of it is durable and active when this returns 0; where it returns an

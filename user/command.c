@@ -16,13 +16,14 @@ extern const struct command command_add, command_del, command_test, command_list
 extern const struct command command_import, command_export, command_resize, command_check, command_help;
 extern const struct command command_batch, command_expire, command_version;
 extern const struct command command_policy, command_monitor_only, command_panic, command_confirm;
+extern const struct command command_bench;
 
 const struct command *const command_table[] = {
 	&command_load, &command_unload, &command_status, &command_stats, &command_add,
 	&command_del,  &command_test,	&command_list,	 &command_flush, &command_import,
 	&command_export, &command_batch, &command_expire,
 	&command_policy, &command_monitor_only, &command_panic, &command_confirm,
-	&command_resize, &command_check, &command_help, &command_version, NULL,
+	&command_resize, &command_check, &command_bench, &command_help, &command_version, NULL,
 };
 
 const struct command *command_find(const char *name)
@@ -123,6 +124,32 @@ const char *command_format_name(const struct abi_options *options)
 	if (!options->is_exact)
 		return compact[options->format % BUCKET_FORMATS];
 	return options->has_counts ? "exact, counted by rule" : "exact";
+}
+
+struct abi_options command_table_options(const struct invocation *invocation)
+{
+	static const enum bucket_format formats[] = {
+		[0] = BUCKET_16, [8] = BUCKET_8, [16] = BUCKET_16, [17] = BUCKET_17, [32] = BUCKET_32,
+	};
+
+	return (struct abi_options){
+		.format = formats[invocation->fingerprint_bits],
+		.is_exact = !invocation->is_compact,
+		.has_counts = !invocation->is_compact && !invocation->has_no_counters,
+	};
+}
+
+bool command_names_format(const struct invocation *invocation)
+{
+	return invocation->is_compact || invocation->fingerprint_bits || invocation->has_no_counters;
+}
+
+enum command_status command_check_format(const struct invocation *invocation)
+{
+	if (invocation->fingerprint_bits && !invocation->is_compact)
+		return command_error(STATUS_USAGE, "--fingerprint goes with --compact: an exact table has "
+				     "16 bits and drops no innocent packet");
+	return STATUS_DONE;
 }
 
 enum command_status command_number(const char *what, const char *text, __u64 *number)

@@ -38,6 +38,7 @@ enum command_option {
 	OPTION_STRICT = 1 << 10,
 	OPTION_DRY_RUN = 1 << 11,
 	OPTION_REPLACE = 1 << 12,
+	OPTION_BENCH = 1 << 13,   /* --seconds, --driver-ns */
 };
 
 struct invocation {
@@ -54,6 +55,7 @@ struct invocation {
 	bool is_strict, is_dry_run, is_replace;
 	__s64 confirm_ms, timeout_ms; /* 0 where they were not given */
 	const char *list_format; /* NULL where it was not given */
+	__u64 seconds, driver_ns; /* 0 where they were not given */
 	int count;         /* of operands */
 	char *const *operands;
 };
@@ -89,6 +91,11 @@ void command_report_rebuilds(const struct apply *apply);
 
 /* How a table keeps its entries: "exact, counted", "compact, 16 bits", ... */
 const char *command_format_name(const struct abi_options *options);
+
+/* The table that the options of OPTION_FORMAT ask for; whether any was given; and whether they go together. */
+struct abi_options command_table_options(const struct invocation *invocation);
+bool command_names_format(const struct invocation *invocation);
+enum command_status command_check_format(const struct invocation *invocation);
 
 /* Reads a number of rules, 1 or more. Prints what is wrong with `text`, which `what` names. */
 enum command_status command_number(const char *what, const char *text, __u64 *number);

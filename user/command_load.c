@@ -110,37 +110,19 @@ static int load_one(const struct invocation *invocation, struct apply *apply, st
 	return 0;
 }
 
-static struct abi_options options_wanted(const struct invocation *invocation)
-{
-	static const enum bucket_format formats[] = {
-		[0] = BUCKET_16, [8] = BUCKET_8, [16] = BUCKET_16, [17] = BUCKET_17, [32] = BUCKET_32,
-	};
-
-	return (struct abi_options){
-		.format = formats[invocation->fingerprint_bits],
-		.is_exact = !invocation->is_compact,
-		.has_counts = !invocation->is_compact && !invocation->has_no_counters,
-	};
-}
-
-static bool names_format(const struct invocation *invocation)
-{
-	return invocation->is_compact || invocation->fingerprint_bits || invocation->has_no_counters;
-}
-
 /* What runs already is joined as it is, and must not be other than what was asked for. */
 static int check_running(const struct invocation *invocation, const struct apply *apply,
 			 struct reason *reason)
 {
 	const struct target *target = apply->targets;
-	const struct abi_options wanted = options_wanted(invocation);
+	const struct abi_options wanted = command_table_options(invocation);
 	__u64 slots = table_slots(&target->table);
 
 	if (invocation->capacity && table_slots_for(invocation->capacity) != slots)
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its "
 				  "capacity", apply->name, (unsigned long long)slots);
-	if (names_format(invocation) &&
+	if (command_names_format(invocation) &&
 	    memcmp(&wanted, &target->filter.options, sizeof(wanted)))
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' is running with another --compact, --fingerprint or "
@@ -194,7 +176,7 @@ static void take_back(const struct invocation *invocation, struct apply *apply,
 static int load_all(const struct invocation *invocation, struct apply *apply, json_t *rows,
 		    size_t *before, struct reason *reason)
 {
-	const struct abi_options options = options_wanted(invocation);
+	const struct abi_options options = command_table_options(invocation);
 	struct target *target = apply->targets;
 	bool was_monitor_only;
 	int error;
@@ -243,14 +225,6 @@ static json_t *load_answer(const struct invocation *invocation, struct apply *ap
 		json_object_set_new(answer, "confirm_within_seconds",
 				    json_integer(invocation->confirm_ms / 1000));
 	return answer;
-}
-
-static enum command_status check_options(const struct invocation *invocation)
-{
-	if (invocation->fingerprint_bits && !invocation->is_compact)
-		return command_error(STATUS_USAGE, "--fingerprint goes with --compact: an exact table has "
-				     "16 bits and drops no innocent packet");
-	return STATUS_DONE;
 }
 
 /* A full table of one kind of rule: what --compact costs, in one line at the moment of choice. */
@@ -348,7 +322,7 @@ static enum command_status run_load(const struct invocation *invocation)
 	bool waits;
 	int error;
 
-	if (check_options(invocation))
+	if (command_check_format(invocation))
 		return STATUS_USAGE;
 	if (invocation->confirm_ms)
 		watchdog_ignore_hangup();

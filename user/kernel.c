@@ -139,16 +139,24 @@ static struct bpf_map *skeleton_map(const struct xdp_cuckoo *skeleton, enum kern
 	return bpf_object__find_map_by_name(skeleton->obj, kernel_map_names[name]);
 }
 
-/* The maps of a filter that runs already are used again, so that all its interfaces share them. */
-static int reuse_maps(const struct kernel_filter *filter, const struct xdp_cuckoo *skeleton)
+int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_object *object)
 {
 	int error = 0;
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
 		if (filter->map[name].fd)
-			error = bpf_map__reuse_fd(skeleton_map(skeleton, name),
+			error = bpf_map__reuse_fd(bpf_object__find_map_by_name(object,
+									       kernel_map_names[name]),
 						  filter->map[name].fd);
 	return error;
+}
+
+void kernel_set_constants(const struct abi_options *options, volatile const struct abi_options *xc_options,
+			  volatile const __u16 *xc_prefixes)
+{
+	memcpy((void *)xc_options, options, sizeof(*options));
+	if (options->format == BUCKET_17)
+		memcpy((void *)xc_prefixes, semisort_prefixes(), BUCKET_SORTED_CODES * sizeof(*xc_prefixes));
 }
 
 static __u32 bucket_value_bytes(const struct abi_options *options)
@@ -203,11 +211,8 @@ static int load(struct kernel_filter *filter, const struct kernel_plan *plan, st
 	skeleton = xdp_cuckoo__open();
 	if (!skeleton)
 		return kernel_refused(reason, -errno, "cannot open the built-in BPF object", "");
-	memcpy((void *)&skeleton->rodata->xc_options, &filter->options, sizeof(filter->options));
-	if (filter->options.format == BUCKET_17)
-		memcpy((void *)skeleton->rodata->xc_prefixes, semisort_prefixes(),
-		       sizeof(skeleton->rodata->xc_prefixes));
-	error = plan ? size_maps(plan, skeleton) : reuse_maps(filter, skeleton);
+	kernel_set_constants(&filter->options, &skeleton->rodata->xc_options, skeleton->rodata->xc_prefixes);
+	error = plan ? size_maps(plan, skeleton) : kernel_reuse_maps(filter, skeleton->obj);
 	if (!error)
 		error = xdp_cuckoo__load(skeleton);
 	if (!error) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What kernel.c, kernel_attach.c and kernel_find.c share; nobody else includes it. */
+/* What the kernel*.c share; nobody else includes it. */
 #ifndef XDP_CUCKOO_KERNEL_INTERNAL_H
 #define XDP_CUCKOO_KERNEL_INTERNAL_H
 
@@ -23,6 +23,13 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason);
 
 /* Id, entries and bytes of a map, as the kernel describes it. */
 void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map);
+
+/* The maps of a filter that is there are used by an object that is about to be loaded, too. */
+int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_object *object);
+
+/* Sets the constants of maps.h in the read-only data of an object that is about to be loaded. */
+void kernel_set_constants(const struct abi_options *options, volatile const struct abi_options *xc_options,
+			  volatile const __u16 *xc_prefixes);
 
 /* Loads the programs over the filter's maps, where they are not loaded yet. */
 int kernel_load_programs(struct kernel_filter *filter, struct reason *reason);

@@ -112,6 +112,32 @@ static int take_confirm(struct arguments *arguments, const char *value)
 	return status;
 }
 
+#define SECONDS_MAX 3600
+#define DRIVER_NS_MAX 1000000
+
+static int take_whole(const char *option, const char *value, const char *unit, __u64 max, __u64 *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(value, &end, 10);
+	if (*value >= '0' && *value <= '9' && !*end && !errno && *number >= 1 && *number <= max)
+		return STATUS_DONE;
+	return command_error(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu", option, value,
+			     unit, (unsigned long long)max);
+}
+
+static int take_seconds(struct arguments *arguments, const char *value)
+{
+	return take_whole("--seconds", value, "seconds", SECONDS_MAX, &arguments->invocation.seconds);
+}
+
+static int take_driver_ns(struct arguments *arguments, const char *value)
+{
+	return take_whole("--driver-ns", value, "nanoseconds", DRIVER_NS_MAX,
+			  &arguments->invocation.driver_ns);
+}
+
 /* Options that say yes: which member of the invocation that is. */
 #define SWITCH(word, bit, member) { word, bit, offsetof(struct invocation, member), NULL, false }
 
@@ -132,6 +158,8 @@ static const struct option_kind {
 	{ "format", OPTION_LIST_FORMAT, 0, take_list_format, true },
 	{ "timeout", OPTION_TIMEOUT, 0, take_timeout, true },
 	{ "confirm", OPTION_CONFIRM, 0, take_confirm, true },
+	{ "seconds", OPTION_BENCH, 0, take_seconds, true },
+	{ "driver-ns", OPTION_BENCH, 0, take_driver_ns, true },
 	SWITCH("all", OPTION_ALL, is_all),
 	SWITCH("compact", OPTION_FORMAT, is_compact),
 	SWITCH("no-counters", OPTION_FORMAT, has_no_counters),

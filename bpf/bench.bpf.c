@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What `bench` times against each other: bare XDP_DROP, the parser, the whole filter. Before each the packet
+ * becomes one of another flow, so that nothing is served from the last packet's cache lines. Over maps of its
+ * own: never attached, only run by BPF_PROG_TEST_RUN.
+ */
+#include "bench_abi.h"
+#include "xdp_cuckoo.bpf.c"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, BENCH_FLOWS);
+	__type(key, __u32);
+	__type(value, struct bench_flow_ipv4);
+} bench_ipv4 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, BENCH_FLOWS);
+	__type(key, __u32);
+	__type(value, struct bench_flow_ipv6);
+} bench_ipv6 SEC(".maps");
+
+/* BENCH_SLICES for each worker; the tool says how many those are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, BENCH_SLICES);
+	__type(key, __u32);
+	__type(value, __u64);
+} bench_stamps SEC(".maps");
+
+struct bench_ipv4_frame {
+	struct bench_head head;
+	struct iphdr ip;
+	__u8 ports[4];
+} __attribute__((packed));
+
+struct bench_ipv6_frame {
+	struct bench_head head;
+	struct ipv6hdr ip;
+	__u8 ports[4];
+} __attribute__((packed));
+
+static __always_inline int write_ipv4(struct bench_ipv4_frame *frame, const void *end, __u32 at)
+{
+	const struct bench_flow_ipv4 *flow = bpf_map_lookup_elem(&bench_ipv4, &at);
+
+	if (!flow || (const void *)(frame + 1) > end)
+		return -1;
+	frame->ip.saddr = flow->src;
+	frame->ip.daddr = flow->dst;
+	frame->ip.protocol = flow->proto;
+	__builtin_memcpy(frame->ports, flow->ports, sizeof(frame->ports));
+	return 0;
+}
+
+static __always_inline int write_ipv6(struct bench_ipv6_frame *frame, const void *end, __u32 at)
+{
+	const struct bench_flow_ipv6 *flow = bpf_map_lookup_elem(&bench_ipv6, &at);
+
+	if (!flow || (const void *)(frame + 1) > end)
+		return -1;
+	__builtin_memcpy(&frame->ip.saddr, &flow->src, sizeof(flow->src));
+	__builtin_memcpy(&frame->ip.daddr, &flow->dst, sizeof(flow->dst));
+	frame->ip.nexthdr = flow->proto;
+	__builtin_memcpy(frame->ports, flow->ports, sizeof(frame->ports));
+	return 0;
+}
+
+static __always_inline int begin_slice(struct bench_head *head)
+{
+	__u64 now = bpf_ktime_get_ns(), *stamp;
+	__u32 at;
+
+	if (head->worker == BENCH_NO_WORKER)
+		return 0;
+	if (head->slice >= BENCH_SLICES)
+		return -1;
+	at = head->worker * BENCH_SLICES + head->slice++;
+	stamp = bpf_map_lookup_elem(&bench_stamps, &at);
+	if (!stamp)
+		return -1;
+	head->program = bench_program_at(now);
+	*stamp = (now & ~BENCH_STAMP_PROGRAM) | head->program;
+	return 0;
+}
+
+/*
+ * What is to be done with the packet, which is another one now: enum bench_program; -1 where list or frame are
+ * too short. A global function: what comes behind it is verified once.
+ */
+__attribute__((noinline)) int bench_next(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct bench_head *head = data;
+	__u32 at;
+
+	if ((void *)(head + 1) > end)
+		return -1;
+	at = head->next++ % BENCH_FLOWS;
+	if (at % BENCH_SLICE == 0 && begin_slice(head))
+		return -1;
+	if (head->ethertype == bpf_htons(ETH_P_IP) ? write_ipv4(data, end, at) :
+						     write_ipv6(data, end, at))
+		return -1;
+	return head->program;
+}
+
+/* Now and not later, as in xdp_cuckoo(). */
+static __always_inline __u64 frame_bytes(const struct xdp_md *ctx)
+{
+	__u64 bytes = ctx->data_end - ctx->data;
+
+	barrier_var(bytes);
+	return bytes;
+}
+
+/* Compilers then think that somebody wants every word of it. */
+static __always_inline void want_key(struct flow_key *key, enum flow_family family)
+{
+	for (unsigned int i = 0; i <= flow_key_last(family); i++)
+		barrier_var(key->word[i]);
+}
+
+/* Counted where the filter never counts once it is set up, so that the two are told apart. */
+static __always_inline int parse_only(struct xdp_md *ctx, __u64 bytes)
+{
+	struct flow_key key = {};
+	struct flow flow;
+
+	if (parse_frame((void *)(long)ctx->data, (void *)(long)ctx->data_end, &flow) != PARSE_OK)
+		return XDP_ABORTED;
+	flow_pack(&flow, &key);
+	if (flow.family == FLOW_IPV4)
+		want_key(&key, FLOW_IPV4);
+	else
+		want_key(&key, FLOW_IPV6);
+	return count((struct verdict){ OUTCOME_NOT_SET_UP, VERDICT_PASS, 0 }, bytes);
+}
+
+SEC("xdp")
+int bench_packet(struct xdp_md *ctx)
+{
+	__u64 bytes = frame_bytes(ctx);
+	int program = bench_next(ctx);
+
+	if (program == BENCH_DROP)
+		return XDP_DROP;
+	if (program == BENCH_PARSE)
+		return parse_only(ctx, bytes);
+	if (program != BENCH_FILTER && program != BENCH_WARM_UP)
+		return XDP_ABORTED;
+	return count(verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
+}

@@ -1,0 +1,342 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# bench: it measures what is in force, says so only where the filter does what the rules say, and leaves no
+# trace. How long anything takes is judged nowhere.
+. tests/lib.sh
+
+EVERYTHING='ipv4-hit ipv4-half ipv4-miss ipv6-hit ipv6-half ipv6-miss'
+
+# Of every kind: IPv4 and IPv6, prefixes, 5-tuples, ports and protocols alone, ICMP, no ports at all, rules
+# that pass what others drop, that end in an hour, at once, and soon.
+rules() {
+	awk 'BEGIN {
+		for (i = 1; i <= 100; i++) {
+			print "10.0." i ".1"
+			print "198.51." i ".0/24"
+			print "198.51." i ".130 action pass"
+			print "proto tcp src 192.0.2." i " sport 1234 dst 198.51.100.7 dport 443"
+			print "2001:db8:" i "::/48"
+			print "2001:db9::" i " proto udp dport 53"
+			print "10.1." i ".1 timeout 1h"
+			print "10.2." i ".1 timeout 1s"
+			print "10.1." i ".2 action pass timeout 20s"
+			print "10.1." i ".0/24"
+		}
+	}'
+	cat <<-'END'
+		proto icmp src 203.0.113.0/24 type 8 code 0
+		proto ipv6-icmp src 2001:dba::/32 type 128
+		proto gre src 10.4.0.0/16
+		proto ah src 2001:dbb::1
+		dst 2001:dbc::/33 proto tcp action pass
+		proto udp dport 11211
+		sport 7 dst 192.0.2.200
+	END
+}
+
+load_rules() {
+	rules >"$STATE/list"
+	xc load vrx "$@" >"$STATE/loaded" 2>&1 || { cat "$STATE/loaded"; fail "load"; }
+	xc import "$STATE/list" >/dev/null 2>&1 || fail "import"
+}
+
+# assert_bench KIND...: the last run printed these kinds of traffic, and nothing else anywhere.
+assert_bench() {
+	"$HELPERS/bench_check" "$@" <"$STATE/out" || { show_run; fail "not what bench prints"; }
+	assert_equal '' "$(cat "$STATE/err")" "standard error"
+}
+
+# refuses STATUS PATTERN ARGUMENT...: one line, and nothing is measured.
+refuses() {
+	refuses_status=$1
+	refuses_pattern=$2
+	shift 2
+	assert_status "$refuses_status" xc "$@"
+	assert_error "$refuses_pattern"
+	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of: $(cat "$STATE/err")"
+	assert_equal '' "$(cat "$STATE/out")" "standard output"
+}
+
+# shared_maps NAME...: what is in these maps of the filter on vrx.
+shared_maps() {
+	for map in $(bpftool prog show id "$(xc status | awk '$1 == "vrx" { print $NF }')" |
+		sed -n 's/.* map_ids \([0-9,]*\).*/\1/p' | tr ',' ' '); do
+		for name; do
+			bpftool map show id "$map" | grep -q " name $name " || continue
+			echo "$name"
+			bpftool map dump id "$map"
+		done
+	done
+}
+
+# What bench loads, or loaded, has names of its own. The kernel frees it some time after: 5 s at most.
+assert_nothing_left() {
+	tries=0
+	while bpftool prog show | grep -q ' name bench_' || bpftool map show | grep -q ' name bench_'; do
+		tries=$((tries + 1))
+		[ $tries -lt 50 ] || fail "left behind: $(bpftool prog show; bpftool map show)"
+		sleep 0.1
+	done
+}
+
+# counted: all packets that the running filter has counted.
+counted() {
+	xc stats | awk '$1 == "all" { print $2 + $4 }'
+}
+
+# --- what it measures, and that nothing else notices
+
+# In each format of a table; the small one is so full that some innocent flows meet a fingerprint.
+test_all_formats() {
+	while read -r options; do
+		case_begin "load $options"
+		# shellcheck disable=SC2086 # words
+		load_rules $options
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc bench --seconds 1 --json
+		# shellcheck disable=SC2086 # words
+		assert_bench $EVERYTHING
+		assert_output '"measured": "a copy of the filter on vrx"'
+		assert_output '"rules": 1007,'
+		for name in table slots load_factor table_bytes; do
+			status=$(xc status --json | grep "^ *\"$name\"")
+			assert_equal "$status" "    $(grep "\"$name\"" "$STATE/out")" "$name, by status and by bench"
+		done
+		xc unload vrx >/dev/null
+		xc flush >/dev/null
+	done <<-'END'
+		--capacity 5000
+		--capacity 5000 --no-counters
+		--capacity 5000 --compact
+		--compact --fingerprint 8 --capacity 1900
+		--capacity 5000 --compact --fingerprint 17
+		--capacity 5000 --compact --fingerprint 32
+	END
+}
+
+test_nothing_that_runs_is_touched() {
+	maps='xc_config xc_buckets xc_records xc_hints xc_rules'
+	load_rules --capacity 5000
+	# shellcheck disable=SC2086 # words
+	shared_maps $maps >"$STATE/before"
+	generation=$(xc status | grep generation)
+	packets=$(counted)
+	assert_status 0 xc bench --seconds 1
+	# The network's own packets may have come meanwhile, and match no rule; bench has run millions.
+	[ $(($(counted) - packets)) -lt 1000 ] || fail "counted $packets packets before, $(counted) after"
+	# shellcheck disable=SC2086 # words
+	shared_maps $maps >"$STATE/after"
+	[ "$(wc -l <"$STATE/before")" -gt 10000 ] || fail "the maps are not read"
+	cmp -s "$STATE/before" "$STATE/after" || fail "the running filter has changed"
+	assert_equal "$generation" "$(xc status | grep generation)" "generation"
+	assert_nothing_left
+	assert_status 0 xc check
+}
+
+test_text() {
+	load_rules --capacity 5000
+	assert_status 0 xc bench --seconds 1 --driver-ns 1000
+	assert_output '^measured: +a copy of the filter on vrx$'
+	assert_output '^driver ns: +1000$'
+	assert_output '^model: +not measured: '
+	assert_output '^ +family +traffic +ns +lower quartile +upper quartile +drop ns +ns over drop +ns over'
+	assert_equal 3 "$(grep -Ec '^ +ipv6 +half( +[0-9.e+]+){6,7}$' "$STATE/out")" "rows of ipv6, half"
+	# At a microsecond a packet and more, 14 cores are not enough for 10 Gbit/s.
+	assert_equal 6 "$(awk '/^cores needed/ { seen = 1 } seen && /ipv/ && $5 > 14.8' "$STATE/out" | wc -l)" \
+		"rows with more than 14.8 cores"
+}
+
+test_an_empty_filter() {
+	xc load vrx >/dev/null
+	assert_status 0 xc bench --seconds 1 --json
+	assert_bench ipv4-miss ipv6-miss
+	assert_output '"rules": 0,'
+}
+
+# All that is IPv4 is dropped; of IPv6, one address.
+test_no_packet_misses() {
+	xc load vrx >/dev/null
+	xc add 0.0.0.0/0 --force >/dev/null
+	xc add 2001:db8::1 >/dev/null
+	assert_status 0 xc bench --seconds 1 --json
+	assert_bench ipv4-hit ipv6-hit ipv6-half ipv6-miss
+}
+
+# What matches no rule is dropped then, by the copy as well.
+test_policies() {
+	load_rules --capacity 5000
+	xc policy no-rule drop --force >/dev/null
+	assert_status 0 xc bench --seconds 1 --json
+	# shellcheck disable=SC2086 # words
+	assert_bench $EVERYTHING
+}
+
+# The copy filters all the same.
+test_filters_that_do_not_filter() {
+	load_rules --capacity 5000
+	for how in 'monitor-only on' panic; do
+		case_begin "$how"
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc $how
+		assert_status 0 xc bench --seconds 1
+		assert_error '^note: the running filter on vrx does not filter as measured; see xdp-cuckoo'
+		assert_output '^  ipv6 +half '
+	done
+	assert_status 0 xc bench --seconds 1 --json
+	# shellcheck disable=SC2086 # words
+	assert_bench $EVERYTHING
+	assert_status 0 xc status
+	assert_output 'panic: +yes'
+}
+
+# --- where no filter runs, and where several do
+
+test_without_a_filter() {
+	refuses 1 "no filter 'default' is running here, and no rules are stored.*; running: none\$" bench
+	[ ! -e "$STATE/store" ] || fail "made a store"
+	rules >"$STATE/list"
+	xc import "$STATE/list" >/dev/null 2>&1
+	assert_status 0 xc bench --seconds 1 --json
+	# shellcheck disable=SC2086 # words
+	assert_bench $EVERYTHING
+	assert_output '"measured": "what load would make; no filter runs"'
+	assert_output '"table": "exact, counted by rule"'
+	assert_output '"slots": 16384'
+	assert_status 0 xc bench --seconds 1 --json --compact --fingerprint 8 --capacity 1900
+	# shellcheck disable=SC2086 # words
+	assert_bench $EVERYTHING
+	assert_output '"table": "compact, 8 bits"'
+	assert_status 0 xc status
+	assert_output 'running: +none'
+	assert_nothing_left
+}
+
+test_another_table_than_the_one_that_runs() {
+	load_rules
+	assert_status 0 xc bench --seconds 1 --json --no-counters
+	# shellcheck disable=SC2086 # words
+	assert_bench $EVERYTHING
+	assert_output '"measured": "what load would make with these options; on vrx another table runs"'
+	assert_output '"table": "exact",'
+	assert_status 0 xc status
+	assert_output ' table: +exact, counted by rule$'
+}
+
+test_several_filters() {
+	ip -n "$RX" link add vmore type veth peer name vpeer
+	xc --name web load vrx >/dev/null
+	xc --name mail load vmore >/dev/null
+	xc --name mail add 192.0.2.1 >/dev/null
+	refuses 1 "no filter 'default' is running.*; running: (web mail|mail web)\$" bench
+	assert_status 0 xc --name mail bench --seconds 1 --json
+	assert_bench ipv4-hit ipv4-half ipv4-miss ipv6-miss
+	assert_output '"measured": "a copy of the filter on vmore"'
+	assert_status 0 xc --name web bench --seconds 1 --json
+	assert_bench ipv4-miss ipv6-miss
+}
+
+# A program that nobody has set up is of no name, and stays as it is.
+test_a_filter_that_nobody_has_set_up() {
+	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
+	refuses 1 "no filter 'default' is running.*; running: none\$" bench
+	assert_status 0 xc status
+	assert_output 'not set up'
+}
+
+# --- what it refuses
+
+# What is damaged is not measured, whatever it costs: rules that do not match any more, and that match others.
+test_a_filter_that_decides_otherwise() {
+	xc load vrx --capacity 5000 >/dev/null
+	# Packets of the others are not among those that bench draws.
+	rules | grep -v -e timeout -e 'proto ah' | xc import - >/dev/null 2>&1
+	for damage in bucket tag end hints; do
+		case_begin "$damage"
+		in_rx "$HELPERS/corrupt" "$damage" >/dev/null || fail "not damaged"
+		refuses 3 'decides otherwise than the rules about [1-9][0-9]* of 262144 packets \(ipv[46] hit;' \
+			bench --seconds 1
+		xc check >/dev/null 2>&1 || :
+		assert_status 0 xc check
+	done
+	assert_status 0 xc bench --seconds 1
+}
+
+# Chance does not explain this much, even in a table whose fingerprints are short.
+test_a_compact_filter_that_decides_otherwise() {
+	load_rules --compact --fingerprint 8 --capacity 1900
+	in_rx "$HELPERS/corrupt" hints >/dev/null || fail "not damaged"
+	refuses 3 'decides otherwise than the rules about [1-9][0-9]* of 262144 packets' bench --seconds 1
+}
+
+# with_memory KIB: as if that were all that is available.
+with_memory() {
+	echo "MemAvailable: $1 kB" >"$STATE/meminfo"
+	run unshare -m sh -c 'mount --bind "$1" /proc/meminfo; shift; exec "$@"' sh "$STATE/meminfo" \
+		nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" bench
+	assert_equal 4 "$STATUS" "exit status"
+}
+
+test_short_memory() {
+	load_rules --capacity 5000
+	with_memory 64
+	assert_error '^xdp-cuckoo: a table of that size needs [0-9]+ MiB and 0 MiB are available'
+	with_memory 20000
+	assert_error '^xdp-cuckoo: bench needs [0-9]+ MiB and 19 MiB are available; nothing is measured$'
+}
+
+test_another_store() {
+	xc load vrx >/dev/null
+	assert_status 3 in_rx "$TOOL" --state "$STATE/other" bench
+	assert_error "the filter 'default' on vrx is filled from another store; give the --state it was"
+	[ ! -e "$STATE/other" ] || fail "made a store"
+}
+
+test_without_privilege() {
+	command -v setpriv >/dev/null || skip "setpriv is not installed"
+	chmod 755 "$STATE"
+	xc load vrx >/dev/null
+	run in_rx setpriv --reuid 65534 --regid 65534 --clear-groups "$TOOL" --state "$STATE/store" bench
+	assert_equal 3 "$STATUS" "exit status"
+	assert_error '(run it as root|[Pp]ermission)'
+	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of: $(cat "$STATE/err")"
+}
+
+test_usage() {
+	refuses 2 "--seconds '0': must be a whole number of seconds, 1 to 3600" bench --seconds 0
+	refuses 2 "--seconds '1.5'" bench --seconds 1.5
+	refuses 2 "--driver-ns 'x': must be a whole number of nanoseconds" bench --driver-ns x
+	refuses 2 'fingerprint goes with --compact' bench --fingerprint 8
+	refuses 2 'too many words' bench vrx
+	refuses 2 'status does not take that option' status --seconds 1
+}
+
+# --- while it runs
+
+# begin_long_bench: one that would take a minute, under way: $BENCH is its process.
+begin_long_bench() {
+	load_rules --capacity 5000
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" bench --seconds 60 \
+		>"$STATE/bench.out" 2>&1 &
+	BENCH=$!
+	on_exit "kill -9 $BENCH 2>/dev/null"
+	tries=0
+	while ! bpftool prog show | grep -q ' name bench_packet '; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || fail "does not start: $(cat "$STATE/bench.out")"
+		sleep 0.1
+	done
+}
+
+# Rules can be changed meanwhile, and a bench that is killed leaves nothing.
+test_others_go_on() {
+	begin_long_bench
+	assert_status 0 xc add 192.0.2.250
+	assert_status 0 xc resize 20000
+	kill -0 "$BENCH" || fail "it has ended: $(cat "$STATE/bench.out")"
+	kill -9 "$BENCH"
+	wait "$BENCH" || :
+	assert_nothing_left
+	assert_status 0 xc check
+}
+
+run_tests "$0" "$@"
