@@ -235,21 +235,14 @@ static inline void filter_clear(struct filter *filter)
 	filter->expires = 0;
 }
 
-static inline void filter_draw_secret(struct filter *filter)
-{
-	__u64 *word = (__u64 *)&filter->config->secret;
-	uint64_t random = 1;
-
-	for (size_t i = 0; i < sizeof(filter->config->secret) / sizeof(*word); i++)
-		word[i] = random_next(&random);
-}
-
 /* Set up, without rules. The secret is fixed, so that every run of a test is the same. */
 static inline void filter_set_up(struct filter *filter)
 {
+	uint64_t random = 1;
+
 	filter_clear(filter);
 	filter->config->version = ABI_VERSION;
-	filter_draw_secret(filter);
+	random_fill(&random, &filter->config->secret, sizeof(filter->config->secret));
 	filter->config->geometry = filter->table.geometry;
 	filter->config->options = filter->options;
 	filter->config->magic = ABI_MAGIC;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_random.h"
+#include "random.h"
 
 struct crew {
 	const struct bench_shift *shift;
@@ -127,9 +127,9 @@ static __u64 time_of(__u64 stamp)
 /* Algorithm R, as in bench_lists.c. */
 static void add(struct bench_series *series, double ns)
 {
-	static __u64 random = 1;
+	static uint64_t random = 1;
 	const __u64 seen = series->slices++;
-	const __u64 at = seen < BENCH_SERIES_ROOM ? seen : bench_random_below(&random, seen + 1);
+	const __u64 at = seen < BENCH_SERIES_ROOM ? seen : random_below(&random, seen + 1);
 
 	if (at < BENCH_SERIES_ROOM)
 		series->ns[at] = ns;

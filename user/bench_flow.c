@@ -4,22 +4,22 @@
 #include <string.h>
 
 #include "bench_flow.h"
-#include "bench_random.h"
+#include "random.h"
 #include "parse.h"
 
-static union flow_addr random_bits(enum flow_family family, __u64 *random)
+static union flow_addr random_bits(enum flow_family family, uint64_t *random)
 {
 	union flow_addr bits = {};
 
 	if (family == FLOW_IPV4)
-		bits.v4 = bench_random(random);
+		bits.v4 = random_next(random);
 	else
-		bits = (union flow_addr){ .word = { bench_random(random), bench_random(random) } };
+		bits = (union flow_addr){ .word = { random_next(random), random_next(random) } };
 	return bits;
 }
 
 /* Any IPv4 address; of IPv6, one that is given to hosts: 2000::/3. */
-static union flow_addr random_address(enum flow_family family, __u64 *random)
+static union flow_addr random_address(enum flow_family family, uint64_t *random)
 {
 	union flow_addr address = random_bits(family, random);
 
@@ -29,7 +29,7 @@ static union flow_addr random_address(enum flow_family family, __u64 *random)
 }
 
 static union flow_addr random_within(const union flow_addr *net, unsigned int length,
-				     enum flow_family family, __u64 *random)
+				     enum flow_family family, uint64_t *random)
 {
 	const union flow_addr bits = random_bits(family, random), high = rule_network(&bits, length);
 
@@ -39,14 +39,14 @@ static union flow_addr random_within(const union flow_addr *net, unsigned int le
 					    net->word[1] | (bits.word[1] ^ high.word[1]) } };
 }
 
-static __u8 random_proto(__u64 *random)
+static __u8 random_proto(uint64_t *random)
 {
-	return bench_random(random) & 1 ? IPPROTO_TCP : IPPROTO_UDP;
+	return random_next(random) & 1 ? IPPROTO_TCP : IPPROTO_UDP;
 }
 
-struct bench_flow bench_flow_random(enum flow_family family, __u64 *random)
+struct bench_flow bench_flow_random(enum flow_family family, uint64_t *random)
 {
-	const __u32 ports = bench_random(random);
+	const __u32 ports = random_next(random);
 	struct bench_flow flow = { .src = random_address(family, random),
 				   .dst = random_address(family, random),
 				   .proto = random_proto(random) };
@@ -71,7 +71,7 @@ static void put_ports(const struct rule *rule, struct bench_flow *flow)
 			memcpy(flow->ports + i * bytes, (const __u8 *)&port[i] + 2 - bytes, bytes);
 }
 
-bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, __u64 *random,
+bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random,
 			struct bench_flow *flow)
 {
 	*flow = bench_flow_random(family, random);

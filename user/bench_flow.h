@@ -3,6 +3,8 @@
 #ifndef XDP_CUCKOO_BENCH_FLOW_H
 #define XDP_CUCKOO_BENCH_FLOW_H
 
+#include <stdint.h>
+
 #include "rule.h"
 
 /* A packet. In IPv4 the addresses are in .v4. */
@@ -16,8 +18,8 @@ struct bench_flow {
 };
 
 /* A flow of the family at random; and one that the rule matches, false where no plain frame can be so. */
-struct bench_flow bench_flow_random(enum flow_family family, __u64 *random);
-bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, __u64 *random,
+struct bench_flow bench_flow_random(enum flow_family family, uint64_t *random);
+bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random,
 			struct bench_flow *flow);
 
 /* The rule that names just this flow: what to ask store and table about. */

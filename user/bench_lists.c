@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "apply.h"
-#include "bench_random.h"
+#include "random.h"
 #include "hint.h"
 #include "hints.h"
 
@@ -27,7 +27,7 @@ struct making {
 	struct shape_list shapes;
 	bool has_pass; /* some rule passes: such a one may decide about what another drops */
 	__s64 lasts_ms;
-	__u64 random;
+	uint64_t random;
 	struct sample sample[FLOW_FAMILIES];
 };
 
@@ -47,10 +47,10 @@ static bool is_lasting(const struct making *making, const struct rule *rule)
 }
 
 /* Algorithm R of Waterman: Knuth, TAOCP 3.4.2. */
-static void sample_add(struct sample *sample, const struct rule *rule, __u64 *random)
+static void sample_add(struct sample *sample, const struct rule *rule, uint64_t *random)
 {
 	const __u64 seen = sample->seen++;
-	const __u64 at = seen < BENCH_FLOWS ? seen : bench_random_below(random, seen + 1);
+	const __u64 at = seen < BENCH_FLOWS ? seen : random_below(random, seen + 1);
 
 	if (at < BENCH_FLOWS)
 		rule_encode(rule, sample->rule[at]);
@@ -149,10 +149,10 @@ static int store_failed(int error, struct reason *reason)
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 }
 
-static void shuffle(struct bench_flow *flow, size_t count, __u64 *random)
+static void shuffle(struct bench_flow *flow, size_t count, uint64_t *random)
 {
 	for (size_t i = count; i > 1; i--) {
-		const size_t other = bench_random_below(random, i);
+		const size_t other = random_below(random, i);
 		const struct bench_flow last = flow[i - 1];
 
 		flow[i - 1] = flow[other];
@@ -363,11 +363,11 @@ void bench_lists_write(const struct bench_lists *lists, const struct kernel_filt
 	const struct bench_list *hits = &lists->hits[family], *misses = &lists->misses[family];
 	const double rate = table_false_positive_rate(filter->options.format, apply_load_factor(filter));
 	double wrong[] = { [false] = 0, [true] = 0 };
-	__u64 random = 1;
+	uint64_t random = 1;
 
 	*expected = (struct bench_expected){};
 	for (size_t i = 0; i < BENCH_FLOWS; i++) {
-		const bool is_hit = traffic == BENCH_HALF ? bench_random(&random) & 1 : traffic == BENCH_HIT;
+		const bool is_hit = traffic == BENCH_HALF ? random_next(&random) & 1 : traffic == BENCH_HIT;
 		const struct bench_flow *flow = is_hit ? &hits->flow[i] : &misses->flow[i];
 
 		write_flow(flow, family, to, i);

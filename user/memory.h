@@ -7,6 +7,9 @@
 
 #include "reason.h"
 
+/* MemAvailable of this moment; 0 where the kernel does not say. */
+__u64 memory_available_kib(void);
+
 /*
  * Asked before the kernel is: an allocation of gigabytes that fails is slow and may kill others. 0; -ENOMEM,
  * with `what` needs so much, and `advice`.

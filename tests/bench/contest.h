@@ -10,6 +10,7 @@
 #include "bench/packet_path.h"
 #include "bench/report.h"
 #include "bench/rivals.h"
+#include "memory.h"
 
 #define CONTEST_MAX 16
 #define CONTEST_SLICES 31
@@ -148,20 +149,6 @@ static inline void contest_fill_rival(struct contender *contender, __u32 rules)
 	rival_end(&filling);
 }
 
-static inline double contest_available_mib(void)
-{
-	unsigned long long kib = 0;
-	FILE *file = fopen("/proc/meminfo", "re");
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kib / 1024.0;
-}
-
 /* With room for `rules`, and none in it. */
 static inline void contest_open_empty(struct contender *contender, const struct contender_kind *kind,
 				      __u32 rules)
@@ -183,7 +170,7 @@ static inline void contest_open_empty(struct contender *contender, const struct 
 static inline void contest_open_one(struct contender *contender, const struct contender_kind *kind,
 				    __u32 rules)
 {
-	const double before = contest_available_mib();
+	const double before = memory_available_kib();
 	const struct filter *filter = &contender->filter;
 
 	contest_open_empty(contender, kind, rules);
@@ -191,7 +178,7 @@ static inline void contest_open_one(struct contender *contender, const struct co
 		contest_fill_table(contender, rules);
 	else
 		contest_fill_rival(contender, rules);
-	contender->available_mib = before - contest_available_mib();
+	contender->available_mib = (before - memory_available_kib()) / 1024;
 	contender->map_mib = kind->rival == RIVAL_TABLE ? packet_path_table_mib(filter, &kind->options) :
 							  rival_mib(filter, kind->rival);
 }

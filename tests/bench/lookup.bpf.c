@@ -96,12 +96,13 @@ static __always_inline __u64 frame_bytes(const struct xdp_md *ctx)
 	return bytes;
 }
 
-static __always_inline int parse_and_pack(struct xdp_md *ctx, struct flow_key *key)
+static __always_inline int parse_and_pack(struct xdp_md *ctx, enum flow_family family,
+					  struct flow_key *key)
 {
 	struct flow flow;
 
 	if (parse_frame((void *)(long)ctx->data, (void *)(long)ctx->data_end, &flow) != PARSE_OK ||
-	    flow.family != FLOW_IPV4)
+	    flow.family != family)
 		return -1;
 	flow_pack(&flow, key);
 	return 0;
@@ -130,60 +131,29 @@ int lookup_cuckoo(struct xdp_md *ctx)
 	return count(verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
 }
 
-/* A program of IPv4 that leaves by whether `match`, which is given `key`. */
-#define LOOKUP_PROGRAM(name, match)                                                                \
+/* A program that leaves by whether `match`, which is given `key`. */
+#define LOOKUP_PROGRAM(name, family, match)                                                                \
 	SEC("xdp")                                                                                 \
 	int name(struct xdp_md *ctx)                                                               \
 	{                                                                                          \
 		__u64 bytes = frame_bytes(ctx);                                                    \
 		struct flow_key key;                                                               \
                                                                                                    \
-		if (next_flow(ctx) || parse_and_pack(ctx, &key))                                   \
+		if (next_flow(ctx) || parse_and_pack(ctx, family, &key))                           \
 			return XDP_ABORTED;                                                        \
 		return leave(match, bytes);                                                        \
 	}
 
-LOOKUP_PROGRAM(lookup_parse, (key.word[0] ^ key.word[1]) != 0)
-LOOKUP_PROGRAM(lookup_hash_map, rival_hash_map(&key))
-LOOKUP_PROGRAM(lookup_lru_map, rival_lru_map(&key))
-LOOKUP_PROGRAM(lookup_lpm_trie, rival_lpm_trie(&key))
-LOOKUP_PROGRAM(lookup_bloom_map, rival_bloom_map(&key))
-LOOKUP_PROGRAM(lookup_bloom, rival_bloom(&key))
-LOOKUP_PROGRAM(lookup_blocked_bloom, rival_blocked_bloom(&key))
-LOOKUP_PROGRAM(lookup_hash_shapes, rival_hash_shapes(&key))
-
-static __always_inline int parse_and_pack6(struct xdp_md *ctx, struct flow_key *key)
-{
-	struct flow flow;
-
-	if (parse_frame((void *)(long)ctx->data, (void *)(long)ctx->data_end, &flow) != PARSE_OK ||
-	    flow.family != FLOW_IPV6)
-		return -1;
-	flow_pack(&flow, key);
-	return 0;
-}
-
-SEC("xdp")
-int lookup_parse6(struct xdp_md *ctx)
-{
-	__u64 bytes = frame_bytes(ctx);
-	struct flow_key key;
-
-	if (next_flow(ctx) || parse_and_pack6(ctx, &key))
-		return XDP_ABORTED;
-	return leave((key.word[0] ^ key.word[1]) != 0, bytes);
-}
-
-SEC("xdp")
-int lookup_hash_map6(struct xdp_md *ctx)
-{
-	__u64 bytes = frame_bytes(ctx);
-	struct flow_key key;
-
-	if (next_flow(ctx) || parse_and_pack6(ctx, &key))
-		return XDP_ABORTED;
-	return leave(rival_hash_map6(&key), bytes);
-}
+LOOKUP_PROGRAM(lookup_parse, FLOW_IPV4, (key.word[0] ^ key.word[1]) != 0)
+LOOKUP_PROGRAM(lookup_hash_map, FLOW_IPV4, rival_hash_map(&key))
+LOOKUP_PROGRAM(lookup_lru_map, FLOW_IPV4, rival_lru_map(&key))
+LOOKUP_PROGRAM(lookup_lpm_trie, FLOW_IPV4, rival_lpm_trie(&key))
+LOOKUP_PROGRAM(lookup_bloom_map, FLOW_IPV4, rival_bloom_map(&key))
+LOOKUP_PROGRAM(lookup_bloom, FLOW_IPV4, rival_bloom(&key))
+LOOKUP_PROGRAM(lookup_blocked_bloom, FLOW_IPV4, rival_blocked_bloom(&key))
+LOOKUP_PROGRAM(lookup_hash_shapes, FLOW_IPV4, rival_hash_shapes(&key))
+LOOKUP_PROGRAM(lookup_parse6, FLOW_IPV6, (key.word[0] ^ key.word[1]) != 0)
+LOOKUP_PROGRAM(lookup_hash_map6, FLOW_IPV6, rival_hash_map6(&key))
 
 /*
  * The same with a next flow that depends on what was read, as a value and not by a branch which the
@@ -199,7 +169,7 @@ int lookup_hash_map6(struct xdp_md *ctx)
 		struct rival_answer found;                                                         \
 		struct flow_key key;                                                               \
                                                                                                    \
-		if (!config || !state || next_flow(ctx) || parse_and_pack(ctx, &key))              \
+		if (!config || !state || next_flow(ctx) || parse_and_pack(ctx, FLOW_IPV4, &key))   \
 			return XDP_ABORTED;                                                        \
 		found = answer;                                                                    \
 		state->carry = found.read & PROBE_READ_ONCE(config->zero);                         \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Runs benchmarks one after the other: `run.sh [--full] [WORD...]`, those whose names hold a WORD. Shows their tables,
 # and leaves in build/bench: NAME.txt (the same), NAME.jsonl (a figure a line), results.json (all figures that are there,
-# with the machine they are of), and plots. Quick ones only without --full, which takes most of an hour.
+# with the machine they are of), and plots. Quick ones only without --full.
 set -eu
 cd "$(dirname "$0")/../.."
 

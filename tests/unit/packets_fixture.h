@@ -41,6 +41,8 @@ static inline int begin_checks(void **state)
 	return 0;
 }
 
+#define TEST(name) cmocka_unit_test_setup(name, begin_checks)
+
 /* A test has not run where it checked nothing. */
 static inline void end_checks(void)
 {

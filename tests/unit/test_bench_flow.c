@@ -144,7 +144,7 @@ static void try_key(const struct rule *rule, const struct rule_key *key)
 	for (int i = 0; i < FLOWS; i++) {
 		struct bench_flow flow;
 		struct flow parsed;
-		__u64 random = random_next(&random_state);
+		uint64_t random = random_next(&random_state);
 
 		assert_true(bench_flow_of_rule(rule, family, &random, &flow));
 		parsed = parse(&flow, family);
@@ -178,7 +178,7 @@ static void test_extension_headers_have_no_flow(void **state)
 					     "proto 43 2001:db8::1", "proto 44 2001:db8::1",
 					     "proto 60 2001:db8::1" };
 	struct bench_flow flow;
-	__u64 random = 1;
+	uint64_t random = 1;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -197,7 +197,7 @@ static void test_random_flows(void **state)
 		struct seen src = {}, dst = {};
 
 		for (int i = 0; i < FLOWS; i++) {
-			__u64 random = random_next(&random_state);
+			uint64_t random = random_next(&random_state);
 			const struct bench_flow flow = bench_flow_random(family, &random);
 			const struct flow parsed = parse(&flow, family);
 

@@ -1,104 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Every packet of tests/packets.c, three ways: through the parser on the host, through both BPF
- * programs under many configs, and cut at every length through all of them. The programs, with each
- * kind of table.
+ * Every packet of tests/packets.c, through both BPF programs under many configs, and cut at every
+ * length; with each kind of table. The parser alone: test_parse.c.
  */
 #include "packets_fixture.h"
 
 #define JUMBO_BYTES 9000
-
-/* ---- the parser on the host ---- */
-
-/* Parses a heap copy of exactly `length` bytes, so that a sanitizer sees what is read beyond. */
-static enum parse_result parse_copy(const struct packet_frame *frame, size_t length,
-				    struct flow *flow)
-{
-	__u8 *copy = malloc(length);
-	enum parse_result result;
-
-	memcpy(copy, frame->byte, length);
-	memset(flow, PACKET_FILLER, sizeof(*flow));
-	result = parse_frame(copy, copy + length, flow);
-	free(copy);
-	return result;
-}
-
-static void test_host_rows(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < PACKETS; i++) {
-		struct flow flow;
-		enum parse_result result = parse_copy(&frames[i], frames[i].length, &flow);
-
-		check(result == packets[i].result, packets[i].name, "parse result", result);
-		check(flow_equal(&flow, &packets[i].flow), packets[i].name, "flow, result", result);
-	}
-	print_message("%zu packets\n", PACKETS);
-	end_checks();
-}
-
-static void test_host_truncations(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < PACKETS; i++) {
-		for (size_t length = 0; length <= frames[i].length; length++) {
-			struct flow flow, expected;
-			enum parse_result result = parse_copy(&frames[i], length, &flow);
-
-			check(result == packet_expect(&packets[i], &frames[i], length, &expected),
-			      packets[i].name, "parse result, cut at", length);
-			check(flow_equal(&flow, &expected), packets[i].name, "flow, cut at",
-			      length);
-		}
-	}
-	end_checks();
-}
-
-/* What parse_plain() takes it reads as parse_any() does. Returns whether it takes the frame. */
-static bool check_plain(const struct packet_frame *frame, size_t length, const char *name)
-{
-	struct flow plain, any;
-	bool is_plain;
-
-	memset(&plain, PACKET_FILLER, sizeof(plain));
-	memset(&any, PACKET_FILLER, sizeof(any));
-	is_plain = parse_plain(frame->byte, frame->byte + length, &plain);
-	if (is_plain) {
-		check(parse_any(frame->byte, frame->byte + length, &any) == PARSE_OK, name,
-		      "plain, and not to the whole parser, cut at", length);
-		check(flow_equal(&plain, &any), name, "flow of a plain frame, cut at", length);
-	}
-	return is_plain;
-}
-
-/* Every packet, with random bytes changed, and cut. */
-static void test_host_plain_frames(void **state)
-{
-	enum { ROUNDS = 20000, CHANGES_MAX = 3 };
-	uint64_t random = 1;
-	size_t taken = 0;
-
-	(void)state;
-	for (size_t i = 0; i < PACKETS; i++)
-		for (int round = 0; round < ROUNDS; round++) {
-			struct packet_frame frame = frames[i];
-			size_t length = frame.length;
-
-			for (uint64_t c = random_below(&random, CHANGES_MAX + 1); c; c--) {
-				__u8 *byte = &frame.byte[random_below(&random, length)];
-
-				*byte ^= random_below(&random, 2) ? random_next(&random) :
-								    1ULL << random_below(&random, 8);
-			}
-			if (random_below(&random, 4) == 0)
-				length = random_below(&random, length + 1);
-			taken += check_plain(&frame, length, packets[i].name);
-		}
-	print_message("%zu of %zu frames are plain\n", taken, PACKETS * ROUNDS);
-	assert_true(taken > ROUNDS);
-	end_checks();
-}
 
 /* ---- the configs ---- */
 
@@ -562,15 +469,8 @@ static int open_with_hints(void **state)
 	return error;
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, begin_checks)
-
 int main(void)
 {
-	static const struct CMUnitTest host[] = {
-		TEST(test_host_rows),
-		TEST(test_host_truncations),
-		TEST(test_host_plain_frames),
-	};
 	/* Of these and the next, the kind of table decides nothing. */
 	static const struct CMUnitTest parsing[] = {
 		TEST(test_truncations),
@@ -606,9 +506,8 @@ int main(void)
 
 	for (size_t i = 0; i < PACKETS; i++)
 		packet_build(&packets[i], &frames[i]);
-	failed = cmocka_run_group_tests_name("packets, host", host, NULL, NULL);
 	kind = kinds;
-	failed += cmocka_run_group_tests_name("packets, bpf", parsing, open_filter, scene_close);
+	failed = cmocka_run_group_tests_name("packets, bpf", parsing, open_filter, scene_close);
 	failed += cmocka_run_group_tests_name("packets, by hints", by_hints, open_with_hints,
 					      scene_close);
 	for (kind = kinds; kind < kinds + sizeof(kinds) / sizeof(kinds[0]); kind++)

@@ -96,16 +96,6 @@ static const struct {
 	{ "IPv6 networks", network6 },
 };
 
-static struct hash_secret draw_secret(uint64_t *random)
-{
-	struct hash_secret secret;
-	__u64 *word = (__u64 *)&secret;
-
-	for (size_t i = 0; i < sizeof(secret) / sizeof(*word); i++)
-		word[i] = random_next(random);
-	return secret;
-}
-
 static struct hash_value value_of(size_t set, __u64 i, const struct hash_secret *secret)
 {
 	const struct rule rule = sets[set].rule(i);
@@ -135,10 +125,11 @@ static void test_regular_keys_fill_a_table(void **state)
 		size_t least = SLOTS;
 
 		for (int i = 0; i < SECRETS; i++) {
-			const struct hash_secret secret = draw_secret(&random);
+			struct hash_secret secret;
 			struct fixture f;
 			size_t count;
 
+			random_fill(&random, &secret, sizeof(secret));
 			fixture_open(&f, KIND_COMPACT, SLOTS);
 			count = fill(&f.table, set, &secret);
 			least = count < least ? count : least;
@@ -165,11 +156,12 @@ static void test_regular_keys_have_few_false_positives(void **state)
 		size_t most = 0;
 
 		for (int i = 0; i < SECRETS; i++) {
-			const struct hash_secret secret = draw_secret(&random);
+			struct hash_secret secret;
 			struct hash_value key;
 			struct fixture f;
 			size_t found = 0;
 
+			random_fill(&random, &secret, sizeof(secret));
 			fixture_open(&f, kind, SLOTS);
 			for (size_t k = 0; k < count; k++) {
 				key = value_of(set, k, &secret);
