@@ -14,8 +14,9 @@
 
 #define CONTEST_MAX 16
 #define CONTEST_SLICES 31
+#define CONTEST_PACKETS 100000 /* of a slice */
 #define CONTEST_QUICK_SLICES 11
-#define CONTEST_PACKETS 100000
+#define CONTEST_QUICK_PACKETS 50000
 #define CONTEST_CHECKED 20000
 #define CONTEST_OTHERS (1 << 28) /* flows without a rule, where all are */
 
@@ -271,9 +272,20 @@ static inline void contest_check(const struct contest *contest, struct contender
 
 /* ---- measuring ---- */
 
+static inline int contest_slices(void)
+{
+	return report_is_quick() ? CONTEST_QUICK_SLICES : CONTEST_SLICES;
+}
+
+static inline __u32 contest_packets(void)
+{
+	return report_is_quick() ? CONTEST_QUICK_PACKETS : CONTEST_PACKETS;
+}
+
 static inline void contest_measure(struct contest *contest, enum contest_traffic traffic)
 {
-	const int slices = report_is_quick() ? CONTEST_QUICK_SLICES : CONTEST_SLICES;
+	const int slices = contest_slices();
+	const __u32 packets = contest_packets();
 	__u32 verdict;
 
 	contest_choose(contest, traffic);
@@ -284,9 +296,9 @@ static inline void contest_measure(struct contest *contest, enum contest_traffic
 			struct contender *contender = &contest->contender[i];
 			const enum flow_family family = contender->kind->family;
 
-			packet_path_run_family(contender->program, family, CONTEST_PACKETS, &verdict);
+			packet_path_run_family(contender->program, family, packets, &verdict);
 			contender->ns[slice] = packet_path_run_family(contender->program, family,
-								      CONTEST_PACKETS, &verdict);
+								      packets, &verdict);
 		}
 	for (size_t i = 0; i < contest->count; i++)
 		contest->contender[i].result = spread_of(contest->contender[i].ns, slices);

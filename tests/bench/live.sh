@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 
 FULL=
 [ "${1-}" != --full ] || FULL=yes
-SIZES=${SIZES:-1000 100000${FULL:+ 1000000 10000000}}
+SIZES=${SIZES:-${FULL:+1000 }100000${FULL:+ 1000000 10000000}}
 ROUNDS=${ROUNDS:-$([ -n "$FULL" ] && echo 9 || echo 3)}
 SLICE_MS=80
 CHECKED=100000 # packets sent to a receiver before it is timed, or when its program is asked

@@ -60,7 +60,7 @@ static void bench_rules(__u32 rules)
 
 static void bench_growth(int argc, char **argv, bool is_full)
 {
-	static const __u32 usual[] = { 1000, 10000, 100000, 990000, 10000000, 100000000 };
+	static const __u32 usual[] = { 1000, 100000, 990000, 10000000, 100000000 };
 
 	printf("ns a packet, from the third column on beyond those of parsing; dep.: the look-up alone, and "
 	       "each flow depends on the one before\n(of a hash map's misses it does not: that there is "
@@ -71,7 +71,7 @@ static void bench_growth(int argc, char **argv, bool is_full)
 	for (int i = 1 + is_full; i < argc; i++)
 		bench_rules(strtoul(argv[i], NULL, 10));
 	if (argc == 1 + is_full)
-		for (size_t i = 0; i < (is_full ? 6 : 4); i++)
+		for (size_t i = 0; i < (is_full ? 5 : 3); i++)
 			bench_rules(usual[i]);
 }
 
@@ -98,11 +98,6 @@ struct runner {
 	double ns[CONTEST_SLICES];
 };
 
-static int slices(void)
-{
-	return report_is_quick() ? CONTEST_QUICK_SLICES : CONTEST_SLICES;
-}
-
 static void *run_on(void *context)
 {
 	struct runner *runner = context;
@@ -113,9 +108,9 @@ static void *run_on(void *context)
 	CPU_SET(runner->cpu, &set);
 	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
 		die("pthread_setaffinity_np", EINVAL);
-	for (int i = 0; i < slices(); i++) {
+	for (int i = 0; i < contest_slices(); i++) {
 		pthread_barrier_wait(runner->start);
-		runner->ns[i] = packet_path_run(runner->contender->program, CONTEST_PACKETS, &verdict);
+		runner->ns[i] = packet_path_run(runner->contender->program, contest_packets(), &verdict);
 	}
 	return NULL;
 }
@@ -149,7 +144,7 @@ static double run_at_once(const struct contender *contender, const int *cpus, in
 	}
 	for (int i = 0; i < count; i++) {
 		pthread_join(runner[i].thread, NULL);
-		all += spread_of(runner[i].ns, slices()).median;
+		all += spread_of(runner[i].ns, contest_slices()).median;
 	}
 	pthread_barrier_destroy(&start);
 	return all / count;

@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 	for (int i = 1 + is_full; i < argc; i++)
 		bench_rules(strtoul(argv[i], NULL, 10), is_full);
 	if (argc == 1 + is_full)
-		for (size_t i = 0; i < (is_full ? 3 : 2); i++)
+		for (size_t i = 0; i < (is_full ? 3 : report_is_quick() ? 1 : 2); i++)
 			bench_rules(usual[i], is_full);
 	return 0;
 }
