@@ -101,7 +101,7 @@ test: packages ## install what is missing, build, run every test
 	$(Q)$(MAKE) --no-print-directory -s test-programs
 	$(Q)sh tests/run.sh
 
-test-programs: all $(UNIT_TESTS) $(HELPERS)
+test-programs: all $(UNIT_TESTS) $(HELPERS) $(BENCHES) $(BENCH_OBJECTS)
 
 demo: packages ## show it on live traffic: make demo [LIST=file]
 	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
@@ -109,7 +109,7 @@ demo: packages ## show it on live traffic: make demo [LIST=file]
 
 bench: packages ## measure beside rivals on this machine, and draw plots: make bench [FULL=1]
 	$(Q)sh tests/install-packages.sh $(BENCH_PACKAGES)
-	$(Q)$(MAKE) --no-print-directory -s all $(BENCHES) $(BENCH_OBJECTS) $(HELPERS)
+	$(Q)$(MAKE) --no-print-directory -s test-programs
 	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
 
 verify: packages ## show what the verifier makes of the program, and hold it to a budget

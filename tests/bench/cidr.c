@@ -328,7 +328,7 @@ static void check_variant(const struct bench *bench, enum variant variant)
 
 static int slices(void)
 {
-	return report_is_quick() ? QUICK_SLICES : SLICES;
+	return report_slices(SLICES, QUICK_SLICES);
 }
 
 static void measure(const struct bench *bench, double result[VARIANTS])

@@ -274,7 +274,7 @@ static inline void contest_check(const struct contest *contest, struct contender
 
 static inline int contest_slices(void)
 {
-	return report_is_quick() ? CONTEST_QUICK_SLICES : CONTEST_SLICES;
+	return report_slices(CONTEST_SLICES, CONTEST_QUICK_SLICES);
 }
 
 static inline __u32 contest_packets(void)

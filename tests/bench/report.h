@@ -43,12 +43,22 @@ __attribute__((format(printf, 1, 2))) static inline void report_json(const char 
 	fclose(file);
 }
 
-/* Whether the benchmark is to be as short as it can be: $BENCH_QUICK is not empty. */
+/* Whether the benchmark is to be short: $BENCH_QUICK is not empty. */
 static inline bool report_is_quick(void)
 {
 	const char *quick = getenv("BENCH_QUICK");
 
 	return quick && *quick;
+}
+
+/* How often to time: as usual, as when it is quick, or, where it is not to be timed but tried, once. */
+static inline int report_slices(int usual, int quick)
+{
+	const char *tried = getenv("BENCH_QUICK");
+
+	if (tried && !strcmp(tried, "once"))
+		return 1;
+	return report_is_quick() ? quick : usual;
 }
 
 #endif

@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 {
 	const __u32 usual = report_is_quick() ? QUICK_RULES : RULES;
 	const __u32 rules = argc > 1 ? strtoul(argv[1], NULL, 10) : usual;
-	const int rounds = report_is_quick() ? QUICK_ROUNDS : ROUNDS;
+	const int rounds = report_slices(ROUNDS, QUICK_ROUNDS);
 	static double rate[BENCHES][TASKS][ROUNDS];
 	struct contender contender[BENCHES];
 

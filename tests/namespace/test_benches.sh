@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The benchmarks of the packet path run: every contender's program loads, its verdicts are what they must be, which each
+# benchmark checks before it times, and each leaves a figure. What the figures are is not judged.
+. tests/lib.sh
+
+BENCHES=build/tests/bench
+RULES=500
+
+# run_bench NAME [ARGUMENT...]: leaves its figures in $STATE/figures.
+run_bench() {
+	bench=$1
+	shift
+	assert_status 0 env BENCH_QUICK=once BENCH_JSON="$STATE/figures" "$BENCHES/$bench" "$@"
+	assert_equal 0 "$(grep -Evc "^[{]\"bench\": \"$bench\", .*\"median\": [1-9][0-9.]*[,}]" "$STATE/figures")" \
+		"lines without a figure of $bench"
+}
+
+# assert_variants COUNT: so many contenders, each with as many figures as the others.
+assert_variants() {
+	sed -n 's/.*"variant": "\([^"]*\)".*/\1/p' "$STATE/figures" | sort | uniq -c >"$STATE/variants"
+	assert_equal "$1" "$(wc -l <"$STATE/variants")" "variants"
+	assert_equal 1 "$(awk '{ print $1 }' "$STATE/variants" | sort -u | wc -l)" "numbers of figures of a variant"
+}
+
+test_lookup() {
+	state
+	run_bench lookup --full "$RULES"
+	assert_variants 14
+}
+
+test_shapes() {
+	state
+	run_bench shapes "$RULES"
+	grep -q '"family": "IPv6"' "$STATE/figures" || fail "no figures of IPv6"
+}
+
+test_cidr() {
+	state
+	seq 1 200 | sed 's,.*,198.18.&.0/24,' >"$STATE/nets"
+	run_bench cidr "$STATE/nets"
+	assert_variants 5
+}
+
+test_updates() {
+	state
+	run_bench updates "$RULES"
+	assert_variants 5
+}
+
+run_tests "$0" "$@"
