@@ -15,7 +15,7 @@ WERROR ?= 0
 # Debian 12 packages, by what needs them; tests/install-packages.sh installs what is missing.
 BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
 	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev
-TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables
+TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables groff-base
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
 UNPACKED_PACKAGES := fail2ban
 BENCH_PACKAGES := gnuplot-nox iptables
@@ -45,12 +45,16 @@ BENCHES := $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench
 BENCH_OBJECTS := $(patsubst tests/bench/%.bpf.c,build/tests/bench/%.bpf.o,$(wildcard tests/bench/*.bpf.c))
 BENCHES := $(filter-out %.bpf,$(BENCHES))
 
+MAN_PAGE := build/man/xdp-cuckoo.8
+RULES_PAGE := user/man/xdp-cuckoo-rules.5
+
 UNITS := $(notdir $(wildcard user/systemd/*))
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
+MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
 FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.conf
 
-all: $(OBJECT) $(TOOL) ## build the BPF object and the tool (default)
+all: $(OBJECT) $(TOOL) $(MAN_PAGE) ## build the BPF object, the tool and its man page (default)
 
 define compile_bpf
 	@mkdir -p $(@D)
@@ -81,6 +85,10 @@ build/user/%.o: user/%.c
 
 $(TOOL): $(USER_OBJECTS)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ $(LDLIBS) -o $@
+
+$(MAN_PAGE): $(TOOL) $(wildcard user/man/*)
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)sh user/man/make.sh $(TOOL) $(PREFIX)/lib/systemd/system > $@
 
 # Each test program is one file, linked with everything of the tool but main().
 build/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
@@ -121,6 +129,8 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0644 $(OBJECT) $(LIBRARY_DIR)/xdp_cuckoo.bpf.o
 	install -m 0755 user/crowdsec/xdp-cuckoo-bouncer $(LIBRARY_DIR)
 	install -m 0644 user/fail2ban/xdp-cuckoo.conf $(LIBRARY_DIR)/fail2ban-action.conf
+	install -D -m 0644 $(MAN_PAGE) $(MAN_DIR)/man8/xdp-cuckoo.8
+	install -D -m 0644 $(RULES_PAGE) $(MAN_DIR)/man5/xdp-cuckoo-rules.5
 	install -d $(UNIT_DIR)
 	for unit in $(UNITS); do \
 		sed 's,@SBINDIR@,$(PREFIX)/sbin,' user/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
@@ -129,6 +139,7 @@ install: all ## install under DESTDIR/PREFIX
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))
+	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(MAN_DIR)/man5/xdp-cuckoo-rules.5
 	rm -rf $(LIBRARY_DIR)
 
 format: ## format all C files with clang-format

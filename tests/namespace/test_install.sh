@@ -22,6 +22,8 @@ test_install_and_uninstall() {
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer
 		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
 		./opt/xc/sbin/xdp-cuckoo
+		./opt/xc/share/man/man5/xdp-cuckoo-rules.5
+		./opt/xc/share/man/man8/xdp-cuckoo.8
 	END
 	files >"$STATE/installed"
 	diff "$STATE/expected" "$STATE/installed" || fail "other files"

@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The man pages say what the program does: each command, option, exit status and word of a rule is in them, and nothing
+# else is.
+. tests/lib.sh
+
+PAGE=build/man/xdp-cuckoo.8
+RULES_PAGE=user/man/xdp-cuckoo-rules.5
+
+# assert_same WHAT: $STATE/program and $STATE/page hold the same lines.
+assert_same() {
+	[ -s "$STATE/program" ] || fail "no $1 found in the program"
+	diff "$STATE/program" "$STATE/page" || fail "$1: the program has those with <, the page those with >"
+}
+
+# commands: as `help` names them.
+commands() {
+	"$TOOL" help | sed -n 's/^  \([a-z][a-z-]*\)  *[^ ].*/\1/p' | sort
+}
+
+# options: those in the text, each once; not those of other tools.
+options() {
+	sed 's/\\-/-/g; /^systemctl/d' | grep -Eo -e '(^|[^a-z-])--[a-z][a-z-]*' | sed 's/.*--/--/' | sort -u
+}
+
+test_commands() {
+	state
+	commands >"$STATE/program"
+	sed -n 's/^\.SS //p' "$PAGE" | sort >"$STATE/page"
+	assert_same commands
+}
+
+test_options() {
+	state
+	sed -n '/option_kinds\[\] = {/,/^};/ s/.*[{(][ ]*"\([a-z-]*\)".*/--\1/p' user/main.c | sort >"$STATE/program"
+	options <"$PAGE" >"$STATE/page"
+	assert_same options
+}
+
+test_options_of_each_command() {
+	state
+	for command in $(commands); do
+		"$TOOL" help "$command" | head -n 1 | options >"$STATE/program"
+		sed -n "/^\.SS $command\$/,/^\.S[SH]/p" "$PAGE" | options >"$STATE/page"
+		comm -23 "$STATE/program" "$STATE/page" >"$STATE/missing"
+		[ ! -s "$STATE/missing" ] || fail "$command: the page lacks $(cat "$STATE/missing")"
+	done
+}
+
+test_options_are_known() {
+	state
+	for option in $(options <"$PAGE"); do
+		run "$TOOL" version "$option" 1
+		! grep -q 'unknown option' "$STATE/err" || fail "$option is in the page, and no option of the tool"
+	done
+}
+
+test_exit_status() {
+	state
+	sed -n '/^enum command_status/,/^}/ s/.*STATUS_[A-Z]* = \([0-9]\).*/\1/p' user/command.h >"$STATE/program"
+	sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/ s/^\.B \([0-9]\)$/\1/p' "$PAGE" >"$STATE/page"
+	assert_same "exit status"
+}
+
+test_words_of_rules() {
+	state
+	sed -n '/ keywords\[\] = {/,/^};/p' user/rule_parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "' |
+		sort >"$STATE/program"
+	sed -n '/^\.SH DESCRIPTION/,/^\.EX/p' "$RULES_PAGE" | grep '^\\fB' |
+		grep -Eo '\\fB[a-z]+' | sed 's/...//' | sort -u >"$STATE/page"
+	assert_same words
+}
+
+test_examples_of_rules_are_rules() {
+	state
+	sed -n '/^\.EX/,/^\.EE/ { /^\./d; p; }' "$RULES_PAGE" >"$STATE/list"
+	[ "$(wc -l <"$STATE/list")" -ge 4 ] || fail "examples not found"
+	assert_status 0 "$TOOL" --state "$STATE/store" import --dry-run --strict "$STATE/list"
+}
+
+test_formats_of_lists() {
+	state
+	"$TOOL" help import | sed -n 's/^  \([a-z][a-z]*\)   *[^ ].*/\1/p' | sort -u >"$STATE/program"
+	sed -n '/^\.SH LISTS/,/^\.SH BATCHES/ s/^\.B \([a-z]*\)$/\1/p' "$RULES_PAGE" | sort >"$STATE/page"
+	assert_same "formats of lists"
+}
+
+test_pages_are_laid_out_without_a_warning() {
+	command -v groff >/dev/null || skip "no groff; on Debian: apt-get install groff-base"
+	for page in "$PAGE" "$RULES_PAGE"; do
+		assert_equal '' "$(groff -man -Tutf8 -ww -z "$page" 2>&1)" "warnings about $page"
+	done
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# From what `xdp-cuckoo help COMMAND` prints to a subsection of the man page. Indented lines are a list where each
+# has a tag and two blanks or more before its text, or go on such a text; else they are examples.
+
+function literal(text) {
+	gsub(/\\/, "\\e", text)
+	gsub(/-/, "\\-", text)
+	gsub(/'/, "\\(aq", text)
+	gsub(/\^/, "\\(ha", text)
+	gsub(/~/, "\\(ti", text)
+	return text
+}
+
+function put(text) {
+	text = literal(text)
+	while (match(text, /`[^`]*`/))
+		text = substr(text, 1, RSTART - 1) "\\fB" substr(text, RSTART + 1, RLENGTH - 2) "\\fP" \
+			substr(text, RSTART + RLENGTH)
+	print text ~ /^[.]/ ? "\\&" text : text
+}
+
+function is_tagged(line) {
+	return line ~ /^  +[^ ].*[^ ]  +[^ ]/ || line ~ /^            +[^ ]/
+}
+
+# end_block: what has been gathered of indented lines.
+function end_block(    i, tagged, indent, at, text, rest, column) {
+	for (i = 1; i <= lines; i++)
+		tagged += is_tagged(line[i])
+	if (lines && tagged < lines / 2) {
+		print ".PP\n.EX"
+		for (i = 1; i <= lines; i++)
+			put(line[i])
+		print ".EE"
+		is_open = 0
+	}
+	for (i = 1; lines && tagged >= lines / 2 && i <= lines; i++) {
+		match(line[i], /^ +/)
+		indent = RLENGTH
+		text = substr(line[i], indent + 1)
+		at = match(text, /  +/)
+		if (i > 1 && indent >= column) {
+			if (indent > column)
+				print ".br"
+			put(text)
+			continue
+		}
+		if (!at) { # a tag alone, or a line that goes on less deeply
+			print ".TP"
+			put("`" text "`")
+			column = indent + 2
+			continue
+		}
+		rest = substr(text, at + RLENGTH)
+		column = indent + at + RLENGTH - 1
+		print ".TP"
+		put("`" substr(text, 1, at - 1) "`")
+		put(rest)
+	}
+	if (lines)
+		is_open = 0
+	lines = 0
+}
+
+NR == 1 {
+	sub(/^usage: /, "")
+	usage = $0
+	next
+}
+NR == 2 {
+	split(usage, word, " ")
+	print ".SS " word[2]
+	print ".nh\n.ad l"
+	put("`" usage "`")
+	print ".ad\n.hy\n.PP"
+	put(toupper(substr($0, 1, 1)) substr($0, 2) ".")
+	next
+}
+/^ / {
+	line[++lines] = $0
+	next
+}
+{
+	end_block()
+	if ($0 == "") {
+		is_open = 0
+		next
+	}
+	if (!is_open)
+		print ".PP"
+	is_open = 1
+	put($0)
+}
+END { end_block() }
