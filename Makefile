@@ -17,7 +17,7 @@ BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
 	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables groff-base
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
-UNPACKED_PACKAGES := fail2ban
+UNPACKED_PACKAGES := fail2ban prometheus-node-exporter
 BENCH_PACKAGES := gnuplot-nox iptables
 
 Q := $(if $(filter 1,$(V)),,@)

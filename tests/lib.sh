@@ -130,6 +130,22 @@ run() {
 	"$@" >"$STATE/out" 2>"$STATE/err" || STATUS=$?
 }
 
+# wait_for WHAT COMMAND...: until the command succeeds; fails, and shows the end of $WAIT_LOG, where it never does.
+WAIT_S=${WAIT_S:-60}
+WAIT_LOG=/dev/null
+wait_for() {
+	waited_for=$1
+	shift
+	end=$(($(date +%s) + WAIT_S))
+	while ! "$@" >/dev/null 2>&1; do
+		[ "$(date +%s)" -lt "$end" ] || break
+		sleep 0.1
+	done
+	"$@" >/dev/null 2>&1 && return
+	tail -n 30 "$WAIT_LOG"
+	fail "waited $WAIT_S s for $waited_for"
+}
+
 show_run() {
 	echo "\$ $RAN"
 	sed 's/^/  stdout: /' "$STATE/out"

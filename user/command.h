@@ -119,6 +119,19 @@ int command_set_monitor_only(struct apply *apply, bool is_on, struct reason *rea
 /* Says on stderr if the filter does not filter: monitor-only, panic, unconfirmed. */
 void command_report_run(const struct kernel_filter *filter);
 
+/* Whether rules are in force: it is set up, and neither in panic, unconfirmed too long nor monitor-only. */
+bool command_is_filtering(const struct kernel_filter *filter);
+
+struct command_counts {
+	struct abi_counter counter[ABI_COUNTERS];
+	size_t filters;	      /* that were counted */
+	bool is_monitor_only; /* one of them */
+};
+
+/* Adds the counts of filters[f], but where one before it counts in the same map. */
+int command_count(const struct kernel_filter *filters, size_t f, struct command_counts *counts,
+		  struct reason *reason);
+
 /* The outcomes of packets, as `stats` and `policy` name them. */
 extern const char *const command_outcome_names[OUTCOMES];
 

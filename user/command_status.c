@@ -106,6 +106,14 @@ void command_report_run(const struct kernel_filter *filter)
 			    effect(filter, text));
 }
 
+bool command_is_filtering(const struct kernel_filter *filter)
+{
+	const __u32 run = filter->config->run;
+
+	return (run & ABI_RUN_SET_UP) && !(run & (ABI_RUN_PANIC | ABI_RUN_MONITOR)) &&
+	       !(is_unconfirmed(filter) && !confirm_left_ms(filter));
+}
+
 static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
 {
 	json_t *names = json_array();
@@ -342,16 +350,26 @@ static bool counts_apart(const struct kernel_filter *filters, size_t f)
 	return true;
 }
 
-struct sums {
-	struct abi_counter counter[ABI_COUNTERS];
-	size_t found;	     /* filters */
-	bool is_monitor_only; /* one of them */
-};
-
-/* The sum over the filters of the name; a filter nobody has set up counts for every name. */
-static int sum_counters(const struct invocation *invocation, struct sums *sums, struct reason *reason)
+int command_count(const struct kernel_filter *filters, size_t f, struct command_counts *counts,
+		  struct reason *reason)
 {
 	struct abi_counter counters[ABI_COUNTERS];
+	int error;
+
+	counts->filters++;
+	counts->is_monitor_only |= filters[f].config->run & ABI_RUN_MONITOR;
+	if (!counts_apart(filters, f))
+		return 0;
+	error = kernel_counters(&filters[f], counters, reason);
+	for (int i = 0; i < ABI_COUNTERS && !error; i++)
+		add_counter(&counts->counter[i], &counters[i]);
+	return error;
+}
+
+/* The sum over the filters of the name; a filter nobody has set up counts for every name. */
+static int count_named(const struct invocation *invocation, struct command_counts *counts,
+		       struct reason *reason)
+{
 	struct kernel_filter *filters;
 	size_t count;
 	int error = kernel_find(&filters, &count, reason);
@@ -361,14 +379,8 @@ static int sum_counters(const struct invocation *invocation, struct sums *sums, 
 
 		if (config->magic && strcmp(config->name, invocation->name))
 			continue;
-		sums->found++;
-		sums->is_monitor_only |= config->run & ABI_RUN_MONITOR;
 		command_report_run(&filters[f]);
-		if (!counts_apart(filters, f))
-			continue;
-		error = kernel_counters(&filters[f], counters, reason);
-		for (int i = 0; i < ABI_COUNTERS; i++)
-			add_counter(&sums->counter[i], &counters[i]);
+		error = command_count(filters, f, counts, reason);
 	}
 	kernel_filters_free(filters, count);
 	return error;
@@ -392,7 +404,7 @@ static json_t *outcome_row(const char *name, const struct abi_counter counter[VE
 	return row;
 }
 
-static json_t *outcome_rows(const struct sums *sums)
+static json_t *outcome_rows(const struct command_counts *counts)
 {
 	struct abi_counter total[VERDICTS] = {};
 	json_t *rows = json_array();
@@ -400,11 +412,11 @@ static json_t *outcome_rows(const struct sums *sums)
 
 	for (int outcome = 0; outcome < OUTCOMES; outcome++)
 		for (int verdict = 0; verdict < VERDICTS; verdict++)
-			add_counter(&total[verdict], &sums->counter[outcome * VERDICTS + verdict]);
-	has_would_drop = output_is_json() || sums->is_monitor_only || total[VERDICT_WOULD_DROP].packets;
+			add_counter(&total[verdict], &counts->counter[outcome * VERDICTS + verdict]);
+	has_would_drop = output_is_json() || counts->is_monitor_only || total[VERDICT_WOULD_DROP].packets;
 	for (int outcome = 0; outcome < OUTCOMES; outcome++)
 		json_array_append_new(rows, outcome_row(command_outcome_names[outcome],
-							&sums->counter[outcome * VERDICTS],
+							&counts->counter[outcome * VERDICTS],
 							has_would_drop));
 	json_array_append_new(rows, outcome_row("all", total, has_would_drop));
 	return rows;
@@ -412,15 +424,15 @@ static json_t *outcome_rows(const struct sums *sums)
 
 static enum command_status run_stats(const struct invocation *invocation)
 {
-	struct sums sums = {};
+	struct command_counts counts = {};
 	struct reason reason;
-	int error = sum_counters(invocation, &sums, &reason);
+	int error = count_named(invocation, &counts, &reason);
 
 	if (error)
 		return command_failed(error, &reason);
-	if (!sums.found)
+	if (!counts.filters)
 		return command_error(STATUS_NO, "no filter '%s' is running here; see xdp-cuckoo status",
 				     invocation->name);
-	output_print(outcome_rows(&sums));
+	output_print(outcome_rows(&counts));
 	return STATUS_DONE;
 }

@@ -24,26 +24,22 @@ assert_variants() {
 }
 
 test_lookup() {
-	state
 	run_bench lookup --full "$RULES"
 	assert_variants 14
 }
 
 test_shapes() {
-	state
 	run_bench shapes "$RULES"
 	grep -q '"family": "IPv6"' "$STATE/figures" || fail "no figures of IPv6"
 }
 
 test_cidr() {
-	state
 	seq 1 200 | sed 's,.*,198.18.&.0/24,' >"$STATE/nets"
 	run_bench cidr "$STATE/nets"
 	assert_variants 5
 }
 
 test_updates() {
-	state
 	run_bench updates "$RULES"
 	assert_variants 5
 }

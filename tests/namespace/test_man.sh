@@ -24,21 +24,18 @@ options() {
 }
 
 test_commands() {
-	state
 	commands >"$STATE/program"
 	sed -n 's/^\.SS //p' "$PAGE" | sort >"$STATE/page"
 	assert_same commands
 }
 
 test_options() {
-	state
 	sed -n '/option_kinds\[\] = {/,/^};/ s/.*[{(][ ]*"\([a-z-]*\)".*/--\1/p' user/main.c | sort >"$STATE/program"
 	options <"$PAGE" >"$STATE/page"
 	assert_same options
 }
 
 test_options_of_each_command() {
-	state
 	for command in $(commands); do
 		"$TOOL" help "$command" | head -n 1 | options >"$STATE/program"
 		sed -n "/^\.SS $command\$/,/^\.S[SH]/p" "$PAGE" | options >"$STATE/page"
@@ -48,7 +45,6 @@ test_options_of_each_command() {
 }
 
 test_options_are_known() {
-	state
 	for option in $(options <"$PAGE"); do
 		run "$TOOL" version "$option" 1
 		! grep -q 'unknown option' "$STATE/err" || fail "$option is in the page, and no option of the tool"
@@ -56,14 +52,12 @@ test_options_are_known() {
 }
 
 test_exit_status() {
-	state
 	sed -n '/^enum command_status/,/^}/ s/.*STATUS_[A-Z]* = \([0-9]\).*/\1/p' user/command.h >"$STATE/program"
 	sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/ s/^\.B \([0-9]\)$/\1/p' "$PAGE" >"$STATE/page"
 	assert_same "exit status"
 }
 
 test_words_of_rules() {
-	state
 	sed -n '/ keywords\[\] = {/,/^};/p' user/rule_parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "' |
 		sort >"$STATE/program"
 	sed -n '/^\.SH DESCRIPTION/,/^\.EX/p' "$RULES_PAGE" | grep '^\\fB' |
@@ -72,14 +66,12 @@ test_words_of_rules() {
 }
 
 test_examples_of_rules_are_rules() {
-	state
 	sed -n '/^\.EX/,/^\.EE/ { /^\./d; p; }' "$RULES_PAGE" >"$STATE/list"
 	[ "$(wc -l <"$STATE/list")" -ge 4 ] || fail "examples not found"
 	assert_status 0 "$TOOL" --state "$STATE/store" import --dry-run --strict "$STATE/list"
 }
 
 test_formats_of_lists() {
-	state
 	"$TOOL" help import | sed -n 's/^  \([a-z][a-z]*\)   *[^ ].*/\1/p' | sort -u >"$STATE/program"
 	sed -n '/^\.SH LISTS/,/^\.SH BATCHES/ s/^\.B \([a-z]*\)$/\1/p' "$RULES_PAGE" | sort >"$STATE/page"
 	assert_same "formats of lists"

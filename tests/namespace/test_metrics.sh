@@ -1,0 +1,141 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# metrics: what stats and status say, in the form that Prometheus reads; Debian's own node exporter reads it.
+. tests/lib.sh
+
+NODE_EXPORTER=${NODE_EXPORTER:-build/packages/prometheus-node-exporter/usr/bin/prometheus-node-exporter}
+PORT=19100
+
+# value SAMPLE: in $STATE/metrics.
+value() {
+	awk -v sample="$1" 'index($0, sample " ") == 1 { print $NF }' "$STATE/metrics"
+}
+
+# assert_value VALUE SAMPLE
+assert_value() {
+	assert_equal "$1" "$(value "$2")" "$2"
+}
+
+read_metrics() {
+	assert_status 0 xc metrics
+	cp "$STATE/out" "$STATE/metrics"
+}
+
+# filter_some: drops 30 packets of 58 bytes and passes 12.
+filter_some() {
+	xc load vrx --capacity 1000 >/dev/null
+	xc add 203.0.113.7 >/dev/null
+	xc add 192.0.2.0/24 timeout 1h >/dev/null
+	{
+		yes 'drop listed proto udp src 203.0.113.7 dst 198.18.0.1 sport 1 dport 2' | head -n 30
+		yes 'pass other proto udp src 203.0.113.8 dst 198.18.0.1 sport 1 dport 2' | head -n 12
+	} | traffic || fail "a wrong verdict"
+}
+
+test_nothing_runs() {
+	read_metrics
+	assert_equal 'xdp_cuckoo_build_info{version="0.1.0"} 1' "$(grep -v '^#' "$STATE/metrics")" "samples"
+}
+
+test_values() {
+	filter_some
+	read_metrics
+	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+	assert_value 1740 'xdp_cuckoo_bytes_total{name="default",outcome="drop rule",verdict="drop"}'
+	# And what the interfaces' own IPv6 sends.
+	[ "$(value 'xdp_cuckoo_packets_total{name="default",outcome="no rule",verdict="pass"}')" -ge 12 ] ||
+		fail "packets that passed are not counted"
+	assert_value 0 'xdp_cuckoo_packets_total{name="default",outcome="pass rule",verdict="pass"}'
+	assert_value 2 'xdp_cuckoo_rules{name="default"}'
+	assert_value 1 'xdp_cuckoo_timed_rules{name="default"}'
+	assert_value 2 'xdp_cuckoo_used_slots{name="default"}'
+	assert_value 1 'xdp_cuckoo_filtering{name="default"}'
+	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="vrx",mode="native"}'
+	value 'xdp_cuckoo_false_positive_rate{name="default",family="ipv4"}' | awk '{ exit !($1 < 1e-18) }' ||
+		fail "an exact table has false positives"
+	slots=$(xc status --json | sed -n 's/.*"slots": \([0-9]*\),*/\1/p')
+	assert_value "$slots" 'xdp_cuckoo_slots{name="default"}'
+}
+
+test_filters_that_do_not_filter() {
+	filter_some
+	for command in panic 'panic off' 'monitor-only on' 'monitor-only off'; do
+		# shellcheck disable=SC2086 # words
+		xc $command >/dev/null 2>&1
+		read_metrics
+		case $command in
+		*\ off) assert_value 1 'xdp_cuckoo_filtering{name="default"}' ;;
+		*) assert_value 0 'xdp_cuckoo_filtering{name="default"}' ;;
+		esac
+	done
+}
+
+test_filters_of_several_names() {
+	filter_some
+	veth "$RX" vweb "$TX" vwebtx
+	xc --name web load vweb --compact >/dev/null
+	xc --name web add 203.0.113.9 >/dev/null
+	read_metrics
+	assert_value 1 'xdp_cuckoo_rules{name="web"}'
+	assert_value 2 'xdp_cuckoo_rules{name="default"}'
+	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+	assert_value 0 'xdp_cuckoo_packets_total{name="web",outcome="drop rule",verdict="drop"}'
+	assert_value 1 'xdp_cuckoo_interface_info{name="web",interface="vweb",mode="native"}'
+	value 'xdp_cuckoo_false_positive_rate{name="web",family="ipv4"}' | awk '{ exit !($1 > 1e-18) }' ||
+		fail "a compact table has no false positives: $(grep false_positive "$STATE/metrics")"
+}
+
+# Each family once, told what it is before its samples, and each sample once.
+test_form() {
+	filter_some
+	read_metrics
+	assert_equal '' "$(grep -v '^#' "$STATE/metrics" | sed 's/ [^ ]*$//' | sort | uniq -d)" "samples that come twice"
+	awk '
+	$1 == "#" && $2 == "HELP" { help[$3]++; next }
+	$1 == "#" && $2 == "TYPE" { type[$3]++; family = $3; next }
+	{ name = $1; sub(/[{].*/, "", name); if (name != family || help[name] != 1 || type[name] != 1) { print; bad = 1 } }
+	END { exit bad }' "$STATE/metrics" || fail "samples out of place"
+}
+
+# But for the packets that no rule matched, of which more may come meanwhile.
+test_json_says_the_same() {
+	filter_some
+	read_metrics
+	xc metrics --json >"$STATE/json"
+	python3 -c '
+import json, sys
+for family in json.load(open(sys.argv[1])):
+    for sample in family["samples"]:
+        labels = ",".join("%s=\"%s\"" % (name, value) for name, value in sample["labels"].items())
+        print(family["metric"] + "{" + labels + "}", "%.5g" % sample["value"])' "$STATE/json" |
+		grep -v 'outcome="no rule"' >"$STATE/expected"
+	grep -v -e '^#' -e 'outcome="no rule"' "$STATE/metrics" | awk '{ sub(/ [^ ]*$/, sprintf(" %.5g", $NF)); print }' |
+		diff "$STATE/expected" - || fail "text and JSON differ"
+}
+
+# fetch: what the node exporter serves.
+fetch() {
+	in_rx python3 -c 'import sys, urllib.request
+sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())' "http://127.0.0.1:$PORT/metrics"
+}
+
+test_node_exporter() {
+	[ -x "$NODE_EXPORTER" ] || skip "no prometheus-node-exporter; make packages fetches it"
+	filter_some
+	mkdir "$STATE/textfiles"
+	xc metrics >"$STATE/textfiles/xdp-cuckoo.prom"
+	in_rx "$NODE_EXPORTER" --collector.disable-defaults --collector.textfile --log.level=error \
+		--collector.textfile.directory="$STATE/textfiles" --web.listen-address="127.0.0.1:$PORT" \
+		>"$STATE/exporter.log" 2>&1 &
+	exporter=$!
+	on_exit "kill $exporter 2>/dev/null; wait $exporter 2>/dev/null"
+	WAIT_LOG=$STATE/exporter.log
+	wait_for "the node exporter" fetch
+	fetch >"$STATE/metrics"
+	assert_value 0 node_textfile_scrape_error
+	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+	assert_equal "$(grep -vc '^#' "$STATE/textfiles/xdp-cuckoo.prom")" "$(grep -c '^xdp_cuckoo_' "$STATE/metrics")" \
+		"samples that it serves"
+}
+
+run_tests "$0" "$@"
