@@ -7,6 +7,7 @@ CC ?= gcc
 CLANG ?= clang
 LLVM_STRIP ?= llvm-strip
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
+BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 V ?= 0
@@ -26,26 +27,27 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
 WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 CFLAGS ?= -O2 -g
 LIBRARIES := libbpf lmdb jansson libmnl
-USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -Ibuild
+USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
+TEST_CPPFLAGS = -Itests -DXDP_CUCKOO_BUILD='"$(BUILD)"' -DXDP_CUCKOO_OBJECT='"$(OBJECT)"'
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread
 LDLIBS = $(shell pkg-config --libs $(LIBRARIES))
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -Iinclude -Ibpf -Itests \
 	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
 
-OBJECT := build/xdp_cuckoo.bpf.o
-OBJECTS := $(patsubst bpf/%.bpf.c,build/%.bpf.o,$(wildcard bpf/*.bpf.c))
+OBJECT := $(BUILD)/xdp_cuckoo.bpf.o
+OBJECTS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.bpf.o,$(wildcard bpf/*.bpf.c))
 SKELETONS := $(OBJECTS:.bpf.o=.skel.h)
-TOOL := build/xdp-cuckoo
-USER_OBJECTS := $(patsubst user/%.c,build/user/%.o,$(wildcard user/*.c))
-ENGINE_OBJECTS := $(filter-out build/user/main.o,$(USER_OBJECTS))
-UNIT_TESTS := $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
-HELPERS := $(patsubst tests/helpers/%.c,build/tests/helpers/%,$(wildcard tests/helpers/*.c))
+TOOL := $(BUILD)/xdp-cuckoo
+USER_OBJECTS := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/*.c))
+ENGINE_OBJECTS := $(filter-out $(BUILD)/user/main.o,$(USER_OBJECTS))
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c))
 HELPERS := $(patsubst %.bpf,%.bpf.o,$(HELPERS))
-BENCHES := $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
-BENCH_OBJECTS := $(patsubst tests/bench/%.bpf.c,build/tests/bench/%.bpf.o,$(wildcard tests/bench/*.bpf.c))
+BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
+BENCH_OBJECTS := $(patsubst tests/bench/%.bpf.c,$(BUILD)/tests/bench/%.bpf.o,$(wildcard tests/bench/*.bpf.c))
 BENCHES := $(filter-out %.bpf,$(BENCHES))
 
-MAN_PAGE := build/man/xdp-cuckoo.8
+MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
 RULES_PAGE := user/man/xdp-cuckoo-rules.5
 
 UNITS := $(notdir $(wildcard user/systemd/*))
@@ -62,24 +64,24 @@ define compile_bpf
 	$(Q)$(LLVM_STRIP) -g $@
 endef
 
-$(OBJECTS): build/%.bpf.o: bpf/%.bpf.c
+$(OBJECTS): $(BUILD)/%.bpf.o: bpf/%.bpf.c
 	$(compile_bpf)
 
-build/tests/%.bpf.o: tests/%.bpf.c
+$(BUILD)/tests/%.bpf.o: tests/%.bpf.c
 	$(compile_bpf)
 
 # The object by another compiler, which the file is named after.
-build/verify/%.bpf.o: override CLANG = $*
-build/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
+$(BUILD)/verify/%.bpf.o: override CLANG = $*
+$(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 	$(compile_bpf)
 
-$(SKELETONS): build/%.skel.h: build/%.bpf.o
+$(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $* > $@
 
-build/user/kernel.o: build/xdp_cuckoo.skel.h
-build/user/kernel_bench.o: build/bench.skel.h
+$(BUILD)/user/kernel.o: $(BUILD)/xdp_cuckoo.skel.h
+$(BUILD)/user/kernel_bench.o: $(BUILD)/bench.skel.h
 
-build/user/%.o: user/%.c
+$(BUILD)/user/%.o: user/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -MMD -MP -c $< -o $@
 
@@ -91,25 +93,27 @@ $(MAN_PAGE): $(TOOL) $(wildcard user/man/*)
 	$(call say,MAN,$@)sh user/man/make.sh $(TOOL) $(PREFIX)/lib/systemd/system > $@
 
 # Each test program is one file, linked with everything of the tool but main().
-build/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
+$(BUILD)/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
 	@mkdir -p $(@D)
-	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) -Itests -DXDP_CUCKOO_OBJECT='"$(OBJECT)"' $(CFLAGS) \
-		$(USER_CFLAGS) -MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) -lcmocka -o $@
+	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) \
+		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) -lcmocka -o $@
 
-build/tests/%.so: tests/%.so.c
+$(BUILD)/tests/%.so: tests/%.so.c
 	@mkdir -p $(@D)
 	$(call say,SO,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -shared -fPIC $< $(LDFLAGS) -o $@
 
 packages: ## install the Debian packages that building and testing need
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
-	$(Q)sh tests/unpack-packages.sh build/packages $(UNPACKED_PACKAGES)
+	$(Q)sh tests/unpack-packages.sh $(BUILD)/packages $(UNPACKED_PACKAGES)
 
 # Packages first, then a make of its own: what to build with is only known when they are there.
 test: packages ## install what is missing, build, run every test
 	$(Q)$(MAKE) --no-print-directory -s test-programs
 	$(Q)sh tests/run.sh
 
-test-programs: all $(UNIT_TESTS) $(HELPERS) $(BENCHES) $(BENCH_OBJECTS)
+test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS)
+
+unit-programs: $(UNIT_TESTS)
 
 demo: packages ## show it on live traffic: make demo [LIST=file]
 	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
@@ -121,7 +125,7 @@ bench: packages ## measure beside rivals on this machine, and draw plots: make b
 	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
 
 verify: packages ## show what the verifier makes of the program, and hold it to a budget
-	$(Q)$(MAKE) --no-print-directory -s build/tests/helpers/verify
+	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
 	$(Q)sh tests/verify.sh
 
 install: all ## install under DESTDIR/PREFIX
@@ -146,10 +150,11 @@ format: ## format all C files with clang-format
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean: ## remove build/
-	rm -rf build
+	rm -rf $(BUILD)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-.PHONY: all packages test test-programs demo bench verify install uninstall format clean help
--include $(shell find build -name '*.d' -type f 2>/dev/null)
+.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help
+export BUILD
+-include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)

@@ -3,9 +3,10 @@
 # that go away by themselves, assertions, and the runner of test_* functions.
 # shellcheck shell=sh disable=SC2034 # the variables are for those who source this
 
-TOOL=${TOOL:-build/xdp-cuckoo}
-OBJECT=${OBJECT:-build/xdp_cuckoo.bpf.o}
-HELPERS=${HELPERS:-build/tests/helpers}
+BUILD=${BUILD:-build}
+TOOL=${TOOL:-$BUILD/xdp-cuckoo}
+OBJECT=${OBJECT:-$BUILD/xdp_cuckoo.bpf.o}
+HELPERS=${HELPERS:-$BUILD/tests/helpers}
 LISTS=${LISTS:-../shared/blocklists}
 SEED=${SEED:-$$}
 

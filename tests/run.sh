@@ -6,6 +6,8 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
+BUILD=${BUILD:-build}
+RUNNER=${RUNNER:-}      # what runs each unit test: valgrind, say
 LIMIT_S=${LIMIT_S:-900} # a file that takes longer has hung
 log=$(mktemp)
 counts=$(mktemp)
@@ -84,7 +86,8 @@ for file in tests/unit/test_*.c tests/namespace/test_*.sh; do
 	[ -e "$file" ] || continue
 	is_wanted "$file" "$@" || continue
 	case $file in
-	*.c) run_file "$file" "build/${file%.c}" ;;
+	# shellcheck disable=SC2086 # one word an argument
+	*.c) run_file "$file" $RUNNER "$BUILD/${file%.c}" ;;
 	*.sh) run_file "$file" sh "$file" ;;
 	esac
 done

@@ -13,7 +13,8 @@ BUDGET_PROCESSED=${BUDGET_PROCESSED:-400000} # instructions that the verifier lo
 BUDGET_STACK=${BUDGET_STACK:-512}            # bytes, with the deepest function it calls
 
 CLANGS='clang-14 clang-16 clang-19' # where none of these is, clang
-HELPERS=${HELPERS:-build/tests/helpers}
+BUILD=${BUILD:-build}
+HELPERS=${HELPERS:-$BUILD/tests/helpers}
 
 # Sets `present`; names those that are absent with the package they are in.
 find_clangs() {
@@ -34,7 +35,7 @@ measure() {
 	case $1 in
 	*/*) ;;
 	*)
-		object=build/verify/$1.bpf.o
+		object=$BUILD/verify/$1.bpf.o
 		make -s --no-print-directory "$object"
 		;;
 	esac

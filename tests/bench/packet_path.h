@@ -21,7 +21,7 @@
 #include "bench/timing.h"
 #include "filter.h"
 
-#define PACKET_PATH_OBJECT "build/tests/bench/lookup.bpf.o"
+#define PACKET_PATH_OBJECT XDP_CUCKOO_BUILD "/tests/bench/lookup.bpf.o"
 #define PACKET_PATH_SETTINGS "lookup_settings"
 #define PACKET_PATH_DESTINATION 0xc6336407 /* 198.51.100.7 */
 #define PACKET_PATH_NETWORK6 0x20010db8    /* 2001:db8:: */

@@ -19,7 +19,7 @@ struct scale {
 
 /* Some minutes; seconds, to try whether all of it works; hours, at the paper's size. */
 static const struct scale scale_default = {
-	.directory = "build/bench",
+	.directory = XDP_CUCKOO_BUILD "/bench",
 	.space = { .bits_runs = 10,
 		   .bits_buckets_log2 = { 15, 18 },
 		   .runs = 3,
@@ -28,7 +28,7 @@ static const struct scale scale_default = {
 	.speed = { .runs = 3, .bytes = 24 << 20, .lookups = 125000, .absent = 4000000 },
 };
 static const struct scale scale_quick = {
-	.directory = "build/bench/quick",
+	.directory = XDP_CUCKOO_BUILD "/bench/quick",
 	.space = { .bits_runs = 2,
 		   .bits_buckets_log2 = { 10, 12 },
 		   .runs = 2,
@@ -37,7 +37,7 @@ static const struct scale scale_quick = {
 	.speed = { .runs = 1, .bytes = 768 << 10, .lookups = 20000, .absent = 200000 },
 };
 static const struct scale scale_full = {
-	.directory = "build/bench/full",
+	.directory = XDP_CUCKOO_BUILD "/bench/full",
 	.space = { .bits_runs = 10,
 		   .bits_buckets_log2 = { 15, 20, 25 },
 		   .runs = 10,

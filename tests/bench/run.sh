@@ -6,7 +6,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-OUT=build/bench
+BUILD=${BUILD:-build}
+OUT=$BUILD/bench
 QUICK="lookup shapes scale cidr updates manage live" # in this order
 FULL="$QUICK table paper live_churn"
 
@@ -46,8 +47,8 @@ run() {
 	status=$OUT/$1.status
 	{
 		{
-			if [ -x "build/tests/bench/$1" ]; then
-				"build/tests/bench/$1" $2
+			if [ -x "$BUILD/tests/bench/$1" ]; then
+				"$BUILD/tests/bench/$1" $2
 			else
 				sh "tests/bench/$1.sh" $2
 			fi

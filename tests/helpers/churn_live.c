@@ -32,7 +32,7 @@
 #include "table_move.h"
 #include "target.h"
 
-#define SOURCE_OBJECT "build/tests/helpers/live_source.bpf.o"
+#define SOURCE_OBJECT XDP_CUCKOO_BUILD "/tests/helpers/live_source.bpf.o"
 #define SLICE_PACKETS (1 << 16) /* between two looks at the counters */
 
 enum order { ORDER_RIGHT, ORDER_OVERWRITE_FIRST, ORDER_UNANNOUNCED };

@@ -16,7 +16,7 @@
 #include "helpers/live_end.h"
 #include "helpers/live_sender.h"
 
-#define OBJECT "build/tests/helpers/live_rival.bpf.o"
+#define OBJECT XDP_CUCKOO_BUILD "/tests/helpers/live_rival.bpf.o"
 #define BATCH 65536
 
 struct rival {

@@ -25,7 +25,7 @@
 #include "helpers/live_sender.h"
 #include "random.h"
 
-#define OBJECT "build/tests/helpers/live_sender.bpf.o"
+#define OBJECT XDP_CUCKOO_BUILD "/tests/helpers/live_sender.bpf.o"
 #define DESTINATION 0xc6336407 /* 198.51.100.7 */
 #define SETTLE_SECONDS 1       /* for the last packets to come in */
 #define TEXT_BYTES 8192

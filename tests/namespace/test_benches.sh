@@ -4,7 +4,7 @@
 # benchmark checks before it times, and each leaves a figure. What the figures are is not judged.
 . tests/lib.sh
 
-BENCHES=build/tests/bench
+BENCHES=$BUILD/tests/bench
 RULES=500
 
 # run_bench NAME [ARGUMENT...]: leaves its figures in $STATE/figures.

@@ -4,7 +4,7 @@
 # the test writes.
 . tests/lib.sh
 
-FAIL2BAN=${FAIL2BAN:-$PWD/build/packages/fail2ban}
+FAIL2BAN=${FAIL2BAN:-$PWD/$BUILD/packages/fail2ban}
 
 # --- the server
 

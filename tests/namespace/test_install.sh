@@ -48,7 +48,7 @@ test_units_are_sound() {
 	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
 	mkdir "$STATE/units"
 	for unit in user/systemd/*; do
-		sed "s,@SBINDIR@,$PWD/build," "$unit" >"$STATE/units/$(basename "$unit")"
+		sed "s,@SBINDIR@,$PWD/$BUILD," "$unit" >"$STATE/units/$(basename "$unit")"
 	done
 	cp "$STATE/units/xdp-cuckoo-expire@.service" "$STATE/units/xdp-cuckoo-expire@web.service"
 	cp "$STATE/units/xdp-cuckoo-expire@.timer" "$STATE/units/xdp-cuckoo-expire@web.timer"

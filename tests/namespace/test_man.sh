@@ -4,7 +4,7 @@
 # else is.
 . tests/lib.sh
 
-PAGE=build/man/xdp-cuckoo.8
+PAGE=$BUILD/man/xdp-cuckoo.8
 RULES_PAGE=user/man/xdp-cuckoo-rules.5
 
 # assert_same WHAT: $STATE/program and $STATE/page hold the same lines.

@@ -3,7 +3,7 @@
 # metrics: what stats and status say, in the form that Prometheus reads; Debian's own node exporter reads it.
 . tests/lib.sh
 
-NODE_EXPORTER=${NODE_EXPORTER:-build/packages/prometheus-node-exporter/usr/bin/prometheus-node-exporter}
+NODE_EXPORTER=${NODE_EXPORTER:-$BUILD/packages/prometheus-node-exporter/usr/bin/prometheus-node-exporter}
 PORT=19100
 
 # value SAMPLE: in $STATE/metrics.
