@@ -175,12 +175,13 @@ static const struct option_kind {
 
 static int take_option(struct arguments *arguments, int option, const char *word)
 {
-	const struct option_kind *kind = &option_kinds[option - OPTION_CODE];
+	const struct option_kind *kind;
 
 	if (option == ':')
 		return command_error(STATUS_USAGE, "'%s' needs a value", word);
 	if (option < OPTION_CODE)
 		return command_error(STATUS_USAGE, "unknown option '%s'; see xdp-cuckoo help", word);
+	kind = &option_kinds[option - OPTION_CODE];
 	arguments->given |= kind->bit;
 	if (kind->take)
 		return kind->take(arguments, optarg);
