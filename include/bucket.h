@@ -106,6 +106,7 @@ FLOW_INLINE __u64 bucket_lane_one(struct bucket_layout layout)
 {
 	unsigned int bits = bucket_bits(layout) < 64 ? bucket_bits(layout) : 64;
 
+	/* cppcheck-suppress shiftTooManyBits ; every layout has slots */
 	return (~0ULL >> (64 - bits)) / ((1ULL << layout.lane_bits) - 1);
 }
 
@@ -135,6 +136,7 @@ FLOW_INLINE __u32 bucket_get(struct bucket bucket, struct bucket_layout layout, 
 	if (layout.lane_bits)
 		return bucket.word[slot / lanes] >> slot % lanes * layout.lane_bits &
 		       ((1ULL << layout.lane_bits) - 1);
+	/* cppcheck-suppress nullPointer ; only where a layout has no lanes are they looked at */
 	prefix = prefixes[bucket.word[0] & (BUCKET_SORTED_CODES - 1)] >>
 			 slot * BUCKET_SORTED_PREFIX_BITS & ((1 << BUCKET_SORTED_PREFIX_BITS) - 1);
 	return prefix << low_bits |

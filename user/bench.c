@@ -251,7 +251,7 @@ static int read_series(const struct bench_series series[BENCH_PROGRAMS],
 static int time_on(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
 		   struct bench_figure figures[BENCH_PROGRAMS], struct reason *reason)
 {
-	float *ns = malloc(BENCH_PROGRAMS * BENCH_SERIES_ROOM * sizeof(*ns));
+	float *ns = malloc(sizeof(*ns) * BENCH_PROGRAMS * BENCH_SERIES_ROOM);
 	struct bench_series series[BENCH_PROGRAMS] = {};
 	int error;
 

@@ -63,7 +63,7 @@ static bool is_icmp(__u8 proto)
 /* Two ports of two bytes, or type and code, one byte each. */
 static void put_ports(const struct rule *rule, struct bench_flow *flow)
 {
-	const unsigned int bytes = is_icmp(flow->proto) ? 1 : 2;
+	const size_t bytes = is_icmp(flow->proto) ? 1 : 2;
 	const __be16 port[] = { rule->sport, rule->dport };
 
 	for (int i = 0; i < 2; i++)

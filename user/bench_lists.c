@@ -173,7 +173,7 @@ static int make_list(struct making *making, enum flow_family family, struct benc
 	list->flow = malloc(BENCH_FLOWS * sizeof(*list->flow));
 	if (!list->flow)
 		return no_memory(reason);
-	for (size_t i = 0; i < TRIES_A_FLOW * BENCH_FLOWS && made < BENCH_FLOWS; i++) {
+	for (size_t i = 0; i < (size_t)TRIES_A_FLOW * BENCH_FLOWS && made < BENCH_FLOWS; i++) {
 		const int result = make(making, family, i, &list->flow[made]);
 
 		if (result < 0)

@@ -170,7 +170,7 @@ static int open_apply(struct batch *batch, struct reason *reason)
 /* Locks of files are not handed on in turn: who waits for it needs a moment to take it. */
 static void let_others_in(struct batch *batch)
 {
-	const struct timespec moment = { .tv_nsec = LEAVE_MS * 1000000 };
+	const struct timespec moment = { .tv_nsec = LEAVE_MS * 1000000L };
 
 	if (!batch->is_open || now_ms() - batch->opened_ms < HOLD_MS)
 		return;

@@ -21,13 +21,15 @@ static unsigned int address_bits(const struct host_address *address)
 
 static struct rule flow_of(const struct host_address *src, const struct host_address *dst)
 {
-	struct rule flow = { .family = src ? src->family : dst->family };
+	struct rule flow = {};
 
 	if (src) {
+		flow.family = src->family;
 		flow.src = src->bytes;
 		flow.src_len = address_bits(src);
 	}
 	if (dst) {
+		flow.family = dst->family;
 		flow.dst = dst->bytes;
 		flow.dst_len = address_bits(dst);
 	}

@@ -110,7 +110,7 @@ static void undo(const struct watchdog *watchdog)
 
 static bool is_change_waiting(const struct watchdog *watchdog)
 {
-	struct store_pending pending;
+	struct store_pending pending = {};
 	struct store *store;
 	int error = open_store(watchdog, STORE_READ, &store);
 
