@@ -392,7 +392,7 @@ static inline struct filter_run filter_run(struct filter *filter, size_t program
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = length, .repeat = 1);
 	const int numbers = filter->options.has_counts ? FILTER_NUMBERS : 0;
 	struct abi_counter before[ABI_COUNTERS], before_rule[FILTER_NUMBERS], rule[FILTER_NUMBERS];
-	struct filter_run run;
+	struct filter_run run = {};
 	int moved, number;
 
 	memcpy(before, filter->counted, sizeof(before));

@@ -85,8 +85,8 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 for file in tests/unit/test_*.c tests/namespace/test_*.sh; do
 	[ -e "$file" ] || continue
 	is_wanted "$file" "$@" || continue
-	case $file in
 	# shellcheck disable=SC2086 # one word an argument
+	case $file in
 	*.c) run_file "$file" $RUNNER "$BUILD/${file%.c}" ;;
 	*.sh) run_file "$file" sh "$file" ;;
 	esac

@@ -35,6 +35,8 @@ ours_import() { xc import --force "$1"; }
 ours_replace() { xc import --force --replace "$1"; }
 ours_add() { xc add "$1"; }
 ours_del() { xc del "$1"; }
+# Through a pipe, as a program that goes on feeds it.
+# shellcheck disable=SC2002
 ours_feed() { cat "$1" | xc batch -; }
 ours_count() { xc --json status | sed -n 's/^  "rules": \([0-9]*\).*/\1/p'; }
 
@@ -46,6 +48,7 @@ ipset_import() { in_rx ipset restore -file "$1.ipset"; }
 ipset_replace() { in_rx ipset restore -file "$1.swap"; }
 ipset_add() { in_rx ipset add block "$1"; }
 ipset_del() { in_rx ipset del block "$1"; }
+# shellcheck disable=SC2002 # as ours
 ipset_feed() { cat "$1.ipset" | in_rx ipset restore; }
 ipset_count() { in_rx ipset list -t block | sed -n 's/^Number of entries: //p'; }
 
@@ -61,6 +64,7 @@ nft_import() { in_rx nft -f "$1.nft"; }
 nft_replace() { in_rx nft -f "$1.flush"; }
 nft_add() { in_rx nft add element ip filter block "{ $1 }"; }
 nft_del() { in_rx nft delete element ip filter block "{ $1 }"; }
+# shellcheck disable=SC2002 # as ours
 nft_feed() { cat "$1.nft" | in_rx nft -f -; }
 nft_count() { in_rx nft list set ip filter block | grep -Eo '[0-9]+\.[0-9.]+[0-9]' | wc -l; }
 

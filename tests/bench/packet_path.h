@@ -35,7 +35,7 @@ struct packet_path_frame {
 	__u8 padding[22];
 } __attribute__((packed));
 
-static inline void die(const char *what, int error)
+__attribute__((noreturn)) static inline void die(const char *what, int error)
 {
 	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
 		strerror(error < 0 ? -error : error));

@@ -239,10 +239,10 @@ static struct speed_size speed_measure(const struct filter_kind *kind,
 /* A structure of nothing but doubles. */
 static struct speed speed_median(const struct speed *run, unsigned int runs)
 {
-	struct speed result;
+	struct speed result = {};
 
 	for (size_t at = 0; at < sizeof(result) / sizeof(double); at++) {
-		double value[SPEED_RUNS_MAX];
+		double value[SPEED_RUNS_MAX] = {};
 
 		for (unsigned int i = 0; i < runs; i++)
 			value[i] = ((const double *)&run[i])[at];
@@ -300,7 +300,7 @@ static void speed_print_grid(const char *name, const char *title, const char *ax
 	};
 
 	for (size_t kind = 0; kind < SPEED_KINDS; kind++) {
-		const double *value = (const double *)((const char *)&speed[kind] + offset);
+		const double *value = (const void *)((const char *)&speed[kind] + offset);
 
 		strcpy(grid.column[kind], speed_kinds[kind].name);
 		for (size_t row = 0; row < rows; row++)
@@ -336,7 +336,7 @@ static void speed_print_figures(const struct speed *speed)
 static void speed_print(const struct speed_scale *scale)
 {
 	static struct speed run_speed[SPEED_KINDS][SPEED_RUNS_MAX];
-	struct speed_size size[SPEED_KINDS];
+	struct speed_size size[SPEED_KINDS] = {};
 	struct speed speed[SPEED_KINDS];
 
 	for (unsigned int run = 0; run < scale->runs; run++)

@@ -51,7 +51,9 @@ grid() {
 data() {
 	name=$1
 	shift
-	[ -s "$DIRECTORY/$1.jsonl" ] && grid "$@" >"$DIRECTORY/$name.dat" || rm -f "$DIRECTORY/$name.dat"
+	if ! [ -s "$DIRECTORY/$1.jsonl" ] || ! grid "$@" >"$DIRECTORY/$name.dat"; then
+		rm -f "$DIRECTORY/$name.dat"
+	fi
 }
 
 for traffic in hit miss half; do

@@ -42,6 +42,7 @@ machine() {
 }
 
 # The status of the benchmark, and not that of tee.
+# shellcheck disable=SC2086 # an option or none
 run() {
 	rm -f "$OUT/$1.jsonl"
 	status=$OUT/$1.status

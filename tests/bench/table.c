@@ -212,7 +212,7 @@ static void bench_build(unsigned int slots_log2)
 	const unsigned int runs = runs_of(slots);
 	const size_t count = slots * TABLE_LOAD_PERCENT / 100;
 	struct table_entry *entry = allocate_entries(count);
-	double build_s[RUNS], walk_s[RUNS];
+	double build_s[RUNS] = {}, walk_s[RUNS] = {};
 
 	make_entries(entry, count, 1);
 	for (unsigned int run = 0; run < runs; run++) {
@@ -234,7 +234,7 @@ static void bench_huge_build(void)
 	const __u64 bytes = (__u64)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
 
 	if (bytes < HUGE_MEMORY_BYTES)
-		printf("2^%u slots  not enough memory to measure\n", HUGE_SLOTS_LOG2);
+		printf("2^%d slots  not enough memory to measure\n", HUGE_SLOTS_LOG2);
 	else
 		bench_build(HUGE_SLOTS_LOG2);
 }

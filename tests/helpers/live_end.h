@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static inline void live_die(const char *what, int error)
+__attribute__((noreturn)) static inline void live_die(const char *what, int error)
 {
 	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
 		strerror(error < 0 ? -error : error));

@@ -30,7 +30,7 @@ struct check {
 	unsigned int most_probes;
 };
 
-static void die(const char *what, int error)
+__attribute__((noreturn)) static void die(const char *what, int error)
 {
 	fprintf(stderr, "lpm_check: %s: %s\n", what, strerror(error < 0 ? -error : error));
 	exit(2);

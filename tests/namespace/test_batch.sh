@@ -339,7 +339,7 @@ test_ends_in_order_by_signals() {
 		case_begin "$signal while lines come"
 		count_up 3000000
 		pour "$STATE/count"
-		pour_end $signal
+		pour_end "$signal"
 		assert_equal 3 "$STATUS" "status"
 		assert_error 'interrupted: what is behind line [0-9]+ was not done'
 		assert_equal "$(wc -l <"$STATE/poured")" "$(xc list | wc -l)" "rules, and answers"
@@ -349,7 +349,7 @@ test_ends_in_order_by_signals() {
 		case_begin "$signal while none comes"
 		feed_begin
 		ask 'add 192.0.2.1'
-		kill -$signal "$(cat "$STATE/pid")"
+		kill -"$signal" "$(cat "$STATE/pid")"
 		feed_end
 		assert_equal 0 "$STATUS" "status"
 		assert_equal 'src 192.0.2.1' "$(xc list)" "rules"

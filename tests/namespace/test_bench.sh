@@ -74,7 +74,7 @@ assert_nothing_left() {
 	tries=0
 	while bpftool prog show | grep -q ' name bench_' || bpftool map show | grep -q ' name bench_'; do
 		tries=$((tries + 1))
-		[ $tries -lt 50 ] || fail "left behind: $(bpftool prog show; bpftool map show)"
+		[ "$tries" -lt 50 ] || fail "left behind: $(bpftool prog show; bpftool map show)"
 		sleep 0.1
 	done
 }
@@ -322,7 +322,7 @@ begin_long_bench() {
 	tries=0
 	while ! bpftool prog show | grep -q ' name bench_packet '; do
 		tries=$((tries + 1))
-		[ $tries -lt 100 ] || fail "does not start: $(cat "$STATE/bench.out")"
+		[ "$tries" -lt 100 ] || fail "does not start: $(cat "$STATE/bench.out")"
 		sleep 0.1
 	done
 }

@@ -7,7 +7,7 @@ RULES=40
 
 # rule N, flow N: half of the rules are IPv4.
 make_rules() {
-	awk -v rules=$RULES 'BEGIN {
+	awk -v rules="$RULES" 'BEGIN {
 		for (i = 1; i <= rules / 2; i++)
 			printf "10.0.0.%d\n2001:db8::%x\n", i, i
 	}' >"$STATE/rules"
@@ -39,7 +39,7 @@ packets_by_rule() {
 
 # The rule on line N has N flows, so each must have counted N more, and none for another.
 assert_counters() {
-	assert_equal $RULES "$(taken_numbers)" "numbers of rules"
+	assert_equal "$RULES" "$(taken_numbers)" "numbers of rules"
 	packets_by_rule "$STATE/before"
 	assert_verdicts
 	packets_by_rule "$STATE/after"
@@ -112,7 +112,7 @@ test_exact() {
 	load_rules
 	assert_counters
 	for damage in bucket foreign double tag end number; do
-		corrupt $damage
+		corrupt "$damage"
 		case $damage in bucket | tag | end) assert_passes_some ;; esac
 		assert_mends
 		assert_counters
@@ -123,7 +123,7 @@ test_exact_without_counters() {
 	IS_EXACT=yes
 	load_rules --no-counters
 	for damage in bucket foreign double tag; do
-		corrupt $damage
+		corrupt "$damage"
 		case $damage in bucket | tag) assert_passes_some ;; esac
 		assert_mends
 		assert_verdicts
@@ -134,7 +134,7 @@ try_compact() {
 	IS_EXACT=
 	load_rules --compact --fingerprint "$1"
 	for damage in bucket foreign double; do
-		corrupt $damage
+		corrupt "$damage"
 		assert_mends
 		assert_verdicts
 	done
@@ -184,7 +184,7 @@ test_an_emptied_table() {
 	IS_EXACT=yes
 	load_rules
 	lost=0
-	while [ $lost -lt $RULES ]; do
+	while [ "$lost" -lt "$RULES" ]; do
 		corrupt bucket
 		lost=$((lost + MISSING))
 	done

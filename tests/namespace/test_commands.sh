@@ -120,7 +120,9 @@ test_many_prefix_lengths_cost_few_probes() {
 		assert_status 0 xc add "128.0.0.0/$length"
 		assert_status 0 xc add "4000::/$((length + 1))"
 	done
-	[ "$(probes ipv4)" -le 8 ] && [ "$(probes ipv6)" -le 8 ] || fail "more than 8 probes"
+	for family in ipv4 ipv6; do
+		[ "$(probes "$family")" -le 8 ] || fail "more than 8 probes of $family"
+	done
 	assert_status 0 xc add 192.0.2.1 dport 80
 	assert_equal 65 "$(xc list | wc -l)" "rules"
 	printf '%s\n' 'drop v4 proto udp src 128.0.0.0 dst 198.51.100.7 sport 1 dport 53' \
@@ -260,7 +262,7 @@ test_list_counters() {
 	cp "$STATE/out" "$STATE/listed"
 	for option in --no-counters --compact; do
 		xc unload vrx >/dev/null
-		xc load vrx $option >/dev/null 2>&1
+		xc load vrx "$option" >/dev/null 2>&1
 		assert_status 1 xc list --counters
 		assert_error "no filter 'default' that counts by rule is running here"
 		assert_one_line_error
@@ -342,6 +344,7 @@ test_wrong_usage() {
 
 test_help_and_version() {
 	assert_status 0 xc help
+	# shellcheck disable=SC2013 # words
 	for command in $(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' "$STATE/out" | sort -u); do
 		assert_status 0 xc help "$command"
 		assert_output "^usage: xdp-cuckoo $command"

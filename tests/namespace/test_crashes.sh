@@ -85,7 +85,7 @@ test_kill_9_while_adding() {
 import_is_whole() {
 	expect=pass
 	[ "$1" -eq 1 ] || expect=drop
-	awk -v expect=$expect 'NR % 97 == 0 {
+	awk -v expect="$expect" 'NR % 97 == 0 {
 		print expect " imported proto udp src " $1 " dst 198.51.100.7 sport 1 dport 2" }' "$STATE/list" | traffic ||
 		fail "of a killed import that left $1 rules"
 }
@@ -120,8 +120,8 @@ addresses() {
 filter_has() {
 	for list in 10 11; do
 		expect=pass
-		[ $list -ne "$1" ] || expect=drop
-		awk -v expect=$expect 'NR % 97 == 0 {
+		[ "$list" -ne "$1" ] || expect=drop
+		awk -v expect="$expect" 'NR % 97 == 0 {
 			print expect " listed proto udp " $0 " dst 198.51.100.7 sport 1 dport 2" }' "$STATE/$list"
 	done | sort -k 6,6 -k 1,1 | awk '$6 != last { print } { last = $6 }' | traffic ||
 		fail "the filter does not have list $1, or has more"

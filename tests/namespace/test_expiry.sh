@@ -359,17 +359,17 @@ test_clock_steps_change_nothing() {
 		start=$(uptime_s)
 		xc add 192.0.2.1 timeout 3s >/dev/null
 		xc add 192.0.2.2 timeout 1h >/dev/null
-		assert_left 3600 'src 192.0.2.2' xc_at $shift_s
-		assert_status 0 xc_at $shift_s expire
+		assert_left 3600 'src 192.0.2.2' xc_at "$shift_s"
+		assert_status 0 xc_at "$shift_s" expire
 		assert_output '^deleted rules: 0$'
-		assert_status 0 xc_at $shift_s add 192.0.2.3 timeout 2h
+		assert_status 0 xc_at "$shift_s" add 192.0.2.3 timeout 2h
 		assert_ends "$(plus "$start" 3)" 192.0.2.1
 		assert_verdict drop 192.0.2.2 192.0.2.3
 		assert_left 3600 'src 192.0.2.2' xc
 		assert_left 7200 'src 192.0.2.3' xc
 		assert_status 0 xc expire
 		assert_output '^deleted rules: 1$'
-		assert_left 3600 'src 192.0.2.2' xc_at $shift_s
+		assert_left 3600 'src 192.0.2.2' xc_at "$shift_s"
 		xc flush >/dev/null
 	done
 }
@@ -412,7 +412,7 @@ test_clock_steps_before_a_reboot_do_not_count() {
 	for shift_s in 86400 -86400; do
 		case_begin "the clock set by $shift_s s, then a reboot"
 		xc add 192.0.2.1 timeout 2h >/dev/null
-		assert_status 0 xc_at $shift_s expire
+		assert_status 0 xc_at "$shift_s" expire
 		BOOT=$((${BOOT:-2} + 1))
 		assert_left 3600 'src 192.0.2.1' reboot_at $((shift_s + 3600))
 		# Back in this boot, as if it were another one: its clock is what it was.
@@ -435,11 +435,11 @@ test_a_wrong_clock_after_a_reboot() {
 	BOOT=1
 	for shift_s in -1700000000 600; do
 		case_begin "the clock off by $shift_s s"
-		assert_status 1 reboot_at $shift_s test 192.0.2.1
-		assert_left 7200 'src 192.0.2.2' reboot_at $shift_s
-		assert_status 0 reboot_at $shift_s add 192.0.2.4 timeout 1h
-		assert_left 3600 'src 192.0.2.4' reboot_at $shift_s
-		assert_left 7200 'src 192.0.2.2' reboot_at $shift_s
+		assert_status 1 reboot_at "$shift_s" test 192.0.2.1
+		assert_left 7200 'src 192.0.2.2' reboot_at "$shift_s"
+		assert_status 0 reboot_at "$shift_s" add 192.0.2.4 timeout 1h
+		assert_left 3600 'src 192.0.2.4' reboot_at "$shift_s"
+		assert_left 7200 'src 192.0.2.2' reboot_at "$shift_s"
 	done
 	reboot_at 600 load vrx >/dev/null
 	assert_verdict pass 192.0.2.1

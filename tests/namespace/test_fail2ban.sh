@@ -161,7 +161,7 @@ test_jails_do_not_unban_for_each_other() {
 	xc load vrx >/dev/null
 	server_start
 	for jail in ssh proxy all; do
-		attack $jail 192.0.2.66
+		attack "$jail" 192.0.2.66
 	done
 	wait_for "bans" is_banned sshd 192.0.2.66
 	wait_for "bans" is_banned proxy 192.0.2.66

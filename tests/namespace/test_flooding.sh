@@ -39,17 +39,18 @@ assert_all_dropped() {
 
 # Eight rules without a word, and the ninth with one.
 add_one_by_one() {
-	attack $ATTACK
+	attack "$ATTACK"
 	key=$(hash_key)
+	last=$(tail -n 1 "$STATE/addresses")
 	while read -r address; do
 		assert_equal "$key" "$(hash_key)" "hash key before the last address"
 		assert_status 0 xc add "$address"
-		[ "$address" = "$(tail -n 1 "$STATE/addresses")" ] || assert_equal '' "$(cat "$STATE/err")" "notes"
+		[ "$address" = "$last" ] || assert_equal '' "$(cat "$STATE/err")" "notes"
 	done <"$STATE/addresses"
 	assert_error "$REBUILT"
 	assert_rebuilt "$key" 1024
 	assert_all_dropped "$STATE/addresses"
-	assert_equal $ATTACK "$(xc list | wc -l)" "rules"
+	assert_equal "$ATTACK" "$(xc list | wc -l)" "rules"
 }
 
 test_add() {
@@ -60,7 +61,7 @@ test_add() {
 test_add_compact() {
 	for bits in 8 16 17; do
 		case_begin "$bits bits"
-		load_small --compact --fingerprint $bits
+		load_small --compact --fingerprint "$bits"
 		add_one_by_one
 		xc unload vrx >/dev/null
 		xc flush >/dev/null 2>&1
@@ -74,7 +75,7 @@ test_add_without_counters() {
 
 test_import() {
 	load_small
-	attack $ATTACK
+	attack "$ATTACK"
 	key=$(hash_key)
 	assert_status 0 xc import "$STATE/addresses"
 	assert_error "$REBUILT"
@@ -85,7 +86,7 @@ test_import() {
 # The counts of the eight go on under the fresh hash key.
 test_counters_carry_over() {
 	load_small
-	attack $ATTACK
+	attack "$ATTACK"
 	head -n 8 "$STATE/addresses" >"$STATE/eight"
 	assert_status 0 xc import "$STATE/eight"
 	assert_equal '' "$(cat "$STATE/err")" "notes"
@@ -104,7 +105,7 @@ test_many_attacks() {
 	echo 192.0.2.1 >"$STATE/all"
 	for round in $(seq "$ATTACKS"); do
 		case_begin "attack $round"
-		attack $ATTACK
+		attack "$ATTACK"
 		key=$(hash_key)
 		assert_status 0 xc import "$STATE/addresses"
 		assert_error "$REBUILT"
@@ -123,7 +124,7 @@ test_attack_on_a_full_table() {
 	load_small
 	awk 'BEGIN { for (i = 0; i < 960; i++) printf "10.0.%d.%d\n", i / 256, i % 256 }' >"$STATE/list"
 	assert_status 0 xc import "$STATE/list"
-	attack $ATTACK
+	attack "$ATTACK"
 	key=$(hash_key)
 	assert_status 0 xc import "$STATE/addresses"
 	assert_error "$REBUILT"

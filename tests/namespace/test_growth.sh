@@ -79,7 +79,7 @@ start_traffic() {
 		tries=0
 		while [ "$(counted 'drop rule' dropped)" -eq "$seen" ]; do
 			tries=$((tries + 1))
-			[ $tries -lt 500 ] || fail "no traffic"
+			[ "$tries" -lt 500 ] || fail "no traffic"
 		done
 	done
 }

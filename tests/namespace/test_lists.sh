@@ -40,7 +40,7 @@ test_each_format_blocks() {
 	for format in text ipset nft spamhaus csv; do
 		for named in '' "--format $format"; do
 			case_begin "$format $named"
-			sample $format >"$STATE/list"
+			sample "$format" >"$STATE/list"
 			# shellcheck disable=SC2086 # words
 			assert_status 0 xc import "$STATE/list" $named
 			assert_output '^added: +2$'
@@ -135,13 +135,13 @@ test_what_has_ended_is_not_there() {
 	tries=0
 	while xc list | grep -q 192.0.2.1; do
 		tries=$((tries + 1))
-		[ $tries -lt 3000 ] || fail "the rule does not end"
+		[ "$tries" -lt 3000 ] || fail "the rule does not end"
 	done
 	# The kernel counts time in ticks, of which the last one may not be over.
 	tries=0
 	until flow pass 192.0.2.1 | traffic >/dev/null 2>&1; do
 		tries=$((tries + 1))
-		[ $tries -lt 300 ] || fail "the rule has ended, and blocks"
+		[ "$tries" -lt 300 ] || fail "the rule has ended, and blocks"
 	done
 	assert_status 0 xc export
 	assert_equal 'src 192.0.2.2' "$(cat "$STATE/out")" "exported"
@@ -279,7 +279,7 @@ test_replace_under_traffic() {
 	for list in one two; do
 		{
 			cat "$STATE/both"
-			awk -v list=$list 'BEGIN { for (i = 0; i < 3000; i++)
+			awk -v list="$list" 'BEGIN { for (i = 0; i < 3000; i++)
 				printf "%s.%d.%d.0/24\n", list == "one" ? "20" : "21.0/12", i / 256, i % 256 }' |
 				sed 's|21\.0/12|21|'
 		} >"$STATE/$list"
@@ -342,7 +342,7 @@ test_confirm_keeps_and_its_absence_undoes() {
 	tries=0
 	while [ "$(xc list | sed 's/src //')" != "$(cat "$STATE/new")" ]; do
 		tries=$((tries + 1))
-		[ $tries -lt 5000 ] || fail "nothing undoes the import"
+		[ "$tries" -lt 5000 ] || fail "nothing undoes the import"
 	done
 	{
 		flow pass 192.0.2.1
@@ -401,11 +401,11 @@ assert_import_restores() {
 test_export_is_the_identity() {
 	for format in text csv nft ipset; do
 		case_begin "$format"
-		kinds $format | xc import - --force --replace >/dev/null 2>&1
-		assert_status 0 xc export --format $format "$STATE/exported"
-		assert_output "^exported: +$(kinds $format | wc -l)\$"
+		kinds "$format" | xc import - --force --replace >/dev/null 2>&1
+		assert_status 0 xc export --format "$format" "$STATE/exported"
+		assert_output "^exported: +$(kinds "$format" | wc -l)\$"
 		assert_import_restores
-		xc export - --format $format >"$STATE/again"
+		xc export - --format "$format" >"$STATE/again"
 		cmp "$STATE/exported" "$STATE/again" || fail "standard output holds something else"
 	done
 }
@@ -414,7 +414,7 @@ test_export_of_timeouts() {
 	for format in text csv nft ipset; do
 		case_begin "$format"
 		echo '192.0.2.1 timeout 1h comment x' | xc import - --force --replace >/dev/null 2>&1
-		assert_status 0 xc export --format $format "$STATE/exported"
+		assert_status 0 xc export --format "$format" "$STATE/exported"
 		xc flush >/dev/null 2>&1
 		assert_status 0 xc import "$STATE/exported"
 		assert_status 0 xc list
@@ -520,7 +520,7 @@ assert_list_survives() {
 	assert_equal "$(grep -vc '^[#;]' "$1")" "$rules" "rules"
 	for format in text csv nft ipset; do
 		case_begin "$(basename "$1") as $format"
-		xc export --format $format "$STATE/exported" >/dev/null
+		xc export --format "$format" "$STATE/exported" >/dev/null
 		assert_status 0 xc import "$STATE/exported" --force --replace
 		assert_output "^kept: +$rules\$"
 		assert_output '^removed: +0$'

@@ -48,7 +48,7 @@ is_gone() {
 	tries=0
 	while bpftool "$1" show id "$2" >/dev/null 2>&1; do
 		tries=$((tries + 1))
-		[ $tries -lt 50 ] || fail "$1 $2 is left behind"
+		[ "$tries" -lt 50 ] || fail "$1 $2 is left behind"
 		sleep 0.1
 	done
 }

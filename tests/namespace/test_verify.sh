@@ -83,6 +83,7 @@ test_longer_program() {
 }
 
 test_refused_program() {
+	# shellcheck disable=SC1003 # the line goes on
 	compile_changed '#define verdict_of(data, end) \' \
 		'	(*(const volatile char *)(end) ? verdict_of(data, end) : verdict_of(data, end))'
 	assert_status 1 sh tests/verify.sh "$STATE/changed.bpf.o"

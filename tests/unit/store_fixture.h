@@ -56,8 +56,10 @@ static inline int setup(void **state)
 
 	umask(022);
 	strcpy(f->top, "/tmp/xdp-cuckoo-store.XXXXXX");
-	if (!mkdtemp(f->top))
+	if (!mkdtemp(f->top)) {
+		free(f);
 		return -1;
+	}
 	snprintf(f->dir, sizeof(f->dir), "%s/state", f->top);
 	snprintf(f->data, sizeof(f->data), "%s/data.mdb", f->dir);
 	*state = f;

@@ -230,7 +230,7 @@ static void test_dleft_deletes(void **state)
 	(void)state;
 	assert_int_equal(dleft_open(&filter, bucket_bits), 0);
 	DELETE_ALL(dleft, &filter, ITEMS / 4);
-	for (__u64 i = 0; i < DLEFT_WORDS * (DLEFT_TABLES << bucket_bits); i++)
+	for (__u64 i = 0; i < (__u64)DLEFT_WORDS * DLEFT_TABLES << bucket_bits; i++)
 		filled |= dleft_filled(
 			baseline_get(filter.memory, i * DLEFT_WORD_BITS, DLEFT_WORD_BITS));
 	assert_int_equal(filled, 0);

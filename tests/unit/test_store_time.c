@@ -243,7 +243,7 @@ static void put_random(struct fixture *f, struct model *model)
 		rule.timeout_ms = CLOCK_SECOND * (1 + below(20));
 	if (below(2))
 		snprintf(rule.comment, sizeof(rule.comment), "%0*u",
-			 (int)below(RULE_COMMENT_BYTES), 7);
+			 (int)below(RULE_COMMENT_BYTES), 7U);
 	assert_int_equal(store_put(f->store, &rule), expected);
 	if (expected == -EEXIST)
 		return;
