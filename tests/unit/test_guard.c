@@ -294,6 +294,7 @@ static void test_ssh_session(void **state)
 		{ "203.0.113.9 50000 192.0.2.1", NULL, NULL },
 		{ "203.0.113.9 50000 2001:db8::1 22", NULL, NULL },
 		{ "203.0.113.9 70000 192.0.2.1 22", NULL, NULL },
+		{ "203.0.113.9 4294967297 192.0.2.1 22", NULL, NULL },
 		{ "host 50000 192.0.2.1 22", NULL, NULL },
 		{ "UNKNOWN 65535 UNKNOWN 65535", NULL, NULL },
 	};
