@@ -205,6 +205,7 @@ static int make_hit(struct making *making, enum flow_family family, size_t numbe
 	if (!sampled(sample))
 		return 0;
 	encoded = sample->rule[number % sampled(sample)];
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without a sample, making_open() has failed. */
 	if (rule_decode(encoded, rule_encoded_bytes(encoded[0]), &rule))
 		return -EBADMSG;
 	if (!bench_flow_of_rule(&rule, family, &making->random, flow))

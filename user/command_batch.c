@@ -211,7 +211,7 @@ static int run_line(struct span *span, struct reason *reason)
 {
 	struct batch *batch = span->batch;
 	struct batch_line *line = &batch->lines[span->next];
-	struct batch_request request;
+	struct batch_request request = {};
 	struct reason bad;
 	int error = read_line(batch, line, &request, &bad);
 

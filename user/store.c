@@ -45,7 +45,7 @@ static int databases_open_all(struct store *store, MDB_txn *txn, bool may_create
 
 static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mode, bool is_new)
 {
-	struct store_meta meta;
+	struct store_meta meta = {};
 	int status, error;
 
 	status = mdb_dbi_open(txn, "meta", is_new ? MDB_CREATE : 0, &store->meta_db);
