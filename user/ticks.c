@@ -10,7 +10,7 @@
 static struct {
 	bool is_known;
 	__u32 tick;
-	double per_second, second; /* of CLOCK_MONOTONIC, when the tick was read */
+	double per_second, second; /* of CLOCK_MONOTONIC, before the tick was read */
 } base;
 
 static double monotonic_second(void)
@@ -24,12 +24,15 @@ static double monotonic_second(void)
 /* The present tick with its fraction. */
 static int now(double *tick, struct reason *reason)
 {
-	int error = base.is_known ? 0 : kernel_tick(&base.tick, &base.per_second, reason);
+	int error = 0;
 
+	/* Before the tick: the time that passes between makes rules end late, not early. */
+	if (!base.is_known) {
+		base.second = monotonic_second();
+		error = kernel_tick(&base.tick, &base.per_second, reason);
+	}
 	if (error)
 		return error;
-	if (!base.is_known)
-		base.second = monotonic_second();
 	base.is_known = true;
 	*tick = base.tick + (monotonic_second() - base.second) * base.per_second;
 	return 0;

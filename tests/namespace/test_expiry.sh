@@ -318,6 +318,16 @@ test_slow_changes_end_rules_in_time() {
 	done
 }
 
+# A command that is held up between two clocks, the kernel's and its own, ends no rule early by that.
+test_a_command_held_up_between_clocks_ends_no_rule_early() {
+	xc load vrx >/dev/null
+	start=$(uptime_s)
+	printf 'add %s timeout 5s\n' 192.0.2.1 192.0.2.2 >"$STATE/lines"
+	assert_status 0 in_rx env LD_PRELOAD="$PWD/$HELPERS/slow_tick.so" SLOW_TICK_S=2 \
+		"$TOOL" --state "$STATE/store" batch "$STATE/lines"
+	assert_ends "$(plus "$start" 5)" 192.0.2.2
+}
+
 # Fingerprints know no times: expire ends such rules.
 test_compact_tables_end_rules_by_expire() {
 	xc load vrx --compact >/dev/null 2>&1
