@@ -46,6 +46,7 @@ HELPERS := $(patsubst %.bpf,%.bpf.o,$(HELPERS))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 BENCH_OBJECTS := $(patsubst tests/bench/%.bpf.c,$(BUILD)/tests/bench/%.bpf.o,$(wildcard tests/bench/*.bpf.c))
 BENCHES := $(filter-out %.bpf,$(BENCHES))
+SOAKS := $(patsubst tests/soak/%.c,$(BUILD)/tests/soak/%,$(wildcard tests/soak/*.c))
 
 MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
 RULES_PAGE := user/man/xdp-cuckoo-rules.5
@@ -111,7 +112,7 @@ test: packages ## install what is missing, build, run every test
 	$(Q)$(MAKE) --no-print-directory -s test-programs
 	$(Q)sh tests/run.sh
 
-test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS)
+test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS)
 
 unit-programs: $(UNIT_TESTS)
 
@@ -123,6 +124,13 @@ bench: packages ## measure beside rivals on this machine, and draw plots: make b
 	$(Q)sh tests/install-packages.sh $(BENCH_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s test-programs
 	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
+
+T ?= 3600
+soak crowd: packages
+	$(Q)$(MAKE) --no-print-directory -s all $(SOAKS) $(HELPERS)
+	$(Q)sh tests/soak/run.sh $@ $(T)
+soak: ## change a filter for T seconds, writers killed, every packet checked: make soak [T=3600]
+crowd: ## 50 processes at once that change and read one filter for T seconds: make crowd [T=3600]
 
 verify: packages ## show what the verifier makes of the program, and hold it to a budget
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
@@ -155,6 +163,6 @@ clean: ## remove build/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help
+.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd
 export BUILD
 -include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)

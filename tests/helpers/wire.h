@@ -55,7 +55,7 @@ static int wire_failed(const char *what)
 {
 	const int error = errno ? errno : EIO;
 
-	fprintf(stderr, "traffic: %s: %s\n", what, strerror(error));
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(error));
 	return -error;
 }
 
@@ -209,7 +209,7 @@ static int wire_receive(const struct wire_end *to, struct frame_trailer *trailer
 	return count;
 }
 
-static bool wire_runs(const struct wire_timing *timing, uint64_t *run_ns, uint64_t *runs)
+static inline bool wire_runs(const struct wire_timing *timing, uint64_t *run_ns, uint64_t *runs)
 {
 	struct bpf_prog_info info = { 0 };
 	__u32 bytes = sizeof(info);
@@ -223,7 +223,7 @@ static bool wire_runs(const struct wire_timing *timing, uint64_t *run_ns, uint64
 }
 
 /* Starts timing the XDP program of `end`, in whose namespace the caller is. */
-static struct wire_timing wire_timing_start(const struct wire_end *end)
+static inline struct wire_timing wire_timing_start(const struct wire_end *end)
 {
 	struct wire_timing timing = { .prog_fd = -1 };
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
@@ -236,7 +236,7 @@ static struct wire_timing wire_timing_start(const struct wire_end *end)
 }
 
 /* Nanoseconds a packet since the start, or less than 0 where the kernel does not tell. */
-static double wire_timing_stop(const struct wire_timing *timing)
+static inline double wire_timing_stop(const struct wire_timing *timing)
 {
 	uint64_t run_ns, runs;
 	double ns = -1;
