@@ -69,7 +69,7 @@ static inline void course_print_group(struct tool_text *list, unsigned int group
 /* A list that the table grows for, perhaps more than once while it is read. */
 static inline void course_grow(struct course *course)
 {
-	const uint32_t size = course->fillers_most >> 2 * changes_below(&course->changer, 4);
+	const uint32_t size = course->fillers_most >> changes_below(&course->changer, 4);
 	struct tool_text list = { 0 };
 
 	if (size > course->fillers)
