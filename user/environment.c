@@ -11,7 +11,8 @@
 #define ENVIRONMENT_MAP_BYTES_MIN (1ULL << 30)
 #define ENVIRONMENT_DATABASES 8
 #define ENVIRONMENT_WRITE_BYTES (64 * 4096) /* MDB_COMMIT_PAGES of mdb.c */
-#define ENVIRONMENT_LOCK_BYTES 8192	    /* what mdb.c gives 126 readers */
+#define ENVIRONMENT_READERS 1022 /* processes that have it open; those whose output nobody takes stay */
+#define ENVIRONMENT_LOCK_BYTES 65536	    /* what mdb.c gives so many */
 
 int environment_error(int status)
 {
@@ -102,6 +103,7 @@ static int environment_try(const char *dir, unsigned int flags, size_t bytes, MD
 	if (status)
 		return status;
 	mdb_env_set_maxdbs(*env, ENVIRONMENT_DATABASES);
+	mdb_env_set_maxreaders(*env, ENVIRONMENT_READERS);
 	mdb_env_set_mapsize(*env, bytes);
 	status = mdb_env_open(*env, dir, flags, 0600);
 	if (status) {

@@ -71,6 +71,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		  "run as root, or name a directory of your own with --state" },
 		{ -ENOMEM, "no memory or address space for it", "raise the limit" },
 		{ -ENOSPC, "no space left on the disk", "free some" },
+		{ -EAGAIN, "too many commands have it open", "wait until some of them end" },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #define WRITERS 8
+#define READERS 200
 #define RULES_EACH 50
 #define KILLS 25
 #define ACKNOWLEDGED_MAX 60	 /* before the kill */
@@ -340,32 +341,76 @@ static int stay_open(struct fixture *f, int ready, int until)
 	return read(until, &byte, 1) == 0 ? 0 : 1;
 }
 
+/* Processes that keep the store open. */
+struct readers {
+	int until; /* closing it ends them */
+	unsigned int count;
+};
+
+static struct readers start_readers(struct fixture *f, unsigned int count)
+{
+	int ready[2], until[2];
+	char byte;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(until, O_CLOEXEC), 0);
+	for (unsigned int i = 0; i < count; i++) {
+		const pid_t pid = fork();
+
+		assert_int_not_equal(pid, -1);
+		if (pid == 0) {
+			close(until[1]);
+			_exit(stay_open(f, ready[1], until[0]));
+		}
+	}
+	close(ready[1]);
+	close(until[0]);
+	for (unsigned int i = 0; i < count; i++)
+		assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return (struct readers){ until[1], count };
+}
+
+static void end_readers(struct readers *readers)
+{
+	int status;
+
+	close(readers->until);
+	while (readers->count--) {
+		assert_int_not_equal(wait(&status), -1);
+		assert_int_equal(status, 0);
+	}
+}
+
 /* LMDB makes its locks anew where nobody has the store open; here it must recover them. */
 static void test_killed_writers_beside_a_reader(void **state)
 {
 	struct fixture *f = *state;
-	int ready[2], until[2], status;
-	char byte;
-	pid_t pid;
+	struct readers readers;
 
 	open_store(f, STORE_WRITE);
 	close_store(f);
-	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
-	assert_int_equal(pipe2(until, O_CLOEXEC), 0);
-	pid = fork();
-	assert_int_not_equal(pid, -1);
-	if (pid == 0) {
-		close(until[1]);
-		_exit(stay_open(f, ready[1], until[0]));
-	}
-	close(ready[1]);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
+	readers = start_readers(f, 1);
 	kill_writers(f);
-	close(until[1]);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	close(ready[0]);
-	close(until[0]);
+	end_readers(&readers);
+}
+
+/* Lists whose output nobody takes, say. */
+static void test_many_readers(void **state)
+{
+	struct fixture *f = *state;
+	struct readers readers;
+
+	open_store(f, STORE_WRITE);
+	close_store(f);
+	alarm(WATCHDOG_S);
+	readers = start_readers(f, READERS);
+	alarm(0);
+	open_store(f, STORE_WRITE);
+	assert_int_equal(commit_number(f->store, 0), 0);
+	holds_numbers(f, 1);
+	close_store(f);
+	end_readers(&readers);
 }
 
 int main(void)
@@ -375,6 +420,7 @@ int main(void)
 		STORE_TEST(test_writers_take_turns),
 		STORE_TEST(test_killed_writers),
 		STORE_TEST(test_killed_writers_beside_a_reader),
+		STORE_TEST(test_many_readers),
 	};
 
 	return cmocka_run_group_tests(tests, seed, NULL);
