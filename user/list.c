@@ -11,6 +11,8 @@
 
 #include "list_internal.h"
 
+#define NUMBER_DIGITS 5 /* of a port in a range */
+
 /* ---- formats ---- */
 
 static const struct {
@@ -178,11 +180,19 @@ static int take_addresses(struct taking *taking, size_t at)
 	return error;
 }
 
+/* Digits alone, up to `end`: scanf() would take "-1" for the largest number. */
+static bool parse_number(const char *text, char end, unsigned int *number)
+{
+	const size_t digits = strspn(text, "0123456789");
+
+	*number = digits <= NUMBER_DIGITS ? strtoul(text, NULL, 10) : 0;
+	return digits && digits <= NUMBER_DIGITS && text[digits] == end;
+}
+
 static bool parse_numbers(const char *text, unsigned int *first, unsigned int *last)
 {
-	char rest;
-
-	return sscanf(text, "%5u-%5u%c", first, last, &rest) == 2 && *first <= *last;
+	return parse_number(text, '-', first) && parse_number(strchr(text, '-') + 1, '\0', last) &&
+	       *first <= *last;
 }
 
 static int take_numbers(struct taking *taking, size_t at)
@@ -250,8 +260,10 @@ int list_take(struct list *list, const struct list_row *row)
 	memcpy(taking.words, row->words, row->count * sizeof(*row->words));
 	if (!may_have_range(row))
 		return take_rule(&taking);
+	/* Enough ranges multiply beyond what a number holds. */
 	for (size_t at = 0; (kind = find_range(&taking, &at)) != WORD_PLAIN; at++)
-		rules *= count_values(taking.words[at], kind);
+		if (__builtin_mul_overflow(rules, count_values(taking.words[at], kind), &rules))
+			rules = ~0ULL;
 	if (rules > LIST_RULES_MAX)
 		return list_refuse(list, "its ranges stand for %llu rules; one line is for at most %d: name "
 				   "fewer ports", (unsigned long long)rules, LIST_RULES_MAX);
