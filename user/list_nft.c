@@ -196,8 +196,7 @@ static int add_value(const struct nft_set *set, struct list_row *row, const char
 	char protocol[LIST_PROTOCOL_BYTES];
 	const bool is_code = !strcmp(keyword, "code"), is_icmp = is_code || !strcmp(keyword, "type");
 	const int icmp = word && is_icmp ? list_icmp_number(set->icmp + is_code, word) : -1;
-	json_int_t number, end;
-	int length;
+	json_int_t number, end, length;
 
 	if (json_is_integer(value))
 		list_row_print(row, keyword, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
@@ -207,8 +206,8 @@ static int add_value(const struct nft_set *set, struct list_row *row, const char
 		list_row_print(row, keyword, "%s", protocol);
 	else if (word)
 		list_row_print(row, keyword, "%s", word);
-	else if (!json_unpack((json_t *)value, "{s:{s:s, s:i}}", "prefix", "addr", &address, "len", &length))
-		list_row_print(row, keyword, "%s/%d", address, length);
+	else if (!json_unpack((json_t *)value, "{s:{s:s, s:I}}", "prefix", "addr", &address, "len", &length))
+		list_row_print(row, keyword, "%s/%" JSON_INTEGER_FORMAT, address, length);
 	else if (!json_unpack((json_t *)range, "[s, s]", &address, &last))
 		list_row_print(row, keyword, "%s-%s", address, last);
 	else if (!json_unpack((json_t *)range, "[I, I]", &number, &end))
@@ -383,18 +382,26 @@ static int read_member(const char *key, const struct json_span *value, void *con
 		return read_set(in, value);
 	if (!strcmp(key, "element"))
 		return read_more_elements(in, value);
-	if (!strcmp(key, "add") || !strcmp(key, "create"))
-		return json_walk_object(value, read_member, in, &in->bad);
 	if (!strcmp(key, "map"))
 		list_note(in->list, "maps are not read, only sets");
 	return 0;
+}
+
+/* A command stands around an object, and never around another: a list nests no deeper than this file. */
+static int read_command(const char *key, const struct json_span *value, void *context)
+{
+	struct nft_list *in = context;
+
+	if (!strcmp(key, "add") || !strcmp(key, "create"))
+		return json_walk_object(value, read_member, in, &in->bad);
+	return read_member(key, value, context);
 }
 
 static int read_object(const struct json_span *object, void *context)
 {
 	struct nft_list *in = context;
 
-	return json_walk_object(object, read_member, in, &in->bad);
+	return json_walk_object(object, read_command, in, &in->bad);
 }
 
 static int read_document(const char *key, const struct json_span *value, void *context)
