@@ -47,7 +47,7 @@ int list_refuse(struct list *list, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(reason.text, sizeof(reason.text), format, arguments);
+	reason_print(&reason, format, arguments);
 	va_end(arguments);
 	list->refuse(list, reason.text);
 	return 0;
@@ -59,7 +59,7 @@ void list_note(struct list *list, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(reason.text, sizeof(reason.text), format, arguments);
+	reason_print(&reason, format, arguments);
 	va_end(arguments);
 	list->note(list, reason.text);
 }

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "reason.h"
 
-#include <stdarg.h>
+#include <ctype.h>
 #include <stdio.h>
+
+void reason_print(struct reason *reason, const char *format, va_list arguments)
+{
+	vsnprintf(reason->text, sizeof(reason->text), format, arguments);
+	for (char *c = reason->text; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
+}
 
 int reason_set(struct reason *reason, int error, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(reason->text, sizeof(reason->text), format, arguments);
+	reason_print(reason, format, arguments);
 	va_end(arguments);
 	return error;
 }

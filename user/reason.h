@@ -6,14 +6,22 @@
 #ifndef XDP_CUCKOO_REASON_H
 #define XDP_CUCKOO_REASON_H
 
+#include <stdarg.h>
+
 #define REASON_BYTES 320
 
 struct reason {
 	char text[REASON_BYTES];
 };
 
-/* Sets the text, cut to fit; returns `error` (0 or -errno) so that `return reason_set(...)` reads well. */
+/*
+ * Sets the text, cut to fit; returns `error` (0 or -errno) so that `return reason_set(...)` reads well. What a
+ * list or a feeder has put into the words it quotes moves no cursor: control characters become '?'.
+ */
 __attribute__((format(printf, 3, 4))) int reason_set(struct reason *reason, int error,
 						      const char *format, ...);
+
+__attribute__((format(printf, 2, 0))) void reason_print(struct reason *reason, const char *format,
+							 va_list arguments);
 
 #endif
