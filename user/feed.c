@@ -120,9 +120,12 @@ static int take(struct feed *feed, char *end, size_t *offset)
 int feed_next(struct feed *feed, size_t *offset)
 {
 	size_t rest = feed->used - feed->next;
-	char *start = feed->bytes + feed->next;
-	char *end = rest ? memchr(start, '\n', rest) : NULL;
+	char *start, *end;
 
+	if (!feed->bytes)
+		return 0;
+	start = feed->bytes + feed->next;
+	end = memchr(start, '\n', rest);
 	if (end || (feed->is_ended && (rest || feed->is_cut)))
 		return take(feed, end ? end : start + rest, offset);
 	if (rest > FEED_LINE_BYTES) {
