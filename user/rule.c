@@ -37,7 +37,7 @@ int rule_protocol_number(const char *word, __u8 *number)
 		}
 	}
 	value = strtoul(word, &end, 10);
-	if (*word < '0' || *word > '9' || *end || value > 254)
+	if (*word < '0' || *word > '9' || *end || value > RULE_PROTO_MAX)
 		return -ENOENT;
 	*number = value;
 	return 0;

@@ -19,6 +19,7 @@
 #define RULE_KEYS_MAX 2         /* a rule without addresses has a key in each family */
 #define RULE_WORDS_MAX 32       /* of one text */
 #define RULE_TIMEOUT_MAX_S 2147483647 /* 68 years */
+#define RULE_PROTO_MAX 254
 
 enum rule_action { RULE_DROP, RULE_PASS };
 
@@ -97,6 +98,15 @@ union flow_addr rule_network(const union flow_addr *address, unsigned int length
  */
 size_t rule_encode(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES]);
 int rule_decode(const __u8 *bytes, size_t length, struct rule *rule);
+
+/*
+ * For what comes from elsewhere: whether all but timeout and comment is as struct rule says, which
+ * rule_decode() does not look at; and whether a text is one that a comment may be: without quotes and
+ * control characters, and UTF-8.
+ */
+bool rule_is_canonical(const struct rule *rule);
+bool rule_is_plain(const char *text);
+bool rule_is_utf8(const char *text);
 
 /* How long the encoded form of a rule of this family is. */
 size_t rule_encoded_bytes(enum flow_family family);

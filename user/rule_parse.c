@@ -165,39 +165,13 @@ static int parse_timeout(struct parser *parser, const char *word, const char *va
 	return 0;
 }
 
-/* Bytes of the UTF-8 character at `c` (RFC 3629 section 4), 0 where there is none. */
-static size_t utf8_bytes(const unsigned char *c)
-{
-	size_t bytes = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
-
-	if (c[0] > 0xf4 || (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
-	    (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f))
-		return 0;
-	for (size_t i = 1; i < bytes; i++)
-		if ((c[i] & 0xc0) != 0x80)
-			return 0;
-	return bytes;
-}
-
-static bool is_utf8(const char *text)
-{
-	const unsigned char *c = (const unsigned char *)text;
-	size_t bytes = 1;
-
-	for (; *c && bytes; c += bytes)
-		bytes = utf8_bytes(c);
-	return bytes > 0;
-}
-
 static int parse_comment(struct parser *parser, const char *word, const char *value)
 {
 	if (strlen(value) >= RULE_COMMENT_BYTES)
 		return fail(parser, "'%s %.20s...': a comment has at most 255 bytes", word, value);
-	for (const char *c = value; *c; c++)
-		if (iscntrl((unsigned char)*c) || *c == '"')
-			return fail(parser, "'%s %s': a comment has no quotes or control characters",
-				    word, value);
-	if (!is_utf8(value))
+	if (!rule_is_plain(value))
+		return fail(parser, "'%s %s': a comment has no quotes or control characters", word, value);
+	if (!rule_is_utf8(value))
 		return fail(parser, "'%s': the comment is not UTF-8", word);
 	strcpy(parser->rule->comment, value);
 	return 0;

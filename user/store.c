@@ -53,9 +53,10 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 		status = store_meta_create(store, txn);
 	error = status ? environment_write_error(store->env, status) :
 			 store_meta_load(store, txn, &meta);
+	if (!error)
+		error = store_clock_set(&store->clock, &meta);
 	if (error)
 		return error;
-	store_clock_set(&store->clock, &meta);
 	store->has_schema_2 = meta.schema > 1;
 	status = databases_open_all(store, txn, mode == STORE_WRITE, is_new);
 	return environment_write_error(store->env, status);
@@ -160,10 +161,10 @@ int store_begin(struct store *store)
 	error = store_meta_load(store, store->write, &store->meta);
 	if (!error)
 		error = store_shapes_load(store, store->write, &store->shapes);
+	if (!error)
+		error = store_clock_set(&store->clock, &store->meta);
 	if (error)
 		store_abort(store);
-	else
-		store_clock_set(&store->clock, &store->meta);
 	return error;
 }
 

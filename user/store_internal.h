@@ -6,6 +6,13 @@
 #include "environment.h"
 #include "store.h"
 
+/*
+ * Times that a store may hold, and those that its clock may tell, 35,000 years: with less in the clock than in
+ * what is kept, nothing that is made of both overflows, or is refused when it is read.
+ */
+#define STORE_TIME_MAX_MS (1LL << 60)
+#define STORE_CLOCK_MAX_MS (1LL << 50)
+
 #define STORE_BOOT_ID_BYTES 40 /* of the text in /proc, padded with 0 */
 
 struct store_meta {
@@ -69,7 +76,8 @@ int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_
 /* The transaction's, or that of a view. */
 int store_meta_get(const struct store *store, MDB_txn *txn, struct store_meta *meta);
 
-void store_clock_set(struct store_clock *clock, const struct store_meta *meta);
+/* -EBADMSG where it would tell what no clock tells. */
+int store_clock_set(struct store_clock *clock, const struct store_meta *meta);
 void store_clock_tick(struct store_clock *clock); /* lets it go on to now */
 
 /* Whether what the meta says of the clock is to be brought up to date, and that. */

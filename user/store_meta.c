@@ -22,6 +22,20 @@ int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_
 	return mdb_put(txn, store->meta_db, &key, &value, 0);
 }
 
+static bool is_time(__s64 ms)
+{
+	return ms >= -STORE_TIME_MAX_MS && ms <= STORE_TIME_MAX_MS;
+}
+
+static bool is_sound(const struct store_meta *meta)
+{
+	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
+		if (meta->settings.policy[i] > VERDICT_DROP)
+			return false;
+	return meta->settings.is_monitor_only <= 1 && is_time(meta->clock_ms) && is_time(meta->wall_ms) &&
+	       is_time(meta->seen_ms) && is_time(meta->pending_ms);
+}
+
 int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta)
 {
 	MDB_val key = { strlen(meta_name), (void *)meta_name }, value;
@@ -42,7 +56,7 @@ int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *
 	if (value.mv_size != bytes)
 		return -EBADMSG;
 	memcpy(meta, value.mv_data, bytes);
-	return 0;
+	return is_sound(meta) ? 0 : -EBADMSG;
 }
 
 int store_meta_get(const struct store *store, MDB_txn *txn, struct store_meta *meta)
@@ -59,7 +73,8 @@ int store_meta_create(struct store *store, MDB_txn *txn)
 
 	if (getrandom(meta.id, sizeof(meta.id), 0) != sizeof(meta.id))
 		return EIO;
-	store_clock_set(&store->clock, &meta);
+	if (store_clock_set(&store->clock, &meta))
+		return EIO;
 	store_clock_note(&store->clock, &meta);
 	return store_meta_save(store, txn, &meta);
 }
@@ -101,7 +116,7 @@ __s64 store_lag_ms(const struct store *store)
 }
 
 /* A meta without a boot, new or of schema 1: the store's time starts as the wall clock's. */
-void store_clock_set(struct store_clock *clock, const struct store_meta *meta)
+int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 {
 	const __s64 boot_ms = clock_ms(CLOCK_BOOTTIME), wall_ms = clock_ms(CLOCK_REALTIME);
 
@@ -114,6 +129,7 @@ void store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 	else
 		clock->ahead_ms = meta->seen_ms - boot_ms;
 	clock->now_ms = boot_ms + clock->ahead_ms;
+	return llabs(clock->now_ms) <= STORE_CLOCK_MAX_MS ? 0 : -EBADMSG;
 }
 
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta)

@@ -48,15 +48,20 @@ static int value_read(const MDB_val *value, __s64 *deadline_ms, const char **com
 		memcpy(deadline_ms, bytes + 1, sizeof(*deadline_ms));
 	*comment = (const char *)bytes + head;
 	*length = value->mv_size - head;
-	return is_timed && *deadline_ms <= 0 ? -EBADMSG : 0;
+	return is_timed && (*deadline_ms <= 0 || *deadline_ms > STORE_TIME_MAX_MS) ? -EBADMSG : 0;
 }
 
-/* 0 means never, so what ends this very millisecond has ended a millisecond ago. */
+/*
+ * 0 means never, so what ends this very millisecond has ended a millisecond ago. No rule that was put here lasts
+ * longer than a rule can.
+ */
 static __s64 left_ms(const struct store *store, __s64 deadline_ms)
 {
 	const __s64 left = deadline_ms - store->clock.now_ms;
 
-	return !deadline_ms ? 0 : left ? left : -1;
+	if (!deadline_ms)
+		return 0;
+	return left > RULE_TIMEOUT_MAX_S * 1000LL ? RULE_TIMEOUT_MAX_S * 1000LL : left ? left : -1;
 }
 
 static int value_to_rule(const struct store *store, const MDB_val *value, struct rule *rule)
@@ -70,7 +75,10 @@ static int value_to_rule(const struct store *store, const MDB_val *value, struct
 		return error;
 	rule->timeout_ms = left_ms(store, deadline_ms);
 	*(char *)mempcpy(rule->comment, comment, length) = '\0';
-	return 0;
+	if (!length)
+		return 0;
+	return strlen(rule->comment) == length && rule_is_plain(rule->comment) &&
+	       rule_is_utf8(rule->comment) ? 0 : -EBADMSG;
 }
 
 int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value,
@@ -78,6 +86,8 @@ int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val
 {
 	int error = rule_decode(key->mv_data, key->mv_size, rule);
 
+	if (!error && !rule_is_canonical(rule))
+		error = -EBADMSG;
 	return error ? error : value_to_rule(store, value, rule);
 }
 
@@ -351,7 +361,10 @@ static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADL
 	if ((__s64)__builtin_bswap64(big_endian) > store->clock.now_ms)
 		return -ENOENT;
 	error = rule_decode(last + sizeof(big_endian), *length - sizeof(big_endian), rule);
-	return error ? error : store_get(store, rule) ? -EBADMSG : 0;
+	if (error || !rule_is_canonical(rule) || store_get(store, rule))
+		return -EBADMSG;
+	/* It is listed under a deadline that it does not have. */
+	return rule->timeout_ms < 0 ? 0 : -EBADMSG;
 }
 
 static int expired_visit(struct store *store, MDB_cursor *cursor,

@@ -13,6 +13,7 @@ struct shape_value {
 };
 
 #define SHAPE_VALUE_BYTES_1 sizeof(__u64)
+#define KEYS_MAX (1ULL << 60) /* counting on from there ends nowhere */
 
 _Static_assert(sizeof(struct shape_value) == 16, "shape value layout");
 
@@ -41,7 +42,7 @@ static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val
 		entry.target.dst_len = kept.dst_len;
 	}
 	/* The shape itself is no longer than its target, or cannot be restored. */
-	return entry.keys && is_shape(&entry.target) ? shape_list_restore(list, &entry) : -EBADMSG;
+	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.target) ? shape_list_restore(list, &entry) : -EBADMSG;
 }
 
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)

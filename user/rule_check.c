@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Whether what somebody else wrote is a rule: what rule_parse() could have made, and nothing else. */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <string.h>
+
+#include "rule.h"
+
+/* ---- text ---- */
+
+bool rule_is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (iscntrl((unsigned char)*text) || *text == '"')
+			return false;
+	return true;
+}
+
+/* Bytes of the UTF-8 character at `c` (RFC 3629 section 4), 0 where there is none. */
+static size_t utf8_bytes(const unsigned char *c)
+{
+	size_t bytes = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+
+	if (c[0] > 0xf4 || (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
+	    (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f))
+		return 0;
+	for (size_t i = 1; i < bytes; i++)
+		if ((c[i] & 0xc0) != 0x80)
+			return 0;
+	return bytes;
+}
+
+bool rule_is_utf8(const char *text)
+{
+	const unsigned char *c = (const unsigned char *)text;
+	size_t bytes = 1;
+
+	for (; *c && bytes; c += bytes)
+		bytes = utf8_bytes(c);
+	return bytes > 0;
+}
+
+/* ---- fields ---- */
+
+static bool is_icmp(const struct rule *rule)
+{
+	return rule->fields & RULE_PROTO &&
+	       (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
+}
+
+/* What is not named is 0. */
+static bool are_ports_canonical(const struct rule *rule)
+{
+	const __u8 named = rule->fields & (RULE_SPORT | RULE_DPORT);
+
+	if ((!(rule->fields & RULE_SPORT) && rule->sport) || (!(rule->fields & RULE_DPORT) && rule->dport))
+		return false;
+	switch (rule->port_kind) {
+	case FLOW_NO_PORTS:
+		return !named;
+	case FLOW_PORTS:
+		return named && (!(rule->fields & RULE_PROTO) || rule_has_ports(rule->proto));
+	case FLOW_ICMP:
+		return named && is_icmp(rule) && ntohs(rule->sport) < 256 && ntohs(rule->dport) < 256;
+	default:
+		return false;
+	}
+}
+
+static bool is_network(const union flow_addr *address, unsigned int length)
+{
+	const union flow_addr network = rule_network(address, length);
+
+	return network.word[0] == address->word[0] && network.word[1] == address->word[1];
+}
+
+static bool is_family_canonical(const struct rule *rule)
+{
+	const unsigned int bits = rule->family == FLOW_IPV4 ? 32 : rule->family == FLOW_IPV6 ? 128 : 0;
+
+	if (rule->family > FLOW_NO_FAMILY || rule->src_len > bits || rule->dst_len > bits)
+		return false;
+	if (is_icmp(rule))
+		return rule->family == (rule->proto == IPPROTO_ICMP ? FLOW_IPV4 : FLOW_IPV6);
+	return rule->family != FLOW_NO_FAMILY || rule->fields;
+}
+
+bool rule_is_canonical(const struct rule *rule)
+{
+	if (rule->action > RULE_PASS || rule->fields >= RULE_DPORT << 1)
+		return false;
+	if (rule->fields & RULE_PROTO ? rule->proto > RULE_PROTO_MAX : rule->proto)
+		return false;
+	return are_ports_canonical(rule) && is_family_canonical(rule) &&
+	       is_network(&rule->src, rule->src_len) && is_network(&rule->dst, rule->dst_len);
+}
