@@ -20,6 +20,8 @@ TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps pyth
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
 UNPACKED_PACKAGES := fail2ban prometheus-node-exporter
 BENCH_PACKAGES := gnuplot-nox iptables
+DISSECT_PACKAGES := python3-scapy
+FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
 
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
@@ -103,6 +105,35 @@ $(BUILD)/tests/%.so: tests/%.so.c
 	@mkdir -p $(@D)
 	$(call say,SO,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -shared -fPIC $< $(LDFLAGS) -o $@
 
+# ---- fuzzing: the sources once more, each way with a compiler and sanitizers of its own ----
+
+FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_CHECKS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FUZZ_T = $(or $(T),60)
+
+# $1: the way; $2: its compiler; $3: flags of what is fuzzed; $4: flags of linking; $5: main(), where it needs one
+define fuzz_way
+build/fuzz/$1/user/%.o: user/%.c | $$(SKELETONS)
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$2 $$(USER_CPPFLAGS) -O1 -g $$(USER_CFLAGS) $3 -MMD -MP -c $$< -o $$@
+
+build/fuzz/$1/engine.a: $$(patsubst $(BUILD)/%,build/fuzz/$1/%,$$(ENGINE_OBJECTS))
+	$$(call say,AR,$$@)rm -f $$@ && ar rcs $$@ $$^
+
+build/fuzz/$1/fuzz_%: tests/fuzz/fuzz_%.c $5 build/fuzz/$1/engine.a
+	@mkdir -p $$(@D)
+	$$(call say,FUZZ,$$@)$2 $$(USER_CPPFLAGS) -Itests -O1 -g $$(USER_CFLAGS) $3 -MMD -MP -MF $$@.d -MT $$@ \
+		$$(filter %.c %.a,$$^) $4 $$(LDFLAGS) $$(LDLIBS) -lm -o $$@
+
+fuzz-$1: $$(addprefix build/fuzz/$1/,$$(FUZZ_TARGETS))
+.PHONY: fuzz-$1
+endef
+
+$(eval $(call fuzz_way,replay,$$(CC),$(FUZZ_CHECKS),,tests/fuzz/replay.c))
+$(eval $(call fuzz_way,libfuzzer,$$(CLANG),$(FUZZ_CHECKS) -fsanitize=fuzzer-no-link,-fsanitize=fuzzer))
+$(eval $(call fuzz_way,afl,AFL_QUIET=1 afl-clang-fast,$(FUZZ_CHECKS),-fsanitize=fuzzer))
+$(eval $(call fuzz_way,cover,$$(CLANG),-fprofile-instr-generate -fcoverage-mapping -Wno-pass-failed,,tests/fuzz/replay.c))
+
 packages: ## install the Debian packages that building and testing need
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
 	$(Q)sh tests/unpack-packages.sh $(BUILD)/packages $(UNPACKED_PACKAGES)
@@ -112,7 +143,7 @@ test: packages ## install what is missing, build, run every test
 	$(Q)$(MAKE) --no-print-directory -s test-programs
 	$(Q)sh tests/run.sh
 
-test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS)
+test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS) fuzz-replay $(BUILD)/tests/fuzz/seeds
 
 unit-programs: $(UNIT_TESTS)
 
@@ -125,12 +156,21 @@ bench: packages ## measure beside rivals on this machine, and draw plots: make b
 	$(Q)$(MAKE) --no-print-directory -s test-programs
 	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
 
-T ?= 3600
 soak crowd: packages
 	$(Q)$(MAKE) --no-print-directory -s all $(SOAKS) $(HELPERS)
-	$(Q)sh tests/soak/run.sh $@ $(T)
+	$(Q)sh tests/soak/run.sh $@ $(or $(T),3600)
 soak: ## change a filter for T seconds, writers killed, every packet checked: make soak [T=3600]
 crowd: ## 50 processes at once that change and read one filter for T seconds: make crowd [T=3600]
+
+dissect: packages ## the parser beside scapy: make dissect [PCAP='FILE...'] [COUNT=FRAMES]
+	$(Q)sh tests/install-packages.sh $(DISSECT_PACKAGES)
+	$(Q)$(MAKE) --no-print-directory -s all $(BUILD)/tests/helpers/dissect $(BUILD)/tests/unit/test_random_frames
+	$(Q)PCAP='$(PCAP)' COUNT=$(or $(COUNT),100000) sh tests/run.sh dissection
+
+fuzz: packages ## fuzz what hostile packets and files reach: make fuzz [T=SECONDS] [AFL=1] [TARGETS='parse ...']
+	$(Q)sh tests/install-packages.sh $(FUZZ_PACKAGES)
+	$(Q)$(MAKE) --no-print-directory -s fuzz-cover fuzz-$(if $(AFL),afl,libfuzzer) $(BUILD)/tests/fuzz/seeds
+	$(Q)sh tests/fuzz/run.sh $(if $(AFL),afl,libfuzzer) $(FUZZ_T) $(TARGETS)
 
 verify: packages ## show what the verifier makes of the program, and hold it to a budget
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
@@ -163,6 +203,6 @@ clean: ## remove build/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd
+.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd dissect fuzz
 export BUILD
 -include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)

@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Writes the seeds of every fuzz target into DIR/TARGET: sh tests/fuzz/seeds.sh DIR
+set -eu
+export LC_ALL=C
+cd "$(dirname "$0")/../.."
+dir=$1
+rm -rf "$dir"
+mkdir -p "$dir/parse" "$dir/rule" "$dir/list" "$dir/store" "$dir/batch"
+
+build/tests/fuzz/seeds "$dir"
+rm -rf "$dir"/state-*
+
+# byte NUMBER: as printf writes it.
+byte() {
+	# shellcheck disable=SC2059
+	printf "\\$(printf %03o "$1")"
+}
+
+# piece TEXT: a piece of the input of batch, a line of fewer than 254 bytes.
+piece() {
+	byte "$((${#1} + 1))"
+	printf '%s\n' "$1"
+}
+
+number=0
+while read -r line; do
+	number=$((number + 1))
+	printf '%s' "$line" >"$dir/rule/$number"
+	for verb in add del test; do
+		piece "$verb $line"
+	done >"$dir/batch/$number"
+done <tests/fuzz/rules.txt
+{ piece "# a comment"; piece ""; byte 254; piece "drop it"; printf '\003add'; } >"$dir/batch/pieces"
+{ byte 255; printf x; byte 255; byte 255; piece ""; piece "add 192.0.2.1"; } >"$dir/batch/long"
+
+# Told from the content, and by name; with a default timeout.
+format=0
+for name in unknown text ipset nft spamhaus csv; do
+	for list in tests/lists/*.list; do
+		base=$(basename "$list" .list)
+		case $base in
+		"$name".*) { printf %s "$format"; cat "$list"; } >"$dir/list/$base.$format" ;;
+		esac
+		[ "$format" -ne 0 ] || { printf 8; cat "$list"; } >"$dir/list/$base.8"
+	done
+	format=$((format + 1))
+done
+{ printf 1; grep -v '^1h' tests/fuzz/rules.txt; echo '192.0.2.1-192.0.2.9 sport 80-90'; } >"$dir/list/rules.1"
+
+# Deep, which a list of nft never is.
+{
+	printf '3{"nftables": ['
+	awk 'BEGIN { for (i = 0; i < 20000; i++) printf "{\"add\": "; for (i = 0; i < 20000; i++) printf "}" }'
+	printf ']}\n'
+} >"$dir/list/nested"
