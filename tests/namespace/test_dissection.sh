@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The parser, on the host and in the kernel, on frames that it has no part in making, beside scapy, which knows
+# nothing of it. COUNT=n frames; PCAP='FILE...' adds those of captures; FRAMES_SEED=n draws others.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/lib.sh
+
+FRAMES_SEED=${FRAMES_SEED:-1}
+COUNT=${COUNT:-5000}
+PYTHON=/usr/bin/python3 # Debian's, which sees Debian's packages
+
+frames() {
+	$PYTHON tests/dissect.py generate "$FRAMES_SEED" "$COUNT" >"$STATE/frames"
+	# shellcheck disable=SC2086 # one word a file
+	[ -z "${PCAP:-}" ] || $PYTHON tests/dissect.py pcap $PCAP >>"$STATE/frames"
+}
+
+test_scapy_says_the_same() {
+	$PYTHON -c 'import scapy' 2>/dev/null || skip "python3-scapy is not installed: make dissect"
+	frames
+	run $PYTHON tests/dissect.py compare "$HELPERS/dissect" "$STATE/frames"
+	[ "$STATUS" -eq 0 ] || { show_run; fail "the parser and scapy differ"; }
+	note "$(tail -1 "$STATE/out")"
+}
+
+test_kernel_does_the_same() {
+	frames
+	run env FRAMES="$STATE/frames" ROUNDS=10 build/tests/unit/test_random_frames
+	[ "$STATUS" -eq 0 ] || { show_run; fail "the kernel and the host differ"; }
+	note "$(grep -ho '[0-9]* frames hit.*' "$STATE/out" "$STATE/err" | head -1)"
+}
+
+run_tests "$0" "$@"
