@@ -67,16 +67,27 @@ static bool are_ports_canonical(const struct rule *rule)
 	}
 }
 
-static bool is_network(const union flow_addr *address, unsigned int length)
+static unsigned int address_bits(enum flow_family family)
 {
-	const union flow_addr network = rule_network(address, length);
+	return family == FLOW_IPV4 ? 32 : family == FLOW_IPV6 ? 128 : 0;
+}
 
+/* Most are addresses, which the store reads millions of. */
+static bool is_network(const struct rule *rule, const union flow_addr *address, unsigned int length)
+{
+	union flow_addr network;
+
+	if (!length)
+		return !(address->word[0] | address->word[1]);
+	if (length == address_bits(rule->family))
+		return true;
+	network = rule_network(address, length);
 	return network.word[0] == address->word[0] && network.word[1] == address->word[1];
 }
 
 static bool is_family_canonical(const struct rule *rule)
 {
-	const unsigned int bits = rule->family == FLOW_IPV4 ? 32 : rule->family == FLOW_IPV6 ? 128 : 0;
+	const unsigned int bits = address_bits(rule->family);
 
 	if (rule->family > FLOW_NO_FAMILY || rule->src_len > bits || rule->dst_len > bits)
 		return false;
@@ -92,5 +103,5 @@ bool rule_is_canonical(const struct rule *rule)
 	if (rule->fields & RULE_PROTO ? rule->proto > RULE_PROTO_MAX : rule->proto)
 		return false;
 	return are_ports_canonical(rule) && is_family_canonical(rule) &&
-	       is_network(&rule->src, rule->src_len) && is_network(&rule->dst, rule->dst_len);
+	       is_network(rule, &rule->src, rule->src_len) && is_network(rule, &rule->dst, rule->dst_len);
 }

@@ -9,12 +9,13 @@ cd "$(dirname "$0")/../.."
 flavour=$1
 seconds=$2
 shift 2
+# shellcheck disable=SC2046 # one word a target
 [ $# -gt 0 ] || set -- $(for file in tests/fuzz/fuzz_*.c; do basename "$file" .c | cut -c 6-; done)
 
 SEEDS=build/fuzz/seeds
 MEMORY_MB=2048
 INPUT_S=10 # what takes longer hangs
-export ASAN_OPTIONS="abort_on_error=1:symbolize=0:detect_leaks=${LEAKS:-1}"
+export ASAN_OPTIONS="abort_on_error=1:symbolize=0"
 export UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:symbolize=0"
 
 # What the target is about, of which the lines run are counted.
@@ -33,7 +34,7 @@ input_bytes_max() {
 	case $1 in parse | store) echo 2048 ;; *) echo 1024 ;; esac
 }
 
-# What was found before, where something was.
+# Where what was found before stands, if anything was.
 found_before() {
 	[ ! -d "tests/fuzz/found/$1" ] || echo "tests/fuzz/found/$1"
 }
@@ -42,6 +43,7 @@ found_before() {
 coverage() {
 	target=$1
 	shift
+	# shellcheck disable=SC2046 # one word or none
 	LLVM_PROFILE_FILE=build/fuzz/$target.profraw timeout 120 build/fuzz/cover/fuzz_"$target" \
 		"$SEEDS/$target" "build/fuzz/corpus/$target" \
 		$(found_before "$target") >/dev/null 2>&1 ||
@@ -54,6 +56,7 @@ coverage() {
 }
 
 run_libfuzzer() {
+	# shellcheck disable=SC2046 # one word or none
 	timeout $((seconds + 120)) build/fuzz/libfuzzer/fuzz_"$1" -max_total_time="$seconds" \
 		-timeout="$INPUT_S" -rss_limit_mb="$MEMORY_MB" -max_len="$(input_bytes_max "$1")" \
 		-dict="tests/fuzz/$1.dict" -artifact_prefix="build/fuzz/findings/$1/" -print_final_stats=1 \
@@ -74,6 +77,7 @@ run_afl() {
 		timeout $((seconds + 120)) afl-fuzz -i "$work.in" -o "$work" -V "$seconds" \
 		-t $((INPUT_S * 1000)) -x "tests/fuzz/$1.dict" build/fuzz/afl/fuzz_"$1" \
 		>"build/fuzz/$1.log" 2>&1 || :
+	[ -e "$work/default/fuzzer_stats" ] || return 0
 	runs=$(sed -n 's/^execs_done *: *//p' "$work/default/fuzzer_stats")
 	edges=$(sed -n 's/^edges_found *: *//p' "$work/default/fuzzer_stats")
 	for file in "$work"/default/crashes/id* "$work"/default/hangs/id*; do
@@ -88,7 +92,7 @@ sh tests/fuzz/seeds.sh "$SEEDS"
 found=0
 for target; do
 	mkdir -p "build/fuzz/corpus/$target" "build/fuzz/findings/$target"
-	runs= edges=
+	runs='' edges=''
 	rm -f "build/fuzz/findings/$target"/*
 	"run_$flavour" "$target"
 	findings=$(find "build/fuzz/findings/$target" -type f | wc -l)

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 replay() {
 	found=tests/fuzz/found/$1
 	sh tests/fuzz/seeds.sh "$STATE/seeds"
+	# shellcheck disable=SC2046 # one word or none
 	assert_status 0 "build/fuzz/replay/fuzz_$1" "$STATE/seeds/$1" $([ ! -d "$found" ] || echo "$found")
 	note "$(cat "$STATE/out")"
 }
