@@ -293,6 +293,40 @@ static void test_foreign_bytes_are_refused(void **state)
 	}
 }
 
+/* A rule is canonical just where its text is the same rule again. */
+static bool is_its_text(const struct rule *rule)
+{
+	char text[RULE_TEXT_BYTES];
+	struct reason reason;
+	struct rule again;
+
+	return !rule_parse(rule_format(rule, text), &again, &reason) &&
+	       !memcmp(rule, &again, offsetof(struct rule, timeout_ms));
+}
+
+static void test_canonical_is_what_a_text_says(void **state)
+{
+	unsigned int seed = getenv("SEED") ? strtoul(getenv("SEED"), NULL, 10) : 1;
+	size_t canonical = 0, other = 0;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(good) * 4000; i++) {
+		struct rule rule = parse(good[i % COUNT(good)].text), changed;
+		__u8 bytes[RULE_ENCODED_BYTES] = {};
+		const size_t length = rule_encode(&rule, bytes);
+
+		assert_true(rule_is_canonical(&rule));
+		for (int changes = rand_r(&seed) % 3; changes >= 0; changes--)
+			bytes[rand_r(&seed) % length] ^= 1 << rand_r(&seed) % 8;
+		if (rule_decode(bytes, length, &changed))
+			continue;
+		assert_int_equal(rule_is_canonical(&changed), is_its_text(&changed));
+		*(rule_is_canonical(&changed) ? &canonical : &other) += 1;
+	}
+	print_message("# %zu canonical, %zu not\n", canonical, other);
+	assert_true(canonical > 1000 && other > 1000);
+}
+
 /* What the packet path does with a flow and a shape, word by word. */
 static void masked_key(const struct flow *flow, const struct abi_shape *shape, struct flow_key *key)
 {
@@ -452,6 +486,7 @@ int main(void)
 		cmocka_unit_test(test_encoding_is_the_identity),
 		cmocka_unit_test(test_encoding_sorts_by_address),
 		cmocka_unit_test(test_foreign_bytes_are_refused),
+		cmocka_unit_test(test_canonical_is_what_a_text_says),
 		cmocka_unit_test(test_keys_match_the_right_flows),
 		cmocka_unit_test(test_shapes_keep_keys_apart),
 		cmocka_unit_test(test_generalise),
