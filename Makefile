@@ -53,6 +53,11 @@ SOAKS := $(patsubst tests/soak/%.c,$(BUILD)/tests/soak/%,$(wildcard tests/soak/*
 MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
 RULES_PAGE := user/man/xdp-cuckoo-rules.5
 
+# The tool once more, such that it fails where it is told to: tests/fault/runtime.c.
+FAULTY_TOOL := build/tests/fault/xdp-cuckoo
+FAULTY_OBJECTS := $(patsubst user/%.c,build/tests/fault/user/%.o,$(wildcard user/*.c))
+FAULTS := build/tests/fault/faults
+
 UNITS := $(notdir $(wildcard user/systemd/*))
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
@@ -133,6 +138,20 @@ $(eval $(call fuzz_way,replay,$$(CC),$(FUZZ_CHECKS),,tests/fuzz/replay.c))
 $(eval $(call fuzz_way,libfuzzer,$$(CLANG),$(FUZZ_CHECKS) -fsanitize=fuzzer-no-link,-fsanitize=fuzzer))
 $(eval $(call fuzz_way,afl,AFL_QUIET=1 afl-clang-fast,$(FUZZ_CHECKS),-fsanitize=fuzzer))
 $(eval $(call fuzz_way,cover,$$(CLANG),-fprofile-instr-generate -fcoverage-mapping -Wno-pass-failed,,tests/fuzz/replay.c))
+build/tests/fault/user/kernel.o: build/xdp_cuckoo.skel.h
+build/tests/fault/user/kernel_bench.o: build/bench.skel.h
+
+build/tests/fault/user/%.o: user/%.c
+	@mkdir -p $(@D)
+	$(call say,FAULT,$@)$(CC) $(USER_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -fsanitize=thread -Wno-tsan -MMD -MP -c $< -o $@
+
+build/tests/fault/runtime.o: tests/fault/runtime.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -MMD -MP -c $< -o $@
+
+$(FAULTY_TOOL): $(FAULTY_OBJECTS) build/tests/fault/runtime.o
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $^ \
+		$(LDLIBS) -o $@
 
 packages: ## install the Debian packages that building and testing need
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
@@ -143,9 +162,13 @@ test: packages ## install what is missing, build, run every test
 	$(Q)$(MAKE) --no-print-directory -s test-programs
 	$(Q)sh tests/run.sh
 
-test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS) fuzz-replay $(BUILD)/tests/fuzz/seeds
+test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS) fuzz-replay $(BUILD)/tests/fuzz/seeds $(FAULTY_TOOL) $(FAULTS)
 
 unit-programs: $(UNIT_TESTS)
+N ?= 10000
+test-faults: packages ## kill the tool N times, at its steps, and see what is left: make test-faults [N=10000]
+	$(Q)$(MAKE) --no-print-directory -s all $(FAULTY_TOOL) $(FAULTS) $(HELPERS)
+	$(Q)sh tests/faults.sh $(N)
 
 demo: packages ## show it on live traffic: make demo [LIST=file]
 	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
@@ -203,6 +226,6 @@ clean: ## remove build/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd dissect fuzz
+.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd dissect fuzz test-faults
 export BUILD
 -include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)

@@ -140,6 +140,15 @@ static bool clear_hints(const struct kernel_filter *filter, const char *what)
 	return true;
 }
 
+/* As if another version of the tool had set the filter up. */
+static bool age(const struct kernel_filter *filter, const char *what)
+{
+	if (strcmp(what, "version"))
+		return false;
+	filter->config->version--;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct damage damage = {};
@@ -151,13 +160,13 @@ int main(int argc, char **argv)
 
 	if (argc >= 2 && argc <= 3 && !kernel_find(&filters, &count, &reason) && count == 1 &&
 	    !target_open_table(filters, &table)) {
-		is_done = clear_hints(filters, argv[1]);
+		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]);
 		damage = CORE_CALL(corrupt, &table, argv[1],
 				   argc == 3 ? strtoul(argv[2], NULL, 10) : 0);
 		is_done |= damage.missing || damage.foreign || damage.ends;
 	}
 	if (!is_done) {
-		fputs("usage: corrupt bucket|foreign|double|tag|end|number|hints [BUCKET]; with one running "
+		fputs("usage: corrupt bucket|foreign|double|tag|end|number|hints|version [BUCKET]; with one running "
 		      "filter that has what is named\n",
 		      stderr);
 		return 2;

@@ -1,0 +1,260 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# What the tool does where something fails under it: it says so in a line and loses nothing. Kills and failing calls
+# at its steps are those of tests/faults.sh, fewer.
+. tests/lib.sh
+. tests/safety.sh
+. tests/fault.sh
+
+KILLS=${KILLS:-200}
+ERRORS=${ERRORS:-80}
+
+# Of the commands that take no long; make test-faults has them all.
+test_kills_and_failing_calls() {
+	echo "SEED=$SEED"
+	second_interface
+	faults --kills "$KILLS" --errors "$ERRORS" >"$STATE/faults" || fail "$(cat "$STATE/faults")"
+	note "$(awk '$1 == "all" { print $4 + $5 " kills, " $7 " failing calls" }' "$STATE/faults")"
+}
+
+# block_one: the filter runs, with one rule.
+block_one() {
+	xc load vrx >/dev/null
+	block
+}
+
+# refused STATUS PATTERN COMMAND...: in one line; the rule is still in force.
+refused() {
+	refused_status=$1
+	refused_pattern=$2
+	shift 2
+	assert_status "$refused_status" "$@"
+	assert_error "$refused_pattern"
+	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of: $(cat "$STATE/err")"
+	expect drop
+}
+
+# Still the one rule and one more, in store and filter.
+all_is_well() {
+	assert_status 0 xc add 192.0.2.77
+	assert_equal 'src 192.0.2.66 src 192.0.2.77' "$(xc list | xargs)" "rules"
+	assert_status 0 xc check
+	expect drop
+}
+
+# many_addresses N: as many, none of them the tests' others.
+many_addresses() {
+	awk -v count="$1" 'BEGIN { for (i = 0; i < count; i++) printf "11.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }'
+}
+
+# --- the disk
+
+test_full_disk() {
+	mkdir "$STATE/store"
+	mount -t tmpfs -o size=400k tmpfs "$STATE/store" 2>/dev/null || skip "no tmpfs may be mounted here"
+	on_exit "umount $STATE/store"
+	block_one
+	many_addresses 20000 >"$STATE/list"
+	refused 4 'cannot write to the store: No space left' xc import "$STATE/list"
+	refused 4 'cannot write to the store: No space left' xc import --replace "$STATE/list"
+	all_is_well
+	case_begin "to the last byte"
+	dd if=/dev/zero of="$STATE/store/filler" bs=4096 2>/dev/null || :
+	run xc add 192.0.2.78
+	[ "$STATUS" -eq 0 ] || refused 4 'No space left|no space left' xc add 192.0.2.78
+	assert_status 0 xc list
+	assert_output '^src 192.0.2.66$'
+	rm "$STATE/store/filler"
+	assert_status 0 xc del 192.0.2.77
+}
+
+test_read_only_disk() {
+	block_one
+	mount --bind "$STATE/store" "$STATE/store" && on_exit "umount $STATE/store"
+	mount -o remount,bind,ro "$STATE/store" 2>/dev/null || skip "nothing may be mounted read-only here"
+	refused 3 'store .*: Read-only file system: name another directory with --state' xc add 192.0.2.77
+	assert_status 0 xc list
+	assert_output '^src 192.0.2.66$'
+	assert_status 0 xc status
+	assert_status 0 xc panic
+	assert_status 0 xc panic off
+	mount -o remount,bind,rw "$STATE/store"
+	all_is_well
+}
+
+# LMDB's own limit, which is 32 GiB: made small.
+test_full_address_space() {
+	block_one
+	many_addresses 20000 >"$STATE/list"
+	refused 4 'cannot write to the store: No space left' faulty FAULT_MAP=300000 import "$STATE/list"
+	all_is_well
+}
+
+# --- the kernel
+
+# From some call of bpf(2) on, which is when the filter is looked for, or its maps made, or its program loaded.
+test_refusing_kernel() {
+	block_one
+	for errno in 12:'(no memory|Cannot allocate memory)' 7:'Argument list too long' 1:'not permitted' \
+		24:'Too many open files'; do
+		for call in 1 5 15 25 30 35; do
+			case_begin "errno ${errno%%:*} from call $call on"
+			run faulty FAULT_KINDS=k "FAULT_ERRNO=${errno%%:*}" "FAULT_AT=$call" FAULT_LASTS=1 resize 30000
+			[ "$STATUS" -ge 3 ] || fail "status $STATUS: $(cat "$STATE/err")"
+			assert_error "^xdp-cuckoo: .*${errno#*:}"
+			expect drop
+		done
+	done
+	case_begin ''
+	all_is_well
+}
+
+test_another_version() {
+	block_one
+	in_rx "$HELPERS/corrupt" version >/dev/null || fail "the version does not change"
+	refused 3 "filter on 'vrx' is of another version of xdp-cuckoo; take it off" xc add 192.0.2.77
+	refused 3 'of another version' xc unload vrx
+	ip -n "$RX" link set dev vrx xdp off
+	assert_status 0 xc load vrx
+	all_is_well
+}
+
+# Pins are nothing that the tool looks at: neither that they go nor that they stay.
+test_lost_pins() {
+	pins=/sys/fs/bpf/xc$$pins
+	bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
+	mkdir "$pins" 2>/dev/null || skip "no BPF file system is mounted"
+	on_exit "rm -rf $pins"
+	"$bpftool" prog load "$OBJECT" "$pins/program" type xdp pinmaps "$pins/maps" 2>/dev/null ||
+		fail "bpftool does not load"
+	in_rx "$bpftool" net attach xdp pinned "$pins/program" dev vrx
+	block
+	expect drop
+	rm -rf "$pins"
+	expect drop
+	all_is_well
+}
+
+# --- interfaces, while a command is at work
+
+# The command reads from a pipe; what happens meanwhile is what MEANWHILE says.
+meddle() {
+	meanwhile=$1
+	mkfifo "$STATE/pipe"
+	in_rx "$TOOL" --state "$STATE/store" batch - <"$STATE/pipe" >"$STATE/answers" 2>"$STATE/err" &
+	batch=$!
+	exec 7>"$STATE/pipe"
+	echo 'add 192.0.2.66' >&7
+	await "grep -q added '$STATE/answers'"
+	eval "$meanwhile"
+	echo 'add 192.0.2.77' >&7
+	exec 7>&-
+	STATUS=0
+	wait "$batch" || STATUS=$?
+	rm "$STATE/pipe"
+	assert_equal 0 "$STATUS" "status; $(cat "$STATE/err")"
+	assert_equal 'added added' "$(xargs <"$STATE/answers")" "answers"
+}
+
+test_renamed_interface() {
+	silence
+	xc load vrx >/dev/null
+	meddle 'ip -n "$RX" link set dev vrx down name vrx9 && ip -n "$RX" link set dev vrx9 up'
+	assert_status 0 xc status
+	assert_output 'vrx9'
+	ip -n "$RX" link set dev vrx9 down name vrx
+	ip -n "$RX" link set dev vrx up
+	expect drop
+}
+
+test_deleted_interface() {
+	xc load vrx >/dev/null
+	meddle 'ip -n "$RX" link del vrx'
+	assert_equal 'src 192.0.2.66 src 192.0.2.77' "$(xc list | xargs)" "rules"
+	assert_status 1 xc check
+	assert_error 'no filter .default. is running here'
+	assert_status 2 xc load vrx
+	assert_error "there is no interface 'vrx' here"
+}
+
+test_removed_program() {
+	silence
+	xc load vrx >/dev/null
+	meddle 'ip -n "$RX" link set dev vrx xdp off'
+	assert_status 0 xc load vrx
+	expect drop
+}
+
+# Another program in its place stays there: no command takes off what it has not put on.
+test_replaced_program() {
+	silence
+	xc load vrx >/dev/null
+	meddle 'ip -n "$RX" -force link set dev vrx xdp obj "$HELPERS/live_rival.bpf.o" sec xdp'
+	assert_status 5 xc load vrx
+	assert_error "'vrx' runs another XDP program"
+	assert_status 1 xc unload vrx
+	ip -n "$RX" link set dev vrx xdp off
+	assert_status 0 xc load vrx
+	expect drop
+}
+
+# --- processes and files of the tool itself
+
+# A change that nothing would undo says so; from the deadline on everything passes all the same.
+test_no_process_for_the_watchdog() {
+	block_one
+	echo 192.0.2.77 >"$STATE/list"
+	assert_status 3 faulty FAULT_KINDS=p FAULT_AT=1 FAULT_ERRNO=11 import "$STATE/list" --confirm 1h
+	assert_error 'cannot start the process that would undo it: Resource temporarily unavailable; everything passes'
+	assert_status 0 xc confirm
+	assert_equal 'src 192.0.2.66 src 192.0.2.77' "$(xc list | xargs)" "rules"
+	assert_status 3 faulty FAULT_KINDS=p FAULT_AT=1 FAULT_ERRNO=11 load vrx lo --confirm 1h
+	assert_status 0 xc confirm
+	expect drop
+}
+
+to_a_full_device() {
+	"$@" >/dev/full
+}
+
+# What cannot be printed is status 3, and done all the same where it was a change.
+test_full_output() {
+	[ -c /dev/full ] || skip "no /dev/full"
+	block_one
+	for command in list 'list --json' status stats export 'export --format nft' 'test 192.0.2.66' policy check \
+		version 'add 192.0.2.77' expire; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		assert_status 3 to_a_full_device xc $command
+		assert_error 'cannot write .*No space left on device'
+	done
+	case_begin ''
+	assert_equal 'src 192.0.2.66 src 192.0.2.77' "$(xc list | xargs)" "rules"
+	expect drop
+}
+
+# Nobody reads any more: by a signal or with status 3, not as if all had been said.
+test_broken_pipe() {
+	block_one
+	many_addresses 30000 >"$STATE/list"
+	xc import "$STATE/list" >/dev/null 2>&1
+	for command in list 'list --json' export 'export --format nft'; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		{ STATUS=0; xc $command 2>/dev/null || STATUS=$?; echo "$STATUS" >"$STATE/status"; } | head -c 1 >/dev/null
+		case $(cat "$STATE/status") in
+		3 | 141) ;;
+		*) fail "status $(cat "$STATE/status")" ;;
+		esac
+	done
+}
+
+test_closed_input() {
+	block_one
+	assert_status 2 xc import --replace - <&-
+	assert_status 0 xc batch - <&-
+	assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
+	expect drop
+}
+
+run_tests "$0" "$@"
