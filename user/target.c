@@ -279,7 +279,8 @@ int target_update(struct target *target, struct store *store, const char *name,
 
 	if (error)
 		return target_store_failed(error, reason);
-	if (!config->magic) {
+	/* A tool that died between the two has left it passing everything. */
+	if (!config->magic || !(config->run & ABI_RUN_SET_UP)) {
 		target->state = TARGET_SET_UP;
 		return set_up(target, store, name, &info, reason);
 	}

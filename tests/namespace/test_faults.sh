@@ -17,6 +17,31 @@ test_kills_and_failing_calls() {
 	note "$(awk '$1 == "all" { print $4 + $5 " kills, " $7 " failing calls" }' "$STATE/faults")"
 }
 
+# stores COMMAND...: how many stores into the filter's memory it takes.
+stores() {
+	faulty "FAULT_COUNT=$STATE/count" "$@" >/dev/null 2>&1 || fail "$1 does not work"
+	sed -n 's/^s //p' "$STATE/count"
+}
+
+# The last store is what makes the filter look at packets: whoever finds it without that starts again.
+test_kill_while_a_filter_is_adopted() {
+	silence
+	xc add 192.0.2.66 >/dev/null 2>&1
+	steps=
+	for back in start 0 1 2 3; do
+		case_begin "$back"
+		ip -n "$RX" link set dev vrx xdp off
+		ip -n "$RX" link set dev vrx xdp obj "$OBJECT" sec xdp 2>/dev/null
+		if [ "$back" = start ]; then
+			steps=$(stores expire)
+		else
+			assert_status 137 faulty FAULT_KINDS=s "FAULT_AT=$((steps - back))" expire
+			assert_status 0 xc expire
+		fi
+		expect drop
+	done
+}
+
 # block_one: the filter runs, with one rule.
 block_one() {
 	xc load vrx >/dev/null
