@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,13 +257,37 @@ static int open_standard_files(void)
 	return fd < 0 ? -errno : close(fd);
 }
 
+#define BUS_ERROR \
+	"the store cannot be read: its data.mdb has been cut short, or the disk fails; put a copy in its place, or move " \
+	"it away and load the rules again"
+
+/* LMDB reads its file as memory: what cannot be read there comes as this signal, not as an error. */
+__attribute__((noreturn)) static void bus_error(int signal_number)
+{
+	static const char text[] = "xdp-cuckoo: " BUS_ERROR "\n";
+	static const char json[] = "{\"error\": \"" BUS_ERROR "\", \"status\": 3}\n";
+	ssize_t ignored;
+
+	(void)signal_number;
+	if (output_is_json())
+		ignored = write(STDERR_FILENO, json, sizeof(json) - 1);
+	else
+		ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+	(void)ignored;
+	_exit(STATUS_SYSTEM);
+}
+
 int main(int argc, char **argv)
 {
+	const struct sigaction on_bus_error = { .sa_handler = bus_error };
 	struct arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
 	int status;
 
-	if (open_standard_files())
-		return STATUS_SYSTEM;
+	status = open_standard_files();
+	if (status)
+		return command_error(STATUS_SYSTEM, "cannot open /dev/null: %s; raise the limit of open files, or "
+				     "make that device", strerror(-status));
+	sigaction(SIGBUS, &on_bus_error, NULL);
 	status = take_options(&arguments, argc, argv);
 	if (status == STATUS_DONE)
 		status = run(&arguments, argc - optind, argv + optind);

@@ -107,6 +107,36 @@ test_read_only_disk() {
 	all_is_well
 }
 
+# damage BYTES: the store's file is cut to so many.
+damage() {
+	head -c "$1" "$STATE/sound" >"$STATE/store/default/data.mdb"
+}
+
+# What can be read of it is read, and a write that cannot be done is refused; never a signal.
+test_cut_store() {
+	block_one
+	many_addresses 5000 >"$STATE/list"
+	assert_status 0 xc import "$STATE/list"
+	xc list >"$STATE/listed"
+	cp "$STATE/store/default/data.mdb" "$STATE/sound"
+	pages=$(($(stat -c %s "$STATE/sound") / 4096))
+	for bytes in 1 100 4096 8192 12288 65536 $((pages / 2 * 4096)); do
+		for command in list 'add 192.0.2.77' check 'import /dev/null' expire; do
+			case_begin "$command with $bytes bytes left"
+			damage "$bytes"
+			# shellcheck disable=SC2086 # words
+			refused 3 'data.mdb (is damaged or not of|has been cut short)' xc $command
+		done
+	done
+	case_begin "as JSON"
+	assert_status 3 xc list --json
+	"$HELPERS/json_check" <"$STATE/err" || fail "not JSON: $(cat "$STATE/err")"
+	case_begin "a sound copy"
+	cp "$STATE/sound" "$STATE/store/default/data.mdb"
+	assert_status 0 xc check
+	assert_equal "$(cat "$STATE/listed")" "$(xc list)" "rules"
+}
+
 # LMDB's own limit, which is 32 GiB: made small.
 test_full_address_space() {
 	block_one
@@ -236,6 +266,16 @@ test_no_process_for_the_watchdog() {
 	assert_status 3 faulty FAULT_KINDS=p FAULT_AT=1 FAULT_ERRNO=11 load vrx lo --confirm 1h
 	assert_status 0 xc confirm
 	expect drop
+}
+
+test_no_more_files() {
+	block_one
+	for call in 1 2 3 4; do
+		case_begin "from call $call on"
+		refused 3 'Too many open files' faulty FAULT_KINDS=d FAULT_ERRNO=24 "FAULT_AT=$call" FAULT_LASTS=1 add 192.0.2.77
+	done
+	case_begin ''
+	all_is_well
 }
 
 to_a_full_device() {
