@@ -125,6 +125,71 @@ test_xdp_loader() {
 	leaves_nothing
 }
 
+# load_beside FILE NAME: a program behind the dispatcher on vrx, beside those that are there.
+load_beside() {
+	in_rx xdp-loader load vrx "$1" -n "$2"
+	in_rx ip -d link show dev vrx | grep -q 'name xdp_dispatcher' ||
+		skip "the kernel takes no freplace programs, so xdp-loader attached without a dispatcher"
+}
+
+# id_of NAME: of a program behind the dispatcher.
+id_of() {
+	in_rx xdp-loader status vrx | awk -v name="$1" '$1 == "=>" && $3 == name { print $4 }'
+}
+
+# send_beside BEFORE AFTER LISTED: a flow to the address that each of the others drops, and one of a listed source;
+# drop or pass.
+send_beside() {
+	printf '%s\n' "$1 before proto udp src 192.0.2.2 dst 198.51.100.5 sport 1111 dport 53" \
+		"$2 after proto udp src 192.0.2.2 dst 198.51.100.6 sport 1111 dport 53" \
+		"$3 ${BLOCKED#drop }" "$INNOCENT" | traffic || fail "wrong verdicts"
+}
+
+# counted OUTCOME: packets, of the test's flows and of whatever else.
+counted() {
+	assert_status 0 xc stats
+	awk -v outcome="$1" 'index($0, outcome " ") == 1 { print $(NF - 1) }' "$STATE/out"
+}
+
+# Each program of three decides about what those before it have passed; they come and go in any order.
+test_xdp_loader_beside_others() {
+	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
+	bpffs
+	on_exit "in_rx xdp-loader unload vrx --all || :"
+	load_beside "$HELPERS/beside.bpf.o" after
+	load_beside "$OBJECT" xdp_cuckoo
+	assert_status 0 xc add 192.0.2.1
+	assert_error "adopted the filter on vrx as 'default'"
+	remember
+	send_beside pass drop drop
+	assert_equal 1 "$(counted 'drop rule')" "packets that the filter dropped"
+	load_beside "$HELPERS/beside.bpf.o" before
+	send_beside drop drop drop
+	assert_equal 2 "$(counted 'drop rule')" "packets that the filter dropped"
+	assert_equal "$PROGRAM" "$(program_of vrx)" "the filter's program"
+	in_rx xdp-loader unload vrx -i "$(id_of after)"
+	send_beside drop pass drop
+	in_rx xdp-loader unload vrx -i "$PROGRAM"
+	send_beside drop pass pass
+	leaves_nothing
+	in_rx xdp-loader unload vrx --all
+	send_beside pass pass pass
+}
+
+# The tool leaves to xdp-loader what others have a part in, and says so.
+test_unload_behind_a_dispatcher() {
+	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
+	bpffs
+	on_exit "in_rx xdp-loader unload vrx --all || :"
+	load_beside "$OBJECT" xdp_cuckoo
+	load_beside "$HELPERS/beside.bpf.o" before
+	assert_status 0 xc add 192.0.2.1
+	remember
+	assert_status 5 xc unload vrx
+	assert_error "dispatcher.*xdp-loader unload vrx -i $PROGRAM"
+	send_beside drop pass drop
+}
+
 test_load_adopts_what_another_tool_loaded() {
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	assert_status 0 xc load vrx
