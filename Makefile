@@ -22,6 +22,10 @@ UNPACKED_PACKAGES := fail2ban prometheus-node-exporter
 BENCH_PACKAGES := gnuplot-nox iptables
 DISSECT_PACKAGES := python3-scapy
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
+# For virtual machines with other kernels, and the compilers that tests/verify.sh knows.
+KERNEL_PACKAGES := qemu-system-x86 kmod cpio
+KERNELS := bookworm bookworm-backports
+VERIFY_CLANGS = $(shell sed -n "s/^CLANGS='\(.*\)'.*/\1/p" tests/verify.sh)
 
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
@@ -157,18 +161,29 @@ packages: ## install the Debian packages that building and testing need
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
 	$(Q)sh tests/unpack-packages.sh $(BUILD)/packages $(UNPACKED_PACKAGES)
 
-# Packages first, then a make of its own: what to build with is only known when they are there.
+# Packages first, then a make of its own: what to build with is only known when they are there. Without a virtual
+# machine the test that needs one is skipped.
 test: packages ## install what is missing, build, run every test
+	$(Q)sh tests/install-packages.sh $(KERNEL_PACKAGES) && sh tests/kernels/fetch.sh $(firstword $(KERNELS)) || :
 	$(Q)$(MAKE) --no-print-directory -s test-programs
 	$(Q)sh tests/run.sh
 
 test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS) fuzz-replay $(BUILD)/tests/fuzz/seeds $(FAULTY_TOOL) $(FAULTS)
 
 unit-programs: $(UNIT_TESTS)
+
 N ?= 10000
 test-faults: packages ## kill the tool N times, at its steps, and see what is left: make test-faults [N=10000]
 	$(Q)$(MAKE) --no-print-directory -s all $(FAULTY_TOOL) $(FAULTS) $(HELPERS)
 	$(Q)sh tests/faults.sh $(N)
+
+test-kernels: packages ## run tests on Debian's kernels 6.1 and 6.12, emulated: make test-kernels [SUITES='growth ...']
+	$(Q)sh tests/install-packages.sh $(KERNEL_PACKAGES)
+	$(Q)sh tests/kernels/fetch.sh $(KERNELS)
+	$(Q)$(MAKE) --no-print-directory -s test-programs
+	$(Q)for clang in $(VERIFY_CLANGS); do sh tests/install-packages.sh $$clang; \
+		! command -v $$clang >/dev/null || $(MAKE) --no-print-directory -s build/verify/$$clang.bpf.o || exit; done
+	$(Q)KERNELS='$(KERNELS)' sh tests/kernels/run.sh $(SUITES)
 
 demo: packages ## show it on live traffic: make demo [LIST=file]
 	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
@@ -226,6 +241,6 @@ clean: ## remove build/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd dissect fuzz test-faults
+.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd dissect fuzz test-faults test-kernels
 export BUILD
 -include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)

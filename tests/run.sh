@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Finds and runs every unit and namespace test: sh tests/run.sh [WORD...] runs those whose file names
 # hold a WORD. Shows a line a file, the output of what failed, every skip with its reason, and what
-# tests have noted.
+# tests have noted. TESTS='FILE...' says which there are.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
 BUILD=${BUILD:-build}
 RUNNER=${RUNNER:-}      # what runs each unit test: valgrind, say
+TESTS=${TESTS:-tests/unit/test_*.c tests/namespace/test_*.sh}
 LIMIT_S=${LIMIT_S:-900} # a file that takes longer has hung
 log=$(mktemp)
 counts=$(mktemp)
@@ -82,7 +83,7 @@ passed=0 failed=0 skipped=0
 export CMOCKA_MESSAGE_OUTPUT=TAP
 
 # By their sources: a program whose source is gone is not a test any more.
-for file in tests/unit/test_*.c tests/namespace/test_*.sh; do
+for file in $TESTS; do
 	[ -e "$file" ] || continue
 	is_wanted "$file" "$@" || continue
 	# shellcheck disable=SC2086 # one word an argument

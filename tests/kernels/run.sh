@@ -1,0 +1,164 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Runs tests on other kernels, those that fetch.sh unpacked, each in a virtual machine: sh tests/kernels/run.sh
+# [--smoke] [WORD...] runs the files whose names hold a WORD, with --smoke only the least, on the first kernel.
+# KERNELS='RELEASE...' says which, in this order. Ends with a table; it and what the machines wrote are in build/kernels.
+# Status: 0 passed, 1 failed, 77 there is nothing to run with, and standard error says what is missing.
+set -eu
+cd "$(dirname "$0")/../.."
+
+OUT=build/kernels
+LIMIT_S=${LIMIT_S:-3600} # a file that takes longer has hung
+MACHINE_LIMIT_S=${MACHINE_LIMIT_S:-21600}
+QEMU=qemu-system-x86_64
+CPU=${CPU:-max,-cx16} # with it, two processors crash Linux 6.12 in the emulation of QEMU 7.2
+
+LEFT_OUT='fail2ban install kernels' # they need python3, make, and machines such as these
+UNITS='packets probe'               # those that ask the kernel
+# Emulated, a machine is ten to twenty times as slow: fewer rounds, packets and the like, and longer waits.
+FEWER='ROUNDS=2 KILLS=4 PACKETS=50000 LINES=1000 ATTACKS=2 BLOCKS=4 CHANGES=40 LATE_S=300 AWAIT_S=300'
+
+missing() {
+	echo "$*" >&2
+	exit 77
+}
+
+# linux_of RELEASE: where its kernel is unpacked.
+# shellcheck disable=SC2012 # no such names
+linux_of() {
+	ls -d "$OUT/$1"/linux-image-* 2>/dev/null | tail -n 1
+}
+
+releases_there() {
+	for there in "$OUT"/*/linux-image-*; do
+		[ ! -d "$there" ] || printf '%s ' "$(basename "$(dirname "$there")")"
+	done
+}
+
+need_all() {
+	[ "$(uname -m)" = x86_64 ] || missing "kernels are run on x86_64 only"
+	for command in "$QEMU" cpio modprobe; do
+		command -v "$command" >/dev/null || missing "no $command"
+	done
+	KERNELS=${KERNELS:-$(releases_there)}
+	[ -n "$KERNELS" ] || missing "no kernel package; tests/kernels/fetch.sh gets one"
+	for release in $KERNELS; do
+		[ -n "$(linux_of "$release")" ] || missing "no kernel package of $release"
+	done
+}
+
+# suite_of FILE: its name, without what all names have.
+suite_of() {
+	basename "$1" | sed 's/^test_//; s/\..*//'
+}
+
+holds_word() {
+	held_in=$1
+	shift
+	for word; do
+		case $held_in in *"$word"*) return 0 ;; esac
+	done
+	return 1
+}
+
+# wanted_files WORD...: with no WORD, all that are not left out.
+wanted_files() {
+	# shellcheck disable=SC2086 # one word a test
+	for file in tests/kernels/test_*.sh $(printf 'tests/unit/test_%s.c ' $UNITS) tests/namespace/test_*.sh; do
+		suite=$(suite_of "$file")
+		case " $LEFT_OUT " in *" $suite "*) continue ;; esac
+		if [ $# -eq 0 ] || holds_word "$suite" "$@"; then
+			echo "$file"
+		fi
+	done
+}
+
+# boot LINUX DIR: from DIR/initramfs, with two network cards, joined by a hub inside the emulator.
+boot() {
+	# Without ctrl_vlan=off the card itself drops frames of VLANs that nobody asked it for.
+	card='virtio-net-pci,romfile=,rx_queue_size=1024,ctrl_vlan=off'
+	timeout --foreground "$MACHINE_LIMIT_S" "$QEMU" -accel tcg -cpu "$CPU" -smp 2 -m 2048 \
+		-nographic -no-reboot -nodefaults -serial "file:$2/console" -serial stdio \
+		-kernel "$1"/boot/vmlinuz-* -initrd "$2/initramfs" \
+		-append 'console=ttyS0 loglevel=5 panic=-1 nowatchdog no_timer_check' \
+		-netdev hubport,hubid=0,id=hub0 -device "$card,netdev=hub0" \
+		-netdev hubport,hubid=0,id=hub1 -device "$card,netdev=hub1" </dev/null 2>"$2/emulator"
+}
+
+# run_on RELEASE FILE...: what the machine writes to standard output and to $OUT/RELEASE/tests. False where a test
+# failed, none was run, or the kernel complained.
+run_on() {
+	on=$OUT/$1
+	linux=$(linux_of "$1")
+	shift
+	echo "TESTS='$*' LIMIT_S=$LIMIT_S $FEWER sh tests/run.sh" >"$on/job.sh"
+	# shellcheck disable=SC2086 # one word a test
+	sh tests/kernels/initramfs.sh "$linux" "$on/job.sh" "$on/initramfs" $UNITS || return
+	boot "$linux" "$on" | tee "$on/tests"
+	rm -f "$on/initramfs"
+	if ! grep -q '^status ' "$on/tests"; then
+		cat "$on/emulator"
+		tail -n 20 "$on/console"
+		echo "the machine ended before its tests did"
+		return 1
+	fi
+	if grep -E 'BUG:|WARNING:|Oops|Kernel panic' "$on/console"; then
+		echo "the kernel complained: see $on/console"
+		return 1
+	fi
+	if grep 'takes no freplace' "$on/tests"; then
+		echo "these kernels do take such programs"
+		return 1
+	fi
+	grep -q '^status 0' "$on/tests"
+}
+
+# summarise RELEASE...: a line a suite, a column a kernel.
+summarise() {
+	for release; do
+		sed "s,^,$(basename "$(linux_of "$release")" | sed 's/^linux-image-//') ," "$OUT/$release/tests"
+	done | awk '
+	!($1 in column) { column[$1] = ++kernels; name[kernels] = $1 }
+	$2 ~ /^tests\// && $4 == "passed" && $8 == "skipped" {
+		suite = $2
+		sub(/.*test_/, "", suite)
+		sub(/\..*/, "", suite)
+		if (!(suite in row)) {
+			row[suite] = ++rows
+			title[rows] = suite
+		}
+		cell[row[suite], column[$1]] = $3 " / " $5 " / " $7
+	}
+	END {
+		line = "| passed / failed / skipped |"
+		rule = "|---|"
+		for (k = 1; k <= kernels; k++) {
+			line = line " " name[k] " |"
+			rule = rule "---|"
+		}
+		print line "\n" rule
+		for (r = 1; r <= rows; r++) {
+			line = "| " title[r] " |"
+			for (k = 1; k <= kernels; k++)
+				line = line " " ((r, k) in cell ? cell[r, k] : "not run") " |"
+			print line
+		}
+	}'
+}
+
+need_all
+if [ "${1-}" = --smoke ]; then
+	KERNELS=${KERNELS%% *}
+	set -- smoke
+fi
+files=$(wanted_files "$@")
+[ -n "$files" ] || missing "no test holds one of: $*"
+status=0
+# shellcheck disable=SC2086 # one word a file
+for release in $KERNELS; do
+	echo "==== $(basename "$(linux_of "$release")")"
+	run_on "$release" $files || status=1
+done
+# shellcheck disable=SC2086 # one word a release
+summarise $KERNELS | tee "$OUT/table"
+exit $status

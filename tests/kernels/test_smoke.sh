@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The least that a kernel must do: take the program for every kind of table, and filter in the driver of a card.
+. tests/lib.sh
+. tests/kernels/virtio.sh
+
+test_every_table_is_taken() {
+	assert_status 0 "$HELPERS/verify" "$OBJECT"
+	assert_equal 12 "$(grep -c ' ok$' "$STATE/out")" "programs taken"
+}
+
+test_virtio_net() {
+	virtio_pair
+	assert_status 0 xc load vrx --mode native
+	assert_output 'vrx +native'
+	assert_status 0 xc add 192.0.2.1
+	printf '%s\n' 'drop blocked proto udp src 192.0.2.1 dst 198.51.100.7 sport 1111 dport 53' \
+		'pass innocent proto udp src 192.0.2.2 dst 198.51.100.7 sport 1111 dport 53' |
+		traffic || fail "wrong verdicts"
+	assert_status 0 xc stats
+	assert_output '^drop rule .* 1 +[0-9]+$'
+	assert_status 0 xc unload --all
+}
+
+run_tests "$0" "$@"
