@@ -3,8 +3,10 @@
 #include "store.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "environment.h"
@@ -97,22 +99,40 @@ static int databases_attach(struct store *store, enum store_mode mode)
 	return error;
 }
 
-static int store_attach(struct store *store, const char *dir, enum store_mode mode)
+/* By its descriptor: what else gets its name meanwhile is not opened. */
+static int environment_open_at(int dir_fd, bool is_read_only, MDB_env **env)
 {
-	int error = 0;
+	char path[32];
 
-	if (mode == STORE_WRITE) {
-		error = store_dir_make(dir);
-		if (!error)
-			error = store_dir_lock(dir, &store->lock);
-	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
+	return environment_open(path, is_read_only, env);
+}
+
+static int store_attach_in(struct store *store, int dir_fd, enum store_mode mode)
+{
+	int error = mode == STORE_WRITE ? store_dir_lock(dir_fd, &store->lock) : 0;
+
 	if (!error)
-		error = environment_open(dir, mode == STORE_READ, &store->env);
+		error = environment_open_at(dir_fd, mode == STORE_READ, &store->env);
 	if (error)
 		return error;
 	/* Readers that were killed would keep old pages from being used again. */
 	mdb_reader_check(store->env, NULL);
 	return databases_attach(store, mode);
+}
+
+/* Directories and files get the modes they are made with, whatever the caller's umask. */
+static int store_attach(struct store *store, const char *dir, enum store_mode mode)
+{
+	const mode_t umask_before = umask(S_IRWXG | S_IRWXO);
+	int dir_fd, error = store_dir_open(dir, mode == STORE_WRITE, &dir_fd);
+
+	if (!error) {
+		error = store_attach_in(store, dir_fd, mode);
+		close(dir_fd);
+	}
+	umask(umask_before);
+	return error;
 }
 
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)

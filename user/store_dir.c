@@ -10,24 +10,147 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int store_dir_make(const char *dir)
-{
-	char path[PATH_MAX], *slash = path;
-	size_t length = strlen(dir);
+#define STORE_DIR_LOCK "writer.lock"
 
-	while (length > 1 && dir[length - 1] == '/')
-		length--;
-	if (length >= sizeof(path))
-		return -ENAMETOOLONG;
-	*(char *)mempcpy(path, dir, length) = '\0';
-	while (*slash && (slash = strchr(slash + 1, '/'))) {
+/* ---- whose it is ---- */
+
+/* Who else could change it is root, who can change everything. */
+static bool is_trusted(const struct stat *status)
+{
+	return status->st_uid == geteuid() || status->st_uid == 0;
+}
+
+static bool is_open_to_others(const struct stat *status)
+{
+	return status->st_mode & (S_IWGRP | S_IWOTH);
+}
+
+/* What is put into a sticky directory, like /tmp, nobody else renames or deletes. */
+static int check_dir(int fd, bool may_be_sticky)
+{
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return -errno;
+	if (!is_trusted(&status))
+		return -EPERM;
+	if (is_open_to_others(&status) && !(may_be_sticky && status.st_mode & S_ISVTX))
+		return -EPERM;
+	return 0;
+}
+
+/* A FIFO would block whoever opens it, a link lead elsewhere. What is a directory LMDB refuses. */
+static int check_file(int dir_fd, const char *name)
+{
+	struct stat status;
+
+	if (fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISDIR(status.st_mode))
+		return 0;
+	if (S_ISLNK(status.st_mode))
+		return -ELOOP;
+	return S_ISREG(status.st_mode) && status.st_nlink == 1 && is_trusted(&status) &&
+			       !is_open_to_others(&status) ? 0 : -EMLINK;
+}
+
+static int check_files(int dir_fd)
+{
+	static const char *const names[] = { "data.mdb", "lock.mdb", STORE_DIR_LOCK };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !error; i++)
+		error = check_file(dir_fd, names[i]);
+	return error;
+}
+
+/* ---- opening ---- */
+
+/* A descriptor of a directory that is no link, and others cannot change; -errno. */
+static int open_dir_at(int parent_fd, const char *name, bool may_be_sticky)
+{
+	int fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), error;
+	struct stat status;
+
+	if (fd < 0 && errno == ENOTDIR && !fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) &&
+	    S_ISLNK(status.st_mode))
+		return -ELOOP;
+	if (fd < 0)
+		return -errno;
+	error = check_dir(fd, may_be_sticky);
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+/* All that is missing of a path, but for its last part. */
+static int make_parents(char *path)
+{
+	char *slash = path;
+
+	while ((slash = strchr(slash + 1, '/'))) {
 		*slash = '\0';
-		if (mkdir(path, 0755) && errno != EEXIST)
+		if (mkdir(path, 0700) && errno != EEXIST)
 			return -errno;
 		*slash = '/';
 	}
-	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+	return 0;
 }
+
+/* Cuts PATH into the directory, whose name is returned, and the last part, *name; slashes go. */
+static const char *split(char *path, char **name)
+{
+	size_t length = strlen(path);
+	char *slash;
+
+	while (length > 1 && path[length - 1] == '/')
+		path[--length] = '\0';
+	slash = strrchr(path, '/');
+	*name = slash ? slash + 1 : path;
+	if (!slash)
+		return ".";
+	while (slash > path && slash[-1] == '/')
+		slash--;
+	if (slash == path)
+		return "/";
+	*slash = '\0';
+	return path;
+}
+
+int store_dir_open(const char *dir, bool makes, int *fd)
+{
+	char path[PATH_MAX], *name;
+	const char *parent;
+	int parent_fd, error;
+
+	*fd = -1;
+	if (strlen(dir) >= sizeof(path))
+		return -ENAMETOOLONG;
+	error = makes ? make_parents(strcpy(path, dir)) : 0;
+	if (error)
+		return error;
+	parent = split(strcpy(path, dir), &name);
+	parent_fd = open_dir_at(AT_FDCWD, parent, true);
+	if (parent_fd < 0)
+		return parent_fd;
+	if (makes && mkdirat(parent_fd, name, 0700) && errno != EEXIST)
+		error = -errno;
+	if (!error)
+		*fd = open_dir_at(parent_fd, name, false);
+	if (!error && *fd < 0)
+		error = *fd;
+	close(parent_fd);
+	if (!error)
+		error = check_files(*fd);
+	if (error && *fd >= 0)
+		close(*fd);
+	if (error)
+		*fd = -1;
+	return error;
+}
+
+/* ---- the lock ---- */
 
 static int lock_wait(int fd)
 {
@@ -38,23 +161,22 @@ static int lock_wait(int fd)
 	return 0;
 }
 
-int store_dir_lock(const char *dir, int *fd)
+int store_dir_lock(int dir_fd, int *fd)
 {
-	int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int error;
 
-	*fd = -1;
-	if (dir_fd < 0)
+	*fd = openat(dir_fd, STORE_DIR_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (*fd < 0)
 		return -errno;
-	*fd = openat(dir_fd, "writer.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	error = *fd < 0 ? -errno : lock_wait(*fd);
-	close(dir_fd);
-	if (error && *fd >= 0) {
+	error = lock_wait(*fd);
+	if (error) {
 		close(*fd);
 		*fd = -1;
 	}
 	return error;
 }
+
+/* ---- words ---- */
 
 int store_dir_explain(int error, const char *dir, struct reason *reason)
 {
@@ -69,6 +191,12 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		{ -EPROTO, "its schema is another", "use the version of xdp-cuckoo that wrote it" },
 		{ -EACCES, "permission denied",
 		  "run as root, or name a directory of your own with --state" },
+		{ -EPERM, "it, or the directory above, belongs to another user, or others can write to it",
+		  "give it to the user that runs this, with mode 0700 (chown, chmod)" },
+		{ -ELOOP, "it, or a file in it, is a symbolic link", "name the directory itself with --state" },
+		{ -EMLINK, "a file in it is no plain file, has a second hard link, belongs to another user, or "
+			   "others can write to it",
+		  "see who put it there, and move it away" },
 		{ -ENOMEM, "no memory or address space for it", "raise the limit" },
 		{ -ENOSPC, "no space left on the disk", "free some" },
 		{ -EAGAIN, "too many commands have it open", "wait until some of them end" },

@@ -6,16 +6,23 @@
 #ifndef XDP_CUCKOO_STORE_DIR_H
 #define XDP_CUCKOO_STORE_DIR_H
 
+#include <stdbool.h>
+
 #include "reason.h"
 
-/* Makes DIR (0700) and what is missing above it (0755). 0, also where it is there; -errno. */
-int store_dir_make(const char *dir);
+/*
+ * Opens DIR as a path (O_PATH), and *fd is its descriptor; with `makes`, makes it first, and what is missing
+ * above it, all 0700. DIR and the directory above it must belong to this user or root, must not be links,
+ * and nobody else may be able to write there; the same goes for the files of a store in it, of which there
+ * may be no second link. 0; -EPERM, -ELOOP, -EMLINK where that is not so; other -errno.
+ */
+int store_dir_open(const char *dir, bool makes, int *fd);
 
 /*
- * Waits for the exclusive lock of DIR, which *fd holds until it is closed; the kernel closes it
+ * Waits for the exclusive lock of a directory, which *fd holds until it is closed; the kernel closes it
  * when the process dies. 0; -errno, and *fd is -1.
  */
-int store_dir_lock(const char *dir, int *fd);
+int store_dir_lock(int dir_fd, int *fd);
 
 /* Says why the store in DIR did not open and what to do. Returns `error`. */
 int store_dir_explain(int error, const char *dir, struct reason *reason);

@@ -44,7 +44,7 @@ static void test_makes_directories(void **state)
 	snprintf(dir, sizeof(dir), "%s/state", parent);
 	snprintf(data, sizeof(data), "%s//", dir);
 	assert_int_equal(store_open(data, STORE_WRITE, &f->store, &f->reason), 0);
-	assert_int_equal(mode_of(parent), 0755);
+	assert_int_equal(mode_of(parent), 0700);
 	assert_int_equal(mode_of(dir), 0700);
 	snprintf(data, sizeof(data), "%s/data.mdb", dir);
 	assert_int_equal(mode_of(data), 0600);
