@@ -15,7 +15,7 @@ WERROR ?= 0
 
 # Debian 12 packages, by what needs them; tests/install-packages.sh installs what is missing.
 BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
-	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev
+	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev libcap-dev
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables groff-base
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
 UNPACKED_PACKAGES := fail2ban prometheus-node-exporter
@@ -32,7 +32,7 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
 
 WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 CFLAGS ?= -O2 -g
-LIBRARIES := libbpf lmdb jansson libmnl
+LIBRARIES := libbpf lmdb jansson libmnl libcap
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
 TEST_CPPFLAGS = -Itests -DXDP_CUCKOO_BUILD='"$(BUILD)"' -DXDP_CUCKOO_OBJECT='"$(OBJECT)"'
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread

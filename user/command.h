@@ -11,6 +11,7 @@
 #include "apply.h"
 #include "guard.h"
 #include "kernel.h"
+#include "privileges.h"
 #include "reason.h"
 
 /* Exit status of the tool. */
@@ -67,6 +68,7 @@ struct command {
 	const char *help;    /* the rest of `help NAME`, with examples; whole lines */
 	unsigned int options; /* enum command_option bits */
 	int min, max;        /* operands; max -1: any number */
+	unsigned int needs;  /* enum privilege: all others are given up before it runs */
 	enum command_status (*run)(const struct invocation *invocation);
 };
 

@@ -52,6 +52,7 @@ const struct command command_batch = {
 	.options = OPTION_TIMEOUT | OPTION_STRICT | OPTION_FORCE,
 	.min = 1,
 	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_batch,
 };
 

@@ -53,6 +53,7 @@ const struct command command_bench = {
 	"  xdp-cuckoo bench --seconds 10 --json\n"
 	"  xdp-cuckoo bench --compact --driver-ns 60\n",
 	.options = OPTION_BENCH | OPTION_CAPACITY | OPTION_FORMAT,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_bench,
 };
 

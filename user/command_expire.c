@@ -16,6 +16,7 @@ const struct command command_expire = {
 	"\n"
 	"  xdp-cuckoo expire\n"
 	"  xdp-cuckoo --name web expire\n",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_expire,
 };
 

@@ -36,6 +36,7 @@ const struct command command_export = {
 	"  xdp-cuckoo export rules.json --format nft && nft -j -f rules.json\n",
 	.options = OPTION_LIST_FORMAT,
 	.max = 1,
+	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_export,
 };
 

@@ -52,6 +52,7 @@ const struct command command_import = {
 		   OPTION_CONFIRM | OPTION_FORCE,
 	.min = 1,
 	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_import,
 };
 

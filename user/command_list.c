@@ -24,6 +24,7 @@ const struct command command_list = {
 	"  xdp-cuckoo list --json\n",
 	.options = OPTION_COUNTERS,
 	.max = 0,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_list,
 };
 

@@ -44,6 +44,7 @@ const struct command command_load = {
 	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT | OPTION_MONITOR | OPTION_CONFIRM,
 	.min = 1,
 	.max = -1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_load,
 };
 
@@ -60,6 +61,7 @@ const struct command command_unload = {
 	.options = OPTION_ALL,
 	.min = 0,
 	.max = -1,
+	.needs = PRIVILEGE_KERNEL,
 	.run = run_unload,
 };
 

@@ -34,6 +34,7 @@ const struct command command_policy = {
 	.options = OPTION_FORCE,
 	.min = 0,
 	.max = 2,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_policy,
 };
 

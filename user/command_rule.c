@@ -41,6 +41,7 @@ const struct command command_add = {
 	.options = OPTION_FORCE,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_add,
 };
 
@@ -57,6 +58,7 @@ const struct command command_del = {
 	.options = OPTION_FORCE,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_del,
 };
 
@@ -72,6 +74,7 @@ const struct command command_test = {
 	"  xdp-cuckoo test proto udp src 192.0.2.1 sport 5353 dst 198.51.100.7 dport 53\n",
 	.min = 1,
 	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_test,
 };
 
@@ -85,6 +88,7 @@ const struct command command_flush = {
 	"  xdp-cuckoo flush\n"
 	"  xdp-cuckoo --name web flush\n",
 	.options = OPTION_FORCE,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_flush,
 };
 

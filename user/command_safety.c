@@ -27,6 +27,7 @@ const struct command command_monitor_only = {
 	"  xdp-cuckoo monitor-only off\n",
 	.min = 1,
 	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_monitor_only,
 };
 
@@ -44,6 +45,7 @@ const struct command command_panic = {
 	.options = OPTION_ALL,
 	.min = 0,
 	.max = 1,
+	.needs = PRIVILEGE_KERNEL,
 	.run = run_panic,
 };
 
@@ -59,6 +61,7 @@ const struct command command_confirm = {
 	"  xdp-cuckoo load eth0 --confirm 30s\n"
 	"  xdp-cuckoo confirm\n",
 	.options = OPTION_FORCE,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_confirm,
 };
 

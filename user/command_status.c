@@ -25,6 +25,7 @@ const struct command command_status = {
 	"\n"
 	"  xdp-cuckoo status\n"
 	"  xdp-cuckoo status --json\n",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_status,
 };
 
@@ -50,6 +51,7 @@ const struct command command_stats = {
 	"\n"
 	"  xdp-cuckoo stats\n"
 	"  xdp-cuckoo --name web stats --json\n",
+	.needs = PRIVILEGE_KERNEL,
 	.run = run_stats,
 };
 

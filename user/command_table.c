@@ -20,6 +20,7 @@ const struct command command_resize = {
 	"  xdp-cuckoo --name web resize 1000\n",
 	.min = 1,
 	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_resize,
 };
 
@@ -33,6 +34,7 @@ const struct command command_check = {
 	"\n"
 	"  xdp-cuckoo check\n"
 	"  xdp-cuckoo check --json\n",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_check,
 };
 

@@ -277,7 +277,7 @@ static long parent_of(long pid)
 /* sudo and su drop the variable; the processes above them have it. */
 static bool find_variable(char value[SSH_BYTES])
 {
-	const char *own = getenv(SSH_VARIABLE);
+	const char *own = secure_getenv(SSH_VARIABLE);
 	long pid = getppid();
 
 	if (own) {

@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "output.h"
+#include "privileges.h"
 #include "watchdog.h"
 
 #define OPTION_CODE 256 /* what getopt returns for the first option: more than any character */
@@ -224,6 +225,16 @@ static enum command_status check_usage(const struct command *command,
 	return STATUS_DONE;
 }
 
+static enum command_status give_up_privileges(unsigned int needs)
+{
+	int error = privileges_keep(needs);
+
+	if (!error)
+		return STATUS_DONE;
+	return command_error(STATUS_SYSTEM, "cannot give up the capabilities that are not needed: %s",
+			     strerror(-error));
+}
+
 static enum command_status run(struct arguments *arguments, int count, char *const *words)
 {
 	const struct command *command = command_find(count ? words[0] : "help");
@@ -243,6 +254,8 @@ static enum command_status run(struct arguments *arguments, int count, char *con
 		return STATUS_USAGE;
 	}
 	status = check_usage(command, arguments);
+	if (status == STATUS_DONE)
+		status = give_up_privileges(command->needs);
 	return status == STATUS_DONE ? command->run(&arguments->invocation) : status;
 }
 
@@ -283,6 +296,8 @@ int main(int argc, char **argv)
 	struct arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
 	int status;
 
+	if (privileges_gain_none())
+		return STATUS_SYSTEM;
 	status = open_standard_files();
 	if (status)
 		return command_error(STATUS_SYSTEM, "cannot open /dev/null: %s; raise the limit of open files, or "
