@@ -37,7 +37,7 @@ const struct command command_version = {
 static const char introduction[] =
 	"xdp-cuckoo drops blocklisted flows in the network driver (XDP), by a cuckoo filter.\n"
 	"\n"
-	"usage: xdp-cuckoo [--json] [--name NAME] [--state DIR] COMMAND ...\n"
+	"usage: xdp-cuckoo [--json] [--name NAME] [--state DIR] [--pins DIR] COMMAND ...\n"
 	"\n";
 
 static const char ending[] =
@@ -45,6 +45,8 @@ static const char ending[] =
 	"  --json         print JSON, errors too\n"
 	"  --name NAME    the filter and its rules (default: " APPLY_NAME_DEFAULT ")\n"
 	"  --state DIR    where rules are kept (default: " APPLY_STATE_DEFAULT "), in DIR/NAME\n"
+	"  --pins DIR     without CAP_SYS_ADMIN: where running filters are pinned (default:\n"
+	"                 " KERNEL_PINS_DEFAULT "), a directory of the user's in a BPF file system\n"
 	"\n"
 	"Status: 0 done or yes; 1 no; 2 usage or bad input; 3 the system refused; 4 table full or\n"
 	"memory short; 5 another XDP program is in the way.\n"

@@ -54,7 +54,8 @@ const char *kernel_words(void)
 int kernel_refused(struct reason *reason, int error, const char *what, const char *subject)
 {
 	if (error == -EPERM || error == -EACCES)
-		return reason_set(reason, error, "%s%s: not permitted; run it as root", what, subject);
+		return reason_set(reason, error, "%s%s: not permitted; run it as root, or with "
+				  "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON", what, subject);
 	/* Commands take -EINVAL for bad input, which this is not. */
 	return reason_set(reason, error == -EINVAL ? -EIO : error, "%s%s: %s%s", what, subject,
 			  strerror(-error), kernel_message);
@@ -159,12 +160,12 @@ void kernel_set_constants(const struct abi_options *options, volatile const stru
 		memcpy((void *)xc_prefixes, semisort_prefixes(), BUCKET_SORTED_CODES * sizeof(*xc_prefixes));
 }
 
-static __u32 bucket_value_bytes(const struct abi_options *options)
+__u32 kernel_bucket_bytes(const struct abi_options *options)
 {
 	return options->format == BUCKET_32 ? 2 * sizeof(__u64) : sizeof(__u64);
 }
 
-static __u32 record_value_bytes(const struct abi_options *options)
+__u32 kernel_record_bytes(const struct abi_options *options)
 {
 	return options->has_counts ? sizeof(struct abi_counted) : sizeof(struct abi_record);
 }
@@ -173,7 +174,7 @@ static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name n
 {
 	switch (name) {
 	case KERNEL_BUCKETS:
-		return plan->bucket_bytes / bucket_value_bytes(&plan->options);
+		return plan->bucket_bytes / kernel_bucket_bytes(&plan->options);
 	case KERNEL_RECORDS:
 		return plan->options.is_exact ? plan->slots : 1;
 	case KERNEL_HINTS:
@@ -187,11 +188,11 @@ static int size_maps(const struct kernel_plan *plan, const struct xdp_cuckoo *sk
 {
 	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS };
 	int error = bpf_map__set_value_size(skeleton->maps.xc_buckets,
-					    bucket_value_bytes(&plan->options));
+					    kernel_bucket_bytes(&plan->options));
 
 	if (!error)
 		error = bpf_map__set_value_size(skeleton->maps.xc_records,
-						record_value_bytes(&plan->options));
+						kernel_record_bytes(&plan->options));
 	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
 		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
 						 plan_entries(plan, sized[i]));
@@ -275,13 +276,14 @@ void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map
 {
 	map->id = info->id;
 	map->entries = info->max_entries;
+	map->value_bytes = info->value_size;
 	map->bytes = (size_t)info->max_entries * ((info->value_size + 7) & ~7U);
 }
 
 __u64 kernel_plan_bytes(const struct kernel_plan *plan)
 {
 	return plan->bucket_bytes +
-	       plan_entries(plan, KERNEL_RECORDS) * record_value_bytes(&plan->options) +
+	       plan_entries(plan, KERNEL_RECORDS) * kernel_record_bytes(&plan->options) +
 	       plan_entries(plan, KERNEL_HINTS) * sizeof(__u64);
 }
 

@@ -4,8 +4,8 @@
  * that knows libbpf. Knows neither rules nor the store, nor what stands in a table.
  *
  * A filter is one set of maps; any number of interfaces may run programs that share it. It is found
- * by its programs (interface -> XDP program -> map ids -> the config map), never by a pin, since
- * every loader pins elsewhere or not at all.
+ * by its programs (interface -> XDP program -> map ids -> the config map), never by the name of a pin,
+ * since every loader pins elsewhere or not at all.
  */
 #ifndef XDP_CUCKOO_KERNEL_H
 #define XDP_CUCKOO_KERNEL_H
@@ -37,7 +37,7 @@ enum kernel_map_name {
 struct kernel_map {
 	int fd;        /* 0: not open */
 	__u32 id;
-	__u32 entries;
+	__u32 entries, value_bytes;
 	size_t bytes;  /* of its memory, which is the running program's own */
 	void *memory;  /* NULL: not mapped */
 };
@@ -65,8 +65,15 @@ struct kernel_plan {
 enum kernel_mode { KERNEL_AUTO, KERNEL_NATIVE, KERNEL_SKB };
 
 /*
- * All filters on the interfaces of this network namespace, set up or not. 0, with an array for
- * kernel_filters_free(); -EPERM, -EPROTO (a filter of another ABI version), other -errno.
+ * Where those who lack CAP_SYS_ADMIN pin what they load, since they find nothing by its id: a directory in a
+ * BPF file system. `dir` must stay.
+ */
+#define KERNEL_PINS_DEFAULT "/sys/fs/bpf/xdp-cuckoo"
+void kernel_use_pins(const char *dir);
+
+/*
+ * All filters on the interfaces of this network namespace, set up or not; without CAP_SYS_ADMIN, those that
+ * are pinned. 0, with an array for kernel_filters_free(); -EPERM, -EPROTO (a filter of another ABI version), other -errno.
  */
 int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *reason);
 void kernel_filters_free(struct kernel_filter *filters, size_t count);

@@ -57,6 +57,16 @@ static int attach_mode(const struct kernel_filter *filter, enum interface_mode m
 	return error;
 }
 
+static int attach_wanted(const struct kernel_filter *filter, enum kernel_mode wanted,
+			 struct kernel_attachment *attachment)
+{
+	int error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, attachment);
+
+	if (is_unsupported(error) && wanted == KERNEL_AUTO)
+		error = attach_mode(filter, INTERFACE_SKB, attachment);
+	return error;
+}
+
 static int attach_refused(int error, const char *interface, struct reason *reason)
 {
 	if (error == -EBUSY || error == -EEXIST)
@@ -76,8 +86,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 		  struct reason *reason)
 {
 	struct kernel_attachment attachment = { .ifindex = if_nametoindex(interface) };
-	enum interface_mode first = wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE;
-	int error;
+	int error, held;
 
 	if (!attachment.ifindex)
 		return reason_set(reason, -ENODEV, "there is no interface '%s' here; see ip link",
@@ -86,11 +95,15 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	error = kernel_load_programs(filter, reason);
 	if (error)
 		return error;
-	error = attach_mode(filter, first, &attachment);
-	if (is_unsupported(error) && wanted == KERNEL_AUTO)
-		error = attach_mode(filter, INTERFACE_SKB, &attachment);
+	error = kernel_pin(filter, filter, &held, reason);
+	if (!error) {
+		error = attach_wanted(filter, wanted, &attachment);
+		if (error)
+			attach_refused(error, interface, reason);
+	}
+	kernel_pin_done(held);
 	if (error)
-		return attach_refused(error, interface, reason);
+		return error;
 	error = kernel_add_attachment(filter, &attachment);
 	return error ? kernel_refused(reason, error, "cannot note the attachment to ", interface) : 0;
 }
@@ -179,16 +192,17 @@ int kernel_detach(const struct kernel_attachment *attachment, struct reason *rea
 				  "-i %u", attachment->interface, attachment->interface,
 				  attachment->prog_id);
 	kernel_listen();
-	program = bpf_prog_get_fd_by_id(attachment->prog_id);
+	program = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
 	if (program < 0)
 		return kernel_refused(reason, program, "cannot open the program on ",
 				      attachment->interface);
 	error = exchange(attachment, program, -1);
 	close(program);
+	kernel_unpin_unused();
 	return error ? kernel_refused(reason, error, "cannot detach from ", attachment->interface) : 0;
 }
 
-static int program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id)
+int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id)
 {
 	struct bpf_prog_info info = {};
 	__u32 length = sizeof(info);
@@ -207,7 +221,7 @@ static int plan_attachments(const struct kernel_filter *old, struct kernel_filte
 	for (size_t i = 0; i < old->attachments_count && !error; i++) {
 		struct kernel_attachment attachment = old->attachments[i];
 
-		error = program_id(filter, attachment.is_frags, &attachment.prog_id);
+		error = kernel_program_id(filter, attachment.is_frags, &attachment.prog_id);
 		attachment.root_id = attachment.prog_id;
 		if (!error)
 			error = kernel_add_attachment(filter, &attachment);
@@ -262,7 +276,7 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 	int error = programs ? plan_attachments(old, filter) : -ENOMEM;
 
 	for (size_t i = 0; programs && i < count; i++) {
-		programs[i] = bpf_prog_get_fd_by_id(old->attachments[i].prog_id);
+		programs[i] = kernel_open_id(KERNEL_OBJECT_PROGRAM, old->attachments[i].prog_id);
 		if (programs[i] < 0 && !error)
 			error = programs[i];
 	}
@@ -277,7 +291,7 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
 {
 	const struct kernel_attachment *held = kernel_held_attachment(old);
-	int error;
+	int error, pins;
 
 	if (held)
 		return reason_set(reason, -EBUSY,
@@ -285,7 +299,10 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 				  "there; take it off (xdp-loader unload %s -i %u) and load it again with "
 				  "--capacity", held->interface, held->interface, held->prog_id);
 	kernel_listen();
-	error = replace_programs(old, filter, reason);
+	error = kernel_pin(filter, old, &pins, reason);
+	if (!error)
+		error = replace_programs(old, filter, reason);
+	kernel_pin_done(pins);
 	/* Packets that entered the old programs are still counted there; unwaited for, only that is lost. */
 	if (!error)
 		grace_wait();

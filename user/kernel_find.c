@@ -27,7 +27,7 @@ struct search {
 static int open_map(__u32 id, struct bpf_map_info *info)
 {
 	__u32 length = sizeof(*info);
-	int fd = bpf_map_get_fd_by_id(id);
+	int fd = kernel_open_id(KERNEL_OBJECT_MAP, id);
 
 	if (fd < 0)
 		return fd;
@@ -64,6 +64,7 @@ static bool has_all_maps(const struct kernel_filter *filter)
 	return true;
 }
 
+/* One that is gone, and the constants of a pinned filter, which are not pinned, are left out. */
 static int open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter)
 {
 	int error = 0;
@@ -72,7 +73,8 @@ static int open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter
 		struct bpf_map_info info;
 		int fd = open_map(ids[i], &info);
 
-		error = fd < 0 ? fd : take_map(filter, fd, &info);
+		if (fd != -ENOENT)
+			error = fd < 0 ? fd : take_map(filter, fd, &info);
 	}
 	return error;
 }
@@ -141,11 +143,11 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 				      .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
 	__u32 length = sizeof(info), count;
 	struct kernel_filter filter = {};
-	int fd = bpf_prog_get_fd_by_id(prog_id), error;
+	int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, prog_id), error;
 
 	*is_ours = false;
 	if (fd == -ENOENT)
-		return 0; /* it went meanwhile */
+		return 0; /* it went meanwhile, or it is not ours */
 	if (fd < 0)
 		return kernel_refused(search->reason, fd, "cannot look at the XDP program on ",
 			       search->interface->name);
@@ -154,9 +156,7 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
 	if (!error)
 		error = open_maps(ids, count, &filter);
-	if (error == -ENOENT)
-		error = 0; /* its maps went meanwhile, with it */
-	else if (error == -EPROTO)
+	if (error == -EPROTO)
 		other_version(search);
 	else if (error)
 		kernel_refused(search->reason, error, "cannot look at the maps of the XDP program on ",
@@ -225,6 +225,7 @@ int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *re
 	*filters = NULL;
 	*count = 0;
 	kernel_listen();
+	kernel_unpin_unused();
 	error = interfaces_list(&interfaces, &interfaces_count);
 	if (error)
 		return kernel_refused(reason, error, "cannot list the network interfaces", "");

@@ -24,6 +24,10 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason);
 /* Id, entries and bytes of a map, as the kernel describes it. */
 void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map);
 
+/* Bytes of the elements of the maps of buckets and records. */
+__u32 kernel_bucket_bytes(const struct abi_options *options);
+__u32 kernel_record_bytes(const struct abi_options *options);
+
 /* The maps of a filter that is there are used by an object that is about to be loaded, too. */
 int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_object *object);
 
@@ -36,6 +40,32 @@ int kernel_load_programs(struct kernel_filter *filter, struct reason *reason);
 
 /* The loaded program that an attachment is to run. */
 const struct bpf_program *kernel_program(const struct kernel_filter *filter, bool is_frags);
+
+int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id);
+
+/* ---- kernel_pins.c ---- */
+
+enum kernel_object { KERNEL_OBJECT_MAP, KERNEL_OBJECT_PROGRAM };
+
+/*
+ * A descriptor of the object with that id, by its pin where the kernel gives it only to others. -ENOENT;
+ * -EPERM where there is no directory for pins, either.
+ */
+int kernel_open_id(enum kernel_object kind, __u32 id);
+
+/*
+ * Before a filter whose programs are loaded is attached: pins it where it would not be found else, or where
+ * `predecessor` (which may be itself) is pinned. 0 or -errno; in any case *held is for kernel_pin_done(), to be
+ * called when it is attached, or is not going to be.
+ */
+int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
+	       struct reason *reason);
+void kernel_pin_done(int held);
+
+/* Takes away the pins of what no interface runs any more. */
+void kernel_unpin_unused(void);
+
+/* ---- */
 
 int kernel_add_attachment(struct kernel_filter *filter, const struct kernel_attachment *attachment);
 

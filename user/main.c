@@ -51,6 +51,13 @@ static int take_state(struct arguments *arguments, const char *value)
 	return STATUS_DONE;
 }
 
+static int take_pins(struct arguments *arguments, const char *value)
+{
+	(void)arguments;
+	kernel_use_pins(value);
+	return STATUS_DONE;
+}
+
 static int take_mode(struct arguments *arguments, const char *value)
 {
 	static const char *const modes[] = {
@@ -154,6 +161,7 @@ static const struct option_kind {
 	{ "help", 0, 0, take_help, false },
 	{ "name", 0, 0, take_name, true },
 	{ "state", 0, 0, take_state, true },
+	{ "pins", 0, 0, take_pins, true },
 	{ "mode", OPTION_MODE, 0, take_mode, true },
 	{ "capacity", OPTION_CAPACITY, 0, take_capacity, true },
 	{ "fingerprint", OPTION_FORMAT, 0, take_fingerprint, true },

@@ -1,7 +1,218 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# What the tool may do: what a command does not need, it gives up.
+# What the tool may do: a user with three capabilities works with it, and what it does not need it gives up.
 . tests/lib.sh
+
+NOBODY=65534
+ALL='+bpf +net_admin +perfmon'
+
+# bpf_dir: a BPF file system of the user's, and a state directory.
+bpf_dir() {
+	mkdir "$STATE/bpf"
+	mount -t bpf -o mode=0700 bpf "$STATE/bpf"
+	on_exit "umount $STATE/bpf"
+	chmod 0711 "$TMPDIR"
+	chown "$NOBODY" "$STATE" "$STATE/bpf"
+	PINS=$STATE/bpf/pins
+}
+
+# xu_with "CAPABILITY..." ARGUMENT...: the tool, run by a user with these capabilities alone.
+xu_with() {
+	xu_set=-all$(printf ',%s' $1)
+	shift
+	in_rx setpriv --reuid "$NOBODY" --regid "$NOBODY" --clear-groups --inh-caps="$xu_set" \
+		--ambient-caps="$xu_set" --bounding-set="$xu_set" \
+		"$TOOL" --state "$STATE/store" --pins "$PINS" "$@"
+}
+
+xu() {
+	xu_with "$ALL" "$@"
+}
+
+# pins: all that is pinned in PINS.
+pins() {
+	find "$PINS" -type f | sort
+}
+
+test_whole_life_as_a_user() {
+	bpf_dir
+	printf '192.0.2.1\n198.51.100.0/24 timeout 1s\n' >"$STATE/list"
+	assert_status 0 xu load vrx
+	assert_status 0 xu import "$STATE/list"
+	assert_status 0 xu add 2001:db8::1 timeout 1h
+	assert_status 0 xu test 192.0.2.1
+	assert_status 0 xu resize 100000
+	printf '%s\n' 'drop blocked proto udp src 192.0.2.1 dst 10.99.0.2 sport 1 dport 2' \
+		'pass innocent proto udp src 192.0.2.2 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "verdicts"
+	assert_status 0 xu list --counters
+	assert_output '^src 192.0.2.1 # packets 1 '
+	assert_status 0 xu stats
+	assert_output '^drop rule .* 1 +[0-9]+$'
+	sleep 2
+	assert_status 0 xu expire
+	assert_equal 2 "$(xu list | wc -l)" "rules left"
+	assert_status 0 xu policy malformed drop
+	assert_status 0 xu monitor-only on
+	assert_status 0 xu panic
+	assert_status 0 xu panic off
+	assert_status 0 xu check
+	assert_status 0 xu status
+	assert_output 'equal to the store'
+	assert_status 0 xu bench --seconds 1
+	assert_status 0 xu export "$STATE/exported"
+	echo 'del 192.0.2.1' | assert_status 0 xu batch -
+	assert_status 0 xu flush
+	assert_status 0 xu unload vrx
+	ip -n "$RX" -d link show vrx | grep -q 'prog/xdp' && fail "a program is left"
+	assert_equal '' "$(pins)" "pins left"
+}
+
+test_load_is_undone_as_a_user() {
+	bpf_dir
+	assert_status 0 xu load vrx --confirm 1s
+	sleep 3
+	assert_status 0 xu status
+	assert_output '^running: +none$'
+}
+
+# commands_refused CAPABILITIES: those of the list that end with status 3 where a filter runs.
+commands_refused() {
+	while read -r command; do
+		STATUS=0
+		# shellcheck disable=SC2086 # words
+		xu_with "$1" $command >/dev/null 2>&1 || STATUS=$?
+		[ "$STATUS" -ne 3 ] || echo "$command"
+	done
+}
+
+# What the kernel asks for: one capability less, and these commands are refused.
+test_what_each_capability_is_for() {
+	bpf_dir
+	assert_status 0 xu load vrx
+	cat >"$STATE/commands" <<-'END'
+		load vtwo
+		status
+		stats
+		add 192.0.2.1
+		add 192.0.2.2 timeout 1h
+		del 192.0.2.1
+		test 192.0.2.2
+		list --counters
+		expire
+		policy no-rule pass
+		monitor-only off
+		panic off
+		confirm
+		resize 5000
+		check
+		export
+		flush
+		unload vrx
+	END
+	veth "$TX" vone "$RX" vtwo
+	assert_equal "load vtwo
+add 192.0.2.2 timeout 1h
+confirm
+resize 5000" "$(commands_refused '+net_admin +perfmon' <"$STATE/commands")" "without CAP_BPF"
+	xu load vrx >/dev/null 2>&1
+	assert_equal "load vtwo
+add 192.0.2.2 timeout 1h
+confirm
+resize 5000
+unload vrx" "$(commands_refused '+bpf +perfmon' <"$STATE/commands")" "without CAP_NET_ADMIN"
+	xu load vrx >/dev/null 2>&1
+	assert_equal "load vtwo
+resize 5000" "$(commands_refused '+bpf +net_admin' <"$STATE/commands")" "without CAP_PERFMON"
+}
+
+# ---- pins
+
+test_pins_are_the_users_alone() {
+	bpf_dir
+	(umask 0 && xu load vrx >/dev/null)
+	assert_equal 6 "$(pins | wc -l)" "pins: five maps, and the program that runs, of two"
+	assert_equal '' "$(find "$PINS" -type d ! -perm 0700 -o -type f ! -perm 0600 -o ! -uid "$NOBODY")" \
+		"of other modes, or another user's"
+	for pin in $(pins); do
+		setpriv --reuid 65533 --clear-groups bpftool map show pinned "$pin" >/dev/null 2>&1 &&
+			fail "another user opens $pin"
+	done
+	:
+}
+
+test_pins_follow_a_new_table_and_go_with_the_interface() {
+	bpf_dir
+	assert_status 0 xu load vrx
+	before=$(pins)
+	assert_status 0 xu resize 200000
+	assert_status 0 xu status
+	assert_output 'equal to the store'
+	[ "$before" != "$(pins)" ] || fail "the same pins"
+	assert_equal "$(echo "$before" | wc -l)" "$(pins | wc -l)" "pins"
+	ip -n "$RX" link del vrx
+	assert_status 0 xu status
+	assert_equal '' "$(pins)" "pins left"
+}
+
+# The kernel finds by ids for root, so nothing is pinned.
+test_root_pins_nothing() {
+	bpf_dir
+	chown 0 "$STATE" "$STATE/bpf"
+	assert_status 0 xc --pins "$PINS" load vrx
+	[ ! -e "$PINS" ] || assert_equal '' "$(pins)" "pins"
+}
+
+# is_refused WHAT: the directory for pins.
+is_refused() {
+	assert_status 3 xu load vrx
+	assert_error "not a directory of this user's in a BPF file system, with mode 0700"
+	ip -n "$RX" -d link show vrx | grep -q 'prog/xdp' && fail "loaded all the same: $1"
+	:
+}
+
+test_unsafe_directories_for_pins_are_refused() {
+	bpf_dir
+	mkdir -m 0700 "$STATE/bpf/other" "$STATE/bpf/open"
+	PINS=$STATE/bpf/other
+	is_refused "another user's"
+	chown "$NOBODY" "$STATE/bpf/open"
+	chmod 0770 "$STATE/bpf/open"
+	PINS=$STATE/bpf/open
+	is_refused "others may write to it"
+	chmod 0700 "$STATE/bpf/open"
+	ln -s "$STATE/bpf/open" "$STATE/bpf/link"
+	PINS=$STATE/bpf/link
+	is_refused "a link"
+	PINS=$STATE/elsewhere
+	is_refused "no BPF file system"
+	[ ! -e "$STATE/elsewhere" ] || fail "left behind"
+	PINS=$STATE/bpf/open
+	assert_status 0 xu load vrx
+}
+
+# Of the name that the tool gives, another map: it is not what the running program uses.
+test_foreign_pins_are_not_taken() {
+	bpf_dir
+	assert_status 0 xu load vrx
+	xu add 192.0.2.1 >/dev/null
+	for pin in $(pins | grep /map_); do
+		bpftool map show pinned "$pin" | grep -q 'name xc_config ' && config=$pin
+	done
+	bytes=$(bpftool map show pinned "$config" | sed -n 's/.* value \([0-9]*\)B .*/\1/p')
+	bpftool map pin pinned "$config" "$STATE/bpf/kept"
+	rm "$config"
+	bpftool map create "$config" type array key 4 value "$bytes" entries 1 name xc_config flags 1024
+	chown "$NOBODY" "$config"
+	assert_status 0 xu status
+	assert_output '^running: +none$'
+	rm "$config"
+	bpftool map pin pinned "$STATE/bpf/kept" "$config"
+	chown "$NOBODY" "$config"
+	assert_status 0 xu status
+	assert_output 'equal to the store'
+}
+
+# ---- what is given up
 
 # set_of CAPABILITY...: as /proc shows it.
 set_of() {
