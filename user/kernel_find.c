@@ -39,6 +39,34 @@ static int open_map(__u32 id, struct bpf_map_info *info)
 	return fd;
 }
 
+/* What a map of that name must be: others may have the name by chance, or to be taken for it. */
+static const struct {
+	__u32 type, key_bytes;
+	__u32 value_bytes, other_value_bytes; /* 0: no other */
+	__u32 entries;			      /* 0: any number */
+} shapes_of_maps[KERNEL_MAPS] = {
+	[KERNEL_CONFIG] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_config), 0, 1 },
+	[KERNEL_BUCKETS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 2 * sizeof(__u64), 0 },
+	[KERNEL_RECORDS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_record),
+			     sizeof(struct abi_counted), 0 },
+	[KERNEL_COUNTERS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), sizeof(struct abi_counter), 0,
+			      ABI_COUNTERS },
+	[KERNEL_HINTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, ABI_HINTS / 2 },
+};
+
+static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *info)
+{
+	if (info->type != shapes_of_maps[name].type || info->key_size != shapes_of_maps[name].key_bytes)
+		return false;
+	if (info->type == BPF_MAP_TYPE_ARRAY && !(info->map_flags & BPF_F_MMAPABLE))
+		return false;
+	if (shapes_of_maps[name].entries && info->max_entries != shapes_of_maps[name].entries)
+		return false;
+	return info->value_size == shapes_of_maps[name].value_bytes ||
+	       (shapes_of_maps[name].other_value_bytes &&
+		info->value_size == shapes_of_maps[name].other_value_bytes);
+}
+
 /* Keeps the descriptor of each map that is a filter's, by name; closes the others'. */
 static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_info *info)
 {
@@ -47,9 +75,7 @@ static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_i
 			continue;
 		filter->map[name].fd = fd;
 		kernel_describe_map(info, &filter->map[name]);
-		if (name != KERNEL_CONFIG)
-			return 0;
-		return info->value_size == sizeof(struct abi_config) ? 0 : -EPROTO;
+		return is_sound_map(name, info) ? 0 : -EPROTO;
 	}
 	close(fd);
 	return 0;
@@ -93,6 +119,25 @@ static bool is_this_version(const struct abi_config *config)
 	return !config->magic || (config->magic == ABI_MAGIC && config->version == ABI_VERSION);
 }
 
+/* Whether the rest of the tool may rely on it. A later change of it is the writer's, who holds the lock. */
+static bool is_sound(const struct kernel_filter *filter)
+{
+	const struct abi_config *config = filter->config;
+	const struct abi_options *options = &filter->options;
+
+	if (options->format >= BUCKET_FORMATS || options->is_exact > 1 || options->has_counts > 1 ||
+	    filter->map[KERNEL_BUCKETS].value_bytes != kernel_bucket_bytes(options) ||
+	    (options->is_exact && filter->map[KERNEL_RECORDS].value_bytes != kernel_record_bytes(options)))
+		return false;
+	if (!memchr(config->name, '\0', sizeof(config->name)))
+		return false;
+	for (int family = 0; family < FLOW_FAMILIES; family++)
+		for (int copy = 0; copy < 2; copy++)
+			if (config->shapes[family].list[copy].count > ABI_SHAPES_MAX)
+				return false;
+	return true;
+}
+
 /* Of an object that another loader loaded, and nobody has set up. */
 static const struct abi_options options_as_built = {
 	.format = BUCKET_16,
@@ -125,6 +170,10 @@ static int add_filter(struct search *search, struct kernel_filter *filter,
 		error = other_version(search);
 	if (!error)
 		filter->options = filter->config->magic ? filter->config->options : options_as_built;
+	if (!error && !is_sound(filter))
+		error = reason_set(search->reason, -EPROTO, "the filter on '%s' is not sound: its config and its "
+				   "maps do not fit together; take it off (ip link set dev %s xdp off) and load "
+				   "it again", attachment.interface, attachment.interface);
 	grown = error ? NULL : realloc(search->filters, (search->count + 1) * sizeof(*grown));
 	if (!grown) {
 		kernel_close(filter);

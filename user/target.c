@@ -380,8 +380,10 @@ int target_open(struct target *target, struct kernel_filter *filter, struct reas
 		target_begin(target);
 		return 0;
 	}
-	reason_set(reason, error, "cannot use a table of %u map elements: %s",
-		   target->filter.map[KERNEL_BUCKETS].entries, strerror(-error));
+	/* Commands take -EINVAL for bad input, which this is not. */
+	error = reason_set(reason, error == -EINVAL ? -EPROTO : error,
+			   "cannot use a table of %u map elements: %s",
+			   target->filter.map[KERNEL_BUCKETS].entries, strerror(-error));
 	target_close(target);
 	return error;
 }

@@ -141,7 +141,8 @@ static void carry_counts(const struct target *from, const struct target *to,
 	for (size_t i = 0; i < keys->carried_count; i++) {
 		const struct target_carried *carried = &keys->carried[i];
 
-		if (table_find(&to->table, &keys->entry[carried->entry].key, &number))
+		if (table_find(&to->table, &keys->entry[carried->entry].key, &number) &&
+		    number < table_slots(&to->table))
 			add_count(table_counter(&to->table, number),
 				  table_counter(&from->table, carried->old_number));
 	}
