@@ -31,7 +31,9 @@ Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
 
 WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
-CFLAGS ?= -O2 -g
+# Both may be given on the command line, or by the environment, as packagers do; these are for all others.
+CFLAGS ?= -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fPIE
+LDFLAGS ?= -pie -Wl,-z,relro,-z,now
 LIBRARIES := libbpf lmdb jansson libmnl libcap
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
 TEST_CPPFLAGS = -Itests -DXDP_CUCKOO_BUILD='"$(BUILD)"' -DXDP_CUCKOO_OBJECT='"$(OBJECT)"'
@@ -112,7 +114,7 @@ $(BUILD)/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
 
 $(BUILD)/tests/%.so: tests/%.so.c
 	@mkdir -p $(@D)
-	$(call say,SO,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -shared -fPIC $< $(LDFLAGS) -o $@
+	$(call say,SO,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -shared -fPIC $< $(filter-out -pie,$(LDFLAGS)) -o $@
 
 # ---- fuzzing: the sources once more, each way with a compiler and sanitizers of its own ----
 

@@ -1,0 +1,158 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The secret that keys are hashed under never leaves the kernel's memory: no output, no file, no core dump
+# has it, and no binary lacks what the compiler and linker do against those who would look for it.
+. tests/lib.sh
+
+# config_map: the id of the running filter's.
+config_map() {
+	for map in $(bpftool -j prog show id "$(xc status | awk '$1 == "vrx" { print $NF }')" |
+		sed 's/.*"map_ids":\[\([0-9,]*\)\].*/\1/' | tr ',' ' '); do
+		bpftool map show id "$map" | grep -q 'name xc_config ' && echo "$map"
+	done
+}
+
+# keep_secret: what the running filter hashes under, raw, at the end of $STATE/secrets.
+keep_secret() {
+	bpftool -j map dump id "$(config_map)" | python3 -c '
+import json, sys
+value = json.load(sys.stdin)[0]["value"]
+secret = bytes(int(byte, 16) for byte in value[192:192 + 384])
+assert len(set(secret)) > 64, "no secret"
+sys.stdout.buffer.write(secret)' >>"$STATE/secrets"
+}
+
+# finds_secret FILE...: whether some word of it is there: raw, in hexadecimal digits, as a number, in base64.
+finds_secret() {
+	python3 - "$STATE/secrets" "$@" <<-'END'
+		import base64, re, struct, sys
+		secrets = open(sys.argv[1], "rb").read()
+		files = [(name, open(name, "rb").read()) for name in sys.argv[2:]]
+		needles = set()
+		for at in range(0, len(secrets), 8):
+		    word = secrets[at:at + 8]
+		    number = struct.unpack("<Q", word)[0]
+		    needles |= {word, b"%d" % number, b"%d" % struct.unpack("<q", word)[0]}
+		    needles |= {digits.encode() for digits in (word.hex(), word[::-1].hex())}
+		    # Three bytes are four letters: of words at all three places within them.
+		    for before in range(3):
+		        letters = base64.b64encode(b"x" * before + word)
+		        needles.add(letters[4 * bool(before):][:8])
+		pattern = re.compile(b"|".join(re.escape(needle) for needle in sorted(needles)))
+		found = False
+		for name, content in files:
+		    # Digits may be written in capitals, or with something between two of them.
+		    squeezed = re.sub(rb"(?:0x)?([0-9a-f]{2})[ ,:\"\n]+(?:0x)?", rb"\1", content.lower())
+		    for text in content, content.lower(), squeezed:
+		        match = pattern.search(text)
+		        if match:
+		            print(name, match.group())
+		            found = True
+		sys.exit(not found)
+	END
+}
+
+# A search that finds nothing proves something only if it would find it.
+finds_what_is_there() {
+	printf 'innocent\n' >"$STATE/planted"
+	finds_secret "$STATE/planted" && fail "found where there is none"
+	for planted in cat 'base64 -w 0' 'od -An -t u8 -w8' 'od -An -t x8 -w8' 'od -An -t x1' \
+		"od -An -t x1 | tr -d ' \\n'" "od -An -t x1 | tr -d ' \\n' | tr a-f A-F" "od -An -t x1 | tr ' ' ,"; do
+		tail -c +25 "$STATE/secrets" | head -c 32 | eval "$planted" >"$STATE/planted"
+		finds_secret "$STATE/planted" >"$STATE/found" || fail "not found: $planted"
+	done
+}
+
+# say ARGUMENT...: both kinds of output, and what went wrong, into files of their own.
+said=0
+say() {
+	for json in '' --json; do
+		said=$((said + 1))
+		# shellcheck disable=SC2086 # an option, or none
+		xc $json "$@" >"$STATE/said.$said" 2>&1 </dev/null || [ $? -lt 126 ] || fail "$*: ended by a signal"
+	done
+}
+
+test_no_output_and_no_file_has_it() {
+	printf '192.0.2.1\n2001:db8::1\n10.0.0.0/8 dport 53 proto udp\n' >"$STATE/list"
+	say load vrx
+	keep_secret
+	say import "$STATE/list" --force
+	say add 192.0.2.7 timeout 1h comment x
+	say test 192.0.2.7
+	say list
+	say list --counters
+	say status
+	say stats
+	say policy
+	say check
+	for format in text ipset nft csv; do
+		say export - --format "$format"
+	done
+	say export "$STATE/exported"
+	say bench --seconds 1
+	say resize 50000
+	keep_secret
+	say monitor-only on
+	say panic
+	say confirm
+	say expire
+	say del 192.0.2.7
+	say load nosuch
+	say add nonsense
+	say resize 99999999999
+	say batch "$STATE/list"
+	say help load
+	say version
+	say flush
+	say unload vrx
+	finds_what_is_there
+	finds_secret "$STATE"/said.* "$STATE"/store/default/* "$STATE/exported" && fail "the secret is there"
+	assert_equal 768 "$(wc -c <"$STATE/secrets")" "bytes of two secrets"
+	[ "$(head -c 384 "$STATE/secrets" | md5sum)" != "$(tail -c 384 "$STATE/secrets" | md5sum)" ] ||
+		fail "the new table has the secret of the old one"
+}
+
+# With every kind of memory in it. The kernel leaves the memory of maps out, so this is about copies of it.
+test_no_core_dump_has_it() {
+	[ "$(cat /proc/sys/kernel/core_pattern)" = core ] || skip "core dumps do not go to the working directory"
+	xc load vrx >/dev/null
+	keep_secret
+	mkfifo "$STATE/feed"
+	tool=$PWD/$TOOL
+	(
+		cd "$STATE" || exit
+		ulimit -c unlimited
+		echo 0x7f >/proc/self/coredump_filter
+		exec nsenter --net="/run/netns/$RX" "$tool" --state "$STATE/store" batch "$STATE/feed" >"$STATE/acknowledged"
+	) &
+	batch=$!
+	exec 3>"$STATE/feed"
+	echo 'add 192.0.2.1' >&3
+	tries=0
+	while ! [ -s "$STATE/acknowledged" ]; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || fail "nothing acknowledged"
+		sleep 0.1
+	done
+	kill -ABRT "$batch"
+	wait "$batch" || :
+	exec 3>&-
+	core=$(find "$STATE" -maxdepth 1 -name 'core*')
+	[ -s "$core" ] || fail "no core dump"
+	grep -q xc_config "$core" || fail "a core dump without the tool's memory"
+	finds_secret "$core" && fail "the secret is there"
+	:
+}
+
+test_the_binary_is_hardened() {
+	command -v readelf >/dev/null || skip "readelf is not installed"
+	[ -z "${CFLAGS+x}${LDFLAGS+x}" ] || skip "built with other CFLAGS or LDFLAGS"
+	readelf -W -h -l -d --dyn-syms "$TOOL" >"$STATE/elf"
+	for pattern in 'Type: +DYN' 'GNU_RELRO' 'FLAGS_1.*NOW.*PIE' 'FUNC.* __stack_chk_fail' 'FUNC.* __snprintf_chk'; do
+		grep -Eq "$pattern" "$STATE/elf" || fail "not there: $pattern"
+	done
+	grep -q 'GNU_STACK.* RW ' "$STATE/elf" || fail "an executable stack"
+}
+
+run_tests "$0" "$@"
