@@ -75,6 +75,28 @@ test_load_is_undone_as_a_user() {
 	assert_output '^running: +none$'
 }
 
+# The file gives the capabilities, to whoever runs it: so the kernel lets nobody look into the process.
+test_a_binary_with_capabilities() {
+	command -v setcap >/dev/null || skip "setcap is not installed"
+	bpf_dir
+	cp "$TOOL" "$STATE/tool"
+	setcap cap_bpf,cap_net_admin,cap_perfmon+ep "$STATE/tool" || skip "no capabilities on files here"
+	of_file() {
+		in_rx setpriv --reuid "$NOBODY" --regid "$NOBODY" --clear-groups --inh-caps=-all \
+			"$STATE/tool" --state "$STATE/store" --pins "$PINS" "$@"
+	}
+	assert_status 0 of_file load vrx
+	assert_status 0 of_file add 192.0.2.1
+	assert_status 0 of_file resize 50000
+	assert_status 0 of_file status
+	assert_output 'equal to the store'
+	# What the environment says counts for nobody else's privileges.
+	SSH_CONNECTION='192.0.2.9 1 10.99.0.2 22' assert_status 0 of_file add 192.0.2.9
+	SSH_CONNECTION='192.0.2.10 1 10.99.0.2 22' assert_status 2 xu add 192.0.2.10
+	assert_status 0 of_file unload vrx
+	assert_equal '' "$(pins)" "pins left"
+}
+
 # commands_refused CAPABILITIES: those of the list that end with status 3 where a filter runs.
 commands_refused() {
 	while read -r command; do

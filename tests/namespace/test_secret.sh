@@ -155,4 +155,13 @@ test_the_binary_is_hardened() {
 	grep -q 'GNU_STACK.* RW ' "$STATE/elf" || fail "an executable stack"
 }
 
+# The only variable that is read is SSH_CONNECTION, and not where the binary has privileges of its own.
+test_no_program_is_run_and_no_environment_trusted() {
+	command -v readelf >/dev/null || skip "readelf is not installed"
+	readelf -W --dyn-syms "$TOOL" >"$STATE/symbols"
+	grep -q ' UND secure_getenv' "$STATE/symbols" || fail "no symbols"
+	grep -E ' UND (exec|fexec|system|popen|posix_spawn|getenv|setenv|putenv)' "$STATE/symbols" && fail "called"
+	assert_equal 1 "$(grep -c 'secure_getenv(' user/*.c | awk -F: '{ n += $2 } END { print n }')" "variables"
+}
+
 run_tests "$0" "$@"
