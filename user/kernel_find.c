@@ -197,6 +197,8 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	*is_ours = false;
 	if (fd == -ENOENT)
 		return 0; /* it went meanwhile, or it is not ours */
+	if (fd == -EPERM)
+		return kernel_pins_refused(search->reason, fd);
 	if (fd < 0)
 		return kernel_refused(search->reason, fd, "cannot look at the XDP program on ",
 			       search->interface->name);

@@ -53,6 +53,9 @@ enum kernel_object { KERNEL_OBJECT_MAP, KERNEL_OBJECT_PROGRAM };
  */
 int kernel_open_id(enum kernel_object kind, __u32 id);
 
+/* The message for that, and for whatever else is wrong with pins. Returns the error for the caller. */
+int kernel_pins_refused(struct reason *reason, int error);
+
 /*
  * Before a filter whose programs are loaded is attached: pins it where it would not be found else, or where
  * `predecessor` (which may be itself) is pinned. 0 or -errno; in any case *held is for kernel_pin_done(), to be

@@ -217,7 +217,7 @@ static bool is_pinned(int net, const struct kernel_filter *filter)
 	return net >= 0 && !faccessat(net, name, F_OK, 0);
 }
 
-static int refused(struct reason *reason, int error)
+int kernel_pins_refused(struct reason *reason, int error)
 {
 	if (error == -EPERM || error == -EMEDIUMTYPE || error == -ENOENT || error == -EACCES ||
 	    error == -ELOOP || error == -ENOTDIR)
@@ -242,7 +242,7 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 		return 0;
 	}
 	if (net < 0)
-		return refused(reason, net);
+		return kernel_pins_refused(reason, net);
 	snprintf(name, sizeof(name), "%u", filter->map[KERNEL_CONFIG].id);
 	error = flock(net, LOCK_SH) ? -errno : 0;
 	filter_dir = error ? error : make_dir_at(net, name);
@@ -250,7 +250,7 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	if (filter_dir >= 0)
 		close(filter_dir);
 	*held = net;
-	return error ? refused(reason, error) : 0;
+	return error ? kernel_pins_refused(reason, error) : 0;
 }
 
 void kernel_pin_done(int held)

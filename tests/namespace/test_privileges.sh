@@ -208,7 +208,17 @@ test_unsafe_directories_for_pins_are_refused() {
 	PINS=$STATE/elsewhere
 	is_refused "no BPF file system"
 	[ ! -e "$STATE/elsewhere" ] || fail "left behind"
+	# What others run there cannot be looked at, so whether it is a filter of this user's is not known.
+	assert_status 0 in_rx "$TOOL" --state "$TMPDIR/root-store" load vrx
+	for command in status 'add 192.0.2.1' 'unload vrx'; do
+		# shellcheck disable=SC2086 # words
+		assert_status 3 xu $command
+		assert_error 'filters are found by pins there'
+	done
 	PINS=$STATE/bpf/open
+	assert_status 0 xu status
+	assert_output '^running: +none$'
+	ip -n "$RX" link set dev vrx xdp off
 	assert_status 0 xu load vrx
 }
 
