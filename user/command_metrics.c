@@ -23,6 +23,7 @@ const struct command command_metrics = {
 	"  xdp-cuckoo metrics\n"
 	"  xdp-cuckoo metrics | sponge /var/lib/prometheus/node-exporter/xdp-cuckoo.prom\n"
 	"  xdp-cuckoo metrics --json\n",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_metrics,
 };
 

@@ -255,6 +255,7 @@ static enum command_status run(struct arguments *arguments, int count, char *con
 	if (arguments->wants_help && count) {
 		arguments->invocation.operands = words;
 		arguments->invocation.count = 1;
+		arguments->given = 0;
 		command = command_find("help");
 	}
 	if (!count && !arguments->wants_help) {

@@ -350,6 +350,7 @@ test_help_and_version() {
 		assert_output "^usage: xdp-cuckoo $command"
 		assert_output "^  (.*[|] )?xdp-cuckoo .*$command"
 		assert_status 0 xc "$command" --help
+		assert_status 0 xc "$command" --force --capacity 7 --help
 	done
 	assert_status 2 xc
 	assert_status 0 xc --help
