@@ -67,6 +67,23 @@ test_whole_life_as_a_user() {
 	assert_equal '' "$(pins)" "pins left"
 }
 
+# Each has a program of its own over the same maps.
+test_two_interfaces_as_a_user() {
+	bpf_dir
+	veth "$TX" vone "$RX" vtwo
+	assert_status 0 xu load vrx
+	assert_status 0 xu load vtwo
+	assert_equal 7 "$(pins | wc -l)" "pins: five maps, two programs"
+	assert_status 0 xu resize 50000
+	assert_status 0 xu unload vrx
+	assert_equal 6 "$(pins | wc -l)" "pins"
+	assert_status 0 xu add 192.0.2.1
+	assert_status 0 xu check
+	assert_output '^vtwo +1 +0 +0 +0$'
+	assert_status 0 xu unload --all
+	assert_equal '' "$(pins)" "pins left"
+}
+
 test_load_is_undone_as_a_user() {
 	bpf_dir
 	assert_status 0 xu load vrx --confirm 1s
