@@ -17,26 +17,28 @@
 #define RECORDS_MAX 256
 #define RULES_MAX 64 /* that are deleted again */
 
-static char dir[64];
+static char dir[256]; /* one a process, made for each input */
 
-static void remove_dir(void)
+static void remove_files(void)
 {
 	static const char *const names[] = { "data.mdb", "lock.mdb", "writer.lock" };
-	char path[128];
+	char path[sizeof(dir) + 16];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
 		unlink(path);
 	}
-	rmdir(dir);
 }
 
-/* In memory where that can be: an input takes several syncs. */
+/* Where TMPDIR says: an input takes several syncs, and a target that is killed leaves it behind. */
 static void make_dir(void)
 {
-	snprintf(dir, sizeof(dir), "%s/xdp-cuckoo-fuzz.XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-	fuzz_check(mkdtemp(dir), "%s", strerror(errno));
-	atexit(remove_dir);
+	const char *top = getenv("TMPDIR");
+
+	if (!*dir)
+		snprintf(dir, sizeof(dir), "%s/xdp-cuckoo-fuzz.%d", top ? top : "/tmp", getpid());
+	fuzz_check(!mkdir(dir, 0700) || errno == EEXIST, "%s: %s", dir, strerror(errno));
+	remove_files();
 }
 
 /* ---- the store as somebody else left it ---- */
@@ -266,6 +268,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (store)
 		check_changing(store, &seen);
 	store_close(store);
-	remove_dir();
+	remove_files();
+	rmdir(dir);
 	return 0;
 }

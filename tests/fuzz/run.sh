@@ -88,6 +88,15 @@ run_afl() {
 	done
 }
 
+# Stores, in memory where that can be.
+shared=/dev/shm
+[ -w "$shared" ] || shared=/tmp
+TMPDIR=$(mktemp -d -p "$shared")
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 sh tests/fuzz/seeds.sh "$SEEDS"
 found=0
 for target; do
