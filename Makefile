@@ -26,6 +26,8 @@ FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
 KERNEL_PACKAGES := qemu-system-x86 kmod cpio
 KERNELS := bookworm bookworm-backports
 VERIFY_CLANGS = $(shell sed -n "s/^CLANGS='\(.*\)'.*/\1/p" tests/verify.sh)
+LINT_PACKAGES := clang-tidy clang-format cppcheck shellcheck
+FULL_PACKAGES := valgrind gcovr
 
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
@@ -110,7 +112,7 @@ $(MAN_PAGE): $(TOOL) $(wildcard user/man/*)
 $(BUILD)/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) \
-		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) -lcmocka -o $@
+		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) -lcmocka -lm -o $@
 
 $(BUILD)/tests/%.so: tests/%.so.c
 	@mkdir -p $(@D)
@@ -186,6 +188,18 @@ test-kernels: packages ## run tests on Debian's kernels 6.1 and 6.12, emulated: 
 	$(Q)for clang in $(VERIFY_CLANGS); do sh tests/install-packages.sh $$clang; \
 		! command -v $$clang >/dev/null || $(MAKE) --no-print-directory -s build/verify/$$clang.bpf.o || exit; done
 	$(Q)KERNELS='$(KERNELS)' sh tests/kernels/run.sh $(SUITES)
+test-full: test ## make test, then again on builds that look on: sanitizers, valgrind, coverage
+	$(Q)sh tests/install-packages.sh $(FULL_PACKAGES)
+	$(Q)sh tests/full.sh
+
+lint: packages ## gcc -fanalyzer, clang-tidy, cppcheck, shellcheck: make lint [TOOLS='tidy ...']
+	$(Q)sh tests/install-packages.sh $(LINT_PACKAGES)
+	$(Q)$(MAKE) --no-print-directory -s findings
+
+findings: export USER_FLAGS = $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(USER_CFLAGS)
+findings: export BPF_FLAGS = $(BPF_CFLAGS)
+findings: $(SKELETONS)
+	$(Q)sh tests/lint.sh $(TOOLS)
 
 demo: packages ## show it on live traffic: make demo [LIST=file]
 	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
@@ -243,6 +257,7 @@ clean: ## remove build/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd dissect fuzz test-faults test-kernels
+.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd dissect fuzz test-faults test-kernels test-full lint findings \
+	format clean help
 export BUILD
 -include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)

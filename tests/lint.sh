@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# What static checks find, each tool over all files it knows: sh tests/lint.sh [TOOL...], as `make lint` runs it, which
+# gives the flags that files are compiled with, in USER_FLAGS and BPF_FLAGS. Status 1 where one finds anything.
+# shellcheck disable=SC2086 # lists of files, of which none has a space in its name
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+TOOLS='analyzer tidy cppcheck shellcheck format'
+JOBS=${JOBS:-$(nproc)}
+BUILD=${BUILD:-build}
+
+# What is compiled for the host; what for the kernel; and scripts, by their first line where they have no name of one.
+c_files=$(find user tests -name '*.c' ! -name '*.bpf.c' | sort)
+bpf_files=$(find bpf tests -name '*.bpf.c' | sort)
+headers=$(find bpf include user tests -name '*.h' | sort)
+scripts=$({ find .ci user tests -name '*.sh' && grep -rl '^#!/bin/sh' .ci user; } | sort -u)
+
+# each FILES COMMAND: with each file as $file, some at once; what they write, a file's whole.
+each() {
+	each_files=$1
+	printf '%s\n' $each_files | xargs -P "$JOBS" -I '{}' sh -c '
+		file=$1
+		found=$('"$2"' 2>&1) && exit 0
+		printf "%s\n" "$found"
+		exit 1' sh '{}'
+}
+
+# At -O0: optimised code takes it long. That of gcc 12 takes for lost what is stored behind a pointer, which valgrind and
+# LeakSanitizer know better, and believes that a look-up of a word that is there may fail, which clang's does not.
+analyzer() {
+	each "$c_files" "gcc $USER_FLAGS -O0 -fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-null-dereference \
+		-Werror -c \$file -o /dev/null"
+}
+
+# What bpftool has generated is not ours.
+tidy() {
+	each "$c_files" "clang-tidy --quiet \$file -- $(echo "$USER_FLAGS" | sed "s, -I$BUILD , -isystem $BUILD ,")"
+	tidy_status=$?
+	each "$bpf_files" "clang-tidy --quiet \$file -- $BPF_FLAGS" && return $tidy_status
+}
+
+# GNU C has arithmetic on void *. In lookup.c it takes the size of an array for what an index may be. With -D it looks at
+# one configuration, the one that is built.
+run_cppcheck() {
+	cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr --library=gnu \
+		--suppress=missingIncludeSystem --suppress=arithOperationsOnVoidPointer \
+		--suppress=arrayIndexOutOfBoundsCond:tests/bench/lookup.c -j "$JOBS" \
+		-D__x86_64__ --include=tests/cppcheck.h -Iinclude -Iuser -Ibpf -Itests user tests bpf
+}
+
+# SC2317: tests are called by their names, which shellcheck does not see. SC2119: functions whose arguments may be left
+# out. SC2016: what another shell expands, or await and on_exit later.
+run_shellcheck() {
+	shellcheck -x -e SC2317,SC2119,SC2016 $scripts
+}
+
+# Told, and no finding: the formatter breaks some lines worse than a person does.
+format() {
+	deviating=$(clang-format --dry-run $c_files $bpf_files $headers 2>&1 | sed -n 's/:.*warning:.*//p' | sort -u | wc -l)
+	echo "$deviating of $(printf '%s\n' $c_files $bpf_files $headers | wc -l) files are not as clang-format would have them"
+}
+
+failed=
+[ $# -gt 0 ] || set -- $TOOLS
+for tool; do
+	start=$(date +%s)
+	case $tool in
+	cppcheck | shellcheck) run_$tool ;;
+	*) $tool ;;
+	esac || failed="$failed $tool"
+	echo "$tool: $(($(date +%s) - start)) s"
+done
+[ -z "$failed" ] || { echo "findings:$failed" >&2; exit 1; }
