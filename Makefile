@@ -257,7 +257,6 @@ clean: ## remove build/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd dissect fuzz test-faults test-kernels test-full lint findings \
-	format clean help
+.PHONY: all packages test test-programs unit-programs demo bench verify install uninstall format clean help soak crowd dissect fuzz test-faults test-kernels test-full lint findings
 export BUILD
 -include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)

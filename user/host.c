@@ -297,7 +297,7 @@ bool host_find_ssh(struct host_ssh *ssh)
 	unsigned int peer_port, server_port;
 
 	if (!find_variable(value) ||
-	    sscanf(value, "%63s %u %63s %u", peer, &peer_port, server, &server_port) != 4 ||
+	    sscanf(value, "%63s %5u %63s %5u", peer, &peer_port, server, &server_port) != 4 ||
 	    !read_address(peer, &ssh->peer) || !read_address(server, &ssh->server) ||
 	    peer_port > 65535 || server_port > 65535)
 		return false;

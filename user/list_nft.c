@@ -208,9 +208,9 @@ static int add_value(const struct nft_set *set, struct list_row *row, const char
 		list_row_print(row, keyword, "%s", word);
 	else if (!json_unpack((json_t *)value, "{s:{s:s, s:I}}", "prefix", "addr", &address, "len", &length))
 		list_row_print(row, keyword, "%s/%" JSON_INTEGER_FORMAT, address, length);
-	else if (!json_unpack((json_t *)range, "[s, s]", &address, &last))
+	else if (!json_unpack((json_t *)range, "[s, s!]", &address, &last))
 		list_row_print(row, keyword, "%s-%s", address, last);
-	else if (!json_unpack((json_t *)range, "[I, I]", &number, &end))
+	else if (!json_unpack((json_t *)range, "[I, I!]", &number, &end))
 		list_row_print(row, keyword, "%" JSON_INTEGER_FORMAT "-%" JSON_INTEGER_FORMAT, number, end);
 	else
 		return -EINVAL;
