@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The tests again, on builds that look on: sh tests/full.sh [STAGE...]. `sanitize`: everything, with AddressSanitizer and
+# UndefinedBehaviorSanitizer; `memcheck`: what valgrind has time for; `race`: readers beside a writer, with
+# ThreadSanitizer; `coverage`: everything, and which lines and branches of what is under test were run.
+# Status 1 where a test failed or a tool has reported anything, also of a process in the background.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+STAGES='sanitize memcheck race coverage'
+ROOT=$PWD
+LIMIT_S=${LIMIT_S:-3600} # of one test file
+export LIMIT_S
+
+# Where user input and the store are read; the rest would take hours.
+MEMCHECK_UNITS=${MEMCHECK_UNITS:-feed guard key_set list_r rule store_undo store_schema store_open}
+MEMCHECK_COMMANDS=${MEMCHECK_COMMANDS:-commands counters formats panic policies}
+
+# place NAME: a directory for a build, and in it one for reports.
+place() {
+	BUILD=build/$1
+	reports=$ROOT/$BUILD/reports
+	rm -rf "$reports"
+	mkdir -p "$reports"
+}
+
+# build CFLAGS [LDFLAGS]: the tool and the unit tests, there.
+build() {
+	make --no-print-directory -s -j "$(nproc)" BUILD="$BUILD" CFLAGS="$1" LDFLAGS="${2-}" all unit-programs
+}
+
+# with_tool COMMAND...: where tests look for the tool; all else is that of the plain build.
+with_tool() {
+	env TOOL="$BUILD/xdp-cuckoo" BUILD=build "$@"
+}
+
+# has_reports: shows what a tool has written, about processes in the background too. valgrind 3.19 does not know every
+# command of bpf(), and says so.
+has_reports() {
+	grep -rv -- '-- WARNING: unhandled eBPF command' "$reports" | sed "s,^$reports/,," | head -n 200 | grep .
+}
+
+# By verify_asan_link_order: a test preloads clock_shift.so, which comes before the runtime.
+sanitize() {
+	place asan
+	build "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" || return
+	status=0
+	export ASAN_OPTIONS="exitcode=99:detect_stack_use_after_return=1:strict_string_checks=1:verify_asan_link_order=0"
+	ASAN_OPTIONS=$ASAN_OPTIONS:log_path=$reports/asan
+	export UBSAN_OPTIONS="exitcode=99:print_stacktrace=1:log_path=$reports/ubsan"
+	BUILD=$BUILD sh tests/run.sh tests/unit/ || status=1
+	with_tool sh tests/run.sh tests/namespace/ || status=1
+	unset ASAN_OPTIONS UBSAN_OPTIONS
+	! has_reports && return $status
+}
+
+# Where the tool is, stands a script that runs it.
+memcheck() {
+	place memcheck
+	status=0
+	valgrind="valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite"
+	valgrind="$valgrind --suppressions=$ROOT/tests/valgrind.supp --log-file=$reports/%p"
+	printf '#!/bin/sh\nexec %s "%s" "$@"\n' "$valgrind" "$ROOT/build/xdp-cuckoo" >"$BUILD/xdp-cuckoo"
+	chmod +x "$BUILD/xdp-cuckoo"
+	# shellcheck disable=SC2046,SC2086 # words
+	RUNNER=$valgrind BUILD=build sh tests/run.sh $(printf 'tests/unit/test_%s ' $MEMCHECK_UNITS) || status=1
+	# shellcheck disable=SC2046,SC2086 # words
+	with_tool sh tests/run.sh $(printf 'tests/namespace/test_%s ' $MEMCHECK_COMMANDS) || status=1
+	! has_reports && return $status
+}
+
+# Volatile accesses are told from others, and are loads and stores that may race: tests/tsan_volatile.c.
+race() {
+	place tsan
+	gcc -O1 -c tests/tsan_volatile.c -o "$BUILD/volatile.o" || return
+	build "-O1 -g -fsanitize=thread --param=tsan-distinguish-volatile=1" "$ROOT/$BUILD/volatile.o" || return
+	# Without random addresses, among which this runtime does not find its own.
+	TSAN_OPTIONS="exitcode=99 halt_on_error=1" RUNNER="setarch -R" CHURN_LOOKUPS=1000000 BUILD=$BUILD \
+		sh tests/run.sh unit/test_table
+}
+
+# _exit() writes no counts: tests/coverage_exit.c does.
+coverage() {
+	place coverage
+	gcc -O1 -fPIC -c tests/coverage_exit.c -o "$BUILD/exit.o" || return
+	build "-O0 -g --coverage -fprofile-update=atomic" "-Wl,--wrap=_exit $ROOT/$BUILD/exit.o" || return
+	find "$BUILD" -name '*.gcda' -delete
+	status=0
+	BUILD=$BUILD sh tests/run.sh tests/unit/ || status=1
+	with_tool sh tests/run.sh tests/namespace/ || status=1
+	show_coverage
+	return $status
+}
+
+# A line for each file, those least run first.
+show_coverage() {
+	gcovr --root . --object-directory "$BUILD" --filter user/ --filter bpf/ --filter include/ \
+		--csv "$BUILD/coverage.csv" --html-details "$BUILD/coverage.html" "$BUILD" || return
+	awk -F , '
+	NR > 1 {
+		printf "%s %d %d %d %d\n", $1, $3, $2, $6, $5
+	}' "$BUILD/coverage.csv" | sort | awk '
+	function percent(part, whole) { return whole ? sprintf("%.1f", 100 * part / whole) : "" }
+	function row(name, lines, of_lines, branches, of_branches) {
+		printf "%-32s %6d of %6d %6s %% %8d of %6d %6s %%\n", name, lines, of_lines, percent(lines, of_lines), \
+			branches, of_branches, percent(branches, of_branches)
+	}
+	BEGIN { printf "%-32s %25s %27s\n", "file", "lines", "branches" }
+	{
+		row($1, $2, $3, $4, $5)
+		sub("/.*", "", $1)
+		for (i = 2; i <= 5; i++)
+			sum[$1, i] += $i
+		seen[$1] = 1
+	}
+	END { for (part in seen) row(part "/", sum[part, 2], sum[part, 3], sum[part, 4], sum[part, 5]) }'
+}
+
+failed=
+# shellcheck disable=SC2086 # words
+[ $# -gt 0 ] || set -- $STAGES
+for stage; do
+	start=$(date +%s)
+	$stage || failed="$failed $stage"
+	echo "== $stage: $(($(date +%s) - start)) s"
+done
+[ -z "$failed" ] || { echo "failed:$failed" >&2; exit 1; }
