@@ -13,12 +13,12 @@ soaked() {
 }
 
 test_a_soak() {
-	soaked soak --seconds 8 --units 600 --fillers 8000
+	soaked soak --seconds 1 --units 600 --fillers 8000
 	note "$(awk '$1 == "all" { print $2 }' "$STATE/report") packets, $(grep processes "$STATE/report"), seed $SEED"
 }
 
 test_a_crowd_of_50() {
-	soaked crowd --seconds 8 --units 1500
+	soaked crowd --seconds 5 --units 1500
 	note "$(grep 'at once' "$STATE/report"); $(grep slowest "$STATE/report"); seed $SEED"
 }
 

@@ -130,11 +130,12 @@ static void *work_on(void *context)
 
 	if (worker->is_feeder)
 		feeder_open(&feeder, worker->changer.place);
-	while (!atomic_load(&worker->crowd->is_stopping))
+	do
 		if (worker->is_feeder)
 			feeder_next(&feeder, &worker->changer);
 		else
 			work_next(worker);
+	while (!atomic_load(&worker->crowd->is_stopping));
 	if (worker->is_feeder)
 		feeder_close(&feeder, &worker->changer);
 	return NULL;

@@ -95,7 +95,7 @@ static void soak_open(struct soak *soak, uint32_t units, uint64_t seed)
 	soak->watch = (struct watch){ .changer = &soak->reader };
 }
 
-/* A process that ends while others run would leave them changing what nobody looks at. */
+/* Until every flow has had so many packets more. */
 static void await_rounds(const struct soak *soak, uint64_t rounds)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
