@@ -31,8 +31,8 @@ linux_of() {
 
 releases_there() {
 	for there in "$OUT"/*/linux-image-*; do
-		[ ! -d "$there" ] || printf '%s ' "$(basename "$(dirname "$there")")"
-	done
+		[ ! -d "$there" ] || basename "$(dirname "$there")"
+	done | sort | tr '\n' ' '
 }
 
 need_all() {
