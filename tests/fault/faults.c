@@ -234,15 +234,14 @@ static void kill_at(const struct machine_fault *fault)
 /* A refusal is one line that says who speaks; never a signal. */
 static bool is_refused_well(void)
 {
-	const char *last = harness.run.err, *next;
+	const char *last = harness.run.err, *next = last;
 
 	if (harness.run.signal)
 		return wrong("it died of signal %d: %s", harness.run.signal, harness.run.err);
 	if (harness.run.status == 0)
 		return true;
-	for (next = last; *next; next += strcspn(next, "\n") + 1)
-		if (!strncmp(next, "xdp-cuckoo: ", 12))
-			last = next;
+	while ((next = strstr(next, "xdp-cuckoo: ")))
+		last = next++;
 	harness.tally.refused++;
 	if (strncmp(last, "xdp-cuckoo: ", 12) || strlen(last) < 30)
 		return wrong("status %d, and no word of why: %s", harness.run.status, harness.run.err);
@@ -258,11 +257,11 @@ static void meddle_at(const struct machine_fault *fault)
 	snprintf(harness.what, sizeof(harness.what), "at step %lu of %s: %s", fault->at, fault->kinds, fault->command);
 	run_victim(fault);
 	harness.is_clean = false;
+	COMMAND("ip", "link", "set", "dev", RENAMED, "name", interfaces[1], "up");
 	harness.tally.meddled++;
 	if ((!harness.scenario->is_batch && !is_refused_well()) || !filter_is_safe(true, "after it") ||
 	    !read_list(&set) || !is_a_state(&set, 0))
 		return;
-	COMMAND("ip", "link", "set", "dev", RENAMED, "name", interfaces[1], "up");
 	take_off();
 	COMMAND("confirm", "--force");
 	if (COMMAND("load", interfaces[0], interfaces[1], "--capacity", SCENARIO_KEYS))
