@@ -264,7 +264,7 @@ static void meddle_at(const struct machine_fault *fault)
 		return;
 	take_off();
 	COMMAND("confirm", "--force");
-	if (COMMAND("load", interfaces[0], interfaces[1], "--capacity", SCENARIO_KEYS))
+	if (COMMAND("load", interfaces[0], interfaces[1]))
 		wrong("load ended with %d: %s", harness.other.status, harness.other.err);
 	else if (COMMAND("monitor-only", "off"))
 		wrong("monitor-only ended with %d: %s", harness.other.status, harness.other.err);

@@ -6,8 +6,8 @@
 . tests/safety.sh
 . tests/fault.sh
 
-KILLS=${KILLS:-200}
-ERRORS=${ERRORS:-80}
+KILLS=${KILLS:-120}
+ERRORS=${ERRORS:-60}
 
 # Of the commands that take no long; make test-faults has them all.
 test_kills_and_failing_calls() {
