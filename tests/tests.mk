@@ -1,0 +1,172 @@
+# What tests, benchmarks and the demo are built of and run by; the Makefile includes it.
+
+# Packages of Debian 12, by what needs them.
+TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables groff-base
+# Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
+UNPACKED_PACKAGES := fail2ban prometheus-node-exporter
+BENCH_PACKAGES := gnuplot-nox iptables
+DISSECT_PACKAGES := python3-scapy
+FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
+# For virtual machines with other kernels, and the compilers that tests/verify.sh knows.
+KERNEL_PACKAGES := qemu-system-x86 kmod cpio
+KERNELS := bookworm bookworm-backports
+VERIFY_CLANGS = $(shell sed -n "s/^CLANGS='\(.*\)'.*/\1/p" tests/verify.sh)
+LINT_PACKAGES := clang-tidy clang-format cppcheck shellcheck
+FULL_PACKAGES := valgrind gcovr
+
+TEST_CPPFLAGS = -Itests -DXDP_CUCKOO_BUILD='"$(BUILD)"' -DXDP_CUCKOO_OBJECT='"$(OBJECT)"'
+
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c))
+HELPERS := $(patsubst %.bpf,%.bpf.o,$(HELPERS))
+BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
+BENCH_OBJECTS := $(patsubst tests/bench/%.bpf.c,$(BUILD)/tests/bench/%.bpf.o,$(wildcard tests/bench/*.bpf.c))
+BENCHES := $(filter-out %.bpf,$(BENCHES))
+SOAKS := $(patsubst tests/soak/%.c,$(BUILD)/tests/soak/%,$(wildcard tests/soak/*.c))
+
+# ---- programs ----
+
+$(BUILD)/tests/%.bpf.o: BPF_CFLAGS += -Itests
+$(BUILD)/tests/%.bpf.o: tests/%.bpf.c
+	$(compile_bpf)
+
+# The object by another compiler, which the file is named after.
+$(BUILD)/verify/%.bpf.o: override CLANG = $*
+$(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
+	$(compile_bpf)
+
+# Each test program is one file, linked with everything of the tool but main().
+$(BUILD)/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
+	@mkdir -p $(@D)
+	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) \
+		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) -lcmocka -lm -o $@
+
+$(BUILD)/tests/%.so: tests/%.so.c
+	@mkdir -p $(@D)
+	$(call say,SO,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -shared -fPIC $< $(filter-out -pie,$(LDFLAGS)) -o $@
+
+# ---- fault injection: the tool once more, such that it fails where it is told to: tests/fault/runtime.c ----
+
+FAULTY_TOOL := build/tests/fault/xdp-cuckoo
+FAULTY_OBJECTS := $(patsubst user/%.c,build/tests/fault/user/%.o,$(wildcard user/*.c))
+FAULTS := build/tests/fault/faults
+
+build/tests/fault/user/kernel.o: build/xdp_cuckoo.skel.h
+build/tests/fault/user/kernel_bench.o: build/bench.skel.h
+
+build/tests/fault/user/%.o: user/%.c
+	@mkdir -p $(@D)
+	$(call say,FAULT,$@)$(CC) $(USER_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -fsanitize=thread -Wno-tsan -MMD -MP -c $< -o $@
+
+build/tests/fault/runtime.o: tests/fault/runtime.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) -D_GNU_SOURCE $(CFLAGS) $(USER_CFLAGS) -MMD -MP -c $< -o $@
+
+$(FAULTY_TOOL): $(FAULTY_OBJECTS) build/tests/fault/runtime.o
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $^ \
+		$(LDLIBS) -o $@
+
+# ---- fuzzing: the sources once more, each way with a compiler and sanitizers of its own ----
+
+FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_CHECKS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FUZZ_T = $(or $(T),60)
+
+# $1: the way; $2: its compiler; $3: flags of what is fuzzed; $4: flags of linking; $5: main(), where it needs one
+define fuzz_way
+build/fuzz/$1/user/%.o: user/%.c | $$(SKELETONS)
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$@)$2 $$(USER_CPPFLAGS) -O1 -g $$(USER_CFLAGS) $3 -MMD -MP -c $$< -o $$@
+
+build/fuzz/$1/engine.a: $$(patsubst $(BUILD)/%,build/fuzz/$1/%,$$(ENGINE_OBJECTS))
+	$$(call say,AR,$$@)rm -f $$@ && ar rcs $$@ $$^
+
+build/fuzz/$1/fuzz_%: tests/fuzz/fuzz_%.c $5 build/fuzz/$1/engine.a
+	@mkdir -p $$(@D)
+	$$(call say,FUZZ,$$@)$2 $$(USER_CPPFLAGS) -Itests -O1 -g $$(USER_CFLAGS) $3 -MMD -MP -MF $$@.d -MT $$@ \
+		$$(filter %.c %.a,$$^) $4 $$(LDFLAGS) $$(LDLIBS) -lm -o $$@
+
+fuzz-$1: $$(addprefix build/fuzz/$1/,$$(FUZZ_TARGETS))
+.PHONY: fuzz-$1
+endef
+
+$(eval $(call fuzz_way,replay,$$(CC),$(FUZZ_CHECKS),,tests/fuzz/replay.c))
+$(eval $(call fuzz_way,libfuzzer,$$(CLANG),$(FUZZ_CHECKS) -fsanitize=fuzzer-no-link,-fsanitize=fuzzer))
+$(eval $(call fuzz_way,afl,AFL_QUIET=1 afl-clang-fast,$(FUZZ_CHECKS),-fsanitize=fuzzer))
+$(eval $(call fuzz_way,cover,$$(CLANG),-fprofile-instr-generate -fcoverage-mapping -Wno-pass-failed,,tests/fuzz/replay.c))
+
+# ---- what to run ----
+
+packages: ## install the Debian packages that building and testing need
+	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(TEST_PACKAGES)
+	$(Q)sh tests/unpack-packages.sh $(BUILD)/packages $(UNPACKED_PACKAGES)
+
+# Packages first, then a make of its own: what to build with is only known when they are there. Without a virtual
+# machine the test that needs one is skipped.
+test: packages ## install what is missing, build, run every test
+	$(Q)sh tests/install-packages.sh $(KERNEL_PACKAGES) && sh tests/kernels/fetch.sh $(firstword $(KERNELS)) || :
+	$(Q)$(MAKE) --no-print-directory -s test-programs
+	$(Q)sh tests/run.sh
+
+test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS) fuzz-replay $(BUILD)/tests/fuzz/seeds \
+	$(FAULTY_TOOL) $(FAULTS)
+
+unit-programs: $(UNIT_TESTS)
+
+N ?= 10000
+test-faults: packages ## kill the tool N times, at its steps, and see what is left: make test-faults [N=10000]
+	$(Q)$(MAKE) --no-print-directory -s all $(FAULTY_TOOL) $(FAULTS) $(HELPERS)
+	$(Q)sh tests/faults.sh $(N)
+
+test-kernels: packages ## run tests on Debian's kernels 6.1 and 6.12, emulated: make test-kernels [SUITES='growth ...']
+	$(Q)sh tests/install-packages.sh $(KERNEL_PACKAGES)
+	$(Q)sh tests/kernels/fetch.sh $(KERNELS)
+	$(Q)$(MAKE) --no-print-directory -s test-programs
+	$(Q)for clang in $(VERIFY_CLANGS); do sh tests/install-packages.sh $$clang; \
+		! command -v $$clang >/dev/null || $(MAKE) --no-print-directory -s build/verify/$$clang.bpf.o || exit; done
+	$(Q)KERNELS='$(KERNELS)' sh tests/kernels/run.sh $(SUITES)
+
+test-full: test ## make test, then again on builds that look on: sanitizers, valgrind, coverage
+	$(Q)sh tests/install-packages.sh $(FULL_PACKAGES)
+	$(Q)sh tests/full.sh
+
+lint: packages ## gcc -fanalyzer, clang-tidy, cppcheck, shellcheck: make lint [TOOLS='tidy ...']
+	$(Q)sh tests/install-packages.sh $(LINT_PACKAGES)
+	$(Q)$(MAKE) --no-print-directory -s findings
+
+findings: export USER_FLAGS = $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(USER_CFLAGS)
+findings: export BPF_FLAGS = $(BPF_CFLAGS) -Itests
+findings: $(SKELETONS)
+	$(Q)sh tests/lint.sh $(TOOLS)
+
+demo: packages ## show it on live traffic: make demo [LIST=file]
+	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
+	$(Q)sh tests/demo.sh $(if $(LIST),'$(LIST)')
+
+bench: packages ## measure beside rivals on this machine, and draw plots: make bench [FULL=1]
+	$(Q)sh tests/install-packages.sh $(BENCH_PACKAGES)
+	$(Q)$(MAKE) --no-print-directory -s test-programs
+	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
+
+soak crowd: packages
+	$(Q)$(MAKE) --no-print-directory -s all $(SOAKS) $(HELPERS)
+	$(Q)sh tests/soak/run.sh $@ $(or $(T),3600)
+soak: ## change a filter for T seconds, writers killed, every packet checked: make soak [T=3600]
+crowd: ## 50 processes at once that change and read one filter for T seconds: make crowd [T=3600]
+
+dissect: packages ## the parser beside scapy: make dissect [PCAP='FILE...'] [COUNT=FRAMES]
+	$(Q)sh tests/install-packages.sh $(DISSECT_PACKAGES)
+	$(Q)$(MAKE) --no-print-directory -s all $(BUILD)/tests/helpers/dissect $(BUILD)/tests/unit/test_random_frames
+	$(Q)PCAP='$(PCAP)' COUNT=$(or $(COUNT),100000) sh tests/run.sh dissection
+
+fuzz: packages ## fuzz what hostile packets and files reach: make fuzz [T=SECONDS] [AFL=1] [TARGETS='parse ...']
+	$(Q)sh tests/install-packages.sh $(FUZZ_PACKAGES)
+	$(Q)$(MAKE) --no-print-directory -s fuzz-cover fuzz-$(if $(AFL),afl,libfuzzer) $(BUILD)/tests/fuzz/seeds
+	$(Q)sh tests/fuzz/run.sh $(if $(AFL),afl,libfuzzer) $(FUZZ_T) $(TARGETS)
+
+verify: packages ## show what the verifier makes of the program, and hold it to a budget
+	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
+	$(Q)sh tests/verify.sh
+
+.PHONY: packages test test-programs unit-programs test-faults test-kernels test-full lint findings demo bench soak crowd \
+	dissect fuzz verify
