@@ -205,7 +205,8 @@ struct abi_config {
 	__u32 longest_path; /* moves of the worst insert */
 	__u32 reserved3;
 	__u64 plan;         /* of the store's choice of targets, by which the table is filled */
-	__u64 reserved4[3];
+	__u64 pending_id;   /* of the store's change that ABI_RUN_UNCONFIRMED is set for; 0: of a load */
+	__u64 reserved4[2];
 	struct hash_secret secret;
 	struct abi_shape_set shapes[FLOW_FAMILIES];
 };

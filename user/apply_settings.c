@@ -35,8 +35,11 @@ static bool is_waiting(const struct apply *apply)
 
 int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reason)
 {
+	struct store_pending pending;
 	int error = is_waiting(apply) ? -EBUSY : store_set_pending(apply->store, timeout_ms);
 
+	if (!error)
+		error = store_pending(apply->store, &pending);
 	if (error == -EBUSY)
 		return reason_set(reason, error, "another change waits for xdp-cuckoo confirm; confirm it, or "
 				  "wait until it has been undone");
@@ -44,7 +47,7 @@ int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reas
 		return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
 	apply->has_set_pending = true;
 	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = target_set_unconfirmed(&apply->targets[i], timeout_ms, reason);
+		error = target_set_unconfirmed(&apply->targets[i], pending.id, timeout_ms, reason);
 	return error;
 }
 

@@ -156,7 +156,7 @@ static int set_how_it_runs(const struct invocation *invocation, struct apply *ap
 	if (invocation->is_monitor_only && !is_monitor_only(target))
 		error = command_set_monitor_only(apply, true, reason);
 	if (!error && invocation->confirm_ms)
-		error = target_set_unconfirmed(target, invocation->confirm_ms, reason);
+		error = target_set_unconfirmed(target, 0, invocation->confirm_ms, reason);
 	return error;
 }
 

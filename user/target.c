@@ -306,7 +306,7 @@ static void set_run(struct abi_config *config, __u32 bit, bool is_set)
 		__atomic_fetch_and(&config->run, ~bit, __ATOMIC_RELEASE);
 }
 
-int target_set_unconfirmed(struct target *target, __s64 left_ms, struct reason *reason)
+int target_set_unconfirmed(struct target *target, __u64 pending_id, __s64 left_ms, struct reason *reason)
 {
 	struct abi_config *config = target->filter.config;
 	__u32 tick;
@@ -314,6 +314,7 @@ int target_set_unconfirmed(struct target *target, __s64 left_ms, struct reason *
 
 	if (error)
 		return error;
+	config->pending_id = pending_id;
 	__atomic_store_n(&config->confirm_by, tick, __ATOMIC_RELEASE);
 	set_run(config, ABI_RUN_UNCONFIRMED, true);
 	return 0;
@@ -322,6 +323,7 @@ int target_set_unconfirmed(struct target *target, __s64 left_ms, struct reason *
 void target_confirm(struct target *target)
 {
 	set_run(target->filter.config, ABI_RUN_UNCONFIRMED, false);
+	target->filter.config->pending_id = 0;
 }
 
 int target_configure(struct target *target, struct store *store, struct reason *reason)
@@ -337,7 +339,12 @@ int target_configure(struct target *target, struct store *store, struct reason *
 		return target_store_failed(error, reason);
 	memcpy(config->policy, settings.policy, sizeof(config->policy));
 	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
-	return pending.id ? target_set_unconfirmed(target, pending.left_ms, reason) : 0;
+	if (pending.id)
+		return target_set_unconfirmed(target, pending.id, pending.left_ms, reason);
+	/* Of a change that was confirmed, undone or never stored by a tool that died then. */
+	if (config->pending_id)
+		target_confirm(target);
+	return 0;
 }
 
 /* ---- opening ---- */

@@ -129,8 +129,11 @@ int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hi
 /* Takes over how the store wants filters to run: policies, monitor-only, what waits to be confirmed. */
 int target_configure(struct target *target, struct store *store, struct reason *reason);
 
-/* From the tick on that is `left_ms` away the filter passes everything, until target_confirm(). */
-int target_set_unconfirmed(struct target *target, __s64 left_ms, struct reason *reason);
+/*
+ * From the tick on that is `left_ms` away the filter passes everything, until target_confirm(), or until
+ * target_configure() finds that the store's change `pending_id` waits no more; 0: of a load, which no store knows.
+ */
+int target_set_unconfirmed(struct target *target, __u64 pending_id, __s64 left_ms, struct reason *reason);
 void target_confirm(struct target *target);
 
 /* Tells the packet path which shapes to look for, by the store's rules, and whether by their hints. */
