@@ -105,7 +105,7 @@ packages: ## install the Debian packages that building and testing need
 # machine the test that needs one is skipped.
 test: packages ## install what is missing, build, run every test
 	$(Q)sh tests/install-packages.sh $(KERNEL_PACKAGES) && sh tests/kernels/fetch.sh $(firstword $(KERNELS)) || :
-	$(Q)$(MAKE) --no-print-directory -s test-programs
+	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)sh tests/run.sh
 
 test-programs: all unit-programs $(HELPERS) $(BENCHES) $(BENCH_OBJECTS) $(SOAKS) fuzz-replay $(BUILD)/tests/fuzz/seeds \
@@ -121,7 +121,7 @@ test-faults: packages ## kill the tool N times, at its steps, and see what is le
 test-kernels: packages ## run tests on Debian's kernels 6.1 and 6.12, emulated: make test-kernels [SUITES='growth ...']
 	$(Q)sh tests/install-packages.sh $(KERNEL_PACKAGES)
 	$(Q)sh tests/kernels/fetch.sh $(KERNELS)
-	$(Q)$(MAKE) --no-print-directory -s test-programs
+	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)for clang in $(VERIFY_CLANGS); do sh tests/install-packages.sh $$clang; \
 		! command -v $$clang >/dev/null || $(MAKE) --no-print-directory -s build/verify/$$clang.bpf.o || exit; done
 	$(Q)KERNELS='$(KERNELS)' sh tests/kernels/run.sh $(SUITES)
@@ -145,7 +145,7 @@ demo: packages ## show it on live traffic: make demo [LIST=file]
 
 bench: packages ## measure beside rivals on this machine, and draw plots: make bench [FULL=1]
 	$(Q)sh tests/install-packages.sh $(BENCH_PACKAGES)
-	$(Q)$(MAKE) --no-print-directory -s test-programs
+	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
 
 soak crowd: packages
