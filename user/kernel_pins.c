@@ -24,6 +24,7 @@
 
 #include "kernel.h"
 #include "kernel_internal.h"
+#include "privileges.h"
 
 #define PIN_NAME_BYTES 32
 #define PIN_PATH_BYTES 96
@@ -163,20 +164,13 @@ int kernel_open_id(enum kernel_object kind, __u32 id)
 {
 	int fd = kind == KERNEL_OBJECT_MAP ? bpf_map_get_fd_by_id(id) : bpf_prog_get_fd_by_id(id), net;
 
-	if (fd != -EPERM)
+	if (fd != -EPERM || privileges_open_ids())
 		return fd;
 	net = open_net_dir(true);
 	return net < 0 ? -EPERM : search_pin(net, kind, id);
 }
 
 /* ---- pinning ---- */
-
-static bool may_open_ids(void)
-{
-	__u32 id;
-
-	return bpf_prog_get_next_id(0, &id) != -EPERM;
-}
 
 static int pin(int fd, int filter_dir, enum kernel_object kind, __u32 id)
 {
@@ -231,7 +225,7 @@ int kernel_pins_refused(struct reason *reason, int error)
 int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
 	       struct reason *reason)
 {
-	const bool is_needed = !may_open_ids();
+	const bool is_needed = !privileges_open_ids();
 	char name[PIN_NAME_BYTES];
 	int net = open_net_dir(is_needed), filter_dir, error;
 
