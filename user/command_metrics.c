@@ -54,10 +54,10 @@ static struct group *find_group(struct groups *groups, const struct kernel_filte
 {
 	struct group *group;
 
-	for (size_t i = 0; i < groups->count; i++)
-		if (!strcmp(groups->group[i].name, name_of(filter)))
-			return &groups->group[i];
-	group = &groups->group[groups->count++];
+	for (group = groups->group; group < groups->group + groups->count; group++)
+		if (group->name && !strcmp(group->name, name_of(filter)))
+			return group;
+	groups->count++;
 	*group = (struct group){ .name = name_of(filter), .is_filtering = true, .first = filter };
 	return group;
 }

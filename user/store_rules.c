@@ -24,15 +24,14 @@ static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES
 /* `deadline_ms` 0: never. */
 static MDB_val value_bytes(const char *comment, __s64 deadline_ms, __u8 bytes[VALUE_BYTES])
 {
-	const size_t length = strlen(comment);
 	__u8 *to = bytes;
 
 	if (deadline_ms) {
 		*to++ = VALUE_TIMED;
-		to = (__u8 *)memcpy(to, &deadline_ms, sizeof(deadline_ms)) + sizeof(deadline_ms);
+		to = mempcpy(to, &deadline_ms, sizeof(deadline_ms));
 	}
-	memcpy(to, comment, length);
-	return (MDB_val){ to + length - bytes, bytes };
+	to = mempcpy(to, comment, strlen(comment));
+	return (MDB_val){ to - bytes, bytes };
 }
 
 static int value_read(const MDB_val *value, __s64 *deadline_ms, const char **comment, size_t *length)

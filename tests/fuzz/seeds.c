@@ -120,7 +120,7 @@ static void write_store(const char *dir, size_t number)
 
 	if (environment_open(dir, true, &env) || mdb_txn_begin(env, NULL, MDB_RDONLY, &txn))
 		fail(dir);
-	for (unsigned char i = 0; i < RECORD_DATABASES; i++)
+	for (unsigned int i = 0; i < RECORD_DATABASES; i++)
 		write_database(file, txn, i);
 	mdb_txn_abort(txn);
 	mdb_env_close(env);

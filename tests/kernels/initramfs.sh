@@ -10,7 +10,7 @@ project=$(dirname "$0")/../..
 
 # Whole packages: all commands that tests may call, without a list of them.
 PACKAGES='dash coreutils grep sed findutils diffutils util-linux mount bsdutils procps kmod iproute2 bpftool
-	xdp-tools libxdp1 ipset nftables netbase'
+	xdp-tools libxdp1 ipset nftables netbase bash'
 MODULES='virtio_pci virtio_net veth nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
 	ip_set_hash_netport ip_set_hash_ipportip xt_set'
 

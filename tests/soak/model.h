@@ -134,16 +134,25 @@ static const struct model_kind model_kinds[] = {
 #define MODEL_KINDS (sizeof(model_kinds) / sizeof(model_kinds[0]))
 #define MODEL_UNITS_MAX (MODEL_KINDS * 250 * 256)
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static inline void model_print(char text[MODEL_TEXT_BYTES], const char *format, uint32_t unit)
+/* The unit's numbers in the places of `pattern` that name them: %N$u, or %N$x, as of printf(). */
+static inline void model_print(char text[MODEL_TEXT_BYTES], const char *pattern, uint32_t unit)
 {
 	const unsigned int number = unit / MODEL_KINDS;
+	const unsigned int numbers[] = { number / 250, number % 250 + 1, number + 1, 25 + number % 7,
+					 1000 + number };
+	size_t length = 0;
 
-	snprintf(text, MODEL_TEXT_BYTES, format, number / 250, number % 250 + 1, number + 1,
-		 25 + number % 7, 1000 + number);
+	for (; *pattern && length < MODEL_TEXT_BYTES - 1; pattern++) {
+		if (*pattern != '%') {
+			text[length++] = *pattern;
+			continue;
+		}
+		length += snprintf(text + length, MODEL_TEXT_BYTES - length, pattern[3] == 'x' ? "%x" : "%u",
+				   numbers[pattern[1] - '1']);
+		pattern += 3;
+	}
+	text[length] = '\0';
 }
-#pragma GCC diagnostic pop
 
 /* The rule as the tool lists it. False where the unit has no such rule. */
 static inline bool model_rule_text(uint32_t unit, int rule, char text[MODEL_TEXT_BYTES])
