@@ -50,12 +50,13 @@ tidy_some() {
 	each "$1" "clang-tidy --quiet --checks='$2' \$file -- $3"
 }
 
-# What bpftool has generated is not ours.
+# What bpftool has generated, which two files include, loses memory where there is none left.
 tidy() {
-	tidy_flags=$(echo "$USER_FLAGS" | sed "s, -I$BUILD , -isystem $BUILD ,")
+	tidy_generated=$(grep -l 'skel[.]h"' user/*.c)
 	tidy_status=0
-	tidy_some "$(printf '%s\n' $c_files | grep '^user/')" '' "$tidy_flags" || tidy_status=1
-	tidy_some "$(printf '%s\n' $c_files | grep '^tests/')" "$TIDY_TESTS" "$tidy_flags" || tidy_status=1
+	tidy_some "$(printf '%s\n' $c_files | grep '^user/' | grep -vF "$tidy_generated")" '' "$USER_FLAGS" || tidy_status=1
+	tidy_some "$tidy_generated" -clang-analyzer-unix.Malloc "$USER_FLAGS" || tidy_status=1
+	tidy_some "$(printf '%s\n' $c_files | grep '^tests/')" "$TIDY_TESTS" "$USER_FLAGS" || tidy_status=1
 	tidy_some "$bpf_files" "$TIDY_BPF,$TIDY_TESTS" "$BPF_FLAGS" || tidy_status=1
 	return $tidy_status
 }
@@ -70,9 +71,9 @@ run_cppcheck() {
 }
 
 # SC2317: tests are called by their names, which shellcheck does not see. SC2119: functions whose arguments may be left
-# out. SC2016: what another shell expands, or await and on_exit later.
+# out. SC2016: what another shell expands, or await and on_exit later. SC2031: each test runs in a shell of its own.
 run_shellcheck() {
-	shellcheck -x -e SC2317,SC2119,SC2016 $scripts
+	shellcheck -x -e SC2317,SC2119,SC2016,SC2031 $scripts
 }
 
 # Told, and no finding: the formatter breaks some lines worse than a person does.

@@ -20,6 +20,16 @@ static void say_current(void)
 		fprintf(stderr, "input: %s\n", current);
 }
 
+static void *resize(void *bytes, size_t room)
+{
+	void *resized = realloc(bytes, room);
+
+	if (resized)
+		return resized;
+	fputs("not enough memory\n", stderr);
+	exit(1);
+}
+
 /* Whatever ends the program, the input is named. */
 static void on_signal(int number)
 {
@@ -37,17 +47,17 @@ static void run_file(const char *path)
 	for (; file && got; used += got) {
 		if (used == room) {
 			room = 2 * room + 4096;
-			bytes = realloc(bytes, room);
+			bytes = resize(bytes, room);
 		}
-		got = bytes ? fread(bytes + used, 1, room - used, file) : 0;
+		got = fread(bytes + used, 1, room - used, file);
 	}
-	if (!file || ferror(file) || !bytes) {
+	if (!file || ferror(file)) {
 		fprintf(stderr, "cannot read '%s'\n", path);
 		exit(1);
 	}
 	fclose(file);
 	/* Exactly as long as it is, for a sanitizer. */
-	bytes = realloc(bytes, used ? used : 1);
+	bytes = resize(bytes, used ? used : 1);
 	current = path;
 	alarm(SECONDS_MAX);
 	LLVMFuzzerTestOneInput(bytes, used);

@@ -48,7 +48,7 @@ static void find_configs(const struct store_info *store)
 
 static bool uses_config(int program)
 {
-	__u32 maps[MAPS_MAX], length;
+	__u32 maps[MAPS_MAX] = { 0 }, length;
 	struct bpf_prog_info info = { .nr_map_ids = MAPS_MAX, .map_ids = (__u64)(unsigned long)maps };
 
 	length = sizeof(info);

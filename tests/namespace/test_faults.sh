@@ -120,7 +120,7 @@ test_cut_store() {
 	xc list >"$STATE/listed"
 	cp "$STATE/store/default/data.mdb" "$STATE/sound"
 	pages=$(($(stat -c %s "$STATE/sound") / 4096))
-	for bytes in 1 100 4096 8192 12288 65536 $((pages / 2 * 4096)); do
+	for bytes in 1 100 4096 8192 12288 65536 $((pages * 2048 / 4096 * 4096)); do
 		for command in list 'add 192.0.2.77' check 'import /dev/null' expire; do
 			case_begin "$command with $bytes bytes left"
 			damage "$bytes"

@@ -65,7 +65,7 @@ test_whitelist() {
 	xc load vrx >/dev/null
 	assert_status 2 xc_host policy no-rule drop
 	assert_error 'no pass rule names.*--force'
-	assert_equal 1 "$(wc -l <"$STATE/err")" "lines"
+	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of $(cat "$STATE/err")"
 	assert_status 0 xc_host policy no-rule drop --force
 	printf '%s\n' "drop any $BESIDE" "drop peer proto tcp src $PEER dst 10.99.0.2 sport 50000 dport 22" | traffic ||
 		fail "not dropped"

@@ -18,6 +18,7 @@ bpf_dir() {
 
 # xu_with "CAPABILITY..." ARGUMENT...: the tool, run by a user with these capabilities alone.
 xu_with() {
+	# shellcheck disable=SC2086 # words
 	xu_set=-all$(printf ',%s' $1)
 	shift
 	in_rx setpriv --reuid "$NOBODY" --regid "$NOBODY" --clear-groups --inh-caps="$xu_set" \

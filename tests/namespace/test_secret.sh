@@ -122,6 +122,7 @@ test_no_core_dump_has_it() {
 	tool=$PWD/$TOOL
 	(
 		cd "$STATE" || exit
+		# shellcheck disable=SC3045 # dash has it
 		ulimit -c unlimited
 		echo 0x7f >/proc/self/coredump_filter
 		exec nsenter --net="/run/netns/$RX" "$tool" --state "$STATE/store" batch "$STATE/feed" >"$STATE/acknowledged"
@@ -132,7 +133,7 @@ test_no_core_dump_has_it() {
 	tries=0
 	while ! [ -s "$STATE/acknowledged" ]; do
 		tries=$((tries + 1))
-		[ $tries -lt 100 ] || fail "nothing acknowledged"
+		[ "$tries" -lt 100 ] || fail "nothing acknowledged"
 		sleep 0.1
 	done
 	kill -ABRT "$batch"
