@@ -34,11 +34,11 @@ static const struct {
 	struct abi_options options;
 	bool has_table;
 } variants[VARIANTS] = {
-	[PARSE] = { "parse only", "lookup_parse" },
+	[PARSE] = { .name = "parse only", .program = "lookup_parse" },
 	[COUNTING] = { "counting", "lookup_cuckoo", { .is_exact = 1, .has_counts = 1 }, true },
 	[EXACT] = { "exact", "lookup_cuckoo", { .is_exact = 1 }, true },
 	[BITS_16] = { "16 bits", "lookup_cuckoo", { .format = BUCKET_16 }, true },
-	[TRIE] = { "LPM trie", "lookup_lpm_trie" },
+	[TRIE] = { .name = "LPM trie", .program = "lookup_lpm_trie" },
 };
 
 enum packets { UNIFORM, INSIDE, HALF_HALF, PACKETS };

@@ -101,7 +101,7 @@ static void write_record(FILE *file, unsigned char database, const MDB_val *key,
 
 static void write_database(FILE *file, MDB_txn *txn, unsigned char database)
 {
-	MDB_cursor *cursor;
+	MDB_cursor *cursor = NULL;
 	MDB_val key, value;
 	MDB_dbi dbi;
 

@@ -124,7 +124,8 @@ test_node_exporter() {
 	filter_some
 	mkdir "$STATE/textfiles"
 	xc metrics >"$STATE/textfiles/xdp-cuckoo.prom"
-	in_rx "$NODE_EXPORTER" --collector.disable-defaults --collector.textfile --log.level=error \
+	# Not by in_rx: it would be a shell in between that is killed.
+	nsenter --net="/run/netns/$RX" "$NODE_EXPORTER" --collector.disable-defaults --collector.textfile --log.level=error \
 		--collector.textfile.directory="$STATE/textfiles" --web.listen-address="127.0.0.1:$PORT" \
 		>"$STATE/exporter.log" 2>&1 &
 	exporter=$!
