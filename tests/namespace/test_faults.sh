@@ -72,6 +72,25 @@ many_addresses() {
 	awk -v count="$1" 'BEGIN { for (i = 0; i < count; i++) printf "11.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }'
 }
 
+# What waits for `confirm` is known to the filter and to the store, and a kill may leave it to one of them: the filter
+# must not go on to pass everything for a change that is no more.
+test_kill_of_a_change_that_waits() {
+	silence
+	block_one
+	echo 203.0.113.0/24 >"$STATE/list"
+	faulty "FAULT_COUNT=$STATE/count" import --confirm 1m "$STATE/list" >/dev/null 2>&1 || fail "import does not work"
+	steps=$(sed -n 's/^d //p' "$STATE/count")
+	assert_status 0 xc confirm
+	assert_status 0 xc del 203.0.113.0/24
+	for back in 0 1 2 3 4 5 6 7; do
+		case_begin "$back steps of the disk before the end"
+		assert_status 137 faulty FAULT_KINDS=d "FAULT_AT=$((steps - back))" import --confirm 1s "$STATE/list"
+		await "xc status 2>/dev/null | grep -q 'effect: *filters'" 'xc expire >/dev/null 2>&1 || :'
+		assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
+		expect drop
+	done
+}
+
 # --- the disk
 
 test_full_disk() {
