@@ -198,10 +198,14 @@ static void add_rules(json_t *metrics, const struct groups *groups, const struct
 		struct invocation of_name = *invocation;
 		struct store *store = NULL;
 		struct store_info info;
-		struct reason ignored;
+		struct reason reason;
 
 		of_name.name = groups->group[i].name;
-		if (command_open_store(&of_name, &store, &ignored) || !store)
+		if (command_open_store(&of_name, &store, &reason)) {
+			output_note("no rules of '%s': %s", of_name.name, reason.text);
+			continue;
+		}
+		if (!store)
 			continue;
 		if (!store_info(store, &info)) {
 			metrics_sample(rules, label(&groups->group[i]), info.rules);

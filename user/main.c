@@ -305,12 +305,13 @@ int main(int argc, char **argv)
 	struct arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
 	int status;
 
-	if (privileges_gain_none())
-		return STATUS_SYSTEM;
 	status = open_standard_files();
 	if (status)
 		return command_error(STATUS_SYSTEM, "cannot open /dev/null: %s; raise the limit of open files, or "
 				     "make that device", strerror(-status));
+	status = privileges_gain_none();
+	if (status)
+		return command_error(STATUS_SYSTEM, "cannot set no_new_privs: %s", strerror(-status));
 	sigaction(SIGBUS, &on_bus_error, NULL);
 	status = take_options(&arguments, argc, argv);
 	if (status == STATUS_DONE)

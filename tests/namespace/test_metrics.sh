@@ -85,6 +85,15 @@ test_filters_of_several_names() {
 		fail "a compact table has no false positives: $(grep false_positive "$STATE/metrics")"
 }
 
+test_store_that_cannot_be_read() {
+	filter_some
+	dd if=/dev/zero of="$STATE/store/default/data.mdb" bs=4096 count=4 conv=notrunc 2>/dev/null
+	read_metrics
+	assert_error "^note: no rules of 'default': "
+	assert_equal '' "$(value 'xdp_cuckoo_rules{name="default"}')" "rules"
+	assert_value 2 'xdp_cuckoo_used_slots{name="default"}'
+}
+
 # Each family once, told what it is before its samples, and each sample once.
 test_form() {
 	filter_some
