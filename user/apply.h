@@ -95,6 +95,9 @@ int apply_add(struct apply *apply, const struct rule *rule, struct reason *reaso
 int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason);
 int apply_clear(struct apply *apply, struct reason *reason);
 
+/* Within a change: whether one more rule lets a table grow, which what the change deletes may make needless. */
+bool apply_is_full(const struct apply *apply);
+
 /* Deletes the rules that have ended; counts them. */
 int apply_expire(struct apply *apply, __u64 *count, struct reason *reason);
 

@@ -152,14 +152,31 @@ static int plan_anew(struct apply *apply)
 /* ---- adding ---- */
 
 /* Where another tool holds the filter it cannot be replaced: the table is used to its last slot. */
+static bool can_grow(const struct target *target)
+{
+	return !kernel_held_attachment(&target->filter);
+}
+
+static bool must_grow(const struct target *target)
+{
+	return !target->is_deferred && target_has_reached_limit(target) && can_grow(target);
+}
+
+bool apply_is_full(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (must_grow(&apply->targets[i]))
+			return true;
+	return false;
+}
+
 static int insert_into(struct apply *apply, struct target *target, const struct rule_key *key,
 		       __s64 timeout_ms, struct reason *reason)
 {
-	const bool can_grow = !kernel_held_attachment(&target->filter);
 	__u32 expires = 0;
 	int error;
 
-	if (!target->is_deferred && can_grow && target_has_reached_limit(target))
+	if (must_grow(target))
 		target_defer(target, TARGET_TOO_SMALL);
 	if (target->is_deferred)
 		return 0;
@@ -169,7 +186,7 @@ static int insert_into(struct apply *apply, struct target *target, const struct 
 			return error;
 	}
 	error = target_insert(target, key, expires);
-	if (error && can_grow) {
+	if (error && can_grow(target)) {
 		target_defer(target, TARGET_STUCK);
 		return 0;
 	}

@@ -20,6 +20,9 @@
 #define GROUP_BYTES (4 << 20)
 #define GROUP_MS 20
 
+/* Deletions that are worth a change of their own where they make room for what is added behind them. */
+#define ROOM_LINES 1024
+
 /* How long other writers are kept waiting, and how long the lock is then left to them. */
 #define HOLD_MS 200
 #define LEAVE_MS 2
@@ -184,6 +187,7 @@ static void let_others_in(struct batch *batch)
 struct span {
 	struct batch *batch;
 	size_t first, next, end;
+	size_t deleted;
 };
 
 static int read_line(const struct batch *batch, const struct batch_line *line,
@@ -207,6 +211,13 @@ static bool is_delicate(const struct batch *batch, const struct batch_request *r
 	       guard_concerns(&batch->guard, &request->rule);
 }
 
+/* A table has room for what comes once what goes has gone, which is after the change. */
+static bool makes_room_first(const struct span *span, const struct batch_request *request)
+{
+	return request->verb == BATCH_ADD && span->deleted >= ROOM_LINES && !span->batch->invocation->is_strict &&
+	       apply_is_full(&span->batch->apply);
+}
+
 /* Does the next line, or ends the span before it. One that makes no sense ends only a strict change. */
 static int run_line(struct span *span, struct reason *reason)
 {
@@ -223,9 +234,14 @@ static int run_line(struct span *span, struct reason *reason)
 		if (span->next == span->end)
 			return 0;
 	}
+	if (!error && makes_room_first(span, &request)) {
+		span->end = span->next;
+		return 0;
+	}
 	if (error)
 		batch_line_fail(line, error, &bad);
 	error = error ? 0 : batch_line_run(line, &batch->apply, &request, reason);
+	span->deleted += line->answer == BATCH_DELETED;
 	span->next += !error;
 	return error;
 }

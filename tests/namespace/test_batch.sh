@@ -189,6 +189,27 @@ test_small_groups_see_what_those_before_did() {
 	try_model 3000 slowly
 }
 
+# It is another one where the table has been exchanged.
+program_of() {
+	ip -n "$RX" -d link show dev "$1" | grep -o 'prog/xdp id [0-9]*'
+}
+
+# What goes in a group makes room for what comes in it: no table grows, and none is exchanged, for a list that turns over.
+test_deletions_make_room_for_additions() {
+	seq 60000 | awk '{ printf "src 10.%d.%d.%d\n", $1 / 65536, $1 / 256 % 256, $1 % 256 }' >"$STATE/rules"
+	xc load vrx --capacity 60000 >/dev/null
+	xc import "$STATE/rules" >/dev/null
+	program=$(program_of vrx)
+	{
+		head -n 9000 "$STATE/rules" | sed 's/^/del /'
+		head -n 9000 "$STATE/rules" | sed 's/^src 10/add src 11/'
+	} >"$STATE/lines"
+	assert_status 0 xc batch "$STATE/lines"
+	assert_equal "$program" "$(program_of vrx)" "the program"
+	assert_equal 60000 "$(xc list | wc -l)" "rules"
+	assert_status 0 xc check
+}
+
 # The guard refuses some lines; those around them hold.
 test_refused_lines_do_not_take_others_along() {
 	xc load vrx >/dev/null
