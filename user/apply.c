@@ -143,14 +143,22 @@ static int read_info(struct apply *apply, struct store_info *info, struct reason
 	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
 }
 
+static int expire(struct apply *apply, void *count, struct reason *reason)
+{
+	return apply_expire(apply, count, reason);
+}
+
 int apply_load(struct apply *apply, const struct abi_options *options, __u64 capacity,
 	       struct target **target, struct reason *reason)
 {
 	struct target *new = &apply->targets[apply->targets_count];
 	struct store_info info;
-	__u64 slots = 0;
-	int error = read_info(apply, &info, reason);
+	__u64 slots = 0, ended;
+	/* A compact table knows no ends: what has ended would match again. */
+	int error = options->is_exact ? 0 : apply_change(apply, expire, &ended, reason);
 
+	if (!error)
+		error = read_info(apply, &info, reason);
 	if (!error) {
 		slots = capacity ? table_slots_for(capacity) : default_slots(&info, options);
 		error = check_slots(&info, capacity, slots, reason);

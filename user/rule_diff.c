@@ -48,9 +48,7 @@ int rule_diff_visit(const struct rule *present, void *context)
 	}
 	if (diff->next < diff->wanted->count && !order)
 		return compare(diff, present);
-	if (present->timeout_ms < 0)
-		return 0;
-	diff->removed++;
+	diff->removed += present->timeout_ms >= 0;
 	return rule_set_add(&diff->obsolete, present);
 }
 

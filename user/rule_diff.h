@@ -9,8 +9,8 @@
 #include "rule_set.h"
 
 /*
- * Rules that have ended are not there: they are added again where they are wanted, else left to
- * expire.
+ * Rules that have ended are not there: they are added again where they are wanted. Else they are deleted like
+ * others, since compact tables still have them, and not counted.
  */
 struct rule_diff {
 	struct rule_set *wanted;  /* sorted; after rule_diff_end() only what is to be added, or timed anew */

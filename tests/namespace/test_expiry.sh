@@ -347,6 +347,31 @@ test_compact_tables_end_rules_by_expire() {
 	assert_output 'used slots: +1$'
 }
 
+# Neither does what has ended come back into a compact table.
+test_compact_tables_begin_without_what_has_ended() {
+	start=$(uptime_s)
+	assert_status 0 xc add 192.0.2.1 timeout 1s
+	assert_status 0 xc add 192.0.2.2
+	sleep_until "$(plus "$start" 2)"
+	xc load vrx --compact >/dev/null 2>&1
+	assert_verdict pass 192.0.2.1
+	assert_verdict drop 192.0.2.2
+}
+
+# What a list that takes the place of the rules does not name goes, also what would go by `expire`.
+test_a_replaced_list_leaves_nothing_that_has_ended() {
+	xc load vrx --compact >/dev/null 2>&1
+	start=$(uptime_s)
+	assert_status 0 xc add 192.0.2.1 timeout 1s
+	sleep_until "$(plus "$start" 2)"
+	assert_verdict drop 192.0.2.1
+	echo 192.0.2.2 >"$STATE/list"
+	assert_status 0 xc import --replace "$STATE/list"
+	assert_output '^removed: +0$'
+	assert_verdict pass 192.0.2.1
+	assert_verdict drop 192.0.2.2
+}
+
 test_expire_reclaims_slots() {
 	xc load vrx >/dev/null
 	start=$(uptime_s)

@@ -108,7 +108,7 @@ static void check_applied(const struct rule_diff *diff, const struct rule_set *p
 	}
 	for (size_t i = 0; i < present->count; i++) {
 		rule_set_get(present, i, &rule);
-		if (rule.timeout_ms >= 0 && !find(wanted, &rule, &other))
+		if (!find(wanted, &rule, &other))
 			assert_true(find(&diff->obsolete, &rule, &other));
 	}
 }
