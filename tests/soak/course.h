@@ -20,7 +20,7 @@ struct course {
 	pthread_rwlock_t *lock; /* held shared for a change of rules */
 	uint32_t fillers, fillers_most;
 	unsigned int group; /* 0 or 1: the group that is stored */
-	unsigned int loads;
+	unsigned int loads, confirms;
 	_Atomic uint64_t steps, verified;
 };
 
@@ -172,7 +172,7 @@ static inline void course_plan_replace(struct course *course, struct tool_text *
 }
 
 /* Every rule in one change: what it does not change keeps its verdict at every moment. */
-static inline void course_replace(struct course *course)
+static inline void course_replace_by(struct course *course, const char *const *words)
 {
 	struct model *model = course->changer.model;
 	bool *is_changing = calloc(model->units, sizeof(*is_changing));
@@ -180,19 +180,71 @@ static inline void course_replace(struct course *course)
 
 	if (!is_changing)
 		tool_die("memory");
-	course_lock(course);
-	if (changes_percent(&course->changer, 60))
-		course->fillers = (uint32_t)changes_below(&course->changer, 1 + course->fillers_most / 32);
 	course_plan_replace(course, &list, is_changing);
 	course_print_fillers(&list, course->fillers);
 	course_print_group(&list, course->group, "");
-	course_run(course, (const char *[]){ "import", "-", "--replace", NULL }, &list, 500000000, 0);
+	course_run(course, words, &list, 500000000, 0);
 	for (uint32_t unit = 0; unit < model->units; unit++)
 		if (is_changing[unit])
 			model_settle(&model->unit[unit].epoch);
-	course_unlock(course);
 	free(is_changing);
 	free(list.bytes);
+}
+
+static inline void course_replace(struct course *course)
+{
+	course_lock(course);
+	if (changes_percent(&course->changer, 60))
+		course->fillers = (uint32_t)changes_below(&course->changer, 1 + course->fillers_most / 32);
+	course_replace_by(course, (const char *[]){ "import", "-", "--replace", NULL });
+	course_unlock(course);
+}
+
+/* ---- import --replace --confirm: by a command that is not killed, since one that was would find itself waiting ---- */
+
+static inline void course_keep_replace(struct course *course)
+{
+	course_replace_by(course, (const char *[]){ "import", "-", "--replace", "--confirm", "1h", NULL });
+	course_run(course, (const char *[]){ "confirm", NULL }, NULL, 0, 0);
+}
+
+/* Too late to confirm: whoever comes first undoes it, and every rule is as it was. Until then everything may pass. */
+static inline void course_undo_replace(struct course *course)
+{
+	const struct timespec late = { 1, 300000000 };
+	struct model *model = course->changer.model;
+	struct model_rule(*before)[MODEL_RULES] = calloc(model->units, sizeof(*before));
+	struct tool_run run;
+
+	if (!before)
+		tool_die("memory");
+	for (uint32_t unit = 0; unit < model->units; unit++)
+		memcpy(before[unit], model->unit[unit].rule, sizeof(*before));
+	model_begin(&model->run.epoch);
+	course_replace_by(course, (const char *[]){ "import", "-", "--replace", "--confirm", "1s", NULL });
+	nanosleep(&late, NULL);
+	changes_run(&course->changer, (const char *[]){ "confirm", NULL }, NULL, 0, &run);
+	if (run.status != 1)
+		changes_failed(&course->changer, "confirm", &run);
+	tool_done(&run);
+	for (uint32_t unit = 0; unit < model->units; unit++)
+		model_set(&model->unit[unit], before[unit]);
+	model_settle(&model->run.epoch);
+	free(before);
+}
+
+static inline void course_confirm(struct course *course)
+{
+	const unsigned int kill_percent = course->changer.kill_percent;
+
+	course_lock(course);
+	course->changer.kill_percent = 0;
+	if (course->confirms++ % 2)
+		course_keep_replace(course);
+	else
+		course_undo_replace(course);
+	course->changer.kill_percent = kill_percent;
+	course_unlock(course);
 }
 
 /* ---- how the filter runs ---- */
@@ -240,14 +292,22 @@ static inline void course_unload(struct course *course)
 		   &course->changer.model->run.is_loaded, false);
 }
 
-/* With counters and without, in the driver and behind it. */
+/*
+ * Exact with counters and without, and compact; in the driver and behind it. A compact table of narrower fingerprints
+ * would now and then drop what no rule is about.
+ */
 static inline void course_load_with(struct course *course, const char *capacity)
 {
+	struct model_run *run = &course->changer.model->run;
 	const unsigned int load = course->loads++;
+	const bool is_compact = load % 3 == 1;
+	const char *const words[] = { "load", COURSE_IFACE, "--mode", load % 4 == 3 ? "skb" : "native",
+				      "--capacity", capacity,
+				      is_compact ? "--fingerprint=32" : load % 3 ? "--no-counters" : NULL,
+				      is_compact ? "--compact" : NULL, NULL };
 
-	course_set(course, (const char *[]){ "load", COURSE_IFACE, "--mode", load % 4 == 3 ? "skb" : "native",
-					     "--capacity", capacity, load % 2 ? "--no-counters" : NULL, NULL },
-		   &course->changer.model->run.is_loaded, true);
+	run->ends_by_tool = is_compact;
+	course_set(course, words, &run->is_loaded, true);
 }
 
 static inline void course_load(struct course *course)
@@ -347,8 +407,8 @@ static void (*const course_order[])(struct course *) = {
 	course_grow,   course_flip,   course_verify,  course_replace, course_policy, course_squeeze,
 	course_grow,   course_monitor, course_grow,   course_flip,    course_monitor, course_policy,
 	course_verify, course_replace, course_resize, course_panic,   course_grow,   course_replace,
-	course_panic,  course_squeeze, course_verify, course_policy,  course_unload, course_flip,
-	course_replace, course_load,   course_squeeze, course_verify,
+	course_panic,  course_squeeze, course_verify, course_confirm, course_policy,  course_unload,
+	course_flip,   course_replace, course_load,   course_squeeze, course_verify, course_confirm,
 };
 
 #define COURSE_STEPS (sizeof(course_order) / sizeof(course_order[0]))

@@ -50,6 +50,7 @@ static const char *const model_policy_words[MODEL_POLICIES] = { "no-rule", "late
 struct model_run {
 	_Atomic uint32_t epoch;
 	bool is_loaded, is_monitor_only, is_panicking;
+	bool ends_by_tool; /* a compact table: rules that have ended drop until a command takes them out */
 	bool drops[MODEL_POLICIES];
 };
 
@@ -248,6 +249,13 @@ static inline void model_settle(_Atomic uint32_t *epoch)
 	atomic_fetch_add(epoch, 1);
 }
 
+static inline void model_set(struct model_unit *unit, const struct model_rule rules[MODEL_RULES])
+{
+	model_begin(&unit->epoch);
+	memcpy(unit->rule, rules, sizeof(unit->rule));
+	model_settle(&unit->epoch);
+}
+
 /* ---- what must be ---- */
 
 static inline enum model_presence model_presence_at(const struct model_rule *rule, uint64_t ns)
@@ -268,6 +276,15 @@ static inline enum model_presence model_presence_between(const struct model_rule
 	return presence == model_presence_at(rule, to_ns) ? presence : MODEL_UNKNOWN;
 }
 
+/* In the table, where a rule may be after it has ended. */
+static inline enum model_presence model_presence_in(const struct model_run *run, const struct model_rule *rule,
+						    uint64_t ns)
+{
+	const enum model_presence presence = model_presence_at(rule, ns);
+
+	return run->ends_by_tool && presence != rule->presence ? MODEL_UNKNOWN : presence;
+}
+
 static inline enum model_verdict model_by_rules(const struct model *model, const struct model_flow *flow,
 						uint64_t ns)
 {
@@ -278,8 +295,8 @@ static inline enum model_verdict model_by_rules(const struct model *model, const
 	if (flow->part == MODEL_INNOCENT)
 		return otherwise;
 	if (flow->part == MODEL_EXCEPTED)
-		pass = model_presence_at(&rule[1], ns);
-	drop = model_presence_at(&rule[0], ns);
+		pass = model_presence_in(&model->run, &rule[1], ns);
+	drop = model_presence_in(&model->run, &rule[0], ns);
 	if (pass == MODEL_PRESENT)
 		return MODEL_PASS;
 	if (pass == MODEL_UNKNOWN || drop == MODEL_UNKNOWN)
