@@ -4,42 +4,15 @@
  * that has been made. What they say is refused, or it is rules; what has then been changed is there, and the
  * store still opens. LMDB's own pages are not fuzzed: it trusts them.
  */
-#include "fuzz.h"
+#include "fuzz_dir.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "store_internal.h"
 #include "store_records.h"
 
 #define RECORDS_MAX 256
 #define RULES_MAX 64 /* that are deleted again */
-
-static char dir[256]; /* one a process, made for each input */
-
-static void remove_files(void)
-{
-	static const char *const names[] = { "data.mdb", "lock.mdb", "writer.lock" };
-	char path[sizeof(dir) + 16];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		unlink(path);
-	}
-}
-
-/* Where TMPDIR says: an input takes several syncs, and a target that is killed leaves it behind. */
-static void make_dir(void)
-{
-	const char *top = getenv("TMPDIR");
-
-	if (!*dir)
-		snprintf(dir, sizeof(dir), "%s/xdp-cuckoo-fuzz.%d", top ? top : "/tmp", getpid());
-	fuzz_check(!mkdir(dir, 0700) || errno == EEXIST, "%s: %s", dir, strerror(errno));
-	remove_files();
-}
 
 /* ---- the store as somebody else left it ---- */
 
@@ -77,7 +50,7 @@ static void put_records(const uint8_t *data, size_t size)
 	MDB_txn *txn;
 
 	fuzz_check(!mdb_env_create(&env) && !mdb_env_set_maxdbs(env, 8) &&
-			   !mdb_env_open(env, dir, MDB_NOSYNC, 0600) &&
+			   !mdb_env_open(env, fuzz_dir, MDB_NOSYNC, 0600) &&
 			   !mdb_txn_begin(env, NULL, 0, &txn), "no environment");
 	for (int i = 0; i < RECORDS_MAX; i++) {
 		const uint8_t *head = fuzz_take(&data, &size, RECORD_HEAD_BYTES);
@@ -103,7 +76,7 @@ static struct store *open_store(enum store_mode mode)
 {
 	struct reason reason = { "" };
 	struct store *store;
-	int error = store_open(dir, mode, &store, &reason);
+	int error = store_open(fuzz_dir, mode, &store, &reason);
 
 	if (error) {
 		fuzz_check(is_refusal(error), "%s", strerror(-error));
@@ -255,7 +228,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct seen seen;
 	struct store *store;
 
-	make_dir();
+	fuzz_make_dir();
 	store = open_store(STORE_WRITE);
 	fuzz_check(store, "cannot be made");
 	store_close(store);
@@ -268,7 +241,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (store)
 		check_changing(store, &seen);
 	store_close(store);
-	remove_files();
-	rmdir(dir);
+	fuzz_remove_dir();
 	return 0;
 }

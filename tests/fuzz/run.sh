@@ -26,12 +26,18 @@ sources() {
 	list) echo user/list*.c user/reader.c user/json_walk.c ;;
 	store) echo user/store*.c user/shape_list.c user/rule_check.c ;;
 	batch) echo user/feed.c user/batch_line.c ;;
+	change) echo user/batch_line.c user/apply_change.c user/store_rules.c ;;
 	*) echo "no such target: $1" >&2; exit 2 ;;
 	esac
 }
 
 input_bytes_max() {
 	case $1 in parse | store) echo 2048 ;; *) echo 1024 ;; esac
+}
+
+# The words of its input.
+dictionary() {
+	case $1 in change) echo tests/fuzz/batch.dict ;; *) echo "tests/fuzz/$1.dict" ;; esac
 }
 
 # Where what was found before stands, if anything was.
@@ -59,7 +65,7 @@ run_libfuzzer() {
 	# shellcheck disable=SC2046 # one word or none
 	timeout $((seconds + 120)) build/fuzz/libfuzzer/fuzz_"$1" -max_total_time="$seconds" \
 		-timeout="$INPUT_S" -rss_limit_mb="$MEMORY_MB" -max_len="$(input_bytes_max "$1")" \
-		-dict="tests/fuzz/$1.dict" -artifact_prefix="build/fuzz/findings/$1/" -print_final_stats=1 \
+		-dict="$(dictionary "$1")" -artifact_prefix="build/fuzz/findings/$1/" -print_final_stats=1 \
 		"build/fuzz/corpus/$1" "$SEEDS/$1" $(found_before "$1") >"build/fuzz/$1.log" 2>&1 || :
 	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$1.log")
 	edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "build/fuzz/$1.log" | tail -1)
@@ -75,7 +81,7 @@ run_afl() {
 	done
 	AFL_SKIP_CPUFREQ=1 AFL_NO_AFFINITY=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_UI=1 \
 		timeout $((seconds + 120)) afl-fuzz -i "$work.in" -o "$work" -V "$seconds" \
-		-t $((INPUT_S * 1000)) -x "tests/fuzz/$1.dict" build/fuzz/afl/fuzz_"$1" \
+		-t $((INPUT_S * 1000)) -x "$(dictionary "$1")" build/fuzz/afl/fuzz_"$1" \
 		>"build/fuzz/$1.log" 2>&1 || :
 	[ -e "$work/default/fuzzer_stats" ] || return 0
 	runs=$(sed -n 's/^execs_done *: *//p' "$work/default/fuzzer_stats")

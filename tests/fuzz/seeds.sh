@@ -6,7 +6,7 @@ export LC_ALL=C
 cd "$(dirname "$0")/../.."
 dir=$1
 rm -rf "$dir"
-mkdir -p "$dir/parse" "$dir/rule" "$dir/list" "$dir/store" "$dir/batch"
+mkdir -p "$dir/parse" "$dir/rule" "$dir/list" "$dir/store" "$dir/batch" "$dir/change"
 
 build/tests/fuzz/seeds "$dir"
 rm -rf "$dir"/state-*
@@ -31,6 +31,10 @@ while read -r line; do
 		piece "$verb $line"
 	done >"$dir/batch/$number"
 done <tests/fuzz/rules.txt
+sed 's/^/add /; p; s/^add/test/; p; s/^test/del/' tests/fuzz/rules.txt >"$dir/change/each"
+{ sed 's/^/add /' tests/fuzz/rules.txt; sed 's/^/test /' tests/fuzz/rules.txt; } | head -n 90 >"$dir/change/all"
+printf '%s\n' 'add 192.0.2.0/24' 'add 192.0.2.1 action pass' 'test 192.0.2.1' 'test 192.0.2.2 proto tcp dport 80' \
+	'add 192.0.2.0/24 timeout 9' 'del 192.0.2.0/24' 'add 192.0.2.0/24 timeout 9' 'add 192.0.2.0/24' >"$dir/change/again"
 { piece "# a comment"; piece ""; byte 254; piece "drop it"; printf '\003add'; } >"$dir/batch/pieces"
 { byte 255; printf x; byte 255; byte 255; piece ""; piece "add 192.0.2.1"; } >"$dir/batch/long"
 

@@ -34,4 +34,8 @@ test_batch() {
 	replay batch
 }
 
+test_change() {
+	replay change
+}
+
 run_tests "$0" "$@"

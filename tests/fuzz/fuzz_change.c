@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Fuzzes what lines of batch do: lines of text, all of them one change of a store without a running filter. Each
+ * answer, and what is stored in the end, is as a list of rules without any index says.
+ */
+#include "fuzz_dir.h"
+
+#include "batch_line.h"
+
+#define RULES_MAX 64
+
+struct change {
+	const char *text; /* lines, ended by 0 */
+	struct rule rules[RULES_MAX]; /* what is to be stored */
+	size_t count;
+	size_t seen; /* of them, in the store */
+};
+
+/* ---- a list of rules ---- */
+
+static struct rule *find(struct change *change, const struct rule *like)
+{
+	for (size_t i = 0; i < change->count; i++)
+		if (fuzz_same_flows(&change->rules[i], like))
+			return &change->rules[i];
+	return NULL;
+}
+
+static bool has_prefix(const union flow_addr *address, unsigned int length, const union flow_addr *prefix,
+		       unsigned int prefix_length)
+{
+	for (unsigned int bit = 0; bit < prefix_length; bit++)
+		if ((address->byte[bit / 8] ^ prefix->byte[bit / 8]) & 0x80 >> bit % 8)
+			return false;
+	return length >= prefix_length;
+}
+
+/* Whether the rule matches every flow that `query` names. */
+static bool covers(const struct rule *rule, const struct rule *query)
+{
+	if (rule->family != FLOW_NO_FAMILY && rule->family != query->family)
+		return false;
+	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != query->port_kind)
+		return false;
+	if (rule->fields & ~query->fields || (rule->fields & RULE_PROTO && rule->proto != query->proto))
+		return false;
+	if ((rule->fields & RULE_SPORT && rule->sport != query->sport) ||
+	    (rule->fields & RULE_DPORT && rule->dport != query->dport))
+		return false;
+	return has_prefix(&query->src, query->src_len, &rule->src, rule->src_len) &&
+	       has_prefix(&query->dst, query->dst_len, &rule->dst, rule->dst_len);
+}
+
+static enum batch_answer expected_test(const struct change *change, const struct rule *query)
+{
+	enum batch_answer answer = BATCH_NOT_BLOCKED;
+
+	for (size_t i = 0; i < change->count; i++) {
+		if (!covers(&change->rules[i], query))
+			continue;
+		if (change->rules[i].action == RULE_PASS)
+			return BATCH_PASSED;
+		answer = BATCH_BLOCKED;
+	}
+	return answer;
+}
+
+static enum batch_answer expected_add(struct change *change, const struct rule *rule)
+{
+	struct rule *there = find(change, rule);
+
+	if (!there) {
+		change->rules[change->count++] = *rule;
+		return BATCH_ADDED;
+	}
+	if (!there->timeout_ms)
+		return BATCH_ALREADY_THERE;
+	there->timeout_ms = rule->timeout_ms;
+	return BATCH_UPDATED;
+}
+
+static enum batch_answer expected_del(struct change *change, const struct rule *rule)
+{
+	struct rule *there = find(change, rule);
+
+	if (!there)
+		return BATCH_NO_SUCH_RULE;
+	*there = change->rules[--change->count];
+	return BATCH_DELETED;
+}
+
+static enum batch_answer expected(struct change *change, const struct batch_request *request)
+{
+	switch (request->verb) {
+	case BATCH_ADD:
+		return expected_add(change, &request->rule);
+	case BATCH_DEL:
+		return expected_del(change, &request->rule);
+	default:
+		return expected_test(change, &request->rule);
+	}
+}
+
+/* ---- the lines ---- */
+
+static void run_line(const char *text, struct change *change, struct apply *apply)
+{
+	struct batch_request request;
+	struct batch_line line = { 0 };
+	enum batch_answer answer;
+	struct reason reason;
+
+	if (batch_line_parse(text, &request, &reason) || change->count == RULES_MAX)
+		return;
+	fuzz_check(!batch_line_run(&line, apply, &request, &reason), "%s: %s", text, reason.text);
+	answer = expected(change, &request);
+	fuzz_check(line.answer == answer, "%s: %d, not %d", text, line.answer, answer);
+	fuzz_check(!line.detail == !(answer == BATCH_BLOCKED || answer == BATCH_PASSED), "%s", text);
+	batch_line_close(&line);
+}
+
+static int run_lines(struct apply *apply, void *context, struct reason *reason)
+{
+	struct change *change = context;
+	char *text = strdup(change->text), *rest = text, *line;
+
+	(void)reason;
+	while ((line = strsep(&rest, "\n")))
+		run_line(line, change, apply);
+	free(text);
+	return 0;
+}
+
+static int see(const struct rule *rule, void *context)
+{
+	struct change *change = context;
+	const struct rule *there = find(change, rule);
+
+	fuzz_check_rule(rule);
+	fuzz_check(there && !there->timeout_ms == !rule->timeout_ms, "another rule");
+	change->seen++;
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = strndup((const char *)data, size);
+	struct change change = { .text = text };
+	struct apply apply = { .name = "fuzz" };
+	struct reason reason;
+
+	fuzz_make_dir();
+	fuzz_check(!store_open(fuzz_dir, STORE_WRITE, &apply.store, &reason), "%s", reason.text);
+	fuzz_check(!apply_change(&apply, run_lines, &change, &reason), "%s", reason.text);
+	fuzz_check(!store_each(apply.store, see, &change), "not read");
+	fuzz_check(change.seen == change.count, "%zu rules, not %zu", change.seen, change.count);
+	store_close(apply.store);
+	fuzz_remove_dir();
+	free(text);
+	return 0;
+}
