@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* export: the stored rules as a list, for import, ipset or nft. */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "command.h"
 #include "list.h"
 #include "output.h"
+#include "whole_file.h"
 
 #define LOSSES_SHOWN 20
 
@@ -94,69 +90,15 @@ static int write_rules(struct export *export, struct store *store)
 	return error;
 }
 
-/* ---- files ---- */
-
-/* A file of the same directory, to be put in the place of `path`. -errno. */
-static int open_beside(const char *path, char beside[PATH_MAX], FILE **to)
+static int write_to(struct export *export, struct store *store, const char *path)
 {
-	const mode_t mask = umask(0);
-	int fd;
-
-	umask(mask);
-	if (snprintf(beside, PATH_MAX, "%s.XXXXXX", path) >= PATH_MAX)
-		return -ENAMETOOLONG;
-	fd = mkostemp(beside, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	*to = fchmod(fd, 0666 & ~mask) ? NULL : fdopen(fd, "w");
-	if (*to)
-		return 0;
-	close(fd);
-	unlink(beside);
-	return -EIO;
-}
-
-/* Whether all of it got to the disk. */
-static int close_written(FILE *to)
-{
-	int error = fflush(to) || ferror(to) || fsync(fileno(to)) ? -errno : 0;
-
-	return fclose(to) && !error ? -errno : error;
-}
-
-static int write_file(struct export *export, struct store *store, const char *path)
-{
-	char beside[PATH_MAX];
-	int closed, error = open_beside(path, beside, &export->to);
+	struct whole_file file;
+	int error = whole_file_open(&file, path);
 
 	if (error)
 		return error;
-	error = write_rules(export, store);
-	closed = close_written(export->to);
-	if (!error)
-		error = closed;
-	if (!error && rename(beside, path))
-		error = -errno;
-	if (error)
-		unlink(beside);
-	return error;
-}
-
-/* Into what is no file, like a pipe, it is written as it is. */
-static int write_to(struct export *export, struct store *store, const char *path)
-{
-	struct stat status;
-	int closed, error;
-
-	if (stat(path, &status) || S_ISREG(status.st_mode))
-		return write_file(export, store, path);
-	export->to = fopen(path, "we");
-	if (!export->to)
-		return -errno;
-	error = write_rules(export, store);
-	closed = fflush(export->to) || ferror(export->to) ? -EIO : 0;
-	fclose(export->to);
-	return error ? error : closed;
+	export->to = file.to;
+	return whole_file_close(&file, write_rules(export, store));
 }
 
 static enum command_status run_export(const struct invocation *invocation)

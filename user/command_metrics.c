@@ -8,22 +8,25 @@
 #include "metrics.h"
 #include "output.h"
 #include "version.h"
+#include "whole_file.h"
 
 static enum command_status run_metrics(const struct invocation *invocation);
 
 const struct command command_metrics = {
 	.name = "metrics",
-	.usage = "",
+	.usage = "[FILE|-]",
 	.summary = "print the state of all running filters for Prometheus",
 	.help = "In Prometheus' text format, for the textfile collector of its node exporter; of every filter in this\n"
 	"network namespace, whatever its name: packets and bytes by outcome and verdict, as `stats` shows\n"
 	"them, rules, slots, memory, and whether it filters. Reads, and changes nothing. Status 0 also where\n"
-	"no filter runs: then there are no samples of any.\n"
+	"no filter runs: then there are no samples of any. A FILE takes the place of an older one when it is\n"
+	"whole, so that nobody reads half of it.\n"
 	"\n"
 	"  xdp-cuckoo metrics\n"
-	"  xdp-cuckoo metrics | sponge /var/lib/prometheus/node-exporter/xdp-cuckoo.prom\n"
+	"  xdp-cuckoo metrics /var/lib/prometheus/node-exporter/xdp-cuckoo.prom\n"
 	"  xdp-cuckoo metrics --json\n",
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_metrics,
 };
 
@@ -231,16 +234,41 @@ static json_t *describe(const struct groups *groups, const struct invocation *in
 
 static void print(json_t *metrics)
 {
-	if (output_is_json()) {
-		output_print(metrics);
-		return;
+	if (output_is_json())
+		output_print(json_incref(metrics));
+	else
+		metrics_write(stdout, metrics);
+}
+
+static enum command_status write_to(const char *path, const json_t *metrics)
+{
+	struct whole_file file;
+	int error = whole_file_open(&file, path);
+
+	if (!error) {
+		metrics_write(file.to, metrics);
+		error = whole_file_close(&file, 0);
 	}
-	metrics_write(stdout, metrics);
+	return error ? command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, strerror(-error)) : STATUS_DONE;
+}
+
+static enum command_status tell(const struct groups *groups, const struct invocation *invocation)
+{
+	const char *path = invocation->count ? invocation->operands[0] : "-";
+	json_t *metrics = describe(groups, invocation);
+	enum command_status status = STATUS_DONE;
+
+	if (strcmp(path, "-"))
+		status = write_to(path, metrics);
+	else
+		print(metrics);
 	json_decref(metrics);
+	return status;
 }
 
 static enum command_status run_metrics(const struct invocation *invocation)
 {
+	enum command_status status = STATUS_DONE;
 	struct kernel_filter *filters;
 	struct groups groups = {};
 	struct reason reason;
@@ -250,8 +278,8 @@ static enum command_status run_metrics(const struct invocation *invocation)
 	if (!error)
 		error = gather(&groups, &reason);
 	if (!error)
-		print(describe(&groups, invocation));
+		status = tell(&groups, invocation);
 	free(groups.group);
 	kernel_filters_free(filters, groups.filters_count);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+	return error ? command_failed(error, &reason) : status;
 }

@@ -122,6 +122,21 @@ for family in json.load(open(sys.argv[1])):
 		diff "$STATE/expected" - || fail "text and JSON differ"
 }
 
+test_a_file_is_there_whole_or_not() {
+	filter_some
+	read_metrics
+	assert_status 0 xc metrics "$STATE/file.prom"
+	assert_equal "$(grep -c . "$STATE/metrics")" "$(grep -c . "$STATE/file.prom")" "lines"
+	assert_equal "644" "$(stat -c %a "$STATE/file.prom")" "who may read it"
+	mkdir "$STATE/full"
+	mount -t tmpfs -o size=4k none "$STATE/full"
+	on_exit "umount '$STATE/full'"
+	assert_status 3 xc metrics "$STATE/full/file.prom"
+	assert_error "cannot write '.*/full/file.prom': No space left on device"
+	assert_equal '' "$(ls "$STATE/full")" "files left"
+	assert_status 3 xc metrics "$STATE/none/file.prom"
+}
+
 # fetch: what the node exporter serves.
 fetch() {
 	in_rx python3 -c 'import sys, urllib.request
@@ -132,7 +147,7 @@ test_node_exporter() {
 	[ -x "$NODE_EXPORTER" ] || skip "no prometheus-node-exporter; make packages fetches it"
 	filter_some
 	mkdir "$STATE/textfiles"
-	xc metrics >"$STATE/textfiles/xdp-cuckoo.prom"
+	xc metrics "$STATE/textfiles/xdp-cuckoo.prom"
 	# Not by in_rx: it would be a shell in between that is killed.
 	nsenter --net="/run/netns/$RX" "$NODE_EXPORTER" --collector.disable-defaults --collector.textfile --log.level=error \
 		--collector.textfile.directory="$STATE/textfiles" --web.listen-address="127.0.0.1:$PORT" \

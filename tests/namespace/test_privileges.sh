@@ -305,7 +305,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps '' help add
 	keeps "$guarded" load vrx
 	keeps "$store" status
-	keeps "$store" metrics
+	keeps "$store dac_override fowner" metrics
 	keeps "$kernel" stats
 	keeps "$guarded" add 192.0.2.9
 	keeps "$guarded" import "$STATE/list"
