@@ -16,6 +16,7 @@ WERROR ?= 0
 # Debian 12 packages that building needs; tests/install-packages.sh installs what is missing.
 BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
 	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev libcap-dev
+DEB_PACKAGES := debhelper dpkg-dev lintian
 
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
@@ -93,6 +94,10 @@ uninstall: ## remove what install put there
 	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(MAN_DIR)/man5/xdp-cuckoo-rules.5
 	rm -rf $(LIBRARY_DIR)
 
+deb: ## build the Debian package into build/deb, and have lintian look at it
+	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEB_PACKAGES)
+	$(Q)sh user/debian/build.sh $(BUILD)/deb $(BUILD_PACKAGES)
+
 format: ## format all C files with clang-format
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
@@ -102,7 +107,7 @@ clean: ## remove build/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile tests/tests.mk | expand -t 16
 
-.PHONY: all install uninstall format clean help
+.PHONY: all install uninstall deb format clean help
 export BUILD
 
 include tests/tests.mk
