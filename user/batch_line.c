@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "output.h"
+#include "suggest.h"
 
 static const struct {
 	const char *text;
@@ -31,6 +32,8 @@ int batch_line_parse(const char *text, struct batch_request *request, struct rea
 		[BATCH_TEST] = "test",
 	};
 	size_t length = strcspn(text, BATCH_WHITE);
+	char near[SUGGEST_TEXT_BYTES];
+	struct suggest suggest;
 
 	for (request->verb = BATCH_ADD; request->verb <= BATCH_TEST; request->verb++) {
 		const char *verb = verbs[request->verb];
@@ -38,8 +41,10 @@ int batch_line_parse(const char *text, struct batch_request *request, struct rea
 		if (strlen(verb) == length && !memcmp(verb, text, length))
 			return rule_parse(text + length, &request->rule, reason);
 	}
-	return reason_set(reason, -EINVAL, "'%.*s': a line starts with add, del or test",
-			  length < 40 ? (int)length : 40, text);
+	suggest = suggest_for_part(text, length);
+	suggest_offer_choices(&suggest, "add|del|test");
+	return reason_set(reason, -EINVAL, "'%.*s': a line starts with add, del or test%s",
+			  length < 40 ? (int)length : 40, text, suggest_text(&suggest, NULL, near));
 }
 
 /* ---- doing it ---- */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "output.h"
+#include "suggest.h"
 
 extern const struct command command_load, command_unload, command_status, command_stats;
 extern const struct command command_add, command_del, command_test, command_list, command_flush;
@@ -32,6 +33,16 @@ const struct command *command_find(const char *name)
 		if (!strcmp((*command)->name, name))
 			return *command;
 	return NULL;
+}
+
+enum command_status command_unknown(const char *name)
+{
+	struct suggest suggest = suggest_for(name);
+	char text[SUGGEST_TEXT_BYTES];
+
+	for (const struct command *const *command = command_table; *command; command++)
+		suggest_offer(&suggest, (*command)->name);
+	return command_error(STATUS_USAGE, "no command '%s'%s", name, suggest_text(&suggest, "xdp-cuckoo help", text));
 }
 
 enum command_status command_status_of(int error)
@@ -150,6 +161,28 @@ enum command_status command_check_format(const struct invocation *invocation)
 		return command_error(STATUS_USAGE, "--fingerprint goes with --compact: an exact table has "
 				     "16 bits and drops no innocent packet");
 	return STATUS_DONE;
+}
+
+/* "a|b|c" as "a, b or c". */
+static const char *spell_choices(const char *choices, char *text, size_t size)
+{
+	const char *last = strrchr(choices, '|');
+	size_t used = 0;
+
+	for (const char *c = choices; *c && used < size; c++)
+		used += *c != '|' ? snprintf(text + used, size - used, "%c", *c) :
+				    snprintf(text + used, size - used, "%s", c == last ? " or " : ", ");
+	return text;
+}
+
+enum command_status command_not_a_choice(const char *what, const char *word, const char *choices)
+{
+	struct suggest suggest = suggest_for(word);
+	char spelt[SUGGEST_TEXT_BYTES], text[SUGGEST_TEXT_BYTES];
+
+	suggest_offer_choices(&suggest, choices);
+	return command_error(STATUS_USAGE, "%s '%s': must be %s%s", what, word,
+			     spell_choices(choices, spelt, sizeof(spelt)), suggest_text(&suggest, NULL, text));
 }
 
 enum command_status command_number(const char *what, const char *text, __u64 *number)

@@ -77,6 +77,9 @@ extern const struct command *const command_table[];
 
 const struct command *command_find(const char *name);
 
+/* Says that there is none of that name, and which may be meant. */
+enum command_status command_unknown(const char *name);
+
 /* The status that stands for `error` (-errno). command_failed() also prints the reason. */
 enum command_status command_status_of(int error);
 enum command_status command_failed(int error, const struct reason *reason);
@@ -98,6 +101,9 @@ const char *command_format_name(const struct abi_options *options);
 struct abi_options command_table_options(const struct invocation *invocation);
 bool command_names_format(const struct invocation *invocation);
 enum command_status command_check_format(const struct invocation *invocation);
+
+/* Says that `what` cannot be `word`, but one of the `choices` that '|' joins, and suggests the nearest. */
+enum command_status command_not_a_choice(const char *what, const char *word, const char *choices);
 
 /* Reads a number of rules, 1 or more. Prints what is wrong with `text`, which `what` names. */
 enum command_status command_number(const char *what, const char *text, __u64 *number);

@@ -113,7 +113,7 @@ static enum command_status run_export(const struct invocation *invocation)
 	if (format)
 		export.format = list_format_named(format);
 	if (!export.format || export.format == LIST_SPAMHAUS)
-		return command_error(STATUS_USAGE, "--format '%s': must be text, ipset, nft or csv", format);
+		return command_not_a_choice("--format", format, "text|ipset|nft|csv");
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);

@@ -90,8 +90,7 @@ static enum command_status run_help(const struct invocation *invocation)
 	if (invocation->count) {
 		command = command_find(invocation->operands[0]);
 		if (!command)
-			return command_error(STATUS_USAGE, "no command '%s'; see xdp-cuckoo help",
-					     invocation->operands[0]);
+			return command_unknown(invocation->operands[0]);
 	}
 	if (output_is_json())
 		output_print(command ? describe_command(command) : describe_all());

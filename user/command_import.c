@@ -20,7 +20,7 @@ static enum command_status run_import(const struct invocation *invocation);
 
 const struct command command_import = {
 	.name = "import",
-	.usage = "FILE|- [--format NAME] [--replace] [--dry-run] [--strict] [--timeout TIME] "
+	.usage = "FILE|- [--format text|ipset|nft|spamhaus|csv] [--replace] [--dry-run] [--strict] [--timeout TIME] "
 		 "[--confirm TIME] [--force]",
 	.summary = "add the rules of a list, or make the rules equal to it",
 	.help = "One change: durable and active as a whole when it returns, or not at all. The format is told from\n"
@@ -431,8 +431,7 @@ static enum command_status check_options(const struct invocation *invocation)
 	const char *format = invocation->list_format;
 
 	if (format && !list_format_named(format))
-		return command_error(STATUS_USAGE, "--format '%s': must be text, ipset, nft, spamhaus or csv",
-				     format);
+		return command_not_a_choice("--format", format, "text|ipset|nft|spamhaus|csv");
 	if (invocation->is_dry_run && invocation->confirm_ms)
 		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	return STATUS_DONE;

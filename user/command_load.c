@@ -401,7 +401,8 @@ static enum command_status run_unload(const struct invocation *invocation)
 	int error;
 
 	if (invocation->is_all == (invocation->count > 0))
-		return command_error(STATUS_USAGE, "unload takes interfaces or --all");
+		return command_error(STATUS_USAGE, "unload takes interfaces or --all: xdp-cuckoo unload "
+				     "IFACE..., or xdp-cuckoo unload --all; xdp-cuckoo status lists them");
 	error = kernel_find(&filters, &count, &reason);
 	if (error)
 		return command_failed(error, &reason);

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "output.h"
+#include "suggest.h"
 
 #define WORD_BYTES 32
 
@@ -149,6 +150,17 @@ static int set_policy(const struct invocation *invocation, enum abi_outcome outc
 	return error;
 }
 
+static enum command_status unknown_outcome(const char *what)
+{
+	struct suggest suggest = suggest_for(what);
+	char word[WORD_BYTES], text[SUGGEST_TEXT_BYTES];
+
+	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
+		suggest_offer(&suggest, outcome_word(outcome, word));
+	return command_error(STATUS_USAGE, "policy '%s': no such outcome%s", what,
+			     suggest_text(&suggest, "xdp-cuckoo policy, which lists them", text));
+}
+
 static enum command_status read_policy(const struct invocation *invocation,
 				       enum abi_outcome *outcome, enum abi_verdict *verdict)
 {
@@ -159,11 +171,10 @@ static enum command_status read_policy(const struct invocation *invocation,
 				     what);
 	*outcome = find_outcome(what);
 	if (*outcome == OUTCOME_POLICIES)
-		return command_error(STATUS_USAGE, "policy '%s': no such outcome; xdp-cuckoo policy lists "
-				     "them", what);
+		return unknown_outcome(what);
 	*verdict = strcmp(word, "drop") ? VERDICT_PASS : VERDICT_DROP;
 	if (*verdict == VERDICT_PASS && strcmp(word, "pass"))
-		return command_error(STATUS_USAGE, "policy '%s': must be pass or drop", word);
+		return command_not_a_choice("policy", word, "pass|drop");
 	return STATUS_DONE;
 }
 

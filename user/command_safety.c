@@ -72,7 +72,7 @@ static int read_switch(const char *command, const char *word)
 		return 1;
 	if (!strcmp(word, "off"))
 		return 0;
-	command_error(STATUS_USAGE, "%s '%s': must be on or off", command, word);
+	command_not_a_choice(command, word, "on|off");
 	return -1;
 }
 
@@ -180,8 +180,8 @@ static enum command_status run_panic(const struct invocation *invocation)
 	int error;
 
 	if (invocation->count && strcmp(invocation->operands[0], "off"))
-		return command_error(STATUS_USAGE, "panic '%s': must be off, or nothing",
-				     invocation->operands[0]);
+		return command_error(STATUS_USAGE, "panic '%s': must be off, or nothing: xdp-cuckoo panic, or "
+				     "xdp-cuckoo panic off", invocation->operands[0]);
 	is_on = !invocation->count;
 	error = panic(invocation, is_on, &meant, &reason);
 	if (error)

@@ -12,6 +12,7 @@
 #include "grace.h"
 #include "kernel.h"
 #include "kernel_internal.h"
+#include "suggest.h"
 
 static const __u32 mode_flags[INTERFACE_MODES] = {
 	[INTERFACE_NATIVE] = XDP_FLAGS_DRV_MODE,
@@ -82,6 +83,22 @@ static int attach_refused(int error, const char *interface, struct reason *reaso
 	return kernel_refused(reason, error, "cannot attach to ", interface);
 }
 
+static int unknown_interface(const char *name, struct reason *reason)
+{
+	struct suggest suggest = suggest_for(name);
+	char text[SUGGEST_TEXT_BYTES];
+	struct interface *interfaces;
+	size_t count;
+
+	if (interfaces_list(&interfaces, &count))
+		return reason_set(reason, -ENODEV, "there is no interface '%s' here; see ip link", name);
+	for (size_t i = 0; i < count; i++)
+		suggest_offer(&suggest, interfaces[i].name);
+	free(interfaces);
+	return reason_set(reason, -ENODEV, "there is no interface '%s' here%s", name,
+			  suggest_text(&suggest, "ip link", text));
+}
+
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
 		  struct reason *reason)
 {
@@ -89,8 +106,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	int error, held;
 
 	if (!attachment.ifindex)
-		return reason_set(reason, -ENODEV, "there is no interface '%s' here; see ip link",
-				  interface);
+		return unknown_interface(interface, reason);
 	strncpy(attachment.interface, interface, IF_NAMESIZE - 1);
 	error = kernel_load_programs(filter, reason);
 	if (error)

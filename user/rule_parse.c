@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "suggest.h"
+
 /* The longest text that may hold a rule: canonical texts fit, with room for white space. */
 #define PARSE_TEXT_BYTES (2 * RULE_TEXT_BYTES)
 
@@ -94,14 +96,25 @@ static int parse_dst(struct parser *parser, const char *word, const char *value)
 	return parse_prefix(parser, value, &parser->rule->dst, &parser->rule->dst_len);
 }
 
+static int unknown_protocol(struct parser *parser, const char *value)
+{
+	struct suggest suggest = suggest_for(value);
+	char text[SUGGEST_TEXT_BYTES];
+
+	for (int number = 0; number <= RULE_PROTO_MAX; number++)
+		if (rule_protocol_name(number))
+			suggest_offer(&suggest, rule_protocol_name(number));
+	return fail(parser, "'%.80s' is not a protocol: write tcp, udp, icmp, ... or a number 0 to 254%s", value,
+		    suggest_text(&suggest, NULL, text));
+}
+
 static int parse_proto(struct parser *parser, const char *word, const char *value)
 {
 	struct rule *rule = parser->rule;
 
 	(void)word;
 	if (rule_protocol_number(value, &rule->proto))
-		return fail(parser, "'%s' is not a protocol: write tcp, udp, icmp, ... or a number "
-			    "0 to 254", value);
+		return unknown_protocol(parser, value);
 	rule->fields |= RULE_PROTO;
 	return 0;
 }
@@ -146,6 +159,15 @@ static int parse_code(struct parser *parser, const char *word, const char *value
 	return parse_port_field(parser, word, value, FLOW_ICMP, RULE_DPORT);
 }
 
+static int unknown_action(struct parser *parser, const char *word, const char *value)
+{
+	struct suggest suggest = suggest_for(value);
+	char text[SUGGEST_TEXT_BYTES];
+
+	suggest_offer_choices(&suggest, "drop|pass");
+	return fail(parser, "'%s %.80s': the action is drop or pass%s", word, value, suggest_text(&suggest, NULL, text));
+}
+
 static int parse_action(struct parser *parser, const char *word, const char *value)
 {
 	if (!strcmp(value, "drop"))
@@ -153,7 +175,7 @@ static int parse_action(struct parser *parser, const char *word, const char *val
 	else if (!strcmp(value, "pass"))
 		parser->rule->action = RULE_PASS;
 	else
-		return fail(parser, "'%s %s': the action is drop or pass", word, value);
+		return unknown_action(parser, word, value);
 	return 0;
 }
 
@@ -245,6 +267,20 @@ static int parse_value(struct parser *parser, const struct keyword *keyword, con
 	return keyword->parse(parser, keyword->word, value);
 }
 
+static int unknown_word(struct parser *parser, const char *word)
+{
+	struct suggest suggest = suggest_for(word);
+	char text[SUGGEST_TEXT_BYTES];
+	__u8 protocol;
+
+	if (!rule_protocol_number(word, &protocol) && !isdigit((unsigned char)*word))
+		return fail(parser, "'%s' is no word of a rule; write: proto %s", word, word);
+	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
+		suggest_offer(&suggest, keywords[i].word);
+	return fail(parser, "'%.80s' is no word of a rule: proto, src, sport, dst, dport, type, code, action, "
+		    "timeout, comment%s", word, suggest_text(&suggest, NULL, text));
+}
+
 /* *used: how many words it took. */
 static int parse_word(struct parser *parser, const char *const *words, size_t count, size_t *used)
 {
@@ -254,8 +290,7 @@ static int parse_word(struct parser *parser, const char *const *words, size_t co
 	if (!keyword && strpbrk(words[0], ".:"))
 		return parse_value(parser, find_keyword("src"), words[0]);
 	if (!keyword)
-		return fail(parser, "'%s' is no word of a rule: proto, src, sport, dst, dport, type, "
-			    "code, action, timeout, comment", words[0]);
+		return unknown_word(parser, words[0]);
 	if (count < 2)
 		return fail(parser, "'%s' needs a value behind it", words[0]);
 	*used = 2;

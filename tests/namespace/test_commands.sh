@@ -284,6 +284,8 @@ test_json() {
 	assert_error '^{"error": "no such rule: src 192.0.2.99", "status": 1}$'
 	assert_status 2 xc load vrx --foo --json
 	assert_json err
+	assert_status 2 xc --json stauts
+	assert_error '^{"error": "no command .stauts.; did you mean .status.[?] See xdp-cuckoo help", "status": 2}$'
 }
 
 # What is typed wrong, the status, and what the one line must say.
@@ -296,13 +298,31 @@ test_wrong_usage() {
 		assert_error "$says"
 		assert_one_line_error
 	done <<-'END'
-		2|no command 'lod'|lod vrx
-		2|unknown option '--foo'|load vrx --foo
-		2|'--capacity' needs a value|load vrx --capacity
+		2|no command 'lod'; did you mean 'load'[?] See xdp-cuckoo help$|lod vrx
+		2|no command 'nosuch'; see xdp-cuckoo help$|nosuch
+		2|unknown option '--foo'; see xdp-cuckoo help$|load vrx --foo
+		2|unknown option '--capcity=5'; did you mean '--capacity'[?] See xdp-cuckoo help$|load vrx --capcity=5
+		2|unknown option '-json'; did you mean '--json'|list -json
+		2|unknown option '-h'; see|list -h
+		2|'--co' is short for more than one: --compact, --confirm, --counters|load vrx --co
+		2|'--json=1': --json takes no value|list --json=1
+		2|'--capacity' needs a value: --capacity N$|load vrx --capacity
+		2|'--mode' needs a value: --mode auto.native.skb$|load vrx --mode
 		2|'many'|load vrx --capacity many
 		2|'0'|load vrx --capacity 0
 		2|'-5'|load vrx --capacity -5
-		2|'fast'|load vrx --mode fast
+		2|'fast': must be auto, native or skb$|load vrx --mode fast
+		2|'skp': must be auto, native or skb; did you mean 'skb'|load vrx --mode skp
+		2|'ntf': must be text, ipset, nft, spamhaus or csv; did you mean 'nft'|import - --format ntf
+		2|'ipest': must be text, ipset, nft or csv; did you mean 'ipset'|export --format ipest
+		2|'fo': must be on or off|monitor-only fo
+		2|'offf': must be on or off; did you mean 'off'|monitor-only offf
+		2|'no-rules': no such outcome; did you mean 'no-rule'[?] See xdp-cuckoo policy|policy no-rules pass
+		2|'drpo': must be pass or drop; did you mean 'drop'|policy malformed drpo
+		2|'action drpo': the action is drop or pass; did you mean 'drop'|add 192.0.2.1 action drpo
+		2|comment; did you mean 'dport'[?]$|add 192.0.2.1 dprt 53
+		2|'tpc' is not a protocol.*; did you mean 'tcp'[?]$|add proto tpc dport 53
+		2|'tcp' is no word of a rule; write: proto tcp$|add tcp dport 53
 		2|too few words|load
 		2|too few words|add
 		2|too many words|list 192.0.2.1
@@ -310,13 +330,15 @@ test_wrong_usage() {
 		2|'sprot'|add proto tcp sprot 5
 		2|--name '../x'|--name ../x list
 		2|--name ''|--name '' list
-		2|does not take that option|list --all
+		2|list does not take that option, --all; usage|list --all
 		2|unload takes interfaces or --all|unload
 		2|unload takes interfaces or --all|unload vrx --all
 		1|'vtx' runs no xdp-cuckoo filter|unload vtx
-		2|no interface 'nosuch0'|load nosuch0
+		2|no interface 'nosuch0' here; see ip link$|load nosuch0
+		2|no interface 'vrxx' here; did you mean 'vrx'[?] See ip link$|load vrxx
 		2|at most|--name big load nosuch0 --capacity 99999999999
 		2|no command 'nosuch'|help nosuch
+		2|no command 'stauts'; did you mean 'status'|help stauts
 		1|no filter 'other'|--name other stats
 		2|is running with 16384 slots; xdp-cuckoo resize|load vrx --capacity 5000000
 		2|is running with another --compact|load vrx --compact
@@ -355,6 +377,10 @@ test_help_and_version() {
 	assert_status 2 xc
 	assert_status 0 xc --help
 	assert_status 0 xc version
+	cp "$STATE/out" "$STATE/version"
+	assert_status 0 xc --version
+	cmp "$STATE/version" "$STATE/out" || fail "--version is not version"
+	assert_status 0 xc list --version
 }
 
 test_output_that_cannot_be_written() {

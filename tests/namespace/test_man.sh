@@ -30,7 +30,7 @@ test_commands() {
 }
 
 test_options() {
-	sed -n '/option_kinds\[\] = {/,/^};/ s/.*[{(][ ]*"\([a-z-]*\)".*/--\1/p' user/main.c | sort >"$STATE/program"
+	sed -n '/options_table\[\] = {/,/^};/ s/^[^"]*[{(][ ]*"\([a-z-]*\)".*/--\1/p' user/options.c | sort >"$STATE/program"
 	options <"$PAGE" >"$STATE/page"
 	assert_same options
 }
