@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "terminal.h"
 
 #define VALUE_BYTES 640
 #define COLUMNS_MAX 16
@@ -30,10 +31,62 @@ bool output_is_json(void)
 
 /* ---- text ---- */
 
-static void print_label(const char *name)
+static void print_label(const char *name, enum terminal_style style)
 {
-	for (; *name; name++)
-		putchar(*name == '_' ? ' ' : *name);
+	char label[VALUE_BYTES];
+
+	snprintf(label, sizeof(label), "%s", name);
+	for (char *c = label; *c; c++)
+		if (*c == '_')
+			*c = ' ';
+	terminal_put(stdout, style, label);
+}
+
+/* What stands out: fields, by how their texts start; those without a start are numbers, other than 0. */
+static const struct tint {
+	const char *name, *start;
+	enum terminal_style style;
+} tints[] = {
+	{ "effect", "filters", TERMINAL_GREEN },
+	{ "effect", "PANIC", TERMINAL_RED },
+	{ "effect", "UNCONFIRMED", TERMINAL_RED },
+	{ "effect", "", TERMINAL_YELLOW },
+	{ "condition", "equal", TERMINAL_GREEN },
+	{ "condition", "", TERMINAL_YELLOW },
+	{ "running_filter", "agrees", TERMINAL_GREEN },
+	{ "running_filter", "", TERMINAL_YELLOW },
+	{ "verdict", "blocked", TERMINAL_RED },
+	{ "policy", "drop", TERMINAL_RED },
+	{ "dropped_packets", NULL, TERMINAL_RED },
+	{ "would_drop_packets", NULL, TERMINAL_YELLOW },
+	{ "missing", NULL, TERMINAL_YELLOW },
+	{ "foreign", NULL, TERMINAL_YELLOW },
+	{ "other_end", NULL, TERMINAL_YELLOW },
+	{ "bad_lines", NULL, TERMINAL_RED },
+};
+
+static enum terminal_style style_of(const char *name, const json_t *value)
+{
+	const char *text = json_string_value(value);
+
+	for (const struct tint *tint = tints; tint < tints + sizeof(tints) / sizeof(tints[0]); tint++) {
+		if (strcmp(tint->name, name))
+			continue;
+		if (tint->start ? text && !strncmp(text, tint->start, strlen(tint->start)) :
+				  json_number_value(value) != 0)
+			return tint->style;
+	}
+	return TERMINAL_PLAIN;
+}
+
+/* In characters of UTF-8. */
+static int width_of(const char *text)
+{
+	int width = 0;
+
+	for (; *text; text++)
+		width += (*text & 0xc0) != 0x80;
+	return width;
 }
 
 static bool is_scalar(const json_t *value)
@@ -68,24 +121,22 @@ static void print_scalars(const json_t *array)
 }
 
 /* Numbers to the right, words to the left; the last column is not padded. */
-static void print_cell(const json_t *value, int width, bool is_last)
+static void print_cell(const char *name, const json_t *value, int width, bool is_last)
 {
 	char text[VALUE_BYTES];
+	const int padding = width - width_of(scalar_text(value, text));
 
-	scalar_text(value, text);
-	if (json_is_number(value))
-		printf("%*s", width, text);
-	else if (is_last)
-		printf("%s", text);
-	else
-		printf("%-*s", width, text);
-	printf("%s", is_last ? "\n" : "  ");
+	printf("%*s", json_is_number(value) ? padding : 0, "");
+	terminal_put(stdout, style_of(name, value), text);
+	printf("%*s%s", json_is_number(value) || is_last ? 0 : padding, "", is_last ? "\n" : "  ");
 }
 
-static void measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
+/* The width of the whole table. */
+static int measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
 {
 	char text[VALUE_BYTES];
 	const json_t *row;
+	int whole = 0;
 	size_t i;
 
 	json_array_foreach(rows, i, row) {
@@ -94,7 +145,7 @@ static void measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
 		int column = 0;
 
 		json_object_foreach((json_t *)row, name, value) {
-			int width = strlen(scalar_text(value, text));
+			int width = width_of(scalar_text(value, text));
 
 			if (width < (int)strlen(name))
 				width = strlen(name);
@@ -103,6 +154,9 @@ static void measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
 			column++;
 		}
 	}
+	for (int column = 0; column < COLUMNS_MAX && widths[column]; column++)
+		whole += widths[column] + (column ? 2 : 0);
+	return whole;
 }
 
 static void print_heading(const json_t *row, const int widths[COLUMNS_MAX], int indent)
@@ -117,19 +171,17 @@ static void print_heading(const json_t *row, const int widths[COLUMNS_MAX], int 
 		bool is_last = (size_t)++column == json_object_size(row);
 
 		printf("%*s", json_is_number(value) ? padding : 0, "");
-		print_label(name);
+		print_label(name, TERMINAL_BOLD);
 		printf("%*s", json_is_number(value) || is_last ? 0 : padding, "");
 		printf("%s", is_last ? "\n" : "  ");
 	}
 }
 
-static void print_table(const json_t *rows, int indent)
+static void print_table(const json_t *rows, const int widths[COLUMNS_MAX], int indent)
 {
-	int widths[COLUMNS_MAX] = { 0 };
 	const json_t *row;
 	size_t i;
 
-	measure_columns(rows, widths);
 	json_array_foreach(rows, i, row) {
 		const char *name;
 		json_t *value;
@@ -141,16 +193,18 @@ static void print_table(const json_t *rows, int indent)
 		json_object_foreach((json_t *)row, name, value) {
 			int width = widths[column];
 
-			print_cell(value, width, (size_t)++column == json_object_size(row));
+			print_cell(name, value, width, (size_t)++column == json_object_size(row));
 		}
 	}
 }
 
 static void print_object(const json_t *object, int indent);
 
-/* A table where every member is a scalar, else one object after the other. */
+/* A table where every member is a scalar and the terminal has room, else one object after the other. */
 static void print_rows(const json_t *rows, int indent)
 {
+	const int columns = terminal_columns(stdout);
+	int widths[COLUMNS_MAX] = { 0 };
 	const json_t *row;
 	bool is_flat = true;
 	const char *name;
@@ -159,12 +213,14 @@ static void print_rows(const json_t *rows, int indent)
 
 	json_object_foreach(json_array_get(rows, 0), name, value)
 		is_flat &= is_scalar(value);
-	if (is_flat) {
-		print_table(rows, indent);
+	if (is_flat && (indent + measure_columns(rows, widths) <= columns || !columns)) {
+		print_table(rows, widths, indent);
 		return;
 	}
-	json_array_foreach(rows, i, row)
+	json_array_foreach(rows, i, row) {
+		printf("%s", i && is_flat ? "\n" : "");
 		print_object(row, indent);
+	}
 }
 
 static void print_member(const char *name, const json_t *value, int width, int indent)
@@ -173,12 +229,13 @@ static void print_member(const char *name, const json_t *value, int width, int i
 	bool is_list_of_scalars = json_is_array(value) && is_scalar(json_array_get(value, 0));
 
 	printf("%*s", indent, "");
-	print_label(name);
+	print_label(name, is_scalar(value) || is_list_of_scalars ? TERMINAL_PLAIN : TERMINAL_BOLD);
 	printf(":");
 	if (is_scalar(value) || is_list_of_scalars)
 		printf("%*s", width - (int)strlen(name) + 1, "");
 	if (is_scalar(value)) {
-		printf("%s\n", scalar_text(value, text));
+		terminal_put(stdout, style_of(name, value), scalar_text(value, text));
+		printf("\n");
 	} else if (is_list_of_scalars) {
 		print_scalars(value);
 	} else {
@@ -218,6 +275,14 @@ void output_print(json_t *value)
 		print_object(value, 0);
 	}
 	json_decref(value);
+}
+
+void output_heading(const char *text)
+{
+	if (output.is_json)
+		return;
+	terminal_put(stdout, TERMINAL_BOLD, text);
+	printf("\n");
 }
 
 void output_list_begin(void)
@@ -264,7 +329,8 @@ void output_error(int status, const char *text)
 
 	output_progress_end();
 	if (!output.is_json) {
-		fprintf(stderr, "xdp-cuckoo: %s\n", text);
+		terminal_put(stderr, TERMINAL_RED, "xdp-cuckoo:");
+		fprintf(stderr, " %s\n", text);
 		return;
 	}
 	error = json_pack("{s:s, s:i}", "error", text, "status", status);
@@ -284,7 +350,8 @@ void output_note(const char *format, ...)
 		return;
 	output_progress_end();
 	va_start(arguments, format);
-	fputs("note: ", stderr);
+	terminal_put(stderr, TERMINAL_YELLOW, "note:");
+	fputc(' ', stderr);
 	vfprintf(stderr, format, arguments);
 	fputc('\n', stderr);
 	va_end(arguments);
@@ -296,7 +363,7 @@ void output_progress(const char *what, __u64 count, double fraction, double seco
 	const int width = sizeof(bar) - 1;
 	int done = fraction > 0 ? width * fraction : 0;
 
-	if (output.is_json || !isatty(STDERR_FILENO) || seconds <= 0)
+	if (output.is_json || !terminal_is_able(stderr) || seconds <= 0)
 		return;
 	output.has_progress = true;
 	fprintf(stderr, "\r%s ", what);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Everything the tool prints, as text or JSON: a command states its fields once, as a JSON value, and
- * the two forms are made from it. In text, '_' in a name is a space.
+ * the two forms are made from it. In text, '_' in a name is a space; on a terminal headings, what is dropped and what
+ * is wrong stand out.
  */
 #ifndef XDP_CUCKOO_OUTPUT_H
 #define XDP_CUCKOO_OUTPUT_H
@@ -17,9 +18,13 @@ bool output_is_json(void);
 
 /*
  * Prints a value and releases it. Text: an object as "name: value" lines, an array of objects as a
- * table with a heading, an array of strings on one line.
+ * table with a heading, an array of strings on one line. A table that the terminal has too few columns for is printed
+ * object after object, so that no row breaks.
  */
 void output_print(json_t *value);
+
+/* Text: a line that heads others. */
+void output_heading(const char *text);
 
 /* A list too long to hold: begin, any number of rows (released), end. Text: `line` for each row. */
 void output_list_begin(void);

@@ -218,7 +218,7 @@ test_import_names_bad_lines_and_takes_the_good() {
 test_import_shows_its_progress_on_a_terminal() {
 	script -qec true /dev/null >/dev/null 2>&1 || skip "no pseudo-terminals here (/dev/pts)"
 	awk 'BEGIN { for (i = 0; i < 200000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/list"
-	assert_status 0 in_rx script -qec "$TOOL --state $STATE/terminal import $STATE/list" /dev/null
+	assert_status 0 in_rx env TERM=linux script -qec "$TOOL --state $STATE/terminal import $STATE/list" /dev/null
 	assert_output '\[#+ +\] +[0-9]+ %, [0-9]+, [0-9]+/s, [0-9]+ s left'
 	assert_status 0 in_rx "$TOOL" --state "$STATE/pipe" import "$STATE/list"
 	assert_equal 0 "$(grep -c '#' "$STATE/err")" "bars on a pipe"
