@@ -61,8 +61,19 @@ struct invocation {
 	char *const *operands;
 };
 
+/* What a command is for: the overview is arranged so. */
+enum command_group {
+	COMMAND_TOOL, /* the tool itself */
+	COMMAND_RUN,
+	COMMAND_RULES,
+	COMMAND_LOOK,
+	COMMAND_SAFETY,
+	COMMAND_HIDDEN, /* for programs: in no help */
+};
+
 struct command {
 	const char *name;
+	enum command_group group;
 	const char *usage;   /* operands and options, as after the name */
 	const char *summary; /* one line */
 	const char *help;    /* the rest of `help NAME`, with examples; whole lines */

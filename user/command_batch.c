@@ -31,6 +31,7 @@ static enum command_status run_batch(const struct invocation *invocation);
 
 const struct command command_batch = {
 	.name = "batch",
+	.group = COMMAND_RULES,
 	.usage = "FILE|- [--timeout TIME] [--strict] [--force]",
 	.summary = "run add, del and test lines, one after the other",
 	.help = "Lines as on the command line, one answer a line, in order, as soon as what it says is durable\n"

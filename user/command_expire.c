@@ -7,6 +7,7 @@ static enum command_status run_expire(const struct invocation *invocation);
 
 const struct command command_expire = {
 	.name = "expire",
+	.group = COMMAND_RULES,
 	.usage = "",
 	.summary = "delete the rules that have ended",
 	.help = "A running filter stops matching a rule when its time is over, by itself; this gives its slot and\n"

@@ -14,6 +14,7 @@ static enum command_status run_export(const struct invocation *invocation);
 
 const struct command command_export = {
 	.name = "export",
+	.group = COMMAND_RULES,
 	.usage = "[FILE|-] [--format text|ipset|nft|csv]",
 	.summary = "write all rules as a list",
 	.help = "To standard output, or to FILE, which takes the place of an older one when it is whole. `import` finds\n"

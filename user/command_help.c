@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "command.h"
+#include "options.h"
 #include "output.h"
 #include "version.h"
 
@@ -34,24 +35,33 @@ const struct command command_version = {
 	.run = run_version,
 };
 
+static const struct {
+	enum command_group group;
+	const char *title;
+} groups[] = {
+	{ COMMAND_RUN, "Run it:" },
+	{ COMMAND_RULES, "Rules:" },
+	{ COMMAND_LOOK, "See what it does:" },
+	{ COMMAND_SAFETY, "Stay reachable:" },
+	{ COMMAND_TOOL, "The tool:" },
+};
+
 static const char introduction[] =
 	"xdp-cuckoo drops blocklisted flows in the network driver (XDP), by a cuckoo filter.\n"
 	"\n"
-	"usage: xdp-cuckoo [--json] [--name NAME] [--state DIR] [--pins DIR] COMMAND ...\n"
+	"usage: xdp-cuckoo COMMAND ...\n"
 	"\n";
+
+static const char first_steps[] =
+	"    xdp-cuckoo load eth0 --confirm 1m  # run it; undone in a minute, but for: xdp-cuckoo confirm\n"
+	"    xdp-cuckoo import list.netset      # block what a list names; or add 192.0.2.1\n"
+	"    xdp-cuckoo stats                   # what was dropped\n";
 
 static const char ending[] =
 	"\n"
-	"  --json         print JSON, errors too\n"
-	"  --name NAME    the filter and its rules (default: " APPLY_NAME_DEFAULT ")\n"
-	"  --state DIR    where rules are kept (default: " APPLY_STATE_DEFAULT "), in DIR/NAME\n"
-	"  --pins DIR     without CAP_SYS_ADMIN: where running filters are pinned (default:\n"
-	"                 " KERNEL_PINS_DEFAULT "), a directory of the user's in a BPF file system\n"
-	"\n"
 	"Status: 0 done or yes; 1 no; 2 usage or bad input; 3 the system refused; 4 table full or\n"
 	"memory short; 5 another XDP program is in the way.\n"
-	"First steps: xdp-cuckoo load eth0; xdp-cuckoo add 192.0.2.1; xdp-cuckoo stats.\n"
-	"More: xdp-cuckoo help COMMAND.\n";
+	"More, with examples: xdp-cuckoo help COMMAND.\n";
 
 static void print_command(const struct command *command)
 {
@@ -60,18 +70,52 @@ static void print_command(const struct command *command)
 	fputs(command->help + (*command->help == '\n'), stdout);
 }
 
+static void print_group(enum command_group group, const char *title)
+{
+	output_heading(title);
+	for (const struct command *const *command = command_table; *command; command++)
+		if ((*command)->group == group)
+			printf("  %-12s %s\n", (*command)->name, (*command)->summary);
+}
+
 static void print_all(void)
 {
+	char option[64];
+
 	fputs(introduction, stdout);
-	for (const struct command *const *command = command_table; *command; command++)
-		printf("  %-12s %s\n", (*command)->name, (*command)->summary);
+	output_heading("First steps:");
+	fputs(first_steps, stdout);
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		putchar('\n');
+		print_group(groups[i].group, groups[i].title);
+	}
+	putchar('\n');
+	output_heading("Options of every command:");
+	for (const struct options_kind *kind = options_table; kind->name; kind++) {
+		snprintf(option, sizeof(option), "--%s%s%s", kind->name, kind->value ? " " : "",
+			 kind->value ? kind->value : "");
+		if (!kind->bit)
+			printf("  %-12s %s\n", option, kind->meaning);
+	}
 	fputs(ending, stdout);
+}
+
+static json_t *describe_options(const struct command *command)
+{
+	json_t *rows = json_array();
+
+	for (const struct options_kind *kind = options_table; kind->name; kind++)
+		if (options_are_of(kind, command))
+			json_array_append_new(rows, json_pack("{s:s, s:s?, s:s}", "option", kind->name, "value",
+							      kind->value, "meaning", kind->meaning));
+	return rows;
 }
 
 static json_t *describe_command(const struct command *command)
 {
-	return json_pack("{s:s, s:s, s:s, s:s}", "command", command->name, "usage", command->usage,
-			 "summary", command->summary, "help", command->help);
+	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "command", command->name, "usage", command->usage,
+			 "summary", command->summary, "help", command->help, "options",
+			 describe_options(command));
 }
 
 static json_t *describe_all(void)
@@ -79,7 +123,8 @@ static json_t *describe_all(void)
 	json_t *rows = json_array();
 
 	for (const struct command *const *command = command_table; *command; command++)
-		json_array_append_new(rows, describe_command(*command));
+		if ((*command)->group != COMMAND_HIDDEN)
+			json_array_append_new(rows, describe_command(*command));
 	return rows;
 }
 

@@ -20,6 +20,7 @@ static enum command_status run_import(const struct invocation *invocation);
 
 const struct command command_import = {
 	.name = "import",
+	.group = COMMAND_RULES,
 	.usage = "FILE|- [--format text|ipset|nft|spamhaus|csv] [--replace] [--dry-run] [--strict] [--timeout TIME] "
 		 "[--confirm TIME] [--force]",
 	.summary = "add the rules of a list, or make the rules equal to it",

@@ -13,6 +13,7 @@ static enum command_status run_list(const struct invocation *invocation);
 
 const struct command command_list = {
 	.name = "list",
+	.group = COMMAND_RULES,
 	.usage = "[--counters]",
 	.summary = "print all rules",
 	.help = "One rule a line, in the form that add and import read, with what is left of its timeout; rules\n"

@@ -13,6 +13,7 @@ static enum command_status run_unload(const struct invocation *invocation);
 
 const struct command command_load = {
 	.name = "load",
+	.group = COMMAND_RUN,
 	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
 		 "[--no-counters] [--monitor-only] [--confirm TIME]",
 	.summary = "run the filter on interfaces",
@@ -50,6 +51,7 @@ const struct command command_load = {
 
 const struct command command_unload = {
 	.name = "unload",
+	.group = COMMAND_RUN,
 	.usage = "IFACE...|--all",
 	.summary = "take the filter off interfaces",
 	.help = "The stored rules stay, and the next `load` brings them back. Only xdp-cuckoo programs\n"

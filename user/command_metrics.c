@@ -14,6 +14,7 @@ static enum command_status run_metrics(const struct invocation *invocation);
 
 const struct command command_metrics = {
 	.name = "metrics",
+	.group = COMMAND_LOOK,
 	.usage = "[FILE|-]",
 	.summary = "print the state of all running filters for Prometheus",
 	.help = "In Prometheus' text format, for the textfile collector of its node exporter; of every filter in this\n"

@@ -14,6 +14,7 @@ static enum command_status run_policy(const struct invocation *invocation);
 
 const struct command command_policy = {
 	.name = "policy",
+	.group = COMMAND_RUN,
 	.usage = "[OUTCOME pass|drop [--force]]",
 	.summary = "show or set what becomes of packets that no rule decides about",
 	.help = "By what the packet is; rules come first, as far as it has what they name. All pass by\n"

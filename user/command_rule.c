@@ -26,6 +26,7 @@ static enum command_status run_flush(const struct invocation *invocation);
 
 const struct command command_add = {
 	.name = "add",
+	.group = COMMAND_RULES,
 	.usage = "RULE [--force]",
 	.summary = "add a rule",
 	.help = RULE_HELP
@@ -47,6 +48,7 @@ const struct command command_add = {
 
 const struct command command_del = {
 	.name = "del",
+	.group = COMMAND_RULES,
 	.usage = "RULE [--force]",
 	.summary = "delete a rule",
 	.help = "Names the rule as `list` shows it; comment and timeout do not matter, the action does.\n"
@@ -64,6 +66,7 @@ const struct command command_del = {
 
 const struct command command_test = {
 	.name = "test",
+	.group = COMMAND_RULES,
 	.usage = "RULE-OR-FLOW",
 	.summary = "say whether these packets are blocked, and by which rule",
 	.help = "By the stored rules. Status 0: blocked; 1: not. Also says whether the running filter\n"
@@ -80,6 +83,7 @@ const struct command command_test = {
 
 const struct command command_flush = {
 	.name = "flush",
+	.group = COMMAND_RULES,
 	.usage = "[--force]",
 	.summary = "delete all rules",
 	.help = FORCE_HELP

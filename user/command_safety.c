@@ -17,6 +17,7 @@ static enum command_status run_confirm(const struct invocation *invocation);
 
 const struct command command_monitor_only = {
 	.name = "monitor-only",
+	.group = COMMAND_SAFETY,
 	.usage = "on|off",
 	.summary = "count what would be dropped, and drop nothing",
 	.help = "For a list that is not trusted yet: rules and policies are looked up and counted as ever,\n"
@@ -33,6 +34,7 @@ const struct command command_monitor_only = {
 
 const struct command command_panic = {
 	.name = "panic",
+	.group = COMMAND_SAFETY,
 	.usage = "[off] [--all]",
 	.summary = "pass everything at once; off: filter again",
 	.help = "Every running filter of the --name, or of every name with --all, passes all packets from\n"
@@ -51,6 +53,7 @@ const struct command command_panic = {
 
 const struct command command_confirm = {
 	.name = "confirm",
+	.group = COMMAND_SAFETY,
 	.usage = "[--force]",
 	.summary = "keep what a --confirm TIME would undo",
 	.help = "After `load --confirm 30s` or `import --confirm 30s`: says that this host can still be\n"

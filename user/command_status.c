@@ -13,6 +13,7 @@ static enum command_status run_stats(const struct invocation *invocation);
 
 const struct command command_status = {
 	.name = "status",
+	.group = COMMAND_LOOK,
 	.usage = "",
 	.summary = "show the stored rules and the running filters",
 	.help = "Of the store: rules, how many of them end by themselves, the kinds of rule (shapes: fields\n"
@@ -31,6 +32,7 @@ const struct command command_status = {
 
 const struct command command_stats = {
 	.name = "stats",
+	.group = COMMAND_LOOK,
 	.usage = "",
 	.summary = "show how many packets were passed and dropped, and why",
 	.help = "Counted since the filter was loaded, over all its interfaces and CPUs:\n"

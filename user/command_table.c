@@ -10,6 +10,7 @@ static enum command_status run_check(const struct invocation *invocation);
 
 const struct command command_resize = {
 	.name = "resize",
+	.group = COMMAND_RUN,
 	.usage = "N",
 	.summary = "give the running tables room for N rules",
 	.help = "Larger or smaller, while the filter goes on: a new table is filled from the store and takes\n"
@@ -26,6 +27,7 @@ const struct command command_resize = {
 
 const struct command command_check = {
 	.name = "check",
+	.group = COMMAND_LOOK,
 	.usage = "",
 	.summary = "compare the running tables with the store, and repair them",
 	.help = "Entry by entry. Prints how many were right, missing, foreign, or ended at another time than\n"
