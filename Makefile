@@ -46,6 +46,8 @@ UNITS := $(notdir $(wildcard user/systemd/*))
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
+BASH_COMPLETION = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xdp-cuckoo
+ZSH_COMPLETION = $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_xdp-cuckoo
 FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.conf
 
 all: $(OBJECT) $(TOOL) $(MAN_PAGE) ## build the BPF object, the tool and its man page (default)
@@ -86,12 +88,14 @@ install: all ## install under DESTDIR/PREFIX
 	install -d $(UNIT_DIR)
 	for unit in $(UNITS); do \
 		sed 's,@SBINDIR@,$(PREFIX)/sbin,' user/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
+	install -D -m 0644 user/completion/xdp-cuckoo.bash $(BASH_COMPLETION)
+	install -D -m 0644 user/completion/_xdp-cuckoo $(ZSH_COMPLETION)
 	if [ -d $(dir $(FAIL2BAN_ACTION)) ]; then \
 		ln -sf $(PREFIX)/lib/xdp-cuckoo/fail2ban-action.conf $(FAIL2BAN_ACTION); fi
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))
-	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(MAN_DIR)/man5/xdp-cuckoo-rules.5
+	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(MAN_DIR)/man5/xdp-cuckoo-rules.5 $(BASH_COMPLETION) $(ZSH_COMPLETION)
 	rm -rf $(LIBRARY_DIR)
 
 deb: ## build the Debian package into build/deb, and have lintian look at it

@@ -17,14 +17,15 @@ extern const struct command command_add, command_del, command_test, command_list
 extern const struct command command_import, command_export, command_resize, command_check, command_help;
 extern const struct command command_batch, command_expire, command_version;
 extern const struct command command_policy, command_monitor_only, command_panic, command_confirm;
-extern const struct command command_bench, command_metrics;
+extern const struct command command_bench, command_metrics, command_complete;
 
 const struct command *const command_table[] = {
 	&command_load, &command_unload, &command_status, &command_stats, &command_add,
 	&command_del,  &command_test,	&command_list,	 &command_flush, &command_import,
 	&command_export, &command_batch, &command_expire,
 	&command_policy, &command_monitor_only, &command_panic, &command_confirm,
-	&command_resize, &command_check, &command_bench, &command_metrics, &command_help, &command_version, NULL,
+	&command_resize, &command_check, &command_bench, &command_metrics, &command_help, &command_version,
+	&command_complete, NULL,
 };
 
 const struct command *command_find(const char *name)
@@ -41,7 +42,8 @@ enum command_status command_unknown(const char *name)
 	char text[SUGGEST_TEXT_BYTES];
 
 	for (const struct command *const *command = command_table; *command; command++)
-		suggest_offer(&suggest, (*command)->name);
+		if ((*command)->group != COMMAND_HIDDEN)
+			suggest_offer(&suggest, (*command)->name);
 	return command_error(STATUS_USAGE, "no command '%s'%s", name, suggest_text(&suggest, "xdp-cuckoo help", text));
 }
 

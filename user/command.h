@@ -154,6 +154,10 @@ int command_count(const struct kernel_filter *filters, size_t f, struct command_
 /* The outcomes of packets, as `stats` and `policy` name them. */
 extern const char *const command_outcome_names[OUTCOMES];
 
+/* The same as one word, in lower case. Returns `word`. */
+#define COMMAND_OUTCOME_BYTES 32
+const char *command_outcome_word(enum abi_outcome outcome, char word[COMMAND_OUTCOME_BYTES]);
+
 /* Opens the store to read. A store that does not exist yet is empty: 0, and *store is NULL. */
 int command_open_store(const struct invocation *invocation, struct store **store,
 		       struct reason *reason);

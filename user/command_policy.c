@@ -8,8 +8,6 @@
 #include "output.h"
 #include "suggest.h"
 
-#define WORD_BYTES 32
-
 static enum command_status run_policy(const struct invocation *invocation);
 
 const struct command command_policy = {
@@ -55,8 +53,7 @@ const char *const command_outcome_names[OUTCOMES] = {
 	[OUTCOME_UNCONFIRMED] = "unconfirmed",
 };
 
-/* As one word, in lower case. */
-static const char *outcome_word(enum abi_outcome outcome, char word[WORD_BYTES])
+const char *command_outcome_word(enum abi_outcome outcome, char word[COMMAND_OUTCOME_BYTES])
 {
 	size_t i = 0;
 
@@ -70,9 +67,9 @@ static const char *outcome_word(enum abi_outcome outcome, char word[WORD_BYTES])
 static enum abi_outcome find_outcome(const char *text)
 {
 	enum abi_outcome outcome = 0;
-	char word[WORD_BYTES];
+	char word[COMMAND_OUTCOME_BYTES];
 
-	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_word(outcome, word), text))
+	while (outcome < OUTCOME_POLICIES && strcasecmp(command_outcome_word(outcome, word), text))
 		outcome++;
 	return outcome;
 }
@@ -95,7 +92,7 @@ static enum command_status show(const struct invocation *invocation)
 {
 	struct store_settings settings = {};
 	json_t *rows = json_array();
-	char word[WORD_BYTES];
+	char word[COMMAND_OUTCOME_BYTES];
 	struct reason reason;
 	struct store *store;
 	int error = command_open_store(invocation, &store, &reason);
@@ -105,7 +102,7 @@ static enum command_status show(const struct invocation *invocation)
 	store_close(store);
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
 		json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome",
-						      outcome_word(outcome, word), "policy",
+						      command_outcome_word(outcome, word), "policy",
 						      verdict_word(settings.policy[outcome])));
 	if (!error) {
 		output_print(rows);
@@ -154,10 +151,10 @@ static int set_policy(const struct invocation *invocation, enum abi_outcome outc
 static enum command_status unknown_outcome(const char *what)
 {
 	struct suggest suggest = suggest_for(what);
-	char word[WORD_BYTES], text[SUGGEST_TEXT_BYTES];
+	char word[COMMAND_OUTCOME_BYTES], text[SUGGEST_TEXT_BYTES];
 
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-		suggest_offer(&suggest, outcome_word(outcome, word));
+		suggest_offer(&suggest, command_outcome_word(outcome, word));
 	return command_error(STATUS_USAGE, "policy '%s': no such outcome%s", what,
 			     suggest_text(&suggest, "xdp-cuckoo policy, which lists them", text));
 }
@@ -183,7 +180,7 @@ static enum command_status run_policy(const struct invocation *invocation)
 {
 	enum abi_outcome outcome = OUTCOME_POLICIES;
 	enum abi_verdict verdict = VERDICT_PASS;
-	char word[WORD_BYTES];
+	char word[COMMAND_OUTCOME_BYTES];
 	struct reason reason;
 	int error;
 
@@ -191,7 +188,7 @@ static enum command_status run_policy(const struct invocation *invocation)
 		return show(invocation);
 	if (read_policy(invocation, &outcome, &verdict))
 		return STATUS_USAGE;
-	outcome_word(outcome, word);
+	command_outcome_word(outcome, word);
 	if (verdict == VERDICT_DROP && danger(outcome) && !invocation->is_forced)
 		return command_error(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
 				     word, danger(outcome));

@@ -76,6 +76,9 @@ void kernel_use_pins(const char *dir);
  * are pinned. 0, with an array for kernel_filters_free(); -EPERM, -EPROTO (a filter of another ABI version), other -errno.
  */
 int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *reason);
+
+/* The same, for who only looks: pins of what no longer runs stay. */
+int kernel_look(struct kernel_filter **filters, size_t *count, struct reason *reason);
 void kernel_filters_free(struct kernel_filter *filters, size_t count);
 
 /* Bytes of kernel memory that the maps of a plan, and of a filter, take. */

@@ -267,7 +267,7 @@ static int inspect_interface(struct search *search, const struct interface *inte
 	return error;
 }
 
-int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *reason)
+int kernel_look(struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
 	struct search search = { .reason = reason };
 	struct interface *interfaces;
@@ -277,7 +277,6 @@ int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *re
 	*filters = NULL;
 	*count = 0;
 	kernel_listen();
-	kernel_unpin_unused();
 	error = interfaces_list(&interfaces, &interfaces_count);
 	if (error)
 		return kernel_refused(reason, error, "cannot list the network interfaces", "");
@@ -292,4 +291,10 @@ int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *re
 	*filters = search.filters;
 	*count = search.count;
 	return 0;
+}
+
+int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *reason)
+{
+	kernel_unpin_unused();
+	return kernel_look(filters, count, reason);
 }

@@ -70,6 +70,9 @@ int rule_parse(const char *text, struct rule *rule, struct reason *reason);
 /* Cuts `text` in place into those words. 0; -EINVAL with the reason: too many, or a quote is left open. */
 int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason);
 
+/* The words of rules, in a fixed order, and what stands behind each: a name, or words that '|' joins. NULL past the last. */
+const char *rule_word(size_t index, const char **value);
+
 /* Protocol names: -ENOENT where the word is neither a known name nor a number 0-254; NULL for no name. */
 int rule_protocol_number(const char *word, __u8 *number);
 const char *rule_protocol_name(__u8 number);

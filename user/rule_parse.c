@@ -21,6 +21,7 @@ struct parser {
 
 struct keyword {
 	const char *word;
+	const char *value; /* for rule_word() */
 	int (*parse)(struct parser *parser, const char *word, const char *value);
 };
 
@@ -200,11 +201,25 @@ static int parse_comment(struct parser *parser, const char *word, const char *va
 }
 
 static const struct keyword keywords[] = {
-	{ "proto", parse_proto },     { "src", parse_src },       { "sport", parse_sport },
-	{ "dst", parse_dst },         { "dport", parse_dport },   { "type", parse_type },
-	{ "code", parse_code },       { "action", parse_action }, { "timeout", parse_timeout },
-	{ "comment", parse_comment },
+	{ "proto", "PROTOCOL", parse_proto },
+	{ "src", "ADDRESS", parse_src },
+	{ "sport", "PORT", parse_sport },
+	{ "dst", "ADDRESS", parse_dst },
+	{ "dport", "PORT", parse_dport },
+	{ "type", "N", parse_type },
+	{ "code", "N", parse_code },
+	{ "action", "drop|pass", parse_action },
+	{ "timeout", "TIME", parse_timeout },
+	{ "comment", "TEXT", parse_comment },
 };
+
+const char *rule_word(size_t index, const char **value)
+{
+	if (index >= sizeof(keywords) / sizeof(keywords[0]))
+		return NULL;
+	*value = keywords[index].value;
+	return keywords[index].word;
+}
 
 static const struct keyword *find_keyword(const char *word)
 {

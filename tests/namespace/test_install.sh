@@ -22,8 +22,10 @@ test_install_and_uninstall() {
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer
 		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
 		./opt/xc/sbin/xdp-cuckoo
+		./opt/xc/share/bash-completion/completions/xdp-cuckoo
 		./opt/xc/share/man/man5/xdp-cuckoo-rules.5
 		./opt/xc/share/man/man8/xdp-cuckoo.8
+		./opt/xc/share/zsh/site-functions/_xdp-cuckoo
 	END
 	files >"$STATE/installed"
 	diff "$STATE/expected" "$STATE/installed" || fail "other files"

@@ -194,6 +194,20 @@ test_pins_follow_a_new_table_and_go_with_the_interface() {
 	assert_equal '' "$(pins)" "pins left"
 }
 
+# Completion only looks.
+test_completion_leaves_pins() {
+	bpf_dir
+	assert_status 0 xu load vrx
+	assert_status 0 xu complete -- --name ''
+	assert_output '^default	running$'
+	before=$(pins)
+	ip -n "$RX" link del vrx
+	assert_status 0 xu complete -- --name ''
+	assert_equal "$before" "$(pins)" "pins after completion"
+	assert_status 0 xu status
+	assert_equal '' "$(pins)" "pins after status"
+}
+
 # The kernel finds by ids for root, so nothing is pinned.
 test_root_pins_nothing() {
 	bpf_dir
@@ -323,6 +337,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$guarded" del 192.0.2.9
 	keeps "$guarded" flush
 	keeps "$kernel" panic
+	keeps "$store" complete -- --name ''
 	keeps "$kernel" unload vrx
 }
 

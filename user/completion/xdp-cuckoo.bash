@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+# Completion for bash: xdp-cuckoo itself tells what fits, this asks it. `make install` puts it where bash-completion
+# looks for it; without that: source it.
+_xdp_cuckoo() {
+	local word=${COMP_WORDS[COMP_CWORD]} line names
+
+	[[ $word != = ]] || word=
+	COMPREPLY=()
+	while IFS= read -r line; do
+		names=()
+		case $line in
+		:file) mapfile -t names < <(compgen -f -- "$word") ;;
+		:dir) mapfile -t names < <(compgen -d -- "$word") ;;
+		*) names=("${line%%$'\t'*}") ;;
+		esac
+		[[ $line != :* ]] || compopt -o filenames 2>/dev/null
+		COMPREPLY+=("${names[@]}")
+	done < <("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+
+complete -F _xdp_cuckoo xdp-cuckoo
