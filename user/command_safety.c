@@ -62,7 +62,8 @@ const struct command command_confirm = {
 	"  --force    also too late, where nothing could undo it: the filter filters again\n"
 	"\n"
 	"  xdp-cuckoo load eth0 --confirm 30s\n"
-	"  xdp-cuckoo confirm\n",
+	"  xdp-cuckoo confirm\n"
+	"  xdp-cuckoo --name web confirm\n",
 	.options = OPTION_FORCE,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_confirm,
