@@ -5,7 +5,7 @@
  *
  * A program on the host that includes probe.h defines XDP_CUCKOO_MAPS_H first, and by itself what
  * that needs: xc_options, maps_prefixes(), maps_bucket(), maps_record(), maps_tick(),
- * maps_count_retries().
+ * maps_count().
  */
 #ifndef XDP_CUCKOO_MAPS_H
 #define XDP_CUCKOO_MAPS_H
@@ -54,9 +54,9 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, ABI_COUNTERS);
+	__uint(max_entries, ABI_COUNTER_ELEMENTS);
 	__type(key, __u32);
-	__type(value, struct abi_counter);
+	__type(value, struct abi_counter[ABI_COUNTERS]);
 } xc_counters SEC(".maps");
 
 struct {
@@ -118,17 +118,19 @@ FLOW_INLINE const __u32 *maps_hint(__u32 hint)
 	return hints ? hints + hint % 2 : hints;
 }
 
-FLOW_INLINE struct abi_counter *maps_counter(__u32 number)
+/* ABI_COUNTERS of them. */
+FLOW_INLINE struct abi_counter *maps_counters(__u32 row)
 {
-	return bpf_map_lookup_elem(&xc_counters, &number);
+	return bpf_map_lookup_elem(&xc_counters, &row);
 }
 
-FLOW_INLINE void maps_count_retries(__u64 retries)
+/* Of what is rare: `number` is a constant. */
+FLOW_INLINE void maps_count(__u32 number, __u64 times)
 {
-	struct abi_counter *counter = maps_counter(ABI_COUNTER_RETRIES);
+	struct abi_counter *counters = maps_counters(0);
 
-	if (counter)
-		counter->packets += retries;
+	if (counters)
+		counters[number].packets += times;
 }
 
 #endif

@@ -197,7 +197,8 @@ FLOW_INLINE __u64 probe_pack(enum probe_result result, __u32 number)
 }
 
 /*
- * The tries after the first, each of which looks at every slot; `last`, packed, is what the first has said.
+ * The tries after the first, each of which looks at every slot; `last`, packed, is what the first has said: a miss
+ * where it has found only a fingerprint.
  * What was believed once is a hit where no try is better. A global function: rare, and verified once.
  */
 __attribute__((noinline)) __u64 probe_again(const struct abi_config *config, __u64 hash, __u64 tag,
@@ -220,7 +221,9 @@ __attribute__((noinline)) __u64 probe_again(const struct abi_config *config, __u
 			break;
 	}
 	if (retries)
-		maps_count_retries(retries);
+		maps_count(ABI_COUNTER_RETRIES, retries);
+	if (xc_options.is_exact && last >> 32 == PROBE_MISS && answer.result == PROBE_MISS)
+		maps_count(ABI_COUNTER_STOPPED, 1);
 	if (answer.result == PROBE_BELIEVED)
 		answer.result = PROBE_HIT;
 	if (answer.result == PROBE_UNSETTLED && believed)

@@ -37,13 +37,14 @@ static __always_inline int is_rule(enum abi_outcome outcome)
 }
 
 /* A missing counter never changes a verdict. */
-static __always_inline int count(struct verdict verdict, __u64 bytes)
+static __always_inline int count(const struct xdp_md *ctx, struct verdict verdict, __u64 bytes)
 {
-	struct abi_counter *counter = maps_counter(verdict.outcome * VERDICTS + verdict.verdict);
+	struct abi_counter *counters = maps_counters(abi_counter_row(ctx->ingress_ifindex));
+	__u32 number = verdict.outcome * VERDICTS + verdict.verdict;
 
-	if (counter) {
-		counter->packets++;
-		counter->bytes += bytes;
+	if (counters && number < ABI_COUNTERS) {
+		counters[number].packets++;
+		counters[number].bytes += bytes;
 	}
 	if (xc_options.is_exact && xc_options.has_counts && is_rule(verdict.outcome))
 		count_rule(verdict.number, bytes);
@@ -59,7 +60,7 @@ int xdp_cuckoo(struct xdp_md *ctx)
 
 	/* Now and not later: packet pointers that live on would keep the verifier from pruning. */
 	barrier_var(bytes);
-	return count(verdict_of(data, end), bytes);
+	return count(ctx, verdict_of(data, end), bytes);
 }
 
 SEC("xdp.frags")
@@ -68,7 +69,7 @@ int xdp_cuckoo_frags(struct xdp_md *ctx)
 	const void *data = (const void *)(long)ctx->data;
 	const void *end = (const void *)(long)ctx->data_end;
 
-	return count(verdict_of(data, end), bpf_xdp_get_buff_len(ctx));
+	return count(ctx, verdict_of(data, end), bpf_xdp_get_buff_len(ctx));
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -17,7 +17,7 @@
 #include "hash.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 5
+#define ABI_VERSION 6
 
 /* Map names: the kernel keeps 15 characters. */
 #define ABI_CONFIG_MAP "xc_config"
@@ -89,10 +89,24 @@ struct abi_record {
 	__u32 number;  /* of the key, for as long as it is in the table, wherever it moves */
 };
 
-/* An element of the per-CPU counters map; its key is outcome * VERDICTS + verdict. */
 struct abi_counter {
 	__u64 packets, bytes;
 };
+
+/*
+ * The per-CPU counters map: an element is a row of ABI_COUNTERS counters, of which that of an outcome and a
+ * verdict is outcome * VERDICTS + verdict. A packet is counted in the row of the interface it came by; so
+ * programs need no set-up to tell interfaces apart, and interfaces whose numbers are equal modulo the rows share
+ * one. Behind these rows stand as many that programs do not know: what a row had when it was last reset, which
+ * the tool subtracts. So what is counted only ever grows, and a reset takes nothing from a program under way.
+ */
+#define ABI_COUNTER_ROWS 64 /* a power of two */
+#define ABI_COUNTER_ELEMENTS (2 * ABI_COUNTER_ROWS)
+
+FLOW_INLINE __u32 abi_counter_row(__u32 ifindex)
+{
+	return ifindex & (ABI_COUNTER_ROWS - 1);
+}
 
 /*
  * What stands beside a slot where rules are counted: its record, and the counter of the key that has the
@@ -104,9 +118,13 @@ struct abi_counted {
 	struct abi_counter counter;
 };
 
-/* Behind the outcomes, in `packets`: how often a look-up was tried again because the table moved. */
+/*
+ * Behind the outcomes, in `packets` of row 0, what is rare: how often a look-up was tried again because the table
+ * moved, and how often a fingerprint matched that was not the key's, as its record told.
+ */
 #define ABI_COUNTER_RETRIES (OUTCOMES * VERDICTS)
-#define ABI_COUNTERS (ABI_COUNTER_RETRIES + 1)
+#define ABI_COUNTER_STOPPED (ABI_COUNTER_RETRIES + 1)
+#define ABI_COUNTERS (ABI_COUNTER_STOPPED + 1)
 
 /* The top bit of a key's `bytes` says that its number is taken; it is the tool's, and a count never gets there. */
 #define ABI_RULE_TAKEN (1ULL << 63)

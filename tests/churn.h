@@ -55,9 +55,9 @@ static inline __u32 maps_tick(void)
 	return __atomic_load_n(&churn_tick, __ATOMIC_RELAXED);
 }
 
-static inline void maps_count_retries(__u64 retries)
+static inline void maps_count(__u32 number, __u64 times)
 {
-	(void)retries;
+	(void)number, (void)times;
 }
 
 #include "probe.h"

@@ -345,24 +345,24 @@ static inline void filter_add(struct filter *filter, const struct rule *rule)
 	filter_add_at(filter, rule, (struct filter_place){ 0 });
 }
 
-/* Reads the counters, summed over the CPUs. */
+/* Reads the counters, summed over interfaces and CPUs. */
 static inline int filter_count(const struct filter *filter,
 			       struct abi_counter counted[ABI_COUNTERS])
 {
-	static struct abi_counter value[ABI_COUNTERS * FILTER_CPUS_MAX];
+	static struct abi_counter value[ABI_COUNTER_ROWS * FILTER_CPUS_MAX][ABI_COUNTERS];
 	int cpus = libbpf_num_possible_cpus();
-	__u32 keys[ABI_COUNTERS], next, count = ABI_COUNTERS;
+	__u32 keys[ABI_COUNTER_ROWS], next, count = ABI_COUNTER_ROWS;
 
 	if (cpus < 1 || cpus > FILTER_CPUS_MAX)
 		return -E2BIG;
-	if (bpf_map_lookup_batch(filter->counters, NULL, &next, keys, value, &count, NULL) < 0 &&
-	    errno != ENOENT)
+	if (bpf_map_lookup_batch(filter->counters, NULL, &next, keys, value, &count, NULL) < 0)
 		return -errno;
 	memset(counted, 0, ABI_COUNTERS * sizeof(*counted));
-	for (__u32 i = 0; i < count * cpus; i++) {
-		counted[keys[i / cpus]].packets += value[i].packets;
-		counted[keys[i / cpus]].bytes += value[i].bytes;
-	}
+	for (__u32 row = 0; row < count * cpus; row++)
+		for (int i = 0; i < ABI_COUNTERS; i++) {
+			counted[i].packets += value[row][i].packets;
+			counted[i].bytes += value[row][i].bytes;
+		}
 	return 0;
 }
 
@@ -403,7 +403,7 @@ static inline struct filter_run filter_run(struct filter *filter, size_t program
 		run.error = filter_count(filter, filter->counted);
 	if (run.error)
 		return run;
-	moved = filter_moved(before, filter->counted, ABI_COUNTERS, length);
+	moved = filter_moved(before, filter->counted, ABI_COUNTER_STOPPED, length);
 	for (int i = 0; i < numbers; i++)
 		rule[i] = *table_counter(&filter->table, i);
 	number = filter_moved(before_rule, rule, numbers, length);

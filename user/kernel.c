@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The maps of a filter: made, mapped, closed, counted; and its programs, loaded over them. */
+/* The maps of a filter: made, mapped, closed; and its programs, loaded over them. */
 #include "kernel.h"
 
 #include <errno.h>
@@ -269,7 +269,7 @@ int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter,
 	return error;
 }
 
-/* ---- sizes and counters ---- */
+/* ---- sizes ---- */
 
 /* The kernel gives each element of an array a multiple of 8 bytes, and whole pages to those it maps. */
 void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map)
@@ -291,24 +291,4 @@ __u64 kernel_filter_bytes(const struct kernel_filter *filter)
 {
 	return filter->map[KERNEL_BUCKETS].bytes + filter->map[KERNEL_RECORDS].bytes +
 	       filter->map[KERNEL_HINTS].bytes;
-}
-
-int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],
-		    struct reason *reason)
-{
-	int cpus = libbpf_num_possible_cpus();
-	struct abi_counter *values = cpus > 0 ? calloc(cpus, sizeof(*values)) : NULL;
-	int error = values ? 0 : -ENOMEM;
-
-	memset(counters, 0, ABI_COUNTERS * sizeof(*counters));
-	for (__u32 key = 0; key < ABI_COUNTERS && !error; key++) {
-		if (bpf_map_lookup_elem(filter->map[KERNEL_COUNTERS].fd, &key, values))
-			error = -errno;
-		for (int cpu = 0; cpu < cpus && !error; cpu++) {
-			counters[key].packets += values[cpu].packets;
-			counters[key].bytes += values[cpu].bytes;
-		}
-	}
-	free(values);
-	return error ? kernel_refused(reason, error, "cannot read the counters", "") : 0;
 }

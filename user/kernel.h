@@ -119,8 +119,17 @@ const struct kernel_attachment *kernel_held_attachment(const struct kernel_filte
  */
 int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason);
 
-/* The sum over all CPUs: ABI_COUNTERS of them. */
+/*
+ * What has been counted since the map was made or last reset. kernel_counters(): summed over interfaces and CPUs.
+ * kernel_row_counters(): of a row of interfaces (abi_counter_row()), ABI_COUNTERS for each of kernel_cpus() CPUs.
+ */
 int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],
 		    struct reason *reason);
+int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct abi_counter *counters,
+			struct reason *reason);
+int kernel_cpus(void); /* that there may ever be; -errno */
+
+/* One process at a time: the writer. What is counted meanwhile is counted before it or after it. */
+int kernel_reset_counters(const struct kernel_filter *filter, struct reason *reason);
 
 #endif

@@ -50,8 +50,8 @@ static const struct {
 	[KERNEL_BUCKETS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 2 * sizeof(__u64), 0 },
 	[KERNEL_RECORDS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_record),
 			     sizeof(struct abi_counted), 0 },
-	[KERNEL_COUNTERS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), sizeof(struct abi_counter), 0,
-			      ABI_COUNTERS },
+	[KERNEL_COUNTERS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32),
+			      ABI_COUNTERS * sizeof(struct abi_counter), 0, ABI_COUNTER_ELEMENTS },
 	[KERNEL_HINTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, ABI_HINTS / 2 },
 };
 

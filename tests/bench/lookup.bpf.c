@@ -108,11 +108,11 @@ static __always_inline int parse_and_pack(struct xdp_md *ctx, enum flow_family f
 	return 0;
 }
 
-static __always_inline int leave(int is_match, __u64 bytes)
+static __always_inline int leave(const struct xdp_md *ctx, int is_match, __u64 bytes)
 {
 	if (is_match)
-		return count((struct verdict){ OUTCOME_DROP_RULE, VERDICT_DROP, 0 }, bytes);
-	return count((struct verdict){ OUTCOME_NO_RULE, VERDICT_PASS, 0 }, bytes);
+		return count(ctx, (struct verdict){ OUTCOME_DROP_RULE, VERDICT_DROP, 0 }, bytes);
+	return count(ctx, (struct verdict){ OUTCOME_NO_RULE, VERDICT_PASS, 0 }, bytes);
 }
 
 SEC("xdp")
@@ -128,7 +128,7 @@ int lookup_cuckoo(struct xdp_md *ctx)
 
 	if (next_flow(ctx))
 		return XDP_ABORTED;
-	return count(verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
+	return count(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
 }
 
 /* A program that leaves by whether `match`, which is given `key`. */
@@ -141,7 +141,7 @@ int lookup_cuckoo(struct xdp_md *ctx)
                                                                                                    \
 		if (next_flow(ctx) || parse_and_pack(ctx, family, &key))                           \
 			return XDP_ABORTED;                                                        \
-		return leave(match, bytes);                                                        \
+		return leave(ctx, match, bytes);                                                        \
 	}
 
 LOOKUP_PROGRAM(lookup_parse, FLOW_IPV4, (key.word[0] ^ key.word[1]) != 0)
@@ -173,7 +173,7 @@ LOOKUP_PROGRAM(lookup_hash_map6, FLOW_IPV6, rival_hash_map6(&key))
 			return XDP_ABORTED;                                                        \
 		found = answer;                                                                    \
 		state->carry = found.read & PROBE_READ_ONCE(config->zero);                         \
-		return leave(found.is_match, bytes);                                               \
+		return leave(ctx, found.is_match, bytes);                                               \
 	}
 
 LOOKUP_DEPENDENT(lookup_dependent_parse, ((struct rival_answer){ key.word[0], key.word[0] != 0 }))
