@@ -96,6 +96,12 @@ traffic() {
 	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" "$@"
 }
 
+# send_from CPU IFACE IFACE PACKETS: packets of one flow of 58 bytes, from 192.0.2.1, on that processor; fails where one passes.
+send_from() {
+	echo 'drop shared proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' |
+		taskset -c "$1" "$HELPERS/traffic" --from "$TX:$2" --to "$RX:$3" --repeat "$4"
+}
+
 # probes FAMILY: how many shapes the running filter looks a packet of ipv4, or ipv6, up by.
 probes() {
 	xc status --json | sed -n "s/.*\"probes_$1\": \([0-9]*\).*/\1/p"

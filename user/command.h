@@ -7,6 +7,7 @@
 #define XDP_CUCKOO_COMMAND_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "apply.h"
 #include "guard.h"
@@ -40,6 +41,9 @@ enum command_option {
 	OPTION_DRY_RUN = 1 << 11,
 	OPTION_REPLACE = 1 << 12,
 	OPTION_BENCH = 1 << 13,   /* --seconds, --driver-ns */
+	OPTION_INTERVAL = 1 << 14, /* --interval, --count */
+	OPTION_BY = 1 << 15,       /* --by, --top */
+	OPTION_RESET = 1 << 16,
 };
 
 struct invocation {
@@ -57,6 +61,10 @@ struct invocation {
 	__s64 confirm_ms, timeout_ms; /* 0 where they were not given */
 	const char *list_format; /* NULL where it was not given */
 	__u64 seconds, driver_ns; /* 0 where they were not given */
+	__s64 interval_ms; /* 0 where it was not given */
+	__u64 intervals, top;	  /* 0 where they were not given */
+	const char *by;	   /* NULL where it was not given */
+	bool is_reset;
 	int count;         /* of operands */
 	char *const *operands;
 };
@@ -77,6 +85,7 @@ struct command {
 	const char *usage;   /* operands and options, as after the name */
 	const char *summary; /* one line */
 	const char *help;    /* the rest of `help NAME`, with examples; whole lines */
+	void (*explain)(FILE *to); /* writes what stands in help in place of a line "@"; NULL: there is none */
 	unsigned int options; /* enum command_option bits */
 	int min, max;        /* operands; max -1: any number */
 	unsigned int needs;  /* enum privilege: all others are given up before it runs */
@@ -141,22 +150,11 @@ void command_report_run(const struct kernel_filter *filter);
 /* Whether rules are in force: it is set up, and neither in panic, unconfirmed too long nor monitor-only. */
 bool command_is_filtering(const struct kernel_filter *filter);
 
-struct command_counts {
-	struct abi_counter counter[ABI_COUNTERS];
-	size_t filters;	      /* that were counted */
-	bool is_monitor_only; /* one of them */
-};
+/* Whether a filter counts for a name: it has it, or nobody has set it up. */
+bool command_is_named(const struct kernel_filter *filter, const char *name);
 
-/* Adds the counts of filters[f], but where one before it counts in the same map. */
-int command_count(const struct kernel_filter *filters, size_t f, struct command_counts *counts,
-		  struct reason *reason);
-
-/* The outcomes of packets, as `stats` and `policy` name them. */
-extern const char *const command_outcome_names[OUTCOMES];
-
-/* The same as one word, in lower case. Returns `word`. */
-#define COMMAND_OUTCOME_BYTES 32
-const char *command_outcome_word(enum abi_outcome outcome, char word[COMMAND_OUTCOME_BYTES]);
+/* The failure where no filter of the name runs. */
+enum command_status command_no_filter(const struct invocation *invocation);
 
 /* Opens the store to read. A store that does not exist yet is empty: 0, and *store is NULL. */
 int command_open_store(const struct invocation *invocation, struct store **store,

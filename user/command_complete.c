@@ -11,6 +11,7 @@
 #include "command.h"
 #include "interfaces.h"
 #include "options.h"
+#include "outcomes.h"
 #include "output.h"
 
 #define SPEC_BYTES 128
@@ -124,10 +125,8 @@ static void offer_commands(const struct completion *completion)
 
 static void offer_outcomes(const struct completion *completion)
 {
-	char word[COMMAND_OUTCOME_BYTES];
-
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-		offer(completion, command_outcome_word(outcome, word), NULL);
+		offer(completion, outcome_words[outcome].word, outcome_words[outcome].meaning);
 }
 
 static void offer_protocols(const struct completion *completion)

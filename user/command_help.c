@@ -4,6 +4,8 @@
  * here and not by output.c.
  */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "command.h"
 #include "options.h"
@@ -63,11 +65,33 @@ static const char ending[] =
 	"memory short; 5 another XDP program is in the way.\n"
 	"More, with examples: xdp-cuckoo help COMMAND.\n";
 
+/* With what stands in place of its line "@"; to free(). NULL without memory. */
+static char *help_of(const struct command *command)
+{
+	const char *at = command->explain ? strstr(command->help, "@\n") : NULL;
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	if (!to)
+		return NULL;
+	fprintf(to, "%.*s", at ? (int)(at - command->help) : 0, command->help);
+	if (at)
+		command->explain(to);
+	fputs(at ? at + strlen("@\n") : command->help, to);
+	return fclose(to) ? NULL : text;
+}
+
 static void print_command(const struct command *command)
 {
+	char *help = help_of(command);
+
+	if (!help)
+		return;
 	printf("usage: xdp-cuckoo %s%s%s\n%s\n\n", command->name, *command->usage ? " " : "",
 	       command->usage, command->summary);
-	fputs(command->help + (*command->help == '\n'), stdout);
+	fputs(help + (*help == '\n'), stdout);
+	free(help);
 }
 
 static void print_group(enum command_group group, const char *title)
@@ -113,9 +137,13 @@ static json_t *describe_options(const struct command *command)
 
 static json_t *describe_command(const struct command *command)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:o}", "command", command->name, "usage", command->usage,
-			 "summary", command->summary, "help", command->help, "options",
-			 describe_options(command));
+	char *help = help_of(command);
+	json_t *description = json_pack("{s:s, s:s, s:s, s:s, s:o}", "command", command->name, "usage",
+					command->usage, "summary", command->summary, "help",
+					help ? help : "", "options", describe_options(command));
+
+	free(help);
+	return description;
 }
 
 static json_t *describe_all(void)

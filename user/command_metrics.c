@@ -6,7 +6,9 @@
 
 #include "command.h"
 #include "metrics.h"
+#include "outcomes.h"
 #include "output.h"
+#include "tally.h"
 #include "version.h"
 #include "whole_file.h"
 
@@ -19,9 +21,10 @@ const struct command command_metrics = {
 	.summary = "print the state of all running filters for Prometheus",
 	.help = "In Prometheus' text format, for the textfile collector of its node exporter; of every filter in this\n"
 	"network namespace, whatever its name: packets and bytes by outcome and verdict, as `stats` shows\n"
-	"them, rules, slots, memory, and whether it filters. Reads, and changes nothing. Status 0 also where\n"
-	"no filter runs: then there are no samples of any. A FILE takes the place of an older one when it is\n"
-	"whole, so that nobody reads half of it.\n"
+	"them, in all and, as families of their own, by interface; rules, slots, memory, and whether it\n"
+	"filters. The interface \"-\" is all that the filter runs on no more, or not in this namespace.\n"
+	"Reads, and changes nothing. Status 0 also where no filter runs: then there are no samples of any.\n"
+	"A FILE takes the place of an older one when it is whole, so that nobody reads half of it.\n"
 	"\n"
 	"  xdp-cuckoo metrics\n"
 	"  xdp-cuckoo metrics /var/lib/prometheus/node-exporter/xdp-cuckoo.prom\n"
@@ -34,7 +37,7 @@ const struct command command_metrics = {
 /* What is told of all filters of a name: mostly one. */
 struct group {
 	const char *name; /* "-": of those that nobody has set up */
-	struct command_counts counts;
+	struct tally tally;
 	__u64 slots, used, bytes, moves;
 	bool is_filtering; /* all of them */
 	const struct kernel_filter *first;
@@ -82,7 +85,7 @@ static int gather(struct groups *groups, struct reason *reason)
 		group->moves += filter->config->moves;
 		group->bytes += kernel_filter_bytes(filter);
 		group->is_filtering &= command_is_filtering(filter);
-		error = command_count(groups->filters, i, &group->counts, reason);
+		error = tally_add(&group->tally, filter, reason);
 	}
 	return error;
 }
@@ -94,24 +97,27 @@ static json_t *label(const struct group *group)
 	return json_pack("{s:s}", "name", group->name);
 }
 
-static void add_outcomes(json_t *family, const struct group *group, size_t member)
+/* `labels`, borrowed, are those of all the samples; `member`: of struct abi_counter. */
+static void add_outcomes(json_t *family, const json_t *labels, const struct abi_counter counters[ABI_COUNTERS],
+			 size_t member)
 {
-	static const char *const verdicts[VERDICTS] = {
-		[VERDICT_PASS] = "pass",
-		[VERDICT_DROP] = "drop",
-		[VERDICT_WOULD_DROP] = "would drop",
-	};
-
 	for (int outcome = 0; outcome < OUTCOMES; outcome++)
 		for (int verdict = 0; verdict < VERDICTS; verdict++) {
-			const struct abi_counter *counter =
-				&group->counts.counter[outcome * VERDICTS + verdict];
+			const struct abi_counter *counter = &counters[outcome * VERDICTS + verdict];
+			json_t *of_sample = json_copy((json_t *)labels);
 
-			metrics_sample(family,
-				       json_pack("{s:s, s:s, s:s}", "name", group->name, "outcome",
-						 command_outcome_names[outcome], "verdict", verdicts[verdict]),
-				       *(const __u64 *)((const char *)counter + member));
+			json_object_set_new(of_sample, "outcome", json_string(outcome_words[outcome].name));
+			json_object_set_new(of_sample, "verdict", json_string(verdict_words[verdict].name));
+			metrics_sample(family, of_sample, *(const __u64 *)((const char *)counter + member));
 		}
+}
+
+static void add_packets(json_t *packets, json_t *bytes, json_t *labels,
+			const struct abi_counter counters[ABI_COUNTERS])
+{
+	add_outcomes(packets, labels, counters, offsetof(struct abi_counter, packets));
+	add_outcomes(bytes, labels, counters, offsetof(struct abi_counter, bytes));
+	json_decref(labels);
 }
 
 static void add_counters(json_t *metrics, const struct groups *groups)
@@ -122,17 +128,47 @@ static void add_counters(json_t *metrics, const struct groups *groups)
 	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_bytes_total", METRIC_COUNTER,
 				       "Bytes of these packets, from the Ethernet header on.");
 	json_t *retries = metrics_family(metrics, "xdp_cuckoo_look_up_retries_total", METRIC_COUNTER,
-					 "Look-ups tried again because the table moved meanwhile.");
+					 outcome_retries);
+	json_t *stopped = metrics_family(metrics, "xdp_cuckoo_fingerprints_stopped_total", METRIC_COUNTER,
+					 outcome_stopped);
 	json_t *moves = metrics_family(metrics, "xdp_cuckoo_moves_total", METRIC_COUNTER,
 				       "Entries moved to make room since the table was made.");
 
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
+		struct abi_counter counters[ABI_COUNTERS];
 
-		add_outcomes(packets, group, offsetof(struct abi_counter, packets));
-		add_outcomes(bytes, group, offsetof(struct abi_counter, bytes));
-		metrics_sample(retries, label(group), group->counts.counter[ABI_COUNTER_RETRIES].packets);
+		tally_sum(&group->tally, TALLY_ALL, TALLY_ALL, counters);
+		add_packets(packets, bytes, label(group), counters);
+		metrics_sample(retries, label(group), counters[ABI_COUNTER_RETRIES].packets);
+		metrics_sample(stopped, label(group), counters[ABI_COUNTER_STOPPED].packets);
 		metrics_sample(moves, label(group), group->moves);
+	}
+}
+
+/* Families of their own: in those of the totals they would be counted twice by every sum. */
+static void add_interface_counters(json_t *metrics, const struct groups *groups)
+{
+	json_t *packets = metrics_family(metrics, "xdp_cuckoo_interface_packets_total", METRIC_COUNTER,
+					 "The packets of xdp_cuckoo_packets_total, by the interface they came by.");
+	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_interface_bytes_total", METRIC_COUNTER,
+				       "The bytes of xdp_cuckoo_bytes_total, by the interface they came by.");
+
+	for (size_t i = 0; i < groups->count; i++) {
+		const struct group *group = &groups->group[i];
+		struct abi_counter counters[ABI_COUNTERS];
+
+		for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
+			if (!*group->tally.interfaces[row])
+				continue;
+			tally_sum(&group->tally, row, TALLY_ALL, counters);
+			add_packets(packets, bytes,
+				    json_pack("{s:s, s:s}", "name", group->name, "interface",
+					      group->tally.interfaces[row]), counters);
+		}
+		tally_sum_elsewhere(&group->tally, counters);
+		add_packets(packets, bytes, json_pack("{s:s, s:s}", "name", group->name, "interface", "-"),
+			    counters);
 	}
 }
 
@@ -229,6 +265,7 @@ static json_t *describe(const struct groups *groups, const struct invocation *in
 	add_tables(metrics, groups);
 	add_rules(metrics, groups, invocation);
 	add_counters(metrics, groups);
+	add_interface_counters(metrics, groups);
 	add_families(metrics, groups);
 	return metrics;
 }
@@ -280,6 +317,8 @@ static enum command_status run_metrics(const struct invocation *invocation)
 		error = gather(&groups, &reason);
 	if (!error)
 		status = tell(&groups, invocation);
+	for (size_t i = 0; i < groups.count; i++)
+		tally_close(&groups.group[i].tally);
 	free(groups.group);
 	kernel_filters_free(filters, groups.filters_count);
 	return error ? command_failed(error, &reason) : status;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* policy: what becomes of packets that no rule decides about. */
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "command.h"
+#include "outcomes.h"
 #include "output.h"
 #include "suggest.h"
 
@@ -17,20 +17,17 @@ const struct command command_policy = {
 	.summary = "show or set what becomes of packets that no rule decides about",
 	.help = "By what the packet is; rules come first, as far as it has what they name. All pass by\n"
 	"default.\n"
-	"  no-rule            read whole, and no rule matches; drop: only what pass rules name gets\n"
-	"                     through, of the answers to this host's own connections too\n"
-	"  later-fragment     not the first fragment: no ports; drop also hits large DNS answers\n"
-	"  not-ip             neither IPv4 nor IPv6; drop: no ARP, so no IPv4 neighbour finds this host\n"
-	"  truncated          a header runs past the frame or past the length that IP states\n"
-	"  malformed          a header contradicts itself\n"
-	"  too-many-headers   more than 8 IPv6 extension headers\n"
-	"  unsettled          the table moved during every look-up: rare, under very many changes\n"
+	"@\n"
+	"With `no-rule drop` only what pass rules name gets through, of the answers to this host's own\n"
+	"connections too; `later-fragment drop` also hits large DNS answers; with `not-ip drop` there is\n"
+	"no ARP, so no IPv4 neighbour finds this host.\n"
 	"Kept with the rules, for all filters of the --name, and in force at once; `stats` counts each\n"
 	"apart.\n"
 	"  --force            for `no-rule drop` and `not-ip drop`\n"
 	"\n"
 	"  xdp-cuckoo policy\n"
 	"  xdp-cuckoo policy malformed drop\n",
+	.explain = outcomes_explain_policies,
 	.options = OPTION_FORCE,
 	.min = 0,
 	.max = 2,
@@ -38,45 +35,19 @@ const struct command command_policy = {
 	.run = run_policy,
 };
 
-const char *const command_outcome_names[OUTCOMES] = {
-	[OUTCOME_NO_RULE] = "no rule",
-	[OUTCOME_LATER_FRAGMENT] = "later fragment",
-	[OUTCOME_NOT_IP] = "not IP",
-	[OUTCOME_TRUNCATED] = "truncated",
-	[OUTCOME_MALFORMED] = "malformed",
-	[OUTCOME_TOO_MANY_HEADERS] = "too many headers",
-	[OUTCOME_UNSETTLED] = "unsettled",
-	[OUTCOME_DROP_RULE] = "drop rule",
-	[OUTCOME_PASS_RULE] = "pass rule",
-	[OUTCOME_NOT_SET_UP] = "not set up",
-	[OUTCOME_PANIC] = "panic",
-	[OUTCOME_UNCONFIRMED] = "unconfirmed",
-};
-
-const char *command_outcome_word(enum abi_outcome outcome, char word[COMMAND_OUTCOME_BYTES])
-{
-	size_t i = 0;
-
-	for (const char *c = command_outcome_names[outcome]; *c; c++)
-		word[i++] = *c == ' ' ? '-' : tolower((unsigned char)*c);
-	word[i] = '\0';
-	return word;
-}
-
 /* OUTCOME_POLICIES where there is no such one. */
 static enum abi_outcome find_outcome(const char *text)
 {
 	enum abi_outcome outcome = 0;
-	char word[COMMAND_OUTCOME_BYTES];
 
-	while (outcome < OUTCOME_POLICIES && strcasecmp(command_outcome_word(outcome, word), text))
+	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_words[outcome].word, text))
 		outcome++;
 	return outcome;
 }
 
 static const char *verdict_word(__u8 verdict)
 {
-	return verdict == VERDICT_DROP ? "drop" : "pass";
+	return verdict_words[verdict == VERDICT_DROP ? VERDICT_DROP : VERDICT_PASS].name;
 }
 
 static int read_settings(struct store *store, struct store_settings *settings, struct reason *reason)
@@ -92,7 +63,6 @@ static enum command_status show(const struct invocation *invocation)
 {
 	struct store_settings settings = {};
 	json_t *rows = json_array();
-	char word[COMMAND_OUTCOME_BYTES];
 	struct reason reason;
 	struct store *store;
 	int error = command_open_store(invocation, &store, &reason);
@@ -102,7 +72,7 @@ static enum command_status show(const struct invocation *invocation)
 	store_close(store);
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
 		json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome",
-						      command_outcome_word(outcome, word), "policy",
+						      outcome_words[outcome].word, "policy",
 						      verdict_word(settings.policy[outcome])));
 	if (!error) {
 		output_print(rows);
@@ -151,10 +121,10 @@ static int set_policy(const struct invocation *invocation, enum abi_outcome outc
 static enum command_status unknown_outcome(const char *what)
 {
 	struct suggest suggest = suggest_for(what);
-	char word[COMMAND_OUTCOME_BYTES], text[SUGGEST_TEXT_BYTES];
+	char text[SUGGEST_TEXT_BYTES];
 
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-		suggest_offer(&suggest, command_outcome_word(outcome, word));
+		suggest_offer(&suggest, outcome_words[outcome].word);
 	return command_error(STATUS_USAGE, "policy '%s': no such outcome%s", what,
 			     suggest_text(&suggest, "xdp-cuckoo policy, which lists them", text));
 }
@@ -180,7 +150,6 @@ static enum command_status run_policy(const struct invocation *invocation)
 {
 	enum abi_outcome outcome = OUTCOME_POLICIES;
 	enum abi_verdict verdict = VERDICT_PASS;
-	char word[COMMAND_OUTCOME_BYTES];
 	struct reason reason;
 	int error;
 
@@ -188,13 +157,13 @@ static enum command_status run_policy(const struct invocation *invocation)
 		return show(invocation);
 	if (read_policy(invocation, &outcome, &verdict))
 		return STATUS_USAGE;
-	command_outcome_word(outcome, word);
 	if (verdict == VERDICT_DROP && danger(outcome) && !invocation->is_forced)
 		return command_error(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
-				     word, danger(outcome));
+				     outcome_words[outcome].word, danger(outcome));
 	error = set_policy(invocation, outcome, verdict, &reason);
 	if (error)
 		return command_failed(error, &reason);
-	output_print(json_pack("{s:s, s:s}", "outcome", word, "policy", verdict_word(verdict)));
+	output_print(json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].word, "policy",
+			       verdict_word(verdict)));
 	return STATUS_DONE;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* status, stats: what runs, and what it has done. Both only read. */
+/* status: what is stored and what runs. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "command.h"
+#include "outcomes.h"
 #include "output.h"
 #include "ticks.h"
 
 static enum command_status run_status(const struct invocation *invocation);
-static enum command_status run_stats(const struct invocation *invocation);
 
 const struct command command_status = {
 	.name = "status",
@@ -21,40 +21,14 @@ const struct command command_status = {
 	"Of each running filter, of any name: whether it filters (monitor-only, panic, unconfirmed),\n"
 	"interfaces, policies that drop, how its table keeps entries, load factor, memory, the most\n"
 	"entries that one insert has moved, how often a look-up was tried again because the table moved,\n"
-	"the shapes that packets are looked up by, how many of them as a mean for a packet that no rule\n"
+	"how often an innocent packet had a rule's fingerprint and the exact table's records told, the\n"
+	"shapes that packets are looked up by, how many of them as a mean for a packet that no rule\n"
 	"matches, and the chance that it is taken for one that a rule names.\n"
 	"\n"
 	"  xdp-cuckoo status\n"
 	"  xdp-cuckoo status --json\n",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_status,
-};
-
-const struct command command_stats = {
-	.name = "stats",
-	.group = COMMAND_LOOK,
-	.usage = "",
-	.summary = "show how many packets were passed and dropped, and why",
-	.help = "Counted since the filter was loaded, over all its interfaces and CPUs:\n"
-	"  no rule            read whole, no rule matched\n"
-	"  later fragment     not the first fragment: no ports to look at; rules without ports apply\n"
-	"  not IP             neither IPv4 nor IPv6 behind at most two VLAN tags\n"
-	"  truncated          a header runs past the frame or past the length that IP states\n"
-	"  malformed          a header contradicts itself\n"
-	"  too many headers   more than 8 IPv6 extension headers\n"
-	"  unsettled          the table moved during every look-up of a key\n"
-	"  drop rule          a drop rule matched\n"
-	"  pass rule          a pass rule matched\n"
-	"  not set up         the program was loaded but no table was set up yet\n"
-	"  panic              everything passes: `panic`\n"
-	"  unconfirmed        everything passes: `confirm` did not come in time\n"
-	"What would be dropped but for `monitor-only` has been passed, and has columns of its own: shown\n"
-	"where there is some, and always under --json.\n"
-	"\n"
-	"  xdp-cuckoo stats\n"
-	"  xdp-cuckoo --name web stats --json\n",
-	.needs = PRIVILEGE_KERNEL,
-	.run = run_stats,
 };
 
 /* ---- how a filter runs ---- */
@@ -124,7 +98,7 @@ static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
 
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
 		if (policy[outcome] == VERDICT_DROP)
-			json_array_append_new(names, json_string(command_outcome_names[outcome]));
+			json_array_append_new(names, json_string(outcome_words[outcome].name));
 	return names;
 }
 
@@ -178,13 +152,14 @@ static const char *condition(const struct kernel_filter *filter, const struct in
 	return "equal to the store";
 }
 
-static void add_table(json_t *status, const struct kernel_filter *filter, __u64 retries)
+static void add_table(json_t *status, const struct kernel_filter *filter,
+		      const struct abi_counter counters[ABI_COUNTERS])
 {
 	const struct abi_config *config = filter->config;
 	__u64 slots = table_slots_of(target_geometry(filter)), bytes = kernel_filter_bytes(filter);
 
 	json_object_update_new(
-		status, json_pack("{s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I}",
+		status, json_pack("{s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:I}",
 				  "table", command_format_name(&filter->options),
 				  "slots", (json_int_t)slots,
 				  "used_slots", (json_int_t)config->used,
@@ -194,7 +169,9 @@ static void add_table(json_t *status, const struct kernel_filter *filter, __u64 
 				  "generation", (json_int_t)config->generation,
 				  "longest_path", (json_int_t)config->longest_path,
 				  "moves", (json_int_t)config->moves,
-				  "look_up_retries", (json_int_t)retries));
+				  "look_up_retries", (json_int_t)counters[ABI_COUNTER_RETRIES].packets,
+				  "fingerprints_stopped",
+				  (json_int_t)counters[ABI_COUNTER_STOPPED].packets));
 }
 
 static void add_probes(json_t *status, const struct kernel_filter *filter)
@@ -216,7 +193,8 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 }
 
 static json_t *filter_status(const struct kernel_filter *filter, const struct invocation *invocation,
-			     const struct store_info *info, __u64 retries)
+			     const struct store_info *info,
+			     const struct abi_counter counters[ABI_COUNTERS])
 {
 	const struct abi_config *config = filter->config;
 	char text[EFFECT_BYTES];
@@ -231,7 +209,7 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 			  "interfaces", interfaces_of(filter),
 			  "policies_that_drop", dropping_policies(config->policy));
 
-	add_table(status, filter, retries);
+	add_table(status, filter, counters);
 	add_probes(status, filter);
 	return status;
 }
@@ -311,8 +289,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 		if (error)
 			break;
 		command_report_run(&filters[i]);
-		json_array_append_new(running, filter_status(&filters[i], invocation, info,
-							     counters[ABI_COUNTER_RETRIES].packets));
+		json_array_append_new(running, filter_status(&filters[i], invocation, info, counters));
 	}
 	kernel_filters_free(filters, count);
 	return error;
@@ -334,109 +311,5 @@ static enum command_status run_status(const struct invocation *invocation)
 	status = store_status(invocation, &stored);
 	json_object_set_new(status, "running", running);
 	output_print(status);
-	return STATUS_DONE;
-}
-
-/* ---- stats ---- */
-
-static void add_counter(struct abi_counter *sum, const struct abi_counter *counter)
-{
-	sum->packets += counter->packets;
-	sum->bytes += counter->bytes;
-}
-
-/* A resize that was killed between two interfaces leaves two filters that count in one map. */
-static bool counts_apart(const struct kernel_filter *filters, size_t f)
-{
-	for (size_t i = 0; i < f; i++)
-		if (filters[i].map[KERNEL_COUNTERS].id == filters[f].map[KERNEL_COUNTERS].id)
-			return false;
-	return true;
-}
-
-int command_count(const struct kernel_filter *filters, size_t f, struct command_counts *counts,
-		  struct reason *reason)
-{
-	struct abi_counter counters[ABI_COUNTERS];
-	int error;
-
-	counts->filters++;
-	counts->is_monitor_only |= filters[f].config->run & ABI_RUN_MONITOR;
-	if (!counts_apart(filters, f))
-		return 0;
-	error = kernel_counters(&filters[f], counters, reason);
-	for (int i = 0; i < ABI_COUNTERS && !error; i++)
-		add_counter(&counts->counter[i], &counters[i]);
-	return error;
-}
-
-/* The sum over the filters of the name; a filter nobody has set up counts for every name. */
-static int count_named(const struct invocation *invocation, struct command_counts *counts,
-		       struct reason *reason)
-{
-	struct kernel_filter *filters;
-	size_t count;
-	int error = kernel_find(&filters, &count, reason);
-
-	for (size_t f = 0; f < count && !error; f++) {
-		const struct abi_config *config = filters[f].config;
-
-		if (config->magic && strcmp(config->name, invocation->name))
-			continue;
-		command_report_run(&filters[f]);
-		error = command_count(filters, f, counts, reason);
-	}
-	kernel_filters_free(filters, count);
-	return error;
-}
-
-/* `counter`: the outcome's, by verdict. */
-static json_t *outcome_row(const char *name, const struct abi_counter counter[VERDICTS],
-			   bool has_would_drop)
-{
-	json_t *row = json_pack("{s:s, s:I, s:I, s:I, s:I}", "outcome", name,
-				"passed_packets", (json_int_t)counter[VERDICT_PASS].packets,
-				"passed_bytes", (json_int_t)counter[VERDICT_PASS].bytes,
-				"dropped_packets", (json_int_t)counter[VERDICT_DROP].packets,
-				"dropped_bytes", (json_int_t)counter[VERDICT_DROP].bytes);
-
-	if (has_would_drop)
-		json_object_update_new(row, json_pack("{s:I, s:I}", "would_drop_packets",
-						      (json_int_t)counter[VERDICT_WOULD_DROP].packets,
-						      "would_drop_bytes",
-						      (json_int_t)counter[VERDICT_WOULD_DROP].bytes));
-	return row;
-}
-
-static json_t *outcome_rows(const struct command_counts *counts)
-{
-	struct abi_counter total[VERDICTS] = {};
-	json_t *rows = json_array();
-	bool has_would_drop;
-
-	for (int outcome = 0; outcome < OUTCOMES; outcome++)
-		for (int verdict = 0; verdict < VERDICTS; verdict++)
-			add_counter(&total[verdict], &counts->counter[outcome * VERDICTS + verdict]);
-	has_would_drop = output_is_json() || counts->is_monitor_only || total[VERDICT_WOULD_DROP].packets;
-	for (int outcome = 0; outcome < OUTCOMES; outcome++)
-		json_array_append_new(rows, outcome_row(command_outcome_names[outcome],
-							&counts->counter[outcome * VERDICTS],
-							has_would_drop));
-	json_array_append_new(rows, outcome_row("all", total, has_would_drop));
-	return rows;
-}
-
-static enum command_status run_stats(const struct invocation *invocation)
-{
-	struct command_counts counts = {};
-	struct reason reason;
-	int error = count_named(invocation, &counts, &reason);
-
-	if (error)
-		return command_failed(error, &reason);
-	if (!counts.filters)
-		return command_error(STATUS_NO, "no filter '%s' is running here; see xdp-cuckoo status",
-				     invocation->name);
-	output_print(outcome_rows(&counts));
 	return STATUS_DONE;
 }

@@ -49,6 +49,21 @@ void numbers_free(const struct table *table, __u32 number)
 				   __ATOMIC_RELAXED);
 }
 
+/* What is 0 is not written: of a large table most, which stays in no cache. */
+void numbers_reset(const struct table *table)
+{
+	const __u64 slots = table->memory.has_counts ? table_slots(table) : 0;
+
+	for (__u64 i = 0; i < slots; i++) {
+		struct abi_counter *rule = table_counter(table, i);
+
+		if (rule->packets)
+			__atomic_store_n(&rule->packets, 0, __ATOMIC_RELAXED);
+		if (rule->bytes & ~ABI_RULE_TAKEN)
+			__atomic_fetch_and(&rule->bytes, ABI_RULE_TAKEN, __ATOMIC_RELAXED);
+	}
+}
+
 void numbers_repair(const struct table *table, const __u64 *used)
 {
 	const __u64 slots = table->memory.has_counts ? table_slots(table) : 0;

@@ -18,6 +18,9 @@ int numbers_take(const struct table *table, __u64 slot, __u32 *number);
 /* Counts stay readable; readers add to them atomically, so the bit alone changes. */
 void numbers_free(const struct table *table, __u32 number);
 
+/* Sets all counts to 0: what readers add meanwhile stays, or goes with them. */
+void numbers_reset(const struct table *table);
+
 /* Makes those numbers taken, and no other, that have a bit in `used`; their counts stay. */
 void numbers_repair(const struct table *table, const __u64 *used);
 

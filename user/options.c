@@ -14,6 +14,9 @@
 #define OPTION_CODE 256 /* what getopt returns for the first option: more than any character */
 #define SECONDS_MAX 3600
 #define DRIVER_NS_MAX 1000000
+#define INTERVAL_MS_MAX (24 * 3600 * 1000)
+#define INTERVALS_MAX 1000000000
+#define TOP_MAX 100000
 
 /* ---- values ---- */
 
@@ -140,6 +143,32 @@ static int take_seconds(struct options_arguments *arguments, const char *value)
 	return take_whole("--seconds", value, "seconds", SECONDS_MAX, &arguments->invocation.seconds);
 }
 
+static int take_interval(struct options_arguments *arguments, const char *value)
+{
+	__s64 *ms = &arguments->invocation.interval_ms;
+	int status = take_time("--interval", value, ms);
+
+	if (status == STATUS_DONE && *ms > INTERVAL_MS_MAX)
+		return command_error(STATUS_USAGE, "--interval '%s': at most a day", value);
+	return status;
+}
+
+static int take_count(struct options_arguments *arguments, const char *value)
+{
+	return take_whole("--count", value, "intervals", INTERVALS_MAX, &arguments->invocation.intervals);
+}
+
+static int take_by(struct options_arguments *arguments, const char *value)
+{
+	arguments->invocation.by = value;
+	return STATUS_DONE;
+}
+
+static int take_top(struct options_arguments *arguments, const char *value)
+{
+	return take_whole("--top", value, "rows", TOP_MAX, &arguments->invocation.top);
+}
+
 static int take_driver_ns(struct options_arguments *arguments, const char *value)
 {
 	return take_whole("--driver-ns", value, "nanoseconds", DRIVER_NS_MAX,
@@ -176,6 +205,11 @@ const struct options_kind options_table[] = {
 	SWITCH("all", OPTION_ALL, is_all, "every filter of this network namespace"),
 	{ "seconds", OPTION_BENCH, "N", "to measure", take_seconds, 0 },
 	{ "driver-ns", OPTION_BENCH, "N", "what the driver takes for a packet", take_driver_ns, 0 },
+	{ "interval", OPTION_INTERVAL, "TIME", "print rates, again after each TIME", take_interval, 0 },
+	{ "count", OPTION_INTERVAL, "N", "end after so many intervals", take_count, 0 },
+	{ "by", OPTION_BY, "interface|cpu|rule|prefix", "a row for each", take_by, 0 },
+	{ "top", OPTION_BY, "N", "rows at most", take_top, 0 },
+	SWITCH("reset", OPTION_RESET, is_reset, "count from 0 again"),
 	{ NULL, 0, NULL, NULL, NULL, 0 },
 };
 

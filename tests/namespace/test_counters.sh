@@ -98,12 +98,6 @@ test_each_packet_under_its_rule() {
 	assert_counted 0 0 'src 198.18.7.0/24 comment "of no packet"'
 }
 
-# send_from CPU IFACE IFACE PACKETS: packets of one flow, on that processor.
-send_from() {
-	echo 'drop shared proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' |
-		taskset -c "$1" "$HELPERS/traffic" --from "$TX:$2" --to "$RX:$3" --repeat "$4"
-}
-
 # Packets of one rule over two interfaces, each handled by the processor of its sender.
 test_no_hit_is_lost_between_processors() {
 	[ "$(nproc)" -ge 2 ] || skip "one processor"

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "outcomes.h"
+
+const struct outcome_words outcome_words[OUTCOMES] = {
+	[OUTCOME_NO_RULE] = { "no rule", "no-rule", "read whole, no rule matched" },
+	[OUTCOME_LATER_FRAGMENT] = { "later fragment", "later-fragment",
+				     "not the first fragment: no ports to look at; rules without ports apply" },
+	[OUTCOME_NOT_IP] = { "not IP", "not-ip", "neither IPv4 nor IPv6 behind at most two VLAN tags" },
+	[OUTCOME_TRUNCATED] = { "truncated", "truncated",
+				"a header runs past the frame or past the length that IP states" },
+	[OUTCOME_MALFORMED] = { "malformed", "malformed", "a header contradicts itself" },
+	[OUTCOME_TOO_MANY_HEADERS] = { "too many headers", "too-many-headers",
+				       "more than 8 IPv6 extension headers" },
+	[OUTCOME_UNSETTLED] = { "unsettled", "unsettled", "the table moved during every look-up of a key" },
+	[OUTCOME_DROP_RULE] = { "drop rule", "drop-rule", "a drop rule matched" },
+	[OUTCOME_PASS_RULE] = { "pass rule", "pass-rule", "a pass rule matched" },
+	[OUTCOME_NOT_SET_UP] = { "not set up", "not-set-up",
+				 "the program was loaded but no table was set up yet" },
+	[OUTCOME_PANIC] = { "panic", "panic", "everything passes: `panic`" },
+	[OUTCOME_UNCONFIRMED] = { "unconfirmed", "unconfirmed",
+				  "everything passes: `confirm` did not come in time" },
+};
+
+const struct verdict_words verdict_words[VERDICTS] = {
+	[VERDICT_PASS] = { "pass", "passed", "handed on to the kernel" },
+	[VERDICT_DROP] = { "drop", "dropped", "dropped, before the kernel spends anything on it" },
+	[VERDICT_WOULD_DROP] = { "would drop", "would_drop", "passed, and dropped but for `monitor-only`" },
+};
+
+const char outcome_retries[] = "Look-ups tried again because the table moved meanwhile.";
+const char outcome_stopped[] =
+	"Fingerprints of rules that innocent packets had too, as the exact table's records told.";
+
+static void explain(FILE *to, const char *word, const char *meaning)
+{
+	fprintf(to, "  %-18s %s\n", word, meaning);
+}
+
+void outcomes_explain(FILE *to)
+{
+	for (enum abi_outcome outcome = 0; outcome < OUTCOMES; outcome++)
+		explain(to, outcome_words[outcome].name, outcome_words[outcome].meaning);
+}
+
+void outcomes_explain_policies(FILE *to)
+{
+	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
+		explain(to, outcome_words[outcome].word, outcome_words[outcome].meaning);
+}
+
+void outcomes_explain_verdicts(FILE *to)
+{
+	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
+		explain(to, verdict_words[verdict].name, verdict_words[verdict].meaning);
+}

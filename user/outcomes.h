@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The words for what is counted: whatever tells of outcomes, verdicts and counters (stats, policy, metrics, help, the
+ * man page) has them from here.
+ */
+#ifndef XDP_CUCKOO_OUTCOMES_H
+#define XDP_CUCKOO_OUTCOMES_H
+
+#include <stdio.h>
+
+#include "abi.h"
+
+struct outcome_words {
+	const char *name;    /* "no rule" */
+	const char *word;    /* the same as an operand: "no-rule" */
+	const char *meaning; /* one line */
+};
+
+struct verdict_words {
+	const char *name;    /* "drop" */
+	const char *done;    /* as the name of a column starts: "dropped" */
+	const char *meaning;
+};
+
+extern const struct outcome_words outcome_words[OUTCOMES];
+extern const struct verdict_words verdict_words[VERDICTS];
+
+/* Of the counters that are not of packets. */
+extern const char outcome_retries[], outcome_stopped[];
+
+/* Lists of words and meanings, as help has them: of all outcomes; as operands, of those that have policies. */
+void outcomes_explain(FILE *to);
+void outcomes_explain_policies(FILE *to);
+
+/* Of the verdicts. */
+void outcomes_explain_verdicts(FILE *to);
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "rule_counts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keys.h"
+#include "target.h"
+
+static bool counts_rules(const struct kernel_filter *filter, const char *name)
+{
+	return filter->config->magic && filter->options.has_counts &&
+	       !strcmp(filter->config->name, name);
+}
+
+void rule_counts_close(struct rule_counts *counts)
+{
+	for (size_t i = 0; counts->tables && i < counts->count; i++)
+		table_close(&counts->tables[i]);
+	free(counts->tables);
+	kernel_filters_free(counts->filters, counts->count);
+}
+
+/* A table that was not opened counts nothing. */
+int rule_counts_open(struct rule_counts *counts, const char *name, struct reason *reason)
+{
+	size_t found = 0;
+	int error = kernel_find(&counts->filters, &counts->count, reason);
+
+	if (error)
+		return error;
+	counts->tables = calloc(counts->count + 1, sizeof(*counts->tables));
+	for (size_t i = 0; counts->tables && i < counts->count; i++)
+		if (counts_rules(&counts->filters[i], name))
+			found += !target_open_table(&counts->filters[i], &counts->tables[i]);
+	if (found)
+		return 0;
+	return reason_set(reason, -ENOENT, "no filter '%s' that counts by rule is running here; see "
+			  "xdp-cuckoo status", name);
+}
+
+static void add_count(const struct rule_counts *counts, size_t i, const struct rule_key *key,
+		      struct abi_counter *sum)
+{
+	const struct table *table = &counts->tables[i];
+	struct hash_value value;
+	__u32 number;
+
+	if (!table->memory.has_counts)
+		return;
+	value = rule_hash(key, &counts->filters[i].config->secret);
+	if (!table_find(table, &value, &number) || number >= table_slots(table))
+		return;
+	sum->packets += table_counter(table, number)->packets;
+	sum->bytes += table_counter(table, number)->bytes & ~ABI_RULE_TAKEN;
+}
+
+struct counted_rule {
+	const struct rule_counts *counts;
+	struct abi_counter sum;
+};
+
+static int count_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	struct counted_rule *counted = context;
+
+	(void)is_shared;
+	for (size_t i = 0; i < counted->counts->count; i++)
+		add_count(counted->counts, i, key, &counted->sum);
+	return 0;
+}
+
+struct abi_counter rule_counts_of(const struct rule_counts *counts, const struct rule *rule)
+{
+	struct counted_rule counted = { .counts = counts };
+
+	keys_each(&counts->shapes, rule, count_key, &counted);
+	return counted.sum;
+}
