@@ -57,6 +57,24 @@ test_values() {
 	assert_value "$slots" 'xdp_cuckoo_slots{name="default"}'
 }
 
+test_interfaces() {
+	veth "$TX" vtx2 "$RX" vrx2
+	xc load vrx vrx2 >/dev/null
+	xc add 192.0.2.1 >/dev/null
+	send_from 0 vtx vrx 30 >/dev/null || fail "the flow passed"
+	send_from 0 vtx2 vrx2 20 >/dev/null || fail "the flow passed"
+	xc unload vrx2 >/dev/null
+	read_metrics
+	assert_value 30 'xdp_cuckoo_interface_packets_total{name="default",interface="vrx",outcome="drop rule",verdict="drop"}'
+	assert_value 1160 'xdp_cuckoo_interface_bytes_total{name="default",interface="-",outcome="drop rule",verdict="drop"}'
+	for family in packets bytes; do
+		awk -v family="xdp_cuckoo_interface_${family}_total{" -v whole="xdp_cuckoo_${family}_total{" '
+			index($0, family) == 1 { parts += $NF }
+			index($0, whole) == 1 { all += $NF }
+			END { print parts, all; exit !(all && parts == all) }' "$STATE/metrics" || fail "sums of $family"
+	done
+}
+
 test_filters_that_do_not_filter() {
 	filter_some
 	for command in panic 'panic off' 'monitor-only on' 'monitor-only off'; do

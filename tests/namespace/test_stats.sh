@@ -115,6 +115,26 @@ test_counts_go_on_in_a_new_table() {
 	assert_by_interface 3 20
 }
 
+# Of a flow that has a rule's fingerprint and buckets, and is not the rule's.
+test_fingerprints_stopped() {
+	xc load vrx --capacity 1000 >/dev/null
+	in_rx "$HELPERS/collisions" 2 >"$STATE/found" || fail "no collisions found"
+	listed=$(sed -n 2p "$STATE/found")
+	innocent=$(sed -n 3p "$STATE/found")
+	xc add "$listed" >/dev/null
+	{
+		yes "pass innocent proto udp src $innocent dst 198.18.0.1 sport 1 dport 2" | head -n 5
+		yes "drop listed proto udp src $listed dst 198.18.0.1 sport 1 dport 2" | head -n 3
+	} | traffic || fail "a wrong verdict"
+	assert_status 0 xc status
+	assert_output '^ *fingerprints stopped: +5$'
+	assert_status 0 xc metrics
+	assert_output '^xdp_cuckoo_fingerprints_stopped_total[{]name="default"[}] 5$'
+	assert_status 0 xc stats --reset
+	assert_status 0 xc status
+	assert_output '^ *fingerprints stopped: +0$'
+}
+
 # ---- reset
 
 test_reset() {
