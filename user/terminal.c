@@ -8,14 +8,14 @@
 
 bool terminal_is_able(FILE *stream)
 {
-	const char *kind = getenv("TERM");
+	const char *kind = secure_getenv("TERM");
 
 	return kind && *kind && strcmp(kind, "dumb") && isatty(fileno(stream));
 }
 
 static bool has_colours(FILE *stream)
 {
-	const char *refused = getenv("NO_COLOR");
+	const char *refused = secure_getenv("NO_COLOR");
 
 	return !(refused && *refused) && terminal_is_able(stream);
 }
