@@ -93,7 +93,7 @@ int apply_open(struct apply *apply, const char *state, const char *name, struct 
 	strncpy(apply->name, name, sizeof(apply->name) - 1);
 	error = apply_state_dir(state, name, dir, sizeof(dir));
 	if (error)
-		return reason_set(reason, error, "'%.40s...': the state directory's name is too long",
+		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory",
 				  state);
 	error = store_open(dir, STORE_WRITE, &apply->store, reason);
 	if (!error)
@@ -128,7 +128,7 @@ static int check_slots(const struct store_info *info, __u64 capacity, __u64 slot
 {
 	if (capacity && info->keys > capacity)
 		return reason_set(reason, -ENOSPC,
-				  "the store holds %llu keys: more than the capacity of %llu",
+				  "the store holds %llu keys: more than the capacity of %llu; ask for more, or delete rules",
 				  (unsigned long long)info->keys, (unsigned long long)capacity);
 	if (slots <= 1ULL << ABI_SLOTS_MAX_LOG2)
 		return 0;

@@ -71,17 +71,19 @@ static int note_blocked(struct apply *apply)
 	return 0;
 }
 
-static int refuse(const struct rule *rule, enum apply_blocker blocker, const char *what,
-		  struct reason *reason)
+static int refuse(const struct apply *apply, const struct rule *rule, enum apply_blocker blocker,
+		  const struct guard_flow *flow, struct reason *reason)
 {
+	const bool is_named = strcmp(apply->name, APPLY_NAME_DEFAULT);
 	char text[RULE_TEXT_BYTES], who[RULE_TEXT_BYTES + 2] = "the policy 'no-rule drop'";
 	struct rule bare = *rule;
 
 	bare.comment[0] = '\0';
 	if (blocker == APPLY_RULE)
 		snprintf(who, sizeof(who), "'%s'", rule_format(&bare, text));
-	return reason_set(reason, -ECANCELED, "%s would block %s; nothing was changed; add a pass rule for it "
-			  "first (action pass), or say --force", who, what);
+	return reason_set(reason, -ECANCELED, "%s would block %s; nothing was changed; say --force, or first: "
+			  "xdp-cuckoo%s%s add %s action pass", who, flow->what, is_named ? " --name " : "",
+			  is_named ? apply->name : "", rule_format(&flow->flow, text));
 }
 
 static int check_guard(struct apply *apply, struct reason *reason)
@@ -96,7 +98,7 @@ static int check_guard(struct apply *apply, struct reason *reason)
 			continue;
 		blocker = apply_blocks(apply->store, &guard->flows[i].flow, &rule);
 		if (blocker != APPLY_NOTHING)
-			return refuse(&rule, blocker, guard->flows[i].what, reason);
+			return refuse(apply, &rule, blocker, &guard->flows[i], reason);
 	}
 	return 0;
 }

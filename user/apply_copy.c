@@ -85,7 +85,7 @@ static int copy_maps(const struct kernel_filter *from, const struct kernel_filte
 			continue;
 		if (from->map[name].bytes != to->map[name].bytes)
 			return reason_set(reason, -EPROTO, "the running filter's maps are of other sizes than "
-					  "its table");
+					  "its table; take it off (xdp-cuckoo unload) and load it again");
 		memcpy(to->map[name].memory, from->map[name].memory, to->map[name].bytes);
 	}
 	return 0;
@@ -148,7 +148,7 @@ static int open_store(struct apply *apply, const char *state, struct reason *rea
 	int error = apply_state_dir(state, apply->name, dir, sizeof(dir));
 
 	if (error)
-		return reason_set(reason, error, "'%.40s...': the state directory's name is too long",
+		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory",
 				  state);
 	error = store_open(dir, STORE_READ, &store, reason);
 	store_close(store);

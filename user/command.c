@@ -84,11 +84,42 @@ enum command_status command_error(enum command_status status, const char *format
 	return status;
 }
 
+const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
+{
+	const bool is_named = strcmp(name, APPLY_NAME_DEFAULT);
+
+	snprintf(text, COMMAND_NAME_BYTES, "%s%.*s", is_named ? " --name " : "", ABI_NAME_BYTES - 1,
+		 is_named ? name : "");
+	return text;
+}
+
+enum command_status command_not_running(const char *name)
+{
+	struct suggest suggest = suggest_for(name);
+	char option[COMMAND_NAME_BYTES], text[SUGGEST_TEXT_BYTES];
+	struct kernel_filter *filters;
+	struct reason ignored;
+	size_t count;
+
+	if (kernel_look(&filters, &count, &ignored))
+		count = 0;
+	for (size_t i = 0; i < count; i++)
+		suggest_offer(&suggest, filters[i].config->name);
+	kernel_filters_free(filters, count);
+	if (*suggest.nearest)
+		return command_error(STATUS_NO, "no filter '%s' is running here%s", name,
+				     suggest_text(&suggest, "xdp-cuckoo status", text));
+	return command_error(STATUS_NO, "no filter '%s' is running here; xdp-cuckoo%s load IFACE runs it, xdp-cuckoo "
+			     "status shows what runs", name, command_name_option(name, option));
+}
+
 void command_report_targets(const struct apply *apply)
 {
+	char option[COMMAND_NAME_BYTES];
+
 	if (!apply->targets_count)
-		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo load",
-			    apply->name);
+		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE",
+			    apply->name, command_name_option(apply->name, option));
 	for (size_t i = 0; i < apply->targets_count; i++) {
 		const struct target *target = &apply->targets[i];
 
@@ -216,7 +247,8 @@ int command_open_store(const struct invocation *invocation, struct store **store
 
 	*store = NULL;
 	if (error)
-		return reason_set(reason, error, "the state directory's name is too long");
+		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory",
+				  invocation->state);
 	error = store_open(dir, STORE_READ, store, reason);
 	return error == -ENOENT ? 0 : error;
 }

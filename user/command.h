@@ -108,6 +108,13 @@ enum command_status command_failed(int error, const struct reason *reason);
 __attribute__((format(printf, 2, 3))) enum command_status command_error(enum command_status status,
 									const char *format, ...);
 
+/* " --name NAME", for a command to be typed; "" for the default one. */
+#define COMMAND_NAME_BYTES (ABI_NAME_BYTES + 8)
+const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES]);
+
+/* Says that no filter of that name runs, and which may be meant. STATUS_NO. */
+enum command_status command_not_running(const char *name);
+
 /* Says on stderr what apply_open() had to do: adopt, repair, or that no filter runs. */
 void command_report_targets(const struct apply *apply);
 
@@ -152,9 +159,6 @@ bool command_is_filtering(const struct kernel_filter *filter);
 
 /* Whether a filter counts for a name: it has it, or nobody has set it up. */
 bool command_is_named(const struct kernel_filter *filter, const char *name);
-
-/* The failure where no filter of the name runs. */
-enum command_status command_no_filter(const struct invocation *invocation);
 
 /* Opens the store to read. A store that does not exist yet is empty: 0, and *store is NULL. */
 int command_open_store(const struct invocation *invocation, struct store **store,

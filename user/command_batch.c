@@ -381,7 +381,8 @@ static enum command_status run_batch(const struct invocation *invocation)
 	int error = feed_open(&batch.feed, path);
 
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", path, strerror(-error));
+		return command_error(STATUS_SYSTEM, "cannot read '%s': %s; name a file, or - for standard input", path,
+				     strerror(-error));
 	/* What stands in the way of every line is told before the first. */
 	error = open_apply(&batch, &reason);
 	if (!error)

@@ -191,6 +191,9 @@ static int read_list(struct import *import, struct reader *reader, struct reason
 	if (import->bad > BAD_LINES_SHOWN)
 		command_error(STATUS_USAGE, "%s: %llu more bad lines", list.reader.name,
 			      (unsigned long long)import->bad - BAD_LINES_SHOWN);
+	if (import->bad && !import->rules.count)
+		output_note("%s: nothing of it is a rule; xdp-cuckoo help import tells the formats, --format names one",
+			    list.reader.name);
 	rule_set_sort(&import->rules);
 	import->total = import->rules.count;
 	return 0;
@@ -455,7 +458,8 @@ static enum command_status run_import(const struct invocation *invocation)
 		return STATUS_USAGE;
 	error = reader_open(&reader, path);
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", path, strerror(-error));
+		return command_error(STATUS_SYSTEM, "cannot read '%s': %s; name a file, or - for standard input", path,
+				     strerror(-error));
 	if (invocation->confirm_ms)
 		watchdog_ignore_hangup();
 	clock_gettime(CLOCK_MONOTONIC, &import.start);

@@ -244,23 +244,23 @@ static void warn_of_compact(const struct kernel_filter *filter)
 #define BLOCKED_SHOWN 8
 
 /* The stored rules were perhaps added with --force, or on another host, or the addresses are new. */
-static void warn_of_blocked(struct store *store, const struct guard *guard)
+static void warn_of_blocked(const char *name, struct store *store, const struct guard *guard)
 {
 	const char *last = "";
 	unsigned int shown = 0;
 
 	for (size_t i = 0; i < guard->count && shown < BLOCKED_SHOWN; i++) {
 		const struct guard_flow *flow = &guard->flows[i];
-		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES];
+		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
 		struct rule rule;
 		enum apply_blocker blocker = apply_blocks(store, &flow->flow, &rule);
 
 		if (blocker == APPLY_NOTHING || !strcmp(flow->what, last))
 			continue;
-		output_note("%s blocks %s; to keep it: xdp-cuckoo add %s action pass",
+		output_note("%s blocks %s; to keep it: xdp-cuckoo%s add %s action pass",
 			    blocker == APPLY_RULE ? rule_format(&rule, blocker_text) :
 						    "the policy no-rule drop",
-			    flow->what, rule_format(&flow->flow, flow_text));
+			    flow->what, command_name_option(name, option), rule_format(&flow->flow, flow_text));
 		last = flow->what;
 		shown++;
 	}
@@ -299,7 +299,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	if (!error)
 		error = guard_open(&guard, reason);
 	if (!error) {
-		warn_of_blocked(apply.store, &guard);
+		warn_of_blocked(apply.name, apply.store, &guard);
 		error = load_all(invocation, &apply, loading->rows, &before, reason);
 	}
 	if (!error) {
@@ -382,14 +382,23 @@ static bool has_string(const json_t *array, const char *text)
 	return false;
 }
 
+static enum command_status report_idle(const char *interface)
+{
+	struct reason reason;
+
+	if (if_nametoindex(interface))
+		return command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status", interface);
+	kernel_no_interface(interface, &reason);
+	return command_error(STATUS_NO, "%s", reason.text);
+}
+
 static enum command_status report_unloaded(const struct invocation *invocation, json_t *done)
 {
 	enum command_status status = STATUS_DONE;
 
 	for (int i = 0; i < invocation->count; i++)
 		if (!has_string(done, invocation->operands[i]))
-			status = command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see "
-					       "xdp-cuckoo status", invocation->operands[i]);
+			status = report_idle(invocation->operands[i]);
 	output_print(json_pack("{s:o}", "unloaded", done));
 	return status;
 }

@@ -134,12 +134,12 @@ static enum command_status read_policy(const struct invocation *invocation,
 {
 	const char *what = invocation->operands[0], *word = invocation->operands[1];
 
-	if (invocation->count == 1)
-		return command_error(STATUS_USAGE, "policy '%s': write pass or drop behind it",
-				     what);
 	*outcome = find_outcome(what);
 	if (*outcome == OUTCOME_POLICIES)
 		return unknown_outcome(what);
+	if (invocation->count == 1)
+		return command_error(STATUS_USAGE, "policy '%s': write pass or drop behind it: xdp-cuckoo policy %s "
+				     "pass|drop", what, what);
 	*verdict = strcmp(word, "drop") ? VERDICT_PASS : VERDICT_DROP;
 	if (*verdict == VERDICT_PASS && strcmp(word, "pass"))
 		return command_not_a_choice("policy", word, "pass|drop");

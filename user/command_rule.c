@@ -176,7 +176,7 @@ static enum command_status change_rule(const struct invocation *invocation,
 
 	rule_format(&change->rule, text);
 	if (change->is_refused)
-		return command_error(STATUS_NO, "%s: %s", refused, text);
+		return command_error(STATUS_NO, "%s: %s; xdp-cuckoo list shows the rules", refused, text);
 	if (error)
 		return command_failed(error, &reason);
 	output_print(json_pack("{s:s}", change->is_updated ? "updated" : done, text));

@@ -191,10 +191,9 @@ static enum command_status run_panic(const struct invocation *invocation)
 	if (error)
 		return command_failed(error, &reason);
 	if (!meant)
-		return command_error(STATUS_NO, "no filter%s%s%s is running here; see xdp-cuckoo status",
-				     invocation->is_all ? "" : " '",
-				     invocation->is_all ? "" : invocation->name,
-				     invocation->is_all ? "" : "'");
+		return !invocation->is_all ? command_not_running(invocation->name) :
+					     command_error(STATUS_NO, "no filter is running here; xdp-cuckoo load IFACE "
+							   "runs one");
 	output_print(json_pack("{s:b, s:I}", "panic", is_on, "filters", (json_int_t)meant));
 	return STATUS_DONE;
 }
@@ -237,7 +236,7 @@ static enum command_status run_confirm(const struct invocation *invocation)
 		return command_error(STATUS_NO, "%s", reason.text);
 	if (error == -ENOENT)
 		return command_error(STATUS_NO, "nothing waits to be confirmed; what is not confirmed in "
-				     "time is undone");
+				     "time is undone: see xdp-cuckoo status");
 	if (error)
 		return command_failed(error, &reason);
 	output_print(json_pack("{s:s}", "confirmed", invocation->name));
@@ -247,12 +246,10 @@ static enum command_status run_confirm(const struct invocation *invocation)
 void command_report_confirm(const struct invocation *invocation)
 {
 	const time_t until = time(NULL) + invocation->confirm_ms / 1000;
-	const bool is_named = strcmp(invocation->name, APPLY_NAME_DEFAULT);
-	char clock[16];
+	char clock[16], option[COMMAND_NAME_BYTES];
 	struct tm local;
 
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&until, &local));
-	output_note("undone at %s, unless you type before: xdp-cuckoo%s%s%s%s confirm", clock,
-		    is_named ? " --name " : "", is_named ? invocation->name : "",
-		    invocation->state ? " --state " : "", invocation->state ? invocation->state : "");
+	output_note("undone at %s, unless you type before: xdp-cuckoo%s%s%s confirm", clock,
+		    command_name_option(invocation->name, option), invocation->state ? " --state " : "", invocation->state ? invocation->state : "");
 }

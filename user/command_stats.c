@@ -53,11 +53,6 @@ bool command_is_named(const struct kernel_filter *filter, const char *name)
 	return !filter->config->magic || !strcmp(filter->config->name, name);
 }
 
-enum command_status command_no_filter(const struct invocation *invocation)
-{
-	return command_error(STATUS_NO, "no filter '%s' is running here; see xdp-cuckoo status", invocation->name);
-}
-
 /* ---- reading ---- */
 
 static int read_tally(const struct invocation *invocation, bool is_quiet, struct tally *tally,
@@ -230,7 +225,7 @@ static enum command_status run_interval(const struct invocation *invocation, enu
 	if (error)
 		return command_failed(error, &reason);
 	if (!now.filters)
-		return command_no_filter(invocation);
+		return command_not_running(invocation->name);
 	return output_flush() ? STATUS_SYSTEM : STATUS_DONE;
 }
 
@@ -259,7 +254,7 @@ static enum command_status reset(const struct invocation *invocation)
 	if (failed)
 		return command_failed(failed, &reason);
 	if (!count)
-		return command_no_filter(invocation);
+		return command_not_running(invocation->name);
 	output_print(json_pack("{s:I}", "reset_filters", (json_int_t)count));
 	return STATUS_DONE;
 }
@@ -312,7 +307,7 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 	if (error)
 		status = command_failed(error, &reason);
 	else if (!tally.filters)
-		status = command_no_filter(invocation);
+		status = command_not_running(invocation->name);
 	else if (!invocation->interval_ms)
 		output_print(rows_of(by, &tally, &tally, 0));
 	for (__u64 i = 0; status == STATUS_DONE && invocation->interval_ms; i++) {

@@ -42,8 +42,7 @@ const struct command command_check = {
 
 static enum command_status none_runs(struct apply *apply)
 {
-	enum command_status status = command_error(STATUS_NO, "no filter '%s' is running here; see "
-						   "xdp-cuckoo status", apply->name);
+	enum command_status status = command_not_running(apply->name);
 
 	apply_close(apply);
 	return status;

@@ -79,6 +79,9 @@ int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *re
 
 /* The same, for who only looks: pins of what no longer runs stay. */
 int kernel_look(struct kernel_filter **filters, size_t *count, struct reason *reason);
+
+/* -ENODEV, and as the reason that there is no such interface, and which may be meant. */
+int kernel_no_interface(const char *name, struct reason *reason);
 void kernel_filters_free(struct kernel_filter *filters, size_t count);
 
 /* Bytes of kernel memory that the maps of a plan, and of a filter, take. */

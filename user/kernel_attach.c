@@ -83,7 +83,7 @@ static int attach_refused(int error, const char *interface, struct reason *reaso
 	return kernel_refused(reason, error, "cannot attach to ", interface);
 }
 
-static int unknown_interface(const char *name, struct reason *reason)
+int kernel_no_interface(const char *name, struct reason *reason)
 {
 	struct suggest suggest = suggest_for(name);
 	char text[SUGGEST_TEXT_BYTES];
@@ -106,7 +106,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	int error, held;
 
 	if (!attachment.ifindex)
-		return unknown_interface(interface, reason);
+		return kernel_no_interface(interface, reason);
 	strncpy(attachment.interface, interface, IF_NAMESIZE - 1);
 	error = kernel_load_programs(filter, reason);
 	if (error)

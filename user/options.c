@@ -305,11 +305,11 @@ enum command_status options_check(const struct command *command, const struct op
 	for (size_t i = 0; i < OPTIONS; i++)
 		if (arguments->given & 1ULL << i && !options_are_of(&options_table[i], command))
 			return command_error(STATUS_USAGE, "%s does not take that option, --%s; usage: "
-					     "xdp-cuckoo %s %s", command->name, options_table[i].name,
-					     command->name, command->usage);
+					     "xdp-cuckoo %s%s%s", command->name, options_table[i].name,
+					     command->name, *command->usage ? " " : "", command->usage);
 	if (count < command->min || (command->max >= 0 && count > command->max))
-		return command_error(STATUS_USAGE, "%s: too %s words; usage: xdp-cuckoo %s %s",
-				     command->name, count < command->min ? "few" : "many",
-				     command->name, command->usage);
+		return command_error(STATUS_USAGE, "%s: too %s words; usage: xdp-cuckoo %s%s%s", command->name,
+				     count < command->min ? "few" : "many", command->name,
+				     *command->usage ? " " : "", command->usage);
 	return STATUS_DONE;
 }

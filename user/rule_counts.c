@@ -36,8 +36,8 @@ int rule_counts_open(struct rule_counts *counts, const char *name, struct reason
 			found += !target_open_table(&counts->filters[i], &counts->tables[i]);
 	if (found)
 		return 0;
-	return reason_set(reason, -ENOENT, "no filter '%s' that counts by rule is running here; see "
-			  "xdp-cuckoo status", name);
+	return reason_set(reason, -ENOENT, "no filter '%s' that counts by rule is running here: load it without "
+			  "--compact and --no-counters; see xdp-cuckoo status", name);
 }
 
 static void add_count(const struct rule_counts *counts, size_t i, const struct rule_key *key,

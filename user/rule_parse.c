@@ -72,7 +72,9 @@ static int parse_prefix(struct parser *parser, const char *value, union flow_add
 	else if (inet_pton(AF_INET6, text, address) == 1)
 		family = FLOW_IPV6;
 	else
-		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix", value);
+		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix%s", value,
+			    isalpha((unsigned char)*value) && strchr(value, '.') ?
+				    "; names are not looked up: write the address" : "");
 	bits = family == FLOW_IPV4 ? 32 : 128;
 	if (slash && parse_number(slash, bits, &bits))
 		return fail(parser, "'%s': the prefix length must be 0 to %s", value,
@@ -277,7 +279,8 @@ static int parse_value(struct parser *parser, const struct keyword *keyword, con
 	unsigned int bit = 1U << (keyword - keywords);
 
 	if (parser->seen & bit)
-		return fail(parser, "'%s %s': %s is given twice", keyword->word, value, keyword->word);
+		return fail(parser, "'%s %s': %s is given twice; write a rule for each", keyword->word, value,
+			    keyword->word);
 	parser->seen |= bit;
 	return keyword->parse(parser, keyword->word, value);
 }
@@ -307,7 +310,7 @@ static int parse_word(struct parser *parser, const char *const *words, size_t co
 	if (!keyword)
 		return unknown_word(parser, words[0]);
 	if (count < 2)
-		return fail(parser, "'%s' needs a value behind it", words[0]);
+		return fail(parser, "'%s' needs a value behind it: %s", words[0], keyword->value);
 	*used = 2;
 	return parse_value(parser, keyword, words[1]);
 }

@@ -23,7 +23,8 @@ int target_full(const struct target *target, __u64 keys, struct reason *reason)
 			(unsigned long long)table_slots(&target->table), held->interface,
 			held->interface, held->prog_id, 2 * (unsigned long long)keys);
 	return reason_set(reason, -ENOSPC,
-			  "table full: %llu keys do not fit into %llu slots, and a table holds at most %llu",
+			  "table full: %llu keys do not fit into %llu slots, and a table holds at most %llu; "
+			  "delete rules first",
 			  (unsigned long long)keys, (unsigned long long)table_slots(&target->table),
 			  (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 }

@@ -89,7 +89,8 @@ int target_publish(struct target *target, struct store *store, struct reason *re
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
 		error = compile(target, &shapes, family, &wanted[family]);
 	if (error)
-		return reason_set(reason, error, "too many kinds of rule came and went in one change");
+		return reason_set(reason, error, "too many kinds of rule came and went in one change; make it in "
+				  "smaller parts");
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
 		error = publish_family(&target->filter.config->shapes[family], &wanted[family]);
 	if (!error)

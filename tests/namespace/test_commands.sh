@@ -208,8 +208,9 @@ test_import_names_bad_lines_and_takes_the_good() {
 	head -c 100000 /dev/urandom >"$STATE/noise"
 	assert_status 2 xc import "$STATE/noise"
 	assert_error 'more bad lines'
+	assert_error '^note: .*noise: nothing of it is a rule; xdp-cuckoo help import'
 	assert_status 3 xc import "$STATE/nosuch"
-	assert_error 'No such file'
+	assert_error 'No such file or directory; name a file, or - for standard input$'
 	assert_status 3 xc import "$STATE"
 	assert_error 'directory'
 	assert_status 0 xc import /dev/null
@@ -281,7 +282,7 @@ test_json() {
 	done
 	assert_status 1 xc --json del 192.0.2.99
 	assert_json err
-	assert_error '^{"error": "no such rule: src 192.0.2.99", "status": 1}$'
+	assert_error '^{"error": "no such rule: src 192.0.2.99; xdp-cuckoo list shows the rules", "status": 1}$'
 	assert_status 2 xc load vrx --foo --json
 	assert_json err
 	assert_status 2 xc --json stauts
@@ -317,12 +318,14 @@ test_wrong_usage() {
 		2|'ipest': must be text, ipset, nft or csv; did you mean 'ipset'|export --format ipest
 		2|'fo': must be on or off|monitor-only fo
 		2|'offf': must be on or off; did you mean 'off'|monitor-only offf
+		2|write pass or drop behind it: xdp-cuckoo policy malformed pass.drop$|policy malformed
 		2|'no-rules': no such outcome; did you mean 'no-rule'[?] See xdp-cuckoo policy|policy no-rules pass
 		2|'drpo': must be pass or drop; did you mean 'drop'|policy malformed drpo
 		2|'action drpo': the action is drop or pass; did you mean 'drop'|add 192.0.2.1 action drpo
 		2|comment; did you mean 'dport'[?]$|add 192.0.2.1 dprt 53
 		2|'tpc' is not a protocol.*; did you mean 'tcp'[?]$|add proto tpc dport 53
 		2|'tcp' is no word of a rule; write: proto tcp$|add tcp dport 53
+		2|'example.com' is not an IPv4 or IPv6 address or prefix; names are not looked up|add example.com
 		2|too few words|load
 		2|too few words|add
 		2|too many words|list 192.0.2.1
@@ -333,13 +336,21 @@ test_wrong_usage() {
 		2|list does not take that option, --all; usage|list --all
 		2|unload takes interfaces or --all|unload
 		2|unload takes interfaces or --all|unload vrx --all
-		1|'vtx' runs no xdp-cuckoo filter|unload vtx
+		1|'lo' runs no xdp-cuckoo filter; see xdp-cuckoo status$|unload lo
+		1|no interface 'vrxx' here; did you mean 'vrx'|unload vrxx
+		1|no interface 'vtx' here; did you mean 'vrx'|unload vtx
 		2|no interface 'nosuch0' here; see ip link$|load nosuch0
 		2|no interface 'vrxx' here; did you mean 'vrx'[?] See ip link$|load vrxx
 		2|at most|--name big load nosuch0 --capacity 99999999999
 		2|no command 'nosuch'|help nosuch
 		2|no command 'stauts'; did you mean 'status'|help stauts
-		1|no filter 'other'|--name other stats
+		1|no filter 'other' is running here; xdp-cuckoo --name other load IFACE runs it|--name other stats
+		1|no filter 'defualt' is running here; did you mean 'default'[?] See xdp-cuckoo status$|--name defualt stats
+		1|no filter 'other' is running here; xdp-cuckoo --name other load|--name other panic
+		1|no such rule: src 192.0.2.9; xdp-cuckoo list shows|del 192.0.2.9
+		2|'src' needs a value behind it: ADDRESS|add src
+		2|list: too many words; usage: xdp-cuckoo list .--counters.$|list x
+		2|version: too many words; usage: xdp-cuckoo version$|version x
 		2|is running with 16384 slots; xdp-cuckoo resize|load vrx --capacity 5000000
 		2|is running with another --compact|load vrx --compact
 		2|'12': must be 8, 16, 17 or 32 bits|load vrx --compact --fingerprint 12

@@ -47,7 +47,7 @@ test_add_refuses_what_locks_out() {
 		case_begin "$rule"
 		# shellcheck disable=SC2086 # words
 		assert_status 2 xc_host add $rule
-		assert_error "' would block $what.*; nothing was changed; .*action pass.*--force"
+		assert_error "' would block $what.*; nothing was changed; say --force, or first: xdp-cuckoo add .* action pass$"
 		assert_equal 1 "$(grep -vc '^note: ' "$STATE/err")" "lines that are no notes"
 		assert_equal '' "$(xc list)" "rules"
 		# shellcheck disable=SC2086 # words
@@ -99,6 +99,25 @@ test_pass_rules_make_room_for_drop_rules() {
 	# What is blocked already refuses no other change.
 	assert_status 0 xc_host add 198.51.100.1
 	assert_status 0 xc_host flush
+}
+
+# What the refusal says to type makes way for the rule, flow by flow.
+test_the_advice_makes_way() {
+	host
+	for rule in 203.0.113.0/24 fd99::/16; do
+		case_begin "$rule"
+		for _ in 1 2 3 4 5 6 7 8; do
+			run xc_host --name web add "$rule"
+			[ "$STATUS" -ne 0 ] || break
+			advice=$(sed -n 's/.*; say --force, or first: xdp-cuckoo //p' "$STATE/err")
+			[ -n "$advice" ] || fail "no advice: $(cat "$STATE/err")"
+			# shellcheck disable=SC2086 # words
+			assert_status 0 xc_host $advice
+			assert_error "xdp-cuckoo --name web load IFACE"
+		done
+		assert_equal 0 "$STATUS" "status, with all of it done"
+	done
+	assert_equal '' "$(xc list)" "rules of another name"
 }
 
 # With a timeout a pass rule only helps while it lasts, which the guard does not foresee: it looks at now.
