@@ -15,7 +15,7 @@ BUILD=${BUILD:-build}
 c_files=$(find user tests -name '*.c' ! -name '*.bpf.c' ! -path tests/packets.c | sort)
 bpf_files=$(find bpf tests -name '*.bpf.c' | sort)
 headers=$(find bpf include user tests -name '*.h' | sort)
-scripts=$({ find .ci user tests -name '*.sh' && grep -rl '^#!/bin/sh' .ci user; } | sort -u)
+scripts=$({ find .ci user tests -name '*.sh' -o -name '*.bash' && grep -rl '^#!/bin/sh' .ci user; } | sort -u)
 
 # each FILES COMMAND: with each file as $file, some at once; what they write, a file's whole.
 each() {

@@ -109,8 +109,8 @@ enum command_status command_not_running(const char *name)
 	if (*suggest.nearest)
 		return command_error(STATUS_NO, "no filter '%s' is running here%s", name,
 				     suggest_text(&suggest, "xdp-cuckoo status", text));
-	return command_error(STATUS_NO, "no filter '%s' is running here; xdp-cuckoo%s load IFACE runs it, xdp-cuckoo "
-			     "status shows what runs", name, command_name_option(name, option));
+	return command_error(STATUS_NO, "no filter '%s' is running here; see xdp-cuckoo status, or run it: "
+			     "xdp-cuckoo%s load IFACE", name, command_name_option(name, option));
 }
 
 void command_report_targets(const struct apply *apply)

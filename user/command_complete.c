@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * complete: what the word being typed may become, for shells. What fits where is read off the usage of commands, the table
- * of options and the words of rules. Changes nothing, says nothing about failures, and is done at once.
+ * complete: what the word being typed may become, for shells. What fits where is read off the usage of commands, the
+ * table of options and the words of rules. Changes nothing, says nothing about failures, and is done at once.
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What may be written to a stream if it is a terminal: colours, and how many columns. Nothing but text goes into pipes and
- * files, nor where NO_COLOR is set (https://no-color.org) or TERM is "dumb" or not set.
+ * What may be written to a stream if it is a terminal: colours, and how many columns. Nothing but text goes into pipes
+ * and files, nor where NO_COLOR is set (https://no-color.org) or TERM is "dumb" or not set.
  */
 #ifndef XDP_CUCKOO_TERMINAL_H
 #define XDP_CUCKOO_TERMINAL_H

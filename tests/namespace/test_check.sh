@@ -228,7 +228,7 @@ test_without_a_filter() {
 	assert_error "no filter 'default' is running here"
 	assert_status 0 xc --name other check
 	assert_status 1 xc --json check
-	assert_error '^{"error": "no filter .default. is running here; see xdp-cuckoo status", "status": 1}$'
+	assert_error '^{"error": "no filter .default. is running here; see xdp-cuckoo status, or run it: xdp-cuckoo load IFACE", "status": 1}$'
 }
 
 run_tests "$0" "$@"

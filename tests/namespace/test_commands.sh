@@ -344,9 +344,9 @@ test_wrong_usage() {
 		2|at most|--name big load nosuch0 --capacity 99999999999
 		2|no command 'nosuch'|help nosuch
 		2|no command 'stauts'; did you mean 'status'|help stauts
-		1|no filter 'other' is running here; xdp-cuckoo --name other load IFACE runs it|--name other stats
+		1|no filter 'other' is running here; see xdp-cuckoo status, or run it: xdp-cuckoo --name other load IFACE$|--name other stats
 		1|no filter 'defualt' is running here; did you mean 'default'[?] See xdp-cuckoo status$|--name defualt stats
-		1|no filter 'other' is running here; xdp-cuckoo --name other load|--name other panic
+		1|no filter 'other' is running here; see xdp-cuckoo status, or run it: xdp-cuckoo --name other load|--name other panic
 		1|no such rule: src 192.0.2.9; xdp-cuckoo list shows|del 192.0.2.9
 		2|'src' needs a value behind it: ADDRESS|add src
 		2|list: too many words; usage: xdp-cuckoo list .--counters.$|list x
