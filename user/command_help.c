@@ -99,7 +99,7 @@ static void print_group(enum command_group group, const char *title)
 	output_heading(title);
 	for (const struct command *const *command = command_table; *command; command++)
 		if ((*command)->group == group)
-			printf("  %-12s %s\n", (*command)->name, (*command)->summary);
+			printf("  %-13s %s\n", (*command)->name, (*command)->summary);
 }
 
 static void print_all(void)
@@ -119,7 +119,7 @@ static void print_all(void)
 		snprintf(option, sizeof(option), "--%s%s%s", kind->name, kind->value ? " " : "",
 			 kind->value ? kind->value : "");
 		if (!kind->bit)
-			printf("  %-12s %s\n", option, kind->meaning);
+			printf("  %-13s %s\n", option, kind->meaning);
 	}
 	fputs(ending, stdout);
 }
