@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store_dir.h"
+
 /* Address space, neither memory nor disk: the file grows as rules come. */
 #define ENVIRONMENT_MAP_BYTES (32ULL << 30)
 #define ENVIRONMENT_MAP_BYTES_MIN (1ULL << 30)
@@ -73,27 +75,40 @@ void environment_give_back(MDB_env *env)
 		return;
 }
 
-/*
- * LMDB maps its lock file with holes in it: on a full disk the first touch would be a SIGBUS. Before
- * the environment is open, since closing the file drops this process's record locks on it.
- */
-static int lock_file_fill(const char *dir)
+/* LMDB maps its lock file with holes in it: on a full disk the first touch would be a SIGBUS. */
+static int lock_file_fill(int dir_fd)
 {
 	struct stat file;
-	int dir_fd, fd, error = 0;
+	int fd, error = store_dir_open_file(dir_fd, "lock.mdb", &fd);
 
-	dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (error)
+		return error;
+	if (fstat(fd, &file))
+		error = -errno;
+	else if (file.st_blocks * 512 < ENVIRONMENT_LOCK_BYTES)
+		error = -posix_fallocate(fd, 0, ENVIRONMENT_LOCK_BYTES);
+	close(fd);
+	return error;
+}
+
+/*
+ * The files, as they are to be. Before the environment is open, since closing its lock file drops this process's
+ * record locks on it.
+ */
+static int files_make(const char *dir)
+{
+	int fd, dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), error;
+
 	if (dir_fd < 0)
 		return errno;
-	fd = openat(dir_fd, "lock.mdb", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || fstat(fd, &file))
-		error = errno;
-	else if (file.st_blocks * 512 < ENVIRONMENT_LOCK_BYTES)
-		error = posix_fallocate(fd, 0, ENVIRONMENT_LOCK_BYTES);
+	error = lock_file_fill(dir_fd);
+	if (!error) {
+		error = store_dir_open_file(dir_fd, "data.mdb", &fd);
+		if (!error)
+			close(fd);
+	}
 	close(dir_fd);
-	if (fd >= 0)
-		close(fd);
-	return error;
+	return -error;
 }
 
 static int environment_try(const char *dir, unsigned int flags, size_t bytes, MDB_env **env)
@@ -117,13 +132,13 @@ int environment_open(const char *dir, bool is_read_only, MDB_env **env)
 {
 	unsigned int flags = is_read_only ? MDB_RDONLY : 0;
 	size_t bytes = ENVIRONMENT_MAP_BYTES;
-	int status = is_read_only ? 0 : lock_file_fill(dir);
+	int status = is_read_only ? 0 : files_make(dir);
 
-	if (status)
-		return environment_error(status);
-	while ((status = environment_try(dir, flags, bytes, env)) == ENOMEM &&
-	       bytes > ENVIRONMENT_MAP_BYTES_MIN)
+	while (!status && (status = environment_try(dir, flags, bytes, env)) == ENOMEM &&
+	       bytes > ENVIRONMENT_MAP_BYTES_MIN) {
 		bytes /= 2;
+		status = 0;
+	}
 	/* Readers share LMDB's lock file, unless they may not write it. */
 	if (is_read_only && (status == EACCES || status == EROFS))
 		status = environment_try(dir, MDB_RDONLY | MDB_NOLOCK, bytes, env);

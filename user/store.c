@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "environment.h"
@@ -121,17 +120,14 @@ static int store_attach_in(struct store *store, int dir_fd, enum store_mode mode
 	return databases_attach(store, mode);
 }
 
-/* Directories and files get the modes they are made with, whatever the caller's umask. */
 static int store_attach(struct store *store, const char *dir, enum store_mode mode)
 {
-	const mode_t umask_before = umask(S_IRWXG | S_IRWXO);
 	int dir_fd, error = store_dir_open(dir, mode == STORE_WRITE, &dir_fd);
 
 	if (!error) {
 		error = store_attach_in(store, dir_fd, mode);
 		close(dir_fd);
 	}
-	umask(umask_before);
 	return error;
 }
 

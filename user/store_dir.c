@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -84,18 +85,48 @@ static int open_dir_at(int parent_fd, const char *name, bool may_be_sticky)
 	return error;
 }
 
+/* What is new has the mode that it is made with, less the process's umask, which is not ours to change. */
+static int widen(int fd, mode_t mode)
+{
+	char path[32];
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return -errno;
+	if ((status.st_mode & mode) == mode)
+		return 0;
+	/* By its name there: fchmod() takes no O_PATH. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return chmod(path, mode) ? -errno : 0;
+}
+
+/* One that is there stays as it is. */
+static int make_dir_at(int parent_fd, const char *name)
+{
+	int fd, error;
+
+	if (mkdirat(parent_fd, name, 0700))
+		return errno == EEXIST ? 0 : -errno;
+	fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	error = widen(fd, 0700);
+	close(fd);
+	return error;
+}
+
 /* All that is missing of a path, but for its last part. */
 static int make_parents(char *path)
 {
 	char *slash = path;
+	int error = 0;
 
-	while ((slash = strchr(slash + 1, '/'))) {
+	while (!error && (slash = strchr(slash + 1, '/'))) {
 		*slash = '\0';
-		if (mkdir(path, 0700) && errno != EEXIST)
-			return -errno;
+		error = make_dir_at(AT_FDCWD, path);
 		*slash = '/';
 	}
-	return 0;
+	return error;
 }
 
 /* Cuts PATH into the directory, whose name is returned, and the last part, *name; slashes go. */
@@ -134,8 +165,8 @@ int store_dir_open(const char *dir, bool makes, int *fd)
 	parent_fd = open_dir_at(AT_FDCWD, parent, true);
 	if (parent_fd < 0)
 		return parent_fd;
-	if (makes && mkdirat(parent_fd, name, 0700) && errno != EEXIST)
-		error = -errno;
+	if (makes)
+		error = make_dir_at(parent_fd, name);
 	if (!error)
 		*fd = open_dir_at(parent_fd, name, false);
 	if (!error && *fd < 0)
@@ -147,6 +178,24 @@ int store_dir_open(const char *dir, bool makes, int *fd)
 		close(*fd);
 	if (error)
 		*fd = -1;
+	return error;
+}
+
+int store_dir_open_file(int dir_fd, const char *name, int *fd)
+{
+	int error = 0;
+
+	*fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (*fd >= 0)
+		error = widen(*fd, 0600);
+	else if (errno == EEXIST)
+		*fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (*fd < 0)
+		return -errno;
+	if (error) {
+		close(*fd);
+		*fd = -1;
+	}
 	return error;
 }
 
@@ -163,11 +212,10 @@ static int lock_wait(int fd)
 
 int store_dir_lock(int dir_fd, int *fd)
 {
-	int error;
+	int error = store_dir_open_file(dir_fd, STORE_DIR_LOCK, fd);
 
-	*fd = openat(dir_fd, STORE_DIR_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (*fd < 0)
-		return -errno;
+	if (error)
+		return error;
 	error = lock_wait(*fd);
 	if (error) {
 		close(*fd);

@@ -19,6 +19,12 @@
 int store_dir_open(const char *dir, bool makes, int *fd);
 
 /*
+ * Opens a file of a store to be read and written; where there is none it is made, 0600 whatever the umask. 0;
+ * -errno, and *fd is -1.
+ */
+int store_dir_open_file(int dir_fd, const char *name, int *fd);
+
+/*
  * Waits for the exclusive lock of a directory, which *fd holds until it is closed; the kernel closes it
  * when the process dies. 0; -errno, and *fd is -1.
  */
