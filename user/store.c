@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "environment.h"
+#include "store_claim.h"
 #include "store_dir.h"
 #include "store_internal.h"
 
@@ -59,7 +60,7 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 	if (error)
 		return error;
 	store->has_schema_2 = meta.schema > 1;
-	status = databases_open_all(store, txn, mode == STORE_WRITE, is_new);
+	status = databases_open_all(store, txn, mode != STORE_READ, is_new);
 	return environment_write_error(store->env, status);
 }
 
@@ -109,8 +110,11 @@ static int environment_open_at(int dir_fd, bool is_read_only, MDB_env **env)
 
 static int store_attach_in(struct store *store, int dir_fd, enum store_mode mode)
 {
-	int error = mode == STORE_WRITE ? store_dir_lock(dir_fd, &store->lock) : 0;
+	const bool waits = mode != STORE_TRY;
+	int error = store_claim(dir_fd, waits, &store->claim);
 
+	if (!error && mode != STORE_READ)
+		error = store_dir_lock(dir_fd, waits, &store->lock);
 	if (!error)
 		error = environment_open_at(dir_fd, mode == STORE_READ, &store->env);
 	if (error)
@@ -122,7 +126,7 @@ static int store_attach_in(struct store *store, int dir_fd, enum store_mode mode
 
 static int store_attach(struct store *store, const char *dir, enum store_mode mode)
 {
-	int dir_fd, error = store_dir_open(dir, mode == STORE_WRITE, &dir_fd);
+	int dir_fd, error = store_dir_open(dir, mode != STORE_READ, &dir_fd);
 
 	if (!error) {
 		error = store_attach_in(store, dir_fd, mode);
@@ -158,7 +162,8 @@ void store_close(struct store *store)
 	if (store->env)
 		mdb_env_close(store->env);
 	if (store->lock >= 0)
-		close(store->lock); /* last: the next writer finds the environment closed */
+		close(store->lock); /* after it: the next writer finds the environment closed */
+	store_release(store->claim);
 	free(store);
 }
 

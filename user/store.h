@@ -51,6 +51,7 @@ struct store_pending {
 enum store_mode {
 	STORE_READ,  /* -ENOENT where there is none; takes no lock */
 	STORE_WRITE, /* makes the directory (0700) where missing; waits for the writer's lock */
+	STORE_TRY,   /* the same, without waiting: -EBUSY */
 };
 
 /*
@@ -58,6 +59,9 @@ enum store_mode {
  * that a command is alone with store and table; it goes when the process does. 0; -ENOENT; -EACCES;
  * -EBADMSG (foreign or damaged: magic); -EPROTO (another schema version); other -errno. On failure
  * *store is NULL. store_close() accepts NULL and aborts an open transaction.
+ *
+ * A process has each store open once: other threads wait, and -EDEADLK is what the same thread gets. A store belongs to
+ * the thread that opened it.
  */
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
 void store_close(struct store *store);

@@ -201,22 +201,22 @@ int store_dir_open_file(int dir_fd, const char *name, int *fd)
 
 /* ---- the lock ---- */
 
-static int lock_wait(int fd)
+static int lock_file(int fd, bool waits)
 {
-	while (flock(fd, LOCK_EX)) {
+	while (flock(fd, LOCK_EX | (waits ? 0 : LOCK_NB))) {
 		if (errno != EINTR)
-			return -errno;
+			return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	}
 	return 0;
 }
 
-int store_dir_lock(int dir_fd, int *fd)
+int store_dir_lock(int dir_fd, bool waits, int *fd)
 {
 	int error = store_dir_open_file(dir_fd, STORE_DIR_LOCK, fd);
 
 	if (error)
 		return error;
-	error = lock_wait(*fd);
+	error = lock_file(*fd, waits);
 	if (error) {
 		close(*fd);
 		*fd = -1;
@@ -248,6 +248,8 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		{ -ENOMEM, "no memory or address space for it", "raise the limit" },
 		{ -ENOSPC, "no space left on the disk", "free some" },
 		{ -EAGAIN, "too many commands have it open", "wait until some of them end" },
+		{ -EBUSY, "somebody else is changing it", "try again when that has ended" },
+		{ -EDEADLK, "this thread has it open", "end the change, or the reading, under way first" },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

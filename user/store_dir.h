@@ -26,9 +26,9 @@ int store_dir_open_file(int dir_fd, const char *name, int *fd);
 
 /*
  * Waits for the exclusive lock of a directory, which *fd holds until it is closed; the kernel closes it
- * when the process dies. 0; -errno, and *fd is -1.
+ * when the process dies. 0; -EBUSY: `waits` is false, and somebody else has it; other -errno. On failure *fd is -1.
  */
-int store_dir_lock(int dir_fd, int *fd);
+int store_dir_lock(int dir_fd, bool waits, int *fd);
 
 /* Says why the store in DIR did not open and what to do. Returns `error`. */
 int store_dir_explain(int error, const char *dir, struct reason *reason);

@@ -47,6 +47,7 @@ struct store_clock {
 };
 
 struct store {
+	struct store_claim *claim;
 	int lock; /* file descriptor of writer.lock, or -1 */
 	MDB_env *env;
 	MDB_dbi meta_db, rules_db, shapes_db;
