@@ -3,6 +3,7 @@
 #include "kernel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,12 @@ const char *const kernel_map_names[KERNEL_MAPS] = {
 	[KERNEL_HINTS] = ABI_HINTS_MAP,
 };
 
-/* What the kernel last said in words, through libbpf; it tells more than errno. */
-static char kernel_message[REASON_BYTES / 2];
+/* What the kernel last said to this thread in words, through libbpf; it tells more than errno. */
+static _Thread_local char kernel_message[REASON_BYTES / 2];
+static _Thread_local bool is_listening;
+
+/* Of the program that this is part of, which may use libbpf as well. */
+static libbpf_print_fn_t others_print;
 
 static int keep_kernel_message(enum libbpf_print_level level, const char *format, va_list arguments)
 {
@@ -31,7 +36,11 @@ static int keep_kernel_message(enum libbpf_print_level level, const char *format
 	char line[512];
 	const char *found;
 
-	(void)level;
+	if (!is_listening) {
+		const libbpf_print_fn_t print = __atomic_load_n(&others_print, __ATOMIC_ACQUIRE);
+
+		return print ? print(level, format, arguments) : 0;
+	}
 	vsnprintf(line, sizeof(line), format, arguments);
 	found = strstr(line, marker);
 	if (found)
@@ -42,8 +51,18 @@ static int keep_kernel_message(enum libbpf_print_level level, const char *format
 
 void kernel_listen(void)
 {
+	libbpf_print_fn_t before;
+
 	kernel_message[0] = '\0';
-	libbpf_set_print(keep_kernel_message);
+	is_listening = true;
+	before = libbpf_set_print(keep_kernel_message);
+	if (before != keep_kernel_message)
+		__atomic_store_n(&others_print, before, __ATOMIC_RELEASE);
+}
+
+void kernel_listen_no_more(void)
+{
+	is_listening = false;
 }
 
 const char *kernel_words(void)
@@ -237,7 +256,7 @@ static int take_created_map(struct kernel_filter *filter, enum kernel_map_name n
 	struct bpf_map_info info = {};
 	__u32 length = sizeof(info);
 
-	map->fd = dup(bpf_map__fd(created));
+	map->fd = fcntl(bpf_map__fd(created), F_DUPFD_CLOEXEC, 0);
 	if (map->fd < 0 || bpf_obj_get_info_by_fd(map->fd, &info, &length))
 		return -errno;
 	kernel_describe_map(&info, map);

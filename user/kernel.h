@@ -72,6 +72,13 @@ enum kernel_mode { KERNEL_AUTO, KERNEL_NATIVE, KERNEL_SKB };
 void kernel_use_pins(const char *dir);
 
 /*
+ * From here on the kernel's words to this thread, which libbpf would print, are kept for the reasons given; and from
+ * there on they are again whose they were.
+ */
+void kernel_listen(void);
+void kernel_listen_no_more(void);
+
+/*
  * All filters on the interfaces of this network namespace, set up or not; without CAP_SYS_ADMIN, those that
  * are pinned. 0, with an array for kernel_filters_free(); -EPERM, -EPROTO (a filter of another ABI version), other -errno.
  */

@@ -9,9 +9,6 @@
 
 extern const char *const kernel_map_names[KERNEL_MAPS];
 
-/* From here on the kernel's words, which libbpf would print, are kept for kernel_refused(). */
-void kernel_listen(void);
-
 /* The kernel's words about the last refused call, in brackets; "" where it had none. */
 const char *kernel_words(void);
 

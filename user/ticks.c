@@ -6,8 +6,8 @@
 
 #include "kernel.h"
 
-/* The kernel is asked once; jiffies follow CLOCK_MONOTONIC. */
-static struct {
+/* The kernel is asked once by each thread; jiffies follow CLOCK_MONOTONIC. */
+static _Thread_local struct {
 	bool is_known;
 	__u32 tick;
 	double per_second, second; /* of CLOCK_MONOTONIC, before the tick was read */
