@@ -82,7 +82,8 @@ void apply_close(struct apply *apply)
 	*apply = (struct apply){};
 }
 
-int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason)
+static int open_in(enum store_mode mode, struct apply *apply, const char *state, const char *name,
+		   struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
 	size_t count = 0;
@@ -95,7 +96,7 @@ int apply_open(struct apply *apply, const char *state, const char *name, struct 
 	if (error)
 		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory",
 				  state);
-	error = store_open(dir, STORE_WRITE, &apply->store, reason);
+	error = store_open(dir, mode, &apply->store, reason);
 	if (!error)
 		error = kernel_find(&filters, &count, reason);
 	if (!error)
@@ -106,6 +107,16 @@ int apply_open(struct apply *apply, const char *state, const char *name, struct 
 	if (error)
 		apply_close(apply);
 	return error;
+}
+
+int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason)
+{
+	return open_in(STORE_WRITE, apply, state, name, reason);
+}
+
+int apply_try_open(struct apply *apply, const char *state, const char *name, struct reason *reason)
+{
+	return open_in(STORE_TRY, apply, state, name, reason);
 }
 
 /*

@@ -48,9 +48,10 @@ int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
 /*
  * Opens the store for writing and every running filter of that name, adopts filters that nobody has
  * set up, repairs tables that differ. Nothing else writes until apply_close(), which accepts a
- * zeroed or half-built one. -errno with the reason.
+ * zeroed or half-built one. -errno with the reason. apply_try_open() does not wait for other writers: -EBUSY.
  */
 int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason);
+int apply_try_open(struct apply *apply, const char *state, const char *name, struct reason *reason);
 void apply_close(struct apply *apply);
 
 /* What a filter that is not to be a copy is like: see apply_load(). */
@@ -86,6 +87,11 @@ int apply_change(struct apply *apply,
 		 int (*make)(struct apply *apply, void *context, struct reason *reason),
 		 void *context, struct reason *reason);
 
+/* The same in parts: after apply_begin(), if that returns 0, one of the other two, which say how it ends. */
+int apply_begin(struct apply *apply, struct reason *reason);
+int apply_commit(struct apply *apply, struct reason *reason);
+void apply_abort(struct apply *apply);
+
 /*
  * Within a change. apply_add(): 0; -EEXIST (the rule is there); -EALREADY (it was there with another
  * time to end, or had ended: now it ends as this one); -ENOSPC and -E2BIG end the change. apply_del(): 0;
@@ -103,6 +109,7 @@ int apply_expire(struct apply *apply, __u64 *count, struct reason *reason);
 
 /* Keeps settings and puts them in force on every running filter. A change of its own. */
 int apply_set(struct apply *apply, const struct store_settings *settings, struct reason *reason);
+int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reason);
 
 /*
  * Within a change: unless apply_confirm() comes within `timeout_ms`, apply_open() of any later command,

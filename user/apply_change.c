@@ -456,17 +456,20 @@ static int commit(struct apply *apply, bool *is_changed, struct reason *reason)
 	return error ? store_refused(error, reason) : 0;
 }
 
-int apply_change(struct apply *apply,
-		 int (*make)(struct apply *apply, void *context, struct reason *reason),
-		 void *context, struct reason *reason)
+int apply_begin(struct apply *apply, struct reason *reason)
 {
-	bool is_changed = false;
 	int error = begin(apply, reason);
 
-	if (!error)
-		error = make(apply, context, reason);
-	if (!error)
-		error = check_guard(apply, reason);
+	if (error)
+		apply_abort(apply);
+	return error;
+}
+
+int apply_commit(struct apply *apply, struct reason *reason)
+{
+	bool is_changed = false;
+	int error = check_guard(apply, reason);
+
 	if (!error)
 		error = prepare(apply, reason);
 	if (!error)
@@ -476,5 +479,26 @@ int apply_change(struct apply *apply,
 	else if (is_changed)
 		error = finish(apply, reason);
 	apply_forget_change(apply);
+	return error;
+}
+
+void apply_abort(struct apply *apply)
+{
+	undo(apply);
+	apply_forget_change(apply);
+}
+
+int apply_change(struct apply *apply,
+		 int (*make)(struct apply *apply, void *context, struct reason *reason),
+		 void *context, struct reason *reason)
+{
+	int error = apply_begin(apply, reason);
+
+	if (error)
+		return error;
+	error = make(apply, context, reason);
+	if (!error)
+		return apply_commit(apply, reason);
+	apply_abort(apply);
 	return error;
 }

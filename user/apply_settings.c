@@ -22,6 +22,17 @@ int apply_set(struct apply *apply, const struct store_settings *settings, struct
 	return apply_change(apply, set, &copy, reason);
 }
 
+int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reason)
+{
+	struct store_settings settings;
+	int error = store_settings(apply->store, &settings);
+
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	settings.is_monitor_only = is_on;
+	return apply_set(apply, &settings, reason);
+}
+
 /* ---- waiting for a confirmation ---- */
 
 /* Of a load: then there is nothing in the store. */

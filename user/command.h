@@ -148,17 +148,11 @@ int command_open_guarded(const struct invocation *invocation, struct apply *appl
 /* Says on stderr until when, and by what, an operation with --confirm is to be confirmed. */
 void command_report_confirm(const struct invocation *invocation);
 
-/* Keeps it with the rules and puts it in force. */
-int command_set_monitor_only(struct apply *apply, bool is_on, struct reason *reason);
-
 /* Says on stderr if the filter does not filter: monitor-only, panic, unconfirmed. */
 void command_report_run(const struct kernel_filter *filter);
 
 /* Whether rules are in force: it is set up, and neither in panic, unconfirmed too long nor monitor-only. */
 bool command_is_filtering(const struct kernel_filter *filter);
-
-/* Whether a filter counts for a name: it has it, or nobody has set it up. */
-bool command_is_named(const struct kernel_filter *filter, const char *name);
 
 /* Opens the store to read. A store that does not exist yet is empty: 0, and *store is NULL. */
 int command_open_store(const struct invocation *invocation, struct store **store,

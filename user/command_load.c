@@ -156,7 +156,7 @@ static int set_how_it_runs(const struct invocation *invocation, struct apply *ap
 	int error = 0;
 
 	if (invocation->is_monitor_only && !is_monitor_only(target))
-		error = command_set_monitor_only(apply, true, reason);
+		error = apply_set_monitor_only(apply, true, reason);
 	if (!error && invocation->confirm_ms)
 		error = target_set_unconfirmed(target, 0, invocation->confirm_ms, reason);
 	return error;
@@ -173,7 +173,7 @@ static void take_back(const struct invocation *invocation, struct apply *apply,
 	if (invocation->confirm_ms)
 		target_confirm(target);
 	if (invocation->is_monitor_only && !was_monitor_only)
-		command_set_monitor_only(apply, false, &ignored);
+		apply_set_monitor_only(apply, false, &ignored);
 }
 
 /* *before: interfaces that the filter, apply->targets[0], ran on already. */

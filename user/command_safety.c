@@ -82,17 +82,6 @@ static int read_switch(const char *command, const char *word)
 
 /* ---- monitor-only ---- */
 
-int command_set_monitor_only(struct apply *apply, bool is_on, struct reason *reason)
-{
-	struct store_settings settings;
-	int error = store_settings(apply->store, &settings);
-
-	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	settings.is_monitor_only = is_on;
-	return apply_set(apply, &settings, reason);
-}
-
 static enum command_status run_monitor_only(const struct invocation *invocation)
 {
 	struct apply apply;
@@ -105,7 +94,7 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	error = apply_open(&apply, invocation->state, invocation->name, &reason);
 	if (!error) {
 		command_report_targets(&apply);
-		error = command_set_monitor_only(&apply, is_on, &reason);
+		error = apply_set_monitor_only(&apply, is_on, &reason);
 	}
 	apply_close(&apply);
 	if (error)

@@ -48,11 +48,6 @@ const struct command command_stats = {
 	.run = run_stats,
 };
 
-bool command_is_named(const struct kernel_filter *filter, const char *name)
-{
-	return !filter->config->magic || !strcmp(filter->config->name, name);
-}
-
 /* ---- reading ---- */
 
 static int read_tally(const struct invocation *invocation, bool is_quiet, struct tally *tally,
@@ -64,7 +59,7 @@ static int read_tally(const struct invocation *invocation, bool is_quiet, struct
 
 	*tally = (struct tally){};
 	for (size_t f = 0; f < count && !error; f++) {
-		if (!command_is_named(&filters[f], invocation->name))
+		if (!tally_is_named(&filters[f], invocation->name))
 			continue;
 		if (!is_quiet)
 			command_report_run(&filters[f]);

@@ -62,6 +62,11 @@ static void name_rows(struct tally *tally, const struct kernel_filter *filter)
 	}
 }
 
+bool tally_is_named(const struct kernel_filter *filter, const char *name)
+{
+	return !filter->config->magic || !strcmp(filter->config->name, name);
+}
+
 int tally_add(struct tally *tally, const struct kernel_filter *filter, struct reason *reason)
 {
 	const int cpus = kernel_cpus();

@@ -28,6 +28,9 @@ struct tally {
 	char interfaces[ABI_COUNTER_ROWS][TALLY_NAME_BYTES];
 };
 
+/* Whether a filter counts for a name: it has it, or nobody has set it up. */
+bool tally_is_named(const struct kernel_filter *filter, const char *name);
+
 /* Adds what a filter has counted. `tally` starts zeroed; -errno with the reason. tally_close() accepts any. */
 int tally_add(struct tally *tally, const struct kernel_filter *filter, struct reason *reason);
 void tally_close(struct tally *tally);
