@@ -9,6 +9,7 @@ LLVM_STRIP ?= llvm-strip
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
 BUILD ?= build
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 DESTDIR ?=
 V ?= 0
 WERROR ?= 0
@@ -25,9 +26,10 @@ WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 # Both may be given on the command line, or by the environment, as packagers do; these are for all others.
 CFLAGS ?= -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fPIE
 LDFLAGS ?= -pie -Wl,-z,relro,-z,now
-LIBRARIES := libbpf lmdb jansson libmnl libcap
+LIBRARY_NEEDS := libbpf lmdb libmnl libcap
+LIBRARIES := $(LIBRARY_NEEDS) jansson
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
-USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread
+USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread -fPIC -fvisibility=hidden
 LDLIBS = $(shell pkg-config --libs $(LIBRARIES))
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -Iinclude -Ibpf \
 	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
@@ -39,6 +41,15 @@ TOOL := $(BUILD)/xdp-cuckoo
 USER_OBJECTS := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/*.c))
 ENGINE_OBJECTS := $(filter-out $(BUILD)/user/main.o,$(USER_OBJECTS))
 
+# All but what commands are made of; what the library would need of that is missing when it is linked.
+TOOL_MODULES := main command% output batch_line bench% kernel_bench feed json_walk list% metrics privileges \
+	options reader rule_counts rule_diff rule_set terminal watchdog whole_file
+LIBRARY_OBJECTS := $(filter-out $(TOOL_MODULES:%=$(BUILD)/user/%.o),$(USER_OBJECTS))
+SONAME := libxdp-cuckoo.so.1
+SHARED := $(BUILD)/$(SONAME)
+ARCHIVE := $(BUILD)/libxdp-cuckoo.a
+OBJCOPY ?= objcopy
+
 MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
 RULES_PAGE := user/man/xdp-cuckoo-rules.5
 
@@ -48,9 +59,10 @@ LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
 BASH_COMPLETION = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xdp-cuckoo
 ZSH_COMPLETION = $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_xdp-cuckoo
+VERSION = $(shell sed -n 's/^\#define VERSION "\(.*\)"$$/\1/p' user/version.h)
 FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.conf
 
-all: $(OBJECT) $(TOOL) $(MAN_PAGE) ## build the BPF object, the tool and its man page (default)
+all: $(OBJECT) $(TOOL) $(MAN_PAGE) $(SHARED) $(ARCHIVE) ## build BPF object, tool, man page and library (default)
 
 define compile_bpf
 	@mkdir -p $(@D)
@@ -74,6 +86,18 @@ $(BUILD)/user/%.o: user/%.c
 $(TOOL): $(USER_OBJECTS)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ $(LDLIBS) -o $@
 
+# It stays when it is closed: libbpf goes on calling what it prints by.
+$(SHARED): $(LIBRARY_OBJECTS) user/xdp-cuckoo.map
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(filter-out -pie,$(LDFLAGS)) -pthread -shared -Wl,-soname,$(SONAME) \
+		-Wl,-z,defs -Wl,-z,nodelete -Wl,--version-script=user/xdp-cuckoo.map $(LIBRARY_OBJECTS) \
+		$$(pkg-config --libs $(LIBRARY_NEEDS)) -o $@
+
+# One object, so that what is hidden can be local to it.
+$(ARCHIVE): $(LIBRARY_OBJECTS)
+	$(call say,AR,$@)$(CC) $(CFLAGS) -nostdlib -r $^ -o $(@:.a=.o)
+	$(Q)$(OBJCOPY) --localize-hidden $(@:.a=.o)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(@:.a=.o)
+
 $(MAN_PAGE): $(TOOL) $(wildcard user/man/*)
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)sh user/man/make.sh $(TOOL) $(PREFIX)/lib/systemd/system > $@
@@ -92,10 +116,20 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0644 user/completion/_xdp-cuckoo $(ZSH_COMPLETION)
 	if [ -d $(dir $(FAIL2BAN_ACTION)) ]; then \
 		ln -sf $(PREFIX)/lib/xdp-cuckoo/fail2ban-action.conf $(FAIL2BAN_ACTION); fi
+	install -D -m 0644 user/xdp-cuckoo.h $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h
+	install -D -m 0644 $(SHARED) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libxdp-cuckoo.so
+	install -m 0644 $(ARCHIVE) $(DESTDIR)$(LIBDIR)
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed 's,@PREFIX@,$(PREFIX),; s,@LIBDIR@,$(LIBDIR),; s,@NEEDS@,$(LIBRARY_NEEDS),; s,@VERSION@,$(VERSION),' \
+		user/xdp-cuckoo.pc >$(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
+	[ -n '$(DESTDIR)' ] || ldconfig
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))
 	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(MAN_DIR)/man5/xdp-cuckoo-rules.5 $(BASH_COMPLETION) $(ZSH_COMPLETION)
+	rm -f $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libxdp-cuckoo.so libxdp-cuckoo.a)
 	rm -rf $(LIBRARY_DIR)
 
 deb: ## build the Debian package into build/deb, and have lintian look at it

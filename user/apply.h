@@ -142,6 +142,9 @@ int apply_check(struct apply *apply, struct target *target, struct table_differe
  */
 int apply_test(struct store *store, const struct rule *query, struct rule *rule);
 
+/* Refuses, with -ECANCELED, where rules or policies drop what apply->guard holds, or within a change begin to. */
+int apply_check_guard(struct apply *apply, struct reason *reason);
+
 /* What drops packets of these flows, if anything: a rule, *rule; or no pass rule where `policy no-rule drop`. */
 enum apply_blocker { APPLY_NOTHING, APPLY_RULE, APPLY_POLICY };
 enum apply_blocker apply_blocks(struct store *store, const struct rule *query, struct rule *rule);

@@ -86,7 +86,7 @@ static int refuse(const struct apply *apply, const struct rule *rule, enum apply
 			  is_named ? apply->name : "", rule_format(&flow->flow, text));
 }
 
-static int check_guard(struct apply *apply, struct reason *reason)
+int apply_check_guard(struct apply *apply, struct reason *reason)
 {
 	const struct guard *guard = apply->guard;
 	struct rule rule;
@@ -94,7 +94,7 @@ static int check_guard(struct apply *apply, struct reason *reason)
 	for (size_t i = 0; guard && i < guard->count; i++) {
 		enum apply_blocker blocker;
 
-		if (apply->touched->was_blocked[i])
+		if (apply->touched && apply->touched->was_blocked[i])
 			continue;
 		blocker = apply_blocks(apply->store, &guard->flows[i].flow, &rule);
 		if (blocker != APPLY_NOTHING)
@@ -468,7 +468,7 @@ int apply_begin(struct apply *apply, struct reason *reason)
 int apply_commit(struct apply *apply, struct reason *reason)
 {
 	bool is_changed = false;
-	int error = check_guard(apply, reason);
+	int error = apply_check_guard(apply, reason);
 
 	if (!error)
 		error = prepare(apply, reason);

@@ -9,7 +9,6 @@
 
 #include "kernel.h"
 #include "kernel_internal.h"
-#include "privileges.h"
 
 #define MAPS_OF_A_PROGRAM_MAX 64
 
@@ -198,7 +197,7 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	*is_ours = false;
 	if (fd == -ENOENT)
 		return 0; /* it went meanwhile, or it is not ours */
-	if (fd == -EPERM && !privileges_open_ids())
+	if (fd == -EPERM && !kernel_opens_ids())
 		return kernel_pins_refused(search->reason, fd);
 	if (fd < 0)
 		return kernel_refused(search->reason, fd, "cannot look at the XDP program on ",

@@ -50,6 +50,9 @@ enum kernel_object { KERNEL_OBJECT_MAP, KERNEL_OBJECT_PROGRAM };
  */
 int kernel_open_id(enum kernel_object kind, __u32 id);
 
+/* Whether the kernel does it for this thread: it has CAP_SYS_ADMIN. */
+bool kernel_opens_ids(void);
+
 /* The message for that, and for whatever else is wrong with pins. Returns the error for the caller. */
 int kernel_pins_refused(struct reason *reason, int error);
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -24,7 +25,6 @@
 
 #include "kernel.h"
 #include "kernel_internal.h"
-#include "privileges.h"
 
 #define PIN_NAME_BYTES 32
 #define PIN_PATH_BYTES 96
@@ -80,7 +80,7 @@ static int name_of_net(char name[PIN_NAME_BYTES])
 {
 	struct stat status;
 
-	if (stat("/proc/self/ns/net", &status))
+	if (stat("/proc/thread-self/ns/net", &status))
 		return -errno;
 	snprintf(name, PIN_NAME_BYTES, "net_%llu", (unsigned long long)status.st_ino);
 	return 0;
@@ -160,11 +160,22 @@ static int search_pin(int net, enum kernel_object kind, __u32 id)
 	return fd < 0 ? -ENOENT : fd;
 }
 
+bool kernel_opens_ids(void)
+{
+	cap_flag_value_t value = CAP_CLEAR;
+	cap_t set = cap_get_proc();
+
+	if (set && cap_get_flag(set, CAP_SYS_ADMIN, CAP_EFFECTIVE, &value))
+		value = CAP_CLEAR;
+	cap_free(set);
+	return value == CAP_SET;
+}
+
 int kernel_open_id(enum kernel_object kind, __u32 id)
 {
 	int fd = kind == KERNEL_OBJECT_MAP ? bpf_map_get_fd_by_id(id) : bpf_prog_get_fd_by_id(id), net;
 
-	if (fd != -EPERM || privileges_open_ids())
+	if (fd != -EPERM || kernel_opens_ids())
 		return fd;
 	net = open_net_dir(true);
 	return net < 0 ? -EPERM : search_pin(net, kind, id);
@@ -225,7 +236,7 @@ int kernel_pins_refused(struct reason *reason, int error)
 int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
 	       struct reason *reason)
 {
-	const bool is_needed = !privileges_open_ids();
+	const bool is_needed = !kernel_opens_ids();
 	char name[PIN_NAME_BYTES];
 	int net = open_net_dir(is_needed), filter_dir, error;
 

@@ -86,14 +86,3 @@ int privileges_keep(unsigned int needs)
 	cap_free(to);
 	return error;
 }
-
-bool privileges_open_ids(void)
-{
-	cap_flag_value_t value = CAP_CLEAR;
-	cap_t set = cap_get_proc();
-
-	if (set && cap_get_flag(set, CAP_SYS_ADMIN, CAP_EFFECTIVE, &value))
-		value = CAP_CLEAR;
-	cap_free(set);
-	return value == CAP_SET;
-}

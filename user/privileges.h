@@ -6,8 +6,6 @@
 #ifndef XDP_CUCKOO_PRIVILEGES_H
 #define XDP_CUCKOO_PRIVILEGES_H
 
-#include <stdbool.h>
-
 #include "reason.h"
 
 /* What a command needs capabilities for, as bits. */
@@ -30,8 +28,5 @@ int privileges_gain_none(void);
  * 0 or -errno.
  */
 int privileges_keep(unsigned int needs);
-
-/* Whether the kernel opens objects by their ids for this process: it has CAP_SYS_ADMIN. */
-bool privileges_open_ids(void);
 
 #endif
