@@ -29,7 +29,7 @@
  * be freed but a handle, by xdp_cuckoo_close().
  *
  * What it does not do: print, end the process, handle signals, start threads, change privileges, umask or working
- * directory, leave descriptors open on exec. The store is read as memory, as LMDB does it: a disk that fails, or somebody
+ * directory, leave descriptors open on exec (one that LMDB opens becomes so a moment later). The store is read as memory, as LMDB does it: a disk that fails, or somebody
  * who cuts the file short, means SIGBUS.
  */
 #ifndef XDP_CUCKOO_H

@@ -16,6 +16,11 @@ test_install_and_uninstall() {
 	install_to install
 	cat >"$STATE/expected" <<-'END'
 		./etc/fail2ban/action.d/xdp-cuckoo.conf
+		./opt/xc/include/xdp-cuckoo.h
+		./opt/xc/lib/libxdp-cuckoo.a
+		./opt/xc/lib/libxdp-cuckoo.so
+		./opt/xc/lib/libxdp-cuckoo.so.1
+		./opt/xc/lib/pkgconfig/xdp-cuckoo.pc
 		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.timer
 		./opt/xc/lib/xdp-cuckoo/fail2ban-action.conf
@@ -44,6 +49,17 @@ test_install_and_uninstall() {
 test_without_fail2ban_its_directory_is_not_made() {
 	install_to install
 	[ ! -e "$STATE/root/etc" ] || fail "made $(find "$STATE/root/etc")"
+}
+
+# As distributions have it; all else stays where it is.
+test_the_library_has_a_directory_of_its_own() {
+	assert_status 0 make -s install DESTDIR="$STATE/root" PREFIX=/usr LIBDIR=/usr/lib/multiarch
+	(cd "$STATE/root/usr/lib/multiarch" && find . ! -type d | sort) >"$STATE/installed"
+	printf './%s\n' libxdp-cuckoo.a libxdp-cuckoo.so libxdp-cuckoo.so.1 pkgconfig/xdp-cuckoo.pc |
+		diff - "$STATE/installed" || fail "other files"
+	grep -qx 'libdir=/usr/lib/multiarch' "$STATE/root/usr/lib/multiarch/pkgconfig/xdp-cuckoo.pc" || fail "libdir"
+	assert_status 0 make -s uninstall DESTDIR="$STATE/root" PREFIX=/usr LIBDIR=/usr/lib/multiarch
+	assert_equal '' "$(files)" "files left"
 }
 
 test_units_are_sound() {

@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The library as others get it: what it exports and needs, built against by pkg-config alone, and at work.
+. tests/lib.sh
+
+HEADER=user/xdp-cuckoo.h
+SHARED=$BUILD/libxdp-cuckoo.so.1
+CC=${CC:-gcc}
+
+# What must not be in it: output, an end of the process, signals, threads, children, privileges, the process's state.
+FORBIDDEN='printf|vprintf|__v?f?printf_chk|__printf_chk|f?puts|putchar|perror|stdout|stderr|stdin|error|warnx?|errx?
+exit|_exit|abort|__assert_fail|signal|sigaction|sigprocmask|pthread_sigmask|pthread_create|fork|vfork|system|popen|exec.*
+umask|f?chdir|chroot|setenv|putenv|unsetenv|set[ug]id|setre[ug]id|setres[ug]id|cap_set.*|cap_drop.*|prctl|setrlimit'
+
+exported() {
+	nm "$@" | awk '$2 ~ /^[A-Z]$/ && $2 != "A" { sub("@.*", "", $3); print $3 }' | sort
+}
+
+# Built and installed, as a package has it.
+install_library() {
+	assert_status 0 make -s install DESTDIR="$STATE/root" PREFIX=/opt/xc
+	export PKG_CONFIG_PATH="$STATE/root/opt/xc/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$STATE/root"
+}
+
+# compile FILE [FLAG...]: to $STATE/program. By pkg-config alone.
+compile() {
+	file=$1
+	shift
+	# shellcheck disable=SC2046 # words
+	assert_status 0 $CC -std=c99 -Wall -Wextra -Werror -pedantic "$file" -o "$STATE/program" \
+		$(pkg-config --cflags xdp-cuckoo) "$@"
+}
+
+detector() {
+	in_rx env LD_LIBRARY_PATH="$STATE/root/opt/xc/lib" "$STATE/program" "$@"
+}
+
+# --- what is in it
+
+test_it_exports_what_the_header_says_and_no_more() {
+	sed -n 's/^[a-z].*[ *]\(xdp_cuckoo_[a-z_]*\)(.*/\1/p' "$HEADER" | sort >"$STATE/header"
+	[ -s "$STATE/header" ] || fail "no function in $HEADER"
+	sed -n 's/^\t\(xdp_cuckoo_[a-z_]*\);$/\1/p' user/xdp-cuckoo.map >"$STATE/map"
+	diff "$STATE/header" "$STATE/map" || fail "the version script has others than the header, or another order"
+	exported -D --defined-only "$SHARED" | diff "$STATE/header" - || fail "the library exports others"
+	exported --defined-only "$BUILD/libxdp-cuckoo.a" | diff "$STATE/header" - || fail "the archive shows others"
+	assert_equal '' "$(nm -D --defined-only "$SHARED" | grep -v '@@XDP_CUCKOO_1$' | grep -v ' A XDP_CUCKOO_1$')" \
+		"symbols without that version"
+}
+
+test_its_name_and_what_it_needs() {
+	readelf -d "$SHARED" >"$STATE/dynamic"
+	grep -q 'SONAME.*\[libxdp-cuckoo.so.1\]' "$STATE/dynamic" || fail "soname"
+	grep -q 'FLAGS_1.*NODELETE' "$STATE/dynamic" || fail "it would go while libbpf calls it"
+	assert_equal '' "$(ldd -r "$SHARED" 2>&1 | grep undefined)" "undefined symbols"
+	assert_equal '' "$(grep -o 'libjansson[^]]*' "$STATE/dynamic")" "what only the tool needs"
+}
+
+test_it_leaves_the_process_alone() {
+	pattern=$(echo "$FORBIDDEN" | tr '\n' '|' | sed 's/|$//')
+	assert_equal '' "$(nm -D --undefined-only "$SHARED" | awk '{ sub("@.*", "", $NF); print $NF }' |
+		grep -Ex "$pattern")" "functions that a library has no business with"
+}
+
+test_the_header_is_c_and_cxx() {
+	echo '#include "xdp-cuckoo.h"' >"$STATE/header.c"
+	for standard in c99 c11 c17; do
+		assert_status 0 $CC -std=$standard -Wall -Wextra -Werror -pedantic -Iuser -c "$STATE/header.c" -o "$STATE/header.o"
+	done
+	command -v g++ >/dev/null || skip "C++: no g++"
+	for standard in c++11 c++20; do
+		assert_status 0 g++ -std=$standard -Wall -Wextra -Werror -pedantic -Iuser -x c++ -c "$STATE/header.c" \
+			-o "$STATE/header.o"
+	done
+	printf '#include "xdp-cuckoo.h"\nint main() { return !xdp_cuckoo_version(); }\n' >"$STATE/main.cc"
+	assert_status 0 g++ -Iuser "$STATE/main.cc" "$SHARED" -o "$STATE/main"
+	assert_status 0 env LD_LIBRARY_PATH="$BUILD" "$STATE/main"
+}
+
+# --- at work
+
+test_a_detector_blocks_what_comes_too_often() {
+	install_library
+	# shellcheck disable=SC2046 # words
+	compile user/examples/detector.c $(pkg-config --libs xdp-cuckoo)
+	xc load vrx >/dev/null
+	xc add 192.0.2.9 >/dev/null
+	printf '%s\n' 'pass loud proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
+		'pass loud6 proto udp src 2001:db8::1 dst 2001:db8::2 sport 1 dport 2' | traffic || fail "blocked before"
+	{ for _ in 1 2 3 4; do echo 192.0.2.1; echo 2001:db8::1; echo 192.0.2.9; done; echo 192.0.2.2; echo nonsense; } |
+		detector 3 "$STATE/store" || fail "the detector"
+	printf '%s\n' 'drop loud proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
+		'drop loud6 proto udp src 2001:db8::1 dst 2001:db8::2 sport 1 dport 2' \
+		'pass quiet proto udp src 192.0.2.2 dst 198.51.100.7 sport 1 dport 2' | traffic || fail "wrong verdicts"
+	assert_status 0 xc list
+	assert_equal 3 "$(wc -l <"$STATE/out")" "rules"
+	assert_output '^src 192.0.2.1 timeout (10m|9m5.s)$'
+	assert_output '^src 192.0.2.9$'
+	assert_status 0 xc status
+	assert_output 'condition: +equal to the store'
+}
+
+test_a_detector_says_what_is_wrong() {
+	install_library
+	# shellcheck disable=SC2046 # words
+	compile user/examples/detector.c $(pkg-config --libs xdp-cuckoo)
+	echo x >"$STATE/file"
+	assert_status 1 detector 1 "$STATE/file"
+	assert_error '^detector: store .*/file/default: '
+	for _ in 1 2; do echo 10.99.0.2; done >"$STATE/own"
+	run sh -c "nsenter --net=/run/netns/$RX env LD_LIBRARY_PATH=$STATE/root/opt/xc/lib $STATE/program 1 $STATE/store <$STATE/own"
+	assert_equal 1 "$STATUS" "status"
+	assert_error "would block packets from this host's address 10.99.0.2"
+	assert_equal '' "$(xc list)" "rules"
+}
+
+test_the_archive_will_do() {
+	install_library
+	rm "$STATE/root/opt/xc/lib/libxdp-cuckoo.so"
+	# shellcheck disable=SC2046 # words
+	compile user/examples/detector.c -L"$STATE/root/opt/xc/lib" -lxdp-cuckoo -pthread $(pkg-config --libs libbpf lmdb libmnl libcap)
+	assert_equal '' "$(readelf -d "$STATE/program" | grep libxdp-cuckoo)" "the shared library"
+	run sh -c "for i in 1 2; do echo 192.0.2.1; done | nsenter --net=/run/netns/$RX $STATE/program 1 $STATE/store"
+	assert_equal 0 "$STATUS" "status"
+	assert_status 0 xc test 192.0.2.1
+}
+
+run_tests "$0" "$@"
