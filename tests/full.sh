@@ -72,7 +72,7 @@ memcheck() {
 # Volatile accesses are told from others, and are loads and stores that may race: tests/tsan_volatile.c.
 race() {
 	place tsan
-	gcc -O1 -c tests/tsan_volatile.c -o "$BUILD/volatile.o" || return
+	gcc -O1 -fPIC -c tests/tsan_volatile.c -o "$BUILD/volatile.o" || return
 	build "-O1 -g -fsanitize=thread --param=tsan-distinguish-volatile=1" "$ROOT/$BUILD/volatile.o" || return
 	# Without random addresses, among which this runtime does not find its own.
 	TSAN_OPTIONS="exitcode=99 halt_on_error=1" RUNNER="setarch -R" CHURN_LOOKUPS=1000000 BUILD=$BUILD \

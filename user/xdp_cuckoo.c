@@ -80,10 +80,9 @@ int public_open_store(struct xdp_cuckoo_filter *filter, struct store **store)
 	char dir[PATH_MAX];
 	int error;
 
-	if (filter->is_changing) {
-		*store = filter->apply.store;
+	*store = filter->apply.store;
+	if (filter->is_changing)
 		return 0;
-	}
 	error = apply_state_dir(filter->state, filter->name, dir, sizeof(dir));
 	if (error)
 		return reason_set(&filter->reason, error, "the state directory's name is too long");

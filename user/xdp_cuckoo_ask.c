@@ -135,8 +135,8 @@ static int ask_running(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info 
 
 static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
 {
-	struct store_settings settings;
-	struct store_info stored;
+	struct store_settings settings = {};
+	struct store_info stored = {};
 	struct store *store;
 	int error = public_open_store(filter, &store);
 

@@ -123,7 +123,7 @@ void public_write_rule(const struct rule *from, struct xdp_cuckoo_rule *rule)
 /* May be used within a visit, and does not end a change. */
 int xdp_cuckoo_parse(struct xdp_cuckoo_filter *filter, const char *text, struct xdp_cuckoo_rule *rule)
 {
-	struct reason ignored, *reason = filter ? &filter->reason : &ignored;
+	struct reason ignored = {}, *reason = filter ? &filter->reason : &ignored;
 	struct rule parsed;
 	int error;
 

@@ -26,7 +26,7 @@ install_library() {
 compile() {
 	file=$1
 	shift
-	# shellcheck disable=SC2046 # words
+	# shellcheck disable=SC2046,SC2086 # words
 	assert_status 0 $CC -std=c99 -Wall -Wextra -Werror -pedantic "$file" -o "$STATE/program" \
 		$(pkg-config --cflags xdp-cuckoo) "$@"
 }
@@ -65,11 +65,12 @@ test_it_leaves_the_process_alone() {
 test_the_header_is_c_and_cxx() {
 	echo '#include "xdp-cuckoo.h"' >"$STATE/header.c"
 	for standard in c99 c11 c17; do
+		# shellcheck disable=SC2086 # words
 		assert_status 0 $CC -std=$standard -Wall -Wextra -Werror -pedantic -Iuser -c "$STATE/header.c" -o "$STATE/header.o"
 	done
 	command -v g++ >/dev/null || skip "C++: no g++"
 	for standard in c++11 c++20; do
-		assert_status 0 g++ -std=$standard -Wall -Wextra -Werror -pedantic -Iuser -x c++ -c "$STATE/header.c" \
+		assert_status 0 g++ -std="$standard" -Wall -Wextra -Werror -pedantic -Iuser -x c++ -c "$STATE/header.c" \
 			-o "$STATE/header.o"
 	done
 	printf '#include "xdp-cuckoo.h"\nint main() { return !xdp_cuckoo_version(); }\n' >"$STATE/main.cc"
