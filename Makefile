@@ -123,7 +123,7 @@ install: all ## install under DESTDIR/PREFIX
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed 's,@PREFIX@,$(PREFIX),; s,@LIBDIR@,$(LIBDIR),; s,@NEEDS@,$(LIBRARY_NEEDS),; s,@VERSION@,$(VERSION),' \
 		user/xdp-cuckoo.pc >$(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
-	[ -n '$(DESTDIR)' ] || ldconfig
+	if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))

@@ -73,7 +73,7 @@ enum xdp_cuckoo_flag {
  */
 int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, struct xdp_cuckoo_filter **filter);
 
-/* Takes back a change that was not committed. NULL is none. */
+/* Takes back a change that this thread has begun and not committed. NULL is none. */
 void xdp_cuckoo_close(struct xdp_cuckoo_filter *filter);
 
 /* Why the last call that used the filter failed; "" where it did not. Stays until the next one. */
