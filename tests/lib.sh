@@ -102,6 +102,14 @@ send_from() {
 		taskset -c "$1" "$HELPERS/traffic" --from "$TX:$2" --to "$RX:$3" --repeat "$4"
 }
 
+# send_endlessly CPU IFACE IFACE: the same in the background, until the test ends.
+send_endlessly() {
+	echo 'drop shared proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' >"$STATE/endless"
+	taskset -c "$1" "$HELPERS/traffic" --from "$TX:$2" --to "$RX:$3" --repeat 100000000 \
+		<"$STATE/endless" >/dev/null 2>&1 &
+	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+}
+
 # probes FAMILY: how many shapes the running filter looks a packet of ipv4, or ipv6, up by.
 probes() {
 	xc status --json | sed -n "s/.*\"probes_$1\": \([0-9]*\).*/\1/p"

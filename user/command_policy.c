@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "explain.h"
 #include "outcomes.h"
 #include "output.h"
 #include "suggest.h"
@@ -27,7 +28,7 @@ const struct command command_policy = {
 	"\n"
 	"  xdp-cuckoo policy\n"
 	"  xdp-cuckoo policy malformed drop\n",
-	.explain = outcomes_explain_policies,
+	.explain = explain_policies,
 	.options = OPTION_FORCE,
 	.min = 0,
 	.max = 2,

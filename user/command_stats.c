@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "command.h"
+#include "explain.h"
 #include "command_stats.h"
 #include "numbers.h"
 #include "outcomes.h"
@@ -42,7 +43,7 @@ const struct command command_stats = {
 	"  xdp-cuckoo --name web stats --json\n"
 	"  xdp-cuckoo stats --by interface --interval 1s\n"
 	"  xdp-cuckoo stats --by prefix=16 --top 5\n",
-	.explain = outcomes_explain,
+	.explain = explain_outcomes,
 	.options = OPTION_INTERVAL | OPTION_BY | OPTION_RESET,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_stats,

@@ -30,26 +30,3 @@ const struct verdict_words verdict_words[VERDICTS] = {
 const char outcome_retries[] = "Look-ups tried again because the table moved meanwhile.";
 const char outcome_stopped[] =
 	"Fingerprints of rules that innocent packets had too, as the exact table's records told.";
-
-static void explain(FILE *to, const char *word, const char *meaning)
-{
-	fprintf(to, "  %-18s %s\n", word, meaning);
-}
-
-void outcomes_explain(FILE *to)
-{
-	for (enum abi_outcome outcome = 0; outcome < OUTCOMES; outcome++)
-		explain(to, outcome_words[outcome].name, outcome_words[outcome].meaning);
-}
-
-void outcomes_explain_policies(FILE *to)
-{
-	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-		explain(to, outcome_words[outcome].word, outcome_words[outcome].meaning);
-}
-
-void outcomes_explain_verdicts(FILE *to)
-{
-	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
-		explain(to, verdict_words[verdict].name, verdict_words[verdict].meaning);
-}

@@ -6,8 +6,6 @@
 #ifndef XDP_CUCKOO_OUTCOMES_H
 #define XDP_CUCKOO_OUTCOMES_H
 
-#include <stdio.h>
-
 #include "abi.h"
 
 struct outcome_words {
@@ -27,12 +25,5 @@ extern const struct verdict_words verdict_words[VERDICTS];
 
 /* Of the counters that are not of packets. */
 extern const char outcome_retries[], outcome_stopped[];
-
-/* Lists of words and meanings, as help has them: of all outcomes; as operands, of those that have policies. */
-void outcomes_explain(FILE *to);
-void outcomes_explain_policies(FILE *to);
-
-/* Of the verdicts. */
-void outcomes_explain_verdicts(FILE *to);
 
 #endif

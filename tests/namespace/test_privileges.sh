@@ -320,7 +320,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$guarded" load vrx
 	keeps "$store" status
 	keeps "$store dac_override fowner" metrics
-	keeps "$kernel" stats
+	keeps "$store" stats
 	keeps "$guarded" add 192.0.2.9
 	keeps "$guarded" import "$STATE/list"
 	keeps "$guarded" batch -

@@ -191,8 +191,7 @@ test_reset_where_nothing_runs() {
 # Under endless traffic: each interval is a line, sound by itself, and has packets.
 test_rates() {
 	two_interfaces
-	send_from 0 vtx2 vrx2 100000000 >/dev/null 2>&1 &
-	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	send_endlessly 0 vtx2 vrx2
 	assert_status 0 xc stats --json --by interface --interval 1s --count 2
 	python3 -c '
 import json, sys
