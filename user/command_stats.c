@@ -11,6 +11,7 @@
 #include "numbers.h"
 #include "outcomes.h"
 #include "output.h"
+#include "suggest.h"
 #include "tally.h"
 
 static enum command_status run_stats(const struct invocation *invocation);
@@ -257,6 +258,16 @@ static enum command_status reset(const struct invocation *invocation)
 
 /* ---- what was asked for ---- */
 
+static enum command_status not_by(const char *word)
+{
+	struct suggest suggest = suggest_for(word);
+	char text[SUGGEST_TEXT_BYTES];
+
+	suggest_offer_choices(&suggest, "interface|cpu|rule|prefix");
+	return command_error(STATUS_USAGE, "--by '%s': must be interface, cpu, rule, prefix or prefix=IPV4,IPV6 "
+			     "with lengths from 1 to 32 and to 128%s", word, suggest_text(&suggest, NULL, text));
+}
+
 static enum command_status read_by(const struct invocation *invocation, enum stats_by *by,
 				   struct stats_prefix *prefix)
 {
@@ -276,8 +287,7 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 	*by = STATS_BY_PREFIX;
 	if (!stats_prefix_parse(text, prefix))
 		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "--by '%s': must be interface, cpu, rule, prefix or prefix=IPV4,IPV6 "
-			     "with lengths from 1 to 32 and to 128", text);
+	return not_by(text);
 }
 
 static enum command_status check_together(const struct invocation *invocation, enum stats_by by)

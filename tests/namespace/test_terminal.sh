@@ -96,7 +96,7 @@ test_where_colours_are_refused() {
 	assert_output "$GREEN"
 }
 
-test_json_has_no_colours() {
+test_json_and_pipes_have_no_colours() {
 	needs_terminals
 	fill
 	for command in status stauts; do
@@ -104,12 +104,9 @@ test_json_has_no_colours() {
 		assert_plain out
 		"$HELPERS/json_check" <"$STATE/out" || fail "$command: not JSON"
 	done
-}
-
-test_a_pipe_gets_none() {
-	fill
+	case_begin "a pipe"
 	xc panic >/dev/null
-	for command in status stats help stauts; do
+	for command in status stats stauts; do
 		run xc "$command"
 		assert_plain out
 		assert_plain err
