@@ -58,7 +58,9 @@ UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
 BASH_COMPLETION = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xdp-cuckoo
-ZSH_COMPLETION = $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_xdp-cuckoo
+# Debian's packages have another place for it.
+ZSH_FUNCTIONS ?= $(PREFIX)/share/zsh/site-functions
+ZSH_COMPLETION = $(DESTDIR)$(ZSH_FUNCTIONS)/_xdp-cuckoo
 VERSION = $(shell sed -n 's/^\#define VERSION "\(.*\)"$$/\1/p' user/version.h)
 FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.conf
 
