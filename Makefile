@@ -29,7 +29,7 @@ LDFLAGS ?= -pie -Wl,-z,relro,-z,now
 LIBRARY_NEEDS := libbpf lmdb libmnl libcap
 LIBRARIES := $(LIBRARY_NEEDS) jansson
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
-USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread -fPIC -fvisibility=hidden
+USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread
 LDLIBS = $(shell pkg-config --libs $(LIBRARIES))
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -Iinclude -Ibpf \
 	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
@@ -83,7 +83,7 @@ $(BUILD)/user/kernel_bench.o: $(BUILD)/bench.skel.h
 
 $(BUILD)/user/%.o: user/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
 
 $(TOOL): $(USER_OBJECTS)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ $(LDLIBS) -o $@
