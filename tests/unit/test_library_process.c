@@ -10,7 +10,7 @@
 #include <bpf/libbpf.h>
 
 #define THREADS 4
-#define RULES_EACH 12
+#define RULES_EACH 8
 #define OTHER_USER 65534
 #define DESCRIPTORS 256
 
@@ -249,8 +249,6 @@ static void use_all(struct xdp_cuckoo_filter *filter)
 	struct xdp_cuckoo_info info;
 	size_t count;
 
-	is_told(filter, xdp_cuckoo_load(filter, "lo", XDP_CUCKOO_NATIVE), -EOPNOTSUPP);
-	is_told(filter, xdp_cuckoo_load(filter, "nowhere", XDP_CUCKOO_AUTO), -ENODEV);
 	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_AUTO), 0);
 	is_told(filter, add_text(filter, "192.0.2.1 timeout 1h"), 0);
 	is_told(filter, add_text(filter, "dst " OWN_ADDRESS), -ECANCELED);
@@ -299,6 +297,7 @@ static void test_it_says_nothing(void **state)
 	out = redirect(STDOUT_FILENO, file);
 	err = redirect(STDERR_FILENO, file);
 	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	is_told(filter, xdp_cuckoo_load(filter, "lo", XDP_CUCKOO_NATIVE), -EOPNOTSUPP);
 	use_all(filter);
 	xdp_cuckoo_close(filter);
 	fflush(NULL);
@@ -351,14 +350,12 @@ static void test_descriptors(void **state)
 	count = list_descriptors(before, NULL);
 	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
 	use_all(filter);
-	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
 	assert_int_equal(list_descriptors(open, before), count);
 	is_told(filter, xdp_cuckoo_begin(filter), 0);
 	is_told(filter, add_text(filter, "192.0.2.1"), 0);
 	assert_true(list_descriptors(open, before) > count + 3);
 	is_told(filter, xdp_cuckoo_commit(filter), 0);
 	is_told(filter, xdp_cuckoo_each(filter, look_at_descriptors, before), 0);
-	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
 	xdp_cuckoo_close(filter);
 	assert_int_equal(list_descriptors(open, before), count);
 }
