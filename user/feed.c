@@ -6,33 +6,18 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define READ_BYTES 131072 /* twice what a pipe holds */
-
-/* A descriptor for the signals, instead of handlers, leaves no moment in which one comes unnoticed. */
-static int take_signals(struct feed *feed)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	feed->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (feed->signals < 0)
-		return -errno;
-	return sigprocmask(SIG_BLOCK, &set, &feed->mask_before) ? -errno : 0;
-}
 
 int feed_open(struct feed *feed, const char *path)
 {
 	bool is_stdin = !strcmp(path, "-");
 	int error;
 
-	*feed = (struct feed){ .name = is_stdin ? "standard input" : path, .signals = -1 };
+	*feed = (struct feed){ .name = is_stdin ? "standard input" : path };
 	feed->fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-	error = feed->fd < 0 ? -errno : take_signals(feed);
+	error = feed->fd < 0 ? -errno : signals_take(&feed->signals);
 	if (error)
 		feed_close(feed);
 	return error;
@@ -40,17 +25,9 @@ int feed_open(struct feed *feed, const char *path)
 
 void feed_close(struct feed *feed)
 {
-	struct signalfd_siginfo seen;
-
 	if (feed->fd > STDIN_FILENO)
 		close(feed->fd);
-	/* One that has ended the wait would end the process now. */
-	if (feed->signals > 0) {
-		while (read(feed->signals, &seen, sizeof(seen)) > 0)
-			;
-		close(feed->signals);
-		sigprocmask(SIG_SETMASK, &feed->mask_before, NULL);
-	}
+	signals_give_back(&feed->signals);
 	free(feed->bytes);
 	*feed = (struct feed){};
 }
@@ -58,7 +35,7 @@ void feed_close(struct feed *feed)
 int feed_wait(struct feed *feed, int timeout_ms)
 {
 	struct pollfd files[] = {
-		{ .fd = feed->signals, .events = POLLIN },
+		{ .fd = feed->signals.fd, .events = POLLIN },
 		{ .fd = feed->fd, .events = POLLIN },
 	};
 

@@ -6,17 +6,18 @@
 #ifndef XDP_CUCKOO_FEED_H
 #define XDP_CUCKOO_FEED_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include <linux/types.h>
 
+#include "signals.h"
+
 #define FEED_LINE_BYTES 65536 /* of the longest line that is kept */
 
 struct feed {
-	int fd, signals; /* input; SIGINT and SIGTERM, which are blocked meanwhile */
-	sigset_t mask_before;
+	int fd;
+	struct signals signals;
 	const char *name; /* for messages: the path, or "standard input" */
 	char *bytes;
 	size_t room, used;
