@@ -86,14 +86,7 @@ bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64
 
 struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family family)
 {
-	const __u8 length = family == FLOW_IPV4 ? 32 : 128;
-	struct rule query = { .family = family,
-			      .fields = RULE_PROTO,
-			      .src_len = length,
-			      .dst_len = length,
-			      .proto = flow->proto,
-			      .src = flow->src,
-			      .dst = flow->dst };
+	struct flow query = { .family = family, .proto = flow->proto, .src = flow->src, .dst = flow->dst };
 
 	if (is_icmp(flow->proto)) {
 		query.port_kind = FLOW_ICMP;
@@ -104,7 +97,5 @@ struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family fam
 		memcpy(&query.sport, flow->ports, sizeof(query.sport));
 		memcpy(&query.dport, flow->ports + 2, sizeof(query.dport));
 	}
-	if (query.port_kind != FLOW_NO_PORTS)
-		query.fields |= RULE_SPORT | RULE_DPORT;
-	return query;
+	return rule_of_flow(&query);
 }

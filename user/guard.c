@@ -183,31 +183,10 @@ void guard_close(struct guard *guard)
 	*guard = (struct guard){};
 }
 
-static bool covers(const union flow_addr *prefix, unsigned int length, const union flow_addr *of,
-		   unsigned int of_length)
-{
-	const union flow_addr network = rule_network(of, length);
-
-	return length <= of_length && !memcmp(&network, prefix, sizeof(network));
-}
-
-/* Whether the rule names all packets of the flow. */
-static bool names(const struct rule *rule, const struct rule *flow)
-{
-	if ((rule->family != FLOW_NO_FAMILY && rule->family != flow->family) ||
-	    rule->fields & ~flow->fields)
-		return false;
-	return (!(rule->fields & RULE_PROTO) || rule->proto == flow->proto) &&
-	       (!(rule->fields & RULE_SPORT) || rule->sport == flow->sport) &&
-	       (!(rule->fields & RULE_DPORT) || rule->dport == flow->dport) &&
-	       covers(&rule->src, rule->src_len, &flow->src, flow->src_len) &&
-	       covers(&rule->dst, rule->dst_len, &flow->dst, flow->dst_len);
-}
-
 bool guard_concerns(const struct guard *guard, const struct rule *rule)
 {
 	for (size_t i = 0; i < guard->count; i++)
-		if (names(rule, &guard->flows[i].flow))
+		if (rule_names(rule, &guard->flows[i].flow))
 			return true;
 	return false;
 }

@@ -130,6 +130,9 @@ struct rule_key rule_expand(const struct rule_key *key, const struct rule_shape 
 /* The rule of a key, without timeout and comment, of the key's family. */
 struct rule rule_of_key(const struct rule_key *key);
 
+/* All that a packet says, as a rule: its flow must have a family. */
+struct rule rule_of_flow(const struct flow *flow);
+
 /* The hash and the tag of a key under the table's secret. */
 struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret *secret);
 
@@ -144,6 +147,9 @@ struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family);
  */
 size_t rule_generalise(const struct rule *query, const struct rule_shape *shape,
 		       struct rule rules[RULE_KEYS_MAX]);
+
+/* Whether the rule matches every packet of the flows that `flow` names. */
+bool rule_names(const struct rule *rule, const struct rule *flow);
 
 /* The text of a shape, for status: "proto src/24 dport". Returns `text`. */
 const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEXT_BYTES]);

@@ -155,6 +155,27 @@ size_t rule_generalise(const struct rule *query, const struct rule_shape *shape,
 	return count;
 }
 
+static bool covers(const union flow_addr *prefix, unsigned int length, const union flow_addr *of,
+		   unsigned int of_length)
+{
+	const union flow_addr network = rule_network(of, length);
+
+	return length <= of_length && !memcmp(&network, prefix, sizeof(network));
+}
+
+bool rule_names(const struct rule *rule, const struct rule *flow)
+{
+	if ((rule->family != FLOW_NO_FAMILY && rule->family != flow->family) ||
+	    rule->fields & ~flow->fields ||
+	    (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != flow->port_kind))
+		return false;
+	return (!(rule->fields & RULE_PROTO) || rule->proto == flow->proto) &&
+	       (!(rule->fields & RULE_SPORT) || rule->sport == flow->sport) &&
+	       (!(rule->fields & RULE_DPORT) || rule->dport == flow->dport) &&
+	       covers(&rule->src, rule->src_len, &flow->src, flow->src_len) &&
+	       covers(&rule->dst, rule->dst_len, &flow->dst, flow->dst_len);
+}
+
 /* ---- prefix expansion ---- */
 
 bool rule_can_expand(const struct rule_shape *from, const struct rule_shape *to)
@@ -231,4 +252,16 @@ struct rule rule_of_key(const struct rule_key *key)
 			      .dst = flow.dst,
 			      .sport = flow.sport,
 			      .dport = flow.dport };
+}
+
+struct rule rule_of_flow(const struct flow *flow)
+{
+	const bool has_ports = flow->port_kind != FLOW_NO_PORTS;
+	const struct rule_shape shape = { .family = flow->family,
+					  .fields = RULE_PROTO | (has_ports ? RULE_SPORT | RULE_DPORT : 0),
+					  .src_len = address_bits(flow->family),
+					  .dst_len = address_bits(flow->family) };
+	const struct rule_key key = key_of(flow, &shape);
+
+	return rule_of_key(&key);
 }

@@ -336,11 +336,10 @@ static void masked_key(const struct flow *flow, const struct abi_shape *shape, s
 	key->word[flow_key_last(flow->family)] |= shape->tag;
 }
 
-static bool matches(const char *text, const struct flow *flow)
+static bool keys_match(const struct rule *rule, const struct flow *flow)
 {
-	struct rule rule = parse(text);
 	struct rule_key keys[RULE_KEYS_MAX];
-	size_t count = rule_keys(&rule, keys);
+	size_t count = rule_keys(rule, keys);
 
 	for (size_t i = 0; i < count; i++) {
 		struct flow_key key = {};
@@ -354,6 +353,17 @@ static bool matches(const char *text, const struct flow *flow)
 			return true;
 	}
 	return false;
+}
+
+/* By its keys, and by comparing what it names. */
+static bool matches(const char *text, const struct flow *flow)
+{
+	const struct rule rule = parse(text), query = rule_of_flow(flow);
+	const bool is_match = keys_match(&rule, flow);
+
+	assert_true(rule_is_canonical(&query));
+	assert_int_equal(rule_names(&rule, &query), is_match);
+	return is_match;
 }
 
 static struct flow flow_of(const char *src, const char *dst, __u8 proto, enum flow_port_kind kind,
