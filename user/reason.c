@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "reason.h"
 
-#include <ctype.h>
 #include <stdio.h>
+
+#include "text.h"
 
 void reason_print(struct reason *reason, const char *format, va_list arguments)
 {
 	vsnprintf(reason->text, sizeof(reason->text), format, arguments);
-	for (char *c = reason->text; *c; c++)
-		if (iscntrl((unsigned char)*c))
-			*c = '?';
+	text_clean(reason->text);
 }
 
 int reason_set(struct reason *reason, int error, const char *format, ...)

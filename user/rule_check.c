@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Whether what somebody else wrote is a rule: what rule_parse() could have made, and nothing else. */
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <string.h>
 
 #include "rule.h"
+#include "text.h"
 
 /* ---- text ---- */
 
 bool rule_is_plain(const char *text)
 {
 	for (; *text; text++)
-		if (iscntrl((unsigned char)*text) || *text == '"')
+		if (text_is_control(text) || *text == '"')
 			return false;
 	return true;
 }
