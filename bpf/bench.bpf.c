@@ -138,7 +138,7 @@ static __always_inline int parse_only(struct xdp_md *ctx, __u64 bytes)
 		want_key(&key, FLOW_IPV4);
 	else
 		want_key(&key, FLOW_IPV6);
-	return count(ctx, (struct verdict){ OUTCOME_NOT_SET_UP, VERDICT_PASS, 0 }, bytes);
+	return count(ctx, verdict_pass((struct verdict_match){ OUTCOME_NOT_SET_UP, 0 }), bytes);
 }
 
 SEC("xdp")
@@ -153,5 +153,5 @@ int bench_packet(struct xdp_md *ctx)
 		return parse_only(ctx, bytes);
 	if (program != BENCH_FILTER && program != BENCH_WARM_UP)
 		return XDP_ABORTED;
-	return count(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
+	return finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
 }

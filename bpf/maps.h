@@ -67,6 +67,19 @@ struct {
 	__type(value, __u64);
 } xc_hints SEC(".maps");
 
+/* Of struct abi_sample. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, ABI_SAMPLES_BYTES);
+} xc_samples SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct abi_sampling);
+} xc_sampling SEC(".maps");
+
 /* As bucket_get() wants them; hidden from compilers, some of which take them for the zeroes above. */
 FLOW_INLINE const __u16 *maps_prefixes(void)
 {
@@ -84,11 +97,18 @@ FLOW_INLINE __u32 maps_tick(void)
 
 /* The elements: NULL where there is no such one. */
 
-FLOW_INLINE const struct abi_config *maps_config(void)
+FLOW_INLINE struct abi_config *maps_config(void)
 {
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&xc_config, &zero);
+}
+
+FLOW_INLINE struct abi_sampling *maps_sampling(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&xc_sampling, &zero);
 }
 
 FLOW_INLINE const void *maps_bucket(__u32 element)

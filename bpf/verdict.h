@@ -12,6 +12,7 @@ struct verdict {
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
 	__u32 number; /* of the rule's key that decided, in an exact table; else 0 */
+	__u64 listener; /* of the config, for what is dropped, or would be; else 0 */
 };
 
 struct verdict_match {
@@ -128,10 +129,24 @@ __attribute__((noinline)) __u32 verdict_at_rest(const struct abi_config *config)
 	return OUTCOMES;
 }
 
-/* Read again, since a value kept from the start would be one more for the verifier to follow. */
-static __always_inline enum abi_verdict verdict_drop(const struct abi_config *config)
+/*
+ * Not passed. `run` is read again, since a value kept from the start would be one more for the verifier to
+ * follow; who listens is read here alone, so that packets that pass need not know.
+ */
+static __always_inline struct verdict verdict_drop(const struct abi_config *config,
+						   struct verdict_match match)
 {
-	return PROBE_READ_ONCE(config->run) & ABI_RUN_MONITOR ? VERDICT_WOULD_DROP : VERDICT_DROP;
+	return (struct verdict){
+		.outcome = match.outcome,
+		.verdict = PROBE_READ_ONCE(config->run) & ABI_RUN_MONITOR ? VERDICT_WOULD_DROP : VERDICT_DROP,
+		.number = match.number,
+		.listener = PROBE_READ_ONCE(config->listener),
+	};
+}
+
+static __always_inline struct verdict verdict_pass(struct verdict_match match)
+{
+	return (struct verdict){ match.outcome, VERDICT_PASS, match.number, 0 };
 }
 
 /*
@@ -141,35 +156,36 @@ static __always_inline enum abi_verdict verdict_drop(const struct abi_config *co
 #define VERDICT_POLICY_MASK 7
 _Static_assert(OUTCOME_POLICIES <= VERDICT_POLICY_MASK + 1, "policy mask");
 
-static __always_inline enum abi_verdict verdict_policy(const struct abi_config *config,
-						       enum abi_outcome outcome)
+static __always_inline struct verdict verdict_policy(const struct abi_config *config,
+						     struct verdict_match match)
 {
-	__u32 at = outcome;
+	__u32 at = match.outcome;
 
 	barrier_var(at);
+	match.number = 0;
 	if (config->policy[at & VERDICT_POLICY_MASK] == VERDICT_DROP)
-		return verdict_drop(config);
-	return VERDICT_PASS;
+		return verdict_drop(config, match);
+	return verdict_pass(match);
 }
 
 static __always_inline struct verdict verdict_of(const void *data, const void *end)
 {
 	const struct abi_config *config = maps_config();
-	struct verdict_match match;
+	struct verdict_match match = { OUTCOME_NOT_SET_UP, 0 };
 
 	if (!config)
-		return (struct verdict){ OUTCOME_NOT_SET_UP, VERDICT_PASS, 0 };
+		return verdict_pass(match);
 	if (PROBE_READ_ONCE(config->run) != ABI_RUN_SET_UP) {
 		match.outcome = (enum abi_outcome)verdict_at_rest(config);
 		if (match.outcome != OUTCOMES)
-			return (struct verdict){ match.outcome, VERDICT_PASS, 0 };
+			return verdict_pass(match);
 	}
 	match = verdict_outcome(config, data, end);
 	if (match.outcome == OUTCOME_DROP_RULE)
-		return (struct verdict){ match.outcome, verdict_drop(config), match.number };
+		return verdict_drop(config, match);
 	if (match.outcome == OUTCOME_PASS_RULE)
-		return (struct verdict){ match.outcome, VERDICT_PASS, match.number };
-	return (struct verdict){ match.outcome, verdict_policy(config, match.outcome), 0 };
+		return verdict_pass(match);
+	return verdict_policy(config, match);
 }
 
 #endif

@@ -5,6 +5,7 @@
  * Both carry the metadata by which libxdp's dispatcher runs them beside others.
  */
 #include "maps.h"
+#include "sample.h"
 #include "verdict.h"
 
 #define RUN_CONFIG SEC(".xdp_run_config")
@@ -51,6 +52,13 @@ static __always_inline int count(const struct xdp_md *ctx, struct verdict verdic
 	return verdict.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS;
 }
 
+static __always_inline int finish(struct xdp_md *ctx, struct verdict verdict, __u64 bytes)
+{
+	if (verdict.listener)
+		sample_packet(ctx, verdict.outcome, verdict.verdict, bytes);
+	return count(ctx, verdict, bytes);
+}
+
 SEC("xdp")
 int xdp_cuckoo(struct xdp_md *ctx)
 {
@@ -60,7 +68,7 @@ int xdp_cuckoo(struct xdp_md *ctx)
 
 	/* Now and not later: packet pointers that live on would keep the verifier from pruning. */
 	barrier_var(bytes);
-	return count(ctx, verdict_of(data, end), bytes);
+	return finish(ctx, verdict_of(data, end), bytes);
 }
 
 SEC("xdp.frags")
@@ -69,7 +77,7 @@ int xdp_cuckoo_frags(struct xdp_md *ctx)
 	const void *data = (const void *)(long)ctx->data;
 	const void *end = (const void *)(long)ctx->data_end;
 
-	return count(ctx, verdict_of(data, end), bpf_xdp_get_buff_len(ctx));
+	return finish(ctx, verdict_of(data, end), bpf_xdp_get_buff_len(ctx));
 }
 
 char LICENSE[] SEC("license") = "GPL";

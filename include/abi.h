@@ -25,6 +25,8 @@
 #define ABI_RECORDS_MAP "xc_records"
 #define ABI_COUNTERS_MAP "xc_counters"
 #define ABI_HINTS_MAP "xc_hints"
+#define ABI_SAMPLES_MAP "xc_samples"
+#define ABI_SAMPLING_MAP "xc_sampling"
 
 #define ABI_SHAPES_MAX 32       /* active shapes of one family */
 #define ABI_SLOTS_MIN_LOG2 10   /* of the table */
@@ -200,10 +202,45 @@ struct abi_shape_set {
 	struct abi_shape_list list[2];
 };
 
+/*
+ * Samples of dropped packets, for a listener: while its lease lasts, one packet in `sample_every` that is
+ * dropped, or would be, goes into the ring of samples, at most sample_credit / ABI_SAMPLE_PRICE of them a
+ * jiffy on each CPU. The lease is one word: the low half the tick that it ends at, the high half the
+ * listener, who chose that number at random. The listener puts the tick off again and again; where it has
+ * died, the first packet that is dropped after the tick clears the word.
+ */
+#define ABI_SAMPLE_BYTES 256 /* of a frame, the first ones */
+#define ABI_SAMPLES_BYTES (256 * 1024) /* of the ring */
+#define ABI_SAMPLE_PRICE 65536
+#define ABI_SAMPLE_BURST 256 /* jiffies whose credit can be saved up; one sample's in any case */
+#define ABI_LISTENER_SHIFT 32
+
+/* An element of the ring. */
+struct abi_sample {
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u32 ifindex;
+	__u32 bytes;   /* of the frame */
+	__u16 captured; /* of them, here: the first ones */
+	__u8 outcome;  /* enum abi_outcome */
+	__u8 verdict;  /* VERDICT_DROP or VERDICT_WOULD_DROP */
+	__u8 reserved[2];
+	__u8 frame[ABI_SAMPLE_BYTES]; /* placed as drivers do: IP headers are aligned */
+	__u8 reserved2[2];
+};
+
+/* The one element of the per-CPU map of sampling. */
+struct abi_sampling {
+	__u64 seen;    /* packets that were dropped, or would be, while somebody listened */
+	__u64 limited; /* of these, chosen, but more than the credit allows */
+	__u64 lost;    /* of these, chosen, but the ring was full */
+	__u64 credit, refilled; /* when: jiffies */
+};
+
 struct abi_config {
 	__u32 magic; /* ABI_MAGIC; the tool knows the map by it */
 	__u32 version;
-	__u64 reserved1[2];
+	__u64 listener; /* its lease; 0: nobody listens */
+	__u32 sample_every, sample_credit;
 	struct bucket_geometry geometry;
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
 	__u8 reserved;
@@ -251,6 +288,9 @@ _Static_assert(sizeof(struct abi_shape_list) == 16 + 4 * 256 + 56 * ABI_SHAPES_M
 _Static_assert(sizeof(struct abi_record) == 16, "record layout");
 _Static_assert(sizeof(struct abi_counted) == 32, "record layout");
 _Static_assert(sizeof(struct abi_options) == 8, "options layout");
+_Static_assert(sizeof(struct abi_sample) == 24 + ABI_SAMPLE_BYTES, "sample layout");
+_Static_assert(sizeof(struct abi_sampling) == 40, "sampling layout");
+_Static_assert(__builtin_offsetof(struct abi_config, listener) == 8, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, geometry) == 24, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, options) == 56, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, store_id) == 64, "config layout");

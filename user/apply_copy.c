@@ -135,8 +135,10 @@ static int make_target(struct apply *apply, const struct apply_wanted *wanted,
 	} else {
 		error = apply_load(apply, &wanted->options, wanted->capacity, &target, reason);
 	}
-	if (!error)
+	if (!error) {
 		apply->targets->filter.config->run = ABI_RUN_SET_UP;
+		apply->targets->filter.config->listener = 0;
+	}
 	return error;
 }
 

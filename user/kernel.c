@@ -20,7 +20,8 @@
 const char *const kernel_map_names[KERNEL_MAPS] = {
 	[KERNEL_CONFIG] = ABI_CONFIG_MAP,   [KERNEL_BUCKETS] = ABI_BUCKETS_MAP,
 	[KERNEL_RECORDS] = ABI_RECORDS_MAP, [KERNEL_COUNTERS] = ABI_COUNTERS_MAP,
-	[KERNEL_HINTS] = ABI_HINTS_MAP,
+	[KERNEL_HINTS] = ABI_HINTS_MAP,     [KERNEL_SAMPLES] = ABI_SAMPLES_MAP,
+	[KERNEL_SAMPLING] = ABI_SAMPLING_MAP,
 };
 
 /* What the kernel last said to this thread in words, through libbpf; it tells more than errno. */
@@ -82,10 +83,10 @@ int kernel_refused(struct reason *reason, int error, const char *what, const cha
 
 /* ---- maps as memory ---- */
 
-/* Per-CPU values are not memory that can be mapped. */
+/* Per-CPU values are not memory that can be mapped; the ring is its reader's to map. */
 static bool is_mappable(enum kernel_map_name name)
 {
-	return name != KERNEL_COUNTERS;
+	return name != KERNEL_COUNTERS && name != KERNEL_SAMPLES && name != KERNEL_SAMPLING;
 }
 
 static int map_memory(struct kernel_map *map)
@@ -203,6 +204,17 @@ static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name n
 	}
 }
 
+/* What goes on where a filter takes another's place: its counters, and what a listener reads. */
+static int share_maps(const struct kernel_filter *predecessor, const struct xdp_cuckoo *skeleton)
+{
+	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]) && !error; i++)
+		error = bpf_map__reuse_fd(skeleton_map(skeleton, shared[i]), predecessor->map[shared[i]].fd);
+	return error;
+}
+
 static int size_maps(const struct kernel_plan *plan, const struct xdp_cuckoo *skeleton)
 {
 	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS };
@@ -215,10 +227,7 @@ static int size_maps(const struct kernel_plan *plan, const struct xdp_cuckoo *sk
 	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
 		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
 						 plan_entries(plan, sized[i]));
-	if (plan->predecessor && !error)
-		error = bpf_map__reuse_fd(skeleton->maps.xc_counters,
-					  plan->predecessor->map[KERNEL_COUNTERS].fd);
-	return error;
+	return plan->predecessor && !error ? share_maps(plan->predecessor, skeleton) : error;
 }
 
 /* `plan` is NULL for programs over maps that are there. */

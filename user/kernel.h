@@ -31,6 +31,8 @@ enum kernel_map_name {
 	KERNEL_RECORDS,
 	KERNEL_COUNTERS,
 	KERNEL_HINTS,
+	KERNEL_SAMPLES,
+	KERNEL_SAMPLING,
 	KERNEL_MAPS,
 };
 
@@ -58,7 +60,7 @@ struct kernel_plan {
 	struct abi_options options;
 	__u64 slots;
 	__u64 bucket_bytes; /* of all buckets */
-	/* A filter whose per-CPU counters the new one goes on counting in; NULL: counters of its own. */
+	/* A filter in whose counters and ring of samples the new one goes on; NULL: it has its own. */
 	const struct kernel_filter *predecessor;
 };
 

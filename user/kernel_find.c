@@ -52,6 +52,8 @@ static const struct {
 	[KERNEL_COUNTERS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32),
 			      ABI_COUNTERS * sizeof(struct abi_counter), 0, ABI_COUNTER_ELEMENTS },
 	[KERNEL_HINTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, ABI_HINTS / 2 },
+	[KERNEL_SAMPLES] = { BPF_MAP_TYPE_RINGBUF, 0, 0, 0, ABI_SAMPLES_BYTES },
+	[KERNEL_SAMPLING] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), sizeof(struct abi_sampling), 0, 1 },
 };
 
 static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *info)
@@ -81,13 +83,21 @@ static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_i
 	return 0;
 }
 
-/* An older version had fewer maps, and its config another size. */
 static bool has_all_maps(const struct kernel_filter *filter)
 {
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++)
 		if (!filter->map[name].fd)
 			return false;
 	return true;
+}
+
+/*
+ * An older version had fewer maps. By pins that says nothing: those of a filter that is being taken off go one
+ * after the other.
+ */
+static bool is_older(const struct kernel_filter *filter)
+{
+	return filter->map[KERNEL_CONFIG].fd && !has_all_maps(filter) && kernel_opens_ids();
 }
 
 /* One that is gone, and the constants of a pinned filter, which are not pinned, are left out. */
@@ -203,10 +213,13 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 		return kernel_refused(search->reason, fd, "cannot look at the XDP program on ",
 			       search->interface->name);
 	error = bpf_obj_get_info_by_fd(fd, &info, &length);
-	close(fd);
 	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
 	if (!error)
 		error = open_maps(ids, count, &filter);
+	/* Not before: its maps go with it. */
+	close(fd);
+	if (!error && is_older(&filter))
+		error = -EPROTO;
 	if (error == -EPROTO)
 		other_version(search);
 	else if (error)

@@ -121,6 +121,7 @@ static void inherit(struct abi_config *config, const struct abi_config *old)
 	memcpy(config, old, sizeof(*config));
 	memset(config->shapes, 0, sizeof(config->shapes));
 	config->magic = config->run = 0;
+	config->listener = 0;
 	config->geometry = geometry;
 	config->sequence = config->next_number = 0;
 	config->moves = config->longest_path = 0;
@@ -205,12 +206,25 @@ int target_prepare(struct target *target, struct store *store, __u64 slots, stru
 	return error;
 }
 
+/* Whoever listens goes on, by what it was last seen to want; it comes for the new table's lease by itself. */
+static void hand_listener_on(struct abi_config *config, const struct abi_config *old)
+{
+	const __u64 lease = __atomic_load_n(&old->listener, __ATOMIC_ACQUIRE);
+
+	if ((__u32)lease <= (__u32)config->listener)
+		return;
+	config->sample_every = old->sample_every;
+	config->sample_credit = old->sample_credit;
+	__atomic_store_n(&config->listener, lease, __ATOMIC_RELEASE);
+}
+
 /* An operator's panic that came meanwhile holds for the new table too. */
 static void start(struct target *new, const struct target *old)
 {
 	struct abi_config *config = new->filter.config;
 	const __u32 run = __atomic_load_n(&old->filter.config->run, __ATOMIC_ACQUIRE);
 
+	hand_listener_on(config, old->filter.config);
 	config->magic = ABI_MAGIC;
 	__atomic_fetch_or(&config->run, run | ABI_RUN_SET_UP, __ATOMIC_RELEASE);
 }

@@ -111,8 +111,8 @@ static __always_inline int parse_and_pack(struct xdp_md *ctx, enum flow_family f
 static __always_inline int leave(const struct xdp_md *ctx, int is_match, __u64 bytes)
 {
 	if (is_match)
-		return count(ctx, (struct verdict){ OUTCOME_DROP_RULE, VERDICT_DROP, 0 }, bytes);
-	return count(ctx, (struct verdict){ OUTCOME_NO_RULE, VERDICT_PASS, 0 }, bytes);
+		return count(ctx, (struct verdict){ OUTCOME_DROP_RULE, VERDICT_DROP, 0, 0 }, bytes);
+	return count(ctx, (struct verdict){ OUTCOME_NO_RULE, VERDICT_PASS, 0, 0 }, bytes);
 }
 
 SEC("xdp")
@@ -128,7 +128,7 @@ int lookup_cuckoo(struct xdp_md *ctx)
 
 	if (next_flow(ctx))
 		return XDP_ABORTED;
-	return count(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
+	return finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
 }
 
 /* A program that leaves by whether `match`, which is given `key`. */

@@ -34,6 +34,9 @@ test_maps_of_other_types_and_sizes() {
 	refuses xc_counters type 2 # an array
 	refuses xc_hints entries 8
 	refuses xc_hints value 16
+	refuses xc_samples entries 4096
+	refuses xc_sampling value 64
+	refuses xc_sampling entries 2
 }
 
 test_a_config_of_nonsense() {

@@ -40,7 +40,7 @@ shared_maps_of() {
 remember() {
 	PROGRAM=$(program_of vrx)
 	MAPS=$(maps_of "$PROGRAM")
-	assert_equal 6 "$(echo "$MAPS" | wc -w)" "maps of program '$PROGRAM'"
+	assert_equal 8 "$(echo "$MAPS" | wc -w)" "maps of program '$PROGRAM'"
 }
 
 # The kernel frees objects some time after the last reference goes: ask until they are gone, 5 s at most.
@@ -227,7 +227,7 @@ test_a_later_load_joins_the_filter() {
 	assert_status 0 xc load vrx2
 	remember
 	assert_equal "$(shared_maps_of "$PROGRAM")" "$(shared_maps_of "$(program_of vrx2)")" "maps of the second interface"
-	assert_equal 5 "$(shared_maps_of "$PROGRAM" | wc -l)" "shared maps"
+	assert_equal 7 "$(shared_maps_of "$PROGRAM" | wc -l)" "shared maps"
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | "$HELPERS/traffic" --from "$TX:vtx2" --to "$RX:vrx2" ||
 		fail "wrong verdicts on vrx2"
 }
