@@ -1,7 +1,8 @@
 # What tests, benchmarks and the demo are built of and run by; the Makefile includes it.
 
 # Packages of Debian 12, by what needs them.
-TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables groff-base zsh
+TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables groff-base zsh \
+	tcpdump
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
 UNPACKED_PACKAGES := fail2ban prometheus-node-exporter
 BENCH_PACKAGES := gnuplot-nox iptables

@@ -22,7 +22,7 @@ enum command_status {
 	STATUS_USAGE = 2,   /* usage or bad input */
 	STATUS_SYSTEM = 3,  /* the system refused: kernel, permission, I/O */
 	STATUS_FULL = 4,    /* table full or memory short */
-	STATUS_BUSY = 5,    /* another XDP program is in the way */
+	STATUS_BUSY = 5,    /* another XDP program, or monitor, is in the way */
 };
 
 /* Options beside the global ones; the bits say which of them a command takes. */
@@ -40,10 +40,13 @@ enum command_option {
 	OPTION_STRICT = 1 << 10,
 	OPTION_DRY_RUN = 1 << 11,
 	OPTION_REPLACE = 1 << 12,
-	OPTION_BENCH = 1 << 13,   /* --seconds, --driver-ns */
-	OPTION_INTERVAL = 1 << 14, /* --interval, --count */
-	OPTION_BY = 1 << 15,       /* --by, --top */
-	OPTION_RESET = 1 << 16,
+	OPTION_SECONDS = 1 << 13,
+	OPTION_DRIVER_NS = 1 << 14,
+	OPTION_INTERVAL = 1 << 15,
+	OPTION_COUNT = 1 << 16,
+	OPTION_BY = 1 << 17,       /* --by, --top */
+	OPTION_RESET = 1 << 18,
+	OPTION_SAMPLES = 1 << 19, /* --every, --rate, --write */
 };
 
 struct invocation {
@@ -62,9 +65,12 @@ struct invocation {
 	const char *list_format; /* NULL where it was not given */
 	__u64 seconds, driver_ns; /* 0 where they were not given */
 	__s64 interval_ms; /* 0 where it was not given */
-	__u64 intervals, top;	  /* 0 where they were not given */
+	__u64 end_count;   /* of intervals, or packets, after which it ends; 0 where it was not given */
+	__u64 top;	   /* 0 where it was not given */
 	const char *by;	   /* NULL where it was not given */
 	bool is_reset;
+	__u64 every, rate; /* of samples; 0 where they were not given */
+	const char *write_path; /* NULL where it was not given */
 	int count;         /* of operands */
 	char *const *operands;
 };

@@ -53,7 +53,7 @@ const struct command command_bench = {
 	"  xdp-cuckoo bench\n"
 	"  xdp-cuckoo bench --seconds 10 --json\n"
 	"  xdp-cuckoo bench --compact --driver-ns 60\n",
-	.options = OPTION_BENCH | OPTION_CAPACITY | OPTION_FORMAT,
+	.options = OPTION_SECONDS | OPTION_DRIVER_NS | OPTION_CAPACITY | OPTION_FORMAT,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_bench,
 };

@@ -45,7 +45,7 @@ const struct command command_stats = {
 	"  xdp-cuckoo stats --by interface --interval 1s\n"
 	"  xdp-cuckoo stats --by prefix=16 --top 5\n",
 	.explain = explain_outcomes,
-	.options = OPTION_INTERVAL | OPTION_BY | OPTION_RESET,
+	.options = OPTION_INTERVAL | OPTION_COUNT | OPTION_BY | OPTION_RESET,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_stats,
 };
@@ -294,7 +294,7 @@ static enum command_status check_together(const struct invocation *invocation, e
 {
 	if (invocation->is_reset && (invocation->by || invocation->top || invocation->interval_ms))
 		return command_error(STATUS_USAGE, "stats --reset takes no other options");
-	if (invocation->intervals && !invocation->interval_ms)
+	if (invocation->end_count && !invocation->interval_ms)
 		return command_error(STATUS_USAGE, "--count goes with --interval");
 	if (invocation->top && by < STATS_BY_RULE)
 		return command_error(STATUS_USAGE, "--top goes with --by rule or --by prefix");
@@ -317,7 +317,7 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 	else if (!invocation->interval_ms)
 		output_print(rows_of(by, &tally, &tally, 0));
 	for (__u64 i = 0; status == STATUS_DONE && invocation->interval_ms; i++) {
-		if (invocation->intervals && i == invocation->intervals)
+		if (invocation->end_count && i == invocation->end_count)
 			break;
 		status = run_interval(invocation, by, &tally, i == 0);
 	}

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel_samples.h"
 #include "output.h"
 #include "suggest.h"
 #include "watchdog.h"
@@ -15,7 +16,7 @@
 #define SECONDS_MAX 3600
 #define DRIVER_NS_MAX 1000000
 #define INTERVAL_MS_MAX (24 * 3600 * 1000)
-#define INTERVALS_MAX 1000000000
+#define COUNT_MAX 1000000000
 #define TOP_MAX 100000
 
 /* ---- values ---- */
@@ -155,7 +156,23 @@ static int take_interval(struct options_arguments *arguments, const char *value)
 
 static int take_count(struct options_arguments *arguments, const char *value)
 {
-	return take_whole("--count", value, "intervals", INTERVALS_MAX, &arguments->invocation.intervals);
+	return take_whole("--count", value, "intervals or packets", COUNT_MAX, &arguments->invocation.end_count);
+}
+
+static int take_every(struct options_arguments *arguments, const char *value)
+{
+	return take_whole("--every", value, "packets", COUNT_MAX, &arguments->invocation.every);
+}
+
+static int take_rate(struct options_arguments *arguments, const char *value)
+{
+	return take_whole("--rate", value, "packets a second", KERNEL_RATE_MAX, &arguments->invocation.rate);
+}
+
+static int take_write(struct options_arguments *arguments, const char *value)
+{
+	arguments->invocation.write_path = value;
+	return STATUS_DONE;
 }
 
 static int take_by(struct options_arguments *arguments, const char *value)
@@ -203,12 +220,15 @@ const struct options_kind options_table[] = {
 	SWITCH("force", OPTION_FORCE, is_forced, "also where this host may lose its connections"),
 	SWITCH("counters", OPTION_COUNTERS, wants_counters, "with the packets and bytes of each rule"),
 	SWITCH("all", OPTION_ALL, is_all, "every filter of this network namespace"),
-	{ "seconds", OPTION_BENCH, "N", "to measure", take_seconds, 0 },
-	{ "driver-ns", OPTION_BENCH, "N", "what the driver takes for a packet", take_driver_ns, 0 },
+	{ "seconds", OPTION_SECONDS, "N", "to measure", take_seconds, 0 },
+	{ "driver-ns", OPTION_DRIVER_NS, "N", "what the driver takes for a packet", take_driver_ns, 0 },
 	{ "interval", OPTION_INTERVAL, "TIME", "print rates, again after each TIME", take_interval, 0 },
-	{ "count", OPTION_INTERVAL, "N", "end after so many intervals", take_count, 0 },
+	{ "count", OPTION_COUNT, "N", "end after so many intervals, or packets", take_count, 0 },
 	{ "by", OPTION_BY, "interface|cpu|rule|prefix", "a row for each", take_by, 0 },
 	{ "top", OPTION_BY, "N", "rows at most", take_top, 0 },
+	{ "every", OPTION_SAMPLES, "N", "show one in N", take_every, 0 },
+	{ "rate", OPTION_SAMPLES, "N", "at most N a second on each CPU", take_rate, 0 },
+	{ "write", OPTION_SAMPLES, "FILE|-", "pcapng", take_write, 0 },
 	SWITCH("reset", OPTION_RESET, is_reset, "count from 0 again"),
 	{ NULL, 0, NULL, NULL, NULL, 0 },
 };

@@ -323,6 +323,22 @@ int output_flush(void)
 	return fflush(stdout) ? -errno : 0;
 }
 
+void output_give_up(void)
+{
+	if (!freopen("/dev/null", "w", stdout))
+		output_note("cannot open /dev/null: %s", strerror(errno));
+}
+
+void output_summary(json_t *row, const char *text)
+{
+	output_note("%s", text);
+	if (output.is_json) {
+		json_dumpf(row, stderr, 0);
+		fputc('\n', stderr);
+	}
+	json_decref(row);
+}
+
 void output_error(int status, const char *text)
 {
 	json_t *error;

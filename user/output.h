@@ -34,6 +34,12 @@ void output_list_end(void);
 /* One of a stream of answers: under --json the object, on a line of its own (released), else the text. */
 void output_answer(json_t *row, const char *text);
 
+/* To stderr, at the end of a stream: under --json the object, on a line of its own (released), else a note. */
+void output_summary(json_t *row, const char *text);
+
+/* Nobody reads what is printed any more, and that is no failure. */
+void output_give_up(void);
+
 /* Hands what has been printed on to whoever reads it. 0; -errno. */
 int output_flush(void);
 

@@ -7,7 +7,7 @@
 # Every command that looks at running filters is refused, and none of them ends by a signal.
 is_refused() {
 	for command in status stats 'add 192.0.2.1' 'list --counters' 'test 192.0.2.1' check panic 'resize 1000' \
-		'bench --seconds 1' 'load vrx' 'unload vrx'; do
+		'bench --seconds 1' 'monitor --seconds 1' 'load vrx' 'unload vrx'; do
 		# shellcheck disable=SC2086 # words
 		assert_status 3 xc $command
 		assert_error "$1"
