@@ -448,6 +448,15 @@ void __tsan_write_range(void *at, size_t bytes)
 		store(at); \
 		__atomic_store_n(at, value, __ATOMIC_SEQ_CST); \
 	} \
+	int __tsan_atomic##bits##_compare_exchange_strong(__UINT##bits##_TYPE__ *at, __UINT##bits##_TYPE__ *expected, \
+							  __UINT##bits##_TYPE__ value, int order, int otherwise); \
+	int __tsan_atomic##bits##_compare_exchange_strong(__UINT##bits##_TYPE__ *at, __UINT##bits##_TYPE__ *expected, \
+							  __UINT##bits##_TYPE__ value, int order, int otherwise) \
+	{ \
+		(void)order, (void)otherwise; \
+		store(at); \
+		return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+	} \
 	CHANGE(bits, fetch_add) \
 	CHANGE(bits, fetch_sub) \
 	CHANGE(bits, fetch_and) \
