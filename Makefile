@@ -16,7 +16,7 @@ WERROR ?= 0
 
 # Debian 12 packages that building needs; tests/install-packages.sh installs what is missing.
 BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
-	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev libcap-dev
+	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev libcap-dev libncurses-dev
 DEB_PACKAGES := debhelper dpkg-dev lintian
 
 Q := $(if $(filter 1,$(V)),,@)
@@ -27,7 +27,7 @@ WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 CFLAGS ?= -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fPIE
 LDFLAGS ?= -pie -Wl,-z,relro,-z,now
 LIBRARY_NEEDS := libbpf lmdb libmnl libcap
-LIBRARIES := $(LIBRARY_NEEDS) jansson
+LIBRARIES := $(LIBRARY_NEEDS) jansson ncursesw
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread
 LDLIBS = $(shell pkg-config --libs $(LIBRARIES))
@@ -43,7 +43,7 @@ ENGINE_OBJECTS := $(filter-out $(BUILD)/user/main.o,$(USER_OBJECTS))
 
 # All but what commands are made of; what the library would need of that is missing when it is linked.
 TOOL_MODULES := main command% explain output batch_line bench% kernel_bench feed json_walk list% metrics privileges \
-	options pcapng reader rule_counts rule_diff rule_set sample signals terminal text watchdog whole_file
+	options pcapng reader rule_counts rule_diff rule_set sample signals terminal text top_% watchdog whole_file
 LIBRARY_OBJECTS := $(filter-out $(TOOL_MODULES:%=$(BUILD)/user/%.o),$(USER_OBJECTS))
 SONAME := libxdp-cuckoo.so.1
 SHARED := $(BUILD)/$(SONAME)

@@ -154,6 +154,10 @@ int command_open_guarded(const struct invocation *invocation, struct apply *appl
 /* Says on stderr until when, and by what, an operation with --confirm is to be confirmed. */
 void command_report_confirm(const struct invocation *invocation);
 
+/* What a filter does at present: "filters", or why it does not. Returns `text` or a constant. */
+#define COMMAND_EFFECT_BYTES 128
+const char *command_effect(const struct kernel_filter *filter, char text[COMMAND_EFFECT_BYTES]);
+
 /* Says on stderr if the filter does not filter: monitor-only, panic, unconfirmed. */
 void command_report_run(const struct kernel_filter *filter);
 

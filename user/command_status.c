@@ -33,8 +33,6 @@ const struct command command_status = {
 
 /* ---- how a filter runs ---- */
 
-#define EFFECT_BYTES 128
-
 static bool is_unconfirmed(const struct kernel_filter *filter)
 {
 	return filter->config->run & ABI_RUN_UNCONFIRMED;
@@ -52,7 +50,7 @@ static __s64 confirm_left_ms(const struct kernel_filter *filter)
 }
 
 /* What comes first rules out the rest. */
-static const char *effect(const struct kernel_filter *filter, char text[EFFECT_BYTES])
+const char *command_effect(const struct kernel_filter *filter, char text[COMMAND_EFFECT_BYTES])
 {
 	const __u32 run = filter->config->run;
 	const __s64 left_ms = confirm_left_ms(filter);
@@ -65,7 +63,7 @@ static const char *effect(const struct kernel_filter *filter, char text[EFFECT_B
 	if (is_unconfirmed(filter) && !left_ms)
 		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or unload, ends it";
 	if (is_unconfirmed(filter)) {
-		snprintf(text, EFFECT_BYTES, "UNCONFIRMED: passes everything in %s unless xdp-cuckoo "
+		snprintf(text, COMMAND_EFFECT_BYTES, "UNCONFIRMED: passes everything in %s unless xdp-cuckoo "
 			 "confirm comes before", rule_time_format(left_ms, time));
 		return text;
 	}
@@ -76,12 +74,12 @@ static const char *effect(const struct kernel_filter *filter, char text[EFFECT_B
 
 void command_report_run(const struct kernel_filter *filter)
 {
-	char text[EFFECT_BYTES];
+	char text[COMMAND_EFFECT_BYTES];
 
 	if (filter->config->run & ~ABI_RUN_SET_UP)
 		output_note("the filter '%s' on %s: %s", filter->config->name,
 			    filter->attachments_count ? filter->attachments[0].interface : "-",
-			    effect(filter, text));
+			    command_effect(filter, text));
 }
 
 bool command_is_filtering(const struct kernel_filter *filter)
@@ -197,11 +195,11 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 			     const struct abi_counter counters[ABI_COUNTERS])
 {
 	const struct abi_config *config = filter->config;
-	char text[EFFECT_BYTES];
+	char text[COMMAND_EFFECT_BYTES];
 	json_t *status =
 		json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o}",
 			  "name", config->magic ? config->name : "-",
-			  "effect", effect(filter, text),
+			  "effect", command_effect(filter, text),
 			  "panic", (config->run & ABI_RUN_PANIC) != 0,
 			  "monitor_only", (config->run & ABI_RUN_MONITOR) != 0,
 			  "unconfirmed", is_unconfirmed(filter),

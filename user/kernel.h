@@ -93,6 +93,9 @@ int kernel_look(struct kernel_filter **filters, size_t *count, struct reason *re
 int kernel_no_interface(const char *name, struct reason *reason);
 void kernel_filters_free(struct kernel_filter *filters, size_t count);
 
+/* When the oldest of its programs was loaded, in seconds before now; negative: the kernel does not tell. */
+double kernel_age(const struct kernel_filter *filter);
+
 /* Bytes of kernel memory that the maps of a plan, and of a filter, take. */
 __u64 kernel_plan_bytes(const struct kernel_plan *plan);
 __u64 kernel_filter_bytes(const struct kernel_filter *filter);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -309,4 +310,34 @@ int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *re
 {
 	kernel_unpin_unused();
 	return kernel_look(filters, count, reason);
+}
+
+/* ---- age ---- */
+
+static double program_age(__u32 prog_id, double now)
+{
+	struct bpf_prog_info info = {};
+	__u32 length = sizeof(info);
+	int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, prog_id), error;
+
+	if (fd < 0)
+		return -1;
+	error = bpf_obj_get_info_by_fd(fd, &info, &length);
+	close(fd);
+	return error ? -1 : now - 1e-9 * info.load_time;
+}
+
+double kernel_age(const struct kernel_filter *filter)
+{
+	struct timespec time;
+	double oldest = -1;
+
+	clock_gettime(CLOCK_BOOTTIME, &time);
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		const double age = program_age(filter->attachments[i].prog_id, time.tv_sec + 1e-9 * time.tv_nsec);
+
+		if (age > oldest)
+			oldest = age;
+	}
+	return oldest;
 }

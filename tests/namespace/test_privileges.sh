@@ -61,6 +61,10 @@ test_whole_life_as_a_user() {
 	assert_status 0 xu check
 	assert_status 0 xu status
 	assert_output 'equal to the store'
+	assert_status 0 xu stats --by rule
+	assert_output ' src 192.0.2.1 '
+	assert_status 0 xu top --count 1
+	assert_status 0 xu stats --reset
 	assert_status 0 xu bench --seconds 1
 	assert_status 0 xu export "$STATE/exported"
 	echo 'del 192.0.2.1' | assert_status 0 xu batch -
@@ -135,6 +139,9 @@ test_what_each_capability_is_for() {
 		load vtwo
 		status
 		stats
+		stats --by rule
+		stats --reset
+		top --count 1
 		add 192.0.2.1
 		add 192.0.2.2 timeout 1h
 		del 192.0.2.1

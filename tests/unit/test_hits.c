@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which numbers of a table are counted most, between two passes over its counters. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "hits.h"
+
+/* Of which only the counters are looked at. */
+static struct table table_of(__u64 slots)
+{
+	struct table table = { .memory = { .has_counts = true } };
+
+	table.memory.record = calloc(slots, sizeof(struct abi_counted));
+	assert_non_null(table.memory.record);
+	return table;
+}
+
+/* Steps of one pass, which begins at that second. */
+static unsigned int pass(struct hits *hits, const struct table *table, double second)
+{
+	unsigned int steps = 1;
+
+	while (!hits_step(hits, table, second))
+		steps++;
+	return steps;
+}
+
+static void assert_ranked(const struct hits *hits, size_t place, __u32 number, double rate)
+{
+	assert_true(place < hits->ranked_count);
+	assert_int_equal(hits->ranked[place].number, number);
+	assert_true(hits->ranked[place].rate == rate);
+}
+
+static void test_rates(void **state)
+{
+	struct table table = table_of(1024);
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, 1024), 0);
+	table_counter(&table, 5)->packets = 1000;
+	table_counter(&table, 6)->packets = 50;
+	pass(&hits, &table, 10);
+	assert_int_equal(hits.ranked_count, 0);
+	table_counter(&table, 5)->packets += 8;
+	table_counter(&table, 6)->packets += 20;
+	table_counter(&table, 1023)->packets += 2;
+	pass(&hits, &table, 12);
+	assert_int_equal(hits.ranked_count, 3);
+	assert_ranked(&hits, 0, 6, 10);
+	assert_ranked(&hits, 1, 5, 4);
+	assert_ranked(&hits, 2, 1023, 1);
+	pass(&hits, &table, 13);
+	assert_int_equal(hits.ranked_count, 0);
+	assert_int_equal(hits.passes, 3);
+	hits_close(&hits);
+	free(table.memory.record);
+}
+
+/* A reset, or a number that has become another key's: what there is has come since. */
+static void test_counted_from_0_again(void **state)
+{
+	struct table table = table_of(1024);
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, 1024), 0);
+	table_counter(&table, 5)->packets = 1000;
+	table_counter(&table, 6)->packets = 1000;
+	pass(&hits, &table, 1);
+	table_counter(&table, 5)->packets = 30;
+	table_counter(&table, 6)->packets = 0;
+	pass(&hits, &table, 2);
+	assert_int_equal(hits.ranked_count, 1);
+	assert_ranked(&hits, 0, 5, 30);
+	hits_close(&hits);
+	free(table.memory.record);
+}
+
+/* More numbers than are told, in no order: the most of them, the most first. */
+static void test_best_of_many(void **state)
+{
+	const __u64 slots = 2 * HITS_CHUNK + 1000;
+	struct table table = table_of(slots);
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, slots), 0);
+	assert_int_equal(pass(&hits, &table, 1), 3);
+	for (__u32 i = 0; i < 1000; i++)
+		table_counter(&table, (__u64)i * 521)->packets = i * 7919 % 1009 + 1;
+	assert_int_equal(pass(&hits, &table, 2), 3);
+	assert_int_equal(hits.ranked_count, HITS_BEST);
+	for (size_t i = 0; i < HITS_BEST; i++) {
+		assert_true(hits.ranked[i].rate == table_counter(&table, hits.ranked[i].number)->packets);
+		assert_true(!i || hits.ranked[i].rate <= hits.ranked[i - 1].rate);
+	}
+	for (__u32 i = 0, above = 0; i < 1000; i++) {
+		above += table_counter(&table, (__u64)i * 521)->packets > hits.ranked[HITS_BEST - 1].rate;
+		assert_true(above < HITS_BEST);
+	}
+	hits_close(&hits);
+	free(table.memory.record);
+}
+
+static void test_too_large(void **state)
+{
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, HITS_SLOTS_MAX + 1ULL), -E2BIG);
+	hits_close(&hits);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_counted_from_0_again),
+		cmocka_unit_test(test_best_of_many),
+		cmocka_unit_test(test_too_large),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
