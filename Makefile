@@ -30,7 +30,7 @@ LIBRARY_NEEDS := libbpf lmdb libmnl libcap
 LIBRARIES := $(LIBRARY_NEEDS) jansson ncursesw
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread
-LDLIBS = $(shell pkg-config --libs $(LIBRARIES))
+LDLIBS = $(shell pkg-config --libs $(LIBRARIES)) -lm
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -Iinclude -Ibpf \
 	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* stats: what filters have done, in all or by interval, by outcome, interface or CPU. By rule: command_stats_rules.c. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -96,8 +97,8 @@ static json_t *verdict_row(json_t *row, const struct abi_counter counter[VERDICT
 		if (verdict == VERDICT_WOULD_DROP && !form->has_would_drop)
 			continue;
 		if (form->seconds > 0) {
-			add_number(row, done, "pps", counter[verdict].packets / form->seconds + 0.5);
-			add_number(row, done, "bps", counter[verdict].bytes * 8. / form->seconds + 0.5);
+			add_number(row, done, "pps", llround(counter[verdict].packets / form->seconds));
+			add_number(row, done, "bps", llround(counter[verdict].bytes * 8. / form->seconds));
 			continue;
 		}
 		add_number(row, done, "packets", counter[verdict].packets);

@@ -81,6 +81,8 @@ static void join_sources(struct ranking *ranking)
 
 static void sort(struct ranking *ranking)
 {
+	if (!ranking->count)
+		return;
 	if (ranking->prefix)
 		join_sources(ranking);
 	else

@@ -35,13 +35,15 @@ int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct ab
 			struct reason *reason)
 {
 	struct abi_counter *base = element_alloc();
-	int error = base ? 0 : -ENOMEM;
+	const int count = kernel_cpus() * ABI_COUNTERS;
+	int error;
 
-	if (!error)
-		error = read_element(filter, ABI_COUNTER_ROWS + row, base);
+	if (!base)
+		return kernel_refused(reason, -ENOMEM, "cannot read the counters", "");
+	error = read_element(filter, ABI_COUNTER_ROWS + row, base);
 	if (!error)
 		error = read_element(filter, row, counters);
-	for (int i = 0; i < kernel_cpus() * ABI_COUNTERS && !error; i++) {
+	for (int i = 0; i < count && !error; i++) {
 		counters[i].packets -= base[i].packets;
 		counters[i].bytes -= base[i].bytes;
 	}
@@ -53,12 +55,15 @@ int kernel_counters(const struct kernel_filter *filter, struct abi_counter count
 		    struct reason *reason)
 {
 	struct abi_counter *row = element_alloc();
-	int error = row ? 0 : kernel_refused(reason, -ENOMEM, "cannot read the counters", "");
+	const int count = kernel_cpus() * ABI_COUNTERS;
+	int error = 0;
 
 	memset(counters, 0, ABI_COUNTERS * sizeof(*counters));
+	if (!row)
+		return kernel_refused(reason, -ENOMEM, "cannot read the counters", "");
 	for (__u32 r = 0; r < ABI_COUNTER_ROWS && !error; r++) {
 		error = kernel_row_counters(filter, r, row, reason);
-		for (int i = 0; i < kernel_cpus() * ABI_COUNTERS && !error; i++) {
+		for (int i = 0; i < count && !error; i++) {
 			counters[i % ABI_COUNTERS].packets += row[i].packets;
 			counters[i % ABI_COUNTERS].bytes += row[i].bytes;
 		}

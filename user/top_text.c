@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a top_model says, in words. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -105,9 +106,9 @@ static void add_rates(json_t *object, const struct top_rates *rates)
 
 	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++) {
 		snprintf(name, sizeof(name), "%s_pps", verdict_words[verdict].done);
-		json_object_set_new(object, name, json_integer(rates->pps[verdict] + 0.5));
+		json_object_set_new(object, name, json_integer(llround(rates->pps[verdict])));
 		snprintf(name, sizeof(name), "%s_bps", verdict_words[verdict].done);
-		json_object_set_new(object, name, json_integer(rates->bps[verdict] + 0.5));
+		json_object_set_new(object, name, json_integer(llround(rates->bps[verdict])));
 	}
 }
 
@@ -132,7 +133,7 @@ static json_t *json_rules(const struct top_model *model)
 	for (size_t i = 0; i < model->rules; i++) {
 		const struct top_rule *rule = &model->rule[i];
 
-		json_array_append_new(rows, json_pack("{s:I, s:o}", "pps", (json_int_t)(rule->pps + 0.5), "rule",
+		json_array_append_new(rows, json_pack("{s:I, s:o}", "pps", llround(rule->pps), "rule",
 						      rule->name ? json_string(rule->name->rule) : json_null()));
 	}
 	return rows;
@@ -144,8 +145,8 @@ json_t *top_model_json(const struct top_model *model)
 	json_t *all = json_pack("{s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I, s:I}", "name", state->name, "effect",
 				state->effect, "time", (json_int_t)time(NULL), "seconds", model->seconds,
 				"loaded_s", state->age_s, "slots", (json_int_t)state->slots, "used_slots",
-				(json_int_t)state->used, "stopped_ps", (json_int_t)(model->stopped + 0.5),
-				"look_up_retries_ps", (json_int_t)(model->retries + 0.5));
+				(json_int_t)state->used, "stopped_ps", llround(model->stopped),
+				"look_up_retries_ps", llround(model->retries));
 
 	add_rates(all, &model->total);
 	json_object_set_new(all, model->view == TOP_BY_CPU ? "cpus" : "interfaces", json_lines(model));

@@ -168,7 +168,8 @@ test_reset_under_traffic() {
 		assert_sums
 		for row in vrx vrx2; do
 			dropped=$(field "$row" dropped_packets)
-			[ "$dropped" -ge 0 ] && [ "$dropped" -le 8000 ] || fail "$dropped packets of $row"
+			[ "$dropped" -ge 0 ] || fail "$dropped packets of $row"
+			[ "$dropped" -le 8000 ] || fail "$dropped packets of $row"
 			[ "$(field "$row" dropped_bytes)" -le $((8000 * BYTES)) ] || fail "bytes of $row: $(cat "$STATE/out")"
 		done
 	done

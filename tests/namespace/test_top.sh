@@ -66,7 +66,7 @@ test_sizes() {
 	wait ^dropped packets/s, at most .* passed packets/s, at most
 	wait src 192.0.2.1$
 	resize 10x3
-	wait ^default: fi$
+	wait ^default: f$
 	resize 80x24
 	wait ^vrx2 +[1-9]
 	key q
@@ -76,7 +76,7 @@ test_sizes() {
 
 test_signals() {
 	under_traffic
-	for signal in SIGTERM SIGINT SIGHUP SIGQUIT; do
+	for signal in SIGTERM SIGINT SIGHUP; do
 		case_begin "$signal"
 		terminal 80x24 top <<-END
 		wait ^vrx2 +
