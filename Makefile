@@ -43,7 +43,7 @@ ENGINE_OBJECTS := $(filter-out $(BUILD)/user/main.o,$(USER_OBJECTS))
 
 # All but what commands are made of; what the library would need of that is missing when it is linked.
 TOOL_MODULES := main command% explain output batch_line bench% kernel_bench feed json_walk list% metrics privileges \
-	options pcapng reader rule_counts rule_diff rule_set sample signals terminal text top_% watchdog whole_file
+	options pcapng reader hits rule_counts rule_diff rule_set sample signals terminal top_% watchdog whole_file
 LIBRARY_OBJECTS := $(filter-out $(TOOL_MODULES:%=$(BUILD)/user/%.o),$(USER_OBJECTS))
 SONAME := libxdp-cuckoo.so.1
 SHARED := $(BUILD)/$(SONAME)

@@ -16,8 +16,7 @@ under_traffic() {
 	veth "$TX" vtx2 "$RX" vrx2
 	xc load vrx vrx2 "$@" >/dev/null
 	xc add 192.0.2.1 >/dev/null
-	send_from 0 vtx2 vrx2 100000000 >/dev/null 2>&1 &
-	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	send_endlessly 0 vtx2 vrx2
 }
 
 test_figures_and_keys() {
@@ -100,8 +99,7 @@ test_rules() {
 	xc load vrx vrx2 --capacity 40000 >/dev/null
 	awk 'BEGIN { for (i = 0; i < 30000; i++) printf "11.0.%d.%d\n", i / 250, i % 250 }' | xc import - >/dev/null
 	xc add 192.0.2.1 >/dev/null
-	send_from 0 vtx2 vrx2 100000000 >/dev/null 2>&1 &
-	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	send_endlessly 0 vtx2 vrx2
 	terminal 80x24 top <<-'END'
 	wait ^drops/s  rule
 	wait ^ +[1-9][0-9.]*[kM]?  src 192.0.2.1$
