@@ -4,7 +4,7 @@
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables groff-base zsh \
 	tcpdump
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
-UNPACKED_PACKAGES := fail2ban prometheus-node-exporter
+UNPACKED_PACKAGES := fail2ban prometheus-node-exporter prometheus
 BENCH_PACKAGES := gnuplot-nox iptables
 DISSECT_PACKAGES := python3-scapy
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)

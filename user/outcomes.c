@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "outcomes.h"
 
+#include <stdbool.h>
+
 const struct outcome_words outcome_words[OUTCOMES] = {
 	[OUTCOME_NO_RULE] = { "no rule", "no-rule", "read whole, no rule matched" },
 	[OUTCOME_LATER_FRAGMENT] = { "later fragment", "later-fragment",

@@ -2,35 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # metrics: what stats and status say, in the form that Prometheus reads; Debian's own node exporter reads it.
 . tests/lib.sh
+. tests/fault.sh
+. tests/metrics.sh
 
 NODE_EXPORTER=${NODE_EXPORTER:-$BUILD/packages/prometheus-node-exporter/usr/bin/prometheus-node-exporter}
 PORT=19100
-
-# value SAMPLE: in $STATE/metrics.
-value() {
-	awk -v sample="$1" 'index($0, sample " ") == 1 { print $NF }' "$STATE/metrics"
-}
-
-# assert_value VALUE SAMPLE
-assert_value() {
-	assert_equal "$1" "$(value "$2")" "$2"
-}
-
-read_metrics() {
-	assert_status 0 xc metrics
-	cp "$STATE/out" "$STATE/metrics"
-}
-
-# filter_some: drops 30 packets of 58 bytes and passes 12.
-filter_some() {
-	xc load vrx --capacity 1000 >/dev/null
-	xc add 203.0.113.7 >/dev/null
-	xc add 192.0.2.0/24 timeout 1h >/dev/null
-	{
-		yes 'drop listed proto udp src 203.0.113.7 dst 198.18.0.1 sport 1 dport 2' | head -n 30
-		yes 'pass other proto udp src 203.0.113.8 dst 198.18.0.1 sport 1 dport 2' | head -n 12
-	} | traffic || fail "a wrong verdict"
-}
 
 test_nothing_runs() {
 	read_metrics
@@ -48,13 +24,13 @@ test_values() {
 	assert_value 0 'xdp_cuckoo_packets_total{name="default",outcome="pass rule",verdict="pass"}'
 	assert_value 2 'xdp_cuckoo_rules{name="default"}'
 	assert_value 1 'xdp_cuckoo_timed_rules{name="default"}'
-	assert_value 2 'xdp_cuckoo_used_slots{name="default"}'
+	assert_value 2 'xdp_cuckoo_table_used_slots{name="default"}'
 	assert_value 1 'xdp_cuckoo_filtering{name="default"}'
 	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="vrx",mode="native"}'
-	value 'xdp_cuckoo_false_positive_rate{name="default",family="ipv4"}' | awk '{ exit !($1 < 1e-18) }' ||
+	value 'xdp_cuckoo_false_positive_ratio{name="default",family="ipv4"}' | awk '{ exit !($1 < 1e-18) }' ||
 		fail "an exact table has false positives"
 	slots=$(xc status --json | sed -n 's/.*"slots": \([0-9]*\),*/\1/p')
-	assert_value "$slots" 'xdp_cuckoo_slots{name="default"}'
+	assert_value "$slots" 'xdp_cuckoo_table_slots{name="default"}'
 }
 
 test_interfaces() {
@@ -99,7 +75,7 @@ test_filters_of_several_names() {
 	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
 	assert_value 0 'xdp_cuckoo_packets_total{name="web",outcome="drop rule",verdict="drop"}'
 	assert_value 1 'xdp_cuckoo_interface_info{name="web",interface="vweb",mode="native"}'
-	value 'xdp_cuckoo_false_positive_rate{name="web",family="ipv4"}' | awk '{ exit !($1 > 1e-18) }' ||
+	value 'xdp_cuckoo_false_positive_ratio{name="web",family="ipv4"}' | awk '{ exit !($1 > 1e-18) }' ||
 		fail "a compact table has no false positives: $(grep false_positive "$STATE/metrics")"
 }
 
@@ -109,7 +85,68 @@ test_store_that_cannot_be_read() {
 	read_metrics
 	assert_error "^note: no rules of 'default': "
 	assert_equal '' "$(value 'xdp_cuckoo_rules{name="default"}')" "rules"
-	assert_value 2 'xdp_cuckoo_used_slots{name="default"}'
+	assert_value 0 'xdp_cuckoo_store_readable{name="default"}'
+	assert_value 2 'xdp_cuckoo_table_used_slots{name="default"}'
+}
+
+# Whose pages are gone: what reads it gets a signal, and the filter is told of all the same.
+test_store_that_was_cut_short() {
+	filter_some
+	read_metrics
+	assert_value 1 'xdp_cuckoo_store_readable{name="default"}'
+	for bytes in 8192 4096; do
+		case_begin "$bytes bytes left"
+		truncate -s "$bytes" "$STATE/store/default/data.mdb"
+		read_metrics
+		assert_error "^note: no rules of 'default': .*data.mdb (has been cut short|is damaged)"
+		assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+		assert_value 0 'xdp_cuckoo_store_readable{name="default"}'
+		assert_equal '' "$(value 'xdp_cuckoo_rules{name="default"}')" "rules"
+	done
+}
+
+# All of it or a failure, whichever allocation it is that fails.
+test_short_of_memory() {
+	filter_some
+	assert_status 0 faulty FAULT_KINDS=a "FAULT_COUNT=$STATE/count" metrics
+	lines=$(grep -c . "$STATE/out")
+	steps=$(sed -n 's/^a \([0-9]*\)$/\1/p' "$STATE/count")
+	[ "$steps" -gt 1000 ] || fail "only ${steps:-no} allocations: $(cat "$STATE/count")"
+	refused=0
+	for step in 1 2 10 $((steps / 4)) $((steps / 2)) $((steps * 3 / 4)) $((steps - 5)) "$steps"; do
+		case_begin "allocation $step of $steps"
+		run faulty FAULT_KINDS=a "FAULT_AT=$step" FAULT_ERRNO=12 metrics
+		case $STATUS in
+		0) assert_equal "$lines" "$(grep -c . "$STATE/out")" "lines" ;;
+		4)
+			assert_error 'memory'
+			assert_equal 0 "$(grep -c . "$STATE/out")" "lines of a failure"
+			refused=$((refused + 1))
+			;;
+		*) fail "status $STATUS: $(cat "$STATE/err")" ;;
+		esac
+	done
+	[ "$refused" -ge 4 ] || fail "no more than $refused failures"
+}
+
+# What Prometheus' own tool makes of form, names and types.
+test_promtool_finds_nothing() {
+	needs_promtool
+	filter_some
+	read_metrics
+	assert_status 0 "$PROMTOOL" check metrics <"$STATE/metrics"
+	assert_equal '' "$(cat "$STATE/out" "$STATE/err")" "what it says"
+}
+
+# The words of `help stats`, each with what it means.
+test_help_tells_the_outcomes() {
+	read_metrics
+	"$TOOL" help stats | sed -n 's/^  \([a-zA-Z][a-zA-Z ]*[^ ]\)   *\([^ ].*\)/\1 (\2)/p' >"$STATE/words"
+	[ "$(wc -l <"$STATE/words")" -ge 12 ] || fail "outcomes not found"
+	while read -r words; do
+		grep '^# HELP xdp_cuckoo_packets_total ' "$STATE/metrics" | grep -qF " $words" || fail "no '$words'"
+	done <"$STATE/words"
+	assert_output '^# HELP xdp_cuckoo_packets_total .* would drop \([^()]*\)[.]$'
 }
 
 # Each family once, told what it is before its samples, and each sample once.

@@ -328,7 +328,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps '' help add
 	keeps "$guarded" load vrx
 	keeps "$store" status
-	keeps "$store dac_override fowner" metrics
+	keeps 'sys_admin dac_read_search dac_override fowner' metrics
 	keeps "$store" stats
 	# The rest when its file is open; by then it may not change what a program that it never runs could have.
 	BOUND="$store dac_override fowner" keeps "$store" monitor --seconds 1
