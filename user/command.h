@@ -47,6 +47,7 @@ enum command_option {
 	OPTION_BY = 1 << 17,       /* --by, --top */
 	OPTION_RESET = 1 << 18,
 	OPTION_SAMPLES = 1 << 19, /* --every, --rate, --write */
+	OPTION_LISTEN = 1 << 20,
 };
 
 struct invocation {
@@ -70,7 +71,7 @@ struct invocation {
 	const char *by;	   /* NULL where it was not given */
 	bool is_reset;
 	__u64 every, rate; /* of samples; 0 where they were not given */
-	const char *write_path; /* NULL where it was not given */
+	const char *write_path, *listen; /* NULL where they were not given */
 	int count;         /* of operands */
 	char *const *operands;
 };

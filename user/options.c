@@ -186,6 +186,12 @@ static int take_top(struct options_arguments *arguments, const char *value)
 	return take_whole("--top", value, "rows", TOP_MAX, &arguments->invocation.top);
 }
 
+static int take_listen(struct options_arguments *arguments, const char *value)
+{
+	arguments->invocation.listen = value;
+	return STATUS_DONE;
+}
+
 static int take_driver_ns(struct options_arguments *arguments, const char *value)
 {
 	return take_whole("--driver-ns", value, "nanoseconds", DRIVER_NS_MAX,
@@ -230,6 +236,7 @@ const struct options_kind options_table[] = {
 	{ "rate", OPTION_SAMPLES, "N", "at most N a second on each CPU", take_rate, 0 },
 	{ "write", OPTION_SAMPLES, "FILE|-", "pcapng", take_write, 0 },
 	SWITCH("reset", OPTION_RESET, is_reset, "count from 0 again"),
+	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", "where to serve (default: " EXPORTER_LISTEN_DEFAULT ")", take_listen, 0 },
 	{ NULL, 0, NULL, NULL, NULL, 0 },
 };
 

@@ -8,6 +8,8 @@
 
 #include "command.h"
 
+#define EXPORTER_LISTEN_DEFAULT "127.0.0.1:9917"
+
 struct options_arguments {
 	struct invocation invocation;
 	__u64 given; /* bit i: options_table[i] */

@@ -49,6 +49,9 @@ test_whole_life_as_a_user() {
 	assert_output '^src 192.0.2.1 # packets 1 '
 	assert_status 0 xu stats
 	assert_output '^drop rule .* 1 +[0-9]+$'
+	assert_status 0 xu metrics
+	assert_output '^xdp_cuckoo_packets_total[{].*"drop rule",verdict="drop"[}] 1$'
+	assert_output '^xdp_cuckoo_rules[{].*[}] 3$'
 	sleep 2
 	assert_status 0 xu expire
 	assert_equal 2 "$(xu list | wc -l)" "rules left"
@@ -306,6 +309,12 @@ set_of() {
 	printf '%016x' "$set_of_sum"
 }
 
+# has_kept FILE WHAT: what /proc says of the process is the set $kept, and in the bounding set $bound.
+has_kept() {
+	assert_equal "CapInh: 0000000000000000 CapPrm: $kept CapEff: $kept CapBnd: $bound CapAmb: 0000000000000000 \
+NoNewPrivs: 1" "$(grep -e '^Cap' -e '^NoNewPrivs' "$1" | tr '\t\n' '  ' | sed 's/ *$//')" "$2"
+}
+
 # keeps "CAPABILITY..." ARGUMENT...: what the command, run by root, has when it ends; BOUND: in the bounding set.
 keeps() {
 	# shellcheck disable=SC2086 # words
@@ -314,8 +323,20 @@ keeps() {
 	rm -f "$STATE/status"
 	in_rx env LAST_STATUS="$STATE/status" LD_PRELOAD="$PWD/$HELPERS/last_status.so" \
 		"$TOOL" --state "$STATE/store" "$@" >/dev/null 2>&1 </dev/null || [ $? -eq 1 ] || fail "$*: failed"
-	assert_equal "CapInh: 0000000000000000 CapPrm: $kept CapEff: $kept CapBnd: $bound CapAmb: 0000000000000000 \
-NoNewPrivs: 1" "$(grep -e '^Cap' -e '^NoNewPrivs' "$STATE/status" | tr '\t\n' '  ' | sed 's/ *$//')" "$*"
+	has_kept "$STATE/status" "$*"
+}
+
+# keeps_running "CAPABILITY..." WHAT ARGUMENT...: the same of one that goes on, when it has said WHAT.
+keeps_running() {
+	# shellcheck disable=SC2086 # words
+	kept=$(set_of $1) bound=$(set_of $1)
+	said=$2
+	shift 2
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@" >/dev/null 2>"$STATE/running" </dev/null &
+	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	WAIT_LOG=$STATE/running
+	wait_for "$*" grep -q "$said" "$STATE/running"
+	has_kept "/proc/$!/status" "$*"
 }
 
 test_root_keeps_what_the_command_needs() {
@@ -329,6 +350,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$guarded" load vrx
 	keeps "$store" status
 	keeps 'sys_admin dac_read_search dac_override fowner' metrics
+	keeps_running 'sys_admin dac_read_search' 'serving http' exporter
 	keeps "$store" stats
 	# The rest when its file is open; by then it may not change what a program that it never runs could have.
 	BOUND="$store dac_override fowner" keeps "$store" monitor --seconds 1
@@ -355,7 +377,7 @@ test_root_keeps_what_the_command_needs() {
 # Whatever command is added, its needs are told here: no command but help and version has none.
 test_every_command_is_told_of() {
 	for command in $("$TOOL" help --json | sed -n 's/.*"command": "\([a-z-]*\)".*/\1/p'); do
-		grep -q "^	keeps .* $command" "$0" || fail "$command"
+		grep -q "^	keeps[a-z_]* .* $command" "$0" || fail "$command"
 	done
 }
 
