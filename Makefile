@@ -58,6 +58,7 @@ UNITS := $(notdir $(wildcard user/systemd/*))
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
+SHARE_DIR = $(DESTDIR)$(PREFIX)/share/xdp-cuckoo
 BASH_COMPLETION = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xdp-cuckoo
 # Debian's packages have another place for it.
 ZSH_FUNCTIONS ?= $(PREFIX)/share/zsh/site-functions
@@ -117,6 +118,7 @@ install: all ## install under DESTDIR/PREFIX
 		sed 's,@SBINDIR@,$(PREFIX)/sbin,' user/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
 	install -D -m 0644 user/completion/xdp-cuckoo.bash $(BASH_COMPLETION)
 	install -D -m 0644 user/completion/_xdp-cuckoo $(ZSH_COMPLETION)
+	install -D -m 0644 user/grafana/xdp-cuckoo.json $(SHARE_DIR)/grafana/xdp-cuckoo.json
 	if [ -d $(dir $(FAIL2BAN_ACTION)) ]; then \
 		ln -sf $(PREFIX)/lib/xdp-cuckoo/fail2ban-action.conf $(FAIL2BAN_ACTION); fi
 	install -D -m 0644 user/xdp-cuckoo.h $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h
@@ -133,7 +135,7 @@ uninstall: ## remove what install put there
 	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(MAN_DIR)/man5/xdp-cuckoo-rules.5 $(BASH_COMPLETION) $(ZSH_COMPLETION)
 	rm -f $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libxdp-cuckoo.so libxdp-cuckoo.a)
-	rm -rf $(LIBRARY_DIR)
+	rm -rf $(LIBRARY_DIR) $(SHARE_DIR)
 
 deb: ## build the Debian package into build/deb, and have lintian look at it
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEB_PACKAGES)

@@ -31,6 +31,7 @@ test_install_and_uninstall() {
 		./opt/xc/share/bash-completion/completions/xdp-cuckoo
 		./opt/xc/share/man/man5/xdp-cuckoo-rules.5
 		./opt/xc/share/man/man8/xdp-cuckoo.8
+		./opt/xc/share/xdp-cuckoo/grafana/xdp-cuckoo.json
 		./opt/xc/share/zsh/site-functions/_xdp-cuckoo
 	END
 	files >"$STATE/installed"

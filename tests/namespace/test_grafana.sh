@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The dashboard for Grafana asks for what the program tells, all of it, and in expressions that Prometheus understands.
+. tests/lib.sh
+. tests/metrics.sh
+
+DASHBOARD=user/grafana/xdp-cuckoo.json
+LEFT_OUT= # families that it does not show
+
+dashboard() {
+	python3 tests/dashboard.py "$1" "$DASHBOARD"
+}
+
+test_it_is_json_with_an_id_for_each_panel() {
+	"$HELPERS/json_check" <"$DASHBOARD" || fail "not JSON"
+	dashboard ids >"$STATE/ids"
+	[ "$(wc -l <"$STATE/ids")" -ge 10 ] || fail "no panels"
+	assert_equal '' "$(sort "$STATE/ids" | uniq -d)" "ids that come twice"
+}
+
+test_metrics_are_those_of_the_program() {
+	read_metrics
+	sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$STATE/metrics" | sort >"$STATE/families"
+	[ "$(wc -l <"$STATE/families")" -ge 15 ] || fail "families not found"
+	{
+		dashboard metrics
+		printf '%s' "$LEFT_OUT"
+	} | sort >"$STATE/shown"
+	diff "$STATE/families" "$STATE/shown" || fail "the program has those with <, the dashboard those with >"
+}
+
+# Labels too: of each expression, those that select or group must be ones that the program writes.
+test_labels_are_those_of_the_program() {
+	filter_some
+	read_metrics
+	sed -n 's/^[a-z_]*{\(.*\)} [^ ]*$/\1/p' "$STATE/metrics" | grep -Eo '[a-z_]+="' | sed 's/="//' | sort -u >"$STATE/labels"
+	echo instance >>"$STATE/labels"
+	dashboard rules | grep -Eo 'by \([^)]*\)|[{,][a-z_]+(=|!)' | sed 's/^by//' | grep -Eo '[a-z_]+' | sort -u >"$STATE/used"
+	[ "$(wc -l <"$STATE/used")" -ge 4 ] || fail "labels not found"
+	assert_equal '' "$(sort -u "$STATE/labels" | comm -13 - "$STATE/used")" "labels that nothing has"
+}
+
+test_expressions_are_understood() {
+	needs_promtool
+	dashboard rules >"$STATE/rules.json"
+	assert_status 0 "$PROMTOOL" check rules "$STATE/rules.json"
+	assert_output "SUCCESS: $(grep -c '"expr"' "$STATE/rules.json") rules found"
+}
+
+run_tests "$0" "$@"
