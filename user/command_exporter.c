@@ -24,15 +24,15 @@ const struct command command_exporter = {
 	.usage = "[--listen ADDRESS:PORT]",
 	.summary = "serve the state of all running filters to Prometheus",
 	.help = "What `metrics` prints, at http://127.0.0.1:9917/metrics, read anew for each scrape, but for those that\n"
-	"come within the same second; until SIGTERM or SIGINT. Filters may come and go meanwhile. Only processes\n"
-	"of this host reach it, unless --listen names another address of its own, or 0.0.0.0 or [::] for all:\n"
+	"come within the same second; until SIGTERM or SIGINT. Filters may come and go meanwhile. As a service:\n"
+	"systemctl enable --now xdp-cuckoo-exporter.\n"
+	"Only processes of this host reach it, unless --listen names another address of its own, or 0.0.0.0 or [::] for all:\n"
 	"then whoever reaches that may read the counters, there is no password and no TLS. Ports below 1024\n"
 	"are not to be had. HTTP status 503, and why, where filters cannot be read. share/xdp-cuckoo/grafana has a\n"
 	"dashboard for Grafana.\n"
 	"\n"
 	"  xdp-cuckoo exporter\n"
-	"  xdp-cuckoo exporter --listen [::1]:9917\n"
-	"  systemctl enable --now xdp-cuckoo-exporter\n",
+	"  xdp-cuckoo exporter --listen [::1]:9917\n",
 	.options = OPTION_LISTEN,
 	.needs = PRIVILEGE_LOOK | PRIVILEGE_READ,
 	.run = run_exporter,

@@ -15,10 +15,11 @@ const struct command command_metrics = {
 	.group = COMMAND_LOOK,
 	.usage = "[FILE|-]",
 	.summary = "print the state of all running filters for Prometheus",
-	.help = "In Prometheus' text format, for the textfile collector of its node exporter; of every filter in this\n"
-	"network namespace, whatever its name: packets and bytes by outcome and verdict, as `stats` shows\n"
-	"them, in all and, as families of their own, by interface; rules, slots, memory, and whether it\n"
-	"filters. The interface \"-\" is all that the filter runs on no more, or not in this namespace.\n"
+	.help = "In Prometheus' text format, for the textfile collector of its node exporter (`exporter` does\n"
+	"without that); of every filter in this network namespace, whatever its name: packets and bytes by\n"
+	"outcome and verdict, as `stats` shows them, in all and, as families of their own, by interface;\n"
+	"rules, slots, memory, and whether it filters. The interface \"-\" is all that the filter runs on no more,\n"
+	"or not in this namespace.\n"
 	"Reads, and changes nothing. Status 0 also where no filter runs: then there are no samples of any.\n"
 	"A FILE takes the place of an older one when it is whole, so that nobody reads half of it.\n"
 	"\n"
