@@ -10,6 +10,7 @@ PORT=9917
 
 # serve ARGUMENT...: an exporter with its process id in $EXPORTER, when it listens.
 serve() {
+	: >"$STATE/exporter.err" # what an earlier one has said does not count
 	# Not by in_rx: it would be a shell in between that is killed.
 	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" exporter "$@" >"$STATE/exporter.out" \
 		2>"$STATE/exporter.err" &
