@@ -154,6 +154,13 @@ const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEX
 
 /* ---- bytes for the store ---- */
 
+__u64 rule_owners_now(const struct rule *rule)
+{
+	const struct rule_owners *owners = &rule->owners;
+
+	return owners->for_good | (owners->timed_ms > 0 ? owners->timed : 0);
+}
+
 static size_t address_bytes(enum flow_family family)
 {
 	return family == FLOW_IPV4 ? 4 : family == FLOW_IPV6 ? 16 : 0;

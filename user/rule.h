@@ -30,8 +30,17 @@ enum rule_field {
 };
 
 /*
+ * Who wants a rule of a store, and until when: a bit for each, which store.h gives out, in `for_good` or in
+ * `timed`. The rule stays until the last of them gives it up.
+ */
+struct rule_owners {
+	__u64 for_good, timed;
+	__s64 timed_ms; /* until it ends for those in `timed`, as timeout_ms; 0 where there are none */
+};
+
+/*
  * Always in canonical form, with every unused byte 0: two rules match the same flows with the same
- * action exactly where all members but timeout and comment are equal. A prefix of length 0 is no prefix.
+ * action exactly where all members from family to dport are equal. A prefix of length 0 is no prefix.
  */
 struct rule {
 	__u8 family;    /* enum flow_family; FLOW_NO_FAMILY matches both */
@@ -44,6 +53,7 @@ struct rule {
 	__be16 sport, dport;
 	__s64 timeout_ms; /* until it ends; 0: never; negative: it ended that long ago */
 	char comment[RULE_COMMENT_BYTES]; /* "" where there is none */
+	struct rule_owners owners; /* all 0 where the rule comes from no store */
 };
 
 /* The set of fields and prefix lengths, with action and family, that keys have in common. */
@@ -93,6 +103,9 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES]);
 
 /* The network of the first `length` bits of an address: the rest set to 0. */
 union flow_addr rule_network(const union flow_addr *address, unsigned int length);
+
+/* All that want the rule, as bits: those whose time is over do not. */
+__u64 rule_owners_now(const struct rule *rule);
 
 /*
  * The bytes by which a store keeps a rule: all but its comment, in an order that sorts by family,

@@ -21,27 +21,32 @@ static const struct {
 } databases[] = {
 	{ "rules", offsetof(struct store, rules_db) },
 	{ "shapes", offsetof(struct store, shapes_db) },
-	/* From here on: not in a store of schema 1. */
+	/* Not in a store of schema 1. */
 	{ "deadlines", offsetof(struct store, deadlines_db) },
 	{ "undo", offsetof(struct store, undo_db) },
+	/* Nor in one of schema 2. */
+	{ "lists", offsetof(struct store, lists_db) },
+	{ "undo_lists", offsetof(struct store, undo_lists_db) },
 };
 
-#define DATABASES (sizeof(databases) / sizeof(databases[0]))
-#define DATABASES_1 2
+/* How many there are up to each schema. */
+static const size_t databases_count[] = { 0, 2, 4, 6 };
 
-/* Those of schema 2 are made where there are none, so that a store of schema 1 is ready for changes. */
+_Static_assert(sizeof(databases_count) / sizeof(databases_count[0]) == STORE_SCHEMA + 1, "a row each");
+
+/* Those of a later schema are made where there are none, so that an older store is ready for changes. */
 static int databases_open_all(struct store *store, MDB_txn *txn, bool may_create, bool is_new)
 {
-	size_t count = may_create || store->has_schema_2 ? DATABASES : DATABASES_1;
+	const size_t there = is_new ? 0 : databases_count[store->schema];
 	int status = 0;
 
-	for (size_t i = 0; i < count && !status; i++) {
+	if (may_create)
+		store->schema = STORE_SCHEMA;
+	for (size_t i = 0; i < databases_count[store->schema] && !status; i++) {
 		MDB_dbi *dbi = (MDB_dbi *)((char *)store + databases[i].member);
-		bool creates = is_new || (may_create && i >= DATABASES_1);
 
-		status = mdb_dbi_open(txn, databases[i].name, creates ? MDB_CREATE : 0, dbi);
+		status = mdb_dbi_open(txn, databases[i].name, i >= there ? MDB_CREATE : 0, dbi);
 	}
-	store->has_schema_2 |= may_create;
 	return status;
 }
 
@@ -59,7 +64,7 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 		error = store_clock_set(&store->clock, &meta);
 	if (error)
 		return error;
-	store->has_schema_2 = meta.schema > 1;
+	store->schema = meta.schema;
 	status = databases_open_all(store, txn, mode != STORE_READ, is_new);
 	return environment_write_error(store->env, status);
 }
@@ -183,6 +188,8 @@ int store_begin(struct store *store)
 	if (!error)
 		error = store_shapes_load(store, store->write, &store->shapes);
 	if (!error)
+		error = store_lists_load(store, store->write, &store->lists);
+	if (!error)
 		error = store_clock_set(&store->clock, &store->meta);
 	if (error)
 		store_abort(store);
@@ -203,21 +210,23 @@ static int store_save(struct store *store)
 {
 	int status;
 
-	store->meta.schema = STORE_SCHEMA;
+	if (store->is_changed || store->lists.is_changed)
+		store->meta.schema = STORE_SCHEMA;
 	store->meta.generation += store->is_changed;
 	store_clock_note(&store->clock, &store->meta);
 	status = store_meta_save(store, store->write, &store->meta);
 	if (!status && store->is_changed)
 		status = store_shapes_save(store);
+	if (!status && store->lists.is_changed)
+		status = store_lists_save(store);
 	return environment_write_error(store->env, status);
 }
 
 int store_commit(struct store *store)
 {
-	/* A store of schema 1 has no timeouts: for the clock alone it does not become one of schema 2. */
-	const bool is_stale = store->meta.schema == STORE_SCHEMA &&
-			      store_clock_moved(&store->clock, &store->meta);
-	int error = store->is_changed || is_stale ? store_save(store) : 0;
+	/* A store of schema 1 has no timeouts, and no clock. */
+	const bool is_stale = store->meta.schema > 1 && store_clock_moved(&store->clock, &store->meta);
+	int error = store->is_changed || store->lists.is_changed || is_stale ? store_save(store) : 0;
 
 	if (error) {
 		store_abort(store);
@@ -274,7 +283,7 @@ static int info_load(struct store *store, MDB_txn *txn, struct store_info *info)
 
 	if (!error)
 		error = environment_error(mdb_stat(txn, store->rules_db, &rules));
-	if (!error && store->has_schema_2)
+	if (!error && store->schema > 1)
 		error = environment_error(mdb_stat(txn, store->deadlines_db, &timed));
 	if (!error)
 		error = store_shapes(store, &shapes);

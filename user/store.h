@@ -4,8 +4,9 @@
  * environment.c know LMDB. The kernel's table is derived from it. Knows rules, not tables.
  *
  * Databases: "meta" (magic, schema version, id, generation, clock, settings, what waits to be confirmed),
- * "rules" (encoded rule -> deadline and comment), "shapes" (struct rule_shape -> number of keys, target),
- * "deadlines" (deadline, encoded rule -> nothing), "undo" (encoded rule -> what it was).
+ * "rules" (encoded rule -> deadline, owners and comment), "shapes" (struct rule_shape -> number of keys, target),
+ * "deadlines" (deadline, encoded rule -> nothing), "lists" (name -> struct list_value), "undo" and "undo_lists"
+ * (encoded rule, or name -> what it was).
  *
  * Time: a rule's timeout is kept as a deadline by the store's own clock. Within one boot that runs with
  * CLOCK_BOOTTIME, so that setting the wall clock changes nothing; after a reboot it goes on by the wall
@@ -22,7 +23,12 @@
 #include "shape_list.h"
 
 #define STORE_MAGIC 0x6b63756378647031ULL /* "1pdxcuck" */
-#define STORE_SCHEMA 2 /* a store of schema 1 is read, and becomes one of schema 2 when it is changed */
+#define STORE_SCHEMA 3 /* a store of an older one is read, and becomes one of this when it is changed */
+
+/* Owners of rules, by number: a bit each of struct rule_owners. The others are lists. */
+#define STORE_BY_HAND 0
+#define STORE_LISTS_MAX 63
+#define STORE_SOURCE_BYTES 256 /* with the final 0 */
 
 struct store;
 
@@ -39,6 +45,18 @@ struct store_info {
 struct store_settings {
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict: VERDICT_PASS or VERDICT_DROP */
 	__u8 is_monitor_only;
+};
+
+/* A list of rules that is kept up to date for itself: by name. */
+struct store_list {
+	char name[ABI_NAME_BYTES]; /* "" where no list has the number */
+	__u64 rules;		   /* that it holds, alone or with others */
+	__s64 imported_s;	   /* when that was last done, by the wall clock */
+	char source[STORE_SOURCE_BYTES];
+};
+
+struct store_lists {
+	struct store_list list[1 + STORE_LISTS_MAX]; /* by number; that of STORE_BY_HAND is none */
 };
 
 /* A change that undoes itself unless it is confirmed. */
@@ -81,16 +99,34 @@ void store_abort(struct store *store);
 __s64 store_lag_ms(const struct store *store);
 
 /*
- * Within a transaction. store_put(): 0; -EEXIST where the rule is there for good: it stays so, with its
- * comment; -EALREADY where it was there with a timeout, or had ended: it has this one's now, or none;
- * -E2BIG where its shape would be one too many for its family. store_del(): 0; -ENOENT. store_clear()
- * removes all rules.
+ * Within a transaction. store_put_for(): `owner` wants the rule. 0; -EEXIST where it had it for good: it stays so,
+ * with its comment; -EALREADY where the rule was there with a timeout, or had ended: it has this one's now, or
+ * none, but ends no sooner than others want it; -EUSERS where others have it for good: its owner too, now or until
+ * then; -E2BIG where its shape would be one too many for its family. store_put(): by hand.
+ *
+ * store_give_up(): `owner` wants it no more. 0: so it is deleted; -EALREADY: others do, and it ends when they
+ * want it to; -ENOENT: the owner has no such rule. store_del() deletes it whoever has it: 0; -ENOENT.
+ * store_put_back() puts a rule that is not there, with its owners: those that there still are, or -ENOENT.
+ * store_clear() removes all rules.
  */
 int store_put(struct store *store, const struct rule *rule);
+int store_put_for(struct store *store, const struct rule *rule, unsigned int owner);
+int store_put_back(struct store *store, const struct rule *rule);
+int store_give_up(struct store *store, const struct rule *rule, unsigned int owner);
 int store_del(struct store *store, const struct rule *rule);
 int store_clear(struct store *store);
 
-/* Looks the rule up, one that has ended too, and fills in timeout and comment. 0; -ENOENT. */
+/*
+ * The lists. store_lists_find(): the number of a name, or 0. Within a transaction: store_list_open() makes the
+ * list where there is none of the name, and notes that it is imported now, from `source`; -EUSERS: there are too
+ * many. store_list_delete(): -ENOTEMPTY where it still has rules.
+ */
+int store_lists(struct store *store, struct store_lists *lists);
+unsigned int store_lists_find(const struct store_lists *lists, const char *name);
+int store_list_open(struct store *store, const char *name, const char *source, unsigned int *number);
+int store_list_delete(struct store *store, unsigned int number);
+
+/* Looks the rule up, one that has ended too, and fills in timeout, comment and owners. 0; -ENOENT. */
 int store_get(struct store *store, struct rule *rule);
 
 int store_info(struct store *store, struct store_info *info);
@@ -121,7 +157,8 @@ int store_set_settings(struct store *store, const struct store_settings *setting
  * What waits to be confirmed; pending->id is 0 where nothing does. Within a transaction:
  * store_set_pending() makes this transaction's changes of rules, from here on, such that store_undo_each() visits
  * for each rule what it was before, until store_forget_pending(), in a later transaction; -EBUSY where
- * something waits already. Visited is a rule to put back, or with `existed` false one to delete.
+ * something waits already. Visited is a rule to put back, or with `existed` false one to delete. Lists become
+ * what they were by store_undo_each() itself.
  */
 int store_pending(struct store *store, struct store_pending *pending);
 int store_set_pending(struct store *store, __s64 timeout_ms);

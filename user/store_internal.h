@@ -39,6 +39,29 @@ _Static_assert(__builtin_offsetof(struct store_meta, plan) == STORE_META_BYTES_1
 _Static_assert(sizeof(struct store_settings) == 8, "meta layout");
 _Static_assert(sizeof(struct store_meta) == 144, "meta layout");
 
+/* How long the value of a rule is at most: see store_value.c. */
+#define STORE_VALUE_BYTES (1 + 3 * sizeof(__u64) + RULE_COMMENT_BYTES)
+
+/* Who wants a rule: as struct rule_owners, with a time of the store for what is left. */
+struct store_claims {
+	__u64 for_good, timed;
+	__s64 deadline_ms; /* of `timed`; 0 where that is */
+};
+
+struct store_value {
+	struct store_claims claims;
+	const char *comment; /* not ended by 0 */
+	size_t length;
+};
+
+/* The lists of a transaction. */
+struct store_lists_state {
+	struct store_lists lists;
+	/* Bits by number: those that have a name; of these, those deleted while a change waits to be undone. */
+	__u64 known, deleted;
+	bool is_changed;
+};
+
 /* How a store's time is told within one process. */
 struct store_clock {
 	char boot_id[STORE_BOOT_ID_BYTES]; /* of this boot */
@@ -51,8 +74,9 @@ struct store {
 	int lock; /* file descriptor of writer.lock, or -1 */
 	MDB_env *env;
 	MDB_dbi meta_db, rules_db, shapes_db;
-	MDB_dbi deadlines_db, undo_db; /* a store of schema 1 that is only read has none */
-	bool has_schema_2;
+	MDB_dbi deadlines_db, undo_db; /* from schema 2 on */
+	MDB_dbi lists_db, undo_lists_db; /* from schema 3 on */
+	unsigned int schema; /* whose databases are open: a store that is only read has no newer ones */
 	MDB_txn *read;	      /* reset while nobody reads */
 	unsigned int readers; /* nested reads that share it */
 	MDB_txn *write;	      /* NULL outside of a transaction */
@@ -60,6 +84,7 @@ struct store {
 	/* Of the transaction; they go to the database with its commit. */
 	struct store_meta meta;
 	struct shape_list shapes;
+	struct store_lists_state lists;
 	bool is_changed, has_new_shape;
 	bool keeps_undo;
 };
@@ -95,7 +120,45 @@ int store_shapes_save(const struct store *store); /* an LMDB status */
 /* Before a rule is changed: keeps what it was, where the transaction is to be undone. `value` NULL: absent. */
 int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value);
 
-/* ---- store_rules.c ---- */
+/* ---- store_lists.c ---- */
+
+int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state);
+int store_lists_save(const struct store *store); /* an LMDB status */
+
+/* The owners of a rule were these, and are those now. */
+void store_lists_count(struct store *store, __u64 before, __u64 now);
+
+/* All lists hold nothing. */
+void store_lists_empty(struct store *store);
+
+/* Lists become what they were before the change that waits; and after its rules have: those it made go. */
+int store_lists_undo(struct store *store);
+int store_lists_end_undo(struct store *store);
+
+/* The change that waits is confirmed, or undone. An LMDB status. */
+int store_lists_forget_undo(struct store *store);
+
+/* ---- store_value.c ---- */
+
+/* By whom, or at all, the rule is wanted; until when: 0: for good. */
+__u64 store_claims_owners(const struct store_claims *claims);
+__s64 store_claims_end(const struct store_claims *claims);
+
+/* What becomes of them when `owner`, a bit, wants the rule until `deadline_ms` (0: for good), or not any more. */
+struct store_claims store_claims_with(struct store_claims claims, __u64 owner, __s64 deadline_ms, __s64 now_ms);
+struct store_claims store_claims_without(struct store_claims claims, __u64 owner, __s64 now_ms);
+
+/* The bytes must live as long as the value. */
+MDB_val store_value_write(const struct store_claims *claims, const char *comment,
+			  __u8 bytes[STORE_VALUE_BYTES]);
+
+/* Within a transaction all owners must be known to it. -EBADMSG. */
+int store_value_read(const struct store *store, const MDB_val *bytes, struct store_value *value);
+int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct rule *rule);
+
+/* Claims with what is left of their time, and back. */
+struct rule_owners store_owners_of(const struct store *store, const struct store_claims *claims);
+struct store_claims store_claims_of(const struct store *store, const struct rule_owners *owners);
 
 /* A rule from its two halves in the database; -EBADMSG. */
 int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value,

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * The rules of a store. The value of a rule is its comment; of one with a timeout, a byte that no
- * comment starts with and the deadline come before. Database "deadlines" has those in order of time.
- */
+/* The rules of a store. Database "deadlines" has those that end in order of time. */
 #include <errno.h>
 #include <string.h>
 
 #include "store_internal.h"
 
-#define VALUE_TIMED 0x01
-#define VALUE_TIMED_BYTES (1 + sizeof(__u64))
-#define VALUE_BYTES (VALUE_TIMED_BYTES + RULE_COMMENT_BYTES)
 #define DEADLINE_KEY_BYTES (sizeof(__u64) + RULE_ENCODED_BYTES)
 
 /* ---- bytes ---- */
@@ -19,75 +13,6 @@
 static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
 {
 	return (MDB_val){ rule_encode(rule, bytes), bytes };
-}
-
-/* `deadline_ms` 0: never. */
-static MDB_val value_bytes(const char *comment, __s64 deadline_ms, __u8 bytes[VALUE_BYTES])
-{
-	__u8 *to = bytes;
-
-	if (deadline_ms) {
-		*to++ = VALUE_TIMED;
-		to = mempcpy(to, &deadline_ms, sizeof(deadline_ms));
-	}
-	to = mempcpy(to, comment, strlen(comment));
-	return (MDB_val){ to - bytes, bytes };
-}
-
-static int value_read(const MDB_val *value, __s64 *deadline_ms, const char **comment, size_t *length)
-{
-	const __u8 *bytes = value->mv_data;
-	const bool is_timed = value->mv_size && bytes[0] == VALUE_TIMED;
-	const size_t head = is_timed ? VALUE_TIMED_BYTES : 0;
-
-	*deadline_ms = 0;
-	if (value->mv_size < head || value->mv_size - head >= RULE_COMMENT_BYTES)
-		return -EBADMSG;
-	if (is_timed)
-		memcpy(deadline_ms, bytes + 1, sizeof(*deadline_ms));
-	*comment = (const char *)bytes + head;
-	*length = value->mv_size - head;
-	return is_timed && (*deadline_ms <= 0 || *deadline_ms > STORE_TIME_MAX_MS) ? -EBADMSG : 0;
-}
-
-/*
- * 0 means never, so what ends this very millisecond has ended a millisecond ago. No rule that was put here lasts
- * longer than a rule can.
- */
-static __s64 left_ms(const struct store *store, __s64 deadline_ms)
-{
-	const __s64 left = deadline_ms - store->clock.now_ms;
-
-	if (!deadline_ms)
-		return 0;
-	return left > RULE_TIMEOUT_MAX_S * 1000LL ? RULE_TIMEOUT_MAX_S * 1000LL : left ? left : -1;
-}
-
-static int value_to_rule(const struct store *store, const MDB_val *value, struct rule *rule)
-{
-	const char *comment;
-	__s64 deadline_ms;
-	size_t length;
-	int error = value_read(value, &deadline_ms, &comment, &length);
-
-	if (error)
-		return error;
-	rule->timeout_ms = left_ms(store, deadline_ms);
-	*(char *)mempcpy(rule->comment, comment, length) = '\0';
-	if (!length)
-		return 0;
-	return strlen(rule->comment) == length && rule_is_plain(rule->comment) &&
-	       rule_is_utf8(rule->comment) ? 0 : -EBADMSG;
-}
-
-int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value,
-		    struct rule *rule)
-{
-	int error = rule_decode(key->mv_data, key->mv_size, rule);
-
-	if (!error && !rule_is_canonical(rule))
-		error = -EBADMSG;
-	return error ? error : value_to_rule(store, value, rule);
 }
 
 /* ---- deadlines ---- */
@@ -147,116 +72,201 @@ static __s64 deadline_of(const struct store *store, const struct rule *rule)
 	return rule->timeout_ms ? store->clock.now_ms + rule->timeout_ms : 0;
 }
 
-/* The rule is there, as `old` says, until `old_ms`: it gets this one's time, and comment if that has one. */
-static int retime(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *old,
-		  __s64 old_ms)
+/* From what it was to what it is: in `deadlines`, and in what lists hold. */
+static int note_change(struct store *store, const MDB_val *key, const struct store_claims *before,
+		       const struct store_claims *now)
 {
-	const __s64 deadline_ms = deadline_of(store, rule);
-	__u8 bytes[VALUE_BYTES], old_bytes[VALUE_BYTES];
-	/* Pages may move under what was read, as soon as something is written. */
-	MDB_val before = { old->mv_size, memcpy(old_bytes, old->mv_data, old->mv_size) }, value;
-	struct rule now = *rule;
-	int status, error = now.comment[0] ? 0 : value_to_rule(store, &before, &now);
+	const __s64 before_ms = store_claims_end(before), now_ms = store_claims_end(now);
+	int status = before_ms == now_ms ? 0 : deadline_del(store, before_ms, key);
 
-	if (!error)
-		error = store_keep_undo(store, key, &before);
-	if (error)
-		return error;
-	value = value_bytes(now.comment, deadline_ms, bytes);
-	status = deadline_del(store, old_ms, key);
-	if (!status)
-		status = deadline_put(store, deadline_ms, key);
-	if (!status)
-		status = mdb_put(store->write, store->rules_db, (MDB_val *)key, &value, 0);
+	if (!status && before_ms != now_ms)
+		status = deadline_put(store, now_ms, key);
+	store_lists_count(store, store_claims_owners(before), store_claims_owners(now));
 	store->is_changed = true;
-	return status ? environment_write_error(store->env, status) : -EALREADY;
+	return environment_write_error(store->env, status);
 }
 
-static int put_again(struct store *store, const struct rule *rule, const MDB_val *key,
-		     const MDB_val *old)
+/* The rule is there, as `before` says: it gets other claims, and `comment` if that is one. */
+static int change_value(struct store *store, const MDB_val *key, const MDB_val *before,
+			const struct store_claims *now, const char *comment)
 {
-	const char *comment;
-	__s64 old_ms;
-	size_t length;
-	int error = value_read(old, &old_ms, &comment, &length);
+	__u8 bytes[STORE_VALUE_BYTES];
+	struct store_value old;
+	struct rule kept;
+	MDB_val value;
+	int error = store_value_read(store, before, &old);
 
+	if (!error && !*comment) {
+		error = store_value_to_rule(store, before, &kept);
+		comment = kept.comment;
+	}
+	if (!error)
+		error = store_keep_undo(store, key, before);
+	if (!error)
+		error = note_change(store, key, &old.claims, now);
 	if (error)
 		return error;
-	return old_ms ? retime(store, rule, key, old, old_ms) : -EEXIST;
+	value = store_value_write(now, comment, bytes);
+	return environment_write_error(store->env, mdb_put(store->write, store->rules_db, (MDB_val *)key,
+							   &value, 0));
+}
+
+/* Pages may move under what was read, as soon as something is written. */
+static int copy_value(MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
+{
+	if (value->mv_size > STORE_VALUE_BYTES)
+		return -EBADMSG;
+	value->mv_data = memcpy(bytes, value->mv_data, value->mv_size);
+	return 0;
+}
+
+static int put_again(struct store *store, const struct rule *rule, __u64 owner, const MDB_val *key, MDB_val *old)
+{
+	__u8 bytes[STORE_VALUE_BYTES];
+	struct store_value value;
+	struct store_claims now;
+	bool is_timed;
+	int error = copy_value(old, bytes);
+
+	if (!error)
+		error = store_value_read(store, old, &value);
+	if (error)
+		return error;
+	if (value.claims.for_good & owner)
+		return -EEXIST;
+	is_timed = store_claims_end(&value.claims);
+	now = store_claims_with(value.claims, owner, deadline_of(store, rule), store->clock.now_ms);
+	error = change_value(store, key, old, &now, is_timed ? rule->comment : "");
+	return error ? error : is_timed ? -EALREADY : -EUSERS;
+}
+
+/* The rule is not there, and has its value now. */
+static int put_new(struct store *store, const struct rule *rule, const struct store_claims *claims,
+		   const MDB_val *key)
+{
+	static const struct store_claims none;
+	int error = add_shapes(store, rule);
+
+	if (error) {
+		int status = mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL);
+
+		return status ? environment_write_error(store->env, status) : error;
+	}
+	error = note_change(store, key, &none, claims);
+	return error ? error : store_keep_undo(store, key, NULL);
+}
+
+int store_put_for(struct store *store, const struct rule *rule, unsigned int owner)
+{
+	const struct store_claims none = {}, claims = store_claims_with(none, 1ULL << owner,
+									deadline_of(store, rule), 0);
+	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
+	MDB_val key = rule_bytes(rule, bytes);
+	MDB_val value = store_value_write(&claims, rule->comment, value_room);
+	int status = mdb_put(store->write, store->rules_db, &key, &value, MDB_NOOVERWRITE);
+
+	if (status == MDB_KEYEXIST)
+		return put_again(store, rule, 1ULL << owner, &key, &value);
+	/* Shapes after the rule: one that is there has its shapes there. */
+	return status ? environment_write_error(store->env, status) : put_new(store, rule, &claims, &key);
 }
 
 int store_put(struct store *store, const struct rule *rule)
 {
-	const __s64 deadline_ms = deadline_of(store, rule);
-	__u8 bytes[RULE_ENCODED_BYTES], value_room[VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes);
-	MDB_val value = value_bytes(rule->comment, deadline_ms, value_room);
-	int status = mdb_put(store->write, store->rules_db, &key, &value, MDB_NOOVERWRITE);
-	int error;
+	return store_put_for(store, rule, STORE_BY_HAND);
+}
 
-	if (status == MDB_KEYEXIST)
-		return put_again(store, rule, &key, &value);
-	if (status)
-		return environment_write_error(store->env, status);
-	/* After the rule: one that is there has its shapes there. */
-	error = add_shapes(store, rule);
-	status = error ? mdb_del(store->write, store->rules_db, &key, NULL) :
-			 deadline_put(store, deadline_ms, &key);
-	if (status || error)
-		return status ? environment_write_error(store->env, status) : error;
-	store->is_changed = true;
-	return store_keep_undo(store, &key, NULL);
+int store_put_back(struct store *store, const struct rule *rule)
+{
+	const __u64 owners = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
+	const struct store_claims claims = store_claims_of(store, &(struct rule_owners){
+			rule->owners.for_good & owners, rule->owners.timed & owners, rule->owners.timed_ms });
+	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), value;
+	int status;
+
+	if (!store_claims_owners(&claims))
+		return -ENOENT;
+	value = store_value_write(&claims, rule->comment, value_room);
+	status = mdb_put(store->write, store->rules_db, &key, &value, MDB_NOOVERWRITE);
+	return status ? environment_write_error(store->env, status) : put_new(store, rule, &claims, &key);
 }
 
 /* ---- deleting ---- */
 
-static int del_value(struct store *store, const MDB_val *key, const MDB_val *value)
+static int remove_shapes(struct store *store, const struct rule *rule)
 {
-	const char *comment;
-	__s64 deadline_ms;
-	size_t length;
-	int error = value_read(value, &deadline_ms, &comment, &length);
-
-	if (!error)
-		error = store_keep_undo(store, key, value);
-	if (!error)
-		error = environment_write_error(store->env, deadline_del(store, deadline_ms, key));
-	if (!error)
-		error = environment_write_error(store->env,
-						mdb_del(store->write, store->rules_db,
-							(MDB_val *)key, NULL));
-	return error;
-}
-
-int store_del(struct store *store, const struct rule *rule)
-{
-	__u8 bytes[RULE_ENCODED_BYTES], copy[VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), value;
 	struct rule_key keys[RULE_KEYS_MAX];
 	const size_t count = rule_keys(rule, keys);
-	int error = environment_error(mdb_get(store->write, store->rules_db, &key, &value));
+	int error = 0;
 
-	if (error)
-		return error;
-	if (value.mv_size > sizeof(copy))
-		return -EBADMSG;
-	/* Before anything is written, as in retime(). */
-	value.mv_data = memcpy(copy, value.mv_data, value.mv_size);
-	error = del_value(store, &key, &value);
-	if (error)
-		return error;
-	store->is_changed = true;
 	for (size_t i = 0; i < count && !error; i++)
 		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
 	return error;
 }
 
+static int del_value(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *bytes)
+{
+	static const struct store_claims none;
+	struct store_value value;
+	int error = store_value_read(store, bytes, &value);
+
+	if (!error)
+		error = store_keep_undo(store, key, bytes);
+	if (!error)
+		error = note_change(store, key, &value.claims, &none);
+	if (!error)
+		error = environment_write_error(store->env,
+						mdb_del(store->write, store->rules_db,
+							(MDB_val *)key, NULL));
+	return error ? error : remove_shapes(store, rule);
+}
+
+/* The value of the rule under `key`, copied; -ENOENT. */
+static int find_value(struct store *store, MDB_val *key, MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
+{
+	int error = environment_error(mdb_get(store->write, store->rules_db, key, value));
+
+	return error ? error : copy_value(value, bytes);
+}
+
+int store_del(struct store *store, const struct rule *rule)
+{
+	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), value;
+	int error = find_value(store, &key, &value, copy);
+
+	return error ? error : del_value(store, rule, &key, &value);
+}
+
+int store_give_up(struct store *store, const struct rule *rule, unsigned int owner)
+{
+	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), old;
+	struct store_claims now;
+	struct store_value value;
+	int error = find_value(store, &key, &old, copy);
+
+	if (!error)
+		error = store_value_read(store, &old, &value);
+	if (error)
+		return error;
+	if (!(store_claims_owners(&value.claims) & 1ULL << owner))
+		return -ENOENT;
+	now = store_claims_without(value.claims, 1ULL << owner, store->clock.now_ms);
+	if (!store_claims_owners(&now))
+		return del_value(store, rule, &key, &old);
+	error = change_value(store, &key, &old, &now, "");
+	return error ? error : -EALREADY;
+}
+
 static int keep_for_undo(const struct rule *rule, void *context)
 {
 	struct store *store = context;
-	__u8 bytes[RULE_ENCODED_BYTES], value_room[VALUE_BYTES];
+	const struct store_claims claims = store_claims_of(store, &rule->owners);
+	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes);
-	MDB_val value = value_bytes(rule->comment, deadline_of(store, rule), value_room);
+	MDB_val value = store_value_write(&claims, rule->comment, value_room);
 
 	return store_keep_undo(store, &key, &value);
 }
@@ -277,6 +287,7 @@ int store_clear(struct store *store)
 		status = mdb_drop(store->write, store->deadlines_db, 0);
 	if (status)
 		return environment_write_error(store->env, status);
+	store_lists_empty(store);
 	store->shapes.count = 0;
 	store->is_changed = true;
 	return 0;
@@ -295,7 +306,7 @@ int store_get(struct store *store, struct rule *rule)
 		return error;
 	error = environment_error(mdb_get(txn, store->rules_db, &key, &value));
 	if (!error)
-		error = value_to_rule(store, &value, rule);
+		error = store_value_to_rule(store, &value, rule);
 	store_view_end(store);
 	return error;
 }
@@ -388,9 +399,9 @@ int store_expired(struct store *store, int (*visit)(const struct rule *rule, voi
 {
 	MDB_cursor *cursor;
 	MDB_txn *txn;
-	int result = store->has_schema_2 ? store_view_begin(store, &txn) : 0;
+	int result = store->schema > 1 ? store_view_begin(store, &txn) : 0;
 
-	if (result || !store->has_schema_2)
+	if (result || store->schema == 1)
 		return result;
 	result = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
 	if (!result) {

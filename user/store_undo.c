@@ -14,7 +14,7 @@
 
 int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value)
 {
-	__u8 bytes[1 + sizeof(__u64) + 1 + RULE_COMMENT_BYTES];
+	__u8 bytes[1 + STORE_VALUE_BYTES];
 	MDB_val kept = { 1, bytes };
 	int status;
 
@@ -42,7 +42,7 @@ static int pending_load(struct store *store, MDB_txn *txn, struct store_pending 
 	if (error || !meta.pending_id)
 		return error;
 	/* Since this process opened it, another may have made it one of schema 2. */
-	if (store->has_schema_2)
+	if (store->schema > 1)
 		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
 	pending->id = meta.pending_id;
 	pending->left_ms = meta.pending_ms - store->clock.now_ms;
@@ -74,11 +74,16 @@ int store_set_pending(struct store *store, __s64 timeout_ms)
 
 int store_forget_pending(struct store *store)
 {
+	int status;
+
 	if (!store->meta.pending_id)
 		return -ENOENT;
 	store->meta.pending_id = 0;
 	store->is_changed = true;
-	return environment_write_error(store->env, mdb_drop(store->write, store->undo_db, 0));
+	status = mdb_drop(store->write, store->undo_db, 0);
+	if (!status)
+		status = store_lists_forget_undo(store);
+	return environment_write_error(store->env, status);
 }
 
 static int undo_visit(const struct store *store, const MDB_val *key, const MDB_val *kept,
@@ -95,8 +100,8 @@ static int undo_visit(const struct store *store, const MDB_val *key, const MDB_v
 	return error ? error : visit(&rule, bytes[0] == UNDO_PRESENT, context);
 }
 
-int store_undo_each(struct store *store,
-		    int (*visit)(const struct rule *rule, bool existed, void *context), void *context)
+static int undo_rules(struct store *store,
+		      int (*visit)(const struct rule *rule, bool existed, void *context), void *context)
 {
 	MDB_val key, kept;
 	MDB_cursor *cursor;
@@ -111,4 +116,15 @@ int store_undo_each(struct store *store,
 	} while (!status && !result);
 	mdb_cursor_close(cursor);
 	return status && status != MDB_NOTFOUND ? environment_error(status) : result;
+}
+
+/* A list that is there again before its rules; one that was not goes after them. */
+int store_undo_each(struct store *store,
+		    int (*visit)(const struct rule *rule, bool existed, void *context), void *context)
+{
+	int result = store_lists_undo(store);
+
+	if (!result)
+		result = undo_rules(store, visit, context);
+	return result ? result : store_lists_end_undo(store);
 }

@@ -152,6 +152,22 @@ static void check_settings(struct store *store)
 	fuzz_check(!store_pending(store, &pending), "nothing of what is pending");
 }
 
+/* At most one of a name, and what they say can be shown. */
+static void check_lists(struct store *store)
+{
+	struct store_lists lists;
+	int error = store_lists(store, &lists);
+
+	fuzz_check(!error || is_refusal(error), "%d", error);
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
+		const struct store_list *list = &lists.list[i];
+
+		fuzz_check(!*list->name || store_lists_find(&lists, list->name) == i, "list %zu is not found", i);
+		fuzz_check(memchr(list->name, 0, sizeof(list->name)) && memchr(list->source, 0, sizeof(list->source)) &&
+				   rule_is_utf8(list->source), "list %zu", i);
+	}
+}
+
 static void check_reading(struct store *store, struct seen *seen)
 {
 	struct store_info info;
@@ -164,6 +180,7 @@ static void check_reading(struct store *store, struct seen *seen)
 	fuzz_check(!error || is_refusal(error), "%d", error);
 	check_shapes(store);
 	check_settings(store);
+	check_lists(store);
 }
 
 /* ---- changing it ---- */
@@ -171,8 +188,31 @@ static void check_reading(struct store *store, struct seen *seen)
 /* What a change says: done, no, or that the store is not sound. */
 static bool is_expected(int error)
 {
-	return !error || error == -EEXIST || error == -EALREADY || error == -ENOENT || error == -E2BIG ||
+	return !error || error == -EEXIST || error == -EALREADY || error == -EUSERS || error == -ENOENT || error == -E2BIG ||
 	       error == -EBUSY || is_refusal(error);
+}
+
+static int change_lists(struct store *store, const struct seen *seen)
+{
+	unsigned int number;
+	int error = store_list_open(store, "fuzz", "-", &number);
+
+	fuzz_check(is_expected(error), "list: %d", error);
+	for (size_t i = 0; i < seen->count && !error; i++) {
+		int put = store_put_for(store, &seen->rules[i], number);
+
+		fuzz_check(is_expected(put), "list, rule %zu: %d", i, put);
+		error = is_refusal(put) ? put : 0;
+		if (!put || put == -EUSERS || put == -EALREADY) {
+			error = store_give_up(store, &seen->rules[i], number);
+			fuzz_check(is_expected(error), "given up, rule %zu: %d", i, error);
+			error = is_refusal(error) ? error : 0;
+		}
+	}
+	if (!error)
+		error = store_list_delete(store, number);
+	fuzz_check(is_expected(error) || error == -ENOTEMPTY, "list deleted: %d", error);
+	return error;
 }
 
 static int change(struct store *store, const struct seen *seen)
@@ -198,6 +238,8 @@ static int change(struct store *store, const struct seen *seen)
 		error = i % 2 ? store_del(store, &rule) : store_put(store, &rule);
 		fuzz_check(is_expected(error), "rule %zu: %d", i, error);
 	}
+	if (!is_refusal(error))
+		error = change_lists(store, seen);
 	if (!is_refusal(error))
 		error = store_plan(store);
 	fuzz_check(is_expected(error), "plan: %d", error);

@@ -53,6 +53,8 @@ static const char *const stores[][4] = {
 	{ "2001:db8::/32", "2001:db8::1", "dst 2001:db8::/48 dport 53 proto udp" },
 	{ "proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443", "dport 53", "proto icmp type 8" },
 	{ "src 192.0.2.1 timeout 1s", "src 192.0.2.2 timeout 1h comment \"an hour\"", "proto gre" },
+	{ "list src 192.0.2.1", "src 192.0.2.1 timeout 1h", "list src 192.0.2.1 timeout 1h", "list src 192.0.2.2" },
+	{ "src 192.0.2.1 timeout 1h", "list src 192.0.2.1", "list src 192.0.2.3 timeout 1h comment \"of a list\"" },
 };
 
 #define STORES (sizeof(stores) / sizeof(stores[0]))
@@ -63,19 +65,34 @@ static void fail(const char *what)
 	exit(1);
 }
 
+/* Each "list " is one of a list of its own. */
+static int put(struct store *store, const char *text, size_t number)
+{
+	const bool is_of_list = !strncmp(text, "list ", 5);
+	const char name[] = { 'a' + number, '\0' };
+	unsigned int owner = STORE_BY_HAND;
+	struct reason reason;
+	struct rule rule;
+	int error = rule_parse(text + (is_of_list ? 5 : 0), &rule, &reason);
+
+	if (!error && is_of_list)
+		error = store_list_open(store, name, "/etc/list", &owner);
+	if (!error)
+		error = store_put_for(store, &rule, owner);
+	return error == -EALREADY || error == -EUSERS ? 0 : error;
+}
+
 /* What waits to be confirmed has undo records; the second change makes it wait. */
 static void fill(const char *dir, const char *const *texts)
 {
 	struct reason reason;
 	struct store *store;
-	struct rule rule;
 
 	if (store_open(dir, STORE_WRITE, &store, &reason))
 		fail(reason.text);
 	for (size_t i = 0; i < 4 && texts[i]; i++) {
-		if (rule_parse(texts[i], &rule, &reason) || store_begin(store) ||
-		    (i == 1 && store_set_pending(store, 60000)) || store_put(store, &rule) ||
-		    store_commit(store))
+		if (store_begin(store) || (i == 1 && store_set_pending(store, 60000)) ||
+		    put(store, texts[i], i) || store_commit(store))
 			fail(texts[i]);
 	}
 	store_close(store);

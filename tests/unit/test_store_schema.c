@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A store as schema 1 wrote it: read as it is, and one of schema 2 from its first change on. */
+/* A store as schemas 1 and 2 wrote it: read as it is, and one of the newest schema from its first change on. */
 #include "clock_fixture.h"
 #include "lmdb_fixture.h"
 
@@ -188,7 +188,7 @@ static void test_the_first_change(void **state)
 	assert_int_equal(put_for(f, "192.0.2.3 comment timed", CLOCK_HOUR), 0);
 	assert_int_equal(store_commit(f->store), 0);
 	clock_advance(CLOCK_SECOND);
-	is_schema(f, 2);
+	is_schema(f, STORE_SCHEMA);
 	open_store(f, STORE_READ);
 	holds(f, GENERATION + 1, RULES + 1, KEYS + 1);
 	assert_memory_equal(info_of(f).id, store_id, sizeof(store_id));
@@ -220,7 +220,7 @@ static void test_other_first_changes(void **state)
 	assert_int_equal(del(f, rules[0].text), 0);
 	assert_int_equal(store_set_settings(f->store, &settings), 0);
 	assert_int_equal(store_commit(f->store), 0);
-	is_schema(f, 2);
+	is_schema(f, STORE_SCHEMA);
 	open_store(f, STORE_READ);
 	assert_int_equal(store_settings(f->store, &kept), 0);
 	assert_memory_equal(&kept, &settings, sizeof(kept));
@@ -286,6 +286,89 @@ static void test_a_reader_from_before_the_change(void **state)
 	close(go[0]);
 }
 
+/* ---- schema 2 ---- */
+
+#define META_SCHEMA_OFFSET 8
+
+/* What is written by hand has not changed since; it has no lists, and no databases for them. */
+static void make_schema_2(struct fixture *f)
+{
+	static const char *const newer[] = { "lists", "undo_lists" };
+	MDB_txn *txn = lmdb_begin(f);
+	MDB_val key = { 5, "store" }, value;
+	const __u32 schema = 2;
+	__u8 meta[META_BYTES];
+	MDB_dbi dbi;
+
+	for (size_t i = 0; i < sizeof(newer) / sizeof(newer[0]); i++) {
+		assert_int_equal(mdb_dbi_open(txn, newer[i], 0, &dbi), 0);
+		assert_int_equal(mdb_drop(txn, dbi, 1), 0);
+	}
+	assert_int_equal(mdb_dbi_open(txn, "meta", 0, &dbi), 0);
+	assert_int_equal(mdb_get(txn, dbi, &key, &value), 0);
+	assert_int_equal(value.mv_size, sizeof(meta));
+	memcpy(meta, value.mv_data, sizeof(meta));
+	memcpy(meta + META_SCHEMA_OFFSET, &schema, sizeof(schema));
+	lmdb_put_in(txn, "meta", key, (MDB_val){ sizeof(meta), meta });
+	lmdb_commit(txn);
+}
+
+static __u32 schema_of(struct fixture *f)
+{
+	MDB_val key = { 5, "store" }, value;
+	MDB_txn *txn;
+	__u32 schema;
+	MDB_dbi dbi;
+
+	close_store(f);
+	txn = lmdb_begin(f);
+	assert_int_equal(mdb_dbi_open(txn, "meta", 0, &dbi), 0);
+	assert_int_equal(mdb_get(txn, dbi, &key, &value), 0);
+	memcpy(&schema, (char *)value.mv_data + META_SCHEMA_OFFSET, sizeof(schema));
+	lmdb_commit(txn);
+	return schema;
+}
+
+static void test_schema_2(void **state)
+{
+	struct fixture *f = *state;
+	struct store_lists lists;
+	struct rule rule;
+	unsigned int number;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.11 comment ours");
+	add_for(f, "192.0.2.12", CLOCK_HOUR);
+	close_store(f);
+	make_schema_2(f);
+	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+		open_store(f, mode);
+		assert_int_equal(store_lists(f->store, &lists), 0);
+		assert_int_equal(store_lists_find(&lists, "a"), 0);
+		rule = get(f, "192.0.2.12");
+		assert_int_equal(rule_owners_now(&rule), 1ULL << STORE_BY_HAND);
+		is_as(f, "192.0.2.11", 0, "ours");
+		if (mode == STORE_READ)
+			close_store(f);
+	}
+	/* Its clock is kept, as before, without making it one of schema 3. */
+	clock_step(CLOCK_DAY);
+	clock_reboot(CLOCK_SECOND);
+	close_store(f);
+	open_store(f, STORE_WRITE);
+	commit(f, NULL);
+	assert_int_equal(schema_of(f), 2);
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_list_open(f->store, "a", "", &number), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(schema_of(f), 3);
+	open_store(f, STORE_READ);
+	assert_int_equal(store_lists(f->store, &lists), 0);
+	assert_int_equal(store_lists_find(&lists, "a"), number);
+	is_as(f, "192.0.2.11", 0, "ours");
+}
+
 /* ---- shapes that cannot be ---- */
 
 static void test_damaged_shapes(void **state)
@@ -344,6 +427,7 @@ int main(void)
 		SCHEMA_TEST(test_the_first_change),
 		SCHEMA_TEST(test_other_first_changes),
 		SCHEMA_TEST(test_a_reader_from_before_the_change),
+		TIME_TEST(test_schema_2),
 		SCHEMA_TEST(test_damaged_shapes),
 	};
 

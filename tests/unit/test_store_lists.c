@@ -1,0 +1,674 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Lists of a store: who has a rule until when, what remains when one gives it up, and all of it undone. */
+#include "clock_fixture.h"
+#include "lmdb_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define BIT(number) (1ULL << (number))
+#define HAND BIT(STORE_BY_HAND)
+#define LIST_VALUE_BYTES 24 /* before the source */
+
+static struct store_lists lists_of(struct fixture *f)
+{
+	struct store_lists lists;
+
+	assert_int_equal(store_lists(f->store, &lists), 0);
+	return lists;
+}
+
+static unsigned int open_list(struct fixture *f, const char *name)
+{
+	unsigned int number;
+
+	assert_int_equal(store_list_open(f->store, name, name, &number), 0);
+	return number;
+}
+
+static unsigned int number_of(struct fixture *f, const char *name)
+{
+	const struct store_lists lists = lists_of(f);
+
+	return store_lists_find(&lists, name);
+}
+
+static __u64 rules_of(struct fixture *f, const char *name)
+{
+	return lists_of(f).list[number_of(f, name)].rules;
+}
+
+static int put_as(struct fixture *f, const char *text, __s64 timeout_ms, unsigned int owner)
+{
+	struct rule rule = rule_of(text);
+
+	rule.timeout_ms = timeout_ms;
+	return store_put_for(f->store, &rule, owner);
+}
+
+static int give_up(struct fixture *f, const char *text, unsigned int owner)
+{
+	const struct rule rule = rule_of(text);
+
+	return store_give_up(f->store, &rule, owner);
+}
+
+static void is_of(struct fixture *f, const char *text, __u64 owners, __s64 timeout_ms)
+{
+	const struct rule rule = get(f, text);
+
+	assert_int_equal(rule_owners_now(&rule), owners);
+	assert_int_equal(rule.timeout_ms, timeout_ms);
+}
+
+static void begin(struct fixture *f)
+{
+	assert_int_equal(store_begin(f->store), 0);
+}
+
+static void end(struct fixture *f)
+{
+	assert_int_equal(store_commit(f->store), 0);
+}
+
+/* ---- the lists ---- */
+
+static void test_lists_are_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct store_lists lists;
+	unsigned int a, b;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(number_of(f, "a"), 0);
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_not_equal(a, b);
+	assert_int_equal(open_list(f, "a"), a);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, b), -EUSERS);
+	end(f);
+	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+		close_store(f);
+		open_store(f, mode);
+		lists = lists_of(f);
+		assert_int_equal(store_lists_find(&lists, "a"), a);
+		assert_string_equal(lists.list[a].source, "a");
+		assert_true(lists.list[a].imported_s > 0);
+		assert_int_equal(rules_of(f, "a"), 2);
+		assert_int_equal(rules_of(f, "b"), 1);
+		assert_string_equal(lists.list[STORE_BY_HAND].name, "");
+		is_of(f, "192.0.2.2", BIT(a) | BIT(b), 0);
+	}
+	begin(f);
+	assert_int_equal(store_list_delete(f->store, a), -ENOTEMPTY);
+	assert_int_equal(give_up(f, "192.0.2.2", b), -EALREADY);
+	assert_int_equal(store_list_delete(f->store, b), 0);
+	end(f);
+	assert_int_equal(number_of(f, "b"), 0);
+	begin(f);
+	assert_int_equal(open_list(f, "c"), b); /* numbers are used again */
+	assert_int_equal(store_clear(f->store), 0);
+	end(f);
+	assert_int_equal(rules_of(f, "a"), 0);
+}
+
+/* A look at what is there is not a change of rules: no table is built anew for it. */
+static void test_the_time_of_an_import_is_no_change_of_rules(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+	begin(f);
+	open_list(f, "a");
+	assert_false(store_is_changed(f->store));
+	end(f);
+	assert_int_equal(info_of(f).generation, 1);
+	assert_int_not_equal(number_of(f, "a"), 0);
+}
+
+static void test_there_can_be_63(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int number;
+	char name[16];
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	for (int i = 1; i <= STORE_LISTS_MAX; i++) {
+		snprintf(name, sizeof(name), "list-%d", i);
+		number = open_list(f, name);
+		assert_int_equal(put_as(f, "192.0.2.1", 0, number), i == 1 ? 0 : -EUSERS);
+	}
+	assert_int_equal(store_list_open(f->store, "another", "", &number), -EUSERS);
+	end(f);
+	is_of(f, "192.0.2.1", ~HAND, 0);
+	begin(f);
+	assert_int_equal(put(f, "192.0.2.1"), -EUSERS);
+	end(f);
+	is_of(f, "192.0.2.1", ~0ULL, 0);
+}
+
+/* ---- who has a rule until when ---- */
+
+static void test_the_last_owner(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int a, b;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1 comment first", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.1 comment second", 0, a), -EEXIST);
+	assert_int_equal(put_as(f, "192.0.2.1 comment third", 0, b), -EUSERS);
+	assert_int_equal(put(f, "192.0.2.1"), -EUSERS);
+	assert_int_equal(put(f, "192.0.2.1"), -EEXIST);
+	is_as(f, "192.0.2.1", 0, "first");
+	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.1", a), -ENOENT);
+	assert_int_equal(give_up(f, "192.0.2.1", STORE_BY_HAND), -EALREADY);
+	is_of(f, "192.0.2.1", BIT(b), 0);
+	assert_int_equal(give_up(f, "192.0.2.1", b), 0);
+	assert_false(has(f, "192.0.2.1"));
+	assert_int_equal(give_up(f, "192.0.2.1", b), -ENOENT);
+
+	/* Deleted whoever has it. */
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, b), -EUSERS);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	end(f);
+	assert_false(has(f, "192.0.2.1"));
+	assert_int_equal(rules_of(f, "a") + rules_of(f, "b"), 0);
+}
+
+/* A ban for a while of what a list has for good ends in time, once the list has given it up. */
+static void test_a_timeout_beside_a_list(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int a;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.3", 0, a), 0);
+	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_HOUR), -EUSERS);
+	assert_int_equal(put_for(f, "192.0.2.2", CLOCK_SECOND), -EUSERS);
+	is_of(f, "192.0.2.1", HAND | BIT(a), 0);
+	assert_int_equal(info_of(f).timed, 0);
+	end(f);
+	clock_advance(2 * CLOCK_SECOND);
+	begin(f);
+	is_of(f, "192.0.2.2", BIT(a), 0);
+	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.2", a), 0);
+	is_of(f, "192.0.2.1", HAND, CLOCK_HOUR - 2 * CLOCK_SECOND);
+	assert_false(has(f, "192.0.2.2"));
+	assert_int_equal(info_of(f).timed, 1);
+	end(f);
+}
+
+/* The other way round: what is there by hand for good stays, whatever time a list gives it. */
+static void test_a_list_with_a_timeout(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int a, b;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_SECOND, a), -EUSERS);
+	is_of(f, "192.0.2.1", HAND | BIT(a), 0);
+
+	/* Of two times the longer one; alone, the last. */
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_DAY, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, b), -EALREADY);
+	is_of(f, "192.0.2.2", BIT(a) | BIT(b), CLOCK_DAY);
+	assert_int_equal(give_up(f, "192.0.2.2", a), -EALREADY);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, b), -EALREADY);
+	is_of(f, "192.0.2.2", BIT(b), CLOCK_HOUR);
+	end(f);
+
+	/* Whoever puts a rule that has ended has it alone. */
+	clock_advance(2 * CLOCK_HOUR);
+	begin(f);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, a), -EALREADY);
+	is_of(f, "192.0.2.2", BIT(a), CLOCK_HOUR);
+	is_of(f, "192.0.2.1", HAND, 0);
+	end(f);
+	assert_int_equal(rules_of(f, "b"), 0);
+}
+
+/* ---- undone ---- */
+
+static int put_back(const struct rule *rule, bool existed, void *context)
+{
+	struct fixture *f = context;
+	int error = store_del(f->store, rule);
+
+	if (error)
+		assert_int_equal(error, -ENOENT);
+	error = existed ? store_put_back(f->store, rule) : 0;
+	if (error)
+		assert_int_equal(error, -ENOENT);
+	return 0;
+}
+
+static void undo(struct fixture *f)
+{
+	begin(f);
+	assert_int_equal(store_undo_each(f->store, put_back, f), 0);
+	assert_int_equal(store_forget_pending(f->store), 0);
+	end(f);
+}
+
+static void test_lists_are_undone(void **state)
+{
+	struct store_lists before, after;
+	struct fixture *f = *state;
+	unsigned int a, b, c;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_HOUR, b), -EUSERS);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, a), 0);
+	end(f);
+	before = lists_of(f);
+
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.2", a), 0);
+	assert_int_equal(store_list_delete(f->store, a), 0);
+	c = open_list(f, "c");
+	assert_int_equal(put_as(f, "192.0.2.3", 0, c), 0);
+	end(f);
+	assert_int_equal(number_of(f, "a"), 0);
+	assert_int_not_equal(c, a); /* which is not free as long as it may come back */
+	is_of(f, "192.0.2.1", BIT(b), CLOCK_HOUR);
+
+	close_store(f);
+	open_store(f, STORE_WRITE);
+	undo(f);
+	after = lists_of(f);
+	assert_memory_equal(&before, &after, sizeof(before));
+	is_of(f, "192.0.2.1", BIT(a) | BIT(b), 0);
+	is_of(f, "192.0.2.2", BIT(a), 0);
+	assert_false(has(f, "192.0.2.3"));
+}
+
+/* The undo brings no rule back to a list that was deleted meanwhile, nor takes a list whose rules came later. */
+static void test_changes_between(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int a, b, c;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, b), -EUSERS);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, b), 0);
+	end(f);
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.2", b), 0);
+	c = open_list(f, "c");
+	assert_int_equal(put_as(f, "192.0.2.3", 0, c), 0);
+	end(f);
+
+	begin(f);
+	assert_int_equal(give_up(f, "192.0.2.1", b), 0);
+	assert_int_equal(store_list_delete(f->store, b), 0);
+	assert_int_equal(put_as(f, "192.0.2.4", 0, c), 0);
+	assert_int_not_equal(open_list(f, "d"), b);
+	end(f);
+	undo(f);
+	is_of(f, "192.0.2.1", BIT(a), 0);
+	assert_false(has(f, "192.0.2.2"));
+	assert_false(has(f, "192.0.2.3"));
+	is_of(f, "192.0.2.4", BIT(c), 0);
+	assert_int_equal(number_of(f, "c"), c);
+	assert_int_equal(number_of(f, "b"), 0);
+	begin(f);
+	assert_int_equal(open_list(f, "e"), b);
+	end(f);
+}
+
+static void test_a_deletion_is_confirmed(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int a;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	end(f);
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(store_list_delete(f->store, a), 0);
+	end(f);
+	begin(f);
+	assert_int_equal(store_forget_pending(f->store), 0);
+	end(f);
+	assert_int_equal(number_of(f, "a"), 0);
+	begin(f);
+	assert_int_equal(open_list(f, "b"), a);
+	end(f);
+}
+
+/* ---- at random, beside a model of it ---- */
+
+#define MODEL_RULES 40
+#define MODEL_OWNERS 4 /* the hand and three lists */
+#define MODEL_STEPS 300
+#define MODEL_CHANGES 10 /* a step */
+
+struct model {
+	__s64 now;
+	struct model_rule {
+		bool is_there;
+		bool for_good[MODEL_OWNERS], timed[MODEL_OWNERS];
+		__s64 ends; /* for those in `timed` */
+	} rules[MODEL_RULES];
+};
+
+static bool any(const bool owners[MODEL_OWNERS])
+{
+	return owners[0] || owners[1] || owners[2] || owners[3];
+}
+
+static void model_forget_ended(const struct model *model, struct model_rule *rule)
+{
+	if (rule->ends <= model->now)
+		memset(rule->timed, 0, sizeof(rule->timed));
+}
+
+static int model_put(const struct model *model, struct model_rule *rule, unsigned int owner, __s64 timeout_ms)
+{
+	const bool was_there = rule->is_there, was_for_good = any(rule->for_good);
+
+	if (rule->for_good[owner])
+		return -EEXIST;
+	model_forget_ended(model, rule);
+	rule->timed[owner] = false;
+	if (!timeout_ms) {
+		rule->for_good[owner] = true;
+	} else {
+		if (!any(rule->timed) || rule->ends < model->now + timeout_ms)
+			rule->ends = model->now + timeout_ms;
+		rule->timed[owner] = true;
+	}
+	rule->is_there = true;
+	return !was_there ? 0 : was_for_good ? -EUSERS : -EALREADY;
+}
+
+static int model_give_up(const struct model *model, struct model_rule *rule, unsigned int owner)
+{
+	if (!rule->for_good[owner] && !rule->timed[owner])
+		return -ENOENT;
+	rule->for_good[owner] = rule->timed[owner] = false;
+	model_forget_ended(model, rule);
+	if (any(rule->for_good) || any(rule->timed))
+		return -EALREADY;
+	rule->is_there = false;
+	return 0;
+}
+
+static int model_del(struct model_rule *rule)
+{
+	const bool was_there = rule->is_there;
+
+	*rule = (struct model_rule){};
+	return was_there ? 0 : -ENOENT;
+}
+
+static struct rule numbered(unsigned int number)
+{
+	struct rule rule = rule_of("10.0.0.0");
+
+	rule.src.byte[3] = number;
+	return rule;
+}
+
+static void change_at_random(struct fixture *f, struct model *model)
+{
+	const unsigned int number = below(MODEL_RULES), owner = below(MODEL_OWNERS);
+	struct model_rule *expected = &model->rules[number];
+	struct rule rule = numbered(number);
+
+	switch (below(8)) {
+	case 0:
+		assert_int_equal(store_del(f->store, &rule), model_del(expected));
+		break;
+	case 1:
+	case 2:
+	case 3:
+		assert_int_equal(store_give_up(f->store, &rule, owner), model_give_up(model, expected, owner));
+		break;
+	default:
+		rule.timeout_ms = below(2) * (1 + below(100)) * CLOCK_SECOND;
+		assert_int_equal(store_put_for(f->store, &rule, owner),
+				 model_put(model, expected, owner, rule.timeout_ms));
+	}
+}
+
+static void is_as_model(struct fixture *f, const struct model *model)
+{
+	const struct store_lists lists = lists_of(f);
+	__u64 counts[MODEL_OWNERS] = {}, timed = 0, there = 0;
+
+	for (unsigned int i = 0; i < MODEL_RULES; i++) {
+		const struct model_rule *expected = &model->rules[i];
+		const __s64 left = expected->ends - model->now;
+		struct rule rule = numbered(i);
+		int error = store_get(f->store, &rule);
+
+		assert_int_equal(error, expected->is_there ? 0 : -ENOENT);
+		there += !error;
+		for (unsigned int k = 0; k < MODEL_OWNERS && !error; k++) {
+			const bool has_it = expected->for_good[k] || (expected->timed[k] && left > 0);
+
+			assert_int_equal(rule_owners_now(&rule) >> k & 1, has_it);
+			counts[k] += expected->for_good[k] || expected->timed[k];
+		}
+		/* What has ended may have ended a millisecond sooner, once it has been put back. */
+		if (!error && (any(expected->for_good) || left > 0))
+			assert_int_equal(rule.timeout_ms, any(expected->for_good) ? 0 : left);
+		else if (!error)
+			assert_true(rule.timeout_ms < 0);
+		timed += !error && rule.timeout_ms;
+	}
+	for (unsigned int k = 1; k < MODEL_OWNERS; k++)
+		assert_int_equal(lists.list[k].rules, counts[k]);
+	assert_int_equal(info_of(f).rules, there);
+	assert_int_equal(info_of(f).keys, there);
+	assert_int_equal(info_of(f).timed, timed);
+}
+
+/* Now and then a change that is to be confirmed, and is undone at once. */
+static void undo_at_random(struct fixture *f, const struct model *model)
+{
+	struct model *after = malloc(sizeof(*after));
+
+	assert_non_null(after);
+	*after = *model;
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	for (int i = below(100); i > 0; i--)
+		change_at_random(f, after);
+	end(f);
+	is_as_model(f, after);
+	free(after);
+	undo(f);
+}
+
+static void test_at_random(void **state)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	struct fixture *f = *state;
+
+	assert_non_null(model);
+	open_store(f, STORE_WRITE);
+	begin(f);
+	for (unsigned int k = 1; k < MODEL_OWNERS; k++)
+		assert_int_equal(open_list(f, (char[]){ 'a' + k, 0 }), k);
+	end(f);
+	for (int step = 0; step < MODEL_STEPS; step++) {
+		if (step % 2) {
+			const __s64 passed = below(30) * CLOCK_SECOND;
+
+			clock_advance(passed);
+			model->now += passed;
+			begin(f);
+			end(f);
+		}
+		begin(f);
+		for (int i = 0; i < MODEL_CHANGES; i++)
+			change_at_random(f, model);
+		is_as_model(f, model);
+		end(f);
+		is_as_model(f, model);
+		if (step % 10 == 9) {
+			undo_at_random(f, model);
+			is_as_model(f, model);
+		}
+	}
+	free(model);
+}
+
+/* ---- what others wrote ---- */
+
+static void put_value(struct fixture *f, const void *value, size_t length)
+{
+	const struct rule rule = rule_of("192.0.2.1");
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_txn *txn = lmdb_begin(f);
+
+	lmdb_put_in(txn, "rules", (MDB_val){ rule_encode(&rule, bytes), bytes },
+		    (MDB_val){ length, (void *)value });
+	lmdb_commit(txn);
+}
+
+static void test_damaged_values(void **state)
+{
+#define NUMBER(low) low, 0, 0, 0, 0, 0, 0, 0
+	static const struct {
+		size_t length;
+		__u8 bytes[32];
+	} rows[] = {
+		{ 8, { 2, NUMBER(2) } },			   /* cut short */
+		{ 9, { 2, NUMBER(1) } },			   /* by hand, for good: has no head */
+		{ 9, { 2, NUMBER(0) } },			   /* nobody */
+		{ 17, { 3, NUMBER(9), NUMBER(2) } },		   /* cut short */
+		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(0) } },    /* a time of nobody's */
+		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(3) } },    /* both ways */
+		{ 25, { 3, NUMBER(0), NUMBER(2), NUMBER(4) } },    /* no time */
+		{ 25, { 3, NUMBER(9), NUMBER(0), NUMBER(1) } },    /* by hand, for a time: has another head */
+		{ 9, { 4, NUMBER(2) } },			   /* no comment starts like this */
+	};
+	struct fixture *f = *state;
+	struct rule rule = rule_of("192.0.2.1");
+
+	open_store(f, STORE_WRITE);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		close_store(f);
+		put_value(f, rows[i].bytes, rows[i].length);
+		open_store(f, STORE_WRITE);
+		assert_int_equal(store_get(f->store, &rule), -EBADMSG);
+		begin(f);
+		assert_int_equal(store_get(f->store, &rule), -EBADMSG);
+		assert_int_equal(del(f, "192.0.2.1"), -EBADMSG);
+		store_abort(f->store);
+	}
+	/* A list that is not there. */
+	close_store(f);
+	put_value(f, (__u8[]){ 2, NUMBER(6), 'x' }, 10);
+	open_store(f, STORE_WRITE);
+	is_of(f, "192.0.2.1", 6, 0);
+	begin(f);
+	assert_int_equal(store_get(f->store, &rule), -EBADMSG);
+	assert_int_equal(store_give_up(f->store, &rule, 1), -EBADMSG);
+	store_abort(f->store);
+}
+
+static void list_is_refused(struct fixture *f, const char *name, const __u8 *value, size_t length)
+{
+	struct store_lists lists;
+	MDB_txn *txn;
+	MDB_dbi dbi;
+
+	lmdb_put(f, "lists", name, (MDB_val){ length, (void *)value });
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_lists(f->store, &lists), -EBADMSG);
+	assert_int_equal(store_begin(f->store), -EBADMSG);
+	close_store(f);
+	txn = lmdb_begin(f);
+	assert_int_equal(mdb_dbi_open(txn, "lists", 0, &dbi), 0);
+	assert_int_equal(mdb_del(txn, dbi, &(MDB_val){ strlen(name), (void *)name }, NULL), 0);
+	lmdb_commit(txn);
+}
+
+static void test_damaged_lists(void **state)
+{
+	static const __u8 row[] = { NUMBER(0), NUMBER(1), 2, 0, 0, 0, 0, 0, 0, 0, '/', 'x' };
+	struct fixture *f = *state;
+	__u8 other[LIST_VALUE_BYTES + STORE_SOURCE_BYTES] = {};
+
+	_Static_assert(sizeof(row) == LIST_VALUE_BYTES + 2, "a list of source /x");
+	open_store(f, STORE_WRITE);
+	begin(f);
+	open_list(f, "a");
+	end(f);
+	close_store(f);
+	list_is_refused(f, "b", row, LIST_VALUE_BYTES - 1);
+	list_is_refused(f, "a b", row, sizeof(row));
+	list_is_refused(f, "0123456789012345678901234567890123456789", row, sizeof(row));
+	for (size_t i = 0; i < 5; i++) {
+		static const struct {
+			size_t at;
+			__u8 byte;
+		} damages[] = { { 16, 1 }, { 16, 0 }, { 16, 64 }, { 17, 2 }, { 24, '\n' } };
+
+		memcpy(other, row, sizeof(row));
+		other[damages[i].at] = damages[i].byte;
+		list_is_refused(f, "b", other, sizeof(row));
+	}
+	memcpy(other, row, sizeof(row));
+	memset(other + LIST_VALUE_BYTES, 'x', STORE_SOURCE_BYTES);
+	list_is_refused(f, "b", other, sizeof(other));
+	lmdb_put(f, "lists", "b", (MDB_val){ sizeof(row), (void *)row });
+	open_store(f, STORE_WRITE);
+	assert_int_equal(number_of(f, "b"), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TIME_TEST(test_lists_are_kept),
+		TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules),
+		TIME_TEST(test_there_can_be_63),
+		TIME_TEST(test_the_last_owner),
+		TIME_TEST(test_a_timeout_beside_a_list),
+		TIME_TEST(test_a_list_with_a_timeout),
+		TIME_TEST(test_lists_are_undone),
+		TIME_TEST(test_changes_between),
+		TIME_TEST(test_a_deletion_is_confirmed),
+		TIME_TEST(test_at_random),
+		TIME_TEST(test_damaged_values),
+		TIME_TEST(test_damaged_lists),
+	};
+
+	return cmocka_run_group_tests(tests, seed, NULL);
+}
