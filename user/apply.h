@@ -33,6 +33,7 @@ struct apply {
 	size_t targets_count;
 	/* What a change must leave unblocked, else it is refused with -ECANCELED; NULL: nothing. */
 	const struct guard *guard;
+	unsigned int owner; /* whose rules a change adds and gives up: STORE_BY_HAND, or a list's number */
 	bool is_whole; /* change at once: a new table takes the place of the old, where that can be done */
 	bool has_inserted; /* the change under way has put keys into tables, or let one outgrow its own */
 	bool has_set_pending; /* and is to be confirmed */
@@ -93,11 +94,15 @@ int apply_commit(struct apply *apply, struct reason *reason);
 void apply_abort(struct apply *apply);
 
 /*
- * Within a change. apply_add(): 0; -EEXIST (the rule is there); -EALREADY (it was there with another
- * time to end, or had ended: now it ends as this one); -ENOSPC and -E2BIG end the change. apply_del(): 0;
- * -ENOENT (no such rule).
+ * Within a change. apply_add(), for apply->owner: 0; -EEXIST (that has the rule already); -EALREADY (it was
+ * there with another time to end, or had ended: now it ends as this one, or as others want it); -EUSERS (others
+ * have it for good); -ENOSPC and -E2BIG end the change. apply_give_up(): 0: it is deleted; -EALREADY: others
+ * want it still; -ENOENT: it is no rule of apply->owner. apply_del(), whoever has it: 0; -ENOENT. What else
+ * they return ends the change. apply_put_back() is for undoing.
  */
 int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason);
+int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *reason);
+int apply_give_up(struct apply *apply, const struct rule *rule, struct reason *reason);
 int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason);
 int apply_clear(struct apply *apply, struct reason *reason);
 

@@ -249,25 +249,35 @@ static int touch_key(const struct rule_key *key, bool is_shared, void *context)
 	return touch(adding->apply, key, adding->reason);
 }
 
-static int put(struct apply *apply, const struct rule *rule, struct reason *reason)
+static int put_once(struct apply *apply, const struct rule *rule, bool is_back)
+{
+	return is_back ? store_put_back(apply->store, rule) : store_put_for(apply->store, rule, apply->owner);
+}
+
+static bool is_answer(int error)
+{
+	return error == -EEXIST || error == -EALREADY || error == -EUSERS;
+}
+
+static int put(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
 {
 	char text[RULE_TEXT_BYTES];
-	int error = store_put(apply->store, rule);
+	int error = put_once(apply, rule, is_back);
 
 	if (error == -E2BIG && can_replace_all(apply) && !plan_anew(apply))
-		error = store_put(apply->store, rule);
+		error = put_once(apply, rule, is_back);
 	if (error == -E2BIG)
 		return reason_set(reason, error,
 				  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its "
 				  "family, and there is room for no more; use a prefix length that other "
 				  "rules use", rule_format(rule, text), ABI_SHAPES_MAX);
-	return error && error != -EEXIST && error != -EALREADY ? store_refused(error, reason) : error;
+	return error && !is_answer(error) && error != -ENOENT ? store_refused(error, reason) : error;
 }
 
-int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason)
+static int add(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
 {
 	struct adding adding = { apply, rule, reason };
-	const int put_error = put(apply, rule, reason);
+	const int put_error = put(apply, rule, is_back, reason);
 	int error;
 
 	if ((put_error && put_error != -EALREADY) || !has_live_target(apply))
@@ -277,9 +287,22 @@ int apply_add(struct apply *apply, const struct rule *rule, struct reason *reaso
 	return error ? error : put_error;
 }
 
+int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	return add(apply, rule, false, reason);
+}
+
+/* Where none of its owners is left, it is not. */
+int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	int error = add(apply, rule, true, reason);
+
+	return error == -ENOENT ? 0 : error;
+}
+
 /* ---- deleting ---- */
 
-int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
+static int del(struct apply *apply, const struct rule *rule, bool is_given_up, struct reason *reason)
 {
 	struct adding adding = { apply, rule, reason };
 	struct rule found = *rule;
@@ -291,8 +314,21 @@ int apply_del(struct apply *apply, const struct rule *rule, struct reason *reaso
 	if (!error && has_live_target(apply))
 		error = keys_each(store_shape_list(apply->store), rule, touch_key, &adding);
 	if (!error)
-		error = store_del(apply->store, rule);
-	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
+		error = is_given_up ? store_give_up(apply->store, rule, apply->owner) :
+				      store_del(apply->store, rule);
+	if (!error || error == -EALREADY || error == -ENOENT)
+		return error;
+	return reason_set(reason, error, "cannot delete: %s", strerror(-error));
+}
+
+int apply_give_up(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	return del(apply, rule, true, reason);
+}
+
+int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	return del(apply, rule, false, reason);
 }
 
 /* The tables are filled anew after the commit: quicker than key by key. */

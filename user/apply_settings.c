@@ -105,7 +105,7 @@ static int undo_rule(const struct rule *rule, bool existed, void *context)
 		return error;
 	if (!existed || rule->timeout_ms < 0)
 		return 0;
-	return apply_add(undoing->apply, rule, undoing->reason);
+	return apply_put_back(undoing->apply, rule, undoing->reason);
 }
 
 static int undo_all(struct apply *apply, void *context, struct reason *reason)

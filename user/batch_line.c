@@ -62,7 +62,7 @@ static int add(struct batch_line *line, struct apply *apply, const struct rule *
 {
 	int error = apply_add(apply, rule, reason);
 
-	if (error && error != -EEXIST && error != -EALREADY)
+	if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
 		return error;
 	answer(line, !error ? BATCH_ADDED : error == -EEXIST ? BATCH_ALREADY_THERE : BATCH_UPDATED, NULL);
 	return 0;

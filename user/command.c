@@ -18,12 +18,12 @@ extern const struct command command_import, command_export, command_resize, comm
 extern const struct command command_batch, command_expire, command_version;
 extern const struct command command_policy, command_monitor_only, command_panic, command_confirm;
 extern const struct command command_bench, command_metrics, command_exporter, command_complete, command_monitor;
-extern const struct command command_top;
+extern const struct command command_top, command_lists;
 
 const struct command *const command_table[] = {
 	&command_load, &command_unload, &command_status, &command_stats, &command_top, &command_add,
 	&command_del,  &command_test,	&command_list,	 &command_flush, &command_import,
-	&command_export, &command_batch, &command_expire,
+	&command_export, &command_lists, &command_batch, &command_expire,
 	&command_monitor, &command_policy, &command_monitor_only, &command_panic, &command_confirm,
 	&command_resize, &command_check, &command_bench, &command_metrics, &command_exporter, &command_help,
 	&command_version, &command_complete, NULL,
@@ -59,6 +59,7 @@ enum command_status command_status_of(int error)
 	case ENOSPC:
 	case ENOMEM:
 	case E2BIG:
+	case EUSERS:
 		return STATUS_FULL;
 	case EBUSY:
 		return STATUS_BUSY;

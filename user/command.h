@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include "apply.h"
 #include "guard.h"
 #include "kernel.h"
@@ -48,6 +50,7 @@ enum command_option {
 	OPTION_RESET = 1 << 18,
 	OPTION_SAMPLES = 1 << 19, /* --every, --rate, --write */
 	OPTION_LISTEN = 1 << 20,
+	OPTION_LIST = 1 << 21,
 };
 
 struct invocation {
@@ -63,7 +66,7 @@ struct invocation {
 	bool is_monitor_only;
 	bool is_strict, is_dry_run, is_replace;
 	__s64 confirm_ms, timeout_ms; /* 0 where they were not given */
-	const char *list_format; /* NULL where it was not given */
+	const char *list_format, *list_name; /* NULL where they were not given */
 	__u64 seconds, driver_ns; /* 0 where they were not given */
 	__s64 interval_ms; /* 0 where it was not given */
 	__u64 end_count;   /* of intervals, or packets, after which it ends; 0 where it was not given */
@@ -164,6 +167,14 @@ void command_report_run(const struct kernel_filter *filter);
 
 /* Whether rules are in force: it is set up, and neither in panic, unconfirmed too long nor monitor-only. */
 bool command_is_filtering(const struct kernel_filter *filter);
+
+/*
+ * The number of the list that --list names, 0 where it was not given; prints that there is none. And the names
+ * of lists by their bits, as an array.
+ */
+enum command_status command_find_list(const struct invocation *invocation, const struct store_lists *lists,
+				      unsigned int *number);
+json_t *command_list_names(const struct store_lists *lists, __u64 owners);
 
 /* Opens the store to read. A store that does not exist yet is empty: 0, and *store is NULL. */
 int command_open_store(const struct invocation *invocation, struct store **store,

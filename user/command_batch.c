@@ -36,7 +36,7 @@ const struct command command_batch = {
 	.summary = "run add, del and test lines, one after the other",
 	.help = "Lines as on the command line, one answer a line, in order, as soon as what it says is durable\n"
 	"and active; empty lines and lines that start with # have none:\n"
-	"  add RULE    added | updated (it ends at another time now) | already there\n"
+	"  add RULE    added | updated (it ends at another time now, or is there by hand too) | already there\n"
 	"  del RULE    deleted | no such rule\n"
 	"  test FLOW   blocked by RULE | passed by RULE | not blocked\n"
 	"and to a bad line: error: FILE:LINE: why. Lines that come at once are one change; between, and\n"

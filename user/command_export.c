@@ -15,8 +15,8 @@ static enum command_status run_export(const struct invocation *invocation);
 const struct command command_export = {
 	.name = "export",
 	.group = COMMAND_RULES,
-	.usage = "[FILE|-] [--format text|ipset|nft|csv]",
-	.summary = "write all rules as a list",
+	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
+	.summary = "write all rules, or those of a list, as a list",
 	.help = "To standard output, or to FILE, which takes the place of an older one when it is whole. `import` finds\n"
 	"the same rules in it again, with what is left of their timeouts, in every format:\n"
 	"  text   as list shows it; the default\n"
@@ -26,12 +26,12 @@ const struct command command_export = {
 	"  nft    for nft -j -f: table inet xdp_cuckoo with sets named in the same way, as xc_drop_src_4;\n"
 	"         prefixes that lie in others stand in sets of their own, as xc_drop_src_4_1\n"
 	"  csv    proto,src,sport,dst,dport,type,code,action,timeout,comment\n"
-	"Rules that have ended are left out.\n"
+	"Rules that have ended are left out. Which lists have a rule, `list --json` tells.\n"
 	"\n"
 	"  xdp-cuckoo export backup.txt\n"
-	"  xdp-cuckoo export --format ipset | ipset restore\n"
+	"  xdp-cuckoo export --list spamhaus --format ipset | ipset restore\n"
 	"  xdp-cuckoo export rules.json --format nft && nft -j -f rules.json\n",
-	.options = OPTION_LIST_FORMAT,
+	.options = OPTION_LIST_FORMAT | OPTION_LIST,
 	.max = 1,
 	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_export,
@@ -40,6 +40,7 @@ const struct command command_export = {
 struct export {
 	FILE *to;
 	enum list_format format;
+	unsigned int list; /* whose rules; 0: all */
 	struct rule_set rules; /* of formats that are not written rule by rule */
 	__u64 written, lost;
 };
@@ -50,7 +51,7 @@ static int export_rule(const struct rule *rule, void *context)
 {
 	struct export *export = context;
 
-	if (rule->timeout_ms < 0)
+	if (rule->timeout_ms < 0 || (export->list && !(rule_owners_now(rule) >> export->list & 1)))
 		return 0;
 	export->written++;
 	if (export->format == LIST_TEXT)
@@ -102,11 +103,35 @@ static int write_to(struct export *export, struct store *store, const char *path
 	return whole_file_close(&file, write_rules(export, store));
 }
 
+static enum command_status find_list(const struct invocation *invocation, struct store *store,
+				     struct export *export)
+{
+	struct store_lists lists = {};
+	int error = store ? store_lists(store, &lists) : 0;
+
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
+	return command_find_list(invocation, &lists, &export->list);
+}
+
+static enum command_status write_all(struct export *export, struct store *store, const char *path)
+{
+	int error = strcmp(path, "-") ? write_to(export, store, path) : write_rules(export, store);
+
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, strerror(-error));
+	if (strcmp(path, "-"))
+		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t)export->written, "not_whole",
+				       (json_int_t)export->lost));
+	return export->lost ? STATUS_NO : STATUS_DONE;
+}
+
 static enum command_status run_export(const struct invocation *invocation)
 {
 	const char *path = invocation->count ? invocation->operands[0] : "-";
 	const char *format = invocation->list_format;
 	struct export export = { .to = stdout, .format = LIST_TEXT };
+	enum command_status status;
 	struct reason reason;
 	struct store *store;
 	int error;
@@ -118,12 +143,9 @@ static enum command_status run_export(const struct invocation *invocation)
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);
-	error = strcmp(path, "-") ? write_to(&export, store, path) : write_rules(&export, store);
+	status = find_list(invocation, store, &export);
+	if (status == STATUS_DONE)
+		status = write_all(&export, store, path);
 	store_close(store);
-	if (error)
-		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, strerror(-error));
-	if (strcmp(path, "-"))
-		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t)export.written, "not_whole",
-				       (json_int_t)export.lost));
-	return export.lost ? STATUS_NO : STATUS_DONE;
+	return status;
 }

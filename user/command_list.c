@@ -13,41 +13,50 @@ static enum command_status run_list(const struct invocation *invocation);
 const struct command command_list = {
 	.name = "list",
 	.group = COMMAND_RULES,
-	.usage = "[--counters]",
-	.summary = "print all rules",
+	.usage = "[--list NAME] [--counters]",
+	.summary = "print all rules, or those of a list",
 	.help = "One rule a line, in the form that add and import read, with what is left of its timeout; rules\n"
 	"that have ended are left out. With --counters each also with the packets and bytes that it matched\n"
-	"since the filter was loaded, behind a #; a --compact table does not count by rule.\n"
+	"since the filter was loaded, behind a #; a --compact table does not count by rule. With --json each\n"
+	"also with the lists that have it, and whether it was added by hand.\n"
 	"\n"
 	"  xdp-cuckoo list\n"
 	"  xdp-cuckoo list --counters\n"
-	"  xdp-cuckoo list --json\n",
-	.options = OPTION_COUNTERS,
+	"  xdp-cuckoo list --list spamhaus --json\n",
+	.options = OPTION_COUNTERS | OPTION_LIST,
 	.max = 0,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_list,
 };
 
-/* What matches, action, timeout and comment apart, as a program wants them. */
-static json_t *rule_row(const struct rule *rule)
+struct printing {
+	const struct rule_counts *counts; /* NULL: without counts */
+	struct store_lists lists;
+	unsigned int list; /* whose rules; 0: all */
+};
+
+/* What matches, action, timeout, comment and owners apart, as a program wants them. */
+static json_t *rule_row(const struct printing *printing, const struct rule *rule)
 {
+	const __u64 owners = rule_owners_now(rule);
 	char text[RULE_TEXT_BYTES];
 	struct rule match = *rule;
 
 	match.comment[0] = '\0';
 	match.action = RULE_DROP;
 	match.timeout_ms = 0;
-	return json_pack("{s:s, s:s, s:o, s:s}", "rule", rule_format(&match, text), "action",
+	return json_pack("{s:s, s:s, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "action",
 			 rule->action == RULE_DROP ? "drop" : "pass", "timeout_s",
 			 rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(),
-			 "comment", rule->comment);
+			 "comment", rule->comment, "by_hand", (int)(owners >> STORE_BY_HAND & 1), "lists",
+			 command_list_names(&printing->lists, owners));
 }
 
-static void print_with_count(const struct rule *rule, const char *text,
+static void print_with_count(const struct printing *printing, const struct rule *rule, const char *text,
 			     const struct abi_counter *count)
 {
 	char line[RULE_TEXT_BYTES + 64];
-	json_t *row = output_is_json() ? rule_row(rule) : NULL;
+	json_t *row = output_is_json() ? rule_row(printing, rule) : NULL;
 
 	if (row) {
 		json_object_set_new(row, "packets", json_integer(count->packets));
@@ -60,30 +69,35 @@ static void print_with_count(const struct rule *rule, const char *text,
 
 static int print_rule(const struct rule *rule, void *context)
 {
-	const struct rule_counts *counts = context;
+	const struct printing *printing = context;
 	char text[RULE_TEXT_BYTES];
 
-	if (rule->timeout_ms < 0)
+	if (rule->timeout_ms < 0 || (printing->list && !(rule_owners_now(rule) >> printing->list & 1)))
 		return 0;
 	rule_format(rule, text);
-	if (counts) {
-		const struct abi_counter count = rule_counts_of(counts, rule);
+	if (printing->counts) {
+		const struct abi_counter count = rule_counts_of(printing->counts, rule);
 
-		print_with_count(rule, text, &count);
+		print_with_count(printing, rule, text, &count);
 	} else {
-		output_list_row(output_is_json() ? rule_row(rule) : NULL, text);
+		output_list_row(output_is_json() ? rule_row(printing, rule) : NULL, text);
 	}
 	return 0;
 }
 
-static enum command_status print_all(struct store *store, struct rule_counts *counts)
+static enum command_status print_all(const struct invocation *invocation, struct store *store,
+				     struct rule_counts *counts)
 {
-	int error;
+	struct printing printing = { .counts = counts };
+	int error = store ? store_lists(store, &printing.lists) : 0;
 
+	if (!error && command_find_list(invocation, &printing.lists, &printing.list))
+		return STATUS_NO;
 	output_list_begin();
-	error = store && counts ? store_shapes(store, &counts->shapes) : 0;
+	if (!error && store && counts)
+		error = store_shapes(store, &counts->shapes);
 	if (!error && store)
-		error = store_each(store, print_rule, counts);
+		error = store_each(store, print_rule, &printing);
 	output_list_end();
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
@@ -108,7 +122,7 @@ static enum command_status run_list(const struct invocation *invocation)
 	else if (error)
 		status = command_failed(error, &reason);
 	else
-		status = print_all(store, wants_counters ? &counts : NULL);
+		status = print_all(invocation, store, wants_counters ? &counts : NULL);
 	rule_counts_close(&counts);
 	store_close(store);
 	return status;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* add, del, test, flush: commands about single rules and all of them. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "command.h"
@@ -31,7 +32,7 @@ const struct command command_add = {
 	.summary = "add a rule",
 	.help = RULE_HELP
 	"Durable and active when the command returns. Status 1 where the rule is there already; with\n"
-	"another timeout it is updated. A rule ends at its time without anybody's help, but in a\n"
+	"another timeout, or where it came from a list, it is updated. A rule ends at its time without anybody's help, but in a\n"
 	"--compact table, which has no room for that: there `expire` ends it.\n"
 	FORCE_HELP
 	"\n"
@@ -52,7 +53,7 @@ const struct command command_del = {
 	.usage = "RULE [--force]",
 	.summary = "delete a rule",
 	.help = "Names the rule as `list` shows it; comment and timeout do not matter, the action does.\n"
-	"Status 1 where there is no such rule.\n"
+	"Status 1 where there is no such rule. One that lists have comes back when they are next imported.\n"
 	FORCE_HELP
 	"\n"
 	"  xdp-cuckoo del 192.0.2.1\n"
@@ -102,7 +103,8 @@ const struct command command_flush = {
 struct rule_change {
 	struct rule rule;
 	bool is_refused; /* there already; no such rule */
-	bool is_updated; /* there already, with another time to end */
+	bool is_updated; /* there already, with another time to end, or from lists */
+	json_t *lists;	 /* that had what is deleted; NULL: not known */
 };
 
 static int add(struct apply *apply, void *context, struct reason *reason)
@@ -111,15 +113,27 @@ static int add(struct apply *apply, void *context, struct reason *reason)
 	int error = apply_add(apply, &change->rule, reason);
 
 	change->is_refused = error == -EEXIST;
-	change->is_updated = error == -EALREADY;
+	change->is_updated = error == -EALREADY || error == -EUSERS;
 	return change->is_updated ? 0 : error;
+}
+
+static json_t *lists_of(struct store *store, const struct rule *rule)
+{
+	struct store_lists lists;
+	struct rule found = *rule;
+
+	if (store_get(store, &found) || store_lists(store, &lists))
+		return NULL;
+	return command_list_names(&lists, rule_owners_now(&found));
 }
 
 static int del(struct apply *apply, void *context, struct reason *reason)
 {
 	struct rule_change *change = context;
-	int error = apply_del(apply, &change->rule, reason);
+	int error;
 
+	change->lists = lists_of(apply->store, &change->rule);
+	error = apply_del(apply, &change->rule, reason);
 	change->is_refused = error == -ENOENT;
 	return error;
 }
@@ -145,6 +159,21 @@ static void note_special(const struct rule *rule)
 			    what);
 }
 
+static void note_lists(const json_t *lists)
+{
+	const json_t *name;
+	char text[256] = "";
+	size_t i, used = 0;
+
+	json_array_foreach(lists, i, name)
+		if (used < sizeof(text))
+			used += snprintf(text + used, sizeof(text) - used, "%s%s", i ? ", " : "",
+					 json_string_value(name));
+	if (used)
+		output_note("lists have it: %s; when they are next imported it comes back, unless it is gone from them; a "
+			    "pass rule (action pass) stays", text);
+}
+
 static int change_stored(const struct invocation *invocation, struct rule_change *change,
 			 int (*make)(struct apply *, void *, struct reason *), struct reason *reason)
 {
@@ -160,6 +189,9 @@ static int change_stored(const struct invocation *invocation, struct rule_change
 		command_report_rebuilds(&apply);
 	if (!error && make == add)
 		note_compact(&apply, &change->rule);
+	if (!error && make == del)
+		note_lists(change->lists);
+	json_decref(change->lists);
 	apply_close(&apply);
 	guard_close(&guard);
 	return error;
@@ -208,6 +240,7 @@ static enum command_status run_del(const struct invocation *invocation)
 struct finding {
 	const struct rule *query;
 	struct rule rule; /* that decides, where one is listed */
+	json_t *lists;	  /* that have it */
 	bool is_listed;
 	bool is_default_drop; /* the policy drops what no rule names */
 	bool has_timed;	 /* the store has rules with a timeout */
@@ -272,6 +305,8 @@ static int ask_store(struct store *store, struct finding *finding)
 	int error = apply_test(store, finding->query, &finding->rule);
 
 	finding->is_listed = !error;
+	if (finding->is_listed)
+		finding->lists = lists_of(store, &finding->rule);
 	if (error == -ENOENT)
 		error = store_settings(store, &settings);
 	if (finding->is_listed || error)
@@ -330,6 +365,9 @@ static enum command_status run_test(const struct invocation *invocation)
 			   verdict_text(&finding));
 	if (finding.is_listed)
 		json_object_set_new(answer, "rule", json_string(rule_format(&finding.rule, text)));
+	if (json_array_size(finding.lists))
+		json_object_set(answer, "lists", finding.lists);
+	json_decref(finding.lists);
 	json_object_set_new(answer, "running_filter", json_string(running_text(&finding)));
 	output_print(answer);
 	return is_blocked(&finding) ? STATUS_DONE : STATUS_NO;

@@ -42,13 +42,16 @@ static int take_version(struct options_arguments *arguments, const char *value)
 	return STATUS_DONE;
 }
 
+static int bad_name(const char *option, const char *value)
+{
+	return command_error(STATUS_USAGE, "%s '%s': 1 to %d letters, digits, '.', '_' or '-', starting with none of "
+			     "'.' and '-'", option, value, ABI_NAME_BYTES - 1);
+}
+
 static int take_name(struct options_arguments *arguments, const char *value)
 {
 	arguments->invocation.name = value;
-	if (apply_is_name(value))
-		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "--name '%s': 1 to %d letters, digits, '.', '_' or '-', "
-			     "starting with none of '.' and '-'", value, ABI_NAME_BYTES - 1);
+	return apply_is_name(value) ? STATUS_DONE : bad_name("--name", value);
 }
 
 static int take_state(struct options_arguments *arguments, const char *value)
@@ -102,6 +105,12 @@ static int take_list_format(struct options_arguments *arguments, const char *val
 {
 	arguments->invocation.list_format = value;
 	return STATUS_DONE;
+}
+
+static int take_list_name(struct options_arguments *arguments, const char *value)
+{
+	arguments->invocation.list_name = value;
+	return apply_is_name(value) ? STATUS_DONE : bad_name("--list", value);
 }
 
 static int take_time(const char *option, const char *value, __s64 *ms)
@@ -218,6 +227,7 @@ const struct options_kind options_table[] = {
 	SWITCH("no-counters", OPTION_FORMAT, has_no_counters, "no packets and bytes by rule"),
 	SWITCH("monitor-only", OPTION_MONITOR, is_monitor_only, "count what would be dropped, and drop nothing"),
 	{ "format", OPTION_LIST_FORMAT, "text|ipset|nft|spamhaus|csv", "of the list", take_list_format, 0 },
+	{ "list", OPTION_LIST, "NAME", "the rules of this list", take_list_name, 0 },
 	SWITCH("replace", OPTION_REPLACE, is_replace, "delete the rules that the list does not name"),
 	SWITCH("dry-run", OPTION_DRY_RUN, is_dry_run, "say what would change, and change nothing"),
 	SWITCH("strict", OPTION_STRICT, is_strict, "change nothing where a line is bad"),

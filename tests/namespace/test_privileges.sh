@@ -359,6 +359,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$guarded" batch -
 	keeps "$guarded" policy
 	keeps "$store" list
+	keeps "$guarded" lists
 	keeps "$store" test 192.0.2.1
 	keeps "$store" expire
 	keeps "$store" monitor-only off

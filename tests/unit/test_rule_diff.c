@@ -6,6 +6,10 @@
 #define RULES 400
 #define ROUNDS 200
 
+#define BY_HAND 1ULL
+#define LIST 2ULL /* whose rules change */
+#define OTHER 4ULL
+
 static void assert_equal_text(const char *what, const struct rule *expected, const struct rule *seen)
 {
 	char expected_text[RULE_TEXT_BYTES], seen_text[RULE_TEXT_BYTES];
@@ -113,6 +117,12 @@ static void check_applied(const struct rule_diff *diff, const struct rule_set *p
 	}
 }
 
+static struct rule_owners by_hand(const struct rule *rule)
+{
+	return rule->timeout_ms ? (struct rule_owners){ 0, BY_HAND, rule->timeout_ms } :
+				  (struct rule_owners){ BY_HAND, 0, 0 };
+}
+
 static void test_random_differences(void **state)
 {
 	uint64_t seed = seed_of_run();
@@ -129,9 +139,10 @@ static void test_random_differences(void **state)
 			rule_set_get(&wanted, i, &rule);
 			rule_set_add(&wanted_before, &rule);
 		}
-		rule_diff_begin(&diff, &wanted);
+		rule_diff_begin(&diff, &wanted, BY_HAND, true);
 		for (size_t i = 0; i < present.count; i++) {
 			rule_set_get(&present, i, &rule);
+			rule.owners = by_hand(&rule);
 			assert_int_equal(rule_diff_visit(&rule, &diff), 0);
 		}
 		rule_diff_end(&diff);
@@ -148,10 +159,134 @@ static void test_random_differences(void **state)
 	}
 }
 
+/* ---- of a list, beside others ---- */
+
+/* Each of the three has a rule not at all, for good, or for a time, which is the same for all. */
+static struct rule_owners random_owners(uint64_t *seed)
+{
+	struct rule_owners owners = {};
+
+	while (!(owners.for_good | owners.timed)) {
+		owners.for_good = random_below(seed, 2 * OTHER);
+		owners.timed = random_below(seed, 2 * OTHER) & ~owners.for_good;
+	}
+	owners.timed_ms = owners.timed ? 1000 * (__s64)(random_below(seed, 4) - 1) : 0;
+	if (owners.timed && !owners.timed_ms)
+		owners.timed_ms = -1;
+	return owners;
+}
+
+/* What is there, with its owners, which a rule_set does not keep. */
+struct present {
+	size_t count;
+	struct rule rules[RULES];
+};
+
+static void draw_present(uint64_t *seed, struct present *present)
+{
+	struct rule_set set = random_rules(seed, false);
+
+	present->count = set.count;
+	for (size_t i = 0; i < set.count; i++) {
+		struct rule *rule = &present->rules[i];
+
+		rule_set_get(&set, i, rule);
+		rule->owners = random_owners(seed);
+		rule->timeout_ms = rule->owners.for_good ? 0 : rule->owners.timed_ms;
+	}
+	rule_set_close(&set);
+}
+
+static bool is_as_wanted(const struct rule *present, const struct rule *wanted)
+{
+	const struct rule_owners *owners = &present->owners;
+	const bool is_own = (owners->for_good | owners->timed) == LIST;
+
+	if (present->timeout_ms < 0 || (is_own && strcmp(present->comment, wanted->comment)))
+		return false;
+	return wanted->timeout_ms ? owners->timed & LIST && owners->timed_ms == wanted->timeout_ms :
+				    owners->for_good & LIST;
+}
+
+/* Of what is there: given up where the list has it and names it no more, or shall have it in another way. */
+static void check_present(const struct rule_diff *diff, const struct rule *present, const struct rule_set *wanted)
+{
+	const __u64 all = present->owners.for_good | present->owners.timed;
+	const bool has_ended = present->timeout_ms < 0;
+	struct rule rule, other;
+
+	if (!find(wanted, present, &rule)) {
+		assert_int_equal(find(&diff->obsolete, present, &other), !has_ended && all & LIST);
+		return;
+	}
+	assert_int_equal(find(diff->wanted, present, &other), !is_as_wanted(present, &rule));
+	if (is_as_wanted(present, &rule) || !(all & LIST))
+		assert_false(find(&diff->obsolete, present, &other));
+	/* Else the put would leave it there for good. */
+	else if (present->owners.for_good & LIST)
+		assert_true(find(&diff->obsolete, present, &other));
+}
+
+static void check_counts(const struct rule_diff *diff, const struct present *present, const struct rule_set *wanted)
+{
+	__u64 removed = 0, left = 0, kept = 0;
+	struct rule rule;
+
+	for (size_t i = 0; i < present->count; i++) {
+		const struct rule *there = &present->rules[i];
+		const __u64 others = rule_owners_now(there) & ~LIST;
+		const bool is_given_up = (there->owners.for_good | there->owners.timed) & LIST &&
+					 there->timeout_ms >= 0;
+
+		if (find(wanted, there, &rule)) {
+			kept += is_as_wanted(there, &rule);
+			continue;
+		}
+		removed += is_given_up && !others;
+		left += is_given_up && others;
+	}
+	assert_int_equal(diff->removed, removed);
+	assert_int_equal(diff->left, left);
+	assert_int_equal(diff->kept, kept);
+	assert_int_equal(diff->added + diff->updated + diff->kept, wanted->count);
+	assert_int_equal(diff->wanted->count, diff->added + diff->updated);
+}
+
+static void test_random_differences_of_a_list(void **state)
+{
+	struct present *present = calloc(1, sizeof(*present));
+	uint64_t seed = seed_of_run();
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct rule_set wanted = random_rules(&seed, false), before = {};
+		struct rule_diff diff;
+		struct rule rule;
+
+		draw_present(&seed, present);
+		for (size_t i = 0; i < wanted.count; i++) {
+			rule_set_get(&wanted, i, &rule);
+			rule_set_add(&before, &rule);
+		}
+		rule_diff_begin(&diff, &wanted, LIST, false);
+		for (size_t i = 0; i < present->count; i++)
+			assert_int_equal(rule_diff_visit(&present->rules[i], &diff), 0);
+		rule_diff_end(&diff);
+		for (size_t i = 0; i < present->count; i++)
+			check_present(&diff, &present->rules[i], &before);
+		check_counts(&diff, present, &before);
+		rule_diff_close(&diff);
+		rule_set_close(&wanted);
+		rule_set_close(&before);
+	}
+	free(present);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_differences),
+		cmocka_unit_test(test_random_differences_of_a_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

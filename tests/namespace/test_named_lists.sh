@@ -1,0 +1,296 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Lists that are kept up to date each for itself, beside rules added by hand, in one filter.
+. tests/lib.sh
+
+ROUNDS=${ROUNDS:-6}
+
+# list NAME ADDRESS...: the file $STATE/NAME, with the last bytes of 203.0.113.0/24.
+list() {
+	list_file=$STATE/$1
+	shift
+	printf '203.0.113.%s\n' "$@" >"$list_file"
+}
+
+# refresh NAME [OPTION...]: the list is as its file is.
+refresh() {
+	refresh_name=$1
+	shift
+	assert_status 0 xc import "$STATE/$refresh_name" --list "$refresh_name" --replace "$@"
+}
+
+# two_lists: a has 1 to 4, b has 3 to 6, the hand 4 and 7.
+two_lists() {
+	xc load vrx >/dev/null
+	list a 1 2 3 4
+	list b 3 4 5 6
+	refresh a
+	refresh b
+	assert_status 0 xc add 203.0.113.4
+	assert_status 0 xc add 203.0.113.7
+}
+
+# listed [OPTION...]: the last bytes of what is listed.
+listed() {
+	xc list "$@" | sed 's/^src 203\.0\.113\.//' | tr '\n' ' ' | sed 's/ $//'
+}
+
+# holds A B ALL: what the lists hold, and all rules; that packets meet, of 1 to 9.
+holds() {
+	assert_equal "$1" "$(listed --list a)" "rules of a"
+	assert_equal "$2" "$(listed --list b)" "rules of b"
+	assert_equal "$3" "$(listed)" "rules"
+	for i in 1 2 3 4 5 6 7 8 9; do
+		verdict=pass
+		case " $3 " in *" $i "*) verdict=drop ;; esac
+		echo "$verdict r$i proto udp src 203.0.113.$i dst 10.99.0.2 sport 1 dport 2"
+	done | traffic || fail "packets meet other rules"
+	assert_status 0 xc check
+	assert_output '^vrx +[0-9]+ +0 +0 +0$'
+}
+
+test_lists_overlap() {
+	two_lists
+	holds '1 2 3 4' '3 4 5 6' '1 2 3 4 5 6 7'
+	assert_status 0 xc lists
+	assert_output "^a +4 +[0-9]{4}-[0-9-]*T[0-9:]*Z +$STATE/a\$"
+	assert_output "^b +4 .* +$STATE/b\$"
+	assert_status 0 xc list --json
+	assert_output '"src 203.0.113.4", .*"by_hand": true, "lists": \["a", "b"\]'
+	assert_output '"src 203.0.113.7", .*"by_hand": true, "lists": \[\]'
+	assert_status 0 xc test 203.0.113.3
+	assert_output '^lists: +a; b$'
+}
+
+test_a_refresh_leaves_the_others() {
+	two_lists
+	list a 2 8
+	for dry in --dry-run ''; do
+		# shellcheck disable=SC2086 # a word, or none
+		refresh a $dry
+		assert_output '^added: +1$'
+		assert_output '^kept: +1$'
+		assert_output '^removed: +1$'
+		assert_output '^left to others: +2$'
+	done
+	holds '2 8' '3 4 5 6' '2 3 4 5 6 7 8'
+	list b 8
+	refresh b
+	holds '2 8' '8' '2 4 7 8'
+	refresh b
+	assert_output '^kept: +1$'
+	# Without --replace it grows.
+	list b 9
+	assert_status 0 xc import "$STATE/b" --list b
+	holds '2 8' '8 9' '2 4 7 8 9'
+}
+
+test_delete_a_list() {
+	two_lists
+	assert_status 0 xc lists delete a --dry-run
+	assert_output '^removed: +2$'
+	assert_status 0 xc lists delete a
+	assert_output '^removed: +2$'
+	assert_output '^left to others: +2$'
+	assert_equal '3 4 5 6 7' "$(listed)" "rules"
+	assert_status 1 xc lists delete a
+	assert_error "no list 'a'"
+	assert_status 0 xc lists delete b
+	assert_equal '4 7' "$(listed)" "rules"
+	assert_status 0 xc lists
+	assert_error 'there are no lists'
+	assert_equal '[]' "$(xc lists --json)" "lists"
+	# A new list does not come into what the old one had.
+	refresh a
+	assert_equal '1 2 3 4' "$(listed --list a)" "rules of a"
+}
+
+test_del_and_add_beside_lists() {
+	two_lists
+	assert_status 0 xc del 203.0.113.3
+	assert_error 'lists have it: a, b; when they are next imported it comes back'
+	assert_status 0 xc del 203.0.113.7
+	! grep -q 'lists have it' "$STATE/err" || fail "a note about no list"
+	holds '1 2 4' '4 5 6' '1 2 4 5 6'
+	refresh a
+	holds '1 2 3 4' '4 5 6' '1 2 3 4 5 6'
+	assert_status 0 xc add 203.0.113.1
+	assert_output '^updated: src 203.0.113.1$'
+	assert_status 1 xc add 203.0.113.1
+	printf '%s\n' 'add 203.0.113.2' 'add 203.0.113.2' 'del 203.0.113.5' >"$STATE/batch"
+	assert_status 1 xc batch "$STATE/batch"
+	assert_equal 'updated already there deleted' "$(tr '\n' ' ' <"$STATE/out" | sed 's/ $//')" "answers"
+	assert_status 0 xc lists delete a
+	assert_equal '1 2 4 6' "$(listed)" "rules"
+}
+
+# A ban with a timeout of what a list has: the list is not shortened by it, and the ban outlasts the list.
+test_bans_beside_a_list() {
+	xc load vrx >/dev/null
+	list a 1 2
+	refresh a
+	assert_status 0 xc add 203.0.113.1 timeout 1s
+	assert_status 0 xc add 203.0.113.2 timeout 1h
+	assert_status 0 xc add 203.0.113.3 timeout 1s
+	assert_equal '1 2' "$(listed --list a)" "rules, for good"
+	sleep 1.5
+	assert_status 0 xc expire
+	assert_output '^deleted rules: +1$'
+	echo 'drop r1 proto udp src 203.0.113.1 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "the list's rule ended"
+	assert_status 0 xc lists delete a
+	assert_output '^removed: +1$'
+	assert_status 0 xc list
+	assert_output '^src 203.0.113.2 timeout 59m'
+	assert_equal 1 "$(wc -l <"$STATE/out")" "rules"
+	assert_status 0 xc check
+	assert_output '^vrx +1 +0 +0 +0$'
+}
+
+# A list whose rules have a timeout, which it gets anew each time, beside what is there for good.
+test_a_list_with_a_timeout() {
+	xc load vrx >/dev/null
+	list a 1 2
+	assert_status 0 xc add 203.0.113.1
+	refresh a --timeout 50s
+	assert_status 0 xc list
+	assert_output '^src 203.0.113.2 timeout [0-9]+s$'
+	assert_output '^src 203.0.113.1$'
+	refresh a --timeout 1h
+	assert_status 0 xc list
+	assert_output '^src 203.0.113.2 timeout (1h|59m)'
+	assert_output '^src 203.0.113.1$'
+	refresh a
+	assert_equal '1 2' "$(listed)" "rules"
+	refresh a --timeout 1s
+	sleep 1.2
+	assert_equal '1' "$(listed)" "rules"
+	{
+		echo 'drop r1 proto udp src 203.0.113.1 dst 10.99.0.2 sport 1 dport 2'
+		echo 'pass r2 proto udp src 203.0.113.2 dst 10.99.0.2 sport 1 dport 2'
+	} | traffic || fail "packets meet other rules"
+}
+
+test_replace_of_all_spares_lists() {
+	two_lists
+	list new 7 8
+	for dry in --dry-run ''; do
+		# shellcheck disable=SC2086 # a word, or none
+		assert_status 2 xc import "$STATE/new" --replace $dry
+		assert_error "would also delete the rules of lists, as of 'a'; .* --list NAME .* --force"
+	done
+	holds '1 2 3 4' '3 4 5 6' '1 2 3 4 5 6 7'
+	assert_status 0 xc import "$STATE/new" --replace --force
+	holds '' '' '7 8'
+	# Where lists have nothing, nothing is in the way.
+	assert_status 0 xc import "$STATE/new" --replace
+	refresh a
+	assert_status 0 xc flush
+	assert_status 0 xc lists
+	assert_output '^a +0 '
+}
+
+# snapshot: rules with their owners, and the lists.
+snapshot() {
+	xc list --json
+	xc lists --json
+}
+
+test_unconfirmed_owners_come_back() {
+	two_lists
+	assert_status 0 xc add 203.0.113.2 timeout 1d
+	snapshot >"$STATE/before"
+	list a 3 8 9
+	refresh a --confirm 1s
+	assert_equal '3 8 9' "$(listed --list a)" "rules of a"
+	wait_for "the undo" grep_no_list 8
+	snapshot | diff "$STATE/before" - || fail "not as before"
+	assert_status 0 xc lists delete b --confirm 1s
+	assert_status 1 xc list --list b
+	wait_for "the undo" xc list --list b
+	snapshot | diff "$STATE/before" - || fail "not as before"
+	list c 1 9
+	refresh c --confirm 1s
+	wait_for "the undo" grep_no_list 9
+	snapshot | diff "$STATE/before" - || fail "not as before"
+	refresh c --confirm 1m
+	assert_status 0 xc confirm
+	assert_equal '1 9' "$(listed --list c)" "rules of c"
+	holds '1 2 3 4' '3 4 5 6' '1 2 3 4 5 6 7 9'
+}
+
+grep_no_list() {
+	! xc list | grep -q "^src 203\.0\.113\.$1\$"
+}
+
+# refresh_from FILE: list a becomes equal to another file.
+refresh_from() {
+	xc import "$STATE/$1" --list a --replace >/dev/null 2>&1
+}
+
+# Whenever it is killed, the list is what it was or what the file says, and so is every other owner's.
+test_kill_9_while_a_list_is_imported() {
+	xc load vrx >/dev/null
+	seq 0 20000 | awk '{ printf "10.1.%d.%d\n", $1 / 250, $1 % 250 }' >"$STATE/old"
+	seq 10000 30000 | awk '{ printf "10.1.%d.%d\n", $1 / 250, $1 % 250 }' >"$STATE/new"
+	seq 15000 25000 | awk '{ printf "10.1.%d.%d\n", $1 / 250, $1 % 250 }' >"$STATE/b"
+	refresh b
+	refresh_from old
+	started=$(date +%s%N)
+	refresh_from new
+	took_ms=$((($(date +%s%N) - started) / 1000000))
+	killed=0
+	for round in $(seq "$ROUNDS"); do
+		refresh_from "$([ $((round % 2)) -eq 0 ] && echo new || echo old)" &
+		importer=$!
+		sleep "$(awk -v ms=$((took_ms * ($(od -An -N1 -tu1 /dev/urandom) % 110) / 100)) 'BEGIN { print ms / 1000 }')"
+		for pid in $(ip netns pids "$RX"); do
+			kill -9 "$pid" 2>/dev/null || :
+		done
+		wait "$importer" 2>/dev/null || killed=$((killed + 1))
+		case $(xc list --list a | cut -d' ' -f2 | md5sum) in
+		"$(sort -V "$STATE/old" | md5sum)") all=old ;;
+		"$(sort -V "$STATE/new" | md5sum)") all=new ;;
+		*) fail "a part of the list" ;;
+		esac
+		assert_equal 10001 "$(xc list --list b | wc -l)" "rules of b"
+		assert_equal "$(sort -u "$STATE/$all" "$STATE/b" | wc -l)" "$(xc list | wc -l)" "rules"
+		xc check >/dev/null 2>&1 || : # repairs
+		assert_status 0 xc check
+	done
+	note "$killed of $ROUNDS killed"
+}
+
+test_wrong_usage() {
+	list a 1
+	for words in 'import LIST --list -x' 'import LIST --list a/b' 'lists purge' 'lists delete' 'lists --force' \
+		'add 192.0.2.1 --list a' 'lists delete a --dry-run --confirm 1s'; do
+		case_begin "$words"
+		# shellcheck disable=SC2046 # words
+		assert_status 2 xc $(echo "$words" | sed "s,LIST,$STATE/a,")
+	done
+	for words in 'list --list a' 'export --list a' 'lists delete a'; do
+		case_begin "$words"
+		# shellcheck disable=SC2086 # words
+		assert_status 1 xc $words
+		assert_error "no list 'a'; see xdp-cuckoo lists"
+	done
+	case_begin "an empty file"
+	refresh a
+	: >"$STATE/a"
+	assert_status 2 xc import "$STATE/a" --list a --replace
+	assert_error "would delete all of the list 'a'"
+	assert_equal 1 "$(listed)" "rules"
+	assert_status 0 xc import "$STATE/a" --list a --replace --force
+	assert_equal '' "$(listed)" "rules"
+}
+
+test_export_a_list() {
+	two_lists
+	assert_status 0 xc export --list b "$STATE/exported"
+	assert_output '^exported: +4$'
+	assert_equal '3 4 5 6' "$(sed 's/.*\.//' "$STATE/exported" | tr '\n' ' ' | sed 's/ $//')" "exported"
+	assert_status 0 xc export --list a --format ipset
+	assert_equal 4 "$(grep -c '^add ' "$STATE/out")" "exported"
+}
+
+run_tests "$0" "$@"

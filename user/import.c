@@ -1,0 +1,545 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "import.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "guard.h"
+#include "list.h"
+#include "output.h"
+#include "rule_diff.h"
+#include "watchdog.h"
+
+#define BAD_LINES_SHOWN 20
+#define STEPS_A_PROGRESS 65536
+#define SPECIALS_MAX 16
+
+/* Rules that guard_special() has a word for. */
+struct special {
+	const char *what;
+	__u64 count;
+	char first[RULE_TEXT_BYTES];
+};
+
+struct import {
+	const struct invocation *invocation;
+	bool is_deletion; /* of a list, by giving up all its rules */
+	struct rule_set rules; /* of the list; sorted when it has been read */
+	struct special specials[SPECIALS_MAX];
+	struct guard guard; /* in a dry run: to be warned of */
+	struct special blocking;
+	const char *path;	/* of the list; "-": standard input */
+	__u64 bad, steps, total; /* rules in the list, each once */
+	struct rule_diff diff;	/* its numbers without --replace too */
+	struct timespec start, storing;
+};
+
+/* ---- interruption, progress ---- */
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal_number)
+{
+	(void)signal_number;
+	is_interrupted = 1;
+}
+
+/*
+ * Ctrl-C asks for an orderly end: store and table go back to what they were. Without SA_RESTART, so
+ * that it also ends waiting for input.
+ */
+static void catch_interrupts(void)
+{
+	const struct sigaction action = { .sa_handler = interrupt };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+static int interrupted(struct reason *reason)
+{
+	return reason_set(reason, -EINTR, "interrupted: nothing was changed");
+}
+
+static double seconds_since(const struct timespec *start)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec - start->tv_sec + 1e-9 * (now.tv_nsec - start->tv_nsec);
+}
+
+/* ---- reading ---- */
+
+static int go_on(struct list *list)
+{
+	const struct reader *reader = &list->reader;
+	struct import *import = list->context;
+
+	if (++import->steps % STEPS_A_PROGRESS == 0)
+		output_progress("reading", import->rules.count,
+				reader->bytes_total ? (double)reader->bytes_read / reader->bytes_total : -1,
+				seconds_since(&import->start));
+	return is_interrupted ? -EINTR : 0;
+}
+
+static void refuse(struct list *list, const char *text)
+{
+	struct import *import = list->context;
+
+	import->bad++;
+	if (import->bad <= BAD_LINES_SHOWN)
+		command_error(STATUS_USAGE, "%s:%llu: %s", list->reader.name,
+			      (unsigned long long)list->reader.number, text);
+}
+
+static void note(struct list *list, const char *text)
+{
+	output_note("%s: %s", list->reader.name, text);
+}
+
+static void count_special(struct special *special, const struct rule *rule, const char *what)
+{
+	if (!special->count++)
+		rule_format(rule, special->first);
+	special->what = what;
+}
+
+static void look_at_special(struct import *import, const struct rule *rule)
+{
+	const char *what = guard_special(rule);
+	size_t i = 0;
+
+	if (!what)
+		return;
+	while (i < SPECIALS_MAX - 1 && import->specials[i].what && strcmp(import->specials[i].what, what))
+		i++;
+	count_special(&import->specials[i], rule, what);
+}
+
+static int take(struct list *list, const struct rule *rule)
+{
+	struct import *import = list->context;
+
+	look_at_special(import, rule);
+	if (import->guard.count && rule->action == RULE_DROP && guard_concerns(&import->guard, rule))
+		count_special(&import->blocking, rule, "");
+	return rule_set_add(&import->rules, rule);
+}
+
+static int read_list(struct import *import, struct reader *reader, struct reason *reason)
+{
+	const struct invocation *invocation = import->invocation;
+	const char *name = invocation->list_format;
+	struct list list = { .reader = *reader,
+			     .format = name ? list_format_named(name) : LIST_UNKNOWN,
+			     .timeout_ms = invocation->timeout_ms,
+			     .take = take,
+			     .refuse = refuse,
+			     .note = note,
+			     .go_on = go_on,
+			     .context = import };
+	int error = list_read(&list);
+
+	*reader = list.reader;
+	output_progress_end();
+	if (is_interrupted)
+		return interrupted(reason);
+	if (error)
+		return reason_set(reason, error, "cannot read %s: %s", list.reader.name, strerror(-error));
+	if (import->bad > BAD_LINES_SHOWN)
+		command_error(STATUS_USAGE, "%s: %llu more bad lines", list.reader.name,
+			      (unsigned long long)import->bad - BAD_LINES_SHOWN);
+	if (import->bad && !import->rules.count)
+		output_note("%s: nothing of it is a rule; xdp-cuckoo help import tells the formats, --format names one",
+			    list.reader.name);
+	rule_set_sort(&import->rules);
+	import->total = import->rules.count;
+	return 0;
+}
+
+static void note_specials(const struct import *import)
+{
+	for (size_t i = 0; i < SPECIALS_MAX && import->specials[i].count; i++) {
+		const struct special *special = &import->specials[i];
+
+		output_note("seldom meant to be dropped: %s; %llu rule%s, the first is '%s'", special->what,
+			    (unsigned long long)special->count, special->count == 1 ? "" : "s",
+			    special->first);
+	}
+	if (import->blocking.count)
+		output_note("this host's own packets, or such as it is reached by: %llu rule%s, the first is '%s'; "
+			    "but for --force and pass rules the import is refused",
+			    (unsigned long long)import->blocking.count,
+			    import->blocking.count == 1 ? "" : "s", import->blocking.first);
+}
+
+/* ---- changing ---- */
+
+static int show_storing(const struct import *import, size_t done, struct reason *reason)
+{
+	if (is_interrupted)
+		return interrupted(reason);
+	if (done % STEPS_A_PROGRESS == 0)
+		output_progress("storing", done, (double)done / import->rules.count,
+				seconds_since(&import->storing));
+	return 0;
+}
+
+static void count_added(struct import *import, int error)
+{
+	import->diff.added += !error;
+	import->diff.updated += error == -EALREADY || error == -EUSERS;
+	import->diff.kept += error == -EEXIST;
+}
+
+/* With --replace they have been counted. */
+static int add_rules(struct apply *apply, struct import *import, struct reason *reason)
+{
+	clock_gettime(CLOCK_MONOTONIC, &import->storing);
+	for (size_t i = 0; i < import->rules.count; i++) {
+		struct rule rule;
+		int error = show_storing(import, i, reason);
+
+		if (error)
+			return error;
+		rule_set_get(&import->rules, i, &rule);
+		error = apply_add(apply, &rule, reason);
+		if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
+			return error;
+		if (!import->invocation->is_replace)
+			count_added(import, error);
+	}
+	/* What is left is one step: the tables, and the disk. */
+	output_progress("activating", import->rules.count, -1, seconds_since(&import->storing));
+	return 0;
+}
+
+static int store_unread(int error, struct reason *reason)
+{
+	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+}
+
+/* Rules of lists do not go by the way. */
+static int check_replace_all(const struct import *import, const struct store_lists *lists, struct reason *reason)
+{
+	if (import->invocation->list_name || import->invocation->is_forced)
+		return 0;
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		if (lists->list[i].rules)
+			return reason_set(reason, -EINVAL, "--replace would also delete the rules of lists, as of '%s'; "
+					  "nothing was changed; say --list NAME to replace one list, or --force",
+					  lists->list[i].name);
+	return 0;
+}
+
+/* `owner`: whose rules those of the list are, by number. */
+static int compare_stored(struct import *import, struct store *store, unsigned int owner, struct reason *reason)
+{
+	struct store_lists lists = {};
+	int error = store ? store_lists(store, &lists) : 0;
+
+	if (error)
+		return store_unread(error, reason);
+	error = check_replace_all(import, &lists, reason);
+	if (error)
+		return error;
+	rule_diff_begin(&import->diff, &import->rules, 1ULL << owner, !import->invocation->list_name);
+	error = store ? store_each(store, rule_diff_visit, &import->diff) : 0;
+	rule_diff_end(&import->diff);
+	return error ? store_unread(error, reason) : 0;
+}
+
+/* What goes is found first: nothing changes under the comparison. */
+static int delete_obsolete(struct apply *apply, struct import *import, struct reason *reason)
+{
+	const struct rule_set *obsolete = &import->diff.obsolete;
+	int error = 0;
+
+	for (size_t i = 0; i < obsolete->count && !error; i++) {
+		struct rule rule;
+
+		if (is_interrupted)
+			return interrupted(reason);
+		rule_set_get(obsolete, i, &rule);
+		error = import->diff.is_alone ? apply_del(apply, &rule, reason) :
+						apply_give_up(apply, &rule, reason);
+		error = error == -EALREADY ? 0 : error;
+	}
+	return error;
+}
+
+static int no_such_list(const char *name, struct reason *reason)
+{
+	return reason_set(reason, -ESRCH, "no list '%s'; see xdp-cuckoo lists", name);
+}
+
+/* Makes the list the owner of what is added, and where it is not there yet, the list. */
+static int open_list(struct apply *apply, const struct import *import, struct reason *reason)
+{
+	const struct invocation *invocation = import->invocation;
+	struct store_lists lists;
+	int error = 0;
+
+	if (!invocation->list_name)
+		return 0;
+	if (import->is_deletion) {
+		error = store_lists(apply->store, &lists);
+		apply->owner = error ? 0 : store_lists_find(&lists, invocation->list_name);
+		if (!error && !apply->owner)
+			return no_such_list(invocation->list_name, reason);
+	} else {
+		error = store_list_open(apply->store, invocation->list_name, import->path, &apply->owner);
+	}
+	if (error == -EUSERS)
+		return reason_set(reason, error, "there are %d lists already; delete one: xdp-cuckoo lists delete "
+				  "NAME", STORE_LISTS_MAX);
+	return error ? reason_set(reason, error, "cannot write to the store: %s", strerror(-error)) : 0;
+}
+
+static int close_list(struct apply *apply, const struct import *import, struct reason *reason)
+{
+	int error = import->is_deletion ? store_list_delete(apply->store, apply->owner) : 0;
+
+	return error ? reason_set(reason, error, "cannot delete the list: %s", strerror(-error)) : 0;
+}
+
+static int make_import(struct apply *apply, void *context, struct reason *reason)
+{
+	struct import *import = context;
+	const struct invocation *invocation = import->invocation;
+	int error = 0;
+
+	if (invocation->confirm_ms)
+		error = apply_set_pending(apply, invocation->confirm_ms, reason);
+	if (!error)
+		error = open_list(apply, import, reason);
+	if (!error && invocation->is_replace)
+		error = compare_stored(import, apply->store, apply->owner, reason);
+	if (!error)
+		error = delete_obsolete(apply, import, reason);
+	if (!error)
+		error = add_rules(apply, import, reason);
+	return error ? error : close_list(apply, import, reason);
+}
+
+/* ---- saying what would change ---- */
+
+static int compare_one(struct import *import, struct store *store, unsigned int owner, size_t i)
+{
+	struct rule rule, present;
+	int error;
+
+	rule_set_get(&import->rules, i, &rule);
+	present = rule;
+	error = store ? store_get(store, &present) : -ENOENT;
+	if (error && error != -ENOENT)
+		return error;
+	if (!error)
+		error = present.owners.for_good & 1ULL << owner ? -EEXIST : -EALREADY;
+	count_added(import, error == -ENOENT ? 0 : error);
+	return 0;
+}
+
+static int compare_each(struct import *import, struct store *store, unsigned int owner, struct reason *reason)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < import->rules.count && !error; i++)
+		error = compare_one(import, store, owner, i);
+	return error ? store_unread(error, reason) : 0;
+}
+
+/* As whose rules they would be imported: those of a list that is not there yet have a number that nobody has. */
+static int find_owner(const struct import *import, struct store *store, unsigned int *owner, struct reason *reason)
+{
+	const char *name = import->invocation->list_name;
+	struct store_lists lists = {};
+	int error = name && store ? store_lists(store, &lists) : 0;
+
+	if (error)
+		return store_unread(error, reason);
+	*owner = name ? store_lists_find(&lists, name) : STORE_BY_HAND;
+	if (*owner || !name)
+		return 0;
+	if (import->is_deletion)
+		return no_such_list(name, reason);
+	for (*owner = 1; *owner < STORE_LISTS_MAX && lists.list[*owner].name[0];)
+		++*owner;
+	return 0;
+}
+
+static json_t *counts(const struct import *import)
+{
+	const struct rule_diff *diff = &import->diff;
+
+	json_t *answer = json_pack("{s:I, s:I, s:I, s:I}", "added", (json_int_t)diff->added, "updated",
+				   (json_int_t)diff->updated, "kept", (json_int_t)diff->kept, "removed",
+				   (json_int_t)diff->removed);
+
+	if (import->invocation->list_name)
+		json_object_set_new(answer, "left_to_others", json_integer(diff->left));
+	json_object_set_new(answer, "bad_lines", json_integer(import->bad));
+	return answer;
+}
+
+static int dry_run(struct import *import, json_t **answer, struct reason *reason)
+{
+	struct store *store;
+	unsigned int owner;
+	int error = command_open_store(import->invocation, &store, reason);
+
+	if (error)
+		return error;
+	error = find_owner(import, store, &owner, reason);
+	if (!error)
+		error = import->invocation->is_replace ? compare_stored(import, store, owner, reason) :
+							 compare_each(import, store, owner, reason);
+	store_close(store);
+	if (error)
+		return error;
+	*answer = counts(import);
+	json_object_set_new(*answer, "dry_run", json_true());
+	return 0;
+}
+
+/* ---- the command ---- */
+
+static json_t *import_answer(struct apply *apply, const struct import *import)
+{
+	double seconds = seconds_since(&import->start);
+	struct store_info info = {};
+	json_t *answer = counts(import);
+
+	store_info(apply->store, &info);
+	json_object_set_new(answer, "rules", json_integer(info.rules));
+	json_object_set_new(answer, "seconds", json_real(seconds));
+	json_object_set_new(answer, "rules_per_second", json_integer(import->total / seconds));
+	return answer;
+}
+
+static void note_pending(struct apply *apply, struct watchdog *watchdog)
+{
+	struct store_pending pending = {};
+
+	store_pending(apply->store, &pending);
+	watchdog->pending_id = pending.id;
+}
+
+static int change(struct import *import, struct watchdog *watchdog, json_t **answer,
+		  struct reason *reason)
+{
+	const struct invocation *invocation = import->invocation;
+	struct apply apply;
+	struct guard guard;
+	int error = command_open_guarded(invocation, &apply, &guard, reason);
+
+	if (!error) {
+		command_report_targets(&apply);
+		apply.is_whole = invocation->is_replace;
+		error = apply_change(&apply, make_import, import, reason);
+	}
+	output_progress_end();
+	if (!error) {
+		command_report_rebuilds(&apply);
+		*answer = import_answer(&apply, import);
+	}
+	if (!error && invocation->confirm_ms)
+		note_pending(&apply, watchdog);
+	apply_close(&apply);
+	guard_close(&guard);
+	return error;
+}
+
+/* What the list itself forbids: -EINVAL. */
+static int check_list(const struct import *import, struct reason *reason)
+{
+	const struct invocation *invocation = import->invocation;
+
+	if (invocation->is_strict && import->bad)
+		return reason_set(reason, -EINVAL, "%llu bad line%s: nothing was changed (--strict)",
+				  (unsigned long long)import->bad, import->bad == 1 ? "" : "s");
+	if (import->is_deletion || !invocation->is_replace || invocation->is_forced || import->total)
+		return 0;
+	if (invocation->list_name)
+		return reason_set(reason, -EINVAL, "the file holds no rule, and --replace would delete all of the list "
+				  "'%s'; nothing was changed; say --force, or lists delete", invocation->list_name);
+	return reason_set(reason, -EINVAL, "the list holds no rule, and --replace would delete all; "
+			  "nothing was changed; say --force, or flush");
+}
+
+static int read_file(struct import *import, struct reason *reason)
+{
+	struct reader reader;
+	int error = reader_open(&reader, import->path);
+
+	if (error)
+		return reason_set(reason, error == -EINVAL ? -EIO : error, "cannot read '%s': %s; name a file, or - for standard input", import->path,
+				  strerror(-error));
+	error = read_list(import, &reader, reason);
+	reader_close(&reader);
+	return error;
+}
+
+static int read_and_change(struct import *import, struct watchdog *watchdog, json_t **answer,
+			   struct reason *reason)
+{
+	int error = 0;
+
+	if (import->invocation->is_dry_run)
+		error = guard_open(&import->guard, reason);
+	if (!error && !import->is_deletion)
+		error = read_file(import, reason);
+	if (!error)
+		error = check_list(import, reason);
+	if (error)
+		return error;
+	note_specials(import);
+	if (import->invocation->is_dry_run)
+		return dry_run(import, answer, reason);
+	return change(import, watchdog, answer, reason);
+}
+
+/* The watchdog waits before anything is printed: whoever reads that may be gone. */
+static int run(struct import *import, json_t **answer, struct reason *reason)
+{
+	const struct invocation *invocation = import->invocation;
+	struct watchdog watchdog = { .state = invocation->state,
+				     .name = invocation->name,
+				     .timeout_ms = invocation->confirm_ms };
+	int error;
+
+	if (invocation->confirm_ms)
+		watchdog_ignore_hangup();
+	clock_gettime(CLOCK_MONOTONIC, &import->start);
+	catch_interrupts();
+	error = read_and_change(import, &watchdog, answer, reason);
+	rule_set_close(&import->rules);
+	rule_diff_close(&import->diff);
+	guard_close(&import->guard);
+	if (!error && watchdog.pending_id)
+		error = watchdog_start(&watchdog, reason);
+	return error;
+}
+
+int import_list(const struct invocation *invocation, const char *path, json_t **answer, __u64 *bad_lines,
+		struct reason *reason)
+{
+	struct import import = { .invocation = invocation, .path = path };
+	int error;
+
+	*answer = NULL;
+	error = run(&import, answer, reason);
+	*bad_lines = import.bad;
+	return error;
+}
+
+int import_delete_list(const struct invocation *invocation, json_t **answer, struct reason *reason)
+{
+	struct import import = { .invocation = invocation, .is_deletion = true };
+
+	*answer = NULL;
+	return run(&import, answer, reason);
+}

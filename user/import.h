@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The rules of a list file into store and filters, as one change: read, compared with what is there, changed, and
+ * undone where nobody confirms it. Tells bad lines and what is seldom meant on stderr; the result is the caller's
+ * to print.
+ */
+#ifndef XDP_CUCKOO_IMPORT_H
+#define XDP_CUCKOO_IMPORT_H
+
+#include <jansson.h>
+
+#include "command.h"
+
+/*
+ * As the options of the invocation say: --format, --replace, --dry-run, --strict, --timeout, --confirm, --list,
+ * --force. `path` "-" is standard input. -EINVAL: the list is refused; -ESRCH: no list of the name; other -errno,
+ * with the reason; *answer may be there also then, and is the caller's.
+ */
+int import_list(const struct invocation *invocation, const char *path, json_t **answer, __u64 *bad_lines,
+		struct reason *reason);
+
+/* Gives up the rules of the list that --list names, and deletes it. The invocation says --replace. */
+int import_delete_list(const struct invocation *invocation, json_t **answer, struct reason *reason);
+
+#endif
