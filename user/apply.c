@@ -198,6 +198,35 @@ int apply_resize(struct apply *apply, __u64 capacity, struct reason *reason)
 	return error;
 }
 
+/* `least`: slots. */
+static int renew(struct apply *apply, struct target *target, const struct abi_options *options, __u64 least,
+		 size_t *renewed, struct reason *reason)
+{
+	const __u64 slots = table_slots(&target->table);
+	bool is_own;
+	int error = kernel_runs_own_programs(&target->filter, &is_own, reason);
+
+	if (error || (is_own && !memcmp(options, &target->filter.options, sizeof(*options)) && slots >= least))
+		return error;
+	++*renewed;
+	return target_rebuild_as(target, apply->store, options, slots < least ? least : slots, reason);
+}
+
+int apply_renew(struct apply *apply, const struct abi_options *options, __u64 capacity, size_t *renewed,
+		struct reason *reason)
+{
+	const __u64 least = capacity ? table_slots_for(capacity) : 0;
+	struct store_info info;
+	int error = read_info(apply, &info, reason);
+
+	*renewed = 0;
+	if (!error)
+		error = check_slots(&info, 0, least, reason);
+	for (size_t i = 0; i < apply->targets_count && !error; i++)
+		error = renew(apply, &apply->targets[i], options, least, renewed, reason);
+	return error;
+}
+
 int apply_check(struct apply *apply, struct target *target, struct table_difference *difference,
 		struct reason *reason)
 {

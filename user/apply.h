@@ -137,6 +137,13 @@ int apply_load(struct apply *apply, const struct abi_options *options, __u64 cap
 /* Gives every running table room for `capacity` keys, under traffic; errors as apply_load(), -EBUSY. */
 int apply_resize(struct apply *apply, __u64 capacity, struct reason *reason);
 
+/*
+ * Gives every running filter a table of this kind and of at least `capacity` keys (0: any), and this tool's own
+ * program, where it has not; under traffic. *renewed counts them; errors as apply_resize().
+ */
+int apply_renew(struct apply *apply, const struct abi_options *options, __u64 capacity, size_t *renewed,
+		struct reason *reason);
+
 /* Compares a table with the store, entry by entry, and makes it equal. *difference is what it took. */
 int apply_check(struct apply *apply, struct target *target, struct table_difference *difference,
 		struct reason *reason);

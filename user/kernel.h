@@ -125,6 +125,12 @@ int kernel_detach(const struct kernel_attachment *attachment, struct reason *rea
  */
 int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason);
 
+/*
+ * Whether every program of a running filter is made of the same instructions as this tool's own (the kernel's tag
+ * of them); loads these, over the filter's maps, to know. 0; -errno.
+ */
+int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason);
+
 /* The first attachment that libxdp's dispatcher holds, so that we cannot exchange it; NULL: none. */
 const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter);
 

@@ -324,3 +324,44 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 		grace_wait();
 	return error;
 }
+
+/* ---- the same program, or another ---- */
+
+static int read_tag(int fd, __u8 tag[BPF_TAG_SIZE])
+{
+	struct bpf_prog_info info = {};
+	__u32 length = sizeof(info);
+
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &length))
+		return -errno;
+	memcpy(tag, info.tag, BPF_TAG_SIZE);
+	return 0;
+}
+
+static int runs_own(const struct kernel_filter *filter, const struct kernel_attachment *attachment, bool *is_own)
+{
+	const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+	__u8 running[BPF_TAG_SIZE], own[BPF_TAG_SIZE];
+	int error = read_tag(fd, running);
+
+	if (!error)
+		error = read_tag(bpf_program__fd(kernel_program(filter, attachment->is_frags)), own);
+	if (fd >= 0)
+		close(fd);
+	*is_own = !error && !memcmp(running, own, sizeof(own));
+	return error;
+}
+
+int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason)
+{
+	int error = kernel_load_programs(filter, reason);
+
+	*is_own = !error;
+	if (error)
+		return error;
+	for (size_t i = 0; i < filter->attachments_count && *is_own; i++)
+		error = runs_own(filter, &filter->attachments[i], is_own);
+	return error ? kernel_refused(reason, error, "cannot look at the running program", "") : 0;
+}

@@ -97,8 +97,10 @@ int target_prepare(struct target *target, struct store *store, __u64 slots, stru
  */
 int target_succeed(struct target *target, struct reason *reason);
 
-/* Both in one, from a store without an open transaction. */
+/* Both in one, from a store without an open transaction; target_rebuild_as(): a table of another kind. */
 int target_rebuild(struct target *target, struct store *store, __u64 slots, struct reason *reason);
+int target_rebuild_as(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
+		      struct reason *reason);
 
 /* Gives up what target_prepare() made, if anything. */
 void target_drop_successor(struct target *target);

@@ -157,8 +157,9 @@ struct target_successor {
 static int fill(struct target *old, struct target_successor *successor, struct store *store,
 		struct reason *reason)
 {
-	const bool has_counts = old->filter.options.has_counts && old->filter.config->magic;
 	struct target *new = &successor->target;
+	const bool has_counts = old->filter.options.has_counts && new->filter.options.has_counts &&
+				old->filter.config->magic;
 	struct store_info info;
 	int error = store_info(store, &info);
 
@@ -166,6 +167,7 @@ static int fill(struct target *old, struct target_successor *successor, struct s
 		return target_store_failed(error, reason);
 	inherit(new->filter.config, old->filter.config);
 	new->filter.config->plan = info.plan;
+	new->filter.config->options = new->filter.options;
 	error = target_keys_open(&successor->keys, new, store, has_counts ? old : NULL, reason);
 	if (!error)
 		error = target_build(new, &successor->keys, reason);
@@ -184,7 +186,8 @@ void target_drop_successor(struct target *target)
 	target->successor = NULL;
 }
 
-int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason)
+static int prepare(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
+		   struct reason *reason)
 {
 	struct target_successor *successor = calloc(1, sizeof(*successor));
 	struct store_info info;
@@ -197,13 +200,17 @@ int target_prepare(struct target *target, struct store *store, __u64 slots, stru
 	if (error)
 		target_store_failed(error, reason);
 	if (!error)
-		error = create(&successor->target, &target->filter.options, slots, info.keys,
-			       &target->filter, reason);
+		error = create(&successor->target, options, slots, info.keys, &target->filter, reason);
 	if (!error)
 		error = fill(target, successor, store, reason);
 	if (error)
 		target_drop_successor(target);
 	return error;
+}
+
+int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason)
+{
+	return prepare(target, store, &target->filter.options, slots, reason);
 }
 
 /* Whoever listens goes on, by what it was last seen to want; it comes for the new table's lease by itself. */
@@ -254,9 +261,15 @@ int target_succeed(struct target *target, struct reason *reason)
 	return 0;
 }
 
-int target_rebuild(struct target *target, struct store *store, __u64 slots, struct reason *reason)
+int target_rebuild_as(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
+		      struct reason *reason)
 {
-	int error = target_prepare(target, store, slots, reason);
+	int error = prepare(target, store, options, slots, reason);
 
 	return error ? error : target_succeed(target, reason);
+}
+
+int target_rebuild(struct target *target, struct store *store, __u64 slots, struct reason *reason)
+{
+	return target_rebuild_as(target, store, &target->filter.options, slots, reason);
 }
