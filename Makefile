@@ -16,7 +16,7 @@ WERROR ?= 0
 
 # Debian 12 packages that building needs; tests/install-packages.sh installs what is missing.
 BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
-	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev libcap-dev libncurses-dev libmicrohttpd-dev
+	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev libcap-dev libncurses-dev libmicrohttpd-dev libinih-dev
 DEB_PACKAGES := debhelper dpkg-dev lintian
 
 Q := $(if $(filter 1,$(V)),,@)
@@ -27,7 +27,7 @@ WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 CFLAGS ?= -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fPIE
 LDFLAGS ?= -pie -Wl,-z,relro,-z,now
 LIBRARY_NEEDS := libbpf lmdb libmnl libcap
-LIBRARIES := $(LIBRARY_NEEDS) jansson ncursesw libmicrohttpd
+LIBRARIES := $(LIBRARY_NEEDS) jansson ncursesw libmicrohttpd inih
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread
 LDLIBS = $(shell pkg-config --libs $(LIBRARIES)) -lm
@@ -42,9 +42,9 @@ USER_OBJECTS := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/*.c))
 ENGINE_OBJECTS := $(filter-out $(BUILD)/user/main.o,$(USER_OBJECTS))
 
 # All but what commands are made of; what the library would need of that is missing when it is linked.
-TOOL_MODULES := main command% explain output batch_line bench% kernel_bench feed http_% import% json_walk list% metrics% \
-	options pcapng privileges reader hits rule_counts rule_diff rule_set sample signals store_glance terminal top_% \
-	watchdog whole_file
+TOOL_MODULES := main command% explain output batch_line bench% config kernel_bench feed hits http_% import% json_walk \
+	list% metrics% options pcapng privileges reader rule_counts rule_diff rule_set sample signals store_glance \
+	terminal top_% watchdog whole_file
 LIBRARY_OBJECTS := $(filter-out $(TOOL_MODULES:%=$(BUILD)/user/%.o),$(USER_OBJECTS))
 SONAME := libxdp-cuckoo.so.1
 SHARED := $(BUILD)/$(SONAME)

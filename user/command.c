@@ -18,13 +18,14 @@ extern const struct command command_import, command_export, command_resize, comm
 extern const struct command command_batch, command_expire, command_version;
 extern const struct command command_policy, command_monitor_only, command_panic, command_confirm;
 extern const struct command command_bench, command_metrics, command_exporter, command_complete, command_monitor;
-extern const struct command command_top, command_lists;
+extern const struct command command_top, command_lists, command_up, command_down, command_check_config;
 
 const struct command *const command_table[] = {
 	&command_load, &command_unload, &command_status, &command_stats, &command_top, &command_add,
 	&command_del,  &command_test,	&command_list,	 &command_flush, &command_import,
 	&command_export, &command_lists, &command_batch, &command_expire,
 	&command_monitor, &command_policy, &command_monitor_only, &command_panic, &command_confirm,
+	&command_up, &command_down, &command_check_config,
 	&command_resize, &command_check, &command_bench, &command_metrics, &command_exporter, &command_help,
 	&command_version, &command_complete, NULL,
 };
@@ -218,6 +219,32 @@ enum command_status command_not_a_choice(const char *what, const char *word, con
 	suggest_offer_choices(&suggest, choices);
 	return command_error(STATUS_USAGE, "%s '%s': must be %s%s", what, word,
 			     spell_choices(choices, spelt, sizeof(spelt)), suggest_text(&suggest, NULL, text));
+}
+
+int command_mode_named(const char *word, enum kernel_mode *mode)
+{
+	static const char *const modes[] = {
+		[KERNEL_AUTO] = "auto",
+		[KERNEL_NATIVE] = "native",
+		[KERNEL_SKB] = "skb",
+	};
+
+	for (*mode = KERNEL_AUTO; *mode <= KERNEL_SKB; ++*mode)
+		if (!strcmp(modes[*mode], word))
+			return 0;
+	return -EINVAL;
+}
+
+int command_fingerprint_named(const char *word, unsigned int *bits)
+{
+	static const char *const widths[] = { "8", "16", "17", "32" };
+
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+		if (!strcmp(widths[i], word)) {
+			*bits = strtoul(word, NULL, 10);
+			return 0;
+		}
+	return -EINVAL;
 }
 
 enum command_status command_number(const char *what, const char *text, __u64 *number)

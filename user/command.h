@@ -51,6 +51,7 @@ enum command_option {
 	OPTION_SAMPLES = 1 << 19, /* --every, --rate, --write */
 	OPTION_LISTEN = 1 << 20,
 	OPTION_LIST = 1 << 21,
+	OPTION_ON_STOP = 1 << 22,
 };
 
 struct invocation {
@@ -64,7 +65,7 @@ struct invocation {
 	bool wants_counters;
 	bool is_forced;
 	bool is_monitor_only;
-	bool is_strict, is_dry_run, is_replace;
+	bool is_strict, is_dry_run, is_replace, is_on_stop;
 	__s64 confirm_ms, timeout_ms; /* 0 where they were not given */
 	const char *list_format, *list_name; /* NULL where they were not given */
 	__u64 seconds, driver_ns; /* 0 where they were not given */
@@ -141,6 +142,14 @@ enum command_status command_check_format(const struct invocation *invocation);
 
 /* Says that `what` cannot be `word`, but one of the `choices` that '|' joins, and suggests the nearest. */
 enum command_status command_not_a_choice(const char *what, const char *word, const char *choices);
+
+/* What the words of --mode and --fingerprint mean. 0; -EINVAL. */
+int command_mode_named(const char *word, enum kernel_mode *mode);
+int command_fingerprint_named(const char *word, unsigned int *bits);
+
+/* The outcome of packets that a word names, or OUTCOME_POLICIES; what dropping these does to the host, or NULL. */
+enum abi_outcome command_outcome_named(const char *word);
+const char *command_outcome_danger(enum abi_outcome outcome);
 
 /* Reads a number of rules, 1 or more. Prints what is wrong with `text`, which `what` names. */
 enum command_status command_number(const char *what, const char *text, __u64 *number);

@@ -36,8 +36,7 @@ const struct command command_policy = {
 	.run = run_policy,
 };
 
-/* OUTCOME_POLICIES where there is no such one. */
-static enum abi_outcome find_outcome(const char *text)
+enum abi_outcome command_outcome_named(const char *text)
 {
 	enum abi_outcome outcome = 0;
 
@@ -86,7 +85,7 @@ static enum command_status show(const struct invocation *invocation)
 /* ---- set ---- */
 
 /* What locks the operator out, whichever rules there are. */
-static const char *danger(enum abi_outcome outcome)
+const char *command_outcome_danger(enum abi_outcome outcome)
 {
 	switch (outcome) {
 	case OUTCOME_NO_RULE:
@@ -135,7 +134,7 @@ static enum command_status read_policy(const struct invocation *invocation,
 {
 	const char *what = invocation->operands[0], *word = invocation->operands[1];
 
-	*outcome = find_outcome(what);
+	*outcome = command_outcome_named(what);
 	if (*outcome == OUTCOME_POLICIES)
 		return unknown_outcome(what);
 	if (invocation->count == 1)
@@ -158,9 +157,9 @@ static enum command_status run_policy(const struct invocation *invocation)
 		return show(invocation);
 	if (read_policy(invocation, &outcome, &verdict))
 		return STATUS_USAGE;
-	if (verdict == VERDICT_DROP && danger(outcome) && !invocation->is_forced)
+	if (verdict == VERDICT_DROP && command_outcome_danger(outcome) && !invocation->is_forced)
 		return command_error(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
-				     outcome_words[outcome].word, danger(outcome));
+				     outcome_words[outcome].word, command_outcome_danger(outcome));
 	error = set_policy(invocation, outcome, verdict, &reason);
 	if (error)
 		return command_failed(error, &reason);

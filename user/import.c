@@ -50,12 +50,22 @@ static void interrupt(int signal_number)
  * Ctrl-C asks for an orderly end: store and table go back to what they were. Without SA_RESTART, so
  * that it also ends waiting for input.
  */
-static void catch_interrupts(void)
+static const int interrupts[] = { SIGINT, SIGTERM };
+
+#define INTERRUPTS (sizeof(interrupts) / sizeof(interrupts[0]))
+
+static void catch_interrupts(struct sigaction before[INTERRUPTS])
 {
 	const struct sigaction action = { .sa_handler = interrupt };
 
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	for (size_t i = 0; i < INTERRUPTS; i++)
+		sigaction(interrupts[i], &action, &before[i]);
+}
+
+static void leave_interrupts(const struct sigaction before[INTERRUPTS])
+{
+	for (size_t i = 0; i < INTERRUPTS; i++)
+		sigaction(interrupts[i], &before[i], NULL);
 }
 
 static int interrupted(struct reason *reason)
@@ -509,18 +519,20 @@ static int run(struct import *import, json_t **answer, struct reason *reason)
 	struct watchdog watchdog = { .state = invocation->state,
 				     .name = invocation->name,
 				     .timeout_ms = invocation->confirm_ms };
+	struct sigaction before[INTERRUPTS];
 	int error;
 
 	if (invocation->confirm_ms)
 		watchdog_ignore_hangup();
 	clock_gettime(CLOCK_MONOTONIC, &import->start);
-	catch_interrupts();
+	catch_interrupts(before);
 	error = read_and_change(import, &watchdog, answer, reason);
 	rule_set_close(&import->rules);
 	rule_diff_close(&import->diff);
 	guard_close(&import->guard);
 	if (!error && watchdog.pending_id)
 		error = watchdog_start(&watchdog, reason);
+	leave_interrupts(before);
 	return error;
 }
 

@@ -69,18 +69,8 @@ static int take_pins(struct options_arguments *arguments, const char *value)
 
 static int take_mode(struct options_arguments *arguments, const char *value)
 {
-	static const char *const modes[] = {
-		[KERNEL_AUTO] = "auto",
-		[KERNEL_NATIVE] = "native",
-		[KERNEL_SKB] = "skb",
-	};
-
-	for (enum kernel_mode mode = KERNEL_AUTO; mode <= KERNEL_SKB; mode++) {
-		if (!strcmp(modes[mode], value)) {
-			arguments->invocation.mode = mode;
-			return STATUS_DONE;
-		}
-	}
+	if (!command_mode_named(value, &arguments->invocation.mode))
+		return STATUS_DONE;
 	return command_not_a_choice("--mode", value, "auto|native|skb");
 }
 
@@ -91,13 +81,8 @@ static int take_capacity(struct options_arguments *arguments, const char *value)
 
 static int take_fingerprint(struct options_arguments *arguments, const char *value)
 {
-	static const char *const widths[] = { "8", "16", "17", "32" };
-
-	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
-		if (!strcmp(widths[i], value)) {
-			arguments->invocation.fingerprint_bits = strtoul(value, NULL, 10);
-			return STATUS_DONE;
-		}
+	if (!command_fingerprint_named(value, &arguments->invocation.fingerprint_bits))
+		return STATUS_DONE;
 	return command_error(STATUS_USAGE, "--fingerprint '%s': must be 8, 16, 17 or 32 bits", value);
 }
 
@@ -245,6 +230,7 @@ const struct options_kind options_table[] = {
 	{ "every", OPTION_SAMPLES, "N", "show one in N", take_every, 0 },
 	{ "rate", OPTION_SAMPLES, "N", "at most N a second on each CPU", take_rate, 0 },
 	{ "write", OPTION_SAMPLES, "FILE|-", "pcapng", take_write, 0 },
+	SWITCH("on-stop", OPTION_ON_STOP, is_on_stop, "only where the configuration says detach-on-stop"),
 	SWITCH("reset", OPTION_RESET, is_reset, "count from 0 again"),
 	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", "where to serve (default: " EXPORTER_LISTEN_DEFAULT ")", take_listen, 0 },
 	{ NULL, 0, NULL, NULL, NULL, 0 },

@@ -6,6 +6,7 @@
 
 PAGE=$BUILD/man/xdp-cuckoo.8
 RULES_PAGE=user/man/xdp-cuckoo-rules.5
+CONF_PAGE=user/man/xdp-cuckoo.conf.5
 
 # assert_same WHAT: $STATE/program and $STATE/page hold the same lines.
 assert_same() {
@@ -77,9 +78,32 @@ test_formats_of_lists() {
 	assert_same "formats of lists"
 }
 
+# By section: SECTION KEY.
+test_keys_of_configurations() {
+	sed -n 's/^	{ SECTION_\([A-Z]*\), "\([a-z-]*\)".*/\1 \2/p' user/config.c | tr '[:upper:]' '[:lower:]' |
+		sort >"$STATE/program"
+	awk '/^\.SS \[/ { section = $2; gsub(/[][]/, "", section) }
+		/^\.SH/ { section = "" }
+		section && /^\.B[IR] [a-z\\-]+\\ =/ { key = $2; gsub(/\\/, "", key); print section, key }' "$CONF_PAGE" |
+		sort >"$STATE/page"
+	assert_same "keys of configurations"
+}
+
+test_outcomes_of_configurations() {
+	"$TOOL" --state "$STATE/store" policy | sed -n '2,$ s/ .*//p' | sort >"$STATE/program"
+	sed -n '/^\.IR OUTCOME/,/^Those/ s/^\.BR \([a-z\\-]*\) .*/\1/p' "$CONF_PAGE" | tr -d '\\' | sort >"$STATE/page"
+	assert_same outcomes
+}
+
+test_the_example_of_a_configuration_is_right() {
+	sed -n '/^\.EX/,/^\.EE/ { /^\./d; p; }' "$CONF_PAGE" >"$STATE/conf"
+	assert_status 0 "$TOOL" --state "$STATE/store" check-config "$STATE/conf"
+	assert_output '^lists: +2$'
+}
+
 test_pages_are_laid_out_without_a_warning() {
 	command -v groff >/dev/null || skip "no groff; on Debian: apt-get install groff-base"
-	for page in "$PAGE" "$RULES_PAGE"; do
+	for page in "$PAGE" "$RULES_PAGE" "$CONF_PAGE"; do
 		assert_equal '' "$(groff -man -Tutf8 -ww -z "$page" 2>&1)" "warnings about $page"
 	done
 }

@@ -368,10 +368,14 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$store" check
 	keeps "$store" bench --seconds 1
 	keeps 'dac_read_search dac_override fowner' export "$STATE/exported"
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
+	keeps "$guarded" up "$STATE/conf"
+	keeps 'dac_read_search' check-config "$STATE/conf"
 	keeps "$guarded" del 192.0.2.9
 	keeps "$guarded" flush
 	keeps "$kernel" panic
 	keeps "$store" complete -- --name ''
+	keeps "$store" down
 	keeps "$kernel" unload vrx
 }
 
