@@ -52,13 +52,14 @@ ARCHIVE := $(BUILD)/libxdp-cuckoo.a
 OBJCOPY ?= objcopy
 
 MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
-RULES_PAGE := user/man/xdp-cuckoo-rules.5
+FORMAT_PAGES := user/man/xdp-cuckoo-rules.5 user/man/xdp-cuckoo.conf.5
 
 UNITS := $(notdir $(wildcard user/systemd/*))
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
 SHARE_DIR = $(DESTDIR)$(PREFIX)/share/xdp-cuckoo
+DOC_DIR = $(DESTDIR)$(PREFIX)/share/doc/xdp-cuckoo
 BASH_COMPLETION = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xdp-cuckoo
 # Debian's packages have another place for it.
 ZSH_FUNCTIONS ?= $(PREFIX)/share/zsh/site-functions
@@ -112,7 +113,9 @@ install: all ## install under DESTDIR/PREFIX
 	install -m 0755 user/crowdsec/xdp-cuckoo-bouncer $(LIBRARY_DIR)
 	install -m 0644 user/fail2ban/xdp-cuckoo.conf $(LIBRARY_DIR)/fail2ban-action.conf
 	install -D -m 0644 $(MAN_PAGE) $(MAN_DIR)/man8/xdp-cuckoo.8
-	install -D -m 0644 $(RULES_PAGE) $(MAN_DIR)/man5/xdp-cuckoo-rules.5
+	install -d $(MAN_DIR)/man5
+	install -m 0644 $(FORMAT_PAGES) $(MAN_DIR)/man5
+	install -D -m 0644 user/example/default.conf $(DOC_DIR)/default.conf
 	install -d $(UNIT_DIR)
 	for unit in $(UNITS); do \
 		sed 's,@SBINDIR@,$(PREFIX)/sbin,' user/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
@@ -132,10 +135,11 @@ install: all ## install under DESTDIR/PREFIX
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))
-	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(MAN_DIR)/man5/xdp-cuckoo-rules.5 $(BASH_COMPLETION) $(ZSH_COMPLETION)
+	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(addprefix $(MAN_DIR)/man5/,$(notdir $(FORMAT_PAGES)))
+	rm -f $(BASH_COMPLETION) $(ZSH_COMPLETION)
 	rm -f $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libxdp-cuckoo.so libxdp-cuckoo.a)
-	rm -rf $(LIBRARY_DIR) $(SHARE_DIR)
+	rm -rf $(LIBRARY_DIR) $(SHARE_DIR) $(DOC_DIR)
 
 deb: ## build the Debian package into build/deb, and have lintian look at it
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEB_PACKAGES)

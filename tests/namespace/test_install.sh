@@ -24,12 +24,17 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo-exporter.service
+		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.service
+		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.timer
+		./opt/xc/lib/systemd/system/xdp-cuckoo@.service
 		./opt/xc/lib/xdp-cuckoo/fail2ban-action.conf
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer
 		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
 		./opt/xc/sbin/xdp-cuckoo
 		./opt/xc/share/bash-completion/completions/xdp-cuckoo
+		./opt/xc/share/doc/xdp-cuckoo/default.conf
 		./opt/xc/share/man/man5/xdp-cuckoo-rules.5
+		./opt/xc/share/man/man5/xdp-cuckoo.conf.5
 		./opt/xc/share/man/man8/xdp-cuckoo.8
 		./opt/xc/share/xdp-cuckoo/grafana/xdp-cuckoo.json
 		./opt/xc/share/zsh/site-functions/_xdp-cuckoo
@@ -72,10 +77,10 @@ test_units_are_sound() {
 	for unit in user/systemd/*; do
 		sed "s,@SBINDIR@,$PWD/$BUILD," "$unit" >"$STATE/units/$(basename "$unit")"
 	done
-	cp "$STATE/units/xdp-cuckoo-expire@.service" "$STATE/units/xdp-cuckoo-expire@web.service"
-	cp "$STATE/units/xdp-cuckoo-expire@.timer" "$STATE/units/xdp-cuckoo-expire@web.timer"
-	assert_status 0 systemd-analyze verify "$STATE/units/xdp-cuckoo-expire@web.timer" \
-		"$STATE/units/xdp-cuckoo-expire@web.service" "$STATE/units/xdp-cuckoo-exporter.service"
+	for unit in "$STATE"/units/*@.*; do
+		cp "$unit" "${unit%@.*}@web.${unit##*.}"
+	done
+	assert_status 0 systemd-analyze verify --man=no "$STATE"/units/*@web.* "$STATE/units/xdp-cuckoo-exporter.service"
 	assert_equal '' "$(cat "$STATE/err")" "complaints"
 }
 
@@ -86,6 +91,16 @@ test_the_exporter_is_confined() {
 	sed "s,@SBINDIR@,$PWD/$BUILD," user/systemd/xdp-cuckoo-exporter.service >"$unit"
 	assert_status 0 systemd-analyze security --offline=true --threshold=30 --no-pager "$unit"
 	note "systemd-analyze security: $(sed -n 's/.*Overall exposure.*: \([0-9.]*\) .*/\1/p' "$STATE/out")"
+}
+
+test_the_example_is_right() {
+	cp user/example/default.conf "$STATE/conf"
+	chmod 0644 "$STATE/conf"
+	assert_status 0 xc check-config "$STATE/conf"
+	sed 's/^# \([][a-z-]* *[=a-z].*[]a-z0-9]\)$/\1/' user/example/default.conf >"$STATE/conf"
+	grep -q '^\[list spamhaus\]' "$STATE/conf" || fail "what is commented out was not found"
+	assert_status 0 xc check-config "$STATE/conf"
+	assert_output '^lists: +2$'
 }
 
 run_tests "$0" "$@"

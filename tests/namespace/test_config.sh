@@ -1,0 +1,309 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# A configuration file: what is wrong with it, and up and down, whatever was there before.
+. tests/lib.sh
+
+# config LINE...: the configuration of the tests.
+config() {
+	printf '%s\n' "$@" >"$STATE/conf"
+}
+
+# up STATUS: brings it up.
+up() {
+	assert_status "$1" xc up "$STATE/conf"
+}
+
+# program IFACE: the number of what runs there, or nothing.
+program() {
+	ip -n "$RX" -d link show "$1" | sed -n 's,.*prog/xdp id \([0-9]*\).*,\1,p'
+}
+
+# list NAME ADDRESS...
+list() {
+	list_file=$STATE/$1
+	shift
+	printf '203.0.113.%s\n' "$@" >"$list_file"
+}
+
+meets() {
+	echo "$1 it proto udp src 203.0.113.$2 dst 10.99.0.2 sport 1 dport 2" | traffic || fail "203.0.113.$2 does not $1"
+}
+
+# --- the file
+
+# refused PATTERN LINE...: by line number and words; the check is 2, and up changes nothing.
+refused() {
+	pattern=$1
+	shift
+	config "$@"
+	case_begin "$pattern"
+	assert_status 2 xc check-config "$STATE/conf"
+	assert_error "conf$pattern"
+	assert_equal 2 "$(wc -l <"$STATE/err")" "lines of errors"
+}
+
+test_what_is_wrong_is_told_with_its_line() {
+	filter='interfaces = vrx'
+	refused ": there is no \[filter\]" '# nothing'
+	refused ":1: \[filter\] names no interfaces" '[filter]'
+	refused ":1: 'mode' stands before any section" 'mode = skb' '[filter]' "$filter"
+	refused ":3: unknown key 'modes' in \[filter\]; it knows interfaces, mode, " '[filter]' "$filter" 'modes = skb'
+	refused ":3: mode = 'fast': must be auto, native or skb" '[filter]' "$filter" 'mode = fast'
+	refused ":3: table = 'small': must be exact or compact" '[filter]' "$filter" 'table = small'
+	refused ":3: capacity = '0'" '[filter]' "$filter" 'capacity = 0'
+	refused ":1: fingerprint goes with table = compact" '[filter]' "$filter" 'fingerprint = 8'
+	refused ":3: counters = 'maybe': must be yes or no" '[filter]' "$filter" 'counters = maybe'
+	refused ":3: wait = '1 year'" '[filter]' "$filter" 'wait = 1 year'
+	refused ":3: wait = '1d': at most 10m" '[filter]' "$filter" 'wait = 1d'
+	refused ":3: 'interfaces' stands there twice" '[filter]' "$filter" 'interfaces = vtwo'
+	refused ":2: interfaces: 'vrx' stands there twice" '[filter]' 'interfaces = vrx vrx'
+	refused ":2: interfaces: '0123456789abcdef' is no name" '[filter]' 'interfaces = vrx 0123456789abcdef'
+	refused ":3: 'mode' has no value" '[filter]' "$filter" 'mode ='
+	refused ":3: 'mode' is neither \[SECTION\] nor KEY = VALUE" '[filter]' "$filter" 'mode'
+	refused ":3: '  mode' is neither " '[filter]' "$filter" '  mode'
+	refused ":3: \[filter\] stands there twice, first in line 1" '[filter]' "$filter" '[filter]' 'mode = skb'
+	refused ":3: a section ends with \]" '[filter]' "$filter" '[policy' 'x = y'
+	refused ":3: unknown section \[lists\]; there are" '[filter]' "$filter" '[lists]' 'x = y'
+	refused ":4: unknown key 'foo' in \[policy\]" '[filter]' "$filter" '[policy]' 'foo = drop'
+	refused ":4: malformed = 'x': must be pass or drop" '[filter]' "$filter" '[policy]' 'malformed = x'
+	refused ":4: 'drop' here drops ARP: .*force = yes" '[filter]' "$filter" '[policy]' 'not-ip = drop'
+	refused ":3: \[list a\] names no file" '[filter]' "$filter" '[list a]'
+	refused ":4: file = 'a': must be a path that starts with /" '[filter]' "$filter" '[list a]' 'file = a'
+	refused ":5: format = 'pdf'" '[filter]' "$filter" '[list a]' 'file = /a' 'format = pdf'
+	refused ":5: \[list a\] stands there twice, first in line 3" '[filter]' "$filter" '[list a]' 'file = /a' '[list a]'
+	refused ":3: \[list a b\]: a list's name" '[filter]' "$filter" '[list a b]'
+	refused ":2: the line is longer than" '[filter]' "# $(printf '%5000s' x)" "$filter"
+}
+
+test_what_is_right() {
+	config '; a comment' '[filter]' 'interfaces = vrx, vtwo   # two' 'mode: skb ; generic' 'table=compact' \
+		'fingerprint = 32' 'monitor-only = off' 'detach-on-stop = yes' 'wait = 10s' '' '[policy]' 'not-ip = drop' \
+		'force = yes' '[list a]' 'file = /a' 'format = spamhaus' 'timeout = 1d' 'strict = yes' 'force = no'
+	assert_status 0 xc check-config "$STATE/conf"
+	assert_output '^interfaces: +2$'
+	assert_output '^lists: +1$'
+	assert_status 2 xc check-config --strict "$STATE/conf"
+	assert_error "list 'a': cannot read '/a'"
+	printf '203.0.113.1\nbogus\n' >"$STATE/a"
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
+	assert_status 0 xc check-config "$STATE/conf"
+	assert_status 2 xc check-config --strict "$STATE/conf"
+	assert_error "a:2: 'bogus'"
+	[ ! -e "$STATE/store" ] || fail "something was changed"
+}
+
+test_whose_file_it_is() {
+	config '[filter]' 'interfaces = vrx'
+	chmod 0666 "$STATE/conf"
+	for command in check-config up; do
+		assert_status 3 xc $command "$STATE/conf"
+		assert_error 'may be written by others'
+	done
+	assert_status 3 xc up "$STATE/none"
+	assert_error "cannot read '$STATE/none'"
+	assert_status 3 xc --name no.such.filter up
+	assert_error "cannot read '/etc/xdp-cuckoo/no.such.filter.conf'"
+	assert_equal '' "$(program vrx)" "program"
+}
+
+# --- up
+
+test_up_and_down() {
+	list a 1 2
+	list b 2 3
+	config '[filter]' 'interfaces = vrx' '[policy]' 'malformed = drop' '[list a]' "file = $STATE/a" '[list b]' \
+		"file = $STATE/b" 'timeout = 1d'
+	assert_status 0 xc add 203.0.113.9
+	up 0
+	for i in 1 2 3 9; do
+		meets drop $i
+	done
+	meets pass 4
+	assert_status 0 xc policy
+	assert_output '^malformed +drop$'
+	assert_status 0 xc list
+	assert_output '^src 203.0.113.3 timeout (1d|23h59m)'
+	# Again: nothing changes.
+	config '[filter]' 'interfaces = vrx' '[policy]' 'malformed = drop' '[list a]' "file = $STATE/a"
+	before=$(program vrx) generation=$(xc status | grep '^generation')
+	up 0
+	assert_output '^ *vrx +native +runs already$'
+	assert_output '^renewed tables: +0$'
+	assert_equal "$before" "$(program vrx)" "program"
+	assert_equal "$generation" "$(xc status | grep '^generation')" "changes"
+	# A file that has changed, and one that is not named any more.
+	list a 5
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
+	up 0
+	meets drop 5
+	meets pass 1
+	meets drop 2
+	assert_status 0 xc up "$STATE/conf"
+	assert_error "the list 'b' is not in the configuration, and stays"
+	assert_equal 'malformed drop' "$(xc policy | awk '$1 == "malformed" { print $1, $2 }')" "policy"
+	assert_status 0 xc down --on-stop "$STATE/conf"
+	meets drop 5
+	config '[filter]' 'interfaces = vrx' 'detach-on-stop = yes'
+	assert_status 0 xc down --on-stop "$STATE/conf"
+	assert_output '^unloaded: +vrx$'
+	meets pass 5
+	assert_equal 4 "$(xc list | wc -l)" "rules left"
+	up 0
+	meets drop 5
+	assert_status 0 xc down
+	meets pass 5
+}
+
+# Interfaces come and go from the file; other names' filters are nobody's business.
+test_interfaces_follow_the_file() {
+	veth "$TX" vone "$RX" vtwo
+	veth "$TX" vthree "$RX" vfour
+	assert_status 0 xc --name other load vfour
+	config '[filter]' 'interfaces = vrx'
+	up 0
+	config '[filter]' 'interfaces = vtwo vrx'
+	up 0
+	[ -n "$(program vtwo)" ] || fail "not loaded"
+	config '[filter]' 'interfaces = vtwo'
+	up 0
+	assert_output '^ *vrx +native +taken off$'
+	assert_equal '' "$(program vrx)" "program"
+	[ -n "$(program vtwo)" ] || fail "taken off"
+	config '[filter]' 'interfaces = vtwo vfour'
+	up 5
+	assert_error 'vfour.* runs another XDP program'
+	assert_status 0 xc down
+	[ -n "$(program vfour)" ] || fail "another filter was taken off"
+}
+
+# What cannot be done leaves everything else done.
+test_what_fails_leaves_the_rest() {
+	list a 1
+	list c 3
+	printf 'bogus\n' >"$STATE/b"
+	config '[filter]' 'interfaces = vnone vrx' '[list none]' 'file = /no/such/file' '[list a]' "file = $STATE/a" \
+		'[list b]' "file = $STATE/b" 'strict = yes' '[list own]' "file = $STATE/own" '[list c]' "file = $STATE/c"
+	echo 10.99.0.2 >"$STATE/own"
+	up 3
+	assert_error "there is no interface 'vnone' here"
+	assert_error "list 'none': cannot read '/no/such/file'"
+	assert_error "list 'b': 1 bad line: nothing was changed"
+	assert_error "list 'own': .* would block packets from this host's address 10.99.0.2"
+	meets drop 1
+	meets drop 3
+	# A list that cannot be read any more keeps its rules.
+	rm "$STATE/a"
+	up 3
+	meets drop 1
+	# Nothing of a wrong file is done.
+	config '[filter]' 'interfaces = vrx' '[list c]' 'file = /none' 'x = y'
+	up 2
+	meets drop 3
+}
+
+test_an_interface_that_comes_later() {
+	config '[filter]' 'interfaces = vrx vtwo' 'wait = 20s'
+	list a 1
+	{
+		sleep 1
+		veth "$TX" vone "$RX" vtwo
+	} &
+	maker=$!
+	up 0
+	wait "$maker"
+	[ -n "$(program vtwo)" ] || fail "not loaded"
+	meets pass 1
+	config '[filter]' 'interfaces = vrx vthree' 'wait = 1s'
+	up 3
+	assert_output '^ *vthree +- +not there$'
+	assert_equal '' "$(program vtwo)" "program"
+}
+
+# The rules of before are in force from the first packet on, also where the lists are gone.
+test_stored_rules_are_in_force_at_once() {
+	list a 1
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
+	up 0
+	assert_status 0 xc down
+	rm "$STATE/a"
+	up 3
+	meets drop 1
+}
+
+# --- as a service
+
+# The capabilities and the read-only file system of the unit, without the rest of systemd.
+test_up_with_what_the_service_may_do() {
+	capabilities=$(sed -n 's/^CapabilityBoundingSet=//p' user/systemd/xdp-cuckoo@.service | tr '[:upper:]' '[:lower:]')
+	list a 1
+	config '[filter]' 'interfaces = vrx' 'detach-on-stop = yes' '[list a]' "file = $STATE/a"
+	mkdir -m 0700 "$STATE/state"
+	serve() {
+		# shellcheck disable=SC2086 # words
+		in_rx unshare --mount sh -c 'mount --make-rprivate / && mount --bind "$1" "$1" && mount -o remount,bind,ro / &&
+			! touch "$1/../written" 2>/dev/null && shift && exec "$@"' sh "$STATE/state" setpriv --no-new-privs \
+			--inh-caps=-all --bounding-set="-all$(printf ',+%s' $capabilities | sed 's/cap_//g')" \
+			"$TOOL" --state "$STATE/state" "$@"
+	}
+	for round in 1 2; do
+		assert_status 0 serve up "$STATE/conf"
+		meets drop 1
+	done
+	assert_status 0 serve down --on-stop "$STATE/conf"
+	meets pass 1
+}
+
+# --- a new program or table, while packets go on
+
+test_the_table_becomes_what_the_file_says() {
+	list a 1 2
+	assert_status 0 xc load vrx --compact --capacity 1000
+	assert_status 0 xc import "$STATE/a" --list a
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
+	for kind in 'table = exact:exact, counted by rule' 'counters = no:exact' 'table = compact:compact, 16 bits' \
+		'table = exact:exact, counted by rule'; do
+		config '[filter]' 'interfaces = vrx' "${kind%%:*}" '[list a]' "file = $STATE/a"
+		before=$(program vrx)
+		up 0
+		assert_output '^renewed tables: +1$'
+		[ "$before" != "$(program vrx)" ] || fail "the same program"
+		assert_status 0 xc status
+		assert_output "^  table: +${kind#*:}\$"
+		meets drop 1
+		meets drop 2
+		meets pass 3
+		assert_status 0 xc check
+		up 0
+		assert_output '^renewed tables: +0$'
+	done
+	# Larger, and never smaller.
+	config '[filter]' 'interfaces = vrx' 'capacity = 100000'
+	up 0
+	assert_output '^renewed tables: +1$'
+	meets drop 1
+	config '[filter]' 'interfaces = vrx' 'capacity = 1000'
+	up 0
+	assert_output '^renewed tables: +0$'
+}
+
+# Another build of the program, as after an upgrade: told by the kernel's tag of its instructions.
+test_another_program_is_replaced() {
+	command -v clang >/dev/null || skip "no clang"
+	sed 's/^\(\t*\)barrier_var(bytes);/&\n\1bpf_ktime_get_ns();/' bpf/xdp_cuckoo.bpf.c >"$STATE/other.bpf.c"
+	! cmp -s bpf/xdp_cuckoo.bpf.c "$STATE/other.bpf.c" || fail "it is the same program"
+	clang -O2 -g -target bpf -mcpu=v3 -std=gnu11 -Iinclude -Ibpf -idirafter "/usr/include/$(gcc -print-multiarch)" \
+		-c "$STATE/other.bpf.c" -o "$STATE/other.o"
+	in_rx ip link set dev vrx xdp obj "$STATE/other.o" sec xdp
+	assert_status 0 xc add 203.0.113.1
+	meets drop 1
+	before=$(program vrx)
+	config '[filter]' 'interfaces = vrx'
+	up 0
+	assert_output '^renewed tables: +1$'
+	[ "$before" != "$(program vrx)" ] || fail "the same program"
+	meets drop 1
+	up 0
+	assert_output '^renewed tables: +0$'
+}
+
+run_tests "$0" "$@"
