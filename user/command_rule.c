@@ -305,11 +305,13 @@ static int ask_store(struct store *store, struct finding *finding)
 	int error = apply_test(store, finding->query, &finding->rule);
 
 	finding->is_listed = !error;
-	if (finding->is_listed)
+	if (finding->is_listed) {
 		finding->lists = lists_of(store, &finding->rule);
+		return 0;
+	}
 	if (error == -ENOENT)
 		error = store_settings(store, &settings);
-	if (finding->is_listed || error)
+	if (error)
 		return error;
 	finding->is_default_drop = settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP;
 	error = store_info(store, &info);

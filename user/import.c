@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "guard.h"
+#include "import_special.h"
 #include "list.h"
 #include "output.h"
 #include "rule_diff.h"
@@ -14,22 +15,13 @@
 
 #define BAD_LINES_SHOWN 20
 #define STEPS_A_PROGRESS 65536
-#define SPECIALS_MAX 16
-
-/* Rules that guard_special() has a word for. */
-struct special {
-	const char *what;
-	__u64 count;
-	char first[RULE_TEXT_BYTES];
-};
 
 struct import {
 	const struct invocation *invocation;
 	bool is_deletion; /* of a list, by giving up all its rules */
 	struct rule_set rules; /* of the list; sorted when it has been read */
-	struct special specials[SPECIALS_MAX];
+	struct import_specials specials;
 	struct guard guard; /* in a dry run: to be warned of */
-	struct special blocking;
 	const char *path;	/* of the list; "-": standard input */
 	__u64 bad, steps, total; /* rules in the list, each once */
 	struct rule_diff diff;	/* its numbers without --replace too */
@@ -110,32 +102,11 @@ static void note(struct list *list, const char *text)
 	output_note("%s: %s", list->reader.name, text);
 }
 
-static void count_special(struct special *special, const struct rule *rule, const char *what)
-{
-	if (!special->count++)
-		rule_format(rule, special->first);
-	special->what = what;
-}
-
-static void look_at_special(struct import *import, const struct rule *rule)
-{
-	const char *what = guard_special(rule);
-	size_t i = 0;
-
-	if (!what)
-		return;
-	while (i < SPECIALS_MAX - 1 && import->specials[i].what && strcmp(import->specials[i].what, what))
-		i++;
-	count_special(&import->specials[i], rule, what);
-}
-
 static int take(struct list *list, const struct rule *rule)
 {
 	struct import *import = list->context;
 
-	look_at_special(import, rule);
-	if (import->guard.count && rule->action == RULE_DROP && guard_concerns(&import->guard, rule))
-		count_special(&import->blocking, rule, "");
+	import_specials_look(&import->specials, &import->guard, rule);
 	return rule_set_add(&import->rules, rule);
 }
 
@@ -168,22 +139,6 @@ static int read_list(struct import *import, struct reader *reader, struct reason
 	rule_set_sort(&import->rules);
 	import->total = import->rules.count;
 	return 0;
-}
-
-static void note_specials(const struct import *import)
-{
-	for (size_t i = 0; i < SPECIALS_MAX && import->specials[i].count; i++) {
-		const struct special *special = &import->specials[i];
-
-		output_note("seldom meant to be dropped: %s; %llu rule%s, the first is '%s'", special->what,
-			    (unsigned long long)special->count, special->count == 1 ? "" : "s",
-			    special->first);
-	}
-	if (import->blocking.count)
-		output_note("this host's own packets, or such as it is reached by: %llu rule%s, the first is '%s'; "
-			    "but for --force and pass rules the import is refused",
-			    (unsigned long long)import->blocking.count,
-			    import->blocking.count == 1 ? "" : "s", import->blocking.first);
 }
 
 /* ---- changing ---- */
@@ -398,7 +353,7 @@ static json_t *counts(const struct import *import)
 static int dry_run(struct import *import, json_t **answer, struct reason *reason)
 {
 	struct store *store;
-	unsigned int owner;
+	unsigned int owner = STORE_BY_HAND;
 	int error = command_open_store(import->invocation, &store, reason);
 
 	if (error)
@@ -506,7 +461,7 @@ static int read_and_change(struct import *import, struct watchdog *watchdog, jso
 		error = check_list(import, reason);
 	if (error)
 		return error;
-	note_specials(import);
+	import_specials_note(&import->specials);
 	if (import->invocation->is_dry_run)
 		return dry_run(import, answer, reason);
 	return change(import, watchdog, answer, reason);

@@ -120,23 +120,25 @@ static int copy_value(MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
 	return 0;
 }
 
-static int put_again(struct store *store, const struct rule *rule, __u64 owner, const MDB_val *key, MDB_val *old)
+static int put_again(struct store *store, const struct rule *rule, __u64 owner, const MDB_val *key,
+		     const MDB_val *there)
 {
 	__u8 bytes[STORE_VALUE_BYTES];
+	MDB_val old = *there;
 	struct store_value value;
 	struct store_claims now;
 	bool is_timed;
-	int error = copy_value(old, bytes);
+	int error = copy_value(&old, bytes);
 
 	if (!error)
-		error = store_value_read(store, old, &value);
+		error = store_value_read(store, &old, &value);
 	if (error)
 		return error;
 	if (value.claims.for_good & owner)
 		return -EEXIST;
 	is_timed = store_claims_end(&value.claims);
 	now = store_claims_with(value.claims, owner, deadline_of(store, rule), store->clock.now_ms);
-	error = change_value(store, key, old, &now, is_timed ? rule->comment : "");
+	error = change_value(store, key, &old, &now, is_timed ? rule->comment : "");
 	return error ? error : is_timed ? -EALREADY : -EUSERS;
 }
 
@@ -399,9 +401,12 @@ int store_expired(struct store *store, int (*visit)(const struct rule *rule, voi
 {
 	MDB_cursor *cursor;
 	MDB_txn *txn;
-	int result = store->schema > 1 ? store_view_begin(store, &txn) : 0;
+	int result;
 
-	if (result || store->schema == 1)
+	if (store->schema == 1)
+		return 0;
+	result = store_view_begin(store, &txn);
+	if (result)
 		return result;
 	result = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
 	if (!result) {

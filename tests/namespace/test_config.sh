@@ -96,7 +96,7 @@ test_whose_file_it_is() {
 	config '[filter]' 'interfaces = vrx'
 	chmod 0666 "$STATE/conf"
 	for command in check-config up; do
-		assert_status 3 xc $command "$STATE/conf"
+		assert_status 3 xc "$command" "$STATE/conf"
 		assert_error 'may be written by others'
 	done
 	assert_status 3 xc up "$STATE/none"
@@ -116,7 +116,7 @@ test_up_and_down() {
 	assert_status 0 xc add 203.0.113.9
 	up 0
 	for i in 1 2 3 9; do
-		meets drop $i
+		meets drop "$i"
 	done
 	meets pass 4
 	assert_status 0 xc policy
@@ -245,7 +245,7 @@ test_up_with_what_the_service_may_do() {
 			--inh-caps=-all --bounding-set="-all$(printf ',+%s' $capabilities | sed 's/cap_//g')" \
 			"$TOOL" --state "$STATE/state" "$@"
 	}
-	for round in 1 2; do
+	for _ in first again; do
 		assert_status 0 serve up "$STATE/conf"
 		meets drop 1
 	done

@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Lists of a store: who has a rule until when, what remains when one gives it up, and all of it undone. */
-#include "clock_fixture.h"
+#include "lists_fixture.h"
 #include "lmdb_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define BIT(number) (1ULL << (number))
 #define HAND BIT(STORE_BY_HAND)
 #define LIST_VALUE_BYTES 24 /* before the source */
-
-static struct store_lists lists_of(struct fixture *f)
-{
-	struct store_lists lists;
-
-	assert_int_equal(store_lists(f->store, &lists), 0);
-	return lists;
-}
-
-static unsigned int open_list(struct fixture *f, const char *name)
-{
-	unsigned int number;
-
-	assert_int_equal(store_list_open(f->store, name, name, &number), 0);
-	return number;
-}
 
 static unsigned int number_of(struct fixture *f, const char *name)
 {
@@ -57,16 +41,6 @@ static void is_of(struct fixture *f, const char *text, __u64 owners, __s64 timeo
 
 	assert_int_equal(rule_owners_now(&rule), owners);
 	assert_int_equal(rule.timeout_ms, timeout_ms);
-}
-
-static void begin(struct fixture *f)
-{
-	assert_int_equal(store_begin(f->store), 0);
-}
-
-static void end(struct fixture *f)
-{
-	assert_int_equal(store_commit(f->store), 0);
 }
 
 /* ---- the lists ---- */
@@ -247,27 +221,6 @@ static void test_a_list_with_a_timeout(void **state)
 
 /* ---- undone ---- */
 
-static int put_back(const struct rule *rule, bool existed, void *context)
-{
-	struct fixture *f = context;
-	int error = store_del(f->store, rule);
-
-	if (error)
-		assert_int_equal(error, -ENOENT);
-	error = existed ? store_put_back(f->store, rule) : 0;
-	if (error)
-		assert_int_equal(error, -ENOENT);
-	return 0;
-}
-
-static void undo(struct fixture *f)
-{
-	begin(f);
-	assert_int_equal(store_undo_each(f->store, put_back, f), 0);
-	assert_int_equal(store_forget_pending(f->store), 0);
-	end(f);
-}
-
 static void test_lists_are_undone(void **state)
 {
 	struct store_lists before, after;
@@ -366,186 +319,6 @@ static void test_a_deletion_is_confirmed(void **state)
 	begin(f);
 	assert_int_equal(open_list(f, "b"), a);
 	end(f);
-}
-
-/* ---- at random, beside a model of it ---- */
-
-#define MODEL_RULES 40
-#define MODEL_OWNERS 4 /* the hand and three lists */
-#define MODEL_STEPS 300
-#define MODEL_CHANGES 10 /* a step */
-
-struct model {
-	__s64 now;
-	struct model_rule {
-		bool is_there;
-		bool for_good[MODEL_OWNERS], timed[MODEL_OWNERS];
-		__s64 ends; /* for those in `timed` */
-	} rules[MODEL_RULES];
-};
-
-static bool any(const bool owners[MODEL_OWNERS])
-{
-	return owners[0] || owners[1] || owners[2] || owners[3];
-}
-
-static void model_forget_ended(const struct model *model, struct model_rule *rule)
-{
-	if (rule->ends <= model->now)
-		memset(rule->timed, 0, sizeof(rule->timed));
-}
-
-static int model_put(const struct model *model, struct model_rule *rule, unsigned int owner, __s64 timeout_ms)
-{
-	const bool was_there = rule->is_there, was_for_good = any(rule->for_good);
-
-	if (rule->for_good[owner])
-		return -EEXIST;
-	model_forget_ended(model, rule);
-	rule->timed[owner] = false;
-	if (!timeout_ms) {
-		rule->for_good[owner] = true;
-	} else {
-		if (!any(rule->timed) || rule->ends < model->now + timeout_ms)
-			rule->ends = model->now + timeout_ms;
-		rule->timed[owner] = true;
-	}
-	rule->is_there = true;
-	return !was_there ? 0 : was_for_good ? -EUSERS : -EALREADY;
-}
-
-static int model_give_up(const struct model *model, struct model_rule *rule, unsigned int owner)
-{
-	if (!rule->for_good[owner] && !rule->timed[owner])
-		return -ENOENT;
-	rule->for_good[owner] = rule->timed[owner] = false;
-	model_forget_ended(model, rule);
-	if (any(rule->for_good) || any(rule->timed))
-		return -EALREADY;
-	rule->is_there = false;
-	return 0;
-}
-
-static int model_del(struct model_rule *rule)
-{
-	const bool was_there = rule->is_there;
-
-	*rule = (struct model_rule){};
-	return was_there ? 0 : -ENOENT;
-}
-
-static struct rule numbered(unsigned int number)
-{
-	struct rule rule = rule_of("10.0.0.0");
-
-	rule.src.byte[3] = number;
-	return rule;
-}
-
-static void change_at_random(struct fixture *f, struct model *model)
-{
-	const unsigned int number = below(MODEL_RULES), owner = below(MODEL_OWNERS);
-	struct model_rule *expected = &model->rules[number];
-	struct rule rule = numbered(number);
-
-	switch (below(8)) {
-	case 0:
-		assert_int_equal(store_del(f->store, &rule), model_del(expected));
-		break;
-	case 1:
-	case 2:
-	case 3:
-		assert_int_equal(store_give_up(f->store, &rule, owner), model_give_up(model, expected, owner));
-		break;
-	default:
-		rule.timeout_ms = below(2) * (1 + below(100)) * CLOCK_SECOND;
-		assert_int_equal(store_put_for(f->store, &rule, owner),
-				 model_put(model, expected, owner, rule.timeout_ms));
-	}
-}
-
-static void is_as_model(struct fixture *f, const struct model *model)
-{
-	const struct store_lists lists = lists_of(f);
-	__u64 counts[MODEL_OWNERS] = {}, timed = 0, there = 0;
-
-	for (unsigned int i = 0; i < MODEL_RULES; i++) {
-		const struct model_rule *expected = &model->rules[i];
-		const __s64 left = expected->ends - model->now;
-		struct rule rule = numbered(i);
-		int error = store_get(f->store, &rule);
-
-		assert_int_equal(error, expected->is_there ? 0 : -ENOENT);
-		there += !error;
-		for (unsigned int k = 0; k < MODEL_OWNERS && !error; k++) {
-			const bool has_it = expected->for_good[k] || (expected->timed[k] && left > 0);
-
-			assert_int_equal(rule_owners_now(&rule) >> k & 1, has_it);
-			counts[k] += expected->for_good[k] || expected->timed[k];
-		}
-		/* What has ended may have ended a millisecond sooner, once it has been put back. */
-		if (!error && (any(expected->for_good) || left > 0))
-			assert_int_equal(rule.timeout_ms, any(expected->for_good) ? 0 : left);
-		else if (!error)
-			assert_true(rule.timeout_ms < 0);
-		timed += !error && rule.timeout_ms;
-	}
-	for (unsigned int k = 1; k < MODEL_OWNERS; k++)
-		assert_int_equal(lists.list[k].rules, counts[k]);
-	assert_int_equal(info_of(f).rules, there);
-	assert_int_equal(info_of(f).keys, there);
-	assert_int_equal(info_of(f).timed, timed);
-}
-
-/* Now and then a change that is to be confirmed, and is undone at once. */
-static void undo_at_random(struct fixture *f, const struct model *model)
-{
-	struct model *after = malloc(sizeof(*after));
-
-	assert_non_null(after);
-	*after = *model;
-	begin(f);
-	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
-	for (int i = below(100); i > 0; i--)
-		change_at_random(f, after);
-	end(f);
-	is_as_model(f, after);
-	free(after);
-	undo(f);
-}
-
-static void test_at_random(void **state)
-{
-	struct model *model = calloc(1, sizeof(*model));
-	struct fixture *f = *state;
-
-	assert_non_null(model);
-	open_store(f, STORE_WRITE);
-	begin(f);
-	for (unsigned int k = 1; k < MODEL_OWNERS; k++)
-		assert_int_equal(open_list(f, (char[]){ 'a' + k, 0 }), k);
-	end(f);
-	for (int step = 0; step < MODEL_STEPS; step++) {
-		if (step % 2) {
-			const __s64 passed = below(30) * CLOCK_SECOND;
-
-			clock_advance(passed);
-			model->now += passed;
-			begin(f);
-			end(f);
-		}
-		begin(f);
-		for (int i = 0; i < MODEL_CHANGES; i++)
-			change_at_random(f, model);
-		is_as_model(f, model);
-		end(f);
-		is_as_model(f, model);
-		if (step % 10 == 9) {
-			undo_at_random(f, model);
-			is_as_model(f, model);
-		}
-	}
-	free(model);
 }
 
 /* ---- what others wrote ---- */
@@ -665,7 +438,6 @@ int main(void)
 		TIME_TEST(test_lists_are_undone),
 		TIME_TEST(test_changes_between),
 		TIME_TEST(test_a_deletion_is_confirmed),
-		TIME_TEST(test_at_random),
 		TIME_TEST(test_damaged_values),
 		TIME_TEST(test_damaged_lists),
 	};

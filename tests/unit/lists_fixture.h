@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Lists of a store whose clock is the test's: what tests of owners share. */
+#ifndef XDP_CUCKOO_TEST_LISTS_FIXTURE_H
+#define XDP_CUCKOO_TEST_LISTS_FIXTURE_H
+
+#include "clock_fixture.h"
+
+static inline struct store_lists lists_of(struct fixture *f)
+{
+	struct store_lists lists;
+
+	assert_int_equal(store_lists(f->store, &lists), 0);
+	return lists;
+}
+
+static inline unsigned int open_list(struct fixture *f, const char *name)
+{
+	unsigned int number;
+
+	assert_int_equal(store_list_open(f->store, name, name, &number), 0);
+	return number;
+}
+
+static inline void begin(struct fixture *f)
+{
+	assert_int_equal(store_begin(f->store), 0);
+}
+
+static inline void end(struct fixture *f)
+{
+	assert_int_equal(store_commit(f->store), 0);
+}
+
+static inline int put_back(const struct rule *rule, bool existed, void *context)
+{
+	struct fixture *f = context;
+	int error = store_del(f->store, rule);
+
+	if (error)
+		assert_int_equal(error, -ENOENT);
+	error = existed ? store_put_back(f->store, rule) : 0;
+	if (error)
+		assert_int_equal(error, -ENOENT);
+	return 0;
+}
+
+static inline void undo(struct fixture *f)
+{
+	begin(f);
+	assert_int_equal(store_undo_each(f->store, put_back, f), 0);
+	assert_int_equal(store_forget_pending(f->store), 0);
+	end(f);
+}
+
+#endif
