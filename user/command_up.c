@@ -208,31 +208,29 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 static void bring_interface(struct up *up, const char *interface)
 {
 	const struct kernel_attachment *attachment = find_attachment(&up->apply, interface);
+	const bool is_there = if_nametoindex(interface);
 	struct reason reason;
-	int error;
+	int error = 0;
 
 	if (attachment) {
 		note_interface(up, interface, interface_mode_name(attachment->mode), "runs already");
 		return;
 	}
-	if (!if_nametoindex(interface) && !up->is_last)
+	if (!is_there && !up->is_last)
 		return;
-	if (!up->apply.targets_count) {
-		/* What stands in the way of loading it has been told. */
-		error = if_nametoindex(interface) ? 0 : reason_set(&reason, -ENODEV, "there is no interface '%s' here; see "
-								     "ip link", interface);
-	} else {
+	/* Where there is no filter, what stands in the way of loading it has been told. */
+	if (!is_there) {
+		command_error(STATUS_SYSTEM, "there is no interface '%s' here; see ip link; everything else is brought up",
+			      interface);
+		up->status = up->status ? up->status : STATUS_SYSTEM;
+	} else if (up->apply.targets_count) {
 		error = kernel_attach(&up->apply.targets->filter, interface, up->config->load.mode, &reason);
 		attachment = error ? NULL : find_attachment(&up->apply, interface);
 	}
-	if (error == -ENODEV) {
-		command_error(STATUS_SYSTEM, "%s; everything else is brought up", reason.text);
-		up->status = up->status ? up->status : STATUS_SYSTEM;
-	} else if (error) {
+	if (error)
 		failed(up, error, &reason);
-	}
 	note_interface(up, interface, attachment ? interface_mode_name(attachment->mode) : "-",
-		       attachment ? "loaded" : "not there");
+		       attachment ? "loaded" : is_there ? "not loaded" : "not there");
 }
 
 /* Last: as long as some other interface is not filtered, none loses the filter. */

@@ -172,6 +172,7 @@ test_interfaces_follow_the_file() {
 	config '[filter]' 'interfaces = vtwo vfour'
 	up 5
 	assert_error 'vfour.* runs another XDP program'
+	assert_output '^ *vfour +- +not loaded$'
 	assert_status 0 xc down
 	[ -n "$(program vfour)" ] || fail "another filter was taken off"
 }
