@@ -287,6 +287,31 @@ test_the_table_becomes_what_the_file_says() {
 	assert_output '^renewed tables: +0$'
 }
 
+# Every packet meets the table of before or the new one, and a list of before or the new one.
+test_no_packet_gets_through_meanwhile() {
+	list a 1 2
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
+	up 0
+	{
+		echo 'drop blocked proto udp src 203.0.113.1 dst 10.99.0.2 sport 1 dport 2'
+		echo 'pass innocent proto udp src 203.0.113.200 dst 10.99.0.2 sport 1 dport 2'
+	} >"$STATE/flows"
+	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" --endless --wrong "$STATE/wrong" <"$STATE/flows" >"$STATE/sent" &
+	sender=$!
+	on_exit "kill $sender 2>/dev/null"
+	for change in 'counters = no' 'table = compact' 'capacity = 50000'; do
+		list a 1 3
+		config '[filter]' 'interfaces = vrx' "$change" '[list a]' "file = $STATE/a"
+		up 0
+		assert_output '^renewed tables: +1$'
+	done
+	list a 1 4
+	up 0
+	kill "$sender"
+	wait "$sender" || fail "wrong verdicts: $(cat "$STATE/sent" "$STATE/wrong")"
+	[ "$(awk '$1 == "blocked" { print $2 }' "$STATE/sent")" -gt 0 ] || fail "no packets were sent"
+}
+
 # Another build of the program, as after an upgrade: told by the kernel's tag of its instructions.
 test_another_program_is_replaced() {
 	command -v clang >/dev/null || skip "no clang"
