@@ -91,6 +91,43 @@ test_kill_of_a_change_that_waits() {
 	done
 }
 
+# owned: the rules with their owners, and how many each list has.
+owned() {
+	xc list --json
+	xc lists | awk '{ print $1, $2 }'
+}
+
+# At steps of the disk, and some of the filter's memory: the list of before with all its owners, or the new one.
+test_kill_while_a_list_is_refreshed() {
+	silence
+	block_one
+	printf '203.0.113.%s\n' 1 2 3 >"$STATE/old"
+	printf '203.0.113.%s\n' 3 5 >"$STATE/new"
+	assert_status 0 xc import "$STATE/old" --list b
+	assert_status 0 xc add 203.0.113.3 timeout 300d
+	assert_status 0 xc import "$STATE/new" --list a --replace
+	owned | sed 's/"timeout_s": [0-9]*/timed/' >"$STATE/owned.new"
+	assert_status 0 xc import "$STATE/old" --list a --replace
+	owned | sed 's/"timeout_s": [0-9]*/timed/' >"$STATE/owned.old"
+	faulty "FAULT_COUNT=$STATE/count" import --list a --replace "$STATE/new" >/dev/null 2>&1 || fail "no import"
+	killed=0
+	awk '$1 == "d" { for (i = $2; i > 0; i -= int($2 / 16) + 1) print "d" i }
+		$1 == "s" { for (i = $2; i > 0; i -= int($2 / 4) + 1) print "s" i }' "$STATE/count" >"$STATE/steps"
+	while read -r at; do
+		case_begin "$at"
+		assert_status 0 xc import "$STATE/old" --list a --replace
+		run faulty "FAULT_KINDS=${at%%[0-9]*}" "FAULT_AT=${at#?}" import --list a --replace "$STATE/new"
+		[ "$STATUS" -ne 137 ] || killed=$((killed + 1))
+		assert_status 0 xc expire
+		owned | sed 's/"timeout_s": [0-9]*/timed/' >"$STATE/owned"
+		cmp -s "$STATE/owned" "$STATE/owned.old" || diff "$STATE/owned.new" "$STATE/owned" || fail "neither"
+		assert_status 0 xc check
+		expect drop
+	done <"$STATE/steps"
+	[ "$killed" -gt 8 ] || fail "killed $killed times only"
+	note "$killed kills"
+}
+
 # --- the disk
 
 test_full_disk() {
