@@ -37,14 +37,16 @@ struct reading {
 __attribute__((format(printf, 3, 4))) static void refuse_at(struct reading *reading, unsigned int line,
 							     const char *format, ...)
 {
-	char text[REASON_BYTES + 512];
+	char what[REASON_BYTES], text[REASON_BYTES + 512];
 	va_list arguments;
-	int used = line ? snprintf(text, sizeof(text), "%.300s:%u: ", reading->path, line) :
-			  snprintf(text, sizeof(text), "%.300s: ", reading->path);
 
 	va_start(arguments, format);
-	vsnprintf(text + used, sizeof(text) - used, format, arguments);
+	vsnprintf(what, sizeof(what), format, arguments);
 	va_end(arguments);
+	if (line)
+		snprintf(text, sizeof(text), "%.300s:%u: %s", reading->path, line, what);
+	else
+		snprintf(text, sizeof(text), "%.300s: %s", reading->path, what);
 	reading->is_refused = true;
 	reading->refuse(text);
 }
