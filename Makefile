@@ -115,7 +115,7 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0644 $(MAN_PAGE) $(MAN_DIR)/man8/xdp-cuckoo.8
 	install -d $(MAN_DIR)/man5
 	install -m 0644 $(FORMAT_PAGES) $(MAN_DIR)/man5
-	install -D -m 0644 user/example/default.conf $(DOC_DIR)/default.conf
+	install -D -m 0644 user/examples/default.conf $(DOC_DIR)/default.conf
 	install -d $(UNIT_DIR)
 	for unit in $(UNITS); do \
 		sed 's,@SBINDIR@,$(PREFIX)/sbin,' user/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done

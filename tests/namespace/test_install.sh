@@ -94,10 +94,10 @@ test_the_exporter_is_confined() {
 }
 
 test_the_example_is_right() {
-	cp user/example/default.conf "$STATE/conf"
+	cp user/examples/default.conf "$STATE/conf"
 	chmod 0644 "$STATE/conf"
 	assert_status 0 xc check-config "$STATE/conf"
-	sed 's/^# \([][a-z-]* *[=a-z].*[]a-z0-9]\)$/\1/' user/example/default.conf >"$STATE/conf"
+	sed 's/^# \([][a-z-]* *[=a-z].*[]a-z0-9]\)$/\1/' user/examples/default.conf >"$STATE/conf"
 	grep -q '^\[list spamhaus\]' "$STATE/conf" || fail "what is commented out was not found"
 	assert_status 0 xc check-config "$STATE/conf"
 	assert_output '^lists: +2$'

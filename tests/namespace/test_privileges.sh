@@ -354,6 +354,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$store" stats
 	# The rest when its file is open; by then it may not change what a program that it never runs could have.
 	BOUND="$store dac_override fowner" keeps "$store" monitor --seconds 1
+	keeps "$store" top --count 1
 	keeps "$guarded" add 192.0.2.9
 	keeps "$guarded" import "$STATE/list"
 	keeps "$guarded" batch -
