@@ -9,10 +9,12 @@ shift 3
 project=$(dirname "$0")/../..
 
 # Whole packages: all commands that tests may call, without a list of them.
-PACKAGES='dash coreutils grep sed findutils diffutils util-linux mount bsdutils procps kmod iproute2 bpftool
-	xdp-tools libxdp1 ipset nftables netbase bash'
+PYTHON=$(basename "$(readlink -f /usr/bin/python3)")
+PACKAGES="dash coreutils grep sed findutils diffutils util-linux mount bsdutils procps kmod iproute2 bpftool
+	xdp-tools libxdp1 ipset nftables netbase bash tcpdump libcap2-bin
+	python3-minimal $PYTHON $PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib"
 MODULES='virtio_pci virtio_net veth nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
-	ip_set_hash_netport ip_set_hash_ipportip xt_set'
+	ip_set_hash_netport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set'
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
@@ -37,7 +39,7 @@ make_directories() {
 # What packages hold besides pages to read.
 put_packages() {
 	# shellcheck disable=SC2086 # one word a package
-	dpkg -L $PACKAGES | grep -E '/s?bin/|^/etc/|/bpf/|\.so' | sort -u | while read -r file; do
+	dpkg -L $PACKAGES 2>/dev/null | grep -E '/s?bin/|^/etc/|/bpf/|\.so|/lib/python3' | sort -u | while read -r file; do
 		[ -d "$file" ] || [ ! -e "$file" ] || put "$file"
 	done
 	cp "$(command -v awk)" "$root/usr/bin/awk"
@@ -50,7 +52,10 @@ put_project() {
 	cp -r "$project/bpf" "$project/include" "$project/tests" "$project/user" "$root/project"
 	cp -r "$project/build/xdp-cuckoo" "$project"/build/*.bpf.o "$root/project/build"
 	[ ! -d "$project/build/verify" ] || cp -r "$project/build/verify" "$root/project/build"
-	cp -r "$project/build/tests/helpers" "$root/project/build/tests"
+	cp -r "$project/build/man" "$root/project/build"
+	cp -r "$project/build/tests/helpers" "$project/build/tests/soak" "$root/project/build/tests"
+	mkdir "$root/project/build/tests/fault"
+	cp "$project/build/tests/fault/xdp-cuckoo" "$project/build/tests/fault/faults" "$root/project/build/tests/fault"
 	for unit; do
 		cp "$project/build/tests/unit/test_$unit" "$root/project/build/tests/unit"
 	done
