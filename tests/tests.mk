@@ -131,6 +131,10 @@ test-full: test ## make test, then again on builds that look on: sanitizers, val
 	$(Q)sh tests/install-packages.sh $(FULL_PACKAGES)
 	$(Q)sh tests/full.sh
 
+test-deb: deb ## install, upgrade and remove the Debian package in a bare root
+	$(Q)sh tests/install-packages.sh debootstrap
+	$(Q)sh tests/deb.sh
+
 lint: packages ## gcc -fanalyzer, clang-tidy, cppcheck, shellcheck: make lint [TOOLS='tidy ...']
 	$(Q)sh tests/install-packages.sh $(LINT_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s findings
@@ -169,5 +173,5 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
 	$(Q)sh tests/verify.sh
 
-.PHONY: packages test test-programs unit-programs test-faults test-kernels test-full lint findings demo bench soak crowd \
+.PHONY: packages test test-programs unit-programs test-faults test-kernels test-full test-deb lint findings demo bench soak crowd \
 	dissect fuzz verify
