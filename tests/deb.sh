@@ -25,6 +25,7 @@ in_root() {
 	mkdir "$STATE/root/debs"
 	cp "$DEBS"/*.deb "$STATE/steps" "$STATE/root/debs"
 	cp /etc/resolv.conf "$STATE/root/etc"
+	# shellcheck disable=SC2016 # those of the shell there
 	assert_status 0 unshare -m sh -ec '
 		mount --bind "$0" "$0"
 		mount -t proc proc "$0/proc"
