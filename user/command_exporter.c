@@ -144,7 +144,7 @@ static int serve_until_signal(struct http_server *server, const struct signals *
 	return 0;
 }
 
-static int serve(struct exporter *exporter, int listener)
+static int serve(struct exporter *exporter, int listener, const char *where)
 {
 	struct http_server *server;
 	struct signals signals = {};
@@ -152,6 +152,8 @@ static int serve(struct exporter *exporter, int listener)
 
 	if (!error)
 		error = signals_take(&signals);
+	if (!error)
+		output_note("serving http://%s/metrics", where);
 	if (!error)
 		error = serve_until_signal(server, &signals);
 	http_server_close(server);
@@ -177,6 +179,14 @@ static enum command_status refuse_listener(const char *where, int error)
 	return command_error(STATUS_SYSTEM, "cannot listen on '%s': %s%s", where, strerror(-error), hint);
 }
 
+static enum command_status refuse_serving(int error)
+{
+	if (error == -ELIBACC)
+		return command_error(STATUS_SYSTEM, "cannot serve: no " HTTP_SERVER_LIBRARY " here; "
+				     "'apt-get install libmicrohttpd12', or let node_exporter read `xdp-cuckoo metrics FILE`");
+	return command_error(command_status_of(error), "cannot serve: %s", strerror(-error));
+}
+
 static enum command_status run_exporter(const struct invocation *invocation)
 {
 	const char *where = invocation->listen ? invocation->listen : EXPORTER_LISTEN_DEFAULT;
@@ -194,9 +204,6 @@ static enum command_status run_exporter(const struct invocation *invocation)
 	if (!http_address_is_loopback(&address))
 		output_note("not only processes of this host can read the counters at %s, unless a firewall keeps them "
 			    "out", where);
-	output_note("serving http://%s/metrics", where);
-	error = serve(&exporter, listener);
-	if (error)
-		return command_error(command_status_of(error), "cannot serve: %s", strerror(-error));
-	return STATUS_DONE;
+	error = serve(&exporter, listener, where);
+	return error ? refuse_serving(error) : STATUS_DONE;
 }

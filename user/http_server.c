@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "http_server.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -16,6 +17,27 @@
 #define CONNECTIONS 16
 #define CONNECTION_MS 5000
 #define REQUEST_BYTES 4096 /* libmicrohttpd keeps the headers of the answer there too */
+
+/* ---- the library: loaded here, since with it come those of TLS, which would cost every start of the tool 3.5 ms ---- */
+
+#define FUNCTIONS(X) \
+	X(get_connection_info) X(create_response_from_buffer) X(add_response_header) X(queue_response) \
+	X(destroy_response) X(start_daemon) X(stop_daemon) X(get_daemon_info) X(get_timeout) X(run)
+
+#define MEMBER(name) __typeof__(MHD_##name) *(name);
+#define LOAD(name) (mhd.name = (__typeof__(mhd.name))dlsym(library, "MHD_" #name)) &&
+
+static struct {
+	FUNCTIONS(MEMBER)
+} mhd;
+
+/* It stays loaded. 0; -ELIBACC. */
+static int load_library(void)
+{
+	void *library = dlopen(HTTP_SERVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+	return library && FUNCTIONS(LOAD) true ? 0 : -ELIBACC;
+}
 
 struct connection {
 	int fd;       /* -1: none */
@@ -68,7 +90,7 @@ static struct connection *find_oldest(struct http_server *server, unsigned int *
 
 static void begin(struct http_server *server, struct MHD_Connection *of, void **context)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *info = mhd.get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct connection *oldest, *connection = server->connection;
 	unsigned int count;
 
@@ -97,19 +119,19 @@ static void notice(void *server, struct MHD_Connection *of, void **context,
 static enum MHD_Result answer(struct MHD_Connection *connection, const struct http_page *page)
 {
 	struct MHD_Response *response =
-		MHD_create_response_from_buffer(page->bytes, (void *)page->text, MHD_RESPMEM_MUST_COPY);
+		mhd.create_response_from_buffer(page->bytes, (void *)page->text, MHD_RESPMEM_MUST_COPY);
 	enum MHD_Result result = response ? MHD_YES : MHD_NO;
 
 	if (result)
-		result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
+		result = mhd.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
 	if (result)
-		result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+		result = mhd.add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	if (result && page->status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		result = MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+		result = mhd.add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
 	if (result)
-		result = MHD_queue_response(connection, page->status, response);
+		result = mhd.queue_response(connection, page->status, response);
 	if (response)
-		MHD_destroy_response(response);
+		mhd.destroy_response(response);
 	return result;
 }
 
@@ -139,17 +161,20 @@ static size_t leave_escapes(void *server, struct MHD_Connection *connection, cha
 
 int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server)
 {
-	struct http_server *new = calloc(1, sizeof(*new));
+	struct http_server *new = NULL;
+	int error = load_library();
 
+	if (!error)
+		new = calloc(1, sizeof(*new));
 	*server = new;
 	if (!new) {
 		close(listener);
-		return -ENOMEM;
+		return error ? error : -ENOMEM;
 	}
 	*new = (struct http_server){ .listener = listener, .pages = pages, .context = context };
 	for (size_t i = 0; i < CONNECTIONS + 1; i++)
 		new->connection[i].fd = -1;
-	new->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, take_request, new,
+	new->daemon = mhd.start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, take_request, new,
 				       MHD_OPTION_LISTEN_SOCKET, listener,
 				       MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS + 1,
 				       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
@@ -168,7 +193,7 @@ void http_server_close(struct http_server *server)
 	if (!server)
 		return;
 	if (server->daemon)
-		MHD_stop_daemon(server->daemon);
+		mhd.stop_daemon(server->daemon);
 	else
 		close(server->listener);
 	free(server);
@@ -176,7 +201,7 @@ void http_server_close(struct http_server *server)
 
 int http_server_fd(const struct http_server *server)
 {
-	return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+	return mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
 
 int http_server_timeout_ms(const struct http_server *server)
@@ -188,7 +213,7 @@ int http_server_timeout_ms(const struct http_server *server)
 
 	if (oldest)
 		left_ms = oldest->since_ms + CONNECTION_MS - now_ms();
-	if (MHD_get_timeout(server->daemon, &of_library) == MHD_YES && (__s64)of_library < left_ms)
+	if (mhd.get_timeout(server->daemon, &of_library) == MHD_YES && (__s64)of_library < left_ms)
 		left_ms = of_library;
 	if (left_ms == INT_MAX)
 		return -1;
@@ -203,5 +228,5 @@ void http_server_run(struct http_server *server)
 
 	while ((oldest = find_oldest(server, &count)) && oldest->since_ms <= end_ms)
 		shut(oldest);
-	MHD_run(server->daemon);
+	mhd.run(server->daemon);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A small HTTP server without threads: its owner waits for it, beside whatever else, and lets it run. Pages are read, by
- * GET and HEAD, and come from its owner. The only module that knows libmicrohttpd.
+ * GET and HEAD, and come from its owner. The only module that knows libmicrohttpd, which is loaded when one opens.
  *
  * Bounded, whatever clients do: a request is 4 KiB at most, a connection serves one and lasts 5 seconds at most, and
  * there are 16; who comes then is let in, and the oldest has to go.
@@ -10,6 +10,8 @@
 #define XDP_CUCKOO_HTTP_SERVER_H
 
 #include <stddef.h>
+
+#define HTTP_SERVER_LIBRARY "libmicrohttpd.so.12"
 
 struct http_server;
 
@@ -23,7 +25,10 @@ struct http_page {
 /* Makes the page at a path, as it came, without what follows a '?'. */
 typedef void http_server_pages(const char *path, void *context, struct http_page *page);
 
-/* `listener`: a socket that listens and does not block, closed by http_server_close(), which accepts NULL. 0; -ENOMEM. */
+/*
+ * `listener`: a socket that listens and does not block, closed by http_server_close(), which accepts NULL. 0; -ENOMEM;
+ * -ELIBACC: HTTP_SERVER_LIBRARY is not installed.
+ */
 int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server);
 void http_server_close(struct http_server *server);
 
