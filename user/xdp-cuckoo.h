@@ -29,8 +29,8 @@
  * be freed but a handle, by xdp_cuckoo_close().
  *
  * What it does not do: print, end the process, handle signals, start threads, change privileges, umask or working
- * directory, leave descriptors open on exec (one that LMDB opens becomes so a moment later). The store is read as memory, as LMDB does it: a disk that fails, or somebody
- * who cuts the file short, means SIGBUS.
+ * directory, leave descriptors open on exec (one that LMDB opens becomes so a moment later). The store is read as
+ * memory, as LMDB does it: a disk that fails, or somebody who cuts the file short, means SIGBUS.
  */
 #ifndef XDP_CUCKOO_H
 #define XDP_CUCKOO_H
@@ -126,9 +126,8 @@ int xdp_cuckoo_format(const struct xdp_cuckoo_rule *rule, char *text, size_t siz
 
 /*
  * A change: what is between begin and commit happens together. From begin to the end of it other writers wait, of any
- * process; a thread begins and ends it itself. Most of what a change costs is its fsync: what is known at one time belongs
- * into one. -EBUSY: one is under way already, or with XDP_CUCKOO_NO_WAIT somebody
- * else's.
+ * process; a thread begins and ends it itself. Most of what a change costs is its fsync: what is known at one time
+ * belongs into one. -EBUSY: one is under way already, or with XDP_CUCKOO_NO_WAIT somebody else's.
  *
  * When commit returns 0, the change is durable (fsync) and active on every interface that runs the filter. When it
  * fails, nothing has changed; only where the kernel refuses a table after the rules have become durable, it is the next
