@@ -241,8 +241,9 @@ test_up_with_what_the_service_may_do() {
 	mkdir -m 0700 "$STATE/state"
 	serve() {
 		# shellcheck disable=SC2086 # words
-		in_rx unshare --mount sh -c 'mount --make-rprivate / && mount --bind "$1" "$1" && mount -o remount,bind,ro / &&
-			! touch "$1/../written" 2>/dev/null && shift && exec "$@"' sh "$STATE/state" setpriv --no-new-privs \
+		in_rx unshare --mount sh -c 'mount --make-rprivate / && mount --bind "$1" "$1" && mount --bind "$1/state" "$1/state" &&
+			mount -o remount,bind,ro "$1" && mount -o remount,bind,ro / && ! touch "$1/written" 2>/dev/null &&
+			shift && exec "$@"' sh "$STATE" setpriv --no-new-privs \
 			--inh-caps=-all --bounding-set="-all$(printf ',+%s' $capabilities | sed 's/cap_//g')" \
 			"$TOOL" --state "$STATE/state" "$@"
 	}
