@@ -267,14 +267,20 @@ meddle() {
 	assert_equal 'added added' "$(xargs <"$STATE/answers")" "answers"
 }
 
+# rename_interface FROM TO: by steps, since not every kernel renames one that is up.
+rename_interface() {
+	ip -n "$RX" link set dev "$1" down
+	ip -n "$RX" link set dev "$1" name "$2"
+	ip -n "$RX" link set dev "$2" up
+}
+
 test_renamed_interface() {
 	silence
 	xc load vrx >/dev/null
-	meddle 'ip -n "$RX" link set dev vrx down name vrx9 && ip -n "$RX" link set dev vrx9 up'
+	meddle 'rename_interface vrx vrx9'
 	assert_status 0 xc status
 	assert_output 'vrx9'
-	ip -n "$RX" link set dev vrx9 down name vrx
-	ip -n "$RX" link set dev vrx up
+	rename_interface vrx9 vrx
 	expect drop
 }
 
