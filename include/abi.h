@@ -18,6 +18,7 @@
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
 #define ABI_VERSION 6
+#define ABI_VERSION_OLDEST 3 /* in whose place this one's filter can be put: see struct abi_config */
 
 /* Map names: the kernel keeps 15 characters. */
 #define ABI_CONFIG_MAP "xc_config"
@@ -236,6 +237,11 @@ struct abi_sampling {
 	__u64 credit, refilled; /* when: jiffies */
 };
 
+/*
+ * Where magic, version, geometry, run with its bits, confirm_by, options, store_id, used, name and pending_id stand is the same in
+ * every version from ABI_VERSION_OLDEST on, and must stay so: by these a tool of another version knows what runs, and
+ * what to put in its place.
+ */
 struct abi_config {
 	__u32 magic; /* ABI_MAGIC; the tool knows the map by it */
 	__u32 version;
@@ -280,6 +286,8 @@ FLOW_INLINE const struct abi_shape *abi_shape_at(const struct abi_shape_list *li
 	return &list->shape[abi_shape_place(1U << i)];
 }
 
+#define ABI_HEAD_BYTES __builtin_offsetof(struct abi_config, secret) /* what all versions have in common is in there */
+
 #define ABI_GENERATION_DIRTY (~0ULL) /* a writer was, or still is, at work */
 
 _Static_assert(sizeof(struct abi_counter) == 16, "counter layout");
@@ -292,9 +300,12 @@ _Static_assert(sizeof(struct abi_sample) == 24 + ABI_SAMPLE_BYTES, "sample layou
 _Static_assert(sizeof(struct abi_sampling) == 40, "sampling layout");
 _Static_assert(__builtin_offsetof(struct abi_config, listener) == 8, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, geometry) == 24, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_config, run) == 48, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, options) == 56, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, store_id) == 64, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_config, name) == 96, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, sequence) == 128, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_config, pending_id) == 168, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, secret) == 192, "config layout");
 
 #endif

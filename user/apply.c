@@ -48,12 +48,13 @@ static bool is_mine(const struct apply *apply, const struct kernel_filter *filte
 static int open_target(struct apply *apply, struct kernel_filter *filter, struct reason *reason)
 {
 	struct target *target = &apply->targets[apply->targets_count];
-	int error = target_open(target, filter, reason);
+	int error = filter->is_other_version ? target_take_over(target, filter, apply->store, reason) :
+					       target_open(target, filter, reason);
 
 	if (error)
 		return error;
 	apply->targets_count++;
-	return target_update(target, apply->store, apply->name, reason);
+	return target->state == TARGET_TAKEN_OVER ? 0 : target_update(target, apply->store, apply->name, reason);
 }
 
 /* Takes over from `filters` those that are, or shall be, filled from this store. */
@@ -98,7 +99,7 @@ static int open_in(enum store_mode mode, struct apply *apply, const char *state,
 				  state);
 	error = store_open(dir, mode, &apply->store, reason);
 	if (!error)
-		error = kernel_find(&filters, &count, reason);
+		error = kernel_find_all(&filters, &count, reason);
 	if (!error)
 		error = open_targets(apply, filters, count, reason);
 	if (!error)

@@ -48,7 +48,7 @@ int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
 
 /*
  * Opens the store for writing and every running filter of that name, adopts filters that nobody has
- * set up, repairs tables that differ. Nothing else writes until apply_close(), which accepts a
+ * set up, repairs tables that differ, puts this version's filter in the place of another's. Nothing else writes until apply_close(), which accepts a
  * zeroed or half-built one. -errno with the reason. apply_try_open() does not wait for other writers: -EBUSY.
  */
 int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason);

@@ -123,6 +123,11 @@ void command_report_targets(const struct apply *apply)
 	if (!apply->targets_count)
 		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE",
 			    apply->name, command_name_option(apply->name, option));
+	command_report_found(apply);
+}
+
+void command_report_found(const struct apply *apply)
+{
 	for (size_t i = 0; i < apply->targets_count; i++) {
 		const struct target *target = &apply->targets[i];
 
@@ -132,6 +137,9 @@ void command_report_targets(const struct apply *apply)
 		if (target->state == TARGET_REPAIRED)
 			output_note("repaired the table of '%s' on %s: an earlier command did not finish",
 				    apply->name, target->filter.attachments[0].interface);
+		if (target->state == TARGET_TAKEN_OVER)
+			output_note("put this version's filter in the place of another version's on %s; it counts "
+				    "from 0", target->filter.attachments[0].interface);
 	}
 }
 

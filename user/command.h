@@ -126,7 +126,8 @@ const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 /* Says that no filter of that name runs, and which may be meant. STATUS_NO. */
 enum command_status command_not_running(const char *name);
 
-/* Says on stderr what apply_open() had to do: adopt, repair, or that no filter runs. */
+/* Says on stderr what apply_open() had to do: adopt, repair, take over; command_report_targets(): or that no filter runs. */
+void command_report_found(const struct apply *apply);
 void command_report_targets(const struct apply *apply);
 
 /* The same, after a change: which tables took the place of others. */

@@ -34,6 +34,8 @@ static enum command_status run_expire(const struct invocation *invocation)
 	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
 
 	if (!error)
+		command_report_found(&apply);
+	if (!error)
 		error = apply_change(&apply, expire, &count, &reason);
 	if (!error)
 		command_report_rebuilds(&apply);

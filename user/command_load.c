@@ -414,7 +414,7 @@ static enum command_status run_unload(const struct invocation *invocation)
 	if (invocation->is_all == (invocation->count > 0))
 		return command_error(STATUS_USAGE, "unload takes interfaces or --all: xdp-cuckoo unload "
 				     "IFACE..., or xdp-cuckoo unload --all; xdp-cuckoo status lists them");
-	error = kernel_find(&filters, &count, &reason);
+	error = kernel_find_all(&filters, &count, &reason);
 	if (error)
 		return command_failed(error, &reason);
 	done = json_array();

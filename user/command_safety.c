@@ -139,7 +139,7 @@ static int panic_until_all(const struct invocation *invocation, bool is_on, size
 
 	for (int round = 0; round < PANIC_ROUNDS && changed; round++) {
 		struct kernel_filter *filters;
-		int error = kernel_find(&filters, &count, reason);
+		int error = kernel_find_all(&filters, &count, reason);
 
 		if (error)
 			return error;

@@ -141,6 +141,8 @@ static const char *condition(const struct kernel_filter *filter, const struct in
 
 	if (!config->magic)
 		return "not set up";
+	if (filter->is_other_version)
+		return "of another version: load, up or the next change puts this one in its place while packets go on";
 	if (strcmp(config->name, invocation->name))
 		return "of another name";
 	if (memcmp(config->store_id, info->id, sizeof(info->id)))
@@ -190,6 +192,7 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 	}
 }
 
+/* Of one of another version nothing else is known. */
 static json_t *filter_status(const struct kernel_filter *filter, const struct invocation *invocation,
 			     const struct store_info *info,
 			     const struct abi_counter counters[ABI_COUNTERS])
@@ -197,16 +200,19 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 	const struct abi_config *config = filter->config;
 	char text[COMMAND_EFFECT_BYTES];
 	json_t *status =
-		json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:o, s:o}",
+		json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I, s:o}",
 			  "name", config->magic ? config->name : "-",
 			  "effect", command_effect(filter, text),
 			  "panic", (config->run & ABI_RUN_PANIC) != 0,
 			  "monitor_only", (config->run & ABI_RUN_MONITOR) != 0,
 			  "unconfirmed", is_unconfirmed(filter),
 			  "condition", condition(filter, invocation, info),
-			  "interfaces", interfaces_of(filter),
-			  "policies_that_drop", dropping_policies(config->policy));
+			  "table_version", (json_int_t)(config->magic ? config->version : ABI_VERSION),
+			  "interfaces", interfaces_of(filter));
 
+	if (filter->is_other_version)
+		return status;
+	json_object_set_new(status, "policies_that_drop", dropping_policies(config->policy));
 	add_table(status, filter, counters);
 	add_probes(status, filter);
 	return status;
@@ -280,10 +286,10 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 	struct abi_counter counters[ABI_COUNTERS];
 	struct kernel_filter *filters;
 	size_t count;
-	int error = kernel_find(&filters, &count, reason);
+	int error = kernel_find_all(&filters, &count, reason);
 
 	for (size_t i = 0; i < count && !error; i++) {
-		error = kernel_counters(&filters[i], counters, reason);
+		error = filters[i].is_other_version ? 0 : kernel_counters(&filters[i], counters, reason);
 		if (error)
 			break;
 		command_report_run(&filters[i]);

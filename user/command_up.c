@@ -26,8 +26,8 @@ const struct command command_up = {
 	.help = "FILE is " CONFIG_DIR "/NAME.conf, by --name, where it is not given: see xdp-cuckoo.conf(5).\n"
 	"Whether the filter runs already or not: loads it, with the rules that are stored, on the interfaces that\n"
 	"lack it, takes it off those that are no longer named, sets policies, and imports each list with\n"
-	"--list NAME --replace. What is so already is left alone. Where the running filter's program is another\n"
-	"than this tool's, or its table of another kind, or smaller, a new one takes its place while packets go on.\n"
+	"--list NAME --replace. What is so already is left alone. Where the running filter is of another version,\n"
+	"or its table of another kind, or smaller, a new one takes its place while packets go on.\n"
 	"What cannot be done (an interface that is not there, a list that cannot be read) is told, and all else\n"
 	"is done; then the status is not 0. Rules, lists and policies that the file does not name stay.\n"
 	"\n"
@@ -260,6 +260,9 @@ static int bring_all(struct up *up, struct reason *reason)
 	if (error)
 		return error;
 	json_array_clear(up->interfaces);
+	command_report_found(&up->apply);
+	for (size_t i = 0; i < up->apply.targets_count; i++)
+		up->renewed += up->apply.targets[i].state == TARGET_TAKEN_OVER;
 	bring_settings(up);
 	bring_filter(up);
 	for (size_t i = 0; i < config->interfaces_count; i++)
@@ -375,7 +378,7 @@ static int take_off(const struct invocation *invocation, json_t *done, struct re
 {
 	struct kernel_filter *filters;
 	size_t count;
-	int error = kernel_find(&filters, &count, reason);
+	int error = kernel_find_all(&filters, &count, reason);
 
 	for (size_t i = 0; i < count && !error; i++) {
 		const struct kernel_filter *filter = &filters[i];

@@ -104,7 +104,7 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 	int error = 0;
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
-		if (is_mappable(name))
+		if (is_mappable(name) && !filter->map[name].memory && (name == KERNEL_CONFIG || !filter->is_other_version))
 			error = map_memory(&filter->map[name]);
 	filter->config = filter->map[KERNEL_CONFIG].memory;
 	return error ? kernel_refused(reason, error, "cannot map the filter's table", "") : 0;

@@ -50,6 +50,7 @@ struct kernel_filter {
 	struct kernel_map map[KERNEL_MAPS]; /* the config map's id identifies the filter */
 	struct abi_config *config;   /* the memory of KERNEL_CONFIG */
 	struct abi_options options;  /* what its programs are compiled to do */
+	bool is_other_version;	     /* see kernel_find_all() */
 	struct xdp_cuckoo *programs; /* NULL until kernel_create() or kernel_attach() */
 	struct kernel_attachment *attachments;
 	size_t attachments_count;
@@ -88,6 +89,12 @@ int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *re
 
 /* The same, for who only looks: pins of what no longer runs stay. */
 int kernel_look(struct kernel_filter **filters, size_t *count, struct reason *reason);
+
+/*
+ * kernel_find() with filters of other ABI versions, which can be detached and replaced. Of these nothing else is there
+ * but their options and what all versions have in common in the config.
+ */
+int kernel_find_all(struct kernel_filter **filters, size_t *count, struct reason *reason);
 
 /* -ENODEV, and as the reason that there is no such interface, and which may be meant. */
 int kernel_no_interface(const char *name, struct reason *reason);

@@ -70,6 +70,13 @@ static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *i
 		info->value_size == shapes_of_maps[name].other_value_bytes);
 }
 
+/* The config of any version has a head, which can be mapped. */
+static bool has_head(const struct bpf_map_info *info)
+{
+	return info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) && info->max_entries == 1 &&
+	       info->map_flags & BPF_F_MMAPABLE && info->value_size >= ABI_HEAD_BYTES;
+}
+
 /* Keeps the descriptor of each map that is a filter's, by name; closes the others'. */
 static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_info *info)
 {
@@ -78,7 +85,10 @@ static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_i
 			continue;
 		filter->map[name].fd = fd;
 		kernel_describe_map(info, &filter->map[name]);
-		return is_sound_map(name, info) ? 0 : -EPROTO;
+		if (is_sound_map(name, info))
+			return 0;
+		filter->is_other_version = true;
+		return name != KERNEL_CONFIG || has_head(info) ? 0 : -EPROTO;
 	}
 	close(fd);
 	return 0;
@@ -90,15 +100,6 @@ static bool has_all_maps(const struct kernel_filter *filter)
 		if (!filter->map[name].fd)
 			return false;
 	return true;
-}
-
-/*
- * An older version had fewer maps. By pins that says nothing: those of a filter that is being taken off go one
- * after the other.
- */
-static bool is_older(const struct kernel_filter *filter)
-{
-	return filter->map[KERNEL_CONFIG].fd && !has_all_maps(filter) && kernel_opens_ids();
 }
 
 /* One that is gone, and the constants of a pinned filter, which are not pinned, are left out. */
@@ -113,10 +114,15 @@ static int open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter
 		if (fd != -ENOENT)
 			error = fd < 0 ? fd : take_map(filter, fd, &info);
 	}
+	/* An older version had fewer. */
+	filter->is_other_version |= filter->map[KERNEL_CONFIG].fd && !has_all_maps(filter);
 	return error;
 }
 
-static int other_version(const struct search *search)
+/* ---- versions ---- */
+
+/* Nobody has set it up, or it is no filter at all. */
+static int no_version(const struct search *search)
 {
 	const char *interface = search->interface->name;
 
@@ -125,9 +131,44 @@ static int other_version(const struct search *search)
 			  "set dev %s xdp off) and load it again", interface, interface);
 }
 
+static int other_version(const struct kernel_filter *filter, struct reason *reason)
+{
+	const struct abi_config *config = filter->config;
+	const char *interface = filter->attachments[0].interface;
+
+	return reason_set(reason, -EPROTO, "the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of "
+			  "version %u, this tool's of %u); xdp-cuckoo --name %s load %s puts this one in its place, while "
+			  "packets go on", config->name, interface, config->version, ABI_VERSION, config->name, interface);
+}
+
+static bool is_set_up_by_other(const struct abi_config *config)
+{
+	return config->magic == ABI_MAGIC && config->version != ABI_VERSION &&
+	       config->version >= ABI_VERSION_OLDEST && memchr(config->name, '\0', sizeof(config->name));
+}
+
+/*
+ * A filter whose maps are not this version's, but its head is there to tell of another. By pins a lack of maps says
+ * nothing: those of a filter that is being taken off go one after the other; then -ENOENT.
+ */
+static int check_other(const struct search *search, struct kernel_filter *filter)
+{
+	int error = filter->map[KERNEL_CONFIG].fd ? kernel_map_memory(filter, search->reason) : no_version(search);
+
+	if (error || is_set_up_by_other(filter->config))
+		return error;
+	return has_all_maps(filter) || kernel_opens_ids() ? no_version(search) : -ENOENT;
+}
+
 static bool is_this_version(const struct abi_config *config)
 {
 	return !config->magic || (config->magic == ABI_MAGIC && config->version == ABI_VERSION);
+}
+
+static bool are_options(const struct abi_options *options)
+{
+	return options->format < BUCKET_FORMATS && options->is_exact <= 1 && options->has_counts <= options->is_exact &&
+	       (!options->is_exact || options->format == BUCKET_16);
 }
 
 /* Whether the rest of the tool may rely on it. A later change of it is the writer's, who holds the lock. */
@@ -136,7 +177,7 @@ static bool is_sound(const struct kernel_filter *filter)
 	const struct abi_config *config = filter->config;
 	const struct abi_options *options = &filter->options;
 
-	if (options->format >= BUCKET_FORMATS || options->is_exact > 1 || options->has_counts > 1 ||
+	if (!are_options(options) ||
 	    filter->map[KERNEL_BUCKETS].value_bytes != kernel_bucket_bytes(options) ||
 	    (options->is_exact && filter->map[KERNEL_RECORDS].value_bytes != kernel_record_bytes(options)))
 		return false;
@@ -155,6 +196,26 @@ static const struct abi_options options_as_built = {
 	.is_exact = true,
 	.has_counts = true,
 };
+
+/* 0, with its options, or -EPROTO. */
+static int judge(const struct search *search, struct kernel_filter *filter)
+{
+	const struct abi_config *config = filter->config;
+	const char *interface = search->interface->name;
+
+	filter->is_other_version |= is_set_up_by_other(config);
+	if (filter->is_other_version) {
+		filter->options = are_options(&config->options) ? config->options : options_as_built;
+		return 0;
+	}
+	if (!is_this_version(config))
+		return no_version(search);
+	filter->options = config->magic ? config->options : options_as_built;
+	if (is_sound(filter))
+		return 0;
+	return reason_set(search->reason, -EPROTO, "the filter on '%s' is not sound: its config and its maps do not fit "
+			  "together; take it off (ip link set dev %s xdp off) and load it again", interface, interface);
+}
 
 /* A filter that is known already gains an attachment; a new one joins the list. Takes `filter` over. */
 static int add_filter(struct search *search, struct kernel_filter *filter,
@@ -177,14 +238,8 @@ static int add_filter(struct search *search, struct kernel_filter *filter,
 		return kernel_add_attachment(&search->filters[i], &attachment);
 	}
 	error = kernel_map_memory(filter, search->reason);
-	if (!error && !is_this_version(filter->config))
-		error = other_version(search);
 	if (!error)
-		filter->options = filter->config->magic ? filter->config->options : options_as_built;
-	if (!error && !is_sound(filter))
-		error = reason_set(search->reason, -EPROTO, "the filter on '%s' is not sound: its config and its "
-				   "maps do not fit together; take it off (ip link set dev %s xdp off) and load "
-				   "it again", attachment.interface, attachment.interface);
+		error = judge(search, filter);
 	grown = error ? NULL : realloc(search->filters, (search->count + 1) * sizeof(*grown));
 	if (!grown) {
 		kernel_close(filter);
@@ -219,18 +274,18 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 		error = open_maps(ids, count, &filter);
 	/* Not before: its maps go with it. */
 	close(fd);
-	if (!error && is_older(&filter))
-		error = -EPROTO;
 	if (error == -EPROTO)
-		other_version(search);
+		no_version(search);
 	else if (error)
 		kernel_refused(search->reason, error, "cannot look at the maps of the XDP program on ",
 			search->interface->name);
-	*is_ours = !error && has_all_maps(&filter);
+	else if (filter.is_other_version)
+		error = check_other(search, &filter);
+	*is_ours = !error && filter.map[KERNEL_CONFIG].fd;
 	if (*is_ours)
 		return add_filter(search, &filter, &info);
 	kernel_close(&filter);
-	return error;
+	return error == -ENOENT ? 0 : error;
 }
 
 /*
@@ -280,36 +335,52 @@ static int inspect_interface(struct search *search, const struct interface *inte
 	return error;
 }
 
-int kernel_look(struct kernel_filter **filters, size_t *count, struct reason *reason)
+static int look(struct search *search)
 {
-	struct search search = { .reason = reason };
 	struct interface *interfaces;
-	size_t interfaces_count;
+	size_t count;
 	int error;
 
-	*filters = NULL;
-	*count = 0;
 	kernel_listen();
-	error = interfaces_list(&interfaces, &interfaces_count);
+	error = interfaces_list(&interfaces, &count);
 	if (error)
-		return kernel_refused(reason, error, "cannot list the network interfaces", "");
-	for (size_t i = 0; i < interfaces_count && !error; i++)
-		error = inspect_interface(&search, &interfaces[i]);
+		return kernel_refused(search->reason, error, "cannot list the network interfaces", "");
+	for (size_t i = 0; i < count && !error; i++)
+		error = inspect_interface(search, &interfaces[i]);
 	free(interfaces);
-	if (error) {
+	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
+}
+
+static int find(bool with_others, struct kernel_filter **filters, size_t *count, struct reason *reason)
+{
+	struct search search = { .reason = reason };
+	int error = look(&search);
+
+	for (size_t i = 0; i < search.count && !with_others && !error; i++)
+		if (search.filters[i].is_other_version)
+			error = other_version(&search.filters[i], reason);
+	*filters = error ? NULL : search.filters;
+	*count = error ? 0 : search.count;
+	if (error)
 		kernel_filters_free(search.filters, search.count);
-		return error == -ENOMEM ? reason_set(reason, error, "no memory to list the filters") :
-					  error;
-	}
-	*filters = search.filters;
-	*count = search.count;
-	return 0;
+	return error;
+}
+
+int kernel_look(struct kernel_filter **filters, size_t *count, struct reason *reason)
+{
+	return find(false, filters, count, reason);
 }
 
 int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
 	kernel_unpin_unused();
-	return kernel_look(filters, count, reason);
+	return find(false, filters, count, reason);
+}
+
+int kernel_find_all(struct kernel_filter **filters, size_t *count, struct reason *reason)
+{
+	kernel_unpin_unused();
+	return find(true, filters, count, reason);
 }
 
 /* ---- age ---- */

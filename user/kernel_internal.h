@@ -15,7 +15,7 @@ const char *kernel_words(void);
 /* The message for a refused system call: what was being done, to what. Returns `error`. */
 int kernel_refused(struct reason *reason, int error, const char *what, const char *subject);
 
-/* Maps the memory of a filter whose descriptors are open. */
+/* Maps the memory of a filter whose descriptors are open; of another version only the config's. */
 int kernel_map_memory(struct kernel_filter *filter, struct reason *reason);
 
 /* Id, entries and bytes of a map, as the kernel describes it. */

@@ -34,6 +34,12 @@ int target_store_failed(int error, struct reason *reason)
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 }
 
+int target_of_another_store(const struct kernel_filter *filter, struct reason *reason)
+{
+	return reason_set(reason, -EEXIST, "the filter '%s' on %s is filled from another store; give the --state it was "
+			  "loaded with, or unload it first", filter->config->name, filter->attachments[0].interface);
+}
+
 void target_defer(struct target *target, enum target_cause cause)
 {
 	target->is_deferred = true;
@@ -286,11 +292,7 @@ int target_update(struct target *target, struct store *store, const char *name,
 		return set_up(target, store, name, &info, reason);
 	}
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
-		return reason_set(
-			reason, -EEXIST,
-			"the filter '%s' on %s is filled from another store; give the --state "
-			"it was loaded with, or unload it first",
-			name, target->filter.attachments[0].interface);
+		return target_of_another_store(&target->filter, reason);
 	target->state = config->generation == info.generation ? TARGET_UP_TO_DATE : TARGET_REPAIRED;
 	target->table.used = config->used;
 	error = target->state == TARGET_REPAIRED ? repair(target, store, &info, reason) : 0;

@@ -16,6 +16,7 @@ enum target_state {
 	TARGET_UP_TO_DATE, /* its generation was the store's */
 	TARGET_SET_UP,     /* nobody had set it up: it is now, with a fresh hash key */
 	TARGET_REPAIRED,   /* it differed, and is equal to the store now */
+	TARGET_TAKEN_OVER, /* another version's filter ran: this one has its place now */
 };
 
 /* Why another table takes a target's place. */
@@ -70,6 +71,13 @@ int target_create(struct target *target, const struct abi_options *options, __u6
  */
 int target_update(struct target *target, struct store *store, const char *name,
 		  struct reason *reason);
+
+/*
+ * The same of a filter of another version, which keeps filtering until this one's, made of the store, has its place on
+ * every interface. It stays the caller's. What it has counted does not go on. -EBUSY: another tool holds it; on failure
+ * nothing has changed.
+ */
+int target_take_over(struct target *target, struct kernel_filter *filter, struct store *store, struct reason *reason);
 
 /* Makes the table equal to the store, in place, whatever it holds now; *difference may be NULL. */
 int target_fill(struct target *target, struct store *store, struct table_difference *difference,

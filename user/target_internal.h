@@ -53,6 +53,7 @@ int target_build(struct target *target, struct target_keys *keys, struct reason 
 /* ---- target.c ---- */
 
 int target_store_failed(int error, struct reason *reason);
+int target_of_another_store(const struct kernel_filter *filter, struct reason *reason);
 
 FLOW_INLINE __u32 *target_hints(const struct target *target)
 {

@@ -94,6 +94,26 @@ test_two_interfaces_as_a_user() {
 	assert_equal '' "$(pins)" "pins left"
 }
 
+# Of the pins of the one whose place it takes nothing is left.
+test_another_version_as_a_user() {
+	bpf_dir
+	assert_status 0 xu load vrx
+	assert_status 0 xu add 203.0.113.1
+	before=$(pins)
+	in_rx "$HELPERS/corrupt" version >/dev/null || fail "the version does not change"
+	assert_status 3 xu stats
+	assert_error 'of another version'
+	assert_equal "$before" "$(pins)" "pins"
+	assert_status 0 xu load vrx
+	assert_error "put this version's filter in the place of another version's on vrx"
+	assert_equal 8 "$(pins | wc -l)" "pins: seven maps, a program"
+	! pins | grep -qF "$before" || fail "old pins are left"
+	assert_status 0 xu status
+	assert_output 'equal to the store'
+	assert_status 0 xu unload vrx
+	assert_equal '' "$(pins)" "pins left"
+}
+
 test_load_is_undone_as_a_user() {
 	bpf_dir
 	assert_status 0 xu load vrx --confirm 1s
