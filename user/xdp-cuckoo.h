@@ -140,8 +140,8 @@ int xdp_cuckoo_commit(struct xdp_cuckoo_filter *filter);
 int xdp_cuckoo_abort(struct xdp_cuckoo_filter *filter);
 
 /*
- * Adds a rule. 0, also where it is there and ends by itself: now it ends when this one does; -EEXIST: it is there for
- * good, and stays so; -EINVAL; -E2BIG: too many kinds of rule (fields and prefix lengths).
+ * Adds a rule, as by hand. 0, also where it is there and ends by itself: now it ends when this one does, or where lists
+ * have it: it is by hand too; -EEXIST: it is there by hand for good, and stays so; -EINVAL; -E2BIG: too many kinds of rule (fields and prefix lengths).
  * Deletes one; timeout and comment do not matter. 0; -ENOENT: there is none; -EINVAL.
  * Without xdp_cuckoo_begin() each is a change of its own, with what that may return. Within one, errors but -EEXIST,
  * -ENOENT and -EINVAL end it: the rest of it, and the commit, fail the same way.

@@ -321,7 +321,7 @@ static int add(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64
 	(void)count;
 	if (error == -EEXIST)
 		return reason_set(&filter->reason, error, "already there: %.250s", rule_format(rule, text));
-	return error == -EALREADY ? 0 : error;
+	return error == -EALREADY || error == -EUSERS ? 0 : error;
 }
 
 static int del(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)

@@ -360,6 +360,44 @@ static void test_descriptors(void **state)
 	assert_int_equal(list_descriptors(open, before), count);
 }
 
+/* What `xdp-cuckoo import --list` does. */
+static void import_list(struct fixture *f, const char *text)
+{
+	const struct rule rule = rule_of(text);
+	char before[sizeof(f->dir)];
+	unsigned int list;
+
+	memcpy(before, f->dir, sizeof(before));
+	assert_true(snprintf(f->dir, sizeof(f->dir), "%s/default", before) < (int)sizeof(f->dir));
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_list_open(f->store, "feed", "-", &list), 0);
+	assert_int_equal(store_put_for(f->store, &rule, list), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	close_store(f);
+	memcpy(f->dir, before, sizeof(before));
+}
+
+/* What a list has for good, a program may want too, for good or for a time, and its change goes on. */
+static void test_a_rule_of_a_list(void **state)
+{
+	struct xdp_cuckoo_filter *filter;
+
+	needs_root();
+	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	import_list(*state, "192.0.2.1");
+	is_told(filter, xdp_cuckoo_begin(filter), 0);
+	is_told(filter, add_text(filter, "192.0.2.1 timeout 1h"), 0);
+	is_told(filter, add_text(filter, "192.0.2.1"), 0);
+	is_told(filter, add_text(filter, "192.0.2.1"), -EEXIST);
+	is_told(filter, add_text(filter, "192.0.2.2"), 0);
+	is_told(filter, xdp_cuckoo_commit(filter), 0);
+	assert_int_equal(count_rules(filter), 2);
+	is_told(filter, del_text(filter, "192.0.2.1"), 0);
+	assert_int_equal(ask(filter, "192.0.2.1"), XDP_CUCKOO_NOT_BLOCKED);
+	xdp_cuckoo_close(filter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +405,7 @@ int main(void)
 		STORE_TEST(test_a_change_is_its_threads),
 		STORE_TEST(test_threads_with_handles_of_their_own),
 		STORE_TEST(test_a_store_that_another_process_changes),
+		STORE_TEST(test_a_rule_of_a_list),
 		STORE_TEST(test_a_process_that_may_not),
 		STORE_TEST(test_it_says_nothing),
 		STORE_TEST(test_descriptors),
