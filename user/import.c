@@ -200,6 +200,20 @@ static int check_replace_all(const struct import *import, const struct store_lis
 	return 0;
 }
 
+/* Nor do all, by a file that has come to nothing. */
+static int check_emptying(const struct import *import, struct reason *reason)
+{
+	const struct invocation *invocation = import->invocation;
+
+	if (import->is_deletion || invocation->is_forced || import->total || !(import->bad || import->diff.obsolete.count))
+		return 0;
+	if (invocation->list_name)
+		return reason_set(reason, -EINVAL, "the file holds no rule, and --replace would delete all of the list "
+				  "'%s'; nothing was changed; say --force, or lists delete", invocation->list_name);
+	return reason_set(reason, -EINVAL, "the list holds no rule, and --replace would delete all; "
+			  "nothing was changed; say --force, or flush");
+}
+
 /* `owner`: whose rules those of the list are, by number. */
 static int compare_stored(struct import *import, struct store *store, unsigned int owner, struct reason *reason)
 {
@@ -214,7 +228,7 @@ static int compare_stored(struct import *import, struct store *store, unsigned i
 	rule_diff_begin(&import->diff, &import->rules, 1ULL << owner, !import->invocation->list_name);
 	error = store ? store_each(store, rule_diff_visit, &import->diff) : 0;
 	rule_diff_end(&import->diff);
-	return error ? store_unread(error, reason) : 0;
+	return error ? store_unread(error, reason) : check_emptying(import, reason);
 }
 
 /* What goes is found first: nothing changes under the comparison. */
@@ -241,6 +255,12 @@ static int no_such_list(const char *name, struct reason *reason)
 	return reason_set(reason, -ESRCH, "no list '%s'; see xdp-cuckoo lists", name);
 }
 
+static int too_many_lists(struct reason *reason)
+{
+	return reason_set(reason, -EUSERS, "there are %d lists already; delete one: xdp-cuckoo lists delete NAME",
+			  STORE_LISTS_MAX);
+}
+
 /* Makes the list the owner of what is added, and where it is not there yet, the list. */
 static int open_list(struct apply *apply, const struct import *import, struct reason *reason)
 {
@@ -259,8 +279,7 @@ static int open_list(struct apply *apply, const struct import *import, struct re
 		error = store_list_open(apply->store, invocation->list_name, import->path, &apply->owner);
 	}
 	if (error == -EUSERS)
-		return reason_set(reason, error, "there are %d lists already; delete one: xdp-cuckoo lists delete "
-				  "NAME", STORE_LISTS_MAX);
+		return too_many_lists(reason);
 	return error ? reason_set(reason, error, "cannot write to the store: %s", strerror(-error)) : 0;
 }
 
@@ -331,9 +350,9 @@ static int find_owner(const struct import *import, struct store *store, unsigned
 		return 0;
 	if (import->is_deletion)
 		return no_such_list(name, reason);
-	for (*owner = 1; *owner < STORE_LISTS_MAX && lists.list[*owner].name[0];)
+	for (*owner = 1; *owner <= STORE_LISTS_MAX && lists.list[*owner].name[0];)
 		++*owner;
-	return 0;
+	return *owner > STORE_LISTS_MAX ? too_many_lists(reason) : 0;
 }
 
 static json_t *counts(const struct import *import)
@@ -426,13 +445,7 @@ static int check_list(const struct import *import, struct reason *reason)
 	if (invocation->is_strict && import->bad)
 		return reason_set(reason, -EINVAL, "%llu bad line%s: nothing was changed (--strict)",
 				  (unsigned long long)import->bad, import->bad == 1 ? "" : "s");
-	if (import->is_deletion || !invocation->is_replace || invocation->is_forced || import->total)
-		return 0;
-	if (invocation->list_name)
-		return reason_set(reason, -EINVAL, "the file holds no rule, and --replace would delete all of the list "
-				  "'%s'; nothing was changed; say --force, or lists delete", invocation->list_name);
-	return reason_set(reason, -EINVAL, "the list holds no rule, and --replace would delete all; "
-			  "nothing was changed; say --force, or flush");
+	return 0;
 }
 
 static int read_file(struct import *import, struct reason *reason)

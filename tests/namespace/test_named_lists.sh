@@ -170,6 +170,23 @@ test_a_list_with_a_timeout() {
 	} | traffic || fail "packets meet other rules"
 }
 
+# There is room for 63; who asks first is told the same.
+test_one_list_too_many() {
+	list a 1
+	for i in $(seq 63); do
+		xc import "$STATE/a" --list "l$i" >/dev/null 2>&1 || fail "list $i"
+	done
+	for dry in --dry-run ''; do
+		# shellcheck disable=SC2086 # a word, or none
+		assert_status 4 xc import "$STATE/a" --list l64 $dry
+		assert_error 'there are 63 lists already; delete one: xdp-cuckoo lists delete NAME'
+	done
+	assert_status 0 xc lists delete l7
+	assert_status 0 xc import "$STATE/a" --list l64 --dry-run
+	assert_status 0 xc import "$STATE/a" --list l64
+	assert_equal 63 "$(xc lists --json | grep -o '"list":' | wc -l)" "lists"
+}
+
 test_replace_of_all_spares_lists() {
 	two_lists
 	list new 7 8
