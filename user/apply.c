@@ -166,7 +166,7 @@ int apply_load(struct apply *apply, const struct abi_options *options, __u64 cap
 	struct target *new = &apply->targets[apply->targets_count];
 	struct store_info info;
 	__u64 slots = 0, ended;
-	/* A compact table knows no ends: what has ended would match again. */
+	/* As in forget_ended(). */
 	int error = options->is_exact ? 0 : apply_change(apply, expire, &ended, reason);
 
 	if (!error)
@@ -209,8 +209,20 @@ static int renew(struct apply *apply, struct target *target, const struct abi_op
 
 	if (error || (is_own && !memcmp(options, &target->filter.options, sizeof(*options)) && slots >= least))
 		return error;
-	++*renewed;
-	return target_rebuild_as(target, apply->store, options, slots < least ? least : slots, reason);
+	error = target_rebuild_as(target, apply->store, options, slots < least ? least : slots, reason);
+	*renewed += !error;
+	return error;
+}
+
+/* A compact table knows no ends: what has ended would match again. */
+static int forget_ended(struct apply *apply, const struct abi_options *options, struct reason *reason)
+{
+	__u64 ended;
+
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (apply->targets[i].filter.options.is_exact && !options->is_exact)
+			return apply_change(apply, expire, &ended, reason);
+	return 0;
 }
 
 int apply_renew(struct apply *apply, const struct abi_options *options, __u64 capacity, size_t *renewed,
@@ -218,9 +230,11 @@ int apply_renew(struct apply *apply, const struct abi_options *options, __u64 ca
 {
 	const __u64 least = capacity ? table_slots_for(capacity) : 0;
 	struct store_info info;
-	int error = read_info(apply, &info, reason);
+	int error = forget_ended(apply, options, reason);
 
 	*renewed = 0;
+	if (!error)
+		error = read_info(apply, &info, reason);
 	if (!error)
 		error = check_slots(&info, 0, least, reason);
 	for (size_t i = 0; i < apply->targets_count && !error; i++)
