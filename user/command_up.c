@@ -199,6 +199,14 @@ static const struct kernel_attachment *find_attachment(const struct apply *apply
 	return NULL;
 }
 
+static bool has_any_named(const struct up *up)
+{
+	for (size_t i = 0; i < up->config->interfaces_count; i++)
+		if (find_attachment(&up->apply, up->config->interfaces[i]))
+			return true;
+	return false;
+}
+
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
 {
 	json_array_append_new(up->interfaces,
@@ -233,9 +241,11 @@ static void bring_interface(struct up *up, const char *interface)
 		       attachment ? "loaded" : is_there ? "not loaded" : "not there");
 }
 
-/* Last: as long as some other interface is not filtered, none loses the filter. */
+/* Last: as long as none that is named is filtered, no other loses the filter. */
 static void leave_others(struct up *up, const struct kernel_filter *filter)
 {
+	const bool is_any_filtered = has_any_named(up);
+
 	for (size_t i = 0; i < filter->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &filter->attachments[i];
 		struct reason reason;
@@ -243,6 +253,12 @@ static void leave_others(struct up *up, const struct kernel_filter *filter)
 
 		if (is_named(up->config, attachment->interface))
 			continue;
+		if (!is_any_filtered) {
+			output_note("'%s' keeps the filter, though the file does not name it: none that it names has it",
+				    attachment->interface);
+			note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "kept");
+			continue;
+		}
 		error = kernel_detach(attachment, &reason);
 		if (error)
 			failed(up, error, &reason);

@@ -94,25 +94,39 @@ static void begin_section(struct config_reading *reading, char *name)
 	}
 }
 
+/* What libinih takes for a comment behind something, or nothing. */
+static bool is_left_out(const char *rest)
+{
+	const size_t spaces = strspn(rest, " \t\r\n");
+
+	return !rest[spaces] || (spaces && strchr(";#", rest[spaces]));
+}
+
 /* [NAME], and what may stand around it; libinih sees the same. */
 static void look_for_section(struct config_reading *reading, const char *line)
 {
-	char name[256], *end;
+	char name[256];
 	size_t length;
 
 	line += strspn(line, " \t\r\n");
 	if (*line != '[')
 		return;
-	snprintf(name, sizeof(name), "%s", line + 1 + strspn(line + 1, " \t"));
-	end = strchr(name, ']');
-	if (!end) {
-		refuse(reading, "a section ends with ]");
+	line += 1 + strspn(line + 1, " \t");
+	length = strcspn(line, "]");
+	if (!line[length]) {
+		config_refuse(reading, reading->line, "a section ends with ]");
 		reading->section = SECTION_UNKNOWN;
 		return;
 	}
-	*end = '\0';
-	for (length = strlen(name); length && strchr(" \t", name[length - 1]);)
-		name[--length] = '\0';
+	if (!is_left_out(line + length + 1)) {
+		const char *rest = line + length + 1 + strspn(line + length + 1, " \t");
+
+		config_refuse(reading, reading->line, "'%.*s' behind ]: write it into a line of its own",
+			      (int)strcspn(rest, "\r\n"), rest);
+	}
+	while (length && strchr(" \t", line[length - 1]))
+		length--;
+	snprintf(name, sizeof(name), "%.*s", (int)length, line);
 	begin_section(reading, name);
 }
 
@@ -122,6 +136,16 @@ static bool is_comment(const char *line)
 {
 	line += strspn(line, " \t\r\n");
 	return !*line || strchr("#;[", *line);
+}
+
+/* KEY = VALUE, as libinih sees it: a comment may start before the = does. */
+static bool is_assignment(const char *line)
+{
+	const char *c = line;
+
+	while (*c && !strchr("=:", *c) && !(c > line && isspace((unsigned char)c[-1]) && strchr(";#", *c)))
+		c++;
+	return *c == '=' || *c == ':';
 }
 
 /* What libinih would take for a line that goes on, cut in two, or find wrong without telling each. */
@@ -140,7 +164,7 @@ static bool is_line(struct config_reading *reading, const char *line, size_t siz
 			;
 		return false;
 	}
-	if (is_comment(line) || strpbrk(line, "=:"))
+	if (is_comment(line) || is_assignment(line))
 		return true;
 	refuse(reading, "'%.*s' is neither [SECTION] nor KEY = VALUE", (int)strcspn(line, "\r\n"), line);
 	return false;
@@ -215,13 +239,18 @@ static int check_file(FILE *file, const char *path, struct reason *reason)
 static int read_file(struct config_reading *reading, struct reason *reason)
 {
 	static char comments[] = ";#";
+	int error_line;
 
 	ini_allow_multiline = false;
 	ini_inline_comment_prefixes = comments;
 	ini_use_stack = false;
 	ini_initial_alloc = ini_max_line = LINE_BYTES;
-	if (ini_parse_stream(next_line, reading, config_take_key, reading) < 0)
+	error_line = ini_parse_stream(next_line, reading, config_take_key, reading);
+	if (error_line < 0)
 		reading->is_out_of_memory = true;
+	/* What it knows better than is_line(). */
+	if (error_line > 0 && !reading->is_refused)
+		config_refuse(reading, error_line, "this is neither [SECTION] nor KEY = VALUE");
 	if (ferror(reading->file))
 		return reason_set(reason, -EIO, "cannot read '%s'", reading->path);
 	check_filter(reading);
@@ -230,6 +259,15 @@ static int read_file(struct config_reading *reading, struct reason *reason)
 	if (reading->is_out_of_memory)
 		return reason_set(reason, -ENOMEM, "no memory for the configuration");
 	return reading->is_refused ? reason_set(reason, -EINVAL, "%s is not right; nothing was changed", reading->path) : 0;
+}
+
+static int cannot_open(const char *path, int error, struct reason *reason)
+{
+	const char *what_to_do = error == -ENOENT ? "; copy the example there, share/doc/xdp-cuckoo/default.conf under "
+						    "/usr/local or /usr, and edit it, or name a FILE" :
+				 error == -EACCES ? "; run it as root, or name a FILE" : "";
+
+	return reason_set(reason, error, "cannot read '%s': %s%s", path, strerror(-error), what_to_do);
 }
 
 int config_open(struct config *config, const char *path, const struct invocation *invocation,
@@ -241,7 +279,7 @@ int config_open(struct config *config, const char *path, const struct invocation
 	*config = (struct config){ .load = { .name = invocation->name, .state = invocation->state } };
 	reading.file = fopen(path, "re");
 	if (!reading.file)
-		return reason_set(reason, -errno, "cannot read '%s': %s", path, strerror(errno));
+		return cannot_open(path, -errno, reason);
 	error = check_file(reading.file, path, reason);
 	if (!error)
 		error = read_file(&reading, reason);

@@ -87,6 +87,9 @@ static void take_capacity(struct config_reading *reading, const char *value)
 	*capacity = strtoull(value, &end, 10);
 	if (*value < '0' || *value > '9' || *end || errno || !*capacity)
 		refuse(reading, "capacity = '%s': must be a number of rules, 1 or more", value);
+	else if (table_slots_for(*capacity) > 1ULL << ABI_SLOTS_MAX_LOG2)
+		refuse(reading, "capacity = '%s': a table holds at most %llu rules", value,
+		       (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 }
 
 static void take_table(struct config_reading *reading, const char *value)

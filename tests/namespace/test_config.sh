@@ -72,11 +72,14 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":5: format = 'pdf'" '[filter]' "$filter" '[list a]' 'file = /a' 'format = pdf'
 	refused ":5: \[list a\] stands there twice, first in line 3" '[filter]' "$filter" '[list a]' 'file = /a' '[list a]'
 	refused ":3: \[list a b\]: a list's name" '[filter]' "$filter" '[list a b]'
+	refused ":3: 'mode ;= skb' is neither " '[filter]' "$filter" 'mode ;= skb'
+	refused ":1: 'mode = skb' behind \]: write it into a line of its own" '[filter] mode = skb' "$filter"
+	refused ":3: capacity = '9999999999': a table holds at most 1020054732 rules" '[filter]' "$filter" 'capacity = 9999999999'
 	refused ":2: the line is longer than" '[filter]' "# $(printf '%5000s' x)" "$filter"
 }
 
 test_what_is_right() {
-	config '; a comment' '[filter]' 'interfaces = vrx, vtwo   # two' 'mode: skb ; generic' 'table=compact' \
+	config '; a comment' '[filter] # a comment' 'interfaces = vrx, vtwo   # two' 'mode: skb ; generic' 'table=compact' \
 		'fingerprint = 32' 'monitor-only = off' 'detach-on-stop = yes' 'wait = 10s' '' '[policy]' 'not-ip = drop' \
 		'force = yes' '[list a]' 'file = /a' 'format = spamhaus' 'timeout = 1d' 'strict = yes' 'force = no'
 	assert_status 0 xc check-config "$STATE/conf"
@@ -102,7 +105,12 @@ test_whose_file_it_is() {
 	assert_status 3 xc up "$STATE/none"
 	assert_error "cannot read '$STATE/none'"
 	assert_status 3 xc --name no.such.filter up
-	assert_error "cannot read '/etc/xdp-cuckoo/no.such.filter.conf'"
+	assert_error "cannot read '/etc/xdp-cuckoo/no.such.filter.conf': .* copy the example there, share/doc/xdp-cuckoo/default.conf"
+	assert_error 'name a FILE'
+	assert_status 3 xc --name no.such.filter check-config
+	assert_error 'copy the example there.* name a FILE'
+	assert_status 3 xc up "$STATE"
+	assert_error 'is no file'
 	assert_equal '' "$(program vrx)" "program"
 }
 
@@ -175,6 +183,51 @@ test_interfaces_follow_the_file() {
 	assert_output '^ *vfour +- +not loaded$'
 	assert_status 0 xc down
 	[ -n "$(program vfour)" ] || fail "another filter was taken off"
+}
+
+# Names with a slip of the pen leave nothing unfiltered.
+test_where_none_is_filtered_all_keep_it() {
+	config '[filter]' 'interfaces = vrx'
+	up 0
+	config '[filter]' 'interfaces = vrc'
+	up 3
+	assert_error "'vrx' keeps the filter, though the file does not name it: none that it names has it"
+	assert_output '^ *vrx +native +kept$'
+	[ -n "$(program vrx)" ] || fail "taken off"
+}
+
+# A list that is empty from the start deletes nothing, so there is nothing to refuse; later, or with bad lines, it is.
+test_empty_lists() {
+	printf '# nothing yet\n' >"$STATE/a"
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
+	assert_status 0 xc check-config --strict "$STATE/conf"
+	up 0
+	printf '<html>\n' >"$STATE/a"
+	up 2
+	assert_error "list 'a': the file holds no rule"
+	list a 1
+	up 0
+	printf '# nothing any more\n' >"$STATE/a"
+	for command in 'check-config --strict' up; do
+		# shellcheck disable=SC2086 # words
+		assert_status 2 xc $command "$STATE/conf"
+		assert_error "list 'a': the file holds no rule"
+	done
+	meets drop 1
+}
+
+# Ended rules, which an exact table knows by their time, do not come back in one that knows no times.
+test_what_has_ended_stays_so_in_a_compact_table() {
+	config '[filter]' 'interfaces = vrx'
+	up 0
+	assert_status 0 xc add 203.0.113.1 timeout 1s
+	meets drop 1
+	sleep 1.5
+	meets pass 1
+	config '[filter]' 'interfaces = vrx' 'table = compact'
+	up 0
+	assert_output '^renewed tables: +1$'
+	meets pass 1
 }
 
 # What cannot be done leaves everything else done.
