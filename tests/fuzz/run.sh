@@ -26,7 +26,7 @@ sources() {
 	list) echo user/list*.c user/reader.c user/json_walk.c ;;
 	store) echo user/store*.c user/shape_list.c user/rule_check.c ;;
 	batch) echo user/feed.c user/batch_line.c ;;
-	change) echo user/batch_line.c user/apply_change.c user/store_rules.c ;;
+	change) echo user/batch_line.c user/apply_change.c user/apply_rules.c user/store_rules.c ;;
 	*) echo "no such target: $1" >&2; exit 2 ;;
 	esac
 }

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The rules of a change: into store and tables, and out of the store; what leaves the tables is only noted. */
+#include <errno.h>
+#include <string.h>
+
+#include "apply.h"
+#include "apply_internal.h"
+#include "keys.h"
+
+/* Whether some table is to have the keys of the change before the commit. */
+static bool has_live_target(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (!apply->targets[i].is_deferred)
+			return true;
+	return false;
+}
+
+/* ---- adding ---- */
+
+/* Where another tool holds the filter it cannot be replaced: the table is used to its last slot. */
+static bool can_grow(const struct target *target)
+{
+	return !kernel_held_attachment(&target->filter);
+}
+
+static bool must_grow(const struct target *target)
+{
+	return !target->is_deferred && target_has_reached_limit(target) && can_grow(target);
+}
+
+bool apply_is_full(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (must_grow(&apply->targets[i]))
+			return true;
+	return false;
+}
+
+static int insert_into(struct apply *apply, struct target *target, const struct rule_key *key,
+		       __s64 timeout_ms, struct reason *reason)
+{
+	__u32 expires = 0;
+	int error;
+
+	if (must_grow(target))
+		target_defer(target, TARGET_TOO_SMALL);
+	if (target->is_deferred)
+		return 0;
+	if (target->filter.options.is_exact) {
+		error = target_tick(apply->store, timeout_ms, &expires, reason);
+		if (error)
+			return error;
+	}
+	error = target_insert(target, key, expires);
+	if (error && can_grow(target)) {
+		target_defer(target, TARGET_STUCK);
+		return 0;
+	}
+	return error ? target_full(target, target->table.used + 1, reason) : 0;
+}
+
+/* From the first key on, and until the commit, the tables may hold more than the store. */
+static int insert_key(struct apply *apply, const struct rule_key *key, __s64 timeout_ms,
+		      struct reason *reason)
+{
+	int error = 0;
+
+	if (!apply->has_inserted)
+		apply_set_generation(apply, ABI_GENERATION_DIRTY);
+	apply->has_inserted = true;
+	for (size_t i = 0; i < apply->targets_count && !error; i++)
+		error = insert_into(apply, &apply->targets[i], key, timeout_ms, reason);
+	return error;
+}
+
+struct adding {
+	struct apply *apply;
+	const struct rule *rule;
+	struct reason *reason;
+};
+
+static int touch(struct apply *apply, const struct rule_key *key, struct reason *reason)
+{
+	return key_set_add(&apply->touched->keys, key) ?
+		       reason_set(reason, -ENOMEM, "no memory for the change") : 0;
+}
+
+/* A key that another rule has too, or that this change has touched, is in the tables. */
+static int add_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct adding *adding = context;
+	struct apply *apply = adding->apply;
+	struct keys_state state;
+	int error;
+
+	if (key_set_has(&apply->touched->keys, key))
+		return 0;
+	if (!is_shared)
+		return insert_key(apply, key, adding->rule->timeout_ms, adding->reason);
+	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
+	if (error)
+		return apply_store_unread(error, adding->reason);
+	if (state.rules == 1)
+		return insert_key(apply, key, adding->rule->timeout_ms, adding->reason);
+	return touch(apply, key, adding->reason);
+}
+
+static int touch_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct adding *adding = context;
+
+	(void)is_shared;
+	return touch(adding->apply, key, adding->reason);
+}
+
+static int put_once(struct apply *apply, const struct rule *rule, bool is_back)
+{
+	return is_back ? store_put_back(apply->store, rule) : store_put_for(apply->store, rule, apply->owner);
+}
+
+static bool is_answer(int error)
+{
+	return error == -EEXIST || error == -EALREADY || error == -EUSERS;
+}
+
+static int put(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
+{
+	char text[RULE_TEXT_BYTES];
+	int error = put_once(apply, rule, is_back);
+
+	if (error == -E2BIG && apply_can_replace_all(apply) && !apply_plan_anew(apply))
+		error = put_once(apply, rule, is_back);
+	if (error == -E2BIG)
+		return reason_set(reason, error,
+				  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its "
+				  "family, and there is room for no more; use a prefix length that other "
+				  "rules use", rule_format(rule, text), ABI_SHAPES_MAX);
+	return error && !is_answer(error) && error != -ENOENT ? apply_store_refused(error, reason) : error;
+}
+
+static int add(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
+{
+	struct adding adding = { apply, rule, reason };
+	const int put_error = put(apply, rule, is_back, reason);
+	int error;
+
+	if ((put_error && put_error != -EALREADY) || !has_live_target(apply))
+		return put_error;
+	error = keys_each(store_shape_list(apply->store), rule, put_error ? touch_key : add_key,
+			  &adding);
+	return error ? error : put_error;
+}
+
+int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	return add(apply, rule, false, reason);
+}
+
+/* Where none of its owners is left, it is not. */
+int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	int error = add(apply, rule, true, reason);
+
+	return error == -ENOENT ? 0 : error;
+}
+
+/* ---- deleting ---- */
+
+static int del(struct apply *apply, const struct rule *rule, bool is_given_up, struct reason *reason)
+{
+	struct adding adding = { apply, rule, reason };
+	struct rule found = *rule;
+	int error = store_get(apply->store, &found);
+
+	if (error == -ENOENT)
+		return error;
+	/* Before its shapes are gone, and their targets with them. */
+	if (!error && has_live_target(apply))
+		error = keys_each(store_shape_list(apply->store), rule, touch_key, &adding);
+	if (!error)
+		error = is_given_up ? store_give_up(apply->store, rule, apply->owner) :
+				      store_del(apply->store, rule);
+	if (!error || error == -EALREADY || error == -ENOENT)
+		return error;
+	return reason_set(reason, error, "cannot delete: %s", strerror(-error));
+}
+
+int apply_give_up(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	return del(apply, rule, true, reason);
+}
+
+int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	return del(apply, rule, false, reason);
+}
+
+/* The tables are filled anew after the commit: quicker than key by key. */
+int apply_clear(struct apply *apply, struct reason *reason)
+{
+	int error = store_clear(apply->store);
+
+	for (size_t i = 0; i < apply->targets_count; i++)
+		target_defer(&apply->targets[i], TARGET_STAYS);
+	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
+}
+
+struct expiring {
+	struct apply *apply;
+	__u64 *count;
+	struct reason *reason;
+};
+
+static int expire_rule(const struct rule *rule, void *context)
+{
+	const struct expiring *expiring = context;
+
+	++*expiring->count;
+	return apply_del(expiring->apply, rule, expiring->reason);
+}
+
+int apply_expire(struct apply *apply, __u64 *count, struct reason *reason)
+{
+	struct expiring expiring = { apply, count, reason };
+	int error;
+
+	*count = 0;
+	reason->text[0] = '\0';
+	error = store_expired(apply->store, expire_rule, &expiring);
+	return error && !reason->text[0] ? apply_store_unread(error, reason) : error;
+}
