@@ -6,27 +6,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "guard.h"
-#include "import_special.h"
+#include "import_internal.h"
 #include "list.h"
 #include "output.h"
-#include "rule_diff.h"
 #include "watchdog.h"
 
 #define BAD_LINES_SHOWN 20
 #define STEPS_A_PROGRESS 65536
-
-struct import {
-	const struct invocation *invocation;
-	bool is_deletion; /* of a list, by giving up all its rules */
-	struct rule_set rules; /* of the list; sorted when it has been read */
-	struct import_specials specials;
-	struct guard guard; /* in a dry run: to be warned of */
-	const char *path;	/* of the list; "-": standard input */
-	__u64 bad, steps, total; /* rules in the list, each once */
-	struct rule_diff diff;	/* its numbers without --replace too */
-	struct timespec start, storing;
-};
 
 /* ---- interruption, progress ---- */
 
@@ -153,13 +139,6 @@ static int show_storing(const struct import *import, size_t done, struct reason 
 	return 0;
 }
 
-static void count_added(struct import *import, int error)
-{
-	import->diff.added += !error;
-	import->diff.updated += error == -EALREADY || error == -EUSERS;
-	import->diff.kept += error == -EEXIST;
-}
-
 /* With --replace they have been counted. */
 static int add_rules(struct apply *apply, struct import *import, struct reason *reason)
 {
@@ -175,60 +154,11 @@ static int add_rules(struct apply *apply, struct import *import, struct reason *
 		if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
 			return error;
 		if (!import->invocation->is_replace)
-			count_added(import, error);
+			import_count_added(import, error);
 	}
 	/* What is left is one step: the tables, and the disk. */
 	output_progress("activating", import->rules.count, -1, seconds_since(&import->storing));
 	return 0;
-}
-
-static int store_unread(int error, struct reason *reason)
-{
-	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-}
-
-/* Rules of lists do not go by the way. */
-static int check_replace_all(const struct import *import, const struct store_lists *lists, struct reason *reason)
-{
-	if (import->invocation->list_name || import->invocation->is_forced)
-		return 0;
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
-		if (lists->list[i].rules)
-			return reason_set(reason, -EINVAL, "--replace would also delete the rules of lists, as of '%s'; "
-					  "nothing was changed; say --list NAME to replace one list, or --force",
-					  lists->list[i].name);
-	return 0;
-}
-
-/* Nor do all, by a file that has come to nothing. */
-static int check_emptying(const struct import *import, struct reason *reason)
-{
-	const struct invocation *invocation = import->invocation;
-
-	if (import->is_deletion || invocation->is_forced || import->total || !(import->bad || import->diff.obsolete.count))
-		return 0;
-	if (invocation->list_name)
-		return reason_set(reason, -EINVAL, "the file holds no rule, and --replace would delete all of the list "
-				  "'%s'; nothing was changed; say --force, or lists delete", invocation->list_name);
-	return reason_set(reason, -EINVAL, "the list holds no rule, and --replace would delete all; "
-			  "nothing was changed; say --force, or flush");
-}
-
-/* `owner`: whose rules those of the list are, by number. */
-static int compare_stored(struct import *import, struct store *store, unsigned int owner, struct reason *reason)
-{
-	struct store_lists lists = {};
-	int error = store ? store_lists(store, &lists) : 0;
-
-	if (error)
-		return store_unread(error, reason);
-	error = check_replace_all(import, &lists, reason);
-	if (error)
-		return error;
-	rule_diff_begin(&import->diff, &import->rules, 1ULL << owner, !import->invocation->list_name);
-	error = store ? store_each(store, rule_diff_visit, &import->diff) : 0;
-	rule_diff_end(&import->diff);
-	return error ? store_unread(error, reason) : check_emptying(import, reason);
 }
 
 /* What goes is found first: nothing changes under the comparison. */
@@ -250,17 +180,6 @@ static int delete_obsolete(struct apply *apply, struct import *import, struct re
 	return error;
 }
 
-static int no_such_list(const char *name, struct reason *reason)
-{
-	return reason_set(reason, -ESRCH, "no list '%s'; see xdp-cuckoo lists", name);
-}
-
-static int too_many_lists(struct reason *reason)
-{
-	return reason_set(reason, -EUSERS, "there are %d lists already; delete one: xdp-cuckoo lists delete NAME",
-			  STORE_LISTS_MAX);
-}
-
 /* Makes the list the owner of what is added, and where it is not there yet, the list. */
 static int open_list(struct apply *apply, const struct import *import, struct reason *reason)
 {
@@ -274,12 +193,12 @@ static int open_list(struct apply *apply, const struct import *import, struct re
 		error = store_lists(apply->store, &lists);
 		apply->owner = error ? 0 : store_lists_find(&lists, invocation->list_name);
 		if (!error && !apply->owner)
-			return no_such_list(invocation->list_name, reason);
+			return import_no_such_list(invocation->list_name, reason);
 	} else {
 		error = store_list_open(apply->store, invocation->list_name, import->path, &apply->owner);
 	}
 	if (error == -EUSERS)
-		return too_many_lists(reason);
+		return import_too_many_lists(reason);
 	return error ? reason_set(reason, error, "cannot write to the store: %s", strerror(-error)) : 0;
 }
 
@@ -301,92 +220,12 @@ static int make_import(struct apply *apply, void *context, struct reason *reason
 	if (!error)
 		error = open_list(apply, import, reason);
 	if (!error && invocation->is_replace)
-		error = compare_stored(import, apply->store, apply->owner, reason);
+		error = import_compare(import, apply->store, apply->owner, reason);
 	if (!error)
 		error = delete_obsolete(apply, import, reason);
 	if (!error)
 		error = add_rules(apply, import, reason);
 	return error ? error : close_list(apply, import, reason);
-}
-
-/* ---- saying what would change ---- */
-
-static int compare_one(struct import *import, struct store *store, unsigned int owner, size_t i)
-{
-	struct rule rule, present;
-	int error;
-
-	rule_set_get(&import->rules, i, &rule);
-	present = rule;
-	error = store ? store_get(store, &present) : -ENOENT;
-	if (error && error != -ENOENT)
-		return error;
-	if (!error)
-		error = present.owners.for_good & 1ULL << owner ? -EEXIST : -EALREADY;
-	count_added(import, error == -ENOENT ? 0 : error);
-	return 0;
-}
-
-static int compare_each(struct import *import, struct store *store, unsigned int owner, struct reason *reason)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < import->rules.count && !error; i++)
-		error = compare_one(import, store, owner, i);
-	return error ? store_unread(error, reason) : 0;
-}
-
-/* As whose rules they would be imported: those of a list that is not there yet have a number that nobody has. */
-static int find_owner(const struct import *import, struct store *store, unsigned int *owner, struct reason *reason)
-{
-	const char *name = import->invocation->list_name;
-	struct store_lists lists = {};
-	int error = name && store ? store_lists(store, &lists) : 0;
-
-	if (error)
-		return store_unread(error, reason);
-	*owner = name ? store_lists_find(&lists, name) : STORE_BY_HAND;
-	if (*owner || !name)
-		return 0;
-	if (import->is_deletion)
-		return no_such_list(name, reason);
-	for (*owner = 1; *owner <= STORE_LISTS_MAX && lists.list[*owner].name[0];)
-		++*owner;
-	return *owner > STORE_LISTS_MAX ? too_many_lists(reason) : 0;
-}
-
-static json_t *counts(const struct import *import)
-{
-	const struct rule_diff *diff = &import->diff;
-
-	json_t *answer = json_pack("{s:I, s:I, s:I, s:I}", "added", (json_int_t)diff->added, "updated",
-				   (json_int_t)diff->updated, "kept", (json_int_t)diff->kept, "removed",
-				   (json_int_t)diff->removed);
-
-	if (import->invocation->list_name)
-		json_object_set_new(answer, "left_to_others", json_integer(diff->left));
-	json_object_set_new(answer, "bad_lines", json_integer(import->bad));
-	return answer;
-}
-
-static int dry_run(struct import *import, json_t **answer, struct reason *reason)
-{
-	struct store *store;
-	unsigned int owner = STORE_BY_HAND;
-	int error = command_open_store(import->invocation, &store, reason);
-
-	if (error)
-		return error;
-	error = find_owner(import, store, &owner, reason);
-	if (!error)
-		error = import->invocation->is_replace ? compare_stored(import, store, owner, reason) :
-							 compare_each(import, store, owner, reason);
-	store_close(store);
-	if (error)
-		return error;
-	*answer = counts(import);
-	json_object_set_new(*answer, "dry_run", json_true());
-	return 0;
 }
 
 /* ---- the command ---- */
@@ -395,7 +234,7 @@ static json_t *import_answer(struct apply *apply, const struct import *import)
 {
 	double seconds = seconds_since(&import->start);
 	struct store_info info = {};
-	json_t *answer = counts(import);
+	json_t *answer = import_counts(import);
 
 	store_info(apply->store, &info);
 	json_object_set_new(answer, "rules", json_integer(info.rules));
@@ -476,7 +315,7 @@ static int read_and_change(struct import *import, struct watchdog *watchdog, jso
 		return error;
 	import_specials_note(&import->specials);
 	if (import->invocation->is_dry_run)
-		return dry_run(import, answer, reason);
+		return import_dry_run(import, answer, reason);
 	return change(import, watchdog, answer, reason);
 }
 
