@@ -8,15 +8,12 @@
 #include <getopt.h>
 
 #include "harness.h"
+#include "steps.h"
 
 #define SAMPLE_EVERY 3
 #define CHECK_EVERY 4 /* so often the table is looked at entry by entry, after each time by its verdicts */
 #define TIMED_EVERY 8 /* of so many kills one is by time, of the tool as it is installed */
 #define SLOW 24	      /* so many times fewer faults where each takes long */
-#define ALL_STEPS "fsdknmp"
-#define CALLS "dknmp"		    /* of the system */
-#define FAILING "dknmpa"	    /* calls, and allocations */
-#define CHANGES "s" CALLS	    /* what can be seen from outside */
 
 static volatile sig_atomic_t is_over;
 
@@ -287,18 +284,6 @@ static void fail_at(const struct machine_fault *fault)
 
 /* ---- all of a scenario ---- */
 
-static void read_counts(const char *path, unsigned long steps[UINT8_MAX + 1])
-{
-	FILE *file = fopen(path, "re");
-	unsigned long count;
-	char letter;
-
-	while (file && fscanf(file, " %c %lu", &letter, &count) == 2)
-		steps[(uint8_t)letter] = count;
-	if (!file || fclose(file))
-		wrong("its steps were not counted");
-}
-
 /*
  * How many steps of each kind the command takes, by their letters. The second time tells better what the
  * later ones do: the store has free pages then.
@@ -322,31 +307,6 @@ static void count_steps(unsigned long steps[UINT8_MAX + 1])
 		harness.is_clean = false;
 	}
 	harness.tally.new_state = harness.tally.old_state = 0;
-}
-
-static unsigned long sum_steps(const unsigned long steps[UINT8_MAX + 1], const char *kinds)
-{
-	unsigned long sum = 0;
-
-	for (; *kinds; kinds++)
-		sum += steps[(uint8_t)*kinds];
-	return sum;
-}
-
-/* Calls that are made have a step before and one after; those that fail have one. */
-static unsigned long sum_calls(const unsigned long steps[UINT8_MAX + 1])
-{
-	return sum_steps(steps, CALLS) / 2 + steps['a'];
-}
-
-/* Number i of `wanted` steps spread over `count`: each once where there are enough, else one in each part. */
-static unsigned long spread(unsigned long i, unsigned long wanted, unsigned long count)
-{
-	const unsigned long first = i * count / wanted, end = (i + 1) * count / wanted;
-
-	if (wanted >= count)
-		return 1 + i % count;
-	return 1 + first + random_below(&harness.random, end - first);
 }
 
 /* A third of the kills at what can be seen from outside, a third at the last of that, a third at all steps. */

@@ -353,71 +353,71 @@ static void test_many_addresses(void **state)
 	guard_close(&guard);
 }
 
+static const char rfc1918[] = "private (RFC 1918)", local[] = "link-local";
+static const struct {
+	const char *rule, *what;
+} specials[] = {
+	{ "10.0.0.0/8", rfc1918 },
+	{ "10.1.2.3", rfc1918 },
+	{ "8.0.0.0/5", rfc1918 }, /* covers it */
+	{ "172.16.0.0/12", rfc1918 },
+	{ "172.31.255.255", rfc1918 },
+	{ "172.32.0.0/16", NULL },
+	{ "172.15.255.255", NULL },
+	{ "192.168.0.0/16", rfc1918 },
+	{ "192.168.7.0/24", rfc1918 },
+	{ "192.0.0.0/8", rfc1918 },
+	{ "192.169.0.0/16", NULL },
+	{ "9.255.255.255", NULL },
+	{ "11.0.0.0/8", NULL },
+	{ "dst 10.0.0.0/8", rfc1918 },
+	{ "127.0.0.1", "loopback" },
+	{ "224.0.0.0/4", "multicast" },
+	{ "dst 239.255.255.250", "multicast" },
+	{ "223.255.255.0/24", NULL },
+	{ "240.0.0.0/4", NULL },
+	{ "169.254.0.0/16", local },
+	{ "100.64.0.0/10", "shared behind carriers' NAT (RFC 6598)" },
+	{ "100.127.255.255", "shared behind carriers' NAT (RFC 6598)" },
+	{ "100.128.0.0/9", NULL },
+	{ "0.0.0.0/8", "\"this network\" (RFC 6890)" },
+	{ "0.0.0.0/0", "all of IPv4" },
+	{ "dst 0.0.0.0/0", "all of IPv4" },
+	{ "::/0", "all of IPv6" },
+	{ "fe80::1", local },
+	{ "fe80::/10", local },
+	{ "fec0::/10", NULL },
+	{ "dst ff02::1", "multicast" },
+	{ "fd00::/8", "unique local (RFC 4193)" },
+	{ "fc00::/7", "unique local (RFC 4193)" },
+	{ "::1", "loopback" },
+	{ "::2", NULL },
+	{ "2001:db8::/32", NULL },
+	/* Deliberate: more is named, or it passes. */
+	{ "10.0.0.0/8 action pass", NULL },
+	{ "0.0.0.0/0 action pass", NULL },
+	{ "10.0.0.0/8 proto tcp", NULL },
+	{ "10.0.0.0/8 dport 23", NULL },
+	{ "src 203.0.113.5 dst 10.0.0.5", NULL },
+	{ "proto udp dport 53", NULL },
+	{ "proto icmp", NULL },
+};
+
 static void test_special(void **state)
 {
-	static const char rfc1918[] = "private (RFC 1918)", local[] = "link-local";
-	static const struct {
-		const char *rule, *what;
-	} cases[] = {
-		{ "10.0.0.0/8", rfc1918 },
-		{ "10.1.2.3", rfc1918 },
-		{ "8.0.0.0/5", rfc1918 }, /* covers it */
-		{ "172.16.0.0/12", rfc1918 },
-		{ "172.31.255.255", rfc1918 },
-		{ "172.32.0.0/16", NULL },
-		{ "172.15.255.255", NULL },
-		{ "192.168.0.0/16", rfc1918 },
-		{ "192.168.7.0/24", rfc1918 },
-		{ "192.0.0.0/8", rfc1918 },
-		{ "192.169.0.0/16", NULL },
-		{ "9.255.255.255", NULL },
-		{ "11.0.0.0/8", NULL },
-		{ "dst 10.0.0.0/8", rfc1918 },
-		{ "127.0.0.1", "loopback" },
-		{ "224.0.0.0/4", "multicast" },
-		{ "dst 239.255.255.250", "multicast" },
-		{ "223.255.255.0/24", NULL },
-		{ "240.0.0.0/4", NULL },
-		{ "169.254.0.0/16", local },
-		{ "100.64.0.0/10", "shared behind carriers' NAT (RFC 6598)" },
-		{ "100.127.255.255", "shared behind carriers' NAT (RFC 6598)" },
-		{ "100.128.0.0/9", NULL },
-		{ "0.0.0.0/8", "\"this network\" (RFC 6890)" },
-		{ "0.0.0.0/0", "all of IPv4" },
-		{ "dst 0.0.0.0/0", "all of IPv4" },
-		{ "::/0", "all of IPv6" },
-		{ "fe80::1", local },
-		{ "fe80::/10", local },
-		{ "fec0::/10", NULL },
-		{ "dst ff02::1", "multicast" },
-		{ "fd00::/8", "unique local (RFC 4193)" },
-		{ "fc00::/7", "unique local (RFC 4193)" },
-		{ "::1", "loopback" },
-		{ "::2", NULL },
-		{ "2001:db8::/32", NULL },
-		/* Deliberate: more is named, or it passes. */
-		{ "10.0.0.0/8 action pass", NULL },
-		{ "0.0.0.0/0 action pass", NULL },
-		{ "10.0.0.0/8 proto tcp", NULL },
-		{ "10.0.0.0/8 dport 23", NULL },
-		{ "src 203.0.113.5 dst 10.0.0.5", NULL },
-		{ "proto udp dport 53", NULL },
-		{ "proto icmp", NULL },
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
 		struct reason reason;
 		struct rule rule;
 		const char *what;
 
-		assert_int_equal(rule_parse(cases[i].rule, &rule, &reason), 0);
+		assert_int_equal(rule_parse(specials[i].rule, &rule, &reason), 0);
 		what = guard_special(&rule);
-		if (!what != !cases[i].what)
-			print_error("%s: %s\n", cases[i].rule, what ? what : "not special");
-		assert_int_equal(!what, !cases[i].what);
+		if (!what != !specials[i].what)
+			print_error("%s: %s\n", specials[i].rule, what ? what : "not special");
+		assert_int_equal(!what, !specials[i].what);
 		if (what)
-			assert_string_equal(what, cases[i].what);
+			assert_string_equal(what, specials[i].what);
 	}
 }
 

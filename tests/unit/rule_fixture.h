@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Rules from text, for the tests of what rules are. */
+#ifndef XDP_CUCKOO_TEST_RULE_FIXTURE_H
+#define XDP_CUCKOO_TEST_RULE_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+
+#include "rule.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static inline struct rule parse(const char *text)
+{
+	struct reason reason = {};
+	struct rule rule;
+
+	if (rule_parse(text, &rule, &reason))
+		fail_msg("'%s': %s", text, reason.text);
+	return rule;
+}
+
+#endif
