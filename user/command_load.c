@@ -71,7 +71,7 @@ static const struct kernel_attachment *find_attachment(const struct kernel_filte
 						       const char *interface)
 {
 	for (size_t i = 0; i < filter->attachments_count; i++)
-		if (!strcmp(filter->attachments[i].interface, interface))
+		if (interfaces_are_one(filter->attachments[i].interface, interface))
 			return &filter->attachments[i];
 	return NULL;
 }
@@ -348,7 +348,7 @@ static enum command_status run_load(const struct invocation *invocation)
 static bool is_wanted(const struct invocation *invocation, const char *interface)
 {
 	for (int i = 0; i < invocation->count; i++)
-		if (!strcmp(invocation->operands[i], interface))
+		if (interfaces_are_one(invocation->operands[i], interface))
 			return true;
 	return invocation->is_all;
 }
@@ -371,13 +371,13 @@ static int unload_filter(const struct invocation *invocation, const struct kerne
 	return 0;
 }
 
-static bool has_string(const json_t *array, const char *text)
+static bool has_interface(const json_t *array, const char *name)
 {
 	const json_t *value;
 	size_t i;
 
 	json_array_foreach(array, i, value)
-		if (!strcmp(json_string_value(value), text))
+		if (interfaces_are_one(json_string_value(value), name))
 			return true;
 	return false;
 }
@@ -397,7 +397,7 @@ static enum command_status report_unloaded(const struct invocation *invocation, 
 	enum command_status status = STATUS_DONE;
 
 	for (int i = 0; i < invocation->count; i++)
-		if (!has_string(done, invocation->operands[i]))
+		if (!has_interface(done, invocation->operands[i]))
 			status = report_idle(invocation->operands[i]);
 	output_print(json_pack("{s:o}", "unloaded", done));
 	return status;

@@ -126,7 +126,7 @@ static void failed(struct up *up, int error, const struct reason *reason)
 static bool is_named(const struct config *config, const char *interface)
 {
 	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (!strcmp(config->interfaces[i], interface))
+		if (interfaces_are_one(config->interfaces[i], interface))
 			return true;
 	return false;
 }
@@ -193,7 +193,7 @@ static const struct kernel_attachment *find_attachment(const struct apply *apply
 		const struct kernel_filter *filter = &apply->targets[i].filter;
 
 		for (size_t k = 0; k < filter->attachments_count; k++)
-			if (!strcmp(filter->attachments[k].interface, interface))
+			if (interfaces_are_one(filter->attachments[k].interface, interface))
 				return &filter->attachments[k];
 	}
 	return NULL;

@@ -82,3 +82,10 @@ int interfaces_list(struct interface **interfaces, size_t *count)
 	*count = listing.count;
 	return 0;
 }
+
+bool interfaces_are_one(const char *name, const char *other)
+{
+	const unsigned int index = strcmp(name, other) ? if_nametoindex(name) : 0;
+
+	return !strcmp(name, other) || (index && index == if_nametoindex(other));
+}

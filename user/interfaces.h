@@ -7,6 +7,7 @@
 #define XDP_CUCKOO_INTERFACES_H
 
 #include <net/if.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <linux/types.h>
@@ -31,5 +32,8 @@ const char *interface_mode_name(enum interface_mode mode);
  * All interfaces, in kernel order. 0 and an array to free(); -errno, then *interfaces is NULL.
  */
 int interfaces_list(struct interface **interfaces, size_t *count);
+
+/* Whether two names are one interface's, which may have several. */
+bool interfaces_are_one(const char *name, const char *other);
 
 #endif

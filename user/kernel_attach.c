@@ -107,7 +107,9 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 
 	if (!attachment.ifindex)
 		return kernel_no_interface(interface, reason);
-	strncpy(attachment.interface, interface, IF_NAMESIZE - 1);
+	/* Its own name, whichever of its names was given. */
+	if (!if_indextoname(attachment.ifindex, attachment.interface))
+		return kernel_no_interface(interface, reason);
 	error = kernel_load_programs(filter, reason);
 	if (error)
 		return error;

@@ -11,7 +11,7 @@ _Static_assert((int)XDP_CUCKOO_AUTO == KERNEL_AUTO && (int)XDP_CUCKOO_NATIVE == 
 static bool runs_on(const struct kernel_filter *running, const char *interface)
 {
 	for (size_t i = 0; i < running->attachments_count; i++)
-		if (!strcmp(running->attachments[i].interface, interface))
+		if (interfaces_are_one(running->attachments[i].interface, interface))
 			return true;
 	return false;
 }
@@ -62,7 +62,7 @@ static int unload_from(struct xdp_cuckoo_filter *filter, const struct kernel_fil
 	int error = 0;
 
 	for (size_t i = 0; i < running->attachments_count && !error; i++) {
-		if (interface && strcmp(running->attachments[i].interface, interface))
+		if (interface && !interfaces_are_one(running->attachments[i].interface, interface))
 			continue;
 		error = kernel_detach(&running->attachments[i], &filter->reason);
 		*done += !error;

@@ -185,6 +185,26 @@ test_interfaces_follow_the_file() {
 	[ -n "$(program vfour)" ] || fail "another filter was taken off"
 }
 
+# As ip-link(8) gives them, and as systemd-udevd does to every card.
+test_an_interface_has_other_names() {
+	ip -n "$RX" link property add dev vrx altname vother 2>/dev/null || skip "no other names here"
+	config '[filter]' 'interfaces = vother'
+	for done in 'loaded' 'runs already'; do
+		up 0
+		assert_output "^ *vother +native +$done\$"
+	done
+	config '[filter]' 'interfaces = vrx'
+	up 0
+	assert_output '^ *vrx +native +runs already$'
+	for name in vrx vother; do
+		assert_status 0 xc load "$name"
+		assert_error "'$name' runs the filter"
+	done
+	assert_status 0 xc unload vother
+	assert_output '^unloaded: +vrx$'
+	assert_equal '' "$(program vrx)" "program"
+}
+
 # Names with a slip of the pen leave nothing unfiltered.
 test_where_none_is_filtered_all_keep_it() {
 	config '[filter]' 'interfaces = vrx'
