@@ -237,6 +237,30 @@ test_another_version() {
 	all_is_well
 }
 
+# On two interfaces: killed before the first has this version's filter, between the two, and after. Then the next command goes on.
+test_kills_while_another_version_goes() {
+	second_interface
+	block_one
+	xc load vrx2 >/dev/null
+	in_rx "$HELPERS/corrupt" version >/dev/null || fail "the version does not change"
+	faulty "FAULT_COUNT=$STATE/count" expire >/dev/null 2>&1 || fail "it is not exchanged"
+	for at in 'k 0' 'n 0' 'n 2' 's 0'; do
+		steps=$(sed -n "s/^${at% *} //p" "$STATE/count")
+		case_begin "${at% *}, ${at#* } before the last of $steps"
+		xc unload --all >/dev/null
+		xc load vrx vrx2 >/dev/null
+		in_rx "$HELPERS/corrupt" version >/dev/null || fail "the version does not change"
+		assert_status 137 faulty "FAULT_KINDS=${at% *}" "FAULT_AT=$((steps - ${at#* }))" expire
+		expect drop
+		assert_status 0 xc expire
+		expect drop
+		assert_status 0 xc check
+		! xc status | grep -q 'of another version' || fail "it is not exchanged"
+	done
+	case_begin ''
+	all_is_well
+}
+
 # Pins are nothing that the tool looks at: neither that they go nor that they stay.
 test_lost_pins() {
 	pins=/sys/fs/bpf/xc$$pins
