@@ -16,7 +16,8 @@ const struct command command_lists = {
 	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force]]",
 	.summary = "show the named lists, or delete one",
 	.help = "What `import --list NAME` has imported: how many rules each list has, alone or with others, when it was\n"
-	"last imported, and the file. There can be 63.\n"
+	"last imported, and the file. There can be 63. What a list had for a time that is over, and others still\n"
+	"have, is counted until it is next imported.\n"
 	"`lists delete NAME` gives up its rules, at once: those that other lists have, or that were added by\n"
 	"hand too, stay.\n"
 	"  --dry-run       says what would be removed, and changes nothing\n"

@@ -230,9 +230,11 @@ static int check_file(FILE *file, const char *path, struct reason *reason)
 		return reason_set(reason, -errno, "cannot read '%s': %s", path, strerror(errno));
 	if (!S_ISREG(status.st_mode))
 		return reason_set(reason, -EPERM, "'%s' is no file", path);
-	if ((status.st_uid && status.st_uid != geteuid()) || status.st_mode & (S_IWGRP | S_IWOTH))
-		return reason_set(reason, -EPERM, "'%s' may be written by others: it must belong to root or to you; chmod "
-				  "go-w", path);
+	if (status.st_uid && status.st_uid != geteuid())
+		return reason_set(reason, -EPERM, "'%s' may be written by others: it must belong to root or to you; chown root",
+				  path);
+	if (status.st_mode & (S_IWGRP | S_IWOTH))
+		return reason_set(reason, -EPERM, "'%s' may be written by others; chmod go-w", path);
 	return 0;
 }
 

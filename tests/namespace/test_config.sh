@@ -100,8 +100,12 @@ test_whose_file_it_is() {
 	chmod 0666 "$STATE/conf"
 	for command in check-config up; do
 		assert_status 3 xc "$command" "$STATE/conf"
-		assert_error 'may be written by others'
+		assert_error 'may be written by others; chmod go-w'
 	done
+	chmod 0600 "$STATE/conf"
+	chown 65534 "$STATE/conf"
+	assert_status 3 xc up "$STATE/conf"
+	assert_error 'must belong to root or to you; chown root'
 	assert_status 3 xc up "$STATE/none"
 	assert_error "cannot read '$STATE/none'"
 	assert_status 3 xc --name no.such.filter up
