@@ -96,7 +96,7 @@ test_without_a_gap() {
 	wait "$sender" || fail "wrong verdicts: $(cat "$STATE/sent" "$STATE/wrong")"
 	assert_status 0 xc stats
 	dropped=$(awk '/^drop rule/ { print $5 }' "$STATE/out") sent=$(awk '$1 == "blocked" { print $2 }' "$STATE/sent")
-	[ "$dropped" -gt 0 ] && [ "$dropped" -lt "$sent" ] || fail "$dropped of $sent packets met the new one"
+	{ [ "$dropped" -gt 0 ] && [ "$dropped" -lt "$sent" ]; } || fail "$dropped of $sent packets met the new one"
 }
 
 test_two_interfaces_at_once() {
