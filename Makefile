@@ -158,4 +158,4 @@ help: ## list the targets
 export BUILD
 
 include tests/tests.mk
--include $(shell find $(BUILD) -path $(BUILD)/deb -prune -o -name '*.d' -type f -print 2>/dev/null)
+-include $(shell find $(BUILD) \( -path $(BUILD)/deb -o -path $(BUILD)/systemd \) -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -4,44 +4,31 @@
 # filters, removed, purged. sh tests/deb.sh, after make deb.
 cd "$(dirname "$0")/.." || exit 1
 . tests/lib.sh
+. tests/root.sh
 
 DEBS=$PWD/$BUILD/deb
 ROOT=$BUILD/deb/root
 
-# make_root: once; it is copied for each test. What is mounted there goes with the mount namespace.
-make_root() {
-	[ ! -d "$ROOT.made" ] || return 0
-	rm -rf "$ROOT"
-	debootstrap --variant=minbase --include=iproute2 bookworm "$ROOT" >"$STATE/debootstrap" 2>&1 ||
-		fail "debootstrap: $(tail -n 3 "$STATE/debootstrap")"
-	mv "$ROOT" "$ROOT.made"
-}
-
-# in_root COMMAND: by a shell in a copy of the root, with network namespaces of its own and the packages in /debs.
+# in_root: standard input, by a shell in a copy of the root, which is made once, with the packages in /debs.
 in_root() {
-	cat >"$STATE/steps"
-	make_root
+	if [ ! -d "$ROOT.made" ]; then
+		rm -rf "$ROOT"
+		make_root "$ROOT" || fail "debootstrap: $(tail -n 3 "$STATE/debootstrap")"
+		mv "$ROOT" "$ROOT.made"
+	fi
 	cp -a "$ROOT.made" "$STATE/root"
 	mkdir "$STATE/root/debs"
-	cp "$DEBS"/*.deb "$STATE/steps" "$STATE/root/debs"
-	cp /etc/resolv.conf "$STATE/root/etc"
-	# shellcheck disable=SC2016 # those of the shell there
-	assert_status 0 unshare -m sh -ec '
-		mount --bind "$0" "$0"
-		mount -t proc proc "$0/proc"
-		mount -t sysfs sys "$0/sys"
-		mount -t bpf bpf "$0/sys/fs/bpf"
-		mount --bind /dev "$0/dev"
-		exec chroot "$0" sh -ex /debs/steps' "$STATE/root"
+	cp "$DEBS"/*.deb "$STATE/root/debs"
+	assert_status 0 run_in_root "$STATE/root"
 }
 
 test_install_upgrade_remove_purge() {
 	in_root <<-'END'
-		export DEBIAN_FRONTEND=noninteractive
 		apt-get -q update
 		apt-get -qy install --no-install-recommends /debs/xdp-cuckoo_*.deb
 		xdp-cuckoo version
-		[ -e /usr/lib/systemd/system/xdp-cuckoo@.service ]
+		[ -e /lib/systemd/system/xdp-cuckoo@.service ]
+		[ -d /etc/xdp-cuckoo ]
 		xdp-cuckoo check-config /usr/share/doc/xdp-cuckoo/default.conf
 
 		unshare -n sh -ex <<-'IN_NET'
@@ -66,7 +53,6 @@ test_install_upgrade_remove_purge() {
 
 test_a_program_is_built_with_the_library() {
 	in_root <<-'END'
-		export DEBIAN_FRONTEND=noninteractive
 		apt-get -q update
 		apt-get -qy install --no-install-recommends gcc libc6-dev pkg-config /debs/libxdp-cuckoo1_*.deb \
 			/debs/libxdp-cuckoo-dev_*.deb

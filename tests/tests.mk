@@ -135,6 +135,11 @@ test-deb: deb ## install, upgrade and remove the Debian package in a bare root
 	$(Q)sh tests/install-packages.sh debootstrap
 	$(Q)sh tests/deb.sh
 
+# Slow: two boots of an emulated machine.
+test-systemd: deb ## install the package under a live systemd, boot, upgrade, remove it, in an emulated machine
+	$(Q)sh tests/install-packages.sh debootstrap $(KERNEL_PACKAGES) e2fsprogs || :
+	$(Q)sh tests/systemd.sh
+
 lint: packages ## gcc -fanalyzer, clang-tidy, cppcheck, shellcheck: make lint [TOOLS='tidy ...']
 	$(Q)sh tests/install-packages.sh $(LINT_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s findings
@@ -173,5 +178,5 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
 	$(Q)sh tests/verify.sh
 
-.PHONY: packages test test-programs unit-programs test-faults test-kernels test-full test-deb lint findings demo bench soak crowd \
+.PHONY: packages test test-programs unit-programs test-faults test-kernels test-full test-deb test-systemd lint findings demo bench soak crowd \
 	dissect fuzz verify

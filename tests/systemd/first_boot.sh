@@ -1,0 +1,183 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# The package is installed and its services are set up: tests that go on from what those before them left.
+. tests/lib.sh
+. tests/systemd/guest.sh
+
+# config LINE...: of [filter]; with a policy and two lists.
+config() {
+	{
+		echo '[filter]'
+		printf '%s\n' "$@"
+		printf '%s\n' '[policy]' 'malformed = drop' '[list one]' 'file = /srv/one' '[list two]' 'file = /srv/two'
+	} >"$CONF"
+}
+
+# every SECONDS TIMER: by a drop-in.
+every() {
+	mkdir -p "/etc/systemd/system/$2.d"
+	printf '%s\n' '[Timer]' OnActiveSec= OnUnitActiveSec= OnActiveSec=1s "OnUnitActiveSec=$1s" AccuracySec=1s \
+		RandomizedDelaySec=0 >"/etc/systemd/system/$2.d/soon.conf"
+	systemctl daemon-reload
+}
+
+test_install() {
+	sender
+	assert_status 0 dpkg -i /debs/xdp-cuckoo_*.deb
+	assert_equal '' "$(systemctl list-units --all --plain --no-legend 'xdp-cuckoo*')" "units that it started"
+	assert_equal disabled "$(systemctl is-enabled xdp-cuckoo-exporter)" "the exporter"
+	assert_status 0 systemd-analyze verify /lib/systemd/system/xdp-cuckoo*
+	assert_equal '' "$(cat "$STATE/err")" "complaints"
+}
+
+# As README.md has it.
+test_quick_start() {
+	front=$(card 1)
+	printf '%s\n' '# a list' 192.0.2.1 203.0.113.0/24 >"$STATE/list.netset"
+	assert_status 0 xdp-cuckoo load "$front"
+	passes 192.0.2.1
+	assert_status 0 xdp-cuckoo import "$STATE/list.netset"
+	drops 192.0.2.1
+	drops 203.0.113.9
+	passes 192.0.2.2
+	assert_status 0 xdp-cuckoo stats
+	assert_output '^drop rule +0 +0 +4 '
+	assert_status 0 xdp-cuckoo flush
+	assert_status 0 xdp-cuckoo unload "$front"
+}
+
+test_pages_and_completion() {
+	for page in '8 xdp-cuckoo' '5 xdp-cuckoo.conf' '5 xdp-cuckoo-rules'; do
+		# shellcheck disable=SC2086 # two words
+		assert_status 0 man -w $page
+	done
+	# shellcheck disable=SC2016 # those of bash
+	assert_status 0 bash -c '. /usr/share/bash-completion/bash_completion
+		__load_completion xdp-cuckoo && complete -p xdp-cuckoo'
+}
+
+test_a_service_without_configuration() {
+	mark_journal
+	assert_status 1 systemctl start xdp-cuckoo@default
+	says xdp-cuckoo@default "cannot read '$CONF': No such file"
+}
+
+test_service() {
+	printf '192.0.2.%d\n' 1 3 >/srv/one
+	echo 203.0.113.0/24 >/srv/two
+	config "interfaces = $(card 1)"
+	assert_status 0 systemctl enable --now xdp-cuckoo@default
+	drops 192.0.2.1
+	drops 203.0.113.9
+	passes 192.0.2.2
+	xdp-cuckoo policy | grep -Eq '^malformed +drop' || fail "the policy"
+}
+
+test_reload() {
+	printf '192.0.2.%d\n' 1 2 >/srv/one
+	assert_status 0 systemctl reload xdp-cuckoo@default
+	drops 192.0.2.1
+	drops 192.0.2.2
+	passes 192.0.2.3
+}
+
+test_a_broken_configuration_changes_nothing() {
+	mark_journal
+	runs=$(program "$(card 1)")
+	cp "$CONF" "$STATE/conf"
+	echo 'colour = red' >>"$CONF"
+	assert_status 1 systemctl reload xdp-cuckoo@default
+	says xdp-cuckoo@default "$CONF:[0-9]+: unknown key 'colour' in \[list\]"
+	is active xdp-cuckoo@default
+	assert_equal "$runs" "$(program "$(card 1)")" "the program"
+	drops 192.0.2.1
+	cp "$STATE/conf" "$CONF"
+}
+
+test_stop() {
+	runs=$(program "$(card 1)")
+	systemctl stop xdp-cuckoo@default
+	is inactive xdp-cuckoo@default
+	assert_equal "$runs" "$(program "$(card 1)")" "the program"
+	config "interfaces = $(card 1)" 'detach-on-stop = yes'
+	systemctl start xdp-cuckoo@default
+	systemctl stop xdp-cuckoo@default
+	assert_equal '' "$(program "$(card 1)")" "the program"
+	systemctl start xdp-cuckoo@default
+	drops 192.0.2.1
+}
+
+activity() {
+	[ "$(systemctl show -P ActiveState "$2")" = "$1" ]
+}
+
+# While the service waits, the interfaces that are there are filtered.
+test_an_interface_that_comes_later() {
+	config "interfaces = $(card 1) late0" 'wait = 5m'
+	systemctl reload --no-block xdp-cuckoo@default
+	wait_for "the reload" activity reloading xdp-cuckoo@default
+	drops 192.0.2.1
+	activity reloading xdp-cuckoo@default || fail "does not wait"
+	ip link add late0 type veth peer name late1
+	wait_for "its end" activity active xdp-cuckoo@default
+	[ -n "$(program late0)" ] || fail "no program on late0"
+	config "interfaces = $(card 1)"
+	assert_status 0 systemctl reload xdp-cuckoo@default
+	assert_equal '' "$(program late0)" "the program on late0"
+	ip link del late0
+}
+
+# It goes with the service: what was stopped is not started again.
+test_refresh_timer() {
+	every 5 xdp-cuckoo-refresh@.timer
+	assert_status 0 systemctl enable --now xdp-cuckoo-refresh@default.timer
+	printf '192.0.2.%d\n' 1 3 >/srv/one
+	wait_for "the list" xdp-cuckoo test 192.0.2.3
+	drops 192.0.2.3
+	systemctl stop xdp-cuckoo@default
+	is inactive xdp-cuckoo-refresh@default.timer
+	systemctl start xdp-cuckoo@default
+	is active xdp-cuckoo-refresh@default.timer
+	rm -r /etc/systemd/system/xdp-cuckoo-refresh@.timer.d
+	systemctl daemon-reload
+}
+
+# It runs each minute, and the journal has nothing of it but failures.
+test_expire_timer() {
+	mark_journal
+	assert_status 0 xdp-cuckoo add 192.0.2.2 timeout 1s
+	every 5 xdp-cuckoo-expire@.timer
+	assert_status 0 systemctl enable --now xdp-cuckoo-expire@default.timer
+	wait_for "its end" sh -c 'xdp-cuckoo status | grep -q "^timed rules: *0$"'
+	rm -r /etc/systemd/system/xdp-cuckoo-expire@.timer.d
+	systemctl daemon-reload
+	assert_equal '' "$(journal xdp-cuckoo-expire@default.service)" "the journal"
+	assert_equal success "$(systemctl show -P Result xdp-cuckoo-expire@default.service)" "result"
+}
+
+scrape() {
+	curl -sSf "$METRICS" | grep -q '^xdp_cuckoo_rules{name="default"} 3$'
+}
+
+test_exporter() {
+	assert_status 0 systemctl enable --now xdp-cuckoo-exporter
+	wait_for "the exporter" scrape
+	serves=$(systemctl show -P MainPID xdp-cuckoo-exporter)
+	systemctl reload xdp-cuckoo@default
+	scrape || fail "after a reload"
+	systemctl restart xdp-cuckoo@default
+	scrape || fail "after a restart"
+	assert_equal "$serves" "$(systemctl show -P MainPID xdp-cuckoo-exporter)" "the process"
+}
+
+# By systemd's own measure: of 10, where 0 is safest.
+test_confinement() {
+	noted=
+	for unit in xdp-cuckoo@default xdp-cuckoo-refresh@default xdp-cuckoo-expire@default xdp-cuckoo-exporter; do
+		assert_status 0 systemd-analyze security --threshold=25 --no-pager "$unit.service"
+		noted="$noted $(sed -n 's/.*Overall exposure level for \(.*\): \([0-9.]*\) .*/\1 \2/p' "$STATE/out")"
+	done
+	note "systemd-analyze security:$noted"
+}
+
+run_tests "$0" "$@"
