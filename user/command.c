@@ -116,6 +116,26 @@ enum command_status command_not_running(const char *name)
 			     "xdp-cuckoo%s load IFACE", name, command_name_option(name, option));
 }
 
+enum command_status command_open_counts(const struct invocation *invocation, struct rule_counts *counts)
+{
+	char option[COMMAND_NAME_BYTES];
+	struct reason reason;
+	const int error = rule_counts_open(counts, invocation->name, &reason);
+
+	switch (error) {
+	case 0:
+		return STATUS_DONE;
+	case -ENOENT:
+		return command_not_running(invocation->name);
+	case -EOPNOTSUPP:
+		return command_error(STATUS_NO, "the filter '%s' does not count by rule: load it again without --compact "
+				     "and --no-counters; see xdp-cuckoo%s status", invocation->name,
+				     command_name_option(invocation->name, option));
+	default:
+		return command_failed(error, &reason);
+	}
+}
+
 void command_report_targets(const struct apply *apply)
 {
 	char option[COMMAND_NAME_BYTES];

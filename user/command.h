@@ -16,6 +16,7 @@
 #include "kernel.h"
 #include "privileges.h"
 #include "reason.h"
+#include "rule_counts.h"
 
 /* Exit status of the tool. */
 enum command_status {
@@ -125,6 +126,9 @@ const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 
 /* Says that no filter of that name runs, and which may be meant. STATUS_NO. */
 enum command_status command_not_running(const char *name);
+
+/* rule_counts_open(), for the --name; prints what is wrong. */
+enum command_status command_open_counts(const struct invocation *invocation, struct rule_counts *counts);
 
 /* Says on stderr what apply_open() had to do: adopt, repair, take over; command_report_targets(): or that no filter runs. */
 void command_report_found(const struct apply *apply);

@@ -6,7 +6,6 @@
 
 #include "command.h"
 #include "output.h"
-#include "rule_counts.h"
 
 static enum command_status run_list(const struct invocation *invocation);
 
@@ -115,13 +114,8 @@ static enum command_status run_list(const struct invocation *invocation)
 
 	if (error)
 		return command_failed(error, &reason);
-	if (wants_counters)
-		error = rule_counts_open(&counts, invocation->name, &reason);
-	if (error == -ENOENT)
-		status = command_error(STATUS_NO, "%s", reason.text);
-	else if (error)
-		status = command_failed(error, &reason);
-	else
+	status = wants_counters ? command_open_counts(invocation, &counts) : STATUS_DONE;
+	if (status == STATUS_DONE)
 		status = print_all(invocation, store, wants_counters ? &counts : NULL);
 	rule_counts_close(&counts);
 	store_close(store);

@@ -471,7 +471,7 @@ static enum command_status run_monitor(const struct invocation *invocation)
 	close_store(&monitoring);
 	pcapng_close(&monitoring.pcapng);
 	close_file(&monitoring);
-	if (error == -ENOENT)
-		return command_error(STATUS_NO, "%s", reason.text);
+	if (error == -ENOENT && !*reason.text)
+		return command_not_running(invocation->name);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }

@@ -7,7 +7,6 @@
 
 #include "command_stats.h"
 #include "output.h"
-#include "rule_counts.h"
 
 #define TOP_DEFAULT 20
 #define ENTRIES_MIN 1024
@@ -210,12 +209,8 @@ enum command_status stats_by_rule(const struct invocation *invocation, const str
 
 	if (error)
 		return command_failed(error, &reason);
-	error = rule_counts_open(&counts, invocation->name, &reason);
-	if (error == -ENOENT)
-		status = command_error(STATUS_NO, "%s", reason.text);
-	else if (error)
-		status = command_failed(error, &reason);
-	else
+	status = command_open_counts(invocation, &counts);
+	if (status == STATUS_DONE)
 		status = print_ranking(invocation, store, &counts, prefix);
 	rule_counts_close(&counts);
 	store_close(store);

@@ -204,7 +204,7 @@ int listener_open(struct listener *listener, const char *name, __u32 every, __u3
 	if (!error)
 		error = listener_renew(listener, reason);
 	if (!error && !listener->count)
-		error = reason_set(reason, -ENOENT, "no filter '%s' is running here; see xdp-cuckoo status", name);
+		error = -ENOENT;
 	if (error)
 		listener_close(listener);
 	return error;

@@ -22,7 +22,7 @@ struct listener {
 };
 
 /*
- * 0; -ENOENT: no such filter runs; -EBUSY: somebody else listens. Where whoever listened last has died this waits
+ * 0; -ENOENT, without a reason: no such filter runs; -EBUSY: somebody else listens. Where whoever listened last has died this waits
  * until the kernel notices too: KERNEL_LEASE_MS at most. On failure it is closed. listener_close() accepts a
  * zeroed one.
  */

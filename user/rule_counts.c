@@ -8,10 +8,9 @@
 #include "keys.h"
 #include "target.h"
 
-static bool counts_rules(const struct kernel_filter *filter, const char *name)
+static bool is_named(const struct kernel_filter *filter, const char *name)
 {
-	return filter->config->magic && filter->options.has_counts &&
-	       !strcmp(filter->config->name, name);
+	return filter->config->magic && !strcmp(filter->config->name, name);
 }
 
 void rule_counts_close(struct rule_counts *counts)
@@ -25,19 +24,24 @@ void rule_counts_close(struct rule_counts *counts)
 /* A table that was not opened counts nothing. */
 int rule_counts_open(struct rule_counts *counts, const char *name, struct reason *reason)
 {
-	size_t found = 0;
+	size_t running = 0, counting = 0;
 	int error = kernel_find(&counts->filters, &counts->count, reason);
 
 	if (error)
 		return error;
 	counts->tables = calloc(counts->count + 1, sizeof(*counts->tables));
-	for (size_t i = 0; counts->tables && i < counts->count; i++)
-		if (counts_rules(&counts->filters[i], name))
-			found += !target_open_table(&counts->filters[i], &counts->tables[i]);
-	if (found)
+	if (!counts->tables)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	for (size_t i = 0; i < counts->count; i++) {
+		if (!is_named(&counts->filters[i], name))
+			continue;
+		running++;
+		if (counts->filters[i].options.has_counts)
+			counting += !target_open_table(&counts->filters[i], &counts->tables[i]);
+	}
+	if (counting)
 		return 0;
-	return reason_set(reason, -ENOENT, "no filter '%s' that counts by rule is running here: load it without "
-			  "--compact and --no-counters; see xdp-cuckoo status", name);
+	return running ? -EOPNOTSUPP : -ENOENT;
 }
 
 static void add_count(const struct rule_counts *counts, size_t i, const struct rule_key *key,

@@ -14,7 +14,10 @@ struct rule_counts {
 	struct shape_list shapes; /* of the store whose rules are counted: the caller's to fill in */
 };
 
-/* -ENOENT where no filter of the name counts by rule; -errno. rule_counts_close() accepts what failed, or is zeroed. */
+/*
+ * Without a reason -ENOENT: no filter of the name runs; -EOPNOTSUPP: none of them counts by rule. Other -errno.
+ * rule_counts_close() accepts what failed, or is zeroed.
+ */
 int rule_counts_open(struct rule_counts *counts, const char *name, struct reason *reason);
 void rule_counts_close(struct rule_counts *counts);
 

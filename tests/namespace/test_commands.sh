@@ -265,7 +265,7 @@ test_list_counters() {
 		xc unload vrx >/dev/null
 		xc load vrx "$option" >/dev/null 2>&1
 		assert_status 1 xc list --counters
-		assert_error "no filter 'default' that counts by rule is running here"
+		assert_error "the filter 'default' does not count by rule"
 		assert_one_line_error
 	done
 }
@@ -372,7 +372,7 @@ test_wrong_usage() {
 		2|too many words|check vrx
 		2|does not take that option|check --all
 		1|no filter 'other' is running here|--name other check
-		1|no filter 'other' that counts by rule|--name other list --counters
+		1|no filter 'other' is running here|--name other list --counters
 	END
 }
 

@@ -80,6 +80,18 @@ need() {
 
 # --- what is shown
 
+# Words as the other commands have them: the name that may be meant, or how to load one.
+test_nothing_runs() {
+	assert_status 1 xc monitor
+	assert_error "^xdp-cuckoo: no filter 'default' is running here; see xdp-cuckoo status, or run it: xdp-cuckoo load IFACE$"
+	xc --name web load vrx >/dev/null
+	for command in monitor 'list --counters' 'stats --by rule'; do
+		# shellcheck disable=SC2086 # words
+		assert_status 1 xc --name wep $command
+		assert_error "^xdp-cuckoo: no filter 'wep' is running here; did you mean 'web'"
+	done
+}
+
 test_each_dropped_packet_once() {
 	load
 	xc add 192.0.2.66 comment "a list" >/dev/null

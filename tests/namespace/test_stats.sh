@@ -320,7 +320,7 @@ test_tables_that_do_not_count() {
 		xc load vrx "$option" >/dev/null 2>&1
 		for by in rule prefix; do
 			assert_status 1 xc stats --by "$by"
-			assert_error "no filter 'default' that counts by rule is running here"
+			assert_error "the filter 'default' does not count by rule: load it again without --compact and --no-counters"
 		done
 		assert_status 0 xc stats --reset
 		xc unload vrx >/dev/null
