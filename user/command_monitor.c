@@ -16,7 +16,6 @@
 #include "pcapng.h"
 #include "sample.h"
 #include "signals.h"
-#include "text.h"
 
 static enum command_status run_monitor(const struct invocation *invocation);
 
@@ -106,27 +105,20 @@ static const char *format_time(const struct monitoring *monitoring, const struct
 	return text;
 }
 
-/* Interfaces may be called anything but what has a slash, a colon or white space in it. */
-static const char *clean_name(char name[NAME_BYTES])
-{
-	text_clean(name);
-	for (char *c = name; !rule_is_utf8(name) && *c; c++)
-		if (*c & 0x80)
-			*c = '?';
-	return name;
-}
-
 static const char *interface_name(const struct listener *listener, __u32 index, char name[NAME_BYTES])
 {
-	for (size_t i = 0; i < listener->interfaces_count; i++)
-		if (listener->interfaces[i].ifindex == (int)index) {
-			snprintf(name, NAME_BYTES, "%s", listener->interfaces[i].interface);
-			return clean_name(name);
-		}
+	const char *found = NULL;
+
+	for (size_t i = 0; i < listener->interfaces_count && !found; i++)
+		if (listener->interfaces[i].ifindex == (int)index)
+			found = listener->interfaces[i].interface;
 	/* Where a program is loaded on a bond, its packets are of another one. */
-	if (!if_indextoname(index, name))
+	if (found)
+		snprintf(name, NAME_BYTES, "%s", found);
+	else if (!if_indextoname(index, name))
 		snprintf(name, NAME_BYTES, "if%u", index);
-	return clean_name(name);
+	interface_clean_name(name);
+	return name;
 }
 
 static bool is_dropped(const struct abi_sample *sample)

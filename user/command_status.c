@@ -124,12 +124,13 @@ static json_t *interfaces_of(const struct kernel_filter *filter)
 	json_t *rows = json_array();
 
 	for (size_t i = 0; i < filter->attachments_count; i++) {
-		const struct kernel_attachment *attachment = &filter->attachments[i];
+		struct kernel_attachment attachment = filter->attachments[i];
 
+		interface_clean_name(attachment.interface);
 		json_array_append_new(rows, json_pack("{s:s, s:s, s:I}", "interface",
-						      attachment->interface, "mode",
-						      interface_mode_name(attachment->mode),
-						      "program", (json_int_t)attachment->prog_id));
+						      attachment.interface, "mode",
+						      interface_mode_name(attachment.mode),
+						      "program", (json_int_t)attachment.prog_id));
 	}
 	return rows;
 }

@@ -9,11 +9,21 @@
 #include <linux/rtnetlink.h>
 
 #include "netlink.h"
+#include "rule.h"
+#include "text.h"
 
 struct listing {
 	struct interface *interfaces;
 	size_t count;
 };
+
+void interface_clean_name(char *name)
+{
+	text_clean(name);
+	for (char *c = name; !rule_is_utf8(name) && *c; c++)
+		if (*c & 0x80)
+			*c = '?';
+}
 
 const char *interface_mode_name(enum interface_mode mode)
 {

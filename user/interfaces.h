@@ -29,6 +29,12 @@ struct interface {
 const char *interface_mode_name(enum interface_mode mode);
 
 /*
+ * Interfaces may be called anything but what has a slash, a colon or white space in it: puts '?' in the place of what
+ * terminals obey, and of what is not UTF-8, which neither JSON nor Prometheus take.
+ */
+void interface_clean_name(char *name);
+
+/*
  * All interfaces, in kernel order. 0 and an array to free(); -errno, then *interfaces is NULL.
  */
 int interfaces_list(struct interface **interfaces, size_t *count);

@@ -207,11 +207,12 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
 
 	for (size_t f = 0; f < groups->filters_count; f++)
 		for (size_t i = 0; i < groups->filters[f].attachments_count; i++) {
-			const struct kernel_attachment *attachment = &groups->filters[f].attachments[i];
+			struct kernel_attachment attachment = groups->filters[f].attachments[i];
 
+			interface_clean_name(attachment.interface);
 			metrics_sample(family, json_pack("{s:s, s:s, s:s}", "name", name_of(&groups->filters[f]),
-							 "interface", attachment->interface, "mode",
-							 interface_mode_name(attachment->mode)), 1);
+							 "interface", attachment.interface, "mode",
+							 interface_mode_name(attachment.mode)), 1);
 		}
 }
 

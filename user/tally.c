@@ -51,6 +51,7 @@ static void name_row(char *names, const char *interface)
 
 	if (length + written >= TALLY_NAME_BYTES)
 		memcpy(names + TALLY_NAME_BYTES - 4, "...", 4);
+	interface_clean_name(names);
 }
 
 static void name_rows(struct tally *tally, const struct kernel_filter *filter)

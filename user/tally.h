@@ -24,7 +24,7 @@ struct tally {
 	size_t filters;	      /* that were read */
 	bool is_monitor_only; /* one of them */
 	double seconds;	      /* of CLOCK_MONOTONIC; of a difference: what lies between */
-	/* The interfaces that filters run on now, by row, joined by '+' where they share one; "" where there is none. */
+	/* The interfaces that filters run on now, by row, joined by '+' where they share one, clean; "" where there is none. */
 	char interfaces[ABI_COUNTER_ROWS][TALLY_NAME_BYTES];
 };
 

@@ -51,6 +51,21 @@ test_interfaces() {
 	done
 }
 
+# What is not UTF-8 would make Prometheus refuse all of it.
+test_odd_names_of_interfaces() {
+	ip -n "$RX" link set vrx down
+	ip -n "$RX" link set vrx name "$(printf 'v\377\033')"
+	xc load "$(printf 'v\377\033')" >/dev/null 2>&1
+	read_metrics
+	python3 -c 'open(__import__("sys").argv[1], encoding="utf-8").read()' "$STATE/metrics" || fail "not UTF-8"
+	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="v??",mode="native"}'
+	assert_value 0 'xdp_cuckoo_interface_packets_total{name="default",interface="v??",outcome="drop rule",verdict="drop"}'
+	assert_status 0 xc status --json
+	assert_output '"interface": "v[?][?]", *$'
+	assert_status 0 xc stats --by interface
+	assert_output '^v[?][?] '
+}
+
 test_filters_that_do_not_filter() {
 	filter_some
 	for command in panic 'panic off' 'monitor-only on' 'monitor-only off'; do
