@@ -14,6 +14,7 @@
 #include "top_screen.h"
 
 #define INTERVAL_MS_DEFAULT 1000
+#define FIRST_MS_MAX 1000 /* after that there are figures on the screen, whatever the interval */
 #define WAIT_MS_MAX 200
 #define WAIT_MS_SEARCHING 10 /* between two steps through the counters: more than a step takes */
 
@@ -52,7 +53,7 @@ struct top {
 	struct kernel_filter *filters;
 	size_t filters_count;
 	struct tally now, difference; /* the last reading; what came with it: without filters, nothing yet */
-	/* The filter whose rules are ranked, the first that counts them; NULL: none does. */
+	/* The filter whose rules are ranked, the first that counts them; NULL: none does, or they are too many. */
 	const struct kernel_filter *ranked;
 	struct table table;
 	__u32 ranked_id; /* of the map that `hits` is about */
@@ -113,6 +114,8 @@ static void describe(struct top *top)
 /* Opens the table anew, since each reading has the filters' memory at another place. */
 static void choose_ranked(struct top *top)
 {
+	__u32 records_id;
+
 	table_close(&top->table);
 	top->table = (struct table){};
 	top->ranked = NULL;
@@ -123,12 +126,15 @@ static void choose_ranked(struct top *top)
 		    tally_is_named(filter, top->invocation->name) && !target_open_table(filter, &top->table))
 			top->ranked = filter;
 	}
-	if (top->ranked && top->ranked->map[KERNEL_RECORDS].id == top->ranked_id)
-		return;
-	hits_close(&top->hits);
-	top_names_close(&top->names);
-	top->ranked_id = top->ranked ? top->ranked->map[KERNEL_RECORDS].id : 0;
-	if (top->ranked && hits_open(&top->hits, table_slots(&top->table)))
+	records_id = top->ranked ? top->ranked->map[KERNEL_RECORDS].id : 0;
+	if (records_id != top->ranked_id) {
+		hits_close(&top->hits);
+		top_names_close(&top->names);
+		top->ranked_id = records_id;
+		if (top->ranked)
+			hits_open(&top->hits, table_slots(&top->table));
+	}
+	if (!top->hits.slots)
 		top->ranked = NULL;
 }
 
@@ -140,7 +146,15 @@ static void note_ranking(struct top *top)
 			 top->ranked_id ? "too many to be told" : "this table does not count by rule");
 }
 
-/* Takes another reading in place of the last one. -ENOENT: no filter of the name runs. */
+static int compare(struct top *top, const struct tally *now, struct reason *reason)
+{
+	tally_close(&top->difference);
+	if (!top->now.filters || !tally_since(&top->now, now, &top->difference))
+		return 0;
+	return reason_set(reason, -ENOMEM, "not enough memory");
+}
+
+/* Takes another reading in place of the last one; what is shown stays while it is paused. -ENOENT: no filter of the name. */
 static int read_again(struct top *top, struct reason *reason)
 {
 	struct kernel_filter *filters;
@@ -153,9 +167,8 @@ static int read_again(struct top *top, struct reason *reason)
 			error = tally_add(&now, &filters[f], reason);
 	if (!error && !now.filters)
 		error = -ENOENT;
-	tally_close(&top->difference);
-	if (!error && top->now.filters && tally_since(&top->now, &now, &top->difference))
-		error = reason_set(reason, -ENOMEM, "not enough memory");
+	if (!error && !top->model.is_paused)
+		error = compare(top, &now, reason);
 	if (error) {
 		tally_close(&now);
 		kernel_filters_free(filters, count);
@@ -200,6 +213,13 @@ static bool rank_further(struct top *top)
 	return true;
 }
 
+/* To the end of the pass, where nobody waits for a key. */
+static void rank_whole(struct top *top)
+{
+	while (top->is_ranking)
+		rank_further(top);
+}
+
 /* ---- on the terminal ---- */
 
 static bool is_over(const struct top *top)
@@ -214,7 +234,7 @@ static bool take_key(struct top *top, int key)
 		return false;
 	if (!top_model_key(&top->model, key))
 		return true;
-	if (top->difference.filters && !top->model.is_paused)
+	if (top->difference.filters)
 		top_model_list(&top->model, &top->difference, &top->now);
 	return true;
 }
@@ -231,7 +251,7 @@ static int wait_ms(const struct top *top, double next)
 static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reason)
 {
 	const double interval_s = interval_ms / 1000.;
-	double next = monotonic_seconds() + interval_s;
+	double next = monotonic_seconds() + (interval_ms < FIRST_MS_MAX ? interval_ms : FIRST_MS_MAX) / 1000.;
 	int key = TOP_SCREEN_RESIZED;
 
 	while (!is_over(top) && take_key(top, key)) {
@@ -269,12 +289,15 @@ static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason
 	const struct timespec interval = { interval_ms / 1000, interval_ms % 1000 * 1000000 };
 	int error = 0;
 
+	/* From here on is counted what the first line tells. */
+	if (output_is_json())
+		rank_whole(top);
 	while (!is_over(top) && !error) {
 		if (nanosleep(&interval, NULL))
 			continue;
 		error = next_interval(top, reason);
-		while (!error && output_is_json() && top->is_ranking)
-			rank_further(top);
+		if (!error && output_is_json())
+			rank_whole(top);
 		top_names_collect(&top->names, monotonic_seconds());
 		if (error)
 			return error;

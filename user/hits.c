@@ -7,9 +7,10 @@
 
 int hits_open(struct hits *hits, __u64 slots)
 {
-	*hits = (struct hits){ .slots = slots };
+	*hits = (struct hits){};
 	if (slots > HITS_SLOTS_MAX)
 		return -E2BIG;
+	hits->slots = slots;
 	hits->seen = calloc(slots, sizeof(*hits->seen));
 	hits->visited = calloc(slots / HITS_CHUNK + 1, sizeof(*hits->visited));
 	if (hits->seen && hits->visited)

@@ -18,7 +18,7 @@ struct hit {
 };
 
 struct hits {
-	__u64 slots, at; /* at: where the pass under way goes on */
+	__u64 slots, at; /* slots: 0 where it is not open; at: where the pass under way goes on */
 	__u64 *seen;	 /* packets, by number, at the last pass; memory only where there were some */
 	double *visited; /* by chunk: the second when that was; 0: never */
 	struct hit best[HITS_BEST], ranked[HITS_BEST]; /* of the pass under way; of the last one, the most first */

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,15 +71,16 @@ static int try_rule(const struct rule *rule, void *context)
 	return keys_each(&search->shapes, rule, try_key, search);
 }
 
-/* Ends by itself, also where the disk is slow or this process's parent is gone. */
+/* Ends by itself, also where the disk is slow, and with its parent. The terminal is left to that: SIGTSTP is ncurses'. */
 __attribute__((noreturn)) static void run_search(struct search *search, const char *dir)
 {
-	static const int signals[] = { SIGALRM, SIGBUS, SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	static const int signals[] = { SIGALRM, SIGBUS, SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
 	struct store *store;
 	struct reason reason;
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		signal(signals[i], SIG_DFL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(SEARCH_S_MAX);
 	setpriority(PRIO_PROCESS, 0, NICE);
 	if (!store_open(dir, STORE_READ, &store, &reason) && !store_shapes(store, &search->shapes))

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "top_screen.h"
 
+#include <limits.h>
 #include <locale.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include <curses.h>
 
@@ -18,6 +20,7 @@
 #define COLUMNS_FOR_BITS 66
 #define FIGURE_COLUMNS 10
 #define RULE_INDENT 9
+#define PUT_BYTES (RULE_TEXT_BYTES + MB_LEN_MAX)
 
 enum { COLOR_OF_DROPPED = 1, COLOR_OF_PASSED };
 
@@ -71,13 +74,37 @@ int top_screen_key(int wait_ms)
 
 /* ---- drawing ---- */
 
+/* As many characters as have room, by their width; what the locale does not know as one is a question mark. */
+static void fit(const char *text, int columns, char fitting[PUT_BYTES])
+{
+	size_t used = 0;
+
+	while (*text && used + MB_LEN_MAX < PUT_BYTES) {
+		wchar_t character;
+		mbstate_t state = {};
+		const size_t bytes = mbrtowc(&character, text, MB_LEN_MAX, &state);
+		const bool is_one = bytes <= MB_LEN_MAX && wcwidth(character) >= 0;
+
+		columns -= is_one ? wcwidth(character) : 1;
+		if (columns < 0)
+			break;
+		memcpy(fitting + used, is_one ? text : "?", is_one ? bytes : 1);
+		used += is_one ? bytes : 1;
+		text += is_one ? bytes : 1;
+	}
+	fitting[used] = '\0';
+}
+
 /* Cut at the window's right end; out of the window nothing is. */
 static void put(int row, int column, chtype attributes, const char *text)
 {
+	char fitting[PUT_BYTES];
+
 	if (row >= LINES || column >= COLS)
 		return;
+	fit(text, COLS - column, fitting);
 	attrset(attributes);
-	mvaddnstr(row, column, text, COLS - column);
+	mvaddstr(row, column, fitting);
 	attrset(A_NORMAL);
 }
 
@@ -143,13 +170,14 @@ static int draw_graphs(const struct top_model *model, int row)
 static void draw_line(int row, const char *name, const char *const figures[4])
 {
 	const int count = COLS >= COLUMNS_FOR_BITS ? 4 : 2, step = count == 4 ? 1 : 2;
-	char text[TOP_TEXT_BYTES];
-	const int room = COLS - count * FIGURE_COLUMNS;
-	int length = snprintf(text, sizeof(text), "%-*.*s", room > 0 ? room : 0, room > 0 ? room : 0, name);
+	const int room = COLS > count * FIGURE_COLUMNS ? COLS - count * FIGURE_COLUMNS : 0;
+	char text[FIGURE_COLUMNS + 1];
 
-	for (int i = 0; i < 4 && length < (int)sizeof(text); i += step)
-		length += snprintf(text + length, sizeof(text) - length, "%*s", FIGURE_COLUMNS, figures[i]);
-	put(row, 0, A_NORMAL, text);
+	put(row, 0, A_NORMAL, name);
+	for (int i = 0; i < 4; i += step) {
+		snprintf(text, sizeof(text), "%*s", FIGURE_COLUMNS, figures[i]);
+		put(row, room + i / step * FIGURE_COLUMNS, A_NORMAL, text);
+	}
 }
 
 /* Interfaces or CPUs, in at most so many rows with the heading. */

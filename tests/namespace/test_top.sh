@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # top, on a terminal of its own: what it shows, its keys, other sizes, how it ends; and where there is no terminal.
 . tests/lib.sh
+. tests/fault.sh
 
 needs_terminals() {
 	python3 -c 'import pty; pty.openpty()' 2>/dev/null || skip "no pseudo-terminals here (/dev/pts)"
@@ -46,6 +47,11 @@ test_figures_and_keys() {
 	wait ^interface by
 	key p
 	wait PAUSED$
+	key c
+	wait ^CPU by passed
+	wait ^0 +[1-9]
+	key i
+	wait ^vrx2 +[1-9]
 	key p
 	wait ago$
 	key ?
@@ -55,6 +61,53 @@ test_figures_and_keys() {
 	key q
 	end 0
 	END
+}
+
+# The first figures do not wait for the end of a long interval.
+test_long_interval() {
+	under_traffic
+	terminal 80x24 top --interval 1h <<-'END'
+	wait ^vrx2 +[1-9]
+	key q
+	end 0
+	END
+}
+
+# Of Linux' own making: what terminals obey, what is not UTF-8, and characters of several bytes.
+test_odd_names_of_interfaces() {
+	under_traffic
+	for name in 'v\033[31m' 'v\377x' '\303\251\303\251'; do
+		ip -n "$RX" link set vrx down
+		ip -n "$RX" link set vrx name odd
+		ip -n "$RX" link set odd name "$(printf %b "$name")"
+		ip -n "$RX" link set "$(printf %b "$name")" up
+		shown=$(printf %b "$name" | LC_ALL=C tr '\033\377' '??' | sed 's/[?[]/\\&/g')
+		# All the width, whatever the bytes.
+		printf '%s\n' "wait ^(?=$shown ).{80}\$" 'key q' 'end 0' | terminal 80x24 top
+		assert_status 0 xc top --json --count 1
+		python3 -c '
+import json, sys
+print(*(row["interface"] for row in json.load(sys.stdin)["interfaces"]))' <"$STATE/out" >"$STATE/names"
+		grep -Eq "(^| )$shown( |\$)" "$STATE/names" || fail "no $shown in $(cat "$STATE/names")"
+		ip -n "$RX" link set "$(printf %b "$name")" down
+		ip -n "$RX" link set "$(printf %b "$name")" name vrx
+	done
+}
+
+# Ctrl-Z: the shell has its terminal back; and goes on.
+test_stopped_and_continued() {
+	needs_terminals
+	under_traffic
+	# shellcheck disable=SC2016 # the inner shell's
+	{
+		echo 'wait ^vrx2 +[1-9]'
+		printf 'key \032\n'
+		printf 'wait ^the shell$\nkey \r\nwait ^vrx2 +[1-9]\nkey q\nend 0\n'
+	} | python3 tests/terminal.py 80x24 nsenter --net="/run/netns/$RX" \
+		bash -mc '"$@"; stty -a >"$0"; printf "\33[H\33[2Jthe shell\n"; read -r _; fg' \
+		"$STATE/stty" "$TOOL" --state "$STATE/store" top || fail "see above"
+	grep -q ' icanon' "$STATE/stty" || fail "not what it was: $(cat "$STATE/stty")"
+	grep -q '\(^\| \)echo ' "$STATE/stty" || fail "not what it was: $(cat "$STATE/stty")"
 }
 
 test_sizes() {
@@ -111,6 +164,74 @@ test_rules() {
 	key q
 	end 0
 	END
+}
+
+# hold_the_store: who opens it from now on waits, until the test ends.
+hold_the_store() {
+	python3 -c 'import fcntl, signal, sys
+file = open(sys.argv[1], "r+")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+signal.pause()' "$STATE/store/default/lock.mdb" >"$STATE/holder" &
+	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	wait_for "the store's lock" test -s "$STATE/holder"
+}
+
+# looker: the process that looks for rules, of the only top on this store.
+looker() {
+	ps -eo pid=,ppid=,comm=,args= | awk -v store="$STATE/store" '
+		$3 == "xdp-cuckoo" && index($0, store) { parent[$1] = $2 }
+		END { for (pid in parent) if (parent[pid] in parent) print pid }'
+}
+
+has_looker() {
+	[ -n "$(looker)" ]
+}
+
+# SIGWINCH and SIGTSTP, which ncurses catches.
+leaves_the_terminal_alone() {
+	caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$(looker)/status")
+	[ $((0x$caught & (1 << 27 | 1 << 19))) = 0 ]
+}
+
+# The process that looks has nothing to do with the terminal, and does not outlive the one that asks.
+test_who_looks_for_rules() {
+	under_traffic
+	hold_the_store
+	{
+		echo 'wait ^ +[1-9].* [?]$'
+		wait_for "a search" has_looker >&2
+		wait_for "a search without the signals of a terminal" leaves_the_terminal_alone >&2
+		touch "$STATE/was_seen"
+		printf 'key q\nend 0\n'
+	} | terminal 80x24 top
+	[ -e "$STATE/was_seen" ] || fail "see above"
+	! has_looker || fail "it still looks"
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" top --json >/dev/null &
+	top=$!
+	on_exit "kill -9 $top 2>/dev/null"
+	wait_for "a search" has_looker
+	looker=$(looker)
+	kill -9 "$top"
+	is_gone() { ! kill -0 "$looker"; }
+	WAIT_S=20 wait_for "the end of the search" is_gone
+}
+
+# Whichever allocation it is that fails, about the end of the first reading: without a ranking it goes on, without figures it says so.
+test_short_of_memory() {
+	xc load vrx >/dev/null
+	assert_status 0 faulty FAULT_KINDS=a "FAULT_COUNT=$STATE/count" top --json --count 1
+	steps=$(sed -n 's/^a \([0-9]*\)$/\1/p' "$STATE/count")
+	[ "$steps" -gt 100 ] || fail "only ${steps:-no} allocations"
+	for step in $(seq $((steps / 2 - 15)) $((steps / 2 + 15))); do
+		(
+			STATUS=0
+			faulty FAULT_KINDS=a "FAULT_AT=$step" FAULT_ERRNO=12 top --json --count 1 >/dev/null 2>&1 || STATUS=$?
+			echo "$STATUS" >>"$STATE/statuses"
+		) &
+	done
+	wait
+	assert_equal '0 4' "$(sort -u "$STATE/statuses" | xargs)" "statuses"
 }
 
 test_no_rules_to_count() {

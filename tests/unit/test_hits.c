@@ -116,6 +116,7 @@ static void test_too_large(void **state)
 
 	(void)state;
 	assert_int_equal(hits_open(&hits, HITS_SLOTS_MAX + 1ULL), -E2BIG);
+	assert_int_equal(hits.slots, 0);
 	hits_close(&hits);
 }
 
