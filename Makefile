@@ -122,6 +122,7 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0644 user/completion/xdp-cuckoo.bash $(BASH_COMPLETION)
 	install -D -m 0644 user/completion/_xdp-cuckoo $(ZSH_COMPLETION)
 	install -D -m 0644 user/grafana/xdp-cuckoo.json $(SHARE_DIR)/grafana/xdp-cuckoo.json
+	install -D -m 0644 user/prometheus/alerts.yml $(SHARE_DIR)/prometheus/alerts.yml
 	if [ -d $(dir $(FAIL2BAN_ACTION)) ]; then \
 		ln -sf $(PREFIX)/lib/xdp-cuckoo/fail2ban-action.conf $(FAIL2BAN_ACTION); fi
 	install -D -m 0644 user/xdp-cuckoo.h $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h

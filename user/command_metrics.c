@@ -17,9 +17,9 @@ const struct command command_metrics = {
 	.summary = "print the state of all running filters for Prometheus",
 	.help = "In Prometheus' text format, for the textfile collector of its node exporter (`exporter` does\n"
 	"without that); of every filter in this network namespace, whatever its name: packets and bytes by\n"
-	"outcome and verdict, as `stats` shows them, in all and, as families of their own, by interface;\n"
-	"rules, slots, memory, and whether it filters. The interface \"-\" is all that the filter runs on no more,\n"
-	"or not in this namespace.\n"
+	"outcome and verdict, as `stats` shows them, in all and, as families of their own, by interface and\n"
+	"row of counters (its number modulo 64); rules, named lists and when each was imported, slots, memory,\n"
+	"and whether it filters. The interface \"-\" is what the filter runs on no more, or not in this namespace.\n"
 	"Reads, and changes nothing. Status 0 also where no filter runs: then there are no samples of any.\n"
 	"A FILE takes the place of an older one when it is whole, so that nobody reads half of it.\n"
 	"\n"

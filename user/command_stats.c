@@ -120,7 +120,6 @@ static void add_outcomes(json_t *rows, const struct tally *counts, const struct 
 static void add_interfaces(json_t *rows, const struct tally *counts, const struct form *form)
 {
 	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS];
-	__u64 elsewhere = 0;
 
 	for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
 		if (!*counts->interfaces[row])
@@ -132,9 +131,7 @@ static void add_interfaces(json_t *rows, const struct tally *counts, const struc
 	}
 	tally_sum_elsewhere(counts, counters);
 	tally_verdicts(counters, verdicts);
-	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
-		elsewhere += verdicts[verdict].packets;
-	if (elsewhere)
+	if (tally_has_packets(counters))
 		json_array_append_new(rows, verdict_row(json_pack("{s:s}", "interface", "-"), verdicts, form));
 }
 
@@ -145,9 +142,7 @@ static void add_cpus(json_t *rows, const struct tally *counts, const struct tall
 
 	for (unsigned int cpu = 0; cpu < counts->cpus; cpu++) {
 		tally_sum(sums, TALLY_ALL, cpu, counters);
-		tally_verdicts(counters, verdicts);
-		if (!(verdicts[VERDICT_PASS].packets | verdicts[VERDICT_DROP].packets |
-		      verdicts[VERDICT_WOULD_DROP].packets))
+		if (!tally_has_packets(counters))
 			continue;
 		tally_sum(counts, TALLY_ALL, cpu, counters);
 		tally_verdicts(counters, verdicts);

@@ -134,29 +134,37 @@ static void add_counters(json_t *metrics, const struct groups *groups)
 	}
 }
 
+/*
+ * Counters stay with their row, interfaces come and go: a series is of both, or it would jump by all that the one before
+ * has counted.
+ */
+static json_t *row_labels(const struct group *group, unsigned int row)
+{
+	const char *interfaces = group->tally.interfaces[row];
+
+	return json_pack("{s:s, s:s, s:o}", "name", group->name, "interface", *interfaces ? interfaces : "-", "row",
+			 json_sprintf("%u", row));
+}
+
 /* Families of their own: in those of the totals they would be counted twice by every sum. */
 static void add_interface_counters(json_t *metrics, const struct groups *groups)
 {
 	json_t *packets = metrics_family(metrics, "xdp_cuckoo_interface_packets_total", METRIC_COUNTER,
-					 "The packets of xdp_cuckoo_packets_total, by the interface they came by.");
+					 "The packets of xdp_cuckoo_packets_total, by the interface they came by and "
+					 "its row of counters, its number modulo 64.");
 	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_interface_bytes_total", METRIC_COUNTER,
-				       "The bytes of xdp_cuckoo_bytes_total, by the interface they came by.");
+				       "The bytes of xdp_cuckoo_bytes_total, by the interface they came by and "
+				       "its row of counters, its number modulo 64.");
 
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
 		struct abi_counter counters[ABI_COUNTERS];
 
 		for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
-			if (!*group->tally.interfaces[row])
-				continue;
 			tally_sum(&group->tally, row, TALLY_ALL, counters);
-			add_packets(packets, bytes,
-				    json_pack("{s:s, s:s}", "name", group->name, "interface",
-					      group->tally.interfaces[row]), counters);
+			if (*group->tally.interfaces[row] || tally_has_packets(counters))
+				add_packets(packets, bytes, row_labels(group, row), counters);
 		}
-		tally_sum_elsewhere(&group->tally, counters);
-		add_packets(packets, bytes, json_pack("{s:s, s:s}", "name", group->name, "interface", "-"),
-			    counters);
 	}
 }
 
@@ -216,6 +224,17 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
 		}
 }
 
+static void add_lists(json_t *rules, json_t *imported, const struct group *group, const struct store_glance *glance)
+{
+	for (size_t i = 0; i < glance->lists; i++) {
+		const struct store_glance_list *list = &glance->list[i];
+		json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", list->name);
+
+		metrics_sample(rules, json_copy(labels), list->rules);
+		metrics_sample(imported, labels, list->imported_s);
+	}
+}
+
 /* Of the store of each name: a filter may be there without one, which then has no rules to tell of. */
 static void add_rules(json_t *metrics, const struct groups *groups, const char *state, struct reason *unread)
 {
@@ -225,16 +244,20 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 	json_t *rules = metrics_family(metrics, "xdp_cuckoo_rules", METRIC_GAUGE, "Rules that are stored.");
 	json_t *timed = metrics_family(metrics, "xdp_cuckoo_timed_rules", METRIC_GAUGE,
 				       "Of the rules, those that end by themselves.");
+	json_t *of_list = metrics_family(metrics, "xdp_cuckoo_list_rules", METRIC_GAUGE,
+					 "Rules of a named list, which it has alone or with others.");
+	json_t *imported = metrics_family(metrics, "xdp_cuckoo_list_import_timestamp_seconds", METRIC_GAUGE,
+					  "When a named list was last imported: seconds since 1970.");
 
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
-		struct store_info info;
+		struct store_glance glance;
 		struct reason reason;
 		char dir[PATH_MAX];
 		int error = apply_state_dir(state, group->name, dir, sizeof(dir));
 
 		if (!error)
-			error = store_glance(dir, &info, &reason);
+			error = store_glance(dir, &glance, &reason);
 		else
 			reason_set(&reason, error, "the state directory's name is too long");
 		if (error == -ENOENT)
@@ -244,8 +267,9 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 			reason_set(unread, error, "no rules of '%s': %s", group->name, reason.text);
 		if (error)
 			continue;
-		metrics_sample(rules, label(group), info.rules);
-		metrics_sample(timed, label(group), info.timed);
+		metrics_sample(rules, label(group), glance.info.rules);
+		metrics_sample(timed, label(group), glance.info.timed);
+		add_lists(of_list, imported, group, &glance);
 	}
 }
 

@@ -11,13 +11,13 @@
 
 #define GLANCE_MS 5000
 
-struct glance {
+struct answer {
 	int error;
-	struct store_info info;
+	struct store_glance glance;
 	struct reason reason;
 };
 
-_Static_assert(sizeof(struct glance) <= 4096, "a pipe takes it whole: PIPE_BUF");
+_Static_assert(sizeof(struct answer) <= 4096, "a pipe takes it whole: PIPE_BUF");
 
 __attribute__((noreturn)) static void bus_error(int signal_number)
 {
@@ -25,40 +25,61 @@ __attribute__((noreturn)) static void bus_error(int signal_number)
 	_exit(1);
 }
 
+static int look_at_lists(struct store *store, struct store_glance *glance)
+{
+	struct store_lists lists;
+	int error = store_lists(store, &lists);
+
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
+		const struct store_list *list = &lists.list[i];
+		struct store_glance_list *seen = &glance->list[glance->lists];
+
+		if (!list->name[0])
+			continue;
+		memcpy(seen->name, list->name, sizeof(seen->name));
+		seen->rules = list->rules;
+		seen->imported_s = list->imported_s;
+		glance->lists++;
+	}
+	return error;
+}
+
 /* In the process of its own. What it has of memory goes with it. */
 __attribute__((noreturn)) static void look(const char *dir, int to)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error };
-	struct glance glance = {};
+	struct answer answer = {};
 	struct store *store;
 
 	sigaction(SIGBUS, &on_bus_error, NULL);
-	glance.error = store_open(dir, STORE_READ, &store, &glance.reason);
-	if (!glance.error)
-		glance.error = store_info(store, &glance.info);
-	if (glance.error && !*glance.reason.text)
-		reason_set(&glance.reason, glance.error, "cannot read the store: %s", strerror(-glance.error));
+	answer.error = store_open(dir, STORE_READ, &store, &answer.reason);
+	if (!answer.error)
+		answer.error = store_info(store, &answer.glance.info);
+	if (!answer.error)
+		answer.error = look_at_lists(store, &answer.glance);
+	if (answer.error && !*answer.reason.text)
+		reason_set(&answer.reason, answer.error, "cannot read the store: %s", strerror(-answer.error));
 	store_close(store);
-	_exit(write(to, &glance, sizeof(glance)) == sizeof(glance) ? 0 : 1);
+	_exit(write(to, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
 }
 
-static int await(int from, struct glance *glance, struct reason *reason)
+static int await(int from, struct answer *answer, struct reason *reason)
 {
 	struct pollfd file = { .fd = from, .events = POLLIN };
 
 	if (poll(&file, 1, GLANCE_MS) <= 0)
 		return reason_set(reason, -ETIMEDOUT, "the store was not read in %d seconds: its disk hangs",
 				  GLANCE_MS / 1000);
-	if (read(from, glance, sizeof(*glance)) != sizeof(*glance))
+	if (read(from, answer, sizeof(*answer)) != sizeof(*answer))
 		return reason_set(reason, -EIO, "the store cannot be read: its data.mdb has been cut short, or "
 				  "the disk fails");
-	*reason = glance->reason;
-	return glance->error;
+	*reason = answer->reason;
+	return answer->error;
 }
 
-int store_glance(const char *dir, struct store_info *info, struct reason *reason)
+int store_glance(const char *dir, struct store_glance *glance, struct reason *reason)
 {
-	struct glance glance = {};
+	struct answer answer = {};
 	int ends[2], error;
 	pid_t child;
 
@@ -72,7 +93,7 @@ int store_glance(const char *dir, struct store_info *info, struct reason *reason
 	if (error)
 		reason_set(reason, error, "cannot start a process to read the store: %s", strerror(-error));
 	else
-		error = await(ends[0], &glance, reason);
+		error = await(ends[0], &answer, reason);
 	close(ends[0]);
 	/* One that hangs in the kernel goes when that lets it, and is waited for by a later call. */
 	if (child > 0) {
@@ -81,6 +102,6 @@ int store_glance(const char *dir, struct store_info *info, struct reason *reason
 	}
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
-	*info = glance.info;
+	*glance = answer.glance;
 	return error;
 }

@@ -8,7 +8,23 @@
 
 #include "store.h"
 
-/* As store_open() to read and store_info(), which see. 0; -ENOENT where there is no store; other -errno with the reason. */
-int store_glance(const char *dir, struct store_info *info, struct reason *reason);
+/* A list as in struct store_list, without its source. */
+struct store_glance_list {
+	char name[ABI_NAME_BYTES];
+	__u64 rules;
+	__s64 imported_s;
+};
+
+struct store_glance {
+	struct store_info info;
+	size_t lists;
+	struct store_glance_list list[STORE_LISTS_MAX];
+};
+
+/*
+ * As store_open() to read, store_info() and store_lists(), which see. 0; -ENOENT where there is no store; other -errno
+ * with the reason.
+ */
+int store_glance(const char *dir, struct store_glance *glance, struct reason *reason);
 
 #endif

@@ -176,3 +176,11 @@ void tally_verdicts(const struct abi_counter counters[ABI_COUNTERS], struct abi_
 	for (int i = 0; i < OUTCOMES * VERDICTS; i++)
 		add(&sum[i % VERDICTS], &counters[i]);
 }
+
+bool tally_has_packets(const struct abi_counter counters[ABI_COUNTERS])
+{
+	for (int i = 0; i < OUTCOMES * VERDICTS; i++)
+		if (counters[i].packets)
+			return true;
+	return false;
+}

@@ -49,4 +49,7 @@ void tally_sum_elsewhere(const struct tally *tally, struct abi_counter sum[ABI_C
 /* Of such a sum, by verdict: over all outcomes. */
 void tally_verdicts(const struct abi_counter counters[ABI_COUNTERS], struct abi_counter sum[VERDICTS]);
 
+/* Whether any were counted in such a sum. */
+bool tally_has_packets(const struct abi_counter counters[ABI_COUNTERS]);
+
 #endif

@@ -62,14 +62,6 @@ static void add_line(struct top_model *model, const char *name, const struct abi
 	model->lines++;
 }
 
-static bool has_packets(const struct abi_counter counters[ABI_COUNTERS])
-{
-	for (int i = 0; i < OUTCOMES * VERDICTS; i++)
-		if (counters[i].packets)
-			return true;
-	return false;
-}
-
 static void add_interfaces(struct top_model *model, const struct tally *difference)
 {
 	struct abi_counter counters[ABI_COUNTERS];
@@ -81,7 +73,7 @@ static void add_interfaces(struct top_model *model, const struct tally *differen
 		add_line(model, difference->interfaces[row], counters, difference->seconds);
 	}
 	tally_sum_elsewhere(difference, counters);
-	if (has_packets(counters))
+	if (tally_has_packets(counters))
 		add_line(model, "-", counters, difference->seconds);
 }
 
@@ -93,7 +85,7 @@ static void add_cpus(struct top_model *model, const struct tally *difference, co
 
 	for (unsigned int cpu = 0; cpu < now->cpus; cpu++) {
 		tally_sum(now, TALLY_ALL, cpu, counters);
-		if (!has_packets(counters))
+		if (!tally_has_packets(counters))
 			continue;
 		tally_sum(difference, TALLY_ALL, cpu, counters);
 		snprintf(name, sizeof(name), "%u", cpu);

@@ -5,6 +5,7 @@
 . tests/metrics.sh
 
 DASHBOARD=user/grafana/xdp-cuckoo.json
+ALERTS=user/prometheus/alerts.yml
 LEFT_OUT= # families that it does not show
 
 dashboard() {
@@ -45,6 +46,19 @@ test_expressions_are_understood() {
 	dashboard rules >"$STATE/rules.json"
 	assert_status 0 "$PROMTOOL" check rules "$STATE/rules.json"
 	assert_output "SUCCESS: $(grep -c '"expr"' "$STATE/rules.json") rules found"
+}
+
+# The alerts for Prometheus: of metrics that there are, and each when it is to be.
+test_alerts() {
+	read_metrics
+	sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$STATE/metrics" | sort >"$STATE/families"
+	grep -Eo '\bxdp_cuckoo_[a-z_]+' "$ALERTS" | sort -u >"$STATE/asked"
+	[ "$(wc -l <"$STATE/asked")" -ge 6 ] || fail "metrics not found"
+	assert_equal '' "$(comm -13 "$STATE/families" "$STATE/asked")" "metrics that the program does not have"
+	needs_promtool
+	assert_status 0 "$PROMTOOL" check rules "$ALERTS"
+	sed "s,RULES,$PWD/$ALERTS," tests/alerts.yml >"$STATE/alerts.yml"
+	assert_status 0 "$PROMTOOL" test rules "$STATE/alerts.yml"
 }
 
 run_tests "$0" "$@"

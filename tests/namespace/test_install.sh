@@ -37,6 +37,7 @@ test_install_and_uninstall() {
 		./opt/xc/share/man/man5/xdp-cuckoo.conf.5
 		./opt/xc/share/man/man8/xdp-cuckoo.8
 		./opt/xc/share/xdp-cuckoo/grafana/xdp-cuckoo.json
+		./opt/xc/share/xdp-cuckoo/prometheus/alerts.yml
 		./opt/xc/share/zsh/site-functions/_xdp-cuckoo
 	END
 	files >"$STATE/installed"

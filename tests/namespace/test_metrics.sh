@@ -33,22 +33,34 @@ test_values() {
 	assert_value "$slots" 'xdp_cuckoo_table_slots{name="default"}'
 }
 
+# row INTERFACE: of counters.
+row() {
+	in_rx ip -o link show "$1" | awk -F: '{ print $1 % 64 }'
+}
+
 test_interfaces() {
 	veth "$TX" vtx2 "$RX" vrx2
 	xc load vrx vrx2 >/dev/null
 	xc add 192.0.2.1 >/dev/null
 	send_from 0 vtx vrx 30 >/dev/null || fail "the flow passed"
 	send_from 0 vtx2 vrx2 20 >/dev/null || fail "the flow passed"
+	row=$(row vrx)
+	row2=$(row vrx2)
 	xc unload vrx2 >/dev/null
 	read_metrics
-	assert_value 30 'xdp_cuckoo_interface_packets_total{name="default",interface="vrx",outcome="drop rule",verdict="drop"}'
-	assert_value 1160 'xdp_cuckoo_interface_bytes_total{name="default",interface="-",outcome="drop rule",verdict="drop"}'
+	assert_value 30 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx\",row=\"$row\",outcome=\"drop rule\",verdict=\"drop\"}"
+	assert_value 1160 "xdp_cuckoo_interface_bytes_total{name=\"default\",interface=\"-\",row=\"$row2\",outcome=\"drop rule\",verdict=\"drop\"}"
 	for family in packets bytes; do
 		awk -v family="xdp_cuckoo_interface_${family}_total{" -v whole="xdp_cuckoo_${family}_total{" '
 			index($0, family) == 1 { parts += $NF }
 			index($0, whole) == 1 { all += $NF }
 			END { print parts, all; exit !(all && parts == all) }' "$STATE/metrics" || fail "sums of $family"
 	done
+	# A series of its own while it was gone, so that none of them ever jumps.
+	xc load vrx2 >/dev/null
+	read_metrics
+	assert_value 20 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx2\",row=\"$row2\",outcome=\"drop rule\",verdict=\"drop\"}"
+	! grep -q 'interface="-"' "$STATE/metrics" || fail "$(grep 'interface="-".* [1-9]' "$STATE/metrics")"
 }
 
 # What is not UTF-8 would make Prometheus refuse all of it.
@@ -56,10 +68,11 @@ test_odd_names_of_interfaces() {
 	ip -n "$RX" link set vrx down
 	ip -n "$RX" link set vrx name "$(printf 'v\377\033')"
 	xc load "$(printf 'v\377\033')" >/dev/null 2>&1
+	row=$(in_rx ip -o link | awk -F: 'NR > 1 { print $1 % 64 }')
 	read_metrics
 	python3 -c 'open(__import__("sys").argv[1], encoding="utf-8").read()' "$STATE/metrics" || fail "not UTF-8"
 	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="v??",mode="native"}'
-	assert_value 0 'xdp_cuckoo_interface_packets_total{name="default",interface="v??",outcome="drop rule",verdict="drop"}'
+	assert_value 0 'xdp_cuckoo_interface_packets_total{name="default",interface="v??",row="'"$row"'",outcome="drop rule",verdict="drop"}'
 	assert_status 0 xc status --json
 	assert_output '"interface": "v[?][?]", *$'
 	assert_status 0 xc stats --by interface
@@ -92,6 +105,40 @@ test_filters_of_several_names() {
 	assert_value 1 'xdp_cuckoo_interface_info{name="web",interface="vweb",mode="native"}'
 	value 'xdp_cuckoo_false_positive_ratio{name="web",family="ipv4"}' | awk '{ exit !($1 > 1e-18) }' ||
 		fail "a compact table has no false positives: $(grep false_positive "$STATE/metrics")"
+}
+
+# Each as `lists` has it, as long as there is one.
+test_lists() {
+	xc load vrx --capacity 1000 >/dev/null
+	read_metrics
+	! grep -q '^xdp_cuckoo_list_rules{' "$STATE/metrics" || fail "a list where there is none"
+	printf '192.0.2.1\n192.0.2.2\n203.0.113.0/24\n' >"$STATE/list"
+	before=$(date +%s)
+	xc import "$STATE/list" --list first >/dev/null
+	head -n 2 "$STATE/list" | xc import - --list second >/dev/null
+	xc add 198.51.100.1 >/dev/null
+	read_metrics
+	assert_value 4 'xdp_cuckoo_rules{name="default"}'
+	assert_value 3 'xdp_cuckoo_list_rules{name="default",list="first"}'
+	assert_value 2 'xdp_cuckoo_list_rules{name="default",list="second"}'
+	imported=$(value 'xdp_cuckoo_list_import_timestamp_seconds{name="default",list="first"}')
+	[ "$imported" -ge "$before" ] && [ "$imported" -le "$(date +%s)" ] || fail "imported at '$imported'"
+	xc lists delete first >/dev/null
+	head -n 1 "$STATE/list" | xc import - --list second --replace >/dev/null
+	read_metrics
+	assert_equal '' "$(value 'xdp_cuckoo_list_rules{name="default",list="first"}')" "rules of a list that is deleted"
+	assert_value 1 'xdp_cuckoo_list_rules{name="default",list="second"}'
+}
+
+# As many as there can be, by the longest names.
+test_all_lists() {
+	xc load vrx --capacity 1000 >/dev/null
+	for i in $(seq 63); do
+		printf '192.0.2.%d\n' "$i" | xc import - --list "$(printf 'l%030d' "$i")" >/dev/null
+	done
+	read_metrics
+	assert_equal 63 "$(grep -c '^xdp_cuckoo_list_rules{.*} 1$' "$STATE/metrics")" "lists"
+	assert_equal 63 "$(grep -c '^xdp_cuckoo_list_import_timestamp_seconds{' "$STATE/metrics")" "their times"
 }
 
 test_store_that_cannot_be_read() {
