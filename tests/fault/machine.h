@@ -209,10 +209,12 @@ static inline size_t machine_feed(const struct machine *machine, const struct ma
 	close(to[0]);
 	close(from[1]);
 	run->out[0] = '\0';
-	while (asked < count && answered == asked) {
-		for (size_t i = 0; i < group && asked < count; i++, asked++)
-			if (dprintf(to[1], "%s\n", lines[asked]) < 0)
-				break;
+	/* It may be killed between an answer and the next line, which then nobody reads. */
+	for (bool is_read = true; is_read && asked < count && answered == asked;) {
+		for (size_t i = 0; i < group && asked < count && is_read; i++) {
+			is_read = dprintf(to[1], "%s\n", lines[asked]) > 0;
+			asked += is_read;
+		}
 		answered = machine_read_answers(from[0], asked, run);
 	}
 	close(to[1]);
