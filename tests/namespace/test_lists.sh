@@ -181,13 +181,13 @@ test_replace_changes_what_differs() {
 		203.0.113.7
 	END
 	xc import "$STATE/old" >/dev/null
-	before=$(xc list)
+	before=$(xc list | sed 's/ timeout .*/ timeout/') # of which seconds go by
 	at=$(generation)
 	assert_status 0 xc import "$STATE/new" --replace --dry-run
 	for count in 'added: +2' 'updated: +3' 'kept: +3' 'removed: +2' 'dry run: +yes'; do
 		assert_output "^$count\$"
 	done
-	assert_equal "$before" "$(xc list)" "rules after a dry run"
+	assert_equal "$before" "$(xc list | sed 's/ timeout .*/ timeout/')" "rules after a dry run"
 	assert_equal "$at" "$(generation)" "generation after a dry run"
 	assert_status 0 xc import "$STATE/new" --replace
 	for count in 'added: +2' 'updated: +3' 'kept: +3' 'removed: +2' 'rules: +8'; do
