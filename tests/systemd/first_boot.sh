@@ -113,6 +113,7 @@ activity() {
 
 # While the service waits, the interfaces that are there are filtered.
 test_an_interface_that_comes_later() {
+	on_exit "config 'interfaces = $(card 1)'" # the next boot would wait for it too
 	config "interfaces = $(card 1) late0" 'wait = 5m'
 	systemctl reload --no-block xdp-cuckoo@default
 	wait_for "the reload" activity reloading xdp-cuckoo@default
