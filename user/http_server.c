@@ -51,6 +51,7 @@ struct http_server {
 	http_server_pages *pages;
 	void *context;
 	struct connection connection[CONNECTIONS + 1]; /* one that comes, and makes another go */
+	bool has_room; /* since a connection has ended: only when it runs again libmicrohttpd listens again, too */
 };
 
 static __s64 now_ms(void)
@@ -103,15 +104,18 @@ static void begin(struct http_server *server, struct MHD_Connection *of, void **
 	*context = connection;
 }
 
-static void notice(void *server, struct MHD_Connection *of, void **context,
+static void notice(void *context, struct MHD_Connection *of, void **of_connection,
 		   enum MHD_ConnectionNotificationCode what)
 {
-	struct connection *connection = *context;
+	struct connection *connection = *of_connection;
+	struct http_server *server = context;
 
-	if (what == MHD_CONNECTION_NOTIFY_STARTED)
-		begin(server, of, context);
-	else if (connection)
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		begin(server, of, of_connection);
+	} else if (connection) {
 		connection->fd = -1;
+		server->has_room = true;
+	}
 }
 
 /* ---- requests ---- */
@@ -211,6 +215,8 @@ int http_server_timeout_ms(const struct http_server *server)
 	unsigned int count;
 	const struct connection *oldest = find_oldest((struct http_server *)server, &count);
 
+	if (server->has_room)
+		return 0;
 	if (oldest)
 		left_ms = oldest->since_ms + CONNECTION_MS - now_ms();
 	if (mhd.get_timeout(server->daemon, &of_library) == MHD_YES && (__s64)of_library < left_ms)
@@ -228,5 +234,6 @@ void http_server_run(struct http_server *server)
 
 	while ((oldest = find_oldest(server, &count)) && oldest->since_ms <= end_ms)
 		shut(oldest);
+	server->has_room = false;
 	mhd.run(server->daemon);
 }
