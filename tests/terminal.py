@@ -5,6 +5,7 @@ wait REGEX      until a line of the screen matches
 key KEYS        types them
 resize CxR
 signal NAME     to the program
+run COMMAND     of the shell, beside it
 end STATUS      waits for its end, by that status or signal (SIGTERM): the terminal must be as it was
 Status 1, with the screen on standard error, where something does not come about.
 """
@@ -186,6 +187,10 @@ class Terminal:
 
     def signal(self, name):
         self.program.send_signal(getattr(signal, name))
+
+    def run(self, command):
+        if subprocess.run(command, shell=True, stdout=subprocess.DEVNULL, check=False).returncode:
+            self.fail(command + " failed")
 
     def end(self, status):
         expected = -getattr(signal, status) if status.startswith("SIG") else int(status)

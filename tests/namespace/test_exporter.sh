@@ -44,6 +44,7 @@ ask() {
 	send "$1 $2 HTTP/1.1\r\nHost: x\r\n${3-}\r\n" >"$STATE/answer"
 	sed '/^\r$/,$d; s/\r$//' "$STATE/answer" >"$STATE/head"
 	sed '1,/^\r$/d' "$STATE/answer" >"$STATE/metrics"
+	ASKED_MS=$(date +%s%3N)
 }
 
 # assert_answer STATUS METHOD PATH [HEADER]
@@ -54,9 +55,16 @@ assert_answer() {
 	assert_equal "HTTP/1.1 $assert_answer_status" "$(sed 1q "$STATE/head" | cut -d' ' -f1,2)" "answer to $*"
 }
 
-# scrape: later than what an answer may be old.
+# expire: until the last answer is older than one may be.
+ASKED_MS=0
+expire() {
+	left_ms=$((ASKED_MS + 1100 - $(date +%s%3N)))
+	[ "$left_ms" -le 0 ] || sleep "$(printf '%d.%03d' $((left_ms / 1000)) $((left_ms % 1000)))"
+}
+
+# scrape: anew.
 scrape() {
-	sleep 1.1
+	expire
 	assert_answer 200 GET /metrics
 }
 
@@ -134,27 +142,6 @@ test_methods_and_paths() {
 	[ "$length" -gt 1000 ] || fail "HEAD tells no length: $(cat "$STATE/head")"
 }
 
-# Nothing, or that it was wrong; and who comes next is served.
-test_garbage() {
-	filter_some
-	serve
-	for bytes in '\r\n\r\n' 'GET\r\n\r\n' '\x16\x03\x01\x02\x00\x01\x00' 'GET /metrics HTTP/9.9\r\n\r\n' \
-		"GET /$(printf '%09999d' 0) HTTP/1.1\r\nHost: x\r\n\r\n" \
-		"GET /metrics HTTP/1.1\r\nHost: x\r\nX: $(printf '%09999d' 0)\r\n\r\n" '\x00\xff\xfe\r\n\r\n' \
-		'GET /metrics HTTP/1.1\r\n\r\n' 'GET /%00%ff%2e%2e HTTP/1.1\r\nHost: x\r\n\r\n'; do
-		case_begin "$(echo "$bytes" | cut -c 1-40)"
-		send "$bytes" >"$STATE/answer"
-		! grep -aq '^HTTP/1.1 200' "$STATE/answer" || fail "answered as if it were a request"
-		[ ! -s "$STATE/answer" ] || grep -aEq '^HTTP/1.[01] (4[0-9][0-9]|505) ' "$STATE/answer" ||
-			fail "$(head -c 200 "$STATE/answer")"
-		assert_answer 200 GET /metrics
-	done
-	head -c 100000 /dev/urandom >"$STATE/noise"
-	in_rx timeout 60 bash -c 'cat "$1" >"/dev/tcp/$2/$3"' bash "$STATE/noise" "$HOST" "$PORT" 2>/dev/null || :
-	assert_answer 200 GET /metrics
-	end_by TERM
-}
-
 # hold COUNT BYTES: that many clients stop after these, until the server closes them: $HELD says so then.
 hold() {
 	HELD=$(mktemp -p "$STATE")
@@ -164,15 +151,42 @@ hold() {
 	wait_for "clients that hold" grep -q held "$HELD"
 }
 
-test_slow_clients_do_not_block_others() {
+# Answered by nothing, or that it was wrong; and who comes next is served. All at once, and beside slow ones, since some
+# take as long as a client may.
+test_garbage_and_slow_clients() {
 	filter_some
 	serve
-	hold 4 ''
-	hold 4 'GET /metr'
+	hold 2 ''
+	first_held=$HELD
+	hold 2 'GET /metr'
+	mkdir "$STATE/answers"
+	number=0
+	senders=
+	for bytes in '\r\n\r\n' 'GET\r\n\r\n' '\x16\x03\x01\x02\x00\x01\x00' 'GET /metrics HTTP/9.9\r\n\r\n' \
+		"GET /$(printf '%09999d' 0) HTTP/1.1\r\nHost: x\r\n\r\n" \
+		"GET /metrics HTTP/1.1\r\nHost: x\r\nX: $(printf '%09999d' 0)\r\n\r\n" '\x00\xff\xfe\r\n\r\n' \
+		'GET /metrics HTTP/1.1\r\n\r\n' 'GET /%00%ff%2e%2e HTTP/1.1\r\nHost: x\r\n\r\n'; do
+		number=$((number + 1))
+		send "$bytes" >"$STATE/answers/$number" &
+		senders="$senders $!"
+		assert_answer 200 GET /metrics
+	done
+	head -c 100000 /dev/urandom >"$STATE/noise"
+	in_rx timeout 60 bash -c 'cat "$1" >"/dev/tcp/$2/$3"' bash "$STATE/noise" "$HOST" "$PORT" 2>/dev/null || :
+	assert_answer 200 GET /metrics
+	# shellcheck disable=SC2086 # one word each
+	wait $senders
+	for answer in "$STATE"/answers/*; do
+		case_begin "garbage ${answer##*/} of $number"
+		! grep -aq '^HTTP/1.1 200' "$answer" || fail "answered as if it were a request"
+		[ ! -s "$answer" ] || grep -aEq '^HTTP/1.[01] (4[0-9][0-9]|505) ' "$answer" || fail "$(head -c 200 "$answer")"
+	done
+	case_begin ''
+	wait_for "the end of slow clients" grep -q '^closed' "$HELD"
+	wait_for "the end of slow clients" grep -q '^closed' "$first_held"
 	assert_answer 200 GET /metrics
 	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
-	wait_for "the end of slow clients" grep -q '^closed' "$HELD"
-	assert_answer 200 GET /metrics
+	end_by TERM
 }
 
 # Many more than it serves at a time: the oldest go at once, or this would take minutes.
@@ -211,7 +225,7 @@ test_filters_that_cannot_be_read() {
 	serve
 	in_rx "$HELPERS/foreign" vrx xc_config value 100000 || fail "the kernel does not take it"
 	for _ in 1 2; do
-		sleep 1.1
+		expire
 		assert_answer 503 GET /metrics
 		grep -q "^the filter on 'vrx' is of another version" "$STATE/metrics" || fail "$(cat "$STATE/metrics")"
 	done
@@ -305,7 +319,7 @@ test_prometheus_reads_it() {
 		--storage.tsdb.path="$STATE/tsdb" --web.listen-address=127.0.0.1:19090 --log.level=error \
 		>"$STATE/prometheus.log" 2>&1 &
 	prometheus=$!
-	on_exit "kill $prometheus 2>/dev/null; wait $prometheus 2>/dev/null"
+	on_exit "kill -9 $prometheus 2>/dev/null; wait $prometheus 2>/dev/null"
 	WAIT_LOG=$STATE/prometheus.log
 	wait_for "a scrape" query 'xdp_cuckoo_build_info'
 	assert_equal 1 "$(query up)" "up"
