@@ -53,6 +53,7 @@ struct top_model {
 	bool has_rates; /* two readings have been made */
 	double seconds; /* between them */
 	struct top_rates total;
+	double by_policy;	 /* packets a second, of what is dropped: no rule did */
 	double stopped, retries; /* a second: see outcome_stopped, outcome_retries */
 	struct top_line *line;	 /* TOP_LINES_MAX */
 	size_t lines;

@@ -233,6 +233,7 @@ static void draw_help(void)
 		"?, h      this, and back",
 		"q         end",
 		"",
+		"by policy what no rule dropped: see xdp-cuckoo policy, stats",
 		"stopped   packets that had a rule's fingerprint and no rule,",
 		"          as the exact table's records told",
 		"retries   look-ups again, since the table moved meanwhile",
@@ -249,7 +250,8 @@ static void draw_all(const struct top_model *model)
 	int row = TOP_HEADS, rows, lines;
 
 	for (int i = 0; i < TOP_HEADS; i++) {
-		const chtype color = i == 1 ? passed_color() : i == 2 ? dropped_color() : A_NORMAL;
+		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
+		const chtype color = i == 1 ? passed_color() : i == 2 || is_alarming ? dropped_color() : A_NORMAL;
 
 		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_head(model, i, text));
 	}

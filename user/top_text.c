@@ -51,15 +51,33 @@ static const char *head_rates(const struct top_model *model, const char *what, d
 	return text;
 }
 
+static const char *head_dropped(const struct top_model *model, char text[TOP_TEXT_BYTES])
+{
+	const double dropped = top_model_dropped_pps(&model->total), all = dropped + model->total.pps[VERDICT_PASS];
+	char number[TOP_NUMBER_BYTES];
+	size_t used;
+
+	head_rates(model, verdict_words[VERDICT_DROP].done, dropped, top_model_dropped_bps(&model->total), text);
+	used = strlen(text);
+	if (model->has_rates && all > 0)
+		used += snprintf(text + used, TOP_TEXT_BYTES - used, ", %.1f %% of all", 100 * dropped / all);
+	/* Less is what sums of doubles leave. */
+	if (model->by_policy > 1e-3)
+		snprintf(text + used, TOP_TEXT_BYTES - used, "; %s/s by policy", top_number(model->by_policy, number));
+	return text;
+}
+
 static const char *head_table(const struct top_model *model, char text[TOP_TEXT_BYTES])
 {
 	const struct top_state *state = &model->state;
 	char used[TOP_NUMBER_BYTES], slots[TOP_NUMBER_BYTES], stopped[TOP_NUMBER_BYTES], retries[TOP_NUMBER_BYTES];
+	const int length = snprintf(text, TOP_TEXT_BYTES, "table   %4.1f %% of %s slots, %s filled",
+				    state->slots ? 100. * state->used / state->slots : 0,
+				    top_number(state->slots, slots), top_number(state->used, used));
 
-	snprintf(text, TOP_TEXT_BYTES, "table   %4.1f %% of %s slots, %s filled; stopped %s/s, retries %s/s",
-		 state->slots ? 100. * state->used / state->slots : 0, top_number(state->slots, slots),
-		 top_number(state->used, used), top_number(model->stopped, stopped),
-		 top_number(model->retries, retries));
+	if (model->stopped > 0 || model->retries > 0)
+		snprintf(text + length, TOP_TEXT_BYTES - length, "; stopped %s/s, retries %s/s",
+			 top_number(model->stopped, stopped), top_number(model->retries, retries));
 	return text;
 }
 
@@ -74,8 +92,7 @@ const char *top_model_head(const struct top_model *model, int i, char text[TOP_T
 		return head_rates(model, verdict_words[VERDICT_PASS].done, total->pps[VERDICT_PASS],
 				  total->bps[VERDICT_PASS], text);
 	case 2:
-		return head_rates(model, verdict_words[VERDICT_DROP].done, top_model_dropped_pps(total),
-				  top_model_dropped_bps(total), text);
+		return head_dropped(model, text);
 	default:
 		return head_table(model, text);
 	}

@@ -74,7 +74,7 @@ static void test_rates(void **state)
 	assert_true(model->total.pps[VERDICT_DROP] == 55 && model->total.bps[VERDICT_DROP] == 22000);
 	assert_true(model->total.pps[VERDICT_PASS] == 300 && model->stopped == 4);
 	assert_string_equal(top_model_head(model, 1, text), "passed    300 packets/s  240k bits/s");
-	assert_string_equal(top_model_head(model, 2, text), "dropped    55 packets/s 22.0k bits/s");
+	assert_string_equal(top_model_head(model, 2, text), "dropped    55 packets/s 22.0k bits/s, 15.5 % of all");
 	assert_int_equal(model->lines, 2);
 }
 
@@ -85,8 +85,20 @@ static void test_monitor_only_counts_as_dropped(void **state)
 
 	*cell(scene, 3, 0, WOULD_DROPS) = (struct abi_counter){ 90, 9000 };
 	feed(scene);
-	assert_string_equal(top_model_head(&scene->model, 2, text), "dropped   100 packets/s 58.0k bits/s");
+	assert_string_equal(top_model_head(&scene->model, 2, text), "dropped   100 packets/s 58.0k bits/s, 25.0 % of all");
 	assert_true(scene->model.total.pps[VERDICT_PASS] == 300);
+}
+
+/* What drops, where no rule is seen to. */
+static void test_dropped_by_policy(void **state)
+{
+	struct scene *scene = *state;
+	char text[TOP_TEXT_BYTES];
+
+	*cell(scene, 3, 0, OUTCOME_MALFORMED * VERDICTS + VERDICT_DROP) = (struct abi_counter){ 16, 1000 };
+	feed(scene);
+	assert_string_equal(top_model_head(&scene->model, 2, text),
+			    "dropped    63 packets/s 26.0k bits/s, 17.4 % of all; 8/s by policy");
 }
 
 static void test_order_and_view(void **state)
@@ -201,8 +213,10 @@ static void test_state(void **state)
 	assert_true(top_model_key(model, 'p'));
 	model->state.age_s = -1;
 	assert_string_equal(top_model_head(model, 0, text), "web: filters; loaded ? ago; PAUSED");
+	assert_string_equal(top_model_head(model, 3, text), "table   50.0 % of 16.4k slots, 8.19k filled");
+	model->retries = 3;
 	assert_string_equal(top_model_head(model, 3, text),
-			    "table   50.0 % of 16.4k slots, 8.19k filled; stopped 0/s, retries 0/s");
+			    "table   50.0 % of 16.4k slots, 8.19k filled; stopped 0/s, retries 3/s");
 }
 
 static void test_json(void **state)
@@ -225,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rates, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_monitor_only_counts_as_dropped, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_dropped_by_policy, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_order_and_view, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_left_interface, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
