@@ -67,6 +67,7 @@ struct monitoring {
 	__s64 wall_ns;	     /* of the clock on the wall, when CLOCK_MONOTONIC was 0 */
 	__s64 renew_ms, end_ms; /* by CLOCK_MONOTONIC; end_ms 0: never */
 	__u64 shown, lost;   /* lost: those that were told of */
+	bool has_told_limit;
 	bool writes;	     /* pcapng, and not lines */
 	int file;	     /* that it goes to */
 	struct pcapng pcapng;
@@ -272,12 +273,24 @@ static int read_samples(struct monitoring *monitoring)
 
 /* ---- from second to second ---- */
 
-static void tell_lost(struct monitoring *monitoring)
+static __u32 rate_of(const struct invocation *invocation)
+{
+	return invocation->rate ? invocation->rate : RATE_DEFAULT;
+}
+
+/* Once of what is beyond the rate, which the end sums up; each time of what is lost. */
+static void tell_missed(struct monitoring *monitoring)
 {
 	struct abi_sampling sum;
 	struct reason ignored;
 
-	if (listener_count(&monitoring->listener, &sum, &ignored) || sum.lost == monitoring->lost)
+	if (listener_count(&monitoring->listener, &sum, &ignored))
+		return;
+	if (sum.limited && !monitoring->has_told_limit)
+		output_note("more are dropped than the rate of %u a second on each CPU lets be shown: see --every and "
+			    "--rate", rate_of(monitoring->invocation));
+	monitoring->has_told_limit |= sum.limited > 0;
+	if (sum.lost == monitoring->lost)
 		return;
 	monitoring->lost = sum.lost;
 	output_note("%llu packets were lost so far, since they were not read fast enough: --every and --rate "
@@ -296,7 +309,7 @@ static int renew(struct monitoring *monitoring, struct reason *reason)
 
 	set_clock(monitoring);
 	close_store(monitoring);
-	tell_lost(monitoring);
+	tell_missed(monitoring);
 	if (!error && before && !monitoring->listener.count)
 		output_note("no filter '%s' is running here any more; waiting for one",
 			    monitoring->invocation->name);
@@ -430,7 +443,7 @@ static int monitor(struct monitoring *monitoring, struct reason *reason)
 	if (!error)
 		error = listener_open(&monitoring->listener, invocation->name,
 				      invocation->every ? invocation->every : 1,
-				      invocation->rate ? invocation->rate : RATE_DEFAULT, reason);
+				      rate_of(invocation), reason);
 	if (error)
 		return error;
 	error = signals_take(&monitoring->signals);

@@ -26,7 +26,8 @@ const struct command command_stats = {
 	.help = "Counted since the filter was loaded or last reset, over all its interfaces and CPUs:\n"
 	"@\n"
 	"What would be dropped but for `monitor-only` has been passed, and has columns of its own: shown\n"
-	"where there is some, and always under --json. Bytes count from the Ethernet header on.\n"
+	"where there is some, as are outcomes that are seldom; under --json all. Bytes count from the Ethernet\n"
+	"header on.\n"
 	"  --by interface     where packets came by; `+` joins interfaces that share a row of counters (their\n"
 	"                     numbers are equal modulo 64), `-` is what the filter runs on no more, or in\n"
 	"                     another network namespace\n"
@@ -76,7 +77,7 @@ static int read_tally(const struct invocation *invocation, bool is_quiet, struct
 
 /* `seconds`: that the counts are of, to be shown as rates; 0: sums. */
 struct form {
-	bool has_would_drop;
+	bool has_dropped, has_would_drop;
 	double seconds;
 };
 
@@ -94,7 +95,8 @@ static json_t *verdict_row(json_t *row, const struct abi_counter counter[VERDICT
 	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++) {
 		const char *done = verdict_words[verdict].done;
 
-		if (verdict == VERDICT_WOULD_DROP && !form->has_would_drop)
+		if ((verdict == VERDICT_WOULD_DROP && !form->has_would_drop) ||
+		    (verdict == VERDICT_DROP && !form->has_dropped))
 			continue;
 		if (form->seconds > 0) {
 			add_number(row, done, "pps", llround(counter[verdict].packets / form->seconds));
@@ -107,14 +109,31 @@ static json_t *verdict_row(json_t *row, const struct abi_counter counter[VERDICT
 	return row;
 }
 
-static void add_outcomes(json_t *rows, const struct tally *counts, const struct form *form)
+/* Those that never happened are noise to a reader, but for the common ones. */
+static bool is_shown(enum abi_outcome outcome, const struct abi_counter sums[ABI_COUNTERS])
+{
+	bool has_place = output_is_json() || outcome == OUTCOME_NO_RULE || outcome == OUTCOME_NOT_IP ||
+			 outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
+
+	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
+		has_place |= sums[outcome * VERDICTS + verdict].packets > 0;
+	return has_place;
+}
+
+static void add_outcomes(json_t *rows, const struct tally *counts, const struct abi_counter sums[ABI_COUNTERS],
+			 const struct form *form)
 {
 	struct abi_counter counters[ABI_COUNTERS];
 
 	tally_sum(counts, TALLY_ALL, TALLY_ALL, counters);
-	for (int outcome = 0; outcome < OUTCOMES; outcome++)
-		json_array_append_new(rows, verdict_row(json_pack("{s:s}", "outcome", outcome_words[outcome].name),
-							&counters[outcome * VERDICTS], form));
+	for (enum abi_outcome outcome = 0; outcome < OUTCOMES; outcome++) {
+		json_t *row = json_pack("{s:s}", "outcome", outcome_words[outcome].name);
+
+		if (is_shown(outcome, sums))
+			json_array_append_new(rows, verdict_row(row, &counters[outcome * VERDICTS], form));
+		else
+			json_decref(row);
+	}
 }
 
 static void add_interfaces(json_t *rows, const struct tally *counts, const struct form *form)
@@ -157,19 +176,20 @@ static json_t *rows_of(enum stats_by by, const struct tally *counts, const struc
 	static const char *const names[] = {
 		[STATS_BY_OUTCOME] = "outcome", [STATS_BY_INTERFACE] = "interface", [STATS_BY_CPU] = "cpu",
 	};
-	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS];
+	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS], all[ABI_COUNTERS];
 	struct form form = { .seconds = seconds };
 	json_t *rows = json_array();
 
-	tally_sum(sums, TALLY_ALL, TALLY_ALL, counters);
-	tally_verdicts(counters, verdicts);
+	tally_sum(sums, TALLY_ALL, TALLY_ALL, all);
+	tally_verdicts(all, verdicts);
 	form.has_would_drop = output_is_json() || sums->is_monitor_only || verdicts[VERDICT_WOULD_DROP].packets;
+	form.has_dropped = output_is_json() || !sums->is_monitor_only || verdicts[VERDICT_DROP].packets;
 	if (by == STATS_BY_INTERFACE)
 		add_interfaces(rows, counts, &form);
 	else if (by == STATS_BY_CPU)
 		add_cpus(rows, counts, sums, &form);
 	else
-		add_outcomes(rows, counts, &form);
+		add_outcomes(rows, counts, all, &form);
 	tally_sum(counts, TALLY_ALL, TALLY_ALL, counters);
 	tally_verdicts(counters, verdicts);
 	json_array_append_new(rows, verdict_row(json_pack("{s:s}", names[by], "all"), verdicts, &form));

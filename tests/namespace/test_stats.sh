@@ -315,6 +315,24 @@ test_top_of_many_rules() {
 	assert_equal "$((5000 * 3 + 17)) 20" "$(ranked packets | awk '{ sum += $1 } END { print sum, NR }')" "all prefixes"
 }
 
+# Seldom outcomes are shown where there were some, and under --json.
+test_what_never_happened_is_no_row() {
+	xc load vrx >/dev/null
+	assert_status 0 xc stats
+	assert_equal 'no rule,not IP,drop rule,pass rule,all' "$(sed -E '1d; s/  .*//' "$STATE/out" | paste -sd,)" "rows"
+	echo 'pass broken proto udp src 192.0.2.9 dst 198.18.0.1 sport 1 dport 2 broken malformed' | traffic >/dev/null ||
+		fail "dropped"
+	assert_status 0 xc stats
+	assert_output '^malformed  +1 '
+	assert_status 0 xc stats --json
+	assert_equal 13 "$(grep -c '"outcome"' "$STATE/out")" "outcomes in JSON, and all of them"
+	# Where nothing is dropped but for monitor-only, the table fits a terminal.
+	xc monitor-only on >/dev/null
+	assert_status 0 xc stats
+	assert_output '^outcome +passed packets +passed bytes +would drop packets +would drop bytes$'
+	[ "$(awk '{ if (length > widest) widest = length } END { print widest }' "$STATE/out")" -le 80 ] || fail "too wide"
+}
+
 test_tables_that_do_not_count() {
 	for option in --no-counters --compact; do
 		xc load vrx "$option" >/dev/null 2>&1
