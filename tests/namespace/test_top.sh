@@ -220,7 +220,7 @@ test_who_looks_for_rules() {
 	WAIT_S=20 wait_for "the end of the search" is_gone
 }
 
-# Whichever allocation it is that fails, about the end of the first reading: without a ranking it goes on, without figures it says so.
+# Whichever allocation fails about the end of the first reading: without a ranking it goes on, without figures it says so.
 test_short_of_memory() {
 	xc load vrx >/dev/null
 	assert_status 0 faulty FAULT_KINDS=a "FAULT_COUNT=$STATE/count" top --json --count 1
