@@ -33,7 +33,8 @@ make_directories() {
 	done
 	chmod 755 "$root"
 	mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/root" "$root/etc"
-	printf '%s\n' 'root:x:0:0::/root:/bin/sh' 'nobody:x:65534:65534::/:/bin/sh' >"$root/etc/passwd"
+	printf '%s\n' 'root:x:0:0::/root:/bin/sh' 'nobody:x:65534:65534::/:/bin/sh' \
+		"$(getent passwd tcpdump || :)" >"$root/etc/passwd"
 }
 
 # What packages hold besides pages to read.
