@@ -37,6 +37,7 @@ struct apply {
 	bool is_whole; /* change at once: a new table takes the place of the old, where that can be done */
 	bool has_inserted; /* the change under way has put keys into tables, or let one outgrow its own */
 	bool has_set_pending; /* and is to be confirmed */
+	bool is_torn; /* an earlier change, as it failed, has left tables that differ from the store */
 	struct apply_touched *touched;
 };
 
@@ -48,8 +49,9 @@ int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
 
 /*
  * Opens the store for writing and every running filter of that name, adopts filters that nobody has
- * set up, repairs tables that differ, puts this version's filter in the place of another's. Nothing else writes until apply_close(), which accepts a
- * zeroed or half-built one. -errno with the reason. apply_try_open() does not wait for other writers: -EBUSY.
+ * set up, repairs tables that differ, puts this version's filter in the place of another's. Nothing else writes until
+ * apply_close(), which accepts a zeroed or half-built one. -errno with the reason. apply_try_open() does not wait for
+ * other writers: -EBUSY.
  */
 int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason);
 int apply_try_open(struct apply *apply, const char *state, const char *name, struct reason *reason);

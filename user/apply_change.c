@@ -43,11 +43,25 @@ void apply_set_generation(struct apply *apply, __u64 generation)
 
 /* ---- beginning ---- */
 
+/* No change makes torn tables look whole: they are equal to the store before it begins. */
+static int mend(struct apply *apply, struct reason *reason)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < apply->targets_count && apply->is_torn && !error; i++)
+		error = target_update(&apply->targets[i], apply->store, apply->name, reason);
+	apply->is_torn = error != 0;
+	return error;
+}
+
 static int begin(struct apply *apply, struct reason *reason)
 {
 	int error;
 
 	apply->has_inserted = apply->has_set_pending = false;
+	error = mend(apply, reason);
+	if (error)
+		return error;
 	for (size_t i = 0; i < apply->targets_count; i++) {
 		struct target *target = &apply->targets[i];
 
@@ -121,15 +135,12 @@ static int prepare(struct apply *apply, struct reason *reason)
 /* Tables go back to what the store holds: by filling them again only where the change got to them. */
 static void undo(struct apply *apply)
 {
-	struct store_info info;
 	struct reason ignored;
 
 	store_abort(apply->store);
-	if (!apply->has_inserted && !store_info(apply->store, &info))
-		apply_set_generation(apply, info.generation);
 	for (size_t i = 0; i < apply->targets_count; i++) {
-		if (apply->has_inserted)
-			target_fill(&apply->targets[i], apply->store, NULL, &ignored);
+		if (apply->has_inserted && target_fill(&apply->targets[i], apply->store, NULL, &ignored))
+			apply->is_torn = true;
 		if (apply->has_set_pending)
 			target_confirm(&apply->targets[i]);
 	}
@@ -223,10 +234,12 @@ int apply_commit(struct apply *apply, struct reason *reason)
 		error = prepare(apply, reason);
 	if (!error)
 		error = commit(apply, &is_changed, reason);
-	if (error)
+	if (error) {
 		undo(apply);
-	else if (is_changed)
+	} else if (is_changed) {
 		error = finish(apply, reason);
+		apply->is_torn = error != 0;
+	}
 	apply_forget_change(apply);
 	return error;
 }

@@ -298,6 +298,23 @@ meddle() {
 	assert_equal 'added added' "$(xargs <"$STATE/answers")" "answers"
 }
 
+# A change that fails, as does what takes it back out of the table, is followed by others in the same process.
+test_batch_goes_on_after_a_failed_change() {
+	xc load vrx >/dev/null
+	printf 'add 192.0.2.%s\n' 1 2 3 4 5 6 7 8 >"$STATE/lines"
+	tried=0 call=0 STATUS=3
+	while [ "$STATUS" -ne 0 ]; do
+		call=$((call + 3)) tried=$((tried + 1))
+		run faulty FAULT_KINDS=dknmpa FAULT_ERRNO=12 "FAULT_AT=$call" FAULT_LASTS=1 batch "$STATE/lines"
+		xc expire >/dev/null 2>&1
+		xc check >"$STATE/checked" || fail "from call $call on, then repaired: $(cat "$STATE/checked")"
+		grep -Eq ' 0 +0$' "$STATE/checked" || fail "from call $call on, then repaired: $(cat "$STATE/checked")"
+		xc flush >/dev/null 2>&1 || :
+	done
+	[ "$tried" -gt 20 ] || fail "only $tried calls failed"
+	note "$tried times"
+}
+
 # rename_interface FROM TO: by steps, since not every kernel renames one that is up.
 rename_interface() {
 	ip -n "$RX" link set dev "$1" down
