@@ -11,7 +11,7 @@ project=$(dirname "$0")/../..
 # Whole packages: all commands that tests may call, without a list of them.
 PYTHON=$(basename "$(readlink -f /usr/bin/python3)")
 PACKAGES="dash coreutils grep sed findutils diffutils util-linux mount bsdutils procps kmod iproute2 bpftool
-	xdp-tools libxdp1 ipset nftables netbase bash tcpdump libcap2-bin
+	xdp-tools libxdp1 ipset nftables netbase bash tcpdump libcap2-bin ncurses-base
 	python3-minimal $PYTHON $PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib"
 MODULES='virtio_pci virtio_net veth nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
 	ip_set_hash_netport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set'
@@ -40,7 +40,7 @@ make_directories() {
 # What packages hold besides pages to read.
 put_packages() {
 	# shellcheck disable=SC2086 # one word a package
-	dpkg -L $PACKAGES 2>/dev/null | grep -E '/s?bin/|^/etc/|/bpf/|\.so|/lib/python3' | sort -u | while read -r file; do
+	dpkg -L $PACKAGES 2>/dev/null | grep -E '/s?bin/|^/etc/|/bpf/|/terminfo/|\.so|/lib/python3' | sort -u | while read -r file; do
 		[ -d "$file" ] || [ ! -e "$file" ] || put "$file"
 	done
 	cp "$(command -v awk)" "$root/usr/bin/awk"
