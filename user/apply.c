@@ -83,6 +83,18 @@ void apply_close(struct apply *apply)
 	*apply = (struct apply){};
 }
 
+const struct kernel_attachment *apply_attachment_on(const struct apply *apply, const char *interface)
+{
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		const struct kernel_filter *filter = &apply->targets[i].filter;
+
+		for (size_t k = 0; k < filter->attachments_count; k++)
+			if (interfaces_are_one(filter->attachments[k].interface, interface))
+				return &filter->attachments[k];
+	}
+	return NULL;
+}
+
 static int open_in(enum store_mode mode, struct apply *apply, const char *state, const char *name,
 		   struct reason *reason)
 {

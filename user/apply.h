@@ -57,6 +57,9 @@ int apply_open(struct apply *apply, const char *state, const char *name, struct 
 int apply_try_open(struct apply *apply, const char *state, const char *name, struct reason *reason);
 void apply_close(struct apply *apply);
 
+/* Where a filter of that name runs on the interface, by whichever of its names; NULL: nowhere. */
+const struct kernel_attachment *apply_attachment_on(const struct apply *apply, const char *interface);
+
 /* What a filter that is not to be a copy is like: see apply_load(). */
 struct apply_wanted {
 	bool is_another; /* than the one that runs: with these, whatever that has */

@@ -67,24 +67,6 @@ const struct command command_unload = {
 	.run = run_unload,
 };
 
-static const struct kernel_attachment *find_attachment(const struct kernel_filter *filter,
-						       const char *interface)
-{
-	for (size_t i = 0; i < filter->attachments_count; i++)
-		if (interfaces_are_one(filter->attachments[i].interface, interface))
-			return &filter->attachments[i];
-	return NULL;
-}
-
-static const struct kernel_attachment *is_loaded(const struct apply *apply, const char *interface)
-{
-	const struct kernel_attachment *found = NULL;
-
-	for (size_t i = 0; i < apply->targets_count && !found; i++)
-		found = find_attachment(&apply->targets[i].filter, interface);
-	return found;
-}
-
 static void add_row(json_t *rows, const struct kernel_attachment *attachment)
 {
 	json_array_append_new(rows, json_pack("{s:s, s:s}", "interface", attachment->interface, "mode",
@@ -95,7 +77,7 @@ static int load_one(const struct invocation *invocation, struct apply *apply, st
 		    const char *interface, json_t *rows, struct reason *reason)
 {
 	struct kernel_filter *filter = &target->filter;
-	const struct kernel_attachment *attachment = is_loaded(apply, interface);
+	const struct kernel_attachment *attachment = apply_attachment_on(apply, interface);
 	int error;
 
 	if (attachment) {

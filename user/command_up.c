@@ -187,22 +187,10 @@ static void bring_filter(struct up *up)
 		failed(up, error, &reason);
 }
 
-static const struct kernel_attachment *find_attachment(const struct apply *apply, const char *interface)
-{
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		const struct kernel_filter *filter = &apply->targets[i].filter;
-
-		for (size_t k = 0; k < filter->attachments_count; k++)
-			if (interfaces_are_one(filter->attachments[k].interface, interface))
-				return &filter->attachments[k];
-	}
-	return NULL;
-}
-
 static bool has_any_named(const struct up *up)
 {
 	for (size_t i = 0; i < up->config->interfaces_count; i++)
-		if (find_attachment(&up->apply, up->config->interfaces[i]))
+		if (apply_attachment_on(&up->apply, up->config->interfaces[i]))
 			return true;
 	return false;
 }
@@ -215,7 +203,7 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 
 static void bring_interface(struct up *up, const char *interface)
 {
-	const struct kernel_attachment *attachment = find_attachment(&up->apply, interface);
+	const struct kernel_attachment *attachment = apply_attachment_on(&up->apply, interface);
 	const bool is_there = if_nametoindex(interface);
 	struct reason reason;
 	int error = 0;
@@ -233,7 +221,7 @@ static void bring_interface(struct up *up, const char *interface)
 		up->status = up->status ? up->status : STATUS_SYSTEM;
 	} else if (up->apply.targets_count) {
 		error = kernel_attach(&up->apply.targets->filter, interface, up->config->load.mode, &reason);
-		attachment = error ? NULL : find_attachment(&up->apply, interface);
+		attachment = error ? NULL : apply_attachment_on(&up->apply, interface);
 	}
 	if (error)
 		failed(up, error, &reason);

@@ -8,14 +8,6 @@
 _Static_assert((int)XDP_CUCKOO_AUTO == KERNEL_AUTO && (int)XDP_CUCKOO_NATIVE == KERNEL_NATIVE &&
 	       (int)XDP_CUCKOO_SKB == KERNEL_SKB, "modes");
 
-static bool runs_on(const struct kernel_filter *running, const char *interface)
-{
-	for (size_t i = 0; i < running->attachments_count; i++)
-		if (interfaces_are_one(running->attachments[i].interface, interface))
-			return true;
-	return false;
-}
-
 /* Exact, and as large as its rules need: others are the tool's. */
 static int make_target(struct xdp_cuckoo_filter *filter, struct target **target)
 {
@@ -31,9 +23,8 @@ static int load(struct xdp_cuckoo_filter *filter, const char *interface, enum ke
 	struct target *target;
 	int error;
 
-	for (size_t i = 0; i < filter->apply.targets_count; i++)
-		if (runs_on(&filter->apply.targets[i].filter, interface))
-			return 0;
+	if (apply_attachment_on(&filter->apply, interface))
+		return 0;
 	error = apply_check_guard(&filter->apply, &filter->reason);
 	if (!error)
 		error = make_target(filter, &target);
