@@ -10,7 +10,8 @@ cd "$(dirname "$0")/../.."
 OUT=build/kernels
 LIMIT_S=${LIMIT_S:-3600} # a file that takes longer has hung
 MACHINE_LIMIT_S=${MACHINE_LIMIT_S:-21600}
-QEMU=qemu-system-x86_64
+QEMU=${QEMU:-qemu-system-x86_64}
+ACCEL=${ACCEL:-tcg}
 CPU=${CPU:-max,-cx16} # with it, two processors crash Linux 6.12 in the emulation of QEMU 7.2
 
 # They need daemons, compilers, shells of their own, or machines such as these; or ask the kernel nothing.
@@ -78,7 +79,7 @@ wanted_files() {
 boot() {
 	# Without ctrl_vlan=off the card itself drops frames of VLANs that nobody asked it for.
 	card='virtio-net-pci,romfile=,rx_queue_size=1024,ctrl_vlan=off'
-	timeout --foreground "$MACHINE_LIMIT_S" "$QEMU" -accel tcg -cpu "$CPU" -smp 2 -m 2048 \
+	timeout --foreground "$MACHINE_LIMIT_S" "$QEMU" -accel "$ACCEL" -cpu "$CPU" -smp 2 -m 2048 \
 		-nographic -no-reboot -nodefaults -serial "file:$2/console" -serial stdio \
 		-kernel "$1"/boot/vmlinuz-* -initrd "$2/initramfs" \
 		-append 'console=ttyS0 loglevel=5 panic=-1 nowatchdog no_timer_check' \

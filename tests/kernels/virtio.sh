@@ -15,8 +15,11 @@ lend_card() {
 	ip -n "$2" link set "$3" up
 }
 
-# virtio_pair: the cards, as vtx and vrx, in the place of the virtual pair. No program stays on them.
+# virtio_pair: the cards, as vtx and vrx, in the place of the virtual pair. No program stays on them. One test has them
+# at a time, until its end.
 virtio_pair() {
+	exec 9>/run/lock.virtio
+	flock 9
 	ip -n "$TX" link del vtx
 	# shellcheck disable=SC2046 # one word a card
 	set -- $(virtio_cards)
