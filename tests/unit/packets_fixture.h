@@ -293,4 +293,17 @@ static inline bool is_first_of_flow(size_t packet)
 	return true;
 }
 
+typedef void rule_visit(struct scene *scene, size_t packet, struct rule *rule);
+
+/* Every kind of rule, made from every flow: dropping rules, with the first packet of the flow. */
+static inline void each_rule(struct scene *scene, rule_visit *visit)
+{
+	struct rule rule;
+
+	for (size_t i = 0; i < PACKETS; i++)
+		for (size_t kind = 0; kind < RULE_KINDS && is_first_of_flow(i); kind++)
+			if (rule_from_flow(&packets[i].flow, &rule_kinds[kind], RULE_DROP, &rule))
+				visit(scene, i, &rule);
+}
+
 #endif

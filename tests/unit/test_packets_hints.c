@@ -19,20 +19,16 @@ static void check_missing_hint(struct scene *scene, size_t packet, const struct 
 	scene_check(scene, packet);
 }
 
+static void check_missing_hints(struct scene *scene, size_t packet, struct rule *rule)
+{
+	check_missing_hint(scene, packet, rule, false);
+	check_missing_hint(scene, packet, rule, true);
+}
+
 /* Without its hint, no packet is looked up for a rule that has a source; for another, all are. */
 static void test_missing_hints(void **state)
 {
-	struct scene *scene = scene_of(state);
-	struct rule rule;
-
-	for (size_t i = 0; i < PACKETS; i++) {
-		for (size_t kind = 0; kind < RULE_KINDS && is_first_of_flow(i); kind++) {
-			if (!rule_from_flow(&packets[i].flow, &rule_kinds[kind], RULE_DROP, &rule))
-				continue;
-			check_missing_hint(scene, i, &rule, false);
-			check_missing_hint(scene, i, &rule, true);
-		}
-	}
+	each_rule(scene_of(state), check_missing_hints);
 	end_checks();
 }
 
