@@ -121,7 +121,7 @@ test-faults: packages ## kill the tool N times, at its steps, and see what is le
 
 test-kernels: packages ## run tests on Debian's kernels 6.1 and 6.12, emulated: make test-kernels [SUITES='growth ...']
 	$(Q)sh tests/install-packages.sh $(KERNEL_PACKAGES)
-	$(Q)sh tests/kernels/fetch.sh $(KERNELS)
+	$(Q)sh tests/kernels/fetch.sh --emulator $(KERNELS)
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)for clang in $(VERIFY_CLANGS); do sh tests/install-packages.sh $$clang; \
 		! command -v $$clang >/dev/null || $(MAKE) --no-print-directory -s build/verify/$$clang.bpf.o || exit; done

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# fetch.sh RELEASE...: the kernel that cloud images of a Debian release run, its newest version, unpacked under
-# build/kernels/RELEASE unless one is there. Nothing is installed, and what the system's APT knows stays as it is.
+# fetch.sh [--emulator] RELEASE...: the kernel that cloud images of a Debian release run, its newest version, unpacked
+# under build/kernels/RELEASE unless one is there; with --emulator, the QEMU of Debian 12's backports, too, under
+# build/kernels/emulator. Nothing is installed, and what the system's APT knows stays as it is.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -48,7 +49,17 @@ is_there() {
 	ls -d "build/kernels/$1"/linux-image-* >/dev/null 2>&1
 }
 
+# For the shared libraries that it has in common with Debian 12's QEMU, that one is to be installed.
+fetch_emulator() {
+	configure bookworm-backports
+	apt-get update -qq && sh tests/unpack-packages.sh build/kernels/emulator qemu-system-x86 qemu-system-data seabios
+}
+
 status=0
+if [ "${1-}" = --emulator ]; then
+	shift
+	[ -d build/kernels/emulator/seabios ] || (fetch_emulator) || { echo "cannot fetch a newer QEMU" >&2; status=1; }
+fi
 for release; do
 	is_there "$release" && continue
 	(fetch "$release") || { echo "cannot fetch the kernel of $release" >&2; status=1; }
