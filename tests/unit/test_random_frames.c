@@ -15,8 +15,9 @@
 #define FRAME_BYTES_MAX (PACKET_BYTES - 512) /* a copy of the kernel's parts, and room to grow */
 
 struct frame {
-	__u8 byte[PACKET_BYTES];
 	size_t length;
+	__u8 before[2]; /* as drivers place frames: IP headers are aligned */
+	__u8 byte[PACKET_BYTES];
 };
 
 static uint64_t random_state;

@@ -9,6 +9,8 @@
 #define COUNT_HIGH_LOAD (SLOTS * TABLE_LOAD_PERCENT / 100)
 #define COUNT_LOWER_LOAD (SLOTS * 9 / 10) /* fits again, whichever entries they are */
 #define LOOKUPS 10000000
+#define MOVES_MIN 1000 /* beside them */
+#define RUNS_MAX 20
 #define LOOKUPS_WRONG 1000000000 /* at most; the first miss ends it */
 
 /* A change: the entry's twin comes to one bucket, then a delete takes the entry from the other. */
@@ -98,12 +100,17 @@ static __u64 assert_no_fault(const struct table_kind *kind, void (*change)(struc
 	return result.moves;
 }
 
+/* Again where a busy machine kept the writer from its processor. */
 static void test_no_miss_while_others_move(void **state)
 {
 	(void)state;
-	for (size_t k = 0; k < TABLE_KINDS; k++)
-		assert_in_range(assert_no_fault(&table_kinds[k], churn_replace, COUNT_HIGH_LOAD),
-				1000, ~0ULL);
+	for (size_t k = 0; k < TABLE_KINDS; k++) {
+		__u64 moves = 0;
+
+		for (int run = 0; run < RUNS_MAX && moves < MOVES_MIN; run++)
+			moves += assert_no_fault(&table_kinds[k], churn_replace, COUNT_HIGH_LOAD);
+		assert_in_range(moves, MOVES_MIN, ~0ULL);
+	}
 }
 
 static void test_no_miss_while_others_are_reconciled(void **state)
