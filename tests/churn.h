@@ -203,7 +203,7 @@ static inline __u64 churn_hash(__u64 seed, __u64 number)
 }
 
 /* What a reader has the tag of a hash from: a key of that one word. */
-static inline struct hash_input churn_input(const __u64 *hash)
+static inline struct hash_input churn_input(const __u64 word[FLOW_KEY_WORDS_IPV4])
 {
 	static const struct hash_secret secret = {
 		.factor = { { [HASH_LANE_TAG] = { 0x243f6a8885a308d3, 0x13198a2e03707345 },
@@ -211,12 +211,13 @@ static inline struct hash_input churn_input(const __u64 *hash)
 	};
 	static const __u64 mask[FLOW_KEY_WORDS_IPV4] = { ~0ULL };
 
-	return (struct hash_input){ &secret, hash, mask, 0, FLOW_IPV4 };
+	return (struct hash_input){ &secret, word, mask, 0, FLOW_IPV4 };
 }
 
 static inline struct hash_value churn_key(__u64 hash)
 {
-	const struct hash_input input = churn_input(&hash);
+	const __u64 word[FLOW_KEY_WORDS_IPV4] = { hash };
+	const struct hash_input input = churn_input(word);
 
 	return (struct hash_value){ hash, hash_tag(&input) };
 }
@@ -224,7 +225,8 @@ static inline struct hash_value churn_key(__u64 hash)
 /* The look-up of the packet path. */
 static inline struct probe_answer churn_probe(const struct abi_config *config, __u64 hash)
 {
-	const struct hash_input input = churn_input(&hash);
+	const __u64 word[FLOW_KEY_WORDS_IPV4] = { hash };
+	const struct hash_input input = churn_input(word);
 
 	return probe(config, hash, &input);
 }

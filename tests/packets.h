@@ -16,6 +16,7 @@
 
 #define PACKET_PIECES 16
 #define PACKET_BYTES 3072  /* BPF_PROG_TEST_RUN keeps so much in one buffer */
+#define PACKET_ALIGN 2 /* bytes that drivers put before a frame, so that IP headers are aligned */
 #define PACKET_FILLER 0xa5 /* in every byte that no field is set in: never taken for a zero */
 #define PACKET_SRC_IPV4 0xc0000201 /* 192.0.2.1 */
 #define PACKET_DST_IPV4 0xc6336407 /* 198.51.100.7 */
@@ -35,8 +36,9 @@ struct packet_need {
 };
 
 struct packet_frame {
-	__u8 byte[PACKET_BYTES];
 	size_t length;
+	__u8 before[PACKET_ALIGN];
+	__u8 byte[PACKET_BYTES];
 	size_t ip_start;  /* 0 where there is none */
 	size_t ip_length; /* to the end of the IP packet; 0 while it goes on */
 	size_t addresses_end;

@@ -5,11 +5,10 @@
  */
 #include "fuzz.h"
 
-#include "parse.h"
+#include "packets.h"
 
 #define FRAME_BYTES_MAX 4096
 #define CUTS_ALL 96 /* frames up to that length are cut at every length, longer ones at as many */
-#define FRAME_ALIGN 2 /* as drivers place frames: IP headers are aligned */
 
 struct parsed {
 	enum parse_result result;
@@ -79,7 +78,7 @@ static void check_ports(const struct parsed *parsed)
 /* In memory of exactly `size` bytes, so that a sanitizer sees what is read beyond. */
 static struct parsed parse(const uint8_t *data, size_t size)
 {
-	__u8 *room = malloc(size + FRAME_ALIGN), *frame = room + FRAME_ALIGN;
+	__u8 *room = malloc(size + PACKET_ALIGN), *frame = room + PACKET_ALIGN;
 	struct parsed parsed, plain;
 
 	memcpy(frame, data, size);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
+#include "packets.h"
 
 #define FRAME_BYTES_MAX 65536
 
@@ -55,7 +55,8 @@ static long read_hex(const char *line, __u8 *bytes)
 
 int main(void)
 {
-	static __u8 frame[FRAME_BYTES_MAX];
+	static _Alignas(4) __u8 place[PACKET_ALIGN + FRAME_BYTES_MAX];
+	__u8 *frame = place + PACKET_ALIGN;
 	char *line = NULL;
 	size_t room = 0;
 

@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 
 #include "bench_flow.h"
-#include "parse.h"
+#include "packets.h"
 #include "store_fixture.h"
 
 #define FLOWS 2000 /* of each rule */
@@ -58,7 +58,8 @@ static size_t make_frame(const struct bench_flow *flow, enum flow_family family,
 
 static struct flow parse(const struct bench_flow *flow, enum flow_family family)
 {
-	__u8 frame[64];
+	_Alignas(4) __u8 room[PACKET_ALIGN + 64];
+	__u8 *frame = room + PACKET_ALIGN;
 	const size_t bytes = make_frame(flow, family, frame);
 	struct flow parsed;
 

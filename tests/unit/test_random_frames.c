@@ -16,7 +16,7 @@
 
 struct frame {
 	size_t length;
-	__u8 before[2]; /* as drivers place frames: IP headers are aligned */
+	__u8 before[PACKET_ALIGN];
 	__u8 byte[PACKET_BYTES];
 };
 
