@@ -52,12 +52,12 @@ static int set_up_host(void **state)
 	(void)state;
 	if (geteuid())
 		return 0;
-	if (unshare(CLONE_NEWNET | CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	if (unshare(CLONE_NEWNET | CLONE_NEWNS) || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) ||
 	    mount("tmpfs", "/run", "tmpfs", 0, NULL))
 		return -1;
 	set_resolv_conf("");
 	if (access("/etc/resolv.conf", F_OK) ||
-	    mount("/run/resolv.conf", "/etc/resolv.conf", NULL, MS_BIND, NULL))
+	    mount("/run/resolv.conf", "/etc/resolv.conf", "none", MS_BIND, NULL))
 		return -1;
 	write_file("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0");
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "0");

@@ -221,7 +221,7 @@ static void test_reads_without_permission_to_write(void **state)
 
 static bool mounts_small_disk(const char *path)
 {
-	return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	return !unshare(CLONE_NEWNS) && !mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) &&
 	       !mount("none", path, "tmpfs", 0, "size=1m");
 }
 
