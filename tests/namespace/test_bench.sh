@@ -69,14 +69,18 @@ shared_maps() {
 	done
 }
 
-# What bench loads, or loaded, has names of its own. The kernel frees it some time after: 5 s at most.
+is_measuring() {
+	bpftool prog show | grep ' name bench_packet '
+}
+
+# What bench loads, or loaded, has names of its own.
+has_nothing_left() {
+	! bpftool prog show | grep ' name bench_' && ! bpftool map show | grep ' name bench_'
+}
+
+# The kernel frees it some time after.
 assert_nothing_left() {
-	tries=0
-	while bpftool prog show | grep -q ' name bench_' || bpftool map show | grep -q ' name bench_'; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 50 ] || fail "left behind: $(bpftool prog show; bpftool map show)"
-		sleep 0.1
-	done
+	wait_for "programs and maps of bench to go" has_nothing_left
 }
 
 # counted: all packets that the running filter has counted.
@@ -312,19 +316,15 @@ test_usage() {
 
 # --- while it runs
 
-# begin_long_bench: one that would take a minute, under way: $BENCH is its process.
+# begin_long_bench: one that would take minutes, under way: $BENCH is its process.
 begin_long_bench() {
 	load_rules --capacity 5000
-	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" bench --seconds 60 \
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" bench --seconds 300 \
 		>"$STATE/bench.out" 2>&1 &
 	BENCH=$!
 	on_exit "kill -9 $BENCH 2>/dev/null"
-	tries=0
-	while ! bpftool prog show | grep -q ' name bench_packet '; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 100 ] || fail "does not start: $(cat "$STATE/bench.out")"
-		sleep 0.1
-	done
+	WAIT_LOG=$STATE/bench.out
+	wait_for "bench to start" is_measuring
 }
 
 # Rules can be changed meanwhile, and a bench that is killed leaves nothing.

@@ -251,16 +251,6 @@ test_deleting_a_chain() {
 	assert_equal 0 "$(used_slots)" "slots in use without rules"
 }
 
-# Until it says so, or for a minute.
-wait_until() {
-	tries=0
-	until "$@"; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 600 ] || fail "in vain: $*"
-		sleep 0.1
-	done
-}
-
 is_as_listed() {
 	in_rx "$HELPERS/lpm_check" --packets "$BLOCK_PACKETS" --seed "$SEED" "$1" >"$STATE/out" 2>"$STATE/err"
 }
@@ -276,7 +266,7 @@ test_prefixes_that_end() {
 	assert_status 0 xc import --force "$STATE/list"
 	awk 'NR % 3 == 0 { print $0 " timeout 5s" }' "$STATE/all" >"$STATE/list"
 	assert_status 0 xc import --force "$STATE/list"
-	wait_until is_as_listed "$STATE/stays"
+	wait_for "those that end to have ended" is_as_listed "$STATE/stays"
 	assert_status 0 xc expire
 	compare "$STATE/stays" "$BLOCK_PACKETS"
 	assert_status 0 xc check

@@ -43,20 +43,15 @@ remember() {
 	assert_equal 8 "$(echo "$MAPS" | wc -w)" "maps of program '$PROGRAM'"
 }
 
-# The kernel frees objects some time after the last reference goes: ask until they are gone, 5 s at most.
 is_gone() {
-	tries=0
-	while bpftool "$1" show id "$2" >/dev/null 2>&1; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 50 ] || fail "$1 $2 is left behind"
-		sleep 0.1
-	done
+	! bpftool "$1" show id "$2"
 }
 
 leaves_nothing() {
-	is_gone prog "$PROGRAM"
+	# The kernel frees objects some time after the last reference goes.
+	wait_for "program $PROGRAM to go" is_gone prog "$PROGRAM"
 	for map in $MAPS; do
-		is_gone map "$map"
+		wait_for "map $map to go" is_gone map "$map"
 	done
 	assert_status 0 xc status
 	assert_output 'running: +none'

@@ -130,12 +130,7 @@ test_no_core_dump_has_it() {
 	batch=$!
 	exec 3>"$STATE/feed"
 	echo 'add 192.0.2.1' >&3
-	tries=0
-	while ! [ -s "$STATE/acknowledged" ]; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 100 ] || fail "nothing acknowledged"
-		sleep 0.1
-	done
+	wait_for "an acknowledgement" test -s "$STATE/acknowledged"
 	kill -ABRT "$batch"
 	wait "$batch" || :
 	exec 3>&-

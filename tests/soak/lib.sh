@@ -20,15 +20,14 @@ soak() {
 		--journal "${JOURNAL:-$STATE/journal}" --seed "$SEED" "$@"
 }
 
-# await_leftovers TABLES PROGRAMS: until the kernel holds so many of the store; it frees them a moment later.
+# has_leftovers TABLES PROGRAMS: what the kernel holds of the store.
+has_leftovers() {
+	[ "$("$HELPERS/leftovers" "$STATE/store/default")" = "tables $1 programs $2" ]
+}
+
+# await_leftovers TABLES PROGRAMS: the kernel frees others a moment later.
 await_leftovers() {
-	leftovers_tries=0
-	until [ "$("$HELPERS/leftovers" "$STATE/store/default")" = "tables $1 programs $2" ]; do
-		leftovers_tries=$((leftovers_tries + 1))
-		[ "$leftovers_tries" -lt 300 ] ||
-			fail "the kernel holds $("$HELPERS/leftovers" "$STATE/store/default"), not $1 and $2"
-		sleep 0.1
-	done
+	wait_for "$1 tables and $2 programs to be left" has_leftovers "$1" "$2"
 }
 
 # assert_nothing_left: one table, its program and three files; then, unloaded, neither table nor program; and nobody
