@@ -144,11 +144,13 @@ static int see(const struct rule *rule, void *context)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = strndup((const char *)data, size);
+	char *text = malloc(size + 1);
 	struct change change = { .text = text };
 	struct apply apply = { .name = "fuzz" };
 	struct reason reason;
 
+	memcpy(text, data, size);
+	text[size] = 0;
 	fuzz_make_dir();
 	fuzz_check(!store_open(fuzz_dir, STORE_WRITE, &apply.store, &reason), "%s", reason.text);
 	fuzz_check(!apply_change(&apply, run_lines, &change, &reason), "%s", reason.text);
