@@ -29,12 +29,12 @@ watchdog_has_ended() {
 
 test_confirmed_load_stays() {
 	block
-	assert_status 0 xc load vrx --confirm 10m
-	assert_output 'confirm within seconds: +600'
+	assert_status 0 xc load vrx --confirm 90s
+	assert_output 'confirm within seconds: +90'
 	assert_error "^note: undone at [0-9:]{8}, unless you type before: xdp-cuckoo --state $STATE/store confirm\$"
 	watchdog
 	assert_status 0 xc status
-	assert_error 'UNCONFIRMED: passes everything in [0-9]+s unless xdp-cuckoo confirm comes before'
+	assert_error 'UNCONFIRMED: passes everything in [0-9ms]+ unless xdp-cuckoo confirm comes before'
 	assert_output 'unconfirmed: +yes'
 	expect drop
 	assert_status 0 xc confirm
@@ -120,7 +120,7 @@ test_killed_watchdog() {
 	assert_status 1 xc confirm
 	assert_error "too late: 'default' passes everything since the time is over"
 	expect pass
-	assert_status 5 xc load vrx --confirm 10m
+	assert_status 5 xc load vrx --confirm 90s
 	assert_error 'was not confirmed in time'
 	assert_status 0 xc load vrx
 	assert_error 'UNCONFIRMED: passes everything'
@@ -149,9 +149,9 @@ test_one_confirmation_at_a_time() {
 	echo 198.51.100.1 >"$STATE/list"
 	xc load vrx --confirm 30s >/dev/null 2>&1
 	watchdog
-	assert_status 5 xc load vrx --confirm 10m
+	assert_status 5 xc load vrx --confirm 90s
 	assert_error 'waits for xdp-cuckoo confirm already'
-	assert_status 5 xc import "$STATE/list" --confirm 10m
+	assert_status 5 xc import "$STATE/list" --confirm 90s
 	assert_error 'waits for xdp-cuckoo confirm'
 	assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
 	assert_equal "$WATCHDOG" "$(watchdogs)" "watchdogs"
@@ -160,7 +160,7 @@ test_one_confirmation_at_a_time() {
 	assert_status 0 xc import "$STATE/list" --confirm 30s
 	watchdog
 	veth "$TX" vtx2 "$RX" vrx2
-	assert_status 5 xc load vrx2 --confirm 10m
+	assert_status 5 xc load vrx2 --confirm 90s
 	has_program vrx2 && fail "loaded"
 	assert_status 0 xc load vrx2
 	assert_status 0 xc confirm
@@ -176,9 +176,9 @@ test_another_interface() {
 	has_program vrx || fail "vrx went with vrx2"
 	await 'xc status 2>/dev/null | grep -q "effect: *filters$"'
 	expect drop
-	assert_status 0 xc load vrx2 --confirm 10m
+	assert_status 0 xc load vrx2 --confirm 90s
 	assert_status 0 xc confirm
-	assert_status 0 xc load vrx vrx2 --confirm 10m
+	assert_status 0 xc load vrx vrx2 --confirm 90s
 	assert_error "'vrx' runs the filter 'default' already"
 	assert_status 0 xc status
 	assert_output 'effect: +filters$'
@@ -285,7 +285,7 @@ rules() {
 
 test_confirmed_import_stays() {
 	before_import
-	assert_status 0 xc import "$STATE/list" --replace --confirm 10m
+	assert_status 0 xc import "$STATE/list" --replace --confirm 90s
 	assert_error "undone at [0-9:]{8}, unless you type before: xdp-cuckoo"
 	watchdog
 	expect drop
