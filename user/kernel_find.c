@@ -12,6 +12,7 @@
 #include "kernel_internal.h"
 
 #define MAPS_OF_A_PROGRAM_MAX 64
+#define LOOKS_MAX 100
 
 /* The kernel keeps 15 characters of a program's name. */
 static const char name_of_frags[] = "xdp_cuckoo_frags";
@@ -22,6 +23,7 @@ struct search {
 	const struct interface *interface;
 	enum interface_mode mode;
 	__u32 root_id;
+	__u64 missed; /* ids, added up, of programs and links that could not be opened */
 	struct reason *reason;
 };
 
@@ -261,8 +263,10 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, prog_id), error;
 
 	*is_ours = false;
-	if (fd == -ENOENT)
-		return 0; /* it went meanwhile, or it is not ours */
+	if (fd == -ENOENT) {
+		search->missed += prog_id; /* it went meanwhile, or it is not ours */
+		return 0;
+	}
 	if (fd == -EPERM && !kernel_opens_ids())
 		return kernel_pins_refused(search->reason, fd);
 	if (fd < 0)
@@ -285,6 +289,7 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	if (*is_ours)
 		return add_filter(search, &filter, &info);
 	kernel_close(&filter);
+	search->missed += error == -ENOENT ? prog_id : 0;
 	return error == -ENOENT ? 0 : error;
 }
 
@@ -302,8 +307,10 @@ static int inspect_extensions(struct search *search)
 		bool is_ours;
 		int fd = bpf_link_get_fd_by_id(id), error;
 
-		if (fd < 0)
-			continue; /* it went meanwhile */
+		if (fd < 0) {
+			search->missed += id; /* it went meanwhile */
+			continue;
+		}
 		error = bpf_obj_get_info_by_fd(fd, &info, &length);
 		close(fd);
 		if (error || info.type != BPF_LINK_TYPE_TRACING ||
@@ -335,19 +342,39 @@ static int inspect_interface(struct search *search, const struct interface *inte
 	return error;
 }
 
-static int look(struct search *search)
+static int inspect_all(struct search *search)
 {
 	struct interface *interfaces;
 	size_t count;
-	int error;
+	int error = interfaces_list(&interfaces, &count);
 
-	kernel_listen();
-	error = interfaces_list(&interfaces, &count);
 	if (error)
 		return kernel_refused(search->reason, error, "cannot list the network interfaces", "");
 	for (size_t i = 0; i < count && !error; i++)
 		error = inspect_interface(search, &interfaces[i]);
 	free(interfaces);
+	return error;
+}
+
+/*
+ * Again while programs go, since others may have come in their places: until none is missed, or the same as before,
+ * which are those that this process may not open.
+ */
+static int look(struct search *search)
+{
+	__u64 missed = 0;
+	int error;
+
+	kernel_listen();
+	error = inspect_all(search);
+	for (int looks = 1; !error && search->missed && search->missed != missed && looks < LOOKS_MAX; looks++) {
+		missed = search->missed;
+		kernel_filters_free(search->filters, search->count);
+		search->filters = NULL;
+		search->count = 0;
+		search->missed = 0;
+		error = inspect_all(search);
+	}
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
 }
 

@@ -8,6 +8,7 @@
 
 KILLS=${KILLS:-120}
 ERRORS=${ERRORS:-60}
+EXCHANGES=${EXCHANGES:-25}
 
 # Of the commands that take no long; make test-faults has them all.
 test_kills_and_failing_calls() {
@@ -351,6 +352,27 @@ test_removed_program() {
 }
 
 # Another program in its place stays there: no command takes off what it has not put on.
+# Before each call to the kernel by which a command without a lock finds the filter, another table, with another
+# program, comes in the place of the one that runs.
+test_exchanged_while_looked_at() {
+	block_one
+	cat >"$STATE/exchange" <<-END
+		#!/bin/sh
+		if rm "$STATE/large" 2>/dev/null; then capacity=900; else capacity=5000; : >"$STATE/large"; fi
+		"$TOOL" --state "$STATE/store" resize \$capacity >/dev/null && echo >>"$STATE/exchanged"
+	END
+	chmod +x "$STATE/exchange"
+	for command in stats panic 'panic off'; do
+		for call in $(seq "$EXCHANGES"); do
+			case_begin "$command at call $call"
+			# shellcheck disable=SC2086 # words
+			assert_status 0 faulty FAULT_KINDS=kn "FAULT_AT=$call" "FAULT_RUN=$STATE/exchange" $command
+		done
+	done
+	expect drop
+	assert_equal $((3 * EXCHANGES)) "$(wc -l <"$STATE/exchanged")" "exchanges"
+}
+
 test_replaced_program() {
 	silence
 	xc load vrx >/dev/null
