@@ -156,7 +156,10 @@ static void add_flow(json_t *row, const struct sample_view *view)
 	struct reason ignored;
 	size_t count;
 
-	if (!view->has_flow || rule_split(strcpy(text, format_flow(view, text)), words, &count, &ignored))
+	if (!view->has_flow)
+		return;
+	rule_format(&view->flow, text);
+	if (rule_split(text, words, &count, &ignored))
 		return;
 	for (size_t i = 0; i + 1 < count; i += 2) {
 		const unsigned long number = strtoul(words[i + 1], &end, 10);

@@ -11,6 +11,9 @@
 #include <wchar.h>
 
 #include <curses.h>
+#include <term.h> /* which takes names for macros that are used here */
+#undef columns
+#undef lines
 
 #include "outcomes.h"
 
@@ -28,9 +31,15 @@ static SCREEN *screen;
 
 bool top_screen_open(void)
 {
+	int is_known;
+
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return false;
 	setlocale(LC_CTYPE, "");
+	/* newterm() does not give back its memory where it knows no such terminal. */
+	if (setupterm(NULL, STDOUT_FILENO, &is_known) != OK)
+		return false;
+	del_curterm(cur_term);
 	screen = newterm(NULL, stdout, stdin);
 	if (!screen)
 		return false;

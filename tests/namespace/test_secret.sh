@@ -113,8 +113,14 @@ test_no_output_and_no_file_has_it() {
 		fail "the new table has the secret of the old one"
 }
 
+needs_usual_build() {
+	[ -z "${CFLAGS+x}${LDFLAGS+x}" ] || skip "built with other CFLAGS or LDFLAGS"
+	[ "$TOOL" = "$BUILD/xdp-cuckoo" ] || skip "another build of the tool"
+}
+
 # With every kind of memory in it. The kernel leaves the memory of maps out, so this is about copies of it.
 test_no_core_dump_has_it() {
+	needs_usual_build
 	[ "$(cat /proc/sys/kernel/core_pattern)" = core ] || skip "core dumps do not go to the working directory"
 	xc load vrx >/dev/null
 	keep_secret
@@ -139,11 +145,6 @@ test_no_core_dump_has_it() {
 	grep -q xc_config "$core" || fail "a core dump without the tool's memory"
 	finds_secret "$core" && fail "the secret is there"
 	:
-}
-
-needs_usual_build() {
-	[ -z "${CFLAGS+x}${LDFLAGS+x}" ] || skip "built with other CFLAGS or LDFLAGS"
-	[ "$TOOL" = "$BUILD/xdp-cuckoo" ] || skip "another build of the tool"
 }
 
 test_the_binary_is_hardened() {
