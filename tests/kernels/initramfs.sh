@@ -11,7 +11,7 @@ project=$(dirname "$0")/../..
 # Whole packages: all commands that tests may call, without a list of them.
 PYTHON=$(basename "$(readlink -f /usr/bin/python3)")
 PACKAGES="dash coreutils grep sed findutils diffutils util-linux mount bsdutils procps kmod iproute2 bpftool
-	xdp-tools libxdp1 ipset nftables netbase bash tcpdump libcap2-bin ncurses-base
+	xdp-tools libxdp1 ipset nftables netbase bash tcpdump libcap2-bin ncurses-base libmicrohttpd12
 	python3-minimal $PYTHON $PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib"
 MODULES='virtio_pci virtio_net veth nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
 	ip_set_hash_netport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set'
@@ -66,9 +66,9 @@ put_project() {
 	cp "$job" "$root/job.sh"
 }
 
-# What the programs there are linked with.
+# What the programs there are linked with, and the libraries that they load.
 put_libraries() {
-	find "$root/usr" "$root/project/build" -type f -perm -100 -exec ldd {} + 2>/dev/null |
+	find "$root/usr" "$root/project/build" -type f '(' -perm -100 -o -name '*.so*' ')' -exec ldd {} + 2>/dev/null |
 		grep -o '/[^ ]*\.so[^ :]*' | sort -u | while read -r library; do
 		[ -e "$root$library" ] || cp -L --parents "$library" "$root"
 	done
