@@ -69,7 +69,7 @@ put_project() {
 # What the programs there are linked with, and the libraries that they load.
 put_libraries() {
 	find "$root/usr" "$root/project/build" -type f '(' -perm -100 -o -name '*.so*' ')' -exec ldd {} + 2>/dev/null |
-		grep -o '/[^ ]*\.so[^ :]*' | sort -u | while read -r library; do
+		grep -o '/[^ ]*\.so[^ :]*' | grep -v "^$root/" | sort -u | while read -r library; do
 		[ -e "$root$library" ] || cp -L --parents "$library" "$root"
 	done
 }
