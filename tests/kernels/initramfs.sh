@@ -43,6 +43,7 @@ put_packages() {
 	dpkg -L $PACKAGES 2>/dev/null | grep -E '/s?bin/|^/etc/|/bpf/|/terminfo/|\.so|/lib/python3' | sort -u | while read -r file; do
 		[ -d "$file" ] || [ ! -e "$file" ] || put "$file"
 	done
+	cp -r --parents /usr/lib/locale/C.utf8 "$root"
 	cp "$(command -v awk)" "$root/usr/bin/awk"
 	cp "$(command -v dash)" "$root/usr/bin/sh"
 }
