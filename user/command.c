@@ -109,7 +109,8 @@ enum command_status command_not_running(const char *name)
 	for (size_t i = 0; i < count; i++)
 		suggest_offer(&suggest, filters[i].config->name);
 	kernel_filters_free(filters, count);
-	if (*suggest.nearest)
+	/* Not the name itself, of a filter that has started since it was looked for. */
+	if (*suggest.nearest && strcmp(suggest.nearest, name))
 		return command_error(STATUS_NO, "no filter '%s' is running here%s", name,
 				     suggest_text(&suggest, "xdp-cuckoo status", text));
 	return command_error(STATUS_NO, "no filter '%s' is running here; see xdp-cuckoo status, or run it: "

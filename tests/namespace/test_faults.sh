@@ -351,7 +351,6 @@ test_removed_program() {
 	expect drop
 }
 
-# Another program in its place stays there: no command takes off what it has not put on.
 # Before each call to the kernel by which a command without a lock finds the filter, another table, with another
 # program, comes in the place of the one that runs.
 test_exchanged_while_looked_at() {
@@ -373,6 +372,25 @@ test_exchanged_while_looked_at() {
 	assert_equal $((3 * EXCHANGES)) "$(wc -l <"$STATE/exchanged")" "exchanges"
 }
 
+# It starts before one of the calls by which a command looks for it: the command finds it, or says that there is none,
+# and never offers the very name it was asked for.
+test_started_while_looked_at() {
+	silence
+	printf '#!/bin/sh\n"%s" --state "%s" load vrx >"%s"\n' "$TOOL" "$STATE/store" "$STATE/loaded" >"$STATE/start"
+	chmod +x "$STATE/start"
+	for call in $(seq 12); do
+		case_begin "at call $call"
+		faulty FAULT_KINDS=kn "FAULT_AT=$call" "FAULT_RUN=$STATE/start" stats >"$STATE/out" 2>"$STATE/err" ||
+			grep -q "no filter 'default' is running here; see xdp-cuckoo status, or run it" "$STATE/err" ||
+			fail "$(cat "$STATE/err")"
+		[ ! -s "$STATE/loaded" ] || started=$call
+		: >"$STATE/loaded"
+		ip -n "$RX" link set dev vrx xdp off
+	done
+	[ "${started-0}" -gt 4 ] || fail "it was started at its first calls only: ${started-none}"
+}
+
+# Another program in its place stays there: no command takes off what it has not put on.
 test_replaced_program() {
 	silence
 	xc load vrx >/dev/null
