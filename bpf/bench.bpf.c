@@ -153,5 +153,5 @@ int bench_packet(struct xdp_md *ctx)
 		return parse_only(ctx, bytes);
 	if (program != BENCH_FILTER && program != BENCH_WARM_UP)
 		return XDP_ABORTED;
-	return finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
+	return finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end, NULL), bytes);
 }

@@ -38,20 +38,39 @@ enum parse_result {
 	PARSE_TOO_MANY_HEADERS = OUTCOME_TOO_MANY_HEADERS,
 };
 
+/* Copies bytes of a frame that lies in several buffers; not 0: it ends before. */
+typedef long parse_load(void *frame, __u32 offset, void *to, __u32 bytes);
+
 /*
  * Where the next header starts. `limit` is where the packet ends by the length IP states: padding
- * of a short Ethernet frame is not read as ports.
+ * of a short Ethernet frame is not read as ports. A frame in several buffers has `load`, and no `data`.
  */
 struct parse_cursor {
 	const void *data, *end; /* the frame */
-	__u32 offset, limit;    /* in bytes from `data` */
+	__u32 offset, limit;	/* in bytes from the start of the frame */
+	parse_load *load;	/* a constant, so that compilers leave nothing of it in the other way */
+	void *frame;
+	__u32 frame_bytes;
+	void *header; /* what was loaded last: PARSE_HEADER_BYTES */
 };
 
-/* The next `bytes` bytes, or NULL where the frame ends before. */
+#define PARSE_HEADER_BYTES sizeof(struct ipv6hdr) /* the longest that is read at once */
+
+/* Whether the frame has `bytes` more bytes. */
+FLOW_INLINE int parse_reaches(const struct parse_cursor *at, __u32 bytes)
+{
+	if (at->load)
+		return at->offset + bytes <= at->frame_bytes;
+	return at->data + at->offset + bytes <= at->end;
+}
+
+/* The next `bytes` bytes, until the next call, or NULL where the frame ends before. */
 FLOW_INLINE const void *parse_peek(const struct parse_cursor *at, __u32 bytes)
 {
 	const void *pos = at->data + at->offset;
 
+	if (at->load)
+		return at->load(at->frame, at->offset, at->header, bytes) ? 0 : at->header;
 	return pos + bytes > at->end ? 0 : pos;
 }
 
@@ -127,13 +146,15 @@ FLOW_INLINE enum parse_result parse_ipv4(struct parse_cursor *at, struct flow *f
 	flow->src.v4 = ip->saddr;
 	flow->dst.v4 = ip->daddr;
 	flow->proto = ip->protocol;
-	if (total_bytes < header_bytes)
+	/* Without one the frame's end decides: segments that were joined to more than it can say (BIG TCP). */
+	if (total_bytes && total_bytes < header_bytes)
 		return PARSE_MALFORMED;
-	if (!parse_peek(at, header_bytes))
+	if (!parse_reaches(at, header_bytes))
 		return PARSE_TRUNCATED;
 	if (ip->frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK))
 		return PARSE_LATER_FRAGMENT;
-	at->limit = at->offset + total_bytes;
+	if (total_bytes)
+		at->limit = at->offset + total_bytes;
 	at->offset += header_bytes;
 	return parse_transport(at, flow);
 }
@@ -173,7 +194,7 @@ FLOW_INLINE enum parse_result parse_extension(struct parse_cursor *at, struct fl
 		bytes = (header->length + 2) * 4;
 	else
 		bytes = (header->length + 1) * 8;
-	if (!parse_peek(at, bytes))
+	if (!parse_reaches(at, bytes))
 		return PARSE_TRUNCATED;
 	flow->proto = header->next_header;
 	/* The mask changes no value; it gives every turn the same range, so the verifier can prune. */
@@ -228,34 +249,55 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	return parse_extensions(at, flow);
 }
 
-/* Any frame; parse_frame() says what the result is. */
-FLOW_INLINE enum parse_result parse_any(const void *data, const void *end, struct flow *flow)
+FLOW_INLINE int parse_is_tag(__be16 ethertype)
 {
-	struct parse_cursor at = { .data = data, .end = end, .limit = PARSE_NO_LIMIT };
-	const struct parse_ethernet *ethernet = parse_peek(&at, sizeof(*ethernet));
+	return ethertype == bpf_htons(ETH_P_8021Q) || ethertype == bpf_htons(ETH_P_8021AD);
+}
+
+FLOW_INLINE enum parse_result parse_ethernet(struct parse_cursor *at, struct flow *flow)
+{
+	const struct parse_ethernet *ethernet = parse_peek(at, sizeof(*ethernet));
 	__be16 ethertype;
 
 	*flow = (struct flow){ .family = FLOW_NO_FAMILY };
 	if (!ethernet)
 		return PARSE_TRUNCATED;
 	ethertype = ethernet->ethertype;
-	at.offset = sizeof(*ethernet);
+	at->offset = sizeof(*ethernet);
 	for (int i = 0; i < PARSE_VLAN_TAGS; i++) {
 		const struct parse_vlan_tag *tag;
 
-		if (ethertype != bpf_htons(ETH_P_8021Q) && ethertype != bpf_htons(ETH_P_8021AD))
+		if (!parse_is_tag(ethertype))
 			break;
-		tag = parse_peek(&at, sizeof(*tag));
+		tag = parse_peek(at, sizeof(*tag));
 		if (!tag)
 			return PARSE_TRUNCATED;
 		ethertype = tag->ethertype;
-		at.offset += sizeof(*tag);
+		at->offset += sizeof(*tag);
 	}
 	if (ethertype == bpf_htons(ETH_P_IP))
-		return parse_ipv4(&at, flow);
+		return parse_ipv4(at, flow);
 	if (ethertype == bpf_htons(ETH_P_IPV6))
-		return parse_ipv6(&at, flow);
-	return PARSE_NOT_IP;
+		return parse_ipv6(at, flow);
+	return parse_is_tag(ethertype) ? PARSE_TOO_MANY_HEADERS : PARSE_NOT_IP;
+}
+
+/* Any frame; parse_frame() says what the result is. */
+FLOW_INLINE enum parse_result parse_any(const void *data, const void *end, struct flow *flow)
+{
+	struct parse_cursor at = { .data = data, .end = end, .limit = PARSE_NO_LIMIT };
+
+	return parse_ethernet(&at, flow);
+}
+
+/* As parse_any(), of a frame of `bytes` bytes in several buffers, of which the first may be empty. */
+FLOW_INLINE enum parse_result parse_buffers(void *frame, __u32 bytes, parse_load *load, struct flow *flow)
+{
+	__u64 header[PARSE_HEADER_BYTES / sizeof(__u64)];
+	struct parse_cursor at = { .limit = PARSE_NO_LIMIT, .load = load, .frame = frame, .frame_bytes = bytes,
+				   .header = header };
+
+	return parse_ethernet(&at, flow);
 }
 
 /* ---- the common frame, in half the time ---- */
@@ -295,7 +337,8 @@ FLOW_INLINE int parse_plain(const void *data, const void *end, struct flow *flow
 /*
  * Reads the frame [data, end) into `flow`. flow->family is FLOW_NO_FAMILY where no addresses were
  * reached; every result else leaves addresses and protocol valid, and port_kind says what the port
- * fields hold. With PARSE_TOO_MANY_HEADERS the protocol is that of the first header not read; where
+ * fields hold. With PARSE_TOO_MANY_HEADERS the protocol is that of the first header not read, or there is no
+ * family and it was a VLAN tag; where
  * the length IPv6 states ends among extension headers, that of the last one the frame leads to.
  */
 FLOW_INLINE enum parse_result parse_frame(const void *data, const void *end, struct flow *flow)

@@ -3,6 +3,7 @@
 #ifndef XDP_CUCKOO_VERDICT_H
 #define XDP_CUCKOO_VERDICT_H
 
+#include "gather.h"
 #include "hint.h"
 #include "key.h"
 #include "parse.h"
@@ -61,11 +62,14 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 	__u32 hint = verdict_hint(list, family, flow);
 	__u32 candidates = PROBE_READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
 	struct verdict_match miss = { otherwise, 0 };
+	__u64 unsettled = OUTCOME_UNSETTLED;
 	__u32 place = 0;
 
 	if (family == FLOW_IPV4 && hint >> ABI_HINT_SHORTCUT_SHIFT) {
 		candidates &= PROBE_READ_ONCE(list->passing);
-		miss.outcome = verdict_hide(config, OUTCOME_DROP_RULE);
+		/* Also where it is not settled whether a rule passes the packet: this one is in the table. */
+		unsettled = OUTCOME_DROP_RULE;
+		miss.outcome = verdict_hide(config, unsettled);
 		miss.number = (hint >> ABI_HINT_SHORTCUT_SHIFT) - 1;
 	}
 	/* The first of all stands at 0, which a processor guesses rather than waits for. */
@@ -87,19 +91,25 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 			return (struct verdict_match){ verdict_rule(shape), answer.number };
 		/* Hidden, or Linux 6.1 would check what follows again for this one value. */
 		if (answer.result == PROBE_UNSETTLED)
-			miss.outcome = verdict_hide(config, OUTCOME_UNSETTLED);
+			miss.outcome = verdict_hide(config, unsettled);
 	}
 	return miss;
 }
 
 /* Rules about addresses hold for every packet that has them, whole or not; policy sees the rest. */
-static __always_inline struct verdict_match verdict_outcome(const struct abi_config *config,
-							    const void *data, const void *end)
+static __always_inline struct verdict_match verdict_outcome(const struct abi_config *config, const void *data,
+							    const void *end, struct xdp_md *frame)
 {
 	struct flow flow;
 	struct flow_key key;
 	enum abi_outcome result = (enum abi_outcome)parse_frame(data, end, &flow);
 
+	if (frame && result == OUTCOME_TRUNCATED) {
+		struct flow gathered = {};
+
+		result = (enum abi_outcome)gather_flow(frame, &gathered);
+		flow = gathered;
+	}
 	if (flow.family == FLOW_NO_FAMILY)
 		return (struct verdict_match){ result, 0 };
 	flow_pack(&flow, &key);
@@ -168,7 +178,8 @@ static __always_inline struct verdict verdict_policy(const struct abi_config *co
 	return verdict_pass(match);
 }
 
-static __always_inline struct verdict verdict_of(const void *data, const void *end)
+/* `frame`: NULL where it is all in [data, end). */
+static __always_inline struct verdict verdict_of(const void *data, const void *end, struct xdp_md *frame)
 {
 	const struct abi_config *config = maps_config();
 	struct verdict_match match = { OUTCOME_NOT_SET_UP, 0 };
@@ -180,7 +191,7 @@ static __always_inline struct verdict verdict_of(const void *data, const void *e
 		if (match.outcome != OUTCOMES)
 			return verdict_pass(match);
 	}
-	match = verdict_outcome(config, data, end);
+	match = verdict_outcome(config, data, end, frame);
 	if (match.outcome == OUTCOME_DROP_RULE)
 		return verdict_drop(config, match);
 	if (match.outcome == OUTCOME_PASS_RULE)

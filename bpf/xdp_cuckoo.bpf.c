@@ -68,7 +68,7 @@ int xdp_cuckoo(struct xdp_md *ctx)
 
 	/* Now and not later: packet pointers that live on would keep the verifier from pruning. */
 	barrier_var(bytes);
-	return finish(ctx, verdict_of(data, end), bytes);
+	return finish(ctx, verdict_of(data, end, NULL), bytes);
 }
 
 SEC("xdp.frags")
@@ -77,7 +77,7 @@ int xdp_cuckoo_frags(struct xdp_md *ctx)
 	const void *data = (const void *)(long)ctx->data;
 	const void *end = (const void *)(long)ctx->data_end;
 
-	return finish(ctx, verdict_of(data, end), bpf_xdp_get_buff_len(ctx));
+	return finish(ctx, verdict_of(data, end, ctx), bpf_xdp_get_buff_len(ctx));
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -44,7 +44,7 @@ enum abi_outcome {
 	OUTCOME_NOT_IP,           /* no IPv4 or IPv6 behind at most two VLAN tags */
 	OUTCOME_TRUNCATED,        /* a header runs past the frame or the length IP states */
 	OUTCOME_MALFORMED,        /* a header contradicts itself */
-	OUTCOME_TOO_MANY_HEADERS, /* more than PARSE_EXTENSION_HEADERS */
+	OUTCOME_TOO_MANY_HEADERS, /* more than PARSE_EXTENSION_HEADERS, or PARSE_VLAN_TAGS */
 	OUTCOME_UNSETTLED,        /* every try to look a key up met a moving table */
 	OUTCOME_POLICIES,
 	OUTCOME_DROP_RULE = OUTCOME_POLICIES,

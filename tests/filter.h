@@ -386,10 +386,9 @@ static inline int filter_moved(const struct abi_counter *before, const struct ab
 }
 
 /* Sends one frame through a program; the frame stays as it was. A counted retry is an error. */
-static inline struct filter_run filter_run(struct filter *filter, size_t program, const void *frame,
-					   size_t length)
+static inline struct filter_run filter_run_opts(struct filter *filter, size_t program,
+						struct bpf_test_run_opts *opts)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = length, .repeat = 1);
 	const int numbers = filter->options.has_counts ? FILTER_NUMBERS : 0;
 	struct abi_counter before[ABI_COUNTERS], before_rule[FILTER_NUMBERS], rule[FILTER_NUMBERS];
 	struct filter_run run = {};
@@ -398,22 +397,41 @@ static inline struct filter_run filter_run(struct filter *filter, size_t program
 	memcpy(before, filter->counted, sizeof(before));
 	for (int i = 0; i < numbers; i++)
 		before_rule[i] = *table_counter(&filter->table, i);
-	run.error = bpf_prog_test_run_opts(filter->program[program], &opts);
+	run.error = bpf_prog_test_run_opts(filter->program[program], opts);
 	if (!run.error)
 		run.error = filter_count(filter, filter->counted);
 	if (run.error)
 		return run;
-	moved = filter_moved(before, filter->counted, ABI_COUNTER_STOPPED, length);
+	moved = filter_moved(before, filter->counted, ABI_COUNTER_STOPPED, opts->data_size_in);
 	for (int i = 0; i < numbers; i++)
 		rule[i] = *table_counter(&filter->table, i);
-	number = filter_moved(before_rule, rule, numbers, length);
+	number = filter_moved(before_rule, rule, numbers, opts->data_size_in);
 	run.outcome = moved / VERDICTS;
 	run.verdict = moved % VERDICTS;
 	run.number = number == numbers ? FILTER_NO_NUMBER : (__u32)number;
 	if (moved < 0 || moved >= ABI_COUNTER_RETRIES || number < 0 ||
-	    opts.retval != (run.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS))
+	    opts->retval != (run.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS))
 		run.error = -EPROTO;
 	return run;
+}
+
+static inline struct filter_run filter_run(struct filter *filter, size_t program, const void *frame,
+					   size_t length)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = length, .repeat = 1);
+
+	return filter_run_opts(filter, program, &opts);
+}
+
+/* Of the frame, `first` bytes are in the first buffer, the others in more. -EINVAL before Linux 6.18. */
+static inline struct filter_run filter_run_split(struct filter *filter, const void *frame, size_t length,
+						 size_t first)
+{
+	struct xdp_md context = { .data_end = first };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = length, .ctx_in = &context,
+		    .ctx_size_in = sizeof(context), .repeat = 1);
+
+	return filter_run_opts(filter, FILTER_FRAGS, &opts);
 }
 
 #endif

@@ -67,6 +67,22 @@ struct packet {
 	struct flow flow;
 };
 
+/* A frame for parse_buffers(), without buffers. */
+struct packet_bytes {
+	const __u8 *byte;
+	size_t length;
+};
+
+static inline long packet_load(void *frame, __u32 offset, void *to, __u32 bytes)
+{
+	const struct packet_bytes *from = frame;
+
+	if (bytes > PARSE_HEADER_BYTES || offset + bytes > from->length)
+		return -1;
+	memcpy(to, from->byte + offset, bytes);
+	return 0;
+}
+
 static inline void packet_put16(__u8 *at, __u16 value)
 {
 	at[0] = value >> 8;
@@ -116,7 +132,7 @@ static inline size_t packet_ipv4(struct packet_frame *frame, const struct packet
 				 __u16 next)
 {
 	size_t bytes = piece->words < 5 ? 20 : piece->words * 4;
-	bool short_length = piece->stated && PACKET_STATED(bytes) > piece->stated;
+	bool short_length = piece->stated > PACKET_STATED(0) && piece->stated < PACKET_STATED(bytes);
 	bool malformed = piece->version != 4 || piece->words < 5 || short_length;
 	__be32 src = bpf_htonl(PACKET_SRC_IPV4), dst = bpf_htonl(PACKET_DST_IPV4);
 	__u8 *at = packet_append(frame, bytes);

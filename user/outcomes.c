@@ -12,7 +12,7 @@ const struct outcome_words outcome_words[OUTCOMES] = {
 				"a header runs past the frame or past the length that IP states" },
 	[OUTCOME_MALFORMED] = { "malformed", "malformed", "a header contradicts itself" },
 	[OUTCOME_TOO_MANY_HEADERS] = { "too many headers", "too-many-headers",
-				       "more than 8 IPv6 extension headers" },
+				       "more than 8 IPv6 extension headers, or two VLAN tags" },
 	[OUTCOME_UNSETTLED] = { "unsettled", "unsettled", "the table moved during every look-up of a key" },
 	[OUTCOME_DROP_RULE] = { "drop rule", "drop-rule", "a drop rule matched" },
 	[OUTCOME_PASS_RULE] = { "pass rule", "pass-rule", "a pass rule matched" },

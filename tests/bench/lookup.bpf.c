@@ -128,7 +128,7 @@ int lookup_cuckoo(struct xdp_md *ctx)
 
 	if (next_flow(ctx))
 		return XDP_ABORTED;
-	return finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end), bytes);
+	return finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end, NULL), bytes);
 }
 
 /* A program that leaves by whether `match`, which is given `key`. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Fuzzes the packet parser: input is a frame. What is told of it makes sense in itself, the short way says
- * what the long way says, and a frame that is cut is truncated or means what the whole frame means.
+ * what the long way says, so does the way through several buffers, and a frame that is cut is truncated or means what the whole frame means.
  */
 #include "fuzz.h"
 
@@ -46,7 +46,7 @@ static void check_family(const struct parsed *parsed)
 		fuzz_check(has_family, "no family, result %d", parsed->result);
 		break;
 	case PARSE_TOO_MANY_HEADERS:
-		fuzz_check(flow->family == FLOW_IPV6, "family %d", flow->family);
+		fuzz_check(flow->family != FLOW_IPV4, "family %d", flow->family);
 		break;
 	case PARSE_NOT_IP:
 		fuzz_check(!has_family, "family %d", flow->family);
@@ -75,22 +75,30 @@ static void check_ports(const struct parsed *parsed)
 		fuzz_check(bpf_ntohs(flow->sport) < 256 && bpf_ntohs(flow->dport) < 256, "ICMP type or code");
 }
 
+static void check_same(const char *way, const struct parsed *parsed, const struct parsed *other)
+{
+	fuzz_check(other->result == parsed->result && flow_equal(&other->flow, &parsed->flow), "%s: results %d and %d",
+		   way, parsed->result, other->result);
+}
+
 /* In memory of exactly `size` bytes, so that a sanitizer sees what is read beyond. */
 static struct parsed parse(const uint8_t *data, size_t size)
 {
 	__u8 *room = malloc(size + PACKET_ALIGN), *frame = room + PACKET_ALIGN;
-	struct parsed parsed, plain;
+	struct parsed parsed, plain, gathered;
 
 	memcpy(frame, data, size);
 	memset(&parsed, 0xa5, sizeof(parsed));
 	memset(&plain, 0xa5, sizeof(plain));
+	memset(&gathered, 0xa5, sizeof(gathered));
 	parsed.result = parse_any(frame, frame + size, &parsed.flow);
 	if (parse_plain(frame, frame + size, &plain.flow))
 		fuzz_check(parsed.result == PARSE_OK && flow_equal(&plain.flow, &parsed.flow),
 			   "the short way differs, result %d", parsed.result);
 	plain.result = parse_frame(frame, frame + size, &plain.flow);
-	fuzz_check(plain.result == parsed.result && flow_equal(&plain.flow, &parsed.flow),
-		   "results %d and %d", plain.result, parsed.result);
+	check_same("whichever way is shorter", &parsed, &plain);
+	gathered.result = parse_buffers(&(struct packet_bytes){ frame, size }, size, packet_load, &gathered.flow);
+	check_same("several buffers", &parsed, &gathered);
 	free(room);
 	check_family(&parsed);
 	check_ports(&parsed);

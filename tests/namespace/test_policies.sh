@@ -114,6 +114,14 @@ test_not_ip() {
 	assert_status 0 xc policy not-ip pass
 }
 
+# unsettle: in the background, as process $unsettler, what makes look-ups end without an answer.
+unsettle() {
+	nsenter --net="/run/netns/$RX" "$HELPERS/unsettle" >"$STATE/unsettled" &
+	unsettler=$!
+	on_exit "kill $unsettler 2>/dev/null"
+	await '[ -s "$STATE/unsettled" ]'
+}
+
 # Beside a table that never rests: each look-up that ends without an answer is counted so, and dropped.
 test_unsettled() {
 	[ "$(nproc)" -ge 2 ] || skip "one processor: nothing moves during a look-up"
@@ -123,10 +131,7 @@ test_unsettled() {
 	for i in $(seq 200); do
 		echo "pass other proto udp src 192.0.2.$i dst 10.99.0.2 sport 1 dport 2"
 	done >"$STATE/flows"
-	nsenter --net="/run/netns/$RX" "$HELPERS/unsettle" >"$STATE/unsettled" &
-	unsettler=$!
-	on_exit "kill $unsettler 2>/dev/null"
-	await '[ -s "$STATE/unsettled" ]'
+	unsettle
 	await '[ "$(counted unsettled passed)" -gt 0 ]' \
 		'traffic --repeat 1000 <"$STATE/flows" >/dev/null || fail "dropped by default"'
 	assert_status 0 xc policy unsettled drop
@@ -134,6 +139,24 @@ test_unsettled() {
 		'traffic --repeat 1000 --wrong "$STATE/wrong" <"$STATE/flows" >/dev/null || :'
 	assert_equal "$(counted unsettled dropped)" "$(counted all dropped)" "all that were dropped"
 	note "$(counted unsettled passed) passed, $(counted unsettled dropped) dropped"
+	kill "$unsettler"
+}
+
+# Nor is a packet passed then that a rule of a whole network drops, whether or not one of those that pass could be read.
+test_unsettled_in_a_network() {
+	[ "$(nproc)" -ge 2 ] || skip "one processor: nothing moves during a look-up"
+	silence
+	xc load vrx --capacity 900 >/dev/null
+	xc add proto tcp action pass >/dev/null
+	xc add 192.0.0.0/16 >/dev/null
+	for i in $(seq 100); do
+		echo "drop listed proto udp src 192.0.2.$i dst 10.99.0.2 sport 1 dport 2"
+		echo "pass other proto udp src 198.18.0.$i dst 10.99.0.2 sport 1 dport 2"
+	done >"$STATE/flows"
+	unsettle
+	await '[ "$(counted unsettled passed)" -gt 20 ]' \
+		'traffic --repeat 1000 <"$STATE/flows" >"$STATE/traffic" || fail "$(cat "$STATE/traffic")"'
+	note "$(counted unsettled passed) passed unsettled, $(counted "drop rule" dropped) dropped by the rule"
 	kill "$unsettler"
 }
 

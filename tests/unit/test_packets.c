@@ -338,6 +338,83 @@ static void test_several_buffers(void **state)
 	end_checks();
 }
 
+/* Headers so long that the ports are behind what BPF_PROG_TEST_RUN keeps in one buffer. */
+static void test_ports_in_the_second_buffer(void **state)
+{
+	static const struct packet_piece pieces[] = {
+		{ .build = packet_ethernet, .bytes = 14 },
+		{ .build = packet_ipv6, .number = ETH_P_IPV6, .version = 6 },
+		{ .build = packet_extension, .number = IPPROTO_DSTOPTS, .bytes = 2048 },
+		{ .number = IPPROTO_DSTOPTS },
+	};
+	static __u8 frame[JUMBO_BYTES];
+	struct scene *scene = scene_of(state);
+	struct packet_frame start = {};
+	struct filter_run run;
+	struct reason reason;
+	struct rule rule;
+	size_t behind;
+
+	for (size_t i = 0; i < 3; i++)
+		pieces[i].build(&start, &pieces[i], pieces[i + 1].number);
+	memcpy(frame, start.byte, start.length);
+	behind = start.length + 2048;
+	memcpy(frame + start.length, start.byte + start.length - 2048, 2048);
+	frame[start.length] = IPPROTO_UDP;
+	packet_put16(frame + behind, 1234);
+	packet_put16(frame + behind + 2, 53);
+	packet_put16(frame + start.ip_start + 4, sizeof(frame) - start.addresses_end);
+	for (int is_53 = 0; is_53 < 2; is_53++) {
+		scene_set_up(scene);
+		assert_int_equal(rule_parse(is_53 ? "proto udp dport 53" : "proto udp dport 54", &rule, &reason), 0);
+		scene_add(scene, &rule);
+		run = filter_run(&scene->filter, FILTER_FRAGS, frame, sizeof(frame));
+		assert_int_equal(run.error, 0);
+		assert_int_equal(run.outcome, is_53 ? OUTCOME_DROP_RULE : OUTCOME_NO_RULE);
+	}
+}
+
+/* Wherever the first buffer ends, the program for several of them sees what the other sees of the whole. */
+static void check_splits(struct scene *scene, size_t packet)
+{
+	enum { STEP = 7, END = 140 };
+	const struct packet_frame *frame = &frames[packet];
+	struct filter_run whole, run;
+
+	if (frame->length < FILTER_RUN_MIN)
+		return;
+	whole = filter_run(&scene->filter, 0, frame->byte, frame->length);
+	for (size_t first = 1 + packet % STEP; first < frame->length && first < END; first += STEP) {
+		run = filter_run_split(&scene->filter, frame->byte, frame->length, first);
+		check(!run.error, packets[packet].name, "error", -run.error);
+		check(run.outcome == whole.outcome && run.verdict == whole.verdict && run.number == whole.number,
+		      packets[packet].name, "outcome where the first buffer ends at", first);
+	}
+}
+
+static void test_short_first_buffer(void **state)
+{
+	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32" };
+	static const __u8 some[2 * FILTER_RUN_MIN];
+	struct scene *scene = scene_of(state);
+	struct reason reason;
+	struct rule rule;
+
+	scene_set_up(scene);
+	if (filter_run_split(&scene->filter, some, sizeof(some), FILTER_RUN_MIN).error == -EINVAL) {
+		fprintf(stderr, "skipped: before Linux 6.18 no program is run on so short a first buffer\n");
+		skip();
+	}
+	for (size_t set = 0; set < sizeof(texts) / sizeof(texts[0]); set++) {
+		scene_set_up(scene);
+		assert_int_equal(rule_parse(texts[set], &rule, &reason), 0);
+		scene_add(scene, &rule);
+		for (size_t i = 0; i < PACKETS; i++)
+			check_splits(scene, i);
+	}
+	end_checks();
+}
+
 /* ---- the kinds of table ---- */
 
 static const struct kind {
@@ -380,6 +457,8 @@ int main(void)
 		TEST(test_ways_to_run),
 		TEST(test_dport_0_is_no_fragment),
 		TEST(test_several_buffers),
+		TEST(test_ports_in_the_second_buffer),
+		TEST(test_short_first_buffer),
 	};
 	static const struct CMUnitTest by_hints[] = {
 		TEST(test_rules),

@@ -5,17 +5,25 @@
  */
 #include "packets_fixture.h"
 
-/* Parses a heap copy that ends where the frame does, so that a sanitizer sees what is read beyond. */
+/*
+ * Parses a heap copy that ends where the frame does, so that a sanitizer sees what is read beyond; once more as a frame
+ * of several buffers, which must say the same.
+ */
 static enum parse_result parse_copy(const struct packet_frame *frame, size_t length,
 				    struct flow *flow)
 {
 	__u8 *room = malloc(PACKET_ALIGN + length), *copy = room + PACKET_ALIGN;
-	enum parse_result result;
+	struct packet_bytes bytes = { copy, length };
+	enum parse_result result, gathered;
+	struct flow again;
 
 	memcpy(copy, frame->byte, length);
 	memset(flow, PACKET_FILLER, sizeof(*flow));
+	memset(&again, PACKET_FILLER, sizeof(again));
 	result = parse_frame(copy, copy + length, flow);
+	gathered = parse_buffers(&bytes, length, packet_load, &again);
 	free(room);
+	check(gathered == result && flow_equal(&again, flow), "several buffers", "parse result", gathered);
 	return result;
 }
 
