@@ -17,8 +17,9 @@ const struct command command_export = {
 	.group = COMMAND_RULES,
 	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
 	.summary = "write all rules, or those of a list, as a list",
-	.help = "To standard output, or to FILE, which takes the place of an older one when it is whole. `import` finds\n"
-	"the same rules in it again, with what is left of their timeouts, in every format:\n"
+	.help = "To standard output, or to FILE, which takes the place of an older one when it is whole, with its owner\n"
+	"and mode; behind a link, of the file it leads to. `import` finds the same rules in it again, with what is\n"
+	"left of their timeouts, in every format:\n"
 	"  text   as list shows it; the default\n"
 	"  ipset  for ipset restore: sets named by action and columns, as xc-drop-src-net4, xc-pass-dst-dport-net4.\n"
 	"         Rules that ipset cannot hold (ports without protocol or address, both ports, ...) are named and\n"
@@ -116,11 +117,12 @@ static enum command_status find_list(const struct invocation *invocation, struct
 
 static enum command_status write_all(struct export *export, struct store *store, const char *path)
 {
-	int error = strcmp(path, "-") ? write_to(export, store, path) : write_rules(export, store);
+	const bool is_output = whole_file_is_output(path);
+	int error = is_output ? write_rules(export, store) : write_to(export, store, path);
 
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, strerror(-error));
-	if (strcmp(path, "-"))
+	if (!is_output)
 		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t)export->written, "not_whole",
 				       (json_int_t)export->lost));
 	return export->lost ? STATUS_NO : STATUS_DONE;

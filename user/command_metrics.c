@@ -21,7 +21,8 @@ const struct command command_metrics = {
 	"row of counters (its number modulo 64); rules, named lists and when each was imported, slots, memory,\n"
 	"and whether it filters. The interface \"-\" is what the filter runs on no more, or not in this namespace.\n"
 	"Reads, and changes nothing. Status 0 also where no filter runs: then there are no samples of any.\n"
-	"A FILE takes the place of an older one when it is whole, so that nobody reads half of it.\n"
+	"A FILE takes the place of an older one when it is whole, so that nobody reads half of it, with its owner\n"
+	"and mode; behind a link, of the file it leads to.\n"
 	"\n"
 	"  xdp-cuckoo metrics\n"
 	"  xdp-cuckoo metrics /var/lib/prometheus/node-exporter/xdp-cuckoo.prom\n"
@@ -63,10 +64,10 @@ static enum command_status run_metrics(const struct invocation *invocation)
 		return command_failed(error, &reason);
 	if (*unread.text)
 		output_note("%s", unread.text);
-	if (strcmp(path, "-"))
-		status = write_to(path, metrics);
-	else
+	if (whole_file_is_output(path))
 		print(metrics);
+	else
+		status = write_to(path, metrics);
 	json_decref(metrics);
 	return status;
 }

@@ -16,7 +16,8 @@ enum privilege {
 	 */
 	PRIVILEGE_KERNEL = 1 << 0,
 	PRIVILEGE_READ = 1 << 1,  /* the store and lists, wherever they are: CAP_DAC_READ_SEARCH */
-	PRIVILEGE_WRITE = 1 << 2, /* a file in a directory of another user: CAP_DAC_OVERRIDE, CAP_FOWNER */
+	/* A file in a directory of another user, who keeps what was theirs: CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_CHOWN. */
+	PRIVILEGE_WRITE = 1 << 2,
 	PRIVILEGE_SSH = 1 << 3,	  /* the environment of sudo's parent: CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH */
 	PRIVILEGE_LOOK = 1 << 4,  /* the running filters, to read alone: CAP_SYS_ADMIN */
 };

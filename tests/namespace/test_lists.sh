@@ -440,6 +440,39 @@ test_export_to_files() {
 	assert_status 3 xc export /dev/full --format csv
 }
 
+# A link stays, as do owner and mode of the file behind it; what is no regular file is written as it is.
+test_export_and_metrics_follow_links() {
+	xc add 192.0.2.1 >/dev/null 2>&1
+	mkdir "$STATE/there"
+	ln -s there/file "$STATE/link"
+	ln -s link "$STATE/again"
+	for command in export metrics; do
+		case_begin "$command"
+		echo old >"$STATE/there/file"
+		chown 65534:65534 "$STATE/there/file"
+		chmod 600 "$STATE/there/file"
+		assert_status 0 xc "$command" "$STATE/again"
+		assert_equal 'there/file link' "$(readlink "$STATE/link") $(readlink "$STATE/again")" "links"
+		assert_equal '600 65534 65534' "$(stat -c '%a %u %g' "$STATE/there/file")" "mode and owner"
+		! grep -qx old "$STATE/there/file" || fail "the file behind the links is the old one"
+		assert_equal file "$(ls "$STATE/there")" "files"
+		rm "$STATE/there/file"
+		assert_status 0 xc "$command" "$STATE/again"
+		[ -f "$STATE/there/file" ] && [ -L "$STATE/again" ] || fail "a link to nothing is not followed"
+		# What a process has open, also by way of /proc.
+		ln -s /proc/self/fd/1 "$STATE/output"
+		assert_status 0 xc "$command" -
+		cp "$STATE/out" "$STATE/expected"
+		assert_status 0 xc "$command" "$STATE/output"
+		[ -L "$STATE/output" ] || fail "the link was replaced"
+		[ "$command" = metrics ] || cmp "$STATE/expected" "$STATE/out" || fail "standard output holds something else"
+		rm "$STATE/output"
+	done
+	ln -s /dev/null "$STATE/nothing"
+	assert_status 0 xc export "$STATE/nothing"
+	[ -L "$STATE/nothing" ] && [ -c /dev/null ] || fail "a device was replaced"
+}
+
 test_what_ipset_does_not_hold_is_named() {
 	printf '%s\n' 192.0.2.1 'proto udp dport 53' '192.0.2.1 proto tcp' | xc import - >/dev/null 2>&1
 	assert_status 1 xc export --format ipset

@@ -316,6 +316,7 @@ set_of() {
 	set_of_sum=0
 	for set_of_bit; do
 		case $set_of_bit in
+		chown) set_of_bit=0 ;;
 		dac_override) set_of_bit=1 ;;
 		dac_read_search) set_of_bit=2 ;;
 		fowner) set_of_bit=3 ;;
@@ -370,11 +371,11 @@ test_root_keeps_what_the_command_needs() {
 	keeps '' help add
 	keeps "$guarded" load vrx
 	keeps "$store" status
-	keeps 'sys_admin dac_read_search dac_override fowner' metrics
+	keeps 'sys_admin dac_read_search dac_override fowner chown' metrics
 	keeps_running 'sys_admin dac_read_search' 'serving http' exporter
 	keeps "$store" stats
 	# The rest when its file is open; by then it may not change what a program that it never runs could have.
-	BOUND="$store dac_override fowner" keeps "$store" monitor --seconds 1
+	BOUND="$store dac_override fowner chown" keeps "$store" monitor --seconds 1
 	keeps "$store" top --count 1
 	keeps "$guarded" add 192.0.2.9
 	keeps "$guarded" import "$STATE/list"
@@ -389,7 +390,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$store" resize 1000
 	keeps "$store" check
 	keeps "$store" bench --seconds 1
-	keeps 'dac_read_search dac_override fowner' export "$STATE/exported"
+	keeps 'dac_read_search dac_override fowner chown' export "$STATE/exported"
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
 	keeps "$guarded" up "$STATE/conf"
 	keeps 'dac_read_search' check-config "$STATE/conf"
