@@ -83,23 +83,33 @@ static bool take_key(struct json_span *object, char key[JSON_WALK_KEY_BYTES])
 	return take_char(object, ':');
 }
 
-int json_walk_object(const struct json_span *object, json_take_member *take, void *context,
-		     struct json_span *bad)
+int json_walk_next(struct json_span *text, json_take_member *take, void *context, struct json_span *bad)
 {
-	struct json_span rest = *object, value;
+	struct json_span value;
 	char key[JSON_WALK_KEY_BYTES];
 	int error = 0;
 
-	if (!take_char(&rest, '{'))
-		return failed(&rest, bad);
-	if (take_char(&rest, '}'))
-		return 0;
-	do {
-		if (!take_key(&rest, key) || !take_value(&rest, &value))
-			return failed(&rest, bad);
-		error = take(key, &value, context);
-	} while (!error && take_char(&rest, ','));
-	return error ? error : take_char(&rest, '}') ? 0 : failed(&rest, bad);
+	if (!take_char(text, '{'))
+		return failed(text, bad);
+	if (!take_char(text, '}')) {
+		do {
+			if (!take_key(text, key) || !take_value(text, &value))
+				return failed(text, bad);
+			error = take(key, &value, context);
+		} while (!error && take_char(text, ','));
+		if (!error && !take_char(text, '}'))
+			return failed(text, bad);
+	}
+	skip_space(text);
+	return error;
+}
+
+int json_walk_object(const struct json_span *object, json_take_member *take, void *context,
+		     struct json_span *bad)
+{
+	struct json_span rest = *object;
+
+	return json_walk_next(&rest, take, context, bad);
 }
 
 int json_walk_array(const struct json_span *array, json_take_element *take, void *context,

@@ -28,6 +28,9 @@ int json_walk_object(const struct json_span *object, json_take_member *take, voi
 int json_walk_array(const struct json_span *array, json_take_element *take, void *context,
 		    struct json_span *bad);
 
+/* The same of the object at the front of a text; then the text is what comes behind it and white space. */
+int json_walk_next(struct json_span *text, json_take_member *take, void *context, struct json_span *bad);
+
 /* The value of a piece; NULL where it is none. */
 json_t *json_walk_value(const struct json_span *span);
 

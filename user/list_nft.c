@@ -414,19 +414,35 @@ static int read_document(const char *key, const struct json_span *value, void *c
 	return json_walk_array(value, read_object, in, &in->bad);
 }
 
-static int read_all(struct nft_list *in, const struct json_span *text)
+/* Takes one document off the front of the text. */
+static int read_next(struct nft_list *in, struct json_span *text)
 {
 	struct list *list = in->list;
-	int error = json_walk_object(text, read_document, in, &in->bad);
+	const __u64 line = text->line;
+	int error;
 
-	if (error == -EBADMSG) {
-		list->reader.number = in->bad.line;
-		return list_refuse(list, "'%.*s': not JSON as nft -j writes it; not all of it was read",
-				   shown(&in->bad), in->bad.at);
-	}
-	if (!error && !in->is_nft)
-		return list_refuse(list, "not JSON as nft -j writes it: no member \"nftables\"");
-	return error;
+	in->is_nft = false;
+	error = json_walk_next(text, read_document, in, &in->bad);
+	if (error || in->is_nft)
+		return error;
+	list->reader.number = line;
+	return list_refuse(list, "not JSON as nft -j writes it: no member \"nftables\"");
+}
+
+/* A file may hold what nft wrote more than once. */
+static int read_all(struct nft_list *in, struct json_span *text)
+{
+	struct list *list = in->list;
+	int error;
+
+	do
+		error = read_next(in, text);
+	while (!error && text->at < text->end);
+	if (error != -EBADMSG)
+		return error;
+	list->reader.number = in->bad.line;
+	return list_refuse(list, "'%.*s': not JSON as nft -j writes it; not all of it was read", shown(&in->bad),
+			   in->bad.at);
 }
 
 int list_read_nft(struct list *list)

@@ -458,7 +458,7 @@ test_export_and_metrics_follow_links() {
 		assert_equal file "$(ls "$STATE/there")" "files"
 		rm "$STATE/there/file"
 		assert_status 0 xc "$command" "$STATE/again"
-		[ -f "$STATE/there/file" ] && [ -L "$STATE/again" ] || fail "a link to nothing is not followed"
+		{ [ -f "$STATE/there/file" ] && [ -L "$STATE/again" ]; } || fail "a link to nothing is not followed"
 		# What a process has open, also by way of /proc.
 		ln -s /proc/self/fd/1 "$STATE/output"
 		assert_status 0 xc "$command" -
@@ -470,7 +470,7 @@ test_export_and_metrics_follow_links() {
 	done
 	ln -s /dev/null "$STATE/nothing"
 	assert_status 0 xc export "$STATE/nothing"
-	[ -L "$STATE/nothing" ] && [ -c /dev/null ] || fail "a device was replaced"
+	{ [ -L "$STATE/nothing" ] && [ -c /dev/null ]; } || fail "a device was replaced"
 }
 
 test_what_ipset_does_not_hold_is_named() {

@@ -176,6 +176,29 @@ static void test_odd_files(void **state)
 	assert_reads("{\"nftables\": 7}", 15, "", "1: '7': not JSON as nft -j writes it; not all of it was read\n");
 }
 
+#define NFT_SET(address) \
+	"{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"" address "\"]}}]}"
+
+/* What nft wrote twice into one file is read twice; nothing behind it is left out in silence. */
+static void test_documents_of_nft(void **state)
+{
+	static const char two[] = NFT_SET("192.0.2.1") "\n" NFT_SET("192.0.2.2") " \n";
+	static const char joined[] = NFT_SET("192.0.2.1") NFT_SET("192.0.2.2");
+	static const char other[] = NFT_SET("192.0.2.1") "\n\n192.0.2.2";
+	static const char cut[] = NFT_SET("192.0.2.1") "\n{\"nftables\": [";
+	static const char foreign[] = NFT_SET("192.0.2.1") "\n{\"x\": 1}\n" NFT_SET("192.0.2.2");
+
+	(void)state;
+	assert_reads(two, sizeof(two) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n", "");
+	assert_reads(joined, sizeof(joined) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n", "");
+	assert_reads(other, sizeof(other) - 1, "src 192.0.2.1\n",
+		     "3: '192.0.2.2': not JSON as nft -j writes it; not all of it was read\n");
+	assert_reads(cut, sizeof(cut) - 1, "src 192.0.2.1\n",
+		     "2: '': not JSON as nft -j writes it; not all of it was read\n");
+	assert_reads(foreign, sizeof(foreign) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n",
+		     "2: not JSON as nft -j writes it: no member \"nftables\"\n");
+}
+
 /* Sets by expressions, as newer versions of nft list them; and what of a set makes no sense to us. */
 static const struct {
 	const char *type, *elements, *rules, *refused;
@@ -253,6 +276,7 @@ int main(void)
 		cmocka_unit_test(test_layout_says_nothing),
 		cmocka_unit_test(test_default_timeouts),
 		cmocka_unit_test(test_odd_files),
+		cmocka_unit_test(test_documents_of_nft),
 		cmocka_unit_test(test_nft_sets),
 		cmocka_unit_test(test_noise),
 	};
