@@ -20,17 +20,22 @@ static int take(struct list *list, const char *network, const char *number)
 	return list_take(list, &row);
 }
 
+/* What stands behind the network would change what the line means: no such line is half read. */
 static int read_text_line(struct list *list, char *line)
 {
 	static const char space[] = " \t\v\f\r";
 	char *network = line + strspn(line, space);
-	char *number = strchr(network, ';');
+	char *number = strchr(network, ';'), *rest;
 
 	if (number)
 		*number++ = '\0';
 	if (!*network || *network == '#')
 		return 0;
-	network[strcspn(network, space)] = '\0';
+	rest = network + strcspn(network, space);
+	if (rest[strspn(rest, space)] && rest[strspn(rest, space)] != '#')
+		return list_refuse(list, "'%.60s': only a network stands before the ; of a Spamhaus list; rules are "
+				   "read with --format text", network);
+	*rest = '\0';
 	if (number) {
 		number += strspn(number, space);
 		number[strcspn(number, space)] = '\0';
