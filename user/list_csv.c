@@ -209,9 +209,11 @@ static int read_records(struct csv *csv)
 	int got, error = 0;
 
 	while (!error && (got = list_next(csv->list, reader_line)) > 0) {
+		if (!*reader->line || *reader->line == '#')
+			continue;
 		if (has_odd_quotes(reader->line))
 			error = read_long_record(csv);
-		else if (*reader->line && *reader->line != '#')
+		else
 			error = take_record(csv, reader->line);
 	}
 	return error ? error : got;
