@@ -4,6 +4,7 @@
  * an element is the source, the second the destination, the port the destination's; but where the
  * set has a name that list_write_ipset() gives, as that says. nomatch makes a pass rule.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,16 +102,50 @@ static int parse_type(struct ipset *set, const char *type)
 	return error;
 }
 
-static void parse_set_options(struct ipset *set, const char *const *words, size_t count)
+/* The prefix length that an address stands for as a mask. -EINVAL where it is none, or the mask has holes. */
+static int mask_length(const char *text)
 {
-	for (size_t i = 0; i + 1 < count; i++) {
+	union flow_addr mask = {};
+	unsigned int length = 0;
+	union flow_addr prefix;
+
+	if (inet_pton(strchr(text, ':') ? AF_INET6 : AF_INET, text, &mask) != 1)
+		return -EINVAL;
+	while (length < 128 && mask.byte[length / 8] & 0x80 >> length % 8)
+		length++;
+	prefix = rule_network(&mask, length);
+	return memcmp(&prefix, &mask, sizeof(mask)) ? -EINVAL : (int)length;
+}
+
+static int parse_bitmask(struct list *list, struct ipset *set, const char *text)
+{
+	const int length = mask_length(text);
+
+	if (length < 0) {
+		list_refuse(list, "'bitmask %s': only what a prefix length says makes rules; set '%s' is left out",
+			    text, set->name);
+		return length;
+	}
+	snprintf(set->netmask, sizeof(set->netmask), "%d", length);
+	return 0;
+}
+
+/* -EINVAL: the set is refused. */
+static int parse_set_options(struct list *list, struct ipset *set, const char *const *words, size_t count)
+{
+	int error = 0;
+
+	for (size_t i = 0; i + 1 < count && !error; i++) {
 		if (!strcmp(words[i], "timeout")) {
 			set->has_timeout = true;
 			snprintf(set->timeout, sizeof(set->timeout), "%s", words[i + 1]);
 		}
 		if (!strcmp(words[i], "netmask"))
 			snprintf(set->netmask, sizeof(set->netmask), "%s", words[i + 1]);
+		if (!strcmp(words[i], "bitmask"))
+			error = parse_bitmask(list, set, words[i + 1]);
 	}
+	return error;
 }
 
 static void take_own_name(struct ipset *set)
@@ -148,7 +183,9 @@ static int read_create(struct ipset_list *in)
 	if (set->is_unfit)
 		return list_refuse(in->list, "'%s': the elements of such a set make no rules; set '%s' is "
 				   "left out", words[2], words[1]);
-	parse_set_options(set, words + 3, in->words_count - 3);
+	set->is_unfit = parse_set_options(in->list, set, words + 3, in->words_count - 3);
+	if (set->is_unfit)
+		return 0;
 	take_own_name(set);
 	note_set(in->list, set, words[2]);
 	return 0;
