@@ -20,7 +20,7 @@ enum port_column { PORT_NONE, PORT_SOURCE, PORT_DESTINATION };
 struct kind {
 	__u8 family;
 	bool is_pass, has_src, has_dst;
-	bool is_src_whole, is_dst_whole; /* addresses; where there are both and a port */
+	bool is_src_whole, is_dst_whole; /* addresses, where the type differs by that */
 	enum port_column port;
 };
 
@@ -80,10 +80,8 @@ static struct kind kind_of(const struct rule *rule)
 	kind.port = !has_port ? PORT_NONE :
 		    rule->port_kind == FLOW_PORTS && rule->fields & RULE_SPORT ? PORT_SOURCE :
 										 PORT_DESTINATION;
-	if (kind.has_src && kind.has_dst && has_port) {
-		kind.is_src_whole = rule->src_len == bits;
-		kind.is_dst_whole = rule->dst_len == bits;
-	}
+	kind.is_src_whole = kind.has_src && kind.has_dst && has_port && rule->src_len == bits;
+	kind.is_dst_whole = kind.is_src_whole && rule->dst_len == bits;
 	return kind;
 }
 

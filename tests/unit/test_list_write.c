@@ -191,6 +191,29 @@ static void test_ipset_halves_a_whole_family(void **state)
 	free_list(&read);
 }
 
+/* ipset restore ends at a second set of a name. */
+static void test_ipset_names_no_set_twice(void **state)
+{
+	static const char *const texts[] = {
+		"192.0.2.0/24 dst 198.51.100.7 proto tcp dport 80",
+		"192.0.2.0/24 dst 198.51.100.0/24 proto tcp dport 80",
+		"192.0.2.1 dst 198.51.100.7 proto tcp dport 80", "192.0.2.1 dst 198.51.100.0/24 proto tcp dport 80",
+		"192.0.2.0/24 dst 198.51.100.7", "192.0.2.1 dst 198.51.100.7",
+	};
+	struct rule_set set = set_of(texts, COUNT(texts)), lost = {};
+	struct read_list read = there_and_back(&writers[2], &set, &lost);
+
+	(void)state;
+	assert_int_equal(read.set.count, COUNT(texts));
+	assert_string_equal(read.notes,
+			    "set 'xc-drop-src-dport-dst-net4' (hash:net,port,net): src, dport, dst, action drop\n"
+			    "set 'xc-drop-src-dst-net4' (hash:net,net): src, dst, action drop\n"
+			    "set 'xc-drop-src-dport-dst-ipnet4' (hash:ip,port,net): src, dport, dst, action drop\n"
+			    "set 'xc-drop-src-dport-dst-ip4' (hash:ip,port,ip): src, dport, dst, action drop\n");
+	rule_set_close(&set);
+	free_list(&read);
+}
+
 /* Each of these would come back as something else, or be refused by ipset. */
 static void test_ipset_leaves_out(void **state)
 {
@@ -288,6 +311,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_ipset_halves_a_whole_family),
+		cmocka_unit_test(test_ipset_names_no_set_twice),
 		cmocka_unit_test(test_ipset_leaves_out),
 		cmocka_unit_test(test_nft_comments_end),
 		cmocka_unit_test(test_nft_sets_do_not_overlap),
