@@ -121,15 +121,11 @@ static json_t *answer_row(const struct batch_line *line, const char *detail)
 {
 	const char *text = answers[line->answer].text;
 	const json_int_t number = line->number;
-	json_t *error;
 
 	if (line->answer != BATCH_ERROR)
 		return json_pack("{s:I, s:s, s:s*}", "line", number, "answer", text, "rule",
 				 line->detail);
-	/* A bad line that is not UTF-8 cannot be quoted. */
-	error = json_string(detail);
-	return json_pack("{s:I, s:o}", "line", number, text,
-			 error ? error : json_string("the line is not UTF-8"));
+	return json_pack("{s:I, s:o}", "line", number, text, output_string(detail));
 }
 
 void batch_line_print(const struct batch_line *line, const char *name)

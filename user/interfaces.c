@@ -9,7 +9,6 @@
 #include <linux/rtnetlink.h>
 
 #include "netlink.h"
-#include "rule.h"
 #include "text.h"
 
 struct listing {
@@ -20,9 +19,7 @@ struct listing {
 void interface_clean_name(char *name)
 {
 	text_clean(name);
-	for (char *c = name; !rule_is_utf8(name) && *c; c++)
-		if (*c & 0x80)
-			*c = '?';
+	text_make_utf8(name);
 }
 
 const char *interface_mode_name(enum interface_mode mode)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "terminal.h"
+#include "text.h"
 
 #define VALUE_BYTES 640
 #define COLUMNS_MAX 16
@@ -262,6 +263,19 @@ static void print_object(const json_t *object, int indent)
 
 /* ---- both ---- */
 
+json_t *output_string(const char *text)
+{
+	char *copy = strdup(text);
+	json_t *string;
+
+	if (!copy)
+		return NULL;
+	text_make_utf8(copy);
+	string = json_string(copy);
+	free(copy);
+	return string;
+}
+
 void output_print(json_t *value)
 {
 	if (!value)
@@ -349,10 +363,7 @@ void output_error(int status, const char *text)
 		fprintf(stderr, " %s\n", text);
 		return;
 	}
-	error = json_pack("{s:s, s:i}", "error", text, "status", status);
-	/* A text that is not UTF-8 cannot be packed. */
-	if (!error)
-		error = json_pack("{s:s, s:i}", "error", "input is not UTF-8", "status", status);
+	error = json_pack("{s:o, s:i}", "error", output_string(text), "status", status);
 	json_dumpf(error, stderr, 0);
 	fputc('\n', stderr);
 	json_decref(error);

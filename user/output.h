@@ -16,6 +16,9 @@
 void output_use_json(bool is_json);
 bool output_is_json(void);
 
+/* A message, with '?' in the place of each byte that is not of UTF-8: JSON takes nothing else. NULL: no memory. */
+json_t *output_string(const char *text);
+
 /*
  * Prints a value and releases it. Text: an object as "name: value" lines, an array of objects as a
  * table with a heading, an array of strings on one line. A table that the terminal has too few columns for is printed

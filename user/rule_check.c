@@ -16,27 +16,12 @@ bool rule_is_plain(const char *text)
 	return true;
 }
 
-/* Bytes of the UTF-8 character at `c` (RFC 3629 section 4), 0 where there is none. */
-static size_t utf8_bytes(const unsigned char *c)
-{
-	size_t bytes = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
-
-	if (c[0] > 0xf4 || (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
-	    (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f))
-		return 0;
-	for (size_t i = 1; i < bytes; i++)
-		if ((c[i] & 0xc0) != 0x80)
-			return 0;
-	return bytes;
-}
-
 bool rule_is_utf8(const char *text)
 {
-	const unsigned char *c = (const unsigned char *)text;
 	size_t bytes = 1;
 
-	for (; *c && bytes; c += bytes)
-		bytes = utf8_bytes(c);
+	for (; *text && bytes; text += bytes)
+		bytes = text_character_bytes(text);
 	return bytes > 0;
 }
 

@@ -24,3 +24,28 @@ void text_clean(char *text)
 		*c = '?';
 	}
 }
+
+size_t text_character_bytes(const char *text)
+{
+	const unsigned char *c = (const unsigned char *)text;
+	size_t bytes = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+
+	if (c[0] > 0xf4 || (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
+	    (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f))
+		return 0;
+	for (size_t i = 1; i < bytes; i++)
+		if ((c[i] & 0xc0) != 0x80)
+			return 0;
+	return bytes;
+}
+
+void text_make_utf8(char *text)
+{
+	while (*text) {
+		const size_t bytes = text_character_bytes(text);
+
+		if (!bytes)
+			*text = '?';
+		text += bytes ? bytes : 1;
+	}
+}

@@ -60,7 +60,11 @@ test_answers() {
 }
 
 test_json_answers() {
-	printf 'add 192.0.2.1\n\ndel 192.0.2.9\nbogus "\n\377\ntest 192.0.2.1\n' >"$STATE/lines"
+	{
+		printf 'add 192.0.2.1\n\ndel 192.0.2.9\nbogus "\n\377\ntest 192.0.2.1\n'
+		# Messages cut a character in two.
+		printf 'add 192.0.2.3 comment "%s"\n' "$(printf '%0200d' 0 | sed 's/0/€/g')"
+	} >"$STATE/lines"
 	assert_status 2 xc --json batch "$STATE/lines"
 	while read -r row; do
 		printf '%s\n' "$row" | "$HELPERS/json_check" || fail "not JSON: $row"
@@ -69,8 +73,9 @@ test_json_answers() {
 		{"line": 1, "answer": "added"}
 		{"line": 3, "answer": "no such rule"}
 		{"line": 4, "error": "'bogus': a line starts with add, del or test"}
-		{"line": 5, "error": "the line is not UTF-8"}
+		{"line": 5, "error": "'?': a line starts with add, del or test"}
 		{"line": 6, "answer": "blocked", "rule": "src 192.0.2.1"}
+		{"line": 7, "error": "'comment €€€€€€??...': a comment has at most 255 bytes"}
 	END
 	diff -u "$STATE/expected" "$STATE/out" || fail "other answers"
 }
