@@ -67,10 +67,13 @@ const struct command command_unload = {
 	.run = run_unload,
 };
 
-static void add_row(json_t *rows, const struct kernel_attachment *attachment)
+static void add_row(json_t *rows, const struct kernel_attachment *attached)
 {
-	json_array_append_new(rows, json_pack("{s:s, s:s}", "interface", attachment->interface, "mode",
-					      interface_mode_name(attachment->mode)));
+	struct kernel_attachment attachment = *attached;
+
+	interface_clean_name(attachment.interface);
+	json_array_append_new(rows, json_pack("{s:s, s:s}", "interface", attachment.interface, "mode",
+					      interface_mode_name(attachment.mode)));
 }
 
 static int load_one(const struct invocation *invocation, struct apply *apply, struct target *target,
@@ -335,33 +338,52 @@ static bool is_wanted(const struct invocation *invocation, const char *interface
 	return invocation->is_all;
 }
 
-/* *done: how many of the wanted were taken off. */
-static int unload_filter(const struct invocation *invocation, const struct kernel_filter *filter,
-			 json_t *done, struct reason *reason)
+struct unloading {
+	const struct invocation *invocation;
+	bool *is_done; /* by operand */
+	json_t *names;
+};
+
+static void note_unloaded(struct unloading *unloading, const struct kernel_attachment *detached)
+{
+	const struct invocation *invocation = unloading->invocation;
+	struct kernel_attachment attachment = *detached;
+
+	for (int i = 0; i < invocation->count; i++)
+		unloading->is_done[i] |= interfaces_are_one(invocation->operands[i], attachment.interface);
+	interface_clean_name(attachment.interface);
+	json_array_append_new(unloading->names, json_string(attachment.interface));
+}
+
+static int unload_filter(struct unloading *unloading, const struct kernel_filter *filter,
+			 struct reason *reason)
 {
 	for (size_t i = 0; i < filter->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &filter->attachments[i];
 		int error;
 
-		if (!is_wanted(invocation, attachment->interface))
+		if (!is_wanted(unloading->invocation, attachment->interface))
 			continue;
 		error = kernel_detach(attachment, reason);
 		if (error)
 			return error;
-		json_array_append_new(done, json_string(attachment->interface));
+		note_unloaded(unloading, attachment);
 	}
 	return 0;
 }
 
-static bool has_interface(const json_t *array, const char *name)
+static int unload_all(struct unloading *unloading, struct reason *reason)
 {
-	const json_t *value;
-	size_t i;
+	struct kernel_filter *filters;
+	size_t count;
+	int error = kernel_find_all(&filters, &count, reason);
 
-	json_array_foreach(array, i, value)
-		if (interfaces_are_one(json_string_value(value), name))
-			return true;
-	return false;
+	if (error)
+		return error;
+	for (size_t i = 0; i < count && !error; i++)
+		error = unload_filter(unloading, &filters[i], reason);
+	kernel_filters_free(filters, count);
+	return error;
 }
 
 static enum command_status report_idle(const char *interface)
@@ -374,37 +396,34 @@ static enum command_status report_idle(const char *interface)
 	return command_error(STATUS_NO, "%s", reason.text);
 }
 
-static enum command_status report_unloaded(const struct invocation *invocation, json_t *done)
+static enum command_status report_unloaded(const struct unloading *unloading)
 {
+	const struct invocation *invocation = unloading->invocation;
 	enum command_status status = STATUS_DONE;
 
 	for (int i = 0; i < invocation->count; i++)
-		if (!has_interface(done, invocation->operands[i]))
+		if (!unloading->is_done[i])
 			status = report_idle(invocation->operands[i]);
-	output_print(json_pack("{s:o}", "unloaded", done));
+	output_print(json_pack("{s:O}", "unloaded", unloading->names));
 	return status;
 }
 
 static enum command_status run_unload(const struct invocation *invocation)
 {
-	struct kernel_filter *filters;
+	struct unloading unloading = { .invocation = invocation };
 	struct reason reason;
-	json_t *done;
-	size_t count;
+	enum command_status status;
 	int error;
 
 	if (invocation->is_all == (invocation->count > 0))
 		return command_error(STATUS_USAGE, "unload takes interfaces or --all: xdp-cuckoo unload "
 				     "IFACE..., or xdp-cuckoo unload --all; xdp-cuckoo status lists them");
-	error = kernel_find_all(&filters, &count, &reason);
-	if (error)
-		return command_failed(error, &reason);
-	done = json_array();
-	for (size_t i = 0; i < count && !error; i++)
-		error = unload_filter(invocation, &filters[i], done, &reason);
-	kernel_filters_free(filters, count);
-	if (!error)
-		return report_unloaded(invocation, done);
-	json_decref(done);
-	return command_failed(error, &reason);
+	unloading.names = json_array();
+	unloading.is_done = calloc(invocation->count + 1, sizeof(*unloading.is_done));
+	error = unloading.is_done ? unload_all(&unloading, &reason) :
+				    reason_set(&reason, -ENOMEM, "no memory for the list of interfaces");
+	status = error ? command_failed(error, &reason) : report_unloaded(&unloading);
+	free(unloading.is_done);
+	json_decref(unloading.names);
+	return status;
 }

@@ -76,6 +76,21 @@ test_tool_loads_and_unloads() {
 	assert_output '^src 192.0.2.1$'
 }
 
+# Linux takes any bytes but white space, a slash and a colon; what is no text is shown as ?, and remembered as it is.
+test_name_that_is_no_text() {
+	name=$(printf 'd\377"\\x')
+	ip -n "$RX" link set vrx down
+	ip -n "$RX" link set vrx name "$name"
+	assert_status 0 xc load "$name"
+	assert_output 'd[?]"\\x +native'
+	assert_status 1 xc unload lo "$name"
+	assert_error "'lo' runs no xdp-cuckoo filter"
+	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of errors"
+	assert_output '^unloaded: +d[?]"\\x$'
+	assert_status 1 xc --json unload "$name"
+	assert_error "'d[?]..[\\]+x' runs no xdp-cuckoo filter"
+}
+
 test_ip_link() {
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	adopts_and_filters
