@@ -49,6 +49,10 @@ int list_range_parse(const char *text, struct list_range *range, struct reason *
 		return reason_set(reason, -EINVAL, "'%s' is not a range of addresses", text);
 	if (range->family != last_family)
 		return reason_set(reason, -EINVAL, "'%s': a range is of IPv4 or of IPv6 addresses", text);
+	/* Its prefixes would be read as IPv4, and what is around it not. */
+	if (range->family == FLOW_IPV6 && (rule_is_mapped(&range->first) || rule_is_mapped(&range->last)))
+		return reason_set(reason, -EINVAL, "'%s': no packet has an IPv4 address written as IPv6; write it as "
+				  "IPv4", text);
 	if (to_number(range->family, &range->first) > to_number(range->family, &range->last))
 		return reason_set(reason, -EINVAL, "'%s': the range ends before it starts", text);
 	return 0;

@@ -104,6 +104,12 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES]);
 /* The network of the first `length` bits of an address: the rest set to 0. */
 union flow_addr rule_network(const union flow_addr *address, unsigned int length);
 
+/*
+ * Whether it is an IPv4 address as IPv6 (RFC 4291 section 2.5.5.2: ::ffff:192.0.2.1), which programs write and
+ * no packet has. A text that names one, or a network of them, means the IPv4 address.
+ */
+bool rule_is_mapped(const union flow_addr *address);
+
 /* All that want the rule, as bits: those whose time is over do not. */
 __u64 rule_owners_now(const struct rule *rule);
 

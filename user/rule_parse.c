@@ -13,6 +13,8 @@
 /* The longest text that may hold a rule: canonical texts fit, with room for white space. */
 #define PARSE_TEXT_BYTES (2 * RULE_TEXT_BYTES)
 
+#define MAPPED_BITS 96 /* in front of an IPv4 address that is written as IPv6 */
+
 struct parser {
 	struct rule *rule;
 	struct reason *reason;
@@ -51,6 +53,23 @@ static int check_host_bits(struct parser *parser, const char *value, enum flow_f
 			  "'%s' has host bits set; the network is %s/%u", value, network, length);
 }
 
+bool rule_is_mapped(const union flow_addr *address)
+{
+	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(address->byte, mapped, sizeof(mapped));
+}
+
+static void unmap(enum flow_family *family, union flow_addr *address, unsigned long *bits)
+{
+	if (*family != FLOW_IPV6 || !rule_is_mapped(address) || *bits <= MAPPED_BITS)
+		return;
+	*family = FLOW_IPV4;
+	*bits -= MAPPED_BITS;
+	memcpy(address->byte, address->byte + MAPPED_BITS / 8, sizeof(address->v4));
+	memset(address->byte + sizeof(address->v4), 0, sizeof(*address) - sizeof(address->v4));
+}
+
 static int parse_prefix(struct parser *parser, const char *value, union flow_addr *address,
 			__u8 *length)
 {
@@ -79,6 +98,7 @@ static int parse_prefix(struct parser *parser, const char *value, union flow_add
 	if (slash && parse_number(slash, bits, &bits))
 		return fail(parser, "'%s': the prefix length must be 0 to %s", value,
 			    family == FLOW_IPV4 ? "32" : "128");
+	unmap(&family, address, &bits);
 	if (rule->family != FLOW_NO_FAMILY && rule->family != family)
 		return fail(parser, "'%s' is %s, but the rule's other address is not", value,
 			    family == FLOW_IPV4 ? "IPv4" : "IPv6");

@@ -106,6 +106,8 @@ static void test_texts(void **state)
 		const char *text, *says;
 	} bad[] = {
 		{ "192.0.2.1", "not a range" },
+		{ "::1-::ffff:192.0.2.9", "write it as IPv4" },
+		{ "::ffff:192.0.2.1-::ffff:192.0.2.9", "write it as IPv4" },
 		{ "192.0.2.1-", "not a range" },
 		{ "-192.0.2.1", "not a range" },
 		{ "192.0.2.1-192.0.2.300", "not a range" },

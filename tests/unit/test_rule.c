@@ -35,7 +35,8 @@ static const struct good_text good[] = {
 	{ "192.0.2.1 comment \xe2\x82\xac\xf0\x9f\x90\xa6", "src 192.0.2.1 comment \"\xe2\x82\xac\xf0\x9f\x90\xa6\"", 1 },
 	{ "0.0.0.0/0 proto tcp dport 22", "proto tcp src 0.0.0.0/0 dport 22", 1 },
 	{ "192.0.2.1 comment \xc2\xa0\xc3\x9b", "src 192.0.2.1 comment \"\xc2\xa0\xc3\x9b\"", 1 },
-	{ "::ffff:192.0.2.1", "src ::ffff:192.0.2.1", 1 },
+	{ "::ffff:192.0.2.1", "src 192.0.2.1", 1 },
+	{ "proto icmp dst ::FFFF:c000:200/120", "proto icmp dst 192.0.2.0/24", 1 },
 	{ "dport 65535 proto sctp", "proto sctp dport 65535", 2 },
 	{ "timeout 90 192.0.2.1", "src 192.0.2.1 timeout 1m30s", 1 },
 	{ "comment x 192.0.2.1 timeout 1h action pass",
@@ -67,6 +68,8 @@ static const struct bad_text bad[] = {
 	{ "src 192.0.2.1 src 192.0.2.2", "given twice" },
 	{ "192.0.2.1 192.0.2.2", "given twice" },
 	{ "192.0.2.1 action drop action pass", "action is given twice" },
+	{ "::ffff:192.0.2.1/120", "the network is 192.0.2.0/24" },
+	{ "2001:db8::1 dst ::ffff:192.0.2.1", "'::ffff:192.0.2.1' is IPv4" },
 	{ "192.0.2.1 dst 2001:db8::1", "'2001:db8::1' is IPv6" },
 	{ "2001:db8::1 dst 192.0.2.1", "'192.0.2.1' is IPv4" },
 	{ "proto tcpx", "'tcpx'" },
@@ -117,6 +120,25 @@ static void test_good_texts(void **state)
 		assert_int_equal(rule_keys(&rule, keys), good[i].keys);
 		assert_int_equal(rule_parse(text, &again, &reason), 0);
 		assert_memory_equal(&rule, &again, sizeof(rule));
+	}
+}
+
+/* All of them are a network of IPv6, and their neighbours are no IPv4 addresses. */
+static void test_around_mapped_addresses(void **state)
+{
+	static const char *const texts[][2] = {
+		{ "::ffff:0:0/96", "src ::ffff:0.0.0.0/96" },
+		{ "::fffe:192.0.2.1", "src ::fffe:c000:201" },
+		{ "::1:ffff:192.0.2.1", "src ::1:ffff:c000:201" },
+		{ "::fffe:0:0/95", "src ::fffe:0:0/95" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		const struct rule rule = parse(texts[i][0]);
+		char text[RULE_TEXT_BYTES];
+
+		assert_string_equal(rule_format(&rule, text), texts[i][1]);
 	}
 }
 
@@ -274,7 +296,7 @@ static void test_foreign_bytes_are_refused(void **state)
 	}
 }
 
-/* A rule is canonical just where its text is the same rule again. */
+/* A rule is canonical just where its text is the same rule again; or it is of an IPv4 address written as IPv6. */
 static bool is_its_text(const struct rule *rule)
 {
 	char text[RULE_TEXT_BYTES];
@@ -312,6 +334,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good_texts),
+		cmocka_unit_test(test_around_mapped_addresses),
 		cmocka_unit_test(test_bad_texts),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_longest_text),
