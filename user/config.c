@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "config_internal.h"
+#include "text.h"
 
 #define LINE_BYTES 4096
 
@@ -170,14 +171,15 @@ static bool is_line(struct config_reading *reading, const char *line, size_t siz
 	return false;
 }
 
-/* For libinih, as fgets(): a line that is refused becomes an empty one. */
+/* For libinih, as fgets(), without a byte order mark: a line that is refused becomes an empty one. */
 static char *next_line(char *line, int size, void *context)
 {
 	struct config_reading *reading = context;
 
 	if (!fgets(line, size, reading->file))
 		return NULL;
-	reading->line++;
+	if (!reading->line++)
+		memmove(line, text_behind_mark(line), strlen(text_behind_mark(line)) + 1);
 	if (!is_line(reading, line, size))
 		strcpy(line, "\n");
 	look_for_section(reading, line);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "text.h"
+
 #define READ_BYTES 131072 /* twice what a pipe holds */
 
 int feed_open(struct feed *feed, const char *path)
@@ -81,8 +83,9 @@ int feed_read(struct feed *feed)
 static int take(struct feed *feed, char *end, size_t *offset)
 {
 	const bool is_cut = feed->is_cut;
+	const size_t start = feed->next;
 
-	*offset = feed->next;
+	*offset = start;
 	feed->next = end - feed->bytes + 1;
 	if (feed->next > feed->used)
 		feed->next = feed->used;
@@ -91,7 +94,9 @@ static int take(struct feed *feed, char *end, size_t *offset)
 	*end = '\0';
 	if (is_cut)
 		return -EMSGSIZE;
-	return strlen(feed->bytes + *offset) == (size_t)(end - feed->bytes) - *offset ? 1 : -EILSEQ;
+	if (feed->number == 1)
+		*offset = text_behind_mark(feed->bytes + start) - feed->bytes;
+	return strlen(feed->bytes + start) == (size_t)(end - feed->bytes) - start ? 1 : -EILSEQ;
 }
 
 int feed_next(struct feed *feed, size_t *offset)

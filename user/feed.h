@@ -40,7 +40,7 @@ int feed_read(struct feed *feed);
 /*
  * Takes the next whole line: 1, and it stands, ended by a 0, at `bytes` + *offset until feed_forget(); 0:
  * none is at hand; -EMSGSIZE, -EILSEQ: taken, but too long, or with a NUL byte. The last one may lack its
- * line end.
+ * line end, and the first comes without a byte order mark.
  */
 int feed_next(struct feed *feed, size_t *offset);
 

@@ -2,6 +2,7 @@
 #include "text.h"
 
 #include <ctype.h>
+#include <string.h>
 
 /* In UTF-8, 0xc2 and the number itself. */
 static bool is_two_bytes(const unsigned char *c)
@@ -23,6 +24,14 @@ void text_clean(char *text)
 			*c++ = '?';
 		*c = '?';
 	}
+}
+
+const char *text_behind_mark(const char *text)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	const size_t length = sizeof(mark) - 1;
+
+	return strncmp(text, mark, length) ? text : text + length;
 }
 
 size_t text_character_bytes(const char *text)

@@ -12,6 +12,9 @@ bool text_is_control(const char *c);
 /* Puts '?' in the place of each byte of these. */
 void text_clean(char *text);
 
+/* The text behind a byte order mark, which some editors put in front of a file. */
+const char *text_behind_mark(const char *text);
+
 /* Bytes of the UTF-8 character at `c` (RFC 3629 section 4), 0 where there is none. */
 size_t text_character_bytes(const char *c);
 

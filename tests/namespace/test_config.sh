@@ -95,6 +95,12 @@ test_what_is_right() {
 	[ ! -e "$STATE/store" ] || fail "something was changed"
 }
 
+test_a_byte_order_mark() {
+	printf '\357\273\277[filter]\r\ninterfaces = vrx\r\n' >"$STATE/conf"
+	assert_status 0 xc check-config "$STATE/conf"
+	refused ":2: '" '[filter]' "$(printf '\357\273\277interfaces')" 'interfaces = vrx'
+}
+
 test_whose_file_it_is() {
 	config '[filter]' 'interfaces = vrx'
 	chmod 0666 "$STATE/conf"

@@ -145,6 +145,18 @@ static void long_lines_are_cut_and_the_next_is_whole(void **state)
 	feed_close(&from.feed);
 }
 
+static void a_byte_order_mark_is_skipped(void **state)
+{
+	struct pipe from;
+
+	(void)state;
+	pipe_open(&from);
+	pipe_write(&from, "\xef\xbb\xbf" "first\n\xef\xbb\xbf" "second\n", 19);
+	assert_next(&from, "first");
+	assert_next(&from, "\xef\xbb\xbf" "second");
+	feed_close(&from.feed);
+}
+
 static void signals_end_the_wait_and_no_more(void **state)
 {
 	struct pipe from;
@@ -181,6 +193,7 @@ int main(void)
 		cmocka_unit_test(lines_are_whole_wherever_they_are_cut),
 		cmocka_unit_test(lines_stay_until_they_are_forgotten),
 		cmocka_unit_test(long_lines_are_cut_and_the_next_is_whole),
+		cmocka_unit_test(a_byte_order_mark_is_skipped),
 		cmocka_unit_test(signals_end_the_wait_and_no_more),
 		cmocka_unit_test(what_cannot_be_opened),
 	};
