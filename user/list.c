@@ -327,6 +327,9 @@ static int detect(struct list *list)
 		return 0;
 	while (!list->format && (got = list_next(list, reader_line)) > 0)
 		list->format = format_of(list->reader.line);
+	/* All that nft prints may be one line. */
+	if (got == -EMSGSIZE && format_of(list->reader.line) == LIST_NFT)
+		list->format = LIST_NFT;
 	if (!list->format)
 		return got;
 	reader_keep(&list->reader);

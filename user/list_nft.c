@@ -453,6 +453,7 @@ int list_read_nft(struct list *list)
 	char *text;
 	int error = reader_rest(&list->reader, &text, &length);
 
+	list->reader.number = span.line;
 	if (error == -EILSEQ)
 		return list_refuse(list, "a NUL byte; this is not a text file");
 	if (error)

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "text.h"
+
 #define REST_BYTES_FIRST 65536
 
 int reader_open(struct reader *reader, const char *path)
@@ -61,15 +63,17 @@ static void trim(char *line)
 /* Without its line end and, in the first line, without a byte order mark. */
 static void cut_ends(struct reader *reader, size_t length)
 {
-	static const char byte_order_mark[] = "\xef\xbb\xbf";
 	char *line = reader->line;
+	const char *text = line;
 
 	if (length && line[length - 1] == '\n')
 		line[--length] = '\0';
 	if (length && line[length - 1] == '\r')
 		line[--length] = '\0';
-	if (reader->number == 1 && !strncmp(line, byte_order_mark, 3))
-		memmove(line, line + 3, length - 2);
+	if (reader->number == 1)
+		text = text_behind_mark(line);
+	if (text > line)
+		memmove(line, text, strlen(text) + 1);
 }
 
 /* A signal may end the wait for input. */
@@ -78,23 +82,40 @@ static int read_error(const struct reader *reader)
 	return !ferror(reader->file) ? 0 : errno == EINTR ? -EINTR : -EIO;
 }
 
+/* Up to the end of the line, or to a byte more than it may have. 0 where there is none. */
+static size_t read_line(struct reader *reader)
+{
+	size_t length = 0;
+	int c = 0;
+
+	while (length <= READER_LINE_BYTES && c != '\n' && (c = getc_unlocked(reader->file)) != EOF)
+		reader->line[length++] = c;
+	reader->line[length] = '\0';
+	return length;
+}
+
 int reader_line(struct reader *reader)
 {
-	ssize_t length;
+	size_t length;
 
-	if (reader->is_kept) {
+	if (reader->is_kept || reader->is_cut) {
 		reader->is_kept = false;
-		return 1;
+		return reader->is_cut ? -EMSGSIZE : 1;
 	}
-	length = getline(&reader->line, &reader->room, reader->file);
-	if (length < 0)
+	if (!reader->line)
+		reader->line = malloc(READER_LINE_BYTES + 2);
+	if (!reader->line)
+		return -ENOMEM;
+	length = read_line(reader);
+	if (!length)
 		return read_error(reader);
 	reader->number++;
 	reader->bytes_read += length;
+	reader->is_cut = length > READER_LINE_BYTES && reader->line[length - 1] != '\n';
 	if (memchr(reader->line, '\0', length))
 		return -EILSEQ;
 	cut_ends(reader, length);
-	return 1;
+	return reader->is_cut ? -EMSGSIZE : 1;
 }
 
 void reader_keep(struct reader *reader)
@@ -126,6 +147,8 @@ static int read_on(struct reader *reader, char **text, size_t *length)
 			return -ENOMEM;
 		*text = grown;
 		got = fread(*text + *length, 1, room - *length, reader->file);
+		if (memchr(*text + *length, '\0', got))
+			return -EILSEQ;
 		*length += got;
 		reader->bytes_read += got;
 		if (*length == room)
@@ -137,7 +160,7 @@ static int read_on(struct reader *reader, char **text, size_t *length)
 
 int reader_rest(struct reader *reader, char **text, size_t *length)
 {
-	const int kept = reader->is_kept ? asprintf(text, "%s\n", reader->line) : 0;
+	const int kept = reader->is_kept ? asprintf(text, "%s%s", reader->line, reader->is_cut ? "" : "\n") : 0;
 	int error;
 
 	if (kept < 0)
@@ -145,10 +168,8 @@ int reader_rest(struct reader *reader, char **text, size_t *length)
 	if (!kept)
 		*text = NULL;
 	*length = kept;
-	reader->is_kept = false;
+	reader->is_kept = reader->is_cut = false;
 	error = read_on(reader, text, length);
-	if (!error && memchr(*text, '\0', *length))
-		error = -EILSEQ;
 	if (!error)
 		return 0;
 	free(*text);

@@ -8,12 +8,14 @@
 
 #include <linux/types.h>
 
+#define READER_LINE_BYTES 65536 /* of the longest line; as batch has it */
+
 struct reader {
 	FILE *file;
 	const char *name; /* for messages: the path, or "standard input" */
 	char *line;       /* the current one */
-	size_t room;
 	bool is_kept;     /* the current line is also the next */
+	bool is_cut;      /* the current line is the start of one that is too long */
 	__u64 number;     /* its line number, from 1 */
 	__u64 bytes_read;
 	__u64 bytes_total; /* 0 where it is not known */
@@ -25,7 +27,8 @@ void reader_close(struct reader *reader);
 
 /*
  * The next line in reader->line, without its end and a byte order mark. 1; 0 at the end; -EIO,
- * -EINTR; -EILSEQ: the line has a NUL byte. reader_keep(): it comes once more.
+ * -EINTR, -ENOMEM; -EILSEQ: the line has a NUL byte; -EMSGSIZE: it is too long, its start is there, and no other
+ * line comes. reader_keep(): it comes once more.
  */
 int reader_line(struct reader *reader);
 void reader_keep(struct reader *reader);
@@ -37,8 +40,8 @@ void reader_keep(struct reader *reader);
 int reader_next(struct reader *reader);
 
 /*
- * All that comes behind the current line, and that itself where it is kept, ended by a 0, to
- * free(). -ENOMEM; -EIO, -EINTR; -EILSEQ: it has a NUL byte.
+ * All that comes behind the current line, and that itself where it is kept, however long, ended by a
+ * 0, to free(). -ENOMEM; -EIO, -EINTR; -EILSEQ: it has a NUL byte.
  */
 int reader_rest(struct reader *reader, char **text, size_t *length);
 

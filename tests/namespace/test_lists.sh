@@ -96,6 +96,29 @@ test_bad_lines() {
 	assert_equal 3 "$(xc list | wc -l)" "rules"
 }
 
+# What has no line ends is no list, but for nft's, which is one line.
+test_endless_lines() {
+	xc add 192.0.2.9 >/dev/null 2>&1
+	awk 'BEGIN { print "192.0.2.1"; for (i = 0; i < 70000; i++) printf "x"; print ""; print "192.0.2.2" }' >"$STATE/list"
+	for format in '' '--format text' '--format spamhaus'; do
+		case_begin "$format"
+		# shellcheck disable=SC2086 # words
+		assert_status 2 xc import "$STATE/list" --replace $format
+		assert_error 'list:2: the line is longer than 65536 bytes: this is no list; nothing was changed'
+	done
+	for format in '' '--format nft' '--format ipset'; do
+		case_begin "/dev/zero $format"
+		# shellcheck disable=SC2086 # words
+		assert_status 2 timeout 60 "$TOOL" --state "$STATE/store" import /dev/zero --replace $format
+		assert_error '/dev/zero:1: a NUL byte'
+	done
+	assert_equal 1 "$(xc list | wc -l)" "rules"
+	awk 'BEGIN { printf "{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"192.0.2.1\""
+		for (i = 0; i < 9000; i++) printf ", \"203.0.%d.%d\"", i / 256, i % 256; print "]}}]}" }' >"$STATE/nft"
+	assert_status 0 xc import "$STATE/nft" --replace
+	assert_output '^added: +9001$'
+}
+
 test_special_addresses_are_counted() {
 	xc load vrx >/dev/null
 	printf '10.0.0.0/9\n10.128.0.0/9\n127.0.0.0/8\n192.0.2.1\n' >"$STATE/list"
