@@ -37,6 +37,7 @@ struct csv {
 	struct list *list;
 	const char *keywords[COLUMNS_MAX]; /* NULL: a column that says nothing to us */
 	size_t columns;
+	bool needs_address; /* in each row */
 	char *record; /* of more lines than one */
 	size_t used, room;
 };
@@ -91,6 +92,11 @@ static const char *keyword_of(const char *name)
 	return NULL;
 }
 
+static bool is_address(const char *keyword)
+{
+	return keyword && (!strcmp(keyword, "src") || !strcmp(keyword, "dst"));
+}
+
 static bool names_a_flow(const char *keyword)
 {
 	return keyword && strcmp(keyword, "action") && strcmp(keyword, "timeout") &&
@@ -111,7 +117,8 @@ bool list_is_csv_heading(const char *line)
 static int read_heading(struct csv *csv, char *line)
 {
 	char ignored[128] = "", *field;
-	bool open, has_flow = false;
+	bool open, has_flow = false, has_address = false;
+	unsigned int own = 0;
 
 	while ((field = next_field(&line, &open))) {
 		const char *keyword = keyword_of(field);
@@ -120,11 +127,15 @@ static int read_heading(struct csv *csv, char *line)
 			return -EINVAL;
 		csv->keywords[csv->columns++] = keyword;
 		has_flow |= names_a_flow(keyword);
+		has_address |= is_address(keyword);
+		own += is_address(keyword) && !strcasecmp(field, keyword);
 		if (!keyword && strlen(ignored) + strlen(field) + 3 < sizeof(ignored))
 			sprintf(ignored + strlen(ignored), "%s%s", *ignored ? ", " : "", field);
 	}
 	if (*ignored)
 		list_note(csv->list, "columns that are not used: %s", ignored);
+	/* Where export's own columns, src and dst, are both empty, any address is meant. */
+	csv->needs_address = has_address && own < 2;
 	return has_flow ? 0 : -EINVAL;
 }
 
@@ -141,6 +152,14 @@ static void add_field(struct list_row *row, const char *keyword, char *field)
 		list_row_add(row, keyword, field);
 }
 
+static bool has_address(const struct list_row *row)
+{
+	for (size_t i = 0; i < row->count; i += 2)
+		if (is_address(row->words[i]))
+			return true;
+	return false;
+}
+
 static int take_record(struct csv *csv, char *rest)
 {
 	struct list_row row = { .count = 0 };
@@ -155,6 +174,9 @@ static int take_record(struct csv *csv, char *rest)
 	}
 	if (open)
 		return list_refuse(csv->list, "a quote is not closed: the list ends in it");
+	if (csv->needs_address && !has_address(&row))
+		return list_refuse(csv->list, "no address: the row would be for every source; write 0.0.0.0/0 or ::/0 "
+				   "if you mean it");
 	return list_take(csv->list, &row);
 }
 

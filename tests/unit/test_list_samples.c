@@ -176,6 +176,26 @@ static void test_odd_files(void **state)
 	assert_reads("{\"nftables\": 7}", 15, "", "1: '7': not JSON as nft -j writes it; not all of it was read\n");
 }
 
+/* A row without an address is for all of them only in the columns that export writes. */
+static void test_csv_without_addresses(void **state)
+{
+	static const char foreign[] = "ip,port\n,80\n192.0.2.1,80\n,\n";
+	static const char sides[] = "source_ip,dest_ip,port\n192.0.2.1,,80\n,192.0.2.1,80\n,,80\n";
+	static const char own[] = "proto,src,sport,dst,dport\nudp,,,,53\n";
+	static const char none[] = "proto,dport\nudp,53\n";
+	static const char why[] = "no address: the row would be for every source; write 0.0.0.0/0 or ::/0 if you mean "
+				  "it\n";
+	char refused[256];
+
+	(void)state;
+	snprintf(refused, sizeof(refused), "2: %s4: %s", why, why);
+	assert_reads(foreign, sizeof(foreign) - 1, "src 192.0.2.1 dport 80\n", refused);
+	snprintf(refused, sizeof(refused), "4: %s", why);
+	assert_reads(sides, sizeof(sides) - 1, "src 192.0.2.1 dport 80\ndst 192.0.2.1 dport 80\n", refused);
+	assert_reads(own, sizeof(own) - 1, "proto udp dport 53\n", "");
+	assert_reads(none, sizeof(none) - 1, "proto udp dport 53\n", "");
+}
+
 #define NFT_SET(address) \
 	"{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"" address "\"]}}]}"
 
@@ -276,6 +296,7 @@ int main(void)
 		cmocka_unit_test(test_layout_says_nothing),
 		cmocka_unit_test(test_default_timeouts),
 		cmocka_unit_test(test_odd_files),
+		cmocka_unit_test(test_csv_without_addresses),
 		cmocka_unit_test(test_documents_of_nft),
 		cmocka_unit_test(test_nft_sets),
 		cmocka_unit_test(test_noise),
