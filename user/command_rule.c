@@ -31,9 +31,10 @@ const struct command command_add = {
 	.usage = "RULE [--force]",
 	.summary = "add a rule",
 	.help = RULE_HELP
-	"Durable and active when the command returns. Status 1 where the rule is there already; with\n"
-	"another timeout, or where it came from a list, it is updated. A rule ends at its time without anybody's help, but in a\n"
-	"--compact table, which has no room for that: there `expire` ends it.\n"
+	"Durable and active when the command returns. Status 1 where the rule is there already, without a\n"
+	"timeout: a rule that is there for good stays so; del it first. One that has a timeout is updated, and\n"
+	"ends at the new time, or never; so is one that came from a list. A rule ends at its time without\n"
+	"anybody's help, but in a --compact table, which has no room for that: there `expire` ends it.\n"
 	FORCE_HELP
 	"\n"
 	"  xdp-cuckoo add 192.0.2.1\n"
@@ -113,6 +114,9 @@ static int add(struct apply *apply, void *context, struct reason *reason)
 	int error = apply_add(apply, &change->rule, reason);
 
 	change->is_refused = error == -EEXIST;
+	/* What is told is what is there. */
+	if (change->is_refused)
+		store_get(apply->store, &change->rule);
 	change->is_updated = error == -EALREADY || error == -EUSERS;
 	return change->is_updated ? 0 : error;
 }
@@ -222,7 +226,9 @@ static enum command_status run_add(const struct invocation *invocation)
 	if (command_rule(invocation, &change.rule))
 		return STATUS_USAGE;
 	note_special(&change.rule);
-	return change_rule(invocation, &change, "added", "already there", add);
+	return change_rule(invocation, &change, "added",
+			   change.rule.timeout_ms ? "already there for good, and stays so until it is deleted" :
+						    "already there", add);
 }
 
 static enum command_status run_del(const struct invocation *invocation)

@@ -34,6 +34,19 @@ test_add_test_del_list_flush() {
 	assert_equal '' "$(xc list)" "list after flush"
 }
 
+# What is there for good stays so, and is what the answer tells.
+test_add_of_what_is_there() {
+	xc add 203.0.113.1 comment old >/dev/null 2>&1
+	assert_status 1 xc add 203.0.113.1 timeout 1h comment new
+	assert_error 'already there for good, and stays so until it is deleted: src 203.0.113.1 comment "old"; '
+	assert_status 1 xc add 203.0.113.1
+	assert_error 'already there: src 203.0.113.1 comment "old"; '
+	echo '203.0.113.1 timeout 1h' | xc import - >/dev/null 2>&1
+	assert_equal 'src 203.0.113.1 comment "old"' "$(xc list)" "rules"
+	echo '203.0.113.1 timeout 1h' | xc import - --replace >/dev/null 2>&1
+	xc list | grep -q '^src 203.0.113.1 timeout ' || fail "import --replace sets no timeout"
+}
+
 # Another rule of the same shape stays, so the packet path still probes for the deleted one.
 test_del_leaves_the_table() {
 	xc load vrx >/dev/null
