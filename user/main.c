@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error };
 	struct options_arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
-	int status;
+	int status, error;
 
 	status = open_standard_files();
 	if (status)
@@ -101,7 +101,8 @@ int main(int argc, char **argv)
 	if (status == STATUS_DONE)
 		status = run(&arguments, argc - optind, argv + optind);
 	/* A result that could not be written is no result. */
-	if (fflush(stdout) || ferror(stdout))
-		return command_error(STATUS_SYSTEM, "cannot write the output: %s", strerror(errno));
+	error = output_end();
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot write the output: %s", strerror(-error));
 	return status;
 }

@@ -18,6 +18,7 @@ static struct {
 	bool is_json;
 	bool has_rows; /* of the list under way */
 	bool has_progress;
+	int flush_error; /* -errno of the first flush that failed */
 } output;
 
 void output_use_json(bool is_json)
@@ -334,11 +335,22 @@ void output_answer(json_t *row, const char *text)
 
 int output_flush(void)
 {
-	return fflush(stdout) ? -errno : 0;
+	const int error = fflush(stdout) ? -errno : 0;
+
+	if (!output.flush_error)
+		output.flush_error = error;
+	return error;
+}
+
+int output_end(void)
+{
+	output_flush();
+	return !output.flush_error && ferror(stdout) ? -EIO : output.flush_error;
 }
 
 void output_give_up(void)
 {
+	output.flush_error = 0;
 	if (!freopen("/dev/null", "w", stdout))
 		output_note("cannot open /dev/null: %s", strerror(errno));
 }

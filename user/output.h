@@ -46,6 +46,9 @@ void output_give_up(void);
 /* Hands what has been printed on to whoever reads it. 0; -errno. */
 int output_flush(void);
 
+/* At the end: the same, or the -errno of the first time that it failed; -EIO where that is not known. */
+int output_end(void);
+
 /* To stderr: the one line of a failure, under --json {"error": ..., "status": ...}. */
 void output_error(int status, const char *text);
 

@@ -134,6 +134,21 @@ test_each_dropped_packet_once() {
 	assert_equal '10 10 0 0' "$(said seen) $(said shown) $(said limited) $(said lost)" "summary"
 }
 
+test_a_full_disk() {
+	[ -c /dev/full ] || skip "no /dev/full"
+	load
+	xc add 192.0.2.66 >/dev/null
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" monitor --count 2 >/dev/full 2>"$STATE/said" &
+	LISTENER=$!
+	on_exit "kill -9 $LISTENER 2>/dev/null"
+	wait_for "the listener" is_listening
+	drops 2
+	STATUS=0
+	wait "$LISTENER" || STATUS=$?
+	assert_equal 3 "$STATUS" "status"
+	assert_equal 'xdp-cuckoo: cannot write the output: No space left on device' "$(grep cannot "$STATE/said")" "error"
+}
+
 test_monitor_only() {
 	block
 	load --monitor-only
