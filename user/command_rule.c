@@ -23,7 +23,8 @@ static enum command_status run_flush(const struct invocation *invocation);
 	"  comment \"TEXT\"\n"
 #define FORCE_HELP \
 	"  --force    also where it blocks this host's own addresses, its default gateway, its name\n" \
-	"             servers or the SSH session this is typed in\n"
+	"             servers or the SSH session this is typed in, or IPv6's neighbour discovery, by which the\n" \
+	"             gateway, or the session's peer on the link, finds this host\n"
 
 const struct command command_add = {
 	.name = "add",

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/icmp6.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,24 +71,90 @@ static int guard_own(struct guard *guard, const struct host_addresses *own)
 	return error;
 }
 
+/* ---- neighbour discovery (RFC 4861): IPv4 has ARP, which no rule can name ---- */
+
+static struct rule discovery_flow(const struct host_address *src, const struct host_address *dst, __u8 type)
+{
+	struct rule flow = flow_of(src, dst);
+
+	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT;
+	flow.proto = IPPROTO_ICMPV6;
+	flow.port_kind = FLOW_ICMP;
+	flow.sport = htons(type);
+	return flow;
+}
+
+/* The group that is asked where an address is (RFC 4291 section 2.7.1). */
+static struct host_address solicited_node(const struct host_address *address)
+{
+	struct host_address group = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [11] = 1, [12] = 0xff } };
+
+	memcpy(&group.bytes.byte[13], &address->bytes.byte[13], 3);
+	return group;
+}
+
+/* The group at first, and the address itself to see whether it is still there. */
+static int guard_solicitations(struct guard *guard, const struct host_address *neighbour, const char *what,
+			       const struct host_address *src, unsigned int src_len, const struct host_address *own)
+{
+	const struct host_address group = solicited_node(own);
+	const struct host_address *const asked[] = { &group, own };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]) && !error; i++) {
+		struct rule flow = discovery_flow(src, asked[i], ND_NEIGHBOR_SOLICIT);
+
+		flow.src_len = src_len;
+		error = add_flow(guard, &flow, what, neighbour);
+	}
+	return error;
+}
+
 /*
- * Beside its packets, its answers to the question where it is: without neighbour advertisements
- * (RFC 4861, type 136) IPv6 finds no gateway. IPv4 asks by ARP, which no rule can name.
+ * Without the neighbour's answers this host does not find it, without its questions it does not find this host. It asks
+ * from the address it sends from, or from its link-local one: where that is not known, it may be any.
  */
+static int guard_discovery(struct guard *guard, const struct host_address *neighbour, const char *name,
+			   const struct host_address *own)
+{
+	static const struct host_address link_local = { FLOW_IPV6, .bytes.byte = { 0xfe, 0x80 } };
+	const struct rule answer = discovery_flow(neighbour, own, ND_NEIGHBOR_ADVERT);
+	char what[64];
+	int error;
+
+	snprintf(what, sizeof(what), "neighbour advertisements of %s", name);
+	error = add_flow(guard, &answer, what, neighbour);
+	snprintf(what, sizeof(what), "neighbour solicitations of %s", name);
+	if (!error)
+		error = guard_solicitations(guard, neighbour, what, neighbour, 128, own);
+	if (!error && !host_is_link_local(neighbour))
+		error = guard_solicitations(guard, neighbour, what, &link_local, 10, own);
+	return error;
+}
+
+/* Without them the route by this gateway ends. */
+static int guard_advertised(struct guard *guard, const struct host_address *gateway)
+{
+	static const struct host_address all_nodes = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [15] = 1 } };
+	const struct rule flow = discovery_flow(gateway, &all_nodes, ND_ROUTER_ADVERT);
+
+	return add_flow(guard, &flow, "router advertisements of the default gateway", gateway);
+}
+
+/* ---- who must be heard ---- */
+
 static int guard_gateway(struct guard *guard, const struct host_address *gateway,
 			 const struct host_address *own)
 {
 	static const char name[] = "the default gateway";
-	struct rule flow = flow_of(gateway, own);
+	const struct rule flow = flow_of(gateway, own);
 	int error = add_flow(guard, &flow, name, gateway);
 
+	if (!error && !own && gateway->is_advertised)
+		error = guard_advertised(guard, gateway);
 	if (error || !own || gateway->family != FLOW_IPV6)
 		return error;
-	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT;
-	flow.proto = IPPROTO_ICMPV6;
-	flow.port_kind = FLOW_ICMP;
-	flow.sport = htons(136);
-	return add_flow(guard, &flow, "neighbour advertisements of the default gateway", gateway);
+	return guard_discovery(guard, gateway, name, own);
 }
 
 static int guard_name_server(struct guard *guard, const struct host_address *server,
@@ -126,10 +193,17 @@ static int guard_peers(struct guard *guard, const struct host_addresses *peers,
 	return error;
 }
 
-static int guard_ssh(struct guard *guard)
+static int guard_ssh_neighbour(struct guard *guard, const struct host_address *peer,
+			       const struct host_address *own)
+{
+	return own ? guard_discovery(guard, peer, "the SSH peer", own) : 0;
+}
+
+static int guard_ssh(struct guard *guard, const struct host_addresses *own)
 {
 	struct host_ssh ssh;
 	struct rule flow;
+	int error;
 
 	if (!host_find_ssh(&ssh))
 		return 0;
@@ -139,14 +213,17 @@ static int guard_ssh(struct guard *guard)
 	flow.port_kind = FLOW_PORTS;
 	flow.sport = ssh.peer_port;
 	flow.dport = ssh.server_port;
-	return add_flow(guard, &flow, "this SSH session, from", &ssh.peer);
+	error = add_flow(guard, &flow, "this SSH session, from", &ssh.peer);
+	if (error || ssh.peer.family != FLOW_IPV6 || !host_is_on_link(&ssh.peer))
+		return error;
+	return guard_peers(guard, &(struct host_addresses){ &ssh.peer, 1 }, own, guard_ssh_neighbour);
 }
 
 /* What an operator misses first comes first. */
 static int add_flows(struct guard *guard, const struct host_addresses *own,
 		     const struct host_addresses *gateways, const struct host_addresses *servers)
 {
-	int error = guard_ssh(guard);
+	int error = guard_ssh(guard, own);
 
 	if (!error)
 		error = guard_peers(guard, gateways, own, guard_gateway);

@@ -25,8 +25,9 @@ struct guard {
 /*
  * Collects the flows, of this network namespace: the connection of the SSH session that this process
  * belongs to; the default gateways and the name servers (/etc/resolv.conf) as sources, to this host's
- * addresses too; and these addresses as source and destination, but 127.0.0.0/8 and ::1. What cannot
- * be found out is left out. -ENOMEM. guard_close() accepts a zeroed one.
+ * addresses too; the neighbour discovery of IPv6 gateways, and of the session's peer on the link; and these
+ * addresses as source and destination, but 127.0.0.0/8 and ::1. What cannot be found out is left out.
+ * -ENOMEM. guard_close() accepts a zeroed one.
  */
 int guard_open(struct guard *guard, struct reason *reason);
 void guard_close(struct guard *guard);

@@ -33,6 +33,13 @@ static bool is_loopback(const struct host_address *address)
 	return !memcmp(address->bytes.byte, ipv6, sizeof(ipv6));
 }
 
+bool host_is_link_local(const struct host_address *address)
+{
+	const __u8 *byte = address->bytes.byte;
+
+	return address->family == FLOW_IPV6 && byte[0] == 0xfe && (byte[1] & 0xc0) == 0x80;
+}
+
 static struct host_address address_of(enum flow_family family, const void *bytes)
 {
 	struct host_address address = { .family = family };
@@ -78,12 +85,14 @@ static int add_address(struct host_addresses *list, const struct host_address *a
 	return 0;
 }
 
-/* For short lists, in which several sources name the same address. */
+/* For short lists, in which several sources name the same address: what one says of it holds. */
 static int add_address_once(struct host_addresses *list, const struct host_address *address)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (is_same(&list->address[i], address))
+		if (is_same(&list->address[i], address)) {
+			list->address[i].is_advertised |= address->is_advertised;
 			return 0;
+		}
 	return add_address(list, address);
 }
 
@@ -120,6 +129,7 @@ int host_find_own(struct host_addresses *own)
 struct route {
 	struct host_addresses *gateways;
 	int family; /* AF_INET, AF_INET6 */
+	bool is_advertised;
 };
 
 static int add_gateway(const struct route *route, int family, const void *bytes, size_t length)
@@ -130,6 +140,7 @@ static int add_gateway(const struct route *route, int family, const void *bytes,
 	if ((family != AF_INET && family != AF_INET6) || length != address_bytes(flow_family))
 		return MNL_CB_OK;
 	address = address_of(flow_family, bytes);
+	address.is_advertised = route->is_advertised;
 	return add_address_once(route->gateways, &address) ? MNL_CB_ERROR : MNL_CB_OK;
 }
 
@@ -174,7 +185,11 @@ static int read_hops(const struct nlattr *attribute, struct route *route)
 static int read_route(const struct nlmsghdr *message, void *gateways)
 {
 	const struct rtmsg *header = mnl_nlmsg_get_payload(message);
-	struct route route = { .gateways = gateways, .family = header->rtm_family };
+	struct route route = {
+		.gateways = gateways,
+		.family = header->rtm_family,
+		.is_advertised = header->rtm_protocol == RTPROT_RA,
+	};
 
 	if (header->rtm_dst_len || header->rtm_type != RTN_UNICAST)
 		return MNL_CB_OK;
@@ -195,6 +210,42 @@ int host_find_gateways(struct host_addresses *gateways)
 			return error;
 	}
 	return 0;
+}
+
+/* ---- neighbours ---- */
+
+struct way {
+	struct host_addresses gateways;
+	bool is_there;
+};
+
+static int read_way(const struct nlmsghdr *message, void *context)
+{
+	const struct rtmsg *header = mnl_nlmsg_get_payload(message);
+	struct way *way = context;
+	struct route route = { .gateways = &way->gateways, .family = header->rtm_family };
+
+	way->is_there = header->rtm_type == RTN_UNICAST;
+	return mnl_attr_parse(message, sizeof(*header), read_gateway, &route);
+}
+
+bool host_is_on_link(const struct host_address *peer)
+{
+	char buffer[256];
+	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
+	struct rtmsg *header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
+	struct way way = {};
+	int error;
+
+	if (host_is_link_local(peer))
+		return true;
+	request->nlmsg_type = RTM_GETROUTE;
+	header->rtm_family = peer->family == FLOW_IPV4 ? AF_INET : AF_INET6;
+	header->rtm_dst_len = 8 * address_bytes(peer->family);
+	mnl_attr_put(request, RTA_DST, address_bytes(peer->family), &peer->bytes);
+	error = netlink_ask(request, read_way, &way);
+	free(way.gateways.address);
+	return !error && way.is_there && !way.gateways.count;
 }
 
 /* ---- name servers ---- */

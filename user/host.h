@@ -15,6 +15,7 @@
 struct host_address {
 	enum flow_family family;
 	union flow_addr bytes; /* those behind the address 0 */
+	bool is_advertised;    /* of a gateway: its own router advertisements made the route */
 };
 
 struct host_addresses {
@@ -36,6 +37,12 @@ struct host_ssh {
 int host_find_own(struct host_addresses *own);
 int host_find_gateways(struct host_addresses *gateways);
 int host_find_name_servers(struct host_addresses *servers);
+
+/* Whether this host sends to it without a gateway, as its routes are now. */
+bool host_is_on_link(const struct host_address *peer);
+
+/* fe80::/10 */
+bool host_is_link_local(const struct host_address *address);
 
 /* That this process belongs to, by SSH_CONNECTION: its own, or of the nearest process above it. */
 bool host_find_ssh(struct host_ssh *ssh);

@@ -6,23 +6,19 @@
 #include <linux/rtnetlink.h>
 
 #define ANSWER_BYTES 32768
+#define REQUEST_BYTES 256
 
-static int dump(struct mnl_socket *socket, __u16 type, __u8 family, size_t header_bytes,
-		mnl_cb_t visit, void *context)
+static int exchange(struct mnl_socket *socket, const struct nlmsghdr *request, mnl_cb_t visit, void *context)
 {
 	char buffer[ANSWER_BYTES];
-	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
-	struct rtgenmsg *header;
-	int received, more = MNL_CB_OK;
+	int more = MNL_CB_OK;
 
-	request->nlmsg_type = type;
-	request->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	header = mnl_nlmsg_put_extra_header(request, header_bytes);
-	header->rtgen_family = family;
-	if (mnl_socket_sendto(socket, request, request->nlmsg_len) < 0)
+	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ||
+	    mnl_socket_sendto(socket, request, request->nlmsg_len) < 0)
 		return -errno;
 	while (more > MNL_CB_STOP) {
-		received = mnl_socket_recvfrom(socket, buffer, sizeof(buffer));
+		const ssize_t received = mnl_socket_recvfrom(socket, buffer, sizeof(buffer));
+
 		if (received < 0)
 			return -errno;
 		more = mnl_cb_run(buffer, received, 0, mnl_socket_get_portid(socket), visit, context);
@@ -30,17 +26,32 @@ static int dump(struct mnl_socket *socket, __u16 type, __u8 family, size_t heade
 	return more < 0 ? -errno : 0;
 }
 
-int netlink_dump(__u16 type, __u8 family, size_t header_bytes, mnl_cb_t visit, void *context)
+/* A dump ends by itself. */
+static int ask(struct nlmsghdr *request, __u16 flags, mnl_cb_t visit, void *context)
 {
 	struct mnl_socket *socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
 	int error;
 
 	if (!socket)
 		return -errno;
-	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0)
-		error = -errno;
-	else
-		error = dump(socket, type, family, header_bytes, visit, context);
+	request->nlmsg_flags = NLM_F_REQUEST | flags;
+	error = exchange(socket, request, visit, context);
 	mnl_socket_close(socket);
 	return error;
+}
+
+int netlink_dump(__u16 type, __u8 family, size_t header_bytes, mnl_cb_t visit, void *context)
+{
+	char buffer[REQUEST_BYTES];
+	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
+	struct rtgenmsg *header = mnl_nlmsg_put_extra_header(request, header_bytes);
+
+	request->nlmsg_type = type;
+	header->rtgen_family = family;
+	return ask(request, NLM_F_DUMP, visit, context);
+}
+
+int netlink_ask(struct nlmsghdr *request, mnl_cb_t visit, void *context)
+{
+	return ask(request, NLM_F_ACK, visit, context);
 }

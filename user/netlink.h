@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A whole rtnetlink dump. Knows how to ask for it, not what is in it. */
+/* Whole rtnetlink dumps, and single questions. Knows how to ask, not what is in the answers. */
 #ifndef XDP_CUCKOO_NETLINK_H
 #define XDP_CUCKOO_NETLINK_H
 
@@ -14,5 +14,8 @@
  * or come twice; other -errno, that of `visit` too.
  */
 int netlink_dump(__u16 type, __u8 family, size_t header_bytes, mnl_cb_t visit, void *context);
+
+/* Sends one request, and calls `visit` for the answer. 0; -errno, the kernel's and that of `visit` too. */
+int netlink_ask(struct nlmsghdr *request, mnl_cb_t visit, void *context);
 
 #endif

@@ -16,13 +16,17 @@ blocking_rules() {
 		dst fd99::2|the default gateway fd99::fe
 		fd99::2|packets from this host's address fd99::2
 		dst fd99::/16|the default gateway fd99::fe
-		fe80::/10|packets from this host's address fe80::
+		fe80::/10|neighbour solicitations of the default gateway fd99::fe
 		10.99.0.254|the default gateway 10.99.0.254
 		10.99.0.128/25|the default gateway 10.99.0.254
 		src 10.99.0.254 dst 10.99.0.0/24|the default gateway 10.99.0.254
 		fd99::fe|the default gateway fd99::fe
 		proto ipv6-icmp|neighbour advertisements of the default gateway fd99::fe
 		proto ipv6-icmp type 136|neighbour advertisements of the default gateway fd99::fe
+		proto ipv6-icmp type 135|neighbour solicitations of the default gateway fd99::fe
+		proto ipv6-icmp type 135 dst ff02::1:ff00:2|neighbour solicitations of the default gateway fd99::fe
+		dst ff02::/16|neighbour solicitations of the default gateway fd99::fe
+		src fe80::/10 dst fd99::2 proto ipv6-icmp|neighbour solicitations of the default gateway fd99::fe
 		10.98.0.53|answers of the name server 10.98.0.53
 		10.98.0.0/16|answers of the name server 10.98.0.53
 		proto udp sport 53|answers of the name server 10.98.0.53
@@ -77,6 +81,8 @@ test_add_refuses_nothing_else() {
 		proto tcp src 203.0.113.9 sport 50001 dst 10.99.0.2 dport 22
 		proto tcp sport 22
 		proto ipv6-icmp type 128
+		proto ipv6-icmp type 134
+		dst ff02::1:ff00:3
 		fe80::/10 dst 2001:db8::/32
 		0.0.0.0/0 action pass
 	END
@@ -101,21 +107,25 @@ test_pass_rules_make_room_for_drop_rules() {
 	assert_status 0 xc_host flush
 }
 
+# follow_advice WORD...: this command, after what each refusal of it says to type.
+follow_advice() {
+	for _ in $(seq 16); do
+		run xc_host "$@"
+		[ "$STATUS" -ne 0 ] || return 0
+		advice=$(sed -n 's/.*; say --force, or first: xdp-cuckoo //p' "$STATE/err")
+		[ -n "$advice" ] || fail "no advice: $(cat "$STATE/err")"
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc_host $advice
+	done
+	fail "still refused: $(cat "$STATE/err")"
+}
+
 # What the refusal says to type makes way for the rule, flow by flow.
 test_the_advice_makes_way() {
 	host
 	for rule in 203.0.113.0/24 fd99::/16; do
 		case_begin "$rule"
-		for _ in 1 2 3 4 5 6 7 8; do
-			run xc_host --name web add "$rule"
-			[ "$STATUS" -ne 0 ] || break
-			advice=$(sed -n 's/.*; say --force, or first: xdp-cuckoo //p' "$STATE/err")
-			[ -n "$advice" ] || fail "no advice: $(cat "$STATE/err")"
-			# shellcheck disable=SC2086 # words
-			assert_status 0 xc_host $advice
-			assert_error "xdp-cuckoo --name web load IFACE"
-		done
-		assert_equal 0 "$STATUS" "status, with all of it done"
+		follow_advice --name web add "$rule"
 	done
 	assert_equal '' "$(xc list)" "rules of another name"
 }
@@ -134,6 +144,45 @@ test_the_session_is_found_above_sudo() {
 	assert_status 2 in_rx env "SSH_CONNECTION=$SSH_SESSION" sh -c \
 		'env -u SSH_CONNECTION sh -c "\"$1\" --state \"$2\" add 203.0.113.9; exit \$?"; exit $?' sh "$TOOL" "$STATE/store"
 	assert_error 'would block this SSH session, from 203.0.113.9'
+}
+
+# finds NAMESPACE IFACE ADDRESS: whether the neighbour answers, with all forgotten.
+finds() {
+	ip -n "$1" -6 neigh flush dev "$2"
+	ip -n "$1" -6 neigh replace "$3" dev "$2" use
+	AWAIT_S=10 await "ip -n $1 -6 neigh show to $3 | grep -Eq 'REACHABLE|FAILED'"
+	ip -n "$1" -6 neigh show to "$3" | grep -q REACHABLE
+}
+
+both_find() {
+	finds "$TX" vtx fd99::2 && finds "$RX" vrx fd99::1
+}
+
+# What no address names cuts off an SSH peer on the link, and a gateway; the pass rules that are asked for are enough.
+test_neighbour_discovery_is_guarded() {
+	xc load vrx >/dev/null
+	# The link-local addresses, too, ask only when nobody else has them.
+	await "! { ip -n $TX -6 address show tentative; ip -n $RX -6 address show tentative; } | grep -q inet6"
+	printf '' >"$STATE/resolv.conf"
+	SSH_SESSION='fd99::1 50000 fd99::2 22'
+	for who in 'the SSH peer' 'the default gateway'; do
+		case_begin "$who"
+		both_find || fail "they do not find each other without any rule"
+		for kind in '136|advertisements' '135|solicitations'; do
+			# shellcheck disable=SC2086 # words
+			assert_status 2 xc_host add proto ipv6-icmp type ${kind%|*}
+			assert_error "would block neighbour ${kind#*|} of $who fd99::1"
+		done
+		assert_status 2 xc_host add dst ff02::/16
+		assert_status 0 xc_host add proto ipv6-icmp --force
+		! both_find || fail "they find each other without neighbour discovery"
+		assert_status 0 xc_host del proto ipv6-icmp
+		follow_advice add proto ipv6-icmp
+		both_find || fail "they do not find each other with: $(xc list)"
+		assert_status 0 xc_host flush --force
+		SSH_SESSION=
+		ip -n "$RX" -6 route replace default via fd99::1
+	done
 }
 
 test_import_refuses_what_locks_out() {

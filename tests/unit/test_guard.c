@@ -165,6 +165,22 @@ static void test_own_addresses(void **state)
 	guard_close(&guard);
 }
 
+/* What a neighbour sends to find this host, and its answer. */
+static void assert_discovery(const struct guard *guard, const char *neighbour, const char *name, const char *own,
+			     const char *group)
+{
+	char flow[128], what[96];
+
+	snprintf(flow, sizeof(flow), "proto ipv6-icmp src %s type 136 dst %s code 0", neighbour, own);
+	snprintf(what, sizeof(what), "neighbour advertisements of %s", name);
+	assert_guarded(guard, flow, what);
+	snprintf(flow, sizeof(flow), "proto ipv6-icmp src %s type 135 dst %s code 0", neighbour, own);
+	snprintf(what, sizeof(what), "neighbour solicitations of %s", name);
+	assert_guarded(guard, flow, what);
+	snprintf(flow, sizeof(flow), "proto ipv6-icmp src %s type 135 dst %s code 0", neighbour, group);
+	assert_guarded(guard, flow, what);
+}
+
 static void test_gateways(void **state)
 {
 	struct guard guard;
@@ -172,7 +188,7 @@ static void test_gateways(void **state)
 	(void)state;
 	need_root();
 	do_ip("address add 192.0.2.1/24 dev g0");
-	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	do_ip("address add 2001:db8::1:2345:6789/64 dev g0 nodad");
 	do_ip("route add default via 192.0.2.254");
 	do_ip("route add 203.0.113.0/24 via 192.0.2.253"); /* no default route */
 	do_ip("-6 route add default via fe80::ffff dev g0");
@@ -180,12 +196,51 @@ static void test_gateways(void **state)
 	assert_guarded(&guard, "src 192.0.2.254", "the default gateway 192.0.2.254");
 	assert_guarded(&guard, "src 192.0.2.254 dst 192.0.2.1", "the default gateway 192.0.2.254");
 	assert_guarded(&guard, "src fe80::ffff", "the default gateway fe80::ffff");
-	assert_guarded(&guard, "src fe80::ffff dst 2001:db8::1", "the default gateway fe80::ffff");
-	assert_guarded(&guard, "proto ipv6-icmp src fe80::ffff type 136 dst 2001:db8::1 code 0",
-		       "neighbour advertisements of the default gateway fe80::ffff");
+	assert_guarded(&guard, "src fe80::ffff dst 2001:db8::1:2345:6789", "the default gateway fe80::ffff");
+	assert_discovery(&guard, "fe80::ffff", "the default gateway fe80::ffff", "2001:db8::1:2345:6789",
+			 "ff02::1:ff45:6789");
 	assert_null(what_of(&guard, "src 192.0.2.253"));
-	assert_null(what_of(&guard, "src 192.0.2.254 dst 2001:db8::1"));
-	assert_int_equal(guard.count, 4 + 5);
+	assert_null(what_of(&guard, "src 192.0.2.254 dst 2001:db8::1:2345:6789"));
+	assert_int_equal(guard.count, 4 + 7);
+	guard_close(&guard);
+}
+
+/* It asks from its link-local address too, which is not known here. */
+static void test_gateway_of_a_global_address(void **state)
+{
+	static const char name[] = "the default gateway 2001:db8::ff";
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	do_ip("-6 route add default via 2001:db8::ff");
+	guard = open_guard();
+	assert_discovery(&guard, "2001:db8::ff", name, "2001:db8::1", "ff02::1:ff00:1");
+	assert_guarded(&guard, "proto ipv6-icmp src fe80::/10 type 135 dst 2001:db8::1 code 0",
+		       "neighbour solicitations of the default gateway 2001:db8::ff");
+	assert_guarded(&guard, "proto ipv6-icmp src fe80::/10 type 135 dst ff02::1:ff00:1 code 0",
+		       "neighbour solicitations of the default gateway 2001:db8::ff");
+	assert_int_equal(guard.count, 2 + 7);
+	guard_close(&guard);
+}
+
+/* The route ends without its advertisements; one that somebody has set does not. */
+static void test_gateway_of_router_advertisements(void **state)
+{
+	static const char flow[] = "proto ipv6-icmp src fe80::ffff type 134 dst ff02::1 code 0";
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	do_ip("-6 route add default via fe80::ffff dev g0 metric 2000");
+	guard = open_guard();
+	assert_null(what_of(&guard, flow));
+	guard_close(&guard);
+	do_ip("-6 route add default via fe80::ffff dev g0 proto ra metric 3000");
+	guard = open_guard();
+	assert_guarded(&guard, flow, "router advertisements of the default gateway fe80::ffff");
+	assert_int_equal(guard.count, 2);
 	guard_close(&guard);
 }
 
@@ -214,7 +269,7 @@ static void test_gateways_of_many_routes(void **state)
 			print_error("not guarded: %s\n", gateways[i]);
 		assert_non_null(what_of(&guard, gateways[i]));
 	}
-	assert_int_equal(guard.count, 4 + 4 * 2 + 4 * 3);
+	assert_int_equal(guard.count, 4 + 4 * 2 + 4 * 5);
 	guard_close(&guard);
 }
 
@@ -311,6 +366,37 @@ static void test_ssh_session(void **state)
 			assert_guarded(&guard, cases[i].flow, cases[i].what);
 		guard_close(&guard);
 	}
+}
+
+/* Then nothing but neighbour discovery finds the peer; behind a gateway it is that of the gateway. */
+static void test_ssh_peer_on_the_link(void **state)
+{
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	do_ip("-6 route add 2001:db8:1::/64 dev g0");
+	do_ip("-6 route add 2001:db8:2::/64 via 2001:db8::ff");
+	setenv("SSH_CONNECTION", "2001:db8:1::9 50000 2001:db8::1 22", 1);
+	guard = open_guard();
+	assert_discovery(&guard, "2001:db8:1::9", "the SSH peer 2001:db8:1::9", "2001:db8::1", "ff02::1:ff00:1");
+	assert_non_null(what_of(&guard, "proto ipv6-icmp src fe80::/10 type 135 dst ff02::1:ff00:1 code 0"));
+	assert_int_equal(guard.count, 1 + 5 + 2);
+	guard_close(&guard);
+	setenv("SSH_CONNECTION", "fe80::9%g0 50000 2001:db8::1 22", 1);
+	guard = open_guard();
+	assert_discovery(&guard, "fe80::9", "the SSH peer fe80::9", "2001:db8::1", "ff02::1:ff00:1");
+	assert_int_equal(guard.count, 1 + 3 + 2);
+	guard_close(&guard);
+	setenv("SSH_CONNECTION", "2001:db8:2::9 50000 2001:db8::1 22", 1);
+	guard = open_guard();
+	assert_int_equal(guard.count, 1 + 2);
+	guard_close(&guard);
+	setenv("SSH_CONNECTION", "2001:db8:3::9 50000 2001:db8::1 22", 1); /* no way there */
+	guard = open_guard();
+	assert_int_equal(guard.count, 1 + 2);
+	guard_close(&guard);
 }
 
 /* sudo starts its command without the variable: then that of a process above counts, the nearest. */
@@ -446,10 +532,13 @@ int main(int argc, char **argv)
 		HOST_TEST(test_nothing_to_guard),
 		HOST_TEST(test_own_addresses),
 		HOST_TEST(test_gateways),
+		HOST_TEST(test_gateway_of_a_global_address),
+		HOST_TEST(test_gateway_of_router_advertisements),
 		HOST_TEST(test_gateways_of_many_routes),
 		HOST_TEST(test_name_servers),
 		HOST_TEST(test_name_servers_of_systemd_resolved),
 		HOST_TEST(test_ssh_session),
+		HOST_TEST(test_ssh_peer_on_the_link),
 		HOST_TEST(test_ssh_session_of_an_ancestor),
 		HOST_TEST(test_many_addresses),
 	};
