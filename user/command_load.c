@@ -18,7 +18,8 @@ const struct command command_load = {
 		 "[--no-counters] [--monitor-only] [--confirm TIME]",
 	.summary = "run the filter on interfaces",
 	.help = "All interfaces of one --name share one table, filled from the rules stored under that\n"
-	"name. The filter runs until `unload`, a reboot or the end of the interface.\n"
+	"name. The filter runs until `unload`, a reboot or the end of the interface. Only on interfaces\n"
+	"with an Ethernet header: packets of tunnels, PPP and the like pass the Ethernet interface below.\n"
 	"  --mode auto      native where the driver can, else generic (skb), and says so (default)\n"
 	"  --mode native    in the driver, or not at all\n"
 	"  --mode skb       after the driver: works everywhere, slower\n"

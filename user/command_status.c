@@ -281,6 +281,19 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 	return status;
 }
 
+/* Another tool has loaded it there. */
+static void report_no_ethernet(const struct kernel_filter *filter)
+{
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		struct kernel_attachment attachment = filter->attachments[i];
+
+		interface_clean_name(attachment.interface);
+		if (!attachment.has_ethernet)
+			output_note("'%s' has no Ethernet header: the filter finds no packet there, and rules have no "
+				    "effect", attachment.interface);
+	}
+}
+
 static int add_filters(const struct invocation *invocation, const struct store_info *info,
 		       json_t *running, struct reason *reason)
 {
@@ -294,6 +307,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 		if (error)
 			break;
 		command_report_run(&filters[i]);
+		report_no_ethernet(&filters[i]);
 		json_array_append_new(running, filter_status(&filters[i], invocation, info, counters));
 	}
 	kernel_filters_free(filters, count);

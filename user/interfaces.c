@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
@@ -63,6 +64,17 @@ static int read_attribute(const struct nlattr *attribute, void *context)
 static int read_link(const struct nlmsghdr *message, void *context)
 {
 	const struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
+	struct interface *interface = context;
+
+	*interface = (struct interface){
+		.index = header->ifi_index,
+		.has_ethernet = header->ifi_type == ARPHRD_ETHER || header->ifi_type == ARPHRD_LOOPBACK,
+	};
+	return mnl_attr_parse(message, sizeof(*header), read_attribute, interface);
+}
+
+static int list_link(const struct nlmsghdr *message, void *context)
+{
 	struct listing *listing = context;
 	struct interface *grown =
 		realloc(listing->interfaces, (listing->count + 1) * sizeof(*grown));
@@ -70,14 +82,13 @@ static int read_link(const struct nlmsghdr *message, void *context)
 	if (!grown)
 		return MNL_CB_ERROR;
 	listing->interfaces = grown;
-	grown[listing->count] = (struct interface){ .index = header->ifi_index };
-	return mnl_attr_parse(message, sizeof(*header), read_attribute, &grown[listing->count++]);
+	return read_link(message, &grown[listing->count++]);
 }
 
 int interfaces_list(struct interface **interfaces, size_t *count)
 {
 	struct listing listing = {};
-	int error = netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), read_link, &listing);
+	int error = netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), list_link, &listing);
 
 	*interfaces = NULL;
 	*count = 0;
@@ -88,6 +99,17 @@ int interfaces_list(struct interface **interfaces, size_t *count)
 	*interfaces = listing.interfaces;
 	*count = listing.count;
 	return 0;
+}
+
+int interfaces_find(int index, struct interface *interface)
+{
+	char buffer[256];
+	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
+	struct ifinfomsg *header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
+
+	request->nlmsg_type = RTM_GETLINK;
+	header->ifi_index = index;
+	return index ? netlink_ask(request, read_link, interface) : -ENODEV;
 }
 
 bool interfaces_are_one(const char *name, const char *other)

@@ -22,6 +22,7 @@ enum interface_mode {
 struct interface {
 	char name[IF_NAMESIZE];
 	int index;
+	bool has_ethernet; /* header, as the loopback interface has; tunnels, PPP, some modems have none */
 	__u32 prog_id[INTERFACE_MODES]; /* 0 where none is attached */
 };
 
@@ -38,6 +39,9 @@ void interface_clean_name(char *name);
  * All interfaces, in kernel order. 0 and an array to free(); -errno, then *interfaces is NULL.
  */
 int interfaces_list(struct interface **interfaces, size_t *count);
+
+/* The interface of that index, as it is now. 0; -errno, -ENODEV where there is none. */
+int interfaces_find(int index, struct interface *interface);
 
 /* Whether two names are one interface's, which may have several. */
 bool interfaces_are_one(const char *name, const char *other);

@@ -21,6 +21,7 @@ struct kernel_attachment {
 	int ifindex;
 	enum interface_mode mode;
 	bool is_frags; /* the program for frames of several buffers */
+	bool has_ethernet; /* else no packet there is what the program takes it for */
 	__u32 prog_id; /* the program that runs our code */
 	__u32 root_id; /* the one on the interface: the same, or libxdp's dispatcher */
 };
@@ -115,8 +116,8 @@ void kernel_close(struct kernel_filter *filter);
 /*
  * Runs the filter on an interface that has no XDP program: native with KERNEL_AUTO where the driver
  * can, else generic. It becomes the last of filter->attachments, and lives until kernel_detach() or
- * the interface goes; it needs neither this process nor a BPF file system. -ENODEV; -EBUSY where
- * another program is there; -EOPNOTSUPP; other -errno.
+ * the interface goes; it needs neither this process nor a BPF file system. -ENODEV; -EINVAL: it
+ * has no Ethernet header; -EBUSY where another program is there; -EOPNOTSUPP; other -errno.
  */
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
 		  struct reason *reason);

@@ -99,18 +99,34 @@ int kernel_no_interface(const char *name, struct reason *reason)
 			  suggest_text(&suggest, "ip link", text));
 }
 
+/* Its own name, whichever of its names was given. */
+static int find_interface(const char *name, struct kernel_attachment *attachment, struct reason *reason)
+{
+	struct interface interface;
+	int error = interfaces_find(if_nametoindex(name), &interface);
+
+	if (error == -ENODEV)
+		return kernel_no_interface(name, reason);
+	if (error)
+		return kernel_refused(reason, error, "cannot look at the interface ", name);
+	if (!interface.has_ethernet)
+		return reason_set(reason, -EINVAL,
+				  "'%s' has no Ethernet header (a tunnel, PPP, a modem), so the filter would find no "
+				  "packet there; load it on the Ethernet interface below", name);
+	memcpy(attachment->interface, interface.name, sizeof(attachment->interface));
+	attachment->ifindex = interface.index;
+	attachment->has_ethernet = true;
+	return 0;
+}
+
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
 		  struct reason *reason)
 {
-	struct kernel_attachment attachment = { .ifindex = if_nametoindex(interface) };
-	int error, held;
+	struct kernel_attachment attachment = {};
+	int held, error = find_interface(interface, &attachment, reason);
 
-	if (!attachment.ifindex)
-		return kernel_no_interface(interface, reason);
-	/* Its own name, whichever of its names was given. */
-	if (!if_indextoname(attachment.ifindex, attachment.interface))
-		return kernel_no_interface(interface, reason);
-	error = kernel_load_programs(filter, reason);
+	if (!error)
+		error = kernel_load_programs(filter, reason);
 	if (error)
 		return error;
 	error = kernel_pin(filter, filter, &held, reason);

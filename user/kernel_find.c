@@ -227,6 +227,7 @@ static int add_filter(struct search *search, struct kernel_filter *filter,
 						.mode = search->mode,
 						.is_frags = !strncmp(program->name, name_of_frags,
 								     BPF_OBJ_NAME_LEN - 1),
+						.has_ethernet = search->interface->has_ethernet,
 						.prog_id = program->id,
 						.root_id = search->root_id };
 	struct kernel_filter *grown;

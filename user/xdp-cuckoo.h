@@ -218,8 +218,9 @@ enum xdp_cuckoo_mode {
 
 /*
  * Runs the filter, with all stored rules, on an interface; it stays when this process ends. 0, also where it runs there;
- * -ENODEV: no such interface; -EBUSY: it runs another XDP program; -EOPNOTSUPP: not in this mode; -EINVAL: no such mode;
- * -ECANCELED as xdp_cuckoo_commit(), by what the stored rules block.
+ * -ENODEV: no such interface; -EBUSY: it runs another XDP program; -EOPNOTSUPP: not in this mode; -EINVAL: no such mode,
+ * or the interface has no Ethernet header (tun, WireGuard, PPP); -ECANCELED as xdp_cuckoo_commit(), by what the stored
+ * rules block.
  */
 int xdp_cuckoo_load(struct xdp_cuckoo_filter *filter, const char *interface, enum xdp_cuckoo_mode mode);
 

@@ -285,6 +285,15 @@ test_what_fails_leaves_the_rest() {
 	meets drop 3
 }
 
+test_an_interface_without_an_ethernet_header() {
+	ip -n "$RX" tuntap add dev tun0 mode tun 2>/dev/null || skip "no tun devices here"
+	config '[filter]' 'interfaces = tun0 vrx'
+	up 2
+	assert_error "'tun0' has no Ethernet header"
+	assert_output '^ *tun0 +- +not loaded$'
+	assert_output '^ *vrx +native +loaded$'
+}
+
 test_an_interface_that_comes_later() {
 	config '[filter]' 'interfaces = vrx vtwo' 'wait = 20s'
 	list a 1

@@ -307,6 +307,25 @@ test_no_native_support() {
 	assert_output 'lo +skb'
 }
 
+# The program would take the first bytes of packets for addresses of Ethernet, and find nothing.
+test_no_ethernet_header() {
+	ip -n "$RX" tuntap add dev tun0 mode tun 2>/dev/null || skip "no tun devices here"
+	ip -n "$RX" tuntap add dev tap0 mode tap
+	for mode in auto native skb; do
+		case_begin "$mode"
+		assert_status 2 xc load vrx tun0 --mode "$mode"
+		assert_error "^xdp-cuckoo: 'tun0' has no Ethernet header"
+		assert_status 0 xc status
+		assert_output 'running: +none'
+	done
+	assert_status 0 xc load tap0
+	assert_status 0 xc status
+	assert_equal '' "$(cat "$STATE/err")" "notes"
+	ip -n "$RX" link set dev tun0 xdpgeneric obj "$OBJECT" sec xdp
+	assert_status 0 xc status
+	assert_error "^note: 'tun0' has no Ethernet header"
+}
+
 test_another_program_is_in_the_way() {
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	second_pair
