@@ -169,6 +169,12 @@ enum command_status command_rule(const struct invocation *invocation, struct rul
 int command_open_guarded(const struct invocation *invocation, struct apply *apply,
 			 struct guard *guard, struct reason *reason);
 
+/*
+ * Says on stderr which stored rules block this host, its gateways or its operator: they were perhaps added with
+ * --force, or on another host, or the addresses are new. For what is about to put them in force. -ENOMEM.
+ */
+int command_report_blocked(const struct apply *apply, struct reason *reason);
+
 /* Says on stderr until when, and by what, an operation with --confirm is to be confirmed. */
 void command_report_confirm(const struct invocation *invocation);
 

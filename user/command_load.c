@@ -227,31 +227,6 @@ static void warn_of_compact(const struct kernel_filter *filter)
 			    "rule in use", 1 / rate);
 }
 
-#define BLOCKED_SHOWN 8
-
-/* The stored rules were perhaps added with --force, or on another host, or the addresses are new. */
-static void warn_of_blocked(const char *name, struct store *store, const struct guard *guard)
-{
-	const char *last = "";
-	unsigned int shown = 0;
-
-	for (size_t i = 0; i < guard->count && shown < BLOCKED_SHOWN; i++) {
-		const struct guard_flow *flow = &guard->flows[i];
-		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
-		struct rule rule;
-		enum apply_blocker blocker = apply_blocks(store, &flow->flow, &rule);
-
-		if (blocker == APPLY_NOTHING || !strcmp(flow->what, last))
-			continue;
-		output_note("%s blocks %s; to keep it: xdp-cuckoo%s add %s action pass",
-			    blocker == APPLY_RULE ? rule_format(&rule, blocker_text) :
-						    "the policy no-rule drop",
-			    flow->what, command_name_option(name, option), rule_format(&flow->flow, flow_text));
-		last = flow->what;
-		shown++;
-	}
-}
-
 /* What undoes this load. `ifindex` has room for all interfaces that are named. */
 static struct watchdog watchdog_for(const struct invocation *invocation,
 				    const struct kernel_filter *filter, size_t before, int *ifindex)
@@ -277,17 +252,14 @@ struct loading {
 
 static int load(const struct invocation *invocation, struct loading *loading, struct reason *reason)
 {
-	struct guard guard = {};
 	struct apply apply;
 	size_t before = 0;
 	int error = apply_open(&apply, invocation->state, invocation->name, reason);
 
 	if (!error)
-		error = guard_open(&guard, reason);
-	if (!error) {
-		warn_of_blocked(apply.name, apply.store, &guard);
+		error = command_report_blocked(&apply, reason);
+	if (!error)
 		error = load_all(invocation, &apply, loading->rows, &before, reason);
-	}
 	if (!error) {
 		const struct kernel_filter *filter = &apply.targets->filter;
 
@@ -300,7 +272,6 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 			loading->watchdog = watchdog_for(invocation, filter, before, loading->ifindex);
 	}
 	apply_close(&apply);
-	guard_close(&guard);
 	return error;
 }
 

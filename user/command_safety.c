@@ -8,6 +8,7 @@
 #include "command.h"
 #include "output.h"
 
+#define BLOCKED_TOLD_MAX 8
 #define PANIC_ROUNDS 1000 /* each writer that comes between costs one */
 #define PANIC_SETTLE_MS 100 /* in which a writer puts a table in the place of another and starts it */
 
@@ -22,13 +23,14 @@ const struct command command_monitor_only = {
 	.summary = "count what would be dropped, and drop nothing",
 	.help = "For a list that is not trusted yet: rules and policies are looked up and counted as ever,\n"
 	"and every packet passes; `stats` shows in columns of its own what would have been dropped. Kept\n"
-	"with the rules, for all filters of the --name, and in force at once.\n"
+	"with the rules, for all filters of the --name, and in force at once. `off` says, as `load` does,\n"
+	"which stored rules block this host, its gateway or the SSH session this is typed in.\n"
 	"\n"
 	"  xdp-cuckoo monitor-only on\n"
 	"  xdp-cuckoo monitor-only off\n",
 	.min = 1,
 	.max = 1,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_monitor_only,
 };
 
@@ -80,6 +82,47 @@ static int read_switch(const char *command, const char *word)
 	return -1;
 }
 
+/* ---- what blocks the operator ---- */
+
+static void report_blocker(const struct apply *apply, const struct guard_flow *flow, enum apply_blocker blocker,
+			   const struct rule *rule)
+{
+	char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
+
+	output_note("%s blocks %s; to keep it: xdp-cuckoo%s add %s action pass",
+		    blocker == APPLY_RULE ? rule_format(rule, blocker_text) : "the policy no-rule drop", flow->what,
+		    command_name_option(apply->name, option), rule_format(&flow->flow, flow_text));
+}
+
+static bool is_told(const char *const *told, size_t count, const char *what)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(told[i], what))
+			return true;
+	return false;
+}
+
+int command_report_blocked(const struct apply *apply, struct reason *reason)
+{
+	const char *told[BLOCKED_TOLD_MAX];
+	size_t count = 0;
+	struct guard guard;
+	int error = guard_open(&guard, reason);
+
+	for (size_t i = 0; i < guard.count && count < BLOCKED_TOLD_MAX; i++) {
+		const struct guard_flow *flow = &guard.flows[i];
+		struct rule rule;
+		const enum apply_blocker blocker = apply_blocks(apply->store, &flow->flow, &rule);
+
+		if (blocker == APPLY_NOTHING || is_told(told, count, flow->what))
+			continue;
+		report_blocker(apply, flow, blocker, &rule);
+		told[count++] = flow->what;
+	}
+	guard_close(&guard);
+	return error;
+}
+
 /* ---- monitor-only ---- */
 
 static enum command_status run_monitor_only(const struct invocation *invocation)
@@ -94,8 +137,10 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	error = apply_open(&apply, invocation->state, invocation->name, &reason);
 	if (!error) {
 		command_report_targets(&apply);
-		error = apply_set_monitor_only(&apply, is_on, &reason);
+		error = is_on ? 0 : command_report_blocked(&apply, &reason);
 	}
+	if (!error)
+		error = apply_set_monitor_only(&apply, is_on, &reason);
 	apply_close(&apply);
 	if (error)
 		return command_failed(error, &reason);

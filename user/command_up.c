@@ -28,6 +28,7 @@ const struct command command_up = {
 	"lack it, takes it off those that are no longer named, sets policies, and imports each list with\n"
 	"--list NAME --replace. What is so already is left alone. Where the running filter is of another version,\n"
 	"or its table of another kind, or smaller, a new one takes its place while packets go on.\n"
+	"Says first, as `load` does, which stored rules block this host, its gateway or the SSH session.\n"
 	"What cannot be done (an interface that is not there, a list that cannot be read) is told, and all else\n"
 	"is done; then the status is not 0. Rules, lists and policies that the file does not name stay.\n"
 	"\n"
@@ -110,6 +111,7 @@ struct up {
 	const struct config *config;
 	struct apply apply;
 	bool is_last;		    /* interfaces that are not there are waited for no more */
+	bool is_again;		    /* all has been done but for those */
 	json_t *interfaces, *lists; /* what became of them */
 	size_t renewed;
 	enum command_status status; /* of the first failure */
@@ -164,6 +166,16 @@ static void bring_settings(struct up *up)
 		settings.is_monitor_only = config->load.is_monitor_only;
 	if (!error)
 		error = apply_set(&up->apply, &settings, &reason);
+	if (error)
+		failed(up, error, &reason);
+}
+
+/* By the policies of the file. */
+static void report_blocked(struct up *up)
+{
+	struct reason reason;
+	int error = up->is_again ? 0 : command_report_blocked(&up->apply, &reason);
+
 	if (error)
 		failed(up, error, &reason);
 }
@@ -268,6 +280,7 @@ static int bring_all(struct up *up, struct reason *reason)
 	for (size_t i = 0; i < up->apply.targets_count; i++)
 		up->renewed += up->apply.targets[i].state == TARGET_TAKEN_OVER;
 	bring_settings(up);
+	report_blocked(up);
 	bring_filter(up);
 	for (size_t i = 0; i < config->interfaces_count; i++)
 		bring_interface(up, config->interfaces[i]);
@@ -344,7 +357,7 @@ static int bring_up(struct up *up, struct reason *reason)
 	if (error || up->is_last)
 		return error;
 	wait_for_interfaces(config);
-	up->is_last = true;
+	up->is_last = up->is_again = true;
 	return bring_all(up, reason);
 }
 

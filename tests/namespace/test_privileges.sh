@@ -385,7 +385,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$guarded" lists
 	keeps "$store" test 192.0.2.1
 	keeps "$store" expire
-	keeps "$store" monitor-only off
+	keeps "$guarded" monitor-only off
 	keeps "$store" confirm
 	keeps "$store" resize 1000
 	keeps "$store" check

@@ -214,6 +214,30 @@ test_load_warns_of_what_it_blocks() {
 	assert_equal '' "$(grep blocks "$STATE/err")" "warnings"
 }
 
+# What puts stored rules in force says what they block, once.
+test_up_and_monitor_only_off_warn_of_what_they_block() {
+	host
+	xc_host add 203.0.113.0/24 --force >/dev/null 2>&1
+	blocks="note: src 203.0.113.0/24 blocks this SSH session, from $PEER; to keep it: xdp-cuckoo add"
+	for interfaces in 'vrx' 'vrx vnone\nwait = 1s'; do
+		# shellcheck disable=SC2059 # a format
+		printf "[filter]\ninterfaces = $interfaces\n" >"$STATE/conf"
+		run xc_host up "$STATE/conf"
+		assert_equal 1 "$(grep -c "$blocks" "$STATE/err")" "warnings of up"
+	done
+	assert_status 0 xc_host monitor-only on
+	assert_equal '' "$(cat "$STATE/err")" "notes of monitor-only on"
+	assert_status 0 xc_host monitor-only off
+	assert_error "$blocks"
+	xc_host add proto ipv6-icmp --force >/dev/null
+	assert_status 0 xc_host monitor-only off
+	assert_equal 3 "$(grep -c blocks "$STATE/err")" "each once"
+	xc_host del proto ipv6-icmp >/dev/null
+	xc_host add "$PEER" action pass >/dev/null
+	assert_status 0 xc_host monitor-only off
+	assert_equal '' "$(cat "$STATE/err")" "notes with a pass rule"
+}
+
 test_special_addresses_are_warned_of() {
 	xc load vrx >/dev/null
 	while IFS='|' read -r rule what; do
