@@ -10,12 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 
 #include "netlink.h"
 
 #define ANCESTORS_MAX 64
 #define DUMP_TRIES 4 /* the routes may change during each */
+#define REQUEST_BYTES 256
 
 /* ---- addresses ---- */
 
@@ -144,6 +146,59 @@ static int add_gateway(const struct route *route, int family, const void *bytes,
 	return add_address_once(route->gateways, &address) ? MNL_CB_ERROR : MNL_CB_OK;
 }
 
+static int read_nexthop(const struct nlmsghdr *message, void *context);
+
+/* An object that routes share; with net.ipv4.nexthop_compat_mode=0 they name nothing else. */
+static int ask_nexthop(struct route *route, __u32 id)
+{
+	char buffer[REQUEST_BYTES];
+	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
+
+	mnl_nlmsg_put_extra_header(request, sizeof(struct nhmsg));
+	request->nlmsg_type = RTM_GETNEXTHOP;
+	mnl_attr_put_u32(request, NHA_ID, id);
+	if (netlink_ask(request, read_nexthop, route) != -ENOMEM)
+		return MNL_CB_OK;
+	errno = ENOMEM;
+	return MNL_CB_ERROR;
+}
+
+static int read_group(const struct nlattr *attribute, struct route *route)
+{
+	const struct nexthop_grp *member = mnl_attr_get_payload(attribute);
+	const size_t members = mnl_attr_get_payload_len(attribute) / sizeof(*member);
+	int more = MNL_CB_OK;
+
+	for (size_t i = 0; i < members && more > MNL_CB_STOP; i++)
+		more = ask_nexthop(route, member[i].id);
+	return more;
+}
+
+static int read_nexthop_attribute(const struct nlattr *attribute, void *context)
+{
+	struct route *route = context;
+
+	switch (mnl_attr_get_type(attribute)) {
+	case NHA_GATEWAY:
+		return add_gateway(route, route->family, mnl_attr_get_payload(attribute),
+				   mnl_attr_get_payload_len(attribute));
+	case NHA_GROUP: /* no groups, by the kernel */
+		return read_group(attribute, route);
+	default:
+		return MNL_CB_OK;
+	}
+}
+
+/* Its gateway may be of the other family. */
+static int read_nexthop(const struct nlmsghdr *message, void *context)
+{
+	const struct nhmsg *header = mnl_nlmsg_get_payload(message);
+	struct route route = *(const struct route *)context;
+
+	route.family = header->nh_family;
+	return mnl_attr_parse(message, sizeof(*header), read_nexthop_attribute, &route);
+}
+
 static int read_hops(const struct nlattr *attribute, struct route *route);
 
 /* Of a route, or of one hop of several. */
@@ -163,6 +218,8 @@ static int read_gateway(const struct nlattr *attribute, void *context)
 							    length - sizeof(*via));
 	case RTA_MULTIPATH:
 		return read_hops(attribute, route);
+	case RTA_NH_ID:
+		return ask_nexthop(route, mnl_attr_get_u32(attribute));
 	default:
 		return MNL_CB_OK;
 	}
@@ -231,7 +288,7 @@ static int read_way(const struct nlmsghdr *message, void *context)
 
 bool host_is_on_link(const struct host_address *peer)
 {
-	char buffer[256];
+	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
 	struct rtmsg *header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
 	struct way way = {};

@@ -31,7 +31,7 @@ struct host_ssh {
 
 /*
  * Each adds what it finds: the addresses of all interfaces but 127.0.0.0/8 and ::1; the gateways of default
- * routes in every table, those of several hops too; the servers in /etc/resolv.conf, and where
+ * routes in every table, those of several hops and of nexthop objects too; the servers in /etc/resolv.conf, and where
  * systemd-resolved stands before them, in its file, but those on this host. 0; -ENOMEM.
  */
 int host_find_own(struct host_addresses *own);

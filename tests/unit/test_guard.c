@@ -273,6 +273,42 @@ static void test_gateways_of_many_routes(void **state)
 	guard_close(&guard);
 }
 
+/* Objects, and groups of them, as routing daemons set them up; routes then tell only their numbers. */
+static void test_gateways_of_nexthop_objects(void **state)
+{
+	static const char *const gateways[] = { "src 192.0.2.11", "src 192.0.2.12", "src 192.0.2.13", "src fe80::11",
+						"src fe80::12" };
+
+	(void)state;
+	need_root();
+	do_ip("address add 192.0.2.1/24 dev g0");
+	do_ip("nexthop add id 11 via 192.0.2.11 dev g0");
+	do_ip("nexthop add id 12 via 192.0.2.12 dev g0");
+	do_ip("nexthop add id 13 via 192.0.2.13 dev g0");
+	do_ip("nexthop add id 14 group 12/13");
+	do_ip("nexthop add id 21 via fe80::11 dev g0");
+	do_ip("nexthop add id 22 via fe80::12 dev g0");
+	do_ip("nexthop add id 30 dev g0");
+	do_ip("route add default nhid 11");
+	do_ip("route add default nhid 14 metric 50");
+	do_ip("route add default nhid 22 metric 60");
+	do_ip("route add default nhid 30 metric 70");
+	do_ip("-6 route add default nhid 21");
+	for (int compat = 0; compat < 2; compat++) {
+		struct guard guard;
+
+		write_file("/proc/sys/net/ipv4/nexthop_compat_mode", compat ? "1" : "0");
+		guard = open_guard();
+		for (size_t i = 0; i < sizeof(gateways) / sizeof(gateways[0]); i++) {
+			if (!what_of(&guard, gateways[i]))
+				print_error("compatible %d, not guarded: %s\n", compat, gateways[i]);
+			assert_non_null(what_of(&guard, gateways[i]));
+		}
+		assert_int_equal(guard.count, 2 + 3 * 2 + 2);
+		guard_close(&guard);
+	}
+}
+
 static void assert_name_server(const struct guard *guard, const char *server, const char *own)
 {
 	static const char *const protocols[] = { "udp", "tcp" };
@@ -535,6 +571,7 @@ int main(int argc, char **argv)
 		HOST_TEST(test_gateway_of_a_global_address),
 		HOST_TEST(test_gateway_of_router_advertisements),
 		HOST_TEST(test_gateways_of_many_routes),
+		HOST_TEST(test_gateways_of_nexthop_objects),
 		HOST_TEST(test_name_servers),
 		HOST_TEST(test_name_servers_of_systemd_resolved),
 		HOST_TEST(test_ssh_session),
