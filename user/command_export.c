@@ -17,9 +17,9 @@ const struct command command_export = {
 	.group = COMMAND_RULES,
 	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
 	.summary = "write all rules, or those of a list, as a list",
-	.help = "To standard output, or to FILE, which takes the place of an older one when it is whole, with its owner\n"
-	"and mode; behind a link, of the file it leads to. `import` finds the same rules in it again, with what is\n"
-	"left of their timeouts, in every format:\n"
+	.help = "To standard output, or to FILE, which takes the place of an older one when it is whole, with its\n"
+	"owner and mode; behind a link, of the file it leads to. `import` finds the same rules in it again, with\n"
+	"what is left of their timeouts, in every format:\n"
 	"  text   as list shows it; the default\n"
 	"  ipset  for ipset restore: sets named by action and columns, as xc-drop-src-net4, xc-pass-dst-dport-net4.\n"
 	"         Rules that ipset cannot hold (ports without protocol or address, both ports, ...) are named and\n"

@@ -115,8 +115,8 @@ static int read_list(struct import *import, struct reader *reader, struct reason
 	if (is_interrupted)
 		return interrupted(reason);
 	if (error == -EMSGSIZE)
-		return reason_set(reason, -EINVAL, "%s:%llu: the line is longer than %d bytes: this is no list; nothing "
-				  "was changed", reader->name, (unsigned long long)reader->number, READER_LINE_BYTES);
+		return reason_set(reason, -EINVAL, "%s:%llu: the line is longer than %d bytes: this is no list; "
+				  "nothing was changed", reader->name, (unsigned long long)reader->number, READER_LINE_BYTES);
 	if (error)
 		return reason_set(reason, error, "cannot read %s: %s", list.reader.name, strerror(-error));
 	if (import->bad > BAD_LINES_SHOWN)
