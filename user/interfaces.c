@@ -12,6 +12,8 @@
 #include "netlink.h"
 #include "text.h"
 
+#define DUMP_TRIES 100 /* interfaces may come and go during each */
+
 struct listing {
 	struct interface *interfaces;
 	size_t count;
@@ -88,13 +90,18 @@ static int list_link(const struct nlmsghdr *message, void *context)
 int interfaces_list(struct interface **interfaces, size_t *count)
 {
 	struct listing listing = {};
-	int error = netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), list_link, &listing);
+	int error = -EINTR;
 
+	for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++) {
+		listing.count = 0;
+		error = netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), list_link, &listing);
+	}
 	*interfaces = NULL;
 	*count = 0;
 	if (error) {
 		free(listing.interfaces);
-		return error;
+		/* Commands take -EINTR for a signal, which this is not. */
+		return error == -EINTR ? -EAGAIN : error;
 	}
 	*interfaces = listing.interfaces;
 	*count = listing.count;

@@ -36,7 +36,8 @@ const char *interface_mode_name(enum interface_mode mode);
 void interface_clean_name(char *name);
 
 /*
- * All interfaces, in kernel order. 0 and an array to free(); -errno, then *interfaces is NULL.
+ * All interfaces, in kernel order, as they were at one time. 0 and an array to free(); -EAGAIN: they come and go
+ * without end; other -errno; then *interfaces is NULL.
  */
 int interfaces_list(struct interface **interfaces, size_t *count);
 
