@@ -128,8 +128,9 @@ int kernel_detach(const struct kernel_attachment *attachment, struct reason *rea
 /*
  * Puts `filter`, which kernel_create() made, in the place of `old` on every interface that runs it,
  * each in one step: every packet meets one of the two. All or none: where one interface refuses, the
- * others get `old` back. When it returns 0 no packet is in `old` any more. -EBUSY where libxdp's
- * dispatcher holds `old`; other -errno.
+ * others get `old` back. One that is gone meanwhile, or runs neither, refuses nothing: it is left out, and no longer
+ * among the attachments, unless there is no other. When it returns 0 no packet is in `old` any more. -EBUSY where
+ * libxdp's dispatcher holds `old`, or an interface runs it and yet does not give it; other -errno.
  */
 int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason);
 

@@ -14,6 +14,8 @@
 #include "kernel_internal.h"
 #include "suggest.h"
 
+#define BACK_TRIES 10 /* at putting the old program back where the new one was */
+
 static const __u32 mode_flags[INTERFACE_MODES] = {
 	[INTERFACE_NATIVE] = XDP_FLAGS_DRV_MODE,
 	[INTERFACE_SKB] = XDP_FLAGS_SKB_MODE,
@@ -276,27 +278,95 @@ static int new_program(const struct kernel_filter *filter, size_t i)
 	return bpf_program__fd(kernel_program(filter, filter->attachments[i].is_frags));
 }
 
-/* `programs`: the old ones, held open, since one that nothing holds any more cannot come back. */
-static int replace_all(const struct kernel_filter *old, const struct kernel_filter *filter,
-		       const int *programs, struct reason *reason)
+/* *runs: the program on the interface of an attachment, in its mode; 0: none, or the interface is gone. */
+static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 {
-	size_t done = 0;
-	int error = 0;
+	struct interface *interfaces;
+	size_t count;
+	int error = interfaces_list(&interfaces, &count);
 
-	for (; done < old->attachments_count && !error; done++)
-		error = exchange(&old->attachments[done], programs[done], new_program(filter, done));
-	if (!error)
-		return 0;
-	done--;
-	replace_refused(error, old->attachments[done].interface, reason);
-	while (done--)
-		exchange(&filter->attachments[done], new_program(filter, done), programs[done]);
+	*runs = 0;
+	for (size_t i = 0; i < count; i++)
+		if (interfaces[i].index == attachment->ifindex)
+			*runs = interfaces[i].prog_id[attachment->mode];
+	free(interfaces);
 	return error;
+}
+
+/*
+ * The program that an attachment is to lose, held open, since one that nothing holds any more cannot come back.
+ * *program: -1, and no error, where it runs there no more.
+ */
+static int open_program(const struct kernel_attachment *old, int *program)
+{
+	const int error = kernel_open_id(KERNEL_OBJECT_PROGRAM, old->prog_id);
+	__u32 runs;
+
+	*program = error < 0 ? -1 : error;
+	return error >= 0 || (error == -ENOENT && !look_again(old, &runs) && runs != old->prog_id) ? 0 : error;
+}
+
+/*
+ * Who refuses must still run the old program: an interface that is gone, or has lost its program to somebody else, is
+ * left out (*program: -1), since there is nothing to be put in its place.
+ */
+static int replace_one(const struct kernel_attachment *old, const struct kernel_attachment *new, int new_program,
+		       int *program)
+{
+	const int error = *program < 0 ? 0 : exchange(old, *program, new_program);
+	__u32 runs;
+
+	if (!error || look_again(old, &runs) || runs == old->prog_id)
+		return error;
+	if (runs == new->prog_id)
+		return 0;
+	close(*program);
+	*program = -1;
+	return 0;
+}
+
+/* An interface that refuses its old program too keeps the new one: a filter of the name that the next command finds. */
+static void go_back(const struct kernel_filter *filter, const int *programs, size_t done)
+{
+	while (done--)
+		for (int try = 0; try < BACK_TRIES && programs[done] >= 0; try++)
+			if (!exchange(&filter->attachments[done], new_program(filter, done), programs[done]))
+				break;
+}
+
+static int replace_all(const struct kernel_filter *old, const struct kernel_filter *filter, int *programs,
+		       struct reason *reason)
+{
+	for (size_t done = 0; done < old->attachments_count; done++) {
+		const int error = replace_one(&old->attachments[done], &filter->attachments[done],
+					      new_program(filter, done), &programs[done]);
+
+		if (error) {
+			go_back(filter, programs, done);
+			return replace_refused(error, old->attachments[done].interface, reason);
+		}
+	}
+	return 0;
+}
+
+/* What was left out, unless that is all: then the filter is still known by where it ran. */
+static void forget_left_out(struct kernel_filter *old, struct kernel_filter *filter, const int *programs)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < old->attachments_count; i++) {
+		if (programs[i] < 0)
+			continue;
+		old->attachments[kept] = old->attachments[i];
+		filter->attachments[kept++] = filter->attachments[i];
+	}
+	if (kept)
+		old->attachments_count = filter->attachments_count = kept;
 }
 
 static void close_programs(int *programs, size_t count)
 {
-	for (size_t i = 0; programs && i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		if (programs[i] >= 0)
 			close(programs[i]);
 	free(programs);
@@ -307,17 +377,22 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 {
 	size_t count = old->attachments_count;
 	int *programs = calloc(count + 1, sizeof(*programs));
-	int error = programs ? plan_attachments(old, filter) : -ENOMEM;
+	int error;
 
-	for (size_t i = 0; programs && i < count; i++) {
-		programs[i] = kernel_open_id(KERNEL_OBJECT_PROGRAM, old->attachments[i].prog_id);
-		if (programs[i] < 0 && !error)
-			error = programs[i];
+	if (!programs)
+		return kernel_refused(reason, -ENOMEM, "cannot prepare the new programs", "");
+	error = plan_attachments(old, filter);
+	for (size_t i = 0; i < count; i++) {
+		const int refused = open_program(&old->attachments[i], &programs[i]);
+
+		error = error ? error : refused;
 	}
 	if (error)
-		kernel_refused(reason, error, "cannot prepare the new programs", "");
+		error = kernel_refused(reason, error, "cannot prepare the new programs", "");
 	else
 		error = replace_all(old, filter, programs, reason);
+	if (!error)
+		forget_left_out(old, filter, programs);
 	close_programs(programs, count);
 	return error;
 }

@@ -27,4 +27,59 @@ test_listed_while_interfaces_come_and_go() {
 	assert_equal 18 "$(wc -l <"$STATE/came")" "times it came"
 }
 
+many_addresses() {
+	seq 2000 | awk '{ printf "11.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/list"
+}
+
+# Netlink's, of an import of the list that two interfaces with small tables get, which are then as before.
+netlink_calls_of_import() {
+	xc load vrx vrx2 --capacity 900 >/dev/null
+	faulty "FAULT_COUNT=$STATE/count" import "$STATE/list" >/dev/null 2>&1 || fail "no import"
+	xc unload --all >/dev/null
+	xc flush >/dev/null 2>&1
+	xc load vrx vrx2 --capacity 900 >/dev/null
+	sed -n 's/^n //p' "$STATE/count"
+}
+
+# Before the tables of two interfaces are exchanged, or between the two, one goes, or loses its program, or both go:
+# what is left filters by the new rules.
+test_interface_goes_while_tables_are_exchanged() {
+	silence
+	many_addresses
+	echo 192.0.2.66 >>"$STATE/list"
+	for meanwhile in 'ip link del vrx2' 'ip link set dev vrx2 xdp off' 'ip link del vrx2; ip link del vrx'; do
+		for back in 20 9; do
+			case_begin "$meanwhile, $back calls before the end"
+			ip -n "$RX" link show vrx >"$STATE/vrx" 2>&1 || veth "$TX" vtx "$RX" vrx
+			ip -n "$RX" link show vrx2 >"$STATE/vrx2" 2>&1 || second_interface
+			calls=$(netlink_calls_of_import)
+			printf '#!/bin/sh\n%s\n' "$meanwhile" >"$STATE/go"
+			chmod +x "$STATE/go"
+			assert_status 0 faulty FAULT_KINDS=n "FAULT_AT=$((calls - back))" "FAULT_RUN=$STATE/go" \
+				import "$STATE/list"
+			assert_equal 2001 "$(xc list | wc -l)" "rules"
+			[ "${meanwhile%vrx}" != "$meanwhile" ] || expect drop
+			xc unload --all >/dev/null
+			xc flush >/dev/null 2>&1
+		done
+	done
+}
+
+# One that does not give its program, though nobody has put another there: the other gets its old table back.
+test_interface_refuses_another_table() {
+	second_interface
+	silence
+	many_addresses
+	calls=$(netlink_calls_of_import)
+	assert_status 0 xc add 192.0.2.66
+	program=$(ip -n "$RX" -d link show vrx | sed -n 's,.*prog/xdp id \([0-9]*\).*,\1,p')
+	assert_status 5 faulty FAULT_KINDS=n FAULT_ERRNO=17 "FAULT_AT=$((calls / 2 - 4))" import "$STATE/list"
+	assert_error "'vrx2' no longer runs the program"
+	ip -n "$RX" -d link show vrx | grep -q "prog/xdp id $program " || fail "another program"
+	assert_status 0 xc expire
+	assert_status 0 xc check
+	assert_equal 2001 "$(xc list | wc -l)" "rules"
+	expect drop
+}
+
 run_tests "$0" "$@"
