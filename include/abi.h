@@ -69,6 +69,8 @@ enum abi_run {
 	ABI_RUN_MONITOR = 1 << 1,     /* drop nothing; count what would be dropped */
 	ABI_RUN_PANIC = 1 << 2,       /* pass everything, look at nothing */
 	ABI_RUN_UNCONFIRMED = 1 << 3, /* from the tick confirm_by on, pass everything */
+	/* For the tool: this table takes another's place, and has been told of no panic, nor of its end, itself. */
+	ABI_RUN_HEIR = 1 << 4,
 };
 
 /*

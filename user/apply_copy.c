@@ -110,7 +110,7 @@ static int copy_filter(struct apply *apply, const struct kernel_filter *filter, 
 static void describe(const struct kernel_filter *filter, struct apply_original *original)
 {
 	original->is_running = true;
-	original->is_filtering = filter->config->run == ABI_RUN_SET_UP;
+	original->is_filtering = (filter->config->run & ~ABI_RUN_HEIR) == ABI_RUN_SET_UP;
 	memcpy(original->interface, filter->attachments[0].interface, IF_NAMESIZE);
 }
 

@@ -157,22 +157,27 @@ static bool is_meant(const struct invocation *invocation, const struct kernel_fi
 	       !strncmp(filter->config->name, invocation->name, sizeof(filter->config->name));
 }
 
+/* What it is told itself, no writer tells it again. Returns whether it was so. */
+static bool tell(__u32 *run, bool is_on)
+{
+	const __u32 ends = is_on ? ABI_RUN_HEIR : ABI_RUN_HEIR | ABI_RUN_PANIC;
+	__u32 before = __atomic_fetch_and(run, ~ends, __ATOMIC_SEQ_CST);
+
+	if (is_on)
+		before = __atomic_fetch_or(run, ABI_RUN_PANIC, __ATOMIC_SEQ_CST);
+	return is_on == !!(before & ABI_RUN_PANIC);
+}
+
 /* *changed: how many were not so yet. */
 static void set_panic(const struct invocation *invocation, struct kernel_filter *filters,
 		      size_t count, bool is_on, size_t *meant, size_t *changed)
 {
 	*meant = *changed = 0;
 	for (size_t i = 0; i < count; i++) {
-		__u32 *run = &filters[i].config->run, before;
-
 		if (!is_meant(invocation, &filters[i]))
 			continue;
-		if (is_on)
-			before = __atomic_fetch_or(run, ABI_RUN_PANIC, __ATOMIC_SEQ_CST);
-		else
-			before = __atomic_fetch_and(run, ~ABI_RUN_PANIC, __ATOMIC_SEQ_CST);
 		++*meant;
-		*changed += is_on != !!(before & ABI_RUN_PANIC);
+		*changed += !tell(&filters[i].config->run, is_on);
 	}
 }
 

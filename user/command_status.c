@@ -76,7 +76,7 @@ void command_report_run(const struct kernel_filter *filter)
 {
 	char text[COMMAND_EFFECT_BYTES];
 
-	if (filter->config->run & ~ABI_RUN_SET_UP)
+	if (filter->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_HEIR))
 		output_note("the filter '%s' on %s: %s", filter->config->name,
 			    filter->attachments_count ? filter->attachments[0].interface : "-",
 			    command_effect(filter, text));

@@ -342,6 +342,7 @@ int target_configure(struct target *target, struct store *store, struct reason *
 		return target_store_failed(error, reason);
 	memcpy(config->policy, settings.policy, sizeof(config->policy));
 	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
+	set_run(config, ABI_RUN_HEIR, false); /* of a tool that died as one */
 	if (pending.id)
 		return target_set_unconfirmed(target, pending.id, pending.left_ms, reason);
 	/* Of a change that was confirmed, undone or never stored by a tool that died then. */

@@ -225,15 +225,33 @@ static void hand_listener_on(struct abi_config *config, const struct abi_config 
 	__atomic_store_n(&config->listener, lease, __ATOMIC_RELEASE);
 }
 
-/* An operator's panic that came meanwhile holds for the new table too. */
+void target_make_heir(struct abi_config *config, const struct abi_config *old)
+{
+	const __u32 panic = __atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC;
+
+	__atomic_store_n(&config->run, (config->run & ~ABI_RUN_PANIC) | panic | ABI_RUN_HEIR, __ATOMIC_RELEASE);
+}
+
+void target_settle_heir(struct abi_config *config, const struct abi_config *old)
+{
+	__u32 run = __atomic_load_n(&config->run, __ATOMIC_ACQUIRE), settled;
+
+	do {
+		if (!(run & ABI_RUN_HEIR))
+			return;
+		settled = (run & ~(ABI_RUN_HEIR | ABI_RUN_PANIC)) |
+			  (__atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC);
+	} while (!__atomic_compare_exchange_n(&config->run, &run, settled, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+}
+
 static void start(struct target *new, const struct target *old)
 {
 	struct abi_config *config = new->filter.config;
-	const __u32 run = __atomic_load_n(&old->filter.config->run, __ATOMIC_ACQUIRE);
 
 	hand_listener_on(config, old->filter.config);
 	config->magic = ABI_MAGIC;
-	__atomic_fetch_or(&config->run, run | ABI_RUN_SET_UP, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&config->run, old->filter.config->run | ABI_RUN_SET_UP, __ATOMIC_RELEASE);
+	target_make_heir(config, old->filter.config);
 }
 
 int target_succeed(struct target *target, struct reason *reason)
@@ -248,7 +266,8 @@ int target_succeed(struct target *target, struct reason *reason)
 		target_drop_successor(target);
 		return error;
 	}
-	start(new, target);
+	hand_listener_on(new->filter.config, target->filter.config);
+	target_settle_heir(new->filter.config, target->filter.config);
 	carry_counts(target, new, &successor->keys);
 	new->state = target->state;
 	new->cause = target->cause;

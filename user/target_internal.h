@@ -50,6 +50,14 @@ void target_keys_shorten(const struct target_keys *keys);
  */
 int target_build(struct target *target, struct target_keys *keys, struct reason *reason);
 
+/*
+ * A panic, and its end, is told to the table that has the place, by whoever holds no lock. Around kernel_replace(): the
+ * new table is as the old one; and then, what the old one alone was told before it went holds for the new one, unless
+ * that has been told something itself, which was later.
+ */
+void target_make_heir(struct abi_config *config, const struct abi_config *old);
+void target_settle_heir(struct abi_config *config, const struct abi_config *old);
+
 /* ---- target.c ---- */
 
 int target_store_failed(int error, struct reason *reason);

@@ -6,14 +6,6 @@
 #include "target.h"
 #include "target_internal.h"
 
-/* What an operator has told the filter itself, and no store: that it passes everything, now or soon. */
-#define RUN_TOLD (ABI_RUN_PANIC | ABI_RUN_UNCONFIRMED)
-
-static void take_run(struct abi_config *config, const struct abi_config *old)
-{
-	__atomic_fetch_or(&config->run, __atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & RUN_TOLD, __ATOMIC_RELEASE);
-}
-
 /* As many as it has, where that can be true. */
 static __u64 slots_of(const struct abi_config *config)
 {
@@ -49,7 +41,7 @@ static int make(struct target *target, const struct kernel_filter *filter, struc
 	memcpy(name, old->name, sizeof(name));
 	target->filter.config->confirm_by = old->confirm_by;
 	target->filter.config->pending_id = old->pending_id;
-	take_run(target->filter.config, old);
+	target->filter.config->run = old->run & ABI_RUN_UNCONFIRMED;
 	error = target_update(target, store, name, reason);
 	if (error)
 		target_close(target);
@@ -68,13 +60,13 @@ int target_take_over(struct target *target, struct kernel_filter *filter, struct
 		error = make(target, filter, store, &info, reason);
 	if (error)
 		return error;
+	target_make_heir(target->filter.config, filter->config);
 	error = kernel_replace(filter, &target->filter, reason);
 	if (error) {
 		target_close(target);
 		return error;
 	}
-	/* A panic that came meanwhile. */
-	take_run(target->filter.config, filter->config);
+	target_settle_heir(target->filter.config, filter->config);
 	target->state = TARGET_TAKEN_OVER;
 	return 0;
 }

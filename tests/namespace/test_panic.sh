@@ -3,6 +3,7 @@
 # Panic: everything passes at once, whatever else is going on.
 . tests/lib.sh
 . tests/safety.sh
+. tests/fault.sh
 
 test_panic() {
 	block
@@ -125,6 +126,62 @@ test_panic_beside_endless_resizes() {
 	panics 10
 	kill "$writer"
 	wait "$writer" 2>/dev/null || :
+	assert_status 0 xc check
+}
+
+# speaker BEFORE AFTER: $STATE/speak, run at the last 12 calls, gives these words, where they are on or off, before the
+# new table has its place and after, while the writer waits for the last packets in the old one; and notes what runs then.
+speaker() {
+	cat >"$STATE/speak" <<-END
+		#!/bin/sh
+		echo >>"$STATE/steps"
+		case \$(wc -l <"$STATE/steps") in 1) word=$1 ;; 11) word=$2 ;; *) exit ;; esac
+		ip -d link show vrx | sed -n 's,.*prog/xdp id \([0-9]*\).*,\1,p' >>"$STATE/programs"
+		[ \$word = - ] || "$TOOL" --state "$STATE/store" panic \${word#on}
+	END
+	chmod +x "$STATE/speak"
+	: >"$STATE/steps"
+	: >"$STATE/programs"
+}
+
+# exchanges: a command that puts a table in the place of the one that runs. The other version is only a number.
+exchanges() {
+	case $how in
+	resize) capacity=$((7000 - ${capacity:-900})); exchange="resize $capacity" ;;
+	version) in_rx "$HELPERS/corrupt" version >/dev/null; exchange=expire ;;
+	esac
+}
+
+# The last word holds, whether the table that goes has heard it, or the one that comes.
+test_words_while_tables_are_exchanged() {
+	block
+	xc load vrx >/dev/null
+	for how in resize version; do
+		exchanges
+		# shellcheck disable=SC2086 # words
+		faulty "FAULT_COUNT=$STATE/count" $exchange >/dev/null 2>&1 || fail "$exchange does not work"
+		steps=$(awk '$1 == "k" || $1 == "n" { n += $2 } END { print n }' "$STATE/count")
+		while read -r first before after last; do
+			case_begin "$how: $first, $before, $after"
+			xc panic >/dev/null
+			[ "$first" = on ] || xc panic off >/dev/null
+			speaker "$before" "$after"
+			exchanges
+			# shellcheck disable=SC2086 # words
+			assert_status 0 faulty FAULT_KINDS=kn "FAULT_AT=$((steps - 11))" FAULT_LASTS=1 \
+				"FAULT_RUN=$STATE/speak" $exchange
+			assert_equal 2 "$(sort -u "$STATE/programs" | wc -l)" "programs, of $(cat "$STATE/programs")"
+			expect "$last"
+		done <<-END
+			on - off drop
+			on off - drop
+			on off on pass
+			off on - pass
+			off on off drop
+			off - on pass
+		END
+	done
+	xc panic off >/dev/null
 	assert_status 0 xc check
 }
 
