@@ -111,7 +111,7 @@ static int open_in(enum store_mode mode, struct apply *apply, const char *state,
 				  state);
 	error = store_open(dir, mode, &apply->store, reason);
 	if (!error)
-		error = kernel_find_all(&filters, &count, reason);
+		error = kernel_find_all(name, &filters, &count, reason);
 	if (!error)
 		error = open_targets(apply, filters, count, reason);
 	if (!error)

@@ -172,7 +172,7 @@ int apply_open_copy(struct apply *apply, const char *state, const char *name,
 	strncpy(apply->name, name, sizeof(apply->name) - 1);
 	error = open_store(apply, state, reason);
 	if (!error)
-		error = kernel_find(&filters, &count, reason);
+		error = kernel_find(name, &filters, &count, reason);
 	if (!error)
 		error = make_target(apply, wanted, filters, count, original, reason);
 	kernel_filters_free(filters, count);

@@ -104,8 +104,7 @@ enum command_status command_not_running(const char *name)
 	struct reason ignored;
 	size_t count;
 
-	if (kernel_look(&filters, &count, &ignored))
-		count = 0;
+	kernel_look(NULL, &filters, &count, &ignored);
 	for (size_t i = 0; i < count; i++)
 		suggest_offer(&suggest, filters[i].config->name);
 	kernel_filters_free(filters, count);

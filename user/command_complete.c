@@ -102,8 +102,7 @@ static void offer_names(const struct completion *completion)
 	struct reason ignored;
 	size_t count;
 
-	if (kernel_look(&filters, &count, &ignored))
-		count = 0;
+	kernel_look(NULL, &filters, &count, &ignored);
 	for (size_t i = 0; i < count; i++)
 		if (apply_is_name(filters[i].config->name) && !is_running(filters, i, filters[i].config->name))
 			offer(completion, filters[i].config->name, "running");

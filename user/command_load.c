@@ -314,6 +314,8 @@ struct unloading {
 	const struct invocation *invocation;
 	bool *is_done; /* by operand */
 	json_t *names;
+	bool has_unsound; /* filters that could not be looked at: `unsound` tells of one */
+	struct reason unsound;
 };
 
 static void note_unloaded(struct unloading *unloading, const struct kernel_attachment *detached)
@@ -348,10 +350,14 @@ static int unload_all(struct unloading *unloading, struct reason *reason)
 {
 	struct kernel_filter *filters;
 	size_t count;
-	int error = kernel_find_all(&filters, &count, reason);
+	int error = kernel_find_all(NULL, &filters, &count, &unloading->unsound);
 
-	if (error)
+	unloading->has_unsound = error == -EPROTO;
+	if (error && !unloading->has_unsound) {
+		*reason = unloading->unsound;
 		return error;
+	}
+	error = 0;
 	for (size_t i = 0; i < count && !error; i++)
 		error = unload_filter(unloading, &filters[i], reason);
 	kernel_filters_free(filters, count);
@@ -371,11 +377,15 @@ static enum command_status report_idle(const char *interface)
 static enum command_status report_unloaded(const struct unloading *unloading)
 {
 	const struct invocation *invocation = unloading->invocation;
+	const bool is_unsound = unloading->has_unsound;
 	enum command_status status = STATUS_DONE;
 
+	if (is_unsound && invocation->is_all)
+		status = command_failed(-EPROTO, &unloading->unsound);
 	for (int i = 0; i < invocation->count; i++)
 		if (!unloading->is_done[i])
-			status = report_idle(invocation->operands[i]);
+			status = is_unsound ? command_failed(-EPROTO, &unloading->unsound) :
+					      report_idle(invocation->operands[i]);
 	output_print(json_pack("{s:O}", "unloaded", unloading->names));
 	return status;
 }

@@ -275,7 +275,7 @@ static int ask_filters(const struct invocation *invocation, struct store *store,
 {
 	struct kernel_filter *filters;
 	size_t count;
-	int error = kernel_find(&filters, &count, reason);
+	int error = kernel_find(invocation->name, &filters, &count, reason);
 
 	finding->is_known = !error;
 	for (size_t i = 0; i < count; i++)

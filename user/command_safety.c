@@ -42,7 +42,8 @@ const struct command command_panic = {
 	.help = "Every running filter of the --name, or of every name with --all, passes all packets from\n"
 	"now on, until `panic off`, `unload` or a reboot. Touches nothing but the running filters: it\n"
 	"works too while another command is at work, and where the stored rules are damaged. Rules stay,\n"
-	"and may be changed meanwhile. Status 1 where no filter runs.\n"
+	"and may be changed meanwhile. Status 1 where no filter runs; 3 where one is of a version that nobody\n"
+	"knows: with --all, all others have it.\n"
 	"\n"
 	"  xdp-cuckoo panic --all\n"
 	"  xdp-cuckoo panic off --all\n",
@@ -181,23 +182,27 @@ static void set_panic(const struct invocation *invocation, struct kernel_filter 
 	}
 }
 
-/* Until a fresh look finds it so everywhere: a writer may be putting another table in the place of one. */
+/*
+ * Until a fresh look finds it so everywhere: a writer may be putting another table in the place of one. -EPROTO: it is
+ * so wherever it can be.
+ */
 static int panic_until_all(const struct invocation *invocation, bool is_on, size_t *meant,
 			   struct reason *reason)
 {
 	size_t count, changed = 1;
+	int error = 0;
 
 	for (int round = 0; round < PANIC_ROUNDS && changed; round++) {
 		struct kernel_filter *filters;
-		int error = kernel_find_all(&filters, &count, reason);
 
-		if (error)
+		error = kernel_find_all(invocation->is_all ? NULL : invocation->name, &filters, &count, reason);
+		if (error && error != -EPROTO)
 			return error;
 		set_panic(invocation, filters, count, is_on, meant, &changed);
 		kernel_filters_free(filters, count);
 	}
 	if (!changed)
-		return 0;
+		return error;
 	return reason_set(reason, -EAGAIN, "a writer puts new tables in the place of old ones without "
 			  "end; stop it, or take the filter off (xdp-cuckoo unload)");
 }
@@ -209,7 +214,7 @@ static int panic(const struct invocation *invocation, bool is_on, size_t *meant,
 	const struct timespec settle = { .tv_nsec = PANIC_SETTLE_MS * 1000000 };
 	int error = panic_until_all(invocation, is_on, meant, reason);
 
-	if (error || !*meant)
+	if ((error && error != -EPROTO) || !*meant)
 		return error;
 	nanosleep(&settle, NULL);
 	return panic_until_all(invocation, is_on, meant, reason);

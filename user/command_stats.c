@@ -59,7 +59,7 @@ static int read_tally(const struct invocation *invocation, bool is_quiet, struct
 {
 	struct kernel_filter *filters;
 	size_t count;
-	int error = kernel_find(&filters, &count, reason);
+	int error = kernel_find(invocation->name, &filters, &count, reason);
 
 	*tally = (struct tally){};
 	for (size_t f = 0; f < count && !error; f++) {

@@ -294,13 +294,14 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 	}
 }
 
+/* What can be told is in `running`, also where it fails. */
 static int add_filters(const struct invocation *invocation, const struct store_info *info,
 		       json_t *running, struct reason *reason)
 {
 	struct abi_counter counters[ABI_COUNTERS];
 	struct kernel_filter *filters;
 	size_t count;
-	int error = kernel_find_all(&filters, &count, reason);
+	int found = kernel_find_all(NULL, &filters, &count, reason), error = 0;
 
 	for (size_t i = 0; i < count && !error; i++) {
 		error = filters[i].is_other_version ? 0 : kernel_counters(&filters[i], counters, reason);
@@ -311,7 +312,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 		json_array_append_new(running, filter_status(&filters[i], invocation, info, counters));
 	}
 	kernel_filters_free(filters, count);
-	return error;
+	return error ? error : found;
 }
 
 static enum command_status run_status(const struct invocation *invocation)
@@ -323,12 +324,12 @@ static enum command_status run_status(const struct invocation *invocation)
 
 	if (!error)
 		error = add_filters(invocation, &stored.info, running, &reason);
-	if (error) {
+	if (error && !json_array_size(running)) {
 		json_decref(running);
 		return command_failed(error, &reason);
 	}
 	status = store_status(invocation, &stored);
 	json_object_set_new(status, "running", running);
 	output_print(status);
-	return STATUS_DONE;
+	return error ? command_failed(error, &reason) : STATUS_DONE;
 }

@@ -160,7 +160,7 @@ static int read_again(struct top *top, struct reason *reason)
 	struct kernel_filter *filters;
 	struct tally now = {};
 	size_t count;
-	int error = kernel_find(&filters, &count, reason);
+	int error = kernel_find(top->invocation->name, &filters, &count, reason);
 
 	for (size_t f = 0; f < count && !error; f++)
 		if (tally_is_named(&filters[f], top->invocation->name))

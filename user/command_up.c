@@ -395,7 +395,7 @@ static int take_off(const struct invocation *invocation, json_t *done, struct re
 {
 	struct kernel_filter *filters;
 	size_t count;
-	int error = kernel_find_all(&filters, &count, reason);
+	int error = kernel_find_all(invocation->name, &filters, &count, reason);
 
 	for (size_t i = 0; i < count && !error; i++) {
 		const struct kernel_filter *filter = &filters[i];

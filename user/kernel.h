@@ -83,19 +83,21 @@ void kernel_listen(void);
 void kernel_listen_no_more(void);
 
 /*
- * All filters on the interfaces of this network namespace, set up or not; without CAP_SYS_ADMIN, those that
- * are pinned. 0, with an array for kernel_filters_free(); -EPERM, -EPROTO (a filter of another ABI version), other -errno.
+ * All filters on the interfaces of this network namespace, set up or not; without CAP_SYS_ADMIN, those that are pinned.
+ * `name`: that is asked for; NULL: any. 0, with an array for kernel_filters_free(); -EPROTO, and the array has all
+ * others: a filter that is asked for is of another ABI version, or one that is not sound may be it, as far as no other
+ * is of the name; -EPERM, other -errno, with an empty array.
  */
-int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *reason);
+int kernel_find(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
 
 /* The same, for who only looks: pins of what no longer runs stay. */
-int kernel_look(struct kernel_filter **filters, size_t *count, struct reason *reason);
+int kernel_look(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
 
 /*
  * kernel_find() with filters of other ABI versions, which can be detached and replaced. Of these nothing else is there
  * but their options and what all versions have in common in the config.
  */
-int kernel_find_all(struct kernel_filter **filters, size_t *count, struct reason *reason);
+int kernel_find_all(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
 
 /* -ENODEV, and as the reason that there is no such interface, and which may be meant. */
 int kernel_no_interface(const char *name, struct reason *reason);

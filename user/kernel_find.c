@@ -24,6 +24,7 @@ struct search {
 	enum interface_mode mode;
 	__u32 root_id;
 	__u64 missed; /* ids, added up, of programs and links that could not be opened */
+	bool has_unsound; /* filters that cannot be used; `reason` tells of one */
 	struct reason *reason;
 };
 
@@ -253,8 +254,8 @@ static int add_filter(struct search *search, struct kernel_filter *filter,
 	return kernel_add_attachment(&grown[search->count++], &attachment);
 }
 
-/* *is_ours: the program uses a filter's maps. */
-static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
+/* *is_ours: the program uses a filter's maps. -EPROTO: one that cannot be used. */
+static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 {
 	__u32 ids[MAPS_OF_A_PROGRAM_MAX];
 	struct bpf_prog_info info = { .map_ids = (unsigned long)ids,
@@ -292,6 +293,17 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	kernel_close(&filter);
 	search->missed += error == -ENOENT ? prog_id : 0;
 	return error == -ENOENT ? 0 : error;
+}
+
+/* One that cannot be used keeps nobody from the others. */
+static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
+{
+	const int error = take_program(search, prog_id, is_ours);
+
+	if (error != -EPROTO)
+		return error;
+	search->has_unsound = *is_ours = true;
+	return 0;
 }
 
 /*
@@ -375,41 +387,82 @@ static int look(struct search *search)
 		search->filters = NULL;
 		search->count = 0;
 		search->missed = 0;
+		search->has_unsound = false;
 		error = inspect_all(search);
 	}
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
 }
 
-static int find(bool with_others, struct kernel_filter **filters, size_t *count, struct reason *reason)
+/* One that nobody has set up will be of the name that is first to do it. */
+static bool is_named(const struct kernel_filter *filter, const char *name)
+{
+	return !filter->config->magic || !strncmp(filter->config->name, name, sizeof(filter->config->name));
+}
+
+static bool has_named(const struct search *search, const char *name)
+{
+	for (size_t i = 0; i < search->count; i++)
+		if (is_named(&search->filters[i], name))
+			return true;
+	return false;
+}
+
+/* -EPROTO where one was asked for. */
+static int leave_out_other_versions(struct search *search, const char *name)
+{
+	size_t kept = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < search->count; i++) {
+		struct kernel_filter *filter = &search->filters[i];
+
+		if (!filter->is_other_version) {
+			search->filters[kept++] = *filter;
+			continue;
+		}
+		if (!name || is_named(filter, name))
+			error = other_version(filter, search->reason);
+		kernel_close(filter);
+	}
+	search->count = kept;
+	return error;
+}
+
+static int find(const char *name, bool with_others, struct kernel_filter **filters, size_t *count,
+		struct reason *reason)
 {
 	struct search search = { .reason = reason };
 	int error = look(&search);
 
-	for (size_t i = 0; i < search.count && !with_others && !error; i++)
-		if (search.filters[i].is_other_version)
-			error = other_version(&search.filters[i], reason);
-	*filters = error ? NULL : search.filters;
-	*count = error ? 0 : search.count;
-	if (error)
+	if (error) {
 		kernel_filters_free(search.filters, search.count);
+		search.filters = NULL;
+		search.count = 0;
+	} else {
+		error = search.has_unsound && !(name && has_named(&search, name)) ? -EPROTO : 0;
+		if (!with_others && leave_out_other_versions(&search, name))
+			error = -EPROTO;
+	}
+	*filters = search.filters;
+	*count = search.count;
 	return error;
 }
 
-int kernel_look(struct kernel_filter **filters, size_t *count, struct reason *reason)
+int kernel_look(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
-	return find(false, filters, count, reason);
+	return find(name, false, filters, count, reason);
 }
 
-int kernel_find(struct kernel_filter **filters, size_t *count, struct reason *reason)
+int kernel_find(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
 	kernel_unpin_unused();
-	return find(false, filters, count, reason);
+	return find(name, false, filters, count, reason);
 }
 
-int kernel_find_all(struct kernel_filter **filters, size_t *count, struct reason *reason)
+int kernel_find_all(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason)
 {
 	kernel_unpin_unused();
-	return find(true, filters, count, reason);
+	return find(name, true, filters, count, reason);
 }
 
 /* ---- age ---- */

@@ -176,10 +176,12 @@ int listener_renew(struct listener *listener, struct reason *reason)
 {
 	struct kernel_filter *filters;
 	size_t count;
-	int error = kernel_find(&filters, &count, reason);
+	int error = kernel_find(listener->name, &filters, &count, reason);
 
-	if (error)
+	if (error) {
+		kernel_filters_free(filters, count);
 		return error;
+	}
 	leave_gone(listener);
 	listener->interfaces_count = 0;
 	for (size_t i = 0; i < count && !error; i++)

@@ -316,11 +316,15 @@ int metrics_filters_gather(const char *state, json_t **metrics, struct reason *u
 {
 	struct kernel_filter *filters;
 	struct groups groups = {};
-	int error = kernel_look(&filters, &groups.filters_count, reason);
+	int error = kernel_look(NULL, &filters, &groups.filters_count, reason);
 
 	*metrics = NULL;
 	*unread->text = '\0';
 	groups.filters = filters;
+	if (error == -EPROTO && groups.filters_count) {
+		*unread = *reason;
+		error = 0;
+	}
 	if (!error)
 		error = gather(&groups, reason);
 	if (!error)

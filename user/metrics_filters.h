@@ -11,9 +11,10 @@
 #include "reason.h"
 
 /*
- * Gathers anew, and changes nothing. `state`: the directory of all stores; NULL: the default. `unread`: of the first store
- * that cannot be read, so that its rules are not told; "" where there is none. 0, with an array for metrics_write(), and to
- * json_decref(); -ENOMEM; -EPERM, -EPROTO (a filter of another ABI version), other -errno with the reason.
+ * Gathers anew, and changes nothing. `state`: the directory of all stores; NULL: the default. `unread`: of a filter
+ * beside others that cannot be used, or of the first store that cannot be read, so that its rules are not told; "" where
+ * there is none. 0, with an array for metrics_write(), and to json_decref(); -ENOMEM; -EPERM, -EPROTO (none but filters
+ * that cannot be used), other -errno with the reason.
  */
 int metrics_filters_gather(const char *state, json_t **metrics, struct reason *unread, struct reason *reason);
 

@@ -25,7 +25,7 @@ void rule_counts_close(struct rule_counts *counts)
 int rule_counts_open(struct rule_counts *counts, const char *name, struct reason *reason)
 {
 	size_t running = 0, counting = 0;
-	int error = kernel_find(&counts->filters, &counts->count, reason);
+	int error = kernel_find(name, &counts->filters, &counts->count, reason);
 
 	if (error)
 		return error;

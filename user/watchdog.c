@@ -86,7 +86,7 @@ static int undo_load(const struct watchdog *watchdog)
 	int error;
 
 	open_store(watchdog, STORE_WRITE, &store);
-	error = kernel_find_all(&filters, &count, &ignored);
+	error = kernel_find_all(watchdog->name, &filters, &count, &ignored);
 	for (size_t i = 0; i < count && !error; i++)
 		if (is_mine(watchdog, &filters[i]))
 			error = take_off(watchdog, &filters[i]);
@@ -127,7 +127,7 @@ static bool is_load_waiting(const struct watchdog *watchdog)
 	struct kernel_filter *filters;
 	struct reason ignored;
 	size_t count;
-	bool waits = kernel_find_all(&filters, &count, &ignored) != 0;
+	bool waits = kernel_find_all(watchdog->name, &filters, &count, &ignored) != 0;
 
 	for (size_t i = 0; i < count; i++)
 		waits |= is_mine(watchdog, &filters[i]);

@@ -124,7 +124,7 @@ static int ask_running(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info 
 {
 	struct kernel_filter *running;
 	size_t count;
-	int error = kernel_find(&running, &count, &filter->reason);
+	int error = kernel_find(filter->name, &running, &count, &filter->reason);
 
 	for (size_t i = 0; i < count; i++)
 		if (public_is_running(filter, &running[i]))
@@ -200,7 +200,7 @@ static int tally_of(const char *name, struct tally *tally, struct reason *reason
 {
 	struct kernel_filter *running = NULL;
 	size_t count = 0;
-	int error = kernel_find(&running, &count, reason);
+	int error = kernel_find(name, &running, &count, reason);
 
 	for (size_t i = 0; i < count && !error; i++)
 		if (tally_is_named(&running[i], name))

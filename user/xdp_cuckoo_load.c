@@ -65,7 +65,7 @@ static int unload(struct xdp_cuckoo_filter *filter, const char *interface)
 {
 	struct kernel_filter *running;
 	size_t count, done = 0;
-	int error = kernel_find_all(&running, &count, &filter->reason);
+	int error = kernel_find_all(filter->name, &running, &count, &filter->reason);
 
 	for (size_t i = 0; i < count && !error; i++)
 		if (public_is_running(filter, &running[i]))

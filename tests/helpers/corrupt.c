@@ -158,7 +158,7 @@ int main(int argc, char **argv)
 	bool is_done = false;
 	size_t count;
 
-	if (argc >= 2 && argc <= 3 && !kernel_find(&filters, &count, &reason) && count == 1 &&
+	if (argc >= 2 && argc <= 3 && !kernel_find(NULL, &filters, &count, &reason) && count == 1 &&
 	    !target_open_table(filters, &table)) {
 		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]);
 		damage = CORE_CALL(corrupt, &table, argv[1],

@@ -68,7 +68,7 @@ static int damage_config(const char *what)
 	struct kernel_filter *filters;
 	struct reason reason;
 	size_t count;
-	int error = kernel_find(&filters, &count, &reason);
+	int error = kernel_find(NULL, &filters, &count, &reason);
 
 	if (!error)
 		error = count == 1 ? damage(filters[0].config, what) : -ENOENT;

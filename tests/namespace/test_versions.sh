@@ -137,4 +137,61 @@ test_it_stays_where_it_cannot_be_replaced() {
 	assert_error 'of another version of xdp-cuckoo; take it off'
 }
 
+# is_well: whoever asks for the filter 'default' meets only that, whatever runs beside it on vrx2.
+is_well() {
+	for command in stats 'list --counters' 'monitor --count 1 --seconds 1' 'top --json --count 1' 'test 203.0.113.1' check \
+		'add 203.0.113.7' 'del 203.0.113.7' metrics expire 'resize 5000' 'resize 900' 'policy not-ip pass' panic 'panic off'; do
+		# shellcheck disable=SC2086 # words
+		assert_status 0 timeout 60 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" $command
+	done
+	meets drop 1
+	meets pass 200
+}
+
+test_beside_one_of_another_name() {
+	veth "$TX" vone "$RX" vrx2
+	xc load vrx >/dev/null
+	xc add 203.0.113.1 >/dev/null
+	older web 5 vrx2
+	is_well
+	assert_status 0 xc metrics
+	assert_error "'web' on 'vrx2' is of another version"
+	assert_status 3 xc --name web stats
+	assert_status 1 xc --name wob stats
+	assert_status 0 xc panic --all
+	assert_output '^filters: +2$'
+	assert_status 0 xc unload vrx
+	assert_status 0 xc status
+	assert_output '^  table version: 5$'
+}
+
+# It may be of any name: who asks for one that is there need not care.
+test_beside_one_that_nobody_knows() {
+	veth "$TX" vone "$RX" vrx2
+	xc add 203.0.113.1 >/dev/null 2>&1
+	for what in 'older web 2 vrx2' "in_rx $HELPERS/foreign vrx2 xc_buckets flags 0"; do
+		case_begin "$what"
+		xc load vrx >/dev/null
+		$what || fail "it does not run"
+		is_well
+		assert_status 3 xc --name wob stats
+		assert_error "on 'vrx2' is of another version"
+		assert_status 3 xc status
+		assert_output 'equal to the store'
+		assert_error "on 'vrx2' is of another version"
+		# All that can be done is done, and that it is not all is told.
+		assert_status 3 xc panic --all
+		assert_error "on 'vrx2' is of another version"
+		meets pass 1
+		assert_status 3 xc panic off --all
+		meets drop 1
+		assert_status 3 xc unload vrx2
+		assert_error "on 'vrx2' is of another version"
+		assert_status 0 xc unload vrx
+		meets pass 1
+		ip -n "$RX" link set dev vrx2 xdp off
+		ip -n "$RX" link set dev vrx2 xdpgeneric off
+	done
+}
+
 run_tests "$0" "$@"
