@@ -155,7 +155,7 @@ static void take_back(const struct invocation *invocation, struct apply *apply,
 	struct reason ignored;
 
 	for (size_t i = attachments_before; i < target->filter.attachments_count; i++)
-		kernel_detach(&target->filter.attachments[i], &ignored);
+		kernel_detach(&target->filter, &target->filter.attachments[i], &ignored);
 	if (invocation->confirm_ms)
 		target_confirm(target);
 	if (invocation->is_monitor_only && !was_monitor_only)
@@ -338,7 +338,7 @@ static int unload_filter(struct unloading *unloading, const struct kernel_filter
 
 		if (!is_wanted(unloading->invocation, attachment->interface))
 			continue;
-		error = kernel_detach(attachment, reason);
+		error = kernel_detach(filter, attachment, reason);
 		if (error)
 			return error;
 		note_unloaded(unloading, attachment);

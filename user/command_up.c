@@ -259,7 +259,7 @@ static void leave_others(struct up *up, const struct kernel_filter *filter)
 			note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "kept");
 			continue;
 		}
-		error = kernel_detach(attachment, &reason);
+		error = kernel_detach(filter, attachment, &reason);
 		if (error)
 			failed(up, error, &reason);
 		note_interface(up, attachment->interface, interface_mode_name(attachment->mode),
@@ -403,7 +403,7 @@ static int take_off(const struct invocation *invocation, json_t *done, struct re
 		if (strncmp(filter->config->name, invocation->name, sizeof(filter->config->name)))
 			continue;
 		for (size_t k = 0; k < filter->attachments_count && !error; k++) {
-			error = kernel_detach(&filter->attachments[k], reason);
+			error = kernel_detach(filter, &filter->attachments[k], reason);
 			if (!error)
 				json_array_append_new(done, json_string(filter->attachments[k].interface));
 		}

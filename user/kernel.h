@@ -124,8 +124,12 @@ void kernel_close(struct kernel_filter *filter);
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
 		  struct reason *reason);
 
-/* Takes the program off, if it is still that program. -EBUSY where only another tool can do it. */
-int kernel_detach(const struct kernel_attachment *attachment, struct reason *reason);
+/*
+ * Takes a filter's program off, or that of the table which has got its place meanwhile; 0 too where the interface is
+ * gone or runs no program of the filter's name any more. -EBUSY where only another tool can do it.
+ */
+int kernel_detach(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
+		  struct reason *reason);
 
 /*
  * Puts `filter`, which kernel_create() made, in the place of `old` on every interface that runs it,

@@ -14,6 +14,7 @@
 #include "kernel_internal.h"
 #include "suggest.h"
 
+#define DETACH_TRIES 100 /* each writer that comes between costs one */
 #define BACK_TRIES 10 /* at putting the old program back where the new one was */
 
 static const __u32 mode_flags[INTERFACE_MODES] = {
@@ -218,9 +219,49 @@ const struct kernel_attachment *kernel_held_attachment(const struct kernel_filte
 	return NULL;
 }
 
-int kernel_detach(const struct kernel_attachment *attachment, struct reason *reason)
+static int detach(const struct kernel_attachment *attachment)
 {
-	int program, error;
+	const int program = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+	int error;
+
+	if (program < 0)
+		return program;
+	error = exchange(attachment, program, -1);
+	close(program);
+	return error;
+}
+
+static bool is_there(const struct kernel_attachment *now, const struct kernel_attachment *before)
+{
+	return now->ifindex == before->ifindex && now->mode == before->mode;
+}
+
+/* Whether the filter of a name runs by another program by now; or by none: *attachment has no program then. */
+static bool has_changed(const char *name, struct kernel_attachment *attachment)
+{
+	const __u32 before = attachment->prog_id;
+	struct kernel_filter *filters;
+	struct reason ignored;
+	size_t count;
+	const int error = kernel_find_all(name, &filters, &count, &ignored);
+
+	if (error && error != -EPROTO)
+		return false;
+	attachment->prog_id = 0;
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < filters[i].attachments_count; k++)
+			if (is_there(&filters[i].attachments[k], attachment) &&
+			    !strncmp(filters[i].config->name, name, sizeof(filters[i].config->name)))
+				*attachment = filters[i].attachments[k];
+	kernel_filters_free(filters, count);
+	return attachment->prog_id != before;
+}
+
+int kernel_detach(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
+		  struct reason *reason)
+{
+	struct kernel_attachment now = *attachment;
+	int error;
 
 	if (is_held(attachment))
 		return reason_set(reason, -EBUSY,
@@ -228,12 +269,10 @@ int kernel_detach(const struct kernel_attachment *attachment, struct reason *rea
 				  "-i %u", attachment->interface, attachment->interface,
 				  attachment->prog_id);
 	kernel_listen();
-	program = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
-	if (program < 0)
-		return kernel_refused(reason, program, "cannot open the program on ",
-				      attachment->interface);
-	error = exchange(attachment, program, -1);
-	close(program);
+	error = detach(&now);
+	/* A writer may have put another table in its place. */
+	for (int try = 0; error && try < DETACH_TRIES && has_changed(filter->config->name, &now); try++)
+		error = now.prog_id ? detach(&now) : 0;
 	kernel_unpin_unused();
 	return error ? kernel_refused(reason, error, "cannot detach from ", attachment->interface) : 0;
 }

@@ -70,7 +70,7 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 
 	for (size_t i = 0; i < filter->attachments_count && !error; i++)
 		if (has_put_on(watchdog, filter->attachments[i].ifindex))
-			error = kernel_detach(&filter->attachments[i], &ignored);
+			error = kernel_detach(filter, &filter->attachments[i], &ignored);
 	if (!error)
 		__atomic_fetch_and(&filter->config->run, ~ABI_RUN_UNCONFIRMED, __ATOMIC_RELEASE);
 	return error;

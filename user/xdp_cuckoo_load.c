@@ -55,7 +55,7 @@ static int unload_from(struct xdp_cuckoo_filter *filter, const struct kernel_fil
 	for (size_t i = 0; i < running->attachments_count && !error; i++) {
 		if (interface && !interfaces_are_one(running->attachments[i].interface, interface))
 			continue;
-		error = kernel_detach(&running->attachments[i], &filter->reason);
+		error = kernel_detach(running, &running->attachments[i], &filter->reason);
 		*done += !error;
 	}
 	return error;

@@ -82,4 +82,31 @@ test_interface_refuses_another_table() {
 	expect drop
 }
 
+# Between the calls to the kernel by which the filter is found and taken off, another table comes in the place of the
+# one that runs; or somebody else takes it off.
+test_taken_off_while_tables_are_exchanged() {
+	cat >"$STATE/exchange" <<-END
+		#!/bin/sh
+		if rm "$STATE/large" 2>/dev/null; then capacity=900; else capacity=5000; : >"$STATE/large"; fi
+		"$TOOL" --state "$STATE/store" resize \$capacity >/dev/null && echo >>"$STATE/exchanged"
+	END
+	printf '#!/bin/sh\nip link set dev vrx xdp off 2>/dev/null\n' >"$STATE/take"
+	chmod +x "$STATE/exchange" "$STATE/take"
+	xc load vrx >/dev/null
+	faulty "FAULT_COUNT=$STATE/count" unload vrx >/dev/null
+	calls=$(awk '$1 == "k" || $1 == "n" { n += $2 } END { print n }' "$STATE/count")
+	for row in 'exchange unload vrx' 'exchange down' 'take unload --all'; do
+		command=${row#* }
+		for back in 43 17 15 13; do
+			call=$((calls - back))
+			case_begin "$command at call $call"
+			xc load vrx >/dev/null 2>&1
+			# shellcheck disable=SC2086 # words
+			assert_status 0 faulty FAULT_KINDS=kn "FAULT_AT=$call" "FAULT_RUN=$STATE/${row%% *}" $command
+			! ip -n "$RX" -d link show vrx | grep -q prog/xdp || fail "it still runs"
+		done
+	done
+	assert_equal 8 "$(wc -l <"$STATE/exchanged")" "exchanges"
+}
+
 run_tests "$0" "$@"
