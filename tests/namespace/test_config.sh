@@ -347,6 +347,32 @@ test_up_with_what_the_service_may_do() {
 	meets pass 1
 }
 
+# may_choose_cpus UNIT: by its last word about the call.
+may_choose_cpus() {
+	awk '/^SystemCallFilter=~.*@resources/ { word = "may-not" }
+		/^SystemCallFilter=[^~]*sched_setaffinity/ { word = "may" }
+		END { print word }' "user/systemd/$1"
+}
+
+# Where a kernel with nohz_full CPUs makes nobody wait for packets, the tool visits each CPU.
+test_services_where_cpus_have_no_tick() {
+	list a 1
+	list b 2
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a" '[list b]' "file = $STATE/b"
+	for _ in first again; do
+		assert_status 0 in_rx "$HELPERS/full_nohz" "$(may_choose_cpus xdp-cuckoo@.service)" \
+			"$TOOL" --state "$STATE/store" up "$STATE/conf"
+		meets drop 1
+		meets drop 2
+		assert_status 0 xc flush
+	done
+	xc add 203.0.113.0/25 timeout 1s >/dev/null
+	sleep 1.1
+	assert_status 0 in_rx "$HELPERS/full_nohz" "$(may_choose_cpus xdp-cuckoo-expire@.service)" \
+		"$TOOL" --state "$STATE/store" expire
+	meets pass 1
+}
+
 # --- a new program or table, while packets go on
 
 test_the_table_becomes_what_the_file_says() {
