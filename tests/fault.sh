@@ -28,3 +28,11 @@ faulty() {
 	# shellcheck disable=SC2086 # words
 	in_rx env $faulty_variables "$FAULT/xdp-cuckoo" --state "$STATE/store" "$@"
 }
+
+# stores STATUS COMMAND...: how many stores into the filter's memory it takes.
+stores() {
+	stores_status=$1
+	shift
+	assert_status "$stores_status" faulty "FAULT_COUNT=$STATE/count" "$@"
+	sed -n 's/^s //p' "$STATE/count"
+}

@@ -73,6 +73,11 @@ set_groups() {
 	}'
 }
 
+# many_addresses N: as many, none of them the tests' others.
+many_addresses() {
+	awk -v count="$1" 'BEGIN { for (i = 0; i < count; i++) printf "11.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }'
+}
+
 # --- a host with a gateway, a name server and an SSH session
 
 PEER=203.0.113.9

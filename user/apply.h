@@ -3,11 +3,11 @@
  * Keeps the running tables equal to the store: every change to rules goes through here. Joins
  * store, table and kernel; knows nothing of commands and prints nothing.
  *
- * Order: an added rule is in every table before the store commits it, a deleted one leaves the
- * tables after the commit, and shapes are published last. So a crash leaves entries too many, never
- * one of an acknowledged rule too few. While added rules wait for their commit the table's generation
- * is ABI_GENERATION_DIRTY; the next writer that finds it different from the store's makes the table
- * equal to the store again.
+ * Order: nothing is in a table before the change is complete and the guard has let it pass. Then an added rule
+ * is in every table before the store commits it, a deleted one leaves the tables after the commit, and shapes
+ * are published last. So a crash leaves entries too many, never one of an acknowledged rule too few. While added
+ * rules wait for their commit the table's generation is ABI_GENERATION_DIRTY; the next writer that finds it
+ * different from the store's makes the table equal to the store again.
  *
  * A table that added rules do not fit into, or that is to change at once, or whose shapes get other
  * targets, is left alone by the rest of the change: a new one is made of what the store will hold, before the
@@ -24,7 +24,7 @@
 #define APPLY_NAME_DEFAULT "default"
 #define APPLY_STATE_DEFAULT "/var/lib/xdp-cuckoo"
 
-struct apply_touched; /* keys whose entries are settled after the commit */
+struct apply_touched; /* the keys of the change under way */
 
 struct apply {
 	char name[ABI_NAME_BYTES];
@@ -35,8 +35,7 @@ struct apply {
 	const struct guard *guard;
 	unsigned int owner; /* whose rules a change adds and gives up: STORE_BY_HAND, or a list's number */
 	bool is_whole; /* change at once: a new table takes the place of the old, where that can be done */
-	bool has_inserted; /* the change under way has put keys into tables, or let one outgrow its own */
-	bool has_set_pending; /* and is to be confirmed */
+	bool has_set_pending; /* the change under way is to be confirmed */
 	bool is_torn; /* an earlier change, as it failed, has left tables that differ from the store */
 	struct apply_touched *touched;
 };

@@ -6,19 +6,19 @@
 
 #include "apply.h"
 #include "apply_internal.h"
-#include "key_set.h"
-#include "keys.h"
 
 void apply_forget_change(struct apply *apply)
 {
 	if (apply->touched) {
-		key_set_close(&apply->touched->keys);
+		apply_keys_close(apply->touched);
 		free(apply->touched->was_blocked);
 	}
 	free(apply->touched);
 	apply->touched = NULL;
-	for (size_t i = 0; i < apply->targets_count; i++)
+	for (size_t i = 0; i < apply->targets_count; i++) {
 		target_drop_successor(&apply->targets[i]);
+		apply->targets[i].ahead = TARGET_HAS_NONE;
+	}
 }
 
 int apply_store_refused(int error, struct reason *reason)
@@ -29,16 +29,6 @@ int apply_store_refused(int error, struct reason *reason)
 int apply_store_unread(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-}
-
-void apply_set_generation(struct apply *apply, __u64 generation)
-{
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		struct target *target = &apply->targets[i];
-
-		target_note_counts(target);
-		__atomic_store_n(&target->filter.config->generation, generation, __ATOMIC_RELEASE);
-	}
 }
 
 /* ---- beginning ---- */
@@ -58,7 +48,7 @@ static int begin(struct apply *apply, struct reason *reason)
 {
 	int error;
 
-	apply->has_inserted = apply->has_set_pending = false;
+	apply->has_set_pending = false;
 	error = mend(apply, reason);
 	if (error)
 		return error;
@@ -105,19 +95,23 @@ static bool has_reason_to_plan(const struct store *store)
 	return store_has_new_shape(store) || shape_list_is_expanded(store_shape_list(store));
 }
 
-/* New tables for those that this one's keys do not fit into, and for those that change at once. */
-static int prepare(struct apply *apply, struct reason *reason)
+/* Targets for the shapes anew, where that pays: then no table of now takes keys. */
+static int plan(struct apply *apply, struct reason *reason)
 {
-	struct store_info info;
 	int error = 0;
 
-	if (!store_is_changed(apply->store))
-		return 0;
 	if (has_reason_to_plan(apply->store) && apply_can_replace_all(apply) &&
 	    shape_list_plan_pays(store_shape_list(apply->store)))
 		error = apply_plan_anew(apply);
-	if (!error)
-		error = store_info(apply->store, &info);
+	return error ? apply_store_unread(error, reason) : 0;
+}
+
+/* New tables for those that this one's keys do not fit into, and for those that change at once. */
+static int prepare_successors(struct apply *apply, struct reason *reason)
+{
+	struct store_info info;
+	int error = store_info(apply->store, &info);
+
 	if (error)
 		return apply_store_unread(error, reason);
 	for (size_t i = 0; i < apply->targets_count && !error; i++) {
@@ -132,14 +126,27 @@ static int prepare(struct apply *apply, struct reason *reason)
 	return error;
 }
 
-/* Tables go back to what the store holds: by filling them again only where the change got to them. */
+/* The change is complete, and allowed: from here on it meets packets. */
+static int prepare(struct apply *apply, struct reason *reason)
+{
+	int error;
+
+	if (!store_is_changed(apply->store))
+		return 0;
+	error = plan(apply, reason);
+	if (!error)
+		error = apply_keys_insert(apply, reason);
+	return error ? error : prepare_successors(apply, reason);
+}
+
+/* Tables go back to what the store holds. */
 static void undo(struct apply *apply)
 {
 	struct reason ignored;
 
 	store_abort(apply->store);
 	for (size_t i = 0; i < apply->targets_count; i++) {
-		if (apply->has_inserted && target_fill(&apply->targets[i], apply->store, NULL, &ignored))
+		if (apply_keys_take_back(apply, &apply->targets[i], &ignored))
 			apply->is_torn = true;
 		if (apply->has_set_pending)
 			target_confirm(&apply->targets[i]);
@@ -147,35 +154,6 @@ static void undo(struct apply *apply)
 }
 
 /* ---- after the commit ---- */
-
-/* A key that no rule has any more goes; another ends with the last of its rules. */
-static int settle_key(struct apply *apply, struct target *target, const struct rule_key *key,
-		      struct reason *reason)
-{
-	struct keys_state state;
-	__u32 expires;
-	int error = keys_state(apply->store, &apply->touched->shapes, key, &state);
-
-	if (error == -ENOENT)
-		error = target_delete(target, key);
-	else if (!error) {
-		error = target_tick(apply->store, state.timeout_ms, &expires, reason);
-		if (!error)
-			error = target_set_expires(target, key, expires);
-	}
-	return error ? reason_set(reason, error,
-				  "a table lacked a deleted rule; the next command repairs it") : 0;
-}
-
-static int settle(struct apply *apply, struct target *target, struct reason *reason)
-{
-	const struct key_set *keys = &apply->touched->keys;
-	int error = 0;
-
-	for (size_t i = 0; i < keys->count && !error; i++)
-		error = settle_key(apply, target, &keys->key[i], reason);
-	return error ? error : target_publish(target, apply->store, reason);
-}
 
 static int finish_target(struct apply *apply, struct target *target, struct reason *reason)
 {
@@ -186,7 +164,7 @@ static int finish_target(struct apply *apply, struct target *target, struct reas
 	else if (target->is_deferred)
 		error = target_fill(target, apply->store, NULL, reason);
 	else
-		error = settle(apply, target, reason);
+		error = apply_keys_settle(apply, target, reason);
 	return error ? error : target_configure(target, apply->store, reason);
 }
 
@@ -202,8 +180,8 @@ static int finish(struct apply *apply, struct reason *reason)
 		return apply_store_unread(error, reason);
 	for (size_t i = 0; i < apply->targets_count && !error; i++)
 		error = finish_target(apply, &apply->targets[i], reason);
-	if (!error)
-		apply_set_generation(apply, info.generation);
+	for (size_t i = 0; i < apply->targets_count && !error; i++)
+		target_set_generation(&apply->targets[i], info.generation);
 	return error;
 }
 

@@ -4,13 +4,14 @@
 #define XDP_CUCKOO_APPLY_INTERNAL_H
 
 #include "apply.h"
+#include "key_list.h"
 #include "key_set.h"
 
-/*
- * Keys that are in the tables, and of which the store is to be asked after the commit: whether they
- * stay, and when they end.
- */
 struct apply_touched {
+	/* Keys that rules bring which a change adds: in no table before the change is complete and allowed. */
+	struct key_list held[RULE_ACTIONS];
+	struct key_set absent; /* of them, those that no rule has any more: they get into no table */
+	/* Keys that are in the tables by then: the store says after the commit whether they stay, and until when. */
 	struct key_set keys;
 	bool *was_blocked; /* of the guard's flows, before the change */
 	struct shape_list shapes; /* as committed */
@@ -23,12 +24,30 @@ void apply_forget_change(struct apply *apply);
 int apply_store_refused(int error, struct reason *reason);
 int apply_store_unread(int error, struct reason *reason);
 
-/* Of every table: of the store, or ABI_GENERATION_DIRTY. */
-void apply_set_generation(struct apply *apply, __u64 generation);
-
 /* Whether every table can be exchanged; and new targets for shapes, which what the tables hold does not go by. */
 bool apply_can_replace_all(const struct apply *apply);
 int apply_plan_anew(struct apply *apply);
+
+/* ---- apply_keys.c ---- */
+
+/* Whether some table is to have the keys of the change before the commit. */
+bool apply_keys_matter(const struct apply *apply);
+
+/* Within a change: a key for every table; a key that has got, or lost, a rule or its end. */
+int apply_keys_hold(struct apply *apply, const struct rule_key *key, __s64 timeout_ms, struct reason *reason);
+int apply_keys_touch(struct apply *apply, const struct rule_key *key, struct reason *reason);
+
+/*
+ * Before the commit, at the end of a change: all held keys into all tables; out again after store_abort(), or as the
+ * store has it.
+ */
+int apply_keys_insert(struct apply *apply, struct reason *reason);
+int apply_keys_take_back(struct apply *apply, struct target *target, struct reason *reason);
+
+/* After the commit: out of a table with what no rule has any more. */
+int apply_keys_settle(struct apply *apply, struct target *target, struct reason *reason);
+
+void apply_keys_close(struct apply_touched *touched);
 
 /* ---- apply_guard.c ---- */
 

@@ -7,72 +7,7 @@
 #include "apply_internal.h"
 #include "keys.h"
 
-/* Whether some table is to have the keys of the change before the commit. */
-static bool has_live_target(const struct apply *apply)
-{
-	for (size_t i = 0; i < apply->targets_count; i++)
-		if (!apply->targets[i].is_deferred)
-			return true;
-	return false;
-}
-
 /* ---- adding ---- */
-
-/* Where another tool holds the filter it cannot be replaced: the table is used to its last slot. */
-static bool can_grow(const struct target *target)
-{
-	return !kernel_held_attachment(&target->filter);
-}
-
-static bool must_grow(const struct target *target)
-{
-	return !target->is_deferred && target_has_reached_limit(target) && can_grow(target);
-}
-
-bool apply_is_full(const struct apply *apply)
-{
-	for (size_t i = 0; i < apply->targets_count; i++)
-		if (must_grow(&apply->targets[i]))
-			return true;
-	return false;
-}
-
-static int insert_into(struct apply *apply, struct target *target, const struct rule_key *key,
-		       __s64 timeout_ms, struct reason *reason)
-{
-	__u32 expires = 0;
-	int error;
-
-	if (must_grow(target))
-		target_defer(target, TARGET_TOO_SMALL);
-	if (target->is_deferred)
-		return 0;
-	if (target->filter.options.is_exact) {
-		error = target_tick(apply->store, timeout_ms, &expires, reason);
-		if (error)
-			return error;
-	}
-	error = target_insert(target, key, expires);
-	if (error && can_grow(target)) {
-		target_defer(target, TARGET_STUCK);
-		return 0;
-	}
-	return error ? target_full(target, target->table.used + 1, reason) : 0;
-}
-
-/* From the first key on, and until the commit, the tables may hold more than the store. */
-static int insert_key(struct apply *apply, const struct rule_key *key, __s64 timeout_ms,
-		      struct reason *reason)
-{
-	int error = 0;
-
-	if (!apply->has_inserted)
-		apply_set_generation(apply, ABI_GENERATION_DIRTY);
-	apply->has_inserted = true;
-	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = insert_into(apply, &apply->targets[i], key, timeout_ms, reason);
-	return error;
-}
 
 struct adding {
 	struct apply *apply;
@@ -80,13 +15,7 @@ struct adding {
 	struct reason *reason;
 };
 
-static int touch(struct apply *apply, const struct rule_key *key, struct reason *reason)
-{
-	return key_set_add(&apply->touched->keys, key) ?
-		       reason_set(reason, -ENOMEM, "no memory for the change") : 0;
-}
-
-/* A key that another rule has too, or that this change has touched, is in the tables. */
+/* A key that another rule has too, or that this change has touched, is in the tables, or will be. */
 static int add_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct adding *adding = context;
@@ -97,13 +26,13 @@ static int add_key(const struct rule_key *key, bool is_shared, void *context)
 	if (key_set_has(&apply->touched->keys, key))
 		return 0;
 	if (!is_shared)
-		return insert_key(apply, key, adding->rule->timeout_ms, adding->reason);
+		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
 	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
 	if (error)
 		return apply_store_unread(error, adding->reason);
 	if (state.rules == 1)
-		return insert_key(apply, key, adding->rule->timeout_ms, adding->reason);
-	return touch(apply, key, adding->reason);
+		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
+	return apply_keys_touch(apply, key, adding->reason);
 }
 
 static int touch_key(const struct rule_key *key, bool is_shared, void *context)
@@ -111,7 +40,7 @@ static int touch_key(const struct rule_key *key, bool is_shared, void *context)
 	const struct adding *adding = context;
 
 	(void)is_shared;
-	return touch(adding->apply, key, adding->reason);
+	return apply_keys_touch(adding->apply, key, adding->reason);
 }
 
 static int put_once(struct apply *apply, const struct rule *rule, bool is_back)
@@ -145,7 +74,7 @@ static int add(struct apply *apply, const struct rule *rule, bool is_back, struc
 	const int put_error = put(apply, rule, is_back, reason);
 	int error;
 
-	if ((put_error && put_error != -EALREADY) || !has_live_target(apply))
+	if ((put_error && put_error != -EALREADY) || !apply_keys_matter(apply))
 		return put_error;
 	error = keys_each(store_shape_list(apply->store), rule, put_error ? touch_key : add_key,
 			  &adding);
@@ -176,7 +105,7 @@ static int del(struct apply *apply, const struct rule *rule, bool is_given_up, s
 	if (error == -ENOENT)
 		return error;
 	/* Before its shapes are gone, and their targets with them. */
-	if (!error && has_live_target(apply))
+	if (!error && apply_keys_matter(apply))
 		error = keys_each(store_shape_list(apply->store), rule, touch_key, &adding);
 	if (!error)
 		error = is_given_up ? store_give_up(apply->store, rule, apply->owner) :

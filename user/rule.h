@@ -21,7 +21,7 @@
 #define RULE_TIMEOUT_MAX_S 2147483647 /* 68 years */
 #define RULE_PROTO_MAX 254
 
-enum rule_action { RULE_DROP, RULE_PASS };
+enum rule_action { RULE_DROP, RULE_PASS, RULE_ACTIONS };
 
 enum rule_field {
 	RULE_PROTO = 1 << 0,
@@ -155,7 +155,7 @@ struct rule rule_of_flow(const struct flow *flow);
 /* The hash and the tag of a key under the table's secret. */
 struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret *secret);
 
-/* A shape as the packet path wants it, and back from the tag of that. */
+/* A shape as the packet path wants it, and back from the tag of that, also where a key's last word has it. */
 void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled);
 struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family);
 

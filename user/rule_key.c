@@ -27,7 +27,7 @@ struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family)
 
 	return (struct rule_shape){ .family = family,
 				    .action = tag & ABI_TAG_PASS ? RULE_PASS : RULE_DROP,
-				    .fields = (tag & ABI_TAG_NO_PROTO ? 0 : RULE_PROTO) |
+				    .fields = ((tag & ABI_TAG_NO_PROTO) == ABI_TAG_NO_PROTO ? 0 : RULE_PROTO) |
 					      (tag & ABI_TAG_SPORT ? RULE_SPORT : 0) |
 					      (tag & ABI_TAG_DPORT ? RULE_DPORT : 0),
 				    .src_len = lengths / each,

@@ -170,8 +170,7 @@ int target_fill(struct target *target, struct store *store, struct table_differe
 	if (error)
 		return error;
 	config->plan = info.plan;
-	target_note_counts(target);
-	__atomic_store_n(&config->generation, info.generation, __ATOMIC_RELEASE);
+	target_set_generation(target, info.generation);
 	return 0;
 }
 
@@ -186,23 +185,29 @@ void target_note_counts(struct target *target)
 		config->longest_path = target->table.longest_path;
 }
 
+void target_set_generation(struct target *target, __u64 generation)
+{
+	target_note_counts(target);
+	__atomic_store_n(&target->filter.config->generation, generation, __ATOMIC_RELEASE);
+}
+
 /* ---- a filter's life ---- */
 
-static bool has_room(const struct target *target, __u64 keys)
+static bool holds(const struct target *target, __u64 keys)
 {
 	return keys <= table_slots(&target->table) * TABLE_LOAD_PERCENT / 100;
 }
 
-bool target_has_reached_limit(const struct target *target)
+bool target_has_room(const struct target *target, __u64 keys)
 {
-	return !has_room(target, target->table.used + 1);
+	return holds(target, target->table.used + keys);
 }
 
 __u64 target_slots_to_grow_to(const struct target *target, __u64 keys)
 {
 	__u64 wanted = table_slots_for(keys + keys / 2), slots = table_slots(&target->table);
 
-	if (has_room(target, keys))
+	if (holds(target, keys))
 		return slots;
 	return wanted <= 1ULL << ABI_SLOTS_MAX_LOG2 ? wanted : table_slots_for(keys);
 }
@@ -250,7 +255,7 @@ static int set_up(struct target *target, struct store *store, const char *name,
 	error = target_configure(target, store, reason);
 	if (error)
 		return error;
-	if (!has_room(target, info->keys))
+	if (!holds(target, info->keys))
 		return grow(target, store, info, reason);
 	error = fill_new(target, store, reason);
 	if (error)

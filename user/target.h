@@ -28,6 +28,13 @@ enum target_cause {
 	TARGET_AT_ONCE,  /* so that the whole change is seen at once */
 };
 
+/* How much a table has, before its commit, of the change under way. */
+enum target_ahead {
+	TARGET_HAS_NONE,
+	TARGET_HAS_SOME,
+	TARGET_HAS_ALL, /* every key that it adds */
+};
+
 /* The shapes of a family that are published, or will be because keys of them are in the table. */
 struct target_shapes {
 	size_t count;
@@ -42,6 +49,7 @@ struct target {
 	/* The change under way is not for this table: filling it anew after the commit brings it in... */
 	bool is_deferred;
 	enum target_cause cause; /* ...or, if not TARGET_STAYS, another table */
+	enum target_ahead ahead;
 	struct target_successor *successor; /* see target_prepare(); NULL: none */
 	__u64 slots_before; /* of the table that the present one took the place of; 0: none did */
 	struct target_shapes shapes[FLOW_FAMILIES];
@@ -83,8 +91,8 @@ int target_take_over(struct target *target, struct kernel_filter *filter, struct
 int target_fill(struct target *target, struct store *store, struct table_difference *difference,
 		struct reason *reason);
 
-/* Whether the table is as full as it shall get: the next insert would rather need a larger one. */
-bool target_has_reached_limit(const struct target *target);
+/* Whether so many more keys are as many as the table shall get: beyond, they would rather need a larger one. */
+bool target_has_room(const struct target *target, __u64 keys);
 
 /*
  * The slots of a table that takes this one's place because `keys` keys did not fit: more, where they are
@@ -151,6 +159,9 @@ int target_publish(struct target *target, struct store *store, struct reason *re
 
 /* Remembers in the filter's config what the engine counts: for the next command, and for status. */
 void target_note_counts(struct target *target);
+
+/* That, and says of which generation of the store the table is, or ABI_GENERATION_DIRTY. */
+void target_set_generation(struct target *target, __u64 generation);
 
 /* The one message for a table that `keys` do not fit into: returns -ENOSPC. */
 int target_full(const struct target *target, __u64 keys, struct reason *reason);

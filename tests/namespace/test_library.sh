@@ -115,6 +115,44 @@ test_a_detector_says_what_is_wrong() {
 	assert_equal '' "$(xc list)" "rules"
 }
 
+# Between begin and commit packets meet what was there before.
+test_a_change_is_not_in_force_before_its_end() {
+	install_library
+	cat >"$STATE/change.c" <<-'END'
+		#include <stdlib.h>
+		#include <xdp-cuckoo.h>
+
+		/* STATE COMMAND RULE...: runs the command within a change of these rules, and takes it back. */
+		int main(int argc, char **argv)
+		{
+			struct xdp_cuckoo_filter *filter;
+			struct xdp_cuckoo_rule rule;
+			int error = xdp_cuckoo_open(NULL, argv[1], XDP_CUCKOO_CHANGE, &filter);
+
+			if (!error)
+				error = xdp_cuckoo_begin(filter);
+			for (int i = 3; i < argc && !error; i++) {
+				error = xdp_cuckoo_parse(filter, argv[i], &rule);
+				if (!error)
+					error = xdp_cuckoo_add(filter, &rule);
+			}
+			if (error || system(argv[2]) || xdp_cuckoo_abort(filter))
+				return 1;
+			xdp_cuckoo_close(filter);
+			return 0;
+		}
+	END
+	# shellcheck disable=SC2046 # words
+	compile "$STATE/change.c" $(pkg-config --libs xdp-cuckoo)
+	xc load vrx >/dev/null
+	printf '192.0.2.9\n100.64.0.0/24\n203.0.113.9 action pass\n' | xc import - >/dev/null
+	printf '%s\n' 'pass address proto udp src 192.0.2.77 dst 198.18.0.1 sport 1 dport 2' \
+		'pass network proto udp src 198.51.100.7 dst 198.18.0.1 sport 1 dport 2' >"$STATE/flows"
+	assert_status 0 detector "$STATE/store" \
+		"'$HELPERS/traffic' --from '$TX:vtx' --to '$RX:vrx' <'$STATE/flows'" 192.0.2.77 198.51.100.0/24
+	traffic <"$STATE/flows" || fail "blocked after the change"
+}
+
 test_the_archive_will_do() {
 	install_library
 	rm "$STATE/root/opt/xc/lib/libxdp-cuckoo.so"

@@ -4,6 +4,7 @@
 # test_panic.sh and test_policies.sh too.
 . tests/lib.sh
 . tests/safety.sh
+. tests/fault.sh
 
 # --- what would lock out
 
@@ -199,6 +200,27 @@ test_import_refuses_what_locks_out() {
 	xc_host flush >/dev/null
 	sed -i '$d' "$STATE/list"
 	assert_status 0 xc_host import "$STATE/list" --force
+}
+
+# Killed at any store into the filter's memory, what the guard refuses has not been in force.
+test_what_is_refused_meets_no_packet() {
+	host
+	silence
+	xc load vrx >/dev/null
+	many_addresses 40 | xc import - >/dev/null
+	echo 'pass gateway proto udp src 10.99.0.254 dst 10.99.0.2 sport 1 dport 2' >"$STATE/flow"
+	{ echo 10.99.0.254; many_addresses 80; } >"$STATE/list"
+	echo 'add 10.99.0.0/24' >"$STATE/line"
+	for command in 'add 10.99.0.254' "import $STATE/list" "batch $STATE/line"; do
+		# shellcheck disable=SC2086 # words
+		steps=$(stores 2 $command)
+		for part in 1 2 3 4 5 6; do
+			case_begin "$command, at store $((steps * part / 6)) of $steps"
+			# shellcheck disable=SC2086 # words
+			run faulty FAULT_KINDS=s "FAULT_AT=$((steps * part / 6))" $command
+			traffic <"$STATE/flow" >/dev/null 2>&1 || fail "the gateway is blocked"
+		done
+	done
 }
 
 test_load_warns_of_what_it_blocks() {

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The keys of a change: held until it is complete, in the tables before its commit, out of them after it. Whoever the
+ * guard refuses, or a signal ends, has met no packet.
+ */
+#include <errno.h>
+
+#include "apply.h"
+#include "apply_internal.h"
+#include "keys.h"
+
+/* ---- while the change is made ---- */
+
+bool apply_keys_matter(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (!apply->targets[i].is_deferred)
+			return true;
+	return false;
+}
+
+void apply_keys_close(struct apply_touched *touched)
+{
+	for (enum rule_action action = 0; action < RULE_ACTIONS; action++)
+		key_list_close(&touched->held[action]);
+	key_set_close(&touched->absent);
+	key_set_close(&touched->keys);
+}
+
+static size_t held_count(const struct apply *apply)
+{
+	return apply->touched->held[RULE_DROP].count + apply->touched->held[RULE_PASS].count;
+}
+
+/* Where another tool holds the filter it cannot be replaced: the table is used to its last slot. */
+static bool can_grow(const struct target *target)
+{
+	return !kernel_held_attachment(&target->filter);
+}
+
+/* For one key more. */
+static bool must_grow(const struct apply *apply, const struct target *target)
+{
+	return !target->is_deferred && !target_has_room(target, held_count(apply) + 1) && can_grow(target);
+}
+
+bool apply_is_full(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (must_grow(apply, &apply->targets[i]))
+			return true;
+	return false;
+}
+
+int apply_keys_hold(struct apply *apply, const struct rule_key *key, __s64 timeout_ms, struct reason *reason)
+{
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		struct target *target = &apply->targets[i];
+		const __u64 keys = target->table.used + held_count(apply) + 1;
+
+		if (must_grow(apply, target))
+			target_defer(target, TARGET_TOO_SMALL);
+		else if (!target->is_deferred && keys > table_slots(&target->table))
+			return target_full(target, keys, reason);
+	}
+	return apply_keys_matter(apply) && key_list_add(&apply->touched->held[key->shape.action], key, timeout_ms) ?
+		       reason_set(reason, -ENOMEM, "no memory for the change") : 0;
+}
+
+int apply_keys_touch(struct apply *apply, const struct rule_key *key, struct reason *reason)
+{
+	return key_set_add(&apply->touched->keys, key) ?
+		       reason_set(reason, -ENOMEM, "no memory for the change") : 0;
+}
+
+/* ---- before the commit ---- */
+
+struct moving {
+	struct apply *apply;
+	struct target *target;
+	struct reason *reason;
+};
+
+/* Of what was added and deleted again nothing is to be seen. */
+static int note_absent(const struct rule_key *key, __s64 timeout_ms, void *context)
+{
+	const struct moving *moving = context;
+	struct apply *apply = moving->apply;
+	struct keys_state state;
+	int error;
+
+	(void)timeout_ms;
+	if (!key_set_has(&apply->touched->keys, key))
+		return 0;
+	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
+	if (error == -ENOENT)
+		error = key_set_add(&apply->touched->absent, key);
+	return error ? apply_store_unread(error, moving->reason) : 0;
+}
+
+static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *context)
+{
+	const struct moving *moving = context;
+	struct target *target = moving->target;
+	__u32 expires = 0;
+	int error = 0;
+
+	if (target->is_deferred || key_set_has(&moving->apply->touched->absent, key))
+		return 0;
+	if (target->filter.options.is_exact)
+		error = target_tick(moving->apply->store, timeout_ms, &expires, moving->reason);
+	if (error)
+		return error;
+	error = target_insert(target, key, expires);
+	if (error && can_grow(target)) {
+		target_defer(target, TARGET_STUCK);
+		return 0;
+	}
+	return error ? target_full(target, target->table.used + 1, moving->reason) : 0;
+}
+
+static int set_end(struct apply *apply, struct target *target, const struct rule_key *key, __s64 timeout_ms,
+		   struct reason *reason)
+{
+	__u32 expires;
+	int error = target_tick(apply->store, timeout_ms, &expires, reason);
+
+	return error ? error : target_set_expires(target, key, expires);
+}
+
+static int insert_all(struct moving *moving)
+{
+	const struct apply_touched *touched = moving->apply->touched;
+	struct target *target = moving->target;
+	int error;
+
+	target->ahead = TARGET_HAS_SOME;
+	target_set_generation(target, ABI_GENERATION_DIRTY);
+	error = key_list_each(&touched->held[RULE_PASS], insert_key, moving);
+	if (!error)
+		error = key_list_each(&touched->held[RULE_DROP], insert_key, moving);
+	if (!error && !target->is_deferred)
+		target->ahead = TARGET_HAS_ALL;
+	return error;
+}
+
+int apply_keys_insert(struct apply *apply, struct reason *reason)
+{
+	const struct apply_touched *touched = apply->touched;
+	struct moving moving = { apply, NULL, reason };
+	int error = 0;
+
+	for (enum rule_action action = 0; action < RULE_ACTIONS && touched->keys.count && !error; action++)
+		error = key_list_each(&touched->held[action], note_absent, &moving);
+	if (!held_count(apply))
+		return error;
+	for (size_t i = 0; i < apply->targets_count && !error; i++) {
+		moving.target = &apply->targets[i];
+		if (!moving.target->is_deferred)
+			error = insert_all(&moving);
+	}
+	return error;
+}
+
+/* ---- where it is not committed ---- */
+
+static int delete_key(const struct rule_key *key, __s64 timeout_ms, void *context)
+{
+	const struct moving *moving = context;
+
+	(void)timeout_ms;
+	if (key_set_has(&moving->apply->touched->absent, key))
+		return 0;
+	return target_delete(moving->target, key);
+}
+
+static int delete_all(struct apply *apply, struct target *target, struct reason *reason)
+{
+	struct moving moving = { apply, target, reason };
+	struct store_info info;
+	int error = store_info(apply->store, &info);
+
+	if (!error)
+		error = key_list_each(&apply->touched->held[RULE_DROP], delete_key, &moving);
+	if (!error)
+		error = key_list_each(&apply->touched->held[RULE_PASS], delete_key, &moving);
+	if (!error)
+		target_set_generation(target, info.generation);
+	return error;
+}
+
+int apply_keys_take_back(struct apply *apply, struct target *target, struct reason *reason)
+{
+	if (target->ahead == TARGET_HAS_NONE)
+		return 0;
+	if (target->ahead == TARGET_HAS_ALL && !delete_all(apply, target, reason))
+		return 0;
+	return target_fill(target, apply->store, NULL, reason);
+}
+
+/* ---- after the commit ---- */
+
+/* A key that no rule has any more goes; another ends with the last of its rules. */
+static int settle_key(struct apply *apply, struct target *target, const struct rule_key *key,
+		      struct reason *reason)
+{
+	struct keys_state state;
+	int error;
+
+	if (key_set_has(&apply->touched->absent, key))
+		return 0;
+	error = keys_state(apply->store, &apply->touched->shapes, key, &state);
+	if (error == -ENOENT)
+		error = target_delete(target, key);
+	else if (!error)
+		error = set_end(apply, target, key, state.timeout_ms, reason);
+	return error ? reason_set(reason, error,
+				  "a table lacked a deleted rule; the next command repairs it") : 0;
+}
+
+int apply_keys_settle(struct apply *apply, struct target *target, struct reason *reason)
+{
+	const struct key_set *keys = &apply->touched->keys;
+	int error = 0;
+
+	for (size_t i = 0; i < keys->count && !error; i++)
+		error = settle_key(apply, target, &keys->key[i], reason);
+	return error ? error : target_publish(target, apply->store, reason);
+}
