@@ -5,9 +5,10 @@
  *
  * Order: nothing is in a table before the change is complete and the guard has let it pass. Then an added rule
  * is in every table before the store commits it, a deleted one leaves the tables after the commit, and shapes
- * are published last. So a crash leaves entries too many, never one of an acknowledged rule too few. While added
- * rules wait for their commit the table's generation is ABI_GENERATION_DIRTY; the next writer that finds it
- * different from the store's makes the table equal to the store again.
+ * are published last. So a crash leaves entries too many, never one of an acknowledged rule too few. Rules that
+ * pass come before rules that drop and leave after them, with their shapes: no exception is missed on the way.
+ * While added rules wait for their commit the table's generation is ABI_GENERATION_DIRTY; the next writer that
+ * finds it different from the store's makes the table equal to the store again.
  *
  * A table that added rules do not fit into, or that is to change at once, or whose shapes get other
  * targets, is left alone by the rest of the change: a new one is made of what the store will hold, before the

@@ -13,6 +13,7 @@ struct apply_touched {
 	struct key_set absent; /* of them, those that no rule has any more: they get into no table */
 	/* Keys that are in the tables by then: the store says after the commit whether they stay, and until when. */
 	struct key_set keys;
+	struct key_set retimed; /* of them, those that pass and get another end: they have it before any key drops */
 	bool *was_blocked; /* of the guard's flows, before the change */
 	struct shape_list shapes; /* as committed */
 };
@@ -33,18 +34,18 @@ int apply_plan_anew(struct apply *apply);
 /* Whether some table is to have the keys of the change before the commit. */
 bool apply_keys_matter(const struct apply *apply);
 
-/* Within a change: a key for every table; a key that has got, or lost, a rule or its end. */
+/* Within a change: a key for every table; a key that has got, or lost, a rule or its end (`is_added`: got). */
 int apply_keys_hold(struct apply *apply, const struct rule_key *key, __s64 timeout_ms, struct reason *reason);
-int apply_keys_touch(struct apply *apply, const struct rule_key *key, struct reason *reason);
+int apply_keys_touch(struct apply *apply, const struct rule_key *key, bool is_added, struct reason *reason);
 
 /*
- * Before the commit, at the end of a change: all held keys into all tables; out again after store_abort(), or as the
- * store has it.
+ * Before the commit, at the end of a change: all held keys into all tables, those that pass first, such that no packet
+ * is dropped that was not before and will not be after; out again after store_abort(), or as the store has it.
  */
 int apply_keys_insert(struct apply *apply, struct reason *reason);
 int apply_keys_take_back(struct apply *apply, struct target *target, struct reason *reason);
 
-/* After the commit: out of a table with what no rule has any more. */
+/* After the commit: out of a table with what no rule has any more, those that pass last. */
 int apply_keys_settle(struct apply *apply, struct target *target, struct reason *reason);
 
 void apply_keys_close(struct apply_touched *touched);

@@ -25,6 +25,7 @@ void apply_keys_close(struct apply_touched *touched)
 		key_list_close(&touched->held[action]);
 	key_set_close(&touched->absent);
 	key_set_close(&touched->keys);
+	key_set_close(&touched->retimed);
 }
 
 static size_t held_count(const struct apply *apply)
@@ -67,10 +68,13 @@ int apply_keys_hold(struct apply *apply, const struct rule_key *key, __s64 timeo
 		       reason_set(reason, -ENOMEM, "no memory for the change") : 0;
 }
 
-int apply_keys_touch(struct apply *apply, const struct rule_key *key, struct reason *reason)
+int apply_keys_touch(struct apply *apply, const struct rule_key *key, bool is_added, struct reason *reason)
 {
-	return key_set_add(&apply->touched->keys, key) ?
-		       reason_set(reason, -ENOMEM, "no memory for the change") : 0;
+	int error = key_set_add(&apply->touched->keys, key);
+
+	if (!error && is_added && key->shape.action == RULE_PASS)
+		error = key_set_add(&apply->touched->retimed, key);
+	return error ? reason_set(reason, error, "no memory for the change") : 0;
 }
 
 /* ---- before the commit ---- */
@@ -128,18 +132,43 @@ static int set_end(struct apply *apply, struct target *target, const struct rule
 	return error ? error : target_set_expires(target, key, expires);
 }
 
+/* What the table lacks the settling tells of. */
+static int retime(const struct moving *moving)
+{
+	struct apply *apply = moving->apply;
+	const struct key_set *retimed = &apply->touched->retimed;
+	struct keys_state state;
+	int error = 0;
+
+	for (size_t i = 0; i < retimed->count && !error; i++) {
+		error = keys_state(apply->store, store_shape_list(apply->store), &retimed->key[i], &state);
+		if (!error)
+			error = set_end(apply, moving->target, &retimed->key[i], state.timeout_ms, moving->reason);
+		error = error == -ENOENT ? 0 : error;
+	}
+	return error;
+}
+
+/* The keys that pass are in force before the first that drops. */
 static int insert_all(struct moving *moving)
 {
 	const struct apply_touched *touched = moving->apply->touched;
 	struct target *target = moving->target;
+	bool is_more = touched->retimed.count;
 	int error;
 
 	target->ahead = TARGET_HAS_SOME;
 	target_set_generation(target, ABI_GENERATION_DIRTY);
 	error = key_list_each(&touched->held[RULE_PASS], insert_key, moving);
+	if (!error && !target->is_deferred)
+		error = retime(moving);
+	if (!error && !target->is_deferred && target_has_passing_to_publish(target)) {
+		is_more = true;
+		error = target_publish_passing(target, moving->reason);
+	}
 	if (!error)
 		error = key_list_each(&touched->held[RULE_DROP], insert_key, moving);
-	if (!error && !target->is_deferred)
+	if (!error && !target->is_deferred && !is_more)
 		target->ahead = TARGET_HAS_ALL;
 	return error;
 }
@@ -152,7 +181,7 @@ int apply_keys_insert(struct apply *apply, struct reason *reason)
 
 	for (enum rule_action action = 0; action < RULE_ACTIONS && touched->keys.count && !error; action++)
 		error = key_list_each(&touched->held[action], note_absent, &moving);
-	if (!held_count(apply))
+	if (!held_count(apply) && !touched->retimed.count)
 		return error;
 	for (size_t i = 0; i < apply->targets_count && !error; i++) {
 		moving.target = &apply->targets[i];
@@ -218,12 +247,22 @@ static int settle_key(struct apply *apply, struct target *target, const struct r
 				  "a table lacked a deleted rule; the next command repairs it") : 0;
 }
 
-int apply_keys_settle(struct apply *apply, struct target *target, struct reason *reason)
+static int settle_action(struct apply *apply, struct target *target, enum rule_action action, struct reason *reason)
 {
 	const struct key_set *keys = &apply->touched->keys;
 	int error = 0;
 
 	for (size_t i = 0; i < keys->count && !error; i++)
-		error = settle_key(apply, target, &keys->key[i], reason);
+		if (keys->key[i].shape.action == action)
+			error = settle_key(apply, target, &keys->key[i], reason);
+	return error;
+}
+
+int apply_keys_settle(struct apply *apply, struct target *target, struct reason *reason)
+{
+	int error = settle_action(apply, target, RULE_DROP, reason);
+
+	if (!error)
+		error = settle_action(apply, target, RULE_PASS, reason);
 	return error ? error : target_publish(target, apply->store, reason);
 }

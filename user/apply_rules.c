@@ -24,7 +24,7 @@ static int add_key(const struct rule_key *key, bool is_shared, void *context)
 	int error;
 
 	if (key_set_has(&apply->touched->keys, key))
-		return 0;
+		return apply_keys_touch(apply, key, true, adding->reason);
 	if (!is_shared)
 		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
 	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
@@ -32,15 +32,23 @@ static int add_key(const struct rule_key *key, bool is_shared, void *context)
 		return apply_store_unread(error, adding->reason);
 	if (state.rules == 1)
 		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
-	return apply_keys_touch(apply, key, adding->reason);
+	return apply_keys_touch(apply, key, true, adding->reason);
 }
 
-static int touch_key(const struct rule_key *key, bool is_shared, void *context)
+static int retime_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct adding *adding = context;
 
 	(void)is_shared;
-	return apply_keys_touch(adding->apply, key, adding->reason);
+	return apply_keys_touch(adding->apply, key, true, adding->reason);
+}
+
+static int leave_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct adding *adding = context;
+
+	(void)is_shared;
+	return apply_keys_touch(adding->apply, key, false, adding->reason);
 }
 
 static int put_once(struct apply *apply, const struct rule *rule, bool is_back)
@@ -76,7 +84,7 @@ static int add(struct apply *apply, const struct rule *rule, bool is_back, struc
 
 	if ((put_error && put_error != -EALREADY) || !apply_keys_matter(apply))
 		return put_error;
-	error = keys_each(store_shape_list(apply->store), rule, put_error ? touch_key : add_key,
+	error = keys_each(store_shape_list(apply->store), rule, put_error ? retime_key : add_key,
 			  &adding);
 	return error ? error : put_error;
 }
@@ -106,7 +114,7 @@ static int del(struct apply *apply, const struct rule *rule, bool is_given_up, s
 		return error;
 	/* Before its shapes are gone, and their targets with them. */
 	if (!error && apply_keys_matter(apply))
-		error = keys_each(store_shape_list(apply->store), rule, touch_key, &adding);
+		error = keys_each(store_shape_list(apply->store), rule, leave_key, &adding);
 	if (!error)
 		error = is_given_up ? store_give_up(apply->store, rule, apply->owner) :
 				      store_del(apply->store, rule);

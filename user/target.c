@@ -164,7 +164,10 @@ int target_fill(struct target *target, struct store *store, struct table_differe
 	if (error)
 		return target_store_failed(error, reason);
 	config->generation = ABI_GENERATION_DIRTY;
-	error = reconcile(target, store, difference ? difference : &ignored, reason);
+	/* Entries go in no order: where all do, none is in force by then, so that no exception goes before its rule. */
+	error = info.rules ? 0 : target_publish(target, store, reason);
+	if (!error)
+		error = reconcile(target, store, difference ? difference : &ignored, reason);
 	if (!error)
 		error = target_publish(target, store, reason);
 	if (error)

@@ -32,7 +32,7 @@ enum target_cause {
 enum target_ahead {
 	TARGET_HAS_NONE,
 	TARGET_HAS_SOME,
-	TARGET_HAS_ALL, /* every key that it adds */
+	TARGET_HAS_ALL, /* every key that it adds, and nothing else has changed */
 };
 
 /* The shapes of a family that are published, or will be because keys of them are in the table. */
@@ -156,6 +156,13 @@ void target_confirm(struct target *target);
 
 /* Tells the packet path which shapes to look for, by the store's rules, and whether by their hints. */
 int target_publish(struct target *target, struct store *store, struct reason *reason);
+
+/*
+ * Whether keys that pass wait for their shape to be published, in a family in which packets are dropped; publishes
+ * such shapes beside all that are. 0 or -errno with the reason.
+ */
+bool target_has_passing_to_publish(const struct target *target);
+int target_publish_passing(struct target *target, struct reason *reason);
 
 /* Remembers in the filter's config what the engine counts: for the next command, and for status. */
 void target_note_counts(struct target *target);

@@ -78,6 +78,16 @@ static int publish_family(struct abi_shape_set *set, const struct abi_shape_list
 	return grace_wait();
 }
 
+static int publish_all(struct target *target, const struct abi_shape_list wanted[FLOW_FAMILIES],
+		       struct reason *reason)
+{
+	int error = 0;
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
+		error = publish_family(&target->filter.config->shapes[family], &wanted[family]);
+	return error ? reason_set(reason, error, "cannot wait for the packets under way: %s", strerror(-error)) : 0;
+}
+
 int target_publish(struct target *target, struct store *store, struct reason *reason)
 {
 	struct abi_shape_list wanted[FLOW_FAMILIES];
@@ -91,10 +101,59 @@ int target_publish(struct target *target, struct store *store, struct reason *re
 	if (error)
 		return reason_set(reason, error, "too many kinds of rule came and went in one change; make it in "
 				  "smaller parts");
-	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
-		error = publish_family(&target->filter.config->shapes[family], &wanted[family]);
-	if (!error)
-		return 0;
-	return reason_set(reason, error, "cannot wait for the packets under way: %s",
-			  strerror(-error));
+	return publish_all(target, wanted, reason);
+}
+
+/* ---- shapes of a change, before its commit ---- */
+
+/* Where there is no room they wait for target_publish(). */
+static bool has_passing(const struct target_shapes *shapes, const struct abi_shape_list *list)
+{
+	const bool has_dropping = (__u32)__builtin_popcount(list->passing) < list->count;
+
+	for (size_t i = list->count; i < shapes->count && has_dropping && shapes->count <= ABI_SHAPES_MAX; i++)
+		if (shapes->shape[i].action == RULE_PASS)
+			return true;
+	return false;
+}
+
+bool target_has_passing_to_publish(const struct target *target)
+{
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
+		if (has_passing(&target->shapes[family], abi_shapes(target->filter.config, family)))
+			return true;
+	return false;
+}
+
+static void append(const struct target_shapes *shapes, enum rule_action action, struct abi_shape_list *wanted)
+{
+	for (size_t i = 0; i < shapes->count; i++) {
+		struct abi_shape *shape = &wanted->shape[abi_shape_place(1U << wanted->count)];
+
+		if (shapes->shape[i].action != action)
+			continue;
+		rule_shape_compile(&shapes->shape[i], shape);
+		shape->hint = shapes->hint[i];
+		wanted->count++;
+	}
+}
+
+int target_publish_passing(struct target *target, struct reason *reason)
+{
+	struct abi_shape_list wanted[FLOW_FAMILIES];
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const struct target_shapes *shapes = &target->shapes[family];
+		const struct abi_shape_list *list = abi_shapes(target->filter.config, family);
+
+		wanted[family] = *list;
+		if (!has_passing(shapes, list))
+			continue;
+		wanted[family] = (struct abi_shape_list){};
+		append(shapes, RULE_PASS, &wanted[family]);
+		append(shapes, RULE_DROP, &wanted[family]);
+		hints_compile(&wanted[family]);
+		wanted[family].reads_hints = hints_pay(target_hints(target), &wanted[family], family);
+	}
+	return publish_all(target, wanted, reason);
 }

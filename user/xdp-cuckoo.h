@@ -126,9 +126,9 @@ int xdp_cuckoo_format(const struct xdp_cuckoo_rule *rule, char *text, size_t siz
 
 /*
  * A change: what is between begin and commit happens together, in commit: until then packets meet what was there
- * before. From begin to the end of it other writers wait, of any process; a thread begins and ends it itself. Most
- * of what a change costs is its fsync: what is known at one time belongs into one. -EBUSY: one is under way already,
- * or with XDP_CUCKOO_NO_WAIT somebody else's.
+ * before. Its pass rules are in force before its drop rules are. From begin to the end of it other writers wait, of
+ * any process; a thread begins and ends it itself. Most of what a change costs is its fsync: what is known at one
+ * time belongs into one. -EBUSY: one is under way already, or with XDP_CUCKOO_NO_WAIT somebody else's.
  *
  * When commit returns 0, the change is durable (fsync) and active on every interface that runs the filter. When it
  * fails, nothing has changed; only where the kernel refuses a table after the rules have become durable, it is the next

@@ -356,6 +356,71 @@ test_pass_rules_cost_nothing_where_there_are_none() {
 	assert_equal '' "$(grep 'shapes:.*pass' "$STATE/out")" "published shapes that pass"
 }
 
+# --- pass rules while a change is under way
+
+# Networks, each with an address that is excepted.
+exceptions() {
+	seq 0 23 | awk '{ printf "20.0.%d.0/24\n20.0.%d.10 action pass\n", $1, $1 }'
+}
+
+# exceptions_hold BEFORE COMMAND...: also where it is killed at some store into the filter's memory. BEFORE makes what it
+# starts from.
+exceptions_hold() {
+	exceptions_before=$1
+	shift
+	$exceptions_before
+	exceptions_steps=$(stores 0 "$@")
+	for part in 1 2 3; do
+		case_begin "$*, at store $((exceptions_steps * part / 4)) of $exceptions_steps"
+		$exceptions_before
+		assert_status 137 faulty FAULT_KINDS=s "FAULT_AT=$((exceptions_steps * part / 4))" "$@"
+		exceptions_pass
+	done
+}
+
+exceptions_pass() {
+	seq 0 23 | sed 's,.*,pass exception proto udp src 20.0.&.10 dst 10.99.0.2 sport 1 dport 2,' |
+		traffic >/dev/null 2>"$STATE/wrong" || fail "$(wc -l <"$STATE/wrong") exceptions are blocked"
+}
+
+with_exceptions() {
+	xc add 203.0.113.0/24 >/dev/null 2>&1 || :
+	xc import "$STATE/list" >/dev/null || :
+}
+
+# A shape of theirs is in use, the others are not.
+without_exceptions() {
+	xc flush >/dev/null
+	xc add 203.0.113.0/24 >/dev/null
+}
+
+test_exceptions_hold_while_their_rules_come_and_go() {
+	silence
+	xc load vrx >/dev/null
+	exceptions >"$STATE/list"
+	exceptions | awk '/pass/ { print "del", $0; next } { last = last "del " $0 "\n" } END { printf "%s", last }' >"$STATE/lines"
+	exceptions_hold without_exceptions import "$STATE/list"
+	exceptions_hold with_exceptions batch --strict "$STATE/lines"
+	exceptions_hold with_exceptions flush
+}
+
+# Of both those that have ended and are there still come into force again.
+with_ended_exceptions() {
+	xc flush >/dev/null
+	xc import --timeout 1s "$STATE/list" >/dev/null
+	await 'traffic <"$STATE/ended" >/dev/null 2>&1'
+}
+
+test_exceptions_hold_while_their_rules_come_back() {
+	silence
+	xc load vrx >/dev/null
+	exceptions >"$STATE/list"
+	sed '/pass/d; s/^/add /' "$STATE/list" >"$STATE/lines"
+	sed '/pass/!d; s/^/add /' "$STATE/list" >>"$STATE/lines"
+	seq 0 23 | sed 's,.*,pass ended proto udp src 20.0.&.9 dst 10.99.0.2 sport 1 dport 2,' >"$STATE/ended"
+	exceptions_hold with_ended_exceptions batch --strict --timeout 1h "$STATE/lines"
+}
+
 # --- what is typed wrong
 
 test_wrong_usage() {
