@@ -73,6 +73,12 @@ static int open_targets(struct apply *apply, struct kernel_filter *filters, size
 	return error;
 }
 
+void apply_unlock(struct apply *apply)
+{
+	store_close(apply->store);
+	apply->store = NULL;
+}
+
 void apply_close(struct apply *apply)
 {
 	apply_forget_change(apply);

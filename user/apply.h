@@ -57,6 +57,9 @@ int apply_open(struct apply *apply, const char *state, const char *name, struct 
 int apply_try_open(struct apply *apply, const char *state, const char *name, struct reason *reason);
 void apply_close(struct apply *apply);
 
+/* Lets others write: from here on there is no store, and of the filters it can only be told what they are. */
+void apply_unlock(struct apply *apply);
+
 /* Where a filter of that name runs on the interface, by whichever of its names; NULL: nowhere. */
 const struct kernel_attachment *apply_attachment_on(const struct apply *apply, const char *interface);
 
@@ -76,13 +79,12 @@ struct apply_original {
 /*
  * Opens, instead of what runs, one target that no packet meets, and that filters whatever the original does: a
  * copy of the first filter that runs under the name, or what a load would make of the store. What runs is only
- * read. Nothing else writes until apply_unlock_copy(), after which there is no store. -ENOENT: no filter of
- * the name runs, and there is no such store; -ENOMEM; other -errno.
+ * read. Nothing else writes until apply_unlock(). -ENOENT: no filter of the name runs, and there is no such
+ * store; -ENOMEM; other -errno.
  */
 int apply_open_copy(struct apply *apply, const char *state, const char *name,
 		    const struct apply_wanted *wanted, struct apply_original *original,
 		    struct reason *reason);
-void apply_unlock_copy(struct apply *apply);
 
 /*
  * A change: runs `make`, which calls apply_add(), apply_del() and apply_clear() any number of times.

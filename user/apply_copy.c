@@ -180,9 +180,3 @@ int apply_open_copy(struct apply *apply, const char *state, const char *name,
 		apply_close(apply);
 	return error;
 }
-
-void apply_unlock_copy(struct apply *apply)
-{
-	store_close(apply->store);
-	apply->store = NULL;
-}

@@ -40,8 +40,8 @@ const struct command command_batch = {
 	"  del RULE    deleted | no such rule\n"
 	"  test FLOW   blocked by RULE | passed by RULE | not blocked\n"
 	"and to a bad line: error: FILE:LINE: why. Lines that come at once are one change; between, and\n"
-	"five times a second at least, other commands get their turn. A pipe stays open for as long as\n"
-	"its writer likes.\n"
+	"five times a second at least, other commands get their turn, also while answers wait to be\n"
+	"read. A pipe stays open for as long as its writer likes.\n"
 	"\n"
 	"  --timeout TIME  of rules that name none\n"
 	"  --strict        one change from the first line to the last; nothing is changed where one is bad\n"
@@ -143,6 +143,7 @@ static void close_apply(struct batch *batch)
 {
 	if (!batch->is_open)
 		return;
+	apply_unlock(&batch->apply);
 	command_report_rebuilds(&batch->apply);
 	apply_close(&batch->apply);
 	guard_close(&batch->guard);
@@ -177,10 +178,18 @@ static void let_others_in(struct batch *batch)
 {
 	const struct timespec moment = { .tv_nsec = LEAVE_MS * 1000000L };
 
-	if (!batch->is_open || now_ms() - batch->opened_ms < HOLD_MS)
+	if (!batch->is_open)
 		return;
 	close_apply(batch);
 	nanosleep(&moment, NULL);
+}
+
+/* How long it may still be held. */
+static int left_ms(const struct batch *batch)
+{
+	const __u64 held_ms = now_ms() - batch->opened_ms;
+
+	return held_ms < HOLD_MS ? HOLD_MS - held_ms : 0;
 }
 
 /* ---- a change ---- */
@@ -275,7 +284,8 @@ static void change(struct batch *batch, size_t first, size_t end)
 		struct reason reason;
 		int error;
 
-		let_others_in(batch);
+		if (!left_ms(batch))
+			let_others_in(batch);
 		error = open_apply(batch, &reason);
 		if (error) {
 			fail(batch, first, end, error, &reason);
@@ -297,19 +307,32 @@ static void change(struct batch *batch, size_t first, size_t end)
 
 /* ---- groups ---- */
 
+/* Whoever does not read the answers keeps nobody else waiting. */
+static int hand_on(struct batch *batch)
+{
+	if (batch->is_open && !output_can_flush(left_ms(batch)))
+		let_others_in(batch);
+	return output_flush();
+}
+
 static int print_answers(struct batch *batch)
 {
+	int error = 0;
+
 	for (size_t i = 0; i < batch->count; i++) {
 		struct batch_line *line = &batch->lines[i];
 
 		if (batch->status < line->status)
 			batch->status = line->status;
-		batch_line_print(line, batch->feed.name);
+		if (!error)
+			batch_line_print(line, batch->feed.name);
+		if (!error && output_is_due())
+			error = hand_on(batch);
 		batch_line_close(line);
 	}
 	batch->count = 0;
 	feed_forget(&batch->feed);
-	return output_flush();
+	return error ? error : hand_on(batch);
 }
 
 /* Group after group, to the end or a signal. 0; -EINTR: something at hand is left undone; other -errno. */
@@ -346,6 +369,7 @@ static int run_strict(struct batch *batch)
 	span.end = batch->count;
 	if (!error)
 		error = apply_change(&batch->apply, run_lines, &span, &reason);
+	close_apply(batch);
 	if (!error)
 		return print_answers(batch);
 	batch->status = command_status_of(error);
@@ -380,13 +404,16 @@ static enum command_status run_batch(const struct invocation *invocation)
 	struct reason reason;
 	int error = feed_open(&batch.feed, path);
 
+	output_hold();
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot read '%s': %s; name a file, or - for standard input", path,
 				     strerror(-error));
 	/* What stands in the way of every line is told before the first. */
 	error = open_apply(&batch, &reason);
-	if (!error)
+	if (!error) {
+		apply_unlock(&batch.apply);
 		command_report_targets(&batch.apply);
+	}
 	close_apply(&batch);
 	status = error ? command_failed(error, &reason) : run_all(&batch);
 	close_apply(&batch);

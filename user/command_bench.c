@@ -113,7 +113,7 @@ static int bench(const struct invocation *invocation, struct benching *benching,
 		error = make_lists(invocation, benching, reason);
 	if (error)
 		return error;
-	apply_unlock_copy(&benching->apply);
+	apply_unlock(&benching->apply);
 	return bench_measure(&benching->apply.targets->filter, &benching->lists, seconds_of(invocation),
 			     &benching->results, reason);
 }

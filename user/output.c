@@ -2,15 +2,20 @@
 #include "output.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "terminal.h"
 #include "text.h"
 
 #define VALUE_BYTES 640
+#define HELD_BYTES (16 * PIPE_BUF)
 #define COLUMNS_MAX 16
 #define INDENT 2
 
@@ -346,6 +351,24 @@ int output_end(void)
 {
 	output_flush();
 	return !output.flush_error && ferror(stdout) ? -EIO : output.flush_error;
+}
+
+void output_hold(void)
+{
+	setvbuf(stdout, NULL, _IOFBF, HELD_BYTES);
+}
+
+/* A pipe that has room takes PIPE_BUF bytes at once: what is due, and a line more. */
+bool output_is_due(void)
+{
+	return __fpending(stdout) >= PIPE_BUF / 2;
+}
+
+bool output_can_flush(int timeout_ms)
+{
+	struct pollfd file = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return !isatty(STDOUT_FILENO) && poll(&file, 1, timeout_ms) > 0;
 }
 
 void output_give_up(void)

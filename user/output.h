@@ -49,6 +49,15 @@ int output_flush(void);
 /* At the end: the same, or the -errno of the first time that it failed; -EIO where that is not known. */
 int output_end(void);
 
+/*
+ * For who must not wait for a reader at a bad time. After output_hold(), to be called before anything is printed, only
+ * output_flush() hands on, which is to be called as soon as output_is_due(). Whether it would not wait, within
+ * `timeout_ms`: of a terminal that is never known.
+ */
+void output_hold(void);
+bool output_is_due(void);
+bool output_can_flush(int timeout_ms);
+
 /* To stderr: the one line of a failure, under --json {"error": ..., "status": ...}. */
 void output_error(int status, const char *text);
 

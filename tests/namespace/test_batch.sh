@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # batch: what it answers, that an answer holds, and that others get their turn beside it. SEED=N repeats a run.
 . tests/lib.sh
+. tests/safety.sh
 
 LINES=${LINES:-20000} # of the random run
 
@@ -414,6 +415,33 @@ test_closed_output_ends_it() {
 	STATUS=0
 	echo 'add 192.0.2.2' | xc batch - >/dev/full 2>/dev/null || STATUS=$?
 	assert_equal 3 "$STATUS" "status where answers cannot be written"
+}
+
+# Nobody reads the answers for now, nor the notes: others work all the same, and no answer is lost.
+test_answers_that_wait_keep_nobody_waiting() {
+	xc load vrx >/dev/null
+	count_up 20000
+	mkfifo "$STATE/unread"
+	exec 9<>"$STATE/unread"
+	for options in '' --json --strict; do
+		case_begin "$options"
+		xc flush >/dev/null
+		in_rx sh -c 'echo $$ >"$1/pid"; exec "$2" --state "$1/store" batch "$1/count" $3' sh "$STATE" "$TOOL" \
+			"$options" >"$STATE/unread" 2>&1 9<&- &
+		FEEDER=$!
+		on_exit 'kill -9 $(cat "$STATE/pid") 2>/dev/null || :'
+		await 'before=$(xc list | wc -l); sleep 0.3; [ "$before" -gt 1000 ] && [ "$before" = "$(xc list | wc -l)" ]'
+		for i in 1 2 3; do
+			assert_status 0 in_rx timeout 10 "$TOOL" --state "$STATE/store" add "192.0.2.$i"
+		done
+		kill -0 "$FEEDER" || fail "batch does not wait"
+		cat <&9 >"$STATE/read" &
+		reader=$!
+		on_exit "kill $reader 2>/dev/null || :"
+		assert_status 0 wait "$FEEDER"
+		await '[ "$(grep -c added "$STATE/read")" = 20000 ]'
+		kill "$reader"
+	done
 }
 
 # On a full disk the lines that still fit hold, the others say why, and deleting makes room.
