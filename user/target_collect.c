@@ -72,20 +72,6 @@ void target_keys_shorten(const struct target_keys *keys)
 	}
 }
 
-static int collect_key(const struct rule_key *key, bool is_shared, void *context)
-{
-	struct target_keys *keys = context;
-	__s64 timeout_ms;
-	int error = key_timeout(keys, key, is_shared, &timeout_ms);
-
-	if (error)
-		return error == -ENOENT ? 0 : error;
-	/* The store is locked: more keys than its shape counts say means that it is damaged. */
-	if (keys->count == keys->room)
-		return -EBADMSG;
-	return put_key(keys, key, timeout_ms);
-}
-
 /* ---- counts that go on ---- */
 
 static bool find_old_number(const struct target_keys *keys, const struct rule_key *key, __u32 *number)
@@ -117,18 +103,64 @@ static int carry(struct target_keys *keys, __u32 number, __u32 entry)
 	return 0;
 }
 
+/* An entry that goes on counts as it did. */
+static int carry_entry(struct target_keys *keys, const struct rule_key *key, __u32 entry)
+{
+	__u32 number;
+
+	return find_old_number(keys, key, &number) ? carry(keys, number, entry) : 0;
+}
+
+struct owning {
+	const struct target_keys *keys;
+	const struct rule *rule;
+};
+
+static int is_owned(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct owning *owning = context;
+	struct keys_state state;
+
+	return !is_shared || (!keys_state(owning->keys->store, &owning->keys->shapes, key, &state) &&
+			      keys_same_rule(&state.owner, owning->rule));
+}
+
+static bool brings_entries(const struct target_keys *keys, struct rule *rule)
+{
+	struct owning owning = { keys, rule };
+
+	return !store_get(keys->store, rule) && keys_each(&keys->shapes, rule, is_owned, &owning) > 0;
+}
+
+/* Whether what a key expands to is a narrower rule's as well, which brings entries: then the count is theirs. */
+static bool is_of_another(const struct target_keys *keys, const struct rule_key *key,
+			  const struct rule_key *expanded)
+{
+	const struct rule query = rule_of_key(expanded);
+	struct rule rules[RULE_KEYS_MAX];
+
+	for (size_t i = 0; i < keys->shapes.count; i++) {
+		const struct rule_shape *shape = &keys->shapes.entry[i].shape;
+
+		if (rule_can_expand(&key->shape, shape) && rule_expansion_bits(&key->shape, shape) &&
+		    rule_can_expand(shape, &expanded->shape) && rule_generalise(&query, shape, rules) &&
+		    brings_entries(keys, &rules[0]))
+			return true;
+	}
+	return false;
+}
+
 static int carry_expanded(struct target_keys *keys, const struct rule_key *key,
 			  const struct rule_shape *old_target, __u32 entry)
 {
 	const __u64 count = 1ULL << rule_expansion_bits(&key->shape, old_target);
-	__u32 number;
 	int error = 0;
 
 	for (__u64 i = 0; i < count && !error; i++) {
 		const struct rule_key expanded = rule_expand(key, old_target, i);
 
-		if (find_old_number(keys, &expanded, &number))
-			error = carry(keys, number, entry);
+		if (!is_of_another(keys, key, &expanded))
+			error = carry_entry(keys, &expanded, entry);
 	}
 	return error;
 }
@@ -151,12 +183,15 @@ static bool was_expanded(const struct target_keys *keys, const struct rule_key *
 	return true;
 }
 
-/* Which target the key's shape had in the predecessor is told by where its keys are. */
+/* Which target the key's shape had in the predecessor is told by where its keys are: itself, or a longer one. */
 static int carry_key(struct target_keys *keys, const struct rule_key *key, __u32 entry)
 {
 	const struct abi_shape_list *list =
 		abi_shapes(keys->predecessor->filter.config, key->shape.family);
+	__u32 number;
 
+	if (find_old_number(keys, key, &number))
+		return carry(keys, number, entry);
 	for (__u32 i = 0; i < list->count; i++) {
 		const struct rule_shape old =
 			rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
@@ -167,7 +202,7 @@ static int carry_key(struct target_keys *keys, const struct rule_key *key, __u32
 	return 0;
 }
 
-/* All that the rule was counted under goes on under the first of its entries. */
+/* Where shapes have got other targets: all that the rule was counted under goes on under the first of its entries. */
 static int carry_rule(struct target_keys *keys, const struct rule *rule, __u32 entry)
 {
 	struct rule_key own[RULE_KEYS_MAX];
@@ -181,6 +216,21 @@ static int carry_rule(struct target_keys *keys, const struct rule *rule, __u32 e
 
 /* ---- all of it ---- */
 
+static int collect_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	struct target_keys *keys = context;
+	__s64 timeout_ms;
+	int error = key_timeout(keys, key, is_shared, &timeout_ms);
+
+	if (error)
+		return error == -ENOENT ? 0 : error;
+	/* The store is locked: more keys than its shape counts say means that it is damaged. */
+	if (keys->count == keys->room)
+		return -EBADMSG;
+	error = put_key(keys, key, timeout_ms);
+	return error || !keys->predecessor ? error : carry_entry(keys, key, keys->count - 1);
+}
+
 static int collect_rule(const struct rule *rule, void *context)
 {
 	struct target_keys *keys = context;
@@ -189,7 +239,7 @@ static int collect_rule(const struct rule *rule, void *context)
 
 	keys->rule = rule;
 	error = keys_each(&keys->shapes, rule, collect_key, keys);
-	if (!error && keys->predecessor && keys->count > before)
+	if (!error && keys->is_replanned && keys->count > before)
 		error = carry_rule(keys, rule, before);
 	return error;
 }
@@ -226,6 +276,7 @@ int target_keys_open(struct target_keys *keys, struct target *target, struct sto
 		error = store_shapes(store, &keys->shapes);
 	if (error)
 		return target_store_failed(error, reason);
+	keys->is_replanned = predecessor && predecessor->filter.config->plan != info.plan;
 	keys->room = info.keys;
 	keys->entry = malloc(keys->room * sizeof(*keys->entry) + 1);
 	if (predecessor)

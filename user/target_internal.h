@@ -24,6 +24,7 @@ struct target_keys {
 	struct rule_key *shortcut; /* the keys that are to have shortcuts: `shortcuts` of them */
 	size_t shortcuts, shortcuts_room;
 	const struct target *predecessor; /* whose counts go on; NULL: nobody's */
+	bool is_replanned;		  /* since it was made shapes have got other targets */
 	struct target_carried *carried;	  /* with a predecessor: `carried_count` of them */
 	size_t carried_count, carried_room;
 	__u64 *is_carried; /* a bit for each of its numbers */

@@ -169,6 +169,46 @@ test_counts_of_nested_prefixes_go_on() {
 	assert_counted 2 $((2 * UDP_BYTES)) "src 20.0.0.0/17"
 }
 
+# counts_go_on COMMAND...: each rule of before has its count after it.
+counts_go_on() {
+	case_begin "$*"
+	xc list --counters | sort >"$STATE/before"
+	assert_status 0 "$@"
+	xc list --counters | sort >"$STATE/after"
+	assert_equal '' "$(comm -23 "$STATE/before" "$STATE/after")" "counts that are others now"
+}
+
+# A prefix is not taken for one that had been expanded to all that lies in it: those are rules of their own, and so is it.
+test_counts_of_covered_prefixes_go_on() {
+	xc load vrx --capacity "$CAPACITY" >/dev/null
+	printf '%s\n' 10.0.0.0 10.0.0.1 10.0.0.0/31 10.0.1.0 10.0.1.1 10.0.1.2/31 | xc import - >/dev/null
+	for address in 0.0 0.1 0.1 1.0 1.1 1.1 1.1 1.2 1.3 1.3; do
+		echo "drop covered proto udp src 10.0.$address dst 198.18.0.1 sport 1 dport 2"
+	done | traffic >/dev/null || fail "wrong verdicts"
+	counts_go_on xc resize 2000
+	counts_go_on xc add 10.0.1.0/31
+	counts_go_on xc resize 3000
+	assert_counted 0 0 "src 10.0.1.0/31"
+	seq 0 4000 | awk '{ printf "11.0.%d.%d\n", $1 / 256, $1 % 256 } END { print "10.0.1.0/30" }' >"$STATE/list"
+	counts_go_on xc import "$STATE/list"
+	assert_counted 0 0 "src 10.0.1.0/30"
+}
+
+# The same where prefix lengths are joined: nothing tells how the new rule was kept before, and it was not.
+test_counts_of_covered_prefixes_go_on_when_others_are_joined() {
+	xc load vrx --capacity "$CAPACITY" >/dev/null
+	{
+		for length in 10 12 14 16 18 20 22; do echo "$length.0.0.0/$length"; done
+		seq 0 127 | sed 's/^/30.0.0./'
+	} | xc import - >/dev/null
+	for address in 10.0.0.9 12.0.0.9 22.0.0.9 30.0.0.0 30.0.0.1 30.0.0.1 30.0.0.127; do
+		echo "drop covered proto udp src $address dst 198.18.0.1 sport 1 dport 2"
+	done | traffic >/dev/null || fail "wrong verdicts"
+	counts_go_on xc add 30.0.0.0/25
+	assert_error 'prefix lengths are joined anew'
+	assert_counted 0 0 "src 30.0.0.0/25"
+}
+
 test_a_rule_that_comes_back_counts_from_0() {
 	xc load vrx >/dev/null
 	sources 0 3 | xc import - >/dev/null
