@@ -121,7 +121,7 @@ static int open_in(enum store_mode mode, struct apply *apply, const char *state,
 	if (!error)
 		error = open_targets(apply, filters, count, reason);
 	if (!error)
-		error = apply_undo_overdue(apply, reason);
+		apply_undo_overdue(apply);
 	kernel_filters_free(filters, count);
 	if (error)
 		apply_close(apply);

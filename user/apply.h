@@ -27,6 +27,13 @@
 
 struct apply_touched; /* the keys of the change under way */
 
+/* What became of a change that was not confirmed in time. */
+struct apply_undone {
+	int error;  /* it could not be undone, and waits still; 0: it was, or there was none */
+	__u64 lost; /* rules from before it that there was no room for any more */
+	struct reason reason; /* of the error, or of the first that was lost */
+};
+
 struct apply {
 	char name[ABI_NAME_BYTES];
 	struct store *store;
@@ -39,6 +46,7 @@ struct apply {
 	bool has_set_pending; /* the change under way is to be confirmed */
 	bool is_torn; /* an earlier change, as it failed, has left tables that differ from the store */
 	struct apply_touched *touched;
+	struct apply_undone undone;
 };
 
 /* Whether `name` can name a filter: 1 to 31 of A-Z a-z 0-9 . _ -, not starting with . or -. */
@@ -49,7 +57,8 @@ int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
 
 /*
  * Opens the store for writing and every running filter of that name, adopts filters that nobody has
- * set up, repairs tables that differ, puts this version's filter in the place of another's. Nothing else writes until
+ * set up, repairs tables that differ, puts this version's filter in the place of another's, and undoes what was not
+ * confirmed in time: apply->undone tells what that came to, which is no reason to fail. Nothing else writes until
  * apply_close(), which accepts a zeroed or half-built one. -errno with the reason. apply_try_open() does not wait for
  * other writers: -EBUSY.
  */
@@ -129,7 +138,7 @@ int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reaso
  */
 int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reason);
 
-/* Changes of their own. 0; -ENOENT: nothing waits. */
+/* Changes of their own. 0; -ENOENT: nothing waits. apply_undo() counts in apply->undone what it must leave out. */
 int apply_confirm(struct apply *apply, struct reason *reason);
 int apply_undo(struct apply *apply, struct reason *reason);
 

@@ -15,6 +15,7 @@ struct apply_touched {
 	struct key_set keys;
 	struct key_set retimed; /* of them, those that pass and get another end: they have it before any key drops */
 	bool *was_blocked; /* of the guard's flows, before the change */
+	bool is_out_of_kinds; /* and new targets for shapes make no room for more */
 	struct shape_list shapes; /* as committed */
 };
 
@@ -57,7 +58,7 @@ int apply_note_blocked(struct apply *apply);
 
 /* ---- */
 
-/* Undoes a change that was to be confirmed and was not in time. 0, also where there is none. */
-int apply_undo_overdue(struct apply *apply, struct reason *reason);
+/* Undoes a change that was to be confirmed and was not in time: see apply->undone. */
+void apply_undo_overdue(struct apply *apply);
 
 #endif

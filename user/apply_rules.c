@@ -66,8 +66,10 @@ static int put(struct apply *apply, const struct rule *rule, bool is_back, struc
 	char text[RULE_TEXT_BYTES];
 	int error = put_once(apply, rule, is_back);
 
-	if (error == -E2BIG && apply_can_replace_all(apply) && !apply_plan_anew(apply))
+	if (error == -E2BIG && !apply->touched->is_out_of_kinds && apply_can_replace_all(apply) &&
+	    !apply_plan_anew(apply))
 		error = put_once(apply, rule, is_back);
+	apply->touched->is_out_of_kinds |= error == -E2BIG;
 	if (error == -E2BIG)
 		return reason_set(reason, error,
 				  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its "

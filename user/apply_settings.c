@@ -96,16 +96,29 @@ struct undoing {
 	struct reason *reason;
 };
 
-static int undo_rule(const struct rule *rule, bool existed, void *context)
+/* For want of one rule's kind, which another command's rules have taken meanwhile, not all is left undone. */
+static int put_back(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	struct apply_undone *undone = &apply->undone;
+	int error = apply_put_back(apply, rule, reason);
+
+	if (error != -E2BIG)
+		return error;
+	if (!undone->lost++)
+		undone->reason = *reason;
+	reason->text[0] = '\0';
+	return 0;
+}
+
+static int undo_rule(const struct rule *rule, bool is_back, void *context)
 {
 	const struct undoing *undoing = context;
-	int error = apply_del(undoing->apply, rule, undoing->reason);
+	int error;
 
-	if (error && error != -ENOENT)
-		return error;
-	if (!existed || rule->timeout_ms < 0)
-		return 0;
-	return apply_put_back(undoing->apply, rule, undoing->reason);
+	if (is_back)
+		return rule->timeout_ms < 0 ? 0 : put_back(undoing->apply, rule, undoing->reason);
+	error = apply_del(undoing->apply, rule, undoing->reason);
+	return error == -ENOENT ? 0 : error;
 }
 
 static int undo_all(struct apply *apply, void *context, struct reason *reason)
@@ -114,6 +127,7 @@ static int undo_all(struct apply *apply, void *context, struct reason *reason)
 	int error;
 
 	(void)context;
+	apply->undone = (struct apply_undone){};
 	reason->text[0] = '\0';
 	error = store_undo_each(apply->store, undo_rule, &undoing);
 	if (!error)
@@ -132,12 +146,16 @@ int apply_undo(struct apply *apply, struct reason *reason)
 	return error;
 }
 
-int apply_undo_overdue(struct apply *apply, struct reason *reason)
+void apply_undo_overdue(struct apply *apply)
 {
 	struct store_pending pending;
+	struct reason reason;
 	int error = store_pending(apply->store, &pending);
 
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	return pending.id && pending.left_ms <= 0 ? apply_undo(apply, reason) : 0;
+		apply_store_unread(error, &reason);
+	else if (pending.id && pending.left_ms <= 0)
+		error = apply_undo(apply, &reason);
+	if (error)
+		apply->undone = (struct apply_undone){ .error = error, .reason = reason };
 }

@@ -146,8 +146,23 @@ void command_report_targets(const struct apply *apply)
 	command_report_found(apply);
 }
 
+void command_report_undone(const struct apply *apply)
+{
+	const struct apply_undone *undone = &apply->undone;
+	char option[COMMAND_NAME_BYTES];
+
+	if (undone->error)
+		output_note("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
+			    "passes; xdp-cuckoo%s confirm --force keeps the change instead", undone->reason.text,
+			    command_name_option(apply->name, option));
+	if (undone->lost)
+		output_note("a change that was not confirmed in time is undone, but for %llu rule%s of before: %s",
+			    (unsigned long long)undone->lost, undone->lost == 1 ? "" : "s", undone->reason.text);
+}
+
 void command_report_found(const struct apply *apply)
 {
+	command_report_undone(apply);
 	for (size_t i = 0; i < apply->targets_count; i++) {
 		const struct target *target = &apply->targets[i];
 

@@ -130,9 +130,13 @@ enum command_status command_not_running(const char *name);
 /* rule_counts_open(), for the --name; prints what is wrong. */
 enum command_status command_open_counts(const struct invocation *invocation, struct rule_counts *counts);
 
-/* Says on stderr what apply_open() had to do: adopt, repair, take over; command_report_targets(): or that no filter runs. */
+/*
+ * Says on stderr what apply_open() had to do: adopt, repair, take over, undo; command_report_targets(): or that no
+ * filter runs; command_report_undone(): only what it could not undo.
+ */
 void command_report_found(const struct apply *apply);
 void command_report_targets(const struct apply *apply);
+void command_report_undone(const struct apply *apply);
 
 /* The same, after a change: which tables took the place of others. */
 void command_report_rebuilds(const struct apply *apply);

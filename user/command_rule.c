@@ -404,6 +404,8 @@ static enum command_status run_flush(const struct invocation *invocation)
 	int error = command_open_guarded(invocation, &apply, &guard, &reason);
 
 	if (!error)
+		command_report_undone(&apply);
+	if (!error)
 		error = apply_change(&apply, clear, &deleted, &reason);
 	apply_close(&apply);
 	guard_close(&guard);

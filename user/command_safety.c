@@ -62,6 +62,9 @@ const struct command command_confirm = {
 	.help = "After `load --confirm 30s` or `import --confirm 30s`: says that this host can still be\n"
 	"reached. Status 1 where nothing waits, or it comes too late: then everything passes, and what was\n"
 	"not confirmed is undone. What was typed into a session that hung until then is too late as well.\n"
+	"Where it cannot be undone, as on a full disk, the next command tries again, and goes on all the\n"
+	"same. Rules from before that there is no room for any more, since rules that came meanwhile use\n"
+	"the last of the 32 kinds, are left out: that command says so, or the system's log.\n"
 	"  --force    also too late, where nothing could undo it: the filter filters again\n"
 	"\n"
 	"  xdp-cuckoo load eth0 --confirm 30s\n"
@@ -254,6 +257,9 @@ static int check_in_time(const struct apply *apply, struct reason *reason)
 	__u32 tick;
 	int error = apply->targets_count ? kernel_tick(&tick, &ticks_per_second, reason) : 0;
 
+	if (!error && apply->undone.error)
+		error = reason_set(reason, -ETIMEDOUT, "too late: the time is over; confirm --force keeps what could "
+				   "not be undone");
 	for (size_t i = 0; i < apply->targets_count && !error; i++) {
 		const struct abi_config *config = apply->targets[i].filter.config;
 
@@ -271,6 +277,8 @@ static enum command_status run_confirm(const struct invocation *invocation)
 	struct reason reason;
 	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
 
+	if (!error)
+		command_report_undone(&apply);
 	if (!error && !invocation->is_forced)
 		error = check_in_time(&apply, &reason);
 	if (!error)

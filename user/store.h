@@ -156,14 +156,15 @@ int store_set_settings(struct store *store, const struct store_settings *setting
 /*
  * What waits to be confirmed; pending->id is 0 where nothing does. Within a transaction:
  * store_set_pending() makes this transaction's changes of rules, from here on, such that store_undo_each() visits
- * for each rule what it was before, until store_forget_pending(), in a later transaction; -EBUSY where
- * something waits already. Visited is a rule to put back, or with `existed` false one to delete. Lists become
- * what they were by store_undo_each() itself.
+ * each rule as it was before, until store_forget_pending(), in a later transaction; -EBUSY where something waits
+ * already. Visited is each first as one to delete, where it is there, and when all have been, with `is_back` each
+ * that was there before, as one to put back: so that there is room for them. Lists become what they were by
+ * store_undo_each() itself.
  */
 int store_pending(struct store *store, struct store_pending *pending);
 int store_set_pending(struct store *store, __s64 timeout_ms);
 int store_undo_each(struct store *store,
-		    int (*visit)(const struct rule *rule, bool existed, void *context), void *context);
+		    int (*visit)(const struct rule *rule, bool is_back, void *context), void *context);
 int store_forget_pending(struct store *store);
 
 #endif

@@ -86,8 +86,8 @@ int store_forget_pending(struct store *store)
 	return environment_write_error(store->env, status);
 }
 
-static int undo_visit(const struct store *store, const MDB_val *key, const MDB_val *kept,
-		      int (*visit)(const struct rule *rule, bool existed, void *context), void *context)
+static int undo_visit(const struct store *store, const MDB_val *key, const MDB_val *kept, bool is_back,
+		      int (*visit)(const struct rule *rule, bool is_back, void *context), void *context)
 {
 	const __u8 *bytes = kept->mv_data;
 	MDB_val value = { kept->mv_size - 1, kept->mv_size ? (void *)(bytes + 1) : NULL };
@@ -96,12 +96,14 @@ static int undo_visit(const struct store *store, const MDB_val *key, const MDB_v
 
 	if (!kept->mv_size || bytes[0] > UNDO_PRESENT)
 		return -EBADMSG;
+	if (is_back && bytes[0] == UNDO_ABSENT)
+		return 0;
 	error = store_rule_read(store, key, &value, &rule);
-	return error ? error : visit(&rule, bytes[0] == UNDO_PRESENT, context);
+	return error ? error : visit(&rule, is_back, context);
 }
 
-static int undo_rules(struct store *store,
-		      int (*visit)(const struct rule *rule, bool existed, void *context), void *context)
+static int undo_rules(struct store *store, bool is_back,
+		      int (*visit)(const struct rule *rule, bool is_back, void *context), void *context)
 {
 	MDB_val key, kept;
 	MDB_cursor *cursor;
@@ -112,7 +114,7 @@ static int undo_rules(struct store *store,
 	do {
 		status = mdb_cursor_get(cursor, &key, &kept, MDB_NEXT);
 		if (!status)
-			result = undo_visit(store, &key, &kept, visit, context);
+			result = undo_visit(store, &key, &kept, is_back, visit, context);
 	} while (!status && !result);
 	mdb_cursor_close(cursor);
 	return status && status != MDB_NOTFOUND ? environment_error(status) : result;
@@ -120,11 +122,13 @@ static int undo_rules(struct store *store,
 
 /* A list that is there again before its rules; one that was not goes after them. */
 int store_undo_each(struct store *store,
-		    int (*visit)(const struct rule *rule, bool existed, void *context), void *context)
+		    int (*visit)(const struct rule *rule, bool is_back, void *context), void *context)
 {
 	int result = store_lists_undo(store);
 
 	if (!result)
-		result = undo_rules(store, visit, context);
+		result = undo_rules(store, false, visit, context);
+	if (!result)
+		result = undo_rules(store, true, visit, context);
 	return result ? result : store_lists_end_undo(store);
 }

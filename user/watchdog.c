@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +43,9 @@ static int undo_change(const struct watchdog *watchdog)
 	error = store_pending(apply.store, &pending);
 	if (!error && pending.id == watchdog->pending_id)
 		error = apply_undo(&apply, &ignored);
+	if (!error && apply.undone.lost)
+		syslog(LOG_WARNING, "'%s': a change that was not confirmed in time is undone, but for %llu rules of "
+		       "before: %s", watchdog->name, (unsigned long long)apply.undone.lost, apply.undone.reason.text);
 	apply_close(&apply);
 	return error;
 }
@@ -104,6 +108,8 @@ static void undo(const struct watchdog *watchdog)
 			return;
 		nanosleep(&pause, NULL);
 	}
+	syslog(LOG_ERR, "'%s': what was not confirmed in time cannot be undone, and everything passes: see xdp-cuckoo "
+	       "status", watchdog->name);
 }
 
 /* ---- waiting ---- */

@@ -2,7 +2,8 @@
 /*
  * A process of its own that waits for a confirmation and undoes what has not been confirmed, whatever
  * becomes of the terminal, the session and the process that started it. Where it is gone too, the kernel
- * passes everything from the deadline on, and the next command undoes a change of rules.
+ * passes everything from the deadline on, and the next command undoes a change of rules. What it cannot undo it
+ * tells the system's log: nobody else is there.
  */
 #ifndef XDP_CUCKOO_WATCHDOG_H
 #define XDP_CUCKOO_WATCHDOG_H

@@ -117,9 +117,9 @@ static int see_expired(const struct rule *rule, void *context)
 	return error;
 }
 
-static int see_undone(const struct rule *rule, bool existed, void *context)
+static int see_undone(const struct rule *rule, bool is_back, void *context)
 {
-	(void)existed, (void)context;
+	(void)is_back, (void)context;
 	fuzz_check_rule(rule);
 	return 0;
 }

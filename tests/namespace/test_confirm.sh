@@ -375,4 +375,92 @@ test_other_changes_while_an_import_waits() {
 src 203.0.113.7" "$(rules)" "rules"
 }
 
+# --- where it cannot all be undone
+
+# import_unwatched ARGUMENT...: a change that nobody watches over, and whose time is over when this returns.
+import_unwatched() {
+	xc import "$@" --confirm 1s >/dev/null 2>&1
+	watchdog
+	kill -9 "$WATCHDOG"
+	await 'xc --json status | grep -q "\"seconds_left\": 0\.0$"'
+}
+
+# kinds SRC DST ACTION: 24 rules, each of a kind of its own.
+kinds() {
+	for ends in "src $1" "dst $2" "src $1 dst $2"; do
+		for proto in '' 'proto udp'; do
+			for sport in '' 'sport 7'; do
+				for dport in '' 'dport 9'; do
+					echo "$ends $proto $sport $dport action $3" | tr -s ' '
+				done
+			done
+		done
+	done
+}
+
+# Before and after do not fit beside one another.
+test_kinds_before_and_after() {
+	silence
+	xc load vrx >/dev/null
+	kinds 198.51.100.1 10.99.0.9 drop >"$STATE/old"
+	kinds 198.51.100.2 10.99.0.8 pass >"$STATE/new"
+	xc import "$STATE/old" >/dev/null
+	old=$(rules)
+	import_unwatched "$STATE/new" --replace
+	assert_status 0 xc expire
+	assert_equal '' "$(cat "$STATE/err")" "notes"
+	assert_equal "$old" "$(rules)" "rules"
+	assert_status 0 xc status
+	assert_output 'effect: +filters$'
+	assert_status 0 xc check
+}
+
+# One of the kinds from before has been taken by another command's rule.
+test_kinds_taken_meanwhile() {
+	silence
+	xc load vrx >/dev/null
+	{ kinds 198.51.100.1 10.99.0.9 drop; kinds 198.51.100.1 10.99.0.9 pass | head -n 8; } >"$STATE/old"
+	grep -v '^src 198.51.100.1 dst 10.99.0.9 action drop' "$STATE/old" >"$STATE/new"
+	xc import "$STATE/old" >/dev/null
+	xc import "$STATE/new" --replace --confirm 2s >/dev/null 2>&1
+	watchdog
+	kill -9 "$WATCHDOG"
+	assert_status 0 xc add src 198.51.100.1 dst 10.99.0.9 action pass
+	await 'xc --json status | grep -q "\"seconds_left\": 0\.0$"'
+	assert_status 0 xc del src 198.51.100.1
+	assert_error "is undone, but for 1 rule of before: 'src 198.51.100.1 dst 10.99.0.9': 32 kinds of rule"
+	assert_equal 31 "$(xc list | wc -l)" "rules"
+	assert_status 0 xc status
+	assert_output 'effect: +filters$'
+	assert_status 0 xc check
+	assert_status 1 xc confirm --force
+	assert_error 'nothing waits'
+}
+
+# No room on the disk, neither to undo it nor to keep it; the filter can still be taken off, and all is well once
+# there is room.
+test_full_disk() {
+	mkdir "$STATE/store"
+	mount -t tmpfs -o size=2m tmpfs "$STATE/store" 2>/dev/null || skip "no tmpfs may be mounted here"
+	on_exit "umount '$STATE/store'"
+	before_import
+	seq 5000 | awk '{ printf "20.%d.%d.1\n", $1 / 256, $1 % 256 }' >"$STATE/list"
+	old=$(rules)
+	import_unwatched "$STATE/list" --replace
+	head -c 2M /dev/zero >"$STATE/store/fill" 2>/dev/null || :
+	assert_status 1 xc confirm
+	assert_error 'not confirmed in time cannot be undone yet: .*No space'
+	assert_error 'too late: '
+	assert_status 0 xc check
+	assert_error 'cannot be undone yet'
+	xc unload vrx >/dev/null || fail "not taken off"
+	assert_status 0 xc load vrx
+	rm "$STATE/store/fill"
+	assert_status 0 xc add 203.0.113.7
+	assert_equal "$old
+src 203.0.113.7" "$(rules)" "rules"
+	assert_status 0 xc status
+	assert_output 'effect: +filters$'
+}
+
 run_tests "$0" "$@"

@@ -29,9 +29,9 @@ static void nothing_pends(struct fixture *f)
 	assert_int_equal(pending.rules, 0);
 }
 
-static int never(const struct rule *rule, bool existed, void *context)
+static int never(const struct rule *rule, bool is_back, void *context)
 {
-	(void)rule, (void)existed, (void)context;
+	(void)rule, (void)is_back, (void)context;
 	fail_msg("nothing is to be undone");
 	return 0;
 }
@@ -155,10 +155,30 @@ struct expected {
 struct visits {
 	const struct expected *expected;
 	size_t count;
-	unsigned long long seen; /* a bit for each */
+	unsigned long long deleted, put_back; /* a bit for each */
 };
 
-static int expects(const struct rule *rule, bool existed, void *context)
+/* All are deleted before the first is put back. */
+static void see(struct visits *visits, size_t i, bool is_back)
+{
+	unsigned long long *seen = is_back ? &visits->put_back : &visits->deleted;
+
+	assert_false(*seen & 1ULL << i);
+	assert_true(!is_back || visits->expected[i].existed);
+	assert_true(!is_back || visits->deleted == (1ULL << visits->count) - 1);
+	*seen |= 1ULL << i;
+}
+
+static unsigned long long that_existed(const struct expected *expected, size_t count)
+{
+	unsigned long long bits = 0;
+
+	for (size_t i = 0; i < count; i++)
+		bits |= (unsigned long long)expected[i].existed << i;
+	return bits;
+}
+
+static int expects(const struct rule *rule, bool is_back, void *context)
 {
 	struct visits *visits = context;
 	char text[2][RULE_TEXT_BYTES];
@@ -170,9 +190,7 @@ static int expects(const struct rule *rule, bool existed, void *context)
 		if (strcmp(rule_format(rule, text[0]), rule_format(&other, text[1])))
 			continue;
 		assert_int_equal(rule->timeout_ms, other.timeout_ms);
-		assert_int_equal(existed, visits->expected[i].existed);
-		assert_false(visits->seen & 1ULL << i);
-		visits->seen |= 1ULL << i;
+		see(visits, i, is_back);
 		return 0;
 	}
 	fail_msg("not as it was before: %s", text[0]);
@@ -181,14 +199,15 @@ static int expects(const struct rule *rule, bool existed, void *context)
 
 static void was_before(struct fixture *f, const struct expected *expected, size_t count)
 {
-	struct visits visits = { expected, count, 0 };
+	struct visits visits = { expected, count, 0, 0 };
 
 	assert_int_equal(pending_of(f).rules, count);
 	close_store(f);
 	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(store_undo_each(f->store, expects, &visits), 0);
-	assert_int_equal(visits.seen, (1ULL << count) - 1);
+	assert_int_equal(visits.deleted, (1ULL << count) - 1);
+	assert_int_equal(visits.put_back, that_existed(expected, count));
 	store_abort(f->store);
 	assert_int_equal(pending_of(f).rules, count);
 }
@@ -274,9 +293,9 @@ static void test_cleared(void **state)
 	was_before(f, expected, COUNT(expected));
 }
 
-static int stop(const struct rule *rule, bool existed, void *context)
+static int stop(const struct rule *rule, bool is_back, void *context)
 {
-	(void)rule, (void)existed;
+	(void)rule, (void)is_back;
 	return *(int *)context;
 }
 
@@ -351,15 +370,13 @@ static void copy_all(struct fixture *f, struct copy *copy)
 }
 
 /* Puts the rules back while they are visited, as apply does. */
-static int put_back(const struct rule *rule, bool existed, void *context)
+static int put_back(const struct rule *rule, bool is_back, void *context)
 {
 	struct fixture *f = context;
-	int error = store_del(f->store, rule);
+	int error = is_back ? store_put(f->store, rule) : store_del(f->store, rule);
 
 	if (error)
-		assert_int_equal(error, -ENOENT);
-	if (existed)
-		assert_int_equal(store_put(f->store, rule), 0);
+		assert_int_equal(error, is_back ? 0 : -ENOENT);
 	return 0;
 }
 
