@@ -106,20 +106,34 @@ int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *
 
 /* ---- deleting ---- */
 
-static int del(struct apply *apply, const struct rule *rule, bool is_given_up, struct reason *reason)
+static int give_up(struct apply *apply, const struct rule *rule)
+{
+	return store_give_up(apply->store, rule, apply->owner);
+}
+
+static int del_any(struct apply *apply, const struct rule *rule)
+{
+	return store_del(apply->store, rule);
+}
+
+static int del_ended(struct apply *apply, const struct rule *rule)
+{
+	return store_del_ended(apply->store, rule);
+}
+
+static int del(struct apply *apply, const struct rule *rule,
+	       int (*from_store)(struct apply *apply, const struct rule *rule), struct reason *reason)
 {
 	struct adding adding = { apply, rule, reason };
 	struct rule found = *rule;
 	int error = store_get(apply->store, &found);
 
-	if (error == -ENOENT)
-		return error;
 	/* Before its shapes are gone, and their targets with them. */
 	if (!error && apply_keys_matter(apply))
 		error = keys_each(store_shape_list(apply->store), rule, leave_key, &adding);
-	if (!error)
-		error = is_given_up ? store_give_up(apply->store, rule, apply->owner) :
-				      store_del(apply->store, rule);
+	/* One that is not there too: the undo of a change may be about to bring it back. */
+	if (!error || error == -ENOENT)
+		error = from_store(apply, rule);
 	if (!error || error == -EALREADY || error == -ENOENT)
 		return error;
 	return reason_set(reason, error, "cannot delete: %s", strerror(-error));
@@ -127,12 +141,12 @@ static int del(struct apply *apply, const struct rule *rule, bool is_given_up, s
 
 int apply_give_up(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
-	return del(apply, rule, true, reason);
+	return del(apply, rule, give_up, reason);
 }
 
 int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
-	return del(apply, rule, false, reason);
+	return del(apply, rule, del_any, reason);
 }
 
 /* The tables are filled anew after the commit: quicker than key by key. */
@@ -156,7 +170,7 @@ static int expire_rule(const struct rule *rule, void *context)
 	const struct expiring *expiring = context;
 
 	++*expiring->count;
-	return apply_del(expiring->apply, rule, expiring->reason);
+	return del(expiring->apply, rule, del_ended, expiring->reason);
 }
 
 int apply_expire(struct apply *apply, __u64 *count, struct reason *reason)

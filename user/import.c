@@ -183,6 +183,14 @@ static int delete_obsolete(struct apply *apply, struct import *import, struct re
 	return error;
 }
 
+/* What is replaced stays so when another change, that waits to be confirmed and took rules away, is undone. */
+static int give_up_kept(struct apply *apply, const struct import *import, struct reason *reason)
+{
+	int error = store_give_up_all(apply->store, apply->owner, import->diff.is_alone);
+
+	return error ? reason_set(reason, error, "cannot write to the store: %s", strerror(-error)) : 0;
+}
+
 /* Makes the list the owner of what is added, and where it is not there yet, the list. */
 static int open_list(struct apply *apply, const struct import *import, struct reason *reason)
 {
@@ -224,6 +232,8 @@ static int make_import(struct apply *apply, void *context, struct reason *reason
 		error = open_list(apply, import, reason);
 	if (!error && invocation->is_replace)
 		error = import_compare(import, apply->store, apply->owner, reason);
+	if (!error && invocation->is_replace)
+		error = give_up_kept(apply, import, reason);
 	if (!error)
 		error = delete_obsolete(apply, import, reason);
 	if (!error)

@@ -183,7 +183,7 @@ int store_begin(struct store *store)
 	status = mdb_txn_begin(store->env, NULL, 0, &store->write);
 	if (status)
 		return environment_error(status);
-	store->is_changed = store->has_new_shape = store->keeps_undo = false;
+	store->is_changed = store->has_new_shape = store->keeps_undo = store->is_undoing = false;
 	error = store_meta_load(store, store->write, &store->meta);
 	if (!error)
 		error = store_shapes_load(store, store->write, &store->shapes);

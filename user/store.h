@@ -106,15 +106,22 @@ __s64 store_lag_ms(const struct store *store);
  *
  * store_give_up(): `owner` wants it no more. 0: so it is deleted; -EALREADY: others do, and it ends when they
  * want it to; -ENOENT: the owner has no such rule. store_del() deletes it whoever has it: 0; -ENOENT.
- * store_put_back() puts a rule that is not there, with its owners: those that there still are, or -ENOENT.
- * store_clear() removes all rules.
+ * store_del_ended() is for one that store_expired() visits: where a change is undone that made it end sooner, it is
+ * there again. store_put_back() puts a rule that is not there, with its owners: those that there still are, or
+ * -ENOENT. store_clear() removes all rules.
+ *
+ * While another transaction's change waits to be confirmed, all but store_put_back() and store_del_ended() hold as
+ * well for what undoing it will bring back, whatever they return. store_give_up_all() is for that alone: `owner`
+ * wants none of these rules, or with is_alone nobody does.
  */
 int store_put(struct store *store, const struct rule *rule);
 int store_put_for(struct store *store, const struct rule *rule, unsigned int owner);
 int store_put_back(struct store *store, const struct rule *rule);
 int store_give_up(struct store *store, const struct rule *rule, unsigned int owner);
 int store_del(struct store *store, const struct rule *rule);
+int store_del_ended(struct store *store, const struct rule *rule);
 int store_clear(struct store *store);
+int store_give_up_all(struct store *store, unsigned int owner, bool is_alone);
 
 /*
  * The lists. store_lists_find(): the number of a name, or 0. Within a transaction: store_list_open() makes the

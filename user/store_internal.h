@@ -86,7 +86,8 @@ struct store {
 	struct shape_list shapes;
 	struct store_lists_state lists;
 	bool is_changed, has_new_shape;
-	bool keeps_undo;
+	bool keeps_undo; /* it makes the change that is to be confirmed */
+	bool is_undoing; /* it undoes that */
 };
 
 /* The open transaction, or the last committed state, which stays the same until store_view_end(). */
@@ -119,6 +120,17 @@ int store_shapes_save(const struct store *store); /* an LMDB status */
 
 /* Before a rule is changed: keeps what it was, where the transaction is to be undone. `value` NULL: absent. */
 int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value);
+
+/*
+ * What transactions change while a change of an earlier one waits, they change in what is kept as well, where the
+ * rule has something kept: undone is that change, and not theirs. As store_put_for() with a deadline, store_give_up(),
+ * store_del() and store_clear(); 0 also where nothing is kept.
+ */
+bool store_is_later(const struct store *store);
+int store_kept_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment);
+int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner);
+int store_kept_del(struct store *store, const MDB_val *rule);
+int store_kept_clear(struct store *store);
 
 /* ---- store_lists.c ---- */
 

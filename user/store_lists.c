@@ -196,6 +196,11 @@ static int keep_undo(struct store *store, unsigned int number, bool existed)
 	MDB_val name = name_of(&store->lists.lists.list[number]), kept = { 1, room };
 	int status;
 
+	/* The list is another's from here on, and not the undo's. */
+	if (store_is_later(store)) {
+		status = mdb_del(store->write, store->undo_lists_db, &name, NULL);
+		return status == MDB_NOTFOUND ? 0 : environment_write_error(store->env, status);
+	}
 	if (!store->keeps_undo)
 		return 0;
 	if (existed)

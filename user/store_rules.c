@@ -165,8 +165,11 @@ int store_put_for(struct store *store, const struct rule *rule, unsigned int own
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes);
 	MDB_val value = store_value_write(&claims, rule->comment, value_room);
-	int status = mdb_put(store->write, store->rules_db, &key, &value, MDB_NOOVERWRITE);
+	int status, error = store_kept_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
 
+	if (error)
+		return error;
+	status = mdb_put(store->write, store->rules_db, &key, &value, MDB_NOOVERWRITE);
 	if (status == MDB_KEYEXIST)
 		return put_again(store, rule, 1ULL << owner, &key, &value);
 	/* Shapes after the rule: one that is there has its shapes there. */
@@ -232,7 +235,7 @@ static int find_value(struct store *store, MDB_val *key, MDB_val *value, __u8 by
 	return error ? error : copy_value(value, bytes);
 }
 
-int store_del(struct store *store, const struct rule *rule)
+int store_del_ended(struct store *store, const struct rule *rule)
 {
 	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), value;
@@ -241,14 +244,25 @@ int store_del(struct store *store, const struct rule *rule)
 	return error ? error : del_value(store, rule, &key, &value);
 }
 
+int store_del(struct store *store, const struct rule *rule)
+{
+	__u8 bytes[RULE_ENCODED_BYTES];
+	const MDB_val key = rule_bytes(rule, bytes);
+	int error = store_kept_del(store, &key);
+
+	return error ? error : store_del_ended(store, rule);
+}
+
 int store_give_up(struct store *store, const struct rule *rule, unsigned int owner)
 {
 	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), old;
 	struct store_claims now;
 	struct store_value value;
-	int error = find_value(store, &key, &old, copy);
+	int error = store_kept_give_up(store, &key, 1ULL << owner);
 
+	if (!error)
+		error = find_value(store, &key, &old, copy);
 	if (!error)
 		error = store_value_read(store, &old, &value);
 	if (error)
@@ -276,9 +290,11 @@ static int keep_for_undo(const struct rule *rule, void *context)
 int store_clear(struct store *store)
 {
 	MDB_stat rules;
-	int status = mdb_stat(store->write, store->rules_db, &rules);
-	int error;
+	int status, error = store_kept_clear(store);
 
+	if (error)
+		return error;
+	status = mdb_stat(store->write, store->rules_db, &rules);
 	if (status || rules.ms_entries == 0)
 		return environment_error(status);
 	error = store->keeps_undo ? store_each(store, keep_for_undo, store) : 0;

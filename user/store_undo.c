@@ -32,6 +32,159 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 	return status == MDB_KEYEXIST ? 0 : environment_write_error(store->env, status);
 }
 
+/* ---- what is kept of one rule ---- */
+
+struct kept {
+	bool existed;
+	struct store_claims claims;
+	char comment[RULE_COMMENT_BYTES];
+};
+
+/* Of a rule that was not there before: no claims. */
+static int kept_read(const struct store *store, const MDB_val *bytes, struct kept *kept)
+{
+	const __u8 *head = bytes->mv_data;
+	MDB_val rest = { bytes->mv_size - 1, bytes->mv_size ? (void *)(head + 1) : NULL };
+	struct store_value value;
+
+	*kept = (struct kept){};
+	if (!bytes->mv_size || *head > UNDO_PRESENT)
+		return -EBADMSG;
+	if (*head == UNDO_ABSENT)
+		return 0;
+	if (store_value_read(store, &rest, &value))
+		return -EBADMSG;
+	kept->existed = true;
+	kept->claims = value.claims;
+	memcpy(kept->comment, value.comment, value.length);
+	return 0;
+}
+
+/* The bytes must live as long as what is returned. */
+static MDB_val kept_write(const struct kept *kept, __u8 bytes[1 + STORE_VALUE_BYTES])
+{
+	MDB_val value = { 0, NULL };
+
+	bytes[0] = kept->existed ? UNDO_PRESENT : UNDO_ABSENT;
+	if (kept->existed)
+		value = store_value_write(&kept->claims, kept->comment, bytes + 1);
+	return (MDB_val){ 1 + value.mv_size, bytes };
+}
+
+static int kept_find(struct store *store, const MDB_val *rule, struct kept *kept)
+{
+	MDB_val bytes;
+	int error = environment_error(mdb_get(store->write, store->undo_db, (MDB_val *)rule, &bytes));
+
+	return error ? error : kept_read(store, &bytes, kept);
+}
+
+static int kept_change(struct store *store, const MDB_val *rule, const struct kept *kept)
+{
+	__u8 bytes[1 + STORE_VALUE_BYTES];
+	MDB_val value = kept_write(kept, bytes);
+
+	return environment_write_error(store->env, mdb_put(store->write, store->undo_db, (MDB_val *)rule, &value, 0));
+}
+
+/* ---- what is changed while a change waits ---- */
+
+bool store_is_later(const struct store *store)
+{
+	return store->meta.pending_id && !store->keeps_undo && !store->is_undoing;
+}
+
+int store_kept_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment)
+{
+	struct kept kept;
+	int error = store_is_later(store) ? kept_find(store, rule, &kept) : -ENOENT;
+
+	if (error || kept.claims.for_good & owner)
+		return error == -ENOENT ? 0 : error;
+	if (*comment && (!kept.existed || store_claims_end(&kept.claims)))
+		strcpy(kept.comment, comment);
+	kept.existed = true;
+	kept.claims = store_claims_with(kept.claims, owner, deadline_ms, store->clock.now_ms);
+	return kept_change(store, rule, &kept);
+}
+
+static void give_up(struct kept *kept, __u64 owner, __s64 now_ms)
+{
+	if (!(store_claims_owners(&kept->claims) & owner))
+		return;
+	kept->claims = store_claims_without(kept->claims, owner, now_ms);
+	kept->existed = store_claims_owners(&kept->claims);
+}
+
+int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner)
+{
+	struct kept kept;
+	int error = store_is_later(store) ? kept_find(store, rule, &kept) : -ENOENT;
+
+	if (error)
+		return error == -ENOENT ? 0 : error;
+	give_up(&kept, owner, store->clock.now_ms);
+	return kept_change(store, rule, &kept);
+}
+
+/* The rule is not there, and would not be, were the change undone: that is not about it any more. */
+int store_kept_del(struct store *store, const MDB_val *rule)
+{
+	int status = store_is_later(store) ? mdb_del(store->write, store->undo_db, (MDB_val *)rule, NULL) : 0;
+
+	return status == MDB_NOTFOUND ? 0 : environment_write_error(store->env, status);
+}
+
+int store_kept_clear(struct store *store)
+{
+	int status = store_is_later(store) ? mdb_drop(store->write, store->undo_db, 0) : 0;
+
+	return environment_write_error(store->env, status);
+}
+
+/* What is at the cursor is read out of the page that is written to. */
+static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *rule, const MDB_val *bytes,
+		      __u64 owner)
+{
+	__u8 key_room[RULE_ENCODED_BYTES], room[1 + STORE_VALUE_BYTES];
+	MDB_val key = { rule->mv_size, key_room }, value;
+	struct kept kept;
+	int error = rule->mv_size > sizeof(key_room) ? -EBADMSG : kept_read(store, bytes, &kept);
+
+	if (error || !(store_claims_owners(&kept.claims) & owner))
+		return error;
+	memcpy(key_room, rule->mv_data, rule->mv_size);
+	give_up(&kept, owner, store->clock.now_ms);
+	value = kept_write(&kept, room);
+	return environment_write_error(store->env, mdb_cursor_put(cursor, &key, &value, MDB_CURRENT));
+}
+
+static int give_up_each(struct store *store, __u64 owner)
+{
+	MDB_val rule, bytes;
+	MDB_cursor *cursor;
+	int error = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
+
+	if (error)
+		return error;
+	do {
+		error = environment_error(mdb_cursor_get(cursor, &rule, &bytes, MDB_NEXT));
+		if (!error)
+			error = give_up_at(store, cursor, &rule, &bytes, owner);
+	} while (!error);
+	mdb_cursor_close(cursor);
+	return error == -ENOENT ? 0 : error;
+}
+
+int store_give_up_all(struct store *store, unsigned int owner, bool is_alone)
+{
+	if (is_alone || !store_is_later(store))
+		return store_kept_clear(store);
+	return give_up_each(store, 1ULL << owner);
+}
+
+/* ---- what waits ---- */
+
 static int pending_load(struct store *store, MDB_txn *txn, struct store_pending *pending)
 {
 	struct store_meta meta;
@@ -126,6 +279,7 @@ int store_undo_each(struct store *store,
 {
 	int result = store_lists_undo(store);
 
+	store->is_undoing = true;
 	if (!result)
 		result = undo_rules(store, false, visit, context);
 	if (!result)

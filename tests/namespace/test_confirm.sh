@@ -375,6 +375,44 @@ test_other_changes_while_an_import_waits() {
 src 203.0.113.7" "$(rules)" "rules"
 }
 
+# Also of the rules that the import touched: a list that has them too, the hand, one that deletes them.
+test_the_same_rules_while_an_import_waits() {
+	silence
+	xc load vrx >/dev/null
+	xc add 198.51.100.1 >/dev/null
+	xc add 198.51.100.4 >/dev/null
+	printf '198.51.100.%d\n' 1 2 3 >"$STATE/list"
+	echo 198.51.100.2 >"$STATE/other"
+	xc import "$STATE/list" --list one --confirm 2s >/dev/null 2>&1
+	watchdog
+	assert_status 0 xc import "$STATE/other" --list two
+	assert_status 0 xc add 198.51.100.3
+	assert_status 0 xc del 198.51.100.1
+	watchdog_has_ended
+	assert_equal 'src 198.51.100.2
+src 198.51.100.3
+src 198.51.100.4' "$(rules)" "rules"
+	assert_status 0 xc lists
+	assert_output '^two +1 '
+	assert_status 0 xc check
+}
+
+# As the import has replaced all, and is replaced itself.
+test_replaced_while_an_import_waits() {
+	before_import
+	echo 198.51.100.7 >"$STATE/other"
+	xc import "$STATE/list" --replace --confirm 2s >/dev/null 2>&1
+	watchdog
+	assert_status 0 xc import "$STATE/other" --replace
+	watchdog_has_ended
+	assert_equal 'src 198.51.100.7' "$(rules)" "rules"
+	xc import "$STATE/list" --replace --confirm 2s >/dev/null 2>&1
+	watchdog
+	assert_status 0 xc flush
+	watchdog_has_ended
+	assert_equal '' "$(rules)" "rules"
+}
+
 # --- where it cannot all be undone
 
 # import_unwatched ARGUMENT...: a change that nobody watches over, and whose time is over when this returns.

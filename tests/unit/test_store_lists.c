@@ -299,6 +299,38 @@ static void test_changes_between(void **state)
 	end(f);
 }
 
+/* Nor does it undo what others do to the lists it has touched. */
+static void test_lists_changed_between(void **state)
+{
+	struct fixture *f = *state;
+	struct store_lists lists;
+	unsigned int a, b, c;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	end(f);
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	open_list(f, "a");
+	assert_int_equal(store_list_delete(f->store, b), 0);
+	c = open_list(f, "c");
+	end(f);
+
+	clock_advance(CLOCK_DAY);
+	begin(f);
+	assert_int_equal(store_list_delete(f->store, a), 0);
+	assert_int_equal(store_list_open(f->store, "b", "/later", &b), 0);
+	assert_int_equal(open_list(f, "c"), c);
+	end(f);
+	undo(f);
+	lists = lists_of(f);
+	assert_int_equal(number_of(f, "a"), 0);
+	assert_string_equal(lists.list[b].source, "/later");
+	assert_int_equal(number_of(f, "c"), c);
+}
+
 static void test_a_deletion_is_confirmed(void **state)
 {
 	struct fixture *f = *state;
@@ -438,6 +470,7 @@ int main(void)
 		TIME_TEST(test_lists_are_undone),
 		TIME_TEST(test_changes_between),
 		TIME_TEST(test_a_deletion_is_confirmed),
+		TIME_TEST(test_lists_changed_between),
 		TIME_TEST(test_damaged_values),
 		TIME_TEST(test_damaged_lists),
 	};

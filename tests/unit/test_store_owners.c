@@ -74,26 +74,78 @@ static struct rule numbered(unsigned int number)
 	return rule;
 }
 
+struct change {
+	enum { CHANGE_DEL, CHANGE_GIVE_UP, CHANGE_GIVE_UP_ALL, CHANGE_CLEAR, CHANGE_PUT } kind;
+	unsigned int number, owner;
+	__s64 timeout_ms;
+};
+
+static struct change random_change(void)
+{
+	static const int kinds[] = { CHANGE_DEL, CHANGE_GIVE_UP, CHANGE_GIVE_UP, CHANGE_GIVE_UP };
+	const unsigned int kind = below(8);
+
+	return (struct change){ .kind = kind < 4 ? kinds[kind] : CHANGE_PUT,
+				.number = below(MODEL_RULES),
+				.owner = below(MODEL_OWNERS),
+				.timeout_ms = below(2) * (1 + below(100)) * CLOCK_SECOND };
+}
+
+static int model_change(struct model *model, const struct change *change)
+{
+	struct model_rule *rule = &model->rules[change->number];
+
+	switch (change->kind) {
+	case CHANGE_DEL:
+		return model_del(rule);
+	case CHANGE_GIVE_UP:
+		return model_give_up(model, rule, change->owner);
+	case CHANGE_GIVE_UP_ALL:
+		for (unsigned int i = 0; i < MODEL_RULES; i++)
+			model_give_up(model, &model->rules[i], change->owner);
+		return 0;
+	case CHANGE_CLEAR:
+		memset(model->rules, 0, sizeof(model->rules));
+		return 0;
+	default:
+		return model_put(model, rule, change->owner, change->timeout_ms);
+	}
+}
+
+static int give_up_all(struct fixture *f, unsigned int owner)
+{
+	for (unsigned int i = 0; i < MODEL_RULES; i++) {
+		const struct rule rule = numbered(i);
+
+		store_give_up(f->store, &rule, owner);
+	}
+	return store_give_up_all(f->store, owner, false);
+}
+
+static int store_change(struct fixture *f, const struct change *change)
+{
+	struct rule rule = numbered(change->number);
+
+	rule.timeout_ms = change->timeout_ms;
+	switch (change->kind) {
+	case CHANGE_DEL:
+		return store_del(f->store, &rule);
+	case CHANGE_GIVE_UP:
+		return store_give_up(f->store, &rule, change->owner);
+	case CHANGE_GIVE_UP_ALL:
+		return give_up_all(f, change->owner);
+	case CHANGE_CLEAR:
+		return store_clear(f->store);
+	default:
+		return store_put_for(f->store, &rule, change->owner);
+	}
+}
+
 static void change_at_random(struct fixture *f, struct model *model)
 {
-	const unsigned int number = below(MODEL_RULES), owner = below(MODEL_OWNERS);
-	struct model_rule *expected = &model->rules[number];
-	struct rule rule = numbered(number);
+	const struct change change = random_change();
 
-	switch (below(8)) {
-	case 0:
-		assert_int_equal(store_del(f->store, &rule), model_del(expected));
-		break;
-	case 1:
-	case 2:
-	case 3:
-		assert_int_equal(store_give_up(f->store, &rule, owner), model_give_up(model, expected, owner));
-		break;
-	default:
-		rule.timeout_ms = below(2) * (1 + below(100)) * CLOCK_SECOND;
-		assert_int_equal(store_put_for(f->store, &rule, owner),
-				 model_put(model, expected, owner, rule.timeout_ms));
-	}
+	assert_int_equal(store_change(f, &change), model_change(model, &change));
 }
 
 static void is_as_model(struct fixture *f, const struct model *model)
@@ -129,8 +181,24 @@ static void is_as_model(struct fixture *f, const struct model *model)
 	assert_int_equal(info_of(f).timed, timed);
 }
 
-/* Now and then a change that is to be confirmed, and is undone at once. */
-static void undo_at_random(struct fixture *f, const struct model *model)
+/* By others, to what there is and to what will be there when the change that waits has been undone. */
+static void change_meanwhile(struct fixture *f, struct model *now, struct model *undone)
+{
+	begin(f);
+	for (int i = below(MODEL_CHANGES); i > 0; i--) {
+		struct change change = random_change();
+
+		if (!below(20))
+			change.kind = below(2) ? CHANGE_CLEAR : CHANGE_GIVE_UP_ALL;
+		assert_int_equal(store_change(f, &change), model_change(now, &change));
+		model_change(undone, &change);
+	}
+	end(f);
+	is_as_model(f, now);
+}
+
+/* Now and then a change that is to be confirmed, and is undone. */
+static void undo_at_random(struct fixture *f, struct model *model)
 {
 	struct model *after = malloc(sizeof(*after));
 
@@ -142,6 +210,8 @@ static void undo_at_random(struct fixture *f, const struct model *model)
 		change_at_random(f, after);
 	end(f);
 	is_as_model(f, after);
+	for (int i = below(3); i > 0; i--)
+		change_meanwhile(f, after, model);
 	free(after);
 	undo(f);
 }

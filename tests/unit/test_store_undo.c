@@ -220,9 +220,9 @@ static void test_what_was_before(void **state)
 		{ "192.0.2.3 comment retimed", true, CLOCK_HOUR },
 		{ "192.0.2.4 comment \"made to stay\"", true, CLOCK_HOUR },
 		{ "192.0.2.5", true, CLOCK_HOUR },
-		{ "192.0.2.10", false, 0 },
 		{ "proto udp dport 53", false, 0 },
 		{ "2001:db8::/32", false, 0 },
+		{ "192.0.2.10", false, 0 },
 	};
 	struct fixture *f = *state;
 
@@ -261,6 +261,65 @@ static void test_what_was_before(void **state)
 	assert_int_equal(del(f, "192.0.2.10"), 0);
 	assert_int_equal(del(f, "192.0.2.6"), 0);
 	assert_int_equal(store_commit(f->store), 0);
+	was_before(f, expected, COUNT(expected) - 1);
+}
+
+/* What others change of the same rules stays when the change is undone: see also test_store_owners.c. */
+static void test_changed_meanwhile(void **state)
+{
+	static const struct expected expected[] = {
+		{ "192.0.2.1 comment \"added later\"", true, 0 },
+		{ "192.0.2.2 comment \"added later\"", true, 2 * CLOCK_HOUR },
+		{ "192.0.2.3 comment \"timed before\"", true, 2 * CLOCK_HOUR },
+		{ "192.0.2.4 comment \"there before\"", true, 0 },
+	};
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add_for(f, "192.0.2.3 comment \"timed before\"", CLOCK_HOUR);
+	add(f, "192.0.2.4 comment \"there before\"");
+	add(f, "192.0.2.5");
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(put(f, "192.0.2.1"), 0);
+	assert_int_equal(put_for(f, "192.0.2.2", CLOCK_SECOND), 0);
+	assert_int_equal(del(f, "192.0.2.3"), 0);
+	assert_int_equal(del(f, "192.0.2.4"), 0);
+	assert_int_equal(del(f, "192.0.2.5"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "192.0.2.1 comment \"added later\""), -EEXIST);
+	assert_int_equal(put_for(f, "192.0.2.2 comment \"added later\"", 2 * CLOCK_HOUR), -EALREADY);
+	assert_int_equal(put_for(f, "192.0.2.3", 2 * CLOCK_HOUR), 0);
+	assert_int_equal(put_for(f, "192.0.2.4 comment \"added later\"", CLOCK_HOUR), 0);
+	assert_int_equal(del(f, "192.0.2.5"), -ENOENT);
+	assert_int_equal(store_commit(f->store), 0);
+	was_before(f, expected, COUNT(expected));
+}
+
+static int del_ended(const struct rule *rule, void *context)
+{
+	return store_del_ended(context, rule);
+}
+
+/* That a rule has ended sooner than it would have is the change's doing, which is undone. */
+static void test_ended_meanwhile(void **state)
+{
+	struct expected expected[] = { { "192.0.2.1", true, CLOCK_HOUR } };
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add_for(f, "192.0.2.1", CLOCK_HOUR);
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_SECOND), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	clock_advance(2 * CLOCK_SECOND);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_expired(f->store, del_ended, f->store), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_false(has(f, "192.0.2.1"));
+	expected->timeout_ms -= 2 * CLOCK_SECOND;
 	was_before(f, expected, COUNT(expected));
 }
 
@@ -429,6 +488,8 @@ int main(void)
 		TIME_TEST(test_abort_of_the_undo),
 		TIME_TEST(test_time_left),
 		TIME_TEST(test_what_was_before),
+		TIME_TEST(test_changed_meanwhile),
+		TIME_TEST(test_ended_meanwhile),
 		TIME_TEST(test_cleared),
 		TIME_TEST(test_a_visit_ends_as_the_visitor_says),
 		TIME_TEST(test_undone_it_is_as_before),
