@@ -269,8 +269,8 @@ int apply_check(struct apply *apply, struct target *target, struct table_differe
 /* ---- questions ---- */
 
 /* The first rule of that shape, stored and not ended, that matches the flows; -ENOENT. */
-static int find_of_shape(struct store *store, const struct rule *query,
-			 const struct rule_shape *shape, struct rule *rule)
+static int find_of_shape(struct store *store, int (*get)(struct store *store, struct rule *rule),
+			 const struct rule *query, const struct rule_shape *shape, struct rule *rule)
 {
 	struct rule candidates[RULE_KEYS_MAX];
 	size_t count = rule_generalise(query, shape, candidates);
@@ -278,14 +278,15 @@ static int find_of_shape(struct store *store, const struct rule *query,
 
 	for (size_t i = 0; i < count && error == -ENOENT; i++) {
 		*rule = candidates[i];
-		error = store_get(store, rule);
+		error = get(store, rule);
 		if (!error && rule->timeout_ms < 0)
 			error = -ENOENT;
 	}
 	return error;
 }
 
-int apply_test(struct store *store, const struct rule *query, struct rule *rule)
+static int find_rule(struct store *store, int (*get)(struct store *store, struct rule *rule),
+		     const struct rule *query, struct rule *rule)
 {
 	struct shape_list shapes;
 	int error = store_shapes(store, &shapes);
@@ -294,19 +295,35 @@ int apply_test(struct store *store, const struct rule *query, struct rule *rule)
 		return error;
 	error = -ENOENT;
 	for (size_t i = 0; i < shapes.count && error == -ENOENT; i++)
-		error = find_of_shape(store, query, &shapes.entry[i].shape, rule);
+		error = find_of_shape(store, get, query, &shapes.entry[i].shape, rule);
 	return error;
 }
 
-enum apply_blocker apply_blocks(struct store *store, const struct rule *query, struct rule *rule)
+int apply_test(struct store *store, const struct rule *query, struct rule *rule)
+{
+	return find_rule(store, store_get, query, rule);
+}
+
+static enum apply_blocker blocks(struct store *store, int (*get)(struct store *store, struct rule *rule),
+				 const struct rule *query, struct rule *rule)
 {
 	struct store_settings settings;
 
-	if (!apply_test(store, query, rule))
+	if (!find_rule(store, get, query, rule))
 		return rule->action == RULE_DROP ? APPLY_RULE : APPLY_NOTHING;
 	if (!store_settings(store, &settings) && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
 		return APPLY_POLICY;
 	return APPLY_NOTHING;
+}
+
+enum apply_blocker apply_blocks(struct store *store, const struct rule *query, struct rule *rule)
+{
+	return blocks(store, store_get, query, rule);
+}
+
+enum apply_blocker apply_blocks_undone(struct store *store, const struct rule *query, struct rule *rule)
+{
+	return blocks(store, store_get_undone, query, rule);
 }
 
 /*

@@ -128,7 +128,10 @@ bool apply_is_full(const struct apply *apply);
 /* Deletes the rules that have ended; counts them. */
 int apply_expire(struct apply *apply, __u64 *count, struct reason *reason);
 
-/* Keeps settings and puts them in force on every running filter. A change of its own. */
+/*
+ * Keeps settings and puts them in force on every running filter. A change of its own. -EBUSY: not `no-rule drop` while
+ * a change waits to be confirmed, whose undo would take pass rules away.
+ */
 int apply_set(struct apply *apply, const struct store_settings *settings, struct reason *reason);
 int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reason);
 
@@ -170,12 +173,18 @@ int apply_check(struct apply *apply, struct target *target, struct table_differe
  */
 int apply_test(struct store *store, const struct rule *query, struct rule *rule);
 
-/* Refuses, with -ECANCELED, where rules or policies drop what apply->guard holds, or within a change begin to. */
+/*
+ * Refuses, with -ECANCELED, where rules or policies drop what apply->guard holds, or within a change begin to; or
+ * would, were the change undone that waits to be confirmed: what only that lets pass is not to be relied on.
+ */
 int apply_check_guard(struct apply *apply, struct reason *reason);
 
 /* What drops packets of these flows, if anything: a rule, *rule; or no pass rule where `policy no-rule drop`. */
 enum apply_blocker { APPLY_NOTHING, APPLY_RULE, APPLY_POLICY };
 enum apply_blocker apply_blocks(struct store *store, const struct rule *query, struct rule *rule);
+
+/* The same, were the change undone that waits to be confirmed; by shapes that rules have now. */
+enum apply_blocker apply_blocks_undone(struct store *store, const struct rule *query, struct rule *rule);
 
 /* Whether the running filter has all that the stored rule needs, so that it would match its packets. */
 bool apply_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule);

@@ -7,6 +7,11 @@
 #include "key_list.h"
 #include "key_set.h"
 
+/* As rules are, and were the change undone that waits to be confirmed. */
+struct apply_was_blocked {
+	bool now, undone;
+};
+
 struct apply_touched {
 	/* Keys that rules bring which a change adds: in no table before the change is complete and allowed. */
 	struct key_list held[RULE_ACTIONS];
@@ -14,7 +19,7 @@ struct apply_touched {
 	/* Keys that are in the tables by then: the store says after the commit whether they stay, and until when. */
 	struct key_set keys;
 	struct key_set retimed; /* of them, those that pass and get another end: they have it before any key drops */
-	bool *was_blocked; /* of the guard's flows, before the change */
+	struct apply_was_blocked *was_blocked; /* of the guard's flows, before the change */
 	bool is_out_of_kinds; /* and new targets for shapes make no room for more */
 	struct shape_list shapes; /* as committed */
 };

@@ -15,11 +15,30 @@ static int set(struct apply *apply, void *context, struct reason *reason)
 	return error ? reason_set(reason, error, "cannot keep the settings: %s", strerror(-error)) : 0;
 }
 
+/* Nothing but pass rules lets anything through then, and the undo takes those away that came with the change. */
+static int check_pending(struct apply *apply, const struct store_settings *settings, struct reason *reason)
+{
+	struct store_settings before;
+	struct store_pending pending;
+	int error = store_settings(apply->store, &before);
+
+	if (!error)
+		error = store_pending(apply->store, &pending);
+	if (error)
+		return apply_store_unread(error, reason);
+	if (!pending.id || settings->policy[OUTCOME_NO_RULE] != VERDICT_DROP ||
+	    before.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+		return 0;
+	return reason_set(reason, -EBUSY, "the policy 'no-rule drop' would stay where the change that waits for "
+			  "xdp-cuckoo confirm is undone, and its pass rules would not; confirm it first");
+}
+
 int apply_set(struct apply *apply, const struct store_settings *settings, struct reason *reason)
 {
 	struct store_settings copy = *settings;
+	int error = check_pending(apply, settings, reason);
 
-	return apply_change(apply, set, &copy, reason);
+	return error ? error : apply_change(apply, set, &copy, reason);
 }
 
 int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reason)

@@ -23,7 +23,7 @@ const struct command command_policy = {
 	"connections too; `later-fragment drop` also hits large DNS answers; with `not-ip drop` there is\n"
 	"no ARP, so no IPv4 neighbour finds this host.\n"
 	"Kept with the rules, for all filters of the --name, and in force at once; `stats` counts each\n"
-	"apart.\n"
+	"apart. While a change waits for `confirm`, `no-rule drop` is refused: the pass rules may be its.\n"
 	"  --force            for `no-rule drop` and `not-ip drop`\n"
 	"\n"
 	"  xdp-cuckoo policy\n"

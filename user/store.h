@@ -136,6 +136,9 @@ int store_list_delete(struct store *store, unsigned int number);
 /* Looks the rule up, one that has ended too, and fills in timeout, comment and owners. 0; -ENOENT. */
 int store_get(struct store *store, struct rule *rule);
 
+/* The same, of the rules that there would be were the change undone that waits to be confirmed; if none: that are. */
+int store_get_undone(struct store *store, struct rule *rule);
+
 int store_info(struct store *store, struct store_info *info);
 
 /*

@@ -183,6 +183,41 @@ int store_give_up_all(struct store *store, unsigned int owner, bool is_alone)
 	return give_up_each(store, 1ULL << owner);
 }
 
+/* ---- as if it were undone ---- */
+
+static int get_kept(struct store *store, MDB_txn *txn, struct rule *rule)
+{
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = { rule_encode(rule, bytes), bytes }, kept, value;
+	const __u8 *head;
+	int error = environment_error(mdb_get(txn, store->undo_db, &key, &kept));
+
+	if (error == -ENOENT)
+		return store_get(store, rule);
+	if (error)
+		return error;
+	head = kept.mv_data;
+	if (!kept.mv_size || *head > UNDO_PRESENT)
+		return -EBADMSG;
+	value = (MDB_val){ kept.mv_size - 1, (void *)(head + 1) };
+	return *head == UNDO_ABSENT ? -ENOENT : store_value_to_rule(store, &value, rule);
+}
+
+int store_get_undone(struct store *store, struct rule *rule)
+{
+	struct store_meta meta;
+	MDB_txn *txn;
+	int error = store_view_begin(store, &txn);
+
+	if (error)
+		return error;
+	error = store_meta_get(store, txn, &meta);
+	if (!error)
+		error = meta.pending_id && store->schema > 1 ? get_kept(store, txn, rule) : store_get(store, rule);
+	store_view_end(store);
+	return error;
+}
+
 /* ---- what waits ---- */
 
 static int pending_load(struct store *store, MDB_txn *txn, struct store_pending *pending)

@@ -133,8 +133,9 @@ int xdp_cuckoo_format(const struct xdp_cuckoo_rule *rule, char *text, size_t siz
  * When commit returns 0, the change is durable (fsync) and active on every interface that runs the filter. When it
  * fails, nothing has changed; only where the kernel refuses a table after the rules have become durable, it is the next
  * change that brings them into force. -ECANCELED: packets to or from this host's own addresses, from its default gateways,
- * name servers or its SSH session would be dropped that were not before, and XDP_CUCKOO_FORCE is not given. Either way
- * the change is over. Commit and abort without a change: -EINVAL.
+ * name servers or its SSH session would be dropped that were not before, now or once another change that waits for
+ * `xdp-cuckoo confirm` is undone, and XDP_CUCKOO_FORCE is not given. Either way the change is over. Commit and abort
+ * without a change: -EINVAL.
  */
 int xdp_cuckoo_begin(struct xdp_cuckoo_filter *filter);
 int xdp_cuckoo_commit(struct xdp_cuckoo_filter *filter);

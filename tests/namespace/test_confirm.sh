@@ -413,6 +413,46 @@ test_replaced_while_an_import_waits() {
 	assert_equal '' "$(rules)" "rules"
 }
 
+# What only a change that waits lets pass is not to be relied on: the undo takes it away.
+test_relying_on_what_waits() {
+	host
+	silence
+	xc load vrx >/dev/null
+	echo "$PEER action pass" >"$STATE/list"
+	assert_status 2 xc_host add 203.0.113.0/24
+	assert_error 'or first: xdp-cuckoo add '
+	xc_host import "$STATE/list" --list admins --confirm 60s >/dev/null 2>&1
+	watchdog
+	assert_status 2 xc_host add 203.0.113.0/24
+	assert_error "'src 203.0.113.0/24' would block this SSH session, from $PEER as soon as the change that waits is undone"
+	assert_error 'nothing was changed; say --force, or first: xdp-cuckoo confirm$'
+	assert_status 5 xc_host policy no-rule drop --force
+	assert_error 'confirm it first'
+	assert_status 0 xc_host add 203.0.112.0/24
+	case_begin 'a pass rule by hand, which stays'
+	assert_status 0 xc_host add "$PEER" action pass
+	assert_status 0 xc_host add 203.0.113.0/24
+	assert_status 2 xc_host del "$PEER" action pass
+	case_begin 'confirmed'
+	assert_status 0 xc_host confirm
+	assert_status 0 xc_host policy no-rule drop --force
+}
+
+# The other way round: what the undo brings back.
+test_what_an_undo_would_bring_back() {
+	host
+	xc load vrx >/dev/null
+	xc add "$PEER" action pass >/dev/null
+	xc_host add 203.0.113.0/24 >/dev/null
+	printf '%s action pass\n203.0.112.0/24\n' "$PEER" >"$STATE/list"
+	xc_host import "$STATE/list" --replace --confirm 60s >/dev/null 2>&1
+	watchdog
+	assert_status 2 xc_host del "$PEER" action pass
+	assert_error "'src 203.0.113.0/24' would block this SSH session, from $PEER as soon as the change that waits is undone"
+	assert_status 0 xc_host confirm
+	assert_status 0 xc_host del "$PEER" action pass
+}
+
 # --- where it cannot all be undone
 
 # import_unwatched ARGUMENT...: a change that nobody watches over, and whose time is over when this returns.
