@@ -43,7 +43,7 @@ struct apply {
 	const struct guard *guard;
 	unsigned int owner; /* whose rules a change adds and gives up: STORE_BY_HAND, or a list's number */
 	bool is_whole; /* change at once: a new table takes the place of the old, where that can be done */
-	bool has_set_pending; /* the change under way is to be confirmed */
+	__s64 confirm_ms; /* the change under way is to be confirmed within that, when it is done; 0: it need not be */
 	bool is_torn; /* an earlier change, as it failed, has left tables that differ from the store */
 	struct apply_touched *touched;
 	struct apply_undone undone;
@@ -136,10 +136,14 @@ int apply_set(struct apply *apply, const struct store_settings *settings, struct
 int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reason);
 
 /*
- * Within a change: unless apply_confirm() comes within `timeout_ms`, apply_open() of any later command,
- * or apply_undo(), undoes it. -EBUSY: another change waits already.
+ * Within a change: unless apply_confirm() comes within `timeout_ms` of its end, apply_open() of any later command,
+ * or apply_undo(), undoes it. -EBUSY: another change waits already. While it is under way the time is pushed out again
+ * and again, so that after a crash everything passes in time as well, but for what the next step may take.
  */
 int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reason);
+
+/* After it: what is left at this moment. */
+int apply_pending_left(struct apply *apply, __u64 *id, __s64 *left_ms);
 
 /* Changes of their own. 0; -ENOENT: nothing waits. apply_undo() counts in apply->undone what it must leave out. */
 int apply_confirm(struct apply *apply, struct reason *reason);

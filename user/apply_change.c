@@ -48,7 +48,7 @@ static int begin(struct apply *apply, struct reason *reason)
 {
 	int error;
 
-	apply->has_set_pending = false;
+	apply->confirm_ms = 0;
 	error = mend(apply, reason);
 	if (error)
 		return error;
@@ -148,7 +148,7 @@ static void undo(struct apply *apply)
 	for (size_t i = 0; i < apply->targets_count; i++) {
 		if (apply_keys_take_back(apply, &apply->targets[i], &ignored))
 			apply->is_torn = true;
-		if (apply->has_set_pending)
+		if (apply->confirm_ms)
 			target_confirm(&apply->targets[i]);
 	}
 }
@@ -209,7 +209,11 @@ int apply_commit(struct apply *apply, struct reason *reason)
 	int error = apply_check_guard(apply, reason);
 
 	if (!error)
+		error = apply_push_pending(apply, reason);
+	if (!error)
 		error = prepare(apply, reason);
+	if (!error)
+		error = apply_push_pending(apply, reason);
 	if (!error)
 		error = commit(apply, &is_changed, reason);
 	if (error) {
@@ -217,6 +221,7 @@ int apply_commit(struct apply *apply, struct reason *reason)
 	} else if (is_changed) {
 		error = finish(apply, reason);
 		apply->is_torn = error != 0;
+		apply_start_pending(apply);
 	}
 	apply_forget_change(apply);
 	return error;

@@ -20,6 +20,7 @@ struct apply_touched {
 	struct key_set keys;
 	struct key_set retimed; /* of them, those that pass and get another end: they have it before any key drops */
 	struct apply_was_blocked *was_blocked; /* of the guard's flows, before the change */
+	__u64 steps; /* rules of the change */
 	bool is_out_of_kinds; /* and new targets for shapes make no room for more */
 	struct shape_list shapes; /* as committed */
 };
@@ -61,7 +62,14 @@ void apply_keys_close(struct apply_touched *touched);
 /* Before a change: which of the guard's flows are blocked. -ENOMEM. */
 int apply_note_blocked(struct apply *apply);
 
-/* ---- */
+/* ---- apply_settings.c ---- */
+
+/* Where the change is to be confirmed: not before this step of it is over, and that time. A rule is a small one. */
+int apply_push_pending(struct apply *apply, struct reason *reason);
+int apply_push_pending_by_rule(struct apply *apply, struct reason *reason);
+
+/* It is done: from here on its time is counted. What fails here leaves more of it. */
+void apply_start_pending(struct apply *apply);
 
 /* Undoes a change that was to be confirmed and was not in time: see apply->undone. */
 void apply_undo_overdue(struct apply *apply);

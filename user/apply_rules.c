@@ -81,9 +81,11 @@ static int put(struct apply *apply, const struct rule *rule, bool is_back, struc
 static int add(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
 {
 	struct adding adding = { apply, rule, reason };
-	const int put_error = put(apply, rule, is_back, reason);
-	int error;
+	int put_error, error = apply_push_pending_by_rule(apply, reason);
 
+	if (error)
+		return error;
+	put_error = put(apply, rule, is_back, reason);
 	if ((put_error && put_error != -EALREADY) || !apply_keys_matter(apply))
 		return put_error;
 	error = keys_each(store_shape_list(apply->store), rule, put_error ? retime_key : add_key,
@@ -126,8 +128,11 @@ static int del(struct apply *apply, const struct rule *rule,
 {
 	struct adding adding = { apply, rule, reason };
 	struct rule found = *rule;
-	int error = store_get(apply->store, &found);
+	int error = apply_push_pending_by_rule(apply, reason);
 
+	if (error)
+		return error;
+	error = store_get(apply->store, &found);
 	/* Before its shapes are gone, and their targets with them. */
 	if (!error && apply_keys_matter(apply))
 		error = keys_each(store_shape_list(apply->store), rule, leave_key, &adding);

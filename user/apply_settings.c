@@ -6,6 +6,9 @@
 #include "apply.h"
 #include "apply_internal.h"
 
+#define STEP_RULES 4096	   /* of a change, after which the time to confirm is pushed out */
+#define STEP_KEYS_A_MS 200 /* that a step brings on at least, of all keys of the store */
+
 /* ---- settings ---- */
 
 static int set(struct apply *apply, void *context, struct reason *reason)
@@ -65,20 +68,84 @@ static bool is_waiting(const struct apply *apply)
 
 int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reason)
 {
-	struct store_pending pending;
 	int error = is_waiting(apply) ? -EBUSY : store_set_pending(apply->store, timeout_ms);
 
-	if (!error)
-		error = store_pending(apply->store, &pending);
 	if (error == -EBUSY)
 		return reason_set(reason, error, "another change waits for xdp-cuckoo confirm; confirm it, or "
 				  "wait until it has been undone");
 	if (error)
 		return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
-	apply->has_set_pending = true;
+	apply->confirm_ms = timeout_ms;
+	return apply_push_pending(apply, reason);
+}
+
+static int set_unconfirmed(struct apply *apply, __u64 id, __s64 left_ms, struct reason *reason)
+{
+	int error = 0;
+
 	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = target_set_unconfirmed(&apply->targets[i], pending.id, timeout_ms, reason);
+		error = target_set_unconfirmed(&apply->targets[i], id, left_ms, reason);
 	return error;
+}
+
+/* A new table of all keys is one step, and so is the commit. */
+int apply_push_pending(struct apply *apply, struct reason *reason)
+{
+	struct store_pending pending;
+	struct store_info info;
+	__s64 left_ms;
+	int error;
+
+	if (!apply->confirm_ms)
+		return 0;
+	error = store_info(apply->store, &info);
+	if (!error)
+		error = store_pending(apply->store, &pending);
+	if (error)
+		return apply_store_unread(error, reason);
+	left_ms = apply->confirm_ms + info.keys / STEP_KEYS_A_MS;
+	error = store_push_pending(apply->store, left_ms);
+	return error ? apply_store_refused(error, reason) : set_unconfirmed(apply, pending.id, left_ms, reason);
+}
+
+int apply_push_pending_by_rule(struct apply *apply, struct reason *reason)
+{
+	return ++apply->touched->steps % STEP_RULES ? 0 : apply_push_pending(apply, reason);
+}
+
+static int push_alone(struct apply *apply)
+{
+	int error = store_begin(apply->store);
+
+	if (error)
+		return error;
+	error = store_push_pending(apply->store, apply->confirm_ms);
+	if (!error)
+		return store_commit(apply->store);
+	store_abort(apply->store);
+	return error;
+}
+
+void apply_start_pending(struct apply *apply)
+{
+	struct reason ignored;
+	__s64 left_ms;
+	__u64 id;
+
+	if (apply->confirm_ms && !push_alone(apply) && !apply_pending_left(apply, &id, &left_ms))
+		set_unconfirmed(apply, id, left_ms, &ignored);
+}
+
+int apply_pending_left(struct apply *apply, __u64 *id, __s64 *left_ms)
+{
+	struct store_pending pending;
+	int error = store_pending(apply->store, &pending);
+
+	if (error)
+		return error;
+	*id = pending.id;
+	*left_ms = pending.left_ms - store_lag_ms(apply->store);
+	return 0;
 }
 
 static int forget(struct apply *apply, void *context, struct reason *reason)

@@ -180,7 +180,7 @@ int command_open_guarded(const struct invocation *invocation, struct apply *appl
 int command_report_blocked(const struct apply *apply, struct reason *reason);
 
 /* Says on stderr until when, and by what, an operation with --confirm is to be confirmed. */
-void command_report_confirm(const struct invocation *invocation);
+void command_report_confirm(const struct invocation *invocation, __s64 deadline_ms);
 
 /* What a filter does at present: "filters", or why it does not. Returns `text` or a constant. */
 #define COMMAND_EFFECT_BYTES 128

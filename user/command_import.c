@@ -38,8 +38,8 @@ const struct command command_import = {
 	"  --dry-run       says what would be added, updated, kept and removed, and changes nothing\n"
 	"  --strict        changes nothing if any line is bad\n"
 	"  --timeout TIME  for rules that name none\n"
-	"  --confirm TIME  undoes all of it unless `xdp-cuckoo confirm` comes within TIME. What other commands\n"
-	"                  change meanwhile stays, of the same rules too\n"
+	"  --confirm TIME  undoes all of it unless `xdp-cuckoo confirm` comes within TIME, from when it is\n"
+	"                  done. What other commands change meanwhile stays, of the same rules too\n"
 	"  --force         also where it blocks this host's own addresses, its default gateway, its name\n"
 	"                  servers or the SSH session this is typed in; --replace by an empty list, or of lists\n"
 	"                  by what is in none\n"
@@ -70,18 +70,17 @@ static enum command_status check_options(const struct invocation *invocation)
 
 static enum command_status run_import(const struct invocation *invocation)
 {
+	struct import_result result;
 	struct reason reason;
-	__u64 bad_lines;
-	json_t *answer;
 	int error;
 
 	if (check_options(invocation))
 		return STATUS_USAGE;
-	error = import_list(invocation, invocation->operands[0], &answer, &bad_lines, &reason);
-	output_print(answer);
-	if (!error && invocation->confirm_ms)
-		command_report_confirm(invocation);
+	error = import_list(invocation, invocation->operands[0], &result, &reason);
+	output_print(result.answer);
+	if (!error && result.deadline_ms)
+		command_report_confirm(invocation, result.deadline_ms);
 	if (error)
 		return command_failed(error, &reason);
-	return bad_lines ? STATUS_USAGE : STATUS_DONE;
+	return result.bad_lines ? STATUS_USAGE : STATUS_DONE;
 }

@@ -100,24 +100,24 @@ static enum command_status delete_list(const struct invocation *invocation)
 {
 	static const char *const beside[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
 	struct invocation deletion = *invocation;
+	struct import_result result;
 	struct reason reason;
-	json_t *answer;
 	int error;
 
 	deletion.list_name = invocation->operands[1];
 	deletion.is_replace = true;
 	if (invocation->is_dry_run && invocation->confirm_ms)
 		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
-	error = import_delete_list(&deletion, &answer, &reason);
-	for (size_t i = 0; answer && i < sizeof(beside) / sizeof(beside[0]); i++)
-		json_object_del(answer, beside[i]);
-	output_print(answer);
+	error = import_delete_list(&deletion, &result, &reason);
+	for (size_t i = 0; result.answer && i < sizeof(beside) / sizeof(beside[0]); i++)
+		json_object_del(result.answer, beside[i]);
+	output_print(result.answer);
 	if (error == -ESRCH)
 		return command_error(STATUS_NO, "%s", reason.text);
 	if (error)
 		return command_failed(error, &reason);
-	if (invocation->confirm_ms)
-		command_report_confirm(invocation);
+	if (result.deadline_ms)
+		command_report_confirm(invocation, result.deadline_ms);
 	return STATUS_DONE;
 }
 

@@ -234,7 +234,7 @@ static struct watchdog watchdog_for(const struct invocation *invocation,
 	struct watchdog watchdog = {
 		.state = invocation->state,
 		.name = invocation->name,
-		.timeout_ms = invocation->confirm_ms,
+		.deadline_ms = watchdog_deadline(invocation->confirm_ms),
 		.ifindex = ifindex,
 		.confirm_by = filter->config->confirm_by,
 	};
@@ -296,7 +296,7 @@ static enum command_status run_load(const struct invocation *invocation)
 		error = watchdog_start(&loading.watchdog, &reason);
 	output_print(loading.answer);
 	if (waits && !error)
-		command_report_confirm(invocation);
+		command_report_confirm(invocation, loading.watchdog.deadline_ms);
 	json_decref(loading.rows);
 	free(loading.ifindex);
 	return error ? command_failed(error, &reason) : STATUS_DONE;

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "output.h"
+#include "watchdog.h"
 
 #define BLOCKED_TOLD_MAX 8
 #define PANIC_ROUNDS 1000 /* each writer that comes between costs one */
@@ -295,12 +296,15 @@ static enum command_status run_confirm(const struct invocation *invocation)
 	return STATUS_DONE;
 }
 
-void command_report_confirm(const struct invocation *invocation)
+void command_report_confirm(const struct invocation *invocation, __s64 deadline_ms)
 {
-	const time_t until = time(NULL) + invocation->confirm_ms / 1000;
+	struct timespec now;
+	time_t until;
 	char clock[16], option[COMMAND_NAME_BYTES];
 	struct tm local;
 
+	clock_gettime(CLOCK_REALTIME, &now);
+	until = now.tv_sec + (now.tv_nsec / 1000000 + watchdog_left(deadline_ms)) / 1000;
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&until, &local));
 	output_note("undone at %s, unless you type before: xdp-cuckoo%s%s%s confirm", clock,
 		    command_name_option(invocation->name, option), invocation->state ? " --state " : "", invocation->state ? invocation->state : "");

@@ -294,10 +294,10 @@ static int bring_all(struct up *up, struct reason *reason)
 /* -EINTR where it was interrupted: then nothing more is done. */
 static int bring_list(struct up *up, const struct config_list *list)
 {
+	struct import_result result;
 	struct reason reason;
-	__u64 bad_lines;
-	json_t *answer;
-	int error = import_list(&list->import, list->file, &answer, &bad_lines, &reason);
+	int error = import_list(&list->import, list->file, &result, &reason);
+	json_t *answer = result.answer;
 
 	if (error) {
 		command_error(command_status_of(error), "list '%s': %s", list->name, reason.text);
@@ -440,17 +440,16 @@ static enum command_status run_down(const struct invocation *invocation)
 static bool is_list_right(const struct config_list *list)
 {
 	struct invocation import = list->import;
+	struct import_result result;
 	struct reason reason;
-	__u64 bad_lines;
-	json_t *answer;
 	int error;
 
 	import.is_dry_run = true;
-	error = import_list(&import, list->file, &answer, &bad_lines, &reason);
-	json_decref(answer);
+	error = import_list(&import, list->file, &result, &reason);
+	json_decref(result.answer);
 	if (error)
 		command_error(STATUS_USAGE, "list '%s': %s", list->name, reason.text);
-	return !error && !bad_lines;
+	return !error && !result.bad_lines;
 }
 
 static enum command_status run_check_config(const struct invocation *invocation)

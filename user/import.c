@@ -258,10 +258,10 @@ static json_t *import_answer(struct apply *apply, const struct import *import)
 
 static void note_pending(struct apply *apply, struct watchdog *watchdog)
 {
-	struct store_pending pending = {};
+	__s64 left_ms;
 
-	store_pending(apply->store, &pending);
-	watchdog->pending_id = pending.id;
+	if (!apply_pending_left(apply, &watchdog->pending_id, &left_ms))
+		watchdog->deadline_ms = watchdog_deadline(left_ms);
 }
 
 static int change(struct import *import, struct watchdog *watchdog, json_t **answer,
@@ -333,12 +333,10 @@ static int read_and_change(struct import *import, struct watchdog *watchdog, jso
 }
 
 /* The watchdog waits before anything is printed: whoever reads that may be gone. */
-static int run(struct import *import, json_t **answer, struct reason *reason)
+static int run(struct import *import, struct import_result *result, struct reason *reason)
 {
 	const struct invocation *invocation = import->invocation;
-	struct watchdog watchdog = { .state = invocation->state,
-				     .name = invocation->name,
-				     .timeout_ms = invocation->confirm_ms };
+	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
 	struct sigaction before[INTERRUPTS];
 	int error;
 
@@ -346,32 +344,31 @@ static int run(struct import *import, json_t **answer, struct reason *reason)
 		watchdog_ignore_hangup();
 	clock_gettime(CLOCK_MONOTONIC, &import->start);
 	catch_interrupts(before);
-	error = read_and_change(import, &watchdog, answer, reason);
+	error = read_and_change(import, &watchdog, &result->answer, reason);
 	rule_set_close(&import->rules);
 	rule_diff_close(&import->diff);
 	guard_close(&import->guard);
 	if (!error && watchdog.pending_id)
 		error = watchdog_start(&watchdog, reason);
 	leave_interrupts(before);
+	result->bad_lines = import->bad;
+	result->deadline_ms = watchdog.deadline_ms;
 	return error;
 }
 
-int import_list(const struct invocation *invocation, const char *path, json_t **answer, __u64 *bad_lines,
+int import_list(const struct invocation *invocation, const char *path, struct import_result *result,
 		struct reason *reason)
 {
 	struct import import = { .invocation = invocation, .path = path };
-	int error;
 
-	*answer = NULL;
-	error = run(&import, answer, reason);
-	*bad_lines = import.bad;
-	return error;
+	*result = (struct import_result){};
+	return run(&import, result, reason);
 }
 
-int import_delete_list(const struct invocation *invocation, json_t **answer, struct reason *reason)
+int import_delete_list(const struct invocation *invocation, struct import_result *result, struct reason *reason)
 {
 	struct import import = { .invocation = invocation, .is_deletion = true };
 
-	*answer = NULL;
-	return run(&import, answer, reason);
+	*result = (struct import_result){};
+	return run(&import, result, reason);
 }

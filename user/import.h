@@ -11,15 +11,21 @@
 
 #include "command.h"
 
+struct import_result {
+	json_t *answer;	 /* the caller's; may be there also where it failed */
+	__u64 bad_lines;
+	__s64 deadline_ms; /* until when it is to be confirmed: see watchdog.h; 0: it need not be */
+};
+
 /*
  * As the options of the invocation say: --format, --replace, --dry-run, --strict, --timeout, --confirm, --list,
  * --force. `path` "-" is standard input. -EINVAL: the list is refused; -ESRCH: no list of the name; other -errno,
- * with the reason; *answer may be there also then, and is the caller's.
+ * with the reason.
  */
-int import_list(const struct invocation *invocation, const char *path, json_t **answer, __u64 *bad_lines,
+int import_list(const struct invocation *invocation, const char *path, struct import_result *result,
 		struct reason *reason);
 
 /* Gives up the rules of the list that --list names, and deletes it. The invocation says --replace. */
-int import_delete_list(const struct invocation *invocation, json_t **answer, struct reason *reason);
+int import_delete_list(const struct invocation *invocation, struct import_result *result, struct reason *reason);
 
 #endif

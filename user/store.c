@@ -183,7 +183,8 @@ int store_begin(struct store *store)
 	status = mdb_txn_begin(store->env, NULL, 0, &store->write);
 	if (status)
 		return environment_error(status);
-	store->is_changed = store->has_new_shape = store->keeps_undo = store->is_undoing = false;
+	store->is_changed = store->has_new_shape = false;
+	store->is_pushed = store->keeps_undo = store->is_undoing = false;
 	error = store_meta_load(store, store->write, &store->meta);
 	if (!error)
 		error = store_shapes_load(store, store->write, &store->shapes);
@@ -226,7 +227,8 @@ int store_commit(struct store *store)
 {
 	/* A store of schema 1 has no timeouts, and no clock. */
 	const bool is_stale = store->meta.schema > 1 && store_clock_moved(&store->clock, &store->meta);
-	int error = store->is_changed || store->lists.is_changed || is_stale ? store_save(store) : 0;
+	const bool is_to_save = store->is_changed || store->lists.is_changed || store->is_pushed || is_stale;
+	int error = is_to_save ? store_save(store) : 0;
 
 	if (error) {
 		store_abort(store);

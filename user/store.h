@@ -164,7 +164,8 @@ int store_settings(struct store *store, struct store_settings *settings);
 int store_set_settings(struct store *store, const struct store_settings *settings);
 
 /*
- * What waits to be confirmed; pending->id is 0 where nothing does. Within a transaction:
+ * What waits to be confirmed; pending->id is 0 where nothing does. Within a transaction: store_push_pending() makes
+ * the time that is left `timeout_ms` from this moment on, which is no change; -ENOENT where nothing waits.
  * store_set_pending() makes this transaction's changes of rules, from here on, such that store_undo_each() visits
  * each rule as it was before, until store_forget_pending(), in a later transaction; -EBUSY where something waits
  * already. Visited is each first as one to delete, where it is there, and when all have been, with `is_back` each
@@ -173,6 +174,7 @@ int store_set_settings(struct store *store, const struct store_settings *setting
  */
 int store_pending(struct store *store, struct store_pending *pending);
 int store_set_pending(struct store *store, __s64 timeout_ms);
+int store_push_pending(struct store *store, __s64 timeout_ms);
 int store_undo_each(struct store *store,
 		    int (*visit)(const struct rule *rule, bool is_back, void *context), void *context);
 int store_forget_pending(struct store *store);

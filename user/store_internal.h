@@ -86,6 +86,7 @@ struct store {
 	struct shape_list shapes;
 	struct store_lists_state lists;
 	bool is_changed, has_new_shape;
+	bool is_pushed; /* the time to confirm is another */
 	bool keeps_undo; /* it makes the change that is to be confirmed */
 	bool is_undoing; /* it undoes that */
 };

@@ -260,6 +260,15 @@ int store_set_pending(struct store *store, __s64 timeout_ms)
 	return 0;
 }
 
+int store_push_pending(struct store *store, __s64 timeout_ms)
+{
+	if (!store->meta.pending_id)
+		return -ENOENT;
+	store->meta.pending_ms = store->clock.now_ms + store_lag_ms(store) + timeout_ms;
+	store->is_pushed = true;
+	return 0;
+}
+
 int store_forget_pending(struct store *store)
 {
 	int status;

@@ -317,17 +317,23 @@ static void set_run(struct abi_config *config, __u32 bit, bool is_set)
 		__atomic_fetch_and(&config->run, ~bit, __ATOMIC_RELEASE);
 }
 
+static void set_unconfirmed(struct abi_config *config, __u64 pending_id, __u32 tick)
+{
+	config->pending_id = pending_id;
+	__atomic_store_n(&config->confirm_by, tick, __ATOMIC_RELEASE);
+	set_run(config, ABI_RUN_UNCONFIRMED, true);
+}
+
 int target_set_unconfirmed(struct target *target, __u64 pending_id, __s64 left_ms, struct reason *reason)
 {
-	struct abi_config *config = target->filter.config;
 	__u32 tick;
 	int error = ticks_at(left_ms ? left_ms : -1, &tick, reason);
 
 	if (error)
 		return error;
-	config->pending_id = pending_id;
-	__atomic_store_n(&config->confirm_by, tick, __ATOMIC_RELEASE);
-	set_run(config, ABI_RUN_UNCONFIRMED, true);
+	set_unconfirmed(target->filter.config, pending_id, tick);
+	if (target->successor)
+		set_unconfirmed(target_successor_config(target), pending_id, tick);
 	return 0;
 }
 

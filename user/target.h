@@ -150,6 +150,7 @@ int target_configure(struct target *target, struct store *store, struct reason *
 /*
  * From the tick on that is `left_ms` away the filter passes everything, until target_confirm(), or until
  * target_configure() finds that the store's change `pending_id` waits no more; 0: of a load, which no store knows.
+ * What target_prepare() has made does the same.
  */
 int target_set_unconfirmed(struct target *target, __u64 pending_id, __s64 left_ms, struct reason *reason);
 void target_confirm(struct target *target);

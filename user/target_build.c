@@ -176,6 +176,11 @@ static int fill(struct target *old, struct target_successor *successor, struct s
 	return error;
 }
 
+struct abi_config *target_successor_config(const struct target *target)
+{
+	return target->successor ? target->successor->target.filter.config : NULL;
+}
+
 void target_drop_successor(struct target *target)
 {
 	if (!target->successor)

@@ -59,6 +59,9 @@ int target_build(struct target *target, struct target_keys *keys, struct reason 
 void target_make_heir(struct abi_config *config, const struct abi_config *old);
 void target_settle_heir(struct abi_config *config, const struct abi_config *old);
 
+/* Of what target_prepare() made; NULL: nothing. */
+struct abi_config *target_successor_config(const struct target *target);
+
 /* ---- target.c ---- */
 
 int target_store_failed(int error, struct reason *reason);

@@ -154,6 +154,16 @@ static __s64 boot_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
+__s64 watchdog_deadline(__s64 left_ms)
+{
+	return boot_ms() + left_ms;
+}
+
+__s64 watchdog_left(__s64 deadline_ms)
+{
+	return deadline_ms - boot_ms();
+}
+
 static void sleep_until(__s64 ms)
 {
 	const struct timespec until = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
@@ -163,8 +173,9 @@ static void sleep_until(__s64 ms)
 }
 
 /* Whether the time is over; else it has been confirmed. Where that cannot be told, it is waited for. */
-static bool wait_for_deadline(const struct watchdog *watchdog, __s64 deadline_ms)
+static bool wait_for_deadline(const struct watchdog *watchdog)
 {
+	const __s64 deadline_ms = watchdog->deadline_ms;
 	unsigned int looks = 0;
 	__s64 now;
 
@@ -204,14 +215,14 @@ static int leave(void)
 }
 
 /* The second process is nobody's child, so that nobody has to wait for it. */
-__attribute__((noreturn)) static void run(const struct watchdog *watchdog, __s64 deadline_ms)
+__attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 {
 	int error = leave();
 	pid_t pid = error ? -1 : fork();
 
 	if (pid)
 		_exit(error ? -error : pid < 0 ? errno : 0);
-	if (wait_for_deadline(watchdog, deadline_ms))
+	if (wait_for_deadline(watchdog))
 		undo(watchdog);
 	_exit(0);
 }
@@ -225,12 +236,11 @@ void watchdog_ignore_hangup(void)
 
 int watchdog_start(const struct watchdog *watchdog, struct reason *reason)
 {
-	const __s64 deadline_ms = boot_ms() + watchdog->timeout_ms;
 	pid_t child = fork();
 	int status = 0, error = 0;
 
 	if (!child)
-		run(watchdog, deadline_ms);
+		run(watchdog);
 	if (child < 0)
 		error = -errno;
 	while (!error && waitpid(child, &status, 0) < 0 && errno == EINTR)

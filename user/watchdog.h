@@ -19,12 +19,16 @@
 /* What is undone: a change of rules, or a load. */
 struct watchdog {
 	const char *state, *name; /* of the store; `state` may be NULL */
-	__s64 timeout_ms;	  /* from now, by CLOCK_BOOTTIME */
+	__s64 deadline_ms;	  /* as watchdog_deadline() tells it */
 	__u64 pending_id;	  /* of the change, as store_pending() tells it; 0: a load */
 	const int *ifindex;	  /* a load's: the interfaces it has put the program on */
 	size_t ifindex_count;
 	__u32 confirm_by;	  /* a load's: as in the filter's config */
 };
+
+/* The moment that is so far away, by CLOCK_BOOTTIME; and back. */
+__s64 watchdog_deadline(__s64 left_ms);
+__s64 watchdog_left(__s64 deadline_ms);
 
 /* From here on the end of the terminal does not end this process: it is about to start a watchdog. */
 void watchdog_ignore_hangup(void);

@@ -144,6 +144,29 @@ static void test_time_left(void **state)
 	is_left(f, -CLOCK_DAY - CLOCK_SECOND - CLOCK_HOUR);
 }
 
+/* From this moment on, though the store's time stands still. */
+static void test_time_pushed_out(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_push_pending(f->store, CLOCK_HOUR), -ENOENT);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	clock_advance(CLOCK_SECOND);
+	assert_int_equal(store_push_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(pending_of(f).left_ms, CLOCK_HOUR);
+	assert_int_equal(info_of(f).generation, 1);
+
+	clock_advance(CLOCK_SECOND);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_push_pending(f->store, CLOCK_DAY), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	is_left(f, CLOCK_DAY);
+	assert_int_equal(info_of(f).generation, 1);
+}
+
 /* ---- what is kept ---- */
 
 struct expected {
@@ -487,6 +510,7 @@ int main(void)
 		TIME_TEST(test_abort_forgets),
 		TIME_TEST(test_abort_of_the_undo),
 		TIME_TEST(test_time_left),
+		TIME_TEST(test_time_pushed_out),
 		TIME_TEST(test_what_was_before),
 		TIME_TEST(test_changed_meanwhile),
 		TIME_TEST(test_ended_meanwhile),
