@@ -30,7 +30,7 @@ const struct command command_import = {
 	"  --list NAME     the rules are those of the list NAME, beside others' and those added by hand. A rule\n"
 	"                  stays until the last who has it gives it up, or del deletes it; its comment is that of\n"
 	"                  the first, and its timeout counts once nobody has it for good: of several the latest\n"
-	"                  end\n"
+	"                  end, also when the one that asked for that has given the rule up\n"
 	"  --replace       with --list: makes the rules of that list equal to the file, and leaves all others.\n"
 	"                  Without: deletes everything that the file does not name; where lists have rules that\n"
 	"                  needs --force. Changes only what differs; packets meet the old rules or the new ones,\n"

@@ -19,7 +19,7 @@ const struct command command_lists = {
 	"last imported, and the file. There can be 63. What a list had for a time that is over, and others still\n"
 	"have, is counted until it is next imported.\n"
 	"`lists delete NAME` gives up its rules, at once: those that other lists have, or that were added by\n"
-	"hand too, stay.\n"
+	"hand too, stay; for a time, until the latest end that one of them has asked for, this list too.\n"
 	"  --dry-run       says what would be removed, and changes nothing\n"
 	"  --confirm TIME  undoes it unless `xdp-cuckoo confirm` comes within TIME\n"
 	"  --force         also where a pass rule goes without which this host would be blocked: see help add\n"

@@ -36,6 +36,8 @@ const struct command command_add = {
 	"timeout: a rule that is there for good stays so; del it first. One that has a timeout is updated, and\n"
 	"ends at the new time, or never; so is one that came from a list. A rule ends at its time without\n"
 	"anybody's help, but in a --compact table, which has no room for that: there `expire` ends it.\n"
+	"Where a list has it for a time too, of both the later end counts, also once the list has given\n"
+	"it up; `del` ends it at once.\n"
 	FORCE_HELP
 	"\n"
 	"  xdp-cuckoo add 192.0.2.1\n"

@@ -105,7 +105,8 @@ __s64 store_lag_ms(const struct store *store);
  * then; -E2BIG where its shape would be one too many for its family. store_put(): by hand.
  *
  * store_give_up(): `owner` wants it no more. 0: so it is deleted; -EALREADY: others do, and it ends when they
- * want it to; -ENOENT: the owner has no such rule. store_del() deletes it whoever has it: 0; -ENOENT.
+ * want it to, but those who want it for a time have one end in common, the latest that any of them has asked for, also
+ * when that one gives it up; -ENOENT: the owner has no such rule. store_del() deletes it whoever has it: 0; -ENOENT.
  * store_del_ended() is for one that store_expired() visits: where a change is undone that made it end sooner, it is
  * there again. store_put_back() puts a rule that is not there, with its owners: those that there still are, or
  * -ENOENT. store_clear() removes all rules.

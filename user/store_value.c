@@ -3,7 +3,8 @@
  * The value of a rule, which says who wants it until when, and its comment. Of a rule that is there by hand and for
  * good it is the comment alone. Others start with a byte that no comment starts with, a bit for each number that
  * follows it: the deadline of those who want it for a time; who wants it for good and, where there is a deadline,
- * who for a time. Without these it is by hand.
+ * who for a time. Without these it is by hand. One deadline for all who want it for a time: the latest that was asked
+ * for, which stays when who asked for it wants the rule no more.
  */
 #include <errno.h>
 #include <string.h>
