@@ -17,7 +17,7 @@
 
 struct store_meta {
 	__u64 magic;
-	__u32 schema, reserved;
+	__u32 schema, flags; /* STORE_META_X; versions that know none keep them */
 	__u64 id[2];
 	__u64 generation;
 	/* Schema 1 ends here. */
@@ -33,6 +33,9 @@ struct store_meta {
 };
 
 #define STORE_META_BYTES_1 40 /* of schema 1 */
+
+/* The wall clock was behind when the boot began: `wall_ms` is of an earlier boot, until it no longer is. */
+#define STORE_META_WALL_BEHIND 1
 
 _Static_assert(__builtin_offsetof(struct store_meta, id) == 16, "meta layout");
 _Static_assert(__builtin_offsetof(struct store_meta, plan) == STORE_META_BYTES_1, "meta layout");

@@ -132,19 +132,48 @@ int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 	return llabs(clock->now_ms) <= STORE_CLOCK_MAX_MS ? 0 : -EBADMSG;
 }
 
+/* By the wall clock, less what it was set by, it is earlier than it is known to be. */
+static bool is_wall_behind(const struct store_meta *meta, __s64 now_ms)
+{
+	return clock_ms(CLOCK_REALTIME) - meta->wall_ms < now_ms - WALL_TOLERANCE_MS;
+}
+
+static bool is_other_boot(const struct store_clock *clock, const struct store_meta *meta)
+{
+	return memcmp(meta->boot_id, clock->boot_id, sizeof(meta->boot_id));
+}
+
+/*
+ * A dead clock, say, that starts in 2001. To note what it tells would end all rules at the next boot, if it is set right
+ * until then. Whoever sets a clock back in the middle of a boot means it.
+ */
+static bool is_wall_lost(const struct store_clock *clock, const struct store_meta *meta)
+{
+	const bool was_behind = meta->flags & STORE_META_WALL_BEHIND;
+
+	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) &&
+	       is_wall_behind(meta, clock->now_ms);
+}
+
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta)
 {
 	const __s64 wall_ms = clock_ms(CLOCK_REALTIME) - clock->now_ms;
 
-	return memcmp(meta->boot_id, clock->boot_id, sizeof(meta->boot_id)) ||
-	       llabs(wall_ms - meta->wall_ms) > WALL_TOLERANCE_MS;
+	return is_other_boot(clock, meta) ||
+	       (llabs(wall_ms - meta->wall_ms) > WALL_TOLERANCE_MS && !is_wall_lost(clock, meta));
 }
 
 void store_clock_note(const struct store_clock *clock, struct store_meta *meta)
 {
+	const bool is_lost = is_wall_lost(clock, meta);
+
 	memcpy(meta->boot_id, clock->boot_id, sizeof(meta->boot_id));
 	meta->clock_ms = clock->ahead_ms;
-	meta->wall_ms = clock_ms(CLOCK_REALTIME) - (clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
+	meta->flags &= ~STORE_META_WALL_BEHIND;
+	if (is_lost)
+		meta->flags |= STORE_META_WALL_BEHIND;
+	else
+		meta->wall_ms = clock_ms(CLOCK_REALTIME) - (clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
 	meta->seen_ms = clock->now_ms;
 }
 

@@ -156,6 +156,36 @@ static void test_reboot_in_1970(void **state)
 	is_left(f, 365 * CLOCK_DAY - 3 * CLOCK_HOUR);
 }
 
+/* A dead clock, by which the store is written, and which is set right before the host is off again. */
+static void test_reboot_after_a_dead_clock(void **state)
+{
+	const __s64 dead_ms = 978307200 * CLOCK_SECOND; /* 2001 */
+	struct fixture *f = *state;
+
+	start_clock(f);
+	clock_reboot(0);
+	fake_clock.wall_ms = dead_ms;
+	for (int i = 0; i < 2; i++) {
+		left(f, STORE_WRITE);
+		commit(f, NULL);
+		clock_advance(CLOCK_HOUR);
+		is_left(f, 365 * CLOCK_DAY - (i + 1) * CLOCK_HOUR);
+	}
+	add(f, "192.0.2.2");
+
+	/* Nobody writes until the next boot. */
+	fake_clock.wall_ms = clock_start.wall_ms + 3 * CLOCK_HOUR;
+	clock_reboot(CLOCK_HOUR);
+	is_left(f, 365 * CLOCK_DAY - 4 * CLOCK_HOUR);
+	commit(f, NULL);
+
+	/* As ever from here on: a step in the middle of a boot is meant. */
+	clock_step(-9000 * CLOCK_DAY);
+	commit(f, NULL);
+	clock_reboot(CLOCK_HOUR);
+	is_left(f, 365 * CLOCK_DAY - 5 * CLOCK_HOUR);
+}
+
 static void test_never_backwards(void **state)
 {
 	struct fixture *f = *state;
@@ -245,6 +275,7 @@ int main(void)
 		TIME_TEST(test_reboot_goes_on_by_the_wall_clock),
 		TIME_TEST(test_reboot_after_a_step),
 		TIME_TEST(test_reboot_in_1970),
+		TIME_TEST(test_reboot_after_a_dead_clock),
 		TIME_TEST(test_never_backwards),
 		TIME_TEST(test_without_a_boot_id),
 		TIME_TEST(test_time_is_what_passes),
