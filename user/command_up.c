@@ -210,7 +210,8 @@ static bool has_any_named(const struct up *up)
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
 {
 	json_array_append_new(up->interfaces,
-			      json_pack("{s:s, s:s, s:s}", "interface", interface, "mode", mode, "filter", done));
+			      json_pack("{s:o, s:s, s:s}", "interface", output_string(interface), "mode", mode, "filter",
+					done));
 }
 
 static void bring_interface(struct up *up, const char *interface)
@@ -405,7 +406,7 @@ static int take_off(const struct invocation *invocation, json_t *done, struct re
 		for (size_t k = 0; k < filter->attachments_count && !error; k++) {
 			error = kernel_detach(filter, &filter->attachments[k], reason);
 			if (!error)
-				json_array_append_new(done, json_string(filter->attachments[k].interface));
+				json_array_append_new(done, output_string(filter->attachments[k].interface));
 		}
 	}
 	kernel_filters_free(filters, count);

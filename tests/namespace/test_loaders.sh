@@ -89,6 +89,11 @@ test_name_that_is_no_text() {
 	assert_output '^unloaded: +d[?]"\\x$'
 	assert_status 1 xc --json unload "$name"
 	assert_error "'d[?]..[\\]+x' runs no xdp-cuckoo filter"
+	printf '[filter]\ninterfaces = %s\n' "$name" >"$STATE/conf"
+	assert_status 0 xc up "$STATE/conf"
+	assert_output 'd[?]"\\x +native +loaded'
+	assert_status 0 xc down
+	assert_output 'd[?]"\\x'
 }
 
 test_ip_link() {
