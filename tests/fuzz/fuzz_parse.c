@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Fuzzes the packet parser: input is a frame. What is told of it makes sense in itself, the short way says
- * what the long way says, so does the way through several buffers, and a frame that is cut is truncated or means what the whole frame means.
+ * Fuzzes the packet parser: input is a frame. What is told of it makes sense in itself, the short way says what the long
+ * way says, so does the way through several buffers, and a frame that is cut is truncated or means what the whole frame
+ * means.
  */
 #include "fuzz.h"
 
