@@ -446,16 +446,16 @@ test_reboots_count_by_the_wall_clock() {
 
 # The clock was set during the boot before: that is not time that has passed.
 test_clock_steps_before_a_reboot_do_not_count() {
-	xc load vrx >/dev/null
 	for shift_s in 86400 -86400; do
 		case_begin "the clock set by $shift_s s, then a reboot"
+		# For another boot this one's clock would be wrong, which the store remembers.
+		rm -rf "$STATE/store"
+		xc load vrx >/dev/null
 		xc add 192.0.2.1 timeout 2h >/dev/null
 		assert_status 0 xc_at "$shift_s" expire
 		BOOT=$((${BOOT:-2} + 1))
 		assert_left 3600 'src 192.0.2.1' reboot_at $((shift_s + 3600))
-		# Back in this boot, as if it were another one: its clock is what it was.
-		assert_status 0 reboot_at $((shift_s + 3600)) expire
-		xc flush >/dev/null
+		xc unload vrx >/dev/null
 	done
 }
 
