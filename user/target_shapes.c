@@ -128,10 +128,11 @@ bool target_has_passing_to_publish(const struct target *target)
 static void append(const struct target_shapes *shapes, enum rule_action action, struct abi_shape_list *wanted)
 {
 	for (size_t i = 0; i < shapes->count; i++) {
-		struct abi_shape *shape = &wanted->shape[abi_shape_place(1U << wanted->count)];
+		struct abi_shape *shape;
 
 		if (shapes->shape[i].action != action)
 			continue;
+		shape = &wanted->shape[abi_shape_place(1U << wanted->count)];
 		rule_shape_compile(&shapes->shape[i], shape);
 		shape->hint = shapes->hint[i];
 		wanted->count++;
