@@ -402,8 +402,11 @@ static enum command_status run_unload(const struct invocation *invocation)
 				     "IFACE..., or xdp-cuckoo unload --all; xdp-cuckoo status lists them");
 	unloading.names = json_array();
 	unloading.is_done = calloc(invocation->count + 1, sizeof(*unloading.is_done));
-	error = unloading.is_done ? unload_all(&unloading, &reason) :
-				    reason_set(&reason, -ENOMEM, "no memory for the list of interfaces");
+	if (!unloading.is_done) {
+		json_decref(unloading.names);
+		return command_error(STATUS_FULL, "no memory for the list of interfaces");
+	}
+	error = unload_all(&unloading, &reason);
 	status = error ? command_failed(error, &reason) : report_unloaded(&unloading);
 	free(unloading.is_done);
 	json_decref(unloading.names);

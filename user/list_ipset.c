@@ -126,7 +126,7 @@ static int parse_bitmask(struct list *list, struct ipset *set, const char *text)
 			    text, set->name);
 		return length;
 	}
-	snprintf(set->netmask, sizeof(set->netmask), "%d", length);
+	snprintf(set->netmask, sizeof(set->netmask), "%hhu", (unsigned char)length);
 	return 0;
 }
 
