@@ -117,6 +117,7 @@ static void check_next(struct input *input, int got, size_t offset)
 	const char *end = memchr(start, '\n', rest);
 	const size_t length = end ? (size_t)(end - start) : rest;
 	const bool has_nul = memchr(start, '\0', length);
+	const size_t mark = input->lines || length < 3 || memcmp(start, "\xef\xbb\xbf", 3) ? 0 : 3;
 
 	fuzz_check(end || input->feed.is_ended, "a line that has not ended");
 	fuzz_check(input->feed.number == ++input->lines, "number %llu",
@@ -127,8 +128,8 @@ static void check_next(struct input *input, int got, size_t offset)
 		return;
 	}
 	fuzz_check(got == (has_nul ? -EILSEQ : 1), "%d of %zu bytes", got, length);
-	fuzz_check(!memcmp(input->feed.bytes + offset, start, length) &&
-			   !input->feed.bytes[offset + length], "other bytes");
+	fuzz_check(!memcmp(input->feed.bytes + offset, start + mark, length - mark) &&
+			   !input->feed.bytes[offset + length - mark], "other bytes");
 	if (got > 0)
 		check_line(input->feed.bytes + offset, input->lines);
 }
