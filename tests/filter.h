@@ -423,7 +423,7 @@ static inline struct filter_run filter_run(struct filter *filter, size_t program
 	return filter_run_opts(filter, program, &opts);
 }
 
-/* Of the frame, `first` bytes are in the first buffer, the others in more. -EINVAL before Linux 6.18. */
+/* Of the frame, `first` bytes are in the first buffer, the others in more. -EINVAL: not all kernels do that. */
 static inline struct filter_run filter_run_split(struct filter *filter, const void *frame, size_t length,
 						 size_t first)
 {
