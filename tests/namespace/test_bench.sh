@@ -4,7 +4,6 @@
 # trace. How long anything takes is judged nowhere.
 . tests/lib.sh
 
-BENCH_S=${BENCH_S:-1} # too short where others have the processors: bench says so, then
 EVERYTHING='ipv4-hit ipv4-half ipv4-miss ipv6-hit ipv6-half ipv6-miss'
 
 # Of every kind: IPv4 and IPv6, prefixes, 5-tuples, ports and protocols alone, ICMP, no ports at all, rules
@@ -98,7 +97,7 @@ test_all_formats() {
 		# shellcheck disable=SC2086 # words
 		load_rules $options
 		# shellcheck disable=SC2086 # words
-		assert_status 0 xc bench --seconds "$BENCH_S" --json
+		assert_status 0 when_free xc bench --json
 		# shellcheck disable=SC2086 # words
 		assert_bench $EVERYTHING
 		assert_output '"measured": "a copy of the filter on vrx"'
@@ -126,7 +125,7 @@ test_nothing_that_runs_is_touched() {
 	shared_maps $maps >"$STATE/before"
 	generation=$(xc status | grep generation)
 	packets=$(counted)
-	assert_status 0 xc bench --seconds "$BENCH_S"
+	assert_status 0 when_free xc bench
 	# The network's own packets may have come meanwhile, and match no rule; bench has run millions.
 	[ $(($(counted) - packets)) -lt 1000 ] || fail "counted $packets packets before, $(counted) after"
 	# shellcheck disable=SC2086 # words
@@ -140,7 +139,7 @@ test_nothing_that_runs_is_touched() {
 
 test_text() {
 	load_rules --capacity 5000
-	assert_status 0 xc bench --seconds "$BENCH_S" --driver-ns 1000
+	assert_status 0 when_free xc bench --driver-ns 1000
 	assert_output '^measured: +a copy of the filter on vrx$'
 	assert_output '^driver ns: +1000$'
 	assert_output '^model: +not measured: '
@@ -153,7 +152,7 @@ test_text() {
 
 test_an_empty_filter() {
 	xc load vrx >/dev/null
-	assert_status 0 xc bench --seconds "$BENCH_S" --json
+	assert_status 0 when_free xc bench --json
 	assert_bench ipv4-miss ipv6-miss
 	assert_output '"rules": 0,'
 }
@@ -163,7 +162,7 @@ test_no_packet_misses() {
 	xc load vrx >/dev/null
 	xc add 0.0.0.0/0 --force >/dev/null
 	xc add 2001:db8::1 >/dev/null
-	assert_status 0 xc bench --seconds "$BENCH_S" --json
+	assert_status 0 when_free xc bench --json
 	assert_bench ipv4-hit ipv6-hit ipv6-half ipv6-miss
 }
 
@@ -171,7 +170,7 @@ test_no_packet_misses() {
 test_policies() {
 	load_rules --capacity 5000
 	xc policy no-rule drop --force >/dev/null
-	assert_status 0 xc bench --seconds "$BENCH_S" --json
+	assert_status 0 when_free xc bench --json
 	# shellcheck disable=SC2086 # words
 	assert_bench $EVERYTHING
 }
@@ -183,11 +182,11 @@ test_filters_that_do_not_filter() {
 		case_begin "$how"
 		# shellcheck disable=SC2086 # words
 		assert_status 0 xc $how
-		assert_status 0 xc bench --seconds "$BENCH_S"
+		assert_status 0 when_free xc bench
 		assert_error '^note: the running filter on vrx does not filter as measured; see xdp-cuckoo'
 		assert_output '^  ipv6 +half '
 	done
-	assert_status 0 xc bench --seconds "$BENCH_S" --json
+	assert_status 0 when_free xc bench --json
 	# shellcheck disable=SC2086 # words
 	assert_bench $EVERYTHING
 	assert_status 0 xc status
@@ -201,13 +200,13 @@ test_without_a_filter() {
 	[ ! -e "$STATE/store" ] || fail "made a store"
 	rules >"$STATE/list"
 	xc import "$STATE/list" >/dev/null 2>&1
-	assert_status 0 xc bench --seconds "$BENCH_S" --json
+	assert_status 0 when_free xc bench --json
 	# shellcheck disable=SC2086 # words
 	assert_bench $EVERYTHING
 	assert_output '"measured": "what load would make; no filter runs"'
 	assert_output '"table": "exact, counted by rule"'
 	assert_output '"slots": 16384'
-	assert_status 0 xc bench --seconds "$BENCH_S" --json --compact --fingerprint 8 --capacity 1900
+	assert_status 0 when_free xc bench --json --compact --fingerprint 8 --capacity 1900
 	# shellcheck disable=SC2086 # words
 	assert_bench $EVERYTHING
 	assert_output '"table": "compact, 8 bits"'
@@ -218,7 +217,7 @@ test_without_a_filter() {
 
 test_another_table_than_the_one_that_runs() {
 	load_rules
-	assert_status 0 xc bench --seconds "$BENCH_S" --json --no-counters
+	assert_status 0 when_free xc bench --json --no-counters
 	# shellcheck disable=SC2086 # words
 	assert_bench $EVERYTHING
 	assert_output '"measured": "what load would make with these options; on vrx another table runs"'
@@ -233,10 +232,10 @@ test_several_filters() {
 	xc --name mail load vmore >/dev/null
 	xc --name mail add 192.0.2.1 >/dev/null
 	refuses 1 "no filter 'default' is running.*; running: (web mail|mail web)\$" bench
-	assert_status 0 xc --name mail bench --seconds "$BENCH_S" --json
+	assert_status 0 when_free xc --name mail bench --json
 	assert_bench ipv4-hit ipv4-half ipv4-miss ipv6-miss
 	assert_output '"measured": "a copy of the filter on vmore"'
-	assert_status 0 xc --name web bench --seconds "$BENCH_S" --json
+	assert_status 0 when_free xc --name web bench --json
 	assert_bench ipv4-miss ipv6-miss
 }
 
@@ -263,7 +262,7 @@ test_a_filter_that_decides_otherwise() {
 		xc check >/dev/null 2>&1 || :
 		assert_status 0 xc check
 	done
-	assert_status 0 xc bench --seconds "$BENCH_S"
+	assert_status 0 when_free xc bench
 }
 
 # Chance does not explain this much, even in a table whose fingerprints are short.
