@@ -40,18 +40,27 @@ struct kept {
 	char comment[RULE_COMMENT_BYTES];
 };
 
+/* The value from before. -ENOENT: the rule was not there; -EBADMSG. */
+static int kept_value(const MDB_val *kept, MDB_val *value)
+{
+	const __u8 *head = kept->mv_data;
+
+	if (!kept->mv_size || *head > UNDO_PRESENT)
+		return -EBADMSG;
+	*value = (MDB_val){ kept->mv_size - 1, (void *)(head + 1) };
+	return *head == UNDO_ABSENT ? -ENOENT : 0;
+}
+
 /* Of a rule that was not there before: no claims. */
 static int kept_read(const struct store *store, const MDB_val *bytes, struct kept *kept)
 {
-	const __u8 *head = bytes->mv_data;
-	MDB_val rest = { bytes->mv_size - 1, bytes->mv_size ? (void *)(head + 1) : NULL };
 	struct store_value value;
+	MDB_val rest;
+	int error = kept_value(bytes, &rest);
 
 	*kept = (struct kept){};
-	if (!bytes->mv_size || *head > UNDO_PRESENT)
-		return -EBADMSG;
-	if (*head == UNDO_ABSENT)
-		return 0;
+	if (error)
+		return error == -ENOENT ? 0 : error;
 	if (store_value_read(store, &rest, &value))
 		return -EBADMSG;
 	kept->existed = true;
@@ -189,18 +198,13 @@ static int get_kept(struct store *store, MDB_txn *txn, struct rule *rule)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_val key = { rule_encode(rule, bytes), bytes }, kept, value;
-	const __u8 *head;
 	int error = environment_error(mdb_get(txn, store->undo_db, &key, &kept));
 
 	if (error == -ENOENT)
 		return store_get(store, rule);
-	if (error)
-		return error;
-	head = kept.mv_data;
-	if (!kept.mv_size || *head > UNDO_PRESENT)
-		return -EBADMSG;
-	value = (MDB_val){ kept.mv_size - 1, (void *)(head + 1) };
-	return *head == UNDO_ABSENT ? -ENOENT : store_value_to_rule(store, &value, rule);
+	if (!error)
+		error = kept_value(&kept, &value);
+	return error ? error : store_value_to_rule(store, &value, rule);
 }
 
 int store_get_undone(struct store *store, struct rule *rule)
@@ -286,15 +290,14 @@ int store_forget_pending(struct store *store)
 static int undo_visit(const struct store *store, const MDB_val *key, const MDB_val *kept, bool is_back,
 		      int (*visit)(const struct rule *rule, bool is_back, void *context), void *context)
 {
-	const __u8 *bytes = kept->mv_data;
-	MDB_val value = { kept->mv_size - 1, kept->mv_size ? (void *)(bytes + 1) : NULL };
+	MDB_val value;
 	struct rule rule;
-	int error;
+	int error = kept_value(kept, &value);
 
-	if (!kept->mv_size || bytes[0] > UNDO_PRESENT)
-		return -EBADMSG;
-	if (is_back && bytes[0] == UNDO_ABSENT)
+	if (error == -ENOENT && is_back)
 		return 0;
+	if (error && error != -ENOENT)
+		return error;
 	error = store_rule_read(store, key, &value, &rule);
 	return error ? error : visit(&rule, is_back, context);
 }
