@@ -69,9 +69,10 @@ int target_build(struct target *target, struct target_keys *keys, struct reason 
 	for (int i = 1; i < BUILD_TRIES && error == -ENOSPC; i++)
 		error = build_once(target, keys, reason);
 	target_note_counts(target);
-	if (!error)
-		target_keys_shorten(keys);
-	return error == -ENOSPC ? target_full(target, keys->count, reason) : error;
+	if (error)
+		return error == -ENOSPC ? target_full(target, keys->count, reason) : error;
+	target_keys_shorten(keys);
+	return target_keys_carry(keys, reason);
 }
 
 /* ---- a new filter ---- */
@@ -87,9 +88,10 @@ static int create(struct target *target, const struct abi_options *options, __u6
 		.bucket_bytes = table_bucket_bytes(options->format, geometry),
 		.predecessor = predecessor,
 	};
+	const __u64 old_slots = predecessor ? table_slots_of(target_geometry(predecessor)) : 0;
 	struct kernel_filter filter;
 	int error = memory_check(kernel_plan_bytes(&plan) +
-					 keys * (sizeof(struct table_entry) + sizeof(struct target_carried)),
+					 keys * sizeof(struct table_entry) + old_slots * sizeof(__u32),
 				 "a table of that size",
 				 "choose a smaller one, --no-counters or --compact", reason);
 
@@ -137,16 +139,9 @@ static void add_count(struct abi_counter *to, const struct abi_counter *from)
 static void carry_counts(const struct target *from, const struct target *to,
 			 const struct target_keys *keys)
 {
-	__u32 number;
-
-	for (size_t i = 0; i < keys->carried_count; i++) {
-		const struct target_carried *carried = &keys->carried[i];
-
-		if (table_find(&to->table, &keys->entry[carried->entry].key, &number) &&
-		    number < table_slots(&to->table))
-			add_count(table_counter(&to->table, number),
-				  table_counter(&from->table, carried->old_number));
-	}
+	for (__u64 i = 0; keys->heir && i < table_slots(&from->table); i++)
+		if (keys->heir[i])
+			add_count(table_counter(&to->table, keys->heir[i] - 1), table_counter(&from->table, i));
 }
 
 struct target_successor {

@@ -72,148 +72,6 @@ void target_keys_shorten(const struct target_keys *keys)
 	}
 }
 
-/* ---- counts that go on ---- */
-
-static bool find_old_number(const struct target_keys *keys, const struct rule_key *key, __u32 *number)
-{
-	const struct target *old = keys->predecessor;
-	const struct hash_value value = rule_hash(key, &old->filter.config->secret);
-
-	return table_find(&old->table, &value, number) && *number < table_slots(&old->table);
-}
-
-/* Once for each number: rules may have had the key in common. */
-static int carry(struct target_keys *keys, __u32 number, __u32 entry)
-{
-	__u64 *word = &keys->is_carried[number / 64], bit = 1ULL << number % 64;
-
-	if (*word & bit)
-		return 0;
-	*word |= bit;
-	if (keys->carried_count == keys->carried_room) {
-		const size_t room = 2 * keys->carried_room + 64;
-		struct target_carried *grown = realloc(keys->carried, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		keys->carried = grown;
-		keys->carried_room = room;
-	}
-	keys->carried[keys->carried_count++] = (struct target_carried){ number, entry };
-	return 0;
-}
-
-/* An entry that goes on counts as it did. */
-static int carry_entry(struct target_keys *keys, const struct rule_key *key, __u32 entry)
-{
-	__u32 number;
-
-	return find_old_number(keys, key, &number) ? carry(keys, number, entry) : 0;
-}
-
-struct owning {
-	const struct target_keys *keys;
-	const struct rule *rule;
-};
-
-static int is_owned(const struct rule_key *key, bool is_shared, void *context)
-{
-	const struct owning *owning = context;
-	struct keys_state state;
-
-	return !is_shared || (!keys_state(owning->keys->store, &owning->keys->shapes, key, &state) &&
-			      keys_same_rule(&state.owner, owning->rule));
-}
-
-static bool brings_entries(const struct target_keys *keys, struct rule *rule)
-{
-	struct owning owning = { keys, rule };
-
-	return !store_get(keys->store, rule) && keys_each(&keys->shapes, rule, is_owned, &owning) > 0;
-}
-
-/* Whether what a key expands to is a narrower rule's as well, which brings entries: then the count is theirs. */
-static bool is_of_another(const struct target_keys *keys, const struct rule_key *key,
-			  const struct rule_key *expanded)
-{
-	const struct rule query = rule_of_key(expanded);
-	struct rule rules[RULE_KEYS_MAX];
-
-	for (size_t i = 0; i < keys->shapes.count; i++) {
-		const struct rule_shape *shape = &keys->shapes.entry[i].shape;
-
-		if (rule_can_expand(&key->shape, shape) && rule_expansion_bits(&key->shape, shape) &&
-		    rule_can_expand(shape, &expanded->shape) && rule_generalise(&query, shape, rules) &&
-		    brings_entries(keys, &rules[0]))
-			return true;
-	}
-	return false;
-}
-
-static int carry_expanded(struct target_keys *keys, const struct rule_key *key,
-			  const struct rule_shape *old_target, __u32 entry)
-{
-	const __u64 count = 1ULL << rule_expansion_bits(&key->shape, old_target);
-	int error = 0;
-
-	for (__u64 i = 0; i < count && !error; i++) {
-		const struct rule_key expanded = rule_expand(key, old_target, i);
-
-		if (!is_of_another(keys, key, &expanded))
-			error = carry_entry(keys, &expanded, entry);
-	}
-	return error;
-}
-
-/* Whether all that the key expands to is in the predecessor; then so many are in use there. */
-static bool was_expanded(const struct target_keys *keys, const struct rule_key *key,
-			 const struct rule_shape *old_target)
-{
-	const unsigned int bits = rule_expansion_bits(&key->shape, old_target);
-	__u32 number;
-
-	if (bits >= 64 || 1ULL << bits > keys->predecessor->table.used)
-		return false;
-	for (__u64 i = 0; i < 1ULL << bits; i++) {
-		const struct rule_key expanded = rule_expand(key, old_target, i);
-
-		if (!find_old_number(keys, &expanded, &number))
-			return false;
-	}
-	return true;
-}
-
-/* Which target the key's shape had in the predecessor is told by where its keys are: itself, or a longer one. */
-static int carry_key(struct target_keys *keys, const struct rule_key *key, __u32 entry)
-{
-	const struct abi_shape_list *list =
-		abi_shapes(keys->predecessor->filter.config, key->shape.family);
-	__u32 number;
-
-	if (find_old_number(keys, key, &number))
-		return carry(keys, number, entry);
-	for (__u32 i = 0; i < list->count; i++) {
-		const struct rule_shape old =
-			rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
-
-		if (rule_can_expand(&key->shape, &old) && was_expanded(keys, key, &old))
-			return carry_expanded(keys, key, &old, entry);
-	}
-	return 0;
-}
-
-/* Where shapes have got other targets: all that the rule was counted under goes on under the first of its entries. */
-static int carry_rule(struct target_keys *keys, const struct rule *rule, __u32 entry)
-{
-	struct rule_key own[RULE_KEYS_MAX];
-	const size_t count = rule_keys(rule, own);
-	int error = 0;
-
-	for (size_t i = 0; i < count && !error; i++)
-		error = carry_key(keys, &own[i], entry);
-	return error;
-}
-
 /* ---- all of it ---- */
 
 static int collect_key(const struct rule_key *key, bool is_shared, void *context)
@@ -227,40 +85,160 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 	/* The store is locked: more keys than its shape counts say means that it is damaged. */
 	if (keys->count == keys->room)
 		return -EBADMSG;
-	error = put_key(keys, key, timeout_ms);
-	return error || !keys->predecessor ? error : carry_entry(keys, key, keys->count - 1);
+	return put_key(keys, key, timeout_ms);
 }
 
 static int collect_rule(const struct rule *rule, void *context)
 {
 	struct target_keys *keys = context;
-	const size_t before = keys->count;
-	int error;
 
 	keys->rule = rule;
-	error = keys_each(&keys->shapes, rule, collect_key, keys);
-	if (!error && keys->is_replanned && keys->count > before)
-		error = carry_rule(keys, rule, before);
-	return error;
-}
-
-static size_t carried_words(const struct target_keys *keys)
-{
-	return table_slots(&keys->predecessor->table) / 64 + 1;
+	return keys_each(&keys->shapes, rule, collect_key, keys);
 }
 
 int target_keys_collect(struct target_keys *keys, struct reason *reason)
 {
 	int error;
 
-	keys->count = keys->carried_count = keys->shortcuts = 0;
+	keys->count = keys->shortcuts = 0;
 	keys->reason = reason;
-	if (keys->predecessor)
-		memset(keys->is_carried, 0, carried_words(keys) * sizeof(__u64));
 	reason->text[0] = '\0';
 	error = store_each(keys->store, collect_rule, keys);
 	return error && !reason->text[0] ? target_store_failed(error, reason) : error;
 }
+
+/* ---- counts that go on ---- */
+
+static bool find_number(const struct target *target, const struct rule_key *key, __u32 *number)
+{
+	const struct hash_value value = rule_hash(key, &target->filter.config->secret);
+
+	return table_find(&target->table, &value, number) && *number < table_slots(&target->table);
+}
+
+/* Whether all that the key expands to is in the table: no more look-ups than the table has keys. */
+static bool is_expanded(const struct target *target, const struct rule_key *key, const struct rule_shape *to)
+{
+	const unsigned int bits = rule_expansion_bits(&key->shape, to);
+	__u32 number;
+
+	if (bits >= 64 || 1ULL << bits > target->table.used)
+		return false;
+	for (__u64 i = 0; i < 1ULL << bits; i++) {
+		const struct rule_key expanded = rule_expand(key, to, i);
+
+		if (!find_number(target, &expanded, &number))
+			return false;
+	}
+	return true;
+}
+
+/* Nothing kept tells which target a shape had under the old plan. The table tells, by what it has of the key. */
+static bool find_old_target(const struct target *old, const struct rule_key *key, struct rule_shape *target)
+{
+	const struct abi_shape_list *list = abi_shapes(old->filter.config, key->shape.family);
+	__u32 number;
+
+	*target = key->shape;
+	if (find_number(old, key, &number))
+		return true;
+	for (__u32 i = 0; i < list->count; i++) {
+		*target = rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
+		if (rule_can_expand(&key->shape, target) && is_expanded(old, key, target))
+			return true;
+	}
+	return false;
+}
+
+/* The part of an old key that both targets can tell apart: all of it where the new target is no longer. */
+static struct rule_key common_key(const struct rule_key *old, const struct rule_shape *target)
+{
+	const struct rule query = rule_of_key(old);
+	struct rule rules[RULE_KEYS_MAX];
+	struct rule_key keys[RULE_KEYS_MAX];
+	struct rule_shape shape = *target;
+
+	if (old->shape.src_len < shape.src_len)
+		shape.src_len = old->shape.src_len;
+	if (old->shape.dst_len < shape.dst_len)
+		shape.dst_len = old->shape.dst_len;
+	rule_generalise(&query, &shape, rules);
+	rule_keys(&rules[0], keys);
+	return keys[0];
+}
+
+/*
+ * The new key that goes on with the count of an old key of the rule. If several new keys share the old one's packets,
+ * the first that no narrower rule has: a narrower rule would show packets that it does not match.
+ */
+static int choose_new_key(struct target_keys *keys, const struct rule *rule, const struct rule_key *old,
+			  const struct rule_shape *target, struct rule_key *new)
+{
+	const struct rule_key common = common_key(old, target);
+	const unsigned int bits = rule_expansion_bits(&common.shape, target);
+	struct keys_state state;
+	int error;
+
+	for (__u64 i = 0; bits && i < 1ULL << bits; i++) {
+		*new = rule_expand(&common, target, i);
+		error = keys_state(keys->store, &keys->shapes, new, &state);
+		if (error)
+			return error == -ENOENT ? -EBADMSG : error;
+		if (keys_same_rule(&state.narrowest, rule))
+			return 0;
+	}
+	*new = rule_expand(&common, target, 0);
+	return 0;
+}
+
+static int carry_key(struct target_keys *keys, const struct rule *rule, const struct rule_key *key)
+{
+	const struct rule_shape *target = &shape_list_find(&keys->shapes, &key->shape)->target;
+	struct rule_shape old_target = *target;
+	__u32 old_number, number;
+	int error = 0;
+
+	if (keys->is_replanned && !find_old_target(keys->predecessor, key, &old_target))
+		return 0;
+	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_target) && !error; i++) {
+		const struct rule_key old = rule_expand(key, &old_target, i);
+		struct rule_key new;
+
+		if (!find_number(keys->predecessor, &old, &old_number))
+			continue;
+		error = choose_new_key(keys, rule, &old, target, &new);
+		if (!error && find_number(keys->target, &new, &number))
+			keys->heir[old_number] = number + 1;
+	}
+	return error;
+}
+
+/* The store has wider rules before the narrower ones in them: the narrowest that had a key goes on with its count. */
+static int carry_rule(const struct rule *rule, void *context)
+{
+	struct rule_key own[RULE_KEYS_MAX];
+	const size_t count = rule_keys(rule, own);
+	int error = 0;
+
+	for (size_t i = 0; i < count && !error; i++)
+		error = carry_key(context, rule, &own[i]);
+	return error;
+}
+
+int target_keys_carry(struct target_keys *keys, struct reason *reason)
+{
+	int error;
+
+	if (!keys->predecessor)
+		return 0;
+	keys->heir = calloc(table_slots(&keys->predecessor->table), sizeof(*keys->heir));
+	if (!keys->heir)
+		return reason_set(reason, -ENOMEM, "no memory to carry counts over");
+	error = store_each(keys->store, carry_rule, keys);
+	return error ? target_store_failed(error, reason) : 0;
+}
+
+/* ---- opening ---- */
 
 int target_keys_open(struct target_keys *keys, struct target *target, struct store *store,
 		     const struct target *predecessor, struct reason *reason)
@@ -279,18 +257,13 @@ int target_keys_open(struct target_keys *keys, struct target *target, struct sto
 	keys->is_replanned = predecessor && predecessor->filter.config->plan != info.plan;
 	keys->room = info.keys;
 	keys->entry = malloc(keys->room * sizeof(*keys->entry) + 1);
-	if (predecessor)
-		keys->is_carried = malloc(carried_words(keys) * sizeof(__u64));
-	if (keys->entry && (keys->is_carried || !predecessor))
-		return 0;
-	return reason_set(reason, -ENOMEM, "no memory to fill the table");
+	return keys->entry ? 0 : reason_set(reason, -ENOMEM, "no memory to fill the table");
 }
 
 void target_keys_close(struct target_keys *keys)
 {
 	free(keys->entry);
 	free(keys->shortcut);
-	free(keys->carried);
-	free(keys->is_carried);
+	free(keys->heir);
 	*keys = (struct target_keys){};
 }

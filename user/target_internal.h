@@ -8,11 +8,6 @@
 
 /* ---- target_collect.c ---- */
 
-/* Counts under a number of the predecessor that go on under the number of an entry. */
-struct target_carried {
-	__u32 old_number, entry;
-};
-
 /* All that the store says a table must hold, as the table engine wants it. */
 struct target_keys {
 	struct target *target; /* under whose hash key, and with whose hint bits */
@@ -25,9 +20,7 @@ struct target_keys {
 	size_t shortcuts, shortcuts_room;
 	const struct target *predecessor; /* whose counts go on; NULL: nobody's */
 	bool is_replanned;		  /* since it was made shapes have got other targets */
-	struct target_carried *carried;	  /* with a predecessor: `carried_count` of them */
-	size_t carried_count, carried_room;
-	__u64 *is_carried; /* a bit for each of its numbers */
+	__u32 *heir; /* for each of its numbers, whose count goes on: 1 + a number of the new table; 0: none */
 	const struct rule *rule; /* the one under way */
 	struct reason *reason;
 };
@@ -42,6 +35,9 @@ int target_keys_collect(struct target_keys *keys, struct reason *reason);
 
 /* Once they are in the target's table: sets their shortcuts. */
 void target_keys_shorten(const struct target_keys *keys);
+
+/* And then, with a predecessor: finds for each of its counts a rule that matches those packets, and its number now. */
+int target_keys_carry(struct target_keys *keys, struct reason *reason);
 
 /* ---- target_build.c ---- */
 
