@@ -38,7 +38,6 @@ int keys_each(const struct shape_list *list, const struct rule *rule,
 
 static void add_rule(struct keys_state *state, const struct rule *rule)
 {
-	state->narrowest = *rule;
 	if (!state->rules++) {
 		state->owner = *rule;
 		state->timeout_ms = rule->timeout_ms;

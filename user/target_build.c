@@ -91,7 +91,7 @@ static int create(struct target *target, const struct abi_options *options, __u6
 	const __u64 old_slots = predecessor ? table_slots_of(target_geometry(predecessor)) : 0;
 	struct kernel_filter filter;
 	int error = memory_check(kernel_plan_bytes(&plan) +
-					 keys * sizeof(struct table_entry) + old_slots * sizeof(__u32),
+					 keys * sizeof(struct table_entry) + (old_slots + slots) * sizeof(__u32),
 				 "a table of that size",
 				 "choose a smaller one, --no-counters or --compact", reason);
 

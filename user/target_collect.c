@@ -109,6 +109,12 @@ int target_keys_collect(struct target_keys *keys, struct reason *reason)
 
 /* ---- counts that go on ---- */
 
+struct carrying {
+	struct target_keys *keys;
+	__u32 *narrowest; /* of the rules that have the key of a new number, under a new plan: counted as `rule` is */
+	__u32 rule;	  /* the one under way: the first of the store is 1 */
+};
+
 static bool find_number(const struct target *target, const struct rule_key *key, __u32 *number)
 {
 	const struct hash_value value = rule_hash(key, &target->filter.config->secret);
@@ -150,91 +156,104 @@ static bool find_old_target(const struct target *old, const struct rule_key *key
 	return false;
 }
 
-/* The part of an old key that both targets can tell apart: all of it where the new target is no longer. */
-static struct rule_key common_key(const struct rule_key *old, const struct rule_shape *target)
-{
-	const struct rule query = rule_of_key(old);
-	struct rule rules[RULE_KEYS_MAX];
-	struct rule_key keys[RULE_KEYS_MAX];
-	struct rule_shape shape = *target;
-
-	if (old->shape.src_len < shape.src_len)
-		shape.src_len = old->shape.src_len;
-	if (old->shape.dst_len < shape.dst_len)
-		shape.dst_len = old->shape.dst_len;
-	rule_generalise(&query, &shape, rules);
-	rule_keys(&rules[0], keys);
-	return keys[0];
-}
-
 /*
- * The new key that goes on with the count of an old key of the rule. If several new keys share the old one's packets,
- * the first that no narrower rule has: a narrower rule would show packets that it does not match.
+ * A number of the new table that goes on with all that the key of the rule under way was counted under: rather one that
+ * no narrower rule has, which would show packets that it does not match.
  */
-static int choose_new_key(struct target_keys *keys, const struct rule *rule, const struct rule_key *old,
-			  const struct rule_shape *target, struct rule_key *new)
+static bool find_heir(const struct carrying *carrying, const struct rule_key *key, const struct rule_shape *target,
+		      __u32 *heir)
 {
-	const struct rule_key common = common_key(old, target);
-	const unsigned int bits = rule_expansion_bits(&common.shape, target);
-	struct keys_state state;
-	int error;
+	__u32 number;
 
-	for (__u64 i = 0; bits && i < 1ULL << bits; i++) {
-		*new = rule_expand(&common, target, i);
-		error = keys_state(keys->store, &keys->shapes, new, &state);
-		if (error)
-			return error == -ENOENT ? -EBADMSG : error;
-		if (keys_same_rule(&state.narrowest, rule))
-			return 0;
+	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, target); i++) {
+		const struct rule_key expanded = rule_expand(key, target, i);
+
+		if (!find_number(carrying->keys->target, &expanded, &number))
+			return false;
+		if (!i || carrying->narrowest[number] == carrying->rule)
+			*heir = number;
+		if (carrying->narrowest[number] == carrying->rule)
+			break;
 	}
-	*new = rule_expand(&common, target, 0);
-	return 0;
+	return true;
 }
 
-static int carry_key(struct target_keys *keys, const struct rule *rule, const struct rule_key *key)
+static void carry_key(const struct carrying *carrying, const struct rule_key *key)
 {
+	const struct target_keys *keys = carrying->keys;
 	const struct rule_shape *target = &shape_list_find(&keys->shapes, &key->shape)->target;
 	struct rule_shape old_target = *target;
-	__u32 old_number, number;
-	int error = 0;
+	__u32 old_number, heir;
+	bool is_same;
 
 	if (keys->is_replanned && !find_old_target(keys->predecessor, key, &old_target))
-		return 0;
-	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_target) && !error; i++) {
+		return;
+	is_same = !memcmp(&old_target, target, sizeof(old_target));
+	if (!is_same && !find_heir(carrying, key, target, &heir))
+		return;
+	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_target); i++) {
 		const struct rule_key old = rule_expand(key, &old_target, i);
-		struct rule_key new;
 
-		if (!find_number(keys->predecessor, &old, &old_number))
-			continue;
-		error = choose_new_key(keys, rule, &old, target, &new);
-		if (!error && find_number(keys->target, &new, &number))
-			keys->heir[old_number] = number + 1;
+		if (find_number(keys->predecessor, &old, &old_number) &&
+		    (!is_same || find_number(keys->target, &old, &heir)))
+			keys->heir[old_number] = heir + 1;
 	}
-	return error;
 }
 
 /* The store has wider rules before the narrower ones in them: the narrowest that had a key goes on with its count. */
 static int carry_rule(const struct rule *rule, void *context)
 {
+	struct carrying *carrying = context;
 	struct rule_key own[RULE_KEYS_MAX];
 	const size_t count = rule_keys(rule, own);
-	int error = 0;
 
-	for (size_t i = 0; i < count && !error; i++)
-		error = carry_key(context, rule, &own[i]);
-	return error;
+	carrying->rule++;
+	for (size_t i = 0; i < count; i++)
+		carry_key(carrying, &own[i]);
+	return 0;
+}
+
+static int note_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct carrying *carrying = context;
+	__u32 number;
+
+	(void)is_shared;
+	if (find_number(carrying->keys->target, key, &number))
+		carrying->narrowest[number] = carrying->rule;
+	return 0;
+}
+
+static int note_rule(const struct rule *rule, void *context)
+{
+	struct carrying *carrying = context;
+
+	carrying->rule++;
+	return keys_each(&carrying->keys->shapes, rule, note_key, carrying);
+}
+
+static int carry_all(struct carrying *carrying)
+{
+	struct store *store = carrying->keys->store;
+	int error = carrying->keys->is_replanned ? store_each(store, note_rule, carrying) : 0;
+
+	carrying->rule = 0;
+	return error ? error : store_each(store, carry_rule, carrying);
 }
 
 int target_keys_carry(struct target_keys *keys, struct reason *reason)
 {
+	struct carrying carrying = { .keys = keys };
 	int error;
 
 	if (!keys->predecessor)
 		return 0;
 	keys->heir = calloc(table_slots(&keys->predecessor->table), sizeof(*keys->heir));
-	if (!keys->heir)
-		return reason_set(reason, -ENOMEM, "no memory to carry counts over");
-	error = store_each(keys->store, carry_rule, keys);
+	carrying.narrowest = calloc(table_slots(&keys->target->table), sizeof(*carrying.narrowest));
+	error = keys->heir && carrying.narrowest ? carry_all(&carrying) : -ENOMEM;
+	free(carrying.narrowest);
+	if (error == -ENOMEM)
+		return reason_set(reason, error, "no memory to carry counts over");
 	return error ? target_store_failed(error, reason) : 0;
 }
 
