@@ -158,15 +158,16 @@ static bool find_old_target(const struct target *old, const struct rule_key *key
 
 /*
  * A number of the new table that goes on with all that the key of the rule under way was counted under: rather one that
- * no narrower rule has, which would show packets that it does not match.
+ * no narrower rule has, which would show packets that it does not match. From the last: lists name first networks more.
  */
 static bool find_heir(const struct carrying *carrying, const struct rule_key *key, const struct rule_shape *target,
 		      __u32 *heir)
 {
+	const __u64 last = (1ULL << rule_expansion_bits(&key->shape, target)) - 1;
 	__u32 number;
 
-	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, target); i++) {
-		const struct rule_key expanded = rule_expand(key, target, i);
+	for (__u64 i = 0; i <= last; i++) {
+		const struct rule_key expanded = rule_expand(key, target, last - i);
 
 		if (!find_number(carrying->keys->target, &expanded, &number))
 			return false;

@@ -194,6 +194,55 @@ test_counts_of_covered_prefixes_go_on() {
 	assert_counted 0 0 "src 10.0.1.0/30"
 }
 
+# other_kinds COUNT: rules of so many kinds that share no look-up, neither with each other nor with prefixes.
+other_kinds() {
+	printf '%s\n' 'dst 198.51.100.1' 'proto gre' 'dport 53' 'proto udp dport 123' 'proto tcp sport 80' \
+		'src 192.0.2.1 dport 99' 'proto tcp src 192.0.2.1 dport 99' | head -n "$1"
+}
+
+# send_nested NUMBER...: a packet of 45.0.NUMBER.9 each.
+send_nested() {
+	printf 'drop nested proto udp src 45.0.%d.9 dst 198.18.0.1 sport 1 dport 2\n' "$@" | traffic ||
+		fail "wrong verdicts"
+}
+
+# A wide rule's count goes on under a key that no narrower rule has, which would show packets that it does not match.
+test_counts_of_a_wide_prefix_do_not_go_to_a_narrower_one() {
+	xc load vrx >/dev/null
+	{ other_kinds 7; echo 45.0.0.0/20; } | xc import - >/dev/null
+	send_nested 4 8 15
+	assert_status 0 xc add 45.0.0.0/22
+	assert_error 'prefix lengths are joined anew'
+	assert_counted 3 $((3 * UDP_BYTES)) "src 45.0.0.0/20"
+	assert_counted 0 0 "src 45.0.0.0/22"
+	send_nested 1
+	assert_counted 1 "$UDP_BYTES" "src 45.0.0.0/22"
+}
+
+# All keys of the narrower rule become the wider one's as well, and its count stays its own.
+test_counts_of_a_prefix_that_is_covered_go_on() {
+	xc load vrx >/dev/null
+	{ other_kinds 6; printf '%s\n' 45.0.0.0/20 45.0.0.0/22 46.0.0.0/22 47.0.0.0/22; } | xc import - >/dev/null
+	send_nested 0 1 4
+	assert_counted 2 $((2 * UDP_BYTES)) "src 45.0.0.0/22"
+	assert_counted 1 "$UDP_BYTES" "src 45.0.0.0/20"
+	{ other_kinds 7; echo 45.0.12.0/23; } >"$STATE/list"
+	assert_status 0 xc import "$STATE/list"
+	assert_error 'prefix lengths are joined anew'
+	assert_counted 2 $((2 * UDP_BYTES)) "src 45.0.0.0/22"
+	assert_counted 3 $((3 * UDP_BYTES)) "src 45.0.0.0/20"
+	assert_counted 0 0 "src 45.0.12.0/23"
+}
+
+# SEED= replays; ROUNDS is how often.
+test_counts_of_random_nested_prefixes() {
+	xc load vrx >/dev/null
+	run in_rx python3 tests/nested_counts.py "$SEED" "${ROUNDS:-3}" \
+		"$HELPERS/traffic --from $TX:vtx --to $RX:vrx" "$TOOL" --state "$STATE/store"
+	cat "$STATE/out" "$STATE/err"
+	[ "$STATUS" -eq 0 ] || fail "seed $SEED"
+}
+
 # The same where prefix lengths are joined: nothing tells how the new rule was kept before, and it was not.
 test_counts_of_covered_prefixes_go_on_when_others_are_joined() {
 	xc load vrx --capacity "$CAPACITY" >/dev/null
