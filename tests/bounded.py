@@ -5,7 +5,8 @@
 usage: bounded.py SEED SECONDS LIMIT_S DIRECTORY COMMAND...
 
 COMMAND... runs the tool; the interface is vrx. The lists have fewer than 1,000 rules: random kinds, with prefixes that
-lie in each other, so that prefix lengths are joined and parted. A failure prints what it takes to see it again.
+lie in each other, so that prefix lengths are joined and parted. A failure prints the commands of its list; the same
+SEED and as many SECONDS lead there again.
 """
 import ipaddress
 import os
@@ -34,7 +35,7 @@ proto tcp src 192.0.2.1 dport 99
 45.0.0.0/10
 198.51.100.0/23""".splitlines()
 
-# One rule of each length, and seven other kinds, so that all of them share a target: each key has many owners.
+# One rule of each length beside seven other kinds: prefix lengths share look-ups, and keys have many owners.
 CHAIN = EXAMPLE[:7] + [f"45.0.0.0/{length}" for length in range(8, 31)] + \
     [f"2001:db8::/{length}" for length in range(32, 60)]
 
@@ -138,7 +139,8 @@ def change(kinds, first):
     """One command that writes, at random."""
     rule = rng.choice(kinds).rule()
     path = write_list("other", draw_list(kinds))
-    lines = [f"{rng.choice(('add', 'del', 'test'))} {rng.choice(kinds).rule()}" for _ in range(rng.choice((1, 10, 200)))]
+    count = rng.choice((1, 10, 200))
+    lines = [f"{rng.choice(('add', 'del', 'test'))} {rng.choice(kinds).rule()}" for _ in range(count)]
     lines = [line.split(" action")[0] if line.startswith("test") else line for line in lines]
     choice = rng.randrange(12)
     if choice < 3:
@@ -191,7 +193,7 @@ def main():
     try_list(None, EXAMPLE, ["198.51.103.0/24", "198.51.104.0/25", "45.0.0.0/16"])
     try_list(None, CHAIN, ["198.51.103.0/24", "45.0.0.0/31", "45.128.0.0/9"])
     lists = 2
-    while time.monotonic() < end:
+    while lists < 3 or time.monotonic() < end:
         kinds = draw_kinds()
         try_list(kinds, draw_list(kinds))
         lists += 1

@@ -29,9 +29,9 @@ build() {
 	make --no-print-directory -s -j "$(nproc)" BUILD="$BUILD" CFLAGS="$1" LDFLAGS="${2-}" all unit-programs
 }
 
-# with_tool COMMAND...: where tests look for the tool; all else is that of the plain build.
+# with_tool COMMAND...: where tests look for the tool, which takes more CPU time; all else is that of the plain build.
 with_tool() {
-	env TOOL="$BUILD/xdp-cuckoo" BUILD=build "$@"
+	env TOOL="$BUILD/xdp-cuckoo" BUILD=build CPU_S=20 "$@"
 }
 
 # has_reports: shows what a tool has written, about processes in the background too. valgrind 3.19 does not know every

@@ -6,7 +6,7 @@
 
 BOUNDED_S=${BOUNDED_S:-25}
 
-# Most of what a load takes is the kernel's verifier. With sanitizers all takes several times as long.
+# Most of what a load or a new table takes is the kernel's verifier: some tenths of a second.
 CPU_S=${CPU_S:-2}
 
 test_no_command_takes_long_for_few_rules() {
