@@ -136,7 +136,7 @@ static bool is_named(const struct config *config, const char *interface)
 static bool is_any_there(const struct config *config)
 {
 	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (if_nametoindex(config->interfaces[i]))
+		if (interfaces_is_there(config->interfaces[i]))
 			return true;
 	return false;
 }
@@ -144,7 +144,7 @@ static bool is_any_there(const struct config *config)
 static bool are_all_there(const struct config *config)
 {
 	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (!if_nametoindex(config->interfaces[i]))
+		if (!interfaces_is_there(config->interfaces[i]))
 			return false;
 	return true;
 }
@@ -217,12 +217,12 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 static void bring_interface(struct up *up, const char *interface)
 {
 	const struct kernel_attachment *attachment = apply_attachment_on(&up->apply, interface);
-	const bool is_there = if_nametoindex(interface);
+	const bool is_there = interfaces_is_there(interface);
 	struct reason reason;
 	int error = 0;
 
 	if (attachment) {
-		note_interface(up, interface, interface_mode_name(attachment->mode), "runs already");
+		note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "runs already");
 		return;
 	}
 	if (!is_there && !up->is_last)
@@ -238,7 +238,8 @@ static void bring_interface(struct up *up, const char *interface)
 	}
 	if (error)
 		failed(up, error, &reason);
-	note_interface(up, interface, attachment ? interface_mode_name(attachment->mode) : "-",
+	note_interface(up, attachment ? attachment->interface : interface,
+		       attachment ? interface_mode_name(attachment->mode) : "-",
 		       attachment ? "loaded" : is_there ? "not loaded" : "not there");
 }
 

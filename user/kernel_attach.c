@@ -86,18 +86,17 @@ static int attach_refused(int error, const char *interface, struct reason *reaso
 	return kernel_refused(reason, error, "cannot attach to ", interface);
 }
 
+static void offer_name(const char *name, void *context)
+{
+	suggest_offer(context, name);
+}
+
 int kernel_no_interface(const char *name, struct reason *reason)
 {
 	struct suggest suggest = suggest_for(name);
 	char text[SUGGEST_TEXT_BYTES];
-	struct interface *interfaces;
-	size_t count;
 
-	if (interfaces_list(&interfaces, &count))
-		return reason_set(reason, -ENODEV, "there is no interface '%s' here; see ip link", name);
-	for (size_t i = 0; i < count; i++)
-		suggest_offer(&suggest, interfaces[i].name);
-	free(interfaces);
+	interfaces_names(offer_name, &suggest);
 	return reason_set(reason, -ENODEV, "there is no interface '%s' here%s", name,
 			  suggest_text(&suggest, "ip link", text));
 }
@@ -106,7 +105,7 @@ int kernel_no_interface(const char *name, struct reason *reason)
 static int find_interface(const char *name, struct kernel_attachment *attachment, struct reason *reason)
 {
 	struct interface interface;
-	int error = interfaces_find(if_nametoindex(name), &interface);
+	int error = interfaces_find(name, &interface);
 
 	if (error == -ENODEV)
 		return kernel_no_interface(name, reason);

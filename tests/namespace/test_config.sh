@@ -195,24 +195,38 @@ test_interfaces_follow_the_file() {
 	[ -n "$(program vfour)" ] || fail "another filter was taken off"
 }
 
-# As ip-link(8) gives them, and as systemd-udevd does to every card.
+# As ip-link(8) gives them, and as systemd-udevd does to every card; only these may be longer than 15 bytes. The longest
+# has 127.
 test_an_interface_has_other_names() {
-	ip -n "$RX" link property add dev vrx altname vother 2>/dev/null || skip "no other names here"
-	config '[filter]' 'interfaces = vother'
-	for done in 'loaded' 'runs already'; do
+	longest=$(printf '%0127d' 0)
+	for other in vother enp0s31f6np0with-a-long-name "$longest"; do
+		case_begin "$other"
+		ip -n "$RX" link property add dev vrx altname "$other" 2>/dev/null || skip "no other names here"
+		config '[filter]' "interfaces = $other"
+		for done in 'loaded' 'runs already'; do
+			up 0
+			assert_output "^ *vrx +native +$done\$"
+		done
+		config '[filter]' 'interfaces = vrx'
 		up 0
-		assert_output "^ *vother +native +$done\$"
+		assert_output '^ *vrx +native +runs already$'
+		for name in vrx "$other"; do
+			assert_status 0 xc load "$name"
+			assert_error "'$name' runs the filter"
+		done
+		assert_status 0 xc complete -- unload "$other"
+		assert_output "^$other\$"
+		assert_status 0 xc unload "$other"
+		assert_output '^unloaded: +vrx$'
+		assert_equal '' "$(program vrx)" "program"
+		assert_status 0 xc load "$other"
+		assert_output '^ *vrx +native$'
+		assert_status 0 xc unload vrx
 	done
-	config '[filter]' 'interfaces = vrx'
-	up 0
-	assert_output '^ *vrx +native +runs already$'
-	for name in vrx vother; do
-		assert_status 0 xc load "$name"
-		assert_error "'$name' runs the filter"
+	for name in enp0s31f6np0with-a-lung-name "0$longest"; do
+		assert_status 2 xc load "$name"
+		assert_error "there is no interface '$name' here"
 	done
-	assert_status 0 xc unload vother
-	assert_output '^unloaded: +vrx$'
-	assert_equal '' "$(program vrx)" "program"
 }
 
 # Names with a slip of the pen leave nothing unfiltered.
