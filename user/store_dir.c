@@ -246,6 +246,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 			   "others can write to it",
 		  "see who put it there, and move it away" },
 		{ -ENOMEM, "no memory or address space for it", "raise the limit" },
+		{ -EFBIG, "the limit of file sizes is reached", "raise it (ulimit -f, LimitFSIZE= of a service)" },
 		{ -ENOSPC, "no space left on the disk", "free some" },
 		{ -EAGAIN, "too many commands have it open", "wait until some of them end" },
 		{ -EBUSY, "somebody else is changing it", "try again when that has ended" },
