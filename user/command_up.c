@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "command.h"
@@ -293,12 +294,24 @@ static int bring_all(struct up *up, struct reason *reason)
 	return 0;
 }
 
+/* No service shall wait for whoever writes to a FIFO. */
+static int read_list(const struct config_list *list, const struct invocation *import, struct import_result *result,
+		     struct reason *reason)
+{
+	struct stat status;
+
+	*result = (struct import_result){};
+	if (!stat(list->file, &status) && S_ISFIFO(status.st_mode))
+		return reason_set(reason, -EINVAL, "'%s' is a FIFO; write the list into a file", list->file);
+	return import_list(import, list->file, result, reason);
+}
+
 /* -EINTR where it was interrupted: then nothing more is done. */
 static int bring_list(struct up *up, const struct config_list *list)
 {
 	struct import_result result;
 	struct reason reason;
-	int error = import_list(&list->import, list->file, &result, &reason);
+	int error = read_list(list, &list->import, &result, &reason);
 	json_t *answer = result.answer;
 
 	if (error) {
@@ -447,7 +460,7 @@ static bool is_list_right(const struct config_list *list)
 	int error;
 
 	import.is_dry_run = true;
-	error = import_list(&import, list->file, &result, &reason);
+	error = read_list(list, &import, &result, &reason);
 	json_decref(result.answer);
 	if (error)
 		command_error(STATUS_USAGE, "list '%s': %s", list->name, reason.text);

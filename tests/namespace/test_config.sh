@@ -119,8 +119,8 @@ test_whose_file_it_is() {
 	assert_error 'name a FILE'
 	assert_status 3 xc --name no.such.filter check-config
 	assert_error 'copy the example there.* name a FILE'
-	assert_status 3 xc up "$STATE"
-	assert_error 'is no file'
+	assert_status 2 xc up "$STATE"
+	assert_error 'is no regular file'
 	assert_equal '' "$(program vrx)" "program"
 }
 
@@ -193,6 +193,29 @@ test_interfaces_follow_the_file() {
 	assert_output '^ *vfour +- +not loaded$'
 	assert_status 0 xc down
 	[ -n "$(program vfour)" ] || fail "another filter was taken off"
+}
+
+# Nobody writes to it: neither the service nor who looks at a new configuration waits for that.
+test_a_fifo_is_not_waited_for() {
+	mkfifo "$STATE/fifo"
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/fifo"
+	for command in "check-config $STATE/fifo" "up $STATE/fifo" "down $STATE/fifo"; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		assert_status 2 in_rx timeout "$WAIT_S" "$TOOL" --state "$STATE/store" $command
+		assert_error "'$STATE/fifo' is no regular file; write the configuration into one"
+	done
+	for command in "check-config --strict $STATE/conf" "up $STATE/conf"; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		assert_status 2 in_rx timeout "$WAIT_S" "$TOOL" --state "$STATE/store" $command
+		assert_error "list 'a': '$STATE/fifo' is a FIFO; write the list into a file"
+	done
+	case_begin "a list by process substitution"
+	{ echo 192.0.2.66 | xc import /dev/fd/0 && echo 192.0.2.67 >"$STATE/fifo" & } >"$STATE/out"
+	assert_status 0 xc import "$STATE/fifo"
+	wait
+	assert_equal 2 "$(xc list | wc -l)" "rules"
 }
 
 # As ip-link(8) gives them, and as systemd-udevd does to every card; only these may be longer than 15 bytes. The longest
