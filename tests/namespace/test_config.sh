@@ -57,7 +57,8 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":3: wait = '1d': at most 10m" '[filter]' "$filter" 'wait = 1d'
 	refused ":3: 'interfaces' stands there twice" '[filter]' "$filter" 'interfaces = vtwo'
 	refused ":2: interfaces: 'vrx' stands there twice" '[filter]' 'interfaces = vrx vrx'
-	refused ":2: interfaces: '0123456789abcdef' is no name" '[filter]' 'interfaces = vrx 0123456789abcdef'
+	longer=$(printf '%0128d' 0)
+	refused ":2: interfaces: '$longer' is no name" '[filter]' "interfaces = vrx $longer"
 	refused ":3: 'mode' has no value" '[filter]' "$filter" 'mode ='
 	refused ":3: 'mode' is neither \[SECTION\] nor KEY = VALUE" '[filter]' "$filter" 'mode'
 	refused ":3: '  mode' is neither " '[filter]' "$filter" '  mode'
