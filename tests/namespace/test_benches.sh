@@ -12,6 +12,7 @@ run_bench() {
 	bench=$1
 	shift
 	assert_status 0 env BENCH_QUICK=once BENCH_JSON="$STATE/figures" "$BENCHES/$bench" "$@"
+	[ -s "$STATE/figures" ] || fail "no figures of $bench"
 	assert_equal 0 "$(grep -Evc "^[{]\"bench\": \"$bench\", .*\"median\": [1-9][0-9.]*[,}]" "$STATE/figures")" \
 		"lines without a figure of $bench"
 }
