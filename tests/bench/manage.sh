@@ -275,7 +275,7 @@ done
 report add "add one, a process each, beside 100,000" "$SINGLES"
 report del "delete one, the same" "$SINGLES"
 report changes "$CHANGES adds and deletes piped to one process"
-echo "(beside $LOADED entries; for ours that is 90 % load. xdp-filter: beside none.)"
+echo "(beside $LOADED entries; 943718, or 117964, are 90 % load for ours. xdp-filter: beside none.)"
 
 if [ -n "$FULL" ]; then
 	addresses 10000000 0 >"$STATE/10000000"
