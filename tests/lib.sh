@@ -208,6 +208,14 @@ assert_equal() {
 	[ "$1" = "$2" ] || fail "${3:+$3: }expected '$1', seen '$2'"
 }
 
+# assert_prints TEXT COMMAND...: that is all of its standard output, and its status is 0; in "$(...)" that would be lost.
+assert_prints() {
+	expected_text=$1
+	shift
+	assert_status 0 "$@"
+	assert_equal "$expected_text" "$(cat "$STATE/out")" "what it prints: $*"
+}
+
 # --- the runner
 
 # run_one FUNCTION: in a shell of its own, with fresh namespaces and state.

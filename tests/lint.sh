@@ -6,7 +6,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-TOOLS='analyzer tidy cppcheck shellcheck format'
+TOOLS='analyzer tidy cppcheck shellcheck shadows format'
 JOBS=${JOBS:-$(nproc)}
 BUILD=${BUILD:-build}
 
@@ -74,6 +74,17 @@ run_cppcheck() {
 # out. SC2016: what another shell expands, or await and on_exit later. SC2031: each test runs in a shell of its own.
 run_shellcheck() {
 	shellcheck -x -e SC2317,SC2119,SC2016,SC2031 $scripts
+}
+
+# A header that our include path shows under the name of one of the system's: -I comes first, also for <NAME>.
+shadows() {
+	system=$(gcc -E -Wp,-v -xc /dev/null 2>&1 >/dev/null | sed -n 's/^ //p')
+	[ -n "$system" ] || return
+	for header in user/*.h include/*.h bpf/*.h tests/*.h; do
+		for directory in $system; do
+			[ ! -e "$directory/${header##*/}" ] || echo "$header shadows $directory/${header##*/}"
+		done
+	done | { ! grep .; }
 }
 
 # Told, and no finding: the formatter breaks some lines worse than a person does.

@@ -23,7 +23,7 @@ void apply_forget_change(struct apply *apply)
 
 int apply_store_refused(int error, struct reason *reason)
 {
-	return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
+	return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
 }
 
 int apply_store_unread(int error, struct reason *reason)

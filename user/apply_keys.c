@@ -142,6 +142,8 @@ static int retime(const struct moving *moving)
 
 	for (size_t i = 0; i < retimed->count && !error; i++) {
 		error = keys_state(apply->store, store_shape_list(apply->store), &retimed->key[i], &state);
+		if (error && error != -ENOENT)
+			return apply_store_unread(error, moving->reason);
 		if (!error)
 			error = set_end(apply, moving->target, &retimed->key[i], state.timeout_ms, moving->reason);
 		error = error == -ENOENT ? 0 : error;
@@ -239,12 +241,11 @@ static int settle_key(struct apply *apply, struct target *target, const struct r
 	if (key_set_has(&apply->touched->absent, key))
 		return 0;
 	error = keys_state(apply->store, &apply->touched->shapes, key, &state);
-	if (error == -ENOENT)
-		error = target_delete(target, key);
-	else if (!error)
-		error = set_end(apply, target, key, state.timeout_ms, reason);
-	return error ? reason_set(reason, error,
-				  "a table lacked a deleted rule; the next command repairs it") : 0;
+	if (error && error != -ENOENT)
+		return apply_store_unread(error, reason);
+	error = error ? target_delete(target, key) : set_end(apply, target, key, state.timeout_ms, reason);
+	return error == -ENOENT ? reason_set(reason, error, "a table lacked a key of a changed rule; the next command "
+					     "repairs it") : error;
 }
 
 static int settle_action(struct apply *apply, struct target *target, enum rule_action action, struct reason *reason)

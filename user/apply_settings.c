@@ -74,7 +74,7 @@ int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reas
 		return reason_set(reason, error, "another change waits for xdp-cuckoo confirm; confirm it, or "
 				  "wait until it has been undone");
 	if (error)
-		return reason_set(reason, error, "cannot write to the store: %s", strerror(-error));
+		return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
 	apply->confirm_ms = timeout_ms;
 	return apply_push_pending(apply, reason);
 }
@@ -154,7 +154,7 @@ static int forget(struct apply *apply, void *context, struct reason *reason)
 
 	*(bool *)context = !error;
 	return error && error != -ENOENT ?
-		       reason_set(reason, error, "cannot write to the store: %s", strerror(-error)) : 0;
+		       reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
 /* Whether some filter was told to pass everything unless it is confirmed. */

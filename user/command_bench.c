@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "available_memory.h"
 #include "bench.h"
 #include "command.h"
-#include "memory.h"
 #include "output.h"
 
 static enum command_status run_bench(const struct invocation *invocation);

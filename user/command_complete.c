@@ -72,17 +72,15 @@ static bool is_safe(const char *name)
 	return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
 }
 
+static void offer_interface(const char *name, void *completion)
+{
+	if (is_safe(name))
+		offer(completion, name, NULL);
+}
+
 static void offer_interfaces(const struct completion *completion)
 {
-	struct interface *interfaces;
-	size_t count;
-
-	if (interfaces_list(&interfaces, &count))
-		return;
-	for (size_t i = 0; i < count; i++)
-		if (is_safe(interfaces[i].name))
-			offer(completion, interfaces[i].name, NULL);
-	free(interfaces);
+	interfaces_names(offer_interface, (void *)completion);
 }
 
 static bool is_running(const struct kernel_filter *filters, size_t count, const char *name)

@@ -121,7 +121,7 @@ static enum command_status write_all(struct export *export, struct store *store,
 	int error = is_output ? write_rules(export, store) : write_to(export, store, path);
 
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, strerror(-error));
+		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
 	if (!is_output)
 		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t)export->written, "not_whole",
 				       (json_int_t)export->lost));

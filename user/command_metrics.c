@@ -49,7 +49,7 @@ static enum command_status write_to(const char *path, const json_t *metrics)
 		metrics_write(file.to, metrics);
 		error = whole_file_close(&file, 0);
 	}
-	return error ? command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, strerror(-error)) : STATUS_DONE;
+	return error ? command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error)) : STATUS_DONE;
 }
 
 static enum command_status run_metrics(const struct invocation *invocation)

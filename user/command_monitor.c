@@ -435,7 +435,7 @@ static int end(struct monitoring *monitoring, int error, struct reason *reason)
 		return error;
 	/* What could not be printed, main() says. */
 	return monitoring->writes ? reason_set(reason, -EIO, "cannot write '%s': %s",
-					       monitoring->invocation->write_path, strerror(-error)) : 0;
+					       monitoring->invocation->write_path, reason_of_write(error)) : 0;
 }
 
 static int monitor(struct monitoring *monitoring, struct reason *reason)

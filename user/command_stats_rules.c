@@ -29,10 +29,13 @@ struct ranking {
 int stats_prefix_parse(const char *text, struct stats_prefix *prefix)
 {
 	unsigned int ipv4 = 24, ipv6 = 48;
-	int end = 0;
+	char one[32], both[32];
 
-	if (strcmp(text, "prefix") && (sscanf(text, "prefix=%3u%n", &ipv4, &end) != 1 || text[end]) &&
-	    (sscanf(text, "prefix=%3u,%3u%n", &ipv4, &ipv6, &end) != 2 || text[end]))
+	/* scanf() also takes signs, blanks and leading zeros. */
+	sscanf(text, "prefix=%3u,%3u", &ipv4, &ipv6);
+	snprintf(one, sizeof(one), "prefix=%u", ipv4);
+	snprintf(both, sizeof(both), "prefix=%u,%u", ipv4, ipv6);
+	if (strcmp(text, "prefix") && strcmp(text, one) && strcmp(text, both))
 		return -EINVAL;
 	if (ipv4 < 1 || ipv4 > 32 || ipv6 < 1 || ipv6 > 128)
 		return -EINVAL;

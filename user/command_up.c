@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "command.h"
@@ -136,7 +137,7 @@ static bool is_named(const struct config *config, const char *interface)
 static bool is_any_there(const struct config *config)
 {
 	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (if_nametoindex(config->interfaces[i]))
+		if (interfaces_is_there(config->interfaces[i]))
 			return true;
 	return false;
 }
@@ -144,7 +145,7 @@ static bool is_any_there(const struct config *config)
 static bool are_all_there(const struct config *config)
 {
 	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (!if_nametoindex(config->interfaces[i]))
+		if (!interfaces_is_there(config->interfaces[i]))
 			return false;
 	return true;
 }
@@ -217,12 +218,12 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 static void bring_interface(struct up *up, const char *interface)
 {
 	const struct kernel_attachment *attachment = apply_attachment_on(&up->apply, interface);
-	const bool is_there = if_nametoindex(interface);
+	const bool is_there = interfaces_is_there(interface);
 	struct reason reason;
 	int error = 0;
 
 	if (attachment) {
-		note_interface(up, interface, interface_mode_name(attachment->mode), "runs already");
+		note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "runs already");
 		return;
 	}
 	if (!is_there && !up->is_last)
@@ -238,7 +239,8 @@ static void bring_interface(struct up *up, const char *interface)
 	}
 	if (error)
 		failed(up, error, &reason);
-	note_interface(up, interface, attachment ? interface_mode_name(attachment->mode) : "-",
+	note_interface(up, attachment ? attachment->interface : interface,
+		       attachment ? interface_mode_name(attachment->mode) : "-",
 		       attachment ? "loaded" : is_there ? "not loaded" : "not there");
 }
 
@@ -292,12 +294,24 @@ static int bring_all(struct up *up, struct reason *reason)
 	return 0;
 }
 
+/* No service shall wait for whoever writes to a FIFO. */
+static int read_list(const struct config_list *list, const struct invocation *import, struct import_result *result,
+		     struct reason *reason)
+{
+	struct stat status;
+
+	*result = (struct import_result){};
+	if (!stat(list->file, &status) && S_ISFIFO(status.st_mode))
+		return reason_set(reason, -EINVAL, "'%s' is a FIFO; write the list into a file", list->file);
+	return import_list(import, list->file, result, reason);
+}
+
 /* -EINTR where it was interrupted: then nothing more is done. */
 static int bring_list(struct up *up, const struct config_list *list)
 {
 	struct import_result result;
 	struct reason reason;
-	int error = import_list(&list->import, list->file, &result, &reason);
+	int error = read_list(list, &list->import, &result, &reason);
 	json_t *answer = result.answer;
 
 	if (error) {
@@ -446,7 +460,7 @@ static bool is_list_right(const struct config_list *list)
 	int error;
 
 	import.is_dry_run = true;
-	error = import_list(&import, list->file, &result, &reason);
+	error = read_list(list, &import, &result, &reason);
 	json_decref(result.answer);
 	if (error)
 		command_error(STATUS_USAGE, "list '%s': %s", list->name, reason.text);

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -231,7 +232,7 @@ static int check_file(FILE *file, const char *path, struct reason *reason)
 	if (fstat(fileno(file), &status))
 		return reason_set(reason, -errno, "cannot read '%s': %s", path, strerror(errno));
 	if (!S_ISREG(status.st_mode))
-		return reason_set(reason, -EPERM, "'%s' is no file", path);
+		return reason_set(reason, -EINVAL, "'%s' is no regular file; write the configuration into one", path);
 	if (status.st_uid && status.st_uid != geteuid())
 		return reason_set(reason, -EPERM, "'%s' may be written by others: it must belong to root or to you; chown root",
 				  path);
@@ -278,12 +279,17 @@ int config_open(struct config *config, const char *path, const struct invocation
 		void (*refuse_line)(const char *text), struct reason *reason)
 {
 	struct config_reading reading = { .config = config, .invocation = invocation, .path = path, .refuse = refuse_line };
-	int error;
+	/* Not waiting for whoever writes to a FIFO, which check_file() then refuses. */
+	int error, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	*config = (struct config){ .load = { .name = invocation->name, .state = invocation->state } };
-	reading.file = fopen(path, "re");
-	if (!reading.file)
+	if (fd < 0)
 		return cannot_open(path, -errno, reason);
+	reading.file = fdopen(fd, "r");
+	if (!reading.file) {
+		close(fd);
+		return cannot_open(path, -ENOMEM, reason);
+	}
 	error = check_file(reading.file, path, reason);
 	if (!error)
 		error = read_file(&reading, reason);

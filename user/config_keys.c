@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The keys of a configuration, by section, and what each value may be. */
 #include <errno.h>
-#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config_internal.h"
+#include "interfaces.h"
 #include "list.h"
 #include "table.h"
 
@@ -41,7 +41,7 @@ static void take_time(struct config_reading *reading, const char *key, const cha
 
 static bool is_interface_name(const char *name)
 {
-	return strlen(name) < IF_NAMESIZE && strcmp(name, ".") && strcmp(name, "..") && !strpbrk(name, "/:");
+	return strlen(name) < INTERFACE_NAME_BYTES && strcmp(name, ".") && strcmp(name, "..") && !strpbrk(name, "/:");
 }
 
 static void add_interface(struct config_reading *reading, const char *name)

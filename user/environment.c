@@ -43,9 +43,9 @@ int environment_error(int status)
 }
 
 /*
- * LMDB reports a short write as EIO, and that is how a disk that fills up shows first. Whether
- * there is room for the longest write that LMDB makes tells the two apart; nothing refers to what
- * is behind the end.
+ * LMDB reports a short write as EIO, and that is how a disk that fills up, or a limit of file sizes, shows first.
+ * Whether there is room for the longest write that LMDB makes tells them apart; nothing refers to what is behind the
+ * end.
  */
 int environment_write_error(MDB_env *env, int status)
 {
@@ -55,7 +55,7 @@ int environment_write_error(MDB_env *env, int status)
 	if (status != EIO || mdb_env_get_fd(env, &fd) || fstat(fd, &file))
 		return environment_error(status);
 	error = posix_fallocate(fd, file.st_size, ENVIRONMENT_WRITE_BYTES);
-	return error == ENOSPC || error == EDQUOT ? -ENOSPC : -EIO;
+	return error == EFBIG ? -EFBIG : error == ENOSPC || error == EDQUOT ? -ENOSPC : -EIO;
 }
 
 /* Snapshots never reach behind the newest one, so no reader misses these pages. */

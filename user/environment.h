@@ -19,7 +19,8 @@ int environment_open(const char *dir, bool is_read_only, MDB_env **env);
 /* The -errno of an LMDB status. */
 int environment_error(int status);
 
-/* The same for operations that may write to the file: tells a full disk from a broken one. */
+/* The same for operations that may write to the file: tells a full disk, and a limit of file sizes (-EFBIG), from a
+ * broken disk. */
 int environment_write_error(MDB_env *env, int status);
 
 /*

@@ -3,14 +3,15 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "interfaces.h"
+
 #define WAITING 64 /* connections that nobody has accepted yet */
-#define HOST_BYTES (INET6_ADDRSTRLEN + 1 + IF_NAMESIZE)
+#define HOST_BYTES (INET6_ADDRSTRLEN + 1 + INTERFACE_NAME_BYTES)
 
 static int parse_port(const char *text, in_port_t *port)
 {
@@ -25,12 +26,13 @@ static int parse_port(const char *text, in_port_t *port)
 static int parse_v6(char *host, struct http_address *address)
 {
 	char *zone = strchr(host, '%');
+	struct interface interface;
 
 	if (zone) {
 		*zone++ = '\0';
-		address->v6.sin6_scope_id = if_nametoindex(zone);
-		if (!address->v6.sin6_scope_id)
+		if (interfaces_find(zone, &interface))
 			return -EINVAL;
+		address->v6.sin6_scope_id = interface.index;
 	}
 	address->v6.sin6_family = AF_INET6;
 	address->bytes = sizeof(address->v6);

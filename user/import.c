@@ -188,7 +188,7 @@ static int give_up_kept(struct apply *apply, const struct import *import, struct
 {
 	int error = store_give_up_all(apply->store, apply->owner, import->diff.is_alone);
 
-	return error ? reason_set(reason, error, "cannot write to the store: %s", strerror(-error)) : 0;
+	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
 /* Makes the list the owner of what is added, and where it is not there yet, the list. */
@@ -210,14 +210,14 @@ static int open_list(struct apply *apply, const struct import *import, struct re
 	}
 	if (error == -EUSERS)
 		return import_too_many_lists(reason);
-	return error ? reason_set(reason, error, "cannot write to the store: %s", strerror(-error)) : 0;
+	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
 static int close_list(struct apply *apply, const struct import *import, struct reason *reason)
 {
 	int error = import->is_deletion ? store_list_delete(apply->store, apply->owner) : 0;
 
-	return error ? reason_set(reason, error, "cannot delete the list: %s", strerror(-error)) : 0;
+	return error ? reason_set(reason, error, "cannot delete the list: %s", reason_of_write(error)) : 0;
 }
 
 static int make_import(struct apply *apply, void *context, struct reason *reason)

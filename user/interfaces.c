@@ -108,20 +108,60 @@ int interfaces_list(struct interface **interfaces, size_t *count)
 	return 0;
 }
 
-int interfaces_find(int index, struct interface *interface)
+struct names {
+	void (*visit)(const char *name, void *context);
+	void *context;
+};
+
+static int visit_name(const struct nlattr *attribute, void *context)
+{
+	const struct names *names = context;
+	const __u16 type = mnl_attr_get_type(attribute);
+
+	if (type == IFLA_PROP_LIST)
+		return mnl_attr_parse_nested(attribute, visit_name, context);
+	if (type == IFLA_IFNAME || type == IFLA_ALT_IFNAME)
+		names->visit(mnl_attr_get_str(attribute), names->context);
+	return MNL_CB_OK;
+}
+
+static int visit_link(const struct nlmsghdr *message, void *context)
+{
+	return mnl_attr_parse(message, sizeof(struct ifinfomsg), visit_name, context);
+}
+
+void interfaces_names(void (*visit)(const char *name, void *context), void *context)
+{
+	struct names names = { visit, context };
+
+	netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), visit_link, &names);
+}
+
+int interfaces_find(const char *name, struct interface *interface)
 {
 	char buffer[256];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
-	struct ifinfomsg *header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
 
+	if (strlen(name) >= INTERFACE_NAME_BYTES)
+		return -ENODEV;
+	mnl_nlmsg_put_extra_header(request, sizeof(struct ifinfomsg));
 	request->nlmsg_type = RTM_GETLINK;
-	header->ifi_index = index;
-	return index ? netlink_ask(request, read_link, interface) : -ENODEV;
+	mnl_attr_put_strz(request, IFLA_ALT_IFNAME, name); /* the kernel looks among all names */
+	return netlink_ask(request, read_link, interface);
+}
+
+bool interfaces_is_there(const char *name)
+{
+	struct interface ignored;
+
+	return !interfaces_find(name, &ignored);
 }
 
 bool interfaces_are_one(const char *name, const char *other)
 {
-	const unsigned int index = strcmp(name, other) ? if_nametoindex(name) : 0;
+	struct interface one, two;
 
-	return !strcmp(name, other) || (index && index == if_nametoindex(other));
+	if (!strcmp(name, other))
+		return true;
+	return !interfaces_find(name, &one) && !interfaces_find(other, &two) && one.index == two.index;
 }

@@ -19,6 +19,8 @@ enum interface_mode {
 	INTERFACE_MODES,
 };
 
+#define INTERFACE_NAME_BYTES 128 /* of an alternative name, with its 0: ALTIFNAMSIZ of <linux/if.h> */
+
 struct interface {
 	char name[IF_NAMESIZE];
 	int index;
@@ -41,8 +43,17 @@ void interface_clean_name(char *name);
  */
 int interfaces_list(struct interface **interfaces, size_t *count);
 
-/* The interface of that index, as it is now. 0; -errno, -ENODEV where there is none. */
-int interfaces_find(int index, struct interface *interface);
+/* Visits every name of every interface: its own and its alternative ones. Best effort, for suggestions. */
+void interfaces_names(void (*visit)(const char *name, void *context), void *context);
+
+/*
+ * The interface that has this name, its own or an alternative one (`ip link property add ... altname`), as it is now.
+ * if_nametoindex() finds no name longer than 15 bytes. 0; -errno, -ENODEV where there is none.
+ */
+int interfaces_find(const char *name, struct interface *interface);
+
+/* Whether an interface has that name. */
+bool interfaces_is_there(const char *name);
 
 /* Whether two names are one interface's, which may have several. */
 bool interfaces_are_one(const char *name, const char *other);

@@ -24,7 +24,10 @@ const char *const kernel_map_names[KERNEL_MAPS] = {
 	[KERNEL_SAMPLING] = ABI_SAMPLING_MAP,
 };
 
-/* What the kernel last said to this thread in words, through libbpf; it tells more than errno. */
+/*
+ * What the kernel said to this thread in words, through libbpf, since kernel_listen(); it tells more than errno. Only
+ * bpf_xdp_attach() has such words, so only who called it last shows them.
+ */
 static _Thread_local char kernel_message[REASON_BYTES / 2];
 static _Thread_local bool is_listening;
 
@@ -71,14 +74,24 @@ const char *kernel_words(void)
 	return kernel_message;
 }
 
-int kernel_refused(struct reason *reason, int error, const char *what, const char *subject)
+static int refuse(struct reason *reason, int error, const char *what, const char *subject, const char *words)
 {
 	if (error == -EPERM || error == -EACCES)
 		return reason_set(reason, error, "%s%s: not permitted; run it as root, or with "
 				  "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON", what, subject);
 	/* Commands take -EINVAL for bad input, which this is not. */
 	return reason_set(reason, error == -EINVAL ? -EIO : error, "%s%s: %s%s", what, subject,
-			  strerror(-error), kernel_message);
+			  strerror(-error), words);
+}
+
+int kernel_refused(struct reason *reason, int error, const char *what, const char *subject)
+{
+	return refuse(reason, error, what, subject, "");
+}
+
+int kernel_refused_in_words(struct reason *reason, int error, const char *what, const char *subject)
+{
+	return refuse(reason, error, what, subject, kernel_message);
 }
 
 /* ---- maps as memory ---- */

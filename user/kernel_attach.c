@@ -83,21 +83,20 @@ static int attach_refused(int error, const char *interface, struct reason *reaso
 		return reason_set(reason, error,
 				  "the driver of '%s' has no native XDP%s; use --mode skb or --mode auto",
 				  interface, kernel_words());
-	return kernel_refused(reason, error, "cannot attach to ", interface);
+	return kernel_refused_in_words(reason, error, "cannot attach to ", interface);
+}
+
+static void offer_name(const char *name, void *context)
+{
+	suggest_offer(context, name);
 }
 
 int kernel_no_interface(const char *name, struct reason *reason)
 {
 	struct suggest suggest = suggest_for(name);
 	char text[SUGGEST_TEXT_BYTES];
-	struct interface *interfaces;
-	size_t count;
 
-	if (interfaces_list(&interfaces, &count))
-		return reason_set(reason, -ENODEV, "there is no interface '%s' here; see ip link", name);
-	for (size_t i = 0; i < count; i++)
-		suggest_offer(&suggest, interfaces[i].name);
-	free(interfaces);
+	interfaces_names(offer_name, &suggest);
 	return reason_set(reason, -ENODEV, "there is no interface '%s' here%s", name,
 			  suggest_text(&suggest, "ip link", text));
 }
@@ -106,7 +105,7 @@ int kernel_no_interface(const char *name, struct reason *reason)
 static int find_interface(const char *name, struct kernel_attachment *attachment, struct reason *reason)
 {
 	struct interface interface;
-	int error = interfaces_find(if_nametoindex(name), &interface);
+	int error = interfaces_find(name, &interface);
 
 	if (error == -ENODEV)
 		return kernel_no_interface(name, reason);
@@ -200,10 +199,11 @@ static int exchange(const struct kernel_attachment *attachment, int old, int new
 	kernel_listen();
 	error = bpf_xdp_attach(attachment->ifindex, new,
 			       mode_flags[attachment->mode] | XDP_FLAGS_REPLACE, &options);
-	/* What a link holds, only the link gives. */
-	if (error == -EBUSY)
-		error = new < 0 ? detach_link(attachment) : update_link(attachment, old, new);
-	return error;
+	if (error != -EBUSY)
+		return error;
+	/* What a link holds, only the link gives; it has no words for a refusal. */
+	kernel_listen();
+	return new < 0 ? detach_link(attachment) : update_link(attachment, old, new);
 }
 
 static bool is_held(const struct kernel_attachment *attachment)
@@ -274,7 +274,7 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 	for (int try = 0; error && try < DETACH_TRIES && has_changed(filter->config->name, &now); try++)
 		error = now.prog_id ? detach(&now) : 0;
 	kernel_unpin_unused();
-	return error ? kernel_refused(reason, error, "cannot detach from ", attachment->interface) : 0;
+	return error ? kernel_refused_in_words(reason, error, "cannot detach from ", attachment->interface) : 0;
 }
 
 int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id)
@@ -309,7 +309,7 @@ static int replace_refused(int error, const char *interface, struct reason *reas
 	if (error == -EBUSY || error == -EEXIST || error == -ENOENT)
 		return reason_set(reason, -EBUSY, "'%s' no longer runs the program it ran a moment ago; "
 				  "try again", interface);
-	return kernel_refused(reason, error, "cannot replace the program on ", interface);
+	return kernel_refused_in_words(reason, error, "cannot replace the program on ", interface);
 }
 
 static int new_program(const struct kernel_filter *filter, size_t i)
@@ -377,12 +377,13 @@ static int replace_all(const struct kernel_filter *old, const struct kernel_filt
 		       struct reason *reason)
 {
 	for (size_t done = 0; done < old->attachments_count; done++) {
-		const int error = replace_one(&old->attachments[done], &filter->attachments[done],
+		int error = replace_one(&old->attachments[done], &filter->attachments[done],
 					      new_program(filter, done), &programs[done]);
 
 		if (error) {
+			error = replace_refused(error, old->attachments[done].interface, reason);
 			go_back(filter, programs, done);
-			return replace_refused(error, old->attachments[done].interface, reason);
+			return error;
 		}
 	}
 	return 0;

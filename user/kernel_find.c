@@ -31,16 +31,16 @@ struct search {
 static int open_map(__u32 id, struct bpf_map_info *info)
 {
 	__u32 length = sizeof(*info);
-	int fd = kernel_open_id(KERNEL_OBJECT_MAP, id);
+	int error, fd = kernel_open_id(KERNEL_OBJECT_MAP, id);
 
 	if (fd < 0)
 		return fd;
 	*info = (struct bpf_map_info){};
-	if (bpf_obj_get_info_by_fd(fd, info, &length)) {
-		close(fd);
-		return -errno;
-	}
-	return fd;
+	if (!bpf_obj_get_info_by_fd(fd, info, &length))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
 }
 
 /* What a map of that name must be: others may have the name by chance, or to be taken for it. */

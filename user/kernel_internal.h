@@ -9,11 +9,15 @@
 
 extern const char *const kernel_map_names[KERNEL_MAPS];
 
-/* The kernel's words about the last refused call, in brackets; "" where it had none. */
+/* The kernel's words since kernel_listen(), in brackets; "" where it had none. */
 const char *kernel_words(void);
 
-/* The message for a refused system call: what was being done, to what. Returns `error`. */
+/*
+ * The message for a refused system call: what was being done, to what. Returns `error`. The second one has the
+ * kernel's words too: for bpf_xdp_attach(), with a kernel_listen() before it and nothing that fails in between.
+ */
 int kernel_refused(struct reason *reason, int error, const char *what, const char *subject);
+int kernel_refused_in_words(struct reason *reason, int error, const char *what, const char *subject);
 
 /* Maps the memory of a filter whose descriptors are open; of another version only the config's. */
 int kernel_map_memory(struct kernel_filter *filter, struct reason *reason);

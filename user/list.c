@@ -186,7 +186,7 @@ static bool parse_number(const char *text, char end, unsigned int *number)
 	const size_t digits = strspn(text, "0123456789");
 
 	*number = digits <= NUMBER_DIGITS ? strtoul(text, NULL, 10) : 0;
-	return digits && digits <= NUMBER_DIGITS && text[digits] == end;
+	return digits && digits <= NUMBER_DIGITS && !rule_has_leading_zero(text) && text[digits] == end;
 }
 
 static bool parse_numbers(const char *text, unsigned int *first, unsigned int *last)

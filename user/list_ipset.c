@@ -221,13 +221,18 @@ static struct ipset *set_of_element(struct ipset_list *in, const char *element)
 	return set;
 }
 
-static int add_icmp(struct list *list, struct list_row *row, const char *protocol, const char *what)
+static int add_icmp(struct list *list, struct list_row *row, const char *protocol, char *what)
 {
+	char *slash = strchr(what, '/');
 	unsigned int type, code;
-	char rest;
 
-	if (!list_icmp_pair(strcmp(protocol, "1"), what, &type, &code) &&
-	    sscanf(what, "%3u/%3u%c", &type, &code, &rest) != 2) {
+	if (slash) {
+		*slash = '\0';
+		list_row_add(row, "type", what);
+		list_row_add(row, "code", slash + 1);
+		return 0;
+	}
+	if (!list_icmp_pair(strcmp(protocol, "1"), what, &type, &code)) {
 		list_refuse(list, "'%s': neither an ICMP type and code as 8/0, nor ipset's name for them",
 			    what);
 		return -EINVAL;

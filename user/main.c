@@ -85,7 +85,7 @@ __attribute__((noreturn)) static void bus_error(int signal_number)
 
 int main(int argc, char **argv)
 {
-	const struct sigaction on_bus_error = { .sa_handler = bus_error };
+	const struct sigaction on_bus_error = { .sa_handler = bus_error }, ignore = { .sa_handler = SIG_IGN };
 	struct options_arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
 	int status, error;
 
@@ -97,12 +97,13 @@ int main(int argc, char **argv)
 	if (status)
 		return command_error(STATUS_SYSTEM, "cannot set no_new_privs: %s", strerror(-status));
 	sigaction(SIGBUS, &on_bus_error, NULL);
+	sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond RLIMIT_FSIZE then fails with EFBIG, which can be told */
 	status = options_read(argc, argv, &arguments);
 	if (status == STATUS_DONE)
 		status = run(&arguments, argc - optind, argv + optind);
 	/* A result that could not be written is no result. */
 	error = output_end();
 	if (error)
-		return command_error(STATUS_SYSTEM, "cannot write the output: %s", strerror(-error));
+		return command_error(STATUS_SYSTEM, "cannot write the output: %s", reason_of_write(error));
 	return status;
 }

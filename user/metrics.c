@@ -2,20 +2,50 @@
 /* Prometheus' text format: https://prometheus.io/docs/instrumenting/exposition_formats/ */
 #include "metrics.h"
 
+#include <errno.h>
+#include <stdbool.h>
+
+static _Thread_local bool is_short; /* of memory, since metrics_begin() */
+
+json_t *metrics_begin(void)
+{
+	is_short = false;
+	return json_array();
+}
+
+int metrics_end(void)
+{
+	return is_short ? -ENOMEM : 0;
+}
+
 json_t *metrics_family(json_t *metrics, const char *name, enum metric_type type, const char *help)
 {
 	static const char *const types[] = { [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge" };
 	json_t *family = json_pack("{s:s, s:s, s:s, s:[]}", "metric", name, "type", types[type], "help", help,
 				   "samples");
 
-	json_array_append_new(metrics, family);
+	is_short |= json_array_append_new(metrics, family) != 0;
 	return family;
+}
+
+json_t *metrics_copy_labels(const json_t *labels)
+{
+	json_t *copy = json_copy((json_t *)labels);
+
+	is_short |= json_object_size(copy) != json_object_size(labels);
+	return copy;
+}
+
+void metrics_label(json_t *labels, const char *name, const char *value)
+{
+	is_short |= json_object_set_new(labels, name, json_string(value)) != 0;
 }
 
 void metrics_sample(json_t *family, json_t *labels, double value)
 {
-	json_array_append_new(json_object_get(family, "samples"),
-			      json_pack("{s:o, s:f}", "labels", labels, "value", value));
+	json_t *sample = json_pack("{s:o, s:f}", "labels", labels, "value", value);
+
+	is_short |= json_array_append_new(json_object_get(family, "samples"), sample) != 0;
 }
 
 /* An interface's name may hold anything but blanks, slashes and colons. */

@@ -84,10 +84,10 @@ static void add_outcomes(json_t *family, const json_t *labels, const struct abi_
 	for (int outcome = 0; outcome < OUTCOMES; outcome++)
 		for (int verdict = 0; verdict < VERDICTS; verdict++) {
 			const struct abi_counter *counter = &counters[outcome * VERDICTS + verdict];
-			json_t *of_sample = json_copy((json_t *)labels);
+			json_t *of_sample = metrics_copy_labels(labels);
 
-			json_object_set_new(of_sample, "outcome", json_string(outcome_words[outcome].name));
-			json_object_set_new(of_sample, "verdict", json_string(verdict_words[verdict].name));
+			metrics_label(of_sample, "outcome", outcome_words[outcome].name);
+			metrics_label(of_sample, "verdict", verdict_words[verdict].name);
 			metrics_sample(family, of_sample, *(const __u64 *)((const char *)counter + member));
 		}
 }
@@ -203,7 +203,7 @@ static void add_families(json_t *metrics, const struct groups *groups)
 			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "family",
 						   families[family]);
 
-			metrics_sample(probes, json_copy(labels), apply_mean_probes(group->first, family));
+			metrics_sample(probes, metrics_copy_labels(labels), apply_mean_probes(group->first, family));
 			metrics_sample(wrong, labels, apply_false_positive_rate(group->first, family));
 		}
 }
@@ -230,7 +230,7 @@ static void add_lists(json_t *rules, json_t *imported, const struct group *group
 		const struct store_glance_list *list = &glance->list[i];
 		json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", list->name);
 
-		metrics_sample(rules, json_copy(labels), list->rules);
+		metrics_sample(rules, metrics_copy_labels(labels), list->rules);
 		metrics_sample(imported, labels, list->imported_s);
 	}
 }
@@ -275,7 +275,7 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 
 static json_t *describe(const struct groups *groups, const char *state, struct reason *unread)
 {
-	json_t *metrics = json_array();
+	json_t *metrics = metrics_begin();
 	json_t *build = metrics_family(metrics, "xdp_cuckoo_build_info", METRIC_GAUGE, "The version of the tool.");
 
 	metrics_sample(build, json_pack("{s:s}", "version", VERSION), 1);
@@ -286,30 +286,6 @@ static json_t *describe(const struct groups *groups, const char *state, struct r
 	add_interface_counters(metrics, groups);
 	add_families(metrics, groups);
 	return metrics;
-}
-
-/* What jansson has no memory for is silently not there: some metrics without the others. */
-static bool is_memory_short;
-
-static void *allocate(size_t bytes)
-{
-	void *memory = malloc(bytes);
-
-	is_memory_short |= !memory;
-	return memory;
-}
-
-static int describe_whole(const struct groups *groups, const char *state, json_t **metrics,
-			  struct reason *unread, struct reason *reason)
-{
-	is_memory_short = false;
-	json_set_alloc_funcs(allocate, free);
-	*metrics = describe(groups, state, unread);
-	if (!is_memory_short)
-		return 0;
-	json_decref(*metrics);
-	*metrics = NULL;
-	return reason_set(reason, -ENOMEM, "not enough memory");
 }
 
 int metrics_filters_gather(const char *state, json_t **metrics, struct reason *unread, struct reason *reason)
@@ -327,8 +303,15 @@ int metrics_filters_gather(const char *state, json_t **metrics, struct reason *u
 	}
 	if (!error)
 		error = gather(&groups, reason);
-	if (!error)
-		error = describe_whole(&groups, state, metrics, unread, reason);
+	if (!error) {
+		*metrics = describe(&groups, state, unread);
+		error = metrics_end();
+		if (error) {
+			json_decref(*metrics);
+			*metrics = NULL;
+			reason_set(reason, error, "not enough memory");
+		}
+	}
 	for (size_t i = 0; i < groups.count; i++)
 		tally_close(&groups.group[i].tally);
 	free(groups.group);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "reason.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "text.h"
 
@@ -9,6 +11,12 @@ void reason_print(struct reason *reason, const char *format, va_list arguments)
 {
 	vsnprintf(reason->text, sizeof(reason->text), format, arguments);
 	text_clean(reason->text);
+}
+
+const char *reason_of_write(int error)
+{
+	return error == -EFBIG ? "the limit of file sizes is reached; raise it (ulimit -f, LimitFSIZE= of a service)" :
+				 strerror(-error);
 }
 
 int reason_set(struct reason *reason, int error, const char *format, ...)

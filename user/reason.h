@@ -21,6 +21,9 @@ struct reason {
 __attribute__((format(printf, 3, 4))) int reason_set(struct reason *reason, int error,
 						      const char *format, ...);
 
+/* What strerror() says of a write that failed with `error` (-errno), and what to do where a limit of sizes stopped it. */
+const char *reason_of_write(int error);
+
 __attribute__((format(printf, 2, 0))) void reason_print(struct reason *reason, const char *format,
 							 va_list arguments);
 

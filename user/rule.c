@@ -25,6 +25,11 @@ static const struct {
 
 #define PROTOCOLS (sizeof(protocols) / sizeof(protocols[0]))
 
+bool rule_has_leading_zero(const char *number)
+{
+	return number[0] == '0' && number[1] >= '0' && number[1] <= '9';
+}
+
 int rule_protocol_number(const char *word, __u8 *number)
 {
 	unsigned long value;
@@ -37,7 +42,7 @@ int rule_protocol_number(const char *word, __u8 *number)
 		}
 	}
 	value = strtoul(word, &end, 10);
-	if (*word < '0' || *word > '9' || *end || value > RULE_PROTO_MAX)
+	if (*word < '0' || *word > '9' || rule_has_leading_zero(word) || *end || value > RULE_PROTO_MAX)
 		return -ENOENT;
 	*number = value;
 	return 0;

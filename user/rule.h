@@ -83,6 +83,9 @@ int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, str
 /* The words of rules, in a fixed order, and what stands behind each: a name, or words that '|' joins. NULL past the last. */
 const char *rule_word(size_t index, const char **value);
 
+/* Whether digits that start with 0 go on: no number of a rule may. */
+bool rule_has_leading_zero(const char *number);
+
 /* Protocol names: -ENOENT where the word is neither a known name nor a number 0-254; NULL for no name. */
 int rule_protocol_number(const char *word, __u8 *number);
 const char *rule_protocol_name(__u8 number);

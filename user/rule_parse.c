@@ -29,15 +29,21 @@ struct keyword {
 
 #define fail(parser, ...) reason_set((parser)->reason, -EINVAL, __VA_ARGS__)
 
+/* Some tools read 010 as 8, others as 10: nobody shall have to know which this one is. */
 static int parse_number(const char *text, unsigned long max, unsigned long *number)
 {
 	char *end;
 
-	if (!isdigit((unsigned char)*text))
+	if (!isdigit((unsigned char)*text) || rule_has_leading_zero(text))
 		return -EINVAL;
 	errno = 0;
 	*number = strtoul(text, &end, 10);
 	return *end || errno || *number > max ? -EINVAL : 0;
+}
+
+static const char *without_zeros(const char *number)
+{
+	return rule_has_leading_zero(number) ? ", without leading zeros" : "";
 }
 
 static int check_host_bits(struct parser *parser, const char *value, enum flow_family family,
@@ -96,8 +102,8 @@ static int parse_prefix(struct parser *parser, const char *value, union flow_add
 				    "; names are not looked up: write the address" : "");
 	bits = family == FLOW_IPV4 ? 32 : 128;
 	if (slash && parse_number(slash, bits, &bits))
-		return fail(parser, "'%s': the prefix length must be 0 to %s", value,
-			    family == FLOW_IPV4 ? "32" : "128");
+		return fail(parser, "'%s': the prefix length must be 0 to %s%s", value,
+			    family == FLOW_IPV4 ? "32" : "128", without_zeros(slash));
 	unmap(&family, address, &bits);
 	if (rule->family != FLOW_NO_FAMILY && rule->family != family)
 		return fail(parser, "'%s' is %s, but the rule's other address is not", value,
@@ -127,8 +133,8 @@ static int unknown_protocol(struct parser *parser, const char *value)
 	for (int number = 0; number <= RULE_PROTO_MAX; number++)
 		if (rule_protocol_name(number))
 			suggest_offer(&suggest, rule_protocol_name(number));
-	return fail(parser, "'%.80s' is not a protocol: write tcp, udp, icmp, ... or a number 0 to 254%s", value,
-		    suggest_text(&suggest, NULL, text));
+	return fail(parser, "'%.80s' is not a protocol: write tcp, udp, icmp, ... or a number 0 to 254%s%s", value,
+		    without_zeros(value), suggest_text(&suggest, NULL, text));
 }
 
 static int parse_proto(struct parser *parser, const char *word, const char *value)
@@ -154,8 +160,8 @@ static int parse_port_field(struct parser *parser, const char *word, const char 
 		return fail(parser, "'%s %s': ports do not go with an ICMP type or code", word,
 			    value);
 	if (parse_number(value, max, &number))
-		return fail(parser, "'%s %s': must be a number 0 to %lu",
-				  word, value, max);
+		return fail(parser, "'%s %s': must be a number 0 to %lu%s",
+				  word, value, max, without_zeros(value));
 	rule->port_kind = kind;
 	rule->fields |= field;
 	*(field == RULE_SPORT ? &rule->sport : &rule->dport) = htons(number);

@@ -9,6 +9,7 @@
 int signals_take(struct signals *signals)
 {
 	sigset_t set;
+	int error;
 
 	*signals = (struct signals){};
 	sigemptyset(&set);
@@ -19,8 +20,9 @@ int signals_take(struct signals *signals)
 	signals->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals->fd > 0)
 		return 0;
+	error = -errno;
 	sigprocmask(SIG_SETMASK, &signals->mask_before, NULL);
-	return -errno;
+	return error;
 }
 
 void signals_give_back(struct signals *signals)

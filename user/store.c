@@ -236,7 +236,7 @@ int store_commit(struct store *store)
 	}
 	error = environment_write_error(store->env, mdb_txn_commit(store->write));
 	store->write = NULL;
-	if (error == -ENOSPC)
+	if (error == -ENOSPC || error == -EFBIG)
 		environment_give_back(store->env);
 	store_clock_tick(&store->clock);
 	return error;

@@ -70,14 +70,15 @@ static int check_files(int dir_fd)
 /* A descriptor of a directory that is no link, and others cannot change; -errno. */
 static int open_dir_at(int parent_fd, const char *name, bool may_be_sticky)
 {
-	int fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), error;
+	int fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int error = fd < 0 ? -errno : 0;
 	struct stat status;
 
-	if (fd < 0 && errno == ENOTDIR && !fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) &&
+	if (error == -ENOTDIR && !fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) &&
 	    S_ISLNK(status.st_mode))
 		return -ELOOP;
-	if (fd < 0)
-		return -errno;
+	if (error)
+		return error;
 	error = check_dir(fd, may_be_sticky);
 	if (!error)
 		return fd;
@@ -246,6 +247,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 			   "others can write to it",
 		  "see who put it there, and move it away" },
 		{ -ENOMEM, "no memory or address space for it", "raise the limit" },
+		{ -EFBIG, "the limit of file sizes is reached", "raise it (ulimit -f, LimitFSIZE= of a service)" },
 		{ -ENOSPC, "no space left on the disk", "free some" },
 		{ -EAGAIN, "too many commands have it open", "wait until some of them end" },
 		{ -EBUSY, "somebody else is changing it", "try again when that has ended" },

@@ -10,6 +10,10 @@
 #include <unistd.h>
 
 #define GLANCE_MS 5000
+#define HUNG_MAX 16
+
+/* Children that have been killed while they hung in the kernel: each goes when that lets it. 0: none. */
+static pid_t hung[HUNG_MAX];
 
 struct answer {
 	int error;
@@ -77,12 +81,28 @@ static int await(int from, struct answer *answer, struct reason *reason)
 	return answer->error;
 }
 
+/* Waits for those that have gone. A place for one more; NULL: too many hang. Other children are not ours to wait for. */
+static pid_t *bury_hung(void)
+{
+	pid_t *place = NULL;
+
+	for (pid_t *child = hung; child < hung + HUNG_MAX; child++) {
+		if (*child && waitpid(*child, NULL, WNOHANG))
+			*child = 0;
+		if (!*child)
+			place = child;
+	}
+	return place;
+}
+
 int store_glance(const char *dir, struct store_glance *glance, struct reason *reason)
 {
+	pid_t child, *place = bury_hung();
 	struct answer answer = {};
 	int ends[2], error;
-	pid_t child;
 
+	if (!place)
+		return reason_set(reason, -ETIMEDOUT, "%d processes that were to read a store hang: its disk hangs", HUNG_MAX);
 	if (pipe2(ends, O_CLOEXEC))
 		return reason_set(reason, -errno, "cannot make a pipe: %s", strerror(errno));
 	child = fork();
@@ -95,13 +115,11 @@ int store_glance(const char *dir, struct store_glance *glance, struct reason *re
 	else
 		error = await(ends[0], &answer, reason);
 	close(ends[0]);
-	/* One that hangs in the kernel goes when that lets it, and is waited for by a later call. */
 	if (child > 0) {
 		kill(child, SIGKILL);
-		waitpid(child, NULL, error == -ETIMEDOUT ? WNOHANG : 0);
+		if (!waitpid(child, NULL, error == -ETIMEDOUT ? WNOHANG : 0))
+			*place = child;
 	}
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
 	*glance = answer.glance;
 	return error;
 }

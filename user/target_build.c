@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "memory.h"
+#include "available_memory.h"
 #include "target.h"
 #include "target_internal.h"
 

@@ -140,21 +140,22 @@ static void end_search(struct top_names *names)
 
 static int start_search(struct top_names *names, struct search *search, const char *dir)
 {
-	int ends[2];
+	int ends[2], error;
 
 	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
 	names->child = fork();
+	error = names->child < 0 ? -errno : 0;
 	if (!names->child) {
 		close(ends[0]);
 		search->answers = ends[1];
 		run_search(search, dir);
 	}
 	close(ends[1]);
-	if (names->child < 0) {
+	if (error) {
 		names->child = 0;
 		close(ends[0]);
-		return -errno;
+		return error;
 	}
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	names->answers = ends[0];

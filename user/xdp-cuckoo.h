@@ -30,7 +30,8 @@
  *
  * What it does not do: print, end the process, handle signals, start threads, change privileges, umask or working
  * directory, leave descriptors open on exec (one that LMDB opens becomes so a moment later). The store is read as
- * memory, as LMDB does it: a disk that fails, or somebody who cuts the file short, means SIGBUS.
+ * memory, as LMDB does it: a disk that fails, or somebody who cuts the file short, means SIGBUS. A change that needs a
+ * larger file than RLIMIT_FSIZE allows means SIGXFSZ, which ends a process that does not ignore it; else -EFBIG.
  */
 #ifndef XDP_CUCKOO_H
 #define XDP_CUCKOO_H

@@ -7,10 +7,10 @@
 #ifndef XDP_CUCKOO_BENCH_CONTEST_H
 #define XDP_CUCKOO_BENCH_CONTEST_H
 
+#include "available_memory.h"
 #include "bench/packet_path.h"
 #include "bench/report.h"
 #include "bench/rivals.h"
-#include "memory.h"
 
 #define CONTEST_MAX 16
 #define CONTEST_SLICES 31

@@ -18,6 +18,7 @@ measure() {
 	churn_live "$PACKETS" "$@" >"$STATE/out" || [ $? -eq 1 ] || fail "no measurement"
 	sed 's/^/    /' "$STATE/out"
 	grep -Eq '^passed +0$' "$STATE/out" || fail "packets passed that a rule drops"
+	awk '$1 == "moves" && $NF > 1000 { found = 1 } END { exit !found }' "$STATE/out" || fail "hardly an entry was moved"
 	xc unload vrx >/dev/null
 }
 

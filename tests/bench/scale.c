@@ -167,6 +167,12 @@ static void print_at_once(const char *what, const int *cpus, int count)
 	}
 }
 
+static void check_all(enum contest_traffic traffic)
+{
+	for (size_t i = 0; i < contest.count; i++)
+		contest_check(&contest, &contest.contender[i], traffic);
+}
+
 /* Which of a filter's shared maps packets have written to: compared byte by byte. */
 static void print_written(const struct contender *contender)
 {
@@ -230,11 +236,14 @@ static void bench_processors(void)
 		printf("  %10s", shared_kinds[i].name);
 	printf("\n");
 	contest_choose(&contest, CONTEST_HIT);
+	check_all(CONTEST_HIT);
 	print_at_once("hits of all rules", cpus, count);
 	for (size_t i = 0; i < contest.count; i++)
 		packet_path_choose(&contest.contender[i].filter, &one_flow);
+	check_all(CONTEST_HIT);
 	print_at_once("hits of one rule", cpus, count);
 	contest_choose(&contest, CONTEST_MISS);
+	check_all(CONTEST_MISS);
 	print_at_once("misses", cpus, count);
 	contest_choose(&contest, CONTEST_HALF);
 	printf("\nmaps that processors share and packets wrote to (half of them hits)\n\n");

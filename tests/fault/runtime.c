@@ -10,6 +10,7 @@
  *   FAULT_ERRNO=E    calls and allocations fail with E; without it: SIGKILL
  *   FAULT_LASTS=1    and so do all later ones
  *   FAULT_RUN=C      runs the shell command C at that step, and goes on
+ *   FAULT_JSON=1     allocations of jansson are steps too
  *   FAULT_MAP=B      LMDB may use so many bytes of address space
  *   FAULT_COUNT=F    writes to F at the end how many steps of each kind there were
  */
@@ -29,6 +30,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <jansson.h>
 #include <lmdb.h>
 
 enum kind {
@@ -356,6 +358,13 @@ void *__wrap_calloc(size_t count, size_t bytes)
 void *__wrap_realloc(void *memory, size_t bytes)
 {
 	return step(ALLOCATION) ? NULL : __real_realloc(memory, bytes);
+}
+
+/* And with FAULT_JSON those of jansson, of which --wrap sees nothing. */
+__attribute__((constructor)) static void take_allocations_of_json(void)
+{
+	if (getenv("FAULT_JSON"))
+		json_set_alloc_funcs(__wrap_malloc, free);
 }
 
 /* ---- what the compiler calls ---- */

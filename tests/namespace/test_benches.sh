@@ -12,6 +12,7 @@ run_bench() {
 	bench=$1
 	shift
 	assert_status 0 env BENCH_QUICK=once BENCH_JSON="$STATE/figures" "$BENCHES/$bench" "$@"
+	[ -s "$STATE/figures" ] || fail "no figures of $bench"
 	assert_equal 0 "$(grep -Evc "^[{]\"bench\": \"$bench\", .*\"median\": [1-9][0-9.]*[,}]" "$STATE/figures")" \
 		"lines without a figure of $bench"
 }
@@ -42,6 +43,39 @@ test_cidr() {
 test_updates() {
 	run_bench updates "$RULES"
 	assert_variants 5
+}
+
+# manage ARGUMENT...: the benchmark that is a script, with little to do.
+manage() {
+	LISTS=/nonexistent SIZES=2000 SINGLES=5 CHANGES=1000 LOADED=4000 BENCH_QUICK=once BENCH_JSON="$STATE/figures" \
+		sh tests/bench/manage.sh "$@"
+}
+
+test_manage() {
+	assert_status 0 manage
+	assert_equal 0 "$(grep -Evc '^[{]"bench": "manage", .*"median": [0-9.]*[1-9][0-9.]*[}]' "$STATE/figures")" \
+		"lines without a figure"
+	assert_equal 5 "$(grep -c '"variant": "ours"' "$STATE/figures")" "figures of ours"
+}
+
+# Whoever does less than it is timed for is found out, though it says that it has done it.
+test_manage_finds_what_is_not_done() {
+	for undone in replace batch add del; do
+		case_begin "$undone"
+		cat >"$STATE/lazy" <<-END
+			#!/bin/sh
+			case "\$*" in
+			*" import --replace "* | *" --replace "*) [ $undone != replace ] || exit 0 ;;
+			*" $undone "*) exit 0 ;;
+			esac
+			exec $TOOL "\$@"
+		END
+		chmod +x "$STATE/lazy"
+		run env TOOL="$STATE/lazy" LISTS=/nonexistent SIZES=2000 SINGLES=5 CHANGES=1000 LOADED=4000 BENCH_QUICK=once \
+			sh tests/bench/manage.sh
+		[ "$STATUS" -ne 0 ] || fail "it was taken for done"
+		assert_output '^failed: ours: .* entries [0-9]+ are missing, and [0-9]+ more are there$'
+	done
 }
 
 run_tests "$0" "$@"

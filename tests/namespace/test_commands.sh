@@ -31,7 +31,7 @@ test_add_test_del_list_flush() {
 	assert_status 1 xc test 203.0.113.77
 	assert_status 0 xc flush
 	assert_output 'deleted rules: 1'
-	assert_equal '' "$(xc list)" "list after flush"
+	assert_prints '' xc list
 }
 
 # What is there for good stays so, and is what the answer tells.
@@ -71,7 +71,7 @@ crowd() {
 	awk 'BEGIN { for (i = 0; i < 870; i++) printf "10.0.%d.%d\n", i / 256, i % 256 }' | xc import - >/dev/null
 	awk 'BEGIN { for (i = 870; i < 65536; i++)
 		printf "pass other proto udp src 10.0.%d.%d dst 198.51.100.7 sport 1 dport 2\n", i / 256, i % 256 }' |
-		traffic --wrong "$STATE/wrong" >/dev/null 2>&1 || :
+		traffic --wrong "$STATE/wrong" >/dev/null 2>&1 || [ $? -eq 1 ] || fail "no traffic"
 }
 
 test_an_exact_table_has_no_false_positives() {

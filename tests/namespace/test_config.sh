@@ -57,7 +57,8 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":3: wait = '1d': at most 10m" '[filter]' "$filter" 'wait = 1d'
 	refused ":3: 'interfaces' stands there twice" '[filter]' "$filter" 'interfaces = vtwo'
 	refused ":2: interfaces: 'vrx' stands there twice" '[filter]' 'interfaces = vrx vrx'
-	refused ":2: interfaces: '0123456789abcdef' is no name" '[filter]' 'interfaces = vrx 0123456789abcdef'
+	longer=$(printf '%0128d' 0)
+	refused ":2: interfaces: '$longer' is no name" '[filter]' "interfaces = vrx $longer"
 	refused ":3: 'mode' has no value" '[filter]' "$filter" 'mode ='
 	refused ":3: 'mode' is neither \[SECTION\] nor KEY = VALUE" '[filter]' "$filter" 'mode'
 	refused ":3: '  mode' is neither " '[filter]' "$filter" '  mode'
@@ -119,8 +120,8 @@ test_whose_file_it_is() {
 	assert_error 'name a FILE'
 	assert_status 3 xc --name no.such.filter check-config
 	assert_error 'copy the example there.* name a FILE'
-	assert_status 3 xc up "$STATE"
-	assert_error 'is no file'
+	assert_status 2 xc up "$STATE"
+	assert_error 'is no regular file'
 	assert_equal '' "$(program vrx)" "program"
 }
 
@@ -195,24 +196,61 @@ test_interfaces_follow_the_file() {
 	[ -n "$(program vfour)" ] || fail "another filter was taken off"
 }
 
-# As ip-link(8) gives them, and as systemd-udevd does to every card.
+# Nobody writes to it: neither the service nor who looks at a new configuration waits for that.
+test_a_fifo_is_not_waited_for() {
+	mkfifo "$STATE/fifo"
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/fifo"
+	for command in "check-config $STATE/fifo" "up $STATE/fifo" "down $STATE/fifo"; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		assert_status 2 in_rx timeout "$WAIT_S" "$TOOL" --state "$STATE/store" $command
+		assert_error "'$STATE/fifo' is no regular file; write the configuration into one"
+	done
+	for command in "check-config --strict $STATE/conf" "up $STATE/conf"; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		assert_status 2 in_rx timeout "$WAIT_S" "$TOOL" --state "$STATE/store" $command
+		assert_error "list 'a': '$STATE/fifo' is a FIFO; write the list into a file"
+	done
+	case_begin "a list by process substitution"
+	{ echo 192.0.2.66 | xc import /dev/fd/0 && echo 192.0.2.67 >"$STATE/fifo" & } >"$STATE/out"
+	assert_status 0 xc import "$STATE/fifo"
+	wait
+	assert_equal 2 "$(xc list | wc -l)" "rules"
+}
+
+# As ip-link(8) gives them, and as systemd-udevd does to every card; only these may be longer than 15 bytes. The longest
+# has 127.
 test_an_interface_has_other_names() {
-	ip -n "$RX" link property add dev vrx altname vother 2>/dev/null || skip "no other names here"
-	config '[filter]' 'interfaces = vother'
-	for done in 'loaded' 'runs already'; do
+	longest=$(printf '%0127d' 0)
+	for other in vother enp0s31f6np0with-a-long-name "$longest"; do
+		case_begin "$other"
+		ip -n "$RX" link property add dev vrx altname "$other" 2>/dev/null || skip "no other names here"
+		config '[filter]' "interfaces = $other"
+		for done in 'loaded' 'runs already'; do
+			up 0
+			assert_output "^ *vrx +native +$done\$"
+		done
+		config '[filter]' 'interfaces = vrx'
 		up 0
-		assert_output "^ *vother +native +$done\$"
+		assert_output '^ *vrx +native +runs already$'
+		for name in vrx "$other"; do
+			assert_status 0 xc load "$name"
+			assert_error "'$name' runs the filter"
+		done
+		assert_status 0 xc complete -- unload "$other"
+		assert_output "^$other\$"
+		assert_status 0 xc unload "$other"
+		assert_output '^unloaded: +vrx$'
+		assert_equal '' "$(program vrx)" "program"
+		assert_status 0 xc load "$other"
+		assert_output '^ *vrx +native$'
+		assert_status 0 xc unload vrx
 	done
-	config '[filter]' 'interfaces = vrx'
-	up 0
-	assert_output '^ *vrx +native +runs already$'
-	for name in vrx vother; do
-		assert_status 0 xc load "$name"
-		assert_error "'$name' runs the filter"
+	for name in enp0s31f6np0with-a-lung-name "0$longest"; do
+		assert_status 2 xc load "$name"
+		assert_error "there is no interface '$name' here"
 	done
-	assert_status 0 xc unload vother
-	assert_output '^unloaded: +vrx$'
-	assert_equal '' "$(program vrx)" "program"
 }
 
 # Names with a slip of the pen leave nothing unfiltered.

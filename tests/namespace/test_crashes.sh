@@ -204,7 +204,7 @@ test_interrupted_import_changes_nothing() {
 	exec 7>&-
 	assert_equal 3 "$STATUS" "status of the interrupted import"
 	assert_error 'interrupted: nothing was changed'
-	assert_equal '' "$(xc list)" "rules"
+	assert_prints '' xc list
 	assert_status 0 xc status
 	assert_output 'used slots: +0$'
 }

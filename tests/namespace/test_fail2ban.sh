@@ -108,6 +108,7 @@ verdicts() {
 }
 
 assert_no_errors() {
+	[ -s "$STATE/f2b.log" ] || fail "fail2ban wrote no log"
 	grep -E ' (ERROR|CRITICAL) ' "$STATE/f2b.log" && fail "errors in fail2ban's log"
 	return 0
 }

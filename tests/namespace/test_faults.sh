@@ -234,6 +234,21 @@ test_refusing_kernel() {
 	all_is_well
 }
 
+# After the commit a key gets another end, for which the kernel's clock is read: what fails is told, and nothing else.
+test_what_settling_lacks_is_told() {
+	xc load vrx >/dev/null
+	xc add 192.0.2.66 timeout 2h >/dev/null
+	: >"$STATE/told"
+	for call in $(seq 1 40); do
+		run faulty FAULT_KINDS=k FAULT_ERRNO=12 "FAULT_AT=$call" FAULT_LASTS=1 add 192.0.2.66 timeout 3h
+		cat "$STATE/err" >>"$STATE/told"
+	done
+	grep -q "cannot read the kernel's clock: " "$STATE/told" || fail "the clock was always read: $(cat "$STATE/told")"
+	! grep 'a table lacked' "$STATE/told" || fail "no key was missing"
+	assert_status 0 xc check
+	expect drop
+}
+
 # What the kernel refuses meanwhile leaves the old one in its place.
 test_another_version() {
 	block_one

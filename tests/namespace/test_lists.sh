@@ -80,7 +80,7 @@ test_bad_lines() {
 	assert_error "list:2: 'bogus'"
 	assert_error "list:3: '10.0.0.1/8' has host bits set"
 	assert_error '2 bad lines: nothing was changed'
-	assert_equal '' "$(xc list)" "rules"
+	assert_prints '' xc list
 	assert_status 2 xc import "$STATE/list"
 	assert_output '^bad lines: +2$'
 	assert_equal 2 "$(xc list | wc -l)" "rules"
@@ -97,6 +97,36 @@ test_bad_lines() {
 }
 
 # What has no line ends is no list, but for nft's, which is one line.
+# 010 is 8 to some tools and 10 to others: no format lets it through.
+test_leading_zeros() {
+	while IFS='|' read -r format line; do
+		case_begin "$format: $line"
+		case $format in
+		csv) echo src,proto,type >"$STATE/list" ;;
+		*) : >"$STATE/list" ;;
+		esac
+		echo "$line" >>"$STATE/list"
+		assert_status 2 xc import --strict --format "$format" "$STATE/list"
+		assert_error '/list:[12]: '
+		sed -i 's,\([/ :-]\|icmp.\)0\([1-9]\),\1\2,g' "$STATE/list"
+		assert_status 0 xc import --strict --dry-run --format "$format" "$STATE/list"
+	done <<-'END'
+		text|45.0.0.0/024
+		text|192.0.2.1 proto 06
+		text|192.0.2.1 proto tcp dport 080
+		text|192.0.2.1 proto tcp dport 080-081
+		text|192.0.2.1 proto icmp type 08
+		spamhaus|45.0.0.0/024 ; SBL1
+		csv|45.0.0.0/024,,
+		csv|192.0.2.1,icmp,08
+		ipset|add set 45.0.0.0/024
+		ipset|add set 192.0.2.1,icmp:08/0
+		ipset|add set 192.0.2.1,tcp:080
+		nft|{"nftables": [{"set": {"family": "ip", "name": "a", "table": "t", "type": "ipv4_addr", "elem": ["45.0.0.0/024"]}}]}
+	END
+	assert_prints '' xc list
+}
+
 test_endless_lines() {
 	xc add 192.0.2.9 >/dev/null 2>&1
 	awk 'BEGIN { print "192.0.2.1"; for (i = 0; i < 70000; i++) printf "x"; print ""; print "192.0.2.2" }' >"$STATE/list"
@@ -292,7 +322,7 @@ test_replace_by_nothing_is_refused() {
 	assert_equal 1 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc import /dev/null --replace --force
 	assert_output '^removed: +1$'
-	assert_equal '' "$(xc list)" "rules"
+	assert_prints '' xc list
 }
 
 # Packets of what both lists block, and of what neither does, while each takes the other's place.

@@ -54,7 +54,7 @@ test_add_refuses_what_locks_out() {
 		assert_status 2 xc_host add $rule
 		assert_error "' would block $what.*; nothing was changed; say --force, or first: xdp-cuckoo add .* action pass$"
 		assert_equal 1 "$(grep -vc '^note: ' "$STATE/err")" "lines that are no notes"
-		assert_equal '' "$(xc list)" "rules"
+		assert_prints '' xc list
 		# shellcheck disable=SC2086 # words
 		assert_status 0 xc_host add $rule --force
 		assert_status 0 xc_host flush
@@ -128,7 +128,7 @@ test_the_advice_makes_way() {
 		case_begin "$rule"
 		follow_advice --name web add "$rule"
 	done
-	assert_equal '' "$(xc list)" "rules of another name"
+	assert_prints '' xc list
 }
 
 # With a timeout a pass rule only helps while it lasts, which the guard does not foresee: it looks at now.
@@ -192,7 +192,7 @@ test_import_refuses_what_locks_out() {
 	printf '198.51.100.0/24\n203.0.113.0/24\n' >"$STATE/list"
 	assert_status 2 xc_host import "$STATE/list"
 	assert_error "'src 203.0.113.0/24' would block this SSH session"
-	assert_equal '' "$(xc list)" "rules"
+	assert_prints '' xc list
 	echo 'pass listed proto udp src 198.51.100.7 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "half imported"
 	echo "$PEER action pass" >>"$STATE/list"
 	assert_status 0 xc_host import "$STATE/list"

@@ -359,6 +359,9 @@ test_wrong_usage() {
 		'prefix=24,129': must be|--by prefix=24,129
 		'prefix=': must be|--by prefix=
 		'prefix=24x': must be|--by prefix=24x
+		'prefix=024': must be|--by prefix=024
+		'prefix= 24': must be|--by 'prefix= 24'
+		'prefix=24,048': must be|--by prefix=24,048
 		'0': must be a whole number|--by rule --top 0
 		--top goes with|--top 5
 		--count goes with|--count 5

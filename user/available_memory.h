@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Whether there is memory for what is about to be asked for. */
-#ifndef XDP_CUCKOO_MEMORY_H
-#define XDP_CUCKOO_MEMORY_H
+#ifndef XDP_CUCKOO_AVAILABLE_MEMORY_H
+#define XDP_CUCKOO_AVAILABLE_MEMORY_H
 
 #include <linux/types.h>
 
