@@ -160,7 +160,7 @@ bench: packages ## measure beside rivals on this machine, and draw plots: make b
 
 test-model: packages ## random commands and frames beside a model of the documentation: make test-model [T=3600] [SEED=N]
 	$(Q)$(MAKE) --no-print-directory -s all
-	$(Q)SECONDS_MAX=$(or $(T),3600) STEPS=60 FRAMES=500 $(if $(SEED),SEED='$(SEED)') sh tests/run.sh namespace/test_model
+	$(Q)SECONDS_MAX=$(or $(T),3600) LIMIT_S=$$(($(or $(T),3600) + 900)) STEPS=60 FRAMES=500 $(if $(SEED),SEED='$(SEED)') sh tests/run.sh namespace/test_model
 
 soak crowd: packages
 	$(Q)$(MAKE) --no-print-directory -s all $(SOAKS) $(HELPERS)

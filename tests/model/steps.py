@@ -399,9 +399,13 @@ def load(course):
 
 def stats(course):
     """Each packet that was sent is counted, by what became of it."""
-    if not course.model.table or course.counts is None:
-        return
     is_reset = course.rng.random() < 0.3
+    if not course.model.table:
+        return
+    if course.counts is None:
+        course.tool("stats", "--reset")
+        course.counts = {}
+        return
     seen = course.tool("stats", "--json")
     course.log.append(Step(["stats"], None))
     total = {}
@@ -444,6 +448,8 @@ def counters(course):
     course.check_verdicts(course.options.frames, 20)
     judged, course.judged = course.judged, None
     after = read()
+    if course.counts is None:
+        return
     course.log.append(Step(["list", "--json", "--counters"], None))
     sure, possible = dict.fromkeys(after, 0), dict.fromkeys(after, 0)
     for deciding in judged:

@@ -20,4 +20,17 @@ test_what_the_documentation_promises() {
 	note "$(tail -1 "$STATE/out")"
 }
 
+# A filter that is told of every rule but those by `add`, which it says that it has.
+test_the_model_notices_what_is_wrong() {
+	cat >"$STATE/tool" <<-END
+		#!/bin/sh
+		[ "\$3" != add ] || { echo "added: \$4"; exit 0; }
+		exec "$PWD/$TOOL" "\$@"
+	END
+	chmod +x "$STATE/tool"
+	assert_status 1 model --tool "$STATE/tool" --courses 1 --steps 100 --frames 50
+	assert_output '^WRONG in course 0, step [0-9]+, seed'
+	assert_output "^again: SEED=$SEED COURSE=0 STEPS=100 "
+}
+
 run_tests "$0" "$@"
