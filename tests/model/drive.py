@@ -301,8 +301,11 @@ class Course:
             raise Wrong("by chance %d of %d flows had another fate than by the rules" % (self.chance_hits, self.verdicts))
 
     def chances(self):
-        """How many packets may meet a fingerprint of a rule that does not name them, in a table far from full."""
-        return 5 + self.verdicts / 200
+        """
+        How many packets may be decided about by a fingerprint that is no rule's, in a compact table: flows have few
+        networks in common, so that one such fingerprint may stand for many of them.
+        """
+        return 5 + self.verdicts / 20
 
     def await_undo(self, undone):
         """Until the rules are those of the model, and the filter filters."""
