@@ -358,8 +358,8 @@ def report(course, wrong, options):
     print("its last commands:")
     for step in course.log[-options.tail:]:
         print("  " + shown(course, step).replace("\n", "\n    "))
-    print("again: SEED=%s COURSE=%d STEPS=%d sh tests/run.sh namespace/test_model" %
-          (options.seed, course.number, options.steps))
+    print("again: SEED=%s COURSE=%d STEPS=%d FRAMES=%d sh tests/run.sh namespace/test_model" %
+          (options.seed, course.number, options.steps, options.frames))
 
 
 def main():
