@@ -158,6 +158,10 @@ bench: packages ## measure beside rivals on this machine, and draw plots: make b
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" test-programs
 	$(Q)sh tests/bench/run.sh $(if $(FULL),--full)
 
+test-model: packages ## random commands and frames beside a model of the documentation: make test-model [T=3600] [SEED=N]
+	$(Q)$(MAKE) --no-print-directory -s all
+	$(Q)SECONDS_MAX=$(or $(T),3600) LIMIT_S=$$(($(or $(T),3600) + 900)) STEPS=60 FRAMES=500 $(if $(SEED),SEED='$(SEED)') sh tests/run.sh namespace/test_model
+
 soak crowd: packages
 	$(Q)$(MAKE) --no-print-directory -s all $(SOAKS) $(HELPERS)
 	$(Q)sh tests/soak/run.sh $@ $(or $(T),3600)
@@ -179,4 +183,4 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)sh tests/verify.sh
 
 .PHONY: packages test test-programs unit-programs test-faults test-kernels test-full test-deb test-systemd lint findings demo bench soak crowd \
-	dissect fuzz verify
+	dissect fuzz verify test-model

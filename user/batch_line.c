@@ -19,6 +19,7 @@ static const struct {
 	[BATCH_DELETED] = { "deleted", STATUS_DONE },
 	[BATCH_NO_SUCH_RULE] = { "no such rule", STATUS_NO },
 	[BATCH_BLOCKED] = { "blocked", STATUS_DONE },
+	[BATCH_BLOCKED_BY_POLICY] = { "blocked: no rule passes it (policy no-rule drop)", STATUS_DONE },
 	[BATCH_PASSED] = { "passed", STATUS_NO },
 	[BATCH_NOT_BLOCKED] = { "not blocked", STATUS_NO },
 	[BATCH_ERROR] = { "error", STATUS_USAGE },
@@ -82,17 +83,22 @@ static int del(struct batch_line *line, struct apply *apply, const struct rule *
 static int test(struct batch_line *line, struct apply *apply, const struct rule *flow,
 		struct reason *reason)
 {
+	struct store_settings settings;
 	char text[RULE_TEXT_BYTES];
 	struct rule rule;
 	int error = apply_test(apply->store, flow, &rule);
 
-	if (error && error != -ENOENT)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	if (error)
-		answer(line, BATCH_NOT_BLOCKED, NULL);
-	else
+	if (!error) {
 		answer(line, rule.action == RULE_DROP ? BATCH_BLOCKED : BATCH_PASSED,
 		       rule_format(&rule, text));
+		return 0;
+	}
+	if (error == -ENOENT)
+		error = store_settings(apply->store, &settings);
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	answer(line, settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP ? BATCH_BLOCKED_BY_POLICY :
+									BATCH_NOT_BLOCKED, NULL);
 	return 0;
 }
 

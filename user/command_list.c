@@ -16,7 +16,8 @@ const struct command command_list = {
 	.summary = "print all rules, or those of a list",
 	.help = "One rule a line, in the form that add and import read, with what is left of its timeout; rules\n"
 	"that have ended are left out. With --counters each also with the packets and bytes that it matched\n"
-	"since the filter was loaded, behind a #; a --compact table does not count by rule. With --json each\n"
+	"since the filter was loaded, behind a #; where prefixes of rules overlap, a packet may count for more\n"
+	"than one. A --compact table does not count by rule. With --json each\n"
 	"also with the lists that have it, and whether it was added by hand.\n"
 	"\n"
 	"  xdp-cuckoo list\n"

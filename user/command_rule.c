@@ -74,7 +74,7 @@ const struct command command_test = {
 	.group = COMMAND_RULES,
 	.usage = "RULE-OR-FLOW",
 	.summary = "say whether these packets are blocked, and by which rule",
-	.help = "By the stored rules. Status 0: blocked; 1: not. Also says whether the running filter\n"
+	.help = "By the stored rules, and by the policy no-rule where none matches. Status 0: blocked; 1: not. Also says whether the running filter\n"
 	"agrees, or would match the packets although no rule names them (a false positive of its\n"
 	"fingerprints).\n"
 	"\n"

@@ -127,7 +127,7 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 	MDB_val old = *there;
 	struct store_value value;
 	struct store_claims now;
-	bool is_timed;
+	bool is_timed, is_others;
 	int error = copy_value(&old, bytes);
 
 	if (!error)
@@ -137,8 +137,10 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 	if (value.claims.for_good & owner)
 		return -EEXIST;
 	is_timed = store_claims_end(&value.claims);
+	/* The first comment stays, but a ban may say anew why, as long as nobody else has it. */
+	is_others = store_claims_owners(&value.claims) & ~owner && value.claims.deadline_ms > store->clock.now_ms;
 	now = store_claims_with(value.claims, owner, deadline_of(store, rule), store->clock.now_ms);
-	error = change_value(store, key, &old, &now, is_timed ? rule->comment : "");
+	error = change_value(store, key, &old, &now, is_timed && !is_others ? rule->comment : "");
 	return error ? error : is_timed ? -EALREADY : -EUSERS;
 }
 

@@ -60,6 +60,21 @@ test_answers() {
 	END
 }
 
+# As the command `test` says: where no rule passes a packet, the policy may drop it.
+test_a_policy_that_drops() {
+	xc policy no-rule drop --force >/dev/null
+	printf 'test 192.0.2.1\nadd 192.0.2.1 action pass\ntest 192.0.2.1\n' >"$STATE/lines"
+	assert_status 1 xc batch "$STATE/lines"
+	assert_answers <<-'END'
+		blocked: no rule passes it (policy no-rule drop)
+		added
+		passed by src 192.0.2.1 action pass
+	END
+	assert_status 0 xc batch - <<-'END'
+		test 192.0.2.2
+	END
+}
+
 test_json_answers() {
 	{
 		printf 'add 192.0.2.1\n\ndel 192.0.2.9\nbogus "\n\377\ntest 192.0.2.1\n'

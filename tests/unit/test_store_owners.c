@@ -216,6 +216,26 @@ static void undo_at_random(struct fixture *f, struct model *model)
 	undo(f);
 }
 
+/* That of the first who has the rule, until nobody else does. */
+static void test_whose_comment(void **state)
+{
+	struct fixture *f = *state;
+	struct rule rule = rule_of("192.0.2.1 comment first timeout 1h");
+	unsigned int list;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_list_open(f->store, "a", "-", &list), 0);
+	assert_int_equal(store_put_for(f->store, &rule, STORE_BY_HAND), 0);
+	rule = rule_of("192.0.2.1 comment second timeout 2h");
+	assert_int_equal(store_put_for(f->store, &rule, list), -EALREADY);
+	is_as(f, "192.0.2.1", 2 * CLOCK_HOUR, "first");
+	assert_int_equal(store_give_up(f->store, &rule, STORE_BY_HAND), -EALREADY);
+	assert_int_equal(store_put_for(f->store, &rule, list), -EALREADY);
+	is_as(f, "192.0.2.1", 2 * CLOCK_HOUR, "second");
+	store_abort(f->store);
+}
+
 static void test_at_random(void **state)
 {
 	struct model *model = calloc(1, sizeof(*model));
@@ -253,6 +273,7 @@ static void test_at_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TIME_TEST(test_whose_comment),
 		TIME_TEST(test_at_random),
 	};
 

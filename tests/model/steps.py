@@ -1,0 +1,612 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The commands that a course is made of, drawn at random, and what each does to the model."""
+import json
+import re
+
+import lists
+import rules
+from step import Step, Wrong, field
+from frames import draw as draw_flow
+from model import HAND, POLICIES
+
+LISTS = ("a", "b", "feed-3")
+
+
+def force(course):
+    """Broad rules may hold this host's own addresses."""
+    return ["--force"] if course.universe.is_broad or course.rng.random() < 0.2 else []
+
+
+def words(text, rng):
+    """As words of a shell, or as one."""
+    if '"' not in text and rng.random() < 0.5:
+        return text.split()
+    return [text]
+
+
+def a_rule(course):
+    """One that there is, mostly, or one that was drawn before."""
+    return course.universe.rule(course.rng)
+
+
+# ---- rules ----
+
+def add(course):
+    rng = course.rng
+    rule, timeout, comment = a_rule(course), lists.timeouts(rng, course.ends_soon()), rng.choice(lists.COMMENTS[:6])
+    text = rules.spell(rng, rule, timeout, comment)
+    def apply(model):
+        return 1 if model.put(HAND, rule, model.end_of(timeout), comment) == "kept" else 0
+
+    def check(_, seen):
+        out = seen.out + seen.err
+        if seen.status == 1:
+            return None if "already there" in out and rules.canonical(rule) in out else "the answer"
+        return None if re.search(r"^(added|updated): %s( timeout .*| comment .*)?$" % re.escape(rules.canonical(rule)), out, re.M) else "the answer"
+    return Step(["add"] + words(text, rng) + force(course), apply, check)
+
+
+def delete(course):
+    rng = course.rng
+    rule = a_rule(course)
+    text = rules.spell(rng, rule, None, "")
+
+    def apply(model):
+        said = model.delete(rule)
+        return 0 if said == "there" else 1 if not said else (0, 1)
+    return Step(["del"] + words(text, rng) + force(course), apply)
+
+
+def importing(course, begins=None):
+    rng = course.rng
+    kind, text, lines, bad = lists.draw(rng, course.universe, course.ends_soon())
+    owner = rng.choice((HAND,) + LISTS * 2)
+    is_replace, is_strict, is_dry = rng.random() < 0.45, rng.random() < 0.2, rng.random() < 0.1
+    while begins and bad:  # what it changes must not be in doubt
+        kind, text, lines, bad = lists.draw(rng, course.universe, False)
+    default = rng.choice((None, None, None, rng.randint(3600, 90000)))
+    forced = bool(force(course)) or (owner == HAND and rng.random() < 0.6)
+    if begins is not None:
+        is_dry = False
+    lines = [(rule, default if timeout is None else timeout, comment) for rule, timeout, comment in lines]
+    argv = ["import"] + (["--list", owner] if owner else []) + (["--replace"] if is_replace else []) + \
+        (["--strict"] if is_strict else []) + (["--dry-run"] if is_dry else []) + \
+        (["--timeout", rules.spell_time(rng, default)] if default else []) + (["--force"] if forced else []) + \
+        (["--format", kind] if rng.random() < 0.3 or not lines else [])
+    stdin = text if rng.random() < 0.3 else None
+
+    def apply(model):
+        if bad and is_strict:
+            return 2
+        if is_replace and not forced:
+            if not lines and (model.of(owner) if owner else model.rules):
+                return 2
+            if owner == HAND and any(model.of(name) for name in model.lists):
+                return 2
+        if not is_dry:
+            model.take_in(owner, lines, model.end_of, is_replace)
+        return 2 if bad else 0
+
+    def check(model, seen):
+        if seen.status == 2 and not bad:
+            return None if "--force" in seen.err else "the error"
+        if bad and len(re.findall(r"^xdp-cuckoo: [^\n]*:\d+: ", seen.err, re.M)) != bad:
+            return "expected %d bad lines" % bad
+        if bad and is_strict:
+            return None
+        counts = [int(field(seen.out, name)) for name in ("added", "updated", "kept")]
+        if sum(counts) != len({line[0] for line in lines}):
+            return "counts of %d rules" % len(lines)
+        return None
+    argv = argv[:1] + ["-" if stdin is not None else course.file(text)] + argv[1:]
+    return Step(argv, apply, check, stdin)
+
+
+def batch(course):
+    rng = course.rng
+    ops, text, is_strict = [], [], rng.random() < 0.2
+    default = rng.choice((None, None, rng.randint(3600, 90000)))
+    for _ in range(rng.randint(1, 30)):
+        rule, chance = a_rule(course), rng.random()
+        if chance < 0.55:
+            timeout = lists.timeouts(rng, False)
+            comment = rng.choice(lists.COMMENTS[:5])
+            ops.append(("add", rule, timeout or default, comment))
+            text.append("add " + rules.spell(rng, rule, timeout, comment))
+        elif chance < 0.8:
+            ops.append(("del", rule))
+            text.append("del " + rules.spell(rng, rule))
+        elif chance < 0.92:
+            flow = draw_flow(rng, course.universe.pool, course.universe)
+            if sayable(flow):
+                ops.append(("test", flow))
+                text.append("test " + flow_text(flow))
+        elif chance < 0.96:
+            text.append(rng.choice(("", "# a comment", "   ")))
+        else:
+            ops.append(("bad",))
+            text.append(rng.choice(("add ", "del ", "")) + rng.choice([word for word in lists.BAD if "-" not in word]))
+    def line(model, op):
+        if op[0] == "add":
+            return {"added": ("added",), "again": ("added", "updated"), "updated": ("updated",), "kept": ("already there",)}[
+                model.put(HAND, op[1], model.end_of(op[2]), op[3])]
+        if op[0] == "del":
+            return {"there": ("deleted",), None: ("no such rule",), "ended": ("deleted", "no such rule")}[model.delete(op[1])]
+        if op[0] == "test":
+            return (tested(model, op[1]),)
+        return ("error",)
+
+    def apply(model):
+        model.answers = []
+        if is_strict and ("bad",) in ops:
+            return 2
+        model.answers = said = [line(model, op) for op in ops]
+        if ("bad",) in ops:
+            return 2
+        no = ("already there", "no such rule", "not blocked", "passed")
+        return 1 if any(one[0] in no for one in said) else (0, 1) if any(len(one) > 1 for one in said) else 0
+
+    def check(model, seen):
+        if is_strict and ("bad",) in ops:
+            return None
+        out = seen.out.splitlines()
+        if len(out) != len(model.answers):
+            return "%d answers, expected %d" % (len(out), len(model.answers))
+        for got, expected, op in zip(out, model.answers, ops):
+            if not any(got.startswith(one) for one in expected):
+                return "answer '%s', expected %s to %s" % (got, expected, op)
+        return None
+    content = "\n".join(text) + "\n"
+    is_piped = rng.random() < 0.6
+    argv = ["batch", "-" if is_piped else course.file(content)] + (["--strict"] if is_strict else []) + \
+        (["--timeout", str(default)] if default else []) + force(course)
+    return Step(argv, apply, check, content if is_piped else None)
+
+
+def flush(course):
+    if course.rng.random() < 0.5:
+        return delete_list(course)
+
+    def apply(model):
+        model.rules.clear()
+        return 0
+    return Step(["flush"] + force(course), apply)
+
+
+def delete_list(course):
+    name, is_dry = course.rng.choice(LISTS), course.rng.random() < 0.2
+
+    def apply(model):
+        if name not in model.lists:
+            return 1
+        if not is_dry:
+            model.delete_list(name)
+        return 0
+    return Step(["lists", "delete", name] + (["--dry-run"] if is_dry else force(course)), apply)
+
+
+def expire(_):
+    def apply(model):
+        model.expire()
+        return 0
+    return Step(["expire"], apply)
+
+
+# ---- questions ----
+
+def flow_text(flow):
+    words = ["proto", rules.NAMES.get(flow.proto, str(flow.proto)), "src", rules.address(flow.family, flow.src), "dst",
+             rules.address(flow.family, flow.dst)]
+    if flow.ports:
+        names = ("type", "code") if flow.proto in rules.ICMP else ("sport", "dport")
+        words += [names[0], str(flow.ports[0]), names[1], str(flow.ports[1])]
+    return " ".join(words)
+
+
+def sayable(flow):
+    """ICMP is IPv4's, ICMPv6 IPv6's, in what a rule can say."""
+    return rules.ICMP.get(flow.proto, flow.family) == flow.family and flow.proto < 255
+
+
+def tested(model, flow):
+    if not sayable(flow):
+        return "error"
+    alive = model.alive()
+    if model.matching(flow, "pass", alive):
+        return "passed"
+    if model.matching(flow, "drop", alive):
+        return "blocked"
+    return "not blocked" if model.policy["no-rule"] == "pass" else "blocked: no rule passes it"
+
+
+def test(course):
+    flow = draw_flow(course.rng, course.universe.pool, course.universe)
+    is_json = course.rng.random() < 0.3
+
+    def apply(model):
+        said = tested(model, flow)
+        return 0 if said.startswith("blocked") else {"error": 2}.get(said, 1)
+
+    def check(model, seen):
+        expected = tested(model, flow)
+        if expected == "error":
+            return None
+        answer = json.loads(seen.out) if is_json else {}
+        verdict = answer.get("verdict") or field(seen.out, "verdict")
+        rule = answer.get("rule") or field(seen.out, "rule")
+        running = answer.get("running_filter") or field(seen.out, "running filter")
+        if not verdict.startswith(expected):
+            return "'%s', expected '%s'" % (verdict, expected)
+        if expected in ("passed", "blocked"):
+            named = rules.read(re.sub(r" timeout .*| comment .*", "", rule).split())
+            if named not in model.matching(flow, "pass" if expected == "passed" else "drop", model.alive()):
+                return "by '%s', which does not match" % rule
+        if model.table in ("exact", "uncounted") and not model.panic and running.split(",")[0] != "agrees":
+            late = any(entry.end and model.has_ended(entry) for entry in model.rules.values())
+            return None if late else "running filter: %s" % running
+        return None
+    return Step(["test"] + (["--json"] if is_json else []) + words(flow_text(flow), course.rng), apply, check)
+
+
+def wrong_input(course):
+    """Changes nothing, and says what is wrong."""
+    rng = course.rng
+    bad = rng.choice([word for word in lists.BAD if "-" not in word or " " in word])
+    argv, status = rng.choice((
+        (["add", bad], 2), (["del", bad], 2), (["test", bad], 2), (["add"], 2), (["add", "--frobnicate"], 2),
+        (["add", "src " + "10.99.0.2"], 2), (["add", "dst 10.99.0.0/24"], 2),
+        (["import", "/nonexistent"], 3), (["import", "/nonexistent", "--list", "a", "--replace"], 3),
+        (["import", course.file("1.2.3.4\n"), "--list", "no/name"], 2), (["lists", "delete", "none-such"], 1),
+        (["list", "--list", "none-such"], 1), (["export", "--list", "none-such"], 1), (["policy", "no-rul", "drop"], 2),
+        (["policy", "truncated", "reject"], 2), (["policy", "no-rule", "drop"], 2), (["policy", "not-ip", "drop"], 2),
+        (["resize", "0"], 2), (["resize", "many"], 2), (["frob"], 2), (["monitor-only", "maybe"], 2),
+        (["import", course.file("1.2.3.4\n"), "--timeout", "0"], 2), (["confirm"], 1),
+        (["import", course.file("1.2.3.4\n"), "--format", "xml"], 2), (["load", "nosuch0"], (2, 3)),
+        (["unload", "nosuch0"], (1, 2, 3)), (["list", "extra"], 2), (["flush", "all"], 2),
+    ))
+    # What is blocked already may be named, and what a pass rule names.
+    if "10.99" in argv[-1] and (course.universe.is_broad or course.model.policy["no-rule"] == "drop"):
+        argv, status = ["add", bad], 2
+    return Step(argv, lambda model: status,
+                lambda model, seen: None if re.search("^xdp-cuckoo: ", seen.err, re.M) else "no message")
+
+
+# ---- export ----
+
+def export(course):
+    """Read again by a store of its own, it is the same rules."""
+    rng = course.rng
+    kind = rng.choice(("text", "csv", "nft", "ipset"))
+    name = rng.choice(sorted(course.model.lists) + [None, None])
+    course.await_ends(0)
+    path = course.file("") if rng.random() < 0.5 else "-"
+    seen = course.tool("export", path, *(["--list", name] if name else []), "--format", kind)
+    course.log.append(Step(["export", path, "--format", kind] + (["--list", name] if name else []), None))
+    content = open(path).read() if path != "-" else seen.out
+    rows = {row["rule"] + row["action"]: row for row in json.loads(
+        course.tool("list", "--json", *(["--list", name] if name else [])).out or "[]")}
+    left = set(re.findall(r"'(.+)' is left out", seen.err))
+    if seen.status != (1 if left else 0):
+        raise Wrong("export: status %d\n%s" % (seen.status, seen.err))
+    if left and kind != "ipset":
+        raise Wrong("export: %s left out by %s" % (left, kind))
+    other = "again%u" % course.files
+    again = course.tool("import", "-", "--force", "--format", kind, stdin=content, name=other)
+    if again.status:
+        raise Wrong("what was exported is not read: status %d\n%s\n%s" % (again.status, again.err, content[:3000]))
+    expected, got = merged(rows.values(), kind), merged(
+        json.loads(course.tool("list", "--json", name=other).out or "[]"), kind)
+    for text in [re.sub(" timeout .*| comment .*", "", text) for text in left]:
+        for rule in merged([{"rule": text.replace(" action pass", ""), "action": "pass" if "action pass" in text else "drop"}],
+                           kind):
+            if rule not in expected or rule in got:
+                raise Wrong("export: '%s' is left out" % text)
+            del expected[rule]
+    if expected.keys() != got.keys():
+        raise Wrong("export --format %s: lost %s, won %s\n%s" % (
+            kind, sorted(map(rules.canonical, expected.keys() - got.keys())),
+            sorted(map(rules.canonical, got.keys() - expected.keys())), content[:6000]))
+    for rule, row in expected.items():
+        now = got[rule]
+        is_close = row["timeout_s"] == now["timeout_s"] or \
+            None not in (row["timeout_s"], now["timeout_s"]) and abs(row["timeout_s"] - now["timeout_s"]) <= 3
+        if not is_close or row["comment"] != now["comment"]:
+            raise Wrong("export --format %s: %s is read again as %s" % (kind, row, now))
+    course.tool("flush", "--force", name=other)
+
+
+def merged(rows, kind):
+    """What is listed, by rule. ipset has no prefix of length 0, but two halves, and no rule for both families."""
+    found = {}
+    for row in rows:
+        rule = rules.read((row["rule"] + (" action pass" if row["action"] == "pass" else "")).split())
+        families = (4, 6) if kind == "ipset" and not rule.family else (rule.family,)
+        for family in families:
+            found[rule._replace(family=family)] = row
+    if kind != "ipset":
+        return found
+    for rule in list(found):
+        other = rule._replace(src=(rule.src[0] ^ 1 << (rules.BITS[rule.family] - 1), 1))
+        if rule.src[1] == 1 and rule in found and other in found:
+            found[rule._replace(src=rules.ANY)] = found.pop(rule)
+            del found[other]
+    return found
+
+
+# ---- the filter ----
+
+def settings(course):
+    rng = course.rng
+    outcome, verdict = rng.choice([word for word in POLICIES if word not in ("too-many-headers", "unsettled")]), \
+        rng.choice(("pass", "drop"))
+    needs = verdict == "drop" and outcome in ("no-rule", "not-ip")
+
+    def apply(model):
+        model.policy[outcome] = verdict
+        return 0
+    return Step(["policy", outcome, verdict] + (["--force"] if needs else []), apply)
+
+
+def monitor_only(course):
+    word = course.rng.choice(("on", "off", "off"))
+
+    def apply(model):
+        model.monitor_only = word == "on"
+        return 0
+    return Step(["monitor-only", word], apply)
+
+
+def panic(course):
+    is_off = course.model.panic or course.rng.random() < 0.3
+
+    def apply(model):
+        if not model.table:
+            return 1
+        model.panic = not is_off
+        return 0
+    return Step(["panic"] + (["off"] if is_off else []), apply)
+
+
+def resize(course):
+    size = course.rng.choice((1, 100, 10000, 20000, 100000))
+    return Step(["resize", str(size)], lambda model: (0, 4) if model.table else 1,
+                lambda _, seen: None if seen.status != 4 or "more than the capacity of %d;" % size in seen.err else "why")
+
+
+def check(course):
+    return Step(["check"], lambda model: 0 if model.table else 1)
+
+
+def unload(course):
+    def apply(model):
+        status = 0 if model.table else 1
+        model.table, model.panic = None, False
+        return status
+
+    def note(model, seen):
+        course.counts = {}
+        return None
+    return Step(["unload"] + course.rng.choice((["--all"], [course.options.interface])), apply, note)
+
+
+def load(course):
+    kind, argv = course.format
+
+    def apply(model):
+        model.table = model.table or kind
+        return 0
+    return Step(["load", course.options.interface] + argv, apply)
+
+
+def stats(course):
+    """Each packet that was sent is counted, by what became of it."""
+    is_reset = course.rng.random() < 0.3
+    if not course.model.table:
+        return
+    if course.counts is None:
+        course.tool("stats", "--reset")
+        course.counts = {}
+        return
+    seen = course.tool("stats", "--json")
+    course.log.append(Step(["stats"], None))
+    total = {}
+    for row in json.loads(seen.out):
+        for verdict in ("passed", "dropped", "would_drop"):
+            if row["outcome"] != "all" and row[verdict + "_packets"]:
+                total[row["outcome"], verdict] = [row[verdict + "_packets"], row[verdict + "_bytes"]]
+    if total != course.counts and not (course.model.table == "compact" and by_verdict(total) == by_verdict(course.counts) and
+                                       unlike(total, course.counts) <= 2 * course.chances()):
+        raise Wrong("stats: counted %s, expected %s" % (sorted(total.items()), sorted(course.counts.items())))
+    if is_reset:
+        course.tool("stats", "--reset")
+        course.log.append(Step(["stats", "--reset"], None))
+        course.counts = {}
+
+
+def by_verdict(counts):
+    """Packets and bytes that passed, and that did not."""
+    return [[sum(row[i] for (_, verdict), row in counts.items() if (verdict == "dropped") == is_dropped) for i in (0, 1)]
+            for is_dropped in (False, True)]
+
+
+def unlike(one, other):
+    """How many packets are counted under another outcome: what fingerprints take for a rule's by chance."""
+    none = [0, 0]
+    return sum(abs(one.get(key, none)[0] - other.get(key, none)[0]) for key in one.keys() | other.keys())
+
+
+def counters(course):
+    """A packet is counted under one or more of the rules that match it, and no other."""
+    if course.model.table != "exact" or course.model.panic:
+        return
+
+    def read():
+        out = course.tool("list", "--json", "--counters").out
+        return {rules.read((row["rule"] + (" action pass" if row["action"] == "pass" else "")).split()): row["packets"]
+                for row in json.loads(out)}
+    course.await_ends(0)
+    before = read()
+    course.judged = []
+    course.check_verdicts(course.options.frames, 20)
+    judged, course.judged = course.judged, None
+    after = read()
+    if course.counts is None:
+        return
+    course.log.append(Step(["list", "--json", "--counters"], None))
+    sure, possible = dict.fromkeys(after, 0), dict.fromkeys(after, 0)
+    for deciding in judged:
+        for rule in deciding:
+            possible[rule] = possible.get(rule, 0) + 1
+        if len(deciding) == 1:
+            sure[deciding[0]] = sure.get(deciding[0], 0) + 1
+    for rule, packets in after.items():
+        more = packets - before.get(rule, 0)
+        if not sure[rule] <= more <= possible[rule]:
+            raise Wrong("counters: %s has %d packets more, expected %d to %d" % (
+                rules.canonical(rule), more, sure[rule], possible[rule]))
+    more, expected = sum(after.values()) - sum(before.get(rule, 0) for rule in after), sum(map(bool, judged))
+    if more < expected and before.keys() == after.keys():
+        raise Wrong("counters: rules have %d packets more, expected %d at least" % (more, expected))
+
+
+# ---- what is not confirmed, and what is killed ----
+
+def confirmable(course, seconds):
+    """An import that waits to be confirmed: undone, the model is as if it had never been."""
+    step = importing(course, begins=True)
+    step.argv += ["--confirm", "%us" % seconds]
+    inner = step.apply
+
+    def apply(model):
+        undone = model.copy()
+        status = inner(model)
+        if status == 0:
+            model.undone = undone
+            undone.end_of, undone.passed = model.end_of, model.passed
+            undone.pending = model.pending = True
+        return status
+    step.apply, step.begins_undo = apply, True
+    return step
+
+
+QUICK = ("add", "delete", "batch", "importing", "delete_list", "flush", "expire", "test")
+
+
+def meanwhile(course):
+    for _ in range(course.rng.randint(0, 3)):
+        course.do(globals()[course.rng.choice(QUICK)](course))
+
+
+def confirm(course):
+    """Confirmed after some changes: all of it stays."""
+    course.do(confirmable(course, 600))
+    meanwhile(course)
+    course.check_verdicts(50)
+
+    def apply(model):
+        status = 0 if model.pending else 1
+        model.undone, model.pending = None, False
+        return status
+    step = Step(["confirm"], apply)
+    step.begins_undo = True
+    course.do(step)
+
+
+def unconfirmed(course):
+    """Not confirmed: undone, but what other commands changed meanwhile stays."""
+    step = confirmable(course, course.rng.randint(3, 5))
+    step.undo_s = 3
+    course.do(step)
+    course.undo_at = 0
+    meanwhile(course)
+    course.undo_at = None
+    undone = course.model.undone or course.model
+    undone.pending, course.model.undone = False, None
+    course.log.append(Step(["(not confirmed)"], None))
+    course.await_undo(undone)
+    course.model = undone
+
+
+def killed(course):
+    """Ended by kill -9 at any moment: done, or not begun; check mends the table."""
+    kind = course.rng.choice((add, delete, importing, importing, batch, delete_list))
+    step = kind(course)
+    step.kill_s = course.rng.choice((0.001, 0.003, 0.006, 0.01, 0.02)) * (1 + course.rng.random())
+    course.do(step)
+    course.do(Step(["check"], lambda model: (0, 1) if model.table else 1))
+
+
+# ---- configuration ----
+
+def up(course):
+    rng = course.rng
+    kind, argv = course.format
+    lines = ["[filter]", "interfaces = " + course.options.interface]
+    if kind == "compact":
+        lines += ["table = compact"] + (["fingerprint = " + argv[2]] if len(argv) > 2 else [])
+    if kind == "uncounted":
+        lines.append("counters = no")
+    monitor = rng.choice(("yes", "no", None, None))
+    lines += ["monitor-only = " + monitor] if monitor else []
+    policies = {word: rng.choice(("pass", "drop")) for word in rng.sample(("later-fragment", "truncated", "malformed"), 2)}
+    lines += ["", "[policy]"] + ["%s = %s" % one for one in policies.items()]
+    wanted = []
+    for name in rng.sample(LISTS, rng.randint(0, 2)):
+        kind_of, text, found, bad = lists.draw(rng, course.universe, False)
+        timeout = rng.choice((None, rng.randint(3600, 90000)))
+        if bad:
+            continue
+        lines += ["", "[list %s]" % name, "file = " + course.file(text), "force = yes", "format = " + kind_of]
+        lines += ["timeout = %us" % timeout] if timeout else []
+        wanted.append((name, [(rule, timeout if own is None else own, comment) for rule, own, comment in found]))
+
+    def apply(model):
+        model.table = model.table or kind
+        model.policy.update(policies)
+        model.monitor_only = monitor == "yes" if monitor else model.monitor_only
+        for name, found in wanted:
+            model.take_in(name, found, model.end_of, True)
+        return 0
+    return Step(["up", course.file("\n".join(lines) + "\n")], apply)
+
+
+def down(course):
+    def apply(model):
+        model.table, model.panic = None, False
+        return 0
+
+    def note(_, __):
+        course.counts = {}
+    return Step(["down"], apply, note)
+
+
+def start(course):
+    course.do(load(course))
+    course.check_verdicts(50, 20)
+
+
+WEIGHTS = ((add, 20), (delete, 10), (importing, 14), (batch, 8), (flush, 2), (delete_list, 3), (expire, 2), (test, 6),
+           (wrong_input, 6), (settings, 3), (monitor_only, 2), (panic, 2), (resize, 2), (check, 3), (unload, 1), (up, 2), (down, 1))
+WHOLE = ((export, 4), (stats, 4), (counters, 3), (confirm, 2), (unconfirmed, 1), (killed, 4))  # that do all by themselves
+
+
+def draw(course):
+    rng = course.rng
+    if not course.model.table or course.model.panic and rng.random() < 0.5:
+        kind = load if not course.model.table else panic
+    else:
+        kind = rng.choices([kind for kind, _ in WEIGHTS + WHOLE], [weight for _, weight in WEIGHTS + WHOLE])[0]
+    if not course.model.table:
+        kind = rng.choice((load, load, up))
+    if kind in [one for one, _ in WHOLE]:
+        kind(course)
+    else:
+        course.do(kind(course))
+    course.check_verdicts(course.options.frames, 40 if rng.random() < 0.2 else 0)
+
+
+def finish(course):
+    if course.model.table:
+        course.check_verdicts(course.options.frames, 100)
+        stats(course)
+
