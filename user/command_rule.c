@@ -74,9 +74,9 @@ const struct command command_test = {
 	.group = COMMAND_RULES,
 	.usage = "RULE-OR-FLOW",
 	.summary = "say whether these packets are blocked, and by which rule",
-	.help = "By the stored rules, and by the policy no-rule where none matches. Status 0: blocked; 1: not. Also says whether the running filter\n"
-	"agrees, or would match the packets although no rule names them (a false positive of its\n"
-	"fingerprints).\n"
+	.help = "By the stored rules, and by the policy no-rule where none matches. Status 0: blocked; 1: not. Also\n"
+	"says whether the running filter agrees, or would match the packets although no rule names them\n"
+	"(a false positive of its fingerprints).\n"
 	"\n"
 	"  xdp-cuckoo test 192.0.2.77\n"
 	"  xdp-cuckoo test proto udp src 192.0.2.1 sport 5353 dst 198.51.100.7 dport 53\n",
