@@ -9,7 +9,7 @@
 
 extern const char *const kernel_map_names[KERNEL_MAPS];
 
-/* The kernel's words about the last refused call, in brackets; "" where it had none. */
+/* The kernel's words about the last refused call; "" where it had none. */
 const char *kernel_words(void);
 
 /* The message for a refused system call: what was being done, to what. Returns `error`. */
