@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <linux/genetlink.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -13,6 +14,13 @@
 #include "text.h"
 
 #define DUMP_TRIES 100 /* interfaces may come and go during each */
+
+/* Of <linux/netdev.h>, which Debian 12 does not have. */
+#define NETDEV_FAMILY "netdev"
+#define NETDEV_DEV_GET 1
+#define NETDEV_DEV_IFINDEX 1
+#define NETDEV_DEV_XDP_FEATURES 3
+#define NETDEV_XDP_RX_SG (1 << 5)
 
 struct listing {
 	struct interface *interfaces;
@@ -56,10 +64,24 @@ static int read_attribute(const struct nlattr *attribute, void *context)
 {
 	struct interface *interface = context;
 
-	if (mnl_attr_get_type(attribute) == IFLA_IFNAME)
+	switch (mnl_attr_get_type(attribute)) {
+	case IFLA_IFNAME:
 		strncpy(interface->name, mnl_attr_get_str(attribute), IF_NAMESIZE - 1);
-	else if (mnl_attr_get_type(attribute) == IFLA_XDP)
+		break;
+	case IFLA_MTU:
+		interface->mtu = mnl_attr_get_u32(attribute);
+		break;
+	case IFLA_MASTER:
+		interface->master = mnl_attr_get_u32(attribute);
+		break;
+	case IFLA_STATS64: /* aligned to 4 bytes only */
+		memcpy(&interface->received,
+		       (const char *)mnl_attr_get_payload(attribute) + offsetof(struct rtnl_link_stats64, rx_packets),
+		       sizeof(interface->received));
+		break;
+	case IFLA_XDP:
 		return mnl_attr_parse_nested(attribute, read_xdp, interface);
+	}
 	return MNL_CB_OK;
 }
 
@@ -155,6 +177,26 @@ bool interfaces_is_there(const char *name)
 	struct interface ignored;
 
 	return !interfaces_find(name, &ignored);
+}
+
+static int read_feature(const struct nlattr *attribute, void *context)
+{
+	if (mnl_attr_get_type(attribute) == NETDEV_DEV_XDP_FEATURES)
+		*(__u64 *)context = mnl_attr_get_u64(attribute);
+	return MNL_CB_OK;
+}
+
+static int read_features(const struct nlmsghdr *message, void *context)
+{
+	return mnl_attr_parse(message, sizeof(struct genlmsghdr), read_feature, context);
+}
+
+bool interfaces_may_take_frags(int index)
+{
+	__u64 features = 0;
+
+	return netlink_ask_generic(NETDEV_FAMILY, NETDEV_DEV_GET, NETDEV_DEV_IFINDEX, index, read_features, &features) ||
+	       features & NETDEV_XDP_RX_SG;
 }
 
 bool interfaces_are_one(const char *name, const char *other)

@@ -26,6 +26,9 @@ struct interface {
 	int index;
 	bool has_ethernet; /* header, as the loopback interface has; tunnels, PPP, some modems have none */
 	__u32 prog_id[INTERFACE_MODES]; /* 0 where none is attached */
+	int master; /* index of the bond, bridge, ... that it is part of; 0: of none */
+	__u32 mtu;
+	__u64 received; /* packets, as its driver counts them: some do so every 2 s, and not all count what XDP drops */
 };
 
 /* "native", "skb", "offload". */
@@ -54,6 +57,12 @@ int interfaces_find(const char *name, struct interface *interface);
 
 /* Whether an interface has that name. */
 bool interfaces_is_there(const char *name);
+
+/*
+ * Whether the driver says that it can do native XDP with frames of several buffers (xdp-features, Linux 6.3). True
+ * also where the kernel does not tell.
+ */
+bool interfaces_may_take_frags(int index);
 
 /* Whether two names are one interface's, which may have several. */
 bool interfaces_are_one(const char *name, const char *other);

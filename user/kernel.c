@@ -48,7 +48,7 @@ static int keep_kernel_message(enum libbpf_print_level level, const char *format
 	vsnprintf(line, sizeof(line), format, arguments);
 	found = strstr(line, marker);
 	if (found)
-		snprintf(kernel_message, sizeof(kernel_message), " (%.*s)",
+		snprintf(kernel_message, sizeof(kernel_message), "%.*s",
 			 (int)strcspn(found + strlen(marker), "\n"), found + strlen(marker));
 	return 0;
 }
@@ -80,8 +80,8 @@ static int refuse(struct reason *reason, int error, const char *what, const char
 		return reason_set(reason, error, "%s%s: not permitted; run it as root, or with "
 				  "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON", what, subject);
 	/* Commands take -EINVAL for bad input, which this is not. */
-	return reason_set(reason, error == -EINVAL ? -EIO : error, "%s%s: %s%s", what, subject,
-			  strerror(-error), words);
+	return reason_set(reason, error == -EINVAL ? -EIO : error, "%s%s: %s%s%s%s", what, subject, strerror(-error),
+			  *words ? " (" : "", words, *words ? ")" : "");
 }
 
 int kernel_refused(struct reason *reason, int error, const char *what, const char *subject)

@@ -24,6 +24,8 @@ struct kernel_attachment {
 	bool has_ethernet; /* else no packet there is what the program takes it for */
 	__u32 prog_id; /* the program that runs our code */
 	__u32 root_id; /* the one on the interface: the same, or libxdp's dispatcher */
+	__u32 mtu;     /* of the interface, when it was looked at */
+	bool is_bypassed; /* see kernel_watch() */
 };
 
 enum kernel_map_name {
@@ -119,7 +121,8 @@ void kernel_close(struct kernel_filter *filter);
  * Runs the filter on an interface that has no XDP program: native with KERNEL_AUTO where the driver
  * can, else generic. It becomes the last of filter->attachments, and lives until kernel_detach() or
  * the interface goes; it needs neither this process nor a BPF file system. -ENODEV; -EINVAL: it
- * has no Ethernet header; -EBUSY where another program is there; -EOPNOTSUPP; other -errno.
+ * has no Ethernet header; -EBUSY where another program is there; -EOPNOTSUPP; -EIO; other -errno. Where it returns
+ * 0, *reason says why KERNEL_AUTO did not take the driver; "" where it did.
  */
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
 		  struct reason *reason);
@@ -139,6 +142,30 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
  * libxdp's dispatcher holds `old`, or an interface runs it and yet does not give it; other -errno.
  */
 int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason);
+
+/*
+ * Whether the interface's MTU has grown beyond what the program there takes, so that larger frames may be lost in the
+ * driver; kernel_fit_mtu() then puts the program for frames of several buffers in its place, while packets go on. 0,
+ * also where there is nothing to do, or the driver has no such frames; -EBUSY; other -errno.
+ */
+bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment);
+int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason);
+
+/*
+ * Watches until each interface shows that its packets reach the filter, and sets is_bypassed where they do not: a
+ * driver can take a program and never run it. 20 ms where packets come, 200 ms where none come; only where packets
+ * come that the filter does not count, 2.5 to 4.5 s. Never set where too few come to be certain, nor behind libxdp's
+ * dispatcher, where another program may take them.
+ */
+void kernel_watch(struct kernel_filter *filters, size_t count);
+
+/*
+ * Packets that the filter has counted of an interface, as kernel_row_counters() does; with those of a bond's slaves.
+ * `interfaces`: all.
+ */
+int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
+		      const struct interface *interfaces, size_t interfaces_count, __u64 *packets,
+		      struct reason *reason);
 
 /*
  * Whether every program of a running filter is made of the same instructions as this tool's own (the kernel's tag

@@ -7,6 +7,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <linux/if_ether.h>
 #include <linux/if_link.h>
 
 #include "grace.h"
@@ -54,24 +55,35 @@ static int attach_mode(const struct kernel_filter *filter, enum interface_mode m
 	attachment->mode = mode;
 	attachment->is_frags = false;
 	error = attach(filter, attachment);
-	if (is_unsupported(error) && mode == INTERFACE_NATIVE) {
+	if (is_unsupported(error) && mode == INTERFACE_NATIVE && interfaces_may_take_frags(attachment->ifindex)) {
 		attachment->is_frags = true;
 		error = attach(filter, attachment);
 	}
 	return error;
 }
 
+/* Why the driver did not take the program: the kernel's words, or what its error means. */
+static const char *native_refused(int error)
+{
+	if (*kernel_words())
+		return kernel_words();
+	return error == -EOPNOTSUPP ? "its driver has no native XDP" : strerror(-error);
+}
+
 static int attach_wanted(const struct kernel_filter *filter, enum kernel_mode wanted,
-			 struct kernel_attachment *attachment)
+			 struct kernel_attachment *attachment, struct reason *reason)
 {
 	int error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, attachment);
 
-	if (is_unsupported(error) && wanted == KERNEL_AUTO)
-		error = attach_mode(filter, INTERFACE_SKB, attachment);
-	return error;
+	reason_set(reason, 0, "%s", "");
+	if (!is_unsupported(error) || wanted != KERNEL_AUTO)
+		return error;
+	reason_set(reason, 0, "%s", native_refused(error));
+	return attach_mode(filter, INTERFACE_SKB, attachment);
 }
 
-static int attach_refused(int error, const char *interface, struct reason *reason)
+/* Commands take some errors for bad input, or for a full table: a driver's are not. */
+static int attach_refused(int error, const char *interface, enum interface_mode mode, struct reason *reason)
 {
 	if (error == -EBUSY || error == -EEXIST)
 		return reason_set(reason, -EBUSY,
@@ -79,11 +91,12 @@ static int attach_refused(int error, const char *interface, struct reason *reaso
 				  "status); take it off first (ip link set dev %s "
 				  "xdp off) or put both behind one dispatcher with xdp-loader",
 				  interface, interface);
-	if (error == -EOPNOTSUPP)
-		return reason_set(reason, error,
-				  "the driver of '%s' has no native XDP%s; use --mode skb or --mode auto",
-				  interface, kernel_words());
-	return kernel_refused_in_words(reason, error, "cannot attach to ", interface);
+	if (mode == INTERFACE_NATIVE && is_unsupported(error) && error != -EACCES)
+		return reason_set(reason, error == -EOPNOTSUPP ? error : -EIO,
+				  "'%s' does not take the filter in its driver: %s; use --mode skb or --mode auto",
+				  interface, native_refused(error));
+	kernel_refused_in_words(reason, error, "cannot attach to ", interface);
+	return error == -EPERM || error == -EACCES || error == -ENOMEM ? error : -EIO;
 }
 
 static void offer_name(const char *name, void *context)
@@ -118,6 +131,7 @@ static int find_interface(const char *name, struct kernel_attachment *attachment
 	memcpy(attachment->interface, interface.name, sizeof(attachment->interface));
 	attachment->ifindex = interface.index;
 	attachment->has_ethernet = true;
+	attachment->mtu = interface.mtu;
 	return 0;
 }
 
@@ -133,9 +147,9 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 		return error;
 	error = kernel_pin(filter, filter, &held, reason);
 	if (!error) {
-		error = attach_wanted(filter, wanted, &attachment);
+		error = attach_wanted(filter, wanted, &attachment, reason);
 		if (error)
-			attach_refused(error, interface, reason);
+			error = attach_refused(error, interface, attachment.mode, reason);
 	}
 	kernel_pin_done(held);
 	if (error)
@@ -455,6 +469,52 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 	/* Packets that entered the old programs are still counted there; unwaited for, only that is lost. */
 	if (!error)
 		grace_wait();
+	return error;
+}
+
+/* ---- MTU ---- */
+
+/* What of a page is the kernel's, where a frame lies in one: its headroom, and struct skb_shared_info behind it. */
+#define HEADROOM_BYTES 256
+#define SHARED_INFO_BYTES 320
+
+bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
+{
+	return attachment->mode == INTERFACE_NATIVE && !attachment->is_frags &&
+	       attachment->mtu + ETH_HLEN + HEADROOM_BYTES + SHARED_INFO_BYTES > (__u64)sysconf(_SC_PAGESIZE);
+}
+
+static int put_frags(const struct kernel_filter *filter, struct kernel_attachment *attachment)
+{
+	const int old = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+	int error = old < 0 ? old : exchange(attachment, old, bpf_program__fd(kernel_program(filter, true)));
+
+	if (old >= 0)
+		close(old);
+	if (error)
+		return error;
+	attachment->is_frags = true;
+	error = kernel_program_id(filter, true, &attachment->prog_id);
+	attachment->root_id = attachment->prog_id;
+	return error;
+}
+
+int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
+{
+	int error, held;
+
+	if (!kernel_is_mtu_too_large(attachment) || is_held(attachment) ||
+	    !interfaces_may_take_frags(attachment->ifindex))
+		return 0;
+	error = kernel_load_programs(filter, reason);
+	if (!error)
+		error = kernel_pin(filter, filter, &held, reason);
+	if (error)
+		return error;
+	error = put_frags(filter, attachment);
+	if (error)
+		error = replace_refused(error, attachment->interface, reason);
+	kernel_pin_done(held);
 	return error;
 }
 

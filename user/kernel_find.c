@@ -229,6 +229,7 @@ static int add_filter(struct search *search, struct kernel_filter *filter,
 						.is_frags = !strncmp(program->name, name_of_frags,
 								     BPF_OBJ_NAME_LEN - 1),
 						.has_ethernet = search->interface->has_ethernet,
+						.mtu = search->interface->mtu,
 						.prog_id = program->id,
 						.root_id = search->root_id };
 	struct kernel_filter *grown;

@@ -9,7 +9,7 @@
 
 extern const char *const kernel_map_names[KERNEL_MAPS];
 
-/* The kernel's words since kernel_listen(), in brackets; "" where it had none. */
+/* The kernel's words since kernel_listen(); "" where it had none. */
 const char *kernel_words(void);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Whole rtnetlink dumps, and single questions. Knows how to ask, not what is in the answers. */
+/* Whole rtnetlink dumps, and single questions, also of generic netlink. Knows how to ask, not what is in the answers. */
 #ifndef XDP_CUCKOO_NETLINK_H
 #define XDP_CUCKOO_NETLINK_H
 
@@ -17,5 +17,12 @@ int netlink_dump(__u16 type, __u8 family, size_t header_bytes, mnl_cb_t visit, v
 
 /* Sends one request, and calls `visit` for the answer. 0; -errno, the kernel's and that of `visit` too. */
 int netlink_ask(struct nlmsghdr *request, mnl_cb_t visit, void *context);
+
+/*
+ * Sends a generic netlink family's command about the object that one attribute, a number, names. The answer's own
+ * header is a struct genlmsghdr. 0; -ENOENT: this kernel has no such family; other -errno, as netlink_ask().
+ */
+int netlink_ask_generic(const char *family, __u8 command, __u16 attribute, __u32 number, mnl_cb_t visit,
+			void *context);
 
 #endif
