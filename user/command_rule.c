@@ -290,7 +290,7 @@ static int ask_filters(const struct invocation *invocation, struct store *store,
 static const char *running_text(const struct finding *finding)
 {
 	if (!finding->is_known)
-		return "not known without root";
+		return "not known: only CAP_SYS_ADMIN, or the --pins that it was loaded with, lets this process see it";
 	if (!finding->count)
 		return "none: nothing is dropped or passed by rules";
 	if (finding->run & ABI_RUN_PANIC)

@@ -294,9 +294,9 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 	}
 }
 
-/* What can be told is in `running`, also where it fails. */
+/* What can be told is in `running`, also where it fails. *sees_own: a filter of the --name is there. */
 static int add_filters(const struct invocation *invocation, const struct store_info *info,
-		       json_t *running, struct reason *reason)
+		       json_t *running, bool *sees_own, struct reason *reason)
 {
 	struct abi_counter counters[ABI_COUNTERS];
 	struct kernel_filter *filters;
@@ -309,6 +309,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 			break;
 		command_report_run(&filters[i]);
 		report_no_ethernet(&filters[i]);
+		*sees_own |= !strcmp(filters[i].config->name, invocation->name);
 		json_array_append_new(running, filter_status(&filters[i], invocation, info, counters));
 	}
 	kernel_filters_free(filters, count);
@@ -320,15 +321,22 @@ static enum command_status run_status(const struct invocation *invocation)
 	json_t *status, *running = json_array();
 	struct stored stored;
 	struct reason reason;
+	bool sees_own = false, is_partial;
 	int error = read_store(invocation, &stored, &reason);
 
 	if (!error)
-		error = add_filters(invocation, &stored.info, running, &reason);
+		error = add_filters(invocation, &stored.info, running, &sees_own, &reason);
+	/* Another program, on another interface, is most likely somebody else's. */
+	is_partial = error == -EPERM && sees_own;
+	if (is_partial)
+		error = 0;
 	if (error && !json_array_size(running)) {
 		json_decref(running);
 		return command_failed(error, &reason);
 	}
 	status = store_status(invocation, &stored);
+	if (is_partial)
+		json_object_set_new(status, "not_seen", output_string(reason.text));
 	json_object_set_new(status, "running", running);
 	output_print(status);
 	return error ? command_failed(error, &reason) : STATUS_DONE;

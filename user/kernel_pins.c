@@ -177,7 +177,9 @@ int kernel_open_id(enum kernel_object kind, __u32 id)
 
 	if (fd != -EPERM || kernel_opens_ids())
 		return fd;
-	net = open_net_dir(true);
+	net = open_net_dir(false);
+	if (net == -ENOENT)
+		return net;
 	return net < 0 ? -EPERM : search_pin(net, kind, id);
 }
 
@@ -231,6 +233,14 @@ int kernel_pins_refused(struct reason *reason, int error)
 				  "without CAP_SYS_ADMIN filters are found by pins there; name one with --pins, or "
 				  "run it as root", pins);
 	return kernel_refused(reason, error, "cannot pin the filter in ", pins);
+}
+
+int kernel_unseen(const char *interface, struct reason *reason)
+{
+	return reason_set(reason, -EPERM,
+			  "cannot see what runs: '%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may "
+			  "look at; run this with CAP_SYS_ADMIN, or with the --pins DIR that the filter was loaded with (now "
+			  "%s)", interface, pins);
 }
 
 int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,

@@ -3,6 +3,7 @@
 #include "store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,13 +105,15 @@ static int databases_attach(struct store *store, enum store_mode mode)
 	return error;
 }
 
-/* By its descriptor: what else gets its name meanwhile is not opened. */
+/* By its descriptor: what else gets its name meanwhile is not opened. -ENOTSUP: without /proc it has no path. */
 static int environment_open_at(int dir_fd, bool is_read_only, MDB_env **env)
 {
 	char path[32];
+	int error;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
-	return environment_open(path, is_read_only, env);
+	error = environment_open(path, is_read_only, env);
+	return error == -ENOENT && faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) ? -ENOTSUP : error;
 }
 
 static int store_attach_in(struct store *store, int dir_fd, enum store_mode mode)

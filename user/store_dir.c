@@ -97,7 +97,9 @@ static int widen(int fd, mode_t mode)
 		return 0;
 	/* By its name there: fchmod() takes no O_PATH. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return chmod(path, mode) ? -errno : 0;
+	if (!chmod(path, mode))
+		return 0;
+	return errno == ENOENT ? -ENOTSUP : -errno;
 }
 
 /* One that is there stays as it is. */
@@ -236,6 +238,8 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		  "add one, or name another directory with --state" },
 		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo",
 		  "move it away and load the rules again" },
+		{ -ENOTSUP, "it is opened by way of /proc, which is not mounted here",
+		  "mount it: mount -t proc proc /proc" },
 		{ -EPROTO, "its schema is another", "use the version of xdp-cuckoo that wrote it" },
 		{ -EACCES, "permission denied",
 		  "run as root, or name a directory of your own with --state" },
