@@ -29,6 +29,8 @@ struct apply_touched; /* the keys of the change under way */
 
 /* What became of a change that was not confirmed in time. */
 struct apply_undone {
+	bool is_done, is_told; /* by this command; on stderr */
+	__u64 rules; /* that the change had added, removed or timed anew */
 	int error;  /* it could not be undone, and waits still; 0: it was, or there was none */
 	__u64 lost; /* rules from before it that there was no room for any more */
 	struct reason reason; /* of the error, or of the first that was lost */

@@ -257,8 +257,10 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	size_t before = 0;
 	int error = apply_open_to_load(&apply, invocation->state, invocation->name, &unseen, reason);
 
-	if (!error)
+	if (!error) {
+		command_report_undone(&apply);
 		error = command_report_blocked(&apply, reason);
+	}
 	if (!error)
 		error = load_all(invocation, &apply, loading->rows, &before, reason);
 	if (!error) {

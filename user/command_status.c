@@ -49,6 +49,11 @@ static __s64 confirm_left_ms(const struct kernel_filter *filter)
 	return left_ms > 0 ? left_ms : 0;
 }
 
+bool command_passes_unconfirmed(const struct kernel_filter *filter)
+{
+	return is_unconfirmed(filter) && !confirm_left_ms(filter);
+}
+
 /* What comes first rules out the rest. */
 const char *command_effect(const struct kernel_filter *filter, char text[COMMAND_EFFECT_BYTES])
 {
@@ -60,7 +65,7 @@ const char *command_effect(const struct kernel_filter *filter, char text[COMMAND
 		return "passes everything until the next add, import or load";
 	if (run & ABI_RUN_PANIC)
 		return "PANIC: passes everything; xdp-cuckoo panic off ends it";
-	if (is_unconfirmed(filter) && !left_ms)
+	if (command_passes_unconfirmed(filter))
 		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or unload, ends it";
 	if (is_unconfirmed(filter)) {
 		snprintf(text, COMMAND_EFFECT_BYTES, "UNCONFIRMED: passes everything in %s unless xdp-cuckoo "
@@ -74,10 +79,12 @@ const char *command_effect(const struct kernel_filter *filter, char text[COMMAND
 
 void command_report_run(const struct kernel_filter *filter)
 {
+	const bool is_late = command_passes_unconfirmed(filter);
 	char text[COMMAND_EFFECT_BYTES];
 
+	/* What nobody has asked for is told to programs too. */
 	if (filter->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_HEIR))
-		output_note("the filter '%s' on %s: %s", filter->config->name,
+		(is_late ? output_warning : output_note)("the filter '%s' on %s: %s", filter->config->name,
 			    filter->attachments_count ? filter->attachments[0].interface : "-",
 			    command_effect(filter, text));
 }
@@ -87,7 +94,7 @@ bool command_is_filtering(const struct kernel_filter *filter)
 	const __u32 run = filter->config->run;
 
 	return (run & ABI_RUN_SET_UP) && !(run & (ABI_RUN_PANIC | ABI_RUN_MONITOR)) &&
-	       !(is_unconfirmed(filter) && !confirm_left_ms(filter));
+	       !command_passes_unconfirmed(filter);
 }
 
 static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
