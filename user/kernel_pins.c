@@ -25,6 +25,7 @@
 
 #include "kernel.h"
 #include "kernel_internal.h"
+#include "waiting.h"
 
 #define PIN_NAME_BYTES 32
 #define PIN_PATH_BYTES 96
@@ -243,6 +244,12 @@ int kernel_unseen(const char *interface, struct reason *reason)
 			  "%s)", interface, pins);
 }
 
+static void describe_unpinning(int fd, struct reason *text)
+{
+	(void)fd;
+	reason_set(text, 0, "waiting for another xdp-cuckoo that takes pins away in %s", pins);
+}
+
 int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
 	       struct reason *reason)
 {
@@ -259,7 +266,9 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	if (net < 0)
 		return kernel_pins_refused(reason, net);
 	snprintf(name, sizeof(name), "%u", filter->map[KERNEL_CONFIG].id);
+	waiting_begin(describe_unpinning, net);
 	error = flock(net, LOCK_SH) ? -errno : 0;
+	waiting_end();
 	filter_dir = error ? error : make_dir_at(net, name);
 	error = filter_dir < 0 ? filter_dir : pin_filter(filter, filter_dir);
 	if (filter_dir >= 0)
