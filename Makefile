@@ -44,7 +44,7 @@ ENGINE_OBJECTS := $(filter-out $(BUILD)/user/main.o,$(USER_OBJECTS))
 # All but what commands are made of; what the library would need of that is missing when it is linked.
 TOOL_MODULES := main command% explain output batch_line bench% config% kernel_bench feed hits http_% import% json_walk \
 	list% metrics% options pcapng privileges reader rule_counts rule_diff rule_set sample signals store_glance \
-	terminal top_% watchdog whole_file
+	terminal top_% waiting_thread watchdog whole_file
 LIBRARY_OBJECTS := $(filter-out $(TOOL_MODULES:%=$(BUILD)/user/%.o),$(USER_OBJECTS))
 SONAME := libxdp-cuckoo.so.1
 SHARED := $(BUILD)/$(SONAME)

@@ -101,8 +101,9 @@ const struct kernel_attachment *apply_attachment_on(const struct apply *apply, c
 	return NULL;
 }
 
+/* `unseen` NULL: not to see what runs is a failure. */
 static int open_in(enum store_mode mode, struct apply *apply, const char *state, const char *name,
-		   struct reason *reason)
+		   struct reason *unseen, struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
 	size_t count = 0;
@@ -116,8 +117,13 @@ static int open_in(enum store_mode mode, struct apply *apply, const char *state,
 		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory",
 				  state);
 	error = store_open(dir, mode, &apply->store, reason);
-	if (!error)
+	if (!error) {
 		error = kernel_find_all(name, &filters, &count, reason);
+		if (error == -EPERM && unseen) {
+			*unseen = *reason;
+			error = 0;
+		}
+	}
 	if (!error)
 		error = open_targets(apply, filters, count, reason);
 	if (!error)
@@ -130,12 +136,19 @@ static int open_in(enum store_mode mode, struct apply *apply, const char *state,
 
 int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason)
 {
-	return open_in(STORE_WRITE, apply, state, name, reason);
+	return open_in(STORE_WRITE, apply, state, name, NULL, reason);
+}
+
+int apply_open_to_load(struct apply *apply, const char *state, const char *name, struct reason *unseen,
+		       struct reason *reason)
+{
+	unseen->text[0] = '\0';
+	return open_in(STORE_WRITE, apply, state, name, unseen, reason);
 }
 
 int apply_try_open(struct apply *apply, const char *state, const char *name, struct reason *reason)
 {
-	return open_in(STORE_TRY, apply, state, name, reason);
+	return open_in(STORE_TRY, apply, state, name, NULL, reason);
 }
 
 /*

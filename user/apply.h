@@ -29,6 +29,8 @@ struct apply_touched; /* the keys of the change under way */
 
 /* What became of a change that was not confirmed in time. */
 struct apply_undone {
+	bool is_done, is_told; /* by this command; on stderr */
+	__u64 rules; /* that the change had added, removed or timed anew */
 	int error;  /* it could not be undone, and waits still; 0: it was, or there was none */
 	__u64 lost; /* rules from before it that there was no room for any more */
 	struct reason reason; /* of the error, or of the first that was lost */
@@ -59,10 +61,14 @@ int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
  * Opens the store for writing and every running filter of that name, adopts filters that nobody has
  * set up, repairs tables that differ, puts this version's filter in the place of another's, and undoes what was not
  * confirmed in time: apply->undone tells what that came to, which is no reason to fail. Nothing else writes until
- * apply_close(), which accepts a zeroed or half-built one. -errno with the reason. apply_try_open() does not wait for
- * other writers: -EBUSY.
+ * apply_close(), which accepts a zeroed or half-built one. -errno with the reason; -EPERM too where no filter of the
+ * name is seen, and a program may be one that this process may not look at. apply_try_open() does not wait for other
+ * writers: -EBUSY. apply_open_to_load() is for who makes a filter run: there that program is no failure, and *unseen
+ * tells of it; else *unseen is "".
  */
 int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason);
+int apply_open_to_load(struct apply *apply, const char *state, const char *name, struct reason *unseen,
+		       struct reason *reason);
 int apply_try_open(struct apply *apply, const char *state, const char *name, struct reason *reason);
 void apply_close(struct apply *apply);
 

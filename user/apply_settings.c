@@ -240,8 +240,11 @@ void apply_undo_overdue(struct apply *apply)
 
 	if (error)
 		apply_store_unread(error, &reason);
-	else if (pending.id && pending.left_ms <= 0)
+	else if (pending.id && pending.left_ms <= 0) {
 		error = apply_undo(apply, &reason);
+		apply->undone.is_done = !error;
+		apply->undone.rules = pending.rules;
+	}
 	if (error)
 		apply->undone = (struct apply_undone){ .error = error, .reason = reason };
 }

@@ -136,7 +136,7 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 	}
 }
 
-void command_report_targets(const struct apply *apply)
+void command_report_targets(struct apply *apply)
 {
 	char option[COMMAND_NAME_BYTES];
 
@@ -146,21 +146,27 @@ void command_report_targets(const struct apply *apply)
 	command_report_found(apply);
 }
 
-void command_report_undone(const struct apply *apply)
+void command_report_undone(struct apply *apply)
 {
-	const struct apply_undone *undone = &apply->undone;
+	struct apply_undone *undone = &apply->undone;
 	char option[COMMAND_NAME_BYTES];
 
+	if (undone->is_told)
+		return;
+	undone->is_told = true;
 	if (undone->error)
-		output_note("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
+		output_warning("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
 			    "passes; xdp-cuckoo%s confirm --force keeps the change instead", undone->reason.text,
 			    command_name_option(apply->name, option));
+	if (undone->is_done && !undone->lost)
+		output_warning("undid a change of %llu rule%s that was not confirmed in time: rules are again as they were "
+			       "before it", (unsigned long long)undone->rules, undone->rules == 1 ? "" : "s");
 	if (undone->lost)
-		output_note("a change that was not confirmed in time is undone, but for %llu rule%s of before: %s",
+		output_warning("a change that was not confirmed in time is undone, but for %llu rule%s of before: %s",
 			    (unsigned long long)undone->lost, undone->lost == 1 ? "" : "s", undone->reason.text);
 }
 
-void command_report_found(const struct apply *apply)
+void command_report_found(struct apply *apply)
 {
 	command_report_undone(apply);
 	for (size_t i = 0; i < apply->targets_count; i++) {
@@ -311,6 +317,27 @@ enum command_status command_rule(const struct invocation *invocation, struct rul
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }
 
+bool command_is_late(struct store *store)
+{
+	struct store_pending pending;
+
+	return store && !store_pending(store, &pending) && pending.id && pending.left_ms <= 0;
+}
+
+/* Once, however often a command looks. */
+static void report_late(const struct invocation *invocation, struct store *store)
+{
+	static bool is_told;
+	char option[COMMAND_NAME_BYTES];
+
+	if (is_told || !command_is_late(store))
+		return;
+	is_told = true;
+	output_warning("the last change was not confirmed in time, and is still to be undone: until then a running filter "
+		       "passes everything; xdp-cuckoo%s check undoes it, and so does the next change",
+		       command_name_option(invocation->name, option));
+}
+
 int command_open_store(const struct invocation *invocation, struct store **store,
 		       struct reason *reason)
 {
@@ -322,6 +349,7 @@ int command_open_store(const struct invocation *invocation, struct store **store
 		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory",
 				  invocation->state);
 	error = store_open(dir, STORE_READ, store, reason);
+	report_late(invocation, *store);
 	return error == -ENOENT ? 0 : error;
 }
 

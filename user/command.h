@@ -132,11 +132,11 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 
 /*
  * Says on stderr what apply_open() had to do: adopt, repair, take over, undo; command_report_targets(): or that no
- * filter runs; command_report_undone(): only what it could not undo.
+ * filter runs; command_report_undone(): only what it undid, or could not undo, which is told once.
  */
-void command_report_found(const struct apply *apply);
-void command_report_targets(const struct apply *apply);
-void command_report_undone(const struct apply *apply);
+void command_report_found(struct apply *apply);
+void command_report_targets(struct apply *apply);
+void command_report_undone(struct apply *apply);
 
 /* The same, after a change: which tables took the place of others. */
 void command_report_rebuilds(const struct apply *apply);
@@ -201,6 +201,9 @@ void command_watch(const char *name);
 /* kernel_fit_mtu(), wherever the filter runs already; says where it did it, and where the driver refuses. */
 void command_fit_mtu(struct apply *apply);
 
+/* Whether it passes everything, since what was to be confirmed was not in time. */
+bool command_passes_unconfirmed(const struct kernel_filter *filter);
+
 /* Whether rules are in force: it is set up, and neither in panic, unconfirmed too long nor monitor-only. */
 bool command_is_filtering(const struct kernel_filter *filter);
 
@@ -212,8 +215,12 @@ enum command_status command_find_list(const struct invocation *invocation, const
 				      unsigned int *number);
 json_t *command_list_names(const struct store_lists *lists, __u64 owners);
 
-/* Opens the store to read. A store that does not exist yet is empty: 0, and *store is NULL. */
+/*
+ * Opens the store to read. A store that does not exist yet is empty: 0, and *store is NULL. Says on stderr where it
+ * holds a change that was not confirmed in time and that nobody has undone: command_is_late().
+ */
 int command_open_store(const struct invocation *invocation, struct store **store,
 		       struct reason *reason);
+bool command_is_late(struct store *store);
 
 #endif

@@ -171,6 +171,7 @@ static int open_apply(struct batch *batch, struct reason *reason)
 	batch->apply.guard = invocation->is_forced ? NULL : &batch->guard;
 	batch->opened_ms = now_ms();
 	batch->is_open = true;
+	command_report_undone(&batch->apply);
 	return 0;
 }
 

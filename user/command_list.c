@@ -17,8 +17,10 @@ const struct command command_list = {
 	.help = "One rule a line, in the form that add and import read, with what is left of its timeout; rules\n"
 	"that have ended are left out. With --counters each also with the packets and bytes that it matched\n"
 	"since the filter was loaded, behind a #; where prefixes of rules overlap, a packet may count for more\n"
-	"than one. A --compact table does not count by rule. With --json each\n"
-	"also with the lists that have it, and whether it was added by hand.\n"
+	"than one. A --compact table does not count by rule. With --json each also with the lists that have\n"
+	"it, and whether it was added by hand. Where a change was not confirmed in time and nothing has undone\n"
+	"it yet, a running filter passes everything: a note says so, and with --json also\n"
+	"not_confirmed_in_time, true, of each rule.\n"
 	"\n"
 	"  xdp-cuckoo list\n"
 	"  xdp-cuckoo list --counters\n"
@@ -33,6 +35,7 @@ struct printing {
 	const struct rule_counts *counts; /* NULL: without counts */
 	struct store_lists lists;
 	unsigned int list; /* whose rules; 0: all */
+	bool is_late;	   /* they hold a change that was not confirmed in time */
 };
 
 /* What matches, action, timeout, comment and owners apart, as a program wants them. */
@@ -41,15 +44,19 @@ static json_t *rule_row(const struct printing *printing, const struct rule *rule
 	const __u64 owners = rule_owners_now(rule);
 	char text[RULE_TEXT_BYTES];
 	struct rule match = *rule;
+	json_t *row;
 
 	match.comment[0] = '\0';
 	match.action = RULE_DROP;
 	match.timeout_ms = 0;
-	return json_pack("{s:s, s:s, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "action",
-			 rule->action == RULE_DROP ? "drop" : "pass", "timeout_s",
-			 rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(),
-			 "comment", rule->comment, "by_hand", (int)(owners >> STORE_BY_HAND & 1), "lists",
-			 command_list_names(&printing->lists, owners));
+	row = json_pack("{s:s, s:s, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "action",
+			rule->action == RULE_DROP ? "drop" : "pass", "timeout_s",
+			rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(),
+			"comment", rule->comment, "by_hand", (int)(owners >> STORE_BY_HAND & 1), "lists",
+			command_list_names(&printing->lists, owners));
+	if (printing->is_late)
+		json_object_set_new(row, "not_confirmed_in_time", json_true());
+	return row;
 }
 
 static void print_with_count(const struct printing *printing, const struct rule *rule, const char *text,
@@ -88,7 +95,7 @@ static int print_rule(const struct rule *rule, void *context)
 static enum command_status print_all(const struct invocation *invocation, struct store *store,
 				     struct rule_counts *counts)
 {
-	struct printing printing = { .counts = counts };
+	struct printing printing = { .counts = counts, .is_late = command_is_late(store) };
 	int error = store ? store_lists(store, &printing.lists) : 0;
 
 	if (!error && command_find_list(invocation, &printing.lists, &printing.list))

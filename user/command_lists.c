@@ -57,16 +57,20 @@ json_t *command_list_names(const struct store_lists *lists, __u64 owners)
 
 /* ---- showing ---- */
 
-static json_t *list_row(const struct store_list *list)
+static json_t *list_row(const struct store_list *list, bool is_late)
 {
 	const time_t imported = list->imported_s;
 	char text[64] = "";
 	struct tm utc;
+	json_t *row;
 
 	if (gmtime_r(&imported, &utc))
 		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	return json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", (json_int_t)list->rules, "imported",
-			 text, "source", list->source);
+	row = json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", (json_int_t)list->rules, "imported",
+			text, "source", list->source);
+	if (is_late && output_is_json())
+		json_object_set_new(row, "not_confirmed_in_time", json_true());
+	return row;
 }
 
 static enum command_status show(const struct invocation *invocation)
@@ -76,6 +80,7 @@ static enum command_status show(const struct invocation *invocation)
 	struct reason reason;
 	struct store *store;
 	int error = command_open_store(invocation, &store, &reason);
+	const bool is_late = !error && command_is_late(store);
 
 	if (!error && store) {
 		error = store_lists(store, &lists);
@@ -85,7 +90,7 @@ static enum command_status show(const struct invocation *invocation)
 	store_close(store);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		if (lists.list[i].name[0])
-			json_array_append_new(rows, list_row(&lists.list[i]));
+			json_array_append_new(rows, list_row(&lists.list[i], is_late));
 	if (!error && !json_array_size(rows) && !output_is_json())
 		output_note("there are no lists; import --list NAME makes one");
 	if (!error)

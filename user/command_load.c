@@ -254,18 +254,23 @@ struct loading {
 
 static int load(const struct invocation *invocation, struct loading *loading, struct reason *reason)
 {
+	struct reason unseen;
 	struct apply apply;
 	size_t before = 0;
-	int error = apply_open(&apply, invocation->state, invocation->name, reason);
+	int error = apply_open_to_load(&apply, invocation->state, invocation->name, &unseen, reason);
 
-	if (!error)
+	if (!error) {
+		command_report_undone(&apply);
 		error = command_report_blocked(&apply, reason);
+	}
 	if (!error)
 		error = load_all(invocation, &apply, loading->rows, &before, reason);
 	if (!error) {
 		const struct kernel_filter *filter = &apply.targets->filter;
 
 		command_report_targets(&apply);
+		if (*unseen.text)
+			output_note("%s", unseen.text);
 		warn_of_compact(filter);
 		if (!is_unconfirmed(invocation, filter))
 			command_report_run(filter);
@@ -318,7 +323,7 @@ struct unloading {
 	const struct invocation *invocation;
 	bool *is_done; /* by operand */
 	json_t *names;
-	bool has_unsound; /* filters that could not be looked at: `unsound` tells of one */
+	int unsound_error; /* some filter could not be looked at, or used: `unsound` tells of it */
 	struct reason unsound;
 };
 
@@ -356,8 +361,8 @@ static int unload_all(struct unloading *unloading, struct reason *reason)
 	size_t count;
 	int error = kernel_find_all(NULL, &filters, &count, &unloading->unsound);
 
-	unloading->has_unsound = error == -EPROTO;
-	if (error && !unloading->has_unsound) {
+	unloading->unsound_error = error == -EPROTO || error == -EPERM ? error : 0;
+	if (error && !unloading->unsound_error) {
 		*reason = unloading->unsound;
 		return error;
 	}
@@ -381,15 +386,15 @@ static enum command_status report_idle(const char *interface)
 static enum command_status report_unloaded(const struct unloading *unloading)
 {
 	const struct invocation *invocation = unloading->invocation;
-	const bool is_unsound = unloading->has_unsound;
+	const int unsound = unloading->unsound_error;
 	enum command_status status = STATUS_DONE;
 
-	if (is_unsound && invocation->is_all)
-		status = command_failed(-EPROTO, &unloading->unsound);
+	if (unsound && invocation->is_all)
+		status = command_failed(unsound, &unloading->unsound);
 	for (int i = 0; i < invocation->count; i++)
 		if (!unloading->is_done[i])
-			status = is_unsound ? command_failed(-EPROTO, &unloading->unsound) :
-					      report_idle(invocation->operands[i]);
+			status = unsound ? command_failed(unsound, &unloading->unsound) :
+					   report_idle(invocation->operands[i]);
 	output_print(json_pack("{s:O}", "unloaded", unloading->names));
 	return status;
 }

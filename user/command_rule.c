@@ -258,6 +258,7 @@ struct finding {
 	size_t matching; /* of these: they have the rule; or match, where none is listed */
 	bool is_compact; /* one of them is */
 	__u32 run;	 /* enum abi_run bits of any */
+	bool passes_unconfirmed; /* one of them does */
 };
 
 static void ask_filter(const struct kernel_filter *filter, struct store *store,
@@ -265,6 +266,7 @@ static void ask_filter(const struct kernel_filter *filter, struct store *store,
 {
 	finding->count++;
 	finding->run |= filter->config->run;
+	finding->passes_unconfirmed |= command_passes_unconfirmed(filter);
 	finding->is_compact |= !filter->options.is_exact;
 	if (finding->is_listed)
 		finding->matching += apply_has_rule(filter, store, &finding->rule);
@@ -290,11 +292,13 @@ static int ask_filters(const struct invocation *invocation, struct store *store,
 static const char *running_text(const struct finding *finding)
 {
 	if (!finding->is_known)
-		return "not known without root";
+		return "not known: only CAP_SYS_ADMIN, or the --pins that it was loaded with, lets this process see it";
 	if (!finding->count)
 		return "none: nothing is dropped or passed by rules";
 	if (finding->run & ABI_RUN_PANIC)
 		return "panic: passes everything";
+	if (finding->passes_unconfirmed)
+		return "unconfirmed: passes everything, since what was to be confirmed was not in time";
 	if (finding->is_listed && finding->matching < finding->count)
 		return "lacks the rule; the next change repairs it";
 	if (!finding->is_listed && finding->matching && finding->is_compact && finding->has_timed)

@@ -44,7 +44,7 @@ const struct command command_panic = {
 	"now on, until `panic off`, `unload` or a reboot. Touches nothing but the running filters: it\n"
 	"works too while another command is at work, and where the stored rules are damaged. Rules stay,\n"
 	"and may be changed meanwhile. Status 1 where no filter runs; 3 where one is of a version that nobody\n"
-	"knows: with --all, all others have it.\n"
+	"knows, or may run but cannot be seen (no CAP_SYS_ADMIN): with --all, all others have it.\n"
 	"\n"
 	"  xdp-cuckoo panic --all\n"
 	"  xdp-cuckoo panic off --all\n",
@@ -187,8 +187,8 @@ static void set_panic(const struct invocation *invocation, struct kernel_filter 
 }
 
 /*
- * Until a fresh look finds it so everywhere: a writer may be putting another table in the place of one. -EPROTO: it is
- * so wherever it can be.
+ * Until a fresh look finds it so everywhere: a writer may be putting another table in the place of one. -EPROTO and
+ * -EPERM: it is so wherever it can be.
  */
 static int panic_until_all(const struct invocation *invocation, bool is_on, size_t *meant,
 			   struct reason *reason)
@@ -200,7 +200,7 @@ static int panic_until_all(const struct invocation *invocation, bool is_on, size
 		struct kernel_filter *filters;
 
 		error = kernel_find_all(invocation->is_all ? NULL : invocation->name, &filters, &count, reason);
-		if (error && error != -EPROTO)
+		if (error && error != -EPROTO && error != -EPERM)
 			return error;
 		set_panic(invocation, filters, count, is_on, meant, &changed);
 		kernel_filters_free(filters, count);
@@ -218,7 +218,7 @@ static int panic(const struct invocation *invocation, bool is_on, size_t *meant,
 	const struct timespec settle = { .tv_nsec = PANIC_SETTLE_MS * 1000000 };
 	int error = panic_until_all(invocation, is_on, meant, reason);
 
-	if ((error && error != -EPROTO) || !*meant)
+	if ((error && error != -EPROTO && error != -EPERM) || !*meant)
 		return error;
 	nanosleep(&settle, NULL);
 	return panic_until_all(invocation, is_on, meant, reason);

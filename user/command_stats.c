@@ -261,6 +261,8 @@ static enum command_status reset(const struct invocation *invocation)
 	const size_t count = apply.targets_count;
 	int failed = error;
 
+	if (!error)
+		command_report_undone(&apply);
 	for (size_t i = 0; i < count && !failed; i++)
 		failed = reset_target(&apply.targets[i], &reason);
 	apply_close(&apply);

@@ -54,6 +54,11 @@ static __s64 confirm_left_ms(const struct kernel_filter *filter)
 	return left_ms > 0 ? left_ms : 0;
 }
 
+bool command_passes_unconfirmed(const struct kernel_filter *filter)
+{
+	return is_unconfirmed(filter) && !confirm_left_ms(filter);
+}
+
 /* What comes first rules out the rest. */
 const char *command_effect(const struct kernel_filter *filter, char text[COMMAND_EFFECT_BYTES])
 {
@@ -65,7 +70,7 @@ const char *command_effect(const struct kernel_filter *filter, char text[COMMAND
 		return "passes everything until the next add, import or load";
 	if (run & ABI_RUN_PANIC)
 		return "PANIC: passes everything; xdp-cuckoo panic off ends it";
-	if (is_unconfirmed(filter) && !left_ms)
+	if (command_passes_unconfirmed(filter))
 		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or unload, ends it";
 	if (is_unconfirmed(filter)) {
 		snprintf(text, COMMAND_EFFECT_BYTES, "UNCONFIRMED: passes everything in %s unless xdp-cuckoo "
@@ -79,10 +84,12 @@ const char *command_effect(const struct kernel_filter *filter, char text[COMMAND
 
 void command_report_run(const struct kernel_filter *filter)
 {
+	const bool is_late = command_passes_unconfirmed(filter);
 	char text[COMMAND_EFFECT_BYTES];
 
+	/* What nobody has asked for is told to programs too. */
 	if (filter->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_HEIR))
-		output_note("the filter '%s' on %s: %s", filter->config->name,
+		(is_late ? output_warning : output_note)("the filter '%s' on %s: %s", filter->config->name,
 			    filter->attachments_count ? filter->attachments[0].interface : "-",
 			    command_effect(filter, text));
 }
@@ -168,7 +175,7 @@ bool command_is_filtering(const struct kernel_filter *filter)
 	const __u32 run = filter->config->run;
 
 	return (run & ABI_RUN_SET_UP) && !(run & (ABI_RUN_PANIC | ABI_RUN_MONITOR)) &&
-	       !(is_unconfirmed(filter) && !confirm_left_ms(filter));
+	       !command_passes_unconfirmed(filter);
 }
 
 static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
@@ -395,9 +402,9 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 	}
 }
 
-/* What can be told is in `running`, also where it fails. *is_any_bypassed: one of them. */
-static int add_filters(const struct invocation *invocation, const struct store_info *info,
-		       json_t *running, bool *is_any_bypassed, struct reason *reason)
+/* What can be told is in `running`, also where it fails. *sees_own: a filter of the --name; *is_any_bypassed: one of them. */
+static int add_filters(const struct invocation *invocation, const struct store_info *info, json_t *running,
+		       bool *sees_own, bool *is_any_bypassed, struct reason *reason)
 {
 	struct abi_counter counters[ABI_COUNTERS];
 	struct kernel_filter *filters;
@@ -411,6 +418,7 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 			break;
 		command_report_run(&filters[i]);
 		report_no_ethernet(&filters[i]);
+		*sees_own |= !strcmp(filters[i].config->name, invocation->name);
 		*is_any_bypassed |= command_report_lost(&filters[i]);
 		json_array_append_new(running, filter_status(&filters[i], invocation, info, counters));
 	}
@@ -424,15 +432,22 @@ static enum command_status run_status(const struct invocation *invocation)
 	bool is_any_bypassed = false;
 	struct stored stored;
 	struct reason reason;
+	bool sees_own = false, is_partial;
 	int error = read_store(invocation, &stored, &reason);
 
 	if (!error)
-		error = add_filters(invocation, &stored.info, running, &is_any_bypassed, &reason);
+		error = add_filters(invocation, &stored.info, running, &sees_own, &is_any_bypassed, &reason);
+	/* Another program, on another interface, is most likely somebody else's. */
+	is_partial = error == -EPERM && sees_own;
+	if (is_partial)
+		error = 0;
 	if (error && !json_array_size(running)) {
 		json_decref(running);
 		return command_failed(error, &reason);
 	}
 	status = store_status(invocation, &stored);
+	if (is_partial)
+		json_object_set_new(status, "not_seen", output_string(reason.text));
 	json_object_set_new(status, "running", running);
 	output_print(status);
 	if (error)

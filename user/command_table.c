@@ -31,8 +31,9 @@ const struct command command_check = {
 	.usage = "",
 	.summary = "compare the running tables with the store, and repair them",
 	.help = "Entry by entry. Prints how many were right, missing, foreign, or ended at another time than\n"
-	"their rule; what is not right is mended in place. Status 0 where all was equal, 1 where\n"
-	"something had to be mended.\n"
+	"their rule; what is not right is mended in place. A change that was not confirmed in time,\n"
+	"and that nothing has undone yet, is undone, and a note says so. Status 0 where all was equal, 1\n"
+	"where something had to be mended or undone.\n"
 	"\n"
 	"  xdp-cuckoo check\n"
 	"  xdp-cuckoo check --json\n",
@@ -42,8 +43,10 @@ const struct command command_check = {
 
 static enum command_status none_runs(struct apply *apply)
 {
-	enum command_status status = command_not_running(apply->name);
+	enum command_status status;
 
+	command_report_undone(apply);
+	status = command_not_running(apply->name);
 	apply_close(apply);
 	return status;
 }
@@ -118,7 +121,7 @@ static enum command_status run_check(const struct invocation *invocation)
 	json_t *rows;
 	struct apply apply;
 	struct reason reason;
-	bool differing;
+	bool differing, is_undone;
 	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
 
 	if (error)
@@ -128,11 +131,12 @@ static enum command_status run_check(const struct invocation *invocation)
 	command_report_targets(&apply);
 	rows = json_array();
 	error = check_all(&apply, rows, &differing, &reason);
+	is_undone = apply.undone.is_done;
 	output_print(rows);
 	apply_close(&apply);
 	if (error)
 		return command_failed(error, &reason);
 	if (differing)
 		output_note("the differing entries have been repaired");
-	return differing ? STATUS_NO : STATUS_DONE;
+	return differing || is_undone ? STATUS_NO : STATUS_DONE;
 }

@@ -332,6 +332,10 @@ static int watch(struct top *top, struct reason *reason)
 		return error;
 	catch_signals();
 	top->is_screen = !output_is_json() && top_screen_open();
+	/* The screen shows it as long as it lasts. */
+	for (size_t f = 0; f < top->filters_count && !top->is_screen; f++)
+		if (tally_is_named(&top->filters[f], top->invocation->name))
+			command_report_run(&top->filters[f]);
 	error = top->is_screen ? watch_screen(top, ms, reason) : watch_plain(top, ms, reason);
 	top_screen_close();
 	return error;

@@ -276,10 +276,13 @@ static void leave_others(struct up *up, const struct kernel_filter *filter)
 static int bring_all(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
-	int error = apply_open(&up->apply, up->invocation->state, up->invocation->name, reason);
+	struct reason unseen;
+	int error = apply_open_to_load(&up->apply, up->invocation->state, up->invocation->name, &unseen, reason);
 
 	if (error)
 		return error;
+	if (*unseen.text)
+		output_note("%s", unseen.text);
 	json_array_clear(up->interfaces);
 	command_report_found(&up->apply);
 	for (size_t i = 0; i < up->apply.targets_count; i++)

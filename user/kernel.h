@@ -88,7 +88,8 @@ void kernel_listen_no_more(void);
  * All filters on the interfaces of this network namespace, set up or not; without CAP_SYS_ADMIN, those that are pinned.
  * `name`: that is asked for; NULL: any. 0, with an array for kernel_filters_free(); -EPROTO, and the array has all
  * others: a filter that is asked for is of another ABI version, or one that is not sound may be it, as far as no other
- * is of the name; -EPERM, other -errno, with an empty array.
+ * is of the name; -EPERM, in the same way: so may a program be that this process cannot look at; other -errno, with an
+ * empty array.
  */
 int kernel_find(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
 

@@ -85,6 +85,11 @@ static int attach_wanted(const struct kernel_filter *filter, enum kernel_mode wa
 /* Commands take some errors for bad input, or for a full table: a driver's are not. */
 static int attach_refused(int error, const char *interface, enum interface_mode mode, struct reason *reason)
 {
+	if ((error == -EBUSY || error == -EEXIST) && !kernel_opens_ids())
+		return reason_set(reason, -EBUSY,
+				  "'%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may look at; see "
+				  "xdp-cuckoo status with that before you take it off (ip link set dev %s xdp off)",
+				  interface, interface);
 	if (error == -EBUSY || error == -EEXIST)
 		return reason_set(reason, -EBUSY,
 				  "'%s' runs another XDP program (or a filter of another --name: see xdp-cuckoo "

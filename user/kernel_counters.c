@@ -17,6 +17,14 @@ static struct abi_counter *element_alloc(void)
 	return cpus > 0 ? calloc(cpus, ABI_COUNTERS * sizeof(struct abi_counter)) : NULL;
 }
 
+static int no_element(struct reason *reason)
+{
+	if (kernel_cpus() > 0)
+		return kernel_refused(reason, -ENOMEM, "cannot read the counters", "");
+	return reason_set(reason, -ENOTSUP, "cannot tell how many CPUs there are: /sys is not mounted here; mount it (mount "
+			  "-t sysfs sysfs /sys)");
+}
+
 static int read_element(const struct kernel_filter *filter, __u32 element, struct abi_counter *counters)
 {
 	return bpf_map_lookup_elem(filter->map[KERNEL_COUNTERS].fd, &element, counters) ? -errno : 0;
@@ -39,7 +47,7 @@ int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct ab
 	int error;
 
 	if (!base)
-		return kernel_refused(reason, -ENOMEM, "cannot read the counters", "");
+		return no_element(reason);
 	error = read_element(filter, ABI_COUNTER_ROWS + row, base);
 	if (!error)
 		error = read_element(filter, row, counters);
@@ -60,7 +68,7 @@ int kernel_counters(const struct kernel_filter *filter, struct abi_counter count
 
 	memset(counters, 0, ABI_COUNTERS * sizeof(*counters));
 	if (!row)
-		return kernel_refused(reason, -ENOMEM, "cannot read the counters", "");
+		return no_element(reason);
 	for (__u32 r = 0; r < ABI_COUNTER_ROWS && !error; r++) {
 		error = kernel_row_counters(filter, r, row, reason);
 		for (int i = 0; i < count && !error; i++) {

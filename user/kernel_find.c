@@ -25,6 +25,7 @@ struct search {
 	__u32 root_id;
 	__u64 missed; /* ids, added up, of programs and links that could not be opened */
 	bool has_unsound; /* filters that cannot be used; `reason` tells of one */
+	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": none */
 	struct reason *reason;
 };
 
@@ -337,6 +338,13 @@ static int inspect_extensions(struct search *search)
 	return 0;
 }
 
+/* Its pins do not lead to a filter. It may be one that somebody else has loaded, or it went meanwhile. */
+static void note_unseen(struct search *search)
+{
+	memcpy(search->unseen, search->interface->name, sizeof(search->unseen));
+	search->missed += search->root_id;
+}
+
 static int inspect_interface(struct search *search, const struct interface *interface)
 {
 	int error = 0;
@@ -350,8 +358,12 @@ static int inspect_interface(struct search *search, const struct interface *inte
 		if (!search->root_id)
 			continue;
 		error = inspect_program(search, search->root_id, &is_ours);
-		if (!error && !is_ours)
+		if (error || is_ours)
+			continue;
+		if (kernel_opens_ids())
 			error = inspect_extensions(search);
+		else
+			note_unseen(search);
 	}
 	return error;
 }
@@ -389,6 +401,7 @@ static int look(struct search *search)
 		search->count = 0;
 		search->missed = 0;
 		search->has_unsound = false;
+		search->unseen[0] = '\0';
 		error = inspect_all(search);
 	}
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
@@ -440,9 +453,13 @@ static int find(const char *name, bool with_others, struct kernel_filter **filte
 		search.filters = NULL;
 		search.count = 0;
 	} else {
-		error = search.has_unsound && !(name && has_named(&search, name)) ? -EPROTO : 0;
+		const bool is_found = name && has_named(&search, name);
+
+		error = search.has_unsound && !is_found ? -EPROTO : 0;
 		if (!with_others && leave_out_other_versions(&search, name))
 			error = -EPROTO;
+		if (*search.unseen && !is_found)
+			error = kernel_unseen(search.unseen, reason);
 	}
 	*filters = search.filters;
 	*count = search.count;

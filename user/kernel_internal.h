@@ -60,6 +60,9 @@ bool kernel_opens_ids(void);
 /* The message for that, and for whatever else is wrong with pins. Returns the error for the caller. */
 int kernel_pins_refused(struct reason *reason, int error);
 
+/* -EPERM, and as the reason that nobody has pinned here what `interface` runs, so that it may be any filter. */
+int kernel_unseen(const char *interface, struct reason *reason);
+
 /*
  * Before a filter whose programs are loaded is attached: pins it where it would not be found else, or where
  * `predecessor` (which may be itself) is pinned. 0 or -errno; in any case *held is for kernel_pin_done(), to be

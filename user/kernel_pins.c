@@ -25,6 +25,7 @@
 
 #include "kernel.h"
 #include "kernel_internal.h"
+#include "waiting.h"
 
 #define PIN_NAME_BYTES 32
 #define PIN_PATH_BYTES 96
@@ -177,7 +178,9 @@ int kernel_open_id(enum kernel_object kind, __u32 id)
 
 	if (fd != -EPERM || kernel_opens_ids())
 		return fd;
-	net = open_net_dir(true);
+	net = open_net_dir(false);
+	if (net == -ENOENT)
+		return net;
 	return net < 0 ? -EPERM : search_pin(net, kind, id);
 }
 
@@ -233,6 +236,20 @@ int kernel_pins_refused(struct reason *reason, int error)
 	return kernel_refused(reason, error, "cannot pin the filter in ", pins);
 }
 
+int kernel_unseen(const char *interface, struct reason *reason)
+{
+	return reason_set(reason, -EPERM,
+			  "cannot see what runs: '%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may "
+			  "look at; run this with CAP_SYS_ADMIN, or with the --pins DIR that the filter was loaded with (now "
+			  "%s)", interface, pins);
+}
+
+static void describe_unpinning(int fd, struct reason *text)
+{
+	(void)fd;
+	reason_set(text, 0, "waiting for another xdp-cuckoo that takes pins away in %s", pins);
+}
+
 int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
 	       struct reason *reason)
 {
@@ -249,7 +266,9 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	if (net < 0)
 		return kernel_pins_refused(reason, net);
 	snprintf(name, sizeof(name), "%u", filter->map[KERNEL_CONFIG].id);
+	waiting_begin(describe_unpinning, net);
 	error = flock(net, LOCK_SH) ? -errno : 0;
+	waiting_end();
 	filter_dir = error ? error : make_dir_at(net, name);
 	error = filter_dir < 0 ? filter_dir : pin_filter(filter, filter_dir);
 	if (filter_dir >= 0)

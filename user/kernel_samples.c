@@ -87,7 +87,7 @@ static int count(const struct kernel_samples *samples, struct abi_sampling *sum)
 	const int cpus = libbpf_num_possible_cpus();
 	struct abi_sampling *values = cpus > 0 ? calloc(cpus, sizeof(*values)) : NULL;
 	const __u32 zero = 0;
-	int error = values ? 0 : -ENOMEM;
+	int error = values ? 0 : cpus < 0 ? cpus : -ENOMEM;
 
 	*sum = (struct abi_sampling){};
 	if (!error && bpf_map_lookup_elem(samples->sampling.fd, &zero, values))

@@ -11,6 +11,8 @@
 #include "options.h"
 #include "output.h"
 #include "privileges.h"
+#include "waiting.h"
+#include "waiting_thread.h"
 #include "watchdog.h"
 
 static enum command_status give_up_privileges(unsigned int needs)
@@ -83,6 +85,24 @@ __attribute__((noreturn)) static void bus_error(int signal_number)
 	_exit(STATUS_SYSTEM);
 }
 
+static void tell_waiting(const char *text)
+{
+	output_warning("%s", text);
+}
+
+/* The command as it was typed, without its options, and cut. */
+static void name_process(int count, char *const *words)
+{
+	static char name[128];
+	size_t used = 0;
+
+	for (int i = 0; i < count && used < sizeof(name); i++)
+		used += snprintf(name + used, sizeof(name) - used, "%s%s", i ? " " : "", words[i]);
+	if (count)
+		waiting_be_called(name);
+	waiting_thread_tell(tell_waiting);
+}
+
 int main(int argc, char **argv)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error }, ignore = { .sa_handler = SIG_IGN };
@@ -99,8 +119,10 @@ int main(int argc, char **argv)
 	sigaction(SIGBUS, &on_bus_error, NULL);
 	sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond RLIMIT_FSIZE then fails with EFBIG, which can be told */
 	status = options_read(argc, argv, &arguments);
-	if (status == STATUS_DONE)
+	if (status == STATUS_DONE) {
+		name_process(argc - optind, argv + optind);
 		status = run(&arguments, argc - optind, argv + optind);
+	}
 	/* A result that could not be written is no result. */
 	error = output_end();
 	if (error)

@@ -338,7 +338,7 @@ int metrics_filters_gather(const char *state, json_t **metrics, struct reason *u
 	*metrics = NULL;
 	*unread->text = '\0';
 	groups.filters = filters;
-	if (error == -EPROTO && groups.filters_count) {
+	if ((error == -EPROTO || error == -EPERM) && groups.filters_count) {
 		*unread = *reason;
 		error = 0;
 	}

@@ -419,6 +419,17 @@ void output_note(const char *format, ...)
 	va_end(arguments);
 }
 
+void output_warning(const char *format, ...)
+{
+	char text[2 * VALUE_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	output_summary(output.is_json ? json_pack("{s:o}", "note", output_string(text)) : NULL, text);
+}
+
 void output_progress(const char *what, __u64 count, double fraction, double seconds)
 {
 	static const char bar[] = "##############################";

@@ -64,6 +64,9 @@ void output_error(int status, const char *text);
 /* To stderr, in text only: what the operator should know beside the result. */
 __attribute__((format(printf, 1, 2))) void output_note(const char *format, ...);
 
+/* The same for what programs should know too: under --json {"note": ...}. */
+__attribute__((format(printf, 1, 2))) void output_warning(const char *format, ...);
+
 /* A progress bar on stderr, only where that is a terminal; `fraction` < 0 where it is not known. */
 void output_progress(const char *what, __u64 count, double fraction, double seconds);
 void output_progress_end(void);

@@ -12,6 +12,7 @@
 #include "store_claim.h"
 #include "store_dir.h"
 #include "store_internal.h"
+#include "waiting.h"
 
 /* ---- opening ---- */
 
@@ -104,13 +105,39 @@ static int databases_attach(struct store *store, enum store_mode mode)
 	return error;
 }
 
-/* By its descriptor: what else gets its name meanwhile is not opened. */
+/* By its descriptor: what else gets its name meanwhile is not opened. -ENOTSUP: without /proc it has no path. */
 static int environment_open_at(int dir_fd, bool is_read_only, MDB_env **env)
 {
 	char path[32];
+	int error;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
-	return environment_open(path, is_read_only, env);
+	error = environment_open(path, is_read_only, env);
+	return error == -ENOENT && access(path, F_OK) ? -ENOTSUP : error;
+}
+
+/* Not our own: these have the writer's lock first. */
+static void describe_others(int fd, struct reason *text)
+{
+	(void)fd;
+	reason_set(text, 0, "waiting for the store: another program has locked its LMDB environment (fuser lock.mdb, in its "
+		   "directory, shows which), or the disk is slow");
+}
+
+/* LMDB's locks are within memory that all processes share: who is stopped while it has one stops the others. */
+static int environment_attach(struct store *store, int dir_fd, enum store_mode mode)
+{
+	int error;
+
+	waiting_begin(describe_others, -1);
+	error = environment_open_at(dir_fd, mode == STORE_READ, &store->env);
+	if (!error) {
+		/* Readers that were killed would keep old pages from being used again. */
+		mdb_reader_check(store->env, NULL);
+		error = databases_attach(store, mode);
+	}
+	waiting_end();
+	return error;
 }
 
 static int store_attach_in(struct store *store, int dir_fd, enum store_mode mode)
@@ -120,13 +147,7 @@ static int store_attach_in(struct store *store, int dir_fd, enum store_mode mode
 
 	if (!error && mode != STORE_READ)
 		error = store_dir_lock(dir_fd, waits, &store->lock);
-	if (!error)
-		error = environment_open_at(dir_fd, mode == STORE_READ, &store->env);
-	if (error)
-		return error;
-	/* Readers that were killed would keep old pages from being used again. */
-	mdb_reader_check(store->env, NULL);
-	return databases_attach(store, mode);
+	return error ? error : environment_attach(store, dir_fd, mode);
 }
 
 static int store_attach(struct store *store, const char *dir, enum store_mode mode)
@@ -180,7 +201,9 @@ int store_begin(struct store *store)
 
 	if (store->write || store->readers)
 		return -EBUSY;
+	waiting_begin(describe_others, -1);
 	status = mdb_txn_begin(store->env, NULL, 0, &store->write);
+	waiting_end();
 	if (status)
 		return environment_error(status);
 	store->is_changed = store->has_new_shape = false;

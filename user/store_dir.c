@@ -4,14 +4,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "waiting.h"
+
 #define STORE_DIR_LOCK "writer.lock"
+#define HOLDER_NAME_BYTES 128
+#define HOLDER_NAME_LENGTH "127"
+#define HOLDER_BYTES (HOLDER_NAME_BYTES + 64)
 
 /* ---- whose it is ---- */
 
@@ -98,7 +105,9 @@ static int widen(int fd, mode_t mode)
 		return 0;
 	/* By its name there: fchmod() takes no O_PATH. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return chmod(path, mode) ? -errno : 0;
+	if (!chmod(path, mode))
+		return 0;
+	return errno == ENOENT ? -ENOTSUP : -errno;
 }
 
 /* One that is there stays as it is. */
@@ -202,13 +211,102 @@ int store_dir_open_file(int dir_fd, const char *name, int *fd)
 
 /* ---- the lock ---- */
 
+/* Who has it says so in the file. What is left there by one that has died is overwritten by the next. */
+struct holder {
+	int pid;
+	unsigned long long pids;  /* the namespace that the pid is of; 0: not known */
+	long long since_ms; /* by CLOCK_BOOTTIME */
+	char name[HOLDER_NAME_BYTES];
+};
+
+static unsigned long long pid_namespace(void)
+{
+	struct stat status;
+
+	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
+}
+
+static long long boot_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* It is for others to read: where it cannot be written the lock holds all the same. */
+static void sign(int fd)
+{
+	char text[HOLDER_BYTES];
+	int length = snprintf(text, sizeof(text), "%d %llu %lld %.*s\n", getpid(), pid_namespace(), boot_ms(),
+			      HOLDER_NAME_BYTES - 1, waiting_name());
+
+	if (!ftruncate(fd, 0) && pwrite(fd, text, length, 0) != length && ftruncate(fd, 0))
+		return;
+}
+
+static bool read_holder(int fd, struct holder *holder)
+{
+	char text[HOLDER_BYTES] = "";
+
+	*holder = (struct holder){};
+	return pread(fd, text, sizeof(text) - 1, 0) > 0 &&
+	       sscanf(text, "%d %llu %lld %" HOLDER_NAME_LENGTH "[^\n]", &holder->pid, &holder->pids,
+		      &holder->since_ms, holder->name) == 4;
+}
+
+/* By a signal, as of a terminal's ^Z. */
+static bool is_stopped(int pid)
+{
+	char path[32], text[128] = "", *end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	end = strrchr(text, ')');
+	return end && (end[1] && (end[2] == 'T' || end[2] == 't'));
+}
+
+static void describe_holder(int fd, struct reason *text)
+{
+	struct holder holder;
+	const long long now_ms = boot_ms();
+	char for_s[64] = "", stopped[64] = "";
+	bool is_here, is_known = read_holder(fd, &holder);
+
+	is_here = is_known && holder.pids && holder.pids == pid_namespace();
+	if (!is_known || (is_here && kill(holder.pid, 0) && errno == ESRCH)) {
+		reason_set(text, 0, "waiting for another process that is changing the rules");
+		return;
+	}
+	if (holder.since_ms <= now_ms)
+		snprintf(for_s, sizeof(for_s), " for %lld s", (now_ms - holder.since_ms) / 1000);
+	if (is_here && is_stopped(holder.pid))
+		snprintf(stopped, sizeof(stopped), "; it is stopped: kill -CONT %d lets it go on", holder.pid);
+	reason_set(text, 0, "waiting for \"%s\" (process %d%s), which has been changing the rules%s%s", holder.name,
+		   holder.pid, is_here ? "" : " of another container", for_s, stopped);
+}
+
+/* Only who finds it taken tells of it, and then waits in turn. */
 static int lock_file(int fd, bool waits)
 {
-	while (flock(fd, LOCK_EX | (waits ? 0 : LOCK_NB))) {
-		if (errno != EINTR)
-			return errno == EWOULDBLOCK ? -EBUSY : -errno;
-	}
-	return 0;
+	int error;
+
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return 0;
+	if (errno != EWOULDBLOCK || !waits)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	waiting_begin(describe_holder, fd);
+	do
+		error = flock(fd, LOCK_EX) ? -errno : 0;
+	while (error == -EINTR);
+	waiting_end();
+	return error;
 }
 
 int store_dir_lock(int dir_fd, bool waits, int *fd)
@@ -218,7 +316,9 @@ int store_dir_lock(int dir_fd, bool waits, int *fd)
 	if (error)
 		return error;
 	error = lock_file(*fd, waits);
-	if (error) {
+	if (!error) {
+		sign(*fd);
+	} else {
 		close(*fd);
 		*fd = -1;
 	}
@@ -237,6 +337,8 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		  "add one, or name another directory with --state" },
 		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo",
 		  "move it away and load the rules again" },
+		{ -ENOTSUP, "it is opened by way of /proc, which is not mounted here",
+		  "mount it: mount -t proc proc /proc" },
 		{ -EPROTO, "its schema is another", "use the version of xdp-cuckoo that wrote it" },
 		{ -EACCES, "permission denied",
 		  "run as root, or name a directory of your own with --state" },

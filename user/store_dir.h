@@ -26,7 +26,7 @@ int store_dir_open_file(int dir_fd, const char *name, int *fd);
 
 /*
  * Waits for the exclusive lock of a directory, which *fd holds until it is closed; the kernel closes it
- * when the process dies. 0; -EBUSY: `waits` is false, and somebody else has it; other -errno. On failure *fd is -1.
+ * when the process dies; waiting.h tells who has it. 0; -EBUSY: `waits` is false, and somebody else has it; other -errno. On failure *fd is -1.
  */
 int store_dir_lock(int dir_fd, bool waits, int *fd);
 

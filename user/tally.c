@@ -76,7 +76,8 @@ int tally_add(struct tally *tally, const struct kernel_filter *filter, struct re
 	int error = 0;
 
 	if (cpus < 1)
-		return reason_set(reason, -EIO, "cannot tell how many CPUs there are");
+		return reason_set(reason, -EIO, "cannot tell how many CPUs there are: /sys is not mounted here; mount it "
+				  "(mount -t sysfs sysfs /sys)");
 	if (!tally->filters++)
 		tally->seconds = monotonic_seconds();
 	tally->cpus = cpus;

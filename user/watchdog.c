@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "apply.h"
+#include "waiting.h"
 
 #define UNDO_TRIES 5 /* where memory or LMDB's readers are short */
 #define LOOK_MS 5000 /* how often it looks whether there still is something to wait for */
@@ -222,6 +223,7 @@ __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 
 	if (pid)
 		_exit(error ? -error : pid < 0 ? errno : 0);
+	waiting_be_called("undo of what was not confirmed");
 	if (wait_for_deadline(watchdog))
 		undo(watchdog);
 	_exit(0);

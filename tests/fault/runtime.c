@@ -98,12 +98,23 @@ static void run(const char *command)
 	fault.is_off = false;
 }
 
+/* That of waiting_thread.c does nothing in any order. */
+static bool is_other_thread(void)
+{
+	static __thread bool is_known, is_other;
+
+	if (!is_known)
+		is_other = gettid() != getpid();
+	is_known = true;
+	return is_other;
+}
+
 /* Whether the call that is about to be made shall fail; errno says how. */
 static bool step(enum kind kind)
 {
 	if (!fault.is_ready)
 		prepare();
-	if (fault.is_off)
+	if (fault.is_off || is_other_thread())
 		return false;
 	fault.seen[kind]++;
 	if (!fault.is_wanted[kind] || !fault.at)

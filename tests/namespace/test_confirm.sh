@@ -333,6 +333,104 @@ test_killed_watchdog_of_an_import() {
 	echo 'drop old proto udp src 198.51.100.3 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "not put back"
 }
 
+LATE='the last change was not confirmed in time, and is still to be undone'
+UNDID='^note: undid a change of [0-9]+ rules? that was not confirmed in time: rules are again as they were before it$'
+
+# import_without_watchdog: of which the time is over, and the kernel passes everything.
+import_without_watchdog() {
+	xc import "$STATE/list" --replace --confirm 1s >/dev/null 2>&1
+	watchdog
+	kill -9 "$WATCHDOG"
+	rm -f "$STATE/awaited"
+	await_error 'UNCONFIRMED: passes everything;' 'xc status'
+}
+
+# Until somebody has undone it, whoever shows its rules says that they are not in force.
+test_what_is_late_is_told() {
+	before_import
+	old=$(rules)
+	import_without_watchdog
+	while read -r command; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		run xc $command
+		[ "$STATUS" -le 1 ] || fail "status $STATUS"
+		assert_error "^note: $LATE: until then a running filter passes everything; xdp-cuckoo check undoes it"
+		assert_equal 1 "$(grep -c "$LATE" "$STATE/err")" "notes"
+	done <<-END
+		list
+		list --counters
+		export
+		lists
+		policy
+		status
+		stats --by rule
+		test 192.0.2.66
+		import $STATE/list --dry-run
+	END
+	assert_status 0 xc test 192.0.2.66
+	assert_output 'running filter: +unconfirmed: passes everything'
+	for command in stats status 'top --count 1'; do
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc $command
+		cat "$STATE/out" >>"$STATE/err"
+		assert_error 'UNCONFIRMED: passes everything'
+	done
+	case_begin json
+	assert_status 0 xc --json list
+	assert_equal "$(xc list | wc -l)" "$(grep -c '"not_confirmed_in_time": true' "$STATE/out")" "rules"
+	assert_error "^[{]\"note\": \"$LATE"
+	assert_status 0 xc --json stats
+	assert_error '^[{]"note": ".*UNCONFIRMED: passes everything'
+	case_begin check
+	assert_status 1 xc check
+	assert_error "$UNDID"
+	assert_equal "$old" "$(rules)" "rules"
+	assert_status 0 xc check
+	assert_equal '' "$(cat "$STATE/err")" "notes"
+	assert_status 0 xc --json list
+	grep -q not_confirmed "$STATE/out" && fail "told of what is undone"
+	:
+}
+
+# Whichever command it is that undoes it, also one that then fails, or does nothing else.
+test_who_undoes_it_says_so() {
+	before_import
+	old=$(rules)
+	echo 192.0.2.99 >"$STATE/other"
+	while read -r status command; do
+		case_begin "$command"
+		import_without_watchdog
+		# shellcheck disable=SC2086 # words
+		assert_status "$status" xc $command
+		assert_error "$UNDID"
+		assert_equal 1 "$(grep -c 'undid a change' "$STATE/err")" "notes"
+		assert_equal "$old" "$(rules)" "rules"
+	done <<-END
+		1 confirm
+		0 expire
+		1 del 192.0.2.200
+		0 resize 3000
+		0 stats --reset
+		0 monitor-only off
+		0 policy malformed pass
+		2 load nothing
+		0 load vrx
+		0 batch /dev/null
+	END
+	case_begin json
+	import_without_watchdog
+	assert_status 1 xc --json check
+	assert_error '^[{]"note": "undid a change of'
+	case_begin 'no filter runs'
+	import_without_watchdog
+	assert_status 0 xc unload vrx
+	assert_status 1 xc check
+	assert_error "$UNDID"
+	assert_error "no filter 'default' is running"
+	assert_equal "$old" "$(rules)" "rules"
+}
+
 # As after a reboot: no filter runs, nobody watches, and the time is over when the first command comes.
 test_import_and_reboot() {
 	before_import
@@ -508,7 +606,8 @@ test_kinds_before_and_after() {
 	old=$(rules)
 	import_unwatched "$STATE/new" --replace
 	assert_status 0 xc expire
-	assert_equal '' "$(cat "$STATE/err")" "notes"
+	assert_error "$UNDID"
+	assert_equal 1 "$(wc -l <"$STATE/err")" "notes"
 	assert_equal "$old" "$(rules)" "rules"
 	assert_status 0 xc status
 	assert_output 'effect: +filters$'

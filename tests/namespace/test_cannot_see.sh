@@ -1,0 +1,205 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# "Cannot see" is never "none": what a process may not look at, or cannot read, is an error with its reason.
+. tests/lib.sh
+. tests/safety.sh
+
+# pins: a directory for pins of root's own, in $PINS.
+pins() {
+	mkdir "$STATE/bpf"
+	mount -t bpf -o mode=0700 bpf "$STATE/bpf"
+	on_exit "umount $STATE/bpf 2>/dev/null"
+	PINS=$STATE/bpf/pins
+	mkdir -m 0700 "$PINS"
+}
+
+# contained ARGUMENT...: the tool, run by root as in a usual container.
+contained() {
+	in_rx setpriv --bounding-set=-sys_admin --inh-caps=-all "$TOOL" --state "$STATE/store" --pins "$PINS" "$@"
+}
+
+UNSEEN="cannot see what runs: 'vrx' runs an XDP program"
+
+# refuses_unseen: every command that would rely on seeing what runs.
+refuses_unseen() {
+	printf '192.0.2.7\n' >"$STATE/list"
+	printf '[filter]\ninterfaces = vrx\n[list feed]\nfile = %s\n' "$STATE/list" >"$STATE/conf"
+	while read -r command; do
+		case_begin "$1: $command"
+		# shellcheck disable=SC2086 # words
+		assert_status 3 contained $command
+		assert_error "$UNSEEN.*with the --pins DIR that the filter was loaded with"
+		assert_equal 1 "$(wc -l <"$STATE/err")" "lines on standard error"
+	done <<-END
+		add 192.0.2.9
+		del 192.0.2.66
+		flush
+		import $STATE/list
+		expire
+		policy malformed drop
+		monitor-only on
+		panic
+		panic --all
+		panic off
+		confirm
+		resize 5000
+		check
+		status
+		stats
+		stats --by rule
+		stats --reset
+		top --count 1
+		monitor --seconds 1
+		metrics
+		list --counters
+		bench --seconds 1
+		unload vrx
+		unload --all
+		down
+	END
+	case_begin "$1: batch"
+	echo 'add 192.0.2.9' >"$STATE/lines"
+	assert_status 3 contained batch "$STATE/lines"
+	cat "$STATE/out" >>"$STATE/err"
+	assert_error "$UNSEEN"
+	case_begin "$1: what is in force"
+	assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
+	expect drop
+}
+
+test_root_without_cap_sys_admin() {
+	block
+	assert_status 0 xc load vrx
+	pins
+	refuses_unseen 'a directory without its pins'
+	assert_status 5 contained load vrx
+	assert_error "'vrx' runs an XDP program, maybe this filter"
+	umount "$STATE/bpf"
+	refuses_unseen 'no BPF file system'
+	case_begin 'what the store alone tells'
+	for command in list export lists policy; do
+		assert_status 0 contained "$command"
+	done
+	assert_status 0 contained test 192.0.2.66
+	assert_output 'running filter: +not known: only CAP_SYS_ADMIN'
+	assert_status 3 contained --json add 192.0.2.9
+	assert_error "^[{]\"error\": \"$UNSEEN.*\"status\": 3[}]\$"
+}
+
+# Then none runs, and that is seen by anybody.
+test_where_no_interface_has_a_program() {
+	pins
+	assert_status 0 contained add 192.0.2.66
+	assert_error "no filter 'default' is running"
+	assert_status 1 contained panic
+	assert_status 0 contained status
+	assert_output '^running: +none$'
+	assert_status 0 contained load vrx
+	silence
+	expect drop
+	assert_status 0 contained panic
+	expect pass
+}
+
+# What is its own is seen, and works beside a program that is not.
+test_beside_a_program_that_cannot_be_seen() {
+	silence
+	pins
+	veth "$TX" vone "$RX" vtwo
+	assert_status 0 xc --name other load vtwo
+	assert_status 3 contained add 192.0.2.66
+	assert_error "cannot see what runs: 'vtwo' runs an XDP program"
+	assert_status 0 contained load vrx
+	assert_error "^note: cannot see what runs: 'vtwo' runs an XDP program"
+	assert_status 0 contained add 192.0.2.66
+	expect drop
+	assert_status 0 contained status
+	assert_output "not seen: +cannot see what runs: 'vtwo'"
+	assert_output 'equal to the store'
+	assert_status 0 contained panic
+	assert_status 0 contained panic off
+	expect drop
+	assert_status 3 contained panic --all
+	assert_error "'vtwo' runs an XDP program"
+	expect pass
+	assert_status 0 xc --name other status
+	grep -A 3 'name: *other' "$STATE/out" | grep -Eq 'panic: +no' || fail "the other one is in panic"
+	assert_status 3 contained unload --all
+	has_program vrx && fail "vrx runs the filter still"
+	has_program vtwo || fail "the other's program is gone"
+}
+
+# without_proc ARGUMENT...: the tool, where nobody has mounted /proc.
+without_proc() {
+	in_rx unshare -m sh -c 'umount -l /proc && exec "$@"' sh "$TOOL" --state "$STATE/store" "$@"
+}
+
+test_without_proc() {
+	block
+	assert_status 0 xc load vrx
+	echo 192.0.2.7 >"$STATE/list"
+	while read -r command; do
+		case_begin "$command"
+		# shellcheck disable=SC2086 # words
+		assert_status 3 without_proc $command
+		assert_error 'by way of /proc, which is not mounted here: mount it: mount -t proc proc /proc$'
+		assert_output_is_empty
+	done <<-END
+		list
+		export
+		lists
+		status
+		test 192.0.2.66
+		stats --by rule
+		policy
+		add 192.0.2.9
+		del 192.0.2.66
+		import $STATE/list
+		expire
+		check
+		confirm
+		resize 5000
+		flush
+	END
+	case_begin 'what needs no store'
+	assert_status 0 without_proc stats
+	assert_status 0 without_proc panic
+	expect pass
+	assert_status 0 xc list
+	assert_output '^src 192.0.2.66$'
+}
+
+assert_output_is_empty() {
+	[ ! -s "$STATE/out" ] || fail "standard output: $(cat "$STATE/out")"
+}
+
+# As systemd's ProcSubset=pid does it: rules and their times are there.
+test_with_a_part_of_proc() {
+	assert_status 0 xc add 192.0.2.66 timeout 1h
+	assert_status 0 in_rx unshare -m sh -c 'mount -t proc -o hidepid=2,subset=pid proc /proc && exec "$@"' sh \
+		"$TOOL" --state "$STATE/store" list
+	assert_output '^src 192.0.2.66 timeout (1h|59m)'
+}
+
+test_without_sys() {
+	assert_status 0 xc load vrx
+	for command in status stats; do
+		assert_status 3 in_rx unshare -m sh -c 'umount -R -l /sys && exec "$@"' sh \
+			"$TOOL" --state "$STATE/store" "$command"
+		assert_error 'cannot tell how many CPUs there are: /sys is not mounted here'
+	done
+}
+
+test_on_a_read_only_file_system() {
+	assert_status 0 xc add 192.0.2.66
+	read_only() {
+		in_rx unshare -m sh -c 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"' sh \
+			"$STATE/store" "$TOOL" --state "$STATE/store" "$@"
+	}
+	assert_status 0 read_only list
+	assert_output '^src 192.0.2.66$'
+	assert_status 3 read_only add 192.0.2.9
+	assert_error 'Read-only file system: name another directory with --state'
+}
+
+run_tests "$0" "$@"

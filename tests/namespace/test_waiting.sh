@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Who waits for another process says so after a second: for whom, and since when that has what is waited for.
+. tests/lib.sh
+
+LOCK=store/default/writer.lock
+
+# hold COMMAND...: makes the rules be changed, without end: by a process of that command, $HOLDER, which is stopped.
+hold() {
+	nsenter --net="/run/netns/$RX" "$@" >/dev/null 2>&1 </dev/null &
+	on_exit "kill -9 $! 2>/dev/null; wait $! 2>/dev/null"
+	wait_for "the lock" sh -c "! flock -n $STATE/$LOCK true && grep -q ' bench' $STATE/$LOCK"
+	HOLDER=$(cut -d ' ' -f 1 "$STATE/$LOCK")
+}
+
+# waits PATTERN ARGUMENT...: the tool waits, and says so on one line of standard error like this. It is $WAITER then.
+waits() {
+	pattern=$1
+	shift
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@" >"$STATE/out" 2>"$STATE/err" </dev/null &
+	WAITER=$!
+	WAIT_LOG=$STATE/err
+	wait_for "a line like $pattern" grep -Eq -- "$pattern" "$STATE/err"
+	kill -0 "$WAITER" || fail "it has ended"
+}
+
+# goes_on: once the holder has gone, the one that waited does its work.
+goes_on() {
+	wait "$WAITER" || fail "status $?: $(cat "$STATE/err")"
+	assert_equal 1 "$(grep -c waiting "$STATE/err")" "lines about waiting"
+}
+
+test_who_has_the_lock_is_named() {
+	assert_status 0 xc add 192.0.2.1
+	! grep -q waiting "$STATE/err" || fail "told without a wait"
+	hold "$TOOL" --state "$STATE/store" bench --seconds 600
+	waits "^note: waiting for \"bench\" \\(process $HOLDER\\), which has been changing the rules for [0-9]+ s\$" add 192.0.2.2
+	kill -9 "$HOLDER"
+	goes_on
+	assert_output '^added: src 192.0.2.2$'
+}
+
+# By a signal; and to programs.
+test_a_holder_that_is_stopped() {
+	assert_status 0 xc add 192.0.2.1
+	hold "$TOOL" --state "$STATE/store" bench --seconds 600
+	kill -STOP "$HOLDER"
+	waits "\\(process $HOLDER\\), .* for [0-9]+ s; it is stopped: kill -CONT $HOLDER lets it go on\$" add 192.0.2.2
+	kill -9 "$WAITER"
+	wait "$WAITER" || :
+	waits "^[{]\"note\": \"waiting for .*\"[}]\$" --json flush
+	kill -9 "$HOLDER"
+	goes_on
+	assert_output '"deleted_rules": 1'
+}
+
+# Its number means another process here, or none.
+test_a_holder_in_another_container() {
+	assert_status 0 xc add 192.0.2.1
+	hold unshare --pid --fork --kill-child --mount-proc "$TOOL" --state "$STATE/store" bench --seconds 600
+	waits "waiting for \"bench\" \\(process $HOLDER of another container\\), which has been changing" expire
+	kill -9 "$WAITER"
+}
+
+# Who has it now has not said so; who did is dead, or nobody did.
+test_a_holder_that_is_not_known() {
+	assert_status 0 xc add 192.0.2.1
+	for content in keep '' 'no such line'; do
+		case_begin "$content"
+		[ "$content" = keep ] || printf '%s' "$content" >"$STATE/$LOCK"
+		flock "$STATE/$LOCK" sleep 600 &
+		holder=$!
+		on_exit "kill $holder 2>/dev/null"
+		wait_for "the lock" sh -c "! flock -n $STATE/$LOCK true"
+		waits '^note: waiting for another process that is changing the rules$' expire
+		kill -9 "$WAITER"
+		wait "$WAITER" || :
+		for child in $(ps -o pid= --ppid "$holder"); do
+			kill "$child"
+		done
+		wait "$holder" || :
+	done
+}
+
+# Readers wait for no writer of ours.
+test_readers_do_not_wait() {
+	assert_status 0 xc add 192.0.2.1
+	hold "$TOOL" --state "$STATE/store" bench --seconds 600
+	kill -STOP "$HOLDER"
+	for command in list export status lists 'test 192.0.2.1'; do
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc $command
+		! grep -q waiting "$STATE/err" || fail "$command: $(cat "$STATE/err")"
+	done
+}
+
+# LMDB has a lock of its own, which any program may take.
+test_another_program_that_writes() {
+	assert_status 0 xc add 192.0.2.1
+	"$HELPERS/lmdb_hold" "$STATE/store/default" >"$STATE/held" &
+	holder=$!
+	on_exit "kill -9 $holder 2>/dev/null"
+	wait_for "the helper" grep -q held "$STATE/held"
+	waits "^note: waiting for the store: another program has locked its LMDB environment" add 192.0.2.2
+	kill -9 "$holder"
+	goes_on
+	assert_output '^added: src 192.0.2.2$'
+}
+
+# The process that undoes what was not confirmed is called so.
+test_the_watchdog_says_what_it_does() {
+	assert_status 0 xc load vrx
+	echo 192.0.2.1 >"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --confirm 1s
+	wait_for "the undo" grep -q ' undo of what was not confirmed$' "$STATE/$LOCK"
+}
+
+run_tests "$0" "$@"
