@@ -17,6 +17,13 @@ static __always_inline long gather_load(void *frame, __u32 offset, void *to, __u
 	return bpf_xdp_load_bytes(frame, offset, to, bytes);
 }
 
+/* Whether `result`, of the first buffer, may come of what the others hold. */
+static __always_inline int gather_may_help(const struct xdp_md *frame, enum abi_outcome result)
+{
+	return (result == OUTCOME_TRUNCATED || result == OUTCOME_TOO_MANY_HEADERS) &&
+	       bpf_xdp_get_buff_len((struct xdp_md *)frame) > frame->data_end - frame->data;
+}
+
 /* As parse_frame(): an enum parse_result. */
 __attribute__((noinline)) int gather_flow(struct xdp_md *frame, struct flow *flow)
 {

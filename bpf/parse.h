@@ -16,11 +16,12 @@
 #include "abi.h"
 #include "flow.h"
 
-#define PARSE_VLAN_TAGS 2
-#define PARSE_EXTENSION_HEADERS 8
+#define PARSE_VLAN_TAGS 64
+#define PARSE_EXTENSION_HEADERS 182 /* as many as 1500 bytes hold */
 #define PARSE_IPV4_OFFSET_MASK 0x1fff
 #define PARSE_IPV6_OFFSET_MASK 0xfff8
-#define PARSE_OFFSET_MASK 0x7fff /* over what 2 tags, 1 IPv6 and 8 extension headers add up to */
+#define PARSE_IPV6_MORE_FRAGMENTS 0x0001
+#define PARSE_OFFSET_MASK 0x7fff /* headers that end beyond are not read */
 #define PARSE_NO_LIMIT 0xffffffff
 
 /* Not in the UAPI headers under these names. */
@@ -48,6 +49,7 @@ typedef long parse_load(void *frame, __u32 offset, void *to, __u32 bytes);
 struct parse_cursor {
 	const void *data, *end; /* the frame */
 	__u32 offset, limit;	/* in bytes from the start of the frame */
+	__u32 more_fragments;	/* not 0: this is the first fragment of an IPv6 packet */
 	parse_load *load;	/* a constant, so that compilers leave nothing of it in the other way */
 	void *frame;
 	__u32 frame_bytes;
@@ -72,6 +74,32 @@ FLOW_INLINE const void *parse_peek(const struct parse_cursor *at, __u32 bytes)
 	if (at->load)
 		return at->load(at->frame, at->offset, at->header, bytes) ? 0 : at->header;
 	return pos + bytes > at->end ? 0 : pos;
+}
+
+FLOW_INLINE __u32 parse_frame_bytes(const struct parse_cursor *at)
+{
+	return at->load ? at->frame_bytes : at->end - at->data;
+}
+
+/*
+ * The value, of which the verifier no longer knows anything: it cannot follow the detour over the frame's length. So it
+ * checks what follows once, and not once for each value that there can be, or for each turn of a loop.
+ */
+FLOW_INLINE __u32 parse_hide(const struct parse_cursor *at, __u32 value)
+{
+	__u32 rest = parse_frame_bytes(at) - value;
+
+	__asm__("" : "+r"(rest));
+	return parse_frame_bytes(at) - rest;
+}
+
+/* Steps over `bytes` bytes, which the frame has; 0: the headers end too far on to be read. The mask is for the verifier. */
+FLOW_INLINE int parse_skip(struct parse_cursor *at, __u32 bytes)
+{
+	const __u32 offset = parse_hide(at, at->offset + bytes);
+
+	at->offset = offset & PARSE_OFFSET_MASK;
+	return offset <= PARSE_OFFSET_MASK;
 }
 
 /* Whether the packet has `bytes` more bytes by the length that IP states. */
@@ -183,6 +211,7 @@ FLOW_INLINE int parse_is_extension(__u8 header)
 FLOW_INLINE enum parse_result parse_extension(struct parse_cursor *at, struct flow *flow)
 {
 	const struct parse_extension *header = parse_peek(at, sizeof(*header));
+	enum parse_result result = PARSE_OK;
 	__u8 type = flow->proto;
 	__u32 bytes;
 
@@ -197,11 +226,13 @@ FLOW_INLINE enum parse_result parse_extension(struct parse_cursor *at, struct fl
 	if (!parse_reaches(at, bytes))
 		return PARSE_TRUNCATED;
 	flow->proto = header->next_header;
-	/* The mask changes no value; it gives every turn the same range, so the verifier can prune. */
-	at->offset = (at->offset + bytes) & PARSE_OFFSET_MASK;
-	if (type == IPPROTO_FRAGMENT && header->fragment_offset & bpf_htons(PARSE_IPV6_OFFSET_MASK))
-		return PARSE_LATER_FRAGMENT;
-	return PARSE_OK;
+	if (type == IPPROTO_FRAGMENT) {
+		if (parse_has(at, bytes)) /* else it is padding */
+			at->more_fragments |= header->fragment_offset & bpf_htons(PARSE_IPV6_MORE_FRAGMENTS);
+		if (header->fragment_offset & bpf_htons(PARSE_IPV6_OFFSET_MASK))
+			result = PARSE_LATER_FRAGMENT;
+	}
+	return parse_skip(at, bytes) ? result : PARSE_TOO_MANY_HEADERS;
 }
 
 /*
@@ -218,12 +249,12 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 		result = parse_extension(at, flow);
 		if (result == PARSE_TRUNCATED)
 			return result;
-		if (result == PARSE_LATER_FRAGMENT)
+		if (result != PARSE_OK)
 			break;
 	}
 	if (!parse_has(at, 0))
 		return PARSE_TRUNCATED;
-	if (result == PARSE_LATER_FRAGMENT)
+	if (result != PARSE_OK)
 		return result;
 	if (parse_is_extension(flow->proto))
 		return PARSE_TOO_MANY_HEADERS;
@@ -233,6 +264,7 @@ FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct f
 FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *flow)
 {
 	const struct ipv6hdr *ip = parse_peek(at, sizeof(*ip));
+	enum parse_result result;
 
 	if (!ip)
 		return PARSE_TRUNCATED;
@@ -243,10 +275,17 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	__builtin_memcpy(&flow->dst, &ip->daddr, sizeof(flow->dst));
 	flow->proto = ip->nexthdr;
 	at->offset += sizeof(*ip);
-	/* A jumbogram states its length in a hop-by-hop option (RFC 2675): the frame's end decides. */
-	if (ip->payload_len || ip->nexthdr != IPPROTO_HOPOPTS)
+	/* Without one the frame's end decides: a jumbogram (RFC 2675), or BIG TCP, as in IPv4. */
+	if (ip->payload_len)
 		at->limit = at->offset + bpf_ntohs(ip->payload_len);
-	return parse_extensions(at, flow);
+	at->limit = parse_hide(at, at->limit);
+	at->more_fragments = parse_hide(at, 0);
+	result = parse_extensions(at, flow);
+	/*
+	 * RFC 7112 forbids first fragments that lack some of the headers. Linux reassembles and delivers some of these, and no
+	 * fragment has the ports: so they are not just truncated.
+	 */
+	return result == PARSE_TRUNCATED && at->more_fragments ? PARSE_TOO_MANY_HEADERS : result;
 }
 
 FLOW_INLINE int parse_is_tag(__be16 ethertype)
@@ -273,7 +312,7 @@ FLOW_INLINE enum parse_result parse_ethernet(struct parse_cursor *at, struct flo
 		if (!tag)
 			return PARSE_TRUNCATED;
 		ethertype = tag->ethertype;
-		at->offset += sizeof(*tag);
+		parse_skip(at, sizeof(*tag));
 	}
 	if (ethertype == bpf_htons(ETH_P_IP))
 		return parse_ipv4(at, flow);

@@ -104,7 +104,7 @@ static __always_inline struct verdict_match verdict_outcome(const struct abi_con
 	struct flow_key key;
 	enum abi_outcome result = (enum abi_outcome)parse_frame(data, end, &flow);
 
-	if (frame && result == OUTCOME_TRUNCATED) {
+	if (frame && gather_may_help(frame, result)) {
 		struct flow gathered = {};
 
 		result = (enum abi_outcome)gather_flow(frame, &gathered);

@@ -37,14 +37,17 @@
 #define ABI_TICK_SHIFT 6
 #define ABI_NAME_BYTES 32       /* of a filter, with the final 0 */
 
+/* What programs of one ABI_VERSION do differently. 0: they read two VLAN tags and 8 extension headers. */
+#define ABI_PROGRAM 1
+
 /* What became of a packet. The first six are what the parser says of a packet no rule matched. */
 enum abi_outcome {
 	OUTCOME_NO_RULE,          /* parsed whole, no rule matched */
 	OUTCOME_LATER_FRAGMENT,   /* addresses and protocol, no ports */
-	OUTCOME_NOT_IP,           /* no IPv4 or IPv6 behind at most two VLAN tags */
+	OUTCOME_NOT_IP,           /* no IPv4 or IPv6 behind VLAN tags, if any */
 	OUTCOME_TRUNCATED,        /* a header runs past the frame or the length IP states */
 	OUTCOME_MALFORMED,        /* a header contradicts itself */
-	OUTCOME_TOO_MANY_HEADERS, /* more than PARSE_EXTENSION_HEADERS, or PARSE_VLAN_TAGS */
+	OUTCOME_TOO_MANY_HEADERS, /* more than parse.h reads, or than the first fragment has */
 	OUTCOME_UNSETTLED,        /* every try to look a key up met a moving table */
 	OUTCOME_POLICIES,
 	OUTCOME_DROP_RULE = OUTCOME_POLICIES,
@@ -251,7 +254,7 @@ struct abi_config {
 	__u32 sample_every, sample_credit;
 	struct bucket_geometry geometry;
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
-	__u8 reserved;
+	__u8 program; /* for the tool: ABI_PROGRAM when the table was set up */
 	__u64 zero; /* always 0, which the verifier cannot know: see verdict_hide() */
 	__u32 run;  /* enum abi_run bits; ABI_RUN_SET_UP is written last */
 	__u32 confirm_by; /* tick; with ABI_RUN_UNCONFIRMED */

@@ -1,30 +1,33 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-The parser beside another dissector, scapy. Frames are lines of hexadecimal digits:
+The parser beside other dissectors, scapy and tshark. Frames are lines of hexadecimal digits:
 
-    dissect.py generate SEED COUNT    # frames of many kinds, whole, cut, with lies and random changes
-    dissect.py pcap FILE...           # those of captures of Ethernet
-    dissect.py compare DISSECT FRAMES # DISSECT: build/tests/helpers/dissect; FRAMES: a file of such lines
+    dissect.py generate SEED COUNT  # frames of many kinds, whole, cut, with lies and random changes
+    dissect.py pcap FILE|DIR...     # those of captures of Ethernet; of a folder: *.pcap, *.pcapng and *.cap
+    dissect.py scapy DISSECT FRAMES # compares. DISSECT: build/tests/helpers/dissect; FRAMES: a file of such lines
+    dissect.py tshark DISSECT FRAMES
 
-compare prints how many frames were the same, and the others by reason. Those are listed in DIFFERENCES; any
-other is a failure, and so is where scapy has no opinion too often.
+A comparison prints how many frames were the same, and the others by reason. Those are listed in DIFFERENCES; any
+other is a failure, and so is where the other one has no opinion too often.
 """
 import collections
+import os
 import random
 import struct
 import subprocess
 import sys
+import tempfile
 
 NO_OPINION_MAX = 0.15  # of frames
 
 # What the two see differently, by design, or where scapy says nothing of what the parser looks at.
 DIFFERENCES = {
-    "tags": "scapy follows any number of VLAN tags, the parser two: a third is one too many",
-    "headers": "scapy follows any number of extension headers, the parser eight",
-    "jumbogram": "where the payload length is 0 and hop-by-hop options follow, the frame's end decides, be "
-                 "there a jumbo option among them or not (RFC 2675); scapy then reads nothing",
-    "unknown": "scapy has no such header, or fails on what is in it: options, addresses, checks",
+    "jumbogram": "where the IPv6 payload length is 0 the frame's end decides, be there a jumbo option (RFC 2675) or "
+                 "not (BIG TCP); scapy then reads nothing",
+    "depth": "tshark follows only some 30 VLAN tags",
+    "0x9100": "tshark takes this ethertype for a VLAN tag; Linux does not, and delivers no such packet",
+    "unknown": "the other one has no such header, or fails on what is in it: options, addresses, checks",
 }
 
 # ---- frames ----
@@ -35,6 +38,9 @@ IPIP, IPV6 = 4, 41
 EXTENSIONS = (HOPOPTS, ROUTING, FRAGMENT, AH, DSTOPTS, MOBILITY, HIP, SHIM6)
 PORTS = (TCP, UDP, DCCP, SCTP, UDPLITE)
 TAGS = (0x8100, 0x88a8)
+LINKTYPE_ETHERNET = 1
+TSHARK_DEPTH = 50  # layers: two for each tag
+TAGS_MAX, EXTENSIONS_MAX = 64, 182  # that the parser follows
 
 
 def transport(rng, proto):
@@ -101,7 +107,7 @@ def extension(rng, kind, following):
 def ipv6(rng, depth=1):
     proto = protocol(rng, depth)
     kinds = [rng.choice(EXTENSIONS[:5]) if rng.random() < 0.9 else rng.choice(EXTENSIONS)
-             for _ in range(rng.choice((0, 0, 0, 1, 1, 2, 3, 8, 9)))]
+             for _ in range(rng.choice((0, 0, 0, 1, 1, 2, 3, 8, 9, rng.choice((40, EXTENSIONS_MAX, EXTENSIONS_MAX + 1)))))]
     data = transport(rng, proto)
     for kind, following in reversed(list(zip(kinds, kinds[1:] + [proto]))):
         data = extension(rng, kind, following) + data
@@ -119,7 +125,7 @@ def frame(rng):
                              (0x8847, payload), (rng.randint(0, 1600), payload)))
     if rng.random() < 0.3:
         kind, data = 0x800, lambda rng: ipv4(rng, 1, rng.choice((TCP, UDP)))
-    tags = [rng.choice(TAGS) for _ in range(rng.choice((0, 0, 0, 0, 1, 1, 2, 2, 3)))]
+    tags = [rng.choice(TAGS) for _ in range(rng.choice((0, 0, 0, 0, 1, 1, 2, 3, rng.choice((7, TAGS_MAX, TAGS_MAX + 1)))))]
     head = rng.randbytes(12)
     for tag in tags:
         head += struct.pack("!HH", tag, rng.getrandbits(16))
@@ -150,11 +156,27 @@ def generate(seed, count):
         print(changed(rng, frame(rng)).hex())
 
 
+def captures(path):
+    if not os.path.isdir(path):
+        return [path]
+    return [os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith((".pcap", ".pcapng", ".cap"))]
+
+
 def from_captures(paths):
+    from scapy.error import Scapy_Exception
     from scapy.utils import RawPcapReader
-    for path in paths:
-        for data, _ in RawPcapReader(path):
-            print(bytes(data).hex())
+    counts = collections.Counter()
+    for path in (one for each in paths for one in captures(each)):
+        try:
+            reader = RawPcapReader(path)
+            for data, about in reader:
+                is_ethernet = getattr(about, "linktype", getattr(reader, "linktype", None)) == LINKTYPE_ETHERNET
+                counts[is_ethernet] += 1
+                if is_ethernet and data:
+                    print(bytes(data).hex())
+        except (Scapy_Exception, EOFError, struct.error) as error:
+            print(f"{path}: {error}", file=sys.stderr)
+    print(f"{counts[True]} frames of captures; {counts[False]} of other links are left out", file=sys.stderr)
 
 
 # ---- what scapy says ----
@@ -234,24 +256,30 @@ def say_ipv6(scapy, layer, data):
     if not isinstance(layer, scapy.IPv6):
         raise NoOpinion("unknown")
     said = Said("ok", "6", layer.src, layer.dst, "-", "-", "-")
-    if layer.plen == 0 and layer.nh == HOPOPTS:
+    if layer.plen == 0:
         raise NoOpinion("jumbogram")
-    kind, layer = layer.nh, layer.payload
-    for _ in range(8):
+    kind, layer, is_first_fragment = layer.nh, layer.payload, False
+    for _ in range(EXTENSIONS_MAX):
         if kind not in EXTENSIONS:
             break
         data = content(layer)
         if len(data) < 4 or len(data) < extension_bytes(kind, data):
-            return said._replace(result="truncated")
+            return cut_off(said, is_first_fragment)
         if field(layer, "nh") is None or len(data) - len(content(layer.payload)) != \
                 extension_bytes(kind, data):
             raise NoOpinion("unknown")
         if kind == FRAGMENT and layer.offset:
             return said._replace(result="later-fragment", proto=str(layer.nh))
+        is_first_fragment |= kind == FRAGMENT and layer.m
         kind, layer = layer.nh, layer.payload
     if kind in EXTENSIONS:
         return said._replace(result="too-many-headers", proto=str(kind))
-    return say_transport(said, kind, layer)
+    said = say_transport(said, kind, layer)
+    return cut_off(said, is_first_fragment) if said.result == "truncated" else said
+
+
+def cut_off(said, is_first_fragment):
+    return said._replace(result="too-many-headers" if is_first_fragment else "truncated")
 
 
 def say(scapy, whole):
@@ -261,8 +289,8 @@ def say(scapy, whole):
     tags = 0
     while isinstance(layer, (scapy.Ether, scapy.Dot1Q, scapy.Dot1AD)) and layer.type in TAGS:
         tags += 1
-        if tags > 2:
-            raise NoOpinion("tags")
+        if tags > TAGS_MAX:
+            return nothing("too-many-headers")
         if len(content(layer.payload)) < 4:
             return nothing("truncated")
         layer = layer.payload
@@ -273,49 +301,115 @@ def say(scapy, whole):
     return (say_ipv4 if kind == 0x800 else say_ipv6)(scapy, layer.payload, data)
 
 
+# ---- what tshark says ----
+
+TRANSPORTS = {"tcp": TCP, "udp": UDP, "udplite": UDPLITE, "sctp": SCTP, "dccp": DCCP, "icmp": ICMP, "icmpv6": ICMPV6}
+FIELDS = ["frame.protocols", "ip.src", "ip.dst", "ip.frag_offset", "ipv6.src", "ipv6.dst", "ipv6.fraghdr.offset"]
+FIELDS += [f"{name}.{side}port" for name in ("tcp", "udp", "sctp", "dccp") for side in ("src", "dst")]
+FIELDS += [f"{name}.{what}" for name in ("icmp", "icmpv6") for what in ("type", "code")]
+
+
+def write_capture(path, lines):
+    with open(path, "wb") as out:
+        out.write(struct.pack("<IHHIIII", 0xa1b2c3d4, 2, 4, 0, 0, 1 << 19, LINKTYPE_ETHERNET))
+        for line in lines:
+            data = bytes.fromhex(line)
+            out.write(struct.pack("<IIII", 0, 0, len(data), len(data)) + data)
+
+
+def ask_tshark(lines):
+    with tempfile.TemporaryDirectory() as scratch:
+        write_capture(f"{scratch}/frames.pcap", lines)
+        command = ["tshark", "-n", "-r", f"{scratch}/frames.pcap", "-T", "fields", "-E", "separator=|", "-E", "occurrence=a",
+                   "-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE"]
+        rows = subprocess.run(command + [word for name in FIELDS for word in ("-e", name)], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=True).stdout.decode().split("\n")
+    for line, row in zip(lines, rows):
+        yield lambda ours, line=line, row=row: say_tshark(line, row, ours)
+
+
+def ethertype(line):
+    """Behind the tags that the parser knows."""
+    at = 24
+    while line[at:at + 4] in ("8100", "88a8"):
+        at += 8
+    return line[at:at + 4]
+
+
+def say_tshark(line, row, ours):
+    """What tshark says nothing of is as the parser says."""
+    values = {name: text.split(",") if text else [] for name, text in zip(FIELDS, row.split("|"))}
+    layers = row.split("|")[0].split(":")
+    depth = len(layers)
+    while layers and layers[0] in ("eth", "ethertype", "vlan", "ieee8021ad"):
+        layers.pop(0)
+    name = layers.pop(0) if layers else ""
+    if depth > TSHARK_DEPTH:
+        raise NoOpinion("depth")
+    if ethertype(line) == "9100":
+        raise NoOpinion("0x9100")
+    if name == "ip" and not values["ip.dst"] and ours.result in ("malformed", "truncated"):
+        return ours
+    if name not in ("ip", "ipv6") or not values[name + ".dst"]:
+        return ours if ours.family == "-" else nothing("not-ip")
+    said = ours._replace(family="4" if name == "ip" else "6", src=values[name + ".src"][0], dst=values[name + ".dst"][0])
+    offsets = values["ip.frag_offset"][:1] if name == "ip" else []
+    while name == "ipv6" and layers and (layers[0].startswith("ipv6.") or layers[0] in ("ah", "mip6", "hip", "shim6")):
+        if layers.pop(0) == "ipv6.fraghdr":
+            offsets += values["ipv6.fraghdr.offset"][len(offsets):len(offsets) + 1]
+    if any(int(offset) for offset in offsets):
+        if ours.result == "truncated":  # in the options before
+            return said
+        return said._replace(result="later-fragment", first="-", second="-")
+    layer = layers[0] if layers else ""
+    sides = (".type", ".code") if layer.startswith("icmp") else (".srcport", ".dstport")
+    first, second = (values.get(layer.replace("udplite", "udp") + side) for side in sides)
+    if layer in TRANSPORTS and first and second:
+        return said._replace(result="ok", proto=str(TRANSPORTS[layer]), first=first[0], second=second[0])
+    if ours.first != "-" or ours.result == "later-fragment":
+        raise NoOpinion("unknown")
+    return said
+
+
 # ---- comparing ----
 
 def same(ours, theirs):
     """What a truncated packet's protocol is, is told by how far one reads."""
-    if ours.result == "truncated":
+    if ours.result in ("truncated", "too-many-headers"):
         ours, theirs = ours._replace(proto="-"), theirs._replace(proto="-")
     return ours == theirs
 
 
-def expected_by_design(reason, ours):
-    """What the parser must say where the two differ by design."""
-    if reason == "tags":
-        return ours == nothing("too-many-headers") or ours == nothing("truncated")
-    return True
-
-
-def compare(dissect, path):
+def ask_scapy(lines):
     import scapy.all as scapy
     scapy.conf.ipv6_enabled = True
+    for line in lines:
+        yield lambda _, line=line: say(scapy, bytes.fromhex(line))
+
+
+def compare(name, dissect, path):
     with open(path, "rb") as frames:
-        lines = frames.read()
-    answers = subprocess.run([dissect], input=lines, stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
+        text = frames.read()
+    lines = text.decode().split("\n")[:-1]
+    answers = subprocess.run([dissect], input=text, stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
     counts = collections.Counter()
-    for line, answer in zip(lines.decode().split("\n")[:-1], answers):
+    for line, answer, ask in zip(lines, answers, {"scapy": ask_scapy, "tshark": ask_tshark}[name](lines)):
         ours = Said(*answer.split())
         try:
-            theirs = say(scapy, bytes.fromhex(line))
+            theirs = ask(ours)
             counts["same, " + ours.result if same(ours, theirs) else "DIFFERENT"] += 1
             if not same(ours, theirs):
-                print(f"{line}\n  parser: {' '.join(ours)}\n  scapy:  {' '.join(theirs)}")
+                print(f"{line[:4000]}\n  parser: {' '.join(ours)}\n  {name}: {' '.join(theirs)}")
         except NoOpinion as reason:
-            key = str(reason)
-            counts[key if expected_by_design(key, ours) else "DIFFERENT"] += 1
-            if not expected_by_design(key, ours):
-                print(f"{line}\n  parser: {' '.join(ours)}\n  scapy:  {DIFFERENCES[key]}")
-    return report(counts)
+            counts[str(reason)] += 1
+    return report(name, counts)
 
 
-def report(counts):
+def report(name, counts):
     total = sum(counts.values())
     for key, count in sorted(counts.items()):
         print(f"{count:8} {key}{': ' + DIFFERENCES[key] if key in DIFFERENCES else ''}")
-    print(f"{total} frames, {counts['DIFFERENT']} different, {counts['unknown']} that scapy does not know")
+    print(f"{total} frames, {counts['DIFFERENT']} different, {counts['unknown']} that {name} does not know")
     return 1 if counts["DIFFERENT"] or not total or counts["unknown"] > NO_OPINION_MAX * total else 0
 
 
@@ -324,8 +418,8 @@ def main(arguments):
         return generate(int(arguments[1]), int(arguments[2]))
     if len(arguments) > 1 and arguments[0] == "pcap":
         return from_captures(arguments[1:])
-    if len(arguments) == 3 and arguments[0] == "compare":
-        return compare(arguments[1], arguments[2])
+    if len(arguments) == 3 and arguments[0] in ("scapy", "tshark"):
+        return compare(*arguments)
     print(__doc__, file=sys.stderr)
     return 2
 

@@ -15,6 +15,7 @@
 #include "parse.h"
 
 #define PACKET_PIECES 16
+#define PACKET_HEADERS 256 /* a piece may be there several times */
 #define PACKET_BYTES 3072  /* BPF_PROG_TEST_RUN keeps so much in one buffer */
 #define PACKET_ALIGN 2 /* bytes that drivers put before a frame, so that IP headers are aligned */
 #define PACKET_FILLER 0xa5 /* in every byte that no field is set in: never taken for a zero */
@@ -29,10 +30,10 @@
 #define PACKET_MF 0x2000
 #define PACKET_ETHERTYPE_MIN 0x600 /* below it, the field is a length (IEEE 802.3) */
 
-/* How long a frame the parser needs to get past a piece, and the protocol it knows until then. */
+/* How long a frame the parser needs to get past a piece, the protocol it knows until then, and what it says without. */
 struct packet_need {
-	size_t bytes;
-	__u8 proto;
+	__u16 bytes;
+	__u8 proto, result;
 };
 
 struct packet_frame {
@@ -44,7 +45,8 @@ struct packet_frame {
 	size_t addresses_end;
 	unsigned int tags, extensions, pieces;
 	bool settled; /* the parser looks at no further piece */
-	struct packet_need need[PACKET_PIECES];
+	bool is_first_fragment; /* of an IPv6 packet */
+	struct packet_need need[PACKET_HEADERS];
 };
 
 struct packet_piece {
@@ -55,6 +57,7 @@ struct packet_piece {
 	__u16 fragment;	     /* IPv4: the fragment word; IPv6: offset and more-fragments bit */
 	__u16 bytes;	     /* written, where they are not the usual */
 	__u8 version, words; /* IP version; IPv4 header words */
+	__u8 times;	     /* it is there; 0: once */
 	__u32 stated;	     /* PACKET_STATED(n): the length field says n */
 };
 
@@ -106,15 +109,15 @@ static inline size_t packet_ethernet(struct packet_frame *frame, const struct pa
 	return frame->length;
 }
 
-/* The third tag is where the parser stops. */
+/* One tag too many is where the parser stops. */
 static inline size_t packet_vlan(struct packet_frame *frame, const struct packet_piece *piece,
 				 __u16 next)
 {
 	size_t start = frame->length;
 
 	packet_put16(packet_append(frame, piece->bytes) + 2, next);
-	frame->settled |= ++frame->tags > 2;
-	return frame->tags > 2 ? start : frame->length;
+	frame->settled |= ++frame->tags > PARSE_VLAN_TAGS;
+	return frame->tags > PARSE_VLAN_TAGS ? start : frame->length;
 }
 
 /* What has no ports, or is no IP: the headers before it are needed whole, nothing of it is read. */
@@ -164,7 +167,7 @@ static inline size_t packet_ipv6(struct packet_frame *frame, const struct packet
 	return frame->length;
 }
 
-/* Any extension header: its bytes follow from its type and length field. The ninth is not read. */
+/* Any extension header: its bytes follow from its type and length field. One too many is not read. */
 static inline size_t packet_extension(struct packet_frame *frame, const struct packet_piece *piece,
 				      __u16 next)
 {
@@ -179,8 +182,8 @@ static inline size_t packet_extension(struct packet_frame *frame, const struct p
 		at[1] = length;
 	else
 		packet_put16(at + 2, piece->fragment);
-	frame->settled |= ++frame->extensions > 8 || piece->fragment & 0xfff8;
-	return frame->extensions > 8 ? start : start + (length + first_units) * unit;
+	frame->settled |= ++frame->extensions > PARSE_EXTENSION_HEADERS || piece->fragment & 0xfff8;
+	return frame->extensions > PARSE_EXTENSION_HEADERS ? start : start + (length + first_units) * unit;
 }
 
 static inline size_t packet_ports(struct packet_frame *frame, const struct packet_piece *piece,
@@ -239,21 +242,35 @@ static inline void packet_state_length(struct packet_frame *frame, const struct 
 	packet_put16(frame->byte + frame->ip_start + (is_ipv6 ? 4 : 2), length);
 }
 
+static inline void packet_add(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
+{
+	const bool is_read = !frame->settled;
+	struct packet_need *need = &frame->need[frame->pieces++];
+
+	if (frame->pieces > PACKET_HEADERS)
+		abort();
+	need->result = frame->is_first_fragment ? PARSE_TOO_MANY_HEADERS : PARSE_TRUNCATED;
+	need->proto = piece->number;
+	need->bytes = piece->build(frame, piece, next);
+	if (!is_read)
+		*need = (struct packet_need){ 0 };
+	frame->is_first_fragment |= piece->number == IPPROTO_FRAGMENT && piece->fragment & 1;
+}
+
 static inline void packet_build(const struct packet *packet, struct packet_frame *frame)
 {
 	const struct packet_piece *ip = NULL;
 
 	*frame = (struct packet_frame){ 0 };
 	for (const struct packet_piece *piece = packet->piece; piece->build; piece++) {
-		struct packet_need *need = &frame->need[frame->pieces++];
-		bool is_read = !frame->settled;
-		size_t bytes = piece->build(frame, piece, piece[1].number);
+		for (unsigned int left = piece->times ? piece->times : 1; left; left--) {
+			const struct packet_piece *next = left > 1 ? piece : piece + 1;
 
-		if (is_read)
-			*need = (struct packet_need){ bytes, piece->number };
+			packet_add(frame, piece, next->number);
+		}
 		if (frame->ip_start && !ip) {
 			ip = piece;
-			need->proto = piece[1].number;
+			frame->need[frame->pieces - 1].proto = piece[1].number;
 		}
 	}
 	if (ip)
@@ -262,7 +279,7 @@ static inline void packet_build(const struct packet *packet, struct packet_frame
 
 /*
  * What the parser must say of the first `length` bytes of the frame, told from its pieces: what it
- * says of the whole where no piece that it reads lacks a byte, else PARSE_TRUNCATED without ports.
+ * says of the whole where no piece that it reads lacks a byte, else PARSE_TRUNCATED or worse without ports.
  */
 static inline enum parse_result packet_expect(const struct packet *packet,
 					      const struct packet_frame *frame, size_t length,
@@ -278,7 +295,7 @@ static inline enum parse_result packet_expect(const struct packet *packet,
 		flow->proto = frame->need[i].proto;
 		flow->sport = flow->dport = 0;
 		flow->port_kind = FLOW_NO_PORTS;
-		return PARSE_TRUNCATED;
+		return (enum parse_result)frame->need[i].result;
 	}
 	*flow = packet->flow;
 	return packet->result;

@@ -6,7 +6,7 @@ TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps pyth
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
 UNPACKED_PACKAGES := fail2ban prometheus-node-exporter prometheus
 BENCH_PACKAGES := gnuplot-nox iptables
-DISSECT_PACKAGES := python3-scapy
+DISSECT_PACKAGES := python3-scapy tshark
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
 # For virtual machines with other kernels, and the compilers that tests/verify.sh knows.
 KERNEL_PACKAGES := qemu-system-x86 kmod cpio
@@ -168,7 +168,7 @@ soak crowd: packages
 soak: ## change a filter for T seconds, writers killed, every packet checked: make soak [T=3600]
 crowd: ## 50 processes at once that change and read one filter for T seconds: make crowd [T=3600]
 
-dissect: packages ## the parser beside scapy: make dissect [PCAP='FILE...'] [COUNT=FRAMES]
+dissect: packages ## the parser beside scapy and tshark: make dissect [PCAP='FILE|DIR...'] [COUNT=FRAMES]
 	$(Q)sh tests/install-packages.sh $(DISSECT_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s all $(BUILD)/tests/helpers/dissect $(BUILD)/tests/unit/test_random_frames
 	$(Q)PCAP='$(PCAP)' COUNT=$(or $(COUNT),100000) sh tests/run.sh dissection

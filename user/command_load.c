@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "outcomes.h"
 #include "output.h"
 #include "watchdog.h"
 
@@ -36,6 +37,8 @@ const struct command command_load = {
 	"  --monitor-only   drop nothing and count what would be dropped, as `monitor-only on` does\n"
 	"  --confirm TIME   take it off again unless `xdp-cuckoo confirm` comes within TIME, also where\n"
 	"                   this terminal hangs or is gone: the way to load it over the network\n"
+	"Packets with more headers than any sender needs are dropped, unless `policy too-many-headers\n"
+	"pass` says otherwise; load says so.\n"
 	"Says before it starts which stored rules block this host's own addresses, default gateway,\n"
 	"name servers or SSH session. Watches at the end, as `status` does, whether packets reach the filter.\n"
 	"If the MTU has grown on an interface that runs the filter already, the program for larger frames takes\n"
@@ -229,6 +232,14 @@ static void warn_of_compact(const struct kernel_filter *filter)
 			    "rule in use", 1 / rate);
 }
 
+/* The one policy that drops by default. */
+static void report_headers(const struct kernel_filter *filter)
+{
+	if (filter->config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_DROP)
+		output_note("drops packets with %s; xdp-cuckoo policy too-many-headers pass lets them through",
+			    outcome_words[OUTCOME_TOO_MANY_HEADERS].meaning);
+}
+
 /* What undoes this load. `ifindex` has room for all interfaces that are named. */
 static struct watchdog watchdog_for(const struct invocation *invocation,
 				    const struct kernel_filter *filter, size_t before, int *ifindex)
@@ -257,8 +268,10 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	struct reason unseen;
 	struct apply apply;
 	size_t before = 0;
+	bool is_new;
 	int error = apply_open_to_load(&apply, invocation->state, invocation->name, &unseen, reason);
 
+	is_new = !error && !apply.targets_count;
 	if (!error) {
 		command_report_undone(&apply);
 		error = command_report_blocked(&apply, reason);
@@ -272,6 +285,8 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 		if (*unseen.text)
 			output_note("%s", unseen.text);
 		warn_of_compact(filter);
+		if (is_new)
+			report_headers(filter);
 		if (!is_unconfirmed(invocation, filter))
 			command_report_run(filter);
 		loading->answer = load_answer(invocation, &apply, json_incref(loading->rows));

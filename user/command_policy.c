@@ -16,8 +16,8 @@ const struct command command_policy = {
 	.group = COMMAND_RUN,
 	.usage = "[OUTCOME pass|drop [--force]]",
 	.summary = "show or set what becomes of packets that no rule decides about",
-	.help = "By what the packet is; rules come first, as far as it has what they name. All pass by\n"
-	"default.\n"
+	.help = "By what the packet is; rules come first, as far as it has what they name. By default all pass\n"
+	"but `too-many-headers`, which no sender needs, and by which packets could evade rules.\n"
 	"@\n"
 	"With `no-rule drop` only what pass rules name gets through, of the answers to this host's own\n"
 	"connections too; `later-fragment drop` also hits large DNS answers; with `not-ip drop` there is\n"
@@ -61,7 +61,7 @@ static int read_settings(struct store *store, struct store_settings *settings, s
 
 static enum command_status show(const struct invocation *invocation)
 {
-	struct store_settings settings = {};
+	struct store_settings settings = store_settings_default;
 	json_t *rows = json_array();
 	struct reason reason;
 	struct store *store;

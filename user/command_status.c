@@ -356,7 +356,7 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 	struct store *store;
 	int error = command_open_store(invocation, &store, reason);
 
-	*stored = (struct stored){};
+	*stored = (struct stored){ .settings = store_settings_default };
 	if (error || !store)
 		return error;
 	error = store_info(store, &stored->info);

@@ -41,11 +41,14 @@ struct store_info {
 	__u64 timed;      /* rules with a timeout */
 };
 
-/* How every filter of the store runs; kept with the rules. All zero: the default. */
+/* How every filter of the store runs; kept with the rules. */
 struct store_settings {
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict: VERDICT_PASS or VERDICT_DROP */
 	__u8 is_monitor_only;
 };
+
+/* Of a store in which nothing was set. */
+extern const struct store_settings store_settings_default;
 
 /* A list of rules that is kept up to date for itself: by name. */
 struct store_list {

@@ -36,6 +36,8 @@ struct store_meta {
 
 /* The wall clock was behind when the boot began: `wall_ms` is of an earlier boot, until it no longer is. */
 #define STORE_META_WALL_BEHIND 1
+/* The operator lets packets with too many headers pass. Older versions, where that was the default, do not set it. */
+#define STORE_META_PASSES_HEADERS 2
 
 _Static_assert(__builtin_offsetof(struct store_meta, id) == 16, "meta layout");
 _Static_assert(__builtin_offsetof(struct store_meta, plan) == STORE_META_BYTES_1, "meta layout");

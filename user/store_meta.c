@@ -179,6 +179,17 @@ void store_clock_note(const struct store_clock *clock, struct store_meta *meta)
 
 /* ---- settings ---- */
 
+const struct store_settings store_settings_default = { .policy = { [OUTCOME_TOO_MANY_HEADERS] = VERDICT_DROP } };
+
+static struct store_settings settings_of(const struct store_meta *meta)
+{
+	struct store_settings settings = meta->settings;
+
+	settings.policy[OUTCOME_TOO_MANY_HEADERS] =
+		meta->flags & STORE_META_PASSES_HEADERS ? VERDICT_PASS : VERDICT_DROP;
+	return settings;
+}
+
 int store_settings(struct store *store, struct store_settings *settings)
 {
 	struct store_meta meta;
@@ -189,14 +200,19 @@ int store_settings(struct store *store, struct store_settings *settings)
 		return error;
 	error = store_meta_get(store, txn, &meta);
 	if (!error)
-		*settings = meta.settings;
+		*settings = settings_of(&meta);
 	store_view_end(store);
 	return error;
 }
 
 int store_set_settings(struct store *store, const struct store_settings *settings)
 {
-	store->is_changed |= memcmp(&store->meta.settings, settings, sizeof(*settings)) != 0;
+	const struct store_settings before = settings_of(&store->meta);
+
+	store->is_changed |= memcmp(&before, settings, sizeof(before)) != 0;
 	store->meta.settings = *settings;
+	store->meta.flags &= ~STORE_META_PASSES_HEADERS;
+	if (settings->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_PASS)
+		store->meta.flags |= STORE_META_PASSES_HEADERS;
 	return 0;
 }

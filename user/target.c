@@ -250,6 +250,7 @@ static int set_up(struct target *target, struct store *store, const char *name,
 	int error;
 
 	config->version = ABI_VERSION;
+	config->program = ABI_PROGRAM;
 	config->options = target->filter.options;
 	config->geometry = target->table.geometry;
 	config->plan = info->plan;
@@ -343,6 +344,16 @@ void target_confirm(struct target *target)
 	target->filter.config->pending_id = 0;
 }
 
+/* Three VLAN tags are too many headers for an older program: until it is replaced it drops no more than before. */
+void target_set_policies(struct abi_config *config, const struct store_settings *settings)
+{
+	const bool passes = config->program < ABI_PROGRAM && config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_PASS;
+
+	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
+		if (i != OUTCOME_TOO_MANY_HEADERS || !passes)
+			config->policy[i] = settings->policy[i];
+}
+
 int target_configure(struct target *target, struct store *store, struct reason *reason)
 {
 	struct abi_config *config = target->filter.config;
@@ -354,7 +365,7 @@ int target_configure(struct target *target, struct store *store, struct reason *
 		error = store_pending(store, &pending);
 	if (error)
 		return target_store_failed(error, reason);
-	memcpy(config->policy, settings.policy, sizeof(config->policy));
+	target_set_policies(config, &settings);
 	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
 	set_run(config, ABI_RUN_HEIR, false); /* of a tool that died as one */
 	if (pending.id)

@@ -155,12 +155,17 @@ static int fill(struct target *old, struct target_successor *successor, struct s
 	struct target *new = &successor->target;
 	const bool has_counts = old->filter.options.has_counts && new->filter.options.has_counts &&
 				old->filter.config->magic;
+	struct store_settings settings;
 	struct store_info info;
 	int error = store_info(store, &info);
 
+	if (!error)
+		error = store_settings(store, &settings);
 	if (error)
 		return target_store_failed(error, reason);
 	inherit(new->filter.config, old->filter.config);
+	new->filter.config->program = ABI_PROGRAM;
+	target_set_policies(new->filter.config, &settings);
 	new->filter.config->plan = info.plan;
 	new->filter.config->options = new->filter.options;
 	error = target_keys_open(&successor->keys, new, store, has_counts ? old : NULL, reason);

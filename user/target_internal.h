@@ -61,6 +61,7 @@ struct abi_config *target_successor_config(const struct target *target);
 /* ---- target.c ---- */
 
 int target_store_failed(int error, struct reason *reason);
+void target_set_policies(struct abi_config *config, const struct store_settings *settings);
 int target_of_another_store(const struct kernel_filter *filter, struct reason *reason);
 
 FLOW_INLINE __u32 *target_hints(const struct target *target)

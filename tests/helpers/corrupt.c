@@ -143,9 +143,14 @@ static bool clear_hints(const struct kernel_filter *filter, const char *what)
 /* As if another version of the tool had set the filter up. */
 static bool age(const struct kernel_filter *filter, const char *what)
 {
-	if (strcmp(what, "version"))
+	if (!strcmp(what, "version")) {
+		filter->config->version--;
+		return true;
+	}
+	if (strcmp(what, "program"))
 		return false;
-	filter->config->version--;
+	filter->config->program--;
+	filter->config->policy[OUTCOME_TOO_MANY_HEADERS] = VERDICT_PASS;
 	return true;
 }
 
@@ -166,7 +171,7 @@ int main(int argc, char **argv)
 		is_done |= damage.missing || damage.foreign || damage.ends;
 	}
 	if (!is_done) {
-		fputs("usage: corrupt bucket|foreign|double|tag|end|number|hints|version [BUCKET]; with one running "
+		fputs("usage: corrupt bucket|foreign|double|tag|end|number|hints|version|program [BUCKET]; with one running "
 		      "filter that has what is named\n",
 		      stderr);
 		return 2;

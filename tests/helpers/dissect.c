@@ -10,7 +10,7 @@
 
 #include "packets.h"
 
-#define FRAME_BYTES_MAX 65536
+#define FRAME_BYTES_MAX (1 << 19) /* BIG TCP */
 
 static const char *const results[] = {
 	[PARSE_OK] = "ok",

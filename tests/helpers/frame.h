@@ -26,15 +26,13 @@
 #define FRAME_ETHERTYPE_8021AD 0x88a8
 #define FRAME_FRAGMENT_OFFSET 64 /* in units of 8 bytes */
 
-#define FRAME_HEADERS_TOO_MANY 9 /* IPv6 extension headers, of 8 bytes each */
-
 enum frame_fragment { FRAME_WHOLE, FRAME_FRAGMENT_FIRST, FRAME_FRAGMENT_LATER };
 
 enum frame_broken {
 	FRAME_SOUND,
 	FRAME_TRUNCATED, /* by the length that IP states */
 	FRAME_MALFORMED, /* IPv4: a header of 16 bytes; IPv6: of version 5 */
-	FRAME_TOO_MANY_HEADERS, /* IPv6 only */
+	FRAME_TOO_MANY_HEADERS, /* IPv6 only: a first fragment that ends in an extension header */
 };
 
 struct frame_flow {
@@ -240,22 +238,13 @@ static void frame_put_ipv4(struct frame_writer *to, const struct frame_flow *flo
 	frame_put(to, &ip, sizeof(ip));
 }
 
+/* Of a fragment header and destination options, which say that they are 2048 bytes long. */
+static const uint8_t frame_headers[16] = { IPPROTO_DSTOPTS, 0, 0, 1, [8] = IPPROTO_UDP, 255 };
+
 static void frame_announce_headers(struct ip6_hdr *ip)
 {
-	ip->ip6_plen = htons((uint16_t)(ntohs(ip->ip6_plen) + 8 * FRAME_HEADERS_TOO_MANY));
-	ip->ip6_nxt = IPPROTO_DSTOPTS;
-}
-
-/* Destination options of 6 bytes of padding (RFC 8200 section 4.2: PadN), before the transport header. */
-static void frame_put_headers(struct frame_writer *to, const struct frame_flow *flow)
-{
-	uint8_t header[8] = { IPPROTO_DSTOPTS, 0, 1, 4 };
-
-	for (int i = 1; i <= FRAME_HEADERS_TOO_MANY; i++) {
-		if (i == FRAME_HEADERS_TOO_MANY)
-			header[0] = flow->proto;
-		frame_put(to, header, sizeof(header));
-	}
+	ip->ip6_plen = htons((uint16_t)(ntohs(ip->ip6_plen) + sizeof(frame_headers)));
+	ip->ip6_nxt = IPPROTO_FRAGMENT;
 }
 
 static void frame_put_ipv6(struct frame_writer *to, const struct frame_flow *flow)
@@ -283,7 +272,7 @@ static void frame_put_ipv6(struct frame_writer *to, const struct frame_flow *flo
 	memcpy(&ip.ip6_dst, flow->dst, sizeof(ip.ip6_dst));
 	frame_put(to, &ip, sizeof(ip));
 	if (flow->broken == FRAME_TOO_MANY_HEADERS)
-		frame_put_headers(to, flow);
+		frame_put(to, frame_headers, sizeof(frame_headers));
 	frame_put(to, &extension, extension_bytes);
 }
 

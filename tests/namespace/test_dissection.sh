@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The parser, on the host and in the kernel, on frames that it has no part in making, beside scapy, which knows
-# nothing of it. COUNT=n frames; PCAP='FILE...' adds those of captures; FRAMES_SEED=n draws others.
+# The parser, on the host and in the kernel, on frames that it has no part in making, beside scapy and tshark, which know
+# nothing of it. COUNT=n frames; PCAP='FILE|DIR...' adds those of captures; FRAMES_SEED=n draws others.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib.sh
 
@@ -15,12 +15,22 @@ frames() {
 	[ -z "${PCAP:-}" ] || $PYTHON tests/dissect.py pcap $PCAP >>"$STATE/frames"
 }
 
+# beside scapy|tshark
+beside() {
+	frames
+	run $PYTHON tests/dissect.py "$1" "$HELPERS/dissect" "$STATE/frames"
+	[ "$STATUS" -eq 0 ] || { show_run; fail "the parser and $1 differ"; }
+	note "$(tail -1 "$STATE/out")"
+}
+
 test_scapy_says_the_same() {
 	$PYTHON -c 'import scapy' 2>/dev/null || skip "python3-scapy is not installed: make dissect"
-	frames
-	run $PYTHON tests/dissect.py compare "$HELPERS/dissect" "$STATE/frames"
-	[ "$STATUS" -eq 0 ] || { show_run; fail "the parser and scapy differ"; }
-	note "$(tail -1 "$STATE/out")"
+	beside scapy
+}
+
+test_tshark_says_the_same() {
+	command -v tshark >/dev/null || skip "tshark is not installed: make dissect"
+	beside tshark
 }
 
 test_kernel_does_the_same() {

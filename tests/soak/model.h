@@ -233,6 +233,7 @@ static inline void model_open(struct model *model, uint32_t units)
 	for (uint32_t unit = 0; unit < units; unit++)
 		model_add_flows(model, unit);
 	model_add_policy_flows(model);
+	model->run.drops[MODEL_HEADERS] = true; /* by default */
 }
 
 /* ---- changes ---- */

@@ -58,6 +58,34 @@ static void test_host_truncations(void **state)
 	end_checks();
 }
 
+/* 20 headers of 2 KiB in a frame of 64 KiB, as GRO makes them: what ends beyond 32 KiB is not read. */
+static void test_host_long_headers(void **state)
+{
+	enum { BYTES = 65536, HEADER = 2048, IP = 14, FIRST = IP + 40 };
+	__u8 *frame = calloc(1, BYTES);
+
+	(void)state;
+	packet_put16(frame + 12, ETH_P_IPV6);
+	frame[IP] = 0x60;
+	frame[IP + 6] = IPPROTO_DSTOPTS;
+	for (int headers = 1; headers <= 20; headers++) {
+		__u8 *last = frame + FIRST + (headers - 1) * HEADER;
+		const bool is_read = last + HEADER <= frame + PARSE_OFFSET_MASK;
+		struct packet_bytes bytes = { frame, BYTES };
+		struct flow flow;
+
+		last[0] = IPPROTO_UDP;
+		last[1] = 255;
+		packet_put16(last + HEADER + 2, 53);
+		assert_int_equal(parse_frame(frame, frame + BYTES, &flow), is_read ? PARSE_OK : PARSE_TOO_MANY_HEADERS);
+		assert_int_equal(flow.dport, is_read ? bpf_htons(53) : 0);
+		assert_int_equal(parse_buffers(&bytes, BYTES, packet_load, &flow),
+				 is_read ? PARSE_OK : PARSE_TOO_MANY_HEADERS);
+		last[0] = IPPROTO_DSTOPTS;
+	}
+	free(frame);
+}
+
 /* What parse_plain() takes it reads as parse_any() does. Returns whether it takes the frame. */
 static bool check_plain(const struct packet_frame *frame, size_t length, const char *name)
 {
@@ -108,6 +136,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(test_host_rows),
 		TEST(test_host_truncations),
+		TEST(test_host_long_headers),
 		TEST(test_host_plain_frames),
 	};
 

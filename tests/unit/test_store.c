@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a store keeps, in which order, and what a transaction changes. */
 #include "store_fixture.h"
+#include "store_internal.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -229,9 +230,10 @@ static void set_settings(struct fixture *f)
 
 static void test_settings_are_kept(void **state)
 {
-	static const struct store_settings defaults = {};
+	static const struct store_settings defaults = { .policy = { [OUTCOME_TOO_MANY_HEADERS] = VERDICT_DROP } };
 	struct fixture *f = *state;
 
+	assert_memory_equal(&store_settings_default, &defaults, sizeof(defaults));
 	open_store(f, STORE_WRITE);
 	has_settings(f, &defaults);
 	assert_int_equal(store_begin(f->store), 0);
@@ -263,6 +265,24 @@ static void test_settings_are_kept(void **state)
 	assert_int_equal(store_commit(f->store), 0);
 	has_settings(f, &defaults);
 	holds(f, 4, 0, 0);
+}
+
+/* Older versions wrote 0 where nothing was set, and where it was set to pass, which was the default. */
+static void test_a_policy_that_an_older_version_wrote(void **state)
+{
+	const __u8 drops[] = { VERDICT_PASS, VERDICT_DROP };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < 2; i++) {
+		open_store(f, STORE_WRITE);
+		assert_int_equal(store_begin(f->store), 0);
+		f->store->meta.settings = (struct store_settings){};
+		f->store->meta.settings.policy[OUTCOME_TOO_MANY_HEADERS] = drops[i];
+		f->store->is_changed = true;
+		assert_int_equal(store_commit(f->store), 0);
+		has_settings(f, &store_settings_default);
+		close_store(f);
+	}
 }
 
 /* ---- shapes ---- */
@@ -480,6 +500,7 @@ int main(void)
 		STORE_TEST(test_abort_changes_nothing),
 		STORE_TEST(test_shapes_in_use),
 		STORE_TEST(test_settings_are_kept),
+		STORE_TEST(test_a_policy_that_an_older_version_wrote),
 		STORE_TEST(test_9th_shape_joins),
 		STORE_TEST(test_33rd_target),
 		STORE_TEST(test_plan_makes_room),

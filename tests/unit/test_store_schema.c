@@ -100,7 +100,7 @@ static int count_visit(const struct rule *rule, void *context)
 
 static void holds_all(struct fixture *f, __u64 generation)
 {
-	const struct store_settings defaults = {};
+	const struct store_settings defaults = store_settings_default;
 	const struct store_info info = info_of(f);
 	struct store_settings settings;
 	struct store_pending pending;

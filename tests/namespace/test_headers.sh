@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Headers before the ports are no way around a rule: what Linux delivers to a socket behind the filter, and what no longer
+# gets there where there is a rule.
+. tests/lib.sh
+
+DEEPER='65 tags
+350 tags
+split headers'
+
+# send: of packets of all kinds, which get to the socket, into $STATE/delivered, and which do not, into $STATE/stopped.
+send() {
+	in_ns "$RX" python3 tests/headers.py "$TX" "$RX" >"$STATE/headers" || fail "cannot send"
+	sed -n 's/: delivered$//p' "$STATE/headers" >"$STATE/delivered"
+	sed -n 's/: stopped$//p' "$STATE/headers" >"$STATE/stopped"
+}
+
+# Without a rule Linux takes all; the policy stops those with more headers than the filter reads.
+test_what_linux_delivers() {
+	xc load vrx >/dev/null 2>&1
+	xc policy too-many-headers pass >/dev/null
+	send
+	assert_equal '' "$(cat "$STATE/stopped")" "stopped with the policy pass"
+	xc policy too-many-headers drop >/dev/null
+	send
+	assert_equal "$DEEPER" "$(cat "$STATE/stopped")" "stopped with the policy drop"
+}
+
+test_no_way_around_a_rule() {
+	xc load vrx >/dev/null 2>&1
+	xc add proto udp dport 5300 >/dev/null
+	send
+	assert_equal '' "$(cat "$STATE/delivered")" "delivered against the rule"
+	xc policy too-many-headers pass >/dev/null
+	send
+	assert_equal "$DEEPER" "$(cat "$STATE/delivered")" "delivered with the policy pass"
+}
+
+test_load_says_so() {
+	assert_status 0 xc load vrx
+	assert_error '^note: drops packets with more than 64 VLAN tags or 182 IPv6 extension headers.* policy too-many-headers pass'
+	assert_status 0 xc policy
+	assert_output '^too-many-headers +drop$'
+	assert_status 0 xc load vrx
+	assert_equal '' "$(grep 'VLAN' "$STATE/err")" "told again of a filter that runs"
+	xc unload vrx >/dev/null
+	xc policy too-many-headers pass >/dev/null
+	assert_status 0 xc load vrx
+	assert_equal '' "$(grep 'VLAN' "$STATE/err")" "told though they pass"
+}
+
+# The tables of a program that reads two VLAN tags: too many headers pass until this version's takes its place.
+test_an_older_program() {
+	xc load vrx >/dev/null 2>&1
+	in_rx "$HELPERS/corrupt" program >/dev/null || fail "not older"
+	assert_status 0 xc add proto udp dport 5300
+	assert_status 0 xc policy malformed drop
+	send
+	assert_equal "$DEEPER" "$(cat "$STATE/delivered")" "delivered by an older program"
+	assert_status 0 xc resize 30000
+	send
+	assert_equal '' "$(cat "$STATE/delivered")" "delivered by this version's"
+}
+
+run_tests "$0" "$@"
