@@ -189,6 +189,18 @@ const char *command_effect(const struct kernel_filter *filter, char text[COMMAND
 /* Says on stderr if the filter does not filter: monitor-only, panic, unconfirmed. */
 void command_report_run(const struct kernel_filter *filter);
 
+/*
+ * Says on stderr on which interfaces kernel_watch() has seen the filter bypassed, and where the MTU has grown beyond
+ * what its program takes. True: it is bypassed somewhere.
+ */
+bool command_report_lost(const struct kernel_filter *filter);
+
+/* For what has just loaded the filter: watches it, and says the same of it; under --json nobody would read that. */
+void command_watch(const char *name);
+
+/* kernel_fit_mtu(), wherever the filter runs already; says where it did it, and where the driver refuses. */
+void command_fit_mtu(struct apply *apply);
+
 /* Whether rules are in force: it is set up, and neither in panic, unconfirmed too long nor monitor-only. */
 bool command_is_filtering(const struct kernel_filter *filter);
 

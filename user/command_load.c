@@ -37,7 +37,9 @@ const struct command command_load = {
 	"  --confirm TIME   take it off again unless `xdp-cuckoo confirm` comes within TIME, also where\n"
 	"                   this terminal hangs or is gone: the way to load it over the network\n"
 	"Says before it starts which stored rules block this host's own addresses, default gateway,\n"
-	"name servers or SSH session.\n"
+	"name servers or SSH session. Watches at the end, as `status` does, whether packets reach the filter.\n"
+	"If the MTU has grown on an interface that runs the filter already, the program for larger frames takes\n"
+	"its place.\n"
 	"\n"
 	"  xdp-cuckoo load eth0\n"
 	"  xdp-cuckoo load eth0 --confirm 30s\n"
@@ -93,9 +95,8 @@ static int load_one(const struct invocation *invocation, struct apply *apply, st
 	if (error)
 		return error;
 	attachment = &filter->attachments[filter->attachments_count - 1];
-	if (attachment->mode == INTERFACE_SKB && invocation->mode == KERNEL_AUTO)
-		output_note("'%s' has no native XDP: the filter runs in generic (skb) mode, which is "
-			    "slower", interface);
+	if (*reason->text)
+		output_note("'%s' runs the filter in generic (skb) mode, which is slower: %s", interface, reason->text);
 	add_row(rows, attachment);
 	return 0;
 }
@@ -181,6 +182,7 @@ static int load_all(const struct invocation *invocation, struct apply *apply, js
 		return error;
 	was_monitor_only = is_monitor_only(target);
 	*before = target->filter.attachments_count;
+	command_fit_mtu(apply);
 	error = set_how_it_runs(invocation, apply, target, reason);
 	for (int i = 0; i < invocation->count && !error; i++)
 		error = load_one(invocation, apply, target, invocation->operands[i], rows, reason);
@@ -299,6 +301,8 @@ static enum command_status run_load(const struct invocation *invocation)
 		command_report_confirm(invocation, loading.watchdog.deadline_ms);
 	json_decref(loading.rows);
 	free(loading.ifindex);
+	if (!error && !output_flush())
+		command_watch(invocation->name);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }
 

@@ -18,12 +18,17 @@ const struct command command_status = {
 	.summary = "show the stored rules and the running filters",
 	.help = "Of the store: rules, how many of them end by themselves, the kinds of rule (shapes: fields\n"
 	"and prefix lengths) with the one each is looked up as, and a change that waits for `confirm`.\n"
-	"Of each running filter, of any name: whether it filters (monitor-only, panic, unconfirmed),\n"
-	"interfaces, policies that drop, how its table keeps entries, load factor, memory, the most\n"
+	"Of each running filter, of any name: whether it filters (monitor-only, panic, unconfirmed,\n"
+	"NOT FILTERING), interfaces, policies that drop, how its table keeps entries, load factor, memory, the most\n"
 	"entries that one insert has moved, how often a look-up was tried again because the table moved,\n"
 	"how often an innocent packet had a rule's fingerprint and the exact table's records told, the\n"
 	"shapes that packets are looked up by, how many of them as a mean for a packet that no rule\n"
 	"matches, and the chance that it is taken for one that a rule names.\n"
+	"NOT FILTERING, with status 1: an interface receives packets, and the filter sees none of them. Some\n"
+	"drivers take the program and do not run it, or stop running it when the link or the MTU changes.\n"
+	"`status` watches for it: for 0.2 s if no packet comes, for up to 4.5 s if packets come that the filter\n"
+	"does not see. It is silent where less than 5 packets a second come, and behind libxdp's dispatcher.\n"
+	"It warns if an MTU has grown so much that the driver may lose frames; `load` cures that if it can.\n"
 	"\n"
 	"  xdp-cuckoo status\n"
 	"  xdp-cuckoo status --json\n",
@@ -82,6 +87,82 @@ void command_report_run(const struct kernel_filter *filter)
 			    command_effect(filter, text));
 }
 
+static bool is_bypassed(const struct kernel_attachment *attachment)
+{
+	return attachment->is_bypassed;
+}
+
+static void report_mtu(const struct kernel_attachment *attachment, const char *name)
+{
+	char option[COMMAND_NAME_BYTES];
+
+	if (interfaces_may_take_frags(attachment->ifindex))
+		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
+			    "xdp-cuckoo%s load %s cures that, or says why not", attachment->interface, attachment->mtu,
+			    command_name_option(name, option), attachment->interface);
+	else
+		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
+			    "make the MTU smaller, or unload the filter there and load it with --mode skb",
+			    attachment->interface, attachment->mtu);
+}
+
+bool command_report_lost(const struct kernel_filter *filter)
+{
+	bool is_lost = false;
+
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		struct kernel_attachment attachment = filter->attachments[i];
+
+		interface_clean_name(attachment.interface);
+		is_lost |= attachment.is_bypassed;
+		if (attachment.is_bypassed)
+			output_note("NOT FILTERING on '%s': it receives packets, and the filter sees none of them; unload "
+				    "it there and load it again, and if that does not help, with --mode skb",
+				    attachment.interface);
+		if (kernel_is_mtu_too_large(&attachment))
+			report_mtu(&attachment, filter->config->name);
+	}
+	return is_lost;
+}
+
+void command_watch(const char *name)
+{
+	struct kernel_filter *filters;
+	struct reason ignored;
+	size_t count;
+
+	if (output_is_json())
+		return;
+	kernel_look(name, &filters, &count, &ignored);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(filters[i].config->name, name))
+			continue;
+		kernel_watch(&filters[i], 1);
+		command_report_lost(&filters[i]);
+	}
+	kernel_filters_free(filters, count);
+}
+
+void command_fit_mtu(struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		struct kernel_filter *filter = &apply->targets[i].filter;
+
+		for (size_t k = 0; k < filter->attachments_count; k++) {
+			struct kernel_attachment *attachment = &filter->attachments[k];
+			const bool was_frags = attachment->is_frags;
+			struct reason reason;
+
+			if (kernel_fit_mtu(filter, attachment, &reason))
+				output_note("'%s' keeps the program for frames of one buffer: %s", attachment->interface,
+					    reason.text);
+			else if (attachment->is_frags != was_frags)
+				output_note("'%s' now runs the program for frames of several buffers: its MTU has grown "
+					    "to %u", attachment->interface, attachment->mtu);
+		}
+	}
+}
+
 bool command_is_filtering(const struct kernel_filter *filter)
 {
 	const __u32 run = filter->config->run;
@@ -133,6 +214,22 @@ static json_t *interfaces_of(const struct kernel_filter *filter)
 						      "program", (json_int_t)attachment.prog_id));
 	}
 	return rows;
+}
+
+/* The names of the interfaces that it holds for. */
+static json_t *interfaces_where(const struct kernel_filter *filter,
+				bool (*holds)(const struct kernel_attachment *attachment))
+{
+	json_t *names = json_array();
+
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		struct kernel_attachment attachment = filter->attachments[i];
+
+		interface_clean_name(attachment.interface);
+		if (holds(&attachment))
+			json_array_append_new(names, json_string(attachment.interface));
+	}
+	return names;
 }
 
 static const char *condition(const struct kernel_filter *filter, const struct invocation *invocation,
@@ -199,17 +296,21 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 			     const struct abi_counter counters[ABI_COUNTERS])
 {
 	const struct abi_config *config = filter->config;
+	json_t *bypassed = interfaces_where(filter, is_bypassed);
 	char text[COMMAND_EFFECT_BYTES];
 	json_t *status =
-		json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I, s:o}",
+		json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I, s:o, s:o, s:o}",
 			  "name", config->magic ? config->name : "-",
-			  "effect", command_effect(filter, text),
+			  "effect", json_array_size(bypassed) ? "NOT FILTERING: packets do not reach it" :
+								command_effect(filter, text),
 			  "panic", (config->run & ABI_RUN_PANIC) != 0,
 			  "monitor_only", (config->run & ABI_RUN_MONITOR) != 0,
 			  "unconfirmed", is_unconfirmed(filter),
 			  "condition", condition(filter, invocation, info),
 			  "table_version", (json_int_t)(config->magic ? config->version : ABI_VERSION),
-			  "interfaces", interfaces_of(filter));
+			  "interfaces", interfaces_of(filter),
+			  "bypassed_on", bypassed,
+			  "mtu_too_large_on", interfaces_where(filter, kernel_is_mtu_too_large));
 
 	if (filter->is_other_version)
 		return status;
@@ -294,21 +395,23 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 	}
 }
 
-/* What can be told is in `running`, also where it fails. */
+/* What can be told is in `running`, also where it fails. *is_any_bypassed: one of them. */
 static int add_filters(const struct invocation *invocation, const struct store_info *info,
-		       json_t *running, struct reason *reason)
+		       json_t *running, bool *is_any_bypassed, struct reason *reason)
 {
 	struct abi_counter counters[ABI_COUNTERS];
 	struct kernel_filter *filters;
 	size_t count;
 	int found = kernel_find_all(NULL, &filters, &count, reason), error = 0;
 
+	kernel_watch(filters, count);
 	for (size_t i = 0; i < count && !error; i++) {
 		error = filters[i].is_other_version ? 0 : kernel_counters(&filters[i], counters, reason);
 		if (error)
 			break;
 		command_report_run(&filters[i]);
 		report_no_ethernet(&filters[i]);
+		*is_any_bypassed |= command_report_lost(&filters[i]);
 		json_array_append_new(running, filter_status(&filters[i], invocation, info, counters));
 	}
 	kernel_filters_free(filters, count);
@@ -318,12 +421,13 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 static enum command_status run_status(const struct invocation *invocation)
 {
 	json_t *status, *running = json_array();
+	bool is_any_bypassed = false;
 	struct stored stored;
 	struct reason reason;
 	int error = read_store(invocation, &stored, &reason);
 
 	if (!error)
-		error = add_filters(invocation, &stored.info, running, &reason);
+		error = add_filters(invocation, &stored.info, running, &is_any_bypassed, &reason);
 	if (error && !json_array_size(running)) {
 		json_decref(running);
 		return command_failed(error, &reason);
@@ -331,5 +435,7 @@ static enum command_status run_status(const struct invocation *invocation)
 	status = store_status(invocation, &stored);
 	json_object_set_new(status, "running", running);
 	output_print(status);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+	if (error)
+		return command_failed(error, &reason);
+	return is_any_bypassed ? STATUS_NO : STATUS_DONE;
 }

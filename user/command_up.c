@@ -28,7 +28,8 @@ const struct command command_up = {
 	"lack it, takes it off those that are no longer named, sets policies, and imports each list with\n"
 	"--list NAME --replace. What is so already is left alone. Where the running filter is of another version,\n"
 	"or its table of another kind, or smaller, a new one takes its place while packets go on.\n"
-	"Says first, as `load` does, which stored rules block this host, its gateway or the SSH session.\n"
+	"Says first, as `load` does, which stored rules block this host, its gateway or the SSH session; watches\n"
+	"at the end, as `status` does, whether packets reach the filter.\n"
 	"What cannot be done (an interface that is not there, a list that cannot be read) is told, and all else\n"
 	"is done; then the status is not 0. Rules, lists and policies that the file does not name stay.\n"
 	"\n"
@@ -197,6 +198,7 @@ static void bring_filter(struct up *up)
 	up->renewed += renewed;
 	if (error)
 		failed(up, error, &reason);
+	command_fit_mtu(&up->apply);
 }
 
 static bool has_any_named(const struct up *up)
@@ -367,6 +369,8 @@ static enum command_status report_up(struct up *up)
 	note_other_lists(up);
 	output_print(json_pack("{s:s, s:I, s:O, s:O}", "name", up->invocation->name, "renewed_tables",
 			       (json_int_t)up->renewed, "interfaces", up->interfaces, "lists", up->lists));
+	if (!output_flush())
+		command_watch(up->invocation->name);
 	return up->status;
 }
 

@@ -1,0 +1,217 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Packets that do not reach the filter though the kernel says that the interface runs it; frames too large for its
+# program; drivers that refuse it.
+. tests/lib.sh
+. tests/safety.sh
+. tests/metrics.sh
+
+# detour: what is sent from vin is received on vrx, behind native XDP. Only what a test sends is to be seen there.
+detour() {
+	silence
+	ip -n "$TX" link del vtx
+	ip -n "$TX" link add vtx index 4711 type veth peer name vrx netns "$RX"
+	ip -n "$TX" link set vtx up
+	ip -n "$RX" link set vrx up
+	veth "$TX" vin "$TX" vout
+	in_tx tc qdisc add dev vout clsact
+	in_tx tc filter add dev vout ingress bpf da obj "$HELPERS/detour.bpf.o" sec tc || skip "no bpf_redirect_peer() here"
+}
+
+PASSING='pass any proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2'
+
+# around PACKETS: by the detour.
+around() {
+	echo "$PASSING" | "$HELPERS/traffic" --from "$TX:vin" --to "$RX:vrx" --repeat "$1" >"$STATE/around"
+}
+
+around_endlessly() {
+	echo "$PASSING" >"$STATE/passing"
+	"$HELPERS/traffic" --from "$TX:vin" --to "$RX:vrx" --repeat 100000000 <"$STATE/passing" >/dev/null 2>&1 &
+	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	wait_for "packets on vrx" grows received
+}
+
+# received, seen: packets, by the driver and by the metrics.
+received() {
+	ip -n "$RX" -s link show vrx | awk '/RX:/ { getline; print $2 }'
+}
+
+seen() {
+	xc metrics | sed -n "s/^xdp_cuckoo_interface_seen_packets_total{.*\"vrx\".*} //p"
+}
+
+grows() {
+	grown_from=$($1)
+	sleep 0.1
+	[ "$($1)" -gt "$grown_from" ]
+}
+
+test_bypass() {
+	detour
+	assert_status 0 xc load vrx --mode native
+	around_endlessly
+	assert_status 1 xc status
+	assert_output '^  effect: +NOT FILTERING'
+	assert_output '^  bypassed on: +vrx$'
+	assert_error "^note: NOT FILTERING on 'vrx': .*; unload it there and load it again, .* --mode skb$"
+	assert_status 1 xc status --json
+	assert_output '"effect": "NOT FILTERING'
+	assert_equal 0 "$(seen)" "packets seen"
+	xc metrics | grep -q '^xdp_cuckoo_interface_received_packets_total{.*"vrx".*} [1-9]' || fail "none received"
+	case_begin 'what joins it'
+	assert_status 0 xc load vrx
+	assert_error "NOT FILTERING on 'vrx'"
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
+	assert_status 0 xc up "$STATE/conf"
+	assert_error "NOT FILTERING on 'vrx'"
+	case_begin 'as advised'
+	assert_status 0 xc unload vrx
+	assert_status 0 xc load vrx --mode skb
+	assert_status 0 xc status
+	assert_output '^  effect: +filters$'
+	assert_output '^  bypassed on: +none$'
+	wait_for "packets that the filter sees" grows seen
+}
+
+# burst: packets for half a second, as long as that takes here.
+burst() {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		around 20
+		sleep 0.05
+	done
+	date +%s%N >"$STATE/burst_end"
+}
+
+# A card whose counters are read late shows a burst of before for up to 2 s; then nothing more may come. A burst that
+# took longer on a busy machine shows nothing.
+test_burst_is_no_proof() {
+	detour
+	assert_status 0 xc load vrx --mode native
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		begun=$(date +%s%N)
+		burst &
+		run xc status
+		wait
+		[ $(($(cat "$STATE/burst_end") - begun)) -gt 2300000000 ] || break
+	done
+	[ $(($(cat "$STATE/burst_end") - begun)) -le 2300000000 ] || skip "this machine is too busy"
+	assert_equal 0 "$STATUS" "status"
+	assert_equal 0 "$(seen)" "packets seen"
+	[ "$(received)" -ge 200 ] || fail "packets received: $(received)"
+}
+
+# sound MODE INTERFACE FROM TO: packets from vtx come through the filter on INTERFACE, and no word is said.
+sound() {
+	assert_status 0 xc load "$2" --mode "$1"
+	echo "$PASSING" >"$STATE/passing"
+	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:$2" --repeat 100000000 <"$STATE/passing" >/dev/null 2>&1 &
+	traffic_pid=$!
+	on_exit "kill $traffic_pid 2>/dev/null"
+	for _ in 1 2 3; do
+		assert_status 0 xc status
+		assert_output '^  bypassed on: +none$'
+	done
+	xc metrics >"$STATE/metrics"
+	[ "$(value "xdp_cuckoo_interface_seen_packets_total{name=\"default\",interface=\"$2\",mode=\"$1\"}")" -gt 0 ] ||
+		fail "no packet seen"
+	kill "$traffic_pid"
+	assert_status 0 xc unload "$2"
+}
+
+test_sound_interfaces() {
+	silence
+	for mode in native skb; do
+		case_begin "veth, $mode"
+		sound "$mode" vrx
+	done
+	case_begin bridge
+	ip -n "$RX" link add vbr type bridge
+	ip -n "$RX" link set vbr up promisc on
+	ip -n "$RX" link set vrx master vbr
+	sound skb vbr
+	ip -n "$RX" link del vbr
+	case_begin macvlan
+	ip -n "$RX" link add mv link vrx type macvlan mode passthru
+	ip -n "$RX" link set mv up
+	sound skb mv
+	ip -n "$RX" link del mv
+	case_begin nothing
+	ip -n "$RX" link set vrx up
+	assert_status 0 xc load vrx
+	assert_status 0 xc status
+	assert_output '^  bypassed on: +none$'
+}
+
+# Its slaves run the program, under their numbers.
+test_bond() {
+	silence
+	ip -n "$RX" link add bond type bond mode balance-rr 2>/dev/null || skip "no bonds here"
+	ip -n "$RX" link set vrx down
+	ip -n "$RX" link set vrx master bond
+	ip -n "$RX" link set bond up
+	sound native bond
+}
+
+# ---- MTU ----
+
+jumbo() {
+	ip -n "$RX" link set vrx mtu 9000
+}
+
+program_name() {
+	xc status | awk '$1 == "vrx" { print $NF }' | xargs bpftool prog show id | sed -n '1s/.* name \([^ ]*\) .*/\1/p'
+}
+
+grown() {
+	assert_status 0 xc status
+	assert_error "the MTU of 'vrx' has grown to 9000: .*; xdp-cuckoo load vrx cures that, or says why not$"
+	assert_output '^  mtu too large on: +vrx$'
+}
+
+cured() {
+	assert_error "'vrx' now runs the program for frames of several buffers: its MTU has grown to 9000$"
+	assert_equal xdp_cuckoo_frags "$(program_name)" "program"
+	assert_status 0 xc status
+	assert_output '^  mtu too large on: +none$'
+	printf '%s\n' "drop listed ${PASSING#pass any }" | traffic || fail "a wrong verdict"
+}
+
+test_grown_mtu() {
+	silence
+	assert_status 0 xc add 192.0.2.1
+	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
+	for cure in 'load vrx' "up $STATE/conf"; do
+		case_begin "$cure"
+		ip -n "$RX" link set vrx mtu 1500
+		assert_status 0 xc load vrx --mode native
+		ip -n "$RX" link set vrx mtu 3506
+		assert_status 0 xc status
+		assert_output '^  mtu too large on: +none$'
+		jumbo
+		grown
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc $cure
+		cured
+		assert_status 0 xc unload vrx
+	done
+	case_begin skb
+	ip -n "$RX" link set vrx mtu 1500
+	assert_status 0 xc load vrx --mode skb
+	jumbo
+	assert_status 0 xc status
+	assert_output '^  mtu too large on: +none$'
+}
+
+# ---- refusals ----
+
+# A driver's own words, and the system's status, whatever the driver's error: this one says that there is no space.
+test_driver_refuses() {
+	ip -n "$TX" link add vmany numtxqueues 4 type veth peer name vfew numrxqueues 1 netns "$RX"
+	assert_status 3 xc load vfew --mode native
+	assert_error "'vfew' does not take the filter in its driver: .*queues.*; use --mode skb or --mode auto$"
+	assert_status 0 xc load vfew
+	assert_error "'vfew' runs the filter in generic \(skb\) mode, which is slower: .*queues"
+}
+
+run_tests "$0" "$@"
