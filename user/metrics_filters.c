@@ -235,6 +235,46 @@ static void add_lists(json_t *rules, json_t *imported, const struct group *group
 	}
 }
 
+/* The kernel's count beside the filter's, by the same labels; not of what libxdp's dispatcher runs for others as well. */
+static void add_received(json_t *received, json_t *seen, const struct kernel_filter *filter,
+			 const struct interface *interfaces, size_t count)
+{
+	struct reason ignored;
+	__u64 packets;
+
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		struct kernel_attachment attachment = filter->attachments[i];
+		json_t *labels;
+
+		if (attachment.root_id != attachment.prog_id ||
+		    kernel_counted_on(filter, &attachment, interfaces, count, &packets, &ignored))
+			continue;
+		interface_clean_name(attachment.interface);
+		labels = json_pack("{s:s, s:s, s:s}", "name", name_of(filter), "interface", attachment.interface, "mode",
+				   interface_mode_name(attachment.mode));
+		for (size_t k = 0; k < count; k++)
+			if (interfaces[k].index == attachment.ifindex)
+				metrics_sample(received, json_copy(labels), interfaces[k].received);
+		metrics_sample(seen, labels, packets);
+	}
+}
+
+static void add_bypasses(json_t *metrics, const struct groups *groups)
+{
+	json_t *received = metrics_family(metrics, "xdp_cuckoo_interface_received_packets_total", METRIC_COUNTER,
+					  "Packets that the interface has received, by its driver's own count.");
+	json_t *seen = metrics_family(metrics, "xdp_cuckoo_interface_seen_packets_total", METRIC_COUNTER,
+				      "Packets of the interface that the filter has seen. If these stand still while the "
+				      "received ones grow, the driver does not run the program, and nothing is filtered.");
+	struct interface *interfaces;
+	size_t count;
+
+	interfaces_list(&interfaces, &count);
+	for (size_t f = 0; f < groups->filters_count; f++)
+		add_received(received, seen, &groups->filters[f], interfaces, count);
+	free(interfaces);
+}
+
 /* Of the store of each name: a filter may be there without one, which then has no rules to tell of. */
 static void add_rules(json_t *metrics, const struct groups *groups, const char *state, struct reason *unread)
 {
@@ -284,6 +324,7 @@ static json_t *describe(const struct groups *groups, const char *state, struct r
 	add_rules(metrics, groups, state, unread);
 	add_counters(metrics, groups);
 	add_interface_counters(metrics, groups);
+	add_bypasses(metrics, groups);
 	add_families(metrics, groups);
 	return metrics;
 }
