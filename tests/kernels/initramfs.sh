@@ -13,7 +13,7 @@ PYTHON=$(basename "$(readlink -f /usr/bin/python3)")
 PACKAGES="dash coreutils grep sed findutils diffutils util-linux mount bsdutils procps kmod iproute2 bpftool
 	xdp-tools libxdp1 ipset nftables netbase bash tcpdump libcap2-bin ncurses-base libmicrohttpd12
 	python3-minimal $PYTHON $PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib"
-MODULES='virtio_pci virtio_net veth nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
+MODULES='virtio_pci virtio_net vmxnet3 igb e1000e veth bonding dummy bridge macvlan tun sch_ingress cls_bpf act_bpf nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
 	ip_set_hash_netport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set'
 
 root=$(mktemp -d)
@@ -82,7 +82,7 @@ put_modules() {
 	cp "$linux/lib/modules/$version"/modules.builtin* "$linux/lib/modules/$version/modules.order" "$modules"
 	depmod -b "$linux" "$version"
 	for module in $MODULES; do
-		modprobe -d "$linux" -S "$version" --show-depends "$module"
+		modprobe -q -d "$linux" -S "$version" --show-depends "$module" || : # Debian's kernels for clouds lack some
 	done | sed -n 's,^insmod .*/\(lib/modules/[^ ]*\).*,\1,p' | sort -u | (cd "$linux" && xargs cp --parents -t "$root")
 	depmod -b "$root" "$version"
 }

@@ -89,7 +89,8 @@ wanted_files() {
 	done
 }
 
-# boot LINUX DIR: from DIR/initramfs, with two network cards, joined by a hub inside the emulator.
+# boot LINUX DIR: from DIR/initramfs, with two network cards, joined by a hub inside the emulator; and by another hub
+# those that test_cards.sh knows by their addresses.
 boot() {
 	# Without ctrl_vlan=off the card itself drops frames of VLANs that nobody asked it for.
 	card='virtio-net-pci,romfile=,rx_queue_size=1024,ctrl_vlan=off'
@@ -99,7 +100,11 @@ boot() {
 		-kernel "$1"/boot/vmlinuz-* -initrd "$2/initramfs" \
 		-append 'console=ttyS0 loglevel=5 panic=-1 nowatchdog no_timer_check' \
 		-netdev hubport,hubid=0,id=hub0 -device "$card,netdev=hub0" \
-		-netdev hubport,hubid=0,id=hub1 -device "$card,netdev=hub1" </dev/null 2>"$2/emulator"
+		-netdev hubport,hubid=0,id=hub1 -device "$card,netdev=hub1" \
+		-netdev hubport,hubid=1,id=hub2 -device "$card,netdev=hub2,mac=52:54:00:ca:4d:01" \
+		-netdev hubport,hubid=1,id=hub3 -device "vmxnet3,romfile=,netdev=hub3,mac=52:54:00:ca:4d:02" \
+		-netdev hubport,hubid=1,id=hub4 \
+		-device "$card,mrg_rxbuf=off,host_mtu=9000,netdev=hub4,mac=52:54:00:ca:4d:03" </dev/null 2>"$2/emulator"
 }
 
 # run_on RELEASE FILE...: what the machine writes to standard output and to $OUT/RELEASE/tests. False where a test

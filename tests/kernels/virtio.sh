@@ -4,7 +4,8 @@
 
 virtio_cards() {
 	for driver in /sys/class/net/*/device/driver; do
-		[ "$(basename "$(readlink "$driver")")" != virtio_net ] || echo "$driver" | cut -d / -f 5
+		[ "$(basename "$(readlink "$driver")")" != virtio_net ] || grep -q '^52:54:00:ca:4d:' "${driver%/device/driver}/address" ||
+			echo "$driver" | cut -d / -f 5
 	done
 }
 
