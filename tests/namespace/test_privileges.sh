@@ -278,7 +278,7 @@ test_unsafe_directories_for_pins_are_refused() {
 		for command in status 'add 192.0.2.1' 'unload vrx'; do
 			# shellcheck disable=SC2086 # words
 			assert_status 3 xu $command
-			assert_error "cannot see what runs: 'vrx' runs an XDP program.*[(]now $PINS[)]"
+			assert_error "cannot see what runs: 'vrx' runs an XDP program.*[(]now ${PINS}[)]"
 		done
 	done
 	ip -n "$RX" link set dev vrx xdp off
