@@ -87,6 +87,8 @@ def build(rng, flow, number):
     if form in ("cut", "short") and flow.proto in PORTS + tuple(ICMP):
         # Ends among the ports, or says so.
         size = rng.randrange(4 if flow.proto in PORTS else 2)
+        if form == "short" and not is_ipv4:
+            size = max(size, 1)  # a length of 0 says nothing: BIG TCP
         flow, outcome = unread, TRUNCATED
         if form == "cut":
             return ethernet(rng, number, ethertype, make(rng, flow, b"", fragment, 20) + data[:size]), flow, outcome
