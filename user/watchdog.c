@@ -234,6 +234,7 @@ void watchdog_ignore_hangup(void)
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 
 	sigaction(SIGHUP, &ignore, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
 }
 
 int watchdog_start(const struct watchdog *watchdog, struct reason *reason)

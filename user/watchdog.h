@@ -30,7 +30,10 @@ struct watchdog {
 __s64 watchdog_deadline(__s64 left_ms);
 __s64 watchdog_left(__s64 deadline_ms);
 
-/* From here on the end of the terminal does not end this process: it is about to start a watchdog. */
+/*
+ * From here on neither the end of the terminal nor that of whoever reads its output ends this process: it is about to
+ * start a watchdog.
+ */
 void watchdog_ignore_hangup(void);
 
 /*
