@@ -232,14 +232,6 @@ static void warn_of_compact(const struct kernel_filter *filter)
 			    "rule in use", 1 / rate);
 }
 
-/* The one policy that drops by default. */
-static void report_headers(const struct kernel_filter *filter)
-{
-	if (filter->config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_DROP)
-		output_note("drops packets with %s; xdp-cuckoo policy too-many-headers pass lets them through",
-			    outcome_words[OUTCOME_TOO_MANY_HEADERS].meaning);
-}
-
 /* What undoes this load. `ifindex` has room for all interfaces that are named. */
 static struct watchdog watchdog_for(const struct invocation *invocation,
 				    const struct kernel_filter *filter, size_t before, int *ifindex)
@@ -261,6 +253,7 @@ struct loading {
 	json_t *rows, *answer;
 	int *ifindex;
 	struct watchdog watchdog;
+	bool drops_headers; /* from now on, which is to be said */
 };
 
 static int load(const struct invocation *invocation, struct loading *loading, struct reason *reason)
@@ -285,8 +278,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 		if (*unseen.text)
 			output_note("%s", unseen.text);
 		warn_of_compact(filter);
-		if (is_new)
-			report_headers(filter);
+		loading->drops_headers = is_new && filter->config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_DROP;
 		if (!is_unconfirmed(invocation, filter))
 			command_report_run(filter);
 		loading->answer = load_answer(invocation, &apply, json_incref(loading->rows));
@@ -316,6 +308,9 @@ static enum command_status run_load(const struct invocation *invocation)
 	waits = !error && loading.watchdog.ifindex_count;
 	if (waits)
 		error = watchdog_start(&loading.watchdog, &reason);
+	if (loading.drops_headers)
+		output_note("drops packets with %s; xdp-cuckoo policy too-many-headers pass lets them through",
+			    outcome_words[OUTCOME_TOO_MANY_HEADERS].meaning);
 	output_print(loading.answer);
 	if (waits && !error)
 		command_report_confirm(invocation, loading.watchdog.deadline_ms);

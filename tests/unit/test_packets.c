@@ -28,6 +28,12 @@ static void test_no_shapes(void **state)
 	end_checks();
 }
 
+/* Among many equal headers not every byte: an odd number on, so that each place in one is met. */
+static size_t next_cut(const struct packet_frame *frame, size_t length)
+{
+	return length > 256 && length + 128 < frame->length ? 13 : 1;
+}
+
 /* With rules for addresses, protocol or port: a cut frame matches what it still says. */
 static void test_truncations(void **state)
 {
@@ -44,7 +50,7 @@ static void test_truncations(void **state)
 			scene_add(scene, &rule[set - 1]);
 		}
 		for (size_t i = 0; i < PACKETS; i++)
-			for (size_t n = FILTER_RUN_MIN; n <= frames[i].length; n++)
+			for (size_t n = FILTER_RUN_MIN; n <= frames[i].length; n += next_cut(&frames[i], n))
 				scene_check_cut(scene, i, n);
 	}
 	end_checks();
