@@ -62,7 +62,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, ABI_HINTS / 2);
+	__uint(max_entries, ABI_TABLES * ABI_HINTS / 2);
 	__type(key, __u32);
 	__type(value, __u64);
 } xc_hints SEC(".maps");

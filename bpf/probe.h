@@ -27,7 +27,7 @@ enum probe_result {
 
 struct probe_answer {
 	enum probe_result result;
-	__u32 number; /* of the key, where a record says so; else 0 */
+	__u32 number; /* of the key among those of both tables, where a record says so; else 0 */
 };
 
 /* What one try has read. */
@@ -37,14 +37,15 @@ struct probe_view {
 };
 
 /* Member by member, or clang 14 copies it byte by byte. */
-FLOW_INLINE struct bucket_geometry probe_geometry(const struct abi_config *config)
+FLOW_INLINE struct bucket_geometry probe_geometry(const struct abi_table *table)
 {
-	return (struct bucket_geometry){ PROBE_READ_ONCE(config->geometry.buckets),
-					 PROBE_READ_ONCE(config->geometry.step_shift) };
+	return (struct bucket_geometry){ PROBE_READ_ONCE(table->geometry.buckets),
+					 PROBE_READ_ONCE(table->geometry.step_shift) };
 }
 
-FLOW_INLINE const void *probe_locate(__u32 bucket, enum bucket_format format)
+FLOW_INLINE const void *probe_locate(const struct abi_table *table, __u32 bucket, enum bucket_format format)
 {
+	bucket += PROBE_READ_ONCE(table->first_bucket);
 	return maps_bucket(format == BUCKET_8 ? bucket / 2 : bucket);
 }
 
@@ -61,45 +62,46 @@ FLOW_INLINE struct bucket probe_read(const void *at, __u32 bucket, enum bucket_f
 }
 
 /* False where the table has no such buckets. */
-FLOW_INLINE int probe_look(const struct abi_config *config, struct bucket_pair pair,
+FLOW_INLINE int probe_look(const struct abi_table *table, struct bucket_pair pair,
 			   enum bucket_format format, struct probe_view *view)
 {
-	const void *first = probe_locate(pair.first, format);
-	const void *second = probe_locate(pair.second, format);
+	const void *first = probe_locate(table, pair.first, format);
+	const void *second = probe_locate(table, pair.second, format);
 
 	if (!first || !second)
 		return 0;
-	view->sequence = PROBE_READ_ONCE(config->sequence);
+	view->sequence = PROBE_READ_ONCE(table->sequence);
 	view->first = probe_read(first, pair.first, format);
 	view->second = probe_read(second, pair.second, format);
 	return 1;
 }
 
 /* Whether no entry was moved since: then what was seen there is, and what was not is not. */
-FLOW_INLINE int probe_is_still(const struct abi_config *config, const struct probe_view *view)
+FLOW_INLINE int probe_is_still(const struct abi_table *table, const struct probe_view *view)
 {
-	return PROBE_READ_ONCE(config->sequence) == view->sequence;
+	return PROBE_READ_ONCE(table->sequence) == view->sequence;
 }
 
 /* What it means that a try has found nothing. */
-FLOW_INLINE enum probe_result probe_missed(const struct abi_config *config,
+FLOW_INLINE enum probe_result probe_missed(const struct abi_table *table,
 					   const struct probe_view *view)
 {
-	return probe_is_still(config, view) ? PROBE_MISS : PROBE_UNSETTLED;
+	return probe_is_still(table, view) ? PROBE_MISS : PROBE_UNSETTLED;
 }
 
 /*
  * Whether the record of a slot is the key's; then `copy` has what it says, unless the key went, another
  * came, and the key came back between the two looks at the tag: probe_is_still() tells.
  */
-FLOW_INLINE int probe_record(__u32 slot, __u64 tag, struct abi_record *copy)
+FLOW_INLINE int probe_record(const struct abi_table *table, __u32 slot, __u64 tag, struct abi_record *copy)
 {
-	const struct abi_record *record = maps_record(slot);
+	const __u32 first = PROBE_READ_ONCE(table->first_slot);
+	const struct abi_record *record = maps_record(first + slot);
 
 	if (!record || PROBE_READ_ONCE(record->tag) != tag)
 		return 0;
 	copy->expires = PROBE_READ_ONCE(record->expires);
-	copy->number = PROBE_READ_ONCE(record->number);
+	copy->number = first + PROBE_READ_ONCE(record->number);
 	/* Of a slot that was refilled meanwhile, it may be another key's. */
 	return PROBE_READ_ONCE(record->tag) == tag;
 }
@@ -112,63 +114,63 @@ FLOW_INLINE int probe_has_ended(const struct abi_record *record)
 
 /* ---- compact: a fingerprint decides ---- */
 
-FLOW_INLINE struct probe_answer probe_fingerprints(const struct abi_config *config, __u64 hash,
+FLOW_INLINE struct probe_answer probe_fingerprints(const struct abi_table *table, __u64 hash,
 						   enum bucket_format format)
 {
 	const struct bucket_layout layout = bucket_layout(format);
 	const __u16 *prefixes = maps_prefixes();
-	struct bucket_pair pair = bucket_pair(hash, probe_geometry(config), layout);
+	struct bucket_pair pair = bucket_pair(hash, probe_geometry(table), layout);
 	struct probe_view view;
 
-	if (!probe_look(config, pair, format, &view))
+	if (!probe_look(table, pair, format, &view))
 		return (struct probe_answer){ PROBE_MISS, 0 };
 	if (bucket_match(view.first, layout, pair.fingerprint, prefixes) |
 	    bucket_match(view.second, layout, pair.fingerprint, prefixes))
 		return (struct probe_answer){ PROBE_HIT, 0 };
-	return (struct probe_answer){ probe_missed(config, &view), 0 };
+	return (struct probe_answer){ probe_missed(table, &view), 0 };
 }
 
-FLOW_INLINE struct probe_answer probe_compact(const struct abi_config *config, __u64 hash)
+FLOW_INLINE struct probe_answer probe_compact(const struct abi_table *table, __u64 hash)
 {
 	switch (xc_options.format) {
 	case BUCKET_32:
-		return probe_fingerprints(config, hash, BUCKET_32);
+		return probe_fingerprints(table, hash, BUCKET_32);
 	case BUCKET_8:
-		return probe_fingerprints(config, hash, BUCKET_8);
+		return probe_fingerprints(table, hash, BUCKET_8);
 	case BUCKET_17:
-		return probe_fingerprints(config, hash, BUCKET_17);
+		return probe_fingerprints(table, hash, BUCKET_17);
 	default:
-		return probe_fingerprints(config, hash, BUCKET_16);
+		return probe_fingerprints(table, hash, BUCKET_16);
 	}
 }
 
 /* ---- exact: a record decides ---- */
 
 /* Every slot whose fingerprint matches. */
-FLOW_INLINE struct probe_answer probe_records(const struct abi_config *config, __u64 hash,
+FLOW_INLINE struct probe_answer probe_records(const struct abi_table *table, __u64 hash,
 					      __u64 tag)
 {
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
-	struct bucket_pair pair = bucket_pair(hash, probe_geometry(config), layout);
+	struct bucket_pair pair = bucket_pair(hash, probe_geometry(table), layout);
 	struct abi_record record;
 	struct probe_view view;
 
-	if (!probe_look(config, pair, BUCKET_16, &view))
+	if (!probe_look(table, pair, BUCKET_16, &view))
 		return (struct probe_answer){ PROBE_MISS, 0 };
 	for (unsigned int i = 0; i < PROBE_SLOTS; i++) {
 		struct bucket bucket = i < BUCKET_SLOTS ? view.first : view.second;
 		__u32 at = i < BUCKET_SLOTS ? pair.first : pair.second;
 
 		if (bucket_get(bucket, layout, i % BUCKET_SLOTS, 0) != pair.fingerprint ||
-		    !probe_record(at * BUCKET_SLOTS + i % BUCKET_SLOTS, tag, &record))
+		    !probe_record(table, at * BUCKET_SLOTS + i % BUCKET_SLOTS, tag, &record))
 			continue;
 		if (probe_has_ended(&record))
-			return (struct probe_answer){ probe_missed(config, &view), 0 };
-		if (!probe_is_still(config, &view))
+			return (struct probe_answer){ probe_missed(table, &view), 0 };
+		if (!probe_is_still(table, &view))
 			return (struct probe_answer){ PROBE_BELIEVED, record.number };
 		return (struct probe_answer){ PROBE_HIT, record.number };
 	}
-	return (struct probe_answer){ probe_missed(config, &view), 0 };
+	return (struct probe_answer){ probe_missed(table, &view), 0 };
 }
 
 /*
@@ -201,22 +203,22 @@ FLOW_INLINE __u64 probe_pack(enum probe_result result, __u32 number)
  * where it has found only a fingerprint.
  * What was believed once is a hit where no try is better. A global function: rare, and verified once.
  */
-__attribute__((noinline)) __u64 probe_again(const struct abi_config *config, __u64 hash, __u64 tag,
+__attribute__((noinline)) __u64 probe_again(const struct abi_table *table, __u64 hash, __u64 tag,
 					    __u64 last)
 {
 	struct probe_answer answer = { (enum probe_result)(last >> 32), last };
 	__u64 believed = 0, retries = 0;
 
-	if (!config)
+	if (!table)
 		return probe_pack(PROBE_MISS, 0);
 	for (int i = 1; i < ABI_SEQUENCE_TRIES; i++) {
 		if (answer.result == PROBE_BELIEVED)
 			believed = probe_pack(PROBE_HIT, answer.number);
 		retries += answer.result >= PROBE_UNSETTLED;
 		if (xc_options.is_exact)
-			answer = probe_records(config, hash, tag);
+			answer = probe_records(table, hash, tag);
 		else
-			answer = probe_compact(config, hash);
+			answer = probe_compact(table, hash);
 		if (answer.result < PROBE_UNSETTLED)
 			break;
 	}
@@ -231,10 +233,10 @@ __attribute__((noinline)) __u64 probe_again(const struct abi_config *config, __u
 	return probe_pack(answer.result, answer.number);
 }
 
-FLOW_INLINE struct probe_answer probe_retry(const struct abi_config *config, __u64 hash, __u64 tag,
+FLOW_INLINE struct probe_answer probe_retry(const struct abi_table *table, __u64 hash, __u64 tag,
 					    enum probe_result last, __u32 number)
 {
-	__u64 packed = probe_again(config, hash, tag, probe_pack(last, number));
+	__u64 packed = probe_again(table, hash, tag, probe_pack(last, number));
 
 	return (struct probe_answer){ (enum probe_result)(packed >> 32), packed };
 }
@@ -244,26 +246,26 @@ FLOW_INLINE struct probe_answer probe_retry(const struct abi_config *config, __u
  * end is a return of its own: a result kept in a variable and tested later makes the verifier of Linux
  * 6.1 follow every value of it through all further shapes.
  */
-FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config, __u64 hash,
+FLOW_INLINE struct probe_answer probe_exact(const struct abi_table *table, __u64 hash,
 					    const struct hash_input *input)
 {
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
-	struct bucket_pair pair = bucket_pair(hash, probe_geometry(config), layout);
+	struct bucket_pair pair = bucket_pair(hash, probe_geometry(table), layout);
 	struct probe_view view;
 	struct abi_record record;
 	__u64 first, second;
 
-	if (!probe_look(config, pair, BUCKET_16, &view))
+	if (!probe_look(table, pair, BUCKET_16, &view))
 		return (struct probe_answer){ PROBE_MISS, 0 };
 	first = bucket_match_word(view.first.word[0], layout, pair.fingerprint);
 	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
 	if (first | second) {
 		const __u64 tag = hash_tag(input);
 
-		if (probe_record(probe_first_match(pair, first, second), tag,
+		if (probe_record(table, probe_first_match(pair, first, second), tag,
 				 &record)) {
-			if (!probe_is_still(config, &view))
-				return probe_retry(config, hash, tag,
+			if (!probe_is_still(table, &view))
+				return probe_retry(table, hash, tag,
 						   probe_has_ended(&record) ? PROBE_UNSETTLED :
 									      PROBE_BELIEVED,
 						   record.number);
@@ -271,24 +273,24 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_config *config, __u
 				return (struct probe_answer){ PROBE_MISS, 0 };
 			return (struct probe_answer){ PROBE_HIT, record.number };
 		}
-		return probe_retry(config, hash, tag, PROBE_MISS, 0);
+		return probe_retry(table, hash, tag, PROBE_MISS, 0);
 	}
-	if (probe_missed(config, &view) == PROBE_MISS)
+	if (probe_missed(table, &view) == PROBE_MISS)
 		return (struct probe_answer){ PROBE_MISS, 0 };
-	return probe_retry(config, hash, hash_tag(input), PROBE_UNSETTLED, 0);
+	return probe_retry(table, hash, hash_tag(input), PROBE_UNSETTLED, 0);
 }
 
 /* `hash` is that of `input`, which is where an exact table has the tag from. */
-FLOW_INLINE struct probe_answer probe(const struct abi_config *config, __u64 hash,
+FLOW_INLINE struct probe_answer probe(const struct abi_table *table, __u64 hash,
 				      const struct hash_input *input)
 {
 	struct probe_answer answer;
 
 	if (xc_options.is_exact)
-		return probe_exact(config, hash, input);
-	answer = probe_compact(config, hash);
+		return probe_exact(table, hash, input);
+	answer = probe_compact(table, hash);
 	if (answer.result == PROBE_UNSETTLED)
-		return probe_retry(config, hash, 0, PROBE_UNSETTLED, 0);
+		return probe_retry(table, hash, 0, PROBE_UNSETTLED, 0);
 	return answer;
 }
 

@@ -37,14 +37,15 @@ static __always_inline __u64 verdict_hide(const struct abi_config *config, __u64
 }
 
 /* What there is to look for: see abi.h. Without a hint, all shapes. */
-static __always_inline __u32 verdict_hint(const struct abi_shape_list *list,
+static __always_inline __u32 verdict_hint(const struct abi_table *table, const struct abi_shape_list *list,
 					  enum flow_family family, const struct flow_key *flow)
 {
 	const __u32 *hint;
 
 	if (!PROBE_READ_ONCE(list->reads_hints))
 		return ABI_HINT_ALL;
-	hint = maps_hint(family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, flow)));
+	hint = maps_hint(PROBE_READ_ONCE(table->first_hint) + family * ABI_HINT_INDEXES +
+			 hint_index(family, hint_head(family, flow)));
 	return hint ? PROBE_READ_ONCE(*hint) : ABI_HINT_ALL;
 }
 
@@ -54,12 +55,13 @@ static __always_inline __u32 verdict_hint(const struct abi_shape_list *list,
  * `otherwise` where no rule matches. `family` is a constant at every call.
  */
 static __always_inline struct verdict_match verdict_search(const struct abi_config *config,
+							   const struct abi_table *table,
 							   enum flow_family family,
 							   const struct flow_key *flow,
 							   enum abi_outcome otherwise)
 {
-	const struct abi_shape_list *list = abi_shapes(config, family);
-	__u32 hint = verdict_hint(list, family, flow);
+	const struct abi_shape_list *list = abi_shapes(table, family);
+	__u32 hint = verdict_hint(table, list, family, flow);
 	__u32 candidates = PROBE_READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
 	struct verdict_match miss = { otherwise, 0 };
 	__u64 unsettled = OUTCOME_UNSETTLED;
@@ -70,7 +72,7 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 		/* Also where it is not settled whether a rule passes the packet: this one is in the table. */
 		unsettled = OUTCOME_DROP_RULE;
 		miss.outcome = verdict_hide(config, unsettled);
-		miss.number = (hint >> ABI_HINT_SHORTCUT_SHIFT) - 1;
+		miss.number = PROBE_READ_ONCE(table->first_slot) + (hint >> ABI_HINT_SHORTCUT_SHIFT) - 1;
 	}
 	/* The first of all stands at 0, which a processor guesses rather than waits for. */
 	if (hint != ABI_HINT_ALL)
@@ -85,8 +87,8 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 			break;
 		candidates &= candidates - 1;
 		place = abi_shape_place(candidates);
-		input = key_input(config, shape, flow, family);
-		answer = probe(config, hash_of(&input), &input);
+		input = key_input(table, shape, flow, family);
+		answer = probe(table, hash_of(&input), &input);
 		if (answer.result == PROBE_HIT)
 			return (struct verdict_match){ verdict_rule(shape), answer.number };
 		/* Hidden, or Linux 6.1 would check what follows again for this one value. */
@@ -100,6 +102,7 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 static __always_inline struct verdict_match verdict_outcome(const struct abi_config *config, const void *data,
 							    const void *end, struct xdp_md *frame)
 {
+	const struct abi_table *table = abi_active(config);
 	struct flow flow;
 	struct flow_key key;
 	enum abi_outcome result = (enum abi_outcome)parse_frame(data, end, &flow);
@@ -116,10 +119,10 @@ static __always_inline struct verdict_match verdict_outcome(const struct abi_con
 	result = verdict_hide(config, result);
 	if (flow.family == FLOW_IPV4) {
 		key.word[1] = verdict_hide(config, key.word[1]);
-		return verdict_search(config, FLOW_IPV4, &key, result);
+		return verdict_search(config, table, FLOW_IPV4, &key, result);
 	}
 	key.word[4] = verdict_hide(config, key.word[4]);
-	return verdict_search(config, FLOW_IPV6, &key, result);
+	return verdict_search(config, table, FLOW_IPV6, &key, result);
 }
 
 /*

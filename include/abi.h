@@ -17,7 +17,7 @@
 #include "hash.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 6
+#define ABI_VERSION 7
 #define ABI_VERSION_OLDEST 3 /* in whose place this one's filter can be put: see struct abi_config */
 
 /* Map names: the kernel keeps 15 characters. */
@@ -36,9 +36,6 @@
 #define ABI_SEQUENCE_TRIES 4    /* probes of one key while the writer moves entries */
 #define ABI_TICK_SHIFT 6
 #define ABI_NAME_BYTES 32       /* of a filter, with the final 0 */
-
-/* What programs of one ABI_VERSION do differently. 0: they read two VLAN tags and 8 extension headers. */
-#define ABI_PROGRAM 1
 
 /* What became of a packet. The first six are what the parser says of a packet no rule matched. */
 enum abi_outcome {
@@ -84,7 +81,8 @@ struct abi_options {
 	__u8 format;     /* enum bucket_format */
 	__u8 is_exact;   /* each slot has a record; else fingerprints decide alone. BUCKET_16 only */
 	__u8 has_counts; /* each rule is counted by its number; exact only */
-	__u8 reserved[5];
+	__u8 is_alone;   /* the maps have no room for a second table; for the tool */
+	__u8 reserved[4];
 };
 
 /*
@@ -156,7 +154,9 @@ struct abi_counted {
 #define ABI_HINT_ALWAYS (1U << ABI_HINT_BITS)
 #define ABI_HINT_SHORTCUT_SHIFT ABI_HINT_BITS
 #define ABI_HINT_SHORTCUTS ((1U << (32 - ABI_HINT_SHORTCUT_SHIFT)) - 1) /* keys with higher numbers have none */
-#define ABI_HINTS (FLOW_FAMILIES * ABI_HINT_INDEXES) /* elements of the map */
+#define ABI_HINTS (FLOW_FAMILIES * ABI_HINT_INDEXES) /* of one table */
+
+#define ABI_TABLES 2 /* that the maps have room for: see struct abi_table */
 
 /*
  * A shape as the packet path uses it: key word i = flow word i & mask[i], and the tag, which holds
@@ -243,18 +243,42 @@ struct abi_sampling {
 };
 
 /*
+ * All that a look-up depends on. A filter has two tables in one set of maps. Packets meet the active one. A change that
+ * must be seen as a whole fills the other, which no packet meets, and then flips `active`: so all interfaces change
+ * at once, without a new program. After a grace period the old table may be filled again.
+ *
+ * Table 0 starts at the first element of each map, table 1 at the middle one. Maps of large tables have no room for a
+ * second one: then such a change needs new maps and new programs.
+ */
+struct abi_table {
+	struct hash_secret secret;
+	/* The writer's, in a line of its own: every move of an entry increments it. */
+	__u64 sequence;
+	__u64 next_number; /* where the search for a free number starts */
+	__u64 moves;       /* of entries since the table was made; `sequence` counts other things too */
+	__u64 used;        /* slots filled */
+	__u64 plan;        /* of the store's choice of targets, by which the table is filled */
+	__u64 reserved[3];
+	struct bucket_geometry geometry;
+	__u32 first_bucket, first_slot, first_hint; /* the table's own numbers count from these */
+	__u32 longest_path; /* moves of the worst insert */
+	struct abi_shape_set shapes[FLOW_FAMILIES];
+	__u64 reserved2[3];
+};
+
+/*
  * Where magic, version, geometry, run with its bits, confirm_by, options, store_id, used, name and pending_id stand is the same in
  * every version from ABI_VERSION_OLDEST on, and must stay so: by these a tool of another version knows what runs, and
- * what to put in its place.
+ * what to put in its place. geometry and used repeat what the active table says.
  */
 struct abi_config {
 	__u32 magic; /* ABI_MAGIC; the tool knows the map by it */
 	__u32 version;
 	__u64 listener; /* its lease; 0: nobody listens */
-	__u32 sample_every, sample_credit;
+	__u64 active;   /* how often the tables were exchanged; the lowest bit names the one that packets meet */
 	struct bucket_geometry geometry;
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
-	__u8 program; /* for the tool: ABI_PROGRAM when the table was set up */
+	__u8 reserved;
 	__u64 zero; /* always 0, which the verifier cannot know: see verdict_hide() */
 	__u32 run;  /* enum abi_run bits; ABI_RUN_SET_UP is written last */
 	__u32 confirm_by; /* tick; with ABI_RUN_UNCONFIRMED */
@@ -264,24 +288,23 @@ struct abi_config {
 	__u64 generation;  /* of the store, or ABI_GENERATION_DIRTY */
 	__u64 used;        /* slots filled */
 	char name[ABI_NAME_BYTES];
-	/* The writer's, in a line of its own: every move of an entry increments it. */
-	__u64 sequence;
-	__u64 next_number;  /* where the search for a free number starts */
-	__u64 moves;        /* of entries since the table was made; `sequence` counts other things too */
-	__u32 longest_path; /* moves of the worst insert */
-	__u32 reserved3;
-	__u64 plan;         /* of the store's choice of targets, by which the table is filled */
-	__u64 pending_id;   /* of the store's change that ABI_RUN_UNCONFIRMED is set for; 0: of a load */
-	__u64 reserved4[2];
-	struct hash_secret secret;
-	struct abi_shape_set shapes[FLOW_FAMILIES];
+	__u32 sample_every, sample_credit;
+	__u64 settled; /* as `active`: no packet is left in the table that this exchange put aside */
+	__u64 reserved2[3];
+	__u64 pending_id; /* of the store's change that ABI_RUN_UNCONFIRMED is set for; 0: of a load */
+	__u64 reserved3[2];
+	struct abi_table table[ABI_TABLES];
 };
 
-/* The shapes of a family that are in use, also while a writer is about to flip them. */
-FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_config *config,
-						    enum flow_family family)
+FLOW_INLINE const struct abi_table *abi_active(const struct abi_config *config)
 {
-	const struct abi_shape_set *set = &config->shapes[family];
+	return &config->table[*(const volatile __u64 *)&config->active % ABI_TABLES];
+}
+
+/* The shapes of a family that are in use, also while a writer is about to flip them. */
+FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_table *table, enum flow_family family)
+{
+	const struct abi_shape_set *set = &table->shapes[family];
 
 	return &set->list[*(const volatile __u64 *)&set->active & 1];
 }
@@ -291,7 +314,7 @@ FLOW_INLINE const struct abi_shape *abi_shape_at(const struct abi_shape_list *li
 	return &list->shape[abi_shape_place(1U << i)];
 }
 
-#define ABI_HEAD_BYTES __builtin_offsetof(struct abi_config, secret) /* what all versions have in common is in there */
+#define ABI_HEAD_BYTES __builtin_offsetof(struct abi_config, table) /* what all versions have in common is in there */
 
 #define ABI_GENERATION_DIRTY (~0ULL) /* a writer was, or still is, at work */
 
@@ -309,8 +332,9 @@ _Static_assert(__builtin_offsetof(struct abi_config, run) == 48, "config layout"
 _Static_assert(__builtin_offsetof(struct abi_config, options) == 56, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, store_id) == 64, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, name) == 96, "config layout");
-_Static_assert(__builtin_offsetof(struct abi_config, sequence) == 128, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, pending_id) == 168, "config layout");
-_Static_assert(__builtin_offsetof(struct abi_config, secret) == 192, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_config, table) == 192, "config layout");
+_Static_assert(__builtin_offsetof(struct abi_table, sequence) % 64 == 0, "table layout");
+_Static_assert(sizeof(struct abi_table) % 64 == 0, "table layout");
 
 #endif

@@ -223,12 +223,12 @@ static inline struct hash_value churn_key(__u64 hash)
 }
 
 /* The look-up of the packet path. */
-static inline struct probe_answer churn_probe(const struct abi_config *config, __u64 hash)
+static inline struct probe_answer churn_probe(const struct abi_table *table, __u64 hash)
 {
 	const __u64 word[FLOW_KEY_WORDS_IPV4] = { hash };
 	const struct hash_input input = churn_input(word);
 
-	return probe(config, hash, &input);
+	return probe(table, hash, &input);
 }
 
 /* A hash that has this bucket for its first, and this fingerprint. */
@@ -346,9 +346,9 @@ static inline int churn_open_table(struct churn *churn, struct abi_options optio
 
 	if (error)
 		return error;
-	churn->memory.sequence = &churn->config.sequence;
-	churn->memory.next_number = options.has_counts ? &churn->config.next_number : NULL;
-	churn->config.geometry = geometry;
+	churn->memory.sequence = &churn->config.table[0].sequence;
+	churn->memory.next_number = options.has_counts ? &churn->config.table[0].next_number : NULL;
+	churn->config.table[0].geometry = geometry;
 	churn->config.options = options;
 	return table_open(&churn->table, options.format, geometry, &churn->memory);
 }
@@ -424,7 +424,7 @@ static inline void *churn_read(void *context)
 		struct probe_answer answer;
 
 		i = i < churn->residents ? i : 0;
-		answer = churn_probe(&churn->config, churn->hash[i]);
+		answer = churn_probe(&churn->config.table[0], churn->hash[i]);
 		result.lookups++;
 		result.misses += answer.result == PROBE_MISS;
 		result.unsettled += answer.result == PROBE_UNSETTLED;
@@ -470,7 +470,7 @@ static inline void churn_show(const struct churn *churn)
 {
 	xc_options = churn->config.options;
 	churn_maps = churn->memory;
-	churn_elements = churn->config.geometry.buckets / (xc_options.format == BUCKET_8 ? 2 : 1);
+	churn_elements = churn->config.table[0].geometry.buckets / (xc_options.format == BUCKET_8 ? 2 : 1);
 }
 
 /*

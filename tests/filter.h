@@ -175,13 +175,13 @@ static inline int filter_map_all(struct filter *filter)
 static inline int filter_open_table(struct filter *filter)
 {
 	struct table_memory memory = { .bucket = filter->map[FILTER_BUCKETS],
-				       .sequence = &filter->config->sequence };
+				       .sequence = &filter->config->table[0].sequence };
 
 	if (filter->options.is_exact)
 		memory.record = filter->map[FILTER_RECORDS];
 	if (filter->options.has_counts) {
 		memory.has_counts = true;
-		memory.next_number = &filter->config->next_number;
+		memory.next_number = &filter->config->table[0].next_number;
 	}
 	return table_open(&filter->table, filter->options.format, filter->table.geometry, &memory);
 }
@@ -242,8 +242,8 @@ static inline void filter_set_up(struct filter *filter)
 
 	filter_clear(filter);
 	filter->config->version = ABI_VERSION;
-	random_fill(&random, &filter->config->secret, sizeof(filter->config->secret));
-	filter->config->geometry = filter->table.geometry;
+	random_fill(&random, &filter->config->table[0].secret, sizeof(filter->config->table[0].secret));
+	filter->config->table[0].geometry = filter->table.geometry;
 	filter->config->options = filter->options;
 	filter->config->magic = ABI_MAGIC;
 	filter->config->run = ABI_RUN_SET_UP;
@@ -252,7 +252,7 @@ static inline void filter_set_up(struct filter *filter)
 static inline struct abi_shape_list *filter_shapes(const struct filter *filter,
 						   enum flow_family family)
 {
-	struct abi_shape_set *set = &filter->config->shapes[family];
+	struct abi_shape_set *set = &filter->config->table[0].shapes[family];
 
 	return &set->list[set->active];
 }
@@ -318,7 +318,7 @@ static inline void filter_add_key(struct filter *filter, const struct rule_key *
 				  struct filter_place place)
 {
 	const struct abi_shape_list *list = filter_shapes(filter, key->shape.family);
-	struct hash_value value = rule_hash(key, &filter->config->secret);
+	struct hash_value value = rule_hash(key, &filter->config->table[0].secret);
 	struct abi_shape compiled;
 
 	rule_shape_compile(&key->shape, &compiled);

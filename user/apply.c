@@ -358,16 +358,16 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 	rules->family = family;
 	rule_keys(rules, keys);
 	if (list->reads_hints &&
-	    !hints_allow(filter->map[KERNEL_HINTS].memory, keys, compiled->hint))
+	    !hints_allow(target_hints_of(filter), keys, compiled->hint))
 		return false;
-	value = rule_hash(keys, &filter->config->secret);
+	value = rule_hash(keys, &abi_active(filter->config)->secret);
 	return table_find(table, &value, NULL);
 }
 
 static bool family_matches(const struct kernel_filter *filter, const struct table *table,
 			   const struct rule *query, enum flow_family family)
 {
-	const struct abi_shape_list *list = abi_shapes(filter->config, family);
+	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
 
 	for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX; i++)
 		if (shape_matches(filter, table, query, list, i, family))
@@ -396,7 +396,7 @@ struct finding {
 static int find_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct finding *finding = context;
-	const struct hash_value value = rule_hash(key, &finding->filter->config->secret);
+	const struct hash_value value = rule_hash(key, &abi_active(finding->filter->config)->secret);
 
 	(void)is_shared;
 	return table_find(finding->table, &value, NULL) ? 0 : -ENOENT;
@@ -435,9 +435,9 @@ double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_f
 
 double apply_mean_probes(const struct kernel_filter *filter, enum flow_family family)
 {
-	const struct abi_shape_list *list = abi_shapes(filter->config, family);
+	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
 
 	if (!list->reads_hints)
 		return list->count;
-	return hints_mean_probes(filter->map[KERNEL_HINTS].memory, list, family);
+	return hints_mean_probes(target_hints_of(filter), list, family);
 }

@@ -56,7 +56,7 @@ static int begin(struct apply *apply, struct reason *reason)
 		struct target *target = &apply->targets[i];
 
 		target_begin(target);
-		if (apply->is_whole && !kernel_held_attachment(&target->filter))
+		if (apply->is_whole && target_can_prepare(target, table_slots(&target->table)))
 			target_defer(target, TARGET_AT_ONCE);
 	}
 	apply->touched = calloc(1, sizeof(*apply->touched));
@@ -69,7 +69,7 @@ static int begin(struct apply *apply, struct reason *reason)
 bool apply_can_replace_all(const struct apply *apply)
 {
 	for (size_t i = 0; i < apply->targets_count; i++)
-		if (kernel_held_attachment(&apply->targets[i].filter))
+		if (!target_can_prepare(&apply->targets[i], table_slots(&apply->targets[i].table)))
 			return false;
 	return true;
 }

@@ -97,14 +97,12 @@ static int copy_filter(struct apply *apply, const struct kernel_filter *filter, 
 	int error = check_original(apply, filter, reason);
 
 	if (!error)
-		error = target_create(target, &filter->options, table_slots_of(target_geometry(filter)), 0,
-				      reason);
+		error = target_create_like(target, filter, reason);
 	if (error)
 		return error;
 	apply->targets_count++;
 	error = copy_maps(filter, &target->filter, reason);
-	target->table.used = target->filter.config->used;
-	return error;
+	return error ? error : target_reopen(target, reason);
 }
 
 static void describe(const struct kernel_filter *filter, struct apply_original *original)

@@ -33,16 +33,13 @@ static size_t held_count(const struct apply *apply)
 	return apply->touched->held[RULE_DROP].count + apply->touched->held[RULE_PASS].count;
 }
 
-/* Where another tool holds the filter it cannot be replaced: the table is used to its last slot. */
-static bool can_grow(const struct target *target)
-{
-	return !kernel_held_attachment(&target->filter);
-}
-
-/* For one key more. */
+/* For one key more. Where another tool holds the filter there are no larger maps: the table is used to its last slot. */
 static bool must_grow(const struct apply *apply, const struct target *target)
 {
-	return !target->is_deferred && !target_has_room(target, held_count(apply) + 1) && can_grow(target);
+	const __u64 keys = held_count(apply) + 1;
+
+	return !target->is_deferred && !target_has_room(target, keys) &&
+	       target_slots_to_grow_to(target, target->table.used + keys) > table_slots(&target->table);
 }
 
 bool apply_is_full(const struct apply *apply)
@@ -116,7 +113,7 @@ static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 	if (error)
 		return error;
 	error = target_insert(target, key, expires);
-	if (error && can_grow(target)) {
+	if (error && target_can_prepare(target, target_slots_to_grow_to(target, target->table.used + 1))) {
 		target_defer(target, TARGET_STUCK);
 		return 0;
 	}

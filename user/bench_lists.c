@@ -112,7 +112,7 @@ static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_l
 		    const struct bench_flow *flow, enum flow_family family)
 {
 	const struct flow addresses = { .src = flow->src, .dst = flow->dst, .family = family };
-	const __u32 *hints = filter->map[KERNEL_HINTS].memory;
+	const __u32 *hints = target_hints_of(filter);
 	struct flow_key key = {};
 
 	if (!list->reads_hints)
@@ -126,7 +126,7 @@ static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_l
 static void expect(const struct making *making, enum flow_family family, enum abi_outcome outcome,
 		   struct bench_flow *flow)
 {
-	const struct abi_shape_list *list = abi_shapes(making->filter->config, family);
+	const struct abi_shape_list *list = abi_shapes(abi_active(making->filter->config), family);
 	__u32 wrong = probed(making->filter, list, flow, family);
 
 	if (outcome == OUTCOME_DROP_RULE)

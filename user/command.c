@@ -232,12 +232,14 @@ struct abi_options command_table_options(const struct invocation *invocation)
 		.format = formats[invocation->fingerprint_bits],
 		.is_exact = !invocation->is_compact,
 		.has_counts = !invocation->is_compact && !invocation->has_no_counters,
+		.is_alone = invocation->has_no_spare,
 	};
 }
 
 bool command_names_format(const struct invocation *invocation)
 {
-	return invocation->is_compact || invocation->fingerprint_bits || invocation->has_no_counters;
+	return invocation->is_compact || invocation->fingerprint_bits || invocation->has_no_counters ||
+	       invocation->has_no_spare;
 }
 
 enum command_status command_check_format(const struct invocation *invocation)

@@ -33,7 +33,7 @@ enum command_option {
 	OPTION_MODE = 1 << 0,
 	OPTION_CAPACITY = 1 << 1,
 	OPTION_ALL = 1 << 2,
-	OPTION_FORMAT = 1 << 3,   /* --compact, --fingerprint, --no-counters */
+	OPTION_FORMAT = 1 << 3,   /* --compact, --fingerprint, --no-counters, --no-spare */
 	OPTION_COUNTERS = 1 << 4,
 	OPTION_FORCE = 1 << 5,
 	OPTION_CONFIRM = 1 << 6,
@@ -61,7 +61,7 @@ struct invocation {
 	enum kernel_mode mode;
 	__u64 capacity;    /* 0 where it was not given */
 	bool is_all;
-	bool is_compact, has_no_counters;
+	bool is_compact, has_no_counters, has_no_spare;
 	unsigned int fingerprint_bits; /* 0 where it was not given */
 	bool wants_counters;
 	bool is_forced;

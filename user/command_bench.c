@@ -24,7 +24,7 @@ const struct command command_bench = {
 	.name = "bench",
 	.group = COMMAND_LOOK,
 	.usage = "[--seconds N] [--driver-ns N] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
-		 "[--no-counters]",
+		 "[--no-counters] [--no-spare]",
 	.summary = "measure what the filter costs a packet on this machine",
 	.help = "Measures a copy of the running filter with its rules, on packets that the kernel makes up\n"
 	"(BPF_PROG_TEST_RUN): nothing that runs is touched, nor its counters. Where no filter runs, what\n"
@@ -46,7 +46,7 @@ const struct command command_bench = {
 	"  --driver-ns N    what driver and kernel take for a packet that a bare XDP program drops. Default\n"
 	"                   42: 24 million a second and core, Hoiland-Jorgensen et al., \"The eXpress Data\n"
 	"                   Path\", CoNEXT 2018, on a 100 Gbit/s card (mlx5)\n"
-	"  --capacity, --compact, --fingerprint, --no-counters\n"
+	"  --capacity, --compact, --fingerprint, --no-counters, --no-spare\n"
 	"                   another table than the one that runs: as `load` would make it with these\n"
 	"Status 1 where no filter of the --name runs and no rules are stored.\n"
 	"\n"

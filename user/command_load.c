@@ -16,7 +16,7 @@ const struct command command_load = {
 	.name = "load",
 	.group = COMMAND_RUN,
 	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
-		 "[--no-counters] [--monitor-only] [--confirm TIME]",
+		 "[--no-counters] [--no-spare] [--monitor-only] [--confirm TIME]",
 	.summary = "run the filter on interfaces",
 	.help = "All interfaces of one --name share one table, filled from the rules stored under that\n"
 	"name. The filter runs until `unload`, a reboot or the end of the interface. Only on interfaces\n"
@@ -34,6 +34,10 @@ const struct command command_load = {
 	"                     8: 3 %, 1 byte     16: 1.2e-4, 2 bytes (default)     32: 1.8e-9, 4 bytes\n"
 	"                     17: 5.8e-5, 2 bytes, semi-sorted: look-ups are slower\n"
 	"  --no-counters    no packets and bytes by rule: 18 bytes a slot instead of 34\n"
+	"  --no-spare       memory for one table only. By default there is room for a second one while a\n"
+	"                   table takes at most 64 MiB: a change that packets must see as a whole fills it,\n"
+	"                   and exchanges the two. Without that room such a change loads new programs,\n"
+	"                   which takes the kernel a tenth of a second or more\n"
 	"  --monitor-only   drop nothing and count what would be dropped, as `monitor-only on` does\n"
 	"  --confirm TIME   take it off again unless `xdp-cuckoo confirm` comes within TIME, also where\n"
 	"                   this terminal hangs or is gone: the way to load it over the network\n"
@@ -119,8 +123,8 @@ static int check_running(const struct invocation *invocation, const struct apply
 	if (command_names_format(invocation) &&
 	    memcmp(&wanted, &target->filter.options, sizeof(wanted)))
 		return reason_set(reason, -EINVAL,
-				  "the filter '%s' is running with another --compact, --fingerprint or "
-				  "--no-counters; unload it to change them", apply->name);
+				  "the filter '%s' is running with another --compact, --fingerprint, "
+				  "--no-counters or --no-spare; unload it to change them", apply->name);
 	return 0;
 }
 

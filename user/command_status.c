@@ -196,7 +196,7 @@ static json_t *shapes_of(const struct abi_config *config)
 	char text[RULE_TEXT_BYTES];
 
 	for (int family = 0; family < FLOW_FAMILIES; family++) {
-		const struct abi_shape_list *list = abi_shapes(config, family);
+		const struct abi_shape_list *list = abi_shapes(abi_active(config), family);
 
 		for (__u64 i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
 			struct rule_shape shape = rule_shape_of_tag(abi_shape_at(list, i)->tag, family);
@@ -264,16 +264,18 @@ static void add_table(json_t *status, const struct kernel_filter *filter,
 	__u64 slots = table_slots_of(target_geometry(filter)), bytes = kernel_filter_bytes(filter);
 
 	json_object_update_new(
-		status, json_pack("{s:s, s:I, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:I}",
+		status, json_pack("{s:s, s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:I}",
 				  "table", command_format_name(&filter->options),
 				  "slots", (json_int_t)slots,
+				  "room_slots", (json_int_t)target_room(filter),
+				  "spare_table", target_tables(filter) == ABI_TABLES,
 				  "used_slots", (json_int_t)config->used,
 				  "load_factor", apply_load_factor(filter),
 				  "table_bytes", (json_int_t)bytes,
 				  "bytes_per_rule", config->used ? bytes / (double)config->used : 0.,
 				  "generation", (json_int_t)config->generation,
-				  "longest_path", (json_int_t)config->longest_path,
-				  "moves", (json_int_t)config->moves,
+				  "longest_path", (json_int_t)abi_active(config)->longest_path,
+				  "moves", (json_int_t)abi_active(config)->moves,
 				  "look_up_retries", (json_int_t)counters[ABI_COUNTER_RETRIES].packets,
 				  "fingerprints_stopped",
 				  (json_int_t)counters[ABI_COUNTER_STOPPED].packets));
@@ -289,7 +291,7 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 
 		snprintf(name, sizeof(name), "probes_%s", names[family]);
 		json_object_set_new(status, name,
-				    json_integer(abi_shapes(filter->config, family)->count));
+				    json_integer(abi_shapes(abi_active(filter->config), family)->count));
 		snprintf(name, sizeof(name), "mean_probes_%s", names[family]);
 		json_object_set_new(status, name, json_real(apply_mean_probes(filter, family)));
 		snprintf(name, sizeof(name), "false_positive_rate_%s", names[family]);

@@ -15,7 +15,8 @@ const struct command command_resize = {
 	.summary = "give the running tables room for N rules",
 	.help = "Larger or smaller, while the filter goes on: a new table is filled from the store and takes\n"
 	"the place of the old one at once, on every interface; counters go on. A table also grows by\n"
-	"itself when a rule does not fit. N is at 95 % load, and at least what is stored.\n"
+	"itself when a rule does not fit. N is at 95 % load, and at least what is stored. Larger maps, and\n"
+	"new programs over them, are loaded only if the present ones have no room (`room slots` of status).\n"
 	"\n"
 	"  xdp-cuckoo resize 5000000\n"
 	"  xdp-cuckoo --name web resize 1000\n",

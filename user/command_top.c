@@ -56,7 +56,7 @@ struct top {
 	/* The filter whose rules are ranked, the first that counts them; NULL: none does, or they are too many. */
 	const struct kernel_filter *ranked;
 	struct table table;
-	__u32 ranked_id; /* of the map that `hits` is about */
+	__u64 ranked_id; /* of the table that `hits` is about: its map, and how often tables were exchanged */
 	struct hits hits;
 	bool is_ranking; /* a pass is under way */
 	struct top_names names;
@@ -114,7 +114,7 @@ static void describe(struct top *top)
 /* Opens the table anew, since each reading has the filters' memory at another place. */
 static void choose_ranked(struct top *top)
 {
-	__u32 records_id;
+	__u64 table_id;
 
 	table_close(&top->table);
 	top->table = (struct table){};
@@ -126,11 +126,11 @@ static void choose_ranked(struct top *top)
 		    tally_is_named(filter, top->invocation->name) && !target_open_table(filter, &top->table))
 			top->ranked = filter;
 	}
-	records_id = top->ranked ? top->ranked->map[KERNEL_RECORDS].id : 0;
-	if (records_id != top->ranked_id) {
+	table_id = top->ranked ? (__u64)top->ranked->map[KERNEL_RECORDS].id << 32 | (__u32)top->ranked->config->active : 0;
+	if (table_id != top->ranked_id) {
 		hits_close(&top->hits);
 		top_names_close(&top->names);
-		top->ranked_id = records_id;
+		top->ranked_id = table_id;
 		if (top->ranked)
 			hits_open(&top->hits, table_slots(&top->table));
 	}

@@ -113,6 +113,14 @@ static void take_counters(struct config_reading *reading, const char *value)
 	reading->config->load.has_no_counters = !has_counters;
 }
 
+static void take_spare(struct config_reading *reading, const char *value)
+{
+	bool has_spare = true;
+
+	take_switch(reading, "spare", value, &has_spare);
+	reading->config->load.has_no_spare = !has_spare;
+}
+
 static void take_monitor_only(struct config_reading *reading, const char *value)
 {
 	reading->config->has_monitor_only = true;
@@ -185,6 +193,7 @@ static const struct key {
 	{ SECTION_FILTER, "table", take_table },
 	{ SECTION_FILTER, "fingerprint", take_fingerprint },
 	{ SECTION_FILTER, "counters", take_counters },
+	{ SECTION_FILTER, "spare", take_spare },
 	{ SECTION_FILTER, "monitor-only", take_monitor_only },
 	{ SECTION_FILTER, "wait", take_wait },
 	{ SECTION_FILTER, "detach-on-stop", take_detach },

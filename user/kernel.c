@@ -135,7 +135,8 @@ void kernel_close(struct kernel_filter *filter)
 {
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++)
 		close_map(&filter->map[name]);
-	xdp_cuckoo__destroy(filter->programs);
+	xdp_cuckoo__destroy(filter->program[false]);
+	xdp_cuckoo__destroy(filter->program[true]);
 	free(filter->attachments);
 	*filter = (struct kernel_filter){};
 }
@@ -161,12 +162,6 @@ int kernel_add_attachment(struct kernel_filter *filter, const struct kernel_atta
 }
 
 /* ---- loading ---- */
-
-const struct bpf_program *kernel_program(const struct kernel_filter *filter, bool is_frags)
-{
-	return is_frags ? filter->programs->progs.xdp_cuckoo_frags :
-			  filter->programs->progs.xdp_cuckoo;
-}
 
 static struct bpf_map *skeleton_map(const struct xdp_cuckoo *skeleton, enum kernel_map_name name)
 {
@@ -207,11 +202,11 @@ static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name n
 {
 	switch (name) {
 	case KERNEL_BUCKETS:
-		return plan->bucket_bytes / kernel_bucket_bytes(&plan->options);
+		return plan->tables * plan->bucket_bytes / kernel_bucket_bytes(&plan->options);
 	case KERNEL_RECORDS:
-		return plan->options.is_exact ? plan->slots : 1;
+		return plan->options.is_exact ? plan->tables * plan->slots : 1;
 	case KERNEL_HINTS:
-		return ABI_HINTS / 2;
+		return ABI_TABLES * ABI_HINTS / 2;
 	default:
 		return 1;
 	}
@@ -243,37 +238,68 @@ static int size_maps(const struct kernel_plan *plan, const struct xdp_cuckoo *sk
 	return plan->predecessor && !error ? share_maps(plan->predecessor, skeleton) : error;
 }
 
-/* `plan` is NULL for programs over maps that are there. */
-static int load(struct kernel_filter *filter, const struct kernel_plan *plan, struct reason *reason)
+/* The built-in object, of which nothing will be loaded but maps; NULL, with the reason. */
+static struct xdp_cuckoo *open_object(const struct abi_options *options, struct reason *reason)
+{
+	struct xdp_cuckoo *skeleton;
+
+	kernel_listen();
+	skeleton = xdp_cuckoo__open();
+	if (!skeleton) {
+		kernel_refused(reason, -errno, "cannot open the built-in BPF object", "");
+		return NULL;
+	}
+	kernel_set_constants(options, &skeleton->rodata->xc_options, skeleton->rodata->xc_prefixes);
+	bpf_program__set_autoload(skeleton->progs.xdp_cuckoo, false);
+	bpf_program__set_autoload(skeleton->progs.xdp_cuckoo_frags, false);
+	return skeleton;
+}
+
+static struct bpf_program *program_of(const struct xdp_cuckoo *skeleton, bool is_frags)
+{
+	return is_frags ? skeleton->progs.xdp_cuckoo_frags : skeleton->progs.xdp_cuckoo;
+}
+
+int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reason *reason)
 {
 	struct xdp_cuckoo *skeleton;
 	int error;
 
-	kernel_listen();
-	skeleton = xdp_cuckoo__open();
+	if (filter->program[is_frags])
+		return 0;
+	skeleton = open_object(&filter->options, reason);
 	if (!skeleton)
-		return kernel_refused(reason, -errno, "cannot open the built-in BPF object", "");
-	kernel_set_constants(&filter->options, &skeleton->rodata->xc_options, skeleton->rodata->xc_prefixes);
-	error = plan ? size_maps(plan, skeleton) : kernel_reuse_maps(filter, skeleton->obj);
+		return -ENOMEM;
+	bpf_program__set_autoload(program_of(skeleton, is_frags), true);
+	error = kernel_reuse_maps(filter, skeleton->obj);
 	if (!error)
 		error = xdp_cuckoo__load(skeleton);
 	if (!error) {
-		filter->programs = skeleton;
+		filter->program[is_frags] = skeleton;
 		return 0;
 	}
 	xdp_cuckoo__destroy(skeleton);
 	return kernel_refused(reason, error, "cannot load the BPF program", "");
 }
 
-int kernel_load_programs(struct kernel_filter *filter, struct reason *reason)
+int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_filter *filter, struct reason *reason)
 {
-	return filter->programs ? 0 : load(filter, NULL, reason);
+	int error = 0;
+
+	for (size_t i = 0; i < other->attachments_count && !error; i++)
+		error = kernel_load_program(filter, other->attachments[i].is_frags, reason);
+	return error;
+}
+
+int kernel_program(const struct kernel_filter *filter, bool is_frags)
+{
+	return bpf_program__fd(program_of(filter->program[is_frags], is_frags));
 }
 
 /* Descriptors of its own, so that a created filter and a found one are closed the same way. */
-static int take_created_map(struct kernel_filter *filter, enum kernel_map_name name)
+static int take_created_map(struct kernel_filter *filter, const struct xdp_cuckoo *skeleton, enum kernel_map_name name)
 {
-	const struct bpf_map *created = skeleton_map(filter->programs, name);
+	const struct bpf_map *created = skeleton_map(skeleton, name);
 	struct kernel_map *map = &filter->map[name];
 	struct bpf_map_info info = {};
 	__u32 length = sizeof(info);
@@ -285,13 +311,20 @@ static int take_created_map(struct kernel_filter *filter, enum kernel_map_name n
 	return 0;
 }
 
-static int take_created_maps(struct kernel_filter *filter, struct reason *reason)
+static int create_maps(const struct kernel_plan *plan, struct kernel_filter *filter, struct reason *reason)
 {
-	int error = 0;
+	struct xdp_cuckoo *skeleton = open_object(&plan->options, reason);
+	int error;
 
+	if (!skeleton)
+		return -ENOMEM;
+	error = size_maps(plan, skeleton);
+	if (!error)
+		error = xdp_cuckoo__load(skeleton);
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
-		error = take_created_map(filter, name);
-	return error ? kernel_refused(reason, error, "cannot open the filter's maps", "") : 0;
+		error = take_created_map(filter, skeleton, name);
+	xdp_cuckoo__destroy(skeleton);
+	return error ? kernel_refused(reason, error, "cannot make the filter's maps", "") : 0;
 }
 
 int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter,
@@ -300,11 +333,11 @@ int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter,
 	int error;
 
 	*filter = (struct kernel_filter){ .options = plan->options };
-	error = load(filter, plan, reason);
-	if (!error)
-		error = take_created_maps(filter, reason);
+	error = create_maps(plan, filter, reason);
 	if (!error)
 		error = kernel_map_memory(filter, reason);
+	if (!error && plan->predecessor)
+		error = kernel_load_programs_of(plan->predecessor, filter, reason);
 	if (error)
 		kernel_close(filter);
 	return error;
@@ -323,7 +356,7 @@ void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map
 
 __u64 kernel_plan_bytes(const struct kernel_plan *plan)
 {
-	return plan->bucket_bytes +
+	return plan->tables * plan->bucket_bytes +
 	       plan_entries(plan, KERNEL_RECORDS) * kernel_record_bytes(&plan->options) +
 	       plan_entries(plan, KERNEL_HINTS) * sizeof(__u64);
 }

@@ -54,7 +54,7 @@ struct kernel_filter {
 	struct abi_config *config;   /* the memory of KERNEL_CONFIG */
 	struct abi_options options;  /* what its programs are compiled to do */
 	bool is_other_version;	     /* see kernel_find_all() */
-	struct xdp_cuckoo *programs; /* NULL until kernel_create() or kernel_attach() */
+	struct xdp_cuckoo *program[2]; /* by is_frags of an attachment; NULL until one needs it */
 	struct kernel_attachment *attachments;
 	size_t attachments_count;
 };
@@ -62,8 +62,9 @@ struct kernel_filter {
 /* What kernel_create() makes. */
 struct kernel_plan {
 	struct abi_options options;
-	__u64 slots;
-	__u64 bucket_bytes; /* of all buckets */
+	unsigned int tables; /* that there is room for: 1 or ABI_TABLES */
+	__u64 slots;	     /* of each */
+	__u64 bucket_bytes;  /* of each */
 	/* A filter in whose counters and ring of samples the new one goes on; NULL: it has its own. */
 	const struct kernel_filter *predecessor;
 };
@@ -113,7 +114,7 @@ double kernel_age(const struct kernel_filter *filter);
 __u64 kernel_plan_bytes(const struct kernel_plan *plan);
 __u64 kernel_filter_bytes(const struct kernel_filter *filter);
 
-/* Loads new maps, all 0, and the programs over them; attaches nothing. -errno. */
+/* Makes new maps, all 0; loads the programs that run on the predecessor's interfaces, if there is one. -errno. */
 int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter,
 		  struct reason *reason);
 void kernel_close(struct kernel_filter *filter);

@@ -26,40 +26,10 @@ static const __u32 mode_flags[INTERFACE_MODES] = {
 
 /* ---- attach ---- */
 
-static int attach(const struct kernel_filter *filter, struct kernel_attachment *attachment)
-{
-	struct bpf_prog_info info = {};
-	__u32 length = sizeof(info);
-	int fd = bpf_program__fd(kernel_program(filter, attachment->is_frags));
-
-	kernel_listen();
-	if (bpf_obj_get_info_by_fd(fd, &info, &length))
-		return -errno;
-	attachment->prog_id = attachment->root_id = info.id;
-	return bpf_xdp_attach(attachment->ifindex, fd,
-			      mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
-}
-
 /* Whether another mode or program may do what was refused. */
 static bool is_unsupported(int error)
 {
 	return error && error != -EBUSY && error != -EEXIST && error != -EPERM;
-}
-
-/* A driver refuses single-buffer programs where the MTU is large; the other program is for that. */
-static int attach_mode(const struct kernel_filter *filter, enum interface_mode mode,
-		       struct kernel_attachment *attachment)
-{
-	int error;
-
-	attachment->mode = mode;
-	attachment->is_frags = false;
-	error = attach(filter, attachment);
-	if (is_unsupported(error) && mode == INTERFACE_NATIVE && interfaces_may_take_frags(attachment->ifindex)) {
-		attachment->is_frags = true;
-		error = attach(filter, attachment);
-	}
-	return error;
 }
 
 /* Why the driver did not take the program: the kernel's words, or what its error means. */
@@ -68,18 +38,6 @@ static const char *native_refused(int error)
 	if (*kernel_words())
 		return kernel_words();
 	return error == -EOPNOTSUPP ? "its driver has no native XDP" : strerror(-error);
-}
-
-static int attach_wanted(const struct kernel_filter *filter, enum kernel_mode wanted,
-			 struct kernel_attachment *attachment, struct reason *reason)
-{
-	int error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, attachment);
-
-	reason_set(reason, 0, "%s", "");
-	if (!is_unsupported(error) || wanted != KERNEL_AUTO)
-		return error;
-	reason_set(reason, 0, "%s", native_refused(error));
-	return attach_mode(filter, INTERFACE_SKB, attachment);
 }
 
 /* Commands take some errors for bad input, or for a full table: a driver's are not. */
@@ -102,6 +60,65 @@ static int attach_refused(int error, const char *interface, enum interface_mode 
 				  interface, native_refused(error));
 	kernel_refused_in_words(reason, error, "cannot attach to ", interface);
 	return error == -EPERM || error == -EACCES || error == -ENOMEM ? error : -EIO;
+}
+
+static int attach_program(const struct kernel_filter *filter, struct kernel_attachment *attachment,
+			  struct reason *reason)
+{
+	int error = kernel_program_id(filter, attachment->is_frags, &attachment->prog_id);
+
+	attachment->root_id = attachment->prog_id;
+	kernel_listen();
+	if (!error)
+		error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),
+				       mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+	return error ? attach_refused(error, attachment->interface, attachment->mode, reason) : 0;
+}
+
+static int attach(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
+{
+	int held, error = kernel_load_program(filter, attachment->is_frags, reason);
+
+	if (error)
+		return error;
+	error = kernel_pin(filter, filter, &held, reason);
+	if (!error)
+		error = attach_program(filter, attachment, reason);
+	kernel_pin_done(held);
+	return error;
+}
+
+/* A driver refuses single-buffer programs where the MTU is large; the other program is for that. */
+static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, struct kernel_attachment *attachment,
+		       struct reason *reason)
+{
+	int error;
+
+	attachment->mode = mode;
+	attachment->is_frags = false;
+	error = attach(filter, attachment, reason);
+	if (is_unsupported(error) && mode == INTERFACE_NATIVE && interfaces_may_take_frags(attachment->ifindex)) {
+		attachment->is_frags = true;
+		error = attach(filter, attachment, reason);
+	}
+	return error;
+}
+
+/* *reason, if it succeeds: why it is not native though it might have been, or nothing. */
+static int attach_wanted(struct kernel_filter *filter, enum kernel_mode wanted, struct kernel_attachment *attachment,
+			 struct reason *reason)
+{
+	int error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, attachment, reason);
+	struct reason why;
+
+	reason_set(&why, 0, "%s", "");
+	if (is_unsupported(error) && wanted == KERNEL_AUTO) {
+		reason_set(&why, 0, "%s", native_refused(error));
+		error = attach_mode(filter, INTERFACE_SKB, attachment, reason);
+	}
+	if (!error)
+		*reason = why;
+	return error;
 }
 
 static void offer_name(const char *name, void *context)
@@ -144,19 +161,10 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 		  struct reason *reason)
 {
 	struct kernel_attachment attachment = {};
-	int held, error = find_interface(interface, &attachment, reason);
+	int error = find_interface(interface, &attachment, reason);
 
 	if (!error)
-		error = kernel_load_programs(filter, reason);
-	if (error)
-		return error;
-	error = kernel_pin(filter, filter, &held, reason);
-	if (!error) {
 		error = attach_wanted(filter, wanted, &attachment, reason);
-		if (error)
-			error = attach_refused(error, interface, attachment.mode, reason);
-	}
-	kernel_pin_done(held);
 	if (error)
 		return error;
 	error = kernel_add_attachment(filter, &attachment);
@@ -301,7 +309,7 @@ int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *
 	struct bpf_prog_info info = {};
 	__u32 length = sizeof(info);
 
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(kernel_program(filter, is_frags)), &info, &length))
+	if (bpf_obj_get_info_by_fd(kernel_program(filter, is_frags), &info, &length))
 		return -errno;
 	*id = info.id;
 	return 0;
@@ -333,7 +341,7 @@ static int replace_refused(int error, const char *interface, struct reason *reas
 
 static int new_program(const struct kernel_filter *filter, size_t i)
 {
-	return bpf_program__fd(kernel_program(filter, filter->attachments[i].is_frags));
+	return kernel_program(filter, filter->attachments[i].is_frags);
 }
 
 /* *runs: the program on the interface of an attachment, in its mode; 0: none, or the interface is gone. */
@@ -466,6 +474,9 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 				  "on '%s' libxdp's dispatcher holds the filter, which cannot be exchanged "
 				  "there; take it off (xdp-loader unload %s -i %u) and load it again with "
 				  "--capacity", held->interface, held->interface, held->prog_id);
+	error = kernel_load_programs_of(old, filter, reason);
+	if (error)
+		return error;
 	kernel_listen();
 	error = kernel_pin(filter, old, &pins, reason);
 	if (!error)
@@ -492,7 +503,7 @@ bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 static int put_frags(const struct kernel_filter *filter, struct kernel_attachment *attachment)
 {
 	const int old = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
-	int error = old < 0 ? old : exchange(attachment, old, bpf_program__fd(kernel_program(filter, true)));
+	int error = old < 0 ? old : exchange(attachment, old, kernel_program(filter, true));
 
 	if (old >= 0)
 		close(old);
@@ -511,7 +522,7 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 	if (!kernel_is_mtu_too_large(attachment) || is_held(attachment) ||
 	    !interfaces_may_take_frags(attachment->ifindex))
 		return 0;
-	error = kernel_load_programs(filter, reason);
+	error = kernel_load_program(filter, true, reason);
 	if (!error)
 		error = kernel_pin(filter, filter, &held, reason);
 	if (error)
@@ -538,28 +549,30 @@ static int read_tag(int fd, __u8 tag[BPF_TAG_SIZE])
 	return 0;
 }
 
-static int runs_own(const struct kernel_filter *filter, const struct kernel_attachment *attachment, bool *is_own)
+static int runs_own(struct kernel_filter *filter, const struct kernel_attachment *attachment, bool *is_own,
+		    struct reason *reason)
 {
-	const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
 	__u8 running[BPF_TAG_SIZE], own[BPF_TAG_SIZE];
-	int error = read_tag(fd, running);
+	int fd, error = kernel_load_program(filter, attachment->is_frags, reason);
 
+	if (error)
+		return error;
+	fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+	error = read_tag(fd, running);
 	if (!error)
-		error = read_tag(bpf_program__fd(kernel_program(filter, attachment->is_frags)), own);
+		error = read_tag(kernel_program(filter, attachment->is_frags), own);
 	if (fd >= 0)
 		close(fd);
 	*is_own = !error && !memcmp(running, own, sizeof(own));
-	return error;
+	return error ? kernel_refused(reason, error, "cannot look at the running program", "") : 0;
 }
 
 int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason)
 {
-	int error = kernel_load_programs(filter, reason);
+	int error = 0;
 
-	*is_own = !error;
-	if (error)
-		return error;
-	for (size_t i = 0; i < filter->attachments_count && *is_own; i++)
-		error = runs_own(filter, &filter->attachments[i], is_own);
-	return error ? kernel_refused(reason, error, "cannot look at the running program", "") : 0;
+	*is_own = true;
+	for (size_t i = 0; i < filter->attachments_count && *is_own && !error; i++)
+		error = runs_own(filter, &filter->attachments[i], is_own, reason);
+	return error;
 }

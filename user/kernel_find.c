@@ -56,7 +56,8 @@ static const struct {
 			     sizeof(struct abi_counted), 0 },
 	[KERNEL_COUNTERS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32),
 			      ABI_COUNTERS * sizeof(struct abi_counter), 0, ABI_COUNTER_ELEMENTS },
-	[KERNEL_HINTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, ABI_HINTS / 2 },
+	[KERNEL_HINTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0,
+			   ABI_TABLES * ABI_HINTS / 2 },
 	[KERNEL_SAMPLES] = { BPF_MAP_TYPE_RINGBUF, 0, 0, 0, ABI_SAMPLES_BYTES },
 	[KERNEL_SAMPLING] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), sizeof(struct abi_sampling), 0, 1 },
 };
@@ -187,10 +188,11 @@ static bool is_sound(const struct kernel_filter *filter)
 		return false;
 	if (!memchr(config->name, '\0', sizeof(config->name)))
 		return false;
-	for (int family = 0; family < FLOW_FAMILIES; family++)
-		for (int copy = 0; copy < 2; copy++)
-			if (config->shapes[family].list[copy].count > ABI_SHAPES_MAX)
-				return false;
+	for (int table = 0; table < ABI_TABLES; table++)
+		for (int family = 0; family < FLOW_FAMILIES; family++)
+			for (int copy = 0; copy < 2; copy++)
+				if (config->table[table].shapes[family].list[copy].count > ABI_SHAPES_MAX)
+					return false;
 	return true;
 }
 

@@ -36,11 +36,14 @@ int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_objec
 void kernel_set_constants(const struct abi_options *options, volatile const struct abi_options *xc_options,
 			  volatile const __u16 *xc_prefixes);
 
-/* Loads the programs over the filter's maps, where they are not loaded yet. */
-int kernel_load_programs(struct kernel_filter *filter, struct reason *reason);
+/* Loads a program over the filter's maps, where it is not loaded yet: the verifier takes a tenth of a second for each. */
+int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reason *reason);
 
-/* The loaded program that an attachment is to run. */
-const struct bpf_program *kernel_program(const struct kernel_filter *filter, bool is_frags);
+/* Loads the programs by which `filter` can take the place of `other` on every interface. */
+int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_filter *filter, struct reason *reason);
+
+/* The descriptor of a loaded program. */
+int kernel_program(const struct kernel_filter *filter, bool is_frags);
 
 int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id);
 

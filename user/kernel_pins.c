@@ -201,8 +201,7 @@ static int pin_program(const struct kernel_filter *filter, bool is_frags, int fi
 	__u32 id;
 	int error = kernel_program_id(filter, is_frags, &id);
 
-	return error ? error : pin(bpf_program__fd(kernel_program(filter, is_frags)), filter_dir,
-				   KERNEL_OBJECT_PROGRAM, id);
+	return error ? error : pin(kernel_program(filter, is_frags), filter_dir, KERNEL_OBJECT_PROGRAM, id);
 }
 
 static int pin_filter(const struct kernel_filter *filter, int filter_dir)
@@ -212,7 +211,8 @@ static int pin_filter(const struct kernel_filter *filter, int filter_dir)
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
 		error = pin(filter->map[name].fd, filter_dir, KERNEL_OBJECT_MAP, filter->map[name].id);
 	for (int is_frags = 0; is_frags <= 1 && !error; is_frags++)
-		error = pin_program(filter, is_frags, filter_dir);
+		if (filter->program[is_frags])
+			error = pin_program(filter, is_frags, filter_dir);
 	return error;
 }
 

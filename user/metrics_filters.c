@@ -62,7 +62,7 @@ static int gather(struct groups *groups, struct reason *reason)
 
 		group->slots += table_slots_of(target_geometry(filter));
 		group->used += filter->config->used;
-		group->moves += filter->config->moves;
+		group->moves += abi_active(filter->config)->moves;
 		group->bytes += kernel_filter_bytes(filter);
 		group->is_filtering &= command_is_filtering(filter);
 		error = tally_add(&group->tally, filter, reason);

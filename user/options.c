@@ -210,6 +210,7 @@ const struct options_kind options_table[] = {
 	SWITCH("compact", OPTION_FORMAT, is_compact, "fingerprints only: less memory, less exact"),
 	{ "fingerprint", OPTION_FORMAT, "8|16|17|32", "bits of a fingerprint of a compact table", take_fingerprint, 0 },
 	SWITCH("no-counters", OPTION_FORMAT, has_no_counters, "no packets and bytes by rule"),
+	SWITCH("no-spare", OPTION_FORMAT, has_no_spare, "no room for a second table"),
 	SWITCH("monitor-only", OPTION_MONITOR, is_monitor_only, "count what would be dropped, and drop nothing"),
 	{ "format", OPTION_LIST_FORMAT, "text|ipset|nft|spamhaus|csv", "of the list", take_list_format, 0 },
 	{ "list", OPTION_LIST, "NAME", "the rules of this list", take_list_name, 0 },

@@ -53,7 +53,7 @@ static void add_count(const struct rule_counts *counts, size_t i, const struct r
 
 	if (!table->memory.has_counts)
 		return;
-	value = rule_hash(key, &counts->filters[i].config->secret);
+	value = rule_hash(key, &abi_active(counts->filters[i].config)->secret);
 	if (!table_find(table, &value, &number) || number >= table_slots(table))
 		return;
 	sum->packets += table_counter(table, number)->packets;

@@ -10,6 +10,8 @@
 #include "target_internal.h"
 #include "ticks.h"
 
+#define STOPPED_MS 100 /* no command takes so long to read two clocks */
+
 int target_full(const struct target *target, __u64 keys, struct reason *reason)
 {
 	const struct kernel_attachment *held = kernel_held_attachment(&target->filter);
@@ -49,12 +51,19 @@ void target_defer(struct target *target, enum target_cause cause)
 
 /* ---- entries ---- */
 
+/* Whoever is stopped between the two clocks starts again, or the rule would end late by so much. */
 int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason)
 {
-	const __s64 left_ms = timeout_ms ? timeout_ms - store_lag_ms(store) : 0;
+	__s64 lag_ms, left_ms;
+	int error;
 
-	/* What ends just now is not what never ends. */
-	return ticks_at(timeout_ms && !left_ms ? -1 : left_ms, tick, reason);
+	do {
+		lag_ms = timeout_ms ? store_lag_ms(store) : 0;
+		left_ms = timeout_ms - lag_ms;
+		/* What ends just now is not what never ends. */
+		error = ticks_at(timeout_ms && !left_ms ? -1 : left_ms, tick, reason);
+	} while (!error && timeout_ms && store_lag_ms(store) - lag_ms > STOPPED_MS);
+	return error;
 }
 
 static void set_shortcuts(struct target *target, const struct rule_key *key,
@@ -74,7 +83,7 @@ static void clear_shortcuts(struct target *target, const struct rule_key *key)
 
 int target_insert(struct target *target, const struct rule_key *key, __u32 expires)
 {
-	const struct hash_value value = rule_hash(key, &target->filter.config->secret);
+	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
 	__u64 hint;
 	int error = target_hint(target, &key->shape, &hint);
 
@@ -89,7 +98,7 @@ int target_insert(struct target *target, const struct rule_key *key, __u32 expir
 
 int target_delete(struct target *target, const struct rule_key *key)
 {
-	const struct hash_value value = rule_hash(key, &target->filter.config->secret);
+	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
 
 	clear_shortcuts(target, key);
 	return table_delete(&target->table, &value);
@@ -97,7 +106,7 @@ int target_delete(struct target *target, const struct rule_key *key)
 
 int target_set_expires(struct target *target, const struct rule_key *key, __u32 expires)
 {
-	const struct hash_value value = rule_hash(key, &target->filter.config->secret);
+	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
 	int error;
 
 	if (!target->filter.options.is_exact)
@@ -172,20 +181,22 @@ int target_fill(struct target *target, struct store *store, struct table_differe
 		error = target_publish(target, store, reason);
 	if (error)
 		return error;
-	config->plan = info.plan;
+	target_own(target)->plan = info.plan;
 	target_set_generation(target, info.generation);
 	return 0;
 }
 
 void target_note_counts(struct target *target)
 {
-	struct abi_config *config = target->filter.config;
+	struct abi_table *own = target_own(target);
 
-	config->used = target->table.used;
-	config->moves += target->table.moves;
+	own->used = target->table.used;
+	own->moves += target->table.moves;
 	target->table.moves = 0;
-	if (config->longest_path < target->table.longest_path)
-		config->longest_path = target->table.longest_path;
+	if (own->longest_path < target->table.longest_path)
+		own->longest_path = target->table.longest_path;
+	if (!target->is_beside)
+		target->filter.config->used = own->used;
 }
 
 void target_set_generation(struct target *target, __u64 generation)
@@ -195,6 +206,12 @@ void target_set_generation(struct target *target, __u64 generation)
 }
 
 /* ---- a filter's life ---- */
+
+/* The slots that the maps have room for, in all tables. */
+static __u64 all_slots(const struct kernel_filter *filter)
+{
+	return (__u64)filter->map[KERNEL_BUCKETS].entries * BUCKET_SLOTS * (filter->options.format == BUCKET_8 ? 2 : 1);
+}
 
 static bool holds(const struct target *target, __u64 keys)
 {
@@ -212,6 +229,9 @@ __u64 target_slots_to_grow_to(const struct target *target, __u64 keys)
 
 	if (holds(target, keys))
 		return slots;
+	/* Another tool holds it: there are no other maps to be had. */
+	if (wanted > target_room(&target->filter) && kernel_held_attachment(&target->filter))
+		return target_room(&target->filter);
 	return wanted <= 1ULL << ABI_SLOTS_MAX_LOG2 ? wanted : table_slots_for(keys);
 }
 
@@ -221,8 +241,6 @@ static int grow(struct target *target, struct store *store, const struct store_i
 	__u64 slots = target_slots_to_grow_to(target, info->keys);
 	int error;
 
-	if (kernel_held_attachment(&target->filter))
-		return target_full(target, info->keys, reason);
 	error = target_rebuild(target, store, slots, reason);
 	if (!error)
 		target->filter.config->generation = info->generation;
@@ -250,10 +268,12 @@ static int set_up(struct target *target, struct store *store, const char *name,
 	int error;
 
 	config->version = ABI_VERSION;
-	config->program = ABI_PROGRAM;
 	config->options = target->filter.options;
-	config->geometry = target->table.geometry;
-	config->plan = info->plan;
+	/* As another loader made them. */
+	if (target_tables(&target->filter) == 1 && 2 * table_slots(&target->table) <= all_slots(&target->filter))
+		target_lay_out(config, ABI_TABLES, all_slots(&target->filter) / ABI_TABLES);
+	config->geometry = target_own(target)->geometry = target->table.geometry;
+	target_own(target)->plan = info->plan;
 	memcpy(config->store_id, info->id, sizeof(config->store_id));
 	strncpy(config->name, name, sizeof(config->name) - 1);
 	error = target_configure(target, store, reason);
@@ -277,10 +297,10 @@ static int set_up(struct target *target, struct store *store, const char *name,
 static int repair(struct target *target, struct store *store, const struct store_info *info,
 		  struct reason *reason)
 {
-	const bool is_same_plan = target->filter.config->plan == info->plan;
+	const bool is_same_plan = target_own(target)->plan == info->plan;
 	int error;
 
-	if (!is_same_plan && !kernel_held_attachment(&target->filter))
+	if (!is_same_plan && target_can_prepare(target, target_slots_to_grow_to(target, info->keys)))
 		return grow(target, store, info, reason);
 	error = target_fill(target, store, NULL, reason);
 	return error == -ENOSPC ? grow(target, store, info, reason) : error;
@@ -303,7 +323,7 @@ int target_update(struct target *target, struct store *store, const char *name,
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
 		return target_of_another_store(&target->filter, reason);
 	target->state = config->generation == info.generation ? TARGET_UP_TO_DATE : TARGET_REPAIRED;
-	target->table.used = config->used;
+	target->table.used = target_own(target)->used;
 	error = target->state == TARGET_REPAIRED ? repair(target, store, &info, reason) : 0;
 	return error ? error : target_configure(target, store, reason);
 }
@@ -344,16 +364,6 @@ void target_confirm(struct target *target)
 	target->filter.config->pending_id = 0;
 }
 
-/* Three VLAN tags are too many headers for an older program: until it is replaced it drops no more than before. */
-void target_set_policies(struct abi_config *config, const struct store_settings *settings)
-{
-	const bool passes = config->program < ABI_PROGRAM && config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_PASS;
-
-	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
-		if (i != OUTCOME_TOO_MANY_HEADERS || !passes)
-			config->policy[i] = settings->policy[i];
-}
-
 int target_configure(struct target *target, struct store *store, struct reason *reason)
 {
 	struct abi_config *config = target->filter.config;
@@ -365,7 +375,7 @@ int target_configure(struct target *target, struct store *store, struct reason *
 		error = store_pending(store, &pending);
 	if (error)
 		return target_store_failed(error, reason);
-	target_set_policies(config, &settings);
+	memcpy(config->policy, settings.policy, sizeof(config->policy));
 	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
 	set_run(config, ABI_RUN_HEIR, false); /* of a tool that died as one */
 	if (pending.id)
@@ -378,41 +388,85 @@ int target_configure(struct target *target, struct store *store, struct reason *
 
 /* ---- opening ---- */
 
-struct bucket_geometry target_geometry(const struct kernel_filter *filter)
+void target_lay_out(struct abi_config *config, unsigned int tables, __u64 slots)
 {
-	if (filter->config->geometry.buckets)
-		return filter->config->geometry;
-	return table_geometry((__u64)filter->map[KERNEL_BUCKETS].entries * BUCKET_SLOTS);
+	for (unsigned int i = 1; i < tables; i++) {
+		config->table[i].first_bucket = i * slots / BUCKET_SLOTS;
+		config->table[i].first_slot = i * slots;
+		config->table[i].first_hint = i * ABI_HINTS;
+	}
 }
 
-int target_open_table(const struct kernel_filter *filter, struct table *table)
+unsigned int target_tables(const struct kernel_filter *filter)
+{
+	return filter->config->table[ABI_TABLES - 1].first_slot ? ABI_TABLES : 1;
+}
+
+__u64 target_room(const struct kernel_filter *filter)
+{
+	return target_tables(filter) == 1 ? all_slots(filter) : filter->config->table[1].first_slot;
+}
+
+const __u32 *target_hints_of(const struct kernel_filter *filter)
+{
+	return (const __u32 *)filter->map[KERNEL_HINTS].memory + abi_active(filter->config)->first_hint;
+}
+
+struct bucket_geometry target_geometry(const struct kernel_filter *filter)
+{
+	if (abi_active(filter->config)->geometry.buckets)
+		return abi_active(filter->config)->geometry;
+	return table_geometry(all_slots(filter) / ABI_TABLES);
+}
+
+bool target_is_met(const struct target *target)
+{
+	return !target->is_beside && target->filter.attachments_count;
+}
+
+static int open_table(const struct kernel_filter *filter, struct abi_table *own, struct bucket_geometry geometry,
+		      struct table *table)
 {
 	const struct abi_options *options = &filter->options;
-	const struct bucket_geometry geometry = target_geometry(filter);
+	const __u64 before = table_bucket_bytes(options->format, (struct bucket_geometry){ .buckets = own->first_bucket });
+	const __u64 records_before = (__u64)own->first_slot * filter->map[KERNEL_RECORDS].value_bytes;
 	const struct table_memory memory = {
-		.bucket = filter->map[KERNEL_BUCKETS].memory,
-		.record = options->is_exact ? filter->map[KERNEL_RECORDS].memory : NULL,
+		.bucket = (char *)filter->map[KERNEL_BUCKETS].memory + before,
+		.record = options->is_exact ? (char *)filter->map[KERNEL_RECORDS].memory + records_before : NULL,
 		.has_counts = options->is_exact && options->has_counts,
-		.sequence = &filter->config->sequence,
-		.next_number = &filter->config->next_number,
+		.sequence = &own->sequence,
+		.next_number = &own->next_number,
 	};
 
 	*table = (struct table){};
-	if (options->format >= BUCKET_FORMATS ||
-	    table_bucket_bytes(options->format, geometry) > filter->map[KERNEL_BUCKETS].bytes ||
-	    (memory.record && table_slots_of(geometry) > filter->map[KERNEL_RECORDS].entries))
+	if (options->format >= BUCKET_FORMATS || own->first_hint > ABI_HINTS ||
+	    before + table_bucket_bytes(options->format, geometry) > filter->map[KERNEL_BUCKETS].bytes ||
+	    (memory.record && own->first_slot + table_slots_of(geometry) > filter->map[KERNEL_RECORDS].entries))
 		return -EINVAL;
 	return table_open(table, options->format, geometry, &memory);
 }
 
-int target_open(struct target *target, struct kernel_filter *filter, struct reason *reason)
+int target_open_table(const struct kernel_filter *filter, struct table *table)
+{
+	struct abi_config *config = filter->config;
+
+	return open_table(filter, &config->table[config->active % ABI_TABLES], target_geometry(filter), table);
+}
+
+int target_open_own(struct target *target)
+{
+	return open_table(&target->filter, target_own(target), target_own(target)->geometry, &target->table);
+}
+
+int target_reopen(struct target *target, struct reason *reason)
 {
 	int error;
 
-	*target = (struct target){ .filter = *filter };
-	*filter = (struct kernel_filter){};
+	table_close(&target->table);
+	target->which = target->filter.config->active % ABI_TABLES;
 	error = target_open_table(&target->filter, &target->table);
 	if (!error) {
+		target->table.used = target_own(target)->used;
 		target_begin(target);
 		return 0;
 	}
@@ -424,9 +478,17 @@ int target_open(struct target *target, struct kernel_filter *filter, struct reas
 	return error;
 }
 
+int target_open(struct target *target, struct kernel_filter *filter, struct reason *reason)
+{
+	*target = (struct target){ .filter = *filter };
+	*filter = (struct kernel_filter){};
+	return target_reopen(target, reason);
+}
+
 void target_close(struct target *target)
 {
 	target_drop_successor(target);
 	table_close(&target->table);
-	kernel_close(&target->filter);
+	if (!target->is_beside)
+		kernel_close(&target->filter);
 }

@@ -44,6 +44,8 @@ struct target_shapes {
 
 struct target {
 	struct kernel_filter filter;
+	unsigned int which; /* of the filter's two tables, `table` is */
+	bool is_beside;	    /* the filter is another target's, whose place this one's table is to take */
 	struct table table;
 	enum target_state state; /* what target_update() found */
 	/* The change under way is not for this table: filling it anew after the commit brings it in... */
@@ -59,10 +61,20 @@ struct target {
 int target_open(struct target *target, struct kernel_filter *filter, struct reason *reason);
 void target_close(struct target *target);
 
-/* The geometry of a filter's table; of one that nobody has set up, as its maps are. */
+/* Opens the active table, where its memory has been written from outside. On failure the target is closed. */
+int target_reopen(struct target *target, struct reason *reason);
+
+/* The geometry of a filter's active table; of one that nobody has set up, what its maps have room for. */
 struct bucket_geometry target_geometry(const struct kernel_filter *filter);
 
-/* Opens a table over a filter's memory, for looking only. 0; -EINVAL; -ENOMEM. */
+/* The slots that each table of a filter can have, and how many tables there is room for: 1 or ABI_TABLES. */
+__u64 target_room(const struct kernel_filter *filter);
+unsigned int target_tables(const struct kernel_filter *filter);
+
+/* The hints of a filter's active table: ABI_HINTS. */
+const __u32 *target_hints_of(const struct kernel_filter *filter);
+
+/* Opens a filter's active table, for looking only. 0; -EINVAL; -ENOMEM. */
 int target_open_table(const struct kernel_filter *filter, struct table *table);
 
 /*
@@ -71,6 +83,9 @@ int target_open_table(const struct kernel_filter *filter, struct table *table);
  */
 int target_create(struct target *target, const struct abi_options *options, __u64 slots, __u64 keys,
 		  struct reason *reason);
+
+/* The same, with maps of the sizes that `filter` has. */
+int target_create_like(struct target *target, const struct kernel_filter *filter, struct reason *reason);
 
 /*
  * Brings the table to what the store, which is open for writing, holds; `name` is the filter's. A table
@@ -100,10 +115,14 @@ bool target_has_room(const struct target *target, __u64 keys);
  */
 __u64 target_slots_to_grow_to(const struct target *target, __u64 keys);
 
+/* Whether target_prepare() can make such a table: in the filter's own maps, or in new ones if no other tool holds it. */
+bool target_can_prepare(const struct target *target, __u64 slots);
+
 /*
  * Makes a table of at least `slots` slots, with a fresh hash key, that can take this one's place: filled with
- * all that the store holds, in its open transaction if there is one; no packet meets it yet. -ENOSPC: more
- * than `slots` hold; -ENOMEM: memory is short; -EBUSY: another tool holds the filter. Then there is none.
+ * all that the store holds, in its open transaction if there is one; no packet meets it yet. It is made in the
+ * filter's own maps if they have room, else in new ones. -ENOSPC: more than `slots` hold; -ENOMEM: memory is short; -EBUSY: another
+ * tool holds the filter. Then there is none.
  */
 int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason);
 

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "available_memory.h"
+#include "grace.h"
 #include "target.h"
 #include "target_internal.h"
 
@@ -22,11 +23,13 @@
 
 static void clear(struct target *target)
 {
-	static const enum kernel_map_name maps[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_HINTS };
+	struct table *table = &target->table;
 
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
-		memset(target->filter.map[maps[i]].memory, 0, target->filter.map[maps[i]].bytes);
-	target->table.used = 0;
+	memset(table->memory.bucket, 0, table_bucket_bytes(table->format, table->geometry));
+	if (table->memory.record)
+		memset(table->memory.record, 0, table_slots(table) * target->filter.map[KERNEL_RECORDS].value_bytes);
+	memset(target_hints(target), 0, ABI_HINTS * sizeof(__u32));
+	table->used = 0;
 }
 
 /* 0 or -errno; getrandom() may stop after 256 bytes. */
@@ -46,9 +49,8 @@ static int draw_secret(struct hash_secret *secret)
 
 static int build_once(struct target *target, struct target_keys *keys, struct reason *reason)
 {
-	struct abi_config *config = target->filter.config;
-	const bool is_new = target->filter.programs && !target->table.used;
-	int error = draw_secret(&config->secret);
+	const bool is_new = !target->filter.attachments_count && !target->table.used;
+	int error = draw_secret(&target_own(target)->secret);
 
 	if (error)
 		return reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
@@ -77,56 +79,78 @@ int target_build(struct target *target, struct target_keys *keys, struct reason 
 
 /* ---- a new filter ---- */
 
-/* `keys`: how many it will be filled with, which takes memory of this process meanwhile. */
-static int create(struct target *target, const struct abi_options *options, __u64 slots, __u64 keys,
-		  const struct kernel_filter *predecessor, struct reason *reason)
+/*
+ * Room for a second table, by which a whole change needs no new maps, costs memory: little where tables are small,
+ * which get some to grow as well.
+ */
+#define ROOM_SLOTS_LEAST (1ULL << 16)
+#define ROOM_BYTES_MOST (64ULL << 20) /* of a table that has room for another */
+
+static struct kernel_plan plan_room(const struct abi_options *options, __u64 slots)
 {
-	const struct bucket_geometry geometry = table_geometry(slots);
-	const struct kernel_plan plan = {
-		.options = *options,
-		.slots = table_slots_of(geometry),
-		.bucket_bytes = table_bucket_bytes(options->format, geometry),
-		.predecessor = predecessor,
-	};
-	const __u64 old_slots = predecessor ? table_slots_of(target_geometry(predecessor)) : 0;
+	const bool has_least = options->is_alone || slots >= ROOM_SLOTS_LEAST;
+	const struct bucket_geometry geometry = table_geometry(has_least ? slots : ROOM_SLOTS_LEAST);
+	struct kernel_plan plan = { .options = *options,
+				    .tables = 1,
+				    .slots = table_slots_of(geometry),
+				    .bucket_bytes = table_bucket_bytes(options->format, geometry) };
+
+	if (!options->is_alone && kernel_plan_bytes(&plan) <= ROOM_BYTES_MOST)
+		plan.tables = ABI_TABLES;
+	return plan;
+}
+
+/* `keys`: how many it will be filled with, which takes memory of this process meanwhile. */
+static int create(struct target *target, const struct kernel_plan *plan, struct bucket_geometry geometry, __u64 keys,
+		  struct reason *reason)
+{
+	const __u64 old_slots = plan->predecessor ? table_slots_of(target_geometry(plan->predecessor)) : 0;
 	struct kernel_filter filter;
-	int error = memory_check(kernel_plan_bytes(&plan) +
-					 keys * sizeof(struct table_entry) + (old_slots + slots) * sizeof(__u32),
+	int error = memory_check(kernel_plan_bytes(plan) + keys * sizeof(struct table_entry) + old_slots * sizeof(__u32),
 				 "a table of that size",
 				 "choose a smaller one, --no-counters or --compact", reason);
 
 	*target = (struct target){};
 	if (!error)
-		error = kernel_create(&plan, &filter, reason);
+		error = kernel_create(plan, &filter, reason);
 	if (error)
 		return error;
-	filter.config->geometry = geometry;
+	target_lay_out(filter.config, plan->tables, plan->slots);
+	filter.config->geometry = filter.config->table[0].geometry = geometry;
 	return target_open(target, &filter, reason);
 }
 
 int target_create(struct target *target, const struct abi_options *options, __u64 slots, __u64 keys,
 		  struct reason *reason)
 {
-	return create(target, options, slots, keys, NULL, reason);
+	const struct kernel_plan plan = plan_room(options, slots);
+
+	return create(target, &plan, table_geometry(slots), keys, reason);
+}
+
+int target_create_like(struct target *target, const struct kernel_filter *filter, struct reason *reason)
+{
+	const struct kernel_plan plan = {
+		.options = filter->options,
+		.tables = target_tables(filter),
+		.slots = target_room(filter),
+		.bucket_bytes = filter->map[KERNEL_BUCKETS].bytes / target_tables(filter),
+	};
+
+	return create(target, &plan, target_geometry(filter), 0, reason);
 }
 
 /* ---- in the place of another ---- */
 
-/*
- * All but what belongs to the table itself. The shapes are not handed on: the new table has the hints and
- * the targets of its own keys.
- */
+/* All but what belongs to the table itself. */
 static void inherit(struct abi_config *config, const struct abi_config *old)
 {
-	struct bucket_geometry geometry = config->geometry;
+	const struct bucket_geometry geometry = config->geometry;
 
-	memcpy(config, old, sizeof(*config));
-	memset(config->shapes, 0, sizeof(config->shapes));
+	memcpy(config, old, ABI_HEAD_BYTES);
 	config->magic = config->run = 0;
-	config->listener = 0;
+	config->listener = config->active = 0;
 	config->geometry = geometry;
-	config->sequence = config->next_number = 0;
-	config->moves = config->longest_path = 0;
 }
 
 static void add_count(struct abi_counter *to, const struct abi_counter *from)
@@ -149,25 +173,15 @@ struct target_successor {
 	struct target_keys keys; /* by which counts are carried over */
 };
 
-static int fill(struct target *old, struct target_successor *successor, struct store *store,
+static int fill(struct target *old, struct target_successor *successor, struct store *store, __u64 plan,
 		struct reason *reason)
 {
 	struct target *new = &successor->target;
 	const bool has_counts = old->filter.options.has_counts && new->filter.options.has_counts &&
 				old->filter.config->magic;
-	struct store_settings settings;
-	struct store_info info;
-	int error = store_info(store, &info);
+	int error;
 
-	if (!error)
-		error = store_settings(store, &settings);
-	if (error)
-		return target_store_failed(error, reason);
-	inherit(new->filter.config, old->filter.config);
-	new->filter.config->program = ABI_PROGRAM;
-	target_set_policies(new->filter.config, &settings);
-	new->filter.config->plan = info.plan;
-	new->filter.config->options = new->filter.options;
+	target_own(new)->plan = plan;
 	error = target_keys_open(&successor->keys, new, store, has_counts ? old : NULL, reason);
 	if (!error)
 		error = target_build(new, &successor->keys, reason);
@@ -191,8 +205,74 @@ void target_drop_successor(struct target *target)
 	target->successor = NULL;
 }
 
+/* Maps of much more room than is wanted give memory back only if others take their place. */
+static bool fits_beside(const struct target *target, __u64 slots)
+{
+	const __u64 room = target_room(&target->filter), wanted = table_slots_of(table_geometry(slots));
+
+	return target_tables(&target->filter) == ABI_TABLES && wanted <= room &&
+	       (room <= ROOM_SLOTS_LEAST || room / 4 <= wanted || kernel_held_attachment(&target->filter));
+}
+
+bool target_can_prepare(const struct target *target, __u64 slots)
+{
+	return fits_beside(target, slots) || !kernel_held_attachment(&target->filter);
+}
+
+/* Then nobody counts any more in the table that was put aside, and it may be filled again. */
+static int wait_for_packets(struct abi_config *config)
+{
+	int error = config->settled == config->active ? 0 : grace_wait();
+
+	if (!error)
+		config->settled = config->active;
+	return error;
+}
+
+static int prepare_beside(const struct target *target, struct target *new, __u64 slots, struct reason *reason)
+{
+	int error = wait_for_packets(target->filter.config);
+	struct abi_table *own;
+
+	if (error)
+		return reason_set(reason, error, "cannot wait for the packets under way: %s", strerror(-error));
+	*new = (struct target){ .filter = target->filter, .which = !target->which, .is_beside = true };
+	own = target_own(new);
+	own->geometry = table_geometry(slots);
+	own->sequence = own->next_number = own->moves = own->used = own->longest_path = 0;
+	memset(own->shapes, 0, sizeof(own->shapes));
+	target_begin(new);
+	error = target_open_own(new);
+	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot make a new table: %s",
+				  strerror(-error)) : 0;
+}
+
+static int prepare_anew(const struct target *target, struct target *new, const struct abi_options *options, __u64 slots,
+			__u64 keys, struct reason *reason)
+{
+	struct kernel_plan plan = plan_room(options, slots);
+	int error;
+
+	plan.predecessor = &target->filter;
+	error = create(new, &plan, table_geometry(slots), keys, reason);
+	if (error)
+		return error;
+	inherit(new->filter.config, target->filter.config);
+	new->filter.config->options = *options;
+	return 0;
+}
+
+static int held_refused(const struct kernel_filter *filter, struct reason *reason)
+{
+	const struct kernel_attachment *held = kernel_held_attachment(filter);
+
+	return reason_set(reason, -EBUSY, "on '%s' libxdp's dispatcher holds the filter, so it keeps its maps, which have "
+			  "room for %llu slots; take it off (xdp-loader unload %s -i %u) and load it again with --capacity",
+			  held->interface, (unsigned long long)target_room(filter), held->interface, held->prog_id);
+}
+
 static int prepare(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
-		   struct reason *reason)
+		   bool is_beside, struct reason *reason)
 {
 	struct target_successor *successor = calloc(1, sizeof(*successor));
 	struct store_info info;
@@ -204,10 +284,15 @@ static int prepare(struct target *target, struct store *store, const struct abi_
 		return reason_set(reason, -ENOMEM, "no memory for a new table");
 	if (error)
 		target_store_failed(error, reason);
+	else if (is_beside)
+		error = prepare_beside(target, &successor->target, slots, reason);
+	else if (kernel_held_attachment(&target->filter))
+		error = info.keys > target_room(&target->filter) * TABLE_LOAD_PERCENT / 100 ?
+				target_full(target, info.keys, reason) : held_refused(&target->filter, reason);
+	else
+		error = prepare_anew(target, &successor->target, options, slots, info.keys, reason);
 	if (!error)
-		error = create(&successor->target, options, slots, info.keys, &target->filter, reason);
-	if (!error)
-		error = fill(target, successor, store, reason);
+		error = fill(target, successor, store, info.plan, reason);
 	if (error)
 		target_drop_successor(target);
 	return error;
@@ -215,7 +300,7 @@ static int prepare(struct target *target, struct store *store, const struct abi_
 
 int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason)
 {
-	return prepare(target, store, &target->filter.options, slots, reason);
+	return prepare(target, store, &target->filter.options, slots, fits_beside(target, slots), reason);
 }
 
 /* Whoever listens goes on, by what it was last seen to want; it comes for the new table's lease by itself. */
@@ -259,41 +344,79 @@ static void start(struct target *new, const struct target *old)
 	target_make_heir(config, old->filter.config);
 }
 
-int target_succeed(struct target *target, struct reason *reason)
+/* New programs over new maps, in the place of those that run. */
+static int replace_filter(struct target *target, struct target *new, struct reason *reason)
 {
-	struct target_successor *successor = target->successor;
-	struct target *new = &successor->target;
 	int error;
 
 	start(new, target);
 	error = kernel_replace(&target->filter, &new->filter, reason);
+	if (error)
+		return error;
+	hand_listener_on(new->filter.config, target->filter.config);
+	target_settle_heir(new->filter.config, target->filter.config);
+	return 0;
+}
+
+/* The other table of the same maps: all interfaces change in the same instant. */
+static void exchange_tables(struct abi_config *config, const struct target *new)
+{
+	config->geometry = new->table.geometry;
+	config->used = new->table.used;
+	__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
+	wait_for_packets(config);
+}
+
+/* `target` takes over what `new` is: in the same maps, or in its own. */
+static void become(struct target *target, struct target *new)
+{
+	new->state = target->state;
+	new->cause = target->cause;
+	new->slots_before = table_slots(&target->table);
+	if (new->is_beside) {
+		table_close(&target->table);
+		new->is_beside = false;
+	} else {
+		target_close(target);
+	}
+	*target = *new;
+}
+
+int target_succeed(struct target *target, struct reason *reason)
+{
+	struct target_successor *successor = target->successor;
+	struct target *new = &successor->target;
+	const int error = new->is_beside ? 0 : replace_filter(target, new, reason);
+
+	if (new->is_beside)
+		exchange_tables(target->filter.config, new);
 	if (error) {
 		target_drop_successor(target);
 		return error;
 	}
-	hand_listener_on(new->filter.config, target->filter.config);
-	target_settle_heir(new->filter.config, target->filter.config);
 	carry_counts(target, new, &successor->keys);
-	new->state = target->state;
-	new->cause = target->cause;
-	new->slots_before = table_slots(&target->table);
 	target_keys_close(&successor->keys);
 	target->successor = NULL;
-	target_close(target);
-	*target = *new;
+	become(target, new);
 	free(successor);
 	return 0;
+}
+
+static int rebuild(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
+		   bool is_beside, struct reason *reason)
+{
+	int error = prepare(target, store, options, slots, is_beside, reason);
+
+	return error ? error : target_succeed(target, reason);
 }
 
 int target_rebuild_as(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
 		      struct reason *reason)
 {
-	int error = prepare(target, store, options, slots, reason);
-
-	return error ? error : target_succeed(target, reason);
+	return rebuild(target, store, options, slots, false, reason);
 }
 
 int target_rebuild(struct target *target, struct store *store, __u64 slots, struct reason *reason)
 {
-	return target_rebuild_as(target, store, &target->filter.options, slots, reason);
+	return rebuild(target, store, &target->filter.options, slots, fits_beside(target, slots), reason);
 }

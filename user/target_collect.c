@@ -48,7 +48,7 @@ static int put_key(struct target_keys *keys, const struct rule_key *key, __s64 t
 
 	if (error)
 		return error;
-	*entry = (struct table_entry){ .key = rule_hash(key, &target->filter.config->secret) };
+	*entry = (struct table_entry){ .key = rule_hash(key, &target_own(target)->secret) };
 	if (target->filter.options.is_exact && timeout_ms)
 		error = target_tick(keys->store, timeout_ms, &entry->expires, keys->reason);
 	if (error)
@@ -65,7 +65,7 @@ void target_keys_shorten(const struct target_keys *keys)
 
 	for (size_t i = 0; i < keys->shortcuts; i++) {
 		const struct rule_key *key = &keys->shortcut[i];
-		const struct hash_value value = rule_hash(key, &target->filter.config->secret);
+		const struct hash_value value = rule_hash(key, &target_own(target)->secret);
 
 		if (table_find(&target->table, &value, &number))
 			hints_set_shortcuts(target_hints(target), key, number);
@@ -117,7 +117,7 @@ struct carrying {
 
 static bool find_number(const struct target *target, const struct rule_key *key, __u32 *number)
 {
-	const struct hash_value value = rule_hash(key, &target->filter.config->secret);
+	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
 
 	return table_find(&target->table, &value, number) && *number < table_slots(&target->table);
 }
@@ -142,7 +142,7 @@ static bool is_expanded(const struct target *target, const struct rule_key *key,
 /* Nothing kept tells which target a shape had under the old plan. The table tells, by what it has of the key. */
 static bool find_old_target(const struct target *old, const struct rule_key *key, struct rule_shape *target)
 {
-	const struct abi_shape_list *list = abi_shapes(old->filter.config, key->shape.family);
+	const struct abi_shape_list *list = abi_shapes(target_own(old), key->shape.family);
 	__u32 number;
 
 	*target = key->shape;
@@ -274,7 +274,7 @@ int target_keys_open(struct target_keys *keys, struct target *target, struct sto
 		error = store_shapes(store, &keys->shapes);
 	if (error)
 		return target_store_failed(error, reason);
-	keys->is_replanned = predecessor && predecessor->filter.config->plan != info.plan;
+	keys->is_replanned = predecessor && target_own(predecessor)->plan != info.plan;
 	keys->room = info.keys;
 	keys->entry = malloc(keys->room * sizeof(*keys->entry) + 1);
 	return keys->entry ? 0 : reason_set(reason, -ENOMEM, "no memory to fill the table");

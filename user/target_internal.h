@@ -61,12 +61,26 @@ struct abi_config *target_successor_config(const struct target *target);
 /* ---- target.c ---- */
 
 int target_store_failed(int error, struct reason *reason);
-void target_set_policies(struct abi_config *config, const struct store_settings *settings);
 int target_of_another_store(const struct kernel_filter *filter, struct reason *reason);
+
+/* What the kernel knows of the target's table. */
+FLOW_INLINE struct abi_table *target_own(const struct target *target)
+{
+	return &target->filter.config->table[target->which];
+}
 
 FLOW_INLINE __u32 *target_hints(const struct target *target)
 {
-	return target->filter.map[KERNEL_HINTS].memory;
+	return (__u32 *)target->filter.map[KERNEL_HINTS].memory + target_own(target)->first_hint;
 }
+
+/* Opens the table that target->which names, with the geometry that the kernel knows of it. */
+int target_open_own(struct target *target);
+
+/* Says in the config where each table has its room: `tables` of them, of `slots` slots each. */
+void target_lay_out(struct abi_config *config, unsigned int tables, __u64 slots);
+
+/* Whether packets may be in the target's table. */
+bool target_is_met(const struct target *target);
 
 #endif

@@ -18,7 +18,7 @@ void target_begin(struct target *target)
 	target->is_deferred = false;
 	target->cause = TARGET_STAYS;
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		const struct abi_shape_list *list = abi_shapes(target->filter.config, family);
+		const struct abi_shape_list *list = abi_shapes(target_own(target), family);
 		struct target_shapes *shapes = &target->shapes[family];
 
 		for (shapes->count = 0; shapes->count < list->count; shapes->count++) {
@@ -67,7 +67,7 @@ static int compile(struct target *target, const struct shape_list *shapes, enum 
 }
 
 /* Fills the idle copy, flips, and waits until no program run uses the copy that was active. */
-static int publish_family(struct abi_shape_set *set, const struct abi_shape_list *wanted)
+static int publish_family(struct abi_shape_set *set, const struct abi_shape_list *wanted, bool is_met)
 {
 	__u64 active = set->active & 1;
 
@@ -75,7 +75,7 @@ static int publish_family(struct abi_shape_set *set, const struct abi_shape_list
 		return 0;
 	set->list[!active] = *wanted;
 	__atomic_store_n(&set->active, !active, __ATOMIC_RELEASE);
-	return grace_wait();
+	return is_met ? grace_wait() : 0;
 }
 
 static int publish_all(struct target *target, const struct abi_shape_list wanted[FLOW_FAMILIES],
@@ -84,7 +84,7 @@ static int publish_all(struct target *target, const struct abi_shape_list wanted
 	int error = 0;
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
-		error = publish_family(&target->filter.config->shapes[family], &wanted[family]);
+		error = publish_family(&target_own(target)->shapes[family], &wanted[family], target_is_met(target));
 	return error ? reason_set(reason, error, "cannot wait for the packets under way: %s", strerror(-error)) : 0;
 }
 
@@ -120,7 +120,7 @@ static bool has_passing(const struct target_shapes *shapes, const struct abi_sha
 bool target_has_passing_to_publish(const struct target *target)
 {
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
-		if (has_passing(&target->shapes[family], abi_shapes(target->filter.config, family)))
+		if (has_passing(&target->shapes[family], abi_shapes(target_own(target), family)))
 			return true;
 	return false;
 }
@@ -145,7 +145,7 @@ int target_publish_passing(struct target *target, struct reason *reason)
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct target_shapes *shapes = &target->shapes[family];
-		const struct abi_shape_list *list = abi_shapes(target->filter.config, family);
+		const struct abi_shape_list *list = abi_shapes(target_own(target), family);
 
 		wanted[family] = *list;
 		if (!has_passing(shapes, list))

@@ -51,7 +51,7 @@ static int answer(struct search *search, __u32 number)
 static int try_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	struct search *search = context;
-	const struct hash_value value = rule_hash(key, &search->filter->config->secret);
+	const struct hash_value value = rule_hash(key, &abi_active(search->filter->config)->secret);
 	__u32 number;
 
 	(void)is_shared;

@@ -261,7 +261,7 @@ static void choose_sources(struct bench *bench, enum packets packets)
 /* As the program does: the shapes that the hint names, in order, until one has the packet's key. */
 static unsigned int probes_of(const struct filter *filter, __be32 source)
 {
-	const struct abi_shape_list *list = abi_shapes(filter->config, FLOW_IPV4);
+	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), FLOW_IPV4);
 	const struct flow flow = { .src.v4 = source,
 				   .dst.v4 = htonl(PACKET_PATH_DESTINATION),
 				   .sport = htons(PACKET_PATH_SPORT),
@@ -286,7 +286,7 @@ static unsigned int probes_of(const struct filter *filter, __be32 source)
 		for (unsigned int k = 0; k < FLOW_KEY_WORDS_MAX; k++)
 			key.key.word[k] = packet.key.word[k] & shape->mask[k];
 		key.key.word[flow_key_last(FLOW_IPV4)] |= shape->tag;
-		value = rule_hash(&key, &filter->config->secret);
+		value = rule_hash(&key, &abi_active(filter->config)->secret);
 		if (table_find(&filter->table, &value, NULL))
 			break;
 	}
@@ -353,7 +353,7 @@ static void print_head(const struct bench *bench, const char *name)
 	const struct filter *filter = &bench->filter[COUNTING];
 
 	printf("\n%s: %zu networks; %u shapes, %llu keys in %llu slots\n", name, bench->list.count,
-	       abi_shapes(filter->config, FLOW_IPV4)->count,
+	       abi_shapes(abi_active(filter->config), FLOW_IPV4)->count,
 	       (unsigned long long)filter->config->used,
 	       (unsigned long long)table_slots(&filter->table));
 	printf("  %-20s  %10s", "", variants[PARSE].name);

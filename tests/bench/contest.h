@@ -120,7 +120,7 @@ static inline void contest_fill_table(struct contender *contender, __u32 rules)
 
 		if (i < kind->shapes + 1)
 			filter_add_shape(filter, &key.shape);
-		entries[i].key = rule_hash(&key, &filter->config->secret);
+		entries[i].key = rule_hash(&key, &filter->config->table[0].secret);
 		entries[i].expires = kind->has_ends ? ~0U : 0;
 	}
 	error = table_build(&filter->table, entries, rules);

@@ -101,7 +101,7 @@ static __always_inline int rival_bloom_map(const struct flow_key *key)
 static __always_inline __u64 rival_hash(const struct abi_config *config, const struct flow_key *key)
 {
 	const __u64 mask[LOOKUP_KEY_WORDS] = { ~0ULL, ~0ULL };
-	const struct hash_input input = { &config->secret, key->word, mask, 0, FLOW_IPV4 };
+	const struct hash_input input = { &abi_active(config)->secret, key->word, mask, 0, FLOW_IPV4 };
 
 	return hash_of(&input);
 }
@@ -154,7 +154,7 @@ static __always_inline int rival_hash_shapes(const struct flow_key *key)
 
 	if (!config)
 		return 0;
-	list = abi_shapes(config, FLOW_IPV4);
+	list = abi_shapes(abi_active(config), FLOW_IPV4);
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
 		const struct abi_shape *shape = &list->shape[abi_shape_place(1U << i)];
 		__u64 word[LOOKUP_KEY_WORDS];
@@ -173,22 +173,23 @@ static __always_inline int rival_hash_shapes(const struct flow_key *key)
 static __always_inline struct rival_answer rival_cuckoo(const struct abi_config *config,
 							const struct flow_key *key)
 {
-	const struct abi_shape *shape = abi_shape_at(abi_shapes(config, FLOW_IPV4), 0);
-	const struct hash_input input = key_input(config, shape, key, FLOW_IPV4);
+	const struct abi_table *table = abi_active(config);
+	const struct abi_shape *shape = abi_shape_at(abi_shapes(table, FLOW_IPV4), 0);
+	const struct hash_input input = key_input(table, shape, key, FLOW_IPV4);
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
-	struct bucket_pair pair = bucket_pair(hash_of(&input), probe_geometry(config), layout);
+	struct bucket_pair pair = bucket_pair(hash_of(&input), probe_geometry(table), layout);
 	struct abi_record record;
 	struct probe_view view;
 	__u64 first, second, read;
 
-	if (!probe_look(config, pair, BUCKET_16, &view))
+	if (!probe_look(table, pair, BUCKET_16, &view))
 		return (struct rival_answer){ 0, 0 };
 	read = view.first.word[0] ^ view.second.word[0];
 	first = bucket_match_word(view.first.word[0], layout, pair.fingerprint);
 	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
 	if (!(first | second) || !xc_options.is_exact)
 		return (struct rival_answer){ read, (first | second) != 0 };
-	if (!probe_record(probe_first_match(pair, first, second), hash_tag(&input), &record))
+	if (!probe_record(table, probe_first_match(pair, first, second), hash_tag(&input), &record))
 		return (struct rival_answer){ read, 0 };
 	return (struct rival_answer){ read ^ record.number, 1 };
 }

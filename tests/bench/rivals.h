@@ -135,7 +135,7 @@ static inline void rival_put_batch(struct rival_filling *filling, const void *ke
 static inline void rival_set_bits(struct rival_filling *filling, const struct flow_key *key)
 {
 	static const __u64 mask[LOOKUP_KEY_WORDS] = { ~0ULL, ~0ULL };
-	const struct hash_input input = { &filling->filter->config->secret, key->word, mask, 0,
+	const struct hash_input input = { &filling->filter->config->table[0].secret, key->word, mask, 0,
 					  FLOW_IPV4 };
 	__u64 hash = hash_of(&input), *word = filling->memory;
 	struct lookup_block *block = filling->memory;

@@ -151,7 +151,7 @@ static void open_all(struct contender contender[BENCHES], __u32 rules)
 		benches[i].values = values;
 	}
 	/* Every filter of these has the same secret. */
-	make_keys(&benches[0], entries, &contender[0].filter.config->secret);
+	make_keys(&benches[0], entries, &contender[0].filter.config->table[0].secret);
 }
 
 int main(int argc, char **argv)

@@ -204,7 +204,7 @@ static void choose_bounced(struct churn *churn)
 		struct rule_key keys[RULE_KEYS_MAX];
 
 		rule_keys(&rule, keys);
-		churn->bounced = rule_hash(keys, &churn->filters->config->secret);
+		churn->bounced = rule_hash(keys, &abi_active(churn->filters->config)->secret);
 		if (CORE_CALL(bounce, &churn->table, &churn->bounced))
 			continue;
 		source->count = 1;

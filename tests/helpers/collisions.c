@@ -38,7 +38,7 @@ static struct bucket_pair pair_of(const struct search *search, uint32_t address)
 	struct rule_key key = search->key;
 
 	key.key.word[0] |= htonl(address);
-	return bucket_pair(rule_hash(&key, &search->config->secret).hash, search->config->geometry,
+	return bucket_pair(rule_hash(&key, &abi_active(search->config)->secret).hash, abi_active(search->config)->geometry,
 			   search->layout);
 }
 
@@ -47,7 +47,7 @@ static uint64_t identity_of(const struct search *search, const struct bucket_pai
 {
 	const uint32_t low = pair->first < pair->second ? pair->first : pair->second;
 
-	return (uint64_t)pair->fingerprint * search->config->geometry.buckets + low;
+	return (uint64_t)pair->fingerprint * abi_active(search->config)->geometry.buckets + low;
 }
 
 /* The first address that makes `wanted` of its identity; 0: there is none. */
@@ -80,7 +80,7 @@ static void print_all(const struct search *search, uint32_t last)
 
 static int attack(const struct kernel_filter *filter, unsigned int wanted)
 {
-	const __u64 *offset = filter->config->secret.offset[FLOW_IPV4];
+	const __u64 *offset = abi_active(filter->config)->secret.offset[FLOW_IPV4];
 	struct search search = {
 		.config = filter->config,
 		.layout = bucket_layout(filter->options.format),

@@ -143,14 +143,9 @@ static bool clear_hints(const struct kernel_filter *filter, const char *what)
 /* As if another version of the tool had set the filter up. */
 static bool age(const struct kernel_filter *filter, const char *what)
 {
-	if (!strcmp(what, "version")) {
-		filter->config->version--;
-		return true;
-	}
-	if (strcmp(what, "program"))
+	if (strcmp(what, "version"))
 		return false;
-	filter->config->program--;
-	filter->config->policy[OUTCOME_TOO_MANY_HEADERS] = VERDICT_PASS;
+	filter->config->version--;
 	return true;
 }
 
@@ -171,7 +166,7 @@ int main(int argc, char **argv)
 		is_done |= damage.missing || damage.foreign || damage.ends;
 	}
 	if (!is_done) {
-		fputs("usage: corrupt bucket|foreign|double|tag|end|number|hints|version|program [BUCKET]; with one running "
+		fputs("usage: corrupt bucket|foreign|double|tag|end|number|hints|version [BUCKET]; with one running "
 		      "filter that has what is named\n",
 		      stderr);
 		return 2;

@@ -79,7 +79,7 @@ static bool is_dropped(const struct check *check, const struct lpm_flow *flow)
 static unsigned int probes_of(const struct check *check, const struct lpm_flow *flow)
 {
 	const enum flow_family family = flow->family == LPM_IPV4 ? FLOW_IPV4 : FLOW_IPV6;
-	const struct abi_shape_list *list = abi_shapes(check->filters->config, family);
+	const struct abi_shape_list *list = abi_shapes(abi_active(check->filters->config), family);
 	const __u32 *hints = check->filters->map[KERNEL_HINTS].memory;
 	const struct lpm_key src = lpm_key_of(flow->family, flow->src, 0);
 	struct flow_key key = {};
@@ -178,8 +178,8 @@ static void print(const struct check *check, uint64_t packets)
 	printf("differing:       %" PRIu64 "\n", check->differing);
 	printf("false positives: %" PRIu64 "\n", check->false_positives);
 	printf("most probes:     %u\n", check->most_probes);
-	printf("shapes ipv4:     %u\n", abi_shapes(config, FLOW_IPV4)->count);
-	printf("shapes ipv6:     %u\n", abi_shapes(config, FLOW_IPV6)->count);
+	printf("shapes ipv4:     %u\n", abi_shapes(abi_active(config), FLOW_IPV4)->count);
+	printf("shapes ipv6:     %u\n", abi_shapes(abi_active(config), FLOW_IPV6)->count);
 }
 
 int main(int argc, char **argv)

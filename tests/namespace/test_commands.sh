@@ -250,7 +250,7 @@ test_load_makes_room_for_what_is_stored() {
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	assert_status 0 xc add 192.0.2.1
 	assert_error "adopted the filter on vrx as 'default'"
-	assert_error "the table of 'default' on vrx went from 1048576 to [0-9]+ slots"
+	assert_error "the table of 'default' on vrx went from 524288 to [0-9]+ slots"
 	assert_status 0 xc check
 	assert_output '^vrx +1100001( +0){3}$'
 	printf '%s\n' 'drop stored proto udp src 10.16.200.191 dst 198.51.100.7 sport 1 dport 2' \

@@ -473,7 +473,7 @@ test_a_slow_import() {
 	chmod +x "$STATE/slowly"
 	faulty FAULT_COUNT="$STATE/count" import "$STATE/list" --replace --confirm 90s >/dev/null 2>&1
 	xc confirm >/dev/null
-	step=$(awk '$1 == "m" { print int($2 * 0.6) }' "$STATE/count")
+	step=$(awk '$1 == "m" { print int($2 * 0.4) }' "$STATE/count")
 	echo 192.0.2.66 >"$STATE/list"
 	run faulty FAULT_KINDS=m FAULT_AT="$step" FAULT_RUN="$STATE/slowly" \
 		import "$STATE/list" --replace --confirm 3s

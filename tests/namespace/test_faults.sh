@@ -224,7 +224,7 @@ test_refusing_kernel() {
 		24:'Too many open files'; do
 		for call in 1 5 15 25 30 35; do
 			case_begin "errno ${errno%%:*} from call $call on"
-			run faulty FAULT_KINDS=k "FAULT_ERRNO=${errno%%:*}" "FAULT_AT=$call" FAULT_LASTS=1 resize 30000
+			run faulty FAULT_KINDS=k "FAULT_ERRNO=${errno%%:*}" "FAULT_AT=$call" FAULT_LASTS=1 resize 300000
 			[ "$STATUS" -ge 3 ] || fail "status $STATUS: $(cat "$STATE/err")"
 			assert_error "^xdp-cuckoo: .*${errno#*:}"
 			expect drop

@@ -177,6 +177,36 @@ test_one_interface_under_traffic() {
 	swap_all_counted
 }
 
+# programs: what runs on the interfaces.
+programs() {
+	ip -n "$RX" -d link show | grep -o 'prog/xdp id [0-9]*'
+}
+
+# In the room of the filter's maps tables are exchanged without a new program.
+test_no_new_program_where_there_is_room() {
+	second_pair
+	load_all vrx vrx2 --capacity "$RULES"
+	before=$(programs)
+	start_traffic '' 2
+	swap
+	assert_status 0 xc import "$STATE/rules" --replace --force
+	stop_traffic
+	assert_equal "$before" "$(programs)" "programs"
+	assert_rules_counted
+	assert_status 0 xc resize 70000
+	[ "$before" != "$(programs)" ] || fail "70,000 rules fit into maps for 65,536"
+}
+
+# Without room for a second table each exchange needs new maps and new programs.
+test_one_interface_without_a_spare_table() {
+	load_all vrx --capacity "$RULES" --no-spare
+	before=$(programs)
+	start_traffic ''
+	swap
+	[ "$before" != "$(programs)" ] || fail "the same program"
+	swap_all_counted
+}
+
 test_two_interfaces_under_traffic() {
 	second_pair
 	load_all vrx vrx2 --capacity "$RULES"
@@ -282,7 +312,7 @@ test_ip_link() {
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	assert_status 0 xc import "$STATE/rules"
 	assert_error "adopted the filter on vrx"
-	assert_slots 1048576
+	assert_slots 524288
 	silence
 	start_traffic ''
 	resize "$RULES" 1024
@@ -302,7 +332,7 @@ test_skb_mode() {
 	assert_output 'vrx +skb'
 }
 
-# Behind libxdp's dispatcher the tool cannot exchange the program, and says who can.
+# Behind libxdp's dispatcher the tool cannot exchange the program, and says who can; tables it can.
 test_behind_a_dispatcher() {
 	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
 	in_rx xdp-loader load vrx "$OBJECT" -n xdp_cuckoo
@@ -310,9 +340,11 @@ test_behind_a_dispatcher() {
 	assert_status 0 xc add 192.0.2.1
 	in_rx ip -d link show dev vrx | grep -q 'name xdp_dispatcher' ||
 		skip "the kernel takes no freplace programs, so xdp-loader attached without a dispatcher"
-	assert_status 5 xc resize 5000
-	assert_error 'dispatcher.*xdp-loader unload vrx'
-	assert_slots 1048576
+	assert_status 0 xc resize 5000
+	assert_slots 8192
+	assert_status 5 xc resize 5000000
+	assert_error 'dispatcher.*room for 524288 slots.*xdp-loader unload vrx'
+	assert_slots 8192
 }
 
 # program: what runs on vrx, with the table that it looks at.
@@ -355,16 +387,16 @@ xc_with_memory() {
 
 # Neither by hand nor by itself does a table ask for memory that is not there.
 test_short_memory_changes_nothing() {
-	load_all vrx --capacity "$RULES"
+	load_all vrx --capacity "$RULES" --no-spare
 	before=$(program)
 	listed=$(xc list)
 	assert_status 4 xc_with_memory 102400 resize 1000000000
-	assert_error 'needs 34816 MiB and 100 MiB are available'
+	assert_error 'needs 34817 MiB and 100 MiB are available'
 	assert_status 4 xc_with_memory 64 add 192.0.2.1
-	assert_error 'needs 0 MiB and 0 MiB are available'
+	assert_error 'needs 1 MiB and 0 MiB are available'
 	awk 'BEGIN { for (i = 0; i < 2000; i++) printf "10.2.%d.%d\n", i / 256, i % 256 }' >"$STATE/list"
 	assert_status 4 xc_with_memory 64 import "$STATE/list"
-	assert_error 'needs 0 MiB and 0 MiB are available'
+	assert_error 'needs 1 MiB and 0 MiB are available'
 	assert_equal "$before" "$(program)" "the running filter"
 	assert_equal "$listed" "$(xc list)" "rules"
 	assert_slots 1024

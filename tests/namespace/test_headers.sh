@@ -49,17 +49,4 @@ test_load_says_so() {
 	assert_equal '' "$(grep 'VLAN' "$STATE/err")" "told though they pass"
 }
 
-# The tables of a program that reads two VLAN tags: too many headers pass until this version's takes its place.
-test_an_older_program() {
-	xc load vrx >/dev/null 2>&1
-	in_rx "$HELPERS/corrupt" program >/dev/null || fail "not older"
-	assert_status 0 xc add proto udp dport 5300
-	assert_status 0 xc policy malformed drop
-	send
-	assert_equal "$DEEPER" "$(cat "$STATE/delivered")" "delivered by an older program"
-	assert_status 0 xc resize 30000
-	send
-	assert_equal '' "$(cat "$STATE/delivered")" "delivered by this version's"
-}
-
 run_tests "$0" "$@"

@@ -33,11 +33,11 @@ many_addresses() {
 
 # Netlink's, of an import of the list that two interfaces with small tables get, which are then as before.
 netlink_calls_of_import() {
-	xc load vrx vrx2 --capacity 900 >/dev/null
+	xc load vrx vrx2 --capacity 900 --no-spare >/dev/null
 	faulty "FAULT_COUNT=$STATE/count" import "$STATE/list" >/dev/null 2>&1 || fail "no import"
 	xc unload --all >/dev/null
 	xc flush >/dev/null 2>&1
-	xc load vrx vrx2 --capacity 900 >/dev/null
+	xc load vrx vrx2 --capacity 900 --no-spare >/dev/null
 	sed -n 's/^n //p' "$STATE/count"
 }
 
@@ -92,7 +92,7 @@ test_taken_off_while_tables_are_exchanged() {
 	END
 	printf '#!/bin/sh\nip link set dev vrx xdp off 2>/dev/null\n' >"$STATE/take"
 	chmod +x "$STATE/exchange" "$STATE/take"
-	xc load vrx >/dev/null
+	xc load vrx --no-spare >/dev/null
 	faulty "FAULT_COUNT=$STATE/count" unload vrx >/dev/null
 	calls=$(awk '$1 == "k" || $1 == "n" { n += $2 } END { print n }' "$STATE/count")
 	for row in 'exchange unload vrx' 'exchange down' 'take unload --all'; do
@@ -100,7 +100,7 @@ test_taken_off_while_tables_are_exchanged() {
 		for back in 43 17 15 13; do
 			call=$((calls - back))
 			case_begin "$command at call $call"
-			xc load vrx >/dev/null 2>&1
+			xc load vrx --no-spare >/dev/null 2>&1
 			# shellcheck disable=SC2086 # words
 			assert_status 0 faulty FAULT_KINDS=kn "FAULT_AT=$call" "FAULT_RUN=$STATE/${row%% *}" $command
 			! ip -n "$RX" -d link show vrx | grep -q prog/xdp || fail "it still runs"

@@ -175,7 +175,7 @@ test_what_each_capability_is_for() {
 		monitor-only off
 		panic off
 		confirm
-		resize 5000
+		resize 500000
 		check
 		export
 		flush
@@ -185,16 +185,16 @@ test_what_each_capability_is_for() {
 	assert_equal "load vtwo
 add 192.0.2.2 timeout 1h
 confirm
-resize 5000" "$(commands_refused '+net_admin +perfmon' <"$STATE/commands")" "without CAP_BPF"
+resize 500000" "$(commands_refused '+net_admin +perfmon' <"$STATE/commands")" "without CAP_BPF"
 	xu load vrx >/dev/null 2>&1
 	assert_equal "load vtwo
 add 192.0.2.2 timeout 1h
 confirm
-resize 5000
+resize 500000
 unload vrx" "$(commands_refused '+bpf +perfmon' <"$STATE/commands")" "without CAP_NET_ADMIN"
 	xu load vrx >/dev/null 2>&1
 	assert_equal "load vtwo
-resize 5000" "$(commands_refused '+bpf +net_admin' <"$STATE/commands")" "without CAP_PERFMON"
+resize 500000" "$(commands_refused '+bpf +net_admin' <"$STATE/commands")" "without CAP_PERFMON"
 }
 
 # ---- pins

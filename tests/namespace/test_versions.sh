@@ -5,7 +5,7 @@
 
 # older [NAME [VERSION [IFACE...]]]: runs on vrx or those, as filled from the store, and drops 203.0.113.0/24.
 older() {
-	name=${1:-default} version=${2:-5}
+	name=${1:-default} version=${2:-6}
 	xc --name "$name" add 203.0.113.1 >/dev/null 2>&1 || :
 	shift $(($# > 2 ? 2 : $#))
 	in_rx "$HELPERS/older" "$STATE/store/$name" "$name" "$version" "${@:-vrx}" || fail "it does not run"
@@ -34,12 +34,12 @@ test_whoever_only_looks() {
 	older
 	assert_status 0 xc status
 	assert_output '^  condition: +of another version: '
-	assert_output '^  table version: +5$'
+	assert_output '^  table version: +6$'
 	assert_status 0 xc list
 	for command in stats metrics 'list --counters' 'bench --seconds 1' 'monitor --seconds 1' 'top --count 1'; do
 		# shellcheck disable=SC2086 # words
 		assert_status 3 xc $command
-		assert_error "'default' on 'vrx' is of another version of xdp-cuckoo \(.* 5, .* 6\); xdp-cuckoo .* load vrx"
+		assert_error "'default' on 'vrx' is of another version of xdp-cuckoo \(.* 6, .* 7\); xdp-cuckoo .* load vrx"
 	done
 	meets drop 200
 }
@@ -73,7 +73,7 @@ test_commands_that_take_its_place() {
 	assert_output '^  slots: +32768$'
 	xc unload vrx >/dev/null
 	case_begin "a later version, where it leaves the store readable"
-	older default 7
+	older default 8
 	is_taken_over xc add 203.0.113.5
 }
 
@@ -152,7 +152,7 @@ test_beside_one_of_another_name() {
 	veth "$TX" vone "$RX" vrx2
 	xc load vrx >/dev/null
 	xc add 203.0.113.1 >/dev/null
-	older web 5 vrx2
+	older web 6 vrx2
 	is_well
 	assert_status 0 xc metrics
 	assert_error "'web' on 'vrx2' is of another version"
@@ -162,7 +162,7 @@ test_beside_one_of_another_name() {
 	assert_output '^filters: +2$'
 	assert_status 0 xc unload vrx
 	assert_status 0 xc status
-	assert_output '^  table version: +5$'
+	assert_output '^  table version: +6$'
 }
 
 # It may be of any name: who asks for one that is there need not care.

@@ -206,10 +206,10 @@ static void test_active_copies(void **state)
 			if (!rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_DROP, &rule))
 				continue;
 			scene_set_up(scene);
-			scene->filter.config->shapes[rule.family].active = active;
+			scene->filter.config->table[0].shapes[rule.family].active = active;
 			scene_add(scene, &rule);
 			scene_check(scene, i);
-			scene->filter.config->shapes[rule.family].active = !active;
+			scene->filter.config->table[0].shapes[rule.family].active = !active;
 			scene->rules = 0;
 			scene_check(scene, i);
 		}
@@ -226,7 +226,7 @@ static void test_still_sequence(void **state)
 
 	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
 		scene_set_up(scene);
-		scene->filter.config->sequence = values[v];
+		scene->filter.config->table[0].sequence = values[v];
 		rule_from_flow(&packets[PACKETS - 1].flow, &rule_kind_src, RULE_DROP, &rule);
 		scene_add(scene, &rule);
 		scene_check_all(scene);
@@ -251,10 +251,10 @@ static void test_last_of_32_shapes(void **state)
 							       .src_len = length });
 		scene_check(scene, i);
 		scene_add(scene, &rule);
-		assert_int_equal(scene->filter.config->shapes[rule.family].list[0].count,
+		assert_int_equal(scene->filter.config->table[0].shapes[rule.family].list[0].count,
 				 ABI_SHAPES_MAX);
 		scene_check(scene, i);
-		scene->filter.config->shapes[rule.family].list[0].count = ~0U;
+		scene->filter.config->table[0].shapes[rule.family].list[0].count = ~0U;
 		scene_check(scene, i);
 	}
 	end_checks();
@@ -317,7 +317,7 @@ static void test_too_many_buckets(void **state)
 		scene_set_up(scene);
 		rule_from_flow(&packets[PACKETS - 1].flow, &rule_kind_src, RULE_DROP, &rule);
 		filter_add(&scene->filter, &rule);
-		scene->filter.config->geometry = geometries[g];
+		scene->filter.config->table[0].geometry = geometries[g];
 		scene_check_all(scene);
 	}
 	end_checks();

@@ -30,7 +30,7 @@ static struct hash_value value_of(const struct scene *scene, const struct rule *
 {
 	struct rule_key key = key_of(rule);
 
-	return rule_hash(&key, &scene->filter.config->secret);
+	return rule_hash(&key, &scene->filter.config->table[0].secret);
 }
 
 static struct filter_place place_of(unsigned int place)

@@ -194,7 +194,7 @@ static void check_moments(const struct table_kind *kind, unsigned int others)
 	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
 		assert_int_equal(table_set_expires(&churn.table, &key, moments[i].expires), 0);
 		churn_tick = moments[i].tick;
-		assert_int_equal(churn_probe(&churn.config, churn.hash[0]).result, moments[i].result);
+		assert_int_equal(churn_probe(&churn.config.table[0], churn.hash[0]).result, moments[i].result);
 	}
 	churn_close(&churn);
 }
