@@ -5,15 +5,33 @@
 
 LOCK=store/default/writer.lock
 
-# hold COMMAND...: bench, which is stopped while it has the lock. What it calls itself is $HOLDER.
+# is_held: by bench, which has written so into the lock.
+is_held() {
+	! flock -n "$STATE/$LOCK" true && grep -q ' bench' "$STATE/$LOCK"
+}
+
+# hold COMMAND...: bench, which is stopped while it has the lock: it has it for a moment only, so a stop may come too late
+# and the next one is tried. What it calls itself is $HOLDER.
 hold() {
-	nsenter --net="/run/netns/$RX" "$@" >/dev/null 2>&1 </dev/null &
-	on_exit "kill -9 $! 2>/dev/null; wait $! 2>/dev/null"
-	wait_for "the lock" sh -c "! flock -n $STATE/$LOCK true && grep -q ' bench' $STATE/$LOCK"
-	# The last of unshare and its child, where there is one.
-	kill -STOP "$(ps -o pid= -p $! --ppid $! | tail -n 1 | tr -d ' ')"
-	! flock -n "$STATE/$LOCK" true || fail "the lock is free again"
-	HOLDER=$(cut -d ' ' -f 1 "$STATE/$LOCK")
+	for _ in $(seq 20); do
+		nsenter --net="/run/netns/$RX" "$@" >/dev/null 2>&1 </dev/null &
+		holding=$!
+		on_exit "kill -9 $holding 2>/dev/null; wait $holding 2>/dev/null"
+		tries=0
+		while [ "$tries" -lt 1000 ] && ! is_held; do
+			tries=$((tries + 1))
+		done
+		# The last of unshare and its child, where there is one.
+		stopped=$(ps -o pid= -p "$holding" --ppid "$holding" | tail -n 1 | tr -d ' ')
+		kill -STOP "$stopped"
+		if is_held; then
+			HOLDER=$(cut -d ' ' -f 1 "$STATE/$LOCK")
+			return
+		fi
+		kill -9 "$stopped" "$holding" 2>/dev/null || :
+		wait "$holding" 2>/dev/null || :
+	done
+	fail "bench was never stopped while it had the lock"
 }
 
 # waits PATTERN ARGUMENT...: the tool waits, and says so on one line of standard error like this. It is $WAITER then.
