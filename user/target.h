@@ -121,8 +121,8 @@ bool target_can_prepare(const struct target *target, __u64 slots);
 /*
  * Makes a table of at least `slots` slots, with a fresh hash key, that can take this one's place: filled with
  * all that the store holds, in its open transaction if there is one; no packet meets it yet. It is made in the
- * filter's own maps if they have room, else in new ones. -ENOSPC: more than `slots` hold; -ENOMEM: memory is short; -EBUSY: another
- * tool holds the filter. Then there is none.
+ * filter's own maps if they have room, else in new ones. -ENOSPC: more than `slots` hold; -ENOMEM: memory is short;
+ * -EBUSY: another tool holds the filter. Then there is none.
  */
 int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason);
 
