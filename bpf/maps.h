@@ -43,14 +43,23 @@ struct {
 	__uint(value_size, sizeof(__u64));
 } xc_buckets SEC(".maps");
 
-/* An element is a struct abi_counted, or where rules are not counted, a struct abi_record. */
+/* See abi_record(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1 << ABI_SLOTS_DEFAULT_LOG2);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct abi_counted));
+	__type(key, __u32);
+	__type(value, __u64);
 } xc_records SEC(".maps");
+
+/* Where rules are counted: one beside each record. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << ABI_SLOTS_DEFAULT_LOG2);
+	__type(key, __u32);
+	__type(value, struct abi_counter);
+} xc_counts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -62,7 +71,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, ABI_TABLES * ABI_HINTS / 2);
+	__uint(max_entries, ABI_TABLES * ABI_HINTS / sizeof(__u64));
 	__type(key, __u32);
 	__type(value, __u64);
 } xc_hints SEC(".maps");
@@ -116,26 +125,24 @@ FLOW_INLINE const void *maps_bucket(__u32 element)
 	return bpf_map_lookup_elem(&xc_buckets, &element);
 }
 
-FLOW_INLINE const struct abi_record *maps_record(__u32 slot)
+FLOW_INLINE const __u64 *maps_record(__u32 slot)
 {
 	return bpf_map_lookup_elem(&xc_records, &slot);
 }
 
-/* Only where rules are counted. */
-FLOW_INLINE struct abi_counter *maps_rule(__u32 number)
+/* Of the key in that slot. */
+FLOW_INLINE struct abi_counter *maps_count_of(__u32 slot)
 {
-	struct abi_counted *counted = bpf_map_lookup_elem(&xc_records, &number);
-
-	return counted ? &counted->counter : 0;
+	return bpf_map_lookup_elem(&xc_counts, &slot);
 }
 
-/* Two an element, since the elements of an array are of 8 bytes or more. */
-FLOW_INLINE const __u32 *maps_hint(__u32 hint)
+/* Eight an element, since the elements of an array are of 8 bytes or more. */
+FLOW_INLINE const __u8 *maps_hint(__u32 hint)
 {
-	__u32 element = hint / 2;
-	const __u32 *hints = bpf_map_lookup_elem(&xc_hints, &element);
+	__u32 element = hint / sizeof(__u64);
+	const __u8 *hints = bpf_map_lookup_elem(&xc_hints, &element);
 
-	return hints ? hints + hint % 2 : hints;
+	return hints ? hints + hint % sizeof(__u64) : hints;
 }
 
 /* ABI_COUNTERS of them. */

@@ -22,12 +22,13 @@ enum probe_result {
 	PROBE_MISS,
 	PROBE_HIT,
 	PROBE_UNSETTLED, /* entries moved meanwhile: there may be one that was missed */
-	PROBE_BELIEVED,	 /* a hit, but entries moved meanwhile: the number may be another key's */
 };
+
+#define PROBE_NO_SLOT (~0U)
 
 struct probe_answer {
 	enum probe_result result;
-	__u32 number; /* of the key among those of both tables, where a record says so; else 0 */
+	__u32 slot; /* of a hit in an exact table, among those of both tables; else PROBE_NO_SLOT */
 };
 
 /* What one try has read. */
@@ -90,26 +91,43 @@ FLOW_INLINE enum probe_result probe_missed(const struct abi_table *table,
 }
 
 /*
- * Whether the record of a slot is the key's; then `copy` has what it says, unless the key went, another
- * came, and the key came back between the two looks at the tag: probe_is_still() tells.
+ * Whether the record of a slot, which counts from the table's first, is the key's; then *end is when that ends. A tag
+ * that was there before the fingerprint was read is another key's no sooner than that key's fingerprint is gone.
  */
-FLOW_INLINE int probe_record(const struct abi_table *table, __u32 slot, __u64 tag, struct abi_record *copy)
+FLOW_INLINE int probe_record(__u32 slot, __u64 tag, __u32 *end)
 {
-	const __u32 first = PROBE_READ_ONCE(table->first_slot);
-	const struct abi_record *record = maps_record(first + slot);
+	const __u64 *record = maps_record(slot);
+	__u64 difference;
 
-	if (!record || PROBE_READ_ONCE(record->tag) != tag)
+	if (!record)
 		return 0;
-	copy->expires = PROBE_READ_ONCE(record->expires);
-	copy->number = first + PROBE_READ_ONCE(record->number);
-	/* Of a slot that was refilled meanwhile, it may be another key's. */
-	return PROBE_READ_ONCE(record->tag) == tag;
+	difference = PROBE_READ_ONCE(*record) ^ tag;
+	*end = difference;
+	return difference <= ABI_END_MAX;
+}
+
+/*
+ * Asks for the records of a bucket. Under attack a processor guesses that there is a match, and so its cache misses
+ * overlap with those of the buckets; packets that match no fingerprint do without.
+ */
+FLOW_INLINE void probe_touch(__u32 slot)
+{
+	const __u64 *record = maps_record(slot);
+
+	if (record)
+		(void)PROBE_READ_ONCE(*record);
 }
 
 /* Then the key has no other entry: it matches nothing. */
-FLOW_INLINE int probe_has_ended(const struct abi_record *record)
+FLOW_INLINE int probe_has_ended(const struct abi_table *table, __u32 end)
 {
-	return record->expires && maps_tick() >= record->expires;
+	return end && maps_tick() - PROBE_READ_ONCE(table->epoch) >= end;
+}
+
+/* The slot among those of both tables. */
+FLOW_INLINE __u32 probe_slot(const struct abi_table *table, __u32 slot)
+{
+	return PROBE_READ_ONCE(table->first_slot) + slot;
 }
 
 /* ---- compact: a fingerprint decides ---- */
@@ -123,11 +141,11 @@ FLOW_INLINE struct probe_answer probe_fingerprints(const struct abi_table *table
 	struct probe_view view;
 
 	if (!probe_look(table, pair, format, &view))
-		return (struct probe_answer){ PROBE_MISS, 0 };
+		return (struct probe_answer){ PROBE_MISS, PROBE_NO_SLOT };
 	if (bucket_match(view.first, layout, pair.fingerprint, prefixes) |
 	    bucket_match(view.second, layout, pair.fingerprint, prefixes))
-		return (struct probe_answer){ PROBE_HIT, 0 };
-	return (struct probe_answer){ probe_missed(table, &view), 0 };
+		return (struct probe_answer){ PROBE_HIT, PROBE_NO_SLOT };
+	return (struct probe_answer){ probe_missed(table, &view), PROBE_NO_SLOT };
 }
 
 FLOW_INLINE struct probe_answer probe_compact(const struct abi_table *table, __u64 hash)
@@ -152,25 +170,23 @@ FLOW_INLINE struct probe_answer probe_records(const struct abi_table *table, __u
 {
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
 	struct bucket_pair pair = bucket_pair(hash, probe_geometry(table), layout);
-	struct abi_record record;
 	struct probe_view view;
 
 	if (!probe_look(table, pair, BUCKET_16, &view))
-		return (struct probe_answer){ PROBE_MISS, 0 };
+		return (struct probe_answer){ PROBE_MISS, PROBE_NO_SLOT };
 	for (unsigned int i = 0; i < PROBE_SLOTS; i++) {
 		struct bucket bucket = i < BUCKET_SLOTS ? view.first : view.second;
-		__u32 at = i < BUCKET_SLOTS ? pair.first : pair.second;
+		__u32 at = i < BUCKET_SLOTS ? pair.first : pair.second, end;
+		__u32 slot = probe_slot(table, at * BUCKET_SLOTS + i % BUCKET_SLOTS);
 
 		if (bucket_get(bucket, layout, i % BUCKET_SLOTS, 0) != pair.fingerprint ||
-		    !probe_record(table, at * BUCKET_SLOTS + i % BUCKET_SLOTS, tag, &record))
+		    !probe_record(slot, tag, &end))
 			continue;
-		if (probe_has_ended(&record))
-			return (struct probe_answer){ probe_missed(table, &view), 0 };
-		if (!probe_is_still(table, &view))
-			return (struct probe_answer){ PROBE_BELIEVED, record.number };
-		return (struct probe_answer){ PROBE_HIT, record.number };
+		if (probe_has_ended(table, end))
+			break;
+		return (struct probe_answer){ PROBE_HIT, slot };
 	}
-	return (struct probe_answer){ probe_missed(table, &view), 0 };
+	return (struct probe_answer){ probe_missed(table, &view), PROBE_NO_SLOT };
 }
 
 /*
@@ -193,50 +209,43 @@ FLOW_INLINE __u32 probe_first_match(struct bucket_pair pair, __u64 first, __u64 
 
 /* ---- the tries ---- */
 
-FLOW_INLINE __u64 probe_pack(enum probe_result result, __u32 number)
+FLOW_INLINE __u64 probe_pack(struct probe_answer answer)
 {
-	return (__u64)result << 32 | number;
+	return (__u64)answer.result << 32 | answer.slot;
 }
 
 /*
- * The tries after the first, each of which looks at every slot; `last`, packed, is what the first has said: a miss
- * where it has found only a fingerprint.
- * What was believed once is a hit where no try is better. A global function: rare, and verified once.
+ * The tries after the first, each of which looks at every slot; `last` is what the first has said: a miss
+ * where it has found only a fingerprint. The answer, packed. A global function: rare, and verified once.
  */
 __attribute__((noinline)) __u64 probe_again(const struct abi_table *table, __u64 hash, __u64 tag,
-					    __u64 last)
+					    enum probe_result last)
 {
-	struct probe_answer answer = { (enum probe_result)(last >> 32), last };
-	__u64 believed = 0, retries = 0;
+	struct probe_answer answer = { last, PROBE_NO_SLOT };
+	__u64 retries = 0;
 
 	if (!table)
-		return probe_pack(PROBE_MISS, 0);
+		return probe_pack((struct probe_answer){ PROBE_MISS, PROBE_NO_SLOT });
 	for (int i = 1; i < ABI_SEQUENCE_TRIES; i++) {
-		if (answer.result == PROBE_BELIEVED)
-			believed = probe_pack(PROBE_HIT, answer.number);
-		retries += answer.result >= PROBE_UNSETTLED;
+		retries += answer.result == PROBE_UNSETTLED;
 		if (xc_options.is_exact)
 			answer = probe_records(table, hash, tag);
 		else
 			answer = probe_compact(table, hash);
-		if (answer.result < PROBE_UNSETTLED)
+		if (answer.result != PROBE_UNSETTLED)
 			break;
 	}
 	if (retries)
 		maps_count(ABI_COUNTER_RETRIES, retries);
-	if (xc_options.is_exact && last >> 32 == PROBE_MISS && answer.result == PROBE_MISS)
+	if (xc_options.is_exact && last == PROBE_MISS && answer.result == PROBE_MISS)
 		maps_count(ABI_COUNTER_STOPPED, 1);
-	if (answer.result == PROBE_BELIEVED)
-		answer.result = PROBE_HIT;
-	if (answer.result == PROBE_UNSETTLED && believed)
-		return believed;
-	return probe_pack(answer.result, answer.number);
+	return probe_pack(answer);
 }
 
 FLOW_INLINE struct probe_answer probe_retry(const struct abi_table *table, __u64 hash, __u64 tag,
-					    enum probe_result last, __u32 number)
+					    enum probe_result last)
 {
-	__u64 packed = probe_again(table, hash, tag, probe_pack(last, number));
+	__u64 packed = probe_again(table, hash, tag, last);
 
 	return (struct probe_answer){ (enum probe_result)(packed >> 32), packed };
 }
@@ -252,32 +261,30 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_table *table, __u64
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
 	struct bucket_pair pair = bucket_pair(hash, probe_geometry(table), layout);
 	struct probe_view view;
-	struct abi_record record;
 	__u64 first, second;
 
 	if (!probe_look(table, pair, BUCKET_16, &view))
-		return (struct probe_answer){ PROBE_MISS, 0 };
+		return (struct probe_answer){ PROBE_MISS, PROBE_NO_SLOT };
 	first = bucket_match_word(view.first.word[0], layout, pair.fingerprint);
 	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
 	if (first | second) {
-		const __u64 tag = hash_tag(input);
+		probe_touch(probe_slot(table, pair.first * BUCKET_SLOTS));
+		probe_touch(probe_slot(table, pair.second * BUCKET_SLOTS));
+		const __u32 slot = probe_slot(table, probe_first_match(pair, first, second));
+		const __u64 tag = hash_tag(input, hash);
+		__u32 end;
 
-		if (probe_record(table, probe_first_match(pair, first, second), tag,
-				 &record)) {
-			if (!probe_is_still(table, &view))
-				return probe_retry(table, hash, tag,
-						   probe_has_ended(&record) ? PROBE_UNSETTLED :
-									      PROBE_BELIEVED,
-						   record.number);
-			if (probe_has_ended(&record))
-				return (struct probe_answer){ PROBE_MISS, 0 };
-			return (struct probe_answer){ PROBE_HIT, record.number };
-		}
-		return probe_retry(table, hash, tag, PROBE_MISS, 0);
+		if (!probe_record(slot, tag, &end))
+			return probe_retry(table, hash, tag, PROBE_MISS);
+		if (!probe_has_ended(table, end))
+			return (struct probe_answer){ PROBE_HIT, slot };
+		if (probe_missed(table, &view) == PROBE_MISS)
+			return (struct probe_answer){ PROBE_MISS, PROBE_NO_SLOT };
+		return probe_retry(table, hash, tag, PROBE_UNSETTLED);
 	}
 	if (probe_missed(table, &view) == PROBE_MISS)
-		return (struct probe_answer){ PROBE_MISS, 0 };
-	return probe_retry(table, hash, hash_tag(input), PROBE_UNSETTLED, 0);
+		return (struct probe_answer){ PROBE_MISS, PROBE_NO_SLOT };
+	return probe_retry(table, hash, hash_tag(input, hash), PROBE_UNSETTLED);
 }
 
 /* `hash` is that of `input`, which is where an exact table has the tag from. */
@@ -290,7 +297,7 @@ FLOW_INLINE struct probe_answer probe(const struct abi_table *table, __u64 hash,
 		return probe_exact(table, hash, input);
 	answer = probe_compact(table, hash);
 	if (answer.result == PROBE_UNSETTLED)
-		return probe_retry(table, hash, 0, PROBE_UNSETTLED, 0);
+		return probe_retry(table, hash, 0, PROBE_UNSETTLED);
 	return answer;
 }
 

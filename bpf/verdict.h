@@ -12,13 +12,13 @@
 struct verdict {
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
-	__u32 number; /* of the rule's key that decided, in an exact table; else 0 */
+	__u32 slot; /* of the rule's key that decided, in an exact table; else PROBE_NO_SLOT */
 	__u64 listener; /* of the config, for what is dropped, or would be; else 0 */
 };
 
 struct verdict_match {
 	enum abi_outcome outcome;
-	__u32 number;
+	__u32 slot;
 };
 
 static __always_inline enum abi_outcome verdict_rule(const struct abi_shape *shape)
@@ -40,7 +40,7 @@ static __always_inline __u64 verdict_hide(const struct abi_config *config, __u64
 static __always_inline __u32 verdict_hint(const struct abi_table *table, const struct abi_shape_list *list,
 					  enum flow_family family, const struct flow_key *flow)
 {
-	const __u32 *hint;
+	const __u8 *hint;
 
 	if (!PROBE_READ_ONCE(list->reads_hints))
 		return ABI_HINT_ALL;
@@ -51,7 +51,7 @@ static __always_inline __u32 verdict_hint(const struct abi_table *table, const s
 
 /*
  * Probes once for each shape that the hint leaves; shapes that pass come first, so the first hit
- * decides. A shortcut leaves those that pass, and is what happens where none of them matches. Returns
+ * decides. A shortcut leaves few, and is what happens where none of them matches. Returns
  * `otherwise` where no rule matches. `family` is a constant at every call.
  */
 static __always_inline struct verdict_match verdict_search(const struct abi_config *config,
@@ -63,16 +63,15 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 	const struct abi_shape_list *list = abi_shapes(table, family);
 	__u32 hint = verdict_hint(table, list, family, flow);
 	__u32 candidates = PROBE_READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
-	struct verdict_match miss = { otherwise, 0 };
+	struct verdict_match miss = { otherwise, PROBE_NO_SLOT };
 	__u64 unsettled = OUTCOME_UNSETTLED;
 	__u32 place = 0;
 
-	if (family == FLOW_IPV4 && hint >> ABI_HINT_SHORTCUT_SHIFT) {
-		candidates &= PROBE_READ_ONCE(list->passing);
+	if (family == FLOW_IPV4 && hint & ABI_HINT_SHORTCUT) {
+		candidates &= PROBE_READ_ONCE(list->behind_shortcut);
 		/* Also where it is not settled whether a rule passes the packet: this one is in the table. */
 		unsettled = OUTCOME_DROP_RULE;
 		miss.outcome = verdict_hide(config, unsettled);
-		miss.number = PROBE_READ_ONCE(table->first_slot) + (hint >> ABI_HINT_SHORTCUT_SHIFT) - 1;
 	}
 	/* The first of all stands at 0, which a processor guesses rather than waits for. */
 	if (hint != ABI_HINT_ALL)
@@ -90,7 +89,7 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 		input = key_input(table, shape, flow, family);
 		answer = probe(table, hash_of(&input), &input);
 		if (answer.result == PROBE_HIT)
-			return (struct verdict_match){ verdict_rule(shape), answer.number };
+			return (struct verdict_match){ verdict_rule(shape), answer.slot };
 		/* Hidden, or Linux 6.1 would check what follows again for this one value. */
 		if (answer.result == PROBE_UNSETTLED)
 			miss.outcome = verdict_hide(config, unsettled);
@@ -114,7 +113,7 @@ static __always_inline struct verdict_match verdict_outcome(const struct abi_con
 		flow = gathered;
 	}
 	if (flow.family == FLOW_NO_FAMILY)
-		return (struct verdict_match){ result, 0 };
+		return (struct verdict_match){ result, PROBE_NO_SLOT };
 	flow_pack(&flow, &key);
 	result = verdict_hide(config, result);
 	if (flow.family == FLOW_IPV4) {
@@ -152,14 +151,14 @@ static __always_inline struct verdict verdict_drop(const struct abi_config *conf
 	return (struct verdict){
 		.outcome = match.outcome,
 		.verdict = PROBE_READ_ONCE(config->run) & ABI_RUN_MONITOR ? VERDICT_WOULD_DROP : VERDICT_DROP,
-		.number = match.number,
+		.slot = match.slot,
 		.listener = PROBE_READ_ONCE(config->listener),
 	};
 }
 
 static __always_inline struct verdict verdict_pass(struct verdict_match match)
 {
-	return (struct verdict){ match.outcome, VERDICT_PASS, match.number, 0 };
+	return (struct verdict){ match.outcome, VERDICT_PASS, match.slot, 0 };
 }
 
 /*
@@ -175,7 +174,7 @@ static __always_inline struct verdict verdict_policy(const struct abi_config *co
 	__u32 at = match.outcome;
 
 	barrier_var(at);
-	match.number = 0;
+	match.slot = PROBE_NO_SLOT;
 	if (config->policy[at & VERDICT_POLICY_MASK] == VERDICT_DROP)
 		return verdict_drop(config, match);
 	return verdict_pass(match);
@@ -185,7 +184,7 @@ static __always_inline struct verdict verdict_policy(const struct abi_config *co
 static __always_inline struct verdict verdict_of(const void *data, const void *end, struct xdp_md *frame)
 {
 	const struct abi_config *config = maps_config();
-	struct verdict_match match = { OUTCOME_NOT_SET_UP, 0 };
+	struct verdict_match match = { OUTCOME_NOT_SET_UP, PROBE_NO_SLOT };
 
 	if (!config)
 		return verdict_pass(match);

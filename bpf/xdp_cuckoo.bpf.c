@@ -4,6 +4,7 @@
  * `xdp_cuckoo_frags` is the same for interfaces whose frames span several buffers (jumbo MTU).
  * Both carry the metadata by which libxdp's dispatcher runs them beside others.
  */
+#include "count.h"
 #include "maps.h"
 #include "sample.h"
 #include "verdict.h"
@@ -21,22 +22,6 @@ struct {
 	__uint(XDP_PASS, 1);
 } _xdp_cuckoo_frags RUN_CONFIG;
 
-/* Of a rule that any processor may count at the same time. */
-static __always_inline void count_rule(__u32 number, __u64 bytes)
-{
-	struct abi_counter *counter = maps_rule(number);
-
-	if (!counter)
-		return;
-	__sync_fetch_and_add(&counter->packets, 1);
-	__sync_fetch_and_add(&counter->bytes, bytes);
-}
-
-static __always_inline int is_rule(enum abi_outcome outcome)
-{
-	return outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
-}
-
 /* A missing counter never changes a verdict. */
 static __always_inline int count(const struct xdp_md *ctx, struct verdict verdict, __u64 bytes)
 {
@@ -47,8 +32,8 @@ static __always_inline int count(const struct xdp_md *ctx, struct verdict verdic
 		counters[number].packets++;
 		counters[number].bytes += bytes;
 	}
-	if (xc_options.is_exact && xc_options.has_counts && is_rule(verdict.outcome))
-		count_rule(verdict.number, bytes);
+	if (xc_options.is_exact && xc_options.has_counts && verdict.slot != PROBE_NO_SLOT)
+		count_rule(verdict.slot, bytes);
 	return verdict.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS;
 }
 

@@ -26,6 +26,7 @@
 #define ABI_RECORDS_MAP "xc_records"
 #define ABI_COUNTERS_MAP "xc_counters"
 #define ABI_HINTS_MAP "xc_hints"
+#define ABI_COUNTS_MAP "xc_counts"
 #define ABI_SAMPLES_MAP "xc_samples"
 #define ABI_SAMPLING_MAP "xc_sampling"
 
@@ -80,21 +81,37 @@ enum abi_run {
 struct abi_options {
 	__u8 format;     /* enum bucket_format */
 	__u8 is_exact;   /* each slot has a record; else fingerprints decide alone. BUCKET_16 only */
-	__u8 has_counts; /* each rule is counted by its number; exact only */
+	__u8 has_counts; /* each rule is counted; exact only */
 	__u8 is_alone;   /* the maps have no room for a second table; for the tool */
 	__u8 reserved[4];
 };
 
 /*
- * Beside each slot of an exact table, at the same number: bucket * BUCKET_SLOTS + slot. The writer
- * writes tag 0, then what is between, then the tag, all before it publishes the fingerprint.
+ * Beside each slot of an exact table, at the same number (bucket * BUCKET_SLOTS + slot), stands a record: one word, so
+ * that a reader sees all of it or nothing. Its upper bits are those of the key's tag: see hash_tag(). Its lower bits are
+ * the key's end, in ticks since the table's epoch: from then on it matches nothing; 0: it never ends.
  */
-struct abi_record {
-	__u64 tag;     /* of the key: see hash_tag() */
-	__u32 expires; /* the tick from which on it matches nothing; 0: never */
-	__u32 number;  /* of the key, for as long as it is in the table, wherever it moves */
-};
+#define ABI_END_BITS 28 /* 2.2 years at 250 jiffies a second */
+#define ABI_END_MAX ((1U << ABI_END_BITS) - 1)
 
+FLOW_INLINE __u64 abi_record(__u64 tag, __u32 end)
+{
+	return tag | end;
+}
+
+FLOW_INLINE __u64 abi_record_tag(__u64 record)
+{
+	return record & ~(__u64)ABI_END_MAX;
+}
+
+FLOW_INLINE __u32 abi_record_end(__u64 record)
+{
+	return record & ABI_END_MAX;
+}
+
+/*
+ * Of what is counted. Where rules are counted, one stands beside each slot, for the key that is there, and moves with it.
+ */
 struct abi_counter {
 	__u64 packets, bytes;
 };
@@ -115,16 +132,6 @@ FLOW_INLINE __u32 abi_counter_row(__u32 ifindex)
 }
 
 /*
- * What stands beside a slot where rules are counted: its record, and the counter of the key that has the
- * slot's number, wherever that key stands. A key takes the number of the slot that it comes to if it can, so
- * that a hit reads and counts in one cache line until the key is moved.
- */
-struct abi_counted {
-	struct abi_record record;
-	struct abi_counter counter;
-};
-
-/*
  * Behind the outcomes, in `packets` of row 0, what is rare: how often a look-up was tried again because the table
  * moved, and how often a fingerprint matched that was not the key's, as its record told.
  */
@@ -132,28 +139,24 @@ struct abi_counted {
 #define ABI_COUNTER_STOPPED (ABI_COUNTER_RETRIES + 1)
 #define ABI_COUNTERS (ABI_COUNTER_STOPPED + 1)
 
-/* The top bit of a key's `bytes` says that its number is taken; it is the tool's, and a count never gets there. */
-#define ABI_RULE_TAKEN (1ULL << 63)
-
 /*
- * Hints: for each family and each value of hint_index() a word, which spares a flow of that index most
- * look-ups.
+ * Hints: for each family and each value of hint_index() a byte, which spares a flow of that index most look-ups.
  *
- * The low byte says which shapes to look for: bit i is clear where no key of the shapes whose `hint` is
+ * Its lower bits say which shapes to look for: bit i is clear where no key of the shapes whose `hint` is
  * bit i can match such a flow. A bit is set before the first key that needs it is published; one too
  * many only costs a probe. Shapes without a source prefix have ABI_HINT_ALWAYS instead, which is no bit
  * of the byte.
  *
- * The rest, if not 0, is 1 + the number of a key in the table that every flow of the index matches,
- * that drops and never ends. A shortcut is set after its key is in the table, and cleared before it
- * goes or gets an end; one too few only costs probes. Only IPv4 has them, where an index is a /16.
+ * The top bit is a shortcut: every flow of the index matches a key in the table that drops and never ends. So only
+ * what can pass has to be looked for, and, where rules are counted, such keys. A shortcut is set after its key is in
+ * the table, and cleared before it goes or gets an end; one too few only costs probes. Only IPv4 has them, where an
+ * index is a /16.
  */
 #define ABI_HINT_INDEXES 65536 /* of one family */
-#define ABI_HINT_BITS 8
+#define ABI_HINT_BITS 7
 #define ABI_HINT_ALL ((1U << ABI_HINT_BITS) - 1)
-#define ABI_HINT_ALWAYS (1U << ABI_HINT_BITS)
-#define ABI_HINT_SHORTCUT_SHIFT ABI_HINT_BITS
-#define ABI_HINT_SHORTCUTS ((1U << (32 - ABI_HINT_SHORTCUT_SHIFT)) - 1) /* keys with higher numbers have none */
+#define ABI_HINT_SHORTCUT (1U << ABI_HINT_BITS)
+#define ABI_HINT_ALWAYS (2U << ABI_HINT_BITS)
 #define ABI_HINTS (FLOW_FAMILIES * ABI_HINT_INDEXES) /* of one table */
 
 #define ABI_TABLES 2 /* that the maps have room for: see struct abi_table */
@@ -165,7 +168,7 @@ struct abi_counted {
 struct abi_shape {
 	__u64 mask[FLOW_KEY_WORDS_MAX];
 	__u64 tag;
-	__u64 hint; /* one bit: of the hints' low bytes, or ABI_HINT_ALWAYS */
+	__u64 hint; /* one bit: of the hints, or ABI_HINT_ALWAYS */
 };
 
 /*
@@ -188,8 +191,8 @@ struct abi_shape_list {
 	__u32 count;
 	__u32 reads_hints; /* 0 where it does not pay: every shape is probed */
 	__u32 passing;     /* the shapes that pass */
-	__u32 reserved;
-	__u32 candidates[ABI_HINT_ALL + 1]; /* the shapes to look for, by a hint's low byte; the last: all */
+	__u32 behind_shortcut; /* the shapes that are looked for where a hint has a shortcut */
+	__u32 candidates[ABI_HINT_ALL + 1]; /* the shapes to look for, by a hint's lower bits; the last: all */
 	struct abi_shape shape[ABI_SHAPES_MAX];
 };
 
@@ -234,12 +237,30 @@ struct abi_sample {
 	__u8 reserved2[2];
 };
 
+/*
+ * How a CPU counts rules: each packet, as long as it has credit for as many as in the jiffy before; else one in
+ * 2^shift of them, drawn at random, and that for 2^shift. So a flood behind one rule does not make all CPUs write to
+ * one line, nor one over many rules every packet to a line of its own, and what is counted is right on average.
+ */
+#define ABI_PACE_RATE 128    /* of credit, a jiffy: 32,000 a second at 250 jiffies a second */
+#define ABI_PACE_BURST 16384 /* credit that is saved up */
+
+struct abi_pace {
+	__u64 jiffy;   /* under way */
+	__u64 random;
+	__u32 packets; /* in it, that a rule matched */
+	__u32 credit;
+	__u32 shift;
+	__u32 reserved;
+};
+
 /* The one element of the per-CPU map of sampling. */
 struct abi_sampling {
 	__u64 seen;    /* packets that were dropped, or would be, while somebody listened */
 	__u64 limited; /* of these, chosen, but more than the credit allows */
 	__u64 lost;    /* of these, chosen, but the ring was full */
 	__u64 credit, refilled; /* when: jiffies */
+	struct abi_pace pace;
 };
 
 /*
@@ -252,18 +273,19 @@ struct abi_sampling {
  */
 struct abi_table {
 	struct hash_secret secret;
+	__u64 reserved[2];
 	/* The writer's, in a line of its own: every move of an entry increments it. */
 	__u64 sequence;
-	__u64 next_number; /* where the search for a free number starts */
 	__u64 moves;       /* of entries since the table was made; `sequence` counts other things too */
 	__u64 used;        /* slots filled */
 	__u64 plan;        /* of the store's choice of targets, by which the table is filled */
-	__u64 reserved[3];
+	__u64 longest_path; /* moves of the worst insert */
+	__u64 reserved2[3];
 	struct bucket_geometry geometry;
 	__u32 first_bucket, first_slot, first_hint; /* the table's own numbers count from these */
-	__u32 longest_path; /* moves of the worst insert */
+	__u32 epoch; /* the tick that ends count from: see abi_record() */
 	struct abi_shape_set shapes[FLOW_FAMILIES];
-	__u64 reserved2[3];
+	__u64 reserved3[3];
 };
 
 /*
@@ -320,12 +342,10 @@ FLOW_INLINE const struct abi_shape *abi_shape_at(const struct abi_shape_list *li
 
 _Static_assert(sizeof(struct abi_counter) == 16, "counter layout");
 _Static_assert(sizeof(struct abi_shape) == 56, "shape layout");
-_Static_assert(sizeof(struct abi_shape_list) == 16 + 4 * 256 + 56 * ABI_SHAPES_MAX, "shape list layout");
-_Static_assert(sizeof(struct abi_record) == 16, "record layout");
-_Static_assert(sizeof(struct abi_counted) == 32, "record layout");
+_Static_assert(sizeof(struct abi_shape_list) == 16 + 4 * 128 + 56 * ABI_SHAPES_MAX, "shape list layout");
 _Static_assert(sizeof(struct abi_options) == 8, "options layout");
 _Static_assert(sizeof(struct abi_sample) == 24 + ABI_SAMPLE_BYTES, "sample layout");
-_Static_assert(sizeof(struct abi_sampling) == 40, "sampling layout");
+_Static_assert(sizeof(struct abi_sampling) == 72, "sampling layout");
 _Static_assert(__builtin_offsetof(struct abi_config, listener) == 8, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, geometry) == 24, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, run) == 48, "config layout");

@@ -41,11 +41,9 @@ static inline const void *maps_bucket(__u32 element)
 	return element < churn_elements ? (const char *)churn_maps.bucket + element * bytes : NULL;
 }
 
-static inline const struct abi_record *maps_record(__u32 slot)
+static inline const __u64 *maps_record(__u32 slot)
 {
-	const size_t bytes = churn_maps.has_counts ? sizeof(struct abi_counted) : sizeof(struct abi_record);
-
-	return (const struct abi_record *)((const char *)churn_maps.record + slot * bytes);
+	return &churn_maps.record[slot];
 }
 
 static __u32 churn_tick; /* the reader's clock */
@@ -67,7 +65,6 @@ static inline void maps_count(__u32 number, __u64 times)
 static enum churn_fault {
 	CHURN_OVERWRITE_FIRST, /* an entry is gone before its copy is there */
 	CHURN_RECORD_LAST,     /* the record follows when the source is gone */
-	CHURN_NUMBER_FIRST,    /* the record's number is the new one while its tag is the old one */
 } churn_fault;
 
 /* As long as it takes a reader to look. */
@@ -77,40 +74,22 @@ static inline void churn_dawdle(void)
 		;
 }
 
-FLOW_INLINE void churn_publish_wrong(struct table *table, struct bucket_layout layout,
-				     struct table_place place, __u32 fingerprint,
-				     const struct abi_record *record)
-{
-	if (layout.has_records && churn_fault == CHURN_NUMBER_FIRST) {
-		struct abi_record *at = table_record(table, layout, place);
-
-		__atomic_store_n(&at->number, record->number, __ATOMIC_RELEASE);
-		churn_dawdle();
-	}
-	table_publish(table, layout, place, fingerprint, record);
-}
-
 FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layout,
 				  struct table_place from, struct table_place to)
 {
 	const __u32 fingerprint = table_load(table, layout, from);
+	const __u64 record = layout.has_records ? *table_record(table, layout, from) : 0;
 
-	if (churn_fault == CHURN_NUMBER_FIRST) {
-		churn_publish_wrong(table, layout, to, fingerprint,
-				    table_record(table, layout, from));
-		table_announce(table);
-		table_store(table, layout, from, 0);
-	} else if (churn_fault == CHURN_OVERWRITE_FIRST) {
+	if (churn_fault == CHURN_OVERWRITE_FIRST) {
 		table_store(table, layout, from, 0);
 		table_announce(table);
-		table_publish(table, layout, to, fingerprint, table_record(table, layout, from));
+		table_publish(table, layout, to, fingerprint, record);
 	} else {
 		table_store(table, layout, to, fingerprint);
 		table_announce(table);
 		table_store(table, layout, from, 0);
 		churn_dawdle();
-		table_write_record(table_record(table, layout, to),
-				   table_record(table, layout, from));
+		__atomic_store_n(table_record(table, layout, to), record, __ATOMIC_RELEASE);
 	}
 	table->moves++;
 }
@@ -118,7 +97,8 @@ FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layo
 #define table_open wrong_open
 #define table_close wrong_close
 #define table_insert wrong_insert
-#define table_set_expires wrong_set_expires
+#define table_set_end wrong_set_end
+#define table_reset_counts wrong_reset_counts
 #define table_delete wrong_delete
 #define table_find wrong_find
 #define table_count wrong_count
@@ -129,12 +109,12 @@ FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layo
 #define table_bucket_bytes wrong_bucket_bytes
 #define table_false_positive_rate wrong_false_positive_rate
 #define table_move churn_move_wrong
-#define table_publish churn_publish_wrong
 #include "../user/table.c"
 #undef table_open
 #undef table_close
 #undef table_insert
-#undef table_set_expires
+#undef table_set_end
+#undef table_reset_counts
 #undef table_delete
 #undef table_find
 #undef table_count
@@ -145,14 +125,13 @@ FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layo
 #undef table_bucket_bytes
 #undef table_false_positive_rate
 #undef table_move
-#undef table_publish
 
 #pragma GCC diagnostic pop
 
 struct churn_engine {
 	const char *name;
 	enum churn_fault fault;
-	int (*insert)(struct table *table, const struct hash_value *key, __u32 expires);
+	int (*insert)(struct table *table, const struct hash_value *key, __u32 end);
 	int (*remove)(struct table *table, const struct hash_value *key);
 	void (*move)(struct table *table, struct table_place from, struct table_place to);
 };
@@ -206,8 +185,7 @@ static inline __u64 churn_hash(__u64 seed, __u64 number)
 static inline struct hash_input churn_input(const __u64 word[FLOW_KEY_WORDS_IPV4])
 {
 	static const struct hash_secret secret = {
-		.factor = { { [HASH_LANE_TAG] = { 0x243f6a8885a308d3, 0x13198a2e03707345 },
-			      [HASH_LANE_TAG + 1] = { 0xa4093822299f31d1, 0x082efa98ec4e6c89 } } },
+		.factor = { { [HASH_LANE_TAG] = { 0x243f6a8885a308d3, 0x13198a2e03707345 } } },
 	};
 	static const __u64 mask[FLOW_KEY_WORDS_IPV4] = { ~0ULL };
 
@@ -219,7 +197,7 @@ static inline struct hash_value churn_key(__u64 hash)
 	const __u64 word[FLOW_KEY_WORDS_IPV4] = { hash };
 	const struct hash_input input = churn_input(word);
 
-	return (struct hash_value){ hash, hash_tag(&input) };
+	return (struct hash_value){ hash, hash_tag(&input, hash) };
 }
 
 /* The look-up of the packet path. */
@@ -253,37 +231,32 @@ static inline __u64 churn_twin(const struct table *table, __u64 hash)
 	return churn_hash_at(table, pair.second, pair.fingerprint);
 }
 
-static inline size_t churn_record_bytes(struct abi_options options, __u64 slots)
-{
-	if (!options.is_exact)
-		return 0;
-	return slots * (options.has_counts ? sizeof(struct abi_counted) : sizeof(struct abi_record));
-}
-
-/* All that a table may need, zeroed, but for its sequence and next number. */
+/* All that a table may need, zeroed, but for its sequence. */
 static inline void churn_free(struct table_memory *memory)
 {
 	free(memory->bucket);
 	free(memory->record);
+	free(memory->counter);
 	*memory = (struct table_memory){};
 }
 
 static inline int churn_allocate(struct table_memory *memory, struct abi_options options,
 				 struct bucket_geometry geometry)
 {
-	const size_t record_bytes = churn_record_bytes(options, table_slots_of(geometry));
+	const __u64 slots = table_slots_of(geometry), bucket_bytes = table_bucket_bytes(options.format, geometry);
 
-	memory->bucket =
-		aligned_alloc(64, (table_bucket_bytes(options.format, geometry) + 63) & -64ULL);
-	memory->record = record_bytes ? aligned_alloc(64, record_bytes) : NULL;
-	memory->has_counts = options.has_counts;
-	if (!memory->bucket || (record_bytes && !memory->record)) {
+	memory->bucket = aligned_alloc(64, (bucket_bytes + 63) & -64ULL);
+	memory->record = options.is_exact ? aligned_alloc(64, slots * sizeof(*memory->record)) : NULL;
+	memory->counter = options.has_counts ? aligned_alloc(64, slots * sizeof(*memory->counter)) : NULL;
+	if (!memory->bucket || (options.is_exact && !memory->record) || (options.has_counts && !memory->counter)) {
 		churn_free(memory);
 		return -ENOMEM;
 	}
-	memset(memory->bucket, 0, table_bucket_bytes(options.format, geometry));
+	memset(memory->bucket, 0, bucket_bytes);
 	if (memory->record)
-		memset(memory->record, 0, record_bytes);
+		memset(memory->record, 0, slots * sizeof(*memory->record));
+	if (memory->counter)
+		memset(memory->counter, 0, slots * sizeof(*memory->counter));
 	return 0;
 }
 
@@ -291,7 +264,6 @@ static inline int churn_allocate(struct table_memory *memory, struct abi_options
 
 struct churn_result {
 	__u64 lookups, misses, unsettled, moves;
-	__u64 other_numbers; /* hits with a number that is not the key's */
 };
 
 struct churn {
@@ -300,7 +272,6 @@ struct churn {
 	struct table table;
 	struct table_memory memory;
 	__u64 *hash;
-	__u32 *number; /* of the residents */
 	size_t residents, count;
 	__u64 seed, next; /* number of the next hash that never was */
 	__u64 lost;	  /* entries that a delete did not find */
@@ -315,7 +286,6 @@ static inline void churn_close(struct churn *churn)
 	table_close(&churn->table);
 	churn_free(&churn->memory);
 	free(churn->hash);
-	free(churn->number);
 }
 
 static inline int churn_insert(struct churn *churn, __u64 hash)
@@ -347,7 +317,6 @@ static inline int churn_open_table(struct churn *churn, struct abi_options optio
 	if (error)
 		return error;
 	churn->memory.sequence = &churn->config.table[0].sequence;
-	churn->memory.next_number = options.has_counts ? &churn->config.table[0].next_number : NULL;
 	churn->config.table[0].geometry = geometry;
 	churn->config.options = options;
 	return table_open(&churn->table, options.format, geometry, &churn->memory);
@@ -365,8 +334,7 @@ static inline int churn_open(struct churn *churn, const struct churn_engine *eng
 	};
 	churn_fault = engine->fault;
 	churn->hash = calloc(count, sizeof(*churn->hash));
-	churn->number = calloc(residents, sizeof(*churn->number));
-	error = churn->hash && churn->number ? churn_open_table(churn, options, slots) : -ENOMEM;
+	error = churn->hash ? churn_open_table(churn, options, slots) : -ENOMEM;
 	if (error) {
 		churn_close(churn);
 		return error;
@@ -376,7 +344,7 @@ static inline int churn_open(struct churn *churn, const struct churn_engine *eng
 	for (size_t i = 0; i < residents; i++) {
 		const struct hash_value key = churn_key(churn->hash[i]);
 
-		churn->lost += !table_find(&churn->table, &key, &churn->number[i]);
+		churn->lost += !table_find(&churn->table, &key, NULL);
 	}
 	return 0;
 }
@@ -418,9 +386,7 @@ static inline void *churn_read(void *context)
 	struct churn *churn = context;
 	struct churn_result result = {};
 
-	for (size_t i = 0; result.lookups < churn->lookups &&
-			   result.misses + result.other_numbers < churn->faults_max;
-	     i++) {
+	for (size_t i = 0; result.lookups < churn->lookups && result.misses < churn->faults_max; i++) {
 		struct probe_answer answer;
 
 		i = i < churn->residents ? i : 0;
@@ -428,8 +394,6 @@ static inline void *churn_read(void *context)
 		result.lookups++;
 		result.misses += answer.result == PROBE_MISS;
 		result.unsettled += answer.result == PROBE_UNSETTLED;
-		result.other_numbers +=
-			answer.result == PROBE_HIT && answer.number != churn->number[i];
 	}
 	churn->result = result;
 	return NULL;
@@ -474,7 +438,7 @@ static inline void churn_show(const struct churn *churn)
 }
 
 /*
- * Looks residents up, `lookups` times or until `faults_max` were missed or had another's number,
+ * Looks residents up, `lookups` times or until `faults_max` were missed,
  * while `change` goes on.
  */
 static inline struct churn_result

@@ -38,6 +38,7 @@ enum filter_map {
 	FILTER_CONFIG,
 	FILTER_BUCKETS,
 	FILTER_RECORDS,
+	FILTER_COUNTS,
 	FILTER_HINTS,
 	FILTER_MAPS,
 };
@@ -46,6 +47,7 @@ static const char *const filter_map_names[FILTER_MAPS] = {
 	[FILTER_CONFIG] = ABI_CONFIG_MAP,
 	[FILTER_BUCKETS] = ABI_BUCKETS_MAP,
 	[FILTER_RECORDS] = ABI_RECORDS_MAP,
+	[FILTER_COUNTS] = ABI_COUNTS_MAP,
 	[FILTER_HINTS] = ABI_HINTS_MAP,
 };
 
@@ -55,12 +57,13 @@ struct filter {
 	int counters;
 	struct abi_options options;
 	bool reads_hints; /* of shapes that are added from now on */
-	__u32 expires;	  /* of entries that are added from now on */
+	__u32 end;	  /* of entries that are added from now on */
 	void *map[FILTER_MAPS];
 	size_t bytes[FILTER_MAPS];
 	struct abi_config *config; /* map[FILTER_CONFIG] */
 	struct table table;	   /* over the maps */
 	__u32 numbers;		   /* given to keys since filter_set_up(), from 0 on */
+	__u32 slot[FILTER_NUMBERS]; /* of these keys */
 	struct abi_counter counted[ABI_COUNTERS]; /* after the last run, of all CPUs */
 };
 
@@ -75,7 +78,7 @@ struct filter_run {
 	int error; /* -errno; -EPROTO where action and counters do not tell of one packet */
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
-	__u32 number; /* under which a rule was counted, or FILTER_NO_NUMBER */
+	__u32 number; /* of the key that was counted, or FILTER_NO_NUMBER */
 };
 
 static inline void filter_close(struct filter *filter)
@@ -119,18 +122,15 @@ static inline int filter_resize(const struct filter *filter, struct bucket_geome
 	__u64 slots = table_slots_of(geometry);
 	__u32 bucket_bytes = options->format == BUCKET_32 ? 16 : 8;
 	struct bpf_map *buckets = filter_find_map(filter, FILTER_BUCKETS);
-	struct bpf_map *records = filter_find_map(filter, FILTER_RECORDS);
 	int error = bpf_map__set_value_size(buckets, bucket_bytes);
 
-	if (!error)
-		error = bpf_map__set_value_size(records, options->has_counts ?
-								 sizeof(struct abi_counted) :
-								 sizeof(struct abi_record));
 	if (!error)
 		error = bpf_map__set_max_entries(
 			buckets, table_bucket_bytes(options->format, geometry) / bucket_bytes);
 	if (!error)
-		error = bpf_map__set_max_entries(records, options->is_exact ? slots : 1);
+		error = bpf_map__set_max_entries(filter_find_map(filter, FILTER_RECORDS), options->is_exact ? slots : 1);
+	if (!error)
+		error = bpf_map__set_max_entries(filter_find_map(filter, FILTER_COUNTS), options->has_counts ? slots : 1);
 	return error;
 }
 
@@ -179,10 +179,8 @@ static inline int filter_open_table(struct filter *filter)
 
 	if (filter->options.is_exact)
 		memory.record = filter->map[FILTER_RECORDS];
-	if (filter->options.has_counts) {
-		memory.has_counts = true;
-		memory.next_number = &filter->config->table[0].next_number;
-	}
+	if (filter->options.has_counts)
+		memory.counter = filter->map[FILTER_COUNTS];
 	return table_open(&filter->table, filter->options.format, filter->table.geometry, &memory);
 }
 
@@ -232,7 +230,7 @@ static inline void filter_clear(struct filter *filter)
 	memset(filter->map[FILTER_HINTS], 0, filter->bytes[FILTER_HINTS]);
 	memset(filter->config, 0, sizeof(*filter->config));
 	filter->numbers = 0;
-	filter->expires = 0;
+	filter->end = 0;
 }
 
 /* Set up, without rules. The secret is fixed, so that every run of a test is the same. */
@@ -288,7 +286,7 @@ static inline void filter_add_shape(struct filter *filter, const struct rule_sha
 	for (__u32 i = list->count++; i > at; i--)
 		*filter_shape_at(list, i) = *filter_shape_at(list, i - 1);
 	*filter_shape_at(list, at) = compiled;
-	hints_compile(list);
+	hints_compile(list, shape->family, filter->options.has_counts);
 	list->reads_hints = filter->reads_hints;
 }
 
@@ -304,14 +302,13 @@ static inline struct bucket_layout filter_layout(const struct filter *filter)
 static inline void filter_add_value(struct filter *filter, const struct hash_value *value,
 				    struct filter_place place)
 {
-	struct abi_record record = {
-		.tag = value->tag, .expires = filter->expires, .number = filter->numbers++
-	};
 	struct bucket_layout layout = filter_layout(filter);
 	struct bucket_pair pair = bucket_pair(value->hash, filter->table.geometry, layout);
 	struct table_place at = { place.second ? pair.second : pair.first, place.slot };
 
-	table_publish(&filter->table, layout, at, pair.fingerprint, &record);
+	if (filter->numbers < FILTER_NUMBERS)
+		filter->slot[filter->numbers++] = table_slot(layout, at);
+	table_publish(&filter->table, layout, at, pair.fingerprint, abi_record(value->tag, filter->end));
 }
 
 static inline void filter_add_key(struct filter *filter, const struct rule_key *key,
@@ -389,14 +386,14 @@ static inline int filter_moved(const struct abi_counter *before, const struct ab
 static inline struct filter_run filter_run_opts(struct filter *filter, size_t program,
 						struct bpf_test_run_opts *opts)
 {
-	const int numbers = filter->options.has_counts ? FILTER_NUMBERS : 0;
+	const int numbers = filter->options.has_counts ? filter->numbers : 0;
 	struct abi_counter before[ABI_COUNTERS], before_rule[FILTER_NUMBERS], rule[FILTER_NUMBERS];
 	struct filter_run run = {};
 	int moved, number;
 
 	memcpy(before, filter->counted, sizeof(before));
 	for (int i = 0; i < numbers; i++)
-		before_rule[i] = *table_counter(&filter->table, i);
+		before_rule[i] = filter->table.memory.counter[filter->slot[i]];
 	run.error = bpf_prog_test_run_opts(filter->program[program], opts);
 	if (!run.error)
 		run.error = filter_count(filter, filter->counted);
@@ -404,7 +401,7 @@ static inline struct filter_run filter_run_opts(struct filter *filter, size_t pr
 		return run;
 	moved = filter_moved(before, filter->counted, ABI_COUNTER_STOPPED, opts->data_size_in);
 	for (int i = 0; i < numbers; i++)
-		rule[i] = *table_counter(&filter->table, i);
+		rule[i] = filter->table.memory.counter[filter->slot[i]];
 	number = filter_moved(before_rule, rule, numbers, opts->data_size_in);
 	run.outcome = moved / VERDICTS;
 	run.verdict = moved % VERDICTS;

@@ -103,16 +103,16 @@ static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 {
 	const struct moving *moving = context;
 	struct target *target = moving->target;
-	__u32 expires = 0;
+	__u32 tick = 0;
 	int error = 0;
 
 	if (target->is_deferred || key_set_has(&moving->apply->touched->absent, key))
 		return 0;
 	if (target->filter.options.is_exact)
-		error = target_tick(moving->apply->store, timeout_ms, &expires, moving->reason);
+		error = target_tick(moving->apply->store, timeout_ms, &tick, moving->reason);
 	if (error)
 		return error;
-	error = target_insert(target, key, expires);
+	error = target_has_aged(target, tick) ? -ERANGE : target_insert(target, key, tick);
 	if (error && target_can_prepare(target, target_slots_to_grow_to(target, target->table.used + 1))) {
 		target_defer(target, TARGET_STUCK);
 		return 0;
@@ -123,10 +123,10 @@ static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 static int set_end(struct apply *apply, struct target *target, const struct rule_key *key, __s64 timeout_ms,
 		   struct reason *reason)
 {
-	__u32 expires;
-	int error = target_tick(apply->store, timeout_ms, &expires, reason);
+	__u32 tick;
+	int error = target_tick(apply->store, timeout_ms, &tick, reason);
 
-	return error ? error : target_set_expires(target, key, expires);
+	return error ? error : target_set_end(target, key, tick);
 }
 
 /* What the table lacks the settling tells of. */

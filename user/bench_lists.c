@@ -112,7 +112,7 @@ static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_l
 		    const struct bench_flow *flow, enum flow_family family)
 {
 	const struct flow addresses = { .src = flow->src, .dst = flow->dst, .family = family };
-	const __u32 *hints = target_hints_of(filter);
+	const __u8 *hints = target_hints_of(filter);
 	struct flow_key key = {};
 
 	if (!list->reads_hints)

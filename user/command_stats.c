@@ -9,7 +9,6 @@
 #include "command.h"
 #include "explain.h"
 #include "command_stats.h"
-#include "numbers.h"
 #include "outcomes.h"
 #include "output.h"
 #include "suggest.h"
@@ -249,7 +248,7 @@ static int reset_target(struct target *target, struct reason *reason)
 	int error = kernel_reset_counters(&target->filter, reason);
 
 	if (!error)
-		numbers_reset(&target->table);
+		table_reset_counts(&target->table);
 	return error;
 }
 

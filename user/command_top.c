@@ -208,7 +208,7 @@ static bool rank_further(struct top *top)
 	if (!top->is_ranking || !hits_step(&top->hits, &top->table, second))
 		return false;
 	top->is_ranking = false;
-	top_names_ask(&top->names, top->dir, top->ranked, &top->table, top->hits.ranked, top->hits.ranked_count,
+	top_names_ask(&top->names, top->dir, top->ranked, top->hits.ranked, top->hits.ranked_count,
 		      second);
 	return true;
 }

@@ -15,7 +15,7 @@ static unsigned int index_bits(enum flow_family family)
 	return family == FLOW_IPV4 ? HINT_IPV4_BITS : HINT_IPV6_BITS;
 }
 
-static const __u32 *hint_of(const __u32 *hints, const struct rule_key *key)
+static const __u8 *hint_of(const __u8 *hints, const struct rule_key *key)
 {
 	const enum flow_family family = key->shape.family;
 
@@ -25,13 +25,13 @@ static const __u32 *hint_of(const __u32 *hints, const struct rule_key *key)
 /* ---- which shapes to look for ---- */
 
 /* Most are set already, and are left alone: their line stays in the caches of the readers. */
-static void set(__u32 *word, __u32 bits)
+static void set(__u8 *hint, __u32 bits)
 {
-	if (~__atomic_load_n(word, __ATOMIC_RELAXED) & bits)
-		__atomic_fetch_or(word, bits, __ATOMIC_RELEASE);
+	if (~__atomic_load_n(hint, __ATOMIC_RELAXED) & bits)
+		__atomic_fetch_or(hint, bits, __ATOMIC_RELEASE);
 }
 
-static void set_all(__u32 *hints, __u32 bit)
+static void set_all(__u8 *hints, __u32 bit)
 {
 	for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
 		set(&hints[i], bit);
@@ -60,10 +60,10 @@ static bool is_everywhere(const struct rule_shape *shape)
 	return index_bits(shape->family) - HINT_INDEX_BITS > shape->src_len || !shape->src_len;
 }
 
-void hints_mark(__u32 *hints, const struct rule_key *key, __u64 hint)
+void hints_mark(__u8 *hints, const struct rule_key *key, __u64 hint)
 {
 	const enum flow_family family = key->shape.family;
-	__u32 *of_family = hints + family * ABI_HINT_INDEXES;
+	__u8 *of_family = hints + family * ABI_HINT_INDEXES;
 
 	if (hint == ABI_HINT_ALWAYS)
 		return;
@@ -76,18 +76,18 @@ void hints_mark(__u32 *hints, const struct rule_key *key, __u64 hint)
 			set(&of_family[index_within(key, i)], hint);
 }
 
-bool hints_allow(const __u32 *hints, const struct rule_key *key, __u64 hint)
+bool hints_allow(const __u8 *hints, const struct rule_key *key, __u64 hint)
 {
 	return hint & ((*hint_of(hints, key) & ABI_HINT_ALL) | ABI_HINT_ALWAYS);
 }
 
-void hints_add(__u32 *hints, const __u32 *more)
+void hints_add(__u8 *hints, const __u8 *more)
 {
 	for (size_t i = 0; i < ABI_HINTS; i++)
 		set(&hints[i], more[i]);
 }
 
-void hints_replace(__u32 *hints, const __u32 *wanted)
+void hints_replace(__u8 *hints, const __u8 *wanted)
 {
 	for (size_t i = 0; i < ABI_HINTS; i++)
 		if (hints[i] != wanted[i])
@@ -118,35 +118,29 @@ bool hints_can_shorten(const struct rule_shape *shape)
 	       !shape->dst_len && shape->src_len && shape->src_len <= HINT_IPV4_BITS;
 }
 
-static void clear(__u32 *hint)
+static void clear(__u8 *hint)
 {
-	if (*hint > ABI_HINT_ALL)
-		__atomic_store_n(hint, *hint & ABI_HINT_ALL, __ATOMIC_RELEASE);
+	if (*hint & ABI_HINT_SHORTCUT)
+		__atomic_fetch_and(hint, ABI_HINT_ALL, __ATOMIC_RELEASE);
 }
 
-void hints_set_shortcuts(__u32 *hints, const struct rule_key *key, __u32 number)
+void hints_set_shortcuts(__u8 *hints, const struct rule_key *key)
 {
-	__u32 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
+	__u8 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
 
-	if (number >= ABI_HINT_SHORTCUTS)
-		return;
-	for (__u32 i = 0; i < indexes_within(key); i++) {
-		__u32 *hint = &of_family[index_within(key, i)];
-
-		if (*hint <= ABI_HINT_ALL)
-			set(hint, (number + 1) << ABI_HINT_SHORTCUT_SHIFT);
-	}
+	for (__u32 i = 0; i < indexes_within(key); i++)
+		set(&of_family[index_within(key, i)], ABI_HINT_SHORTCUT);
 }
 
-void hints_clear_shortcuts(__u32 *hints, const struct rule_key *key)
+void hints_clear_shortcuts(__u8 *hints, const struct rule_key *key)
 {
-	__u32 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
+	__u8 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
 
 	for (__u32 i = 0; i < indexes_within(key); i++)
 		clear(&of_family[index_within(key, i)]);
 }
 
-void hints_clear_all_shortcuts(__u32 *hints)
+void hints_clear_all_shortcuts(__u8 *hints)
 {
 	for (size_t i = 0; i < ABI_HINTS; i++)
 		clear(&hints[i]);
@@ -154,15 +148,18 @@ void hints_clear_all_shortcuts(__u32 *hints)
 
 /* ---- what they are worth ---- */
 
-void hints_compile(struct abi_shape_list *list)
+void hints_compile(struct abi_shape_list *list, enum flow_family family, bool has_counts)
 {
-	list->passing = 0;
+	list->passing = list->behind_shortcut = 0;
 	memset(list->candidates, 0, sizeof(list->candidates));
 	for (__u32 i = 0; i < list->count; i++) {
 		const struct abi_shape *shape = abi_shape_at(list, i);
+		const struct rule_shape what = rule_shape_of_tag(shape->tag, family);
 
 		if (shape->tag & ABI_TAG_PASS)
 			list->passing |= 1U << i;
+		if (shape->tag & ABI_TAG_PASS || (has_counts && hints_can_shorten(&what)))
+			list->behind_shortcut |= 1U << i;
 		for (__u32 hint = 0; hint <= ABI_HINT_ALL; hint++)
 			if (shape->hint & (hint | ABI_HINT_ALWAYS))
 				list->candidates[hint] |= 1U << i;
@@ -173,12 +170,12 @@ __u32 hints_leave(const struct abi_shape_list *list, __u32 hint)
 {
 	const __u32 candidates = list->candidates[hint & ABI_HINT_ALL];
 
-	return hint > ABI_HINT_ALL ? candidates & list->passing : candidates;
+	return hint & ABI_HINT_SHORTCUT ? candidates & list->behind_shortcut : candidates;
 }
 
-double hints_mean_probes(const __u32 *hints, const struct abi_shape_list *list, enum flow_family family)
+double hints_mean_probes(const __u8 *hints, const struct abi_shape_list *list, enum flow_family family)
 {
-	const __u32 *of_family = hints + family * ABI_HINT_INDEXES;
+	const __u8 *of_family = hints + family * ABI_HINT_INDEXES;
 	__u64 probes = 0;
 
 	for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
@@ -186,7 +183,7 @@ double hints_mean_probes(const __u32 *hints, const struct abi_shape_list *list, 
 	return (double)probes / ABI_HINT_INDEXES;
 }
 
-bool hints_pay(const __u32 *hints, const struct abi_shape_list *list, enum flow_family family)
+bool hints_pay(const __u8 *hints, const struct abi_shape_list *list, enum flow_family family)
 {
 	return list->count - hints_mean_probes(hints, list, family) > COST_PROBES;
 }

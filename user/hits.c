@@ -27,7 +27,7 @@ void hits_close(struct hits *hits)
 }
 
 /* Into its place among the best, the most first, if it has one. */
-static void rank(struct hits *hits, __u32 number, double rate)
+static void rank(struct hits *hits, __u64 tag, double rate)
 {
 	size_t place = hits->best_count;
 
@@ -39,20 +39,36 @@ static void rank(struct hits *hits, __u32 number, double rate)
 		hits->best_count++;
 	memmove(&hits->best[place + 1], &hits->best[place],
 		(hits->best_count - place - 1) * sizeof(*hits->best));
-	hits->best[place] = (struct hit){ number, rate };
+	hits->best[place] = (struct hit){ tag, rate };
 }
 
-/* What is less than it was belongs to another key now, or was reset. */
-static void look(struct hits *hits, const struct table *table, __u64 number, double seconds)
-{
-	const __u64 packets = __atomic_load_n(&table_counter(table, number)->packets, __ATOMIC_RELAXED);
-	const __u64 seen = hits->seen[number];
+/* Packets, with some bits of the key's tag below: a slot whose key is another counts from there on. */
+#define SEEN_TAG_BITS 16
 
-	if (packets == seen)
+static __u64 what_is_seen(const struct table *table, __u64 slot)
+{
+	const __u64 packets = __atomic_load_n(&table->memory.counter[slot].packets, __ATOMIC_RELAXED);
+
+	return packets ? packets << SEEN_TAG_BITS | table->memory.record[slot] >> (64 - SEEN_TAG_BITS) : 0;
+}
+
+static bool is_same_key(__u64 seen, __u64 now)
+{
+	return !((seen ^ now) & ((1ULL << SEEN_TAG_BITS) - 1));
+}
+
+/* What is less than it was has been reset. A key that came with a count of its own has moved. */
+static void look(struct hits *hits, const struct table *table, __u64 slot, double seconds, bool has_moves)
+{
+	const __u64 now = what_is_seen(table, slot), seen = hits->seen[slot];
+	const __u64 packets = now >> SEEN_TAG_BITS, before = seen >> SEEN_TAG_BITS;
+
+	if (now == seen)
 		return;
-	hits->seen[number] = packets;
-	if (seconds > 0 && packets)
-		rank(hits, number, (packets < seen ? packets : packets - seen) / seconds);
+	hits->seen[slot] = now;
+	if (seconds > 0 && packets && (seen ? is_same_key(seen, now) : !has_moves))
+		rank(hits, abi_record_tag(table->memory.record[slot]),
+		     (packets < before ? packets : packets - before) / seconds);
 }
 
 static void end_pass(struct hits *hits)
@@ -66,13 +82,14 @@ static void end_pass(struct hits *hits)
 
 bool hits_step(struct hits *hits, const struct table *table, double second)
 {
-	double *visited = &hits->visited[hits->at / HITS_CHUNK];
-	const double seconds = *visited > 0 ? second - *visited : 0;
+	struct hits_visit *visited = &hits->visited[hits->at / HITS_CHUNK];
+	const double seconds = visited->second > 0 ? second - visited->second : 0;
+	const __u64 sequence = __atomic_load_n(table->memory.sequence, __ATOMIC_ACQUIRE);
 	const __u64 end = hits->at + HITS_CHUNK < hits->slots ? hits->at + HITS_CHUNK : hits->slots;
 
 	for (; hits->at < end; hits->at++)
-		look(hits, table, hits->at, seconds);
-	*visited = second;
+		look(hits, table, hits->at, seconds, visited->sequence != sequence);
+	*visited = (struct hits_visit){ second, sequence };
 	if (end < hits->slots)
 		return false;
 	end_pass(hits);

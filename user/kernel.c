@@ -19,9 +19,9 @@
 
 const char *const kernel_map_names[KERNEL_MAPS] = {
 	[KERNEL_CONFIG] = ABI_CONFIG_MAP,   [KERNEL_BUCKETS] = ABI_BUCKETS_MAP,
-	[KERNEL_RECORDS] = ABI_RECORDS_MAP, [KERNEL_COUNTERS] = ABI_COUNTERS_MAP,
-	[KERNEL_HINTS] = ABI_HINTS_MAP,     [KERNEL_SAMPLES] = ABI_SAMPLES_MAP,
-	[KERNEL_SAMPLING] = ABI_SAMPLING_MAP,
+	[KERNEL_RECORDS] = ABI_RECORDS_MAP, [KERNEL_COUNTS] = ABI_COUNTS_MAP,
+	[KERNEL_COUNTERS] = ABI_COUNTERS_MAP, [KERNEL_HINTS] = ABI_HINTS_MAP,
+	[KERNEL_SAMPLES] = ABI_SAMPLES_MAP, [KERNEL_SAMPLING] = ABI_SAMPLING_MAP,
 };
 
 /*
@@ -193,11 +193,6 @@ __u32 kernel_bucket_bytes(const struct abi_options *options)
 	return options->format == BUCKET_32 ? 2 * sizeof(__u64) : sizeof(__u64);
 }
 
-__u32 kernel_record_bytes(const struct abi_options *options)
-{
-	return options->has_counts ? sizeof(struct abi_counted) : sizeof(struct abi_record);
-}
-
 static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name name)
 {
 	switch (name) {
@@ -205,8 +200,10 @@ static __u64 plan_entries(const struct kernel_plan *plan, enum kernel_map_name n
 		return plan->tables * plan->bucket_bytes / kernel_bucket_bytes(&plan->options);
 	case KERNEL_RECORDS:
 		return plan->options.is_exact ? plan->tables * plan->slots : 1;
+	case KERNEL_COUNTS:
+		return plan->options.has_counts ? plan->tables * plan->slots : 1;
 	case KERNEL_HINTS:
-		return ABI_TABLES * ABI_HINTS / 2;
+		return ABI_TABLES * ABI_HINTS / sizeof(__u64);
 	default:
 		return 1;
 	}
@@ -225,13 +222,10 @@ static int share_maps(const struct kernel_filter *predecessor, const struct xdp_
 
 static int size_maps(const struct kernel_plan *plan, const struct xdp_cuckoo *skeleton)
 {
-	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS };
+	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
 	int error = bpf_map__set_value_size(skeleton->maps.xc_buckets,
 					    kernel_bucket_bytes(&plan->options));
 
-	if (!error)
-		error = bpf_map__set_value_size(skeleton->maps.xc_records,
-						kernel_record_bytes(&plan->options));
 	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
 		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
 						 plan_entries(plan, sized[i]));
@@ -356,13 +350,13 @@ void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map
 
 __u64 kernel_plan_bytes(const struct kernel_plan *plan)
 {
-	return plan->tables * plan->bucket_bytes +
-	       plan_entries(plan, KERNEL_RECORDS) * kernel_record_bytes(&plan->options) +
+	return plan->tables * plan->bucket_bytes + plan_entries(plan, KERNEL_RECORDS) * sizeof(__u64) +
+	       plan_entries(plan, KERNEL_COUNTS) * sizeof(struct abi_counter) +
 	       plan_entries(plan, KERNEL_HINTS) * sizeof(__u64);
 }
 
 __u64 kernel_filter_bytes(const struct kernel_filter *filter)
 {
 	return filter->map[KERNEL_BUCKETS].bytes + filter->map[KERNEL_RECORDS].bytes +
-	       filter->map[KERNEL_HINTS].bytes;
+	       filter->map[KERNEL_COUNTS].bytes + filter->map[KERNEL_HINTS].bytes;
 }

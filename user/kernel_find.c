@@ -52,12 +52,12 @@ static const struct {
 } shapes_of_maps[KERNEL_MAPS] = {
 	[KERNEL_CONFIG] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_config), 0, 1 },
 	[KERNEL_BUCKETS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 2 * sizeof(__u64), 0 },
-	[KERNEL_RECORDS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_record),
-			     sizeof(struct abi_counted), 0 },
+	[KERNEL_RECORDS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, 0 },
+	[KERNEL_COUNTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_counter), 0, 0 },
 	[KERNEL_COUNTERS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32),
 			      ABI_COUNTERS * sizeof(struct abi_counter), 0, ABI_COUNTER_ELEMENTS },
 	[KERNEL_HINTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0,
-			   ABI_TABLES * ABI_HINTS / 2 },
+			   ABI_TABLES * ABI_HINTS / sizeof(__u64) },
 	[KERNEL_SAMPLES] = { BPF_MAP_TYPE_RINGBUF, 0, 0, 0, ABI_SAMPLES_BYTES },
 	[KERNEL_SAMPLING] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), sizeof(struct abi_sampling), 0, 1 },
 };
@@ -183,8 +183,7 @@ static bool is_sound(const struct kernel_filter *filter)
 	const struct abi_options *options = &filter->options;
 
 	if (!are_options(options) ||
-	    filter->map[KERNEL_BUCKETS].value_bytes != kernel_bucket_bytes(options) ||
-	    (options->is_exact && filter->map[KERNEL_RECORDS].value_bytes != kernel_record_bytes(options)))
+	    filter->map[KERNEL_BUCKETS].value_bytes != kernel_bucket_bytes(options))
 		return false;
 	if (!memchr(config->name, '\0', sizeof(config->name)))
 		return false;

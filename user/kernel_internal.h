@@ -27,7 +27,6 @@ void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map
 
 /* Bytes of the elements of the maps of buckets and records. */
 __u32 kernel_bucket_bytes(const struct abi_options *options);
-__u32 kernel_record_bytes(const struct abi_options *options);
 
 /* The maps of a filter that is there are used by an object that is about to be loaded, too. */
 int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_object *object);

@@ -49,15 +49,15 @@ static void add_count(const struct rule_counts *counts, size_t i, const struct r
 {
 	const struct table *table = &counts->tables[i];
 	struct hash_value value;
-	__u32 number;
+	__u32 slot;
 
-	if (!table->memory.has_counts)
+	if (!table->memory.counter)
 		return;
 	value = rule_hash(key, &abi_active(counts->filters[i].config)->secret);
-	if (!table_find(table, &value, &number) || number >= table_slots(table))
+	if (!table_find(table, &value, &slot))
 		return;
-	sum->packets += table_counter(table, number)->packets;
-	sum->bytes += table_counter(table, number)->bytes & ~ABI_RULE_TAKEN;
+	sum->packets += table->memory.counter[slot].packets;
+	sum->bytes += table->memory.counter[slot].bytes;
 }
 
 struct counted_rule {

@@ -80,8 +80,9 @@ struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret
 					  .word = key->key.word,
 					  .mask = whole,
 					  .family = key->shape.family };
+	const __u64 hash = hash_of(&input);
 
-	return (struct hash_value){ hash_of(&input), hash_tag(&input) };
+	return (struct hash_value){ hash, hash_tag(&input, hash) };
 }
 
 /* The first `length` bits of a word, 0 to 64 or more, in memory order. */

@@ -92,9 +92,9 @@ __u64 table_count(const struct table *table)
 /* For each layout functions of their own, which save no registers that only others need. */
 #define TABLE_FUNCTIONS(name, layout)                                                              \
 	static __attribute__((noinline)) int insert_##name(                                        \
-		struct table *table, const struct hash_value *key, __u32 expires)               \
+		struct table *table, const struct hash_value *key, __u32 end)                   \
 	{                                                                                          \
-		return core_insert(table, layout, key, expires);                                   \
+		return core_insert(table, layout, key, end);                                       \
 	}                                                                                          \
 	static __attribute__((noinline)) int delete_##name(struct table *table,                    \
 							   const struct hash_value *key)        \
@@ -102,9 +102,9 @@ __u64 table_count(const struct table *table)
 		return core_delete(table, layout, key);                                            \
 	}                                                                                          \
 	static __attribute__((noinline)) bool find_##name(                                         \
-		const struct table *table, const struct hash_value *key, __u32 *number)         \
+		const struct table *table, const struct hash_value *key, __u32 *slot)           \
 	{                                                                                          \
-		return core_find(table, layout, key, number);                                      \
+		return core_find(table, layout, key, slot);                                        \
 	}
 
 TABLE_FUNCTIONS(exact, core_exact())
@@ -120,9 +120,9 @@ TABLE_FUNCTIONS(17, bucket_layout(BUCKET_17))
 	 : (table)->format == BUCKET_8	? function##_8(table, __VA_ARGS__)                         \
 					: function##_17(table, __VA_ARGS__))
 
-int table_insert(struct table *table, const struct hash_value *key, __u32 expires)
+int table_insert(struct table *table, const struct hash_value *key, __u32 end)
 {
-	return TABLE_CALL(insert, table, key, expires);
+	return TABLE_CALL(insert, table, key, end);
 }
 
 int table_delete(struct table *table, const struct hash_value *key)
@@ -130,12 +130,12 @@ int table_delete(struct table *table, const struct hash_value *key)
 	return TABLE_CALL(delete, table, key);
 }
 
-bool table_find(const struct table *table, const struct hash_value *key, __u32 *number)
+bool table_find(const struct table *table, const struct hash_value *key, __u32 *slot)
 {
-	return TABLE_CALL(find, table, key, number);
+	return TABLE_CALL(find, table, key, slot);
 }
 
-int table_set_expires(struct table *table, const struct hash_value *key, __u32 expires)
+int table_set_end(struct table *table, const struct hash_value *key, __u32 end)
 {
 	const struct bucket_layout layout = core_exact();
 	const struct bucket_pair pair = core_pair(table, layout, key);
@@ -145,6 +145,12 @@ int table_set_expires(struct table *table, const struct hash_value *key, __u32 e
 		return table_find(table, key, NULL) ? 0 : -ENOENT;
 	if (!core_find_key(table, layout, &pair, key->tag, &place))
 		return -ENOENT;
-	table_write_expires(table_record(table, layout, place), expires);
+	__atomic_store_n(table_record(table, layout, place), abi_record(key->tag, end), __ATOMIC_RELEASE);
 	return 0;
+}
+
+void table_reset_counts(const struct table *table)
+{
+	for (__u64 slot = 0; table->memory.counter && slot < table_slots(table); slot++)
+		table_reset_count(&table->memory.counter[slot]);
 }

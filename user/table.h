@@ -9,8 +9,8 @@
  * Cuckoo Hashing", EuroSys 2014.
  *
  * Compact: fingerprints alone; equal entries are kept apart only by their number. Exact: each slot has
- * a record with the key's tag, by which an entry is told from every other, and each key a number,
- * which stays its own while it is in the table and under which it is counted.
+ * a record with the key's tag, by which an entry is told from every other, and, where rules are counted,
+ * a counter. Both move with the key.
  */
 #ifndef XDP_CUCKOO_TABLE_H
 #define XDP_CUCKOO_TABLE_H
@@ -29,20 +29,19 @@
 
 struct table_search; /* the queue of one path search */
 
-/* What a table is filled with. `expires`: see struct abi_record; compact tables know none. */
+/* What a table is filled with. `end`: see abi_record(); compact tables know none. */
 struct table_entry {
 	struct hash_value key;
-	__u32 expires;
+	__u32 end;
 	__u32 reserved;
 };
 
 /* What the caller keeps, and readers share. */
 struct table_memory {
 	void *bucket;		   /* table_bucket_bytes(), 16-byte aligned */
-	void *record;	    /* struct abi_record, or abi_counted, one a slot; NULL: compact */
-	bool has_counts;    /* they are counted; else keys are not numbered: all have number 0 */
-	__u64 *sequence;    /* incremented where a reader could miss a resident */
-	__u64 *next_number; /* where the search for a free number starts; NULL without counts */
+	__u64 *record;	   /* see abi_record(), one a slot; NULL: compact */
+	struct abi_counter *counter; /* one a slot; NULL: rules are not counted */
+	__u64 *sequence;   /* incremented where a reader could miss a resident */
 };
 
 struct table {
@@ -88,56 +87,46 @@ void table_close(struct table *table);
 
 __u64 table_slots(const struct table *table);
 
-/* The record beside a slot, of an exact table, and the counter of a number, where keys have some. */
-static inline struct abi_record *table_record_at(const struct table *table, __u64 slot)
-{
-	const size_t bytes = table->memory.has_counts ? sizeof(struct abi_counted) :
-							sizeof(struct abi_record);
-
-	return (struct abi_record *)((char *)table->memory.record + slot * bytes);
-}
-
-static inline struct abi_counter *table_counter(const struct table *table, __u64 number)
-{
-	return &((struct abi_counted *)table->memory.record)[number].counter;
-}
-
 /* Counts the filled slots, by reading all. */
 __u64 table_count(const struct table *table);
 
 /*
  * Adds one entry for the key, also where an equal one stands already; in an exact table the caller
  * sees to it that none does. 0; -ENOSPC where no path to a free slot is found: then nothing has
- * changed. A reader never misses a resident meanwhile. The key's number is counted from 0 again.
+ * changed. A reader never misses a resident meanwhile. The key is counted from 0; a packet under way may still
+ * count for what had its slot before, and so be one too many, or where an entry moved, one too few.
  */
-int table_insert(struct table *table, const struct hash_value *key, __u32 expires);
+int table_insert(struct table *table, const struct hash_value *key, __u32 end);
 
-/* Sets when the key's entry ends, in an exact table; readers see the old or the new time. 0; -ENOENT. */
-int table_set_expires(struct table *table, const struct hash_value *key, __u32 expires);
+/* Sets when the key's entry ends, in an exact table; readers see the old or the new end. 0; -ENOENT. */
+int table_set_end(struct table *table, const struct hash_value *key, __u32 end);
 
 /* Removes one entry for the key. 0; -ENOENT. Only what was inserted may be deleted. */
 int table_delete(struct table *table, const struct hash_value *key);
 
 /*
  * Whether the key is there; compact: also true for table_false_positive_rate() of keys that are not.
- * *number (may be NULL) is the key's; 0 where keys have none.
+ * *slot (may be NULL) is the key's, in an exact table.
  */
-bool table_find(const struct table *table, const struct hash_value *key, __u32 *number);
+bool table_find(const struct table *table, const struct hash_value *key, __u32 *slot);
+
+/* Sets all counts to 0: what readers add meanwhile stays, or goes with them. */
+void table_reset_counts(const struct table *table);
 
 /*
- * Fills a table that is empty (memory all 0) and that no reader sees yet, as fast as memory allows; keys
- * have the numbers of their slots. 0; -ENOSPC: not all fit; clear the memory before the next try.
+ * Fills a table that is empty (memory all 0) and that no reader sees yet, as fast as memory allows. 0; -ENOSPC: not
+ * all fit; clear the memory before the next try.
  */
 int table_build(struct table *table, const struct table_entry *entries, size_t count);
 
 struct table_difference {
 	__u64 added, removed, kept;
-	__u64 retimed; /* of those kept: they ended at another time, beyond what is tolerated */
+	__u64 retimed; /* of those kept: they ended at another tick, beyond what is tolerated */
 };
 
 /*
  * Makes the table hold exactly `entries`, each as often as it stands there, by the fewest changes; entries
- * that stay keep their numbers and are never missed by readers. Numbers that no entry has become free.
+ * that stay keep their counts and are never missed by readers.
  * Leaves `entries` in an order of its own. -ENOMEM: nothing changed. -ENOSPC: not all fit;
  * entries that should not be there are removed, and as many as fit are added; past 95 % load the first
  * failure ends it.

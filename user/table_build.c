@@ -10,33 +10,21 @@ FLOW_INLINE int build(struct table *table, struct bucket_layout layout,
 
 		if (i + CORE_AHEAD < count)
 			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
-		error = core_insert(table, layout, &entries[i].key, entries[i].expires);
+		error = core_insert(table, layout, &entries[i].key, entries[i].end);
 		if (error)
 			return error;
 	}
 	return 0;
 }
 
-/* Now that nothing moves any more, each key takes the number of its slot: see struct abi_counted. */
-static void number_by_slots(const struct table *table)
-{
-	const struct bucket_layout layout = core_exact();
-
-	for (__u64 slot = 0; slot < table_slots(table); slot++) {
-		const struct table_place place = { slot / BUCKET_SLOTS, slot % BUCKET_SLOTS };
-		const bool is_filled = table_load(table, layout, place);
-
-		if (is_filled)
-			table_record_at(table, slot)->number = slot;
-		*table_counter(table, slot) = (struct abi_counter){ 0, is_filled ? ABI_RULE_TAKEN : 0 };
-	}
-}
-
+/* All counts are 0, wherever keys move: not looked at, they take no time. */
 int table_build(struct table *table, const struct table_entry *entries, size_t count)
 {
-	const int error = CORE_CALL(build, table, entries, count);
+	struct abi_counter *counter = table->memory.counter;
+	int error;
 
-	if (!error && table->memory.has_counts)
-		number_by_slots(table);
+	table->memory.counter = NULL;
+	error = CORE_CALL(build, table, entries, count);
+	table->memory.counter = counter;
 	return error;
 }

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "numbers.h"
 #include "table.h"
 #include "table_move.h"
 
@@ -133,10 +132,8 @@ FLOW_INLINE bool core_find_entry(const struct table *table, struct bucket_layout
 	if (!layout.has_records && !from.slot)
 		return slot < layout.slots;
 	for (; place->slot < layout.slots; place->slot++) {
-		const struct abi_record *record = table_record(table, layout, *place);
-
 		if (bucket_get(bucket, layout, place->slot, table->prefixes) == fingerprint &&
-		    (!record || record->tag == tag))
+		    (!layout.has_records || abi_record_tag(*table_record(table, layout, *place)) == tag))
 			return true;
 	}
 	return false;
@@ -152,13 +149,11 @@ FLOW_INLINE bool core_find_key(const struct table *table, struct bucket_layout l
 }
 
 FLOW_INLINE bool core_find(const struct table *table, struct bucket_layout layout,
-			   const struct hash_value *key, __u32 *number)
+			   const struct hash_value *key, __u32 *slot)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
 
-	if (number)
-		*number = 0;
 	if (!layout.has_records)
 		return bucket_match(table_bucket(table, layout, pair.first), layout,
 				    pair.fingerprint, table->prefixes) |
@@ -166,8 +161,8 @@ FLOW_INLINE bool core_find(const struct table *table, struct bucket_layout layou
 				    pair.fingerprint, table->prefixes);
 	if (!core_find_key(table, layout, &pair, key->tag, &place))
 		return false;
-	if (number)
-		*number = table_record(table, layout, place)->number;
+	if (slot)
+		*slot = table_slot(layout, place);
 	return true;
 }
 
@@ -253,47 +248,21 @@ FLOW_INLINE void core_move_path(struct table *table, struct bucket_layout layout
 
 /* ---- insert and delete ---- */
 
-/* `free` is a slot that is: of all, its number is the likeliest to be free as well. */
-FLOW_INLINE int core_take_number(struct table *table, struct bucket_layout layout,
-				 const struct table_place *free, __u32 *number)
-{
-	if (!layout.has_records)
-		return 0;
-	return numbers_take(table, (__u64)free->bucket * layout.slots + free->slot, number);
-}
-
-/* Where neither bucket has room: looks for it, takes a number, and only then changes something. */
-FLOW_INLINE int core_make_room(struct table *table, struct bucket_layout layout,
-			       const struct bucket_pair *pair, __u32 *number,
-			       struct table_place *free)
-{
-	const int at = core_search(table, layout, pair, free);
-	int error;
-
-	if (at < 0)
-		return at;
-	error = core_take_number(table, layout, free, number);
-	if (!error)
-		core_move_path(table, layout, at, free);
-	return error;
-}
-
 FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout,
-			    const struct hash_value *key, __u32 expires)
+			    const struct hash_value *key, __u32 end)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
-	struct abi_record record = { .tag = key->tag, .expires = expires };
 	struct table_place place;
-	int error;
 
-	if (core_find_free(table, layout, pair.first, &place) ||
-	    core_find_free(table, layout, pair.second, &place))
-		error = core_take_number(table, layout, &place, &record.number);
-	else
-		error = core_make_room(table, layout, &pair, &record.number, &place);
-	if (error)
-		return error;
-	table_publish(table, layout, place, pair.fingerprint, &record);
+	if (!core_find_free(table, layout, pair.first, &place) &&
+	    !core_find_free(table, layout, pair.second, &place)) {
+		const int at = core_search(table, layout, &pair, &place);
+
+		if (at < 0)
+			return at;
+		core_move_path(table, layout, at, &place);
+	}
+	table_publish(table, layout, place, pair.fingerprint, abi_record(key->tag, end));
 	table->used++;
 	return 0;
 }
@@ -339,8 +308,6 @@ FLOW_INLINE int core_delete(struct table *table, struct bucket_layout layout,
 	if (!core_find_key(table, layout, &pair, key->tag, &place))
 		return -ENOENT;
 	core_erase(table, layout, place, pair.fingerprint, key->tag);
-	if (layout.has_records)
-		numbers_free(table, table_record(table, layout, place)->number);
 	return 0;
 }
 

@@ -44,13 +44,15 @@ FLOW_INLINE struct bucket table_bucket(const struct table *table, struct bucket_
 	return bucket;
 }
 
-/* NULL in a compact table. */
-FLOW_INLINE struct abi_record *table_record(const struct table *table, struct bucket_layout layout,
-					    struct table_place place)
+FLOW_INLINE __u64 table_slot(struct bucket_layout layout, struct table_place place)
 {
-	if (!layout.has_records)
-		return NULL;
-	return table_record_at(table, (__u64)place.bucket * layout.slots + place.slot);
+	return (__u64)place.bucket * layout.slots + place.slot;
+}
+
+/* Of an exact table. */
+FLOW_INLINE __u64 *table_record(const struct table *table, struct bucket_layout layout, struct table_place place)
+{
+	return &table->memory.record[table_slot(layout, place)];
 }
 
 /* Asks for a bucket, and for the records beside it. */
@@ -60,9 +62,6 @@ FLOW_INLINE void table_prefetch(const struct table *table, struct bucket_layout 
 			   (__u64)at * bucket_bits(layout) / 8);
 	if (layout.has_records)
 		__builtin_prefetch(table_record(table, layout, (struct table_place){ at, 0 }), 1);
-	/* Then they are two lines of the cache. */
-	if (layout.has_records && table->memory.has_counts)
-		__builtin_prefetch(table_record(table, layout, (struct table_place){ at, 2 }), 1);
 }
 
 FLOW_INLINE __u32 table_load(const struct table *table, struct bucket_layout layout,
@@ -126,31 +125,45 @@ FLOW_INLINE void table_store(struct table *table, struct bucket_layout layout,
 	table_store_word(table, layout, place.bucket, at, word);
 }
 
-/*
- * A reader takes what stands between two equal reads of the tag for the key's: so the old tag goes
- * before the rest changes, and the new one comes after it.
- */
-FLOW_INLINE void table_write_record(struct abi_record *record, const struct abi_record *new)
+/* ---- counts ---- */
+
+static inline void table_reset_count(struct abi_counter *counter)
 {
-	__atomic_store_n(&record->tag, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&record->expires, new->expires, __ATOMIC_RELEASE);
-	__atomic_store_n(&record->number, new->number, __ATOMIC_RELEASE);
-	__atomic_store_n(&record->tag, new->tag, __ATOMIC_RELEASE);
+	/* What is 0 is not written: of a large table most, which stays in no cache. */
+	if (counter->packets)
+		__atomic_store_n(&counter->packets, 0, __ATOMIC_RELAXED);
+	if (counter->bytes)
+		__atomic_store_n(&counter->bytes, 0, __ATOMIC_RELAXED);
 }
 
-/* Of a record that readers may have found: they see the old time or the new one. */
-static inline void table_write_expires(struct abi_record *record, __u32 expires)
+static inline void table_move_word(__u64 *from, __u64 *to)
 {
-	__atomic_store_n(&record->expires, expires, __ATOMIC_RELEASE);
+	if (*from)
+		__atomic_fetch_add(to, __atomic_exchange_n(from, 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
+
+/* Once no packet that comes now finds the entry at `from`. */
+FLOW_INLINE void table_move_count(const struct table *table, struct bucket_layout layout, struct table_place from,
+				  struct table_place to)
+{
+	struct abi_counter *counter = table->memory.counter;
+
+	if (!layout.has_records || !counter)
+		return;
+	table_move_word(&counter[table_slot(layout, from)].packets, &counter[table_slot(layout, to)].packets);
+	table_move_word(&counter[table_slot(layout, from)].bytes, &counter[table_slot(layout, to)].bytes);
+}
+
+/* ---- entries ---- */
 
 /* Puts an entry into a free place; its record first, by which readers confirm the fingerprint. */
 FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout,
-			       struct table_place place, __u32 fingerprint,
-			       const struct abi_record *record)
+			       struct table_place place, __u32 fingerprint, __u64 record)
 {
+	if (layout.has_records && table->memory.counter)
+		table_reset_count(&table->memory.counter[table_slot(layout, place)]);
 	if (layout.has_records)
-		table_write_record(table_record(table, layout, place), record);
+		__atomic_store_n(table_record(table, layout, place), record, __ATOMIC_RELEASE);
 	table_store(table, layout, place, fingerprint);
 }
 
@@ -178,9 +191,10 @@ FLOW_INLINE void table_move(struct table *table, struct bucket_layout layout,
 			    struct table_place from, struct table_place to)
 {
 	table_publish(table, layout, to, table_load(table, layout, from),
-		      table_record(table, layout, from));
+		      layout.has_records ? *table_record(table, layout, from) : 0);
 	table_announce(table);
 	table_store(table, layout, from, 0);
+	table_move_count(table, layout, from, to);
 	table->moves++;
 }
 

@@ -8,11 +8,6 @@
 
 #define MARK_BITS 64
 
-struct reconcile_marks {
-	__u64 *kept; /* slots whose entry a key has claimed */
-	__u64 *used; /* numbers of these entries */
-};
-
 /* False where it was set before. */
 static bool mark_set(__u64 *marks, __u64 at)
 {
@@ -29,49 +24,16 @@ static bool mark_is_set(const __u64 *marks, __u64 at)
 	return marks[at / MARK_BITS] >> at % MARK_BITS & 1;
 }
 
-static void marks_close(struct reconcile_marks *marks)
-{
-	free(marks->kept);
-	free(marks->used);
-}
-
-static int marks_open(struct reconcile_marks *marks, const struct table *table)
-{
-	const __u64 words = table_slots(table) / MARK_BITS;
-
-	marks->kept = calloc(words, sizeof(*marks->kept));
-	marks->used = calloc(table->memory.has_counts ? words : 1, sizeof(*marks->used));
-	if (marks->kept && marks->used)
-		return 0;
-	marks_close(marks);
-	return -ENOMEM;
-}
-
-/* An entry whose number is another's is as good as none: its key is inserted anew. */
-FLOW_INLINE bool claim_number(const struct table *table, struct bucket_layout layout,
-			      struct table_place place, struct reconcile_marks *marks)
-{
-	__u32 number;
-
-	if (!layout.has_records || !table->memory.has_counts)
-		return true;
-	number = table_record(table, layout, place)->number;
-	return number < table_slots(table) && mark_set(marks->used, number);
-}
-
 FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout, __u32 bucket,
-			  const struct bucket_pair *pair, __u64 tag, struct reconcile_marks *marks,
-			  struct table_place *claimed)
+			  const struct bucket_pair *pair, __u64 tag, __u64 *kept, struct table_place *claimed)
 {
 	struct table_place place = { bucket, 0 };
 
 	for (; core_find_entry(table, layout, place, pair->fingerprint, tag, &place);
 	     place.slot++) {
-		const __u64 slot = (__u64)bucket * layout.slots + place.slot;
-
 		*claimed = place;
-		if (!mark_is_set(marks->kept, slot) && claim_number(table, layout, place, marks))
-			return mark_set(marks->kept, slot);
+		if (mark_set(kept, table_slot(layout, place)))
+			return true;
 	}
 	return false;
 }
@@ -86,13 +48,16 @@ static bool is_other_end(__u32 one, __u32 other)
 
 /* Of the entry that was claimed. How many: one or none. */
 FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout layout,
-				struct table_place place, __u32 expires)
+				struct table_place place, const struct table_entry *entry)
 {
-	struct abi_record *record = table_record(table, layout, place);
+	__u64 *record;
 
-	if (!record || !is_other_end(record->expires, expires))
+	if (!layout.has_records)
 		return 0;
-	table_write_expires(record, expires);
+	record = table_record(table, layout, place);
+	if (!is_other_end(abi_record_end(*record), entry->end))
+		return 0;
+	__atomic_store_n(record, abi_record(entry->key.tag, entry->end), __ATOMIC_RELEASE);
 	return 1;
 }
 
@@ -102,7 +67,7 @@ FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout 
  */
 FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout layout,
 			     struct table_entry *entries, size_t count,
-			     struct reconcile_marks *marks, __u64 *retimed)
+			     __u64 *kept, __u64 *retimed)
 {
 	size_t missing = 0;
 
@@ -113,9 +78,9 @@ FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout lay
 
 		if (i + CORE_AHEAD < count)
 			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
-		if (claim_in(table, layout, pair.first, &pair, entry.key.tag, marks, &place) ||
-		    claim_in(table, layout, pair.second, &pair, entry.key.tag, marks, &place)) {
-			*retimed += retime(table, layout, place, entry.expires);
+		if (claim_in(table, layout, pair.first, &pair, entry.key.tag, kept, &place) ||
+		    claim_in(table, layout, pair.second, &pair, entry.key.tag, kept, &place)) {
+			*retimed += retime(table, layout, place, &entry);
 			continue;
 		}
 		entries[i] = entries[missing];
@@ -129,17 +94,17 @@ FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout lay
  * turn.
  */
 FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout,
-			const struct reconcile_marks *marks)
+			const __u64 *kept)
 {
 	const __u64 slots = (__u64)table->geometry.buckets * layout.slots, before = table->used;
 
 	for (__u64 slot = 0; slot < slots; slot++) {
 		const struct table_place place = { slot / layout.slots, slot % layout.slots };
 		const __u32 fingerprint = table_load(table, layout, place);
-		const struct abi_record *record = table_record(table, layout, place);
 
-		if (fingerprint && !mark_is_set(marks->kept, slot))
-			core_erase(table, layout, place, fingerprint, record ? record->tag : 0);
+		if (fingerprint && !mark_is_set(kept, slot))
+			core_erase(table, layout, place, fingerprint,
+				   layout.has_records ? abi_record_tag(*table_record(table, layout, place)) : 0);
 	}
 	return before - table->used;
 }
@@ -157,7 +122,7 @@ FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout,
 	for (size_t i = 0; i < count && !(error && table->used >= promised); i++) {
 		if (i + CORE_AHEAD < count)
 			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
-		if (core_insert(table, layout, &entries[i].key, entries[i].expires))
+		if (core_insert(table, layout, &entries[i].key, entries[i].end))
 			error = -ENOSPC;
 		else
 			(*added)++;
@@ -168,19 +133,16 @@ FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout,
 int table_reconcile(struct table *table, struct table_entry *entries, size_t count,
 		    struct table_difference *difference)
 {
-	struct reconcile_marks marks;
+	__u64 *kept = calloc(table_slots(table) / MARK_BITS, sizeof(*kept)); /* slots whose entry a key has claimed */
 	size_t missing;
-	int error;
 
 	*difference = (struct table_difference){};
+	if (!kept)
+		return -ENOMEM;
 	table->used = table_count(table);
-	error = marks_open(&marks, table);
-	if (error)
-		return error;
-	missing = CORE_CALL(claim_all, table, entries, count, &marks, &difference->retimed);
+	missing = CORE_CALL(claim_all, table, entries, count, kept, &difference->retimed);
 	difference->kept = count - missing;
-	difference->removed = CORE_CALL(sweep, table, &marks);
-	numbers_repair(table, marks.used);
-	marks_close(&marks);
+	difference->removed = CORE_CALL(sweep, table, kept);
+	free(kept);
 	return CORE_CALL(insert_all, table, entries, missing, &difference->added);
 }

@@ -66,22 +66,37 @@ int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 	return error;
 }
 
-static void set_shortcuts(struct target *target, const struct rule_key *key,
-			  const struct hash_value *value)
+__u32 target_end(const struct target *target, __u32 tick)
 {
-	__u32 number;
+	const __u32 epoch = target_own(target)->epoch;
 
-	if (hints_can_shorten(&key->shape) && table_find(&target->table, value, &number))
-		hints_set_shortcuts(target_hints(target), key, number);
+	if (!tick || tick - epoch <= ABI_END_MAX)
+		return tick ? tick - epoch + (tick == epoch) : 0;
+	return tick < epoch;
 }
 
-static void clear_shortcuts(struct target *target, const struct rule_key *key)
+bool target_has_aged(const struct target *target, __u32 tick)
+{
+	struct reason ignored;
+	__u32 now;
+
+	return tick && tick - target_own(target)->epoch > ABI_END_MAX && !ticks_now(&now, &ignored) &&
+	       tick - now <= ABI_END_MAX;
+}
+
+static void set_shortcuts(const struct target *target, const struct rule_key *key)
+{
+	if (hints_can_shorten(&key->shape))
+		hints_set_shortcuts(target_hints(target), key);
+}
+
+static void clear_shortcuts(const struct target *target, const struct rule_key *key)
 {
 	if (hints_can_shorten(&key->shape))
 		hints_clear_shortcuts(target_hints(target), key);
 }
 
-int target_insert(struct target *target, const struct rule_key *key, __u32 expires)
+int target_insert(struct target *target, const struct rule_key *key, __u32 tick)
 {
 	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
 	__u64 hint;
@@ -90,9 +105,9 @@ int target_insert(struct target *target, const struct rule_key *key, __u32 expir
 	if (error)
 		return error;
 	hints_mark(target_hints(target), key, hint);
-	error = table_insert(&target->table, &value, expires);
-	if (!error && !expires)
-		set_shortcuts(target, key, &value);
+	error = table_insert(&target->table, &value, target_end(target, tick));
+	if (!error && !tick)
+		set_shortcuts(target, key);
 	return error;
 }
 
@@ -104,18 +119,18 @@ int target_delete(struct target *target, const struct rule_key *key)
 	return table_delete(&target->table, &value);
 }
 
-int target_set_expires(struct target *target, const struct rule_key *key, __u32 expires)
+int target_set_end(struct target *target, const struct rule_key *key, __u32 tick)
 {
 	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
 	int error;
 
 	if (!target->filter.options.is_exact)
 		return 0;
-	if (expires)
+	if (tick)
 		clear_shortcuts(target, key);
-	error = table_set_expires(&target->table, &value, expires);
-	if (!error && !expires)
-		set_shortcuts(target, key, &value);
+	error = table_set_end(&target->table, &value, target_end(target, tick));
+	if (!error && !tick)
+		set_shortcuts(target, key);
 	return error;
 }
 
@@ -126,7 +141,7 @@ int target_set_expires(struct target *target, const struct rule_key *key, __u32 
 static int reconcile_keys(struct target *target, struct target_keys *keys,
 			  struct table_difference *difference, struct reason *reason)
 {
-	__u32 *in_use = target_hints(target), *wanted = calloc(ABI_HINTS, sizeof(*wanted));
+	__u8 *in_use = target_hints(target), *wanted = calloc(ABI_HINTS, sizeof(*wanted));
 	int error;
 
 	if (!wanted)
@@ -407,9 +422,9 @@ __u64 target_room(const struct kernel_filter *filter)
 	return target_tables(filter) == 1 ? all_slots(filter) : filter->config->table[1].first_slot;
 }
 
-const __u32 *target_hints_of(const struct kernel_filter *filter)
+const __u8 *target_hints_of(const struct kernel_filter *filter)
 {
-	return (const __u32 *)filter->map[KERNEL_HINTS].memory + abi_active(filter->config)->first_hint;
+	return (const __u8 *)filter->map[KERNEL_HINTS].memory + abi_active(filter->config)->first_hint;
 }
 
 struct bucket_geometry target_geometry(const struct kernel_filter *filter)
@@ -429,19 +444,19 @@ static int open_table(const struct kernel_filter *filter, struct abi_table *own,
 {
 	const struct abi_options *options = &filter->options;
 	const __u64 before = table_bucket_bytes(options->format, (struct bucket_geometry){ .buckets = own->first_bucket });
-	const __u64 records_before = (__u64)own->first_slot * filter->map[KERNEL_RECORDS].value_bytes;
 	const struct table_memory memory = {
 		.bucket = (char *)filter->map[KERNEL_BUCKETS].memory + before,
-		.record = options->is_exact ? (char *)filter->map[KERNEL_RECORDS].memory + records_before : NULL,
-		.has_counts = options->is_exact && options->has_counts,
+		.record = options->is_exact ? (__u64 *)filter->map[KERNEL_RECORDS].memory + own->first_slot : NULL,
+		.counter = options->has_counts ? (struct abi_counter *)filter->map[KERNEL_COUNTS].memory + own->first_slot :
+						 NULL,
 		.sequence = &own->sequence,
-		.next_number = &own->next_number,
 	};
 
 	*table = (struct table){};
 	if (options->format >= BUCKET_FORMATS || own->first_hint > ABI_HINTS ||
 	    before + table_bucket_bytes(options->format, geometry) > filter->map[KERNEL_BUCKETS].bytes ||
-	    (memory.record && own->first_slot + table_slots_of(geometry) > filter->map[KERNEL_RECORDS].entries))
+	    (memory.record && own->first_slot + table_slots_of(geometry) > filter->map[KERNEL_RECORDS].entries) ||
+	    (memory.counter && own->first_slot + table_slots_of(geometry) > filter->map[KERNEL_COUNTS].entries))
 		return -EINVAL;
 	return table_open(table, options->format, geometry, &memory);
 }

@@ -23,7 +23,7 @@ enum target_state {
 enum target_cause {
 	TARGET_STAYS,
 	TARGET_TOO_SMALL,
-	TARGET_STUCK,    /* keys met in too few buckets: a fresh hash key cures that */
+	TARGET_STUCK,    /* keys met in too few buckets, or the table has aged: a fresh one cures that */
 	TARGET_NEW_PLAN, /* shapes have got other targets */
 	TARGET_AT_ONCE,  /* so that the whole change is seen at once */
 };
@@ -72,7 +72,7 @@ __u64 target_room(const struct kernel_filter *filter);
 unsigned int target_tables(const struct kernel_filter *filter);
 
 /* The hints of a filter's active table: ABI_HINTS. */
-const __u32 *target_hints_of(const struct kernel_filter *filter);
+const __u8 *target_hints_of(const struct kernel_filter *filter);
 
 /* Opens a filter's active table, for looking only. 0; -EINVAL; -ENOMEM. */
 int target_open_table(const struct kernel_filter *filter, struct table *table);
@@ -145,7 +145,10 @@ void target_begin(struct target *target);
 void target_defer(struct target *target, enum target_cause cause);
 
 /* Adds a key, which ends at a tick, so that packets find it as soon as its shape is published. */
-int target_insert(struct target *target, const struct rule_key *key, __u32 expires);
+int target_insert(struct target *target, const struct rule_key *key, __u32 tick);
+
+/* Whether the table is so old that its records cannot tell this tick, while those of a new one can. */
+bool target_has_aged(const struct target *target, __u32 tick);
 
 /*
  * The tick (ticks.h) at which a timeout ends that the store has told, whose time may have stood still for a
@@ -158,7 +161,7 @@ int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
  * 0; -ENOENT.
  */
 int target_delete(struct target *target, const struct rule_key *key);
-int target_set_expires(struct target *target, const struct rule_key *key, __u32 expires);
+int target_set_end(struct target *target, const struct rule_key *key, __u32 tick);
 
 /* The hint bit of a key's shape, chosen at its first key. -E2BIG: too many shapes in one change. */
 int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hint);

@@ -12,6 +12,7 @@
 #include "grace.h"
 #include "target.h"
 #include "target_internal.h"
+#include "ticks.h"
 
 /*
  * Keys that met in too few buckets do not under another hash key, but for a chance in millions; one
@@ -27,8 +28,9 @@ static void clear(struct target *target)
 
 	memset(table->memory.bucket, 0, table_bucket_bytes(table->format, table->geometry));
 	if (table->memory.record)
-		memset(table->memory.record, 0, table_slots(table) * target->filter.map[KERNEL_RECORDS].value_bytes);
-	memset(target_hints(target), 0, ABI_HINTS * sizeof(__u32));
+		memset(table->memory.record, 0, table_slots(table) * sizeof(*table->memory.record));
+	table_reset_counts(table);
+	memset(target_hints(target), 0, ABI_HINTS);
 	table->used = 0;
 }
 
@@ -54,6 +56,9 @@ static int build_once(struct target *target, struct target_keys *keys, struct re
 
 	if (error)
 		return reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
+	error = ticks_now(&target_own(target)->epoch, reason);
+	if (error)
+		return error;
 	/* The kernel has cleared what it has just made; clearing it again would take as long. */
 	if (!is_new)
 		clear(target);
@@ -156,7 +161,7 @@ static void inherit(struct abi_config *config, const struct abi_config *old)
 static void add_count(struct abi_counter *to, const struct abi_counter *from)
 {
 	__atomic_fetch_add(&to->packets, from->packets, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&to->bytes, from->bytes & ~ABI_RULE_TAKEN, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->bytes, from->bytes, __ATOMIC_RELAXED);
 }
 
 /* By atomic additions: the new table's packets are being counted meanwhile. */
@@ -165,7 +170,7 @@ static void carry_counts(const struct target *from, const struct target *to,
 {
 	for (__u64 i = 0; keys->heir && i < table_slots(&from->table); i++)
 		if (keys->heir[i])
-			add_count(table_counter(&to->table, keys->heir[i] - 1), table_counter(&from->table, i));
+			add_count(&to->table.memory.counter[keys->heir[i] - 1], &from->table.memory.counter[i]);
 }
 
 struct target_successor {
@@ -239,7 +244,7 @@ static int prepare_beside(const struct target *target, struct target *new, __u64
 	*new = (struct target){ .filter = target->filter, .which = !target->which, .is_beside = true };
 	own = target_own(new);
 	own->geometry = table_geometry(slots);
-	own->sequence = own->next_number = own->moves = own->used = own->longest_path = 0;
+	own->sequence = own->moves = own->used = own->longest_path = 0;
 	memset(own->shapes, 0, sizeof(own->shapes));
 	target_begin(new);
 	error = target_open_own(new);

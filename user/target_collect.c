@@ -43,6 +43,7 @@ static int put_key(struct target_keys *keys, const struct rule_key *key, __s64 t
 {
 	struct target *target = keys->target;
 	struct table_entry *entry = &keys->entry[keys->count];
+	__u32 tick = 0;
 	__u64 hint;
 	int error = target_hint(target, &key->shape, &hint);
 
@@ -50,26 +51,19 @@ static int put_key(struct target_keys *keys, const struct rule_key *key, __s64 t
 		return error;
 	*entry = (struct table_entry){ .key = rule_hash(key, &target_own(target)->secret) };
 	if (target->filter.options.is_exact && timeout_ms)
-		error = target_tick(keys->store, timeout_ms, &entry->expires, keys->reason);
+		error = target_tick(keys->store, timeout_ms, &tick, keys->reason);
 	if (error)
 		return error;
+	entry->end = target_end(target, tick);
 	hints_mark(keys->hints, key, hint);
 	keys->count++;
-	return hints_can_shorten(&key->shape) && !entry->expires ? note_shortcut(keys, key) : 0;
+	return hints_can_shorten(&key->shape) && !tick ? note_shortcut(keys, key) : 0;
 }
 
 void target_keys_shorten(const struct target_keys *keys)
 {
-	const struct target *target = keys->target;
-	__u32 number;
-
-	for (size_t i = 0; i < keys->shortcuts; i++) {
-		const struct rule_key *key = &keys->shortcut[i];
-		const struct hash_value value = rule_hash(key, &target_own(target)->secret);
-
-		if (table_find(&target->table, &value, &number))
-			hints_set_shortcuts(target_hints(target), key, number);
-	}
+	for (size_t i = 0; i < keys->shortcuts; i++)
+		hints_set_shortcuts(target_hints(keys->target), &keys->shortcut[i]);
 }
 
 /* ---- all of it ---- */
@@ -111,29 +105,29 @@ int target_keys_collect(struct target_keys *keys, struct reason *reason)
 
 struct carrying {
 	struct target_keys *keys;
-	__u32 *narrowest; /* of the rules that have the key of a new number, under a new plan: counted as `rule` is */
+	__u32 *narrowest; /* of the rules that have the key in a new slot, under a new plan: counted as `rule` is */
 	__u32 rule;	  /* the one under way: the first of the store is 1 */
 };
 
-static bool find_number(const struct target *target, const struct rule_key *key, __u32 *number)
+static bool find_slot(const struct target *target, const struct rule_key *key, __u32 *slot)
 {
 	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
 
-	return table_find(&target->table, &value, number) && *number < table_slots(&target->table);
+	return table_find(&target->table, &value, slot);
 }
 
 /* Whether all that the key expands to is in the table: no more look-ups than the table has keys. */
 static bool is_expanded(const struct target *target, const struct rule_key *key, const struct rule_shape *to)
 {
 	const unsigned int bits = rule_expansion_bits(&key->shape, to);
-	__u32 number;
+	__u32 slot;
 
 	if (bits >= 64 || 1ULL << bits > target->table.used)
 		return false;
 	for (__u64 i = 0; i < 1ULL << bits; i++) {
 		const struct rule_key expanded = rule_expand(key, to, i);
 
-		if (!find_number(target, &expanded, &number))
+		if (!find_slot(target, &expanded, &slot))
 			return false;
 	}
 	return true;
@@ -143,10 +137,10 @@ static bool is_expanded(const struct target *target, const struct rule_key *key,
 static bool find_old_target(const struct target *old, const struct rule_key *key, struct rule_shape *target)
 {
 	const struct abi_shape_list *list = abi_shapes(target_own(old), key->shape.family);
-	__u32 number;
+	__u32 slot;
 
 	*target = key->shape;
-	if (find_number(old, key, &number))
+	if (find_slot(old, key, &slot))
 		return true;
 	for (__u32 i = 0; i < list->count; i++) {
 		*target = rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
@@ -157,23 +151,23 @@ static bool find_old_target(const struct target *old, const struct rule_key *key
 }
 
 /*
- * A number of the new table that goes on with all that the key of the rule under way was counted under: rather one that
+ * A slot of the new table that goes on with all that the key of the rule under way was counted in: rather one that
  * no narrower rule has, which would show packets that it does not match. From the last: lists name first networks more.
  */
 static bool find_heir(const struct carrying *carrying, const struct rule_key *key, const struct rule_shape *target,
 		      __u32 *heir)
 {
 	const __u64 last = (1ULL << rule_expansion_bits(&key->shape, target)) - 1;
-	__u32 number;
+	__u32 slot;
 
 	for (__u64 i = 0; i <= last; i++) {
 		const struct rule_key expanded = rule_expand(key, target, last - i);
 
-		if (!find_number(carrying->keys->target, &expanded, &number))
+		if (!find_slot(carrying->keys->target, &expanded, &slot))
 			return false;
-		if (!i || carrying->narrowest[number] == carrying->rule)
-			*heir = number;
-		if (carrying->narrowest[number] == carrying->rule)
+		if (!i || carrying->narrowest[slot] == carrying->rule)
+			*heir = slot;
+		if (carrying->narrowest[slot] == carrying->rule)
 			break;
 	}
 	return true;
@@ -184,7 +178,7 @@ static void carry_key(const struct carrying *carrying, const struct rule_key *ke
 	const struct target_keys *keys = carrying->keys;
 	const struct rule_shape *target = &shape_list_find(&keys->shapes, &key->shape)->target;
 	struct rule_shape old_target = *target;
-	__u32 old_number, heir;
+	__u32 old_slot, heir;
 	bool is_same;
 
 	if (keys->is_replanned && !find_old_target(keys->predecessor, key, &old_target))
@@ -195,9 +189,9 @@ static void carry_key(const struct carrying *carrying, const struct rule_key *ke
 	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_target); i++) {
 		const struct rule_key old = rule_expand(key, &old_target, i);
 
-		if (find_number(keys->predecessor, &old, &old_number) &&
-		    (!is_same || find_number(keys->target, &old, &heir)))
-			keys->heir[old_number] = heir + 1;
+		if (find_slot(keys->predecessor, &old, &old_slot) &&
+		    (!is_same || find_slot(keys->target, &old, &heir)))
+			keys->heir[old_slot] = heir + 1;
 	}
 }
 
@@ -217,11 +211,11 @@ static int carry_rule(const struct rule *rule, void *context)
 static int note_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct carrying *carrying = context;
-	__u32 number;
+	__u32 slot;
 
 	(void)is_shared;
-	if (find_number(carrying->keys->target, key, &number))
-		carrying->narrowest[number] = carrying->rule;
+	if (find_slot(carrying->keys->target, key, &slot))
+		carrying->narrowest[slot] = carrying->rule;
 	return 0;
 }
 

@@ -15,12 +15,12 @@ struct target_keys {
 	struct shape_list shapes;
 	struct table_entry *entry;
 	size_t count, room;
-	__u32 *hints; /* where the hints of the keys are marked: ABI_HINTS */
+	__u8 *hints; /* where the hints of the keys are marked: ABI_HINTS */
 	struct rule_key *shortcut; /* the keys that are to have shortcuts: `shortcuts` of them */
 	size_t shortcuts, shortcuts_room;
 	const struct target *predecessor; /* whose counts go on; NULL: nobody's */
 	bool is_replanned;		  /* since it was made shapes have got other targets */
-	__u32 *heir; /* for each of its numbers, whose count goes on: 1 + a number of the new table; 0: none */
+	__u32 *heir; /* for each of its slots, whose count goes on: 1 + a slot of the new table; 0: none */
 	const struct rule *rule; /* the one under way */
 	struct reason *reason;
 };
@@ -36,7 +36,7 @@ int target_keys_collect(struct target_keys *keys, struct reason *reason);
 /* Once they are in the target's table: sets their shortcuts. */
 void target_keys_shorten(const struct target_keys *keys);
 
-/* And then, with a predecessor: finds for each of its counts a rule that matches those packets, and its number now. */
+/* And then, with a predecessor: finds for each of its counts a rule that matches those packets, and its slot now. */
 int target_keys_carry(struct target_keys *keys, struct reason *reason);
 
 /* ---- target_build.c ---- */
@@ -69,9 +69,9 @@ FLOW_INLINE struct abi_table *target_own(const struct target *target)
 	return &target->filter.config->table[target->which];
 }
 
-FLOW_INLINE __u32 *target_hints(const struct target *target)
+FLOW_INLINE __u8 *target_hints(const struct target *target)
 {
-	return (__u32 *)target->filter.map[KERNEL_HINTS].memory + target_own(target)->first_hint;
+	return (__u8 *)target->filter.map[KERNEL_HINTS].memory + target_own(target)->first_hint;
 }
 
 /* Opens the table that target->which names, with the geometry that the kernel knows of it. */
@@ -79,6 +79,9 @@ int target_open_own(struct target *target);
 
 /* Says in the config where each table has its room: `tables` of them, of `slots` slots each. */
 void target_lay_out(struct abi_config *config, unsigned int tables, __u64 slots);
+
+/* A tick, 0 for none, as the table's records tell it: what ends later than they can tell ends by the tool, and is 0. */
+__u32 target_end(const struct target *target, __u32 tick);
 
 /* Whether packets may be in the target's table. */
 bool target_is_met(const struct target *target);

@@ -61,7 +61,7 @@ static int compile(struct target *target, const struct shape_list *shapes, enum 
 		rule_shape_compile(&targets[i], shape);
 		error = target_hint(target, &targets[i], &shape->hint);
 	}
-	hints_compile(wanted);
+	hints_compile(wanted, family, target->filter.options.has_counts);
 	wanted->reads_hints = hints_pay(target_hints(target), wanted, family);
 	return error;
 }
@@ -153,7 +153,7 @@ int target_publish_passing(struct target *target, struct reason *reason)
 		wanted[family] = (struct abi_shape_list){};
 		append(shapes, RULE_PASS, &wanted[family]);
 		append(shapes, RULE_DROP, &wanted[family]);
-		hints_compile(&wanted[family]);
+		hints_compile(&wanted[family], family, target->filter.options.has_counts);
 		wanted[family].reads_hints = hints_pay(target_hints(target), &wanted[family], family);
 	}
 	return publish_all(target, wanted, reason);

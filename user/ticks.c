@@ -59,6 +59,15 @@ int ticks_at(__s64 timeout_ms, __u32 *tick, struct reason *reason)
 	return 0;
 }
 
+int ticks_now(__u32 *tick, struct reason *reason)
+{
+	double at;
+	const int error = now(&at, reason);
+
+	*tick = !error && at > 2 ? (__u32)(at - 2) : 0;
+	return error;
+}
+
 int ticks_left(__u32 tick, __s64 *left_ms, struct reason *reason)
 {
 	double at;

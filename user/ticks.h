@@ -13,6 +13,9 @@
  */
 int ticks_at(__s64 timeout_ms, __u32 *tick, struct reason *reason);
 
+/* A tick that has begun: the present one, or one shortly before. */
+int ticks_now(__u32 *tick, struct reason *reason);
+
 /* The other way round: what is left until a tick. */
 int ticks_left(__u32 tick, __s64 *left_ms, struct reason *reason);
 

@@ -164,12 +164,12 @@ void top_model_rank(struct top_model *model, const struct hits *hits, const stru
 
 	model->rules = 0;
 	for (size_t i = 0; i < hits->ranked_count; i++) {
-		const struct top_name *name = top_names_find(names, hits->ranked[i].number);
+		const struct top_name *name = top_names_find(names, hits->ranked[i].tag);
 
 		if (name && name->action != RULE_DROP)
 			continue;
 		unknown += !name;
-		model->rule[model->rules++] = (struct top_rule){ hits->ranked[i].rate, name, hits->ranked[i].number };
+		model->rule[model->rules++] = (struct top_rule){ hits->ranked[i].rate, name, hits->ranked[i].tag };
 	}
 	model->rules_note[0] = '\0';
 	if (unknown)

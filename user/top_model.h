@@ -34,7 +34,7 @@ struct top_line {
 struct top_rule {
 	double pps;
 	const struct top_name *name; /* NULL: not known yet */
-	__u32 number;
+	__u64 tag; /* of its key */
 };
 
 /* Of the filters themselves, as they are now. */

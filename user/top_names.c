@@ -26,7 +26,6 @@ _Static_assert(sizeof(struct top_name) <= PIPE_BUF, "an answer is one write");
 
 struct search {
 	const struct kernel_filter *filter;
-	const struct table *table;
 	struct shape_list shapes;
 	const struct hit *hits;
 	size_t count, found;
@@ -34,9 +33,9 @@ struct search {
 	const struct rule *rule; /* that is being looked at */
 };
 
-static int answer(struct search *search, __u32 number)
+static int answer(struct search *search, __u64 tag)
 {
-	struct top_name name = { .number = number, .action = search->rule->action };
+	struct top_name name = { .tag = tag, .action = search->rule->action };
 	struct rule rule = *search->rule;
 
 	rule.timeout_ms = 0;
@@ -52,14 +51,11 @@ static int try_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	struct search *search = context;
 	const struct hash_value value = rule_hash(key, &abi_active(search->filter->config)->secret);
-	__u32 number;
 
 	(void)is_shared;
-	if (!table_find(search->table, &value, &number))
-		return 0;
 	for (size_t i = 0; i < search->count; i++)
-		if (search->hits[i].number == number)
-			return answer(search, number);
+		if (search->hits[i].tag == value.tag)
+			return answer(search, value.tag);
 	return 0;
 }
 
@@ -90,10 +86,10 @@ __attribute__((noreturn)) static void run_search(struct search *search, const ch
 
 /* ---- the one that asks ---- */
 
-const struct top_name *top_names_find(const struct top_names *names, __u32 number)
+const struct top_name *top_names_find(const struct top_names *names, __u64 tag)
 {
 	for (size_t i = 0; i < names->count; i++)
-		if (names->name[i].number == number)
+		if (names->name[i].tag == tag)
 			return &names->name[i];
 	return NULL;
 }
@@ -101,14 +97,14 @@ const struct top_name *top_names_find(const struct top_names *names, __u32 numbe
 static bool knows_all(const struct top_names *names, const struct hit *hits, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (!top_names_find(names, hits[i].number))
+		if (!top_names_find(names, hits[i].tag))
 			return false;
 	return true;
 }
 
 static void remember(struct top_names *names, const struct top_name *name)
 {
-	struct top_name *known = (struct top_name *)top_names_find(names, name->number);
+	struct top_name *known = (struct top_name *)top_names_find(names, name->tag);
 
 	if (!known) {
 		known = &names->name[names->next++ % TOP_NAMES];
@@ -119,7 +115,7 @@ static void remember(struct top_names *names, const struct top_name *name)
 	known->search = names->searches;
 }
 
-/* Numbers may have become others' since. */
+/* Keys may have become other rules' since. */
 static void forget_others(struct top_names *names)
 {
 	size_t kept = 0;
@@ -163,10 +159,10 @@ static int start_search(struct top_names *names, struct search *search, const ch
 }
 
 void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter,
-		   const struct table *table, const struct hit *hits, size_t count, double second)
+		   const struct hit *hits, size_t count, double second)
 {
 	const __u64 generation = filter->config->generation;
-	struct search search = { .filter = filter, .table = table, .hits = hits, .count = count };
+	struct search search = { .filter = filter, .hits = hits, .count = count };
 
 	if (names->child || second < names->pause_end || !count)
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which rules the numbers of a running table belong to. That takes a walk through the whole store, which for millions
+ * Which rules the keys of a running table belong to. That takes a walk through the whole store, which for millions
  * of rules takes seconds: a process of its own does it, seldom, and whoever asks goes on meanwhile.
  */
 #ifndef XDP_CUCKOO_TOP_NAMES_H
@@ -15,7 +15,7 @@
 #define TOP_NAMES (4 * HITS_BEST) /* that are remembered */
 
 struct top_name {
-	__u32 number;
+	__u64 tag; /* of a key: see struct hit */
 	__u8 action; /* enum rule_action */
 	unsigned int search; /* that has found it */
 	char rule[RULE_TEXT_BYTES];
@@ -33,18 +33,18 @@ struct top_names {
 };
 
 /*
- * Looks these numbers up in the store of the directory, unless a search is under way or was a moment ago, or all are
- * known. `filter` and its table are those they are numbers in; what they are known by from before another
+ * Looks these keys up in the store of the directory, unless a search is under way or was a moment ago, or all are
+ * known. `filter` is the one in whose table they are; what they are known by from before another
  * change of the store is forgotten once the search has ended.
  */
 void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter,
-		   const struct table *table, const struct hit *hits, size_t count, double second);
+		   const struct hit *hits, size_t count, double second);
 
 /* Takes what the search has found so far. */
 void top_names_collect(struct top_names *names, double second);
 
 /* NULL: not known yet. */
-const struct top_name *top_names_find(const struct top_names *names, __u32 number);
+const struct top_name *top_names_find(const struct top_names *names, __u64 tag);
 
 /* Ends a search; forgets all. `names` starts zeroed. */
 void top_names_close(struct top_names *names);

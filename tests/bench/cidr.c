@@ -146,6 +146,7 @@ static void take_maps(struct filter *filter, const struct kernel_filter *loaded)
 		[FILTER_CONFIG] = KERNEL_CONFIG,
 		[FILTER_BUCKETS] = KERNEL_BUCKETS,
 		[FILTER_RECORDS] = KERNEL_RECORDS,
+		[FILTER_COUNTS] = KERNEL_COUNTS,
 		[FILTER_HINTS] = KERNEL_HINTS,
 	};
 
@@ -268,7 +269,7 @@ static unsigned int probes_of(const struct filter *filter, __be32 source)
 				   .dport = htons(PACKET_PATH_DPORT),
 				   .proto = IPPROTO_UDP,
 				   .port_kind = FLOW_PORTS };
-	const __u32 *hints = filter->map[FILTER_HINTS];
+	const __u8 *hints = filter->map[FILTER_HINTS];
 	struct rule_key packet = {};
 	unsigned int probes = 0;
 	__u32 candidates = list->candidates[ABI_HINT_ALL];

@@ -92,7 +92,7 @@ static inline void contest_hint(struct contender *contender, __u32 rules)
 {
 	const enum flow_family family = contender->kind->family;
 	struct abi_shape_list *list = filter_shapes(&contender->filter, family);
-	__u32 *hints = contender->filter.map[FILTER_HINTS];
+	__u8 *hints = contender->filter.map[FILTER_HINTS];
 
 	for (__u32 i = 0; i < rules; i++) {
 		const struct rule_key key = contest_key(contender->kind, i);
@@ -121,7 +121,7 @@ static inline void contest_fill_table(struct contender *contender, __u32 rules)
 		if (i < kind->shapes + 1)
 			filter_add_shape(filter, &key.shape);
 		entries[i].key = rule_hash(&key, &filter->config->table[0].secret);
-		entries[i].expires = kind->has_ends ? ~0U : 0;
+		entries[i].end = kind->has_ends ? ABI_END_MAX : 0;
 	}
 	error = table_build(&filter->table, entries, rules);
 	if (error)

@@ -177,10 +177,11 @@ static __always_inline struct rival_answer rival_cuckoo(const struct abi_config 
 	const struct abi_shape *shape = abi_shape_at(abi_shapes(table, FLOW_IPV4), 0);
 	const struct hash_input input = key_input(table, shape, key, FLOW_IPV4);
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
-	struct bucket_pair pair = bucket_pair(hash_of(&input), probe_geometry(table), layout);
-	struct abi_record record;
+	const __u64 hash = hash_of(&input);
+	struct bucket_pair pair = bucket_pair(hash, probe_geometry(table), layout);
 	struct probe_view view;
 	__u64 first, second, read;
+	__u32 end;
 
 	if (!probe_look(table, pair, BUCKET_16, &view))
 		return (struct rival_answer){ 0, 0 };
@@ -189,9 +190,9 @@ static __always_inline struct rival_answer rival_cuckoo(const struct abi_config 
 	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
 	if (!(first | second) || !xc_options.is_exact)
 		return (struct rival_answer){ read, (first | second) != 0 };
-	if (!probe_record(table, probe_first_match(pair, first, second), hash_tag(&input), &record))
+	if (!probe_record(probe_slot(table, probe_first_match(pair, first, second)), hash_tag(&input, hash), &end))
 		return (struct rival_answer){ read, 0 };
-	return (struct rival_answer){ read ^ record.number, 1 };
+	return (struct rival_answer){ read ^ end, 1 };
 }
 
 /* The value of a hit; of a miss only that there is none, which is a guess of the processor's. */

@@ -39,7 +39,7 @@ static unsigned int runs_of(__u64 slots)
 struct bench_table {
 	struct table table;
 	struct table_memory memory;
-	__u64 sequence, next_number;
+	__u64 sequence;
 };
 
 static void open_table(struct bench_table *bench, const struct table_kind *kind, __u64 slots)
@@ -51,7 +51,6 @@ static void open_table(struct bench_table *bench, const struct table_kind *kind,
 	if (churn_allocate(&bench->memory, kind->options, geometry))
 		fail("memory for a table");
 	bench->memory.sequence = &bench->sequence;
-	bench->memory.next_number = kind->options.has_counts ? &bench->next_number : NULL;
 	errno = -table_open(&bench->table, kind->options.format, geometry, &bench->memory);
 	if (errno)
 		fail("table_open");
@@ -96,7 +95,7 @@ static size_t apply(struct table *table, enum operation operation, struct table_
 	switch (operation) {
 	case INSERT:
 		for (size_t i = 0; i < count; i++)
-			done += !table_insert(table, &entry[i].key, entry[i].expires);
+			done += !table_insert(table, &entry[i].key, entry[i].end);
 		return done;
 	case HIT:
 	case MISS:
@@ -295,11 +294,10 @@ static void bench_readers(const struct churn_engine *engine, const struct table_
 	taken_s = -seconds();
 	result = churn_run(&churn, change, lookups, ~0ULL);
 	taken_s += seconds();
-	printf("%s, %s, %s: %.3g look-ups, %llu missed, %llu with another's number, "
-	       "%llu unsettled (%.1f M/s, %.1f M moves/s)\n",
+	printf("%s, %s, %s: %.3g look-ups, %llu missed, %llu unsettled  (%.1f M/s, %.1f M moves/s)\n",
 	       change == churn_bounce ? "one entry bounced" : "churn at 95 %", kind->name,
-	       engine->name, (double)result.lookups, result.misses, result.other_numbers,
-	       result.unsettled, result.lookups / taken_s * 1e-6, result.moves / taken_s * 1e-6);
+	       engine->name, (double)result.lookups, result.misses, result.unsettled,
+	       result.lookups / taken_s * 1e-6, result.moves / taken_s * 1e-6);
 	churn_close(&churn);
 }
 

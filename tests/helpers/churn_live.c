@@ -76,7 +76,7 @@ static void move_wrong(struct table *table, struct bucket_layout layout, struct 
 		table_store(table, layout, from, 0);
 		table_announce(table);
 	}
-	table_publish(table, layout, to, fingerprint, table_record(table, layout, from));
+	table_publish(table, layout, to, fingerprint, layout.has_records ? *table_record(table, layout, from) : 0);
 	if (order == ORDER_UNANNOUNCED)
 		table_store(table, layout, from, 0);
 	table->moves++;

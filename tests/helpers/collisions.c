@@ -80,7 +80,7 @@ static void print_all(const struct search *search, uint32_t last)
 
 static int attack(const struct kernel_filter *filter, unsigned int wanted)
 {
-	const __u64 *offset = abi_active(filter->config)->secret.offset[FLOW_IPV4];
+	const __u64 *offset = abi_active(filter->config)->secret.ipv4_offset;
 	struct search search = {
 		.config = filter->config,
 		.layout = bucket_layout(filter->options.format),

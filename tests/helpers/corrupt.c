@@ -50,12 +50,12 @@ FLOW_INLINE struct damage lose_bucket(struct table *table, struct bucket_layout 
 
 FLOW_INLINE struct damage add_foreign(struct table *table, struct bucket_layout layout, __u32 from)
 {
-	const struct abi_record record = { .tag = 0x666f726569676e };
+	const __u64 record = abi_record(0x666f726569676eULL << ABI_END_BITS, 0);
 	struct table_place place;
 
 	for (__u32 bucket = from; bucket < table->geometry.buckets; bucket++)
 		if (core_find_free(table, layout, bucket, &place)) {
-			table_publish(table, layout, place, 1, &record);
+			table_publish(table, layout, place, 1, record);
 			return (struct damage){ .foreign = 1 };
 		}
 	return (struct damage){};
@@ -71,7 +71,7 @@ FLOW_INLINE struct damage double_entry(struct table *table, struct bucket_layout
 
 		if (!core_find_free(table, layout, entry.bucket, &to))
 			continue;
-		table_publish(table, layout, to, fingerprint, table_record(table, layout, entry));
+		table_publish(table, layout, to, fingerprint, layout.has_records ? *table_record(table, layout, entry) : 0);
 		return (struct damage){ .foreign = 1 };
 	}
 	return (struct damage){};
@@ -83,20 +83,7 @@ FLOW_INLINE struct damage change_tag(struct table *table, struct bucket_layout l
 
 	if (!layout.has_records || !find_filled(table, layout, from, &place))
 		return (struct damage){};
-	table_record(table, layout, place)->tag ^= 1;
-	return (struct damage){ .missing = 1, .foreign = 1 };
-}
-
-/* Two keys under one number: which of them it belongs to cannot be told. */
-FLOW_INLINE struct damage double_number(struct table *table, struct bucket_layout layout,
-					__u32 from)
-{
-	struct table_place one, other;
-
-	if (!layout.has_records || !find_filled(table, layout, from, &one) ||
-	    !find_filled(table, layout, one.bucket + 1, &other))
-		return (struct damage){};
-	table_record(table, layout, other)->number = table_record(table, layout, one)->number;
+	*table_record(table, layout, place) ^= 1ULL << ABI_END_BITS;
 	return (struct damage){ .missing = 1, .foreign = 1 };
 }
 
@@ -107,7 +94,7 @@ FLOW_INLINE struct damage end_entry(struct table *table, struct bucket_layout la
 
 	if (!layout.has_records || !find_filled(table, layout, from, &place))
 		return (struct damage){};
-	table_record(table, layout, place)->expires = 1;
+	*table_record(table, layout, place) |= 1;
 	return (struct damage){ .ends = 1 };
 }
 
@@ -124,8 +111,6 @@ FLOW_INLINE struct damage corrupt(struct table *table, struct bucket_layout layo
 		return change_tag(table, layout, from);
 	if (!strcmp(what, "end"))
 		return end_entry(table, layout, from);
-	if (!strcmp(what, "number"))
-		return double_number(table, layout, from);
 	return (struct damage){};
 }
 

@@ -20,7 +20,7 @@
 
 struct fixture {
 	uint64_t seed;
-	__u32 *hints;
+	__u8 *hints;
 };
 
 static int open_hints(void **state)
@@ -288,7 +288,7 @@ static struct abi_shape_list list_of(const __u64 *hint, size_t count, size_t pas
 		shape->hint = hint[i];
 		shape->tag = i < passing ? ABI_TAG_PASS : 0;
 	}
-	hints_compile(&list);
+	hints_compile(&list, FLOW_IPV4, false);
 	return list;
 }
 
@@ -310,22 +310,22 @@ static void test_places(void **state)
 
 static void test_candidates(void **state)
 {
-	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 128 };
+	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 64 };
 	const struct abi_shape_list list = list_of(hint, 5, 3);
 
 	(void)state;
 	assert_int_equal(list.passing, 7);
 	assert_int_equal(list.candidates[0], 1 << 1);
 	assert_int_equal(list.candidates[1], 1 << 0 | 1 << 1 | 1 << 3);
-	assert_int_equal(list.candidates[2 | 128], 1 << 1 | 1 << 2 | 1 << 4);
+	assert_int_equal(list.candidates[2 | 64], 1 << 1 | 1 << 2 | 1 << 4);
 	assert_int_equal(list.candidates[ABI_HINT_ALL], 31);
 	assert_int_equal(hints_leave(&list, 1), 1 << 0 | 1 << 1 | 1 << 3);
-	assert_int_equal(hints_leave(&list, 1 | 5 << ABI_HINT_SHORTCUT_SHIFT), 1 << 0 | 1 << 1);
+	assert_int_equal(hints_leave(&list, 1 | ABI_HINT_SHORTCUT), 1 << 0 | 1 << 1);
 }
 
 static void test_mean_probes(void **state)
 {
-	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 128 };
+	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 64 };
 	const struct abi_shape_list list = list_of(hint, 5, 1);
 	struct fixture *f = *state;
 	__u64 probes = 0;
@@ -337,15 +337,15 @@ static void test_mean_probes(void **state)
 		const bool is_short = i % 3 == 0;
 
 		f->hints[FLOW_IPV6 * ABI_HINT_INDEXES + i] =
-			byte | (is_short ? i + 1 : 0) << ABI_HINT_SHORTCUT_SHIFT;
-		probes += is_short ? byte & 1 : 1 + 2 * (byte & 1) + (byte >> 1 & 1) + (byte >> 7);
+			byte | (is_short ? ABI_HINT_SHORTCUT : 0);
+		probes += is_short ? byte & 1 : 1 + 2 * (byte & 1) + (byte >> 1 & 1) + (byte >> 6);
 	}
 	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6),
 			   (double)probes / ABI_HINT_INDEXES, 1e-9);
 	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV4), 1, 1e-9);
 }
 
-static void fill(const struct fixture *f, size_t count, __u32 hint)
+static void fill(const struct fixture *f, size_t count, __u8 hint)
 {
 	for (size_t i = 0; i < count; i++)
 		f->hints[i] = hint;
@@ -370,7 +370,7 @@ static void test_read_where_it_pays(void **state)
 	assert_false(hints_pay(f->hints, &always, FLOW_IPV4));
 	assert_false(hints_pay(f->hints, &none, FLOW_IPV4));
 	/* The one that is probed for all is not, where a shortcut tells. */
-	fill(f, ABI_HINT_INDEXES / 2, 1 << ABI_HINT_SHORTCUT_SHIFT);
+	fill(f, ABI_HINT_INDEXES / 2, ABI_HINT_SHORTCUT);
 	assert_true(hints_pay(f->hints, &always, FLOW_IPV4));
 }
 
@@ -388,13 +388,38 @@ static struct rule_key source_key(struct fixture *f, unsigned int src_len)
 	return keys[0];
 }
 
-static size_t shortcuts_to(const struct fixture *f, __u32 number)
+static size_t count_shortcuts(const struct fixture *f)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < ABI_HINTS; i++)
-		count += f->hints[i] >> ABI_HINT_SHORTCUT_SHIFT == number + 1;
+		count += f->hints[i] >= ABI_HINT_SHORTCUT;
 	return count;
+}
+
+/* Where rules are counted, keys that have shortcuts are looked for behind them: else only what passes. */
+static void test_behind_shortcuts(void **state)
+{
+	static const char *const rules[] = { "src 10.0.0.0/9 action pass", "src 10.0.0.0/16", "src 10.0.0.0/17", "dport 53" };
+	struct abi_shape_list list = { .count = 4 };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct abi_shape *shape = &list.shape[abi_shape_place(1U << i)];
+		struct rule_key keys[RULE_KEYS_MAX];
+		struct reason reason;
+		struct rule rule;
+
+		assert_int_equal(rule_parse(rules[i], &rule, &reason), 0);
+		rule_keys(&rule, keys);
+		rule_shape_compile(&keys[0].shape, shape);
+		shape->hint = ABI_HINT_ALWAYS;
+	}
+	hints_compile(&list, FLOW_IPV4, false);
+	assert_int_equal(hints_leave(&list, ABI_HINT_SHORTCUT), 1);
+	hints_compile(&list, FLOW_IPV4, true);
+	assert_int_equal(hints_leave(&list, ABI_HINT_SHORTCUT), 1 | 2);
+	assert_int_equal(hints_leave(&list, 0), 15);
 }
 
 static void test_which_shapes_have_shortcuts(void **state)
@@ -418,32 +443,29 @@ static void test_which_shapes_have_shortcuts(void **state)
 		assert_int_equal(hints_can_shorten(&shapes[i].shape), shapes[i].can_shorten);
 }
 
-/* All flows of the key and no others; low bytes stay; another key's stay, until its flows are cleared. */
+/* All flows of the key and no others; lower bits stay. */
 static void test_shortcuts(void **state)
 {
 	struct fixture *f = *state;
 
 	for (unsigned int length = 1; length <= HINT_IPV4_BITS; length++) {
 		const struct rule_key key = source_key(f, length);
-		const size_t all = 1 << (HINT_IPV4_BITS - length);
 
 		for (size_t i = 0; i < ABI_HINTS; i++)
 			f->hints[i] = i & ABI_HINT_ALL;
-		hints_set_shortcuts(f->hints, &key, 0);
-		assert_int_equal(shortcuts_to(f, 0), all);
+		for (int again = 0; again < 2; again++) {
+			hints_set_shortcuts(f->hints, &key);
+			assert_int_equal(count_shortcuts(f), 1 << (HINT_IPV4_BITS - length));
+		}
 		for (unsigned int n = 0; n < 1000; n++) {
 			const struct flow_key flow = random_flow(f, &key);
 
-			assert_int_equal(hint_of(f, FLOW_IPV4, &flow) >> ABI_HINT_SHORTCUT_SHIFT, 1);
+			assert_true(hint_of(f, FLOW_IPV4, &flow) & ABI_HINT_SHORTCUT);
 		}
-		hints_set_shortcuts(f->hints, &key, 7);
-		assert_int_equal(shortcuts_to(f, 7), 0);
 		hints_clear_shortcuts(f->hints, &key);
-		hints_set_shortcuts(f->hints, &key, ABI_HINT_SHORTCUTS);
 		for (size_t i = 0; i < ABI_HINTS; i++)
 			assert_int_equal(f->hints[i], i & ABI_HINT_ALL);
-		hints_set_shortcuts(f->hints, &key, ABI_HINT_SHORTCUTS - 1);
-		assert_int_equal(shortcuts_to(f, ABI_HINT_SHORTCUTS - 1), all);
+		hints_set_shortcuts(f->hints, &key);
 		hints_clear_all_shortcuts(f->hints);
 		for (size_t i = 0; i < ABI_HINTS; i++)
 			assert_int_equal(f->hints[i], i & ABI_HINT_ALL);
@@ -465,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_mean_probes),
 		cmocka_unit_test(test_read_where_it_pays),
 		cmocka_unit_test(test_which_shapes_have_shortcuts),
+		cmocka_unit_test(test_behind_shortcuts),
 		cmocka_unit_test(test_shortcuts),
 	};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which numbers of a table are counted most, between two passes over its counters. */
+/* Which keys of a table are counted most, between two passes over its counters. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,13 +11,18 @@
 
 #include "hits.h"
 
-/* Of which only the counters are looked at. */
+/* Of which only counters and records are looked at: the key in slot n has the tag n. */
 static struct table table_of(__u64 slots)
 {
-	struct table table = { .memory = { .has_counts = true } };
+	static __u64 sequence;
+	struct table table = { .memory = { .record = calloc(slots, sizeof(__u64)),
+					   .counter = calloc(slots, sizeof(struct abi_counter)),
+					   .sequence = &sequence } };
 
-	table.memory.record = calloc(slots, sizeof(struct abi_counted));
 	assert_non_null(table.memory.record);
+	assert_non_null(table.memory.counter);
+	for (__u64 slot = 0; slot < slots; slot++)
+		table.memory.record[slot] = abi_record(slot << ABI_END_BITS, 0);
 	return table;
 }
 
@@ -31,10 +36,10 @@ static unsigned int pass(struct hits *hits, const struct table *table, double se
 	return steps;
 }
 
-static void assert_ranked(const struct hits *hits, size_t place, __u32 number, double rate)
+static void assert_ranked(const struct hits *hits, size_t place, __u64 slot, double rate)
 {
 	assert_true(place < hits->ranked_count);
-	assert_int_equal(hits->ranked[place].number, number);
+	assert_int_equal(hits->ranked[place].tag, slot << ABI_END_BITS);
 	assert_true(hits->ranked[place].rate == rate);
 }
 
@@ -45,13 +50,13 @@ static void test_rates(void **state)
 
 	(void)state;
 	assert_int_equal(hits_open(&hits, 1024), 0);
-	table_counter(&table, 5)->packets = 1000;
-	table_counter(&table, 6)->packets = 50;
+	table.memory.counter[5].packets = 1000;
+	table.memory.counter[6].packets = 50;
 	pass(&hits, &table, 10);
 	assert_int_equal(hits.ranked_count, 0);
-	table_counter(&table, 5)->packets += 8;
-	table_counter(&table, 6)->packets += 20;
-	table_counter(&table, 1023)->packets += 2;
+	table.memory.counter[5].packets += 8;
+	table.memory.counter[6].packets += 20;
+	table.memory.counter[1023].packets += 2;
 	pass(&hits, &table, 12);
 	assert_int_equal(hits.ranked_count, 3);
 	assert_ranked(&hits, 0, 6, 10);
@@ -62,9 +67,10 @@ static void test_rates(void **state)
 	assert_int_equal(hits.passes, 3);
 	hits_close(&hits);
 	free(table.memory.record);
+	free(table.memory.counter);
 }
 
-/* A reset, or a number that has become another key's: what there is has come since. */
+/* A reset, or a key that was deleted and has come again: what there is has come since. */
 static void test_counted_from_0_again(void **state)
 {
 	struct table table = table_of(1024);
@@ -72,16 +78,17 @@ static void test_counted_from_0_again(void **state)
 
 	(void)state;
 	assert_int_equal(hits_open(&hits, 1024), 0);
-	table_counter(&table, 5)->packets = 1000;
-	table_counter(&table, 6)->packets = 1000;
+	table.memory.counter[5].packets = 1000;
+	table.memory.counter[6].packets = 1000;
 	pass(&hits, &table, 1);
-	table_counter(&table, 5)->packets = 30;
-	table_counter(&table, 6)->packets = 0;
+	table.memory.counter[5].packets = 30;
+	table.memory.counter[6].packets = 0;
 	pass(&hits, &table, 2);
 	assert_int_equal(hits.ranked_count, 1);
 	assert_ranked(&hits, 0, 5, 30);
 	hits_close(&hits);
 	free(table.memory.record);
+	free(table.memory.counter);
 }
 
 /* More numbers than are told, in no order: the most of them, the most first. */
@@ -95,19 +102,20 @@ static void test_best_of_many(void **state)
 	assert_int_equal(hits_open(&hits, slots), 0);
 	assert_int_equal(pass(&hits, &table, 1), 3);
 	for (__u32 i = 0; i < 1000; i++)
-		table_counter(&table, (__u64)i * 521)->packets = i * 7919 % 1009 + 1;
+		table.memory.counter[(__u64)i * 521].packets = i * 7919 % 1009 + 1;
 	assert_int_equal(pass(&hits, &table, 2), 3);
 	assert_int_equal(hits.ranked_count, HITS_BEST);
 	for (size_t i = 0; i < HITS_BEST; i++) {
-		assert_true(hits.ranked[i].rate == table_counter(&table, hits.ranked[i].number)->packets);
+		assert_true(hits.ranked[i].rate == table.memory.counter[hits.ranked[i].tag >> ABI_END_BITS].packets);
 		assert_true(!i || hits.ranked[i].rate <= hits.ranked[i - 1].rate);
 	}
 	for (__u32 i = 0, above = 0; i < 1000; i++) {
-		above += table_counter(&table, (__u64)i * 521)->packets > hits.ranked[HITS_BEST - 1].rate;
+		above += table.memory.counter[(__u64)i * 521].packets > hits.ranked[HITS_BEST - 1].rate;
 		assert_true(above < HITS_BEST);
 	}
 	hits_close(&hits);
 	free(table.memory.record);
+	free(table.memory.counter);
 }
 
 static void test_too_large(void **state)

@@ -56,14 +56,13 @@ static void test_hints_leave_the_second_shape(void **state)
 /* A rule whose key is not in the table: only the shortcuts of its flows tell. */
 static void add_shortcut(struct scene *scene, const struct rule *rule)
 {
-	const __u32 number = scene->filter.numbers++;
 	struct rule_key keys[RULE_KEYS_MAX];
 
 	assert_int_equal(rule_keys(rule, keys), 1);
 	filter_add_shape(&scene->filter, &keys[0].shape);
-	hints_set_shortcuts(scene->filter.map[FILTER_HINTS], &keys[0], number);
+	hints_set_shortcuts(scene->filter.map[FILTER_HINTS], &keys[0]);
 	scene->rule[scene->rules] = rule;
-	scene->number[scene->rules++] = number;
+	scene->number[scene->rules++] = FILTER_NO_NUMBER;
 }
 
 /* Alone, and where all of these pass by a rule with a source, without one, and with both. */

@@ -47,13 +47,13 @@ static void add_neighbour(struct scene *scene, const struct hash_value *value,
 	struct bucket_pair pair = bucket_pair(value->hash, filter->table.geometry, layout);
 	struct table_place at = { place < BUCKET_SLOTS ? pair.first : pair.second,
 				  place % BUCKET_SLOTS };
-	struct abi_record record = { .tag = value->tag, .number = filter->numbers++ };
+	__u64 record = abi_record(value->tag, 0);
 
 	if (neighbour == OTHER_KEY)
-		record.tag ^= 1ULL << (filter->numbers * 7 % 64);
+		record ^= 1ULL << (ABI_END_BITS + place * 5 % HASH_TAG_BITS);
 	else
 		pair.fingerprint ^= 1;
-	table_publish(&filter->table, layout, at, pair.fingerprint, &record);
+	table_publish(&filter->table, layout, at, pair.fingerprint, record);
 }
 
 static void add_neighbours(struct scene *scene, const struct hash_value *value,
@@ -154,13 +154,13 @@ static void test_match_ipv6(void **state)
 	end_checks();
 }
 
-/* A record that is being written has no tag yet: its slot is another key's. */
-static void test_unfinished_record(void **state)
+/* Its fingerprint is the key's, its record is not. */
+static void test_record_of_another_key(void **state)
 {
 	struct scene *scene = scene_of(state);
 	size_t packet = packet_of(FLOW_IPV4);
 	struct bucket_pair pair;
-	struct abi_record *record;
+	__u64 *record;
 	struct rule rule;
 
 	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
@@ -168,9 +168,9 @@ static void test_unfinished_record(void **state)
 	scene_add_at(scene, &rule, place_of(0));
 	pair = bucket_pair(value_of(scene, &rule).hash, scene->filter.table.geometry,
 			   filter_layout(&scene->filter));
-	record = table_record_at(&scene->filter.table, (size_t)pair.first * BUCKET_SLOTS);
+	record = &scene->filter.table.memory.record[(size_t)pair.first * BUCKET_SLOTS];
 	check_run(scene, packet, OUTCOME_DROP_RULE, 0);
-	record->tag = 0;
+	*record = 0;
 	check_run(scene, packet, OUTCOME_NO_RULE, FILTER_NO_NUMBER);
 	end_checks();
 }
@@ -186,8 +186,8 @@ static __u32 tick_now(void)
 }
 
 /* An entry that ends so, in its second place, the first empty or another key's of the same fingerprint. */
-static void add_ending(struct scene *scene, size_t packet, struct rule *rule,
-		       enum neighbour neighbour, __u32 expires)
+static void add_ending(struct scene *scene, size_t packet, struct rule *rule, __u32 epoch,
+		       enum neighbour neighbour, __u32 end)
 {
 	struct hash_value value;
 
@@ -196,7 +196,8 @@ static void add_ending(struct scene *scene, size_t packet, struct rule *rule,
 	value = value_of(scene, rule);
 	if (neighbour != EMPTY)
 		add_neighbour(scene, &value, neighbour, 0);
-	scene->filter.expires = expires;
+	scene->filter.config->table[0].epoch = epoch;
+	scene->filter.end = end;
 	scene_add_at(scene, rule, place_of(1));
 }
 
@@ -206,15 +207,18 @@ static void test_ends(void **state)
 	struct scene *scene = scene_of(state);
 	const __u32 now = tick_now();
 	const struct {
-		__u32 expires;
+		__u32 epoch, end;
 		bool is_over;
-	} ends[] = { { 0, false }, { 1, true }, { now, true }, { now + 100000, false }, { ~0U, false } };
+	} ends[] = { { 0, 0, false }, { 0, 1, true }, { 0, now, true }, { 0, now + 100000, false },
+		     { now - 10, 0, false }, { now - 10, 1, true }, { now - 10, 10, true },
+		     { now - 10, 100000, false }, { now - 10, ABI_END_MAX, false },
+		     { now - ABI_END_MAX - 10, ABI_END_MAX, true } };
 	struct rule rule;
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
 			for (enum neighbour other = EMPTY; other < NEIGHBOURS; other++) {
-				add_ending(scene, packet_of(family), &rule, other, ends[i].expires);
+				add_ending(scene, packet_of(family), &rule, ends[i].epoch, other, ends[i].end);
 				if (ends[i].is_over)
 					check_run(scene, packet_of(family), OUTCOME_NO_RULE,
 						  FILTER_NO_NUMBER);
@@ -230,12 +234,12 @@ static void test_an_end_comes(void **state)
 {
 	struct scene *scene = scene_of(state);
 	const size_t packet = packet_of(FLOW_IPV4);
-	const __u32 expires = tick_now() + 2;
+	const __u32 epoch = tick_now() - 1, end = 3;
 	unsigned long matched = 0;
 	__u32 before, after;
 	struct rule rule;
 
-	add_ending(scene, packet, &rule, EMPTY, expires);
+	add_ending(scene, packet, &rule, epoch, EMPTY, end);
 	do {
 		struct filter_run run;
 
@@ -243,19 +247,19 @@ static void test_an_end_comes(void **state)
 		run = filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
 		after = tick_now();
 		check(!run.error, "end", "error", -run.error);
-		if (after < expires)
+		if (after - epoch < end)
 			check(run.outcome == OUTCOME_DROP_RULE, "before its end", "outcome",
 			      run.outcome);
-		if (before >= expires)
+		if (before - epoch >= end)
 			check(run.outcome == OUTCOME_NO_RULE, "after its end", "outcome",
 			      run.outcome);
 		matched += run.outcome == OUTCOME_DROP_RULE;
-	} while (before < expires);
+	} while (before - epoch < end);
 	assert_int_not_equal(matched, 0);
 	end_checks();
 }
 
-/* Packets and bytes of each rule, whatever its action, under its own number; the top bit stays. */
+/* Packets and bytes of each rule, whatever its action. */
 static void test_counts(void **state)
 {
 	static const enum rule_action actions[FLOW_FAMILIES] = { RULE_DROP, RULE_PASS };
@@ -271,7 +275,6 @@ static void test_counts(void **state)
 		rule_from_flow(&packets[packet].flow, &rule_kind_src, actions[family],
 			       &rule[family]);
 		scene_add(scene, &rule[family]);
-		*table_counter(table, family) = (struct abi_counter){ 0, ABI_RULE_TAKEN };
 	}
 	for (int i = 0; i < 10; i++)
 		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
@@ -281,26 +284,11 @@ static void test_counts(void **state)
 			bytes[family] += FILTER_PROGRAMS * frames[packet].length;
 		}
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		const struct abi_counter *counter = table_counter(table, family);
+		const struct abi_counter *counter = &table->memory.counter[scene->filter.slot[family]];
 
 		check(counter->packets == 10 * FILTER_PROGRAMS, "rule", "packets", family);
-		check(counter->bytes == (ABI_RULE_TAKEN | bytes[family]), "rule", "bytes", family);
+		check(counter->bytes == bytes[family], "rule", "bytes", family);
 	}
-	end_checks();
-}
-
-/* Of a number that no slot has, the verdict is the same. */
-static void test_missing_counter(void **state)
-{
-	struct scene *scene = scene_of(state);
-	size_t packet = packet_of(FLOW_IPV4);
-	struct rule rule;
-
-	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
-	scene_set_up(scene);
-	scene->filter.numbers = ~0U;
-	scene_add(scene, &rule);
-	check_run(scene, packet, OUTCOME_DROP_RULE, FILTER_NO_NUMBER);
 	end_checks();
 }
 
@@ -317,8 +305,7 @@ static void test_defaults(void **state)
 	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_BUCKETS)),
 			 slots / BUCKET_SLOTS);
 	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_RECORDS)), slots);
-	assert_int_equal(bpf_map__value_size(filter_find_map(&filter, FILTER_RECORDS)),
-			 sizeof(struct abi_counted));
+	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_COUNTS)), slots);
 	filter_close(&filter);
 }
 
@@ -339,11 +326,10 @@ int main(void)
 		TEST(test_no_match),
 		TEST(test_match),
 		TEST(test_match_ipv6),
-		TEST(test_unfinished_record),
+		TEST(test_record_of_another_key),
 		TEST(test_ends),
 		TEST(test_an_end_comes),
 		TEST(test_counts),
-		TEST(test_missing_counter),
 		cmocka_unit_test(test_defaults),
 	};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Exact tables: a record tells a key from every other, and a key's number is its own. */
+/* Exact tables: a record tells a key from every other, and a key's count moves with it. */
 #include "table_fixture.h"
 
 /*
@@ -10,7 +10,7 @@ static void test_equal_fingerprints_are_told_apart(void **state)
 	enum { KEYS = 2 * BUCKET_SLOTS };
 	struct table_entry entry[KEYS] = {};
 	struct hash_value key, twin, absent;
-	__u32 number[KEYS], found;
+	__u32 slot[KEYS], found;
 	struct fixture f;
 
 	(void)state;
@@ -19,11 +19,11 @@ static void test_equal_fingerprints_are_told_apart(void **state)
 	twin = twin_of(&f.table, &key);
 	for (unsigned int i = 0; i < KEYS; i++) {
 		entry[i].key = i % 2 ? twin : key;
-		entry[i].key.tag = 100 + i;
+		entry[i].key.tag = (100ULL + i) << ABI_END_BITS;
 		assert_int_equal(insert(&f, &entry[i]), 0);
-		assert_true(table_find(&f.table, &entry[i].key, &number[i]));
+		assert_true(table_find(&f.table, &entry[i].key, &slot[i]));
 	}
-	absent = (struct hash_value){ key.hash, 100 + KEYS };
+	absent = (struct hash_value){ key.hash, (100ULL + KEYS) << ABI_END_BITS };
 	assert_false(table_find(&f.table, &absent, NULL));
 	assert_int_equal(table_delete(&f.table, &absent), -ENOENT);
 	assert_int_equal(table_insert(&f.table, &absent, 0), -ENOSPC);
@@ -33,7 +33,8 @@ static void test_equal_fingerprints_are_told_apart(void **state)
 		assert_int_equal(table_delete(&f.table, &entry[i].key), -ENOENT);
 		for (unsigned int j = 0; j < KEYS; j++) {
 			assert_int_equal(table_find(&f.table, &entry[j].key, &found), j > i);
-			assert_int_equal(found, j > i ? number[j] : 0);
+			if (j > i)
+				assert_int_equal(found, slot[j]);
 		}
 	}
 	fixture_close(&f);
@@ -47,8 +48,8 @@ static void test_only_equal_fingerprints_are_compared(void **state)
 
 	(void)state;
 	fixture_open(&f, KIND_EXACT, 1 << 10);
-	low = (struct hash_value){ churn_hash_at(&f.table, 5, 0x1234), 1 };
-	above = (struct hash_value){ churn_hash_at(&f.table, 5, 0x1235), 2 };
+	low = (struct hash_value){ churn_hash_at(&f.table, 5, 0x1234), 1ULL << ABI_END_BITS };
+	above = (struct hash_value){ churn_hash_at(&f.table, 5, 0x1235), 2ULL << ABI_END_BITS };
 	assert_int_equal(table_insert(&f.table, &low, 0), 0);
 	assert_int_equal(table_insert(&f.table, &above, 0), 0);
 	above.hash = low.hash;
@@ -58,11 +59,19 @@ static void test_only_equal_fingerprints_are_compared(void **state)
 	fixture_close(&f);
 }
 
-static void test_numbers_stay_while_entries_move(void **state)
+static struct abi_counter *counter_of(const struct fixture *f, const struct table_entry *entry)
+{
+	__u32 slot;
+
+	assert_true(table_find(&f->table, &entry->key, &slot));
+	return &f->table.memory.counter[slot];
+}
+
+/* Half of the keys are counted, then the others come, and go again, for which many of the first move. */
+static void test_counts_move_with_entries(void **state)
 {
 	enum { SLOTS = 1 << 12, COUNT = SLOTS * TABLE_LOAD_PERCENT / 100, HALF = COUNT / 2 };
 	struct table_entry *entry = entries_of(print_seed(), 0, COUNT);
-	static __u32 number[HALF];
 	struct fixture f;
 
 	(void)state;
@@ -70,143 +79,40 @@ static void test_numbers_stay_while_entries_move(void **state)
 	for (size_t i = 0; i < COUNT; i++) {
 		assert_int_equal(insert(&f, &entry[i]), 0);
 		if (i < HALF)
-			assert_true(table_find(&f.table, &entry[i].key, &number[i]));
+			*counter_of(&f, &entry[i]) = (struct abi_counter){ i, 100 * i };
 	}
 	assert_in_range(f.table.moves, 100, ~0ULL);
-	for (size_t i = 0; i < HALF; i++) {
-		__u32 now;
-
-		assert_true(table_find(&f.table, &entry[i].key, &now));
-		assert_int_equal(now, number[i]);
+	for (size_t i = HALF; i < COUNT; i++) {
+		assert_int_equal(counter_of(&f, &entry[i])->packets, 0);
+		assert_int_equal(counter_of(&f, &entry[i])->bytes, 0);
+		assert_int_equal(table_delete(&f.table, &entry[i].key), 0);
 	}
-	assert_holds(&f, entry, COUNT);
+	for (size_t i = 0; i < HALF; i++) {
+		assert_int_equal(counter_of(&f, &entry[i])->packets, i);
+		assert_int_equal(counter_of(&f, &entry[i])->bytes, 100 * i);
+	}
+	table_reset_counts(&f.table);
+	for (size_t i = 0; i < SLOTS; i++)
+		assert_int_equal(f.memory.counter[i].packets | f.memory.counter[i].bytes, 0);
 	fixture_close(&f);
 	free(entry);
 }
 
-/* Where a reader looks for the count of a key before it knows the key's number. */
-static bool is_at_home(const struct fixture *f, const struct hash_value *key)
+/* Whatever was counted in its slot before. */
+static void test_a_new_key_is_counted_from_0(void **state)
 {
-	const struct bucket_pair pair =
-		bucket_pair(key->hash, f->table.geometry, bucket_layout(BUCKET_16));
-	__u32 number;
-
-	assert_true(table_find(&f->table, key, &number));
-	return number / BUCKET_SLOTS == pair.first;
-}
-
-/* Of 3.8 keys a bucket, 83 % are among the first four of theirs; others take what they leave, and some of it. */
-static void test_most_numbers_are_near_the_first_bucket(void **state)
-{
-	enum { SLOTS = 1 << 14, COUNT = SLOTS * TABLE_LOAD_PERCENT / 100 };
-	struct table_entry *entry = entries_of(print_seed(), 0, COUNT);
+	struct table_entry *entry = entries_of(print_seed(), 0, 2);
 	struct fixture f;
-	size_t at_home = 0;
-
-	(void)state;
-	fixture_open(&f, KIND_EXACT, SLOTS);
-	assert_int_equal(table_build(&f.table, entry, COUNT), 0);
-	for (size_t i = 0; i < COUNT; i++)
-		at_home += is_at_home(&f, &entry[i].key);
-	assert_in_range(at_home, COUNT * 7 / 10, COUNT * 83 / 100);
-	assert_holds(&f, entry, COUNT);
-	fixture_close(&f);
-	free(entry);
-}
-
-static void test_a_number_is_counted_from_0_again(void **state)
-{
-	const struct hash_value first = churn_key(churn_hash(1, 0));
-	struct fixture f;
-	__u32 number, freed;
 
 	(void)state;
 	fixture_open(&f, KIND_EXACT, 1 << 10);
-	assert_int_equal(table_insert(&f.table, &first, 0), 0);
-	assert_true(is_at_home(&f, &first));
-	assert_true(table_find(&f.table, &first, &freed));
-	table_counter(&f.table, freed)->packets += 3;
-	table_counter(&f.table, freed)->bytes += 300;
-	assert_int_equal(table_delete(&f.table, &first), 0);
-	assert_int_equal(table_counter(&f.table, freed)->packets, 3);
-	assert_int_equal(table_counter(&f.table, freed)->bytes, 300);
-	assert_int_equal(table_insert(&f.table, &first, 0), 0);
-	assert_true(table_find(&f.table, &first, &number));
-	assert_int_equal(number, freed);
-	assert_int_equal(table_counter(&f.table, number)->packets, 0);
-	assert_int_equal(table_counter(&f.table, number)->bytes, ABI_RULE_TAKEN);
-	fixture_close(&f);
-}
-
-/* So that a hit reads and counts in one line: of all keys that were built in, and of most that come one by one. */
-static void test_numbers_are_those_of_slots(void **state)
-{
-	enum { SLOTS = 1 << 14, BUILT = SLOTS / 2, COUNT = SLOTS * 2 / 3 };
-	struct table_entry *entry = entries_of(print_seed(), 0, COUNT);
-	size_t own = 0;
-	struct fixture f;
-
-	(void)state;
-	fixture_open(&f, KIND_EXACT, SLOTS);
-	assert_int_equal(table_build(&f.table, entry, BUILT), 0);
-	for (size_t i = 0; i < COUNT; i++) {
-		struct table_place place;
-
-		if (i >= BUILT)
-			assert_int_equal(insert(&f, &entry[i]), 0);
-		place = place_of(&f.table, &entry[i].key);
-		own += table_record(&f.table, core_exact(), place)->number ==
-		       place.bucket * BUCKET_SLOTS + place.slot;
-		if (i == BUILT - 1)
-			assert_int_equal(own, BUILT);
-	}
-	assert_in_range(own, COUNT * 9 / 10, COUNT);
-	assert_holds(&f, entry, COUNT);
+	for (size_t i = 0; i < table_slots(&f.table); i++)
+		f.memory.counter[i] = (struct abi_counter){ 7, 700 };
+	assert_int_equal(insert(&f, &entry[0]), 0);
+	assert_int_equal(counter_of(&f, &entry[0])->packets, 0);
+	assert_int_equal(counter_of(&f, &entry[0])->bytes, 0);
 	fixture_close(&f);
 	free(entry);
-}
-
-/* Where its slot's is another's, a key takes those that are free in turn, so that each rests a while. */
-static void test_other_numbers_are_taken_in_turn(void **state)
-{
-	enum { SLOTS = 1 << 10, NEXT = 500, BUCKET = 5 };
-	struct fixture f;
-	__u32 number;
-
-	(void)state;
-	fixture_open(&f, KIND_EXACT, SLOTS);
-	f.next_number = NEXT;
-	for (unsigned int i = 0; i < BUCKET_SLOTS; i += 2)
-		table_counter(&f.table, BUCKET * BUCKET_SLOTS + i)->bytes = ABI_RULE_TAKEN;
-	for (unsigned int i = 0; i < BUCKET_SLOTS; i++) {
-		const struct hash_value key = { churn_hash_at(&f.table, BUCKET, i + 1), i };
-
-		assert_int_equal(table_insert(&f.table, &key, 0), 0);
-		assert_true(table_find(&f.table, &key, &number));
-		assert_int_equal(number, i % 2 ? BUCKET * BUCKET_SLOTS + i : NEXT + i / 2);
-	}
-	assert_int_equal(f.next_number, NEXT + BUCKET_SLOTS / 2);
-	fixture_close(&f);
-}
-
-static void test_no_number_is_no_room(void **state)
-{
-	enum { SLOTS = 1 << 10 };
-	const struct hash_value key = churn_key(churn_hash(1, 0));
-	struct fixture f;
-
-	(void)state;
-	fixture_open(&f, KIND_EXACT, SLOTS);
-	for (unsigned int i = 0; i < SLOTS; i++)
-		table_counter(&f.table, i)->bytes = ABI_RULE_TAKEN;
-	assert_int_equal(table_insert(&f.table, &key, 0), -ENOSPC);
-	assert_int_equal(table_count(&f.table), 0);
-	table_counter(&f.table, SLOTS - 1)->bytes = 0;
-	f.next_number = SLOTS;
-	assert_int_equal(table_insert(&f.table, &key, 0), 0);
-	assert_int_equal(table_counter(&f.table, SLOTS - 1)->bytes, ABI_RULE_TAKEN);
-	assert_int_equal(f.next_number, 0);
-	fixture_close(&f);
 }
 
 int main(void)
@@ -214,12 +120,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equal_fingerprints_are_told_apart),
 		cmocka_unit_test(test_only_equal_fingerprints_are_compared),
-		cmocka_unit_test(test_numbers_stay_while_entries_move),
-		cmocka_unit_test(test_most_numbers_are_near_the_first_bucket),
-		cmocka_unit_test(test_a_number_is_counted_from_0_again),
-		cmocka_unit_test(test_numbers_are_those_of_slots),
-		cmocka_unit_test(test_other_numbers_are_taken_in_turn),
-		cmocka_unit_test(test_no_number_is_no_room),
+		cmocka_unit_test(test_counts_move_with_entries),
+		cmocka_unit_test(test_a_new_key_is_counted_from_0),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

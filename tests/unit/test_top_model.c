@@ -167,8 +167,8 @@ static void test_rules(void **state)
 	struct scene *scene = *state;
 	struct top_model *model = &scene->model;
 	struct hits hits = { .ranked = { { 7, 90 }, { 8, 80 }, { 9, 70 } }, .ranked_count = 3, .passes = 2 };
-	struct top_names names = { .name = { { .number = 9, .action = RULE_DROP, .rule = "src 192.0.2.1" },
-					     { .number = 8, .action = RULE_PASS, .rule = "src 192.0.2.2" } },
+	struct top_names names = { .name = { { .tag = 9, .action = RULE_DROP, .rule = "src 192.0.2.1" },
+					     { .tag = 8, .action = RULE_PASS, .rule = "src 192.0.2.2" } },
 				   .count = 2 };
 
 	top_model_rank(model, &hits, &names);

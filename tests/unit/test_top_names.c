@@ -35,11 +35,11 @@ static int begin_search(struct top_names *names, __u64 generation, double second
 	return ends[1];
 }
 
-static void tell(int fd, __u32 number)
+static void tell(int fd, __u32 tag)
 {
-	struct top_name name = { .number = number };
+	struct top_name name = { .tag = tag };
 
-	snprintf(name.rule, sizeof(name.rule), "src 192.0.2.%u", number);
+	snprintf(name.rule, sizeof(name.rule), "src 192.0.2.%u", tag);
 	assert_int_equal(write(fd, &name, sizeof(name)), sizeof(name));
 }
 

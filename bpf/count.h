@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Counting by rule: at a pace that no flood can drive up. See struct abi_pace. */
+#ifndef XDP_CUCKOO_COUNT_H
+#define XDP_CUCKOO_COUNT_H
+
+#include "maps.h"
+
+#define COUNT_SHIFT_MAX 16
+/* Knuth's MMIX generator: TAOCP 3.3.4. Its upper bits are the random ones. */
+#define COUNT_RANDOM_MULTIPLIER 6364136223846793005ULL
+#define COUNT_RANDOM_STEP 1442695040888963407ULL
+
+/*
+ * Starts a jiffy: pays for the one that was under way, and says what the next packets are counted by. A global
+ * function: rare, and verified once.
+ */
+__attribute__((noinline)) int count_begin(struct abi_pace *pace, __u64 jiffy)
+{
+	__u64 credit, elapsed, packets;
+	__u32 shift = 0;
+
+	if (!pace)
+		return 0;
+	elapsed = jiffy - pace->jiffy;
+	/* Of a jiffy without packets, nothing is to be expected. */
+	packets = elapsed == 1 ? pace->packets : 0;
+	credit = elapsed < ABI_PACE_BURST ? pace->credit + elapsed * ABI_PACE_RATE : ABI_PACE_BURST;
+	if (credit > ABI_PACE_BURST)
+		credit = ABI_PACE_BURST;
+	credit -= credit < pace->packets >> (pace->shift & 31) ? credit : pace->packets >> (pace->shift & 31);
+	if (packets > credit)
+		for (; shift < COUNT_SHIFT_MAX && packets > ABI_PACE_RATE; shift++)
+			packets >>= 1;
+	pace->jiffy = jiffy;
+	pace->packets = 0;
+	pace->credit = credit;
+	pace->shift = shift;
+	return 0;
+}
+
+/* For how many packets this one is counted; 0: it is left out. */
+static __always_inline __u32 count_weight(struct abi_pace *pace)
+{
+	__u64 jiffy = bpf_jiffies64();
+	__u32 shift;
+
+	if (jiffy != pace->jiffy)
+		count_begin(pace, jiffy);
+	pace->packets++;
+	shift = pace->shift & 31;
+	if (!shift)
+		return 1;
+	pace->random = pace->random * COUNT_RANDOM_MULTIPLIER + COUNT_RANDOM_STEP;
+	return pace->random >> (64 - shift) ? 0 : 1U << shift;
+}
+
+/* Of the key in a slot, which any processor may count at the same time. */
+static __always_inline void count_rule(__u32 slot, __u64 bytes)
+{
+	struct abi_sampling *sampling = maps_sampling();
+	struct abi_counter *counter;
+	__u64 weight;
+
+	if (!sampling)
+		return;
+	weight = count_weight(&sampling->pace);
+	if (!weight)
+		return;
+	counter = maps_count_of(slot);
+	if (!counter)
+		return;
+	__sync_fetch_and_add(&counter->packets, weight);
+	__sync_fetch_and_add(&counter->bytes, weight * bytes);
+}
+
+#endif
