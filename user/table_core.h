@@ -268,34 +268,39 @@ FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout,
 }
 
 /* Whether an equal entry stands elsewhere: in the other bucket, or in the bucket's other word. */
-FLOW_INLINE bool core_has_twin(const struct table *table, struct bucket_layout layout,
-			       struct table_place place, __u32 fingerprint, __u64 tag)
+FLOW_INLINE bool core_find_twin(const struct table *table, struct bucket_layout layout,
+				struct table_place place, __u32 fingerprint, __u64 tag, struct table_place *twin)
 {
 	const __u32 other = place.bucket ^ bucket_step(fingerprint, table->geometry.step_shift);
-	struct table_place twin = { other, 0 };
 
-	if (other != place.bucket && core_find_entry(table, layout, twin, fingerprint, tag, &twin))
+	*twin = (struct table_place){ other, 0 };
+	if (other != place.bucket && core_find_entry(table, layout, *twin, fingerprint, tag, twin))
 		return true;
 	if (bucket_bits(layout) <= 64)
 		return false;
-	twin = (struct table_place){ place.bucket, 0 };
-	if (core_find_entry(table, layout, twin, fingerprint, tag, &twin) &&
-	    twin.slot != place.slot)
+	*twin = (struct table_place){ place.bucket, 0 };
+	if (core_find_entry(table, layout, *twin, fingerprint, tag, twin) &&
+	    twin->slot != place.slot)
 		return true;
-	twin.slot = place.slot + 1;
-	return core_find_entry(table, layout, twin, fingerprint, tag, &twin);
+	twin->slot = place.slot + 1;
+	return core_find_entry(table, layout, *twin, fingerprint, tag, twin);
 }
 
 /*
  * An equal entry elsewhere may have come there after a reader looked: to that reader the two calls
- * together are a move. In an exact table only a crash leaves such a pair.
+ * together are a move. In an exact table only a crash leaves such a pair, of which either may have been counted.
  */
 FLOW_INLINE void core_erase(struct table *table, struct bucket_layout layout,
 			    struct table_place place, __u32 fingerprint, __u64 tag)
 {
-	if (core_has_twin(table, layout, place, fingerprint, tag))
+	struct table_place twin;
+	const bool has_twin = core_find_twin(table, layout, place, fingerprint, tag, &twin);
+
+	if (has_twin)
 		table_announce(table);
 	table_store(table, layout, place, 0);
+	if (has_twin)
+		table_move_count(table, layout, place, twin);
 	table->used--;
 }
 

@@ -210,7 +210,7 @@ static void test_always_marks_nothing(void **state)
 static void test_add_and_replace(void **state)
 {
 	struct fixture *f = *state;
-	__u32 *other = calloc(ABI_HINTS, sizeof(*other));
+	__u8 *other = calloc(ABI_HINTS, sizeof(*other));
 
 	assert_non_null(other);
 	clear(f);

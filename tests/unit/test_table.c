@@ -149,7 +149,7 @@ static void test_false_positive_rate_is_met(void **state)
 
 static void test_insert_find_delete(void **state)
 {
-	const struct hash_value zero = { 0, 7 }, other = { 2ULL << 48, 7 };
+	const struct hash_value zero = { 0, 7ULL << ABI_END_BITS }, other = { 2ULL << 48, zero.tag };
 	const struct table_entry held = { .key = zero };
 
 	(void)state;

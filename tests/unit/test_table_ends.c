@@ -62,16 +62,19 @@ static void test_set_end(void **state)
 	(void)state;
 	fixture_open(&f, KIND_EXACT, SLOTS);
 	key = key_of_two_buckets(&f.table);
-	for (key.tag = 0; key.tag < KEYS; key.tag++)
-		assert_int_equal(table_insert(&f.table, &key, 100 + key.tag), 0);
-	absent = key;
+	for (__u64 i = 0; i < KEYS; i++) {
+		key.tag = i << ABI_END_BITS;
+		assert_int_equal(table_insert(&f.table, &key, 100 + i), 0);
+	}
+	absent = (struct hash_value){ key.hash, (__u64)KEYS << ABI_END_BITS };
 	assert_int_equal(table_set_end(&f.table, &absent, 1), -ENOENT);
 	for (__u64 set = 0; set < KEYS; set++) {
-		key.tag = set;
+		key.tag = set << ABI_END_BITS;
 		assert_int_equal(table_set_end(&f.table, &key, 200 + set), 0);
-		for (key.tag = 0; key.tag < KEYS; key.tag++)
-			assert_int_equal(end_of(&f.table, &key),
-					 (key.tag > set ? 100 : 200) + key.tag);
+		for (__u64 i = 0; i < KEYS; i++) {
+			key.tag = i << ABI_END_BITS;
+			assert_int_equal(end_of(&f.table, &key), (i > set ? 100 : 200) + i);
+		}
 	}
 	fixture_close(&f);
 }
@@ -104,15 +107,15 @@ static const struct {
 	{ 0, 0, false },
 	{ 0, 1, true },
 	{ 1, 0, true },
-	{ 0, ~0U, true },
-	{ ~0U, 0, true },
+	{ 0, ABI_END_MAX, true },
+	{ ABI_END_MAX, 0, true },
 	{ TICK, TICK, false },
 	{ TICK, TICK + TABLE_TICKS_TOLERATED, false },
 	{ TICK, TICK - TABLE_TICKS_TOLERATED, false },
 	{ TICK, TICK + TABLE_TICKS_TOLERATED + 1, true },
 	{ TICK, TICK - TABLE_TICKS_TOLERATED - 1, true },
-	{ 1, ~0U, true },
-	{ ~0U, 1, true },
+	{ 1, ABI_END_MAX, true },
+	{ ABI_END_MAX, 1, true },
 };
 
 #define RETIMINGS (sizeof(retimings) / sizeof(retimings[0]))
