@@ -242,8 +242,8 @@ struct abi_sample {
  * 2^shift of them, drawn at random, and that for 2^shift. So a flood behind one rule does not make all CPUs write to
  * one line, nor one over many rules every packet to a line of its own, and what is counted is right on average.
  */
-#define ABI_PACE_RATE 128    /* of credit, a jiffy: 32,000 a second at 250 jiffies a second */
-#define ABI_PACE_BURST 16384 /* credit that is saved up */
+#define ABI_PACE_RATE 256         /* of credit, a jiffy: 64,000 a second at 250 jiffies a second */
+#define ABI_PACE_BURST (1U << 17) /* credit that is saved up */
 
 struct abi_pace {
 	__u64 jiffy;   /* under way */

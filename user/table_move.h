@@ -139,7 +139,7 @@ static inline void table_reset_count(struct abi_counter *counter)
 static inline void table_move_word(__u64 *from, __u64 *to)
 {
 	if (*from)
-		__atomic_fetch_add(to, __atomic_exchange_n(from, 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+		__atomic_fetch_add(to, __atomic_fetch_and(from, 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
 /* Once no packet that comes now finds the entry at `from`. */

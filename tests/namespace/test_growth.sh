@@ -391,7 +391,7 @@ test_short_memory_changes_nothing() {
 	before=$(program)
 	listed=$(xc list)
 	assert_status 4 xc_with_memory 102400 resize 1000000000
-	assert_error 'needs 34817 MiB and 100 MiB are available'
+	assert_error 'needs 26624 MiB and 100 MiB are available'
 	assert_status 4 xc_with_memory 64 add 192.0.2.1
 	assert_error 'needs 1 MiB and 0 MiB are available'
 	awk 'BEGIN { for (i = 0; i < 2000; i++) printf "10.2.%d.%d\n", i / 256, i % 256 }' >"$STATE/list"
