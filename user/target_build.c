@@ -164,7 +164,7 @@ static void carry_counts(const struct target *from, const struct target *to,
 			 const struct target_keys *keys)
 {
 	for (__u64 i = 0; keys->heir && i < table_slots(&from->table); i++)
-		if (keys->heir[i])
+		if (keys->heir[i] - 1 < table_slots(&to->table))
 			add_count(table_counter(&to->table, keys->heir[i] - 1), table_counter(&from->table, i));
 }
 
@@ -386,7 +386,7 @@ int target_succeed(struct target *target, struct reason *reason)
 {
 	struct target_successor *successor = target->successor;
 	struct target *new = &successor->target;
-	const int error = new->is_beside ? 0 : replace_filter(target, new, reason);
+	int error = new->is_beside ? 0 : replace_filter(target, new, reason);
 
 	if (new->is_beside)
 		exchange_tables(target->filter.config, new);
@@ -394,12 +394,13 @@ int target_succeed(struct target *target, struct reason *reason)
 		target_drop_successor(target);
 		return error;
 	}
+	error = target_keys_carry(&successor->keys, reason);
 	carry_counts(target, new, &successor->keys);
 	target_keys_close(&successor->keys);
 	target->successor = NULL;
 	become(target, new);
 	free(successor);
-	return 0;
+	return error;
 }
 
 static int rebuild(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
