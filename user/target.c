@@ -428,22 +428,27 @@ static int open_table(const struct kernel_filter *filter, struct abi_table *own,
 		      struct table *table)
 {
 	const struct abi_options *options = &filter->options;
+	const struct kernel_map *buckets = &filter->map[KERNEL_BUCKETS], *records = &filter->map[KERNEL_RECORDS];
 	const __u64 before = table_bucket_bytes(options->format, (struct bucket_geometry){ .buckets = own->first_bucket });
-	const __u64 records_before = (__u64)own->first_slot * filter->map[KERNEL_RECORDS].value_bytes;
+	const __u64 bucket_bytes = table_bucket_bytes(options->format, geometry);
+	const __u64 records_before = (__u64)own->first_slot * records->value_bytes;
 	const struct table_memory memory = {
-		.bucket = (char *)filter->map[KERNEL_BUCKETS].memory + before,
-		.record = options->is_exact ? (char *)filter->map[KERNEL_RECORDS].memory + records_before : NULL,
+		.bucket = (char *)buckets->memory + before,
+		.record = options->is_exact ? (char *)records->memory + records_before : NULL,
 		.has_counts = options->is_exact && options->has_counts,
 		.sequence = &own->sequence,
 		.next_number = &own->next_number,
 	};
+	int error;
 
 	*table = (struct table){};
-	if (options->format >= BUCKET_FORMATS || own->first_hint > ABI_HINTS ||
-	    before + table_bucket_bytes(options->format, geometry) > filter->map[KERNEL_BUCKETS].bytes ||
-	    (memory.record && own->first_slot + table_slots_of(geometry) > filter->map[KERNEL_RECORDS].entries))
+	if (options->format >= BUCKET_FORMATS || own->first_hint > ABI_HINTS || before + bucket_bytes > buckets->bytes ||
+	    (memory.record && own->first_slot + table_slots_of(geometry) > records->entries))
 		return -EINVAL;
-	return table_open(table, options->format, geometry, &memory);
+	error = kernel_map_part(buckets, before, bucket_bytes);
+	if (!error && memory.record)
+		error = kernel_map_part(records, records_before, table_slots_of(geometry) * records->value_bytes);
+	return error ? error : table_open(table, options->format, geometry, &memory);
 }
 
 int target_open_table(const struct kernel_filter *filter, struct table *table)
