@@ -81,11 +81,18 @@ static int copy_maps(const struct kernel_filter *from, const struct kernel_filte
 		     struct reason *reason)
 {
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
+		int error;
+
 		if (!from->map[name].memory)
 			continue;
 		if (from->map[name].bytes != to->map[name].bytes)
 			return reason_set(reason, -EPROTO, "the running filter's maps are of other sizes than "
 					  "its table; take it off (xdp-cuckoo unload) and load it again");
+		error = kernel_map_part(&from->map[name], 0, from->map[name].bytes);
+		if (!error)
+			error = kernel_map_part(&to->map[name], 0, to->map[name].bytes);
+		if (error)
+			return reason_set(reason, error, "cannot map the filter's table: %s", strerror(-error));
 		memcpy(to->map[name].memory, from->map[name].memory, to->map[name].bytes);
 	}
 	return 0;

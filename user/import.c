@@ -159,8 +159,9 @@ static int add_rules(struct apply *apply, struct import *import, struct reason *
 		if (!import->invocation->is_replace)
 			import_count_added(import, error);
 	}
-	/* What is left is one step: the tables, and the disk. */
+	/* What is left is one step: the tables, and the disk. It takes memory itself. */
 	output_progress("activating", import->rules.count, -1, seconds_since(&import->storing));
+	rule_set_close(&import->rules);
 	return 0;
 }
 

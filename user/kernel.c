@@ -102,14 +102,33 @@ static bool is_mappable(enum kernel_map_name name)
 	return name != KERNEL_COUNTERS && name != KERNEL_SAMPLES && name != KERNEL_SAMPLING;
 }
 
-static int map_memory(struct kernel_map *map)
+int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 {
-	void *memory = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, map->fd, 0);
+	const size_t start = offset & ~((size_t)sysconf(_SC_PAGESIZE) - 1), end = offset + bytes;
+	struct kernel_part *part = map->parts;
+
+	for (size_t i = 0; i < KERNEL_PARTS; i++)
+		if (part[i].start <= start && end <= part[i].end)
+			return 0;
+	if (mmap((char *)map->memory + start, end - start, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, map->fd, start) ==
+	    MAP_FAILED)
+		return -errno;
+	part[part[0].end > 0] = (struct kernel_part){ start, end };
+	return 0;
+}
+
+/* Tables get only their place: see kernel_map_part(). */
+static int map_memory(struct kernel_map *map, bool is_table)
+{
+	void *memory = mmap(NULL, map->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return -errno;
 	map->memory = memory;
-	return 0;
+	map->parts = calloc(KERNEL_PARTS, sizeof(*map->parts));
+	if (!map->parts)
+		return -ENOMEM;
+	return is_table ? 0 : kernel_map_part(map, 0, map->bytes);
 }
 
 int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
@@ -118,7 +137,8 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
 		if (is_mappable(name) && !filter->map[name].memory && (name == KERNEL_CONFIG || !filter->is_other_version))
-			error = map_memory(&filter->map[name]);
+			error = map_memory(&filter->map[name], name == KERNEL_BUCKETS || name == KERNEL_RECORDS ||
+						     name == KERNEL_COUNTS);
 	filter->config = filter->map[KERNEL_CONFIG].memory;
 	return error ? kernel_refused(reason, error, "cannot map the filter's table", "") : 0;
 }
@@ -127,6 +147,7 @@ static void close_map(struct kernel_map *map)
 {
 	if (map->memory)
 		munmap(map->memory, map->bytes);
+	free(map->parts);
 	if (map->fd > 0)
 		close(map->fd);
 }

@@ -37,7 +37,8 @@ void reader_close(struct reader *reader)
 	*reader = (struct reader){};
 }
 
-static void strip_comment(char *line)
+/* Returns the end of the line, where a comment began. */
+static char *strip_comment(char *line)
 {
 	bool is_quoted = false;
 
@@ -47,17 +48,22 @@ static void strip_comment(char *line)
 		if (!is_quoted && (*line == '#' || *line == ';'))
 			*line = '\0';
 		if (!*line)
-			return;
+			break;
 	}
+	return line;
 }
 
-static void trim(char *line)
+static void trim(char *line, char *end)
 {
-	size_t start = strspn(line, " \t\r\n\v\f"), length;
+	char *start = line;
 
-	memmove(line, line + start, strlen(line + start) + 1);
-	for (length = strlen(line); length && isspace((unsigned char)line[length - 1]); length--)
-		line[length - 1] = '\0';
+	while (isspace((unsigned char)*start))
+		start++;
+	while (end > start && isspace((unsigned char)end[-1]))
+		end--;
+	*end = '\0';
+	if (start > line)
+		memmove(line, start, end - start + 1);
 }
 
 /* Without its line end and, in the first line, without a byte order mark. */
@@ -128,8 +134,7 @@ int reader_next(struct reader *reader)
 	int got;
 
 	while ((got = reader_line(reader)) > 0) {
-		strip_comment(reader->line);
-		trim(reader->line);
+		trim(reader->line, strip_comment(reader->line));
 		if (*reader->line)
 			break;
 	}

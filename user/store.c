@@ -208,7 +208,9 @@ int store_begin(struct store *store)
 		return environment_error(status);
 	store->is_changed = store->has_new_shape = false;
 	store->is_pushed = store->keeps_undo = store->is_undoing = false;
-	error = store_meta_load(store, store->write, &store->meta);
+	error = environment_error(mdb_cursor_open(store->write, store->rules_db, &store->appending));
+	if (!error)
+		error = store_meta_load(store, store->write, &store->meta);
 	if (!error)
 		error = store_shapes_load(store, store->write, &store->shapes);
 	if (!error)

@@ -85,6 +85,7 @@ struct store {
 	MDB_txn *read;	      /* reset while nobody reads */
 	unsigned int readers; /* nested reads that share it */
 	MDB_txn *write;	      /* NULL outside of a transaction */
+	MDB_cursor *appending; /* in its rules, while new ones come behind all others; else NULL. It goes with `write` */
 	struct store_clock clock;
 	/* Of the transaction; they go to the database with its commit. */
 	struct store_meta meta;

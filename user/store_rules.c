@@ -48,6 +48,28 @@ static int deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *r
 
 /* ---- adding ---- */
 
+/* The cursor takes the end for where it was: nothing else may have moved it. */
+static void stop_appending(struct store *store)
+{
+	if (store->appending)
+		mdb_cursor_close(store->appending);
+	store->appending = NULL;
+}
+
+/*
+ * An LMDB status; MDB_KEYEXIST: the rule is there, and *value is what it has. What comes in order behind all other
+ * rules needs no search: an import puts in order, and first meets a store that is empty.
+ */
+static int put_absent(struct store *store, MDB_val *key, MDB_val *value)
+{
+	int status = store->appending ? mdb_cursor_put(store->appending, key, value, MDB_APPEND) : MDB_KEYEXIST;
+
+	if (status != MDB_KEYEXIST)
+		return status;
+	stop_appending(store);
+	return mdb_put(store->write, store->rules_db, key, value, MDB_NOOVERWRITE);
+}
+
 /* All of the rule's keys or none. */
 static int add_shapes(struct store *store, const struct rule *rule)
 {
@@ -106,6 +128,7 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 		error = note_change(store, key, &old.claims, now);
 	if (error)
 		return error;
+	stop_appending(store);
 	value = store_value_write(now, comment, bytes);
 	return environment_write_error(store->env, mdb_put(store->write, store->rules_db, (MDB_val *)key,
 							   &value, 0));
@@ -152,7 +175,10 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 	int error = add_shapes(store, rule);
 
 	if (error) {
-		int status = mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL);
+		int status;
+
+		stop_appending(store);
+		status = mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL);
 
 		return status ? environment_write_error(store->env, status) : error;
 	}
@@ -171,7 +197,7 @@ int store_put_for(struct store *store, const struct rule *rule, unsigned int own
 
 	if (error)
 		return error;
-	status = mdb_put(store->write, store->rules_db, &key, &value, MDB_NOOVERWRITE);
+	status = put_absent(store, &key, &value);
 	if (status == MDB_KEYEXIST)
 		return put_again(store, rule, 1ULL << owner, &key, &value);
 	/* Shapes after the rule: one that is there has its shapes there. */
@@ -195,7 +221,7 @@ int store_put_back(struct store *store, const struct rule *rule)
 	if (!store_claims_owners(&claims))
 		return -ENOENT;
 	value = store_value_write(&claims, rule->comment, value_room);
-	status = mdb_put(store->write, store->rules_db, &key, &value, MDB_NOOVERWRITE);
+	status = put_absent(store, &key, &value);
 	return status ? environment_write_error(store->env, status) : put_new(store, rule, &claims, &key);
 }
 
@@ -218,6 +244,7 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 	struct store_value value;
 	int error = store_value_read(store, bytes, &value);
 
+	stop_appending(store);
 	if (!error)
 		error = store_keep_undo(store, key, bytes);
 	if (!error)

@@ -443,22 +443,29 @@ static int open_table(const struct kernel_filter *filter, struct abi_table *own,
 		      struct table *table)
 {
 	const struct abi_options *options = &filter->options;
+	const struct kernel_map *buckets = &filter->map[KERNEL_BUCKETS], *records = &filter->map[KERNEL_RECORDS],
+				*counts = &filter->map[KERNEL_COUNTS];
 	const __u64 before = table_bucket_bytes(options->format, (struct bucket_geometry){ .buckets = own->first_bucket });
+	const __u64 bucket_bytes = table_bucket_bytes(options->format, geometry), slots = table_slots_of(geometry);
 	const struct table_memory memory = {
-		.bucket = (char *)filter->map[KERNEL_BUCKETS].memory + before,
-		.record = options->is_exact ? (__u64 *)filter->map[KERNEL_RECORDS].memory + own->first_slot : NULL,
-		.counter = options->has_counts ? (struct abi_counter *)filter->map[KERNEL_COUNTS].memory + own->first_slot :
-						 NULL,
+		.bucket = (char *)buckets->memory + before,
+		.record = options->is_exact ? (__u64 *)records->memory + own->first_slot : NULL,
+		.counter = options->has_counts ? (struct abi_counter *)counts->memory + own->first_slot : NULL,
 		.sequence = &own->sequence,
 	};
+	int error;
 
 	*table = (struct table){};
-	if (options->format >= BUCKET_FORMATS || own->first_hint > ABI_HINTS ||
-	    before + table_bucket_bytes(options->format, geometry) > filter->map[KERNEL_BUCKETS].bytes ||
-	    (memory.record && own->first_slot + table_slots_of(geometry) > filter->map[KERNEL_RECORDS].entries) ||
-	    (memory.counter && own->first_slot + table_slots_of(geometry) > filter->map[KERNEL_COUNTS].entries))
+	if (options->format >= BUCKET_FORMATS || own->first_hint > ABI_HINTS || before + bucket_bytes > buckets->bytes ||
+	    (memory.record && own->first_slot + slots > records->entries) ||
+	    (memory.counter && own->first_slot + slots > counts->entries))
 		return -EINVAL;
-	return table_open(table, options->format, geometry, &memory);
+	error = kernel_map_part(buckets, before, bucket_bytes);
+	if (!error && memory.record)
+		error = kernel_map_part(records, own->first_slot * sizeof(*memory.record), slots * sizeof(*memory.record));
+	if (!error && memory.counter)
+		error = kernel_map_part(counts, own->first_slot * sizeof(*memory.counter), slots * sizeof(*memory.counter));
+	return error ? error : table_open(table, options->format, geometry, &memory);
 }
 
 int target_open_table(const struct kernel_filter *filter, struct table *table)

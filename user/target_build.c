@@ -88,7 +88,7 @@ int target_build(struct target *target, struct target_keys *keys, struct reason 
  * Room for a second table, by which a whole change needs no new maps, costs memory: little where tables are small,
  * which get some to grow as well.
  */
-#define ROOM_SLOTS_LEAST (1ULL << 16)
+#define ROOM_SLOTS_LEAST (1ULL << 17)
 #define ROOM_BYTES_MOST (64ULL << 20) /* of a table that has room for another */
 
 static struct kernel_plan plan_room(const struct abi_options *options, __u64 slots)
@@ -169,7 +169,7 @@ static void carry_counts(const struct target *from, const struct target *to,
 			 const struct target_keys *keys)
 {
 	for (__u64 i = 0; keys->heir && i < table_slots(&from->table); i++)
-		if (keys->heir[i])
+		if (keys->heir[i] - 1 < table_slots(&to->table))
 			add_count(&to->table.memory.counter[keys->heir[i] - 1], &from->table.memory.counter[i]);
 }
 
@@ -391,7 +391,7 @@ int target_succeed(struct target *target, struct reason *reason)
 {
 	struct target_successor *successor = target->successor;
 	struct target *new = &successor->target;
-	const int error = new->is_beside ? 0 : replace_filter(target, new, reason);
+	int error = new->is_beside ? 0 : replace_filter(target, new, reason);
 
 	if (new->is_beside)
 		exchange_tables(target->filter.config, new);
@@ -399,12 +399,13 @@ int target_succeed(struct target *target, struct reason *reason)
 		target_drop_successor(target);
 		return error;
 	}
+	error = target_keys_carry(&successor->keys, reason);
 	carry_counts(target, new, &successor->keys);
 	target_keys_close(&successor->keys);
 	target->successor = NULL;
 	become(target, new);
 	free(successor);
-	return 0;
+	return error;
 }
 
 static int rebuild(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,

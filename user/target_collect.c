@@ -105,9 +105,47 @@ int target_keys_collect(struct target_keys *keys, struct reason *reason)
 
 struct carrying {
 	struct target_keys *keys;
+	__u64 *counted, counted_bits; /* of the old table's keys, those whose heirs are searched: see note_counted() */
 	__u32 *narrowest; /* of the rules that have the key in a new slot, under a new plan: counted as `rule` is */
 	__u32 rule;	  /* the one under way: the first of the store is 1 */
 };
+
+static __u64 counted_bit(const struct carrying *carrying, __u64 tag)
+{
+	return (tag >> ABI_END_BITS) & (carrying->counted_bits - 1);
+}
+
+/*
+ * Most keys have no count, and are not looked up: a bit by their tags, which others may share, tells those that have
+ * one, and were not there when heirs were searched before. Returns whether there are any.
+ */
+static bool note_counted(struct carrying *carrying)
+{
+	const struct target_keys *keys = carrying->keys;
+	const struct table *old = &keys->predecessor->table;
+	const __u32 mark = ~keys->searches, slots = table_slots(old);
+	bool has_any = false;
+
+	for (__u64 slot = 0; slot < slots; slot++) {
+		__u64 bit;
+
+		if (!old->memory.counter[slot].packets || (keys->heir[slot] && keys->heir[slot] != mark))
+			continue;
+		bit = counted_bit(carrying, old->memory.record[slot]);
+		keys->heir[slot] = mark;
+		carrying->counted[bit / 64] |= 1ULL << bit % 64;
+		has_any = true;
+	}
+	return has_any;
+}
+
+static bool is_counted(const struct carrying *carrying, const struct rule_key *key)
+{
+	const struct hash_value value = rule_hash(key, &target_own(carrying->keys->predecessor)->secret);
+	const __u64 bit = counted_bit(carrying, value.tag);
+
+	return carrying->counted[bit / 64] >> bit % 64 & 1;
+}
 
 static bool find_slot(const struct target *target, const struct rule_key *key, __u32 *slot)
 {
@@ -189,7 +227,7 @@ static void carry_key(const struct carrying *carrying, const struct rule_key *ke
 	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_target); i++) {
 		const struct rule_key old = rule_expand(key, &old_target, i);
 
-		if (find_slot(keys->predecessor, &old, &old_slot) &&
+		if (is_counted(carrying, &old) && find_slot(keys->predecessor, &old, &old_slot) &&
 		    (!is_same || find_slot(keys->target, &old, &heir)))
 			keys->heir[old_slot] = heir + 1;
 	}
@@ -230,22 +268,33 @@ static int note_rule(const struct rule *rule, void *context)
 static int carry_all(struct carrying *carrying)
 {
 	struct store *store = carrying->keys->store;
-	int error = carrying->keys->is_replanned ? store_each(store, note_rule, carrying) : 0;
+	int error = 0;
 
+	if (!note_counted(carrying))
+		return 0;
+	if (carrying->keys->is_replanned) {
+		carrying->narrowest = calloc(table_slots(&carrying->keys->target->table), sizeof(*carrying->narrowest));
+		error = carrying->narrowest ? store_each(store, note_rule, carrying) : -ENOMEM;
+	}
 	carrying->rule = 0;
 	return error ? error : store_each(store, carry_rule, carrying);
 }
 
 int target_keys_carry(struct target_keys *keys, struct reason *reason)
 {
-	struct carrying carrying = { .keys = keys };
+	struct carrying carrying = { .keys = keys, .counted_bits = 64 };
 	int error;
 
 	if (!keys->predecessor)
 		return 0;
-	keys->heir = calloc(table_slots(&keys->predecessor->table), sizeof(*keys->heir));
-	carrying.narrowest = calloc(table_slots(&keys->target->table), sizeof(*carrying.narrowest));
-	error = keys->heir && carrying.narrowest ? carry_all(&carrying) : -ENOMEM;
+	while (carrying.counted_bits < 2 * table_slots(&keys->predecessor->table))
+		carrying.counted_bits *= 2;
+	carrying.counted = calloc(carrying.counted_bits / 64, sizeof(*carrying.counted));
+	if (!keys->heir)
+		keys->heir = calloc(table_slots(&keys->predecessor->table), sizeof(*keys->heir));
+	error = keys->heir && carrying.counted ? carry_all(&carrying) : -ENOMEM;
+	keys->searches++;
+	free(carrying.counted);
 	free(carrying.narrowest);
 	if (error == -ENOMEM)
 		return reason_set(reason, error, "no memory to carry counts over");

@@ -20,7 +20,8 @@ struct target_keys {
 	size_t shortcuts, shortcuts_room;
 	const struct target *predecessor; /* whose counts go on; NULL: nobody's */
 	bool is_replanned;		  /* since it was made shapes have got other targets */
-	__u32 *heir; /* for each of its slots, whose count goes on: 1 + a slot of the new table; 0: none */
+	__u32 *heir; /* for each of its slots, whose count goes on: 1 + a slot of the new table; others: none */
+	__u32 searches; /* for heirs, that have been made */
 	const struct rule *rule; /* the one under way */
 	struct reason *reason;
 };
@@ -36,7 +37,10 @@ int target_keys_collect(struct target_keys *keys, struct reason *reason);
 /* Once they are in the target's table: sets their shortcuts. */
 void target_keys_shorten(const struct target_keys *keys);
 
-/* And then, with a predecessor: finds for each of its counts a rule that matches those packets, and its slot now. */
+/*
+ * And then, with a predecessor: finds for each of its counts a rule that matches those packets, and its slot now; again
+ * for what was first counted since.
+ */
 int target_keys_carry(struct target_keys *keys, struct reason *reason);
 
 /* ---- target_build.c ---- */

@@ -127,6 +127,25 @@ test_counts_stay_while_entries_move() {
 	assert_steps 100 2
 }
 
+# Each rule has its only packet while one table after another takes the place of the one that counts.
+test_no_first_packet_is_lost_between_tables() {
+	xc load vrx >/dev/null
+	sources 0 60000 >"$STATE/list"
+	xc import "$STATE/list" >/dev/null
+	sed 's/.*/drop first proto udp src & dst 198.18.0.1 sport 1 dport 2/' "$STATE/list" >"$STATE/flows"
+	traffic <"$STATE/flows" >"$STATE/sent" &
+	sender=$!
+	replaced=0
+	while kill -0 "$sender" 2>/dev/null; do
+		replaced=$((replaced + 1))
+		{ cat "$STATE/list"; echo "192.0.2.$replaced"; } | xc import --replace - >/dev/null 2>&1
+	done
+	wait "$sender" || fail "a listed flow passed"
+	assert_equal "60000 0" "$(xc list --counters | awk '/^src 10[.]/ && $5 == 1 { once++ } /^src 10[.]/ && $5 > 1 { more++ }
+		END { print once + 0, more + 0 }')" "rules counted once, and more than once, after $replaced tables"
+	note "$replaced tables"
+}
+
 # As the table grows by itself and by command.
 test_counts_go_on_in_a_larger_table() {
 	xc load vrx --capacity "$CAPACITY" >/dev/null

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a store keeps, in which order, and what a transaction changes. */
+#include <arpa/inet.h>
+
 #include "store_fixture.h"
 #include "store_internal.h"
 
@@ -136,6 +138,49 @@ static void test_each_in_order(void **state)
 	assert_int_equal(store_commit(f->store), 0);
 	assert_int_equal(store_each(f->store, walk_in_order, &walk), 0);
 	assert_int_equal(walk.visits, COUNT(texts));
+}
+
+static int follows(const struct rule *rule, void *context)
+{
+	__u32 *last = context;
+
+	assert_true(ntohl(rule->src.v4) > *last);
+	*last = ntohl(rule->src.v4);
+	return 0;
+}
+
+/* Each rule comes behind all that are there, and others are changed and deleted meanwhile. */
+static void test_rules_that_come_in_order(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int there = 0;
+	char text[512];
+	__u32 last = 0;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	for (unsigned int i = 0; i < 3000; i++) {
+		snprintf(text, sizeof(text), "10.0.%u.%u timeout 1h", i / 256, i % 256);
+		assert_int_equal(put(f, text), 0);
+		there++;
+		if (i % 50 < 25) /* grows where it is: pages split behind the end that was */
+			snprintf(text, sizeof(text), "10.0.%u.%u comment %0200u", i / 256, i % 256, i);
+		if (i % 50 < 25)
+			assert_int_equal(put(f, text), -EALREADY);
+		snprintf(text, sizeof(text), "10.0.%u.%u", i / 256, i % 256);
+		if (i % 50 > 40)
+			assert_int_equal(del(f, text), 0);
+		there -= i % 50 > 40;
+		assert_int_equal(has(f, text), i % 50 <= 40);
+	}
+	assert_int_equal(put(f, "10.0.0.0"), -EEXIST);
+	assert_int_equal(store_each(f->store, follows, &last), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 1, there, there);
+	for (unsigned int i = 0; i < 3000; i++) {
+		snprintf(text, sizeof(text), "10.0.%u.%u", i / 256, i % 256);
+		assert_int_equal(has(f, text), i % 50 <= 40);
+	}
 }
 
 static void test_clear(void **state)
@@ -495,6 +540,7 @@ int main(void)
 		STORE_TEST(test_reopen_keeps_all),
 		STORE_TEST(test_ids_differ),
 		STORE_TEST(test_each_in_order),
+		STORE_TEST(test_rules_that_come_in_order),
 		STORE_TEST(test_clear),
 		STORE_TEST(test_generation_counts_changes),
 		STORE_TEST(test_abort_changes_nothing),
