@@ -17,12 +17,22 @@
 #define CONTEST_PACKETS 100000 /* of a slice */
 #define CONTEST_QUICK_SLICES 11
 #define CONTEST_QUICK_PACKETS 50000
+#define CONTEST_PRESSED_LINES (1 << 22) /* that a slice reads between its packets */
+#define CONTEST_QUICK_PRESSED_LINES (1 << 21)
+#define CONTEST_QUICK_PRESSED_SLICES 5
 #define CONTEST_CHECKED 20000
 #define CONTEST_OTHERS (1 << 28) /* flows without a rule, where all are */
 
-enum contest_traffic { CONTEST_HIT, CONTEST_MISS, CONTEST_HALF, CONTEST_TRAFFICS };
+enum contest_traffic { CONTEST_HIT, CONTEST_MISS, CONTEST_HALF, CONTEST_MIXED, CONTEST_TRAFFICS };
 
-static const char *const contest_traffic_names[CONTEST_TRAFFICS] = { "hit", "miss", "half" };
+static const char *const contest_traffic_names[CONTEST_TRAFFICS] = { "hit", "miss", "half", "mixed" };
+
+/* Packets of flows that have a rule, of LOOKUP_SHARES. */
+static const __u32 contest_listed[CONTEST_TRAFFICS] = {
+	[CONTEST_HIT] = LOOKUP_SHARES,
+	[CONTEST_HALF] = LOOKUP_SHARES / 2,
+	[CONTEST_MIXED] = LOOKUP_SHARES / 10,
+};
 
 struct contender_kind {
 	const char *name, *program;
@@ -34,6 +44,7 @@ struct contender_kind {
 	bool has_hints;	     /* which are read where they pay, as the tool sets them */
 	double wrong; /* the most false positives there may be; of tables the rate is known */
 	double lost;  /* the most rules that may be missing */
+	bool is_pressed; /* it may read other memory between packets, and times itself */
 };
 
 struct contender {
@@ -42,6 +53,7 @@ struct contender {
 	int program;
 	double map_mib, available_mib; /* as the map's info says; as MemAvailable fell */
 	double false_positives;	       /* share of packets, as checked */
+	double lines;		       /* of other memory that were read before a packet */
 	double ns[CONTEST_SLICES];
 	struct spread result;
 };
@@ -50,6 +62,8 @@ struct contest {
 	struct contender contender[CONTEST_MAX];
 	size_t count;
 	__u32 rules;
+	struct lookup_parameters parameters;
+	__u32 lines; /* of other memory that those which are pressed read before each packet of a timed slice */
 };
 
 /* ---- rules ---- */
@@ -162,10 +176,14 @@ static inline void contest_open_empty(struct contender *contender, const struct 
 	error = filter_prepare(PACKET_PATH_OBJECT, &kind->options, table_geometry(slots), filter);
 	if (!error)
 		error = rival_size(filter, kind->rival, rules);
+	if (!error && kind->is_pressed)
+		error = packet_path_press(filter);
 	if (error)
 		die(kind->name, error);
 	contender->program = packet_path_load(filter, kind->program);
 	filter_set_up(filter);
+	if (kind->is_pressed)
+		packet_path_fill_pressure(filter);
 }
 
 static inline void contest_open_one(struct contender *contender, const struct contender_kind *kind,
@@ -201,22 +219,17 @@ static inline void contest_close(struct contest *contest)
 
 /* ---- packets ---- */
 
-static inline void contest_choose(const struct contest *contest, enum contest_traffic traffic)
+static inline void contest_choose(struct contest *contest, enum contest_traffic traffic)
 {
-	const struct lookup_parameters parameters = {
+	contest->parameters = (struct lookup_parameters){
 		.flows = traffic == CONTEST_MISS ? CONTEST_OTHERS : contest->rules,
 		.base = traffic == CONTEST_MISS ? RIVALS_OTHER : RIVALS_LISTED,
 		.other = RIVALS_OTHER - RIVALS_LISTED,
-		.share = traffic == CONTEST_HALF ? LOOKUP_SHARES / 2 : 0,
+		.share = traffic == CONTEST_MISS ? 0 : LOOKUP_SHARES - contest_listed[traffic],
 	};
 
 	for (size_t i = 0; i < contest->count; i++)
-		packet_path_choose(&contest->contender[i].filter, &parameters);
-}
-
-static inline double contest_listed_share(enum contest_traffic traffic)
-{
-	return traffic == CONTEST_HIT ? 1 : traffic == CONTEST_MISS ? 0 : 0.5;
+		packet_path_choose(&contest->contender[i].filter, &contest->parameters);
 }
 
 static inline double contest_wrong_allowed(const struct contest *contest,
@@ -250,7 +263,7 @@ static inline void contest_check(const struct contest *contest, struct contender
 				 enum contest_traffic traffic)
 {
 	const struct contender_kind *kind = contender->kind;
-	const double share = contest_listed_share(traffic);
+	const double share = (double)contest_listed[traffic] / LOOKUP_SHARES;
 	const double listed = CONTEST_CHECKED * share;
 	const double chance = 6 * sqrt(CONTEST_CHECKED * share * (1 - share));
 	const __u64 before =
@@ -282,24 +295,53 @@ static inline __u32 contest_packets(void)
 	return report_is_quick() ? CONTEST_QUICK_PACKETS : CONTEST_PACKETS;
 }
 
-static inline void contest_measure(struct contest *contest, enum contest_traffic traffic)
+static inline __u32 contest_pressed_packets(__u32 lines)
 {
-	const int slices = contest_slices();
-	const __u32 packets = contest_packets();
+	if (!lines)
+		return contest_packets();
+	return (report_is_quick() ? CONTEST_QUICK_PRESSED_LINES : CONTEST_PRESSED_LINES) / lines;
+}
+
+/* The other memory is read while it is timed, and not before: so caches hold what they would of long traffic. */
+static inline double contest_pressed(const struct contest *contest, struct contender *contender)
+{
+	const __u32 packets = contest_pressed_packets(contest->lines);
+	struct lookup_parameters parameters = contest->parameters;
+	struct lookup_state since;
+
+	parameters.lines = contest->lines;
+	packet_path_choose(&contender->filter, &parameters);
+	since = packet_path_run_pressed(&contender->filter, contender->program, parameters.lines, packets);
+	packet_path_choose(&contender->filter, &contest->parameters);
+	contender->lines = (double)since.lines / packets;
+	return (double)since.ns / packets;
+}
+
+static inline double contest_slice(const struct contest *contest, struct contender *contender)
+{
+	const enum flow_family family = contender->kind->family;
 	__u32 verdict;
 
+	if (contest_slices() > 1)
+		packet_path_run_family(contender->program, family, contest_packets(), &verdict);
+	if (contender->kind->is_pressed)
+		return contest_pressed(contest, contender);
+	return packet_path_run_family(contender->program, family, contest_packets(), &verdict);
+}
+
+static inline void contest_measure(struct contest *contest, enum contest_traffic traffic)
+{
+	const bool is_pressed = contest->contender[0].kind->is_pressed;
+	const int slices = is_pressed ? report_slices(CONTEST_SLICES, CONTEST_QUICK_PRESSED_SLICES) :
+					contest_slices();
+
 	contest_choose(contest, traffic);
-	for (size_t i = 0; i < contest->count; i++)
+	/* Before a run without the other memory, which changes no verdict. */
+	for (size_t i = 0; i < contest->count && !contest->lines; i++)
 		contest_check(contest, &contest->contender[i], traffic);
 	for (int slice = 0; slice < slices; slice++)
-		for (size_t i = 0; i < contest->count; i++) {
-			struct contender *contender = &contest->contender[i];
-			const enum flow_family family = contender->kind->family;
-
-			packet_path_run_family(contender->program, family, packets, &verdict);
-			contender->ns[slice] = packet_path_run_family(contender->program, family,
-								      packets, &verdict);
-		}
+		for (size_t i = 0; i < contest->count; i++)
+			contest->contender[i].ns[slice] = contest_slice(contest, &contest->contender[i]);
 	for (size_t i = 0; i < contest->count; i++)
 		contest->contender[i].result = spread_of(contest->contender[i].ns, slices);
 }
@@ -320,11 +362,12 @@ static inline void contest_report(const struct contest *contest, const char *wha
 
 		report_json("%s, \"rules\": %u, \"traffic\": \"%s\", \"variant\": \"%s\", "
 			    "\"unit\": \"ns\", \"median\": %.2f, \"low\": %.2f, \"high\": %.2f, "
-			    "\"over_floor\": %.2f, \"map_mib\": %.2f, \"available_mib\": %.1f",
+			    "\"over_floor\": %.2f, \"map_mib\": %.2f, \"available_mib\": %.1f, "
+			    "\"lines\": %.0f",
 			    what, contest->rules, contest_traffic_names[traffic],
 			    contender->kind->name, ns->median, ns->low, ns->high,
 			    contest_over(contest, i, floor), contender->map_mib,
-			    contender->available_mib);
+			    contender->available_mib, contender->lines);
 	}
 }
 

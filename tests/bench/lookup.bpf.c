@@ -22,12 +22,6 @@ struct {
 	__type(value, struct lookup_sources);
 } lookup_listed SEC(".maps");
 
-/* A processor's own; `carry` is what the next flow has to wait for: see lookup_dependent_*. */
-struct lookup_state {
-	__u64 random, carry;
-	__u32 next;
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -67,6 +61,62 @@ static __always_inline __be32 listed_source(struct lookup_state *state)
 	return sources ? sources->source[at % LOOKUP_SOURCES_A_LINE] : 0;
 }
 
+/* ---- pressure: other memory that is read between packets ---- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct lookup_block);
+} lookup_pressure SEC(".maps");
+
+const volatile __u32 lookup_is_pressed = 0;
+
+struct walk {
+	__u64 sum;
+	__u32 at, mask;
+};
+
+/* The next line of a full cycle through all of them, in an order that no prefetcher knows: Knuth, TAOCP 3.2.1.2, A. */
+static long read_line(__u32 i, struct walk *walk)
+{
+	const struct lookup_block *line;
+
+	(void)i;
+	walk->at = (walk->at * 1664525 + 1013904223) & walk->mask;
+	line = bpf_map_lookup_elem(&lookup_pressure, &walk->at);
+	if (line)
+		walk->sum += PROBE_READ_ONCE(line->word[0]);
+	return 0;
+}
+
+/* The clock starts behind the reading, and waits for it. */
+static __always_inline void begin_pressed(struct lookup_state *state, __u32 lines)
+{
+	struct walk walk = { .mask = lines - 1 };
+	long read = lines ? bpf_loop(lines, read_line, &walk, 0) : 0;
+
+	state->lines += read;
+	state->sum += walk.sum;
+	state->begun = bpf_ktime_get_ns();
+}
+
+/* What every program ends with. */
+static __always_inline int end(int action)
+{
+	struct lookup_state *state;
+
+	if (!lookup_is_pressed)
+		return action;
+	state = lookup_state();
+	if (state)
+		state->ns += bpf_ktime_get_ns() - state->begun;
+	return action;
+}
+
+/* ---- packets ---- */
+
 static __always_inline int next_flow(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -85,6 +135,8 @@ static __always_inline int next_flow(struct xdp_md *ctx)
 		ip->saddr = source;
 	else if ((void *)(ip6 + 1) <= end)
 		ip6->saddr.in6_u.u6_addr32[3] = source;
+	if (lookup_is_pressed)
+		begin_pressed(state, parameters->lines);
 	return 0;
 }
 
@@ -118,7 +170,7 @@ static __always_inline int leave(const struct xdp_md *ctx, int is_match, __u64 b
 SEC("xdp")
 int lookup_drop(struct xdp_md *ctx)
 {
-	return next_flow(ctx) ? XDP_ABORTED : XDP_DROP;
+	return next_flow(ctx) ? XDP_ABORTED : end(XDP_DROP);
 }
 
 SEC("xdp")
@@ -128,7 +180,8 @@ int lookup_cuckoo(struct xdp_md *ctx)
 
 	if (next_flow(ctx))
 		return XDP_ABORTED;
-	return finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end, NULL), bytes);
+	return end(finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end, NULL),
+			  bytes));
 }
 
 /* A program that leaves by whether `match`, which is given `key`. */
@@ -141,11 +194,12 @@ int lookup_cuckoo(struct xdp_md *ctx)
                                                                                                    \
 		if (next_flow(ctx) || parse_and_pack(ctx, family, &key))                           \
 			return XDP_ABORTED;                                                        \
-		return leave(ctx, match, bytes);                                                        \
+		return end(leave(ctx, match, bytes));                                              \
 	}
 
 LOOKUP_PROGRAM(lookup_parse, FLOW_IPV4, (key.word[0] ^ key.word[1]) != 0)
 LOOKUP_PROGRAM(lookup_hash_map, FLOW_IPV4, rival_hash_map(&key))
+LOOKUP_PROGRAM(lookup_hash_counted, FLOW_IPV4, rival_hash_counted(&key, bytes))
 LOOKUP_PROGRAM(lookup_lru_map, FLOW_IPV4, rival_lru_map(&key))
 LOOKUP_PROGRAM(lookup_lpm_trie, FLOW_IPV4, rival_lpm_trie(&key))
 LOOKUP_PROGRAM(lookup_bloom_map, FLOW_IPV4, rival_bloom_map(&key))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What a look-up costs in the packet path, by kind of table, beside what else BPF has with the same rules:
- * IPv4 5-tuples, one shape, another flow each packet. `lookup [--full] [RULES...]`
+ * IPv4 5-tuples, one shape, another flow each packet; and the same under cache pressure, where other memory is
+ * read before each packet, as the rest of a busy host would. `lookup [--full] [RULES...]`
  */
 #include <getopt.h>
 #include <math.h>
@@ -10,6 +11,7 @@
 #include "bench/contest.h"
 
 #define FLOOR 1 /* the variant over which the others are told */
+#define HASH_MAP 5 /* and the one of which they are a share */
 
 #define TABLE(NAME, ...)                                                                           \
 	{                                                                                          \
@@ -22,7 +24,6 @@ static const struct contender_kind kinds[] = {
 	{ .name = "bare drop", .program = "lookup_drop" },
 	{ .name = "parse only", .program = "lookup_parse" },
 	TABLE("16 bits", .format = BUCKET_16),
-	TABLE("32 bits", .format = BUCKET_32),
 	TABLE("exact", .is_exact = 1),
 	TABLE("counting", .is_exact = 1, .has_counts = 1),
 	{ .name = "hash map", .program = "lookup_hash_map", .rival = RIVAL_HASH },
@@ -32,6 +33,7 @@ static const struct contender_kind kinds[] = {
 	{ .name = "Bloom map", .program = "lookup_bloom_map", .rival = RIVAL_BLOOM_MAP, .wrong = 0.05 },
 	{ .name = "Bloom", .program = "lookup_bloom", .rival = RIVAL_BLOOM, .wrong = 0.005 },
 	{ .name = "blocked", .program = "lookup_blocked_bloom", .rival = RIVAL_BLOCKED_BLOOM, .wrong = 0.01 },
+	TABLE("32 bits", .format = BUCKET_32),
 	/* With --full. */
 	TABLE("8 bits", .format = BUCKET_8),
 	TABLE("17 bits", .format = BUCKET_17),
@@ -39,12 +41,13 @@ static const struct contender_kind kinds[] = {
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 #define KINDS_USUAL (KINDS - 2)
+#define KINDS_PRESSED_QUICK (HASH_MAP + 1)
 
 static struct contest contest;
 
 static void print_row(const char *what, double (*value)(size_t i), int decimals)
 {
-	printf("%10u  %-8s", contest.rules, what);
+	printf("%10u  %-10s", contest.rules, what);
 	for (size_t i = 0; i < contest.count; i++) {
 		const double number = value(i);
 
@@ -79,6 +82,11 @@ static double available_of(size_t i)
 	return i <= FLOOR ? NAN : contest.contender[i].available_mib;
 }
 
+static double share_of(size_t i)
+{
+	return i <= FLOOR ? NAN : contest_over(&contest, i, FLOOR) / contest_over(&contest, HASH_MAP, FLOOR);
+}
+
 static double wrong_of(size_t i)
 {
 	return i <= FLOOR ? NAN : 100 * contest.contender[i].false_positives;
@@ -87,7 +95,7 @@ static double wrong_of(size_t i)
 static void bench_rules(__u32 rules, size_t count)
 {
 	contest_open(&contest, kinds, count, rules);
-	for (enum contest_traffic traffic = 0; traffic < CONTEST_TRAFFICS; traffic++) {
+	for (enum contest_traffic traffic = CONTEST_HIT; traffic <= CONTEST_HALF; traffic++) {
 		contest_measure(&contest, traffic);
 		contest_report(&contest, "\"bench\": \"lookup\"", traffic, FLOOR);
 		print_row(contest_traffic_names[traffic], time_of, 1);
@@ -100,6 +108,48 @@ static void bench_rules(__u32 rules, size_t count)
 	contest_close(&contest);
 }
 
+/* ---- under cache pressure ---- */
+
+static void bench_pressure(enum contest_traffic traffic, __u32 lines)
+{
+	const unsigned int kib = lines * sizeof(struct lookup_block) / 1024;
+	char what[64];
+
+	contest.lines = lines;
+	contest_measure(&contest, traffic);
+	snprintf(what, sizeof(what), "\"bench\": \"pressure\", \"kib\": %u", kib);
+	contest_report(&contest, what, traffic, FLOOR);
+	snprintf(what, sizeof(what), "%s %u", contest_traffic_names[traffic], kib);
+	print_row(what, time_of, 1);
+	print_row("  / hash", share_of, 2);
+}
+
+static void bench_pressed_rules(__u32 rules, size_t count)
+{
+	static const enum contest_traffic traffics[] = { CONTEST_HIT, CONTEST_MISS, CONTEST_MIXED };
+	struct contender_kind pressed[KINDS];
+
+	for (size_t i = 0; i < count; i++) {
+		pressed[i] = kinds[i];
+		pressed[i].is_pressed = true;
+	}
+	contest_open(&contest, pressed, count, rules);
+	for (size_t i = 0; i < sizeof(traffics) / sizeof(traffics[0]); i++)
+		for (__u32 share = 0; share <= 4; share = share ? 4 * share : 1)
+			bench_pressure(traffics[i], LOOKUP_PRESSURE_LINES / 4 * share);
+	contest_close(&contest);
+}
+
+/* ---- all of it ---- */
+
+static void print_columns(size_t count)
+{
+	printf("%10s  %-10s", "rules", "");
+	for (size_t i = 0; i < count; i++)
+		printf("  %10s", kinds[i].name);
+	printf("\n");
+}
+
 static void print_head(size_t count)
 {
 	struct utsname kernel;
@@ -109,10 +159,26 @@ static void print_head(size_t count)
 	       "packet; ns a packet,\nfrom the third column on beyond those of \"%s\"; median, and half of "
 	       "what is between the quartiles;\nMiB: as the maps' info says; free MiB: by how much "
 	       "MemAvailable fell, maps of 1 MiB beside; Linux %s\n\n", kinds[FLOOR].name, kernel.release);
-	printf("%10s  %-8s", "rules", "");
-	for (size_t i = 0; i < count; i++)
-		printf("  %10s", kinds[i].name);
-	printf("\n");
+	print_columns(count);
+}
+
+static void print_pressed_head(size_t count)
+{
+	printf("\nunder cache pressure: before each packet so many KiB of other memory are read, a word of each "
+	       "line, in no order;\nns a packet behind that, no two packets at once, and its share of the hash "
+	       "map's; mixed: 90 %% of the packets have no rule\n\n");
+	print_columns(count);
+}
+
+static void bench_pressed(int given, char **rules, size_t count)
+{
+	print_pressed_head(count);
+	for (int i = 0; i < given; i++)
+		bench_pressed_rules(strtoul(rules[i], NULL, 10), count);
+	if (!given) {
+		bench_pressed_rules(100000, count);
+		bench_pressed_rules(1000000, count);
+	}
 }
 
 int main(int argc, char **argv)
@@ -128,5 +194,6 @@ int main(int argc, char **argv)
 	if (argc == 1 + is_full)
 		for (size_t i = 0; i < (is_full ? 4 : 3); i++)
 			bench_rules(usual[i], count);
+	bench_pressed(argc - 1 - is_full, argv + 1 + is_full, is_full ? KINDS : KINDS_PRESSED_QUICK);
 	return 0;
 }

@@ -10,14 +10,26 @@
 
 #define LOOKUP_SOURCES (1 << 18) /* that a list of them holds */
 #define LOOKUP_SOURCES_A_LINE 16
-#define LOOKUP_SHARES 256 /* of `other` flows */
+#define LOOKUP_SHARES 1024 /* of `other` flows */
+#define LOOKUP_PRESSURE_LINES (1 << 14) /* of other memory: 1 MiB */
 
 /*
  * The flows of the packets: any number from base to base + flows - 1, or, `share` times of LOOKUP_SHARES,
- * that and `other` more; where there are no `flows`, the sources listed, one after the other.
+ * that and `other` more; where there are no `flows`, the sources listed, one after the other. A program
+ * under pressure reads `lines` of other memory before each packet: 0, or a power of two.
  */
 struct lookup_parameters {
-	__u32 flows, base, other, share;
+	__u32 flows, base, other, share, lines;
+};
+
+/*
+ * A processor's own. `carry` is what the next flow has to wait for: see lookup_dependent_*. Of a program under
+ * pressure: what it read of other memory and its sum, and the ns from there to the verdict, of all packets.
+ */
+struct lookup_state {
+	__u64 random, carry;
+	__u64 lines, sum, begun, ns;
+	__u32 next;
 };
 
 /* The source of flow number `flow`, in host order; of IPv6 the last four bytes. Each once, in no order. */
@@ -29,6 +41,11 @@ static inline __attribute__((always_inline)) __u32 lookup_source(__u32 flow)
 /* A line of the cache, so that reading the list costs next to nothing. */
 struct lookup_sources {
 	__be32 source[LOOKUP_SOURCES_A_LINE];
+};
+
+/* Of a flow, in a hash map whose value it is. */
+struct lookup_count {
+	__u64 packets, bytes;
 };
 
 /* The key of the LPM trie. */

@@ -17,6 +17,7 @@ SIZES=${SIZES:-100000 1000000}
 SINGLES=${SINGLES:-200}    # commands by a process each
 CHANGES=${CHANGES:-100000} # commands to one process
 LOADED=${LOADED:-943718}   # beside so many entries: 90 % of ours, which has 2^20 slots; 2^17 where it is quick
+BESIDE=${BESIDE:-100000}   # beside so many entries: commands by a process each
 TOOLS="ours ipset nft xdp_filter"
 
 # --- each tool doing the same: on lists as prepare() leaves them
@@ -155,12 +156,21 @@ assert_members() {
 	# The kernel lists a set of nft incompletely while it still makes the set's hash table larger.
 	for _ in 1 2 3 4 5; do
 		! cmp -s "$STATE/members" "$2.sorted" || return 0
+		[ "$1" = nft ] || break
 		sleep 1
 		"$1_members" | sort -u >"$STATE/members"
 	done
 	fail "$1: $3: of $(wc -l <"$2.sorted") entries $(
 		comm -13 "$STATE/members" "$2.sorted" | wc -l) are missing, and $(
 		comm -23 "$STATE/members" "$2.sorted" | wc -l) more are there"
+}
+
+# assert_reported FILE: ours has said of the replacement that it exchanged what is exchanged in FILE.new.
+assert_reported() {
+	exchanged=$(($(wc -l <"$1") / 100))
+	assert_equal "$exchanged added, $exchanged removed" \
+		"$(awk '$1 ~ /^(added|removed):$/ { n[$1] = $2 } END { print n["added:"] " added, " n["removed:"] " removed" }' \
+			"$STATE/out")" "ours: replace: rules that it says"
 }
 
 # median TASK TOOL DIVISOR, in ms; "-" where it was not measured.
@@ -195,6 +205,7 @@ try_list() {
 	assert_members "$3" "$STATE/$1" import
 	measure "replace-$1" "$3" "$3_replace" "$STATE/$1.new"
 	assert_members "$3" "$STATE/$1.new" replace
+	[ "$3" != ours ] || assert_reported "$STATE/$1"
 	measure "replace-$1" "$3" "$3_replace" "$STATE/$1"
 	assert_members "$3" "$STATE/$1" "replace back"
 }
@@ -207,7 +218,7 @@ each() {
 
 try_singles() {
 	KIND=ip IS_FORCED=
-	beside=$STATE/100000
+	beside=$STATE/beside
 	"$1_setup" ip
 	case $1 in xdp_filter) beside=/dev/null ;; *) "$1_import" "$beside" >/dev/null ;; esac
 	sort -u "$beside" >"$STATE/deleted.sorted"
@@ -254,8 +265,8 @@ for size in $SIZES; do
 	prepare "$STATE/$size" ip
 	LISTED="$LISTED $size:ip"
 done
-addresses 100000 0 >"$STATE/100000"
-prepare "$STATE/100000" ip
+addresses "$BESIDE" 0 >"$STATE/beside"
+prepare_for_all "$STATE/beside" ip
 addresses "$LOADED" 0 >"$STATE/loaded"
 prepare_for_all "$STATE/loaded" ip
 addresses "$SINGLES" 60000000 >"$STATE/singles"
@@ -278,7 +289,7 @@ for list in $LISTED; do
 	report "import-$name" "import $name ($(wc -l <"$STATE/$name") entries)"
 	report "replace-$name" "replace it by one with 1 % exchanged"
 done
-report add "add one, a process each, beside 100,000" "$SINGLES"
+report add "add one, a process each, beside $BESIDE" "$SINGLES"
 report del "delete one, the same" "$SINGLES"
 report changes "$CHANGES adds and deletes piped to one process"
 echo "(beside $LOADED entries; 943718, or 117964, are 90 % load for ours. xdp-filter: beside none.)"

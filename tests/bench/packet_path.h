@@ -21,9 +21,11 @@
 #include "bench/lookup.h"
 #include "bench/timing.h"
 #include "filter.h"
+#include "random.h"
 
 #define PACKET_PATH_OBJECT XDP_CUCKOO_BUILD "/tests/bench/lookup.bpf.o"
 #define PACKET_PATH_SETTINGS "lookup_settings"
+#define PACKET_PATH_PRESSURE "lookup_pressure"
 #define PACKET_PATH_DESTINATION 0xc6336407 /* 198.51.100.7 */
 #define PACKET_PATH_NETWORK6 0x20010db8    /* 2001:db8:: */
 #define PACKET_PATH_SPORT 1111
@@ -166,6 +168,81 @@ static inline double packet_path_run_family(int program, enum flow_family family
 static inline double packet_path_run(int program, __u32 packets, __u32 *verdict)
 {
 	return packet_path_run_family(program, FLOW_IPV4, packets, verdict);
+}
+
+/* ---- under pressure ---- */
+
+/* Of an object that is not loaded yet: its programs read other memory, and time what they do behind that. */
+static inline int packet_path_press(const struct filter *filter)
+{
+	__u32 *is_pressed = filter_constant(filter->object, "lookup_is_pressed");
+
+	if (!is_pressed)
+		return -ENOENT;
+	*is_pressed = 1;
+	return bpf_map__set_max_entries(packet_path_map(filter, PACKET_PATH_PRESSURE),
+					LOOKUP_PRESSURE_LINES);
+}
+
+/* Fills the other memory with random words. */
+static inline void packet_path_fill_pressure(const struct filter *filter)
+{
+	const size_t bytes = LOOKUP_PRESSURE_LINES * sizeof(struct lookup_block);
+	struct lookup_block *line = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+					 bpf_map__fd(packet_path_map(filter, PACKET_PATH_PRESSURE)), 0);
+	uint64_t seed = 0;
+
+	if (line == MAP_FAILED)
+		die("mmap", errno);
+	for (__u32 i = 0; i < LOOKUP_PRESSURE_LINES; i++)
+		line[i].word[0] = random_next(&seed);
+	munmap(line, bytes);
+}
+
+/* The sum of the first words of so many lines. */
+static inline __u64 packet_path_pressure_sum(__u32 lines)
+{
+	uint64_t seed = 0, sum = 0;
+
+	while (lines--)
+		sum += random_next(&seed);
+	return sum;
+}
+
+/* Of all processors. */
+static inline struct lookup_state packet_path_state(const struct filter *filter)
+{
+	struct lookup_state each[libbpf_num_possible_cpus()], all = { 0 };
+	const __u32 zero = 0;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(packet_path_map(filter, "lookup_states")), &zero, each))
+		die("lookup_states", errno);
+	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
+		all.lines += each[i].lines;
+		all.sum += each[i].sum;
+		all.ns += each[i].ns;
+	}
+	return all;
+}
+
+/* What the program says of these packets; `lines` of other memory were chosen to be read before each. */
+static inline struct lookup_state packet_path_run_pressed(const struct filter *filter, int program,
+							  __u32 lines, __u32 packets)
+{
+	const struct lookup_state before = packet_path_state(filter);
+	struct lookup_state since;
+	__u32 verdict;
+
+	packet_path_run(program, packets, &verdict);
+	since = packet_path_state(filter);
+	since.lines -= before.lines;
+	since.sum -= before.sum;
+	since.ns -= before.ns;
+	/* Had any of them not been read, or been read twice, the sum of random words would be another. */
+	if (since.lines != (__u64)lines * packets ||
+	    since.sum != packets * packet_path_pressure_sum(lines))
+		die("memory read between packets", EPROTO);
+	return since;
 }
 
 /* How many packets the filter's one exit has counted so. */

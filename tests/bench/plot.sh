@@ -66,6 +66,6 @@ for traffic in hit miss; do
 done
 data updates updates variant task median bench updates
 for traffic in listed mixed; do
-	data "live_$traffic" live variant rules over_drop_ns traffic "$traffic" mode 'native|stack'
+	data "live_$traffic" live variant rules over_drop_ns traffic "$traffic" cpus 1 mode 'native|stack'
 done
 gnuplot -e "directory='$DIRECTORY'" tests/bench/plots.gnuplot

@@ -19,6 +19,13 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
+	__type(key, __u64[LOOKUP_KEY_WORDS]);
+	__type(value, struct lookup_count);
+} lookup_counted SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
 	__type(key, __u64[LOOKUP_KEY6_WORDS]);
 	__type(value, __u64);
 } lookup_hash6 SEC(".maps");
@@ -73,6 +80,18 @@ struct rival_answer {
 static __always_inline int rival_hash_map(const struct flow_key *key)
 {
 	return bpf_map_lookup_elem(&lookup_hash, key->word) != 0;
+}
+
+/* Counts as one would who has a hash map. */
+static __always_inline int rival_hash_counted(const struct flow_key *key, __u64 bytes)
+{
+	struct lookup_count *count = bpf_map_lookup_elem(&lookup_counted, key->word);
+
+	if (!count)
+		return 0;
+	__sync_fetch_and_add(&count->packets, 1);
+	__sync_fetch_and_add(&count->bytes, bytes);
+	return 1;
 }
 
 static __always_inline int rival_hash_map6(const struct flow_key *key)

@@ -13,6 +13,7 @@ enum rival {
 	RIVAL_NONE,
 	RIVAL_TABLE, /* ours */
 	RIVAL_HASH,
+	RIVAL_HASH_COUNTED,
 	RIVAL_HASH_SHAPES,
 	RIVAL_HASH6,
 	RIVAL_LRU,
@@ -24,10 +25,11 @@ enum rival {
 };
 
 static const char *const rival_maps[RIVALS] = {
-	[RIVAL_HASH] = "lookup_hash",	      [RIVAL_HASH_SHAPES] = "lookup_hash",
-	[RIVAL_HASH6] = "lookup_hash6",	      [RIVAL_LRU] = "lookup_lru",
-	[RIVAL_LPM] = "lookup_lpm",	      [RIVAL_BLOOM_MAP] = "lookup_bloom_bits",
-	[RIVAL_BLOOM] = "lookup_words",	      [RIVAL_BLOCKED_BLOOM] = "lookup_blocks",
+	[RIVAL_HASH] = "lookup_hash",	      [RIVAL_HASH_COUNTED] = "lookup_counted",
+	[RIVAL_HASH_SHAPES] = "lookup_hash",  [RIVAL_HASH6] = "lookup_hash6",
+	[RIVAL_LRU] = "lookup_lru",	      [RIVAL_LPM] = "lookup_lpm",
+	[RIVAL_BLOOM_MAP] = "lookup_bloom_bits", [RIVAL_BLOOM] = "lookup_words",
+	[RIVAL_BLOCKED_BLOOM] = "lookup_blocks",
 };
 
 struct rival_filling {
@@ -38,7 +40,8 @@ struct rival_filling {
 	size_t bytes;
 	/* Of others, a batch. */
 	__u32 count;
-	__u64 *keys, *values;
+	__u64 *keys;
+	void *values;
 };
 
 /* ---- sizes ---- */
@@ -105,7 +108,7 @@ static inline void rival_begin(struct rival_filling *filling)
 	map = packet_path_map(filling->filter, rival_maps[filling->rival]);
 	filling->map = bpf_map__fd(map);
 	filling->keys = calloc(RIVALS_BATCH, bpf_map__key_size(map) + 1);
-	filling->values = calloc(RIVALS_BATCH, sizeof(*filling->values));
+	filling->values = calloc(RIVALS_BATCH, bpf_map__value_size(map));
 	if (!filling->keys || !filling->values)
 		die("batch", ENOMEM);
 	if (!rival_is_array(filling->rival))

@@ -1,11 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The benchmarks of the packet path run: every contender's program loads, its verdicts are what they must be, which each
-# benchmark checks before it times, and each leaves a figure. What the figures are is not judged.
+# The benchmarks run: every contender's program loads, its verdicts are what they must be, which each benchmark checks
+# before it times, and each leaves a figure. What the figures are is not judged, but that they are of what they say.
 . tests/lib.sh
 
 BENCHES=$BUILD/tests/bench
 RULES=500
+
+# Runs wait for grace periods most of the time: shorter ones, as run.sh has them.
+EXPEDITED=/sys/kernel/rcu_expedited
+if [ -w $EXPEDITED ]; then
+	on_exit "echo $(cat $EXPEDITED) >$EXPEDITED"
+	echo 1 >$EXPEDITED
+fi
 
 # run_bench NAME [ARGUMENT...]: leaves its figures in $STATE/figures.
 run_bench() {
@@ -13,13 +20,13 @@ run_bench() {
 	shift
 	assert_status 0 env BENCH_QUICK=once BENCH_JSON="$STATE/figures" "$BENCHES/$bench" "$@"
 	[ -s "$STATE/figures" ] || fail "no figures of $bench"
-	assert_equal 0 "$(grep -Evc "^[{]\"bench\": \"$bench\", .*\"median\": [1-9][0-9.]*[,}]" "$STATE/figures")" \
+	assert_equal 0 "$(grep -Evc "^[{]\"bench\": \"[a-z ]*\", .*\"median\": [1-9][0-9.]*[,}]" "$STATE/figures")" \
 		"lines without a figure of $bench"
 }
 
-# assert_variants COUNT: so many contenders, each with as many figures as the others.
+# assert_variants COUNT [TABLE]: so many contenders in this part of the benchmark, each with as many figures as the others.
 assert_variants() {
-	sed -n 's/.*"variant": "\([^"]*\)".*/\1/p' "$STATE/figures" | sort | uniq -c >"$STATE/variants"
+	sed -n 's/^[{]"bench": "'"${2:-$bench}"'",.*"variant": "\([^"]*\)".*/\1/p' "$STATE/figures" | sort | uniq -c >"$STATE/variants"
 	assert_equal "$1" "$(wc -l <"$STATE/variants")" "variants"
 	assert_equal 1 "$(awk '{ print $1 }' "$STATE/variants" | sort -u | wc -l)" "numbers of figures of a variant"
 }
@@ -27,6 +34,27 @@ assert_variants() {
 test_lookup() {
 	run_bench lookup --full "$RULES"
 	assert_variants 14
+	# Before every packet it reads so many lines of other memory, each once: it compares a sum of them itself.
+	assert_variants 14 pressure
+	for kib in 0 256 1024; do
+		assert_equal "42 of $((kib * 16)) lines" "$(sed -n 's/.*"kib": '"$kib"',.*"lines": \([0-9]*\).*/of \1 lines/p' \
+			"$STATE/figures" | sort | uniq -c | sed 's/^ *//')" "figures of 14 contenders and 3 kinds of traffic"
+	done
+}
+
+# All packets of one rule, on one processor and on all of them.
+test_scale() {
+	run_bench scale "$RULES"
+	assert_variants 8
+	assert_variants 6 processors
+	assert_variants 6 "hot rule"
+	assert_variants 6 model
+	for processors in 1 "$(nproc)"; do
+		share=0
+		[ "$processors" -eq 1 ] || share='(0\.(0[1-9]|[1-9].)|1\.00)'
+		assert_equal 6 "$(grep -Ec '"traffic": "hits of one rule", "processors": '"$processors"',.*"share": '"$share" "$STATE/figures")" \
+			"figures of $processors processors at one rule"
+	done
 }
 
 test_shapes() {
@@ -47,7 +75,7 @@ test_updates() {
 
 # manage ARGUMENT...: the benchmark that is a script, with little to do.
 manage() {
-	LISTS=/nonexistent SIZES=2000 SINGLES=5 CHANGES=1000 LOADED=4000 BENCH_QUICK=once BENCH_JSON="$STATE/figures" \
+	LISTS=/nonexistent SIZES=2000 BESIDE=1000 SINGLES=5 CHANGES=1000 LOADED=4000 BENCH_QUICK=once BENCH_JSON="$STATE/figures" \
 		sh tests/bench/manage.sh "$@"
 }
 
@@ -71,11 +99,58 @@ test_manage_finds_what_is_not_done() {
 			exec $TOOL "\$@"
 		END
 		chmod +x "$STATE/lazy"
-		run env TOOL="$STATE/lazy" LISTS=/nonexistent SIZES=2000 SINGLES=5 CHANGES=1000 LOADED=4000 BENCH_QUICK=once \
+		run env TOOL="$STATE/lazy" LISTS=/nonexistent SIZES=2000 BESIDE=1000 SINGLES=5 CHANGES=1000 LOADED=4000 BENCH_QUICK=once \
 			sh tests/bench/manage.sh
 		[ "$STATUS" -ne 0 ] || fail "it was taken for done"
 		assert_output '^failed: ours: .* entries [0-9]+ are missing, and [0-9]+ more are there$'
 	done
+}
+
+test_manage_finds_a_replacement_that_says_nothing_changed() {
+	cat >"$STATE/silent" <<-END
+		#!/bin/sh
+		$TOOL "\$@" >"$STATE/said" || exit
+		sed 's/^\(added\|removed\): .*/\1: 0/' "$STATE/said"
+	END
+	chmod +x "$STATE/silent"
+	run env TOOL="$STATE/silent" LISTS=/nonexistent SIZES=2000 BESIDE=1000 SINGLES=5 CHANGES=1000 LOADED=4000 BENCH_QUICK=once \
+		sh tests/bench/manage.sh
+	[ "$STATUS" -ne 0 ] || fail "it was taken for done"
+	assert_output '^failed: ours: replace: rules that it says: expected .20 added, 20 removed'
+}
+
+# live [NAME=VALUE...]: the benchmark that is a script, with little to send.
+live() {
+	env SIZES=1000 ROUNDS=1 SLICE_MS=1 BENCH_JSON="$STATE/figures" "$@" sh tests/bench/live.sh
+}
+
+# A receiver on the sender's processor, and one on its own, which the kernel says has run.
+test_live() {
+	assert_status 0 live
+	if [ "$(nproc)" -lt 2 ]; then
+		return
+	fi
+	for cpus in 1 2; do
+		for traffic in listed mixed; do
+			for receiver in "drop by a mark" xdp-cuckoo "xdp-cuckoo --no-counters" "xdp-cuckoo --compact" "BPF hash map"; do
+				assert_equal 1 "$(grep -c '^{"bench":"live","cpus":'"$cpus"',"mode":"native","traffic":"'"$traffic"'",.*"variant":"'"$receiver"'".*"median":[1-9]' "$STATE/figures")" \
+					"figures of $receiver, $traffic, $cpus processors"
+			done
+		done
+	done
+}
+
+# A filter that lacks the list is found out.
+test_live_finds_wrong_verdicts() {
+	cat >"$STATE/lazy" <<-END
+		#!/bin/sh
+		case "\$*" in *" import "*) exit 0 ;; esac
+		exec $TOOL "\$@"
+	END
+	chmod +x "$STATE/lazy"
+	run live RIVALS="hash hash_source" TOOL="$STATE/lazy"
+	[ "$STATUS" -ne 0 ] || fail "it was taken for a filter"
+	assert_output '^failed: xdp-cuckoo, native, 1000 rules, listed, 1 processors: of [0-9]+ packets [0-9]+ passed, not 0$'
 }
 
 run_tests "$0" "$@"
