@@ -62,20 +62,24 @@ static __always_inline struct verdict_match verdict_search(const struct abi_conf
 {
 	const struct abi_shape_list *list = abi_shapes(table, family);
 	__u32 hint = verdict_hint(table, list, family, flow);
-	__u32 candidates = PROBE_READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
+	__u32 candidates;
 	struct verdict_match miss = { otherwise, PROBE_NO_SLOT };
 	__u64 unsettled = OUTCOME_UNSETTLED;
 	__u32 place = 0;
 
-	if (family == FLOW_IPV4 && hint & ABI_HINT_SHORTCUT) {
-		candidates &= PROBE_READ_ONCE(list->behind_shortcut);
-		/* Also where it is not settled whether a rule passes the packet: this one is in the table. */
-		unsettled = OUTCOME_DROP_RULE;
-		miss.outcome = verdict_hide(config, unsettled);
-	}
-	/* The first of all stands at 0, which a processor guesses rather than waits for. */
-	if (hint != ABI_HINT_ALL)
+	if (hint == ABI_HINT_ALL) {
+		/* The first stands at place 0, which a processor guesses rather than waits for. */
+		candidates = PROBE_READ_ONCE(list->all);
+	} else {
+		candidates = PROBE_READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
+		if (family == FLOW_IPV4 && hint & ABI_HINT_SHORTCUT) {
+			candidates &= PROBE_READ_ONCE(list->behind_shortcut);
+			/* Also where it is not settled whether a rule passes the packet: this one is in the table. */
+			unsettled = OUTCOME_DROP_RULE;
+			miss.outcome = verdict_hide(config, unsettled);
+		}
 		place = abi_shape_place(candidates);
+	}
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
 		const struct abi_shape *shape = &list->shape[place];
 		struct probe_answer answer;

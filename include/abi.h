@@ -169,6 +169,7 @@ struct abi_shape {
 	__u64 mask[FLOW_KEY_WORDS_MAX];
 	__u64 tag;
 	__u64 hint; /* one bit: of the hints, or ABI_HINT_ALWAYS */
+	__u64 reserved; /* so that a shape is a line of the cache */
 };
 
 /*
@@ -192,8 +193,10 @@ struct abi_shape_list {
 	__u32 reads_hints; /* 0 where it does not pay: every shape is probed */
 	__u32 passing;     /* the shapes that pass */
 	__u32 behind_shortcut; /* the shapes that are looked for where a hint has a shortcut */
-	__u32 candidates[ABI_HINT_ALL + 1]; /* the shapes to look for, by a hint's lower bits; the last: all */
+	__u32 all;         /* the shapes, where every one is looked for */
+	__u32 reserved[11];
 	struct abi_shape shape[ABI_SHAPES_MAX];
+	__u32 candidates[ABI_HINT_ALL + 1]; /* the shapes to look for, by a hint's lower bits */
 };
 
 /* Of the lowest bit that is set. */
@@ -201,15 +204,6 @@ FLOW_INLINE __u32 abi_shape_place(__u32 shapes)
 {
 	return (shapes & -shapes) * 0x077cb531U >> 27;
 }
-
-/*
- * The shapes of one family, in two copies: the writer fills the idle one, then flips `active`, and
- * waits a grace period before it writes the copy that was active.
- */
-struct abi_shape_set {
-	__u64 active; /* 0 or 1 */
-	struct abi_shape_list list[2];
-};
 
 /*
  * Samples of dropped packets, for a listener: while its lease lasts, one packet in `sample_every` that is
@@ -243,7 +237,7 @@ struct abi_sample {
  * one line, nor one over many rules every packet to a line of its own, and what is counted is right on average.
  */
 #define ABI_PACE_RATE 256         /* of credit, a jiffy: 64,000 a second at 250 jiffies a second */
-#define ABI_PACE_BURST (1U << 17) /* credit that is saved up */
+#define ABI_PACE_BURST (1U << 16) /* credit that is saved up */
 
 struct abi_pace {
 	__u64 jiffy;   /* under way */
@@ -256,11 +250,11 @@ struct abi_pace {
 
 /* The one element of the per-CPU map of sampling. */
 struct abi_sampling {
+	struct abi_pace pace;
 	__u64 seen;    /* packets that were dropped, or would be, while somebody listened */
 	__u64 limited; /* of these, chosen, but more than the credit allows */
 	__u64 lost;    /* of these, chosen, but the ring was full */
 	__u64 credit, refilled; /* when: jiffies */
-	struct abi_pace pace;
 };
 
 /*
@@ -272,20 +266,21 @@ struct abi_sampling {
  * second one: then such a change needs new maps and new programs.
  */
 struct abi_table {
-	struct hash_secret secret;
+	/* One line of the cache, which every packet reads. */
+	struct bucket_geometry geometry;
+	__u32 first_bucket, first_slot, first_hint; /* the table's own numbers count from these */
+	__u32 epoch; /* the tick that ends count from: see abi_record() */
+	__u64 sequence; /* every move of an entry increments it */
+	__u64 shapes_active[FLOW_FAMILIES]; /* of each family's two lists, the one in use: 0 or 1 */
 	__u64 reserved[2];
-	/* The writer's, in a line of its own: every move of an entry increments it. */
-	__u64 sequence;
+	struct hash_secret secret;
+	/* The writer's. */
 	__u64 moves;       /* of entries since the table was made; `sequence` counts other things too */
 	__u64 used;        /* slots filled */
 	__u64 plan;        /* of the store's choice of targets, by which the table is filled */
 	__u64 longest_path; /* moves of the worst insert */
-	__u64 reserved2[3];
-	struct bucket_geometry geometry;
-	__u32 first_bucket, first_slot, first_hint; /* the table's own numbers count from these */
-	__u32 epoch; /* the tick that ends count from: see abi_record() */
-	struct abi_shape_set shapes[FLOW_FAMILIES];
-	__u64 reserved3[3];
+	__u64 reserved2[6];
+	struct abi_shape_list shapes[FLOW_FAMILIES][2];
 };
 
 /*
@@ -323,12 +318,13 @@ FLOW_INLINE const struct abi_table *abi_active(const struct abi_config *config)
 	return &config->table[*(const volatile __u64 *)&config->active % ABI_TABLES];
 }
 
-/* The shapes of a family that are in use, also while a writer is about to flip them. */
+/*
+ * The shapes of a family that are in use, of two lists: the writer fills the idle one, then flips `shapes_active`, and
+ * waits a grace period before it writes the one that was in use.
+ */
 FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_table *table, enum flow_family family)
 {
-	const struct abi_shape_set *set = &table->shapes[family];
-
-	return &set->list[*(const volatile __u64 *)&set->active & 1];
+	return &table->shapes[family][*(const volatile __u64 *)&table->shapes_active[family] & 1];
 }
 
 FLOW_INLINE const struct abi_shape *abi_shape_at(const struct abi_shape_list *list, __u32 i)
@@ -341,8 +337,8 @@ FLOW_INLINE const struct abi_shape *abi_shape_at(const struct abi_shape_list *li
 #define ABI_GENERATION_DIRTY (~0ULL) /* a writer was, or still is, at work */
 
 _Static_assert(sizeof(struct abi_counter) == 16, "counter layout");
-_Static_assert(sizeof(struct abi_shape) == 56, "shape layout");
-_Static_assert(sizeof(struct abi_shape_list) == 16 + 4 * 128 + 56 * ABI_SHAPES_MAX, "shape list layout");
+_Static_assert(sizeof(struct abi_shape) == 64, "shape layout");
+_Static_assert(sizeof(struct abi_shape_list) == 64 + 64 * ABI_SHAPES_MAX + 4 * 128, "shape list layout");
 _Static_assert(sizeof(struct abi_options) == 8, "options layout");
 _Static_assert(sizeof(struct abi_sample) == 24 + ABI_SAMPLE_BYTES, "sample layout");
 _Static_assert(sizeof(struct abi_sampling) == 72, "sampling layout");
@@ -354,7 +350,8 @@ _Static_assert(__builtin_offsetof(struct abi_config, store_id) == 64, "config la
 _Static_assert(__builtin_offsetof(struct abi_config, name) == 96, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, pending_id) == 168, "config layout");
 _Static_assert(__builtin_offsetof(struct abi_config, table) == 192, "config layout");
-_Static_assert(__builtin_offsetof(struct abi_table, sequence) % 64 == 0, "table layout");
+_Static_assert(__builtin_offsetof(struct abi_table, secret) == 64, "table layout");
+_Static_assert(__builtin_offsetof(struct abi_table, shapes) % 64 == 0, "table layout");
 _Static_assert(sizeof(struct abi_table) % 64 == 0, "table layout");
 
 #endif

@@ -250,9 +250,9 @@ static inline void filter_set_up(struct filter *filter)
 static inline struct abi_shape_list *filter_shapes(const struct filter *filter,
 						   enum flow_family family)
 {
-	struct abi_shape_set *set = &filter->config->table[0].shapes[family];
+	struct abi_table *table = &filter->config->table[0];
 
-	return &set->list[set->active];
+	return &table->shapes[family][table->shapes_active[family]];
 }
 
 static inline __u64 filter_choose_hint(const struct abi_shape_list *list,

@@ -151,6 +151,7 @@ void hints_clear_all_shortcuts(__u8 *hints)
 void hints_compile(struct abi_shape_list *list, enum flow_family family, bool has_counts)
 {
 	list->passing = list->behind_shortcut = 0;
+	list->all = list->count ? ~0U >> (32 - list->count) : 0;
 	memset(list->candidates, 0, sizeof(list->candidates));
 	for (__u32 i = 0; i < list->count; i++) {
 		const struct abi_shape *shape = abi_shape_at(list, i);

@@ -190,7 +190,7 @@ static bool is_sound(const struct kernel_filter *filter)
 	for (int table = 0; table < ABI_TABLES; table++)
 		for (int family = 0; family < FLOW_FAMILIES; family++)
 			for (int copy = 0; copy < 2; copy++)
-				if (config->table[table].shapes[family].list[copy].count > ABI_SHAPES_MAX)
+				if (config->table[table].shapes[family][copy].count > ABI_SHAPES_MAX)
 					return false;
 	return true;
 }

@@ -66,15 +66,16 @@ static int compile(struct target *target, const struct shape_list *shapes, enum 
 	return error;
 }
 
-/* Fills the idle copy, flips, and waits until no program run uses the copy that was active. */
-static int publish_family(struct abi_shape_set *set, const struct abi_shape_list *wanted, bool is_met)
+/* Fills the idle list, flips, and waits until no program run uses the one that was in use. */
+static int publish_family(struct abi_table *table, enum flow_family family, const struct abi_shape_list *wanted,
+			  bool is_met)
 {
-	__u64 active = set->active & 1;
+	const __u64 active = table->shapes_active[family] & 1;
 
-	if (!memcmp(&set->list[active], wanted, sizeof(*wanted)))
+	if (!memcmp(&table->shapes[family][active], wanted, sizeof(*wanted)))
 		return 0;
-	set->list[!active] = *wanted;
-	__atomic_store_n(&set->active, !active, __ATOMIC_RELEASE);
+	table->shapes[family][!active] = *wanted;
+	__atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);
 	return is_met ? grace_wait() : 0;
 }
 
@@ -84,7 +85,7 @@ static int publish_all(struct target *target, const struct abi_shape_list wanted
 	int error = 0;
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
-		error = publish_family(&target_own(target)->shapes[family], &wanted[family], target_is_met(target));
+		error = publish_family(target_own(target), family, &wanted[family], target_is_met(target));
 	return error ? reason_set(reason, error, "cannot wait for the packets under way: %s", strerror(-error)) : 0;
 }
 

@@ -55,7 +55,7 @@ static int damage(struct abi_config *config, const char *what)
 	else if (!strcmp(what, "records"))
 		config->options.has_counts = !config->options.has_counts;
 	else if (!strcmp(what, "shapes"))
-		config->table[0].shapes[FLOW_IPV4].list[0].count = ~0U;
+		config->table[0].shapes[FLOW_IPV4][0].count = ~0U;
 	else if (!strcmp(what, "geometry"))
 		config->table[config->active % ABI_TABLES].geometry.buckets *= 2;
 	else

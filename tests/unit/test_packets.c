@@ -206,10 +206,10 @@ static void test_active_copies(void **state)
 			if (!rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_DROP, &rule))
 				continue;
 			scene_set_up(scene);
-			scene->filter.config->table[0].shapes[rule.family].active = active;
+			scene->filter.config->table[0].shapes_active[rule.family] = active;
 			scene_add(scene, &rule);
 			scene_check(scene, i);
-			scene->filter.config->table[0].shapes[rule.family].active = !active;
+			scene->filter.config->table[0].shapes_active[rule.family] = !active;
 			scene->rules = 0;
 			scene_check(scene, i);
 		}
@@ -251,10 +251,10 @@ static void test_last_of_32_shapes(void **state)
 							       .src_len = length });
 		scene_check(scene, i);
 		scene_add(scene, &rule);
-		assert_int_equal(scene->filter.config->table[0].shapes[rule.family].list[0].count,
+		assert_int_equal(scene->filter.config->table[0].shapes[rule.family][0].count,
 				 ABI_SHAPES_MAX);
 		scene_check(scene, i);
-		scene->filter.config->table[0].shapes[rule.family].list[0].count = ~0U;
+		scene->filter.config->table[0].shapes[rule.family][0].count = ~0U;
 		scene_check(scene, i);
 	}
 	end_checks();
