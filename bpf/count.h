@@ -16,21 +16,22 @@
  */
 __attribute__((noinline)) int count_begin(struct abi_pace *pace, __u64 jiffy)
 {
-	__u64 credit, elapsed, packets;
+	__u64 elapsed, counted, credit, expected;
 	__u32 shift = 0;
 
 	if (!pace)
 		return 0;
 	elapsed = jiffy - pace->jiffy;
-	/* Of a jiffy without packets, nothing is to be expected. */
-	packets = elapsed == 1 ? pace->packets : 0;
+	counted = pace->packets >> (pace->shift & 31);
 	credit = elapsed < ABI_PACE_BURST ? pace->credit + elapsed * ABI_PACE_RATE : ABI_PACE_BURST;
 	if (credit > ABI_PACE_BURST)
 		credit = ABI_PACE_BURST;
-	credit -= credit < pace->packets >> (pace->shift & 31) ? credit : pace->packets >> (pace->shift & 31);
-	if (packets > credit)
-		for (; shift < COUNT_SHIFT_MAX && packets > ABI_PACE_RATE; shift++)
-			packets >>= 1;
+	credit -= counted < credit ? counted : credit;
+	/* As many as in the jiffy before; where that was one without packets, none. */
+	expected = elapsed == 1 ? pace->packets : 0;
+	if (expected > credit)
+		for (; shift < COUNT_SHIFT_MAX && expected > ABI_PACE_RATE; shift++)
+			expected >>= 1;
 	pace->jiffy = jiffy;
 	pace->packets = 0;
 	pace->credit = credit;
