@@ -90,10 +90,7 @@ FLOW_INLINE enum probe_result probe_missed(const struct abi_table *table,
 	return probe_is_still(table, view) ? PROBE_MISS : PROBE_UNSETTLED;
 }
 
-/*
- * Whether the record of a slot, which counts from the table's first, is the key's; then *end is when that ends. A tag
- * that was there before the fingerprint was read is another key's no sooner than that key's fingerprint is gone.
- */
+/* Whether the record of a slot, among those of both tables, is the key's; then *end is when that ends. */
 FLOW_INLINE int probe_record(__u32 slot, __u64 tag, __u32 *end)
 {
 	const __u64 *record = maps_record(slot);
@@ -268,12 +265,13 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_table *table, __u64
 	first = bucket_match_word(view.first.word[0], layout, pair.fingerprint);
 	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
 	if (first | second) {
+		__u32 slot, end;
+		__u64 tag;
+
 		probe_touch(probe_slot(table, pair.first * BUCKET_SLOTS));
 		probe_touch(probe_slot(table, pair.second * BUCKET_SLOTS));
-		const __u32 slot = probe_slot(table, probe_first_match(pair, first, second));
-		const __u64 tag = hash_tag(input, hash);
-		__u32 end;
-
+		slot = probe_slot(table, probe_first_match(pair, first, second));
+		tag = hash_tag(input, hash);
 		if (!probe_record(slot, tag, &end))
 			return probe_retry(table, hash, tag, PROBE_MISS);
 		if (!probe_has_ended(table, end))
