@@ -114,8 +114,8 @@ bool table_find(const struct table *table, const struct hash_value *key, __u32 *
 void table_reset_counts(const struct table *table);
 
 /*
- * Fills a table that is empty (memory all 0) and that no reader sees yet, as fast as memory allows. 0; -ENOSPC: not
- * all fit; clear the memory before the next try.
+ * Adds entries to a table that no reader sees yet, and of which nothing is counted, as fast as memory allows. 0;
+ * -ENOSPC: not all fit; clear the memory before the next try.
  */
 int table_build(struct table *table, const struct table_entry *entries, size_t count);
 

@@ -169,7 +169,7 @@ static int reconcile(struct target *target, struct store *store,
 		     struct table_difference *difference, struct reason *reason)
 {
 	struct target_keys keys;
-	int error = target_keys_open(&keys, target, store, NULL, reason);
+	int error = target_keys_open(&keys, target, store, NULL, false, reason);
 
 	if (!error)
 		error = reconcile_keys(target, &keys, difference, reason);
@@ -265,7 +265,7 @@ static int grow(struct target *target, struct store *store, const struct store_i
 static int fill_new(struct target *target, struct store *store, struct reason *reason)
 {
 	struct target_keys keys;
-	int error = target_keys_open(&keys, target, store, NULL, reason);
+	int error = target_keys_open(&keys, target, store, NULL, true, reason);
 
 	if (!error)
 		error = target_build(target, &keys, reason);

@@ -62,11 +62,7 @@ static int build_once(struct target *target, struct target_keys *keys, struct re
 	/* The kernel has cleared what it has just made; clearing it again would take as long. */
 	if (!is_new)
 		clear(target);
-	error = target_keys_collect(keys, reason);
-	if (error)
-		return error;
-	error = table_build(&target->table, keys->entry, keys->count);
-	return error ? reason_set(reason, error, "cannot fill a new table: %s", strerror(-error)) : 0;
+	return target_keys_collect(keys, reason);
 }
 
 int target_build(struct target *target, struct target_keys *keys, struct reason *reason)
@@ -77,7 +73,7 @@ int target_build(struct target *target, struct target_keys *keys, struct reason 
 		error = build_once(target, keys, reason);
 	target_note_counts(target);
 	if (error)
-		return error == -ENOSPC ? target_full(target, keys->count, reason) : error;
+		return error == -ENOSPC ? target_full(target, keys->expected, reason) : error;
 	target_keys_shorten(keys);
 	return target_keys_carry(keys, reason);
 }
@@ -111,7 +107,8 @@ static int create(struct target *target, const struct kernel_plan *plan, struct 
 {
 	const __u64 old_slots = plan->predecessor ? table_slots_of(target_geometry(plan->predecessor)) : 0;
 	struct kernel_filter filter;
-	int error = memory_check(kernel_plan_bytes(plan) + keys * sizeof(struct table_entry) + old_slots * sizeof(__u32),
+	const __u64 entries = keys < TARGET_KEYS_AT_ONCE ? keys : TARGET_KEYS_AT_ONCE;
+	int error = memory_check(kernel_plan_bytes(plan) + entries * sizeof(struct table_entry) + old_slots * sizeof(__u32),
 				 "a table of that size",
 				 "choose a smaller one, --no-counters or --compact", reason);
 
@@ -187,7 +184,7 @@ static int fill(struct target *old, struct target_successor *successor, struct s
 	int error;
 
 	target_own(new)->plan = plan;
-	error = target_keys_open(&successor->keys, new, store, has_counts ? old : NULL, reason);
+	error = target_keys_open(&successor->keys, new, store, has_counts ? old : NULL, true, reason);
 	if (!error)
 		error = target_build(new, &successor->keys, reason);
 	if (!error)

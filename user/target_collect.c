@@ -39,6 +39,14 @@ static int note_shortcut(struct target_keys *keys, const struct rule_key *key)
 	return 0;
 }
 
+static int build(struct target_keys *keys)
+{
+	const size_t count = keys->is_building ? keys->count : 0;
+
+	keys->count -= count;
+	return table_build(&keys->target->table, keys->entry, count);
+}
+
 static int put_key(struct target_keys *keys, const struct rule_key *key, __s64 timeout_ms)
 {
 	struct target *target = keys->target;
@@ -57,7 +65,10 @@ static int put_key(struct target_keys *keys, const struct rule_key *key, __s64 t
 	entry->end = target_end(target, tick);
 	hints_mark(keys->hints, key, hint);
 	keys->count++;
-	return hints_can_shorten(&key->shape) && !tick ? note_shortcut(keys, key) : 0;
+	keys->collected++;
+	if (hints_can_shorten(&key->shape) && !tick)
+		error = note_shortcut(keys, key);
+	return !error && keys->count == keys->room ? build(keys) : error;
 }
 
 void target_keys_shorten(const struct target_keys *keys)
@@ -77,7 +88,7 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 	if (error)
 		return error == -ENOENT ? 0 : error;
 	/* The store is locked: more keys than its shape counts say means that it is damaged. */
-	if (keys->count == keys->room)
+	if (keys->collected == keys->expected)
 		return -EBADMSG;
 	return put_key(keys, key, timeout_ms);
 }
@@ -94,10 +105,14 @@ int target_keys_collect(struct target_keys *keys, struct reason *reason)
 {
 	int error;
 
-	keys->count = keys->shortcuts = 0;
+	keys->count = keys->collected = keys->shortcuts = 0;
 	keys->reason = reason;
 	reason->text[0] = '\0';
 	error = store_each(keys->store, collect_rule, keys);
+	if (!error)
+		error = build(keys);
+	if (error == -ENOSPC)
+		return reason_set(reason, error, "cannot fill a new table: %s", strerror(-error));
 	return error && !reason->text[0] ? target_store_failed(error, reason) : error;
 }
 
@@ -304,7 +319,7 @@ int target_keys_carry(struct target_keys *keys, struct reason *reason)
 /* ---- opening ---- */
 
 int target_keys_open(struct target_keys *keys, struct target *target, struct store *store,
-		     const struct target *predecessor, struct reason *reason)
+		     const struct target *predecessor, bool is_building, struct reason *reason)
 {
 	struct store_info info;
 	int error = store_info(store, &info);
@@ -318,7 +333,9 @@ int target_keys_open(struct target_keys *keys, struct target *target, struct sto
 	if (error)
 		return target_store_failed(error, reason);
 	keys->is_replanned = predecessor && target_own(predecessor)->plan != info.plan;
-	keys->room = info.keys;
+	keys->is_building = is_building;
+	keys->expected = info.keys;
+	keys->room = is_building && info.keys > TARGET_KEYS_AT_ONCE ? TARGET_KEYS_AT_ONCE : info.keys;
 	keys->entry = malloc(keys->room * sizeof(*keys->entry) + 1);
 	return keys->entry ? 0 : reason_set(reason, -ENOMEM, "no memory to fill the table");
 }

@@ -13,8 +13,9 @@ struct target_keys {
 	struct target *target; /* under whose hash key, and with whose hint bits */
 	struct store *store;
 	struct shape_list shapes;
-	struct table_entry *entry;
-	size_t count, room;
+	struct table_entry *entry; /* those of which the table has not been told: `count`, with room for `room` */
+	size_t count, room, collected, expected;
+	bool is_building; /* an empty table, which is filled while keys are collected: see table_build() */
 	__u8 *hints; /* where the hints of the keys are marked: ABI_HINTS */
 	struct rule_key *shortcut; /* the keys that are to have shortcuts: `shortcuts` of them */
 	size_t shortcuts, shortcuts_room;
@@ -26,12 +27,13 @@ struct target_keys {
 	struct reason *reason;
 };
 
-/* Makes room for all keys. 0; -ENOMEM. Closed by target_keys_close(), which accepts a zeroed one. */
+/* Makes room for all keys, or, to build, for some. 0; -ENOMEM. Closed by target_keys_close(), which accepts a zeroed one. */
+#define TARGET_KEYS_AT_ONCE (1ULL << 16)
 int target_keys_open(struct target_keys *keys, struct target *target, struct store *store,
-		     const struct target *predecessor, struct reason *reason);
+		     const struct target *predecessor, bool is_building, struct reason *reason);
 void target_keys_close(struct target_keys *keys);
 
-/* Collects them under the target's present hash key, from the start. */
+/* Collects them under the target's present hash key, from the start. -ENOSPC: they do not fit into the table being built. */
 int target_keys_collect(struct target_keys *keys, struct reason *reason);
 
 /* Once they are in the target's table: sets their shortcuts. */
