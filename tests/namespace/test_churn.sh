@@ -29,8 +29,8 @@ none_passes() {
 		"$(counted 'look-up retries') look-ups tried again"
 }
 
-# assert_counted_within PERCENT: packets are counted by rule, at this speed those of a sample, and wherever an entry is
-# just then; but a packet under way while its entry moves may be counted where that was.
+# assert_counted_within PERCENT: packets are counted by rule, at this speed those of a sample. One that is under way
+# while its entry moves may be counted where that was: few, unless one entry does nothing else.
 assert_counted_within() {
 	xc list --counters | awk -v dropped="$(dropped_by_rule)" -v percent="$1" '
 		{ sum += $(NF - 2) }
@@ -69,7 +69,6 @@ test_exact_while_others_come_and_go() {
 test_exact_bounced_entry() {
 	churn_load 4
 	none_passes "$PACKETS" --bounce
-	assert_counted_within 15
 }
 
 test_compact_while_others_come_and_go() {
