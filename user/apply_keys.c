@@ -99,11 +99,18 @@ static int note_absent(const struct rule_key *key, __s64 timeout_ms, void *conte
 	return error ? apply_store_unread(error, moving->reason) : 0;
 }
 
+/* Whether another table, which has one key more, can take this one's place. */
+static bool has_successor(const struct target *target)
+{
+	return target_can_prepare(target, target_slots_to_grow_to(target, target->table.used + 1));
+}
+
 static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *context)
 {
 	const struct moving *moving = context;
 	struct target *target = moving->target;
 	__u32 tick = 0;
+	bool is_old;
 	int error = 0;
 
 	if (target->is_deferred || key_set_has(&moving->apply->touched->absent, key))
@@ -112,9 +119,11 @@ static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 		error = target_tick(moving->apply->store, timeout_ms, &tick, moving->reason);
 	if (error)
 		return error;
-	error = target_has_aged(target, tick) ? -ERANGE : target_insert(target, key, tick);
-	if (error && target_can_prepare(target, target_slots_to_grow_to(target, target->table.used + 1))) {
-		target_defer(target, TARGET_STUCK);
+	is_old = target_has_aged(target, tick) && has_successor(target);
+	if (!is_old)
+		error = target_insert(target, key, tick);
+	if (is_old || (error && has_successor(target))) {
+		target_defer(target, is_old ? TARGET_AGED : TARGET_STUCK);
 		return 0;
 	}
 	return error ? target_full(target, target->table.used + 1, moving->reason) : 0;

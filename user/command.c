@@ -196,6 +196,9 @@ static void report_rebuild(const struct apply *apply, const struct target *targe
 	else if (target->cause == TARGET_STUCK)
 		output_note("too many keys met in one pair of buckets: rebuilt the table of '%s' on "
 			    "%s under a fresh hash key", apply->name, interface);
+	else if (target->cause == TARGET_AGED)
+		output_note("rebuilt the table of '%s' on %s: it was too old to tell when new rules end",
+			    apply->name, interface);
 	else if (target->cause == TARGET_NEW_PLAN)
 		output_note("rebuilt the table of '%s' on %s: prefix lengths are joined anew, so that a "
 			    "packet costs few probes", apply->name, interface);

@@ -183,7 +183,9 @@ static bool is_sound(const struct kernel_filter *filter)
 	const struct abi_options *options = &filter->options;
 
 	if (!are_options(options) ||
-	    filter->map[KERNEL_BUCKETS].value_bytes != kernel_bucket_bytes(options))
+	    filter->map[KERNEL_BUCKETS].value_bytes != kernel_bucket_bytes(options) ||
+	    options->is_exact != (filter->map[KERNEL_RECORDS].entries > 1) ||
+	    options->has_counts != (filter->map[KERNEL_COUNTS].entries > 1))
 		return false;
 	if (!memchr(config->name, '\0', sizeof(config->name)))
 		return false;

@@ -23,7 +23,8 @@ enum target_state {
 enum target_cause {
 	TARGET_STAYS,
 	TARGET_TOO_SMALL,
-	TARGET_STUCK,    /* keys met in too few buckets, or the table has aged: a fresh one cures that */
+	TARGET_STUCK,    /* keys met in too few buckets: a fresh hash key cures that */
+	TARGET_AGED,     /* its records cannot tell when a rule ends: a fresh epoch cures that */
 	TARGET_NEW_PLAN, /* shapes have got other targets */
 	TARGET_AT_ONCE,  /* so that the whole change is seen at once */
 };

@@ -114,7 +114,7 @@ static struct hash_value next_key(struct churn *churn)
 {
 	const __u64 hash = random_next(&churn->random);
 
-	return (struct hash_value){ hash, random_next(&churn->random) };
+	return (struct hash_value){ hash, abi_record_tag(random_next(&churn->random)) };
 }
 
 static void insert_other(struct churn *churn, size_t at)

@@ -77,6 +77,24 @@ FLOW_INLINE struct damage double_entry(struct table *table, struct bucket_layout
 	return (struct damage){};
 }
 
+/* The same across buckets, of one that has been counted where it was to go. */
+FLOW_INLINE struct damage half_move(struct table *table, struct bucket_layout layout, __u32 from)
+{
+	struct table_place entry, to;
+
+	for (; find_filled(table, layout, from, &entry); from = entry.bucket + 1) {
+		const __u32 fingerprint = table_load(table, layout, entry);
+		const __u32 other = entry.bucket ^ bucket_step(fingerprint, table->geometry.step_shift);
+
+		if (!layout.has_records || other == entry.bucket || !core_find_free(table, layout, other, &to))
+			continue;
+		table_publish(table, layout, to, fingerprint, *table_record(table, layout, entry));
+		table_move_count(table, layout, entry, to);
+		return (struct damage){ .foreign = 1 };
+	}
+	return (struct damage){};
+}
+
 FLOW_INLINE struct damage change_tag(struct table *table, struct bucket_layout layout, __u32 from)
 {
 	struct table_place place;
@@ -107,6 +125,8 @@ FLOW_INLINE struct damage corrupt(struct table *table, struct bucket_layout layo
 		return add_foreign(table, layout, from);
 	if (!strcmp(what, "double"))
 		return double_entry(table, layout, from);
+	if (!strcmp(what, "half-moved"))
+		return half_move(table, layout, from);
 	if (!strcmp(what, "tag"))
 		return change_tag(table, layout, from);
 	if (!strcmp(what, "end"))
@@ -122,6 +142,19 @@ static bool clear_hints(const struct kernel_filter *filter, const char *what)
 	if (strcmp(what, "hints"))
 		return false;
 	memset(hints->memory, 0, hints->bytes);
+	return true;
+}
+
+/* As if the table had been made so long ago that its records can tell ends for a second more, at most. */
+static bool set_epoch_back(const struct kernel_filter *filter, const char *what)
+{
+	struct reason reason;
+	double per_second;
+	__u32 now;
+
+	if (strcmp(what, "epoch") || kernel_tick(&now, &per_second, &reason))
+		return false;
+	filter->config->table[filter->config->active % ABI_TABLES].epoch = now + (__u32)per_second - ABI_END_MAX;
 	return true;
 }
 
@@ -145,14 +178,14 @@ int main(int argc, char **argv)
 
 	if (argc >= 2 && argc <= 3 && !kernel_find(NULL, &filters, &count, &reason) && count == 1 &&
 	    !target_open_table(filters, &table)) {
-		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]);
+		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]) || set_epoch_back(filters, argv[1]);
 		damage = CORE_CALL(corrupt, &table, argv[1],
 				   argc == 3 ? strtoul(argv[2], NULL, 10) : 0);
 		is_done |= damage.missing || damage.foreign || damage.ends;
 	}
 	if (!is_done) {
-		fputs("usage: corrupt bucket|foreign|double|tag|end|number|hints|version [BUCKET]; with one running "
-		      "filter that has what is named\n",
+		fputs("usage: corrupt bucket|foreign|double|half-moved|tag|end|hints|version|epoch [BUCKET]; with one "
+		      "running filter that has what is named\n",
 		      stderr);
 		return 2;
 	}

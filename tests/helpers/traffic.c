@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Sends a frame for each flow from one end of a veth pair, and checks at the other end whether it
- * arrived as expected; as often as asked for, or until it is told to stop. Loss-free without sleeping: a batch fits the veth's queue, a marker frame
- * follows it, and a veth keeps the order, so once the marker is there nothing is under way.
+ * arrived as expected; as often as asked for, or until it is told to stop; at full speed, or at a rate. Loss-free
+ * without sleeping: a batch fits the veth's queue, a marker frame follows it, and a veth keeps the order, so once the
+ * marker is there nothing is under way.
  */
 #include <getopt.h>
 #include <signal.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "frame.h"
 #include "wire.h"
@@ -36,7 +38,7 @@ struct run {
 	struct wire_end from, to;
 	uint8_t mac[2][ETH_ALEN];
 	uint32_t id;
-	unsigned long repeat;
+	unsigned long repeat, rate; /* rate: frames a second at most; 0: as fast as it goes */
 	bool is_endless; /* until SIGTERM; then `repeat` becomes the number of rounds */
 	const char *wrong_path;
 	bool json;
@@ -157,12 +159,24 @@ static bool has_next_round(struct run *run, size_t rounds)
 	return false;
 }
 
+/* Until so many frames may have been sent since the start. */
+static void keep_pace(const struct run *run, const struct timespec *start, size_t sent)
+{
+	const uint64_t ns = start->tv_nsec + sent * 1000000000ULL / (run->rate ? run->rate : 1);
+	const struct timespec until = { start->tv_sec + ns / 1000000000, ns % 1000000000 };
+
+	while (run->rate && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
 static int flows_send(struct run *run)
 {
 	static struct wire_batch batch;
 	struct frame_trailer trailer = { .magic = FRAME_TRAILER_MAGIC, .run = run->id };
+	struct timespec start;
 	int error = 0;
 
+	clock_gettime(CLOCK_MONOTONIC, &start);
 	for (size_t i = 0; !error; i++) {
 		const struct flow *flow = &run->flow[i % run->flows];
 
@@ -170,8 +184,10 @@ static int flows_send(struct run *run)
 			break;
 		trailer.index = (uint32_t)(i % run->flows);
 		wire_add(&batch, frame_build(&flow->frame, run->mac, &trailer, wire_frame(&batch)));
-		if (batch.count == WIRE_BATCH_FRAMES)
-			error = batch_run(run, &batch);
+		if (batch.count < WIRE_BATCH_FRAMES)
+			continue;
+		error = batch_run(run, &batch);
+		keep_pace(run, &start, i + 1);
 	}
 	return !error && batch.count ? batch_run(run, &batch) : error;
 }
@@ -324,22 +340,24 @@ int main(int argc, char **argv)
 		{ .name = "from", .has_arg = required_argument, .val = 'f' },
 		{ .name = "to", .has_arg = required_argument, .val = 't' },
 		{ .name = "repeat", .has_arg = required_argument, .val = 'r' },
+		{ .name = "rate", .has_arg = required_argument, .val = 's' },
 		{ .name = "endless", .val = 'e' },
 		{ .name = "wrong", .has_arg = required_argument, .val = 'w' },
 		{ .name = "json", .val = 'j' },
 		{ 0 },
 	};
-	const char *value[UINT8_MAX + 1] = { ['r'] = "1" };
+	const char *value[UINT8_MAX + 1] = { ['r'] = "1", ['s'] = "0" };
 	struct run run = { 0 };
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1 && option != '?')
 		value[option] = optarg ? optarg : "";
 	run.repeat = strtoul(value['r'], NULL, 10);
+	run.rate = strtoul(value['s'], NULL, 10);
 	if (option == '?' || optind != argc || !run.repeat || !value['f'] || !value['t'] ||
 	    !strchr(value['f'], ':') || !strchr(value['t'], ':')) {
 		fputs("usage: traffic --from NETNS:IFACE --to NETNS:IFACE [--json] "
-		      "[--repeat N | --endless] [--wrong FILE] <flows\n",
+		      "[--repeat N | --endless] [--rate FRAMES] [--wrong FILE] <flows\n",
 		      stderr);
 		return 2;
 	}

@@ -134,6 +134,22 @@ try_compact() {
 	assert_verdicts
 }
 
+# Of an entry that stands twice either may have been counted: the one that stays has all that both had.
+test_what_stands_twice_keeps_its_count() {
+	IS_EXACT=yes
+	load_rules
+	assert_verdicts
+	packets_by_rule "$STATE/before_damage"
+	for damage in double half-moved; do
+		corrupt "$damage"
+		assert_mends
+		packets_by_rule "$STATE/after_damage"
+		cmp -s "$STATE/before_damage" "$STATE/after_damage" ||
+			fail "counts: $(diff "$STATE/before_damage" "$STATE/after_damage")"
+	done
+	assert_counters
+}
+
 # Without its hints no packet looks for a rule: filling the table brings them back as well.
 test_hints() {
 	IS_EXACT=yes

@@ -92,9 +92,10 @@ test_one_16() {
 	assert_status 0 xc check
 }
 
-# Half of all addresses: the hints tell by themselves, but not of a rule that ends, nor past a pass rule.
+# Half of all addresses: the hints tell by themselves, but not of a rule that ends, nor past a pass rule. Where rules
+# are counted, packets look for the one to count.
 test_whole_networks_need_no_probe() {
-	xc load vrx >/dev/null
+	xc load vrx --no-counters >/dev/null
 	while read -r probes rule; do
 		case_begin "$rule"
 		# shellcheck disable=SC2086 # words
@@ -123,6 +124,14 @@ test_whole_networks_need_no_probe() {
 	assert_whole_networks drop
 	assert_status 0 xc del 128.0.0.0/1
 	assert_whole_networks pass
+}
+
+test_whole_networks_are_counted() {
+	xc load vrx >/dev/null
+	printf '%s\n' 128.0.0.0/1 128.0.0.0/8 '192.0.0.0/2 dport 53' | xc import --force - >/dev/null
+	assert_whole_networks drop
+	assert_whole_networks drop
+	assert_equal 4 "$(xc list --counters | awk '{ sum += $(NF - 2) } END { print sum }')" "packets of all rules"
 }
 
 # Of two addresses in 128/1, one of them in 128/8.

@@ -98,6 +98,72 @@ test_each_packet_under_its_rule() {
 	assert_counted 0 0 'src 198.18.7.0/24 comment "of no packet"'
 }
 
+# assert_within PERCENT EXPECTED SEEN WHAT
+assert_within() {
+	awk -v percent="$1" -v expected="$2" -v seen="$3" 'BEGIN {
+		difference = seen > expected ? seen - expected : expected - seen
+		exit difference > expected * percent / 100
+	}' || fail "$4: expected $2, $1 % more or less, seen $3"
+}
+
+# dropped: "PACKETS BYTES" of all that was dropped by a rule, as the program has counted.
+dropped() {
+	xc stats | awk '/^drop rule / { print $(NF - 1), $NF }'
+}
+
+# What a processor saves up in 512 jiffies, 5.1 s where they are slowest, is counted packet by packet; a flood by sample.
+test_a_flood_is_counted_by_sample() {
+	xc load vrx >/dev/null
+	xc add 192.0.2.1 >/dev/null
+	send_from 0 vtx vrx 130000 >"$STATE/sent" || fail "the flow passed"
+	assert_counted 130000 $((130000 * UDP_BYTES)) 'src 192.0.2.1'
+	send_from 0 vtx vrx 1000000 >"$STATE/sent" || fail "the flow passed"
+	assert_equal "1130000 $((1130000 * UDP_BYTES))" "$(dropped)" "packets and bytes of all rules"
+	# shellcheck disable=SC2046 # words
+	set -- $(counted 'src 192.0.2.1')
+	assert_within 2 1130000 "$1" packets
+	assert_equal $(($1 * UDP_BYTES)) "$2" bytes
+	sleep 6
+	send_from 0 vtx vrx 130000 >"$STATE/sent" || fail "the flow passed"
+	assert_counted $(($1 + 130000)) $((($1 + 130000) * UDP_BYTES)) 'src 192.0.2.1'
+	note "$1 counted of 1130000"
+}
+
+# assert_shares FIRST SECOND: so many packets of the two rules were counted, but for what a sample is wrong by.
+assert_shares() {
+	for share in "$1 $UDP_BYTES 192.0.2.1" "$2 $TCP_BYTES 192.0.2.2"; do
+		# shellcheck disable=SC2086 # words
+		set -- $share
+		# shellcheck disable=SC2046 # words
+		set -- "$@" $(counted "src $3")
+		assert_within 5 "$1" "$4" "packets of $3"
+		assert_equal $(($4 * $2)) "$5" "bytes of $3"
+	done
+}
+
+# In turn as well: the sample is drawn, so that it does not keep step with the packets.
+test_shares_of_a_flood() {
+	xc load vrx >/dev/null
+	for order in 'in turn' drawn; do
+		case_begin "$order"
+		printf '%s\n' 192.0.2.1 192.0.2.2 | xc import - >/dev/null
+		awk -v seed="$SEED" -v is_drawn="$([ "$order" = drawn ] && echo 1)" 'BEGIN {
+			srand(seed)
+			for (i = 0; i < 4000; i++)
+				first[i] = i % 4 == 0
+			for (i = 3999; is_drawn && i > 0; i--) {
+				other = int(rand() * (i + 1)); kept = first[i]; first[i] = first[other]; first[other] = kept
+			}
+			for (i = 0; i < 4000; i++)
+				print "drop " (first[i] ? "one proto udp src 192.0.2.1" : "two proto tcp src 192.0.2.2") \
+					" dst 198.18.0.1 sport 1 dport 2"
+		}' >"$STATE/flows"
+		traffic --repeat 300 <"$STATE/flows" >"$STATE/sent" || fail "a flow passed; seed $SEED"
+		assert_shares 300000 900000
+		xc flush >/dev/null
+	done
+}
+
 # Packets of one rule over two interfaces, each handled by the processor of its sender.
 test_no_hit_is_lost_between_processors() {
 	[ "$(nproc)" -ge 2 ] || skip "one processor"

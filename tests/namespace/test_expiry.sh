@@ -331,6 +331,63 @@ test_a_command_held_up_between_clocks_ends_no_rule_early() {
 	assert_ends "$(plus "$start" 5)" 192.0.2.2
 }
 
+# age_table: as if it were so old that its records can tell no end that is more than a second away.
+age_table() {
+	in_rx "$HELPERS/corrupt" epoch >/dev/null || fail "the epoch stays"
+}
+
+# counted: all rules with their counts, but for those with a timeout.
+counted() {
+	xc list --counters | grep -v timeout
+}
+
+# A fresh one has an epoch of its own, and takes over what the old one has counted.
+test_an_old_table_is_made_anew() {
+	xc load vrx >/dev/null
+	printf 'add %s\n' 192.0.2.1 192.0.2.0/28 203.0.113.0/24 | xc batch - >/dev/null
+	assert_verdict drop 192.0.2.1 203.0.113.9 203.0.113.10
+	counted >"$STATE/before"
+	for timed in 'add 198.51.100.1 timeout 3s' 'add 192.0.2.2 action pass timeout 3s' 'add 198.51.100.2 timeout 1h'; do
+		case_begin "$timed"
+		age_table
+		start=$(uptime_s)
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc $timed
+		assert_error 'rebuilt the table of .default. on vrx: it was too old'
+		case $timed in
+		*pass*) until try_verdict drop 192.0.2.2; do
+			is_less "$(uptime_s)" "$(plus "$start" $((3 + LATE_S)))" || fail "still passes"
+		done ;;
+		*3s) assert_ends "$(plus "$start" 3)" 198.51.100.1 ;;
+		*) assert_verdict drop 198.51.100.2 ;;
+		esac
+	done
+	assert_equal "$(sed 1,1d "$STATE/before")" "$(counted | sed 1,1d)" "counts"
+	assert_status 0 xc check
+	assert_equal "" "$(cat "$STATE/err")" "notes"
+}
+
+# Records tell of 2^28 ticks: 2.2 years at 250 jiffies a second, 5.5 at 100.
+test_what_ends_in_years_ends_by_expire() {
+	xc load vrx >/dev/null
+	years='timeout 400w'
+	start=$(uptime_s)
+	# shellcheck disable=SC2086 # words
+	assert_status 0 xc add 192.0.2.1 $years
+	assert_status 0 xc add 192.0.2.2 timeout 3s
+	assert_equal '' "$(cat "$STATE/err")" "notes: the table is not old"
+	assert_ends "$(plus "$start" 3)" 192.0.2.2
+	assert_verdict drop 192.0.2.1
+	assert_status 0 xc resize 3000
+	assert_verdict drop 192.0.2.1
+	assert_status 0 xc check
+	assert_left $((400 * 604800)) 'src 192.0.2.1' xc
+	assert_status 0 in_rx env LD_PRELOAD="$PWD/$HELPERS/clock_shift.so" BOOT_SHIFT_S=$((401 * 604800)) \
+		"$TOOL" --state "$STATE/store" expire
+	assert_output '^deleted rules: 2$'
+	assert_verdict pass 192.0.2.1
+}
+
 # Fingerprints know no times: expire ends such rules.
 test_compact_tables_end_rules_by_expire() {
 	xc load vrx --compact >/dev/null 2>&1

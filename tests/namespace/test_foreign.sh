@@ -35,7 +35,9 @@ test_maps_of_other_types_and_sizes() {
 	refuses xc_hints entries 8
 	refuses xc_hints value 16
 	refuses xc_samples entries 4096
-	refuses xc_sampling value 64
+	refuses xc_counts value 24
+	refuses xc_counts flags 0
+	refuses xc_sampling value 128
 	refuses xc_sampling entries 2
 }
 

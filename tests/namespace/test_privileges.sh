@@ -83,10 +83,10 @@ test_two_interfaces_as_a_user() {
 	veth "$TX" vone "$RX" vtwo
 	assert_status 0 xu load vrx
 	assert_status 0 xu load vtwo
-	assert_equal 9 "$(pins | wc -l)" "pins: seven maps, two programs"
+	assert_equal 10 "$(pins | wc -l)" "pins: eight maps, two programs"
 	assert_status 0 xu resize 50000
 	assert_status 0 xu unload vrx
-	assert_equal 8 "$(pins | wc -l)" "pins"
+	assert_equal 9 "$(pins | wc -l)" "pins"
 	assert_status 0 xu add 192.0.2.1
 	assert_status 0 xu check
 	assert_output '^vtwo +1 +0 +0 +0$'
@@ -106,7 +106,7 @@ test_another_version_as_a_user() {
 	assert_equal "$before" "$(pins)" "pins"
 	assert_status 0 xu load vrx
 	assert_error "put this version's filter in the place of another version's on vrx"
-	assert_equal 8 "$(pins | wc -l)" "pins: seven maps, a program"
+	assert_equal 9 "$(pins | wc -l)" "pins: eight maps, a program"
 	! pins | grep -qF "$before" || fail "old pins are left"
 	assert_status 0 xu status
 	assert_output 'equal to the store'
@@ -202,7 +202,7 @@ resize 500000" "$(commands_refused '+bpf +net_admin' <"$STATE/commands")" "witho
 test_pins_are_the_users_alone() {
 	bpf_dir
 	(umask 0 && xu load vrx >/dev/null)
-	assert_equal 8 "$(pins | wc -l)" "pins: seven maps, and the program that runs, of two"
+	assert_equal 9 "$(pins | wc -l)" "pins: eight maps, and the program that runs, of two"
 	assert_equal '' "$(find "$PINS" -type d ! -perm 0700 -o -type f ! -perm 0600 -o ! -uid "$NOBODY")" \
 		"of other modes, or another user's"
 	for pin in $(pins); do

@@ -91,6 +91,66 @@ static void test_counted_from_0_again(void **state)
 	free(table.memory.counter);
 }
 
+static void put(const struct table *table, __u64 slot, __u64 tag, __u64 packets)
+{
+	table->memory.record[slot] = abi_record(tag << ABI_END_BITS, 0);
+	table->memory.counter[slot].packets = packets;
+}
+
+/* Its packets of all time have not come since the last pass: the next one tells its rate again. */
+static void test_moved_with_its_count(void **state)
+{
+	struct table table = table_of(1024);
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, 1024), 0);
+	put(&table, 5, 5, 1000000);
+	put(&table, 6, 6, 1000);
+	pass(&hits, &table, 1);
+	put(&table, 700, 5, 1000003);
+	table.memory.counter[5].packets = 0;
+	table.memory.counter[6].packets += 2;
+	++*table.memory.sequence;
+	pass(&hits, &table, 2);
+	assert_int_equal(hits.ranked_count, 1);
+	assert_ranked(&hits, 0, 6, 2);
+	table.memory.counter[700].packets += 30;
+	pass(&hits, &table, 3);
+	assert_int_equal(hits.ranked_count, 1);
+	assert_ranked(&hits, 0, 5, 30);
+	hits_close(&hits);
+	free(table.memory.record);
+	free(table.memory.counter);
+}
+
+/* In the slot of one that is gone, or moved: what that one had is not this one's, nor is what this one brings new. */
+static void test_another_key_in_its_slot(void **state)
+{
+	struct table table = table_of(1024);
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, 1024), 0);
+	put(&table, 5, 5, 1000);
+	put(&table, 6, 6, 1000);
+	pass(&hits, &table, 1);
+	put(&table, 5, 1ULL << (HASH_TAG_BITS - 1), 900000);
+	put(&table, 6, 6ULL << (HASH_TAG_BITS - 4), 10);
+	++*table.memory.sequence;
+	pass(&hits, &table, 2);
+	assert_int_equal(hits.ranked_count, 0);
+	table.memory.counter[5].packets += 7;
+	table.memory.counter[6].packets += 9;
+	pass(&hits, &table, 3);
+	assert_int_equal(hits.ranked_count, 2);
+	assert_ranked(&hits, 0, 6ULL << (HASH_TAG_BITS - 4), 9);
+	assert_ranked(&hits, 1, 1ULL << (HASH_TAG_BITS - 1), 7);
+	hits_close(&hits);
+	free(table.memory.record);
+	free(table.memory.counter);
+}
+
 /* More numbers than are told, in no order: the most of them, the most first. */
 static void test_best_of_many(void **state)
 {
@@ -133,6 +193,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_counted_from_0_again),
+		cmocka_unit_test(test_moved_with_its_count),
+		cmocka_unit_test(test_another_key_in_its_slot),
 		cmocka_unit_test(test_best_of_many),
 		cmocka_unit_test(test_too_large),
 	};
