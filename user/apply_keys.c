@@ -113,6 +113,8 @@ static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 	if (error)
 		return error;
 	error = target_has_aged(target, tick) ? -ERANGE : target_insert(target, key, tick);
+	if (error == -ENOMEM)
+		return target_unmapped(moving->reason);
 	if (error && target_can_prepare(target, target_slots_to_grow_to(target, target->table.used + 1))) {
 		target_defer(target, TARGET_STUCK);
 		return 0;
@@ -126,7 +128,10 @@ static int set_end(struct apply *apply, struct target *target, const struct rule
 	__u32 tick;
 	int error = target_tick(apply->store, timeout_ms, &tick, reason);
 
-	return error ? error : target_set_end(target, key, tick);
+	if (error)
+		return error;
+	error = target_set_end(target, key, tick);
+	return error == -ENOMEM ? target_unmapped(reason) : error;
 }
 
 /* What the table lacks the settling tells of. */
@@ -241,6 +246,8 @@ static int settle_key(struct apply *apply, struct target *target, const struct r
 	if (error && error != -ENOENT)
 		return apply_store_unread(error, reason);
 	error = error ? target_delete(target, key) : set_end(apply, target, key, state.timeout_ms, reason);
+	if (error == -ENOMEM)
+		return target_unmapped(reason);
 	return error == -ENOENT ? reason_set(reason, error, "a table lacked a key of a changed rule; the next command "
 					     "repairs it") : error;
 }
