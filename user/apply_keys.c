@@ -122,6 +122,8 @@ static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 	is_old = target_has_aged(target, tick) && has_successor(target);
 	if (!is_old)
 		error = target_insert(target, key, tick);
+	if (error == -ENOMEM)
+		return target_unmapped(moving->reason);
 	if (is_old || (error && has_successor(target))) {
 		target_defer(target, is_old ? TARGET_AGED : TARGET_STUCK);
 		return 0;
@@ -135,7 +137,10 @@ static int set_end(struct apply *apply, struct target *target, const struct rule
 	__u32 tick;
 	int error = target_tick(apply->store, timeout_ms, &tick, reason);
 
-	return error ? error : target_set_end(target, key, tick);
+	if (error)
+		return error;
+	error = target_set_end(target, key, tick);
+	return error == -ENOMEM ? target_unmapped(reason) : error;
 }
 
 /* What the table lacks the settling tells of. */
@@ -250,6 +255,8 @@ static int settle_key(struct apply *apply, struct target *target, const struct r
 	if (error && error != -ENOENT)
 		return apply_store_unread(error, reason);
 	error = error ? target_delete(target, key) : set_end(apply, target, key, state.timeout_ms, reason);
+	if (error == -ENOMEM)
+		return target_unmapped(reason);
 	return error == -ENOENT ? reason_set(reason, error, "a table lacked a key of a changed rule; the next command "
 					     "repairs it") : error;
 }

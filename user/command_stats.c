@@ -248,9 +248,9 @@ static int reset_target(struct target *target, struct reason *reason)
 {
 	int error = kernel_reset_counters(&target->filter, reason);
 
-	if (!error)
-		table_reset_counts(&target->table);
-	return error;
+	if (error)
+		return error;
+	return table_reset_counts(&target->table) ? target_unmapped(reason) : 0;
 }
 
 static enum command_status reset(const struct invocation *invocation)

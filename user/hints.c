@@ -177,14 +177,17 @@ __u32 hints_leave(const struct abi_shape_list *list, __u32 hint)
 double hints_mean_probes(const __u8 *hints, const struct abi_shape_list *list, enum flow_family family)
 {
 	const __u8 *of_family = hints + family * ABI_HINT_INDEXES;
+	__u32 indexes[1 << 8] = {}; /* by their hints, which are few */
 	__u64 probes = 0;
 
 	for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
-		probes += __builtin_popcount(hints_leave(list, of_family[i]));
+		indexes[of_family[i]]++;
+	for (__u32 hint = 0; hint < sizeof(indexes) / sizeof(indexes[0]); hint++)
+		probes += (__u64)indexes[hint] * __builtin_popcount(hints_leave(list, hint));
 	return (double)probes / ABI_HINT_INDEXES;
 }
 
 bool hints_pay(const __u8 *hints, const struct abi_shape_list *list, enum flow_family family)
 {
-	return list->count - hints_mean_probes(hints, list, family) > COST_PROBES;
+	return list->count && list->count - hints_mean_probes(hints, list, family) > COST_PROBES;
 }

@@ -105,16 +105,10 @@ static bool is_mappable(enum kernel_map_name name)
 int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 {
 	const size_t start = offset & ~((size_t)sysconf(_SC_PAGESIZE) - 1), end = offset + bytes;
-	struct kernel_part *part = map->parts;
+	const void *memory = mmap((char *)map->memory + start, end - start, PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_FIXED, map->fd, start);
 
-	for (size_t i = 0; i < KERNEL_PARTS; i++)
-		if (part[i].start <= start && end <= part[i].end)
-			return 0;
-	if (mmap((char *)map->memory + start, end - start, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, map->fd, start) ==
-	    MAP_FAILED)
-		return -errno;
-	part[part[0].end > 0] = (struct kernel_part){ start, end };
-	return 0;
+	return memory == MAP_FAILED ? -errno : 0;
 }
 
 /* Tables get only their place: see kernel_map_part(). */
@@ -125,9 +119,6 @@ static int map_memory(struct kernel_map *map, bool is_table)
 	if (memory == MAP_FAILED)
 		return -errno;
 	map->memory = memory;
-	map->parts = calloc(KERNEL_PARTS, sizeof(*map->parts));
-	if (!map->parts)
-		return -ENOMEM;
 	return is_table ? 0 : kernel_map_part(map, 0, map->bytes);
 }
 
@@ -147,7 +138,6 @@ static void close_map(struct kernel_map *map)
 {
 	if (map->memory)
 		munmap(map->memory, map->bytes);
-	free(map->parts);
 	if (map->fd > 0)
 		close(map->fd);
 }

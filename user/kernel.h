@@ -40,22 +40,18 @@ enum kernel_map_name {
 	KERNEL_MAPS,
 };
 
-#define KERNEL_PARTS 2
-
 struct kernel_map {
 	int fd;        /* 0: not open */
 	__u32 id;
 	__u32 entries, value_bytes;
 	size_t bytes;  /* of its memory, which is the running program's own */
-	void *memory;  /* NULL: not mapped. Of buckets and records only what kernel_map_part() has made usable */
-	struct kernel_part {
-		size_t start, end;
-	} *parts; /* those: a part of each table */
+	/* NULL: not mapped. Of buckets, records and counts only what kernel_map_part() has made usable. */
+	void *memory;
 };
 
 /*
  * Makes a part of a map's memory usable. The kernel makes an entry for each page when it maps an array: of large
- * tables that takes longer than a small change, and most commands need only one of two. 0 or -errno.
+ * tables that takes longer than a small change, which needs few of them. 0 or -errno.
  */
 int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes);
 

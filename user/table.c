@@ -140,17 +140,24 @@ int table_set_end(struct table *table, const struct hash_value *key, __u32 end)
 	const struct bucket_layout layout = core_exact();
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
+	int error;
 
 	if (!table->memory.record)
 		return table_find(table, key, NULL) ? 0 : -ENOENT;
+	error = core_reach_pair(table, layout, &pair);
+	if (error)
+		return error;
 	if (!core_find_key(table, layout, &pair, key->tag, &place))
 		return -ENOENT;
 	__atomic_store_n(table_record(table, layout, place), abi_record(key->tag, end), __ATOMIC_RELEASE);
 	return 0;
 }
 
-void table_reset_counts(const struct table *table)
+int table_reset_counts(struct table *table)
 {
-	for (__u64 slot = 0; table->memory.counter && slot < table_slots(table); slot++)
+	const int error = table_reach_all(table);
+
+	for (__u64 slot = 0; table->memory.counter && slot < table_slots(table) && !error; slot++)
 		table_reset_count(&table->memory.counter[slot]);
+	return error;
 }

@@ -53,6 +53,12 @@ struct table {
 	unsigned int longest_path; /* moves of the worst insert since table_open() */
 	const __u16 *prefixes;	   /* of BUCKET_17, see bucket_get() */
 	struct table_search *search;
+	/*
+	 * Makes the records and counters of some slots usable, before the table first looks at them: 0 or -ENOMEM.
+	 * NULL, as table_open() leaves it: all are usable.
+	 */
+	int (*reach)(const struct table *table, __u64 slot, __u64 slots);
+	__u64 reached; /* a bit for each of the table's parts that reach() has made usable */
 };
 
 /*
@@ -87,21 +93,28 @@ void table_close(struct table *table);
 
 __u64 table_slots(const struct table *table);
 
+/*
+ * Makes the part of the table with this slot usable, or all of it at once: before many keys, and for a caller who reads
+ * records or counters without the functions below. 0 or -ENOMEM.
+ */
+int table_reach(struct table *table, __u64 slot);
+int table_reach_all(struct table *table);
+
 /* Counts the filled slots, by reading all. */
 __u64 table_count(const struct table *table);
 
 /*
  * Adds one entry for the key, also where an equal one stands already; in an exact table the caller
- * sees to it that none does. 0; -ENOSPC where no path to a free slot is found: then nothing has
+ * sees to it that none does. 0; -ENOSPC where no path to a free slot is found, or -ENOMEM: then nothing has
  * changed. A reader never misses a resident meanwhile. The key is counted from 0; a packet under way may still
  * count for what had its slot before, and so be one too many, or where an entry moved, one too few.
  */
 int table_insert(struct table *table, const struct hash_value *key, __u32 end);
 
-/* Sets when the key's entry ends, in an exact table; readers see the old or the new end. 0; -ENOENT. */
+/* Sets when the key's entry ends, in an exact table; readers see the old or the new end. 0; -ENOENT; -ENOMEM. */
 int table_set_end(struct table *table, const struct hash_value *key, __u32 end);
 
-/* Removes one entry for the key. 0; -ENOENT. Only what was inserted may be deleted. */
+/* Removes one entry for the key. 0; -ENOENT; -ENOMEM: nothing has changed. Only what was inserted may be deleted. */
 int table_delete(struct table *table, const struct hash_value *key);
 
 /*
@@ -110,8 +123,8 @@ int table_delete(struct table *table, const struct hash_value *key);
  */
 bool table_find(const struct table *table, const struct hash_value *key, __u32 *slot);
 
-/* Sets all counts to 0: what readers add meanwhile stays, or goes with them. */
-void table_reset_counts(const struct table *table);
+/* Sets all counts to 0: what readers add meanwhile stays, or goes with them. 0 or -ENOMEM. */
+int table_reset_counts(struct table *table);
 
 /*
  * Adds entries to a table that no reader sees yet, and of which nothing is counted, as fast as memory allows. 0;

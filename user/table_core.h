@@ -83,6 +83,19 @@ FLOW_INLINE __u64 core_count(const struct table *table, struct bucket_layout lay
 	return count;
 }
 
+/* Before the records or counters of a bucket are used; buckets themselves always can be. */
+FLOW_INLINE int core_reach(struct table *table, struct bucket_layout layout, __u32 bucket)
+{
+	return layout.has_records && table->reach ? table_reach(table, (__u64)bucket * layout.slots) : 0;
+}
+
+FLOW_INLINE int core_reach_pair(struct table *table, struct bucket_layout layout, const struct bucket_pair *pair)
+{
+	const int error = core_reach(table, layout, pair->first);
+
+	return error ? error : core_reach(table, layout, pair->second);
+}
+
 /* ---- where an entry stands ---- */
 
 /*
@@ -224,6 +237,17 @@ FLOW_INLINE int core_search(struct table *table, struct bucket_layout layout,
 	return -ENOSPC;
 }
 
+/* Before any entry of a path is moved. */
+FLOW_INLINE int core_reach_path(struct table *table, struct bucket_layout layout, unsigned int at)
+{
+	const struct table_node *node = table->search->node;
+	int error = core_reach(table, layout, node[at].bucket);
+
+	for (; node[at].parent != at && !error; at = node[at].parent)
+		error = core_reach(table, layout, node[node[at].parent].bucket);
+	return error;
+}
+
 /*
  * Moves the entries of a path that was found, the last first, which leaves `free` in one of the
  * key's two buckets. No bucket stands twice on a path, so the slots that the search saw hold until
@@ -253,15 +277,20 @@ FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout,
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
+	int error;
 
 	if (!core_find_free(table, layout, pair.first, &place) &&
 	    !core_find_free(table, layout, pair.second, &place)) {
 		const int at = core_search(table, layout, &pair, &place);
 
-		if (at < 0)
-			return at;
+		error = at < 0 ? at : core_reach_path(table, layout, at);
+		if (error)
+			return error;
 		core_move_path(table, layout, at, &place);
 	}
+	error = core_reach(table, layout, place.bucket);
+	if (error)
+		return error;
 	table_publish(table, layout, place, pair.fingerprint, abi_record(key->tag, end));
 	table->used++;
 	return 0;
@@ -309,7 +338,10 @@ FLOW_INLINE int core_delete(struct table *table, struct bucket_layout layout,
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
+	int error = core_reach_pair(table, layout, &pair);
 
+	if (error)
+		return error;
 	if (!core_find_key(table, layout, &pair, key->tag, &place))
 		return -ENOENT;
 	core_erase(table, layout, place, pair.fingerprint, key->tag);

@@ -135,10 +135,13 @@ int table_reconcile(struct table *table, struct table_entry *entries, size_t cou
 {
 	__u64 *kept = calloc(table_slots(table) / MARK_BITS, sizeof(*kept)); /* slots whose entry a key has claimed */
 	size_t missing;
+	int error = kept ? table_reach_all(table) : -ENOMEM;
 
 	*difference = (struct table_difference){};
-	if (!kept)
-		return -ENOMEM;
+	if (error) {
+		free(kept);
+		return error;
+	}
 	table->used = table_count(table);
 	missing = CORE_CALL(claim_all, table, entries, count, kept, &difference->retimed);
 	difference->kept = count - missing;

@@ -31,6 +31,11 @@ int target_full(const struct target *target, __u64 keys, struct reason *reason)
 			  (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 }
 
+int target_unmapped(struct reason *reason)
+{
+	return reason_set(reason, -ENOMEM, "no memory to map the filter's table");
+}
+
 int target_store_failed(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
@@ -439,6 +444,28 @@ bool target_is_met(const struct target *target)
 	return !target->is_beside && target->filter.attachments_count;
 }
 
+/* Makes the records and counters of slots usable. */
+static int map_slots(const struct kernel_filter *filter, const struct abi_table *own, __u64 slot, __u64 slots)
+{
+	const __u64 first = own->first_slot + slot;
+	int error = 0;
+
+	if (filter->options.is_exact)
+		error = kernel_map_part(&filter->map[KERNEL_RECORDS], first * sizeof(__u64), slots * sizeof(__u64));
+	if (filter->options.has_counts && !error)
+		error = kernel_map_part(&filter->map[KERNEL_COUNTS], first * sizeof(struct abi_counter),
+					slots * sizeof(struct abi_counter));
+	return error;
+}
+
+/* For the table of a target: see struct table. */
+static int reach(const struct table *table, __u64 slot, __u64 slots)
+{
+	const struct target *target = (const void *)((const char *)table - offsetof(struct target, table));
+
+	return map_slots(&target->filter, target_own(target), slot, slots) ? -ENOMEM : 0;
+}
+
 static int open_table(const struct kernel_filter *filter, struct abi_table *own, struct bucket_geometry geometry,
 		      struct table *table)
 {
@@ -461,23 +488,28 @@ static int open_table(const struct kernel_filter *filter, struct abi_table *own,
 	    (memory.counter && own->first_slot + slots > counts->entries))
 		return -EINVAL;
 	error = kernel_map_part(buckets, before, bucket_bytes);
-	if (!error && memory.record)
-		error = kernel_map_part(records, own->first_slot * sizeof(*memory.record), slots * sizeof(*memory.record));
-	if (!error && memory.counter)
-		error = kernel_map_part(counts, own->first_slot * sizeof(*memory.counter), slots * sizeof(*memory.counter));
 	return error ? error : table_open(table, options->format, geometry, &memory);
 }
 
 int target_open_table(const struct kernel_filter *filter, struct table *table)
 {
 	struct abi_config *config = filter->config;
+	struct abi_table *own = &config->table[config->active % ABI_TABLES];
+	int error = open_table(filter, own, target_geometry(filter), table);
 
-	return open_table(filter, &config->table[config->active % ABI_TABLES], target_geometry(filter), table);
+	if (!error)
+		error = map_slots(filter, own, 0, table_slots(table));
+	if (error)
+		table_close(table);
+	return error;
 }
 
-int target_open_own(struct target *target)
+int target_open_own(struct target *target, struct bucket_geometry geometry)
 {
-	return open_table(&target->filter, target_own(target), target_own(target)->geometry, &target->table);
+	const int error = open_table(&target->filter, target_own(target), geometry, &target->table);
+
+	target->table.reach = reach;
+	return error;
 }
 
 int target_reopen(struct target *target, struct reason *reason)
@@ -486,7 +518,7 @@ int target_reopen(struct target *target, struct reason *reason)
 
 	table_close(&target->table);
 	target->which = target->filter.config->active % ABI_TABLES;
-	error = target_open_table(&target->filter, &target->table);
+	error = target_open_own(target, target_geometry(&target->filter));
 	if (!error) {
 		target->table.used = target_own(target)->used;
 		target_begin(target);

@@ -145,7 +145,10 @@ void target_drop_successor(struct target *target);
 void target_begin(struct target *target);
 void target_defer(struct target *target, enum target_cause cause);
 
-/* Adds a key, which ends at a tick, so that packets find it as soon as its shape is published. */
+/*
+ * Adds a key, which ends at a tick, so that packets find it as soon as its shape is published. 0; -ENOSPC; -E2BIG: too
+ * many shapes in one change; -ENOMEM: see target_unmapped().
+ */
 int target_insert(struct target *target, const struct rule_key *key, __u32 tick);
 
 /* Whether the table is so old that its records cannot tell this tick, while those of a new one can. */
@@ -159,7 +162,7 @@ int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 
 /*
  * Takes a key that is there out again, and makes it end at another tick, of which compact tables know nothing.
- * 0; -ENOENT.
+ * 0; -ENOENT; -ENOMEM: see target_unmapped().
  */
 int target_delete(struct target *target, const struct rule_key *key);
 int target_set_end(struct target *target, const struct rule_key *key, __u32 tick);
@@ -193,6 +196,9 @@ void target_note_counts(struct target *target);
 
 /* That, and says of which generation of the store the table is, or ABI_GENERATION_DIRTY. */
 void target_set_generation(struct target *target, __u64 generation);
+
+/* The one message for a table of which a part cannot be mapped: returns -ENOMEM. */
+int target_unmapped(struct reason *reason);
 
 /* The one message for a table that `keys` do not fit into: returns -ENOSPC. */
 int target_full(const struct target *target, __u64 keys, struct reason *reason);

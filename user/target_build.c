@@ -54,6 +54,8 @@ static int build_once(struct target *target, struct target_keys *keys, struct re
 	const bool is_new = !target->filter.attachments_count && !target->table.used;
 	int error = draw_secret(&target_own(target)->secret);
 
+	if (table_reach_all(&target->table))
+		return target_unmapped(reason);
 	if (error)
 		return reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
 	error = ticks_now(&target_own(target)->epoch, reason);
@@ -184,6 +186,8 @@ static int fill(struct target *old, struct target_successor *successor, struct s
 	int error;
 
 	target_own(new)->plan = plan;
+	if (has_counts && table_reach_all(&old->table))
+		return target_unmapped(reason);
 	error = target_keys_open(&successor->keys, new, store, has_counts ? old : NULL, true, reason);
 	if (!error)
 		error = target_build(new, &successor->keys, reason);
@@ -244,7 +248,7 @@ static int prepare_beside(const struct target *target, struct target *new, __u64
 	own->sequence = own->moves = own->used = own->longest_path = 0;
 	memset(own->shapes, 0, sizeof(own->shapes));
 	target_begin(new);
-	error = target_open_own(new);
+	error = target_open_own(new, own->geometry);
 	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot make a new table: %s",
 				  strerror(-error)) : 0;
 }

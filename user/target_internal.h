@@ -80,8 +80,8 @@ FLOW_INLINE __u8 *target_hints(const struct target *target)
 	return (__u8 *)target->filter.map[KERNEL_HINTS].memory + target_own(target)->first_hint;
 }
 
-/* Opens the table that target->which names, with the geometry that the kernel knows of it. */
-int target_open_own(struct target *target);
+/* Opens the table that target->which names; of its records and counters it maps what it comes to use. */
+int target_open_own(struct target *target, struct bucket_geometry geometry);
 
 /* Says in the config where each table has its room: `tables` of them, of `slots` slots each. */
 void target_lay_out(struct abi_config *config, unsigned int tables, __u64 slots);

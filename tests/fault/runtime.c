@@ -333,18 +333,17 @@ void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t off
 void *mmap64(void *at, size_t length, int protection, int flags, int fd, off_t offset)
 	__attribute__((alias("mmap")));
 
-static void forget_region(const char *start)
+/* Of a table several were mapped, part by part. */
+static void forget_regions(const char *start, size_t length)
 {
-	for (size_t i = 0; i < fault.regions; i++)
-		if (fault.region[i].start == start) {
+	for (size_t i = fault.regions; i-- > 0;)
+		if (fault.region[i].start >= start && fault.region[i].start < start + length)
 			fault.region[i] = fault.region[--fault.regions];
-			return;
-		}
 }
 
 int munmap(void *start, size_t length)
 {
-	forget_region(start);
+	forget_regions(start, length);
 	return AROUND(MAPPING, -1, REAL(munmap)(start, length));
 }
 

@@ -62,6 +62,54 @@ all_is_well() {
 	expect drop
 }
 
+# mapped: the bytes of maps that are mapped by the process of which $STATE/maps tells.
+mapped() {
+	bytes=0
+	while IFS=' -' read -r start end rest; do
+		case $rest in *bpf-map*) bytes=$((bytes + 0x$end - 0x$start)) ;; esac
+	done <"$STATE/maps"
+	echo "$bytes"
+}
+
+# The table of a million rules has 31 MB, or 12 without counts, of which one rule needs the buckets and a part or two.
+test_one_rule_maps_little_of_a_large_table() {
+	# shellcheck disable=SC2016 # of the shell that runs it
+	export FAULT_RUN='cat /proc/$PPID/maps >'"$STATE/maps"
+	for options in '' --no-counters; do
+		# shellcheck disable=SC2086 # words
+		assert_status 0 xc load vrx --capacity 1000000 $options
+		xc add 192.0.2.1 >/dev/null
+		for change in add del; do
+			case_begin "$change $options"
+			rm -f "$STATE/maps"
+			steps=$(stores 0 "$change" 192.0.2.66)
+			assert_status 0 faulty FAULT_KINDS=s "FAULT_AT=$((steps - 1))" "$change" 192.0.2.77
+			bytes=$(mapped)
+			[ "$bytes" -gt 2500000 ] || fail "only $bytes bytes are mapped"
+			[ "$bytes" -lt 7000000 ] || fail "$bytes bytes are mapped"
+		done
+		assert_status 0 xc flush
+		assert_status 0 xc unload --all
+	done
+}
+
+# Of the mappings that an add makes, each in turn cannot be made.
+test_an_add_that_cannot_map() {
+	: >"$STATE/said"
+	block_one
+	faulty "FAULT_COUNT=$STATE/count" add 192.0.2.77 >/dev/null
+	for at in $(seq "$(sed -n 's/^m //p' "$STATE/count")"); do
+		case_begin "mapping $at"
+		xc del 192.0.2.77 >/dev/null 2>&1 || :
+		run faulty FAULT_KINDS=m "FAULT_AT=$at" FAULT_ERRNO=12 add 192.0.2.77
+		cat "$STATE/err" >>"$STATE/said"
+		[ "$STATUS" -eq 0 ] || assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
+		assert_status 0 xc check
+		expect drop
+	done
+	grep -q "no memory to map the filter's table" "$STATE/said" || fail "$(cat "$STATE/said")"
+}
+
 # What waits for `confirm` is known to the filter and to the store, and a kill may leave it to one of them: the filter
 # must not go on to pass everything for a change that is no more.
 test_kill_of_a_change_that_waits() {
