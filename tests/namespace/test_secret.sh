@@ -4,6 +4,9 @@
 # has it, and no binary lacks what the compiler and linker do against those who would look for it.
 . tests/lib.sh
 
+SECRET_AT=192 # in the config: that of table 0
+SECRET_BYTES=304
+
 # config_map: the id of the running filter's.
 config_map() {
 	for map in $(bpftool -j prog show id "$(xc status | awk '$1 == "vrx" { print $NF }')" |
@@ -16,10 +19,11 @@ config_map() {
 keep_secret() {
 	bpftool -j map dump id "$(config_map)" | python3 -c '
 import json, sys
+at, count = int(sys.argv[1]), int(sys.argv[2])
 value = json.load(sys.stdin)[0]["value"]
-secret = bytes(int(byte, 16) for byte in value[192:192 + 384])
+secret = bytes(int(byte, 16) for byte in value[at:at + count])
 assert len(set(secret)) > 64, "no secret"
-sys.stdout.buffer.write(secret)' >>"$STATE/secrets"
+sys.stdout.buffer.write(secret)' "$SECRET_AT" "$SECRET_BYTES" >>"$STATE/secrets"
 }
 
 # finds_secret FILE...: whether some word of it is there: raw, in hexadecimal digits, as a number, in base64.
@@ -108,8 +112,8 @@ test_no_output_and_no_file_has_it() {
 	say unload vrx
 	finds_what_is_there
 	finds_secret "$STATE"/said.* "$STATE"/store/default/* "$STATE/exported" && fail "the secret is there"
-	assert_equal 768 "$(wc -c <"$STATE/secrets")" "bytes of two secrets"
-	[ "$(head -c 384 "$STATE/secrets" | md5sum)" != "$(tail -c 384 "$STATE/secrets" | md5sum)" ] ||
+	assert_equal $((2 * SECRET_BYTES)) "$(wc -c <"$STATE/secrets")" "bytes of two secrets"
+	[ "$(head -c "$SECRET_BYTES" "$STATE/secrets" | md5sum)" != "$(tail -c "$SECRET_BYTES" "$STATE/secrets" | md5sum)" ] ||
 		fail "the new table has the secret of the old one"
 }
 
