@@ -29,6 +29,10 @@ int main(void)
 		fputs("unsettle: there must be one running filter\n", stderr);
 		return 2;
 	}
+	if (kernel_map_part(&filters->map[KERNEL_BUCKETS], 0, filters->map[KERNEL_BUCKETS].bytes)) {
+		fputs("unsettle: the buckets cannot be mapped\n", stderr);
+		return 2;
+	}
 	puts("started");
 	fflush(stdout);
 	word = filters->map[KERNEL_BUCKETS].memory;
