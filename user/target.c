@@ -85,8 +85,7 @@ bool target_has_aged(const struct target *target, __u32 tick)
 	struct reason ignored;
 	__u32 now;
 
-	return tick && tick - target_own(target)->epoch > ABI_END_MAX && !ticks_now(&now, &ignored) &&
-	       tick - now <= ABI_END_MAX;
+	return tick && !ticks_now(&now, &ignored) && now - target_own(target)->epoch > ABI_END_MAX / 2;
 }
 
 static void set_shortcuts(const struct target *target, const struct rule_key *key)

@@ -151,7 +151,7 @@ void target_defer(struct target *target, enum target_cause cause);
  */
 int target_insert(struct target *target, const struct rule_key *key, __u32 tick);
 
-/* Whether the table is so old that its records cannot tell this tick, while those of a new one can. */
+/* Whether the table is so old that its records soon cannot tell ends such as this tick, while those of a new one can. */
 bool target_has_aged(const struct target *target, __u32 tick);
 
 /*
