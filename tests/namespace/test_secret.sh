@@ -4,7 +4,7 @@
 # has it, and no binary lacks what the compiler and linker do against those who would look for it.
 . tests/lib.sh
 
-SECRET_AT=192 # in the config: that of table 0
+SECRET_AT=256 # in the config: that of table 0
 SECRET_BYTES=304
 
 # config_map: the id of the running filter's.
