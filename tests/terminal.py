@@ -3,6 +3,7 @@
 
 wait REGEX      until a line of the screen matches
 key KEYS        types them
+stop REGEX      types Ctrl-Z, again where that has no effect, until a line of the screen matches
 resize CxR
 signal NAME     to the program
 run COMMAND     of the shell, beside it
@@ -22,6 +23,7 @@ import termios
 import time
 
 LIMIT_S = 60
+STOP_S = 15
 SEQUENCE = re.compile(rb"\x1b\[([?>]?)([0-9;]*)([@-~])|\x1b[()][A-Z0-9]|\x1b[=>78MDEHc]|[\x00-\x1a\x1c-\x1f]|[^\x00-\x1f\x1b]+")
 
 
@@ -180,6 +182,21 @@ class Terminal:
 
     def key(self, keys):
         os.write(self.master, keys.encode())
+
+    def stop(self, pattern):
+        """On a busy machine the key is lost once in hundreds of times."""
+        pressed = 0
+
+        def holds():
+            nonlocal pressed
+            if any(re.search(pattern, line) for line in self.screen.lines()):
+                return True
+            if time.monotonic() - pressed > STOP_S:
+                self.key("\032")
+                pressed = time.monotonic()
+            return False
+
+        self.until(pattern, holds)
 
     def resize(self, size):
         self.screen.resize(*map(int, size.split("x")))

@@ -244,13 +244,17 @@ bool target_has_room(const struct target *target, __u64 keys)
 
 __u64 target_slots_to_grow_to(const struct target *target, __u64 keys)
 {
-	__u64 wanted = table_slots_for(keys + keys / 2), slots = table_slots(&target->table);
+	const __u64 room = target_room(&target->filter), slots = table_slots(&target->table);
+	__u64 wanted = table_slots_for(keys + keys / 2);
 
 	if (holds(target, keys))
 		return slots;
+	/* As many as the maps have room for, where these are enough: other maps would take a new program. */
+	if (wanted > room && target_tables(&target->filter) == ABI_TABLES && table_slots_for(keys + keys / 8) <= room)
+		return room;
 	/* Another tool holds it: there are no other maps to be had. */
-	if (wanted > target_room(&target->filter) && kernel_held_attachment(&target->filter))
-		return target_room(&target->filter);
+	if (wanted > room && kernel_held_attachment(&target->filter))
+		return room;
 	return wanted <= 1ULL << ABI_SLOTS_MAX_LOG2 ? wanted : table_slots_for(keys);
 }
 

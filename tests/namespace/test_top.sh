@@ -104,8 +104,7 @@ test_stopped_and_continued() {
 	# shellcheck disable=SC2016 # the inner shell's
 	{
 		echo 'wait ^vrx2 +[1-9]'
-		printf 'key \032\n'
-		printf 'wait ^the shell$\nkey \r\nwait ^vrx2 +[1-9]\nkey q\nend 0\n'
+		printf 'stop ^the shell$\nkey \r\nwait ^vrx2 +[1-9]\nkey q\nend 0\n'
 	} | python3 tests/terminal.py 80x24 nsenter --net="/run/netns/$RX" \
 		bash -mc '"$@"; stty -a >"$0"; printf "\33[H\33[2Jthe shell\n"; read -r _; fg' \
 		"$STATE/stty" "$TOOL" --state "$STATE/store" top || fail "see above"
