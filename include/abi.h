@@ -237,7 +237,7 @@ struct abi_sample {
  * one line, nor one over many rules every packet to a line of its own, and what is counted is right on average.
  */
 #define ABI_PACE_RATE 256         /* of credit, a jiffy: 64,000 a second at 250 jiffies a second */
-#define ABI_PACE_BURST (1U << 16) /* credit that is saved up */
+#define ABI_PACE_BURST (1U << 14) /* credit that is saved up */
 
 struct abi_pace {
 	__u64 jiffy;   /* under way */

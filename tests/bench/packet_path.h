@@ -280,7 +280,8 @@ static inline double packet_path_table_mib(const struct filter *filter,
 					   const struct abi_options *options)
 {
 	return packet_path_mib(filter, ABI_BUCKETS_MAP) +
-	       (options->is_exact ? packet_path_mib(filter, ABI_RECORDS_MAP) : 0);
+	       (options->is_exact ? packet_path_mib(filter, ABI_RECORDS_MAP) : 0) +
+	       (options->has_counts ? packet_path_mib(filter, ABI_COUNTS_MAP) : 0);
 }
 
 #endif

@@ -309,10 +309,15 @@ static void print_model(enum contest_traffic traffic)
 	}
 }
 
+static double slowed(const struct company *company)
+{
+	return company->together.median - company->alone.median;
+}
+
 /*
- * While several processors count at one rule, its cache line moves from one to the other. One move takes at least the
- * time by which two processors are slower than one; noise, and what slows a bare drop as well, are left out. However
- * many queues there are, they count no more than one packet in that time.
+ * While several processors count at one rule, its cache line moves from one to the other. One move takes the time by
+ * which two processors are slower than one, beyond what slows the same look-up without a count, which stands before it.
+ * However many queues there are, they count no more than one packet in that time.
  */
 static void print_hot_model(const struct company company[CONTEST_MAX])
 {
@@ -321,8 +326,9 @@ static void print_hot_model(const struct company company[CONTEST_MAX])
 	       "that is longer; it moves slower between distant processors\n\n  %-13s  %10s  %13s  %12s\n",
 	       QUEUES, DRIVER_NS, "", "ns to next", "ns a packet", "M packets/s");
 	for (size_t i = 0; i < contest.count; i++) {
-		const double bare = fmax(0, company[0].together.median - company[0].alone.median);
-		const double to_next = fmax(0, company[i].together.low - company[i].alone.high - bare);
+		const struct contender_kind *kind = contest.contender[i].kind;
+		const bool counts = kind->options.has_counts || kind->rival == RIVAL_HASH_COUNTED;
+		const double to_next = counts ? fmax(0, slowed(&company[i]) - slowed(&company[i - 1])) : 0;
 		const double over = company[i].together.median - company[0].together.median;
 		const double ns = fmax(DRIVER_NS + over, QUEUES * to_next);
 
