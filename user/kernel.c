@@ -105,10 +105,15 @@ static bool is_mappable(enum kernel_map_name name)
 int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 {
 	const size_t start = offset & ~((size_t)sysconf(_SC_PAGESIZE) - 1), end = offset + bytes;
-	const void *memory = mmap((char *)map->memory + start, end - start, PROT_READ | PROT_WRITE,
-				  MAP_SHARED | MAP_FIXED, map->fd, start);
 
-	return memory == MAP_FAILED ? -errno : 0;
+	/* Who looks at a table for every flow opens it as often. */
+	if (map->part->start <= start && end <= map->part->end)
+		return 0;
+	if (mmap((char *)map->memory + start, end - start, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, map->fd, start) ==
+	    MAP_FAILED)
+		return -errno;
+	*map->part = (struct kernel_part){ start, end };
+	return 0;
 }
 
 /* Tables get only their place: see kernel_map_part(). */
@@ -119,6 +124,9 @@ static int map_memory(struct kernel_map *map, bool is_table)
 	if (memory == MAP_FAILED)
 		return -errno;
 	map->memory = memory;
+	map->part = calloc(1, sizeof(*map->part));
+	if (!map->part)
+		return -ENOMEM;
 	return is_table ? 0 : kernel_map_part(map, 0, map->bytes);
 }
 
@@ -138,6 +146,7 @@ static void close_map(struct kernel_map *map)
 {
 	if (map->memory)
 		munmap(map->memory, map->bytes);
+	free(map->part);
 	if (map->fd > 0)
 		close(map->fd);
 }

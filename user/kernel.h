@@ -47,6 +47,9 @@ struct kernel_map {
 	size_t bytes;  /* of its memory, which is the running program's own */
 	/* NULL: not mapped. Of buckets, records and counts only what kernel_map_part() has made usable. */
 	void *memory;
+	struct kernel_part {
+		size_t start, end;
+	} *part; /* that was made usable last */
 };
 
 /*
