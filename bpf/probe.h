@@ -212,31 +212,38 @@ FLOW_INLINE __u64 probe_pack(struct probe_answer answer)
 }
 
 /*
- * The tries after the first, each of which looks at every slot; `last` is what the first has said: a miss
- * where it has found only a fingerprint. The answer, packed. A global function: rare, and verified once.
+ * One further try, which looks at every slot; its answer, packed. Global functions, this and the next: rare, and
+ * the verifier judges one try for all.
+ */
+__attribute__((noinline)) __u64 probe_try(const struct abi_table *table, __u64 hash, __u64 tag)
+{
+	if (!table)
+		return probe_pack((struct probe_answer){ PROBE_MISS, PROBE_NO_SLOT });
+	return probe_pack(xc_options.is_exact ? probe_records(table, hash, tag) : probe_compact(table, hash));
+}
+
+/*
+ * The tries after the first; `last` is what that has said: a miss where it has found only a fingerprint. The
+ * answer, packed.
  */
 __attribute__((noinline)) __u64 probe_again(const struct abi_table *table, __u64 hash, __u64 tag,
 					    enum probe_result last)
 {
-	struct probe_answer answer = { last, PROBE_NO_SLOT };
-	__u64 retries = 0;
+	__u64 retries = 0, packed = 0;
+	enum probe_result result = last;
 
-	if (!table)
-		return probe_pack((struct probe_answer){ PROBE_MISS, PROBE_NO_SLOT });
 	for (int i = 1; i < ABI_SEQUENCE_TRIES; i++) {
-		retries += answer.result == PROBE_UNSETTLED;
-		if (xc_options.is_exact)
-			answer = probe_records(table, hash, tag);
-		else
-			answer = probe_compact(table, hash);
-		if (answer.result != PROBE_UNSETTLED)
+		retries += result == PROBE_UNSETTLED;
+		packed = probe_try(table, hash, tag);
+		result = packed >> 32;
+		if (result != PROBE_UNSETTLED)
 			break;
 	}
 	if (retries)
 		maps_count(ABI_COUNTER_RETRIES, retries);
-	if (xc_options.is_exact && last == PROBE_MISS && answer.result == PROBE_MISS)
+	if (xc_options.is_exact && last == PROBE_MISS && result == PROBE_MISS)
 		maps_count(ABI_COUNTER_STOPPED, 1);
-	return probe_pack(answer);
+	return packed;
 }
 
 FLOW_INLINE struct probe_answer probe_retry(const struct abi_table *table, __u64 hash, __u64 tag,

@@ -34,7 +34,9 @@
 #define ABI_SLOTS_MIN_LOG2 10   /* of the table */
 #define ABI_SLOTS_MAX_LOG2 30
 #define ABI_SLOTS_DEFAULT_LOG2 20 /* of an object that another loader loaded */
-#define ABI_SEQUENCE_TRIES 4    /* probes of one key while the writer moves entries */
+#ifndef ABI_SEQUENCE_TRIES
+#define ABI_SEQUENCE_TRIES 16   /* probes of one key while the writer moves entries; tests want fewer */
+#endif
 #define ABI_TICK_SHIFT 6
 #define ABI_NAME_BYTES 32       /* of a filter, with the final 0 */
 
