@@ -29,7 +29,8 @@ LDFLAGS ?= -pie -Wl,-z,relro,-z,now
 LIBRARY_NEEDS := libbpf lmdb libmnl libcap
 LIBRARIES := $(LIBRARY_NEEDS) jansson ncursesw inih
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
-USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread
+USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread \
+	-ffunction-sections -fdata-sections
 LDLIBS = $(shell pkg-config --libs $(LIBRARIES)) -lm
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -Iinclude -Ibpf \
 	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
@@ -38,23 +39,21 @@ OBJECT := $(BUILD)/xdp_cuckoo.bpf.o
 OBJECTS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.bpf.o,$(wildcard bpf/*.bpf.c))
 SKELETONS := $(OBJECTS:.bpf.o=.skel.h)
 TOOL := $(BUILD)/xdp-cuckoo
-USER_OBJECTS := $(patsubst user/%.c,$(BUILD)/user/%.o,$(wildcard user/*.c))
+LAYERS := $(shell sed 's/\#.*//' user/layers)
+LIBRARY_FOLDERS := $(patsubst %*,%,$(filter %*,$(LAYERS)))
+USER_SOURCES := user/main.c $(wildcard $(patsubst %,user/%/*.c,$(subst *,,$(LAYERS))))
+USER_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(USER_SOURCES))
 ENGINE_OBJECTS := $(filter-out $(BUILD)/user/main.o,$(USER_OBJECTS))
-
-# All but what commands are made of; what the library would need of that is missing when it is linked.
-TOOL_MODULES := main command% explain output batch_line bench% config% kernel_bench feed hits http_% import% json_walk \
-	list% metrics% options pcapng privileges reader rule_counts rule_diff rule_set sample signals store_glance \
-	terminal top_% waiting_thread watchdog whole_file
-LIBRARY_OBJECTS := $(filter-out $(TOOL_MODULES:%=$(BUILD)/user/%.o),$(USER_OBJECTS))
+LIBRARY_OBJECTS := $(foreach folder,$(LIBRARY_FOLDERS),$(filter $(BUILD)/user/$(folder)/%,$(USER_OBJECTS)))
 SONAME := libxdp-cuckoo.so.1
 SHARED := $(BUILD)/$(SONAME)
 ARCHIVE := $(BUILD)/libxdp-cuckoo.a
 OBJCOPY ?= objcopy
 
 MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
-FORMAT_PAGES := user/man/xdp-cuckoo-rules.5 user/man/xdp-cuckoo.conf.5
+FORMAT_PAGES := user/package/man/xdp-cuckoo-rules.5 user/package/man/xdp-cuckoo.conf.5
 
-UNITS := $(notdir $(wildcard user/systemd/*))
+UNITS := $(notdir $(wildcard user/package/systemd/*))
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
@@ -64,7 +63,7 @@ BASH_COMPLETION = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/xdp-cuck
 # Debian's packages have another place for it.
 ZSH_FUNCTIONS ?= $(PREFIX)/share/zsh/site-functions
 ZSH_COMPLETION = $(DESTDIR)$(ZSH_FUNCTIONS)/_xdp-cuckoo
-VERSION = $(shell sed -n 's/^\#define VERSION "\(.*\)"$$/\1/p' user/version.h)
+VERSION = $(shell sed -n 's/^\#define VERSION "\(.*\)"$$/\1/p' user/base/version.h)
 FAIL2BAN_ACTION = $(DESTDIR)/etc/fail2ban/action.d/xdp-cuckoo.conf
 
 all: $(OBJECT) $(TOOL) $(MAN_PAGE) $(SHARED) $(ARCHIVE) ## build BPF object, tool, man page and library (default)
@@ -81,8 +80,8 @@ $(OBJECTS): $(BUILD)/%.bpf.o: bpf/%.bpf.c
 $(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $* > $@
 
-$(BUILD)/user/kernel.o: $(BUILD)/xdp_cuckoo.skel.h
-$(BUILD)/user/kernel_bench.o: $(BUILD)/bench.skel.h
+$(BUILD)/user/kernel/kernel.o: $(BUILD)/xdp_cuckoo.skel.h
+$(BUILD)/user/kernel/bench_program.o: $(BUILD)/bench.skel.h
 
 $(BUILD)/user/%.o: user/%.c
 	@mkdir -p $(@D)
@@ -92,9 +91,9 @@ $(TOOL): $(USER_OBJECTS)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ $(LDLIBS) -o $@
 
 # It stays when it is closed: libbpf goes on calling what it prints by.
-$(SHARED): $(LIBRARY_OBJECTS) user/xdp-cuckoo.map
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(filter-out -pie,$(LDFLAGS)) -pthread -shared -Wl,-soname,$(SONAME) \
-		-Wl,-z,defs -Wl,-z,nodelete -Wl,--version-script=user/xdp-cuckoo.map $(LIBRARY_OBJECTS) \
+$(SHARED): $(LIBRARY_OBJECTS) user/library/xdp-cuckoo.map
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(filter-out -pie,$(LDFLAGS)) -pthread -shared -Wl,--gc-sections -Wl,-soname,$(SONAME) \
+		-Wl,-z,defs -Wl,-z,nodelete -Wl,--version-script=user/library/xdp-cuckoo.map $(LIBRARY_OBJECTS) \
 		$$(pkg-config --libs $(LIBRARY_NEEDS)) -o $@
 
 # One object, so that what is hidden can be local to it.
@@ -103,35 +102,35 @@ $(ARCHIVE): $(LIBRARY_OBJECTS)
 	$(Q)$(OBJCOPY) --localize-hidden $(@:.a=.o)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(@:.a=.o)
 
-$(MAN_PAGE): $(TOOL) $(wildcard user/man/*)
+$(MAN_PAGE): $(TOOL) $(wildcard user/package/man/*)
 	@mkdir -p $(@D)
-	$(call say,MAN,$@)sh user/man/make.sh $(TOOL) $(PREFIX)/lib/systemd/system > $@
+	$(call say,MAN,$@)sh user/package/man/make.sh $(TOOL) $(PREFIX)/lib/systemd/system > $@
 
 install: all ## install under DESTDIR/PREFIX
 	install -D -m 0755 $(TOOL) $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo
 	install -D -m 0644 $(OBJECT) $(LIBRARY_DIR)/xdp_cuckoo.bpf.o
-	install -m 0755 user/crowdsec/xdp-cuckoo-bouncer $(LIBRARY_DIR)
-	install -m 0644 user/fail2ban/xdp-cuckoo.conf $(LIBRARY_DIR)/fail2ban-action.conf
+	install -m 0755 user/integrations/crowdsec/xdp-cuckoo-bouncer $(LIBRARY_DIR)
+	install -m 0644 user/integrations/fail2ban/xdp-cuckoo.conf $(LIBRARY_DIR)/fail2ban-action.conf
 	install -D -m 0644 $(MAN_PAGE) $(MAN_DIR)/man8/xdp-cuckoo.8
 	install -d $(MAN_DIR)/man5
 	install -m 0644 $(FORMAT_PAGES) $(MAN_DIR)/man5
-	install -D -m 0644 user/examples/default.conf $(DOC_DIR)/default.conf
+	install -D -m 0644 user/integrations/examples/default.conf $(DOC_DIR)/default.conf
 	install -d $(UNIT_DIR)
 	for unit in $(UNITS); do \
-		sed 's,@SBINDIR@,$(PREFIX)/sbin,' user/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
-	install -D -m 0644 user/completion/xdp-cuckoo.bash $(BASH_COMPLETION)
-	install -D -m 0644 user/completion/_xdp-cuckoo $(ZSH_COMPLETION)
-	install -D -m 0644 user/grafana/xdp-cuckoo.json $(SHARE_DIR)/grafana/xdp-cuckoo.json
-	install -D -m 0644 user/prometheus/alerts.yml $(SHARE_DIR)/prometheus/alerts.yml
+		sed 's,@SBINDIR@,$(PREFIX)/sbin,' user/package/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
+	install -D -m 0644 user/package/completion/xdp-cuckoo.bash $(BASH_COMPLETION)
+	install -D -m 0644 user/package/completion/_xdp-cuckoo $(ZSH_COMPLETION)
+	install -D -m 0644 user/integrations/grafana/xdp-cuckoo.json $(SHARE_DIR)/grafana/xdp-cuckoo.json
+	install -D -m 0644 user/integrations/prometheus/alerts.yml $(SHARE_DIR)/prometheus/alerts.yml
 	if [ -d $(dir $(FAIL2BAN_ACTION)) ]; then \
 		ln -sf $(PREFIX)/lib/xdp-cuckoo/fail2ban-action.conf $(FAIL2BAN_ACTION); fi
-	install -D -m 0644 user/xdp-cuckoo.h $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h
+	install -D -m 0644 user/library/xdp-cuckoo.h $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h
 	install -D -m 0644 $(SHARED) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libxdp-cuckoo.so
 	install -m 0644 $(ARCHIVE) $(DESTDIR)$(LIBDIR)
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed 's,@PREFIX@,$(PREFIX),; s,@LIBDIR@,$(LIBDIR),; s,@NEEDS@,$(LIBRARY_NEEDS),; s,@VERSION@,$(VERSION),' \
-		user/xdp-cuckoo.pc >$(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
+		user/library/xdp-cuckoo.pc >$(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
 	if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
 
 uninstall: ## remove what install put there
@@ -144,7 +143,7 @@ uninstall: ## remove what install put there
 
 deb: ## build the Debian package into build/deb, and have lintian look at it
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEB_PACKAGES)
-	$(Q)sh user/debian/build.sh $(BUILD)/deb $(BUILD_PACKAGES)
+	$(Q)sh user/package/debian/build.sh $(BUILD)/deb $(BUILD_PACKAGES)
 
 format: ## format all C files with clang-format
 	clang-format -i $$(git ls-files '*.c' '*.h')

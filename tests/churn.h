@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "abi.h"
-#include "random.h"
-#include "table.h"
-#include "table_move.h"
+#include "bench/random.h"
+#include "table/table.h"
+#include "table/publish_order.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -109,7 +109,7 @@ FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layo
 #define table_bucket_bytes wrong_bucket_bytes
 #define table_false_positive_rate wrong_false_positive_rate
 #define table_move churn_move_wrong
-#include "../user/table.c"
+#include "table/table.c"
 #undef table_open
 #undef table_close
 #undef table_insert

@@ -18,12 +18,12 @@
 
 #include "abi.h"
 #include "bucket.h"
-#include "hints.h"
-#include "random.h"
-#include "rule.h"
-#include "semisort.h"
-#include "table.h"
-#include "table_move.h"
+#include "filter/hints.h"
+#include "bench/random.h"
+#include "rule/rule.h"
+#include "table/semisort.h"
+#include "table/table.h"
+#include "table/publish_order.h"
 
 #define FILTER_CPUS_MAX 1024
 #define FILTER_RUN_MIN ETH_HLEN /* BPF_PROG_TEST_RUN refuses shorter frames */

@@ -13,7 +13,7 @@ LIMIT_S=${LIMIT_S:-3600} # of one test file
 export LIMIT_S
 
 # Where user input and the store are read; the rest would take hours.
-MEMCHECK_UNITS=${MEMCHECK_UNITS:-feed guard key_set list_r rule store_undo store_schema store_open}
+MEMCHECK_UNITS=${MEMCHECK_UNITS:-io/ host/ change/test_key_set lists/ rule/ store/test_store_undo store/test_store_schema store/test_store_open}
 MEMCHECK_COMMANDS=${MEMCHECK_COMMANDS:-commands counters formats panic policies}
 
 # place NAME: a directory for a build, and in it one for reports.
@@ -63,7 +63,7 @@ memcheck() {
 	printf '#!/bin/sh\nexec %s "%s" "$@"\n' "$valgrind" "$ROOT/build/xdp-cuckoo" >"$BUILD/xdp-cuckoo"
 	chmod +x "$BUILD/xdp-cuckoo"
 	# shellcheck disable=SC2046,SC2086 # words
-	RUNNER=$valgrind BUILD=build sh tests/run.sh $(printf 'tests/unit/test_%s ' $MEMCHECK_UNITS) || status=1
+	RUNNER=$valgrind BUILD=build sh tests/run.sh $(printf 'tests/unit/%s ' $MEMCHECK_UNITS) || status=1
 	# shellcheck disable=SC2046,SC2086 # words
 	with_tool sh tests/run.sh $(printf 'tests/namespace/test_%s ' $MEMCHECK_COMMANDS) || status=1
 	! has_reports && return $status
@@ -76,7 +76,7 @@ race() {
 	build "-O1 -g -fsanitize=thread --param=tsan-distinguish-volatile=1" "$ROOT/$BUILD/volatile.o" || return
 	# Without random addresses, among which this runtime does not find its own.
 	TSAN_OPTIONS="exitcode=99 halt_on_error=1" RUNNER="setarch -R" CHURN_LOOKUPS=1000000 BUILD=$BUILD \
-		sh tests/run.sh unit/test_table
+		sh tests/run.sh unit/table/
 }
 
 # _exit() writes no counts: tests/coverage_exit.c does.

@@ -6,7 +6,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-TOOLS='analyzer tidy cppcheck shellcheck shadows format'
+TOOLS='layers analyzer tidy cppcheck shellcheck shadows format'
 JOBS=${JOBS:-$(nproc)}
 BUILD=${BUILD:-build}
 
@@ -25,6 +25,10 @@ each() {
 		found=$('"$2"' 2>&1) && exit 0
 		printf "%s\n" "$found"
 		exit 1' sh '{}'
+}
+
+layers() {
+	sh tests/layers.sh
 }
 
 # At -O0: optimised code takes it long. That of gcc 12 takes for lost what is stored behind a pointer, which valgrind and
@@ -52,7 +56,7 @@ tidy_some() {
 
 # What bpftool has generated, which two files include, loses memory where there is none left.
 tidy() {
-	tidy_generated=$(grep -l 'skel[.]h"' user/*.c)
+	tidy_generated=$(grep -l 'skel[.]h"' user/*/*.c)
 	tidy_status=0
 	tidy_some "$(printf '%s\n' $c_files | grep '^user/' | grep -vF "$tidy_generated")" '' "$USER_FLAGS" || tidy_status=1
 	tidy_some "$tidy_generated" -clang-analyzer-unix.Malloc "$USER_FLAGS" || tidy_status=1
@@ -80,9 +84,9 @@ run_shellcheck() {
 shadows() {
 	system=$(gcc -E -Wp,-v -xc /dev/null 2>&1 >/dev/null | sed -n 's/^ //p')
 	[ -n "$system" ] || return
-	for header in user/*.h include/*.h bpf/*.h tests/*.h; do
+	for header in user/*/*.h include/*.h bpf/*.h tests/*.h; do
 		for directory in $system; do
-			[ ! -e "$directory/${header##*/}" ] || echo "$header shadows $directory/${header##*/}"
+			[ ! -e "$directory/${header#*/}" ] || echo "$header shadows $directory/${header#*/}"
 		done
 	done | { ! grep .; }
 }

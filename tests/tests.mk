@@ -17,7 +17,7 @@ FULL_PACKAGES := valgrind gcovr
 
 TEST_CPPFLAGS = -Itests -DXDP_CUCKOO_BUILD='"$(BUILD)"' -DXDP_CUCKOO_OBJECT='"$(OBJECT)"'
 
-UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*/test_*.c))
 HELPERS := $(patsubst tests/helpers/%.c,$(BUILD)/tests/helpers/%,$(wildcard tests/helpers/*.c))
 HELPERS := $(patsubst %.bpf,%.bpf.o,$(HELPERS))
 BENCHES := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
@@ -49,11 +49,11 @@ $(BUILD)/tests/%.so: tests/%.so.c
 # ---- fault injection: the tool once more, such that it fails where it is told to: tests/fault/runtime.c ----
 
 FAULTY_TOOL := build/tests/fault/xdp-cuckoo
-FAULTY_OBJECTS := $(patsubst user/%.c,build/tests/fault/user/%.o,$(wildcard user/*.c))
+FAULTY_OBJECTS := $(USER_SOURCES:%.c=build/tests/fault/%.o)
 FAULTS := build/tests/fault/faults
 
-build/tests/fault/user/kernel.o: build/xdp_cuckoo.skel.h
-build/tests/fault/user/kernel_bench.o: build/bench.skel.h
+build/tests/fault/user/kernel/kernel.o: build/xdp_cuckoo.skel.h
+build/tests/fault/user/kernel/bench_program.o: build/bench.skel.h
 
 build/tests/fault/user/%.o: user/%.c
 	@mkdir -p $(@D)
@@ -170,7 +170,7 @@ crowd: ## 50 processes at once that change and read one filter for T seconds: ma
 
 dissect: packages ## the parser beside scapy and tshark: make dissect [PCAP='FILE|DIR...'] [COUNT=FRAMES]
 	$(Q)sh tests/install-packages.sh $(DISSECT_PACKAGES)
-	$(Q)$(MAKE) --no-print-directory -s all $(BUILD)/tests/helpers/dissect $(BUILD)/tests/unit/test_random_frames
+	$(Q)$(MAKE) --no-print-directory -s all $(BUILD)/tests/helpers/dissect $(BUILD)/tests/unit/packets/test_random_frames
 	$(Q)PCAP='$(PCAP)' COUNT=$(or $(COUNT),100000) sh tests/run.sh dissection
 
 fuzz: packages ## fuzz what hostile packets and files reach: make fuzz [T=SECONDS] [AFL=1] [TARGETS='parse ...']

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "command.h"
-#include "options.h"
-#include "output.h"
-#include "privileges.h"
-#include "waiting.h"
-#include "waiting_thread.h"
-#include "watchdog.h"
+#include "commands/command.h"
+#include "commands/options.h"
+#include "io/output.h"
+#include "base/privileges.h"
+#include "base/waiting.h"
+#include "io/waiting_thread.h"
+#include "change/watchdog.h"
 
 static enum command_status give_up_privileges(unsigned int needs)
 {

@@ -11,12 +11,12 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-#include "apply.h"
+#include "change/change.h"
 #include "bench/packet_path.h"
 #include "bench/report.h"
 #include "helpers/lpm.h"
 #include "hint.h"
-#include "hints.h"
+#include "filter/hints.h"
 
 #define SLICES 21
 #define QUICK_SLICES 7

@@ -21,7 +21,7 @@
 #include "bench/lookup.h"
 #include "bench/timing.h"
 #include "filter.h"
-#include "random.h"
+#include "bench/random.h"
 
 #define PACKET_PATH_OBJECT XDP_CUCKOO_BUILD "/tests/bench/lookup.bpf.o"
 #define PACKET_PATH_SETTINGS "lookup_settings"

@@ -13,7 +13,7 @@
 #include "baseline/dleft.h"
 #include "baseline/quotient.h"
 #include "paper_output.h"
-#include "table_core.h"
+#include "table/insert_delete.h"
 
 #define BLOOM_BITS_PER_ITEM 13 /* and 9 hashes: the paper's table 3 */
 #define BLOOM_HASHES 9

@@ -8,9 +8,9 @@
 
 #include <stdarg.h>
 
-#include "random.h"
+#include "bench/random.h"
 #include "scenario.h"
-#include "store.h"
+#include "store/store.h"
 
 #define INTERFACES 2
 #define FAILURES_SHOWN 20

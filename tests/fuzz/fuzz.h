@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reason.h"
-#include "rule.h"
+#include "base/error_reason.h"
+#include "rule/rule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,9 +11,9 @@
 
 #include <jansson.h>
 
-#include "batch_line.h"
-#include "feed.h"
-#include "output.h"
+#include "commands/batch_line.h"
+#include "io/line_pipe.h"
+#include "io/output.h"
 
 #define PIECE_FILLER 255
 #define PIECE_PAUSE 254

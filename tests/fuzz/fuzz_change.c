@@ -5,7 +5,7 @@
  */
 #include "fuzz_dir.h"
 
-#include "batch_line.h"
+#include "commands/batch_line.h"
 
 #define RULES_MAX 64
 

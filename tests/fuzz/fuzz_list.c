@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "list.h"
+#include "lists/list.h"
 
 #define EXPORTED_MAX 48 /* rules that are written and read again */
 #define TAKEN_MAX 4096

@@ -8,7 +8,7 @@
 
 #include <fcntl.h>
 
-#include "store_internal.h"
+#include "store/internal.h"
 #include "store_records.h"
 
 #define RECORDS_MAX 256

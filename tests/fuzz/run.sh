@@ -22,11 +22,11 @@ export UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:symbolize=0"
 sources() {
 	case $1 in
 	parse) echo bpf/parse.h ;;
-	rule) echo user/rule_parse.c user/rule.c user/rule_time.c user/rule_key.c ;;
-	list) echo user/list*.c user/reader.c user/json_walk.c ;;
-	store) echo user/store*.c user/shape_list.c user/rule_check.c ;;
-	batch) echo user/feed.c user/batch_line.c ;;
-	change) echo user/batch_line.c user/apply_change.c user/apply_rules.c user/store_rules.c ;;
+	rule) echo user/rule/parse.c user/rule/rule.c user/rule/duration.c user/rule/key.c ;;
+	list) echo user/lists/*.c user/io/line_file.c user/io/json_walk.c ;;
+	store) echo user/store/*.c user/rule/shapes.c user/rule/validate.c ;;
+	batch) echo user/io/line_pipe.c user/commands/batch_line.c ;;
+	change) echo user/commands/batch_line.c user/change/commit.c user/change/rules.c user/store/rules.c ;;
 	*) echo "no such target: $1" >&2; exit 2 ;;
 	esac
 }

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "packets.h"
-#include "rule.h"
-#include "store_internal.h"
+#include "rule/rule.h"
+#include "store/internal.h"
 #include "store_records.h"
 
 #define PACKETS (sizeof(packets) / sizeof(packets[0]))

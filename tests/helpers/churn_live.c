@@ -26,11 +26,11 @@
 
 #include "helpers/live_end.h"
 #include "helpers/live_source.h"
-#include "kernel.h"
-#include "random.h"
-#include "rule.h"
-#include "table_move.h"
-#include "target.h"
+#include "kernel/kernel.h"
+#include "bench/random.h"
+#include "rule/rule.h"
+#include "table/publish_order.h"
+#include "filter/filter.h"
 
 #define SOURCE_OBJECT XDP_CUCKOO_BUILD "/tests/helpers/live_source.bpf.o"
 #define SLICE_PACKETS (1 << 16) /* between two looks at the counters */
@@ -83,7 +83,7 @@ static void move_wrong(struct table *table, struct bucket_layout layout, struct 
 }
 
 #define table_move move_wrong
-#include "table_core.h"
+#include "table/insert_delete.h"
 #undef table_move
 
 static int insert_wrong(struct table *table, const struct hash_value *key)

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernel.h"
-#include "rule.h"
+#include "kernel/kernel.h"
+#include "rule/rule.h"
 
 #define FIRST_ADDRESS 0x0b000000U /* 11.0.0.0; upwards from there */
 #define ADDRESSES_MAX (1U << 30)

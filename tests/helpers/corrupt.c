@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel.h"
-#include "table_core.h"
-#include "target.h"
+#include "kernel/kernel.h"
+#include "table/insert_delete.h"
+#include "filter/filter.h"
 
 struct damage {
 	__u64 missing, foreign, ends;

@@ -13,7 +13,7 @@
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 static int change(struct bpf_map *map, const char *what, __u32 number)
 {

@@ -11,7 +11,7 @@
 #include <bpf/bpf.h>
 
 #include "abi.h"
-#include "store.h"
+#include "store/store.h"
 
 #define CONFIGS_MAX 4096
 #define MAPS_MAX 64

@@ -23,7 +23,7 @@
 #include "bench/timing.h"
 #include "helpers/live_end.h"
 #include "helpers/live_sender.h"
-#include "random.h"
+#include "bench/random.h"
 
 #define OBJECT XDP_CUCKOO_BUILD "/tests/helpers/live_sender.bpf.o"
 #define DESTINATION 0xc6336407 /* 198.51.100.7 */

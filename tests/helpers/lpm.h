@@ -21,7 +21,7 @@
 
 #include <bpf/bpf.h>
 
-#include "random.h"
+#include "bench/random.h"
 
 typedef unsigned __int128 lpm_address; /* of IPv4 the low 32 bits */
 

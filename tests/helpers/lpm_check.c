@@ -13,9 +13,9 @@
 #include "helpers/frame.h"
 #include "helpers/lpm.h"
 #include "hint.h"
-#include "hints.h"
-#include "kernel.h"
-#include "target.h"
+#include "filter/hints.h"
+#include "kernel/kernel.h"
+#include "filter/filter.h"
 
 #define SHOWN_MAX 10 /* packets that differ */
 

@@ -12,8 +12,8 @@
 
 #include <bpf/libbpf.h>
 
-#include "store.h"
-#include "table.h"
+#include "store/store.h"
+#include "table/table.h"
 
 #define OBJECT XDP_CUCKOO_BUILD "/tests/helpers/older.bpf.o"
 

@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 #define CACHE_LINE_WORDS 8
 #define LONGEST_S 300

@@ -50,7 +50,7 @@ put_packages() {
 
 # put_project UNIT...
 put_project() {
-	mkdir -p "$root/project/build/tests/unit"
+	mkdir -p "$root/project/build/tests/unit/packets"
 	cp -r "$project/bpf" "$project/include" "$project/tests" "$project/user" "$root/project"
 	cp -r "$project/build/xdp-cuckoo" "$project"/build/*.bpf.o "$root/project/build"
 	[ ! -d "$project/build/verify" ] || cp -r "$project/build/verify" "$root/project/build"
@@ -59,7 +59,7 @@ put_project() {
 	mkdir "$root/project/build/tests/fault"
 	cp "$project/build/tests/fault/xdp-cuckoo" "$project/build/tests/fault/faults" "$root/project/build/tests/fault"
 	for unit; do
-		cp "$project/build/tests/unit/test_$unit" "$root/project/build/tests/unit"
+		cp "$project/build/tests/unit/packets/test_$unit" "$root/project/build/tests/unit/packets"
 	done
 	find "$root/project/build" -type f -perm -100 -exec strip {} + # half of the archive
 	cp "$project/tests/kernels/init.sh" "$root/init"

@@ -80,7 +80,7 @@ holds_word() {
 # wanted_files WORD...: with no WORD, all that are not left out.
 wanted_files() {
 	# shellcheck disable=SC2086 # one word a test
-	for file in tests/kernels/test_*.sh $(printf 'tests/unit/test_%s.c ' $UNITS) tests/namespace/test_*.sh; do
+	for file in tests/kernels/test_*.sh $(printf 'tests/unit/packets/test_%s.c ' $UNITS) tests/namespace/test_*.sh; do
 		suite=$(suite_of "$file")
 		case " $LEFT_OUT " in *" $suite "*) continue ;; esac
 		if [ $# -eq 0 ] || holds_word "$suite" "$@"; then

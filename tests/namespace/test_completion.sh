@@ -84,7 +84,7 @@ drop' policy later-fragment ''
 }
 
 test_words_of_rules_are_offered() {
-	assert_equal "$(sed -n '/ keywords\[\] = {/,/^};/p' user/rule_parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "')" \
+	assert_equal "$(sed -n '/ keywords\[\] = {/,/^};/p' user/rule/parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "')" \
 		"$(offers add '')" "words"
 	assert_offers 'src
 sport' test 192.0.2.1 s
@@ -156,7 +156,7 @@ stats' "$(setpriv --reuid 65534 --clear-groups --inh-caps=-all "$TOOL" complete 
 # in_bash WORD...: what its completion has for the last of the words, as bash splits them, sorted.
 in_bash() {
 	in_rx bash --norc -c '
-		. user/completion/xdp-cuckoo.bash
+		. user/package/completion/xdp-cuckoo.bash
 		COMP_WORDS=("$@")
 		COMP_CWORD=$(($# - 1))
 		_xdp_cuckoo
@@ -191,14 +191,14 @@ $STATE/files/list*" "$(in_bash import "$STATE/files/li")" "files"
 test_bash_knows_the_tool() {
 	# shellcheck disable=SC2016 # bash expands it
 	assert_equal 'complete -F _xdp_cuckoo xdp-cuckoo' \
-		"$(bash --norc -c '. user/completion/xdp-cuckoo.bash; complete -p xdp-cuckoo')" "the completion"
+		"$(bash --norc -c '. user/package/completion/xdp-cuckoo.bash; complete -p xdp-cuckoo')" "the completion"
 }
 
 # ---- zsh
 
 # in_zsh LINE: what it is completed to, and what zsh lists, without escape sequences.
 in_zsh() {
-	in_rx timeout 60 zsh -f tests/completion.zsh "$STATE/bin" "$PWD/user/completion" "$1" >"$STATE/screen" 2>&1 || :
+	in_rx timeout 60 zsh -f tests/completion.zsh "$STATE/bin" "$PWD/user/package/completion" "$1" >"$STATE/screen" 2>&1 || :
 	sed 's/\x1b\[[0-9;?]*[A-Za-z]//g; s/\r//g' "$STATE/screen"
 }
 

@@ -365,7 +365,7 @@ test_stored_rules_are_in_force_at_once() {
 
 # The capabilities and the read-only file system of the unit, without the rest of systemd.
 test_up_with_what_the_service_may_do() {
-	capabilities=$(sed -n 's/^CapabilityBoundingSet=//p' user/systemd/xdp-cuckoo@.service | tr '[:upper:]' '[:lower:]')
+	capabilities=$(sed -n 's/^CapabilityBoundingSet=//p' user/package/systemd/xdp-cuckoo@.service | tr '[:upper:]' '[:lower:]')
 	list a 1
 	config '[filter]' 'interfaces = vrx' 'detach-on-stop = yes' '[list a]' "file = $STATE/a"
 	mkdir -m 0700 "$STATE/state"
@@ -389,7 +389,7 @@ test_up_with_what_the_service_may_do() {
 may_choose_cpus() {
 	awk '/^SystemCallFilter=~.*@resources/ { word = "may-not" }
 		/^SystemCallFilter=[^~]*sched_setaffinity/ { word = "may" }
-		END { print word }' "user/systemd/$1"
+		END { print word }' "user/package/systemd/$1"
 }
 
 # Where a kernel with nohz_full CPUs makes nobody wait for packets, the tool visits each CPU.

@@ -4,7 +4,7 @@
 # process a decision, or lines of JSON on standard input.
 . tests/lib.sh
 
-BOUNCER=user/crowdsec/xdp-cuckoo-bouncer
+BOUNCER=user/integrations/crowdsec/xdp-cuckoo-bouncer
 
 # bouncer ARGUMENT...: with the test's tool and store.
 bouncer() {

@@ -35,7 +35,7 @@ test_tshark_says_the_same() {
 
 test_kernel_does_the_same() {
 	frames
-	run env FRAMES="$STATE/frames" ROUNDS=10 build/tests/unit/test_random_frames
+	run env FRAMES="$STATE/frames" ROUNDS=10 build/tests/unit/packets/test_random_frames
 	[ "$STATUS" -eq 0 ] || { show_run; fail "the kernel and the host differ"; }
 	note "$(grep -ho '[0-9]* frames hit.*' "$STATE/out" "$STATE/err" | head -1)"
 }

@@ -13,7 +13,7 @@ configure() {
 	[ -d "$FAIL2BAN" ] || skip "no fail2ban; make packages fetches it"
 	cp -r "$FAIL2BAN/etc/fail2ban" "$STATE/etc"
 	rm -rf "$STATE"/etc/jail.d/*
-	cp user/fail2ban/xdp-cuckoo.conf "$STATE/etc/action.d"
+	cp user/integrations/fail2ban/xdp-cuckoo.conf "$STATE/etc/action.d"
 	tool="$PWD/$TOOL --state $STATE/store"
 	printf '[DEFAULT]\ndbfile = %s\nallowipv6 = yes\n' "$STATE/f2b.sqlite3" >"$STATE/etc/fail2ban.local"
 	cat >"$STATE/etc/jail.local" <<-END

@@ -4,8 +4,8 @@
 . tests/lib.sh
 . tests/metrics.sh
 
-DASHBOARD=user/grafana/xdp-cuckoo.json
-ALERTS=user/prometheus/alerts.yml
+DASHBOARD=user/integrations/grafana/xdp-cuckoo.json
+ALERTS=user/integrations/prometheus/alerts.yml
 LEFT_OUT= # families that it does not show
 
 dashboard() {

@@ -75,7 +75,7 @@ test_the_library_has_a_directory_of_its_own() {
 test_units_are_sound() {
 	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
 	mkdir "$STATE/units"
-	for unit in user/systemd/*; do
+	for unit in user/package/systemd/*; do
 		sed "s,@SBINDIR@,$PWD/$BUILD," "$unit" >"$STATE/units/$(basename "$unit")"
 	done
 	for unit in "$STATE"/units/*@.*; do
@@ -89,16 +89,16 @@ test_units_are_sound() {
 test_the_exporter_is_confined() {
 	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
 	unit=$STATE/xdp-cuckoo-exporter.service
-	sed "s,@SBINDIR@,$PWD/$BUILD," user/systemd/xdp-cuckoo-exporter.service >"$unit"
+	sed "s,@SBINDIR@,$PWD/$BUILD," user/package/systemd/xdp-cuckoo-exporter.service >"$unit"
 	assert_status 0 systemd-analyze security --offline=true --threshold=30 --no-pager "$unit"
 	note "systemd-analyze security: $(sed -n 's/.*Overall exposure.*: \([0-9.]*\) .*/\1/p' "$STATE/out")"
 }
 
 test_the_example_is_right() {
-	cp user/examples/default.conf "$STATE/conf"
+	cp user/integrations/examples/default.conf "$STATE/conf"
 	chmod 0644 "$STATE/conf"
 	assert_status 0 xc check-config "$STATE/conf"
-	sed 's/^# \([][a-z-]* *[=a-z].*[]a-z0-9]\)$/\1/' user/examples/default.conf >"$STATE/conf"
+	sed 's/^# \([][a-z-]* *[=a-z].*[]a-z0-9]\)$/\1/' user/integrations/examples/default.conf >"$STATE/conf"
 	grep -q '^\[list spamhaus\]' "$STATE/conf" || fail "what is commented out was not found"
 	assert_status 0 xc check-config "$STATE/conf"
 	assert_output '^lists: +2$'

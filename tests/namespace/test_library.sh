@@ -3,7 +3,7 @@
 # The library as others get it: what it exports and needs, built against by pkg-config alone, and at work.
 . tests/lib.sh
 
-HEADER=user/xdp-cuckoo.h
+HEADER=user/library/xdp-cuckoo.h
 SHARED=$BUILD/libxdp-cuckoo.so.1
 CC=${CC:-gcc}
 
@@ -40,7 +40,7 @@ detector() {
 test_it_exports_what_the_header_says_and_no_more() {
 	sed -n 's/^[a-z].*[ *]\(xdp_cuckoo_[a-z_]*\)(.*/\1/p' "$HEADER" | sort >"$STATE/header"
 	[ -s "$STATE/header" ] || fail "no function in $HEADER"
-	sed -n 's/^\t\(xdp_cuckoo_[a-z_]*\);$/\1/p' user/xdp-cuckoo.map >"$STATE/map"
+	sed -n 's/^\t\(xdp_cuckoo_[a-z_]*\);$/\1/p' user/library/xdp-cuckoo.map >"$STATE/map"
 	diff "$STATE/header" "$STATE/map" || fail "the version script has others than the header, or another order"
 	exported -D --defined-only "$SHARED" | diff "$STATE/header" - || fail "the library exports others"
 	exported --defined-only "$BUILD/libxdp-cuckoo.a" | diff "$STATE/header" - || fail "the archive shows others"
@@ -86,7 +86,7 @@ test_the_header_is_c_and_cxx() {
 test_a_detector_blocks_what_comes_too_often() {
 	install_library
 	# shellcheck disable=SC2046 # words
-	compile user/examples/detector.c $(pkg-config --libs xdp-cuckoo)
+	compile user/integrations/examples/detector.c $(pkg-config --libs xdp-cuckoo)
 	xc load vrx >/dev/null
 	xc add 192.0.2.9 >/dev/null
 	printf '%s\n' 'pass loud proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
@@ -107,7 +107,7 @@ test_a_detector_blocks_what_comes_too_often() {
 test_a_detector_says_what_is_wrong() {
 	install_library
 	# shellcheck disable=SC2046 # words
-	compile user/examples/detector.c $(pkg-config --libs xdp-cuckoo)
+	compile user/integrations/examples/detector.c $(pkg-config --libs xdp-cuckoo)
 	echo x >"$STATE/file"
 	assert_status 1 detector 1 "$STATE/file"
 	assert_error '^detector: store .*/file/default: '
@@ -160,7 +160,7 @@ test_the_archive_will_do() {
 	install_library
 	rm "$STATE/root/opt/xc/lib/libxdp-cuckoo.so"
 	# shellcheck disable=SC2046 # words
-	compile user/examples/detector.c -L"$STATE/root/opt/xc/lib" -lxdp-cuckoo -pthread $(pkg-config --libs libbpf lmdb libmnl libcap)
+	compile user/integrations/examples/detector.c -L"$STATE/root/opt/xc/lib" -lxdp-cuckoo -pthread $(pkg-config --libs libbpf lmdb libmnl libcap)
 	assert_equal '' "$(readelf -d "$STATE/program" | grep libxdp-cuckoo)" "the shared library"
 	run sh -c "for i in 1 2; do echo 192.0.2.1; done | nsenter --net=/run/netns/$RX $STATE/program 1 $STATE/store"
 	assert_equal 0 "$STATUS" "status"

@@ -5,8 +5,8 @@
 . tests/lib.sh
 
 PAGE=$BUILD/man/xdp-cuckoo.8
-RULES_PAGE=user/man/xdp-cuckoo-rules.5
-CONF_PAGE=user/man/xdp-cuckoo.conf.5
+RULES_PAGE=user/package/man/xdp-cuckoo-rules.5
+CONF_PAGE=user/package/man/xdp-cuckoo.conf.5
 
 # assert_same WHAT: $STATE/program and $STATE/page hold the same lines.
 assert_same() {
@@ -31,7 +31,7 @@ test_commands() {
 }
 
 test_options() {
-	sed -n '/options_table\[\] = {/,/^};/ s/^[^"]*[{(][ ]*"\([a-z-]*\)".*/--\1/p' user/options.c | sort >"$STATE/program"
+	sed -n '/options_table\[\] = {/,/^};/ s/^[^"]*[{(][ ]*"\([a-z-]*\)".*/--\1/p' user/commands/options.c | sort >"$STATE/program"
 	options <"$PAGE" >"$STATE/page"
 	assert_same options
 }
@@ -53,13 +53,13 @@ test_options_are_known() {
 }
 
 test_exit_status() {
-	sed -n '/^enum command_status/,/^}/ s/.*STATUS_[A-Z]* = \([0-9]\).*/\1/p' user/command.h >"$STATE/program"
+	sed -n '/^enum command_status/,/^}/ s/.*STATUS_[A-Z]* = \([0-9]\).*/\1/p' user/commands/command.h >"$STATE/program"
 	sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/ s/^\.B \([0-9]\)$/\1/p' "$PAGE" >"$STATE/page"
 	assert_same "exit status"
 }
 
 test_words_of_rules() {
-	sed -n '/ keywords\[\] = {/,/^};/p' user/rule_parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "' |
+	sed -n '/ keywords\[\] = {/,/^};/p' user/rule/parse.c | grep -Eo '[{] "[a-z]+"' | tr -d '{ "' |
 		sort >"$STATE/program"
 	sed -n '/^\.SH DESCRIPTION/,/^\.EX/p' "$RULES_PAGE" | grep '^\\fB' |
 		grep -Eo '\\fB[a-z]+' | sed 's/...//' | sort -u >"$STATE/page"
@@ -80,7 +80,7 @@ test_formats_of_lists() {
 
 # By section: SECTION KEY.
 test_keys_of_configurations() {
-	sed -n 's/^	{ SECTION_\([A-Z]*\), "\([a-z-]*\)".*/\1 \2/p' user/config_keys.c | tr '[:upper:]' '[:lower:]' |
+	sed -n 's/^	{ SECTION_\([A-Z]*\), "\([a-z-]*\)".*/\1 \2/p' user/config/known_keys.c | tr '[:upper:]' '[:lower:]' |
 		sort >"$STATE/program"
 	awk '/^\.SS \[/ { section = $2; gsub(/[][]/, "", section) }
 		/^\.SH/ { section = "" }

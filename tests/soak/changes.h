@@ -8,7 +8,7 @@
 
 #include "journal.h"
 #include "model.h"
-#include "random.h"
+#include "bench/random.h"
 #include "tool.h"
 
 #define CHANGES_MAX 128 /* of one process */

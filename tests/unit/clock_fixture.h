@@ -17,7 +17,7 @@
 
 #include <linux/types.h>
 
-#include "store_fixture.h"
+#include "unit/store_fixture.h"
 
 #define CLOCK_BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 #define CLOCK_SECOND 1000LL

@@ -3,12 +3,12 @@
 #ifndef XDP_CUCKOO_TEST_LIBRARY_FIXTURE_H
 #define XDP_CUCKOO_TEST_LIBRARY_FIXTURE_H
 
-#include "store_fixture.h"
+#include "unit/store_fixture.h"
 
 #include <arpa/inet.h>
 #include <sched.h>
 
-#include "xdp-cuckoo.h"
+#include "library/xdp-cuckoo.h"
 
 #define OWN_ADDRESS "10.99.0.2" /* of va */
 

@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "list.h"
-#include "random.h"
+#include "lists/list.h"
+#include "bench/random.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

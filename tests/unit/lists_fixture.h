@@ -3,7 +3,7 @@
 #ifndef XDP_CUCKOO_TEST_LISTS_FIXTURE_H
 #define XDP_CUCKOO_TEST_LISTS_FIXTURE_H
 
-#include "clock_fixture.h"
+#include "unit/clock_fixture.h"
 
 static inline struct store_lists lists_of(struct fixture *f)
 {

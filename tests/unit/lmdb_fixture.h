@@ -5,7 +5,7 @@
 
 #include <lmdb.h>
 
-#include "store_fixture.h"
+#include "unit/store_fixture.h"
 
 static inline MDB_txn *lmdb_begin(struct fixture *f)
 {

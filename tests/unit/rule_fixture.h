@@ -13,7 +13,7 @@
 #include <arpa/inet.h>
 #include <cmocka.h>
 
-#include "rule.h"
+#include "rule/rule.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

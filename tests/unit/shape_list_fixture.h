@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "random.h"
-#include "shape_list.h"
+#include "bench/random.h"
+#include "rule/shapes.h"
 
 static inline uint64_t seed_of_run(void)
 {

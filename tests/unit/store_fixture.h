@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "random.h"
-#include "store.h"
+#include "bench/random.h"
+#include "store/store.h"
 
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What help says of commands is so: their examples can be typed, their options are those of the table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <getopt.h>
+
+#include "commands/options.h"
+#include "io/output.h"
+
+#define WORDS_MAX 32
+#define LINE_BYTES 256
+#define EXAMPLES_MIN 2
+#define TOOL "xdp-cuckoo"
+
+/* ---- lines of shell ---- */
+
+struct words {
+	char text[LINE_BYTES];
+	char *word[WORDS_MAX + 1]; /* ended by NULL */
+	int count;
+};
+
+/* Cuts the next word out of *rest; quotes go, and are taken off. NULL at the end. */
+static char *next_word(char **rest)
+{
+	char *word = *rest + strspn(*rest, " "), *end = word;
+
+	if (!*word)
+		return NULL;
+	if (*word == '\'' || *word == '"') {
+		end = strchr(word + 1, *word);
+		word++;
+	} else {
+		end += strcspn(word, " ");
+	}
+	assert_non_null(end);
+	*rest = *end ? end + 1 : end;
+	*end = '\0';
+	return word;
+}
+
+static struct words *split(const char *line, size_t length, struct words *words)
+{
+	char *rest = words->text, *word;
+
+	assert_in_range(length, 1, LINE_BYTES - 1);
+	memcpy(words->text, line, length);
+	words->text[length] = '\0';
+	words->count = 0;
+	while ((word = next_word(&rest))) {
+		assert_in_range(words->count, 0, WORDS_MAX - 1);
+		words->word[words->count++] = word;
+	}
+	words->word[words->count] = NULL;
+	return words;
+}
+
+static bool is_joint(const char *word)
+{
+	return !strcmp(word, "|") || !strcmp(word, "&&");
+}
+
+/* ---- examples ---- */
+
+/* argv[0] is the tool. Reads the words as main() does, and what is a rule as its command does. */
+static const struct command *parse(int argc, char **argv)
+{
+	struct options_arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
+	const struct command *command;
+	struct reason reason;
+	struct rule rule;
+
+	optind = 0;
+	assert_int_equal(options_read(argc, argv, &arguments), STATUS_DONE);
+	output_use_json(false);
+	assert_in_range(optind, 1, argc - 1);
+	command = command_find(argv[optind]);
+	assert_non_null(command);
+	arguments.invocation.operands = argv + optind + 1;
+	arguments.invocation.count = argc - optind - 1;
+	assert_int_equal(options_check(command, &arguments), STATUS_DONE);
+	if (!strncmp(command->usage, "RULE", 4) &&
+	    rule_parse_words((const char *const *)arguments.invocation.operands, arguments.invocation.count, &rule,
+			     &reason))
+		fail_msg("%s", reason.text);
+	return command;
+}
+
+/* How often the line, whose pipes and && join commands, runs this one. Every run of the tool in it must parse. */
+static int uses(const struct command *command, struct words *words)
+{
+	int used = 0;
+
+	for (int first = 0, next; first < words->count; first = next + 1) {
+		char *joint;
+
+		for (next = first; next < words->count && !is_joint(words->word[next]);)
+			next++;
+		joint = words->word[next];
+		words->word[next] = NULL;
+		if (next > first && !strcmp(words->word[first], TOOL))
+			used += parse(next - first, words->word + first) == command;
+		words->word[next] = joint;
+	}
+	return used;
+}
+
+static bool is_example(const char *line, size_t length)
+{
+	const char *tool = memmem(line, length, TOOL " ", strlen(TOOL " "));
+
+	return length > 2 && line[0] == ' ' && line[1] == ' ' && tool &&
+	       (tool == line + 2 || memchr(line, '|', tool - line));
+}
+
+static void check_examples(const struct command *command)
+{
+	struct words words;
+	int examples = 0;
+
+	for (const char *line = command->help; *line; line += strcspn(line, "\n") + 1) {
+		const size_t length = strcspn(line, "\n");
+
+		assert_int_equal(line[length], '\n');
+		if (is_example(line, length))
+			examples += uses(command, split(line, length, &words)) > 0;
+	}
+	if (examples < EXAMPLES_MIN)
+		fail_msg("%s: %d examples of it", command->name, examples);
+}
+
+static void test_examples(void **state)
+{
+	(void)state;
+	for (const struct command *const *command = command_table; *command; command++) {
+		print_message("%s\n", (*command)->name);
+		check_examples(*command);
+	}
+}
+
+/* ---- options ---- */
+
+static const struct options_kind *find_option(const char *name)
+{
+	for (const struct options_kind *kind = options_table; kind->name; kind++)
+		if (!strcmp(kind->name, name))
+			return kind;
+	return NULL;
+}
+
+static bool has_choice(const char *choices, const char *choice)
+{
+	const size_t length = strlen(choice);
+
+	for (; *choices; choices += strcspn(choices, "|") + 1) {
+		if (strcspn(choices, "|") == length && !memcmp(choices, choice, length))
+			return true;
+		if (!choices[strcspn(choices, "|")])
+			return false;
+	}
+	return false;
+}
+
+/* The value that usage shows is the table's, or some of its choices. */
+static void check_value(const struct command *command, const struct options_kind *kind, char *value)
+{
+	char *choice;
+
+	while ((choice = strsep(&value, "|")))
+		if (!has_choice(kind->value, choice))
+			fail_msg("%s: --%s cannot be %s", command->name, kind->name, choice);
+}
+
+static __u64 check_usage(const struct command *command)
+{
+	char text[2 * LINE_BYTES], *rest = text, *word;
+	__u64 shown = 0;
+
+	snprintf(text, sizeof(text), "%s", command->usage);
+	while ((word = strsep(&rest, " []|"))) {
+		const struct options_kind *kind = strncmp(word, "--", 2) || !word[2] ? NULL : find_option(word + 2);
+
+		if (!kind && !strncmp(word, "--", 2) && word[2])
+			fail_msg("%s: its usage has %s, the table has not", command->name, word);
+		if (!kind)
+			continue;
+		shown |= 1ULL << (kind - options_table);
+		if (kind->value) {
+			word = strsep(&rest, " ]");
+			assert_non_null(word);
+			check_value(command, kind, word);
+		}
+	}
+	return shown;
+}
+
+static void test_usage_has_the_options_of_the_command(void **state)
+{
+	(void)state;
+	for (const struct command *const *command = command_table; *command; command++) {
+		const __u64 shown = check_usage(*command);
+
+		for (const struct options_kind *kind = options_table; kind->name; kind++) {
+			const bool is_shown = shown & 1ULL << (kind - options_table);
+
+			if (kind->bit && is_shown != options_are_of(kind, *command))
+				fail_msg("%s: --%s is in its usage: %d", (*command)->name, kind->name, is_shown);
+		}
+	}
+}
+
+static void test_every_option_is_some_command_s(void **state)
+{
+	(void)state;
+	for (const struct options_kind *kind = options_table; kind->name; kind++) {
+		bool is_taken = false;
+
+		for (const struct command *const *command = command_table; *command; command++)
+			is_taken |= options_are_of(kind, *command);
+		if (!is_taken)
+			fail_msg("--%s", kind->name);
+		assert_non_null(kind->meaning);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_examples),
+		cmocka_unit_test(test_usage_has_the_options_of_the_command),
+		cmocka_unit_test(test_every_option_is_some_command_s),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

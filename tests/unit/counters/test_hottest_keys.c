@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which keys of a table are counted most, between two passes over its counters. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "counters/hottest_keys.h"
+
+/* Of which only counters and records are looked at: the key in slot n has the tag n. */
+static struct table table_of(__u64 slots)
+{
+	static __u64 sequence;
+	struct table table = { .memory = { .record = calloc(slots, sizeof(__u64)),
+					   .counter = calloc(slots, sizeof(struct abi_counter)),
+					   .sequence = &sequence } };
+
+	assert_non_null(table.memory.record);
+	assert_non_null(table.memory.counter);
+	for (__u64 slot = 0; slot < slots; slot++)
+		table.memory.record[slot] = abi_record(slot << ABI_END_BITS, 0);
+	return table;
+}
+
+/* Steps of one pass, which begins at that second. */
+static unsigned int pass(struct hits *hits, const struct table *table, double second)
+{
+	unsigned int steps = 1;
+
+	while (!hits_step(hits, table, second))
+		steps++;
+	return steps;
+}
+
+static void assert_ranked(const struct hits *hits, size_t place, __u64 slot, double rate)
+{
+	assert_true(place < hits->ranked_count);
+	assert_int_equal(hits->ranked[place].tag, slot << ABI_END_BITS);
+	assert_true(hits->ranked[place].rate == rate);
+}
+
+static void test_rates(void **state)
+{
+	struct table table = table_of(1024);
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, 1024), 0);
+	table.memory.counter[5].packets = 1000;
+	table.memory.counter[6].packets = 50;
+	pass(&hits, &table, 10);
+	assert_int_equal(hits.ranked_count, 0);
+	table.memory.counter[5].packets += 8;
+	table.memory.counter[6].packets += 20;
+	table.memory.counter[1023].packets += 2;
+	pass(&hits, &table, 12);
+	assert_int_equal(hits.ranked_count, 3);
+	assert_ranked(&hits, 0, 6, 10);
+	assert_ranked(&hits, 1, 5, 4);
+	assert_ranked(&hits, 2, 1023, 1);
+	pass(&hits, &table, 13);
+	assert_int_equal(hits.ranked_count, 0);
+	assert_int_equal(hits.passes, 3);
+	hits_close(&hits);
+	free(table.memory.record);
+	free(table.memory.counter);
+}
+
+/* A reset, or a key that was deleted and has come again: what there is has come since. */
+static void test_counted_from_0_again(void **state)
+{
+	struct table table = table_of(1024);
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, 1024), 0);
+	table.memory.counter[5].packets = 1000;
+	table.memory.counter[6].packets = 1000;
+	pass(&hits, &table, 1);
+	table.memory.counter[5].packets = 30;
+	table.memory.counter[6].packets = 0;
+	pass(&hits, &table, 2);
+	assert_int_equal(hits.ranked_count, 1);
+	assert_ranked(&hits, 0, 5, 30);
+	hits_close(&hits);
+	free(table.memory.record);
+	free(table.memory.counter);
+}
+
+static void put(const struct table *table, __u64 slot, __u64 tag, __u64 packets)
+{
+	table->memory.record[slot] = abi_record(tag << ABI_END_BITS, 0);
+	table->memory.counter[slot].packets = packets;
+}
+
+/* Its packets of all time have not come since the last pass: the next one tells its rate again. */
+static void test_moved_with_its_count(void **state)
+{
+	struct table table = table_of(1024);
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, 1024), 0);
+	put(&table, 5, 5, 1000000);
+	put(&table, 6, 6, 1000);
+	pass(&hits, &table, 1);
+	put(&table, 700, 5, 1000003);
+	table.memory.counter[5].packets = 0;
+	table.memory.counter[6].packets += 2;
+	++*table.memory.sequence;
+	pass(&hits, &table, 2);
+	assert_int_equal(hits.ranked_count, 1);
+	assert_ranked(&hits, 0, 6, 2);
+	table.memory.counter[700].packets += 30;
+	pass(&hits, &table, 3);
+	assert_int_equal(hits.ranked_count, 1);
+	assert_ranked(&hits, 0, 5, 30);
+	hits_close(&hits);
+	free(table.memory.record);
+	free(table.memory.counter);
+}
+
+/* In the slot of one that is gone, or moved: what that one had is not this one's, nor is what this one brings new. */
+static void test_another_key_in_its_slot(void **state)
+{
+	struct table table = table_of(1024);
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, 1024), 0);
+	put(&table, 5, 5, 1000);
+	put(&table, 6, 6, 1000);
+	pass(&hits, &table, 1);
+	put(&table, 5, 1ULL << (HASH_TAG_BITS - 1), 900000);
+	put(&table, 6, 6ULL << (HASH_TAG_BITS - 4), 10);
+	++*table.memory.sequence;
+	pass(&hits, &table, 2);
+	assert_int_equal(hits.ranked_count, 0);
+	table.memory.counter[5].packets += 7;
+	table.memory.counter[6].packets += 9;
+	pass(&hits, &table, 3);
+	assert_int_equal(hits.ranked_count, 2);
+	assert_ranked(&hits, 0, 6ULL << (HASH_TAG_BITS - 4), 9);
+	assert_ranked(&hits, 1, 1ULL << (HASH_TAG_BITS - 1), 7);
+	hits_close(&hits);
+	free(table.memory.record);
+	free(table.memory.counter);
+}
+
+/* More numbers than are told, in no order: the most of them, the most first. */
+static void test_best_of_many(void **state)
+{
+	const __u64 slots = 2 * HITS_CHUNK + 1000;
+	struct table table = table_of(slots);
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, slots), 0);
+	assert_int_equal(pass(&hits, &table, 1), 3);
+	for (__u32 i = 0; i < 1000; i++)
+		table.memory.counter[(__u64)i * 521].packets = i * 7919 % 1009 + 1;
+	assert_int_equal(pass(&hits, &table, 2), 3);
+	assert_int_equal(hits.ranked_count, HITS_BEST);
+	for (size_t i = 0; i < HITS_BEST; i++) {
+		assert_true(hits.ranked[i].rate == table.memory.counter[hits.ranked[i].tag >> ABI_END_BITS].packets);
+		assert_true(!i || hits.ranked[i].rate <= hits.ranked[i - 1].rate);
+	}
+	for (__u32 i = 0, above = 0; i < 1000; i++) {
+		above += table.memory.counter[(__u64)i * 521].packets > hits.ranked[HITS_BEST - 1].rate;
+		assert_true(above < HITS_BEST);
+	}
+	hits_close(&hits);
+	free(table.memory.record);
+	free(table.memory.counter);
+}
+
+static void test_too_large(void **state)
+{
+	struct hits hits;
+
+	(void)state;
+	assert_int_equal(hits_open(&hits, HITS_SLOTS_MAX + 1ULL), -E2BIG);
+	assert_int_equal(hits.slots, 0);
+	hits_close(&hits);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_counted_from_0_again),
+		cmocka_unit_test(test_moved_with_its_count),
+		cmocka_unit_test(test_another_key_in_its_slot),
+		cmocka_unit_test(test_best_of_many),
+		cmocka_unit_test(test_too_large),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Hints: that a flow which a key can match never lacks the key's bit, that bits are few, and which
+ * bits shapes get.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hint.h"
+#include "filter/hints.h"
+#include "bench/random.h"
+
+#define RULES 20000
+#define FLOWS 32 /* that each rule matches */
+
+struct fixture {
+	uint64_t seed;
+	__u8 *hints;
+};
+
+static int open_hints(void **state)
+{
+	static struct fixture fixture;
+	const char *text = getenv("SEED");
+
+	fixture = (struct fixture){ .seed = text ? strtoull(text, NULL, 0) : 1 };
+	fixture.hints = calloc(ABI_HINTS, sizeof(*fixture.hints));
+	print_message("# SEED=%llu\n", (unsigned long long)fixture.seed);
+	*state = &fixture;
+	return fixture.hints ? 0 : -1;
+}
+
+static int close_hints(void **state)
+{
+	struct fixture *f = *state;
+
+	free(f->hints);
+	return 0;
+}
+
+static void clear(const struct fixture *f)
+{
+	memset(f->hints, 0, ABI_HINTS * sizeof(*f->hints));
+}
+
+static union flow_addr random_address(struct fixture *f)
+{
+	union flow_addr address;
+
+	address.word[0] = random_next(&f->seed);
+	address.word[1] = random_next(&f->seed);
+	return address;
+}
+
+/* The prefix of one address, the rest of the other. */
+static union flow_addr combine(const union flow_addr *prefix, unsigned int length,
+			       const union flow_addr *rest)
+{
+	const union flow_addr network = rule_network(rest, length);
+	union flow_addr address = *rest;
+
+	for (size_t i = 0; i < sizeof(address.word) / sizeof(address.word[0]); i++)
+		address.word[i] ^= network.word[i] ^ prefix->word[i];
+	return address;
+}
+
+static struct rule_key random_key(struct fixture *f, enum flow_family family, unsigned int src_len)
+{
+	const union flow_addr src = random_address(f), dst = random_address(f);
+	struct rule rule = { .family = family,
+			     .src_len = src_len,
+			     .dst_len = 8,
+			     .src = rule_network(&src, src_len),
+			     .dst = rule_network(&dst, 8) };
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	assert_int_equal(rule_keys(&rule, keys), 1);
+	return keys[0];
+}
+
+/* The key as a flow, but for the bits behind its source prefix, which are drawn. */
+static struct flow_key random_flow(struct fixture *f, const struct rule_key *key)
+{
+	const struct rule rule = rule_of_key(key);
+	const union flow_addr any = random_address(f);
+	struct flow flow = { .src = combine(&rule.src, rule.src_len, &any),
+			     .dst = rule.dst,
+			     .family = key->shape.family };
+	struct flow_key packed = {};
+
+	flow_pack(&flow, &packed);
+	return packed;
+}
+
+/* As the packet path compares them: see key_hash(). */
+static bool can_match(const struct rule_key *key, const struct flow_key *flow)
+{
+	const unsigned int last = flow_key_last(key->shape.family);
+	struct abi_shape shape;
+	bool is_equal = true;
+
+	rule_shape_compile(&key->shape, &shape);
+	for (unsigned int i = 0; i <= last; i++)
+		is_equal &= ((flow->word[i] & shape.mask[i]) | (i == last ? shape.tag : 0)) ==
+			    key->key.word[i];
+	return is_equal;
+}
+
+static __u32 hint_of(const struct fixture *f, enum flow_family family, const struct flow_key *flow)
+{
+	return f->hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, flow))];
+}
+
+static size_t bits_set(const struct fixture *f)
+{
+	size_t bits = 0;
+
+	for (size_t i = 0; i < ABI_HINTS; i++)
+		bits += __builtin_popcount(f->hints[i]);
+	return bits;
+}
+
+/* Rules of every length, each with a bit of eight, all in the same hints. */
+static void test_no_match_lacks_its_hint(void **state)
+{
+	struct fixture *f = *state;
+
+	clear(f);
+	for (unsigned int i = 0; i < RULES; i++) {
+		const enum flow_family family = i % FLOW_FAMILIES;
+		const unsigned int bits = family == FLOW_IPV4 ? 32 : 128;
+		/* Those that set many bits, less often: else all would be set soon. */
+		const unsigned int least = random_below(&f->seed, 1000) ? bits / 2 : 1;
+		const struct rule_key key = random_key(
+			f, family, least + random_below(&f->seed, bits - least + 1));
+		const __u64 hint = 1ULL << i % ABI_HINT_BITS;
+
+		hints_mark(f->hints, &key, hint);
+		for (unsigned int n = 0; n < FLOWS; n++) {
+			const struct flow_key flow = random_flow(f, &key);
+
+			assert_true(can_match(&key, &flow));
+			assert_true(hint_of(f, family, &flow) & hint);
+		}
+		assert_true(hints_allow(f->hints, &key, hint));
+	}
+}
+
+/* All lengths alone: every flow that matches has the bit, and no more bits are set than must be. */
+static void test_as_few_as_can_be(void **state)
+{
+	struct fixture *f = *state;
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const unsigned int bits = family == FLOW_IPV4 ? HINT_IPV4_BITS : HINT_IPV6_BITS;
+
+		for (unsigned int length = 0; length <= (family == FLOW_IPV4 ? 32 : 128); length++) {
+			const unsigned int free = length < bits ? bits - length : 0;
+			const size_t most = free < HINT_INDEX_BITS ? 1 << free : ABI_HINT_INDEXES;
+			const struct rule_key key = random_key(f, family, length);
+
+			clear(f);
+			hints_mark(f->hints, &key, 1 << 3);
+			assert_in_range(bits_set(f), 1, most);
+			for (unsigned int n = 0; n < 1000; n++) {
+				const struct flow_key flow = random_flow(f, &key);
+
+				assert_int_equal(hint_of(f, family, &flow), 1 << 3);
+			}
+			if (family == FLOW_IPV4 || !free)
+				assert_int_equal(bits_set(f), most);
+		}
+	}
+}
+
+/* IPv6 networks of one provider differ beyond their first 16 bits: they share few indexes. */
+static void test_ipv6_networks_spread(void **state)
+{
+	enum { NETWORKS = 8192 };
+	struct fixture *f = *state;
+
+	clear(f);
+	for (unsigned int i = 0; i < NETWORKS; i++) {
+		struct rule_key key = random_key(f, FLOW_IPV6, 32);
+		const __u8 head[4] = { 0x20, 0x01, i >> 8, i };
+
+		memcpy(key.key.word, head, sizeof(head));
+		hints_mark(f->hints, &key, 1);
+	}
+	assert_in_range(bits_set(f), NETWORKS * 9 / 10, NETWORKS);
+}
+
+static void test_always_marks_nothing(void **state)
+{
+	struct fixture *f = *state;
+	const struct rule_key key = random_key(f, FLOW_IPV4, 0);
+
+	clear(f);
+	assert_true(hints_allow(f->hints, &key, ABI_HINT_ALWAYS));
+	assert_false(hints_allow(f->hints, &key, 1));
+	hints_mark(f->hints, &key, ABI_HINT_ALWAYS);
+	assert_int_equal(bits_set(f), 0);
+}
+
+static void test_add_and_replace(void **state)
+{
+	struct fixture *f = *state;
+	__u8 *other = calloc(ABI_HINTS, sizeof(*other));
+
+	assert_non_null(other);
+	clear(f);
+	for (size_t i = 0; i < ABI_HINTS; i += 1 + random_below(&f->seed, 50)) {
+		f->hints[i] = random_next(&f->seed) & ABI_HINT_ALL;
+		other[i / 2] = random_next(&f->seed) & ABI_HINT_ALL;
+	}
+	for (size_t i = 0; i < ABI_HINTS; i++)
+		other[i] |= f->hints[i] & 0xf;
+	hints_add(f->hints, other);
+	for (size_t i = 0; i < ABI_HINTS; i++)
+		assert_int_equal(other[i] & ~f->hints[i], 0);
+	assert_memory_not_equal(f->hints, other, ABI_HINTS * sizeof(*other));
+	hints_replace(f->hints, other);
+	assert_memory_equal(f->hints, other, ABI_HINTS * sizeof(*other));
+	free(other);
+}
+
+/* ---- which bits shapes get ---- */
+
+static const struct {
+	struct rule_shape shape;
+	bool is_always;
+} choices[] = {
+	{ { .family = FLOW_IPV4, .fields = RULE_DPORT }, true },
+	{ { .family = FLOW_IPV4, .dst_len = 32 }, true },
+	{ { .family = FLOW_IPV4, .src_len = 1 }, false },
+	{ { .family = FLOW_IPV4, .src_len = 32, .dst_len = 32 }, false },
+	{ { .family = FLOW_IPV6, .dst_len = 128 }, true },
+	{ { .family = FLOW_IPV6, .src_len = 15 }, true },
+	{ { .family = FLOW_IPV6, .src_len = 16 }, false },
+	{ { .family = FLOW_IPV6, .src_len = 128 }, false },
+};
+
+static void test_shapes_without_a_source_have_no_bit(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+		assert_int_equal(hints_choose(NULL, 0, &choices[i].shape),
+				 choices[i].is_always ? ABI_HINT_ALWAYS : 1);
+}
+
+/* As many shapes as there may be, with some that have none among them: no bit has two more than another. */
+static void test_bits_are_shared_evenly(void **state)
+{
+	unsigned int shapes[ABI_HINT_BITS] = {};
+	__u64 taken[ABI_SHAPES_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ABI_SHAPES_MAX; i++) {
+		const struct rule_shape shape = { .family = FLOW_IPV4, .src_len = i % 5 ? i : 0 };
+
+		taken[i] = hints_choose(taken, i, &shape);
+		if (i % 5 == 0) {
+			assert_int_equal(taken[i], ABI_HINT_ALWAYS);
+			continue;
+		}
+		assert_int_equal(__builtin_popcountll(taken[i]), 1);
+		assert_true(taken[i] < ABI_HINT_ALWAYS);
+		shapes[__builtin_ctzll(taken[i])]++;
+		for (unsigned int bit = 0; bit < ABI_HINT_BITS; bit++)
+			assert_true(shapes[bit] + 1 >= shapes[__builtin_ctzll(taken[i])]);
+	}
+}
+
+/* ---- what they are worth ---- */
+
+static struct abi_shape_list list_of(const __u64 *hint, size_t count, size_t passing)
+{
+	struct abi_shape_list list = { .count = count };
+
+	for (size_t i = 0; i < count; i++) {
+		struct abi_shape *shape = &list.shape[abi_shape_place(1U << i)];
+
+		shape->hint = hint[i];
+		shape->tag = i < passing ? ABI_TAG_PASS : 0;
+	}
+	hints_compile(&list, FLOW_IPV4, false);
+	return list;
+}
+
+/* Every shape has a place of its own, which is found by any set of which it is the lowest. */
+static void test_places(void **state)
+{
+	bool is_taken[ABI_SHAPES_MAX] = {};
+	struct fixture *f = *state;
+
+	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
+		const __u32 place = abi_shape_place(1U << i);
+
+		assert_in_range(place, 0, ABI_SHAPES_MAX - 1);
+		assert_false(is_taken[place]);
+		is_taken[place] = true;
+		assert_int_equal(abi_shape_place((__u32)random_next(&f->seed) << i | 1U << i), place);
+	}
+}
+
+static void test_candidates(void **state)
+{
+	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 64 };
+	const struct abi_shape_list list = list_of(hint, 5, 3);
+
+	(void)state;
+	assert_int_equal(list.passing, 7);
+	assert_int_equal(list.candidates[0], 1 << 1);
+	assert_int_equal(list.candidates[1], 1 << 0 | 1 << 1 | 1 << 3);
+	assert_int_equal(list.candidates[2 | 64], 1 << 1 | 1 << 2 | 1 << 4);
+	assert_int_equal(list.candidates[ABI_HINT_ALL], 31);
+	assert_int_equal(hints_leave(&list, 1), 1 << 0 | 1 << 1 | 1 << 3);
+	assert_int_equal(hints_leave(&list, 1 | ABI_HINT_SHORTCUT), 1 << 0 | 1 << 1);
+}
+
+static void test_mean_probes(void **state)
+{
+	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 64 };
+	const struct abi_shape_list list = list_of(hint, 5, 1);
+	struct fixture *f = *state;
+	__u64 probes = 0;
+
+	clear(f);
+	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6), 1, 1e-9);
+	for (size_t i = 0; i < ABI_HINT_INDEXES; i++) {
+		const __u32 byte = random_next(&f->seed) & ABI_HINT_ALL;
+		const bool is_short = i % 3 == 0;
+
+		f->hints[FLOW_IPV6 * ABI_HINT_INDEXES + i] =
+			byte | (is_short ? ABI_HINT_SHORTCUT : 0);
+		probes += is_short ? byte & 1 : 1 + 2 * (byte & 1) + (byte >> 1 & 1) + (byte >> 6);
+	}
+	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6),
+			   (double)probes / ABI_HINT_INDEXES, 1e-9);
+	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV4), 1, 1e-9);
+}
+
+static void fill(const struct fixture *f, size_t count, __u8 hint)
+{
+	for (size_t i = 0; i < count; i++)
+		f->hints[i] = hint;
+}
+
+/* One shape of four that hints leave out for some of the indexes; and one for whose sake all are read. */
+static void test_read_where_it_pays(void **state)
+{
+	static const __u64 hint[] = { ABI_HINT_ALWAYS, 1, 2, 4 };
+	const struct abi_shape_list list = list_of(hint, 4, 0), one = list_of(&hint[1], 1, 0),
+				    always = list_of(hint, 1, 0), none = list_of(hint, 0, 0);
+	struct fixture *f = *state;
+
+	fill(f, ABI_HINT_INDEXES, 7);
+	assert_false(hints_pay(f->hints, &list, FLOW_IPV4));
+	fill(f, ABI_HINT_INDEXES / 8, 3);
+	assert_false(hints_pay(f->hints, &list, FLOW_IPV4));
+	fill(f, ABI_HINT_INDEXES / 2, 3);
+	assert_true(hints_pay(f->hints, &list, FLOW_IPV4));
+	fill(f, ABI_HINT_INDEXES, 0);
+	assert_true(hints_pay(f->hints, &one, FLOW_IPV4));
+	assert_false(hints_pay(f->hints, &always, FLOW_IPV4));
+	assert_false(hints_pay(f->hints, &none, FLOW_IPV4));
+	/* The one that is probed for all is not, where a shortcut tells. */
+	fill(f, ABI_HINT_INDEXES / 2, ABI_HINT_SHORTCUT);
+	assert_true(hints_pay(f->hints, &always, FLOW_IPV4));
+}
+
+/* ---- shortcuts ---- */
+
+static struct rule_key source_key(struct fixture *f, unsigned int src_len)
+{
+	const struct rule_key with_destination = random_key(f, FLOW_IPV4, src_len);
+	struct rule rule = rule_of_key(&with_destination);
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	rule.dst_len = 0;
+	rule.dst = (union flow_addr){};
+	assert_int_equal(rule_keys(&rule, keys), 1);
+	return keys[0];
+}
+
+static size_t count_shortcuts(const struct fixture *f)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ABI_HINTS; i++)
+		count += f->hints[i] >= ABI_HINT_SHORTCUT;
+	return count;
+}
+
+/* Where rules are counted, keys that have shortcuts are looked for behind them: else only what passes. */
+static void test_behind_shortcuts(void **state)
+{
+	static const char *const rules[] = { "src 10.0.0.0/9 action pass", "src 10.0.0.0/16", "src 10.0.0.0/17", "dport 53" };
+	struct abi_shape_list list = { .count = 4 };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct abi_shape *shape = &list.shape[abi_shape_place(1U << i)];
+		struct rule_key keys[RULE_KEYS_MAX];
+		struct reason reason;
+		struct rule rule;
+
+		assert_int_equal(rule_parse(rules[i], &rule, &reason), 0);
+		rule_keys(&rule, keys);
+		rule_shape_compile(&keys[0].shape, shape);
+		shape->hint = ABI_HINT_ALWAYS;
+	}
+	hints_compile(&list, FLOW_IPV4, false);
+	assert_int_equal(hints_leave(&list, ABI_HINT_SHORTCUT), 1);
+	hints_compile(&list, FLOW_IPV4, true);
+	assert_int_equal(hints_leave(&list, ABI_HINT_SHORTCUT), 1 | 2);
+	assert_int_equal(hints_leave(&list, 0), 15);
+}
+
+static void test_which_shapes_have_shortcuts(void **state)
+{
+	static const struct {
+		struct rule_shape shape;
+		bool can_shorten;
+	} shapes[] = {
+		{ { .family = FLOW_IPV4, .src_len = 16 }, true },
+		{ { .family = FLOW_IPV4, .src_len = 1 }, true },
+		{ { .family = FLOW_IPV4, .src_len = 17 }, false },
+		{ { .family = FLOW_IPV4, .src_len = 0 }, false },
+		{ { .family = FLOW_IPV4, .src_len = 8, .dst_len = 8 }, false },
+		{ { .family = FLOW_IPV4, .src_len = 8, .fields = RULE_PROTO }, false },
+		{ { .family = FLOW_IPV4, .src_len = 8, .action = RULE_PASS }, false },
+		{ { .family = FLOW_IPV6, .src_len = 16 }, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		assert_int_equal(hints_can_shorten(&shapes[i].shape), shapes[i].can_shorten);
+}
+
+/* All flows of the key and no others; lower bits stay. */
+static void test_shortcuts(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned int length = 1; length <= HINT_IPV4_BITS; length++) {
+		const struct rule_key key = source_key(f, length);
+
+		for (size_t i = 0; i < ABI_HINTS; i++)
+			f->hints[i] = i & ABI_HINT_ALL;
+		for (int again = 0; again < 2; again++) {
+			hints_set_shortcuts(f->hints, &key);
+			assert_int_equal(count_shortcuts(f), 1 << (HINT_IPV4_BITS - length));
+		}
+		for (unsigned int n = 0; n < 1000; n++) {
+			const struct flow_key flow = random_flow(f, &key);
+
+			assert_true(hint_of(f, FLOW_IPV4, &flow) & ABI_HINT_SHORTCUT);
+		}
+		hints_clear_shortcuts(f->hints, &key);
+		for (size_t i = 0; i < ABI_HINTS; i++)
+			assert_int_equal(f->hints[i], i & ABI_HINT_ALL);
+		hints_set_shortcuts(f->hints, &key);
+		hints_clear_all_shortcuts(f->hints);
+		for (size_t i = 0; i < ABI_HINTS; i++)
+			assert_int_equal(f->hints[i], i & ABI_HINT_ALL);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_match_lacks_its_hint),
+		cmocka_unit_test(test_as_few_as_can_be),
+		cmocka_unit_test(test_ipv6_networks_spread),
+		cmocka_unit_test(test_always_marks_nothing),
+		cmocka_unit_test(test_add_and_replace),
+		cmocka_unit_test(test_shapes_without_a_source_have_no_bit),
+		cmocka_unit_test(test_bits_are_shared_evenly),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_candidates),
+		cmocka_unit_test(test_mean_probes),
+		cmocka_unit_test(test_read_where_it_pays),
+		cmocka_unit_test(test_which_shapes_have_shortcuts),
+		cmocka_unit_test(test_behind_shortcuts),
+		cmocka_unit_test(test_shortcuts),
+	};
+
+	return cmocka_run_group_tests(tests, open_hints, close_hints);
+}

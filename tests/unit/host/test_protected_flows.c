@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What must not be blocked, found in a network namespace of this test's own, with files of its own in
+ * the place of /etc/resolv.conf and /run; and which rules are taken for mistakes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host/protected_flows.h"
+
+#define SHOW "show" /* the argument by which this program prints the flows and does nothing else */
+
+static char program[256];
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void do_ip(const char *arguments)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "ip %s", arguments);
+	assert_int_equal(system(command), 0);
+}
+
+static void set_resolv_conf(const char *text)
+{
+	write_file("/run/resolv.conf", text);
+}
+
+/* A host with one interface, and nothing else that needs to be guarded. */
+static int set_up_host(void **state)
+{
+	(void)state;
+	if (geteuid())
+		return 0;
+	if (unshare(CLONE_NEWNET | CLONE_NEWNS) || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", "/run", "tmpfs", 0, NULL))
+		return -1;
+	set_resolv_conf("");
+	if (access("/etc/resolv.conf", F_OK) ||
+	    mount("/run/resolv.conf", "/etc/resolv.conf", "none", MS_BIND, NULL))
+		return -1;
+	write_file("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0");
+	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "0");
+	do_ip("link set lo up");
+	return 0;
+}
+
+/* Each test has the interfaces to itself. */
+static int make_interfaces(void **state)
+{
+	(void)state;
+	setenv("SSH_CONNECTION", "", 1); /* whoever runs this may do so in an SSH session */
+	if (geteuid())
+		return 0;
+	do_ip("link add g0 type veth peer name g1");
+	do_ip("link set g0 addrgenmode none");
+	do_ip("link set g1 addrgenmode none");
+	do_ip("link set g0 up");
+	do_ip("link set g1 up");
+	return 0;
+}
+
+static int remove_interfaces(void **state)
+{
+	(void)state;
+	if (geteuid())
+		return 0;
+	set_resolv_conf("");
+	do_ip("link del g0");
+	return 0;
+}
+
+static void need_root(void)
+{
+	if (geteuid())
+		skip();
+}
+
+static struct guard open_guard(void)
+{
+	struct guard guard;
+	struct reason reason;
+
+	assert_int_equal(guard_open(&guard, &reason), 0);
+	return guard;
+}
+
+/* NULL where the flow is not guarded. */
+static const char *what_of(const struct guard *guard, const char *flow)
+{
+	char text[RULE_TEXT_BYTES];
+
+	for (size_t i = 0; i < guard->count; i++)
+		if (!strcmp(rule_format(&guard->flows[i].flow, text), flow))
+			return guard->flows[i].what;
+	return NULL;
+}
+
+static void assert_guarded(const struct guard *guard, const char *flow, const char *what)
+{
+	const char *found = what_of(guard, flow);
+
+	if (!found)
+		print_error("not guarded: %s\n", flow);
+	assert_non_null(found);
+	assert_string_equal(found, what);
+}
+
+static void test_nothing_to_guard(void **state)
+{
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	guard = open_guard();
+	assert_int_equal(guard.count, 0);
+	guard_close(&guard);
+	guard_close(&guard);
+}
+
+static void test_own_addresses(void **state)
+{
+	static const char *const addresses[] = { "192.0.2.1", "198.51.100.200", "2001:db8::1", "fe80::99" };
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	do_ip("address add 192.0.2.1/24 dev g0");
+	do_ip("address add 198.51.100.200/32 dev lo"); /* as routers have it */
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	do_ip("address add fe80::99/64 dev g0 nodad");
+	guard = open_guard();
+	do_ip("address del 198.51.100.200/32 dev lo");
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		char flow[64], what[96];
+
+		snprintf(flow, sizeof(flow), "src %s", addresses[i]);
+		snprintf(what, sizeof(what), "packets from this host's address %s", addresses[i]);
+		assert_guarded(&guard, flow, what);
+		snprintf(flow, sizeof(flow), "dst %s", addresses[i]);
+		snprintf(what, sizeof(what), "packets to this host's address %s", addresses[i]);
+		assert_guarded(&guard, flow, what);
+	}
+	assert_int_equal(guard.count, 8);
+	guard_close(&guard);
+}
+
+/* What a neighbour sends to find this host, and its answer. */
+static void assert_discovery(const struct guard *guard, const char *neighbour, const char *name, const char *own,
+			     const char *group)
+{
+	char flow[128], what[96];
+
+	snprintf(flow, sizeof(flow), "proto ipv6-icmp src %s type 136 dst %s code 0", neighbour, own);
+	snprintf(what, sizeof(what), "neighbour advertisements of %s", name);
+	assert_guarded(guard, flow, what);
+	snprintf(flow, sizeof(flow), "proto ipv6-icmp src %s type 135 dst %s code 0", neighbour, own);
+	snprintf(what, sizeof(what), "neighbour solicitations of %s", name);
+	assert_guarded(guard, flow, what);
+	snprintf(flow, sizeof(flow), "proto ipv6-icmp src %s type 135 dst %s code 0", neighbour, group);
+	assert_guarded(guard, flow, what);
+}
+
+static void test_gateways(void **state)
+{
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	do_ip("address add 192.0.2.1/24 dev g0");
+	do_ip("address add 2001:db8::1:2345:6789/64 dev g0 nodad");
+	do_ip("route add default via 192.0.2.254");
+	do_ip("route add 203.0.113.0/24 via 192.0.2.253"); /* no default route */
+	do_ip("-6 route add default via fe80::ffff dev g0");
+	guard = open_guard();
+	assert_guarded(&guard, "src 192.0.2.254", "the default gateway 192.0.2.254");
+	assert_guarded(&guard, "src 192.0.2.254 dst 192.0.2.1", "the default gateway 192.0.2.254");
+	assert_guarded(&guard, "src fe80::ffff", "the default gateway fe80::ffff");
+	assert_guarded(&guard, "src fe80::ffff dst 2001:db8::1:2345:6789", "the default gateway fe80::ffff");
+	assert_discovery(&guard, "fe80::ffff", "the default gateway fe80::ffff", "2001:db8::1:2345:6789",
+			 "ff02::1:ff45:6789");
+	assert_null(what_of(&guard, "src 192.0.2.253"));
+	assert_null(what_of(&guard, "src 192.0.2.254 dst 2001:db8::1:2345:6789"));
+	assert_int_equal(guard.count, 4 + 7);
+	guard_close(&guard);
+}
+
+/* It asks from its link-local address too, which is not known here. */
+static void test_gateway_of_a_global_address(void **state)
+{
+	static const char name[] = "the default gateway 2001:db8::ff";
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	do_ip("-6 route add default via 2001:db8::ff");
+	guard = open_guard();
+	assert_discovery(&guard, "2001:db8::ff", name, "2001:db8::1", "ff02::1:ff00:1");
+	assert_guarded(&guard, "proto ipv6-icmp src fe80::/10 type 135 dst 2001:db8::1 code 0",
+		       "neighbour solicitations of the default gateway 2001:db8::ff");
+	assert_guarded(&guard, "proto ipv6-icmp src fe80::/10 type 135 dst ff02::1:ff00:1 code 0",
+		       "neighbour solicitations of the default gateway 2001:db8::ff");
+	assert_int_equal(guard.count, 2 + 7);
+	guard_close(&guard);
+}
+
+/* The route ends without its advertisements; one that somebody has set does not. */
+static void test_gateway_of_router_advertisements(void **state)
+{
+	static const char flow[] = "proto ipv6-icmp src fe80::ffff type 134 dst ff02::1 code 0";
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	do_ip("-6 route add default via fe80::ffff dev g0 metric 2000");
+	guard = open_guard();
+	assert_null(what_of(&guard, flow));
+	guard_close(&guard);
+	do_ip("-6 route add default via fe80::ffff dev g0 proto ra metric 3000");
+	guard = open_guard();
+	assert_guarded(&guard, flow, "router advertisements of the default gateway fe80::ffff");
+	assert_int_equal(guard.count, 2);
+	guard_close(&guard);
+}
+
+/* Several hops, other tables, a hop of the other family; the same gateway again is no other. */
+static void test_gateways_of_many_routes(void **state)
+{
+	static const char *const gateways[] = { "src 192.0.2.11", "src 192.0.2.12", "src 192.0.2.13",
+						"src 192.0.2.14", "src fe80::11", "src fe80::12",
+						"src fe80::13",	  "src fe80::14" };
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	do_ip("address add 192.0.2.1/24 dev g0");
+	do_ip("address add fe80::99/64 dev g0 nodad");
+	do_ip("route add default nexthop via 192.0.2.11 nexthop via 192.0.2.12 nexthop via inet6 "
+	      "fe80::11 dev g0");
+	do_ip("route add default via 192.0.2.13 table 100");
+	do_ip("route add default via 192.0.2.14 metric 50");
+	do_ip("route add default via 192.0.2.12 metric 60");
+	do_ip("route add default via inet6 fe80::12 dev g0 metric 70");
+	do_ip("-6 route add default nexthop via fe80::13 dev g0 nexthop via fe80::14 dev g0");
+	guard = open_guard();
+	for (size_t i = 0; i < sizeof(gateways) / sizeof(gateways[0]); i++) {
+		if (!what_of(&guard, gateways[i]))
+			print_error("not guarded: %s\n", gateways[i]);
+		assert_non_null(what_of(&guard, gateways[i]));
+	}
+	assert_int_equal(guard.count, 4 + 4 * 2 + 4 * 5);
+	guard_close(&guard);
+}
+
+/* Objects, and groups of them, as routing daemons set them up; routes then tell only their numbers. */
+static void test_gateways_of_nexthop_objects(void **state)
+{
+	static const char *const gateways[] = { "src 192.0.2.11", "src 192.0.2.12", "src 192.0.2.13", "src fe80::11",
+						"src fe80::12" };
+
+	(void)state;
+	need_root();
+	do_ip("address add 192.0.2.1/24 dev g0");
+	do_ip("nexthop add id 11 via 192.0.2.11 dev g0");
+	do_ip("nexthop add id 12 via 192.0.2.12 dev g0");
+	do_ip("nexthop add id 13 via 192.0.2.13 dev g0");
+	do_ip("nexthop add id 14 group 12/13");
+	do_ip("nexthop add id 21 via fe80::11 dev g0");
+	do_ip("nexthop add id 22 via fe80::12 dev g0");
+	do_ip("nexthop add id 30 dev g0");
+	do_ip("route add default nhid 11");
+	do_ip("route add default nhid 14 metric 50");
+	do_ip("route add default nhid 22 metric 60");
+	do_ip("route add default nhid 30 metric 70");
+	do_ip("-6 route add default nhid 21");
+	for (int compat = 0; compat < 2; compat++) {
+		struct guard guard;
+
+		write_file("/proc/sys/net/ipv4/nexthop_compat_mode", compat ? "1" : "0");
+		guard = open_guard();
+		for (size_t i = 0; i < sizeof(gateways) / sizeof(gateways[0]); i++) {
+			if (!what_of(&guard, gateways[i]))
+				print_error("compatible %d, not guarded: %s\n", compat, gateways[i]);
+			assert_non_null(what_of(&guard, gateways[i]));
+		}
+		assert_int_equal(guard.count, 2 + 3 * 2 + 2);
+		guard_close(&guard);
+	}
+}
+
+static void assert_name_server(const struct guard *guard, const char *server, const char *own)
+{
+	static const char *const protocols[] = { "udp", "tcp" };
+
+	for (size_t i = 0; i < 2; i++) {
+		char flow[128], what[96];
+
+		snprintf(what, sizeof(what), "answers of the name server %s", server);
+		snprintf(flow, sizeof(flow), "proto %s src %s sport 53", protocols[i], server);
+		assert_guarded(guard, flow, what);
+		snprintf(flow, sizeof(flow), "proto %s src %s sport 53 dst %s", protocols[i], server, own);
+		assert_guarded(guard, flow, what);
+	}
+}
+
+static void test_name_servers(void **state)
+{
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	do_ip("address add 192.0.2.1/24 dev g0");
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	set_resolv_conf("# nameserver 203.0.113.1\n"
+			"search example.org\n"
+			"nameserver 192.0.2.53\n"
+			"  nameserver\t2001:db8::53 # with a comment\n"
+			"nameserver fe80::53%g0\n"
+			"nameserver 127.0.0.53\n"
+			"nameserver ::1\n"
+			"nameserver nonsense\n"
+			"nameserver\n"
+			"nameserver 192.0.2.53");
+	guard = open_guard();
+	assert_name_server(&guard, "192.0.2.53", "192.0.2.1");
+	assert_name_server(&guard, "2001:db8::53", "2001:db8::1");
+	assert_name_server(&guard, "fe80::53", "2001:db8::1");
+	assert_int_equal(guard.count, 4 + 3 * 4);
+	guard_close(&guard);
+}
+
+static void test_name_servers_of_systemd_resolved(void **state)
+{
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	set_resolv_conf("nameserver 127.0.0.53\n");
+	assert_int_equal(mkdir("/run/systemd", 0755), 0);
+	assert_int_equal(mkdir("/run/systemd/resolve", 0755), 0);
+	write_file("/run/systemd/resolve/resolv.conf", "nameserver 192.0.2.54\n");
+	guard = open_guard();
+	assert_non_null(what_of(&guard, "proto udp src 192.0.2.54 sport 53"));
+	assert_int_equal(guard.count, 2);
+	guard_close(&guard);
+	assert_int_equal(unlink("/run/systemd/resolve/resolv.conf"), 0);
+}
+
+static void test_ssh_session(void **state)
+{
+	static const struct {
+		const char *value, *flow, *what; /* flow NULL: none */
+	} cases[] = {
+		{ "203.0.113.9 50000 192.0.2.1 22",
+		  "proto tcp src 203.0.113.9 sport 50000 dst 192.0.2.1 dport 22",
+		  "this SSH session, from 203.0.113.9" },
+		{ "fe80::9%g0 50000 fe80::1%g0 2222",
+		  "proto tcp src fe80::9 sport 50000 dst fe80::1 dport 2222",
+		  "this SSH session, from fe80::9" },
+		{ "::ffff:203.0.113.9 1 ::ffff:192.0.2.1 22",
+		  "proto tcp src 203.0.113.9 sport 1 dst 192.0.2.1 dport 22",
+		  "this SSH session, from 203.0.113.9" },
+		{ "", NULL, NULL },
+		{ "203.0.113.9 50000 192.0.2.1", NULL, NULL },
+		{ "203.0.113.9 50000 2001:db8::1 22", NULL, NULL },
+		{ "203.0.113.9 70000 192.0.2.1 22", NULL, NULL },
+		{ "203.0.113.9 4294967297 192.0.2.1 22", NULL, NULL },
+		{ "host 50000 192.0.2.1 22", NULL, NULL },
+		{ "UNKNOWN 65535 UNKNOWN 65535", NULL, NULL },
+	};
+
+	(void)state;
+	need_root();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct guard guard;
+
+		setenv("SSH_CONNECTION", cases[i].value, 1);
+		guard = open_guard();
+		assert_int_equal(guard.count, cases[i].flow ? 1 : 0);
+		if (cases[i].flow)
+			assert_guarded(&guard, cases[i].flow, cases[i].what);
+		guard_close(&guard);
+	}
+}
+
+/* Then nothing but neighbour discovery finds the peer; behind a gateway it is that of the gateway. */
+static void test_ssh_peer_on_the_link(void **state)
+{
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	do_ip("-6 route add 2001:db8:1::/64 dev g0");
+	do_ip("-6 route add 2001:db8:2::/64 via 2001:db8::ff");
+	setenv("SSH_CONNECTION", "2001:db8:1::9 50000 2001:db8::1 22", 1);
+	guard = open_guard();
+	assert_discovery(&guard, "2001:db8:1::9", "the SSH peer 2001:db8:1::9", "2001:db8::1", "ff02::1:ff00:1");
+	assert_non_null(what_of(&guard, "proto ipv6-icmp src fe80::/10 type 135 dst ff02::1:ff00:1 code 0"));
+	assert_int_equal(guard.count, 1 + 5 + 2);
+	guard_close(&guard);
+	setenv("SSH_CONNECTION", "fe80::9%g0 50000 2001:db8::1 22", 1);
+	guard = open_guard();
+	assert_discovery(&guard, "fe80::9", "the SSH peer fe80::9", "2001:db8::1", "ff02::1:ff00:1");
+	assert_int_equal(guard.count, 1 + 3 + 2);
+	guard_close(&guard);
+	setenv("SSH_CONNECTION", "2001:db8:2::9 50000 2001:db8::1 22", 1);
+	guard = open_guard();
+	assert_int_equal(guard.count, 1 + 2);
+	guard_close(&guard);
+	setenv("SSH_CONNECTION", "2001:db8:3::9 50000 2001:db8::1 22", 1); /* no way there */
+	guard = open_guard();
+	assert_int_equal(guard.count, 1 + 2);
+	guard_close(&guard);
+}
+
+/* sudo starts its command without the variable: then that of a process above counts, the nearest. */
+static void test_ssh_session_of_an_ancestor(void **state)
+{
+	char command[1024], line[256] = "";
+	FILE *shown;
+
+	(void)state;
+	need_root();
+	snprintf(command, sizeof(command),
+		 "SSH_CONNECTION='203.0.113.1 1 192.0.2.1 22' sh -c \""
+		 "SSH_CONNECTION='203.0.113.2 2 192.0.2.1 22' sh -c '"
+		 "env -u SSH_CONNECTION sh -c \\\"%s " SHOW "; :\\\"; :'; :\"", program);
+	shown = popen(command, "re");
+	assert_non_null(shown);
+	assert_non_null(fgets(line, sizeof(line), shown));
+	assert_int_equal(pclose(shown), 0);
+	assert_string_equal(line, "proto tcp src 203.0.113.2 sport 2 dst 192.0.2.1 dport 22\n");
+}
+
+/* More addresses than are paired are guarded themselves, all of them. */
+static void test_many_addresses(void **state)
+{
+	struct guard guard;
+
+	(void)state;
+	need_root();
+	for (int i = 1; i <= 200; i++) {
+		char command[64];
+
+		snprintf(command, sizeof(command), "address add 10.0.0.%d/16 dev g0", i);
+		do_ip(command);
+	}
+	do_ip("route add default via 10.0.1.1");
+	guard = open_guard();
+	assert_int_equal(guard.count, 1 + 64 + 400);
+	assert_non_null(what_of(&guard, "dst 10.0.0.200"));
+	assert_non_null(what_of(&guard, "src 10.0.1.1 dst 10.0.0.64"));
+	guard_close(&guard);
+}
+
+static const char rfc1918[] = "private (RFC 1918)", local[] = "link-local";
+static const struct {
+	const char *rule, *what;
+} specials[] = {
+	{ "10.0.0.0/8", rfc1918 },
+	{ "10.1.2.3", rfc1918 },
+	{ "8.0.0.0/5", rfc1918 }, /* covers it */
+	{ "172.16.0.0/12", rfc1918 },
+	{ "172.31.255.255", rfc1918 },
+	{ "172.32.0.0/16", NULL },
+	{ "172.15.255.255", NULL },
+	{ "192.168.0.0/16", rfc1918 },
+	{ "192.168.7.0/24", rfc1918 },
+	{ "192.0.0.0/8", rfc1918 },
+	{ "192.169.0.0/16", NULL },
+	{ "9.255.255.255", NULL },
+	{ "11.0.0.0/8", NULL },
+	{ "dst 10.0.0.0/8", rfc1918 },
+	{ "127.0.0.1", "loopback" },
+	{ "224.0.0.0/4", "multicast" },
+	{ "dst 239.255.255.250", "multicast" },
+	{ "223.255.255.0/24", NULL },
+	{ "240.0.0.0/4", NULL },
+	{ "169.254.0.0/16", local },
+	{ "100.64.0.0/10", "shared behind carriers' NAT (RFC 6598)" },
+	{ "100.127.255.255", "shared behind carriers' NAT (RFC 6598)" },
+	{ "100.128.0.0/9", NULL },
+	{ "0.0.0.0/8", "\"this network\" (RFC 6890)" },
+	{ "0.0.0.0/0", "all of IPv4" },
+	{ "dst 0.0.0.0/0", "all of IPv4" },
+	{ "::/0", "all of IPv6" },
+	{ "fe80::1", local },
+	{ "fe80::/10", local },
+	{ "fec0::/10", NULL },
+	{ "dst ff02::1", "multicast" },
+	{ "fd00::/8", "unique local (RFC 4193)" },
+	{ "fc00::/7", "unique local (RFC 4193)" },
+	{ "::1", "loopback" },
+	{ "::2", NULL },
+	{ "2001:db8::/32", NULL },
+	/* Deliberate: more is named, or it passes. */
+	{ "10.0.0.0/8 action pass", NULL },
+	{ "0.0.0.0/0 action pass", NULL },
+	{ "10.0.0.0/8 proto tcp", NULL },
+	{ "10.0.0.0/8 dport 23", NULL },
+	{ "src 203.0.113.5 dst 10.0.0.5", NULL },
+	{ "proto udp dport 53", NULL },
+	{ "proto icmp", NULL },
+};
+
+static void test_special(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
+		struct reason reason;
+		struct rule rule;
+		const char *what;
+
+		assert_int_equal(rule_parse(specials[i].rule, &rule, &reason), 0);
+		what = guard_special(&rule);
+		if (!what != !specials[i].what)
+			print_error("%s: %s\n", specials[i].rule, what ? what : "not special");
+		assert_int_equal(!what, !specials[i].what);
+		if (what)
+			assert_string_equal(what, specials[i].what);
+	}
+}
+
+static int show_flows(void)
+{
+	struct reason reason;
+	struct guard guard;
+
+	if (guard_open(&guard, &reason))
+		return 1;
+	for (size_t i = 0; i < guard.count; i++) {
+		char text[RULE_TEXT_BYTES];
+
+		puts(rule_format(&guard.flows[i].flow, text));
+	}
+	guard_close(&guard);
+	return 0;
+}
+
+#define HOST_TEST(name) cmocka_unit_test_setup_teardown(name, make_interfaces, remove_interfaces)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_special),
+		HOST_TEST(test_nothing_to_guard),
+		HOST_TEST(test_own_addresses),
+		HOST_TEST(test_gateways),
+		HOST_TEST(test_gateway_of_a_global_address),
+		HOST_TEST(test_gateway_of_router_advertisements),
+		HOST_TEST(test_gateways_of_many_routes),
+		HOST_TEST(test_gateways_of_nexthop_objects),
+		HOST_TEST(test_name_servers),
+		HOST_TEST(test_name_servers_of_systemd_resolved),
+		HOST_TEST(test_ssh_session),
+		HOST_TEST(test_ssh_peer_on_the_link),
+		HOST_TEST(test_ssh_session_of_an_ancestor),
+		HOST_TEST(test_many_addresses),
+	};
+
+	if (argc == 2 && !strcmp(argv[1], SHOW))
+		return show_flows();
+	if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
+		return 1;
+	return cmocka_run_group_tests(tests, set_up_host, NULL);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Lines as they come through a pipe, however it cuts them; and signals that end the wait for them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "io/line_pipe.h"
+
+struct pipe {
+	struct feed feed;
+	int write_fd;
+};
+
+/* A feed that reads what is written to write_fd. */
+static void pipe_open(struct pipe *pipe_feed)
+{
+	char path[32];
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	snprintf(path, sizeof(path), "/dev/fd/%d", fds[0]);
+	assert_int_equal(feed_open(&pipe_feed->feed, path), 0);
+	close(fds[0]);
+	pipe_feed->write_fd = fds[1];
+}
+
+static void pipe_write(struct pipe *to, const char *bytes, size_t count)
+{
+	while (count) {
+		const size_t chunk = count < 65536 ? count : 65536; /* a pipe's room */
+
+		assert_int_equal(write(to->write_fd, bytes, chunk), chunk);
+		assert_int_equal(feed_wait(&to->feed, 0), 1);
+		assert_int_equal(feed_read(&to->feed), 0);
+		bytes += chunk;
+		count -= chunk;
+	}
+}
+
+static void pipe_end(struct pipe *to)
+{
+	close(to->write_fd);
+	while (!to->feed.is_ended) {
+		assert_int_equal(feed_wait(&to->feed, -1), 1);
+		assert_int_equal(feed_read(&to->feed), 0);
+	}
+}
+
+static void assert_next(struct pipe *from, const char *line)
+{
+	size_t offset;
+
+	assert_int_equal(feed_next(&from->feed, &offset), 1);
+	assert_string_equal(from->feed.bytes + offset, line);
+}
+
+static void assert_none(struct pipe *from)
+{
+	size_t offset;
+
+	assert_int_equal(feed_next(&from->feed, &offset), 0);
+}
+
+static void lines_are_whole_wherever_they_are_cut(void **state)
+{
+	static const char text[] = "one\n\ntwo words\r\n  three\nfour";
+
+	(void)state;
+	for (size_t cut = 0; cut < sizeof(text); cut++) {
+		struct pipe from;
+		size_t offset, lines = 0;
+
+		pipe_open(&from);
+		pipe_write(&from, text, cut);
+		while (feed_next(&from.feed, &offset) > 0)
+			lines++;
+		for (size_t i = 0, ends = 0; i <= cut; i++) {
+			if (i == cut)
+				assert_int_equal(lines, ends);
+			ends += text[i] == '\n';
+		}
+		feed_forget(&from.feed);
+		pipe_write(&from, text + cut, sizeof(text) - 1 - cut);
+		pipe_end(&from);
+		while (feed_next(&from.feed, &offset) > 0)
+			lines++;
+		assert_int_equal(lines, 5);
+		assert_int_equal(from.feed.number, 5);
+		assert_string_equal(from.feed.bytes + offset, "four");
+		feed_close(&from.feed);
+	}
+}
+
+static void lines_stay_until_they_are_forgotten(void **state)
+{
+	struct pipe from;
+	size_t first, second;
+
+	(void)state;
+	pipe_open(&from);
+	pipe_write(&from, "first\nsec", 9);
+	assert_int_equal(feed_next(&from.feed, &first), 1);
+	assert_none(&from);
+	for (int i = 0; i < 100; i++)
+		pipe_write(&from, "0123456789012345678901234567890123456789", 40);
+	pipe_write(&from, "\nthird\n", 7);
+	assert_int_equal(feed_next(&from.feed, &second), 1);
+	assert_string_equal(from.feed.bytes + first, "first");
+	assert_int_equal(strlen(from.feed.bytes + second), 3 + 4000);
+	feed_forget(&from.feed);
+	assert_next(&from, "third");
+	assert_false(feed_has_rest(&from.feed));
+	pipe_end(&from);
+	assert_none(&from);
+	feed_close(&from.feed);
+}
+
+static void long_lines_are_cut_and_the_next_is_whole(void **state)
+{
+	static char text[5 * FEED_LINE_BYTES];
+	struct pipe from;
+	size_t offset;
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	pipe_open(&from);
+	for (size_t written = 0; written < sizeof(text); written += 4096) {
+		pipe_write(&from, text + written, 4096);
+		assert_none(&from);
+	}
+	assert_true(from.feed.room < sizeof(text));
+	pipe_write(&from, "x\nnext\na\0b\n", 11);
+	assert_int_equal(feed_next(&from.feed, &offset), -EMSGSIZE);
+	assert_next(&from, "next");
+	assert_int_equal(feed_next(&from.feed, &offset), -EILSEQ);
+	assert_int_equal(from.feed.number, 3);
+	feed_close(&from.feed);
+}
+
+static void a_byte_order_mark_is_skipped(void **state)
+{
+	struct pipe from;
+
+	(void)state;
+	pipe_open(&from);
+	pipe_write(&from, "\xef\xbb\xbf" "first\n\xef\xbb\xbf" "second\n", 19);
+	assert_next(&from, "first");
+	assert_next(&from, "\xef\xbb\xbf" "second");
+	feed_close(&from.feed);
+}
+
+static void signals_end_the_wait_and_no_more(void **state)
+{
+	struct pipe from;
+
+	(void)state;
+	pipe_open(&from);
+	assert_int_equal(feed_wait(&from.feed, 0), 0);
+	raise(SIGTERM);
+	raise(SIGINT);
+	assert_int_equal(feed_wait(&from.feed, -1), -EINTR);
+	assert_int_equal(write(from.write_fd, "line\n", 5), 5);
+	assert_true(feed_has_rest(&from.feed));
+	assert_int_equal(feed_read(&from.feed), 0);
+	assert_next(&from, "line");
+	close(from.write_fd);
+	feed_close(&from.feed); /* and the process lives */
+	feed_close(&from.feed);
+}
+
+static void what_cannot_be_opened(void **state)
+{
+	struct feed feed;
+
+	(void)state;
+	assert_int_equal(feed_open(&feed, "/nonexistent"), -ENOENT);
+	assert_int_equal(feed_open(&feed, "/"), 0);
+	assert_int_equal(feed_read(&feed), -EISDIR);
+	feed_close(&feed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_are_whole_wherever_they_are_cut),
+		cmocka_unit_test(lines_stay_until_they_are_forgotten),
+		cmocka_unit_test(long_lines_are_cut_and_the_next_is_whole),
+		cmocka_unit_test(a_byte_order_mark_is_skipped),
+		cmocka_unit_test(signals_end_the_wait_and_no_more),
+		cmocka_unit_test(what_cannot_be_opened),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

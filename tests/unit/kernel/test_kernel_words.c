@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What the kernel says of one refusal is told of that one alone. In a network namespace of its own. */
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+#include <linux/if_link.h>
+
+#include "kernel/internal.h"
+
+/* The loopback interface takes programs in generic mode only, and says so. */
+static void be_refused(void)
+{
+	static const struct bpf_insn pass[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	const int program = bpf_prog_load(BPF_PROG_TYPE_XDP, "pass", "GPL", pass, 2, NULL);
+
+	assert_true(program >= 0);
+	assert_true(bpf_xdp_attach(if_nametoindex("lo"), program, XDP_FLAGS_DRV_MODE, NULL) < 0);
+	close(program);
+}
+
+static void test_words_are_of_one_refusal(void **state)
+{
+	struct reason reason;
+
+	(void)state;
+	kernel_listen();
+	be_refused();
+	assert_non_null(strstr(kernel_words(), "native mode"));
+	kernel_refused_in_words(&reason, -EOPNOTSUPP, "cannot attach to ", "lo");
+	assert_non_null(strstr(reason.text, "native mode"));
+	/* Of a map nothing was said. */
+	kernel_refused(&reason, -ENOMEM, "cannot read the counters", "");
+	assert_string_equal("cannot read the counters: Cannot allocate memory", reason.text);
+	kernel_listen();
+	assert_string_equal("", kernel_words());
+}
+
+static int own_namespace(void **state)
+{
+	(void)state;
+	return unshare(CLONE_NEWNET);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words_are_of_one_refusal),
+	};
+
+	return cmocka_run_group_tests(tests, own_namespace, NULL);
+}

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The library as part of a program: its threads, its descriptors, its output, what else uses libbpf; other processes. */
+#include "unit/library_fixture.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include <bpf/libbpf.h>
+
+#define THREADS 4
+#define RULES_EACH 8
+#define OTHER_USER 65534
+#define DESCRIPTORS 256
+
+/* ---- handles in one thread ---- */
+
+static void test_two_handles_of_one_store(void **state)
+{
+	struct xdp_cuckoo_filter *first, *second, *elsewhere;
+	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1");
+	enum xdp_cuckoo_answer answer;
+	struct xdp_cuckoo_info info;
+
+	needs_root();
+	first = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	second = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	elsewhere = open_filter(*state, "elsewhere", XDP_CUCKOO_CHANGE);
+	is_told(first, xdp_cuckoo_add(first, &rule), 0);
+	is_told(second, xdp_cuckoo_add(second, &rule), -EEXIST);
+	is_told(first, xdp_cuckoo_begin(first), 0);
+	is_told(second, xdp_cuckoo_add(second, &rule), -EDEADLK);
+	is_told(second, xdp_cuckoo_begin(second), -EDEADLK);
+	is_told(second, xdp_cuckoo_test(second, &rule, &answer, NULL), -EDEADLK);
+	is_told(second, xdp_cuckoo_each(second, count_one, NULL), -EDEADLK);
+	is_told(second, xdp_cuckoo_info(second, &info), -EDEADLK);
+	is_told(elsewhere, xdp_cuckoo_add(elsewhere, &rule), 0);
+	is_told(first, xdp_cuckoo_commit(first), 0);
+	is_told(second, xdp_cuckoo_del(second, &rule), 0);
+	xdp_cuckoo_close(first);
+	xdp_cuckoo_close(second);
+	xdp_cuckoo_close(elsewhere);
+}
+
+/* ---- threads ---- */
+
+struct other_thread {
+	const struct fixture *f;
+	struct xdp_cuckoo_filter *changing;
+	int opened, added, committed;
+};
+
+static void *meddle(void *context)
+{
+	struct other_thread *other = context;
+	const struct xdp_cuckoo_rule rule = parsed("192.0.2.2");
+	struct xdp_cuckoo_filter *filter;
+
+	other->opened = xdp_cuckoo_open(NULL, other->f->dir, XDP_CUCKOO_CHANGE | XDP_CUCKOO_NO_WAIT, &filter);
+	xdp_cuckoo_close(filter);
+	other->added = xdp_cuckoo_add(other->changing, &rule);
+	other->committed = xdp_cuckoo_commit(other->changing);
+	return NULL;
+}
+
+static void test_a_change_is_its_threads(void **state)
+{
+	struct other_thread other = { .f = *state };
+	pthread_t thread;
+
+	needs_root();
+	other.changing = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	is_told(other.changing, xdp_cuckoo_begin(other.changing), 0);
+	is_told(other.changing, add_text(other.changing, "192.0.2.1"), 0);
+	assert_int_equal(pthread_create(&thread, NULL, meddle, &other), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(other.opened, -EBUSY);
+	assert_int_equal(other.added, -EBUSY);
+	assert_int_equal(other.committed, -EBUSY);
+	is_told(other.changing, xdp_cuckoo_commit(other.changing), 0);
+	assert_int_equal(count_rules(other.changing), 1);
+	xdp_cuckoo_close(other.changing);
+}
+
+struct worker {
+	const struct fixture *f;
+	unsigned int number;
+	int error;
+};
+
+static int add_numbered(struct xdp_cuckoo_filter *filter, unsigned int thread, unsigned int i)
+{
+	const struct xdp_cuckoo_rule rule = {
+		.family = AF_INET,
+		.src_bits = 32,
+		.src = { 192, 0, thread, i },
+		.timeout_ms = 3600000,
+	};
+	unsigned int seen = 0;
+	int error = xdp_cuckoo_add(filter, &rule);
+
+	if (!error)
+		error = xdp_cuckoo_each(filter, count_one, &seen);
+	return error ? error : seen > i ? 0 : -EBADMSG;
+}
+
+static void *work(void *context)
+{
+	struct worker *worker = context;
+	struct xdp_cuckoo_filter *filter;
+
+	worker->error = xdp_cuckoo_open(NULL, worker->f->dir, XDP_CUCKOO_CHANGE, &filter);
+	for (unsigned int i = 0; i < RULES_EACH && !worker->error; i++)
+		worker->error = add_numbered(filter, worker->number, i);
+	xdp_cuckoo_close(filter);
+	return NULL;
+}
+
+static void test_threads_with_handles_of_their_own(void **state)
+{
+	struct worker workers[THREADS];
+	struct xdp_cuckoo_filter *filter;
+	struct xdp_cuckoo_info info;
+	pthread_t threads[THREADS];
+
+	needs_root();
+	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
+	for (unsigned int i = 0; i < THREADS; i++) {
+		workers[i] = (struct worker){ .f = *state, .number = i };
+		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+	}
+	for (unsigned int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	for (unsigned int i = 0; i < THREADS; i++)
+		assert_int_equal(workers[i].error, 0);
+	assert_int_equal(count_rules(filter), THREADS * RULES_EACH);
+	is_told(filter, xdp_cuckoo_info(filter, &info), 0);
+	assert_int_equal(info.used_slots, THREADS * RULES_EACH);
+	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
+	xdp_cuckoo_close(filter);
+}
+
+/* ---- other processes ---- */
+
+/* A child begins a change, says so, and keeps it until its end of the other pipe is closed. */
+static pid_t start_changer(const struct fixture *f, int *until)
+{
+	struct xdp_cuckoo_filter *filter;
+	int ready[2], end[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(end, O_CLOEXEC), 0);
+	pid = fork();
+	assert_int_not_equal(pid, -1);
+	if (pid == 0) {
+		close(end[1]);
+		_exit(xdp_cuckoo_open(NULL, f->dir, XDP_CUCKOO_CHANGE, &filter) || xdp_cuckoo_begin(filter) ||
+		      write(ready[1], "", 1) != 1 || read(end[0], &byte, 1) != 0);
+	}
+	close(ready[1]);
+	close(end[0]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	*until = end[1];
+	return pid;
+}
+
+static void test_a_store_that_another_process_changes(void **state)
+{
+	struct xdp_cuckoo_filter *filter;
+	int until, status;
+	pid_t pid;
+
+	needs_root();
+	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE | XDP_CUCKOO_NO_WAIT);
+	pid = start_changer(*state, &until);
+	is_told(filter, xdp_cuckoo_begin(filter), -EBUSY);
+	is_told(filter, add_text(filter, "192.0.2.1"), -EBUSY);
+	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), -EBUSY);
+	assert_int_equal(count_rules(filter), 0);
+	close(until);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	is_told(filter, add_text(filter, "192.0.2.1"), 0);
+	xdp_cuckoo_close(filter);
+}
+
+/* How many of these calls did not refuse it, and say why, as they should. */
+static int try_as_other_user(const struct fixture *f, const char *own)
+{
+	struct xdp_cuckoo_filter *filter;
+	int wrong = 0, error = xdp_cuckoo_open(NULL, f->dir, XDP_CUCKOO_READ, &filter);
+
+	wrong += (error != -EACCES && error != -EPERM) || !*xdp_cuckoo_error(filter);
+	xdp_cuckoo_close(filter);
+	error = xdp_cuckoo_open(NULL, f->dir, XDP_CUCKOO_CHANGE, &filter);
+	wrong += (error != -EACCES && error != -EPERM) || !*xdp_cuckoo_error(filter);
+	xdp_cuckoo_close(filter);
+	/* A store of its own, but a namespace whose programs it may not look at. */
+	error = xdp_cuckoo_open(NULL, own, XDP_CUCKOO_CHANGE, &filter);
+	wrong += error != -EPERM || !strstr(xdp_cuckoo_error(filter), "CAP_SYS_ADMIN");
+	xdp_cuckoo_close(filter);
+	return wrong;
+}
+
+static void test_a_process_that_may_not(void **state)
+{
+	struct fixture *f = *state;
+	struct xdp_cuckoo_filter *filter;
+	char own[80];
+	int status;
+	pid_t pid;
+
+	needs_root();
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
+	snprintf(own, sizeof(own), "%s/own", f->top);
+	assert_int_equal(mkdir(own, 0700) || chown(own, OTHER_USER, OTHER_USER) || chmod(f->top, 0755), 0);
+	pid = fork();
+	assert_int_not_equal(pid, -1);
+	if (pid == 0)
+		_exit(setgid(OTHER_USER) || setuid(OTHER_USER) ? 99 : try_as_other_user(f, own));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WEXITSTATUS(status), 0);
+	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
+	xdp_cuckoo_close(filter);
+}
+
+/* ---- what is the process's ---- */
+
+static unsigned int umask_calls;
+
+/* That of libc is not reached from here. */
+mode_t umask(mode_t mask)
+{
+	(void)mask;
+	umask_calls++;
+	return 022;
+}
+
+/* Some that go well, and some that do not. */
+static void use_all(struct xdp_cuckoo_filter *filter)
+{
+	struct xdp_cuckoo_count counts[1];
+	struct xdp_cuckoo_info info;
+	size_t count;
+
+	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_AUTO), 0);
+	is_told(filter, add_text(filter, "192.0.2.1 timeout 1h"), 0);
+	is_told(filter, add_text(filter, "dst " OWN_ADDRESS), -ECANCELED);
+	is_told(filter, del_text(filter, "192.0.2.2"), -ENOENT);
+	is_told(filter, xdp_cuckoo_expire(filter, NULL), 0);
+	assert_int_equal(count_rules(filter), 1);
+	assert_int_equal(ask(filter, "192.0.2.1"), XDP_CUCKOO_BLOCKED);
+	is_told(filter, xdp_cuckoo_info(filter, &info), 0);
+	is_told(filter, xdp_cuckoo_counts(filter, counts, 1, &count), 0);
+	is_told(filter, xdp_cuckoo_unload(filter, "va"), 0);
+	is_told(filter, del_text(filter, "192.0.2.1"), 0);
+}
+
+static unsigned int words; /* that libbpf had for this program */
+
+static int hear(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	(void)level, (void)format, (void)arguments;
+	words++;
+	return 0;
+}
+
+/* Into a file: what is printed beside the library is printed before. */
+static int redirect(int fd, int file)
+{
+	int before = dup(fd);
+
+	fflush(NULL);
+	assert_int_equal(dup2(file, fd), fd);
+	return before;
+}
+
+static void test_it_says_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct xdp_cuckoo_filter *filter;
+	int file, out, err;
+	char path[64];
+	struct stat written;
+
+	needs_root();
+	snprintf(path, sizeof(path), "%s/output", f->top);
+	file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	umask_calls = words = 0;
+	libbpf_set_print(hear);
+	out = redirect(STDOUT_FILENO, file);
+	err = redirect(STDERR_FILENO, file);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	is_told(filter, xdp_cuckoo_load(filter, "lo", XDP_CUCKOO_NATIVE), -EOPNOTSUPP);
+	use_all(filter);
+	xdp_cuckoo_close(filter);
+	fflush(NULL);
+	assert_int_equal(dup2(out, STDOUT_FILENO), STDOUT_FILENO);
+	assert_int_equal(dup2(err, STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(fstat(file, &written), 0);
+	assert_int_equal(written.st_size, 0);
+	assert_int_equal(words, 0);
+	assert_int_equal(umask_calls, 0);
+	/* And the program goes on hearing what its own calls bring about. */
+	assert_null(bpf_object__open_file("/dev/null", NULL));
+	assert_true(words > 0);
+	close(file);
+	close(out);
+	close(err);
+}
+
+/* Which are open; of those that `before` has not, each must be closed on exec. */
+static unsigned int list_descriptors(bool open[DESCRIPTORS], const bool *before)
+{
+	unsigned int count = 0;
+
+	for (int fd = 0; fd < DESCRIPTORS; fd++) {
+		const int flags = fcntl(fd, F_GETFD);
+
+		open[fd] = flags >= 0;
+		count += open[fd];
+		if (open[fd] && before && !before[fd] && !(flags & FD_CLOEXEC))
+			fail_msg("descriptor %d stays open on exec", fd);
+	}
+	return count;
+}
+
+static int look_at_descriptors(const struct xdp_cuckoo_rule *rule, void *before)
+{
+	bool open[DESCRIPTORS];
+
+	(void)rule;
+	list_descriptors(open, before);
+	return 0;
+}
+
+static void test_descriptors(void **state)
+{
+	bool before[DESCRIPTORS], open[DESCRIPTORS];
+	struct xdp_cuckoo_filter *filter;
+	unsigned int count;
+
+	needs_root();
+	count = list_descriptors(before, NULL);
+	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	use_all(filter);
+	assert_int_equal(list_descriptors(open, before), count);
+	is_told(filter, xdp_cuckoo_begin(filter), 0);
+	is_told(filter, add_text(filter, "192.0.2.1"), 0);
+	assert_true(list_descriptors(open, before) > count + 3);
+	is_told(filter, xdp_cuckoo_commit(filter), 0);
+	is_told(filter, xdp_cuckoo_each(filter, look_at_descriptors, before), 0);
+	xdp_cuckoo_close(filter);
+	assert_int_equal(list_descriptors(open, before), count);
+}
+
+/* What `xdp-cuckoo import --list` does. */
+static void import_list(struct fixture *f, const char *text)
+{
+	const struct rule rule = rule_of(text);
+	char before[sizeof(f->dir)];
+	unsigned int list;
+
+	memcpy(before, f->dir, sizeof(before));
+	assert_true(snprintf(f->dir, sizeof(f->dir), "%s/default", before) < (int)sizeof(f->dir));
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_list_open(f->store, "feed", "-", &list), 0);
+	assert_int_equal(store_put_for(f->store, &rule, list), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	close_store(f);
+	memcpy(f->dir, before, sizeof(before));
+}
+
+/* What a list has for good, a program may want too, for good or for a time, and its change goes on. */
+static void test_a_rule_of_a_list(void **state)
+{
+	struct xdp_cuckoo_filter *filter;
+
+	needs_root();
+	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	import_list(*state, "192.0.2.1");
+	is_told(filter, xdp_cuckoo_begin(filter), 0);
+	is_told(filter, add_text(filter, "192.0.2.1 timeout 1h"), 0);
+	is_told(filter, add_text(filter, "192.0.2.1"), 0);
+	is_told(filter, add_text(filter, "192.0.2.1"), -EEXIST);
+	is_told(filter, add_text(filter, "192.0.2.2"), 0);
+	is_told(filter, xdp_cuckoo_commit(filter), 0);
+	assert_int_equal(count_rules(filter), 2);
+	is_told(filter, del_text(filter, "192.0.2.1"), 0);
+	assert_int_equal(ask(filter, "192.0.2.1"), XDP_CUCKOO_NOT_BLOCKED);
+	xdp_cuckoo_close(filter);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORE_TEST(test_two_handles_of_one_store),
+		STORE_TEST(test_a_change_is_its_threads),
+		STORE_TEST(test_threads_with_handles_of_their_own),
+		STORE_TEST(test_a_store_that_another_process_changes),
+		STORE_TEST(test_a_rule_of_a_list),
+		STORE_TEST(test_a_process_that_may_not),
+		STORE_TEST(test_it_says_nothing),
+		STORE_TEST(test_descriptors),
+	};
+
+	return cmocka_run_group_tests(tests, set_up_host, NULL);
+}

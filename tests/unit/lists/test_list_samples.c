@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Lists as other tools write them: each tests/lists/NAME.list, read with its format told from the
+ * content, gives the rules in NAME.rules, and refuses the lines named there behind a !. With
+ * WRITE=1 those files are written, to be read over. The files ipset.save, nft.set and nft.ruleset
+ * are the tools' own output (ipset 7.17, nftables 1.0.6).
+ */
+#include <dirent.h>
+
+#include "unit/list_fixture.h"
+
+#define DIRECTORY "tests/lists"
+
+static char *file_text(const char *path, size_t *length)
+{
+	FILE *file = fopen(path, "r");
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t got;
+
+	assert_non_null(file);
+	got = getdelim(&text, &room, EOF, file);
+	*length = got > 0 ? got : 0;
+	fclose(file);
+	return text;
+}
+
+static char *result_of(const char *name, enum list_format format)
+{
+	char path[512], *text, *result = strdup(""), *rest, *line;
+	struct read_list read;
+	size_t length;
+
+	snprintf(path, sizeof(path), DIRECTORY "/%s.list", name);
+	text = file_text(path, &length);
+	read = read_bytes(format, 0, text, length);
+	append(&result, "%s", read.rules);
+	for (rest = read.refused; (line = strsep(&rest, "\n")) && *line;)
+		append(&result, "! %s\n", line);
+	for (rest = read.notes; (line = strsep(&rest, "\n")) && *line;)
+		append(&result, "# %s\n", line);
+	free_list(&read);
+	free(text);
+	return result;
+}
+
+static enum list_format format_of(const char *name)
+{
+	char format[32];
+
+	snprintf(format, sizeof(format), "%.*s", (int)strcspn(name, "."), name);
+	assert_int_not_equal(list_format_named(format), LIST_UNKNOWN);
+	return list_format_named(format);
+}
+
+static void check(const char *name)
+{
+	char path[512], *result = result_of(name, LIST_UNKNOWN), *expected, *named;
+	size_t length;
+
+	snprintf(path, sizeof(path), DIRECTORY "/%s.rules", name);
+	if (getenv("WRITE")) {
+		FILE *file = fopen(path, "w");
+
+		assert_non_null(file);
+		fputs(result, file);
+		fclose(file);
+		return;
+	}
+	expected = file_text(path, &length);
+	if (strcmp(expected, result))
+		fail_msg("%s.list gives\n%s\nexpected\n%s", name, result, expected);
+	/* The name starts with that of the format; FireHOL's is text. */
+	named = result_of(name, strncmp(name, "firehol", 7) ? format_of(name) : LIST_TEXT);
+	assert_string_equal(named, expected);
+	free(named);
+	free(expected);
+	free(result);
+}
+
+static void test_samples(void **state)
+{
+	DIR *directory = opendir(DIRECTORY);
+	struct dirent *entry;
+	size_t samples = 0;
+
+	(void)state;
+	assert_non_null(directory);
+	while ((entry = readdir(directory))) {
+		char *end = strstr(entry->d_name, ".list");
+
+		if (!end || end[5])
+			continue;
+		*end = '\0';
+		check(entry->d_name);
+		samples++;
+	}
+	closedir(directory);
+	assert_true(samples > 8);
+}
+
+/* The same list says the same in whatever way it is laid out. */
+static void test_layout_says_nothing(void **state)
+{
+	char *result = result_of("nft.ruleset", LIST_UNKNOWN), *pretty = result_of("nft.pretty", LIST_UNKNOWN);
+
+	(void)state;
+	*strchr(result, '!') = *strchr(pretty, '!') = '\0'; /* line numbers differ */
+	assert_string_equal(result, pretty);
+	free(result);
+	free(pretty);
+}
+
+struct timed {
+	const char *list, *rules;
+};
+
+/*
+ * A default for what names no time: a set may, an element may, and either may say that there is
+ * none.
+ */
+static const struct timed timed[] = {
+	{ "192.0.2.1\n192.0.2.2 timeout 1h\n", "src 192.0.2.1 timeout 7s\nsrc 192.0.2.2 timeout 1h\n" },
+	{ "add a 192.0.2.1\nadd a 192.0.2.2 timeout 60\nadd a 192.0.2.3 timeout 0\n",
+	  "src 192.0.2.1 timeout 7s\nsrc 192.0.2.2 timeout 1m\nsrc 192.0.2.3\n" },
+	{ "create a hash:ip timeout 60\nadd a 192.0.2.1\nadd a 192.0.2.3 timeout 0\n",
+	  "src 192.0.2.1 timeout 1m\nsrc 192.0.2.3\n" },
+	{ "create a hash:ip timeout 0\nadd a 192.0.2.1\n", "src 192.0.2.1\n" },
+	{ "src,timeout\n192.0.2.1,\n192.0.2.2,60\n192.0.2.3,0\n",
+	  "src 192.0.2.1 timeout 7s\nsrc 192.0.2.2 timeout 1m\nsrc 192.0.2.3\n" },
+	{ "{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"192.0.2.1\", "
+	  "{\"elem\": {\"val\": \"192.0.2.2\", \"timeout\": 60}}]}}]}",
+	  "src 192.0.2.1 timeout 7s\nsrc 192.0.2.2 timeout 1m\n" },
+};
+
+static void test_default_timeouts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(timed); i++) {
+		struct read_list read =
+			read_bytes(LIST_UNKNOWN, 7000, timed[i].list, strlen(timed[i].list));
+
+		assert_string_equal(read.refused, "");
+		assert_string_equal(read.rules, timed[i].rules);
+		free_list(&read);
+	}
+}
+
+static void assert_reads(const void *bytes, size_t length, const char *rules, const char *refused)
+{
+	struct read_list read = read_bytes(LIST_UNKNOWN, 0, bytes, length);
+
+	assert_string_equal(read.rules, rules);
+	assert_string_equal(read.refused, refused);
+	free_list(&read);
+}
+
+/* Files as Windows writes them, cut, empty, or no text at all. */
+static void test_odd_files(void **state)
+{
+	static const char nul[] = "192.0.2.1\n192.0.\0002.2\n192.0.2.3";
+	static const char nft_nul[] = "{\"nftables\": [\0]}";
+	static const char nft_later_nul[] = "{\"nftables\":\n[\0]}";
+
+	(void)state;
+	assert_reads("", 0, "", "");
+	assert_reads("\n\n# nothing\n", 12, "", "");
+	assert_reads("\xef\xbb\xbf""192.0.2.1\r\n", 14, "src 192.0.2.1\n", "");
+	assert_reads("\xef\xbb\xbfsrc,comment\r\n192.0.2.1,x\r\n", 29, "src 192.0.2.1 comment \"x\"\n", "");
+	assert_reads(nul, sizeof(nul) - 1, "src 192.0.2.1\nsrc 192.0.2.3\n",
+		     "2: a NUL byte; this is not a text file\n");
+	assert_reads(nft_nul, sizeof(nft_nul) - 1, "", "1: a NUL byte; this is not a text file\n");
+	assert_reads(nft_later_nul, sizeof(nft_later_nul) - 1, "", "1: a NUL byte; this is not a text file\n");
+	assert_reads("{", 1, "", "2: '': not JSON as nft -j writes it; not all of it was read\n");
+	assert_reads("{\n}", 3, "", "1: not JSON as nft -j writes it: no member \"nftables\"\n");
+	assert_reads("{\"nftables\": 7}", 15, "", "1: '7': not JSON as nft -j writes it; not all of it was read\n");
+}
+
+/* A row without an address is for all of them only in the columns that export writes. */
+static void test_csv_without_addresses(void **state)
+{
+	static const char foreign[] = "ip,port\n,80\n192.0.2.1,80\n,\n";
+	static const char sides[] = "source_ip,dest_ip,port\n192.0.2.1,,80\n,192.0.2.1,80\n,,80\n";
+	static const char own[] = "proto,src,sport,dst,dport\nudp,,,,53\n";
+	static const char none[] = "proto,dport\nudp,53\n";
+	static const char why[] = "no address: the row would be for every source; write 0.0.0.0/0 or ::/0 if you mean "
+				  "it\n";
+	char refused[256];
+
+	(void)state;
+	snprintf(refused, sizeof(refused), "2: %s4: %s", why, why);
+	assert_reads(foreign, sizeof(foreign) - 1, "src 192.0.2.1 dport 80\n", refused);
+	snprintf(refused, sizeof(refused), "4: %s", why);
+	assert_reads(sides, sizeof(sides) - 1, "src 192.0.2.1 dport 80\ndst 192.0.2.1 dport 80\n", refused);
+	assert_reads(own, sizeof(own) - 1, "proto udp dport 53\n", "");
+	assert_reads(none, sizeof(none) - 1, "proto udp dport 53\n", "");
+}
+
+#define NFT_SET(address) \
+	"{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"" address "\"]}}]}"
+
+/* What nft wrote twice into one file is read twice; nothing behind it is left out in silence. */
+static void test_documents_of_nft(void **state)
+{
+	static const char two[] = NFT_SET("192.0.2.1") "\n" NFT_SET("192.0.2.2") " \n";
+	static const char joined[] = NFT_SET("192.0.2.1") NFT_SET("192.0.2.2");
+	static const char other[] = NFT_SET("192.0.2.1") "\n\n192.0.2.2";
+	static const char cut[] = NFT_SET("192.0.2.1") "\n{\"nftables\": [";
+	static const char foreign[] = NFT_SET("192.0.2.1") "\n{\"x\": 1}\n" NFT_SET("192.0.2.2");
+
+	(void)state;
+	assert_reads(two, sizeof(two) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n", "");
+	assert_reads(joined, sizeof(joined) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n", "");
+	assert_reads(other, sizeof(other) - 1, "src 192.0.2.1\n",
+		     "3: '192.0.2.2': not JSON as nft -j writes it; not all of it was read\n");
+	assert_reads(cut, sizeof(cut) - 1, "src 192.0.2.1\n",
+		     "2: '': not JSON as nft -j writes it; not all of it was read\n");
+	assert_reads(foreign, sizeof(foreign) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n",
+		     "2: not JSON as nft -j writes it: no member \"nftables\"\n");
+}
+
+/* Sets by expressions, as newer versions of nft list them; and what of a set makes no sense to us. */
+static const struct {
+	const char *type, *elements, *rules, *refused;
+} nft_sets[] = {
+	{ "{\"typeof\": {\"payload\": {\"protocol\": \"ip\", \"field\": \"saddr\"}}}", "\"192.0.2.1\"",
+	  "src 192.0.2.1\n", "" },
+	{ "{\"typeof\": {\"concat\": [{\"payload\": {\"protocol\": \"ip6\", \"field\": \"saddr\"}}, "
+	  "{\"payload\": {\"protocol\": \"icmpv6\", \"field\": \"type\"}}]}}",
+	  "{\"concat\": [\"2001:db8::1\", \"nd-redirect\"]}, {\"concat\": [\"2001:db8::1\", \"nothing\"]}",
+	  "proto ipv6-icmp src 2001:db8::1 type 137\n", "1: 'type nothing': must be a number 0 to 255\n" },
+	{ "{\"typeof\": {\"meta\": {\"key\": \"mark\"}}}", "1", "",
+	  "1: set 'a': what its type holds makes no rules; it is left out\n" },
+	{ "\"ipv4_addr\"", "1.2.3", "", "1: '1.2.3' is not JSON\n" },
+	{ "\"ipv4_addr\"", "true, \"192.0.2.1\"", "src 192.0.2.1\n",
+	  "1: 'true' does not have the columns of set 'a'\n" },
+	{ "\"ipv4_addr\"", "{\"range\": [\"192.0.2.1\", \"192.0.2.2\", \"192.0.2.9\"]}", "",
+	  "1: '{\"range\": [\"192.0.2.1\", \"192.0.2.2\", \"192.0.2.9\"]}' does not have the columns of set 'a'\n" },
+	{ "\"inet_service\"", "{\"range\": [1, 2]}, {\"range\": [1, 2, 3]}", "dport 1\ndport 2\n",
+	  "1: '{\"range\": [1, 2, 3]}' does not have the columns of set 'a'\n" },
+	{ "[\"ipv4_addr\", \"ipv4_addr\", \"ipv4_addr\"]", "\"192.0.2.1\"", "",
+	  "1: set 'a': what its type holds makes no rules; it is left out\n" },
+};
+
+static void test_nft_sets(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(nft_sets); i++) {
+		char *text;
+		const int length = asprintf(&text, "{\"nftables\": [{\"set\": {\"family\": \"inet\", \"table\": \"t\", "
+					    "\"name\": \"a\", \"type\": %s, \"elem\": [%s]}}]}",
+					    nft_sets[i].type, nft_sets[i].elements);
+
+		assert_true(length >= 0);
+		assert_reads(text, length, nft_sets[i].rules, nft_sets[i].refused);
+		free(text);
+	}
+}
+
+/* Whatever comes, it ends, and what is taken for a rule is one. */
+static void test_noise(void **state)
+{
+	static const char words[][16] = {
+		"create ", "add ", "a ", "hash:ip,port ", "192.0.2.1", "2001:db8::1", ",", "-", "/", "tcp:80", "\n",
+		"timeout ", "\"", "{", "}", "[", "]", "\"nftables\"", ":", "\"set\"", "\"elem\"", "src", "dport ", "7",
+		"\"type\"", "\"ipv4_addr\"", "\"concat\"", "\"range\"", "\"prefix\"", "\\", ";", "#", "\"cidr\"",
+	};
+	uint64_t seed = seed_of_run();
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		const enum list_format format = random_below(&seed, LIST_FORMATS);
+		char text[512] = "";
+		struct read_list read;
+
+		for (size_t k = random_below(&seed, 30); k > 0; k--)
+			strcat(text, words[random_below(&seed, COUNT(words))]);
+		read = read_bytes(format, 0, text, strlen(text));
+		for (size_t k = 0; k < read.set.count; k++) {
+			char line[RULE_TEXT_BYTES];
+			struct reason reason;
+			struct rule rule, again;
+
+			rule_set_get(&read.set, k, &rule);
+			if (rule_parse(rule_format(&rule, line), &again, &reason))
+				fail_msg("%s, made of %s: %s", line, text, reason.text);
+		}
+		free_list(&read);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_samples),
+		cmocka_unit_test(test_layout_says_nothing),
+		cmocka_unit_test(test_default_timeouts),
+		cmocka_unit_test(test_odd_files),
+		cmocka_unit_test(test_csv_without_addresses),
+		cmocka_unit_test(test_documents_of_nft),
+		cmocka_unit_test(test_nft_sets),
+		cmocka_unit_test(test_noise),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The look at a store by a process of its own leaves other processes to whoever waits for them. */
+#include "metrics/store_summary.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void test_other_children_are_not_waited_for(void **state)
+{
+	struct store_glance glance;
+	struct reason reason;
+	siginfo_t ended;
+	int status;
+	const pid_t child = fork();
+
+	(void)state;
+	if (!child)
+		_exit(7);
+	assert_true(child > 0);
+	/* Ended, and still to be waited for. */
+	assert_int_equal(0, waitid(P_PID, child, &ended, WEXITED | WNOWAIT));
+	assert_int_equal(-ENOENT, store_glance("/nonexistent/store", &glance, &reason));
+	assert_int_equal(child, waitpid(child, &status, 0));
+	assert_int_equal(7, WEXITSTATUS(status));
+	assert_int_equal(-1, waitpid(-1, NULL, WNOHANG));
+	assert_int_equal(ECHILD, errno);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_other_children_are_not_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

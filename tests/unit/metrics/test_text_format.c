@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Metrics are whole, or are said not to be: at every allocation of jansson's that fails. */
+#include "metrics/text_format.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static unsigned int allocations, fails_at; /* 0: none */
+
+/* Whether all later ones fail too. */
+static bool stays_short;
+
+static void *allocate(size_t bytes)
+{
+	const unsigned int at = ++allocations;
+
+	return fails_at && (at == fails_at || (stays_short && at > fails_at)) ? NULL : malloc(bytes);
+}
+
+static json_t *make(int *error)
+{
+	json_t *metrics = metrics_begin();
+	json_t *packets = metrics_family(metrics, "packets", METRIC_COUNTER, "Packets.");
+	json_t *slots = metrics_family(metrics, "slots", METRIC_GAUGE, "Slots.");
+	json_t *labels = json_pack("{s:s}", "name", "default");
+
+	for (int i = 0; i < 12; i++) {
+		json_t *of_sample = metrics_copy_labels(labels);
+		char name[16];
+
+		snprintf(name, sizeof(name), "label%d", i);
+		metrics_label(of_sample, name, "value");
+		metrics_sample(packets, of_sample, i);
+	}
+	metrics_sample(slots, labels, 1);
+	*error = metrics_end();
+	return metrics;
+}
+
+static char *text_of(const json_t *metrics)
+{
+	size_t bytes;
+	char *text;
+	FILE *to = open_memstream(&text, &bytes);
+
+	metrics_write(to, metrics);
+	fclose(to);
+	return text;
+}
+
+static void test_whole_or_told(void **state)
+{
+	unsigned int needed, told;
+	char *whole, *text;
+	json_t *metrics;
+	int error;
+
+	(void)state;
+	allocations = fails_at = 0;
+	metrics = make(&error);
+	needed = allocations;
+	assert_int_equal(0, error);
+	whole = text_of(metrics);
+	json_decref(metrics);
+	assert_non_null(strstr(whole, "packets{name=\"default\",label11=\"value\"} 11\n"));
+	for (int both = 0; both < 2; both++) {
+		stays_short = both;
+		told = 0;
+		for (unsigned int at = 1; at <= needed; at++) {
+			allocations = 0;
+			fails_at = at;
+			metrics = make(&error);
+			fails_at = 0;
+			told += error == -ENOMEM;
+			text = text_of(metrics);
+			if (!error && strcmp(whole, text))
+				fail_msg("allocation %u fails, and what is not whole is taken for it: %s", at, text);
+			free(text);
+			json_decref(metrics);
+		}
+		if (told < needed / 2)
+			fail_msg("of %u failures only %u were told", needed, told);
+	}
+	free(whole);
+}
+
+/* Of others in the process, who have an allocator of their own. */
+static void test_allocator_stays(void **state)
+{
+	json_malloc_t before, after;
+	json_t *metrics;
+	int error;
+
+	(void)state;
+	json_get_alloc_funcs(&before, NULL);
+	metrics = make(&error);
+	json_decref(metrics);
+	json_get_alloc_funcs(&after, NULL);
+	assert_ptr_equal(allocate, before);
+	assert_ptr_equal(before, after);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whole_or_told),
+		cmocka_unit_test(test_allocator_stays),
+	};
+
+	json_set_alloc_funcs(allocate, free);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The packet path by hints alone: what a lost one does, what one leaves out, and shortcuts. Others in packets/test_packets.c. */
+#include "unit/packets_fixture.h"
+
+/* With a rule whose hint is lost; beside it a shape, without entries, that needs none. */
+static void check_missing_hint(struct scene *scene, size_t packet, const struct rule *rule,
+			       bool has_other)
+{
+	const struct rule_shape other = { .family = packets[packet].flow.family,
+					  .action = RULE_DROP,
+					  .dst_len = 5 };
+
+	scene_set_up(scene);
+	if (has_other)
+		filter_add_shape(&scene->filter, &other);
+	scene_add(scene, rule);
+	memset(scene->filter.map[FILTER_HINTS], 0, scene->filter.bytes[FILTER_HINTS]);
+	scene->rules = rule->src_len ? 0 : 1;
+	scene_check(scene, packet);
+}
+
+static void check_missing_hints(struct scene *scene, size_t packet, struct rule *rule)
+{
+	check_missing_hint(scene, packet, rule, false);
+	check_missing_hint(scene, packet, rule, true);
+}
+
+/* Without its hint, no packet is looked up for a rule that has a source; for another, all are. */
+static void test_missing_hints(void **state)
+{
+	each_rule(scene_of(state), check_missing_hints);
+	end_checks();
+}
+
+/* A shape that comes first, and that by the hint no rule for this source has. */
+static void test_hints_leave_the_second_shape(void **state)
+{
+	struct scene *scene = scene_of(state);
+	struct rule rule, other;
+
+	for (size_t i = 0; i < PACKETS; i++) {
+		if (!rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_DROP, &rule))
+			continue;
+		other = (struct rule){ .family = rule.family, .src_len = 31 };
+		other.src = rule.src;
+		other.src.byte[0] ^= 1;
+		other.src = rule_network(&other.src, other.src_len);
+		scene_set_up(scene);
+		scene_add(scene, &other);
+		scene_add(scene, &rule);
+		scene_check_all(scene);
+	}
+	end_checks();
+}
+
+/* A rule whose key is not in the table: only the shortcuts of its flows tell. */
+static void add_shortcut(struct scene *scene, const struct rule *rule)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	assert_int_equal(rule_keys(rule, keys), 1);
+	filter_add_shape(&scene->filter, &keys[0].shape);
+	hints_set_shortcuts(scene->filter.map[FILTER_HINTS], &keys[0]);
+	scene->rule[scene->rules] = rule;
+	scene->number[scene->rules++] = FILTER_NO_NUMBER;
+}
+
+/* Alone, and where all of these pass by a rule with a source, without one, and with both. */
+static void test_shortcuts(void **state)
+{
+	static const char *const pass[] = { NULL, "proto udp action pass", "src 10.0.0.0/9 action pass" };
+	struct scene *scene = scene_of(state);
+	struct rule rule, passing;
+	struct reason reason;
+
+	for (size_t i = 0; i < PACKETS; i++) {
+		if (!is_first_of_flow(i) || packets[i].flow.family != FLOW_IPV4)
+			continue;
+		for (size_t p = 0; p < sizeof(pass) / sizeof(pass[0]); p++) {
+			scene_set_up(scene);
+			if (pass[p]) {
+				assert_int_equal(rule_parse(pass[p], &passing, &reason), 0);
+				scene_add(scene, &passing);
+			}
+			rule = (struct rule){ .family = FLOW_IPV4, .src_len = 5 + i % 12 };
+			rule.src = rule_network(&packets[i].flow.src, rule.src_len);
+			add_shortcut(scene, &rule);
+			scene_check_all(scene);
+		}
+	}
+	end_checks();
+}
+
+static int open_filter(void **state)
+{
+	static const struct abi_options options = { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 };
+	static struct scene scene;
+
+	*state = &scene;
+	if (scene_open(&scene, &options, 1 << ABI_SLOTS_DEFAULT_LOG2))
+		return -1;
+	scene.filter.reads_hints = true;
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_missing_hints),
+		TEST(test_hints_leave_the_second_shape),
+		TEST(test_shortcuts),
+	};
+
+	for (size_t i = 0; i < PACKETS; i++)
+		packet_build(&packets[i], &frames[i]);
+	return cmocka_run_group_tests(tests, open_filter, scene_close);
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The parser on the host: every packet of tests/packets.c, whole and cut at every length, and its short way
+ * for the common frame beside the whole of it.
+ */
+#include "unit/packets_fixture.h"
+
+/*
+ * Parses a heap copy that ends where the frame does, so that a sanitizer sees what is read beyond; once more as a frame
+ * of several buffers, which must say the same.
+ */
+static enum parse_result parse_copy(const struct packet_frame *frame, size_t length,
+				    struct flow *flow)
+{
+	__u8 *room = malloc(PACKET_ALIGN + length), *copy = room + PACKET_ALIGN;
+	struct packet_bytes bytes = { copy, length };
+	enum parse_result result, gathered;
+	struct flow again;
+
+	memcpy(copy, frame->byte, length);
+	memset(flow, PACKET_FILLER, sizeof(*flow));
+	memset(&again, PACKET_FILLER, sizeof(again));
+	result = parse_frame(copy, copy + length, flow);
+	gathered = parse_buffers(&bytes, length, packet_load, &again);
+	free(room);
+	check(gathered == result && flow_equal(&again, flow), "several buffers", "parse result", gathered);
+	return result;
+}
+
+static void test_host_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < PACKETS; i++) {
+		struct flow flow;
+		enum parse_result result = parse_copy(&frames[i], frames[i].length, &flow);
+
+		check(result == packets[i].result, packets[i].name, "parse result", result);
+		check(flow_equal(&flow, &packets[i].flow), packets[i].name, "flow, result", result);
+	}
+	print_message("%zu packets\n", PACKETS);
+	end_checks();
+}
+
+static void test_host_truncations(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < PACKETS; i++) {
+		for (size_t length = 0; length <= frames[i].length; length++) {
+			struct flow flow, expected;
+			enum parse_result result = parse_copy(&frames[i], length, &flow);
+
+			check(result == packet_expect(&packets[i], &frames[i], length, &expected),
+			      packets[i].name, "parse result, cut at", length);
+			check(flow_equal(&flow, &expected), packets[i].name, "flow, cut at",
+			      length);
+		}
+	}
+	end_checks();
+}
+
+/* 20 headers of 2 KiB in a frame of 64 KiB, as GRO makes them: what ends beyond 32 KiB is not read. */
+static void test_host_long_headers(void **state)
+{
+	enum { BYTES = 65536, HEADER = 2048, IP = 14, FIRST = IP + 40 };
+	__u8 *frame = calloc(1, BYTES);
+
+	(void)state;
+	packet_put16(frame + 12, ETH_P_IPV6);
+	frame[IP] = 0x60;
+	frame[IP + 6] = IPPROTO_DSTOPTS;
+	for (int headers = 1; headers <= 20; headers++) {
+		__u8 *last = frame + FIRST + (headers - 1) * HEADER;
+		const bool is_read = last + HEADER <= frame + PARSE_OFFSET_MASK;
+		struct packet_bytes bytes = { frame, BYTES };
+		struct flow flow;
+
+		last[0] = IPPROTO_UDP;
+		last[1] = 255;
+		packet_put16(last + HEADER + 2, 53);
+		assert_int_equal(parse_frame(frame, frame + BYTES, &flow), is_read ? PARSE_OK : PARSE_TOO_MANY_HEADERS);
+		assert_int_equal(flow.dport, is_read ? bpf_htons(53) : 0);
+		assert_int_equal(parse_buffers(&bytes, BYTES, packet_load, &flow),
+				 is_read ? PARSE_OK : PARSE_TOO_MANY_HEADERS);
+		last[0] = IPPROTO_DSTOPTS;
+	}
+	free(frame);
+}
+
+/* What parse_plain() takes it reads as parse_any() does. Returns whether it takes the frame. */
+static bool check_plain(const struct packet_frame *frame, size_t length, const char *name)
+{
+	struct flow plain, any;
+	bool is_plain;
+
+	memset(&plain, PACKET_FILLER, sizeof(plain));
+	memset(&any, PACKET_FILLER, sizeof(any));
+	is_plain = parse_plain(frame->byte, frame->byte + length, &plain);
+	if (is_plain) {
+		check(parse_any(frame->byte, frame->byte + length, &any) == PARSE_OK, name,
+		      "plain, and not to the whole parser, cut at", length);
+		check(flow_equal(&plain, &any), name, "flow of a plain frame, cut at", length);
+	}
+	return is_plain;
+}
+
+/* Every packet, with random bytes changed, and cut. */
+static void test_host_plain_frames(void **state)
+{
+	enum { ROUNDS = 20000, CHANGES_MAX = 3 };
+	uint64_t random = 1;
+	size_t taken = 0;
+
+	(void)state;
+	for (size_t i = 0; i < PACKETS; i++)
+		for (int round = 0; round < ROUNDS; round++) {
+			struct packet_frame frame = frames[i];
+			size_t length = frame.length;
+
+			for (uint64_t c = random_below(&random, CHANGES_MAX + 1); c; c--) {
+				__u8 *byte = &frame.byte[random_below(&random, length)];
+
+				*byte ^= random_below(&random, 2) ? random_next(&random) :
+								    1ULL << random_below(&random, 8);
+			}
+			if (random_below(&random, 4) == 0)
+				length = random_below(&random, length + 1);
+			taken += check_plain(&frame, length, packets[i].name);
+		}
+	print_message("%zu of %zu frames are plain\n", taken, PACKETS * ROUNDS);
+	assert_true(taken > ROUNDS);
+	end_checks();
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_host_rows),
+		TEST(test_host_truncations),
+		TEST(test_host_long_headers),
+		TEST(test_host_plain_frames),
+	};
+
+	for (size_t i = 0; i < PACKETS; i++)
+		packet_build(&packets[i], &frames[i]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

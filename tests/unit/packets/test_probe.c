@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * How the program looks a key up in an exact table: a match in any slot, behind any mix of entries
+ * that only look like it, and what it counts. Each run also shows that no try was repeated.
+ */
+#include "kernel/kernel.h"
+#include "unit/packets_fixture.h"
+
+#define EXACT { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 }
+#define PROBE_PLACES (2 * BUCKET_SLOTS)
+
+/* What else stands in a slot. */
+enum neighbour {
+	EMPTY,
+	OTHER_KEY, /* the same fingerprint, another tag */
+	SAME_TAG,  /* the other way round; and a borrow out of the slot below makes it look equal */
+	NEIGHBOURS,
+};
+
+/* Of a rule that has but one. */
+static struct rule_key key_of(const struct rule *rule)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	assert_int_equal(rule_keys(rule, keys), 1);
+	return keys[0];
+}
+
+static struct hash_value value_of(const struct scene *scene, const struct rule *rule)
+{
+	struct rule_key key = key_of(rule);
+
+	return rule_hash(&key, &scene->filter.config->table[0].secret);
+}
+
+static struct filter_place place_of(unsigned int place)
+{
+	return (struct filter_place){ place / BUCKET_SLOTS, place % BUCKET_SLOTS };
+}
+
+/* At the place that has the number in the key's own two buckets, also for another fingerprint. */
+static void add_neighbour(struct scene *scene, const struct hash_value *value,
+			  enum neighbour neighbour, unsigned int place)
+{
+	struct filter *filter = &scene->filter;
+	struct bucket_layout layout = filter_layout(filter);
+	struct bucket_pair pair = bucket_pair(value->hash, filter->table.geometry, layout);
+	struct table_place at = { place < BUCKET_SLOTS ? pair.first : pair.second,
+				  place % BUCKET_SLOTS };
+	__u64 record = abi_record(value->tag, 0);
+
+	if (neighbour == OTHER_KEY)
+		record ^= 1ULL << (ABI_END_BITS + place * 5 % HASH_TAG_BITS);
+	else
+		pair.fingerprint ^= 1;
+	table_publish(&filter->table, layout, at, pair.fingerprint, record);
+}
+
+static void add_neighbours(struct scene *scene, const struct hash_value *value,
+			   unsigned int mix)
+{
+	for (unsigned int place = 0; place < PROBE_PLACES; place++, mix /= NEIGHBOURS)
+		if (mix % NEIGHBOURS != EMPTY)
+			add_neighbour(scene, value, mix % NEIGHBOURS, place);
+}
+
+static void check_run(struct scene *scene, size_t packet, enum abi_outcome outcome, __u32 number)
+{
+	const char *name = packets[packet].name;
+	struct filter_run run =
+		filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
+
+	check(!run.error, name, "error", -run.error);
+	check(run.outcome == outcome, name, "outcome", run.outcome);
+	check(run.number == number, name, "counted number", run.number);
+}
+
+static unsigned int mixes(void)
+{
+	unsigned int count = 1;
+
+	for (unsigned int place = 0; place < PROBE_PLACES; place++)
+		count *= NEIGHBOURS;
+	return count;
+}
+
+/* A packet with a flow, of one family and the other. */
+static size_t packet_of(enum flow_family family)
+{
+	size_t i = 0;
+
+	while (packets[i].flow.family != family || packets[i].result != PARSE_OK)
+		i++;
+	return i;
+}
+
+/* No mix of entries that are not the key makes it a hit; the shape is there. */
+static void test_no_match(void **state)
+{
+	struct scene *scene = scene_of(state);
+	size_t packet = packet_of(FLOW_IPV4);
+	struct hash_value value;
+	struct rule_key key;
+	struct rule rule;
+
+	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
+	key = key_of(&rule);
+	for (unsigned int mix = 0; mix < mixes(); mix++) {
+		scene_set_up(scene);
+		filter_add_shape(&scene->filter, &key.shape);
+		value = value_of(scene, &rule);
+		add_neighbours(scene, &value, mix);
+		check_run(scene, packet, OUTCOME_NO_RULE, FILTER_NO_NUMBER);
+	}
+	end_checks();
+}
+
+/* The key is found in each slot, whatever stands in the seven others, and counted by its number. */
+static void check_match(struct scene *scene, size_t packet, unsigned int mix, unsigned int place)
+{
+	struct hash_value value;
+	struct rule rule;
+
+	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
+	scene_set_up(scene);
+	value = value_of(scene, &rule);
+	add_neighbours(scene, &value, mix);
+	scene_add_at(scene, &rule, place_of(place));
+	check_run(scene, packet, OUTCOME_DROP_RULE, scene->number[0]);
+}
+
+static void test_match(void **state)
+{
+	struct scene *scene = scene_of(state);
+	unsigned int divisor = 1;
+
+	for (unsigned int place = 0; place < PROBE_PLACES; place++, divisor *= NEIGHBOURS)
+		for (unsigned int mix = 0; mix < mixes(); mix++)
+			if (mix / divisor % NEIGHBOURS == EMPTY)
+				check_match(scene, packet_of(FLOW_IPV4), mix, place);
+	end_checks();
+}
+
+/* The same for IPv6, whose search is code of its own: one other key before the right one. */
+static void test_match_ipv6(void **state)
+{
+	struct scene *scene = scene_of(state);
+	unsigned int other = OTHER_KEY;
+
+	for (unsigned int before = 0; before < PROBE_PLACES; before++, other *= NEIGHBOURS)
+		for (unsigned int place = 0; place < PROBE_PLACES; place++)
+			if (place != before)
+				check_match(scene, packet_of(FLOW_IPV6), other, place);
+	end_checks();
+}
+
+/* Its fingerprint is the key's, its record is not. */
+static void test_record_of_another_key(void **state)
+{
+	struct scene *scene = scene_of(state);
+	size_t packet = packet_of(FLOW_IPV4);
+	struct bucket_pair pair;
+	__u64 *record;
+	struct rule rule;
+
+	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
+	scene_set_up(scene);
+	scene_add_at(scene, &rule, place_of(0));
+	pair = bucket_pair(value_of(scene, &rule).hash, scene->filter.table.geometry,
+			   filter_layout(&scene->filter));
+	record = &scene->filter.table.memory.record[(size_t)pair.first * BUCKET_SLOTS];
+	check_run(scene, packet, OUTCOME_DROP_RULE, 0);
+	*record = 0;
+	check_run(scene, packet, OUTCOME_NO_RULE, FILTER_NO_NUMBER);
+	end_checks();
+}
+
+static __u32 tick_now(void)
+{
+	double ticks_per_second;
+	struct reason reason;
+	__u32 tick;
+
+	assert_int_equal(kernel_tick(&tick, &ticks_per_second, &reason), 0);
+	return tick;
+}
+
+/* An entry that ends so, in its second place, the first empty or another key's of the same fingerprint. */
+static void add_ending(struct scene *scene, size_t packet, struct rule *rule, __u32 epoch,
+		       enum neighbour neighbour, __u32 end)
+{
+	struct hash_value value;
+
+	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, rule);
+	scene_set_up(scene);
+	value = value_of(scene, rule);
+	if (neighbour != EMPTY)
+		add_neighbour(scene, &value, neighbour, 0);
+	scene->filter.config->table[0].epoch = epoch;
+	scene->filter.end = end;
+	scene_add_at(scene, rule, place_of(1));
+}
+
+/* What has ended matches nothing and counts nothing; what ends later is as what never does. */
+static void test_ends(void **state)
+{
+	struct scene *scene = scene_of(state);
+	const __u32 now = tick_now();
+	const struct {
+		__u32 epoch, end;
+		bool is_over;
+	} ends[] = { { 0, 0, false }, { 0, 1, true }, { 0, now, true }, { 0, now + 100000, false },
+		     { now - 10, 0, false }, { now - 10, 1, true }, { now - 10, 10, true },
+		     { now - 10, 100000, false }, { now - 10, ABI_END_MAX, false },
+		     { now - ABI_END_MAX - 10, ABI_END_MAX, true } };
+	struct rule rule;
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
+			for (enum neighbour other = EMPTY; other < NEIGHBOURS; other++) {
+				add_ending(scene, packet_of(family), &rule, ends[i].epoch, other, ends[i].end);
+				if (ends[i].is_over)
+					check_run(scene, packet_of(family), OUTCOME_NO_RULE,
+						  FILTER_NO_NUMBER);
+				else
+					check_run(scene, packet_of(family), OUTCOME_DROP_RULE,
+						  scene->number[0]);
+			}
+	end_checks();
+}
+
+/* While its end comes: a packet that was sent before it matched, and one that is sent after it does not. */
+static void test_an_end_comes(void **state)
+{
+	struct scene *scene = scene_of(state);
+	const size_t packet = packet_of(FLOW_IPV4);
+	const __u32 epoch = tick_now() - 1, end = 3;
+	unsigned long matched = 0;
+	__u32 before, after;
+	struct rule rule;
+
+	add_ending(scene, packet, &rule, epoch, EMPTY, end);
+	do {
+		struct filter_run run;
+
+		before = tick_now();
+		run = filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
+		after = tick_now();
+		check(!run.error, "end", "error", -run.error);
+		if (after - epoch < end)
+			check(run.outcome == OUTCOME_DROP_RULE, "before its end", "outcome",
+			      run.outcome);
+		if (before - epoch >= end)
+			check(run.outcome == OUTCOME_NO_RULE, "after its end", "outcome",
+			      run.outcome);
+		matched += run.outcome == OUTCOME_DROP_RULE;
+	} while (before - epoch < end);
+	assert_int_not_equal(matched, 0);
+	end_checks();
+}
+
+/* Packets and bytes of each rule, whatever its action. */
+static void test_counts(void **state)
+{
+	static const enum rule_action actions[FLOW_FAMILIES] = { RULE_DROP, RULE_PASS };
+	struct scene *scene = scene_of(state);
+	const struct table *table = &scene->filter.table;
+	struct rule rule[FLOW_FAMILIES];
+	__u64 bytes[FLOW_FAMILIES] = {};
+
+	scene_set_up(scene);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		size_t packet = packet_of(family);
+
+		rule_from_flow(&packets[packet].flow, &rule_kind_src, actions[family],
+			       &rule[family]);
+		scene_add(scene, &rule[family]);
+	}
+	for (int i = 0; i < 10; i++)
+		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+			size_t packet = packet_of(family);
+
+			scene_check(scene, packet);
+			bytes[family] += FILTER_PROGRAMS * frames[packet].length;
+		}
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const struct abi_counter *counter = &table->memory.counter[scene->filter.slot[family]];
+
+		check(counter->packets == 10 * FILTER_PROGRAMS, "rule", "packets", family);
+		check(counter->bytes == bytes[family], "rule", "bytes", family);
+	}
+	end_checks();
+}
+
+/* As other loaders load it: the options and sizes of a table that the tool can adopt. */
+static void test_defaults(void **state)
+{
+	static const struct abi_options exact = EXACT;
+	static const __u32 slots = 1 << ABI_SLOTS_DEFAULT_LOG2;
+	struct filter filter = { .object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL) };
+
+	(void)state;
+	assert_non_null(filter.object);
+	assert_memory_equal(filter_constant(filter.object, "xc_options"), &exact, sizeof(exact));
+	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_BUCKETS)),
+			 slots / BUCKET_SLOTS);
+	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_RECORDS)), slots);
+	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_COUNTS)), slots);
+	filter_close(&filter);
+}
+
+static int open_filter(void **state)
+{
+	static const struct abi_options exact = EXACT;
+	static struct scene scene;
+
+	*state = &scene;
+	return scene_open(&scene, &exact, 1024);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin_checks)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_no_match),
+		TEST(test_match),
+		TEST(test_match_ipv6),
+		TEST(test_record_of_another_key),
+		TEST(test_ends),
+		TEST(test_an_end_comes),
+		TEST(test_counts),
+		cmocka_unit_test(test_defaults),
+	};
+
+	for (size_t i = 0; i < PACKETS; i++)
+		packet_build(&packets[i], &frames[i]);
+	return cmocka_run_group_tests_name("probe", tests, open_filter, scene_close);
+}

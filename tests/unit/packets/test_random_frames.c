@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Frames changed at random: what the parser says of each on the host, both BPF programs do by it. For the flow
+ * that it finds there is a rule of some kind, which must hit, or one that differs in a single bit, which must
+ * not. FRAMES=FILE adds frames from elsewhere, hexadecimal digits, one a line; ROUNDS=n changes each n times.
+ */
+#include "unit/packets_fixture.h"
+
+#include <stdlib.h>
+
+#include "bench/random.h"
+
+#define ROUNDS 150
+#define CHANGES_MAX 6
+#define FRAME_BYTES_MAX (PACKET_BYTES - 512) /* a copy of the kernel's parts, and room to grow */
+
+struct frame {
+	size_t length;
+	__u8 before[PACKET_ALIGN];
+	__u8 byte[PACKET_BYTES];
+};
+
+static uint64_t random_state;
+static unsigned long hits, misses, results[OUTCOMES];
+
+static size_t below(size_t bound)
+{
+	return random_below(&random_state, bound);
+}
+
+/* ---- changes ---- */
+
+static void set_byte(struct frame *frame)
+{
+	static const __u8 values[] = { 0, 1, 4, 6, 17, 44, 51, 60, 0x45, 0x60, 0x81, 0xff };
+	__u8 *byte = &frame->byte[below(frame->length)];
+
+	*byte = below(2) ? values[below(sizeof(values))] : random_next(&random_state);
+}
+
+static void flip_bit(struct frame *frame)
+{
+	frame->byte[below(frame->length)] ^= 1 << below(8);
+}
+
+static void cut(struct frame *frame)
+{
+	frame->length = below(frame->length) + 1;
+}
+
+static void pad(struct frame *frame)
+{
+	const size_t more = below(64);
+
+	if (frame->length + more > FRAME_BYTES_MAX)
+		return;
+	random_fill(&random_state, frame->byte + frame->length, more);
+	frame->length += more;
+}
+
+/* Four bytes behind the addresses: one tag more, of any kind. */
+static void add_tag(struct frame *frame)
+{
+	static const __u16 kinds[] = { ETH_P_8021Q, ETH_P_8021AD, 0x9100 };
+
+	if (frame->length < 14 || frame->length + 4 > FRAME_BYTES_MAX)
+		return;
+	memmove(frame->byte + 16, frame->byte + 12, frame->length - 12);
+	packet_put16(frame->byte + 12, kinds[below(3)]);
+	frame->length += 4;
+}
+
+/* The rest of another packet from some place on. */
+static void splice(struct frame *frame)
+{
+	const struct packet_frame *other = &frames[below(PACKETS)];
+	const size_t at = below(frame->length + 1), from = below(other->length + 1);
+
+	if (at + other->length - from > FRAME_BYTES_MAX)
+		return;
+	memcpy(frame->byte + at, other->byte + from, other->length - from);
+	frame->length = at + other->length - from;
+}
+
+static void change(struct frame *frame)
+{
+	static void (*const changes[])(struct frame *frame) = { set_byte, set_byte, flip_bit, flip_bit,
+								cut, pad, add_tag, splice };
+
+	for (size_t count = below(CHANGES_MAX); count && frame->length; count--)
+		changes[below(sizeof(changes) / sizeof(changes[0]))](frame);
+}
+
+/* ---- checks ---- */
+
+static void check_run(struct scene *scene, const struct frame *frame, const struct flow *flow,
+		      enum parse_result result)
+{
+	enum abi_verdict verdict;
+	const enum abi_outcome outcome = scene_expect(scene, result, flow, &verdict);
+
+	for (size_t i = 0; i < FILTER_PROGRAMS; i++) {
+		const struct filter_run run = filter_run(&scene->filter, i, frame->byte, frame->length);
+		const unsigned long before = failures;
+
+		check(!run.error, "random frame", filter_program_names[i], -run.error);
+		check(run.outcome == outcome, "random frame", "outcome", run.outcome);
+		check(run.verdict == verdict, "random frame", "verdict", run.verdict);
+		check(scene_may_count(scene, flow, outcome, run.number), "random frame", "counted rule",
+		      run.number);
+		if (failures == before || failures > FAILURES_SHOWN)
+			continue;
+		print_error("expected outcome %d of %zu bytes: ", outcome, frame->length);
+		for (size_t b = 0; b < frame->length; b++)
+			print_error("%02x", frame->byte[b]);
+		print_error("\n");
+	}
+	hits += outcome == OUTCOME_DROP_RULE;
+	misses += outcome != OUTCOME_DROP_RULE;
+}
+
+/* One bit of what the rule names is another. */
+static void spoil(struct rule *rule)
+{
+	union flow_addr *address = rule->src_len ? &rule->src : &rule->dst;
+	const unsigned int length = rule->src_len ? rule->src_len : rule->dst_len;
+	const unsigned int bit = length ? below(length) : 0;
+
+	switch (below(4)) {
+	case 0:
+		rule->sport ^= rule->fields & RULE_SPORT ? bpf_htons(1 << below(16)) : 0;
+		break;
+	case 1:
+		rule->dport ^= rule->fields & RULE_DPORT ? bpf_htons(1 << below(16)) : 0;
+		break;
+	case 2:
+		rule->proto ^= rule->fields & RULE_PROTO ? 1 << below(8) : 0;
+		break;
+	default:
+		address->byte[bit / 8] ^= length ? 0x80 >> bit % 8 : 0;
+	}
+}
+
+static void check_frame(struct scene *scene, const struct frame *frame)
+{
+	const struct rule_kind *kind = &rule_kinds[below(RULE_KINDS)];
+	enum parse_result result;
+	struct flow flow = {};
+	struct rule rule;
+
+	if (frame->length < FILTER_RUN_MIN)
+		return;
+	result = parse_frame(frame->byte, frame->byte + frame->length, &flow);
+	results[result]++;
+	scene_set_up(scene);
+	scene->filter.config->policy[result] = below(2) ? VERDICT_DROP : VERDICT_PASS;
+	if (rule_from_flow(&flow, kind, RULE_DROP, &rule)) {
+		/* One key: two of a rule for both families may be given the same place in so small a table. */
+		rule.family = flow.family;
+		if (below(3) == 0)
+			spoil(&rule);
+		scene_add(scene, &rule);
+	}
+	check_run(scene, frame, &flow, result);
+}
+
+/* ---- frames ---- */
+
+static unsigned long count_rounds(void)
+{
+	const char *text = getenv("ROUNDS");
+
+	return text ? strtoul(text, NULL, 10) : ROUNDS;
+}
+
+static void check_changed_rows(struct scene *scene)
+{
+	const unsigned long rounds = count_rounds();
+
+	for (size_t i = 0; i < PACKETS; i++)
+		for (unsigned long round = 0; round < rounds; round++) {
+			struct frame frame = { .length = frames[i].length };
+
+			memcpy(frame.byte, frames[i].byte, frame.length);
+			change(&frame);
+			check_frame(scene, &frame);
+		}
+}
+
+static bool read_hex(const char *line, struct frame *frame)
+{
+	unsigned int byte;
+
+	frame->length = 0;
+	for (; *line && *line != '\n'; line += 2) {
+		if (frame->length == FRAME_BYTES_MAX || !line[1] || sscanf(line, "%2x", &byte) != 1)
+			return false;
+		frame->byte[frame->length++] = byte;
+	}
+	return true;
+}
+
+static void check_file(struct scene *scene, const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned long count = 0;
+	struct frame frame;
+	char *line = NULL;
+	size_t room = 0;
+
+	assert_non_null(file);
+	for (; getline(&line, &room, file) > 0; count++)
+		if (read_hex(line, &frame))
+			check_frame(scene, &frame);
+	print_message("%lu frames of %s\n", count, path);
+	free(line);
+	fclose(file);
+}
+
+static void test_random_frames(void **state)
+{
+	struct scene *scene = scene_of(state);
+	const char *seed = getenv("SEED"), *path = getenv("FRAMES");
+
+	random_state = seed ? strtoull(seed, NULL, 10) : 1;
+	print_message("SEED=%llu\n", (unsigned long long)random_state);
+	if (path)
+		check_file(scene, path);
+	check_changed_rows(scene);
+	print_message("%lu frames hit their rule, %lu did not\n", hits, misses);
+	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
+		print_message("result %zu: %lu\n", i, results[i]);
+	assert_true(hits > 10 * count_rounds() && misses > 10 * count_rounds());
+	end_checks();
+}
+
+static int open_scene(void **state)
+{
+	static const struct abi_options options = {
+		.format = BUCKET_16, .is_exact = true, .has_counts = true
+	};
+	static struct scene scene;
+
+	*state = &scene;
+	return scene_open(&scene, &options, 1024);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_random_frames),
+	};
+
+	for (size_t i = 0; i < PACKETS; i++)
+		packet_build(&packets[i], &frames[i]);
+	return cmocka_run_group_tests(tests, open_scene, scene_close);
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rule text, and the store's form of a rule. A text is a row in a table. */
+#include "unit/rule_fixture.h"
+
+struct good_text {
+	const char *text, *canonical;
+	size_t keys;
+};
+
+static const struct good_text good[] = {
+	{ "192.0.2.1", "src 192.0.2.1", 1 },
+	{ "192.0.2.0/24", "src 192.0.2.0/24", 1 },
+	{ "192.0.2.1/32", "src 192.0.2.1", 1 },
+	{ "2001:db8::/32", "src 2001:db8::/32", 1 },
+	{ "2001:DB8:0::1", "src 2001:db8::1", 1 },
+	{ "::/0", "src ::/0", 1 },
+	{ "0.0.0.0/0", "src 0.0.0.0/0", 1 },
+	{ "dst 0.0.0.0/0", "src 0.0.0.0/0", 1 },
+	{ "dst 192.0.2.1 src 0.0.0.0/0", "dst 192.0.2.1", 1 },
+	{ "dport 443 dst 198.51.100.7 sport 1234 src 192.0.2.1 proto tcp",
+	  "proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443", 1 },
+	{ "src 203.0.113.0/24 dport 53 proto udp action drop comment \"open resolvers\"",
+	  "proto udp src 203.0.113.0/24 dport 53 comment \"open resolvers\"", 1 },
+	{ "proto udp dport 53", "proto udp dport 53", 2 },
+	{ "dport 0", "dport 0", 2 },
+	{ "proto 47", "proto gre", 2 },
+	{ "proto 200 src 192.0.2.1", "proto 200 src 192.0.2.1", 1 },
+	{ "proto icmp", "proto icmp", 1 },
+	{ "proto icmp src 0.0.0.0/0", "proto icmp", 1 },
+	{ "proto icmp type 8", "proto icmp type 8", 1 },
+	{ "code 0 type 128 proto icmpv6", "proto ipv6-icmp type 128 code 0", 1 },
+	{ "192.0.2.1 action pass", "src 192.0.2.1 action pass", 1 },
+	{ "  192.0.2.1\t\r\n", "src 192.0.2.1", 1 },
+	{ "192.0.2.1 comment \"\"", "src 192.0.2.1", 1 },
+	{ "192.0.2.1 comment \xe2\x82\xac\xf0\x9f\x90\xa6", "src 192.0.2.1 comment \"\xe2\x82\xac\xf0\x9f\x90\xa6\"", 1 },
+	{ "0.0.0.0/0 proto tcp dport 22", "proto tcp src 0.0.0.0/0 dport 22", 1 },
+	{ "192.0.2.1 comment \xc2\xa0\xc3\x9b", "src 192.0.2.1 comment \"\xc2\xa0\xc3\x9b\"", 1 },
+	{ "::ffff:192.0.2.1", "src 192.0.2.1", 1 },
+	{ "proto icmp dst ::FFFF:c000:200/120", "proto icmp dst 192.0.2.0/24", 1 },
+	{ "dport 65535 proto sctp", "proto sctp dport 65535", 2 },
+	{ "timeout 90 192.0.2.1", "src 192.0.2.1 timeout 1m30s", 1 },
+	{ "comment x 192.0.2.1 timeout 1h action pass",
+	  "src 192.0.2.1 action pass timeout 1h comment \"x\"", 1 },
+	{ "192.0.2.1 timeout 2147483647s", "src 192.0.2.1 timeout 3550w5d3h14m7s", 1 },
+};
+
+struct bad_text {
+	const char *text, *says;
+};
+
+static const struct bad_text bad[] = {
+	{ "", "must name" },
+	{ "comment \"x\"", "must name" },
+	{ "action pass", "must name" },
+	{ "bogus", "'bogus'" },
+	{ "192.0.2.1/8", "the network is 192.0.0.0/8" },
+	{ "2001:db8::1/32", "the network is 2001:db8::/32" },
+	{ "192.0.2.1/33", "'192.0.2.1/33'" },
+	{ "192.0.2.0/", "'192.0.2.0/'" },
+	{ "192.0.2.0/-1", "0 to 32" },
+	{ "192.0.2.0/24x", "'192.0.2.0/24x'" },
+	{ "192.0.2.0/ 24", "'192.0.2.0/'" },
+	{ "2001:db8::/129", "0 to 128" },
+	{ "45.0.0.0/024", "'45.0.0.0/024': the prefix length must be 0 to 32, without leading zeros" },
+	{ "2001:db8::/032", "0 to 128, without leading zeros" },
+	{ "0.0.0.0/00", "0 to 32, without leading zeros" },
+	{ "045.0.0.1", "'045.0.0.1' is not an IPv4" },
+	{ "proto 06", "'06' is not a protocol" },
+	{ "dport 080", "0 to 65535, without leading zeros" },
+	{ "proto icmp type 08", "0 to 255, without leading zeros" },
+	{ "proto icmp code 00", "0 to 255, without leading zeros" },
+	{ "192.0.2.256", "'192.0.2.256'" },
+	{ "192.0.2", "'192.0.2'" },
+	{ "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.17.18.19.20.21.22.23.24.25", "not an address" },
+	{ "src", "'src' needs a value" },
+	{ "src 192.0.2.1 src 192.0.2.2", "given twice" },
+	{ "192.0.2.1 192.0.2.2", "given twice" },
+	{ "192.0.2.1 action drop action pass", "action is given twice" },
+	{ "::ffff:192.0.2.1/120", "the network is 192.0.2.0/24" },
+	{ "2001:db8::1 dst ::ffff:192.0.2.1", "'::ffff:192.0.2.1' is IPv4" },
+	{ "192.0.2.1 dst 2001:db8::1", "'2001:db8::1' is IPv6" },
+	{ "2001:db8::1 dst 192.0.2.1", "'192.0.2.1' is IPv4" },
+	{ "proto tcpx", "'tcpx'" },
+	{ "proto 255", "'255'" },
+	{ "proto 256", "'256'" },
+	{ "proto tcp proto udp", "given twice" },
+	{ "proto gre dport 5", "no ports" },
+	{ "proto icmp dport 5", "type and code" },
+	{ "type 8", "need 'proto icmp'" },
+	{ "proto tcp type 8", "need 'proto icmp'" },
+	{ "proto icmp type 256", "0 to 255" },
+	{ "proto icmp type 8 dport 1", "do not go with" },
+	{ "dport 65536", "0 to 65535" },
+	{ "dport -1", "0 to 65535" },
+	{ "dport 5x", "'dport 5x'" },
+	{ "dport 99999999999999999999", "0 to 65535" },
+	{ "dport 5 dport 6", "given twice" },
+	{ "proto icmp src 2001:db8::1", "icmp does not go with IPv6" },
+	{ "proto ipv6-icmp src 192.0.2.1", "ipv6-icmp does not go with IPv4" },
+	{ "192.0.2.1 action reject", "drop or pass" },
+	{ "192.0.2.1 timeout", "'timeout' needs a value" },
+	{ "192.0.2.1 timeout 0", "'timeout 0': must be a time" },
+	{ "192.0.2.1 timeout 1h timeout 2h", "given twice" },
+	{ "timeout 1h", "must name" },
+	{ "192.0.2.1 comment \"open", "quote is not closed" },
+	{ "192.0.2.1 comment a\"b", "no quotes" },
+	{ "192.0.2.1 comment a\x01", "control" },
+	{ "192.0.2.1 comment a\xc2\x9b" "31m", "'comment a\?\?31m': a comment has no quotes or control" },
+	{ "192.0.2.1 comment a\xc2\x80", "control" },
+	{ "192.0.2.1 comment a\xff", "not UTF-8" },
+	{ "192.0.2.1 comment \xc0\xaf", "not UTF-8" },
+	{ "192.0.2.1 comment \xed\xa0\x80", "not UTF-8" },
+	{ "192.0.2.1 comment \xe2\x82", "not UTF-8" },
+};
+
+static void test_good_texts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(good); i++) {
+		char text[RULE_TEXT_BYTES];
+		struct rule_key keys[RULE_KEYS_MAX];
+		struct reason reason = {};
+		struct rule rule, again;
+
+		if (rule_parse(good[i].text, &rule, &reason))
+			fail_msg("'%s': %s", good[i].text, reason.text);
+		assert_string_equal(rule_format(&rule, text), good[i].canonical);
+		assert_int_equal(rule_keys(&rule, keys), good[i].keys);
+		assert_int_equal(rule_parse(text, &again, &reason), 0);
+		assert_memory_equal(&rule, &again, sizeof(rule));
+	}
+}
+
+/* All of them are a network of IPv6, and their neighbours are no IPv4 addresses. */
+static void test_around_mapped_addresses(void **state)
+{
+	static const char *const texts[][2] = {
+		{ "::ffff:0:0/96", "src ::ffff:0.0.0.0/96" },
+		{ "::fffe:192.0.2.1", "src ::fffe:c000:201" },
+		{ "::1:ffff:192.0.2.1", "src ::1:ffff:c000:201" },
+		{ "::fffe:0:0/95", "src ::fffe:0:0/95" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		const struct rule rule = parse(texts[i][0]);
+		char text[RULE_TEXT_BYTES];
+
+		assert_string_equal(rule_format(&rule, text), texts[i][1]);
+	}
+}
+
+static void test_bad_texts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct reason reason = {};
+		struct rule rule;
+
+		assert_int_equal(rule_parse(bad[i].text, &rule, &reason), -22);
+		if (!strstr(reason.text, bad[i].says) || strchr(reason.text, '\n'))
+			fail_msg("'%s' says: %s", bad[i].text, reason.text);
+	}
+}
+
+static const struct {
+	const char *text, *written;
+	__s64 ms;
+} times[] = {
+	{ "1", "1s", 1000 },
+	{ "90", "1m30s", 90000 },
+	{ "90s", "1m30s", 90000 },
+	{ "60m", "1h", 3600000 },
+	{ "1h30m", "1h30m", 5400000 },
+	{ "24h", "1d", 86400000 },
+	{ "1w2d3h4m5s", "1w2d3h4m5s", 788645000 },
+	{ "0h1s", "1s", 1000 },
+	{ "2147483647", "3550w5d3h14m7s", 2147483647000 },
+	{ "000000000000060", "1m", 60000 },
+};
+
+static const char *const bad_times[] = { "", "0", "0s", "s", "h1", "1x", "1h30", "30m1h", "1h1h", "-1", "+1", " 1",
+					 "1 ", "1.5h", "2147483648", "3551w", "99999999999999999999",
+					 "18446744073709551617s", "never", "1H" };
+
+static void test_times(void **state)
+{
+	char text[RULE_TIME_BYTES];
+	__s64 ms;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(times); i++) {
+		assert_int_equal(rule_time_parse(times[i].text, &ms), 0);
+		assert_int_equal(ms, times[i].ms);
+		assert_string_equal(rule_time_format(ms, text), times[i].written);
+	}
+	for (size_t i = 0; i < COUNT(bad_times); i++)
+		if (rule_time_parse(bad_times[i], &ms) != -22)
+			fail_msg("'%s' is taken for a time", bad_times[i]);
+	assert_string_equal(rule_time_format(1, text), "1s");
+	assert_string_equal(rule_time_format(1000, text), "1s");
+	assert_string_equal(rule_time_format(1001, text), "2s");
+	assert_string_equal(rule_time_format(59999, text), "1m");
+	assert_string_equal(rule_time_format(-5000, text), "0s");
+}
+
+/* What fits in is all of it: the longest of everything at once. */
+static void test_longest_text(void **state)
+{
+	char text[RULE_TEXT_BYTES], comment[RULE_COMMENT_BYTES];
+	struct reason reason = {};
+	struct rule rule, again;
+	char line[2 * RULE_TEXT_BYTES];
+
+	(void)state;
+	memset(comment, 'x', sizeof(comment) - 1);
+	comment[sizeof(comment) - 1] = '\0';
+	snprintf(line, sizeof(line), "proto ipv6-icmp src 2001:db8:1111:2222:3333:4444:5555:6666/127 type 255 "
+		 "dst 2001:db8:1111:2222:3333:4444:5555:6666/127 code 255 action pass "
+		 "timeout 3550w5d3h14m7s comment \"%s\"", comment);
+	assert_int_equal(rule_parse(line, &rule, &reason), 0);
+	assert_string_equal(rule_format(&rule, text), line);
+	assert_int_equal(rule_parse(text, &again, &reason), 0);
+	assert_memory_equal(&rule, &again, sizeof(rule));
+}
+
+static void test_too_long_texts(void **state)
+{
+	char text[4096];
+	struct reason reason = {};
+	struct rule rule;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(rule_parse(text, &rule, &reason), -22);
+	for (size_t i = 0; i < 200; i += 2)
+		memcpy(text + i, "x ", 2);
+	text[200] = '\0';
+	assert_int_equal(rule_parse(text, &rule, &reason), -22);
+	snprintf(text, sizeof(text), "192.0.2.1 comment \"%0255d\"", 7);
+	assert_int_equal(rule_parse(text, &rule, &reason), 0);
+	snprintf(text, sizeof(text), "192.0.2.1 comment \"%0256d\"", 7);
+	assert_int_equal(rule_parse(text, &rule, &reason), -22);
+	assert_non_null(strstr(reason.text, "at most 255"));
+}
+
+static void test_encoding_is_the_identity(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(good); i++) {
+		struct rule rule = parse(good[i].text), decoded;
+		__u8 bytes[RULE_ENCODED_BYTES];
+		size_t length = rule_encode(&rule, bytes);
+
+		assert_true(length <= RULE_ENCODED_BYTES);
+		assert_int_equal(rule_decode(bytes, length, &decoded), 0);
+		rule.comment[0] = '\0';
+		rule.timeout_ms = 0;
+		assert_memory_equal(&rule, &decoded, offsetof(struct rule, comment));
+		assert_int_equal(rule_encoded_bytes(rule.family), length);
+		for (size_t cut = 0; cut < length; cut++)
+			assert_int_not_equal(rule_decode(bytes, cut, &decoded), 0);
+	}
+}
+
+static void test_encoding_sorts_by_address(void **state)
+{
+	static const char *const sorted[] = { "9.0.0.0/8", "10.0.0.0/8", "10.0.0.0/9", "10.0.0.1",
+					      "192.0.2.1", "::1", "2001:db8::/32" };
+	__u8 previous[RULE_ENCODED_BYTES] = {}, bytes[RULE_ENCODED_BYTES] = {};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(sorted); i++) {
+		struct rule rule = parse(sorted[i]);
+
+		memset(bytes, 0, sizeof(bytes));
+		rule_encode(&rule, bytes);
+		if (i)
+			assert_true(memcmp(previous, bytes, sizeof(bytes)) < 0);
+		memcpy(previous, bytes, sizeof(bytes));
+	}
+}
+
+static void test_foreign_bytes_are_refused(void **state)
+{
+	unsigned int seed = getenv("SEED") ? strtoul(getenv("SEED"), NULL, 10) : 1;
+
+	(void)state;
+	print_message("# SEED=%u\n", seed);
+	for (int i = 0; i < 100000; i++) {
+		__u8 bytes[RULE_ENCODED_BYTES], again[RULE_ENCODED_BYTES];
+		size_t length = rand_r(&seed) % (RULE_ENCODED_BYTES + 1);
+		struct rule rule;
+
+		for (size_t k = 0; k < length; k++)
+			bytes[k] = rand_r(&seed);
+		bytes[0] %= 4;
+		if (rule_decode(bytes, length, &rule))
+			continue;
+		/* What is taken must at least come out the same. */
+		assert_int_equal(rule_encode(&rule, again), length);
+		assert_memory_equal(bytes, again, length);
+	}
+}
+
+/* A rule is canonical just where its text is the same rule again; or it is of an IPv4 address written as IPv6. */
+static bool is_its_text(const struct rule *rule)
+{
+	char text[RULE_TEXT_BYTES];
+	struct reason reason;
+	struct rule again;
+
+	return !rule_parse(rule_format(rule, text), &again, &reason) &&
+	       !memcmp(rule, &again, offsetof(struct rule, timeout_ms));
+}
+
+static void test_canonical_is_what_a_text_says(void **state)
+{
+	unsigned int seed = getenv("SEED") ? strtoul(getenv("SEED"), NULL, 10) : 1;
+	size_t canonical = 0, other = 0;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(good) * 4000; i++) {
+		struct rule rule = parse(good[i % COUNT(good)].text), changed;
+		__u8 bytes[RULE_ENCODED_BYTES] = {};
+		const size_t length = rule_encode(&rule, bytes);
+
+		assert_true(rule_is_canonical(&rule));
+		for (int changes = rand_r(&seed) % 3; changes >= 0; changes--)
+			bytes[rand_r(&seed) % length] ^= 1 << rand_r(&seed) % 8;
+		if (rule_decode(bytes, length, &changed))
+			continue;
+		assert_int_equal(rule_is_canonical(&changed), is_its_text(&changed));
+		*(rule_is_canonical(&changed) ? &canonical : &other) += 1;
+	}
+	print_message("# %zu canonical, %zu not\n", canonical, other);
+	assert_true(canonical > 1000 && other > 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good_texts),
+		cmocka_unit_test(test_around_mapped_addresses),
+		cmocka_unit_test(test_bad_texts),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_longest_text),
+		cmocka_unit_test(test_too_long_texts),
+		cmocka_unit_test(test_encoding_is_the_identity),
+		cmocka_unit_test(test_encoding_sorts_by_address),
+		cmocka_unit_test(test_foreign_bytes_are_refused),
+		cmocka_unit_test(test_canonical_is_what_a_text_says),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

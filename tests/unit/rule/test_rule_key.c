@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The keys and shapes of a rule: which flows' packets find them. */
+#include "unit/rule_fixture.h"
+
+/* What the packet path does with a flow and a shape, word by word. */
+static void masked_key(const struct flow *flow, const struct abi_shape *shape, struct flow_key *key)
+{
+	flow_pack(flow, key);
+	for (unsigned int i = 0; i <= flow_key_last(flow->family); i++)
+		key->word[i] &= shape->mask[i];
+	key->word[flow_key_last(flow->family)] |= shape->tag;
+}
+
+static bool keys_match(const struct rule *rule, const struct flow *flow)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	size_t count = rule_keys(rule, keys);
+
+	for (size_t i = 0; i < count; i++) {
+		struct flow_key key = {};
+		struct abi_shape shape;
+
+		if (keys[i].shape.family != flow->family)
+			continue;
+		rule_shape_compile(&keys[i].shape, &shape);
+		masked_key(flow, &shape, &key);
+		if (!memcmp(key.word, keys[i].key.word, 8 * (flow_key_last(flow->family) + 1)))
+			return true;
+	}
+	return false;
+}
+
+/* By its keys, and by comparing what it names. */
+static bool matches(const char *text, const struct flow *flow)
+{
+	const struct rule rule = parse(text), query = rule_of_flow(flow);
+	const bool is_match = keys_match(&rule, flow);
+
+	assert_true(rule_is_canonical(&query));
+	assert_int_equal(rule_names(&rule, &query), is_match);
+	return is_match;
+}
+
+static struct flow flow_of(const char *src, const char *dst, __u8 proto, enum flow_port_kind kind,
+			   __u16 sport, __u16 dport)
+{
+	struct flow flow = { .proto = proto, .port_kind = kind, .sport = htons(sport),
+			     .dport = htons(dport), .family = strchr(src, ':') ? FLOW_IPV6 : FLOW_IPV4 };
+	int family = strchr(src, ':') ? AF_INET6 : AF_INET;
+
+	assert_int_equal(inet_pton(family, src, &flow.src), 1);
+	assert_int_equal(inet_pton(family, dst, &flow.dst), 1);
+	return flow;
+}
+
+static void test_keys_match_the_right_flows(void **state)
+{
+	const struct flow tcp = flow_of("192.0.2.1", "198.51.100.7", 6, FLOW_PORTS, 1234, 443);
+	const struct flow ping = flow_of("192.0.2.1", "198.51.100.7", 1, FLOW_ICMP, 8, 0);
+	const struct flow fragment = flow_of("192.0.2.1", "198.51.100.7", 17, FLOW_NO_PORTS, 0, 0);
+	const struct flow tcp6 = flow_of("2001:db8::1", "2001:db8:f::2", 6, FLOW_PORTS, 1234, 443);
+
+	(void)state;
+	assert_true(matches("192.0.2.1", &tcp));
+	assert_true(matches("192.0.2.0/31", &tcp));
+	assert_true(matches("192.0.0.0/14", &tcp));
+	assert_true(matches("0.0.0.0/0", &tcp));
+	assert_true(matches("proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443", &tcp));
+	assert_true(matches("dport 443", &tcp));
+	assert_true(matches("dport 443", &tcp6));
+	assert_true(matches("2001:db8::/33", &tcp6));
+	assert_true(matches("dst 2001:db8:f::/65", &tcp6));
+	assert_true(matches("::/0", &tcp6));
+	assert_true(matches("proto icmp type 8 code 0", &ping));
+	assert_true(matches("src 192.0.2.1 proto udp", &fragment));
+
+	assert_false(matches("192.0.2.0", &tcp));
+	assert_false(matches("192.0.2.2/31", &tcp));
+	assert_false(matches("::/0", &tcp));
+	assert_false(matches("0.0.0.0/0", &tcp6));
+	assert_false(matches("2001:db8:8000::/33", &tcp6));
+	assert_false(matches("dport 444", &tcp));
+	assert_false(matches("sport 443", &tcp));
+	assert_false(matches("dst 192.0.2.1", &tcp));
+	assert_false(matches("proto udp dport 443", &tcp));
+	assert_false(matches("dport 0", &ping));
+	assert_false(matches("sport 8", &ping));
+	assert_false(matches("dport 0", &fragment));
+	assert_false(matches("proto udp sport 0 dport 0", &fragment));
+}
+
+/* Rules of different shapes never share a key, whatever their masks leave of a flow. */
+static void test_shapes_keep_keys_apart(void **state)
+{
+	static const char *const alike[] = { "0.0.0.0/1", "0.0.0.0/2", "0.0.0.0/0", "dst 0.0.0.0/1",
+					     "0.0.0.0/1 action pass", "0.0.0.0/1 dport 0",
+					     "0.0.0.0/1 sport 0", "0.0.0.0/1 proto 0",
+					     "0.0.0.0/1 dst 0.0.0.0/1" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(alike); i++)
+		for (size_t k = 0; k < i; k++) {
+			struct rule a = parse(alike[i]), b = parse(alike[k]);
+			struct rule_key key_a[RULE_KEYS_MAX], key_b[RULE_KEYS_MAX];
+
+			rule_keys(&a, key_a);
+			rule_keys(&b, key_b);
+			assert_memory_not_equal(key_a, key_b, sizeof(key_a[0]));
+			assert_memory_not_equal(key_a[0].key.word, key_b[0].key.word, 16);
+		}
+}
+
+static bool generalises_to(const char *query_text, const char *rule_text)
+{
+	struct rule query = parse(query_text), rule = parse(rule_text);
+	struct rule_key keys[RULE_KEYS_MAX];
+	size_t count = rule_keys(&rule, keys);
+
+	for (size_t i = 0; i < count; i++) {
+		struct rule found[RULE_KEYS_MAX];
+		size_t n = rule_generalise(&query, &keys[i].shape, found);
+
+		for (size_t k = 0; k < n; k++)
+			if (!memcmp(&found[k], &rule, offsetof(struct rule, comment)))
+				return true;
+	}
+	return false;
+}
+
+static void test_generalise(void **state)
+{
+	static const char flow[] = "proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443";
+
+	(void)state;
+	assert_true(generalises_to(flow, flow));
+	assert_true(generalises_to(flow, "192.0.2.0/24"));
+	assert_true(generalises_to(flow, "dport 443"));
+	assert_true(generalises_to(flow, "proto tcp dst 198.51.100.0/24"));
+	assert_true(generalises_to(flow, "0.0.0.0/0"));
+	assert_true(generalises_to(flow, "192.0.2.1 action pass"));
+	assert_true(generalises_to("192.0.2.0/25", "192.0.2.0/24"));
+	assert_true(generalises_to("proto udp dport 53", "dport 53"));
+	assert_false(generalises_to("192.0.2.0/24", "192.0.2.0/25"));
+	assert_false(generalises_to("192.0.2.1", "proto tcp src 192.0.2.1"));
+	assert_false(generalises_to(flow, "192.0.3.0/24"));
+	assert_false(generalises_to(flow, "::/0"));
+	assert_false(generalises_to("dport 53", "0.0.0.0/0 dport 53"));
+	assert_false(generalises_to("192.0.2.1", "dport 443"));
+}
+
+static void test_shape_text(void **state)
+{
+	struct rule rule = parse("proto tcp src 192.0.2.0/24 dst 198.51.100.7 dport 443 action pass");
+	struct rule_key keys[RULE_KEYS_MAX];
+	char text[RULE_TEXT_BYTES];
+
+	(void)state;
+	rule_keys(&rule, keys);
+	assert_string_equal(rule_shape_format(&keys[0].shape, text),
+			    "ipv4 proto src/24 dst/32 dport action pass");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_keys_match_the_right_flows),
+		cmocka_unit_test(test_shapes_keep_keys_apart),
+		cmocka_unit_test(test_generalise),
+		cmocka_unit_test(test_shape_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

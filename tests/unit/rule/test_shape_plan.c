@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Plans of which shape each shape's keys are expanded to: what they keep to, and how far from the best they are. */
+#include "unit/shape_list_fixture.h"
+
+#include <math.h>
+
+#define RUNS 300
+#define WORSE_THAN_BEST 2 /* of a plan; lists drawn 200,000 times have shown up to 1.53 */
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * The fewest keys that any choice of at most `most` of the lengths 1 to 32 takes, of keys[length] keys
+ * each: by dynamic programming, the longest length of all being a target always.
+ */
+static double fewest_keys(const __u64 keys[33], unsigned int most)
+{
+	double best[33][33]; /* of all keys up to a length that is the n-th target */
+	double fewest = INFINITY;
+
+	for (unsigned int n = 0; n <= most; n++)
+		for (unsigned int to = 0; to <= 32; to++)
+			best[n][to] = n || to ? INFINITY : 0;
+	for (unsigned int n = 1; n <= most; n++)
+		for (unsigned int to = 1; to <= 32; to++) {
+			double added = 0;
+
+			for (unsigned int from = to; from-- > 0;) {
+				added += keys[from + 1] * (double)(1ULL << (to - from - 1));
+				best[n][to] = smaller(best[n][to], best[n - 1][from] + added);
+			}
+		}
+	for (unsigned int n = 0; n <= most; n++)
+		fewest = smaller(fewest, best[n][32]);
+	/* Where there is no /32, the last target need not be so long. */
+	for (unsigned int to = 32; to-- > 0 && !keys[to + 1];)
+		for (unsigned int n = 0; n <= most; n++)
+			fewest = smaller(fewest, best[n][to]);
+	return fewest;
+}
+
+/* The best split of 8 targets between rules that pass and rules that drop. */
+static double fewest_of_both(__u64 keys[][33])
+{
+	double fewest = INFINITY;
+
+	for (unsigned int n = 0; n <= SHAPE_LIST_PROBES; n++)
+		fewest = smaller(fewest,
+				 fewest_keys(keys[RULE_PASS], n) +
+					 fewest_keys(keys[RULE_DROP], SHAPE_LIST_PROBES - n));
+	return fewest;
+}
+
+/* As lists are: few short prefixes, many long ones, each length with the same chance. */
+static __u64 draw_keys(uint64_t *random, unsigned int length)
+{
+	const uint64_t most = 1 + (1ULL << (length > 8 ? (length - 8) * 2 / 3 : 0));
+
+	return random_below(random, 4) ? 1 + random_below(random, most) : 0;
+}
+
+static void plan_random_list(uint64_t *random, bool has_pass, double *worst)
+{
+	__u64 keys[2][33] = {}, count = 0;
+	struct shape_list list = {};
+	double best;
+
+	for (int action = RULE_DROP; action <= (has_pass ? RULE_PASS : RULE_DROP); action++)
+		for (__u8 length = 1; length <= 32; length++) {
+			struct rule_shape shape = source(FLOW_IPV4, action, length);
+			const __u64 drawn = draw_keys(random, length);
+
+			if (!drawn || shape_list_add(&list, &shape, drawn))
+				continue;
+			keys[action][length] = drawn;
+			count += drawn;
+		}
+	assert_sound(&list);
+	assert_int_equal(shape_list_plan(&list), 0);
+	assert_sound(&list);
+	best = fewest_of_both(keys);
+	assert_true(shape_list_keys(&list) <= SHAPE_LIST_GROWTH * count + SHAPE_LIST_SPARE);
+	if (count_targets(&list, FLOW_IPV4) > SHAPE_LIST_PROBES) {
+		/* Not without a reason. */
+		assert_true(best * WORSE_THAN_BEST > SHAPE_LIST_GROWTH * count + SHAPE_LIST_SPARE);
+		return;
+	}
+	assert_true(shape_list_keys(&list) >= best);
+	if (shape_list_keys(&list) > *worst * best)
+		*worst = shape_list_keys(&list) / best;
+}
+
+static void test_plans_are_near_the_best(void **state)
+{
+	uint64_t random = seed_of_run();
+	double worst = 1;
+
+	(void)state;
+	for (int run = 0; run < RUNS; run++)
+		plan_random_list(&random, run % 2, &worst);
+	print_message("# the most keys beside the fewest possible: %.3f\n", worst);
+	assert_true(worst < WORSE_THAN_BEST);
+}
+
+/* How many networks real lists have of each length from 1 to 32. */
+static const struct {
+	const char *name;
+	__u64 keys[33];
+	__u64 most; /* keys after planning */
+} lists[] = {
+	{ "firehol_level1",
+	  { [3] = 1, [8] = 3, 1, 4, 2, 7, 4, 15, 21, 176, 25, 73, 136, 207, 389, 784, 1039, 1764,
+	    26, 15, 12, 3, 3, 4, 16, 1926 }, 8500 },
+	{ "country_us",
+	  { [7] = 2, 13, 16, 37, 71, 144, 263, 588, 1259, 2283, 1319, 1967, 2611, 3216, 3354, 4378,
+	    4646, 6877, 1818, 2087, 2571, 2934, 2887, 532, 419, 732 }, 92000 },
+	{ "one of each",
+	  { [1] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	    1, 1, 1, 1, 1 }, 200 },
+};
+
+static void test_lists_fit_into_8_probes(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		struct shape_list list = {};
+
+		for (__u8 length = 1; length <= 32; length++)
+			if (lists[i].keys[length])
+				add(&list, drop4(length), lists[i].keys[length]);
+		assert_int_equal(shape_list_plan(&list), 0);
+		assert_sound(&list);
+		assert_int_equal(count_targets(&list, FLOW_IPV4), SHAPE_LIST_PROBES);
+		assert_in_range(shape_list_keys(&list), fewest_keys(lists[i].keys, SHAPE_LIST_PROBES),
+				lists[i].most);
+		assert_false(shape_list_plan_pays(&list));
+	}
+}
+
+/*
+ * A million networks of each length, one, or any number between: there being only 2^n of n bits, it never takes
+ * more than SHAPE_LIST_PROBES targets, nor twice as many keys.
+ */
+static void test_any_ipv4_list_fits_into_8_probes(void **state)
+{
+	uint64_t random = seed_of_run();
+
+	(void)state;
+	for (int run = 0; run < 10 * RUNS; run++) {
+		struct shape_list list = {};
+		__u64 count = 0;
+
+		for (__u8 length = 1; length <= 32; length++) {
+			const __u64 networks = 1ULL << length, most = 1ULL << random_below(&random, 21);
+			const __u64 keys = run % 2 ? 1 + random_below(&random, most) : 1000000;
+
+			add(&list, drop4(length), keys < networks ? keys : networks);
+			count += keys < networks ? keys : networks;
+		}
+		assert_int_equal(shape_list_plan(&list), 0);
+		assert_int_equal(count_targets(&list, FLOW_IPV4), SHAPE_LIST_PROBES);
+		assert_true(shape_list_keys(&list) < 2 * count + SHAPE_LIST_SPARE);
+	}
+}
+
+/* One shape in 5 with a destination as well, both actions and families, ports: sound all the same. */
+static struct rule_shape draw_shape(uint64_t *random)
+{
+	struct rule_shape shape = { .family = random_below(random, 2),
+				    .action = random_below(random, 8) ? RULE_DROP : RULE_PASS };
+	const unsigned int bits = shape.family == FLOW_IPV4 ? 32 : 128;
+
+	shape.src_len = random_below(random, bits + 1);
+	if (!random_below(random, 5))
+		shape.dst_len = random_below(random, bits + 1);
+	if (!random_below(random, 5))
+		shape.fields = random_below(random, RULE_DPORT << 1);
+	return shape;
+}
+
+static void plan_or_not(struct shape_list *list)
+{
+	const struct shape_list before = *list;
+
+	if (shape_list_plan(list))
+		assert_unchanged(list, &before);
+}
+
+static void come_and_go(struct shape_list *list, uint64_t *random)
+{
+	const struct shape_list before = *list;
+	struct rule_shape shape = draw_shape(random);
+
+	if (random_below(random, 3) && list->count) {
+		shape = list->entry[random_below(random, list->count)].shape;
+		assert_int_equal(shape_list_remove(list, &shape), 0);
+	} else if (shape_list_add(list, &shape, 1 + random_below(random, 4))) {
+		assert_unchanged(list, &before);
+	}
+	if (!random_below(random, 50))
+		plan_or_not(list);
+}
+
+static void test_any_shapes_stay_sound(void **state)
+{
+	uint64_t random = seed_of_run();
+	struct shape_list list = {};
+
+	(void)state;
+	for (int i = 0; i < 20 * RUNS; i++) {
+		come_and_go(&list, &random);
+		assert_sound(&list);
+	}
+	while (list.count)
+		assert_int_equal(shape_list_remove(&list, &list.entry[0].shape), 0);
+}
+
+/* What prefixes that came one by one cost beside a plan: where that is much, it pays to plan. */
+static void test_a_plan_pays(void **state)
+{
+	struct shape_list list = {};
+
+	(void)state;
+	for (__u8 length = 17; length <= 24; length++)
+		add(&list, drop4(length), 1);
+	assert_false(shape_list_plan_pays(&list));
+	/* Each of these joins /17, with 64 keys for one. */
+	add(&list, drop4(11), 3000);
+	assert_true(shape_list_plan_pays(&list));
+	assert_int_equal(shape_list_plan(&list), 0);
+	assert_true(shape_list_keys(&list) < 4000);
+	assert_int_equal(count_targets(&list, FLOW_IPV4), SHAPE_LIST_PROBES);
+	/* A ninth target. */
+	add(&list, drop4(32), 1);
+	assert_int_equal(count_targets(&list, FLOW_IPV4), SHAPE_LIST_PROBES + 1);
+	assert_true(shape_list_plan_pays(&list));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plans_are_near_the_best),
+		cmocka_unit_test(test_lists_fit_into_8_probes),
+		cmocka_unit_test(test_any_ipv4_list_fits_into_8_probes),
+		cmocka_unit_test(test_any_shapes_stay_sound),
+		cmocka_unit_test(test_a_plan_pays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

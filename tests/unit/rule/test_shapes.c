@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which shape each shape's keys are expanded to, as shapes come and go. */
+#include "unit/shape_list_fixture.h"
+
+static void test_each_is_its_own_target_up_to_8(void **state)
+{
+	struct shape_list list = {};
+	__u8 length;
+
+	(void)state;
+	for (length = 17; length <= 24; length++)
+		add(&list, drop4(length), 1);
+	for (length = 17; length <= 24; length++)
+		assert_int_equal(target_of(&list, drop4(length)).src_len, length);
+	/* Other families and prefixes of none have nothing to do with it. */
+	add(&list, source(FLOW_IPV6, RULE_DROP, 48), 1);
+	assert_int_equal(target_of(&list, source(FLOW_IPV6, RULE_DROP, 48)).src_len, 48);
+	assert_sound(&list);
+}
+
+/* 16 is 1 bit from 17; 10 is 7 bits from it, too many; 32 is longer than all. */
+/* Those that pass, then those that most keys have, then as shapes are ordered. */
+static void test_order_of_targets(void **state)
+{
+	static const struct {
+		__u8 length;
+		enum rule_action action;
+		__u64 keys;
+	} added[] = {
+		{ 8, RULE_DROP, 10 }, { 16, RULE_DROP, 12 }, { 24, RULE_DROP, 1000 },
+		{ 32, RULE_DROP, 20 }, { 8, RULE_PASS, 1 }, { 32, RULE_PASS, 3 },
+	};
+	static const unsigned int order[] = { 5, 4, 2, 3, 0, 1 };
+	struct rule_shape targets[ABI_SHAPES_MAX];
+	struct shape_list list = {};
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++)
+		add(&list, source(FLOW_IPV4, added[i].action, added[i].length), added[i].keys);
+	assert_int_equal(shape_list_targets(&list, FLOW_IPV4, targets), 6);
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(targets[i].src_len, added[order[i]].length);
+		assert_int_equal(targets[i].action, added[order[i]].action);
+	}
+}
+
+static void test_further_ones_join_the_nearest(void **state)
+{
+	struct shape_list list = {};
+
+	(void)state;
+	for (__u8 length = 17; length <= 24; length++)
+		add(&list, drop4(length), 1);
+	add(&list, drop4(16), 5);
+	assert_int_equal(target_of(&list, drop4(16)).src_len, 17);
+	add(&list, drop4(17 - SHAPE_LIST_JOIN_BITS), 1);
+	assert_int_equal(target_of(&list, drop4(17 - SHAPE_LIST_JOIN_BITS)).src_len, 17);
+	add(&list, drop4(17 - SHAPE_LIST_JOIN_BITS - 1), 1);
+	assert_int_equal(target_of(&list, drop4(10)).src_len, 10);
+	add(&list, drop4(32), 1);
+	assert_int_equal(target_of(&list, drop4(32)).src_len, 32);
+	/* A pass rule's key is no drop rule's, nor is one with a port. */
+	add(&list, source(FLOW_IPV4, RULE_PASS, 16), 1);
+	assert_int_equal(target_of(&list, source(FLOW_IPV4, RULE_PASS, 16)).src_len, 16);
+	add(&list, (struct rule_shape){ .fields = RULE_DPORT, .src_len = 16 }, 1);
+	assert_int_equal(count_targets(&list, FLOW_IPV4), 12);
+	assert_int_equal(shape_list_keys(&list), 8 + 5 * 2 + 64 + 4);
+	assert_sound(&list);
+}
+
+static void test_the_last_key_takes_the_shape_with_it(void **state)
+{
+	const struct rule_shape shape = drop4(24), other = drop4(16);
+	struct shape_list list = {};
+
+	(void)state;
+	assert_int_equal(shape_list_remove(&list, &shape), -ENOENT);
+	add(&list, shape, 1);
+	add(&list, other, 1);
+	add(&list, shape, 2);
+	assert_int_equal(shape_list_find(&list, &shape)->keys, 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(shape_list_remove(&list, &shape), 0);
+	assert_int_equal(shape_list_remove(&list, &shape), -ENOENT);
+	assert_null(shape_list_find(&list, &shape));
+	assert_int_equal(list.count, 1);
+	assert_int_equal(shape_list_remove(&list, &other), 0);
+	assert_int_equal(list.count, 0);
+	assert_int_equal(shape_list_keys(&list), 0);
+}
+
+/* What another shape is expanded to stays a target when its own shape goes, and takes it in again. */
+static void test_a_target_outlives_its_shape(void **state)
+{
+	const struct rule_shape target = drop4(17);
+	struct shape_list list = {};
+
+	(void)state;
+	for (__u8 length = 17; length <= 24; length++)
+		add(&list, drop4(length), 1);
+	add(&list, drop4(16), 1);
+	assert_true(shape_list_find(&list, &target)->is_shared);
+	assert_int_equal(shape_list_remove(&list, &target), 0);
+	assert_int_equal(target_of(&list, drop4(16)).src_len, 17);
+	assert_int_equal(count_targets(&list, FLOW_IPV4), 8);
+	assert_sound(&list);
+	add(&list, target, 1);
+	assert_int_equal(target_of(&list, target).src_len, 17);
+	assert_int_equal(count_targets(&list, FLOW_IPV4), 8);
+	assert_sound(&list);
+}
+
+/* Shapes that cannot become one another: the n-th. */
+static struct rule_shape unlike(enum flow_family family, unsigned int n)
+{
+	/* A longer source with a shorter destination. */
+	return (struct rule_shape){ .family = family, .src_len = 1 + n, .dst_len = 32 - n };
+}
+
+static void test_33_that_cannot_join_are_refused(void **state)
+{
+	struct shape_list list = {}, before;
+	struct rule_shape more = { .family = FLOW_IPV4, .fields = RULE_DPORT };
+
+	(void)state;
+	for (unsigned int n = 0; n < ABI_SHAPES_MAX; n++)
+		add(&list, unlike(FLOW_IPV4, n), 1);
+	before = list;
+	assert_int_equal(shape_list_add(&list, &more, 1), -E2BIG);
+	assert_unchanged(&list, &before);
+	more.family = FLOW_IPV6;
+	assert_int_equal(shape_list_add(&list, &more, 1), 0);
+	more = unlike(FLOW_IPV4, 7);
+	assert_int_equal(shape_list_add(&list, &more, 1), 0);
+	assert_int_equal(shape_list_plan(&list), 0);
+	assert_int_equal(count_targets(&list, FLOW_IPV4), ABI_SHAPES_MAX);
+	assert_sound(&list);
+}
+
+/* An entry that was kept elsewhere comes back as it was; one that cannot have been there does not. */
+static void test_restore(void **state)
+{
+	struct shape_list_entry entry = { drop4(16), drop4(20), false, 3 };
+	struct shape_list list = {};
+
+	(void)state;
+	assert_int_equal(shape_list_restore(&list, &entry), 0);
+	assert_int_equal(shape_list_restore(&list, &entry), -EBADMSG);
+	assert_int_equal(target_of(&list, drop4(16)).src_len, 20);
+	assert_int_equal(shape_list_keys(&list), 3 * 16);
+	entry = (struct shape_list_entry){ drop4(17), drop4(16), false, 1 };
+	assert_int_equal(shape_list_restore(&list, &entry), -EBADMSG);
+	assert_sound(&list);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_is_its_own_target_up_to_8),
+		cmocka_unit_test(test_order_of_targets),
+		cmocka_unit_test(test_further_ones_join_the_nearest),
+		cmocka_unit_test(test_the_last_key_takes_the_shape_with_it),
+		cmocka_unit_test(test_a_target_outlives_its_shape),
+		cmocka_unit_test(test_33_that_cannot_join_are_refused),
+		cmocka_unit_test(test_restore),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a store keeps, in which order, and what a transaction changes. */
+#include <arpa/inet.h>
+
+#include "unit/store_fixture.h"
+#include "store/internal.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void has_comment(struct fixture *f, const char *text, const char *comment)
+{
+	struct rule rule = rule_of(text);
+
+	assert_int_equal(store_get(f->store, &rule), 0);
+	assert_string_equal(rule.comment, comment);
+}
+
+static void test_put_get_delete(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	holds(f, 0, 0, 0);
+	add(f, "192.0.2.1 comment \"a b\"");
+	has_comment(f, "192.0.2.1", "a b");
+	assert_false(has(f, "192.0.2.2"));
+	assert_false(has(f, "192.0.2.1 action pass"));
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "192.0.2.1 comment other"), -EEXIST);
+	assert_int_equal(put(f, "2001:db8::/32"), 0);
+	assert_true(has(f, "2001:db8::/32"));
+	assert_int_equal(del(f, "192.0.2.9"), -ENOENT);
+	assert_int_equal(store_commit(f->store), 0);
+	has_comment(f, "192.0.2.1", "a b");
+	has_comment(f, "2001:db8::/32", "");
+	holds(f, 2, 2, 2);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	assert_false(has(f, "192.0.2.1"));
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 3, 1, 1);
+}
+
+static void test_reopen_keeps_all(void **state)
+{
+	struct fixture *f = *state;
+	struct store_info before, after;
+	char text[RULE_TEXT_BYTES], comment[RULE_COMMENT_BYTES];
+
+	memset(comment, 'x', sizeof(comment) - 1);
+	comment[sizeof(comment) - 1] = '\0';
+	snprintf(text, sizeof(text), "192.0.2.1 comment %s", comment);
+	open_store(f, STORE_WRITE);
+	add(f, text);
+	add(f, "proto udp dport 53 comment dns");
+	before = info_of(f);
+	assert_true(before.id[0] || before.id[1]);
+
+	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+		close_store(f);
+		open_store(f, mode);
+		after = info_of(f);
+		assert_memory_equal(&before, &after, sizeof(before));
+		has_comment(f, "192.0.2.1", comment);
+		has_comment(f, "proto udp dport 53", "dns");
+	}
+}
+
+static void test_ids_differ(void **state)
+{
+	struct fixture *f = *state;
+	struct store_info one, other;
+
+	open_store(f, STORE_WRITE);
+	one = info_of(f);
+	close_store(f);
+	snprintf(f->dir, sizeof(f->dir), "%s/other", f->top);
+	open_store(f, STORE_WRITE);
+	other = info_of(f);
+	assert_memory_not_equal(one.id, other.id, sizeof(one.id));
+}
+
+struct walk {
+	struct fixture *f;
+	__u8 last[RULE_ENCODED_BYTES];
+	size_t length, visits;
+};
+
+static int walk_in_order(const struct rule *rule, void *context)
+{
+	__u8 bytes[RULE_ENCODED_BYTES];
+	size_t length = rule_encode(rule, bytes);
+	struct walk *walk = context;
+	size_t common = length < walk->length ? length : walk->length;
+	int order = memcmp(walk->last, bytes, common);
+	struct rule again = *rule;
+
+	assert_true(order < 0 || (order == 0 && walk->length < length));
+	assert_string_equal(rule->comment, rule->family == FLOW_IPV6 ? "six" : "");
+	assert_int_equal(store_get(walk->f->store, &again), 0); /* reads nest */
+	memcpy(walk->last, bytes, length);
+	walk->length = length;
+	walk->visits++;
+	return 0;
+}
+
+static int stop_at_once(const struct rule *rule, void *context)
+{
+	(void)rule;
+	++*(size_t *)context;
+	return 7;
+}
+
+static void test_each_in_order(void **state)
+{
+	static const char *const texts[] = {
+		"203.0.113.7",
+		"10.0.0.0/8",
+		"2001:db8::1 comment six",
+		"dport 53 proto udp",
+		"10.0.0.1",
+		"dst 10.0.0.1",
+		"10.0.0.1 action pass",
+		"2001:db8::/32 comment six",
+	};
+	struct fixture *f = *state;
+	struct walk walk = { .f = f };
+	size_t visits = 0;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	for (size_t i = 0; i < COUNT(texts); i++)
+		assert_int_equal(put(f, texts[i]), 0);
+	assert_int_equal(store_each(f->store, stop_at_once, &visits), 7);
+	assert_int_equal(visits, 1);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(store_each(f->store, walk_in_order, &walk), 0);
+	assert_int_equal(walk.visits, COUNT(texts));
+}
+
+static int follows(const struct rule *rule, void *context)
+{
+	__u32 *last = context;
+
+	assert_true(ntohl(rule->src.v4) > *last);
+	*last = ntohl(rule->src.v4);
+	return 0;
+}
+
+/* Each rule comes behind all that are there, and others are changed and deleted meanwhile. */
+static void test_rules_that_come_in_order(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int there = 0;
+	char text[512];
+	__u32 last = 0;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	for (unsigned int i = 0; i < 3000; i++) {
+		snprintf(text, sizeof(text), "10.0.%u.%u timeout 1h", i / 256, i % 256);
+		assert_int_equal(put(f, text), 0);
+		there++;
+		if (i % 50 < 25) /* grows where it is: pages split behind the end that was */
+			snprintf(text, sizeof(text), "10.0.%u.%u comment %0200u", i / 256, i % 256, i);
+		if (i % 50 < 25)
+			assert_int_equal(put(f, text), -EALREADY);
+		snprintf(text, sizeof(text), "10.0.%u.%u", i / 256, i % 256);
+		if (i % 50 > 40)
+			assert_int_equal(del(f, text), 0);
+		there -= i % 50 > 40;
+		assert_int_equal(has(f, text), i % 50 <= 40);
+	}
+	assert_int_equal(put(f, "10.0.0.0"), -EEXIST);
+	assert_int_equal(store_each(f->store, follows, &last), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 1, there, there);
+	for (unsigned int i = 0; i < 3000; i++) {
+		snprintf(text, sizeof(text), "10.0.%u.%u", i / 256, i % 256);
+		assert_int_equal(has(f, text), i % 50 <= 40);
+	}
+}
+
+static void test_clear(void **state)
+{
+	struct fixture *f = *state;
+	size_t visits = 0;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+	add(f, "proto udp dport 53");
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_clear(f->store), 0);
+	assert_int_equal(put(f, "192.0.2.3"), 0);
+	assert_int_equal(store_clear(f->store), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 3, 0, 0);
+	assert_int_equal(store_each(f->store, stop_at_once, &visits), 0);
+	assert_int_equal(visits, 0);
+	add(f, "192.0.2.1");
+	holds(f, 4, 1, 1);
+}
+
+static void test_generation_counts_changes(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "192.0.2.1"), -EEXIST);
+	assert_int_equal(del(f, "192.0.2.2"), -ENOENT);
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 1, 1, 1);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_clear(f->store), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 2, 0, 0);
+}
+
+static void test_abort_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1 comment kept");
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_begin(f->store), -EBUSY);
+	assert_int_equal(store_clear(f->store), 0);
+	assert_int_equal(put(f, "proto udp dport 53"), 0);
+	holds(f, 1, 1, 2);
+	store_abort(f->store);
+	has_comment(f, "192.0.2.1", "kept");
+	holds(f, 1, 1, 1);
+	add(f, "192.0.2.2");
+	holds(f, 2, 2, 2);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "192.0.2.3"), 0);
+	close_store(f);
+	open_store(f, STORE_READ);
+	holds(f, 2, 2, 2);
+	assert_int_not_equal(store_begin(f->store), 0);
+}
+
+/* ---- settings ---- */
+
+static const struct store_settings settings_of_test = {
+	.policy = { [OUTCOME_MALFORMED] = VERDICT_DROP, [OUTCOME_LATER_FRAGMENT] = VERDICT_DROP },
+	.is_monitor_only = 1,
+};
+
+static void has_settings(struct fixture *f, const struct store_settings *expected)
+{
+	struct store_settings settings;
+
+	memset(&settings, 0xff, sizeof(settings));
+	assert_int_equal(store_settings(f->store, &settings), 0);
+	assert_memory_equal(&settings, expected, sizeof(settings));
+}
+
+static void set_settings(struct fixture *f)
+{
+	assert_int_equal(store_set_settings(f->store, &settings_of_test), 0);
+	has_settings(f, &settings_of_test);
+}
+
+static void test_settings_are_kept(void **state)
+{
+	static const struct store_settings defaults = { .policy = { [OUTCOME_TOO_MANY_HEADERS] = VERDICT_DROP } };
+	struct fixture *f = *state;
+
+	assert_memory_equal(&store_settings_default, &defaults, sizeof(defaults));
+	open_store(f, STORE_WRITE);
+	has_settings(f, &defaults);
+	assert_int_equal(store_begin(f->store), 0);
+	set_settings(f);
+	store_abort(f->store);
+	has_settings(f, &defaults);
+	commit(f, set_settings);
+	has_settings(f, &settings_of_test);
+	holds(f, 1, 0, 0);
+
+	/* The same once more is no change. */
+	assert_int_equal(store_begin(f->store), 0);
+	set_settings(f);
+	assert_false(store_is_changed(f->store));
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 1, 0, 0);
+
+	add(f, "192.0.2.1");
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_clear(f->store), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+		close_store(f);
+		open_store(f, mode);
+		has_settings(f, &settings_of_test);
+	}
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_set_settings(f->store, &defaults), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	has_settings(f, &defaults);
+	holds(f, 4, 0, 0);
+}
+
+/* Older versions wrote 0 where nothing was set, and where it was set to pass, which was the default. */
+static void test_a_policy_that_an_older_version_wrote(void **state)
+{
+	const __u8 drops[] = { VERDICT_PASS, VERDICT_DROP };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < 2; i++) {
+		open_store(f, STORE_WRITE);
+		assert_int_equal(store_begin(f->store), 0);
+		f->store->meta.settings = (struct store_settings){};
+		f->store->meta.settings.policy[OUTCOME_TOO_MANY_HEADERS] = drops[i];
+		f->store->is_changed = true;
+		assert_int_equal(store_commit(f->store), 0);
+		has_settings(f, &store_settings_default);
+		close_store(f);
+	}
+}
+
+/* ---- shapes ---- */
+
+static struct shape_list shapes_of(struct fixture *f)
+{
+	struct shape_list list = {};
+
+	assert_int_equal(store_shapes(f->store, &list), 0);
+	return list;
+}
+
+static size_t targets_of(struct fixture *f, enum flow_family family)
+{
+	const struct shape_list list = shapes_of(f);
+	struct rule_shape targets[ABI_SHAPES_MAX];
+
+	return shape_list_targets(&list, family, targets);
+}
+
+static void same_shapes(const struct shape_list *a, const struct shape_list *b)
+{
+	assert_int_equal(a->count, b->count);
+	for (size_t i = 0; i < a->count; i++) {
+		assert_memory_equal(&a->entry[i].shape, &b->entry[i].shape, sizeof(a->entry[i].shape));
+		assert_memory_equal(&a->entry[i].target, &b->entry[i].target, sizeof(a->entry[i].target));
+		assert_int_equal(a->entry[i].keys, b->entry[i].keys);
+		assert_int_equal(a->entry[i].is_shared, b->entry[i].is_shared);
+	}
+}
+
+static void test_shapes_in_use(void **state)
+{
+	struct fixture *f = *state;
+	struct shape_list list;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+	add(f, "192.0.2.2");
+	add(f, "proto udp dport 53");
+	add(f, "2001:db8::1 action pass");
+	list = shapes_of(f);
+	assert_int_equal(list.count, 4);
+	holds(f, 4, 4, 5);
+	assert_int_equal(list.entry[0].shape.action, RULE_PASS);
+	assert_int_equal(list.entry[0].shape.family, FLOW_IPV6);
+	for (size_t i = 0; i < list.count; i++) {
+		const struct rule_shape *shape = &list.entry[i].shape;
+		bool is_host = shape->family == FLOW_IPV4 && shape->src_len == 32;
+
+		assert_int_equal(list.entry[i].keys, is_host ? 2 : 1);
+		assert_int_equal(shape->action, i ? RULE_DROP : RULE_PASS);
+		assert_memory_equal(&list.entry[i].target, shape, sizeof(*shape));
+	}
+}
+
+static void put_lengths(struct fixture *f, const char *prefix, int first, int last)
+{
+	const int step = first < last ? 1 : -1;
+	char text[32];
+
+	for (int length = first; length != last + step; length += step) {
+		snprintf(text, sizeof(text), "%s/%d", prefix, length);
+		assert_int_equal(put(f, text), 0);
+	}
+}
+
+static __u8 target_length(struct fixture *f, const char *text)
+{
+	const struct shape_list list = shapes_of(f);
+	struct rule rule = rule_of(text);
+	struct rule_key keys[RULE_KEYS_MAX];
+	const struct shape_list_entry *entry;
+
+	rule_keys(&rule, keys);
+	entry = shape_list_find(&list, &keys->shape);
+	assert_non_null(entry);
+	return entry->target.src_len;
+}
+
+/* Eight of their own; then those that are near join, and the store keeps who joined whom. */
+static void test_9th_shape_joins(void **state)
+{
+	struct fixture *f = *state;
+	struct shape_list before, after;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	put_lengths(f, "128.0.0.0", 24, 17);
+	assert_int_equal(targets_of(f, FLOW_IPV4), SHAPE_LIST_PROBES);
+	assert_int_equal(info_of(f).keys, SHAPE_LIST_PROBES);
+	assert_int_equal(put(f, "128.0.0.0/11"), 0);
+	assert_int_equal(target_length(f, "128.0.0.0/11"), 17);
+	assert_int_equal(info_of(f).keys, SHAPE_LIST_PROBES + 64);
+	assert_int_equal(put(f, "128.0.0.0/10"), 0); /* 2^7 keys: too far */
+	assert_int_equal(target_length(f, "128.0.0.0/10"), 10);
+	assert_int_equal(targets_of(f, FLOW_IPV4), SHAPE_LIST_PROBES + 1);
+	assert_true(store_has_new_shape(f->store));
+	assert_int_equal(store_commit(f->store), 0);
+
+	before = shapes_of(f);
+	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+		close_store(f);
+		open_store(f, mode);
+		after = shapes_of(f);
+		same_shapes(&before, &after);
+		holds(f, 1, 10, SHAPE_LIST_PROBES + 64 + 1);
+	}
+
+	/* A target outlives the shape that it was made for. */
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "192.0.0.0/11"), 0);
+	assert_false(store_has_new_shape(f->store));
+	assert_int_equal(del(f, "128.0.0.0/17"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	close_store(f);
+	open_store(f, STORE_READ);
+	assert_int_equal(target_length(f, "192.0.0.0/11"), 17);
+	holds(f, 2, 10, 7 + 2 * 64 + 1);
+}
+
+/* Nothing joins a longer one where the lengths come in this order. */
+static void test_33rd_target(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	put_lengths(f, "8000::", 1, ABI_SHAPES_MAX);
+	assert_int_equal(targets_of(f, FLOW_IPV6), ABI_SHAPES_MAX);
+	assert_int_equal(put(f, "8000::/33"), -E2BIG);
+	assert_int_equal(put(f, "8000::/16 action pass"), -E2BIG);
+	assert_int_equal(put(f, "4000::/2"), 0); /* of a shape that is there */
+
+	/* It would fit IPv4. */
+	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG);
+	assert_false(has(f, "proto udp dport 53"));
+	assert_int_equal(targets_of(f, FLOW_IPV4), 0);
+	put_lengths(f, "128.0.0.0", 1, ABI_SHAPES_MAX);
+	assert_int_equal(put(f, "proto tcp 128.0.0.0/8"), -E2BIG);
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 1, 65, 65);
+
+	close_store(f);
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "8000::/33"), -E2BIG);
+	assert_int_equal(del(f, "8000::/2"), 0);
+	assert_int_equal(put(f, "8000::/33"), -E2BIG); /* 4000::/2 keeps the place */
+	assert_int_equal(del(f, "4000::/2"), 0);
+	assert_int_equal(put(f, "8000::/33"), 0);
+	assert_int_equal(put(f, "8000::/2"), 0); /* it can join now */
+	assert_int_equal(target_length(f, "8000::/2"), 3);
+	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG);
+	assert_int_equal(del(f, "8000::/7"), 0);
+	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG); /* of two families one has a place */
+	assert_int_equal(del(f, "128.0.0.0/7"), 0);
+	assert_int_equal(put(f, "proto udp dport 53"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 2, 64, 66);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(del(f, "proto udp dport 53"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 3, 63, 64);
+}
+
+static void test_plan_makes_room(void **state)
+{
+	struct fixture *f = *state;
+	struct shape_list planned, after;
+	struct store_info before;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	put_lengths(f, "8000::", 1, ABI_SHAPES_MAX);
+	assert_int_equal(store_commit(f->store), 0);
+	before = info_of(f);
+	assert_int_equal(before.plan, 0);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "8000::/33"), -E2BIG);
+	assert_int_equal(store_plan(f->store), 0);
+	assert_true(store_is_changed(f->store));
+	assert_true(targets_of(f, FLOW_IPV6) <= SHAPE_LIST_PROBES);
+	assert_int_equal(put(f, "8000::/33"), 0);
+	assert_int_equal(info_of(f).plan, 1);
+	store_abort(f->store);
+	assert_int_equal(info_of(f).plan, 0);
+	assert_int_equal(targets_of(f, FLOW_IPV6), ABI_SHAPES_MAX);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_plan(f->store), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	planned = shapes_of(f);
+	close_store(f);
+	open_store(f, STORE_READ);
+	after = shapes_of(f);
+	same_shapes(&planned, &after);
+	assert_int_equal(info_of(f).plan, 1);
+	assert_int_equal(info_of(f).generation, before.generation + 1);
+	assert_int_equal(info_of(f).rules, ABI_SHAPES_MAX);
+	assert_int_equal(info_of(f).keys, shape_list_keys(&planned));
+	assert_true(info_of(f).keys > ABI_SHAPES_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORE_TEST(test_put_get_delete),
+		STORE_TEST(test_reopen_keeps_all),
+		STORE_TEST(test_ids_differ),
+		STORE_TEST(test_each_in_order),
+		STORE_TEST(test_rules_that_come_in_order),
+		STORE_TEST(test_clear),
+		STORE_TEST(test_generation_counts_changes),
+		STORE_TEST(test_abort_changes_nothing),
+		STORE_TEST(test_shapes_in_use),
+		STORE_TEST(test_settings_are_kept),
+		STORE_TEST(test_a_policy_that_an_older_version_wrote),
+		STORE_TEST(test_9th_shape_joins),
+		STORE_TEST(test_33rd_target),
+		STORE_TEST(test_plan_makes_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The clock by which a store tells what is left of a timeout: steps, reboots, and when it stands still. */
+#include "unit/clock_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define REBOOTS 100
+
+/* The time stands still within a transaction, and from one to the next. */
+static void test_time_stands_still(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add_for(f, "192.0.2.1", CLOCK_HOUR);
+	clock_advance(CLOCK_SECOND);
+	is_as(f, "192.0.2.1", CLOCK_HOUR, "");
+	assert_int_equal(store_begin(f->store), 0);
+	is_as(f, "192.0.2.1", CLOCK_HOUR - CLOCK_SECOND, "");
+	assert_int_equal(store_lag_ms(f->store), 0);
+	clock_advance(CLOCK_SECOND);
+	is_as(f, "192.0.2.1", CLOCK_HOUR - CLOCK_SECOND, "");
+	assert_int_equal(store_lag_ms(f->store), CLOCK_SECOND);
+	assert_int_equal(put_for(f, "192.0.2.2", CLOCK_HOUR), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(store_lag_ms(f->store), 0);
+	is_as(f, "192.0.2.1", CLOCK_HOUR - 2 * CLOCK_SECOND, "");
+	is_as(f, "192.0.2.2", CLOCK_HOUR - CLOCK_SECOND, "");
+	assert_int_equal(store_begin(f->store), 0);
+	clock_advance(CLOCK_SECOND);
+	store_abort(f->store);
+	is_as(f, "192.0.2.2", CLOCK_HOUR - 2 * CLOCK_SECOND, "");
+	close_store(f);
+	clock_advance(CLOCK_SECOND);
+	open_store(f, STORE_READ);
+	is_as(f, "192.0.2.2", CLOCK_HOUR - 3 * CLOCK_SECOND, "");
+
+	/* To the millisecond; at its end a rule has ended. */
+	close_store(f);
+	clock_advance(CLOCK_HOUR - 3 * CLOCK_SECOND - 1);
+	open_store(f, STORE_READ);
+	is_as(f, "192.0.2.2", 1, "");
+	close_store(f);
+	clock_advance(1);
+	open_store(f, STORE_READ);
+	is_as(f, "192.0.2.2", -1, "");
+}
+
+static const char *const clocked = "192.0.2.1";
+
+/* Opens the store as another process would. */
+static __s64 left(struct fixture *f, enum store_mode mode)
+{
+	__s64 left_ms;
+
+	close_store(f);
+	open_store(f, mode);
+	left_ms = get(f, clocked).timeout_ms;
+	return left_ms;
+}
+
+static void is_left(struct fixture *f, __s64 left_ms)
+{
+	assert_int_equal(left(f, STORE_READ), left_ms);
+	assert_int_equal(left(f, STORE_WRITE), left_ms);
+}
+
+static void start_clock(struct fixture *f)
+{
+	open_store(f, STORE_WRITE);
+	add_for(f, clocked, 365 * CLOCK_DAY);
+}
+
+static void test_wall_clock_steps_change_nothing(void **state)
+{
+	static const __s64 steps[] = { CLOCK_SECOND, -CLOCK_SECOND, 400 * CLOCK_DAY, -9000 * CLOCK_DAY };
+	struct fixture *f = *state;
+	__s64 left_ms = 365 * CLOCK_DAY;
+
+	start_clock(f);
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		clock_step(steps[i]);
+		clock_advance(CLOCK_HOUR);
+		left_ms -= CLOCK_HOUR;
+		is_left(f, left_ms);
+		commit(f, NULL);
+		is_left(f, left_ms);
+	}
+	holds(f, 1, 1, 1);
+}
+
+static void test_reboot_goes_on_by_the_wall_clock(void **state)
+{
+	struct fixture *f = *state;
+
+	start_clock(f);
+	clock_advance(CLOCK_HOUR);
+	clock_reboot(CLOCK_DAY);
+	is_left(f, 364 * CLOCK_DAY - CLOCK_HOUR);
+	clock_advance(CLOCK_HOUR);
+	is_left(f, 364 * CLOCK_DAY - 2 * CLOCK_HOUR);
+	commit(f, NULL);
+	clock_step(CLOCK_DAY); /* the clock is told by the new boot from here on */
+	is_left(f, 364 * CLOCK_DAY - 2 * CLOCK_HOUR);
+	clock_reboot(400 * CLOCK_DAY);
+	assert_true(left(f, STORE_READ) < 0);
+}
+
+/* A writer has seen the step: the store goes by the wall clock less that. */
+static void test_reboot_after_a_step(void **state)
+{
+	static const __s64 steps[] = { 400 * CLOCK_DAY, -9000 * CLOCK_DAY, CLOCK_HOUR };
+	struct fixture *f = *state;
+	__s64 left_ms = 365 * CLOCK_DAY;
+
+	start_clock(f);
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		clock_step(steps[i]);
+		commit(f, NULL);
+		clock_advance(CLOCK_HOUR);
+		clock_reboot(CLOCK_HOUR);
+		left_ms -= 2 * CLOCK_HOUR;
+		is_left(f, left_ms);
+		commit(f, NULL);
+	}
+}
+
+/* A host without a clock of its own starts in 1970: time goes on from where it was last seen. */
+static void test_reboot_in_1970(void **state)
+{
+	struct fixture *f = *state;
+	const __s64 wall_ms = clock_start.wall_ms + CLOCK_DAY;
+
+	start_clock(f);
+	clock_advance(CLOCK_HOUR);
+	commit(f, NULL);
+	commit(f, NULL);
+	add(f, "192.0.2.2");
+	clock_reboot(0);
+	fake_clock.wall_ms = fake_clock.boot_ms;
+	is_left(f, 365 * CLOCK_DAY - CLOCK_HOUR);
+
+	/* The clock is set before anybody writes: as if it had always been right. */
+	fake_clock.wall_ms = wall_ms;
+	is_left(f, 364 * CLOCK_DAY);
+
+	/* Or after. */
+	fake_clock.wall_ms = fake_clock.boot_ms;
+	left(f, STORE_WRITE);
+	commit(f, NULL);
+	clock_advance(CLOCK_HOUR);
+	is_left(f, 365 * CLOCK_DAY - 2 * CLOCK_HOUR);
+	fake_clock.wall_ms = wall_ms;
+	is_left(f, 365 * CLOCK_DAY - 2 * CLOCK_HOUR);
+	commit(f, NULL);
+	clock_reboot(CLOCK_HOUR);
+	is_left(f, 365 * CLOCK_DAY - 3 * CLOCK_HOUR);
+}
+
+/* A dead clock, by which the store is written, and which is set right before the host is off again. */
+static void test_reboot_after_a_dead_clock(void **state)
+{
+	const __s64 dead_ms = 978307200 * CLOCK_SECOND; /* 2001 */
+	struct fixture *f = *state;
+
+	start_clock(f);
+	clock_reboot(0);
+	fake_clock.wall_ms = dead_ms;
+	for (int i = 0; i < 2; i++) {
+		left(f, STORE_WRITE);
+		commit(f, NULL);
+		clock_advance(CLOCK_HOUR);
+		is_left(f, 365 * CLOCK_DAY - (i + 1) * CLOCK_HOUR);
+	}
+	add(f, "192.0.2.2");
+
+	/* Nobody writes until the next boot. */
+	fake_clock.wall_ms = clock_start.wall_ms + 3 * CLOCK_HOUR;
+	clock_reboot(CLOCK_HOUR);
+	is_left(f, 365 * CLOCK_DAY - 4 * CLOCK_HOUR);
+	commit(f, NULL);
+
+	/* As ever from here on: a step in the middle of a boot is meant. */
+	clock_step(-9000 * CLOCK_DAY);
+	commit(f, NULL);
+	clock_reboot(CLOCK_HOUR);
+	is_left(f, 365 * CLOCK_DAY - 5 * CLOCK_HOUR);
+}
+
+static void test_never_backwards(void **state)
+{
+	struct fixture *f = *state;
+
+	start_clock(f);
+	clock_advance(CLOCK_DAY);
+	add(f, "192.0.2.2");
+	clock_reboot(-CLOCK_HOUR);
+	is_left(f, 364 * CLOCK_DAY);
+}
+
+static void test_without_a_boot_id(void **state)
+{
+	struct fixture *f = *state;
+
+	fake_clock.boot = 0;
+	start_clock(f);
+	clock_advance(CLOCK_HOUR);
+	is_left(f, 365 * CLOCK_DAY - CLOCK_HOUR);
+	commit(f, NULL);
+	fake_clock.boot_ms = 0;
+	is_left(f, 365 * CLOCK_DAY - CLOCK_HOUR);
+	clock_step(-CLOCK_HOUR);
+	assert_true(left(f, STORE_READ) <= 365 * CLOCK_DAY);
+}
+
+/*
+ * Where every step is seen by some writer, and the wall clock goes on while the host is off, the
+ * store's time is the time that passes.
+ */
+static void test_time_is_what_passes(void **state)
+{
+	struct fixture *f = *state;
+	__s64 left_ms = 365 * CLOCK_DAY, ms;
+
+	start_clock(f);
+	for (int i = 0; i < REBOOTS; i++) {
+		clock_step(2 * CLOCK_SECOND * ((__s64)below(500000) - 250000));
+		close_store(f);
+		open_store(f, STORE_WRITE);
+		commit(f, NULL);
+		ms = below(CLOCK_HOUR);
+		clock_advance(ms);
+		left_ms -= ms;
+		is_left(f, left_ms);
+		if (below(2))
+			continue;
+		ms = below(CLOCK_DAY);
+		clock_reboot(ms);
+		left_ms -= ms;
+		is_left(f, left_ms);
+		commit(f, NULL);
+	}
+}
+
+/* However the clocks are set, and whoever sees it, time stands still rather than going back. */
+static void test_time_never_goes_back(void **state)
+{
+	struct fixture *f = *state;
+	__s64 left_ms = 365 * CLOCK_DAY, seen_ms = left_ms, now_ms;
+
+	start_clock(f);
+	for (int i = 0; i < REBOOTS; i++) {
+		bool is_new_boot = !below(3);
+
+		fake_clock.wall_ms = below(2 * clock_start.wall_ms);
+		fake_clock.boot_ms += below(CLOCK_HOUR);
+		if (is_new_boot)
+			clock_reboot(0);
+		now_ms = left(f, STORE_WRITE);
+		/* What the last writer noted; later times were seen by nobody who could tell. */
+		assert_true(now_ms <= seen_ms);
+		if (below(2))
+			continue;
+		assert_int_equal(store_begin(f->store), 0);
+		put_for(f, "192.0.2.2", 1 + below(CLOCK_HOUR));
+		assert_int_equal(store_commit(f->store), 0);
+		seen_ms = now_ms;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TIME_TEST(test_time_stands_still),
+		TIME_TEST(test_wall_clock_steps_change_nothing),
+		TIME_TEST(test_reboot_goes_on_by_the_wall_clock),
+		TIME_TEST(test_reboot_after_a_step),
+		TIME_TEST(test_reboot_in_1970),
+		TIME_TEST(test_reboot_after_a_dead_clock),
+		TIME_TEST(test_never_backwards),
+		TIME_TEST(test_without_a_boot_id),
+		TIME_TEST(test_time_is_what_passes),
+		TIME_TEST(test_time_never_goes_back),
+	};
+
+	return cmocka_run_group_tests(tests, seed, NULL);
+}

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Lists of a store: who has a rule until when, what remains when one gives it up, and all of it undone. */
+#include "unit/lists_fixture.h"
+#include "unit/lmdb_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define BIT(number) (1ULL << (number))
+#define HAND BIT(STORE_BY_HAND)
+#define LIST_VALUE_BYTES 24 /* before the source */
+
+static unsigned int number_of(struct fixture *f, const char *name)
+{
+	const struct store_lists lists = lists_of(f);
+
+	return store_lists_find(&lists, name);
+}
+
+static __u64 rules_of(struct fixture *f, const char *name)
+{
+	return lists_of(f).list[number_of(f, name)].rules;
+}
+
+static int put_as(struct fixture *f, const char *text, __s64 timeout_ms, unsigned int owner)
+{
+	struct rule rule = rule_of(text);
+
+	rule.timeout_ms = timeout_ms;
+	return store_put_for(f->store, &rule, owner);
+}
+
+static int give_up(struct fixture *f, const char *text, unsigned int owner)
+{
+	const struct rule rule = rule_of(text);
+
+	return store_give_up(f->store, &rule, owner);
+}
+
+static void is_of(struct fixture *f, const char *text, __u64 owners, __s64 timeout_ms)
+{
+	const struct rule rule = get(f, text);
+
+	assert_int_equal(rule_owners_now(&rule), owners);
+	assert_int_equal(rule.timeout_ms, timeout_ms);
+}
+
+/* ---- the lists ---- */
+
+static void test_lists_are_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct store_lists lists;
+	unsigned int a, b;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(number_of(f, "a"), 0);
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_not_equal(a, b);
+	assert_int_equal(open_list(f, "a"), a);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, b), -EUSERS);
+	end(f);
+	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+		close_store(f);
+		open_store(f, mode);
+		lists = lists_of(f);
+		assert_int_equal(store_lists_find(&lists, "a"), a);
+		assert_string_equal(lists.list[a].source, "a");
+		assert_true(lists.list[a].imported_s > 0);
+		assert_int_equal(rules_of(f, "a"), 2);
+		assert_int_equal(rules_of(f, "b"), 1);
+		assert_string_equal(lists.list[STORE_BY_HAND].name, "");
+		is_of(f, "192.0.2.2", BIT(a) | BIT(b), 0);
+	}
+	begin(f);
+	assert_int_equal(store_list_delete(f->store, a), -ENOTEMPTY);
+	assert_int_equal(give_up(f, "192.0.2.2", b), -EALREADY);
+	assert_int_equal(store_list_delete(f->store, b), 0);
+	end(f);
+	assert_int_equal(number_of(f, "b"), 0);
+	begin(f);
+	assert_int_equal(open_list(f, "c"), b); /* numbers are used again */
+	assert_int_equal(store_clear(f->store), 0);
+	end(f);
+	assert_int_equal(rules_of(f, "a"), 0);
+}
+
+/* A look at what is there is not a change of rules: no table is built anew for it. */
+static void test_the_time_of_an_import_is_no_change_of_rules(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+	begin(f);
+	open_list(f, "a");
+	assert_false(store_is_changed(f->store));
+	end(f);
+	assert_int_equal(info_of(f).generation, 1);
+	assert_int_not_equal(number_of(f, "a"), 0);
+}
+
+static void test_there_can_be_63(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int number;
+	char name[16];
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	for (int i = 1; i <= STORE_LISTS_MAX; i++) {
+		snprintf(name, sizeof(name), "list-%d", i);
+		number = open_list(f, name);
+		assert_int_equal(put_as(f, "192.0.2.1", 0, number), i == 1 ? 0 : -EUSERS);
+	}
+	assert_int_equal(store_list_open(f->store, "another", "", &number), -EUSERS);
+	end(f);
+	is_of(f, "192.0.2.1", ~HAND, 0);
+	begin(f);
+	assert_int_equal(put(f, "192.0.2.1"), -EUSERS);
+	end(f);
+	is_of(f, "192.0.2.1", ~0ULL, 0);
+}
+
+/* ---- who has a rule until when ---- */
+
+static void test_the_last_owner(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int a, b;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1 comment first", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.1 comment second", 0, a), -EEXIST);
+	assert_int_equal(put_as(f, "192.0.2.1 comment third", 0, b), -EUSERS);
+	assert_int_equal(put(f, "192.0.2.1"), -EUSERS);
+	assert_int_equal(put(f, "192.0.2.1"), -EEXIST);
+	is_as(f, "192.0.2.1", 0, "first");
+	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.1", a), -ENOENT);
+	assert_int_equal(give_up(f, "192.0.2.1", STORE_BY_HAND), -EALREADY);
+	is_of(f, "192.0.2.1", BIT(b), 0);
+	assert_int_equal(give_up(f, "192.0.2.1", b), 0);
+	assert_false(has(f, "192.0.2.1"));
+	assert_int_equal(give_up(f, "192.0.2.1", b), -ENOENT);
+
+	/* Deleted whoever has it. */
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, b), -EUSERS);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	end(f);
+	assert_false(has(f, "192.0.2.1"));
+	assert_int_equal(rules_of(f, "a") + rules_of(f, "b"), 0);
+}
+
+/* A ban for a while of what a list has for good ends in time, once the list has given it up. */
+static void test_a_timeout_beside_a_list(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int a;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.3", 0, a), 0);
+	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_HOUR), -EUSERS);
+	assert_int_equal(put_for(f, "192.0.2.2", CLOCK_SECOND), -EUSERS);
+	is_of(f, "192.0.2.1", HAND | BIT(a), 0);
+	assert_int_equal(info_of(f).timed, 0);
+	end(f);
+	clock_advance(2 * CLOCK_SECOND);
+	begin(f);
+	is_of(f, "192.0.2.2", BIT(a), 0);
+	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.2", a), 0);
+	is_of(f, "192.0.2.1", HAND, CLOCK_HOUR - 2 * CLOCK_SECOND);
+	assert_false(has(f, "192.0.2.2"));
+	assert_int_equal(info_of(f).timed, 1);
+	end(f);
+}
+
+/* The other way round: what is there by hand for good stays, whatever time a list gives it. */
+static void test_a_list_with_a_timeout(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int a, b;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_SECOND, a), -EUSERS);
+	is_of(f, "192.0.2.1", HAND | BIT(a), 0);
+
+	/* Of two times the longer one; alone, the last. */
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_DAY, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, b), -EALREADY);
+	is_of(f, "192.0.2.2", BIT(a) | BIT(b), CLOCK_DAY);
+	assert_int_equal(give_up(f, "192.0.2.2", a), -EALREADY);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, b), -EALREADY);
+	is_of(f, "192.0.2.2", BIT(b), CLOCK_HOUR);
+	end(f);
+
+	/* Whoever puts a rule that has ended has it alone. */
+	clock_advance(2 * CLOCK_HOUR);
+	begin(f);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, a), -EALREADY);
+	is_of(f, "192.0.2.2", BIT(a), CLOCK_HOUR);
+	is_of(f, "192.0.2.1", HAND, 0);
+	end(f);
+	assert_int_equal(rules_of(f, "b"), 0);
+}
+
+/* ---- undone ---- */
+
+static void test_lists_are_undone(void **state)
+{
+	struct store_lists before, after;
+	struct fixture *f = *state;
+	unsigned int a, b, c;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_HOUR, b), -EUSERS);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, a), 0);
+	end(f);
+	before = lists_of(f);
+
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.2", a), 0);
+	assert_int_equal(store_list_delete(f->store, a), 0);
+	c = open_list(f, "c");
+	assert_int_equal(put_as(f, "192.0.2.3", 0, c), 0);
+	end(f);
+	assert_int_equal(number_of(f, "a"), 0);
+	assert_int_not_equal(c, a); /* which is not free as long as it may come back */
+	is_of(f, "192.0.2.1", BIT(b), CLOCK_HOUR);
+
+	close_store(f);
+	open_store(f, STORE_WRITE);
+	undo(f);
+	after = lists_of(f);
+	assert_memory_equal(&before, &after, sizeof(before));
+	is_of(f, "192.0.2.1", BIT(a) | BIT(b), 0);
+	is_of(f, "192.0.2.2", BIT(a), 0);
+	assert_false(has(f, "192.0.2.3"));
+}
+
+/* The undo brings no rule back to a list that was deleted meanwhile, nor takes a list whose rules came later. */
+static void test_changes_between(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int a, b, c;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, b), -EUSERS);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, b), 0);
+	end(f);
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.2", b), 0);
+	c = open_list(f, "c");
+	assert_int_equal(put_as(f, "192.0.2.3", 0, c), 0);
+	end(f);
+
+	begin(f);
+	assert_int_equal(give_up(f, "192.0.2.1", b), 0);
+	assert_int_equal(store_list_delete(f->store, b), 0);
+	assert_int_equal(put_as(f, "192.0.2.4", 0, c), 0);
+	assert_int_not_equal(open_list(f, "d"), b);
+	end(f);
+	undo(f);
+	is_of(f, "192.0.2.1", BIT(a), 0);
+	assert_false(has(f, "192.0.2.2"));
+	assert_false(has(f, "192.0.2.3"));
+	is_of(f, "192.0.2.4", BIT(c), 0);
+	assert_int_equal(number_of(f, "c"), c);
+	assert_int_equal(number_of(f, "b"), 0);
+	begin(f);
+	assert_int_equal(open_list(f, "e"), b);
+	end(f);
+}
+
+/* Nor does it undo what others do to the lists it has touched. */
+static void test_lists_changed_between(void **state)
+{
+	struct fixture *f = *state;
+	struct store_lists lists;
+	unsigned int a, b, c;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	b = open_list(f, "b");
+	end(f);
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	open_list(f, "a");
+	assert_int_equal(store_list_delete(f->store, b), 0);
+	c = open_list(f, "c");
+	end(f);
+
+	clock_advance(CLOCK_DAY);
+	begin(f);
+	assert_int_equal(store_list_delete(f->store, a), 0);
+	assert_int_equal(store_list_open(f->store, "b", "/later", &b), 0);
+	assert_int_equal(open_list(f, "c"), c);
+	end(f);
+	undo(f);
+	lists = lists_of(f);
+	assert_int_equal(number_of(f, "a"), 0);
+	assert_string_equal(lists.list[b].source, "/later");
+	assert_int_equal(number_of(f, "c"), c);
+}
+
+static void test_a_deletion_is_confirmed(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int a;
+
+	open_store(f, STORE_WRITE);
+	begin(f);
+	a = open_list(f, "a");
+	end(f);
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(store_list_delete(f->store, a), 0);
+	end(f);
+	begin(f);
+	assert_int_equal(store_forget_pending(f->store), 0);
+	end(f);
+	assert_int_equal(number_of(f, "a"), 0);
+	begin(f);
+	assert_int_equal(open_list(f, "b"), a);
+	end(f);
+}
+
+/* ---- what others wrote ---- */
+
+static void put_value(struct fixture *f, const void *value, size_t length)
+{
+	const struct rule rule = rule_of("192.0.2.1");
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_txn *txn = lmdb_begin(f);
+
+	lmdb_put_in(txn, "rules", (MDB_val){ rule_encode(&rule, bytes), bytes },
+		    (MDB_val){ length, (void *)value });
+	lmdb_commit(txn);
+}
+
+static void test_damaged_values(void **state)
+{
+#define NUMBER(low) low, 0, 0, 0, 0, 0, 0, 0
+	static const struct {
+		size_t length;
+		__u8 bytes[32];
+	} rows[] = {
+		{ 8, { 2, NUMBER(2) } },			   /* cut short */
+		{ 9, { 2, NUMBER(1) } },			   /* by hand, for good: has no head */
+		{ 9, { 2, NUMBER(0) } },			   /* nobody */
+		{ 17, { 3, NUMBER(9), NUMBER(2) } },		   /* cut short */
+		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(0) } },    /* a time of nobody's */
+		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(3) } },    /* both ways */
+		{ 25, { 3, NUMBER(0), NUMBER(2), NUMBER(4) } },    /* no time */
+		{ 25, { 3, NUMBER(9), NUMBER(0), NUMBER(1) } },    /* by hand, for a time: has another head */
+		{ 9, { 4, NUMBER(2) } },			   /* no comment starts like this */
+	};
+	struct fixture *f = *state;
+	struct rule rule = rule_of("192.0.2.1");
+
+	open_store(f, STORE_WRITE);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		close_store(f);
+		put_value(f, rows[i].bytes, rows[i].length);
+		open_store(f, STORE_WRITE);
+		assert_int_equal(store_get(f->store, &rule), -EBADMSG);
+		begin(f);
+		assert_int_equal(store_get(f->store, &rule), -EBADMSG);
+		assert_int_equal(del(f, "192.0.2.1"), -EBADMSG);
+		store_abort(f->store);
+	}
+	/* A list that is not there. */
+	close_store(f);
+	put_value(f, (__u8[]){ 2, NUMBER(6), 'x' }, 10);
+	open_store(f, STORE_WRITE);
+	is_of(f, "192.0.2.1", 6, 0);
+	begin(f);
+	assert_int_equal(store_get(f->store, &rule), -EBADMSG);
+	assert_int_equal(store_give_up(f->store, &rule, 1), -EBADMSG);
+	store_abort(f->store);
+}
+
+static void list_is_refused(struct fixture *f, const char *name, const __u8 *value, size_t length)
+{
+	struct store_lists lists;
+	MDB_txn *txn;
+	MDB_dbi dbi;
+
+	lmdb_put(f, "lists", name, (MDB_val){ length, (void *)value });
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_lists(f->store, &lists), -EBADMSG);
+	assert_int_equal(store_begin(f->store), -EBADMSG);
+	close_store(f);
+	txn = lmdb_begin(f);
+	assert_int_equal(mdb_dbi_open(txn, "lists", 0, &dbi), 0);
+	assert_int_equal(mdb_del(txn, dbi, &(MDB_val){ strlen(name), (void *)name }, NULL), 0);
+	lmdb_commit(txn);
+}
+
+static void test_damaged_lists(void **state)
+{
+	static const __u8 row[] = { NUMBER(0), NUMBER(1), 2, 0, 0, 0, 0, 0, 0, 0, '/', 'x' };
+	struct fixture *f = *state;
+	__u8 other[LIST_VALUE_BYTES + STORE_SOURCE_BYTES] = {};
+
+	_Static_assert(sizeof(row) == LIST_VALUE_BYTES + 2, "a list of source /x");
+	open_store(f, STORE_WRITE);
+	begin(f);
+	open_list(f, "a");
+	end(f);
+	close_store(f);
+	list_is_refused(f, "b", row, LIST_VALUE_BYTES - 1);
+	list_is_refused(f, "a b", row, sizeof(row));
+	list_is_refused(f, "0123456789012345678901234567890123456789", row, sizeof(row));
+	for (size_t i = 0; i < 5; i++) {
+		static const struct {
+			size_t at;
+			__u8 byte;
+		} damages[] = { { 16, 1 }, { 16, 0 }, { 16, 64 }, { 17, 2 }, { 24, '\n' } };
+
+		memcpy(other, row, sizeof(row));
+		other[damages[i].at] = damages[i].byte;
+		list_is_refused(f, "b", other, sizeof(row));
+	}
+	memcpy(other, row, sizeof(row));
+	memset(other + LIST_VALUE_BYTES, 'x', STORE_SOURCE_BYTES);
+	list_is_refused(f, "b", other, sizeof(other));
+	lmdb_put(f, "lists", "b", (MDB_val){ sizeof(row), (void *)row });
+	open_store(f, STORE_WRITE);
+	assert_int_equal(number_of(f, "b"), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TIME_TEST(test_lists_are_kept),
+		TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules),
+		TIME_TEST(test_there_can_be_63),
+		TIME_TEST(test_the_last_owner),
+		TIME_TEST(test_a_timeout_beside_a_list),
+		TIME_TEST(test_a_list_with_a_timeout),
+		TIME_TEST(test_lists_are_undone),
+		TIME_TEST(test_changes_between),
+		TIME_TEST(test_a_deletion_is_confirmed),
+		TIME_TEST(test_lists_changed_between),
+		TIME_TEST(test_damaged_values),
+		TIME_TEST(test_damaged_lists),
+	};
+
+	return cmocka_run_group_tests(tests, seed, NULL);
+}

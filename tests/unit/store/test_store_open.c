@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a store opens, what it refuses to open and leaves alone, and how it bears a full disk. */
+#include "unit/lmdb_fixture.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#define EXIT_SKIP 77
+#define NOBODY 65534
+#define META_BYTES 144
+#define META_BYTES_1 40 /* of schema 1 */
+#define META_SCHEMA_OFFSET 8
+
+static mode_t mode_of(const char *path)
+{
+	struct stat file;
+
+	assert_int_equal(stat(path, &file), 0);
+	return file.st_mode & 07777;
+}
+
+static void test_missing(void **state)
+{
+	struct fixture *f = *state;
+
+	open_fails(f, STORE_READ, -ENOENT);
+	assert_int_equal(access(f->dir, F_OK), -1);
+	assert_int_equal(mkdir(f->dir, 0700), 0);
+	open_fails(f, STORE_READ, -ENOENT);
+	close(creat(f->data, 0600));
+	open_fails(f, STORE_READ, -ENOENT);
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+}
+
+static void test_makes_directories(void **state)
+{
+	struct fixture *f = *state;
+	char parent[48], dir[64], data[80];
+
+	snprintf(parent, sizeof(parent), "%s/parent", f->top);
+	snprintf(dir, sizeof(dir), "%s/state", parent);
+	snprintf(data, sizeof(data), "%s//", dir);
+	assert_int_equal(store_open(data, STORE_WRITE, &f->store, &f->reason), 0);
+	assert_int_equal(mode_of(parent), 0700);
+	assert_int_equal(mode_of(dir), 0700);
+	snprintf(data, sizeof(data), "%s/data.mdb", dir);
+	assert_int_equal(mode_of(data), 0600);
+}
+
+static void test_directory_is_a_file(void **state)
+{
+	struct fixture *f = *state;
+
+	close(creat(f->dir, 0600));
+	open_fails(f, STORE_WRITE, -ENOTDIR);
+	open_fails(f, STORE_READ, -ENOTDIR);
+}
+
+static void test_lock_is_a_link(void **state)
+{
+	struct fixture *f = *state;
+	char link[64];
+
+	assert_int_equal(mkdir(f->dir, 0700), 0);
+	snprintf(link, sizeof(link), "%s/writer.lock", f->dir);
+	assert_int_equal(symlink(f->data, link), 0);
+	open_fails(f, STORE_WRITE, -ELOOP);
+	assert_int_equal(access(f->data, F_OK), -1);
+}
+
+/* Refused in both modes, and not changed. */
+static void refuses(struct fixture *f, const void *bytes, size_t length)
+{
+	char again[16384];
+	int fd;
+
+	assert_true(length < sizeof(again));
+	mkdir(f->dir, 0700);
+	fd = creat(f->data, 0600);
+	assert_int_equal(write(fd, bytes, length), length);
+	close(fd);
+	open_fails(f, STORE_READ, -EBADMSG);
+	open_fails(f, STORE_WRITE, -EBADMSG);
+	fd = open(f->data, O_RDONLY);
+	assert_int_equal(read(fd, again, sizeof(again)), length);
+	close(fd);
+	assert_memory_equal(again, bytes, length);
+}
+
+static void test_foreign_file(void **state)
+{
+	static const char text[] = "192.0.2.1\n";
+	unsigned char noise[12288];
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(noise); i++)
+		noise[i] = i * i >> 3 ^ i;
+	refuses(f, text, sizeof(text) - 1);
+	refuses(f, noise, sizeof(noise));
+	assert_int_equal(unlink(f->data), 0);
+	assert_int_equal(mkdir(f->data, 0700), 0);
+	open_fails(f, STORE_READ, -EBADMSG);
+	open_fails(f, STORE_WRITE, -EBADMSG);
+}
+
+static void test_foreign_environment(void **state)
+{
+	struct fixture *f = *state;
+
+	lmdb_put(f, "others", "key", (MDB_val){ 5, "value" });
+	open_fails(f, STORE_READ, -EBADMSG);
+	open_fails(f, STORE_WRITE, -EBADMSG);
+	lmdb_put(f, "meta", "key", (MDB_val){ 5, "value" });
+	open_fails(f, STORE_WRITE, -EBADMSG);
+}
+
+/* The start of a store's meta, and as much more as asked for. */
+static void meta_put(struct fixture *f, __u64 magic, __u32 schema, size_t length)
+{
+	__u8 bytes[META_BYTES + 8] = { 0 };
+
+	memcpy(bytes, &magic, sizeof(magic));
+	memcpy(bytes + META_SCHEMA_OFFSET, &schema, sizeof(schema));
+	lmdb_put(f, "meta", "store", (MDB_val){ length, bytes });
+}
+
+static void test_other_schema(void **state)
+{
+	static const struct {
+		__u64 magic;
+		__u32 schema;
+		size_t length;
+		int error;
+	} rows[] = {
+		{ STORE_MAGIC, STORE_SCHEMA + 1, META_BYTES, -EPROTO },
+		{ STORE_MAGIC, STORE_SCHEMA + 1, META_BYTES + 8, -EPROTO },
+		{ STORE_MAGIC, STORE_SCHEMA + 1, META_BYTES_1, -EPROTO },
+		{ STORE_MAGIC, 0, META_BYTES_1, -EPROTO },
+		{ STORE_MAGIC + 1, STORE_SCHEMA, META_BYTES, -EBADMSG },
+		{ STORE_MAGIC + 1, 1, META_BYTES_1, -EBADMSG },
+		{ STORE_MAGIC, STORE_SCHEMA, META_BYTES + 8, -EBADMSG },
+		{ STORE_MAGIC, STORE_SCHEMA, META_BYTES - 8, -EBADMSG },
+		{ STORE_MAGIC, STORE_SCHEMA, META_BYTES_1, -EBADMSG },
+		{ STORE_MAGIC, 1, META_BYTES, -EBADMSG },
+		{ STORE_MAGIC, 1, META_BYTES_1 - 8, -EBADMSG },
+		{ STORE_MAGIC, STORE_SCHEMA, META_SCHEMA_OFFSET, -EBADMSG },
+	};
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+	close_store(f);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		meta_put(f, rows[i].magic, rows[i].schema, rows[i].length);
+		open_fails(f, STORE_READ, rows[i].error);
+		open_fails(f, STORE_WRITE, rows[i].error);
+	}
+	meta_put(f, STORE_MAGIC, STORE_SCHEMA, META_BYTES);
+	open_store(f, STORE_WRITE);
+	assert_true(has(f, "192.0.2.1"));
+}
+
+/* Runs `child` in a process of its own; what it returns is its exit status. */
+static void in_child(struct fixture *f, int (*child)(struct fixture *f), const char *needs)
+{
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	assert_int_not_equal(pid, -1);
+	if (pid == 0)
+		_exit(child(f));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == EXIT_SKIP) {
+		fprintf(stderr, "skipped: %s\n", needs);
+		skip();
+	}
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* 0, or the line that was wrong: asserts of cmocka do not work in a child. */
+#define CHILD_CHECK(condition)                                                                     \
+	({                                                                                         \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                    \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	})
+
+static int child_reads_only(struct fixture *f)
+{
+	struct store_info info;
+
+	if (setgid(NOBODY) || setuid(NOBODY))
+		return EXIT_SKIP;
+	CHILD_CHECK(store_open(f->dir, STORE_READ, &f->store, &f->reason) == 0);
+	CHILD_CHECK(store_info(f->store, &info) == 0 && info.rules == 1);
+	store_close(f->store);
+	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == -EACCES);
+	CHILD_CHECK(strstr(f->reason.text, "root"));
+	CHILD_CHECK(chmod(f->data, 0600) == -1);
+	return 0;
+}
+
+static void test_reads_without_permission_to_write(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+	close_store(f);
+	assert_int_equal(chmod(f->top, 0755), 0);
+	assert_int_equal(chmod(f->dir, 0755), 0);
+	assert_int_equal(chmod(f->data, 0644), 0);
+	in_child(f, child_reads_only, "changing to another user needs root");
+}
+
+static bool mounts_small_disk(const char *path)
+{
+	return !unshare(CLONE_NEWNS) && !mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) &&
+	       !mount("none", path, "tmpfs", 0, "size=1m");
+}
+
+static int child_fills_disk(struct fixture *f)
+{
+	struct rule rule = rule_of("192.0.2.1");
+	struct store_pending pending;
+	struct stat before, after;
+	struct store_info info;
+	int error = 0;
+
+	if (!mounts_small_disk(f->top))
+		return EXIT_SKIP;
+	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == 0);
+	CHILD_CHECK(store_begin(f->store) == 0 && store_put(f->store, &rule) == 0);
+	CHILD_CHECK(store_commit(f->store) == 0);
+
+	CHILD_CHECK(stat(f->data, &before) == 0);
+	CHILD_CHECK(store_begin(f->store) == 0 && store_set_pending(f->store, 1000) == 0);
+	rule.timeout_ms = 1000000;
+	for (__u32 i = 0; i < 100000 && !error; i++) {
+		rule.src.v4 = i + 1000;
+		error = store_put(f->store, &rule);
+	}
+	CHILD_CHECK(error == 0 && store_commit(f->store) == -ENOSPC);
+
+	CHILD_CHECK(stat(f->data, &after) == 0 && after.st_size <= before.st_size);
+
+	/* The same process can go on, and the next one. */
+	rule = rule_of("192.0.2.2");
+	CHILD_CHECK(store_begin(f->store) == 0 && store_put(f->store, &rule) == 0);
+	CHILD_CHECK(store_commit(f->store) == 0);
+	store_close(f->store);
+	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == 0);
+	CHILD_CHECK(store_info(f->store, &info) == 0 && info.rules == 2 && info.generation == 2);
+	CHILD_CHECK(info.timed == 0 && store_pending(f->store, &pending) == 0 && pending.id == 0);
+	store_close(f->store);
+	return 0;
+}
+
+static void test_full_disk(void **state)
+{
+	in_child(*state, child_fills_disk, "mounting a small tmpfs needs root");
+}
+
+static int child_starts_on_full_disk(struct fixture *f)
+{
+	static const char zeros[4096];
+	char path[48];
+	int fd;
+
+	if (!mounts_small_disk(f->top))
+		return EXIT_SKIP;
+	snprintf(path, sizeof(path), "%s/filler", f->top);
+	fd = creat(path, 0600);
+	while (write(fd, zeros, sizeof(zeros)) > 0)
+		;
+	CHILD_CHECK(errno == ENOSPC);
+	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == -ENOSPC);
+	CHILD_CHECK(strstr(f->reason.text, "no space"));
+	CHILD_CHECK(ftruncate(fd, 0) == 0);
+	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == 0);
+	store_close(f->store);
+	return 0;
+}
+
+static void test_start_on_full_disk(void **state)
+{
+	in_child(*state, child_starts_on_full_disk, "mounting a small tmpfs needs root");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORE_TEST(test_missing),
+		STORE_TEST(test_makes_directories),
+		STORE_TEST(test_directory_is_a_file),
+		STORE_TEST(test_lock_is_a_link),
+		STORE_TEST(test_foreign_file),
+		STORE_TEST(test_foreign_environment),
+		STORE_TEST(test_other_schema),
+		STORE_TEST(test_reads_without_permission_to_write),
+		STORE_TEST(test_full_disk),
+		STORE_TEST(test_start_on_full_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

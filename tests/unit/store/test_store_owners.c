@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Owners of rules, changed at random beside a model of who has what until when. */
+#include "unit/lists_fixture.h"
+
+#define MODEL_RULES 40
+#define MODEL_OWNERS 4 /* the hand and three lists */
+#define MODEL_STEPS 300
+#define MODEL_CHANGES 10 /* a step */
+
+struct model {
+	__s64 now;
+	struct model_rule {
+		bool is_there;
+		bool for_good[MODEL_OWNERS], timed[MODEL_OWNERS];
+		__s64 ends; /* for those in `timed` */
+	} rules[MODEL_RULES];
+};
+
+static bool any(const bool owners[MODEL_OWNERS])
+{
+	return owners[0] || owners[1] || owners[2] || owners[3];
+}
+
+static void model_forget_ended(const struct model *model, struct model_rule *rule)
+{
+	if (rule->ends <= model->now)
+		memset(rule->timed, 0, sizeof(rule->timed));
+}
+
+static int model_put(const struct model *model, struct model_rule *rule, unsigned int owner, __s64 timeout_ms)
+{
+	const bool was_there = rule->is_there, was_for_good = any(rule->for_good);
+
+	if (rule->for_good[owner])
+		return -EEXIST;
+	model_forget_ended(model, rule);
+	rule->timed[owner] = false;
+	if (!timeout_ms) {
+		rule->for_good[owner] = true;
+	} else {
+		if (!any(rule->timed) || rule->ends < model->now + timeout_ms)
+			rule->ends = model->now + timeout_ms;
+		rule->timed[owner] = true;
+	}
+	rule->is_there = true;
+	return !was_there ? 0 : was_for_good ? -EUSERS : -EALREADY;
+}
+
+static int model_give_up(const struct model *model, struct model_rule *rule, unsigned int owner)
+{
+	if (!rule->for_good[owner] && !rule->timed[owner])
+		return -ENOENT;
+	rule->for_good[owner] = rule->timed[owner] = false;
+	model_forget_ended(model, rule);
+	if (any(rule->for_good) || any(rule->timed))
+		return -EALREADY;
+	rule->is_there = false;
+	return 0;
+}
+
+static int model_del(struct model_rule *rule)
+{
+	const bool was_there = rule->is_there;
+
+	*rule = (struct model_rule){};
+	return was_there ? 0 : -ENOENT;
+}
+
+static struct rule numbered(unsigned int number)
+{
+	struct rule rule = rule_of("10.0.0.0");
+
+	rule.src.byte[3] = number;
+	return rule;
+}
+
+struct change {
+	enum { CHANGE_DEL, CHANGE_GIVE_UP, CHANGE_GIVE_UP_ALL, CHANGE_CLEAR, CHANGE_PUT } kind;
+	unsigned int number, owner;
+	__s64 timeout_ms;
+};
+
+static struct change random_change(void)
+{
+	static const int kinds[] = { CHANGE_DEL, CHANGE_GIVE_UP, CHANGE_GIVE_UP, CHANGE_GIVE_UP };
+	const unsigned int kind = below(8);
+
+	return (struct change){ .kind = kind < 4 ? kinds[kind] : CHANGE_PUT,
+				.number = below(MODEL_RULES),
+				.owner = below(MODEL_OWNERS),
+				.timeout_ms = below(2) * (1 + below(100)) * CLOCK_SECOND };
+}
+
+static int model_change(struct model *model, const struct change *change)
+{
+	struct model_rule *rule = &model->rules[change->number];
+
+	switch (change->kind) {
+	case CHANGE_DEL:
+		return model_del(rule);
+	case CHANGE_GIVE_UP:
+		return model_give_up(model, rule, change->owner);
+	case CHANGE_GIVE_UP_ALL:
+		for (unsigned int i = 0; i < MODEL_RULES; i++)
+			model_give_up(model, &model->rules[i], change->owner);
+		return 0;
+	case CHANGE_CLEAR:
+		memset(model->rules, 0, sizeof(model->rules));
+		return 0;
+	default:
+		return model_put(model, rule, change->owner, change->timeout_ms);
+	}
+}
+
+static int give_up_all(struct fixture *f, unsigned int owner)
+{
+	for (unsigned int i = 0; i < MODEL_RULES; i++) {
+		const struct rule rule = numbered(i);
+
+		store_give_up(f->store, &rule, owner);
+	}
+	return store_give_up_all(f->store, owner, false);
+}
+
+static int store_change(struct fixture *f, const struct change *change)
+{
+	struct rule rule = numbered(change->number);
+
+	rule.timeout_ms = change->timeout_ms;
+	switch (change->kind) {
+	case CHANGE_DEL:
+		return store_del(f->store, &rule);
+	case CHANGE_GIVE_UP:
+		return store_give_up(f->store, &rule, change->owner);
+	case CHANGE_GIVE_UP_ALL:
+		return give_up_all(f, change->owner);
+	case CHANGE_CLEAR:
+		return store_clear(f->store);
+	default:
+		return store_put_for(f->store, &rule, change->owner);
+	}
+}
+
+static void change_at_random(struct fixture *f, struct model *model)
+{
+	const struct change change = random_change();
+
+	assert_int_equal(store_change(f, &change), model_change(model, &change));
+}
+
+static void is_as_model(struct fixture *f, const struct model *model)
+{
+	const struct store_lists lists = lists_of(f);
+	__u64 counts[MODEL_OWNERS] = {}, timed = 0, there = 0;
+
+	for (unsigned int i = 0; i < MODEL_RULES; i++) {
+		const struct model_rule *expected = &model->rules[i];
+		const __s64 left = expected->ends - model->now;
+		struct rule rule = numbered(i);
+		int error = store_get(f->store, &rule);
+
+		assert_int_equal(error, expected->is_there ? 0 : -ENOENT);
+		there += !error;
+		for (unsigned int k = 0; k < MODEL_OWNERS && !error; k++) {
+			const bool has_it = expected->for_good[k] || (expected->timed[k] && left > 0);
+
+			assert_int_equal(rule_owners_now(&rule) >> k & 1, has_it);
+			counts[k] += expected->for_good[k] || expected->timed[k];
+		}
+		/* What has ended may have ended a millisecond sooner, once it has been put back. */
+		if (!error && (any(expected->for_good) || left > 0))
+			assert_int_equal(rule.timeout_ms, any(expected->for_good) ? 0 : left);
+		else if (!error)
+			assert_true(rule.timeout_ms < 0);
+		timed += !error && rule.timeout_ms;
+	}
+	for (unsigned int k = 1; k < MODEL_OWNERS; k++)
+		assert_int_equal(lists.list[k].rules, counts[k]);
+	assert_int_equal(info_of(f).rules, there);
+	assert_int_equal(info_of(f).keys, there);
+	assert_int_equal(info_of(f).timed, timed);
+}
+
+/* By others, to what there is and to what will be there when the change that waits has been undone. */
+static void change_meanwhile(struct fixture *f, struct model *now, struct model *undone)
+{
+	begin(f);
+	for (int i = below(MODEL_CHANGES); i > 0; i--) {
+		struct change change = random_change();
+
+		if (!below(20))
+			change.kind = below(2) ? CHANGE_CLEAR : CHANGE_GIVE_UP_ALL;
+		assert_int_equal(store_change(f, &change), model_change(now, &change));
+		model_change(undone, &change);
+	}
+	end(f);
+	is_as_model(f, now);
+}
+
+/* Now and then a change that is to be confirmed, and is undone. */
+static void undo_at_random(struct fixture *f, struct model *model)
+{
+	struct model *after = malloc(sizeof(*after));
+
+	assert_non_null(after);
+	*after = *model;
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	for (int i = below(100); i > 0; i--)
+		change_at_random(f, after);
+	end(f);
+	is_as_model(f, after);
+	for (int i = below(3); i > 0; i--)
+		change_meanwhile(f, after, model);
+	free(after);
+	undo(f);
+}
+
+/* That of the first who has the rule, until nobody else does. */
+static void test_whose_comment(void **state)
+{
+	struct fixture *f = *state;
+	struct rule rule = rule_of("192.0.2.1 comment first timeout 1h");
+	unsigned int list;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_list_open(f->store, "a", "-", &list), 0);
+	assert_int_equal(store_put_for(f->store, &rule, STORE_BY_HAND), 0);
+	rule = rule_of("192.0.2.1 comment second timeout 2h");
+	assert_int_equal(store_put_for(f->store, &rule, list), -EALREADY);
+	is_as(f, "192.0.2.1", 2 * CLOCK_HOUR, "first");
+	assert_int_equal(store_give_up(f->store, &rule, STORE_BY_HAND), -EALREADY);
+	assert_int_equal(store_put_for(f->store, &rule, list), -EALREADY);
+	is_as(f, "192.0.2.1", 2 * CLOCK_HOUR, "second");
+	store_abort(f->store);
+}
+
+static void test_at_random(void **state)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	struct fixture *f = *state;
+
+	assert_non_null(model);
+	open_store(f, STORE_WRITE);
+	begin(f);
+	for (unsigned int k = 1; k < MODEL_OWNERS; k++)
+		assert_int_equal(open_list(f, (char[]){ 'a' + k, 0 }), k);
+	end(f);
+	for (int step = 0; step < MODEL_STEPS; step++) {
+		if (step % 2) {
+			const __s64 passed = below(30) * CLOCK_SECOND;
+
+			clock_advance(passed);
+			model->now += passed;
+			begin(f);
+			end(f);
+		}
+		begin(f);
+		for (int i = 0; i < MODEL_CHANGES; i++)
+			change_at_random(f, model);
+		is_as_model(f, model);
+		end(f);
+		is_as_model(f, model);
+		if (step % 10 == 9) {
+			undo_at_random(f, model);
+			is_as_model(f, model);
+		}
+	}
+	free(model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TIME_TEST(test_whose_comment),
+		TIME_TEST(test_at_random),
+	};
+
+	return cmocka_run_group_tests(tests, seed, NULL);
+}

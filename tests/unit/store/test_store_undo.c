@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A change that waits to be confirmed: what is kept of the rules it touches, and for how long. */
+#include "unit/clock_fixture.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define RUNS 60
+#define RULES 200 /* numbers that rules are drawn from */
+
+static struct store_pending pending_of(struct fixture *f)
+{
+	struct store_pending pending;
+
+	assert_int_equal(store_pending(f->store, &pending), 0);
+	return pending;
+}
+
+static void begin_pending(struct fixture *f, __s64 timeout_ms)
+{
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_set_pending(f->store, timeout_ms), 0);
+}
+
+static void nothing_pends(struct fixture *f)
+{
+	const struct store_pending pending = pending_of(f);
+
+	assert_int_equal(pending.id, 0);
+	assert_int_equal(pending.left_ms, 0);
+	assert_int_equal(pending.rules, 0);
+}
+
+static int never(const struct rule *rule, bool is_back, void *context)
+{
+	(void)rule, (void)is_back, (void)context;
+	fail_msg("nothing is to be undone");
+	return 0;
+}
+
+/* ---- what waits ---- */
+
+static void test_one_at_a_time(void **state)
+{
+	struct fixture *f = *state;
+	__u64 first, generation;
+
+	open_store(f, STORE_WRITE);
+	nothing_pends(f);
+	begin_pending(f, CLOCK_HOUR);
+	first = pending_of(f).id;
+	assert_int_not_equal(first, 0);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), -EBUSY);
+	assert_int_equal(store_commit(f->store), 0);
+	generation = info_of(f).generation;
+	assert_int_equal(generation, 1);
+
+	close_store(f);
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_set_pending(f->store, CLOCK_DAY), -EBUSY);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(pending_of(f).id, first);
+	assert_int_equal(pending_of(f).left_ms, CLOCK_HOUR);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_forget_pending(f->store), 0);
+	nothing_pends(f);
+	assert_int_equal(store_forget_pending(f->store), -ENOENT);
+	assert_int_equal(store_commit(f->store), 0);
+	nothing_pends(f);
+	assert_int_equal(info_of(f).generation, generation + 1);
+
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_not_equal(pending_of(f).id, 0);
+	assert_int_not_equal(pending_of(f).id, first);
+}
+
+static void test_abort_forgets(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add(f, "192.0.2.1");
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	assert_int_equal(pending_of(f).rules, 1);
+	store_abort(f->store);
+	nothing_pends(f);
+
+	/* What comes later is not part of it. */
+	add(f, "192.0.2.2");
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_undo_each(f->store, never, NULL), 0);
+	assert_int_equal(store_forget_pending(f->store), -ENOENT);
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 2, 2, 2);
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(pending_of(f).rules, 0);
+}
+
+/* An aborted undo leaves all of it waiting. */
+static void test_abort_of_the_undo(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(put(f, "192.0.2.1"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	assert_int_equal(store_forget_pending(f->store), 0);
+	store_abort(f->store);
+	assert_int_equal(pending_of(f).rules, 1);
+	assert_true(has(f, "192.0.2.1"));
+}
+
+static void is_left(struct fixture *f, __s64 left_ms)
+{
+	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+		close_store(f);
+		open_store(f, mode);
+		assert_int_equal(pending_of(f).left_ms, left_ms);
+	}
+}
+
+static void test_time_left(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	begin_pending(f, CLOCK_DAY);
+	clock_advance(CLOCK_SECOND);
+	assert_int_equal(pending_of(f).left_ms, CLOCK_DAY);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(pending_of(f).left_ms, CLOCK_DAY - CLOCK_SECOND);
+	clock_step(400 * CLOCK_DAY);
+	is_left(f, CLOCK_DAY - CLOCK_SECOND);
+	clock_step(-400 * CLOCK_DAY);
+	clock_reboot(CLOCK_HOUR);
+	is_left(f, CLOCK_DAY - CLOCK_SECOND - CLOCK_HOUR);
+	clock_advance(2 * CLOCK_DAY);
+	is_left(f, -CLOCK_DAY - CLOCK_SECOND - CLOCK_HOUR);
+}
+
+/* From this moment on, though the store's time stands still. */
+static void test_time_pushed_out(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_push_pending(f->store, CLOCK_HOUR), -ENOENT);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	clock_advance(CLOCK_SECOND);
+	assert_int_equal(store_push_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(pending_of(f).left_ms, CLOCK_HOUR);
+	assert_int_equal(info_of(f).generation, 1);
+
+	clock_advance(CLOCK_SECOND);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_push_pending(f->store, CLOCK_DAY), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	is_left(f, CLOCK_DAY);
+	assert_int_equal(info_of(f).generation, 1);
+}
+
+/* ---- what is kept ---- */
+
+struct expected {
+	const char *text; /* with the comment it had */
+	bool existed;
+	__s64 timeout_ms;
+};
+
+struct visits {
+	const struct expected *expected;
+	size_t count;
+	unsigned long long deleted, put_back; /* a bit for each */
+};
+
+/* All are deleted before the first is put back. */
+static void see(struct visits *visits, size_t i, bool is_back)
+{
+	unsigned long long *seen = is_back ? &visits->put_back : &visits->deleted;
+
+	assert_false(*seen & 1ULL << i);
+	assert_true(!is_back || visits->expected[i].existed);
+	assert_true(!is_back || visits->deleted == (1ULL << visits->count) - 1);
+	*seen |= 1ULL << i;
+}
+
+static unsigned long long that_existed(const struct expected *expected, size_t count)
+{
+	unsigned long long bits = 0;
+
+	for (size_t i = 0; i < count; i++)
+		bits |= (unsigned long long)expected[i].existed << i;
+	return bits;
+}
+
+static int expects(const struct rule *rule, bool is_back, void *context)
+{
+	struct visits *visits = context;
+	char text[2][RULE_TEXT_BYTES];
+
+	for (size_t i = 0; i < visits->count; i++) {
+		struct rule other = rule_of(visits->expected[i].text);
+
+		other.timeout_ms = visits->expected[i].timeout_ms;
+		if (strcmp(rule_format(rule, text[0]), rule_format(&other, text[1])))
+			continue;
+		assert_int_equal(rule->timeout_ms, other.timeout_ms);
+		see(visits, i, is_back);
+		return 0;
+	}
+	fail_msg("not as it was before: %s", text[0]);
+	return 0;
+}
+
+static void was_before(struct fixture *f, const struct expected *expected, size_t count)
+{
+	struct visits visits = { expected, count, 0, 0 };
+
+	assert_int_equal(pending_of(f).rules, count);
+	close_store(f);
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_undo_each(f->store, expects, &visits), 0);
+	assert_int_equal(visits.deleted, (1ULL << count) - 1);
+	assert_int_equal(visits.put_back, that_existed(expected, count));
+	store_abort(f->store);
+	assert_int_equal(pending_of(f).rules, count);
+}
+
+static void test_what_was_before(void **state)
+{
+	static const struct expected expected[] = {
+		{ "192.0.2.1 comment deleted", true, 0 },
+		{ "192.0.2.2 comment \"deleted and added\"", true, 0 },
+		{ "192.0.2.3 comment retimed", true, CLOCK_HOUR },
+		{ "192.0.2.4 comment \"made to stay\"", true, CLOCK_HOUR },
+		{ "192.0.2.5", true, CLOCK_HOUR },
+		{ "proto udp dport 53", false, 0 },
+		{ "2001:db8::/32", false, 0 },
+		{ "192.0.2.10", false, 0 },
+	};
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	assert_int_equal(store_begin(f->store), 0);
+	for (size_t i = 0; i < COUNT(expected); i++)
+		if (expected[i].existed)
+			assert_int_equal(put_for(f, expected[i].text, expected[i].timeout_ms), 0);
+	assert_int_equal(put(f, "192.0.2.6 comment untouched"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "192.0.2.7 comment before"), 0);
+	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	assert_int_equal(del(f, "192.0.2.2"), 0);
+	assert_int_equal(put_for(f, "192.0.2.2 comment other", CLOCK_DAY), 0);
+	assert_int_equal(put_for(f, "192.0.2.3 comment other", CLOCK_DAY), -EALREADY);
+	assert_int_equal(put_for(f, "192.0.2.3", CLOCK_SECOND), -EALREADY);
+	assert_int_equal(put(f, "192.0.2.4"), -EALREADY);
+	assert_int_equal(put_for(f, "192.0.2.5 comment other", CLOCK_DAY), -EALREADY);
+	assert_int_equal(del(f, "192.0.2.5"), 0);
+	assert_int_equal(put(f, "192.0.2.6 comment other"), -EEXIST);
+	assert_int_equal(del(f, "192.0.2.99"), -ENOENT);
+	assert_int_equal(put(f, "192.0.2.10 comment new"), 0);
+	assert_int_equal(put(f, "proto udp dport 53"), 0);
+	assert_int_equal(del(f, "proto udp dport 53"), 0);
+	assert_int_equal(put_for(f, "2001:db8::/32", CLOCK_HOUR), 0);
+	assert_int_equal(put_for(f, "2001:db8::/32", CLOCK_DAY), -EALREADY);
+	assert_int_equal(store_commit(f->store), 0);
+	was_before(f, expected, COUNT(expected));
+
+	/* Later changes are nobody's to undo. */
+	add(f, "192.0.2.8");
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(del(f, "192.0.2.10"), 0);
+	assert_int_equal(del(f, "192.0.2.6"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	was_before(f, expected, COUNT(expected) - 1);
+}
+
+/* What others change of the same rules stays when the change is undone: see also store/test_store_owners.c. */
+static void test_changed_meanwhile(void **state)
+{
+	static const struct expected expected[] = {
+		{ "192.0.2.1 comment \"added later\"", true, 0 },
+		{ "192.0.2.2 comment \"added later\"", true, 2 * CLOCK_HOUR },
+		{ "192.0.2.3 comment \"timed before\"", true, 2 * CLOCK_HOUR },
+		{ "192.0.2.4 comment \"there before\"", true, 0 },
+	};
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add_for(f, "192.0.2.3 comment \"timed before\"", CLOCK_HOUR);
+	add(f, "192.0.2.4 comment \"there before\"");
+	add(f, "192.0.2.5");
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(put(f, "192.0.2.1"), 0);
+	assert_int_equal(put_for(f, "192.0.2.2", CLOCK_SECOND), 0);
+	assert_int_equal(del(f, "192.0.2.3"), 0);
+	assert_int_equal(del(f, "192.0.2.4"), 0);
+	assert_int_equal(del(f, "192.0.2.5"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(put(f, "192.0.2.1 comment \"added later\""), -EEXIST);
+	assert_int_equal(put_for(f, "192.0.2.2 comment \"added later\"", 2 * CLOCK_HOUR), -EALREADY);
+	assert_int_equal(put_for(f, "192.0.2.3", 2 * CLOCK_HOUR), 0);
+	assert_int_equal(put_for(f, "192.0.2.4 comment \"added later\"", CLOCK_HOUR), 0);
+	assert_int_equal(del(f, "192.0.2.5"), -ENOENT);
+	assert_int_equal(store_commit(f->store), 0);
+	was_before(f, expected, COUNT(expected));
+}
+
+static int del_ended(const struct rule *rule, void *context)
+{
+	return store_del_ended(context, rule);
+}
+
+/* That a rule has ended sooner than it would have is the change's doing, which is undone. */
+static void test_ended_meanwhile(void **state)
+{
+	struct expected expected[] = { { "192.0.2.1", true, CLOCK_HOUR } };
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	add_for(f, "192.0.2.1", CLOCK_HOUR);
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(del(f, "192.0.2.1"), 0);
+	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_SECOND), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	clock_advance(2 * CLOCK_SECOND);
+	assert_int_equal(store_begin(f->store), 0);
+	assert_int_equal(store_expired(f->store, del_ended, f->store), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_false(has(f, "192.0.2.1"));
+	expected->timeout_ms -= 2 * CLOCK_SECOND;
+	was_before(f, expected, COUNT(expected));
+}
+
+static void test_cleared(void **state)
+{
+	struct expected expected[] = {
+		{ "192.0.2.1 comment one", true, 0 },
+		{ "192.0.2.2 comment two", true, CLOCK_HOUR },
+		{ "proto udp dport 53", true, CLOCK_SECOND },
+		{ "192.0.2.9", false, 0 },
+	};
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	for (size_t i = 0; i < 3; i++)
+		add_for(f, expected[i].text, expected[i].timeout_ms);
+	clock_advance(2 * CLOCK_SECOND);
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_HOUR), -EEXIST);
+	assert_int_equal(put_for(f, "192.0.2.2 comment other", 2 * CLOCK_HOUR), -EALREADY);
+	assert_int_equal(put(f, "192.0.2.9"), 0);
+	assert_int_equal(store_clear(f->store), 0);
+	assert_int_equal(put(f, "192.0.2.1 comment new"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	holds(f, 4, 1, 1);
+
+	/* What had ended before has ended since. */
+	expected[1].timeout_ms -= 2 * CLOCK_SECOND;
+	expected[2].timeout_ms -= 2 * CLOCK_SECOND;
+	was_before(f, expected, COUNT(expected));
+}
+
+static int stop(const struct rule *rule, bool is_back, void *context)
+{
+	(void)rule, (void)is_back;
+	return *(int *)context;
+}
+
+static void test_a_visit_ends_as_the_visitor_says(void **state)
+{
+	static int results[] = { 7, -EIO, -ENOENT };
+	struct fixture *f = *state;
+
+	open_store(f, STORE_WRITE);
+	begin_pending(f, CLOCK_HOUR);
+	assert_int_equal(put(f, "192.0.2.1"), 0);
+	assert_int_equal(store_commit(f->store), 0);
+	assert_int_equal(store_begin(f->store), 0);
+	for (size_t i = 0; i < COUNT(results); i++)
+		assert_int_equal(store_undo_each(f->store, stop, &results[i]), results[i]);
+	store_abort(f->store);
+}
+
+/* ---- random changes, undone ---- */
+
+static struct rule random_rule(void)
+{
+	struct rule rule = rule_of("10.0.0.0");
+
+	/* Of three kinds, so that shapes come and go. */
+	rule.src.byte[3] = below(RULES);
+	if (rule.src.byte[3] % 3 == 1) {
+		rule.dst = rule.src;
+		rule.dst_len = 32;
+	}
+	if (rule.src.byte[3] % 3 == 2)
+		rule.action = RULE_PASS;
+	if (below(2))
+		rule.timeout_ms = CLOCK_SECOND * (1 + below(1000));
+	snprintf(rule.comment, sizeof(rule.comment), "%0*d", (int)below(200), (int)below(10));
+	return rule;
+}
+
+static void change_random(struct fixture *f)
+{
+	struct rule rule;
+
+	for (int i = below(3 * RULES); i > 0; i--) {
+		rule = random_rule();
+		if (below(3))
+			store_put(f->store, &rule);
+		else
+			store_del(f->store, &rule);
+		if (!below(10 * RULES))
+			assert_int_equal(store_clear(f->store), 0);
+	}
+}
+
+struct copy {
+	size_t count;
+	struct rule rule[RULES];
+};
+
+static int copy_rule(const struct rule *rule, void *context)
+{
+	struct copy *copy = context;
+
+	assert_true(copy->count < RULES);
+	copy->rule[copy->count++] = *rule;
+	return 0;
+}
+
+static void copy_all(struct fixture *f, struct copy *copy)
+{
+	copy->count = 0;
+	assert_int_equal(store_each(f->store, copy_rule, copy), 0);
+}
+
+/* Puts the rules back while they are visited, as apply does. */
+static int put_back(const struct rule *rule, bool is_back, void *context)
+{
+	struct fixture *f = context;
+	int error = is_back ? store_put(f->store, rule) : store_del(f->store, rule);
+
+	if (error)
+		assert_int_equal(error, is_back ? 0 : -ENOENT);
+	return 0;
+}
+
+static void equal(const struct copy *a, const struct copy *b)
+{
+	char text[2][RULE_TEXT_BYTES];
+
+	assert_int_equal(a->count, b->count);
+	for (size_t i = 0; i < a->count; i++) {
+		assert_string_equal(rule_format(&a->rule[i], text[0]), rule_format(&b->rule[i], text[1]));
+		assert_int_equal(a->rule[i].timeout_ms, b->rule[i].timeout_ms);
+	}
+}
+
+static void test_undone_it_is_as_before(void **state)
+{
+	struct copy *before = calloc(2, sizeof(*before)), *after = before + 1;
+	struct fixture *f = *state;
+	struct store_info info, again;
+
+	open_store(f, STORE_WRITE);
+	for (int run = 0; run < RUNS; run++) {
+		commit(f, change_random);
+		copy_all(f, before);
+		info = info_of(f);
+		begin_pending(f, CLOCK_HOUR);
+		change_random(f);
+		assert_int_equal(store_commit(f->store), 0);
+
+		assert_int_equal(store_begin(f->store), 0);
+		assert_int_equal(store_undo_each(f->store, put_back, f), 0);
+		assert_int_equal(store_forget_pending(f->store), 0);
+		assert_int_equal(store_commit(f->store), 0);
+		nothing_pends(f);
+		copy_all(f, after);
+		equal(before, after);
+		again = info_of(f);
+		assert_int_equal(again.rules, info.rules);
+		assert_int_equal(again.timed, info.timed);
+		assert_int_equal(again.keys, info.keys);
+	}
+	free(before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TIME_TEST(test_one_at_a_time),
+		TIME_TEST(test_abort_forgets),
+		TIME_TEST(test_abort_of_the_undo),
+		TIME_TEST(test_time_left),
+		TIME_TEST(test_time_pushed_out),
+		TIME_TEST(test_what_was_before),
+		TIME_TEST(test_changed_meanwhile),
+		TIME_TEST(test_ended_meanwhile),
+		TIME_TEST(test_cleared),
+		TIME_TEST(test_a_visit_ends_as_the_visitor_says),
+		TIME_TEST(test_undone_it_is_as_before),
+	};
+
+	return cmocka_run_group_tests(tests, seed, NULL);
+}

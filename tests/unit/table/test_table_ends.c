@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * When entries end: that an exact table keeps the time of each, changes it where it is told to, and
+ * that a reader, whose clock the test sets, goes by it.
+ */
+#include "unit/table_fixture.h"
+
+#define SLOTS (1 << 12)
+#define TICK 1000000
+
+static __u32 end_of(const struct table *table, const struct hash_value *key)
+{
+	return abi_record_end(*table_record(table, core_exact(), place_of(table, key)));
+}
+
+/* ---- the engine ---- */
+
+static void test_ends_stay_while_entries_move(void **state)
+{
+	enum { COUNT = SLOTS * TABLE_LOAD_PERCENT / 100 };
+	struct table_entry *entry = entries_of(print_seed(), 0, COUNT);
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	for (size_t i = 0; i < COUNT; i++) {
+		entry[i].end = i;
+		assert_int_equal(insert(&f, &entry[i]), 0);
+	}
+	assert_in_range(f.table.moves, 100, ~0ULL);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(end_of(&f.table, &entry[i].key), i);
+	assert_holds(&f, entry, COUNT);
+	fixture_close(&f);
+	free(entry);
+}
+
+static void test_build_sets_ends(void **state)
+{
+	enum { COUNT = SLOTS / 2 };
+	struct table_entry *entry = entries_of(print_seed(), 0, COUNT);
+	struct fixture f;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT; i++)
+		entry[i].end = ABI_END_MAX - i;
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	assert_int_equal(table_build(&f.table, entry, COUNT), 0);
+	for (size_t i = 0; i < COUNT; i++)
+		assert_int_equal(end_of(&f.table, &entry[i].key), entry[i].end);
+	fixture_close(&f);
+	free(entry);
+}
+
+/* The end of one key among eight that differ by their tags alone. */
+static void test_set_end(void **state)
+{
+	enum { KEYS = 2 * BUCKET_SLOTS };
+	struct hash_value key, absent;
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	key = key_of_two_buckets(&f.table);
+	for (__u64 i = 0; i < KEYS; i++) {
+		key.tag = i << ABI_END_BITS;
+		assert_int_equal(table_insert(&f.table, &key, 100 + i), 0);
+	}
+	absent = (struct hash_value){ key.hash, (__u64)KEYS << ABI_END_BITS };
+	assert_int_equal(table_set_end(&f.table, &absent, 1), -ENOENT);
+	for (__u64 set = 0; set < KEYS; set++) {
+		key.tag = set << ABI_END_BITS;
+		assert_int_equal(table_set_end(&f.table, &key, 200 + set), 0);
+		for (__u64 i = 0; i < KEYS; i++) {
+			key.tag = i << ABI_END_BITS;
+			assert_int_equal(end_of(&f.table, &key), (i > set ? 100 : 200) + i);
+		}
+	}
+	fixture_close(&f);
+}
+
+/* Compact tables know no ends: what is asked of them is only whether the key is there. */
+static void test_compact_tables_know_no_ends(void **state)
+{
+	const struct hash_value key = churn_key(churn_hash(1, 0));
+
+	(void)state;
+	for (size_t k = 0; k < TABLE_KINDS; k++) {
+		struct fixture f;
+
+		if (table_kinds[k].options.is_exact)
+			continue;
+		fixture_open(&f, &table_kinds[k], 1 << 10);
+		assert_int_equal(table_set_end(&f.table, &key, 7), -ENOENT);
+		assert_int_equal(table_insert(&f.table, &key, 7), 0);
+		assert_int_equal(table_set_end(&f.table, &key, 8), 0);
+		assert_holds(&f, &(struct table_entry){ .key = key }, 1);
+		fixture_close(&f);
+	}
+}
+
+/* Ends before and wanted, and whether the entry is set to the wanted one. */
+static const struct {
+	__u32 has, wanted;
+	bool is_retimed;
+} retimings[] = {
+	{ 0, 0, false },
+	{ 0, 1, true },
+	{ 1, 0, true },
+	{ 0, ABI_END_MAX, true },
+	{ ABI_END_MAX, 0, true },
+	{ TICK, TICK, false },
+	{ TICK, TICK + TABLE_TICKS_TOLERATED, false },
+	{ TICK, TICK - TABLE_TICKS_TOLERATED, false },
+	{ TICK, TICK + TABLE_TICKS_TOLERATED + 1, true },
+	{ TICK, TICK - TABLE_TICKS_TOLERATED - 1, true },
+	{ 1, ABI_END_MAX, true },
+	{ ABI_END_MAX, 1, true },
+};
+
+#define RETIMINGS (sizeof(retimings) / sizeof(retimings[0]))
+
+/* One entry of each kind, with others that come and go; the others stay where they are. */
+static void test_reconcile_retimes(void **state)
+{
+	struct table_entry *entry = entries_of(print_seed(), 0, RETIMINGS + 2);
+	struct table_entry want[RETIMINGS + 1];
+	struct table_difference difference;
+	__u32 slot[RETIMINGS], now;
+	__u64 retimed = 0;
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	for (size_t i = 0; i < RETIMINGS; i++) {
+		entry[i].end = retimings[i].has;
+		want[i] = entry[i];
+		want[i].end = retimings[i].wanted;
+		retimed += retimings[i].is_retimed;
+		assert_int_equal(insert(&f, &entry[i]), 0);
+		assert_true(table_find(&f.table, &entry[i].key, &slot[i]));
+	}
+	assert_int_equal(insert(&f, &entry[RETIMINGS]), 0);
+	want[RETIMINGS] = entry[RETIMINGS + 1];
+	want[RETIMINGS].end = TICK;
+	assert_int_equal(table_reconcile(&f.table, want, RETIMINGS + 1, &difference), 0);
+	assert_int_equal(difference.kept, RETIMINGS);
+	assert_int_equal(difference.retimed, retimed);
+	assert_int_equal(difference.added, 1);
+	assert_int_equal(difference.removed, 1);
+	assert_int_equal(end_of(&f.table, &entry[RETIMINGS + 1].key), TICK);
+	for (size_t i = 0; i < RETIMINGS; i++) {
+		assert_int_equal(end_of(&f.table, &entry[i].key), retimings[i].is_retimed
+									  ? retimings[i].wanted
+									  : retimings[i].has);
+		assert_true(table_find(&f.table, &entry[i].key, &now));
+		assert_int_equal(now, slot[i]);
+	}
+	fixture_close(&f);
+	free(entry);
+}
+
+/* ---- the reader ---- */
+
+static const struct {
+	__u32 end, tick;
+	enum probe_result result;
+} moments[] = {
+	{ 0, 0, PROBE_HIT },
+	{ 0, 1, PROBE_HIT },
+	{ 0, ~0U, PROBE_HIT },
+	{ 1, 0, PROBE_HIT },
+	{ 1, 1, PROBE_MISS },
+	{ TICK, TICK - 1, PROBE_HIT },
+	{ TICK, TICK, PROBE_MISS },
+	{ TICK, TICK + 1, PROBE_MISS },
+	{ TICK, ~0U, PROBE_MISS },
+	{ ABI_END_MAX, ABI_END_MAX - 1, PROBE_HIT },
+	{ ABI_END_MAX, ABI_END_MAX, PROBE_MISS },
+	{ ABI_END_MAX, ~0U, PROBE_MISS },
+};
+
+/* Ticks go round, of a table that has an epoch, too. */
+static const __u32 epochs[] = { 0, 1, TICK, ~0U - TICK / 2, ~0U };
+
+/* The one key of the table, alone or behind others that have its fingerprint. */
+static void check_moments(const struct table_kind *kind, unsigned int others)
+{
+	struct hash_value key;
+	struct churn churn;
+
+	assert_int_equal(churn_open(&churn, &churn_right, kind->options, 1 << 10, 1, 1, 1), 0);
+	churn_show(&churn);
+	key = churn_key(churn.hash[0]);
+	assert_int_equal(table_delete(&churn.table, &key), 0);
+	for (unsigned int i = 0; i < others; i++)
+		assert_int_equal(table_insert(&churn.table,
+					      &(struct hash_value){ key.hash, key.tag ^ (i + 1ULL) << ABI_END_BITS }, 0),
+				 0);
+	assert_int_equal(table_insert(&churn.table, &key, 0), 0);
+	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
+		assert_int_equal(table_set_end(&churn.table, &key, moments[i].end), 0);
+		for (size_t e = 0; e < sizeof(epochs) / sizeof(epochs[0]); e++) {
+			churn.config.table[0].epoch = epochs[e];
+			churn_tick = epochs[e] + moments[i].tick;
+			assert_int_equal(churn_probe(&churn.config.table[0], churn.hash[0]).result, moments[i].result);
+		}
+	}
+	churn_close(&churn);
+}
+
+static void test_a_reader_goes_by_its_clock(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < TABLE_KINDS; k++)
+		for (unsigned int others = 0; others < 2 * BUCKET_SLOTS; others++)
+			if (table_kinds[k].options.is_exact)
+				check_moments(&table_kinds[k], others);
+}
+
+/* A change: the entry ends later, or never, and then as before. */
+static void change_end(struct churn *churn)
+{
+	const struct hash_value key = churn_key(churn->hash[0]);
+
+	churn->lost += !!table_set_end(&churn->table, &key, TICK + 1);
+	churn->lost += !!table_set_end(&churn->table, &key, 0);
+}
+
+/* The same in two steps, the first of which leaves no tag. */
+static void change_end_by_record(struct churn *churn)
+{
+	const struct hash_value key = churn_key(churn->hash[0]);
+	__u64 *record = table_record(&churn->table, core_exact(), place_of(&churn->table, &key));
+
+	__atomic_store_n(record, 0, __ATOMIC_RELEASE);
+	churn_dawdle();
+	__atomic_store_n(record, abi_record(key.tag, TICK + 1), __ATOMIC_RELEASE);
+}
+
+static struct churn_result change_under_reader(void (*change)(struct churn *churn), __u64 lookups)
+{
+	struct churn_result result;
+	struct churn churn;
+
+	assert_int_equal(churn_open(&churn, &churn_right, KIND_EXACT->options, 1 << 10, 1, 1, 1),
+			 0);
+	churn_tick = TICK;
+	result = churn_run(&churn, change, lookups, 1);
+	print_message("# %llu look-ups, %llu misses\n", result.lookups, result.misses);
+	assert_int_equal(churn.lost, 0);
+	churn_close(&churn);
+	return result;
+}
+
+static void test_no_miss_while_an_end_is_set(void **state)
+{
+	const struct churn_result result = change_under_reader(change_end, 10000000);
+
+	(void)state;
+	assert_int_equal(result.misses, 0);
+}
+
+static void test_an_end_set_in_two_steps_misses(void **state)
+{
+	(void)state;
+	skip_without_two_processors();
+	assert_int_equal(change_under_reader(change_end_by_record, 1000000000).misses, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ends_stay_while_entries_move),
+		cmocka_unit_test(test_build_sets_ends),
+		cmocka_unit_test(test_set_end),
+		cmocka_unit_test(test_compact_tables_know_no_ends),
+		cmocka_unit_test(test_reconcile_retimes),
+		cmocka_unit_test(test_a_reader_goes_by_its_clock),
+		cmocka_unit_test(test_no_miss_while_an_end_is_set),
+		cmocka_unit_test(test_an_end_set_in_two_steps_misses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A table whose records and counters are mapped part by part, where a key needs them: that a key needs few, that nothing
+ * else is touched, which would be a fault, and that a part which cannot be mapped changes nothing.
+ */
+#include "unit/table_fixture.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PART_SLOTS (1ULL << 16)
+#define PARTS 64
+#define SLOTS (PARTS * PART_SLOTS)
+#define RECORD_BYTES (SLOTS * sizeof(__u64))
+#define BYTES (RECORD_BYTES + SLOTS * sizeof(struct abi_counter))
+#define FULL (SLOTS * 94 / 100) /* most inserts move others */
+#define FEW 100
+
+/* Records, then counters: all of them to the test, to the table what has been mapped. */
+struct lazy {
+	struct fixture fixture;
+	int file;
+	char *all, *mapped, *before;
+};
+
+static const int *mapped_file;
+static unsigned int calls, calls_allowed;
+
+static int map(void *at, size_t offset, size_t bytes)
+{
+	return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, *mapped_file, offset) == MAP_FAILED;
+}
+
+static int reach(const struct table *table, __u64 slot, __u64 slots)
+{
+	if (calls++ >= calls_allowed)
+		return -ENOMEM;
+	assert_int_equal(map(&table->memory.record[slot], slot * sizeof(__u64), slots * sizeof(__u64)), 0);
+	assert_int_equal(map(&table->memory.counter[slot], RECORD_BYTES + slot * sizeof(struct abi_counter),
+			     slots * sizeof(struct abi_counter)), 0);
+	return 0;
+}
+
+/* From here on nothing is mapped; `allowed` parts can be. */
+static void unmap(struct lazy *lazy, unsigned int allowed)
+{
+	assert_true(mmap(lazy->mapped, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+		    lazy->mapped);
+	lazy->fixture.table.reach = reach;
+	lazy->fixture.table.reached = 0;
+	calls = 0;
+	calls_allowed = allowed;
+}
+
+static void lazy_open(struct lazy *lazy)
+{
+	struct fixture *f = &lazy->fixture;
+
+	fixture_open(f, KIND_EXACT, SLOTS);
+	free(f->memory.record);
+	free(f->memory.counter);
+	lazy->file = memfd_create("records and counters", MFD_CLOEXEC);
+	mapped_file = &lazy->file;
+	assert_int_equal(ftruncate(lazy->file, BYTES), 0);
+	lazy->all = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, lazy->file, 0);
+	lazy->mapped = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	lazy->before = malloc(bucket_bytes(&f->table) + BYTES);
+	assert_true(lazy->all != MAP_FAILED && lazy->mapped != MAP_FAILED && lazy->before);
+	f->memory.record = f->table.memory.record = (__u64 *)lazy->mapped;
+	f->memory.counter = f->table.memory.counter = (struct abi_counter *)(lazy->mapped + RECORD_BYTES);
+	unmap(lazy, 0);
+}
+
+static void lazy_close(struct lazy *lazy)
+{
+	lazy->fixture.memory.record = NULL;
+	lazy->fixture.memory.counter = NULL;
+	fixture_close(&lazy->fixture);
+	munmap(lazy->all, BYTES);
+	munmap(lazy->mapped, BYTES);
+	close(lazy->file);
+	free(lazy->before);
+}
+
+static void remember(const struct lazy *lazy)
+{
+	const size_t bytes = bucket_bytes(&lazy->fixture.table);
+
+	memcpy(lazy->before, lazy->fixture.memory.bucket, bytes);
+	memcpy(lazy->before + bytes, lazy->all, BYTES);
+}
+
+static void assert_nothing_changed(const struct lazy *lazy)
+{
+	const size_t bytes = bucket_bytes(&lazy->fixture.table);
+
+	assert_true(!memcmp(lazy->before, lazy->fixture.memory.bucket, bytes));
+	assert_true(!memcmp(lazy->before + bytes, lazy->all, BYTES));
+}
+
+static void test_a_key_needs_few_parts(void **state)
+{
+	struct table_entry *entry = entries_of(print_seed(), 0, FEW);
+	struct lazy lazy;
+	struct table *table = &lazy.fixture.table;
+
+	(void)state;
+	lazy_open(&lazy);
+	for (size_t i = 0; i < FEW; i++) {
+		unmap(&lazy, 1);
+		assert_int_equal(table_insert(table, &entry[i].key, 7), 0);
+		unmap(&lazy, 2);
+		assert_int_equal(table_set_end(table, &entry[i].key, 8), 0);
+		unmap(&lazy, 2);
+		assert_int_equal(table_delete(table, &entry[i].key), 0);
+		assert_int_equal(table_delete(table, &entry[i].key), -ENOENT);
+	}
+	assert_int_equal(table->used, 0);
+	assert_int_equal(table_count(table), 0);
+	lazy_close(&lazy);
+	free(entry);
+}
+
+/* An insert that needs several parts, of which each in turn cannot be mapped. How many it needed. */
+static unsigned int insert_after_failures(struct lazy *lazy, const struct table_entry *entry)
+{
+	struct table *table = &lazy->fixture.table;
+	unsigned int allowed = 0;
+	int error;
+
+	remember(lazy);
+	for (;; allowed++) {
+		unmap(lazy, allowed);
+		error = table_insert(table, &entry->key, entry->end);
+		if (!error)
+			return allowed;
+		assert_int_equal(error, -ENOMEM);
+		assert_nothing_changed(lazy);
+	}
+}
+
+static void test_failures_change_nothing(void **state)
+{
+	struct table_entry *entry = entries_of(print_seed(), 0, FULL + FEW);
+	unsigned int most = 0;
+	struct lazy lazy;
+	struct table *table = &lazy.fixture.table;
+
+	(void)state;
+	lazy_open(&lazy);
+	calls_allowed = 1;
+	assert_int_equal(table_reach_all(table), 0);
+	assert_int_equal(table_build(table, entry, FULL), 0);
+	for (size_t i = FULL; i < FULL + FEW && most < 4; i++) {
+		const unsigned int needed = insert_after_failures(&lazy, &entry[i]);
+
+		most = needed > most ? needed : most;
+		assert_int_equal(table->used, i + 1);
+		unmap(&lazy, 2);
+		assert_int_equal(table_set_end(table, &entry[i].key, 9), 0);
+	}
+	assert_in_range(most, 4, 64);
+	remember(&lazy);
+	for (unsigned int allowed = 0; allowed < 2; allowed++) {
+		unmap(&lazy, allowed);
+		table_delete(table, &entry[0].key);
+		if (allowed && calls < 2) /* both buckets in one part */
+			break;
+		assert_nothing_changed(&lazy);
+	}
+	lazy_close(&lazy);
+	free(entry);
+}
+
+/* What looks at every slot maps all at once, or says that it cannot. */
+static void test_all(void **state)
+{
+	struct table_entry *entry = entries_of(print_seed(), 0, FEW);
+	struct table_difference difference;
+	struct lazy lazy;
+	struct table *table = &lazy.fixture.table;
+
+	(void)state;
+	lazy_open(&lazy);
+	remember(&lazy);
+	assert_int_equal(table_reach_all(table), -ENOMEM);
+	assert_int_equal(table_reset_counts(table), -ENOMEM);
+	assert_int_equal(table_reconcile(table, entry, FEW, &difference), -ENOMEM);
+	assert_nothing_changed(&lazy);
+	unmap(&lazy, 1);
+	assert_int_equal(table_reconcile(table, entry, FEW, &difference), 0);
+	assert_int_equal(difference.added, FEW);
+	for (size_t i = 0; i < FEW; i++)
+		assert_true(table_find(table, &entry[i].key, NULL));
+	((struct abi_counter *)(lazy.all + RECORD_BYTES))[SLOTS - 1].packets = 5;
+	unmap(&lazy, 1);
+	assert_int_equal(table_reset_counts(table), 0);
+	assert_int_equal(table->memory.counter[SLOTS - 1].packets, 0);
+	assert_int_equal(calls, 1);
+	lazy_close(&lazy);
+	free(entry);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_key_needs_few_parts),
+		cmocka_unit_test(test_failures_change_nothing),
+		cmocka_unit_test(test_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What top shows of readings, without a terminal: rates, order, history, rules, and the words for them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rule/rule.h"
+#include "top/model.h"
+
+#define CPUS 2
+#define DROPS (OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP)
+#define WOULD_DROPS (OUTCOME_DROP_RULE * VERDICTS + VERDICT_WOULD_DROP)
+#define PASSES (OUTCOME_NO_RULE * VERDICTS + VERDICT_PASS)
+
+struct scene {
+	struct top_model model;
+	struct tally difference;
+};
+
+static struct abi_counter *cell(struct scene *scene, unsigned int row, unsigned int cpu, unsigned int counter)
+{
+	return &scene->difference.part[0].counter[((size_t)row * CPUS + cpu) * ABI_COUNTERS + counter];
+}
+
+/* Two seconds: eth1 drops 100 packets of 50 bytes by CPU 0, eth2 drops 10 and passes 600 by CPU 1. */
+static int set_up(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+	struct tally *tally = &scene->difference;
+
+	assert_int_equal(top_model_open(&scene->model, TOP_BY_INTERFACE), 0);
+	*tally = (struct tally){ .part = calloc(1, sizeof(*tally->part)), .parts = 1, .cpus = CPUS, .filters = 1,
+				 .seconds = 2 };
+	tally->part[0].counter = calloc((size_t)ABI_COUNTER_ROWS * CPUS * ABI_COUNTERS, sizeof(struct abi_counter));
+	strcpy(tally->interfaces[3], "eth1");
+	strcpy(tally->interfaces[4], "eth2");
+	*cell(scene, 3, 0, DROPS) = (struct abi_counter){ 100, 5000 };
+	*cell(scene, 4, 1, DROPS) = (struct abi_counter){ 10, 500 };
+	*cell(scene, 4, 1, PASSES) = (struct abi_counter){ 600, 60000 };
+	*state = scene;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct scene *scene = *state;
+
+	tally_close(&scene->difference);
+	top_model_close(&scene->model);
+	free(scene);
+	return 0;
+}
+
+static void feed(struct scene *scene)
+{
+	top_model_feed(&scene->model, &scene->difference, &scene->difference);
+}
+
+static void test_rates(void **state)
+{
+	struct scene *scene = *state;
+	const struct top_model *model = &scene->model;
+	char text[TOP_TEXT_BYTES];
+
+	assert_string_equal(top_model_head(model, 2, text), "dropped     - packets/s     - bits/s");
+	*cell(scene, 0, 0, ABI_COUNTER_STOPPED) = (struct abi_counter){ 8, 0 };
+	feed(scene);
+	assert_true(model->total.pps[VERDICT_DROP] == 55 && model->total.bps[VERDICT_DROP] == 22000);
+	assert_true(model->total.pps[VERDICT_PASS] == 300 && model->stopped == 4);
+	assert_string_equal(top_model_head(model, 1, text), "passed    300 packets/s  240k bits/s");
+	assert_string_equal(top_model_head(model, 2, text), "dropped    55 packets/s 22.0k bits/s, 15.5 % of all");
+	assert_int_equal(model->lines, 2);
+}
+
+static void test_monitor_only_counts_as_dropped(void **state)
+{
+	struct scene *scene = *state;
+	char text[TOP_TEXT_BYTES];
+
+	*cell(scene, 3, 0, WOULD_DROPS) = (struct abi_counter){ 90, 9000 };
+	feed(scene);
+	assert_string_equal(top_model_head(&scene->model, 2, text), "dropped   100 packets/s 58.0k bits/s, 25.0 % of all");
+	assert_true(scene->model.total.pps[VERDICT_PASS] == 300);
+}
+
+/* What drops, where no rule is seen to. */
+static void test_dropped_by_policy(void **state)
+{
+	struct scene *scene = *state;
+	char text[TOP_TEXT_BYTES];
+
+	*cell(scene, 3, 0, OUTCOME_MALFORMED * VERDICTS + VERDICT_DROP) = (struct abi_counter){ 16, 1000 };
+	feed(scene);
+	assert_string_equal(top_model_head(&scene->model, 2, text),
+			    "dropped    63 packets/s 26.0k bits/s, 17.4 % of all; 8/s by policy");
+}
+
+static void test_order_and_view(void **state)
+{
+	struct scene *scene = *state;
+	struct top_model *model = &scene->model;
+
+	feed(scene);
+	assert_string_equal(model->line[0].name, "eth1");
+	assert_true(top_model_key(model, 's'));
+	assert_int_equal(model->sort, TOP_SORT_PASSED);
+	assert_string_equal(model->line[0].name, "eth2");
+	assert_true(top_model_key(model, 's'));
+	assert_string_equal(model->line[0].name, "eth1");
+	assert_true(top_model_key(model, 'c'));
+	top_model_list(model, &scene->difference, &scene->difference);
+	assert_int_equal(model->lines, 2);
+	assert_string_equal(model->line[1].name, "1");
+	assert_true(model->line[1].rates.pps[VERDICT_PASS] == 300);
+	assert_int_equal(model->intervals, 1);
+	assert_true(top_model_key(model, 'i'));
+	assert_false(top_model_key(model, 'x'));
+}
+
+/* What was counted by an interface that is left has a line as long as it counts. */
+static void test_left_interface(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->difference.interfaces[3][0] = '\0';
+	feed(scene);
+	assert_int_equal(scene->model.lines, 2);
+	assert_string_equal(scene->model.line[0].name, "-");
+	assert_true(scene->model.line[0].rates.pps[VERDICT_DROP] == 50);
+	*cell(scene, 3, 0, DROPS) = (struct abi_counter){ 0, 0 };
+	feed(scene);
+	assert_int_equal(scene->model.lines, 1);
+}
+
+static void test_history(void **state)
+{
+	struct scene *scene = *state;
+	struct top_model *model = &scene->model;
+
+	for (int i = 1; i <= TOP_HISTORY + 3; i++) {
+		cell(scene, 3, 0, DROPS)->packets = 2 * i;
+		cell(scene, 4, 1, DROPS)->packets = 0;
+		feed(scene);
+	}
+	assert_true(top_model_past(model, model->dropped, 0) == TOP_HISTORY + 3);
+	assert_true(top_model_past(model, model->dropped, TOP_HISTORY - 1) == 4);
+	assert_true(top_model_past(model, model->dropped, TOP_HISTORY) == 0);
+}
+
+static void test_history_begins(void **state)
+{
+	struct scene *scene = *state;
+
+	feed(scene);
+	assert_true(top_model_past(&scene->model, scene->model.dropped, 0) == 55);
+	assert_true(top_model_past(&scene->model, scene->model.dropped, 1) == 0);
+}
+
+static void test_rules(void **state)
+{
+	struct scene *scene = *state;
+	struct top_model *model = &scene->model;
+	struct hits hits = { .ranked = { { 7, 90 }, { 8, 80 }, { 9, 70 } }, .ranked_count = 3, .passes = 2 };
+	struct top_names names = { .name = { { .tag = 9, .action = RULE_DROP, .rule = "src 192.0.2.1" },
+					     { .tag = 8, .action = RULE_PASS, .rule = "src 192.0.2.2" } },
+				   .count = 2 };
+
+	top_model_rank(model, &hits, &names);
+	assert_int_equal(model->rules, 2);
+	assert_null(model->rule[0].name);
+	assert_true(model->rule[0].pps == 90);
+	assert_string_equal(model->rule[1].name->rule, "src 192.0.2.1");
+	assert_string_equal(model->rules_note, "1 rule is not looked up yet");
+	hits.ranked_count = 0;
+	top_model_rank(model, &hits, &names);
+	assert_string_equal(model->rules_note, "");
+	hits.passes = 0;
+	top_model_rank(model, &hits, &names);
+	assert_string_equal(model->rules_note, "being counted for the first time");
+}
+
+static void test_numbers(void **state)
+{
+	static const struct {
+		double number;
+		const char *text;
+	} cases[] = {
+		{ 0, "0" }, { 0.04, "0.0" }, { 7, "7" }, { 7.5, "7.5" }, { 9.96, "10" }, { 999.4, "999" },
+		{ 999.96, "1.00k" }, { 1234, "1.23k" }, { 9996, "10.0k" }, { 99960, "100k" }, { 999600, "1.00M" },
+		{ 45.6e6, "45.6M" }, { 789e9, "789G" }, { 18.4e18, "18.4E" }, { 5e21, "5000E" },
+	};
+	char text[TOP_NUMBER_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(top_number(cases[i].number, text), cases[i].text);
+}
+
+static void test_state(void **state)
+{
+	struct scene *scene = *state;
+	struct top_model *model = &scene->model;
+	char text[TOP_TEXT_BYTES];
+
+	model->state = (struct top_state){ .name = "web", .effect = "filters", .slots = 16384, .used = 8192, .age_s = 3723.4 };
+	assert_string_equal(top_model_head(model, 0, text), "web: filters; loaded 1h2m3s ago");
+	assert_true(top_model_key(model, 'p'));
+	model->state.age_s = -1;
+	assert_string_equal(top_model_head(model, 0, text), "web: filters; loaded ? ago; PAUSED");
+	assert_string_equal(top_model_head(model, 3, text), "table   50.0 % of 16.4k slots, 8.19k filled");
+	model->retries = 3;
+	assert_string_equal(top_model_head(model, 3, text),
+			    "table   50.0 % of 16.4k slots, 8.19k filled; stopped 0/s, retries 3/s");
+}
+
+static void test_json(void **state)
+{
+	struct scene *scene = *state;
+	json_t *all, *line;
+
+	scene->model.state = (struct top_state){ .name = "web", .effect = "filters" };
+	feed(scene);
+	all = top_model_json(&scene->model);
+	line = json_array_get(json_object_get(all, "interfaces"), 0);
+	assert_int_equal(json_integer_value(json_object_get(all, "dropped_pps")), 55);
+	assert_string_equal(json_string_value(json_object_get(line, "interface")), "eth1");
+	assert_int_equal(json_integer_value(json_object_get(line, "dropped_bps")), 20000);
+	json_decref(all);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_rates, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_monitor_only_counts_as_dropped, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_dropped_by_policy, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_order_and_view, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_left_interface, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_history_begins, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_rules, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_state, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_json, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "base/error_reason.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/safe_text.h"
+
+void reason_print(struct reason *reason, const char *format, va_list arguments)
+{
+	vsnprintf(reason->text, sizeof(reason->text), format, arguments);
+	text_clean(reason->text);
+}
+
+const char *reason_of_write(int error)
+{
+	return error == -EFBIG ? "the limit of file sizes is reached; raise it (ulimit -f, LimitFSIZE= of a service)" :
+				 strerror(-error);
+}
+
+int reason_set(struct reason *reason, int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	reason_print(reason, format, arguments);
+	va_end(arguments);
+	return error;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "base/safe_text.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* In UTF-8, 0xc2 and the number itself. */
+static bool is_two_bytes(const unsigned char *c)
+{
+	return c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
+}
+
+bool text_is_control(const char *c)
+{
+	return iscntrl((unsigned char)*c) || is_two_bytes((const unsigned char *)c);
+}
+
+void text_clean(char *text)
+{
+	for (char *c = text; *c; c++) {
+		if (!text_is_control(c))
+			continue;
+		if (is_two_bytes((const unsigned char *)c))
+			*c++ = '?';
+		*c = '?';
+	}
+}
+
+const char *text_behind_mark(const char *text)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	const size_t length = sizeof(mark) - 1;
+
+	return strncmp(text, mark, length) ? text : text + length;
+}
+
+size_t text_character_bytes(const char *text)
+{
+	const unsigned char *c = (const unsigned char *)text;
+	size_t bytes = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+
+	if (c[0] > 0xf4 || (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) ||
+	    (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f))
+		return 0;
+	for (size_t i = 1; i < bytes; i++)
+		if ((c[i] & 0xc0) != 0x80)
+			return 0;
+	return bytes;
+}
+
+void text_make_utf8(char *text)
+{
+	while (*text) {
+		const size_t bytes = text_character_bytes(text);
+
+		if (!bytes)
+			*text = '?';
+		text += bytes ? bytes : 1;
+	}
+}

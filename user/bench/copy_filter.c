@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* A filter that no packet meets: a copy of one that runs, or what a load would make. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "change/change.h"
+
+#define NAMES_BYTES 128 /* of filters that run, in a message */
+
+/* ---- which filter is meant ---- */
+
+static bool is_named(const struct kernel_filter *filter, const char *name)
+{
+	return filter->config->magic && !strncmp(filter->config->name, name, ABI_NAME_BYTES);
+}
+
+static const struct kernel_filter *find_named(const struct kernel_filter *filters, size_t count,
+					      const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_named(&filters[i], name))
+			return &filters[i];
+	return NULL;
+}
+
+/* Each name once, as far as there is room. */
+static const char *list_names(const struct kernel_filter *filters, size_t count, char names[NAMES_BYTES])
+{
+	size_t used = 0;
+
+	names[0] = '\0';
+	for (size_t i = 0; i < count; i++) {
+		const char *name = filters[i].config->name;
+
+		if (!filters[i].config->magic || find_named(filters, i, name) ||
+		    used + strlen(name) + 3 > NAMES_BYTES)
+			continue;
+		if (used)
+			names[used++] = ' ';
+		used = stpcpy(names + used, name) - names;
+	}
+	return used ? names : "none";
+}
+
+static int nothing_there(const struct apply *apply, const struct kernel_filter *filters, size_t count,
+			 struct reason *reason)
+{
+	char names[NAMES_BYTES];
+
+	return reason_set(reason, -ENOENT, "no filter '%s' is running here, and no rules are stored under "
+			  "that --name; running: %s", apply->name, list_names(filters, count, names));
+}
+
+/* Its rules must be those of the store, which nobody is changing. */
+static int check_original(const struct apply *apply, const struct kernel_filter *filter,
+			  struct reason *reason)
+{
+	const struct abi_config *config = filter->config;
+	struct store_info info = {};
+	int error = apply->store ? store_info(apply->store, &info) : 0;
+
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	if (memcmp(config->store_id, info.id, sizeof(info.id)))
+		return reason_set(reason, -EEXIST, "the filter '%s' on %s is filled from another store; give "
+				  "the --state it was loaded with", apply->name,
+				  filter->attachments[0].interface);
+	if (config->generation != info.generation)
+		return reason_set(reason, -EPROTO, "the table of '%s' on %s is not equal to the store: an "
+				  "earlier command did not finish; xdp-cuckoo check repairs it", apply->name,
+				  filter->attachments[0].interface);
+	return 0;
+}
+
+/* ---- the copy ---- */
+
+/* Packets go on counting there meanwhile; all else stands still while the store is locked. */
+static int copy_maps(const struct kernel_filter *from, const struct kernel_filter *to,
+		     struct reason *reason)
+{
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
+		int error;
+
+		if (!from->map[name].memory)
+			continue;
+		if (from->map[name].bytes != to->map[name].bytes)
+			return reason_set(reason, -EPROTO, "the running filter's maps are of other sizes than "
+					  "its table; take it off (xdp-cuckoo unload) and load it again");
+		error = kernel_map_part(&from->map[name], 0, from->map[name].bytes);
+		if (!error)
+			error = kernel_map_part(&to->map[name], 0, to->map[name].bytes);
+		if (error)
+			return reason_set(reason, error, "cannot map the filter's table: %s", strerror(-error));
+		memcpy(to->map[name].memory, from->map[name].memory, to->map[name].bytes);
+	}
+	return 0;
+}
+
+static int copy_filter(struct apply *apply, const struct kernel_filter *filter, struct reason *reason)
+{
+	struct target *target = apply->targets;
+	int error = check_original(apply, filter, reason);
+
+	if (!error)
+		error = target_create_like(target, filter, reason);
+	if (error)
+		return error;
+	apply->targets_count++;
+	error = copy_maps(filter, &target->filter, reason);
+	return error ? error : target_reopen(target, reason);
+}
+
+static void describe(const struct kernel_filter *filter, struct apply_original *original)
+{
+	original->is_running = true;
+	original->is_filtering = (filter->config->run & ~ABI_RUN_HEIR) == ABI_RUN_SET_UP;
+	memcpy(original->interface, filter->attachments[0].interface, IF_NAMESIZE);
+}
+
+static int make_target(struct apply *apply, const struct apply_wanted *wanted,
+		       const struct kernel_filter *filters, size_t count,
+		       struct apply_original *original, struct reason *reason)
+{
+	const struct kernel_filter *filter = find_named(filters, count, apply->name);
+	struct target *target;
+	int error;
+
+	apply->targets = calloc(1, sizeof(*apply->targets));
+	if (!apply->targets)
+		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
+	if (!filter && !apply->store)
+		return nothing_there(apply, filters, count, reason);
+	if (filter)
+		describe(filter, original);
+	if (filter && (!wanted->is_another || !apply->store)) {
+		original->is_copied = true;
+		error = copy_filter(apply, filter, reason);
+	} else {
+		error = apply_load(apply, &wanted->options, wanted->capacity, &target, reason);
+	}
+	if (!error) {
+		apply->targets->filter.config->run = ABI_RUN_SET_UP;
+		apply->targets->filter.config->listener = 0;
+	}
+	return error;
+}
+
+/* Locked against other writers; NULL where there is none, which shall not be made. */
+static int open_store(struct apply *apply, const char *state, struct reason *reason)
+{
+	struct store *store;
+	char dir[PATH_MAX];
+	int error = apply_state_dir(state, apply->name, dir, sizeof(dir));
+
+	if (error)
+		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory",
+				  state);
+	error = store_open(dir, STORE_READ, &store, reason);
+	store_close(store);
+	if (error)
+		return error == -ENOENT ? 0 : error;
+	return store_open(dir, STORE_WRITE, &apply->store, reason);
+}
+
+int apply_open_copy(struct apply *apply, const char *state, const char *name,
+		    const struct apply_wanted *wanted, struct apply_original *original,
+		    struct reason *reason)
+{
+	struct kernel_filter *filters = NULL;
+	size_t count = 0;
+	int error;
+
+	*apply = (struct apply){};
+	*original = (struct apply_original){};
+	strncpy(apply->name, name, sizeof(apply->name) - 1);
+	error = open_store(apply, state, reason);
+	if (!error)
+		error = kernel_find(name, &filters, &count, reason);
+	if (!error)
+		error = make_target(apply, wanted, filters, count, original, reason);
+	kernel_filters_free(filters, count);
+	if (error)
+		apply_close(apply);
+	return error;
+}

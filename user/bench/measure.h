@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Measures what a filter costs a packet: the kernel runs it on frames of a list's flows, first on one CPU, then
+ * on all at once. Each list is checked before it is timed, and after.
+ */
+#ifndef XDP_CUCKOO_BENCH_H
+#define XDP_CUCKOO_BENCH_H
+
+#include "bench/traffic.h"
+
+/* ns a packet, of many slices. */
+struct bench_figure {
+	double median, lower_quartile, upper_quartile;
+};
+
+struct bench_result {
+	enum flow_family family;
+	enum bench_traffic traffic;
+	struct bench_figure one_cpu[BENCH_PROGRAMS], all_cpus[BENCH_PROGRAMS];
+};
+
+struct bench_results {
+	size_t count; /* kinds of traffic that there are */
+	struct bench_result result[FLOW_FAMILIES * BENCH_TRAFFICS];
+};
+
+/* The CPUs that this process may run on: those that it measures on. 0 where the kernel does not tell. */
+unsigned int bench_cpus(void);
+
+/* Bytes of memory that it takes, in the kernel and here. */
+__u64 bench_bytes(void);
+
+/*
+ * For about `seconds`, once all is checked. `filter` must be one that no packet meets. 0; -EPROTO: the filter
+ * did not do what the lists say, and the reason names it; other -errno.
+ */
+int bench_measure(const struct kernel_filter *filter, const struct bench_lists *lists, double seconds,
+		  struct bench_results *results, struct reason *reason);
+
+/* "ipv4", "hit", ... */
+extern const char *const bench_family_names[FLOW_FAMILIES];
+extern const char *const bench_traffic_names[BENCH_TRAFFICS];
+
+#endif

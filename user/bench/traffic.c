@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The lists: a sample of the rules, what decides about each flow, and in what order they come. */
+#include "bench/traffic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "change/change.h"
+#include "bench/random.h"
+#include "hint.h"
+#include "filter/hints.h"
+
+#define TRIES_A_FLOW 4 /* before it is given up that there are more flows of a kind */
+#define MISSES_ASKED 1024 /* of the store, whether no rule names them */
+
+/* BENCH_FLOWS rules of a family at most, each with the same chance to be among them. */
+struct sample {
+	__u8 (*rule)[RULE_ENCODED_BYTES];
+	__u64 seen;
+};
+
+struct making {
+	struct store *store;
+	const struct kernel_filter *filter;
+	struct shape_list shapes;
+	bool has_pass; /* some rule passes: such a one may decide about what another drops */
+	__s64 lasts_ms;
+	uint64_t random;
+	struct sample sample[FLOW_FAMILIES];
+};
+
+__u64 bench_lists_bytes(void)
+{
+	return (__u64)BENCH_FLOWS * FLOW_FAMILIES *
+	       (2 * sizeof(struct bench_flow) + RULE_ENCODED_BYTES);
+}
+
+/* ---- a sample of the rules ---- */
+
+/* A compact table knows no time, and ours is not going to be told. */
+static bool is_lasting(const struct making *making, const struct rule *rule)
+{
+	return !making->filter->options.is_exact || !rule->timeout_ms ||
+	       rule->timeout_ms > making->lasts_ms;
+}
+
+/* Algorithm R of Waterman: Knuth, TAOCP 3.4.2. */
+static void sample_add(struct sample *sample, const struct rule *rule, uint64_t *random)
+{
+	const __u64 seen = sample->seen++;
+	const __u64 at = seen < BENCH_FLOWS ? seen : random_below(random, seen + 1);
+
+	if (at < BENCH_FLOWS)
+		rule_encode(rule, sample->rule[at]);
+}
+
+static int sample_rule(const struct rule *rule, void *context)
+{
+	struct making *making = context;
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
+		if ((rule->family == family || rule->family == FLOW_NO_FAMILY) &&
+		    is_lasting(making, rule))
+			sample_add(&making->sample[family], rule, &making->random);
+	return 0;
+}
+
+static size_t sampled(const struct sample *sample)
+{
+	return sample->seen < BENCH_FLOWS ? sample->seen : BENCH_FLOWS;
+}
+
+/* ---- what decides about a flow ---- */
+
+enum decision { BY_NOBODY, BY_A_RULE, BY_A_RULE_THAT_ENDS };
+
+/* Whether a rule of these shapes names the flows; -errno. */
+static int ask_shape(const struct making *making, const struct rule *query, const struct rule_shape *shape)
+{
+	struct rule rules[RULE_KEYS_MAX];
+	const size_t count = rule_generalise(query, shape, rules);
+
+	for (size_t i = 0; i < count; i++) {
+		const int error = store_get(making->store, &rules[i]);
+
+		if (error && error != -ENOENT)
+			return error;
+		if (!error)
+			return is_lasting(making, &rules[i]) ? BY_A_RULE : BY_A_RULE_THAT_ENDS;
+	}
+	return BY_NOBODY;
+}
+
+/* Of all rules, or of those that pass, the first that is found. enum decision, or -errno. */
+static int ask_store(const struct making *making, const struct rule *query, bool passing_only)
+{
+	int decision = BY_NOBODY;
+
+	for (size_t i = 0; i < making->shapes.count && decision == BY_NOBODY; i++) {
+		const struct rule_shape *shape = &making->shapes.entry[i].shape;
+
+		if (!passing_only || shape->action == RULE_PASS)
+			decision = ask_shape(making, query, shape);
+	}
+	return decision;
+}
+
+/* The shapes that a packet of the flow is looked up by, as a set. */
+static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_list *list,
+		    const struct bench_flow *flow, enum flow_family family)
+{
+	const struct flow addresses = { .src = flow->src, .dst = flow->dst, .family = family };
+	const __u8 *hints = target_hints_of(filter);
+	struct flow_key key = {};
+
+	if (!list->reads_hints)
+		return list->candidates[ABI_HINT_ALL];
+	flow_pack(&addresses, &key);
+	return hints_leave(list, hints[family * ABI_HINT_INDEXES +
+				       hint_index(family, hint_head(family, &key))]);
+}
+
+/* Shapes that pass come first, and the first hit decides. */
+static void expect(const struct making *making, enum flow_family family, enum abi_outcome outcome,
+		   struct bench_flow *flow)
+{
+	const struct abi_shape_list *list = abi_shapes(abi_active(making->filter->config), family);
+	__u32 wrong = probed(making->filter, list, flow, family);
+
+	if (outcome == OUTCOME_DROP_RULE)
+		wrong &= list->passing;
+	if (outcome == OUTCOME_PASS_RULE || making->filter->options.is_exact)
+		wrong = 0;
+	flow->outcome = outcome;
+	flow->wrong_probes = __builtin_popcount(wrong);
+}
+
+/* ---- the lists ---- */
+
+static int no_memory(struct reason *reason)
+{
+	return reason_set(reason, -ENOMEM, "no memory for the flows to measure with");
+}
+
+static int store_failed(int error, struct reason *reason)
+{
+	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+}
+
+static void shuffle(struct bench_flow *flow, size_t count, uint64_t *random)
+{
+	for (size_t i = count; i > 1; i--) {
+		const size_t other = random_below(random, i);
+		const struct bench_flow last = flow[i - 1];
+
+		flow[i - 1] = flow[other];
+		flow[other] = last;
+	}
+}
+
+/*
+ * Makes a list by `make`, which is called with numbers from 0 on and returns 1 where it made a flow, 0, or
+ * -errno. Where that makes too few they are repeated.
+ */
+static int make_list(struct making *making, enum flow_family family, struct bench_list *list,
+		     int (*make)(struct making *making, enum flow_family family, size_t number,
+				 struct bench_flow *flow), struct reason *reason)
+{
+	size_t made = 0;
+
+	list->flow = malloc(BENCH_FLOWS * sizeof(*list->flow));
+	if (!list->flow)
+		return no_memory(reason);
+	for (size_t i = 0; i < (size_t)TRIES_A_FLOW * BENCH_FLOWS && made < BENCH_FLOWS; i++) {
+		const int result = make(making, family, i, &list->flow[made]);
+
+		if (result < 0)
+			return store_failed(result, reason);
+		made += result;
+	}
+	list->distinct = made;
+	if (!made) {
+		free(list->flow);
+		list->flow = NULL;
+		return 0;
+	}
+	for (size_t i = made; i < BENCH_FLOWS; i++)
+		list->flow[i] = list->flow[i - made];
+	shuffle(list->flow, BENCH_FLOWS, &making->random);
+	return 0;
+}
+
+/* What the rule drops another may pass. */
+static int make_hit(struct making *making, enum flow_family family, size_t number,
+		    struct bench_flow *flow)
+{
+	const struct sample *sample = &making->sample[family];
+	enum abi_outcome outcome = OUTCOME_PASS_RULE;
+	int decision = BY_NOBODY;
+	const __u8 *encoded;
+	struct rule rule;
+
+	if (!sampled(sample))
+		return 0;
+	encoded = sample->rule[number % sampled(sample)];
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without a sample, making_open() has failed. */
+	if (rule_decode(encoded, rule_encoded_bytes(encoded[0]), &rule))
+		return -EBADMSG;
+	if (!bench_flow_of_rule(&rule, family, &making->random, flow))
+		return 0;
+	if (rule.action == RULE_DROP && making->has_pass) {
+		const struct rule query = bench_flow_query(flow, family);
+
+		decision = ask_store(making, &query, true);
+	}
+	if (decision < 0 || decision == BY_A_RULE_THAT_ENDS)
+		return decision < 0 ? decision : 0;
+	if (rule.action == RULE_DROP && decision == BY_NOBODY)
+		outcome = OUTCOME_DROP_RULE;
+	expect(making, family, outcome, flow);
+	return 1;
+}
+
+/*
+ * The table is asked first, since that is fast. What it knows is a rule, or in a compact table perhaps a false
+ * positive, which such a table has for innocent packets.
+ */
+static int make_miss(struct making *making, enum flow_family family, size_t number,
+		     struct bench_flow *flow)
+{
+	struct rule query;
+
+	(void)number;
+	*flow = bench_flow_random(family, &making->random);
+	query = bench_flow_query(flow, family);
+	if (apply_matches(making->filter, &query)) {
+		const int decision = making->filter->options.is_exact ? BY_A_RULE :
+									ask_store(making, &query, false);
+
+		if (decision != BY_NOBODY)
+			return decision < 0 ? decision : 0;
+	}
+	expect(making, family, OUTCOME_NO_RULE, flow);
+	return 1;
+}
+
+/* That the table knows nothing of them is right only if the store does not, either. */
+static int check_misses(const struct making *making, enum flow_family family,
+			const struct bench_list *list, struct reason *reason)
+{
+	int decision = BY_NOBODY;
+
+	for (size_t i = 0; list->flow && i < MISSES_ASKED && decision == BY_NOBODY; i++) {
+		const struct rule query = bench_flow_query(&list->flow[i], family);
+
+		decision = ask_store(making, &query, false);
+	}
+	if (decision < 0)
+		return store_failed(decision, reason);
+	if (decision == BY_NOBODY)
+		return 0;
+	return reason_set(reason, -EPROTO, "the table lacks rules that the store has; xdp-cuckoo check "
+			  "repairs it");
+}
+
+static int make_family(struct making *making, enum flow_family family, struct bench_lists *lists,
+		       struct reason *reason)
+{
+	int error = make_list(making, family, &lists->hits[family], make_hit, reason);
+
+	if (!error && sampled(&making->sample[family]) < lists->hits[family].distinct)
+		lists->hits[family].distinct = sampled(&making->sample[family]);
+	if (!error)
+		error = make_list(making, family, &lists->misses[family], make_miss, reason);
+	return error ? error : check_misses(making, family, &lists->misses[family], reason);
+}
+
+/* ---- all of it ---- */
+
+static int making_open(struct making *making, struct reason *reason)
+{
+	int error = store_shapes(making->store, &making->shapes);
+
+	if (error)
+		return store_failed(error, reason);
+	for (size_t i = 0; i < making->shapes.count; i++)
+		making->has_pass |= making->shapes.entry[i].shape.action == RULE_PASS;
+	if (getrandom(&making->random, sizeof(making->random), 0) != sizeof(making->random))
+		return reason_set(reason, -EIO, "cannot draw a random number");
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		making->sample[family].rule = malloc(BENCH_FLOWS * sizeof(*making->sample[family].rule));
+		if (!making->sample[family].rule)
+			return no_memory(reason);
+	}
+	error = store_each(making->store, sample_rule, making);
+	return error ? store_failed(error, reason) : 0;
+}
+
+int bench_lists_open(struct bench_lists *lists, struct store *store, const struct kernel_filter *filter,
+		     __s64 lasts_ms, struct reason *reason)
+{
+	struct making making = { .store = store, .filter = filter, .lasts_ms = lasts_ms };
+	int error = making_open(&making, reason);
+
+	*lists = (struct bench_lists){};
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		if (!error)
+			error = make_family(&making, family, lists, reason);
+		free(making.sample[family].rule);
+	}
+	if (error)
+		bench_lists_close(lists);
+	return error;
+}
+
+void bench_lists_close(struct bench_lists *lists)
+{
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		free(lists->hits[family].flow);
+		free(lists->misses[family].flow);
+	}
+	*lists = (struct bench_lists){};
+}
+
+bool bench_lists_has(const struct bench_lists *lists, enum flow_family family, enum bench_traffic traffic)
+{
+	return (traffic == BENCH_MISS || lists->hits[family].flow) &&
+	       (traffic == BENCH_HIT || lists->misses[family].flow);
+}
+
+/* ---- for the programs ---- */
+
+static void write_flow(const struct bench_flow *flow, enum flow_family family, void *to, size_t i)
+{
+	struct bench_flow_ipv4 *ipv4 = to;
+	struct bench_flow_ipv6 *ipv6 = to;
+
+	if (family == FLOW_IPV4) {
+		ipv4[i] = (struct bench_flow_ipv4){ .src = flow->src.v4, .dst = flow->dst.v4,
+						    .proto = flow->proto };
+		memcpy(ipv4[i].ports, flow->ports, sizeof(flow->ports));
+		return;
+	}
+	ipv6[i] = (struct bench_flow_ipv6){ .src = flow->src, .dst = flow->dst, .proto = flow->proto };
+	memcpy(ipv6[i].ports, flow->ports, sizeof(flow->ports));
+}
+
+static void expect_wrong(const struct bench_list *list, double wrong, struct bench_expected *expected)
+{
+	const double together = wrong ? BENCH_FLOWS / (double)list->distinct : 0;
+
+	expected->wrong += wrong;
+	expected->wrong_variance += wrong * together;
+	if (expected->together < together)
+		expected->together = together;
+}
+
+void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter,
+		       enum flow_family family, enum bench_traffic traffic, void *to,
+		       struct bench_expected *expected)
+{
+	const struct bench_list *hits = &lists->hits[family], *misses = &lists->misses[family];
+	const double rate = table_false_positive_rate(filter->options.format, apply_load_factor(filter));
+	double wrong[] = { [false] = 0, [true] = 0 };
+	uint64_t random = 1;
+
+	*expected = (struct bench_expected){};
+	for (size_t i = 0; i < BENCH_FLOWS; i++) {
+		const bool is_hit = traffic == BENCH_HALF ? random_next(&random) & 1 : traffic == BENCH_HIT;
+		const struct bench_flow *flow = is_hit ? &hits->flow[i] : &misses->flow[i];
+
+		write_flow(flow, family, to, i);
+		expected->packets[flow->outcome]++;
+		wrong[is_hit] += flow->wrong_probes * rate;
+	}
+	expect_wrong(misses, wrong[false], expected);
+	expect_wrong(hits, wrong[true], expected);
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a change must leave unblocked. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "change/change.h"
+#include "change/internal.h"
+#include "host/protected_flows.h"
+
+int apply_note_blocked(struct apply *apply)
+{
+	const struct guard *guard = apply->guard;
+	struct apply_was_blocked *was;
+	struct rule rule;
+
+	if (!guard)
+		return 0;
+	was = calloc(guard->count + 1, sizeof(*was));
+	apply->touched->was_blocked = was;
+	if (!was)
+		return -ENOMEM;
+	for (size_t i = 0; i < guard->count; i++) {
+		const struct rule *flow = &guard->flows[i].flow;
+
+		was[i].now = apply_blocks(apply->store, flow, &rule) != APPLY_NOTHING;
+		was[i].undone = apply_blocks_undone(apply->store, flow, &rule) != APPLY_NOTHING;
+	}
+	return 0;
+}
+
+/* Who blocks what, for a message. */
+static const char *blocker_text(const struct rule *rule, enum apply_blocker blocker, char text[RULE_TEXT_BYTES + 2])
+{
+	struct rule bare = *rule;
+	char bare_text[RULE_TEXT_BYTES];
+
+	if (blocker != APPLY_RULE)
+		return "the policy 'no-rule drop'";
+	bare.comment[0] = '\0';
+	snprintf(text, RULE_TEXT_BYTES + 2, "'%s'", rule_format(&bare, bare_text));
+	return text;
+}
+
+static int refuse(const struct apply *apply, const char *who, bool is_undone, const struct guard_flow *flow,
+		  struct reason *reason)
+{
+	const bool is_named = strcmp(apply->name, APPLY_NAME_DEFAULT);
+	const char *option = is_named ? " --name " : "", *name = is_named ? apply->name : "";
+	char text[RULE_TEXT_BYTES];
+
+	if (is_undone)
+		return reason_set(reason, -ECANCELED, "%s would block %s as soon as the change that waits is undone; "
+				  "nothing was changed; say --force, or first: xdp-cuckoo%s%s confirm", who,
+				  flow->what, option, name);
+	return reason_set(reason, -ECANCELED, "%s would block %s; nothing was changed; say --force, or first: "
+			  "xdp-cuckoo%s%s add %s action pass", who, flow->what, option, name,
+			  rule_format(&flow->flow, text));
+}
+
+static int check_flow(struct apply *apply, const struct guard_flow *flow, struct apply_was_blocked was,
+		      struct reason *reason)
+{
+	char text[RULE_TEXT_BYTES + 2];
+	struct rule rule;
+	enum apply_blocker blocker = was.now ? APPLY_NOTHING : apply_blocks(apply->store, &flow->flow, &rule);
+
+	if (blocker != APPLY_NOTHING)
+		return refuse(apply, blocker_text(&rule, blocker, text), false, flow, reason);
+	blocker = was.undone ? APPLY_NOTHING : apply_blocks_undone(apply->store, &flow->flow, &rule);
+	if (blocker != APPLY_NOTHING)
+		return refuse(apply, blocker_text(&rule, blocker, text), true, flow, reason);
+	return 0;
+}
+
+int apply_check_guard(struct apply *apply, struct reason *reason)
+{
+	static const struct apply_was_blocked was_not;
+	const struct guard *guard = apply->guard;
+	int error = 0;
+
+	for (size_t i = 0; guard && i < guard->count && !error; i++)
+		error = check_flow(apply, &guard->flows[i], apply->touched ? apply->touched->was_blocked[i] : was_not,
+				   reason);
+	return error;
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The rules of a change: into store and tables, and out of the store; what leaves the tables is only noted. */
+#include <errno.h>
+#include <string.h>
+
+#include "change/change.h"
+#include "change/internal.h"
+#include "filter/rule_entries.h"
+
+/* ---- adding ---- */
+
+struct adding {
+	struct apply *apply;
+	const struct rule *rule;
+	struct reason *reason;
+};
+
+/* A key that another rule has too, or that this change has touched, is in the tables, or will be. */
+static int add_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct adding *adding = context;
+	struct apply *apply = adding->apply;
+	struct keys_state state;
+	int error;
+
+	if (key_set_has(&apply->touched->keys, key))
+		return apply_keys_touch(apply, key, true, adding->reason);
+	if (!is_shared)
+		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
+	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
+	if (error)
+		return apply_store_unread(error, adding->reason);
+	if (state.rules == 1)
+		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
+	return apply_keys_touch(apply, key, true, adding->reason);
+}
+
+static int retime_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct adding *adding = context;
+
+	(void)is_shared;
+	return apply_keys_touch(adding->apply, key, true, adding->reason);
+}
+
+static int leave_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct adding *adding = context;
+
+	(void)is_shared;
+	return apply_keys_touch(adding->apply, key, false, adding->reason);
+}
+
+static int put_once(struct apply *apply, const struct rule *rule, bool is_back)
+{
+	return is_back ? store_put_back(apply->store, rule) : store_put_for(apply->store, rule, apply->owner);
+}
+
+static bool is_answer(int error)
+{
+	return error == -EEXIST || error == -EALREADY || error == -EUSERS;
+}
+
+static int put(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
+{
+	char text[RULE_TEXT_BYTES];
+	int error = put_once(apply, rule, is_back);
+
+	if (error == -E2BIG && !apply->touched->is_out_of_kinds && apply_can_replace_all(apply) &&
+	    !apply_plan_anew(apply))
+		error = put_once(apply, rule, is_back);
+	apply->touched->is_out_of_kinds |= error == -E2BIG;
+	if (error == -E2BIG)
+		return reason_set(reason, error,
+				  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its "
+				  "family, and there is room for no more; use a prefix length that other "
+				  "rules use", rule_format(rule, text), ABI_SHAPES_MAX);
+	return error && !is_answer(error) && error != -ENOENT ? apply_store_refused(error, reason) : error;
+}
+
+static int add(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
+{
+	struct adding adding = { apply, rule, reason };
+	int put_error, error = apply_push_pending_by_rule(apply, reason);
+
+	if (error)
+		return error;
+	put_error = put(apply, rule, is_back, reason);
+	if ((put_error && put_error != -EALREADY) || !apply_keys_matter(apply))
+		return put_error;
+	error = keys_each(store_shape_list(apply->store), rule, put_error ? retime_key : add_key,
+			  &adding);
+	return error ? error : put_error;
+}
+
+int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	return add(apply, rule, false, reason);
+}
+
+/* Where none of its owners is left, it is not. */
+int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	int error = add(apply, rule, true, reason);
+
+	return error == -ENOENT ? 0 : error;
+}
+
+/* ---- deleting ---- */
+
+static int give_up(struct apply *apply, const struct rule *rule)
+{
+	return store_give_up(apply->store, rule, apply->owner);
+}
+
+static int del_any(struct apply *apply, const struct rule *rule)
+{
+	return store_del(apply->store, rule);
+}
+
+static int del_ended(struct apply *apply, const struct rule *rule)
+{
+	return store_del_ended(apply->store, rule);
+}
+
+static int del(struct apply *apply, const struct rule *rule,
+	       int (*from_store)(struct apply *apply, const struct rule *rule), struct reason *reason)
+{
+	struct adding adding = { apply, rule, reason };
+	struct rule found = *rule;
+	int error = apply_push_pending_by_rule(apply, reason);
+
+	if (error)
+		return error;
+	error = store_get(apply->store, &found);
+	/* Before its shapes are gone, and their targets with them. */
+	if (!error && apply_keys_matter(apply))
+		error = keys_each(store_shape_list(apply->store), rule, leave_key, &adding);
+	/* One that is not there too: the undo of a change may be about to bring it back. */
+	if (!error || error == -ENOENT)
+		error = from_store(apply, rule);
+	if (!error || error == -EALREADY || error == -ENOENT)
+		return error;
+	return reason_set(reason, error, "cannot delete: %s", strerror(-error));
+}
+
+int apply_give_up(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	return del(apply, rule, give_up, reason);
+}
+
+int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
+{
+	return del(apply, rule, del_any, reason);
+}
+
+/* The tables are filled anew after the commit: quicker than key by key. */
+int apply_clear(struct apply *apply, struct reason *reason)
+{
+	int error = store_clear(apply->store);
+
+	for (size_t i = 0; i < apply->targets_count; i++)
+		target_defer(&apply->targets[i], TARGET_STAYS);
+	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
+}
+
+struct expiring {
+	struct apply *apply;
+	__u64 *count;
+	struct reason *reason;
+};
+
+static int expire_rule(const struct rule *rule, void *context)
+{
+	const struct expiring *expiring = context;
+
+	++*expiring->count;
+	return del(expiring->apply, rule, del_ended, expiring->reason);
+}
+
+int apply_expire(struct apply *apply, __u64 *count, struct reason *reason)
+{
+	struct expiring expiring = { apply, count, reason };
+	int error;
+
+	*count = 0;
+	reason->text[0] = '\0';
+	error = store_expired(apply->store, expire_rule, &expiring);
+	return error && !reason->text[0] ? apply_store_unread(error, reason) : error;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "change/watchdog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "change/change.h"
+#include "base/waiting.h"
+
+#define UNDO_TRIES 5 /* where memory or LMDB's readers are short */
+#define LOOK_MS 5000 /* how often it looks whether there still is something to wait for */
+#define LOOKS 2 /* that must find nothing: a filter that is being replaced just then is not seen */
+
+/* ---- undoing ---- */
+
+static int open_store(const struct watchdog *watchdog, enum store_mode mode, struct store **store)
+{
+	struct reason ignored;
+	char dir[PATH_MAX];
+	int error = apply_state_dir(watchdog->state, watchdog->name, dir, sizeof(dir));
+
+	*store = NULL;
+	return error ? error : store_open(dir, mode, store, &ignored);
+}
+
+static int undo_change(const struct watchdog *watchdog)
+{
+	struct store_pending pending;
+	struct reason ignored;
+	struct apply apply;
+	int error = apply_open(&apply, watchdog->state, watchdog->name, &ignored);
+
+	if (error)
+		return error;
+	error = store_pending(apply.store, &pending);
+	if (!error && pending.id == watchdog->pending_id)
+		error = apply_undo(&apply, &ignored);
+	if (!error && apply.undone.lost)
+		syslog(LOG_WARNING, "'%s': a change that was not confirmed in time is undone, but for %llu rules of "
+		       "before: %s", watchdog->name, (unsigned long long)apply.undone.lost, apply.undone.reason.text);
+	apply_close(&apply);
+	return error;
+}
+
+static bool is_mine(const struct watchdog *watchdog, const struct kernel_filter *filter)
+{
+	const struct abi_config *config = filter->config;
+
+	return config->magic && !strncmp(config->name, watchdog->name, sizeof(config->name)) &&
+	       config->run & ABI_RUN_UNCONFIRMED && config->confirm_by == watchdog->confirm_by;
+}
+
+static bool has_put_on(const struct watchdog *watchdog, int ifindex)
+{
+	for (size_t i = 0; i < watchdog->ifindex_count; i++)
+		if (watchdog->ifindex[i] == ifindex)
+			return true;
+	return false;
+}
+
+/* Where the filter stays, on interfaces that it ran on before, it goes on as before. */
+static int take_off(const struct watchdog *watchdog, struct kernel_filter *filter)
+{
+	struct reason ignored;
+	int error = 0;
+
+	for (size_t i = 0; i < filter->attachments_count && !error; i++)
+		if (has_put_on(watchdog, filter->attachments[i].ifindex))
+			error = kernel_detach(filter, &filter->attachments[i], &ignored);
+	if (!error)
+		__atomic_fetch_and(&filter->config->run, ~ABI_RUN_UNCONFIRMED, __ATOMIC_RELEASE);
+	return error;
+}
+
+/* Holding the writer's lock where it can be had, so that no `confirm` is half way through. */
+static int undo_load(const struct watchdog *watchdog)
+{
+	struct kernel_filter *filters;
+	struct reason ignored;
+	struct store *store;
+	size_t count;
+	int error;
+
+	open_store(watchdog, STORE_WRITE, &store);
+	error = kernel_find_all(watchdog->name, &filters, &count, &ignored);
+	for (size_t i = 0; i < count && !error; i++)
+		if (is_mine(watchdog, &filters[i]))
+			error = take_off(watchdog, &filters[i]);
+	kernel_filters_free(filters, count);
+	store_close(store);
+	return error;
+}
+
+static void undo(const struct watchdog *watchdog)
+{
+	const struct timespec pause = { .tv_sec = 1 };
+
+	for (int try = 0; try < UNDO_TRIES; try++) {
+		if (!(watchdog->pending_id ? undo_change(watchdog) : undo_load(watchdog)))
+			return;
+		nanosleep(&pause, NULL);
+	}
+	syslog(LOG_ERR, "'%s': what was not confirmed in time cannot be undone, and everything passes: see xdp-cuckoo "
+	       "status", watchdog->name);
+}
+
+/* ---- waiting ---- */
+
+static bool is_change_waiting(const struct watchdog *watchdog)
+{
+	struct store_pending pending = {};
+	struct store *store;
+	int error = open_store(watchdog, STORE_READ, &store);
+
+	if (error == -ENOENT)
+		return false;
+	if (!error)
+		error = store_pending(store, &pending);
+	store_close(store);
+	return error || pending.id == watchdog->pending_id;
+}
+
+static bool is_load_waiting(const struct watchdog *watchdog)
+{
+	struct kernel_filter *filters;
+	struct reason ignored;
+	size_t count;
+	bool waits = kernel_find_all(watchdog->name, &filters, &count, &ignored) != 0;
+
+	for (size_t i = 0; i < count; i++)
+		waits |= is_mine(watchdog, &filters[i]);
+	kernel_filters_free(filters, count);
+	return waits;
+}
+
+static bool is_waiting(const struct watchdog *watchdog)
+{
+	return watchdog->pending_id ? is_change_waiting(watchdog) : is_load_waiting(watchdog);
+}
+
+static __s64 boot_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+__s64 watchdog_deadline(__s64 left_ms)
+{
+	return boot_ms() + left_ms;
+}
+
+__s64 watchdog_left(__s64 deadline_ms)
+{
+	return deadline_ms - boot_ms();
+}
+
+static void sleep_until(__s64 ms)
+{
+	const struct timespec until = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
+/* Whether the time is over; else it has been confirmed. Where that cannot be told, it is waited for. */
+static bool wait_for_deadline(const struct watchdog *watchdog)
+{
+	const __s64 deadline_ms = watchdog->deadline_ms;
+	unsigned int looks = 0;
+	__s64 now;
+
+	while ((now = boot_ms()) < deadline_ms) {
+		if (deadline_ms - now <= LOOK_MS) {
+			sleep_until(deadline_ms);
+			break;
+		}
+		sleep_until(now + LOOK_MS);
+		looks = is_waiting(watchdog) ? 0 : looks + 1;
+		if (looks == LOOKS)
+			return false;
+	}
+	return true;
+}
+
+/* ---- the process ---- */
+
+/*
+ * Of the process that started it nothing is left: no file, so no lock and no pipe that somebody reads
+ * to its end; no terminal that takes it along. The working directory stays: --state may be relative to it.
+ */
+static int leave(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
+	int null = open("/dev/null", O_RDWR);
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &ignore, NULL);
+	if (null < 0 || setsid() < 0)
+		return -errno;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (dup2(null, fd) < 0)
+			return -errno;
+	return close_range(STDERR_FILENO + 1, ~0U, 0) ? -errno : 0;
+}
+
+/* The second process is nobody's child, so that nobody has to wait for it. */
+__attribute__((noreturn)) static void run(const struct watchdog *watchdog)
+{
+	int error = leave();
+	pid_t pid = error ? -1 : fork();
+
+	if (pid)
+		_exit(error ? -error : pid < 0 ? errno : 0);
+	waiting_be_called("undo of what was not confirmed");
+	if (wait_for_deadline(watchdog))
+		undo(watchdog);
+	_exit(0);
+}
+
+void watchdog_ignore_hangup(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGHUP, &ignore, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+int watchdog_start(const struct watchdog *watchdog, struct reason *reason)
+{
+	pid_t child = fork();
+	int status = 0, error = 0;
+
+	if (!child)
+		run(watchdog);
+	if (child < 0)
+		error = -errno;
+	while (!error && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!error && WIFEXITED(status))
+		error = -WEXITSTATUS(status);
+	else if (!error)
+		error = -EINTR; /* killed before it could start the second */
+	if (!error)
+		return 0;
+	return reason_set(reason, error, "cannot start the process that would undo it: %s; everything "
+			  "passes when the time to confirm is over", strerror(-error));
+}

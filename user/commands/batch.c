@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * batch: commands about single rules, line by line, in one process. The lines at hand are one change,
+ * with one commit; their answers are written after it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands/batch_line.h"
+#include "commands/command.h"
+#include "io/line_pipe.h"
+#include "host/protected_flows.h"
+#include "io/output.h"
+
+/* What of lines at hand becomes one change; a feeder that waits for its answer waits for one change. */
+#define GROUP_LINES 32768
+#define GROUP_BYTES (4 << 20)
+#define GROUP_MS 20
+
+/* Deletions that are worth a change of their own where they make room for what is added behind them. */
+#define ROOM_LINES 1024
+
+/* How long other writers are kept waiting, and how long the lock is then left to them. */
+#define HOLD_MS 200
+#define LEAVE_MS 2
+
+static enum command_status run_batch(const struct invocation *invocation);
+
+const struct command command_batch = {
+	.name = "batch",
+	.group = COMMAND_RULES,
+	.usage = "FILE|- [--timeout TIME] [--strict] [--force]",
+	.summary = "run add, del and test lines, one after the other",
+	.help = "Lines as on the command line, one answer a line, in order, as soon as what it says is durable\n"
+	"and active; empty lines and lines that start with # have none:\n"
+	"  add RULE    added | updated (it ends at another time now, or is there by hand too) | already there\n"
+	"  del RULE    deleted | no such rule\n"
+	"  test FLOW   blocked by RULE | blocked: no rule passes it (policy no-rule drop) | passed by RULE |\n"
+	"              not blocked\n"
+	"and to a bad line: error: FILE:LINE: why. Lines that come at once are one change; between, and\n"
+	"five times a second at least, other commands get their turn, also while answers wait to be\n"
+	"read. A pipe stays open for as long as its writer likes.\n"
+	"\n"
+	"  --timeout TIME  of rules that name none\n"
+	"  --strict        one change from the first line to the last; nothing is changed where one is bad\n"
+	"  --force         also block what this host is reached by: see help add\n"
+	"\n"
+	"With --json each answer is an object on a line of its own, with the line's number. Status 0: all\n"
+	"was done; 1: something was there already, not there, or not blocked; 2: bad lines; 3 and more: lines\n"
+	"that were refused.\n"
+	"\n"
+	"  printf '%s\\n' 'add 192.0.2.1 timeout 1h' 'del 192.0.2.2' | xdp-cuckoo batch -\n"
+	"  xdp-cuckoo batch --strict changes.txt\n",
+	.options = OPTION_TIMEOUT | OPTION_STRICT | OPTION_FORCE,
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_batch,
+};
+
+struct batch {
+	const struct invocation *invocation;
+	struct feed feed;
+	struct guard guard;
+	struct apply apply;
+	bool is_open; /* apply and guard */
+	__u64 opened_ms;
+	struct batch_line *lines; /* the group */
+	size_t count, room;
+	enum command_status status;
+};
+
+static __u64 now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
+}
+
+/* ---- the lines at hand ---- */
+
+/* 1: taken, also where it says nothing; 0: none is at hand; -ENOMEM. */
+static int take_line(struct batch *batch)
+{
+	size_t text, room = batch->room ? 2 * batch->room : 256;
+	int got = feed_next(&batch->feed, &text);
+	struct batch_line *grown;
+
+	if (!got)
+		return 0;
+	text += strspn(batch->feed.bytes + text, BATCH_WHITE);
+	if (got > 0 && (!batch->feed.bytes[text] || batch->feed.bytes[text] == '#'))
+		return 1;
+	if (batch->count == batch->room) {
+		grown = realloc(batch->lines, room * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		batch->lines = grown;
+		batch->room = room;
+	}
+	batch->lines[batch->count++] = (struct batch_line){
+		.number = batch->feed.number,
+		.text = text,
+		.unread = got < 0 ? got : 0,
+	};
+	return 1;
+}
+
+/*
+ * Fills the group with what is at hand; strict: with all there will be. 1: it is full; 0: nothing more is
+ * at hand; -EINTR: a signal; other -errno.
+ */
+static int collect(struct batch *batch)
+{
+	const bool is_strict = batch->invocation->is_strict;
+	const __u64 start_ms = now_ms();
+	int got;
+
+	do {
+		while ((got = take_line(batch)) > 0)
+			if (!is_strict && (batch->count >= GROUP_LINES || batch->feed.next >= GROUP_BYTES))
+				return 1;
+		if (!got && batch->feed.is_ended)
+			return 0;
+		if (!got && !is_strict && now_ms() - start_ms >= GROUP_MS)
+			return 1;
+		if (!got)
+			got = feed_wait(&batch->feed, is_strict ? -1 : 0);
+		if (got > 0)
+			got = feed_read(&batch->feed);
+		else if (!got)
+			return 0;
+	} while (!got);
+	return got;
+}
+
+/* ---- the lock ---- */
+
+static void close_apply(struct batch *batch)
+{
+	if (!batch->is_open)
+		return;
+	apply_unlock(&batch->apply);
+	command_report_rebuilds(&batch->apply);
+	apply_close(&batch->apply);
+	guard_close(&batch->guard);
+	batch->is_open = false;
+}
+
+static int open_apply(struct batch *batch, struct reason *reason)
+{
+	const struct invocation *invocation = batch->invocation;
+	int error;
+
+	if (batch->is_open)
+		return 0;
+	if (!invocation->is_forced) {
+		error = guard_open(&batch->guard, reason);
+		if (error)
+			return error;
+	}
+	error = apply_open(&batch->apply, invocation->state, invocation->name, reason);
+	if (error) {
+		guard_close(&batch->guard);
+		return error;
+	}
+	batch->apply.guard = invocation->is_forced ? NULL : &batch->guard;
+	batch->opened_ms = now_ms();
+	batch->is_open = true;
+	command_report_undone(&batch->apply);
+	return 0;
+}
+
+/* Locks of files are not handed on in turn: who waits for it needs a moment to take it. */
+static void let_others_in(struct batch *batch)
+{
+	const struct timespec moment = { .tv_nsec = LEAVE_MS * 1000000L };
+
+	if (!batch->is_open)
+		return;
+	close_apply(batch);
+	nanosleep(&moment, NULL);
+}
+
+/* How long it may still be held. */
+static int left_ms(const struct batch *batch)
+{
+	const __u64 held_ms = now_ms() - batch->opened_ms;
+
+	return held_ms < HOLD_MS ? HOLD_MS - held_ms : 0;
+}
+
+/* ---- a change ---- */
+
+struct span {
+	struct batch *batch;
+	size_t first, next, end;
+	size_t deleted;
+};
+
+static int read_line(const struct batch *batch, const struct batch_line *line,
+		     struct batch_request *request, struct reason *reason)
+{
+	int error;
+
+	if (line->unread)
+		return reason_set(reason, -EINVAL, line->unread == -EILSEQ ?
+					  "a NUL byte; this is not text" : "the line is too long");
+	error = batch_line_parse(batch->feed.bytes + line->text, request, reason);
+	if (!error && request->verb == BATCH_ADD && !request->rule.timeout_ms)
+		request->rule.timeout_ms = batch->invocation->timeout_ms;
+	return error;
+}
+
+/* A line that the guard may refuse is a change of its own, so that others are not taken back with it. */
+static bool is_delicate(const struct batch *batch, const struct batch_request *request)
+{
+	return request->verb != BATCH_TEST && !batch->invocation->is_strict &&
+	       guard_concerns(&batch->guard, &request->rule);
+}
+
+/* A table has room for what comes once what goes has gone, which is after the change. */
+static bool makes_room_first(const struct span *span, const struct batch_request *request)
+{
+	return request->verb == BATCH_ADD && span->deleted >= ROOM_LINES && !span->batch->invocation->is_strict &&
+	       apply_is_full(&span->batch->apply);
+}
+
+/* Does the next line, or ends the span before it. One that makes no sense ends only a strict change. */
+static int run_line(struct span *span, struct reason *reason)
+{
+	struct batch *batch = span->batch;
+	struct batch_line *line = &batch->lines[span->next];
+	struct batch_request request = {};
+	struct reason bad;
+	int error = read_line(batch, line, &request, &bad);
+
+	if (error && batch->invocation->is_strict)
+		return reason_set(reason, error, "%s", bad.text);
+	if (!error && is_delicate(batch, &request)) {
+		span->end = span->next > span->first ? span->next : span->next + 1;
+		if (span->next == span->end)
+			return 0;
+	}
+	if (!error && makes_room_first(span, &request)) {
+		span->end = span->next;
+		return 0;
+	}
+	if (error)
+		batch_line_fail(line, error, &bad);
+	error = error ? 0 : batch_line_run(line, &batch->apply, &request, reason);
+	span->deleted += line->answer == BATCH_DELETED;
+	span->next += !error;
+	return error;
+}
+
+static int run_lines(struct apply *apply, void *context, struct reason *reason)
+{
+	struct span *span = context;
+	int error = 0;
+
+	(void)apply;
+	while (span->next < span->end && !error)
+		error = run_line(span, reason);
+	return error;
+}
+
+static void fail(struct batch *batch, size_t first, size_t end, int error, const struct reason *reason)
+{
+	for (size_t i = first; i < end; i++)
+		batch_line_fail(&batch->lines[i], error, reason);
+}
+
+/*
+ * As few changes as can be, such that only the lines to blame fail: where one fails as a whole, those before the
+ * line that ended it, and that by itself; halves, where it was none of them.
+ */
+static void change(struct batch *batch, size_t first, size_t end)
+{
+	while (first < end) {
+		struct span span = { .batch = batch, .first = first, .next = first, .end = end };
+		struct reason reason;
+		int error;
+
+		if (!left_ms(batch))
+			let_others_in(batch);
+		error = open_apply(batch, &reason);
+		if (error) {
+			fail(batch, first, end, error, &reason);
+			return;
+		}
+		error = apply_change(&batch->apply, run_lines, &span, &reason);
+		if (error && span.end - first == 1) {
+			fail(batch, first, span.end, error, &reason);
+		} else if (error) {
+			if (span.next >= span.end)
+				span.next = first + (span.end - first) / 2 - 1;
+			change(batch, first, span.next);
+			change(batch, span.next, span.next + 1);
+			span.end = span.next + 1;
+		}
+		first = span.end;
+	}
+}
+
+/* ---- groups ---- */
+
+/* Whoever does not read the answers keeps nobody else waiting. */
+static int hand_on(struct batch *batch)
+{
+	if (batch->is_open && !output_can_flush(left_ms(batch)))
+		let_others_in(batch);
+	return output_flush();
+}
+
+static int print_answers(struct batch *batch)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		struct batch_line *line = &batch->lines[i];
+
+		if (batch->status < line->status)
+			batch->status = line->status;
+		if (!error)
+			batch_line_print(line, batch->feed.name);
+		if (!error && output_is_due())
+			error = hand_on(batch);
+		batch_line_close(line);
+	}
+	batch->count = 0;
+	feed_forget(&batch->feed);
+	return error ? error : hand_on(batch);
+}
+
+/* Group after group, to the end or a signal. 0; -EINTR: something at hand is left undone; other -errno. */
+static int run_groups(struct batch *batch)
+{
+	int got;
+
+	do {
+		int error;
+
+		got = collect(batch);
+		change(batch, 0, batch->count);
+		error = print_answers(batch);
+		if (error)
+			return error;
+		if (!got && !batch->feed.is_ended) {
+			close_apply(batch);
+			got = feed_wait(&batch->feed, -1);
+		}
+	} while (got > 0);
+	return got == -EINTR && !feed_has_rest(&batch->feed) ? 0 : got;
+}
+
+/* All lines in one change; says why where that fails. 0; -errno where the lines cannot be read. */
+static int run_strict(struct batch *batch)
+{
+	struct span span = { .batch = batch };
+	struct reason reason;
+	int error = collect(batch);
+
+	if (error)
+		return error;
+	error = open_apply(batch, &reason);
+	span.end = batch->count;
+	if (!error)
+		error = apply_change(&batch->apply, run_lines, &span, &reason);
+	close_apply(batch);
+	if (!error)
+		return print_answers(batch);
+	batch->status = command_status_of(error);
+	if (span.next < span.end)
+		command_error(batch->status, "%s:%llu: %s: nothing was changed", batch->feed.name,
+			      (unsigned long long)batch->lines[span.next].number, reason.text);
+	else
+		command_failed(error, &reason);
+	return 0;
+}
+
+static enum command_status run_all(struct batch *batch)
+{
+	const bool is_strict = batch->invocation->is_strict;
+	int error = is_strict ? run_strict(batch) : run_groups(batch);
+
+	if (error == -EINTR && is_strict)
+		return command_error(STATUS_SYSTEM, "interrupted: nothing was changed");
+	if (error == -EINTR)
+		return command_error(STATUS_SYSTEM, "interrupted: what is behind line %llu was not done",
+				     (unsigned long long)batch->feed.number);
+	if (error)
+		return command_error(STATUS_SYSTEM, "%s: %s", batch->feed.name, strerror(-error));
+	return batch->status;
+}
+
+static enum command_status run_batch(const struct invocation *invocation)
+{
+	struct batch batch = { .invocation = invocation };
+	const char *path = invocation->operands[0];
+	enum command_status status;
+	struct reason reason;
+	int error = feed_open(&batch.feed, path);
+
+	output_hold();
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot read '%s': %s; name a file, or - for standard input", path,
+				     strerror(-error));
+	/* What stands in the way of every line is told before the first. */
+	error = open_apply(&batch, &reason);
+	if (!error) {
+		apply_unlock(&batch.apply);
+		command_report_targets(&batch.apply);
+	}
+	close_apply(&batch);
+	status = error ? command_failed(error, &reason) : run_all(&batch);
+	close_apply(&batch);
+	for (size_t i = 0; i < batch.count; i++)
+		batch_line_close(&batch.lines[i]);
+	free(batch.lines);
+	feed_close(&batch.feed);
+	return status;
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "commands/batch_line.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/output.h"
+#include "base/suggest.h"
+
+static const struct {
+	const char *text;
+	enum command_status status;
+} answers[] = {
+	[BATCH_ADDED] = { "added", STATUS_DONE },
+	[BATCH_UPDATED] = { "updated", STATUS_DONE },
+	[BATCH_ALREADY_THERE] = { "already there", STATUS_NO },
+	[BATCH_DELETED] = { "deleted", STATUS_DONE },
+	[BATCH_NO_SUCH_RULE] = { "no such rule", STATUS_NO },
+	[BATCH_BLOCKED] = { "blocked", STATUS_DONE },
+	[BATCH_BLOCKED_BY_POLICY] = { "blocked: no rule passes it (policy no-rule drop)", STATUS_DONE },
+	[BATCH_PASSED] = { "passed", STATUS_NO },
+	[BATCH_NOT_BLOCKED] = { "not blocked", STATUS_NO },
+	[BATCH_ERROR] = { "error", STATUS_USAGE },
+};
+
+int batch_line_parse(const char *text, struct batch_request *request, struct reason *reason)
+{
+	static const char *const verbs[] = {
+		[BATCH_ADD] = "add",
+		[BATCH_DEL] = "del",
+		[BATCH_TEST] = "test",
+	};
+	size_t length = strcspn(text, BATCH_WHITE);
+	char near[SUGGEST_TEXT_BYTES];
+	struct suggest suggest;
+
+	for (request->verb = BATCH_ADD; request->verb <= BATCH_TEST; request->verb++) {
+		const char *verb = verbs[request->verb];
+
+		if (strlen(verb) == length && !memcmp(verb, text, length))
+			return rule_parse(text + length, &request->rule, reason);
+	}
+	suggest = suggest_for_part(text, length);
+	suggest_offer_choices(&suggest, "add|del|test");
+	return reason_set(reason, -EINVAL, "'%.*s': a line starts with add, del or test%s",
+			  length < 40 ? (int)length : 40, text, suggest_text(&suggest, NULL, near));
+}
+
+/* ---- doing it ---- */
+
+static void answer(struct batch_line *line, enum batch_answer what, const char *detail)
+{
+	free(line->detail);
+	line->answer = what;
+	line->status = answers[what].status;
+	line->detail = detail ? strdup(detail) : NULL;
+}
+
+static int add(struct batch_line *line, struct apply *apply, const struct rule *rule,
+	       struct reason *reason)
+{
+	int error = apply_add(apply, rule, reason);
+
+	if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
+		return error;
+	answer(line, !error ? BATCH_ADDED : error == -EEXIST ? BATCH_ALREADY_THERE : BATCH_UPDATED, NULL);
+	return 0;
+}
+
+static int del(struct batch_line *line, struct apply *apply, const struct rule *rule,
+	       struct reason *reason)
+{
+	int error = apply_del(apply, rule, reason);
+
+	if (error && error != -ENOENT)
+		return error;
+	answer(line, error ? BATCH_NO_SUCH_RULE : BATCH_DELETED, NULL);
+	return 0;
+}
+
+static int test(struct batch_line *line, struct apply *apply, const struct rule *flow,
+		struct reason *reason)
+{
+	struct store_settings settings;
+	char text[RULE_TEXT_BYTES];
+	struct rule rule;
+	int error = apply_test(apply->store, flow, &rule);
+
+	if (!error) {
+		answer(line, rule.action == RULE_DROP ? BATCH_BLOCKED : BATCH_PASSED,
+		       rule_format(&rule, text));
+		return 0;
+	}
+	if (error == -ENOENT)
+		error = store_settings(apply->store, &settings);
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	answer(line, settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP ? BATCH_BLOCKED_BY_POLICY :
+									BATCH_NOT_BLOCKED, NULL);
+	return 0;
+}
+
+int batch_line_run(struct batch_line *line, struct apply *apply, const struct batch_request *request,
+		   struct reason *reason)
+{
+	switch (request->verb) {
+	case BATCH_ADD:
+		return add(line, apply, &request->rule, reason);
+	case BATCH_DEL:
+		return del(line, apply, &request->rule, reason);
+	default:
+		return test(line, apply, &request->rule, reason);
+	}
+}
+
+void batch_line_fail(struct batch_line *line, int error, const struct reason *reason)
+{
+	answer(line, BATCH_ERROR, reason->text);
+	line->status = command_status_of(error);
+}
+
+/* ---- answering ---- */
+
+static json_t *answer_row(const struct batch_line *line, const char *detail)
+{
+	const char *text = answers[line->answer].text;
+	const json_int_t number = line->number;
+
+	if (line->answer != BATCH_ERROR)
+		return json_pack("{s:I, s:s, s:s*}", "line", number, "answer", text, "rule",
+				 line->detail);
+	return json_pack("{s:I, s:o}", "line", number, text, output_string(detail));
+}
+
+void batch_line_print(const struct batch_line *line, const char *name)
+{
+	const char *detail = line->detail ? line->detail : "";
+	char text[RULE_TEXT_BYTES + REASON_BYTES];
+
+	if (output_is_json()) {
+		output_answer(answer_row(line, detail), NULL);
+		return;
+	}
+	if (line->answer == BATCH_ERROR)
+		snprintf(text, sizeof(text), "error: %.200s:%llu: %s", name,
+			 (unsigned long long)line->number, detail);
+	else
+		snprintf(text, sizeof(text), "%s%s%s", answers[line->answer].text,
+			 line->detail ? " by " : "", detail);
+	output_answer(NULL, text);
+}
+
+void batch_line_close(struct batch_line *line)
+{
+	free(line->detail);
+	line->detail = NULL;
+}

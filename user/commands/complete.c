@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * complete: what the word being typed may become, for shells. What fits where is read off the usage of commands, the
+ * table of options and the words of rules. Changes nothing, says nothing about failures, and is done at once.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/command.h"
+#include "kernel/interfaces.h"
+#include "commands/options.h"
+#include "counters/outcome_words.h"
+#include "io/output.h"
+
+#define SPEC_BYTES 128
+#define LINE_BYTES 512
+
+static enum command_status run_complete(const struct invocation *invocation);
+
+const struct command command_complete = {
+	.name = "complete",
+	.group = COMMAND_HIDDEN,
+	.usage = "-- WORD...",
+	.summary = "print what the last word may become",
+	.help = "For the completion of shells: the words behind xdp-cuckoo as far as they are typed, the last one perhaps\n"
+	"empty. One candidate a line, with a tab and its meaning where it has one; :file and :dir stand for names of\n"
+	"files and of directories, which the shell knows.\n"
+	"\n"
+	"  xdp-cuckoo complete -- ''\n"
+	"  xdp-cuckoo complete -- import --format sp\n",
+	.max = -1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_complete,
+};
+
+struct completion {
+	const char *word;  /* to be completed */
+	const char *start; /* what stands before it, to be repeated: --mode= */
+	const struct options_kind *option; /* whose value it is; NULL: none's */
+	const char *state;
+	__u64 given; /* bit i: options_table[i] */
+	const struct command *command; /* NULL: not named yet */
+	bool is_lost;		       /* behind a command that is none */
+	bool has_options_ended;	       /* -- */
+	char *const *words;	       /* all */
+	int operand[RULE_WORDS_MAX];   /* which words are the command's operands */
+	int operands;
+};
+
+/* ---- candidates ---- */
+
+static void print(const struct completion *completion, const char *word, const char *meaning)
+{
+	char line[LINE_BYTES];
+
+	snprintf(line, sizeof(line), "%s%s%s%s", *word == ':' ? "" : completion->start, word, meaning ? "\t" : "",
+		 meaning ? meaning : "");
+	output_list_row(json_pack("{s:s, s:s?}", "word", word, "meaning", meaning), line);
+}
+
+static void offer(const struct completion *completion, const char *word, const char *meaning)
+{
+	if (!strncmp(word, completion->word, strlen(completion->word)))
+		print(completion, word, meaning);
+}
+
+/* What others have named: nothing that a shell takes for more than a name. */
+static bool is_safe(const char *name)
+{
+	return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
+}
+
+static void offer_interface(const char *name, void *completion)
+{
+	if (is_safe(name))
+		offer(completion, name, NULL);
+}
+
+static void offer_interfaces(const struct completion *completion)
+{
+	interfaces_names(offer_interface, (void *)completion);
+}
+
+static bool is_running(const struct kernel_filter *filters, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(filters[i].config->name, name))
+			return true;
+	return false;
+}
+
+/* Each name once. */
+static void offer_names(const struct completion *completion)
+{
+	DIR *state = opendir(completion->state ? completion->state : APPLY_STATE_DEFAULT);
+	struct kernel_filter *filters;
+	const struct dirent *entry;
+	struct reason ignored;
+	size_t count;
+
+	kernel_look(NULL, &filters, &count, &ignored);
+	for (size_t i = 0; i < count; i++)
+		if (apply_is_name(filters[i].config->name) && !is_running(filters, i, filters[i].config->name))
+			offer(completion, filters[i].config->name, "running");
+	while (state && (entry = readdir(state)))
+		if (apply_is_name(entry->d_name) && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+		    !is_running(filters, count, entry->d_name))
+			offer(completion, entry->d_name, "stored");
+	kernel_filters_free(filters, count);
+	if (state)
+		closedir(state);
+}
+
+static void offer_commands(const struct completion *completion)
+{
+	for (const struct command *const *command = command_table; *command; command++)
+		if ((*command)->group != COMMAND_HIDDEN)
+			offer(completion, (*command)->name, (*command)->summary);
+}
+
+static void offer_outcomes(const struct completion *completion)
+{
+	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
+		offer(completion, outcome_words[outcome].word, outcome_words[outcome].meaning);
+}
+
+static void offer_protocols(const struct completion *completion)
+{
+	for (int number = 0; number <= RULE_PROTO_MAX; number++)
+		if (rule_protocol_name(number))
+			offer(completion, rule_protocol_name(number), NULL);
+}
+
+static void offer_files(const struct completion *completion)
+{
+	if (*completion->word != '-' || completion->has_options_ended)
+		print(completion, ":file", NULL);
+}
+
+static void offer_directories(const struct completion *completion)
+{
+	print(completion, ":dir", NULL);
+}
+
+static void offer_rule(const struct completion *completion);
+
+/* What usage, options and words of rules call by a name. Of others, like N and TIME, nothing is known. */
+static const struct {
+	const char *name;
+	void (*offer)(const struct completion *completion);
+} places[] = {
+	{ "IFACE", offer_interfaces },	   { "NAME", offer_names },	{ "COMMAND", offer_commands },
+	{ "OUTCOME", offer_outcomes },	   { "RULE", offer_rule },	{ "RULE-OR-FLOW", offer_rule },
+	{ "PROTOCOL", offer_protocols },   { "FILE", offer_files },	{ "DIR", offer_directories },
+};
+
+static void offer_place(const struct completion *completion, const char *place)
+{
+	if (strncmp(place, "--", 2) && !strpbrk(place, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+		offer(completion, place, NULL);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (!strcmp(places[i].name, place))
+			places[i].offer(completion);
+}
+
+/* `spec`: places and words, joined by '|', perhaps with dots behind. */
+static void offer_spec(const struct completion *completion, const char *spec)
+{
+	char copy[SPEC_BYTES], *rest = copy, *place;
+
+	snprintf(copy, sizeof(copy), "%.*s", (int)strcspn(spec, " ]"), spec);
+	while ((place = strsep(&rest, "|"))) {
+		char *dots = strstr(place, "...");
+
+		if (dots)
+			*dots = '\0';
+		offer_place(completion, place);
+	}
+}
+
+static const char *find_rule_word(const char *word, size_t *index, const char **value)
+{
+	const char *known;
+
+	for (*index = 0; (known = rule_word(*index, value)); ++*index)
+		if (!strcmp(known, word))
+			return known;
+	return NULL;
+}
+
+/* The value of the word before, or one of the words that the rule does not have yet. */
+static void offer_rule(const struct completion *completion)
+{
+	const char *word, *value;
+	unsigned int seen = 0;
+	size_t index;
+
+	for (int i = 0; i < completion->operands; i++) {
+		if (!find_rule_word(completion->words[completion->operand[i]], &index, &value))
+			continue;
+		seen |= 1U << index;
+		if (++i == completion->operands) {
+			offer_spec(completion, value);
+			return;
+		}
+	}
+	for (index = 0; (word = rule_word(index, &value)); index++)
+		if (!(seen & 1U << index))
+			offer(completion, word, value);
+}
+
+static void offer_options(const struct completion *completion)
+{
+	char option[SPEC_BYTES];
+
+	for (const struct options_kind *kind = options_table; kind->name; kind++) {
+		const bool is_given = completion->given & 1ULL << (kind - options_table);
+
+		if (is_given || (completion->command ? !options_are_of(kind, completion->command) : kind->bit))
+			continue;
+		snprintf(option, sizeof(option), "--%s", kind->name);
+		offer(completion, option, kind->meaning);
+	}
+}
+
+/* ---- what is to be completed ---- */
+
+static const struct options_kind *find_option(const char *name, size_t length)
+{
+	for (const struct options_kind *kind = options_table; kind->name; kind++)
+		if (strlen(kind->name) == length && !memcmp(kind->name, name, length))
+			return kind;
+	return NULL;
+}
+
+/* The next word of a usage, cut off at blanks and brackets; NULL at its end. */
+static const char *next_of_usage(const char *usage, const char *word)
+{
+	word = word ? word + strcspn(word, " ]") : usage;
+	word += strspn(word, " []");
+	return *word ? word : NULL;
+}
+
+/* What the usage of the command, which may know it better than the table does, has behind the option. */
+static const char *value_of(const struct command *command, const struct options_kind *kind)
+{
+	const size_t length = strlen(kind->name);
+
+	for (const char *word = command ? next_of_usage(command->usage, NULL) : NULL; word;
+	     word = next_of_usage(command->usage, word))
+		if (!strncmp(word, "--", 2) && !strncmp(word + 2, kind->name, length) && word[2 + length] == ' ')
+			return next_of_usage(command->usage, word);
+	return kind->value;
+}
+
+/* What the usage has in the place of the next operand; NULL: none. */
+static const char *operand_of(const struct completion *completion)
+{
+	const char *usage = completion->command->usage;
+	int place = 0;
+
+	for (const char *word = next_of_usage(usage, NULL); word; word = next_of_usage(usage, word)) {
+		const size_t length = strcspn(word, " ]");
+
+		if (!strncmp(word, "--", 2)) {
+			const struct options_kind *kind = find_option(word + 2, length - 2);
+
+			if (kind && kind->value)
+				word = next_of_usage(usage, word);
+			continue;
+		}
+		if (place++ == completion->operands || memmem(word, length, "...", 3) || !strncmp(word, "RULE", 4))
+			return word;
+	}
+	return NULL;
+}
+
+static void take_word(struct completion *completion, int i)
+{
+	if (!completion->command && !completion->is_lost) {
+		completion->command = command_find(completion->words[i]);
+		completion->is_lost = !completion->command;
+	} else if (completion->operands < RULE_WORDS_MAX) {
+		completion->operand[completion->operands++] = i;
+	}
+}
+
+/* Word `i` is an option: how many words it takes. Where the last one is its value, that is what is completed. */
+static int take_option(struct completion *completion, int i, int last)
+{
+	const char *name = completion->words[i] + 2, *value = strchr(name, '=');
+	const struct options_kind *kind = find_option(name, value ? (size_t)(value - name) : strlen(name));
+	int used = 1;
+
+	if (!kind)
+		return 1;
+	completion->given |= 1ULL << (kind - options_table);
+	if (!kind->value || value)
+		return 1;
+	/* bash makes a word of '='. */
+	if (!strcmp(completion->words[i + 1], "=") && i + 1 < last)
+		used++;
+	if (i + used >= last)
+		completion->option = kind;
+	else if (!strcmp(kind->name, "state"))
+		completion->state = completion->words[i + used];
+	else if (!strcmp(kind->name, "pins"))
+		kernel_use_pins(completion->words[i + used]);
+	return used + 1;
+}
+
+/* --mode=na, and what bash makes of --mode= alone. */
+static void settle_word(struct completion *completion, char start[SPEC_BYTES])
+{
+	const char *value = strchr(completion->word, '=');
+
+	completion->start = "";
+	if (completion->option && !strcmp(completion->word, "="))
+		completion->word = "";
+	if (completion->option || completion->has_options_ended || strncmp(completion->word, "--", 2) || !value)
+		return;
+	completion->option = find_option(completion->word + 2, value - completion->word - 2);
+	snprintf(start, SPEC_BYTES, "%.*s", (int)(value + 1 - completion->word), completion->word);
+	completion->start = start;
+	completion->word = value + 1;
+}
+
+static void offer_all(const struct completion *completion)
+{
+	const char *spec = NULL;
+
+	if (completion->option) {
+		if (completion->option->value)
+			offer_spec(completion, value_of(completion->command, completion->option));
+		return;
+	}
+	if (completion->is_lost)
+		return;
+	if (!completion->command)
+		offer_commands(completion);
+	else
+		spec = operand_of(completion);
+	if (spec)
+		offer_spec(completion, spec);
+	if (!completion->has_options_ended && (*completion->word == '-' || (completion->command && !spec)))
+		offer_options(completion);
+}
+
+static enum command_status run_complete(const struct invocation *invocation)
+{
+	const int last = invocation->count - 1;
+	struct completion completion = { .words = invocation->operands, .state = invocation->state };
+	char start[SPEC_BYTES];
+
+	completion.word = last < 0 ? "" : completion.words[last];
+	for (int i = 0; i < last;) {
+		const char *word = completion.words[i];
+
+		if (!completion.has_options_ended && !strncmp(word, "--", 2) && word[2]) {
+			i += take_option(&completion, i, last);
+			continue;
+		}
+		if (!strcmp(word, "--"))
+			completion.has_options_ended = true;
+		else
+			take_word(&completion, i);
+		i++;
+	}
+	settle_word(&completion, start);
+	output_list_begin();
+	offer_all(&completion);
+	output_list_end();
+	return STATUS_DONE;
+}

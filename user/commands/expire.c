@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* expire: deletes what has ended. */
+#include "commands/command.h"
+#include "io/output.h"
+
+static enum command_status run_expire(const struct invocation *invocation);
+
+const struct command command_expire = {
+	.name = "expire",
+	.group = COMMAND_RULES,
+	.usage = "",
+	.summary = "delete the rules that have ended",
+	.help = "A running filter stops matching a rule when its time is over, by itself; this gives its slot and\n"
+	"its place in the store back. Compact tables know no times: there a rule holds until this is run.\n"
+	"A timer that runs it every minute comes with the tool, by the filter's name:\n"
+	"systemctl enable --now xdp-cuckoo-expire@default.timer.\n"
+	"\n"
+	"  xdp-cuckoo expire\n"
+	"  xdp-cuckoo --name web expire\n",
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_expire,
+};
+
+static int expire(struct apply *apply, void *count, struct reason *reason)
+{
+	return apply_expire(apply, count, reason);
+}
+
+static enum command_status run_expire(const struct invocation *invocation)
+{
+	struct apply apply;
+	struct reason reason;
+	__u64 count = 0;
+	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
+
+	if (!error)
+		command_report_found(&apply);
+	if (!error)
+		error = apply_change(&apply, expire, &count, &reason);
+	if (!error)
+		command_report_rebuilds(&apply);
+	apply_close(&apply);
+	if (error)
+		return command_failed(error, &reason);
+	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)count));
+	return STATUS_DONE;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* export: the stored rules as a list, for import, ipset or nft. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/command.h"
+#include "lists/list.h"
+#include "io/output.h"
+#include "io/whole_file.h"
+
+#define LOSSES_SHOWN 20
+
+static enum command_status run_export(const struct invocation *invocation);
+
+const struct command command_export = {
+	.name = "export",
+	.group = COMMAND_RULES,
+	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
+	.summary = "write all rules, or those of a list, as a list",
+	.help = "To standard output, or to FILE, which takes the place of an older one when it is whole, with its\n"
+	"owner and mode; behind a link, of the file it leads to. `import` finds the same rules in it again, with\n"
+	"what is left of their timeouts, in every format:\n"
+	"  text   as list shows it; the default\n"
+	"  ipset  for ipset restore: sets named by action and columns, as xc-drop-src-net4, xc-pass-dst-dport-net4.\n"
+	"         Rules that ipset cannot hold (ports without protocol or address, both ports, ...) are named and\n"
+	"         left out; then the status is 1. A rule for all of IPv4 or IPv6 becomes two halves\n"
+	"  nft    for nft -j -f: table inet xdp_cuckoo with sets named in the same way, as xc_drop_src_4;\n"
+	"         prefixes that lie in others stand in sets of their own, as xc_drop_src_4_1\n"
+	"  csv    proto,src,sport,dst,dport,type,code,action,timeout,comment\n"
+	"Rules that have ended are left out. Which lists have a rule, `list --json` tells.\n"
+	"\n"
+	"  xdp-cuckoo export backup.txt\n"
+	"  xdp-cuckoo export --list spamhaus --format ipset | ipset restore\n"
+	"  xdp-cuckoo export rules.json --format nft && nft -j -f rules.json\n",
+	.options = OPTION_LIST_FORMAT | OPTION_LIST,
+	.max = 1,
+	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
+	.run = run_export,
+};
+
+struct export {
+	FILE *to;
+	enum list_format format;
+	unsigned int list; /* whose rules; 0: all */
+	struct rule_set rules; /* of formats that are not written rule by rule */
+	__u64 written, lost;
+};
+
+/* ---- rules ---- */
+
+static int export_rule(const struct rule *rule, void *context)
+{
+	struct export *export = context;
+
+	if (rule->timeout_ms < 0 || (export->list && !(rule_owners_now(rule) >> export->list & 1)))
+		return 0;
+	export->written++;
+	if (export->format == LIST_TEXT)
+		list_write_text(export->to, rule);
+	else if (export->format == LIST_CSV)
+		list_write_csv(export->to, rule);
+	else
+		return rule_set_add(&export->rules, rule);
+	return 0;
+}
+
+static void tell_loss(const struct rule *rule, const char *what, void *context)
+{
+	struct export *export = context;
+	char text[RULE_TEXT_BYTES];
+
+	export->lost++;
+	if (export->lost <= LOSSES_SHOWN)
+		command_error(STATUS_NO, "'%s' %s", rule_format(rule, text), what);
+}
+
+static int write_rules(struct export *export, struct store *store)
+{
+	const struct list_losses losses = { tell_loss, export };
+	int error;
+
+	if (export->format == LIST_CSV)
+		list_write_csv_heading(export->to);
+	error = store ? store_each(store, export_rule, export) : 0;
+	if (!error && export->format == LIST_IPSET)
+		error = list_write_ipset(export->to, &export->rules, &losses);
+	if (!error && export->format == LIST_NFT)
+		error = list_write_nft(export->to, &export->rules, &losses);
+	rule_set_close(&export->rules);
+	if (export->lost > LOSSES_SHOWN)
+		command_error(STATUS_NO, "%llu more rules like these",
+			      (unsigned long long)export->lost - LOSSES_SHOWN);
+	return error;
+}
+
+static int write_to(struct export *export, struct store *store, const char *path)
+{
+	struct whole_file file;
+	int error = whole_file_open(&file, path);
+
+	if (error)
+		return error;
+	export->to = file.to;
+	return whole_file_close(&file, write_rules(export, store));
+}
+
+static enum command_status find_list(const struct invocation *invocation, struct store *store,
+				     struct export *export)
+{
+	struct store_lists lists = {};
+	int error = store ? store_lists(store, &lists) : 0;
+
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
+	return command_find_list(invocation, &lists, &export->list);
+}
+
+static enum command_status write_all(struct export *export, struct store *store, const char *path)
+{
+	const bool is_output = whole_file_is_output(path);
+	int error = is_output ? write_rules(export, store) : write_to(export, store, path);
+
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
+	if (!is_output)
+		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t)export->written, "not_whole",
+				       (json_int_t)export->lost));
+	return export->lost ? STATUS_NO : STATUS_DONE;
+}
+
+static enum command_status run_export(const struct invocation *invocation)
+{
+	const char *path = invocation->count ? invocation->operands[0] : "-";
+	const char *format = invocation->list_format;
+	struct export export = { .to = stdout, .format = LIST_TEXT };
+	enum command_status status;
+	struct reason reason;
+	struct store *store;
+	int error;
+
+	if (format)
+		export.format = list_format_named(format);
+	if (!export.format || export.format == LIST_SPAMHAUS)
+		return command_not_a_choice("--format", format, "text|ipset|nft|csv");
+	error = command_open_store(invocation, &store, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	status = find_list(invocation, store, &export);
+	if (status == STATUS_DONE)
+		status = write_all(&export, store, path);
+	store_close(store);
+	return status;
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* exporter: what `metrics` prints, over HTTP, until a signal comes. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "commands/command.h"
+#include "metrics/http_server.h"
+#include "metrics/http_address.h"
+#include "metrics/text_format.h"
+#include "metrics/gather.h"
+#include "commands/options.h"
+#include "io/output.h"
+#include "io/signals.h"
+
+static enum command_status run_exporter(const struct invocation *invocation);
+
+const struct command command_exporter = {
+	.name = "exporter",
+	.group = COMMAND_LOOK,
+	.usage = "[--listen ADDRESS:PORT]",
+	.summary = "serve the state of all running filters to Prometheus",
+	.help = "What `metrics` prints, at http://127.0.0.1:9917/metrics, read anew for each scrape, but for those that\n"
+	"come within the same second; until SIGTERM or SIGINT. Filters may come and go meanwhile. As a service:\n"
+	"systemctl enable --now xdp-cuckoo-exporter.\n"
+	"Only processes of this host reach it, unless --listen names another address of its own, or 0.0.0.0 or [::] for all:\n"
+	"then whoever reaches that may read the counters, there is no password and no TLS. Ports below 1024\n"
+	"are not to be had. HTTP status 503, and why, where filters cannot be read. share/xdp-cuckoo/grafana has a\n"
+	"dashboard for Grafana.\n"
+	"\n"
+	"  xdp-cuckoo exporter\n"
+	"  xdp-cuckoo exporter --listen [::1]:9917\n",
+	.options = OPTION_LISTEN,
+	.needs = PRIVILEGE_LOOK | PRIVILEGE_READ,
+	.run = run_exporter,
+};
+
+#define FRESH_S 1 /* a scrape is answered by one that is not older */
+
+static const char index_page[] = "<!DOCTYPE html><title>xdp-cuckoo</title><a href=\"/metrics\">/metrics</a>\n";
+
+struct exporter {
+	const char *state;
+	double since_s; /* when the last answer was gathered */
+	char *text;	/* it; NULL: that failed, as `said` says */
+	size_t bytes;
+	struct reason said; /* the last failure; "": none */
+};
+
+/* ---- pages ---- */
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+/* On stderr, when it is another than the last: scrapes come every few seconds. */
+static void say(struct exporter *exporter, const char *text)
+{
+	if (*text && strcmp(text, exporter->said.text))
+		output_note("%s", text);
+	reason_set(&exporter->said, 0, "%s", text);
+}
+
+static int write_text(struct exporter *exporter, const json_t *metrics, struct reason *reason)
+{
+	FILE *to = open_memstream(&exporter->text, &exporter->bytes);
+	bool is_whole = to;
+
+	if (to) {
+		metrics_write(to, metrics);
+		is_whole = !ferror(to);
+		is_whole &= !fclose(to);
+	}
+	return is_whole ? 0 : reason_set(reason, -ENOMEM, "not enough memory");
+}
+
+static void forget(struct exporter *exporter)
+{
+	free(exporter->text);
+	exporter->text = NULL;
+}
+
+static void gather(struct exporter *exporter)
+{
+	struct reason unread, reason;
+	json_t *metrics;
+	int error;
+
+	forget(exporter);
+	error = metrics_filters_gather(exporter->state, &metrics, &unread, &reason);
+	if (!error)
+		error = write_text(exporter, metrics, &reason);
+	json_decref(metrics);
+	if (error)
+		forget(exporter);
+	say(exporter, error ? reason.text : unread.text);
+	exporter->since_s = now_s();
+}
+
+static void make_metrics(struct exporter *exporter, struct http_page *page)
+{
+	if (now_s() - exporter->since_s >= FRESH_S)
+		gather(exporter);
+	if (!exporter->text)
+		*page = (struct http_page){ 503, "text/plain", exporter->said.text, strlen(exporter->said.text) };
+	else
+		*page = (struct http_page){ 200, "text/plain; version=0.0.4; charset=utf-8", exporter->text,
+					    exporter->bytes };
+}
+
+static void make_page(const char *path, void *context, struct http_page *page)
+{
+	static const char nothing[] = "nothing here but /metrics\n";
+
+	if (!strcmp(path, "/metrics"))
+		make_metrics(context, page);
+	else if (!strcmp(path, "/"))
+		*page = (struct http_page){ 200, "text/html", index_page, strlen(index_page) };
+	else
+		*page = (struct http_page){ 404, "text/plain", nothing, strlen(nothing) };
+}
+
+/* ---- serving ---- */
+
+static int serve_until_signal(struct http_server *server, const struct signals *signals)
+{
+	struct pollfd files[] = {
+		{ .fd = signals->fd, .events = POLLIN },
+		{ .fd = http_server_fd(server), .events = POLLIN },
+	};
+
+	while (!files[0].revents) {
+		if (poll(files, 2, http_server_timeout_ms(server)) < 0 && errno != EINTR)
+			return -errno;
+		http_server_run(server);
+	}
+	return 0;
+}
+
+static int serve(struct exporter *exporter, int listener, const char *where)
+{
+	struct http_server *server;
+	struct signals signals = {};
+	int error = http_server_open(listener, make_page, exporter, &server);
+
+	if (!error)
+		error = signals_take(&signals);
+	if (!error)
+		output_note("serving http://%s/metrics", where);
+	if (!error)
+		error = serve_until_signal(server, &signals);
+	http_server_close(server);
+	signals_give_back(&signals);
+	forget(exporter);
+	return error;
+}
+
+/* No page of memory with the key of a hash in it is left behind in a file, whatever happens. */
+static void leave_no_core(void)
+{
+	const struct rlimit none = {};
+
+	setrlimit(RLIMIT_CORE, &none);
+}
+
+static enum command_status refuse_listener(const char *where, int error)
+{
+	const char *hint = error == -EADDRINUSE	   ? "; another process has that port" :
+			   error == -EADDRNOTAVAIL ? "; this host has no such address" :
+			   error == -EACCES	   ? "; take a port from 1024 on" : "";
+
+	return command_error(STATUS_SYSTEM, "cannot listen on '%s': %s%s", where, strerror(-error), hint);
+}
+
+static enum command_status refuse_serving(int error)
+{
+	if (error == -ELIBACC)
+		return command_error(STATUS_SYSTEM, "cannot serve: no " HTTP_SERVER_LIBRARY " here; "
+				     "'apt-get install libmicrohttpd12', or let node_exporter read `xdp-cuckoo metrics FILE`");
+	return command_error(command_status_of(error), "cannot serve: %s", strerror(-error));
+}
+
+static enum command_status run_exporter(const struct invocation *invocation)
+{
+	const char *where = invocation->listen ? invocation->listen : EXPORTER_LISTEN_DEFAULT;
+	struct exporter exporter = { .state = invocation->state, .since_s = -FRESH_S };
+	struct http_address address;
+	int listener, error;
+
+	if (http_address_parse(where, &address))
+		return command_error(STATUS_USAGE, "--listen '%s': must be an address and a port, like "
+				     "127.0.0.1:9917 or [::1]:9917", where);
+	leave_no_core();
+	listener = http_address_listen(&address);
+	if (listener < 0)
+		return refuse_listener(where, listener);
+	if (!http_address_is_loopback(&address))
+		output_note("not only processes of this host can read the counters at %s, unless a firewall keeps them "
+			    "out", where);
+	error = serve(&exporter, listener, where);
+	return error ? refuse_serving(error) : STATUS_DONE;
+}

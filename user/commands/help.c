@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * help, version. Help is made from the command table; laid-out prose is the one thing that is printed
+ * here and not by io/output.c.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/command.h"
+#include "commands/options.h"
+#include "io/output.h"
+#include "base/version.h"
+
+static enum command_status run_help(const struct invocation *invocation);
+static enum command_status run_version(const struct invocation *invocation);
+
+const struct command command_help = {
+	.name = "help",
+	.usage = "[COMMAND]",
+	.summary = "explain the tool or a command",
+	.help = "\n"
+	"  xdp-cuckoo help\n"
+	"  xdp-cuckoo help add\n",
+	.min = 0,
+	.max = 1,
+	.run = run_help,
+};
+
+const struct command command_version = {
+	.name = "version",
+	.usage = "",
+	.summary = "print the version of tool, table and store",
+	.help = "\n"
+	"  xdp-cuckoo version\n"
+	"  xdp-cuckoo version --json\n",
+	.run = run_version,
+};
+
+static const struct {
+	enum command_group group;
+	const char *title;
+} groups[] = {
+	{ COMMAND_RUN, "Run it:" },
+	{ COMMAND_RULES, "Rules:" },
+	{ COMMAND_LOOK, "See what it does:" },
+	{ COMMAND_SAFETY, "Stay reachable:" },
+	{ COMMAND_TOOL, "The tool:" },
+};
+
+static const char introduction[] =
+	"xdp-cuckoo drops blocklisted flows in the network driver (XDP), by a cuckoo filter.\n"
+	"\n"
+	"usage: xdp-cuckoo COMMAND ...\n"
+	"\n";
+
+static const char first_steps[] =
+	"    xdp-cuckoo load eth0 --confirm 1m  # run it; undone in a minute, but for: xdp-cuckoo confirm\n"
+	"    xdp-cuckoo import list.netset      # block what a list names; or add 192.0.2.1\n"
+	"    xdp-cuckoo stats                   # what was dropped\n";
+
+static const char ending[] =
+	"\n"
+	"Status: 0 done or yes; 1 no; 2 usage or bad input; 3 the system refused; 4 table full or\n"
+	"memory short; 5 another XDP program is in the way.\n"
+	"More, with examples: xdp-cuckoo help COMMAND.\n";
+
+/* With what stands in place of its line "@"; to free(). NULL without memory. */
+static char *help_of(const struct command *command)
+{
+	const char *at = command->explain ? strstr(command->help, "@\n") : NULL;
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	if (!to)
+		return NULL;
+	fprintf(to, "%.*s", at ? (int)(at - command->help) : 0, command->help);
+	if (at)
+		command->explain(to);
+	fputs(at ? at + strlen("@\n") : command->help, to);
+	return fclose(to) ? NULL : text;
+}
+
+static void print_command(const struct command *command)
+{
+	char *help = help_of(command);
+
+	if (!help)
+		return;
+	printf("usage: xdp-cuckoo %s%s%s\n%s\n\n", command->name, *command->usage ? " " : "",
+	       command->usage, command->summary);
+	fputs(help + (*help == '\n'), stdout);
+	free(help);
+}
+
+static void print_group(enum command_group group, const char *title)
+{
+	output_heading(title);
+	for (const struct command *const *command = command_table; *command; command++)
+		if ((*command)->group == group)
+			printf("  %-13s %s\n", (*command)->name, (*command)->summary);
+}
+
+static void print_all(void)
+{
+	char option[64];
+
+	fputs(introduction, stdout);
+	output_heading("First steps:");
+	fputs(first_steps, stdout);
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		putchar('\n');
+		print_group(groups[i].group, groups[i].title);
+	}
+	putchar('\n');
+	output_heading("Options of every command:");
+	for (const struct options_kind *kind = options_table; kind->name; kind++) {
+		snprintf(option, sizeof(option), "--%s%s%s", kind->name, kind->value ? " " : "",
+			 kind->value ? kind->value : "");
+		if (!kind->bit)
+			printf("  %-13s %s\n", option, kind->meaning);
+	}
+	fputs(ending, stdout);
+}
+
+static json_t *describe_options(const struct command *command)
+{
+	json_t *rows = json_array();
+
+	for (const struct options_kind *kind = options_table; kind->name; kind++)
+		if (options_are_of(kind, command))
+			json_array_append_new(rows, json_pack("{s:s, s:s?, s:s}", "option", kind->name, "value",
+							      kind->value, "meaning", kind->meaning));
+	return rows;
+}
+
+static json_t *describe_command(const struct command *command)
+{
+	char *help = help_of(command);
+	json_t *description = json_pack("{s:s, s:s, s:s, s:s, s:o}", "command", command->name, "usage",
+					command->usage, "summary", command->summary, "help",
+					help ? help : "", "options", describe_options(command));
+
+	free(help);
+	return description;
+}
+
+static json_t *describe_all(void)
+{
+	json_t *rows = json_array();
+
+	for (const struct command *const *command = command_table; *command; command++)
+		if ((*command)->group != COMMAND_HIDDEN)
+			json_array_append_new(rows, describe_command(*command));
+	return rows;
+}
+
+static enum command_status run_help(const struct invocation *invocation)
+{
+	const struct command *command = NULL;
+
+	if (invocation->count) {
+		command = command_find(invocation->operands[0]);
+		if (!command)
+			return command_unknown(invocation->operands[0]);
+	}
+	if (output_is_json())
+		output_print(command ? describe_command(command) : describe_all());
+	else if (command)
+		print_command(command);
+	else
+		print_all();
+	return STATUS_DONE;
+}
+
+static enum command_status run_version(const struct invocation *invocation)
+{
+	(void)invocation;
+	output_print(json_pack("{s:s, s:i, s:i}", "xdp-cuckoo", VERSION, "table_version", ABI_VERSION,
+			       "store_schema", STORE_SCHEMA));
+	return STATUS_DONE;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* lists: the named lists of a store, and deleting one. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands/command.h"
+#include "lists/import.h"
+#include "io/output.h"
+
+static enum command_status run_lists(const struct invocation *invocation);
+
+const struct command command_lists = {
+	.name = "lists",
+	.group = COMMAND_RULES,
+	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force]]",
+	.summary = "show the named lists, or delete one",
+	.help = "What `import --list NAME` has imported: how many rules each list has, alone or with others, when it was\n"
+	"last imported, and the file. There can be 63. What a list had for a time that is over, and others still\n"
+	"have, is counted until it is next imported.\n"
+	"`lists delete NAME` gives up its rules, at once: those that other lists have, or that were added by\n"
+	"hand too, stay; for a time, until the latest end that one of them has asked for, this list too.\n"
+	"  --dry-run       says what would be removed, and changes nothing\n"
+	"  --confirm TIME  undoes it unless `xdp-cuckoo confirm` comes within TIME\n"
+	"  --force         also where a pass rule goes without which this host would be blocked: see help add\n"
+	"\n"
+	"  xdp-cuckoo lists\n"
+	"  xdp-cuckoo lists delete spamhaus --confirm 1m\n",
+	.options = OPTION_DRY_RUN | OPTION_CONFIRM | OPTION_FORCE,
+	.max = 2,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_lists,
+};
+
+/* ---- for other commands ---- */
+
+enum command_status command_find_list(const struct invocation *invocation, const struct store_lists *lists,
+				      unsigned int *number)
+{
+	const char *name = invocation->list_name;
+
+	*number = name ? store_lists_find(lists, name) : 0;
+	if (*number || !name)
+		return STATUS_DONE;
+	return command_error(STATUS_NO, "no list '%s'; see xdp-cuckoo lists", name);
+}
+
+json_t *command_list_names(const struct store_lists *lists, __u64 owners)
+{
+	json_t *names = json_array();
+
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		if (owners >> i & 1 && lists->list[i].name[0])
+			json_array_append_new(names, json_string(lists->list[i].name));
+	return names;
+}
+
+/* ---- showing ---- */
+
+static json_t *list_row(const struct store_list *list, bool is_late)
+{
+	const time_t imported = list->imported_s;
+	char text[64] = "";
+	struct tm utc;
+	json_t *row;
+
+	if (gmtime_r(&imported, &utc))
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	row = json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", (json_int_t)list->rules, "imported",
+			text, "source", list->source);
+	if (is_late && output_is_json())
+		json_object_set_new(row, "not_confirmed_in_time", json_true());
+	return row;
+}
+
+static enum command_status show(const struct invocation *invocation)
+{
+	struct store_lists lists = {};
+	json_t *rows = json_array();
+	struct reason reason;
+	struct store *store;
+	int error = command_open_store(invocation, &store, &reason);
+	const bool is_late = !error && command_is_late(store);
+
+	if (!error && store) {
+		error = store_lists(store, &lists);
+		if (error)
+			reason_set(&reason, error, "cannot read the store: %s", strerror(-error));
+	}
+	store_close(store);
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		if (lists.list[i].name[0])
+			json_array_append_new(rows, list_row(&lists.list[i], is_late));
+	if (!error && !json_array_size(rows) && !output_is_json())
+		output_note("there are no lists; import --list NAME makes one");
+	if (!error)
+		output_print(json_incref(rows));
+	json_decref(rows);
+	return error ? command_failed(error, &reason) : STATUS_DONE;
+}
+
+/* ---- deleting ---- */
+
+static enum command_status delete_list(const struct invocation *invocation)
+{
+	static const char *const beside[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
+	struct invocation deletion = *invocation;
+	struct import_result result;
+	struct reason reason;
+	int error;
+
+	deletion.list_name = invocation->operands[1];
+	deletion.is_replace = true;
+	if (invocation->is_dry_run && invocation->confirm_ms)
+		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
+	error = import_delete_list(&deletion, &result, &reason);
+	for (size_t i = 0; result.answer && i < sizeof(beside) / sizeof(beside[0]); i++)
+		json_object_del(result.answer, beside[i]);
+	output_print(result.answer);
+	if (error == -ESRCH)
+		return command_error(STATUS_NO, "%s", reason.text);
+	if (error)
+		return command_failed(error, &reason);
+	if (result.deadline_ms)
+		command_report_confirm(invocation, result.deadline_ms);
+	return STATUS_DONE;
+}
+
+static enum command_status run_lists(const struct invocation *invocation)
+{
+	const char *verb = invocation->count ? invocation->operands[0] : NULL;
+
+	if (verb && strcmp(verb, "delete"))
+		return command_error(STATUS_USAGE, "lists '%s': the only word that may follow is delete", verb);
+	if (verb && invocation->count < 2)
+		return command_error(STATUS_USAGE, "lists delete: which list? See xdp-cuckoo lists");
+	if (verb)
+		return delete_list(invocation);
+	if (invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms)
+		return command_error(STATUS_USAGE, "--dry-run, --confirm and --force go with lists delete NAME");
+	return show(invocation);
+}

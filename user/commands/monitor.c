@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* monitor: dropped packets as they happen. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands/command.h"
+#include "monitor/listener.h"
+#include "counters/outcome_words.h"
+#include "io/output.h"
+#include "monitor/pcapng.h"
+#include "monitor/sample_cause.h"
+#include "io/signals.h"
+
+static enum command_status run_monitor(const struct invocation *invocation);
+
+#define RATE_DEFAULT 1000
+#define LINE_BYTES (2 * RULE_TEXT_BYTES + 128)
+#define TIME_BYTES 40
+#define NAME_BYTES 32 /* of an interface */
+#define NS_PER_S 1000000000LL
+#define MS_PER_S 1000
+
+const struct command command_monitor = {
+	.name = "monitor",
+	.group = COMMAND_LOOK,
+	.usage = "[RULE] [--every N] [--rate N] [--count N] [--seconds N] [--write FILE|-]",
+	.summary = "show dropped packets as they happen",
+	.help = "A line for each packet that the filters of the --name drop, or would drop if they were not\n"
+	"monitor-only: time, interface, flow, length, and which rule or policy it was, by the rules as they\n"
+	"are stored when it is shown. It goes on over changes, new tables and further interfaces, until\n"
+	"Ctrl-C, SIGTERM, or nobody reads it any more; then it says on stderr how many were seen and shown.\n"
+	"With a RULE it shows only packets that such a rule would match. What a --compact table drops by\n"
+	"chance, no stored rule names, and that is what it says.\n"
+	"  --every N       one in N of the packets that each CPU drops (default: 1, all of them)\n"
+	"  --rate N        at most N a second on each CPU, or at once what 256 jiffies are good for; those\n"
+	"                  beyond are counted (default: 1000)\n"
+	"  --count N       ends when N packets were shown\n"
+	"  --seconds N     ends by itself then\n"
+	"  --write FILE|-  instead of lines pcapng, for tcpdump and Wireshark: the first 256 bytes of each\n"
+	"                  packet, with a comment that says which rule; - is standard output\n"
+	"One monitor at a time for a filter: status 5 while another listens. Where it dies, the kernel stops\n"
+	"sampling 5 seconds later. Status 1 where no filter of the --name runs.\n"
+	"\n"
+	"  xdp-cuckoo monitor\n"
+	"  xdp-cuckoo monitor src 203.0.113.0/24 proto udp --json\n"
+	"  xdp-cuckoo monitor --every 100 --write drops.pcapng\n"
+	"  xdp-cuckoo monitor --write - | tcpdump -n -r -\n",
+	.options = OPTION_SAMPLES | OPTION_COUNT | OPTION_SECONDS,
+	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_WRITE,
+	.run = run_monitor,
+};
+
+struct monitoring {
+	const struct invocation *invocation;
+	struct listener listener;
+	struct signals signals;
+	struct rule wanted; /* what is shown; with invocation->count */
+	struct store *store; /* open for some samples; NULL: not, or there is none */
+	bool has_looked_for_store;
+	__s64 wall_ns;	     /* of the clock on the wall, when CLOCK_MONOTONIC was 0 */
+	__s64 renew_ms, end_ms; /* by CLOCK_MONOTONIC; end_ms 0: never */
+	__u64 shown, lost;   /* lost: those that were told of */
+	bool has_told_limit;
+	bool writes;	     /* pcapng, and not lines */
+	int file;	     /* that it goes to */
+	struct pcapng pcapng;
+};
+
+static __s64 clock_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return time.tv_sec * NS_PER_S + time.tv_nsec;
+}
+
+static __s64 now_ms(void)
+{
+	return clock_ns(CLOCK_MONOTONIC) / 1000000;
+}
+
+/* ---- what is said of a packet ---- */
+
+/* On this machine's clock for people, in UTC for programs. */
+static const char *format_time(const struct monitoring *monitoring, const struct abi_sample *sample,
+			       char text[TIME_BYTES])
+{
+	const __s64 ns = monitoring->wall_ns + (__s64)sample->time_ns;
+	const time_t second = ns / NS_PER_S;
+	const unsigned int us = ns % NS_PER_S / 1000;
+	struct tm time;
+	size_t used;
+
+	if (output_is_json())
+		used = strftime(text, TIME_BYTES, "%Y-%m-%dT%H:%M:%S", gmtime_r(&second, &time));
+	else
+		used = strftime(text, TIME_BYTES, "%H:%M:%S", localtime_r(&second, &time));
+	snprintf(text + used, TIME_BYTES - used, ".%06u%s", us, output_is_json() ? "Z" : "");
+	return text;
+}
+
+static const char *interface_name(const struct listener *listener, __u32 index, char name[NAME_BYTES])
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < listener->interfaces_count && !found; i++)
+		if (listener->interfaces[i].ifindex == (int)index)
+			found = listener->interfaces[i].interface;
+	/* Where a program is loaded on a bond, its packets are of another one. */
+	if (found)
+		snprintf(name, NAME_BYTES, "%s", found);
+	else if (!if_indextoname(index, name))
+		snprintf(name, NAME_BYTES, "if%u", index);
+	interface_clean_name(name);
+	return name;
+}
+
+static bool is_dropped(const struct abi_sample *sample)
+{
+	return sample->verdict == VERDICT_DROP;
+}
+
+static const char *format_cause(const struct abi_sample *sample, const struct sample_view *view,
+				char text[LINE_BYTES])
+{
+	const char *verdict = is_dropped(sample) ? "dropped" : "would be dropped";
+	char rule[RULE_TEXT_BYTES];
+
+	if (view->cause == SAMPLE_RULE)
+		snprintf(text, LINE_BYTES, "%s by rule %s", verdict, rule_format(&view->rule, rule));
+	else if (view->cause == SAMPLE_POLICY)
+		snprintf(text, LINE_BYTES, "%s by policy %s", verdict,
+			 outcome_words[sample->outcome].word);
+	else
+		snprintf(text, LINE_BYTES, "%s by a rule that is not stored (any more)", verdict);
+	return text;
+}
+
+static const char *format_flow(const struct sample_view *view, char text[RULE_TEXT_BYTES])
+{
+	return view->has_flow ? rule_format(&view->flow, text) : "no addresses";
+}
+
+/* The words of the flow's text are pairs of name and value. */
+static void add_flow(json_t *row, const struct sample_view *view)
+{
+	const char *words[RULE_WORDS_MAX];
+	char text[RULE_TEXT_BYTES], *end;
+	struct reason ignored;
+	size_t count;
+
+	if (!view->has_flow)
+		return;
+	rule_format(&view->flow, text);
+	if (rule_split(text, words, &count, &ignored))
+		return;
+	for (size_t i = 0; i + 1 < count; i += 2) {
+		const unsigned long number = strtoul(words[i + 1], &end, 10);
+
+		json_object_set_new(row, words[i], *end ? json_string(words[i + 1]) : json_integer(number));
+	}
+}
+
+static json_t *make_row(const struct monitoring *monitoring, const struct abi_sample *sample,
+			const struct sample_view *view)
+{
+	char time[TIME_BYTES], name[NAME_BYTES], rule[RULE_TEXT_BYTES];
+	json_t *row = json_pack("{s:s, s:s}", "time", format_time(monitoring, sample, time), "interface",
+				interface_name(&monitoring->listener, sample->ifindex, name));
+
+	add_flow(row, view);
+	json_object_set_new(row, "length", json_integer(sample->bytes));
+	json_object_set_new(row, "verdict", json_string(is_dropped(sample) ? "drop" : "would drop"));
+	if (view->cause == SAMPLE_POLICY)
+		json_object_set_new(row, "policy", json_string(outcome_words[sample->outcome].word));
+	else
+		json_object_set_new(row, "rule", view->cause == SAMPLE_RULE ?
+							 json_string(rule_format(&view->rule, rule)) :
+							 json_null());
+	return row;
+}
+
+static void print_packet(const struct monitoring *monitoring, const struct abi_sample *sample,
+			 const struct sample_view *view)
+{
+	char line[2 * LINE_BYTES], time[TIME_BYTES], name[NAME_BYTES], flow[RULE_TEXT_BYTES], cause[LINE_BYTES];
+
+	if (output_is_json()) {
+		output_answer(make_row(monitoring, sample, view), "");
+		return;
+	}
+	snprintf(line, sizeof(line), "%s %s %s length %u: %s", format_time(monitoring, sample, time),
+		 interface_name(&monitoring->listener, sample->ifindex, name), format_flow(view, flow),
+		 sample->bytes, format_cause(sample, view, cause));
+	output_answer(NULL, line);
+}
+
+static int write_packet(struct monitoring *monitoring, const struct abi_sample *sample,
+			const struct sample_view *view)
+{
+	char name[NAME_BYTES], cause[LINE_BYTES];
+	const struct pcapng_packet packet = {
+		.interface = sample->ifindex,
+		.time_ns = monitoring->wall_ns + sample->time_ns,
+		.length = sample->bytes,
+		.data = sample->frame,
+		.captured = sample->captured,
+		.comment = format_cause(sample, view, cause),
+	};
+	int error = pcapng_add_interface(&monitoring->pcapng, sample->ifindex,
+					 interface_name(&monitoring->listener, sample->ifindex, name));
+
+	return error ? error : pcapng_add(&monitoring->pcapng, &packet);
+}
+
+/* ---- samples ---- */
+
+/* Its time stands still while it is open, so that is not for long. */
+static struct store *open_store(struct monitoring *monitoring)
+{
+	struct reason reason;
+
+	if (monitoring->has_looked_for_store)
+		return monitoring->store;
+	monitoring->has_looked_for_store = true;
+	if (command_open_store(monitoring->invocation, &monitoring->store, &reason))
+		output_note("which rule it is cannot be told: %s", reason.text);
+	return monitoring->store;
+}
+
+static void close_store(struct monitoring *monitoring)
+{
+	store_close(monitoring->store);
+	monitoring->store = NULL;
+	monitoring->has_looked_for_store = false;
+}
+
+/* -ECANCELED: enough. */
+static int show(const struct abi_sample *sample, void *context)
+{
+	struct monitoring *monitoring = context;
+	const struct sample_view view = sample_view(sample, open_store(monitoring));
+	int error = 0;
+
+	if (monitoring->invocation->count &&
+	    (!view.has_flow || !rule_names(&monitoring->wanted, &view.flow)))
+		return 0;
+	if (monitoring->writes)
+		error = write_packet(monitoring, sample, &view);
+	else
+		print_packet(monitoring, sample, &view);
+	if (error)
+		return error;
+	return ++monitoring->shown == monitoring->invocation->end_count ? -ECANCELED : 0;
+}
+
+static int flush(struct monitoring *monitoring)
+{
+	return monitoring->writes ? pcapng_flush(&monitoring->pcapng) : output_flush();
+}
+
+static int read_samples(struct monitoring *monitoring)
+{
+	int error = listener_read(&monitoring->listener, show, monitoring);
+	int flushed = flush(monitoring);
+
+	return flushed ? flushed : error;
+}
+
+/* ---- from second to second ---- */
+
+static __u32 rate_of(const struct invocation *invocation)
+{
+	return invocation->rate ? invocation->rate : RATE_DEFAULT;
+}
+
+/* Once of what is beyond the rate, which the end sums up; each time of what is lost. */
+static void tell_missed(struct monitoring *monitoring)
+{
+	struct abi_sampling sum;
+	struct reason ignored;
+
+	if (listener_count(&monitoring->listener, &sum, &ignored))
+		return;
+	if (sum.limited && !monitoring->has_told_limit)
+		output_note("more are dropped than the rate of %u a second on each CPU lets be shown: see --every and "
+			    "--rate", rate_of(monitoring->invocation));
+	monitoring->has_told_limit |= sum.limited > 0;
+	if (sum.lost == monitoring->lost)
+		return;
+	monitoring->lost = sum.lost;
+	output_note("%llu packets were lost so far, since they were not read fast enough: --every and --rate "
+		    "make them fewer", (unsigned long long)sum.lost);
+}
+
+static void set_clock(struct monitoring *monitoring)
+{
+	monitoring->wall_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+}
+
+static int renew(struct monitoring *monitoring, struct reason *reason)
+{
+	const size_t before = monitoring->listener.count;
+	int error = listener_renew(&monitoring->listener, reason);
+
+	set_clock(monitoring);
+	close_store(monitoring);
+	tell_missed(monitoring);
+	if (!error && before && !monitoring->listener.count)
+		output_note("no filter '%s' is running here any more; waiting for one",
+			    monitoring->invocation->name);
+	monitoring->renew_ms = now_ms() + LISTENER_RENEW_MS;
+	return error;
+}
+
+/* -ECANCELED: it is to end; -EPIPE: nobody reads any more. */
+static int wait_for_samples(const struct monitoring *monitoring)
+{
+	struct pollfd files[] = {
+		{ .fd = monitoring->signals.fd, .events = POLLIN },
+		{ .fd = monitoring->listener.fd, .events = POLLIN },
+		{ .fd = monitoring->writes ? monitoring->file : STDOUT_FILENO },
+	};
+	const bool ends_first = monitoring->end_ms && monitoring->end_ms < monitoring->renew_ms;
+	const __s64 left_ms = (ends_first ? monitoring->end_ms : monitoring->renew_ms) - now_ms();
+
+	if (poll(files, 3, left_ms > 0 ? left_ms : 0) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (files[0].revents || (ends_first && now_ms() >= monitoring->end_ms))
+		return -ECANCELED;
+	return files[2].revents ? -EPIPE : 0;
+}
+
+static int listen_to_all(struct monitoring *monitoring, struct reason *reason)
+{
+	int error = 0;
+
+	reason->text[0] = '\0';
+	while (!error) {
+		error = wait_for_samples(monitoring);
+		if (!error)
+			error = read_samples(monitoring);
+		if (!error && now_ms() >= monitoring->renew_ms)
+			error = renew(monitoring, reason);
+	}
+	return error;
+}
+
+/* ---- the whole ---- */
+
+/* Not emptied: that is done when nobody else listens, who may be writing to it. */
+static int open_file(struct monitoring *monitoring, struct reason *reason)
+{
+	const char *path = monitoring->invocation->write_path;
+	int error;
+
+	monitoring->writes = path;
+	monitoring->file = STDOUT_FILENO;
+	if (path && strcmp(path, "-"))
+		monitoring->file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (monitoring->file < 0)
+		return reason_set(reason, -EIO, "cannot write '%s': %s", path, strerror(errno));
+	/* Whatever it takes to write there, it is open. */
+	error = privileges_keep(PRIVILEGE_KERNEL | PRIVILEGE_READ);
+	return error ? reason_set(reason, error, "cannot give up capabilities: %s", strerror(-error)) : 0;
+}
+
+static void close_file(const struct monitoring *monitoring)
+{
+	if (monitoring->file > STDERR_FILENO)
+		close(monitoring->file);
+}
+
+static int begin_file(struct monitoring *monitoring)
+{
+	const struct listener *listener = &monitoring->listener;
+	int error = 0;
+
+	if (!monitoring->writes)
+		return 0;
+	/* Pipes and terminals have no length. */
+	if (monitoring->file > STDERR_FILENO && ftruncate(monitoring->file, 0) && errno != EINVAL)
+		return -errno;
+	error = pcapng_open(&monitoring->pcapng, monitoring->file, ABI_SAMPLE_BYTES);
+	for (size_t i = 0; i < listener->interfaces_count && !error; i++) {
+		const __u32 index = listener->interfaces[i].ifindex;
+		char name[NAME_BYTES];
+
+		error = pcapng_add_interface(&monitoring->pcapng, index, interface_name(listener, index, name));
+	}
+	return error ? error : pcapng_flush(&monitoring->pcapng);
+}
+
+static void summarise(const struct monitoring *monitoring)
+{
+	struct abi_sampling sum;
+	struct reason reason;
+	char text[256];
+
+	if (listener_count(&monitoring->listener, &sum, &reason)) {
+		output_note("%s", reason.text);
+		return;
+	}
+	snprintf(text, sizeof(text), "%llu packets were dropped meanwhile: %llu shown, %llu beyond the rate, %llu "
+		 "lost since they were not read in time", (unsigned long long)sum.seen,
+		 (unsigned long long)monitoring->shown, (unsigned long long)sum.limited,
+		 (unsigned long long)sum.lost);
+	output_summary(json_pack("{s:I, s:I, s:I, s:I}", "seen", (json_int_t)sum.seen, "shown",
+				 (json_int_t)monitoring->shown, "limited", (json_int_t)sum.limited, "lost",
+				 (json_int_t)sum.lost), text);
+}
+
+/* Once it has begun; what came until the end is shown too. `error`: why it ends. */
+static int end(struct monitoring *monitoring, int error, struct reason *reason)
+{
+	const bool is_enough = monitoring->invocation->end_count &&
+			       monitoring->shown == monitoring->invocation->end_count;
+
+	listener_stop(&monitoring->listener);
+	if (error == -ECANCELED && !is_enough)
+		error = read_samples(monitoring);
+	if (error == -EPIPE)
+		output_give_up();
+	summarise(monitoring);
+	if (!error || error == -ECANCELED || error == -EPIPE)
+		return 0;
+	if (*reason->text)
+		return error;
+	/* What could not be printed, main() says. */
+	return monitoring->writes ? reason_set(reason, -EIO, "cannot write '%s': %s",
+					       monitoring->invocation->write_path, reason_of_write(error)) : 0;
+}
+
+static int monitor(struct monitoring *monitoring, struct reason *reason)
+{
+	const struct invocation *invocation = monitoring->invocation;
+	int error = open_file(monitoring, reason);
+
+	if (!error)
+		error = listener_open(&monitoring->listener, invocation->name,
+				      invocation->every ? invocation->every : 1,
+				      rate_of(invocation), reason);
+	if (error)
+		return error;
+	error = signals_take(&monitoring->signals);
+	if (error)
+		return reason_set(reason, error, "cannot wait for signals: %s", strerror(-error));
+	set_clock(monitoring);
+	monitoring->renew_ms = now_ms() + LISTENER_RENEW_MS;
+	monitoring->end_ms = invocation->seconds ? now_ms() + (__s64)invocation->seconds * MS_PER_S : 0;
+	error = begin_file(monitoring);
+	if (!error)
+		error = listen_to_all(monitoring, reason);
+	return end(monitoring, error, reason);
+}
+
+static enum command_status run_monitor(const struct invocation *invocation)
+{
+	struct monitoring monitoring = { .invocation = invocation };
+	struct reason reason = {};
+	int error;
+
+	if (invocation->count && command_rule(invocation, &monitoring.wanted))
+		return STATUS_USAGE;
+	if (invocation->write_path && !strcmp(invocation->write_path, "-") && isatty(STDOUT_FILENO))
+		return command_error(STATUS_USAGE, "--write -: pcapng is not for terminals; pipe it to tcpdump -r - "
+				     "or to a file");
+	signal(SIGPIPE, SIG_IGN);
+	error = monitor(&monitoring, &reason);
+	listener_close(&monitoring.listener);
+	signals_give_back(&monitoring.signals);
+	close_store(&monitoring);
+	pcapng_close(&monitoring.pcapng);
+	close_file(&monitoring);
+	if (error == -ENOENT && !*reason.text)
+		return command_not_running(invocation->name);
+	return error ? command_failed(error, &reason) : STATUS_DONE;
+}

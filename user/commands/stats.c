@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* stats: what filters have done, in all or by interval, by outcome, interface or CPU. By rule: stats_by_rule.c. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands/command.h"
+#include "counters/outcome_help.h"
+#include "commands/stats.h"
+#include "counters/outcome_words.h"
+#include "io/output.h"
+#include "base/suggest.h"
+#include "counters/tally.h"
+
+static enum command_status run_stats(const struct invocation *invocation);
+
+const struct command command_stats = {
+	.name = "stats",
+	.group = COMMAND_LOOK,
+	.usage = "[--by interface|cpu|rule|prefix] [--top N] [--interval TIME [--count N]] "
+		 "[--reset]",
+	.summary = "show how many packets were passed and dropped, and why",
+	.help = "Counted since the filter was loaded or last reset, over all its interfaces and CPUs:\n"
+	"@\n"
+	"What would be dropped but for `monitor-only` has been passed, and has columns of its own: shown\n"
+	"where there is some, as are outcomes that are seldom; under --json all. Bytes count from the Ethernet\n"
+	"header on.\n"
+	"  --by interface     where packets came by; `+` joins interfaces that share a row of counters (their\n"
+	"                     numbers are equal modulo 64), `-` is what the filter runs on no more, or in\n"
+	"                     another network namespace\n"
+	"  --by cpu           which CPU filtered them\n"
+	"  --by rule          the drop rules that matched most packets, in monitor-only mode too. In a flood\n"
+	"                     rules are counted by a random sample, each packet of it for several\n"
+	"  --by prefix        the same, summed by source: of 24 bits in IPv4 and 48 in IPv6, or others:\n"
+	"                     --by prefix=16,32; shorter prefixes of rules as they are. As by rule, this\n"
+	"                     needs a table that counts: neither --compact nor --no-counters\n"
+	"  --top N            how many of these rules or prefixes (default: 20)\n"
+	"  --interval TIME    instead of sums, packets and bits a second, at the end of each interval, until\n"
+	"                     it is interrupted; under --json a line for each. Not by rule or prefix\n"
+	"  --count N          end after so many intervals\n"
+	"  --reset            count from 0 from now on, by rule too\n"
+	"\n"
+	"  xdp-cuckoo stats\n"
+	"  xdp-cuckoo --name web stats --json\n"
+	"  xdp-cuckoo stats --by interface --interval 1s\n"
+	"  xdp-cuckoo stats --by prefix=16 --top 5\n",
+	.explain = explain_outcomes,
+	.options = OPTION_INTERVAL | OPTION_COUNT | OPTION_BY | OPTION_RESET,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_stats,
+};
+
+/* ---- reading ---- */
+
+static int read_tally(const struct invocation *invocation, bool is_quiet, struct tally *tally,
+		      struct reason *reason)
+{
+	struct kernel_filter *filters;
+	size_t count;
+	int error = kernel_find(invocation->name, &filters, &count, reason);
+
+	*tally = (struct tally){};
+	for (size_t f = 0; f < count && !error; f++) {
+		if (!tally_is_named(&filters[f], invocation->name))
+			continue;
+		if (!is_quiet)
+			command_report_run(&filters[f]);
+		error = tally_add(tally, &filters[f], reason);
+	}
+	kernel_filters_free(filters, count);
+	return error;
+}
+
+/* ---- rows ---- */
+
+/* `seconds`: that the counts are of, to be shown as rates; 0: sums. */
+struct form {
+	bool has_dropped, has_would_drop;
+	double seconds;
+};
+
+static void add_number(json_t *row, const char *done, const char *unit, json_int_t number)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s_%s", done, unit);
+	json_object_set_new(row, name, json_integer(number));
+}
+
+/* Adds what became of packets to a row that says which. */
+static json_t *verdict_row(json_t *row, const struct abi_counter counter[VERDICTS], const struct form *form)
+{
+	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++) {
+		const char *done = verdict_words[verdict].done;
+
+		if ((verdict == VERDICT_WOULD_DROP && !form->has_would_drop) ||
+		    (verdict == VERDICT_DROP && !form->has_dropped))
+			continue;
+		if (form->seconds > 0) {
+			add_number(row, done, "pps", llround(counter[verdict].packets / form->seconds));
+			add_number(row, done, "bps", llround(counter[verdict].bytes * 8. / form->seconds));
+			continue;
+		}
+		add_number(row, done, "packets", counter[verdict].packets);
+		add_number(row, done, "bytes", counter[verdict].bytes);
+	}
+	return row;
+}
+
+/* Those that never happened are noise to a reader, but for the common ones. */
+static bool is_shown(enum abi_outcome outcome, const struct abi_counter sums[ABI_COUNTERS])
+{
+	bool has_place = output_is_json() || outcome == OUTCOME_NO_RULE || outcome == OUTCOME_NOT_IP ||
+			 outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
+
+	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
+		has_place |= sums[outcome * VERDICTS + verdict].packets > 0;
+	return has_place;
+}
+
+static void add_outcomes(json_t *rows, const struct tally *counts, const struct abi_counter sums[ABI_COUNTERS],
+			 const struct form *form)
+{
+	struct abi_counter counters[ABI_COUNTERS];
+
+	tally_sum(counts, TALLY_ALL, TALLY_ALL, counters);
+	for (enum abi_outcome outcome = 0; outcome < OUTCOMES; outcome++) {
+		json_t *row = json_pack("{s:s}", "outcome", outcome_words[outcome].name);
+
+		if (is_shown(outcome, sums))
+			json_array_append_new(rows, verdict_row(row, &counters[outcome * VERDICTS], form));
+		else
+			json_decref(row);
+	}
+}
+
+static void add_interfaces(json_t *rows, const struct tally *counts, const struct form *form)
+{
+	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS];
+
+	for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
+		if (!*counts->interfaces[row])
+			continue;
+		tally_sum(counts, row, TALLY_ALL, counters);
+		tally_verdicts(counters, verdicts);
+		json_array_append_new(rows, verdict_row(json_pack("{s:s}", "interface", counts->interfaces[row]),
+							verdicts, form));
+	}
+	tally_sum_elsewhere(counts, counters);
+	tally_verdicts(counters, verdicts);
+	if (tally_has_packets(counters))
+		json_array_append_new(rows, verdict_row(json_pack("{s:s}", "interface", "-"), verdicts, form));
+}
+
+/* Those that have filtered a packet. */
+static void add_cpus(json_t *rows, const struct tally *counts, const struct tally *sums, const struct form *form)
+{
+	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS];
+
+	for (unsigned int cpu = 0; cpu < counts->cpus; cpu++) {
+		tally_sum(sums, TALLY_ALL, cpu, counters);
+		if (!tally_has_packets(counters))
+			continue;
+		tally_sum(counts, TALLY_ALL, cpu, counters);
+		tally_verdicts(counters, verdicts);
+		json_array_append_new(rows, verdict_row(json_pack("{s:o}", "cpu", json_sprintf("%u", cpu)),
+							verdicts, form));
+	}
+}
+
+/* `counts` is `sums`, or what has come to them in an interval. */
+static json_t *rows_of(enum stats_by by, const struct tally *counts, const struct tally *sums, double seconds)
+{
+	static const char *const names[] = {
+		[STATS_BY_OUTCOME] = "outcome", [STATS_BY_INTERFACE] = "interface", [STATS_BY_CPU] = "cpu",
+	};
+	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS], all[ABI_COUNTERS];
+	struct form form = { .seconds = seconds };
+	json_t *rows = json_array();
+
+	tally_sum(sums, TALLY_ALL, TALLY_ALL, all);
+	tally_verdicts(all, verdicts);
+	form.has_would_drop = output_is_json() || sums->is_monitor_only || verdicts[VERDICT_WOULD_DROP].packets;
+	form.has_dropped = output_is_json() || !sums->is_monitor_only || verdicts[VERDICT_DROP].packets;
+	if (by == STATS_BY_INTERFACE)
+		add_interfaces(rows, counts, &form);
+	else if (by == STATS_BY_CPU)
+		add_cpus(rows, counts, sums, &form);
+	else
+		add_outcomes(rows, counts, all, &form);
+	tally_sum(counts, TALLY_ALL, TALLY_ALL, counters);
+	tally_verdicts(counters, verdicts);
+	json_array_append_new(rows, verdict_row(json_pack("{s:s}", names[by], "all"), verdicts, &form));
+	return rows;
+}
+
+/* ---- intervals ---- */
+
+static void print_interval(json_t *rows, double seconds, bool is_first)
+{
+	if (output_is_json()) {
+		output_answer(json_pack("{s:I, s:f, s:o}", "time", (json_int_t)time(NULL), "seconds", seconds,
+					"rates", rows), "");
+	} else {
+		if (!is_first)
+			putchar('\n');
+		output_print(rows);
+	}
+}
+
+static void sleep_ms(__s64 ms)
+{
+	struct timespec left = { ms / 1000, ms % 1000 * 1000000 };
+
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+}
+
+/* One interval from *before on, which is what comes after it then. */
+static enum command_status run_interval(const struct invocation *invocation, enum stats_by by,
+					struct tally *before, bool is_first)
+{
+	struct tally now = {}, difference = {};
+	struct reason reason;
+	int error;
+
+	sleep_ms(invocation->interval_ms);
+	error = read_tally(invocation, true, &now, &reason);
+	if (!error && now.filters && tally_since(before, &now, &difference))
+		error = reason_set(&reason, -ENOMEM, "not enough memory");
+	if (!error && now.filters)
+		print_interval(rows_of(by, &difference, &now, difference.seconds), difference.seconds, is_first);
+	tally_close(&difference);
+	tally_close(before);
+	*before = now;
+	if (error)
+		return command_failed(error, &reason);
+	if (!now.filters)
+		return command_not_running(invocation->name);
+	return output_flush() ? STATUS_SYSTEM : STATUS_DONE;
+}
+
+/* ---- reset ---- */
+
+static int reset_target(struct target *target, struct reason *reason)
+{
+	int error = kernel_reset_counters(&target->filter, reason);
+
+	if (error)
+		return error;
+	return table_reset_counts(&target->table) ? target_unmapped(reason) : 0;
+}
+
+static enum command_status reset(const struct invocation *invocation)
+{
+	struct apply apply;
+	struct reason reason;
+	const int error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	const size_t count = apply.targets_count;
+	int failed = error;
+
+	if (!error)
+		command_report_undone(&apply);
+	for (size_t i = 0; i < count && !failed; i++)
+		failed = reset_target(&apply.targets[i], &reason);
+	apply_close(&apply);
+	if (failed)
+		return command_failed(failed, &reason);
+	if (!count)
+		return command_not_running(invocation->name);
+	output_print(json_pack("{s:I}", "reset_filters", (json_int_t)count));
+	return STATUS_DONE;
+}
+
+/* ---- what was asked for ---- */
+
+static enum command_status not_by(const char *word)
+{
+	struct suggest suggest = suggest_for(word);
+	char text[SUGGEST_TEXT_BYTES];
+
+	suggest_offer_choices(&suggest, "interface|cpu|rule|prefix");
+	return command_error(STATUS_USAGE, "--by '%s': must be interface, cpu, rule, prefix or prefix=IPV4,IPV6 "
+			     "with lengths from 1 to 32 and to 128%s", word, suggest_text(&suggest, NULL, text));
+}
+
+static enum command_status read_by(const struct invocation *invocation, enum stats_by *by,
+				   struct stats_prefix *prefix)
+{
+	static const char *const words[] = {
+		[STATS_BY_INTERFACE] = "interface", [STATS_BY_CPU] = "cpu", [STATS_BY_RULE] = "rule",
+	};
+	const char *text = invocation->by;
+
+	*by = STATS_BY_OUTCOME;
+	if (!text)
+		return STATUS_DONE;
+	for (size_t i = STATS_BY_INTERFACE; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(words[i], text)) {
+			*by = i;
+			return STATUS_DONE;
+		}
+	*by = STATS_BY_PREFIX;
+	if (!stats_prefix_parse(text, prefix))
+		return STATUS_DONE;
+	return not_by(text);
+}
+
+static enum command_status check_together(const struct invocation *invocation, enum stats_by by)
+{
+	if (invocation->is_reset && (invocation->by || invocation->top || invocation->interval_ms))
+		return command_error(STATUS_USAGE, "stats --reset takes no other options");
+	if (invocation->end_count && !invocation->interval_ms)
+		return command_error(STATUS_USAGE, "--count goes with --interval");
+	if (invocation->top && by < STATS_BY_RULE)
+		return command_error(STATUS_USAGE, "--top goes with --by rule or --by prefix");
+	if (invocation->interval_ms && by >= STATS_BY_RULE)
+		return command_error(STATUS_USAGE, "--interval does not go with --by %s", invocation->by);
+	return STATUS_DONE;
+}
+
+static enum command_status run_once(const struct invocation *invocation, enum stats_by by)
+{
+	enum command_status status = STATUS_DONE;
+	struct tally tally;
+	struct reason reason;
+	const int error = read_tally(invocation, false, &tally, &reason);
+
+	if (error)
+		status = command_failed(error, &reason);
+	else if (!tally.filters)
+		status = command_not_running(invocation->name);
+	else if (!invocation->interval_ms)
+		output_print(rows_of(by, &tally, &tally, 0));
+	for (__u64 i = 0; status == STATUS_DONE && invocation->interval_ms; i++) {
+		if (invocation->end_count && i == invocation->end_count)
+			break;
+		status = run_interval(invocation, by, &tally, i == 0);
+	}
+	tally_close(&tally);
+	return status;
+}
+
+static enum command_status run_stats(const struct invocation *invocation)
+{
+	struct stats_prefix prefix = {};
+	enum stats_by by;
+	enum command_status status = read_by(invocation, &by, &prefix);
+
+	if (status == STATUS_DONE)
+		status = check_together(invocation, by);
+	if (status != STATUS_DONE)
+		return status;
+	if (invocation->is_reset)
+		return reset(invocation);
+	if (by >= STATS_BY_RULE)
+		return stats_by_rule(invocation, by == STATS_BY_PREFIX ? &prefix : NULL);
+	return run_once(invocation, by);
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* stats --by rule, --by prefix: which drop rules matched most packets. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/stats.h"
+#include "io/output.h"
+
+#define TOP_DEFAULT 20
+#define ENTRIES_MIN 1024
+
+/* Encoded, which is a quarter of a struct rule. By prefix it is a rule of the source alone. */
+struct entry {
+	__u8 rule[RULE_ENCODED_BYTES];
+	__u64 length, rules;
+	struct abi_counter count;
+};
+
+/* Those that matched most so far: more than are wanted, so that they are sorted seldom. */
+struct ranking {
+	const struct rule_counts *counts;
+	const struct stats_prefix *prefix; /* NULL: by rule */
+	struct entry *entry;
+	size_t count, room, top;
+};
+
+int stats_prefix_parse(const char *text, struct stats_prefix *prefix)
+{
+	unsigned int ipv4 = 24, ipv6 = 48;
+	char one[32], both[32];
+
+	/* scanf() also takes signs, blanks and leading zeros. */
+	sscanf(text, "prefix=%3u,%3u", &ipv4, &ipv6);
+	snprintf(one, sizeof(one), "prefix=%u", ipv4);
+	snprintf(both, sizeof(both), "prefix=%u,%u", ipv4, ipv6);
+	if (strcmp(text, "prefix") && strcmp(text, one) && strcmp(text, both))
+		return -EINVAL;
+	if (ipv4 < 1 || ipv4 > 32 || ipv6 < 1 || ipv6 > 128)
+		return -EINVAL;
+	prefix->length[FLOW_IPV4] = ipv4;
+	prefix->length[FLOW_IPV6] = ipv6;
+	return 0;
+}
+
+/* ---- ranking ---- */
+
+static int compare_counts(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return (x->count.packets < y->count.packets) - (x->count.packets > y->count.packets);
+}
+
+static int compare_sources(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return memcmp(x->rule, y->rule, sizeof(x->rule));
+}
+
+static void join_sources(struct ranking *ranking)
+{
+	size_t joined = 0;
+
+	qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_sources);
+	for (size_t i = 0; i < ranking->count; i++) {
+		const struct entry *entry = &ranking->entry[i];
+
+		if (joined && !compare_sources(&ranking->entry[joined - 1], entry)) {
+			struct entry *same = &ranking->entry[joined - 1];
+
+			same->count.packets += entry->count.packets;
+			same->count.bytes += entry->count.bytes;
+			same->rules += entry->rules;
+			continue;
+		}
+		ranking->entry[joined++] = *entry;
+	}
+	ranking->count = joined;
+}
+
+static void sort(struct ranking *ranking)
+{
+	if (!ranking->count)
+		return;
+	if (ranking->prefix)
+		join_sources(ranking);
+	else
+		qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_counts);
+}
+
+/* Room for one more. Rules beyond the first `top` are forgotten; of prefixes none is, since it may yet grow. */
+static int make_room(struct ranking *ranking)
+{
+	struct entry *grown;
+
+	if (ranking->count < ranking->room)
+		return 0;
+	sort(ranking);
+	if (!ranking->prefix && ranking->count > ranking->top)
+		ranking->count = ranking->top;
+	if (ranking->count < ranking->room / 2 + 1 && ranking->room)
+		return 0;
+	ranking->room = ranking->room ? 2 * ranking->room : 2 * ranking->top + ENTRIES_MIN;
+	grown = realloc(ranking->entry, ranking->room * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	ranking->entry = grown;
+	return 0;
+}
+
+/* What a rule's packets are summed under. Rules without a source are of no family. */
+static struct rule source_of(const struct rule *rule, const struct stats_prefix *prefix)
+{
+	struct rule source = { .family = FLOW_NO_FAMILY };
+
+	if (!rule->src_len)
+		return source;
+	source.family = rule->family;
+	source.src_len = rule->src_len < prefix->length[rule->family] ? rule->src_len :
+									prefix->length[rule->family];
+	source.src = rule_network(&rule->src, source.src_len);
+	return source;
+}
+
+static int rank(const struct rule *rule, void *context)
+{
+	struct ranking *ranking = context;
+	struct entry entry = { .rules = 1 };
+	struct rule summed;
+
+	if (rule->action != RULE_DROP || rule->timeout_ms < 0)
+		return 0;
+	entry.count = rule_counts_of(ranking->counts, rule);
+	if (!entry.count.packets)
+		return 0;
+	if (make_room(ranking))
+		return -ENOMEM;
+	summed = ranking->prefix ? source_of(rule, ranking->prefix) : *rule;
+	entry.length = rule_encode(&summed, entry.rule);
+	ranking->entry[ranking->count++] = entry;
+	return 0;
+}
+
+/* ---- printing ---- */
+
+/* A rule that has just been deleted is shown without its comment. */
+static json_t *entry_row(struct store *store, const struct ranking *ranking, const struct entry *entry)
+{
+	json_t *row = json_pack("{s:I, s:I}", "packets", (json_int_t)entry->count.packets, "bytes",
+				(json_int_t)entry->count.bytes);
+	char text[RULE_TEXT_BYTES];
+	struct rule rule;
+
+	if (rule_decode(entry->rule, entry->length, &rule))
+		return row;
+	rule_format(&rule, text);
+	if (ranking->prefix) {
+		json_object_set_new(row, "rules", json_integer(entry->rules));
+		json_object_set_new(row, "source", json_string(rule.src_len ? text + strlen("src ") : "any"));
+	} else {
+		store_get(store, &rule);
+		json_object_set_new(row, "rule", json_string(text));
+		json_object_set_new(row, "comment", json_string(rule.comment));
+	}
+	return row;
+}
+
+static json_t *rank_all(struct store *store, struct ranking *ranking, int *error)
+{
+	json_t *rows = json_array();
+
+	*error = store ? store_each(store, rank, ranking) : 0;
+	sort(ranking);
+	if (ranking->prefix && ranking->count)
+		qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_counts);
+	for (size_t i = 0; i < ranking->count && i < ranking->top; i++)
+		json_array_append_new(rows, entry_row(store, ranking, &ranking->entry[i]));
+	free(ranking->entry);
+	return rows;
+}
+
+static enum command_status print_ranking(const struct invocation *invocation, struct store *store,
+					 struct rule_counts *counts, const struct stats_prefix *prefix)
+{
+	struct ranking ranking = { .counts = counts, .prefix = prefix,
+				   .top = invocation->top ? invocation->top : TOP_DEFAULT };
+	int error = store ? store_shapes(store, &counts->shapes) : 0;
+	json_t *rows;
+
+	if (!error) {
+		rows = rank_all(store, &ranking, &error);
+		if (!error) {
+			output_print(rows);
+			return STATUS_DONE;
+		}
+		json_decref(rows);
+	}
+	return command_error(error == -ENOMEM ? STATUS_FULL : STATUS_SYSTEM, "cannot read the store: %s",
+			     strerror(-error));
+}
+
+enum command_status stats_by_rule(const struct invocation *invocation, const struct stats_prefix *prefix)
+{
+	struct rule_counts counts = {};
+	enum command_status status;
+	struct reason reason;
+	struct store *store;
+	int error = command_open_store(invocation, &store, &reason);
+
+	if (error)
+		return command_failed(error, &reason);
+	status = command_open_counts(invocation, &counts);
+	if (status == STATUS_DONE)
+		status = print_ranking(invocation, store, &counts, prefix);
+	rule_counts_close(&counts);
+	store_close(store);
+	return status;
+}

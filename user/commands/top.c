@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* top: what filters do at this moment, on the terminal, or line by line where there is none. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands/command.h"
+#include "io/output.h"
+#include "counters/tally.h"
+#include "top/model.h"
+#include "top/screen.h"
+
+#define INTERVAL_MS_DEFAULT 1000
+#define FIRST_MS_MAX 1000 /* after that there are figures on the screen, whatever the interval */
+#define WAIT_MS_MAX 200
+#define WAIT_MS_SEARCHING 10 /* between two steps through the counters: more than a step takes */
+
+static enum command_status run_top(const struct invocation *invocation);
+
+const struct command command_top = {
+	.name = "top",
+	.group = COMMAND_LOOK,
+	.usage = "[--interval TIME] [--count N]",
+	.summary = "watch what is passed and dropped, live",
+	.help = "Packets and bits a second and their course, by interface or CPU, and the rules that drop most. With\n"
+	"monitor-only, what would be dropped counts as dropped. Rules are found by their counters, and\n"
+	"looked up in the store seldom, by a process of its own, so that millions of rules hold nothing up:\n"
+	"what is not known yet is shown as `?`. A table that does not count by rule has none.\n"
+	"  s                  sort by what is dropped, by what is passed, by name\n"
+	"  p, space           pause, and go on\n"
+	"  i, c               by interface, by CPU\n"
+	"  ?, h               explain the figures\n"
+	"  q                  end\n"
+	"Where input or output is no terminal, a line for each interval, under --json an object.\n"
+	"  --interval TIME    between two readings (default: 1s)\n"
+	"  --count N          end after so many intervals\n"
+	"\n"
+	"  xdp-cuckoo top\n"
+	"  xdp-cuckoo --name web top --interval 5s\n"
+	"  xdp-cuckoo top --json --count 10\n",
+	.options = OPTION_INTERVAL | OPTION_COUNT,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_top,
+};
+
+struct top {
+	const struct invocation *invocation;
+	char dir[PATH_MAX]; /* of the store */
+	bool is_screen;
+	struct kernel_filter *filters;
+	size_t filters_count;
+	struct tally now, difference; /* the last reading; what came with it: without filters, nothing yet */
+	/* The filter whose rules are ranked, the first that counts them; NULL: none does, or they are too many. */
+	const struct kernel_filter *ranked;
+	struct table table;
+	__u64 ranked_id; /* of the table that `hits` is about: its map, and how often tables were exchanged */
+	struct hits hits;
+	bool is_ranking; /* a pass is under way */
+	struct top_names names;
+	struct top_model model;
+};
+
+/* The signal that ends it; 0: none came. */
+static volatile sig_atomic_t stop_signal;
+
+static void stop(int signal_number)
+{
+	stop_signal = signal_number;
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	const struct sigaction action = { .sa_handler = stop };
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &action, NULL);
+}
+
+static double monotonic_seconds(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec + 1e-9 * time.tv_nsec;
+}
+
+/* ---- reading ---- */
+
+static void describe(struct top *top)
+{
+	struct top_state *state = &top->model.state;
+	char text[COMMAND_EFFECT_BYTES];
+
+	*state = (struct top_state){ .name = top->invocation->name, .age_s = -1 };
+	for (size_t f = 0; f < top->filters_count; f++) {
+		const struct kernel_filter *filter = &top->filters[f];
+		const double age_s = kernel_age(filter);
+
+		if (!tally_is_named(filter, top->invocation->name))
+			continue;
+		if (!state->filters++)
+			snprintf(state->effect, sizeof(state->effect), "%s", command_effect(filter, text));
+		state->slots += table_slots_of(target_geometry(filter));
+		state->used += filter->config->used;
+		if (age_s > state->age_s)
+			state->age_s = age_s;
+	}
+}
+
+/* Opens the table anew, since each reading has the filters' memory at another place. */
+static void choose_ranked(struct top *top)
+{
+	__u64 table_id;
+
+	table_close(&top->table);
+	top->table = (struct table){};
+	top->ranked = NULL;
+	for (size_t f = 0; f < top->filters_count && !top->ranked; f++) {
+		const struct kernel_filter *filter = &top->filters[f];
+
+		if (filter->config->magic && filter->options.has_counts &&
+		    tally_is_named(filter, top->invocation->name) && !target_open_table(filter, &top->table))
+			top->ranked = filter;
+	}
+	table_id = top->ranked ? (__u64)top->ranked->map[KERNEL_RECORDS].id << 32 | (__u32)top->ranked->config->active : 0;
+	if (table_id != top->ranked_id) {
+		hits_close(&top->hits);
+		top_names_close(&top->names);
+		top->ranked_id = table_id;
+		if (top->ranked)
+			hits_open(&top->hits, table_slots(&top->table));
+	}
+	if (!top->hits.slots)
+		top->ranked = NULL;
+}
+
+static void note_ranking(struct top *top)
+{
+	top_model_rank(&top->model, &top->hits, &top->names);
+	if (!top->ranked)
+		snprintf(top->model.rules_note, sizeof(top->model.rules_note), "%s",
+			 top->ranked_id ? "too many to be told" : "this table does not count by rule");
+}
+
+static int compare(struct top *top, const struct tally *now, struct reason *reason)
+{
+	tally_close(&top->difference);
+	if (!top->now.filters || !tally_since(&top->now, now, &top->difference))
+		return 0;
+	return reason_set(reason, -ENOMEM, "not enough memory");
+}
+
+/* Takes another reading in place of the last one; what is shown stays while it is paused. -ENOENT: no filter of the name. */
+static int read_again(struct top *top, struct reason *reason)
+{
+	struct kernel_filter *filters;
+	struct tally now = {};
+	size_t count;
+	int error = kernel_find(top->invocation->name, &filters, &count, reason);
+
+	for (size_t f = 0; f < count && !error; f++)
+		if (tally_is_named(&filters[f], top->invocation->name))
+			error = tally_add(&now, &filters[f], reason);
+	if (!error && !now.filters)
+		error = -ENOENT;
+	if (!error && !top->model.is_paused)
+		error = compare(top, &now, reason);
+	if (error) {
+		tally_close(&now);
+		kernel_filters_free(filters, count);
+		return error;
+	}
+	tally_close(&top->now);
+	kernel_filters_free(top->filters, top->filters_count);
+	top->now = now;
+	top->filters = filters;
+	top->filters_count = count;
+	choose_ranked(top);
+	return 0;
+}
+
+static int next_interval(struct top *top, struct reason *reason)
+{
+	int error = read_again(top, reason);
+
+	if (error)
+		return error;
+	top->is_ranking = top->ranked != NULL;
+	if (top->model.is_paused)
+		return 0;
+	describe(top);
+	if (top->difference.filters)
+		top_model_feed(&top->model, &top->difference, &top->now);
+	if (!top->ranked)
+		note_ranking(top);
+	return 0;
+}
+
+/* A step of the pass that is under way. True: the ranking is another one. */
+static bool rank_further(struct top *top)
+{
+	const double second = monotonic_seconds();
+
+	if (!top->is_ranking || !hits_step(&top->hits, &top->table, second))
+		return false;
+	top->is_ranking = false;
+	top_names_ask(&top->names, top->dir, top->ranked, top->hits.ranked, top->hits.ranked_count,
+		      second);
+	return true;
+}
+
+/* To the end of the pass, where nobody waits for a key. */
+static void rank_whole(struct top *top)
+{
+	while (top->is_ranking)
+		rank_further(top);
+}
+
+/* ---- on the terminal ---- */
+
+static bool is_over(const struct top *top)
+{
+	return stop_signal || (top->invocation->end_count && top->model.intervals >= top->invocation->end_count);
+}
+
+/* False: it is to end. */
+static bool take_key(struct top *top, int key)
+{
+	if (key == 'q' || key == TOP_SCREEN_GONE)
+		return false;
+	if (!top_model_key(&top->model, key))
+		return true;
+	if (top->difference.filters)
+		top_model_list(&top->model, &top->difference, &top->now);
+	return true;
+}
+
+static int wait_ms(const struct top *top, double next)
+{
+	const double left_ms = 1000 * (next - monotonic_seconds());
+
+	if (top->is_ranking)
+		return WAIT_MS_SEARCHING;
+	return left_ms < 0 ? 0 : left_ms > WAIT_MS_MAX ? WAIT_MS_MAX : (int)left_ms + 1;
+}
+
+static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reason)
+{
+	const double interval_s = interval_ms / 1000.;
+	double next = monotonic_seconds() + (interval_ms < FIRST_MS_MAX ? interval_ms : FIRST_MS_MAX) / 1000.;
+	int key = TOP_SCREEN_RESIZED;
+
+	while (!is_over(top) && take_key(top, key)) {
+		int error = 0;
+
+		if (monotonic_seconds() >= next) {
+			error = next_interval(top, reason);
+			next = monotonic_seconds() + interval_s;
+		}
+		if (error)
+			return error;
+		rank_further(top);
+		if (!top->model.is_paused) {
+			top_names_collect(&top->names, monotonic_seconds());
+			note_ranking(top);
+		}
+		top_screen_draw(&top->model);
+		key = top_screen_key(wait_ms(top, next));
+	}
+	return 0;
+}
+
+/* ---- line by line ---- */
+
+static int print_interval(const struct top *top)
+{
+	char text[TOP_TEXT_BYTES];
+
+	output_answer(output_is_json() ? top_model_json(&top->model) : NULL, top_model_plain(&top->model, text));
+	return output_flush();
+}
+
+static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason)
+{
+	const struct timespec interval = { interval_ms / 1000, interval_ms % 1000 * 1000000 };
+	int error = 0;
+
+	/* From here on is counted what the first line tells. */
+	if (output_is_json())
+		rank_whole(top);
+	while (!is_over(top) && !error) {
+		if (nanosleep(&interval, NULL))
+			continue;
+		error = next_interval(top, reason);
+		if (!error && output_is_json())
+			rank_whole(top);
+		top_names_collect(&top->names, monotonic_seconds());
+		if (error)
+			return error;
+		note_ranking(top);
+		error = print_interval(top);
+	}
+	return error;
+}
+
+/* ---- */
+
+static void top_close(struct top *top)
+{
+	top_names_close(&top->names);
+	hits_close(&top->hits);
+	table_close(&top->table);
+	tally_close(&top->difference);
+	tally_close(&top->now);
+	kernel_filters_free(top->filters, top->filters_count);
+	top_model_close(&top->model);
+}
+
+static int watch(struct top *top, struct reason *reason)
+{
+	const __s64 ms = top->invocation->interval_ms ? top->invocation->interval_ms : INTERVAL_MS_DEFAULT;
+	int error = top_model_open(&top->model, TOP_BY_INTERFACE);
+
+	if (error)
+		return reason_set(reason, error, "not enough memory");
+	error = next_interval(top, reason);
+	if (error)
+		return error;
+	catch_signals();
+	top->is_screen = !output_is_json() && top_screen_open();
+	/* The screen shows it as long as it lasts. */
+	for (size_t f = 0; f < top->filters_count && !top->is_screen; f++)
+		if (tally_is_named(&top->filters[f], top->invocation->name))
+			command_report_run(&top->filters[f]);
+	error = top->is_screen ? watch_screen(top, ms, reason) : watch_plain(top, ms, reason);
+	top_screen_close();
+	return error;
+}
+
+static enum command_status run_top(const struct invocation *invocation)
+{
+	struct top top = { .invocation = invocation };
+	struct reason reason = { "" };
+	int error = apply_state_dir(invocation->state, invocation->name, top.dir, sizeof(top.dir));
+
+	if (error)
+		return command_failed(error, &(struct reason){ "the state directory's name is too long" });
+	error = watch(&top, &reason);
+	top_close(&top);
+	if (stop_signal) {
+		signal(stop_signal, SIG_DFL);
+		raise(stop_signal);
+	}
+	if (error == -ENOENT)
+		return command_not_running(invocation->name);
+	return error ? command_failed(error, &reason) : STATUS_DONE;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "counters/by_rule.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/rule_entries.h"
+#include "filter/filter.h"
+
+static bool is_named(const struct kernel_filter *filter, const char *name)
+{
+	return filter->config->magic && !strcmp(filter->config->name, name);
+}
+
+void rule_counts_close(struct rule_counts *counts)
+{
+	for (size_t i = 0; counts->tables && i < counts->count; i++)
+		table_close(&counts->tables[i]);
+	free(counts->tables);
+	kernel_filters_free(counts->filters, counts->count);
+}
+
+/* A table that was not opened counts nothing. */
+int rule_counts_open(struct rule_counts *counts, const char *name, struct reason *reason)
+{
+	size_t running = 0, counting = 0;
+	int error = kernel_find(name, &counts->filters, &counts->count, reason);
+
+	if (error)
+		return error;
+	counts->tables = calloc(counts->count + 1, sizeof(*counts->tables));
+	if (!counts->tables)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	for (size_t i = 0; i < counts->count; i++) {
+		if (!is_named(&counts->filters[i], name))
+			continue;
+		running++;
+		if (counts->filters[i].options.has_counts)
+			counting += !target_open_table(&counts->filters[i], &counts->tables[i]);
+	}
+	if (counting)
+		return 0;
+	return running ? -EOPNOTSUPP : -ENOENT;
+}
+
+static void add_count(const struct rule_counts *counts, size_t i, const struct rule_key *key,
+		      struct abi_counter *sum)
+{
+	const struct table *table = &counts->tables[i];
+	struct hash_value value;
+	__u32 slot;
+
+	if (!table->memory.counter)
+		return;
+	value = rule_hash(key, &abi_active(counts->filters[i].config)->secret);
+	if (!table_find(table, &value, &slot))
+		return;
+	sum->packets += table->memory.counter[slot].packets;
+	sum->bytes += table->memory.counter[slot].bytes;
+}
+
+struct counted_rule {
+	const struct rule_counts *counts;
+	struct abi_counter sum;
+};
+
+static int count_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	struct counted_rule *counted = context;
+
+	(void)is_shared;
+	for (size_t i = 0; i < counted->counts->count; i++)
+		add_count(counted->counts, i, key, &counted->sum);
+	return 0;
+}
+
+struct abi_counter rule_counts_of(const struct rule_counts *counts, const struct rule *rule)
+{
+	struct counted_rule counted = { .counts = counts };
+
+	keys_each(&counts->shapes, rule, count_key, &counted);
+	return counted.sum;
+}

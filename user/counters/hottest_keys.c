@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "counters/hottest_keys.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int hits_open(struct hits *hits, __u64 slots)
+{
+	*hits = (struct hits){};
+	if (slots > HITS_SLOTS_MAX)
+		return -E2BIG;
+	hits->slots = slots;
+	hits->seen = calloc(slots, sizeof(*hits->seen));
+	hits->visited = calloc(slots / HITS_CHUNK + 1, sizeof(*hits->visited));
+	if (hits->seen && hits->visited)
+		return 0;
+	hits_close(hits);
+	return -ENOMEM;
+}
+
+void hits_close(struct hits *hits)
+{
+	free(hits->seen);
+	free(hits->visited);
+	*hits = (struct hits){};
+}
+
+/* Into its place among the best, the most first, if it has one. */
+static void rank(struct hits *hits, __u64 tag, double rate)
+{
+	size_t place = hits->best_count;
+
+	while (place && hits->best[place - 1].rate < rate)
+		place--;
+	if (place == HITS_BEST)
+		return;
+	if (hits->best_count < HITS_BEST)
+		hits->best_count++;
+	memmove(&hits->best[place + 1], &hits->best[place],
+		(hits->best_count - place - 1) * sizeof(*hits->best));
+	hits->best[place] = (struct hit){ tag, rate };
+}
+
+/* Packets, with some bits of the key's tag below: a slot whose key is another counts from there on. */
+#define SEEN_TAG_BITS 16
+
+static __u64 what_is_seen(const struct table *table, __u64 slot)
+{
+	const __u64 packets = __atomic_load_n(&table->memory.counter[slot].packets, __ATOMIC_RELAXED);
+
+	return packets ? packets << SEEN_TAG_BITS | table->memory.record[slot] >> (64 - SEEN_TAG_BITS) : 0;
+}
+
+static bool is_same_key(__u64 seen, __u64 now)
+{
+	return !((seen ^ now) & ((1ULL << SEEN_TAG_BITS) - 1));
+}
+
+/* What is less than it was has been reset. A key that came with a count of its own has moved. */
+static void look(struct hits *hits, const struct table *table, __u64 slot, double seconds, bool has_moves)
+{
+	const __u64 now = what_is_seen(table, slot), seen = hits->seen[slot];
+	const __u64 packets = now >> SEEN_TAG_BITS, before = seen >> SEEN_TAG_BITS;
+
+	if (now == seen)
+		return;
+	hits->seen[slot] = now;
+	if (seconds > 0 && packets && (seen ? is_same_key(seen, now) : !has_moves))
+		rank(hits, abi_record_tag(table->memory.record[slot]),
+		     (packets < before ? packets : packets - before) / seconds);
+}
+
+static void end_pass(struct hits *hits)
+{
+	memcpy(hits->ranked, hits->best, hits->best_count * sizeof(*hits->best));
+	hits->ranked_count = hits->best_count;
+	hits->best_count = 0;
+	hits->at = 0;
+	hits->passes++;
+}
+
+bool hits_step(struct hits *hits, const struct table *table, double second)
+{
+	struct hits_visit *visited = &hits->visited[hits->at / HITS_CHUNK];
+	const double seconds = visited->second > 0 ? second - visited->second : 0;
+	const __u64 sequence = __atomic_load_n(table->memory.sequence, __ATOMIC_ACQUIRE);
+	const __u64 end = hits->at + HITS_CHUNK < hits->slots ? hits->at + HITS_CHUNK : hits->slots;
+
+	for (; hits->at < end; hits->at++)
+		look(hits, table, hits->at, seconds, visited->sequence != sequence);
+	*visited = (struct hits_visit){ second, sequence };
+	if (end < hits->slots)
+		return false;
+	end_pass(hits);
+	return true;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "counters/outcome_words.h"
+
+#include <stdbool.h>
+
+const struct outcome_words outcome_words[OUTCOMES] = {
+	[OUTCOME_NO_RULE] = { "no rule", "no-rule", "read whole, no rule matched" },
+	[OUTCOME_LATER_FRAGMENT] = { "later fragment", "later-fragment",
+				     "not the first fragment: no ports to look at; rules without ports apply" },
+	[OUTCOME_NOT_IP] = { "not IP", "not-ip", "neither IPv4 nor IPv6, behind VLAN tags or not" },
+	[OUTCOME_TRUNCATED] = { "truncated", "truncated",
+				"a header runs past the frame or past the length that IP states" },
+	[OUTCOME_MALFORMED] = { "malformed", "malformed", "a header contradicts itself" },
+	[OUTCOME_TOO_MANY_HEADERS] = { "too many headers", "too-many-headers",
+				       "more than 64 VLAN tags or 182 IPv6 extension headers, or a first fragment "
+				       "without all of them" },
+	[OUTCOME_UNSETTLED] = { "unsettled", "unsettled", "the table moved during every look-up of a key" },
+	[OUTCOME_DROP_RULE] = { "drop rule", "drop-rule", "a drop rule matched" },
+	[OUTCOME_PASS_RULE] = { "pass rule", "pass-rule", "a pass rule matched" },
+	[OUTCOME_NOT_SET_UP] = { "not set up", "not-set-up",
+				 "the program was loaded but no table was set up yet" },
+	[OUTCOME_PANIC] = { "panic", "panic", "everything passes: `panic`" },
+	[OUTCOME_UNCONFIRMED] = { "unconfirmed", "unconfirmed",
+				  "everything passes: `confirm` did not come in time" },
+};
+
+const struct verdict_words verdict_words[VERDICTS] = {
+	[VERDICT_PASS] = { "pass", "passed", "handed on to the kernel" },
+	[VERDICT_DROP] = { "drop", "dropped", "dropped, before the kernel spends anything on it" },
+	[VERDICT_WOULD_DROP] = { "would drop", "would_drop", "passed, and dropped but for `monitor-only`" },
+};
+
+const char outcome_retries[] = "Look-ups tried again because the table moved meanwhile.";
+const char outcome_stopped[] =
+	"Fingerprints of rules that innocent packets had too, as the exact table's records told.";

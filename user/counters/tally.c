@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "counters/tally.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double monotonic_seconds(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec + 1e-9 * time.tv_nsec;
+}
+
+static size_t cells(const struct tally *tally)
+{
+	return (size_t)ABI_COUNTER_ROWS * tally->cpus * ABI_COUNTERS;
+}
+
+static const struct tally_part *find_part(const struct tally *tally, __u32 id)
+{
+	for (size_t i = 0; i < tally->parts; i++)
+		if (tally->part[i].id == id)
+			return &tally->part[i];
+	return NULL;
+}
+
+/* All 0; NULL without memory. */
+static struct tally_part *new_part(struct tally *tally, __u32 id)
+{
+	struct tally_part *grown = realloc(tally->part, (tally->parts + 1) * sizeof(*grown));
+	struct abi_counter *counter = grown ? calloc(cells(tally), sizeof(*counter)) : NULL;
+
+	if (grown)
+		tally->part = grown;
+	if (!counter)
+		return NULL;
+	grown[tally->parts] = (struct tally_part){ id, counter };
+	return &grown[tally->parts++];
+}
+
+/* A name that has no room is cut, which its end shows. */
+static void name_row(char *names, const char *interface)
+{
+	const size_t length = strlen(names);
+	const int written = snprintf(names + length, TALLY_NAME_BYTES - length, "%s%s", length ? "+" : "",
+				     interface);
+
+	if (length + written >= TALLY_NAME_BYTES)
+		memcpy(names + TALLY_NAME_BYTES - 4, "...", 4);
+	interface_clean_name(names);
+}
+
+static void name_rows(struct tally *tally, const struct kernel_filter *filter)
+{
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		const struct kernel_attachment *attachment = &filter->attachments[i];
+
+		name_row(tally->interfaces[abi_counter_row(attachment->ifindex)], attachment->interface);
+	}
+}
+
+bool tally_is_named(const struct kernel_filter *filter, const char *name)
+{
+	return !filter->config->magic || !strcmp(filter->config->name, name);
+}
+
+int tally_add(struct tally *tally, const struct kernel_filter *filter, struct reason *reason)
+{
+	const int cpus = kernel_cpus();
+	const __u32 id = filter->map[KERNEL_COUNTERS].id;
+	struct tally_part *part;
+	int error = 0;
+
+	if (cpus < 1)
+		return reason_set(reason, -EIO, "cannot tell how many CPUs there are: /sys is not mounted here; mount it "
+				  "(mount -t sysfs sysfs /sys)");
+	if (!tally->filters++)
+		tally->seconds = monotonic_seconds();
+	tally->cpus = cpus;
+	tally->is_monitor_only |= filter->config->run & ABI_RUN_MONITOR;
+	name_rows(tally, filter);
+	/* A resize that was killed between two interfaces leaves two filters that count in one map. */
+	if (find_part(tally, id))
+		return 0;
+	part = new_part(tally, id);
+	if (!part)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	for (__u32 row = 0; row < ABI_COUNTER_ROWS && !error; row++)
+		error = kernel_row_counters(filter, row, part->counter + (size_t)row * cpus * ABI_COUNTERS,
+					    reason);
+	return error;
+}
+
+void tally_close(struct tally *tally)
+{
+	for (size_t i = 0; i < tally->parts; i++)
+		free(tally->part[i].counter);
+	free(tally->part);
+	*tally = (struct tally){};
+}
+
+/* As Prometheus has it in rate(). */
+static __u64 increase(__u64 before, __u64 now)
+{
+	return now < before ? now : now - before;
+}
+
+int tally_since(const struct tally *before, const struct tally *now, struct tally *difference)
+{
+	*difference = *now;
+	difference->part = NULL;
+	difference->parts = 0;
+	difference->seconds = now->seconds - before->seconds;
+	for (size_t i = 0; i < now->parts; i++) {
+		const struct tally_part *old = find_part(before, now->part[i].id);
+		const struct tally_part *part = new_part(difference, now->part[i].id);
+
+		if (!part) {
+			tally_close(difference);
+			return -ENOMEM;
+		}
+		memcpy(part->counter, now->part[i].counter, cells(now) * sizeof(*part->counter));
+		for (size_t j = 0; old && j < cells(now); j++) {
+			struct abi_counter *counter = &part->counter[j];
+
+			counter->packets = increase(old->counter[j].packets, counter->packets);
+			counter->bytes = increase(old->counter[j].bytes, counter->bytes);
+		}
+	}
+	return 0;
+}
+
+/* ---- sums ---- */
+
+static void add(struct abi_counter *sum, const struct abi_counter *counter)
+{
+	sum->packets += counter->packets;
+	sum->bytes += counter->bytes;
+}
+
+void tally_sum(const struct tally *tally, unsigned int row, unsigned int cpu,
+	       struct abi_counter sum[ABI_COUNTERS])
+{
+	const unsigned int row_end = row == TALLY_ALL ? ABI_COUNTER_ROWS : row + 1;
+	const unsigned int cpu_end = cpu == TALLY_ALL ? tally->cpus : cpu + 1;
+
+	memset(sum, 0, ABI_COUNTERS * sizeof(*sum));
+	for (size_t part = 0; part < tally->parts; part++)
+		for (unsigned int r = row == TALLY_ALL ? 0 : row; r < row_end; r++)
+			for (unsigned int c = cpu == TALLY_ALL ? 0 : cpu; c < cpu_end; c++)
+				for (int i = 0; i < ABI_COUNTERS; i++)
+					add(&sum[i], &tally->part[part].counter[((size_t)r * tally->cpus + c) *
+										ABI_COUNTERS + i]);
+}
+
+void tally_sum_elsewhere(const struct tally *tally, struct abi_counter sum[ABI_COUNTERS])
+{
+	struct abi_counter of_row[ABI_COUNTERS];
+
+	memset(sum, 0, ABI_COUNTERS * sizeof(*sum));
+	for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
+		if (*tally->interfaces[row])
+			continue;
+		tally_sum(tally, row, TALLY_ALL, of_row);
+		for (int i = 0; i < OUTCOMES * VERDICTS; i++)
+			add(&sum[i], &of_row[i]);
+	}
+}
+
+void tally_verdicts(const struct abi_counter counters[ABI_COUNTERS], struct abi_counter sum[VERDICTS])
+{
+	memset(sum, 0, VERDICTS * sizeof(*sum));
+	for (int i = 0; i < OUTCOMES * VERDICTS; i++)
+		add(&sum[i % VERDICTS], &counters[i]);
+}
+
+bool tally_has_packets(const struct abi_counter counters[ABI_COUNTERS])
+{
+	for (int i = 0; i < OUTCOMES * VERDICTS; i++)
+		if (counters[i].packets)
+			return true;
+	return false;
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which shapes the packet path looks for, and by which hints. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/grace_period.h"
+#include "filter/hints.h"
+#include "filter/internal.h"
+
+static bool same_shape(const struct rule_shape *a, const struct rule_shape *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/* What is published, with its hint bits, is where the shapes of a change start from. */
+void target_begin(struct target *target)
+{
+	target->is_deferred = false;
+	target->cause = TARGET_STAYS;
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const struct abi_shape_list *list = abi_shapes(target_own(target), family);
+		struct target_shapes *shapes = &target->shapes[family];
+
+		for (shapes->count = 0; shapes->count < list->count; shapes->count++) {
+			const struct abi_shape *shape = abi_shape_at(list, shapes->count);
+
+			shapes->shape[shapes->count] = rule_shape_of_tag(shape->tag, family);
+			shapes->hint[shapes->count] = shape->hint;
+		}
+	}
+}
+
+int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hint)
+{
+	struct target_shapes *shapes = &target->shapes[shape->family];
+
+	for (size_t i = 0; i < shapes->count; i++)
+		if (same_shape(&shapes->shape[i], shape)) {
+			*hint = shapes->hint[i];
+			return 0;
+		}
+	if (shapes->count == sizeof(shapes->hint) / sizeof(shapes->hint[0]))
+		return -E2BIG;
+	*hint = hints_choose(shapes->hint, shapes->count, shape);
+	shapes->shape[shapes->count] = *shape;
+	shapes->hint[shapes->count++] = *hint;
+	return 0;
+}
+
+static int compile(struct target *target, const struct shape_list *shapes, enum flow_family family,
+		   struct abi_shape_list *wanted)
+{
+	struct rule_shape targets[ABI_SHAPES_MAX];
+	const size_t count = shape_list_targets(shapes, family, targets);
+	int error = 0;
+
+	*wanted = (struct abi_shape_list){ .count = count };
+	for (size_t i = 0; i < count && !error; i++) {
+		struct abi_shape *shape = &wanted->shape[abi_shape_place(1U << i)];
+
+		rule_shape_compile(&targets[i], shape);
+		error = target_hint(target, &targets[i], &shape->hint);
+	}
+	hints_compile(wanted, family, target->filter.options.has_counts);
+	wanted->reads_hints = hints_pay(target_hints(target), wanted, family);
+	return error;
+}
+
+/* Fills the idle list, flips, and waits until no program run uses the one that was in use. */
+static int publish_family(struct abi_table *table, enum flow_family family, const struct abi_shape_list *wanted,
+			  bool is_met)
+{
+	const __u64 active = table->shapes_active[family] & 1;
+
+	if (!memcmp(&table->shapes[family][active], wanted, sizeof(*wanted)))
+		return 0;
+	table->shapes[family][!active] = *wanted;
+	__atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);
+	return is_met ? grace_wait() : 0;
+}
+
+static int publish_all(struct target *target, const struct abi_shape_list wanted[FLOW_FAMILIES],
+		       struct reason *reason)
+{
+	int error = 0;
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
+		error = publish_family(target_own(target), family, &wanted[family], target_is_met(target));
+	return error ? reason_set(reason, error, "cannot wait for the packets under way: %s", strerror(-error)) : 0;
+}
+
+int target_publish(struct target *target, struct store *store, struct reason *reason)
+{
+	struct abi_shape_list wanted[FLOW_FAMILIES];
+	struct shape_list shapes;
+	int error = store_shapes(store, &shapes);
+
+	if (error)
+		return target_store_failed(error, reason);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
+		error = compile(target, &shapes, family, &wanted[family]);
+	if (error)
+		return reason_set(reason, error, "too many kinds of rule came and went in one change; make it in "
+				  "smaller parts");
+	return publish_all(target, wanted, reason);
+}
+
+/* ---- shapes of a change, before its commit ---- */
+
+/* Where there is no room they wait for target_publish(). */
+static bool has_passing(const struct target_shapes *shapes, const struct abi_shape_list *list)
+{
+	const bool has_dropping = (__u32)__builtin_popcount(list->passing) < list->count;
+
+	for (size_t i = list->count; i < shapes->count && has_dropping && shapes->count <= ABI_SHAPES_MAX; i++)
+		if (shapes->shape[i].action == RULE_PASS)
+			return true;
+	return false;
+}
+
+bool target_has_passing_to_publish(const struct target *target)
+{
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
+		if (has_passing(&target->shapes[family], abi_shapes(target_own(target), family)))
+			return true;
+	return false;
+}
+
+static void append(const struct target_shapes *shapes, enum rule_action action, struct abi_shape_list *wanted)
+{
+	for (size_t i = 0; i < shapes->count; i++) {
+		struct abi_shape *shape;
+
+		if (shapes->shape[i].action != action)
+			continue;
+		shape = &wanted->shape[abi_shape_place(1U << wanted->count)];
+		rule_shape_compile(&shapes->shape[i], shape);
+		shape->hint = shapes->hint[i];
+		wanted->count++;
+	}
+}
+
+int target_publish_passing(struct target *target, struct reason *reason)
+{
+	struct abi_shape_list wanted[FLOW_FAMILIES];
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const struct target_shapes *shapes = &target->shapes[family];
+		const struct abi_shape_list *list = abi_shapes(target_own(target), family);
+
+		wanted[family] = *list;
+		if (!has_passing(shapes, list))
+			continue;
+		wanted[family] = (struct abi_shape_list){};
+		append(shapes, RULE_PASS, &wanted[family]);
+		append(shapes, RULE_DROP, &wanted[family]);
+		hints_compile(&wanted[family], family, target->filter.options.has_counts);
+		wanted[family].reads_hints = hints_pay(target_hints(target), &wanted[family], family);
+	}
+	return publish_all(target, wanted, reason);
+}

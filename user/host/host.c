@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "host/host.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/nexthop.h>
+#include <linux/rtnetlink.h>
+
+#include "kernel/netlink.h"
+
+#define ANCESTORS_MAX 64
+#define DUMP_TRIES 4 /* the routes may change during each */
+#define REQUEST_BYTES 256
+
+/* ---- addresses ---- */
+
+static size_t address_bytes(enum flow_family family)
+{
+	return family == FLOW_IPV4 ? 4 : 16;
+}
+
+static bool is_loopback(const struct host_address *address)
+{
+	static const __u8 ipv6[16] = { [15] = 1 };
+
+	if (address->family == FLOW_IPV4)
+		return address->bytes.byte[0] == 127;
+	return !memcmp(address->bytes.byte, ipv6, sizeof(ipv6));
+}
+
+bool host_is_link_local(const struct host_address *address)
+{
+	const __u8 *byte = address->bytes.byte;
+
+	return address->family == FLOW_IPV6 && byte[0] == 0xfe && (byte[1] & 0xc0) == 0x80;
+}
+
+static struct host_address address_of(enum flow_family family, const void *bytes)
+{
+	struct host_address address = { .family = family };
+
+	memcpy(address.bytes.byte, bytes, address_bytes(family));
+	return address;
+}
+
+static bool is_same(const struct host_address *a, const struct host_address *b)
+{
+	return a->family == b->family && !memcmp(&a->bytes, &b->bytes, sizeof(a->bytes));
+}
+
+/* IPv4 in IPv6 (RFC 4291 section 2.5.5.2) is IPv4 on the wire; a zone (%eth0) is not in packets. */
+static bool read_address(const char *text, struct host_address *address)
+{
+	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+	char bare[INET6_ADDRSTRLEN];
+	__u8 bytes[16];
+
+	snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(text, "%"), text);
+	if (inet_pton(AF_INET, bare, bytes) == 1) {
+		*address = address_of(FLOW_IPV4, bytes);
+		return true;
+	}
+	if (inet_pton(AF_INET6, bare, bytes) != 1)
+		return false;
+	if (memcmp(bytes, mapped, sizeof(mapped)))
+		*address = address_of(FLOW_IPV6, bytes);
+	else
+		*address = address_of(FLOW_IPV4, bytes + sizeof(mapped));
+	return true;
+}
+
+static int add_address(struct host_addresses *list, const struct host_address *address)
+{
+	struct host_address *grown = realloc(list->address, (list->count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	list->address = grown;
+	grown[list->count++] = *address;
+	return 0;
+}
+
+/* For short lists, in which several sources name the same address: what one says of it holds. */
+static int add_address_once(struct host_addresses *list, const struct host_address *address)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (is_same(&list->address[i], address)) {
+			list->address[i].is_advertised |= address->is_advertised;
+			return 0;
+		}
+	return add_address(list, address);
+}
+
+/* ---- this host's addresses ---- */
+
+static int add_interface_address(struct host_addresses *own, const struct sockaddr *socket)
+{
+	struct host_address address;
+
+	if (!socket || (socket->sa_family != AF_INET && socket->sa_family != AF_INET6))
+		return 0;
+	if (socket->sa_family == AF_INET)
+		address = address_of(FLOW_IPV4, &((const struct sockaddr_in *)socket)->sin_addr);
+	else
+		address = address_of(FLOW_IPV6, &((const struct sockaddr_in6 *)socket)->sin6_addr);
+	return is_loopback(&address) ? 0 : add_address(own, &address);
+}
+
+int host_find_own(struct host_addresses *own)
+{
+	struct ifaddrs *interfaces;
+	int error = 0;
+
+	if (getifaddrs(&interfaces))
+		return errno == ENOMEM ? -ENOMEM : 0;
+	for (const struct ifaddrs *i = interfaces; i && !error; i = i->ifa_next)
+		error = add_interface_address(own, i->ifa_addr);
+	freeifaddrs(interfaces);
+	return error;
+}
+
+/* ---- gateways ---- */
+
+struct route {
+	struct host_addresses *gateways;
+	int family; /* AF_INET, AF_INET6 */
+	bool is_advertised;
+};
+
+static int add_gateway(const struct route *route, int family, const void *bytes, size_t length)
+{
+	const enum flow_family flow_family = family == AF_INET ? FLOW_IPV4 : FLOW_IPV6;
+	struct host_address address;
+
+	if ((family != AF_INET && family != AF_INET6) || length != address_bytes(flow_family))
+		return MNL_CB_OK;
+	address = address_of(flow_family, bytes);
+	address.is_advertised = route->is_advertised;
+	return add_address_once(route->gateways, &address) ? MNL_CB_ERROR : MNL_CB_OK;
+}
+
+static int read_nexthop(const struct nlmsghdr *message, void *context);
+
+/* An object that routes share; with net.ipv4.nexthop_compat_mode=0 they name nothing else. */
+static int ask_nexthop(struct route *route, __u32 id)
+{
+	char buffer[REQUEST_BYTES];
+	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
+
+	mnl_nlmsg_put_extra_header(request, sizeof(struct nhmsg));
+	request->nlmsg_type = RTM_GETNEXTHOP;
+	mnl_attr_put_u32(request, NHA_ID, id);
+	if (netlink_ask(request, read_nexthop, route) != -ENOMEM)
+		return MNL_CB_OK;
+	errno = ENOMEM;
+	return MNL_CB_ERROR;
+}
+
+static int read_group(const struct nlattr *attribute, struct route *route)
+{
+	const struct nexthop_grp *member = mnl_attr_get_payload(attribute);
+	const size_t members = mnl_attr_get_payload_len(attribute) / sizeof(*member);
+	int more = MNL_CB_OK;
+
+	for (size_t i = 0; i < members && more > MNL_CB_STOP; i++)
+		more = ask_nexthop(route, member[i].id);
+	return more;
+}
+
+static int read_nexthop_attribute(const struct nlattr *attribute, void *context)
+{
+	struct route *route = context;
+
+	switch (mnl_attr_get_type(attribute)) {
+	case NHA_GATEWAY:
+		return add_gateway(route, route->family, mnl_attr_get_payload(attribute),
+				   mnl_attr_get_payload_len(attribute));
+	case NHA_GROUP: /* no groups, by the kernel */
+		return read_group(attribute, route);
+	default:
+		return MNL_CB_OK;
+	}
+}
+
+/* Its gateway may be of the other family. */
+static int read_nexthop(const struct nlmsghdr *message, void *context)
+{
+	const struct nhmsg *header = mnl_nlmsg_get_payload(message);
+	struct route route = *(const struct route *)context;
+
+	route.family = header->nh_family;
+	return mnl_attr_parse(message, sizeof(*header), read_nexthop_attribute, &route);
+}
+
+static int read_hops(const struct nlattr *attribute, struct route *route);
+
+/* Of a route, or of one hop of several. */
+static int read_gateway(const struct nlattr *attribute, void *context)
+{
+	const __u16 length = mnl_attr_get_payload_len(attribute);
+	const void *payload = mnl_attr_get_payload(attribute);
+	const struct rtvia *via = payload;
+	struct route *route = context;
+
+	switch (mnl_attr_get_type(attribute)) {
+	case RTA_GATEWAY:
+		return add_gateway(route, route->family, payload, length);
+	case RTA_VIA: /* a gateway of the other family */
+		return length <= sizeof(*via) ? MNL_CB_OK :
+						add_gateway(route, via->rtvia_family, via->rtvia_addr,
+							    length - sizeof(*via));
+	case RTA_MULTIPATH:
+		return read_hops(attribute, route);
+	case RTA_NH_ID:
+		return ask_nexthop(route, mnl_attr_get_u32(attribute));
+	default:
+		return MNL_CB_OK;
+	}
+}
+
+static int read_hops(const struct nlattr *attribute, struct route *route)
+{
+	const struct rtnexthop *hop = mnl_attr_get_payload(attribute);
+	int left = mnl_attr_get_payload_len(attribute), more = MNL_CB_OK;
+
+	while (more > MNL_CB_STOP && left >= (int)sizeof(*hop) && RTNH_OK(hop, left)) {
+		more = mnl_attr_parse_payload(RTNH_DATA(hop), hop->rtnh_len - sizeof(*hop),
+					      read_gateway, route);
+		left -= RTNH_ALIGN(hop->rtnh_len);
+		hop = RTNH_NEXT(hop);
+	}
+	return more;
+}
+
+static int read_route(const struct nlmsghdr *message, void *gateways)
+{
+	const struct rtmsg *header = mnl_nlmsg_get_payload(message);
+	struct route route = {
+		.gateways = gateways,
+		.family = header->rtm_family,
+		.is_advertised = header->rtm_protocol == RTPROT_RA,
+	};
+
+	if (header->rtm_dst_len || header->rtm_type != RTN_UNICAST)
+		return MNL_CB_OK;
+	return mnl_attr_parse(message, sizeof(*header), read_gateway, &route);
+}
+
+int host_find_gateways(struct host_addresses *gateways)
+{
+	static const __u8 families[] = { AF_INET, AF_INET6 };
+
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+		int error = -EINTR;
+
+		for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++)
+			error = netlink_dump(RTM_GETROUTE, families[i], sizeof(struct rtmsg),
+					     read_route, gateways);
+		if (error == -ENOMEM)
+			return error;
+	}
+	return 0;
+}
+
+/* ---- neighbours ---- */
+
+struct way {
+	struct host_addresses gateways;
+	bool is_there;
+};
+
+static int read_way(const struct nlmsghdr *message, void *context)
+{
+	const struct rtmsg *header = mnl_nlmsg_get_payload(message);
+	struct way *way = context;
+	struct route route = { .gateways = &way->gateways, .family = header->rtm_family };
+
+	way->is_there = header->rtm_type == RTN_UNICAST;
+	return mnl_attr_parse(message, sizeof(*header), read_gateway, &route);
+}
+
+bool host_is_on_link(const struct host_address *peer)
+{
+	char buffer[REQUEST_BYTES];
+	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
+	struct rtmsg *header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
+	struct way way = {};
+	int error;
+
+	if (host_is_link_local(peer))
+		return true;
+	request->nlmsg_type = RTM_GETROUTE;
+	header->rtm_family = peer->family == FLOW_IPV4 ? AF_INET : AF_INET6;
+	header->rtm_dst_len = 8 * address_bytes(peer->family);
+	mnl_attr_put(request, RTA_DST, address_bytes(peer->family), &peer->bytes);
+	error = netlink_ask(request, read_way, &way);
+	free(way.gateways.address);
+	return !error && way.is_there && !way.gateways.count;
+}
+
+/* ---- name servers ---- */
+
+static int read_name_servers(FILE *file, struct host_addresses *servers)
+{
+	char line[256], word[64];
+	struct host_address address;
+	int error = 0;
+
+	while (!error && fgets(line, sizeof(line), file))
+		if (sscanf(line, " nameserver %63s", word) == 1 && read_address(word, &address) &&
+		    !is_loopback(&address))
+			error = add_address_once(servers, &address);
+	return error;
+}
+
+/* systemd-resolved puts itself into the first file, and those that it asks into the other. */
+int host_find_name_servers(struct host_addresses *servers)
+{
+	static const char *const paths[] = { "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf" };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && !error; i++) {
+		FILE *file = fopen(paths[i], "re");
+
+		if (!file)
+			continue;
+		error = read_name_servers(file, servers);
+		fclose(file);
+	}
+	return error;
+}
+
+/* ---- the SSH session ---- */
+
+#define SSH_VARIABLE "SSH_CONNECTION"
+#define SSH_BYTES 256
+
+static FILE *open_of_process(long pid, const char *what)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%ld/%s", pid, what);
+	return fopen(path, "re");
+}
+
+static bool read_environment(long pid, char value[SSH_BYTES])
+{
+	FILE *file = open_of_process(pid, "environ");
+	char *variable = NULL;
+	size_t room = 0;
+	bool found = false;
+
+	while (file && !found && getdelim(&variable, &room, '\0', file) > 0)
+		found = !strncmp(variable, SSH_VARIABLE "=", strlen(SSH_VARIABLE "="));
+	if (found)
+		snprintf(value, SSH_BYTES, "%s", variable + strlen(SSH_VARIABLE "="));
+	free(variable);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* 0 where there is none, or it cannot be told. */
+static long parent_of(long pid)
+{
+	FILE *file = open_of_process(pid, "status");
+	char line[256];
+	long parent = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "PPid: %ld", &parent) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return parent;
+}
+
+/* sudo and su drop the variable; the processes above them have it. */
+static bool find_variable(char value[SSH_BYTES])
+{
+	const char *own = secure_getenv(SSH_VARIABLE);
+	long pid = getppid();
+
+	if (own) {
+		snprintf(value, SSH_BYTES, "%s", own);
+		return true;
+	}
+	for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++, pid = parent_of(pid))
+		if (read_environment(pid, value))
+			return true;
+	return false;
+}
+
+/* "PEER PORT SERVER PORT" (sshd(8)). */
+bool host_find_ssh(struct host_ssh *ssh)
+{
+	char value[SSH_BYTES], peer[64], server[64];
+	unsigned int peer_port, server_port;
+
+	if (!find_variable(value) ||
+	    sscanf(value, "%63s %5u %63s %5u", peer, &peer_port, server, &server_port) != 4 ||
+	    !read_address(peer, &ssh->peer) || !read_address(server, &ssh->server) ||
+	    peer_port > 65535 || server_port > 65535)
+		return false;
+	ssh->peer_port = htons(peer_port);
+	ssh->server_port = htons(server_port);
+	return ssh->peer.family == ssh->server.family;
+}

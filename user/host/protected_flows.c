@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* From the ways that this host is reached to flows; and the addresses that rules seldom mean. */
+#include "host/protected_flows.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/icmp6.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/host.h"
+
+#define ADDRESSES_PAIRED_MAX 64 /* own addresses that gateways and name servers are paired with */
+
+/* ---- flows ---- */
+
+static unsigned int address_bits(const struct host_address *address)
+{
+	return address->family == FLOW_IPV4 ? 32 : 128;
+}
+
+static struct rule flow_of(const struct host_address *src, const struct host_address *dst)
+{
+	struct rule flow = {};
+
+	if (src) {
+		flow.family = src->family;
+		flow.src = src->bytes;
+		flow.src_len = address_bits(src);
+	}
+	if (dst) {
+		flow.family = dst->family;
+		flow.dst = dst->bytes;
+		flow.dst_len = address_bits(dst);
+	}
+	return flow;
+}
+
+/* `what` is followed by the address. */
+static int add_flow(struct guard *guard, const struct rule *flow, const char *what,
+		    const struct host_address *address)
+{
+	struct guard_flow *grown = realloc(guard->flows, (guard->count + 1) * sizeof(*grown));
+	char text[INET6_ADDRSTRLEN];
+
+	if (!grown)
+		return -ENOMEM;
+	inet_ntop(address->family == FLOW_IPV4 ? AF_INET : AF_INET6, &address->bytes, text,
+		  sizeof(text));
+	guard->flows = grown;
+	grown += guard->count++;
+	grown->flow = *flow;
+	snprintf(grown->what, sizeof(grown->what), "%s %s", what, text);
+	return 0;
+}
+
+static int guard_own(struct guard *guard, const struct host_addresses *own)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < own->count && !error; i++) {
+		const struct rule from = flow_of(&own->address[i], NULL);
+		const struct rule to = flow_of(NULL, &own->address[i]);
+
+		error = add_flow(guard, &to, "packets to this host's address", &own->address[i]);
+		if (!error)
+			error = add_flow(guard, &from, "packets from this host's address",
+					 &own->address[i]);
+	}
+	return error;
+}
+
+/* ---- neighbour discovery (RFC 4861): IPv4 has ARP, which no rule can name ---- */
+
+static struct rule discovery_flow(const struct host_address *src, const struct host_address *dst, __u8 type)
+{
+	struct rule flow = flow_of(src, dst);
+
+	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT;
+	flow.proto = IPPROTO_ICMPV6;
+	flow.port_kind = FLOW_ICMP;
+	flow.sport = htons(type);
+	return flow;
+}
+
+/* The group that is asked where an address is (RFC 4291 section 2.7.1). */
+static struct host_address solicited_node(const struct host_address *address)
+{
+	struct host_address group = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [11] = 1, [12] = 0xff } };
+
+	memcpy(&group.bytes.byte[13], &address->bytes.byte[13], 3);
+	return group;
+}
+
+/* The group at first, and the address itself to see whether it is still there. */
+static int guard_solicitations(struct guard *guard, const struct host_address *neighbour, const char *what,
+			       const struct host_address *src, unsigned int src_len, const struct host_address *own)
+{
+	const struct host_address group = solicited_node(own);
+	const struct host_address *const asked[] = { &group, own };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]) && !error; i++) {
+		struct rule flow = discovery_flow(src, asked[i], ND_NEIGHBOR_SOLICIT);
+
+		flow.src_len = src_len;
+		error = add_flow(guard, &flow, what, neighbour);
+	}
+	return error;
+}
+
+/*
+ * Without the neighbour's answers this host does not find it, without its questions it does not find this host. It asks
+ * from the address it sends from, or from its link-local one: where that is not known, it may be any.
+ */
+static int guard_discovery(struct guard *guard, const struct host_address *neighbour, const char *name,
+			   const struct host_address *own)
+{
+	static const struct host_address link_local = { FLOW_IPV6, .bytes.byte = { 0xfe, 0x80 } };
+	const struct rule answer = discovery_flow(neighbour, own, ND_NEIGHBOR_ADVERT);
+	char what[64];
+	int error;
+
+	snprintf(what, sizeof(what), "neighbour advertisements of %s", name);
+	error = add_flow(guard, &answer, what, neighbour);
+	snprintf(what, sizeof(what), "neighbour solicitations of %s", name);
+	if (!error)
+		error = guard_solicitations(guard, neighbour, what, neighbour, 128, own);
+	if (!error && !host_is_link_local(neighbour))
+		error = guard_solicitations(guard, neighbour, what, &link_local, 10, own);
+	return error;
+}
+
+/* Without them the route by this gateway ends. */
+static int guard_advertised(struct guard *guard, const struct host_address *gateway)
+{
+	static const struct host_address all_nodes = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [15] = 1 } };
+	const struct rule flow = discovery_flow(gateway, &all_nodes, ND_ROUTER_ADVERT);
+
+	return add_flow(guard, &flow, "router advertisements of the default gateway", gateway);
+}
+
+/* ---- who must be heard ---- */
+
+static int guard_gateway(struct guard *guard, const struct host_address *gateway,
+			 const struct host_address *own)
+{
+	static const char name[] = "the default gateway";
+	const struct rule flow = flow_of(gateway, own);
+	int error = add_flow(guard, &flow, name, gateway);
+
+	if (!error && !own && gateway->is_advertised)
+		error = guard_advertised(guard, gateway);
+	if (error || !own || gateway->family != FLOW_IPV6)
+		return error;
+	return guard_discovery(guard, gateway, name, own);
+}
+
+static int guard_name_server(struct guard *guard, const struct host_address *server,
+			     const struct host_address *own)
+{
+	static const __u8 protocols[] = { IPPROTO_UDP, IPPROTO_TCP };
+	struct rule flow = flow_of(server, own);
+	int error = 0;
+
+	flow.fields = RULE_PROTO | RULE_SPORT;
+	flow.port_kind = FLOW_PORTS;
+	flow.sport = htons(53);
+	for (size_t i = 0; i < sizeof(protocols) && !error; i++) {
+		flow.proto = protocols[i];
+		error = add_flow(guard, &flow, "answers of the name server", server);
+	}
+	return error;
+}
+
+/* For each peer: `add` with no own address, and with each that it can send to. */
+static int guard_peers(struct guard *guard, const struct host_addresses *peers,
+		       const struct host_addresses *own,
+		       int (*add)(struct guard *guard, const struct host_address *peer,
+				  const struct host_address *own))
+{
+	int error = 0;
+
+	for (size_t i = 0; i < peers->count && !error; i++) {
+		const struct host_address *peer = &peers->address[i];
+
+		error = add(guard, peer, NULL);
+		for (size_t k = 0; k < own->count && k < ADDRESSES_PAIRED_MAX && !error; k++)
+			if (own->address[k].family == peer->family)
+				error = add(guard, peer, &own->address[k]);
+	}
+	return error;
+}
+
+static int guard_ssh_neighbour(struct guard *guard, const struct host_address *peer,
+			       const struct host_address *own)
+{
+	return own ? guard_discovery(guard, peer, "the SSH peer", own) : 0;
+}
+
+static int guard_ssh(struct guard *guard, const struct host_addresses *own)
+{
+	struct host_ssh ssh;
+	struct rule flow;
+	int error;
+
+	if (!host_find_ssh(&ssh))
+		return 0;
+	flow = flow_of(&ssh.peer, &ssh.server);
+	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT;
+	flow.proto = IPPROTO_TCP;
+	flow.port_kind = FLOW_PORTS;
+	flow.sport = ssh.peer_port;
+	flow.dport = ssh.server_port;
+	error = add_flow(guard, &flow, "this SSH session, from", &ssh.peer);
+	if (error || ssh.peer.family != FLOW_IPV6 || !host_is_on_link(&ssh.peer))
+		return error;
+	return guard_peers(guard, &(struct host_addresses){ &ssh.peer, 1 }, own, guard_ssh_neighbour);
+}
+
+/* What an operator misses first comes first. */
+static int add_flows(struct guard *guard, const struct host_addresses *own,
+		     const struct host_addresses *gateways, const struct host_addresses *servers)
+{
+	int error = guard_ssh(guard, own);
+
+	if (!error)
+		error = guard_peers(guard, gateways, own, guard_gateway);
+	if (!error)
+		error = guard_peers(guard, servers, own, guard_name_server);
+	return error ? error : guard_own(guard, own);
+}
+
+int guard_open(struct guard *guard, struct reason *reason)
+{
+	struct host_addresses own = {}, gateways = {}, servers = {};
+	int error;
+
+	*guard = (struct guard){};
+	error = host_find_own(&own);
+	if (!error)
+		error = host_find_gateways(&gateways);
+	if (!error)
+		error = host_find_name_servers(&servers);
+	if (!error)
+		error = add_flows(guard, &own, &gateways, &servers);
+	free(own.address);
+	free(gateways.address);
+	free(servers.address);
+	if (!error)
+		return 0;
+	guard_close(guard);
+	return reason_set(reason, error, "no memory for what must not be blocked");
+}
+
+void guard_close(struct guard *guard)
+{
+	free(guard->flows);
+	*guard = (struct guard){};
+}
+
+bool guard_concerns(const struct guard *guard, const struct rule *rule)
+{
+	for (size_t i = 0; i < guard->count; i++)
+		if (rule_names(rule, &guard->flows[i].flow))
+			return true;
+	return false;
+}
+
+/* ---- addresses that are special ---- */
+
+static const struct special {
+	const char *what;
+	enum flow_family family;
+	unsigned int length;
+	__u8 network[16];
+} specials[] = {
+	{ "private (RFC 1918)", FLOW_IPV4, 8, { 10 } },
+	{ "private (RFC 1918)", FLOW_IPV4, 12, { 172, 16 } },
+	{ "private (RFC 1918)", FLOW_IPV4, 16, { 192, 168 } },
+	{ "loopback", FLOW_IPV4, 8, { 127 } },
+	{ "multicast", FLOW_IPV4, 4, { 224 } },
+	{ "link-local", FLOW_IPV4, 16, { 169, 254 } },
+	{ "shared behind carriers' NAT (RFC 6598)", FLOW_IPV4, 10, { 100, 64 } },
+	{ "\"this network\" (RFC 6890)", FLOW_IPV4, 8, { 0 } },
+	{ "link-local", FLOW_IPV6, 10, { 0xfe, 0x80 } },
+	{ "multicast", FLOW_IPV6, 8, { 0xff } },
+	{ "unique local (RFC 4193)", FLOW_IPV6, 7, { 0xfc } },
+	{ "loopback", FLOW_IPV6, 128, { [15] = 1 } },
+};
+
+/* Whether the prefix lies in the range, or covers it. */
+static bool meets(const struct special *special, const union flow_addr *prefix, unsigned int length)
+{
+	const unsigned int common = length < special->length ? length : special->length;
+	union flow_addr range;
+
+	/* Lists of millions are asked rule by rule: most differ in the first byte. */
+	if (common >= 8 && prefix->byte[0] != special->network[0])
+		return false;
+	memcpy(range.byte, special->network, sizeof(range.byte));
+	range = rule_network(&range, common);
+	return !memcmp(rule_network(prefix, common).byte, range.byte, sizeof(range.byte));
+}
+
+const char *guard_special(const struct rule *rule)
+{
+	const unsigned int length = rule->src_len ? rule->src_len : rule->dst_len;
+	const union flow_addr *prefix = rule->src_len ? &rule->src : &rule->dst;
+
+	/* Who names a protocol, a port or both ends as well has thought of it. */
+	if (rule->action == RULE_PASS || rule->fields || (rule->src_len && rule->dst_len))
+		return NULL;
+	if (!length)
+		return rule->family == FLOW_IPV4 ? "all of IPv4" : "all of IPv6";
+	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++)
+		if (specials[i].family == (enum flow_family)rule->family &&
+		    meets(&specials[i], prefix, length))
+			return specials[i].what;
+	return NULL;
+}

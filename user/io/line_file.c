@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "io/line_file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/safe_text.h"
+
+#define REST_BYTES_FIRST 65536
+
+int reader_open(struct reader *reader, const char *path)
+{
+	bool is_stdin = !strcmp(path, "-");
+	struct stat status;
+	int error;
+
+	*reader = (struct reader){ .name = is_stdin ? "standard input" : path };
+	reader->file = is_stdin ? stdin : fopen(path, "re");
+	if (!reader->file)
+		return -errno;
+	error = fstat(fileno(reader->file), &status) ? -errno : S_ISDIR(status.st_mode) ? -EISDIR : 0;
+	if (error)
+		reader_close(reader);
+	else
+		reader->bytes_total = S_ISREG(status.st_mode) ? status.st_size : 0;
+	return error;
+}
+
+void reader_close(struct reader *reader)
+{
+	if (reader->file && reader->file != stdin)
+		fclose(reader->file);
+	free(reader->line);
+	*reader = (struct reader){};
+}
+
+/* Returns the end of the line, where a comment began. */
+static char *strip_comment(char *line)
+{
+	bool is_quoted = false;
+
+	for (; *line; line++) {
+		if (*line == '"')
+			is_quoted = !is_quoted;
+		if (!is_quoted && (*line == '#' || *line == ';'))
+			*line = '\0';
+		if (!*line)
+			break;
+	}
+	return line;
+}
+
+static void trim(char *line, char *end)
+{
+	char *start = line;
+
+	while (isspace((unsigned char)*start))
+		start++;
+	while (end > start && isspace((unsigned char)end[-1]))
+		end--;
+	*end = '\0';
+	if (start > line)
+		memmove(line, start, end - start + 1);
+}
+
+/* Without its line end and, in the first line, without a byte order mark. */
+static void cut_ends(struct reader *reader, size_t length)
+{
+	char *line = reader->line;
+	const char *text = line;
+
+	if (length && line[length - 1] == '\n')
+		line[--length] = '\0';
+	if (length && line[length - 1] == '\r')
+		line[--length] = '\0';
+	if (reader->number == 1)
+		text = text_behind_mark(line);
+	if (text > line)
+		memmove(line, text, strlen(text) + 1);
+}
+
+/* A signal may end the wait for input. */
+static int read_error(const struct reader *reader)
+{
+	return !ferror(reader->file) ? 0 : errno == EINTR ? -EINTR : -EIO;
+}
+
+/* Up to the end of the line, or to a byte more than it may have. 0 where there is none. */
+static size_t read_line(struct reader *reader)
+{
+	size_t length = 0;
+	int c = 0;
+
+	while (length <= READER_LINE_BYTES && c != '\n' && (c = getc_unlocked(reader->file)) != EOF)
+		reader->line[length++] = c;
+	reader->line[length] = '\0';
+	return length;
+}
+
+int reader_line(struct reader *reader)
+{
+	size_t length;
+
+	if (reader->is_kept || reader->is_cut) {
+		reader->is_kept = false;
+		return reader->is_cut ? -EMSGSIZE : 1;
+	}
+	if (!reader->line)
+		reader->line = malloc(READER_LINE_BYTES + 2);
+	if (!reader->line)
+		return -ENOMEM;
+	length = read_line(reader);
+	if (!length)
+		return read_error(reader);
+	reader->number++;
+	reader->bytes_read += length;
+	reader->is_cut = length > READER_LINE_BYTES && reader->line[length - 1] != '\n';
+	if (memchr(reader->line, '\0', length))
+		return -EILSEQ;
+	cut_ends(reader, length);
+	return reader->is_cut ? -EMSGSIZE : 1;
+}
+
+void reader_keep(struct reader *reader)
+{
+	reader->is_kept = true;
+}
+
+int reader_next(struct reader *reader)
+{
+	int got;
+
+	while ((got = reader_line(reader)) > 0) {
+		trim(reader->line, strip_comment(reader->line));
+		if (*reader->line)
+			break;
+	}
+	return got;
+}
+
+static int read_on(struct reader *reader, char **text, size_t *length)
+{
+	size_t room = *length + REST_BYTES_FIRST, got = 1;
+
+	while (got) {
+		char *grown = realloc(*text, room + 1);
+
+		if (!grown)
+			return -ENOMEM;
+		*text = grown;
+		got = fread(*text + *length, 1, room - *length, reader->file);
+		if (memchr(*text + *length, '\0', got))
+			return -EILSEQ;
+		*length += got;
+		reader->bytes_read += got;
+		if (*length == room)
+			room *= 2;
+	}
+	(*text)[*length] = '\0';
+	return read_error(reader);
+}
+
+int reader_rest(struct reader *reader, char **text, size_t *length)
+{
+	const int kept = reader->is_kept ? asprintf(text, "%s%s", reader->line, reader->is_cut ? "" : "\n") : 0;
+	int error;
+
+	if (kept < 0)
+		return -ENOMEM;
+	if (!kept)
+		*text = NULL;
+	*length = kept;
+	reader->is_kept = reader->is_cut = false;
+	error = read_on(reader, text, length);
+	if (!error)
+		return 0;
+	free(*text);
+	*text = NULL;
+	return error;
+}

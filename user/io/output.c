@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "io/output.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/terminal.h"
+#include "base/safe_text.h"
+
+#define VALUE_BYTES 640
+#define HELD_BYTES (16 * PIPE_BUF)
+#define COLUMNS_MAX 16
+#define INDENT 2
+
+static struct {
+	bool is_json;
+	bool has_rows; /* of the list under way */
+	bool has_progress;
+	int flush_error; /* -errno of the first flush that failed */
+} output;
+
+void output_use_json(bool is_json)
+{
+	output.is_json = is_json;
+}
+
+bool output_is_json(void)
+{
+	return output.is_json;
+}
+
+/* ---- text ---- */
+
+static void print_label(const char *name, enum terminal_style style)
+{
+	char label[VALUE_BYTES];
+
+	snprintf(label, sizeof(label), "%s", name);
+	for (char *c = label; *c; c++)
+		if (*c == '_')
+			*c = ' ';
+	terminal_put(stdout, style, label);
+}
+
+/* What stands out: fields, by how their texts start; those without a start are numbers, other than 0. */
+static const struct tint {
+	const char *name, *start;
+	enum terminal_style style;
+} tints[] = {
+	{ "effect", "filters", TERMINAL_GREEN },
+	{ "effect", "PANIC", TERMINAL_RED },
+	{ "effect", "UNCONFIRMED", TERMINAL_RED },
+	{ "effect", "", TERMINAL_YELLOW },
+	{ "condition", "equal", TERMINAL_GREEN },
+	{ "condition", "", TERMINAL_YELLOW },
+	{ "running_filter", "agrees", TERMINAL_GREEN },
+	{ "running_filter", "", TERMINAL_YELLOW },
+	{ "verdict", "blocked", TERMINAL_RED },
+	{ "policy", "drop", TERMINAL_RED },
+	{ "dropped_packets", NULL, TERMINAL_RED },
+	{ "would_drop_packets", NULL, TERMINAL_YELLOW },
+	{ "missing", NULL, TERMINAL_YELLOW },
+	{ "foreign", NULL, TERMINAL_YELLOW },
+	{ "other_end", NULL, TERMINAL_YELLOW },
+	{ "bad_lines", NULL, TERMINAL_RED },
+};
+
+static enum terminal_style style_of(const char *name, const json_t *value)
+{
+	const char *text = json_string_value(value);
+
+	for (const struct tint *tint = tints; tint < tints + sizeof(tints) / sizeof(tints[0]); tint++) {
+		if (strcmp(tint->name, name))
+			continue;
+		if (tint->start ? text && !strncmp(text, tint->start, strlen(tint->start)) :
+				  json_number_value(value) != 0)
+			return tint->style;
+	}
+	return TERMINAL_PLAIN;
+}
+
+/* In characters of UTF-8. */
+static int width_of(const char *text)
+{
+	int width = 0;
+
+	for (; *text; text++)
+		width += (*text & 0xc0) != 0x80;
+	return width;
+}
+
+static bool is_scalar(const json_t *value)
+{
+	return !json_is_object(value) && !json_is_array(value);
+}
+
+static const char *scalar_text(const json_t *value, char text[VALUE_BYTES])
+{
+	if (json_is_string(value))
+		snprintf(text, VALUE_BYTES, "%s", json_string_value(value));
+	else if (json_is_integer(value))
+		snprintf(text, VALUE_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else if (json_is_real(value))
+		snprintf(text, VALUE_BYTES, "%.3g", json_real_value(value));
+	else if (json_is_boolean(value))
+		snprintf(text, VALUE_BYTES, "%s", json_is_true(value) ? "yes" : "no");
+	else
+		snprintf(text, VALUE_BYTES, "-");
+	return text;
+}
+
+static void print_scalars(const json_t *array)
+{
+	char text[VALUE_BYTES];
+	const json_t *value;
+	size_t i;
+
+	json_array_foreach(array, i, value)
+		printf("%s%s", i ? "; " : "", scalar_text(value, text));
+	printf("%s\n", json_array_size(array) ? "" : "none");
+}
+
+/* Numbers to the right, words to the left; the last column is not padded. */
+static void print_cell(const char *name, const json_t *value, int width, bool is_last)
+{
+	char text[VALUE_BYTES];
+	const int padding = width - width_of(scalar_text(value, text));
+
+	printf("%*s", json_is_number(value) ? padding : 0, "");
+	terminal_put(stdout, style_of(name, value), text);
+	printf("%*s%s", json_is_number(value) || is_last ? 0 : padding, "", is_last ? "\n" : "  ");
+}
+
+/* The width of the whole table. */
+static int measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
+{
+	char text[VALUE_BYTES];
+	const json_t *row;
+	int whole = 0;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		const char *name;
+		json_t *value;
+		int column = 0;
+
+		json_object_foreach((json_t *)row, name, value) {
+			int width = width_of(scalar_text(value, text));
+
+			if (width < (int)strlen(name))
+				width = strlen(name);
+			if (column < COLUMNS_MAX && widths[column] < width)
+				widths[column] = width;
+			column++;
+		}
+	}
+	for (int column = 0; column < COLUMNS_MAX && widths[column]; column++)
+		whole += widths[column] + (column ? 2 : 0);
+	return whole;
+}
+
+static void print_heading(const json_t *row, const int widths[COLUMNS_MAX], int indent)
+{
+	const char *name;
+	json_t *value;
+	int column = 0;
+
+	printf("%*s", indent, "");
+	json_object_foreach((json_t *)row, name, value) {
+		int padding = widths[column] - (int)strlen(name);
+		bool is_last = (size_t)++column == json_object_size(row);
+
+		printf("%*s", json_is_number(value) ? padding : 0, "");
+		print_label(name, TERMINAL_BOLD);
+		printf("%*s", json_is_number(value) || is_last ? 0 : padding, "");
+		printf("%s", is_last ? "\n" : "  ");
+	}
+}
+
+static void print_table(const json_t *rows, const int widths[COLUMNS_MAX], int indent)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		const char *name;
+		json_t *value;
+		int column = 0;
+
+		if (i == 0)
+			print_heading(row, widths, indent);
+		printf("%*s", indent, "");
+		json_object_foreach((json_t *)row, name, value) {
+			int width = widths[column];
+
+			print_cell(name, value, width, (size_t)++column == json_object_size(row));
+		}
+	}
+}
+
+static void print_object(const json_t *object, int indent);
+
+/* A table where every member is a scalar and the terminal has room, else one object after the other. */
+static void print_rows(const json_t *rows, int indent)
+{
+	const int columns = terminal_columns(stdout);
+	int widths[COLUMNS_MAX] = { 0 };
+	const json_t *row;
+	bool is_flat = true;
+	const char *name;
+	json_t *value;
+	size_t i;
+
+	json_object_foreach(json_array_get(rows, 0), name, value)
+		is_flat &= is_scalar(value);
+	if (is_flat && (indent + measure_columns(rows, widths) <= columns || !columns)) {
+		print_table(rows, widths, indent);
+		return;
+	}
+	json_array_foreach(rows, i, row) {
+		printf("%s", i && is_flat ? "\n" : "");
+		print_object(row, indent);
+	}
+}
+
+static void print_member(const char *name, const json_t *value, int width, int indent)
+{
+	char text[VALUE_BYTES];
+	bool is_list_of_scalars = json_is_array(value) && is_scalar(json_array_get(value, 0));
+
+	printf("%*s", indent, "");
+	print_label(name, is_scalar(value) || is_list_of_scalars ? TERMINAL_PLAIN : TERMINAL_BOLD);
+	printf(":");
+	if (is_scalar(value) || is_list_of_scalars)
+		printf("%*s", width - (int)strlen(name) + 1, "");
+	if (is_scalar(value)) {
+		terminal_put(stdout, style_of(name, value), scalar_text(value, text));
+		printf("\n");
+	} else if (is_list_of_scalars) {
+		print_scalars(value);
+	} else {
+		printf("\n");
+		if (json_is_object(value))
+			print_object(value, indent + INDENT);
+		else
+			print_rows(value, indent + INDENT);
+	}
+}
+
+static void print_object(const json_t *object, int indent)
+{
+	const char *name;
+	json_t *value;
+	int width = 0;
+
+	json_object_foreach((json_t *)object, name, value)
+		if (width < (int)strlen(name))
+			width = strlen(name);
+	json_object_foreach((json_t *)object, name, value)
+		print_member(name, value, width, indent);
+}
+
+/* ---- both ---- */
+
+json_t *output_string(const char *text)
+{
+	char *copy = strdup(text);
+	json_t *string;
+
+	if (!copy)
+		return NULL;
+	text_make_utf8(copy);
+	string = json_string(copy);
+	free(copy);
+	return string;
+}
+
+void output_print(json_t *value)
+{
+	if (!value)
+		return;
+	if (output.is_json) {
+		json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+		putchar('\n');
+	} else if (json_is_array(value)) {
+		print_rows(value, 0);
+	} else {
+		print_object(value, 0);
+	}
+	json_decref(value);
+}
+
+void output_heading(const char *text)
+{
+	if (output.is_json)
+		return;
+	terminal_put(stdout, TERMINAL_BOLD, text);
+	printf("\n");
+}
+
+void output_list_begin(void)
+{
+	output.has_rows = false;
+	if (output.is_json)
+		printf("[");
+}
+
+void output_list_row(json_t *row, const char *line)
+{
+	if (output.is_json) {
+		printf("%s\n  ", output.has_rows ? "," : "");
+		json_dumpf(row, stdout, 0);
+	} else {
+		puts(line);
+	}
+	output.has_rows = true;
+	json_decref(row);
+}
+
+void output_list_end(void)
+{
+	if (output.is_json)
+		printf("%s]\n", output.has_rows ? "\n" : "");
+}
+
+void output_answer(json_t *row, const char *text)
+{
+	if (output.is_json)
+		json_dumpf(row, stdout, 0);
+	puts(output.is_json ? "" : text);
+	json_decref(row);
+}
+
+int output_flush(void)
+{
+	const int error = fflush(stdout) ? -errno : 0;
+
+	if (!output.flush_error)
+		output.flush_error = error;
+	return error;
+}
+
+int output_end(void)
+{
+	output_flush();
+	return !output.flush_error && ferror(stdout) ? -EIO : output.flush_error;
+}
+
+void output_hold(void)
+{
+	setvbuf(stdout, NULL, _IOFBF, HELD_BYTES);
+}
+
+/* A pipe that has room takes PIPE_BUF bytes at once: what is due, and a line more. */
+bool output_is_due(void)
+{
+	return __fpending(stdout) >= PIPE_BUF / 2;
+}
+
+bool output_can_flush(int timeout_ms)
+{
+	struct pollfd file = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return !isatty(STDOUT_FILENO) && poll(&file, 1, timeout_ms) > 0;
+}
+
+void output_give_up(void)
+{
+	output.flush_error = 0;
+	if (!freopen("/dev/null", "w", stdout))
+		output_note("cannot open /dev/null: %s", strerror(errno));
+}
+
+void output_summary(json_t *row, const char *text)
+{
+	output_note("%s", text);
+	if (output.is_json) {
+		json_dumpf(row, stderr, 0);
+		fputc('\n', stderr);
+	}
+	json_decref(row);
+}
+
+void output_error(int status, const char *text)
+{
+	json_t *error;
+
+	output_progress_end();
+	if (!output.is_json) {
+		terminal_put(stderr, TERMINAL_RED, "xdp-cuckoo:");
+		fprintf(stderr, " %s\n", text);
+		return;
+	}
+	error = json_pack("{s:o, s:i}", "error", output_string(text), "status", status);
+	json_dumpf(error, stderr, 0);
+	fputc('\n', stderr);
+	json_decref(error);
+}
+
+void output_note(const char *format, ...)
+{
+	va_list arguments;
+
+	if (output.is_json)
+		return;
+	output_progress_end();
+	va_start(arguments, format);
+	terminal_put(stderr, TERMINAL_YELLOW, "note:");
+	fputc(' ', stderr);
+	vfprintf(stderr, format, arguments);
+	fputc('\n', stderr);
+	va_end(arguments);
+}
+
+void output_warning(const char *format, ...)
+{
+	char text[2 * VALUE_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	output_summary(output.is_json ? json_pack("{s:o}", "note", output_string(text)) : NULL, text);
+}
+
+void output_progress(const char *what, __u64 count, double fraction, double seconds)
+{
+	static const char bar[] = "##############################";
+	const int width = sizeof(bar) - 1;
+	int done = fraction > 0 ? width * fraction : 0;
+
+	if (output.is_json || !terminal_is_able(stderr) || seconds <= 0)
+		return;
+	output.has_progress = true;
+	fprintf(stderr, "\r%s ", what);
+	if (fraction > 0)
+		fprintf(stderr, "[%.*s%*s] %3.0f %%, ", done, bar, width - done, "", 100 * fraction);
+	fprintf(stderr, "%llu, %.0f/s", (unsigned long long)count, count / seconds);
+	if (fraction > 0)
+		fprintf(stderr, ", %.0f s left", seconds * (1 - fraction) / fraction);
+	fputs("   ", stderr);
+}
+
+void output_progress_end(void)
+{
+	if (output.has_progress)
+		fputs("\r\033[K", stderr);
+	output.has_progress = false;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "io/signals.h"
+
+#include <errno.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* A descriptor for the signals, instead of handlers, leaves no moment in which one comes unnoticed. */
+int signals_take(struct signals *signals)
+{
+	sigset_t set;
+	int error;
+
+	*signals = (struct signals){};
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	if (sigprocmask(SIG_BLOCK, &set, &signals->mask_before))
+		return -errno;
+	signals->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (signals->fd > 0)
+		return 0;
+	error = -errno;
+	sigprocmask(SIG_SETMASK, &signals->mask_before, NULL);
+	return error;
+}
+
+void signals_give_back(struct signals *signals)
+{
+	struct signalfd_siginfo seen;
+
+	if (signals->fd <= 0)
+		return;
+	/* One that has ended the wait would end the process now. */
+	while (read(signals->fd, &seen, sizeof(seen)) > 0)
+		;
+	close(signals->fd);
+	sigprocmask(SIG_SETMASK, &signals->mask_before, NULL);
+	*signals = (struct signals){};
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "io/whole_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * What stands at the path, behind links, or -errno: -ELOOP where one of /proc leads to what a process has open.
+ * Links that the kernel does not let us follow (fs.protected_symlinks) are not followed.
+ */
+static int open_old(const char *path)
+{
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS };
+	const int fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+bool whole_file_is_output(const char *path)
+{
+	struct stat named, output;
+	int fd;
+
+	if (!strcmp(path, "-"))
+		return true;
+	fd = open_old(path);
+	if (fd >= 0)
+		close(fd);
+	return fd == -ELOOP && !stat(path, &named) && !fstat(STDOUT_FILENO, &output) &&
+	       named.st_dev == output.st_dev && named.st_ino == output.st_ino;
+}
+
+static int path_of(int fd, char path[PATH_MAX])
+{
+	char link[32];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	length = readlink(link, path, PATH_MAX);
+	if (length < 0 || length == PATH_MAX)
+		return length < 0 ? -errno : -ENAMETOOLONG;
+	path[length] = '\0';
+	return 0;
+}
+
+/* Whether the file is to be replaced; then its path and mode are told. Else it is written in its place. -errno. */
+static int find_place(const char *path, struct whole_file *file, struct stat *old)
+{
+	const int fd = open_old(path);
+	int error;
+
+	if (fd == -ENOENT && lstat(path, old)) {
+		old->st_mode = 0;
+		return snprintf(file->path, PATH_MAX, "%s", path) < PATH_MAX ? 1 : -ENAMETOOLONG;
+	}
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ELOOP ? 0 : fd;
+	error = fstat(fd, old) ? -errno : 0;
+	if (!error && S_ISREG(old->st_mode))
+		error = path_of(fd, file->path);
+	close(fd);
+	return error ? error : S_ISREG(old->st_mode);
+}
+
+/* Of a new file as usual; else the old one's, and its owner where we may give files away. */
+static int set_mode(int fd, const struct stat *old)
+{
+	const mode_t mask = umask(0);
+
+	umask(mask);
+	if (!old->st_mode)
+		return fchmod(fd, 0666 & ~mask);
+	if (fchown(fd, old->st_uid, old->st_gid) && errno != EPERM)
+		return -1;
+	return fchmod(fd, old->st_mode & 0777);
+}
+
+static int open_beside(struct whole_file *file, const struct stat *old)
+{
+	int fd, error;
+
+	if (snprintf(file->beside, PATH_MAX, "%s.XXXXXX", file->path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	fd = mkostemp(file->beside, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (!set_mode(fd, old))
+		file->to = fdopen(fd, "w");
+	if (file->to)
+		return 0;
+	error = -errno;
+	close(fd);
+	unlink(file->beside);
+	return error;
+}
+
+int whole_file_open(struct whole_file *file, const char *path)
+{
+	struct stat old;
+	const int is_replaced = find_place(path, file, &old);
+
+	file->to = NULL;
+	file->beside[0] = '\0';
+	if (is_replaced < 0)
+		return is_replaced;
+	if (is_replaced)
+		return open_beside(file, &old);
+	file->to = fopen(path, "we");
+	return file->to ? 0 : -errno;
+}
+
+/* Whether all of it got to the disk, or to whoever reads it. */
+static int finish(const struct whole_file *file)
+{
+	if (fflush(file->to))
+		return -errno;
+	if (ferror(file->to))
+		return -EIO;
+	return *file->beside && fsync(fileno(file->to)) ? -errno : 0;
+}
+
+int whole_file_close(struct whole_file *file, int error)
+{
+	const int finished = finish(file), closed = fclose(file->to) ? -errno : 0;
+
+	if (!error)
+		error = finished ? finished : closed;
+	if (!error && *file->beside && rename(file->beside, file->path))
+		error = -errno;
+	if (error && *file->beside)
+		unlink(file->beside);
+	return error;
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "kernel/interfaces.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/genetlink.h>
+#include <linux/if_arp.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+
+#include "kernel/netlink.h"
+#include "base/safe_text.h"
+
+#define DUMP_TRIES 100 /* interfaces may come and go during each */
+
+/* Of <linux/netdev.h>, which Debian 12 does not have. */
+#define NETDEV_FAMILY "netdev"
+#define NETDEV_DEV_GET 1
+#define NETDEV_DEV_IFINDEX 1
+#define NETDEV_DEV_XDP_FEATURES 3
+#define NETDEV_XDP_RX_SG (1 << 5)
+
+struct listing {
+	struct interface *interfaces;
+	size_t count;
+};
+
+void interface_clean_name(char *name)
+{
+	text_clean(name);
+	text_make_utf8(name);
+}
+
+const char *interface_mode_name(enum interface_mode mode)
+{
+	static const char *const names[INTERFACE_MODES] = {
+		[INTERFACE_NATIVE] = "native",
+		[INTERFACE_SKB] = "skb",
+		[INTERFACE_OFFLOAD] = "offload",
+	};
+
+	return names[mode];
+}
+
+/* The kernel gives the program of each mode in an attribute of its own, since 4.19. */
+static int read_xdp(const struct nlattr *attribute, void *context)
+{
+	static const __u16 type_of[INTERFACE_MODES] = {
+		[INTERFACE_NATIVE] = IFLA_XDP_DRV_PROG_ID,
+		[INTERFACE_SKB] = IFLA_XDP_SKB_PROG_ID,
+		[INTERFACE_OFFLOAD] = IFLA_XDP_HW_PROG_ID,
+	};
+	struct interface *interface = context;
+
+	for (int mode = 0; mode < INTERFACE_MODES; mode++)
+		if (mnl_attr_get_type(attribute) == type_of[mode])
+			interface->prog_id[mode] = mnl_attr_get_u32(attribute);
+	return MNL_CB_OK;
+}
+
+static int read_attribute(const struct nlattr *attribute, void *context)
+{
+	struct interface *interface = context;
+
+	switch (mnl_attr_get_type(attribute)) {
+	case IFLA_IFNAME:
+		strncpy(interface->name, mnl_attr_get_str(attribute), IF_NAMESIZE - 1);
+		break;
+	case IFLA_MTU:
+		interface->mtu = mnl_attr_get_u32(attribute);
+		break;
+	case IFLA_MASTER:
+		interface->master = mnl_attr_get_u32(attribute);
+		break;
+	case IFLA_STATS64: /* aligned to 4 bytes only */
+		memcpy(&interface->received,
+		       (const char *)mnl_attr_get_payload(attribute) + offsetof(struct rtnl_link_stats64, rx_packets),
+		       sizeof(interface->received));
+		break;
+	case IFLA_XDP:
+		return mnl_attr_parse_nested(attribute, read_xdp, interface);
+	}
+	return MNL_CB_OK;
+}
+
+static int read_link(const struct nlmsghdr *message, void *context)
+{
+	const struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
+	struct interface *interface = context;
+
+	*interface = (struct interface){
+		.index = header->ifi_index,
+		.has_ethernet = header->ifi_type == ARPHRD_ETHER || header->ifi_type == ARPHRD_LOOPBACK,
+	};
+	return mnl_attr_parse(message, sizeof(*header), read_attribute, interface);
+}
+
+static int list_link(const struct nlmsghdr *message, void *context)
+{
+	struct listing *listing = context;
+	struct interface *grown =
+		realloc(listing->interfaces, (listing->count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return MNL_CB_ERROR;
+	listing->interfaces = grown;
+	return read_link(message, &grown[listing->count++]);
+}
+
+int interfaces_list(struct interface **interfaces, size_t *count)
+{
+	struct listing listing = {};
+	int error = -EINTR;
+
+	for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++) {
+		listing.count = 0;
+		error = netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), list_link, &listing);
+	}
+	*interfaces = NULL;
+	*count = 0;
+	if (error) {
+		free(listing.interfaces);
+		/* Commands take -EINTR for a signal, which this is not. */
+		return error == -EINTR ? -EAGAIN : error;
+	}
+	*interfaces = listing.interfaces;
+	*count = listing.count;
+	return 0;
+}
+
+struct names {
+	void (*visit)(const char *name, void *context);
+	void *context;
+};
+
+static int visit_name(const struct nlattr *attribute, void *context)
+{
+	const struct names *names = context;
+	const __u16 type = mnl_attr_get_type(attribute);
+
+	if (type == IFLA_PROP_LIST)
+		return mnl_attr_parse_nested(attribute, visit_name, context);
+	if (type == IFLA_IFNAME || type == IFLA_ALT_IFNAME)
+		names->visit(mnl_attr_get_str(attribute), names->context);
+	return MNL_CB_OK;
+}
+
+static int visit_link(const struct nlmsghdr *message, void *context)
+{
+	return mnl_attr_parse(message, sizeof(struct ifinfomsg), visit_name, context);
+}
+
+void interfaces_names(void (*visit)(const char *name, void *context), void *context)
+{
+	struct names names = { visit, context };
+
+	netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), visit_link, &names);
+}
+
+int interfaces_find(const char *name, struct interface *interface)
+{
+	char buffer[256];
+	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
+
+	if (strlen(name) >= INTERFACE_NAME_BYTES)
+		return -ENODEV;
+	mnl_nlmsg_put_extra_header(request, sizeof(struct ifinfomsg));
+	request->nlmsg_type = RTM_GETLINK;
+	mnl_attr_put_strz(request, IFLA_ALT_IFNAME, name); /* the kernel looks among all names */
+	return netlink_ask(request, read_link, interface);
+}
+
+bool interfaces_is_there(const char *name)
+{
+	struct interface ignored;
+
+	return !interfaces_find(name, &ignored);
+}
+
+static int read_feature(const struct nlattr *attribute, void *context)
+{
+	if (mnl_attr_get_type(attribute) == NETDEV_DEV_XDP_FEATURES)
+		*(__u64 *)context = mnl_attr_get_u64(attribute);
+	return MNL_CB_OK;
+}
+
+static int read_features(const struct nlmsghdr *message, void *context)
+{
+	return mnl_attr_parse(message, sizeof(struct genlmsghdr), read_feature, context);
+}
+
+bool interfaces_may_take_frags(int index)
+{
+	__u64 features = 0;
+
+	return netlink_ask_generic(NETDEV_FAMILY, NETDEV_DEV_GET, NETDEV_DEV_IFINDEX, index, read_features, &features) ||
+	       features & NETDEV_XDP_RX_SG;
+}
+
+bool interfaces_are_one(const char *name, const char *other)
+{
+	struct interface one, two;
+
+	if (!strcmp(name, other))
+		return true;
+	return !interfaces_find(name, &one) && !interfaces_find(other, &two) && one.index == two.index;
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * From an id to a descriptor. The kernel does that only for CAP_SYS_ADMIN; for others a filter's maps and
+ * programs are pinned before it is attached, in a BPF file system, as
+ * PINS/NET/CONFIG/{map,prog}_ID: NET is the number of the network namespace, CONFIG the config map's id.
+ * What a pin leads to counts only if the kernel says that it has the id that was looked for.
+ *
+ * Pins would keep maps in memory when no interface runs the filter any more, so whoever looks for filters
+ * takes those away. The lock of PINS/NET, shared while somebody attaches what it has pinned, keeps that apart.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <linux/magic.h>
+
+#include "kernel/kernel.h"
+#include "kernel/internal.h"
+#include "base/waiting.h"
+
+#define PIN_NAME_BYTES 32
+#define PIN_PATH_BYTES 96
+
+static const char *pins = KERNEL_PINS_DEFAULT;
+
+void kernel_use_pins(const char *dir)
+{
+	pins = dir;
+}
+
+/* ---- directories ---- */
+
+/* Nobody else may have put something there, or see what is there. */
+static int check_dir(int fd)
+{
+	struct statfs system;
+	struct stat status;
+
+	if (fstat(fd, &status) || fstatfs(fd, &system))
+		return -errno;
+	if (system.f_type != BPF_FS_MAGIC)
+		return -EMEDIUMTYPE;
+	return status.st_uid == geteuid() && !(status.st_mode & (S_IRWXG | S_IRWXO)) ? 0 : -EPERM;
+}
+
+/* A descriptor, -errno. */
+static int open_dir_at(int parent_fd, const char *name)
+{
+	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int error = fd < 0 ? -errno : check_dir(fd);
+
+	if (error && fd >= 0)
+		close(fd);
+	return error ? error : fd;
+}
+
+/* One that turns out to be in another file system goes again. */
+static int make_dir_at(int parent_fd, const char *name)
+{
+	const bool is_new = !mkdirat(parent_fd, name, 0700);
+	int fd;
+
+	if (!is_new && errno != EEXIST)
+		return -errno;
+	fd = open_dir_at(parent_fd, name);
+	if (fd < 0 && is_new)
+		unlinkat(parent_fd, name, AT_REMOVEDIR);
+	return fd;
+}
+
+static int name_of_net(char name[PIN_NAME_BYTES])
+{
+	struct stat status;
+
+	if (stat("/proc/thread-self/ns/net", &status))
+		return -errno;
+	snprintf(name, PIN_NAME_BYTES, "net_%llu", (unsigned long long)status.st_ino);
+	return 0;
+}
+
+/* Of this network namespace: a descriptor, -errno. */
+static int open_net_dir(bool makes)
+{
+	char name[PIN_NAME_BYTES];
+	int error = name_of_net(name), all, net;
+
+	if (error)
+		return error;
+	all = makes ? make_dir_at(AT_FDCWD, pins) : open_dir_at(AT_FDCWD, pins);
+	if (all < 0)
+		return all;
+	net = makes ? make_dir_at(all, name) : open_dir_at(all, name);
+	close(all);
+	return net;
+}
+
+static bool is_pin(const char *name, const char *kind)
+{
+	return !strncmp(name, kind, strlen(kind));
+}
+
+/* ---- from an id to a descriptor ---- */
+
+static const char *const object_names[] = { [KERNEL_OBJECT_MAP] = "map", [KERNEL_OBJECT_PROGRAM] = "prog" };
+
+/* By what the kernel says: neither kind nor id are taken from the name. */
+static bool is_object(int fd, enum kernel_object kind, __u32 id)
+{
+	char link[PIN_PATH_BYTES], wanted[PIN_PATH_BYTES], target[PIN_PATH_BYTES] = "";
+	struct bpf_prog_info program = {};
+	struct bpf_map_info map = {};
+	const bool is_map = kind == KERNEL_OBJECT_MAP;
+	__u32 length = is_map ? sizeof(map) : sizeof(program);
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	snprintf(wanted, sizeof(wanted), "anon_inode:bpf-%s", object_names[kind]);
+	if (readlink(link, target, sizeof(target) - 1) < 0 || strcmp(target, wanted) ||
+	    bpf_obj_get_info_by_fd(fd, is_map ? (void *)&map : &program, &length))
+		return false;
+	return (is_map ? map.id : program.id) == id;
+}
+
+static int open_pin_in(int net, const char *filter, enum kernel_object kind, __u32 id)
+{
+	char path[PIN_PATH_BYTES];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%.31s/%s_%u", net, filter, object_names[kind], id);
+	fd = bpf_obj_get(path);
+	if (fd >= 0 && !is_object(fd, kind, id)) {
+		close(fd);
+		return -ENOENT;
+	}
+	return fd;
+}
+
+/* Takes `net` over. */
+static int search_pin(int net, enum kernel_object kind, __u32 id)
+{
+	DIR *directory = fdopendir(net);
+	const struct dirent *entry;
+	int fd = -ENOENT;
+
+	if (!directory) {
+		close(net);
+		return -ENOMEM;
+	}
+	while (fd < 0 && (entry = readdir(directory)))
+		if (entry->d_name[0] != '.')
+			fd = open_pin_in(net, entry->d_name, kind, id);
+	closedir(directory);
+	return fd < 0 ? -ENOENT : fd;
+}
+
+bool kernel_opens_ids(void)
+{
+	cap_flag_value_t value = CAP_CLEAR;
+	cap_t set = cap_get_proc();
+
+	if (set && cap_get_flag(set, CAP_SYS_ADMIN, CAP_EFFECTIVE, &value))
+		value = CAP_CLEAR;
+	cap_free(set);
+	return value == CAP_SET;
+}
+
+int kernel_open_id(enum kernel_object kind, __u32 id)
+{
+	int fd = kind == KERNEL_OBJECT_MAP ? bpf_map_get_fd_by_id(id) : bpf_prog_get_fd_by_id(id), net;
+
+	if (fd != -EPERM || kernel_opens_ids())
+		return fd;
+	net = open_net_dir(false);
+	if (net == -ENOENT)
+		return net;
+	return net < 0 ? -EPERM : search_pin(net, kind, id);
+}
+
+/* ---- pinning ---- */
+
+static int pin(int fd, int filter_dir, enum kernel_object kind, __u32 id)
+{
+	char path[PIN_PATH_BYTES];
+	int error;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s_%u", filter_dir, object_names[kind], id);
+	error = bpf_obj_pin(fd, path);
+	return error == -EEXIST ? 0 : error;
+}
+
+static int pin_program(const struct kernel_filter *filter, bool is_frags, int filter_dir)
+{
+	__u32 id;
+	int error = kernel_program_id(filter, is_frags, &id);
+
+	return error ? error : pin(kernel_program(filter, is_frags), filter_dir, KERNEL_OBJECT_PROGRAM, id);
+}
+
+static int pin_filter(const struct kernel_filter *filter, int filter_dir)
+{
+	int error = 0;
+
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
+		error = pin(filter->map[name].fd, filter_dir, KERNEL_OBJECT_MAP, filter->map[name].id);
+	for (int is_frags = 0; is_frags <= 1 && !error; is_frags++)
+		if (filter->program[is_frags])
+			error = pin_program(filter, is_frags, filter_dir);
+	return error;
+}
+
+/* Of somebody with less privileges, who shall go on finding it. */
+static bool is_pinned(int net, const struct kernel_filter *filter)
+{
+	char name[PIN_NAME_BYTES];
+
+	snprintf(name, sizeof(name), "%u", filter->map[KERNEL_CONFIG].id);
+	return net >= 0 && !faccessat(net, name, F_OK, 0);
+}
+
+int kernel_pins_refused(struct reason *reason, int error)
+{
+	if (error == -EPERM || error == -EMEDIUMTYPE || error == -ENOENT || error == -EACCES ||
+	    error == -ELOOP || error == -ENOTDIR)
+		return reason_set(reason, -EPERM,
+				  "%s: not a directory of this user's in a BPF file system, with mode 0700: "
+				  "without CAP_SYS_ADMIN filters are found by pins there; name one with --pins, or "
+				  "run it as root", pins);
+	return kernel_refused(reason, error, "cannot pin the filter in ", pins);
+}
+
+int kernel_unseen(const char *interface, struct reason *reason)
+{
+	return reason_set(reason, -EPERM,
+			  "cannot see what runs: '%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may "
+			  "look at; run this with CAP_SYS_ADMIN, or with the --pins DIR that the filter was loaded with (now "
+			  "%s)", interface, pins);
+}
+
+static void describe_unpinning(int fd, struct reason *text)
+{
+	(void)fd;
+	reason_set(text, 0, "waiting for another xdp-cuckoo that takes pins away in %s", pins);
+}
+
+int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
+	       struct reason *reason)
+{
+	const bool is_needed = !kernel_opens_ids();
+	char name[PIN_NAME_BYTES];
+	int net = open_net_dir(is_needed), filter_dir, error;
+
+	*held = -1;
+	if (!is_needed && !is_pinned(net, predecessor)) {
+		if (net >= 0)
+			close(net);
+		return 0;
+	}
+	if (net < 0)
+		return kernel_pins_refused(reason, net);
+	snprintf(name, sizeof(name), "%u", filter->map[KERNEL_CONFIG].id);
+	waiting_begin(describe_unpinning, net);
+	error = flock(net, LOCK_SH) ? -errno : 0;
+	waiting_end();
+	filter_dir = error ? error : make_dir_at(net, name);
+	error = filter_dir < 0 ? filter_dir : pin_filter(filter, filter_dir);
+	if (filter_dir >= 0)
+		close(filter_dir);
+	*held = net;
+	return error ? kernel_pins_refused(reason, error) : 0;
+}
+
+void kernel_pin_done(int held)
+{
+	if (held < 0)
+		return;
+	close(held);
+	kernel_unpin_unused();
+}
+
+/* ---- taking away ---- */
+
+static bool is_running(const struct interface *interfaces, size_t count, const char *pin_name)
+{
+	const __u32 id = strtoul(pin_name + strlen("prog_"), NULL, 10);
+
+	for (size_t i = 0; i < count; i++)
+		for (int mode = 0; mode < INTERFACE_MODES; mode++)
+			if (interfaces[i].prog_id[mode] == id)
+				return true;
+	return false;
+}
+
+/* Programs first; without any that runs, the maps as well. */
+static bool unpin_programs(DIR *filter, const struct interface *interfaces, size_t count)
+{
+	const struct dirent *entry;
+	bool runs = false;
+
+	while ((entry = readdir(filter))) {
+		if (!is_pin(entry->d_name, "prog_"))
+			continue;
+		if (is_running(interfaces, count, entry->d_name))
+			runs = true;
+		else
+			unlinkat(dirfd(filter), entry->d_name, 0);
+	}
+	return runs;
+}
+
+static void unpin_maps(DIR *filter)
+{
+	const struct dirent *entry;
+
+	rewinddir(filter);
+	while ((entry = readdir(filter)))
+		if (is_pin(entry->d_name, "map_"))
+			unlinkat(dirfd(filter), entry->d_name, 0);
+}
+
+static void unpin_filter(int net, const char *name, const struct interface *interfaces, size_t count)
+{
+	int fd = open_dir_at(net, name);
+	DIR *filter = fd < 0 ? NULL : fdopendir(fd);
+
+	if (filter && !unpin_programs(filter, interfaces, count)) {
+		unpin_maps(filter);
+		unlinkat(net, name, AT_REMOVEDIR);
+	}
+	if (filter)
+		closedir(filter);
+	else if (fd >= 0)
+		close(fd);
+}
+
+static void unpin_in(DIR *net)
+{
+	struct interface *interfaces;
+	const struct dirent *entry;
+	size_t count;
+
+	if (interfaces_list(&interfaces, &count))
+		return;
+	while ((entry = readdir(net)))
+		if (entry->d_name[0] != '.')
+			unpin_filter(dirfd(net), entry->d_name, interfaces, count);
+	free(interfaces);
+}
+
+/* Where somebody is about to attach what is pinned, it is left to the next one. */
+void kernel_unpin_unused(void)
+{
+	int fd = open_net_dir(false);
+	DIR *net = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) ? NULL : fdopendir(fd);
+
+	if (net) {
+		unpin_in(net);
+		closedir(net);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+}

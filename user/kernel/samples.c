@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "kernel/samples.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "kernel/internal.h"
+#include "kernel/ticks.h"
+
+#define NS_PER_S 1000000000ULL
+#define SAMPLES_AT_ONCE 4096 /* of one read: else it might never end */
+
+int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason)
+{
+	double ticks_per_second, jiffies_per_second;
+	__u32 tick;
+	int error = kernel_tick(&tick, &ticks_per_second, reason);
+
+	if (error)
+		return error;
+	jiffies_per_second = ticks_per_second * (1 << ABI_TICK_SHIFT);
+	*credit = (__u32)(rate * (double)ABI_SAMPLE_PRICE / jiffies_per_second) + 1;
+	return 0;
+}
+
+/* ---- opening ---- */
+
+/* A descriptor of its own, and its memory where it has any. 0 or -errno. */
+static int take_map(const struct kernel_map *from, bool is_mapped, struct kernel_map *map)
+{
+	*map = *from;
+	map->memory = NULL;
+	map->fd = dup(from->fd);
+	if (map->fd < 0)
+		return -errno;
+	if (!is_mapped)
+		return 0;
+	map->memory = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, map->fd, 0);
+	if (map->memory != MAP_FAILED)
+		return 0;
+	map->memory = NULL;
+	return -errno;
+}
+
+static void close_map(struct kernel_map *map)
+{
+	if (map->memory)
+		munmap(map->memory, map->bytes);
+	if (map->fd > 0)
+		close(map->fd);
+	*map = (struct kernel_map){};
+}
+
+static int hand_over(void *context, void *data, size_t size)
+{
+	struct kernel_samples *samples = context;
+	const struct abi_sample *sample = data;
+	int result;
+
+	if (size < sizeof(*sample) || sample->captured > ABI_SAMPLE_BYTES || sample->time_ns < samples->since_ns)
+		return 0;
+	result = samples->visit(sample, samples->context);
+	if (!result && !--samples->left)
+		return -EAGAIN;
+	return result;
+}
+
+static int open_ring(const struct kernel_filter *filter, struct kernel_samples *samples)
+{
+	samples->ring_fd = dup(filter->map[KERNEL_SAMPLES].fd);
+	if (samples->ring_fd < 0)
+		return -errno;
+	samples->ring_id = filter->map[KERNEL_SAMPLES].id;
+	samples->ring = ring_buffer__new(samples->ring_fd, hand_over, samples, NULL);
+	return samples->ring ? 0 : -errno;
+}
+
+/* Since the filter was loaded. 0 or -errno. */
+static int count(const struct kernel_samples *samples, struct abi_sampling *sum)
+{
+	const int cpus = libbpf_num_possible_cpus();
+	struct abi_sampling *values = cpus > 0 ? calloc(cpus, sizeof(*values)) : NULL;
+	const __u32 zero = 0;
+	int error = values ? 0 : cpus < 0 ? cpus : -ENOMEM;
+
+	*sum = (struct abi_sampling){};
+	if (!error && bpf_map_lookup_elem(samples->sampling.fd, &zero, values))
+		error = -errno;
+	for (int cpu = 0; cpu < cpus && !error; cpu++) {
+		sum->seen += values[cpu].seen;
+		sum->limited += values[cpu].limited;
+		sum->lost += values[cpu].lost;
+	}
+	free(values);
+	return error;
+}
+
+int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples,
+			struct reason *reason)
+{
+	struct timespec now;
+	int error;
+
+	kernel_listen();
+	*samples = (struct kernel_samples){};
+	error = take_map(&filter->map[KERNEL_SAMPLING], false, &samples->sampling);
+	if (!error)
+		error = take_map(&filter->map[KERNEL_CONFIG], true, &samples->config);
+	if (!error)
+		error = open_ring(filter, samples);
+	if (!error)
+		error = count(samples, &samples->before);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	samples->since_ns = now.tv_sec * NS_PER_S + now.tv_nsec;
+	if (!error)
+		return 0;
+	kernel_samples_close(samples);
+	return kernel_refused(reason, error, "cannot read the samples of the filter on ",
+			      filter->attachments[0].interface);
+}
+
+void kernel_samples_close(struct kernel_samples *samples)
+{
+	ring_buffer__free(samples->ring);
+	if (samples->ring_fd > 0)
+		close(samples->ring_fd);
+	close_map(&samples->config);
+	close_map(&samples->sampling);
+	*samples = (struct kernel_samples){};
+}
+
+int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples,
+			  struct reason *reason)
+{
+	struct kernel_map config;
+	int error = take_map(&filter->map[KERNEL_CONFIG], true, &config);
+
+	if (error) {
+		close_map(&config);
+		return kernel_refused(reason, error, "cannot follow the filter on ",
+				      filter->attachments[0].interface);
+	}
+	close_map(&samples->config);
+	samples->config = config;
+	return 0;
+}
+
+/* ---- the lease ---- */
+
+static bool is_mine(__u64 lease, const struct kernel_listener *listener)
+{
+	return lease >> ABI_LISTENER_SHIFT == listener->id;
+}
+
+static bool is_free(__u64 lease, const struct kernel_listener *listener)
+{
+	struct reason ignored;
+	__s64 left_ms;
+
+	if (!lease || is_mine(lease, listener))
+		return true;
+	return !ticks_left((__u32)lease, &left_ms, &ignored) && left_ms < 0;
+}
+
+__u64 kernel_samples_lease(const struct kernel_samples *samples)
+{
+	const struct abi_config *config = samples->config.memory;
+
+	return __atomic_load_n(&config->listener, __ATOMIC_ACQUIRE);
+}
+
+int kernel_samples_renew(const struct kernel_samples *samples, const struct kernel_listener *listener,
+			 struct reason *reason)
+{
+	struct abi_config *config = samples->config.memory;
+	__u64 lease = kernel_samples_lease(samples), wanted;
+	__u32 until;
+	int error = ticks_at(KERNEL_LEASE_MS, &until, reason);
+
+	if (error)
+		return error;
+	wanted = (__u64)listener->id << ABI_LISTENER_SHIFT | until;
+	while (is_free(lease, listener)) {
+		if (!__atomic_compare_exchange_n(&config->listener, &lease, wanted, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE))
+			continue;
+		__atomic_store_n(&config->sample_every, listener->every, __ATOMIC_RELAXED);
+		__atomic_store_n(&config->sample_credit, listener->credit, __ATOMIC_RELAXED);
+		return 0;
+	}
+	return reason_set(reason, -EBUSY, "somebody else listens to this filter");
+}
+
+void kernel_samples_release(const struct kernel_samples *samples, const struct kernel_listener *listener)
+{
+	struct abi_config *config = samples->config.memory;
+	__u64 lease = config ? kernel_samples_lease(samples) : 0;
+
+	while (is_mine(lease, listener))
+		if (__atomic_compare_exchange_n(&config->listener, &lease, 0, false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE))
+			return;
+}
+
+/* ---- reading ---- */
+
+int kernel_samples_fd(const struct kernel_samples *samples)
+{
+	return ring_buffer__epoll_fd(samples->ring);
+}
+
+int kernel_samples_read(struct kernel_samples *samples,
+			int (*visit)(const struct abi_sample *sample, void *context), void *context)
+{
+	int result;
+
+	samples->visit = visit;
+	samples->context = context;
+	samples->left = SAMPLES_AT_ONCE;
+	result = ring_buffer__consume(samples->ring);
+	return result == -EAGAIN || result > 0 ? 0 : result;
+}
+
+int kernel_samples_count(const struct kernel_samples *samples, struct abi_sampling *sum, struct reason *reason)
+{
+	const struct abi_sampling *before = &samples->before;
+	int error = count(samples, sum);
+
+	sum->seen -= before->seen;
+	sum->limited -= before->limited;
+	sum->lost -= before->lost;
+	return error ? kernel_refused(reason, error, "cannot read what was seen", "") : 0;
+}

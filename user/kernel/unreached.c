@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Interfaces whose packets never reach the filter that the kernel says they run: what each has received, by its
+ * driver's own count, beside what the filter has counted. Only none at all is certain: drivers differ in whether they
+ * count before or after XDP, and some pass their cards' counts on every 1 or 2 s. So a burst from before the watch may
+ * show only now; packets are proof once LATE_MS are over in which the filter has counted nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "kernel/kernel.h"
+#include "kernel/internal.h"
+
+#define QUIET_MS 200 /* after which an interface that has received nothing is let be */
+#define LATE_MS 2500
+#define WATCH_MS 4500
+#define PROOF 8 /* packets from LATE_MS on: of fewer the filter may still be about to count the first */
+
+struct watched {
+	const struct kernel_filter *filter;
+	struct kernel_attachment *attachment;
+	__u64 counted;	/* by the filter, at the beginning */
+	__u64 received; /* by the interface, at the beginning; then at LATE_MS */
+	enum { WATCH_BEGUN, WATCH_QUIET, WATCH_SUSPECT, WATCH_LATE, WATCH_OVER } state;
+};
+
+/* A bond runs the program on its slaves, under their numbers. */
+static __u64 rows_of(const struct kernel_attachment *attachment, const struct interface *interfaces, size_t count)
+{
+	__u64 rows = 1ULL << abi_counter_row(attachment->ifindex);
+
+	for (size_t i = 0; i < count; i++)
+		if (interfaces[i].master == attachment->ifindex)
+			rows |= 1ULL << abi_counter_row(interfaces[i].index);
+	return rows;
+}
+
+int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
+		      const struct interface *interfaces, size_t interfaces_count, __u64 *packets,
+		      struct reason *reason)
+{
+	const __u64 rows = rows_of(attachment, interfaces, interfaces_count);
+	const int cells = kernel_cpus() * ABI_COUNTERS;
+	struct abi_counter *counters = cells > 0 ? calloc(cells, sizeof(*counters)) : NULL;
+	int error = counters ? 0 : -ENOMEM;
+
+	*packets = 0;
+	if (error)
+		kernel_refused(reason, error, "cannot read the counters", "");
+	for (__u32 row = 0; row < ABI_COUNTER_ROWS && !error; row++) {
+		if (!(rows >> row & 1))
+			continue;
+		error = kernel_row_counters(filter, row, counters, reason);
+		for (int i = 0; i < cells && !error; i++)
+			*packets += i % ABI_COUNTERS < OUTCOMES * VERDICTS ? counters[i].packets : 0;
+	}
+	free(counters);
+	return error;
+}
+
+static const struct interface *find_interface(const struct watched *watched, const struct interface *interfaces,
+					      size_t count)
+{
+	const struct kernel_attachment *attachment = watched->attachment;
+
+	for (size_t i = 0; i < count; i++)
+		if (interfaces[i].index == attachment->ifindex)
+			return interfaces[i].prog_id[attachment->mode] == attachment->prog_id ? &interfaces[i] : NULL;
+	return NULL;
+}
+
+/* Interfaces have been listed before the counters are read: what is received then is counted. */
+static void look(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
+{
+	const struct interface *interface = find_interface(watched, interfaces, count);
+	struct reason ignored;
+	__u64 counted;
+
+	if (!interface || kernel_counted_on(watched->filter, watched->attachment, interfaces, count, &counted, &ignored) ||
+	    (watched->state != WATCH_BEGUN && (counted != watched->counted || interface->received < watched->received))) {
+		watched->state = WATCH_OVER;
+		return;
+	}
+	switch (watched->state) {
+	case WATCH_BEGUN:
+		watched->counted = counted;
+		watched->received = interface->received;
+		watched->state = WATCH_QUIET;
+		break;
+	case WATCH_QUIET:
+		if (interface->received != watched->received)
+			watched->state = WATCH_SUSPECT;
+		else if (ms >= QUIET_MS)
+			watched->state = WATCH_OVER;
+		break;
+	case WATCH_SUSPECT:
+		if (ms >= LATE_MS) {
+			watched->received = interface->received;
+			watched->state = WATCH_LATE;
+		}
+		break;
+	case WATCH_LATE:
+		watched->attachment->is_bypassed = interface->received - watched->received >= PROOF;
+		if (watched->attachment->is_bypassed || ms >= WATCH_MS)
+			watched->state = WATCH_OVER;
+		break;
+	case WATCH_OVER:
+		break;
+	}
+}
+
+/* Whether there is more to be seen. */
+static bool look_at_all(struct watched *watched, size_t watched_count, long ms)
+{
+	struct interface *interfaces;
+	bool goes_on = false;
+	size_t count;
+
+	if (interfaces_list(&interfaces, &count))
+		return false;
+	for (size_t i = 0; i < watched_count; i++) {
+		if (watched[i].state != WATCH_OVER)
+			look(&watched[i], interfaces, count, ms);
+		goes_on |= watched[i].state != WATCH_OVER;
+	}
+	free(interfaces);
+	return goes_on;
+}
+
+static long now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static size_t attachments_of(const struct kernel_filter *filters, size_t count)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += filters[i].attachments_count;
+	return sum;
+}
+
+static bool can_be_watched(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
+{
+	return !filter->is_other_version && attachment->has_ethernet && attachment->mode != INTERFACE_OFFLOAD &&
+	       attachment->root_id == attachment->prog_id;
+}
+
+void kernel_watch(struct kernel_filter *filters, size_t count)
+{
+	struct watched *watched = calloc(attachments_of(filters, count) + 1, sizeof(*watched));
+	const long start_ms = now_ms();
+	size_t watched_count = 0;
+
+	for (size_t i = 0; i < count && watched; i++)
+		for (size_t k = 0; k < filters[i].attachments_count; k++)
+			if (can_be_watched(&filters[i], &filters[i].attachments[k]))
+				watched[watched_count++] = (struct watched){ .filter = &filters[i],
+									     .attachment = &filters[i].attachments[k] };
+	while (watched_count && look_at_all(watched, watched_count, now_ms() - start_ms)) {
+		const long pause_ms = now_ms() - start_ms < QUIET_MS ? 20 : 100;
+
+		nanosleep(&(struct timespec){ .tv_nsec = pause_ms * 1000000 }, NULL);
+	}
+	free(watched);
+}

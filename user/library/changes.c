@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The public functions: a filter opened, its rules changed and asked about. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/version.h"
+#include "library/internal.h"
+
+#define FLAGS (XDP_CUCKOO_CHANGE | XDP_CUCKOO_NO_WAIT | XDP_CUCKOO_FORCE)
+
+const char *xdp_cuckoo_version(void)
+{
+	return VERSION;
+}
+
+/* ---- around each function ---- */
+
+int public_enter(struct xdp_cuckoo_filter *filter)
+{
+	kernel_listen();
+	if (!filter->is_open)
+		return reason_set(&filter->reason, -EBADF, "the filter was not opened");
+	if (filter->is_visiting)
+		return reason_set(&filter->reason, -EBUSY, "a visit is under way, which cannot use the filter");
+	if (filter->is_changing && !pthread_equal(filter->changer, pthread_self()))
+		return reason_set(&filter->reason, -EBUSY, "another thread's change is under way");
+	/* Why a change was ended early stays to be told. */
+	if (!filter->refused)
+		filter->reason.text[0] = '\0';
+	return filter->refused;
+}
+
+int public_enter_alone(struct xdp_cuckoo_filter *filter)
+{
+	int error = public_enter(filter);
+
+	if (!error && !(filter->flags & XDP_CUCKOO_CHANGE))
+		error = reason_set(&filter->reason, -EROFS, "the filter was opened to look only");
+	if (!error && filter->is_changing)
+		error = reason_set(&filter->reason, -EBUSY, "a change is under way; end it first");
+	return error;
+}
+
+int public_leave(struct xdp_cuckoo_filter *filter, int error)
+{
+	if (!error)
+		filter->reason.text[0] = '\0';
+	kernel_listen_no_more();
+	return error;
+}
+
+int public_open_apply(struct xdp_cuckoo_filter *filter)
+{
+	const bool has_guard = !(filter->flags & XDP_CUCKOO_FORCE);
+	int error = has_guard ? guard_open(&filter->guard, &filter->reason) : 0;
+
+	if (!error)
+		error = (filter->flags & XDP_CUCKOO_NO_WAIT ? apply_try_open : apply_open)(
+			&filter->apply, filter->state, filter->name, &filter->reason);
+	if (error)
+		guard_close(&filter->guard);
+	else if (has_guard)
+		filter->apply.guard = &filter->guard;
+	return error;
+}
+
+void public_close_apply(struct xdp_cuckoo_filter *filter)
+{
+	apply_close(&filter->apply);
+	guard_close(&filter->guard);
+}
+
+int public_open_store(struct xdp_cuckoo_filter *filter, struct store **store)
+{
+	char dir[PATH_MAX];
+	int error;
+
+	*store = filter->apply.store;
+	if (filter->is_changing)
+		return 0;
+	error = apply_state_dir(filter->state, filter->name, dir, sizeof(dir));
+	if (error)
+		return reason_set(&filter->reason, error, "the state directory's name is too long");
+	return store_open(dir, STORE_READ, store, &filter->reason);
+}
+
+void public_close_store(const struct xdp_cuckoo_filter *filter, struct store *store)
+{
+	if (!filter->is_changing)
+		store_close(store);
+}
+
+bool public_is_running(const struct xdp_cuckoo_filter *filter, const struct kernel_filter *running)
+{
+	return !running->config->magic || !strcmp(running->config->name, filter->name);
+}
+
+/* ---- a filter ---- */
+
+/* The working directory may be another one later. */
+static int keep_state(struct xdp_cuckoo_filter *filter, const char *state)
+{
+	char here[PATH_MAX];
+
+	if (!state)
+		return 0;
+	if (*state == '/') {
+		filter->state = strdup(state);
+	} else {
+		if (!getcwd(here, sizeof(here)))
+			return reason_set(&filter->reason, -errno, "no working directory: %s", strerror(errno));
+		if (asprintf(&filter->state, "%s/%s", here, state) < 0)
+			filter->state = NULL;
+	}
+	return filter->state ? 0 : reason_set(&filter->reason, -ENOMEM, "no memory");
+}
+
+/* The store would get such a number, and what the program prints would go into it. */
+static int check_standard_files(struct reason *reason)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			return reason_set(reason, -EINVAL, "descriptor %d is closed; open /dev/null there", fd);
+	return 0;
+}
+
+static int check_arguments(const char *name, unsigned int flags, struct reason *reason)
+{
+	if (!apply_is_name(name))
+		return reason_set(reason, -EINVAL, "name '%.40s': 1 to %d letters, digits, '.', '_' or '-', starting "
+				  "with none of '.' and '-'", name, ABI_NAME_BYTES - 1);
+	if (flags & ~FLAGS)
+		return reason_set(reason, -EINVAL, "flags %#x: there are no such", flags & ~FLAGS);
+	return check_standard_files(reason);
+}
+
+/* What stands in the way of every call is told before the first. */
+static int try(struct xdp_cuckoo_filter *filter)
+{
+	struct store *store;
+	int error;
+
+	if (filter->flags & XDP_CUCKOO_CHANGE) {
+		error = public_open_apply(filter);
+		public_close_apply(filter);
+	} else {
+		error = public_open_store(filter, &store);
+		if (!error)
+			store_close(store);
+	}
+	return error;
+}
+
+int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, struct xdp_cuckoo_filter **filter)
+{
+	struct xdp_cuckoo_filter *new = calloc(1, sizeof(*new));
+	int error;
+
+	*filter = new;
+	if (!new)
+		return -ENOMEM;
+	name = name ? name : APPLY_NAME_DEFAULT;
+	kernel_listen();
+	new->flags = flags;
+	error = check_arguments(name, flags, &new->reason);
+	if (!error) {
+		strcpy(new->name, name);
+		error = keep_state(new, state);
+	}
+	if (!error)
+		error = try(new);
+	new->is_open = !error;
+	return public_leave(new, error);
+}
+
+void xdp_cuckoo_close(struct xdp_cuckoo_filter *filter)
+{
+	if (!filter)
+		return;
+	if (filter->is_changing)
+		xdp_cuckoo_abort(filter);
+	free(filter->state);
+	free(filter);
+}
+
+const char *xdp_cuckoo_error(const struct xdp_cuckoo_filter *filter)
+{
+	return filter->reason.text;
+}
+
+/* ---- changes ---- */
+
+static void end(struct xdp_cuckoo_filter *filter)
+{
+	filter->is_changing = false;
+	filter->refused = 0;
+	public_close_apply(filter);
+}
+
+static int begin(struct xdp_cuckoo_filter *filter)
+{
+	int error = public_open_apply(filter);
+
+	if (error)
+		return error;
+	error = apply_begin(&filter->apply, &filter->reason);
+	if (error) {
+		public_close_apply(filter);
+		return error;
+	}
+	filter->is_changing = true;
+	filter->changer = pthread_self();
+	return 0;
+}
+
+int xdp_cuckoo_begin(struct xdp_cuckoo_filter *filter)
+{
+	int error = public_enter_alone(filter);
+
+	return public_leave(filter, error ? error : begin(filter));
+}
+
+static int commit(struct xdp_cuckoo_filter *filter)
+{
+	int error = filter->refused;
+
+	if (error)
+		apply_abort(&filter->apply);
+	else
+		error = apply_commit(&filter->apply, &filter->reason);
+	end(filter);
+	return error;
+}
+
+/* The one error of public_enter() that is the change's own is told by its end. */
+static int enter_to_end(struct xdp_cuckoo_filter *filter)
+{
+	int error = public_enter(filter);
+
+	if (filter->is_changing)
+		return error == filter->refused ? 0 : error;
+	return error ? error : reason_set(&filter->reason, -EINVAL, "no change is under way");
+}
+
+int xdp_cuckoo_commit(struct xdp_cuckoo_filter *filter)
+{
+	int error = enter_to_end(filter);
+
+	return public_leave(filter, error ? error : commit(filter));
+}
+
+int xdp_cuckoo_abort(struct xdp_cuckoo_filter *filter)
+{
+	int error = enter_to_end(filter);
+
+	if (!error) {
+		apply_abort(&filter->apply);
+		end(filter);
+	}
+	return public_leave(filter, error);
+}
+
+/* One step of a change; *count is what it has done. */
+typedef int (*change_step)(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count);
+
+static bool ends_change(int error)
+{
+	return error && error != -EEXIST && error != -ENOENT && error != -EINVAL;
+}
+
+/* Within the change under way, or as a change of its own. */
+static int change(struct xdp_cuckoo_filter *filter, change_step step, const struct rule *rule, uint64_t *count)
+{
+	const bool is_own = !filter->is_changing;
+	int error = is_own ? begin(filter) : 0;
+
+	if (error)
+		return error;
+	error = step(filter, rule, count);
+	if (!is_own) {
+		filter->refused = ends_change(error) ? error : 0;
+		return error;
+	}
+	if (!error)
+		return commit(filter);
+	apply_abort(&filter->apply);
+	end(filter);
+	return error;
+}
+
+/* As public_enter(), for what may be part of a change. */
+static int enter_to_change(struct xdp_cuckoo_filter *filter)
+{
+	int error = public_enter(filter);
+
+	return error || filter->is_changing ? error : public_enter_alone(filter);
+}
+
+static int change_rule(struct xdp_cuckoo_filter *filter, change_step step, const struct xdp_cuckoo_rule *from)
+{
+	struct rule rule;
+	int error = enter_to_change(filter);
+
+	if (!error)
+		error = public_read_rule(from, &rule, &filter->reason);
+	if (!error)
+		error = change(filter, step, &rule, NULL);
+	return public_leave(filter, error);
+}
+
+static int add(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
+{
+	char text[RULE_TEXT_BYTES];
+	int error = apply_add(&filter->apply, rule, &filter->reason);
+
+	(void)count;
+	if (error == -EEXIST)
+		return reason_set(&filter->reason, error, "already there: %.250s", rule_format(rule, text));
+	return error == -EALREADY || error == -EUSERS ? 0 : error;
+}
+
+static int del(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
+{
+	char text[RULE_TEXT_BYTES];
+	int error = apply_del(&filter->apply, rule, &filter->reason);
+
+	(void)count;
+	if (error == -ENOENT)
+		return reason_set(&filter->reason, error, "no such rule: %.250s", rule_format(rule, text));
+	return error;
+}
+
+static int expire(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
+{
+	__u64 expired = 0;
+	int error = apply_expire(&filter->apply, &expired, &filter->reason);
+
+	(void)rule;
+	*count = expired;
+	return error;
+}
+
+int xdp_cuckoo_add(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule)
+{
+	return change_rule(filter, add, rule);
+}
+
+int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule)
+{
+	return change_rule(filter, del, rule);
+}
+
+int xdp_cuckoo_expire(struct xdp_cuckoo_filter *filter, uint64_t *count)
+{
+	uint64_t ignored;
+	int error = enter_to_change(filter);
+
+	return public_leave(filter, error ? error : change(filter, expire, NULL, count ? count : &ignored));
+}

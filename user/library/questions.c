@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The public functions that only look: rules, what runs, what it has counted. */
+#include <errno.h>
+#include <string.h>
+
+#include "counters/outcome_words.h"
+#include "counters/tally.h"
+#include "library/internal.h"
+
+_Static_assert(sizeof(struct xdp_cuckoo_info) == 64, "layout of the library's information");
+
+static int unread(struct xdp_cuckoo_filter *filter, int error)
+{
+	return reason_set(&filter->reason, error, "cannot read the store: %s", strerror(-error));
+}
+
+/* ---- test ---- */
+
+static int ask_policy(struct store *store, enum xdp_cuckoo_answer *answer)
+{
+	struct store_settings settings;
+	int error = store_settings(store, &settings);
+
+	if (!error && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+		*answer = XDP_CUCKOO_BLOCKED_BY_POLICY;
+	return error;
+}
+
+static int test(struct store *store, const struct rule *flow, enum xdp_cuckoo_answer *answer,
+		struct xdp_cuckoo_rule *decides)
+{
+	struct rule rule;
+	int error = apply_test(store, flow, &rule);
+
+	*answer = XDP_CUCKOO_NOT_BLOCKED;
+	if (error == -ENOENT)
+		return ask_policy(store, answer);
+	if (error)
+		return error;
+	*answer = rule.action == RULE_DROP ? XDP_CUCKOO_BLOCKED : XDP_CUCKOO_PASSED;
+	if (decides)
+		public_write_rule(&rule, decides);
+	return 0;
+}
+
+int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *flow,
+		    enum xdp_cuckoo_answer *answer, struct xdp_cuckoo_rule *rule)
+{
+	struct store *store;
+	struct rule read;
+	int error = public_enter(filter);
+
+	*answer = XDP_CUCKOO_NOT_BLOCKED;
+	if (rule)
+		memset(rule, 0, sizeof(*rule));
+	if (!error)
+		error = public_read_rule(flow, &read, &filter->reason);
+	if (!error)
+		error = public_open_store(filter, &store);
+	if (error)
+		return public_leave(filter, error);
+	error = test(store, &read, answer, rule);
+	if (error)
+		unread(filter, error);
+	public_close_store(filter, store);
+	return public_leave(filter, error);
+}
+
+/* ---- each ---- */
+
+struct visiting {
+	int (*visit)(const struct xdp_cuckoo_rule *rule, void *context);
+	void *context;
+	int ended; /* what it returned */
+};
+
+static int visit(const struct rule *rule, void *context)
+{
+	struct visiting *visiting = context;
+	struct xdp_cuckoo_rule given;
+
+	if (rule->timeout_ms < 0)
+		return 0;
+	public_write_rule(rule, &given);
+	visiting->ended = visiting->visit(&given, visiting->context);
+	return visiting->ended;
+}
+
+int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter,
+		    int (*visit_rule)(const struct xdp_cuckoo_rule *rule, void *context), void *context)
+{
+	struct visiting visiting = { .visit = visit_rule, .context = context };
+	struct store *store;
+	int error = public_enter(filter);
+
+	if (!error)
+		error = public_open_store(filter, &store);
+	if (error)
+		return public_leave(filter, error);
+	filter->is_visiting = true;
+	error = store_each(store, visit, &visiting);
+	filter->is_visiting = false;
+	if (visiting.ended)
+		filter->reason.text[0] = '\0';
+	else if (error)
+		unread(filter, error);
+	public_close_store(filter, store);
+	return public_leave(filter, error);
+}
+
+/* ---- what runs ---- */
+
+static void add_running(const struct kernel_filter *running, struct xdp_cuckoo_info *info)
+{
+	const __u32 run = __atomic_load_n(&running->config->run, __ATOMIC_ACQUIRE);
+
+	info->interfaces += running->attachments_count;
+	info->slots += table_slots_of(target_geometry(running));
+	info->used_slots += running->config->used;
+	info->is_panic |= (run & ABI_RUN_PANIC) != 0;
+}
+
+static int ask_running(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
+{
+	struct kernel_filter *running;
+	size_t count;
+	int error = kernel_find(filter->name, &running, &count, &filter->reason);
+
+	for (size_t i = 0; i < count; i++)
+		if (public_is_running(filter, &running[i]))
+			add_running(&running[i], info);
+	kernel_filters_free(running, count);
+	return error;
+}
+
+static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
+{
+	struct store_settings settings = {};
+	struct store_info stored = {};
+	struct store *store;
+	int error = public_open_store(filter, &store);
+
+	if (error)
+		return error;
+	error = store_info(store, &stored);
+	if (!error)
+		error = store_settings(store, &settings);
+	if (!error) {
+		info->rules = stored.rules;
+		info->timed_rules = stored.timed;
+		info->is_monitor_only = settings.is_monitor_only;
+	} else {
+		unread(filter, error);
+	}
+	public_close_store(filter, store);
+	return error;
+}
+
+int xdp_cuckoo_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
+{
+	int error = public_enter(filter);
+
+	memset(info, 0, sizeof(*info));
+	if (!error)
+		error = ask_store(filter, info);
+	if (!error)
+		error = ask_running(filter, info);
+	return public_leave(filter, error);
+}
+
+/* ---- counts ---- */
+
+static void write_count(const struct abi_counter counter[VERDICTS], const char *outcome,
+			struct xdp_cuckoo_count *count)
+{
+	*count = (struct xdp_cuckoo_count){
+		.outcome = outcome,
+		.passed_packets = counter[VERDICT_PASS].packets,
+		.passed_bytes = counter[VERDICT_PASS].bytes,
+		.dropped_packets = counter[VERDICT_DROP].packets,
+		.dropped_bytes = counter[VERDICT_DROP].bytes,
+		.would_drop_packets = counter[VERDICT_WOULD_DROP].packets,
+		.would_drop_bytes = counter[VERDICT_WOULD_DROP].bytes,
+	};
+}
+
+static void write_counts(const struct tally *tally, struct xdp_cuckoo_count *counts, size_t room)
+{
+	struct abi_counter counter[ABI_COUNTERS], all[VERDICTS];
+
+	tally_sum(tally, TALLY_ALL, TALLY_ALL, counter);
+	tally_verdicts(counter, all);
+	for (size_t outcome = 0; outcome < OUTCOMES && outcome < room; outcome++)
+		write_count(&counter[outcome * VERDICTS], outcome_words[outcome].name, &counts[outcome]);
+	if (OUTCOMES < room)
+		write_count(all, "all", &counts[OUTCOMES]);
+}
+
+static int tally_of(const char *name, struct tally *tally, struct reason *reason)
+{
+	struct kernel_filter *running = NULL;
+	size_t count = 0;
+	int error = kernel_find(name, &running, &count, reason);
+
+	for (size_t i = 0; i < count && !error; i++)
+		if (tally_is_named(&running[i], name))
+			error = tally_add(tally, &running[i], reason);
+	kernel_filters_free(running, count);
+	return error;
+}
+
+int xdp_cuckoo_counts(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_count *counts, size_t room, size_t *count)
+{
+	struct tally tally = {};
+	int error = public_enter(filter);
+
+	*count = 0;
+	if (!error)
+		error = tally_of(filter->name, &tally, &filter->reason);
+	if (!error && !tally.filters)
+		error = reason_set(&filter->reason, -ENODEV, "no filter '%s' is running here", filter->name);
+	if (!error) {
+		write_counts(&tally, counts, room);
+		*count = OUTCOMES + 1;
+	}
+	tally_close(&tally);
+	return public_leave(filter, error);
+}

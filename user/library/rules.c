@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rules as programs give and get them. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "library/internal.h"
+
+_Static_assert(XDP_CUCKOO_COMMENT_BYTES == RULE_COMMENT_BYTES, "comments");
+_Static_assert(XDP_CUCKOO_TEXT_BYTES == RULE_TEXT_BYTES, "texts");
+_Static_assert((int)XDP_CUCKOO_PROTO == RULE_PROTO && (int)XDP_CUCKOO_SPORT == RULE_SPORT &&
+	       (int)XDP_CUCKOO_DPORT == RULE_DPORT, "fields");
+_Static_assert((int)XDP_CUCKOO_DROP == RULE_DROP && (int)XDP_CUCKOO_PASS == RULE_PASS, "actions");
+_Static_assert(sizeof(struct xdp_cuckoo_rule) == 312, "layout of the library's rules");
+
+#define PORTS (RULE_SPORT | RULE_DPORT)
+
+/* ---- from ---- */
+
+static enum flow_family family_of(const struct xdp_cuckoo_rule *from)
+{
+	const bool has_proto = from->fields & XDP_CUCKOO_PROTO;
+
+	if (from->family == AF_INET || (!from->family && has_proto && from->proto == IPPROTO_ICMP))
+		return FLOW_IPV4;
+	if (from->family == AF_INET6 || (!from->family && has_proto && from->proto == IPPROTO_ICMPV6))
+		return FLOW_IPV6;
+	return from->family == AF_UNSPEC ? FLOW_NO_FAMILY : FLOW_NO_FAMILY + 1;
+}
+
+static enum flow_port_kind port_kind_of(const struct xdp_cuckoo_rule *from)
+{
+	if (!(from->fields & PORTS))
+		return FLOW_NO_PORTS;
+	if (from->fields & XDP_CUCKOO_PROTO && (from->proto == IPPROTO_ICMP || from->proto == IPPROTO_ICMPV6))
+		return FLOW_ICMP;
+	return FLOW_PORTS;
+}
+
+static bool is_zero(const __u8 *bytes, size_t count)
+{
+	while (count && !bytes[count - 1])
+		count--;
+	return !count;
+}
+
+/* What rule_is_canonical() does not see, or not in time. */
+static bool is_tidy(const struct xdp_cuckoo_rule *from)
+{
+	const size_t used = from->family == AF_INET ? sizeof(__be32) : sizeof(from->src);
+
+	return !from->reserved && is_zero(from->reserved2, sizeof(from->reserved2)) &&
+	       is_zero(from->src + used, sizeof(from->src) - used) &&
+	       is_zero(from->dst + used, sizeof(from->dst) - used);
+}
+
+static int check_comment(const char *comment, struct reason *reason)
+{
+	if (!memchr(comment, '\0', RULE_COMMENT_BYTES))
+		return reason_set(reason, -EINVAL, "the comment has no end");
+	if (!rule_is_plain(comment) || !rule_is_utf8(comment))
+		return reason_set(reason, -EINVAL, "the comment is not UTF-8 without quotes and control characters");
+	return 0;
+}
+
+int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, struct reason *reason)
+{
+	int error = check_comment(from->comment, reason);
+
+	if (error)
+		return error;
+	memset(rule, 0, sizeof(*rule));
+	rule->family = family_of(from);
+	rule->action = from->action;
+	rule->fields = from->fields;
+	rule->port_kind = port_kind_of(from);
+	rule->src_len = from->src_bits;
+	rule->dst_len = from->dst_bits;
+	rule->proto = from->proto;
+	memcpy(rule->src.byte, from->src, sizeof(from->src));
+	memcpy(rule->dst.byte, from->dst, sizeof(from->dst));
+	rule->sport = htons(from->sport);
+	rule->dport = htons(from->dport);
+	rule->timeout_ms = from->timeout_ms;
+	strcpy(rule->comment, from->comment);
+	if (from->timeout_ms < 0 || from->timeout_ms > RULE_TIMEOUT_MAX_S * 1000LL)
+		return reason_set(reason, -EINVAL, "a timeout of %lld ms: must be 0 to 68 years",
+				  (long long)from->timeout_ms);
+	if (!is_tidy(from) || !rule_is_canonical(rule))
+		return reason_set(reason, -EINVAL, "this is no rule: fields contradict each other, name nothing, or "
+				  "what is not used, or lies behind a prefix, is not 0");
+	return 0;
+}
+
+/* ---- to ---- */
+
+static uint16_t address_family(const struct rule *rule)
+{
+	return rule->family == FLOW_IPV4 ? AF_INET : rule->family == FLOW_IPV6 ? AF_INET6 : AF_UNSPEC;
+}
+
+void public_write_rule(const struct rule *from, struct xdp_cuckoo_rule *rule)
+{
+	memset(rule, 0, sizeof(*rule));
+	rule->family = address_family(from);
+	rule->action = from->action;
+	rule->fields = from->fields;
+	rule->proto = from->proto;
+	rule->src_bits = from->src_len;
+	rule->dst_bits = from->dst_len;
+	rule->sport = ntohs(from->sport);
+	rule->dport = ntohs(from->dport);
+	memcpy(rule->src, from->src.byte, sizeof(rule->src));
+	memcpy(rule->dst, from->dst.byte, sizeof(rule->dst));
+	rule->timeout_ms = from->timeout_ms;
+	strcpy(rule->comment, from->comment);
+}
+
+/* ---- text ---- */
+
+/* May be used within a visit, and does not end a change. */
+int xdp_cuckoo_parse(struct xdp_cuckoo_filter *filter, const char *text, struct xdp_cuckoo_rule *rule)
+{
+	struct reason ignored = {}, *reason = filter ? &filter->reason : &ignored;
+	struct rule parsed;
+	int error;
+
+	reason->text[0] = '\0';
+	error = rule_parse(text, &parsed, reason);
+	if (!error)
+		public_write_rule(&parsed, rule);
+	return error;
+}
+
+int xdp_cuckoo_format(const struct xdp_cuckoo_rule *rule, char *text, size_t size)
+{
+	char whole[RULE_TEXT_BYTES];
+	struct reason ignored;
+	struct rule read;
+	int error = public_read_rule(rule, &read, &ignored);
+
+	if (size)
+		snprintf(text, size, "%s", error ? "" : rule_format(&read, whole));
+	return error;
+}

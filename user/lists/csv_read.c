@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * CSV (RFC 4180) whose first line names the columns, in any order and letter case. Lines that start
+ * with # say nothing.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lists/internal.h"
+
+#define COLUMNS_MAX 64
+
+static const struct {
+	const char *name, *keyword;
+} names[] = {
+	{ "proto", "proto" },	      { "protocol", "proto" },
+	{ "src", "src" },	      { "source", "src" },	      { "src_ip", "src" },
+	{ "source_ip", "src" },	      { "ip", "src" },		      { "ip_address", "src" },
+	{ "address", "src" },	      { "addr", "src" },	      { "cidr", "src" },
+	{ "network", "src" },	      { "net", "src" },		      { "prefix", "src" },
+	{ "range", "src" },
+	{ "sport", "sport" },	      { "src_port", "sport" },	      { "source_port", "sport" },
+	{ "dst", "dst" },	      { "dest", "dst" },	      { "destination", "dst" },
+	{ "dst_ip", "dst" },	      { "dest_ip", "dst" },	      { "destination_ip", "dst" },
+	{ "dport", "dport" },	      { "port", "dport" },	      { "dst_port", "dport" },
+	{ "dest_port", "dport" },     { "destination_port", "dport" },
+	{ "type", "type" },	      { "icmp_type", "type" },	      { "code", "code" },
+	{ "icmp_code", "code" },      { "action", "action" },	      { "timeout", "timeout" },
+	{ "ttl", "timeout" },	      { "comment", "comment" },
+};
+
+#define NAMES (sizeof(names) / sizeof(names[0]))
+
+struct csv {
+	struct list *list;
+	const char *keywords[COLUMNS_MAX]; /* NULL: a column that says nothing to us */
+	size_t columns;
+	bool needs_address; /* in each row */
+	char *record; /* of more lines than one */
+	size_t used, room;
+};
+
+/* ---- fields ---- */
+
+/*
+ * Cuts one field off *rest in place and takes its quotes away, or the white space around it where
+ * it has none. NULL at the end; *open where a quote is.
+ */
+static char *next_field(char **rest, bool *open)
+{
+	char *field = *rest, *from, *to;
+	bool is_quoted = false, had_quotes = false;
+
+	if (!field)
+		return NULL;
+	field += strspn(field, " \t");
+	for (from = to = field; *from && (is_quoted || *from != ','); from++) {
+		had_quotes |= *from == '"';
+		if (*from != '"')
+			*to++ = *from;
+		else if (is_quoted && from[1] == '"')
+			*to++ = *from++;
+		else
+			is_quoted = !is_quoted;
+	}
+	while (!had_quotes && to > field && strchr(" \t", to[-1]))
+		to--;
+	*open = is_quoted;
+	*rest = *from ? from + 1 : NULL;
+	*to = '\0';
+	return field;
+}
+
+static bool has_odd_quotes(const char *text)
+{
+	bool is_odd = false;
+
+	for (; *text; text++)
+		is_odd ^= *text == '"';
+	return is_odd;
+}
+
+/* ---- the heading ---- */
+
+static const char *keyword_of(const char *name)
+{
+	for (size_t i = 0; i < NAMES; i++)
+		if (!strcasecmp(names[i].name, name))
+			return names[i].keyword;
+	return NULL;
+}
+
+static bool is_address(const char *keyword)
+{
+	return keyword && (!strcmp(keyword, "src") || !strcmp(keyword, "dst"));
+}
+
+static bool names_a_flow(const char *keyword)
+{
+	return keyword && strcmp(keyword, "action") && strcmp(keyword, "timeout") &&
+	       strcmp(keyword, "comment");
+}
+
+bool list_is_csv_heading(const char *line)
+{
+	char *copy = strdup(line), *rest = copy, *field;
+	bool open, is_heading = false;
+
+	while (copy && (field = next_field(&rest, &open)))
+		is_heading |= names_a_flow(keyword_of(field));
+	free(copy);
+	return is_heading;
+}
+
+static int read_heading(struct csv *csv, char *line)
+{
+	char ignored[128] = "", *field;
+	bool open, has_flow = false, has_address = false;
+	unsigned int own = 0;
+
+	while ((field = next_field(&line, &open))) {
+		const char *keyword = keyword_of(field);
+
+		if (csv->columns == COLUMNS_MAX)
+			return -EINVAL;
+		csv->keywords[csv->columns++] = keyword;
+		has_flow |= names_a_flow(keyword);
+		has_address |= is_address(keyword);
+		own += is_address(keyword) && !strcasecmp(field, keyword);
+		if (!keyword && strlen(ignored) + strlen(field) + 3 < sizeof(ignored))
+			sprintf(ignored + strlen(ignored), "%s%s", *ignored ? ", " : "", field);
+	}
+	if (*ignored)
+		list_note(csv->list, "columns that are not used: %s", ignored);
+	/* Where export's own columns, src and dst, are both empty, any address is meant. */
+	csv->needs_address = has_address && own < 2;
+	return has_flow ? 0 : -EINVAL;
+}
+
+/* ---- records ---- */
+
+/* A field that is empty, or in a column of no use, says nothing. */
+static void add_field(struct list_row *row, const char *keyword, char *field)
+{
+	if (!keyword || !*field)
+		return;
+	if (!strcmp(keyword, "timeout") && !strcmp(field, "0"))
+		row->is_permanent = true;
+	else
+		list_row_add(row, keyword, field);
+}
+
+static bool has_address(const struct list_row *row)
+{
+	for (size_t i = 0; i < row->count; i += 2)
+		if (is_address(row->words[i]))
+			return true;
+	return false;
+}
+
+static int take_record(struct csv *csv, char *rest)
+{
+	struct list_row row = { .count = 0 };
+	size_t column = 0;
+	bool open = false;
+	char *field;
+
+	while ((field = next_field(&rest, &open))) {
+		if (column == csv->columns)
+			return list_refuse(csv->list, "'%.40s': more fields than the heading has", field);
+		add_field(&row, csv->keywords[column++], field);
+	}
+	if (open)
+		return list_refuse(csv->list, "a quote is not closed: the list ends in it");
+	if (csv->needs_address && !has_address(&row))
+		return list_refuse(csv->list, "no address: the row would be for every source; write 0.0.0.0/0 or ::/0 "
+				   "if you mean it");
+	return list_take(csv->list, &row);
+}
+
+static int append_line(struct csv *csv)
+{
+	const char *line = csv->list->reader.line;
+	const size_t more = strlen(line) + 2;
+
+	if (csv->used + more > csv->room) {
+		const size_t room = 2 * (csv->used + more);
+		char *grown = realloc(csv->record, room);
+
+		if (!grown)
+			return -ENOMEM;
+		csv->record = grown;
+		csv->room = room;
+	}
+	csv->used += sprintf(csv->record + csv->used, "%s%s", csv->used ? "\n" : "", line);
+	return 0;
+}
+
+/*
+ * A field in quotes may go on over line ends. What is wrong with the record is said of its first
+ * line.
+ */
+static int read_long_record(struct csv *csv)
+{
+	struct reader *reader = &csv->list->reader;
+	const __u64 first = reader->number;
+	bool is_open = true;
+	int got = 1, error;
+	__u64 last;
+
+	csv->used = 0;
+	error = append_line(csv);
+	while (!error && is_open && (got = list_next(csv->list, reader_line)) > 0) {
+		is_open ^= has_odd_quotes(reader->line);
+		error = append_line(csv);
+	}
+	if (error || got < 0)
+		return error ? error : got;
+	last = reader->number;
+	reader->number = first;
+	error = take_record(csv, csv->record);
+	reader->number = last;
+	return error;
+}
+
+static int read_records(struct csv *csv)
+{
+	struct reader *reader = &csv->list->reader;
+	int got, error = 0;
+
+	while (!error && (got = list_next(csv->list, reader_line)) > 0) {
+		if (!*reader->line || *reader->line == '#')
+			continue;
+		if (has_odd_quotes(reader->line))
+			error = read_long_record(csv);
+		else
+			error = take_record(csv, reader->line);
+	}
+	return error ? error : got;
+}
+
+int list_read_csv(struct list *list)
+{
+	struct csv csv = { .list = list };
+	int got;
+
+	do
+		got = list_next(list, reader_line);
+	while (got > 0 && (!*list->reader.line || *list->reader.line == '#'));
+	if (got <= 0)
+		return got;
+	if (read_heading(&csv, list->reader.line))
+		return list_refuse(list, "the first line must name the columns: src, sport, dst, dport, proto, "
+				   "type, code, action, timeout, comment; none of them is there");
+	got = read_records(&csv);
+	free(csv.record);
+	return got;
+}
+
+/* ---- writing ---- */
+
+static const char *const columns[] = { "proto", "src",	"sport",  "dst",     "dport",
+				       "type",	"code", "action", "timeout", "comment" };
+
+#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+void list_write_csv_heading(FILE *to)
+{
+	for (size_t i = 0; i < COLUMNS; i++)
+		fprintf(to, "%s%s", i ? "," : "", columns[i]);
+	fputc('\n', to);
+}
+
+/* A comment has no quotes. */
+static void write_field(FILE *to, const char *value)
+{
+	fprintf(to, strpbrk(value, ", ") ? "\"%s\"" : "%s", value);
+}
+
+/* The fields are those of the text. */
+void list_write_csv(FILE *to, const struct rule *rule)
+{
+	char text[RULE_TEXT_BYTES];
+	const char *words[RULE_WORDS_MAX];
+	struct reason reason;
+	size_t count;
+
+	rule_format(rule, text);
+	rule_split(text, words, &count, &reason);
+	for (size_t i = 0; i < COLUMNS; i++) {
+		if (i)
+			fputc(',', to);
+		for (size_t k = 0; k + 1 < count; k += 2)
+			if (!strcmp(words[k], columns[i]))
+				write_field(to, words[k + 1]);
+	}
+	fputc('\n', to);
+}

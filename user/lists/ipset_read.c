@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What ipset save writes and ipset restore reads: sets, and what is in them. The first address of
+ * an element is the source, the second the destination, the port the destination's; but where the
+ * set has a name that list_write_ipset() gives, as that says. nomatch makes a pass rule.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lists/internal.h"
+#include "lists/set_name.h"
+
+#define COLUMNS_MAX 3
+
+struct ipset {
+	char *name;
+	const char *columns[COLUMNS_MAX]; /* src, dst, sport, dport; the protocol stands with the port */
+	size_t count;
+	bool is_unfit; /* what it holds makes no rules */
+	bool is_pass;
+	bool has_timeout;
+	char timeout[16]; /* of elements that name none; "0": never */
+	char netmask[4];  /* "" where it has none */
+};
+
+struct ipset_list {
+	struct list *list;
+	struct ipset *sets;
+	size_t count;
+	const char *words[RULE_WORDS_MAX]; /* of the line */
+	size_t words_count;
+};
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+	for (; *words; words++)
+		if (!strcmp(word, *words))
+			return true;
+	return false;
+}
+
+/* ---- sets ---- */
+
+static struct ipset *find_set(struct ipset_list *in, const char *name)
+{
+	/* The last one is most often it. */
+	for (size_t i = in->count; i-- > 0;)
+		if (!strcmp(in->sets[i].name, name))
+			return &in->sets[i];
+	return NULL;
+}
+
+static struct ipset *new_set(struct ipset_list *in, const char *name)
+{
+	struct ipset *grown = realloc(in->sets, (in->count + 1) * sizeof(*grown)), *set;
+
+	if (!grown)
+		return NULL;
+	in->sets = grown;
+	set = &in->sets[in->count];
+	*set = (struct ipset){ .name = strdup(name) };
+	if (!set->name)
+		return NULL;
+	in->count++;
+	return set;
+}
+
+/* The next address, or port, of an element is this column. */
+static int add_column(struct ipset *set, bool is_port)
+{
+	bool has_src = false;
+
+	for (size_t i = 0; i < set->count; i++)
+		has_src |= !strcmp(set->columns[i], "src");
+	if (set->count == COLUMNS_MAX)
+		return -EINVAL;
+	set->columns[set->count++] = is_port ? "dport" : has_src ? "dst" : "src";
+	return 0;
+}
+
+/* "hash:ip,port,ip", "bitmap:port": their columns. -EINVAL where one is none of a rule. */
+static int parse_type(struct ipset *set, const char *type)
+{
+	const char *at = strchr(type, ':');
+	int error = at && strncmp(type, "list", 4) ? 0 : -EINVAL;
+
+	while (!error && at) {
+		const char *column = at + 1;
+		const size_t length = strcspn(column, ",");
+
+		if (length == 4 && !strncmp(column, "port", length))
+			error = add_column(set, true);
+		else if ((length == 2 && !strncmp(column, "ip", length)) ||
+			 (length == 3 && !strncmp(column, "net", length)))
+			error = add_column(set, false);
+		else
+			error = -EINVAL;
+		at = strchr(column, ',');
+	}
+	return error;
+}
+
+/* The prefix length that an address stands for as a mask. -EINVAL where it is none, or the mask has holes. */
+static int mask_length(const char *text)
+{
+	union flow_addr mask = {};
+	unsigned int length = 0;
+	union flow_addr prefix;
+
+	if (inet_pton(strchr(text, ':') ? AF_INET6 : AF_INET, text, &mask) != 1)
+		return -EINVAL;
+	while (length < 128 && mask.byte[length / 8] & 0x80 >> length % 8)
+		length++;
+	prefix = rule_network(&mask, length);
+	return memcmp(&prefix, &mask, sizeof(mask)) ? -EINVAL : (int)length;
+}
+
+static int parse_bitmask(struct list *list, struct ipset *set, const char *text)
+{
+	const int length = mask_length(text);
+
+	if (length < 0) {
+		list_refuse(list, "'bitmask %s': only what a prefix length says makes rules; set '%s' is left out",
+			    text, set->name);
+		return length;
+	}
+	snprintf(set->netmask, sizeof(set->netmask), "%hhu", (unsigned char)length);
+	return 0;
+}
+
+/* -EINVAL: the set is refused. */
+static int parse_set_options(struct list *list, struct ipset *set, const char *const *words, size_t count)
+{
+	int error = 0;
+
+	for (size_t i = 0; i + 1 < count && !error; i++) {
+		if (!strcmp(words[i], "timeout")) {
+			set->has_timeout = true;
+			snprintf(set->timeout, sizeof(set->timeout), "%s", words[i + 1]);
+		}
+		if (!strcmp(words[i], "netmask"))
+			snprintf(set->netmask, sizeof(set->netmask), "%s", words[i + 1]);
+		if (!strcmp(words[i], "bitmask"))
+			error = parse_bitmask(list, set, words[i + 1]);
+	}
+	return error;
+}
+
+static void take_own_name(struct ipset *set)
+{
+	struct list_set_name own;
+
+	if (!list_set_name_parse(set->name, '-', &own) || own.count != set->count)
+		return;
+	for (size_t i = 0; i < set->count; i++)
+		set->columns[i] = own.columns[i];
+	set->is_pass = own.is_pass;
+}
+
+static void note_set(struct list *list, const struct ipset *set, const char *type)
+{
+	char text[64] = "";
+
+	for (size_t i = 0; i < set->count; i++)
+		strcat(strcat(text, i ? ", " : ""), set->columns[i]);
+	list_note(list, "set '%s' (%s): %s, action %s", set->name, type, text,
+		  set->is_pass ? "pass" : "drop");
+}
+
+static int read_create(struct ipset_list *in)
+{
+	const char *const *words = in->words;
+	struct ipset *set;
+
+	if (in->words_count < 3)
+		return list_refuse(in->list, "'%s': needs the name of a set and its type", words[0]);
+	set = new_set(in, words[1]);
+	if (!set)
+		return -ENOMEM;
+	set->is_unfit = parse_type(set, words[2]);
+	if (set->is_unfit)
+		return list_refuse(in->list, "'%s': the elements of such a set make no rules; set '%s' is "
+				   "left out", words[2], words[1]);
+	set->is_unfit = parse_set_options(in->list, set, words + 3, in->words_count - 3);
+	if (set->is_unfit)
+		return 0;
+	take_own_name(set);
+	note_set(in->list, set, words[2]);
+	return 0;
+}
+
+/* ---- elements ---- */
+
+/*
+ * A list of add lines alone is for sets that exist: what they hold is told from the first element.
+ */
+static struct ipset *set_of_element(struct ipset_list *in, const char *element)
+{
+	struct ipset *set = new_set(in, in->words[1]);
+
+	for (const char *at = element; set && at; at = strchr(at, ',')) {
+		const size_t length = strcspn(at += *at == ',', ",");
+		const size_t digits = strspn(at, "0123456789");
+		const char *colon = memchr(at, ':', length);
+		char protocol[LIST_PROTOCOL_BYTES], name[LIST_PROTOCOL_BYTES];
+		bool is_port = digits == length;
+
+		if (colon) {
+			snprintf(name, sizeof(name), "%.*s", (int)(colon - at), at);
+			is_port = list_protocol(name, protocol) && !memchr(colon + 1, ':', at + length - colon - 1);
+		}
+		if (add_column(set, is_port))
+			set->is_unfit = true;
+	}
+	if (set) {
+		take_own_name(set);
+		note_set(in->list, set, "not created here");
+	}
+	return set;
+}
+
+static int add_icmp(struct list *list, struct list_row *row, const char *protocol, char *what)
+{
+	char *slash = strchr(what, '/');
+	unsigned int type, code;
+
+	if (slash) {
+		*slash = '\0';
+		list_row_add(row, "type", what);
+		list_row_add(row, "code", slash + 1);
+		return 0;
+	}
+	if (!list_icmp_pair(strcmp(protocol, "1"), what, &type, &code)) {
+		list_refuse(list, "'%s': neither an ICMP type and code as 8/0, nor ipset's name for them",
+			    what);
+		return -EINVAL;
+	}
+	list_row_print(row, "type", "%u", type);
+	list_row_print(row, "code", "%u", code);
+	return 0;
+}
+
+/* "80", "tcp:80", "icmp:echo-request", "icmp:8/0", "gre:0". -EINVAL where it is refused. */
+static int add_port(struct list *list, struct list_row *row, const char *keyword, char *port)
+{
+	char *rest = strchr(port, ':'), protocol[LIST_PROTOCOL_BYTES];
+
+	if (rest)
+		*rest++ = '\0';
+	if (rest && !list_protocol(port, protocol)) {
+		list_refuse(list, "'%s' is not a protocol", port);
+		return -EINVAL;
+	}
+	list_row_print(row, "proto", "%s", rest ? protocol : "tcp");
+	if (rest && (!strcmp(protocol, "1") || !strcmp(protocol, "58")))
+		return add_icmp(list, row, protocol, rest);
+	if (!rest || rule_has_ports(strtoul(protocol, NULL, 10))) {
+		list_row_add(row, keyword, rest ? rest : port);
+	} else if (strcmp(rest, "0")) {
+		list_refuse(list, "'%s:%s': that protocol has no ports", port, rest);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static bool has_columns(const char *element, size_t count)
+{
+	size_t columns = 1;
+
+	for (; *element; element++)
+		columns += *element == ',';
+	return columns == count;
+}
+
+static int add_columns(struct list *list, struct list_row *row, const struct ipset *set, char *element)
+{
+	if (!has_columns(element, set->count)) {
+		list_refuse(list, "'%s' does not have the columns of set '%s'", element, set->name);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < set->count; i++) {
+		char *part = strsep(&element, ",");
+		int error = 0;
+
+		if (strstr(set->columns[i], "port"))
+			error = add_port(list, row, set->columns[i], part);
+		else if (*set->netmask && !strpbrk(part, "/-"))
+			list_row_print(row, set->columns[i], "%s/%s", part, set->netmask);
+		else
+			list_row_add(row, set->columns[i], part);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static void add_timeout(struct list_row *row, const char *seconds)
+{
+	if (!strcmp(seconds, "0"))
+		row->is_permanent = true;
+	else
+		list_row_add(row, "timeout", seconds);
+}
+
+/* timeout, comment and nomatch, in any order; what counts or marks packets says nothing here. */
+static int add_options(struct ipset_list *in, struct list_row *row, const struct ipset *set)
+{
+	static const char *const flags[] = { "-exist", "-!", NULL };
+	static const char *const of_packets[] = { "packets", "bytes", "skbmark", "skbprio", "skbqueue",
+						  NULL };
+	const char *timeout = set->has_timeout ? set->timeout : NULL;
+	bool is_pass = set->is_pass;
+
+	for (size_t i = 3; i < in->words_count; i++) {
+		const char *word = in->words[i], *value;
+
+		is_pass |= !strcmp(word, "nomatch");
+		if (is_one_of(word, flags) || !strcmp(word, "nomatch"))
+			continue;
+		value = ++i < in->words_count ? in->words[i] : "";
+		if (!strcmp(word, "timeout")) {
+			timeout = value;
+		} else if (!strcmp(word, "comment")) {
+			list_row_add(row, "comment", value);
+		} else if (!is_one_of(word, of_packets)) {
+			list_refuse(in->list, "'%s' is no option of an element", word);
+			return -EINVAL;
+		}
+	}
+	if (is_pass)
+		list_row_add(row, "action", "pass");
+	if (timeout)
+		add_timeout(row, timeout);
+	return 0;
+}
+
+static int read_add(struct ipset_list *in)
+{
+	struct list_row row = { .count = 0 };
+	const struct ipset *set;
+
+	if (in->words_count < 3)
+		return list_refuse(in->list, "'%s': needs the name of a set and an element", in->words[0]);
+	set = find_set(in, in->words[1]);
+	if (!set)
+		set = set_of_element(in, in->words[2]);
+	if (!set)
+		return -ENOMEM;
+	if (set->is_unfit || add_columns(in->list, &row, set, (char *)in->words[2]) ||
+	    add_options(in, &row, set))
+		return 0;
+	return list_take(in->list, &row);
+}
+
+/* ---- lines ---- */
+
+static int read_line(struct ipset_list *in)
+{
+	static const char *const create[] = { "create", "-N", "--create", NULL };
+	static const char *const add[] = { "add", "-A", "--add", NULL };
+	/* What scripts around a list do with the set it is for. */
+	static const char *const other[] = { "flush", "-F", "swap", "-W", "destroy", "-X",
+					     "rename", "-E", "COMMIT", "quit", NULL };
+	struct reason reason;
+
+	if (rule_split(in->list->reader.line, in->words, &in->words_count, &reason))
+		return list_refuse(in->list, "%s", reason.text);
+	if (!in->words_count || is_one_of(in->words[0], other))
+		return 0;
+	if (is_one_of(in->words[0], create))
+		return read_create(in);
+	if (is_one_of(in->words[0], add))
+		return read_add(in);
+	return list_refuse(in->list, "'%s': neither create nor add", in->words[0]);
+}
+
+int list_read_ipset(struct list *list)
+{
+	struct ipset_list in = { .list = list };
+	int got, error = 0;
+
+	while (!error && (got = list_next(list, reader_next)) > 0)
+		error = read_line(&in);
+	for (size_t i = 0; i < in.count; i++)
+		free(in.sets[i].name);
+	free(in.sets);
+	return error ? error : got;
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What is the same in every format: which one it is, and from words to rules. */
+#include "lists/list.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lists/internal.h"
+
+#define NUMBER_DIGITS 5 /* of a port in a range */
+
+/* ---- formats ---- */
+
+static const struct {
+	const char *name;
+	int (*read)(struct list *list);
+} formats[LIST_FORMATS] = {
+	[LIST_TEXT] = { "text", list_read_text },
+	[LIST_IPSET] = { "ipset", list_read_ipset },
+	[LIST_NFT] = { "nft", list_read_nft },
+	[LIST_SPAMHAUS] = { "spamhaus", list_read_spamhaus },
+	[LIST_CSV] = { "csv", list_read_csv },
+};
+
+enum list_format list_format_named(const char *name)
+{
+	for (enum list_format format = LIST_TEXT; format < LIST_FORMATS; format++)
+		if (!strcmp(formats[format].name, name))
+			return format;
+	return LIST_UNKNOWN;
+}
+
+const char *list_format_name(enum list_format format)
+{
+	return formats[format].name;
+}
+
+/* ---- words ---- */
+
+int list_refuse(struct list *list, const char *format, ...)
+{
+	struct reason reason;
+	va_list arguments;
+
+	va_start(arguments, format);
+	reason_print(&reason, format, arguments);
+	va_end(arguments);
+	list->refuse(list, reason.text);
+	return 0;
+}
+
+void list_note(struct list *list, const char *format, ...)
+{
+	struct reason reason;
+	va_list arguments;
+
+	va_start(arguments, format);
+	reason_print(&reason, format, arguments);
+	va_end(arguments);
+	list->note(list, reason.text);
+}
+
+void list_row_add(struct list_row *row, const char *keyword, const char *value)
+{
+	if (row->count + 2 > RULE_WORDS_MAX)
+		return;
+	row->words[row->count++] = keyword;
+	row->words[row->count++] = value;
+}
+
+void list_row_print(struct list_row *row, const char *keyword, const char *format, ...)
+{
+	char *value = row->text + row->used;
+	const size_t room = sizeof(row->text) - row->used;
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(value, room, format, arguments);
+	va_end(arguments);
+	row->used += (size_t)length < room ? (size_t)length + 1 : room - 1;
+	list_row_add(row, keyword, value);
+}
+
+bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES])
+{
+	const struct protoent *known;
+	__u8 number;
+
+	if (rule_protocol_number(name, &number)) {
+		known = getprotobyname(name);
+		if (!known || known->p_proto < 0 || known->p_proto > 254)
+			return false;
+		number = known->p_proto;
+	}
+	snprintf(text, LIST_PROTOCOL_BYTES, "%u", number);
+	return true;
+}
+
+/* ---- from words to rules ---- */
+
+enum word_kind { WORD_PLAIN, WORD_ADDRESS, WORD_NUMBER };
+
+/* What may be a range: the value behind one of these keywords, or an address alone. */
+static enum word_kind kind_of(const char *keyword)
+{
+	if (!strcmp(keyword, "src") || !strcmp(keyword, "dst"))
+		return WORD_ADDRESS;
+	if (!strcmp(keyword, "sport") || !strcmp(keyword, "dport"))
+		return WORD_NUMBER;
+	return WORD_PLAIN;
+}
+
+struct taking {
+	struct list *list;
+	const char *words[RULE_WORDS_MAX];
+	size_t count;
+	bool is_permanent;
+};
+
+static int take_rule(const struct taking *taking)
+{
+	struct list *list = taking->list;
+	struct reason reason;
+	struct rule rule;
+
+	if (rule_parse_words(taking->words, taking->count, &rule, &reason))
+		return list_refuse(list, "%s", reason.text);
+	if (!rule.timeout_ms && !taking->is_permanent)
+		rule.timeout_ms = list->timeout_ms;
+	return list->take(list, &rule);
+}
+
+/* The next range at or behind word *at: its kind, and *at is its place. */
+static enum word_kind find_range(const struct taking *taking, size_t *at)
+{
+	enum word_kind kind;
+
+	for (size_t i = 0; i < taking->count; i++) {
+		const char *word = taking->words[i];
+		const bool is_alone = strpbrk(word, ".:");
+
+		kind = is_alone ? WORD_ADDRESS : kind_of(word);
+		if (!is_alone && ++i == taking->count)
+			break;
+		if (i >= *at && kind != WORD_PLAIN && strchr(taking->words[i], '-')) {
+			*at = i;
+			return kind;
+		}
+	}
+	return WORD_PLAIN;
+}
+
+static int take_from(struct taking *taking, size_t at);
+
+static int take_addresses(struct taking *taking, size_t at)
+{
+	const char *const word = taking->words[at];
+	char text[INET6_ADDRSTRLEN + 4], address_text[INET6_ADDRSTRLEN];
+	struct list_range range;
+	union flow_addr address;
+	struct reason reason;
+	unsigned int length;
+	int error = list_range_parse(word, &range, &reason);
+
+	if (error)
+		return list_refuse(taking->list, "%s", reason.text);
+	taking->words[at] = text;
+	while (!error && list_range_next(&range, &address, &length)) {
+		inet_ntop(range.family == FLOW_IPV4 ? AF_INET : AF_INET6, &address, address_text,
+			  sizeof(address_text));
+		snprintf(text, sizeof(text), "%s/%u", address_text, length);
+		error = take_from(taking, at + 1);
+	}
+	taking->words[at] = word;
+	return error;
+}
+
+/* Digits alone, up to `end`: scanf() would take "-1" for the largest number. */
+static bool parse_number(const char *text, char end, unsigned int *number)
+{
+	const size_t digits = strspn(text, "0123456789");
+
+	*number = digits <= NUMBER_DIGITS ? strtoul(text, NULL, 10) : 0;
+	return digits && digits <= NUMBER_DIGITS && !rule_has_leading_zero(text) && text[digits] == end;
+}
+
+static bool parse_numbers(const char *text, unsigned int *first, unsigned int *last)
+{
+	return parse_number(text, '-', first) && parse_number(strchr(text, '-') + 1, '\0', last) &&
+	       *first <= *last;
+}
+
+static int take_numbers(struct taking *taking, size_t at)
+{
+	const char *const word = taking->words[at];
+	unsigned int first, last;
+	char text[16];
+	int error = 0;
+
+	if (!parse_numbers(word, &first, &last))
+		return list_refuse(taking->list, "'%s' is not a range of ports", word);
+	taking->words[at] = text;
+	for (; !error && first <= last; first++) {
+		snprintf(text, sizeof(text), "%u", first);
+		error = take_from(taking, at + 1);
+	}
+	taking->words[at] = word;
+	return error;
+}
+
+/* One rule for each combination of what the ranges from word `at` on stand for. */
+static int take_from(struct taking *taking, size_t at)
+{
+	switch (find_range(taking, &at)) {
+	case WORD_ADDRESS:
+		return take_addresses(taking, at);
+	case WORD_NUMBER:
+		return take_numbers(taking, at);
+	default:
+		return take_rule(taking);
+	}
+}
+
+/* How many values a range stands for; 1 where it is none: the reason comes when it is taken. */
+static unsigned int count_values(const char *word, enum word_kind kind)
+{
+	unsigned int first, last, length, count = 0;
+	struct list_range range;
+	union flow_addr address;
+	struct reason ignored;
+
+	if (kind == WORD_NUMBER)
+		return parse_numbers(word, &first, &last) ? last - first + 1 : 1;
+	if (list_range_parse(word, &range, &ignored))
+		return 1;
+	while (list_range_next(&range, &address, &length))
+		count++;
+	return count;
+}
+
+static bool may_have_range(const struct list_row *row)
+{
+	for (size_t i = 0; i < row->count; i++)
+		if (strchr(row->words[i], '-'))
+			return true;
+	return false;
+}
+
+int list_take(struct list *list, const struct list_row *row)
+{
+	struct taking taking = { .list = list, .count = row->count, .is_permanent = row->is_permanent };
+	enum word_kind kind;
+	__u64 rules = 1;
+
+	memcpy(taking.words, row->words, row->count * sizeof(*row->words));
+	if (!may_have_range(row))
+		return take_rule(&taking);
+	/* Enough ranges multiply beyond what a number holds. */
+	for (size_t at = 0; (kind = find_range(&taking, &at)) != WORD_PLAIN; at++)
+		if (__builtin_mul_overflow(rules, count_values(taking.words[at], kind), &rules))
+			rules = ~0ULL;
+	if (rules > LIST_RULES_MAX)
+		return list_refuse(list, "its ranges stand for %llu rules; one line is for at most %d: name "
+				   "fewer ports", (unsigned long long)rules, LIST_RULES_MAX);
+	return take_from(&taking, 0);
+}
+
+/* ---- reading ---- */
+
+int list_next(struct list *list, int (*next)(struct reader *reader))
+{
+	int got;
+
+	do {
+		got = list->go_on(list);
+		if (got)
+			return got;
+		got = next(&list->reader);
+		if (got == -EILSEQ)
+			list_refuse(list, "a NUL byte; this is not a text file");
+	} while (got == -EILSEQ);
+	return got;
+}
+
+/* nft writes all in one line, other tools spread it over many; each line of Spamhaus is an object. */
+static enum list_format format_of_json(const char *line)
+{
+	return strstr(line, "\"nftables\"") || !strchr(line, '}') ? LIST_NFT : LIST_SPAMHAUS;
+}
+
+static bool is_word(const char *line, const char *word)
+{
+	const size_t length = strlen(word);
+
+	return !strncmp(line, word, length) && (line[length] == ' ' || line[length] == '\t');
+}
+
+/* LIST_UNKNOWN where this line does not tell. */
+static enum list_format format_of(const char *line)
+{
+	static const char *const ipset_words[] = { "create", "add", "-N", "-A", "--create", "--add" };
+
+	line += strspn(line, " \t");
+	if (*line == ';' && strstr(line, "Spamhaus"))
+		return LIST_SPAMHAUS;
+	if (!*line || *line == '#' || *line == ';')
+		return LIST_UNKNOWN;
+	if (*line == '{')
+		return format_of_json(line);
+	for (size_t i = 0; i < sizeof(ipset_words) / sizeof(ipset_words[0]); i++)
+		if (is_word(line, ipset_words[i]))
+			return LIST_IPSET;
+	return list_is_csv_heading(line) ? LIST_CSV : LIST_TEXT;
+}
+
+/* By the first line that says something; it is read again. */
+static int detect(struct list *list)
+{
+	int got;
+
+	if (list->format)
+		return 0;
+	while (!list->format && (got = list_next(list, reader_line)) > 0)
+		list->format = format_of(list->reader.line);
+	/* All that nft prints may be one line. */
+	if (got == -EMSGSIZE && format_of(list->reader.line) == LIST_NFT)
+		list->format = LIST_NFT;
+	if (!list->format)
+		return got;
+	reader_keep(&list->reader);
+	return 0;
+}
+
+int list_read(struct list *list)
+{
+	int error = detect(list);
+
+	/* An empty list has no format. */
+	if (error || !list->format)
+		return error;
+	return formats[list->format].read(list);
+}

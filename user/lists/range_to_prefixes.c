@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Ranges of addresses as prefixes. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "lists/internal.h"
+
+typedef unsigned __int128 wide;
+
+#define WIDE_MAX (~(wide)0)
+
+static wide to_number(enum flow_family family, const union flow_addr *address)
+{
+	if (family == FLOW_IPV4)
+		return ntohl(address->v4);
+	return (wide)__builtin_bswap64(address->word[0]) << 64 | __builtin_bswap64(address->word[1]);
+}
+
+static union flow_addr to_address(enum flow_family family, wide number)
+{
+	if (family == FLOW_IPV4)
+		return (union flow_addr){ .v4 = htonl(number) };
+	return (union flow_addr){ .word = { __builtin_bswap64(number >> 64),
+					    __builtin_bswap64((__u64)number) } };
+}
+
+/* The address in the first `length` characters of a text. */
+static int parse_end(const char *text, size_t length, enum flow_family *family,
+		     union flow_addr *address)
+{
+	char copy[INET6_ADDRSTRLEN];
+
+	memset(address, 0, sizeof(*address));
+	if (length >= sizeof(copy))
+		return -EINVAL;
+	*(char *)mempcpy(copy, text, length) = '\0';
+	*family = strchr(copy, ':') ? FLOW_IPV6 : FLOW_IPV4;
+	return inet_pton(*family == FLOW_IPV4 ? AF_INET : AF_INET6, copy, address) == 1 ? 0 : -EINVAL;
+}
+
+int list_range_parse(const char *text, struct list_range *range, struct reason *reason)
+{
+	const char *dash = strchrnul(text, '-');
+	enum flow_family last_family;
+
+	if (!*dash || parse_end(text, dash - text, &range->family, &range->first) ||
+	    parse_end(dash + 1, strlen(dash + 1), &last_family, &range->last))
+		return reason_set(reason, -EINVAL, "'%s' is not a range of addresses", text);
+	if (range->family != last_family)
+		return reason_set(reason, -EINVAL, "'%s': a range is of IPv4 or of IPv6 addresses", text);
+	/* Its prefixes would be read as IPv4, and what is around it not. */
+	if (range->family == FLOW_IPV6 && (rule_is_mapped(&range->first) || rule_is_mapped(&range->last)))
+		return reason_set(reason, -EINVAL, "'%s': no packet has an IPv4 address written as IPv6; write it as "
+				  "IPv4", text);
+	if (to_number(range->family, &range->first) > to_number(range->family, &range->last))
+		return reason_set(reason, -EINVAL, "'%s': the range ends before it starts", text);
+	return 0;
+}
+
+bool list_range_next(struct list_range *range, union flow_addr *address, unsigned int *length)
+{
+	const unsigned int bits = range->family == FLOW_IPV4 ? 32 : 128;
+	const wide first = to_number(range->family, &range->first);
+	const wide last = to_number(range->family, &range->last);
+	unsigned int host_bits = 0;
+
+	if (first > last)
+		return false;
+	/* As many host bits as the start has zeros, as long as the end is not passed. */
+	while (host_bits < bits && !(first >> host_bits & 1) &&
+	       last - first >= (WIDE_MAX >> (127 - host_bits)))
+		host_bits++;
+	*address = range->first;
+	*length = bits - host_bits;
+	if (last - first == (host_bits ? WIDE_MAX >> (128 - host_bits) : 0)) {
+		/* The end of all addresses has no successor. */
+		range->first = to_address(range->family, 1);
+		range->last = to_address(range->family, 0);
+	} else {
+		range->first = to_address(range->family, first + ((wide)1 << host_bits));
+	}
+	return true;
+}

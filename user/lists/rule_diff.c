@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "lists/rule_diff.h"
+
+#include <string.h>
+
+void rule_diff_begin(struct rule_diff *diff, struct rule_set *wanted, __u64 owner, bool is_alone)
+{
+	*diff = (struct rule_diff){ .owner = owner, .is_alone = is_alone, .wanted = wanted };
+}
+
+static void keep_wanted(struct rule_diff *diff)
+{
+	diff->wanted->entries[diff->wanting++] = diff->wanted->entries[diff->next++];
+}
+
+static void keep(struct rule_diff *diff)
+{
+	diff->kept++;
+	diff->next++;
+}
+
+static __u64 all_owners(const struct rule *present)
+{
+	return present->owners.for_good | present->owners.timed;
+}
+
+/* A rule without a timeout gets none, and a comment does not change, unless it goes first. */
+static int compare_own(struct rule_diff *diff, const struct rule *present, const struct rule *wanted)
+{
+	const bool has_same_comment = !strcmp(wanted->comment, present->comment);
+
+	if (present->timeout_ms == wanted->timeout_ms && has_same_comment) {
+		keep(diff);
+		return 0;
+	}
+	diff->added += present->timeout_ms < 0;
+	diff->updated += present->timeout_ms >= 0;
+	keep_wanted(diff);
+	if (present->timeout_ms > 0 && has_same_comment)
+		return 0;
+	return rule_set_add(&diff->obsolete, present);
+}
+
+/* Others want it too, or alone. What the owner has for good it must give up to have it for a time. */
+static int compare_shared(struct rule_diff *diff, const struct rule *present, const struct rule *wanted)
+{
+	const struct rule_owners *owners = &present->owners;
+	const bool is_for_good = owners->for_good & diff->owner;
+	const bool is_same = wanted->timeout_ms ?
+				     owners->timed & diff->owner && owners->timed_ms == wanted->timeout_ms :
+				     is_for_good;
+
+	if (is_same && !diff->is_alone) {
+		keep(diff);
+		return 0;
+	}
+	diff->added += present->timeout_ms < 0;
+	diff->updated += present->timeout_ms >= 0;
+	keep_wanted(diff);
+	return is_for_good || diff->is_alone ? rule_set_add(&diff->obsolete, present) : 0;
+}
+
+static int compare(struct rule_diff *diff, const struct rule *present)
+{
+	struct rule wanted;
+
+	rule_set_get(diff->wanted, diff->next, &wanted);
+	return all_owners(present) == diff->owner ? compare_own(diff, present, &wanted) :
+						    compare_shared(diff, present, &wanted);
+}
+
+/* It is not wanted. */
+static int give_up(struct rule_diff *diff, const struct rule *present)
+{
+	const __u64 others = rule_owners_now(present) & ~diff->owner;
+
+	if (!diff->is_alone && !(all_owners(present) & diff->owner))
+		return 0;
+	diff->removed += present->timeout_ms >= 0 && (diff->is_alone || !others);
+	diff->left += !diff->is_alone && others;
+	return rule_set_add(&diff->obsolete, present);
+}
+
+int rule_diff_visit(const struct rule *present, void *context)
+{
+	struct rule_diff *diff = context;
+	int order = 1;
+
+	while (diff->next < diff->wanted->count) {
+		order = rule_set_compare(diff->wanted, diff->next, present);
+		if (order >= 0)
+			break;
+		diff->added++;
+		keep_wanted(diff);
+	}
+	if (diff->next < diff->wanted->count && !order)
+		return compare(diff, present);
+	return give_up(diff, present);
+}
+
+void rule_diff_end(struct rule_diff *diff)
+{
+	while (diff->next < diff->wanted->count) {
+		diff->added++;
+		keep_wanted(diff);
+	}
+	diff->wanted->count = diff->wanting;
+}
+
+void rule_diff_close(struct rule_diff *diff)
+{
+	rule_set_close(&diff->obsolete);
+	*diff = (struct rule_diff){};
+}

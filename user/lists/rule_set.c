@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "lists/rule_set.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Of the encoded rule an entry has the head. The rest in `bytes`: a byte with the length of the
+ * tail and the bits below, the tail without the zeros at its end, then timeout and comment where
+ * there are any. Mostly that is one byte of 0, and is left out: reading sorted rules shall not jump
+ * about in memory.
+ */
+#define HEAD_BYTES 8
+#define TAIL_BYTES (RULE_ENCODED_BYTES - HEAD_BYTES)
+#define RECORD_TAIL 0x3f
+#define RECORD_TIMED 0x40
+#define RECORD_COMMENTED 0x80
+#define RECORD_BYTES (1 + TAIL_BYTES + sizeof(__s64) + 1 + RULE_COMMENT_BYTES)
+
+#define ROOM_FIRST 4096
+#define INSERTION_MAX 24 /* entries that are sorted by insertion */
+
+_Static_assert(TAIL_BYTES <= RECORD_TAIL, "a tail's length fits");
+
+/* ---- adding ---- */
+
+static int make_room(void **memory, size_t *room, size_t used, size_t more, size_t each)
+{
+	size_t wanted = *room ? *room : ROOM_FIRST;
+	void *grown;
+
+	while (wanted < used + more)
+		wanted *= 2;
+	if (wanted == *room)
+		return 0;
+	/* Untouched memory costs nothing, and a large block grows without a copy. */
+	grown = realloc(*memory, wanted * each);
+	if (!grown)
+		return -ENOMEM;
+	*memory = grown;
+	*room = wanted;
+	return 0;
+}
+
+static __u64 head_of(const __u8 bytes[RULE_ENCODED_BYTES])
+{
+	__u64 head;
+
+	memcpy(&head, bytes, sizeof(head));
+	return __builtin_bswap64(head);
+}
+
+static size_t write_record(__u8 *to, const __u8 bytes[RULE_ENCODED_BYTES], const struct rule *rule)
+{
+	const size_t comment = strlen(rule->comment);
+	size_t tail = rule_encoded_bytes(rule->family) - HEAD_BYTES;
+	__u8 *const start = to;
+
+	while (tail && !bytes[HEAD_BYTES + tail - 1])
+		tail--;
+	*to++ = tail | (rule->timeout_ms ? RECORD_TIMED : 0) | (comment ? RECORD_COMMENTED : 0);
+	to = mempcpy(to, bytes + HEAD_BYTES, tail);
+	if (rule->timeout_ms)
+		to = mempcpy(to, &rule->timeout_ms, sizeof(rule->timeout_ms));
+	if (comment) {
+		*to++ = comment;
+		to = mempcpy(to, rule->comment, comment);
+	}
+	return to - start;
+}
+
+static int compare_tails(const __u8 *a, const __u8 *b)
+{
+	const size_t a_tail = *a & RECORD_TAIL, b_tail = *b & RECORD_TAIL;
+	int order = memcmp(a + 1, b + 1, a_tail < b_tail ? a_tail : b_tail);
+
+	/* What is left out is 0, and the last byte of a tail is not. */
+	return order ? order : (a_tail > b_tail) - (a_tail < b_tail);
+}
+
+static const __u8 *record_of(const struct rule_set *set, const struct rule_set_entry *entry)
+{
+	static const __u8 nothing;
+
+	return entry->at & 1 ? set->bytes + (entry->at >> 1) : &nothing;
+}
+
+static int compare_rules(const struct rule_set *set, const struct rule_set_entry *a,
+			 const struct rule_set_entry *b)
+{
+	if (a->head != b->head)
+		return a->head < b->head ? -1 : 1;
+	return compare_tails(record_of(set, a), record_of(set, b));
+}
+
+int rule_set_add(struct rule_set *set, const struct rule *rule)
+{
+	__u8 bytes[RULE_ENCODED_BYTES];
+	struct rule_set_entry *entry;
+	size_t length;
+
+	if (make_room((void **)&set->entries, &set->room, set->count, 1, sizeof(*set->entries)) ||
+	    make_room((void **)&set->bytes, &set->bytes_room, set->bytes_used, RECORD_BYTES, 1))
+		return -ENOMEM;
+	rule_encode(rule, bytes);
+	entry = &set->entries[set->count];
+	*entry = (struct rule_set_entry){ head_of(bytes), set->bytes_used << 1 };
+	length = write_record(set->bytes + set->bytes_used, bytes, rule);
+	if (set->bytes[set->bytes_used]) {
+		entry->at |= 1;
+		set->bytes_used += length;
+	}
+	if (set->count && !set->is_unsorted)
+		set->is_unsorted = compare_rules(set, entry - 1, entry) >= 0;
+	set->count++;
+	return 0;
+}
+
+void rule_set_close(struct rule_set *set)
+{
+	free(set->entries);
+	free(set->bytes);
+	*set = (struct rule_set){};
+}
+
+/*
+ * ---- sorting: by the bytes of the head in place (American flag sort), the rest by comparison ----
+ */
+
+/* Equal rules in the order of adding. */
+static int compare_entries(const void *left, const void *right, void *set)
+{
+	const struct rule_set_entry *a = left, *b = right;
+	int order = compare_rules(set, a, b);
+
+	return order ? order : (a->at > b->at) - (a->at < b->at);
+}
+
+static void sort_by_insertion(const struct rule_set *set, struct rule_set_entry *entries, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		const struct rule_set_entry entry = entries[i];
+		size_t k = i;
+
+		for (; k && compare_entries(&entries[k - 1], &entry, (void *)set) > 0; k--)
+			entries[k] = entries[k - 1];
+		entries[k] = entry;
+	}
+}
+
+static unsigned int digit(const struct rule_set_entry *entry, unsigned int shift)
+{
+	return entry->head >> shift & 0xff;
+}
+
+/* Puts each entry where its digit says; ends[d] is where those of digit d end. */
+static void distribute(struct rule_set_entry *entries, size_t count, unsigned int shift,
+		       size_t ends[256])
+{
+	size_t next[256];
+
+	memset(ends, 0, 256 * sizeof(*ends));
+	for (size_t i = 0; i < count; i++)
+		ends[digit(&entries[i], shift)]++;
+	for (size_t d = 0, sum = 0; d < 256; d++) {
+		next[d] = sum;
+		ends[d] = sum += ends[d];
+	}
+	for (unsigned int d = 0; d < 256; d++) {
+		while (next[d] < ends[d]) {
+			struct rule_set_entry *here = &entries[next[d]];
+			const unsigned int home = digit(here, shift);
+			const struct rule_set_entry other = entries[next[home]];
+
+			entries[next[home]++] = *here;
+			if (home != d)
+				*here = other;
+		}
+	}
+}
+
+static void sort_from(const struct rule_set *set, struct rule_set_entry *entries, size_t count,
+		      int shift)
+{
+	size_t ends[256];
+
+	if (count <= INSERTION_MAX) {
+		sort_by_insertion(set, entries, count);
+		return;
+	}
+	if (shift < 0) {
+		qsort_r(entries, count, sizeof(*entries), compare_entries, (void *)set);
+		return;
+	}
+	distribute(entries, count, shift, ends);
+	for (size_t d = 0, start = 0; d < 256; start = ends[d++])
+		sort_from(set, entries + start, ends[d] - start, shift - 8);
+}
+
+static void drop_duplicates(struct rule_set *set)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < set->count; i++) {
+		if (kept && !compare_rules(set, &set->entries[kept - 1], &set->entries[i]))
+			kept--;
+		set->entries[kept++] = set->entries[i];
+	}
+	set->count = kept;
+}
+
+void rule_set_sort(struct rule_set *set)
+{
+	if (!set->is_unsorted)
+		return;
+	sort_from(set, set->entries, set->count, 56);
+	drop_duplicates(set);
+	set->is_unsorted = false;
+}
+
+/* ---- reading ---- */
+
+void rule_set_get(const struct rule_set *set, size_t i, struct rule *rule)
+{
+	const __u64 head = __builtin_bswap64(set->entries[i].head);
+	const __u8 *record = record_of(set, &set->entries[i]), *from = record + 1;
+	const size_t tail = *record & RECORD_TAIL;
+	__u8 bytes[RULE_ENCODED_BYTES] = {};
+
+	memcpy(bytes, &head, sizeof(head));
+	memcpy(bytes + HEAD_BYTES, from, tail);
+	rule_decode(bytes, rule_encoded_bytes(bytes[0]), rule);
+	from += tail;
+	if (*record & RECORD_TIMED) {
+		memcpy(&rule->timeout_ms, from, sizeof(rule->timeout_ms));
+		from += sizeof(rule->timeout_ms);
+	}
+	if (*record & RECORD_COMMENTED)
+		*(char *)mempcpy(rule->comment, from + 1, *from) = '\0';
+}
+
+int rule_set_compare(const struct rule_set *set, size_t i, const struct rule *rule)
+{
+	const struct rule_set_entry *entry = &set->entries[i];
+	__u8 bytes[RULE_ENCODED_BYTES], record[RECORD_BYTES];
+	__u64 head;
+
+	rule_encode(rule, bytes);
+	head = head_of(bytes);
+	if (entry->head != head)
+		return entry->head < head ? -1 : 1;
+	write_record(record, bytes, rule);
+	return compare_tails(record_of(set, entry), record);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Spamhaus DROP. Text: "192.0.2.0/24 ; SBL123"; JSON lines:
+ * {"cidr":"192.0.2.0/24","sblid":"SBL123","rir":...}, and one of {"type":"metadata",...}.
+ * www.spamhaus.org/blocklists/do-not-route-or-peer
+ */
+#include <string.h>
+
+#include <jansson.h>
+
+#include "lists/internal.h"
+
+static int take(struct list *list, const char *network, const char *number)
+{
+	struct list_row row = {};
+
+	list_row_add(&row, "src", network);
+	if (number && *number)
+		list_row_add(&row, "comment", number);
+	return list_take(list, &row);
+}
+
+/* What stands behind the network would change what the line means: no such line is half read. */
+static int read_text_line(struct list *list, char *line)
+{
+	static const char space[] = " \t\v\f\r";
+	char *network = line + strspn(line, space);
+	char *number = strchr(network, ';'), *rest;
+
+	if (number)
+		*number++ = '\0';
+	if (!*network || *network == '#')
+		return 0;
+	rest = network + strcspn(network, space);
+	if (rest[strspn(rest, space)] && rest[strspn(rest, space)] != '#')
+		return list_refuse(list, "'%.60s': only a network stands before the ; of a Spamhaus list; rules are "
+				   "read with --format text", network);
+	*rest = '\0';
+	if (number) {
+		number += strspn(number, space);
+		number[strcspn(number, space)] = '\0';
+	}
+	return take(list, network, number);
+}
+
+static int read_object(struct list *list, const json_t *object)
+{
+	const char *network = json_string_value(json_object_get(object, "cidr"));
+	const char *type = json_string_value(json_object_get(object, "type"));
+
+	if (network)
+		return take(list, network, json_string_value(json_object_get(object, "sblid")));
+	if (type && !strcmp(type, "metadata"))
+		return 0;
+	return list_refuse(list, "'%.40s': no member \"cidr\"", list->reader.line);
+}
+
+static int read_json_line(struct list *list, const char *line)
+{
+	json_error_t error;
+	json_t *object = json_loads(line, 0, &error);
+	int result = object ? read_object(list, object) :
+			      list_refuse(list, "'%.40s': %s", line, error.text);
+
+	json_decref(object);
+	return result;
+}
+
+int list_read_spamhaus(struct list *list)
+{
+	int got, error = 0;
+
+	while (!error && (got = list_next(list, reader_line)) > 0) {
+		char *line = list->reader.line;
+
+		error = line[strspn(line, " \t")] == '{' ? read_json_line(list, line) :
+							   read_text_line(list, line);
+	}
+	return error ? error : got;
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "metrics/gather.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/command.h"
+#include "counters/outcome_help.h"
+#include "metrics/text_format.h"
+#include "counters/outcome_words.h"
+#include "metrics/store_summary.h"
+#include "counters/tally.h"
+#include "base/version.h"
+
+/* What is told of all filters of a name: mostly one. */
+struct group {
+	const char *name; /* "-": of those that nobody has set up */
+	struct tally tally;
+	__u64 slots, used, bytes, moves;
+	bool is_filtering; /* all of them */
+	const struct kernel_filter *first;
+};
+
+struct groups {
+	const struct kernel_filter *filters;
+	size_t filters_count;
+	struct group *group;
+	size_t count;
+};
+
+/* ---- gathering ---- */
+
+static const char *name_of(const struct kernel_filter *filter)
+{
+	return filter->config->magic ? filter->config->name : "-";
+}
+
+static struct group *find_group(struct groups *groups, const struct kernel_filter *filter)
+{
+	struct group *group;
+
+	for (group = groups->group; group < groups->group + groups->count; group++)
+		if (group->name && !strcmp(group->name, name_of(filter)))
+			return group;
+	groups->count++;
+	*group = (struct group){ .name = name_of(filter), .is_filtering = true, .first = filter };
+	return group;
+}
+
+static int gather(struct groups *groups, struct reason *reason)
+{
+	int error = 0;
+
+	groups->group = calloc(groups->filters_count + 1, sizeof(*groups->group));
+	if (!groups->group)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	for (size_t i = 0; i < groups->filters_count && !error; i++) {
+		const struct kernel_filter *filter = &groups->filters[i];
+		struct group *group = find_group(groups, filter);
+
+		group->slots += table_slots_of(target_geometry(filter));
+		group->used += filter->config->used;
+		group->moves += abi_active(filter->config)->moves;
+		group->bytes += kernel_filter_bytes(filter);
+		group->is_filtering &= command_is_filtering(filter);
+		error = tally_add(&group->tally, filter, reason);
+	}
+	return error;
+}
+
+/* ---- families ---- */
+
+static json_t *label(const struct group *group)
+{
+	return json_pack("{s:s}", "name", group->name);
+}
+
+/* `labels`, borrowed, are those of all the samples; `member`: of struct abi_counter. */
+static void add_outcomes(json_t *family, const json_t *labels, const struct abi_counter counters[ABI_COUNTERS],
+			 size_t member)
+{
+	for (int outcome = 0; outcome < OUTCOMES; outcome++)
+		for (int verdict = 0; verdict < VERDICTS; verdict++) {
+			const struct abi_counter *counter = &counters[outcome * VERDICTS + verdict];
+			json_t *of_sample = metrics_copy_labels(labels);
+
+			metrics_label(of_sample, "outcome", outcome_words[outcome].name);
+			metrics_label(of_sample, "verdict", verdict_words[verdict].name);
+			metrics_sample(family, of_sample, *(const __u64 *)((const char *)counter + member));
+		}
+}
+
+static void add_packets(json_t *packets, json_t *bytes, json_t *labels,
+			const struct abi_counter counters[ABI_COUNTERS])
+{
+	add_outcomes(packets, labels, counters, offsetof(struct abi_counter, packets));
+	add_outcomes(bytes, labels, counters, offsetof(struct abi_counter, bytes));
+	json_decref(labels);
+}
+
+static json_t *packets_family(json_t *metrics)
+{
+	char words[EXPLAIN_LINE_BYTES], help[EXPLAIN_LINE_BYTES + 128];
+
+	explain_line(words);
+	snprintf(help, sizeof(help), "Packets since the filter was loaded, by what they were and what became of "
+		 "them. %s", words);
+	return metrics_family(metrics, "xdp_cuckoo_packets_total", METRIC_COUNTER, help);
+}
+
+static void add_counters(json_t *metrics, const struct groups *groups)
+{
+	json_t *packets = packets_family(metrics);
+	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_bytes_total", METRIC_COUNTER,
+				       "Bytes of these packets, from the Ethernet header on.");
+	json_t *retries = metrics_family(metrics, "xdp_cuckoo_look_up_retries_total", METRIC_COUNTER,
+					 outcome_retries);
+	json_t *stopped = metrics_family(metrics, "xdp_cuckoo_fingerprints_stopped_total", METRIC_COUNTER,
+					 outcome_stopped);
+	json_t *moves = metrics_family(metrics, "xdp_cuckoo_table_moves_total", METRIC_COUNTER,
+				       "Entries moved to make room since the table was made.");
+
+	for (size_t i = 0; i < groups->count; i++) {
+		const struct group *group = &groups->group[i];
+		struct abi_counter counters[ABI_COUNTERS];
+
+		tally_sum(&group->tally, TALLY_ALL, TALLY_ALL, counters);
+		add_packets(packets, bytes, label(group), counters);
+		metrics_sample(retries, label(group), counters[ABI_COUNTER_RETRIES].packets);
+		metrics_sample(stopped, label(group), counters[ABI_COUNTER_STOPPED].packets);
+		metrics_sample(moves, label(group), group->moves);
+	}
+}
+
+/*
+ * Counters stay with their row, interfaces come and go: a series is of both, or it would jump by all that the one before
+ * has counted.
+ */
+static json_t *row_labels(const struct group *group, unsigned int row)
+{
+	const char *interfaces = group->tally.interfaces[row];
+
+	return json_pack("{s:s, s:s, s:o}", "name", group->name, "interface", *interfaces ? interfaces : "-", "row",
+			 json_sprintf("%u", row));
+}
+
+/* Families of their own: in those of the totals they would be counted twice by every sum. */
+static void add_interface_counters(json_t *metrics, const struct groups *groups)
+{
+	json_t *packets = metrics_family(metrics, "xdp_cuckoo_interface_packets_total", METRIC_COUNTER,
+					 "The packets of xdp_cuckoo_packets_total, by the interface they came by and "
+					 "its row of counters, its number modulo 64.");
+	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_interface_bytes_total", METRIC_COUNTER,
+				       "The bytes of xdp_cuckoo_bytes_total, by the interface they came by and "
+				       "its row of counters, its number modulo 64.");
+
+	for (size_t i = 0; i < groups->count; i++) {
+		const struct group *group = &groups->group[i];
+		struct abi_counter counters[ABI_COUNTERS];
+
+		for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
+			tally_sum(&group->tally, row, TALLY_ALL, counters);
+			if (*group->tally.interfaces[row] || tally_has_packets(counters))
+				add_packets(packets, bytes, row_labels(group, row), counters);
+		}
+	}
+}
+
+static void add_tables(json_t *metrics, const struct groups *groups)
+{
+	json_t *filtering = metrics_family(metrics, "xdp_cuckoo_filtering", METRIC_GAUGE,
+					   "1 where rules are in force; 0: not set up, panic, unconfirmed or "
+					   "monitor-only.");
+	json_t *slots = metrics_family(metrics, "xdp_cuckoo_table_slots", METRIC_GAUGE,
+				       "Slots of the table, of which 95 % can be filled.");
+	json_t *used = metrics_family(metrics, "xdp_cuckoo_table_used_slots", METRIC_GAUGE, "Slots that are filled.");
+	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_table_bytes", METRIC_GAUGE,
+				       "Kernel memory of the filter's maps.");
+
+	for (size_t i = 0; i < groups->count; i++) {
+		const struct group *group = &groups->group[i];
+
+		metrics_sample(filtering, label(group), group->is_filtering);
+		metrics_sample(slots, label(group), group->slots);
+		metrics_sample(used, label(group), group->used);
+		metrics_sample(bytes, label(group), group->bytes);
+	}
+}
+
+static void add_families(json_t *metrics, const struct groups *groups)
+{
+	static const char *const families[] = { [FLOW_IPV4] = "ipv4", [FLOW_IPV6] = "ipv6" };
+	json_t *probes = metrics_family(metrics, "xdp_cuckoo_mean_probes", METRIC_GAUGE,
+					"Look-ups of a packet that no rule matches, as a mean.");
+	json_t *wrong = metrics_family(metrics, "xdp_cuckoo_false_positive_ratio", METRIC_GAUGE,
+				       "Chance that such a packet is taken for one that a rule names.");
+
+	for (size_t i = 0; i < groups->count; i++)
+		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+			const struct group *group = &groups->group[i];
+			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "family",
+						   families[family]);
+
+			metrics_sample(probes, metrics_copy_labels(labels), apply_mean_probes(group->first, family));
+			metrics_sample(wrong, labels, apply_false_positive_rate(group->first, family));
+		}
+}
+
+static void add_interfaces(json_t *metrics, const struct groups *groups)
+{
+	json_t *family = metrics_family(metrics, "xdp_cuckoo_interface_info", METRIC_GAUGE,
+					"1 for each interface that the filter runs on.");
+
+	for (size_t f = 0; f < groups->filters_count; f++)
+		for (size_t i = 0; i < groups->filters[f].attachments_count; i++) {
+			struct kernel_attachment attachment = groups->filters[f].attachments[i];
+
+			interface_clean_name(attachment.interface);
+			metrics_sample(family, json_pack("{s:s, s:s, s:s}", "name", name_of(&groups->filters[f]),
+							 "interface", attachment.interface, "mode",
+							 interface_mode_name(attachment.mode)), 1);
+		}
+}
+
+static void add_lists(json_t *rules, json_t *imported, const struct group *group, const struct store_glance *glance)
+{
+	for (size_t i = 0; i < glance->lists; i++) {
+		const struct store_glance_list *list = &glance->list[i];
+		json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", list->name);
+
+		metrics_sample(rules, metrics_copy_labels(labels), list->rules);
+		metrics_sample(imported, labels, list->imported_s);
+	}
+}
+
+/* The kernel's count beside the filter's, by the same labels; not of what libxdp's dispatcher runs for others as well. */
+static void add_received(json_t *received, json_t *seen, const struct kernel_filter *filter,
+			 const struct interface *interfaces, size_t count)
+{
+	struct reason ignored;
+	__u64 packets;
+
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		struct kernel_attachment attachment = filter->attachments[i];
+		json_t *labels;
+
+		if (attachment.root_id != attachment.prog_id ||
+		    kernel_counted_on(filter, &attachment, interfaces, count, &packets, &ignored))
+			continue;
+		interface_clean_name(attachment.interface);
+		labels = json_pack("{s:s, s:s, s:s}", "name", name_of(filter), "interface", attachment.interface, "mode",
+				   interface_mode_name(attachment.mode));
+		for (size_t k = 0; k < count; k++)
+			if (interfaces[k].index == attachment.ifindex)
+				metrics_sample(received, json_copy(labels), interfaces[k].received);
+		metrics_sample(seen, labels, packets);
+	}
+}
+
+static void add_bypasses(json_t *metrics, const struct groups *groups)
+{
+	json_t *received = metrics_family(metrics, "xdp_cuckoo_interface_received_packets_total", METRIC_COUNTER,
+					  "Packets that the interface has received, by its driver's own count.");
+	json_t *seen = metrics_family(metrics, "xdp_cuckoo_interface_seen_packets_total", METRIC_COUNTER,
+				      "Packets of the interface that the filter has seen. If these stand still while the "
+				      "received ones grow, the driver does not run the program, and nothing is filtered.");
+	struct interface *interfaces;
+	size_t count;
+
+	interfaces_list(&interfaces, &count);
+	for (size_t f = 0; f < groups->filters_count; f++)
+		add_received(received, seen, &groups->filters[f], interfaces, count);
+	free(interfaces);
+}
+
+/* Of the store of each name: a filter may be there without one, which then has no rules to tell of. */
+static void add_rules(json_t *metrics, const struct groups *groups, const char *state, struct reason *unread)
+{
+	json_t *readable = metrics_family(metrics, "xdp_cuckoo_store_readable", METRIC_GAUGE,
+					  "1 where the stored rules can be read; 0: damaged, a failing disk, or not "
+					  "permitted.");
+	json_t *rules = metrics_family(metrics, "xdp_cuckoo_rules", METRIC_GAUGE, "Rules that are stored.");
+	json_t *timed = metrics_family(metrics, "xdp_cuckoo_timed_rules", METRIC_GAUGE,
+				       "Of the rules, those that end by themselves.");
+	json_t *of_list = metrics_family(metrics, "xdp_cuckoo_list_rules", METRIC_GAUGE,
+					 "Rules of a named list, which it has alone or with others.");
+	json_t *imported = metrics_family(metrics, "xdp_cuckoo_list_import_timestamp_seconds", METRIC_GAUGE,
+					  "When a named list was last imported: seconds since 1970.");
+
+	for (size_t i = 0; i < groups->count; i++) {
+		const struct group *group = &groups->group[i];
+		struct store_glance glance;
+		struct reason reason;
+		char dir[PATH_MAX];
+		int error = apply_state_dir(state, group->name, dir, sizeof(dir));
+
+		if (!error)
+			error = store_glance(dir, &glance, &reason);
+		else
+			reason_set(&reason, error, "the state directory's name is too long");
+		if (error == -ENOENT)
+			continue;
+		metrics_sample(readable, label(group), !error);
+		if (error && !*unread->text)
+			reason_set(unread, error, "no rules of '%s': %s", group->name, reason.text);
+		if (error)
+			continue;
+		metrics_sample(rules, label(group), glance.info.rules);
+		metrics_sample(timed, label(group), glance.info.timed);
+		add_lists(of_list, imported, group, &glance);
+	}
+}
+
+static json_t *describe(const struct groups *groups, const char *state, struct reason *unread)
+{
+	json_t *metrics = metrics_begin();
+	json_t *build = metrics_family(metrics, "xdp_cuckoo_build_info", METRIC_GAUGE, "The version of the tool.");
+
+	metrics_sample(build, json_pack("{s:s}", "version", VERSION), 1);
+	add_interfaces(metrics, groups);
+	add_tables(metrics, groups);
+	add_rules(metrics, groups, state, unread);
+	add_counters(metrics, groups);
+	add_interface_counters(metrics, groups);
+	add_bypasses(metrics, groups);
+	add_families(metrics, groups);
+	return metrics;
+}
+
+int metrics_filters_gather(const char *state, json_t **metrics, struct reason *unread, struct reason *reason)
+{
+	struct kernel_filter *filters;
+	struct groups groups = {};
+	int error = kernel_look(NULL, &filters, &groups.filters_count, reason);
+
+	*metrics = NULL;
+	*unread->text = '\0';
+	groups.filters = filters;
+	if ((error == -EPROTO || error == -EPERM) && groups.filters_count) {
+		*unread = *reason;
+		error = 0;
+	}
+	if (!error)
+		error = gather(&groups, reason);
+	if (!error) {
+		*metrics = describe(&groups, state, unread);
+		error = metrics_end();
+		if (error) {
+			json_decref(*metrics);
+			*metrics = NULL;
+			reason_set(reason, error, "not enough memory");
+		}
+	}
+	for (size_t i = 0; i < groups.count; i++)
+		tally_close(&groups.group[i].tally);
+	free(groups.group);
+	kernel_filters_free(filters, groups.filters_count);
+	return error;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "metrics/http_address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernel/interfaces.h"
+
+#define WAITING 64 /* connections that nobody has accepted yet */
+#define HOST_BYTES (INET6_ADDRSTRLEN + 1 + INTERFACE_NAME_BYTES)
+
+static int parse_port(const char *text, in_port_t *port)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	*port = htons(number);
+	return *text >= '0' && *text <= '9' && !*end && number >= 1 && number <= 65535 ? 0 : -EINVAL;
+}
+
+/* `host` may end in a zone, %eth0, which is cut off. */
+static int parse_v6(char *host, struct http_address *address)
+{
+	char *zone = strchr(host, '%');
+	struct interface interface;
+
+	if (zone) {
+		*zone++ = '\0';
+		if (interfaces_find(zone, &interface))
+			return -EINVAL;
+		address->v6.sin6_scope_id = interface.index;
+	}
+	address->v6.sin6_family = AF_INET6;
+	address->bytes = sizeof(address->v6);
+	return inet_pton(AF_INET6, host, &address->v6.sin6_addr) == 1 ? 0 : -EINVAL;
+}
+
+static int parse_v4(const char *host, struct http_address *address)
+{
+	address->v4.sin_family = AF_INET;
+	address->bytes = sizeof(address->v4);
+	return inet_pton(AF_INET, host, &address->v4.sin_addr) == 1 ? 0 : -EINVAL;
+}
+
+int http_address_parse(const char *text, struct http_address *address)
+{
+	const char *colon = strrchr(text, ':');
+	bool is_v6 = *text == '[' && colon > text && colon[-1] == ']';
+	size_t length = colon ? colon - text - 2 * is_v6 : 0;
+	char host[HOST_BYTES];
+	int error;
+
+	*address = (struct http_address){};
+	if (!length || length >= sizeof(host))
+		return -EINVAL;
+	snprintf(host, sizeof(host), "%.*s", (int)length, text + is_v6);
+	error = is_v6 ? parse_v6(host, address) : parse_v4(host, address);
+	return error ? error : parse_port(colon + 1, is_v6 ? &address->v6.sin6_port : &address->v4.sin_port);
+}
+
+bool http_address_is_loopback(const struct http_address *address)
+{
+	if (address->any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
+	return ntohl(address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* The address is to be had at once again after a restart; and what [::] means is no matter of a sysctl. */
+static int set_options(int fd, int family)
+{
+	const int yes = 1, no = 0;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)))
+		return -errno;
+	if (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)))
+		return -errno;
+	return 0;
+}
+
+int http_address_listen(const struct http_address *address)
+{
+	int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+
+	if (fd < 0)
+		return -errno;
+	error = set_options(fd, address->any.sa_family);
+	if (!error && (bind(fd, &address->any, address->bytes) || listen(fd, WAITING)))
+		error = -errno;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}

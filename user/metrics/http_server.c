@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "metrics/http_server.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/types.h>
+#include <microhttpd.h>
+
+#define CONNECTIONS 16
+#define CONNECTION_MS 5000
+#define REQUEST_BYTES 4096 /* libmicrohttpd keeps the headers of the answer there too */
+
+/* ---- the library: loaded here, since with it come those of TLS, which would cost every start of the tool 3.5 ms ---- */
+
+#define FUNCTIONS(X) \
+	X(get_connection_info) X(create_response_from_buffer) X(add_response_header) X(queue_response) \
+	X(destroy_response) X(start_daemon) X(stop_daemon) X(get_daemon_info) X(get_timeout) X(run)
+
+#define MEMBER(name) __typeof__(MHD_##name) *(name);
+#define LOAD(name) (mhd.name = (__typeof__(mhd.name))dlsym(library, "MHD_" #name)) &&
+
+static struct {
+	FUNCTIONS(MEMBER)
+} mhd;
+
+/* It stays loaded. 0; -ELIBACC. */
+static int load_library(void)
+{
+	void *library = dlopen(HTTP_SERVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+	return library && FUNCTIONS(LOAD) true ? 0 : -ELIBACC;
+}
+
+struct connection {
+	int fd;       /* -1: none */
+	bool is_shut; /* it has to go, and libmicrohttpd has not noticed yet */
+	__s64 since_ms;
+};
+
+struct http_server {
+	struct MHD_Daemon *daemon;
+	int listener; /* libmicrohttpd's, once that has been started */
+	http_server_pages *pages;
+	void *context;
+	struct connection connection[CONNECTIONS + 1]; /* one that comes, and makes another go */
+	bool has_room; /* since a connection has ended: only when it runs again libmicrohttpd listens again, too */
+};
+
+static __s64 now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* ---- connections ---- */
+
+/* libmicrohttpd finds the end of the stream, and closes it. */
+static void shut(struct connection *connection)
+{
+	connection->is_shut = true;
+	shutdown(connection->fd, SHUT_RDWR);
+}
+
+/* The oldest that goes on; NULL: there is none. */
+static struct connection *find_oldest(struct http_server *server, unsigned int *count)
+{
+	struct connection *oldest = NULL;
+
+	*count = 0;
+	for (size_t i = 0; i < CONNECTIONS + 1; i++) {
+		struct connection *connection = &server->connection[i];
+
+		if (connection->fd < 0 || connection->is_shut)
+			continue;
+		++*count;
+		if (!oldest || connection->since_ms < oldest->since_ms)
+			oldest = connection;
+	}
+	return oldest;
+}
+
+static void begin(struct http_server *server, struct MHD_Connection *of, void **context)
+{
+	const union MHD_ConnectionInfo *info = mhd.get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct connection *oldest, *connection = server->connection;
+	unsigned int count;
+
+	oldest = find_oldest(server, &count);
+	if (count == CONNECTIONS)
+		shut(oldest);
+	while (connection->fd >= 0)
+		connection++;
+	*connection = (struct connection){ .fd = info->connect_fd, .since_ms = now_ms() };
+	*context = connection;
+}
+
+static void notice(void *context, struct MHD_Connection *of, void **of_connection,
+		   enum MHD_ConnectionNotificationCode what)
+{
+	struct connection *connection = *of_connection;
+	struct http_server *server = context;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		begin(server, of, of_connection);
+	} else if (connection) {
+		connection->fd = -1;
+		server->has_room = true;
+	}
+}
+
+/* ---- requests ---- */
+
+static enum MHD_Result answer(struct MHD_Connection *connection, const struct http_page *page)
+{
+	struct MHD_Response *response =
+		mhd.create_response_from_buffer(page->bytes, (void *)page->text, MHD_RESPMEM_MUST_COPY);
+	enum MHD_Result result = response ? MHD_YES : MHD_NO;
+
+	if (result)
+		result = mhd.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
+	if (result)
+		result = mhd.add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	if (result && page->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		result = mhd.add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	if (result)
+		result = mhd.queue_response(connection, page->status, response);
+	if (response)
+		mhd.destroy_response(response);
+	return result;
+}
+
+/* Where it cannot be answered the connection is closed. */
+static enum MHD_Result take_request(void *context, struct MHD_Connection *connection, const char *path,
+				    const char *method, const char *version, const char *body,
+				    size_t *body_bytes, void **state)
+{
+	static const char refusal[] = "only GET and HEAD\n";
+	struct http_server *server = context;
+	struct http_page page = { MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", refusal, strlen(refusal) };
+
+	(void)version, (void)body, (void)body_bytes, (void)state;
+	if (!strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD))
+		server->pages(path, server->context, &page);
+	return answer(connection, &page);
+}
+
+/* A path with %xx in it is no page's: nothing is made of it, least of all an end of the text. */
+static size_t leave_escapes(void *server, struct MHD_Connection *connection, char *text)
+{
+	(void)server, (void)connection;
+	return strlen(text);
+}
+
+/* ---- the server ---- */
+
+int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server)
+{
+	struct http_server *new = NULL;
+	int error = load_library();
+
+	if (!error)
+		new = calloc(1, sizeof(*new));
+	*server = new;
+	if (!new) {
+		close(listener);
+		return error ? error : -ENOMEM;
+	}
+	*new = (struct http_server){ .listener = listener, .pages = pages, .context = context };
+	for (size_t i = 0; i < CONNECTIONS + 1; i++)
+		new->connection[i].fd = -1;
+	new->daemon = mhd.start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, take_request, new,
+				       MHD_OPTION_LISTEN_SOCKET, listener,
+				       MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS + 1,
+				       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
+				       MHD_OPTION_NOTIFY_CONNECTION, notice, new,
+				       MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL,
+				       MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	if (new->daemon)
+		return 0;
+	http_server_close(new);
+	*server = NULL;
+	return -ENOMEM;
+}
+
+void http_server_close(struct http_server *server)
+{
+	if (!server)
+		return;
+	if (server->daemon)
+		mhd.stop_daemon(server->daemon);
+	else
+		close(server->listener);
+	free(server);
+}
+
+int http_server_fd(const struct http_server *server)
+{
+	return mhd.get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+}
+
+int http_server_timeout_ms(const struct http_server *server)
+{
+	MHD_UNSIGNED_LONG_LONG of_library;
+	__s64 left_ms = INT_MAX;
+	unsigned int count;
+	const struct connection *oldest = find_oldest((struct http_server *)server, &count);
+
+	if (server->has_room)
+		return 0;
+	if (oldest)
+		left_ms = oldest->since_ms + CONNECTION_MS - now_ms();
+	if (mhd.get_timeout(server->daemon, &of_library) == MHD_YES && (__s64)of_library < left_ms)
+		left_ms = of_library;
+	if (left_ms == INT_MAX)
+		return -1;
+	return left_ms > 0 ? left_ms : 0;
+}
+
+void http_server_run(struct http_server *server)
+{
+	const __s64 end_ms = now_ms() - CONNECTION_MS;
+	struct connection *oldest;
+	unsigned int count;
+
+	while ((oldest = find_oldest(server, &count)) && oldest->since_ms <= end_ms)
+		shut(oldest);
+	server->has_room = false;
+	mhd.run(server->daemon);
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "metrics/store_summary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GLANCE_MS 5000
+#define HUNG_MAX 16
+
+/* Children that have been killed while they hung in the kernel: each goes when that lets it. 0: none. */
+static pid_t hung[HUNG_MAX];
+
+struct answer {
+	int error;
+	struct store_glance glance;
+	struct reason reason;
+};
+
+_Static_assert(sizeof(struct answer) <= 4096, "a pipe takes it whole: PIPE_BUF");
+
+__attribute__((noreturn)) static void bus_error(int signal_number)
+{
+	(void)signal_number;
+	_exit(1);
+}
+
+static int look_at_lists(struct store *store, struct store_glance *glance)
+{
+	struct store_lists lists;
+	int error = store_lists(store, &lists);
+
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
+		const struct store_list *list = &lists.list[i];
+		struct store_glance_list *seen = &glance->list[glance->lists];
+
+		if (!list->name[0])
+			continue;
+		memcpy(seen->name, list->name, sizeof(seen->name));
+		seen->rules = list->rules;
+		seen->imported_s = list->imported_s;
+		glance->lists++;
+	}
+	return error;
+}
+
+/* In the process of its own. What it has of memory goes with it. */
+__attribute__((noreturn)) static void look(const char *dir, int to)
+{
+	const struct sigaction on_bus_error = { .sa_handler = bus_error };
+	struct answer answer = {};
+	struct store *store;
+
+	sigaction(SIGBUS, &on_bus_error, NULL);
+	answer.error = store_open(dir, STORE_READ, &store, &answer.reason);
+	if (!answer.error)
+		answer.error = store_info(store, &answer.glance.info);
+	if (!answer.error)
+		answer.error = look_at_lists(store, &answer.glance);
+	if (answer.error && !*answer.reason.text)
+		reason_set(&answer.reason, answer.error, "cannot read the store: %s", strerror(-answer.error));
+	store_close(store);
+	_exit(write(to, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
+}
+
+static int await(int from, struct answer *answer, struct reason *reason)
+{
+	struct pollfd file = { .fd = from, .events = POLLIN };
+
+	if (poll(&file, 1, GLANCE_MS) <= 0)
+		return reason_set(reason, -ETIMEDOUT, "the store was not read in %d seconds: its disk hangs",
+				  GLANCE_MS / 1000);
+	if (read(from, answer, sizeof(*answer)) != sizeof(*answer))
+		return reason_set(reason, -EIO, "the store cannot be read: its data.mdb has been cut short, or "
+				  "the disk fails");
+	*reason = answer->reason;
+	return answer->error;
+}
+
+/* Waits for those that have gone. A place for one more; NULL: too many hang. Other children are not ours to wait for. */
+static pid_t *bury_hung(void)
+{
+	pid_t *place = NULL;
+
+	for (pid_t *child = hung; child < hung + HUNG_MAX; child++) {
+		if (*child && waitpid(*child, NULL, WNOHANG))
+			*child = 0;
+		if (!*child)
+			place = child;
+	}
+	return place;
+}
+
+int store_glance(const char *dir, struct store_glance *glance, struct reason *reason)
+{
+	pid_t child, *place = bury_hung();
+	struct answer answer = {};
+	int ends[2], error;
+
+	if (!place)
+		return reason_set(reason, -ETIMEDOUT, "%d processes that were to read a store hang: its disk hangs", HUNG_MAX);
+	if (pipe2(ends, O_CLOEXEC))
+		return reason_set(reason, -errno, "cannot make a pipe: %s", strerror(errno));
+	child = fork();
+	if (!child)
+		look(dir, ends[1]);
+	error = child < 0 ? -errno : 0;
+	close(ends[1]);
+	if (error)
+		reason_set(reason, error, "cannot start a process to read the store: %s", strerror(-error));
+	else
+		error = await(ends[0], &answer, reason);
+	close(ends[0]);
+	if (child > 0) {
+		kill(child, SIGKILL);
+		if (!waitpid(child, NULL, error == -ETIMEDOUT ? WNOHANG : 0))
+			*place = child;
+	}
+	*glance = answer.glance;
+	return error;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Prometheus' text format: https://prometheus.io/docs/instrumenting/exposition_formats/ */
+#include "metrics/text_format.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+static _Thread_local bool is_short; /* of memory, since metrics_begin() */
+
+json_t *metrics_begin(void)
+{
+	is_short = false;
+	return json_array();
+}
+
+int metrics_end(void)
+{
+	return is_short ? -ENOMEM : 0;
+}
+
+json_t *metrics_family(json_t *metrics, const char *name, enum metric_type type, const char *help)
+{
+	static const char *const types[] = { [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge" };
+	json_t *family = json_pack("{s:s, s:s, s:s, s:[]}", "metric", name, "type", types[type], "help", help,
+				   "samples");
+
+	is_short |= json_array_append_new(metrics, family) != 0;
+	return family;
+}
+
+json_t *metrics_copy_labels(const json_t *labels)
+{
+	json_t *copy = json_copy((json_t *)labels);
+
+	is_short |= json_object_size(copy) != json_object_size(labels);
+	return copy;
+}
+
+void metrics_label(json_t *labels, const char *name, const char *value)
+{
+	is_short |= json_object_set_new(labels, name, json_string(value)) != 0;
+}
+
+void metrics_sample(json_t *family, json_t *labels, double value)
+{
+	json_t *sample = json_pack("{s:o, s:f}", "labels", labels, "value", value);
+
+	is_short |= json_array_append_new(json_object_get(family, "samples"), sample) != 0;
+}
+
+/* An interface's name may hold anything but blanks, slashes and colons. */
+static void write_escaped(FILE *to, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '"')
+			fputc('\\', to);
+		fputc(*text, to);
+	}
+}
+
+static void write_labels(FILE *to, const json_t *labels)
+{
+	const char *name, *before = "{";
+	json_t *value;
+
+	json_object_foreach((json_t *)labels, name, value) {
+		fprintf(to, "%s%s=\"", before, name);
+		write_escaped(to, json_string_value(value));
+		fputc('"', to);
+		before = ",";
+	}
+	if (json_object_size(labels))
+		fputc('}', to);
+}
+
+static void write_family(FILE *to, const json_t *family)
+{
+	const char *name = json_string_value(json_object_get(family, "metric"));
+	const json_t *sample;
+	size_t i;
+
+	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, json_string_value(json_object_get(family, "help")),
+		name, json_string_value(json_object_get(family, "type")));
+	json_array_foreach(json_object_get(family, "samples"), i, sample) {
+		fputs(name, to);
+		write_labels(to, json_object_get(sample, "labels"));
+		/* 16 digits: whole numbers as such, up to where Prometheus has them, 2^53. */
+		fprintf(to, " %.16g\n", json_number_value(json_object_get(sample, "value")));
+	}
+}
+
+void metrics_write(FILE *to, const json_t *metrics)
+{
+	const json_t *family;
+	size_t i;
+
+	json_array_foreach(metrics, i, family)
+		write_family(to, family);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "monitor/listener.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/grace_period.h"
+
+#define CLAIM_AGAIN_MS 100
+
+static int no_memory(struct reason *reason)
+{
+	return reason_set(reason, -ENOMEM, "not enough memory to listen");
+}
+
+/* One that nobody has set up may become one of any name. */
+static bool is_anybodys(const struct abi_config *config)
+{
+	return !config->magic;
+}
+
+static bool is_meant(const struct listener *listener, const struct abi_config *config)
+{
+	return is_anybodys(config) || !strncmp(config->name, listener->name, sizeof(config->name));
+}
+
+/* ---- the filters ---- */
+
+static int refused(const struct kernel_filter *filter, int error, struct reason *reason)
+{
+	if (error != -EBUSY)
+		return error;
+	return reason_set(reason, error, "another xdp-cuckoo monitor listens to the filter on '%s': one at a time",
+			  filter->attachments[0].interface);
+}
+
+/* As long as the lease of somebody else is not put off, he may have died, and then it ends; or he gives it up. */
+static int claim(const struct listener *listener, const struct kernel_filter *filter,
+		 const struct kernel_samples *samples, struct reason *reason)
+{
+	const struct timespec pause = { .tv_nsec = CLAIM_AGAIN_MS * 1000000 };
+	const __u64 before = kernel_samples_lease(samples);
+	int error = kernel_samples_renew(samples, &listener->kernel, reason);
+
+	while (error == -EBUSY && !is_anybodys(filter->config) && kernel_samples_lease(samples) == before) {
+		nanosleep(&pause, NULL);
+		error = kernel_samples_renew(samples, &listener->kernel, reason);
+	}
+	return error;
+}
+
+static struct kernel_samples *find(const struct listener *listener, const struct kernel_filter *filter)
+{
+	for (size_t i = 0; i < listener->count; i++)
+		if (listener->samples[i]->ring_id == filter->map[KERNEL_SAMPLES].id)
+			return listener->samples[i];
+	return NULL;
+}
+
+static int wait_for(const struct listener *listener, const struct kernel_samples *samples)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return epoll_ctl(listener->fd, EPOLL_CTL_ADD, kernel_samples_fd(samples), &event) ? -errno : 0;
+}
+
+/* A filter that is new here. */
+static int join(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
+{
+	struct kernel_samples **grown =
+		realloc(listener->samples, (listener->count + 1) * sizeof(struct kernel_samples *));
+	struct kernel_samples *samples = grown ? calloc(1, sizeof(*samples)) : NULL;
+	int error;
+
+	if (grown)
+		listener->samples = grown;
+	if (!samples)
+		return no_memory(reason);
+	error = kernel_samples_open(filter, samples, reason);
+	if (!error)
+		error = refused(filter, claim(listener, filter, samples, reason), reason);
+	if (!error && wait_for(listener, samples))
+		error = no_memory(reason);
+	samples->is_there = true;
+	if (!error) {
+		listener->samples[listener->count++] = samples;
+		return 0;
+	}
+	kernel_samples_release(samples, &listener->kernel);
+	kernel_samples_close(samples);
+	free(samples);
+	return error;
+}
+
+/* A table that was made in the place of another has the same ring, and a lease of its own. */
+static int renew(const struct listener *listener, const struct kernel_filter *filter,
+		 struct kernel_samples *samples, struct reason *reason)
+{
+	int error = 0;
+
+	samples->is_there = true;
+	if (samples->config.id != filter->map[KERNEL_CONFIG].id)
+		error = kernel_samples_follow(filter, samples, reason);
+	if (!error)
+		error = kernel_samples_renew(samples, &listener->kernel, reason);
+	return refused(filter, error, reason);
+}
+
+static void add(struct abi_sampling *sum, const struct abi_sampling *more)
+{
+	sum->seen += more->seen;
+	sum->limited += more->limited;
+	sum->lost += more->lost;
+}
+
+/* It was not there at the last look either: what was in its ring is read. */
+static void leave(struct listener *listener, size_t i)
+{
+	struct kernel_samples *samples = listener->samples[i];
+	struct abi_sampling seen;
+	struct reason ignored;
+
+	if (!kernel_samples_count(samples, &seen, &ignored))
+		add(&listener->gone, &seen);
+	kernel_samples_close(samples);
+	free(samples);
+	listener->samples[i] = listener->samples[--listener->count];
+}
+
+static void leave_gone(struct listener *listener)
+{
+	for (size_t i = listener->count; i-- > 0;)
+		if (!listener->samples[i]->is_there)
+			leave(listener, i);
+	for (size_t i = 0; i < listener->count; i++)
+		listener->samples[i]->is_there = false;
+}
+
+static int add_interfaces(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
+{
+	const size_t count = listener->interfaces_count + filter->attachments_count;
+	struct kernel_attachment *grown = realloc(listener->interfaces, (count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return no_memory(reason);
+	memcpy(grown + listener->interfaces_count, filter->attachments,
+	       filter->attachments_count * sizeof(*grown));
+	listener->interfaces = grown;
+	listener->interfaces_count = count;
+	return 0;
+}
+
+static int listen_to(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
+{
+	struct kernel_samples *samples = find(listener, filter);
+	int error;
+
+	/* One that was anybody's, and got another name, is another listener's. */
+	if (!is_meant(listener, filter->config)) {
+		if (samples)
+			kernel_samples_release(samples, &listener->kernel);
+		return 0;
+	}
+	error = samples ? renew(listener, filter, samples, reason) : join(listener, filter, reason);
+	if (error == -EBUSY && is_anybodys(filter->config))
+		return 0;
+	return error ? error : add_interfaces(listener, filter, reason);
+}
+
+int listener_renew(struct listener *listener, struct reason *reason)
+{
+	struct kernel_filter *filters;
+	size_t count;
+	int error = kernel_find(listener->name, &filters, &count, reason);
+
+	if (error) {
+		kernel_filters_free(filters, count);
+		return error;
+	}
+	leave_gone(listener);
+	listener->interfaces_count = 0;
+	for (size_t i = 0; i < count && !error; i++)
+		error = listen_to(listener, &filters[i], reason);
+	kernel_filters_free(filters, count);
+	return error;
+}
+
+/* ---- a listener's life ---- */
+
+int listener_open(struct listener *listener, const char *name, __u32 every, __u32 rate, struct reason *reason)
+{
+	int error;
+
+	*listener = (struct listener){ .name = name, .kernel.every = every, .fd = epoll_create1(EPOLL_CLOEXEC) };
+	error = kernel_sample_credit(rate, &listener->kernel.credit, reason);
+	if (listener->fd < 0)
+		error = no_memory(reason);
+	while (!error && !listener->kernel.id)
+		if (getrandom(&listener->kernel.id, sizeof(listener->kernel.id), 0) < 0 && errno != EINTR)
+			error = reason_set(reason, -errno, "cannot draw a random number: %s", strerror(errno));
+	if (!error)
+		error = listener_renew(listener, reason);
+	if (!error && !listener->count)
+		error = -ENOENT;
+	if (error)
+		listener_close(listener);
+	return error;
+}
+
+void listener_stop(struct listener *listener)
+{
+	for (size_t i = 0; i < listener->count; i++)
+		kernel_samples_release(listener->samples[i], &listener->kernel);
+	grace_wait();
+}
+
+void listener_close(struct listener *listener)
+{
+	for (size_t i = 0; i < listener->count; i++) {
+		kernel_samples_release(listener->samples[i], &listener->kernel);
+		kernel_samples_close(listener->samples[i]);
+		free(listener->samples[i]);
+	}
+	free(listener->samples);
+	free(listener->interfaces);
+	if (listener->fd > 0)
+		close(listener->fd);
+	*listener = (struct listener){};
+}
+
+static int pass_over(const struct abi_sample *sample, void *context)
+{
+	(void)sample, (void)context;
+	return 0;
+}
+
+/* One that has just got another name is not heard any more, though it is not left yet. */
+int listener_read(struct listener *listener, int (*visit)(const struct abi_sample *sample, void *context),
+		  void *context)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < listener->count && !error; i++) {
+		const bool is_heard = is_meant(listener, listener->samples[i]->config.memory);
+
+		error = kernel_samples_read(listener->samples[i], is_heard ? visit : pass_over, context);
+	}
+	return error;
+}
+
+int listener_count(const struct listener *listener, struct abi_sampling *sum, struct reason *reason)
+{
+	int error = 0;
+
+	*sum = listener->gone;
+	for (size_t i = 0; i < listener->count && !error; i++) {
+		struct abi_sampling seen;
+
+		error = kernel_samples_count(listener->samples[i], &seen, reason);
+		if (!error)
+			add(sum, &seen);
+	}
+	return error;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "monitor/sample_cause.h"
+
+#include "change/change.h"
+#include "parse.h"
+
+/* What an outcome says that no policy is for, was dropped by a rule. */
+static enum sample_cause cause_of(const struct abi_sample *sample, struct store *store, struct sample_view *view)
+{
+	if (sample->outcome < OUTCOME_POLICIES)
+		return SAMPLE_POLICY;
+	if (!store || !view->has_flow || apply_test(store, &view->flow, &view->rule) ||
+	    view->rule.action != RULE_DROP)
+		return SAMPLE_UNKNOWN_RULE;
+	return SAMPLE_RULE;
+}
+
+struct sample_view sample_view(const struct abi_sample *sample, struct store *store)
+{
+	struct sample_view view = {};
+	struct flow flow;
+
+	parse_frame(sample->frame, sample->frame + sample->captured, &flow);
+	view.has_flow = flow.family != FLOW_NO_FAMILY;
+	if (view.has_flow)
+		view.flow = rule_of_flow(&flow);
+	view.cause = cause_of(sample, store, &view);
+	return view;
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* From rules to the keys the table holds, from shapes to masks, and back. */
+#include <endian.h>
+#include <string.h>
+
+#include "rule/rule.h"
+
+static unsigned int address_bits(enum flow_family family)
+{
+	return family == FLOW_IPV4 ? 32 : 128;
+}
+
+static __u64 shape_tag(const struct rule_shape *shape)
+{
+	__u64 lengths = shape->src_len * (address_bits(shape->family) + 1) + shape->dst_len;
+
+	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) |
+	       (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) |
+	       (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) |
+	       (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) | lengths << ABI_TAG_LENGTHS_SHIFT;
+}
+
+struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family)
+{
+	__u64 lengths = tag >> ABI_TAG_LENGTHS_SHIFT;
+	unsigned int each = address_bits(family) + 1;
+
+	return (struct rule_shape){ .family = family,
+				    .action = tag & ABI_TAG_PASS ? RULE_PASS : RULE_DROP,
+				    .fields = ((tag & ABI_TAG_NO_PROTO) == ABI_TAG_NO_PROTO ? 0 : RULE_PROTO) |
+					      (tag & ABI_TAG_SPORT ? RULE_SPORT : 0) |
+					      (tag & ABI_TAG_DPORT ? RULE_DPORT : 0),
+				    .src_len = lengths / each,
+				    .dst_len = lengths % each };
+}
+
+static struct rule_key key_of(const struct flow *flow, const struct rule_shape *shape)
+{
+	struct rule_key key = { .shape = *shape };
+
+	flow_pack(flow, &key.key);
+	key.key.word[flow_key_last(shape->family)] |= shape_tag(shape);
+	return key;
+}
+
+static struct rule_key key_of_family(const struct rule *rule, enum flow_family family)
+{
+	const struct rule_shape shape = { .family = family,
+					  .action = rule->action,
+					  .fields = rule->fields,
+					  .src_len = rule->src_len,
+					  .dst_len = rule->dst_len };
+	const struct flow flow = {
+		.src = rule->src,
+		.dst = rule->dst,
+		.sport = rule->sport,
+		.dport = rule->dport,
+		.proto = rule->proto,
+		.family = family,
+		.port_kind = rule->port_kind,
+	};
+
+	return key_of(&flow, &shape);
+}
+
+size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
+{
+	size_t count = 0;
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
+		if (rule->family == family || rule->family == FLOW_NO_FAMILY)
+			keys[count++] = key_of_family(rule, family);
+	return count;
+}
+
+struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret *secret)
+{
+	static const __u64 whole[FLOW_KEY_WORDS_MAX] = { ~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL };
+	const struct hash_input input = { .secret = secret,
+					  .word = key->key.word,
+					  .mask = whole,
+					  .family = key->shape.family };
+	const __u64 hash = hash_of(&input);
+
+	return (struct hash_value){ hash, hash_tag(&input, hash) };
+}
+
+/* The first `length` bits of a word, 0 to 64 or more, in memory order. */
+static __u64 word_mask(unsigned int length)
+{
+	return length >= 64 ? ~0ULL : length ? htobe64(~0ULL << (64 - length)) : 0;
+}
+
+/* The first `length` bits of an address, in memory order. */
+static union flow_addr prefix_mask(unsigned int length)
+{
+	return (union flow_addr){ .word = { word_mask(length),
+					    word_mask(length > 64 ? length - 64 : 0) } };
+}
+
+/* The mask is packed as the flow is, so that the two cannot come to differ. */
+void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled)
+{
+	bool has_port = shape->fields & (RULE_SPORT | RULE_DPORT);
+	struct flow mask = {
+		.src = prefix_mask(shape->src_len),
+		.dst = prefix_mask(shape->dst_len),
+		.sport = shape->fields & RULE_SPORT ? 0xffff : 0,
+		.dport = shape->fields & RULE_DPORT ? 0xffff : 0,
+		.proto = shape->fields & RULE_PROTO ? 0xff : 0,
+		.family = shape->family,
+		.port_kind = has_port ? FLOW_PORT_KIND_MASK : 0,
+	};
+	struct flow_key key = {};
+
+	flow_pack(&mask, &key);
+	memcpy(compiled->mask, key.word, sizeof(compiled->mask));
+	compiled->tag = shape_tag(shape);
+}
+
+union flow_addr rule_network(const union flow_addr *address, unsigned int length)
+{
+	union flow_addr mask = prefix_mask(length);
+
+	return (union flow_addr){ .word = { address->word[0] & mask.word[0],
+					    address->word[1] & mask.word[1] } };
+}
+
+size_t rule_generalise(const struct rule *query, const struct rule_shape *shape,
+		       struct rule rules[RULE_KEYS_MAX])
+{
+	bool has_port = shape->fields & (RULE_SPORT | RULE_DPORT);
+	struct rule rule = { .family = shape->family,
+			     .action = shape->action,
+			     .fields = shape->fields,
+			     .src_len = shape->src_len,
+			     .dst_len = shape->dst_len };
+	size_t count = 0;
+
+	if ((query->family != FLOW_NO_FAMILY && query->family != shape->family) ||
+	    (query->fields & shape->fields) != shape->fields || query->src_len < shape->src_len ||
+	    query->dst_len < shape->dst_len)
+		return 0;
+	rule.src = rule_network(&query->src, shape->src_len);
+	rule.dst = rule_network(&query->dst, shape->dst_len);
+	rule.port_kind = has_port ? query->port_kind : FLOW_NO_PORTS;
+	rule.proto = shape->fields & RULE_PROTO ? query->proto : 0;
+	rule.sport = shape->fields & RULE_SPORT ? query->sport : 0;
+	rule.dport = shape->fields & RULE_DPORT ? query->dport : 0;
+	if (query->family != FLOW_NO_FAMILY)
+		rules[count++] = rule;
+	if (!shape->src_len && !shape->dst_len) {
+		rule.family = FLOW_NO_FAMILY;
+		rules[count++] = rule;
+	}
+	return count;
+}
+
+static bool covers(const union flow_addr *prefix, unsigned int length, const union flow_addr *of,
+		   unsigned int of_length)
+{
+	const union flow_addr network = rule_network(of, length);
+
+	return length <= of_length && !memcmp(&network, prefix, sizeof(network));
+}
+
+bool rule_names(const struct rule *rule, const struct rule *flow)
+{
+	if ((rule->family != FLOW_NO_FAMILY && rule->family != flow->family) ||
+	    rule->fields & ~flow->fields ||
+	    (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != flow->port_kind))
+		return false;
+	return (!(rule->fields & RULE_PROTO) || rule->proto == flow->proto) &&
+	       (!(rule->fields & RULE_SPORT) || rule->sport == flow->sport) &&
+	       (!(rule->fields & RULE_DPORT) || rule->dport == flow->dport) &&
+	       covers(&rule->src, rule->src_len, &flow->src, flow->src_len) &&
+	       covers(&rule->dst, rule->dst_len, &flow->dst, flow->dst_len);
+}
+
+/* ---- prefix expansion ---- */
+
+bool rule_can_expand(const struct rule_shape *from, const struct rule_shape *to)
+{
+	/* What has no prefix is another kind: a rule about ports alone has no 2^32 keys. */
+	return from->family == to->family && from->action == to->action && from->fields == to->fields &&
+	       from->src_len <= to->src_len && from->dst_len <= to->dst_len &&
+	       !from->src_len == !to->src_len && !from->dst_len == !to->dst_len;
+}
+
+unsigned int rule_expansion_bits(const struct rule_shape *from, const struct rule_shape *to)
+{
+	return to->src_len - from->src_len + to->dst_len - from->dst_len;
+}
+
+/* The flow of a key: flow_pack() backwards. */
+static struct flow flow_of_key(const struct rule_key *key)
+{
+	const enum flow_family family = key->shape.family;
+	const __u64 *word = key->key.word, rest = word[flow_key_last(family)];
+	struct flow flow = {
+		.sport = rest,
+		.dport = rest >> 16,
+		.port_kind = rest >> 40 & FLOW_PORT_KIND_MASK,
+		.family = family,
+	};
+
+	if (key->shape.fields & RULE_PROTO)
+		flow.proto = rest >> FLOW_KEY_PROTO_SHIFT;
+	if (family == FLOW_IPV4) {
+		flow.src.v4 = word[0];
+		flow.dst.v4 = word[0] >> 32;
+		return flow;
+	}
+	flow.src = (union flow_addr){ .word = { word[0], word[1] } };
+	flow.dst = (union flow_addr){ .word = { word[2], word[3] } };
+	return flow;
+}
+
+/* Writes the low bits of `value` behind the first `from` bits of an address, up to bit `to`. */
+static void set_bits(union flow_addr *address, unsigned int from, unsigned int to, __u64 value)
+{
+	for (unsigned int bit = to; bit-- > from; value >>= 1)
+		if (value & 1)
+			address->byte[bit / 8] |= 0x80 >> bit % 8;
+}
+
+struct rule_key rule_expand(const struct rule_key *key, const struct rule_shape *to, __u64 index)
+{
+	const unsigned int dst_bits = to->dst_len - key->shape.dst_len;
+	struct flow flow;
+
+	if (!rule_expansion_bits(&key->shape, to))
+		return *key;
+	flow = flow_of_key(key);
+	set_bits(&flow.dst, key->shape.dst_len, to->dst_len, index);
+	set_bits(&flow.src, key->shape.src_len, to->src_len, dst_bits < 64 ? index >> dst_bits : 0);
+	return key_of(&flow, to);
+}
+
+struct rule rule_of_key(const struct rule_key *key)
+{
+	const struct rule_shape *shape = &key->shape;
+	const struct flow flow = flow_of_key(key);
+
+	return (struct rule){ .family = shape->family,
+			      .action = shape->action,
+			      .fields = shape->fields,
+			      .port_kind = flow.port_kind,
+			      .src_len = shape->src_len,
+			      .dst_len = shape->dst_len,
+			      .proto = flow.proto,
+			      .src = flow.src,
+			      .dst = flow.dst,
+			      .sport = flow.sport,
+			      .dport = flow.dport };
+}
+
+struct rule rule_of_flow(const struct flow *flow)
+{
+	const bool has_ports = flow->port_kind != FLOW_NO_PORTS;
+	const struct rule_shape shape = { .family = flow->family,
+					  .fields = RULE_PROTO | (has_ports ? RULE_SPORT | RULE_DPORT : 0),
+					  .src_len = address_bits(flow->family),
+					  .dst_len = address_bits(flow->family) };
+	const struct rule_key key = key_of(flow, &shape);
+
+	return rule_of_key(&key);
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Rule text to rule. The words of the language are data: see `keywords`. */
+#include "rule/rule.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/suggest.h"
+
+/* The longest text that may hold a rule: canonical texts fit, with room for white space. */
+#define PARSE_TEXT_BYTES (2 * RULE_TEXT_BYTES)
+
+#define MAPPED_BITS 96 /* in front of an IPv4 address that is written as IPv6 */
+
+struct parser {
+	struct rule *rule;
+	struct reason *reason;
+	unsigned int seen; /* bit i: keywords[i] has been read */
+};
+
+struct keyword {
+	const char *word;
+	const char *value; /* for rule_word() */
+	int (*parse)(struct parser *parser, const char *word, const char *value);
+};
+
+#define fail(parser, ...) reason_set((parser)->reason, -EINVAL, __VA_ARGS__)
+
+/* Some tools read 010 as 8, others as 10: nobody shall have to know which this one is. */
+static int parse_number(const char *text, unsigned long max, unsigned long *number)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text) || rule_has_leading_zero(text))
+		return -EINVAL;
+	errno = 0;
+	*number = strtoul(text, &end, 10);
+	return *end || errno || *number > max ? -EINVAL : 0;
+}
+
+static const char *without_zeros(const char *number)
+{
+	return rule_has_leading_zero(number) ? ", without leading zeros" : "";
+}
+
+static int check_host_bits(struct parser *parser, const char *value, enum flow_family family,
+			   const union flow_addr *address, unsigned int length)
+{
+	char network[INET6_ADDRSTRLEN];
+	const union flow_addr masked = rule_network(address, length);
+
+	if (!memcmp(&masked, address, sizeof(masked)))
+		return 0;
+	inet_ntop(family == FLOW_IPV4 ? AF_INET : AF_INET6, &masked, network, sizeof(network));
+	return fail(parser,
+			  "'%s' has host bits set; the network is %s/%u", value, network, length);
+}
+
+bool rule_is_mapped(const union flow_addr *address)
+{
+	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(address->byte, mapped, sizeof(mapped));
+}
+
+static void unmap(enum flow_family *family, union flow_addr *address, unsigned long *bits)
+{
+	if (*family != FLOW_IPV6 || !rule_is_mapped(address) || *bits <= MAPPED_BITS)
+		return;
+	*family = FLOW_IPV4;
+	*bits -= MAPPED_BITS;
+	memcpy(address->byte, address->byte + MAPPED_BITS / 8, sizeof(address->v4));
+	memset(address->byte + sizeof(address->v4), 0, sizeof(*address) - sizeof(address->v4));
+}
+
+static int parse_prefix(struct parser *parser, const char *value, union flow_addr *address,
+			__u8 *length)
+{
+	struct rule *rule = parser->rule;
+	char text[INET6_ADDRSTRLEN + 4];
+	enum flow_family family;
+	unsigned long bits;
+	char *slash;
+
+	if (strlen(value) >= sizeof(text))
+		return fail(parser, "'%s' is not an address or prefix", value);
+	strcpy(text, value);
+	slash = strchr(text, '/');
+	if (slash)
+		*slash++ = '\0';
+	memset(address, 0, sizeof(*address));
+	if (inet_pton(AF_INET, text, address) == 1)
+		family = FLOW_IPV4;
+	else if (inet_pton(AF_INET6, text, address) == 1)
+		family = FLOW_IPV6;
+	else
+		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix%s", value,
+			    isalpha((unsigned char)*value) && strchr(value, '.') ?
+				    "; names are not looked up: write the address" : "");
+	bits = family == FLOW_IPV4 ? 32 : 128;
+	if (slash && parse_number(slash, bits, &bits))
+		return fail(parser, "'%s': the prefix length must be 0 to %s%s", value,
+			    family == FLOW_IPV4 ? "32" : "128", without_zeros(slash));
+	unmap(&family, address, &bits);
+	if (rule->family != FLOW_NO_FAMILY && rule->family != family)
+		return fail(parser, "'%s' is %s, but the rule's other address is not", value,
+			    family == FLOW_IPV4 ? "IPv4" : "IPv6");
+	rule->family = family;
+	*length = bits;
+	return check_host_bits(parser, value, family, address, bits);
+}
+
+static int parse_src(struct parser *parser, const char *word, const char *value)
+{
+	(void)word;
+	return parse_prefix(parser, value, &parser->rule->src, &parser->rule->src_len);
+}
+
+static int parse_dst(struct parser *parser, const char *word, const char *value)
+{
+	(void)word;
+	return parse_prefix(parser, value, &parser->rule->dst, &parser->rule->dst_len);
+}
+
+static int unknown_protocol(struct parser *parser, const char *value)
+{
+	struct suggest suggest = suggest_for(value);
+	char text[SUGGEST_TEXT_BYTES];
+
+	for (int number = 0; number <= RULE_PROTO_MAX; number++)
+		if (rule_protocol_name(number))
+			suggest_offer(&suggest, rule_protocol_name(number));
+	return fail(parser, "'%.80s' is not a protocol: write tcp, udp, icmp, ... or a number 0 to 254%s%s", value,
+		    without_zeros(value), suggest_text(&suggest, NULL, text));
+}
+
+static int parse_proto(struct parser *parser, const char *word, const char *value)
+{
+	struct rule *rule = parser->rule;
+
+	(void)word;
+	if (rule_protocol_number(value, &rule->proto))
+		return unknown_protocol(parser, value);
+	rule->fields |= RULE_PROTO;
+	return 0;
+}
+
+/* Ports and ICMP type and code share their place; which of them it is must not be mixed. */
+static int parse_port_field(struct parser *parser, const char *word, const char *value,
+			    enum flow_port_kind kind, enum rule_field field)
+{
+	struct rule *rule = parser->rule;
+	unsigned long max = kind == FLOW_PORTS ? 65535 : 255;
+	unsigned long number;
+
+	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != kind)
+		return fail(parser, "'%s %s': ports do not go with an ICMP type or code", word,
+			    value);
+	if (parse_number(value, max, &number))
+		return fail(parser, "'%s %s': must be a number 0 to %lu%s",
+				  word, value, max, without_zeros(value));
+	rule->port_kind = kind;
+	rule->fields |= field;
+	*(field == RULE_SPORT ? &rule->sport : &rule->dport) = htons(number);
+	return 0;
+}
+
+static int parse_sport(struct parser *parser, const char *word, const char *value)
+{
+	return parse_port_field(parser, word, value, FLOW_PORTS, RULE_SPORT);
+}
+
+static int parse_dport(struct parser *parser, const char *word, const char *value)
+{
+	return parse_port_field(parser, word, value, FLOW_PORTS, RULE_DPORT);
+}
+
+static int parse_type(struct parser *parser, const char *word, const char *value)
+{
+	return parse_port_field(parser, word, value, FLOW_ICMP, RULE_SPORT);
+}
+
+static int parse_code(struct parser *parser, const char *word, const char *value)
+{
+	return parse_port_field(parser, word, value, FLOW_ICMP, RULE_DPORT);
+}
+
+static int unknown_action(struct parser *parser, const char *word, const char *value)
+{
+	struct suggest suggest = suggest_for(value);
+	char text[SUGGEST_TEXT_BYTES];
+
+	suggest_offer_choices(&suggest, "drop|pass");
+	return fail(parser, "'%s %.80s': the action is drop or pass%s", word, value, suggest_text(&suggest, NULL, text));
+}
+
+static int parse_action(struct parser *parser, const char *word, const char *value)
+{
+	if (!strcmp(value, "drop"))
+		parser->rule->action = RULE_DROP;
+	else if (!strcmp(value, "pass"))
+		parser->rule->action = RULE_PASS;
+	else
+		return unknown_action(parser, word, value);
+	return 0;
+}
+
+static int parse_timeout(struct parser *parser, const char *word, const char *value)
+{
+	if (rule_time_parse(value, &parser->rule->timeout_ms))
+		return fail(parser, "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second",
+			    word, value);
+	return 0;
+}
+
+static int parse_comment(struct parser *parser, const char *word, const char *value)
+{
+	if (strlen(value) >= RULE_COMMENT_BYTES)
+		return fail(parser, "'%s %.20s...': a comment has at most 255 bytes", word, value);
+	if (!rule_is_plain(value))
+		return fail(parser, "'%s %s': a comment has no quotes or control characters", word, value);
+	if (!rule_is_utf8(value))
+		return fail(parser, "'%s': the comment is not UTF-8", word);
+	strcpy(parser->rule->comment, value);
+	return 0;
+}
+
+static const struct keyword keywords[] = {
+	{ "proto", "PROTOCOL", parse_proto },
+	{ "src", "ADDRESS", parse_src },
+	{ "sport", "PORT", parse_sport },
+	{ "dst", "ADDRESS", parse_dst },
+	{ "dport", "PORT", parse_dport },
+	{ "type", "N", parse_type },
+	{ "code", "N", parse_code },
+	{ "action", "drop|pass", parse_action },
+	{ "timeout", "TIME", parse_timeout },
+	{ "comment", "TEXT", parse_comment },
+};
+
+const char *rule_word(size_t index, const char **value)
+{
+	if (index >= sizeof(keywords) / sizeof(keywords[0]))
+		return NULL;
+	*value = keywords[index].value;
+	return keywords[index].word;
+}
+
+static const struct keyword *find_keyword(const char *word)
+{
+	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
+		if (*keywords[i].word == *word && !strcmp(keywords[i].word, word))
+			return &keywords[i];
+	return NULL;
+}
+
+static int check_port_kind(struct parser *parser)
+{
+	const struct rule *rule = parser->rule;
+	bool is_icmp = rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6;
+
+	if (rule->port_kind == FLOW_ICMP && !(rule->fields & RULE_PROTO && is_icmp))
+		return fail(parser, "type and code need 'proto icmp' or 'proto ipv6-icmp'");
+	if (rule->port_kind == FLOW_PORTS && rule->fields & RULE_PROTO && !rule_has_ports(rule->proto))
+		return fail(parser, "protocol %u has no ports%s",
+				  rule->proto, is_icmp ? "; write type and code" : "");
+	return 0;
+}
+
+/* ICMP is IPv4's and ICMPv6 is IPv6's: such a rule needs no key in the other family. */
+static int settle_family(struct parser *parser)
+{
+	struct rule *rule = parser->rule;
+	enum flow_family implied;
+
+	if (!(rule->fields & RULE_PROTO) ||
+	    (rule->proto != IPPROTO_ICMP && rule->proto != IPPROTO_ICMPV6))
+		return 0;
+	implied = rule->proto == IPPROTO_ICMP ? FLOW_IPV4 : FLOW_IPV6;
+	if (rule->family != FLOW_NO_FAMILY && rule->family != implied)
+		return fail(parser, "proto %s does not go with %s addresses",
+			    implied == FLOW_IPV4 ? "icmp" : "ipv6-icmp",
+			    implied == FLOW_IPV4 ? "IPv6" : "IPv4");
+	rule->family = implied;
+	return 0;
+}
+
+static int check_whole(struct parser *parser)
+{
+	const struct rule *rule = parser->rule;
+	int error = check_port_kind(parser);
+
+	if (!error)
+		error = settle_family(parser);
+	if (!error && !rule->fields && rule->family == FLOW_NO_FAMILY)
+		error = fail(parser, "a rule must name a protocol, an address or a port");
+	return error;
+}
+
+static int parse_value(struct parser *parser, const struct keyword *keyword, const char *value)
+{
+	unsigned int bit = 1U << (keyword - keywords);
+
+	if (parser->seen & bit)
+		return fail(parser, "'%s %s': %s is given twice; write a rule for each", keyword->word, value,
+			    keyword->word);
+	parser->seen |= bit;
+	return keyword->parse(parser, keyword->word, value);
+}
+
+static int unknown_word(struct parser *parser, const char *word)
+{
+	struct suggest suggest = suggest_for(word);
+	char text[SUGGEST_TEXT_BYTES];
+	__u8 protocol;
+
+	if (!rule_protocol_number(word, &protocol) && !isdigit((unsigned char)*word))
+		return fail(parser, "'%s' is no word of a rule; write: proto %s", word, word);
+	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
+		suggest_offer(&suggest, keywords[i].word);
+	return fail(parser, "'%.80s' is no word of a rule: proto, src, sport, dst, dport, type, code, action, "
+		    "timeout, comment%s", word, suggest_text(&suggest, NULL, text));
+}
+
+/* *used: how many words it took. */
+static int parse_word(struct parser *parser, const char *const *words, size_t count, size_t *used)
+{
+	const struct keyword *keyword = find_keyword(words[0]);
+
+	*used = 1;
+	if (!keyword && strpbrk(words[0], ".:"))
+		return parse_value(parser, find_keyword("src"), words[0]);
+	if (!keyword)
+		return unknown_word(parser, words[0]);
+	if (count < 2)
+		return fail(parser, "'%s' needs a value behind it: %s", words[0], keyword->value);
+	*used = 2;
+	return parse_value(parser, keyword, words[1]);
+}
+
+int rule_parse_words(const char *const *words, size_t count, struct rule *rule, struct reason *reason)
+{
+	struct parser parser = { .rule = rule, .reason = reason };
+	size_t used;
+
+	memset(rule, 0, sizeof(*rule));
+	rule->family = FLOW_NO_FAMILY;
+	for (size_t i = 0; i < count; i += used) {
+		int error = parse_word(&parser, words + i, count - i, &used);
+
+		if (error)
+			return error;
+	}
+	return check_whole(&parser);
+}
+
+/* Cuts the next word out of `text` in place; NULL at its end, or with *open where a quote is. */
+static char *next_word(char **text, bool *open)
+{
+	char *start = *text + strspn(*text, " \t\r\n\v\f");
+	char *end;
+
+	if (!*start)
+		return NULL;
+	if (*start == '"') {
+		end = strchr(++start, '"');
+		*open = !end;
+		if (!end)
+			return NULL;
+	} else {
+		end = start + strcspn(start, " \t\r\n\v\f");
+	}
+	*text = *end ? end + 1 : end;
+	*end = '\0';
+	return start;
+}
+
+int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason)
+{
+	bool open = false;
+	char *word;
+
+	*count = 0;
+	while ((word = next_word(&text, &open))) {
+		if (*count == RULE_WORDS_MAX)
+			return reason_set(reason, -EINVAL, "'%s': too many words for a rule", word);
+		words[(*count)++] = word;
+	}
+	if (open)
+		return reason_set(reason, -EINVAL, "'%.40s': the quote is not closed", text);
+	return 0;
+}
+
+int rule_parse(const char *text, struct rule *rule, struct reason *reason)
+{
+	const char *words[RULE_WORDS_MAX];
+	char copy[PARSE_TEXT_BYTES];
+	size_t count;
+	int error;
+
+	if (strlen(text) >= sizeof(copy))
+		return reason_set(reason, -EINVAL, "'%.20s...' is too long for a rule", text);
+	strcpy(copy, text);
+	error = rule_split(copy, words, &count, reason);
+	return error ? error : rule_parse_words(words, count, rule, reason);
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "store/directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/waiting.h"
+
+#define STORE_DIR_LOCK "writer.lock"
+#define HOLDER_NAME_BYTES 128
+#define HOLDER_NAME_LENGTH "127"
+#define HOLDER_BYTES (HOLDER_NAME_BYTES + 64)
+
+/* ---- whose it is ---- */
+
+/* Who else could change it is root, who can change everything. */
+static bool is_trusted(const struct stat *status)
+{
+	return status->st_uid == geteuid() || status->st_uid == 0;
+}
+
+static bool is_open_to_others(const struct stat *status)
+{
+	return status->st_mode & (S_IWGRP | S_IWOTH);
+}
+
+/* What is put into a sticky directory, like /tmp, nobody else renames or deletes. */
+static int check_dir(int fd, bool may_be_sticky)
+{
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return -errno;
+	if (!is_trusted(&status))
+		return -EPERM;
+	if (is_open_to_others(&status) && !(may_be_sticky && status.st_mode & S_ISVTX))
+		return -EPERM;
+	return 0;
+}
+
+/* A FIFO would block whoever opens it, a link lead elsewhere. What is a directory LMDB refuses. */
+static int check_file(int dir_fd, const char *name)
+{
+	struct stat status;
+
+	if (fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISDIR(status.st_mode))
+		return 0;
+	if (S_ISLNK(status.st_mode))
+		return -ELOOP;
+	return S_ISREG(status.st_mode) && status.st_nlink == 1 && is_trusted(&status) &&
+			       !is_open_to_others(&status) ? 0 : -EMLINK;
+}
+
+static int check_files(int dir_fd)
+{
+	static const char *const names[] = { "data.mdb", "lock.mdb", STORE_DIR_LOCK };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !error; i++)
+		error = check_file(dir_fd, names[i]);
+	return error;
+}
+
+/* ---- opening ---- */
+
+/* A descriptor of a directory that is no link, and others cannot change; -errno. */
+static int open_dir_at(int parent_fd, const char *name, bool may_be_sticky)
+{
+	int fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int error = fd < 0 ? -errno : 0;
+	struct stat status;
+
+	if (error == -ENOTDIR && !fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) &&
+	    S_ISLNK(status.st_mode))
+		return -ELOOP;
+	if (error)
+		return error;
+	error = check_dir(fd, may_be_sticky);
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+/* What is new has the mode that it is made with, less the process's umask, which is not ours to change. */
+static int widen(int fd, mode_t mode)
+{
+	char path[32];
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return -errno;
+	if ((status.st_mode & mode) == mode)
+		return 0;
+	/* By its name there: fchmod() takes no O_PATH. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (!chmod(path, mode))
+		return 0;
+	return errno == ENOENT ? -ENOTSUP : -errno;
+}
+
+/* One that is there stays as it is. */
+static int make_dir_at(int parent_fd, const char *name)
+{
+	int fd, error;
+
+	if (mkdirat(parent_fd, name, 0700))
+		return errno == EEXIST ? 0 : -errno;
+	fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	error = widen(fd, 0700);
+	close(fd);
+	return error;
+}
+
+/* All that is missing of a path, but for its last part. */
+static int make_parents(char *path)
+{
+	char *slash = path;
+	int error = 0;
+
+	while (!error && (slash = strchr(slash + 1, '/'))) {
+		*slash = '\0';
+		error = make_dir_at(AT_FDCWD, path);
+		*slash = '/';
+	}
+	return error;
+}
+
+/* Cuts PATH into the directory, whose name is returned, and the last part, *name; slashes go. */
+static const char *split(char *path, char **name)
+{
+	size_t length = strlen(path);
+	char *slash;
+
+	while (length > 1 && path[length - 1] == '/')
+		path[--length] = '\0';
+	slash = strrchr(path, '/');
+	*name = slash ? slash + 1 : path;
+	if (!slash)
+		return ".";
+	while (slash > path && slash[-1] == '/')
+		slash--;
+	if (slash == path)
+		return "/";
+	*slash = '\0';
+	return path;
+}
+
+int store_dir_open(const char *dir, bool makes, int *fd)
+{
+	char path[PATH_MAX], *name;
+	const char *parent;
+	int parent_fd, error;
+
+	*fd = -1;
+	if (strlen(dir) >= sizeof(path))
+		return -ENAMETOOLONG;
+	error = makes ? make_parents(strcpy(path, dir)) : 0;
+	if (error)
+		return error;
+	parent = split(strcpy(path, dir), &name);
+	parent_fd = open_dir_at(AT_FDCWD, parent, true);
+	if (parent_fd < 0)
+		return parent_fd;
+	if (makes)
+		error = make_dir_at(parent_fd, name);
+	if (!error)
+		*fd = open_dir_at(parent_fd, name, false);
+	if (!error && *fd < 0)
+		error = *fd;
+	close(parent_fd);
+	if (!error)
+		error = check_files(*fd);
+	if (error && *fd >= 0)
+		close(*fd);
+	if (error)
+		*fd = -1;
+	return error;
+}
+
+int store_dir_open_file(int dir_fd, const char *name, int *fd)
+{
+	int error = 0;
+
+	*fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (*fd >= 0)
+		error = widen(*fd, 0600);
+	else if (errno == EEXIST)
+		*fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (*fd < 0)
+		return -errno;
+	if (error) {
+		close(*fd);
+		*fd = -1;
+	}
+	return error;
+}
+
+/* ---- the lock ---- */
+
+/* Who has it says so in the file. What is left there by one that has died is overwritten by the next. */
+struct holder {
+	int pid;
+	unsigned long long pids;  /* the namespace that the pid is of; 0: not known */
+	long long since_ms; /* by CLOCK_BOOTTIME */
+	char name[HOLDER_NAME_BYTES];
+};
+
+static unsigned long long pid_namespace(void)
+{
+	struct stat status;
+
+	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
+}
+
+static long long boot_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* It is for others to read: where it cannot be written the lock holds all the same. */
+static void sign(int fd)
+{
+	char text[HOLDER_BYTES];
+	int length = snprintf(text, sizeof(text), "%d %llu %lld %.*s\n", getpid(), pid_namespace(), boot_ms(),
+			      HOLDER_NAME_BYTES - 1, waiting_name());
+
+	if (!ftruncate(fd, 0) && pwrite(fd, text, length, 0) != length && ftruncate(fd, 0))
+		return;
+}
+
+static bool read_holder(int fd, struct holder *holder)
+{
+	char text[HOLDER_BYTES] = "";
+
+	*holder = (struct holder){};
+	return pread(fd, text, sizeof(text) - 1, 0) > 0 &&
+	       sscanf(text, "%d %llu %lld %" HOLDER_NAME_LENGTH "[^\n]", &holder->pid, &holder->pids,
+		      &holder->since_ms, holder->name) == 4;
+}
+
+/* By a signal, as of a terminal's ^Z. */
+static bool is_stopped(int pid)
+{
+	char path[32], text[128] = "", *end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	end = strrchr(text, ')');
+	return end && (end[1] && (end[2] == 'T' || end[2] == 't'));
+}
+
+static void describe_holder(int fd, struct reason *text)
+{
+	struct holder holder;
+	const long long now_ms = boot_ms();
+	char for_s[64] = "", stopped[64] = "";
+	bool is_here, is_known = read_holder(fd, &holder);
+
+	is_here = is_known && holder.pids && holder.pids == pid_namespace();
+	if (!is_known || (is_here && kill(holder.pid, 0) && errno == ESRCH)) {
+		reason_set(text, 0, "waiting for another process that is changing the rules");
+		return;
+	}
+	if (holder.since_ms <= now_ms)
+		snprintf(for_s, sizeof(for_s), " for %lld s", (now_ms - holder.since_ms) / 1000);
+	if (is_here && is_stopped(holder.pid))
+		snprintf(stopped, sizeof(stopped), "; it is stopped: kill -CONT %d lets it go on", holder.pid);
+	reason_set(text, 0, "waiting for \"%s\" (process %d%s), which has been changing the rules%s%s", holder.name,
+		   holder.pid, is_here ? "" : " of another container", for_s, stopped);
+}
+
+/* Only who finds it taken tells of it, and then waits in turn. */
+static int lock_file(int fd, bool waits)
+{
+	int error;
+
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return 0;
+	if (errno != EWOULDBLOCK || !waits)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	waiting_begin(describe_holder, fd);
+	do
+		error = flock(fd, LOCK_EX) ? -errno : 0;
+	while (error == -EINTR);
+	waiting_end();
+	return error;
+}
+
+int store_dir_lock(int dir_fd, bool waits, int *fd)
+{
+	int error = store_dir_open_file(dir_fd, STORE_DIR_LOCK, fd);
+
+	if (error)
+		return error;
+	error = lock_file(*fd, waits);
+	if (!error) {
+		sign(*fd);
+	} else {
+		close(*fd);
+		*fd = -1;
+	}
+	return error;
+}
+
+/* ---- words ---- */
+
+int store_dir_explain(int error, const char *dir, struct reason *reason)
+{
+	static const struct {
+		int error;
+		const char *what, *cure;
+	} known[] = {
+		{ -ENOENT, "no rules are there",
+		  "add one, or name another directory with --state" },
+		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo",
+		  "move it away and load the rules again" },
+		{ -ENOTSUP, "it is opened by way of /proc, which is not mounted here",
+		  "mount it: mount -t proc proc /proc" },
+		{ -EPROTO, "its schema is another", "use the version of xdp-cuckoo that wrote it" },
+		{ -EACCES, "permission denied",
+		  "run as root, or name a directory of your own with --state" },
+		{ -EPERM, "it, or the directory above, belongs to another user, or others can write to it",
+		  "give it to the user that runs this, with mode 0700 (chown, chmod)" },
+		{ -ELOOP, "it, or a file in it, is a symbolic link", "name the directory itself with --state" },
+		{ -EMLINK, "a file in it is no plain file, has a second hard link, belongs to another user, or "
+			   "others can write to it",
+		  "see who put it there, and move it away" },
+		{ -ENOMEM, "no memory or address space for it", "raise the limit" },
+		{ -EFBIG, "the limit of file sizes is reached", "raise it (ulimit -f, LimitFSIZE= of a service)" },
+		{ -ENOSPC, "no space left on the disk", "free some" },
+		{ -EAGAIN, "too many commands have it open", "wait until some of them end" },
+		{ -EBUSY, "somebody else is changing it", "try again when that has ended" },
+		{ -EDEADLK, "this thread has it open", "end the change, or the reading, under way first" },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (known[i].error == error)
+			return reason_set(reason, error, "store %s: %s: %s", dir, known[i].what,
+					  known[i].cure);
+	}
+	return reason_set(reason, error, "store %s: %s: name another directory with --state", dir,
+			  strerror(-error));
+}

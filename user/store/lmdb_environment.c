@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "store/lmdb_environment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/directory.h"
+
+/* Address space, neither memory nor disk: the file grows as rules come. */
+#define ENVIRONMENT_MAP_BYTES (32ULL << 30)
+#define ENVIRONMENT_MAP_BYTES_MIN (1ULL << 30)
+#define ENVIRONMENT_DATABASES 8
+#define ENVIRONMENT_WRITE_BYTES (64 * 4096) /* MDB_COMMIT_PAGES of mdb.c */
+#define ENVIRONMENT_READERS 1022 /* processes that have it open; those whose output nobody takes stay */
+#define ENVIRONMENT_LOCK_BYTES 65536	    /* what mdb.c gives so many */
+
+int environment_error(int status)
+{
+	switch (status) {
+	case MDB_NOTFOUND:
+		return -ENOENT;
+	case MDB_KEYEXIST:
+		return -EEXIST;
+	case MDB_MAP_FULL:
+	case EDQUOT:
+		return -ENOSPC;
+	case MDB_MAP_RESIZED:
+		return -ENOMEM;
+	case MDB_READERS_FULL:
+		return -EAGAIN;
+	case MDB_INVALID:
+	case MDB_CORRUPTED:
+	case MDB_PAGE_NOTFOUND:
+	case MDB_PANIC:
+	case MDB_VERSION_MISMATCH:
+	case MDB_INCOMPATIBLE:
+		return -EBADMSG;
+	default:
+		return status < 0 ? -EIO : -status;
+	}
+}
+
+/*
+ * LMDB reports a short write as EIO, and that is how a disk that fills up, or a limit of file sizes, shows first.
+ * Whether there is room for the longest write that LMDB makes tells them apart; nothing refers to what is behind the
+ * end.
+ */
+int environment_write_error(MDB_env *env, int status)
+{
+	struct stat file;
+	int fd, error;
+
+	if (status != EIO || mdb_env_get_fd(env, &fd) || fstat(fd, &file))
+		return environment_error(status);
+	error = posix_fallocate(fd, file.st_size, ENVIRONMENT_WRITE_BYTES);
+	return error == EFBIG ? -EFBIG : error == ENOSPC || error == EDQUOT ? -ENOSPC : -EIO;
+}
+
+/* Snapshots never reach behind the newest one, so no reader misses these pages. */
+void environment_give_back(MDB_env *env)
+{
+	MDB_envinfo info;
+	struct stat file;
+	MDB_stat tree;
+	off_t end;
+	int fd;
+
+	if (mdb_env_info(env, &info) || mdb_env_stat(env, &tree) || mdb_env_get_fd(env, &fd))
+		return;
+	end = (off_t)(info.me_last_pgno + 1) * tree.ms_psize;
+	/* Where the cut fails, it costs space and harms nothing. */
+	if (fstat(fd, &file) == 0 && file.st_size > end && ftruncate(fd, end))
+		return;
+}
+
+/* LMDB maps its lock file with holes in it: on a full disk the first touch would be a SIGBUS. */
+static int lock_file_fill(int dir_fd)
+{
+	struct stat file;
+	int fd, error = store_dir_open_file(dir_fd, "lock.mdb", &fd);
+
+	if (error)
+		return error;
+	if (fstat(fd, &file))
+		error = -errno;
+	else if (file.st_blocks * 512 < ENVIRONMENT_LOCK_BYTES)
+		error = -posix_fallocate(fd, 0, ENVIRONMENT_LOCK_BYTES);
+	close(fd);
+	return error;
+}
+
+/*
+ * The files, as they are to be. Before the environment is open, since closing its lock file drops this process's
+ * record locks on it.
+ */
+static int files_make(const char *dir)
+{
+	int fd, dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), error;
+
+	if (dir_fd < 0)
+		return errno;
+	error = lock_file_fill(dir_fd);
+	if (!error) {
+		error = store_dir_open_file(dir_fd, "data.mdb", &fd);
+		if (!error)
+			close(fd);
+	}
+	close(dir_fd);
+	return -error;
+}
+
+/* Of its files LMDB 0.9 leaves data.mdb open on exec. */
+static int close_on_exec(MDB_env *env)
+{
+	int fd, status = mdb_env_get_fd(env, &fd);
+
+	return status ? status : fcntl(fd, F_SETFD, FD_CLOEXEC) ? errno : 0;
+}
+
+static int environment_try(const char *dir, unsigned int flags, size_t bytes, MDB_env **env)
+{
+	int status = mdb_env_create(env);
+
+	if (status)
+		return status;
+	mdb_env_set_maxdbs(*env, ENVIRONMENT_DATABASES);
+	mdb_env_set_maxreaders(*env, ENVIRONMENT_READERS);
+	mdb_env_set_mapsize(*env, bytes);
+	status = mdb_env_open(*env, dir, flags, 0600);
+	if (!status)
+		status = close_on_exec(*env);
+	if (status) {
+		mdb_env_close(*env);
+		*env = NULL;
+	}
+	return status;
+}
+
+int environment_open(const char *dir, bool is_read_only, MDB_env **env)
+{
+	unsigned int flags = is_read_only ? MDB_RDONLY : 0;
+	size_t bytes = ENVIRONMENT_MAP_BYTES;
+	int status = is_read_only ? 0 : files_make(dir);
+
+	while (!status && (status = environment_try(dir, flags, bytes, env)) == ENOMEM &&
+	       bytes > ENVIRONMENT_MAP_BYTES_MIN) {
+		bytes /= 2;
+		status = 0;
+	}
+	/* Readers share LMDB's lock file, unless they may not write it. */
+	if (is_read_only && (status == EACCES || status == EROFS))
+		status = environment_try(dir, MDB_RDONLY | MDB_NOLOCK, bytes, env);
+	switch (status) {
+	case EBADF: /* LMDB would initialise an empty file that it opened to read */
+		return -ENOENT;
+	case EISDIR:
+		return -EBADMSG;
+	default:
+		return environment_error(status);
+	}
+}

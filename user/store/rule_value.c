@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The value of a rule, which says who wants it until when, and its comment. Of a rule that is there by hand and for
+ * good it is the comment alone. Others start with a byte that no comment starts with, a bit for each number that
+ * follows it: the deadline of those who want it for a time; who wants it for good and, where there is a deadline,
+ * who for a time. Without these it is by hand. One deadline for all who want it for a time: the latest that was asked
+ * for, which stays when who asked for it wants the rule no more.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "store/internal.h"
+
+#define VALUE_TIMED 0x01
+#define VALUE_OWNED 0x02
+#define VALUE_BITS (VALUE_TIMED | VALUE_OWNED)
+
+#define BY_HAND (1ULL << STORE_BY_HAND)
+
+/* ---- claims ---- */
+
+__u64 store_claims_owners(const struct store_claims *claims)
+{
+	return claims->for_good | claims->timed;
+}
+
+__s64 store_claims_end(const struct store_claims *claims)
+{
+	return claims->for_good ? 0 : claims->deadline_ms;
+}
+
+/* Those whose time is over want nothing any more. */
+static void drop_ended(struct store_claims *claims, __s64 now_ms)
+{
+	if (claims->timed && claims->deadline_ms > now_ms)
+		return;
+	claims->timed = 0;
+	claims->deadline_ms = 0;
+}
+
+struct store_claims store_claims_with(struct store_claims claims, __u64 owner, __s64 deadline_ms, __s64 now_ms)
+{
+	drop_ended(&claims, now_ms);
+	if (claims.for_good & owner)
+		return claims;
+	claims.timed &= ~owner;
+	if (!claims.timed)
+		claims.deadline_ms = 0;
+	if (!deadline_ms) {
+		claims.for_good |= owner;
+		return claims;
+	}
+	claims.timed |= owner;
+	if (claims.deadline_ms < deadline_ms)
+		claims.deadline_ms = deadline_ms;
+	return claims;
+}
+
+struct store_claims store_claims_without(struct store_claims claims, __u64 owner, __s64 now_ms)
+{
+	claims.for_good &= ~owner;
+	claims.timed &= ~owner;
+	drop_ended(&claims, now_ms);
+	return claims;
+}
+
+/* ---- bytes ---- */
+
+static bool is_by_hand(const struct store_claims *claims)
+{
+	return (claims->for_good == BY_HAND && !claims->timed) ||
+	       (!claims->for_good && claims->timed == BY_HAND);
+}
+
+MDB_val store_value_write(const struct store_claims *claims, const char *comment,
+			  __u8 bytes[STORE_VALUE_BYTES])
+{
+	const __u8 head = (claims->timed ? VALUE_TIMED : 0) | (is_by_hand(claims) ? 0 : VALUE_OWNED);
+	__u8 *to = bytes;
+
+	if (head)
+		*to++ = head;
+	if (head & VALUE_TIMED)
+		to = mempcpy(to, &claims->deadline_ms, sizeof(claims->deadline_ms));
+	if (head & VALUE_OWNED)
+		to = mempcpy(to, &claims->for_good, sizeof(claims->for_good));
+	if (head == VALUE_BITS)
+		to = mempcpy(to, &claims->timed, sizeof(claims->timed));
+	to = mempcpy(to, comment, strlen(comment));
+	return (MDB_val){ to - bytes, bytes };
+}
+
+/* What is written above, and nothing else. */
+static bool is_sound(const struct store *store, const struct store_claims *claims, __u8 head)
+{
+	const bool is_timed = head & VALUE_TIMED, is_owned = head & VALUE_OWNED;
+
+	if (is_timed && (claims->deadline_ms <= 0 || claims->deadline_ms > STORE_TIME_MAX_MS))
+		return false;
+	if (claims->for_good & claims->timed || !claims->timed == is_timed || is_by_hand(claims) == is_owned ||
+	    !store_claims_owners(claims))
+		return false;
+	return !store->write || !(store_claims_owners(claims) & ~(store->lists.known | BY_HAND));
+}
+
+static const __u8 *take_number(const __u8 *from, void *number)
+{
+	memcpy(number, from, sizeof(__u64));
+	return from + sizeof(__u64);
+}
+
+int store_value_read(const struct store *store, const MDB_val *bytes, struct store_value *value)
+{
+	const __u8 *from = bytes->mv_data;
+	const __u8 head = bytes->mv_size && from[0] <= VALUE_BITS ? from[0] : 0;
+	const size_t numbers = !head ? 0 : head == VALUE_BITS ? 3 : 1;
+	const size_t head_bytes = !!head + numbers * sizeof(__u64);
+	struct store_claims *claims = &value->claims;
+
+	if (bytes->mv_size < head_bytes || bytes->mv_size - head_bytes >= RULE_COMMENT_BYTES)
+		return -EBADMSG;
+	*claims = (struct store_claims){ .for_good = head ? 0 : BY_HAND };
+	value->comment = (const char *)from + head_bytes;
+	value->length = bytes->mv_size - head_bytes;
+	if (!head)
+		return 0;
+	from++;
+	if (head & VALUE_TIMED)
+		from = take_number(from, &claims->deadline_ms);
+	if (head & VALUE_OWNED)
+		from = take_number(from, &claims->for_good);
+	if (head == VALUE_BITS)
+		take_number(from, &claims->timed);
+	if (head == VALUE_TIMED)
+		claims->timed = BY_HAND;
+	return is_sound(store, claims, head) ? 0 : -EBADMSG;
+}
+
+/* ---- rules ---- */
+
+/*
+ * 0 means never, so what ends this very millisecond has ended a millisecond ago. No rule that was put here lasts
+ * longer than a rule can.
+ */
+static __s64 left_ms(const struct store *store, __s64 deadline_ms)
+{
+	const __s64 left = deadline_ms - store->clock.now_ms;
+
+	if (!deadline_ms)
+		return 0;
+	return left > RULE_TIMEOUT_MAX_S * 1000LL ? RULE_TIMEOUT_MAX_S * 1000LL : left ? left : -1;
+}
+
+struct rule_owners store_owners_of(const struct store *store, const struct store_claims *claims)
+{
+	return (struct rule_owners){ claims->for_good, claims->timed, left_ms(store, claims->deadline_ms) };
+}
+
+struct store_claims store_claims_of(const struct store *store, const struct rule_owners *owners)
+{
+	const __s64 deadline_ms = owners->timed ? store->clock.now_ms + owners->timed_ms : 0;
+
+	return (struct store_claims){ owners->for_good, owners->timed, deadline_ms };
+}
+
+int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct rule *rule)
+{
+	struct store_value value;
+	int error = store_value_read(store, bytes, &value);
+
+	if (error)
+		return error;
+	rule->owners = store_owners_of(store, &value.claims);
+	rule->timeout_ms = left_ms(store, store_claims_end(&value.claims));
+	*(char *)mempcpy(rule->comment, value.comment, value.length) = '\0';
+	if (!value.length)
+		return 0;
+	return strlen(rule->comment) == value.length && rule_is_plain(rule->comment) &&
+	       rule_is_utf8(rule->comment) ? 0 : -EBADMSG;
+}
+
+int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value,
+		    struct rule *rule)
+{
+	int error = rule_decode(key->mv_data, key->mv_size, rule);
+
+	if (!error && !rule_is_canonical(rule))
+		error = -EBADMSG;
+	return error ? error : store_value_to_rule(store, value, rule);
+}

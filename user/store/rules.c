@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The rules of a store. Database "deadlines" has those that end in order of time. */
+#include <errno.h>
+#include <string.h>
+
+#include "store/internal.h"
+
+#define DEADLINE_KEY_BYTES (sizeof(__u64) + RULE_ENCODED_BYTES)
+
+/* ---- bytes ---- */
+
+/* The bytes must live as long as the key. */
+static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
+{
+	return (MDB_val){ rule_encode(rule, bytes), bytes };
+}
+
+/* ---- deadlines ---- */
+
+/* Most significant byte first: LMDB sorts by bytes. */
+static MDB_val deadline_bytes(__s64 deadline_ms, const MDB_val *rule, __u8 bytes[DEADLINE_KEY_BYTES])
+{
+	const __u64 big_endian = __builtin_bswap64(deadline_ms);
+
+	memcpy(bytes, &big_endian, sizeof(big_endian));
+	memcpy(bytes + sizeof(big_endian), rule->mv_data, rule->mv_size);
+	return (MDB_val){ sizeof(big_endian) + rule->mv_size, bytes };
+}
+
+static int deadline_put(struct store *store, __s64 deadline_ms, const MDB_val *rule)
+{
+	__u8 bytes[DEADLINE_KEY_BYTES];
+	MDB_val key = deadline_bytes(deadline_ms, rule, bytes), nothing = { 0, NULL };
+
+	if (!deadline_ms)
+		return 0;
+	return mdb_put(store->write, store->deadlines_db, &key, &nothing, 0);
+}
+
+static int deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *rule)
+{
+	__u8 bytes[DEADLINE_KEY_BYTES];
+	MDB_val key = deadline_bytes(deadline_ms, rule, bytes);
+	int status = deadline_ms ? mdb_del(store->write, store->deadlines_db, &key, NULL) : 0;
+
+	return status == MDB_NOTFOUND ? 0 : status;
+}
+
+/* ---- adding ---- */
+
+/* The cursor takes the end for where it was: nothing else may have moved it. */
+static void stop_appending(struct store *store)
+{
+	if (store->appending)
+		mdb_cursor_close(store->appending);
+	store->appending = NULL;
+}
+
+/*
+ * An LMDB status; MDB_KEYEXIST: the rule is there, and *value is what it has. What comes in order behind all other
+ * rules needs no search: an import puts in order, and first meets a store that is empty.
+ */
+static int put_absent(struct store *store, MDB_val *key, MDB_val *value)
+{
+	int status = store->appending ? mdb_cursor_put(store->appending, key, value, MDB_APPEND) : MDB_KEYEXIST;
+
+	if (status != MDB_KEYEXIST)
+		return status;
+	stop_appending(store);
+	return mdb_put(store->write, store->rules_db, key, value, MDB_NOOVERWRITE);
+}
+
+/* All of the rule's keys or none. */
+static int add_shapes(struct store *store, const struct rule *rule)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	const size_t count = rule_keys(rule, keys), before = store->shapes.count;
+
+	for (size_t i = 0; i < count; i++) {
+		int error = shape_list_add(&store->shapes, &keys[i].shape, 1);
+
+		if (error) {
+			while (i--)
+				shape_list_remove(&store->shapes, &keys[i].shape);
+			return error;
+		}
+	}
+	store->has_new_shape |= store->shapes.count > before;
+	return 0;
+}
+
+static __s64 deadline_of(const struct store *store, const struct rule *rule)
+{
+	return rule->timeout_ms ? store->clock.now_ms + rule->timeout_ms : 0;
+}
+
+/* From what it was to what it is: in `deadlines`, and in what lists hold. */
+static int note_change(struct store *store, const MDB_val *key, const struct store_claims *before,
+		       const struct store_claims *now)
+{
+	const __s64 before_ms = store_claims_end(before), now_ms = store_claims_end(now);
+	int status = before_ms == now_ms ? 0 : deadline_del(store, before_ms, key);
+
+	if (!status && before_ms != now_ms)
+		status = deadline_put(store, now_ms, key);
+	store_lists_count(store, store_claims_owners(before), store_claims_owners(now));
+	store->is_changed = true;
+	return environment_write_error(store->env, status);
+}
+
+/* The rule is there, as `before` says: it gets other claims, and `comment` if that is one. */
+static int change_value(struct store *store, const MDB_val *key, const MDB_val *before,
+			const struct store_claims *now, const char *comment)
+{
+	__u8 bytes[STORE_VALUE_BYTES];
+	struct store_value old;
+	struct rule kept;
+	MDB_val value;
+	int error = store_value_read(store, before, &old);
+
+	if (!error && !*comment) {
+		error = store_value_to_rule(store, before, &kept);
+		comment = kept.comment;
+	}
+	if (!error)
+		error = store_keep_undo(store, key, before);
+	if (!error)
+		error = note_change(store, key, &old.claims, now);
+	if (error)
+		return error;
+	stop_appending(store);
+	value = store_value_write(now, comment, bytes);
+	return environment_write_error(store->env, mdb_put(store->write, store->rules_db, (MDB_val *)key,
+							   &value, 0));
+}
+
+/* Pages may move under what was read, as soon as something is written. */
+static int copy_value(MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
+{
+	if (value->mv_size > STORE_VALUE_BYTES)
+		return -EBADMSG;
+	value->mv_data = memcpy(bytes, value->mv_data, value->mv_size);
+	return 0;
+}
+
+static int put_again(struct store *store, const struct rule *rule, __u64 owner, const MDB_val *key,
+		     const MDB_val *there)
+{
+	__u8 bytes[STORE_VALUE_BYTES];
+	MDB_val old = *there;
+	struct store_value value;
+	struct store_claims now;
+	bool is_timed, is_others;
+	int error = copy_value(&old, bytes);
+
+	if (!error)
+		error = store_value_read(store, &old, &value);
+	if (error)
+		return error;
+	if (value.claims.for_good & owner)
+		return -EEXIST;
+	is_timed = store_claims_end(&value.claims);
+	/* The first comment stays, but a ban may say anew why, as long as nobody else has it. */
+	is_others = store_claims_owners(&value.claims) & ~owner && value.claims.deadline_ms > store->clock.now_ms;
+	now = store_claims_with(value.claims, owner, deadline_of(store, rule), store->clock.now_ms);
+	error = change_value(store, key, &old, &now, is_timed && !is_others ? rule->comment : "");
+	return error ? error : is_timed ? -EALREADY : -EUSERS;
+}
+
+/* The rule is not there, and has its value now. */
+static int put_new(struct store *store, const struct rule *rule, const struct store_claims *claims,
+		   const MDB_val *key)
+{
+	static const struct store_claims none;
+	int error = add_shapes(store, rule);
+
+	if (error) {
+		int status;
+
+		stop_appending(store);
+		status = mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL);
+
+		return status ? environment_write_error(store->env, status) : error;
+	}
+	error = note_change(store, key, &none, claims);
+	return error ? error : store_keep_undo(store, key, NULL);
+}
+
+int store_put_for(struct store *store, const struct rule *rule, unsigned int owner)
+{
+	const struct store_claims none = {}, claims = store_claims_with(none, 1ULL << owner,
+									deadline_of(store, rule), 0);
+	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
+	MDB_val key = rule_bytes(rule, bytes);
+	MDB_val value = store_value_write(&claims, rule->comment, value_room);
+	int status, error = store_kept_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
+
+	if (error)
+		return error;
+	status = put_absent(store, &key, &value);
+	if (status == MDB_KEYEXIST)
+		return put_again(store, rule, 1ULL << owner, &key, &value);
+	/* Shapes after the rule: one that is there has its shapes there. */
+	return status ? environment_write_error(store->env, status) : put_new(store, rule, &claims, &key);
+}
+
+int store_put(struct store *store, const struct rule *rule)
+{
+	return store_put_for(store, rule, STORE_BY_HAND);
+}
+
+int store_put_back(struct store *store, const struct rule *rule)
+{
+	const __u64 owners = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
+	const struct store_claims claims = store_claims_of(store, &(struct rule_owners){
+			rule->owners.for_good & owners, rule->owners.timed & owners, rule->owners.timed_ms });
+	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), value;
+	int status;
+
+	if (!store_claims_owners(&claims))
+		return -ENOENT;
+	value = store_value_write(&claims, rule->comment, value_room);
+	status = put_absent(store, &key, &value);
+	return status ? environment_write_error(store->env, status) : put_new(store, rule, &claims, &key);
+}
+
+/* ---- deleting ---- */
+
+static int remove_shapes(struct store *store, const struct rule *rule)
+{
+	struct rule_key keys[RULE_KEYS_MAX];
+	const size_t count = rule_keys(rule, keys);
+	int error = 0;
+
+	for (size_t i = 0; i < count && !error; i++)
+		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
+	return error;
+}
+
+static int del_value(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *bytes)
+{
+	static const struct store_claims none;
+	struct store_value value;
+	int error = store_value_read(store, bytes, &value);
+
+	stop_appending(store);
+	if (!error)
+		error = store_keep_undo(store, key, bytes);
+	if (!error)
+		error = note_change(store, key, &value.claims, &none);
+	if (!error)
+		error = environment_write_error(store->env,
+						mdb_del(store->write, store->rules_db,
+							(MDB_val *)key, NULL));
+	return error ? error : remove_shapes(store, rule);
+}
+
+/* The value of the rule under `key`, copied; -ENOENT. */
+static int find_value(struct store *store, MDB_val *key, MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
+{
+	int error = environment_error(mdb_get(store->write, store->rules_db, key, value));
+
+	return error ? error : copy_value(value, bytes);
+}
+
+int store_del_ended(struct store *store, const struct rule *rule)
+{
+	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), value;
+	int error = find_value(store, &key, &value, copy);
+
+	return error ? error : del_value(store, rule, &key, &value);
+}
+
+int store_del(struct store *store, const struct rule *rule)
+{
+	__u8 bytes[RULE_ENCODED_BYTES];
+	const MDB_val key = rule_bytes(rule, bytes);
+	int error = store_kept_del(store, &key);
+
+	return error ? error : store_del_ended(store, rule);
+}
+
+int store_give_up(struct store *store, const struct rule *rule, unsigned int owner)
+{
+	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), old;
+	struct store_claims now;
+	struct store_value value;
+	int error = store_kept_give_up(store, &key, 1ULL << owner);
+
+	if (!error)
+		error = find_value(store, &key, &old, copy);
+	if (!error)
+		error = store_value_read(store, &old, &value);
+	if (error)
+		return error;
+	if (!(store_claims_owners(&value.claims) & 1ULL << owner))
+		return -ENOENT;
+	now = store_claims_without(value.claims, 1ULL << owner, store->clock.now_ms);
+	if (!store_claims_owners(&now))
+		return del_value(store, rule, &key, &old);
+	error = change_value(store, &key, &old, &now, "");
+	return error ? error : -EALREADY;
+}
+
+static int keep_for_undo(const struct rule *rule, void *context)
+{
+	struct store *store = context;
+	const struct store_claims claims = store_claims_of(store, &rule->owners);
+	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
+	MDB_val key = rule_bytes(rule, bytes);
+	MDB_val value = store_value_write(&claims, rule->comment, value_room);
+
+	return store_keep_undo(store, &key, &value);
+}
+
+int store_clear(struct store *store)
+{
+	MDB_stat rules;
+	int status, error = store_kept_clear(store);
+
+	if (error)
+		return error;
+	status = mdb_stat(store->write, store->rules_db, &rules);
+	if (status || rules.ms_entries == 0)
+		return environment_error(status);
+	error = store->keeps_undo ? store_each(store, keep_for_undo, store) : 0;
+	if (error)
+		return error;
+	status = mdb_drop(store->write, store->rules_db, 0);
+	if (!status)
+		status = mdb_drop(store->write, store->deadlines_db, 0);
+	if (status)
+		return environment_write_error(store->env, status);
+	store_lists_empty(store);
+	store->shapes.count = 0;
+	store->is_changed = true;
+	return 0;
+}
+
+/* ---- reading ---- */
+
+int store_get(struct store *store, struct rule *rule)
+{
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), value;
+	MDB_txn *txn;
+	int error = store_view_begin(store, &txn);
+
+	if (error)
+		return error;
+	error = environment_error(mdb_get(txn, store->rules_db, &key, &value));
+	if (!error)
+		error = store_value_to_rule(store, &value, rule);
+	store_view_end(store);
+	return error;
+}
+
+static int each_visit(const struct store *store, MDB_cursor *cursor,
+		      int (*visit)(const struct rule *rule, void *context), void *context)
+{
+	MDB_val key, value;
+	struct rule rule;
+	int result;
+
+	do {
+		result = environment_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+		if (result)
+			return result == -ENOENT ? 0 : result;
+		result = store_rule_read(store, &key, &value, &rule);
+		if (!result)
+			result = visit(&rule, context);
+	} while (!result);
+	return result;
+}
+
+int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context),
+	       void *context)
+{
+	MDB_cursor *cursor;
+	MDB_txn *txn;
+	int result = store_view_begin(store, &txn);
+
+	if (result)
+		return result;
+	result = environment_error(mdb_cursor_open(txn, store->rules_db, &cursor));
+	if (!result) {
+		result = each_visit(store, cursor, visit, context);
+		mdb_cursor_close(cursor);
+	}
+	store_view_end(store);
+	return result;
+}
+
+/*
+ * The first deadline behind `last`, which is changed to it; -ENOENT where no more have passed. Looked up
+ * anew each time: the last one may have been deleted.
+ */
+static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADLINE_KEY_BYTES],
+			size_t *length, struct rule *rule)
+{
+	MDB_val key = { *length, last }, nothing;
+	__u64 big_endian;
+	int error = environment_error(mdb_cursor_get(cursor, &key, &nothing,
+						     *length ? MDB_SET_RANGE : MDB_FIRST));
+
+	if (!error && key.mv_size == *length && !memcmp(key.mv_data, last, *length))
+		error = environment_error(mdb_cursor_get(cursor, &key, &nothing, MDB_NEXT));
+	if (error)
+		return error;
+	if (key.mv_size <= sizeof(big_endian) || key.mv_size > DEADLINE_KEY_BYTES)
+		return -EBADMSG;
+	*length = key.mv_size;
+	memcpy(last, key.mv_data, key.mv_size);
+	memcpy(&big_endian, last, sizeof(big_endian));
+	if ((__s64)__builtin_bswap64(big_endian) > store->clock.now_ms)
+		return -ENOENT;
+	error = rule_decode(last + sizeof(big_endian), *length - sizeof(big_endian), rule);
+	if (error || !rule_is_canonical(rule) || store_get(store, rule))
+		return -EBADMSG;
+	/* It is listed under a deadline that it does not have. */
+	return rule->timeout_ms < 0 ? 0 : -EBADMSG;
+}
+
+static int expired_visit(struct store *store, MDB_cursor *cursor,
+			 int (*visit)(const struct rule *rule, void *context), void *context)
+{
+	__u8 last[DEADLINE_KEY_BYTES];
+	size_t length = 0;
+	struct rule rule;
+	int result;
+
+	do {
+		result = next_expired(store, cursor, last, &length, &rule);
+		if (result)
+			return result == -ENOENT ? 0 : result;
+		result = visit(&rule, context);
+	} while (!result);
+	return result;
+}
+
+int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context),
+		  void *context)
+{
+	MDB_cursor *cursor;
+	MDB_txn *txn;
+	int result;
+
+	if (store->schema == 1)
+		return 0;
+	result = store_view_begin(store, &txn);
+	if (result)
+		return result;
+	result = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
+	if (!result) {
+		result = expired_visit(store, cursor, visit, context);
+		mdb_cursor_close(cursor);
+	}
+	store_view_end(store);
+	return result;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The shapes of a store's rules, in its database and out of it. */
+#include <errno.h>
+#include <string.h>
+
+#include "store/internal.h"
+
+/* The target differs from the shape only in its lengths. Schema 1 has the keys alone. */
+struct shape_value {
+	__u64 keys;
+	__u8 src_len, dst_len;
+	__u8 reserved[6];
+};
+
+#define SHAPE_VALUE_BYTES_1 sizeof(__u64)
+#define KEYS_MAX (1ULL << 60) /* counting on from there ends nowhere */
+
+_Static_assert(sizeof(struct shape_value) == 16, "shape value layout");
+
+static bool is_shape(const struct rule_shape *shape)
+{
+	const unsigned int bits = shape->family == FLOW_IPV4 ? 32 : 128;
+
+	return shape->family < FLOW_FAMILIES && shape->action <= RULE_PASS &&
+	       shape->fields < RULE_DPORT << 1 && shape->src_len <= bits && shape->dst_len <= bits;
+}
+
+static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val *value)
+{
+	struct shape_list_entry entry = {};
+	struct shape_value kept = {};
+
+	if (key->mv_size != sizeof(entry.shape) ||
+	    (value->mv_size != sizeof(kept) && value->mv_size != SHAPE_VALUE_BYTES_1))
+		return -EBADMSG;
+	memcpy(&entry.shape, key->mv_data, sizeof(entry.shape));
+	memcpy(&kept, value->mv_data, value->mv_size);
+	entry.keys = kept.keys;
+	entry.target = entry.shape;
+	if (value->mv_size == sizeof(kept)) {
+		entry.target.src_len = kept.src_len;
+		entry.target.dst_len = kept.dst_len;
+	}
+	/* The shape itself is no longer than its target, or cannot be restored. */
+	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.target) ? shape_list_restore(list, &entry) : -EBADMSG;
+}
+
+int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)
+{
+	MDB_val key, value;
+	MDB_cursor *cursor;
+	int status, error;
+
+	list->count = 0;
+	status = mdb_cursor_open(txn, store->shapes_db, &cursor);
+	if (status)
+		return environment_error(status);
+	do {
+		status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+		error = status ? environment_error(status) : shape_load(list, &key, &value);
+	} while (!error);
+	mdb_cursor_close(cursor);
+	return error == -ENOENT ? 0 : error;
+}
+
+int store_shapes_save(const struct store *store)
+{
+	const struct shape_list *list = &store->shapes;
+	int status = mdb_drop(store->write, store->shapes_db, 0);
+
+	for (size_t i = 0; i < list->count && !status; i++) {
+		const struct shape_list_entry *entry = &list->entry[i];
+		struct shape_value kept = { .keys = entry->keys,
+					    .src_len = entry->target.src_len,
+					    .dst_len = entry->target.dst_len };
+		MDB_val key = { sizeof(entry->shape), (void *)&entry->shape };
+		MDB_val value = { sizeof(kept), &kept };
+
+		status = mdb_put(store->write, store->shapes_db, &key, &value, 0);
+	}
+	return status;
+}
+
+int store_shapes(struct store *store, struct shape_list *list)
+{
+	MDB_txn *txn;
+	int error = store_view_begin(store, &txn);
+
+	if (error)
+		return error;
+	if (txn == store->write)
+		*list = store->shapes;
+	else
+		error = store_shapes_load(store, txn, list);
+	store_view_end(store);
+	return error;
+}
+
+const struct shape_list *store_shape_list(const struct store *store)
+{
+	return &store->shapes;
+}
+
+bool store_has_new_shape(const struct store *store)
+{
+	return store->has_new_shape;
+}
+
+int store_plan(struct store *store)
+{
+	int error = shape_list_plan(&store->shapes);
+
+	if (error)
+		return error;
+	store->meta.plan++;
+	store->is_changed = true;
+	return 0;
+}

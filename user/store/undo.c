@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A change that waits to be confirmed: database "undo" has, for each rule it touched, 0 where the rule was
+ * not there before, or 1 and what was kept of it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/internal.h"
+
+#define UNDO_ABSENT 0
+#define UNDO_PRESENT 1
+
+int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value)
+{
+	__u8 bytes[1 + STORE_VALUE_BYTES];
+	MDB_val kept = { 1, bytes };
+	int status;
+
+	if (!store->keeps_undo)
+		return 0;
+	bytes[0] = value ? UNDO_PRESENT : UNDO_ABSENT;
+	if (value && value->mv_size >= sizeof(bytes))
+		return -EBADMSG;
+	if (value) {
+		memcpy(bytes + 1, value->mv_data, value->mv_size);
+		kept.mv_size += value->mv_size;
+	}
+	/* What it was before the change is what the first touch found. */
+	status = mdb_put(store->write, store->undo_db, (MDB_val *)rule, &kept, MDB_NOOVERWRITE);
+	return status == MDB_KEYEXIST ? 0 : environment_write_error(store->env, status);
+}
+
+/* ---- what is kept of one rule ---- */
+
+struct kept {
+	bool existed;
+	struct store_claims claims;
+	char comment[RULE_COMMENT_BYTES];
+};
+
+/* The value from before. -ENOENT: the rule was not there; -EBADMSG. */
+static int kept_value(const MDB_val *kept, MDB_val *value)
+{
+	const __u8 *head = kept->mv_data;
+
+	if (!kept->mv_size || *head > UNDO_PRESENT)
+		return -EBADMSG;
+	*value = (MDB_val){ kept->mv_size - 1, (void *)(head + 1) };
+	return *head == UNDO_ABSENT ? -ENOENT : 0;
+}
+
+/* Of a rule that was not there before: no claims. */
+static int kept_read(const struct store *store, const MDB_val *bytes, struct kept *kept)
+{
+	struct store_value value;
+	MDB_val rest;
+	int error = kept_value(bytes, &rest);
+
+	*kept = (struct kept){};
+	if (error)
+		return error == -ENOENT ? 0 : error;
+	if (store_value_read(store, &rest, &value))
+		return -EBADMSG;
+	kept->existed = true;
+	kept->claims = value.claims;
+	memcpy(kept->comment, value.comment, value.length);
+	return 0;
+}
+
+/* The bytes must live as long as what is returned. */
+static MDB_val kept_write(const struct kept *kept, __u8 bytes[1 + STORE_VALUE_BYTES])
+{
+	MDB_val value = { 0, NULL };
+
+	bytes[0] = kept->existed ? UNDO_PRESENT : UNDO_ABSENT;
+	if (kept->existed)
+		value = store_value_write(&kept->claims, kept->comment, bytes + 1);
+	return (MDB_val){ 1 + value.mv_size, bytes };
+}
+
+static int kept_find(struct store *store, const MDB_val *rule, struct kept *kept)
+{
+	MDB_val bytes;
+	int error = environment_error(mdb_get(store->write, store->undo_db, (MDB_val *)rule, &bytes));
+
+	return error ? error : kept_read(store, &bytes, kept);
+}
+
+static int kept_change(struct store *store, const MDB_val *rule, const struct kept *kept)
+{
+	__u8 bytes[1 + STORE_VALUE_BYTES];
+	MDB_val value = kept_write(kept, bytes);
+
+	return environment_write_error(store->env, mdb_put(store->write, store->undo_db, (MDB_val *)rule, &value, 0));
+}
+
+/* ---- what is changed while a change waits ---- */
+
+bool store_is_later(const struct store *store)
+{
+	return store->meta.pending_id && !store->keeps_undo && !store->is_undoing;
+}
+
+int store_kept_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment)
+{
+	struct kept kept;
+	int error = store_is_later(store) ? kept_find(store, rule, &kept) : -ENOENT;
+
+	if (error || kept.claims.for_good & owner)
+		return error == -ENOENT ? 0 : error;
+	if (*comment && (!kept.existed || store_claims_end(&kept.claims)))
+		strcpy(kept.comment, comment);
+	kept.existed = true;
+	kept.claims = store_claims_with(kept.claims, owner, deadline_ms, store->clock.now_ms);
+	return kept_change(store, rule, &kept);
+}
+
+static void give_up(struct kept *kept, __u64 owner, __s64 now_ms)
+{
+	if (!(store_claims_owners(&kept->claims) & owner))
+		return;
+	kept->claims = store_claims_without(kept->claims, owner, now_ms);
+	kept->existed = store_claims_owners(&kept->claims);
+}
+
+int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner)
+{
+	struct kept kept;
+	int error = store_is_later(store) ? kept_find(store, rule, &kept) : -ENOENT;
+
+	if (error)
+		return error == -ENOENT ? 0 : error;
+	give_up(&kept, owner, store->clock.now_ms);
+	return kept_change(store, rule, &kept);
+}
+
+/* The rule is not there, and would not be, were the change undone: that is not about it any more. */
+int store_kept_del(struct store *store, const MDB_val *rule)
+{
+	int status = store_is_later(store) ? mdb_del(store->write, store->undo_db, (MDB_val *)rule, NULL) : 0;
+
+	return status == MDB_NOTFOUND ? 0 : environment_write_error(store->env, status);
+}
+
+int store_kept_clear(struct store *store)
+{
+	int status = store_is_later(store) ? mdb_drop(store->write, store->undo_db, 0) : 0;
+
+	return environment_write_error(store->env, status);
+}
+
+/* What is at the cursor is read out of the page that is written to. */
+static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *rule, const MDB_val *bytes,
+		      __u64 owner)
+{
+	__u8 key_room[RULE_ENCODED_BYTES], room[1 + STORE_VALUE_BYTES];
+	MDB_val key = { rule->mv_size, key_room }, value;
+	struct kept kept;
+	int error = rule->mv_size > sizeof(key_room) ? -EBADMSG : kept_read(store, bytes, &kept);
+
+	if (error || !(store_claims_owners(&kept.claims) & owner))
+		return error;
+	memcpy(key_room, rule->mv_data, rule->mv_size);
+	give_up(&kept, owner, store->clock.now_ms);
+	value = kept_write(&kept, room);
+	return environment_write_error(store->env, mdb_cursor_put(cursor, &key, &value, MDB_CURRENT));
+}
+
+static int give_up_each(struct store *store, __u64 owner)
+{
+	MDB_val rule, bytes;
+	MDB_cursor *cursor;
+	int error = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
+
+	if (error)
+		return error;
+	do {
+		error = environment_error(mdb_cursor_get(cursor, &rule, &bytes, MDB_NEXT));
+		if (!error)
+			error = give_up_at(store, cursor, &rule, &bytes, owner);
+	} while (!error);
+	mdb_cursor_close(cursor);
+	return error == -ENOENT ? 0 : error;
+}
+
+int store_give_up_all(struct store *store, unsigned int owner, bool is_alone)
+{
+	if (is_alone || !store_is_later(store))
+		return store_kept_clear(store);
+	return give_up_each(store, 1ULL << owner);
+}
+
+/* ---- as if it were undone ---- */
+
+static int get_kept(struct store *store, MDB_txn *txn, struct rule *rule)
+{
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = { rule_encode(rule, bytes), bytes }, kept, value;
+	int error = environment_error(mdb_get(txn, store->undo_db, &key, &kept));
+
+	if (error == -ENOENT)
+		return store_get(store, rule);
+	if (!error)
+		error = kept_value(&kept, &value);
+	return error ? error : store_value_to_rule(store, &value, rule);
+}
+
+int store_get_undone(struct store *store, struct rule *rule)
+{
+	struct store_meta meta;
+	MDB_txn *txn;
+	int error = store_view_begin(store, &txn);
+
+	if (error)
+		return error;
+	error = store_meta_get(store, txn, &meta);
+	if (!error)
+		error = meta.pending_id && store->schema > 1 ? get_kept(store, txn, rule) : store_get(store, rule);
+	store_view_end(store);
+	return error;
+}
+
+/* ---- what waits ---- */
+
+static int pending_load(struct store *store, MDB_txn *txn, struct store_pending *pending)
+{
+	struct store_meta meta;
+	MDB_stat undo = {};
+	int error = store_meta_get(store, txn, &meta);
+
+	*pending = (struct store_pending){};
+	if (error || !meta.pending_id)
+		return error;
+	/* Since this process opened it, another may have made it one of schema 2. */
+	if (store->schema > 1)
+		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
+	pending->id = meta.pending_id;
+	pending->left_ms = meta.pending_ms - store->clock.now_ms;
+	pending->rules = undo.ms_entries;
+	return error;
+}
+
+int store_pending(struct store *store, struct store_pending *pending)
+{
+	MDB_txn *txn;
+	int error = store_view_begin(store, &txn);
+
+	if (error)
+		return error;
+	error = pending_load(store, txn, pending);
+	store_view_end(store);
+	return error;
+}
+
+int store_set_pending(struct store *store, __s64 timeout_ms)
+{
+	if (store->meta.pending_id)
+		return -EBUSY;
+	store->meta.pending_id = ++store->meta.last_pending_id;
+	store->meta.pending_ms = store->clock.now_ms + timeout_ms;
+	store->keeps_undo = store->is_changed = true;
+	return 0;
+}
+
+int store_push_pending(struct store *store, __s64 timeout_ms)
+{
+	if (!store->meta.pending_id)
+		return -ENOENT;
+	store->meta.pending_ms = store->clock.now_ms + store_lag_ms(store) + timeout_ms;
+	store->is_pushed = true;
+	return 0;
+}
+
+int store_forget_pending(struct store *store)
+{
+	int status;
+
+	if (!store->meta.pending_id)
+		return -ENOENT;
+	store->meta.pending_id = 0;
+	store->is_changed = true;
+	status = mdb_drop(store->write, store->undo_db, 0);
+	if (!status)
+		status = store_lists_forget_undo(store);
+	return environment_write_error(store->env, status);
+}
+
+static int undo_visit(const struct store *store, const MDB_val *key, const MDB_val *kept, bool is_back,
+		      int (*visit)(const struct rule *rule, bool is_back, void *context), void *context)
+{
+	MDB_val value;
+	struct rule rule;
+	int error = kept_value(kept, &value);
+
+	if (error == -ENOENT && is_back)
+		return 0;
+	if (error && error != -ENOENT)
+		return error;
+	error = store_rule_read(store, key, &value, &rule);
+	return error ? error : visit(&rule, is_back, context);
+}
+
+static int undo_rules(struct store *store, bool is_back,
+		      int (*visit)(const struct rule *rule, bool is_back, void *context), void *context)
+{
+	MDB_val key, kept;
+	MDB_cursor *cursor;
+	int status, result = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
+
+	if (result)
+		return result;
+	do {
+		status = mdb_cursor_get(cursor, &key, &kept, MDB_NEXT);
+		if (!status)
+			result = undo_visit(store, &key, &kept, is_back, visit, context);
+	} while (!status && !result);
+	mdb_cursor_close(cursor);
+	return status && status != MDB_NOTFOUND ? environment_error(status) : result;
+}
+
+/* A list that is there again before its rules; one that was not goes after them. */
+int store_undo_each(struct store *store,
+		    int (*visit)(const struct rule *rule, bool is_back, void *context), void *context)
+{
+	int result = store_lists_undo(store);
+
+	store->is_undoing = true;
+	if (!result)
+		result = undo_rules(store, false, visit, context);
+	if (!result)
+		result = undo_rules(store, true, visit, context);
+	return result ? result : store_lists_end_undo(store);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How an entry comes, moves and goes while readers look on: the writer's half of the protocol whose
+ * other half is bpf/probe.h. Internal to the engine; a file of its own so that a test can put a
+ * wrong order in its place and see readers miss.
+ */
+#ifndef XDP_CUCKOO_TABLE_MOVE_H
+#define XDP_CUCKOO_TABLE_MOVE_H
+
+#include "base/grace_period.h"
+#include "table/semisort.h"
+#include "table/table.h"
+
+struct table_place {
+	__u32 bucket;
+	unsigned int slot;
+};
+
+FLOW_INLINE struct bucket table_bucket(const struct table *table, struct bucket_layout layout,
+				       __u32 at)
+{
+	const void *memory = table->memory.bucket;
+	struct bucket bucket = {};
+
+	switch (bucket_bits(layout)) {
+	case 8:
+		bucket.word[0] = __atomic_load_n((const __u8 *)memory + at, __ATOMIC_RELAXED);
+		break;
+	case 16:
+		bucket.word[0] = __atomic_load_n((const __u16 *)memory + at, __ATOMIC_RELAXED);
+		break;
+	case 32:
+		bucket.word[0] = __atomic_load_n((const __u32 *)memory + at, __ATOMIC_RELAXED);
+		break;
+	case 64:
+		bucket.word[0] = __atomic_load_n((const __u64 *)memory + at, __ATOMIC_RELAXED);
+		break;
+	default:
+		bucket.word[0] =
+			__atomic_load_n((const __u64 *)memory + 2ULL * at, __ATOMIC_RELAXED);
+		bucket.word[1] =
+			__atomic_load_n((const __u64 *)memory + 2ULL * at + 1, __ATOMIC_RELAXED);
+	}
+	return bucket;
+}
+
+FLOW_INLINE __u64 table_slot(struct bucket_layout layout, struct table_place place)
+{
+	return (__u64)place.bucket * layout.slots + place.slot;
+}
+
+/* Of an exact table. */
+FLOW_INLINE __u64 *table_record(const struct table *table, struct bucket_layout layout, struct table_place place)
+{
+	return &table->memory.record[table_slot(layout, place)];
+}
+
+/* Asks for a bucket, and for the records beside it. */
+FLOW_INLINE void table_prefetch(const struct table *table, struct bucket_layout layout, __u32 at)
+{
+	__builtin_prefetch((const char *)table->memory.bucket +
+			   (__u64)at * bucket_bits(layout) / 8);
+	if (layout.has_records)
+		__builtin_prefetch(table_record(table, layout, (struct table_place){ at, 0 }), 1);
+}
+
+FLOW_INLINE __u32 table_load(const struct table *table, struct bucket_layout layout,
+			     struct table_place place)
+{
+	return bucket_get(table_bucket(table, layout, place.bucket), layout, place.slot,
+			  table->prefixes);
+}
+
+/* One word of a bucket, at once. */
+FLOW_INLINE void table_store_word(struct table *table, struct bucket_layout layout, __u32 bucket,
+				  unsigned int at, __u64 word)
+{
+	void *memory = table->memory.bucket;
+
+	switch (bucket_bits(layout)) {
+	case 8:
+		__atomic_store_n((__u8 *)memory + bucket, (__u8)word, __ATOMIC_RELEASE);
+		break;
+	case 16:
+		__atomic_store_n((__u16 *)memory + bucket, (__u16)word, __ATOMIC_RELEASE);
+		break;
+	case 32:
+		__atomic_store_n((__u32 *)memory + bucket, (__u32)word, __ATOMIC_RELEASE);
+		break;
+	case 64:
+		__atomic_store_n((__u64 *)memory + bucket, word, __ATOMIC_RELEASE);
+		break;
+	default:
+		__atomic_store_n((__u64 *)memory + 2ULL * bucket + at, word, __ATOMIC_RELEASE);
+	}
+}
+
+/*
+ * The whole word at once: a reader sees it before or after, never between. Of a bucket of two
+ * words, read one after the other, just the one changes where the entry comes or goes: to a reader
+ * these are two small buckets. The entries of a semi-sorted bucket change places: whoever knew the
+ * slot of one must look for it again.
+ */
+FLOW_INLINE void table_store(struct table *table, struct bucket_layout layout,
+			     struct table_place place, __u32 fingerprint)
+{
+	const struct bucket bucket = table_bucket(table, layout, place.bucket);
+	const unsigned int lanes = 64 / (layout.lane_bits ? layout.lane_bits : 64);
+	const unsigned int shift = place.slot % lanes * layout.lane_bits;
+	const unsigned int at = layout.lane_bits ? place.slot / lanes : 0;
+	__u64 word = bucket.word[at];
+
+	if (layout.lane_bits) {
+		word = (word & ~(((1ULL << layout.lane_bits) - 1) << shift)) | (__u64)fingerprint
+										       << shift;
+	} else {
+		__u32 sorted[BUCKET_SLOTS];
+
+		for (unsigned int slot = 0; slot < BUCKET_SLOTS; slot++)
+			sorted[slot] = slot == place.slot
+					       ? fingerprint
+					       : bucket_get(bucket, layout, slot, table->prefixes);
+		word = semisort_word(sorted, layout);
+	}
+	table_store_word(table, layout, place.bucket, at, word);
+}
+
+/* ---- counts ---- */
+
+static inline void table_reset_count(struct abi_counter *counter)
+{
+	/* What is 0 is not written: of a large table most, which stays in no cache. */
+	if (counter->packets)
+		__atomic_store_n(&counter->packets, 0, __ATOMIC_RELAXED);
+	if (counter->bytes)
+		__atomic_store_n(&counter->bytes, 0, __ATOMIC_RELAXED);
+}
+
+static inline void table_move_word(__u64 *from, __u64 *to)
+{
+	if (*from)
+		__atomic_fetch_add(to, __atomic_fetch_and(from, 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
+/* Once no packet that comes now finds the entry at `from`. */
+FLOW_INLINE void table_move_count(const struct table *table, struct bucket_layout layout, struct table_place from,
+				  struct table_place to)
+{
+	struct abi_counter *counter = table->memory.counter;
+
+	if (!layout.has_records || !counter)
+		return;
+	table_move_word(&counter[table_slot(layout, from)].packets, &counter[table_slot(layout, to)].packets);
+	table_move_word(&counter[table_slot(layout, from)].bytes, &counter[table_slot(layout, to)].bytes);
+}
+
+/* ---- entries ---- */
+
+/* Puts an entry into a free place; its record first, by which readers confirm the fingerprint. */
+FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout,
+			       struct table_place place, __u32 fingerprint, __u64 record)
+{
+	if (layout.has_records && table->memory.counter)
+		table_reset_count(&table->memory.counter[table_slot(layout, place)]);
+	if (layout.has_records)
+		__atomic_store_n(table_record(table, layout, place), record, __ATOMIC_RELEASE);
+	table_store(table, layout, place, fingerprint);
+}
+
+/*
+ * Between the store of an entry's copy and the overwriting of the entry: from here on, a reader who
+ * looked at the copy's place too early and finds the entry gone sees that the sequence changed.
+ * That needs loads that stay in order. Where they do not, nobody who looked too early may still be
+ * at work. It is the plain variant, one wait a move, 8-16 ms each.
+ */
+static inline void table_announce(struct table *table)
+{
+	__u64 *sequence = table->memory.sequence;
+
+	__atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELEASE);
+#ifndef __x86_64__
+	grace_wait();
+#endif
+}
+
+/*
+ * Moves the entry at `from` to the free place `to` of another bucket. Its record stays behind, for
+ * a reader who has just met the fingerprint. A crash in between leaves one too many.
+ */
+FLOW_INLINE void table_move(struct table *table, struct bucket_layout layout,
+			    struct table_place from, struct table_place to)
+{
+	table_publish(table, layout, to, table_load(table, layout, from),
+		      layout.has_records ? *table_record(table, layout, from) : 0);
+	table_announce(table);
+	table_store(table, layout, from, 0);
+	table_move_count(table, layout, from, to);
+	table->moves++;
+}
+
+#endif

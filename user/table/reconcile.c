@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Makes a live table hold a given set of entries: marks each that a key claims, deletes those that
+ * none does, then inserts the keys that found no entry. Marks take a bit a slot, where sorting both
+ * sets would take as much memory again as the keys.
+ */
+#include "table/insert_delete.h"
+
+#define MARK_BITS 64
+
+/* False where it was set before. */
+static bool mark_set(__u64 *marks, __u64 at)
+{
+	const __u64 bit = 1ULL << at % MARK_BITS;
+
+	if (marks[at / MARK_BITS] & bit)
+		return false;
+	marks[at / MARK_BITS] |= bit;
+	return true;
+}
+
+static bool mark_is_set(const __u64 *marks, __u64 at)
+{
+	return marks[at / MARK_BITS] >> at % MARK_BITS & 1;
+}
+
+FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout, __u32 bucket,
+			  const struct bucket_pair *pair, __u64 tag, __u64 *kept, struct table_place *claimed)
+{
+	struct table_place place = { bucket, 0 };
+
+	for (; core_find_entry(table, layout, place, pair->fingerprint, tag, &place);
+	     place.slot++) {
+		*claimed = place;
+		if (mark_set(kept, table_slot(layout, place)))
+			return true;
+	}
+	return false;
+}
+
+/* Whether two ends are those of two timeouts, not of one computed twice. */
+static bool is_other_end(__u32 one, __u32 other)
+{
+	if (!one || !other)
+		return one != other;
+	return (one > other ? one - other : other - one) > TABLE_TICKS_TOLERATED;
+}
+
+/* Of the entry that was claimed. How many: one or none. */
+FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout layout,
+				struct table_place place, const struct table_entry *entry)
+{
+	__u64 *record;
+
+	if (!layout.has_records)
+		return 0;
+	record = table_record(table, layout, place);
+	if (!is_other_end(abi_record_end(*record), entry->end))
+		return 0;
+	__atomic_store_n(record, abi_record(entry->key.tag, entry->end), __ATOMIC_RELEASE);
+	return 1;
+}
+
+/*
+ * Claims an entry for each that is wanted, which then ends as is wanted; brings those for which none
+ * is left to the front. Their number.
+ */
+FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout layout,
+			     struct table_entry *entries, size_t count,
+			     __u64 *kept, __u64 *retimed)
+{
+	size_t missing = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct table_entry entry = entries[i];
+		const struct bucket_pair pair = core_pair(table, layout, &entry.key);
+		struct table_place place;
+
+		if (i + CORE_AHEAD < count)
+			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
+		if (claim_in(table, layout, pair.first, &pair, entry.key.tag, kept, &place) ||
+		    claim_in(table, layout, pair.second, &pair, entry.key.tag, kept, &place)) {
+			*retimed += retime(table, layout, place, &entry);
+			continue;
+		}
+		entries[i] = entries[missing];
+		entries[missing++] = entry;
+	}
+	return missing;
+}
+
+/*
+ * Upwards: deleting from a semi-sorted bucket moves only the entries below, which have had their
+ * turn.
+ */
+FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout,
+			const __u64 *kept)
+{
+	const __u64 slots = (__u64)table->geometry.buckets * layout.slots, before = table->used;
+
+	for (__u64 slot = 0; slot < slots; slot++) {
+		const struct table_place place = { slot / layout.slots, slot % layout.slots };
+		const __u32 fingerprint = table_load(table, layout, place);
+
+		if (fingerprint && !mark_is_set(kept, slot))
+			core_erase(table, layout, place, fingerprint,
+				   layout.has_records ? abi_record_tag(*table_record(table, layout, place)) : 0);
+	}
+	return before - table->used;
+}
+
+/*
+ * Below the load the engine promises, only many entries of one identity fail, quickly, and the rest
+ * fits; above it nearly every search fails, after its longest way.
+ */
+FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout,
+			   const struct table_entry *entries, size_t count, __u64 *added)
+{
+	const __u64 promised = table_slots(table) * TABLE_LOAD_PERCENT / 100;
+	int error = 0;
+
+	for (size_t i = 0; i < count && !(error && table->used >= promised); i++) {
+		if (i + CORE_AHEAD < count)
+			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
+		if (core_insert(table, layout, &entries[i].key, entries[i].end))
+			error = -ENOSPC;
+		else
+			(*added)++;
+	}
+	return error;
+}
+
+int table_reconcile(struct table *table, struct table_entry *entries, size_t count,
+		    struct table_difference *difference)
+{
+	__u64 *kept = calloc(table_slots(table) / MARK_BITS, sizeof(*kept)); /* slots whose entry a key has claimed */
+	size_t missing;
+	int error = kept ? table_reach_all(table) : -ENOMEM;
+
+	*difference = (struct table_difference){};
+	if (error) {
+		free(kept);
+		return error;
+	}
+	table->used = table_count(table);
+	missing = CORE_CALL(claim_all, table, entries, count, kept, &difference->retimed);
+	difference->kept = count - missing;
+	difference->removed = CORE_CALL(sweep, table, kept);
+	free(kept);
+	return CORE_CALL(insert_all, table, entries, missing, &difference->added);
+}

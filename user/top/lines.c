@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a top_model says, in words. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "counters/outcome_words.h"
+#include "rule/rule.h"
+#include "top/model.h"
+
+const char *top_number(double number, char text[TOP_NUMBER_BYTES])
+{
+	static const char units[] = " kMGTPE";
+	int unit = 0;
+
+	/* What would be rounded up to 1000 has the next unit already. */
+	while (number >= (unit ? 999.5 : 999.95) && units[unit + 1]) {
+		number /= 1000;
+		unit++;
+	}
+	if (!unit)
+		snprintf(text, TOP_NUMBER_BYTES, "%.*f", number < 9.95 && number != (int)number, number);
+	else
+		snprintf(text, TOP_NUMBER_BYTES, "%.*f%c", number < 9.995 ? 2 : number < 99.95, number, units[unit]);
+	return text;
+}
+
+static const char *head_state(const struct top_model *model, char text[TOP_TEXT_BYTES])
+{
+	const struct top_state *state = &model->state;
+	char age[RULE_TIME_BYTES] = "?";
+
+	if (state->age_s >= 0)
+		rule_time_format((__s64)state->age_s * 1000, age);
+	snprintf(text, TOP_TEXT_BYTES, "%s: %s; loaded %s ago%s", state->name, state->effect,
+		 *age ? age : "0s", model->is_paused ? "; PAUSED" : "");
+	return text;
+}
+
+static const char *head_rates(const struct top_model *model, const char *what, double pps, double bps,
+			      char text[TOP_TEXT_BYTES])
+{
+	char packets[TOP_NUMBER_BYTES], bits[TOP_NUMBER_BYTES];
+
+	if (!model->has_rates)
+		snprintf(text, TOP_TEXT_BYTES, "%-7s     - packets/s     - bits/s", what);
+	else
+		snprintf(text, TOP_TEXT_BYTES, "%-7s %5s packets/s %5s bits/s", what, top_number(pps, packets),
+			 top_number(bps, bits));
+	return text;
+}
+
+static const char *head_dropped(const struct top_model *model, char text[TOP_TEXT_BYTES])
+{
+	const double dropped = top_model_dropped_pps(&model->total), all = dropped + model->total.pps[VERDICT_PASS];
+	char number[TOP_NUMBER_BYTES];
+	size_t used;
+
+	head_rates(model, verdict_words[VERDICT_DROP].done, dropped, top_model_dropped_bps(&model->total), text);
+	used = strlen(text);
+	if (model->has_rates && all > 0)
+		used += snprintf(text + used, TOP_TEXT_BYTES - used, ", %.1f %% of all", 100 * dropped / all);
+	/* Less is what sums of doubles leave. */
+	if (model->by_policy > 1e-3)
+		snprintf(text + used, TOP_TEXT_BYTES - used, "; %s/s by policy", top_number(model->by_policy, number));
+	return text;
+}
+
+static const char *head_table(const struct top_model *model, char text[TOP_TEXT_BYTES])
+{
+	const struct top_state *state = &model->state;
+	char used[TOP_NUMBER_BYTES], slots[TOP_NUMBER_BYTES], stopped[TOP_NUMBER_BYTES], retries[TOP_NUMBER_BYTES];
+	const int length = snprintf(text, TOP_TEXT_BYTES, "table   %4.1f %% of %s slots, %s filled",
+				    state->slots ? 100. * state->used / state->slots : 0,
+				    top_number(state->slots, slots), top_number(state->used, used));
+
+	if (model->stopped > 0 || model->retries > 0)
+		snprintf(text + length, TOP_TEXT_BYTES - length, "; stopped %s/s, retries %s/s",
+			 top_number(model->stopped, stopped), top_number(model->retries, retries));
+	return text;
+}
+
+const char *top_model_head(const struct top_model *model, int i, char text[TOP_TEXT_BYTES])
+{
+	const struct top_rates *total = &model->total;
+
+	switch (i) {
+	case 0:
+		return head_state(model, text);
+	case 1:
+		return head_rates(model, verdict_words[VERDICT_PASS].done, total->pps[VERDICT_PASS],
+				  total->bps[VERDICT_PASS], text);
+	case 2:
+		return head_dropped(model, text);
+	default:
+		return head_table(model, text);
+	}
+}
+
+const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BYTES])
+{
+	char pps[VERDICTS][TOP_NUMBER_BYTES], bps[VERDICTS][TOP_NUMBER_BYTES];
+	const struct top_rates *total = &model->total;
+	const time_t now = time(NULL);
+	char clock[16] = "";
+	struct tm at;
+
+	if (localtime_r(&now, &at))
+		strftime(clock, sizeof(clock), "%H:%M:%S", &at);
+	snprintf(text, TOP_TEXT_BYTES, "%s passed %5s packets/s %5s bits/s; dropped %5s packets/s %5s bits/s; load %.1f %%",
+		 clock, top_number(total->pps[VERDICT_PASS], pps[0]), top_number(total->bps[VERDICT_PASS], bps[0]),
+		 top_number(top_model_dropped_pps(total), pps[1]), top_number(top_model_dropped_bps(total), bps[1]),
+		 model->state.slots ? 100. * model->state.used / model->state.slots : 0);
+	return text;
+}
+
+/* ---- JSON ---- */
+
+static void add_rates(json_t *object, const struct top_rates *rates)
+{
+	char name[64];
+
+	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++) {
+		snprintf(name, sizeof(name), "%s_pps", verdict_words[verdict].done);
+		json_object_set_new(object, name, json_integer(llround(rates->pps[verdict])));
+		snprintf(name, sizeof(name), "%s_bps", verdict_words[verdict].done);
+		json_object_set_new(object, name, json_integer(llround(rates->bps[verdict])));
+	}
+}
+
+static json_t *json_lines(const struct top_model *model)
+{
+	const char *what = model->view == TOP_BY_CPU ? "cpu" : "interface";
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < model->lines; i++) {
+		json_t *row = json_pack("{s:s}", what, model->line[i].name);
+
+		add_rates(row, &model->line[i].rates);
+		json_array_append_new(rows, row);
+	}
+	return rows;
+}
+
+static json_t *json_rules(const struct top_model *model)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < model->rules; i++) {
+		const struct top_rule *rule = &model->rule[i];
+
+		json_array_append_new(rows, json_pack("{s:I, s:o}", "pps", llround(rule->pps), "rule",
+						      rule->name ? json_string(rule->name->rule) : json_null()));
+	}
+	return rows;
+}
+
+json_t *top_model_json(const struct top_model *model)
+{
+	const struct top_state *state = &model->state;
+	json_t *all = json_pack("{s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I, s:I}", "name", state->name, "effect",
+				state->effect, "time", (json_int_t)time(NULL), "seconds", model->seconds,
+				"loaded_s", state->age_s, "slots", (json_int_t)state->slots, "used_slots",
+				(json_int_t)state->used, "stopped_ps", llround(model->stopped),
+				"look_up_retries_ps", llround(model->retries));
+
+	add_rates(all, &model->total);
+	json_object_set_new(all, model->view == TOP_BY_CPU ? "cpus" : "interfaces", json_lines(model));
+	json_object_set_new(all, "rules", json_rules(model));
+	return all;
+}

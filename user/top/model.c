@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "top/model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rule/rule.h"
+
+int top_model_open(struct top_model *model, enum top_view view)
+{
+	*model = (struct top_model){ .view = view, .line = calloc(TOP_LINES_MAX, sizeof(*model->line)) };
+	return model->line ? 0 : -ENOMEM;
+}
+
+void top_model_close(struct top_model *model)
+{
+	free(model->line);
+	*model = (struct top_model){};
+}
+
+/* ---- rates ---- */
+
+double top_model_dropped_pps(const struct top_rates *rates)
+{
+	return rates->pps[VERDICT_DROP] + rates->pps[VERDICT_WOULD_DROP];
+}
+
+double top_model_dropped_bps(const struct top_rates *rates)
+{
+	return rates->bps[VERDICT_DROP] + rates->bps[VERDICT_WOULD_DROP];
+}
+
+static double a_second(double amount, double seconds)
+{
+	return seconds > 0 ? amount / seconds : 0;
+}
+
+static struct top_rates rates_of(const struct abi_counter counters[ABI_COUNTERS], double seconds)
+{
+	struct abi_counter verdicts[VERDICTS];
+	struct top_rates rates;
+
+	tally_verdicts(counters, verdicts);
+	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++) {
+		rates.pps[verdict] = a_second(verdicts[verdict].packets, seconds);
+		rates.bps[verdict] = a_second(8. * verdicts[verdict].bytes, seconds);
+	}
+	return rates;
+}
+
+static void add_line(struct top_model *model, const char *name, const struct abi_counter counters[ABI_COUNTERS],
+		     double seconds)
+{
+	struct top_line *line = &model->line[model->lines];
+
+	if (model->lines == TOP_LINES_MAX)
+		return;
+	snprintf(line->name, sizeof(line->name), "%s", name);
+	line->rates = rates_of(counters, seconds);
+	model->lines++;
+}
+
+static void add_interfaces(struct top_model *model, const struct tally *difference)
+{
+	struct abi_counter counters[ABI_COUNTERS];
+
+	for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
+		if (!*difference->interfaces[row])
+			continue;
+		tally_sum(difference, row, TALLY_ALL, counters);
+		add_line(model, difference->interfaces[row], counters, difference->seconds);
+	}
+	tally_sum_elsewhere(difference, counters);
+	if (tally_has_packets(counters))
+		add_line(model, "-", counters, difference->seconds);
+}
+
+/* Those that have ever filtered a packet. */
+static void add_cpus(struct top_model *model, const struct tally *difference, const struct tally *now)
+{
+	struct abi_counter counters[ABI_COUNTERS];
+	char name[TOP_NUMBER_BYTES];
+
+	for (unsigned int cpu = 0; cpu < now->cpus; cpu++) {
+		tally_sum(now, TALLY_ALL, cpu, counters);
+		if (!tally_has_packets(counters))
+			continue;
+		tally_sum(difference, TALLY_ALL, cpu, counters);
+		snprintf(name, sizeof(name), "%u", cpu);
+		add_line(model, name, counters, difference->seconds);
+	}
+}
+
+/* ---- order ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+	return strverscmp(((const struct top_line *)a)->name, ((const struct top_line *)b)->name);
+}
+
+static int compare_dropped(const void *a, const void *b)
+{
+	const double x = top_model_dropped_pps(&((const struct top_line *)a)->rates);
+	const double y = top_model_dropped_pps(&((const struct top_line *)b)->rates);
+
+	return x == y ? compare_names(a, b) : (x < y) - (x > y);
+}
+
+static int compare_passed(const void *a, const void *b)
+{
+	const double x = ((const struct top_line *)a)->rates.pps[VERDICT_PASS];
+	const double y = ((const struct top_line *)b)->rates.pps[VERDICT_PASS];
+
+	return x == y ? compare_names(a, b) : (x < y) - (x > y);
+}
+
+static void sort_lines(struct top_model *model)
+{
+	static int (*const compare[TOP_SORTS])(const void *a, const void *b) = {
+		[TOP_SORT_DROPPED] = compare_dropped,
+		[TOP_SORT_PASSED] = compare_passed,
+		[TOP_SORT_NAME] = compare_names,
+	};
+
+	qsort(model->line, model->lines, sizeof(*model->line), compare[model->sort]);
+}
+
+/* ---- feeding ---- */
+
+void top_model_feed(struct top_model *model, const struct tally *difference, const struct tally *now)
+{
+	struct abi_counter counters[ABI_COUNTERS];
+	const __u64 at = model->intervals++ % TOP_HISTORY;
+
+	tally_sum(difference, TALLY_ALL, TALLY_ALL, counters);
+	model->has_rates = true;
+	model->seconds = difference->seconds;
+	model->total = rates_of(counters, difference->seconds);
+	model->by_policy = top_model_dropped_pps(&model->total) -
+			   a_second(counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP].packets +
+				    counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_WOULD_DROP].packets, difference->seconds);
+	model->stopped = a_second(counters[ABI_COUNTER_STOPPED].packets, difference->seconds);
+	model->retries = a_second(counters[ABI_COUNTER_RETRIES].packets, difference->seconds);
+	model->passed[at] = model->total.pps[VERDICT_PASS];
+	model->dropped[at] = top_model_dropped_pps(&model->total);
+	top_model_list(model, difference, now);
+}
+
+void top_model_list(struct top_model *model, const struct tally *difference, const struct tally *now)
+{
+	model->lines = 0;
+	if (model->view == TOP_BY_CPU)
+		add_cpus(model, difference, now);
+	else
+		add_interfaces(model, difference);
+	sort_lines(model);
+}
+
+void top_model_rank(struct top_model *model, const struct hits *hits, const struct top_names *names)
+{
+	size_t unknown = 0;
+
+	model->rules = 0;
+	for (size_t i = 0; i < hits->ranked_count; i++) {
+		const struct top_name *name = top_names_find(names, hits->ranked[i].tag);
+
+		if (name && name->action != RULE_DROP)
+			continue;
+		unknown += !name;
+		model->rule[model->rules++] = (struct top_rule){ hits->ranked[i].rate, name, hits->ranked[i].tag };
+	}
+	model->rules_note[0] = '\0';
+	if (unknown)
+		snprintf(model->rules_note, sizeof(model->rules_note), "%zu %s not looked up yet", unknown,
+			 unknown == 1 ? "rule is" : "rules are");
+	else if (!hits->passes)
+		snprintf(model->rules_note, sizeof(model->rules_note), "being counted for the first time");
+}
+
+bool top_model_key(struct top_model *model, int key)
+{
+	switch (key) {
+	case 's':
+		model->sort = (model->sort + 1) % TOP_SORTS;
+		sort_lines(model);
+		return true;
+	case 'p':
+	case ' ':
+		model->is_paused = !model->is_paused;
+		return true;
+	case 'i':
+	case 'c':
+		model->view = key == 'c' ? TOP_BY_CPU : TOP_BY_INTERFACE;
+		return true;
+	case '?':
+	case 'h':
+		model->has_help = !model->has_help;
+		return true;
+	default:
+		return false;
+	}
+}
+
+double top_model_past(const struct top_model *model, const double history[TOP_HISTORY], __u64 ago)
+{
+	if (ago >= model->intervals || ago >= TOP_HISTORY)
+		return 0;
+	return history[(model->intervals - 1 - ago) % TOP_HISTORY];
+}

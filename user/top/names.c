@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "top/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "filter/rule_entries.h"
+#include "store/store.h"
+
+#define PAUSE_S 2		 /* at least, between two searches */
+#define PAUSE_TIMES 5		 /* as long as the search took */
+#define SEARCH_S_MAX 60
+#define NICE 10
+
+/* An answer is written at once, or not at all. */
+_Static_assert(sizeof(struct top_name) <= PIPE_BUF, "an answer is one write");
+
+/* ---- the process that searches ---- */
+
+struct search {
+	const struct kernel_filter *filter;
+	struct shape_list shapes;
+	const struct hit *hits;
+	size_t count, found;
+	int answers;
+	const struct rule *rule; /* that is being looked at */
+};
+
+static int answer(struct search *search, __u64 tag)
+{
+	struct top_name name = { .tag = tag, .action = search->rule->action };
+	struct rule rule = *search->rule;
+
+	rule.timeout_ms = 0;
+	rule.action = RULE_DROP;
+	rule_format(&rule, name.rule);
+	if (write(search->answers, &name, sizeof(name)) != sizeof(name))
+		return -EPIPE;
+	/* Expanded rules have several keys, and rules that overlap share some: the rest may be found yet. */
+	return ++search->found == search->count ? -ECANCELED : 0;
+}
+
+static int try_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	struct search *search = context;
+	const struct hash_value value = rule_hash(key, &abi_active(search->filter->config)->secret);
+
+	(void)is_shared;
+	for (size_t i = 0; i < search->count; i++)
+		if (search->hits[i].tag == value.tag)
+			return answer(search, value.tag);
+	return 0;
+}
+
+static int try_rule(const struct rule *rule, void *context)
+{
+	struct search *search = context;
+
+	search->rule = rule;
+	return keys_each(&search->shapes, rule, try_key, search);
+}
+
+/* Ends by itself, also where the disk is slow, and with its parent. The terminal is left to that: SIGTSTP is ncurses'. */
+__attribute__((noreturn)) static void run_search(struct search *search, const char *dir)
+{
+	static const int signals[] = { SIGALRM, SIGBUS, SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
+	struct store *store;
+	struct reason reason;
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		signal(signals[i], SIG_DFL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(SEARCH_S_MAX);
+	setpriority(PRIO_PROCESS, 0, NICE);
+	if (!store_open(dir, STORE_READ, &store, &reason) && !store_shapes(store, &search->shapes))
+		store_each(store, try_rule, search);
+	_exit(0);
+}
+
+/* ---- the one that asks ---- */
+
+const struct top_name *top_names_find(const struct top_names *names, __u64 tag)
+{
+	for (size_t i = 0; i < names->count; i++)
+		if (names->name[i].tag == tag)
+			return &names->name[i];
+	return NULL;
+}
+
+static bool knows_all(const struct top_names *names, const struct hit *hits, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!top_names_find(names, hits[i].tag))
+			return false;
+	return true;
+}
+
+static void remember(struct top_names *names, const struct top_name *name)
+{
+	struct top_name *known = (struct top_name *)top_names_find(names, name->tag);
+
+	if (!known) {
+		known = &names->name[names->next++ % TOP_NAMES];
+		if (names->count < TOP_NAMES)
+			names->count++;
+	}
+	*known = *name;
+	known->search = names->searches;
+}
+
+/* Keys may have become other rules' since. */
+static void forget_others(struct top_names *names)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < names->count; i++)
+		if (names->name[i].search == names->searches)
+			names->name[kept++] = names->name[i];
+	names->count = names->next = kept;
+}
+
+static void end_search(struct top_names *names)
+{
+	close(names->answers);
+	kill(names->child, SIGKILL);
+	waitpid(names->child, NULL, 0);
+	names->child = 0;
+}
+
+static int start_search(struct top_names *names, struct search *search, const char *dir)
+{
+	int ends[2], error;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	names->child = fork();
+	error = names->child < 0 ? -errno : 0;
+	if (!names->child) {
+		close(ends[0]);
+		search->answers = ends[1];
+		run_search(search, dir);
+	}
+	close(ends[1]);
+	if (error) {
+		names->child = 0;
+		close(ends[0]);
+		return error;
+	}
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	names->answers = ends[0];
+	return 0;
+}
+
+void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter,
+		   const struct hit *hits, size_t count, double second)
+{
+	const __u64 generation = filter->config->generation;
+	struct search search = { .filter = filter, .hits = hits, .count = count };
+
+	if (names->child || second < names->pause_end || !count)
+		return;
+	if (names->generation == generation && knows_all(names, hits, count))
+		return;
+	names->started = second;
+	names->asked_of = generation;
+	names->searches++;
+	if (start_search(names, &search, dir))
+		names->pause_end = second + PAUSE_S;
+}
+
+void top_names_collect(struct top_names *names, double second)
+{
+	struct top_name name;
+	ssize_t bytes = -1;
+	double pause;
+
+	while (names->child && (bytes = read(names->answers, &name, sizeof(name))) == sizeof(name))
+		remember(names, &name);
+	if (!names->child || (bytes < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	end_search(names);
+	if (names->generation != names->asked_of)
+		forget_others(names);
+	names->generation = names->asked_of;
+	pause = PAUSE_TIMES * (second - names->started);
+	names->pause_end = second + (pause > PAUSE_S ? pause : PAUSE_S);
+}
+
+void top_names_close(struct top_names *names)
+{
+	if (names->child)
+		end_search(names);
+	*names = (struct top_names){};
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "top/screen.h"
+
+#include <limits.h>
+#include <locale.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include <curses.h>
+#include <term.h> /* which takes names for macros that are used here */
+#undef columns
+#undef lines
+
+#include "counters/outcome_words.h"
+
+#define GRAPH_ROWS 4	 /* with its title one more */
+#define ROWS_FOR_GRAPH 18 /* of a window: with fewer there is none */
+#define COLUMNS_FOR_TWO 60 /* graphs side by side */
+#define COLUMNS_FOR_BITS 66
+#define FIGURE_COLUMNS 10
+#define RULE_INDENT 9
+#define PUT_BYTES (RULE_TEXT_BYTES + MB_LEN_MAX)
+
+enum { COLOR_OF_DROPPED = 1, COLOR_OF_PASSED };
+
+static SCREEN *screen;
+
+bool top_screen_open(void)
+{
+	int is_known;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return false;
+	setlocale(LC_CTYPE, "");
+	/* newterm() does not give back its memory where it knows no such terminal. */
+	if (setupterm(NULL, STDOUT_FILENO, &is_known) != OK)
+		return false;
+	del_curterm(cur_term);
+	screen = newterm(NULL, stdout, stdin);
+	if (!screen)
+		return false;
+	cbreak();
+	noecho();
+	nonl();
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	curs_set(0);
+	if (has_colors() && start_color() == OK && use_default_colors() == OK) {
+		init_pair(COLOR_OF_DROPPED, COLOR_RED, -1);
+		init_pair(COLOR_OF_PASSED, COLOR_GREEN, -1);
+	}
+	return true;
+}
+
+void top_screen_close(void)
+{
+	if (!screen)
+		return;
+	endwin();
+	delscreen(screen);
+	screen = NULL;
+}
+
+int top_screen_key(int wait_ms)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	int key;
+
+	if (poll(&input, 1, wait_ms) > 0 && input.revents & (POLLHUP | POLLERR | POLLNVAL))
+		return TOP_SCREEN_GONE;
+	key = getch();
+	if (key == KEY_RESIZE)
+		return TOP_SCREEN_RESIZED;
+	/* Readable, and nothing there: that is its end. */
+	if (key == ERR && input.revents & POLLIN)
+		return TOP_SCREEN_GONE;
+	return key == ERR ? TOP_SCREEN_NONE : key;
+}
+
+/* ---- drawing ---- */
+
+/* As many characters as have room, by their width; what the locale does not know as one is a question mark. */
+static void fit(const char *text, int columns, char fitting[PUT_BYTES])
+{
+	size_t used = 0;
+
+	while (*text && used + MB_LEN_MAX < PUT_BYTES) {
+		wchar_t character;
+		mbstate_t state = {};
+		const size_t bytes = mbrtowc(&character, text, MB_LEN_MAX, &state);
+		const bool is_one = bytes <= MB_LEN_MAX && wcwidth(character) >= 0;
+
+		columns -= is_one ? wcwidth(character) : 1;
+		if (columns < 0)
+			break;
+		memcpy(fitting + used, is_one ? text : "?", is_one ? bytes : 1);
+		used += is_one ? bytes : 1;
+		text += is_one ? bytes : 1;
+	}
+	fitting[used] = '\0';
+}
+
+/* Cut at the window's right end; out of the window nothing is. */
+static void put(int row, int column, chtype attributes, const char *text)
+{
+	char fitting[PUT_BYTES];
+
+	if (row >= LINES || column >= COLS)
+		return;
+	fit(text, COLS - column, fitting);
+	attrset(attributes);
+	mvaddstr(row, column, fitting);
+	attrset(A_NORMAL);
+}
+
+static void heading(int row, const char *text)
+{
+	if (row >= LINES)
+		return;
+	put(row, 0, A_BOLD | A_UNDERLINE, text);
+}
+
+static chtype dropped_color(void)
+{
+	return COLOR_PAIR(COLOR_OF_DROPPED);
+}
+
+static chtype passed_color(void)
+{
+	return COLOR_PAIR(COLOR_OF_PASSED);
+}
+
+static double highest(const struct top_model *model, const double history[TOP_HISTORY], int columns)
+{
+	double most = 0;
+
+	for (int ago = 0; ago < columns; ago++)
+		if (top_model_past(model, history, ago) > most)
+			most = top_model_past(model, history, ago);
+	return most;
+}
+
+/* The last interval to the right. What is more than nothing is more than empty. */
+static void draw_graph(const struct top_model *model, const double history[TOP_HISTORY], const char *what, int row,
+		       int left, int columns, chtype color)
+{
+	const double most = highest(model, history, columns);
+	char text[TOP_TEXT_BYTES], number[TOP_NUMBER_BYTES];
+
+	snprintf(text, sizeof(text), "%s packets/s, at most %s", what, top_number(most, number));
+	put(row, left, A_BOLD, text);
+	for (int ago = 0; ago < columns; ago++) {
+		const double share = most > 0 ? top_model_past(model, history, ago) / most : 0;
+		const long height = lround(share * GRAPH_ROWS);
+
+		for (int y = 0; y < height; y++)
+			put(row + GRAPH_ROWS - y, left + columns - 1 - ago, color, "#");
+		if (share > 0 && !height)
+			put(row + GRAPH_ROWS, left + columns - 1 - ago, color, "_");
+	}
+}
+
+static int draw_graphs(const struct top_model *model, int row)
+{
+	const bool has_two = COLS >= COLUMNS_FOR_TWO;
+	const int columns = has_two ? COLS / 2 - 1 : COLS;
+
+	draw_graph(model, model->dropped, verdict_words[VERDICT_DROP].done, row, 0, columns, dropped_color());
+	if (has_two)
+		draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, COLS / 2, columns,
+			   passed_color());
+	return row + GRAPH_ROWS + 1;
+}
+
+static void draw_line(int row, const char *name, const char *const figures[4])
+{
+	const int count = COLS >= COLUMNS_FOR_BITS ? 4 : 2, step = count == 4 ? 1 : 2;
+	const int room = COLS > count * FIGURE_COLUMNS ? COLS - count * FIGURE_COLUMNS : 0;
+	char text[FIGURE_COLUMNS + 1];
+
+	put(row, 0, A_NORMAL, name);
+	for (int i = 0; i < 4; i += step) {
+		snprintf(text, sizeof(text), "%*s", FIGURE_COLUMNS, figures[i]);
+		put(row, room + i / step * FIGURE_COLUMNS, A_NORMAL, text);
+	}
+}
+
+/* Interfaces or CPUs, in at most so many rows with the heading. */
+static int draw_lines(const struct top_model *model, int row, int rows)
+{
+	static const char *const order[TOP_SORTS] = { "dropped", "passed", "name" };
+	static const char *const units[4] = { "dropped/s", "bits/s", "passed/s", "bits/s" };
+	char text[TOP_TEXT_BYTES], figure[4][TOP_NUMBER_BYTES];
+
+	if (rows < 2)
+		return row;
+	snprintf(text, sizeof(text), "%s by %s", model->view == TOP_BY_CPU ? "CPU" : "interface",
+		 order[model->sort]);
+	attron(A_BOLD);
+	draw_line(row, text, units);
+	mvchgat(row, 0, -1, A_BOLD | A_UNDERLINE, 0, NULL);
+	row++;
+	for (size_t i = 0; i < model->lines && (int)i < rows - 1; i++) {
+		const struct top_rates *rates = &model->line[i].rates;
+		const char *figures[] = { top_number(top_model_dropped_pps(rates), figure[0]),
+					  top_number(top_model_dropped_bps(rates), figure[1]),
+					  top_number(rates->pps[VERDICT_PASS], figure[2]),
+					  top_number(rates->bps[VERDICT_PASS], figure[3]) };
+
+		draw_line(row++, model->line[i].name, figures);
+	}
+	return row;
+}
+
+static void draw_rules(const struct top_model *model, int row, int rows)
+{
+	char text[TOP_TEXT_BYTES], figure[TOP_NUMBER_BYTES];
+
+	if (rows < 2)
+		return;
+	snprintf(text, sizeof(text), "drops/s  rule%s%s", *model->rules_note ? "; " : "", model->rules_note);
+	heading(row++, text);
+	for (size_t i = 0; i < model->rules && (int)i < rows - 1; i++, row++) {
+		const struct top_rule *rule = &model->rule[i];
+
+		snprintf(text, sizeof(text), "%7s", top_number(rule->pps, figure));
+		put(row, 0, A_NORMAL, text);
+		put(row, RULE_INDENT, rule->name ? A_NORMAL : A_DIM, rule->name ? rule->name->rule : "?");
+	}
+}
+
+static void draw_help(void)
+{
+	static const char *const lines[] = {
+		"s         sort by what is dropped, passed, by name",
+		"p, space  pause, go on",
+		"i, c      by interface, by CPU",
+		"?, h      this, and back",
+		"q         end",
+		"",
+		"by policy what no rule dropped: see xdp-cuckoo policy, stats",
+		"stopped   packets that had a rule's fingerprint and no rule,",
+		"          as the exact table's records told",
+		"retries   look-ups again, since the table moved meanwhile",
+		"?         a rule that is not looked up yet",
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		put((int)i, 0, A_NORMAL, lines[i]);
+}
+
+static void draw_all(const struct top_model *model)
+{
+	char text[TOP_TEXT_BYTES];
+	int row = TOP_HEADS, rows, lines;
+
+	for (int i = 0; i < TOP_HEADS; i++) {
+		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
+		const chtype color = i == 1 ? passed_color() : i == 2 || is_alarming ? dropped_color() : A_NORMAL;
+
+		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_head(model, i, text));
+	}
+	if (LINES >= ROWS_FOR_GRAPH)
+		row = draw_graphs(model, row);
+	/* Half of what is left for interfaces or CPUs, if there are so many. */
+	rows = LINES - row - 1;
+	lines = (int)model->lines + 1 < rows - rows / 2 ? (int)model->lines + 1 : rows - rows / 2;
+	row = draw_lines(model, row, lines);
+	draw_rules(model, row, LINES - row - 1);
+	put(LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  ? help");
+}
+
+void top_screen_draw(const struct top_model *model)
+{
+	erase();
+	if (model->has_help)
+		draw_help();
+	else
+		draw_all(model);
+	refresh();
+}
