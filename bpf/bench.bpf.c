@@ -103,8 +103,7 @@ __attribute__((noinline)) int bench_next(struct xdp_md *ctx)
 	at = head->next++ % BENCH_FLOWS;
 	if (at % BENCH_SLICE == 0 && begin_slice(head))
 		return -1;
-	if (head->ethertype == bpf_htons(ETH_P_IP) ? write_ipv4(data, end, at) :
-						     write_ipv6(data, end, at))
+	if (head->ethertype == bpf_htons(ETH_P_IP) ? write_ipv4(data, end, at) : write_ipv6(data, end, at))
 		return -1;
 	return head->program;
 }

@@ -48,9 +48,9 @@ typedef long parse_load(void *frame, __u32 offset, void *to, __u32 bytes);
  */
 struct parse_cursor {
 	const void *data, *end; /* the frame */
-	__u32 offset, limit;	/* in bytes from the start of the frame */
-	__u32 more_fragments;	/* not 0: this is the first fragment of an IPv6 packet */
-	parse_load *load;	/* a constant, so that compilers leave nothing of it in the other way */
+	__u32 offset, limit;    /* in bytes from the start of the frame */
+	__u32 more_fragments;   /* not 0: this is the first fragment of an IPv6 packet */
+	parse_load *load;       /* a constant, so that compilers leave nothing of it in the other way */
 	void *frame;
 	__u32 frame_bytes;
 	void *header; /* what was loaded last: PARSE_HEADER_BYTES */
@@ -121,7 +121,7 @@ struct parse_vlan_tag {
 
 struct parse_extension {
 	__u8 next_header;
-	__u8 length; /* in units that the header's type gives, less its first ones */
+	__u8 length;            /* in units that the header's type gives, less its first ones */
 	__be16 fragment_offset; /* fragment header only */
 };
 
@@ -333,8 +333,9 @@ FLOW_INLINE enum parse_result parse_any(const void *data, const void *end, struc
 FLOW_INLINE enum parse_result parse_buffers(void *frame, __u32 bytes, parse_load *load, struct flow *flow)
 {
 	__u64 header[PARSE_HEADER_BYTES / sizeof(__u64)];
-	struct parse_cursor at = { .limit = PARSE_NO_LIMIT, .load = load, .frame = frame, .frame_bytes = bytes,
-				   .header = header };
+	struct parse_cursor at = {
+		.limit = PARSE_NO_LIMIT, .load = load, .frame = frame, .frame_bytes = bytes, .header = header
+	};
 
 	return parse_ethernet(&at, flow);
 }
@@ -358,8 +359,7 @@ FLOW_INLINE int parse_plain(const void *data, const void *end, struct flow *flow
 	const struct parse_plain_frame *frame = data + sizeof(*ethernet);
 
 	if ((const void *)(frame + 1) > end || ethernet->ethertype != bpf_htons(ETH_P_IP) ||
-	    *(const __u8 *)&frame->ip != PARSE_PLAIN_HEADER ||
-	    frame->ip.frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK) ||
+	    *(const __u8 *)&frame->ip != PARSE_PLAIN_HEADER || frame->ip.frag_off & bpf_htons(PARSE_IPV4_OFFSET_MASK) ||
 	    bpf_ntohs(frame->ip.tot_len) < sizeof(*frame) ||
 	    (frame->ip.protocol != IPPROTO_TCP && frame->ip.protocol != IPPROTO_UDP))
 		return 0;

@@ -63,8 +63,8 @@ FLOW_INLINE struct bucket probe_read(const void *at, __u32 bucket, enum bucket_f
 }
 
 /* False where the table has no such buckets. */
-FLOW_INLINE int probe_look(const struct abi_table *table, struct bucket_pair pair,
-			   enum bucket_format format, struct probe_view *view)
+FLOW_INLINE int probe_look(const struct abi_table *table, struct bucket_pair pair, enum bucket_format format,
+			   struct probe_view *view)
 {
 	const void *first = probe_locate(table, pair.first, format);
 	const void *second = probe_locate(table, pair.second, format);
@@ -84,8 +84,7 @@ FLOW_INLINE int probe_is_still(const struct abi_table *table, const struct probe
 }
 
 /* What it means that a try has found nothing. */
-FLOW_INLINE enum probe_result probe_missed(const struct abi_table *table,
-					   const struct probe_view *view)
+FLOW_INLINE enum probe_result probe_missed(const struct abi_table *table, const struct probe_view *view)
 {
 	return probe_is_still(table, view) ? PROBE_MISS : PROBE_UNSETTLED;
 }
@@ -129,8 +128,7 @@ FLOW_INLINE __u32 probe_slot(const struct abi_table *table, __u32 slot)
 
 /* ---- compact: a fingerprint decides ---- */
 
-FLOW_INLINE struct probe_answer probe_fingerprints(const struct abi_table *table, __u64 hash,
-						   enum bucket_format format)
+FLOW_INLINE struct probe_answer probe_fingerprints(const struct abi_table *table, __u64 hash, enum bucket_format format)
 {
 	const struct bucket_layout layout = bucket_layout(format);
 	const __u16 *prefixes = maps_prefixes();
@@ -162,8 +160,7 @@ FLOW_INLINE struct probe_answer probe_compact(const struct abi_table *table, __u
 /* ---- exact: a record decides ---- */
 
 /* Every slot whose fingerprint matches. */
-FLOW_INLINE struct probe_answer probe_records(const struct abi_table *table, __u64 hash,
-					      __u64 tag)
+FLOW_INLINE struct probe_answer probe_records(const struct abi_table *table, __u64 hash, __u64 tag)
 {
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
 	struct bucket_pair pair = bucket_pair(hash, probe_geometry(table), layout);
@@ -259,8 +256,7 @@ FLOW_INLINE struct probe_answer probe_retry(const struct abi_table *table, __u64
  * end is a return of its own: a result kept in a variable and tested later makes the verifier of Linux
  * 6.1 follow every value of it through all further shapes.
  */
-FLOW_INLINE struct probe_answer probe_exact(const struct abi_table *table, __u64 hash,
-					    const struct hash_input *input)
+FLOW_INLINE struct probe_answer probe_exact(const struct abi_table *table, __u64 hash, const struct hash_input *input)
 {
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
 	struct bucket_pair pair = bucket_pair(hash, probe_geometry(table), layout);
@@ -293,8 +289,7 @@ FLOW_INLINE struct probe_answer probe_exact(const struct abi_table *table, __u64
 }
 
 /* `hash` is that of `input`, which is where an exact table has the tag from. */
-FLOW_INLINE struct probe_answer probe(const struct abi_table *table, __u64 hash,
-				      const struct hash_input *input)
+FLOW_INLINE struct probe_answer probe(const struct abi_table *table, __u64 hash, const struct hash_input *input)
 {
 	struct probe_answer answer;
 

@@ -41,8 +41,8 @@ static __always_inline int sample_copy(struct xdp_md *ctx, struct abi_sample *sa
 	return !bpf_xdp_load_bytes(ctx, 0, sample->frame, bytes);
 }
 
-static __always_inline void sample_send(struct xdp_md *ctx, struct abi_sampling *sampling, __u32 outcome,
-					__u32 verdict, __u32 bytes)
+static __always_inline void sample_send(struct xdp_md *ctx, struct abi_sampling *sampling, __u32 outcome, __u32 verdict,
+					__u32 bytes)
 {
 	struct abi_sample *sample = bpf_ringbuf_reserve(&xc_samples, sizeof(*sample), 0);
 

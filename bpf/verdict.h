@@ -12,7 +12,7 @@
 struct verdict {
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
-	__u32 slot; /* of the rule's key that decided, in an exact table; else PROBE_NO_SLOT */
+	__u32 slot;     /* of the rule's key that decided, in an exact table; else PROBE_NO_SLOT */
 	__u64 listener; /* of the config, for what is dropped, or would be; else 0 */
 };
 
@@ -55,10 +55,8 @@ static __always_inline __u32 verdict_hint(const struct abi_table *table, const s
  * `otherwise` where no rule matches. `family` is a constant at every call.
  */
 static __always_inline struct verdict_match verdict_search(const struct abi_config *config,
-							   const struct abi_table *table,
-							   enum flow_family family,
-							   const struct flow_key *flow,
-							   enum abi_outcome otherwise)
+							   const struct abi_table *table, enum flow_family family,
+							   const struct flow_key *flow, enum abi_outcome otherwise)
 {
 	const struct abi_shape_list *list = abi_shapes(table, family);
 	__u32 hint = verdict_hint(table, list, family, flow);
@@ -149,8 +147,7 @@ __attribute__((noinline)) __u32 verdict_at_rest(const struct abi_config *config)
  * Not passed. `run` is read again, since a value kept from the start would be one more for the verifier to
  * follow; who listens is read here alone, so that packets that pass need not know.
  */
-static __always_inline struct verdict verdict_drop(const struct abi_config *config,
-						   struct verdict_match match)
+static __always_inline struct verdict verdict_drop(const struct abi_config *config, struct verdict_match match)
 {
 	return (struct verdict){
 		.outcome = match.outcome,
@@ -172,8 +169,7 @@ static __always_inline struct verdict verdict_pass(struct verdict_match match)
 #define VERDICT_POLICY_MASK 7
 _Static_assert(OUTCOME_POLICIES <= VERDICT_POLICY_MASK + 1, "policy mask");
 
-static __always_inline struct verdict verdict_policy(const struct abi_config *config,
-						     struct verdict_match match)
+static __always_inline struct verdict verdict_policy(const struct abi_config *config, struct verdict_match match)
 {
 	__u32 at = match.outcome;
 

@@ -30,15 +30,15 @@
 #define ABI_SAMPLES_MAP "xc_samples"
 #define ABI_SAMPLING_MAP "xc_sampling"
 
-#define ABI_SHAPES_MAX 32       /* active shapes of one family */
-#define ABI_SLOTS_MIN_LOG2 10   /* of the table */
+#define ABI_SHAPES_MAX 32     /* active shapes of one family */
+#define ABI_SLOTS_MIN_LOG2 10 /* of the table */
 #define ABI_SLOTS_MAX_LOG2 30
 #define ABI_SLOTS_DEFAULT_LOG2 20 /* of an object that another loader loaded */
 #ifndef ABI_SEQUENCE_TRIES
-#define ABI_SEQUENCE_TRIES 16   /* probes of one key while the writer moves entries; tests want fewer */
+#define ABI_SEQUENCE_TRIES 16 /* probes of one key while the writer moves entries; tests want fewer */
 #endif
 #define ABI_TICK_SHIFT 6
-#define ABI_NAME_BYTES 32       /* of a filter, with the final 0 */
+#define ABI_NAME_BYTES 32 /* of a filter, with the final 0 */
 
 /* What became of a packet. The first six are what the parser says of a packet no rule matched. */
 enum abi_outcome {
@@ -170,7 +170,7 @@ FLOW_INLINE __u32 abi_counter_row(__u32 ifindex)
 struct abi_shape {
 	__u64 mask[FLOW_KEY_WORDS_MAX];
 	__u64 tag;
-	__u64 hint; /* one bit: of the hints, or ABI_HINT_ALWAYS */
+	__u64 hint;     /* one bit: of the hints, or ABI_HINT_ALWAYS */
 	__u64 reserved; /* so that a shape is a line of the cache */
 };
 
@@ -192,10 +192,10 @@ struct abi_shape {
  */
 struct abi_shape_list {
 	__u32 count;
-	__u32 reads_hints; /* 0 where it does not pay: every shape is probed */
-	__u32 passing;     /* the shapes that pass */
+	__u32 reads_hints;     /* 0 where it does not pay: every shape is probed */
+	__u32 passing;         /* the shapes that pass */
 	__u32 behind_shortcut; /* the shapes that are looked for where a hint has a shortcut */
-	__u32 all;         /* the shapes, where every one is looked for */
+	__u32 all;             /* the shapes, where every one is looked for */
 	__u32 reserved[11];
 	struct abi_shape shape[ABI_SHAPES_MAX];
 	__u32 candidates[ABI_HINT_ALL + 1]; /* the shapes to look for, by a hint's lower bits */
@@ -214,7 +214,7 @@ FLOW_INLINE __u32 abi_shape_place(__u32 shapes)
  * listener, who chose that number at random. The listener puts the tick off again and again; where it has
  * died, the first packet that is dropped after the tick clears the word.
  */
-#define ABI_SAMPLE_BYTES 256 /* of a frame, the first ones */
+#define ABI_SAMPLE_BYTES 256           /* of a frame, the first ones */
 #define ABI_SAMPLES_BYTES (256 * 1024) /* of the ring */
 #define ABI_SAMPLE_PRICE 65536
 #define ABI_SAMPLE_BURST 256 /* jiffies whose credit can be saved up; one sample's in any case */
@@ -224,10 +224,10 @@ FLOW_INLINE __u32 abi_shape_place(__u32 shapes)
 struct abi_sample {
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u32 ifindex;
-	__u32 bytes;   /* of the frame */
+	__u32 bytes;    /* of the frame */
 	__u16 captured; /* of them, here: the first ones */
-	__u8 outcome;  /* enum abi_outcome */
-	__u8 verdict;  /* VERDICT_DROP or VERDICT_WOULD_DROP */
+	__u8 outcome;   /* enum abi_outcome */
+	__u8 verdict;   /* VERDICT_DROP or VERDICT_WOULD_DROP */
 	__u8 reserved[2];
 	__u8 frame[ABI_SAMPLE_BYTES]; /* placed as drivers do: IP headers are aligned */
 	__u8 reserved2[2];
@@ -242,7 +242,7 @@ struct abi_sample {
 #define ABI_PACE_BURST (1U << 14) /* credit that is saved up */
 
 struct abi_pace {
-	__u64 jiffy;   /* under way */
+	__u64 jiffy; /* under way */
 	__u64 random;
 	__u32 packets; /* in it, that a rule matched */
 	__u32 credit;
@@ -253,9 +253,9 @@ struct abi_pace {
 /* The one element of the per-CPU map of sampling. */
 struct abi_sampling {
 	struct abi_pace pace;
-	__u64 seen;    /* packets that were dropped, or would be, while somebody listened */
-	__u64 limited; /* of these, chosen, but more than the credit allows */
-	__u64 lost;    /* of these, chosen, but the ring was full */
+	__u64 seen;             /* packets that were dropped, or would be, while somebody listened */
+	__u64 limited;          /* of these, chosen, but more than the credit allows */
+	__u64 lost;             /* of these, chosen, but the ring was full */
 	__u64 credit, refilled; /* when: jiffies */
 };
 
@@ -271,15 +271,15 @@ struct abi_table {
 	/* One line of the cache, which every packet reads. */
 	struct bucket_geometry geometry;
 	__u32 first_bucket, first_slot, first_hint; /* the table's own numbers count from these */
-	__u32 epoch; /* the tick that ends count from: see abi_record() */
-	__u64 sequence; /* every move of an entry increments it */
-	__u64 shapes_active[FLOW_FAMILIES]; /* of each family's two lists, the one in use: 0 or 1 */
+	__u32 epoch;                                /* the tick that ends count from: see abi_record() */
+	__u64 sequence;                             /* every move of an entry increments it */
+	__u64 shapes_active[FLOW_FAMILIES];         /* of each family's two lists, the one in use: 0 or 1 */
 	__u64 reserved[2];
 	struct hash_secret secret;
 	/* The writer's. */
-	__u64 moves;       /* of entries since the table was made; `sequence` counts other things too */
-	__u64 used;        /* slots filled */
-	__u64 plan;        /* of the store's choice of targets, by which the table is filled */
+	__u64 moves;        /* of entries since the table was made; `sequence` counts other things too */
+	__u64 used;         /* slots filled */
+	__u64 plan;         /* of the store's choice of targets, by which the table is filled */
 	__u64 longest_path; /* moves of the worst insert */
 	__u64 reserved2[6];
 	struct abi_shape_list shapes[FLOW_FAMILIES][2];
@@ -298,9 +298,9 @@ struct abi_config {
 	struct bucket_geometry geometry;
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict */
 	__u8 reserved;
-	__u64 zero; /* always 0, which the verifier cannot know: see verdict_hide() */
-	__u32 run;  /* enum abi_run bits; ABI_RUN_SET_UP is written last */
-	__u32 confirm_by; /* tick; with ABI_RUN_UNCONFIRMED */
+	__u64 zero;                 /* always 0, which the verifier cannot know: see verdict_hide() */
+	__u32 run;                  /* enum abi_run bits; ABI_RUN_SET_UP is written last */
+	__u32 confirm_by;           /* tick; with ABI_RUN_UNCONFIRMED */
 	struct abi_options options; /* the program's, for the tool */
 	/* For the tool only, in a line of its own: programs read the one before for every packet. */
 	__u64 store_id[2]; /* the store this table is filled from */

@@ -18,7 +18,7 @@
 /* Of a list; so many that their entries of a large table do not stay in the caches. A power of two. */
 #define BENCH_FLOWS (1 << 18)
 
-#define BENCH_SLICE 256 /* packets; a power of two */
+#define BENCH_SLICE 256        /* packets; a power of two */
 #define BENCH_SLICES (1 << 14) /* of one run, at most */
 #define BENCH_NO_WORKER 0xffff
 
@@ -65,10 +65,10 @@ struct bench_flow_ipv6 {
 
 /* An Ethernet header: nobody looks at the addresses. The ethertype tells which list is meant. */
 struct bench_head {
-	__u32 next;    /* flow; counts on, and starts a slice wherever it is a multiple of BENCH_SLICE */
-	__u32 slice;   /* to come */
-	__u16 worker;  /* whose stamps they are; BENCH_NO_WORKER: none, and the program stays what it is */
-	__u8 program;  /* enum bench_program, of the present slice */
+	__u32 next;   /* flow; counts on, and starts a slice wherever it is a multiple of BENCH_SLICE */
+	__u32 slice;  /* to come */
+	__u16 worker; /* whose stamps they are; BENCH_NO_WORKER: none, and the program stays what it is */
+	__u8 program; /* enum bench_program, of the present slice */
 	__u8 reserved;
 	__be16 ethertype;
 } __attribute__((packed));

@@ -21,9 +21,9 @@
 #define BUCKET_SORTED_PREFIX_BITS 4
 
 struct bucket_layout {
-	__u8 slots;	       /* 1, 2, 4 or 8; semi-sorted: 4 */
+	__u8 slots;            /* 1, 2, 4 or 8; semi-sorted: 4 */
 	__u8 fingerprint_bits; /* 2 to 32; semi-sorted: 5 to 17 */
-	__u8 lane_bits;	       /* 8, 16 or 32: what a fingerprint takes; 0: semi-sorted, one word of 64 */
+	__u8 lane_bits;        /* 8, 16 or 32: what a fingerprint takes; 0: semi-sorted, one word of 64 */
 	__u8 has_records;      /* for the table engine: beside each slot stands a record */
 };
 
@@ -77,8 +77,7 @@ FLOW_INLINE __u32 bucket_step(__u32 fingerprint, __u32 step_shift)
 }
 
 /* The fingerprint comes from the top bits of the hash, the first bucket from its low 32. */
-FLOW_INLINE struct bucket_pair bucket_pair(__u64 hash, struct bucket_geometry geometry,
-					   struct bucket_layout layout)
+FLOW_INLINE struct bucket_pair bucket_pair(__u64 hash, struct bucket_geometry geometry, struct bucket_layout layout)
 {
 	struct bucket_pair pair;
 
@@ -134,11 +133,10 @@ FLOW_INLINE __u32 bucket_get(struct bucket bucket, struct bucket_layout layout, 
 	__u32 prefix;
 
 	if (layout.lane_bits)
-		return bucket.word[slot / lanes] >> slot % lanes * layout.lane_bits &
-		       ((1ULL << layout.lane_bits) - 1);
+		return bucket.word[slot / lanes] >> slot % lanes * layout.lane_bits & ((1ULL << layout.lane_bits) - 1);
 	/* cppcheck-suppress nullPointer ; only where a layout has no lanes are they looked at */
-	prefix = prefixes[bucket.word[0] & (BUCKET_SORTED_CODES - 1)] >>
-			 slot * BUCKET_SORTED_PREFIX_BITS & ((1 << BUCKET_SORTED_PREFIX_BITS) - 1);
+	prefix = prefixes[bucket.word[0] & (BUCKET_SORTED_CODES - 1)] >> slot * BUCKET_SORTED_PREFIX_BITS &
+		 ((1 << BUCKET_SORTED_PREFIX_BITS) - 1);
 	return prefix << low_bits |
 	       (bucket.word[0] >> (BUCKET_SORTED_CODE_BITS + slot * low_bits) & ((1U << low_bits) - 1));
 }

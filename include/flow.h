@@ -68,8 +68,8 @@ FLOW_INLINE unsigned int flow_key_last(enum flow_family family)
 /* Writes the words of `flow`, which must have a family; those behind the last stay as they are. */
 FLOW_INLINE void flow_pack(const struct flow *flow, struct flow_key *key)
 {
-	__u64 rest = (__u64)flow->sport | (__u64)flow->dport << 16 |
-		     (__u64)flow->proto << FLOW_KEY_PROTO_SHIFT | (__u64)flow->port_kind << 40;
+	__u64 rest = (__u64)flow->sport | (__u64)flow->dport << 16 | (__u64)flow->proto << FLOW_KEY_PROTO_SHIFT |
+		     (__u64)flow->port_kind << 40;
 
 	if (flow->family == FLOW_IPV4) {
 		key->word[0] = (__u64)flow->src.v4 | (__u64)flow->dst.v4 << 32;

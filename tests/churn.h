@@ -74,8 +74,8 @@ static inline void churn_dawdle(void)
 		;
 }
 
-FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layout,
-				  struct table_place from, struct table_place to)
+FLOW_INLINE void churn_move_wrong(struct table *table, struct bucket_layout layout, struct table_place from,
+				  struct table_place to)
 {
 	const __u32 fingerprint = table_load(table, layout, from);
 	const __u64 record = layout.has_records ? *table_record(table, layout, from) : 0;
@@ -136,22 +136,20 @@ struct churn_engine {
 	void (*move)(struct table *table, struct table_place from, struct table_place to);
 };
 
-static inline void churn_move_by_right(struct table *table, struct table_place from,
-				       struct table_place to)
+static inline void churn_move_by_right(struct table *table, struct table_place from, struct table_place to)
 {
 	CORE_CALL(table_move, table, from, to);
 }
 
-static inline void churn_move_by_wrong(struct table *table, struct table_place from,
-				       struct table_place to)
+static inline void churn_move_by_wrong(struct table *table, struct table_place from, struct table_place to)
 {
 	CORE_CALL(churn_move_wrong, table, from, to);
 }
 
-static const struct churn_engine churn_right = { "copy, announce, overwrite", 0, table_insert,
-						 table_delete, churn_move_by_right };
-static const struct churn_engine churn_wrong = { "overwrite, announce, copy", CHURN_OVERWRITE_FIRST,
-						 wrong_insert, wrong_delete, churn_move_by_wrong };
+static const struct churn_engine churn_right = { "copy, announce, overwrite", 0, table_insert, table_delete,
+						 churn_move_by_right };
+static const struct churn_engine churn_wrong = { "overwrite, announce, copy", CHURN_OVERWRITE_FIRST, wrong_insert,
+						 wrong_delete, churn_move_by_wrong };
 
 /* ---- keys and memory ---- */
 
@@ -274,7 +272,7 @@ struct churn {
 	__u64 *hash;
 	size_t residents, count;
 	__u64 seed, next; /* number of the next hash that never was */
-	__u64 lost;	  /* entries that a delete did not find */
+	__u64 lost;       /* entries that a delete did not find */
 	void (*change)(struct churn *churn);
 	__u64 lookups, faults_max;
 	struct churn_result result;
@@ -323,15 +321,12 @@ static inline int churn_open_table(struct churn *churn, struct abi_options optio
 }
 
 /* Fills a table of `slots` slots with `count` entries. Returns 0 or -errno. */
-static inline int churn_open(struct churn *churn, const struct churn_engine *engine,
-			     struct abi_options options, __u64 slots, size_t residents,
-			     size_t count, __u64 seed)
+static inline int churn_open(struct churn *churn, const struct churn_engine *engine, struct abi_options options,
+			     __u64 slots, size_t residents, size_t count, __u64 seed)
 {
 	int error;
 
-	*churn = (struct churn){
-		.engine = engine, .residents = residents, .count = count, .seed = seed
-	};
+	*churn = (struct churn){ .engine = engine, .residents = residents, .count = count, .seed = seed };
 	churn_fault = engine->fault;
 	churn->hash = calloc(count, sizeof(*churn->hash));
 	error = churn->hash ? churn_open_table(churn, options, slots) : -ENOMEM;
@@ -421,8 +416,7 @@ static inline pthread_t churn_start(struct churn *churn, void *(*run)(void *cont
 	pthread_attr_t attributes;
 	pthread_t thread;
 
-	if (pthread_attr_init(&attributes) ||
-	    pthread_attr_setaffinity_np(&attributes, sizeof(one), &one) ||
+	if (pthread_attr_init(&attributes) || pthread_attr_setaffinity_np(&attributes, sizeof(one), &one) ||
 	    pthread_create(&thread, &attributes, run, churn))
 		abort();
 	pthread_attr_destroy(&attributes);
@@ -441,8 +435,8 @@ static inline void churn_show(const struct churn *churn)
  * Looks residents up, `lookups` times or until `faults_max` were missed,
  * while `change` goes on.
  */
-static inline struct churn_result
-churn_run(struct churn *churn, void (*change)(struct churn *churn), __u64 lookups, __u64 faults_max)
+static inline struct churn_result churn_run(struct churn *churn, void (*change)(struct churn *churn), __u64 lookups,
+					    __u64 faults_max)
 {
 	__u64 moves = churn->table.moves;
 	pthread_t reader, writer;

@@ -27,7 +27,7 @@
 
 #define FILTER_CPUS_MAX 1024
 #define FILTER_RUN_MIN ETH_HLEN /* BPF_PROG_TEST_RUN refuses shorter frames */
-#define FILTER_NUMBERS 64	/* keys of one test at most */
+#define FILTER_NUMBERS 64       /* keys of one test at most */
 #define FILTER_NO_NUMBER FILTER_NUMBERS
 
 static const char *const filter_program_names[] = { "xdp_cuckoo", "xdp_cuckoo_frags" };
@@ -44,11 +44,8 @@ enum filter_map {
 };
 
 static const char *const filter_map_names[FILTER_MAPS] = {
-	[FILTER_CONFIG] = ABI_CONFIG_MAP,
-	[FILTER_BUCKETS] = ABI_BUCKETS_MAP,
-	[FILTER_RECORDS] = ABI_RECORDS_MAP,
-	[FILTER_COUNTS] = ABI_COUNTS_MAP,
-	[FILTER_HINTS] = ABI_HINTS_MAP,
+	[FILTER_CONFIG] = ABI_CONFIG_MAP, [FILTER_BUCKETS] = ABI_BUCKETS_MAP, [FILTER_RECORDS] = ABI_RECORDS_MAP,
+	[FILTER_COUNTS] = ABI_COUNTS_MAP, [FILTER_HINTS] = ABI_HINTS_MAP,
 };
 
 struct filter {
@@ -57,13 +54,13 @@ struct filter {
 	int counters;
 	struct abi_options options;
 	bool reads_hints; /* of shapes that are added from now on */
-	__u32 end;	  /* of entries that are added from now on */
+	__u32 end;        /* of entries that are added from now on */
 	void *map[FILTER_MAPS];
 	size_t bytes[FILTER_MAPS];
-	struct abi_config *config; /* map[FILTER_CONFIG] */
-	struct table table;	   /* over the maps */
-	__u32 numbers;		   /* given to keys since filter_set_up(), from 0 on */
-	__u32 slot[FILTER_NUMBERS]; /* of these keys */
+	struct abi_config *config;                /* map[FILTER_CONFIG] */
+	struct table table;                       /* over the maps */
+	__u32 numbers;                            /* given to keys since filter_set_up(), from 0 on */
+	__u32 slot[FILTER_NUMBERS];               /* of these keys */
 	struct abi_counter counted[ABI_COUNTERS]; /* after the last run, of all CPUs */
 };
 
@@ -105,8 +102,7 @@ static inline void *filter_constant(const struct bpf_object *object, const char 
 		const struct btf_type *variable = btf__type_by_id(btf, at->type);
 
 		if (!strcmp(btf__name_by_offset(btf, variable->name_off), name))
-			return (char *)bpf_map__initial_value((struct bpf_map *)map, &bytes) +
-			       at->offset;
+			return (char *)bpf_map__initial_value((struct bpf_map *)map, &bytes) + at->offset;
 	}
 	return NULL;
 }
@@ -125,18 +121,19 @@ static inline int filter_resize(const struct filter *filter, struct bucket_geome
 	int error = bpf_map__set_value_size(buckets, bucket_bytes);
 
 	if (!error)
-		error = bpf_map__set_max_entries(
-			buckets, table_bucket_bytes(options->format, geometry) / bucket_bytes);
+		error = bpf_map__set_max_entries(buckets, table_bucket_bytes(options->format, geometry) / bucket_bytes);
 	if (!error)
-		error = bpf_map__set_max_entries(filter_find_map(filter, FILTER_RECORDS), options->is_exact ? slots : 1);
+		error = bpf_map__set_max_entries(filter_find_map(filter, FILTER_RECORDS),
+						 options->is_exact ? slots : 1);
 	if (!error)
-		error = bpf_map__set_max_entries(filter_find_map(filter, FILTER_COUNTS), options->has_counts ? slots : 1);
+		error = bpf_map__set_max_entries(filter_find_map(filter, FILTER_COUNTS),
+						 options->has_counts ? slots : 1);
 	return error;
 }
 
 /* Opens the object and gives it options and sizes; not yet loaded. 0 or -errno. */
-static inline int filter_prepare(const char *path, const struct abi_options *options,
-				 struct bucket_geometry geometry, struct filter *filter)
+static inline int filter_prepare(const char *path, const struct abi_options *options, struct bucket_geometry geometry,
+				 struct filter *filter)
 {
 	void *constants, *prefixes;
 
@@ -162,8 +159,7 @@ static inline int filter_map_all(struct filter *filter)
 		void *memory;
 
 		filter->bytes[i] = (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map);
-		memory = mmap(NULL, filter->bytes[i], PROT_READ | PROT_WRITE, MAP_SHARED,
-			      bpf_map__fd(map), 0);
+		memory = mmap(NULL, filter->bytes[i], PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
 		if (memory == MAP_FAILED)
 			return -errno;
 		filter->map[i] = memory;
@@ -209,8 +205,8 @@ static inline int filter_find_programs(struct filter *filter)
 }
 
 /* filter_prepare(), filter_load(), and the programs to run. */
-static inline int filter_open(const char *path, const struct abi_options *options,
-			      struct bucket_geometry geometry, struct filter *filter)
+static inline int filter_open(const char *path, const struct abi_options *options, struct bucket_geometry geometry,
+			      struct filter *filter)
 {
 	int error = filter_prepare(path, options, geometry, filter);
 
@@ -247,16 +243,14 @@ static inline void filter_set_up(struct filter *filter)
 	filter->config->run = ABI_RUN_SET_UP;
 }
 
-static inline struct abi_shape_list *filter_shapes(const struct filter *filter,
-						   enum flow_family family)
+static inline struct abi_shape_list *filter_shapes(const struct filter *filter, enum flow_family family)
 {
 	struct abi_table *table = &filter->config->table[0];
 
 	return &table->shapes[family][table->shapes_active[family]];
 }
 
-static inline __u64 filter_choose_hint(const struct abi_shape_list *list,
-				       const struct rule_shape *shape)
+static inline __u64 filter_choose_hint(const struct abi_shape_list *list, const struct rule_shape *shape)
 {
 	__u64 taken[ABI_SHAPES_MAX];
 
@@ -299,8 +293,7 @@ static inline struct bucket_layout filter_layout(const struct filter *filter)
 }
 
 /* Semi-sorted buckets choose the slot by themselves. */
-static inline void filter_add_value(struct filter *filter, const struct hash_value *value,
-				    struct filter_place place)
+static inline void filter_add_value(struct filter *filter, const struct hash_value *value, struct filter_place place)
 {
 	struct bucket_layout layout = filter_layout(filter);
 	struct bucket_pair pair = bucket_pair(value->hash, filter->table.geometry, layout);
@@ -311,8 +304,7 @@ static inline void filter_add_value(struct filter *filter, const struct hash_val
 	table_publish(&filter->table, layout, at, pair.fingerprint, abi_record(value->tag, filter->end));
 }
 
-static inline void filter_add_key(struct filter *filter, const struct rule_key *key,
-				  struct filter_place place)
+static inline void filter_add_key(struct filter *filter, const struct rule_key *key, struct filter_place place)
 {
 	const struct abi_shape_list *list = filter_shapes(filter, key->shape.family);
 	struct hash_value value = rule_hash(key, &filter->config->table[0].secret);
@@ -325,8 +317,7 @@ static inline void filter_add_key(struct filter *filter, const struct rule_key *
 	filter_add_value(filter, &value, place);
 }
 
-static inline void filter_add_at(struct filter *filter, const struct rule *rule,
-				 struct filter_place place)
+static inline void filter_add_at(struct filter *filter, const struct rule *rule, struct filter_place place)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
 	size_t count = rule_keys(rule, keys);
@@ -343,8 +334,7 @@ static inline void filter_add(struct filter *filter, const struct rule *rule)
 }
 
 /* Reads the counters, summed over interfaces and CPUs. */
-static inline int filter_count(const struct filter *filter,
-			       struct abi_counter counted[ABI_COUNTERS])
+static inline int filter_count(const struct filter *filter, struct abi_counter counted[ABI_COUNTERS])
 {
 	static struct abi_counter value[ABI_COUNTER_ROWS * FILTER_CPUS_MAX][ABI_COUNTERS];
 	int cpus = libbpf_num_possible_cpus();
@@ -364,14 +354,13 @@ static inline int filter_count(const struct filter *filter,
 }
 
 /* Which of `count` moved by one packet of `bytes`; `count`: none; -EPROTO: anything else. */
-static inline int filter_moved(const struct abi_counter *before, const struct abi_counter *after,
-			       int count, size_t bytes)
+static inline int filter_moved(const struct abi_counter *before, const struct abi_counter *after, int count,
+			       size_t bytes)
 {
 	int moved = count;
 
 	for (int i = 0; i < count; i++) {
-		struct abi_counter by = { after[i].packets - before[i].packets,
-					  after[i].bytes - before[i].bytes };
+		struct abi_counter by = { after[i].packets - before[i].packets, after[i].bytes - before[i].bytes };
 
 		if (!by.packets && !by.bytes)
 			continue;
@@ -383,8 +372,7 @@ static inline int filter_moved(const struct abi_counter *before, const struct ab
 }
 
 /* Sends one frame through a program; the frame stays as it was. A counted retry is an error. */
-static inline struct filter_run filter_run_opts(struct filter *filter, size_t program,
-						struct bpf_test_run_opts *opts)
+static inline struct filter_run filter_run_opts(struct filter *filter, size_t program, struct bpf_test_run_opts *opts)
 {
 	const int numbers = filter->options.has_counts ? filter->numbers : 0;
 	struct abi_counter before[ABI_COUNTERS], before_rule[FILTER_NUMBERS], rule[FILTER_NUMBERS];
@@ -412,8 +400,7 @@ static inline struct filter_run filter_run_opts(struct filter *filter, size_t pr
 	return run;
 }
 
-static inline struct filter_run filter_run(struct filter *filter, size_t program, const void *frame,
-					   size_t length)
+static inline struct filter_run filter_run(struct filter *filter, size_t program, const void *frame, size_t length)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = length, .repeat = 1);
 
@@ -421,8 +408,7 @@ static inline struct filter_run filter_run(struct filter *filter, size_t program
 }
 
 /* Of the frame, `first` bytes are in the first buffer, the others in more. -EINVAL: not all kernels do that. */
-static inline struct filter_run filter_run_split(struct filter *filter, const void *frame, size_t length,
-						 size_t first)
+static inline struct filter_run filter_run_split(struct filter *filter, const void *frame, size_t length, size_t first)
 {
 	struct xdp_md context = { .data_end = first };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = length, .ctx_in = &context,

@@ -15,10 +15,10 @@
 #include "parse.h"
 
 #define PACKET_PIECES 16
-#define PACKET_HEADERS 256 /* a piece may be there several times */
-#define PACKET_BYTES 3072  /* BPF_PROG_TEST_RUN keeps so much in one buffer */
-#define PACKET_ALIGN 2 /* bytes that drivers put before a frame, so that IP headers are aligned */
-#define PACKET_FILLER 0xa5 /* in every byte that no field is set in: never taken for a zero */
+#define PACKET_HEADERS 256         /* a piece may be there several times */
+#define PACKET_BYTES 3072          /* BPF_PROG_TEST_RUN keeps so much in one buffer */
+#define PACKET_ALIGN 2             /* bytes that drivers put before a frame, so that IP headers are aligned */
+#define PACKET_FILLER 0xa5         /* in every byte that no field is set in: never taken for a zero */
 #define PACKET_SRC_IPV4 0xc0000201 /* 192.0.2.1 */
 #define PACKET_DST_IPV4 0xc6336407 /* 198.51.100.7 */
 /* 2001:db8:1:2:3:4:5:6 and 2001:db8:f:e:d:c:b:a */
@@ -44,7 +44,7 @@ struct packet_frame {
 	size_t ip_length; /* to the end of the IP packet; 0 while it goes on */
 	size_t addresses_end;
 	unsigned int tags, extensions, pieces;
-	bool settled; /* the parser looks at no further piece */
+	bool settled;           /* the parser looks at no further piece */
 	bool is_first_fragment; /* of an IPv6 packet */
 	struct packet_need need[PACKET_HEADERS];
 };
@@ -52,13 +52,13 @@ struct packet_frame {
 struct packet_piece {
 	/* Appends the piece; returns how long a frame the parser needs to get past it. */
 	size_t (*build)(struct packet_frame *frame, const struct packet_piece *piece, __u16 next);
-	__u16 number;	     /* ethertype or protocol */
+	__u16 number;        /* ethertype or protocol */
 	__u16 first, second; /* ports; ICMP type and code */
-	__u16 fragment;	     /* IPv4: the fragment word; IPv6: offset and more-fragments bit */
-	__u16 bytes;	     /* written, where they are not the usual */
+	__u16 fragment;      /* IPv4: the fragment word; IPv6: offset and more-fragments bit */
+	__u16 bytes;         /* written, where they are not the usual */
 	__u8 version, words; /* IP version; IPv4 header words */
-	__u8 times;	     /* it is there; 0: once */
-	__u32 stated;	     /* PACKET_STATED(n): the length field says n */
+	__u8 times;          /* it is there; 0: once */
+	__u32 stated;        /* PACKET_STATED(n): the length field says n */
 };
 
 #define PACKET_STATED(n) (0x10000 | (n))
@@ -102,16 +102,14 @@ static inline __u8 *packet_append(struct packet_frame *frame, size_t bytes)
 	return memset(at, PACKET_FILLER, bytes);
 }
 
-static inline size_t packet_ethernet(struct packet_frame *frame, const struct packet_piece *piece,
-				     __u16 next)
+static inline size_t packet_ethernet(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {
 	packet_put16(packet_append(frame, piece->bytes) + 12, next);
 	return frame->length;
 }
 
 /* One tag too many is where the parser stops. */
-static inline size_t packet_vlan(struct packet_frame *frame, const struct packet_piece *piece,
-				 __u16 next)
+static inline size_t packet_vlan(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {
 	size_t start = frame->length;
 
@@ -121,8 +119,7 @@ static inline size_t packet_vlan(struct packet_frame *frame, const struct packet
 }
 
 /* What has no ports, or is no IP: the headers before it are needed whole, nothing of it is read. */
-static inline size_t packet_raw(struct packet_frame *frame, const struct packet_piece *piece,
-				__u16 next)
+static inline size_t packet_raw(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {
 	size_t start = frame->length;
 
@@ -131,8 +128,7 @@ static inline size_t packet_raw(struct packet_frame *frame, const struct packet_
 	return start;
 }
 
-static inline size_t packet_ipv4(struct packet_frame *frame, const struct packet_piece *piece,
-				 __u16 next)
+static inline size_t packet_ipv4(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {
 	size_t bytes = piece->words < 5 ? 20 : piece->words * 4;
 	bool short_length = piece->stated > PACKET_STATED(0) && piece->stated < PACKET_STATED(bytes);
@@ -151,8 +147,7 @@ static inline size_t packet_ipv4(struct packet_frame *frame, const struct packet
 	return malformed ? frame->addresses_end : frame->length;
 }
 
-static inline size_t packet_ipv6(struct packet_frame *frame, const struct packet_piece *piece,
-				 __u16 next)
+static inline size_t packet_ipv6(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {
 	static const __u8 src[] = PACKET_SRC_IPV6, dst[] = PACKET_DST_IPV6;
 	__u8 *at = packet_append(frame, 40);
@@ -168,8 +163,7 @@ static inline size_t packet_ipv6(struct packet_frame *frame, const struct packet
 }
 
 /* Any extension header: its bytes follow from its type and length field. One too many is not read. */
-static inline size_t packet_extension(struct packet_frame *frame, const struct packet_piece *piece,
-				      __u16 next)
+static inline size_t packet_extension(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {
 	unsigned int unit = piece->number == IPPROTO_AH ? 4 : 8;
 	unsigned int first_units = unit == 4 ? 2 : 1;
@@ -186,8 +180,7 @@ static inline size_t packet_extension(struct packet_frame *frame, const struct p
 	return frame->extensions > PARSE_EXTENSION_HEADERS ? start : start + (length + first_units) * unit;
 }
 
-static inline size_t packet_ports(struct packet_frame *frame, const struct packet_piece *piece,
-				  __u16 next)
+static inline size_t packet_ports(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {
 	size_t start = frame->length;
 	__u8 port[4];
@@ -199,8 +192,7 @@ static inline size_t packet_ports(struct packet_frame *frame, const struct packe
 	return start + 4;
 }
 
-static inline size_t packet_icmp(struct packet_frame *frame, const struct packet_piece *piece,
-				 __u16 next)
+static inline size_t packet_icmp(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {
 	const __u8 type_code[2] = { piece->first, piece->second };
 	size_t start = frame->length;
@@ -211,8 +203,7 @@ static inline size_t packet_icmp(struct packet_frame *frame, const struct packet
 }
 
 /* Bytes behind the IP packet. */
-static inline size_t packet_padding(struct packet_frame *frame, const struct packet_piece *piece,
-				    __u16 next)
+static inline size_t packet_padding(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {
 	(void)next;
 	frame->ip_length = frame->length - frame->ip_start;
@@ -221,8 +212,7 @@ static inline size_t packet_padding(struct packet_frame *frame, const struct pac
 }
 
 /* The frame lacks its last bytes; the lengths say that it has them. */
-static inline size_t packet_missing(struct packet_frame *frame, const struct packet_piece *piece,
-				    __u16 next)
+static inline size_t packet_missing(struct packet_frame *frame, const struct packet_piece *piece, __u16 next)
 {
 	(void)next;
 	frame->ip_length = frame->length - frame->ip_start;
@@ -281,9 +271,8 @@ static inline void packet_build(const struct packet *packet, struct packet_frame
  * What the parser must say of the first `length` bytes of the frame, told from its pieces: what it
  * says of the whole where no piece that it reads lacks a byte, else PARSE_TRUNCATED or worse without ports.
  */
-static inline enum parse_result packet_expect(const struct packet *packet,
-					      const struct packet_frame *frame, size_t length,
-					      struct flow *flow)
+static inline enum parse_result packet_expect(const struct packet *packet, const struct packet_frame *frame,
+					      size_t length, struct flow *flow)
 {
 	for (unsigned int i = 0; i < frame->pieces; i++) {
 		if (frame->need[i].bytes <= length)

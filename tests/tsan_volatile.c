@@ -13,17 +13,17 @@ uint32_t __tsan_atomic32_load(const volatile uint32_t *at, int order);
 uint64_t __tsan_atomic64_load(const volatile uint64_t *at, int order);
 
 /* Stores stay plain ones: none is part of the protocol. */
-#define VOLATILE(bytes, bits)                                          \
-	void __tsan_write##bytes(volatile void *at);                   \
-	void __tsan_volatile_read##bytes(const volatile void *at);     \
-	void __tsan_volatile_write##bytes(volatile void *at);          \
-	void __tsan_volatile_read##bytes(const volatile void *at)      \
-	{                                                              \
-		__tsan_atomic##bits##_load(at, __ATOMIC_RELAXED);      \
-	}                                                              \
-	void __tsan_volatile_write##bytes(volatile void *at)           \
-	{                                                              \
-		__tsan_write##bytes(at);                               \
+#define VOLATILE(bytes, bits) \
+	void __tsan_write##bytes(volatile void *at); \
+	void __tsan_volatile_read##bytes(const volatile void *at); \
+	void __tsan_volatile_write##bytes(volatile void *at); \
+	void __tsan_volatile_read##bytes(const volatile void *at) \
+	{ \
+		__tsan_atomic##bits##_load(at, __ATOMIC_RELAXED); \
+	} \
+	void __tsan_volatile_write##bytes(volatile void *at) \
+	{ \
+		__tsan_write##bytes(at); \
 	}
 
 VOLATILE(1, 8)

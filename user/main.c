@@ -111,8 +111,10 @@ int main(int argc, char **argv)
 
 	status = open_standard_files();
 	if (status)
-		return command_error(STATUS_SYSTEM, "cannot open /dev/null: %s; raise the limit of open files, or "
-				     "make that device", strerror(-status));
+		return command_error(STATUS_SYSTEM,
+				     "cannot open /dev/null: %s; raise the limit of open files, or "
+				     "make that device",
+				     strerror(-status));
 	status = privileges_gain_none();
 	if (status)
 		return command_error(STATUS_SYSTEM, "cannot set no_new_privs: %s", strerror(-status));

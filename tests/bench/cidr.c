@@ -143,24 +143,19 @@ static int remove_one(const char *path, const struct stat *file, int type, struc
 static void take_maps(struct filter *filter, const struct kernel_filter *loaded)
 {
 	static const enum kernel_map_name from[FILTER_MAPS] = {
-		[FILTER_CONFIG] = KERNEL_CONFIG,
-		[FILTER_BUCKETS] = KERNEL_BUCKETS,
-		[FILTER_RECORDS] = KERNEL_RECORDS,
-		[FILTER_COUNTS] = KERNEL_COUNTS,
-		[FILTER_HINTS] = KERNEL_HINTS,
+		[FILTER_CONFIG] = KERNEL_CONFIG, [FILTER_BUCKETS] = KERNEL_BUCKETS, [FILTER_RECORDS] = KERNEL_RECORDS,
+		[FILTER_COUNTS] = KERNEL_COUNTS, [FILTER_HINTS] = KERNEL_HINTS,
 	};
 
 	for (enum filter_map map = 0; map < FILTER_MAPS; map++) {
-		const int error = bpf_map__reuse_fd(filter_find_map(filter, map),
-						    loaded->map[from[map]].fd);
+		const int error = bpf_map__reuse_fd(filter_find_map(filter, map), loaded->map[from[map]].fd);
 
 		if (error)
 			die(filter_map_names[map], error);
 	}
 }
 
-static void prepare(struct filter *filter, const struct abi_options *options,
-		    struct bucket_geometry geometry)
+static void prepare(struct filter *filter, const struct abi_options *options, struct bucket_geometry geometry)
 {
 	const int error = filter_prepare(PACKET_PATH_OBJECT, options, geometry, filter);
 
@@ -174,8 +169,7 @@ static void open_table(struct bench *bench, enum variant variant)
 	struct apply apply = open_store(bench);
 	struct target *target;
 	struct reason reason;
-	const int error = apply_load(&apply, &variants[variant].options, bench->capacity, &target,
-				     &reason);
+	const int error = apply_load(&apply, &variants[variant].options, bench->capacity, &target, &reason);
 
 	if (error)
 		die(reason.text, error);
@@ -194,15 +188,13 @@ static void open_variant(struct bench *bench, enum variant variant)
 	else
 		prepare(filter, &variants[variant].options, table_geometry(0));
 	if (variant == TRIE)
-		error = bpf_map__set_max_entries(packet_path_map(filter, LPM_MAP),
-						 bench->list.count);
+		error = bpf_map__set_max_entries(packet_path_map(filter, LPM_MAP), bench->list.count);
 	if (error)
 		die(LPM_MAP, error);
 	bench->program[variant] = packet_path_load(filter, variants[variant].program);
 	packet_path_choose(filter, &(struct lookup_parameters){ 0 });
 	if (variant == TRIE)
-		error = lpm_fill(bpf_map__fd(packet_path_map(filter, LPM_MAP)), &bench->list,
-				 LPM_IPV4, LPM_DROP);
+		error = lpm_fill(bpf_map__fd(packet_path_map(filter, LPM_MAP)), &bench->list, LPM_IPV4, LPM_DROP);
 	if (error)
 		die(LPM_MAP, error);
 }
@@ -241,17 +233,14 @@ static void choose_sources(struct bench *bench, enum packets packets)
 
 	bench->listed = 0;
 	for (__u32 i = 0; i < LOOKUP_SOURCES; i++) {
-		const bool is_listed = packets == INSIDE ||
-				       (packets == HALF_HALF && random_below(&random, 2));
+		const bool is_listed = packets == INSIDE || (packets == HALF_HALF && random_below(&random, 2));
 		const uint32_t source = draw_source(bench, is_listed, &random);
 
-		bench->sources[i / LOOKUP_SOURCES_A_LINE].source[i % LOOKUP_SOURCES_A_LINE] =
-			htonl(source);
+		bench->sources[i / LOOKUP_SOURCES_A_LINE].source[i % LOOKUP_SOURCES_A_LINE] = htonl(source);
 		bench->listed += lpm_search(&bench->sorted, source);
 	}
 	for (enum variant variant = 0; variant < VARIANTS; variant++) {
-		const int map = bpf_map__fd(packet_path_map(&bench->filter[variant],
-							    "lookup_listed"));
+		const int map = bpf_map__fd(packet_path_map(&bench->filter[variant], "lookup_listed"));
 
 		for (__u32 line = 0; line < LOOKUP_SOURCES / LOOKUP_SOURCES_A_LINE; line++)
 			if (bpf_map_update_elem(map, &line, &bench->sources[line], 0))
@@ -276,8 +265,7 @@ static unsigned int probes_of(const struct filter *filter, __be32 source)
 
 	flow_pack(&flow, &packet.key);
 	if (list->reads_hints)
-		candidates = hints_leave(list, hints[hint_index(FLOW_IPV4,
-								hint_head(FLOW_IPV4, &packet.key))]);
+		candidates = hints_leave(list, hints[hint_index(FLOW_IPV4, hint_head(FLOW_IPV4, &packet.key))]);
 	for (; candidates; candidates &= candidates - 1) {
 		const struct abi_shape *shape = &list->shape[abi_shape_place(candidates)];
 		struct rule_key key = {};
@@ -300,8 +288,7 @@ static double mean_probes(const struct bench *bench)
 
 	for (__u32 i = 0; i < LOOKUP_SOURCES; i++)
 		probes += probes_of(&bench->filter[EXACT],
-				    bench->sources[i / LOOKUP_SOURCES_A_LINE]
-					    .source[i % LOOKUP_SOURCES_A_LINE]);
+				    bench->sources[i / LOOKUP_SOURCES_A_LINE].source[i % LOOKUP_SOURCES_A_LINE]);
 	return (double)probes / LOOKUP_SOURCES;
 }
 
@@ -321,8 +308,8 @@ static void check_variant(const struct bench *bench, enum variant variant)
 	if (variant == PARSE)
 		return;
 	if (!variants[variant].options.is_exact && variants[variant].has_table)
-		false_positives = 10 + 2. * LOOKUP_SOURCES * SHAPE_LIST_PROBES *
-					       table_false_positive_rate(BUCKET_16, 1);
+		false_positives =
+			10 + 2. * LOOKUP_SOURCES * SHAPE_LIST_PROBES * table_false_positive_rate(BUCKET_16, 1);
 	if (dropped < bench->listed || dropped > bench->listed + false_positives)
 		die(variants[variant].name, EPROTO);
 }
@@ -342,8 +329,7 @@ static void measure(const struct bench *bench, double result[VARIANTS])
 	for (int slice = 0; slice < slices(); slice++)
 		for (enum variant variant = 0; variant < VARIANTS; variant++) {
 			packet_path_run(bench->program[variant], LOOKUP_SOURCES, &verdict);
-			ns[variant][slice] = packet_path_run(bench->program[variant],
-							     PACKETS_A_SLICE, &verdict);
+			ns[variant][slice] = packet_path_run(bench->program[variant], PACKETS_A_SLICE, &verdict);
 		}
 	for (enum variant variant = 0; variant < VARIANTS; variant++)
 		result[variant] = median(ns[variant], slices());
@@ -354,8 +340,7 @@ static void print_head(const struct bench *bench, const char *name)
 	const struct filter *filter = &bench->filter[COUNTING];
 
 	printf("\n%s: %zu networks; %u shapes, %llu keys in %llu slots\n", name, bench->list.count,
-	       abi_shapes(abi_active(filter->config), FLOW_IPV4)->count,
-	       (unsigned long long)filter->config->used,
+	       abi_shapes(abi_active(filter->config), FLOW_IPV4)->count, (unsigned long long)filter->config->used,
 	       (unsigned long long)table_slots(&filter->table));
 	printf("  %-20s  %10s", "", variants[PARSE].name);
 	for (enum variant variant = PARSE + 1; variant < VARIANTS; variant++)
@@ -369,21 +354,19 @@ static void print_row(const struct bench *bench, enum packets packets, const dou
 	for (enum variant variant = PARSE + 1; variant < VARIANTS; variant++)
 		printf("  %10.1f", ns[variant] - ns[PARSE]);
 	for (enum variant variant = COUNTING; variant <= EXACT; variant++)
-		printf("  %*.2f", variant == COUNTING ? 13 : 10,
-		       (ns[variant] - ns[PARSE]) / (ns[TRIE] - ns[PARSE]));
+		printf("  %*.2f", variant == COUNTING ? 13 : 10, (ns[variant] - ns[PARSE]) / (ns[TRIE] - ns[PARSE]));
 	printf("  %6.2f\n", mean_probes(bench));
 	fflush(stdout);
 }
 
-static void report(const struct bench *bench, const char *list, enum packets packets,
-		   const double ns[VARIANTS])
+static void report(const struct bench *bench, const char *list, enum packets packets, const double ns[VARIANTS])
 {
 	for (enum variant variant = 0; variant < VARIANTS; variant++)
 		report_json("\"bench\": \"cidr\", \"list\": \"%s\", \"networks\": %zu, "
 			    "\"traffic\": \"%s\", \"variant\": \"%s\", \"unit\": \"ns\", "
 			    "\"median\": %.2f, \"over_floor\": %.2f",
-			    list, bench->list.count, packets_names[packets], variants[variant].name,
-			    ns[variant], ns[variant] - ns[PARSE]);
+			    list, bench->list.count, packets_names[packets], variants[variant].name, ns[variant],
+			    ns[variant] - ns[PARSE]);
 }
 
 /* bench->list is filled. */
@@ -414,14 +397,13 @@ static void bench_file(struct bench *bench, const char *path)
 /* Those of the usual lists that are there; the first alone where it is quick. */
 static void bench_usual(struct bench *bench)
 {
-	static const char *const usual[] = { "firehol_level1.netset", "country_us.netset",
-					     "firehol_level4.netset", "spamhaus_drop.netset" };
+	static const char *const usual[] = { "firehol_level1.netset", "country_us.netset", "firehol_level4.netset",
+					     "spamhaus_drop.netset" };
 	const char *lists = getenv("LISTS");
 	char path[4096];
 
 	for (size_t i = 0; i < (report_is_quick() ? 1 : sizeof(usual) / sizeof(usual[0])); i++) {
-		snprintf(path, sizeof(path), "%s/%s", lists ? lists : "../shared/blocklists",
-			 usual[i]);
+		snprintf(path, sizeof(path), "%s/%s", lists ? lists : "../shared/blocklists", usual[i]);
 		if (access(path, R_OK))
 			printf("\n%s: not there; LISTS=DIR says where\n", path);
 		else
@@ -450,8 +432,8 @@ int main(int argc, char **argv)
 	libbpf_set_print(NULL);
 	uname(&kernel);
 	printf("lists of networks in the packet path, another source each packet; ns a packet beyond those "
-	       "of\n\"%s\"; median of %d slices of %d packets; Linux %s\n", variants[PARSE].name,
-	       slices(), PACKETS_A_SLICE, kernel.release);
+	       "of\n\"%s\"; median of %d slices of %d packets; Linux %s\n",
+	       variants[PARSE].name, slices(), PACKETS_A_SLICE, kernel.release);
 	if (optind == argc)
 		bench_usual(&bench);
 	for (int i = optind; i < argc; i++)

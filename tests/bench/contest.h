@@ -40,11 +40,11 @@ struct contender_kind {
 	struct abi_options options; /* of a table */
 	enum flow_family family;
 	unsigned int shapes; /* 0: one */
-	bool has_ends;	     /* every rule has one, far away */
-	bool has_hints;	     /* which are read where they pay, as the tool sets them */
-	double wrong; /* the most false positives there may be; of tables the rate is known */
-	double lost;  /* the most rules that may be missing */
-	bool is_pressed; /* it may read other memory between packets, and times itself */
+	bool has_ends;       /* every rule has one, far away */
+	bool has_hints;      /* which are read where they pay, as the tool sets them */
+	double wrong;        /* the most false positives there may be; of tables the rate is known */
+	double lost;         /* the most rules that may be missing */
+	bool is_pressed;     /* it may read other memory between packets, and times itself */
 };
 
 struct contender {
@@ -52,8 +52,8 @@ struct contender {
 	struct filter filter;
 	int program;
 	double map_mib, available_mib; /* as the map's info says; as MemAvailable fell */
-	double false_positives;	       /* share of packets, as checked */
-	double lines;		       /* of other memory that were read before a packet */
+	double false_positives;        /* share of packets, as checked */
+	double lines;                  /* of other memory that were read before a packet */
 	double ns[CONTEST_SLICES];
 	struct spread result;
 };
@@ -165,8 +165,7 @@ static inline void contest_fill_rival(struct contender *contender, __u32 rules)
 }
 
 /* With room for `rules`, and none in it. */
-static inline void contest_open_empty(struct contender *contender, const struct contender_kind *kind,
-				      __u32 rules)
+static inline void contest_open_empty(struct contender *contender, const struct contender_kind *kind, __u32 rules)
 {
 	const __u64 slots = kind->rival == RIVAL_TABLE ? table_slots_for(rules) : 1024;
 	struct filter *filter = &contender->filter;
@@ -186,8 +185,7 @@ static inline void contest_open_empty(struct contender *contender, const struct 
 		packet_path_fill_pressure(filter);
 }
 
-static inline void contest_open_one(struct contender *contender, const struct contender_kind *kind,
-				    __u32 rules)
+static inline void contest_open_one(struct contender *contender, const struct contender_kind *kind, __u32 rules)
 {
 	const double before = memory_available_kib();
 	const struct filter *filter = &contender->filter;
@@ -202,8 +200,7 @@ static inline void contest_open_one(struct contender *contender, const struct co
 							  rival_mib(filter, kind->rival);
 }
 
-static inline void contest_open(struct contest *contest, const struct contender_kind *kinds,
-				size_t count, __u32 rules)
+static inline void contest_open(struct contest *contest, const struct contender_kind *kinds, size_t count, __u32 rules)
 {
 	contest->count = count;
 	contest->rules = rules;
@@ -232,21 +229,19 @@ static inline void contest_choose(struct contest *contest, enum contest_traffic 
 		packet_path_choose(&contest->contender[i].filter, &contest->parameters);
 }
 
-static inline double contest_wrong_allowed(const struct contest *contest,
-					   const struct contender_kind *kind)
+static inline double contest_wrong_allowed(const struct contest *contest, const struct contender_kind *kind)
 {
 	const double load = (double)contest->rules / table_slots_for(contest->rules);
 
 	if (kind->rival != RIVAL_TABLE)
 		return kind->wrong;
-	return kind->options.is_exact ? 0 :
-					2 * (kind->shapes ? kind->shapes : 1) *
-						table_false_positive_rate(kind->options.format, load);
+	return kind->options.is_exact ?
+		       0 :
+		       2 * (kind->shapes ? kind->shapes : 1) * table_false_positive_rate(kind->options.format, load);
 }
 
 /* Packets of flows without a rule that may be dropped; where flows are few, each comes many times. */
-static inline double contest_wrong_packets(const struct contest *contest,
-					   const struct contender_kind *kind,
+static inline double contest_wrong_packets(const struct contest *contest, const struct contender_kind *kind,
 					   enum contest_traffic traffic, double others)
 {
 	const double wrong = contest_wrong_allowed(contest, kind);
@@ -266,8 +261,7 @@ static inline void contest_check(const struct contest *contest, struct contender
 	const double share = (double)contest_listed[traffic] / LOOKUP_SHARES;
 	const double listed = CONTEST_CHECKED * share;
 	const double chance = 6 * sqrt(CONTEST_CHECKED * share * (1 - share));
-	const __u64 before =
-		packet_path_counted(&contender->filter, OUTCOME_DROP_RULE, VERDICT_DROP);
+	const __u64 before = packet_path_counted(&contender->filter, OUTCOME_DROP_RULE, VERDICT_DROP);
 	double dropped;
 	__u32 verdict;
 
@@ -276,8 +270,7 @@ static inline void contest_check(const struct contest *contest, struct contender
 	if (kind->rival == RIVAL_NONE)
 		return;
 	if (dropped < listed * (1 - kind->lost) - chance ||
-	    dropped > listed + chance +
-			      contest_wrong_packets(contest, kind, traffic, CONTEST_CHECKED - listed))
+	    dropped > listed + chance + contest_wrong_packets(contest, kind, traffic, CONTEST_CHECKED - listed))
 		die(kind->name, EPROTO);
 	if (traffic == CONTEST_MISS)
 		contender->false_positives = dropped / CONTEST_CHECKED;
@@ -332,8 +325,7 @@ static inline double contest_slice(const struct contest *contest, struct contend
 static inline void contest_measure(struct contest *contest, enum contest_traffic traffic)
 {
 	const bool is_pressed = contest->contender[0].kind->is_pressed;
-	const int slices = is_pressed ? report_slices(CONTEST_SLICES, CONTEST_QUICK_PRESSED_SLICES) :
-					contest_slices();
+	const int slices = is_pressed ? report_slices(CONTEST_SLICES, CONTEST_QUICK_PRESSED_SLICES) : contest_slices();
 
 	contest_choose(contest, traffic);
 	/* Before a run without the other memory, which changes no verdict. */
@@ -353,8 +345,8 @@ static inline double contest_over(const struct contest *contest, size_t i, size_
 }
 
 /* `what`: the members that say of which benchmark, as JSON. */
-static inline void contest_report(const struct contest *contest, const char *what,
-				  enum contest_traffic traffic, size_t floor)
+static inline void contest_report(const struct contest *contest, const char *what, enum contest_traffic traffic,
+				  size_t floor)
 {
 	for (size_t i = 0; i < contest->count; i++) {
 		const struct contender *contender = &contest->contender[i];
@@ -364,9 +356,8 @@ static inline void contest_report(const struct contest *contest, const char *wha
 			    "\"unit\": \"ns\", \"median\": %.2f, \"low\": %.2f, \"high\": %.2f, "
 			    "\"over_floor\": %.2f, \"map_mib\": %.2f, \"available_mib\": %.1f, "
 			    "\"lines\": %.0f",
-			    what, contest->rules, contest_traffic_names[traffic],
-			    contender->kind->name, ns->median, ns->low, ns->high,
-			    contest_over(contest, i, floor), contender->map_mib,
+			    what, contest->rules, contest_traffic_names[traffic], contender->kind->name, ns->median,
+			    ns->low, ns->high, contest_over(contest, i, floor), contender->map_mib,
 			    contender->available_mib, contender->lines);
 	}
 }

@@ -37,8 +37,7 @@ static __always_inline struct lookup_state *lookup_state(void)
 }
 
 /* xorshift64 (Marsaglia 2003): a uniform pick of a flow costs less than a helper call. */
-static __always_inline __be32 random_source(struct lookup_state *state,
-					    const struct lookup_parameters *parameters)
+static __always_inline __be32 random_source(struct lookup_state *state, const struct lookup_parameters *parameters)
 {
 	__u64 x = (state->random ^ state->carry) + !state->random * LOOKUP_MULTIPLIER;
 	__u32 flow;
@@ -148,8 +147,7 @@ static __always_inline __u64 frame_bytes(const struct xdp_md *ctx)
 	return bytes;
 }
 
-static __always_inline int parse_and_pack(struct xdp_md *ctx, enum flow_family family,
-					  struct flow_key *key)
+static __always_inline int parse_and_pack(struct xdp_md *ctx, enum flow_family family, struct flow_key *key)
 {
 	struct flow flow;
 
@@ -180,21 +178,20 @@ int lookup_cuckoo(struct xdp_md *ctx)
 
 	if (next_flow(ctx))
 		return XDP_ABORTED;
-	return end(finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end, NULL),
-			  bytes));
+	return end(finish(ctx, verdict_of((void *)(long)ctx->data, (void *)(long)ctx->data_end, NULL), bytes));
 }
 
 /* A program that leaves by whether `match`, which is given `key`. */
-#define LOOKUP_PROGRAM(name, family, match)                                                                \
-	SEC("xdp")                                                                                 \
-	int name(struct xdp_md *ctx)                                                               \
-	{                                                                                          \
-		__u64 bytes = frame_bytes(ctx);                                                    \
-		struct flow_key key;                                                               \
-                                                                                                   \
-		if (next_flow(ctx) || parse_and_pack(ctx, family, &key))                           \
-			return XDP_ABORTED;                                                        \
-		return end(leave(ctx, match, bytes));                                              \
+#define LOOKUP_PROGRAM(name, family, match) \
+	SEC("xdp") \
+	int name(struct xdp_md *ctx) \
+	{ \
+		__u64 bytes = frame_bytes(ctx); \
+		struct flow_key key; \
+\
+		if (next_flow(ctx) || parse_and_pack(ctx, family, &key)) \
+			return XDP_ABORTED; \
+		return end(leave(ctx, match, bytes)); \
 	}
 
 LOOKUP_PROGRAM(lookup_parse, FLOW_IPV4, (key.word[0] ^ key.word[1]) != 0)
@@ -213,21 +210,21 @@ LOOKUP_PROGRAM(lookup_hash_map6, FLOW_IPV6, rival_hash_map6(&key))
  * The same with a next flow that depends on what was read, as a value and not by a branch which the
  * processor guesses: so no two look-ups overlap. `carry` is 0 in fact.
  */
-#define LOOKUP_DEPENDENT(name, answer)                                                             \
-	SEC("xdp")                                                                                 \
-	int name(struct xdp_md *ctx)                                                               \
-	{                                                                                          \
-		const struct abi_config *config = maps_config();                                   \
-		struct lookup_state *state = lookup_state();                                       \
-		__u64 bytes = frame_bytes(ctx);                                                    \
-		struct rival_answer found;                                                         \
-		struct flow_key key;                                                               \
-                                                                                                   \
-		if (!config || !state || next_flow(ctx) || parse_and_pack(ctx, FLOW_IPV4, &key))   \
-			return XDP_ABORTED;                                                        \
-		found = answer;                                                                    \
-		state->carry = found.read & PROBE_READ_ONCE(config->zero);                         \
-		return leave(ctx, found.is_match, bytes);                                               \
+#define LOOKUP_DEPENDENT(name, answer) \
+	SEC("xdp") \
+	int name(struct xdp_md *ctx) \
+	{ \
+		const struct abi_config *config = maps_config(); \
+		struct lookup_state *state = lookup_state(); \
+		__u64 bytes = frame_bytes(ctx); \
+		struct rival_answer found; \
+		struct flow_key key; \
+\
+		if (!config || !state || next_flow(ctx) || parse_and_pack(ctx, FLOW_IPV4, &key)) \
+			return XDP_ABORTED; \
+		found = answer; \
+		state->carry = found.read & PROBE_READ_ONCE(config->zero); \
+		return leave(ctx, found.is_match, bytes); \
 	}
 
 LOOKUP_DEPENDENT(lookup_dependent_parse, ((struct rival_answer){ key.word[0], key.word[0] != 0 }))

@@ -10,14 +10,12 @@
 
 #include "bench/contest.h"
 
-#define FLOOR 1 /* the variant over which the others are told */
+#define FLOOR 1    /* the variant over which the others are told */
 #define HASH_MAP 5 /* and the one of which they are a share */
 
-#define TABLE(NAME, ...)                                                                           \
-	{                                                                                          \
-		.name = NAME, .program = "lookup_cuckoo", .rival = RIVAL_TABLE, .options = {       \
-			__VA_ARGS__                                                                \
-		}                                                                                  \
+#define TABLE(NAME, ...) \
+	{ \
+		.name = NAME, .program = "lookup_cuckoo", .rival = RIVAL_TABLE, .options = { __VA_ARGS__ } \
 	}
 
 static const struct contender_kind kinds[] = {
@@ -158,7 +156,8 @@ static void print_head(size_t count)
 	printf("look-up in the packet path, IPv4 5-tuples (LPM trie: sources), one shape, another flow each "
 	       "packet; ns a packet,\nfrom the third column on beyond those of \"%s\"; median, and half of "
 	       "what is between the quartiles;\nMiB: as the maps' info says; free MiB: by how much "
-	       "MemAvailable fell, maps of 1 MiB beside; Linux %s\n\n", kinds[FLOOR].name, kernel.release);
+	       "MemAvailable fell, maps of 1 MiB beside; Linux %s\n\n",
+	       kinds[FLOOR].name, kernel.release);
 	print_columns(count);
 }
 

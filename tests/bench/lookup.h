@@ -10,7 +10,7 @@
 
 #define LOOKUP_SOURCES (1 << 18) /* that a list of them holds */
 #define LOOKUP_SOURCES_A_LINE 16
-#define LOOKUP_SHARES 1024 /* of `other` flows */
+#define LOOKUP_SHARES 1024              /* of `other` flows */
 #define LOOKUP_PRESSURE_LINES (1 << 14) /* of other memory: 1 MiB */
 
 /*
@@ -56,7 +56,7 @@ struct lookup_lpm_key {
 
 /* ---- Bloom filters in arrays ---- */
 
-#define LOOKUP_BLOOM_BITS 16  /* a key: as many as fingerprints of 16 bits take */
+#define LOOKUP_BLOOM_BITS 16   /* a key: as many as fingerprints of 16 bits take */
 #define LOOKUP_BLOOM_HASHES 11 /* the fewest false positives at 16 bits a key, with room to spare */
 #define LOOKUP_BLOCKED_HASHES 8
 #define LOOKUP_BLOCK_WORDS 8 /* a line of the cache */

@@ -40,8 +40,7 @@ struct packet_path_frame {
 
 __attribute__((noreturn)) static inline void die(const char *what, int error)
 {
-	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
-		strerror(error < 0 ? -error : error));
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(error < 0 ? -error : error));
 	exit(1);
 }
 
@@ -56,7 +55,10 @@ static inline struct packet_path_frame packet_path_frame(void)
 {
 	return (struct packet_path_frame){
 		.ethernet.h_proto = htons(ETH_P_IP),
-		.ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
+		.ip = { .version = 4,
+			.ihl = 5,
+			.ttl = 64,
+			.protocol = IPPROTO_UDP,
 			.tot_len = htons(sizeof(struct packet_path_frame) - sizeof(struct ethhdr)),
 			.daddr = htonl(PACKET_PATH_DESTINATION) },
 		.udp = { .source = htons(PACKET_PATH_SPORT), .dest = htons(PACKET_PATH_DPORT) },
@@ -86,10 +88,16 @@ static inline struct packet_path_frame6 packet_path_frame6(void)
 static inline struct rule packet_path_rule(enum flow_family family, __u32 source)
 {
 	struct rule rule = {
-		.family = family, .fields = RULE_PROTO | RULE_SPORT | RULE_DPORT,
-		.port_kind = FLOW_PORTS, .src_len = 32, .dst_len = 32, .proto = IPPROTO_UDP,
-		.src.v4 = htonl(source), .dst.v4 = htonl(PACKET_PATH_DESTINATION),
-		.sport = htons(PACKET_PATH_SPORT), .dport = htons(PACKET_PATH_DPORT),
+		.family = family,
+		.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT,
+		.port_kind = FLOW_PORTS,
+		.src_len = 32,
+		.dst_len = 32,
+		.proto = IPPROTO_UDP,
+		.src.v4 = htonl(source),
+		.dst.v4 = htonl(PACKET_PATH_DESTINATION),
+		.sport = htons(PACKET_PATH_SPORT),
+		.dport = htons(PACKET_PATH_DPORT),
 	};
 	const __be32 network = htonl(PACKET_PATH_NETWORK6);
 
@@ -125,13 +133,11 @@ static inline int packet_path_load(struct filter *filter, const char *name)
 	return bpf_program__fd(bpf_object__find_program_by_name(filter->object, name));
 }
 
-static inline void packet_path_choose(const struct filter *filter,
-				      const struct lookup_parameters *parameters)
+static inline void packet_path_choose(const struct filter *filter, const struct lookup_parameters *parameters)
 {
 	const __u32 zero = 0;
 
-	if (bpf_map_update_elem(bpf_map__fd(packet_path_map(filter, PACKET_PATH_SETTINGS)), &zero,
-				parameters, 0))
+	if (bpf_map_update_elem(bpf_map__fd(packet_path_map(filter, PACKET_PATH_SETTINGS)), &zero, parameters, 0))
 		die("set flows", errno);
 }
 
@@ -139,16 +145,15 @@ static inline void packet_path_choose(const struct filter *filter,
  * ns a packet. By the time of this thread, since the kernel's figure is a whole number. On one CPU: a run that has to
  * wait may go on on another, of which the program's place in its flows is another.
  */
-static inline double packet_path_run_family(int program, enum flow_family family, __u32 packets,
-					    __u32 *verdict)
+static inline double packet_path_run_family(int program, enum flow_family family, __u32 packets, __u32 *verdict)
 {
 	struct packet_path_frame frame = packet_path_frame();
 	struct packet_path_frame6 frame6 = packet_path_frame6();
 	const bool is_ipv4 = family == FLOW_IPV4;
 	char out[sizeof(frame6)];
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = is_ipv4 ? (void *)&frame : (void *)&frame6,
-		    .data_size_in = is_ipv4 ? sizeof(frame) : sizeof(frame6),
-		    .data_out = out, .data_size_out = sizeof(out), .repeat = packets);
+		    .data_size_in = is_ipv4 ? sizeof(frame) : sizeof(frame6), .data_out = out,
+		    .data_size_out = sizeof(out), .repeat = packets);
 	cpu_set_t usable, this;
 	double start, seconds;
 
@@ -180,8 +185,7 @@ static inline int packet_path_press(const struct filter *filter)
 	if (!is_pressed)
 		return -ENOENT;
 	*is_pressed = 1;
-	return bpf_map__set_max_entries(packet_path_map(filter, PACKET_PATH_PRESSURE),
-					LOOKUP_PRESSURE_LINES);
+	return bpf_map__set_max_entries(packet_path_map(filter, PACKET_PATH_PRESSURE), LOOKUP_PRESSURE_LINES);
 }
 
 /* Fills the other memory with random words. */
@@ -226,8 +230,8 @@ static inline struct lookup_state packet_path_state(const struct filter *filter)
 }
 
 /* What the program says of these packets; `lines` of other memory were chosen to be read before each. */
-static inline struct lookup_state packet_path_run_pressed(const struct filter *filter, int program,
-							  __u32 lines, __u32 packets)
+static inline struct lookup_state packet_path_run_pressed(const struct filter *filter, int program, __u32 lines,
+							  __u32 packets)
 {
 	const struct lookup_state before = packet_path_state(filter);
 	struct lookup_state since;
@@ -239,15 +243,13 @@ static inline struct lookup_state packet_path_run_pressed(const struct filter *f
 	since.sum -= before.sum;
 	since.ns -= before.ns;
 	/* Had any of them not been read, or been read twice, the sum of random words would be another. */
-	if (since.lines != (__u64)lines * packets ||
-	    since.sum != packets * packet_path_pressure_sum(lines))
+	if (since.lines != (__u64)lines * packets || since.sum != packets * packet_path_pressure_sum(lines))
 		die("memory read between packets", EPROTO);
 	return since;
 }
 
 /* How many packets the filter's one exit has counted so. */
-static inline __u64 packet_path_counted(const struct filter *filter, enum abi_outcome outcome,
-					enum abi_verdict verdict)
+static inline __u64 packet_path_counted(const struct filter *filter, enum abi_outcome outcome, enum abi_verdict verdict)
 {
 	struct abi_counter counted[ABI_COUNTERS];
 	const int error = filter_count(filter, counted);
@@ -264,8 +266,7 @@ static inline double packet_path_mib(const struct filter *filter, const char *na
 	unsigned long long bytes = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d",
-		 bpf_map__fd(packet_path_map(filter, name)));
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", bpf_map__fd(packet_path_map(filter, name)));
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "memlock: %llu", &bytes) == 1)
@@ -276,8 +277,7 @@ static inline double packet_path_mib(const struct filter *filter, const char *na
 }
 
 /* Of a table of these options. */
-static inline double packet_path_table_mib(const struct filter *filter,
-					   const struct abi_options *options)
+static inline double packet_path_table_mib(const struct filter *filter, const struct abi_options *options)
 {
 	return packet_path_mib(filter, ABI_BUCKETS_MAP) +
 	       (options->is_exact ? packet_path_mib(filter, ABI_RECORDS_MAP) : 0) +

@@ -20,20 +20,12 @@ struct scale {
 /* Some minutes; seconds, to try whether all of it works; hours, at the paper's size. */
 static const struct scale scale_default = {
 	.directory = XDP_CUCKOO_BUILD "/bench",
-	.space = { .bits_runs = 10,
-		   .bits_buckets_log2 = { 15, 18 },
-		   .runs = 3,
-		   .slots_log2 = 20,
-		   .absent = 2000000 },
+	.space = { .bits_runs = 10, .bits_buckets_log2 = { 15, 18 }, .runs = 3, .slots_log2 = 20, .absent = 2000000 },
 	.speed = { .runs = 3, .bytes = 24 << 20, .lookups = 125000, .absent = 4000000 },
 };
 static const struct scale scale_quick = {
 	.directory = XDP_CUCKOO_BUILD "/bench/quick",
-	.space = { .bits_runs = 2,
-		   .bits_buckets_log2 = { 10, 12 },
-		   .runs = 2,
-		   .slots_log2 = 16,
-		   .absent = 200000 },
+	.space = { .bits_runs = 2, .bits_buckets_log2 = { 10, 12 }, .runs = 2, .slots_log2 = 16, .absent = 200000 },
 	.speed = { .runs = 1, .bytes = 768 << 10, .lookups = 20000, .absent = 200000 },
 };
 static const struct scale scale_full = {
@@ -83,8 +75,7 @@ int main(int argc, char **argv)
 	       "a cuckoo filter (CF; ss: semi-sorted), %d %% of a quotient filter (QF), %d %% of a d-left "
 	       "counting\nBloom filter (dlCBF), and %d bits an item of a Bloom filter (BF) and a blocked "
 	       "one (BBF).\n\n",
-	       TABLE_SEARCH_NODES, CUCKOO_FULL_PERCENT, QUOTIENT_FULL_PERCENT, DLEFT_FULL_PERCENT,
-	       BLOOM_BITS_PER_ITEM);
+	       TABLE_SEARCH_NODES, CUCKOO_FULL_PERCENT, QUOTIENT_FULL_PERCENT, DLEFT_FULL_PERCENT, BLOOM_BITS_PER_ITEM);
 	space_print(&scale.space);
 	speed_print(&scale.speed);
 	output_plot();

@@ -28,9 +28,9 @@ struct cuckoo {
 };
 
 struct filter {
-	size_t bytes;	    /* of its memory */
+	size_t bytes;       /* of its memory */
 	size_t packed_bits; /* what the paper's layout, without unused bits, would take */
-	size_t items;	    /* with which it is full */
+	size_t items;       /* with which it is full */
 	union {
 		struct cuckoo cuckoo;
 		struct bloom bloom;
@@ -96,31 +96,31 @@ static inline __u64 key_hash(__u64 key)
 /* ---- operations ---- */
 
 /* The last argument is an expression in `filter` and `hash`: whether it went well. */
-#define FILTER_INSERT_ALL(name, is_done)                                                           \
-	static size_t name(struct filter *filter, const __u64 *key, size_t count)                  \
-	{                                                                                          \
-		size_t done = 0;                                                                   \
-		for (; done < count; done++) {                                                     \
-			const __u64 hash = key_hash(key[done]);                                    \
-			if (!(is_done))                                                            \
-				break;                                                             \
-		}                                                                                  \
-		return done;                                                                       \
+#define FILTER_INSERT_ALL(name, is_done) \
+	static size_t name(struct filter *filter, const __u64 *key, size_t count) \
+	{ \
+		size_t done = 0; \
+		for (; done < count; done++) { \
+			const __u64 hash = key_hash(key[done]); \
+			if (!(is_done)) \
+				break; \
+		} \
+		return done; \
 	}
 
-#define FILTER_COUNT(name, is_done)                                                                \
-	static size_t name(struct filter *filter, const __u64 *key, size_t count)                  \
-	{                                                                                          \
-		size_t done = 0;                                                                   \
-		for (size_t i = 0; i < count; i++) {                                               \
-			const __u64 hash = key_hash(key[i]);                                       \
-			done += (is_done);                                                         \
-		}                                                                                  \
-		return done;                                                                       \
+#define FILTER_COUNT(name, is_done) \
+	static size_t name(struct filter *filter, const __u64 *key, size_t count) \
+	{ \
+		size_t done = 0; \
+		for (size_t i = 0; i < count; i++) { \
+			const __u64 hash = key_hash(key[i]); \
+			done += (is_done); \
+		} \
+		return done; \
 	}
 
-#define FILTER_BATCHES(name)                                                                       \
-	FILTER_INSERT_ALL(name##_insert_all, !name##_insert(&filter->name, hash))                  \
+#define FILTER_BATCHES(name) \
+	FILTER_INSERT_ALL(name##_insert_all, !name##_insert(&filter->name, hash)) \
 	FILTER_COUNT(name##_contains_all, name##_contains(&filter->name, hash))
 
 FILTER_BATCHES(bloom)
@@ -131,29 +131,26 @@ FILTER_BATCHES(dleft)
 FILTER_COUNT(dleft_delete_all, !dleft_delete(&filter->dleft, hash))
 
 /* Compact: the other elements are 0. */
-#define CUCKOO_LAYOUT(slot_count, bits, lane)                                                      \
-	{                                                                                          \
-		.slots = (slot_count), .fingerprint_bits = (bits), .lane_bits = (lane)             \
+#define CUCKOO_LAYOUT(slot_count, bits, lane) \
+	{ \
+		.slots = (slot_count), .fingerprint_bits = (bits), .lane_bits = (lane) \
 	}
 
 /* The engine with a layout, whose elements are constants. */
-#define FILTER_CUCKOO(name, ...)                                                                   \
-	FILTER_INSERT_ALL(name##_insert_all,                                                       \
-			  !core_insert(&filter->cuckoo.table,                                      \
-				       (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__),           \
-				       &(struct hash_value){ .hash = hash }, 0))                \
-	FILTER_COUNT(name##_contains_all,                                                          \
-		     core_find(&filter->cuckoo.table,                                              \
-			       (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__),                   \
-			       &(struct hash_value){ .hash = hash }, NULL))                     \
-	FILTER_COUNT(name##_delete_all,                                                            \
-		     !core_delete(&filter->cuckoo.table,                                           \
-				  (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__),                \
+#define FILTER_CUCKOO(name, ...) \
+	FILTER_INSERT_ALL(name##_insert_all, \
+			  !core_insert(&filter->cuckoo.table, (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__), \
+				       &(struct hash_value){ .hash = hash }, 0)) \
+	FILTER_COUNT(name##_contains_all, \
+		     core_find(&filter->cuckoo.table, (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__), \
+			       &(struct hash_value){ .hash = hash }, NULL)) \
+	FILTER_COUNT(name##_delete_all, \
+		     !core_delete(&filter->cuckoo.table, (struct bucket_layout)CUCKOO_LAYOUT(__VA_ARGS__), \
 				  &(struct hash_value){ .hash = hash }))
 
-#define FILTER_BATCHES_OF(name)                                                                    \
-	{                                                                                          \
-		name##_insert_all, name##_contains_all, name##_delete_all                          \
+#define FILTER_BATCHES_OF(name) \
+	{ \
+		name##_insert_all, name##_contains_all, name##_delete_all \
 	}
 
 /* ---- memory ---- */
@@ -263,8 +260,7 @@ static void dleft_kind_close(struct filter *filter)
 }
 
 /* How many of so many absent keys are found. */
-static size_t filter_count_absent(struct filter *filter, const struct filter_batches *batches,
-				  size_t absent)
+static size_t filter_count_absent(struct filter *filter, const struct filter_batches *batches, size_t absent)
 {
 	static __u64 key[KEYS_BATCH];
 	size_t found = 0, count;

@@ -75,12 +75,10 @@ static void output_plot(void)
 	char command[512];
 
 	if (system("command -v gnuplot >/dev/null")) {
-		printf("No plots: gnuplot is missing; the data are in %s/*.dat\n",
-		       output_directory);
+		printf("No plots: gnuplot is missing; the data are in %s/*.dat\n", output_directory);
 		return;
 	}
-	snprintf(command, sizeof(command), "gnuplot -e \"directory='%s'\" " OUTPUT_PLOT,
-		 output_directory);
+	snprintf(command, sizeof(command), "gnuplot -e \"directory='%s'\" " OUTPUT_PLOT, output_directory);
 	fflush(stdout);
 	if (system(command))
 		die("gnuplot failed");

@@ -15,36 +15,33 @@
 #define SPACE_BLOOM_BITS_MAX 20
 
 /* The layouts looked at: name, slots, fingerprint bits, lane bits. */
-#define SPACE_LAYOUTS(X)                                                                           \
-	X(space_4_2, 4, 2, 8)                                                                      \
-	X(space_4_4, 4, 4, 8)                                                                      \
-	X(space_4_6, 4, 6, 8)                                                                      \
-	X(space_4_8, 4, 8, 8)                                                                      \
-	X(space_4_10, 4, 10, 16)                                                                   \
-	X(space_4_12, 4, 12, 16)                                                                   \
-	X(space_4_14, 4, 14, 16)                                                                   \
-	X(space_4_16, 4, 16, 16)                                                                   \
-	X(space_1_16, 1, 16, 16)                                                                   \
-	X(space_2_8, 2, 8, 8)                                                                      \
-	X(space_2_12, 2, 12, 16)                                                                   \
-	X(space_2_16, 2, 16, 16)                                                                   \
-	X(space_8_8, 8, 8, 8)                                                                      \
-	X(space_8_12, 8, 12, 16)                                                                   \
-	X(space_8_16, 8, 16, 16)                                                                   \
-	X(space_semisorted_7, 4, 7, 0)                                                             \
-	X(space_semisorted_9, 4, 9, 0)                                                             \
-	X(space_semisorted_11, 4, 11, 0)                                                           \
-	X(space_semisorted_13, 4, 13, 0)                                                           \
-	X(space_semisorted_15, 4, 15, 0)                                                           \
+#define SPACE_LAYOUTS(X) \
+	X(space_4_2, 4, 2, 8) \
+	X(space_4_4, 4, 4, 8) \
+	X(space_4_6, 4, 6, 8) \
+	X(space_4_8, 4, 8, 8) \
+	X(space_4_10, 4, 10, 16) \
+	X(space_4_12, 4, 12, 16) \
+	X(space_4_14, 4, 14, 16) \
+	X(space_4_16, 4, 16, 16) \
+	X(space_1_16, 1, 16, 16) \
+	X(space_2_8, 2, 8, 8) \
+	X(space_2_12, 2, 12, 16) \
+	X(space_2_16, 2, 16, 16) \
+	X(space_8_8, 8, 8, 8) \
+	X(space_8_12, 8, 12, 16) \
+	X(space_8_16, 8, 16, 16) \
+	X(space_semisorted_7, 4, 7, 0) \
+	X(space_semisorted_9, 4, 9, 0) \
+	X(space_semisorted_11, 4, 11, 0) \
+	X(space_semisorted_13, 4, 13, 0) \
+	X(space_semisorted_15, 4, 15, 0) \
 	X(space_semisorted_17, 4, 17, 0)
 
 SPACE_LAYOUTS(FILTER_CUCKOO)
 
-#define SPACE_KIND(name, ...)                                                                      \
-	{                                                                                          \
-		#name,	      FILTER_BATCHES_OF(name),	  cuckoo_open,                             \
-		cuckoo_close, CUCKOO_LAYOUT(__VA_ARGS__), {}                                       \
-	},
+#define SPACE_KIND(name, ...) \
+	{ #name, FILTER_BATCHES_OF(name), cuckoo_open, cuckoo_close, CUCKOO_LAYOUT(__VA_ARGS__), {} },
 static const struct filter_kind space_kinds[] = { SPACE_LAYOUTS(SPACE_KIND) };
 
 #define SPACE_KINDS (sizeof(space_kinds) / sizeof(space_kinds[0]))
@@ -56,9 +53,8 @@ static const double space_paper_bits[] = {
 static const double space_paper_slots[] = { [1] = 50, [2] = 84, [4] = 95, [8] = 98 };
 
 struct space_scale {
-	unsigned int bits_runs,
-		bits_buckets_log2[SPACE_SIZES_MAX]; /* load factor by bits; 0: end */
-	unsigned int runs, slots_log2;		    /* of all else */
+	unsigned int bits_runs, bits_buckets_log2[SPACE_SIZES_MAX]; /* load factor by bits; 0: end */
+	unsigned int runs, slots_log2;                              /* of all else */
 	size_t absent; /* keys looked up for a false-positive rate, each run */
 };
 
@@ -87,8 +83,8 @@ static size_t space_fill(const struct filter_kind *kind, struct filter *filter, 
 	return items;
 }
 
-static struct space space_measure(const struct filter_kind *kind, unsigned int slots_log2,
-				  unsigned int runs, size_t absent)
+static struct space space_measure(const struct filter_kind *kind, unsigned int slots_log2, unsigned int runs,
+				  size_t absent)
 {
 	const double slots = 1ULL << slots_log2;
 	const size_t bytes = slots / kind->layout.slots * bucket_bits(kind->layout) / 8;
@@ -118,8 +114,7 @@ static double mean(const double *value, size_t count)
 /* ---- load factors ---- */
 
 /* Three columns: mean, least, greatest. */
-static void space_grid_loads(struct grid *grid, size_t column, const struct space *space,
-			     unsigned int runs)
+static void space_grid_loads(struct grid *grid, size_t column, const struct space *space, unsigned int runs)
 {
 	double *y = grid->y[grid->rows] + column;
 
@@ -153,8 +148,7 @@ static void space_print_by_bits(const struct space_scale *scale)
 		grid.y[grid.rows][0] = space_paper_bits[layout.fingerprint_bits] ?: NAN;
 		for (size_t at = 0; scale->bits_buckets_log2[at]; at++) {
 			const unsigned int slots_log2 = scale->bits_buckets_log2[at] + 2;
-			const struct space space =
-				space_measure(&space_kinds[i], slots_log2, scale->bits_runs, 0);
+			const struct space space = space_measure(&space_kinds[i], slots_log2, scale->bits_runs, 0);
 
 			space_grid_loads(&grid, 1 + 3 * at, &space, scale->bits_runs);
 		}
@@ -176,8 +170,7 @@ static void space_print_by_slots(const struct space_scale *scale, const struct s
 
 	for (unsigned int slots = 1; slots <= 8; slots *= 2) {
 		for (size_t i = 0; i < SPACE_KINDS; i++)
-			if (space_kinds[i].layout.slots == slots &&
-			    space_kinds[i].layout.fingerprint_bits == 16)
+			if (space_kinds[i].layout.slots == slots && space_kinds[i].layout.fingerprint_bits == 16)
 				space_grid_loads(&grid, 1, &space[i], scale->runs);
 		grid.x[grid.rows] = slots;
 		grid.y[grid.rows++][0] = space_paper_slots[slots];
@@ -207,8 +200,7 @@ static double log2_of(double x)
 }
 
 /* One row; the last column is what a Bloom filter with the best number of hashes needs. */
-static void space_print_rate(FILE *file, unsigned int bits, double load_percent,
-			     double bits_per_item, double rate)
+static void space_print_rate(FILE *file, unsigned int bits, double load_percent, double bits_per_item, double rate)
 {
 	printf("%-12u %8.2f %10.2f %12.5f %10.2f\n", bits, load_percent, bits_per_item, 100 * rate,
 	       -log2_of(rate) / LN_2);
@@ -221,8 +213,7 @@ static void space_start_family(FILE *file, const char *name)
 	fprintf(file, "%s\"%s\"\n", ftell(file) ? "\n\n" : "", name);
 }
 
-static void space_print_cuckoo_rates(FILE *file, const struct space_scale *scale,
-				     const struct space *space)
+static void space_print_cuckoo_rates(FILE *file, const struct space_scale *scale, const struct space *space)
 {
 	struct bucket_layout last = {};
 
@@ -233,14 +224,13 @@ static void space_print_cuckoo_rates(FILE *file, const struct space_scale *scale
 		char name[32];
 
 		if (layout.slots != last.slots || !layout.lane_bits != !last.lane_bits) {
-			snprintf(name, sizeof(name), "%s, %u slots",
-				 layout.lane_bits ? "cuckoo" : "semi-sorted", layout.slots);
+			snprintf(name, sizeof(name), "%s, %u slots", layout.lane_bits ? "cuckoo" : "semi-sorted",
+				 layout.slots);
 			space_start_family(file, name);
 		}
 		last = layout;
 		space_print_rate(file, layout.fingerprint_bits, load_percent,
-				 (layout.fingerprint_bits - !layout.lane_bits) * 100 / load_percent,
-				 rate);
+				 (layout.fingerprint_bits - !layout.lane_bits) * 100 / load_percent, rate);
 	}
 }
 
@@ -260,11 +250,9 @@ static void space_print_bloom_rates(FILE *file, const struct space_scale *scale)
 			keys_fill(key, KEYS_BATCH, i);
 			bloom_insert_all(&filter, key, KEYS_BATCH);
 		}
-		found = filter_count_absent(
-			&filter, &(struct filter_batches){ .contains = bloom_contains_all },
-			scale->absent * scale->runs);
-		space_print_rate(file, bits, 100, bits,
-				 (double)found / scale->absent / scale->runs);
+		found = filter_count_absent(&filter, &(struct filter_batches){ .contains = bloom_contains_all },
+					    scale->absent * scale->runs);
+		space_print_rate(file, bits, 100, bits, (double)found / scale->absent / scale->runs);
 		bloom_close(&filter.bloom);
 	}
 }
@@ -276,8 +264,7 @@ static void space_print(const struct space_scale *scale)
 
 	space_print_by_bits(scale);
 	for (size_t i = 0; i < SPACE_KINDS; i++)
-		space[i] = space_measure(&space_kinds[i], scale->slots_log2, scale->runs,
-					 scale->absent);
+		space[i] = space_measure(&space_kinds[i], scale->slots_log2, scale->runs, scale->absent);
 	space_print_by_slots(scale, space);
 	printf("Bits an item, packed, of a table filled to its first failure, and false positives\n"
 	       "%-12s %8s %10s %12s %10s\n",

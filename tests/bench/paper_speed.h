@@ -9,8 +9,8 @@
 #include "paper_filters.h"
 
 #define SPEED_RUNS_MAX 9
-#define SPEED_STOPS 20	   /* where an operation's speed is taken: every 5 % of what is full */
-#define SPEED_SHARES 5	   /* of present keys among those looked up: 0, 25, .. 100 % */
+#define SPEED_STOPS 20     /* where an operation's speed is taken: every 5 % of what is full */
+#define SPEED_SHARES 5     /* of present keys among those looked up: 0, 25, .. 100 % */
 #define SPEED_TABLE_STEP 2 /* every second stop is printed */
 
 FILTER_CUCKOO(cuckoo_12, 4, 12, 16)
@@ -31,18 +31,8 @@ static const struct filter_kind speed_kinds[] = {
 	  cuckoo_close,
 	  CUCKOO_LAYOUT(4, 13, 0),
 	  { 12.58, 0.09, 3.13 } },
-	{ "CF-16",
-	  FILTER_BATCHES_OF(cuckoo_16),
-	  cuckoo_open,
-	  cuckoo_close,
-	  CUCKOO_LAYOUT(4, 16, 16),
-	  {} },
-	{ "ssCF-17",
-	  FILTER_BATCHES_OF(semisorted_17),
-	  cuckoo_open,
-	  cuckoo_close,
-	  CUCKOO_LAYOUT(4, 17, 0),
-	  {} },
+	{ "CF-16", FILTER_BATCHES_OF(cuckoo_16), cuckoo_open, cuckoo_close, CUCKOO_LAYOUT(4, 16, 16), {} },
+	{ "ssCF-17", FILTER_BATCHES_OF(semisorted_17), cuckoo_open, cuckoo_close, CUCKOO_LAYOUT(4, 17, 0), {} },
 	{ "BF",
 	  { bloom_insert_all, bloom_contains_all, NULL },
 	  bloom_kind_open,
@@ -55,27 +45,17 @@ static const struct filter_kind speed_kinds[] = {
 	  blocked_bloom_kind_close,
 	  {},
 	  { 13.00, 0.43, 7.64 } },
-	{ "QF",
-	  FILTER_BATCHES_OF(quotient),
-	  quotient_kind_open,
-	  quotient_kind_close,
-	  {},
-	  { 13.33, 0.18, 1.91 } },
-	{ "dlCBF",
-	  FILTER_BATCHES_OF(dleft),
-	  dleft_kind_open,
-	  dleft_kind_close,
-	  {},
-	  { 15.51, 0.76, 4.78 } },
+	{ "QF", FILTER_BATCHES_OF(quotient), quotient_kind_open, quotient_kind_close, {}, { 13.33, 0.18, 1.91 } },
+	{ "dlCBF", FILTER_BATCHES_OF(dleft), dleft_kind_open, dleft_kind_close, {}, { 15.51, 0.76, 4.78 } },
 };
 
 #define SPEED_KINDS (sizeof(speed_kinds) / sizeof(speed_kinds[0]))
 
 struct speed_scale {
 	unsigned int runs;
-	size_t bytes;	/* of each filter */
+	size_t bytes;   /* of each filter */
 	size_t lookups; /* of each stop and share */
-	size_t absent;	/* keys looked up for the false-positive rate, each run */
+	size_t absent;  /* keys looked up for the false-positive rate, each run */
 };
 
 /* Million operations a second. */
@@ -117,8 +97,7 @@ static void speed_fill_mixed(const struct speed_test *test, size_t present, unsi
 		const __u64 random = key_of(~i);
 		const bool is_present = random % (SPEED_SHARES - 1) < share;
 
-		test->key[i] = key_of(is_present ? test->first + baseline_reduce(random, present)
-						 : KEY_ABSENT + i);
+		test->key[i] = key_of(is_present ? test->first + baseline_reduce(random, present) : KEY_ABSENT + i);
 	}
 }
 
@@ -151,8 +130,7 @@ static void speed_look_up(struct speed_test *test, unsigned int stop, struct spe
 
 /* The operation on the keys between the stop before and this one. */
 static double speed_apply(struct speed_test *test, unsigned int stop,
-			  size_t (*operation)(struct filter *filter, const __u64 *key,
-					      size_t count))
+			  size_t (*operation)(struct filter *filter, const __u64 *key, size_t count))
 {
 	const size_t from = speed_stop(test, stop - 1), count = speed_stop(test, stop) - from;
 	size_t done;
@@ -162,8 +140,7 @@ static double speed_apply(struct speed_test *test, unsigned int stop,
 	start_s = seconds();
 	done = operation(&test->filter, test->key, count);
 	if (done != count)
-		die("%s: %zu of %zu done up to %u/%u", test->kind->name, done, count, stop,
-		    SPEED_STOPS);
+		die("%s: %zu of %zu done up to %u/%u", test->kind->name, done, count, stop, SPEED_STOPS);
 	return mops(count, start_s);
 }
 
@@ -191,11 +168,9 @@ static void speed_empty(struct speed_test *test, struct speed *speed)
 {
 	for (unsigned int stop = SPEED_STOPS; stop; stop--)
 		speed->delete[stop - 1] =
-			test->kind->batches.delete
-				? speed_apply(test, stop, test->kind->batches.delete)
-				: NAN;
-	if (test->kind->batches.delete &&test->kind->batches.contains(
-		    &test->filter, test->key, speed_stop(test, 1)) > speed_stop(test, 1) / 1000)
+			test->kind->batches.delete ? speed_apply(test, stop, test->kind->batches.delete) : NAN;
+	if (test->kind->batches.delete &&test->kind->batches.contains(&test->filter, test->key, speed_stop(test, 1)) >
+	    speed_stop(test, 1) / 1000)
 		die("%s: deleted keys are found", test->kind->name);
 }
 
@@ -209,9 +184,8 @@ static struct speed_size speed_size(const struct filter *filter)
 	};
 }
 
-static struct speed_size speed_measure(const struct filter_kind *kind,
-				       const struct speed_scale *scale, unsigned int run,
-				       struct speed *speed)
+static struct speed_size speed_measure(const struct filter_kind *kind, const struct speed_scale *scale,
+				       unsigned int run, struct speed *speed)
 {
 	struct speed_test test = { .kind = kind, .scale = scale, .first = KEY_SET(run) };
 	struct speed_size size;
@@ -219,16 +193,14 @@ static struct speed_size speed_measure(const struct filter_kind *kind,
 
 	filter_open(&test.filter, kind, scale->bytes);
 	keys = test.filter.items / SPEED_STOPS + 1;
-	test.key =
-		baseline_allocate((keys > scale->lookups ? keys : scale->lookups) * sizeof(__u64));
+	test.key = baseline_allocate((keys > scale->lookups ? keys : scale->lookups) * sizeof(__u64));
 	if (!test.key)
 		die("no memory for keys");
 	speed_fill(&test, speed);
 	if (run == 0)
 		speed_validate(&test);
 	speed->false_positive_percent =
-		100. * filter_count_absent(&test.filter, &kind->batches, scale->absent) /
-		scale->absent;
+		100. * filter_count_absent(&test.filter, &kind->batches, scale->absent) / scale->absent;
 	size = speed_size(&test.filter);
 	speed_empty(&test, speed);
 	free(test.key);
@@ -269,21 +241,19 @@ static void speed_print_table(const struct speed *speed, const struct speed_size
 
 	printf("Table 3: space and construction; in brackets the paper's (192 MB, Xeon L5640)\n"
 	       "%-8s %6s %8s %8s %16s %16s %16s\n",
-	       "filter", "MiB", "items M", "bits", "packed bits/item", "false pos. %",
-	       "inserts M/s");
+	       "filter", "MiB", "items M", "bits", "packed bits/item", "false pos. %", "inserts M/s");
 	fprintf(file, "filter bits packed rate mops paper_bits paper_rate paper_mops");
 	for (size_t i = 0; i < SPEED_KINDS; i++) {
 		const struct filter_kind *kind = &speed_kinds[i];
 
-		printf("%-8s %6.1f %8.2f %8.2f", kind->name, size[i].mebibytes,
-		       size[i].million_items, size[i].bits_per_item);
+		printf("%-8s %6.1f %8.2f %8.2f", kind->name, size[i].mebibytes, size[i].million_items,
+		       size[i].bits_per_item);
 		print_beside(size[i].packed_bits_per_item, kind->paper.bits_per_item);
 		print_beside(speed[i].false_positive_percent, kind->paper.false_positive_percent);
 		print_beside(speed[i].build, kind->paper.construction_mops);
 		fprintf(file, "\n%s %g %g %g %g %g %g %g", kind->name, size[i].bits_per_item,
-			size[i].packed_bits_per_item, speed[i].false_positive_percent,
-			speed[i].build, kind->paper.bits_per_item,
-			kind->paper.false_positive_percent, kind->paper.construction_mops);
+			size[i].packed_bits_per_item, speed[i].false_positive_percent, speed[i].build,
+			kind->paper.bits_per_item, kind->paper.false_positive_percent, kind->paper.construction_mops);
 		putchar('\n');
 	}
 	fputc('\n', file);
@@ -292,12 +262,10 @@ static void speed_print_table(const struct speed *speed, const struct speed_size
 }
 
 /* A column for each filter: doubles of struct speed from `offset` on, each `stride` doubles on. */
-static void speed_print_grid(const char *name, const char *title, const char *axis,
-			     const struct speed *speed, size_t offset, size_t stride, size_t rows)
+static void speed_print_grid(const char *name, const char *title, const char *axis, const struct speed *speed,
+			     size_t offset, size_t stride, size_t rows)
 {
-	struct grid grid = {
-		.name = name, .title = title, .axis = axis, .rows = rows, .columns = SPEED_KINDS
-	};
+	struct grid grid = { .name = name, .title = title, .axis = axis, .rows = rows, .columns = SPEED_KINDS };
 
 	for (size_t kind = 0; kind < SPEED_KINDS; kind++) {
 		const double *value = (const void *)((const char *)&speed[kind] + offset);
@@ -307,25 +275,20 @@ static void speed_print_grid(const char *name, const char *title, const char *ax
 			grid.y[row][kind] = value[row * stride];
 	}
 	for (size_t row = 0; row < rows; row++)
-		grid.x[row] =
-			rows == SPEED_STOPS ? 100. * (row + 1) / rows : 100. * row / (rows - 1);
+		grid.x[row] = rows == SPEED_STOPS ? 100. * (row + 1) / rows : 100. * row / (rows - 1);
 	grid_print(&grid, rows == SPEED_STOPS ? SPEED_TABLE_STEP : 1);
 }
 
 static void speed_print_figures(const struct speed *speed)
 {
-	speed_print_grid("lookup_by_share",
-			 "Figure 5: look-ups M/s of full filters, by percent present", "present",
+	speed_print_grid("lookup_by_share", "Figure 5: look-ups M/s of full filters, by percent present", "present",
 			 speed, offsetof(struct speed, lookup[SPEED_STOPS - 1]), 1, SPEED_SHARES);
-	speed_print_grid("lookup_absent", "Figure 6: look-ups M/s by percent of full, all absent",
-			 "full", speed, offsetof(struct speed, lookup[0][0]), SPEED_SHARES,
-			 SPEED_STOPS);
-	speed_print_grid("lookup_mixed", "Figure 6: look-ups M/s by percent of full, half present",
-			 "full", speed, offsetof(struct speed, lookup[0][SPEED_SHARES / 2]),
-			 SPEED_SHARES, SPEED_STOPS);
-	speed_print_grid("lookup_present", "Figure 6: look-ups M/s by percent of full, all present",
-			 "full", speed, offsetof(struct speed, lookup[0][SPEED_SHARES - 1]),
-			 SPEED_SHARES, SPEED_STOPS);
+	speed_print_grid("lookup_absent", "Figure 6: look-ups M/s by percent of full, all absent", "full", speed,
+			 offsetof(struct speed, lookup[0][0]), SPEED_SHARES, SPEED_STOPS);
+	speed_print_grid("lookup_mixed", "Figure 6: look-ups M/s by percent of full, half present", "full", speed,
+			 offsetof(struct speed, lookup[0][SPEED_SHARES / 2]), SPEED_SHARES, SPEED_STOPS);
+	speed_print_grid("lookup_present", "Figure 6: look-ups M/s by percent of full, all present", "full", speed,
+			 offsetof(struct speed, lookup[0][SPEED_SHARES - 1]), SPEED_SHARES, SPEED_STOPS);
 	speed_print_grid("insert", "Figure 7: inserts M/s by percent of full", "full", speed,
 			 offsetof(struct speed, insert), 1, SPEED_STOPS);
 	speed_print_grid("delete", "Figure 8: deletes M/s by percent of full", "full", speed,

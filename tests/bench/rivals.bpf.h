@@ -189,8 +189,7 @@ static __always_inline int rival_hash_shapes(const struct flow_key *key)
 }
 
 /* Only the look-up, of the one shape that there is, and of an exact table the record of a hit. */
-static __always_inline struct rival_answer rival_cuckoo(const struct abi_config *config,
-							const struct flow_key *key)
+static __always_inline struct rival_answer rival_cuckoo(const struct abi_config *config, const struct flow_key *key)
 {
 	const struct abi_table *table = abi_active(config);
 	const struct abi_shape *shape = abi_shape_at(abi_shapes(table, FLOW_IPV4), 0);

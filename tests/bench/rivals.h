@@ -5,7 +5,7 @@
 
 #include "bench/packet_path.h"
 
-#define RIVALS_LISTED 0		 /* the first flow with a rule */
+#define RIVALS_LISTED 0          /* the first flow with a rule */
 #define RIVALS_OTHER 0x80000000U /* and the first without */
 #define RIVALS_BATCH 65536
 
@@ -25,10 +25,14 @@ enum rival {
 };
 
 static const char *const rival_maps[RIVALS] = {
-	[RIVAL_HASH] = "lookup_hash",	      [RIVAL_HASH_COUNTED] = "lookup_counted",
-	[RIVAL_HASH_SHAPES] = "lookup_hash",  [RIVAL_HASH6] = "lookup_hash6",
-	[RIVAL_LRU] = "lookup_lru",	      [RIVAL_LPM] = "lookup_lpm",
-	[RIVAL_BLOOM_MAP] = "lookup_bloom_bits", [RIVAL_BLOOM] = "lookup_words",
+	[RIVAL_HASH] = "lookup_hash",
+	[RIVAL_HASH_COUNTED] = "lookup_counted",
+	[RIVAL_HASH_SHAPES] = "lookup_hash",
+	[RIVAL_HASH6] = "lookup_hash6",
+	[RIVAL_LRU] = "lookup_lru",
+	[RIVAL_LPM] = "lookup_lpm",
+	[RIVAL_BLOOM_MAP] = "lookup_bloom_bits",
+	[RIVAL_BLOOM] = "lookup_words",
 	[RIVAL_BLOCKED_BLOOM] = "lookup_blocks",
 };
 
@@ -83,8 +87,7 @@ static inline int rival_size(const struct filter *filter, enum rival rival, __u3
 		return -ENOENT;
 	*bits = rival_words(rules) * 64;
 	*blocks = rival_blocks(rules);
-	return bpf_map__set_max_entries(packet_path_map(filter, rival_maps[rival]),
-					rival_entries(rival, rules));
+	return bpf_map__set_max_entries(packet_path_map(filter, rival_maps[rival]), rival_entries(rival, rules));
 }
 
 static inline double rival_mib(const struct filter *filter, enum rival rival)
@@ -138,8 +141,7 @@ static inline void rival_put_batch(struct rival_filling *filling, const void *ke
 static inline void rival_set_bits(struct rival_filling *filling, const struct flow_key *key)
 {
 	static const __u64 mask[LOOKUP_KEY_WORDS] = { ~0ULL, ~0ULL };
-	const struct hash_input input = { &filling->filter->config->table[0].secret, key->word, mask, 0,
-					  FLOW_IPV4 };
+	const struct hash_input input = { &filling->filter->config->table[0].secret, key->word, mask, 0, FLOW_IPV4 };
 	__u64 hash = hash_of(&input), *word = filling->memory;
 	struct lookup_block *block = filling->memory;
 

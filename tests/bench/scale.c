@@ -16,9 +16,9 @@
 #define PROCESSORS_MAX 64
 #define PROCESSORS_RULES 990000
 #define HASH_MAP_RULES_MAX 10000000 /* beyond that its memory is too much beside the others' */
-#define DRIVER_NS 42 /* see print_model() */
-#define QUEUES 32 /* see print_hot_model() */
-#define AT_ONCE 0.75 /* of a slice the other processors have to be at it, too */
+#define DRIVER_NS 42                /* see print_model() */
+#define QUEUES 32                   /* see print_hot_model() */
+#define AT_ONCE 0.75                /* of a slice the other processors have to be at it, too */
 #define AT_ONCE_QUICK_SLICES 5
 #define TRIES 2 /* of a slice for that; then any share will do, but none */
 
@@ -26,7 +26,10 @@ static struct contest contest;
 
 /* ---- with rules ---- */
 
-#define EXACT_OPTIONS { .is_exact = 1 }
+#define EXACT_OPTIONS \
+	{ \
+		.is_exact = 1 \
+	}
 
 static const struct contender_kind kinds[] = {
 	{ .name = "parse", .program = "lookup_parse" },
@@ -55,8 +58,8 @@ static void bench_rules(__u32 rules)
 		contest_report(&contest, "\"bench\": \"scale\"", traffic, 0);
 		printf("%10u  %-4s", rules, contest_traffic_names[traffic]);
 		for (size_t i = 0; i < contest.count; i++)
-			printf("  %14.1f", i < 2 ? contest.contender[i].result.median :
-						   contest_over(&contest, i, i % 2));
+			printf("  %14.1f",
+			       i < 2 ? contest.contender[i].result.median : contest_over(&contest, i, i % 2));
 		printf("\n");
 		fflush(stdout);
 	}
@@ -69,7 +72,8 @@ static void bench_growth(int argc, char **argv, bool is_full)
 
 	printf("ns a packet, from the third column on beyond those of parsing; dep.: the look-up alone, and "
 	       "each flow depends on the one before\n(of a hash map's misses it does not: that there is "
-	       "nothing is no value to wait for)\n\n%10s  %-4s", "rules", "");
+	       "nothing is no value to wait for)\n\n%10s  %-4s",
+	       "rules", "");
 	for (size_t i = 0; i < KINDS; i++)
 		printf("  %14s", kinds[i].name);
 	printf("\n");
@@ -216,12 +220,10 @@ static struct company measure_at_once(const struct contender *contender, const i
 		together[i] = run_in_company(contender, cpus, count, &share[i]);
 	}
 	sched_setaffinity(0, sizeof(usable), &usable);
-	return (struct company){ spread_of(alone, slices), spread_of(together, slices),
-				 median(share, slices) };
+	return (struct company){ spread_of(alone, slices), spread_of(together, slices), median(share, slices) };
 }
 
-static void report_at_once(const char *what, const char *variant, int processors, const struct spread *ns,
-			   double share)
+static void report_at_once(const char *what, const char *variant, int processors, const struct spread *ns, double share)
 {
 	report_json("\"bench\": \"processors\", \"rules\": %u, \"traffic\": \"%s\", \"processors\": %d, "
 		    "\"variant\": \"%s\", \"unit\": \"ns\", \"median\": %.2f, \"low\": %.2f, "
@@ -301,8 +303,7 @@ static void print_model(enum contest_traffic traffic)
 	for (size_t i = 0; i < contest.count; i++) {
 		const double over = contest_over(&contest, i, 0);
 
-		printf("  %-13s  %-4s  %8.1f", contest.contender[i].kind->name,
-		       contest_traffic_names[traffic], over);
+		printf("  %-13s  %-4s  %8.1f", contest.contender[i].kind->name, contest_traffic_names[traffic], over);
 		for (size_t l = 0; l < sizeof(links) / sizeof(links[0]); l++)
 			printf("  %8.1f", links[l].packets * (DRIVER_NS + over) / 1e9);
 		printf("\n");
@@ -344,13 +345,11 @@ static void print_hot_model(const struct company company[CONTEST_MAX])
 static __u64 hash_counted(const struct contender *contender)
 {
 	const struct rule_key key = contest_key(contender->kind, 0);
-	const __u64 word[LOOKUP_KEY_WORDS] = { key.key.word[0],
-					       key.key.word[1] & ((1ULL << FLOW_KEY_TAG_SHIFT) - 1) };
+	const __u64 word[LOOKUP_KEY_WORDS] = { key.key.word[0], key.key.word[1] & ((1ULL << FLOW_KEY_TAG_SHIFT) - 1) };
 	struct lookup_count count;
 
-	if (bpf_map_lookup_elem(bpf_map__fd(packet_path_map(&contender->filter,
-							    rival_maps[RIVAL_HASH_COUNTED])),
-				word, &count))
+	if (bpf_map_lookup_elem(bpf_map__fd(packet_path_map(&contender->filter, rival_maps[RIVAL_HASH_COUNTED])), word,
+				&count))
 		die("count of a hash map", errno);
 	return count.packets;
 }
@@ -374,7 +373,8 @@ static void print_links_head(void)
 {
 	printf("\na model: processors for a link full of 64-byte frames, if the driver takes %d ns a packet "
 	       "and the filter what it takes\nhere over a bare drop; memory bandwidth and the NIC set no "
-	       "bound in it\n\n  %-13s  %-4s  %8s", DRIVER_NS, "", "", "ns over");
+	       "bound in it\n\n  %-13s  %-4s  %8s",
+	       DRIVER_NS, "", "", "ns over");
 	for (size_t l = 0; l < sizeof(links) / sizeof(links[0]); l++)
 		printf("  %3u Gb/s", links[l].gigabits);
 	printf("\n");

@@ -44,9 +44,9 @@ static const struct {
 	unsigned int shapes;
 	bool is_full; /* only with --full */
 } rows[] = {
-	{ FLOW_IPV4, 1, false },  { FLOW_IPV4, 2, true },  { FLOW_IPV4, 4, false },
-	{ FLOW_IPV4, 8, false },  { FLOW_IPV4, 16, true }, { FLOW_IPV4, 32, true },
-	{ FLOW_IPV6, 1, false },  { FLOW_IPV6, 4, true },  { FLOW_IPV6, 8, true },
+	{ FLOW_IPV4, 1, false }, { FLOW_IPV4, 2, true },  { FLOW_IPV4, 4, false },
+	{ FLOW_IPV4, 8, false }, { FLOW_IPV4, 16, true }, { FLOW_IPV4, 32, true },
+	{ FLOW_IPV6, 1, false }, { FLOW_IPV6, 4, true },  { FLOW_IPV6, 8, true },
 };
 
 static size_t make_kinds(size_t row, struct contender_kind *kinds)
@@ -87,9 +87,8 @@ static void bench_row(size_t row, __u32 rules)
 	for (enum contest_traffic traffic = CONTEST_HIT; traffic <= CONTEST_MISS; traffic++) {
 		contest_measure(&contest, traffic);
 		report_row(row, traffic);
-		printf("%10u  IPv%d  %6u  %-4s  %10.1f", rules, rows[row].family == FLOW_IPV4 ? 4 : 6,
-		       rows[row].shapes, contest_traffic_names[traffic],
-		       contest.contender[0].result.median);
+		printf("%10u  IPv%d  %6u  %-4s  %10.1f", rules, rows[row].family == FLOW_IPV4 ? 4 : 6, rows[row].shapes,
+		       contest_traffic_names[traffic], contest.contender[0].result.median);
 		for (size_t i = 1; i < contest.count; i++)
 			printf("  %13.1f", contest_over(&contest, i, 0));
 		printf("\n");
@@ -112,8 +111,8 @@ int main(int argc, char **argv)
 
 	libbpf_set_print(NULL);
 	printf("shapes and families in the packet path; ns a packet, from the second figure on beyond those "
-	       "of parsing; median\n\n%10s  %4s  %6s  %-4s  %10s", "rules", "", "shapes", "",
-	       floor4.name);
+	       "of parsing; median\n\n%10s  %4s  %6s  %-4s  %10s",
+	       "rules", "", "shapes", "", floor4.name);
 	for (size_t column = 0; column < COLUMNS; column++)
 		printf("  %13s", columns[column].name);
 	printf("\n");

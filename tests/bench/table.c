@@ -82,12 +82,11 @@ static void make_entries(struct table_entry *entry, size_t count, __u64 seed)
 enum operation { INSERT, HIT, MISS, DELETE, FILL, EQUAL, BUILD, OPERATIONS };
 
 static const char *const operation_names[OPERATIONS] = {
-	"insert, 0 to 95 %",	    "look-up, present", "look-up, absent",  "delete",
+	"insert, 0 to 95 %",        "look-up, present", "look-up, absent",  "delete",
 	"reconcile, empty to 95 %", "reconcile, equal", "build, 0 to 95 %",
 };
 
-static size_t apply(struct table *table, enum operation operation, struct table_entry *entry,
-		    size_t count)
+static size_t apply(struct table *table, enum operation operation, struct table_entry *entry, size_t count)
 {
 	struct table_difference difference;
 	size_t done = 0;
@@ -114,8 +113,7 @@ static size_t apply(struct table *table, enum operation operation, struct table_
 }
 
 /* Times one operation, and checks what it did. */
-static double time_operation(struct table *table, enum operation operation,
-			     struct table_entry *entry, size_t count)
+static double time_operation(struct table *table, enum operation operation, struct table_entry *entry, size_t count)
 {
 	const double absent_max = 2 * count * table_false_positive_rate(table->format, 1) + 10;
 	const double start_s = seconds();
@@ -146,14 +144,12 @@ static void bench_operations(const struct table_kind *kind, unsigned int slots_l
 				open_table(&bench, kind, slots);
 			}
 			make_entries(entry, count, operation == MISS ? ~0ULL : run);
-			taken_s[operation][run] =
-				time_operation(&bench.table, operation, entry, count);
+			taken_s[operation][run] = time_operation(&bench.table, operation, entry, count);
 		}
 		close_table(&bench);
 	}
 	for (enum operation operation = 0; operation < OPERATIONS; operation++)
-		printf("2^%-2u slots  %-24s  %-26s %7.1f M/s\n", slots_log2, kind->name,
-		       operation_names[operation],
+		printf("2^%-2u slots  %-24s  %-26s %7.1f M/s\n", slots_log2, kind->name, operation_names[operation],
 		       count / median(taken_s[operation], runs_of(slots)) * 1e-6);
 	free(entry);
 }
@@ -274,8 +270,8 @@ static void bench_load(__u64 slots)
 	}
 	printf("%8llu slots  at 94-95 %%: %.2f moves, %.1f buckets queued an insert, longest path "
 	       "%.0f; first failure at %.1f %%, longest path %.0f\n",
-	       slots, median(moves, RUNS), median(nodes, RUNS), median(longest, RUNS),
-	       median(full, RUNS), median(longest_full, RUNS));
+	       slots, median(moves, RUNS), median(nodes, RUNS), median(longest, RUNS), median(full, RUNS),
+	       median(longest_full, RUNS));
 }
 
 /* ---- readers ---- */
@@ -287,25 +283,22 @@ static void bench_readers(const struct churn_engine *engine, const struct table_
 	struct churn churn;
 	double taken_s;
 
-	errno = -churn_open(&churn, engine, kind->options, 1 << CHURN_SLOTS_LOG2, (count + 1) / 2,
-			    count, 1);
+	errno = -churn_open(&churn, engine, kind->options, 1 << CHURN_SLOTS_LOG2, (count + 1) / 2, count, 1);
 	if (errno)
 		fail("churn_open");
 	taken_s = -seconds();
 	result = churn_run(&churn, change, lookups, ~0ULL);
 	taken_s += seconds();
 	printf("%s, %s, %s: %.3g look-ups, %llu missed, %llu unsettled  (%.1f M/s, %.1f M moves/s)\n",
-	       change == churn_bounce ? "one entry bounced" : "churn at 95 %", kind->name,
-	       engine->name, (double)result.lookups, result.misses, result.unsettled,
-	       result.lookups / taken_s * 1e-6, result.moves / taken_s * 1e-6);
+	       change == churn_bounce ? "one entry bounced" : "churn at 95 %", kind->name, engine->name,
+	       (double)result.lookups, result.misses, result.unsettled, result.lookups / taken_s * 1e-6,
+	       result.moves / taken_s * 1e-6);
 	churn_close(&churn);
 }
 
-static void bench_scenarios(const struct churn_engine *engine, const struct table_kind *kind,
-			    __u64 lookups)
+static void bench_scenarios(const struct churn_engine *engine, const struct table_kind *kind, __u64 lookups)
 {
-	bench_readers(engine, kind, churn_replace,
-		      (1 << CHURN_SLOTS_LOG2) * TABLE_LOAD_PERCENT / 100, lookups);
+	bench_readers(engine, kind, churn_replace, (1 << CHURN_SLOTS_LOG2) * TABLE_LOAD_PERCENT / 100, lookups);
 	bench_readers(engine, kind, churn_bounce, 1, lookups);
 }
 

@@ -69,8 +69,7 @@ static void run_hash(const struct bench *bench, struct contender *contender, enu
 	__u64 value;
 
 	for (__u32 from = 0; from < bench->rules; from += step)
-		if (change_hash(bench, map, task, from,
-				bench->rules - from < step ? bench->rules - from : step))
+		if (change_hash(bench, map, task, from, bench->rules - from < step ? bench->rules - from : step))
 			die(bench->name, errno);
 	*rate = bench->rules / (seconds() - start);
 	if (!bpf_map_lookup_elem(map, bench->keys[bench->rules - 1], &value) != (task != DELETE))
@@ -109,21 +108,20 @@ static void report(const struct bench *bench, double rate[TASKS][ROUNDS], int ro
 		printf("  %10.2f", spread.median / 1e6);
 		report_json("\"bench\": \"updates\", \"rules\": %u, \"variant\": \"%s\", \"task\": \"%s\", "
 			    "\"unit\": \"1/s\", \"median\": %.0f, \"low\": %.0f, \"high\": %.0f",
-			    bench->rules, bench->name, task_names[task], spread.median, spread.low,
-			    spread.high);
+			    bench->rules, bench->name, task_names[task], spread.median, spread.low, spread.high);
 	}
 	printf("\n");
 }
 
-static const struct contender_kind compact = { .name = "16 bits", .program = "lookup_cuckoo",
-					       .rival = RIVAL_TABLE };
-static const struct contender_kind exact = { .name = "exact", .program = "lookup_cuckoo",
-					     .rival = RIVAL_TABLE, .options.is_exact = 1 };
-static const struct contender_kind counting = { .name = "counting", .program = "lookup_cuckoo",
+static const struct contender_kind compact = { .name = "16 bits", .program = "lookup_cuckoo", .rival = RIVAL_TABLE };
+static const struct contender_kind exact = {
+	.name = "exact", .program = "lookup_cuckoo", .rival = RIVAL_TABLE, .options.is_exact = 1
+};
+static const struct contender_kind counting = { .name = "counting",
+						.program = "lookup_cuckoo",
 						.rival = RIVAL_TABLE,
 						.options = { .is_exact = 1, .has_counts = 1 } };
-static const struct contender_kind hash = { .name = "hash map", .program = "lookup_hash_map",
-					    .rival = RIVAL_HASH };
+static const struct contender_kind hash = { .name = "hash map", .program = "lookup_hash_map", .rival = RIVAL_HASH };
 
 static struct bench benches[] = {
 	{ .name = "16 bits", .kind = &compact, .run = run_table },
@@ -138,7 +136,7 @@ static struct bench benches[] = {
 static void open_all(struct contender contender[BENCHES], __u32 rules)
 {
 	struct table_entry *entries = calloc(rules, sizeof(*entries));
-	__u64 (*keys)[LOOKUP_KEY_WORDS] = calloc(rules, sizeof(*keys));
+	__u64(*keys)[LOOKUP_KEY_WORDS] = calloc(rules, sizeof(*keys));
 	__u64 *values = calloc(rules, sizeof(*values));
 
 	if (!entries || !keys || !values)
@@ -173,7 +171,8 @@ int main(int argc, char **argv)
 				rate[i][task][round] = one[task];
 		}
 	printf("%u IPv4 5-tuples into a filter in the kernel, which they fill to %.0f %%, and out of it; M/s, "
-	       "median of %d. Keys are hashed before ours is timed; a hash map hashes within.\n\n%-30s", rules, 100.0 * rules / table_slots_for(rules), rounds, "");
+	       "median of %d. Keys are hashed before ours is timed; a hash map hashes within.\n\n%-30s",
+	       rules, 100.0 * rules / table_slots_for(rules), rounds, "");
 	for (enum task task = 0; task < TASKS; task++)
 		printf("  %10s", task_names[task]);
 	printf("\n");

@@ -13,7 +13,7 @@
 #define SAMPLE_EVERY 3
 #define CHECK_EVERY 4 /* so often the table is looked at entry by entry, after each time by its verdicts */
 #define TIMED_EVERY 8 /* of so many kills one is by time, of the tool as it is installed */
-#define SLOW 24	      /* so many times fewer faults where each takes long */
+#define SLOW 24       /* so many times fewer faults where each takes long */
 
 static volatile sig_atomic_t is_over;
 
@@ -66,8 +66,7 @@ static bool filter_is_safe(bool may_be_off, const char *when)
 	for (int i = 0; i < INTERFACES; i++) {
 		const __u32 program = universe_program(interfaces[i]);
 
-		if ((!program || program != last) &&
-		    !program_is_safe(program, interfaces[i], may_be_off, when))
+		if ((!program || program != last) && !program_is_safe(program, interfaces[i], may_be_off, when))
 			return false;
 		last = program;
 	}
@@ -86,8 +85,7 @@ static bool program_is(__u32 program, const char *interface, const struct univer
 		return wrong("%s, %s: no filter: %s", when, interface, strerror(-error));
 	for (unsigned int n = 0; n < UNIVERSE_RULES; n++)
 		if (drops.has[n] != universe_drops(set, n))
-			return wrong("%s, %s: flow %u is %s", when, interface, n,
-				     drops.has[n] ? "dropped" : "passed");
+			return wrong("%s, %s: flow %u is %s", when, interface, n, drops.has[n] ? "dropped" : "passed");
 	return true;
 }
 
@@ -153,7 +151,10 @@ static bool is_a_state(const struct universe_set *set, size_t answered)
 static bool mend(void)
 {
 	static const char *const any[][4] = {
-		{ "check" }, { "expire" }, { "del", "192.0.2.99" }, { "policy", "not-ip", "pass" },
+		{ "check" },
+		{ "expire" },
+		{ "del", "192.0.2.99" },
+		{ "policy", "not-ip", "pass" },
 		{ "monitor-only", "off" },
 	};
 	const char *const *words = any[random_below(&harness.random, sizeof(any) / sizeof(any[0]))];
@@ -177,8 +178,7 @@ static bool look(size_t answered)
 	if (!filter_is(&set, "after the repair"))
 		return false;
 	if (random_below(&harness.random, CHECK_EVERY) == 0 && COMMAND("check"))
-		return wrong("check ended with %d: %s%s", harness.other.status, harness.other.out,
-			     harness.other.err);
+		return wrong("check ended with %d: %s%s", harness.other.status, harness.other.out, harness.other.err);
 	return true;
 }
 
@@ -323,8 +323,8 @@ static void kill_often(const unsigned long steps[UINT8_MAX + 1], unsigned long k
 	for (unsigned long i = 0; i < third && !is_over; i++)
 		kill_at(&(struct machine_fault){ .at = changes - i % changes, .kinds = CHANGES });
 	for (unsigned long i = 2 * third; i < kills - timed && !is_over; i++)
-		kill_at(&(struct machine_fault){
-			.at = spread(i - 2 * third, kills - timed - 2 * third, all), .kinds = ALL_STEPS });
+		kill_at(&(struct machine_fault){ .at = spread(i - 2 * third, kills - timed - 2 * third, all),
+						 .kinds = ALL_STEPS });
 	for (unsigned long i = 0; i < timed && !is_over; i++)
 		kill_at(&(struct machine_fault){ .kill_ns = 1 + random_below(&harness.random, ns) });
 }
@@ -356,9 +356,9 @@ static void meddle_often(const unsigned long steps[UINT8_MAX + 1], unsigned long
 
 	snprintf(force, sizeof(force), "ip -force link set dev vrx xdp obj %s sec xdp", harness.object);
 	for (unsigned long i = 0; i < meddles && !is_over; i++)
-		meddle_at(&(struct machine_fault){
-			.at = spread(i, meddles, calls), .kinds = CALLS,
-			.command = commands[i % (sizeof(commands) / sizeof(commands[0]))] });
+		meddle_at(&(struct machine_fault){ .at = spread(i, meddles, calls),
+						   .kinds = CALLS,
+						   .command = commands[i % (sizeof(commands) / sizeof(commands[0]))] });
 }
 
 static bool is_chosen(const struct scenario *scenario)
@@ -402,8 +402,8 @@ static int run_all(void)
 	universe_index(&harness.index);
 	if (universe_build(&harness.frames))
 		return fputs("faults: cannot build the frames\n", stderr), 2;
-	printf("%-30s %7s %7s %6s %6s %8s %6s %7s %7s %6s %6s %5s\n", "command", "steps", "changes", "killed",
-	       "timed", "survived", "errors", "refused", "meddled", "old", "new", "wrong");
+	printf("%-30s %7s %7s %6s %6s %8s %6s %7s %7s %6s %6s %5s\n", "command", "steps", "changes", "killed", "timed",
+	       "survived", "errors", "refused", "meddled", "old", "new", "wrong");
 	for (size_t i = 0; i < SCENARIOS && !is_over; i++)
 		if (is_chosen(&scenarios[i]))
 			run_scenario(&scenarios[i]);
@@ -444,17 +444,19 @@ int main(int argc, char **argv)
 		{ .name = "only", .has_arg = required_argument, .val = 'w' },
 		{ 0 },
 	};
-	const char *value[UINT8_MAX + 1] = { ['s'] = "1", ['k'] = "0", ['e'] = "0",
-					     ['m'] = "0", ['p'] = "0", ['P'] = "1" };
+	const char *value[UINT8_MAX + 1] = {
+		['s'] = "1", ['k'] = "0", ['e'] = "0", ['m'] = "0", ['p'] = "0", ['P'] = "1"
+	};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1 && option != '?')
 		value[option] = optarg;
-	if (option == '?' || optind != argc || !value['t'] || !value['f'] || !value['c'] || !value['o'] ||
-	    !value['d'])
+	if (option == '?' || optind != argc || !value['t'] || !value['f'] || !value['c'] || !value['o'] || !value['d'])
 		return fputs("usage: faults --tool T --faulty T --clock SO --object O --scratch DIR [--kills N] "
 			     "[--errors N] [--meddles N] [--seed S] [--only WORD] "
-			     "[--part I --parts N]\n", stderr), 2;
+			     "[--part I --parts N]\n",
+			     stderr),
+		       2;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGTERM, stop);
 	signal(SIGINT, stop);

@@ -26,7 +26,7 @@ struct tally {
 struct harness {
 	struct machine machine;
 	const char *object, *only;
-	unsigned long part, parts; /* of the scenarios: every so-and-so-many-th */
+	unsigned long part, parts;            /* of the scenarios: every so-and-so-many-th */
 	unsigned long kills, errors, meddles; /* in all */
 	uint64_t random;
 	struct universe_frames frames;
@@ -251,8 +251,7 @@ static void must(int status, const char *what)
 {
 	if (!status)
 		return;
-	printf("cannot prepare '%s': %s ended with %d: %s", harness.scenario->name, what, status,
-	       harness.other.err);
+	printf("cannot prepare '%s': %s ended with %d: %s", harness.scenario->name, what, status, harness.other.err);
 	exit(2);
 }
 
@@ -285,8 +284,7 @@ static void put_back(void)
 
 		if (set.has[n] == harness.old_set.has[n] || n == UNIVERSE_POLICY || (is_timed && !set.has[n]))
 			continue;
-		snprintf(text[count], sizeof(text[count]), "%s %s", set.has[n] ? "del" : "add",
-			 harness.index.text[n]);
+		snprintf(text[count], sizeof(text[count]), "%s %s", set.has[n] ? "del" : "add", harness.index.text[n]);
 		lines[count] = text[count];
 		count++;
 	}

@@ -29,11 +29,11 @@ struct machine {
 struct machine_fault {
 	unsigned long at; /* step of these kinds */
 	const char *kinds;
-	int error;  /* 0: it is killed */
-	bool lasts; /* and later steps fail too */
+	int error;           /* 0: it is killed */
+	bool lasts;          /* and later steps fail too */
 	const char *command; /* of the shell: it is run at the step, and that is all */
-	const char *count; /* a file for the numbers of steps */
-	long kill_ns;	   /* killed from outside, when this time has passed; 0: not */
+	const char *count;   /* a file for the numbers of steps */
+	long kill_ns;        /* killed from outside, when this time has passed; 0: not */
 };
 
 struct machine_run {
@@ -92,8 +92,7 @@ static inline int machine_shift(const struct machine *machine, const char *const
 	return 2;
 }
 
-__attribute__((noreturn)) static void machine_exec(const struct machine *machine,
-						   const struct machine_fault *fault,
+__attribute__((noreturn)) static void machine_exec(const struct machine *machine, const struct machine_fault *fault,
 						   const char *const *words)
 {
 	char state[256];

@@ -35,7 +35,7 @@
 
 enum kind {
 	FUNCTION, /* starts or ends */
-	STORE,	  /* into memory that others see: the maps */
+	STORE,    /* into memory that others see: the maps */
 	DISK,
 	KERNEL, /* bpf(2), membarrier(2), by syscall(2) */
 	NETLINK,
@@ -274,8 +274,7 @@ ssize_t send(int fd, const void *bytes, size_t length, int flags)
 	return AROUND(NETLINK, -1, REAL(send)(fd, bytes, length, flags));
 }
 
-ssize_t sendto(int fd, const void *bytes, size_t length, int flags, const struct sockaddr *to,
-	       socklen_t to_length)
+ssize_t sendto(int fd, const void *bytes, size_t length, int flags, const struct sockaddr *to, socklen_t to_length)
 {
 	return AROUND(NETLINK, -1, REAL(sendto)(fd, bytes, length, flags, to, to_length));
 }
@@ -315,8 +314,7 @@ int mdb_env_set_mapsize(MDB_env *env, size_t bytes)
 
 static void *note_region(void *start, size_t length, int protection, int flags)
 {
-	if (start != MAP_FAILED && flags & MAP_SHARED && protection & PROT_WRITE &&
-	    fault.regions < REGIONS_MAX) {
+	if (start != MAP_FAILED && flags & MAP_SHARED && protection & PROT_WRITE && fault.regions < REGIONS_MAX) {
 		fault.region[fault.regions].start = start;
 		fault.region[fault.regions++].end = (char *)start + length;
 	}
@@ -330,8 +328,7 @@ void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t off
 	return note_region(start, length, protection, flags);
 }
 
-void *mmap64(void *at, size_t length, int protection, int flags, int fd, off_t offset)
-	__attribute__((alias("mmap")));
+void *mmap64(void *at, size_t length, int protection, int flags, int fd, off_t offset) __attribute__((alias("mmap")));
 
 /* Of a table several were mapped, part by part. */
 static void forget_regions(const char *start, size_t length)
@@ -414,12 +411,30 @@ void __tsan_func_exit(void)
 	void __tsan_volatile_write##bytes(void *at); \
 	void __tsan_unaligned_read##bytes(void *at); \
 	void __tsan_unaligned_write##bytes(void *at); \
-	void __tsan_read##bytes(void *at) { (void)at; } \
-	void __tsan_volatile_read##bytes(void *at) { (void)at; } \
-	void __tsan_unaligned_read##bytes(void *at) { (void)at; } \
-	void __tsan_write##bytes(void *at) { store(at); } \
-	void __tsan_volatile_write##bytes(void *at) { store(at); } \
-	void __tsan_unaligned_write##bytes(void *at) { store(at); }
+	void __tsan_read##bytes(void *at) \
+	{ \
+		(void)at; \
+	} \
+	void __tsan_volatile_read##bytes(void *at) \
+	{ \
+		(void)at; \
+	} \
+	void __tsan_unaligned_read##bytes(void *at) \
+	{ \
+		(void)at; \
+	} \
+	void __tsan_write##bytes(void *at) \
+	{ \
+		store(at); \
+	} \
+	void __tsan_volatile_write##bytes(void *at) \
+	{ \
+		store(at); \
+	} \
+	void __tsan_unaligned_write##bytes(void *at) \
+	{ \
+		store(at); \
+	}
 
 PLAIN(1)
 PLAIN(2)

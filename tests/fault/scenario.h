@@ -12,28 +12,43 @@
 
 #define SCENARIO_COMMANDS 4
 #define SCENARIO_KEYS "972" /* what a table of 1024 slots holds */
-#define SCENARIO_BASE { 0, 900 }
-#define SCENARIO_FULL { 900, 972 } /* with the base, 95 % of the slots */
-#define SCENARIO_NEARLY_FULL { 900, 960 }
-#define SCENARIO_TIMED { 1100, 1130 }
+#define SCENARIO_BASE \
+	{ \
+		0, 900 \
+	}
+#define SCENARIO_FULL \
+	{ \
+		900, 972 \
+	} /* with the base, 95 % of the slots */
+#define SCENARIO_NEARLY_FULL \
+	{ \
+		900, 960 \
+	}
+#define SCENARIO_TIMED \
+	{ \
+		1100, 1130 \
+	}
 
 struct scenario {
 	const char *name;
-	struct universe_range more;  /* beside the base: there before */
-	struct universe_range timed; /* and with a timeout of an hour */
-	struct universe_range plus, minus; /* what the command makes of it */
+	struct universe_range more;                           /* beside the base: there before */
+	struct universe_range timed;                          /* and with a timeout of an hour */
+	struct universe_range plus, minus;                    /* what the command makes of it */
 	const char *before[SCENARIO_COMMANDS][MACHINE_WORDS]; /* run before the rules are put back, */
 	const char *after[SCENARIO_COMMANDS][MACHINE_WORDS];  /* and after it */
 	const char *words[MACHINE_WORDS];
 	const char *mend[MACHINE_WORDS]; /* the next command; without: any that changes nothing */
-	bool is_slow;	 /* it, or what goes back, loads the program: the verifier takes its time */
-	bool is_batch;	 /* `plus` and `minus` are its lines */
-	bool may_be_off; /* the interfaces may run no filter, or one that is not set up */
-	bool is_foreign; /* another tool loads the filter, in `after` */
-	bool has_policy; /* UNIVERSE_POLICY is to be asked for */
+	bool is_slow;                    /* it, or what goes back, loads the program: the verifier takes its time */
+	bool is_batch;                   /* `plus` and `minus` are its lines */
+	bool may_be_off;                 /* the interfaces may run no filter, or one that is not set up */
+	bool is_foreign;                 /* another tool loads the filter, in `after` */
+	bool has_policy;                 /* UNIVERSE_POLICY is to be asked for */
 };
 
-#define RULE(n) { n, n + 1 }
+#define RULE(n) \
+	{ \
+		n, n + 1 \
+	}
 
 static const struct scenario scenarios[] = {
 	{ .name = "add", .plus = RULE(1001), .words = { "add", "@1001" } },
@@ -41,9 +56,7 @@ static const struct scenario scenarios[] = {
 	{ .name = "add of a new kind", .plus = RULE(UNIVERSE_NEW_KIND), .words = { "add", "@1400" } },
 	{ .name = "add of a wide prefix", .plus = RULE(UNIVERSE_WIDE), .words = { "add", "@1401" } },
 	{ .name = "add of a pass rule", .plus = RULE(UNIVERSE_PASS), .words = { "add", "@1402" } },
-	{ .name = "add that sets a timeout",
-	  .timed = SCENARIO_TIMED,
-	  .words = { "add", "@1101", "timeout", "2h" } },
+	{ .name = "add that sets a timeout", .timed = SCENARIO_TIMED, .words = { "add", "@1101", "timeout", "2h" } },
 	{ .name = "add that grows",
 	  .is_slow = true,
 	  .more = SCENARIO_FULL,
@@ -68,10 +81,7 @@ static const struct scenario scenarios[] = {
 	  .more = SCENARIO_NEARLY_FULL,
 	  .plus = { 1000, 1012 },
 	  .words = { "import", "%plus" } },
-	{ .name = "import that grows",
-	  .is_slow = true,
-	  .plus = { 1000, 1300 },
-	  .words = { "import", "%plus" } },
+	{ .name = "import that grows", .is_slow = true, .plus = { 1000, 1300 }, .words = { "import", "%plus" } },
 	{ .name = "import --replace",
 	  .is_slow = true,
 	  .plus = { 1000, 1100 },
@@ -99,10 +109,7 @@ static const struct scenario scenarios[] = {
 	  .after = { { "flush" }, { "import", "--force", "%new" }, { "import", "%plain", "--confirm", "1h" } },
 	  .words = { "hours", "2", "expire" },
 	  .may_be_off = true }, /* from the deadline on everything passes */
-	{ .name = "expire",
-	  .timed = SCENARIO_TIMED,
-	  .minus = SCENARIO_TIMED,
-	  .words = { "hours", "2", "expire" } },
+	{ .name = "expire", .timed = SCENARIO_TIMED, .minus = SCENARIO_TIMED, .words = { "hours", "2", "expire" } },
 	{ .name = "batch", .plus = { 1000, 1048 }, .minus = { 0, 48 }, .words = { "batch", "-" }, .is_batch = true },
 	{ .name = "batch that grows",
 	  .is_slow = true,
@@ -111,9 +118,7 @@ static const struct scenario scenarios[] = {
 	  .minus = { 0, 8 },
 	  .words = { "batch", "-" },
 	  .is_batch = true },
-	{ .name = "resize up",
-	  .is_slow = true,
-	  .words = { "resize", "2000" } },
+	{ .name = "resize up", .is_slow = true, .words = { "resize", "2000" } },
 	{ .name = "resize down",
 	  .is_slow = true,
 	  .after = { { "resize", "2000" } },
@@ -147,10 +152,7 @@ static const struct scenario scenarios[] = {
 	  .words = { "monitor-only", "on" },
 	  .mend = { "monitor-only", "off" },
 	  .may_be_off = true },
-	{ .name = "panic",
-	  .words = { "panic" },
-	  .mend = { "panic", "off" },
-	  .may_be_off = true },
+	{ .name = "panic", .words = { "panic" }, .mend = { "panic", "off" }, .may_be_off = true },
 	{ .name = "policy",
 	  .plus = RULE(UNIVERSE_POLICY),
 	  .before = { { "policy", "later-fragment", "pass" } },

@@ -6,9 +6,9 @@
 #include "harness.h"
 
 #define ALL_STEPS "fsdknmp"
-#define CALLS "dknmp"		    /* of the system */
-#define FAILING "dknmpa"	    /* calls, and allocations */
-#define CHANGES "s" CALLS	    /* what can be seen from outside */
+#define CALLS "dknmp"     /* of the system */
+#define FAILING "dknmpa"  /* calls, and allocations */
+#define CHANGES "s" CALLS /* what can be seen from outside */
 
 static inline void read_counts(const char *path, unsigned long steps[UINT8_MAX + 1])
 {

@@ -22,9 +22,9 @@
 /* Single numbers that are not like the others. */
 enum universe_special {
 	UNIVERSE_NEW_KIND = 1400, /* a kind of rule that no other number has */
-	UNIVERSE_WIDE,		  /* a whole /12, which hints tell of */
-	UNIVERSE_PASS,		  /* an address within number 4, which drops it */
-	UNIVERSE_POLICY,	  /* no rule: later fragments are dropped */
+	UNIVERSE_WIDE,            /* a whole /12, which hints tell of */
+	UNIVERSE_PASS,            /* an address within number 4, which drops it */
+	UNIVERSE_POLICY,          /* no rule: later fragments are dropped */
 };
 
 struct universe_set {
@@ -114,12 +114,13 @@ static inline void universe_flow(unsigned int n, char text[UNIVERSE_TEXT_BYTES])
 	if (n >= UNIVERSE_NEW_KIND && n <= UNIVERSE_POLICY)
 		snprintf(text, UNIVERSE_TEXT_BYTES, "%s", universe_special_flow(n));
 	else if (n % 8 == 4)
-		snprintf(text, UNIVERSE_TEXT_BYTES, "proto udp src 12.%u.%u.9 dst 198.18.0.1 sport 1 dport 2", high, low);
+		snprintf(text, UNIVERSE_TEXT_BYTES, "proto udp src 12.%u.%u.9 dst 198.18.0.1 sport 1 dport 2", high,
+			 low);
 	else if (n % 8 == 6)
 		snprintf(text, UNIVERSE_TEXT_BYTES, "proto udp src 2001:db8:%x::1 dst 2001:db8::1 sport 1 dport 2", n);
 	else if (n % 8 == 7)
-		snprintf(text, UNIVERSE_TEXT_BYTES,
-			 "proto tcp src 10.%u.%u.7 sport 4444 dst 198.18.0.1 dport 443", high, low);
+		snprintf(text, UNIVERSE_TEXT_BYTES, "proto tcp src 10.%u.%u.7 sport 4444 dst 198.18.0.1 dport 443",
+			 high, low);
 	else
 		snprintf(text, UNIVERSE_TEXT_BYTES, "proto udp src 10.%u.%u.7 dst 198.18.0.1 sport 1 dport 53", high,
 			 low);
@@ -156,8 +157,7 @@ static inline void universe_index(struct universe_index *index)
 /* The number of a rule; UNIVERSE_RULES: of none. */
 static inline unsigned int universe_number(const struct universe_index *index, const char *text)
 {
-	const char **found =
-		bsearch(&text, index->sorted, UNIVERSE_RULES, sizeof(index->sorted[0]), universe_compare);
+	const char **found = bsearch(&text, index->sorted, UNIVERSE_RULES, sizeof(index->sorted[0]), universe_compare);
 
 	return found ? (*found - index->text[0]) / UNIVERSE_TEXT_BYTES : UNIVERSE_RULES;
 }
@@ -195,16 +195,16 @@ static inline __u32 universe_program(const char *interface)
 }
 
 /* Which flows of those that are asked for the program drops. 0; -errno. */
-static inline int universe_ask(const struct universe_frames *frames, __u32 program,
-			       const struct universe_set *asked, struct universe_set *drops)
+static inline int universe_ask(const struct universe_frames *frames, __u32 program, const struct universe_set *asked,
+			       struct universe_set *drops)
 {
 	int fd = bpf_prog_get_fd_by_id(program), error = 0;
 
 	if (fd < 0)
 		return fd;
 	for (unsigned int n = 0; n < UNIVERSE_RULES && !error; n++) {
-		LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frames->frame[n],
-			    .data_size_in = frames->bytes[n], .repeat = 1);
+		LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frames->frame[n], .data_size_in = frames->bytes[n],
+			    .repeat = 1);
 
 		if (asked->has[n])
 			error = bpf_prog_test_run_opts(fd, &opts);

@@ -17,14 +17,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define fuzz_check(holds, ...)                                                         \
-	do {                                                                           \
-		if (!(holds)) {                                                        \
-			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #holds);    \
-			fprintf(stderr, __VA_ARGS__);                                  \
-			fputc('\n', stderr);                                           \
-			abort();                                                       \
-		}                                                                      \
+#define fuzz_check(holds, ...) \
+	do { \
+		if (!(holds)) { \
+			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #holds); \
+			fprintf(stderr, __VA_ARGS__); \
+			fputc('\n', stderr); \
+			abort(); \
+		} \
 	} while (0)
 
 /* Takes `bytes` bytes off the front of what is left; NULL where it is less. */
@@ -52,8 +52,7 @@ static inline void fuzz_check_reason(const char *text)
 
 	fuzz_check(length > 0 && length < REASON_BYTES, "%zu bytes", length);
 	for (const char *c = text; *c; c++)
-		fuzz_check((unsigned char)*c >= ' ' && *c != 0x7f, "character %d of '%s'",
-			   (int)(c - text), text);
+		fuzz_check((unsigned char)*c >= ' ' && *c != 0x7f, "character %d of '%s'", (int)(c - text), text);
 }
 
 /* A rule that can be said: its text is the same rule again, and so are its bytes. */
@@ -69,8 +68,7 @@ static inline void fuzz_check_rule(const struct rule *rule)
 	rule_format(&lasting, text);
 	fuzz_check(strlen(text) < RULE_TEXT_BYTES - 1, "cut: %s", text);
 	fuzz_check(!rule_parse(text, &again, &reason), "%s: %s", text, reason.text);
-	fuzz_check(fuzz_same_flows(rule, &again), "another rule: %s: %s", text,
-		   rule_format(&again, again_text));
+	fuzz_check(fuzz_same_flows(rule, &again), "another rule: %s: %s", text, rule_format(&again, again_text));
 	fuzz_check(!strcmp(rule->comment, again.comment), "another comment: %s", text);
 	fuzz_check(again.timeout_ms == (lasting.timeout_ms + 999) / 1000 * 1000, "another timeout: %s", text);
 	fuzz_check(!rule_decode(bytes, rule_encode(rule, bytes), &again), "not decoded: %s", text);

@@ -120,8 +120,7 @@ static void check_next(struct input *input, int got, size_t offset)
 	const size_t mark = input->lines || length < 3 || memcmp(start, "\xef\xbb\xbf", 3) ? 0 : 3;
 
 	fuzz_check(end || input->feed.is_ended, "a line that has not ended");
-	fuzz_check(input->feed.number == ++input->lines, "number %llu",
-		   (unsigned long long)input->feed.number);
+	fuzz_check(input->feed.number == ++input->lines, "number %llu", (unsigned long long)input->feed.number);
 	input->checked += length + (end != NULL);
 	if (got == -EMSGSIZE) {
 		fuzz_check(length > FEED_LINE_BYTES, "%zu bytes are too many", length);
@@ -129,7 +128,8 @@ static void check_next(struct input *input, int got, size_t offset)
 	}
 	fuzz_check(got == (has_nul ? -EILSEQ : 1), "%d of %zu bytes", got, length);
 	fuzz_check(!memcmp(input->feed.bytes + offset, start + mark, length - mark) &&
-			   !input->feed.bytes[offset + length - mark], "other bytes");
+			   !input->feed.bytes[offset + length - mark],
+		   "other bytes");
 	if (got > 0)
 		check_line(input->feed.bytes + offset, input->lines);
 }
@@ -141,8 +141,9 @@ static void take_lines(struct input *input)
 
 	while ((got = feed_next(&input->feed, &offset)))
 		check_next(input, got, offset);
-	fuzz_check(input->feed.is_ended || !memchr(input->whole + input->checked, '\n',
-						   input->written - input->checked), "a line is left");
+	fuzz_check(input->feed.is_ended ||
+			   !memchr(input->whole + input->checked, '\n', input->written - input->checked),
+		   "a line is left");
 	feed_forget(&input->feed);
 }
 
@@ -152,8 +153,7 @@ static void close_input(struct input *input)
 	while (!input->feed.is_ended)
 		fuzz_check(!feed_read(&input->feed), "not read");
 	take_lines(input);
-	fuzz_check(input->checked == input->written, "%zu of %zu bytes came", input->checked,
-		   input->written);
+	fuzz_check(input->checked == input->written, "%zu of %zu bytes came", input->checked, input->written);
 	fuzz_check(!feed_has_rest(&input->feed), "more than all");
 	feed_close(&input->feed);
 	free(input->whole);

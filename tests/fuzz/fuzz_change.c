@@ -10,7 +10,7 @@
 #define RULES_MAX 64
 
 struct change {
-	const char *text; /* lines, ended by 0 */
+	const char *text;             /* lines, ended by 0 */
 	struct rule rules[RULES_MAX]; /* what is to be stored */
 	size_t count;
 	size_t seen; /* of them, in the store */

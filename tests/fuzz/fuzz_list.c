@@ -54,11 +54,16 @@ static int go_on(struct list *list)
 }
 
 /* Returns the format it was read as. */
-static enum list_format read_list(enum list_format format, __s64 timeout_ms, const void *bytes,
-				  size_t length, struct taken *taken)
+static enum list_format read_list(enum list_format format, __s64 timeout_ms, const void *bytes, size_t length,
+				  struct taken *taken)
 {
-	struct list list = { .format = format, .timeout_ms = timeout_ms, .take = take, .refuse = refuse,
-			     .note = note, .go_on = go_on, .context = taken };
+	struct list list = { .format = format,
+			     .timeout_ms = timeout_ms,
+			     .take = take,
+			     .refuse = refuse,
+			     .note = note,
+			     .go_on = go_on,
+			     .context = taken };
 	int error;
 
 	*taken = (struct taken){};
@@ -152,8 +157,8 @@ static void check_equal(const struct expected *expected, struct taken *taken, co
 	fuzz_check(!taken->refused, "refused: %s\n%s", taken->first_refused, text);
 	taken->set.is_unsorted = true;
 	rule_set_sort(&taken->set);
-	fuzz_check(taken->set.count == left->count, "%zu rules, expected %zu:\n%s", taken->set.count,
-		   left->count, text);
+	fuzz_check(taken->set.count == left->count, "%zu rules, expected %zu:\n%s", taken->set.count, left->count,
+		   text);
 	for (size_t i = 0; i < left->count; i++) {
 		struct rule rule, other;
 

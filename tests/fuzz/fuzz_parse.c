@@ -53,8 +53,8 @@ static void check_family(const struct parsed *parsed)
 		fuzz_check(!has_family, "family %d", flow->family);
 		break;
 	default:
-		fuzz_check(parsed->result == PARSE_TRUNCATED || parsed->result == PARSE_MALFORMED,
-			   "result %d", parsed->result);
+		fuzz_check(parsed->result == PARSE_TRUNCATED || parsed->result == PARSE_MALFORMED, "result %d",
+			   parsed->result);
 	}
 	if (!has_family)
 		fuzz_check(!flow->src.v4 && !flow->dst.v4 && !flow->proto, "fields without a family");
@@ -64,12 +64,13 @@ static void check_ports(const struct parsed *parsed)
 {
 	const struct flow *flow = &parsed->flow;
 	const bool is_icmp = flow->proto == IPPROTO_ICMP || flow->proto == IPPROTO_ICMPV6;
-	const enum flow_port_kind kind = parsed->result != PARSE_OK ? FLOW_NO_PORTS :
-					 is_icmp ? FLOW_ICMP :
-					 rule_has_ports(flow->proto) ? FLOW_PORTS : FLOW_NO_PORTS;
+	const enum flow_port_kind kind = parsed->result != PARSE_OK  ? FLOW_NO_PORTS :
+					 is_icmp                     ? FLOW_ICMP :
+					 rule_has_ports(flow->proto) ? FLOW_PORTS :
+								       FLOW_NO_PORTS;
 
-	fuzz_check(flow->port_kind == kind, "result %d, protocol %d, ports %d", parsed->result,
-		   flow->proto, flow->port_kind);
+	fuzz_check(flow->port_kind == kind, "result %d, protocol %d, ports %d", parsed->result, flow->proto,
+		   flow->port_kind);
 	if (kind == FLOW_NO_PORTS)
 		fuzz_check(!flow->sport && !flow->dport, "ports where there are none");
 	if (kind == FLOW_ICMP)
@@ -109,7 +110,8 @@ static struct parsed parse(const uint8_t *data, size_t size)
 static void check_cut(const struct parsed *whole, const struct parsed *cut, size_t length)
 {
 	/* A cut in the extension headers of a first fragment makes them too many. */
-	if (cut->result != PARSE_TRUNCATED && (cut->result != PARSE_TOO_MANY_HEADERS || cut->flow.family == FLOW_NO_FAMILY)) {
+	if (cut->result != PARSE_TRUNCATED &&
+	    (cut->result != PARSE_TOO_MANY_HEADERS || cut->flow.family == FLOW_NO_FAMILY)) {
 		fuzz_check(cut->result == whole->result && flow_equal(&cut->flow, &whole->flow),
 			   "cut at %zu: result %d, of the whole %d", length, cut->result, whole->result);
 		return;

@@ -37,8 +37,7 @@ static void check_time(const char *text)
 
 	if (rule_time_parse(text, &ms))
 		return;
-	fuzz_check(ms > 0 && ms <= RULE_TIMEOUT_MAX_S * 1000LL && ms % 1000 == 0, "%lld",
-		   (long long)ms);
+	fuzz_check(ms > 0 && ms <= RULE_TIMEOUT_MAX_S * 1000LL && ms % 1000 == 0, "%lld", (long long)ms);
 	rule_time_format(ms, again_text);
 	fuzz_check(!rule_time_parse(again_text, &again) && again == ms, "%s", again_text);
 }

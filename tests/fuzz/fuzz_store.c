@@ -38,8 +38,7 @@ static void put_record(MDB_txn *txn, const uint8_t *head, const uint8_t *key_byt
 	MDB_dbi dbi;
 
 	take_this_boot(&value, meta);
-	fuzz_check(!mdb_dbi_open(txn, record_databases[head[0] % RECORD_DATABASES], MDB_CREATE, &dbi),
-		   "no database");
+	fuzz_check(!mdb_dbi_open(txn, record_databases[head[0] % RECORD_DATABASES], MDB_CREATE, &dbi), "no database");
 	if (key.mv_size)
 		fuzz_check(!mdb_put(txn, dbi, &key, &value, 0), "a record is not put");
 }
@@ -50,8 +49,8 @@ static void put_records(const uint8_t *data, size_t size)
 	MDB_txn *txn;
 
 	fuzz_check(!mdb_env_create(&env) && !mdb_env_set_maxdbs(env, 8) &&
-			   !mdb_env_open(env, fuzz_dir, MDB_NOSYNC, 0600) &&
-			   !mdb_txn_begin(env, NULL, 0, &txn), "no environment");
+			   !mdb_env_open(env, fuzz_dir, MDB_NOSYNC, 0600) && !mdb_txn_begin(env, NULL, 0, &txn),
+		   "no environment");
 	for (int i = 0; i < RECORDS_MAX; i++) {
 		const uint8_t *head = fuzz_take(&data, &size, RECORD_HEAD_BYTES);
 		const uint8_t *key = head ? fuzz_take(&data, &size, head[1]) : NULL;
@@ -164,7 +163,8 @@ static void check_lists(struct store *store)
 
 		fuzz_check(!*list->name || store_lists_find(&lists, list->name) == i, "list %zu is not found", i);
 		fuzz_check(memchr(list->name, 0, sizeof(list->name)) && memchr(list->source, 0, sizeof(list->source)) &&
-				   rule_is_utf8(list->source), "list %zu", i);
+				   rule_is_utf8(list->source),
+			   "list %zu", i);
 	}
 }
 
@@ -188,8 +188,8 @@ static void check_reading(struct store *store, struct seen *seen)
 /* What a change says: done, no, or that the store is not sound. */
 static bool is_expected(int error)
 {
-	return !error || error == -EEXIST || error == -EALREADY || error == -EUSERS || error == -ENOENT || error == -E2BIG ||
-	       error == -EBUSY || is_refusal(error);
+	return !error || error == -EEXIST || error == -EALREADY || error == -EUSERS || error == -ENOENT ||
+	       error == -E2BIG || error == -EBUSY || is_refusal(error);
 }
 
 static int change_lists(struct store *store, const struct seen *seen)

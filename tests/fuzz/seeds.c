@@ -91,8 +91,8 @@ static void fill(const char *dir, const char *const *texts)
 	if (store_open(dir, STORE_WRITE, &store, &reason))
 		fail(reason.text);
 	for (size_t i = 0; i < 4 && texts[i]; i++) {
-		if (store_begin(store) || (i == 1 && store_set_pending(store, 60000)) ||
-		    put(store, texts[i], i) || store_commit(store))
+		if (store_begin(store) || (i == 1 && store_set_pending(store, 60000)) || put(store, texts[i], i) ||
+		    store_commit(store))
 			fail(texts[i]);
 	}
 	store_close(store);
@@ -100,8 +100,7 @@ static void fill(const char *dir, const char *const *texts)
 
 static void write_record(FILE *file, unsigned char database, const MDB_val *key, const MDB_val *value)
 {
-	const unsigned char head[RECORD_HEAD_BYTES] = { database, key->mv_size, value->mv_size,
-							value->mv_size >> 8 };
+	const unsigned char head[RECORD_HEAD_BYTES] = { database, key->mv_size, value->mv_size, value->mv_size >> 8 };
 	struct store_meta meta;
 
 	fwrite(head, 1, sizeof(head), file);

@@ -67,8 +67,7 @@ static enum order order; /* of the writer's steps */
 
 /* ---- the real engine, and one of the same source that moves in a wrong order ---- */
 
-static void move_wrong(struct table *table, struct bucket_layout layout, struct table_place from,
-		       struct table_place to)
+static void move_wrong(struct table *table, struct bucket_layout layout, struct table_place from, struct table_place to)
 {
 	const __u32 fingerprint = table_load(table, layout, from);
 
@@ -92,8 +91,7 @@ static int insert_wrong(struct table *table, const struct hash_value *key)
 }
 
 /* -ENOENT where the key is not there, or has no other bucket to go to. */
-FLOW_INLINE int bounce(struct table *table, struct bucket_layout layout,
-		       const struct hash_value *key)
+FLOW_INLINE int bounce(struct table *table, struct bucket_layout layout, const struct hash_value *key)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place from, to;
@@ -199,8 +197,7 @@ static void choose_bounced(struct churn *churn)
 	struct live_source *source = &churn->options.source;
 
 	for (; source->count; source->first++, source->count--) {
-		const struct rule rule = { .family = FLOW_IPV4, .src_len = 32,
-					   .src.v4 = htonl(source->first) };
+		const struct rule rule = { .family = FLOW_IPV4, .src_len = 32, .src.v4 = htonl(source->first) };
 		struct rule_key keys[RULE_KEYS_MAX];
 
 		rule_keys(&rule, keys);
@@ -227,13 +224,15 @@ static void send_slice(const struct churn *churn)
 {
 	const struct frame frame = {
 		.ethernet.h_proto = htons(ETH_P_IP),
-		.ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
+		.ip = { .version = 4,
+			.ihl = 5,
+			.ttl = 64,
+			.protocol = IPPROTO_UDP,
 			.tot_len = htons(sizeof(frame) - sizeof(frame.ethernet)) },
 	};
 	struct xdp_md context = { .data_end = sizeof(frame), .ingress_ifindex = churn->ifindex };
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = &frame, .data_size_in = sizeof(frame),
-		    .ctx_in = &context, .ctx_size_in = sizeof(context), .repeat = SLICE_PACKETS,
-		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = &frame, .data_size_in = sizeof(frame), .ctx_in = &context,
+		    .ctx_size_in = sizeof(context), .repeat = SLICE_PACKETS, .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
 	const int error = bpf_prog_test_run_opts(churn->program, &options);
 
 	if (error)
@@ -314,8 +313,7 @@ static void open_receiver(struct churn *churn)
 		live_die("the running filter's table", error);
 	churn->table.used = churn->filters->config->used;
 	churn->socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (churn->socket < 0 ||
-	    bind(churn->socket, (const struct sockaddr *)&address, sizeof(address)))
+	if (churn->socket < 0 || bind(churn->socket, (const struct sockaddr *)&address, sizeof(address)))
 		live_die("packet socket", errno);
 }
 
@@ -326,8 +324,8 @@ static struct bpf_object *open_sender(struct churn *churn)
 
 	churn->ifindex = live_enter(churn->options.from);
 	if (object) {
-		bpf_map__set_initial_value(bpf_object__find_map_by_name(object, ".rodata"),
-					   &churn->options.source, sizeof(churn->options.source));
+		bpf_map__set_initial_value(bpf_object__find_map_by_name(object, ".rodata"), &churn->options.source,
+					   sizeof(churn->options.source));
 		if (!bpf_object__load(object))
 			program = bpf_object__find_program_by_name(object, "live_send");
 	}
@@ -371,9 +369,8 @@ static void report(const struct tally *tally, __u64 moves, double duration)
 	       "moves               %llu\n"
 	       "packets/s           %.0f\n"
 	       "moves/s             %.0f\n",
-	       tally->sent, tally->dropped, tally->passed, tally->arrived, tally->unsettled,
-	       tally->retries, moves, (tally->dropped + tally->passed) / duration,
-	       moves / duration);
+	       tally->sent, tally->dropped, tally->passed, tally->arrived, tally->unsettled, tally->retries, moves,
+	       (tally->dropped + tally->passed) / duration, moves / duration);
 }
 
 /* Every packet sent is a look-up, and has one of two ends. */
@@ -398,8 +395,10 @@ static int run(struct churn *churn)
 	run_on(&churn->usable, 1);
 	tally = send_packets(churn, SLICE_PACKETS, false);
 	if (tally.passed || !is_whole(&tally)) {
-		fprintf(stderr, "churn_live: of %llu packets %llu dropped, %llu passed, %llu arrived, "
-			"before anything changes\n", tally.sent, tally.dropped, tally.passed, tally.arrived);
+		fprintf(stderr,
+			"churn_live: of %llu packets %llu dropped, %llu passed, %llu arrived, "
+			"before anything changes\n",
+			tally.sent, tally.dropped, tally.passed, tally.arrived);
 		exit(2);
 	}
 	churn->random = churn->options.seed;
@@ -450,7 +449,8 @@ int main(int argc, char **argv)
 	    inet_pton(AF_INET, value['a'], &first) != 1) {
 		fputs("usage: churn_live --from NETNS:IFACE --to NETNS:IFACE --first SOURCE [--flows N] "
 		      "[--packets N] [--seed N] [--bounce] [--wrong overwrite-first|unannounced] "
-		      "[--until-passed]\n", stderr);
+		      "[--until-passed]\n",
+		      stderr);
 		return 2;
 	}
 	churn.options = (struct options){

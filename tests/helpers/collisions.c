@@ -20,7 +20,7 @@ struct search {
 	const struct abi_config *config;
 	struct bucket_layout layout;
 	struct rule_key key; /* of the rule `src 0.0.0.0/32` */
-	uint8_t *count;	     /* by identity: how many addresses have been seen of it */
+	uint8_t *count;      /* by identity: how many addresses have been seen of it */
 };
 
 static struct rule_key key_without_address(void)
@@ -38,8 +38,8 @@ static struct bucket_pair pair_of(const struct search *search, uint32_t address)
 	struct rule_key key = search->key;
 
 	key.key.word[0] |= htonl(address);
-	return bucket_pair(rule_hash(&key, &abi_active(search->config)->secret).hash, abi_active(search->config)->geometry,
-			   search->layout);
+	return bucket_pair(rule_hash(&key, &abi_active(search->config)->secret).hash,
+			   abi_active(search->config)->geometry, search->layout);
 }
 
 /* What entries have in common that can stand in no other place than each other's. */
@@ -57,8 +57,7 @@ static uint32_t find_last(struct search *search, unsigned int wanted)
 		const struct bucket_pair pair = pair_of(search, address);
 		const uint64_t identity = identity_of(search, &pair);
 
-		if (pair.first != pair.second && identity < IDENTITIES &&
-		    ++search->count[identity] == wanted)
+		if (pair.first != pair.second && identity < IDENTITIES && ++search->count[identity] == wanted)
 			return address;
 	}
 	return 0;
@@ -73,8 +72,8 @@ static void print_all(const struct search *search, uint32_t last)
 		const struct bucket_pair pair = pair_of(search, address);
 
 		if (identity_of(search, &pair) == identity)
-			printf("%u.%u.%u.%u\n", address >> 24, address >> 16 & 0xff,
-			       address >> 8 & 0xff, address & 0xff);
+			printf("%u.%u.%u.%u\n", address >> 24, address >> 16 & 0xff, address >> 8 & 0xff,
+			       address & 0xff);
 	}
 }
 

@@ -16,8 +16,7 @@ struct damage {
 	__u64 missing, foreign, ends;
 };
 
-FLOW_INLINE bool is_filled(const struct table *table, struct bucket_layout layout,
-			   struct table_place place)
+FLOW_INLINE bool is_filled(const struct table *table, struct bucket_layout layout, struct table_place place)
 {
 	return table_load(table, layout, place) != 0;
 }
@@ -71,7 +70,8 @@ FLOW_INLINE struct damage double_entry(struct table *table, struct bucket_layout
 
 		if (!core_find_free(table, layout, entry.bucket, &to))
 			continue;
-		table_publish(table, layout, to, fingerprint, layout.has_records ? *table_record(table, layout, entry) : 0);
+		table_publish(table, layout, to, fingerprint,
+			      layout.has_records ? *table_record(table, layout, entry) : 0);
 		return (struct damage){ .foreign = 1 };
 	}
 	return (struct damage){};
@@ -116,8 +116,7 @@ FLOW_INLINE struct damage end_entry(struct table *table, struct bucket_layout la
 	return (struct damage){ .ends = 1 };
 }
 
-FLOW_INLINE struct damage corrupt(struct table *table, struct bucket_layout layout,
-				  const char *what, __u32 from)
+FLOW_INLINE struct damage corrupt(struct table *table, struct bucket_layout layout, const char *what, __u32 from)
 {
 	if (!strcmp(what, "bucket"))
 		return lose_bucket(table, layout, from);
@@ -179,8 +178,7 @@ int main(int argc, char **argv)
 	if (argc >= 2 && argc <= 3 && !kernel_find(NULL, &filters, &count, &reason) && count == 1 &&
 	    !target_open_table(filters, &table)) {
 		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]) || set_epoch_back(filters, argv[1]);
-		damage = CORE_CALL(corrupt, &table, argv[1],
-				   argc == 3 ? strtoul(argv[2], NULL, 10) : 0);
+		damage = CORE_CALL(corrupt, &table, argv[1], argc == 3 ? strtoul(argv[2], NULL, 10) : 0);
 		is_done |= damage.missing || damage.foreign || damage.ends;
 	}
 	if (!is_done) {

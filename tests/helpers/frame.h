@@ -30,8 +30,8 @@ enum frame_fragment { FRAME_WHOLE, FRAME_FRAGMENT_FIRST, FRAME_FRAGMENT_LATER };
 
 enum frame_broken {
 	FRAME_SOUND,
-	FRAME_TRUNCATED, /* by the length that IP states */
-	FRAME_MALFORMED, /* IPv4: a header of 16 bytes; IPv6: of version 5 */
+	FRAME_TRUNCATED,        /* by the length that IP states */
+	FRAME_MALFORMED,        /* IPv4: a header of 16 bytes; IPv6: of version 5 */
 	FRAME_TOO_MANY_HEADERS, /* IPv6 only: a first fragment that ends in an extension header */
 };
 
@@ -41,7 +41,7 @@ struct frame_flow {
 	uint8_t proto;
 	uint8_t vlans;
 	uint8_t fragment; /* enum frame_fragment */
-	uint8_t broken; /* enum frame_broken */
+	uint8_t broken;   /* enum frame_broken */
 	uint16_t port[2]; /* sport and dport, or type and code */
 	uint16_t vlan[FRAME_VLAN_TAGS];
 };
@@ -311,9 +311,8 @@ static size_t frame_build(const struct frame_flow *flow, const uint8_t mac[2][ET
 }
 
 /* A frame that is not IP, so that a filter lets it by. IEEE 802: 0x88b5 is for experiments. */
-static inline size_t frame_build_marker(const uint8_t mac[2][ETH_ALEN],
-				 const struct frame_trailer *trailer,
-				 uint8_t frame[FRAME_BYTES_MAX])
+static inline size_t frame_build_marker(const uint8_t mac[2][ETH_ALEN], const struct frame_trailer *trailer,
+					uint8_t frame[FRAME_BYTES_MAX])
 {
 	struct frame_writer to = { .at = frame };
 

@@ -166,16 +166,15 @@ static void flow_print(const char *expect, const char *group, uint32_t address, 
 	inet_ntop(AF_INET, &source, text, sizeof(text));
 	switch (turn++ % 3) {
 	case 0:
-		printf("%s %s-udp proto udp src %s dst 198.18.0.1 sport %u dport %u\n", expect,
-		       group, text, sport, dport);
+		printf("%s %s-udp proto udp src %s dst 198.18.0.1 sport %u dport %u\n", expect, group, text, sport,
+		       dport);
 		return;
 	case 1:
-		printf("%s %s-tcp proto tcp src %s dst 198.18.0.1 sport %u dport %u\n", expect,
-		       group, text, sport, dport);
+		printf("%s %s-tcp proto tcp src %s dst 198.18.0.1 sport %u dport %u\n", expect, group, text, sport,
+		       dport);
 		return;
 	default:
-		printf("%s %s-icmp proto icmp src %s dst 198.18.0.1 type 8 code 0\n", expect, group,
-		       text);
+		printf("%s %s-icmp proto icmp src %s dst 198.18.0.1 type 8 code 0\n", expect, group, text);
 	}
 }
 
@@ -206,8 +205,7 @@ static int print_outside(const struct list *list, uint64_t wanted, uint64_t *ran
 		return -ENOMEM;
 	count = list_gaps(list, gaps, &addresses);
 	for (uint64_t i = 0; addresses && i < wanted; i++)
-		flow_print("pass", "outside",
-			   gap_address(gaps, count, random_below(random, addresses)), random);
+		flow_print("pass", "outside", gap_address(gaps, count, random_below(random, addresses)), random);
 	free(gaps);
 	return addresses || !wanted ? 0 : -ERANGE;
 }

@@ -14,8 +14,7 @@
 
 __attribute__((noreturn)) static inline void live_die(const char *what, int error)
 {
-	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
-		strerror(error < 0 ? -error : error));
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(error < 0 ? -error : error));
 	exit(2);
 }
 

@@ -28,10 +28,11 @@ static const struct rival rivals[] = {
 	{ .name = "drop", .program = "live_drop" },
 	{ .name = "pass", .program = "live_pass" },
 	{ .name = "mark", .program = "live_mark" },
-	{ .name = "hash-flow", .program = "live_hash_flow", .map = "live_flows",
+	{ .name = "hash-flow",
+	  .program = "live_hash_flow",
+	  .map = "live_flows",
 	  .key_bytes = FLOW_KEY_WORDS_IPV4 * sizeof(__u64) },
-	{ .name = "hash-source", .program = "live_hash_source", .map = "live_sources",
-	  .key_bytes = sizeof(__be32) },
+	{ .name = "hash-source", .program = "live_hash_source", .map = "live_sources", .key_bytes = sizeof(__be32) },
 };
 
 static const struct rival *find_rival(const char *name)
@@ -51,10 +52,8 @@ static struct bpf_object *load(const struct rival *rival, __u32 count)
 	if (!object)
 		live_die(OBJECT, errno);
 	bpf_object__for_each_program(program, object)
-		bpf_program__set_autoload(program,
-					  !strcmp(bpf_program__name(program), rival->program));
-	if (rival->map &&
-	    bpf_map__set_max_entries(bpf_object__find_map_by_name(object, rival->map), count))
+		bpf_program__set_autoload(program, !strcmp(bpf_program__name(program), rival->program));
+	if (rival->map && bpf_map__set_max_entries(bpf_object__find_map_by_name(object, rival->map), count))
 		live_die(rival->map, errno);
 	if (bpf_object__load(object))
 		live_die(rival->program, errno);
@@ -107,19 +106,19 @@ int main(int argc, char **argv)
 	if (option == '?' || optind != argc || !value['o'] || !value['p'] ||
 	    inet_pton(AF_INET, value['a'], &first) != 1) {
 		fputs("usage: live_rival --on NETNS:IFACE --program drop|pass|mark|hash-flow|hash-source "
-		      "[--skb] [--first SOURCE] [--count N]\n", stderr);
+		      "[--skb] [--first SOURCE] [--count N]\n",
+		      stderr);
 		return 2;
 	}
 	rival = find_rival(value['p']);
 	count = strtoul(value['n'], NULL, 10);
 	object = load(rival, count);
 	if (rival->map)
-		fill(bpf_map__fd(bpf_object__find_map_by_name(object, rival->map)),
-		     rival->key_bytes, ntohl(first.s_addr), count);
-	error = bpf_xdp_attach(
-		live_enter(value['o']),
-		bpf_program__fd(bpf_object__find_program_by_name(object, rival->program)),
-		value['k'] ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE, NULL);
+		fill(bpf_map__fd(bpf_object__find_map_by_name(object, rival->map)), rival->key_bytes,
+		     ntohl(first.s_addr), count);
+	error = bpf_xdp_attach(live_enter(value['o']),
+			       bpf_program__fd(bpf_object__find_program_by_name(object, rival->program)),
+			       value['k'] ? XDP_FLAGS_SKB_MODE : XDP_FLAGS_DRV_MODE, NULL);
 	if (error)
 		live_die(value['o'], error);
 	bpf_object__close(object);

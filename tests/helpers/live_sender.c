@@ -89,8 +89,7 @@ static int open_file(const char *path)
 	return fd;
 }
 
-static void open_receiver(const struct options *options, struct receiver *receiver,
-			  __u8 mac[ETH_ALEN])
+static void open_receiver(const struct options *options, struct receiver *receiver, __u8 mac[ETH_ALEN])
 {
 	const int ifindex = live_enter(options->to);
 	char schedule[64];
@@ -188,10 +187,14 @@ static void build_frame(struct frame *frame, const __u8 mac[ETH_ALEN])
 {
 	*frame = (struct frame){
 		.ethernet.h_proto = htons(ETH_P_IP),
-		.ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP,
+		.ip = { .version = 4,
+			.ihl = 5,
+			.ttl = 64,
+			.protocol = IPPROTO_UDP,
 			.tot_len = htons(sizeof(*frame) - sizeof(frame->ethernet)),
 			.daddr = htonl(DESTINATION) },
-		.udp = { .source = htons(1111), .dest = htons(53),
+		.udp = { .source = htons(1111),
+			 .dest = htons(53),
 			 .len = htons(sizeof(*frame) - sizeof(frame->ethernet) - sizeof(frame->ip)) },
 	};
 	memcpy(frame->ethernet.h_dest, mac, ETH_ALEN);
@@ -207,12 +210,11 @@ static void open_sender(struct options *options, const __u8 mac[ETH_ALEN], struc
 	options->plan.header_sum = sum_words(&sender->frame.ip, sizeof(sender->frame.ip));
 	sender->object = bpf_object__open_file(OBJECT, NULL);
 	if (!sender->object ||
-	    bpf_map__set_initial_value(bpf_object__find_map_by_name(sender->object, ".rodata"),
-				       &options->plan, sizeof(options->plan)) ||
+	    bpf_map__set_initial_value(bpf_object__find_map_by_name(sender->object, ".rodata"), &options->plan,
+				       sizeof(options->plan)) ||
 	    bpf_object__load(sender->object))
 		live_die(OBJECT, errno);
-	sender->program =
-		bpf_program__fd(bpf_object__find_program_by_name(sender->object, "live_send"));
+	sender->program = bpf_program__fd(bpf_object__find_program_by_name(sender->object, "live_send"));
 	sender->progress = bpf_map__fd(bpf_object__find_map_by_name(sender->object, ".bss"));
 	while (!progress.random)
 		progress.random = random_next(&options->seed);
@@ -222,11 +224,9 @@ static void open_sender(struct options *options, const __u8 mac[ETH_ALEN], struc
 
 static void send_packets(const struct sender *sender, __u32 packets)
 {
-	struct xdp_md context = { .data_end = sizeof(sender->frame),
-				  .ingress_ifindex = sender->ifindex };
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = &sender->frame,
-		    .data_size_in = sizeof(sender->frame), .ctx_in = &context,
-		    .ctx_size_in = sizeof(context), .repeat = packets,
+	struct xdp_md context = { .data_end = sizeof(sender->frame), .ingress_ifindex = sender->ifindex };
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = &sender->frame, .data_size_in = sizeof(sender->frame),
+		    .ctx_in = &context, .ctx_size_in = sizeof(context), .repeat = packets,
 		    .flags = BPF_F_TEST_XDP_LIVE_FRAMES);
 
 	if (bpf_prog_test_run_opts(sender->program, &options))
@@ -296,9 +296,8 @@ static struct tally count_since(const struct sender *sender, const struct receiv
 
 static void report(const struct tally *tally, __u64 packets_timed)
 {
-	printf("packets %llu\ninnocent %llu\narrived %llu\ndelivered %llu\nns %.2f\n", tally->sent,
-	       tally->innocent, tally->arrived, tally->delivered,
-	       (double)tally->ns / packets_timed);
+	printf("packets %llu\ninnocent %llu\narrived %llu\ndelivered %llu\nns %.2f\n", tally->sent, tally->innocent,
+	       tally->arrived, tally->delivered, (double)tally->ns / packets_timed);
 	if (tally->program_runs)
 		printf("program_ns %.2f\n", (double)tally->program_ns / tally->program_runs);
 	if (tally->thread_ns)
@@ -329,8 +328,7 @@ static int list(const struct live_plan *plan)
 	for (__u32 i = 0; i < plan->count; i++) {
 		const __u32 source = live_address(plan->first, i);
 
-		printf("%u.%u.%u.%u\n", source >> 24, source >> 16 & 255, source >> 8 & 255,
-		       source & 255);
+		printf("%u.%u.%u.%u\n", source >> 24, source >> 16 & 255, source >> 8 & 255, source & 255);
 	}
 	return fflush(stdout) ? 1 : 0;
 }
@@ -351,8 +349,9 @@ int main(int argc, char **argv)
 		{ .name = "list", .val = 'l' },
 		{ 0 },
 	};
-	const char *value[UINT8_MAX + 1] = { ['a'] = "16.0.0.0", ['n'] = "1", ['i'] = "0",
-					     ['p'] = "1", ['w'] = "0", ['s'] = "1", ['r'] = "0" };
+	const char *value[UINT8_MAX + 1] = {
+		['a'] = "16.0.0.0", ['n'] = "1", ['i'] = "0", ['p'] = "1", ['w'] = "0", ['s'] = "1", ['r'] = "0"
+	};
 	struct options options;
 	struct in_addr first;
 	int option;
@@ -364,13 +363,15 @@ int main(int argc, char **argv)
 		fputs("usage: live_sender --from NETNS:IFACE --to NETNS:IFACE [--first SOURCE] "
 		      "[--count N] [--innocent PERCENT]\n"
 		      "                   [--packets N] [--warm-up PACKETS] [--seed N] [--thread PID] [--program]\n"
-		      "       live_sender --list [--first SOURCE] [--count N]\n", stderr);
+		      "       live_sender --list [--first SOURCE] [--count N]\n",
+		      stderr);
 		return 2;
 	}
 	options = (struct options){
 		.from = value['f'],
 		.to = value['t'],
-		.plan = { .first = ntohl(first.s_addr), .count = strtoul(value['n'], NULL, 10),
+		.plan = { .first = ntohl(first.s_addr),
+			  .count = strtoul(value['n'], NULL, 10),
 			  .innocent_percent = strtoul(value['i'], NULL, 10),
 			  .begin = strtoull(value['w'], NULL, 10) },
 		.seed = strtoull(value['s'], NULL, 0),

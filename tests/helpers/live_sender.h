@@ -7,7 +7,7 @@
 
 #define LIVE_SPACE (1U << 30) /* addresses from `first` on, of which the listed ones are some */
 #define LIVE_STEP 663608941U  /* odd, near LIVE_SPACE / 1.618: any first few are spread evenly */
-#define LIVE_MARK 1	      /* in the identification of packets whose source is listed */
+#define LIVE_MARK 1           /* in the identification of packets whose source is listed */
 
 struct live_plan {
 	__u32 first, count; /* the listed sources: live_address(first, 0 ... count - 1) */

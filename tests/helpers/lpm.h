@@ -65,7 +65,7 @@ struct lpm_intervals {
 struct lpm_reference {
 	struct lpm_intervals sorted[LPM_FAMILIES][LPM_ACTIONS];
 	int trie[LPM_FAMILIES][LPM_ACTIONS]; /* descriptors; 0: not open */
-	struct lpm_list other; /* what names more than a source */
+	struct lpm_list other;               /* what names more than a source */
 };
 
 /* The key of a trie, of which IPv4 has the first 8 bytes. */
@@ -86,13 +86,11 @@ static inline size_t lpm_key_bytes(enum lpm_family family)
 
 /* ---- reading ---- */
 
-static inline struct lpm_prefix lpm_prefix_of(enum lpm_family family, lpm_address address,
-					      unsigned int length)
+static inline struct lpm_prefix lpm_prefix_of(enum lpm_family family, lpm_address address, unsigned int length)
 {
 	const unsigned int host_bits = lpm_bits(family) - length;
 	const lpm_address all = ~(lpm_address)0;
-	const lpm_address host = length ? ((lpm_address)1 << host_bits) - 1 :
-					  all >> (128 - lpm_bits(family));
+	const lpm_address host = length ? ((lpm_address)1 << host_bits) - 1 : all >> (128 - lpm_bits(family));
 
 	return (struct lpm_prefix){ { address & ~host, address | host }, length };
 }
@@ -228,8 +226,7 @@ static inline int lpm_compare(const void *left, const void *right)
 }
 
 /* The sources of all rules of one kind that name nothing else, joined. */
-static inline struct lpm_intervals lpm_sort(const struct lpm_list *list, enum lpm_family family,
-					    enum lpm_action action)
+static inline struct lpm_intervals lpm_sort(const struct lpm_list *list, enum lpm_family family, enum lpm_action action)
 {
 	struct lpm_range *range = calloc(list->count + 1, sizeof(*range));
 	size_t count = 0, joined = 0;
@@ -267,8 +264,7 @@ static inline bool lpm_search(const struct lpm_intervals *sorted, lpm_address ad
 	return high && lpm_has(&sorted->range[low], address);
 }
 
-static inline struct lpm_key lpm_key_of(enum lpm_family family, lpm_address address,
-					unsigned int length)
+static inline struct lpm_key lpm_key_of(enum lpm_family family, lpm_address address, unsigned int length)
 {
 	struct lpm_key key = { .length = length };
 
@@ -278,8 +274,7 @@ static inline struct lpm_key lpm_key_of(enum lpm_family family, lpm_address addr
 }
 
 /* Puts the sources of all rules of one kind that name nothing else into a trie. 0; -errno. */
-static inline int lpm_fill(int trie, const struct lpm_list *list, enum lpm_family family,
-			   enum lpm_action action)
+static inline int lpm_fill(int trie, const struct lpm_list *list, enum lpm_family family, enum lpm_action action)
 {
 	const uint64_t value = 1;
 
@@ -296,13 +291,11 @@ static inline int lpm_fill(int trie, const struct lpm_list *list, enum lpm_famil
 	return 0;
 }
 
-static inline int lpm_open_trie(const struct lpm_list *list, enum lpm_family family,
-				enum lpm_action action)
+static inline int lpm_open_trie(const struct lpm_list *list, enum lpm_family family, enum lpm_action action)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_NO_PREALLOC);
-	const int trie = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, "lpm_reference",
-					lpm_key_bytes(family), sizeof(uint64_t), list->count + 1,
-					&options);
+	const int trie = bpf_map_create(BPF_MAP_TYPE_LPM_TRIE, "lpm_reference", lpm_key_bytes(family), sizeof(uint64_t),
+					list->count + 1, &options);
 	const int error = trie < 0 ? trie : lpm_fill(trie, list, family, action);
 
 	return error ? error : trie;
@@ -341,21 +334,18 @@ static inline int lpm_open(const struct lpm_list *list, struct lpm_reference *re
 static inline bool lpm_matches(const struct lpm_rule *rule, const struct lpm_flow *flow)
 {
 	return rule->family == flow->family && lpm_has(&rule->src.range, flow->src) &&
-	       lpm_has(&rule->dst.range, flow->dst) &&
-	       (rule->dport < 0 || rule->dport == flow->dport);
+	       lpm_has(&rule->dst.range, flow->dst) && (rule->dport < 0 || rule->dport == flow->dport);
 }
 
 /* By the tries, or by the intervals. A pass rule of any length goes before every drop rule. */
-static inline enum lpm_verdict lpm_verdict(const struct lpm_reference *reference,
-					   const struct lpm_flow *flow, bool by_trie)
+static inline enum lpm_verdict lpm_verdict(const struct lpm_reference *reference, const struct lpm_flow *flow,
+					   bool by_trie)
 {
 	bool is_in[LPM_ACTIONS];
 
 	for (enum lpm_action action = 0; action < LPM_ACTIONS; action++)
-		is_in[action] = by_trie ? lpm_look_up(reference->trie[flow->family][action],
-						      flow->family, flow->src) :
-					  lpm_search(&reference->sorted[flow->family][action],
-						     flow->src);
+		is_in[action] = by_trie ? lpm_look_up(reference->trie[flow->family][action], flow->family, flow->src) :
+					  lpm_search(&reference->sorted[flow->family][action], flow->src);
 	for (size_t i = 0; i < reference->other.count; i++)
 		if (lpm_matches(&reference->other.rule[i], flow))
 			is_in[reference->other.rule[i].action] = true;
@@ -382,8 +372,7 @@ static inline lpm_address lpm_random_in(const struct lpm_range *range, uint64_t 
 }
 
 /* Inside the prefix, its first or last address, the one before or the one behind, which may wrap. */
-static inline lpm_address lpm_random_near(enum lpm_family family, const struct lpm_prefix *prefix,
-					  uint64_t *random)
+static inline lpm_address lpm_random_near(enum lpm_family family, const struct lpm_prefix *prefix, uint64_t *random)
 {
 	const struct lpm_range all = lpm_prefix_of(family, 0, 0).range;
 	const struct lpm_range *range = prefix->length ? &prefix->range : &all;
@@ -409,8 +398,7 @@ static inline struct lpm_flow lpm_flow_anywhere(const struct lpm_list *list, uin
 	const enum lpm_family family = number >= list->count_of[LPM_IPV4] ? LPM_IPV6 : LPM_IPV4;
 	const lpm_address all = lpm_prefix_of(family, 0, 0).range.last;
 
-	return (struct lpm_flow){ family, lpm_random(random) & all, lpm_random(random) & all,
-				  random_next(random) };
+	return (struct lpm_flow){ family, lpm_random(random) & all, lpm_random(random) & all, random_next(random) };
 }
 
 /* A packet at some rule's prefixes. */

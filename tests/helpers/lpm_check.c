@@ -199,8 +199,7 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1 && option != '?')
 		value[option] = optarg ? optarg : "";
 	if (option == '?' || optind + 1 != argc) {
-		fputs("usage: lpm_check [--packets N] [--seed N] [--allow-false-positives] LIST\n",
-		      stderr);
+		fputs("usage: lpm_check [--packets N] [--seed N] [--allow-false-positives] LIST\n", stderr);
 		return 2;
 	}
 	packets = strtoull(value['p'], NULL, 0);

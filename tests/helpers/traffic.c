@@ -39,7 +39,7 @@ struct run {
 	uint8_t mac[2][ETH_ALEN];
 	uint32_t id;
 	unsigned long repeat, rate; /* rate: frames a second at most; 0: as fast as it goes */
-	bool is_endless; /* until SIGTERM; then `repeat` becomes the number of rounds */
+	bool is_endless;            /* until SIGTERM; then `repeat` becomes the number of rounds */
 	const char *wrong_path;
 	bool json;
 };
@@ -213,8 +213,7 @@ static struct tally flows_judge(struct run *run, FILE *file)
 			.sent = run->repeat,
 			.passed = flow->passed,
 			.expected_passed = expected,
-			.wrong = flow->passed > expected ? flow->passed - expected
-							 : expected - flow->passed,
+			.wrong = flow->passed > expected ? flow->passed - expected : expected - flow->passed,
 		};
 
 		tally_add(&run->kind[flow->kind], &one);
@@ -222,23 +221,20 @@ static struct tally flows_judge(struct run *run, FILE *file)
 		if (one.wrong && file)
 			fprintf(file, "%s\n", flow->line);
 		else if (one.wrong && shown++ < MISMATCHES_SHOWN)
-			fprintf(stderr, "wrong: %u of %lu passed: %s\n", flow->passed, run->repeat,
-				flow->line);
+			fprintf(stderr, "wrong: %u of %lu passed: %s\n", flow->passed, run->repeat, flow->line);
 	}
 	return total;
 }
 
 static void tally_print(const struct tally *tally)
 {
-	printf("%-16s %9lu %9lu %9lu %10lu %10lu %6lu\n", tally->name, tally->sent,
-	       tally->sent - tally->passed, tally->passed, tally->sent - tally->expected_passed,
-	       tally->expected_passed, tally->wrong);
+	printf("%-16s %9lu %9lu %9lu %10lu %10lu %6lu\n", tally->name, tally->sent, tally->sent - tally->passed,
+	       tally->passed, tally->sent - tally->expected_passed, tally->expected_passed, tally->wrong);
 }
 
 static void report_print(const struct run *run, const struct tally *total, double ns)
 {
-	printf("%-16s %9s %9s %9s %10s %10s %6s\n", "kind", "sent", "dropped", "passed", "to drop",
-	       "to pass", "wrong");
+	printf("%-16s %9s %9s %9s %10s %10s %6s\n", "kind", "sent", "dropped", "passed", "to drop", "to pass", "wrong");
 	for (unsigned int i = 0; i < run->kinds; i++)
 		tally_print(&run->kind[i]);
 	tally_print(total);
@@ -354,8 +350,8 @@ int main(int argc, char **argv)
 		value[option] = optarg ? optarg : "";
 	run.repeat = strtoul(value['r'], NULL, 10);
 	run.rate = strtoul(value['s'], NULL, 10);
-	if (option == '?' || optind != argc || !run.repeat || !value['f'] || !value['t'] ||
-	    !strchr(value['f'], ':') || !strchr(value['t'], ':')) {
+	if (option == '?' || optind != argc || !run.repeat || !value['f'] || !value['t'] || !strchr(value['f'], ':') ||
+	    !strchr(value['t'], ':')) {
 		fputs("usage: traffic --from NETNS:IFACE --to NETNS:IFACE [--json] "
 		      "[--repeat N | --endless] [--rate FRAMES] [--wrong FILE] <flows\n",
 		      stderr);

@@ -39,6 +39,7 @@ int main(void)
 	words = filters->map[KERNEL_BUCKETS].bytes / sizeof(*word);
 	for (size_t i = 0;; i = (i + CACHE_LINE_WORDS) % words) {
 		__atomic_fetch_or(&word[i], 0, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&filters->config->table[filters->config->active % ABI_TABLES].sequence, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&filters->config->table[filters->config->active % ABI_TABLES].sequence, 1,
+				   __ATOMIC_RELEASE);
 	}
 }

@@ -74,8 +74,8 @@ static const char *refusal(char *log, int error)
 }
 
 /* Opens the object; of its programs only this one will be loaded. NULL and -errno in `error`. */
-static struct bpf_program *prepare(const char *path, const struct abi_options *options,
-				   const char *name, struct filter *filter, int *error)
+static struct bpf_program *prepare(const char *path, const struct abi_options *options, const char *name,
+				   struct filter *filter, int *error)
 {
 	struct bpf_program *program, *only = NULL;
 
@@ -97,8 +97,7 @@ static struct bpf_program *prepare(const char *path, const struct abi_options *o
 }
 
 /* The kernel tells the one figure that counts in two ways: a log of another form is noticed. */
-static int ask_kernel(const struct bpf_program *program, const struct cost *cost,
-		      struct bpf_prog_info *info)
+static int ask_kernel(const struct bpf_program *program, const struct cost *cost, struct bpf_prog_info *info)
 {
 	__u32 bytes = sizeof(*info);
 	int error = bpf_obj_get_info_by_fd(bpf_program__fd(program), info, &bytes);
@@ -123,10 +122,9 @@ static int report(const char *table, struct bpf_program *program, struct bpf_obj
 		error = ask_kernel(program, &cost, &info);
 	if (error)
 		return error;
-	printf("%s %s %zu %zu %u %u %u %s %lu %s\n", table, bpf_program__name(program),
-	       bpf_program__insn_cnt(program), info.xlated_prog_len / sizeof(struct bpf_insn),
-	       info.jited_prog_len, cost.processed, cost.peak_states, cost.stack, cost.us,
-	       refused ? refusal(kernel_log, refused) : "ok");
+	printf("%s %s %zu %zu %u %u %u %s %lu %s\n", table, bpf_program__name(program), bpf_program__insn_cnt(program),
+	       info.xlated_prog_len / sizeof(struct bpf_insn), info.jited_prog_len, cost.processed, cost.peak_states,
+	       cost.stack, cost.us, refused ? refusal(kernel_log, refused) : "ok");
 	return refused != 0;
 }
 
@@ -141,8 +139,7 @@ static int verify(const char *path, size_t table, const char *name)
 	if (program)
 		result = report(tables[table].name, program, filter.object);
 	if (result < 0)
-		fprintf(stderr, "verify: %s: %s, %s: %s\n", path, tables[table].name, name,
-			strerror(-result));
+		fprintf(stderr, "verify: %s: %s, %s: %s\n", path, tables[table].name, name, strerror(-result));
 	filter_close(&filter);
 	return result;
 }

@@ -118,8 +118,7 @@ static int wire_open(const char *place, uint16_t protocol, struct wire_end *end)
 	if (error)
 		return error;
 	address.sll_ifindex = end->ifindex;
-	if (wire_configure(end->fd, protocol) ||
-	    bind(end->fd, (const struct sockaddr *)&address, sizeof(address)))
+	if (wire_configure(end->fd, protocol) || bind(end->fd, (const struct sockaddr *)&address, sizeof(address)))
 		return wire_failed(place);
 	return 0;
 }
@@ -175,8 +174,7 @@ static bool wire_trailer(const struct mmsghdr *message, struct frame_trailer *tr
 	if (from->sll_pkttype == PACKET_OUTGOING || message->msg_hdr.msg_flags & MSG_TRUNC ||
 	    message->msg_len < sizeof(*trailer))
 		return false;
-	memcpy(trailer, (const uint8_t *)part->iov_base + message->msg_len - sizeof(*trailer),
-	       sizeof(*trailer));
+	memcpy(trailer, (const uint8_t *)part->iov_base + message->msg_len - sizeof(*trailer), sizeof(*trailer));
 	return trailer->magic == FRAME_TRAILER_MAGIC;
 }
 
@@ -214,8 +212,7 @@ static inline bool wire_runs(const struct wire_timing *timing, uint64_t *run_ns,
 	struct bpf_prog_info info = { 0 };
 	__u32 bytes = sizeof(info);
 
-	if (timing->stats_fd < 0 || timing->prog_fd < 0 ||
-	    bpf_obj_get_info_by_fd(timing->prog_fd, &info, &bytes))
+	if (timing->stats_fd < 0 || timing->prog_fd < 0 || bpf_obj_get_info_by_fd(timing->prog_fd, &info, &bytes))
 		return false;
 	*run_ns = info.run_time_ns;
 	*runs = info.run_cnt;

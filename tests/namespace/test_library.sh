@@ -69,15 +69,15 @@ test_the_header_is_c_and_cxx() {
 	echo '#include "xdp-cuckoo.h"' >"$STATE/header.c"
 	for standard in c99 c11 c17; do
 		# shellcheck disable=SC2086 # words
-		assert_status 0 $CC -std=$standard -Wall -Wextra -Werror -pedantic -Iuser -c "$STATE/header.c" -o "$STATE/header.o"
+		assert_status 0 $CC -std=$standard -Wall -Wextra -Werror -pedantic -Iuser/library -c "$STATE/header.c" -o "$STATE/header.o"
 	done
 	command -v g++ >/dev/null || skip "C++: no g++"
 	for standard in c++11 c++20; do
-		assert_status 0 g++ -std="$standard" -Wall -Wextra -Werror -pedantic -Iuser -x c++ -c "$STATE/header.c" \
+		assert_status 0 g++ -std="$standard" -Wall -Wextra -Werror -pedantic -Iuser/library -x c++ -c "$STATE/header.c" \
 			-o "$STATE/header.o"
 	done
 	printf '#include "xdp-cuckoo.h"\nint main() { return !xdp_cuckoo_version(); }\n' >"$STATE/main.cc"
-	assert_status 0 g++ -Iuser "$STATE/main.cc" "$SHARED" -o "$STATE/main"
+	assert_status 0 g++ -Iuser/library "$STATE/main.cc" "$SHARED" -o "$STATE/main"
 	assert_status 0 env LD_LIBRARY_PATH="$BUILD" "$STATE/main"
 }
 

@@ -15,11 +15,18 @@
 #define CHANGES_TIMEOUT_MAX_S 8
 #define CHANGES_TEXT_BYTES (MODEL_TEXT_BYTES + 32)
 
-enum changes_answer { CHANGES_UNANSWERED, CHANGES_ADDED, CHANGES_UPDATED, CHANGES_ALREADY, CHANGES_DELETED,
-		      CHANGES_NO_SUCH, CHANGES_ANSWERS };
+enum changes_answer {
+	CHANGES_UNANSWERED,
+	CHANGES_ADDED,
+	CHANGES_UPDATED,
+	CHANGES_ALREADY,
+	CHANGES_DELETED,
+	CHANGES_NO_SUCH,
+	CHANGES_ANSWERS
+};
 
 static const char *const changes_answers[CHANGES_ANSWERS] = {
-	[CHANGES_ADDED] = "added", [CHANGES_UPDATED] = "updated", [CHANGES_ALREADY] = "already there",
+	[CHANGES_ADDED] = "added",     [CHANGES_UPDATED] = "updated",      [CHANGES_ALREADY] = "already there",
 	[CHANGES_DELETED] = "deleted", [CHANGES_NO_SUCH] = "no such rule",
 };
 
@@ -81,16 +88,16 @@ static inline void changes_count_run(struct changer *changer, const struct tool_
 	if (run->end_ns - run->begin_ns > changer->slowest_ns)
 		changer->slowest_ns = run->end_ns - run->begin_ns;
 	tally->killed += run->status < 0;
-	tally->rebuilds += changes_count_text(run->err, "went from ") +
-			   changes_count_text(run->err, "rebuilt the table");
+	tally->rebuilds +=
+		changes_count_text(run->err, "went from ") + changes_count_text(run->err, "rebuilt the table");
 	tally->repairs += changes_count_text(run->err, "repaired the table");
 }
 
 static inline void changes_note_run(struct changer *changer, const char *what, const struct tool_run *run)
 {
 	changes_count_run(changer, run);
-	journal_note(changer->journal, "%s end %s: %d%s%.120s", changer->name, what, run->status,
-		     *run->err ? ": " : "", run->err);
+	journal_note(changer->journal, "%s end %s: %d%s%.120s", changer->name, what, run->status, *run->err ? ": " : "",
+		     run->err);
 }
 
 /* When to kill a process that takes about so long, mostly; now and then one that takes much longer. */
@@ -115,8 +122,8 @@ static inline void changes_run(struct changer *changer, const char *const *words
 
 static inline void changes_failed(struct changer *changer, const char *what, const struct tool_run *run)
 {
-	journal_wrong(changer->journal, "%s: %s has status %d: %.80s%.80s", changer->name, what, run->status,
-		      run->out, run->err);
+	journal_wrong(changer->journal, "%s: %s has status %d: %.80s%.80s", changer->name, what, run->status, run->out,
+		      run->err);
 }
 
 /* ---- choosing ---- */
@@ -129,8 +136,7 @@ static inline enum model_presence changes_presence(const struct changer *changer
 
 static inline void changes_choose_one(struct changer *changer, uint32_t unit, struct change *change)
 {
-	static const unsigned int add_percent[] = { [MODEL_ABSENT] = 85, [MODEL_PRESENT] = 30,
-						    [MODEL_UNKNOWN] = 50 };
+	static const unsigned int add_percent[] = { [MODEL_ABSENT] = 85, [MODEL_PRESENT] = 30, [MODEL_UNKNOWN] = 50 };
 	const bool has_second = model_kinds[unit % MODEL_KINDS].rule[1];
 
 	*change = (struct change){ .unit = unit, .rule = has_second && changes_percent(changer, 33) };
@@ -147,8 +153,7 @@ static inline void changes_choose(struct changer *changer, size_t count)
 
 	changer->count = count < owned ? count : owned;
 	for (size_t i = 0; i < changer->count; i++)
-		changes_choose_one(changer,
-				   changer->first + changer->step * (uint32_t)((start + i) % owned),
+		changes_choose_one(changer, changer->first + changer->step * (uint32_t)((start + i) % owned),
 				   &changer->change[i]);
 }
 
@@ -166,8 +171,7 @@ static inline enum changes_answer changes_read_answer(const char *line)
 {
 	enum changes_answer answer = CHANGES_ADDED;
 
-	while (answer < CHANGES_ANSWERS &&
-	       strncmp(line, changes_answers[answer], strlen(changes_answers[answer])) != 0)
+	while (answer < CHANGES_ANSWERS && strncmp(line, changes_answers[answer], strlen(changes_answers[answer])) != 0)
 		answer++;
 	return answer < CHANGES_ANSWERS ? answer : CHANGES_UNANSWERED;
 }
@@ -176,8 +180,7 @@ static inline enum changes_answer changes_read_answer(const char *line)
 static inline bool changes_is_right(const struct model_rule *before, const struct change *change,
 				    enum changes_answer answer, const struct tool_run *run)
 {
-	const enum model_presence presence =
-		model_presence_between(before, run->begin_ns, run->end_ns);
+	const enum model_presence presence = model_presence_between(before, run->begin_ns, run->end_ns);
 
 	if (change->is_add != (answer == CHANGES_ADDED || answer == CHANGES_UPDATED || answer == CHANGES_ALREADY))
 		return false;
@@ -189,8 +192,8 @@ static inline bool changes_is_right(const struct model_rule *before, const struc
 	return answer == CHANGES_DELETED || answer == (before->is_timed ? CHANGES_UPDATED : CHANGES_ALREADY);
 }
 
-static inline void changes_take(struct changer *changer, const struct change *change,
-				enum changes_answer answer, const struct tool_run *run)
+static inline void changes_take(struct changer *changer, const struct change *change, enum changes_answer answer,
+				const struct tool_run *run)
 {
 	struct model_rule *rule = &changer->model->unit[change->unit].rule[change->rule];
 	const uint64_t timeout_ns = change->timeout_s * MODEL_NS_PER_S;
@@ -238,8 +241,9 @@ static inline void changes_single(struct changer *changer)
 
 	changes_choose(changer, 1);
 	changes_begin(changer);
-	changes_run(changer, (const char *[]){ changer->change->is_add ? "add" : "del",
-					       changes_text(changer->change, text), NULL },
+	changes_run(changer,
+		    (const char *[]){ changer->change->is_add ? "add" : "del", changes_text(changer->change, text),
+				      NULL },
 		    NULL, changes_kill_after(changer, 15000000), &run);
 	if (run.status == 0)
 		answer = changes_read_answer(run.out);
@@ -310,8 +314,8 @@ static inline void changes_import(struct changer *changer)
 		tool_print(&lines, "%s\n", changes_text(&changer->change[i], text));
 	}
 	changes_begin(changer);
-	changes_run(changer, (const char *[]){ "import", "-", NULL }, &lines,
-		    changes_kill_after(changer, 30000000), &run);
+	changes_run(changer, (const char *[]){ "import", "-", NULL }, &lines, changes_kill_after(changer, 30000000),
+		    &run);
 	if (run.status > 0)
 		changes_failed(changer, "import", &run);
 	for (size_t i = 0; i < changer->count; i++) {

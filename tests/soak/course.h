@@ -10,7 +10,7 @@
 #include "changes.h"
 
 #define COURSE_DWELL_NS 200000000ULL /* at most, after a step */
-#define COURSE_GROUP 40 /* rules that are all there, or all those of the other group */
+#define COURSE_GROUP 40              /* rules that are all there, or all those of the other group */
 #define COURSE_IFACE "vrx"
 #define COURSE_NUMBER_BYTES 24
 #define COURSE_STATUS_FULL 4
@@ -80,8 +80,7 @@ static inline void course_grow(struct course *course)
 }
 
 /* What may be stored now, and up to so many keys more. Joined prefix lengths take more keys than rules. */
-static inline void course_print_capacity(struct course *course, uint64_t more,
-					 char capacity[COURSE_NUMBER_BYTES])
+static inline void course_print_capacity(struct course *course, uint64_t more, char capacity[COURSE_NUMBER_BYTES])
 {
 	const uint64_t least = course->fillers + 4 * course->changer.model->units + COURSE_GROUP;
 
@@ -281,15 +280,15 @@ static inline void course_policy(struct course *course)
 	const uint64_t policy = changes_below(&course->changer, MODEL_POLICIES);
 	bool *drops = &course->changer.model->run.drops[policy];
 
-	course_set(course, (const char *[]){ "policy", model_policy_words[policy], *drops ? "pass" : "drop",
-					     "--force", NULL },
+	course_set(course,
+		   (const char *[]){ "policy", model_policy_words[policy], *drops ? "pass" : "drop", "--force", NULL },
 		   drops, !*drops);
 }
 
 static inline void course_unload(struct course *course)
 {
-	course_set(course, (const char *[]){ "unload", COURSE_IFACE, NULL },
-		   &course->changer.model->run.is_loaded, false);
+	course_set(course, (const char *[]){ "unload", COURSE_IFACE, NULL }, &course->changer.model->run.is_loaded,
+		   false);
 }
 
 /*
@@ -301,10 +300,17 @@ static inline void course_load_with(struct course *course, const char *capacity)
 	struct model_run *run = &course->changer.model->run;
 	const unsigned int load = course->loads++;
 	const bool is_compact = load % 3 == 1;
-	const char *const words[] = { "load", COURSE_IFACE, "--mode", load % 4 == 3 ? "skb" : "native",
-				      "--capacity", capacity,
-				      is_compact ? "--fingerprint=32" : load % 3 ? "--no-counters" : NULL,
-				      is_compact ? "--compact" : NULL, NULL };
+	const char *const words[] = { "load",
+				      COURSE_IFACE,
+				      "--mode",
+				      load % 4 == 3 ? "skb" : "native",
+				      "--capacity",
+				      capacity,
+				      is_compact ? "--fingerprint=32" :
+				      load % 3   ? "--no-counters" :
+						   NULL,
+				      is_compact ? "--compact" : NULL,
+				      NULL };
 
 	run->ends_by_tool = is_compact;
 	course_set(course, words, &run->is_loaded, true);
@@ -354,8 +360,8 @@ static inline size_t course_compare_units(struct course *course, char *const *li
 
 	for (uint32_t unit = 0; unit < model->units; unit++) {
 		for (int rule = 0; rule < MODEL_RULES && model_rule_text(unit, rule, text); rule++) {
-			const enum model_presence presence = model_presence_between(
-				&model->unit[unit].rule[rule], run->begin_ns, run->end_ns);
+			const enum model_presence presence =
+				model_presence_between(&model->unit[unit].rule[rule], run->begin_ns, run->end_ns);
 			const bool is_listed = bsearch(&key, lines, count, sizeof(*lines), course_compare_lines);
 
 			listed += is_listed;
@@ -404,11 +410,11 @@ static inline void course_verify(struct course *course)
 /* ---- the order ---- */
 
 static void (*const course_order[])(struct course *) = {
-	course_grow,   course_flip,   course_verify,  course_replace, course_policy, course_squeeze,
+	course_grow,   course_flip,    course_verify, course_replace, course_policy,  course_squeeze,
 	course_grow,   course_monitor, course_grow,   course_flip,    course_monitor, course_policy,
-	course_verify, course_replace, course_resize, course_panic,   course_grow,   course_replace,
+	course_verify, course_replace, course_resize, course_panic,   course_grow,    course_replace,
 	course_panic,  course_squeeze, course_verify, course_confirm, course_policy,  course_unload,
-	course_flip,   course_replace, course_load,   course_squeeze, course_verify, course_confirm,
+	course_flip,   course_replace, course_load,   course_squeeze, course_verify,  course_confirm,
 };
 
 #define COURSE_STEPS (sizeof(course_order) / sizeof(course_order[0]))

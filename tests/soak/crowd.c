@@ -19,7 +19,7 @@
 /* What all change. Of each rule and group: how often it came, by the answers. */
 struct contended {
 	_Atomic int64_t added, deleted; /* CONTENDED */
-	_Atomic int64_t to[2];		/* a group in the place of the other */
+	_Atomic int64_t to[2];          /* a group in the place of the other */
 };
 
 struct crowd {
@@ -95,8 +95,8 @@ static void contended_judge(struct crowd *crowd)
 	struct tool_run run;
 
 	if (there != 0 && there != 1)
-		journal_wrong(&crowd->journal, CONTENDED ": added %ld times and deleted %ld times",
-			      contended->added, contended->deleted);
+		journal_wrong(&crowd->journal, CONTENDED ": added %ld times and deleted %ld times", contended->added,
+			      contended->deleted);
 	if (group != 0 && group != 1)
 		journal_wrong(&crowd->journal, "the groups: %ld times the one and %ld times the other",
 			      contended->to[0], contended->to[1]);
@@ -221,8 +221,8 @@ static int crowd_run(struct crowd *crowd, uint32_t count, uint64_t seconds, uint
 	static struct worker workers[WORKERS_MAX];
 
 	pthread_rwlock_init(&crowd->lock, NULL);
-	crowd->course = (struct course){ .changer = changer_of(crowd, "course", count, count, seed),
-					 .lock = &crowd->lock };
+	crowd->course =
+		(struct course){ .changer = changer_of(crowd, "course", count, count, seed), .lock = &crowd->lock };
 	course_start(&crowd->course);
 	workers_run(crowd, workers, count, seconds, seed);
 	contended_judge(crowd);
@@ -257,7 +257,8 @@ int main(int argc, char **argv)
 	if (option == '?' || optind != argc || !value['f'] || !value['t'] || !value['x'] || !value['s'] ||
 	    !value['j'] || !workers || workers > WORKERS_MAX || units < workers || units > MODEL_UNITS_MAX) {
 		fputs("usage: crowd --from NETNS:IFACE --to NETNS:" COURSE_IFACE " --tool PATH --state DIR "
-		      "--journal FILE [--workers N] [--seconds N] [--units N] [--seed N]\n", stderr);
+		      "--journal FILE [--workers N] [--seconds N] [--units N] [--seed N]\n",
+		      stderr);
 		return 2;
 	}
 	crowd.place = (struct tool_place){ value['x'], value['s'] };

@@ -38,13 +38,12 @@ static inline void journal_write(struct journal *journal, const char *text)
 {
 	char *line = journal->last[journal->lines++ % JOURNAL_LAST];
 
-	snprintf(line, JOURNAL_LINE_BYTES, "%.6f %.235s",
-		 (double)(model_now_ns() - journal->start_ns) / MODEL_NS_PER_S, text);
+	snprintf(line, JOURNAL_LINE_BYTES, "%.6f %.235s", (double)(model_now_ns() - journal->start_ns) / MODEL_NS_PER_S,
+		 text);
 	fprintf(journal->file, "%s\n", line);
 }
 
-__attribute__((format(printf, 2, 3))) static inline void journal_note(struct journal *journal,
-								      const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline void journal_note(struct journal *journal, const char *format, ...)
 {
 	char text[JOURNAL_LINE_BYTES];
 	va_list arguments;
@@ -66,8 +65,7 @@ static inline void journal_show_last(const struct journal *journal)
 }
 
 /* Counts what must not be. The first are shown, with what was done before; many are written down. */
-__attribute__((format(printf, 2, 3))) static inline void journal_wrong(struct journal *journal,
-								       const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline void journal_wrong(struct journal *journal, const char *format, ...)
 {
 	char text[JOURNAL_LINE_BYTES] = "WRONG: ";
 	va_list arguments;

@@ -24,14 +24,14 @@
 #define MODEL_NS_PER_S 1000000000ULL
 #define MODEL_TEXT_BYTES 160
 #define MODEL_LATE_NS (3 * MODEL_NS_PER_S / 2) /* two ticks at 100 Hz, after which a rule has ended */
-#define MODEL_RULES 2			       /* of a unit at most: a drop rule, and a pass rule in it */
+#define MODEL_RULES 2                          /* of a unit at most: a drop rule, and a pass rule in it */
 #define MODEL_FLOWS 3
 
 enum model_presence { MODEL_ABSENT, MODEL_PRESENT, MODEL_UNKNOWN };
 
 struct model_rule {
-	enum model_presence presence;	/* without a timeout; MODEL_UNKNOWN: its writer was killed */
-	bool is_timed;			/* then it is there before, and gone after: */
+	enum model_presence presence; /* without a timeout; MODEL_UNKNOWN: its writer was killed */
+	bool is_timed;                /* then it is there before, and gone after: */
 	uint64_t until_ns, after_ns;
 };
 
@@ -43,8 +43,8 @@ struct model_unit {
 
 enum model_policy { MODEL_NO_RULE, MODEL_FRAGMENT, MODEL_TRUNCATED, MODEL_MALFORMED, MODEL_HEADERS, MODEL_POLICIES };
 
-static const char *const model_policy_words[MODEL_POLICIES] = { "no-rule", "later-fragment", "truncated",
-								"malformed", "too-many-headers" };
+static const char *const model_policy_words[MODEL_POLICIES] = { "no-rule", "later-fragment", "truncated", "malformed",
+								"too-many-headers" };
 
 /* How the filter runs. */
 struct model_run {
@@ -56,7 +56,7 @@ struct model_run {
 
 enum model_part {
 	MODEL_INNOCENT, /* no rule is about it */
-	MODEL_DROPPED,	/* by the first rule of its unit */
+	MODEL_DROPPED,  /* by the first rule of its unit */
 	MODEL_EXCEPTED, /* by the first, unless the second lets it pass */
 };
 
@@ -139,8 +139,7 @@ static const struct model_kind model_kinds[] = {
 static inline void model_print(char text[MODEL_TEXT_BYTES], const char *pattern, uint32_t unit)
 {
 	const unsigned int number = unit / MODEL_KINDS;
-	const unsigned int numbers[] = { number / 250, number % 250 + 1, number + 1, 25 + number % 7,
-					 1000 + number };
+	const unsigned int numbers[] = { number / 250, number % 250 + 1, number + 1, 25 + number % 7, 1000 + number };
 	size_t length = 0;
 
 	for (; *pattern && length < MODEL_TEXT_BYTES - 1; pattern++) {
@@ -226,8 +225,7 @@ static inline void model_open(struct model *model, uint32_t units)
 {
 	*model = (struct model){ .units = units };
 	model->unit = calloc(units, sizeof(*model->unit));
-	model->flow = calloc(units * MODEL_FLOWS + MODEL_POLICY_FLOWS * MODEL_POLICY_COPIES,
-			     sizeof(*model->flow));
+	model->flow = calloc(units * MODEL_FLOWS + MODEL_POLICY_FLOWS * MODEL_POLICY_COPIES, sizeof(*model->flow));
 	if (!model->unit || !model->flow)
 		abort();
 	for (uint32_t unit = 0; unit < units; unit++)
@@ -286,8 +284,7 @@ static inline enum model_presence model_presence_in(const struct model_run *run,
 	return run->ends_by_tool && presence != rule->presence ? MODEL_UNKNOWN : presence;
 }
 
-static inline enum model_verdict model_by_rules(const struct model *model, const struct model_flow *flow,
-						uint64_t ns)
+static inline enum model_verdict model_by_rules(const struct model *model, const struct model_flow *flow, uint64_t ns)
 {
 	const enum model_verdict otherwise = model->run.drops[flow->policy] ? MODEL_DROP : MODEL_PASS;
 	const struct model_rule *rule = model->unit[flow->unit].rule;
@@ -306,8 +303,7 @@ static inline enum model_verdict model_by_rules(const struct model *model, const
 }
 
 /* As far as epochs say that it may be relied on. */
-static inline enum model_verdict model_verdict_at(const struct model *model, const struct model_flow *flow,
-						  uint64_t ns)
+static inline enum model_verdict model_verdict_at(const struct model *model, const struct model_flow *flow, uint64_t ns)
 {
 	if (!model->run.is_loaded || model->run.is_panicking || model->run.is_monitor_only)
 		return MODEL_PASS;

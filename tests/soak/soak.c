@@ -90,8 +90,8 @@ static void soak_open(struct soak *soak, uint32_t units, uint64_t seed)
 	for (uint32_t i = 0; i < CHANGERS; i++)
 		soak->changer[i] = changer_of(soak, names[i], i, seed);
 	soak->reader = changer_of(soak, "reader", CHANGERS, seed);
-	soak->course = (struct course){ .changer = changer_of(soak, "course", CHANGERS + 1, seed),
-					.lock = &soak->lock };
+	soak->course =
+		(struct course){ .changer = changer_of(soak, "course", CHANGERS + 1, seed), .lock = &soak->lock };
 	soak->watch = (struct watch){ .changer = &soak->reader };
 }
 
@@ -117,8 +117,7 @@ static int soak_report(const struct soak *soak)
 	       soak->tally.repairs, soak->watch.programs);
 	printf("%lu steps of the course, %lu times all rules compared, %lu looks of readers, %lu markers resent, "
 	       "%lu frames late\n",
-	       soak->course.steps, soak->course.verified, soak->watch.looks, soak->stream.resent,
-	       soak->stream.late);
+	       soak->course.steps, soak->course.verified, soak->watch.looks, soak->stream.resent, soak->stream.late);
 	printf("wrong: %lu%s\n", soak->journal.wrong,
 	       has_seen_all ? "" : "; and not every kind of flow was seen both dropped and passed");
 	return soak->journal.wrong || !has_seen_all ? 1 : 0;
@@ -179,7 +178,8 @@ int main(int argc, char **argv)
 	if (option == '?' || optind != argc || !value['f'] || !value['t'] || !value['x'] || !value['s'] ||
 	    !value['j'] || units < CHANGERS || units > MODEL_UNITS_MAX) {
 		fputs("usage: soak --from NETNS:IFACE --to NETNS:" COURSE_IFACE " --tool PATH --state DIR "
-		      "--journal FILE [--seconds N] [--units N] [--fillers N] [--seed N] [--until-wrong]\n", stderr);
+		      "--journal FILE [--seconds N] [--units N] [--fillers N] [--seed N] [--until-wrong]\n",
+		      stderr);
 		return 2;
 	}
 	soak.place = (struct tool_place){ value['x'], value['s'] };

@@ -71,8 +71,7 @@ static inline void stream_build(struct stream *stream)
 
 static inline struct frame_trailer stream_trailer(const struct stream *stream, uint32_t slot)
 {
-	return (struct frame_trailer){ FRAME_TRAILER_MAGIC, stream->id,
-				       stream->number << STREAM_SLOT_BITS | slot };
+	return (struct frame_trailer){ FRAME_TRAILER_MAGIC, stream->id, stream->number << STREAM_SLOT_BITS | slot };
 }
 
 /* The flow's epoch is read before what it guards, and before the packet is sent. */
@@ -84,8 +83,7 @@ static inline void stream_add(struct stream *stream, uint32_t index)
 	struct stream_slot *slot = &stream->slot[stream->batch.count];
 	uint8_t *bytes = wire_frame(&stream->batch);
 
-	*slot = (struct stream_slot){ .flow = index,
-				      .epoch = atomic_load(&stream->model->unit[flow->unit].epoch) };
+	*slot = (struct stream_slot){ .flow = index, .epoch = atomic_load(&stream->model->unit[flow->unit].epoch) };
 	slot->verdict = model_verdict_at(stream->model, flow, stream->start_ns);
 	memcpy(bytes, frame->bytes, frame->length);
 	memcpy(bytes + frame->length - sizeof(trailer), &trailer, sizeof(trailer));
@@ -209,8 +207,7 @@ static inline int stream_batch(struct stream *stream)
 		error = stream_await(stream);
 	now_ns = model_now_ns();
 	for (unsigned int i = 0; i < count && !error; i++) {
-		const bool is_run_certain = stream->run_epoch % 2 == 0 &&
-					    stream->run_epoch == atomic_load(&run->epoch);
+		const bool is_run_certain = stream->run_epoch % 2 == 0 && stream->run_epoch == atomic_load(&run->epoch);
 
 		stream_judge(stream, &stream->slot[i], now_ns, is_run_certain);
 	}
@@ -280,8 +277,7 @@ static inline void stream_print(const struct stream *stream)
 
 	printf("%-10s %11s %11s %11s %11s %6s\n", "flows", "sent", "dropped", "passed", "changing", "wrong");
 	for (size_t kind = 0; kind <= MODEL_KINDS; kind++)
-		stream_print_row(kind < MODEL_KINDS ? model_kinds[kind].name : "policies",
-				 &stream->tally[kind]);
+		stream_print_row(kind < MODEL_KINDS ? model_kinds[kind].name : "policies", &stream->tally[kind]);
 	stream_print_row("all", &total);
 }
 

@@ -46,8 +46,7 @@ static inline void tool_die(const char *what)
 	exit(2);
 }
 
-__attribute__((format(printf, 2, 3))) static inline void tool_print(struct tool_text *text,
-								    const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline void tool_print(struct tool_text *text, const char *format, ...)
 {
 	va_list arguments;
 	int length;
@@ -122,8 +121,8 @@ static inline pid_t tool_spawn(const struct tool_place *place, const char *const
 }
 
 /* Runs it with `input` to read, and kills it after so long, where it still runs; 0: never. */
-static inline void tool_run(const struct tool_place *place, const char *const *words,
-			    const struct tool_text *input, uint64_t kill_after_ns, struct tool_run *run)
+static inline void tool_run(const struct tool_place *place, const char *const *words, const struct tool_text *input,
+			    uint64_t kill_after_ns, struct tool_run *run)
 {
 	const int fds[3] = { tool_file(input), tool_file(NULL), tool_file(NULL) };
 	const struct timespec delay = { (time_t)(kill_after_ns / MODEL_NS_PER_S),

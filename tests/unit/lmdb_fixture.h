@@ -59,8 +59,7 @@ static inline size_t lmdb_entries(MDB_txn *txn, const char *database)
 
 /* Visits all of a database. */
 static inline void lmdb_each(MDB_txn *txn, const char *database,
-			     void (*visit)(MDB_txn *txn, MDB_val key, MDB_val value, void *context),
-			     void *context)
+			     void (*visit)(MDB_txn *txn, MDB_val key, MDB_val value, void *context), void *context)
 {
 	MDB_cursor *cursor;
 	MDB_val key, value;

@@ -53,9 +53,8 @@ static inline void end_checks(void)
 
 static inline bool flow_equal(const struct flow *a, const struct flow *b)
 {
-	return !memcmp(a->src.byte, b->src.byte, 16) && !memcmp(a->dst.byte, b->dst.byte, 16) &&
-	       a->sport == b->sport && a->dport == b->dport && a->proto == b->proto &&
-	       a->family == b->family && a->port_kind == b->port_kind;
+	return !memcmp(a->src.byte, b->src.byte, 16) && !memcmp(a->dst.byte, b->dst.byte, 16) && a->sport == b->sport &&
+	       a->dport == b->dport && a->proto == b->proto && a->family == b->family && a->port_kind == b->port_kind;
 }
 
 struct scene {
@@ -93,8 +92,7 @@ static inline void scene_set_up(struct scene *scene)
 	filter_set_up(&scene->filter);
 }
 
-static inline void scene_add_at(struct scene *scene, const struct rule *rule,
-				struct filter_place place)
+static inline void scene_add_at(struct scene *scene, const struct rule *rule, struct filter_place place)
 {
 	assert_true(scene->rules < RULES_MAX);
 	scene->rule[scene->rules] = rule;
@@ -107,8 +105,7 @@ static inline void scene_add(struct scene *scene, const struct rule *rule)
 	scene_add_at(scene, rule, (struct filter_place){ 0 });
 }
 
-static inline bool prefix_matches(const union flow_addr *network, const union flow_addr *address,
-				  unsigned int length)
+static inline bool prefix_matches(const union flow_addr *network, const union flow_addr *address, unsigned int length)
 {
 	for (unsigned int i = 0; i < length; i++)
 		if ((network->byte[i / 8] ^ address->byte[i / 8]) & 0x80 >> i % 8)
@@ -134,8 +131,7 @@ static inline bool rule_matches(const struct rule *rule, const struct flow *flow
 	       prefix_matches(&rule->dst, &flow->dst, rule->dst_len);
 }
 
-static inline bool scene_has_match(const struct scene *scene, const struct flow *flow,
-				   enum rule_action action)
+static inline bool scene_has_match(const struct scene *scene, const struct flow *flow, enum rule_action action)
 {
 	for (size_t i = 0; i < scene->rules; i++)
 		if (scene->rule[i]->action == action && rule_matches(scene->rule[i], flow))
@@ -166,8 +162,8 @@ static inline enum abi_outcome scene_expect(const struct scene *scene, enum pars
 }
 
 /* Whether what was counted is a rule that matches, with the action of the outcome. */
-static inline bool scene_may_count(const struct scene *scene, const struct flow *flow,
-				   enum abi_outcome outcome, __u32 number)
+static inline bool scene_may_count(const struct scene *scene, const struct flow *flow, enum abi_outcome outcome,
+				   __u32 number)
 {
 	bool is_rule = outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
 	enum rule_action action = outcome == OUTCOME_PASS_RULE ? RULE_PASS : RULE_DROP;
@@ -177,8 +173,7 @@ static inline bool scene_may_count(const struct scene *scene, const struct flow 
 		return number == FILTER_NO_NUMBER;
 	while (i < scene->rules && scene->number[i] < number)
 		i++;
-	return i < scene->rules && scene->rule[i]->action == action &&
-	       rule_matches(scene->rule[i], flow);
+	return i < scene->rules && scene->rule[i]->action == action && rule_matches(scene->rule[i], flow);
 }
 
 /* The first `length` bytes of one packet, through both programs. */
@@ -198,8 +193,7 @@ static inline void scene_check_cut(struct scene *scene, size_t packet, size_t le
 		check(!run.error, name, filter_program_names[i], -run.error);
 		check(run.outcome == outcome, name, "outcome", run.outcome);
 		check(run.verdict == verdict, name, "verdict", run.verdict);
-		check(scene_may_count(scene, &flow, outcome, run.number), name, "counted rule",
-		      run.number);
+		check(scene_may_count(scene, &flow, outcome, run.number), name, "counted rule", run.number);
 	}
 }
 
@@ -248,9 +242,7 @@ static const struct rule_kind rule_kinds[] = {
 };
 
 static const struct rule_kind rule_kind_src = { .src_len = WHOLE };
-static const struct rule_kind rule_kind_5_tuple = { .fields = RULE_5_TUPLE,
-						    .src_len = WHOLE,
-						    .dst_len = WHOLE };
+static const struct rule_kind rule_kind_5_tuple = { .fields = RULE_5_TUPLE, .src_len = WHOLE, .dst_len = WHOLE };
 
 #define RULE_KINDS (sizeof(rule_kinds) / sizeof(rule_kinds[0]))
 
@@ -260,8 +252,8 @@ static inline __u8 rule_length(const struct flow *flow, __u8 length)
 }
 
 /* The rule of a kind that matches the flow; false where the flow lacks addresses or ports. */
-static inline bool rule_from_flow(const struct flow *flow, const struct rule_kind *kind,
-				  enum rule_action action, struct rule *rule)
+static inline bool rule_from_flow(const struct flow *flow, const struct rule_kind *kind, enum rule_action action,
+				  struct rule *rule)
 {
 	bool has_port = kind->fields & (RULE_SPORT | RULE_DPORT);
 	bool has_prefix = kind->src_len || kind->dst_len;

@@ -51,8 +51,8 @@ static inline struct rule_shape target_of(const struct shape_list *list, struct 
 
 static inline bool is_equal(const struct rule_shape *a, const struct rule_shape *b)
 {
-	return a->family == b->family && a->action == b->action && a->fields == b->fields &&
-	       a->src_len == b->src_len && a->dst_len == b->dst_len;
+	return a->family == b->family && a->action == b->action && a->fields == b->fields && a->src_len == b->src_len &&
+	       a->dst_len == b->dst_len;
 }
 
 /* Whether some other entry has this one's target, or rules of two families are one key of it. */

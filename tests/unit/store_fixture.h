@@ -23,7 +23,7 @@
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 struct fixture {
-	char top[32];		/* made by mkdtemp() */
+	char top[32];           /* made by mkdtemp() */
 	char dir[48], data[64]; /* of the store: TOP/state, TOP/state/data.mdb */
 	struct store *store;
 	struct reason reason;

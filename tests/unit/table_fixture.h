@@ -43,8 +43,7 @@ static inline void fixture_open(struct fixture *fixture, const struct table_kind
 	*fixture = (struct fixture){ .options = kind->options };
 	assert_int_equal(churn_allocate(&fixture->memory, kind->options, geometry), 0);
 	fixture->memory.sequence = &fixture->sequence;
-	assert_int_equal(
-		table_open(&fixture->table, kind->options.format, geometry, &fixture->memory), 0);
+	assert_int_equal(table_open(&fixture->table, kind->options.format, geometry, &fixture->memory), 0);
 }
 
 static inline void fixture_close(struct fixture *fixture)
@@ -89,8 +88,7 @@ static inline struct hash_value distinct_key(__u64 seed, __u64 number)
 }
 
 /* Those of `count` numbers from `from`, each `times` times. */
-static inline struct table_entry *distinct_entries(__u64 seed, __u64 from, size_t count,
-						   size_t times)
+static inline struct table_entry *distinct_entries(__u64 seed, __u64 from, size_t count, size_t times)
 {
 	struct table_entry *entry = calloc(count * times + 1, sizeof(*entry));
 
@@ -116,8 +114,7 @@ static inline struct table_place place_of(const struct table *table, const struc
 }
 
 /* That the table holds these entries and no other: a copy of it is empty once they are deleted. */
-static inline void assert_holds(const struct fixture *fixture, const struct table_entry *entry,
-				size_t count)
+static inline void assert_holds(const struct fixture *fixture, const struct table_entry *entry, size_t count)
 {
 	struct fixture copy;
 	const __u8 *byte;
@@ -162,8 +159,7 @@ static inline struct hash_value key_of_two_buckets(const struct table *table)
 /*
  * Another key, whose bucket pair and fingerprint are the same, but which prefers the other bucket.
  */
-static inline struct hash_value twin_of(const struct table *table,
-					   const struct hash_value *key)
+static inline struct hash_value twin_of(const struct table *table, const struct hash_value *key)
 {
 	return churn_key(churn_twin(table, key->hash));
 }

@@ -25,5 +25,6 @@ int memory_check(__u64 bytes, const char *what, const char *advice, struct reaso
 	if (!available_kib || bytes / 1024 < available_kib)
 		return 0;
 	return reason_set(reason, -ENOMEM, "%s needs %llu MiB and %llu MiB are available; %s", what,
-			  (unsigned long long)(bytes + (1 << 20) - 1) >> 20, (unsigned long long)available_kib >> 10, advice);
+			  (unsigned long long)(bytes + (1 << 20) - 1) >> 20, (unsigned long long)available_kib >> 10,
+			  advice);
 }

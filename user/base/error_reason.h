@@ -18,13 +18,11 @@ struct reason {
  * Sets the text, cut to fit; returns `error` (0 or -errno) so that `return reason_set(...)` reads well. What a
  * list or a feeder has put into the words it quotes moves no cursor: control characters become '?'.
  */
-__attribute__((format(printf, 3, 4))) int reason_set(struct reason *reason, int error,
-						      const char *format, ...);
+__attribute__((format(printf, 3, 4))) int reason_set(struct reason *reason, int error, const char *format, ...);
 
 /* What strerror() says of a write that failed with `error` (-errno), and what to do where a limit of sizes stopped it. */
 const char *reason_of_write(int error);
 
-__attribute__((format(printf, 2, 0))) void reason_print(struct reason *reason, const char *format,
-							 va_list arguments);
+__attribute__((format(printf, 2, 0))) void reason_print(struct reason *reason, const char *format, va_list arguments);
 
 #endif

@@ -15,11 +15,11 @@ enum privilege {
 	 * speculation, and CAP_SYS_ADMIN, without which no object is found by its id.
 	 */
 	PRIVILEGE_KERNEL = 1 << 0,
-	PRIVILEGE_READ = 1 << 1,  /* the store and lists, wherever they are: CAP_DAC_READ_SEARCH */
+	PRIVILEGE_READ = 1 << 1, /* the store and lists, wherever they are: CAP_DAC_READ_SEARCH */
 	/* A file in a directory of another user, who keeps what was theirs: CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_CHOWN. */
 	PRIVILEGE_WRITE = 1 << 2,
-	PRIVILEGE_SSH = 1 << 3,	  /* the environment of sudo's parent: CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH */
-	PRIVILEGE_LOOK = 1 << 4,  /* the running filters, to read alone: CAP_SYS_ADMIN */
+	PRIVILEGE_SSH = 1 << 3,  /* the environment of sudo's parent: CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH */
+	PRIVILEGE_LOOK = 1 << 4, /* the running filters, to read alone: CAP_SYS_ADMIN */
 };
 
 /* No program that this process might run gains anything. 0 or -errno. */

@@ -32,8 +32,7 @@ static unsigned int distance_of(const char *a, size_t a_length, const char *b, s
 
 		row[0] = i;
 		for (size_t j = 1; j <= b_length; j++) {
-			row[j] = least(least(last[j], row[j - 1]) + 1,
-				       last[j - 1] + !is_same(a[i - 1], b[j - 1]));
+			row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + !is_same(a[i - 1], b[j - 1]));
 			if (i > 1 && j > 1 && is_same(a[i - 1], b[j - 2]) && is_same(a[i - 2], b[j - 1]))
 				row[j] = least(row[j], before[j - 2] + 1);
 		}
@@ -102,6 +101,10 @@ const char *suggest_text(const struct suggest *suggest, const char *see, char te
 	const bool is_near = *suggest->nearest;
 
 	snprintf(text, SUGGEST_TEXT_BYTES, "%s%s%s%s%s", is_near ? "; did you mean '" : "", suggest->nearest,
-		 is_near ? "'?" : "", see && is_near ? " See " : see ? "; see " : "", see ? see : "");
+		 is_near ? "'?" : "",
+		 see && is_near ? " See " :
+		 see            ? "; see " :
+				  "",
+		 see ? see : "");
 	return text;
 }

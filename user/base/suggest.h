@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#define SUGGEST_WORD_BYTES 32  /* longer words are near to none */
+#define SUGGEST_WORD_BYTES 32 /* longer words are near to none */
 #define SUGGEST_TEXT_BYTES 160
 
 struct suggest {

@@ -16,8 +16,7 @@ static bool is_named(const struct kernel_filter *filter, const char *name)
 	return filter->config->magic && !strncmp(filter->config->name, name, ABI_NAME_BYTES);
 }
 
-static const struct kernel_filter *find_named(const struct kernel_filter *filters, size_t count,
-					      const char *name)
+static const struct kernel_filter *find_named(const struct kernel_filter *filters, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
 		if (is_named(&filters[i], name))
@@ -34,8 +33,7 @@ static const char *list_names(const struct kernel_filter *filters, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		const char *name = filters[i].config->name;
 
-		if (!filters[i].config->magic || find_named(filters, i, name) ||
-		    used + strlen(name) + 3 > NAMES_BYTES)
+		if (!filters[i].config->magic || find_named(filters, i, name) || used + strlen(name) + 3 > NAMES_BYTES)
 			continue;
 		if (used)
 			names[used++] = ' ';
@@ -49,13 +47,14 @@ static int nothing_there(const struct apply *apply, const struct kernel_filter *
 {
 	char names[NAMES_BYTES];
 
-	return reason_set(reason, -ENOENT, "no filter '%s' is running here, and no rules are stored under "
-			  "that --name; running: %s", apply->name, list_names(filters, count, names));
+	return reason_set(reason, -ENOENT,
+			  "no filter '%s' is running here, and no rules are stored under "
+			  "that --name; running: %s",
+			  apply->name, list_names(filters, count, names));
 }
 
 /* Its rules must be those of the store, which nobody is changing. */
-static int check_original(const struct apply *apply, const struct kernel_filter *filter,
-			  struct reason *reason)
+static int check_original(const struct apply *apply, const struct kernel_filter *filter, struct reason *reason)
 {
 	const struct abi_config *config = filter->config;
 	struct store_info info = {};
@@ -64,21 +63,22 @@ static int check_original(const struct apply *apply, const struct kernel_filter 
 	if (error)
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
-		return reason_set(reason, -EEXIST, "the filter '%s' on %s is filled from another store; give "
-				  "the --state it was loaded with", apply->name,
-				  filter->attachments[0].interface);
+		return reason_set(reason, -EEXIST,
+				  "the filter '%s' on %s is filled from another store; give "
+				  "the --state it was loaded with",
+				  apply->name, filter->attachments[0].interface);
 	if (config->generation != info.generation)
-		return reason_set(reason, -EPROTO, "the table of '%s' on %s is not equal to the store: an "
-				  "earlier command did not finish; xdp-cuckoo check repairs it", apply->name,
-				  filter->attachments[0].interface);
+		return reason_set(reason, -EPROTO,
+				  "the table of '%s' on %s is not equal to the store: an "
+				  "earlier command did not finish; xdp-cuckoo check repairs it",
+				  apply->name, filter->attachments[0].interface);
 	return 0;
 }
 
 /* ---- the copy ---- */
 
 /* Packets go on counting there meanwhile; all else stands still while the store is locked. */
-static int copy_maps(const struct kernel_filter *from, const struct kernel_filter *to,
-		     struct reason *reason)
+static int copy_maps(const struct kernel_filter *from, const struct kernel_filter *to, struct reason *reason)
 {
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
 		int error;
@@ -86,7 +86,8 @@ static int copy_maps(const struct kernel_filter *from, const struct kernel_filte
 		if (!from->map[name].memory)
 			continue;
 		if (from->map[name].bytes != to->map[name].bytes)
-			return reason_set(reason, -EPROTO, "the running filter's maps are of other sizes than "
+			return reason_set(reason, -EPROTO,
+					  "the running filter's maps are of other sizes than "
 					  "its table; take it off (xdp-cuckoo unload) and load it again");
 		error = kernel_map_part(&from->map[name], 0, from->map[name].bytes);
 		if (!error)
@@ -119,9 +120,8 @@ static void describe(const struct kernel_filter *filter, struct apply_original *
 	memcpy(original->interface, filter->attachments[0].interface, IF_NAMESIZE);
 }
 
-static int make_target(struct apply *apply, const struct apply_wanted *wanted,
-		       const struct kernel_filter *filters, size_t count,
-		       struct apply_original *original, struct reason *reason)
+static int make_target(struct apply *apply, const struct apply_wanted *wanted, const struct kernel_filter *filters,
+		       size_t count, struct apply_original *original, struct reason *reason)
 {
 	const struct kernel_filter *filter = find_named(filters, count, apply->name);
 	struct target *target;
@@ -155,8 +155,7 @@ static int open_store(struct apply *apply, const char *state, struct reason *rea
 	int error = apply_state_dir(state, apply->name, dir, sizeof(dir));
 
 	if (error)
-		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory",
-				  state);
+		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
 	error = store_open(dir, STORE_READ, &store, reason);
 	store_close(store);
 	if (error)
@@ -164,9 +163,8 @@ static int open_store(struct apply *apply, const char *state, struct reason *rea
 	return store_open(dir, STORE_WRITE, &apply->store, reason);
 }
 
-int apply_open_copy(struct apply *apply, const char *state, const char *name,
-		    const struct apply_wanted *wanted, struct apply_original *original,
-		    struct reason *reason)
+int apply_open_copy(struct apply *apply, const char *state, const char *name, const struct apply_wanted *wanted,
+		    struct apply_original *original, struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
 	size_t count = 0;

@@ -12,8 +12,8 @@
 
 #include "bench/worker_threads.h"
 
-#define SLICES_MIN 16 /* of a program: fewer are no measurement */
-#define SECONDS_MIN 0.1 /* of a run: some times all turns */
+#define SLICES_MIN 16         /* of a program: fewer are no measurement */
+#define SECONDS_MIN 0.1       /* of a run: some times all turns */
 #define STANDARD_DEVIATIONS 6 /* of what a compact table gets wrong by chance: once in 10^9 */
 
 const char *const bench_family_names[FLOW_FAMILIES] = { [FLOW_IPV4] = "ipv4", [FLOW_IPV6] = "ipv6" };
@@ -33,8 +33,7 @@ unsigned int bench_cpus(void)
 
 __u64 bench_bytes(void)
 {
-	return kernel_bench_bytes(bench_cpus()) +
-	       (__u64)BENCH_PROGRAMS * BENCH_SERIES_ROOM * sizeof(float);
+	return kernel_bench_bytes(bench_cpus()) + (__u64)BENCH_PROGRAMS * BENCH_SERIES_ROOM * sizeof(float);
 }
 
 /* One kind of traffic: its list is where the programs find it. */
@@ -68,8 +67,7 @@ static void make_frame(enum flow_family family, struct bench_shift *shift)
 {
 	const struct ipv4_frame ipv4 = {
 		.head = { .ethertype = htons(ETH_P_IP) },
-		.ip = { .version = 4, .ihl = 5, .ttl = 64,
-			.tot_len = htons(sizeof(ipv4) - sizeof(ipv4.head)) },
+		.ip = { .version = 4, .ihl = 5, .ttl = 64, .tot_len = htons(sizeof(ipv4) - sizeof(ipv4.head)) },
 	};
 	const struct ipv6_frame ipv6 = {
 		.head = { .ethertype = htons(ETH_P_IPV6) },
@@ -77,8 +75,7 @@ static void make_frame(enum flow_family family, struct bench_shift *shift)
 	};
 
 	shift->frame_bytes = family == FLOW_IPV4 ? sizeof(ipv4) : sizeof(ipv6);
-	memcpy(shift->frame, family == FLOW_IPV4 ? (const void *)&ipv4 : (const void *)&ipv6,
-	       shift->frame_bytes);
+	memcpy(shift->frame, family == FLOW_IPV4 ? (const void *)&ipv4 : (const void *)&ipv6, shift->frame_bytes);
 }
 
 /* ---- whether the programs do what they are timed for ---- */
@@ -90,8 +87,7 @@ static enum abi_verdict verdict_of(const struct scene *scene, enum abi_outcome o
 	return outcome < OUTCOME_POLICIES ? scene->filter->config->policy[outcome] : VERDICT_PASS;
 }
 
-static __u64 counted(const struct scene *scene, const struct abi_counter *counters,
-		     enum abi_outcome outcome)
+static __u64 counted(const struct scene *scene, const struct abi_counter *counters, enum abi_outcome outcome)
 {
 	return counters[outcome * VERDICTS + verdict_of(scene, outcome)].packets;
 }
@@ -116,22 +112,21 @@ static bool is_chance(const struct bench_expected *expected, double wrong, doubl
 {
 	const double more = wrong / times - expected->wrong - STANDARD_DEVIATIONS * expected->together;
 
-	return more <= 0 || more * more <= STANDARD_DEVIATIONS * STANDARD_DEVIATIONS *
-						   expected->wrong_variance;
+	return more <= 0 || more * more <= STANDARD_DEVIATIONS * STANDARD_DEVIATIONS * expected->wrong_variance;
 }
 
 static int decided_otherwise(const struct scene *scene, __u64 wrong, __u64 packets, struct reason *reason)
 {
-	return reason_set(reason, -EPROTO, "the filter decides otherwise than the rules about %llu of %llu "
+	return reason_set(reason, -EPROTO,
+			  "the filter decides otherwise than the rules about %llu of %llu "
 			  "packets (%s %s; by chance it would be %.0f in %u): nothing is measured; see "
-			  "xdp-cuckoo check", (unsigned long long)wrong, (unsigned long long)packets,
-			  bench_family_names[scene->family], bench_traffic_names[scene->traffic],
-			  scene->expected.wrong, BENCH_FLOWS);
+			  "xdp-cuckoo check",
+			  (unsigned long long)wrong, (unsigned long long)packets, bench_family_names[scene->family],
+			  bench_traffic_names[scene->traffic], scene->expected.wrong, BENCH_FLOWS);
 }
 
 /* Each flow of the list once: what was counted must be what is expected. */
-static int check_counts(const struct scene *scene, const struct abi_counter *counters,
-			struct reason *reason)
+static int check_counts(const struct scene *scene, const struct abi_counter *counters, struct reason *reason)
 {
 	__u64 right = 0;
 
@@ -157,8 +152,7 @@ static int check(const struct scene *scene, double ns[BENCH_PROGRAMS], struct re
 
 		head->worker = BENCH_NO_WORKER;
 		head->program = program;
-		error = kernel_bench_run(shift.bench, shift.frame, shift.frame_bytes, BENCH_FLOWS,
-					 &whole_ns, reason);
+		error = kernel_bench_run(shift.bench, shift.frame, shift.frame_bytes, BENCH_FLOWS, &whole_ns, reason);
 		ns[program] = whole_ns + 1;
 	}
 	if (!error)
@@ -212,8 +206,7 @@ static __u64 packets_in(double seconds, const double ns[BENCH_PROGRAMS])
 {
 	const double turn_ns = seconds * 1e9 / BENCH_TURNS;
 
-	return turn_ns / ns[BENCH_DROP] + turn_ns / ns[BENCH_PARSE] +
-	       BENCH_TURNS_FILTER * turn_ns / ns[BENCH_FILTER];
+	return turn_ns / ns[BENCH_DROP] + turn_ns / ns[BENCH_PARSE] + BENCH_TURNS_FILTER * turn_ns / ns[BENCH_FILTER];
 }
 
 /* In runs of BENCH_SLICES at most. */
@@ -236,12 +229,13 @@ static int run_counted(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
 	return error ? error : check_timed(scene, counters, packets, reason);
 }
 
-static int read_series(const struct bench_series series[BENCH_PROGRAMS],
-		       struct bench_figure figures[BENCH_PROGRAMS], struct reason *reason)
+static int read_series(const struct bench_series series[BENCH_PROGRAMS], struct bench_figure figures[BENCH_PROGRAMS],
+		       struct reason *reason)
 {
 	for (enum bench_program program = 0; program < BENCH_PROGRAMS; program++) {
 		if (series[program].slices < SLICES_MIN)
-			return reason_set(reason, -EPROTO, "the CPUs were too busy to run the test at the same "
+			return reason_set(reason, -EPROTO,
+					  "the CPUs were too busy to run the test at the same "
 					  "time; try again, or with more --seconds");
 		figures[program] = figure_of(&series[program]);
 	}
@@ -300,8 +294,8 @@ static size_t list_results(const struct bench_lists *lists, struct bench_results
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
 		for (enum bench_traffic traffic = 0; traffic < BENCH_TRAFFICS; traffic++)
 			if (bench_lists_has(lists, family, traffic))
-				results->result[results->count++] = (struct bench_result){
-					.family = family, .traffic = traffic };
+				results->result[results->count++] =
+					(struct bench_result){ .family = family, .traffic = traffic };
 	return results->count;
 }
 
@@ -317,11 +311,12 @@ int bench_measure(const struct kernel_filter *filter, const struct bench_lists *
 	seconds /= list_results(lists, results);
 	for (size_t i = 0; i < results->count && !error; i++) {
 		struct bench_result *result = &results->result[i];
-		struct scene scene = { .filter = filter, .family = result->family,
-				       .traffic = result->traffic, .shift.bench = &bench };
+		struct scene scene = {
+			.filter = filter, .family = result->family, .traffic = result->traffic, .shift.bench = &bench
+		};
 
-		bench_lists_write(lists, filter, result->family, result->traffic,
-				  list_of(&bench, result->family), &scene.expected);
+		bench_lists_write(lists, filter, result->family, result->traffic, list_of(&bench, result->family),
+				  &scene.expected);
 		error = measure(&scene, seconds, result, reason);
 	}
 	kernel_bench_close(&bench);

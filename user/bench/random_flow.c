@@ -28,8 +28,8 @@ static union flow_addr random_address(enum flow_family family, uint64_t *random)
 	return address;
 }
 
-static union flow_addr random_within(const union flow_addr *net, unsigned int length,
-				     enum flow_family family, uint64_t *random)
+static union flow_addr random_within(const union flow_addr *net, unsigned int length, enum flow_family family,
+				     uint64_t *random)
 {
 	const union flow_addr bits = random_bits(family, random), high = rule_network(&bits, length);
 
@@ -71,8 +71,7 @@ static void put_ports(const struct rule *rule, struct bench_flow *flow)
 			memcpy(flow->ports + i * bytes, (const __u8 *)&port[i] + 2 - bytes, bytes);
 }
 
-bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random,
-			struct bench_flow *flow)
+bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random, struct bench_flow *flow)
 {
 	*flow = bench_flow_random(family, random);
 	flow->src = random_within(&rule->src, rule->src_len, family, random);

@@ -19,8 +19,7 @@ struct bench_flow {
 
 /* A flow of the family at random; and one that the rule matches, false where no plain frame can be so. */
 struct bench_flow bench_flow_random(enum flow_family family, uint64_t *random);
-bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random,
-			struct bench_flow *flow);
+bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random, struct bench_flow *flow);
 
 /* The rule that names just this flow: what to ask store and table about. */
 struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family family);

@@ -12,7 +12,7 @@
 #include "hint.h"
 #include "filter/hints.h"
 
-#define TRIES_A_FLOW 4 /* before it is given up that there are more flows of a kind */
+#define TRIES_A_FLOW 4    /* before it is given up that there are more flows of a kind */
 #define MISSES_ASKED 1024 /* of the store, whether no rule names them */
 
 /* BENCH_FLOWS rules of a family at most, each with the same chance to be among them. */
@@ -33,8 +33,7 @@ struct making {
 
 __u64 bench_lists_bytes(void)
 {
-	return (__u64)BENCH_FLOWS * FLOW_FAMILIES *
-	       (2 * sizeof(struct bench_flow) + RULE_ENCODED_BYTES);
+	return (__u64)BENCH_FLOWS * FLOW_FAMILIES * (2 * sizeof(struct bench_flow) + RULE_ENCODED_BYTES);
 }
 
 /* ---- a sample of the rules ---- */
@@ -42,8 +41,7 @@ __u64 bench_lists_bytes(void)
 /* A compact table knows no time, and ours is not going to be told. */
 static bool is_lasting(const struct making *making, const struct rule *rule)
 {
-	return !making->filter->options.is_exact || !rule->timeout_ms ||
-	       rule->timeout_ms > making->lasts_ms;
+	return !making->filter->options.is_exact || !rule->timeout_ms || rule->timeout_ms > making->lasts_ms;
 }
 
 /* Algorithm R of Waterman: Knuth, TAOCP 3.4.2. */
@@ -61,8 +59,7 @@ static int sample_rule(const struct rule *rule, void *context)
 	struct making *making = context;
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
-		if ((rule->family == family || rule->family == FLOW_NO_FAMILY) &&
-		    is_lasting(making, rule))
+		if ((rule->family == family || rule->family == FLOW_NO_FAMILY) && is_lasting(making, rule))
 			sample_add(&making->sample[family], rule, &making->random);
 	return 0;
 }
@@ -118,8 +115,7 @@ static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_l
 	if (!list->reads_hints)
 		return list->candidates[ABI_HINT_ALL];
 	flow_pack(&addresses, &key);
-	return hints_leave(list, hints[family * ABI_HINT_INDEXES +
-				       hint_index(family, hint_head(family, &key))]);
+	return hints_leave(list, hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key))]);
 }
 
 /* Shapes that pass come first, and the first hit decides. */
@@ -166,7 +162,8 @@ static void shuffle(struct bench_flow *flow, size_t count, uint64_t *random)
  */
 static int make_list(struct making *making, enum flow_family family, struct bench_list *list,
 		     int (*make)(struct making *making, enum flow_family family, size_t number,
-				 struct bench_flow *flow), struct reason *reason)
+				 struct bench_flow *flow),
+		     struct reason *reason)
 {
 	size_t made = 0;
 
@@ -193,8 +190,7 @@ static int make_list(struct making *making, enum flow_family family, struct benc
 }
 
 /* What the rule drops another may pass. */
-static int make_hit(struct making *making, enum flow_family family, size_t number,
-		    struct bench_flow *flow)
+static int make_hit(struct making *making, enum flow_family family, size_t number, struct bench_flow *flow)
 {
 	const struct sample *sample = &making->sample[family];
 	enum abi_outcome outcome = OUTCOME_PASS_RULE;
@@ -227,8 +223,7 @@ static int make_hit(struct making *making, enum flow_family family, size_t numbe
  * The table is asked first, since that is fast. What it knows is a rule, or in a compact table perhaps a false
  * positive, which such a table has for innocent packets.
  */
-static int make_miss(struct making *making, enum flow_family family, size_t number,
-		     struct bench_flow *flow)
+static int make_miss(struct making *making, enum flow_family family, size_t number, struct bench_flow *flow)
 {
 	struct rule query;
 
@@ -236,8 +231,7 @@ static int make_miss(struct making *making, enum flow_family family, size_t numb
 	*flow = bench_flow_random(family, &making->random);
 	query = bench_flow_query(flow, family);
 	if (apply_matches(making->filter, &query)) {
-		const int decision = making->filter->options.is_exact ? BY_A_RULE :
-									ask_store(making, &query, false);
+		const int decision = making->filter->options.is_exact ? BY_A_RULE : ask_store(making, &query, false);
 
 		if (decision != BY_NOBODY)
 			return decision < 0 ? decision : 0;
@@ -247,8 +241,8 @@ static int make_miss(struct making *making, enum flow_family family, size_t numb
 }
 
 /* That the table knows nothing of them is right only if the store does not, either. */
-static int check_misses(const struct making *making, enum flow_family family,
-			const struct bench_list *list, struct reason *reason)
+static int check_misses(const struct making *making, enum flow_family family, const struct bench_list *list,
+			struct reason *reason)
 {
 	int decision = BY_NOBODY;
 
@@ -261,12 +255,12 @@ static int check_misses(const struct making *making, enum flow_family family,
 		return store_failed(decision, reason);
 	if (decision == BY_NOBODY)
 		return 0;
-	return reason_set(reason, -EPROTO, "the table lacks rules that the store has; xdp-cuckoo check "
+	return reason_set(reason, -EPROTO,
+			  "the table lacks rules that the store has; xdp-cuckoo check "
 			  "repairs it");
 }
 
-static int make_family(struct making *making, enum flow_family family, struct bench_lists *lists,
-		       struct reason *reason)
+static int make_family(struct making *making, enum flow_family family, struct bench_lists *lists, struct reason *reason)
 {
 	int error = make_list(making, family, &lists->hits[family], make_hit, reason);
 
@@ -298,8 +292,8 @@ static int making_open(struct making *making, struct reason *reason)
 	return error ? store_failed(error, reason) : 0;
 }
 
-int bench_lists_open(struct bench_lists *lists, struct store *store, const struct kernel_filter *filter,
-		     __s64 lasts_ms, struct reason *reason)
+int bench_lists_open(struct bench_lists *lists, struct store *store, const struct kernel_filter *filter, __s64 lasts_ms,
+		     struct reason *reason)
 {
 	struct making making = { .store = store, .filter = filter, .lasts_ms = lasts_ms };
 	int error = making_open(&making, reason);
@@ -338,8 +332,7 @@ static void write_flow(const struct bench_flow *flow, enum flow_family family, v
 	struct bench_flow_ipv6 *ipv6 = to;
 
 	if (family == FLOW_IPV4) {
-		ipv4[i] = (struct bench_flow_ipv4){ .src = flow->src.v4, .dst = flow->dst.v4,
-						    .proto = flow->proto };
+		ipv4[i] = (struct bench_flow_ipv4){ .src = flow->src.v4, .dst = flow->dst.v4, .proto = flow->proto };
 		memcpy(ipv4[i].ports, flow->ports, sizeof(flow->ports));
 		return;
 	}
@@ -357,9 +350,8 @@ static void expect_wrong(const struct bench_list *list, double wrong, struct ben
 		expected->together = together;
 }
 
-void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter,
-		       enum flow_family family, enum bench_traffic traffic, void *to,
-		       struct bench_expected *expected)
+void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter, enum flow_family family,
+		       enum bench_traffic traffic, void *to, struct bench_expected *expected)
 {
 	const struct bench_list *hits = &lists->hits[family], *misses = &lists->misses[family];
 	const double rate = table_false_positive_rate(filter->options.format, apply_load_factor(filter));

@@ -45,16 +45,15 @@ __u64 bench_lists_bytes(void);
  * `lasts_ms`, are not drawn, nor flows that they decide about. 0; -EPROTO: the table lacks what the store
  * has; -ENOMEM; other -errno. Closed by bench_lists_close(), which accepts zeroed ones.
  */
-int bench_lists_open(struct bench_lists *lists, struct store *store, const struct kernel_filter *filter,
-		     __s64 lasts_ms, struct reason *reason);
+int bench_lists_open(struct bench_lists *lists, struct store *store, const struct kernel_filter *filter, __s64 lasts_ms,
+		     struct reason *reason);
 void bench_lists_close(struct bench_lists *lists);
 
 /* Whether there is such traffic. */
 bool bench_lists_has(const struct bench_lists *lists, enum flow_family family, enum bench_traffic traffic);
 
 /* Writes it to `to`, BENCH_FLOWS flows of the family's type, and says what becomes of it in the filter. */
-void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter,
-		       enum flow_family family, enum bench_traffic traffic, void *to,
-		       struct bench_expected *expected);
+void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter, enum flow_family family,
+		       enum bench_traffic traffic, void *to, struct bench_expected *expected);
 
 #endif

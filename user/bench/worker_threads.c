@@ -13,8 +13,8 @@ struct crew {
 	const struct bench_shift *shift;
 	struct worker *workers;
 	unsigned int count;
-	pthread_mutex_t gate;	   /* held until all are there */
-	bool is_called_off;	   /* they are not all there */
+	pthread_mutex_t gate;      /* held until all are there */
+	bool is_called_off;        /* they are not all there */
 	pthread_barrier_t barrier; /* behind the gate, where a start takes less time */
 };
 
@@ -46,8 +46,8 @@ static void *work(void *context)
 	if (!may_start(worker->crew))
 		return NULL;
 	pthread_barrier_wait(&worker->crew->barrier);
-	worker->error = kernel_bench_run(shift->bench, worker->frame, shift->frame_bytes, shift->packets,
-					 NULL, &worker->reason);
+	worker->error = kernel_bench_run(shift->bench, worker->frame, shift->frame_bytes, shift->packets, NULL,
+					 &worker->reason);
 	return NULL;
 }
 
@@ -156,16 +156,14 @@ static void collect(const struct crew *crew, struct bench_series series[BENCH_PR
 			const enum bench_program program = *stamp & BENCH_STAMP_PROGRAM;
 
 			packets[program] += BENCH_SLICE;
-			if (program < BENCH_PROGRAMS && slice + 1 < slices &&
-			    time_of(*stamp) >= start && time_of(stamp[1]) <= end)
-				add(&series[program],
-				    (time_of(stamp[1]) - time_of(*stamp)) / (double)BENCH_SLICE);
+			if (program < BENCH_PROGRAMS && slice + 1 < slices && time_of(*stamp) >= start &&
+			    time_of(stamp[1]) <= end)
+				add(&series[program], (time_of(stamp[1]) - time_of(*stamp)) / (double)BENCH_SLICE);
 		}
 }
 
-int bench_crew_run(const struct bench_shift *shift, const cpu_set_t *cpus,
-		   struct bench_series series[BENCH_PROGRAMS], __u64 packets[BENCH_PROGRAMS + 1],
-		   struct reason *reason)
+int bench_crew_run(const struct bench_shift *shift, const cpu_set_t *cpus, struct bench_series series[BENCH_PROGRAMS],
+		   __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason)
 {
 	struct crew crew = { .shift = shift, .count = CPU_COUNT(cpus), .gate = PTHREAD_MUTEX_INITIALIZER };
 	int error = -pthread_barrier_init(&crew.barrier, NULL, crew.count);

@@ -31,8 +31,7 @@ struct bench_shift {
  * Runs a thread on each of `cpus`. Adds to `series`, by program, the slices that were run while all threads
  * were at work, and to packets[program] all packets, those to warm up too. -errno.
  */
-int bench_crew_run(const struct bench_shift *shift, const cpu_set_t *cpus,
-		   struct bench_series series[BENCH_PROGRAMS], __u64 packets[BENCH_PROGRAMS + 1],
-		   struct reason *reason);
+int bench_crew_run(const struct bench_shift *shift, const cpu_set_t *cpus, struct bench_series series[BENCH_PROGRAMS],
+		   __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason);
 
 #endif

@@ -14,7 +14,7 @@
 #include "filter/rule_entries.h"
 
 #define SLOTS_LEAST (1ULL << 14) /* of an exact table, where no capacity is given */
-#define ROOM_MOST (1ULL << 20)	 /* for keys to come */
+#define ROOM_MOST (1ULL << 20)   /* for keys to come */
 
 /* ---- names ---- */
 
@@ -41,8 +41,7 @@ int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
 
 static bool is_mine(const struct apply *apply, const struct kernel_filter *filter)
 {
-	return !filter->config->magic ||
-	       !strncmp(filter->config->name, apply->name, sizeof(apply->name));
+	return !filter->config->magic || !strncmp(filter->config->name, apply->name, sizeof(apply->name));
 }
 
 static int open_target(struct apply *apply, struct kernel_filter *filter, struct reason *reason)
@@ -58,8 +57,7 @@ static int open_target(struct apply *apply, struct kernel_filter *filter, struct
 }
 
 /* Takes over from `filters` those that are, or shall be, filled from this store. */
-static int open_targets(struct apply *apply, struct kernel_filter *filters, size_t count,
-			struct reason *reason)
+static int open_targets(struct apply *apply, struct kernel_filter *filters, size_t count, struct reason *reason)
 {
 	int error = 0;
 
@@ -114,8 +112,7 @@ static int open_in(enum store_mode mode, struct apply *apply, const char *state,
 	strncpy(apply->name, name, sizeof(apply->name) - 1);
 	error = apply_state_dir(state, name, dir, sizeof(dir));
 	if (error)
-		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory",
-				  state);
+		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
 	error = store_open(dir, mode, &apply->store, reason);
 	if (!error) {
 		error = kernel_find_all(name, &filters, &count, reason);
@@ -166,8 +163,7 @@ static __u64 default_slots(const struct store_info *info, const struct abi_optio
 }
 
 /* Whether `slots` hold the keys of the store, and can be had. `capacity`: what was asked for; 0: nothing. */
-static int check_slots(const struct store_info *info, __u64 capacity, __u64 slots,
-		       struct reason *reason)
+static int check_slots(const struct store_info *info, __u64 capacity, __u64 slots, struct reason *reason)
 {
 	if (capacity && info->keys > capacity)
 		return reason_set(reason, -ENOSPC,
@@ -191,8 +187,8 @@ static int expire(struct apply *apply, void *count, struct reason *reason)
 	return apply_expire(apply, count, reason);
 }
 
-int apply_load(struct apply *apply, const struct abi_options *options, __u64 capacity,
-	       struct target **target, struct reason *reason)
+int apply_load(struct apply *apply, const struct abi_options *options, __u64 capacity, struct target **target,
+	       struct reason *reason)
 {
 	struct target *new = &apply->targets[apply->targets_count];
 	struct store_info info;
@@ -273,8 +269,7 @@ int apply_renew(struct apply *apply, const struct abi_options *options, __u64 ca
 	return error;
 }
 
-int apply_check(struct apply *apply, struct target *target, struct table_difference *difference,
-		struct reason *reason)
+int apply_check(struct apply *apply, struct target *target, struct table_difference *difference, struct reason *reason)
 {
 	return target_fill(target, apply->store, difference, reason);
 }
@@ -298,8 +293,8 @@ static int find_of_shape(struct store *store, int (*get)(struct store *store, st
 	return error;
 }
 
-static int find_rule(struct store *store, int (*get)(struct store *store, struct rule *rule),
-		     const struct rule *query, struct rule *rule)
+static int find_rule(struct store *store, int (*get)(struct store *store, struct rule *rule), const struct rule *query,
+		     struct rule *rule)
 {
 	struct shape_list shapes;
 	int error = store_shapes(store, &shapes);
@@ -343,9 +338,8 @@ enum apply_blocker apply_blocks_undone(struct store *store, const struct rule *q
  * A rule of that shape which would match the flows has just the entry that packets look for, if the
  * hints do not tell them that there is none.
  */
-static bool shape_matches(const struct kernel_filter *filter, const struct table *table,
-			  const struct rule *query, const struct abi_shape_list *list, size_t i,
-			  enum flow_family family)
+static bool shape_matches(const struct kernel_filter *filter, const struct table *table, const struct rule *query,
+			  const struct abi_shape_list *list, size_t i, enum flow_family family)
 {
 	const struct abi_shape *compiled = abi_shape_at(list, i);
 	const struct rule_shape shape = rule_shape_of_tag(compiled->tag, family);
@@ -357,15 +351,14 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 		return false;
 	rules->family = family;
 	rule_keys(rules, keys);
-	if (list->reads_hints &&
-	    !hints_allow(target_hints_of(filter), keys, compiled->hint))
+	if (list->reads_hints && !hints_allow(target_hints_of(filter), keys, compiled->hint))
 		return false;
 	value = rule_hash(keys, &abi_active(filter->config)->secret);
 	return table_find(table, &value, NULL);
 }
 
-static bool family_matches(const struct kernel_filter *filter, const struct table *table,
-			   const struct rule *query, enum flow_family family)
+static bool family_matches(const struct kernel_filter *filter, const struct table *table, const struct rule *query,
+			   enum flow_family family)
 {
 	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
 
@@ -409,8 +402,7 @@ bool apply_has_rule(const struct kernel_filter *filter, struct store *store, con
 	struct finding finding = { filter, &table };
 	bool has_rule;
 
-	if (!filter->config->magic || store_shapes(store, &shapes) ||
-	    target_open_table(filter, &table))
+	if (!filter->config->magic || store_shapes(store, &shapes) || target_open_table(filter, &table))
 		return false;
 	has_rule = !keys_each(&shapes, rule, find_key, &finding);
 	table_close(&table);
@@ -424,8 +416,7 @@ double apply_load_factor(const struct kernel_filter *filter)
 
 double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)
 {
-	double for_one_probe =
-		table_false_positive_rate(filter->options.format, apply_load_factor(filter));
+	double for_one_probe = table_false_positive_rate(filter->options.format, apply_load_factor(filter));
 
 	/* In an exact table the tag must be equal too. */
 	if (filter->options.is_exact)

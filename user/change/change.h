@@ -30,10 +30,10 @@ struct apply_touched; /* the keys of the change under way */
 /* What became of a change that was not confirmed in time. */
 struct apply_undone {
 	bool is_done, is_told; /* by this command; on stderr */
-	__u64 rules; /* that the change had added, removed or timed anew */
-	int error;  /* it could not be undone, and waits still; 0: it was, or there was none */
-	__u64 lost; /* rules from before it that there was no room for any more */
-	struct reason reason; /* of the error, or of the first that was lost */
+	__u64 rules;           /* that the change had added, removed or timed anew */
+	int error;             /* it could not be undone, and waits still; 0: it was, or there was none */
+	__u64 lost;            /* rules from before it that there was no room for any more */
+	struct reason reason;  /* of the error, or of the first that was lost */
 };
 
 struct apply {
@@ -44,9 +44,9 @@ struct apply {
 	/* What a change must leave unblocked, else it is refused with -ECANCELED; NULL: nothing. */
 	const struct guard *guard;
 	unsigned int owner; /* whose rules a change adds and gives up: STORE_BY_HAND, or a list's number */
-	bool is_whole; /* change at once: a new table takes the place of the old, where that can be done */
+	bool is_whole;      /* change at once: a new table takes the place of the old, where that can be done */
 	__s64 confirm_ms; /* the change under way is to be confirmed within that, when it is done; 0: it need not be */
-	bool is_torn; /* an earlier change, as it failed, has left tables that differ from the store */
+	bool is_torn;     /* an earlier change, as it failed, has left tables that differ from the store */
 	struct apply_touched *touched;
 	struct apply_undone undone;
 };
@@ -87,7 +87,7 @@ struct apply_wanted {
 
 struct apply_original {
 	bool is_running, is_copied;
-	bool is_filtering; /* neither monitor-only, panic nor unconfirmed */
+	bool is_filtering;           /* neither monitor-only, panic nor unconfirmed */
 	char interface[IF_NAMESIZE]; /* the first that the running filter is on */
 };
 
@@ -97,17 +97,15 @@ struct apply_original {
  * read. Nothing else writes until apply_unlock(). -ENOENT: no filter of the name runs, and there is no such
  * store; -ENOMEM; other -errno.
  */
-int apply_open_copy(struct apply *apply, const char *state, const char *name,
-		    const struct apply_wanted *wanted, struct apply_original *original,
-		    struct reason *reason);
+int apply_open_copy(struct apply *apply, const char *state, const char *name, const struct apply_wanted *wanted,
+		    struct apply_original *original, struct reason *reason);
 
 /*
  * A change: runs `make`, which calls apply_add(), apply_del() and apply_clear() any number of times.
  * Where that returns 0, all of it is durable and active when this returns 0; where it returns an
  * error, this returns the same, and store and tables are what they were.
  */
-int apply_change(struct apply *apply,
-		 int (*make)(struct apply *apply, void *context, struct reason *reason),
+int apply_change(struct apply *apply, int (*make)(struct apply *apply, void *context, struct reason *reason),
 		 void *context, struct reason *reason);
 
 /* The same in parts: after apply_begin(), if that returns 0, one of the other two, which say how it ends. */
@@ -160,8 +158,8 @@ int apply_undo(struct apply *apply, struct reason *reason);
  * from the store, attached nowhere yet. *target is part of `apply`. -ENOSPC: the store holds more;
  * -EINVAL: no table is that large; -ENOMEM.
  */
-int apply_load(struct apply *apply, const struct abi_options *options, __u64 capacity,
-	       struct target **target, struct reason *reason);
+int apply_load(struct apply *apply, const struct abi_options *options, __u64 capacity, struct target **target,
+	       struct reason *reason);
 
 /* Gives every running table room for `capacity` keys, under traffic; errors as apply_load(), -EBUSY. */
 int apply_resize(struct apply *apply, __u64 capacity, struct reason *reason);
@@ -174,8 +172,7 @@ int apply_renew(struct apply *apply, const struct abi_options *options, __u64 ca
 		struct reason *reason);
 
 /* Compares a table with the store, entry by entry, and makes it equal. *difference is what it took. */
-int apply_check(struct apply *apply, struct target *target, struct table_difference *difference,
-		struct reason *reason);
+int apply_check(struct apply *apply, struct target *target, struct table_difference *difference, struct reason *reason);
 
 /*
  * Which rule decides about the flows that `query` names: a pass rule if any matches, else a drop

@@ -120,8 +120,8 @@ static int prepare_successors(struct apply *apply, struct reason *reason)
 		if (target->is_deferred && !fits(target, &info))
 			target_defer(target, TARGET_TOO_SMALL);
 		if (target->cause)
-			error = target_prepare(target, apply->store,
-					       target_slots_to_grow_to(target, info.keys), reason);
+			error = target_prepare(target, apply->store, target_slots_to_grow_to(target, info.keys),
+					       reason);
 	}
 	return error;
 }
@@ -233,8 +233,7 @@ void apply_abort(struct apply *apply)
 	apply_forget_change(apply);
 }
 
-int apply_change(struct apply *apply,
-		 int (*make)(struct apply *apply, void *context, struct reason *reason),
+int apply_change(struct apply *apply, int (*make)(struct apply *apply, void *context, struct reason *reason),
 		 void *context, struct reason *reason)
 {
 	int error = apply_begin(apply, reason);

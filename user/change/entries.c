@@ -62,7 +62,8 @@ int apply_keys_hold(struct apply *apply, const struct rule_key *key, __s64 timeo
 			return target_full(target, keys, reason);
 	}
 	return apply_keys_matter(apply) && key_list_add(&apply->touched->held[key->shape.action], key, timeout_ms) ?
-		       reason_set(reason, -ENOMEM, "no memory for the change") : 0;
+		       reason_set(reason, -ENOMEM, "no memory for the change") :
+		       0;
 }
 
 int apply_keys_touch(struct apply *apply, const struct rule_key *key, bool is_added, struct reason *reason)
@@ -243,8 +244,7 @@ int apply_keys_take_back(struct apply *apply, struct target *target, struct reas
 /* ---- after the commit ---- */
 
 /* A key that no rule has any more goes; another ends with the last of its rules. */
-static int settle_key(struct apply *apply, struct target *target, const struct rule_key *key,
-		      struct reason *reason)
+static int settle_key(struct apply *apply, struct target *target, const struct rule_key *key, struct reason *reason)
 {
 	struct keys_state state;
 	int error;
@@ -257,8 +257,10 @@ static int settle_key(struct apply *apply, struct target *target, const struct r
 	error = error ? target_delete(target, key) : set_end(apply, target, key, state.timeout_ms, reason);
 	if (error == -ENOMEM)
 		return target_unmapped(reason);
-	return error == -ENOENT ? reason_set(reason, error, "a table lacked a key of a changed rule; the next command "
-					     "repairs it") : error;
+	return error == -ENOENT ? reason_set(reason, error,
+					     "a table lacked a key of a changed rule; the next command "
+					     "repairs it") :
+				  error;
 }
 
 static int settle_action(struct apply *apply, struct target *target, enum rule_action action, struct reason *reason)

@@ -20,9 +20,9 @@ struct apply_touched {
 	struct key_set keys;
 	struct key_set retimed; /* of them, those that pass and get another end: they have it before any key drops */
 	struct apply_was_blocked *was_blocked; /* of the guard's flows, before the change */
-	__u64 steps; /* rules of the change */
-	bool is_out_of_kinds; /* and new targets for shapes make no room for more */
-	struct shape_list shapes; /* as committed */
+	__u64 steps;                           /* rules of the change */
+	bool is_out_of_kinds;                  /* and new targets for shapes make no room for more */
+	struct shape_list shapes;              /* as committed */
 };
 
 /* Forgets the change under way, if any. */

@@ -11,7 +11,7 @@
 struct key_set {
 	struct rule_key *key; /* `count` of them */
 	size_t count, room;
-	__u32 *place; /* open addressing: an index into `key` + 1, or 0 */
+	__u32 *place;  /* open addressing: an index into `key` + 1, or 0 */
 	size_t places; /* a power of two */
 };
 

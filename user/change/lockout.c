@@ -51,12 +51,14 @@ static int refuse(const struct apply *apply, const char *who, bool is_undone, co
 	char text[RULE_TEXT_BYTES];
 
 	if (is_undone)
-		return reason_set(reason, -ECANCELED, "%s would block %s as soon as the change that waits is undone; "
-				  "nothing was changed; say --force, or first: xdp-cuckoo%s%s confirm", who,
-				  flow->what, option, name);
-	return reason_set(reason, -ECANCELED, "%s would block %s; nothing was changed; say --force, or first: "
-			  "xdp-cuckoo%s%s add %s action pass", who, flow->what, option, name,
-			  rule_format(&flow->flow, text));
+		return reason_set(reason, -ECANCELED,
+				  "%s would block %s as soon as the change that waits is undone; "
+				  "nothing was changed; say --force, or first: xdp-cuckoo%s%s confirm",
+				  who, flow->what, option, name);
+	return reason_set(reason, -ECANCELED,
+			  "%s would block %s; nothing was changed; say --force, or first: "
+			  "xdp-cuckoo%s%s add %s action pass",
+			  who, flow->what, option, name, rule_format(&flow->flow, text));
 }
 
 static int check_flow(struct apply *apply, const struct guard_flow *flow, struct apply_was_blocked was,

@@ -74,7 +74,8 @@ static int put(struct apply *apply, const struct rule *rule, bool is_back, struc
 		return reason_set(reason, error,
 				  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its "
 				  "family, and there is room for no more; use a prefix length that other "
-				  "rules use", rule_format(rule, text), ABI_SHAPES_MAX);
+				  "rules use",
+				  rule_format(rule, text), ABI_SHAPES_MAX);
 	return error && !is_answer(error) && error != -ENOENT ? apply_store_refused(error, reason) : error;
 }
 
@@ -88,8 +89,7 @@ static int add(struct apply *apply, const struct rule *rule, bool is_back, struc
 	put_error = put(apply, rule, is_back, reason);
 	if ((put_error && put_error != -EALREADY) || !apply_keys_matter(apply))
 		return put_error;
-	error = keys_each(store_shape_list(apply->store), rule, put_error ? retime_key : add_key,
-			  &adding);
+	error = keys_each(store_shape_list(apply->store), rule, put_error ? retime_key : add_key, &adding);
 	return error ? error : put_error;
 }
 

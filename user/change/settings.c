@@ -6,7 +6,7 @@
 #include "change/change.h"
 #include "change/internal.h"
 
-#define STEP_RULES 4096	   /* of a change, after which the time to confirm is pushed out */
+#define STEP_RULES 4096    /* of a change, after which the time to confirm is pushed out */
 #define STEP_KEYS_A_MS 200 /* that a step brings on at least, of all keys of the store */
 
 /* ---- settings ---- */
@@ -32,7 +32,8 @@ static int check_pending(struct apply *apply, const struct store_settings *setti
 	if (!pending.id || settings->policy[OUTCOME_NO_RULE] != VERDICT_DROP ||
 	    before.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
 		return 0;
-	return reason_set(reason, -EBUSY, "the policy 'no-rule drop' would stay where the change that waits for "
+	return reason_set(reason, -EBUSY,
+			  "the policy 'no-rule drop' would stay where the change that waits for "
 			  "xdp-cuckoo confirm is undone, and its pass rules would not; confirm it first");
 }
 
@@ -71,7 +72,8 @@ int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reas
 	int error = is_waiting(apply) ? -EBUSY : store_set_pending(apply->store, timeout_ms);
 
 	if (error == -EBUSY)
-		return reason_set(reason, error, "another change waits for xdp-cuckoo confirm; confirm it, or "
+		return reason_set(reason, error,
+				  "another change waits for xdp-cuckoo confirm; confirm it, or "
 				  "wait until it has been undone");
 	if (error)
 		return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
@@ -154,7 +156,8 @@ static int forget(struct apply *apply, void *context, struct reason *reason)
 
 	*(bool *)context = !error;
 	return error && error != -ENOENT ?
-		       reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
+		       reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) :
+		       0;
 }
 
 /* Whether some filter was told to pass everything unless it is confirmed. */

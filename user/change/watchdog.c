@@ -18,7 +18,7 @@
 
 #define UNDO_TRIES 5 /* where memory or LMDB's readers are short */
 #define LOOK_MS 5000 /* how often it looks whether there still is something to wait for */
-#define LOOKS 2 /* that must find nothing: a filter that is being replaced just then is not seen */
+#define LOOKS 2      /* that must find nothing: a filter that is being replaced just then is not seen */
 
 /* ---- undoing ---- */
 
@@ -45,8 +45,10 @@ static int undo_change(const struct watchdog *watchdog)
 	if (!error && pending.id == watchdog->pending_id)
 		error = apply_undo(&apply, &ignored);
 	if (!error && apply.undone.lost)
-		syslog(LOG_WARNING, "'%s': a change that was not confirmed in time is undone, but for %llu rules of "
-		       "before: %s", watchdog->name, (unsigned long long)apply.undone.lost, apply.undone.reason.text);
+		syslog(LOG_WARNING,
+		       "'%s': a change that was not confirmed in time is undone, but for %llu rules of "
+		       "before: %s",
+		       watchdog->name, (unsigned long long)apply.undone.lost, apply.undone.reason.text);
 	apply_close(&apply);
 	return error;
 }
@@ -109,8 +111,10 @@ static void undo(const struct watchdog *watchdog)
 			return;
 		nanosleep(&pause, NULL);
 	}
-	syslog(LOG_ERR, "'%s': what was not confirmed in time cannot be undone, and everything passes: see xdp-cuckoo "
-	       "status", watchdog->name);
+	syslog(LOG_ERR,
+	       "'%s': what was not confirmed in time cannot be undone, and everything passes: see xdp-cuckoo "
+	       "status",
+	       watchdog->name);
 }
 
 /* ---- waiting ---- */
@@ -254,6 +258,8 @@ int watchdog_start(const struct watchdog *watchdog, struct reason *reason)
 		error = -EINTR; /* killed before it could start the second */
 	if (!error)
 		return 0;
-	return reason_set(reason, error, "cannot start the process that would undo it: %s; everything "
-			  "passes when the time to confirm is over", strerror(-error));
+	return reason_set(reason, error,
+			  "cannot start the process that would undo it: %s; everything "
+			  "passes when the time to confirm is over",
+			  strerror(-error));
 }

@@ -19,11 +19,11 @@
 /* What is undone: a change of rules, or a load. */
 struct watchdog {
 	const char *state, *name; /* of the store; `state` may be NULL */
-	__s64 deadline_ms;	  /* as watchdog_deadline() tells it */
-	__u64 pending_id;	  /* of the change, as store_pending() tells it; 0: a load */
-	const int *ifindex;	  /* a load's: the interfaces it has put the program on */
+	__s64 deadline_ms;        /* as watchdog_deadline() tells it */
+	__u64 pending_id;         /* of the change, as store_pending() tells it; 0: a load */
+	const int *ifindex;       /* a load's: the interfaces it has put the program on */
 	size_t ifindex_count;
-	__u32 confirm_by;	  /* a load's: as in the filter's config */
+	__u32 confirm_by; /* a load's: as in the filter's config */
 };
 
 /* The moment that is so far away, by CLOCK_BOOTTIME; and back. */

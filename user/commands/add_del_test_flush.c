@@ -37,9 +37,7 @@ const struct command command_add = {
 	"ends at the new time, or never; so is one that came from a list. A rule ends at its time without\n"
 	"anybody's help, but in a --compact table, which has no room for that: there `expire` ends it.\n"
 	"Where a list has it for a time too, of both the later end counts, also once the list has given\n"
-	"it up; `del` ends it at once.\n"
-	FORCE_HELP
-	"\n"
+	"it up; `del` ends it at once.\n" FORCE_HELP "\n"
 	"  xdp-cuckoo add 192.0.2.1\n"
 	"  xdp-cuckoo add 203.0.113.0/24 timeout 1h\n"
 	"  xdp-cuckoo add 198.51.100.7 action pass comment \"the office\"\n"
@@ -57,11 +55,10 @@ const struct command command_del = {
 	.usage = "RULE [--force]",
 	.summary = "delete a rule",
 	.help = "Names the rule as `list` shows it; comment and timeout do not matter, the action does.\n"
-	"Status 1 where there is no such rule. One that lists have comes back when they are next imported.\n"
-	FORCE_HELP
-	"\n"
-	"  xdp-cuckoo del 192.0.2.1\n"
-	"  xdp-cuckoo del src 203.0.113.0/24 proto udp dport 53\n",
+		"Status 1 where there is no such rule. One that lists have comes back when they are next imported.\n" FORCE_HELP
+		"\n"
+		"  xdp-cuckoo del 192.0.2.1\n"
+		"  xdp-cuckoo del src 203.0.113.0/24 proto udp dport 53\n",
 	.options = OPTION_FORCE,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
@@ -75,11 +72,11 @@ const struct command command_test = {
 	.usage = "RULE-OR-FLOW",
 	.summary = "say whether these packets are blocked, and by which rule",
 	.help = "By the stored rules, and by the policy no-rule where none matches. Status 0: blocked; 1: not. Also\n"
-	"says whether the running filter agrees, or would match the packets although no rule names them\n"
-	"(a false positive of its fingerprints).\n"
-	"\n"
-	"  xdp-cuckoo test 192.0.2.77\n"
-	"  xdp-cuckoo test proto udp src 192.0.2.1 sport 5353 dst 198.51.100.7 dport 53\n",
+		"says whether the running filter agrees, or would match the packets although no rule names them\n"
+		"(a false positive of its fingerprints).\n"
+		"\n"
+		"  xdp-cuckoo test 192.0.2.77\n"
+		"  xdp-cuckoo test proto udp src 192.0.2.1 sport 5353 dst 198.51.100.7 dport 53\n",
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
@@ -91,11 +88,10 @@ const struct command command_flush = {
 	.group = COMMAND_RULES,
 	.usage = "[--force]",
 	.summary = "delete all rules",
-	.help = FORCE_HELP
-	"             (with `policy no-rule drop` the rules that pass them go too)\n"
-	"\n"
-	"  xdp-cuckoo flush\n"
-	"  xdp-cuckoo --name web flush\n",
+	.help = FORCE_HELP "             (with `policy no-rule drop` the rules that pass them go too)\n"
+			   "\n"
+			   "  xdp-cuckoo flush\n"
+			   "  xdp-cuckoo --name web flush\n",
 	.options = OPTION_FORCE,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_flush,
@@ -108,7 +104,7 @@ struct rule_change {
 	struct rule rule;
 	bool is_refused; /* there already; no such rule */
 	bool is_updated; /* there already, with another time to end, or from lists */
-	json_t *lists;	 /* that had what is deleted; NULL: not known */
+	json_t *lists;   /* that had what is deleted; NULL: not known */
 };
 
 static int add(struct apply *apply, void *context, struct reason *reason)
@@ -162,8 +158,7 @@ static void note_special(const struct rule *rule)
 	char text[RULE_TEXT_BYTES];
 
 	if (what)
-		output_note("'%s' drops addresses that are seldom meant: %s", rule_format(rule, text),
-			    what);
+		output_note("'%s' drops addresses that are seldom meant: %s", rule_format(rule, text), what);
 }
 
 static void note_lists(const json_t *lists)
@@ -172,13 +167,12 @@ static void note_lists(const json_t *lists)
 	char text[256] = "";
 	size_t i, used = 0;
 
-	json_array_foreach(lists, i, name)
-		if (used < sizeof(text))
-			used += snprintf(text + used, sizeof(text) - used, "%s%s", i ? ", " : "",
-					 json_string_value(name));
+	json_array_foreach(lists, i, name) if (used < sizeof(text))
+		used += snprintf(text + used, sizeof(text) - used, "%s%s", i ? ", " : "", json_string_value(name));
 	if (used)
 		output_note("lists have it: %s; when they are next imported it comes back, unless it is gone from them; a "
-			    "pass rule (action pass) stays", text);
+			    "pass rule (action pass) stays",
+			    text);
 }
 
 static int change_stored(const struct invocation *invocation, struct rule_change *change,
@@ -204,9 +198,8 @@ static int change_stored(const struct invocation *invocation, struct rule_change
 	return error;
 }
 
-static enum command_status change_rule(const struct invocation *invocation,
-				       struct rule_change *change, const char *done,
-				       const char *refused,
+static enum command_status change_rule(const struct invocation *invocation, struct rule_change *change,
+				       const char *done, const char *refused,
 				       int (*make)(struct apply *, void *, struct reason *))
 {
 	char text[RULE_TEXT_BYTES];
@@ -231,7 +224,8 @@ static enum command_status run_add(const struct invocation *invocation)
 	note_special(&change.rule);
 	return change_rule(invocation, &change, "added",
 			   change.rule.timeout_ms ? "already there for good, and stays so until it is deleted" :
-						    "already there", add);
+						    "already there",
+			   add);
 }
 
 static enum command_status run_del(const struct invocation *invocation)
@@ -249,20 +243,19 @@ static enum command_status run_del(const struct invocation *invocation)
 struct finding {
 	const struct rule *query;
 	struct rule rule; /* that decides, where one is listed */
-	json_t *lists;	  /* that have it */
+	json_t *lists;    /* that have it */
 	bool is_listed;
-	bool is_default_drop; /* the policy drops what no rule names */
-	bool has_timed;	 /* the store has rules with a timeout */
-	bool is_known;	 /* what runs is known: not without the privilege to look into the kernel */
-	size_t count;	 /* filters that run */
-	size_t matching; /* of these: they have the rule; or match, where none is listed */
-	bool is_compact; /* one of them is */
-	__u32 run;	 /* enum abi_run bits of any */
+	bool is_default_drop;    /* the policy drops what no rule names */
+	bool has_timed;          /* the store has rules with a timeout */
+	bool is_known;           /* what runs is known: not without the privilege to look into the kernel */
+	size_t count;            /* filters that run */
+	size_t matching;         /* of these: they have the rule; or match, where none is listed */
+	bool is_compact;         /* one of them is */
+	__u32 run;               /* enum abi_run bits of any */
 	bool passes_unconfirmed; /* one of them does */
 };
 
-static void ask_filter(const struct kernel_filter *filter, struct store *store,
-		       struct finding *finding)
+static void ask_filter(const struct kernel_filter *filter, struct store *store, struct finding *finding)
 {
 	finding->count++;
 	finding->run |= filter->config->run;
@@ -274,8 +267,8 @@ static void ask_filter(const struct kernel_filter *filter, struct store *store,
 		finding->matching += apply_matches(filter, finding->query);
 }
 
-static int ask_filters(const struct invocation *invocation, struct store *store,
-		       struct finding *finding, struct reason *reason)
+static int ask_filters(const struct invocation *invocation, struct store *store, struct finding *finding,
+		       struct reason *reason)
 {
 	struct kernel_filter *filters;
 	size_t count;
@@ -376,8 +369,7 @@ static enum command_status run_test(const struct invocation *invocation)
 	error = look_up(invocation, &finding, &reason);
 	if (error)
 		return command_failed(error, &reason);
-	answer = json_pack("{s:s, s:s}", "flow", rule_format(&query, text), "verdict",
-			   verdict_text(&finding));
+	answer = json_pack("{s:s, s:s}", "flow", rule_format(&query, text), "verdict", verdict_text(&finding));
 	if (finding.is_listed)
 		json_object_set_new(answer, "rule", json_string(rule_format(&finding.rule, text)));
 	if (json_array_size(finding.lists))

@@ -35,25 +35,25 @@ const struct command command_batch = {
 	.usage = "FILE|- [--timeout TIME] [--strict] [--force]",
 	.summary = "run add, del and test lines, one after the other",
 	.help = "Lines as on the command line, one answer a line, in order, as soon as what it says is durable\n"
-	"and active; empty lines and lines that start with # have none:\n"
-	"  add RULE    added | updated (it ends at another time now, or is there by hand too) | already there\n"
-	"  del RULE    deleted | no such rule\n"
-	"  test FLOW   blocked by RULE | blocked: no rule passes it (policy no-rule drop) | passed by RULE |\n"
-	"              not blocked\n"
-	"and to a bad line: error: FILE:LINE: why. Lines that come at once are one change; between, and\n"
-	"five times a second at least, other commands get their turn, also while answers wait to be\n"
-	"read. A pipe stays open for as long as its writer likes.\n"
-	"\n"
-	"  --timeout TIME  of rules that name none\n"
-	"  --strict        one change from the first line to the last; nothing is changed where one is bad\n"
-	"  --force         also block what this host is reached by: see help add\n"
-	"\n"
-	"With --json each answer is an object on a line of its own, with the line's number. Status 0: all\n"
-	"was done; 1: something was there already, not there, or not blocked; 2: bad lines; 3 and more: lines\n"
-	"that were refused.\n"
-	"\n"
-	"  printf '%s\\n' 'add 192.0.2.1 timeout 1h' 'del 192.0.2.2' | xdp-cuckoo batch -\n"
-	"  xdp-cuckoo batch --strict changes.txt\n",
+		"and active; empty lines and lines that start with # have none:\n"
+		"  add RULE    added | updated (it ends at another time now, or is there by hand too) | already there\n"
+		"  del RULE    deleted | no such rule\n"
+		"  test FLOW   blocked by RULE | blocked: no rule passes it (policy no-rule drop) | passed by RULE |\n"
+		"              not blocked\n"
+		"and to a bad line: error: FILE:LINE: why. Lines that come at once are one change; between, and\n"
+		"five times a second at least, other commands get their turn, also while answers wait to be\n"
+		"read. A pipe stays open for as long as its writer likes.\n"
+		"\n"
+		"  --timeout TIME  of rules that name none\n"
+		"  --strict        one change from the first line to the last; nothing is changed where one is bad\n"
+		"  --force         also block what this host is reached by: see help add\n"
+		"\n"
+		"With --json each answer is an object on a line of its own, with the line's number. Status 0: all\n"
+		"was done; 1: something was there already, not there, or not blocked; 2: bad lines; 3 and more: lines\n"
+		"that were refused.\n"
+		"\n"
+		"  printf '%s\\n' 'add 192.0.2.1 timeout 1h' 'del 192.0.2.2' | xdp-cuckoo batch -\n"
+		"  xdp-cuckoo batch --strict changes.txt\n",
 	.options = OPTION_TIMEOUT | OPTION_STRICT | OPTION_FORCE,
 	.min = 1,
 	.max = 1,
@@ -202,14 +202,14 @@ struct span {
 	size_t deleted;
 };
 
-static int read_line(const struct batch *batch, const struct batch_line *line,
-		     struct batch_request *request, struct reason *reason)
+static int read_line(const struct batch *batch, const struct batch_line *line, struct batch_request *request,
+		     struct reason *reason)
 {
 	int error;
 
 	if (line->unread)
-		return reason_set(reason, -EINVAL, line->unread == -EILSEQ ?
-					  "a NUL byte; this is not text" : "the line is too long");
+		return reason_set(reason, -EINVAL,
+				  line->unread == -EILSEQ ? "a NUL byte; this is not text" : "the line is too long");
 	error = batch_line_parse(batch->feed.bytes + line->text, request, reason);
 	if (!error && request->verb == BATCH_ADD && !request->rule.timeout_ms)
 		request->rule.timeout_ms = batch->invocation->timeout_ms;

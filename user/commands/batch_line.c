@@ -58,8 +58,7 @@ static void answer(struct batch_line *line, enum batch_answer what, const char *
 	line->detail = detail ? strdup(detail) : NULL;
 }
 
-static int add(struct batch_line *line, struct apply *apply, const struct rule *rule,
-	       struct reason *reason)
+static int add(struct batch_line *line, struct apply *apply, const struct rule *rule, struct reason *reason)
 {
 	int error = apply_add(apply, rule, reason);
 
@@ -69,8 +68,7 @@ static int add(struct batch_line *line, struct apply *apply, const struct rule *
 	return 0;
 }
 
-static int del(struct batch_line *line, struct apply *apply, const struct rule *rule,
-	       struct reason *reason)
+static int del(struct batch_line *line, struct apply *apply, const struct rule *rule, struct reason *reason)
 {
 	int error = apply_del(apply, rule, reason);
 
@@ -80,8 +78,7 @@ static int del(struct batch_line *line, struct apply *apply, const struct rule *
 	return 0;
 }
 
-static int test(struct batch_line *line, struct apply *apply, const struct rule *flow,
-		struct reason *reason)
+static int test(struct batch_line *line, struct apply *apply, const struct rule *flow, struct reason *reason)
 {
 	struct store_settings settings;
 	char text[RULE_TEXT_BYTES];
@@ -89,16 +86,15 @@ static int test(struct batch_line *line, struct apply *apply, const struct rule 
 	int error = apply_test(apply->store, flow, &rule);
 
 	if (!error) {
-		answer(line, rule.action == RULE_DROP ? BATCH_BLOCKED : BATCH_PASSED,
-		       rule_format(&rule, text));
+		answer(line, rule.action == RULE_DROP ? BATCH_BLOCKED : BATCH_PASSED, rule_format(&rule, text));
 		return 0;
 	}
 	if (error == -ENOENT)
 		error = store_settings(apply->store, &settings);
 	if (error)
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	answer(line, settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP ? BATCH_BLOCKED_BY_POLICY :
-									BATCH_NOT_BLOCKED, NULL);
+	answer(line, settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP ? BATCH_BLOCKED_BY_POLICY : BATCH_NOT_BLOCKED,
+	       NULL);
 	return 0;
 }
 
@@ -129,8 +125,7 @@ static json_t *answer_row(const struct batch_line *line, const char *detail)
 	const json_int_t number = line->number;
 
 	if (line->answer != BATCH_ERROR)
-		return json_pack("{s:I, s:s, s:s*}", "line", number, "answer", text, "rule",
-				 line->detail);
+		return json_pack("{s:I, s:s, s:s*}", "line", number, "answer", text, "rule", line->detail);
 	return json_pack("{s:I, s:o}", "line", number, text, output_string(detail));
 }
 
@@ -144,11 +139,9 @@ void batch_line_print(const struct batch_line *line, const char *name)
 		return;
 	}
 	if (line->answer == BATCH_ERROR)
-		snprintf(text, sizeof(text), "error: %.200s:%llu: %s", name,
-			 (unsigned long long)line->number, detail);
+		snprintf(text, sizeof(text), "error: %.200s:%llu: %s", name, (unsigned long long)line->number, detail);
 	else
-		snprintf(text, sizeof(text), "%s%s%s", answers[line->answer].text,
-			 line->detail ? " by " : "", detail);
+		snprintf(text, sizeof(text), "%s%s%s", answers[line->answer].text, line->detail ? " by " : "", detail);
 	output_answer(NULL, text);
 }
 

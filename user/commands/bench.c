@@ -15,7 +15,7 @@ static enum command_status run_bench(const struct invocation *invocation);
 
 #define SECONDS_DEFAULT 2
 #define DRIVER_NS_DEFAULT 42
-#define SET_UP_MS 60000 /* most that it is thought to take */
+#define SET_UP_MS 60000            /* most that it is thought to take */
 #define FRAME_BITS (8 * (64 + 20)) /* on the wire: of 64 bytes, with preamble and gap */
 #define CPU_NAME_BYTES 128
 #define MEASURED_BYTES 128
@@ -27,32 +27,32 @@ const struct command command_bench = {
 		 "[--no-counters] [--no-spare]",
 	.summary = "measure what the filter costs a packet on this machine",
 	.help = "Measures a copy of the running filter with its rules, on packets that the kernel makes up\n"
-	"(BPF_PROG_TEST_RUN): nothing that runs is touched, nor its counters. Where no filter runs, what\n"
-	"`load` would make of the stored rules is measured. Of IPv4 and of IPv6, as far as there are such:\n"
-	"  hit    packets that match a rule, any rule with the same chance, at random where it leaves room\n"
-	"  miss   packets from and to random addresses, TCP or UDP, that match no rule\n"
-	"  half   both, mixed at random\n"
-	"262,144 flows take turns, another for each packet. What the filter decides about them is compared\n"
-	"with the rules before anything is timed, and after. On one CPU, then on all at once, in ns a packet:\n"
-	"  ns               of the filter, with the kernel's loop and the change of flow: the median of many\n"
-	"                   slices of 256 packets, and its quartiles\n"
-	"  drop ns          the same of a bare XDP_DROP\n"
-	"  ns over drop     the difference: what the filter costs\n"
-	"  ns over parse    of that, what it costs beyond reading the headers\n"
-	"  million packets  a second, of the test itself; a driver adds its own time\n"
-	"The cores needed are a model, not measured: packets a second times (driver + ns over drop, on all\n"
-	"CPUs at once); 10 Gbit/s are 14.88 million frames of 64 bytes a second.\n"
-	"  --seconds N      to measure, beside one or two to set up and check (default: 2)\n"
-	"  --driver-ns N    what driver and kernel take for a packet that a bare XDP program drops. Default\n"
-	"                   42: 24 million a second and core, Hoiland-Jorgensen et al., \"The eXpress Data\n"
-	"                   Path\", CoNEXT 2018, on a 100 Gbit/s card (mlx5)\n"
-	"  --capacity, --compact, --fingerprint, --no-counters, --no-spare\n"
-	"                   another table than the one that runs: as `load` would make it with these\n"
-	"Status 1 where no filter of the --name runs and no rules are stored.\n"
-	"\n"
-	"  xdp-cuckoo bench\n"
-	"  xdp-cuckoo bench --seconds 10 --json\n"
-	"  xdp-cuckoo bench --compact --driver-ns 60\n",
+		"(BPF_PROG_TEST_RUN): nothing that runs is touched, nor its counters. Where no filter runs, what\n"
+		"`load` would make of the stored rules is measured. Of IPv4 and of IPv6, as far as there are such:\n"
+		"  hit    packets that match a rule, any rule with the same chance, at random where it leaves room\n"
+		"  miss   packets from and to random addresses, TCP or UDP, that match no rule\n"
+		"  half   both, mixed at random\n"
+		"262,144 flows take turns, another for each packet. What the filter decides about them is compared\n"
+		"with the rules before anything is timed, and after. On one CPU, then on all at once, in ns a packet:\n"
+		"  ns               of the filter, with the kernel's loop and the change of flow: the median of many\n"
+		"                   slices of 256 packets, and its quartiles\n"
+		"  drop ns          the same of a bare XDP_DROP\n"
+		"  ns over drop     the difference: what the filter costs\n"
+		"  ns over parse    of that, what it costs beyond reading the headers\n"
+		"  million packets  a second, of the test itself; a driver adds its own time\n"
+		"The cores needed are a model, not measured: packets a second times (driver + ns over drop, on all\n"
+		"CPUs at once); 10 Gbit/s are 14.88 million frames of 64 bytes a second.\n"
+		"  --seconds N      to measure, beside one or two to set up and check (default: 2)\n"
+		"  --driver-ns N    what driver and kernel take for a packet that a bare XDP program drops. Default\n"
+		"                   42: 24 million a second and core, Hoiland-Jorgensen et al., \"The eXpress Data\n"
+		"                   Path\", CoNEXT 2018, on a 100 Gbit/s card (mlx5)\n"
+		"  --capacity, --compact, --fingerprint, --no-counters, --no-spare\n"
+		"                   another table than the one that runs: as `load` would make it with these\n"
+		"Status 1 where no filter of the --name runs and no rules are stored.\n"
+		"\n"
+		"  xdp-cuckoo bench\n"
+		"  xdp-cuckoo bench --seconds 10 --json\n"
+		"  xdp-cuckoo bench --compact --driver-ns 60\n",
 	.options = OPTION_SECONDS | OPTION_DRIVER_NS | OPTION_CAPACITY | OPTION_FORMAT,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_bench,
@@ -74,16 +74,15 @@ static __u64 seconds_of(const struct invocation *invocation)
 	return invocation->seconds ? invocation->seconds : SECONDS_DEFAULT;
 }
 
-static int open_filter(const struct invocation *invocation, struct benching *benching,
-		       struct reason *reason)
+static int open_filter(const struct invocation *invocation, struct benching *benching, struct reason *reason)
 {
 	const struct apply_wanted wanted = {
 		.is_another = command_names_format(invocation) || invocation->capacity,
 		.options = command_table_options(invocation),
 		.capacity = invocation->capacity,
 	};
-	int error = apply_open_copy(&benching->apply, invocation->state, invocation->name, &wanted,
-				    &benching->original, reason);
+	int error = apply_open_copy(&benching->apply, invocation->state, invocation->name, &wanted, &benching->original,
+				    reason);
 
 	if (error)
 		return error;
@@ -91,17 +90,15 @@ static int open_filter(const struct invocation *invocation, struct benching *ben
 	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
 }
 
-static int make_lists(const struct invocation *invocation, struct benching *benching,
-		      struct reason *reason)
+static int make_lists(const struct invocation *invocation, struct benching *benching, struct reason *reason)
 {
 	const __s64 lasts_ms = 1000 * (__s64)seconds_of(invocation) + SET_UP_MS;
-	int error = memory_check(bench_lists_bytes() + bench_bytes(), "bench",
-				 "nothing is measured", reason);
+	int error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", reason);
 
 	if (error)
 		return error;
-	return bench_lists_open(&benching->lists, benching->apply.store,
-				&benching->apply.targets->filter, lasts_ms, reason);
+	return bench_lists_open(&benching->lists, benching->apply.store, &benching->apply.targets->filter, lasts_ms,
+				reason);
 }
 
 /* Others can write again while it is measured. */
@@ -140,8 +137,10 @@ static const char *measured_text(const struct apply_original *original, char tex
 	if (original->is_copied)
 		snprintf(text, MEASURED_BYTES, "a copy of the filter on %s", original->interface);
 	else if (original->is_running)
-		snprintf(text, MEASURED_BYTES, "what load would make with these options; on %s another "
-			 "table runs", original->interface);
+		snprintf(text, MEASURED_BYTES,
+			 "what load would make with these options; on %s another "
+			 "table runs",
+			 original->interface);
 	else
 		snprintf(text, MEASURED_BYTES, "what load would make; no filter runs");
 	return text;
@@ -153,22 +152,16 @@ static double packets_per_s(double ns)
 }
 
 /* `cpus`: that did it together, each in the time that the figures tell. */
-static json_t *figures_row(const struct bench_result *result, const struct bench_figure *figures,
-			   unsigned int cpus)
+static json_t *figures_row(const struct bench_result *result, const struct bench_figure *figures, unsigned int cpus)
 {
 	const struct bench_figure *filter = &figures[BENCH_FILTER];
 	const double drop_ns = figures[BENCH_DROP].median;
 	const double parse_ns = figures[BENCH_PARSE].median;
 
-	return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-			 "family", bench_family_names[result->family],
-			 "traffic", bench_traffic_names[result->traffic],
-			 "ns", filter->median,
-			 "lower_quartile", filter->lower_quartile,
-			 "upper_quartile", filter->upper_quartile,
-			 "drop_ns", drop_ns,
-			 "ns_over_drop", filter->median - drop_ns,
-			 "ns_over_parse", filter->median - parse_ns,
+	return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "family", bench_family_names[result->family],
+			 "traffic", bench_traffic_names[result->traffic], "ns", filter->median, "lower_quartile",
+			 filter->lower_quartile, "upper_quartile", filter->upper_quartile, "drop_ns", drop_ns,
+			 "ns_over_drop", filter->median - drop_ns, "ns_over_parse", filter->median - parse_ns,
 			 "million_packets_per_s", cpus * packets_per_s(filter->median) / 1e6);
 }
 
@@ -182,11 +175,9 @@ static json_t *model_row(const struct bench_result *result, __u64 driver_ns)
 {
 	static const unsigned int gbit_per_s[] = { 10, 25, 40, 100 };
 	const double ns = driver_ns + over_drop(result->all_cpus);
-	json_t *row = json_pack("{s:s, s:s, s:f, s:f}",
-				"family", bench_family_names[result->family],
-				"traffic", bench_traffic_names[result->traffic],
-				"ns", ns,
-				"million_packets_per_s", packets_per_s(ns) / 1e6);
+	json_t *row = json_pack("{s:s, s:s, s:f, s:f}", "family", bench_family_names[result->family], "traffic",
+				bench_traffic_names[result->traffic], "ns", ns, "million_packets_per_s",
+				packets_per_s(ns) / 1e6);
 
 	for (size_t i = 0; i < sizeof(gbit_per_s) / sizeof(gbit_per_s[0]); i++) {
 		char name[32];
@@ -210,8 +201,9 @@ static void add_results(json_t *answer, const struct bench_results *results, __u
 	}
 	json_object_set_new(answer, "one_cpu", one_cpu);
 	json_object_set_new(answer, "all_cpus", all_cpus);
-	json_object_set_new(answer, "model", json_string("not measured: packets/s x (driver ns + ns over drop "
-							 "on all cpus), frames of 64 bytes"));
+	json_object_set_new(answer, "model",
+			    json_string("not measured: packets/s x (driver ns + ns over drop "
+					"on all cpus), frames of 64 bytes"));
 	json_object_set_new(answer, "driver_ns", json_integer(driver_ns));
 	json_object_set_new(answer, "cores_needed", cores);
 }
@@ -224,20 +216,13 @@ static json_t *make_answer(const struct invocation *invocation, const struct ben
 	json_t *answer;
 
 	uname(&system);
-	answer = json_pack("{s:s, s:s, s:s, s:I, s:s, s:s, s:I, s:s, s:I, s:f, s:I}",
-			   "kernel", system.release,
-			   "machine", system.machine,
-			   "cpu", cpu_name(cpu),
-			   "cpus", (json_int_t)bench_cpus(),
-			   "name", benching->apply.name,
-			   "measured", measured_text(&benching->original, measured),
-			   "rules", (json_int_t)benching->info.rules,
-			   "table", command_format_name(&filter->options),
-			   "slots", (json_int_t)table_slots(&benching->apply.targets->table),
-			   "load_factor", apply_load_factor(filter),
-			   "table_bytes", (json_int_t)kernel_filter_bytes(filter));
-	add_results(answer, &benching->results,
-		    invocation->driver_ns ? invocation->driver_ns : DRIVER_NS_DEFAULT);
+	answer = json_pack("{s:s, s:s, s:s, s:I, s:s, s:s, s:I, s:s, s:I, s:f, s:I}", "kernel", system.release,
+			   "machine", system.machine, "cpu", cpu_name(cpu), "cpus", (json_int_t)bench_cpus(), "name",
+			   benching->apply.name, "measured", measured_text(&benching->original, measured), "rules",
+			   (json_int_t)benching->info.rules, "table", command_format_name(&filter->options), "slots",
+			   (json_int_t)table_slots(&benching->apply.targets->table), "load_factor",
+			   apply_load_factor(filter), "table_bytes", (json_int_t)kernel_filter_bytes(filter));
+	add_results(answer, &benching->results, invocation->driver_ns ? invocation->driver_ns : DRIVER_NS_DEFAULT);
 	return answer;
 }
 

@@ -21,13 +21,14 @@ extern const struct command command_bench, command_metrics, command_exporter, co
 extern const struct command command_top, command_lists, command_up, command_down, command_check_config;
 
 const struct command *const command_table[] = {
-	&command_load, &command_unload, &command_status, &command_stats, &command_top, &command_add,
-	&command_del,  &command_test,	&command_list,	 &command_flush, &command_import,
-	&command_export, &command_lists, &command_batch, &command_expire,
-	&command_monitor, &command_policy, &command_monitor_only, &command_panic, &command_confirm,
-	&command_up, &command_down, &command_check_config,
-	&command_resize, &command_check, &command_bench, &command_metrics, &command_exporter, &command_help,
-	&command_version, &command_complete, NULL,
+	&command_load,   &command_unload,       &command_status,       &command_stats,
+	&command_top,    &command_add,          &command_del,          &command_test,
+	&command_list,   &command_flush,        &command_import,       &command_export,
+	&command_lists,  &command_batch,        &command_expire,       &command_monitor,
+	&command_policy, &command_monitor_only, &command_panic,        &command_confirm,
+	&command_up,     &command_down,         &command_check_config, &command_resize,
+	&command_check,  &command_bench,        &command_metrics,      &command_exporter,
+	&command_help,   &command_version,      &command_complete,     NULL,
 };
 
 const struct command *command_find(const char *name)
@@ -112,8 +113,10 @@ enum command_status command_not_running(const char *name)
 	if (*suggest.nearest && strcmp(suggest.nearest, name))
 		return command_error(STATUS_NO, "no filter '%s' is running here%s", name,
 				     suggest_text(&suggest, "xdp-cuckoo status", text));
-	return command_error(STATUS_NO, "no filter '%s' is running here; see xdp-cuckoo status, or run it: "
-			     "xdp-cuckoo%s load IFACE", name, command_name_option(name, option));
+	return command_error(STATUS_NO,
+			     "no filter '%s' is running here; see xdp-cuckoo status, or run it: "
+			     "xdp-cuckoo%s load IFACE",
+			     name, command_name_option(name, option));
 }
 
 enum command_status command_open_counts(const struct invocation *invocation, struct rule_counts *counts)
@@ -128,9 +131,10 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 	case -ENOENT:
 		return command_not_running(invocation->name);
 	case -EOPNOTSUPP:
-		return command_error(STATUS_NO, "the filter '%s' does not count by rule: load it again without --compact "
-				     "and --no-counters; see xdp-cuckoo%s status", invocation->name,
-				     command_name_option(invocation->name, option));
+		return command_error(STATUS_NO,
+				     "the filter '%s' does not count by rule: load it again without --compact "
+				     "and --no-counters; see xdp-cuckoo%s status",
+				     invocation->name, command_name_option(invocation->name, option));
 	default:
 		return command_failed(error, &reason);
 	}
@@ -141,8 +145,8 @@ void command_report_targets(struct apply *apply)
 	char option[COMMAND_NAME_BYTES];
 
 	if (!apply->targets_count)
-		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE",
-			    apply->name, command_name_option(apply->name, option));
+		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE", apply->name,
+			    command_name_option(apply->name, option));
 	command_report_found(apply);
 }
 
@@ -156,14 +160,15 @@ void command_report_undone(struct apply *apply)
 	undone->is_told = true;
 	if (undone->error)
 		output_warning("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
-			    "passes; xdp-cuckoo%s confirm --force keeps the change instead", undone->reason.text,
-			    command_name_option(apply->name, option));
+			       "passes; xdp-cuckoo%s confirm --force keeps the change instead",
+			       undone->reason.text, command_name_option(apply->name, option));
 	if (undone->is_done && !undone->lost)
 		output_warning("undid a change of %llu rule%s that was not confirmed in time: rules are again as they were "
-			       "before it", (unsigned long long)undone->rules, undone->rules == 1 ? "" : "s");
+			       "before it",
+			       (unsigned long long)undone->rules, undone->rules == 1 ? "" : "s");
 	if (undone->lost)
 		output_warning("a change that was not confirmed in time is undone, but for %llu rule%s of before: %s",
-			    (unsigned long long)undone->lost, undone->lost == 1 ? "" : "s", undone->reason.text);
+			       (unsigned long long)undone->lost, undone->lost == 1 ? "" : "s", undone->reason.text);
 }
 
 void command_report_found(struct apply *apply)
@@ -173,35 +178,37 @@ void command_report_found(struct apply *apply)
 		const struct target *target = &apply->targets[i];
 
 		if (target->state == TARGET_SET_UP)
-			output_note("adopted the filter on %s as '%s'",
-				    target->filter.attachments[0].interface, apply->name);
+			output_note("adopted the filter on %s as '%s'", target->filter.attachments[0].interface,
+				    apply->name);
 		if (target->state == TARGET_REPAIRED)
-			output_note("repaired the table of '%s' on %s: an earlier command did not finish",
-				    apply->name, target->filter.attachments[0].interface);
+			output_note("repaired the table of '%s' on %s: an earlier command did not finish", apply->name,
+				    target->filter.attachments[0].interface);
 		if (target->state == TARGET_TAKEN_OVER)
 			output_note("put this version's filter in the place of another version's on %s; it counts "
-				    "from 0", target->filter.attachments[0].interface);
+				    "from 0",
+				    target->filter.attachments[0].interface);
 	}
 }
 
 static void report_rebuild(const struct apply *apply, const struct target *target)
 {
 	const __u64 now = table_slots(&target->table), before = target->slots_before;
-	const char *interface = target->filter.attachments_count ?
-					target->filter.attachments[0].interface : "-";
+	const char *interface = target->filter.attachments_count ? target->filter.attachments[0].interface : "-";
 
 	if (before != now)
-		output_note("the table of '%s' on %s went from %llu to %llu slots", apply->name,
-			    interface, (unsigned long long)before, (unsigned long long)now);
+		output_note("the table of '%s' on %s went from %llu to %llu slots", apply->name, interface,
+			    (unsigned long long)before, (unsigned long long)now);
 	else if (target->cause == TARGET_STUCK)
 		output_note("too many keys met in one pair of buckets: rebuilt the table of '%s' on "
-			    "%s under a fresh hash key", apply->name, interface);
-	else if (target->cause == TARGET_AGED)
-		output_note("rebuilt the table of '%s' on %s: it was too old to tell when new rules end",
+			    "%s under a fresh hash key",
 			    apply->name, interface);
+	else if (target->cause == TARGET_AGED)
+		output_note("rebuilt the table of '%s' on %s: it was too old to tell when new rules end", apply->name,
+			    interface);
 	else if (target->cause == TARGET_NEW_PLAN)
 		output_note("rebuilt the table of '%s' on %s: prefix lengths are joined anew, so that a "
-			    "packet costs few probes", apply->name, interface);
+			    "packet costs few probes",
+			    apply->name, interface);
 }
 
 void command_report_rebuilds(const struct apply *apply)
@@ -249,7 +256,7 @@ enum command_status command_check_format(const struct invocation *invocation)
 {
 	if (invocation->fingerprint_bits && !invocation->is_compact)
 		return command_error(STATUS_USAGE, "--fingerprint goes with --compact: an exact table has "
-				     "16 bits and drops no innocent packet");
+						   "16 bits and drops no innocent packet");
 	return STATUS_DONE;
 }
 
@@ -343,8 +350,7 @@ static void report_late(const struct invocation *invocation, struct store *store
 		       command_name_option(invocation->name, option));
 }
 
-int command_open_store(const struct invocation *invocation, struct store **store,
-		       struct reason *reason)
+int command_open_store(const struct invocation *invocation, struct store **store, struct reason *reason)
 {
 	char dir[PATH_MAX];
 	int error = apply_state_dir(invocation->state, invocation->name, dir, sizeof(dir));
@@ -358,8 +364,8 @@ int command_open_store(const struct invocation *invocation, struct store **store
 	return error == -ENOENT ? 0 : error;
 }
 
-int command_open_guarded(const struct invocation *invocation, struct apply *apply,
-			 struct guard *guard, struct reason *reason)
+int command_open_guarded(const struct invocation *invocation, struct apply *apply, struct guard *guard,
+			 struct reason *reason)
 {
 	int error;
 

@@ -20,12 +20,12 @@
 
 /* Exit status of the tool. */
 enum command_status {
-	STATUS_DONE = 0,    /* done, or "yes" */
-	STATUS_NO = 1,      /* not blocked; no such rule; it was there already */
-	STATUS_USAGE = 2,   /* usage or bad input */
-	STATUS_SYSTEM = 3,  /* the system refused: kernel, permission, I/O */
-	STATUS_FULL = 4,    /* table full or memory short */
-	STATUS_BUSY = 5,    /* another XDP program, or monitor, is in the way */
+	STATUS_DONE = 0,   /* done, or "yes" */
+	STATUS_NO = 1,     /* not blocked; no such rule; it was there already */
+	STATUS_USAGE = 2,  /* usage or bad input */
+	STATUS_SYSTEM = 3, /* the system refused: kernel, permission, I/O */
+	STATUS_FULL = 4,   /* table full or memory short */
+	STATUS_BUSY = 5,   /* another XDP program, or monitor, is in the way */
 };
 
 /* Options beside the global ones; the bits say which of them a command takes. */
@@ -33,7 +33,7 @@ enum command_option {
 	OPTION_MODE = 1 << 0,
 	OPTION_CAPACITY = 1 << 1,
 	OPTION_ALL = 1 << 2,
-	OPTION_FORMAT = 1 << 3,   /* --compact, --fingerprint, --no-counters, --no-spare */
+	OPTION_FORMAT = 1 << 3, /* --compact, --fingerprint, --no-counters, --no-spare */
 	OPTION_COUNTERS = 1 << 4,
 	OPTION_FORCE = 1 << 5,
 	OPTION_CONFIRM = 1 << 6,
@@ -47,7 +47,7 @@ enum command_option {
 	OPTION_DRIVER_NS = 1 << 14,
 	OPTION_INTERVAL = 1 << 15,
 	OPTION_COUNT = 1 << 16,
-	OPTION_BY = 1 << 17,       /* --by, --top */
+	OPTION_BY = 1 << 17, /* --by, --top */
 	OPTION_RESET = 1 << 18,
 	OPTION_SAMPLES = 1 << 19, /* --every, --rate, --write */
 	OPTION_LISTEN = 1 << 20,
@@ -59,7 +59,7 @@ struct invocation {
 	const char *name;  /* of the filter */
 	const char *state; /* directory of all stores; NULL: the default */
 	enum kernel_mode mode;
-	__u64 capacity;    /* 0 where it was not given */
+	__u64 capacity; /* 0 where it was not given */
 	bool is_all;
 	bool is_compact, has_no_counters, has_no_spare;
 	unsigned int fingerprint_bits; /* 0 where it was not given */
@@ -67,17 +67,17 @@ struct invocation {
 	bool is_forced;
 	bool is_monitor_only;
 	bool is_strict, is_dry_run, is_replace, is_on_stop;
-	__s64 confirm_ms, timeout_ms; /* 0 where they were not given */
+	__s64 confirm_ms, timeout_ms;        /* 0 where they were not given */
 	const char *list_format, *list_name; /* NULL where they were not given */
-	__u64 seconds, driver_ns; /* 0 where they were not given */
-	__s64 interval_ms; /* 0 where it was not given */
-	__u64 end_count;   /* of intervals, or packets, after which it ends; 0 where it was not given */
-	__u64 top;	   /* 0 where it was not given */
-	const char *by;	   /* NULL where it was not given */
+	__u64 seconds, driver_ns;            /* 0 where they were not given */
+	__s64 interval_ms;                   /* 0 where it was not given */
+	__u64 end_count; /* of intervals, or packets, after which it ends; 0 where it was not given */
+	__u64 top;       /* 0 where it was not given */
+	const char *by;  /* NULL where it was not given */
 	bool is_reset;
-	__u64 every, rate; /* of samples; 0 where they were not given */
+	__u64 every, rate;               /* of samples; 0 where they were not given */
 	const char *write_path, *listen; /* NULL where they were not given */
-	int count;         /* of operands */
+	int count;                       /* of operands */
 	char *const *operands;
 };
 
@@ -94,13 +94,13 @@ enum command_group {
 struct command {
 	const char *name;
 	enum command_group group;
-	const char *usage;   /* operands and options, as after the name */
-	const char *summary; /* one line */
-	const char *help;    /* the rest of `help NAME`, with examples; whole lines */
+	const char *usage;         /* operands and options, as after the name */
+	const char *summary;       /* one line */
+	const char *help;          /* the rest of `help NAME`, with examples; whole lines */
 	void (*explain)(FILE *to); /* writes what stands in help in place of a line "@"; NULL: there is none */
-	unsigned int options; /* enum command_option bits */
-	int min, max;        /* operands; max -1: any number */
-	unsigned int needs;  /* enum privilege: all others are given up before it runs */
+	unsigned int options;      /* enum command_option bits */
+	int min, max;              /* operands; max -1: any number */
+	unsigned int needs;        /* enum privilege: all others are given up before it runs */
 	enum command_status (*run)(const struct invocation *invocation);
 };
 
@@ -117,8 +117,8 @@ enum command_status command_status_of(int error);
 enum command_status command_failed(int error, const struct reason *reason);
 
 /* The same for a message made here. */
-__attribute__((format(printf, 2, 3))) enum command_status command_error(enum command_status status,
-									const char *format, ...);
+__attribute__((format(printf, 2, 3))) enum command_status command_error(enum command_status status, const char *format,
+									...);
 
 /* " --name NAME", for a command to be typed; "" for the default one. */
 #define COMMAND_NAME_BYTES (ABI_NAME_BYTES + 8)
@@ -170,8 +170,8 @@ enum command_status command_rule(const struct invocation *invocation, struct rul
  * apply_open(), for a change that must not lock this host out: not without --force. `guard` is to be
  * closed after `apply`; guard_close() and apply_close() accept them also where this failed.
  */
-int command_open_guarded(const struct invocation *invocation, struct apply *apply,
-			 struct guard *guard, struct reason *reason);
+int command_open_guarded(const struct invocation *invocation, struct apply *apply, struct guard *guard,
+			 struct reason *reason);
 
 /*
  * Says on stderr which stored rules block this host, its gateways or its operator: they were perhaps added with
@@ -219,8 +219,7 @@ json_t *command_list_names(const struct store_lists *lists, __u64 owners);
  * Opens the store to read. A store that does not exist yet is empty: 0, and *store is NULL. Says on stderr where it
  * holds a change that was not confirmed in time and that nobody has undone: command_is_late().
  */
-int command_open_store(const struct invocation *invocation, struct store **store,
-		       struct reason *reason);
+int command_open_store(const struct invocation *invocation, struct store **store, struct reason *reason);
 bool command_is_late(struct store *store);
 
 #endif

@@ -25,26 +25,26 @@ const struct command command_complete = {
 	.usage = "-- WORD...",
 	.summary = "print what the last word may become",
 	.help = "For the completion of shells: the words behind xdp-cuckoo as far as they are typed, the last one perhaps\n"
-	"empty. One candidate a line, with a tab and its meaning where it has one; :file and :dir stand for names of\n"
-	"files and of directories, which the shell knows.\n"
-	"\n"
-	"  xdp-cuckoo complete -- ''\n"
-	"  xdp-cuckoo complete -- import --format sp\n",
+		"empty. One candidate a line, with a tab and its meaning where it has one; :file and :dir stand for names of\n"
+		"files and of directories, which the shell knows.\n"
+		"\n"
+		"  xdp-cuckoo complete -- ''\n"
+		"  xdp-cuckoo complete -- import --format sp\n",
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_complete,
 };
 
 struct completion {
-	const char *word;  /* to be completed */
-	const char *start; /* what stands before it, to be repeated: --mode= */
+	const char *word;                  /* to be completed */
+	const char *start;                 /* what stands before it, to be repeated: --mode= */
 	const struct options_kind *option; /* whose value it is; NULL: none's */
 	const char *state;
-	__u64 given; /* bit i: options_table[i] */
+	__u64 given;                   /* bit i: options_table[i] */
 	const struct command *command; /* NULL: not named yet */
-	bool is_lost;		       /* behind a command that is none */
-	bool has_options_ended;	       /* -- */
-	char *const *words;	       /* all */
+	bool is_lost;                  /* behind a command that is none */
+	bool has_options_ended;        /* -- */
+	char *const *words;            /* all */
 	int operand[RULE_WORDS_MAX];   /* which words are the command's operands */
 	int operands;
 };
@@ -151,9 +151,9 @@ static const struct {
 	const char *name;
 	void (*offer)(const struct completion *completion);
 } places[] = {
-	{ "IFACE", offer_interfaces },	   { "NAME", offer_names },	{ "COMMAND", offer_commands },
-	{ "OUTCOME", offer_outcomes },	   { "RULE", offer_rule },	{ "RULE-OR-FLOW", offer_rule },
-	{ "PROTOCOL", offer_protocols },   { "FILE", offer_files },	{ "DIR", offer_directories },
+	{ "IFACE", offer_interfaces },   { "NAME", offer_names }, { "COMMAND", offer_commands },
+	{ "OUTCOME", offer_outcomes },   { "RULE", offer_rule },  { "RULE-OR-FLOW", offer_rule },
+	{ "PROTOCOL", offer_protocols }, { "FILE", offer_files }, { "DIR", offer_directories },
 };
 
 static void offer_place(const struct completion *completion, const char *place)

@@ -11,12 +11,12 @@ const struct command command_expire = {
 	.usage = "",
 	.summary = "delete the rules that have ended",
 	.help = "A running filter stops matching a rule when its time is over, by itself; this gives its slot and\n"
-	"its place in the store back. Compact tables know no times: there a rule holds until this is run.\n"
-	"A timer that runs it every minute comes with the tool, by the filter's name:\n"
-	"systemctl enable --now xdp-cuckoo-expire@default.timer.\n"
-	"\n"
-	"  xdp-cuckoo expire\n"
-	"  xdp-cuckoo --name web expire\n",
+		"its place in the store back. Compact tables know no times: there a rule holds until this is run.\n"
+		"A timer that runs it every minute comes with the tool, by the filter's name:\n"
+		"systemctl enable --now xdp-cuckoo-expire@default.timer.\n"
+		"\n"
+		"  xdp-cuckoo expire\n"
+		"  xdp-cuckoo --name web expire\n",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_expire,
 };

@@ -18,30 +18,31 @@ const struct command command_export = {
 	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
 	.summary = "write all rules, or those of a list, as a list",
 	.help = "To standard output, or to FILE, which takes the place of an older one when it is whole, with its\n"
-	"owner and mode; behind a link, of the file it leads to. `import` finds the same rules in it again, with\n"
-	"what is left of their timeouts, in every format:\n"
-	"  text   as list shows it; the default\n"
-	"  ipset  for ipset restore: sets named by action and columns, as xc-drop-src-net4, xc-pass-dst-dport-net4.\n"
-	"         Rules that ipset cannot hold (ports without protocol or address, both ports, ...) are named and\n"
-	"         left out; then the status is 1. A rule for all of IPv4 or IPv6 becomes two halves\n"
-	"  nft    for nft -j -f: table inet xdp_cuckoo with sets named in the same way, as xc_drop_src_4;\n"
-	"         prefixes that lie in others stand in sets of their own, as xc_drop_src_4_1\n"
-	"  csv    proto,src,sport,dst,dport,type,code,action,timeout,comment\n"
-	"Rules that have ended are left out. Which lists have a rule, `list --json` tells.\n"
-	"\n"
-	"  xdp-cuckoo export backup.txt\n"
-	"  xdp-cuckoo export --list spamhaus --format ipset | ipset restore\n"
-	"  xdp-cuckoo export rules.json --format nft && nft -j -f rules.json\n",
+		"owner and mode; behind a link, of the file it leads to. `import` finds the same rules in it again, with\n"
+		"what is left of their timeouts, in every format:\n"
+		"  text   as list shows it; the default\n"
+		"  ipset  for ipset restore: sets named by action and columns, as xc-drop-src-net4, xc-pass-dst-dport-net4.\n"
+		"         Rules that ipset cannot hold (ports without protocol or address, both ports, ...) are named and\n"
+		"         left out; then the status is 1. A rule for all of IPv4 or IPv6 becomes two halves\n"
+		"  nft    for nft -j -f: table inet xdp_cuckoo with sets named in the same way, as xc_drop_src_4;\n"
+		"         prefixes that lie in others stand in sets of their own, as xc_drop_src_4_1\n"
+		"  csv    proto,src,sport,dst,dport,type,code,action,timeout,comment\n"
+		"Rules that have ended are left out. Which lists have a rule, `list --json` tells.\n"
+		"\n"
+		"  xdp-cuckoo export backup.txt\n"
+		"  xdp-cuckoo export --list spamhaus --format ipset | ipset restore\n"
+		"  xdp-cuckoo export rules.json --format nft && nft -j -f rules.json\n",
 	.options = OPTION_LIST_FORMAT | OPTION_LIST,
 	.max = 1,
 	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_export,
 };
 
-struct export {
+struct export
+{
 	FILE *to;
 	enum list_format format;
-	unsigned int list; /* whose rules; 0: all */
+	unsigned int list;     /* whose rules; 0: all */
 	struct rule_set rules; /* of formats that are not written rule by rule */
 	__u64 written, lost;
 };
@@ -88,8 +89,7 @@ static int write_rules(struct export *export, struct store *store)
 		error = list_write_nft(export->to, &export->rules, &losses);
 	rule_set_close(&export->rules);
 	if (export->lost > LOSSES_SHOWN)
-		command_error(STATUS_NO, "%llu more rules like these",
-			      (unsigned long long)export->lost - LOSSES_SHOWN);
+		command_error(STATUS_NO, "%llu more rules like these", (unsigned long long)export->lost - LOSSES_SHOWN);
 	return error;
 }
 
@@ -104,8 +104,7 @@ static int write_to(struct export *export, struct store *store, const char *path
 	return whole_file_close(&file, write_rules(export, store));
 }
 
-static enum command_status find_list(const struct invocation *invocation, struct store *store,
-				     struct export *export)
+static enum command_status find_list(const struct invocation *invocation, struct store *store, struct export *export)
 {
 	struct store_lists lists = {};
 	int error = store ? store_lists(store, &lists) : 0;
@@ -123,8 +122,8 @@ static enum command_status write_all(struct export *export, struct store *store,
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
 	if (!is_output)
-		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t)export->written, "not_whole",
-				       (json_int_t)export->lost));
+		output_print(json_pack("{s:I, s:I}", "exported", (json_int_t) export->written, "not_whole",
+				       (json_int_t) export->lost));
 	return export->lost ? STATUS_NO : STATUS_DONE;
 }
 

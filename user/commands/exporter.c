@@ -24,15 +24,15 @@ const struct command command_exporter = {
 	.usage = "[--listen ADDRESS:PORT]",
 	.summary = "serve the state of all running filters to Prometheus",
 	.help = "What `metrics` prints, at http://127.0.0.1:9917/metrics, read anew for each scrape, but for those that\n"
-	"come within the same second; until SIGTERM or SIGINT. Filters may come and go meanwhile. As a service:\n"
-	"systemctl enable --now xdp-cuckoo-exporter.\n"
-	"Only processes of this host reach it, unless --listen names another address of its own, or 0.0.0.0 or [::] for all:\n"
-	"then whoever reaches that may read the counters, there is no password and no TLS. Ports below 1024\n"
-	"are not to be had. HTTP status 503, and why, where filters cannot be read. share/xdp-cuckoo/grafana has a\n"
-	"dashboard for Grafana.\n"
-	"\n"
-	"  xdp-cuckoo exporter\n"
-	"  xdp-cuckoo exporter --listen [::1]:9917\n",
+		"come within the same second; until SIGTERM or SIGINT. Filters may come and go meanwhile. As a service:\n"
+		"systemctl enable --now xdp-cuckoo-exporter.\n"
+		"Only processes of this host reach it, unless --listen names another address of its own, or 0.0.0.0 or [::] for all:\n"
+		"then whoever reaches that may read the counters, there is no password and no TLS. Ports below 1024\n"
+		"are not to be had. HTTP status 503, and why, where filters cannot be read. share/xdp-cuckoo/grafana has a\n"
+		"dashboard for Grafana.\n"
+		"\n"
+		"  xdp-cuckoo exporter\n"
+		"  xdp-cuckoo exporter --listen [::1]:9917\n",
 	.options = OPTION_LISTEN,
 	.needs = PRIVILEGE_LOOK | PRIVILEGE_READ,
 	.run = run_exporter,
@@ -45,7 +45,7 @@ static const char index_page[] = "<!DOCTYPE html><title>xdp-cuckoo</title><a hre
 struct exporter {
 	const char *state;
 	double since_s; /* when the last answer was gathered */
-	char *text;	/* it; NULL: that failed, as `said` says */
+	char *text;     /* it; NULL: that failed, as `said` says */
 	size_t bytes;
 	struct reason said; /* the last failure; "": none */
 };
@@ -172,9 +172,10 @@ static void leave_no_core(void)
 
 static enum command_status refuse_listener(const char *where, int error)
 {
-	const char *hint = error == -EADDRINUSE	   ? "; another process has that port" :
+	const char *hint = error == -EADDRINUSE    ? "; another process has that port" :
 			   error == -EADDRNOTAVAIL ? "; this host has no such address" :
-			   error == -EACCES	   ? "; take a port from 1024 on" : "";
+			   error == -EACCES        ? "; take a port from 1024 on" :
+						     "";
 
 	return command_error(STATUS_SYSTEM, "cannot listen on '%s': %s%s", where, strerror(-error), hint);
 }
@@ -182,8 +183,10 @@ static enum command_status refuse_listener(const char *where, int error)
 static enum command_status refuse_serving(int error)
 {
 	if (error == -ELIBACC)
-		return command_error(STATUS_SYSTEM, "cannot serve: no " HTTP_SERVER_LIBRARY " here; "
-				     "'apt-get install libmicrohttpd12', or let node_exporter read `xdp-cuckoo metrics FILE`");
+		return command_error(
+			STATUS_SYSTEM,
+			"cannot serve: no " HTTP_SERVER_LIBRARY " here; "
+			"'apt-get install libmicrohttpd12', or let node_exporter read `xdp-cuckoo metrics FILE`");
 	return command_error(command_status_of(error), "cannot serve: %s", strerror(-error));
 }
 
@@ -195,15 +198,18 @@ static enum command_status run_exporter(const struct invocation *invocation)
 	int listener, error;
 
 	if (http_address_parse(where, &address))
-		return command_error(STATUS_USAGE, "--listen '%s': must be an address and a port, like "
-				     "127.0.0.1:9917 or [::1]:9917", where);
+		return command_error(STATUS_USAGE,
+				     "--listen '%s': must be an address and a port, like "
+				     "127.0.0.1:9917 or [::1]:9917",
+				     where);
 	leave_no_core();
 	listener = http_address_listen(&address);
 	if (listener < 0)
 		return refuse_listener(where, listener);
 	if (!http_address_is_loopback(&address))
 		output_note("not only processes of this host can read the counters at %s, unless a firewall keeps them "
-			    "out", where);
+			    "out",
+			    where);
 	error = serve(&exporter, listener, where);
 	return error ? refuse_serving(error) : STATUS_DONE;
 }

@@ -20,8 +20,8 @@ const struct command command_help = {
 	.usage = "[COMMAND]",
 	.summary = "explain the tool or a command",
 	.help = "\n"
-	"  xdp-cuckoo help\n"
-	"  xdp-cuckoo help add\n",
+		"  xdp-cuckoo help\n"
+		"  xdp-cuckoo help add\n",
 	.min = 0,
 	.max = 1,
 	.run = run_help,
@@ -32,8 +32,8 @@ const struct command command_version = {
 	.usage = "",
 	.summary = "print the version of tool, table and store",
 	.help = "\n"
-	"  xdp-cuckoo version\n"
-	"  xdp-cuckoo version --json\n",
+		"  xdp-cuckoo version\n"
+		"  xdp-cuckoo version --json\n",
 	.run = run_version,
 };
 
@@ -88,8 +88,8 @@ static void print_command(const struct command *command)
 
 	if (!help)
 		return;
-	printf("usage: xdp-cuckoo %s%s%s\n%s\n\n", command->name, *command->usage ? " " : "",
-	       command->usage, command->summary);
+	printf("usage: xdp-cuckoo %s%s%s\n%s\n\n", command->name, *command->usage ? " " : "", command->usage,
+	       command->summary);
 	fputs(help + (*help == '\n'), stdout);
 	free(help);
 }
@@ -138,9 +138,9 @@ static json_t *describe_options(const struct command *command)
 static json_t *describe_command(const struct command *command)
 {
 	char *help = help_of(command);
-	json_t *description = json_pack("{s:s, s:s, s:s, s:s, s:o}", "command", command->name, "usage",
-					command->usage, "summary", command->summary, "help",
-					help ? help : "", "options", describe_options(command));
+	json_t *description = json_pack("{s:s, s:s, s:s, s:s, s:o}", "command", command->name, "usage", command->usage,
+					"summary", command->summary, "help", help ? help : "", "options",
+					describe_options(command));
 
 	free(help);
 	return description;
@@ -177,7 +177,7 @@ static enum command_status run_help(const struct invocation *invocation)
 static enum command_status run_version(const struct invocation *invocation)
 {
 	(void)invocation;
-	output_print(json_pack("{s:s, s:i, s:i}", "xdp-cuckoo", VERSION, "table_version", ABI_VERSION,
-			       "store_schema", STORE_SCHEMA));
+	output_print(json_pack("{s:s, s:i, s:i}", "xdp-cuckoo", VERSION, "table_version", ABI_VERSION, "store_schema",
+			       STORE_SCHEMA));
 	return STATUS_DONE;
 }

@@ -15,17 +15,17 @@ const struct command command_list = {
 	.usage = "[--list NAME] [--counters]",
 	.summary = "print all rules, or those of a list",
 	.help = "One rule a line, in the form that add and import read, with what is left of its timeout; rules\n"
-	"that have ended are left out. With --counters each also with the packets and bytes that it matched\n"
-	"since the filter was loaded, behind a #; where prefixes of rules overlap, a packet may count for more\n"
-	"than one. In a flood a random sample is counted, so that counts are right on average; stats is always\n"
-	"exact. A --compact table does not count by rule. With --json each also with the lists that have\n"
-	"it, and whether it was added by hand. Where a change was not confirmed in time and nothing has undone\n"
-	"it yet, a running filter passes everything: a note says so, and with --json also\n"
-	"not_confirmed_in_time, true, of each rule.\n"
-	"\n"
-	"  xdp-cuckoo list\n"
-	"  xdp-cuckoo list --counters\n"
-	"  xdp-cuckoo list --list spamhaus --json\n",
+		"that have ended are left out. With --counters each also with the packets and bytes that it matched\n"
+		"since the filter was loaded, behind a #; where prefixes of rules overlap, a packet may count for more\n"
+		"than one. In a flood a random sample is counted, so that counts are right on average; stats is always\n"
+		"exact. A --compact table does not count by rule. With --json each also with the lists that have\n"
+		"it, and whether it was added by hand. Where a change was not confirmed in time and nothing has undone\n"
+		"it yet, a running filter passes everything: a note says so, and with --json also\n"
+		"not_confirmed_in_time, true, of each rule.\n"
+		"\n"
+		"  xdp-cuckoo list\n"
+		"  xdp-cuckoo list --counters\n"
+		"  xdp-cuckoo list --list spamhaus --json\n",
 	.options = OPTION_COUNTERS | OPTION_LIST,
 	.max = 0,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
@@ -36,7 +36,7 @@ struct printing {
 	const struct rule_counts *counts; /* NULL: without counts */
 	struct store_lists lists;
 	unsigned int list; /* whose rules; 0: all */
-	bool is_late;	   /* they hold a change that was not confirmed in time */
+	bool is_late;      /* they hold a change that was not confirmed in time */
 };
 
 /* What matches, action, timeout, comment and owners apart, as a program wants them. */
@@ -52,8 +52,8 @@ static json_t *rule_row(const struct printing *printing, const struct rule *rule
 	match.timeout_ms = 0;
 	row = json_pack("{s:s, s:s, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "action",
 			rule->action == RULE_DROP ? "drop" : "pass", "timeout_s",
-			rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(),
-			"comment", rule->comment, "by_hand", (int)(owners >> STORE_BY_HAND & 1), "lists",
+			rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(), "comment",
+			rule->comment, "by_hand", (int)(owners >> STORE_BY_HAND & 1), "lists",
 			command_list_names(&printing->lists, owners));
 	if (printing->is_late)
 		json_object_set_new(row, "not_confirmed_in_time", json_true());
@@ -70,8 +70,8 @@ static void print_with_count(const struct printing *printing, const struct rule 
 		json_object_set_new(row, "packets", json_integer(count->packets));
 		json_object_set_new(row, "bytes", json_integer(count->bytes));
 	}
-	snprintf(line, sizeof(line), "%s # packets %llu bytes %llu", text,
-		 (unsigned long long)count->packets, (unsigned long long)count->bytes);
+	snprintf(line, sizeof(line), "%s # packets %llu bytes %llu", text, (unsigned long long)count->packets,
+		 (unsigned long long)count->bytes);
 	output_list_row(row, line);
 }
 

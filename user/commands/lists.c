@@ -16,16 +16,16 @@ const struct command command_lists = {
 	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force]]",
 	.summary = "show the named lists, or delete one",
 	.help = "What `import --list NAME` has imported: how many rules each list has, alone or with others, when it was\n"
-	"last imported, and the file. There can be 63. What a list had for a time that is over, and others still\n"
-	"have, is counted until it is next imported.\n"
-	"`lists delete NAME` gives up its rules, at once: those that other lists have, or that were added by\n"
-	"hand too, stay; for a time, until the latest end that one of them has asked for, this list too.\n"
-	"  --dry-run       says what would be removed, and changes nothing\n"
-	"  --confirm TIME  undoes it unless `xdp-cuckoo confirm` comes within TIME\n"
-	"  --force         also where a pass rule goes without which this host would be blocked: see help add\n"
-	"\n"
-	"  xdp-cuckoo lists\n"
-	"  xdp-cuckoo lists delete spamhaus --confirm 1m\n",
+		"last imported, and the file. There can be 63. What a list had for a time that is over, and others still\n"
+		"have, is counted until it is next imported.\n"
+		"`lists delete NAME` gives up its rules, at once: those that other lists have, or that were added by\n"
+		"hand too, stay; for a time, until the latest end that one of them has asked for, this list too.\n"
+		"  --dry-run       says what would be removed, and changes nothing\n"
+		"  --confirm TIME  undoes it unless `xdp-cuckoo confirm` comes within TIME\n"
+		"  --force         also where a pass rule goes without which this host would be blocked: see help add\n"
+		"\n"
+		"  xdp-cuckoo lists\n"
+		"  xdp-cuckoo lists delete spamhaus --confirm 1m\n",
 	.options = OPTION_DRY_RUN | OPTION_CONFIRM | OPTION_FORCE,
 	.max = 2,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -66,8 +66,8 @@ static json_t *list_row(const struct store_list *list, bool is_late)
 
 	if (gmtime_r(&imported, &utc))
 		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	row = json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", (json_int_t)list->rules, "imported",
-			text, "source", list->source);
+	row = json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", (json_int_t)list->rules, "imported", text,
+			"source", list->source);
 	if (is_late && output_is_json())
 		json_object_set_new(row, "not_confirmed_in_time", json_true());
 	return row;

@@ -19,39 +19,39 @@ const struct command command_load = {
 		 "[--no-counters] [--no-spare] [--monitor-only] [--confirm TIME]",
 	.summary = "run the filter on interfaces",
 	.help = "All interfaces of one --name share one table, filled from the rules stored under that\n"
-	"name. The filter runs until `unload`, a reboot or the end of the interface. Only on interfaces\n"
-	"with an Ethernet header: packets of tunnels, PPP and the like pass the Ethernet interface below.\n"
-	"  --mode auto      native where the driver can, else generic (skb), and says so (default)\n"
-	"  --mode native    in the driver, or not at all\n"
-	"  --mode skb       after the driver: works everywhere, slower\n"
-	"  --capacity N     rules the table must hold at 95 % load; default: those stored and half as\n"
-	"                   many again. It grows by itself where more are added\n"
-	"  --compact        fingerprints only: 2 bytes a slot instead of 26, for tens of millions of\n"
-	"                   rules. It drops some innocent packets, and lets some blocked ones pass where\n"
-	"                   pass rules are in use; it counts nothing by rule\n"
-	"  --fingerprint B  with --compact: bits of a fingerprint. The rate of innocent packets dropped\n"
-	"                   for each kind of rule in use, in a full table, and bytes a slot:\n"
-	"                     8: 3 %, 1 byte     16: 1.2e-4, 2 bytes (default)     32: 1.8e-9, 4 bytes\n"
-	"                     17: 5.8e-5, 2 bytes, semi-sorted: look-ups are slower\n"
-	"  --no-counters    no packets and bytes by rule: 10 bytes a slot instead of 26\n"
-	"  --no-spare       memory for one table only. By default there is room for a second one while a\n"
-	"                   table takes at most 64 MiB: a change that packets must see as a whole fills it,\n"
-	"                   and exchanges the two. Without that room such a change loads new programs,\n"
-	"                   which takes the kernel a tenth of a second or more\n"
-	"  --monitor-only   drop nothing and count what would be dropped, as `monitor-only on` does\n"
-	"  --confirm TIME   take it off again unless `xdp-cuckoo confirm` comes within TIME, also where\n"
-	"                   this terminal hangs or is gone: the way to load it over the network\n"
-	"Packets with more headers than any sender needs are dropped, unless `policy too-many-headers\n"
-	"pass` says otherwise; load says so.\n"
-	"Says before it starts which stored rules block this host's own addresses, default gateway,\n"
-	"name servers or SSH session. Watches at the end, as `status` does, whether packets reach the filter.\n"
-	"If the MTU has grown on an interface that runs the filter already, the program for larger frames takes\n"
-	"its place.\n"
-	"\n"
-	"  xdp-cuckoo load eth0\n"
-	"  xdp-cuckoo load eth0 --confirm 30s\n"
-	"  xdp-cuckoo load eth0 eth1 --mode native --capacity 5000000\n"
-	"  xdp-cuckoo load eth0 --compact --fingerprint 32\n",
+		"name. The filter runs until `unload`, a reboot or the end of the interface. Only on interfaces\n"
+		"with an Ethernet header: packets of tunnels, PPP and the like pass the Ethernet interface below.\n"
+		"  --mode auto      native where the driver can, else generic (skb), and says so (default)\n"
+		"  --mode native    in the driver, or not at all\n"
+		"  --mode skb       after the driver: works everywhere, slower\n"
+		"  --capacity N     rules the table must hold at 95 % load; default: those stored and half as\n"
+		"                   many again. It grows by itself where more are added\n"
+		"  --compact        fingerprints only: 2 bytes a slot instead of 26, for tens of millions of\n"
+		"                   rules. It drops some innocent packets, and lets some blocked ones pass where\n"
+		"                   pass rules are in use; it counts nothing by rule\n"
+		"  --fingerprint B  with --compact: bits of a fingerprint. The rate of innocent packets dropped\n"
+		"                   for each kind of rule in use, in a full table, and bytes a slot:\n"
+		"                     8: 3 %, 1 byte     16: 1.2e-4, 2 bytes (default)     32: 1.8e-9, 4 bytes\n"
+		"                     17: 5.8e-5, 2 bytes, semi-sorted: look-ups are slower\n"
+		"  --no-counters    no packets and bytes by rule: 10 bytes a slot instead of 26\n"
+		"  --no-spare       memory for one table only. By default there is room for a second one while a\n"
+		"                   table takes at most 64 MiB: a change that packets must see as a whole fills it,\n"
+		"                   and exchanges the two. Without that room such a change loads new programs,\n"
+		"                   which takes the kernel a tenth of a second or more\n"
+		"  --monitor-only   drop nothing and count what would be dropped, as `monitor-only on` does\n"
+		"  --confirm TIME   take it off again unless `xdp-cuckoo confirm` comes within TIME, also where\n"
+		"                   this terminal hangs or is gone: the way to load it over the network\n"
+		"Packets with more headers than any sender needs are dropped, unless `policy too-many-headers\n"
+		"pass` says otherwise; load says so.\n"
+		"Says before it starts which stored rules block this host's own addresses, default gateway,\n"
+		"name servers or SSH session. Watches at the end, as `status` does, whether packets reach the filter.\n"
+		"If the MTU has grown on an interface that runs the filter already, the program for larger frames takes\n"
+		"its place.\n"
+		"\n"
+		"  xdp-cuckoo load eth0\n"
+		"  xdp-cuckoo load eth0 --confirm 30s\n"
+		"  xdp-cuckoo load eth0 eth1 --mode native --capacity 5000000\n"
+		"  xdp-cuckoo load eth0 --compact --fingerprint 32\n",
 	.options = OPTION_MODE | OPTION_CAPACITY | OPTION_FORMAT | OPTION_MONITOR | OPTION_CONFIRM,
 	.min = 1,
 	.max = -1,
@@ -65,11 +65,11 @@ const struct command command_unload = {
 	.usage = "IFACE...|--all",
 	.summary = "take the filter off interfaces",
 	.help = "The stored rules stay, and the next `load` brings them back. Only xdp-cuckoo programs\n"
-	"are touched; --all means every one in this network namespace. Status 1 where an interface\n"
-	"has none.\n"
-	"\n"
-	"  xdp-cuckoo unload eth0\n"
-	"  xdp-cuckoo unload --all\n",
+		"are touched; --all means every one in this network namespace. Status 1 where an interface\n"
+		"has none.\n"
+		"\n"
+		"  xdp-cuckoo unload eth0\n"
+		"  xdp-cuckoo unload --all\n",
 	.options = OPTION_ALL,
 	.min = 0,
 	.max = -1,
@@ -109,8 +109,7 @@ static int load_one(const struct invocation *invocation, struct apply *apply, st
 }
 
 /* What runs already is joined as it is, and must not be other than what was asked for. */
-static int check_running(const struct invocation *invocation, const struct apply *apply,
-			 struct reason *reason)
+static int check_running(const struct invocation *invocation, const struct apply *apply, struct reason *reason)
 {
 	const struct target *target = apply->targets;
 	const struct abi_options wanted = command_table_options(invocation);
@@ -119,12 +118,13 @@ static int check_running(const struct invocation *invocation, const struct apply
 	if (invocation->capacity && table_slots_for(invocation->capacity) != slots)
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its "
-				  "capacity", apply->name, (unsigned long long)slots);
-	if (command_names_format(invocation) &&
-	    memcmp(&wanted, &target->filter.options, sizeof(wanted)))
+				  "capacity",
+				  apply->name, (unsigned long long)slots);
+	if (command_names_format(invocation) && memcmp(&wanted, &target->filter.options, sizeof(wanted)))
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' is running with another --compact, --fingerprint, "
-				  "--no-counters or --no-spare; unload it to change them", apply->name);
+				  "--no-counters or --no-spare; unload it to change them",
+				  apply->name);
 	return 0;
 }
 
@@ -134,18 +134,19 @@ static bool is_monitor_only(const struct target *target)
 }
 
 /* One time to confirm at once, whatever it is of. */
-static int check_unconfirmed(const struct invocation *invocation, const struct target *target,
-			     struct reason *reason)
+static int check_unconfirmed(const struct invocation *invocation, const struct target *target, struct reason *reason)
 {
 	if (!invocation->confirm_ms || !(target->filter.config->run & ABI_RUN_UNCONFIRMED))
 		return 0;
-	return reason_set(reason, -EBUSY, "'%s' waits for xdp-cuckoo confirm already, or was not confirmed "
-			  "in time; see xdp-cuckoo status", target->filter.config->name);
+	return reason_set(reason, -EBUSY,
+			  "'%s' waits for xdp-cuckoo confirm already, or was not confirmed "
+			  "in time; see xdp-cuckoo status",
+			  target->filter.config->name);
 }
 
 /* Before the first packet is seen. */
-static int set_how_it_runs(const struct invocation *invocation, struct apply *apply,
-			   struct target *target, struct reason *reason)
+static int set_how_it_runs(const struct invocation *invocation, struct apply *apply, struct target *target,
+			   struct reason *reason)
 {
 	int error = 0;
 
@@ -157,8 +158,8 @@ static int set_how_it_runs(const struct invocation *invocation, struct apply *ap
 }
 
 /* After a failure all is as it was before. */
-static void take_back(const struct invocation *invocation, struct apply *apply,
-		      struct target *target, size_t attachments_before, bool was_monitor_only)
+static void take_back(const struct invocation *invocation, struct apply *apply, struct target *target,
+		      size_t attachments_before, bool was_monitor_only)
 {
 	struct reason ignored;
 
@@ -171,8 +172,8 @@ static void take_back(const struct invocation *invocation, struct apply *apply,
 }
 
 /* *before: interfaces that the filter, apply->targets[0], ran on already. */
-static int load_all(const struct invocation *invocation, struct apply *apply, json_t *rows,
-		    size_t *before, struct reason *reason)
+static int load_all(const struct invocation *invocation, struct apply *apply, json_t *rows, size_t *before,
+		    struct reason *reason)
 {
 	const struct abi_options options = command_table_options(invocation);
 	struct target *target = apply->targets;
@@ -214,15 +215,13 @@ static json_t *load_answer(const struct invocation *invocation, struct apply *ap
 
 	store_info(apply->store, &info);
 	answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:f, s:f, s:o}", "name", apply->name, "rules",
-			   (json_int_t)info.rules, "table", command_format_name(&filter->options),
-			   "slots", (json_int_t)table_slots(&apply->targets->table), "table_bytes",
+			   (json_int_t)info.rules, "table", command_format_name(&filter->options), "slots",
+			   (json_int_t)table_slots(&apply->targets->table), "table_bytes",
 			   (json_int_t)kernel_filter_bytes(filter), "false_positive_rate_ipv4",
-			   apply_false_positive_rate(filter, FLOW_IPV4),
-			   "false_positive_rate_ipv6",
+			   apply_false_positive_rate(filter, FLOW_IPV4), "false_positive_rate_ipv6",
 			   apply_false_positive_rate(filter, FLOW_IPV6), "interfaces", rows);
 	if (is_unconfirmed(invocation, filter))
-		json_object_set_new(answer, "confirm_within_seconds",
-				    json_integer(invocation->confirm_ms / 1000));
+		json_object_set_new(answer, "confirm_within_seconds", json_integer(invocation->confirm_ms / 1000));
 	return answer;
 }
 
@@ -233,12 +232,13 @@ static void warn_of_compact(const struct kernel_filter *filter)
 
 	if (!filter->options.is_exact)
 		output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of "
-			    "rule in use", 1 / rate);
+			    "rule in use",
+			    1 / rate);
 }
 
 /* What undoes this load. `ifindex` has room for all interfaces that are named. */
-static struct watchdog watchdog_for(const struct invocation *invocation,
-				    const struct kernel_filter *filter, size_t before, int *ifindex)
+static struct watchdog watchdog_for(const struct invocation *invocation, const struct kernel_filter *filter,
+				    size_t before, int *ifindex)
 {
 	struct watchdog watchdog = {
 		.state = invocation->state,
@@ -352,8 +352,7 @@ static void note_unloaded(struct unloading *unloading, const struct kernel_attac
 	json_array_append_new(unloading->names, json_string(attachment.interface));
 }
 
-static int unload_filter(struct unloading *unloading, const struct kernel_filter *filter,
-			 struct reason *reason)
+static int unload_filter(struct unloading *unloading, const struct kernel_filter *filter, struct reason *reason)
 {
 	for (size_t i = 0; i < filter->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &filter->attachments[i];
@@ -421,7 +420,8 @@ static enum command_status run_unload(const struct invocation *invocation)
 	int error;
 
 	if (invocation->is_all == (invocation->count > 0))
-		return command_error(STATUS_USAGE, "unload takes interfaces or --all: xdp-cuckoo unload "
+		return command_error(STATUS_USAGE,
+				     "unload takes interfaces or --all: xdp-cuckoo unload "
 				     "IFACE..., or xdp-cuckoo unload --all; xdp-cuckoo status lists them");
 	unloading.names = json_array();
 	unloading.is_done = calloc(invocation->count + 1, sizeof(*unloading.is_done));

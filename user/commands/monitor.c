@@ -32,25 +32,25 @@ const struct command command_monitor = {
 	.usage = "[RULE] [--every N] [--rate N] [--count N] [--seconds N] [--write FILE|-]",
 	.summary = "show dropped packets as they happen",
 	.help = "A line for each packet that the filters of the --name drop, or would drop if they were not\n"
-	"monitor-only: time, interface, flow, length, and which rule or policy it was, by the rules as they\n"
-	"are stored when it is shown. It goes on over changes, new tables and further interfaces, until\n"
-	"Ctrl-C, SIGTERM, or nobody reads it any more; then it says on stderr how many were seen and shown.\n"
-	"With a RULE it shows only packets that such a rule would match. What a --compact table drops by\n"
-	"chance, no stored rule names, and that is what it says.\n"
-	"  --every N       one in N of the packets that each CPU drops (default: 1, all of them)\n"
-	"  --rate N        at most N a second on each CPU, or at once what 256 jiffies are good for; those\n"
-	"                  beyond are counted (default: 1000)\n"
-	"  --count N       ends when N packets were shown\n"
-	"  --seconds N     ends by itself then\n"
-	"  --write FILE|-  instead of lines pcapng, for tcpdump and Wireshark: the first 256 bytes of each\n"
-	"                  packet, with a comment that says which rule; - is standard output\n"
-	"One monitor at a time for a filter: status 5 while another listens. Where it dies, the kernel stops\n"
-	"sampling 5 seconds later. Status 1 where no filter of the --name runs.\n"
-	"\n"
-	"  xdp-cuckoo monitor\n"
-	"  xdp-cuckoo monitor src 203.0.113.0/24 proto udp --json\n"
-	"  xdp-cuckoo monitor --every 100 --write drops.pcapng\n"
-	"  xdp-cuckoo monitor --write - | tcpdump -n -r -\n",
+		"monitor-only: time, interface, flow, length, and which rule or policy it was, by the rules as they\n"
+		"are stored when it is shown. It goes on over changes, new tables and further interfaces, until\n"
+		"Ctrl-C, SIGTERM, or nobody reads it any more; then it says on stderr how many were seen and shown.\n"
+		"With a RULE it shows only packets that such a rule would match. What a --compact table drops by\n"
+		"chance, no stored rule names, and that is what it says.\n"
+		"  --every N       one in N of the packets that each CPU drops (default: 1, all of them)\n"
+		"  --rate N        at most N a second on each CPU, or at once what 256 jiffies are good for; those\n"
+		"                  beyond are counted (default: 1000)\n"
+		"  --count N       ends when N packets were shown\n"
+		"  --seconds N     ends by itself then\n"
+		"  --write FILE|-  instead of lines pcapng, for tcpdump and Wireshark: the first 256 bytes of each\n"
+		"                  packet, with a comment that says which rule; - is standard output\n"
+		"One monitor at a time for a filter: status 5 while another listens. Where it dies, the kernel stops\n"
+		"sampling 5 seconds later. Status 1 where no filter of the --name runs.\n"
+		"\n"
+		"  xdp-cuckoo monitor\n"
+		"  xdp-cuckoo monitor src 203.0.113.0/24 proto udp --json\n"
+		"  xdp-cuckoo monitor --every 100 --write drops.pcapng\n"
+		"  xdp-cuckoo monitor --write - | tcpdump -n -r -\n",
 	.options = OPTION_SAMPLES | OPTION_COUNT | OPTION_SECONDS,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_WRITE,
@@ -61,15 +61,15 @@ struct monitoring {
 	const struct invocation *invocation;
 	struct listener listener;
 	struct signals signals;
-	struct rule wanted; /* what is shown; with invocation->count */
+	struct rule wanted;  /* what is shown; with invocation->count */
 	struct store *store; /* open for some samples; NULL: not, or there is none */
 	bool has_looked_for_store;
-	__s64 wall_ns;	     /* of the clock on the wall, when CLOCK_MONOTONIC was 0 */
+	__s64 wall_ns;          /* of the clock on the wall, when CLOCK_MONOTONIC was 0 */
 	__s64 renew_ms, end_ms; /* by CLOCK_MONOTONIC; end_ms 0: never */
-	__u64 shown, lost;   /* lost: those that were told of */
+	__u64 shown, lost;      /* lost: those that were told of */
 	bool has_told_limit;
-	bool writes;	     /* pcapng, and not lines */
-	int file;	     /* that it goes to */
+	bool writes; /* pcapng, and not lines */
+	int file;    /* that it goes to */
 	struct pcapng pcapng;
 };
 
@@ -127,8 +127,7 @@ static bool is_dropped(const struct abi_sample *sample)
 	return sample->verdict == VERDICT_DROP;
 }
 
-static const char *format_cause(const struct abi_sample *sample, const struct sample_view *view,
-				char text[LINE_BYTES])
+static const char *format_cause(const struct abi_sample *sample, const struct sample_view *view, char text[LINE_BYTES])
 {
 	const char *verdict = is_dropped(sample) ? "dropped" : "would be dropped";
 	char rule[RULE_TEXT_BYTES];
@@ -136,8 +135,7 @@ static const char *format_cause(const struct abi_sample *sample, const struct sa
 	if (view->cause == SAMPLE_RULE)
 		snprintf(text, LINE_BYTES, "%s by rule %s", verdict, rule_format(&view->rule, rule));
 	else if (view->cause == SAMPLE_POLICY)
-		snprintf(text, LINE_BYTES, "%s by policy %s", verdict,
-			 outcome_words[sample->outcome].word);
+		snprintf(text, LINE_BYTES, "%s by policy %s", verdict, outcome_words[sample->outcome].word);
 	else
 		snprintf(text, LINE_BYTES, "%s by a rule that is not stored (any more)", verdict);
 	return text;
@@ -181,9 +179,9 @@ static json_t *make_row(const struct monitoring *monitoring, const struct abi_sa
 	if (view->cause == SAMPLE_POLICY)
 		json_object_set_new(row, "policy", json_string(outcome_words[sample->outcome].word));
 	else
-		json_object_set_new(row, "rule", view->cause == SAMPLE_RULE ?
-							 json_string(rule_format(&view->rule, rule)) :
-							 json_null());
+		json_object_set_new(row, "rule",
+				    view->cause == SAMPLE_RULE ? json_string(rule_format(&view->rule, rule)) :
+								 json_null());
 	return row;
 }
 
@@ -197,13 +195,12 @@ static void print_packet(const struct monitoring *monitoring, const struct abi_s
 		return;
 	}
 	snprintf(line, sizeof(line), "%s %s %s length %u: %s", format_time(monitoring, sample, time),
-		 interface_name(&monitoring->listener, sample->ifindex, name), format_flow(view, flow),
-		 sample->bytes, format_cause(sample, view, cause));
+		 interface_name(&monitoring->listener, sample->ifindex, name), format_flow(view, flow), sample->bytes,
+		 format_cause(sample, view, cause));
 	output_answer(NULL, line);
 }
 
-static int write_packet(struct monitoring *monitoring, const struct abi_sample *sample,
-			const struct sample_view *view)
+static int write_packet(struct monitoring *monitoring, const struct abi_sample *sample, const struct sample_view *view)
 {
 	char name[NAME_BYTES], cause[LINE_BYTES];
 	const struct pcapng_packet packet = {
@@ -249,8 +246,7 @@ static int show(const struct abi_sample *sample, void *context)
 	const struct sample_view view = sample_view(sample, open_store(monitoring));
 	int error = 0;
 
-	if (monitoring->invocation->count &&
-	    (!view.has_flow || !rule_names(&monitoring->wanted, &view.flow)))
+	if (monitoring->invocation->count && (!view.has_flow || !rule_names(&monitoring->wanted, &view.flow)))
 		return 0;
 	if (monitoring->writes)
 		error = write_packet(monitoring, sample, &view);
@@ -291,13 +287,15 @@ static void tell_missed(struct monitoring *monitoring)
 		return;
 	if (sum.limited && !monitoring->has_told_limit)
 		output_note("more are dropped than the rate of %u a second on each CPU lets be shown: see --every and "
-			    "--rate", rate_of(monitoring->invocation));
+			    "--rate",
+			    rate_of(monitoring->invocation));
 	monitoring->has_told_limit |= sum.limited > 0;
 	if (sum.lost == monitoring->lost)
 		return;
 	monitoring->lost = sum.lost;
 	output_note("%llu packets were lost so far, since they were not read fast enough: --every and --rate "
-		    "make them fewer", (unsigned long long)sum.lost);
+		    "make them fewer",
+		    (unsigned long long)sum.lost);
 }
 
 static void set_clock(struct monitoring *monitoring)
@@ -314,8 +312,7 @@ static int renew(struct monitoring *monitoring, struct reason *reason)
 	close_store(monitoring);
 	tell_missed(monitoring);
 	if (!error && before && !monitoring->listener.count)
-		output_note("no filter '%s' is running here any more; waiting for one",
-			    monitoring->invocation->name);
+		output_note("no filter '%s' is running here any more; waiting for one", monitoring->invocation->name);
 	monitoring->renew_ms = now_ms() + LISTENER_RENEW_MS;
 	return error;
 }
@@ -408,13 +405,15 @@ static void summarise(const struct monitoring *monitoring)
 		output_note("%s", reason.text);
 		return;
 	}
-	snprintf(text, sizeof(text), "%llu packets were dropped meanwhile: %llu shown, %llu beyond the rate, %llu "
-		 "lost since they were not read in time", (unsigned long long)sum.seen,
-		 (unsigned long long)monitoring->shown, (unsigned long long)sum.limited,
+	snprintf(text, sizeof(text),
+		 "%llu packets were dropped meanwhile: %llu shown, %llu beyond the rate, %llu "
+		 "lost since they were not read in time",
+		 (unsigned long long)sum.seen, (unsigned long long)monitoring->shown, (unsigned long long)sum.limited,
 		 (unsigned long long)sum.lost);
 	output_summary(json_pack("{s:I, s:I, s:I, s:I}", "seen", (json_int_t)sum.seen, "shown",
 				 (json_int_t)monitoring->shown, "limited", (json_int_t)sum.limited, "lost",
-				 (json_int_t)sum.lost), text);
+				 (json_int_t)sum.lost),
+		       text);
 }
 
 /* Once it has begun; what came until the end is shown too. `error`: why it ends. */
@@ -435,7 +434,8 @@ static int end(struct monitoring *monitoring, int error, struct reason *reason)
 		return error;
 	/* What could not be printed, main() says. */
 	return monitoring->writes ? reason_set(reason, -EIO, "cannot write '%s': %s",
-					       monitoring->invocation->write_path, reason_of_write(error)) : 0;
+					       monitoring->invocation->write_path, reason_of_write(error)) :
+				    0;
 }
 
 static int monitor(struct monitoring *monitoring, struct reason *reason)
@@ -445,8 +445,7 @@ static int monitor(struct monitoring *monitoring, struct reason *reason)
 
 	if (!error)
 		error = listener_open(&monitoring->listener, invocation->name,
-				      invocation->every ? invocation->every : 1,
-				      rate_of(invocation), reason);
+				      invocation->every ? invocation->every : 1, rate_of(invocation), reason);
 	if (error)
 		return error;
 	error = signals_take(&monitoring->signals);
@@ -471,7 +470,7 @@ static enum command_status run_monitor(const struct invocation *invocation)
 		return STATUS_USAGE;
 	if (invocation->write_path && !strcmp(invocation->write_path, "-") && isatty(STDOUT_FILENO))
 		return command_error(STATUS_USAGE, "--write -: pcapng is not for terminals; pipe it to tcpdump -r - "
-				     "or to a file");
+						   "or to a file");
 	signal(SIGPIPE, SIG_IGN);
 	error = monitor(&monitoring, &reason);
 	listener_close(&monitoring.listener);

@@ -44,8 +44,10 @@ static int take_version(struct options_arguments *arguments, const char *value)
 
 static int bad_name(const char *option, const char *value)
 {
-	return command_error(STATUS_USAGE, "%s '%s': 1 to %d letters, digits, '.', '_' or '-', starting with none of "
-			     "'.' and '-'", option, value, ABI_NAME_BYTES - 1);
+	return command_error(STATUS_USAGE,
+			     "%s '%s': 1 to %d letters, digits, '.', '_' or '-', starting with none of "
+			     "'.' and '-'",
+			     option, value, ABI_NAME_BYTES - 1);
 }
 
 static int take_name(struct options_arguments *arguments, const char *value)
@@ -102,8 +104,10 @@ static int take_time(const char *option, const char *value, __s64 *ms)
 {
 	if (!rule_time_parse(value, ms))
 		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "%s '%s': must be a time like 30s, 15m, 1h30m, 2d, at least a "
-			     "second", option, value);
+	return command_error(STATUS_USAGE,
+			     "%s '%s': must be a time like 30s, 15m, 1h30m, 2d, at least a "
+			     "second",
+			     option, value);
 }
 
 static int take_timeout(struct options_arguments *arguments, const char *value)
@@ -129,8 +133,8 @@ static int take_whole(const char *option, const char *value, const char *unit, _
 	*number = strtoull(value, &end, 10);
 	if (*value >= '0' && *value <= '9' && !*end && !errno && *number >= 1 && *number <= max)
 		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu", option, value,
-			     unit, (unsigned long long)max);
+	return command_error(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu", option, value, unit,
+			     (unsigned long long)max);
 }
 
 static int take_seconds(struct options_arguments *arguments, const char *value)
@@ -188,15 +192,17 @@ static int take_listen(struct options_arguments *arguments, const char *value)
 
 static int take_driver_ns(struct options_arguments *arguments, const char *value)
 {
-	return take_whole("--driver-ns", value, "nanoseconds", DRIVER_NS_MAX,
-			  &arguments->invocation.driver_ns);
+	return take_whole("--driver-ns", value, "nanoseconds", DRIVER_NS_MAX, &arguments->invocation.driver_ns);
 }
 
 /* ---- the table ---- */
 
 /* Options that say yes: which member of the invocation that is. */
+/* It would take the braces for a block. */
+/* clang-format off */
 #define SWITCH(word, bit, member, meaning) \
 	{ word, bit, NULL, meaning, NULL, offsetof(struct invocation, member) }
+/* clang-format on */
 
 const struct options_kind options_table[] = {
 	{ "json", 0, NULL, "print JSON, errors too", take_json, 0 },
@@ -233,7 +239,8 @@ const struct options_kind options_table[] = {
 	{ "write", OPTION_SAMPLES, "FILE|-", "pcapng", take_write, 0 },
 	SWITCH("on-stop", OPTION_ON_STOP, is_on_stop, "only where the configuration says detach-on-stop"),
 	SWITCH("reset", OPTION_RESET, is_reset, "count from 0 again"),
-	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", "where to serve (default: " EXPORTER_LISTEN_DEFAULT ")", take_listen, 0 },
+	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", "where to serve (default: " EXPORTER_LISTEN_DEFAULT ")", take_listen,
+	  0 },
 	{ NULL, 0, NULL, NULL, NULL, 0 },
 };
 
@@ -311,8 +318,8 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 	int option, status = STATUS_DONE;
 
 	for (size_t i = 0; i < OPTIONS; i++)
-		options[i] = (struct option){ options_table[i].name, options_table[i].value != NULL, NULL,
-					      OPTION_CODE + i };
+		options[i] =
+			(struct option){ options_table[i].name, options_table[i].value != NULL, NULL, OPTION_CODE + i };
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
 		if (!strcmp(argv[i], "--json"))
 			output_use_json(true);
@@ -328,12 +335,14 @@ enum command_status options_check(const struct command *command, const struct op
 
 	for (size_t i = 0; i < OPTIONS; i++)
 		if (arguments->given & 1ULL << i && !options_are_of(&options_table[i], command))
-			return command_error(STATUS_USAGE, "%s does not take that option, --%s; usage: "
-					     "xdp-cuckoo %s%s%s", command->name, options_table[i].name,
-					     command->name, *command->usage ? " " : "", command->usage);
+			return command_error(STATUS_USAGE,
+					     "%s does not take that option, --%s; usage: "
+					     "xdp-cuckoo %s%s%s",
+					     command->name, options_table[i].name, command->name,
+					     *command->usage ? " " : "", command->usage);
 	if (count < command->min || (command->max >= 0 && count > command->max))
 		return command_error(STATUS_USAGE, "%s: too %s words; usage: xdp-cuckoo %s%s%s", command->name,
-				     count < command->min ? "few" : "many", command->name,
-				     *command->usage ? " " : "", command->usage);
+				     count < command->min ? "few" : "many", command->name, *command->usage ? " " : "",
+				     command->usage);
 	return STATUS_DONE;
 }

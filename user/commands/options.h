@@ -22,7 +22,7 @@ struct options_kind {
 	const char *value;   /* what it is: N, DIR, or the words that '|' joins; NULL: it has none */
 	const char *meaning; /* one line */
 	int (*take)(struct options_arguments *arguments, const char *value); /* NULL: a switch */
-	size_t member;	     /* of a switch, a bool of the invocation */
+	size_t member;                                                       /* of a switch, a bool of the invocation */
 };
 
 /* Ended by one without a name. To add one, add a row, and tell of it where commands that take it do. */

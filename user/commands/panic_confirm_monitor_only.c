@@ -10,7 +10,7 @@
 #include "change/watchdog.h"
 
 #define BLOCKED_TOLD_MAX 8
-#define PANIC_ROUNDS 1000 /* each writer that comes between costs one */
+#define PANIC_ROUNDS 1000   /* each writer that comes between costs one */
 #define PANIC_SETTLE_MS 100 /* in which a writer puts a table in the place of another and starts it */
 
 static enum command_status run_monitor_only(const struct invocation *invocation);
@@ -23,12 +23,12 @@ const struct command command_monitor_only = {
 	.usage = "on|off",
 	.summary = "count what would be dropped, and drop nothing",
 	.help = "For a list that is not trusted yet: rules and policies are looked up and counted as ever,\n"
-	"and every packet passes; `stats` shows in columns of its own what would have been dropped. Kept\n"
-	"with the rules, for all filters of the --name, and in force at once. `off` says, as `load` does,\n"
-	"which stored rules block this host, its gateway or the SSH session this is typed in.\n"
-	"\n"
-	"  xdp-cuckoo monitor-only on\n"
-	"  xdp-cuckoo monitor-only off\n",
+		"and every packet passes; `stats` shows in columns of its own what would have been dropped. Kept\n"
+		"with the rules, for all filters of the --name, and in force at once. `off` says, as `load` does,\n"
+		"which stored rules block this host, its gateway or the SSH session this is typed in.\n"
+		"\n"
+		"  xdp-cuckoo monitor-only on\n"
+		"  xdp-cuckoo monitor-only off\n",
 	.min = 1,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -41,13 +41,13 @@ const struct command command_panic = {
 	.usage = "[off] [--all]",
 	.summary = "pass everything at once; off: filter again",
 	.help = "Every running filter of the --name, or of every name with --all, passes all packets from\n"
-	"now on, until `panic off`, `unload` or a reboot. Touches nothing but the running filters: it\n"
-	"works too while another command is at work, and where the stored rules are damaged. Rules stay,\n"
-	"and may be changed meanwhile. Status 1 where no filter runs; 3 where one is of a version that nobody\n"
-	"knows, or may run but cannot be seen (no CAP_SYS_ADMIN): with --all, all others have it.\n"
-	"\n"
-	"  xdp-cuckoo panic --all\n"
-	"  xdp-cuckoo panic off --all\n",
+		"now on, until `panic off`, `unload` or a reboot. Touches nothing but the running filters: it\n"
+		"works too while another command is at work, and where the stored rules are damaged. Rules stay,\n"
+		"and may be changed meanwhile. Status 1 where no filter runs; 3 where one is of a version that nobody\n"
+		"knows, or may run but cannot be seen (no CAP_SYS_ADMIN): with --all, all others have it.\n"
+		"\n"
+		"  xdp-cuckoo panic --all\n"
+		"  xdp-cuckoo panic off --all\n",
 	.options = OPTION_ALL,
 	.min = 0,
 	.max = 1,
@@ -61,16 +61,16 @@ const struct command command_confirm = {
 	.usage = "[--force]",
 	.summary = "keep what a --confirm TIME would undo",
 	.help = "After `load --confirm 30s` or `import --confirm 30s`: says that this host can still be\n"
-	"reached. Status 1 where nothing waits, or it comes too late: then everything passes, and what was\n"
-	"not confirmed is undone. What was typed into a session that hung until then is too late as well.\n"
-	"Where it cannot be undone, as on a full disk, the next command tries again, and goes on all the\n"
-	"same. Rules from before that there is no room for any more, since rules that came meanwhile use\n"
-	"the last of the 32 kinds, are left out: that command says so, or the system's log.\n"
-	"  --force    also too late, where nothing could undo it: the filter filters again\n"
-	"\n"
-	"  xdp-cuckoo load eth0 --confirm 30s\n"
-	"  xdp-cuckoo confirm\n"
-	"  xdp-cuckoo --name web confirm\n",
+		"reached. Status 1 where nothing waits, or it comes too late: then everything passes, and what was\n"
+		"not confirmed is undone. What was typed into a session that hung until then is too late as well.\n"
+		"Where it cannot be undone, as on a full disk, the next command tries again, and goes on all the\n"
+		"same. Rules from before that there is no room for any more, since rules that came meanwhile use\n"
+		"the last of the 32 kinds, are left out: that command says so, or the system's log.\n"
+		"  --force    also too late, where nothing could undo it: the filter filters again\n"
+		"\n"
+		"  xdp-cuckoo load eth0 --confirm 30s\n"
+		"  xdp-cuckoo confirm\n"
+		"  xdp-cuckoo --name web confirm\n",
 	.options = OPTION_FORCE,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_confirm,
@@ -174,8 +174,8 @@ static bool tell(__u32 *run, bool is_on)
 }
 
 /* *changed: how many were not so yet. */
-static void set_panic(const struct invocation *invocation, struct kernel_filter *filters,
-		      size_t count, bool is_on, size_t *meant, size_t *changed)
+static void set_panic(const struct invocation *invocation, struct kernel_filter *filters, size_t count, bool is_on,
+		      size_t *meant, size_t *changed)
 {
 	*meant = *changed = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -190,8 +190,7 @@ static void set_panic(const struct invocation *invocation, struct kernel_filter 
  * Until a fresh look finds it so everywhere: a writer may be putting another table in the place of one. -EPROTO and
  * -EPERM: it is so wherever it can be.
  */
-static int panic_until_all(const struct invocation *invocation, bool is_on, size_t *meant,
-			   struct reason *reason)
+static int panic_until_all(const struct invocation *invocation, bool is_on, size_t *meant, struct reason *reason)
 {
 	size_t count, changed = 1;
 	int error = 0;
@@ -207,13 +206,13 @@ static int panic_until_all(const struct invocation *invocation, bool is_on, size
 	}
 	if (!changed)
 		return error;
-	return reason_set(reason, -EAGAIN, "a writer puts new tables in the place of old ones without "
+	return reason_set(reason, -EAGAIN,
+			  "a writer puts new tables in the place of old ones without "
 			  "end; stop it, or take the filter off (xdp-cuckoo unload)");
 }
 
 /* And once more, when the writer that was seen at work has started the table it had ready. */
-static int panic(const struct invocation *invocation, bool is_on, size_t *meant,
-		 struct reason *reason)
+static int panic(const struct invocation *invocation, bool is_on, size_t *meant, struct reason *reason)
 {
 	const struct timespec settle = { .tv_nsec = PANIC_SETTLE_MS * 1000000 };
 	int error = panic_until_all(invocation, is_on, meant, reason);
@@ -232,16 +231,19 @@ static enum command_status run_panic(const struct invocation *invocation)
 	int error;
 
 	if (invocation->count && strcmp(invocation->operands[0], "off"))
-		return command_error(STATUS_USAGE, "panic '%s': must be off, or nothing: xdp-cuckoo panic, or "
-				     "xdp-cuckoo panic off", invocation->operands[0]);
+		return command_error(STATUS_USAGE,
+				     "panic '%s': must be off, or nothing: xdp-cuckoo panic, or "
+				     "xdp-cuckoo panic off",
+				     invocation->operands[0]);
 	is_on = !invocation->count;
 	error = panic(invocation, is_on, &meant, &reason);
 	if (error)
 		return command_failed(error, &reason);
 	if (!meant)
-		return !invocation->is_all ? command_not_running(invocation->name) :
-					     command_error(STATUS_NO, "no filter is running here; xdp-cuckoo load IFACE "
-							   "runs one");
+		return !invocation->is_all ?
+			       command_not_running(invocation->name) :
+			       command_error(STATUS_NO, "no filter is running here; xdp-cuckoo load IFACE "
+							"runs one");
 	output_print(json_pack("{s:b, s:I}", "panic", is_on, "filters", (json_int_t)meant));
 	return STATUS_DONE;
 }
@@ -259,15 +261,18 @@ static int check_in_time(const struct apply *apply, struct reason *reason)
 	int error = apply->targets_count ? kernel_tick(&tick, &ticks_per_second, reason) : 0;
 
 	if (!error && apply->undone.error)
-		error = reason_set(reason, -ETIMEDOUT, "too late: the time is over; confirm --force keeps what could "
+		error = reason_set(reason, -ETIMEDOUT,
+				   "too late: the time is over; confirm --force keeps what could "
 				   "not be undone");
 	for (size_t i = 0; i < apply->targets_count && !error; i++) {
 		const struct abi_config *config = apply->targets[i].filter.config;
 
 		if (config->run & ABI_RUN_UNCONFIRMED && tick >= config->confirm_by)
-			error = reason_set(reason, -ETIMEDOUT, "too late: '%s' passes everything since "
+			error = reason_set(reason, -ETIMEDOUT,
+					   "too late: '%s' passes everything since "
 					   "the time is over; xdp-cuckoo unload takes it off, confirm "
-					   "--force lets it filter", apply->name);
+					   "--force lets it filter",
+					   apply->name);
 	}
 	return error;
 }
@@ -289,7 +294,7 @@ static enum command_status run_confirm(const struct invocation *invocation)
 		return command_error(STATUS_NO, "%s", reason.text);
 	if (error == -ENOENT)
 		return command_error(STATUS_NO, "nothing waits to be confirmed; what is not confirmed in "
-				     "time is undone: see xdp-cuckoo status");
+						"time is undone: see xdp-cuckoo status");
 	if (error)
 		return command_failed(error, &reason);
 	output_print(json_pack("{s:s}", "confirmed", invocation->name));
@@ -307,5 +312,6 @@ void command_report_confirm(const struct invocation *invocation, __s64 deadline_
 	until = now.tv_sec + (now.tv_nsec / 1000000 + watchdog_left(deadline_ms)) / 1000;
 	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&until, &local));
 	output_note("undone at %s, unless you type before: xdp-cuckoo%s%s%s confirm", clock,
-		    command_name_option(invocation->name, option), invocation->state ? " --state " : "", invocation->state ? invocation->state : "");
+		    command_name_option(invocation->name, option), invocation->state ? " --state " : "",
+		    invocation->state ? invocation->state : "");
 }

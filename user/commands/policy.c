@@ -17,17 +17,17 @@ const struct command command_policy = {
 	.usage = "[OUTCOME pass|drop [--force]]",
 	.summary = "show or set what becomes of packets that no rule decides about",
 	.help = "By what the packet is; rules come first, as far as it has what they name. By default all pass\n"
-	"but `too-many-headers`, which no sender needs, and by which packets could evade rules.\n"
-	"@\n"
-	"With `no-rule drop` only what pass rules name gets through, of the answers to this host's own\n"
-	"connections too; `later-fragment drop` also hits large DNS answers; with `not-ip drop` there is\n"
-	"no ARP, so no IPv4 neighbour finds this host.\n"
-	"Kept with the rules, for all filters of the --name, and in force at once; `stats` counts each\n"
-	"apart. While a change waits for `confirm`, `no-rule drop` is refused: the pass rules may be its.\n"
-	"  --force            for `no-rule drop` and `not-ip drop`\n"
-	"\n"
-	"  xdp-cuckoo policy\n"
-	"  xdp-cuckoo policy malformed drop\n",
+		"but `too-many-headers`, which no sender needs, and by which packets could evade rules.\n"
+		"@\n"
+		"With `no-rule drop` only what pass rules name gets through, of the answers to this host's own\n"
+		"connections too; `later-fragment drop` also hits large DNS answers; with `not-ip drop` there is\n"
+		"no ARP, so no IPv4 neighbour finds this host.\n"
+		"Kept with the rules, for all filters of the --name, and in force at once; `stats` counts each\n"
+		"apart. While a change waits for `confirm`, `no-rule drop` is refused: the pass rules may be its.\n"
+		"  --force            for `no-rule drop` and `not-ip drop`\n"
+		"\n"
+		"  xdp-cuckoo policy\n"
+		"  xdp-cuckoo policy malformed drop\n",
 	.explain = explain_policies,
 	.options = OPTION_FORCE,
 	.min = 0,
@@ -71,8 +71,7 @@ static enum command_status show(const struct invocation *invocation)
 		error = read_settings(store, &settings, &reason);
 	store_close(store);
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-		json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome",
-						      outcome_words[outcome].word, "policy",
+		json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].word, "policy",
 						      verdict_word(settings.policy[outcome])));
 	if (!error) {
 		output_print(rows);
@@ -99,8 +98,8 @@ const char *command_outcome_danger(enum abi_outcome outcome)
 	}
 }
 
-static int set_policy(const struct invocation *invocation, enum abi_outcome outcome,
-		      enum abi_verdict verdict, struct reason *reason)
+static int set_policy(const struct invocation *invocation, enum abi_outcome outcome, enum abi_verdict verdict,
+		      struct reason *reason)
 {
 	struct store_settings settings;
 	struct apply apply;
@@ -129,8 +128,8 @@ static enum command_status unknown_outcome(const char *what)
 			     suggest_text(&suggest, "xdp-cuckoo policy, which lists them", text));
 }
 
-static enum command_status read_policy(const struct invocation *invocation,
-				       enum abi_outcome *outcome, enum abi_verdict *verdict)
+static enum command_status read_policy(const struct invocation *invocation, enum abi_outcome *outcome,
+				       enum abi_verdict *verdict)
 {
 	const char *what = invocation->operands[0], *word = invocation->operands[1];
 
@@ -138,8 +137,10 @@ static enum command_status read_policy(const struct invocation *invocation,
 	if (*outcome == OUTCOME_POLICIES)
 		return unknown_outcome(what);
 	if (invocation->count == 1)
-		return command_error(STATUS_USAGE, "policy '%s': write pass or drop behind it: xdp-cuckoo policy %s "
-				     "pass|drop", what, what);
+		return command_error(STATUS_USAGE,
+				     "policy '%s': write pass or drop behind it: xdp-cuckoo policy %s "
+				     "pass|drop",
+				     what, what);
 	*verdict = strcmp(word, "drop") ? VERDICT_PASS : VERDICT_DROP;
 	if (*verdict == VERDICT_PASS && strcmp(word, "pass"))
 		return command_not_a_choice("policy", word, "pass|drop");
@@ -163,7 +164,6 @@ static enum command_status run_policy(const struct invocation *invocation)
 	error = set_policy(invocation, outcome, verdict, &reason);
 	if (error)
 		return command_failed(error, &reason);
-	output_print(json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].word, "policy",
-			       verdict_word(verdict)));
+	output_print(json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].word, "policy", verdict_word(verdict)));
 	return STATUS_DONE;
 }

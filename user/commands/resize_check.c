@@ -14,12 +14,12 @@ const struct command command_resize = {
 	.usage = "N",
 	.summary = "give the running tables room for N rules",
 	.help = "Larger or smaller, while the filter goes on: a new table is filled from the store and takes\n"
-	"the place of the old one at once, on every interface; counters go on. A table also grows by\n"
-	"itself when a rule does not fit. N is at 95 % load, and at least what is stored. Larger maps, and\n"
-	"new programs over them, are loaded only if the present ones have no room (`room slots` of status).\n"
-	"\n"
-	"  xdp-cuckoo resize 5000000\n"
-	"  xdp-cuckoo --name web resize 1000\n",
+		"the place of the old one at once, on every interface; counters go on. A table also grows by\n"
+		"itself when a rule does not fit. N is at 95 % load, and at least what is stored. Larger maps, and\n"
+		"new programs over them, are loaded only if the present ones have no room (`room slots` of status).\n"
+		"\n"
+		"  xdp-cuckoo resize 5000000\n"
+		"  xdp-cuckoo --name web resize 1000\n",
 	.min = 1,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
@@ -32,12 +32,12 @@ const struct command command_check = {
 	.usage = "",
 	.summary = "compare the running tables with the store, and repair them",
 	.help = "Entry by entry. Prints how many were right, missing, foreign, or ended at another time than\n"
-	"their rule; what is not right is mended in place. A change that was not confirmed in time,\n"
-	"and that nothing has undone yet, is undone, and a note says so. Status 0 where all was equal, 1\n"
-	"where something had to be mended or undone.\n"
-	"\n"
-	"  xdp-cuckoo check\n"
-	"  xdp-cuckoo check --json\n",
+		"their rule; what is not right is mended in place. A change that was not confirmed in time,\n"
+		"and that nothing has undone yet, is undone, and a note says so. Status 0 where all was equal, 1\n"
+		"where something had to be mended or undone.\n"
+		"\n"
+		"  xdp-cuckoo check\n"
+		"  xdp-cuckoo check --json\n",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_check,
 };
@@ -59,14 +59,12 @@ static json_t *sizes(const struct apply *apply)
 	for (size_t i = 0; i < apply->targets_count; i++) {
 		const struct target *target = &apply->targets[i];
 
-		json_array_append_new(
-			rows, json_pack("{s:s, s:I, s:I, s:f, s:I}", "interface",
-					target->filter.attachments[0].interface, "slots_before",
-					(json_int_t)target->slots_before, "slots",
-					(json_int_t)table_slots(&target->table), "load_factor",
-					target->table.used / (double)table_slots(&target->table),
-					"table_bytes",
-					(json_int_t)kernel_filter_bytes(&target->filter)));
+		json_array_append_new(rows, json_pack("{s:s, s:I, s:I, s:f, s:I}", "interface",
+						      target->filter.attachments[0].interface, "slots_before",
+						      (json_int_t)target->slots_before, "slots",
+						      (json_int_t)table_slots(&target->table), "load_factor",
+						      target->table.used / (double)table_slots(&target->table),
+						      "table_bytes", (json_int_t)kernel_filter_bytes(&target->filter)));
 	}
 	return rows;
 }
@@ -106,13 +104,12 @@ static int check_all(struct apply *apply, json_t *rows, bool *differing, struct 
 		error = apply_check(apply, target, &difference, reason);
 		*differing |= difference.added || difference.removed || difference.retimed ||
 			      target->state == TARGET_REPAIRED;
-		json_array_append_new(
-			rows, json_pack("{s:s, s:I, s:I, s:I, s:I}", "interface",
-					target->filter.attachments[0].interface, "right",
-					(json_int_t)(difference.kept - difference.retimed), "missing",
-					(json_int_t)difference.added, "foreign",
-					(json_int_t)difference.removed, "other_end",
-					(json_int_t)difference.retimed));
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:I, s:I, s:I, s:I}", "interface",
+						target->filter.attachments[0].interface, "right",
+						(json_int_t)(difference.kept - difference.retimed), "missing",
+						(json_int_t)difference.added, "foreign", (json_int_t)difference.removed,
+						"other_end", (json_int_t)difference.retimed));
 	}
 	return error;
 }

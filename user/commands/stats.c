@@ -23,29 +23,29 @@ const struct command command_stats = {
 		 "[--reset]",
 	.summary = "show how many packets were passed and dropped, and why",
 	.help = "Counted since the filter was loaded or last reset, over all its interfaces and CPUs:\n"
-	"@\n"
-	"What would be dropped but for `monitor-only` has been passed, and has columns of its own: shown\n"
-	"where there is some, as are outcomes that are seldom; under --json all. Bytes count from the Ethernet\n"
-	"header on.\n"
-	"  --by interface     where packets came by; `+` joins interfaces that share a row of counters (their\n"
-	"                     numbers are equal modulo 64), `-` is what the filter runs on no more, or in\n"
-	"                     another network namespace\n"
-	"  --by cpu           which CPU filtered them\n"
-	"  --by rule          the drop rules that matched most packets, in monitor-only mode too. In a flood\n"
-	"                     rules are counted by a random sample, each packet of it for several\n"
-	"  --by prefix        the same, summed by source: of 24 bits in IPv4 and 48 in IPv6, or others:\n"
-	"                     --by prefix=16,32; shorter prefixes of rules as they are. As by rule, this\n"
-	"                     needs a table that counts: neither --compact nor --no-counters\n"
-	"  --top N            how many of these rules or prefixes (default: 20)\n"
-	"  --interval TIME    instead of sums, packets and bits a second, at the end of each interval, until\n"
-	"                     it is interrupted; under --json a line for each. Not by rule or prefix\n"
-	"  --count N          end after so many intervals\n"
-	"  --reset            count from 0 from now on, by rule too\n"
-	"\n"
-	"  xdp-cuckoo stats\n"
-	"  xdp-cuckoo --name web stats --json\n"
-	"  xdp-cuckoo stats --by interface --interval 1s\n"
-	"  xdp-cuckoo stats --by prefix=16 --top 5\n",
+		"@\n"
+		"What would be dropped but for `monitor-only` has been passed, and has columns of its own: shown\n"
+		"where there is some, as are outcomes that are seldom; under --json all. Bytes count from the Ethernet\n"
+		"header on.\n"
+		"  --by interface     where packets came by; `+` joins interfaces that share a row of counters (their\n"
+		"                     numbers are equal modulo 64), `-` is what the filter runs on no more, or in\n"
+		"                     another network namespace\n"
+		"  --by cpu           which CPU filtered them\n"
+		"  --by rule          the drop rules that matched most packets, in monitor-only mode too. In a flood\n"
+		"                     rules are counted by a random sample, each packet of it for several\n"
+		"  --by prefix        the same, summed by source: of 24 bits in IPv4 and 48 in IPv6, or others:\n"
+		"                     --by prefix=16,32; shorter prefixes of rules as they are. As by rule, this\n"
+		"                     needs a table that counts: neither --compact nor --no-counters\n"
+		"  --top N            how many of these rules or prefixes (default: 20)\n"
+		"  --interval TIME    instead of sums, packets and bits a second, at the end of each interval, until\n"
+		"                     it is interrupted; under --json a line for each. Not by rule or prefix\n"
+		"  --count N          end after so many intervals\n"
+		"  --reset            count from 0 from now on, by rule too\n"
+		"\n"
+		"  xdp-cuckoo stats\n"
+		"  xdp-cuckoo --name web stats --json\n"
+		"  xdp-cuckoo stats --by interface --interval 1s\n"
+		"  xdp-cuckoo stats --by prefix=16 --top 5\n",
 	.explain = explain_outcomes,
 	.options = OPTION_INTERVAL | OPTION_COUNT | OPTION_BY | OPTION_RESET,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
@@ -54,8 +54,7 @@ const struct command command_stats = {
 
 /* ---- reading ---- */
 
-static int read_tally(const struct invocation *invocation, bool is_quiet, struct tally *tally,
-		      struct reason *reason)
+static int read_tally(const struct invocation *invocation, bool is_quiet, struct tally *tally, struct reason *reason)
 {
 	struct kernel_filter *filters;
 	size_t count;
@@ -165,8 +164,8 @@ static void add_cpus(json_t *rows, const struct tally *counts, const struct tall
 			continue;
 		tally_sum(counts, TALLY_ALL, cpu, counters);
 		tally_verdicts(counters, verdicts);
-		json_array_append_new(rows, verdict_row(json_pack("{s:o}", "cpu", json_sprintf("%u", cpu)),
-							verdicts, form));
+		json_array_append_new(rows,
+				      verdict_row(json_pack("{s:o}", "cpu", json_sprintf("%u", cpu)), verdicts, form));
 	}
 }
 
@@ -174,7 +173,9 @@ static void add_cpus(json_t *rows, const struct tally *counts, const struct tall
 static json_t *rows_of(enum stats_by by, const struct tally *counts, const struct tally *sums, double seconds)
 {
 	static const char *const names[] = {
-		[STATS_BY_OUTCOME] = "outcome", [STATS_BY_INTERFACE] = "interface", [STATS_BY_CPU] = "cpu",
+		[STATS_BY_OUTCOME] = "outcome",
+		[STATS_BY_INTERFACE] = "interface",
+		[STATS_BY_CPU] = "cpu",
 	};
 	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS], all[ABI_COUNTERS];
 	struct form form = { .seconds = seconds };
@@ -201,8 +202,9 @@ static json_t *rows_of(enum stats_by by, const struct tally *counts, const struc
 static void print_interval(json_t *rows, double seconds, bool is_first)
 {
 	if (output_is_json()) {
-		output_answer(json_pack("{s:I, s:f, s:o}", "time", (json_int_t)time(NULL), "seconds", seconds,
-					"rates", rows), "");
+		output_answer(json_pack("{s:I, s:f, s:o}", "time", (json_int_t)time(NULL), "seconds", seconds, "rates",
+					rows),
+			      "");
 	} else {
 		if (!is_first)
 			putchar('\n');
@@ -219,8 +221,8 @@ static void sleep_ms(__s64 ms)
 }
 
 /* One interval from *before on, which is what comes after it then. */
-static enum command_status run_interval(const struct invocation *invocation, enum stats_by by,
-					struct tally *before, bool is_first)
+static enum command_status run_interval(const struct invocation *invocation, enum stats_by by, struct tally *before,
+					bool is_first)
 {
 	struct tally now = {}, difference = {};
 	struct reason reason;
@@ -282,15 +284,18 @@ static enum command_status not_by(const char *word)
 	char text[SUGGEST_TEXT_BYTES];
 
 	suggest_offer_choices(&suggest, "interface|cpu|rule|prefix");
-	return command_error(STATUS_USAGE, "--by '%s': must be interface, cpu, rule, prefix or prefix=IPV4,IPV6 "
-			     "with lengths from 1 to 32 and to 128%s", word, suggest_text(&suggest, NULL, text));
+	return command_error(STATUS_USAGE,
+			     "--by '%s': must be interface, cpu, rule, prefix or prefix=IPV4,IPV6 "
+			     "with lengths from 1 to 32 and to 128%s",
+			     word, suggest_text(&suggest, NULL, text));
 }
 
-static enum command_status read_by(const struct invocation *invocation, enum stats_by *by,
-				   struct stats_prefix *prefix)
+static enum command_status read_by(const struct invocation *invocation, enum stats_by *by, struct stats_prefix *prefix)
 {
 	static const char *const words[] = {
-		[STATS_BY_INTERFACE] = "interface", [STATS_BY_CPU] = "cpu", [STATS_BY_RULE] = "rule",
+		[STATS_BY_INTERFACE] = "interface",
+		[STATS_BY_CPU] = "cpu",
+		[STATS_BY_RULE] = "rule",
 	};
 	const char *text = invocation->by;
 

@@ -119,8 +119,7 @@ static struct rule source_of(const struct rule *rule, const struct stats_prefix 
 	if (!rule->src_len)
 		return source;
 	source.family = rule->family;
-	source.src_len = rule->src_len < prefix->length[rule->family] ? rule->src_len :
-									prefix->length[rule->family];
+	source.src_len = rule->src_len < prefix->length[rule->family] ? rule->src_len : prefix->length[rule->family];
 	source.src = rule_network(&rule->src, source.src_len);
 	return source;
 }
@@ -185,7 +184,8 @@ static json_t *rank_all(struct store *store, struct ranking *ranking, int *error
 static enum command_status print_ranking(const struct invocation *invocation, struct store *store,
 					 struct rule_counts *counts, const struct stats_prefix *prefix)
 {
-	struct ranking ranking = { .counts = counts, .prefix = prefix,
+	struct ranking ranking = { .counts = counts,
+				   .prefix = prefix,
 				   .top = invocation->top ? invocation->top : TOP_DEFAULT };
 	int error = store ? store_shapes(store, &counts->shapes) : 0;
 	json_t *rows;

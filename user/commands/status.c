@@ -17,21 +17,21 @@ const struct command command_status = {
 	.usage = "",
 	.summary = "show the stored rules and the running filters",
 	.help = "Of the store: rules, how many of them end by themselves, the kinds of rule (shapes: fields\n"
-	"and prefix lengths) with the one each is looked up as, and a change that waits for `confirm`.\n"
-	"Of each running filter, of any name: whether it filters (monitor-only, panic, unconfirmed,\n"
-	"NOT FILTERING), interfaces, policies that drop, how its table keeps entries, load factor, memory, the most\n"
-	"entries that one insert has moved, how often a look-up was tried again because the table moved,\n"
-	"how often an innocent packet had a rule's fingerprint and the exact table's records told, the\n"
-	"shapes that packets are looked up by, how many of them as a mean for a packet that no rule\n"
-	"matches, and the chance that it is taken for one that a rule names.\n"
-	"NOT FILTERING, with status 1: an interface receives packets, and the filter sees none of them. Some\n"
-	"drivers take the program and do not run it, or stop running it when the link or the MTU changes.\n"
-	"`status` watches for it: for 0.2 s if no packet comes, for up to 4.5 s if packets come that the filter\n"
-	"does not see. It is silent where less than 5 packets a second come, and behind libxdp's dispatcher.\n"
-	"It warns if an MTU has grown so much that the driver may lose frames; `load` cures that if it can.\n"
-	"\n"
-	"  xdp-cuckoo status\n"
-	"  xdp-cuckoo status --json\n",
+		"and prefix lengths) with the one each is looked up as, and a change that waits for `confirm`.\n"
+		"Of each running filter, of any name: whether it filters (monitor-only, panic, unconfirmed,\n"
+		"NOT FILTERING), interfaces, policies that drop, how its table keeps entries, load factor, memory, the most\n"
+		"entries that one insert has moved, how often a look-up was tried again because the table moved,\n"
+		"how often an innocent packet had a rule's fingerprint and the exact table's records told, the\n"
+		"shapes that packets are looked up by, how many of them as a mean for a packet that no rule\n"
+		"matches, and the chance that it is taken for one that a rule names.\n"
+		"NOT FILTERING, with status 1: an interface receives packets, and the filter sees none of them. Some\n"
+		"drivers take the program and do not run it, or stop running it when the link or the MTU changes.\n"
+		"`status` watches for it: for 0.2 s if no packet comes, for up to 4.5 s if packets come that the filter\n"
+		"does not see. It is silent where less than 5 packets a second come, and behind libxdp's dispatcher.\n"
+		"It warns if an MTU has grown so much that the driver may lose frames; `load` cures that if it can.\n"
+		"\n"
+		"  xdp-cuckoo status\n"
+		"  xdp-cuckoo status --json\n",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_status,
 };
@@ -73,8 +73,10 @@ const char *command_effect(const struct kernel_filter *filter, char text[COMMAND
 	if (command_passes_unconfirmed(filter))
 		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or unload, ends it";
 	if (is_unconfirmed(filter)) {
-		snprintf(text, COMMAND_EFFECT_BYTES, "UNCONFIRMED: passes everything in %s unless xdp-cuckoo "
-			 "confirm comes before", rule_time_format(left_ms, time));
+		snprintf(text, COMMAND_EFFECT_BYTES,
+			 "UNCONFIRMED: passes everything in %s unless xdp-cuckoo "
+			 "confirm comes before",
+			 rule_time_format(left_ms, time));
 		return text;
 	}
 	if (run & ABI_RUN_MONITOR)
@@ -90,8 +92,9 @@ void command_report_run(const struct kernel_filter *filter)
 	/* What nobody has asked for is told to programs too. */
 	if (filter->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_HEIR))
 		(is_late ? output_warning : output_note)("the filter '%s' on %s: %s", filter->config->name,
-			    filter->attachments_count ? filter->attachments[0].interface : "-",
-			    command_effect(filter, text));
+							 filter->attachments_count ? filter->attachments[0].interface :
+										     "-",
+							 command_effect(filter, text));
 }
 
 static bool is_bypassed(const struct kernel_attachment *attachment)
@@ -105,8 +108,9 @@ static void report_mtu(const struct kernel_attachment *attachment, const char *n
 
 	if (interfaces_may_take_frags(attachment->ifindex))
 		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
-			    "xdp-cuckoo%s load %s cures that, or says why not", attachment->interface, attachment->mtu,
-			    command_name_option(name, option), attachment->interface);
+			    "xdp-cuckoo%s load %s cures that, or says why not",
+			    attachment->interface, attachment->mtu, command_name_option(name, option),
+			    attachment->interface);
 	else
 		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
 			    "make the MTU smaller, or unload the filter there and load it with --mode skb",
@@ -161,11 +165,12 @@ void command_fit_mtu(struct apply *apply)
 			struct reason reason;
 
 			if (kernel_fit_mtu(filter, attachment, &reason))
-				output_note("'%s' keeps the program for frames of one buffer: %s", attachment->interface,
-					    reason.text);
+				output_note("'%s' keeps the program for frames of one buffer: %s",
+					    attachment->interface, reason.text);
 			else if (attachment->is_frags != was_frags)
 				output_note("'%s' now runs the program for frames of several buffers: its MTU has grown "
-					    "to %u", attachment->interface, attachment->mtu);
+					    "to %u",
+					    attachment->interface, attachment->mtu);
 		}
 	}
 }
@@ -215,10 +220,9 @@ static json_t *interfaces_of(const struct kernel_filter *filter)
 		struct kernel_attachment attachment = filter->attachments[i];
 
 		interface_clean_name(attachment.interface);
-		json_array_append_new(rows, json_pack("{s:s, s:s, s:I}", "interface",
-						      attachment.interface, "mode",
-						      interface_mode_name(attachment.mode),
-						      "program", (json_int_t)attachment.prog_id));
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:I}", "interface", attachment.interface, "mode",
+						      interface_mode_name(attachment.mode), "program",
+						      (json_int_t)attachment.prog_id));
 	}
 	return rows;
 }
@@ -263,22 +267,18 @@ static void add_table(json_t *status, const struct kernel_filter *filter,
 	const struct abi_config *config = filter->config;
 	__u64 slots = table_slots_of(target_geometry(filter)), bytes = kernel_filter_bytes(filter);
 
-	json_object_update_new(
-		status, json_pack("{s:s, s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:I}",
-				  "table", command_format_name(&filter->options),
-				  "slots", (json_int_t)slots,
-				  "room_slots", (json_int_t)target_room(filter),
-				  "spare_table", target_tables(filter) == ABI_TABLES,
-				  "used_slots", (json_int_t)config->used,
-				  "load_factor", apply_load_factor(filter),
-				  "table_bytes", (json_int_t)bytes,
-				  "bytes_per_rule", config->used ? bytes / (double)config->used : 0.,
-				  "generation", (json_int_t)config->generation,
-				  "longest_path", (json_int_t)abi_active(config)->longest_path,
-				  "moves", (json_int_t)abi_active(config)->moves,
-				  "look_up_retries", (json_int_t)counters[ABI_COUNTER_RETRIES].packets,
-				  "fingerprints_stopped",
-				  (json_int_t)counters[ABI_COUNTER_STOPPED].packets));
+	json_object_update_new(status,
+			       json_pack("{s:s, s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:I}", "table",
+					 command_format_name(&filter->options), "slots", (json_int_t)slots,
+					 "room_slots", (json_int_t)target_room(filter), "spare_table",
+					 target_tables(filter) == ABI_TABLES, "used_slots", (json_int_t)config->used,
+					 "load_factor", apply_load_factor(filter), "table_bytes", (json_int_t)bytes,
+					 "bytes_per_rule", config->used ? bytes / (double)config->used : 0.,
+					 "generation", (json_int_t)config->generation, "longest_path",
+					 (json_int_t)abi_active(config)->longest_path, "moves",
+					 (json_int_t)abi_active(config)->moves, "look_up_retries",
+					 (json_int_t)counters[ABI_COUNTER_RETRIES].packets, "fingerprints_stopped",
+					 (json_int_t)counters[ABI_COUNTER_STOPPED].packets));
 }
 
 static void add_probes(json_t *status, const struct kernel_filter *filter)
@@ -290,8 +290,7 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 		char name[64];
 
 		snprintf(name, sizeof(name), "probes_%s", names[family]);
-		json_object_set_new(status, name,
-				    json_integer(abi_shapes(abi_active(filter->config), family)->count));
+		json_object_set_new(status, name, json_integer(abi_shapes(abi_active(filter->config), family)->count));
 		snprintf(name, sizeof(name), "mean_probes_%s", names[family]);
 		json_object_set_new(status, name, json_real(apply_mean_probes(filter, family)));
 		snprintf(name, sizeof(name), "false_positive_rate_%s", names[family]);
@@ -301,25 +300,21 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 
 /* Of one of another version nothing else is known. */
 static json_t *filter_status(const struct kernel_filter *filter, const struct invocation *invocation,
-			     const struct store_info *info,
-			     const struct abi_counter counters[ABI_COUNTERS])
+			     const struct store_info *info, const struct abi_counter counters[ABI_COUNTERS])
 {
 	const struct abi_config *config = filter->config;
 	json_t *bypassed = interfaces_where(filter, is_bypassed);
 	char text[COMMAND_EFFECT_BYTES];
-	json_t *status =
-		json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I, s:o, s:o, s:o}",
-			  "name", config->magic ? config->name : "-",
-			  "effect", json_array_size(bypassed) ? "NOT FILTERING: packets do not reach it" :
-								command_effect(filter, text),
-			  "panic", (config->run & ABI_RUN_PANIC) != 0,
-			  "monitor_only", (config->run & ABI_RUN_MONITOR) != 0,
-			  "unconfirmed", is_unconfirmed(filter),
-			  "condition", condition(filter, invocation, info),
-			  "table_version", (json_int_t)(config->magic ? config->version : ABI_VERSION),
-			  "interfaces", interfaces_of(filter),
-			  "bypassed_on", bypassed,
-			  "mtu_too_large_on", interfaces_where(filter, kernel_is_mtu_too_large));
+	json_t *status = json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I, s:o, s:o, s:o}", "name",
+				   config->magic ? config->name : "-", "effect",
+				   json_array_size(bypassed) ? "NOT FILTERING: packets do not reach it" :
+							       command_effect(filter, text),
+				   "panic", (config->run & ABI_RUN_PANIC) != 0, "monitor_only",
+				   (config->run & ABI_RUN_MONITOR) != 0, "unconfirmed", is_unconfirmed(filter),
+				   "condition", condition(filter, invocation, info), "table_version",
+				   (json_int_t)(config->magic ? config->version : ABI_VERSION), "interfaces",
+				   interfaces_of(filter), "bypassed_on", bypassed, "mtu_too_large_on",
+				   interfaces_where(filter, kernel_is_mtu_too_large));
 
 	if (filter->is_other_version)
 		return status;
@@ -337,10 +332,10 @@ static json_t *kinds_of(const struct shape_list *shapes)
 	for (size_t i = 0; i < shapes->count; i++) {
 		const struct shape_list_entry *entry = &shapes->entry[i];
 
-		json_array_append_new(rows, json_pack("{s:s, s:I, s:s}", "kind",
-						      rule_shape_format(&entry->shape, shape),
-						      "keys", (json_int_t)entry->keys, "looked_up_as",
-						      rule_shape_format(&entry->target, target)));
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:I, s:s}", "kind", rule_shape_format(&entry->shape, shape),
+						"keys", (json_int_t)entry->keys, "looked_up_as",
+						rule_shape_format(&entry->target, target)));
 	}
 	return rows;
 }
@@ -352,8 +347,7 @@ struct stored {
 	struct shape_list shapes;
 };
 
-static int read_store(const struct invocation *invocation, struct stored *stored,
-		      struct reason *reason)
+static int read_store(const struct invocation *invocation, struct stored *stored, struct reason *reason)
 {
 	struct store *store;
 	int error = command_open_store(invocation, &store, reason);
@@ -376,17 +370,15 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 {
 	const struct store_pending *pending = &stored->pending;
 	json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:b, s:o, s:o}", "name", invocation->name, "rules",
-				   (json_int_t)stored->info.rules, "timed_rules",
-				   (json_int_t)stored->info.timed, "generation",
-				   (json_int_t)stored->info.generation, "monitor_only",
+				   (json_int_t)stored->info.rules, "timed_rules", (json_int_t)stored->info.timed,
+				   "generation", (json_int_t)stored->info.generation, "monitor_only",
 				   stored->settings.is_monitor_only, "policies_that_drop",
 				   dropping_policies(stored->settings.policy), "kinds_of_rule",
 				   kinds_of(&stored->shapes));
 
 	if (pending->id)
 		json_object_set_new(status, "unconfirmed_change",
-				    json_pack("{s:I, s:f}", "rules", (json_int_t)pending->rules,
-					      "seconds_left",
+				    json_pack("{s:I, s:f}", "rules", (json_int_t)pending->rules, "seconds_left",
 					      pending->left_ms > 0 ? pending->left_ms / 1000. : 0.));
 	return status;
 }
@@ -400,7 +392,8 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 		interface_clean_name(attachment.interface);
 		if (!attachment.has_ethernet)
 			output_note("'%s' has no Ethernet header: the filter finds no packet there, and rules have no "
-				    "effect", attachment.interface);
+				    "effect",
+				    attachment.interface);
 	}
 }
 

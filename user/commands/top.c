@@ -26,21 +26,21 @@ const struct command command_top = {
 	.usage = "[--interval TIME] [--count N]",
 	.summary = "watch what is passed and dropped, live",
 	.help = "Packets and bits a second and their course, by interface or CPU, and the rules that drop most. With\n"
-	"monitor-only, what would be dropped counts as dropped. Rules are found by their counters, and\n"
-	"looked up in the store seldom, by a process of its own, so that millions of rules hold nothing up:\n"
-	"what is not known yet is shown as `?`. A table that does not count by rule has none.\n"
-	"  s                  sort by what is dropped, by what is passed, by name\n"
-	"  p, space           pause, and go on\n"
-	"  i, c               by interface, by CPU\n"
-	"  ?, h               explain the figures\n"
-	"  q                  end\n"
-	"Where input or output is no terminal, a line for each interval, under --json an object.\n"
-	"  --interval TIME    between two readings (default: 1s)\n"
-	"  --count N          end after so many intervals\n"
-	"\n"
-	"  xdp-cuckoo top\n"
-	"  xdp-cuckoo --name web top --interval 5s\n"
-	"  xdp-cuckoo top --json --count 10\n",
+		"monitor-only, what would be dropped counts as dropped. Rules are found by their counters, and\n"
+		"looked up in the store seldom, by a process of its own, so that millions of rules hold nothing up:\n"
+		"what is not known yet is shown as `?`. A table that does not count by rule has none.\n"
+		"  s                  sort by what is dropped, by what is passed, by name\n"
+		"  p, space           pause, and go on\n"
+		"  i, c               by interface, by CPU\n"
+		"  ?, h               explain the figures\n"
+		"  q                  end\n"
+		"Where input or output is no terminal, a line for each interval, under --json an object.\n"
+		"  --interval TIME    between two readings (default: 1s)\n"
+		"  --count N          end after so many intervals\n"
+		"\n"
+		"  xdp-cuckoo top\n"
+		"  xdp-cuckoo --name web top --interval 5s\n"
+		"  xdp-cuckoo top --json --count 10\n",
 	.options = OPTION_INTERVAL | OPTION_COUNT,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_top,
@@ -126,7 +126,8 @@ static void choose_ranked(struct top *top)
 		    tally_is_named(filter, top->invocation->name) && !target_open_table(filter, &top->table))
 			top->ranked = filter;
 	}
-	table_id = top->ranked ? (__u64)top->ranked->map[KERNEL_RECORDS].id << 32 | (__u32)top->ranked->config->active : 0;
+	table_id = top->ranked ? (__u64)top->ranked->map[KERNEL_RECORDS].id << 32 | (__u32)top->ranked->config->active :
+				 0;
 	if (table_id != top->ranked_id) {
 		hits_close(&top->hits);
 		top_names_close(&top->names);
@@ -208,8 +209,7 @@ static bool rank_further(struct top *top)
 	if (!top->is_ranking || !hits_step(&top->hits, &top->table, second))
 		return false;
 	top->is_ranking = false;
-	top_names_ask(&top->names, top->dir, top->ranked, top->hits.ranked, top->hits.ranked_count,
-		      second);
+	top_names_ask(&top->names, top->dir, top->ranked, top->hits.ranked, top->hits.ranked_count, second);
 	return true;
 }
 

@@ -25,17 +25,17 @@ const struct command command_up = {
 	.usage = "[FILE]",
 	.summary = "bring into force what the configuration says",
 	.help = "FILE is " CONFIG_DIR "/NAME.conf, by --name, where it is not given: see xdp-cuckoo.conf(5).\n"
-	"Whether the filter runs already or not: loads it, with the rules that are stored, on the interfaces that\n"
-	"lack it, takes it off those that are no longer named, sets policies, and imports each list with\n"
-	"--list NAME --replace. What is so already is left alone. Where the running filter is of another version,\n"
-	"or its table of another kind, or smaller, a new one takes its place while packets go on.\n"
-	"Says first, as `load` does, which stored rules block this host, its gateway or the SSH session; watches\n"
-	"at the end, as `status` does, whether packets reach the filter.\n"
-	"What cannot be done (an interface that is not there, a list that cannot be read) is told, and all else\n"
-	"is done; then the status is not 0. Rules, lists and policies that the file does not name stay.\n"
-	"\n"
-	"  xdp-cuckoo up\n"
-	"  xdp-cuckoo --name web up /etc/web-filter.conf\n",
+		"Whether the filter runs already or not: loads it, with the rules that are stored, on the interfaces that\n"
+		"lack it, takes it off those that are no longer named, sets policies, and imports each list with\n"
+		"--list NAME --replace. What is so already is left alone. Where the running filter is of another version,\n"
+		"or its table of another kind, or smaller, a new one takes its place while packets go on.\n"
+		"Says first, as `load` does, which stored rules block this host, its gateway or the SSH session; watches\n"
+		"at the end, as `status` does, whether packets reach the filter.\n"
+		"What cannot be done (an interface that is not there, a list that cannot be read) is told, and all else\n"
+		"is done; then the status is not 0. Rules, lists and policies that the file does not name stay.\n"
+		"\n"
+		"  xdp-cuckoo up\n"
+		"  xdp-cuckoo --name web up /etc/web-filter.conf\n",
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_up,
@@ -47,11 +47,12 @@ const struct command command_down = {
 	.usage = "[FILE] [--on-stop]",
 	.summary = "take the filter of the name off its interfaces",
 	.help = "Off all that run it, whatever the configuration says; the rules stay stored for the next `up`.\n"
-	"  --on-stop  only where FILE, or " CONFIG_DIR "/NAME.conf, says detach-on-stop = yes: for services, which are\n"
-	"             also stopped to be started anew\n"
-	"\n"
-	"  xdp-cuckoo down\n"
-	"  xdp-cuckoo --name web down --on-stop\n",
+		"  --on-stop  only where FILE, or " CONFIG_DIR
+		"/NAME.conf, says detach-on-stop = yes: for services, which are\n"
+		"             also stopped to be started anew\n"
+		"\n"
+		"  xdp-cuckoo down\n"
+		"  xdp-cuckoo --name web down --on-stop\n",
 	.options = OPTION_ON_STOP,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
@@ -64,11 +65,11 @@ const struct command command_check_config = {
 	.usage = "[FILE] [--strict]",
 	.summary = "say whether the configuration is right",
 	.help = "Changes nothing. Each thing that is wrong is told in one line, with the file's. Status 0: `up` would take\n"
-	"it; 2: it would not. Whether interfaces are there is not looked at.\n"
-	"  --strict  also reads the lists: bad lines, and lists that cannot be read, are wrong too\n"
-	"\n"
-	"  xdp-cuckoo check-config\n"
-	"  xdp-cuckoo check-config new.conf --strict\n",
+		"it; 2: it would not. Whether interfaces are there is not looked at.\n"
+		"  --strict  also reads the lists: bad lines, and lists that cannot be read, are wrong too\n"
+		"\n"
+		"  xdp-cuckoo check-config\n"
+		"  xdp-cuckoo check-config new.conf --strict\n",
 	.options = OPTION_STRICT,
 	.max = 1,
 	.needs = PRIVILEGE_READ,
@@ -112,8 +113,8 @@ struct up {
 	const struct invocation *invocation;
 	const struct config *config;
 	struct apply apply;
-	bool is_last;		    /* interfaces that are not there are waited for no more */
-	bool is_again;		    /* all has been done but for those */
+	bool is_last;               /* interfaces that are not there are waited for no more */
+	bool is_again;              /* all has been done but for those */
 	json_t *interfaces, *lists; /* what became of them */
 	size_t renewed;
 	enum command_status status; /* of the first failure */
@@ -212,9 +213,8 @@ static bool has_any_named(const struct up *up)
 
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
 {
-	json_array_append_new(up->interfaces,
-			      json_pack("{s:o, s:s, s:s}", "interface", output_string(interface), "mode", mode, "filter",
-					done));
+	json_array_append_new(up->interfaces, json_pack("{s:o, s:s, s:s}", "interface", output_string(interface),
+							"mode", mode, "filter", done));
 }
 
 static void bring_interface(struct up *up, const char *interface)
@@ -232,8 +232,8 @@ static void bring_interface(struct up *up, const char *interface)
 		return;
 	/* Where there is no filter, what stands in the way of loading it has been told. */
 	if (!is_there) {
-		command_error(STATUS_SYSTEM, "there is no interface '%s' here; see ip link; everything else is brought up",
-			      interface);
+		command_error(STATUS_SYSTEM,
+			      "there is no interface '%s' here; see ip link; everything else is brought up", interface);
 		up->status = up->status ? up->status : STATUS_SYSTEM;
 	} else if (up->apply.targets_count) {
 		error = kernel_attach(&up->apply.targets->filter, interface, up->config->load.mode, &reason);
@@ -243,7 +243,9 @@ static void bring_interface(struct up *up, const char *interface)
 		failed(up, error, &reason);
 	note_interface(up, attachment ? attachment->interface : interface,
 		       attachment ? interface_mode_name(attachment->mode) : "-",
-		       attachment ? "loaded" : is_there ? "not loaded" : "not there");
+		       attachment ? "loaded" :
+		       is_there   ? "not loaded" :
+				    "not there");
 }
 
 /* Last: as long as none that is named is filtered, no other loses the filter. */
@@ -350,7 +352,8 @@ static void note_other_lists(const struct up *up)
 			k++;
 		if (lists.list[i].name[0] && k == up->config->lists_count)
 			output_note("the list '%s' is not in the configuration, and stays; xdp-cuckoo lists delete %s gives "
-				    "it up", lists.list[i].name, lists.list[i].name);
+				    "it up",
+				    lists.list[i].name, lists.list[i].name);
 	}
 }
 

@@ -57,8 +57,10 @@ static void begin_list(struct config_reading *reading, const char *name)
 			return;
 		}
 	if (!apply_is_name(name)) {
-		refuse(reading, "[list %s]: a list's name has 1 to %d letters, digits, '.', '_' or '-', and starts with "
-		       "none of '.' and '-'", name, ABI_NAME_BYTES - 1);
+		refuse(reading,
+		       "[list %s]: a list's name has 1 to %d letters, digits, '.', '_' or '-', and starts with "
+		       "none of '.' and '-'",
+		       name, ABI_NAME_BYTES - 1);
 		return;
 	}
 	if (config->lists_count == STORE_LISTS_MAX) {
@@ -197,10 +199,12 @@ static void check_filter(struct config_reading *reading)
 	if (!reading->filter_line)
 		config_refuse(reading, 0, "there is no [filter] section with interfaces = NAME...");
 	else if (!config->interfaces_count)
-		config_refuse(reading, reading->filter_line, "[filter] names no interfaces; write interfaces = NAME...");
+		config_refuse(reading, reading->filter_line,
+			      "[filter] names no interfaces; write interfaces = NAME...");
 	if (load->fingerprint_bits && !load->is_compact)
-		config_refuse(reading, reading->filter_line, "fingerprint goes with table = compact: an exact table has 16 bits "
-			  "and drops no innocent packet");
+		config_refuse(reading, reading->filter_line,
+			      "fingerprint goes with table = compact: an exact table has 16 bits "
+			      "and drops no innocent packet");
 }
 
 static void check_policies(struct config_reading *reading)
@@ -210,8 +214,10 @@ static void check_policies(struct config_reading *reading)
 	for (enum abi_outcome i = 0; i < OUTCOME_POLICIES; i++)
 		if (config->has_policy[i] && config->policy[i] == VERDICT_DROP && !config->is_forced &&
 		    command_outcome_danger(i))
-			config_refuse(reading, reading->policy_line[i], "'drop' here %s; write force = yes in [policy] if you "
-				  "mean it", command_outcome_danger(i));
+			config_refuse(reading, reading->policy_line[i],
+				      "'drop' here %s; write force = yes in [policy] if you "
+				      "mean it",
+				      command_outcome_danger(i));
 }
 
 static void check_lists(struct config_reading *reading)
@@ -234,8 +240,8 @@ static int check_file(FILE *file, const char *path, struct reason *reason)
 	if (!S_ISREG(status.st_mode))
 		return reason_set(reason, -EINVAL, "'%s' is no regular file; write the configuration into one", path);
 	if (status.st_uid && status.st_uid != geteuid())
-		return reason_set(reason, -EPERM, "'%s' may be written by others: it must belong to root or to you; chown root",
-				  path);
+		return reason_set(reason, -EPERM,
+				  "'%s' may be written by others: it must belong to root or to you; chown root", path);
 	if (status.st_mode & (S_IWGRP | S_IWOTH))
 		return reason_set(reason, -EPERM, "'%s' may be written by others; chmod go-w", path);
 	return 0;
@@ -263,14 +269,17 @@ static int read_file(struct config_reading *reading, struct reason *reason)
 	check_lists(reading);
 	if (reading->is_out_of_memory)
 		return reason_set(reason, -ENOMEM, "no memory for the configuration");
-	return reading->is_refused ? reason_set(reason, -EINVAL, "%s is not right; nothing was changed", reading->path) : 0;
+	return reading->is_refused ?
+		       reason_set(reason, -EINVAL, "%s is not right; nothing was changed", reading->path) :
+		       0;
 }
 
 static int cannot_open(const char *path, int error, struct reason *reason)
 {
 	const char *what_to_do = error == -ENOENT ? "; copy the example there, share/doc/xdp-cuckoo/default.conf under "
 						    "/usr/local or /usr, and edit it, or name a FILE" :
-				 error == -EACCES ? "; run it as root, or name a FILE" : "";
+				 error == -EACCES ? "; run it as root, or name a FILE" :
+						    "";
 
 	return reason_set(reason, error, "cannot read '%s': %s%s", path, strerror(-error), what_to_do);
 }
@@ -278,7 +287,9 @@ static int cannot_open(const char *path, int error, struct reason *reason)
 int config_open(struct config *config, const char *path, const struct invocation *invocation,
 		void (*refuse_line)(const char *text), struct reason *reason)
 {
-	struct config_reading reading = { .config = config, .invocation = invocation, .path = path, .refuse = refuse_line };
+	struct config_reading reading = {
+		.config = config, .invocation = invocation, .path = path, .refuse = refuse_line
+	};
 	/* Not waiting for whoever writes to a FIFO, which check_file() then refuses. */
 	int error, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 

@@ -19,7 +19,7 @@ struct config_list {
 
 struct config {
 	struct invocation load; /* as `load` would be called: mode, capacity, table */
-	bool has_monitor_only;	/* it says whether load.is_monitor_only */
+	bool has_monitor_only;  /* it says whether load.is_monitor_only */
 	bool detaches_on_stop;
 	__s64 wait_ms; /* for interfaces that are not there yet */
 	char *interfaces[CONFIG_INTERFACES_MAX];

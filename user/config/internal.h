@@ -25,7 +25,7 @@ struct config_reading {
 
 /* Tells what is wrong with a line; 0: with the whole file. */
 __attribute__((format(printf, 3, 4))) void config_refuse(struct config_reading *reading, unsigned int line,
-							  const char *format, ...);
+							 const char *format, ...);
 
 /* A copy of the text, or NULL, which is noted. */
 char *config_copy(struct config_reading *reading, const char *text);

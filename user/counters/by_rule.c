@@ -44,8 +44,7 @@ int rule_counts_open(struct rule_counts *counts, const char *name, struct reason
 	return running ? -EOPNOTSUPP : -ENOENT;
 }
 
-static void add_count(const struct rule_counts *counts, size_t i, const struct rule_key *key,
-		      struct abi_counter *sum)
+static void add_count(const struct rule_counts *counts, size_t i, const struct rule_key *key, struct abi_counter *sum)
 {
 	const struct table *table = &counts->tables[i];
 	struct hash_value value;

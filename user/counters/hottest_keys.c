@@ -37,8 +37,7 @@ static void rank(struct hits *hits, __u64 tag, double rate)
 		return;
 	if (hits->best_count < HITS_BEST)
 		hits->best_count++;
-	memmove(&hits->best[place + 1], &hits->best[place],
-		(hits->best_count - place - 1) * sizeof(*hits->best));
+	memmove(&hits->best[place + 1], &hits->best[place], (hits->best_count - place - 1) * sizeof(*hits->best));
 	hits->best[place] = (struct hit){ tag, rate };
 }
 

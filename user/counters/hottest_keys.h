@@ -8,8 +8,8 @@
 
 #include "table/table.h"
 
-#define HITS_BEST 64		 /* that are told */
-#define HITS_CHUNK (1U << 18)	 /* slots, looked at in one go */
+#define HITS_BEST 64              /* that are told */
+#define HITS_CHUNK (1U << 18)     /* slots, looked at in one go */
 #define HITS_SLOTS_MAX (1U << 26) /* of a table that is not too large to be remembered: 8 bytes a slot */
 
 struct hit {
@@ -19,14 +19,14 @@ struct hit {
 
 /* When a chunk was looked at last; second 0: never. */
 struct hits_visit {
-	double second; /* of any clock */
+	double second;  /* of any clock */
 	__u64 sequence; /* of the table: where it is another now, entries have moved */
 };
 
 struct hits {
 	__u64 slots, at; /* slots: 0 where it is not open; at: where the pass under way goes on */
-	__u64 *seen;	 /* by slot: packets at the last pass, and whose; memory only where there were some */
-	struct hits_visit *visited; /* by chunk */
+	__u64 *seen;     /* by slot: packets at the last pass, and whose; memory only where there were some */
+	struct hits_visit *visited;                    /* by chunk */
 	struct hit best[HITS_BEST], ranked[HITS_BEST]; /* of the pass under way; of the last one, the most first */
 	size_t best_count, ranked_count;
 	unsigned int passes; /* that have ended: the first one ranks nothing */

@@ -17,11 +17,9 @@ const struct outcome_words outcome_words[OUTCOMES] = {
 	[OUTCOME_UNSETTLED] = { "unsettled", "unsettled", "the table moved during every look-up of a key" },
 	[OUTCOME_DROP_RULE] = { "drop rule", "drop-rule", "a drop rule matched" },
 	[OUTCOME_PASS_RULE] = { "pass rule", "pass-rule", "a pass rule matched" },
-	[OUTCOME_NOT_SET_UP] = { "not set up", "not-set-up",
-				 "the program was loaded but no table was set up yet" },
+	[OUTCOME_NOT_SET_UP] = { "not set up", "not-set-up", "the program was loaded but no table was set up yet" },
 	[OUTCOME_PANIC] = { "panic", "panic", "everything passes: `panic`" },
-	[OUTCOME_UNCONFIRMED] = { "unconfirmed", "unconfirmed",
-				  "everything passes: `confirm` did not come in time" },
+	[OUTCOME_UNCONFIRMED] = { "unconfirmed", "unconfirmed", "everything passes: `confirm` did not come in time" },
 };
 
 const struct verdict_words verdict_words[VERDICTS] = {

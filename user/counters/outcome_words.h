@@ -15,8 +15,8 @@ struct outcome_words {
 };
 
 struct verdict_words {
-	const char *name;    /* "drop" */
-	const char *done;    /* as the name of a column starts: "dropped" */
+	const char *name; /* "drop" */
+	const char *done; /* as the name of a column starts: "dropped" */
 	const char *meaning;
 };
 

@@ -46,8 +46,7 @@ static struct tally_part *new_part(struct tally *tally, __u32 id)
 static void name_row(char *names, const char *interface)
 {
 	const size_t length = strlen(names);
-	const int written = snprintf(names + length, TALLY_NAME_BYTES - length, "%s%s", length ? "+" : "",
-				     interface);
+	const int written = snprintf(names + length, TALLY_NAME_BYTES - length, "%s%s", length ? "+" : "", interface);
 
 	if (length + written >= TALLY_NAME_BYTES)
 		memcpy(names + TALLY_NAME_BYTES - 4, "...", 4);
@@ -76,7 +75,8 @@ int tally_add(struct tally *tally, const struct kernel_filter *filter, struct re
 	int error = 0;
 
 	if (cpus < 1)
-		return reason_set(reason, -EIO, "cannot tell how many CPUs there are: /sys is not mounted here; mount it "
+		return reason_set(reason, -EIO,
+				  "cannot tell how many CPUs there are: /sys is not mounted here; mount it "
 				  "(mount -t sysfs sysfs /sys)");
 	if (!tally->filters++)
 		tally->seconds = monotonic_seconds();
@@ -90,8 +90,7 @@ int tally_add(struct tally *tally, const struct kernel_filter *filter, struct re
 	if (!part)
 		return reason_set(reason, -ENOMEM, "not enough memory");
 	for (__u32 row = 0; row < ABI_COUNTER_ROWS && !error; row++)
-		error = kernel_row_counters(filter, row, part->counter + (size_t)row * cpus * ABI_COUNTERS,
-					    reason);
+		error = kernel_row_counters(filter, row, part->counter + (size_t)row * cpus * ABI_COUNTERS, reason);
 	return error;
 }
 
@@ -142,8 +141,7 @@ static void add(struct abi_counter *sum, const struct abi_counter *counter)
 	sum->bytes += counter->bytes;
 }
 
-void tally_sum(const struct tally *tally, unsigned int row, unsigned int cpu,
-	       struct abi_counter sum[ABI_COUNTERS])
+void tally_sum(const struct tally *tally, unsigned int row, unsigned int cpu, struct abi_counter sum[ABI_COUNTERS])
 {
 	const unsigned int row_end = row == TALLY_ALL ? ABI_COUNTER_ROWS : row + 1;
 	const unsigned int cpu_end = cpu == TALLY_ALL ? tally->cpus : cpu + 1;
@@ -153,8 +151,9 @@ void tally_sum(const struct tally *tally, unsigned int row, unsigned int cpu,
 		for (unsigned int r = row == TALLY_ALL ? 0 : row; r < row_end; r++)
 			for (unsigned int c = cpu == TALLY_ALL ? 0 : cpu; c < cpu_end; c++)
 				for (int i = 0; i < ABI_COUNTERS; i++)
-					add(&sum[i], &tally->part[part].counter[((size_t)r * tally->cpus + c) *
-										ABI_COUNTERS + i]);
+					add(&sum[i],
+					    &tally->part[part]
+						     .counter[((size_t)r * tally->cpus + c) * ABI_COUNTERS + i]);
 }
 
 void tally_sum_elsewhere(const struct tally *tally, struct abi_counter sum[ABI_COUNTERS])

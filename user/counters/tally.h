@@ -21,9 +21,9 @@ struct tally {
 	struct tally_part *part;
 	size_t parts;
 	unsigned int cpus;
-	size_t filters;	      /* that were read */
+	size_t filters;       /* that were read */
 	bool is_monitor_only; /* one of them */
-	double seconds;	      /* of CLOCK_MONOTONIC; of a difference: what lies between */
+	double seconds;       /* of CLOCK_MONOTONIC; of a difference: what lies between */
 	/* The interfaces that filters run on now, by row, joined by '+' where they share one, clean; "" where there is none. */
 	char interfaces[ABI_COUNTER_ROWS][TALLY_NAME_BYTES];
 };
@@ -42,8 +42,7 @@ void tally_close(struct tally *tally);
 int tally_since(const struct tally *before, const struct tally *now, struct tally *difference);
 
 /* The sum of each counter of a row, or TALLY_ALL, and a CPU, or TALLY_ALL. */
-void tally_sum(const struct tally *tally, unsigned int row, unsigned int cpu,
-	       struct abi_counter sum[ABI_COUNTERS]);
+void tally_sum(const struct tally *tally, unsigned int row, unsigned int cpu, struct abi_counter sum[ABI_COUNTERS]);
 /* The same of all rows whose interfaces are none that filters run on now, in this network namespace. */
 void tally_sum_elsewhere(const struct tally *tally, struct abi_counter sum[ABI_COUNTERS]);
 /* Of such a sum, by verdict: over all outcomes. */

@@ -8,8 +8,7 @@
 #include "filter/internal.h"
 
 /* When the entry ends. -ENOENT where it belongs to another rule, which brings it itself. */
-static int key_timeout(struct target_keys *keys, const struct rule_key *key, bool is_shared,
-		       __s64 *timeout_ms)
+static int key_timeout(struct target_keys *keys, const struct rule_key *key, bool is_shared, __s64 *timeout_ms)
 {
 	struct keys_state state;
 	int error;
@@ -122,7 +121,7 @@ struct carrying {
 	struct target_keys *keys;
 	__u64 *counted, counted_bits; /* of the old table's keys, those whose heirs are searched: see note_counted() */
 	__u32 *narrowest; /* of the rules that have the key in a new slot, under a new plan: counted as `rule` is */
-	__u32 rule;	  /* the one under way: the first of the store is 1 */
+	__u32 rule;       /* the one under way: the first of the store is 1 */
 };
 
 static __u64 counted_bit(const struct carrying *carrying, __u64 tag)
@@ -324,10 +323,9 @@ int target_keys_open(struct target_keys *keys, struct target *target, struct sto
 	struct store_info info;
 	int error = store_info(store, &info);
 
-	*keys = (struct target_keys){ .target = target,
-				      .store = store,
-				      .hints = target_hints(target),
-				      .predecessor = predecessor };
+	*keys = (struct target_keys){
+		.target = target, .store = store, .hints = target_hints(target), .predecessor = predecessor
+	};
 	if (!error)
 		error = store_shapes(store, &keys->shapes);
 	if (error)

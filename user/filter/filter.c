@@ -17,13 +17,12 @@ int target_full(const struct target *target, __u64 keys, struct reason *reason)
 	const struct kernel_attachment *held = kernel_held_attachment(&target->filter);
 
 	if (held)
-		return reason_set(
-			reason, -ENOSPC,
-			"table full: %llu keys do not fit into %llu slots, and on '%s' libxdp's dispatcher "
-			"holds the filter; take it off (xdp-loader unload %s -i %u), then load it "
-			"with --capacity %llu or more", (unsigned long long)keys,
-			(unsigned long long)table_slots(&target->table), held->interface,
-			held->interface, held->prog_id, 2 * (unsigned long long)keys);
+		return reason_set(reason, -ENOSPC,
+				  "table full: %llu keys do not fit into %llu slots, and on '%s' libxdp's dispatcher "
+				  "holds the filter; take it off (xdp-loader unload %s -i %u), then load it "
+				  "with --capacity %llu or more",
+				  (unsigned long long)keys, (unsigned long long)table_slots(&target->table),
+				  held->interface, held->interface, held->prog_id, 2 * (unsigned long long)keys);
 	return reason_set(reason, -ENOSPC,
 			  "table full: %llu keys do not fit into %llu slots, and a table holds at most %llu; "
 			  "delete rules first",
@@ -43,8 +42,10 @@ int target_store_failed(int error, struct reason *reason)
 
 int target_of_another_store(const struct kernel_filter *filter, struct reason *reason)
 {
-	return reason_set(reason, -EEXIST, "the filter '%s' on %s is filled from another store; give the --state it was "
-			  "loaded with, or unload it first", filter->config->name, filter->attachments[0].interface);
+	return reason_set(reason, -EEXIST,
+			  "the filter '%s' on %s is filled from another store; give the --state it was "
+			  "loaded with, or unload it first",
+			  filter->config->name, filter->attachments[0].interface);
 }
 
 void target_defer(struct target *target, enum target_cause cause)
@@ -142,8 +143,8 @@ int target_set_end(struct target *target, const struct rule_key *key, __u32 tick
  * The hints are collected beside those in use, which keep their bits until no entry is left that needs
  * them; new entries are marked in both before they are in the table. Shortcuts go before any entry can.
  */
-static int reconcile_keys(struct target *target, struct target_keys *keys,
-			  struct table_difference *difference, struct reason *reason)
+static int reconcile_keys(struct target *target, struct target_keys *keys, struct table_difference *difference,
+			  struct reason *reason)
 {
 	__u8 *in_use = target_hints(target), *wanted = calloc(ABI_HINTS, sizeof(*wanted));
 	int error;
@@ -169,8 +170,8 @@ static int reconcile_keys(struct target *target, struct target_keys *keys,
 	return error;
 }
 
-static int reconcile(struct target *target, struct store *store,
-		     struct table_difference *difference, struct reason *reason)
+static int reconcile(struct target *target, struct store *store, struct table_difference *difference,
+		     struct reason *reason)
 {
 	struct target_keys keys;
 	int error = target_keys_open(&keys, target, store, NULL, false, reason);
@@ -181,8 +182,7 @@ static int reconcile(struct target *target, struct store *store,
 	return error;
 }
 
-int target_fill(struct target *target, struct store *store, struct table_difference *difference,
-		struct reason *reason)
+int target_fill(struct target *target, struct store *store, struct table_difference *difference, struct reason *reason)
 {
 	struct abi_config *config = target->filter.config;
 	struct table_difference ignored;
@@ -258,8 +258,7 @@ __u64 target_slots_to_grow_to(const struct target *target, __u64 keys)
 	return wanted <= 1ULL << ABI_SLOTS_MAX_LOG2 ? wanted : table_slots_for(keys);
 }
 
-static int grow(struct target *target, struct store *store, const struct store_info *info,
-		struct reason *reason)
+static int grow(struct target *target, struct store *store, const struct store_info *info, struct reason *reason)
 {
 	__u64 slots = target_slots_to_grow_to(target, info->keys);
 	int error;
@@ -284,8 +283,8 @@ static int fill_new(struct target *target, struct store *store, struct reason *r
 }
 
 /* ABI_RUN_SET_UP last: it makes the program look, and the table must be whole before. */
-static int set_up(struct target *target, struct store *store, const char *name,
-		  const struct store_info *info, struct reason *reason)
+static int set_up(struct target *target, struct store *store, const char *name, const struct store_info *info,
+		  struct reason *reason)
 {
 	struct abi_config *config = target->filter.config;
 	int error;
@@ -317,8 +316,7 @@ static int set_up(struct target *target, struct store *store, const char *name,
  * In place, where the targets of shapes are what they were; else entries would go before others take
  * their place.
  */
-static int repair(struct target *target, struct store *store, const struct store_info *info,
-		  struct reason *reason)
+static int repair(struct target *target, struct store *store, const struct store_info *info, struct reason *reason)
 {
 	const bool is_same_plan = target_own(target)->plan == info->plan;
 	int error;
@@ -329,8 +327,7 @@ static int repair(struct target *target, struct store *store, const struct store
 	return error == -ENOSPC ? grow(target, store, info, reason) : error;
 }
 
-int target_update(struct target *target, struct store *store, const char *name,
-		  struct reason *reason)
+int target_update(struct target *target, struct store *store, const char *name, struct reason *reason)
 {
 	const struct abi_config *config = target->filter.config;
 	struct store_info info;
@@ -475,7 +472,8 @@ static int open_table(const struct kernel_filter *filter, struct abi_table *own,
 	const struct abi_options *options = &filter->options;
 	const struct kernel_map *buckets = &filter->map[KERNEL_BUCKETS], *records = &filter->map[KERNEL_RECORDS],
 				*counts = &filter->map[KERNEL_COUNTS];
-	const __u64 before = table_bucket_bytes(options->format, (struct bucket_geometry){ .buckets = own->first_bucket });
+	const __u64 before =
+		table_bucket_bytes(options->format, (struct bucket_geometry){ .buckets = own->first_bucket });
 	const __u64 bucket_bytes = table_bucket_bytes(options->format, geometry), slots = table_slots_of(geometry);
 	const struct table_memory memory = {
 		.bucket = (char *)buckets->memory + before,
@@ -486,8 +484,8 @@ static int open_table(const struct kernel_filter *filter, struct abi_table *own,
 	int error;
 
 	*table = (struct table){};
-	if (options->format >= BUCKET_FORMATS || own->first_hint > ABI_HINTS || before + bucket_bytes > buckets->bytes ||
-	    (memory.record && own->first_slot + slots > records->entries) ||
+	if (options->format >= BUCKET_FORMATS || own->first_hint > ABI_HINTS ||
+	    before + bucket_bytes > buckets->bytes || (memory.record && own->first_slot + slots > records->entries) ||
 	    (memory.counter && own->first_slot + slots > counts->entries))
 		return -EINVAL;
 	error = kernel_map_part(buckets, before, bucket_bytes);
@@ -528,8 +526,7 @@ int target_reopen(struct target *target, struct reason *reason)
 		return 0;
 	}
 	/* Commands take -EINVAL for bad input, which this is not. */
-	error = reason_set(reason, error == -EINVAL ? -EPROTO : error,
-			   "cannot use a table of %u map elements: %s",
+	error = reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot use a table of %u map elements: %s",
 			   target->filter.map[KERNEL_BUCKETS].entries, strerror(-error));
 	target_close(target);
 	return error;

@@ -46,7 +46,7 @@ struct target_shapes {
 struct target {
 	struct kernel_filter filter;
 	unsigned int which; /* of the filter's two tables, `table` is */
-	bool is_beside;	    /* the filter is another target's, whose place this one's table is to take */
+	bool is_beside;     /* the filter is another target's, whose place this one's table is to take */
 	struct table table;
 	enum target_state state; /* what target_update() found */
 	/* The change under way is not for this table: filling it anew after the commit brings it in... */
@@ -54,7 +54,7 @@ struct target {
 	enum target_cause cause; /* ...or, if not TARGET_STAYS, another table */
 	enum target_ahead ahead;
 	struct target_successor *successor; /* see target_prepare(); NULL: none */
-	__u64 slots_before; /* of the table that the present one took the place of; 0: none did */
+	__u64 slots_before;                 /* of the table that the present one took the place of; 0: none did */
 	struct target_shapes shapes[FLOW_FAMILIES];
 };
 
@@ -93,8 +93,7 @@ int target_create_like(struct target *target, const struct kernel_filter *filter
  * that is too small is replaced by a larger one. -EEXIST: it is filled from another store; -ENOSPC: the
  * rules do not fit, and it cannot be replaced; other -errno.
  */
-int target_update(struct target *target, struct store *store, const char *name,
-		  struct reason *reason);
+int target_update(struct target *target, struct store *store, const char *name, struct reason *reason);
 
 /*
  * The same of a filter of another version, which keeps filtering until this one's, made of the store, has its place on
@@ -104,8 +103,7 @@ int target_update(struct target *target, struct store *store, const char *name,
 int target_take_over(struct target *target, struct kernel_filter *filter, struct store *store, struct reason *reason);
 
 /* Makes the table equal to the store, in place, whatever it holds now; *difference may be NULL. */
-int target_fill(struct target *target, struct store *store, struct table_difference *difference,
-		struct reason *reason);
+int target_fill(struct target *target, struct store *store, struct table_difference *difference, struct reason *reason);
 
 /* Whether so many more keys are as many as the table shall get: beyond, they would rather need a larger one. */
 bool target_has_room(const struct target *target, __u64 keys);

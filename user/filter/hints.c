@@ -114,8 +114,8 @@ __u64 hints_choose(const __u64 *taken, size_t count, const struct rule_shape *sh
 
 bool hints_can_shorten(const struct rule_shape *shape)
 {
-	return shape->family == FLOW_IPV4 && shape->action == RULE_DROP && !shape->fields &&
-	       !shape->dst_len && shape->src_len && shape->src_len <= HINT_IPV4_BITS;
+	return shape->family == FLOW_IPV4 && shape->action == RULE_DROP && !shape->fields && !shape->dst_len &&
+	       shape->src_len && shape->src_len <= HINT_IPV4_BITS;
 }
 
 static void clear(__u8 *hint)

@@ -15,13 +15,13 @@ struct target_keys {
 	struct shape_list shapes;
 	struct table_entry *entry; /* those of which the table has not been told: `count`, with room for `room` */
 	size_t count, room, collected, expected;
-	bool is_building; /* an empty table, which is filled while keys are collected: see table_build() */
-	__u8 *hints; /* where the hints of the keys are marked: ABI_HINTS */
+	bool is_building;          /* an empty table, which is filled while keys are collected: see table_build() */
+	__u8 *hints;               /* where the hints of the keys are marked: ABI_HINTS */
 	struct rule_key *shortcut; /* the keys that are to have shortcuts: `shortcuts` of them */
 	size_t shortcuts, shortcuts_room;
 	const struct target *predecessor; /* whose counts go on; NULL: nobody's */
-	bool is_replanned;		  /* since it was made shapes have got other targets */
-	__u32 *heir; /* for each of its slots, whose count goes on: 1 + a slot of the new table; others: none */
+	bool is_replanned;                /* since it was made shapes have got other targets */
+	__u32 *heir;    /* for each of its slots, whose count goes on: 1 + a slot of the new table; others: none */
 	__u32 searches; /* for heirs, that have been made */
 	const struct rule *rule; /* the one under way */
 	struct reason *reason;

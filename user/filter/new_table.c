@@ -110,9 +110,9 @@ static int create(struct target *target, const struct kernel_plan *plan, struct 
 	const __u64 old_slots = plan->predecessor ? table_slots_of(target_geometry(plan->predecessor)) : 0;
 	struct kernel_filter filter;
 	const __u64 entries = keys < TARGET_KEYS_AT_ONCE ? keys : TARGET_KEYS_AT_ONCE;
-	int error = memory_check(kernel_plan_bytes(plan) + entries * sizeof(struct table_entry) + old_slots * sizeof(__u32),
-				 "a table of that size",
-				 "choose a smaller one, --no-counters or --compact", reason);
+	int error =
+		memory_check(kernel_plan_bytes(plan) + entries * sizeof(struct table_entry) + old_slots * sizeof(__u32),
+			     "a table of that size", "choose a smaller one, --no-counters or --compact", reason);
 
 	*target = (struct target){};
 	if (!error)
@@ -164,8 +164,7 @@ static void add_count(struct abi_counter *to, const struct abi_counter *from)
 }
 
 /* By atomic additions: the new table's packets are being counted meanwhile. */
-static void carry_counts(const struct target *from, const struct target *to,
-			 const struct target_keys *keys)
+static void carry_counts(const struct target *from, const struct target *to, const struct target_keys *keys)
 {
 	for (__u64 i = 0; keys->heir && i < table_slots(&from->table); i++)
 		if (keys->heir[i] - 1 < table_slots(&to->table))
@@ -250,7 +249,8 @@ static int prepare_beside(const struct target *target, struct target *new, __u64
 	target_begin(new);
 	error = target_open_own(new, own->geometry);
 	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot make a new table: %s",
-				  strerror(-error)) : 0;
+				  strerror(-error)) :
+		       0;
 }
 
 static int prepare_anew(const struct target *target, struct target *new, const struct abi_options *options, __u64 slots,
@@ -272,7 +272,8 @@ static int held_refused(const struct kernel_filter *filter, struct reason *reaso
 {
 	const struct kernel_attachment *held = kernel_held_attachment(filter);
 
-	return reason_set(reason, -EBUSY, "on '%s' libxdp's dispatcher holds the filter, so it keeps its maps, which have "
+	return reason_set(reason, -EBUSY,
+			  "on '%s' libxdp's dispatcher holds the filter, so it keeps its maps, which have "
 			  "room for %llu slots; take it off (xdp-loader unload %s -i %u) and load it again with --capacity",
 			  held->interface, (unsigned long long)target_room(filter), held->interface, held->prog_id);
 }
@@ -294,7 +295,8 @@ static int prepare(struct target *target, struct store *store, const struct abi_
 		error = prepare_beside(target, &successor->target, slots, reason);
 	else if (kernel_held_attachment(&target->filter))
 		error = info.keys > target_room(&target->filter) * TABLE_LOAD_PERCENT / 100 ?
-				target_full(target, info.keys, reason) : held_refused(&target->filter, reason);
+				target_full(target, info.keys, reason) :
+				held_refused(&target->filter, reason);
 	else
 		error = prepare_anew(target, &successor->target, options, slots, info.keys, reason);
 	if (!error)

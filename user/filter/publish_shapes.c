@@ -79,8 +79,7 @@ static int publish_family(struct abi_table *table, enum flow_family family, cons
 	return is_met ? grace_wait() : 0;
 }
 
-static int publish_all(struct target *target, const struct abi_shape_list wanted[FLOW_FAMILIES],
-		       struct reason *reason)
+static int publish_all(struct target *target, const struct abi_shape_list wanted[FLOW_FAMILIES], struct reason *reason)
 {
 	int error = 0;
 
@@ -100,7 +99,8 @@ int target_publish(struct target *target, struct store *store, struct reason *re
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
 		error = compile(target, &shapes, family, &wanted[family]);
 	if (error)
-		return reason_set(reason, error, "too many kinds of rule came and went in one change; make it in "
+		return reason_set(reason, error,
+				  "too many kinds of rule came and went in one change; make it in "
 				  "smaller parts");
 	return publish_all(target, wanted, reason);
 }

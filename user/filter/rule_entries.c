@@ -5,8 +5,7 @@
 #include <string.h>
 
 static int expand(const struct shape_list_entry *entry, const struct rule_key *key,
-		  int (*visit)(const struct rule_key *key, bool is_shared, void *context),
-		  void *context)
+		  int (*visit)(const struct rule_key *key, bool is_shared, void *context), void *context)
 {
 	const __u64 count = 1ULL << rule_expansion_bits(&entry->shape, &entry->target);
 	int result = 0;
@@ -62,8 +61,7 @@ static int add_shape(struct store *store, const struct rule *query, const struct
 	return error;
 }
 
-int keys_state(struct store *store, const struct shape_list *list, const struct rule_key *key,
-	       struct keys_state *state)
+int keys_state(struct store *store, const struct shape_list *list, const struct rule_key *key, struct keys_state *state)
 {
 	const struct rule query = rule_of_key(key);
 	int error = 0;

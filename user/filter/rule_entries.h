@@ -17,9 +17,9 @@ int keys_each(const struct shape_list *list, const struct rule *rule,
 
 /* What the store's rules say together of a key of some target. */
 struct keys_state {
-	struct rule owner; /* the first of the rules that have it */
-	unsigned int rules;  /* how many have it */
-	__s64 timeout_ms;    /* as a rule's: when the last of them ends */
+	struct rule owner;  /* the first of the rules that have it */
+	unsigned int rules; /* how many have it */
+	__s64 timeout_ms;   /* as a rule's: when the last of them ends */
 };
 
 /* 0; -ENOENT where no rule has the key; other -errno. */

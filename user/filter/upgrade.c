@@ -23,9 +23,11 @@ static int check(const struct kernel_filter *filter, const struct store_info *in
 	if (memcmp(config->store_id, info->id, sizeof(info->id)))
 		return target_of_another_store(filter, reason);
 	if (held)
-		return reason_set(reason, -EBUSY, "on '%s' libxdp's dispatcher holds a filter of another version of "
+		return reason_set(reason, -EBUSY,
+				  "on '%s' libxdp's dispatcher holds a filter of another version of "
 				  "xdp-cuckoo, which cannot be exchanged there; take it off (xdp-loader unload %s -i %u) "
-				  "and load it again", held->interface, held->interface, held->prog_id);
+				  "and load it again",
+				  held->interface, held->interface, held->prog_id);
 	return 0;
 }
 

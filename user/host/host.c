@@ -213,9 +213,9 @@ static int read_gateway(const struct nlattr *attribute, void *context)
 	case RTA_GATEWAY:
 		return add_gateway(route, route->family, payload, length);
 	case RTA_VIA: /* a gateway of the other family */
-		return length <= sizeof(*via) ? MNL_CB_OK :
-						add_gateway(route, via->rtvia_family, via->rtvia_addr,
-							    length - sizeof(*via));
+		return length <= sizeof(*via) ?
+			       MNL_CB_OK :
+			       add_gateway(route, via->rtvia_family, via->rtvia_addr, length - sizeof(*via));
 	case RTA_MULTIPATH:
 		return read_hops(attribute, route);
 	case RTA_NH_ID:
@@ -231,8 +231,7 @@ static int read_hops(const struct nlattr *attribute, struct route *route)
 	int left = mnl_attr_get_payload_len(attribute), more = MNL_CB_OK;
 
 	while (more > MNL_CB_STOP && left >= (int)sizeof(*hop) && RTNH_OK(hop, left)) {
-		more = mnl_attr_parse_payload(RTNH_DATA(hop), hop->rtnh_len - sizeof(*hop),
-					      read_gateway, route);
+		more = mnl_attr_parse_payload(RTNH_DATA(hop), hop->rtnh_len - sizeof(*hop), read_gateway, route);
 		left -= RTNH_ALIGN(hop->rtnh_len);
 		hop = RTNH_NEXT(hop);
 	}
@@ -261,8 +260,7 @@ int host_find_gateways(struct host_addresses *gateways)
 		int error = -EINTR;
 
 		for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++)
-			error = netlink_dump(RTM_GETROUTE, families[i], sizeof(struct rtmsg),
-					     read_route, gateways);
+			error = netlink_dump(RTM_GETROUTE, families[i], sizeof(struct rtmsg), read_route, gateways);
 		if (error == -ENOMEM)
 			return error;
 	}
@@ -404,10 +402,9 @@ bool host_find_ssh(struct host_ssh *ssh)
 	char value[SSH_BYTES], peer[64], server[64];
 	unsigned int peer_port, server_port;
 
-	if (!find_variable(value) ||
-	    sscanf(value, "%63s %5u %63s %5u", peer, &peer_port, server, &server_port) != 4 ||
-	    !read_address(peer, &ssh->peer) || !read_address(server, &ssh->server) ||
-	    peer_port > 65535 || server_port > 65535)
+	if (!find_variable(value) || sscanf(value, "%63s %5u %63s %5u", peer, &peer_port, server, &server_port) != 4 ||
+	    !read_address(peer, &ssh->peer) || !read_address(server, &ssh->server) || peer_port > 65535 ||
+	    server_port > 65535)
 		return false;
 	ssh->peer_port = htons(peer_port);
 	ssh->server_port = htons(server_port);

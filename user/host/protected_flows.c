@@ -38,16 +38,14 @@ static struct rule flow_of(const struct host_address *src, const struct host_add
 }
 
 /* `what` is followed by the address. */
-static int add_flow(struct guard *guard, const struct rule *flow, const char *what,
-		    const struct host_address *address)
+static int add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
 {
 	struct guard_flow *grown = realloc(guard->flows, (guard->count + 1) * sizeof(*grown));
 	char text[INET6_ADDRSTRLEN];
 
 	if (!grown)
 		return -ENOMEM;
-	inet_ntop(address->family == FLOW_IPV4 ? AF_INET : AF_INET6, &address->bytes, text,
-		  sizeof(text));
+	inet_ntop(address->family == FLOW_IPV4 ? AF_INET : AF_INET6, &address->bytes, text, sizeof(text));
 	guard->flows = grown;
 	grown += guard->count++;
 	grown->flow = *flow;
@@ -65,8 +63,7 @@ static int guard_own(struct guard *guard, const struct host_addresses *own)
 
 		error = add_flow(guard, &to, "packets to this host's address", &own->address[i]);
 		if (!error)
-			error = add_flow(guard, &from, "packets from this host's address",
-					 &own->address[i]);
+			error = add_flow(guard, &from, "packets from this host's address", &own->address[i]);
 	}
 	return error;
 }
@@ -143,8 +140,7 @@ static int guard_advertised(struct guard *guard, const struct host_address *gate
 
 /* ---- who must be heard ---- */
 
-static int guard_gateway(struct guard *guard, const struct host_address *gateway,
-			 const struct host_address *own)
+static int guard_gateway(struct guard *guard, const struct host_address *gateway, const struct host_address *own)
 {
 	static const char name[] = "the default gateway";
 	const struct rule flow = flow_of(gateway, own);
@@ -157,8 +153,7 @@ static int guard_gateway(struct guard *guard, const struct host_address *gateway
 	return guard_discovery(guard, gateway, name, own);
 }
 
-static int guard_name_server(struct guard *guard, const struct host_address *server,
-			     const struct host_address *own)
+static int guard_name_server(struct guard *guard, const struct host_address *server, const struct host_address *own)
 {
 	static const __u8 protocols[] = { IPPROTO_UDP, IPPROTO_TCP };
 	struct rule flow = flow_of(server, own);
@@ -175,10 +170,8 @@ static int guard_name_server(struct guard *guard, const struct host_address *ser
 }
 
 /* For each peer: `add` with no own address, and with each that it can send to. */
-static int guard_peers(struct guard *guard, const struct host_addresses *peers,
-		       const struct host_addresses *own,
-		       int (*add)(struct guard *guard, const struct host_address *peer,
-				  const struct host_address *own))
+static int guard_peers(struct guard *guard, const struct host_addresses *peers, const struct host_addresses *own,
+		       int (*add)(struct guard *guard, const struct host_address *peer, const struct host_address *own))
 {
 	int error = 0;
 
@@ -193,8 +186,7 @@ static int guard_peers(struct guard *guard, const struct host_addresses *peers,
 	return error;
 }
 
-static int guard_ssh_neighbour(struct guard *guard, const struct host_address *peer,
-			       const struct host_address *own)
+static int guard_ssh_neighbour(struct guard *guard, const struct host_address *peer, const struct host_address *own)
 {
 	return own ? guard_discovery(guard, peer, "the SSH peer", own) : 0;
 }
@@ -220,8 +212,8 @@ static int guard_ssh(struct guard *guard, const struct host_addresses *own)
 }
 
 /* What an operator misses first comes first. */
-static int add_flows(struct guard *guard, const struct host_addresses *own,
-		     const struct host_addresses *gateways, const struct host_addresses *servers)
+static int add_flows(struct guard *guard, const struct host_addresses *own, const struct host_addresses *gateways,
+		     const struct host_addresses *servers)
 {
 	int error = guard_ssh(guard, own);
 
@@ -315,8 +307,7 @@ const char *guard_special(const struct rule *rule)
 	if (!length)
 		return rule->family == FLOW_IPV4 ? "all of IPv4" : "all of IPv6";
 	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++)
-		if (specials[i].family == (enum flow_family)rule->family &&
-		    meets(&specials[i], prefix, length))
+		if (specials[i].family == (enum flow_family)rule->family && meets(&specials[i], prefix, length))
 			return specials[i].what;
 	return NULL;
 }

@@ -104,16 +104,14 @@ int json_walk_next(struct json_span *text, json_take_member *take, void *context
 	return error;
 }
 
-int json_walk_object(const struct json_span *object, json_take_member *take, void *context,
-		     struct json_span *bad)
+int json_walk_object(const struct json_span *object, json_take_member *take, void *context, struct json_span *bad)
 {
 	struct json_span rest = *object;
 
 	return json_walk_next(&rest, take, context, bad);
 }
 
-int json_walk_array(const struct json_span *array, json_take_element *take, void *context,
-		    struct json_span *bad)
+int json_walk_array(const struct json_span *array, json_take_element *take, void *context, struct json_span *bad)
 {
 	struct json_span rest = *array, value;
 	int error = 0;

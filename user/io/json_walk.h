@@ -23,10 +23,8 @@ struct json_span {
  */
 typedef int json_take_member(const char *key, const struct json_span *value, void *context);
 typedef int json_take_element(const struct json_span *value, void *context);
-int json_walk_object(const struct json_span *object, json_take_member *take, void *context,
-		     struct json_span *bad);
-int json_walk_array(const struct json_span *array, json_take_element *take, void *context,
-		    struct json_span *bad);
+int json_walk_object(const struct json_span *object, json_take_member *take, void *context, struct json_span *bad);
+int json_walk_array(const struct json_span *array, json_take_element *take, void *context, struct json_span *bad);
 
 /* The same of the object at the front of a text; then the text is what comes behind it and white space. */
 int json_walk_next(struct json_span *text, json_take_member *take, void *context, struct json_span *bad);

@@ -121,8 +121,7 @@ bool feed_has_rest(const struct feed *feed)
 {
 	struct pollfd file = { .fd = feed->fd, .events = POLLIN };
 
-	return feed->next < feed->used ||
-	       (!feed->is_ended && poll(&file, 1, 0) > 0 && file.revents & POLLIN);
+	return feed->next < feed->used || (!feed->is_ended && poll(&file, 1, 0) > 0 && file.revents & POLLIN);
 }
 
 void feed_forget(struct feed *feed)

@@ -54,22 +54,14 @@ static const struct tint {
 	const char *name, *start;
 	enum terminal_style style;
 } tints[] = {
-	{ "effect", "filters", TERMINAL_GREEN },
-	{ "effect", "PANIC", TERMINAL_RED },
-	{ "effect", "UNCONFIRMED", TERMINAL_RED },
-	{ "effect", "", TERMINAL_YELLOW },
-	{ "condition", "equal", TERMINAL_GREEN },
-	{ "condition", "", TERMINAL_YELLOW },
-	{ "running_filter", "agrees", TERMINAL_GREEN },
-	{ "running_filter", "", TERMINAL_YELLOW },
-	{ "verdict", "blocked", TERMINAL_RED },
-	{ "policy", "drop", TERMINAL_RED },
-	{ "dropped_packets", NULL, TERMINAL_RED },
-	{ "would_drop_packets", NULL, TERMINAL_YELLOW },
-	{ "missing", NULL, TERMINAL_YELLOW },
-	{ "foreign", NULL, TERMINAL_YELLOW },
-	{ "other_end", NULL, TERMINAL_YELLOW },
-	{ "bad_lines", NULL, TERMINAL_RED },
+	{ "effect", "filters", TERMINAL_GREEN },        { "effect", "PANIC", TERMINAL_RED },
+	{ "effect", "UNCONFIRMED", TERMINAL_RED },      { "effect", "", TERMINAL_YELLOW },
+	{ "condition", "equal", TERMINAL_GREEN },       { "condition", "", TERMINAL_YELLOW },
+	{ "running_filter", "agrees", TERMINAL_GREEN }, { "running_filter", "", TERMINAL_YELLOW },
+	{ "verdict", "blocked", TERMINAL_RED },         { "policy", "drop", TERMINAL_RED },
+	{ "dropped_packets", NULL, TERMINAL_RED },      { "would_drop_packets", NULL, TERMINAL_YELLOW },
+	{ "missing", NULL, TERMINAL_YELLOW },           { "foreign", NULL, TERMINAL_YELLOW },
+	{ "other_end", NULL, TERMINAL_YELLOW },         { "bad_lines", NULL, TERMINAL_RED },
 };
 
 static enum terminal_style style_of(const char *name, const json_t *value)
@@ -122,8 +114,7 @@ static void print_scalars(const json_t *array)
 	const json_t *value;
 	size_t i;
 
-	json_array_foreach(array, i, value)
-		printf("%s%s", i ? "; " : "", scalar_text(value, text));
+	json_array_foreach(array, i, value) printf("%s%s", i ? "; " : "", scalar_text(value, text));
 	printf("%s\n", json_array_size(array) ? "" : "none");
 }
 
@@ -146,12 +137,14 @@ static int measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
 	int whole = 0;
 	size_t i;
 
-	json_array_foreach(rows, i, row) {
+	json_array_foreach(rows, i, row)
+	{
 		const char *name;
 		json_t *value;
 		int column = 0;
 
-		json_object_foreach((json_t *)row, name, value) {
+		json_object_foreach((json_t *)row, name, value)
+		{
 			int width = width_of(scalar_text(value, text));
 
 			if (width < (int)strlen(name))
@@ -173,7 +166,8 @@ static void print_heading(const json_t *row, const int widths[COLUMNS_MAX], int 
 	int column = 0;
 
 	printf("%*s", indent, "");
-	json_object_foreach((json_t *)row, name, value) {
+	json_object_foreach((json_t *)row, name, value)
+	{
 		int padding = widths[column] - (int)strlen(name);
 		bool is_last = (size_t)++column == json_object_size(row);
 
@@ -189,7 +183,8 @@ static void print_table(const json_t *rows, const int widths[COLUMNS_MAX], int i
 	const json_t *row;
 	size_t i;
 
-	json_array_foreach(rows, i, row) {
+	json_array_foreach(rows, i, row)
+	{
 		const char *name;
 		json_t *value;
 		int column = 0;
@@ -197,7 +192,8 @@ static void print_table(const json_t *rows, const int widths[COLUMNS_MAX], int i
 		if (i == 0)
 			print_heading(row, widths, indent);
 		printf("%*s", indent, "");
-		json_object_foreach((json_t *)row, name, value) {
+		json_object_foreach((json_t *)row, name, value)
+		{
 			int width = widths[column];
 
 			print_cell(name, value, width, (size_t)++column == json_object_size(row));
@@ -218,13 +214,13 @@ static void print_rows(const json_t *rows, int indent)
 	json_t *value;
 	size_t i;
 
-	json_object_foreach(json_array_get(rows, 0), name, value)
-		is_flat &= is_scalar(value);
+	json_object_foreach(json_array_get(rows, 0), name, value) is_flat &= is_scalar(value);
 	if (is_flat && (indent + measure_columns(rows, widths) <= columns || !columns)) {
 		print_table(rows, widths, indent);
 		return;
 	}
-	json_array_foreach(rows, i, row) {
+	json_array_foreach(rows, i, row)
+	{
 		printf("%s", i && is_flat ? "\n" : "");
 		print_object(row, indent);
 	}
@@ -260,11 +256,8 @@ static void print_object(const json_t *object, int indent)
 	json_t *value;
 	int width = 0;
 
-	json_object_foreach((json_t *)object, name, value)
-		if (width < (int)strlen(name))
-			width = strlen(name);
-	json_object_foreach((json_t *)object, name, value)
-		print_member(name, value, width, indent);
+	json_object_foreach((json_t *)object, name, value) if (width < (int)strlen(name)) width = strlen(name);
+	json_object_foreach((json_t *)object, name, value) print_member(name, value, width, indent);
 }
 
 /* ---- both ---- */

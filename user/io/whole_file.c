@@ -32,8 +32,8 @@ bool whole_file_is_output(const char *path)
 	fd = open_old(path);
 	if (fd >= 0)
 		close(fd);
-	return fd == -ELOOP && !stat(path, &named) && !fstat(STDOUT_FILENO, &output) &&
-	       named.st_dev == output.st_dev && named.st_ino == output.st_ino;
+	return fd == -ELOOP && !stat(path, &named) && !fstat(STDOUT_FILENO, &output) && named.st_dev == output.st_dev &&
+	       named.st_ino == output.st_ino;
 }
 
 static int path_of(int fd, char path[PATH_MAX])

@@ -16,7 +16,7 @@
 #include "base/suggest.h"
 
 #define DETACH_TRIES 100 /* each writer that comes between costs one */
-#define BACK_TRIES 10 /* at putting the old program back where the new one was */
+#define BACK_TRIES 10    /* at putting the old program back where the new one was */
 
 static const __u32 mode_flags[INTERFACE_MODES] = {
 	[INTERFACE_NATIVE] = XDP_FLAGS_DRV_MODE,
@@ -149,7 +149,8 @@ static int find_interface(const char *name, struct kernel_attachment *attachment
 	if (!interface.has_ethernet)
 		return reason_set(reason, -EINVAL,
 				  "'%s' has no Ethernet header (a tunnel, PPP, a modem), so the filter would find no "
-				  "packet there; load it on the Ethernet interface below", name);
+				  "packet there; load it on the Ethernet interface below",
+				  name);
 	memcpy(attachment->interface, interface.name, sizeof(attachment->interface));
 	attachment->ifindex = interface.index;
 	attachment->has_ethernet = true;
@@ -157,8 +158,7 @@ static int find_interface(const char *name, struct kernel_attachment *attachment
 	return 0;
 }
 
-int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
-		  struct reason *reason)
+int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
 {
 	struct kernel_attachment attachment = {};
 	int error = find_interface(interface, &attachment, reason);
@@ -186,8 +186,7 @@ static int open_link(const struct kernel_attachment *attachment)
 		if (fd < 0)
 			continue; /* it went meanwhile */
 		if (!bpf_obj_get_info_by_fd(fd, &info, &length) && info.type == BPF_LINK_TYPE_XDP &&
-		    info.xdp.ifindex == (__u32)attachment->ifindex &&
-		    info.prog_id == attachment->prog_id)
+		    info.xdp.ifindex == (__u32)attachment->ifindex && info.prog_id == attachment->prog_id)
 			return fd;
 		close(fd);
 	}
@@ -224,8 +223,7 @@ static int exchange(const struct kernel_attachment *attachment, int old, int new
 	int error;
 
 	kernel_listen();
-	error = bpf_xdp_attach(attachment->ifindex, new,
-			       mode_flags[attachment->mode] | XDP_FLAGS_REPLACE, &options);
+	error = bpf_xdp_attach(attachment->ifindex, new, mode_flags[attachment->mode] | XDP_FLAGS_REPLACE, &options);
 	if (error != -EBUSY)
 		return error;
 	/* What a link holds, only the link gives; it has no words for a refusal. */
@@ -284,8 +282,7 @@ static bool has_changed(const char *name, struct kernel_attachment *attachment)
 	return attachment->prog_id != before;
 }
 
-int kernel_detach(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
-		  struct reason *reason)
+int kernel_detach(const struct kernel_filter *filter, const struct kernel_attachment *attachment, struct reason *reason)
 {
 	struct kernel_attachment now = *attachment;
 	int error;
@@ -293,8 +290,8 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 	if (is_held(attachment))
 		return reason_set(reason, -EBUSY,
 				  "on '%s' libxdp's dispatcher runs the filter; use xdp-loader unload %s "
-				  "-i %u", attachment->interface, attachment->interface,
-				  attachment->prog_id);
+				  "-i %u",
+				  attachment->interface, attachment->interface, attachment->prog_id);
 	kernel_listen();
 	error = detach(&now);
 	/* A writer may have put another table in its place. */
@@ -334,8 +331,10 @@ static int plan_attachments(const struct kernel_filter *old, struct kernel_filte
 static int replace_refused(int error, const char *interface, struct reason *reason)
 {
 	if (error == -EBUSY || error == -EEXIST || error == -ENOENT)
-		return reason_set(reason, -EBUSY, "'%s' no longer runs the program it ran a moment ago; "
-				  "try again", interface);
+		return reason_set(reason, -EBUSY,
+				  "'%s' no longer runs the program it ran a moment ago; "
+				  "try again",
+				  interface);
 	return kernel_refused_in_words(reason, error, "cannot replace the program on ", interface);
 }
 
@@ -404,8 +403,8 @@ static int replace_all(const struct kernel_filter *old, const struct kernel_filt
 		       struct reason *reason)
 {
 	for (size_t done = 0; done < old->attachments_count; done++) {
-		int error = replace_one(&old->attachments[done], &filter->attachments[done],
-					      new_program(filter, done), &programs[done]);
+		int error = replace_one(&old->attachments[done], &filter->attachments[done], new_program(filter, done),
+					&programs[done]);
 
 		if (error) {
 			error = replace_refused(error, old->attachments[done].interface, reason);
@@ -439,8 +438,7 @@ static void close_programs(int *programs, size_t count)
 	free(programs);
 }
 
-static int replace_programs(struct kernel_filter *old, struct kernel_filter *filter,
-			    struct reason *reason)
+static int replace_programs(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
 {
 	size_t count = old->attachments_count;
 	int *programs = calloc(count + 1, sizeof(*programs));
@@ -473,7 +471,8 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 		return reason_set(reason, -EBUSY,
 				  "on '%s' libxdp's dispatcher holds the filter, which cannot be exchanged "
 				  "there; take it off (xdp-loader unload %s -i %u) and load it again with "
-				  "--capacity", held->interface, held->interface, held->prog_id);
+				  "--capacity",
+				  held->interface, held->interface, held->prog_id);
 	error = kernel_load_programs_of(old, filter, reason);
 	if (error)
 		return error;

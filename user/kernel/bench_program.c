@@ -47,8 +47,8 @@ static int load(const struct kernel_filter *filter, unsigned int workers, struct
 	return error ? error : bench__load(program);
 }
 
-int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers,
-		      struct kernel_bench *bench, struct reason *reason)
+int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, struct kernel_bench *bench,
+		      struct reason *reason)
 {
 	struct bench *program;
 	int error;
@@ -83,13 +83,13 @@ void kernel_bench_close(struct kernel_bench *bench)
 	*bench = (struct kernel_bench){};
 }
 
-int kernel_bench_run(const struct kernel_bench *bench, void *frame, size_t bytes, __u32 packets,
-		     __u32 *ns, struct reason *reason)
+int kernel_bench_run(const struct kernel_bench *bench, void *frame, size_t bytes, __u32 packets, __u32 *ns,
+		     struct reason *reason)
 {
 	const struct bench_head *head = frame;
 	const __u32 next = head->next;
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = bytes,
-		    .data_out = frame, .data_size_out = bytes, .repeat = packets);
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = bytes, .data_out = frame,
+		    .data_size_out = bytes, .repeat = packets);
 
 	if (bpf_prog_test_run_opts(bpf_program__fd(bench->program->progs.bench_packet), &options))
 		return kernel_refused(reason, -errno, "cannot run the program to measure with", "");

@@ -23,8 +23,8 @@ struct kernel_bench {
 __u64 kernel_bench_bytes(unsigned int workers);
 
 /* `filter` must not be one that runs: its counters would count. On failure *bench is zeroed. -errno. */
-int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers,
-		      struct kernel_bench *bench, struct reason *reason);
+int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, struct kernel_bench *bench,
+		      struct reason *reason);
 void kernel_bench_close(struct kernel_bench *bench);
 
 /*
@@ -32,7 +32,7 @@ void kernel_bench_close(struct kernel_bench *bench);
  * left it. *ns: a packet's, rounded down (may be NULL). By any number of threads at a time, each with a frame
  * and a worker's number of its own. 0; -EPROTO: the program did not find its flows; other -errno.
  */
-int kernel_bench_run(const struct kernel_bench *bench, void *frame, size_t bytes, __u32 packets,
-		     __u32 *ns, struct reason *reason);
+int kernel_bench_run(const struct kernel_bench *bench, void *frame, size_t bytes, __u32 packets, __u32 *ns,
+		     struct reason *reason);
 
 #endif

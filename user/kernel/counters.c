@@ -21,7 +21,8 @@ static int no_element(struct reason *reason)
 {
 	if (kernel_cpus() > 0)
 		return kernel_refused(reason, -ENOMEM, "cannot read the counters", "");
-	return reason_set(reason, -ENOTSUP, "cannot tell how many CPUs there are: /sys is not mounted here; mount it (mount "
+	return reason_set(reason, -ENOTSUP,
+			  "cannot tell how many CPUs there are: /sys is not mounted here; mount it (mount "
 			  "-t sysfs sysfs /sys)");
 }
 

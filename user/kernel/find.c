@@ -23,8 +23,8 @@ struct search {
 	const struct interface *interface;
 	enum interface_mode mode;
 	__u32 root_id;
-	__u64 missed; /* ids, added up, of programs and links that could not be opened */
-	bool has_unsound; /* filters that cannot be used; `reason` tells of one */
+	__u64 missed;             /* ids, added up, of programs and links that could not be opened */
+	bool has_unsound;         /* filters that cannot be used; `reason` tells of one */
 	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": none */
 	struct reason *reason;
 };
@@ -48,16 +48,15 @@ static int open_map(__u32 id, struct bpf_map_info *info)
 static const struct {
 	__u32 type, key_bytes;
 	__u32 value_bytes, other_value_bytes; /* 0: no other */
-	__u32 entries;			      /* 0: any number */
+	__u32 entries;                        /* 0: any number */
 } shapes_of_maps[KERNEL_MAPS] = {
 	[KERNEL_CONFIG] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_config), 0, 1 },
 	[KERNEL_BUCKETS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 2 * sizeof(__u64), 0 },
 	[KERNEL_RECORDS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, 0 },
 	[KERNEL_COUNTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_counter), 0, 0 },
-	[KERNEL_COUNTERS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32),
-			      ABI_COUNTERS * sizeof(struct abi_counter), 0, ABI_COUNTER_ELEMENTS },
-	[KERNEL_HINTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0,
-			   ABI_TABLES * ABI_HINTS / sizeof(__u64) },
+	[KERNEL_COUNTERS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), ABI_COUNTERS * sizeof(struct abi_counter), 0,
+			      ABI_COUNTER_ELEMENTS },
+	[KERNEL_HINTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, ABI_TABLES *ABI_HINTS / sizeof(__u64) },
 	[KERNEL_SAMPLES] = { BPF_MAP_TYPE_RINGBUF, 0, 0, 0, ABI_SAMPLES_BYTES },
 	[KERNEL_SAMPLING] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), sizeof(struct abi_sampling), 0, 1 },
 };
@@ -71,8 +70,7 @@ static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *i
 	if (shapes_of_maps[name].entries && info->max_entries != shapes_of_maps[name].entries)
 		return false;
 	return info->value_size == shapes_of_maps[name].value_bytes ||
-	       (shapes_of_maps[name].other_value_bytes &&
-		info->value_size == shapes_of_maps[name].other_value_bytes);
+	       (shapes_of_maps[name].other_value_bytes && info->value_size == shapes_of_maps[name].other_value_bytes);
 }
 
 /* The config of any version has a head, which can be mapped. */
@@ -133,7 +131,8 @@ static int no_version(const struct search *search)
 
 	return reason_set(search->reason, -EPROTO,
 			  "the filter on '%s' is of another version of xdp-cuckoo; take it off (ip link "
-			  "set dev %s xdp off) and load it again", interface, interface);
+			  "set dev %s xdp off) and load it again",
+			  interface, interface);
 }
 
 static int other_version(const struct kernel_filter *filter, struct reason *reason)
@@ -141,15 +140,17 @@ static int other_version(const struct kernel_filter *filter, struct reason *reas
 	const struct abi_config *config = filter->config;
 	const char *interface = filter->attachments[0].interface;
 
-	return reason_set(reason, -EPROTO, "the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of "
+	return reason_set(reason, -EPROTO,
+			  "the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of "
 			  "version %u, this tool's of %u); xdp-cuckoo --name %s load %s puts this one in its place, while "
-			  "packets go on", config->name, interface, config->version, ABI_VERSION, config->name, interface);
+			  "packets go on",
+			  config->name, interface, config->version, ABI_VERSION, config->name, interface);
 }
 
 static bool is_set_up_by_other(const struct abi_config *config)
 {
-	return config->magic == ABI_MAGIC && config->version != ABI_VERSION &&
-	       config->version >= ABI_VERSION_OLDEST && memchr(config->name, '\0', sizeof(config->name));
+	return config->magic == ABI_MAGIC && config->version != ABI_VERSION && config->version >= ABI_VERSION_OLDEST &&
+	       memchr(config->name, '\0', sizeof(config->name));
 }
 
 /*
@@ -182,8 +183,7 @@ static bool is_sound(const struct kernel_filter *filter)
 	const struct abi_config *config = filter->config;
 	const struct abi_options *options = &filter->options;
 
-	if (!are_options(options) ||
-	    filter->map[KERNEL_BUCKETS].value_bytes != kernel_bucket_bytes(options) ||
+	if (!are_options(options) || filter->map[KERNEL_BUCKETS].value_bytes != kernel_bucket_bytes(options) ||
 	    options->is_exact != (filter->map[KERNEL_RECORDS].entries > 1) ||
 	    options->has_counts != (filter->map[KERNEL_COUNTS].entries > 1))
 		return false;
@@ -220,18 +220,19 @@ static int judge(const struct search *search, struct kernel_filter *filter)
 	filter->options = config->magic ? config->options : options_as_built;
 	if (is_sound(filter))
 		return 0;
-	return reason_set(search->reason, -EPROTO, "the filter on '%s' is not sound: its config and its maps do not fit "
-			  "together; take it off (ip link set dev %s xdp off) and load it again", interface, interface);
+	return reason_set(search->reason, -EPROTO,
+			  "the filter on '%s' is not sound: its config and its maps do not fit "
+			  "together; take it off (ip link set dev %s xdp off) and load it again",
+			  interface, interface);
 }
 
 /* A filter that is known already gains an attachment; a new one joins the list. Takes `filter` over. */
-static int add_filter(struct search *search, struct kernel_filter *filter,
-		      const struct bpf_prog_info *program)
+static int add_filter(struct search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
 	struct kernel_attachment attachment = { .ifindex = search->interface->index,
 						.mode = search->mode,
-						.is_frags = !strncmp(program->name, name_of_frags,
-								     BPF_OBJ_NAME_LEN - 1),
+						.is_frags =
+							!strncmp(program->name, name_of_frags, BPF_OBJ_NAME_LEN - 1),
 						.has_ethernet = search->interface->has_ethernet,
 						.mtu = search->interface->mtu,
 						.prog_id = program->id,
@@ -263,8 +264,7 @@ static int add_filter(struct search *search, struct kernel_filter *filter,
 static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 {
 	__u32 ids[MAPS_OF_A_PROGRAM_MAX];
-	struct bpf_prog_info info = { .map_ids = (unsigned long)ids,
-				      .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
+	struct bpf_prog_info info = { .map_ids = (unsigned long)ids, .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
 	__u32 length = sizeof(info), count;
 	struct kernel_filter filter = {};
 	int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, prog_id), error;
@@ -278,7 +278,7 @@ static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 		return kernel_pins_refused(search->reason, fd);
 	if (fd < 0)
 		return kernel_refused(search->reason, fd, "cannot look at the XDP program on ",
-			       search->interface->name);
+				      search->interface->name);
 	error = bpf_obj_get_info_by_fd(fd, &info, &length);
 	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
 	if (!error)
@@ -289,7 +289,7 @@ static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 		no_version(search);
 	else if (error)
 		kernel_refused(search->reason, error, "cannot look at the maps of the XDP program on ",
-			search->interface->name);
+			       search->interface->name);
 	else if (filter.is_other_version)
 		error = check_other(search, &filter);
 	*is_ours = !error && filter.map[KERNEL_CONFIG].fd;
@@ -331,8 +331,7 @@ static int inspect_extensions(struct search *search)
 		}
 		error = bpf_obj_get_info_by_fd(fd, &info, &length);
 		close(fd);
-		if (error || info.type != BPF_LINK_TYPE_TRACING ||
-		    info.tracing.target_obj_id != search->root_id)
+		if (error || info.type != BPF_LINK_TYPE_TRACING || info.tracing.target_obj_id != search->root_id)
 			continue;
 		error = inspect_program(search, info.prog_id, &is_ours);
 		if (error)

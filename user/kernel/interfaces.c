@@ -100,8 +100,7 @@ static int read_link(const struct nlmsghdr *message, void *context)
 static int list_link(const struct nlmsghdr *message, void *context)
 {
 	struct listing *listing = context;
-	struct interface *grown =
-		realloc(listing->interfaces, (listing->count + 1) * sizeof(*grown));
+	struct interface *grown = realloc(listing->interfaces, (listing->count + 1) * sizeof(*grown));
 
 	if (!grown)
 		return MNL_CB_ERROR;
@@ -195,7 +194,8 @@ bool interfaces_may_take_frags(int index)
 {
 	__u64 features = 0;
 
-	return netlink_ask_generic(NETDEV_FAMILY, NETDEV_DEV_GET, NETDEV_DEV_IFINDEX, index, read_features, &features) ||
+	return netlink_ask_generic(NETDEV_FAMILY, NETDEV_DEV_GET, NETDEV_DEV_IFINDEX, index, read_features,
+				   &features) ||
 	       features & NETDEV_XDP_RX_SG;
 }
 

@@ -24,9 +24,9 @@ enum interface_mode {
 struct interface {
 	char name[IF_NAMESIZE];
 	int index;
-	bool has_ethernet; /* header, as the loopback interface has; tunnels, PPP, some modems have none */
+	bool has_ethernet;              /* header, as the loopback interface has; tunnels, PPP, some modems have none */
 	__u32 prog_id[INTERFACE_MODES]; /* 0 where none is attached */
-	int master; /* index of the bond, bridge, ... that it is part of; 0: of none */
+	int master;                     /* index of the bond, bridge, ... that it is part of; 0: of none */
 	__u32 mtu;
 	__u64 received; /* packets, as its driver counts them: some do so every 2 s, and not all count what XDP drops */
 };

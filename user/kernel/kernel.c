@@ -18,9 +18,8 @@
 #include "xdp_cuckoo.skel.h"
 
 const char *const kernel_map_names[KERNEL_MAPS] = {
-	[KERNEL_CONFIG] = ABI_CONFIG_MAP,   [KERNEL_BUCKETS] = ABI_BUCKETS_MAP,
-	[KERNEL_RECORDS] = ABI_RECORDS_MAP, [KERNEL_COUNTS] = ABI_COUNTS_MAP,
-	[KERNEL_COUNTERS] = ABI_COUNTERS_MAP, [KERNEL_HINTS] = ABI_HINTS_MAP,
+	[KERNEL_CONFIG] = ABI_CONFIG_MAP,   [KERNEL_BUCKETS] = ABI_BUCKETS_MAP,   [KERNEL_RECORDS] = ABI_RECORDS_MAP,
+	[KERNEL_COUNTS] = ABI_COUNTS_MAP,   [KERNEL_COUNTERS] = ABI_COUNTERS_MAP, [KERNEL_HINTS] = ABI_HINTS_MAP,
 	[KERNEL_SAMPLES] = ABI_SAMPLES_MAP, [KERNEL_SAMPLING] = ABI_SAMPLING_MAP,
 };
 
@@ -48,8 +47,8 @@ static int keep_kernel_message(enum libbpf_print_level level, const char *format
 	vsnprintf(line, sizeof(line), format, arguments);
 	found = strstr(line, marker);
 	if (found)
-		snprintf(kernel_message, sizeof(kernel_message), "%.*s",
-			 (int)strcspn(found + strlen(marker), "\n"), found + strlen(marker));
+		snprintf(kernel_message, sizeof(kernel_message), "%.*s", (int)strcspn(found + strlen(marker), "\n"),
+			 found + strlen(marker));
 	return 0;
 }
 
@@ -77,8 +76,10 @@ const char *kernel_words(void)
 static int refuse(struct reason *reason, int error, const char *what, const char *subject, const char *words)
 {
 	if (error == -EPERM || error == -EACCES)
-		return reason_set(reason, error, "%s%s: not permitted; run it as root, or with "
-				  "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON", what, subject);
+		return reason_set(reason, error,
+				  "%s%s: not permitted; run it as root, or with "
+				  "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON",
+				  what, subject);
 	/* Commands take -EINVAL for bad input, which this is not. */
 	return reason_set(reason, error == -EINVAL ? -EIO : error, "%s%s: %s%s%s%s", what, subject, strerror(-error),
 			  *words ? " (" : "", words, *words ? ")" : "");
@@ -109,8 +110,8 @@ int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 	/* Who looks at a table for every flow opens it as often. */
 	if (map->part->start <= start && end <= map->part->end)
 		return 0;
-	if (mmap((char *)map->memory + start, end - start, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, map->fd, start) ==
-	    MAP_FAILED)
+	if (mmap((char *)map->memory + start, end - start, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, map->fd,
+		 start) == MAP_FAILED)
 		return -errno;
 	*map->part = (struct kernel_part){ start, end };
 	return 0;
@@ -135,9 +136,10 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 	int error = 0;
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
-		if (is_mappable(name) && !filter->map[name].memory && (name == KERNEL_CONFIG || !filter->is_other_version))
-			error = map_memory(&filter->map[name], name == KERNEL_BUCKETS || name == KERNEL_RECORDS ||
-						     name == KERNEL_COUNTS);
+		if (is_mappable(name) && !filter->map[name].memory &&
+		    (name == KERNEL_CONFIG || !filter->is_other_version))
+			error = map_memory(&filter->map[name],
+					   name == KERNEL_BUCKETS || name == KERNEL_RECORDS || name == KERNEL_COUNTS);
 	filter->config = filter->map[KERNEL_CONFIG].memory;
 	return error ? kernel_refused(reason, error, "cannot map the filter's table", "") : 0;
 }
@@ -194,8 +196,7 @@ int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_objec
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
 		if (filter->map[name].fd)
-			error = bpf_map__reuse_fd(bpf_object__find_map_by_name(object,
-									       kernel_map_names[name]),
+			error = bpf_map__reuse_fd(bpf_object__find_map_by_name(object, kernel_map_names[name]),
 						  filter->map[name].fd);
 	return error;
 }
@@ -243,12 +244,10 @@ static int share_maps(const struct kernel_filter *predecessor, const struct xdp_
 static int size_maps(const struct kernel_plan *plan, const struct xdp_cuckoo *skeleton)
 {
 	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
-	int error = bpf_map__set_value_size(skeleton->maps.xc_buckets,
-					    kernel_bucket_bytes(&plan->options));
+	int error = bpf_map__set_value_size(skeleton->maps.xc_buckets, kernel_bucket_bytes(&plan->options));
 
 	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
-		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
-						 plan_entries(plan, sized[i]));
+		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]), plan_entries(plan, sized[i]));
 	return plan->predecessor && !error ? share_maps(plan->predecessor, skeleton) : error;
 }
 
@@ -341,8 +340,7 @@ static int create_maps(const struct kernel_plan *plan, struct kernel_filter *fil
 	return error ? kernel_refused(reason, error, "cannot make the filter's maps", "") : 0;
 }
 
-int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter,
-		  struct reason *reason)
+int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter, struct reason *reason)
 {
 	int error;
 

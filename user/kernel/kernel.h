@@ -20,12 +20,12 @@ struct kernel_attachment {
 	char interface[IF_NAMESIZE];
 	int ifindex;
 	enum interface_mode mode;
-	bool is_frags; /* the program for frames of several buffers */
+	bool is_frags;     /* the program for frames of several buffers */
 	bool has_ethernet; /* else no packet there is what the program takes it for */
-	__u32 prog_id; /* the program that runs our code */
-	__u32 root_id; /* the one on the interface: the same, or libxdp's dispatcher */
-	__u32 mtu;     /* of the interface, when it was looked at */
-	bool is_bypassed; /* see kernel_watch() */
+	__u32 prog_id;     /* the program that runs our code */
+	__u32 root_id;     /* the one on the interface: the same, or libxdp's dispatcher */
+	__u32 mtu;         /* of the interface, when it was looked at */
+	bool is_bypassed;  /* see kernel_watch() */
 };
 
 enum kernel_map_name {
@@ -41,15 +41,15 @@ enum kernel_map_name {
 };
 
 struct kernel_map {
-	int fd;        /* 0: not open */
+	int fd; /* 0: not open */
 	__u32 id;
 	__u32 entries, value_bytes;
-	size_t bytes;  /* of its memory, which is the running program's own */
+	size_t bytes; /* of its memory, which is the running program's own */
 	/* NULL: not mapped. Of buckets, records and counts only what kernel_map_part() has made usable. */
 	void *memory;
 	struct kernel_part {
 		size_t start, end;
-	} *part; /* that was made usable last */
+	} * part; /* that was made usable last */
 };
 
 /*
@@ -62,10 +62,10 @@ struct xdp_cuckoo; /* the generated skeleton */
 
 struct kernel_filter {
 	struct kernel_map map[KERNEL_MAPS]; /* the config map's id identifies the filter */
-	struct abi_config *config;   /* the memory of KERNEL_CONFIG */
-	struct abi_options options;  /* what its programs are compiled to do */
-	bool is_other_version;	     /* see kernel_find_all() */
-	struct xdp_cuckoo *program[2]; /* by is_frags of an attachment; NULL until one needs it */
+	struct abi_config *config;          /* the memory of KERNEL_CONFIG */
+	struct abi_options options;         /* what its programs are compiled to do */
+	bool is_other_version;              /* see kernel_find_all() */
+	struct xdp_cuckoo *program[2];      /* by is_frags of an attachment; NULL until one needs it */
 	struct kernel_attachment *attachments;
 	size_t attachments_count;
 };
@@ -74,7 +74,7 @@ struct kernel_filter {
 struct kernel_plan {
 	struct abi_options options;
 	unsigned int tables; /* that there is room for: 1 or ABI_TABLES */
-	__u64 slots;	     /* of each */
+	__u64 slots;         /* of each */
 	__u64 bucket_bytes;  /* of each */
 	/* A filter in whose counters and ring of samples the new one goes on; NULL: it has its own. */
 	const struct kernel_filter *predecessor;
@@ -126,8 +126,7 @@ __u64 kernel_plan_bytes(const struct kernel_plan *plan);
 __u64 kernel_filter_bytes(const struct kernel_filter *filter);
 
 /* Makes new maps, all 0; loads the programs that run on the predecessor's interfaces, if there is one. -errno. */
-int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter,
-		  struct reason *reason);
+int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter, struct reason *reason);
 void kernel_close(struct kernel_filter *filter);
 
 /*
@@ -137,8 +136,7 @@ void kernel_close(struct kernel_filter *filter);
  * has no Ethernet header; -EBUSY where another program is there; -EOPNOTSUPP; -EIO; other -errno. Where it returns
  * 0, *reason says why KERNEL_AUTO did not take the driver; "" where it did.
  */
-int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted,
-		  struct reason *reason);
+int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason);
 
 /*
  * Takes a filter's program off, or that of the table which has got its place meanwhile; 0 too where the interface is

@@ -80,8 +80,7 @@ static int read_family(const struct nlmsghdr *message, void *context)
 	return mnl_attr_parse(message, sizeof(struct genlmsghdr), read_family_attribute, context);
 }
 
-int netlink_ask_generic(const char *family, __u8 command, __u16 attribute, __u32 number, mnl_cb_t visit,
-			void *context)
+int netlink_ask_generic(const char *family, __u8 command, __u16 attribute, __u32 number, mnl_cb_t visit, void *context)
 {
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = put_generic(buffer, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);

@@ -22,7 +22,6 @@ int netlink_ask(struct nlmsghdr *request, mnl_cb_t visit, void *context);
  * Sends a generic netlink family's command about the object that one attribute, a number, names. The answer's own
  * header is a struct genlmsghdr. 0; -ENOENT: this kernel has no such family; other -errno, as netlink_ask().
  */
-int netlink_ask_generic(const char *family, __u8 command, __u16 attribute, __u32 number, mnl_cb_t visit,
-			void *context);
+int netlink_ask_generic(const char *family, __u8 command, __u16 attribute, __u32 number, mnl_cb_t visit, void *context);
 
 #endif

@@ -227,12 +227,13 @@ static bool is_pinned(int net, const struct kernel_filter *filter)
 
 int kernel_pins_refused(struct reason *reason, int error)
 {
-	if (error == -EPERM || error == -EMEDIUMTYPE || error == -ENOENT || error == -EACCES ||
-	    error == -ELOOP || error == -ENOTDIR)
+	if (error == -EPERM || error == -EMEDIUMTYPE || error == -ENOENT || error == -EACCES || error == -ELOOP ||
+	    error == -ENOTDIR)
 		return reason_set(reason, -EPERM,
 				  "%s: not a directory of this user's in a BPF file system, with mode 0700: "
 				  "without CAP_SYS_ADMIN filters are found by pins there; name one with --pins, or "
-				  "run it as root", pins);
+				  "run it as root",
+				  pins);
 	return kernel_refused(reason, error, "cannot pin the filter in ", pins);
 }
 
@@ -241,7 +242,8 @@ int kernel_unseen(const char *interface, struct reason *reason)
 	return reason_set(reason, -EPERM,
 			  "cannot see what runs: '%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may "
 			  "look at; run this with CAP_SYS_ADMIN, or with the --pins DIR that the filter was loaded with (now "
-			  "%s)", interface, pins);
+			  "%s)",
+			  interface, pins);
 }
 
 static void describe_unpinning(int fd, struct reason *text)

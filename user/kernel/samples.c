@@ -101,8 +101,7 @@ static int count(const struct kernel_samples *samples, struct abi_sampling *sum)
 	return error;
 }
 
-int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples,
-			struct reason *reason)
+int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason)
 {
 	struct timespec now;
 	int error;
@@ -135,16 +134,14 @@ void kernel_samples_close(struct kernel_samples *samples)
 	*samples = (struct kernel_samples){};
 }
 
-int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples,
-			  struct reason *reason)
+int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason)
 {
 	struct kernel_map config;
 	int error = take_map(&filter->map[KERNEL_CONFIG], true, &config);
 
 	if (error) {
 		close_map(&config);
-		return kernel_refused(reason, error, "cannot follow the filter on ",
-				      filter->attachments[0].interface);
+		return kernel_refused(reason, error, "cannot follow the filter on ", filter->attachments[0].interface);
 	}
 	close_map(&samples->config);
 	samples->config = config;
@@ -215,8 +212,8 @@ int kernel_samples_fd(const struct kernel_samples *samples)
 	return ring_buffer__epoll_fd(samples->ring);
 }
 
-int kernel_samples_read(struct kernel_samples *samples,
-			int (*visit)(const struct abi_sample *sample, void *context), void *context)
+int kernel_samples_read(struct kernel_samples *samples, int (*visit)(const struct abi_sample *sample, void *context),
+			void *context)
 {
 	int result;
 

@@ -25,7 +25,7 @@ struct kernel_samples {
 	bool is_there; /* for whoever looks for filters again */
 	struct kernel_map config, sampling;
 	struct abi_sampling before; /* counted when they were opened */
-	__u64 since_ns; /* when that was: older samples were somebody else's */
+	__u64 since_ns;             /* when that was: older samples were somebody else's */
 	int ring_fd;
 	struct ring_buffer *ring;
 	int (*visit)(const struct abi_sample *sample, void *context); /* of the read under way */
@@ -37,13 +37,11 @@ struct kernel_samples {
 int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason);
 
 /* Its descriptors are its own: the filter may be closed. It must not move. On failure it is closed. -errno. */
-int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples,
-			struct reason *reason);
+int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
 void kernel_samples_close(struct kernel_samples *samples);
 
 /* Goes on in another table, which has taken the place of the one that they were opened on. -errno. */
-int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples,
-			  struct reason *reason);
+int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
 
 /* Takes the lease, or puts it off to KERNEL_LEASE_MS from now. -EBUSY: another listener has it; other -errno. */
 int kernel_samples_renew(const struct kernel_samples *samples, const struct kernel_listener *listener,
@@ -59,8 +57,8 @@ void kernel_samples_release(const struct kernel_samples *samples, const struct k
 int kernel_samples_fd(const struct kernel_samples *samples);
 
 /* Hands over what there is, or the first thousands of it, until `visit` returns -errno: that, or 0. */
-int kernel_samples_read(struct kernel_samples *samples,
-			int (*visit)(const struct abi_sample *sample, void *context), void *context);
+int kernel_samples_read(struct kernel_samples *samples, int (*visit)(const struct abi_sample *sample, void *context),
+			void *context);
 
 /* The sum over all CPUs since they were opened; credit and refilled say nothing. */
 int kernel_samples_count(const struct kernel_samples *samples, struct abi_sampling *sum, struct reason *reason);

@@ -20,7 +20,7 @@
 struct watched {
 	const struct kernel_filter *filter;
 	struct kernel_attachment *attachment;
-	__u64 counted;	/* by the filter, at the beginning */
+	__u64 counted;  /* by the filter, at the beginning */
 	__u64 received; /* by the interface, at the beginning; then at LATE_MS */
 	enum { WATCH_BEGUN, WATCH_QUIET, WATCH_SUSPECT, WATCH_LATE, WATCH_OVER } state;
 };
@@ -77,8 +77,10 @@ static void look(struct watched *watched, const struct interface *interfaces, si
 	struct reason ignored;
 	__u64 counted;
 
-	if (!interface || kernel_counted_on(watched->filter, watched->attachment, interfaces, count, &counted, &ignored) ||
-	    (watched->state != WATCH_BEGUN && (counted != watched->counted || interface->received < watched->received))) {
+	if (!interface ||
+	    kernel_counted_on(watched->filter, watched->attachment, interfaces, count, &counted, &ignored) ||
+	    (watched->state != WATCH_BEGUN &&
+	     (counted != watched->counted || interface->received < watched->received))) {
 		watched->state = WATCH_OVER;
 		return;
 	}

@@ -60,8 +60,9 @@ int public_open_apply(struct xdp_cuckoo_filter *filter)
 	int error = has_guard ? guard_open(&filter->guard, &filter->reason) : 0;
 
 	if (!error)
-		error = (filter->flags & XDP_CUCKOO_NO_WAIT ? apply_try_open : apply_open)(
-			&filter->apply, filter->state, filter->name, &filter->reason);
+		error = (filter->flags & XDP_CUCKOO_NO_WAIT ? apply_try_open : apply_open)(&filter->apply,
+											   filter->state, filter->name,
+											   &filter->reason);
 	if (error)
 		guard_close(&filter->guard);
 	else if (has_guard)
@@ -132,8 +133,10 @@ static int check_standard_files(struct reason *reason)
 static int check_arguments(const char *name, unsigned int flags, struct reason *reason)
 {
 	if (!apply_is_name(name))
-		return reason_set(reason, -EINVAL, "name '%.40s': 1 to %d letters, digits, '.', '_' or '-', starting "
-				  "with none of '.' and '-'", name, ABI_NAME_BYTES - 1);
+		return reason_set(reason, -EINVAL,
+				  "name '%.40s': 1 to %d letters, digits, '.', '_' or '-', starting "
+				  "with none of '.' and '-'",
+				  name, ABI_NAME_BYTES - 1);
 	if (flags & ~FLAGS)
 		return reason_set(reason, -EINVAL, "flags %#x: there are no such", flags & ~FLAGS);
 	return check_standard_files(reason);

@@ -6,7 +6,8 @@
 #include "library/internal.h"
 
 _Static_assert((int)XDP_CUCKOO_AUTO == KERNEL_AUTO && (int)XDP_CUCKOO_NATIVE == KERNEL_NATIVE &&
-	       (int)XDP_CUCKOO_SKB == KERNEL_SKB, "modes");
+		       (int)XDP_CUCKOO_SKB == KERNEL_SKB,
+	       "modes");
 
 /* Exact, and as large as its rules need: others are the tool's. */
 static int make_target(struct xdp_cuckoo_filter *filter, struct target **target)
@@ -14,8 +15,7 @@ static int make_target(struct xdp_cuckoo_filter *filter, struct target **target)
 	const struct abi_options options = { .format = BUCKET_16, .is_exact = true, .has_counts = true };
 
 	*target = filter->apply.targets;
-	return filter->apply.targets_count ? 0 :
-	       apply_load(&filter->apply, &options, 0, target, &filter->reason);
+	return filter->apply.targets_count ? 0 : apply_load(&filter->apply, &options, 0, target, &filter->reason);
 }
 
 static int load(struct xdp_cuckoo_filter *filter, const char *interface, enum kernel_mode mode)

@@ -170,8 +170,7 @@ int xdp_cuckoo_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *in
 
 /* ---- counts ---- */
 
-static void write_count(const struct abi_counter counter[VERDICTS], const char *outcome,
-			struct xdp_cuckoo_count *count)
+static void write_count(const struct abi_counter counter[VERDICTS], const char *outcome, struct xdp_cuckoo_count *count)
 {
 	*count = (struct xdp_cuckoo_count){
 		.outcome = outcome,

@@ -11,7 +11,8 @@
 _Static_assert(XDP_CUCKOO_COMMENT_BYTES == RULE_COMMENT_BYTES, "comments");
 _Static_assert(XDP_CUCKOO_TEXT_BYTES == RULE_TEXT_BYTES, "texts");
 _Static_assert((int)XDP_CUCKOO_PROTO == RULE_PROTO && (int)XDP_CUCKOO_SPORT == RULE_SPORT &&
-	       (int)XDP_CUCKOO_DPORT == RULE_DPORT, "fields");
+		       (int)XDP_CUCKOO_DPORT == RULE_DPORT,
+	       "fields");
 _Static_assert((int)XDP_CUCKOO_DROP == RULE_DROP && (int)XDP_CUCKOO_PASS == RULE_PASS, "actions");
 _Static_assert(sizeof(struct xdp_cuckoo_rule) == 312, "layout of the library's rules");
 
@@ -89,7 +90,8 @@ int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, stru
 		return reason_set(reason, -EINVAL, "a timeout of %lld ms: must be 0 to 68 years",
 				  (long long)from->timeout_ms);
 	if (!is_tidy(from) || !rule_is_canonical(rule))
-		return reason_set(reason, -EINVAL, "this is no rule: fields contradict each other, name nothing, or "
+		return reason_set(reason, -EINVAL,
+				  "this is no rule: fields contradict each other, name nothing, or "
 				  "what is not used, or lies behind a prefix, is not 0");
 	return 0;
 }

@@ -53,7 +53,7 @@ const char *xdp_cuckoo_version(void);
 struct xdp_cuckoo_filter;
 
 enum xdp_cuckoo_flag {
-	XDP_CUCKOO_READ = 0,	     /* look only */
+	XDP_CUCKOO_READ = 0,         /* look only */
 	XDP_CUCKOO_CHANGE = 1 << 0,  /* and change: makes the store where there is none */
 	XDP_CUCKOO_NO_WAIT = 1 << 1, /* where somebody else is changing it: -EBUSY at once, instead of waiting */
 	/* Also what locks this host out: see xdp_cuckoo_commit(). */
@@ -101,16 +101,16 @@ enum xdp_cuckoo_field {
  * must be named. All that is not used must be 0, the bits of an address behind its prefix too.
  */
 struct xdp_cuckoo_rule {
-	uint16_t family;	    /* AF_INET, AF_INET6; 0: both, without addresses */
-	uint8_t action;		    /* enum xdp_cuckoo_action; ignored where it is flows */
-	uint8_t fields;		    /* enum xdp_cuckoo_field bits: which of the next are named */
-	uint8_t proto;		    /* IPPROTO_TCP, ..., at most 254 */
+	uint16_t family;            /* AF_INET, AF_INET6; 0: both, without addresses */
+	uint8_t action;             /* enum xdp_cuckoo_action; ignored where it is flows */
+	uint8_t fields;             /* enum xdp_cuckoo_field bits: which of the next are named */
+	uint8_t proto;              /* IPPROTO_TCP, ..., at most 254 */
 	uint8_t src_bits, dst_bits; /* of the prefix: 32 or 128 is one address, 0 is any */
 	uint8_t reserved;
-	uint16_t sport, dport;	/* in host byte order; of ICMP and ICMPv6: type and code */
+	uint16_t sport, dport;    /* in host byte order; of ICMP and ICMPv6: type and code */
 	uint8_t src[16], dst[16]; /* in network byte order, as struct in6_addr; IPv4: the first four */
 	uint8_t reserved2[4];
-	int64_t timeout_ms; /* until it ends by itself, milliseconds, at most 68 years; 0: never */
+	int64_t timeout_ms;                     /* until it ends by itself, milliseconds, at most 68 years; 0: never */
 	char comment[XDP_CUCKOO_COMMENT_BYTES]; /* UTF-8, without quotes and control characters */
 };
 
@@ -165,8 +165,8 @@ int xdp_cuckoo_set_monitor_only(struct xdp_cuckoo_filter *filter, bool is_on);
 
 enum xdp_cuckoo_answer {
 	XDP_CUCKOO_NOT_BLOCKED,
-	XDP_CUCKOO_BLOCKED,	      /* by a drop rule */
-	XDP_CUCKOO_PASSED,	      /* by a pass rule */
+	XDP_CUCKOO_BLOCKED,           /* by a drop rule */
+	XDP_CUCKOO_PASSED,            /* by a pass rule */
 	XDP_CUCKOO_BLOCKED_BY_POLICY, /* no rule passes them: `xdp-cuckoo policy no-rule drop` */
 };
 
@@ -181,16 +181,16 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
  * Calls `visit` for every rule that has not ended, with what is left of its timeout, until it returns other than 0;
  * returns that, or 0, or an error. It must not use the filter; the rule is good until it returns.
  */
-int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter,
-		    int (*visit)(const struct xdp_cuckoo_rule *rule, void *context), void *context);
+int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter, int (*visit)(const struct xdp_cuckoo_rule *rule, void *context),
+		    void *context);
 
 struct xdp_cuckoo_info {
-	uint64_t rules;		/* stored, those included that have ended and were not deleted yet */
-	uint64_t timed_rules;	/* of them: those with a timeout */
-	uint64_t interfaces;	/* of this network namespace that run the filter */
+	uint64_t rules;             /* stored, those included that have ended and were not deleted yet */
+	uint64_t timed_rules;       /* of them: those with a timeout */
+	uint64_t interfaces;        /* of this network namespace that run the filter */
 	uint64_t slots, used_slots; /* of its table; 0 where it does not run */
-	bool is_monitor_only;	/* drops nothing, and counts what it would drop */
-	bool is_panic;		/* the operator lets everything pass */
+	bool is_monitor_only;       /* drops nothing, and counts what it would drop */
+	bool is_panic;              /* the operator lets everything pass */
 	uint8_t reserved[22];
 };
 
@@ -216,7 +216,7 @@ int xdp_cuckoo_counts(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_count 
 enum xdp_cuckoo_mode {
 	XDP_CUCKOO_AUTO,   /* in the driver where it can, else generic */
 	XDP_CUCKOO_NATIVE, /* in the driver */
-	XDP_CUCKOO_SKB,	   /* generic: works everywhere, slower */
+	XDP_CUCKOO_SKB,    /* generic: works everywhere, slower */
 };
 
 /*

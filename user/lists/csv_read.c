@@ -15,20 +15,43 @@
 static const struct {
 	const char *name, *keyword;
 } names[] = {
-	{ "proto", "proto" },	      { "protocol", "proto" },
-	{ "src", "src" },	      { "source", "src" },	      { "src_ip", "src" },
-	{ "source_ip", "src" },	      { "ip", "src" },		      { "ip_address", "src" },
-	{ "address", "src" },	      { "addr", "src" },	      { "cidr", "src" },
-	{ "network", "src" },	      { "net", "src" },		      { "prefix", "src" },
+	{ "proto", "proto" },
+	{ "protocol", "proto" },
+	{ "src", "src" },
+	{ "source", "src" },
+	{ "src_ip", "src" },
+	{ "source_ip", "src" },
+	{ "ip", "src" },
+	{ "ip_address", "src" },
+	{ "address", "src" },
+	{ "addr", "src" },
+	{ "cidr", "src" },
+	{ "network", "src" },
+	{ "net", "src" },
+	{ "prefix", "src" },
 	{ "range", "src" },
-	{ "sport", "sport" },	      { "src_port", "sport" },	      { "source_port", "sport" },
-	{ "dst", "dst" },	      { "dest", "dst" },	      { "destination", "dst" },
-	{ "dst_ip", "dst" },	      { "dest_ip", "dst" },	      { "destination_ip", "dst" },
-	{ "dport", "dport" },	      { "port", "dport" },	      { "dst_port", "dport" },
-	{ "dest_port", "dport" },     { "destination_port", "dport" },
-	{ "type", "type" },	      { "icmp_type", "type" },	      { "code", "code" },
-	{ "icmp_code", "code" },      { "action", "action" },	      { "timeout", "timeout" },
-	{ "ttl", "timeout" },	      { "comment", "comment" },
+	{ "sport", "sport" },
+	{ "src_port", "sport" },
+	{ "source_port", "sport" },
+	{ "dst", "dst" },
+	{ "dest", "dst" },
+	{ "destination", "dst" },
+	{ "dst_ip", "dst" },
+	{ "dest_ip", "dst" },
+	{ "destination_ip", "dst" },
+	{ "dport", "dport" },
+	{ "port", "dport" },
+	{ "dst_port", "dport" },
+	{ "dest_port", "dport" },
+	{ "destination_port", "dport" },
+	{ "type", "type" },
+	{ "icmp_type", "type" },
+	{ "code", "code" },
+	{ "icmp_code", "code" },
+	{ "action", "action" },
+	{ "timeout", "timeout" },
+	{ "ttl", "timeout" },
+	{ "comment", "comment" },
 };
 
 #define NAMES (sizeof(names) / sizeof(names[0]))
@@ -38,7 +61,7 @@ struct csv {
 	const char *keywords[COLUMNS_MAX]; /* NULL: a column that says nothing to us */
 	size_t columns;
 	bool needs_address; /* in each row */
-	char *record; /* of more lines than one */
+	char *record;       /* of more lines than one */
 	size_t used, room;
 };
 
@@ -99,8 +122,7 @@ static bool is_address(const char *keyword)
 
 static bool names_a_flow(const char *keyword)
 {
-	return keyword && strcmp(keyword, "action") && strcmp(keyword, "timeout") &&
-	       strcmp(keyword, "comment");
+	return keyword && strcmp(keyword, "action") && strcmp(keyword, "timeout") && strcmp(keyword, "comment");
 }
 
 bool list_is_csv_heading(const char *line)
@@ -176,7 +198,7 @@ static int take_record(struct csv *csv, char *rest)
 		return list_refuse(csv->list, "a quote is not closed: the list ends in it");
 	if (csv->needs_address && !has_address(&row))
 		return list_refuse(csv->list, "no address: the row would be for every source; write 0.0.0.0/0 or ::/0 "
-				   "if you mean it");
+					      "if you mean it");
 	return list_take(csv->list, &row);
 }
 
@@ -253,7 +275,7 @@ int list_read_csv(struct list *list)
 		return got;
 	if (read_heading(&csv, list->reader.line))
 		return list_refuse(list, "the first line must name the columns: src, sport, dst, dport, proto, "
-				   "type, code, action, timeout, comment; none of them is there");
+					 "type, code, action, timeout, comment; none of them is there");
 	got = read_records(&csv);
 	free(csv.record);
 	return got;
@@ -261,8 +283,8 @@ int list_read_csv(struct list *list)
 
 /* ---- writing ---- */
 
-static const char *const columns[] = { "proto", "src",	"sport",  "dst",     "dport",
-				       "type",	"code", "action", "timeout", "comment" };
+static const char *const columns[] = { "proto", "src",  "sport",  "dst",     "dport",
+				       "type",  "code", "action", "timeout", "comment" };
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 

@@ -79,8 +79,8 @@ static void refuse(struct list *list, const char *text)
 
 	import->bad++;
 	if (import->bad <= BAD_LINES_SHOWN)
-		command_error(STATUS_USAGE, "%s:%llu: %s", list->reader.name,
-			      (unsigned long long)list->reader.number, text);
+		command_error(STATUS_USAGE, "%s:%llu: %s", list->reader.name, (unsigned long long)list->reader.number,
+			      text);
 }
 
 static void note(struct list *list, const char *text)
@@ -115,8 +115,10 @@ static int read_list(struct import *import, struct reader *reader, struct reason
 	if (is_interrupted)
 		return interrupted(reason);
 	if (error == -EMSGSIZE)
-		return reason_set(reason, -EINVAL, "%s:%llu: the line is longer than %d bytes: this is no list; "
-				  "nothing was changed", reader->name, (unsigned long long)reader->number, READER_LINE_BYTES);
+		return reason_set(reason, -EINVAL,
+				  "%s:%llu: the line is longer than %d bytes: this is no list; "
+				  "nothing was changed",
+				  reader->name, (unsigned long long)reader->number, READER_LINE_BYTES);
 	if (error)
 		return reason_set(reason, error, "cannot read %s: %s", list.reader.name, strerror(-error));
 	if (import->bad > BAD_LINES_SHOWN)
@@ -137,8 +139,7 @@ static int show_storing(const struct import *import, size_t done, struct reason 
 	if (is_interrupted)
 		return interrupted(reason);
 	if (done % STEPS_A_PROGRESS == 0)
-		output_progress("storing", done, (double)done / import->rules.count,
-				seconds_since(&import->storing));
+		output_progress("storing", done, (double)done / import->rules.count, seconds_since(&import->storing));
 	return 0;
 }
 
@@ -177,8 +178,7 @@ static int delete_obsolete(struct apply *apply, struct import *import, struct re
 		if (is_interrupted)
 			return interrupted(reason);
 		rule_set_get(obsolete, i, &rule);
-		error = import->diff.is_alone ? apply_del(apply, &rule, reason) :
-						apply_give_up(apply, &rule, reason);
+		error = import->diff.is_alone ? apply_del(apply, &rule, reason) : apply_give_up(apply, &rule, reason);
 		error = error == -EALREADY ? 0 : error;
 	}
 	return error;
@@ -265,8 +265,7 @@ static void note_pending(struct apply *apply, struct watchdog *watchdog)
 		watchdog->deadline_ms = watchdog_deadline(left_ms);
 }
 
-static int change(struct import *import, struct watchdog *watchdog, json_t **answer,
-		  struct reason *reason)
+static int change(struct import *import, struct watchdog *watchdog, json_t **answer, struct reason *reason)
 {
 	const struct invocation *invocation = import->invocation;
 	struct apply apply;
@@ -307,15 +306,15 @@ static int read_file(struct import *import, struct reason *reason)
 	int error = reader_open(&reader, import->path);
 
 	if (error)
-		return reason_set(reason, error == -EINVAL ? -EIO : error, "cannot read '%s': %s; name a file, or - for standard input", import->path,
+		return reason_set(reason, error == -EINVAL ? -EIO : error,
+				  "cannot read '%s': %s; name a file, or - for standard input", import->path,
 				  strerror(-error));
 	error = read_list(import, &reader, reason);
 	reader_close(&reader);
 	return error;
 }
 
-static int read_and_change(struct import *import, struct watchdog *watchdog, json_t **answer,
-			   struct reason *reason)
+static int read_and_change(struct import *import, struct watchdog *watchdog, json_t **answer, struct reason *reason)
 {
 	int error = 0;
 

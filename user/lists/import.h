@@ -12,7 +12,7 @@
 #include "commands/command.h"
 
 struct import_result {
-	json_t *answer;	 /* the caller's; may be there also where it failed */
+	json_t *answer; /* the caller's; may be there also where it failed */
 	__u64 bad_lines;
 	__s64 deadline_ms; /* until when it is to be confirmed: see change/watchdog.h; 0: it need not be */
 };

@@ -30,7 +30,8 @@ static int check_replace_all(const struct import *import, const struct store_lis
 		return 0;
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		if (lists->list[i].rules)
-			return reason_set(reason, -EINVAL, "--replace would also delete the rules of lists, as of '%s'; "
+			return reason_set(reason, -EINVAL,
+					  "--replace would also delete the rules of lists, as of '%s'; "
 					  "nothing was changed; say --list NAME to replace one list, or --force",
 					  lists->list[i].name);
 	return 0;
@@ -41,12 +42,16 @@ static int check_emptying(const struct import *import, struct reason *reason)
 {
 	const struct invocation *invocation = import->invocation;
 
-	if (import->is_deletion || invocation->is_forced || import->total || !(import->bad || import->diff.obsolete.count))
+	if (import->is_deletion || invocation->is_forced || import->total ||
+	    !(import->bad || import->diff.obsolete.count))
 		return 0;
 	if (invocation->list_name)
-		return reason_set(reason, -EINVAL, "the file holds no rule, and --replace would delete all of the list "
-				  "'%s'; nothing was changed; say --force, or lists delete", invocation->list_name);
-	return reason_set(reason, -EINVAL, "the list holds no rule, and --replace would delete all; "
+		return reason_set(reason, -EINVAL,
+				  "the file holds no rule, and --replace would delete all of the list "
+				  "'%s'; nothing was changed; say --force, or lists delete",
+				  invocation->list_name);
+	return reason_set(reason, -EINVAL,
+			  "the list holds no rule, and --replace would delete all; "
 			  "nothing was changed; say --force, or flush");
 }
 

@@ -12,13 +12,13 @@
 
 struct import {
 	const struct invocation *invocation;
-	bool is_deletion; /* of a list, by giving up all its rules */
+	bool is_deletion;      /* of a list, by giving up all its rules */
 	struct rule_set rules; /* of the list; sorted when it has been read */
 	struct import_specials specials;
-	struct guard guard; /* in a dry run: to be warned of */
-	const char *path;	/* of the list; "-": standard input */
+	struct guard guard;      /* in a dry run: to be warned of */
+	const char *path;        /* of the list; "-": standard input */
 	__u64 bad, steps, total; /* rules in the list, each once */
-	struct rule_diff diff;	/* its numbers without --replace too */
+	struct rule_diff diff;   /* its numbers without --replace too */
 	struct timespec start, storing;
 };
 

@@ -15,7 +15,7 @@ struct import_special {
 
 struct import_specials {
 	struct import_special kinds[IMPORT_SPECIALS_MAX]; /* that guard_special() has a word for */
-	struct import_special blocking;			  /* of this host's own packets */
+	struct import_special blocking;                   /* of this host's own packets */
 };
 
 /* A rule of the list. An empty guard knows nothing of this host. */

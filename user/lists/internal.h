@@ -13,14 +13,14 @@ struct list_row {
 	const char *words[RULE_WORDS_MAX];
 	size_t count;
 	bool is_permanent; /* it says that it has no timeout */
-	char text[768];	   /* of words that stand nowhere else */
+	char text[768];    /* of words that stand nowhere else */
 	size_t used;
 };
 
 /* Adds a keyword and its value, which must stay; the second one copies it. Too many are cut off. */
 void list_row_add(struct list_row *row, const char *keyword, const char *value);
-__attribute__((format(printf, 3, 4))) void list_row_print(struct list_row *row, const char *keyword,
-							   const char *format, ...);
+__attribute__((format(printf, 3, 4))) void list_row_print(struct list_row *row, const char *keyword, const char *format,
+							  ...);
 
 /* Makes rules of the row, or says why not. Returns what list->take() returned, else 0. */
 int list_take(struct list *list, const struct list_row *row);

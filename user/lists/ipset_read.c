@@ -165,8 +165,7 @@ static void note_set(struct list *list, const struct ipset *set, const char *typ
 
 	for (size_t i = 0; i < set->count; i++)
 		strcat(strcat(text, i ? ", " : ""), set->columns[i]);
-	list_note(list, "set '%s' (%s): %s, action %s", set->name, type, text,
-		  set->is_pass ? "pass" : "drop");
+	list_note(list, "set '%s' (%s): %s, action %s", set->name, type, text, set->is_pass ? "pass" : "drop");
 }
 
 static int read_create(struct ipset_list *in)
@@ -181,8 +180,10 @@ static int read_create(struct ipset_list *in)
 		return -ENOMEM;
 	set->is_unfit = parse_type(set, words[2]);
 	if (set->is_unfit)
-		return list_refuse(in->list, "'%s': the elements of such a set make no rules; set '%s' is "
-				   "left out", words[2], words[1]);
+		return list_refuse(in->list,
+				   "'%s': the elements of such a set make no rules; set '%s' is "
+				   "left out",
+				   words[2], words[1]);
 	set->is_unfit = parse_set_options(in->list, set, words + 3, in->words_count - 3);
 	if (set->is_unfit)
 		return 0;
@@ -233,8 +234,7 @@ static int add_icmp(struct list *list, struct list_row *row, const char *protoco
 		return 0;
 	}
 	if (!list_icmp_pair(strcmp(protocol, "1"), what, &type, &code)) {
-		list_refuse(list, "'%s': neither an ICMP type and code as 8/0, nor ipset's name for them",
-			    what);
+		list_refuse(list, "'%s': neither an ICMP type and code as 8/0, nor ipset's name for them", what);
 		return -EINVAL;
 	}
 	list_row_print(row, "type", "%u", type);
@@ -308,8 +308,7 @@ static void add_timeout(struct list_row *row, const char *seconds)
 static int add_options(struct ipset_list *in, struct list_row *row, const struct ipset *set)
 {
 	static const char *const flags[] = { "-exist", "-!", NULL };
-	static const char *const of_packets[] = { "packets", "bytes", "skbmark", "skbprio", "skbqueue",
-						  NULL };
+	static const char *const of_packets[] = { "packets", "bytes", "skbmark", "skbprio", "skbqueue", NULL };
 	const char *timeout = set->has_timeout ? set->timeout : NULL;
 	bool is_pass = set->is_pass;
 
@@ -348,8 +347,7 @@ static int read_add(struct ipset_list *in)
 		set = set_of_element(in, in->words[2]);
 	if (!set)
 		return -ENOMEM;
-	if (set->is_unfit || add_columns(in->list, &row, set, (char *)in->words[2]) ||
-	    add_options(in, &row, set))
+	if (set->is_unfit || add_columns(in->list, &row, set, (char *)in->words[2]) || add_options(in, &row, set))
 		return 0;
 	return list_take(in->list, &row);
 }
@@ -361,7 +359,7 @@ static int read_line(struct ipset_list *in)
 	static const char *const create[] = { "create", "-N", "--create", NULL };
 	static const char *const add[] = { "add", "-A", "--add", NULL };
 	/* What scripts around a list do with the set it is for. */
-	static const char *const other[] = { "flush", "-F", "swap", "-W", "destroy", "-X",
+	static const char *const other[] = { "flush",  "-F", "swap",   "-W",   "destroy", "-X",
 					     "rename", "-E", "COMMIT", "quit", NULL };
 	struct reason reason;
 

@@ -77,7 +77,7 @@ static struct kind kind_of(const struct rule *rule)
 	/* A rule for a whole family has its prefix as the source. */
 	kind.has_dst = rule->dst_len;
 	kind.has_src = rule->src_len || !rule->dst_len;
-	kind.port = !has_port ? PORT_NONE :
+	kind.port = !has_port                                                  ? PORT_NONE :
 		    rule->port_kind == FLOW_PORTS && rule->fields & RULE_SPORT ? PORT_SOURCE :
 										 PORT_DESTINATION;
 	kind.is_src_whole = kind.has_src && kind.has_dst && has_port && rule->src_len == bits;
@@ -88,8 +88,8 @@ static struct kind kind_of(const struct rule *rule)
 static bool is_same_kind(const struct kind *a, const struct kind *b)
 {
 	return a->family == b->family && a->is_pass == b->is_pass && a->has_src == b->has_src &&
-	       a->has_dst == b->has_dst && a->is_src_whole == b->is_src_whole &&
-	       a->is_dst_whole == b->is_dst_whole && a->port == b->port;
+	       a->has_dst == b->has_dst && a->is_src_whole == b->is_src_whole && a->is_dst_whole == b->is_dst_whole &&
+	       a->port == b->port;
 }
 
 static struct ipset *set_of(struct writing *writing, const struct rule *rule)
@@ -137,12 +137,11 @@ static void name_of(const struct kind *kind, char name[NAME_BYTES])
 {
 	static const char *const ports[] = { "", "-sport", "-dport" };
 	/* Where the types differ, so must the names. */
-	const char *type = kind->is_src_whole && kind->is_dst_whole ? "ip" :
-			   kind->is_src_whole ? "ipnet" : "net";
+	const char *type = kind->is_src_whole && kind->is_dst_whole ? "ip" : kind->is_src_whole ? "ipnet" : "net";
 
-	snprintf(name, NAME_BYTES, "xc-%s%s%s%s-%s%d", kind->is_pass ? "pass" : "drop",
-		 kind->has_src ? "-src" : "-dst", ports[kind->port],
-		 kind->has_src && kind->has_dst ? "-dst" : "", type, kind->family == FLOW_IPV4 ? 4 : 6);
+	snprintf(name, NAME_BYTES, "xc-%s%s%s%s-%s%d", kind->is_pass ? "pass" : "drop", kind->has_src ? "-src" : "-dst",
+		 ports[kind->port], kind->has_src && kind->has_dst ? "-dst" : "", type,
+		 kind->family == FLOW_IPV4 ? 4 : 6);
 }
 
 static const char *type_of(const struct kind *kind)
@@ -162,8 +161,7 @@ static void write_create(FILE *to, const struct ipset *set, const char *name)
 		set->is_timed ? " timeout 0" : "", set->is_commented ? " comment" : "");
 }
 
-static void write_prefix(FILE *to, enum flow_family family, const union flow_addr *address,
-			 unsigned int length)
+static void write_prefix(FILE *to, enum flow_family family, const union flow_addr *address, unsigned int length)
 {
 	char text[INET6_ADDRSTRLEN];
 
@@ -180,8 +178,7 @@ static void write_port(FILE *to, const struct rule *rule)
 	if (rule->port_kind == FLOW_ICMP)
 		fprintf(to, "%s:%u/%u", name, ntohs(rule->sport), ntohs(rule->dport));
 	else if (rule->port_kind == FLOW_PORTS)
-		fprintf(to, "%s:%u", name,
-			ntohs(rule->fields & RULE_SPORT ? rule->sport : rule->dport));
+		fprintf(to, "%s:%u", name, ntohs(rule->fields & RULE_SPORT ? rule->sport : rule->dport));
 	else
 		fprintf(to, "%u:0", rule->proto);
 }

@@ -19,10 +19,8 @@ static const struct {
 	const char *name;
 	int (*read)(struct list *list);
 } formats[LIST_FORMATS] = {
-	[LIST_TEXT] = { "text", list_read_text },
-	[LIST_IPSET] = { "ipset", list_read_ipset },
-	[LIST_NFT] = { "nft", list_read_nft },
-	[LIST_SPAMHAUS] = { "spamhaus", list_read_spamhaus },
+	[LIST_TEXT] = { "text", list_read_text }, [LIST_IPSET] = { "ipset", list_read_ipset },
+	[LIST_NFT] = { "nft", list_read_nft },    [LIST_SPAMHAUS] = { "spamhaus", list_read_spamhaus },
 	[LIST_CSV] = { "csv", list_read_csv },
 };
 
@@ -171,8 +169,7 @@ static int take_addresses(struct taking *taking, size_t at)
 		return list_refuse(taking->list, "%s", reason.text);
 	taking->words[at] = text;
 	while (!error && list_range_next(&range, &address, &length)) {
-		inet_ntop(range.family == FLOW_IPV4 ? AF_INET : AF_INET6, &address, address_text,
-			  sizeof(address_text));
+		inet_ntop(range.family == FLOW_IPV4 ? AF_INET : AF_INET6, &address, address_text, sizeof(address_text));
 		snprintf(text, sizeof(text), "%s/%u", address_text, length);
 		error = take_from(taking, at + 1);
 	}
@@ -191,8 +188,7 @@ static bool parse_number(const char *text, char end, unsigned int *number)
 
 static bool parse_numbers(const char *text, unsigned int *first, unsigned int *last)
 {
-	return parse_number(text, '-', first) && parse_number(strchr(text, '-') + 1, '\0', last) &&
-	       *first <= *last;
+	return parse_number(text, '-', first) && parse_number(strchr(text, '-') + 1, '\0', last) && *first <= *last;
 }
 
 static int take_numbers(struct taking *taking, size_t at)
@@ -265,8 +261,10 @@ int list_take(struct list *list, const struct list_row *row)
 		if (__builtin_mul_overflow(rules, count_values(taking.words[at], kind), &rules))
 			rules = ~0ULL;
 	if (rules > LIST_RULES_MAX)
-		return list_refuse(list, "its ranges stand for %llu rules; one line is for at most %d: name "
-				   "fewer ports", (unsigned long long)rules, LIST_RULES_MAX);
+		return list_refuse(list,
+				   "its ranges stand for %llu rules; one line is for at most %d: name "
+				   "fewer ports",
+				   (unsigned long long)rules, LIST_RULES_MAX);
 	return take_from(&taking, 0);
 }
 

@@ -17,12 +17,12 @@
 #define LIST_RULES_MAX 1024 /* that one line with ranges may stand for */
 
 enum list_format {
-	LIST_UNKNOWN, /* to be told from the content */
-	LIST_TEXT,    /* rules, addresses, prefixes and ranges; FireHOL */
-	LIST_IPSET,   /* ipset save and restore */
-	LIST_NFT,     /* nft -j */
+	LIST_UNKNOWN,  /* to be told from the content */
+	LIST_TEXT,     /* rules, addresses, prefixes and ranges; FireHOL */
+	LIST_IPSET,    /* ipset save and restore */
+	LIST_NFT,      /* nft -j */
 	LIST_SPAMHAUS, /* DROP, as text and as JSON lines: the SBL number is the comment */
-	LIST_CSV,     /* with a line that names the columns */
+	LIST_CSV,      /* with a line that names the columns */
 	LIST_FORMATS,
 };
 
@@ -35,7 +35,7 @@ const char *list_format_name(enum list_format format);
 struct list {
 	struct reader reader; /* opened; .number is the line that calls below are about */
 	enum list_format format;
-	__s64 timeout_ms;     /* of rules that name none; 0: none */
+	__s64 timeout_ms; /* of rules that name none; 0: none */
 	/* Called for each rule; non-zero ends the reading. */
 	int (*take)(struct list *list, const struct rule *rule);
 	/* Called for each line or element that is no rule, with the reason, which quotes the word. */

@@ -24,11 +24,11 @@
 struct nft_set {
 	char family[8], table[NAME_BYTES], name[NAME_BYTES];
 	const char *columns[LIST_SET_COLUMNS_MAX]; /* keywords */
-	enum list_icmp_name icmp;		   /* of its type; the code's is one more */
+	enum list_icmp_name icmp;                  /* of its type; the code's is one more */
 	size_t count;
 	bool is_pass;
 	const char *only_family; /* the source that says it, where no column does */
-	__s64 timeout_s;	 /* of elements that name none; 0: never */
+	__s64 timeout_s;         /* of elements that name none; 0: never */
 };
 
 struct nft_list {
@@ -44,18 +44,17 @@ struct nft_list {
 static const struct {
 	const char *type, *keyword;
 } types[] = {
-	{ "ipv4_addr", "src" },	   { "ipv6_addr", "src" },     { "inet_service", "dport" },
-	{ "inet_proto", "proto" }, { "icmp_type", "type" },    { "icmp_code", "code" },
-	{ "icmpv6_type", "type" }, { "icmpv6_code", "code" },
+	{ "ipv4_addr", "src" },  { "ipv6_addr", "src" },  { "inet_service", "dport" }, { "inet_proto", "proto" },
+	{ "icmp_type", "type" }, { "icmp_code", "code" }, { "icmpv6_type", "type" },   { "icmpv6_code", "code" },
 };
 
 /* What typeof names, by the header's field: also where nft says which side is meant. */
 static const struct {
 	const char *field, *keyword;
 } fields[] = {
-	{ "saddr", "src" },    { "daddr", "dst" },	{ "sport", "sport" }, { "dport", "dport" },
-	{ "l4proto", "proto" }, { "protocol", "proto" }, { "nexthdr", "proto" }, { "type", "type" },
-	{ "code", "code" },
+	{ "saddr", "src" },     { "daddr", "dst" },     { "sport", "sport" },
+	{ "dport", "dport" },   { "l4proto", "proto" }, { "protocol", "proto" },
+	{ "nexthdr", "proto" }, { "type", "type" },     { "code", "code" },
 };
 
 static const char *keyword_of_type(const char *type)
@@ -71,8 +70,8 @@ static const char *keyword_of_expression(struct nft_set *set, const json_t *expr
 {
 	const json_t *payload = json_object_get(expression, "payload");
 	const json_t *meta = json_object_get(expression, "meta");
-	const char *field = json_string_value(payload ? json_object_get(payload, "field") :
-							json_object_get(meta, "key"));
+	const char *field =
+		json_string_value(payload ? json_object_get(payload, "field") : json_object_get(meta, "key"));
 	const char *protocol = json_string_value(json_object_get(payload, "protocol"));
 
 	if (protocol && !strcmp(protocol, "icmpv6"))
@@ -118,8 +117,8 @@ static int parse_typeof(struct nft_set *set, const json_t *type)
 
 	if (!parts)
 		return add_column(set, NULL, keyword_of_expression(set, expression));
-	json_array_foreach(parts, i, part)
-		error = error ? error : add_column(set, NULL, keyword_of_expression(set, part));
+	json_array_foreach(parts, i, part) error = error ? error :
+							   add_column(set, NULL, keyword_of_expression(set, part));
 	return error;
 }
 
@@ -135,7 +134,8 @@ static int parse_type(struct nft_set *set, const json_t *type)
 		return parse_typeof(set, type);
 	if (json_is_string(type))
 		return add_column(set, json_string_value(type), keyword_of_type(json_string_value(type)));
-	json_array_foreach(type, i, part) {
+	json_array_foreach(type, i, part)
+	{
 		const char *name = json_string_value(part);
 
 		error = error || !name ? -EINVAL : add_column(set, name, keyword_of_type(name));
@@ -188,8 +188,7 @@ static void note_set(struct nft_list *in, const struct nft_set *set)
 /* ---- elements ---- */
 
 /* One value of a column: a word, a number, a prefix or a range. -EINVAL where it is none. */
-static int add_value(const struct nft_set *set, struct list_row *row, const char *keyword,
-		     const json_t *value)
+static int add_value(const struct nft_set *set, struct list_row *row, const char *keyword, const json_t *value)
 {
 	const json_t *range = json_object_get(value, "range");
 	const char *word = json_string_value(value), *address, *last;
@@ -259,16 +258,15 @@ static int shown(const struct json_span *span)
 	return span->end - span->at > SHOWN_BYTES ? SHOWN_BYTES : span->end - span->at;
 }
 
-static int read_value(struct nft_list *in, const struct nft_set *set, const struct json_span *span,
-		      const json_t *value)
+static int read_value(struct nft_list *in, const struct nft_set *set, const struct json_span *span, const json_t *value)
 {
 	const json_t *element = json_object_get(value, "elem");
 	const char *comment = json_string_value(json_object_get(element, "comment"));
 	struct list_row row = { .count = 0 };
 
 	if (add_values(set, &row, element ? json_object_get(element, "val") : value))
-		return list_refuse(in->list, "'%.*s' does not have the columns of set '%s'", shown(span),
-				   span->at, set->name);
+		return list_refuse(in->list, "'%.*s' does not have the columns of set '%s'", shown(span), span->at,
+				   set->name);
 	add_implied(set, &row);
 	add_timeout(set, &row, element);
 	if (comment)
@@ -368,8 +366,7 @@ static int read_more_elements(struct nft_list *in, const struct json_span *span)
 		return error;
 	in->list->reader.number = span->line;
 	if (!set)
-		return list_refuse(in->list, "elements of set '%s', whose type was not told before",
-				   reading.set.name);
+		return list_refuse(in->list, "elements of set '%s', whose type was not told before", reading.set.name);
 	reading.set = *set;
 	return read_elements(&reading);
 }

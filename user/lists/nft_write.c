@@ -18,13 +18,13 @@
 #define COLUMNS_MAX 5
 #define NAME_BYTES 64
 #define COMMENT_MAX 128 /* nft's own limit, in bytes */
-#define DEPTH_MAX 129 /* of prefixes in prefixes */
+#define DEPTH_MAX 129   /* of prefixes in prefixes */
 
 /* What is the same for all elements of a set. */
 struct kind {
 	struct rule like; /* its members that matter: of a prefix alone not the length */
-	bool is_prefix;	  /* nothing but a source or a destination, of any length */
-	bool is_dst;	  /* which of them */
+	bool is_prefix;   /* nothing but a source or a destination, of any length */
+	bool is_dst;      /* which of them */
 	unsigned int depth;
 };
 
@@ -77,8 +77,7 @@ static struct kind kind_of(struct writing *writing, const struct rule *rule)
 	struct kind kind = { .like = *rule };
 
 	kind.is_dst = !rule->src_len && rule->dst_len;
-	kind.is_prefix = !rule->fields && rule->family != FLOW_NO_FAMILY &&
-			 !(rule->src_len && rule->dst_len);
+	kind.is_prefix = !rule->fields && rule->family != FLOW_NO_FAMILY && !(rule->src_len && rule->dst_len);
 	kind.like.src = kind.like.dst = (union flow_addr){};
 	kind.like.sport = kind.like.dport = 0;
 	kind.like.timeout_ms = 0;
@@ -86,8 +85,7 @@ static struct kind kind_of(struct writing *writing, const struct rule *rule)
 	if (rule->port_kind != FLOW_ICMP)
 		kind.like.proto = 0;
 	if (kind.is_prefix) {
-		struct nesting *nesting =
-			&writing->nesting[rule->family][rule->action == RULE_PASS][kind.is_dst];
+		struct nesting *nesting = &writing->nesting[rule->family][rule->action == RULE_PASS][kind.is_dst];
 
 		kind.like.src_len = kind.like.dst_len = 0;
 		kind.depth = depth_of(nesting, kind.is_dst ? &rule->dst : &rule->src,
@@ -130,12 +128,11 @@ static int survey(struct writing *writing, const struct list_losses *losses)
 		if (!set)
 			return -ENOMEM;
 		set->is_timed |= rule.timeout_ms != 0;
-		set->has_prefix |= (rule.src_len != address_bits(&rule) && (rule.src_len || kind.is_prefix) &&
-				    !kind.is_dst) ||
-				   (rule.dst_len && rule.dst_len != address_bits(&rule));
+		set->has_prefix |=
+			(rule.src_len != address_bits(&rule) && (rule.src_len || kind.is_prefix) && !kind.is_dst) ||
+			(rule.dst_len && rule.dst_len != address_bits(&rule));
 		if (strlen(rule.comment) > COMMENT_MAX)
-			losses->tell(&rule, "is written without its comment: nft's end at 128 bytes",
-				     losses->context);
+			losses->tell(&rule, "is written without its comment: nft's end at 128 bytes", losses->context);
 	}
 	return 0;
 }
@@ -207,7 +204,8 @@ static void name_of(const struct kind *kind, char name[NAME_BYTES])
 
 	for (size_t i = 0; i < count; i++) {
 		const unsigned int length = columns[i] == COLUMN_SRC ? like->src_len :
-					    columns[i] == COLUMN_DST ? like->dst_len : 0;
+					    columns[i] == COLUMN_DST ? like->dst_len :
+								       0;
 
 		used += snprintf(name + used, NAME_BYTES - used, "_%s", column_name(like, columns[i]));
 		if (length && length < address_bits(like))
@@ -221,8 +219,7 @@ static void name_of(const struct kind *kind, char name[NAME_BYTES])
 
 /* ---- elements ---- */
 
-static void write_prefix(FILE *to, const struct rule *rule, const union flow_addr *address,
-			 unsigned int length)
+static void write_prefix(FILE *to, const struct rule *rule, const union flow_addr *address, unsigned int length)
 {
 	char text[INET6_ADDRSTRLEN];
 

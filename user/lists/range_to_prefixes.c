@@ -21,13 +21,11 @@ static union flow_addr to_address(enum flow_family family, wide number)
 {
 	if (family == FLOW_IPV4)
 		return (union flow_addr){ .v4 = htonl(number) };
-	return (union flow_addr){ .word = { __builtin_bswap64(number >> 64),
-					    __builtin_bswap64((__u64)number) } };
+	return (union flow_addr){ .word = { __builtin_bswap64(number >> 64), __builtin_bswap64((__u64)number) } };
 }
 
 /* The address in the first `length` characters of a text. */
-static int parse_end(const char *text, size_t length, enum flow_family *family,
-		     union flow_addr *address)
+static int parse_end(const char *text, size_t length, enum flow_family *family, union flow_addr *address)
 {
 	char copy[INET6_ADDRSTRLEN];
 
@@ -51,8 +49,10 @@ int list_range_parse(const char *text, struct list_range *range, struct reason *
 		return reason_set(reason, -EINVAL, "'%s': a range is of IPv4 or of IPv6 addresses", text);
 	/* Its prefixes would be read as IPv4, and what is around it not. */
 	if (range->family == FLOW_IPV6 && (rule_is_mapped(&range->first) || rule_is_mapped(&range->last)))
-		return reason_set(reason, -EINVAL, "'%s': no packet has an IPv4 address written as IPv6; write it as "
-				  "IPv4", text);
+		return reason_set(reason, -EINVAL,
+				  "'%s': no packet has an IPv4 address written as IPv6; write it as "
+				  "IPv4",
+				  text);
 	if (to_number(range->family, &range->first) > to_number(range->family, &range->last))
 		return reason_set(reason, -EINVAL, "'%s': the range ends before it starts", text);
 	return 0;
@@ -68,8 +68,7 @@ bool list_range_next(struct list_range *range, union flow_addr *address, unsigne
 	if (first > last)
 		return false;
 	/* As many host bits as the start has zeros, as long as the end is not passed. */
-	while (host_bits < bits && !(first >> host_bits & 1) &&
-	       last - first >= (WIDE_MAX >> (127 - host_bits)))
+	while (host_bits < bits && !(first >> host_bits & 1) && last - first >= (WIDE_MAX >> (127 - host_bits)))
 		host_bits++;
 	*address = range->first;
 	*length = bits - host_bits;

@@ -14,11 +14,11 @@
  * what others want of its time.
  */
 struct rule_diff {
-	__u64 owner;   /* of `wanted`, as a bit of struct rule_owners */
-	bool is_alone; /* rules of others alone are to go too */
+	__u64 owner;              /* of `wanted`, as a bit of struct rule_owners */
+	bool is_alone;            /* rules of others alone are to go too */
 	struct rule_set *wanted;  /* sorted; after rule_diff_end() only what is to be added, or timed anew */
 	struct rule_set obsolete; /* to be deleted, or given up, before that, in order */
-	size_t next, wanting;	  /* of `wanted`: compared from here on; to be added up to here */
+	size_t next, wanting;     /* of `wanted`: compared from here on; to be added up to here */
 	__u64 added, updated, kept, removed;
 	__u64 left; /* to others: given up by the owner, and still there */
 };

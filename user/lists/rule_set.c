@@ -86,8 +86,7 @@ static const __u8 *record_of(const struct rule_set *set, const struct rule_set_e
 	return entry->at & 1 ? set->bytes + (entry->at >> 1) : &nothing;
 }
 
-static int compare_rules(const struct rule_set *set, const struct rule_set_entry *a,
-			 const struct rule_set_entry *b)
+static int compare_rules(const struct rule_set *set, const struct rule_set_entry *a, const struct rule_set_entry *b)
 {
 	if (a->head != b->head)
 		return a->head < b->head ? -1 : 1;
@@ -155,8 +154,7 @@ static unsigned int digit(const struct rule_set_entry *entry, unsigned int shift
 }
 
 /* Puts each entry where its digit says; ends[d] is where those of digit d end. */
-static void distribute(struct rule_set_entry *entries, size_t count, unsigned int shift,
-		       size_t ends[256])
+static void distribute(struct rule_set_entry *entries, size_t count, unsigned int shift, size_t ends[256])
 {
 	size_t next[256];
 
@@ -180,8 +178,7 @@ static void distribute(struct rule_set_entry *entries, size_t count, unsigned in
 	}
 }
 
-static void sort_from(const struct rule_set *set, struct rule_set_entry *entries, size_t count,
-		      int shift)
+static void sort_from(const struct rule_set *set, struct rule_set_entry *entries, size_t count, int shift)
 {
 	size_t ends[256];
 

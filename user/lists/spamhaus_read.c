@@ -33,8 +33,10 @@ static int read_text_line(struct list *list, char *line)
 		return 0;
 	rest = network + strcspn(network, space);
 	if (rest[strspn(rest, space)] && rest[strspn(rest, space)] != '#')
-		return list_refuse(list, "'%.60s': only a network stands before the ; of a Spamhaus list; rules are "
-				   "read with --format text", network);
+		return list_refuse(list,
+				   "'%.60s': only a network stands before the ; of a Spamhaus list; rules are "
+				   "read with --format text",
+				   network);
 	*rest = '\0';
 	if (number) {
 		number += strspn(number, space);
@@ -59,8 +61,7 @@ static int read_json_line(struct list *list, const char *line)
 {
 	json_error_t error;
 	json_t *object = json_loads(line, 0, &error);
-	int result = object ? read_object(list, object) :
-			      list_refuse(list, "'%.40s': %s", line, error.text);
+	int result = object ? read_object(list, object) : list_refuse(list, "'%.40s': %s", line, error.text);
 
 	json_decref(object);
 	return result;
@@ -73,8 +74,7 @@ int list_read_spamhaus(struct list *list)
 	while (!error && (got = list_next(list, reader_line)) > 0) {
 		char *line = list->reader.line;
 
-		error = line[strspn(line, " \t")] == '{' ? read_json_line(list, line) :
-							   read_text_line(list, line);
+		error = line[strspn(line, " \t")] == '{' ? read_json_line(list, line) : read_text_line(list, line);
 	}
 	return error ? error : got;
 }

@@ -92,8 +92,7 @@ static void add_outcomes(json_t *family, const json_t *labels, const struct abi_
 		}
 }
 
-static void add_packets(json_t *packets, json_t *bytes, json_t *labels,
-			const struct abi_counter counters[ABI_COUNTERS])
+static void add_packets(json_t *packets, json_t *bytes, json_t *labels, const struct abi_counter counters[ABI_COUNTERS])
 {
 	add_outcomes(packets, labels, counters, offsetof(struct abi_counter, packets));
 	add_outcomes(bytes, labels, counters, offsetof(struct abi_counter, bytes));
@@ -105,8 +104,10 @@ static json_t *packets_family(json_t *metrics)
 	char words[EXPLAIN_LINE_BYTES], help[EXPLAIN_LINE_BYTES + 128];
 
 	explain_line(words);
-	snprintf(help, sizeof(help), "Packets since the filter was loaded, by what they were and what became of "
-		 "them. %s", words);
+	snprintf(help, sizeof(help),
+		 "Packets since the filter was loaded, by what they were and what became of "
+		 "them. %s",
+		 words);
 	return metrics_family(metrics, "xdp_cuckoo_packets_total", METRIC_COUNTER, help);
 }
 
@@ -115,10 +116,9 @@ static void add_counters(json_t *metrics, const struct groups *groups)
 	json_t *packets = packets_family(metrics);
 	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_bytes_total", METRIC_COUNTER,
 				       "Bytes of these packets, from the Ethernet header on.");
-	json_t *retries = metrics_family(metrics, "xdp_cuckoo_look_up_retries_total", METRIC_COUNTER,
-					 outcome_retries);
-	json_t *stopped = metrics_family(metrics, "xdp_cuckoo_fingerprints_stopped_total", METRIC_COUNTER,
-					 outcome_stopped);
+	json_t *retries = metrics_family(metrics, "xdp_cuckoo_look_up_retries_total", METRIC_COUNTER, outcome_retries);
+	json_t *stopped =
+		metrics_family(metrics, "xdp_cuckoo_fingerprints_stopped_total", METRIC_COUNTER, outcome_stopped);
 	json_t *moves = metrics_family(metrics, "xdp_cuckoo_table_moves_total", METRIC_COUNTER,
 				       "Entries moved to make room since the table was made.");
 
@@ -176,8 +176,8 @@ static void add_tables(json_t *metrics, const struct groups *groups)
 	json_t *slots = metrics_family(metrics, "xdp_cuckoo_table_slots", METRIC_GAUGE,
 				       "Slots of the table, of which 95 % can be filled.");
 	json_t *used = metrics_family(metrics, "xdp_cuckoo_table_used_slots", METRIC_GAUGE, "Slots that are filled.");
-	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_table_bytes", METRIC_GAUGE,
-				       "Kernel memory of the filter's maps.");
+	json_t *bytes =
+		metrics_family(metrics, "xdp_cuckoo_table_bytes", METRIC_GAUGE, "Kernel memory of the filter's maps.");
 
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
@@ -200,8 +200,7 @@ static void add_families(json_t *metrics, const struct groups *groups)
 	for (size_t i = 0; i < groups->count; i++)
 		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 			const struct group *group = &groups->group[i];
-			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "family",
-						   families[family]);
+			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "family", families[family]);
 
 			metrics_sample(probes, metrics_copy_labels(labels), apply_mean_probes(group->first, family));
 			metrics_sample(wrong, labels, apply_false_positive_rate(group->first, family));
@@ -218,9 +217,10 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
 			struct kernel_attachment attachment = groups->filters[f].attachments[i];
 
 			interface_clean_name(attachment.interface);
-			metrics_sample(family, json_pack("{s:s, s:s, s:s}", "name", name_of(&groups->filters[f]),
-							 "interface", attachment.interface, "mode",
-							 interface_mode_name(attachment.mode)), 1);
+			metrics_sample(family,
+				       json_pack("{s:s, s:s, s:s}", "name", name_of(&groups->filters[f]), "interface",
+						 attachment.interface, "mode", interface_mode_name(attachment.mode)),
+				       1);
 		}
 }
 
@@ -250,8 +250,8 @@ static void add_received(json_t *received, json_t *seen, const struct kernel_fil
 		    kernel_counted_on(filter, &attachment, interfaces, count, &packets, &ignored))
 			continue;
 		interface_clean_name(attachment.interface);
-		labels = json_pack("{s:s, s:s, s:s}", "name", name_of(filter), "interface", attachment.interface, "mode",
-				   interface_mode_name(attachment.mode));
+		labels = json_pack("{s:s, s:s, s:s}", "name", name_of(filter), "interface", attachment.interface,
+				   "mode", interface_mode_name(attachment.mode));
 		for (size_t k = 0; k < count; k++)
 			if (interfaces[k].index == attachment.ifindex)
 				metrics_sample(received, json_copy(labels), interfaces[k].received);
@@ -263,9 +263,10 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 {
 	json_t *received = metrics_family(metrics, "xdp_cuckoo_interface_received_packets_total", METRIC_COUNTER,
 					  "Packets that the interface has received, by its driver's own count.");
-	json_t *seen = metrics_family(metrics, "xdp_cuckoo_interface_seen_packets_total", METRIC_COUNTER,
-				      "Packets of the interface that the filter has seen. If these stand still while the "
-				      "received ones grow, the driver does not run the program, and nothing is filtered.");
+	json_t *seen =
+		metrics_family(metrics, "xdp_cuckoo_interface_seen_packets_total", METRIC_COUNTER,
+			       "Packets of the interface that the filter has seen. If these stand still while the "
+			       "received ones grow, the driver does not run the program, and nothing is filtered.");
 	struct interface *interfaces;
 	size_t count;
 

@@ -21,8 +21,10 @@
 /* ---- the library: loaded here, since with it come those of TLS, which would cost every start of the tool 3.5 ms ---- */
 
 #define FUNCTIONS(X) \
-	X(get_connection_info) X(create_response_from_buffer) X(add_response_header) X(queue_response) \
-	X(destroy_response) X(start_daemon) X(stop_daemon) X(get_daemon_info) X(get_timeout) X(run)
+	X(get_connection_info) \
+	X(create_response_from_buffer) \
+	X(add_response_header) X(queue_response) X(destroy_response) X(start_daemon) X(stop_daemon) X(get_daemon_info) \
+		X(get_timeout) X(run)
 
 #define MEMBER(name) __typeof__(MHD_##name) *(name);
 #define LOAD(name) (mhd.name = (__typeof__(mhd.name))dlsym(library, "MHD_" #name)) &&
@@ -141,8 +143,8 @@ static enum MHD_Result answer(struct MHD_Connection *connection, const struct ht
 
 /* Where it cannot be answered the connection is closed. */
 static enum MHD_Result take_request(void *context, struct MHD_Connection *connection, const char *path,
-				    const char *method, const char *version, const char *body,
-				    size_t *body_bytes, void **state)
+				    const char *method, const char *version, const char *body, size_t *body_bytes,
+				    void **state)
 {
 	static const char refusal[] = "only GET and HEAD\n";
 	struct http_server *server = context;
@@ -178,13 +180,11 @@ int http_server_open(int listener, http_server_pages *pages, void *context, stru
 	*new = (struct http_server){ .listener = listener, .pages = pages, .context = context };
 	for (size_t i = 0; i < CONNECTIONS + 1; i++)
 		new->connection[i].fd = -1;
-	new->daemon = mhd.start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, take_request, new,
-				       MHD_OPTION_LISTEN_SOCKET, listener,
-				       MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS + 1,
+	new->daemon = mhd.start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, take_request, new, MHD_OPTION_LISTEN_SOCKET,
+				       listener, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS + 1,
 				       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
-				       MHD_OPTION_NOTIFY_CONNECTION, notice, new,
-				       MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL,
-				       MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+				       MHD_OPTION_NOTIFY_CONNECTION, notice, new, MHD_OPTION_UNESCAPE_CALLBACK,
+				       leave_escapes, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	if (new->daemon)
 		return 0;
 	http_server_close(new);

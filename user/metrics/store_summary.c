@@ -75,7 +75,8 @@ static int await(int from, struct answer *answer, struct reason *reason)
 		return reason_set(reason, -ETIMEDOUT, "the store was not read in %d seconds: its disk hangs",
 				  GLANCE_MS / 1000);
 	if (read(from, answer, sizeof(*answer)) != sizeof(*answer))
-		return reason_set(reason, -EIO, "the store cannot be read: its data.mdb has been cut short, or "
+		return reason_set(reason, -EIO,
+				  "the store cannot be read: its data.mdb has been cut short, or "
 				  "the disk fails");
 	*reason = answer->reason;
 	return answer->error;
@@ -102,7 +103,8 @@ int store_glance(const char *dir, struct store_glance *glance, struct reason *re
 	int ends[2], error;
 
 	if (!place)
-		return reason_set(reason, -ETIMEDOUT, "%d processes that were to read a store hang: its disk hangs", HUNG_MAX);
+		return reason_set(reason, -ETIMEDOUT, "%d processes that were to read a store hang: its disk hangs",
+				  HUNG_MAX);
 	if (pipe2(ends, O_CLOEXEC))
 		return reason_set(reason, -errno, "cannot make a pipe: %s", strerror(errno));
 	child = fork();

@@ -21,8 +21,8 @@ int metrics_end(void)
 json_t *metrics_family(json_t *metrics, const char *name, enum metric_type type, const char *help)
 {
 	static const char *const types[] = { [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge" };
-	json_t *family = json_pack("{s:s, s:s, s:s, s:[]}", "metric", name, "type", types[type], "help", help,
-				   "samples");
+	json_t *family =
+		json_pack("{s:s, s:s, s:s, s:[]}", "metric", name, "type", types[type], "help", help, "samples");
 
 	is_short |= json_array_append_new(metrics, family) != 0;
 	return family;
@@ -63,7 +63,8 @@ static void write_labels(FILE *to, const json_t *labels)
 	const char *name, *before = "{";
 	json_t *value;
 
-	json_object_foreach((json_t *)labels, name, value) {
+	json_object_foreach((json_t *)labels, name, value)
+	{
 		fprintf(to, "%s%s=\"", before, name);
 		write_escaped(to, json_string_value(value));
 		fputc('"', to);
@@ -79,9 +80,10 @@ static void write_family(FILE *to, const json_t *family)
 	const json_t *sample;
 	size_t i;
 
-	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, json_string_value(json_object_get(family, "help")),
-		name, json_string_value(json_object_get(family, "type")));
-	json_array_foreach(json_object_get(family, "samples"), i, sample) {
+	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, json_string_value(json_object_get(family, "help")), name,
+		json_string_value(json_object_get(family, "type")));
+	json_array_foreach(json_object_get(family, "samples"), i, sample)
+	{
 		fputs(name, to);
 		write_labels(to, json_object_get(sample, "labels"));
 		/* 16 digits: whole numbers as such, up to where Prometheus has them, 2^53. */
@@ -94,6 +96,5 @@ void metrics_write(FILE *to, const json_t *metrics)
 	const json_t *family;
 	size_t i;
 
-	json_array_foreach(metrics, i, family)
-		write_family(to, family);
+	json_array_foreach(metrics, i, family) write_family(to, family);
 }

@@ -98,8 +98,8 @@ static int join(struct listener *listener, const struct kernel_filter *filter, s
 }
 
 /* A table that was made in the place of another has the same ring, and a lease of its own. */
-static int renew(const struct listener *listener, const struct kernel_filter *filter,
-		 struct kernel_samples *samples, struct reason *reason)
+static int renew(const struct listener *listener, const struct kernel_filter *filter, struct kernel_samples *samples,
+		 struct reason *reason)
 {
 	int error = 0;
 
@@ -148,8 +148,7 @@ static int add_interfaces(struct listener *listener, const struct kernel_filter 
 
 	if (!grown)
 		return no_memory(reason);
-	memcpy(grown + listener->interfaces_count, filter->attachments,
-	       filter->attachments_count * sizeof(*grown));
+	memcpy(grown + listener->interfaces_count, filter->attachments, filter->attachments_count * sizeof(*grown));
 	listener->interfaces = grown;
 	listener->interfaces_count = count;
 	return 0;

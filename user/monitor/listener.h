@@ -15,7 +15,7 @@ struct listener {
 	struct kernel_listener kernel;
 	struct kernel_samples **samples; /* of each filter */
 	size_t count;
-	struct abi_sampling gone; /* what has been seen of filters that are gone */
+	struct abi_sampling gone;             /* what has been seen of filters that are gone */
 	struct kernel_attachment *interfaces; /* that the filters run on */
 	size_t interfaces_count;
 	int fd; /* readable where there are samples */

@@ -21,8 +21,8 @@ enum option {
 	OPTION_END = 0,
 	OPTION_COMMENT = 1,
 	OPTION_USER_APPLICATION = 4, /* of a section */
-	OPTION_NAME = 2,	     /* of an interface */
-	OPTION_RESOLUTION = 9,	     /* of an interface's times: a negative power of ten */
+	OPTION_NAME = 2,             /* of an interface */
+	OPTION_RESOLUTION = 9,       /* of an interface's times: a negative power of ten */
 };
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4d

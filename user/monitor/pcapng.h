@@ -25,10 +25,10 @@ struct pcapng {
 
 struct pcapng_packet {
 	__u32 interface; /* the kernel's index of it */
-	__u64 time_ns;	 /* since 1970 */
-	__u32 length;	 /* on the wire */
+	__u64 time_ns;   /* since 1970 */
+	__u32 length;    /* on the wire */
 	const void *data;
-	__u32 captured;	     /* bytes there */
+	__u32 captured;      /* bytes there */
 	const char *comment; /* UTF-8 */
 };
 

@@ -72,8 +72,8 @@ const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES])
 
 		seconds %= units[i].seconds;
 		if (number || (i == UNITS - 1 && !used))
-			used += snprintf(text + used, RULE_TIME_BYTES - used, "%llu%c",
-					 (unsigned long long)number, units[i].name);
+			used += snprintf(text + used, RULE_TIME_BYTES - used, "%llu%c", (unsigned long long)number,
+					 units[i].name);
 	}
 	return text;
 }

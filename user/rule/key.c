@@ -14,10 +14,9 @@ static __u64 shape_tag(const struct rule_shape *shape)
 {
 	__u64 lengths = shape->src_len * (address_bits(shape->family) + 1) + shape->dst_len;
 
-	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) |
-	       (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) |
-	       (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) |
-	       (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) | lengths << ABI_TAG_LENGTHS_SHIFT;
+	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) | (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) |
+	       (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) | (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) |
+	       lengths << ABI_TAG_LENGTHS_SHIFT;
 }
 
 struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family)
@@ -76,10 +75,9 @@ size_t rule_keys(const struct rule *rule, struct rule_key keys[RULE_KEYS_MAX])
 struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret *secret)
 {
 	static const __u64 whole[FLOW_KEY_WORDS_MAX] = { ~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL };
-	const struct hash_input input = { .secret = secret,
-					  .word = key->key.word,
-					  .mask = whole,
-					  .family = key->shape.family };
+	const struct hash_input input = {
+		.secret = secret, .word = key->key.word, .mask = whole, .family = key->shape.family
+	};
 	const __u64 hash = hash_of(&input);
 
 	return (struct hash_value){ hash, hash_tag(&input, hash) };
@@ -94,8 +92,7 @@ static __u64 word_mask(unsigned int length)
 /* The first `length` bits of an address, in memory order. */
 static union flow_addr prefix_mask(unsigned int length)
 {
-	return (union flow_addr){ .word = { word_mask(length),
-					    word_mask(length > 64 ? length - 64 : 0) } };
+	return (union flow_addr){ .word = { word_mask(length), word_mask(length > 64 ? length - 64 : 0) } };
 }
 
 /* The mask is packed as the flow is, so that the two cannot come to differ. */
@@ -122,12 +119,10 @@ union flow_addr rule_network(const union flow_addr *address, unsigned int length
 {
 	union flow_addr mask = prefix_mask(length);
 
-	return (union flow_addr){ .word = { address->word[0] & mask.word[0],
-					    address->word[1] & mask.word[1] } };
+	return (union flow_addr){ .word = { address->word[0] & mask.word[0], address->word[1] & mask.word[1] } };
 }
 
-size_t rule_generalise(const struct rule *query, const struct rule_shape *shape,
-		       struct rule rules[RULE_KEYS_MAX])
+size_t rule_generalise(const struct rule *query, const struct rule_shape *shape, struct rule rules[RULE_KEYS_MAX])
 {
 	bool has_port = shape->fields & (RULE_SPORT | RULE_DPORT);
 	struct rule rule = { .family = shape->family,
@@ -166,8 +161,7 @@ static bool covers(const union flow_addr *prefix, unsigned int length, const uni
 
 bool rule_names(const struct rule *rule, const struct rule *flow)
 {
-	if ((rule->family != FLOW_NO_FAMILY && rule->family != flow->family) ||
-	    rule->fields & ~flow->fields ||
+	if ((rule->family != FLOW_NO_FAMILY && rule->family != flow->family) || rule->fields & ~flow->fields ||
 	    (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != flow->port_kind))
 		return false;
 	return (!(rule->fields & RULE_PROTO) || rule->proto == flow->proto) &&
@@ -183,8 +177,8 @@ bool rule_can_expand(const struct rule_shape *from, const struct rule_shape *to)
 {
 	/* What has no prefix is another kind: a rule about ports alone has no 2^32 keys. */
 	return from->family == to->family && from->action == to->action && from->fields == to->fields &&
-	       from->src_len <= to->src_len && from->dst_len <= to->dst_len &&
-	       !from->src_len == !to->src_len && !from->dst_len == !to->dst_len;
+	       from->src_len <= to->src_len && from->dst_len <= to->dst_len && !from->src_len == !to->src_len &&
+	       !from->dst_len == !to->dst_len;
 }
 
 unsigned int rule_expansion_bits(const struct rule_shape *from, const struct rule_shape *to)

@@ -55,8 +55,7 @@ static int check_host_bits(struct parser *parser, const char *value, enum flow_f
 	if (!memcmp(&masked, address, sizeof(masked)))
 		return 0;
 	inet_ntop(family == FLOW_IPV4 ? AF_INET : AF_INET6, &masked, network, sizeof(network));
-	return fail(parser,
-			  "'%s' has host bits set; the network is %s/%u", value, network, length);
+	return fail(parser, "'%s' has host bits set; the network is %s/%u", value, network, length);
 }
 
 bool rule_is_mapped(const union flow_addr *address)
@@ -76,8 +75,7 @@ static void unmap(enum flow_family *family, union flow_addr *address, unsigned l
 	memset(address->byte + sizeof(address->v4), 0, sizeof(*address) - sizeof(address->v4));
 }
 
-static int parse_prefix(struct parser *parser, const char *value, union flow_addr *address,
-			__u8 *length)
+static int parse_prefix(struct parser *parser, const char *value, union flow_addr *address, __u8 *length)
 {
 	struct rule *rule = parser->rule;
 	char text[INET6_ADDRSTRLEN + 4];
@@ -99,7 +97,8 @@ static int parse_prefix(struct parser *parser, const char *value, union flow_add
 	else
 		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix%s", value,
 			    isalpha((unsigned char)*value) && strchr(value, '.') ?
-				    "; names are not looked up: write the address" : "");
+				    "; names are not looked up: write the address" :
+				    "");
 	bits = family == FLOW_IPV4 ? 32 : 128;
 	if (slash && parse_number(slash, bits, &bits))
 		return fail(parser, "'%s': the prefix length must be 0 to %s%s", value,
@@ -149,19 +148,17 @@ static int parse_proto(struct parser *parser, const char *word, const char *valu
 }
 
 /* Ports and ICMP type and code share their place; which of them it is must not be mixed. */
-static int parse_port_field(struct parser *parser, const char *word, const char *value,
-			    enum flow_port_kind kind, enum rule_field field)
+static int parse_port_field(struct parser *parser, const char *word, const char *value, enum flow_port_kind kind,
+			    enum rule_field field)
 {
 	struct rule *rule = parser->rule;
 	unsigned long max = kind == FLOW_PORTS ? 65535 : 255;
 	unsigned long number;
 
 	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != kind)
-		return fail(parser, "'%s %s': ports do not go with an ICMP type or code", word,
-			    value);
+		return fail(parser, "'%s %s': ports do not go with an ICMP type or code", word, value);
 	if (parse_number(value, max, &number))
-		return fail(parser, "'%s %s': must be a number 0 to %lu%s",
-				  word, value, max, without_zeros(value));
+		return fail(parser, "'%s %s': must be a number 0 to %lu%s", word, value, max, without_zeros(value));
 	rule->port_kind = kind;
 	rule->fields |= field;
 	*(field == RULE_SPORT ? &rule->sport : &rule->dport) = htons(number);
@@ -194,7 +191,8 @@ static int unknown_action(struct parser *parser, const char *word, const char *v
 	char text[SUGGEST_TEXT_BYTES];
 
 	suggest_offer_choices(&suggest, "drop|pass");
-	return fail(parser, "'%s %.80s': the action is drop or pass%s", word, value, suggest_text(&suggest, NULL, text));
+	return fail(parser, "'%s %.80s': the action is drop or pass%s", word, value,
+		    suggest_text(&suggest, NULL, text));
 }
 
 static int parse_action(struct parser *parser, const char *word, const char *value)
@@ -211,8 +209,7 @@ static int parse_action(struct parser *parser, const char *word, const char *val
 static int parse_timeout(struct parser *parser, const char *word, const char *value)
 {
 	if (rule_time_parse(value, &parser->rule->timeout_ms))
-		return fail(parser, "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second",
-			    word, value);
+		return fail(parser, "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second", word, value);
 	return 0;
 }
 
@@ -229,16 +226,11 @@ static int parse_comment(struct parser *parser, const char *word, const char *va
 }
 
 static const struct keyword keywords[] = {
-	{ "proto", "PROTOCOL", parse_proto },
-	{ "src", "ADDRESS", parse_src },
-	{ "sport", "PORT", parse_sport },
-	{ "dst", "ADDRESS", parse_dst },
-	{ "dport", "PORT", parse_dport },
-	{ "type", "N", parse_type },
-	{ "code", "N", parse_code },
-	{ "action", "drop|pass", parse_action },
-	{ "timeout", "TIME", parse_timeout },
-	{ "comment", "TEXT", parse_comment },
+	{ "proto", "PROTOCOL", parse_proto }, { "src", "ADDRESS", parse_src },
+	{ "sport", "PORT", parse_sport },     { "dst", "ADDRESS", parse_dst },
+	{ "dport", "PORT", parse_dport },     { "type", "N", parse_type },
+	{ "code", "N", parse_code },          { "action", "drop|pass", parse_action },
+	{ "timeout", "TIME", parse_timeout }, { "comment", "TEXT", parse_comment },
 };
 
 const char *rule_word(size_t index, const char **value)
@@ -265,8 +257,7 @@ static int check_port_kind(struct parser *parser)
 	if (rule->port_kind == FLOW_ICMP && !(rule->fields & RULE_PROTO && is_icmp))
 		return fail(parser, "type and code need 'proto icmp' or 'proto ipv6-icmp'");
 	if (rule->port_kind == FLOW_PORTS && rule->fields & RULE_PROTO && !rule_has_ports(rule->proto))
-		return fail(parser, "protocol %u has no ports%s",
-				  rule->proto, is_icmp ? "; write type and code" : "");
+		return fail(parser, "protocol %u has no ports%s", rule->proto, is_icmp ? "; write type and code" : "");
 	return 0;
 }
 
@@ -276,14 +267,12 @@ static int settle_family(struct parser *parser)
 	struct rule *rule = parser->rule;
 	enum flow_family implied;
 
-	if (!(rule->fields & RULE_PROTO) ||
-	    (rule->proto != IPPROTO_ICMP && rule->proto != IPPROTO_ICMPV6))
+	if (!(rule->fields & RULE_PROTO) || (rule->proto != IPPROTO_ICMP && rule->proto != IPPROTO_ICMPV6))
 		return 0;
 	implied = rule->proto == IPPROTO_ICMP ? FLOW_IPV4 : FLOW_IPV6;
 	if (rule->family != FLOW_NO_FAMILY && rule->family != implied)
 		return fail(parser, "proto %s does not go with %s addresses",
-			    implied == FLOW_IPV4 ? "icmp" : "ipv6-icmp",
-			    implied == FLOW_IPV4 ? "IPv6" : "IPv4");
+			    implied == FLOW_IPV4 ? "icmp" : "ipv6-icmp", implied == FLOW_IPV4 ? "IPv6" : "IPv4");
 	rule->family = implied;
 	return 0;
 }
@@ -321,8 +310,10 @@ static int unknown_word(struct parser *parser, const char *word)
 		return fail(parser, "'%s' is no word of a rule; write: proto %s", word, word);
 	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
 		suggest_offer(&suggest, keywords[i].word);
-	return fail(parser, "'%.80s' is no word of a rule: proto, src, sport, dst, dport, type, code, action, "
-		    "timeout, comment%s", word, suggest_text(&suggest, NULL, text));
+	return fail(parser,
+		    "'%.80s' is no word of a rule: proto, src, sport, dst, dport, type, code, action, "
+		    "timeout, comment%s",
+		    word, suggest_text(&suggest, NULL, text));
 }
 
 /* *used: how many words it took. */

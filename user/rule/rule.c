@@ -15,12 +15,15 @@ static const struct {
 	__u8 number;
 } protocols[] = {
 	/* The first name of a number is the canonical one. */
-	{ "tcp", IPPROTO_TCP },       { "udp", IPPROTO_UDP },     { "icmp", IPPROTO_ICMP },
-	{ "ipv6-icmp", IPPROTO_ICMPV6 }, { "icmpv6", IPPROTO_ICMPV6 }, { "icmp6", IPPROTO_ICMPV6 },
-	{ "udplite", IPPROTO_UDPLITE }, { "sctp", IPPROTO_SCTP }, { "dccp", IPPROTO_DCCP },
-	{ "igmp", IPPROTO_IGMP },     { "ipip", IPPROTO_IPIP },   { "ipv6", IPPROTO_IPV6 },
-	{ "gre", IPPROTO_GRE },       { "esp", IPPROTO_ESP },     { "ah", IPPROTO_AH },
-	{ "ospf", 89 },               { "pim", IPPROTO_PIM },     { "vrrp", 112 },
+	{ "tcp", IPPROTO_TCP },         { "udp", IPPROTO_UDP },
+	{ "icmp", IPPROTO_ICMP },       { "ipv6-icmp", IPPROTO_ICMPV6 },
+	{ "icmpv6", IPPROTO_ICMPV6 },   { "icmp6", IPPROTO_ICMPV6 },
+	{ "udplite", IPPROTO_UDPLITE }, { "sctp", IPPROTO_SCTP },
+	{ "dccp", IPPROTO_DCCP },       { "igmp", IPPROTO_IGMP },
+	{ "ipip", IPPROTO_IPIP },       { "ipv6", IPPROTO_IPV6 },
+	{ "gre", IPPROTO_GRE },         { "esp", IPPROTO_ESP },
+	{ "ah", IPPROTO_AH },           { "ospf", 89 },
+	{ "pim", IPPROTO_PIM },         { "vrrp", 112 },
 };
 
 #define PROTOCOLS (sizeof(protocols) / sizeof(protocols[0]))
@@ -58,8 +61,8 @@ const char *rule_protocol_name(__u8 number)
 
 bool rule_has_ports(__u8 proto)
 {
-	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_UDPLITE ||
-	       proto == IPPROTO_SCTP || proto == IPPROTO_DCCP;
+	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_UDPLITE || proto == IPPROTO_SCTP ||
+	       proto == IPPROTO_DCCP;
 }
 
 /* Where the next piece of a text goes; pieces past the end are cut. */
@@ -86,8 +89,8 @@ static unsigned int address_bits(enum flow_family family)
 	return family == FLOW_IPV4 ? 32 : 128;
 }
 
-static void put_prefix(struct writer *to, const char *word, enum flow_family family,
-		       const union flow_addr *address, unsigned int length)
+static void put_prefix(struct writer *to, const char *word, enum flow_family family, const union flow_addr *address,
+		       unsigned int length)
 {
 	char text[INET6_ADDRSTRLEN];
 
@@ -100,8 +103,7 @@ static void put_prefix(struct writer *to, const char *word, enum flow_family fam
 /* A family that no address and no protocol tells is told by the prefix of length 0. */
 static bool needs_family(const struct rule *rule)
 {
-	bool is_icmp = rule->fields & RULE_PROTO &&
-		       (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
+	bool is_icmp = rule->fields & RULE_PROTO && (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
 
 	return rule->family != FLOW_NO_FAMILY && !rule->src_len && !rule->dst_len && !is_icmp;
 }

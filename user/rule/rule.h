@@ -13,11 +13,11 @@
 #include "flow.h"
 #include "base/error_reason.h"
 
-#define RULE_TEXT_BYTES 544     /* longest canonical text with timeout and comment, and the final 0 */
-#define RULE_COMMENT_BYTES 256  /* with the final 0 */
-#define RULE_ENCODED_BYTES 48   /* longest encoded form */
-#define RULE_KEYS_MAX 2         /* a rule without addresses has a key in each family */
-#define RULE_WORDS_MAX 32       /* of one text */
+#define RULE_TEXT_BYTES 544           /* longest canonical text with timeout and comment, and the final 0 */
+#define RULE_COMMENT_BYTES 256        /* with the final 0 */
+#define RULE_ENCODED_BYTES 48         /* longest encoded form */
+#define RULE_KEYS_MAX 2               /* a rule without addresses has a key in each family */
+#define RULE_WORDS_MAX 32             /* of one text */
 #define RULE_TIMEOUT_MAX_S 2147483647 /* 68 years */
 #define RULE_PROTO_MAX 254
 
@@ -51,9 +51,9 @@ struct rule {
 	__u8 proto;
 	union flow_addr src, dst; /* IPv4 in .v4, the rest 0 */
 	__be16 sport, dport;
-	__s64 timeout_ms; /* until it ends; 0: never; negative: it ended that long ago */
+	__s64 timeout_ms;                 /* until it ends; 0: never; negative: it ended that long ago */
 	char comment[RULE_COMMENT_BYTES]; /* "" where there is none */
-	struct rule_owners owners; /* all 0 where the rule comes from no store */
+	struct rule_owners owners;        /* all 0 where the rule comes from no store */
 };
 
 /* The set of fields and prefix lengths, with action and family, that keys have in common. */
@@ -167,8 +167,7 @@ struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family);
  * cut short. Two at most: for the family alone, and for both. 0 where the query names less than
  * the shape does.
  */
-size_t rule_generalise(const struct rule *query, const struct rule_shape *shape,
-		       struct rule rules[RULE_KEYS_MAX]);
+size_t rule_generalise(const struct rule *query, const struct rule_shape *shape, struct rule rules[RULE_KEYS_MAX]);
 
 /* Whether the rule matches every packet of the flows that `flow` names. */
 bool rule_names(const struct rule *rule, const struct rule *flow);

@@ -40,8 +40,7 @@ static bool shape_is_at(const struct shape_list *list, size_t at, const struct r
 	return at < list->count && shape_equal(&list->entry[at].shape, shape);
 }
 
-const struct shape_list_entry *shape_list_find(const struct shape_list *list,
-					       const struct rule_shape *shape)
+const struct shape_list_entry *shape_list_find(const struct shape_list *list, const struct rule_shape *shape)
 {
 	const size_t at = shape_place(list, shape);
 
@@ -69,8 +68,7 @@ static unsigned int magnitude(const struct shape_list *list, const struct rule_s
 	return 64 - __builtin_clzll(keys | 1);
 }
 
-static bool comes_before(const struct shape_list *list, const struct rule_shape *a,
-			 const struct rule_shape *b)
+static bool comes_before(const struct shape_list *list, const struct rule_shape *a, const struct rule_shape *b)
 {
 	if (a->action != b->action)
 		return a->action == RULE_PASS;
@@ -78,8 +76,7 @@ static bool comes_before(const struct shape_list *list, const struct rule_shape 
 }
 
 /* Among equals in the order of the first shape of each. */
-size_t shape_list_targets(const struct shape_list *list, enum flow_family family,
-			  struct rule_shape *targets)
+size_t shape_list_targets(const struct shape_list *list, enum flow_family family, struct rule_shape *targets)
 {
 	size_t count = 0;
 
@@ -87,8 +84,7 @@ size_t shape_list_targets(const struct shape_list *list, enum flow_family family
 		const struct rule_shape *target = &list->entry[i].target;
 		size_t at;
 
-		if (target->family != family || count == ABI_SHAPES_MAX ||
-		    has_before(list, i, target))
+		if (target->family != family || count == ABI_SHAPES_MAX || has_before(list, i, target))
 			continue;
 		for (at = count++; at && comes_before(list, target, &targets[at - 1]); at--)
 			targets[at] = targets[at - 1];
@@ -139,8 +135,7 @@ static const struct rule_shape *nearest_target(const struct rule_shape *targets,
 	const struct rule_shape *best = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!rule_can_expand(shape, &targets[i]) ||
-		    rule_expansion_bits(shape, &targets[i]) > bits)
+		if (!rule_can_expand(shape, &targets[i]) || rule_expansion_bits(shape, &targets[i]) > bits)
 			continue;
 		if (!best || rule_expansion_bits(shape, &targets[i]) < rule_expansion_bits(shape, best))
 			best = &targets[i];
@@ -148,8 +143,7 @@ static const struct rule_shape *nearest_target(const struct rule_shape *targets,
 	return best;
 }
 
-static int choose_target(const struct shape_list *list, const struct rule_shape *shape,
-			 struct rule_shape *target)
+static int choose_target(const struct shape_list *list, const struct rule_shape *shape, struct rule_shape *target)
 {
 	struct rule_shape targets[ABI_SHAPES_MAX];
 	const size_t count = shape_list_targets(list, shape->family, targets);

@@ -13,8 +13,8 @@
 
 #include "rule/rule.h"
 
-#define SHAPE_LIST_MAX 512   /* shapes of both families */
-#define SHAPE_LIST_PROBES 8  /* targets of a family that are aimed at */
+#define SHAPE_LIST_MAX 512     /* shapes of both families */
+#define SHAPE_LIST_PROBES 8    /* targets of a family that are aimed at */
 #define SHAPE_LIST_JOIN_BITS 6 /* a new shape joins a target at hand up to 2^6 keys for one */
 #define SHAPE_LIST_GROWTH 4
 #define SHAPE_LIST_WORSE 1.5
@@ -23,7 +23,7 @@
 struct shape_list_entry {
 	struct rule_shape shape, target;
 	bool is_shared; /* a key of the target may belong to rules of other shapes as well */
-	__u64 keys;	/* of the shape itself; never 0 */
+	__u64 keys;     /* of the shape itself; never 0 */
 };
 
 struct shape_list {
@@ -32,8 +32,7 @@ struct shape_list {
 };
 
 /* NULL where the shape is not there. */
-const struct shape_list_entry *shape_list_find(const struct shape_list *list,
-					       const struct rule_shape *shape);
+const struct shape_list_entry *shape_list_find(const struct shape_list *list, const struct rule_shape *shape);
 
 /*
  * Counts `keys` more keys of a shape. A new one gets a target: itself where the family has less than
@@ -55,8 +54,7 @@ __u64 shape_list_keys(const struct shape_list *list);
  * The targets of a family, those that pass first, then those to whose shapes the most keys belong, which
  * packets will meet most; `targets` has room for ABI_SHAPES_MAX. Returns how many.
  */
-size_t shape_list_targets(const struct shape_list *list, enum flow_family family,
-			  struct rule_shape *targets);
+size_t shape_list_targets(const struct shape_list *list, enum flow_family family, struct rule_shape *targets);
 
 /*
  * Chooses all targets anew, for the fewest keys at SHAPE_LIST_PROBES targets a family: starting from every

@@ -29,8 +29,7 @@ bool rule_is_utf8(const char *text)
 
 static bool is_icmp(const struct rule *rule)
 {
-	return rule->fields & RULE_PROTO &&
-	       (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
+	return rule->fields & RULE_PROTO && (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
 }
 
 /* What is not named is 0. */
@@ -87,6 +86,6 @@ bool rule_is_canonical(const struct rule *rule)
 		return false;
 	if (rule->fields & RULE_PROTO ? rule->proto > RULE_PROTO_MAX : rule->proto)
 		return false;
-	return are_ports_canonical(rule) && is_family_canonical(rule) &&
-	       is_network(rule, &rule->src, rule->src_len) && is_network(rule, &rule->dst, rule->dst_len);
+	return are_ports_canonical(rule) && is_family_canonical(rule) && is_network(rule, &rule->src, rule->src_len) &&
+	       is_network(rule, &rule->dst, rule->dst_len);
 }

@@ -58,8 +58,9 @@ static int check_file(int dir_fd, const char *name)
 		return 0;
 	if (S_ISLNK(status.st_mode))
 		return -ELOOP;
-	return S_ISREG(status.st_mode) && status.st_nlink == 1 && is_trusted(&status) &&
-			       !is_open_to_others(&status) ? 0 : -EMLINK;
+	return S_ISREG(status.st_mode) && status.st_nlink == 1 && is_trusted(&status) && !is_open_to_others(&status) ?
+		       0 :
+		       -EMLINK;
 }
 
 static int check_files(int dir_fd)
@@ -81,8 +82,7 @@ static int open_dir_at(int parent_fd, const char *name, bool may_be_sticky)
 	int error = fd < 0 ? -errno : 0;
 	struct stat status;
 
-	if (error == -ENOTDIR && !fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) &&
-	    S_ISLNK(status.st_mode))
+	if (error == -ENOTDIR && !fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISLNK(status.st_mode))
 		return -ELOOP;
 	if (error)
 		return error;
@@ -214,8 +214,8 @@ int store_dir_open_file(int dir_fd, const char *name, int *fd)
 /* Who has it says so in the file. What is left there by one that has died is overwritten by the next. */
 struct holder {
 	int pid;
-	unsigned long long pids;  /* the namespace that the pid is of; 0: not known */
-	long long since_ms; /* by CLOCK_BOOTTIME */
+	unsigned long long pids; /* the namespace that the pid is of; 0: not known */
+	long long since_ms;      /* by CLOCK_BOOTTIME */
 	char name[HOLDER_NAME_BYTES];
 };
 
@@ -251,8 +251,8 @@ static bool read_holder(int fd, struct holder *holder)
 
 	*holder = (struct holder){};
 	return pread(fd, text, sizeof(text) - 1, 0) > 0 &&
-	       sscanf(text, "%d %llu %lld %" HOLDER_NAME_LENGTH "[^\n]", &holder->pid, &holder->pids,
-		      &holder->since_ms, holder->name) == 4;
+	       sscanf(text, "%d %llu %lld %" HOLDER_NAME_LENGTH "[^\n]", &holder->pid, &holder->pids, &holder->since_ms,
+		      holder->name) == 4;
 }
 
 /* By a signal, as of a terminal's ^Z. */
@@ -333,20 +333,18 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		int error;
 		const char *what, *cure;
 	} known[] = {
-		{ -ENOENT, "no rules are there",
-		  "add one, or name another directory with --state" },
-		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo",
-		  "move it away and load the rules again" },
+		{ -ENOENT, "no rules are there", "add one, or name another directory with --state" },
+		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo", "move it away and load the rules again" },
 		{ -ENOTSUP, "it is opened by way of /proc, which is not mounted here",
 		  "mount it: mount -t proc proc /proc" },
 		{ -EPROTO, "its schema is another", "use the version of xdp-cuckoo that wrote it" },
-		{ -EACCES, "permission denied",
-		  "run as root, or name a directory of your own with --state" },
+		{ -EACCES, "permission denied", "run as root, or name a directory of your own with --state" },
 		{ -EPERM, "it, or the directory above, belongs to another user, or others can write to it",
 		  "give it to the user that runs this, with mode 0700 (chown, chmod)" },
 		{ -ELOOP, "it, or a file in it, is a symbolic link", "name the directory itself with --state" },
-		{ -EMLINK, "a file in it is no plain file, has a second hard link, belongs to another user, or "
-			   "others can write to it",
+		{ -EMLINK,
+		  "a file in it is no plain file, has a second hard link, belongs to another user, or "
+		  "others can write to it",
 		  "see who put it there, and move it away" },
 		{ -ENOMEM, "no memory or address space for it", "raise the limit" },
 		{ -EFBIG, "the limit of file sizes is reached", "raise it (ulimit -f, LimitFSIZE= of a service)" },
@@ -358,9 +356,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (known[i].error == error)
-			return reason_set(reason, error, "store %s: %s: %s", dir, known[i].what,
-					  known[i].cure);
+			return reason_set(reason, error, "store %s: %s: %s", dir, known[i].what, known[i].cure);
 	}
-	return reason_set(reason, error, "store %s: %s: name another directory with --state", dir,
-			  strerror(-error));
+	return reason_set(reason, error, "store %s: %s: name another directory with --state", dir, strerror(-error));
 }

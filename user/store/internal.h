@@ -21,11 +21,11 @@ struct store_meta {
 	__u64 id[2];
 	__u64 generation;
 	/* Schema 1 ends here. */
-	__u64 plan;   /* which choice of targets it is: counts them */
+	__u64 plan;                        /* which choice of targets it is: counts them */
 	char boot_id[STORE_BOOT_ID_BYTES]; /* of the boot that `clock_ms` holds for */
-	__s64 clock_ms; /* the store's time less CLOCK_BOOTTIME */
-	__s64 wall_ms;	/* the wall clock less the store's time, when that was last looked at */
-	__s64 seen_ms;	/* the store's time then */
+	__s64 clock_ms;                    /* the store's time less CLOCK_BOOTTIME */
+	__s64 wall_ms;                     /* the wall clock less the store's time, when that was last looked at */
+	__s64 seen_ms;                     /* the store's time then */
 	struct store_settings settings;
 	__u64 pending_id; /* 0: nothing waits */
 	__u64 last_pending_id;
@@ -70,8 +70,8 @@ struct store_lists_state {
 /* How a store's time is told within one process. */
 struct store_clock {
 	char boot_id[STORE_BOOT_ID_BYTES]; /* of this boot */
-	__s64 ahead_ms; /* the store's time less CLOCK_BOOTTIME */
-	__s64 now_ms;	/* stands still: see store_begin() */
+	__s64 ahead_ms;                    /* the store's time less CLOCK_BOOTTIME */
+	__s64 now_ms;                      /* stands still: see store_begin() */
 };
 
 struct store {
@@ -79,12 +79,12 @@ struct store {
 	int lock; /* file descriptor of writer.lock, or -1 */
 	MDB_env *env;
 	MDB_dbi meta_db, rules_db, shapes_db;
-	MDB_dbi deadlines_db, undo_db; /* from schema 2 on */
+	MDB_dbi deadlines_db, undo_db;   /* from schema 2 on */
 	MDB_dbi lists_db, undo_lists_db; /* from schema 3 on */
-	unsigned int schema; /* whose databases are open: a store that is only read has no newer ones */
-	MDB_txn *read;	      /* reset while nobody reads */
-	unsigned int readers; /* nested reads that share it */
-	MDB_txn *write;	      /* NULL outside of a transaction */
+	unsigned int schema;             /* whose databases are open: a store that is only read has no newer ones */
+	MDB_txn *read;                   /* reset while nobody reads */
+	unsigned int readers;            /* nested reads that share it */
+	MDB_txn *write;                  /* NULL outside of a transaction */
 	MDB_cursor *appending; /* in its rules, while new ones come behind all others; else NULL. It goes with `write` */
 	struct store_clock clock;
 	/* Of the transaction; they go to the database with its commit. */
@@ -92,7 +92,7 @@ struct store {
 	struct shape_list shapes;
 	struct store_lists_state lists;
 	bool is_changed, has_new_shape;
-	bool is_pushed; /* the time to confirm is another */
+	bool is_pushed;  /* the time to confirm is another */
 	bool keeps_undo; /* it makes the change that is to be confirmed */
 	bool is_undoing; /* it undoes that */
 };
@@ -168,8 +168,7 @@ struct store_claims store_claims_with(struct store_claims claims, __u64 owner, _
 struct store_claims store_claims_without(struct store_claims claims, __u64 owner, __s64 now_ms);
 
 /* The bytes must live as long as the value. */
-MDB_val store_value_write(const struct store_claims *claims, const char *comment,
-			  __u8 bytes[STORE_VALUE_BYTES]);
+MDB_val store_value_write(const struct store_claims *claims, const char *comment, __u8 bytes[STORE_VALUE_BYTES]);
 
 /* Within a transaction all owners must be known to it. -EBADMSG. */
 int store_value_read(const struct store *store, const MDB_val *bytes, struct store_value *value);
@@ -180,7 +179,6 @@ struct rule_owners store_owners_of(const struct store *store, const struct store
 struct store_claims store_claims_of(const struct store *store, const struct rule_owners *owners);
 
 /* A rule from its two halves in the database; -EBADMSG. */
-int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value,
-		    struct rule *rule);
+int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value, struct rule *rule);
 
 #endif

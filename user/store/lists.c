@@ -64,8 +64,7 @@ static bool is_name(const MDB_val *name)
 	return name->mv_size && name->mv_size < ABI_NAME_BYTES;
 }
 
-static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_value *value,
-		     struct store_list *list)
+static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_value *value, struct store_list *list)
 {
 	const size_t length = bytes->mv_size - sizeof(*value);
 
@@ -79,8 +78,10 @@ static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_valu
 	list->imported_s = value->imported_s;
 	if (strlen(list->source) != length || !rule_is_plain(list->source) || !rule_is_utf8(list->source))
 		return -EBADMSG;
-	return value->number && value->number <= STORE_LISTS_MAX && value->is_deleted <= 1 &&
-	       value->imported_s >= 0 && value->imported_s <= STORE_TIME_MAX_MS ? 0 : -EBADMSG;
+	return value->number && value->number <= STORE_LISTS_MAX && value->is_deleted <= 1 && value->imported_s >= 0 &&
+			       value->imported_s <= STORE_TIME_MAX_MS ?
+		       0 :
+		       -EBADMSG;
 }
 
 /* ---- all of them ---- */

@@ -13,8 +13,8 @@
 #define ENVIRONMENT_MAP_BYTES_MIN (1ULL << 30)
 #define ENVIRONMENT_DATABASES 8
 #define ENVIRONMENT_WRITE_BYTES (64 * 4096) /* MDB_COMMIT_PAGES of mdb.c */
-#define ENVIRONMENT_READERS 1022 /* processes that have it open; those whose output nobody takes stay */
-#define ENVIRONMENT_LOCK_BYTES 65536	    /* what mdb.c gives so many */
+#define ENVIRONMENT_READERS 1022            /* processes that have it open; those whose output nobody takes stay */
+#define ENVIRONMENT_LOCK_BYTES 65536        /* what mdb.c gives so many */
 
 int environment_error(int status)
 {

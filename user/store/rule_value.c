@@ -68,12 +68,10 @@ struct store_claims store_claims_without(struct store_claims claims, __u64 owner
 
 static bool is_by_hand(const struct store_claims *claims)
 {
-	return (claims->for_good == BY_HAND && !claims->timed) ||
-	       (!claims->for_good && claims->timed == BY_HAND);
+	return (claims->for_good == BY_HAND && !claims->timed) || (!claims->for_good && claims->timed == BY_HAND);
 }
 
-MDB_val store_value_write(const struct store_claims *claims, const char *comment,
-			  __u8 bytes[STORE_VALUE_BYTES])
+MDB_val store_value_write(const struct store_claims *claims, const char *comment, __u8 bytes[STORE_VALUE_BYTES])
 {
 	const __u8 head = (claims->timed ? VALUE_TIMED : 0) | (is_by_hand(claims) ? 0 : VALUE_OWNED);
 	__u8 *to = bytes;
@@ -175,12 +173,12 @@ int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct 
 	*(char *)mempcpy(rule->comment, value.comment, value.length) = '\0';
 	if (!value.length)
 		return 0;
-	return strlen(rule->comment) == value.length && rule_is_plain(rule->comment) &&
-	       rule_is_utf8(rule->comment) ? 0 : -EBADMSG;
+	return strlen(rule->comment) == value.length && rule_is_plain(rule->comment) && rule_is_utf8(rule->comment) ?
+		       0 :
+		       -EBADMSG;
 }
 
-int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value,
-		    struct rule *rule)
+int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value, struct rule *rule)
 {
 	int error = rule_decode(key->mv_data, key->mv_size, rule);
 

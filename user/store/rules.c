@@ -109,8 +109,8 @@ static int note_change(struct store *store, const MDB_val *key, const struct sto
 }
 
 /* The rule is there, as `before` says: it gets other claims, and `comment` if that is one. */
-static int change_value(struct store *store, const MDB_val *key, const MDB_val *before,
-			const struct store_claims *now, const char *comment)
+static int change_value(struct store *store, const MDB_val *key, const MDB_val *before, const struct store_claims *now,
+			const char *comment)
 {
 	__u8 bytes[STORE_VALUE_BYTES];
 	struct store_value old;
@@ -130,8 +130,7 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 		return error;
 	stop_appending(store);
 	value = store_value_write(now, comment, bytes);
-	return environment_write_error(store->env, mdb_put(store->write, store->rules_db, (MDB_val *)key,
-							   &value, 0));
+	return environment_write_error(store->env, mdb_put(store->write, store->rules_db, (MDB_val *)key, &value, 0));
 }
 
 /* Pages may move under what was read, as soon as something is written. */
@@ -168,8 +167,7 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 }
 
 /* The rule is not there, and has its value now. */
-static int put_new(struct store *store, const struct rule *rule, const struct store_claims *claims,
-		   const MDB_val *key)
+static int put_new(struct store *store, const struct rule *rule, const struct store_claims *claims, const MDB_val *key)
 {
 	static const struct store_claims none;
 	int error = add_shapes(store, rule);
@@ -188,8 +186,8 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 
 int store_put_for(struct store *store, const struct rule *rule, unsigned int owner)
 {
-	const struct store_claims none = {}, claims = store_claims_with(none, 1ULL << owner,
-									deadline_of(store, rule), 0);
+	const struct store_claims none = {},
+				  claims = store_claims_with(none, 1ULL << owner, deadline_of(store, rule), 0);
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes);
 	MDB_val value = store_value_write(&claims, rule->comment, value_room);
@@ -212,8 +210,9 @@ int store_put(struct store *store, const struct rule *rule)
 int store_put_back(struct store *store, const struct rule *rule)
 {
 	const __u64 owners = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
-	const struct store_claims claims = store_claims_of(store, &(struct rule_owners){
-			rule->owners.for_good & owners, rule->owners.timed & owners, rule->owners.timed_ms });
+	const struct store_claims claims =
+		store_claims_of(store, &(struct rule_owners){ rule->owners.for_good & owners,
+							      rule->owners.timed & owners, rule->owners.timed_ms });
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), value;
 	int status;
@@ -251,8 +250,7 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 		error = note_change(store, key, &value.claims, &none);
 	if (!error)
 		error = environment_write_error(store->env,
-						mdb_del(store->write, store->rules_db,
-							(MDB_val *)key, NULL));
+						mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL));
 	return error ? error : remove_shapes(store, rule);
 }
 
@@ -376,8 +374,7 @@ static int each_visit(const struct store *store, MDB_cursor *cursor,
 	return result;
 }
 
-int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context),
-	       void *context)
+int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
 	MDB_cursor *cursor;
 	MDB_txn *txn;
@@ -398,13 +395,12 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
  * The first deadline behind `last`, which is changed to it; -ENOENT where no more have passed. Looked up
  * anew each time: the last one may have been deleted.
  */
-static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADLINE_KEY_BYTES],
-			size_t *length, struct rule *rule)
+static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADLINE_KEY_BYTES], size_t *length,
+			struct rule *rule)
 {
 	MDB_val key = { *length, last }, nothing;
 	__u64 big_endian;
-	int error = environment_error(mdb_cursor_get(cursor, &key, &nothing,
-						     *length ? MDB_SET_RANGE : MDB_FIRST));
+	int error = environment_error(mdb_cursor_get(cursor, &key, &nothing, *length ? MDB_SET_RANGE : MDB_FIRST));
 
 	if (!error && key.mv_size == *length && !memcmp(key.mv_data, last, *length))
 		error = environment_error(mdb_cursor_get(cursor, &key, &nothing, MDB_NEXT));
@@ -424,8 +420,8 @@ static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADL
 	return rule->timeout_ms < 0 ? 0 : -EBADMSG;
 }
 
-static int expired_visit(struct store *store, MDB_cursor *cursor,
-			 int (*visit)(const struct rule *rule, void *context), void *context)
+static int expired_visit(struct store *store, MDB_cursor *cursor, int (*visit)(const struct rule *rule, void *context),
+			 void *context)
 {
 	__u8 last[DEADLINE_KEY_BYTES];
 	size_t length = 0;
@@ -441,8 +437,7 @@ static int expired_visit(struct store *store, MDB_cursor *cursor,
 	return result;
 }
 
-int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context),
-		  void *context)
+int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
 	MDB_cursor *cursor;
 	MDB_txn *txn;

@@ -151,8 +151,7 @@ static bool is_wall_lost(const struct store_clock *clock, const struct store_met
 {
 	const bool was_behind = meta->flags & STORE_META_WALL_BEHIND;
 
-	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) &&
-	       is_wall_behind(meta, clock->now_ms);
+	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) && is_wall_behind(meta, clock->now_ms);
 }
 
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta)
@@ -185,8 +184,8 @@ static struct store_settings settings_of(const struct store_meta *meta)
 {
 	struct store_settings settings = meta->settings;
 
-	settings.policy[OUTCOME_TOO_MANY_HEADERS] =
-		meta->flags & STORE_META_PASSES_HEADERS ? VERDICT_PASS : VERDICT_DROP;
+	settings.policy[OUTCOME_TOO_MANY_HEADERS] = meta->flags & STORE_META_PASSES_HEADERS ? VERDICT_PASS :
+											      VERDICT_DROP;
 	return settings;
 }
 

@@ -21,8 +21,8 @@ static bool is_shape(const struct rule_shape *shape)
 {
 	const unsigned int bits = shape->family == FLOW_IPV4 ? 32 : 128;
 
-	return shape->family < FLOW_FAMILIES && shape->action <= RULE_PASS &&
-	       shape->fields < RULE_DPORT << 1 && shape->src_len <= bits && shape->dst_len <= bits;
+	return shape->family < FLOW_FAMILIES && shape->action <= RULE_PASS && shape->fields < RULE_DPORT << 1 &&
+	       shape->src_len <= bits && shape->dst_len <= bits;
 }
 
 static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val *value)
@@ -42,7 +42,8 @@ static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val
 		entry.target.dst_len = kept.dst_len;
 	}
 	/* The shape itself is no longer than its target, or cannot be restored. */
-	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.target) ? shape_list_restore(list, &entry) : -EBADMSG;
+	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.target) ? shape_list_restore(list, &entry) :
+										 -EBADMSG;
 }
 
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)

@@ -59,8 +59,7 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 	status = mdb_dbi_open(txn, "meta", is_new ? MDB_CREATE : 0, &store->meta_db);
 	if (!status && is_new)
 		status = store_meta_create(store, txn);
-	error = status ? environment_write_error(store->env, status) :
-			 store_meta_load(store, txn, &meta);
+	error = status ? environment_write_error(store->env, status) : store_meta_load(store, txn, &meta);
 	if (!error)
 		error = store_clock_set(&store->clock, &meta);
 	if (error)
@@ -94,8 +93,7 @@ static int databases_attach(struct store *store, enum store_mode mode)
 	MDB_txn *txn;
 	int error;
 
-	error = environment_error(
-		mdb_txn_begin(store->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &txn));
+	error = environment_error(mdb_txn_begin(store->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &txn));
 	if (error)
 		return error;
 	error = databases_attach_in(store, txn, mode);
@@ -120,7 +118,8 @@ static int environment_open_at(int dir_fd, bool is_read_only, MDB_env **env)
 static void describe_others(int fd, struct reason *text)
 {
 	(void)fd;
-	reason_set(text, 0, "waiting for the store: another program has locked its LMDB environment (fuser lock.mdb, in its "
+	reason_set(text, 0,
+		   "waiting for the store: another program has locked its LMDB environment (fuser lock.mdb, in its "
 		   "directory, shows which), or the disk is slow");
 }
 
@@ -283,8 +282,8 @@ int store_view_begin(struct store *store, MDB_txn **txn)
 	if (*txn)
 		return 0;
 	if (store->readers == 0) {
-		status = store->read ? mdb_txn_renew(store->read)
-				     : mdb_txn_begin(store->env, NULL, MDB_RDONLY, &store->read);
+		status = store->read ? mdb_txn_renew(store->read) :
+				       mdb_txn_begin(store->env, NULL, MDB_RDONLY, &store->read);
 	}
 	if (status)
 		return environment_error(status);

@@ -53,8 +53,8 @@ extern const struct store_settings store_settings_default;
 /* A list of rules that is kept up to date for itself: by name. */
 struct store_list {
 	char name[ABI_NAME_BYTES]; /* "" where no list has the number */
-	__u64 rules;		   /* that it holds, alone or with others */
-	__s64 imported_s;	   /* when that was last done, by the wall clock */
+	__u64 rules;               /* that it holds, alone or with others */
+	__s64 imported_s;          /* when that was last done, by the wall clock */
 	char source[STORE_SOURCE_BYTES];
 };
 
@@ -64,9 +64,9 @@ struct store_lists {
 
 /* A change that undoes itself unless it is confirmed. */
 struct store_pending {
-	__u64 id;        /* 0: none; else another for each */
-	__s64 left_ms;   /* until it is undone; 0 or less: it is to be undone */
-	__u64 rules;     /* that it has added, removed or timed anew */
+	__u64 id;      /* 0: none; else another for each */
+	__s64 left_ms; /* until it is undone; 0 or less: it is to be undone */
+	__u64 rules;   /* that it has added, removed or timed anew */
 };
 
 enum store_mode {
@@ -151,8 +151,7 @@ int store_info(struct store *store, struct store_info *info);
  * transaction `visit` may delete the rule it is given, and no other.
  */
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
-int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context),
-		  void *context);
+int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 
 /* The shapes in use and their targets. store_plan(), within a transaction: shape_list_plan() on them. */
 int store_shapes(struct store *store, struct shape_list *list);
@@ -179,8 +178,8 @@ int store_set_settings(struct store *store, const struct store_settings *setting
 int store_pending(struct store *store, struct store_pending *pending);
 int store_set_pending(struct store *store, __s64 timeout_ms);
 int store_push_pending(struct store *store, __s64 timeout_ms);
-int store_undo_each(struct store *store,
-		    int (*visit)(const struct rule *rule, bool is_back, void *context), void *context);
+int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
+		    void *context);
 int store_forget_pending(struct store *store);
 
 #endif

@@ -152,8 +152,7 @@ int store_kept_clear(struct store *store)
 }
 
 /* What is at the cursor is read out of the page that is written to. */
-static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *rule, const MDB_val *bytes,
-		      __u64 owner)
+static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *rule, const MDB_val *bytes, __u64 owner)
 {
 	__u8 key_room[RULE_ENCODED_BYTES], room[1 + STORE_VALUE_BYTES];
 	MDB_val key = { rule->mv_size, key_room }, value;
@@ -321,8 +320,8 @@ static int undo_rules(struct store *store, bool is_back,
 }
 
 /* A list that is there again before its rules; one that was not goes after them. */
-int store_undo_each(struct store *store,
-		    int (*visit)(const struct rule *rule, bool is_back, void *context), void *context)
+int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
+		    void *context)
 {
 	int result = store_lists_undo(store);
 

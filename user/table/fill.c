@@ -2,8 +2,7 @@
 /* Fills an empty table: inserts whose memory is asked for some keys ahead. */
 #include "table/insert_delete.h"
 
-FLOW_INLINE int build(struct table *table, struct bucket_layout layout,
-		      const struct table_entry *entries, size_t count)
+FLOW_INLINE int build(struct table *table, struct bucket_layout layout, const struct table_entry *entries, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		int error;

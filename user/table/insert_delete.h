@@ -38,19 +38,19 @@ FLOW_INLINE struct bucket_layout core_exact(void)
 }
 
 /* function(table, layout, ...) with the layout of a running table as a constant. */
-#define CORE_CALL(function, table, ...)                                                            \
-	((table)->memory.record		? function(table, core_exact(), ##__VA_ARGS__)             \
-	 : (table)->format == BUCKET_16 ? function(table, bucket_layout(BUCKET_16), ##__VA_ARGS__) \
-	 : (table)->format == BUCKET_32 ? function(table, bucket_layout(BUCKET_32), ##__VA_ARGS__) \
-	 : (table)->format == BUCKET_8	? function(table, bucket_layout(BUCKET_8), ##__VA_ARGS__)  \
-					: function(table, bucket_layout(BUCKET_17), ##__VA_ARGS__))
+#define CORE_CALL(function, table, ...) \
+	((table)->memory.record       ? function(table, core_exact(), ##__VA_ARGS__) : \
+	 (table)->format == BUCKET_16 ? function(table, bucket_layout(BUCKET_16), ##__VA_ARGS__) : \
+	 (table)->format == BUCKET_32 ? function(table, bucket_layout(BUCKET_32), ##__VA_ARGS__) : \
+	 (table)->format == BUCKET_8  ? function(table, bucket_layout(BUCKET_8), ##__VA_ARGS__) : \
+					function(table, bucket_layout(BUCKET_17), ##__VA_ARGS__))
 
 /*
  * A table of any geometry that bucket.h allows, over memory of core_bytes(). 0 or -ENOMEM. It is
  * closed with free(table->search); its format is for whoever use CORE_CALL.
  */
-FLOW_INLINE int core_open(struct table *table, struct bucket_layout layout,
-			  struct bucket_geometry geometry, const struct table_memory *memory)
+FLOW_INLINE int core_open(struct table *table, struct bucket_layout layout, struct bucket_geometry geometry,
+			  const struct table_memory *memory)
 {
 	*table = (struct table){ .geometry = geometry, .memory = *memory };
 	if (!layout.lane_bits)
@@ -102,15 +102,14 @@ FLOW_INLINE int core_reach_pair(struct table *table, struct bucket_layout layout
  * The lowest slot that holds `fingerprint`, or `slots` where none does. A match of a word is exact
  * for its lowest lane: borrows only run upwards.
  */
-FLOW_INLINE unsigned int core_slot(struct bucket bucket, struct bucket_layout layout,
-				   __u32 fingerprint, const __u16 *prefixes)
+FLOW_INLINE unsigned int core_slot(struct bucket bucket, struct bucket_layout layout, __u32 fingerprint,
+				   const __u16 *prefixes)
 {
 	unsigned int slot = 0;
 	__u64 match;
 
 	if (!layout.lane_bits) {
-		while (slot < layout.slots &&
-		       bucket_get(bucket, layout, slot, prefixes) != fingerprint)
+		while (slot < layout.slots && bucket_get(bucket, layout, slot, prefixes) != fingerprint)
 			slot++;
 		return slot;
 	}
@@ -125,8 +124,8 @@ FLOW_INLINE unsigned int core_slot(struct bucket bucket, struct bucket_layout la
 	return layout.slots;
 }
 
-FLOW_INLINE bool core_find_free(const struct table *table, struct bucket_layout layout,
-				__u32 bucket, struct table_place *place)
+FLOW_INLINE bool core_find_free(const struct table *table, struct bucket_layout layout, __u32 bucket,
+				struct table_place *place)
 {
 	place->bucket = bucket;
 	place->slot = core_slot(table_bucket(table, layout, bucket), layout, 0, table->prefixes);
@@ -134,9 +133,8 @@ FLOW_INLINE bool core_find_free(const struct table *table, struct bucket_layout 
 }
 
 /* The place, from `slot` on, of an entry with this fingerprint and, in an exact table, this tag. */
-FLOW_INLINE bool core_find_entry(const struct table *table, struct bucket_layout layout,
-				 struct table_place from, __u32 fingerprint, __u64 tag,
-				 struct table_place *place)
+FLOW_INLINE bool core_find_entry(const struct table *table, struct bucket_layout layout, struct table_place from,
+				 __u32 fingerprint, __u64 tag, struct table_place *place)
 {
 	const struct bucket bucket = table_bucket(table, layout, from.bucket);
 	const unsigned int slot = core_slot(bucket, layout, fingerprint, table->prefixes);
@@ -152,26 +150,24 @@ FLOW_INLINE bool core_find_entry(const struct table *table, struct bucket_layout
 	return false;
 }
 
-FLOW_INLINE bool core_find_key(const struct table *table, struct bucket_layout layout,
-			       const struct bucket_pair *pair, __u64 tag, struct table_place *place)
+FLOW_INLINE bool core_find_key(const struct table *table, struct bucket_layout layout, const struct bucket_pair *pair,
+			       __u64 tag, struct table_place *place)
 {
-	return core_find_entry(table, layout, (struct table_place){ pair->first, 0 },
-			       pair->fingerprint, tag, place) ||
-	       core_find_entry(table, layout, (struct table_place){ pair->second, 0 },
-			       pair->fingerprint, tag, place);
+	return core_find_entry(table, layout, (struct table_place){ pair->first, 0 }, pair->fingerprint, tag, place) ||
+	       core_find_entry(table, layout, (struct table_place){ pair->second, 0 }, pair->fingerprint, tag, place);
 }
 
-FLOW_INLINE bool core_find(const struct table *table, struct bucket_layout layout,
-			   const struct hash_value *key, __u32 *slot)
+FLOW_INLINE bool core_find(const struct table *table, struct bucket_layout layout, const struct hash_value *key,
+			   __u32 *slot)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
 
 	if (!layout.has_records)
-		return bucket_match(table_bucket(table, layout, pair.first), layout,
-				    pair.fingerprint, table->prefixes) |
-		       bucket_match(table_bucket(table, layout, pair.second), layout,
-				    pair.fingerprint, table->prefixes);
+		return bucket_match(table_bucket(table, layout, pair.first), layout, pair.fingerprint,
+				    table->prefixes) |
+		       bucket_match(table_bucket(table, layout, pair.second), layout, pair.fingerprint,
+				    table->prefixes);
 	if (!core_find_key(table, layout, &pair, key->tag, &place))
 		return false;
 	if (slot)
@@ -182,8 +178,8 @@ FLOW_INLINE bool core_find(const struct table *table, struct bucket_layout layou
 /* ---- the way to a free slot ---- */
 
 /* Queues a bucket; it is tested when its turn comes, which gives the prefetch time. */
-FLOW_INLINE void core_push(struct table *table, struct bucket_layout layout, __u32 bucket,
-			   unsigned int parent, unsigned int slot)
+FLOW_INLINE void core_push(struct table *table, struct bucket_layout layout, __u32 bucket, unsigned int parent,
+			   unsigned int slot)
 {
 	struct table_search *search = table->search;
 
@@ -221,8 +217,8 @@ FLOW_INLINE void core_expand(struct table *table, struct bucket_layout layout, u
  * Breadth first from both buckets of a key. Returns the index of the node whose bucket has a free
  * slot, and that slot as `free`; -ENOSPC where none is found.
  */
-FLOW_INLINE int core_search(struct table *table, struct bucket_layout layout,
-			    const struct bucket_pair *pair, struct table_place *free)
+FLOW_INLINE int core_search(struct table *table, struct bucket_layout layout, const struct bucket_pair *pair,
+			    struct table_place *free)
 {
 	struct table_search *search = table->search;
 
@@ -272,15 +268,13 @@ FLOW_INLINE void core_move_path(struct table *table, struct bucket_layout layout
 
 /* ---- insert and delete ---- */
 
-FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout,
-			    const struct hash_value *key, __u32 end)
+FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout, const struct hash_value *key, __u32 end)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
 	int error;
 
-	if (!core_find_free(table, layout, pair.first, &place) &&
-	    !core_find_free(table, layout, pair.second, &place)) {
+	if (!core_find_free(table, layout, pair.first, &place) && !core_find_free(table, layout, pair.second, &place)) {
 		const int at = core_search(table, layout, &pair, &place);
 
 		error = at < 0 ? at : core_reach_path(table, layout, at);
@@ -297,8 +291,8 @@ FLOW_INLINE int core_insert(struct table *table, struct bucket_layout layout,
 }
 
 /* Whether an equal entry stands elsewhere: in the other bucket, or in the bucket's other word. */
-FLOW_INLINE bool core_find_twin(const struct table *table, struct bucket_layout layout,
-				struct table_place place, __u32 fingerprint, __u64 tag, struct table_place *twin)
+FLOW_INLINE bool core_find_twin(const struct table *table, struct bucket_layout layout, struct table_place place,
+				__u32 fingerprint, __u64 tag, struct table_place *twin)
 {
 	const __u32 other = place.bucket ^ bucket_step(fingerprint, table->geometry.step_shift);
 
@@ -308,8 +302,7 @@ FLOW_INLINE bool core_find_twin(const struct table *table, struct bucket_layout 
 	if (bucket_bits(layout) <= 64)
 		return false;
 	*twin = (struct table_place){ place.bucket, 0 };
-	if (core_find_entry(table, layout, *twin, fingerprint, tag, twin) &&
-	    twin->slot != place.slot)
+	if (core_find_entry(table, layout, *twin, fingerprint, tag, twin) && twin->slot != place.slot)
 		return true;
 	twin->slot = place.slot + 1;
 	return core_find_entry(table, layout, *twin, fingerprint, tag, twin);
@@ -319,8 +312,8 @@ FLOW_INLINE bool core_find_twin(const struct table *table, struct bucket_layout 
  * An equal entry elsewhere may have come there after a reader looked: to that reader the two calls
  * together are a move. In an exact table only a crash leaves such a pair, of which either may have been counted.
  */
-FLOW_INLINE void core_erase(struct table *table, struct bucket_layout layout,
-			    struct table_place place, __u32 fingerprint, __u64 tag)
+FLOW_INLINE void core_erase(struct table *table, struct bucket_layout layout, struct table_place place,
+			    __u32 fingerprint, __u64 tag)
 {
 	struct table_place twin;
 	const bool has_twin = core_find_twin(table, layout, place, fingerprint, tag, &twin);
@@ -333,8 +326,7 @@ FLOW_INLINE void core_erase(struct table *table, struct bucket_layout layout,
 	table->used--;
 }
 
-FLOW_INLINE int core_delete(struct table *table, struct bucket_layout layout,
-			    const struct hash_value *key)
+FLOW_INLINE int core_delete(struct table *table, struct bucket_layout layout, const struct hash_value *key)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 	struct table_place place;
@@ -349,8 +341,7 @@ FLOW_INLINE int core_delete(struct table *table, struct bucket_layout layout,
 }
 
 /* Asks for the memory that a call for this key will need: for many keys in a row, some ahead. */
-FLOW_INLINE void core_prefetch(const struct table *table, struct bucket_layout layout,
-			       const struct hash_value *key)
+FLOW_INLINE void core_prefetch(const struct table *table, struct bucket_layout layout, const struct hash_value *key)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);
 

@@ -16,8 +16,7 @@ struct table_place {
 	unsigned int slot;
 };
 
-FLOW_INLINE struct bucket table_bucket(const struct table *table, struct bucket_layout layout,
-				       __u32 at)
+FLOW_INLINE struct bucket table_bucket(const struct table *table, struct bucket_layout layout, __u32 at)
 {
 	const void *memory = table->memory.bucket;
 	struct bucket bucket = {};
@@ -36,10 +35,8 @@ FLOW_INLINE struct bucket table_bucket(const struct table *table, struct bucket_
 		bucket.word[0] = __atomic_load_n((const __u64 *)memory + at, __ATOMIC_RELAXED);
 		break;
 	default:
-		bucket.word[0] =
-			__atomic_load_n((const __u64 *)memory + 2ULL * at, __ATOMIC_RELAXED);
-		bucket.word[1] =
-			__atomic_load_n((const __u64 *)memory + 2ULL * at + 1, __ATOMIC_RELAXED);
+		bucket.word[0] = __atomic_load_n((const __u64 *)memory + 2ULL * at, __ATOMIC_RELAXED);
+		bucket.word[1] = __atomic_load_n((const __u64 *)memory + 2ULL * at + 1, __ATOMIC_RELAXED);
 	}
 	return bucket;
 }
@@ -58,22 +55,19 @@ FLOW_INLINE __u64 *table_record(const struct table *table, struct bucket_layout 
 /* Asks for a bucket, and for the records beside it. */
 FLOW_INLINE void table_prefetch(const struct table *table, struct bucket_layout layout, __u32 at)
 {
-	__builtin_prefetch((const char *)table->memory.bucket +
-			   (__u64)at * bucket_bits(layout) / 8);
+	__builtin_prefetch((const char *)table->memory.bucket + (__u64)at * bucket_bits(layout) / 8);
 	if (layout.has_records)
 		__builtin_prefetch(table_record(table, layout, (struct table_place){ at, 0 }), 1);
 }
 
-FLOW_INLINE __u32 table_load(const struct table *table, struct bucket_layout layout,
-			     struct table_place place)
+FLOW_INLINE __u32 table_load(const struct table *table, struct bucket_layout layout, struct table_place place)
 {
-	return bucket_get(table_bucket(table, layout, place.bucket), layout, place.slot,
-			  table->prefixes);
+	return bucket_get(table_bucket(table, layout, place.bucket), layout, place.slot, table->prefixes);
 }
 
 /* One word of a bucket, at once. */
-FLOW_INLINE void table_store_word(struct table *table, struct bucket_layout layout, __u32 bucket,
-				  unsigned int at, __u64 word)
+FLOW_INLINE void table_store_word(struct table *table, struct bucket_layout layout, __u32 bucket, unsigned int at,
+				  __u64 word)
 {
 	void *memory = table->memory.bucket;
 
@@ -101,8 +95,8 @@ FLOW_INLINE void table_store_word(struct table *table, struct bucket_layout layo
  * these are two small buckets. The entries of a semi-sorted bucket change places: whoever knew the
  * slot of one must look for it again.
  */
-FLOW_INLINE void table_store(struct table *table, struct bucket_layout layout,
-			     struct table_place place, __u32 fingerprint)
+FLOW_INLINE void table_store(struct table *table, struct bucket_layout layout, struct table_place place,
+			     __u32 fingerprint)
 {
 	const struct bucket bucket = table_bucket(table, layout, place.bucket);
 	const unsigned int lanes = 64 / (layout.lane_bits ? layout.lane_bits : 64);
@@ -111,15 +105,13 @@ FLOW_INLINE void table_store(struct table *table, struct bucket_layout layout,
 	__u64 word = bucket.word[at];
 
 	if (layout.lane_bits) {
-		word = (word & ~(((1ULL << layout.lane_bits) - 1) << shift)) | (__u64)fingerprint
-										       << shift;
+		word = (word & ~(((1ULL << layout.lane_bits) - 1) << shift)) | (__u64)fingerprint << shift;
 	} else {
 		__u32 sorted[BUCKET_SLOTS];
 
 		for (unsigned int slot = 0; slot < BUCKET_SLOTS; slot++)
-			sorted[slot] = slot == place.slot
-					       ? fingerprint
-					       : bucket_get(bucket, layout, slot, table->prefixes);
+			sorted[slot] = slot == place.slot ? fingerprint :
+							    bucket_get(bucket, layout, slot, table->prefixes);
 		word = semisort_word(sorted, layout);
 	}
 	table_store_word(table, layout, place.bucket, at, word);
@@ -157,8 +149,8 @@ FLOW_INLINE void table_move_count(const struct table *table, struct bucket_layou
 /* ---- entries ---- */
 
 /* Puts an entry into a free place; its record first, by which readers confirm the fingerprint. */
-FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout,
-			       struct table_place place, __u32 fingerprint, __u64 record)
+FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout, struct table_place place,
+			       __u32 fingerprint, __u64 record)
 {
 	if (layout.has_records && table->memory.counter)
 		table_reset_count(&table->memory.counter[table_slot(layout, place)]);
@@ -187,8 +179,8 @@ static inline void table_announce(struct table *table)
  * Moves the entry at `from` to the free place `to` of another bucket. Its record stays behind, for
  * a reader who has just met the fingerprint. A crash in between leaves one too many.
  */
-FLOW_INLINE void table_move(struct table *table, struct bucket_layout layout,
-			    struct table_place from, struct table_place to)
+FLOW_INLINE void table_move(struct table *table, struct bucket_layout layout, struct table_place from,
+			    struct table_place to)
 {
 	table_publish(table, layout, to, table_load(table, layout, from),
 		      layout.has_records ? *table_record(table, layout, from) : 0);

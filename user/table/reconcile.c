@@ -29,8 +29,7 @@ FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout
 {
 	struct table_place place = { bucket, 0 };
 
-	for (; core_find_entry(table, layout, place, pair->fingerprint, tag, &place);
-	     place.slot++) {
+	for (; core_find_entry(table, layout, place, pair->fingerprint, tag, &place); place.slot++) {
 		*claimed = place;
 		if (mark_set(kept, table_slot(layout, place)))
 			return true;
@@ -47,8 +46,8 @@ static bool is_other_end(__u32 one, __u32 other)
 }
 
 /* Of the entry that was claimed. How many: one or none. */
-FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout layout,
-				struct table_place place, const struct table_entry *entry)
+FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout layout, struct table_place place,
+				const struct table_entry *entry)
 {
 	__u64 *record;
 
@@ -65,9 +64,8 @@ FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout 
  * Claims an entry for each that is wanted, which then ends as is wanted; brings those for which none
  * is left to the front. Their number.
  */
-FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout layout,
-			     struct table_entry *entries, size_t count,
-			     __u64 *kept, __u64 *retimed)
+FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout layout, struct table_entry *entries,
+			     size_t count, __u64 *kept, __u64 *retimed)
 {
 	size_t missing = 0;
 
@@ -93,8 +91,7 @@ FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout lay
  * Upwards: deleting from a semi-sorted bucket moves only the entries below, which have had their
  * turn.
  */
-FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout,
-			const __u64 *kept)
+FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout, const __u64 *kept)
 {
 	const __u64 slots = (__u64)table->geometry.buckets * layout.slots, before = table->used;
 
@@ -113,8 +110,8 @@ FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout,
  * Below the load the engine promises, only many entries of one identity fail, quickly, and the rest
  * fits; above it nearly every search fails, after its longest way.
  */
-FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout,
-			   const struct table_entry *entries, size_t count, __u64 *added)
+FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout, const struct table_entry *entries,
+			   size_t count, __u64 *added)
 {
 	const __u64 promised = table_slots(table) * TABLE_LOAD_PERCENT / 100;
 	int error = 0;
@@ -130,8 +127,7 @@ FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout,
 	return error;
 }
 
-int table_reconcile(struct table *table, struct table_entry *entries, size_t count,
-		    struct table_difference *difference)
+int table_reconcile(struct table *table, struct table_entry *entries, size_t count, struct table_difference *difference)
 {
 	__u64 *kept = calloc(table_slots(table) / MARK_BITS, sizeof(*kept)); /* slots whose entry a key has claimed */
 	size_t missing;

@@ -13,8 +13,7 @@ __attribute__((constructor)) static void make_prefixes(void)
 		for (p[2] = 0; p[2] <= p[3]; p[2]++)
 			for (p[1] = 0; p[1] <= p[2]; p[1]++)
 				for (p[0] = 0; p[0] <= p[1]; p[0]++)
-					prefixes[semisort_code(p)] =
-						p[0] | p[1] << 4 | p[2] << 8 | p[3] << 12;
+					prefixes[semisort_code(p)] = p[0] | p[1] << 4 | p[2] << 8 | p[3] << 12;
 }
 
 const __u16 *semisort_prefixes(void)

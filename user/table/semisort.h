@@ -20,8 +20,7 @@ FLOW_INLINE __u32 semisort_code(const __u32 prefix[BUCKET_SLOTS])
 {
 	const __u32 a = prefix[0], b = prefix[1], c = prefix[2], d = prefix[3];
 
-	return a + b * (b + 1) / 2 + c * (c + 1) * (c + 2) / 6 +
-	       d * (d + 1) * (d + 2) * (d + 3) / 24;
+	return a + b * (b + 1) / 2 + c * (c + 1) * (c + 2) / 6 + d * (d + 1) * (d + 2) * (d + 3) / 24;
 }
 
 FLOW_INLINE void semisort_order(__u32 *low, __u32 *high)

@@ -22,8 +22,7 @@ struct bucket_geometry table_geometry(__u64 slots)
 		buckets = TABLE_BUCKETS_MAX;
 	step = 1ULL << (63 - __builtin_clzll(buckets));
 	if (step > TABLE_PIECE_BUCKETS_MIN)
-		step = step / TABLE_STEPS > TABLE_PIECE_BUCKETS_MIN ? step / TABLE_STEPS
-								    : TABLE_PIECE_BUCKETS_MIN;
+		step = step / TABLE_STEPS > TABLE_PIECE_BUCKETS_MIN ? step / TABLE_STEPS : TABLE_PIECE_BUCKETS_MIN;
 	buckets = (buckets + step - 1) & -step;
 	/* The largest pieces that add up to it: of a power of two, one. */
 	return (struct bucket_geometry){ buckets, 64 - __builtin_ctzll(buckets) };
@@ -90,21 +89,20 @@ __u64 table_count(const struct table *table)
 }
 
 /* For each layout functions of their own, which save no registers that only others need. */
-#define TABLE_FUNCTIONS(name, layout)                                                              \
-	static __attribute__((noinline)) int insert_##name(                                        \
-		struct table *table, const struct hash_value *key, __u32 end)                   \
-	{                                                                                          \
-		return core_insert(table, layout, key, end);                                       \
-	}                                                                                          \
-	static __attribute__((noinline)) int delete_##name(struct table *table,                    \
-							   const struct hash_value *key)        \
-	{                                                                                          \
-		return core_delete(table, layout, key);                                            \
-	}                                                                                          \
-	static __attribute__((noinline)) bool find_##name(                                         \
-		const struct table *table, const struct hash_value *key, __u32 *slot)           \
-	{                                                                                          \
-		return core_find(table, layout, key, slot);                                        \
+#define TABLE_FUNCTIONS(name, layout) \
+	static __attribute__((noinline)) int insert_##name(struct table *table, const struct hash_value *key, \
+							   __u32 end) \
+	{ \
+		return core_insert(table, layout, key, end); \
+	} \
+	static __attribute__((noinline)) int delete_##name(struct table *table, const struct hash_value *key) \
+	{ \
+		return core_delete(table, layout, key); \
+	} \
+	static __attribute__((noinline)) bool find_##name(const struct table *table, const struct hash_value *key, \
+							  __u32 *slot) \
+	{ \
+		return core_find(table, layout, key, slot); \
 	}
 
 TABLE_FUNCTIONS(exact, core_exact())
@@ -113,12 +111,12 @@ TABLE_FUNCTIONS(32, bucket_layout(BUCKET_32))
 TABLE_FUNCTIONS(8, bucket_layout(BUCKET_8))
 TABLE_FUNCTIONS(17, bucket_layout(BUCKET_17))
 
-#define TABLE_CALL(function, table, ...)                                                           \
-	((table)->memory.record		? function##_exact(table, __VA_ARGS__)                     \
-	 : (table)->format == BUCKET_16 ? function##_16(table, __VA_ARGS__)                        \
-	 : (table)->format == BUCKET_32 ? function##_32(table, __VA_ARGS__)                        \
-	 : (table)->format == BUCKET_8	? function##_8(table, __VA_ARGS__)                         \
-					: function##_17(table, __VA_ARGS__))
+#define TABLE_CALL(function, table, ...) \
+	((table)->memory.record       ? function##_exact(table, __VA_ARGS__) : \
+	 (table)->format == BUCKET_16 ? function##_16(table, __VA_ARGS__) : \
+	 (table)->format == BUCKET_32 ? function##_32(table, __VA_ARGS__) : \
+	 (table)->format == BUCKET_8  ? function##_8(table, __VA_ARGS__) : \
+					function##_17(table, __VA_ARGS__))
 
 int table_insert(struct table *table, const struct hash_value *key, __u32 end)
 {

@@ -22,7 +22,7 @@
 #include "bucket.h"
 
 #define TABLE_SEARCH_NODES 2048 /* buckets looked at before an insert gives up */
-#define TABLE_LOAD_PERCENT 95	/* what the engine reaches; capacities are computed with it */
+#define TABLE_LOAD_PERCENT 95   /* what the engine reaches; capacities are computed with it */
 
 /* Ticks (see abi.h) by which two ends of the same rule may differ: they are computed at other times. */
 #define TABLE_TICKS_TOLERATED 8
@@ -38,20 +38,20 @@ struct table_entry {
 
 /* What the caller keeps, and readers share. */
 struct table_memory {
-	void *bucket;		   /* table_bucket_bytes(), 16-byte aligned */
-	__u64 *record;	   /* see abi_record(), one a slot; NULL: compact */
+	void *bucket;                /* table_bucket_bytes(), 16-byte aligned */
+	__u64 *record;               /* see abi_record(), one a slot; NULL: compact */
 	struct abi_counter *counter; /* one a slot; NULL: rules are not counted */
-	__u64 *sequence;   /* incremented where a reader could miss a resident */
+	__u64 *sequence;             /* incremented where a reader could miss a resident */
 };
 
 struct table {
 	enum bucket_format format;
 	struct bucket_geometry geometry;
 	struct table_memory memory;
-	__u64 used;  /* filled slots; see table_open() */
-	__u64 moves; /* entries moved since table_open() */
+	__u64 used;                /* filled slots; see table_open() */
+	__u64 moves;               /* entries moved since table_open() */
 	unsigned int longest_path; /* moves of the worst insert since table_open() */
-	const __u16 *prefixes;	   /* of BUCKET_17, see bucket_get() */
+	const __u16 *prefixes;     /* of BUCKET_17, see bucket_get() */
 	struct table_search *search;
 	/*
 	 * Makes the records and counters of some slots usable, before the table first looks at them: 0 or -ENOMEM.

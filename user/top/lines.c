@@ -33,8 +33,8 @@ static const char *head_state(const struct top_model *model, char text[TOP_TEXT_
 
 	if (state->age_s >= 0)
 		rule_time_format((__s64)state->age_s * 1000, age);
-	snprintf(text, TOP_TEXT_BYTES, "%s: %s; loaded %s ago%s", state->name, state->effect,
-		 *age ? age : "0s", model->is_paused ? "; PAUSED" : "");
+	snprintf(text, TOP_TEXT_BYTES, "%s: %s; loaded %s ago%s", state->name, state->effect, *age ? age : "0s",
+		 model->is_paused ? "; PAUSED" : "");
 	return text;
 }
 
@@ -108,8 +108,9 @@ const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BY
 
 	if (localtime_r(&now, &at))
 		strftime(clock, sizeof(clock), "%H:%M:%S", &at);
-	snprintf(text, TOP_TEXT_BYTES, "%s passed %5s packets/s %5s bits/s; dropped %5s packets/s %5s bits/s; load %.1f %%",
-		 clock, top_number(total->pps[VERDICT_PASS], pps[0]), top_number(total->bps[VERDICT_PASS], bps[0]),
+	snprintf(text, TOP_TEXT_BYTES,
+		 "%s passed %5s packets/s %5s bits/s; dropped %5s packets/s %5s bits/s; load %.1f %%", clock,
+		 top_number(total->pps[VERDICT_PASS], pps[0]), top_number(total->bps[VERDICT_PASS], bps[0]),
 		 top_number(top_model_dropped_pps(total), pps[1]), top_number(top_model_dropped_bps(total), bps[1]),
 		 model->state.slots ? 100. * model->state.used / model->state.slots : 0);
 	return text;
@@ -160,10 +161,9 @@ json_t *top_model_json(const struct top_model *model)
 {
 	const struct top_state *state = &model->state;
 	json_t *all = json_pack("{s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I, s:I}", "name", state->name, "effect",
-				state->effect, "time", (json_int_t)time(NULL), "seconds", model->seconds,
-				"loaded_s", state->age_s, "slots", (json_int_t)state->slots, "used_slots",
-				(json_int_t)state->used, "stopped_ps", llround(model->stopped),
-				"look_up_retries_ps", llround(model->retries));
+				state->effect, "time", (json_int_t)time(NULL), "seconds", model->seconds, "loaded_s",
+				state->age_s, "slots", (json_int_t)state->slots, "used_slots", (json_int_t)state->used,
+				"stopped_ps", llround(model->stopped), "look_up_retries_ps", llround(model->retries));
 
 	add_rates(all, &model->total);
 	json_object_set_new(all, model->view == TOP_BY_CPU ? "cpus" : "interfaces", json_lines(model));

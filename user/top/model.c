@@ -140,7 +140,8 @@ void top_model_feed(struct top_model *model, const struct tally *difference, con
 	model->total = rates_of(counters, difference->seconds);
 	model->by_policy = top_model_dropped_pps(&model->total) -
 			   a_second(counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP].packets +
-				    counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_WOULD_DROP].packets, difference->seconds);
+					    counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_WOULD_DROP].packets,
+				    difference->seconds);
 	model->stopped = a_second(counters[ABI_COUNTER_STOPPED].packets, difference->seconds);
 	model->retries = a_second(counters[ABI_COUNTER_RETRIES].packets, difference->seconds);
 	model->passed[at] = model->total.pps[VERDICT_PASS];

@@ -34,7 +34,7 @@ struct top_line {
 struct top_rule {
 	double pps;
 	const struct top_name *name; /* NULL: not known yet */
-	__u64 tag; /* of its key */
+	__u64 tag;                   /* of its key */
 };
 
 /* Of the filters themselves, as they are now. */
@@ -53,15 +53,15 @@ struct top_model {
 	bool has_rates; /* two readings have been made */
 	double seconds; /* between them */
 	struct top_rates total;
-	double by_policy;	 /* packets a second, of what is dropped: no rule did */
+	double by_policy;        /* packets a second, of what is dropped: no rule did */
 	double stopped, retries; /* a second: see outcome_stopped, outcome_retries */
-	struct top_line *line;	 /* TOP_LINES_MAX */
+	struct top_line *line;   /* TOP_LINES_MAX */
 	size_t lines;
 	struct top_rule rule[HITS_BEST];
 	size_t rules;
-	char rules_note[TOP_NOTE_BYTES]; /* why there are none, or not all; "" */
+	char rules_note[TOP_NOTE_BYTES];                  /* why there are none, or not all; "" */
 	double passed[TOP_HISTORY], dropped[TOP_HISTORY]; /* packets a second; interval n is at n % TOP_HISTORY */
-	__u64 intervals;				  /* so far */
+	__u64 intervals;                                  /* so far */
 };
 
 /* 0; -ENOMEM. */

@@ -14,8 +14,8 @@
 #include "filter/rule_entries.h"
 #include "store/store.h"
 
-#define PAUSE_S 2		 /* at least, between two searches */
-#define PAUSE_TIMES 5		 /* as long as the search took */
+#define PAUSE_S 2     /* at least, between two searches */
+#define PAUSE_TIMES 5 /* as long as the search took */
 #define SEARCH_S_MAX 60
 #define NICE 10
 
@@ -158,8 +158,8 @@ static int start_search(struct top_names *names, struct search *search, const ch
 	return 0;
 }
 
-void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter,
-		   const struct hit *hits, size_t count, double second)
+void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter, const struct hit *hits,
+		   size_t count, double second)
 {
 	const __u64 generation = filter->config->generation;
 	struct search search = { .filter = filter, .hits = hits, .count = count };

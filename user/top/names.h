@@ -15,8 +15,8 @@
 #define TOP_NAMES (4 * HITS_BEST) /* that are remembered */
 
 struct top_name {
-	__u64 tag; /* of a key: see struct hit */
-	__u8 action; /* enum rule_action */
+	__u64 tag;           /* of a key: see struct hit */
+	__u8 action;         /* enum rule_action */
 	unsigned int search; /* that has found it */
 	char rule[RULE_TEXT_BYTES];
 };
@@ -25,10 +25,10 @@ struct top_names {
 	struct top_name name[TOP_NAMES];
 	size_t count, next; /* next: where the next new one goes */
 	unsigned int searches;
-	__u64 generation;      /* of the table that they were looked up in */
-	pid_t child;	       /* 0: nobody is looking */
-	int answers;	       /* its pipe */
-	__u64 asked_of;	       /* the generation of what it looks at */
+	__u64 generation;          /* of the table that they were looked up in */
+	pid_t child;               /* 0: nobody is looking */
+	int answers;               /* its pipe */
+	__u64 asked_of;            /* the generation of what it looks at */
 	double started, pause_end; /* seconds of the caller's clock: no search starts before the latter */
 };
 
@@ -37,8 +37,8 @@ struct top_names {
  * known. `filter` is the one in whose table they are; what they are known by from before another
  * change of the store is forgotten once the search has ended.
  */
-void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter,
-		   const struct hit *hits, size_t count, double second);
+void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter, const struct hit *hits,
+		   size_t count, double second);
 
 /* Takes what the search has found so far. */
 void top_names_collect(struct top_names *names, double second);

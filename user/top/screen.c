@@ -17,8 +17,8 @@
 
 #include "counters/outcome_words.h"
 
-#define GRAPH_ROWS 4	 /* with its title one more */
-#define ROWS_FOR_GRAPH 18 /* of a window: with fewer there is none */
+#define GRAPH_ROWS 4       /* with its title one more */
+#define ROWS_FOR_GRAPH 18  /* of a window: with fewer there is none */
 #define COLUMNS_FOR_TWO 60 /* graphs side by side */
 #define COLUMNS_FOR_BITS 66
 #define FIGURE_COLUMNS 10
@@ -198,8 +198,7 @@ static int draw_lines(const struct top_model *model, int row, int rows)
 
 	if (rows < 2)
 		return row;
-	snprintf(text, sizeof(text), "%s by %s", model->view == TOP_BY_CPU ? "CPU" : "interface",
-		 order[model->sort]);
+	snprintf(text, sizeof(text), "%s by %s", model->view == TOP_BY_CPU ? "CPU" : "interface", order[model->sort]);
 	attron(A_BOLD);
 	draw_line(row, text, units);
 	mvchgat(row, 0, -1, A_BOLD | A_UNDERLINE, 0, NULL);

@@ -23,8 +23,7 @@ struct blocked_bloom {
 
 static inline int blocked_bloom_open(struct blocked_bloom *bloom, __u64 blocks, unsigned int hashes)
 {
-	*bloom = (struct blocked_bloom){ baseline_allocate(blocks * sizeof(*bloom->block)), blocks,
-					 hashes };
+	*bloom = (struct blocked_bloom){ baseline_allocate(blocks * sizeof(*bloom->block)), blocks, hashes };
 	return bloom->block ? 0 : -ENOMEM;
 }
 
@@ -55,8 +54,7 @@ static inline int blocked_bloom_insert(struct blocked_bloom *bloom, __u64 hash)
 /* All bits, whatever the first are: they are in the line that was waited for. */
 static inline bool blocked_bloom_contains(const struct blocked_bloom *bloom, __u64 hash)
 {
-	const struct blocked_bloom_block *block =
-		&bloom->block[baseline_reduce(hash, bloom->blocks)];
+	const struct blocked_bloom_block *block = &bloom->block[baseline_reduce(hash, bloom->blocks)];
 	__u64 all = 1;
 
 	for (unsigned int i = 0; i < bloom->hashes; i++) {

@@ -20,8 +20,7 @@
 #define DLEFT_WORDS 2
 #define DLEFT_WORD_CELLS (DLEFT_CELLS / DLEFT_WORDS)
 #define DLEFT_WORD_BITS (DLEFT_BUCKET_BITS / DLEFT_WORDS)
-#define DLEFT_ONE                                                                                  \
-	(((1ULL << DLEFT_WORD_BITS) - 1) / ((1 << DLEFT_CELL_BITS) - 1)) /* in each cell */
+#define DLEFT_ONE (((1ULL << DLEFT_WORD_BITS) - 1) / ((1 << DLEFT_CELL_BITS) - 1)) /* in each cell */
 #define DLEFT_TOP (DLEFT_ONE << (DLEFT_CELL_BITS - 1))
 
 struct dleft {
@@ -50,11 +49,10 @@ static inline void dleft_close(struct dleft *filter)
 }
 
 /* An odd factor and the exclusive-or of a shift are permutations of the fingerprints. */
-static inline struct dleft_place dleft_place(const struct dleft *filter, __u64 hash,
-					     unsigned int table)
+static inline struct dleft_place dleft_place(const struct dleft *filter, __u64 hash, unsigned int table)
 {
-	static const __u64 factor[DLEFT_TABLES] = { 0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f,
-						    0x165667b19e3779f9, 0xd6e8feb86659fd93 };
+	static const __u64 factor[DLEFT_TABLES] = { 0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9,
+						    0xd6e8feb86659fd93 };
 	const unsigned int bits = filter->bucket_bits + DLEFT_REMAINDER_BITS;
 	__u64 x = (hash >> (64 - bits)) * factor[table] & ((1ULL << bits) - 1), bucket;
 	struct dleft_place place;
@@ -64,8 +62,7 @@ static inline struct dleft_place dleft_place(const struct dleft *filter, __u64 h
 	place.bit = bucket * DLEFT_BUCKET_BITS;
 	place.remainder = x & ((1 << DLEFT_REMAINDER_BITS) - 1);
 	for (unsigned int i = 0; i < DLEFT_WORDS; i++)
-		place.word[i] = baseline_get(filter->memory, place.bit + i * DLEFT_WORD_BITS,
-					     DLEFT_WORD_BITS);
+		place.word[i] = baseline_get(filter->memory, place.bit + i * DLEFT_WORD_BITS, DLEFT_WORD_BITS);
 	return place;
 }
 
@@ -83,16 +80,14 @@ static inline unsigned int dleft_load(const struct dleft_place *place)
 	for (unsigned int i = 0; i < DLEFT_WORDS; i++)
 		filled += dleft_filled(place->word[i]);
 	/* The multiply adds all cells up in the last. */
-	return (filled * DLEFT_ONE >> (DLEFT_WORD_BITS - DLEFT_CELL_BITS)) &
-	       ((1 << DLEFT_CELL_BITS) - 1);
+	return (filled * DLEFT_ONE >> (DLEFT_WORD_BITS - DLEFT_CELL_BITS)) & ((1 << DLEFT_CELL_BITS) - 1);
 }
 
 /* 1 in each cell of a word that holds the remainder. Carries stay in their cells. */
 static inline __u64 dleft_match(__u64 word, __u64 remainder)
 {
 	const __u64 low = DLEFT_TOP - DLEFT_ONE;
-	const __u64 other = (word ^ (remainder << DLEFT_COUNT_BITS) * DLEFT_ONE) &
-			    ~(DLEFT_ONE * DLEFT_COUNT_MAX);
+	const __u64 other = (word ^ (remainder << DLEFT_COUNT_BITS) * DLEFT_ONE) & ~(DLEFT_ONE * DLEFT_COUNT_MAX);
 	const __u64 equal = ~(((other & low) + low) | other) & DLEFT_TOP;
 
 	return equal >> (DLEFT_CELL_BITS - 1) & dleft_filled(word);
@@ -153,8 +148,8 @@ static inline int dleft_insert(struct dleft *filter, __u64 hash)
 		return -ENOSPC;
 	while (!(free_cells = dleft_filled(place[least].word[word]) ^ DLEFT_ONE))
 		word++;
-	baseline_set(filter->memory, dleft_cell_bit(&place[least], word, free_cells),
-		     DLEFT_CELL_BITS, place[least].remainder << DLEFT_COUNT_BITS | 1);
+	baseline_set(filter->memory, dleft_cell_bit(&place[least], word, free_cells), DLEFT_CELL_BITS,
+		     place[least].remainder << DLEFT_COUNT_BITS | 1);
 	return 0;
 }
 

@@ -9,9 +9,9 @@
 
 #include "memory.h"
 
-#define QUOTIENT_OCCUPIED 1	/* some remainder of this quotient is stored, here or further on */
+#define QUOTIENT_OCCUPIED 1     /* some remainder of this quotient is stored, here or further on */
 #define QUOTIENT_CONTINUATION 2 /* not the first of its run, the remainders of one quotient */
-#define QUOTIENT_SHIFTED 4	/* not at its quotient */
+#define QUOTIENT_SHIFTED 4      /* not at its quotient */
 #define QUOTIENT_META_BITS 3
 #define QUOTIENT_META ((1 << QUOTIENT_META_BITS) - 1)
 
@@ -26,8 +26,7 @@ struct quotient_key {
 	__u64 quotient, remainder;
 };
 
-static inline int quotient_open(struct quotient *filter, unsigned int quotient_bits,
-				unsigned int remainder_bits)
+static inline int quotient_open(struct quotient *filter, unsigned int quotient_bits, unsigned int remainder_bits)
 {
 	const __u64 slots = 1ULL << quotient_bits;
 	const size_t bytes = slots * (remainder_bits + QUOTIENT_META_BITS) / 8 + 8;
@@ -114,8 +113,7 @@ static inline __u64 quotient_seek(const struct quotient *filter, __u64 slot, __u
 }
 
 /* *slot is one that holds the key, and *run where its run starts. */
-static inline bool quotient_find(const struct quotient *filter, struct quotient_key key, __u64 *run,
-				 __u64 *slot)
+static inline bool quotient_find(const struct quotient *filter, struct quotient_key key, __u64 *run, __u64 *slot)
 {
 	if (!quotient_is(filter, key.quotient, QUOTIENT_OCCUPIED))
 		return false;
@@ -163,8 +161,7 @@ static inline int quotient_insert(struct quotient *filter, __u64 hash)
 	if (home & QUOTIENT_OCCUPIED) {
 		slot = quotient_seek(filter, run, key.remainder);
 		if (slot == run)
-			quotient_set(filter, run,
-				     quotient_get(filter, run) | QUOTIENT_CONTINUATION);
+			quotient_set(filter, run, quotient_get(filter, run) | QUOTIENT_CONTINUATION);
 		else
 			value |= QUOTIENT_CONTINUATION;
 	}
@@ -210,11 +207,9 @@ static inline int quotient_delete(struct quotient *filter, __u64 hash)
 	if (is_first && has_more)
 		quotient_set(filter, slot,
 			     quotient_get(filter, slot) &
-				     ~(__u64)(QUOTIENT_CONTINUATION |
-					      (slot == key.quotient ? QUOTIENT_SHIFTED : 0)));
+				     ~(__u64)(QUOTIENT_CONTINUATION | (slot == key.quotient ? QUOTIENT_SHIFTED : 0)));
 	else if (is_first)
-		quotient_set(filter, key.quotient,
-			     quotient_get(filter, key.quotient) & ~(__u64)QUOTIENT_OCCUPIED);
+		quotient_set(filter, key.quotient, quotient_get(filter, key.quotient) & ~(__u64)QUOTIENT_OCCUPIED);
 	filter->used--;
 	return 0;
 }

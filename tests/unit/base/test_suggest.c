@@ -25,9 +25,9 @@ static void test_slips(void **state)
 {
 	(void)state;
 	assert_suggests("stauts", WORDS, "status"); /* two letters changed places */
-	assert_suggests("lod", WORDS, "load");	    /* one left out */
+	assert_suggests("lod", WORDS, "load");      /* one left out */
 	assert_suggests("loadd", WORDS, "load");    /* one too many */
-	assert_suggests("lost", WORDS, "list");	    /* another */
+	assert_suggests("lost", WORDS, "list");     /* another */
 	assert_suggests("imoprt", WORDS, "import");
 	assert_suggests("dprt", "sport|dport", "dport");
 	assert_suggests("monitor_only", WORDS, "monitor-only");

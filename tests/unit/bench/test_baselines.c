@@ -61,17 +61,17 @@ static void assert_rate(size_t found, double expected)
 }
 
 /* Inserts ITEMS, finds them all, and counts what is found of ABSENT others. */
-#define FILL_AND_COUNT(name, filter)                                                               \
-	({                                                                                         \
-		size_t missed = 0, found = 0;                                                      \
-		for (__u64 i = 0; i < ITEMS; i++)                                                  \
-			assert_int_equal(name##_insert(filter, hash_of(i)), 0);                    \
-		for (__u64 i = 0; i < ITEMS; i++)                                                  \
-			missed += !name##_contains(filter, hash_of(i));                            \
-		for (__u64 i = ITEMS; i < ITEMS + ABSENT; i++)                                     \
-			found += name##_contains(filter, hash_of(i));                              \
-		assert_int_equal(missed, 0);                                                       \
-		found;                                                                             \
+#define FILL_AND_COUNT(name, filter) \
+	({ \
+		size_t missed = 0, found = 0; \
+		for (__u64 i = 0; i < ITEMS; i++) \
+			assert_int_equal(name##_insert(filter, hash_of(i)), 0); \
+		for (__u64 i = 0; i < ITEMS; i++) \
+			missed += !name##_contains(filter, hash_of(i)); \
+		for (__u64 i = ITEMS; i < ITEMS + ABSENT; i++) \
+			found += name##_contains(filter, hash_of(i)); \
+		assert_int_equal(missed, 0); \
+		found; \
 	})
 
 static void test_bloom(void **state)
@@ -81,8 +81,7 @@ static void test_bloom(void **state)
 	(void)state;
 	assert_int_equal(bloom_open(&filter, ITEMS * BITS_PER_ITEM, HASHES), 0);
 	assert_false(bloom_contains(&filter, hash_of(0)));
-	assert_rate(FILL_AND_COUNT(bloom, &filter),
-		    power(1 - power(1 - 1. / filter.bits, ITEMS * HASHES), HASHES));
+	assert_rate(FILL_AND_COUNT(bloom, &filter), power(1 - power(1 - 1. / filter.bits, ITEMS * HASHES), HASHES));
 	bloom_close(&filter);
 }
 
@@ -119,8 +118,7 @@ static void test_quotient(void **state)
 
 	(void)state;
 	assert_int_equal(quotient_open(&filter, quotient_bits, remainder_bits), 0);
-	assert_rate(FILL_AND_COUNT(quotient, &filter),
-		    (double)ITEMS / (1 << (quotient_bits + remainder_bits)));
+	assert_rate(FILL_AND_COUNT(quotient, &filter), (double)ITEMS / (1 << (quotient_bits + remainder_bits)));
 	quotient_close(&filter);
 }
 
@@ -131,8 +129,7 @@ static void test_dleft(void **state)
 
 	(void)state;
 	assert_int_equal(dleft_open(&filter, bucket_bits), 0);
-	assert_rate(FILL_AND_COUNT(dleft, &filter),
-		    (double)ITEMS / (1 << (bucket_bits + DLEFT_REMAINDER_BITS)));
+	assert_rate(FILL_AND_COUNT(dleft, &filter), (double)ITEMS / (1 << (bucket_bits + DLEFT_REMAINDER_BITS)));
 	dleft_close(&filter);
 }
 
@@ -151,11 +148,7 @@ static size_t bytes_set(const unsigned char *memory, size_t bytes)
  */
 static void test_quotient_equals_counts(void **state)
 {
-	enum {
-		QUOTIENT_BITS = 5,
-		REMAINDER_BITS = 2,
-		KEYS = 1 << (QUOTIENT_BITS + REMAINDER_BITS)
-	};
+	enum { QUOTIENT_BITS = 5, REMAINDER_BITS = 2, KEYS = 1 << (QUOTIENT_BITS + REMAINDER_BITS) };
 	const size_t bytes = (REMAINDER_BITS + QUOTIENT_META_BITS) << QUOTIENT_BITS >> 3;
 	unsigned int count[KEYS] = {}, used = 0;
 	struct quotient filter;
@@ -182,30 +175,28 @@ static void test_quotient_equals_counts(void **state)
 		/* Nothing behind the last slot is written. */
 		assert_int_equal(bytes_set(filter.memory + bytes, 8), 0);
 		for (__u64 other = 0; other < KEYS; other++)
-			assert_int_equal(
-				quotient_contains(&filter,
-						  other >> REMAINDER_BITS << (64 - QUOTIENT_BITS) |
-							  (other & ((1 << REMAINDER_BITS) - 1))),
-				count[other] > 0);
+			assert_int_equal(quotient_contains(&filter, other >> REMAINDER_BITS << (64 - QUOTIENT_BITS) |
+									    (other & ((1 << REMAINDER_BITS) - 1))),
+					 count[other] > 0);
 	}
 	quotient_close(&filter);
 }
 
 /* Deletes two of three items: the third stays; then that too: nothing is left in the memory. */
-#define DELETE_ALL(name, filter, items)                                                            \
-	do {                                                                                       \
-		size_t missed = 0;                                                                 \
-		for (__u64 i = 0; i < (items); i++)                                                \
-			assert_int_equal(name##_insert(filter, hash_of(i)), 0);                    \
-		for (__u64 i = 0; i < (items); i++)                                                \
-			if (i % 3)                                                                 \
-				assert_int_equal(name##_delete(filter, hash_of(i)), 0);            \
-		for (__u64 i = 0; i < (items); i += 3)                                             \
-			missed += !name##_contains(filter, hash_of(i));                            \
-		assert_int_equal(missed, 0);                                                       \
-		for (__u64 i = 0; i < (items); i += 3)                                             \
-			assert_int_equal(name##_delete(filter, hash_of(i)), 0);                    \
-		assert_int_equal(name##_delete(filter, hash_of(0)), -ENOENT);                      \
+#define DELETE_ALL(name, filter, items) \
+	do { \
+		size_t missed = 0; \
+		for (__u64 i = 0; i < (items); i++) \
+			assert_int_equal(name##_insert(filter, hash_of(i)), 0); \
+		for (__u64 i = 0; i < (items); i++) \
+			if (i % 3) \
+				assert_int_equal(name##_delete(filter, hash_of(i)), 0); \
+		for (__u64 i = 0; i < (items); i += 3) \
+			missed += !name##_contains(filter, hash_of(i)); \
+		assert_int_equal(missed, 0); \
+		for (__u64 i = 0; i < (items); i += 3) \
+			assert_int_equal(name##_delete(filter, hash_of(i)), 0); \
+		assert_int_equal(name##_delete(filter, hash_of(0)), -ENOENT); \
 	} while (0)
 
 static void test_quotient_deletes(void **state)
@@ -231,8 +222,7 @@ static void test_dleft_deletes(void **state)
 	assert_int_equal(dleft_open(&filter, bucket_bits), 0);
 	DELETE_ALL(dleft, &filter, ITEMS / 4);
 	for (__u64 i = 0; i < (__u64)DLEFT_WORDS * DLEFT_TABLES << bucket_bits; i++)
-		filled |= dleft_filled(
-			baseline_get(filter.memory, i * DLEFT_WORD_BITS, DLEFT_WORD_BITS));
+		filled |= dleft_filled(baseline_get(filter.memory, i * DLEFT_WORD_BITS, DLEFT_WORD_BITS));
 	assert_int_equal(filled, 0);
 	dleft_close(&filter);
 }
@@ -270,8 +260,7 @@ static void test_dleft_full(void **state)
 		memcpy(before, filter.memory, bytes);
 	while (!dleft_insert(&filter, hash_of(number++)));
 	assert_memory_equal(before, filter.memory, bytes);
-	assert_in_range(number, DLEFT_TABLES * DLEFT_CELLS * 64 / 2,
-			DLEFT_TABLES * DLEFT_CELLS * 64);
+	assert_in_range(number, DLEFT_TABLES * DLEFT_CELLS * 64 / 2, DLEFT_TABLES * DLEFT_CELLS * 64);
 	for (__u64 i = 0; i + 1 < number; i++)
 		assert_true(dleft_contains(&filter, hash_of(i)));
 	dleft_close(&filter);

@@ -41,8 +41,12 @@ static const char *const rules[] = {
 
 static size_t make_frame(const struct bench_flow *flow, enum flow_family family, __u8 frame[64])
 {
-	struct iphdr ipv4 = { .version = 4, .ihl = 5, .tot_len = htons(46), .protocol = flow->proto,
-			      .saddr = flow->src.v4, .daddr = flow->dst.v4 };
+	struct iphdr ipv4 = { .version = 4,
+			      .ihl = 5,
+			      .tot_len = htons(46),
+			      .protocol = flow->proto,
+			      .saddr = flow->src.v4,
+			      .daddr = flow->dst.v4 };
 	struct ipv6hdr ipv6 = { .version = 6, .payload_len = htons(8), .nexthdr = flow->proto };
 	const __be16 ethertype = htons(family == FLOW_IPV4 ? ETH_P_IP : ETH_P_IPV6);
 	const size_t ip_bytes = family == FLOW_IPV4 ? sizeof(ipv4) : sizeof(ipv6);
@@ -79,8 +83,7 @@ static void key_matches(const struct rule_key *key, const struct flow *flow)
 	rule_shape_compile(&key->shape, &shape);
 	flow_pack(flow, &packed);
 	for (size_t i = 0; i <= last; i++)
-		assert_int_equal((packed.word[i] & shape.mask[i]) | (i == last ? shape.tag : 0),
-				 key->key.word[i]);
+		assert_int_equal((packed.word[i] & shape.mask[i]) | (i == last ? shape.tag : 0), key->key.word[i]);
 }
 
 static bool same_rule(const struct rule *a, const struct rule *b)
@@ -175,9 +178,8 @@ static void test_flows_match_their_rule(void **state)
 /* No plain frame of IPv6 has the protocol of an extension header. */
 static void test_extension_headers_have_no_flow(void **state)
 {
-	static const char *const texts[] = { "proto ah 2001:db8::1", "proto 0 2001:db8::1",
-					     "proto 43 2001:db8::1", "proto 44 2001:db8::1",
-					     "proto 60 2001:db8::1" };
+	static const char *const texts[] = { "proto ah 2001:db8::1", "proto 0 2001:db8::1", "proto 43 2001:db8::1",
+					     "proto 44 2001:db8::1", "proto 60 2001:db8::1" };
 	struct bench_flow flow;
 	uint64_t random = 1;
 

@@ -73,8 +73,8 @@ static __u64 outcomes(const struct bench_list *list, enum abi_outcome outcome)
 
 static void test_every_rule_alike(void **state)
 {
-	static const char *const texts[] = { "192.0.2.1", "192.0.2.2 proto udp", "192.0.2.3 action pass",
-					     "192.0.2.4 dport 7", "2001:db8::1", NULL };
+	static const char *const texts[] = { "192.0.2.1",         "192.0.2.2 proto udp", "192.0.2.3 action pass",
+					     "192.0.2.4 dport 7", "2001:db8::1",         NULL };
 	struct lists lists;
 
 	open_lists(&lists, state, texts, true);
@@ -108,8 +108,7 @@ static void test_a_sample_of_many_rules(void **state)
 		assert_int_equal(store_put(lists.f->store, &rule), 0);
 	}
 	assert_int_equal(store_commit(lists.f->store), 0);
-	assert_int_equal(bench_lists_open(&lists.lists, lists.f->store, &lists.filter, LASTS_MS,
-					  &lists.f->reason), 0);
+	assert_int_equal(bench_lists_open(&lists.lists, lists.f->store, &lists.filter, LASTS_MS, &lists.f->reason), 0);
 	flow = lists.lists.hits[FLOW_IPV6].flow;
 	for (size_t i = 0; i < BENCH_FLOWS; i++)
 		part[be64toh(flow[i].src.word[1]) * parts / count]++;
@@ -124,8 +123,7 @@ static void test_a_sample_of_many_rules(void **state)
 
 static void test_rules_that_end(void **state)
 {
-	static const char *const texts[] = { "192.0.2.1 timeout 1h", "192.0.2.2 timeout 99s", "192.0.2.3",
-					     NULL };
+	static const char *const texts[] = { "192.0.2.1 timeout 1h", "192.0.2.2 timeout 99s", "192.0.2.3", NULL };
 	struct lists lists;
 
 	open_lists(&lists, state, texts, true);
@@ -197,8 +195,8 @@ static void test_a_table_that_lacks_rules(void **state)
 	assert_int_equal(store_begin(lists.f->store), 0);
 	assert_int_equal(put(lists.f, "128.0.0.0/1"), 0);
 	assert_int_equal(store_commit(lists.f->store), 0);
-	assert_int_equal(bench_lists_open(&lists.lists, lists.f->store, &lists.filter, LASTS_MS,
-					  &lists.f->reason), -EPROTO);
+	assert_int_equal(bench_lists_open(&lists.lists, lists.f->store, &lists.filter, LASTS_MS, &lists.f->reason),
+			 -EPROTO);
 	assert_non_null(strstr(lists.f->reason.text, "lacks rules"));
 	close_lists(&lists);
 }

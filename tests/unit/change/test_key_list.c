@@ -6,11 +6,19 @@
 #define COPIES 500 /* of each, with other addresses: the list grows several times on the way */
 
 static const char *const texts[] = {
-	"10.0.0.0", "10.0.0.0 action pass", "dst 10.0.0.0/9", "src 10.0.0.0/15 dst 10.0.0.0/31 action pass",
-	"proto 0", "proto 254 action pass", "proto udp dport 65535", "proto icmp type 255 code 255",
+	"10.0.0.0",
+	"10.0.0.0 action pass",
+	"dst 10.0.0.0/9",
+	"src 10.0.0.0/15 dst 10.0.0.0/31 action pass",
+	"proto 0",
+	"proto 254 action pass",
+	"proto udp dport 65535",
+	"proto icmp type 255 code 255",
 	"proto tcp src 10.0.0.0 sport 65535 dst 10.0.0.0 dport 65535 action pass",
-	"2001:db8::/32", "src 2001:db8::/127 dst ::/1 proto udp action pass",
-	"proto tcp src 2001:db8:: sport 65535 dst 2001:db8:: dport 65535", "proto icmpv6 type 136",
+	"2001:db8::/32",
+	"src 2001:db8::/127 dst ::/1 proto udp action pass",
+	"proto tcp src 2001:db8:: sport 65535 dst 2001:db8:: dport 65535",
+	"proto icmpv6 type 136",
 };
 
 #define TEXTS (sizeof(texts) / sizeof(texts[0]))

@@ -19,8 +19,9 @@ static struct rule_key key_of(const char *text)
 static struct rule_key random_key(void)
 {
 	static const char *const texts[] = {
-		"10.0.0.0", "10.0.0.0/16", "10.0.0.0 action pass", "dst 10.0.0.0", "proto udp 10.0.0.0",
-		"proto tcp 10.0.0.0 dport 1", "2001:db8::", "2001:db8::/64", "dst 2001:db8::",
+		"10.0.0.0",     "10.0.0.0/16",        "10.0.0.0 action pass",
+		"dst 10.0.0.0", "proto udp 10.0.0.0", "proto tcp 10.0.0.0 dport 1",
+		"2001:db8::",   "2001:db8::/64",      "dst 2001:db8::",
 	};
 	struct rule_key key = key_of(texts[below(sizeof(texts) / sizeof(texts[0]))]);
 	const size_t words = flow_key_last(key.shape.family);

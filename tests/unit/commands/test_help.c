@@ -86,9 +86,8 @@ static const struct command *parse(int argc, char **argv)
 	arguments.invocation.operands = argv + optind + 1;
 	arguments.invocation.count = argc - optind - 1;
 	assert_int_equal(options_check(command, &arguments), STATUS_DONE);
-	if (!strncmp(command->usage, "RULE", 4) &&
-	    rule_parse_words((const char *const *)arguments.invocation.operands, arguments.invocation.count, &rule,
-			     &reason))
+	if (!strncmp(command->usage, "RULE", 4) && rule_parse_words((const char *const *)arguments.invocation.operands,
+								    arguments.invocation.count, &rule, &reason))
 		fail_msg("%s", reason.text);
 	return command;
 }

@@ -18,14 +18,16 @@
 /* One that counts in these maps, all 0, at that time. */
 static struct tally tally_of(double seconds, size_t parts, ...)
 {
-	struct tally tally = { .part = calloc(parts, sizeof(*tally.part)), .parts = parts, .cpus = CPUS,
-			       .filters = parts, .seconds = seconds };
+	struct tally tally = { .part = calloc(parts, sizeof(*tally.part)),
+			       .parts = parts,
+			       .cpus = CPUS,
+			       .filters = parts,
+			       .seconds = seconds };
 	va_list ids;
 
 	va_start(ids, parts);
 	for (size_t i = 0; i < parts; i++)
-		tally.part[i] = (struct tally_part){ va_arg(ids, __u32),
-						     calloc(CELLS, sizeof(struct abi_counter)) };
+		tally.part[i] = (struct tally_part){ va_arg(ids, __u32), calloc(CELLS, sizeof(struct abi_counter)) };
 	va_end(ids);
 	return tally;
 }

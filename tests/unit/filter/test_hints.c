@@ -58,8 +58,7 @@ static union flow_addr random_address(struct fixture *f)
 }
 
 /* The prefix of one address, the rest of the other. */
-static union flow_addr combine(const union flow_addr *prefix, unsigned int length,
-			       const union flow_addr *rest)
+static union flow_addr combine(const union flow_addr *prefix, unsigned int length, const union flow_addr *rest)
 {
 	const union flow_addr network = rule_network(rest, length);
 	union flow_addr address = *rest;
@@ -106,8 +105,7 @@ static bool can_match(const struct rule_key *key, const struct flow_key *flow)
 
 	rule_shape_compile(&key->shape, &shape);
 	for (unsigned int i = 0; i <= last; i++)
-		is_equal &= ((flow->word[i] & shape.mask[i]) | (i == last ? shape.tag : 0)) ==
-			    key->key.word[i];
+		is_equal &= ((flow->word[i] & shape.mask[i]) | (i == last ? shape.tag : 0)) == key->key.word[i];
 	return is_equal;
 }
 
@@ -136,8 +134,7 @@ static void test_no_match_lacks_its_hint(void **state)
 		const unsigned int bits = family == FLOW_IPV4 ? 32 : 128;
 		/* Those that set many bits, less often: else all would be set soon. */
 		const unsigned int least = random_below(&f->seed, 1000) ? bits / 2 : 1;
-		const struct rule_key key = random_key(
-			f, family, least + random_below(&f->seed, bits - least + 1));
+		const struct rule_key key = random_key(f, family, least + random_below(&f->seed, bits - least + 1));
 		const __u64 hint = 1ULL << i % ABI_HINT_BITS;
 
 		hints_mark(f->hints, &key, hint);
@@ -249,8 +246,7 @@ static void test_shapes_without_a_source_have_no_bit(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
-		assert_int_equal(hints_choose(NULL, 0, &choices[i].shape),
-				 choices[i].is_always ? ABI_HINT_ALWAYS : 1);
+		assert_int_equal(hints_choose(NULL, 0, &choices[i].shape), choices[i].is_always ? ABI_HINT_ALWAYS : 1);
 }
 
 /* As many shapes as there may be, with some that have none among them: no bit has two more than another. */
@@ -336,12 +332,10 @@ static void test_mean_probes(void **state)
 		const __u32 byte = random_next(&f->seed) & ABI_HINT_ALL;
 		const bool is_short = i % 3 == 0;
 
-		f->hints[FLOW_IPV6 * ABI_HINT_INDEXES + i] =
-			byte | (is_short ? ABI_HINT_SHORTCUT : 0);
+		f->hints[FLOW_IPV6 * ABI_HINT_INDEXES + i] = byte | (is_short ? ABI_HINT_SHORTCUT : 0);
 		probes += is_short ? byte & 1 : 1 + 2 * (byte & 1) + (byte >> 1 & 1) + (byte >> 6);
 	}
-	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6),
-			   (double)probes / ABI_HINT_INDEXES, 1e-9);
+	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV6), (double)probes / ABI_HINT_INDEXES, 1e-9);
 	assert_float_equal(hints_mean_probes(f->hints, &list, FLOW_IPV4), 1, 1e-9);
 }
 
@@ -400,7 +394,8 @@ static size_t count_shortcuts(const struct fixture *f)
 /* Where rules are counted, keys that have shortcuts are looked for behind them: else only what passes. */
 static void test_behind_shortcuts(void **state)
 {
-	static const char *const rules[] = { "src 10.0.0.0/9 action pass", "src 10.0.0.0/16", "src 10.0.0.0/17", "dport 53" };
+	static const char *const rules[] = { "src 10.0.0.0/9 action pass", "src 10.0.0.0/16", "src 10.0.0.0/17",
+					     "dport 53" };
 	struct abi_shape_list list = { .count = 4 };
 
 	(void)state;

@@ -24,10 +24,18 @@ struct world {
 static struct rule random_rule(void)
 {
 	static const char *const texts[] = {
-		"10.0.0.0",	       "10.0.0.0",	"10.0.0.0",   "10.0.0.0 action pass",
-		"10.0.0.0 proto udp",  "dst 10.0.0.0",	"2001:db8::", "2001:db8::",
+		"10.0.0.0",
+		"10.0.0.0",
+		"10.0.0.0",
+		"10.0.0.0 action pass",
+		"10.0.0.0 proto udp",
+		"dst 10.0.0.0",
+		"2001:db8::",
+		"2001:db8::",
 		"src 10.0.0.0 dst 10.0.0.0 proto tcp dport 80",
-		"dport 53 proto udp",  "src 0.0.0.0/0", "src ::/0 proto udp dport 53",
+		"dport 53 proto udp",
+		"src 0.0.0.0/0",
+		"src ::/0 proto udp dport 53",
 	};
 	struct rule rule = rule_of(texts[below(sizeof(texts) / sizeof(texts[0]))]);
 	const unsigned int last = rule.family == FLOW_IPV4 ? 32 : 40;
@@ -99,15 +107,13 @@ static bool covers(const union flow_addr *prefix, unsigned int length, const uni
 }
 
 /* The target of the rule's shape in that family. */
-static const struct rule_shape *target_of(const struct world *world, const struct rule *rule,
-					  enum flow_family family)
+static const struct rule_shape *target_of(const struct world *world, const struct rule *rule, enum flow_family family)
 {
 	for (size_t i = 0; i < world->shapes.count; i++) {
 		const struct rule_shape *shape = &world->shapes.entry[i].shape;
 
-		if (shape->family == family && shape->action == rule->action &&
-		    shape->fields == rule->fields && shape->src_len == rule->src_len &&
-		    shape->dst_len == rule->dst_len)
+		if (shape->family == family && shape->action == rule->action && shape->fields == rule->fields &&
+		    shape->src_len == rule->src_len && shape->dst_len == rule->dst_len)
 			return &world->shapes.entry[i].target;
 	}
 	fail_msg("a rule without its shape");
@@ -121,9 +127,8 @@ static bool has_key(const struct world *world, const struct rule *rule, const st
 	if (rule->family != FLOW_NO_FAMILY && rule->family != key->shape.family)
 		return false;
 	return !memcmp(target_of(world, rule, key->shape.family), &key->shape, sizeof(key->shape)) &&
-	       rule->proto == flow->proto && rule->port_kind == flow->port_kind &&
-	       rule->sport == flow->sport && rule->dport == flow->dport &&
-	       covers(&rule->src, rule->src_len, &flow->src) &&
+	       rule->proto == flow->proto && rule->port_kind == flow->port_kind && rule->sport == flow->sport &&
+	       rule->dport == flow->dport && covers(&rule->src, rule->src_len, &flow->src) &&
 	       covers(&rule->dst, rule->dst_len, &flow->dst);
 }
 
@@ -302,8 +307,8 @@ static void test_shared_by_families(void **state)
 static void test_same_rule(void **state)
 {
 	static const char *const others[] = {
-		"192.0.2.2",	 "192.0.2.1 action pass", "dst 192.0.2.1",    "192.0.2.0/31",
-		"2001:db8::1",	 "192.0.2.1 proto udp",	  "src 0.0.0.0/0",    "192.0.2.1 proto udp dport 1",
+		"192.0.2.2",          "192.0.2.1 action pass", "dst 192.0.2.1", "192.0.2.0/31",
+		"2001:db8::1",        "192.0.2.1 proto udp",   "src 0.0.0.0/0", "192.0.2.1 proto udp dport 1",
 		"proto udp dport 53",
 	};
 	struct rule rule = rule_of("192.0.2.1 comment one"), other = rule_of("192.0.2.1 comment two");

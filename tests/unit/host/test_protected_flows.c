@@ -56,8 +56,7 @@ static int set_up_host(void **state)
 	    mount("tmpfs", "/run", "tmpfs", 0, NULL))
 		return -1;
 	set_resolv_conf("");
-	if (access("/etc/resolv.conf", F_OK) ||
-	    mount("/run/resolv.conf", "/etc/resolv.conf", "none", MS_BIND, NULL))
+	if (access("/etc/resolv.conf", F_OK) || mount("/run/resolv.conf", "/etc/resolv.conf", "none", MS_BIND, NULL))
 		return -1;
 	write_file("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0");
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "0");
@@ -247,9 +246,8 @@ static void test_gateway_of_router_advertisements(void **state)
 /* Several hops, other tables, a hop of the other family; the same gateway again is no other. */
 static void test_gateways_of_many_routes(void **state)
 {
-	static const char *const gateways[] = { "src 192.0.2.11", "src 192.0.2.12", "src 192.0.2.13",
-						"src 192.0.2.14", "src fe80::11", "src fe80::12",
-						"src fe80::13",	  "src fe80::14" };
+	static const char *const gateways[] = { "src 192.0.2.11", "src 192.0.2.12", "src 192.0.2.13", "src 192.0.2.14",
+						"src fe80::11",   "src fe80::12",   "src fe80::13",   "src fe80::14" };
 	struct guard guard;
 
 	(void)state;
@@ -372,15 +370,12 @@ static void test_ssh_session(void **state)
 	static const struct {
 		const char *value, *flow, *what; /* flow NULL: none */
 	} cases[] = {
-		{ "203.0.113.9 50000 192.0.2.1 22",
-		  "proto tcp src 203.0.113.9 sport 50000 dst 192.0.2.1 dport 22",
+		{ "203.0.113.9 50000 192.0.2.1 22", "proto tcp src 203.0.113.9 sport 50000 dst 192.0.2.1 dport 22",
 		  "this SSH session, from 203.0.113.9" },
-		{ "fe80::9%g0 50000 fe80::1%g0 2222",
-		  "proto tcp src fe80::9 sport 50000 dst fe80::1 dport 2222",
+		{ "fe80::9%g0 50000 fe80::1%g0 2222", "proto tcp src fe80::9 sport 50000 dst fe80::1 dport 2222",
 		  "this SSH session, from fe80::9" },
 		{ "::ffff:203.0.113.9 1 ::ffff:192.0.2.1 22",
-		  "proto tcp src 203.0.113.9 sport 1 dst 192.0.2.1 dport 22",
-		  "this SSH session, from 203.0.113.9" },
+		  "proto tcp src 203.0.113.9 sport 1 dst 192.0.2.1 dport 22", "this SSH session, from 203.0.113.9" },
 		{ "", NULL, NULL },
 		{ "203.0.113.9 50000 192.0.2.1", NULL, NULL },
 		{ "203.0.113.9 50000 2001:db8::1 22", NULL, NULL },
@@ -446,7 +441,8 @@ static void test_ssh_session_of_an_ancestor(void **state)
 	snprintf(command, sizeof(command),
 		 "SSH_CONNECTION='203.0.113.1 1 192.0.2.1 22' sh -c \""
 		 "SSH_CONNECTION='203.0.113.2 2 192.0.2.1 22' sh -c '"
-		 "env -u SSH_CONNECTION sh -c \\\"%s " SHOW "; :\\\"; :'; :\"", program);
+		 "env -u SSH_CONNECTION sh -c \\\"%s " SHOW "; :\\\"; :'; :\"",
+		 program);
 	shown = popen(command, "re");
 	assert_non_null(shown);
 	assert_non_null(fgets(line, sizeof(line), shown));

@@ -151,9 +151,14 @@ static void a_byte_order_mark_is_skipped(void **state)
 
 	(void)state;
 	pipe_open(&from);
-	pipe_write(&from, "\xef\xbb\xbf" "first\n\xef\xbb\xbf" "second\n", 19);
+	pipe_write(&from,
+		   "\xef\xbb\xbf"
+		   "first\n\xef\xbb\xbf"
+		   "second\n",
+		   19);
 	assert_next(&from, "first");
-	assert_next(&from, "\xef\xbb\xbf" "second");
+	assert_next(&from, "\xef\xbb\xbf"
+			   "second");
 	feed_close(&from.feed);
 }
 

@@ -83,9 +83,15 @@ static void test_a_relative_state(void **state)
 static void test_rules_as_text_and_back(void **state)
 {
 	static const char *const texts[] = {
-		"src 192.0.2.1", "dst 2001:db8::/32 action pass", "proto icmp type 8 code 0", "dport 53",
-		"proto ipv6-icmp type 128", "proto udp src 192.0.2.0/24 sport 53 dst 198.51.100.7 dport 53",
-		"proto tcp timeout 10m comment \"a list\"", "src 0.0.0.0/0", "src ::1 dst ::2",
+		"src 192.0.2.1",
+		"dst 2001:db8::/32 action pass",
+		"proto icmp type 8 code 0",
+		"dport 53",
+		"proto ipv6-icmp type 128",
+		"proto udp src 192.0.2.0/24 sport 53 dst 198.51.100.7 dport 53",
+		"proto tcp timeout 10m comment \"a list\"",
+		"src 0.0.0.0/0",
+		"src ::1 dst ::2",
 	};
 	char text[XDP_CUCKOO_TEXT_BYTES], cut[8];
 
@@ -132,11 +138,11 @@ static void is_no_rule(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_rule 
 	is_told(filter, xdp_cuckoo_test(filter, &rule, &answer, NULL), -EINVAL);
 }
 
-#define IS_NO_RULE(...)                                                             \
-	do {                                                                        \
-		struct xdp_cuckoo_rule rule = parsed("192.0.2.0/24");               \
-		__VA_ARGS__;                                                        \
-		is_no_rule(filter, rule, #__VA_ARGS__);                             \
+#define IS_NO_RULE(...) \
+	do { \
+		struct xdp_cuckoo_rule rule = parsed("192.0.2.0/24"); \
+		__VA_ARGS__; \
+		is_no_rule(filter, rule, #__VA_ARGS__); \
 	} while (0)
 
 static void test_what_is_no_rule(void **state)

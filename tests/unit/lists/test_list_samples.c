@@ -137,8 +137,7 @@ static void test_default_timeouts(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(timed); i++) {
-		struct read_list read =
-			read_bytes(LIST_UNKNOWN, 7000, timed[i].list, strlen(timed[i].list));
+		struct read_list read = read_bytes(LIST_UNKNOWN, 7000, timed[i].list, strlen(timed[i].list));
 
 		assert_string_equal(read.refused, "");
 		assert_string_equal(read.rules, timed[i].rules);
@@ -165,7 +164,9 @@ static void test_odd_files(void **state)
 	(void)state;
 	assert_reads("", 0, "", "");
 	assert_reads("\n\n# nothing\n", 12, "", "");
-	assert_reads("\xef\xbb\xbf""192.0.2.1\r\n", 14, "src 192.0.2.1\n", "");
+	assert_reads("\xef\xbb\xbf"
+		     "192.0.2.1\r\n",
+		     14, "src 192.0.2.1\n", "");
 	assert_reads("\xef\xbb\xbfsrc,comment\r\n192.0.2.1,x\r\n", 29, "src 192.0.2.1 comment \"x\"\n", "");
 	assert_reads(nul, sizeof(nul) - 1, "src 192.0.2.1\nsrc 192.0.2.3\n",
 		     "2: a NUL byte; this is not a text file\n");
@@ -247,7 +248,8 @@ static void test_nft_sets(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(nft_sets); i++) {
 		char *text;
-		const int length = asprintf(&text, "{\"nftables\": [{\"set\": {\"family\": \"inet\", \"table\": \"t\", "
+		const int length = asprintf(&text,
+					    "{\"nftables\": [{\"set\": {\"family\": \"inet\", \"table\": \"t\", "
 					    "\"name\": \"a\", \"type\": %s, \"elem\": [%s]}}]}",
 					    nft_sets[i].type, nft_sets[i].elements);
 
@@ -261,9 +263,11 @@ static void test_nft_sets(void **state)
 static void test_noise(void **state)
 {
 	static const char words[][16] = {
-		"create ", "add ", "a ", "hash:ip,port ", "192.0.2.1", "2001:db8::1", ",", "-", "/", "tcp:80", "\n",
-		"timeout ", "\"", "{", "}", "[", "]", "\"nftables\"", ":", "\"set\"", "\"elem\"", "src", "dport ", "7",
-		"\"type\"", "\"ipv4_addr\"", "\"concat\"", "\"range\"", "\"prefix\"", "\\", ";", "#", "\"cidr\"",
+		"create ",  "add ",          "a ",         "hash:ip,port ", "192.0.2.1",  "2001:db8::1", ",",      "-",
+		"/",        "tcp:80",        "\n",         "timeout ",      "\"",         "{",           "}",      "[",
+		"]",        "\"nftables\"",  ":",          "\"set\"",       "\"elem\"",   "src",         "dport ", "7",
+		"\"type\"", "\"ipv4_addr\"", "\"concat\"", "\"range\"",     "\"prefix\"", "\\",          ";",      "#",
+		"\"cidr\"",
 	};
 	uint64_t seed = seed_of_run();
 

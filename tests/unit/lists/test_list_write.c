@@ -51,8 +51,7 @@ static void add_lost(const struct rule *rule, const char *what, void *lost)
 /*
  * Writes, and reads with the format told from the content; *lost is what the writer said it lost.
  */
-static struct read_list there_and_back(const struct writer *writer, const struct rule_set *set,
-				       struct rule_set *lost)
+static struct read_list there_and_back(const struct writer *writer, const struct rule_set *set, struct rule_set *lost)
 {
 	const struct list_losses losses = { add_lost, lost };
 	struct read_list read;
@@ -197,8 +196,10 @@ static void test_ipset_names_no_set_twice(void **state)
 	static const char *const texts[] = {
 		"192.0.2.0/24 dst 198.51.100.7 proto tcp dport 80",
 		"192.0.2.0/24 dst 198.51.100.0/24 proto tcp dport 80",
-		"192.0.2.1 dst 198.51.100.7 proto tcp dport 80", "192.0.2.1 dst 198.51.100.0/24 proto tcp dport 80",
-		"192.0.2.0/24 dst 198.51.100.7", "192.0.2.1 dst 198.51.100.7",
+		"192.0.2.1 dst 198.51.100.7 proto tcp dport 80",
+		"192.0.2.1 dst 198.51.100.0/24 proto tcp dport 80",
+		"192.0.2.0/24 dst 198.51.100.7",
+		"192.0.2.1 dst 198.51.100.7",
 	};
 	struct rule_set set = set_of(texts, COUNT(texts)), lost = {};
 	struct read_list read = there_and_back(&writers[2], &set, &lost);
@@ -218,9 +219,17 @@ static void test_ipset_names_no_set_twice(void **state)
 static void test_ipset_leaves_out(void **state)
 {
 	static const char *const texts[] = {
-		"dport 53", "proto tcp", "proto udp dport 53", "192.0.2.1 dport 53", "192.0.2.1 proto tcp",
-		"192.0.2.1 proto tcp sport 1 dport 2", "192.0.2.1 proto icmp", "proto icmp type 8",
-		"192.0.2.1 proto icmp code 8", "192.0.2.1 proto dccp dport 5", "192.0.2.1 proto 0",
+		"dport 53",
+		"proto tcp",
+		"proto udp dport 53",
+		"192.0.2.1 dport 53",
+		"192.0.2.1 proto tcp",
+		"192.0.2.1 proto tcp sport 1 dport 2",
+		"192.0.2.1 proto icmp",
+		"proto icmp type 8",
+		"192.0.2.1 proto icmp code 8",
+		"192.0.2.1 proto dccp dport 5",
+		"192.0.2.1 proto 0",
 		"192.0.2.1 timeout 2147484",
 	};
 	struct rule_set set = set_of(texts, COUNT(texts)), lost = {};
@@ -264,8 +273,9 @@ static void test_nft_comments_end(void **state)
 /* Prefixes of one set do not overlap: nft would refuse it, or merge them. */
 static void test_nft_sets_do_not_overlap(void **state)
 {
-	static const char *const texts[] = { "10.0.0.0/8", "10.0.0.0/9", "10.1.0.0/16", "10.1.2.3", "11.0.0.0/8",
-					     "0.0.0.0/0 action pass", "dst 10.0.0.0/8", "2001:db8::/32" };
+	static const char *const texts[] = { "10.0.0.0/8",     "10.0.0.0/9",   "10.1.0.0/16",
+					     "10.1.2.3",       "11.0.0.0/8",   "0.0.0.0/0 action pass",
+					     "dst 10.0.0.0/8", "2001:db8::/32" };
 	struct rule_set set = set_of(texts, COUNT(texts)), lost = {};
 	struct read_list read = there_and_back(&writers[3], &set, &lost);
 

@@ -85,8 +85,7 @@ static struct expected count(const struct rule_set *present, const struct rule_s
  * timeout where it has none. Nothing is deleted that is not there. Rules that have ended and are
  * not wanted stay.
  */
-static void check_applied(const struct rule_diff *diff, const struct rule_set *present,
-			  const struct rule_set *wanted)
+static void check_applied(const struct rule_diff *diff, const struct rule_set *present, const struct rule_set *wanted)
 {
 	struct rule rule, other;
 

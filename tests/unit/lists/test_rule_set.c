@@ -40,8 +40,7 @@ static void test_what_goes_in_comes_out(void **state)
 		assert_memory_equal(&rule, &rules[i], offsetof(struct rule, comment));
 		assert_string_equal(rule.comment, rules[i].comment);
 		assert_int_equal(rule_set_compare(&set, i, &rules[i]), 0);
-		assert_true((rule_set_compare(&set, i, &rules[0]) < 0) ==
-			    (compare_encoded(&rules[i], &rules[0]) < 0));
+		assert_true((rule_set_compare(&set, i, &rules[0]) < 0) == (compare_encoded(&rules[i], &rules[0]) < 0));
 	}
 	rule_set_close(&set);
 	free(rules);
@@ -107,9 +106,8 @@ static void test_sorting(void **state)
 
 static void test_the_last_of_equals_stays(void **state)
 {
-	static const char *const texts[] = { "192.0.2.9", "192.0.2.1 timeout 1h comment old",
-					     "192.0.2.1 action pass", "192.0.2.1 timeout 2h",
-					     "192.0.2.1 comment new" };
+	static const char *const texts[] = { "192.0.2.9", "192.0.2.1 timeout 1h comment old", "192.0.2.1 action pass",
+					     "192.0.2.1 timeout 2h", "192.0.2.1 comment new" };
 	struct rule_set set = {};
 	char text[RULE_TEXT_BYTES];
 	struct rule rule;
@@ -171,10 +169,8 @@ static void test_memory_is_as_promised(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_goes_in_comes_out),
-		cmocka_unit_test(test_sorting),
-		cmocka_unit_test(test_the_last_of_equals_stays),
-		cmocka_unit_test(test_equals_in_a_row),
+		cmocka_unit_test(test_what_goes_in_comes_out),   cmocka_unit_test(test_sorting),
+		cmocka_unit_test(test_the_last_of_equals_stays), cmocka_unit_test(test_equals_in_a_row),
 		cmocka_unit_test(test_memory_is_as_promised),
 	};
 

@@ -31,16 +31,14 @@ static uint64_t print_seed(void)
 /* ---- the hash, after the paper ---- */
 
 /* (m1 + sum of (m2i + s2i-1)(m2i+1 + s2i)) mod 2^64, upper half; a first character is the whole word. */
-static uint32_t multilinear(uint64_t offset, const uint64_t *factor, const uint64_t *character,
-			    size_t count)
+static uint32_t multilinear(uint64_t offset, const uint64_t *factor, const uint64_t *character, size_t count)
 {
 	const unsigned __int128 modulus = (unsigned __int128)1 << 64;
 	unsigned __int128 sum = offset;
 
 	for (size_t i = 0; i < count; i += 2) {
 		const unsigned __int128 left = ((unsigned __int128)factor[i] + character[i]) % modulus;
-		const unsigned __int128 right =
-			((unsigned __int128)factor[i + 1] + character[i + 1]) % modulus;
+		const unsigned __int128 right = ((unsigned __int128)factor[i + 1] + character[i + 1]) % modulus;
 
 		sum = (sum + left * right % modulus) % modulus;
 	}
@@ -89,8 +87,8 @@ static void test_hash_is_multilinear(void **state)
 		assert_int_equal(hash_of(&input), mixed ^ mixed >> 29);
 		/* A third lane, and the lowest bits of the hash's half that names no bucket. */
 		mixed ^= mixed >> 29;
-		assert_int_equal(hash_tag(&input, mixed),
-				 (uint64_t)lane_of(&input, 2) << 32 | (mixed >> 32 & 0xf) << 28);
+		assert_int_equal(hash_tag(&input, mixed), (uint64_t)lane_of(&input, 2) << 32 | (mixed >> 32 & 0xf)
+												       << 28);
 	}
 }
 
@@ -159,8 +157,8 @@ static void test_no_two_keys_meet_more_often_than_by_chance(void **state)
 
 /* Layouts: those of running tables, and the least and most of what experiments use. */
 static const struct bucket_layout layouts[] = {
-	{ 4, 16, 16, 0 }, { 4, 32, 32, 0 }, { 4, 8, 8, 0 },   { 4, 17, 0, 0 },	{ 1, 2, 8, 0 },
-	{ 2, 7, 8, 0 },	  { 8, 8, 8, 0 },   { 1, 12, 16, 0 }, { 8, 16, 16, 0 }, { 8, 13, 16, 0 },
+	{ 4, 16, 16, 0 }, { 4, 32, 32, 0 }, { 4, 8, 8, 0 },   { 4, 17, 0, 0 },  { 1, 2, 8, 0 },
+	{ 2, 7, 8, 0 },   { 8, 8, 8, 0 },   { 1, 12, 16, 0 }, { 8, 16, 16, 0 }, { 8, 13, 16, 0 },
 	{ 1, 32, 32, 0 }, { 2, 24, 32, 0 }, { 4, 5, 0, 0 },   { 4, 13, 0, 0 },
 };
 
@@ -191,8 +189,7 @@ static struct bucket_geometry geometry_of(size_t i)
 }
 
 /* The lowest hash that has this bucket for its first, and this fingerprint. */
-static __u64 hash_with(struct bucket_geometry geometry, struct bucket_layout layout, __u32 bucket,
-		     __u32 fingerprint)
+static __u64 hash_with(struct bucket_geometry geometry, struct bucket_layout layout, __u32 bucket, __u32 fingerprint)
 {
 	return (__u64)fingerprint << (64 - layout.fingerprint_bits) |
 	       (((__u64)bucket << 32) + geometry.buckets - 1) / geometry.buckets;
@@ -209,15 +206,13 @@ static void test_either_bucket_leads_to_the_other(void **state)
 			const struct bucket_layout layout = layouts[i % LAYOUTS];
 			const __u32 piece = geometry.buckets / geometries[g].pieces;
 			const struct bucket_pair pair = bucket_pair(random_of(i), geometry, layout);
-			const struct bucket_pair back = bucket_pair(
-				hash_with(geometry, layout, pair.second, pair.fingerprint), geometry,
-				layout);
+			const struct bucket_pair back =
+				bucket_pair(hash_with(geometry, layout, pair.second, pair.fingerprint), geometry,
+					    layout);
 
-			wrong += pair.first >= geometry.buckets ||
-				 pair.second >= geometry.buckets ||
-				 pair.first / piece != pair.second / piece ||
-				 back.first != pair.second || back.second != pair.first ||
-				 back.fingerprint != pair.fingerprint;
+			wrong += pair.first >= geometry.buckets || pair.second >= geometry.buckets ||
+				 pair.first / piece != pair.second / piece || back.first != pair.second ||
+				 back.second != pair.first || back.fingerprint != pair.fingerprint;
 		}
 	assert_int_equal(wrong, 0);
 }
@@ -256,12 +251,10 @@ static void test_fingerprint_is_never_zero(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < LAYOUTS; i++)
-		for (__u64 top = 0; top < 1ULL << layouts[i].fingerprint_bits && top < 0x20000;
-		     top++) {
+		for (__u64 top = 0; top < 1ULL << layouts[i].fingerprint_bits && top < 0x20000; top++) {
 			__u64 hash = top << (64 - layouts[i].fingerprint_bits) | 0x123;
 
-			assert_int_equal(bucket_pair(hash, geometry, layouts[i]).fingerprint,
-					 top ? top : 1);
+			assert_int_equal(bucket_pair(hash, geometry, layouts[i]).fingerprint, top ? top : 1);
 		}
 }
 
@@ -277,19 +270,15 @@ static struct bucket bucket_of(struct bucket_layout layout, __u32 fingerprint[])
 		return bucket;
 	}
 	for (unsigned int slot = 0; slot < layout.slots; slot++)
-		bucket.word[slot * layout.lane_bits / 64] |= (__u64)fingerprint[slot]
-							     << slot * layout.lane_bits % 64;
+		bucket.word[slot * layout.lane_bits / 64] |= (__u64)fingerprint[slot] << slot * layout.lane_bits % 64;
 	return bucket;
 }
 
 /* Fingerprints that borrows and carries could confuse with `about`, and free slots. */
-static void draw_near(struct bucket_layout layout, __u32 about, uint64_t random,
-		      __u32 fingerprint[])
+static void draw_near(struct bucket_layout layout, __u32 about, uint64_t random, __u32 fingerprint[])
 {
 	const __u32 mask = (1ULL << layout.fingerprint_bits) - 1, top = mask / 2 + 1;
-	const __u32 near[] = {
-		about, about + 1, about - 1, about ^ top, about ^ top ^ 1, 0, 1, mask
-	};
+	const __u32 near[] = { about, about + 1, about - 1, about ^ top, about ^ top ^ 1, 0, 1, mask };
 
 	for (unsigned int slot = 0; slot < layout.slots; slot++, random >>= 3)
 		fingerprint[slot] = near[random % 8] & mask;
@@ -334,8 +323,7 @@ static void test_match_of_16_bits_is_exact(void **state)
 			draw_near(layouts[0], wanted, order, fingerprint);
 			for (unsigned int slot = 0; slot < BUCKET_SLOTS; slot++)
 				is_held |= fingerprint[slot] == wanted;
-			wrong += !bucket_match(bucket_of(layouts[0], fingerprint), layouts[0],
-					       wanted, NULL) == is_held;
+			wrong += !bucket_match(bucket_of(layouts[0], fingerprint), layouts[0], wanted, NULL) == is_held;
 		}
 	assert_int_equal(wrong, 0);
 }
@@ -350,8 +338,7 @@ static void test_semisort_codes(void **state)
 
 	(void)state;
 	for (__u32 number = 0; number <= 0xffff; number++) {
-		const __u32 prefix[BUCKET_SLOTS] = { number & 15, number >> 4 & 15,
-						     number >> 8 & 15, number >> 12 };
+		const __u32 prefix[BUCKET_SLOTS] = { number & 15, number >> 4 & 15, number >> 8 & 15, number >> 12 };
 		__u32 code;
 
 		if (prefix[0] > prefix[1] || prefix[1] > prefix[2] || prefix[2] > prefix[3])

@@ -37,8 +37,7 @@ static size_t next_cut(const struct packet_frame *frame, size_t length)
 /* With rules for addresses, protocol or port: a cut frame matches what it still says. */
 static void test_truncations(void **state)
 {
-	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32",
-					     "proto udp" };
+	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32", "proto udp" };
 	struct scene *scene = scene_of(state);
 	struct rule rule[sizeof(texts) / sizeof(texts[0])];
 	struct reason reason;
@@ -125,8 +124,7 @@ static void test_dport_0_is_no_fragment(void **state)
 			continue;
 		run = filter_run(&scene->filter, 0, frames[i].byte, frames[i].length);
 		check(!run.error, packets[i].name, "error", -run.error);
-		check((run.outcome == OUTCOME_DROP_RULE) == is_dropped, packets[i].name, "outcome",
-		      run.outcome);
+		check((run.outcome == OUTCOME_DROP_RULE) == is_dropped, packets[i].name, "outcome", run.outcome);
 	}
 	end_checks();
 }
@@ -245,14 +243,12 @@ static void test_last_of_32_shapes(void **state)
 			continue;
 		scene_set_up(scene);
 		for (__u8 length = 1; length < ABI_SHAPES_MAX; length++)
-			filter_add_shape(&scene->filter,
-					 &(struct rule_shape){ .family = rule.family,
-							       .action = RULE_DROP,
-							       .src_len = length });
+			filter_add_shape(&scene->filter, &(struct rule_shape){ .family = rule.family,
+									       .action = RULE_DROP,
+									       .src_len = length });
 		scene_check(scene, i);
 		scene_add(scene, &rule);
-		assert_int_equal(scene->filter.config->table[0].shapes[rule.family][0].count,
-				 ABI_SHAPES_MAX);
+		assert_int_equal(scene->filter.config->table[0].shapes[rule.family][0].count, ABI_SHAPES_MAX);
 		scene_check(scene, i);
 		scene->filter.config->table[0].shapes[rule.family][0].count = ~0U;
 		scene_check(scene, i);
@@ -271,9 +267,7 @@ static void test_places(void **state)
 			if (!rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_DROP, &rule))
 				continue;
 			scene_set_up(scene);
-			scene_add_at(scene, &rule,
-				     (struct filter_place){ place / BUCKET_SLOTS,
-							    place % BUCKET_SLOTS });
+			scene_add_at(scene, &rule, (struct filter_place){ place / BUCKET_SLOTS, place % BUCKET_SLOTS });
 			scene_check(scene, i);
 		}
 	}
@@ -283,9 +277,7 @@ static void test_places(void **state)
 /* A shape of one family, with the entry of the other, matches neither. */
 static void test_families(void **state)
 {
-	static const struct rule rule = { .family = FLOW_NO_FAMILY,
-					  .fields = RULE_PROTO,
-					  .proto = IPPROTO_UDP };
+	static const struct rule rule = { .family = FLOW_NO_FAMILY, .fields = RULE_PROTO, .proto = IPPROTO_UDP };
 	struct scene *scene = scene_of(state);
 	struct rule_key keys[RULE_KEYS_MAX];
 
@@ -458,33 +450,20 @@ int main(void)
 {
 	/* Of these and the next, the kind of table decides nothing. */
 	static const struct CMUnitTest parsing[] = {
-		TEST(test_truncations),
-		TEST(test_policies),
-		TEST(test_ways_to_run),
-		TEST(test_dport_0_is_no_fragment),
-		TEST(test_several_buffers),
-		TEST(test_ports_in_the_second_buffer),
+		TEST(test_truncations),        TEST(test_policies),
+		TEST(test_ways_to_run),        TEST(test_dport_0_is_no_fragment),
+		TEST(test_several_buffers),    TEST(test_ports_in_the_second_buffer),
 		TEST(test_short_first_buffer),
 	};
 	static const struct CMUnitTest by_hints[] = {
-		TEST(test_rules),
-		TEST(test_prefixes),
-		TEST(test_pass_beats_drop),
-		TEST(test_last_of_32_shapes),
+		TEST(test_rules),    TEST(test_prefixes), TEST(test_pass_beats_drop), TEST(test_last_of_32_shapes),
 		TEST(test_families),
 	};
 	static const struct CMUnitTest every_kind[] = {
-		TEST(test_not_set_up),
-		TEST(test_no_shapes),
-		TEST(test_rules),
-		TEST(test_prefixes),
-		TEST(test_pass_beats_drop),
-		TEST(test_active_copies),
-		TEST(test_still_sequence),
-		TEST(test_last_of_32_shapes),
-		TEST(test_places),
-		TEST(test_families),
-		TEST(test_too_many_buckets),
+		TEST(test_not_set_up),     TEST(test_no_shapes),         TEST(test_rules),
+		TEST(test_prefixes),       TEST(test_pass_beats_drop),   TEST(test_active_copies),
+		TEST(test_still_sequence), TEST(test_last_of_32_shapes), TEST(test_places),
+		TEST(test_families),       TEST(test_too_many_buckets),
 	};
 	int failed;
 
@@ -492,10 +471,8 @@ int main(void)
 		packet_build(&packets[i], &frames[i]);
 	kind = kinds;
 	failed = cmocka_run_group_tests_name("packets, bpf", parsing, open_filter, scene_close);
-	failed += cmocka_run_group_tests_name("packets, by hints", by_hints, open_with_hints,
-					      scene_close);
+	failed += cmocka_run_group_tests_name("packets, by hints", by_hints, open_with_hints, scene_close);
 	for (kind = kinds; kind < kinds + sizeof(kinds) / sizeof(kinds[0]); kind++)
-		failed += cmocka_run_group_tests_name(kind->name, every_kind, open_filter,
-						      scene_close);
+		failed += cmocka_run_group_tests_name(kind->name, every_kind, open_filter, scene_close);
 	return failed;
 }

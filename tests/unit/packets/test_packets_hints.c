@@ -3,12 +3,9 @@
 #include "unit/packets_fixture.h"
 
 /* With a rule whose hint is lost; beside it a shape, without entries, that needs none. */
-static void check_missing_hint(struct scene *scene, size_t packet, const struct rule *rule,
-			       bool has_other)
+static void check_missing_hint(struct scene *scene, size_t packet, const struct rule *rule, bool has_other)
 {
-	const struct rule_shape other = { .family = packets[packet].flow.family,
-					  .action = RULE_DROP,
-					  .dst_len = 5 };
+	const struct rule_shape other = { .family = packets[packet].flow.family, .action = RULE_DROP, .dst_len = 5 };
 
 	scene_set_up(scene);
 	if (has_other)

@@ -9,8 +9,7 @@
  * Parses a heap copy that ends where the frame does, so that a sanitizer sees what is read beyond; once more as a frame
  * of several buffers, which must say the same.
  */
-static enum parse_result parse_copy(const struct packet_frame *frame, size_t length,
-				    struct flow *flow)
+static enum parse_result parse_copy(const struct packet_frame *frame, size_t length, struct flow *flow)
 {
 	__u8 *room = malloc(PACKET_ALIGN + length), *copy = room + PACKET_ALIGN;
 	struct packet_bytes bytes = { copy, length };
@@ -49,10 +48,9 @@ static void test_host_truncations(void **state)
 			struct flow flow, expected;
 			enum parse_result result = parse_copy(&frames[i], length, &flow);
 
-			check(result == packet_expect(&packets[i], &frames[i], length, &expected),
-			      packets[i].name, "parse result, cut at", length);
-			check(flow_equal(&flow, &expected), packets[i].name, "flow, cut at",
-			      length);
+			check(result == packet_expect(&packets[i], &frames[i], length, &expected), packets[i].name,
+			      "parse result, cut at", length);
+			check(flow_equal(&flow, &expected), packets[i].name, "flow, cut at", length);
 		}
 	}
 	end_checks();

@@ -6,7 +6,10 @@
 #include "kernel/kernel.h"
 #include "unit/packets_fixture.h"
 
-#define EXACT { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 }
+#define EXACT \
+	{ \
+		.format = BUCKET_16, .is_exact = 1, .has_counts = 1 \
+	}
 #define PROBE_PLACES (2 * BUCKET_SLOTS)
 
 /* What else stands in a slot. */
@@ -39,14 +42,13 @@ static struct filter_place place_of(unsigned int place)
 }
 
 /* At the place that has the number in the key's own two buckets, also for another fingerprint. */
-static void add_neighbour(struct scene *scene, const struct hash_value *value,
-			  enum neighbour neighbour, unsigned int place)
+static void add_neighbour(struct scene *scene, const struct hash_value *value, enum neighbour neighbour,
+			  unsigned int place)
 {
 	struct filter *filter = &scene->filter;
 	struct bucket_layout layout = filter_layout(filter);
 	struct bucket_pair pair = bucket_pair(value->hash, filter->table.geometry, layout);
-	struct table_place at = { place < BUCKET_SLOTS ? pair.first : pair.second,
-				  place % BUCKET_SLOTS };
+	struct table_place at = { place < BUCKET_SLOTS ? pair.first : pair.second, place % BUCKET_SLOTS };
 	__u64 record = abi_record(value->tag, 0);
 
 	if (neighbour == OTHER_KEY)
@@ -56,8 +58,7 @@ static void add_neighbour(struct scene *scene, const struct hash_value *value,
 	table_publish(&filter->table, layout, at, pair.fingerprint, record);
 }
 
-static void add_neighbours(struct scene *scene, const struct hash_value *value,
-			   unsigned int mix)
+static void add_neighbours(struct scene *scene, const struct hash_value *value, unsigned int mix)
 {
 	for (unsigned int place = 0; place < PROBE_PLACES; place++, mix /= NEIGHBOURS)
 		if (mix % NEIGHBOURS != EMPTY)
@@ -67,8 +68,7 @@ static void add_neighbours(struct scene *scene, const struct hash_value *value,
 static void check_run(struct scene *scene, size_t packet, enum abi_outcome outcome, __u32 number)
 {
 	const char *name = packets[packet].name;
-	struct filter_run run =
-		filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
+	struct filter_run run = filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
 
 	check(!run.error, name, "error", -run.error);
 	check(run.outcome == outcome, name, "outcome", run.outcome);
@@ -166,8 +166,7 @@ static void test_record_of_another_key(void **state)
 	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
 	scene_set_up(scene);
 	scene_add_at(scene, &rule, place_of(0));
-	pair = bucket_pair(value_of(scene, &rule).hash, scene->filter.table.geometry,
-			   filter_layout(&scene->filter));
+	pair = bucket_pair(value_of(scene, &rule).hash, scene->filter.table.geometry, filter_layout(&scene->filter));
 	record = &scene->filter.table.memory.record[(size_t)pair.first * BUCKET_SLOTS];
 	check_run(scene, packet, OUTCOME_DROP_RULE, 0);
 	*record = 0;
@@ -186,8 +185,8 @@ static __u32 tick_now(void)
 }
 
 /* An entry that ends so, in its second place, the first empty or another key's of the same fingerprint. */
-static void add_ending(struct scene *scene, size_t packet, struct rule *rule, __u32 epoch,
-		       enum neighbour neighbour, __u32 end)
+static void add_ending(struct scene *scene, size_t packet, struct rule *rule, __u32 epoch, enum neighbour neighbour,
+		       __u32 end)
 {
 	struct hash_value value;
 
@@ -209,9 +208,15 @@ static void test_ends(void **state)
 	const struct {
 		__u32 epoch, end;
 		bool is_over;
-	} ends[] = { { 0, 0, false }, { 0, 1, true }, { 0, now, true }, { 0, now + 100000, false },
-		     { now - 10, 0, false }, { now - 10, 1, true }, { now - 10, 10, true },
-		     { now - 10, 100000, false }, { now - 10, ABI_END_MAX, false },
+	} ends[] = { { 0, 0, false },
+		     { 0, 1, true },
+		     { 0, now, true },
+		     { 0, now + 100000, false },
+		     { now - 10, 0, false },
+		     { now - 10, 1, true },
+		     { now - 10, 10, true },
+		     { now - 10, 100000, false },
+		     { now - 10, ABI_END_MAX, false },
 		     { now - ABI_END_MAX - 10, ABI_END_MAX, true } };
 	struct rule rule;
 
@@ -220,11 +225,9 @@ static void test_ends(void **state)
 			for (enum neighbour other = EMPTY; other < NEIGHBOURS; other++) {
 				add_ending(scene, packet_of(family), &rule, ends[i].epoch, other, ends[i].end);
 				if (ends[i].is_over)
-					check_run(scene, packet_of(family), OUTCOME_NO_RULE,
-						  FILTER_NO_NUMBER);
+					check_run(scene, packet_of(family), OUTCOME_NO_RULE, FILTER_NO_NUMBER);
 				else
-					check_run(scene, packet_of(family), OUTCOME_DROP_RULE,
-						  scene->number[0]);
+					check_run(scene, packet_of(family), OUTCOME_DROP_RULE, scene->number[0]);
 			}
 	end_checks();
 }
@@ -248,11 +251,9 @@ static void test_an_end_comes(void **state)
 		after = tick_now();
 		check(!run.error, "end", "error", -run.error);
 		if (after - epoch < end)
-			check(run.outcome == OUTCOME_DROP_RULE, "before its end", "outcome",
-			      run.outcome);
+			check(run.outcome == OUTCOME_DROP_RULE, "before its end", "outcome", run.outcome);
 		if (before - epoch >= end)
-			check(run.outcome == OUTCOME_NO_RULE, "after its end", "outcome",
-			      run.outcome);
+			check(run.outcome == OUTCOME_NO_RULE, "after its end", "outcome", run.outcome);
 		matched += run.outcome == OUTCOME_DROP_RULE;
 	} while (before - epoch < end);
 	assert_int_not_equal(matched, 0);
@@ -272,8 +273,7 @@ static void test_counts(void **state)
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		size_t packet = packet_of(family);
 
-		rule_from_flow(&packets[packet].flow, &rule_kind_src, actions[family],
-			       &rule[family]);
+		rule_from_flow(&packets[packet].flow, &rule_kind_src, actions[family], &rule[family]);
 		scene_add(scene, &rule[family]);
 	}
 	for (int i = 0; i < 10; i++)
@@ -302,8 +302,7 @@ static void test_defaults(void **state)
 	(void)state;
 	assert_non_null(filter.object);
 	assert_memory_equal(filter_constant(filter.object, "xc_options"), &exact, sizeof(exact));
-	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_BUCKETS)),
-			 slots / BUCKET_SLOTS);
+	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_BUCKETS)), slots / BUCKET_SLOTS);
 	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_RECORDS)), slots);
 	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_COUNTS)), slots);
 	filter_close(&filter);
@@ -323,14 +322,8 @@ static int open_filter(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(test_no_match),
-		TEST(test_match),
-		TEST(test_match_ipv6),
-		TEST(test_record_of_another_key),
-		TEST(test_ends),
-		TEST(test_an_end_comes),
-		TEST(test_counts),
-		cmocka_unit_test(test_defaults),
+		TEST(test_no_match), TEST(test_match),        TEST(test_match_ipv6), TEST(test_record_of_another_key),
+		TEST(test_ends),     TEST(test_an_end_comes), TEST(test_counts),     cmocka_unit_test(test_defaults),
 	};
 
 	for (size_t i = 0; i < PACKETS; i++)

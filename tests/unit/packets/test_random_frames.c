@@ -84,8 +84,8 @@ static void splice(struct frame *frame)
 
 static void change(struct frame *frame)
 {
-	static void (*const changes[])(struct frame *frame) = { set_byte, set_byte, flip_bit, flip_bit,
-								cut, pad, add_tag, splice };
+	static void (*const changes[])(struct frame * frame) = { set_byte, set_byte, flip_bit, flip_bit,
+								 cut,      pad,      add_tag,  splice };
 
 	for (size_t count = below(CHANGES_MAX); count && frame->length; count--)
 		changes[below(sizeof(changes) / sizeof(changes[0]))](frame);
@@ -93,8 +93,7 @@ static void change(struct frame *frame)
 
 /* ---- checks ---- */
 
-static void check_run(struct scene *scene, const struct frame *frame, const struct flow *flow,
-		      enum parse_result result)
+static void check_run(struct scene *scene, const struct frame *frame, const struct flow *flow, enum parse_result result)
 {
 	enum abi_verdict verdict;
 	const enum abi_outcome outcome = scene_expect(scene, result, flow, &verdict);
@@ -106,8 +105,7 @@ static void check_run(struct scene *scene, const struct frame *frame, const stru
 		check(!run.error, "random frame", filter_program_names[i], -run.error);
 		check(run.outcome == outcome, "random frame", "outcome", run.outcome);
 		check(run.verdict == verdict, "random frame", "verdict", run.verdict);
-		check(scene_may_count(scene, flow, outcome, run.number), "random frame", "counted rule",
-		      run.number);
+		check(scene_may_count(scene, flow, outcome, run.number), "random frame", "counted rule", run.number);
 		if (failures == before || failures > FAILURES_SHOWN)
 			continue;
 		print_error("expected outcome %d of %zu bytes: ", outcome, frame->length);
@@ -236,9 +234,7 @@ static void test_random_frames(void **state)
 
 static int open_scene(void **state)
 {
-	static const struct abi_options options = {
-		.format = BUCKET_16, .is_exact = true, .has_counts = true
-	};
+	static const struct abi_options options = { .format = BUCKET_16, .is_exact = true, .has_counts = true };
 	static struct scene scene;
 
 	*state = &scene;

@@ -31,8 +31,7 @@ static uint64_t seed_of_run(void)
 
 static bool is_equal(const struct rule_key *a, const struct rule_key *b)
 {
-	return !memcmp(&a->shape, &b->shape, sizeof(a->shape)) &&
-	       !memcmp(&a->key, &b->key, sizeof(a->key));
+	return !memcmp(&a->shape, &b->shape, sizeof(a->shape)) && !memcmp(&a->key, &b->key, sizeof(a->key));
 }
 
 static void assert_equal(const struct rule_key *a, const struct rule_key *b)
@@ -149,8 +148,7 @@ static struct flow draw_like(const struct flow *flow, const struct rule_shape *s
 }
 
 /* One that the shape tells apart, by one bit of its prefixes; false where it has none. */
-static bool draw_unlike(const struct flow *flow, const struct rule_shape *shape, uint64_t *random,
-			struct flow *unlike)
+static bool draw_unlike(const struct flow *flow, const struct rule_shape *shape, uint64_t *random, struct flow *unlike)
 {
 	const unsigned int bits = shape->src_len + shape->dst_len;
 	const unsigned int bit = bits ? random_below(random, bits) : 0;
@@ -163,8 +161,8 @@ static bool draw_unlike(const struct flow *flow, const struct rule_shape *shape,
 	return bits;
 }
 
-static void assert_whole_expansion(const struct flow *flow, const struct rule_key *key,
-				   const struct rule_shape *to, uint64_t *random)
+static void assert_whole_expansion(const struct flow *flow, const struct rule_key *key, const struct rule_shape *to,
+				   uint64_t *random)
 {
 	static struct rule_key expanded[1 << WHOLE_BITS];
 	const __u64 count = 1ULL << rule_expansion_bits(&key->shape, to);

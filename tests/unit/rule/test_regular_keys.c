@@ -88,12 +88,9 @@ static const struct {
 	const char *name;
 	struct rule (*rule)(__u64 i);
 } sets[] = {
-	{ "neighbours", neighbour },
-	{ "every 256th", every_256th },
-	{ "all ports", all_ports },
-	{ "sources to destinations", source_and_destination },
-	{ "IPv6 neighbours", neighbour6 },
-	{ "IPv6 networks", network6 },
+	{ "neighbours", neighbour },       { "every 256th", every_256th },
+	{ "all ports", all_ports },        { "sources to destinations", source_and_destination },
+	{ "IPv6 neighbours", neighbour6 }, { "IPv6 networks", network6 },
 };
 
 static struct hash_value value_of(size_t set, __u64 i, const struct hash_secret *secret)
@@ -174,8 +171,7 @@ static void test_regular_keys_have_few_false_positives(void **state)
 			most = found > most ? found : most;
 			fixture_close(&f);
 		}
-		print_message("# %s: at most %zu of %d, expected %.0f\n", sets[set].name, most, LOOKUPS,
-			      expected);
+		print_message("# %s: at most %zu of %d, expected %.0f\n", sets[set].name, most, LOOKUPS, expected);
 		assert_true(most < expected * 5 / 4);
 	}
 }

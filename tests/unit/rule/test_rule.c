@@ -32,15 +32,15 @@ static const struct good_text good[] = {
 	{ "192.0.2.1 action pass", "src 192.0.2.1 action pass", 1 },
 	{ "  192.0.2.1\t\r\n", "src 192.0.2.1", 1 },
 	{ "192.0.2.1 comment \"\"", "src 192.0.2.1", 1 },
-	{ "192.0.2.1 comment \xe2\x82\xac\xf0\x9f\x90\xa6", "src 192.0.2.1 comment \"\xe2\x82\xac\xf0\x9f\x90\xa6\"", 1 },
+	{ "192.0.2.1 comment \xe2\x82\xac\xf0\x9f\x90\xa6", "src 192.0.2.1 comment \"\xe2\x82\xac\xf0\x9f\x90\xa6\"",
+	  1 },
 	{ "0.0.0.0/0 proto tcp dport 22", "proto tcp src 0.0.0.0/0 dport 22", 1 },
 	{ "192.0.2.1 comment \xc2\xa0\xc3\x9b", "src 192.0.2.1 comment \"\xc2\xa0\xc3\x9b\"", 1 },
 	{ "::ffff:192.0.2.1", "src 192.0.2.1", 1 },
 	{ "proto icmp dst ::FFFF:c000:200/120", "proto icmp dst 192.0.2.0/24", 1 },
 	{ "dport 65535 proto sctp", "proto sctp dport 65535", 2 },
 	{ "timeout 90 192.0.2.1", "src 192.0.2.1 timeout 1m30s", 1 },
-	{ "comment x 192.0.2.1 timeout 1h action pass",
-	  "src 192.0.2.1 action pass timeout 1h comment \"x\"", 1 },
+	{ "comment x 192.0.2.1 timeout 1h action pass", "src 192.0.2.1 action pass timeout 1h comment \"x\"", 1 },
 	{ "192.0.2.1 timeout 2147483647s", "src 192.0.2.1 timeout 3550w5d3h14m7s", 1 },
 };
 
@@ -105,7 +105,9 @@ static const struct bad_text bad[] = {
 	{ "192.0.2.1 comment \"open", "quote is not closed" },
 	{ "192.0.2.1 comment a\"b", "no quotes" },
 	{ "192.0.2.1 comment a\x01", "control" },
-	{ "192.0.2.1 comment a\xc2\x9b" "31m", "'comment a\?\?31m': a comment has no quotes or control" },
+	{ "192.0.2.1 comment a\xc2\x9b"
+	  "31m",
+	  "'comment a\?\?31m': a comment has no quotes or control" },
 	{ "192.0.2.1 comment a\xc2\x80", "control" },
 	{ "192.0.2.1 comment a\xff", "not UTF-8" },
 	{ "192.0.2.1 comment \xc0\xaf", "not UTF-8" },
@@ -179,9 +181,26 @@ static const struct {
 	{ "000000000000060", "1m", 60000 },
 };
 
-static const char *const bad_times[] = { "", "0", "0s", "s", "h1", "1x", "1h30", "30m1h", "1h1h", "-1", "+1", " 1",
-					 "1 ", "1.5h", "2147483648", "3551w", "99999999999999999999",
-					 "18446744073709551617s", "never", "1H" };
+static const char *const bad_times[] = { "",
+					 "0",
+					 "0s",
+					 "s",
+					 "h1",
+					 "1x",
+					 "1h30",
+					 "30m1h",
+					 "1h1h",
+					 "-1",
+					 "+1",
+					 " 1",
+					 "1 ",
+					 "1.5h",
+					 "2147483648",
+					 "3551w",
+					 "99999999999999999999",
+					 "18446744073709551617s",
+					 "never",
+					 "1H" };
 
 static void test_times(void **state)
 {
@@ -215,9 +234,11 @@ static void test_longest_text(void **state)
 	(void)state;
 	memset(comment, 'x', sizeof(comment) - 1);
 	comment[sizeof(comment) - 1] = '\0';
-	snprintf(line, sizeof(line), "proto ipv6-icmp src 2001:db8:1111:2222:3333:4444:5555:6666/127 type 255 "
+	snprintf(line, sizeof(line),
+		 "proto ipv6-icmp src 2001:db8:1111:2222:3333:4444:5555:6666/127 type 255 "
 		 "dst 2001:db8:1111:2222:3333:4444:5555:6666/127 code 255 action pass "
-		 "timeout 3550w5d3h14m7s comment \"%s\"", comment);
+		 "timeout 3550w5d3h14m7s comment \"%s\"",
+		 comment);
 	assert_int_equal(rule_parse(line, &rule, &reason), 0);
 	assert_string_equal(rule_format(&rule, text), line);
 	assert_int_equal(rule_parse(text, &again, &reason), 0);
@@ -266,8 +287,8 @@ static void test_encoding_is_the_identity(void **state)
 
 static void test_encoding_sorts_by_address(void **state)
 {
-	static const char *const sorted[] = { "9.0.0.0/8", "10.0.0.0/8", "10.0.0.0/9", "10.0.0.1",
-					      "192.0.2.1", "::1", "2001:db8::/32" };
+	static const char *const sorted[] = { "9.0.0.0/8", "10.0.0.0/8", "10.0.0.0/9",   "10.0.0.1",
+					      "192.0.2.1", "::1",        "2001:db8::/32" };
 	__u8 previous[RULE_ENCODED_BYTES] = {}, bytes[RULE_ENCODED_BYTES] = {};
 
 	(void)state;

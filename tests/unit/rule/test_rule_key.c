@@ -41,11 +41,14 @@ static bool matches(const char *text, const struct flow *flow)
 	return is_match;
 }
 
-static struct flow flow_of(const char *src, const char *dst, __u8 proto, enum flow_port_kind kind,
-			   __u16 sport, __u16 dport)
+static struct flow flow_of(const char *src, const char *dst, __u8 proto, enum flow_port_kind kind, __u16 sport,
+			   __u16 dport)
 {
-	struct flow flow = { .proto = proto, .port_kind = kind, .sport = htons(sport),
-			     .dport = htons(dport), .family = strchr(src, ':') ? FLOW_IPV6 : FLOW_IPV4 };
+	struct flow flow = { .proto = proto,
+			     .port_kind = kind,
+			     .sport = htons(sport),
+			     .dport = htons(dport),
+			     .family = strchr(src, ':') ? FLOW_IPV6 : FLOW_IPV4 };
 	int family = strchr(src, ':') ? AF_INET6 : AF_INET;
 
 	assert_int_equal(inet_pton(family, src, &flow.src), 1);
@@ -92,9 +95,14 @@ static void test_keys_match_the_right_flows(void **state)
 /* Rules of different shapes never share a key, whatever their masks leave of a flow. */
 static void test_shapes_keep_keys_apart(void **state)
 {
-	static const char *const alike[] = { "0.0.0.0/1", "0.0.0.0/2", "0.0.0.0/0", "dst 0.0.0.0/1",
-					     "0.0.0.0/1 action pass", "0.0.0.0/1 dport 0",
-					     "0.0.0.0/1 sport 0", "0.0.0.0/1 proto 0",
+	static const char *const alike[] = { "0.0.0.0/1",
+					     "0.0.0.0/2",
+					     "0.0.0.0/0",
+					     "dst 0.0.0.0/1",
+					     "0.0.0.0/1 action pass",
+					     "0.0.0.0/1 dport 0",
+					     "0.0.0.0/1 sport 0",
+					     "0.0.0.0/1 proto 0",
 					     "0.0.0.0/1 dst 0.0.0.0/1" };
 
 	(void)state;
@@ -156,8 +164,7 @@ static void test_shape_text(void **state)
 
 	(void)state;
 	rule_keys(&rule, keys);
-	assert_string_equal(rule_shape_format(&keys[0].shape, text),
-			    "ipv4 proto src/24 dst/32 dport action pass");
+	assert_string_equal(rule_shape_format(&keys[0].shape, text), "ipv4 proto src/24 dst/32 dport action pass");
 }
 
 int main(void)

@@ -49,8 +49,7 @@ static double fewest_of_both(__u64 keys[][33])
 
 	for (unsigned int n = 0; n <= SHAPE_LIST_PROBES; n++)
 		fewest = smaller(fewest,
-				 fewest_keys(keys[RULE_PASS], n) +
-					 fewest_keys(keys[RULE_DROP], SHAPE_LIST_PROBES - n));
+				 fewest_keys(keys[RULE_PASS], n) + fewest_keys(keys[RULE_DROP], SHAPE_LIST_PROBES - n));
 	return fewest;
 }
 
@@ -112,14 +111,16 @@ static const struct {
 	__u64 most; /* keys after planning */
 } lists[] = {
 	{ "firehol_level1",
-	  { [3] = 1, [8] = 3, 1, 4, 2, 7, 4, 15, 21, 176, 25, 73, 136, 207, 389, 784, 1039, 1764,
-	    26, 15, 12, 3, 3, 4, 16, 1926 }, 8500 },
+	  { [3] = 1, [8] = 3, 1,   4,    2,    7,  4,  15, 21, 176, 25, 73, 136,
+	    207,     389,     784, 1039, 1764, 26, 15, 12, 3,  3,   4,  16, 1926 },
+	  8500 },
 	{ "country_us",
-	  { [7] = 2, 13, 16, 37, 71, 144, 263, 588, 1259, 2283, 1319, 1967, 2611, 3216, 3354, 4378,
-	    4646, 6877, 1818, 2087, 2571, 2934, 2887, 532, 419, 732 }, 92000 },
+	  { [7] = 2, 13,   16,   37,   71,   144,  263,  588,  1259, 2283, 1319, 1967, 2611,
+	    3216,    3354, 4378, 4646, 6877, 1818, 2087, 2571, 2934, 2887, 532,  419,  732 },
+	  92000 },
 	{ "one of each",
-	  { [1] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-	    1, 1, 1, 1, 1 }, 200 },
+	  { [1] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 },
+	  200 },
 };
 
 static void test_lists_fit_into_8_probes(void **state)
@@ -134,8 +135,7 @@ static void test_lists_fit_into_8_probes(void **state)
 		assert_int_equal(shape_list_plan(&list), 0);
 		assert_sound(&list);
 		assert_int_equal(count_targets(&list, FLOW_IPV4), SHAPE_LIST_PROBES);
-		assert_in_range(shape_list_keys(&list), fewest_keys(lists[i].keys, SHAPE_LIST_PROBES),
-				lists[i].most);
+		assert_in_range(shape_list_keys(&list), fewest_keys(lists[i].keys, SHAPE_LIST_PROBES), lists[i].most);
 		assert_false(shape_list_plan_pays(&list));
 	}
 }

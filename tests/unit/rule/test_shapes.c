@@ -27,8 +27,8 @@ static void test_order_of_targets(void **state)
 		enum rule_action action;
 		__u64 keys;
 	} added[] = {
-		{ 8, RULE_DROP, 10 }, { 16, RULE_DROP, 12 }, { 24, RULE_DROP, 1000 },
-		{ 32, RULE_DROP, 20 }, { 8, RULE_PASS, 1 }, { 32, RULE_PASS, 3 },
+		{ 8, RULE_DROP, 10 },  { 16, RULE_DROP, 12 }, { 24, RULE_DROP, 1000 },
+		{ 32, RULE_DROP, 20 }, { 8, RULE_PASS, 1 },   { 32, RULE_PASS, 3 },
 	};
 	static const unsigned int order[] = { 5, 4, 2, 3, 0, 1 };
 	struct rule_shape targets[ABI_SHAPES_MAX];

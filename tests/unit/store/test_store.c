@@ -116,14 +116,8 @@ static int stop_at_once(const struct rule *rule, void *context)
 static void test_each_in_order(void **state)
 {
 	static const char *const texts[] = {
-		"203.0.113.7",
-		"10.0.0.0/8",
-		"2001:db8::1 comment six",
-		"dport 53 proto udp",
-		"10.0.0.1",
-		"dst 10.0.0.1",
-		"10.0.0.1 action pass",
-		"2001:db8::/32 comment six",
+		"203.0.113.7", "10.0.0.0/8",   "2001:db8::1 comment six", "dport 53 proto udp",
+		"10.0.0.1",    "dst 10.0.0.1", "10.0.0.1 action pass",    "2001:db8::/32 comment six",
 	};
 	struct fixture *f = *state;
 	struct walk walk = { .f = f };

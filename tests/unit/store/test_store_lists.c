@@ -361,8 +361,7 @@ static void put_value(struct fixture *f, const void *value, size_t length)
 	__u8 bytes[RULE_ENCODED_BYTES];
 	MDB_txn *txn = lmdb_begin(f);
 
-	lmdb_put_in(txn, "rules", (MDB_val){ rule_encode(&rule, bytes), bytes },
-		    (MDB_val){ length, (void *)value });
+	lmdb_put_in(txn, "rules", (MDB_val){ rule_encode(&rule, bytes), bytes }, (MDB_val){ length, (void *)value });
 	lmdb_commit(txn);
 }
 
@@ -373,15 +372,15 @@ static void test_damaged_values(void **state)
 		size_t length;
 		__u8 bytes[32];
 	} rows[] = {
-		{ 8, { 2, NUMBER(2) } },			   /* cut short */
-		{ 9, { 2, NUMBER(1) } },			   /* by hand, for good: has no head */
-		{ 9, { 2, NUMBER(0) } },			   /* nobody */
-		{ 17, { 3, NUMBER(9), NUMBER(2) } },		   /* cut short */
-		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(0) } },    /* a time of nobody's */
-		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(3) } },    /* both ways */
-		{ 25, { 3, NUMBER(0), NUMBER(2), NUMBER(4) } },    /* no time */
-		{ 25, { 3, NUMBER(9), NUMBER(0), NUMBER(1) } },    /* by hand, for a time: has another head */
-		{ 9, { 4, NUMBER(2) } },			   /* no comment starts like this */
+		{ 8, { 2, NUMBER(2) } },                        /* cut short */
+		{ 9, { 2, NUMBER(1) } },                        /* by hand, for good: has no head */
+		{ 9, { 2, NUMBER(0) } },                        /* nobody */
+		{ 17, { 3, NUMBER(9), NUMBER(2) } },            /* cut short */
+		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(0) } }, /* a time of nobody's */
+		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(3) } }, /* both ways */
+		{ 25, { 3, NUMBER(0), NUMBER(2), NUMBER(4) } }, /* no time */
+		{ 25, { 3, NUMBER(9), NUMBER(0), NUMBER(1) } }, /* by hand, for a time: has another head */
+		{ 9, { 4, NUMBER(2) } },                        /* no comment starts like this */
 	};
 	struct fixture *f = *state;
 	struct rule rule = rule_of("192.0.2.1");
@@ -461,18 +460,12 @@ static void test_damaged_lists(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TIME_TEST(test_lists_are_kept),
-		TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules),
-		TIME_TEST(test_there_can_be_63),
-		TIME_TEST(test_the_last_owner),
-		TIME_TEST(test_a_timeout_beside_a_list),
-		TIME_TEST(test_a_list_with_a_timeout),
-		TIME_TEST(test_lists_are_undone),
-		TIME_TEST(test_changes_between),
-		TIME_TEST(test_a_deletion_is_confirmed),
-		TIME_TEST(test_lists_changed_between),
-		TIME_TEST(test_damaged_values),
-		TIME_TEST(test_damaged_lists),
+		TIME_TEST(test_lists_are_kept),          TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules),
+		TIME_TEST(test_there_can_be_63),         TIME_TEST(test_the_last_owner),
+		TIME_TEST(test_a_timeout_beside_a_list), TIME_TEST(test_a_list_with_a_timeout),
+		TIME_TEST(test_lists_are_undone),        TIME_TEST(test_changes_between),
+		TIME_TEST(test_a_deletion_is_confirmed), TIME_TEST(test_lists_changed_between),
+		TIME_TEST(test_damaged_values),          TIME_TEST(test_damaged_lists),
 	};
 
 	return cmocka_run_group_tests(tests, seed, NULL);

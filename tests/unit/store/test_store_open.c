@@ -183,12 +183,12 @@ static void in_child(struct fixture *f, int (*child)(struct fixture *f), const c
 }
 
 /* 0, or the line that was wrong: asserts of cmocka do not work in a child. */
-#define CHILD_CHECK(condition)                                                                     \
-	({                                                                                         \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                    \
-			_exit(1);                                                                  \
-		}                                                                                  \
+#define CHILD_CHECK(condition) \
+	({ \
+		if (!(condition)) { \
+			fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+			_exit(1); \
+		} \
 	})
 
 static int child_reads_only(struct fixture *f)

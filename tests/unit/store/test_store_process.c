@@ -15,9 +15,9 @@
 #define READERS 200
 #define RULES_EACH 50
 #define KILLS 25
-#define ACKNOWLEDGED_MAX 60	 /* before the kill */
+#define ACKNOWLEDGED_MAX 60      /* before the kill */
 #define KILL_DELAY_MAX_NS 400000 /* some commits take that long */
-#define WATCHDOG_S 60		 /* a writer that waits for a dead one never ends */
+#define WATCHDOG_S 60            /* a writer that waits for a dead one never ends */
 #define COMMITS_MAX (KILLS * (ACKNOWLEDGED_MAX + KILL_DELAY_MAX_NS / 1000 + 2))
 #define HOUR_MS 3600000
 
@@ -416,10 +416,8 @@ static void test_many_readers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		STORE_TEST(test_writer_is_alone),
-		STORE_TEST(test_writers_take_turns),
-		STORE_TEST(test_killed_writers),
-		STORE_TEST(test_killed_writers_beside_a_reader),
+		STORE_TEST(test_writer_is_alone), STORE_TEST(test_writers_take_turns),
+		STORE_TEST(test_killed_writers),  STORE_TEST(test_killed_writers_beside_a_reader),
 		STORE_TEST(test_many_readers),
 	};
 

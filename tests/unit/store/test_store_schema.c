@@ -150,8 +150,7 @@ static void test_is_read(void **state)
 	holds_all(f, GENERATION);
 	assert_int_equal(store_shapes(f->store, &list), 0);
 	for (size_t i = 0; i < list.count; i++)
-		assert_memory_equal(&list.entry[i].shape, &list.entry[i].target,
-				    sizeof(list.entry[i].shape));
+		assert_memory_equal(&list.entry[i].shape, &list.entry[i].target, sizeof(list.entry[i].shape));
 	is_schema(f, 1);
 }
 
@@ -242,12 +241,10 @@ static int read_before_and_after(struct fixture *f, int ready, int go)
 	struct store_info info;
 	char byte;
 
-	if (store_open(f->dir, STORE_READ, &f->store, &f->reason) ||
-	    store_info(f->store, &info) || info.generation != GENERATION ||
-	    write(ready, "", 1) != 1 || read(go, &byte, 1) != 0)
+	if (store_open(f->dir, STORE_READ, &f->store, &f->reason) || store_info(f->store, &info) ||
+	    info.generation != GENERATION || write(ready, "", 1) != 1 || read(go, &byte, 1) != 0)
 		return 1;
-	if (store_info(f->store, &info) || info.generation != GENERATION + 1 ||
-	    info.rules != RULES + 1)
+	if (store_info(f->store, &info) || info.generation != GENERATION + 1 || info.rules != RULES + 1)
 		return 2;
 	if (store_pending(f->store, &pending) || !pending.id || pending.rules > 1)
 		return 3;

@@ -199,9 +199,9 @@ static int visit_expired(const struct rule *rule, void *context)
 	rule_encode(rule, bytes);
 	assert_true(rule->timeout_ms < 0);
 	if (visits->count > 1)
-		assert_true(rule->timeout_ms > visits->last_left_ms ||
-			    (rule->timeout_ms == visits->last_left_ms &&
-			     memcmp(visits->last, bytes, sizeof(bytes)) < 0));
+		assert_true(
+			rule->timeout_ms > visits->last_left_ms ||
+			(rule->timeout_ms == visits->last_left_ms && memcmp(visits->last, bytes, sizeof(bytes)) < 0));
 	visits->last_left_ms = rule->timeout_ms;
 	memcpy(visits->last, bytes, sizeof(bytes));
 	return 0;
@@ -242,8 +242,7 @@ static void put_random(struct fixture *f, struct model *model)
 	if (below(3))
 		rule.timeout_ms = CLOCK_SECOND * (1 + below(20));
 	if (below(2))
-		snprintf(rule.comment, sizeof(rule.comment), "%0*u",
-			 (int)below(RULE_COMMENT_BYTES), 7U);
+		snprintf(rule.comment, sizeof(rule.comment), "%0*u", (int)below(RULE_COMMENT_BYTES), 7U);
 	assert_int_equal(store_put(f->store, &rule), expected);
 	if (expected == -EEXIST)
 		return;

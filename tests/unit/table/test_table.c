@@ -2,11 +2,9 @@
 /* The table engine, one call at a time: what it holds, how full it gets, what a failure leaves. */
 #include "unit/table_fixture.h"
 
-static int open_buckets(struct table *table, __u32 buckets, __u32 step_shift,
-			const struct table_memory *memory)
+static int open_buckets(struct table *table, __u32 buckets, __u32 step_shift, const struct table_memory *memory)
 {
-	return table_open(table, BUCKET_16, (struct bucket_geometry){ buckets, step_shift },
-			  memory);
+	return table_open(table, BUCKET_16, (struct bucket_geometry){ buckets, step_shift }, memory);
 }
 
 static void test_open_checks_geometry(void **state)
@@ -67,8 +65,7 @@ static void test_geometry(void **state)
 		const struct bucket_geometry geometry = table_geometry(geometries[i].asked);
 
 		assert_int_equal(table_slots_of(geometry), geometries[i].slots);
-		assert_int_equal(BUCKET_SLOTS * (1ULL << (64 - geometry.step_shift)),
-				 geometries[i].piece);
+		assert_int_equal(BUCKET_SLOTS * (1ULL << (64 - geometry.step_shift)), geometries[i].piece);
 	}
 }
 
@@ -92,7 +89,7 @@ static void test_bytes_and_false_positives(void **state)
 	static const struct {
 		enum bucket_format format;
 		unsigned int bytes; /* of 2^10 slots */
-		double rate;	    /* full: eight slots are looked at */
+		double rate;        /* full: eight slots are looked at */
 	} expected[] = {
 		{ BUCKET_16, 2048, 8. / 65535 },
 		{ BUCKET_32, 4096, 8. / 4294967295 },
@@ -102,14 +99,9 @@ static void test_bytes_and_false_positives(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-		assert_int_equal(table_bucket_bytes(expected[i].format, table_geometry(1 << 10)),
-				 expected[i].bytes);
-		assert_float_equal(table_false_positive_rate(expected[i].format, 1) /
-					   expected[i].rate,
-				   1, 1e-6);
-		assert_float_equal(table_false_positive_rate(expected[i].format, .5) /
-					   expected[i].rate,
-				   .5, 1e-6);
+		assert_int_equal(table_bucket_bytes(expected[i].format, table_geometry(1 << 10)), expected[i].bytes);
+		assert_float_equal(table_false_positive_rate(expected[i].format, 1) / expected[i].rate, 1, 1e-6);
+		assert_float_equal(table_false_positive_rate(expected[i].format, .5) / expected[i].rate, .5, 1e-6);
 	}
 }
 
@@ -134,13 +126,11 @@ static void test_false_positive_rate_is_met(void **state)
 
 			found += table_find(&f.table, &absent, NULL);
 		}
-		expected = table_kinds[k].options.is_exact
-				   ? 0
-				   : LOOKUPS * table_false_positive_rate(f.options.format,
-									 (double)count / SLOTS);
+		expected = table_kinds[k].options.is_exact ?
+				   0 :
+				   LOOKUPS * table_false_positive_rate(f.options.format, (double)count / SLOTS);
 		deviation = found - expected;
-		print_message("# %s: %zu of %d, expected %.1f\n", table_kinds[k].name, found,
-			      LOOKUPS, expected);
+		print_message("# %s: %zu of %d, expected %.1f\n", table_kinds[k].name, found, LOOKUPS, expected);
 		assert_true(deviation * deviation <= 36 * (expected + 1));
 		fixture_close(&f);
 		free(entry);
@@ -328,9 +318,7 @@ static void change_at_random(const struct table_kind *kind, __u64 seed)
 		const size_t i = (random >> 32) % KEYS;
 
 		if (random % 8 < (step / TURN % 2 ? 1 : 7)) {
-			int error = kind->options.is_exact && times[i]
-					    ? -EEXIST
-					    : insert(&f, &entry[i]);
+			int error = kind->options.is_exact && times[i] ? -EEXIST : insert(&f, &entry[i]);
 
 			assert_true(!error || error == -ENOSPC || error == -EEXIST);
 			full += error == -ENOSPC;

@@ -150,9 +150,8 @@ static void test_reconcile_retimes(void **state)
 	assert_int_equal(difference.removed, 1);
 	assert_int_equal(end_of(&f.table, &entry[RETIMINGS + 1].key), TICK);
 	for (size_t i = 0; i < RETIMINGS; i++) {
-		assert_int_equal(end_of(&f.table, &entry[i].key), retimings[i].is_retimed
-									  ? retimings[i].wanted
-									  : retimings[i].has);
+		assert_int_equal(end_of(&f.table, &entry[i].key),
+				 retimings[i].is_retimed ? retimings[i].wanted : retimings[i].has);
 		assert_true(table_find(&f.table, &entry[i].key, &now));
 		assert_int_equal(now, slot[i]);
 	}
@@ -195,7 +194,8 @@ static void check_moments(const struct table_kind *kind, unsigned int others)
 	assert_int_equal(table_delete(&churn.table, &key), 0);
 	for (unsigned int i = 0; i < others; i++)
 		assert_int_equal(table_insert(&churn.table,
-					      &(struct hash_value){ key.hash, key.tag ^ (i + 1ULL) << ABI_END_BITS }, 0),
+					      &(struct hash_value){ key.hash, key.tag ^ (i + 1ULL) << ABI_END_BITS },
+					      0),
 				 0);
 	assert_int_equal(table_insert(&churn.table, &key, 0), 0);
 	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
@@ -243,8 +243,7 @@ static struct churn_result change_under_reader(void (*change)(struct churn *chur
 	struct churn_result result;
 	struct churn churn;
 
-	assert_int_equal(churn_open(&churn, &churn_right, KIND_EXACT->options, 1 << 10, 1, 1, 1),
-			 0);
+	assert_int_equal(churn_open(&churn, &churn_right, KIND_EXACT->options, 1 << 10, 1, 1, 1), 0);
 	churn_tick = TICK;
 	result = churn_run(&churn, change, lookups, 1);
 	print_message("# %llu look-ups, %llu misses\n", result.lookups, result.misses);

@@ -37,15 +37,16 @@ static int reach(const struct table *table, __u64 slot, __u64 slots)
 		return -ENOMEM;
 	assert_int_equal(map(&table->memory.record[slot], slot * sizeof(__u64), slots * sizeof(__u64)), 0);
 	assert_int_equal(map(&table->memory.counter[slot], RECORD_BYTES + slot * sizeof(struct abi_counter),
-			     slots * sizeof(struct abi_counter)), 0);
+			     slots * sizeof(struct abi_counter)),
+			 0);
 	return 0;
 }
 
 /* From here on nothing is mapped; `allowed` parts can be. */
 static void unmap(struct lazy *lazy, unsigned int allowed)
 {
-	assert_true(mmap(lazy->mapped, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
-		    lazy->mapped);
+	assert_true(mmap(lazy->mapped, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+			 0) == lazy->mapped);
 	lazy->fixture.table.reach = reach;
 	lazy->fixture.table.reached = 0;
 	calls = 0;

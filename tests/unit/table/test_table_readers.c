@@ -45,7 +45,7 @@ static void change_by_tenant(struct churn *churn)
 	struct table *table = &churn->table;
 	const struct bucket_pair pair = churn_pair(table, churn->hash[0]);
 	const struct hash_value tenant = { churn_hash_at(table, pair.first, pair.fingerprint),
-					    churn_key(churn->hash[0]).tag ^ 1ULL << ABI_END_BITS };
+					   churn_key(churn->hash[0]).tag ^ 1ULL << ABI_END_BITS };
 	const struct table_place first = { pair.first, 0 }, second = { pair.second, 0 };
 
 	churn->engine->move(table, first, second);
@@ -55,27 +55,21 @@ static void change_by_tenant(struct churn *churn)
 }
 
 /* Fills a table with `count` entries and looks half of them up while `change` goes on. */
-static struct churn_result churn_once(const struct churn_engine *engine,
-				      const struct table_kind *kind,
+static struct churn_result churn_once(const struct churn_engine *engine, const struct table_kind *kind,
 				      void (*change)(struct churn *churn), size_t count)
 {
 	const bool is_right = engine == &churn_right;
-	const __u64 lookups =
-		is_right ? environment_number("CHURN_LOOKUPS", LOOKUPS) : LOOKUPS_WRONG;
+	const __u64 lookups = is_right ? environment_number("CHURN_LOOKUPS", LOOKUPS) : LOOKUPS_WRONG;
 	struct churn_result result;
 	struct churn churn;
 
-	assert_int_equal(churn_open(&churn, engine, kind->options, SLOTS, (count + 1) / 2, count,
-				    print_seed()),
-			 0);
+	assert_int_equal(churn_open(&churn, engine, kind->options, SLOTS, (count + 1) / 2, count, print_seed()), 0);
 	result = churn_run(&churn, change, lookups, is_right ? ~0ULL : 1);
 	print_message("# %s: %llu look-ups, %llu misses, %llu unsettled, %llu moves\n", kind->name, result.lookups,
 		      result.misses, result.unsettled, result.moves);
 	assert_int_equal(churn.lost, 0);
 	if (is_right) {
-		struct fixture view = { .table = churn.table,
-					.options = kind->options,
-					.memory = churn.memory };
+		struct fixture view = { .table = churn.table, .options = kind->options, .memory = churn.memory };
 		struct table_entry *entry = calloc(count, sizeof(*entry));
 
 		assert_non_null(entry);
@@ -89,8 +83,7 @@ static struct churn_result churn_once(const struct churn_engine *engine,
 }
 
 /* Returns the moves. */
-static __u64 assert_no_fault(const struct table_kind *kind, void (*change)(struct churn *churn),
-			     size_t count)
+static __u64 assert_no_fault(const struct table_kind *kind, void (*change)(struct churn *churn), size_t count)
 {
 	struct churn_result result = churn_once(&churn_right, kind, change, count);
 
@@ -140,8 +133,8 @@ static void test_no_end_of_a_tenant(void **state)
 	assert_no_fault(KIND_EXACT, change_by_tenant, 1);
 }
 
-static void assert_misses(enum churn_fault fault, const struct table_kind *kind,
-			  void (*change)(struct churn *churn), size_t count)
+static void assert_misses(enum churn_fault fault, const struct table_kind *kind, void (*change)(struct churn *churn),
+			  size_t count)
 {
 	struct churn_engine engine = churn_wrong;
 
@@ -154,8 +147,7 @@ static void test_overwriting_first_misses_while_others_move(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++)
-		assert_misses(CHURN_OVERWRITE_FIRST, &table_kinds[k], churn_replace,
-			      COUNT_HIGH_LOAD);
+		assert_misses(CHURN_OVERWRITE_FIRST, &table_kinds[k], churn_replace, COUNT_HIGH_LOAD);
 }
 
 static void test_overwriting_first_misses_a_bounced_entry(void **state)

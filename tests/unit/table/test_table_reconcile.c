@@ -29,8 +29,7 @@ static const struct reconcile_case {
 static void reconcile(const struct table_kind *kind, const struct reconcile_case *c, __u64 seed)
 {
 	struct table_entry *have = distinct_entries(seed, c->from, c->count, c->times);
-	struct table_entry *want =
-		distinct_entries(seed, c->want_from, c->want_count, c->want_times);
+	struct table_entry *want = distinct_entries(seed, c->want_from, c->want_count, c->want_times);
 	size_t want_count = c->want_count * c->want_times;
 	struct table_difference difference;
 	struct fixture f;
@@ -238,8 +237,7 @@ static void test_largest_table(void **state)
 	struct table table;
 
 	(void)state;
-	memory.bucket = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	memory.bucket = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_ptr_not_equal(memory.bucket, MAP_FAILED);
 	madvise(memory.bucket, bytes, MADV_NOHUGEPAGE);
 	assert_int_equal(table_open(&table, BUCKET_16, geometry, &memory), 0);
@@ -261,12 +259,9 @@ static void test_largest_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reconcile),
-		cmocka_unit_test(test_reconcile_8_bits),
-		cmocka_unit_test(test_reconcile_too_many),
-		cmocka_unit_test(test_reconcile_nine_equal_entries),
-		cmocka_unit_test(test_reconcile_repairs),
-		cmocka_unit_test(test_largest_table),
+		cmocka_unit_test(test_reconcile),          cmocka_unit_test(test_reconcile_8_bits),
+		cmocka_unit_test(test_reconcile_too_many), cmocka_unit_test(test_reconcile_nine_equal_entries),
+		cmocka_unit_test(test_reconcile_repairs),  cmocka_unit_test(test_largest_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

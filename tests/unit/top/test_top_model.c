@@ -35,8 +35,9 @@ static int set_up(void **state)
 	struct tally *tally = &scene->difference;
 
 	assert_int_equal(top_model_open(&scene->model, TOP_BY_INTERFACE), 0);
-	*tally = (struct tally){ .part = calloc(1, sizeof(*tally->part)), .parts = 1, .cpus = CPUS, .filters = 1,
-				 .seconds = 2 };
+	*tally = (struct tally){
+		.part = calloc(1, sizeof(*tally->part)), .parts = 1, .cpus = CPUS, .filters = 1, .seconds = 2
+	};
 	tally->part[0].counter = calloc((size_t)ABI_COUNTER_ROWS * CPUS * ABI_COUNTERS, sizeof(struct abi_counter));
 	strcpy(tally->interfaces[3], "eth1");
 	strcpy(tally->interfaces[4], "eth2");
@@ -85,7 +86,8 @@ static void test_monitor_only_counts_as_dropped(void **state)
 
 	*cell(scene, 3, 0, WOULD_DROPS) = (struct abi_counter){ 90, 9000 };
 	feed(scene);
-	assert_string_equal(top_model_head(&scene->model, 2, text), "dropped   100 packets/s 58.0k bits/s, 25.0 % of all");
+	assert_string_equal(top_model_head(&scene->model, 2, text),
+			    "dropped   100 packets/s 58.0k bits/s, 25.0 % of all");
 	assert_true(scene->model.total.pps[VERDICT_PASS] == 300);
 }
 
@@ -191,9 +193,9 @@ static void test_numbers(void **state)
 		double number;
 		const char *text;
 	} cases[] = {
-		{ 0, "0" }, { 0.04, "0.0" }, { 7, "7" }, { 7.5, "7.5" }, { 9.96, "10" }, { 999.4, "999" },
-		{ 999.96, "1.00k" }, { 1234, "1.23k" }, { 9996, "10.0k" }, { 99960, "100k" }, { 999600, "1.00M" },
-		{ 45.6e6, "45.6M" }, { 789e9, "789G" }, { 18.4e18, "18.4E" }, { 5e21, "5000E" },
+		{ 0, "0" },          { 0.04, "0.0" },     { 7, "7" },        { 7.5, "7.5" },       { 9.96, "10" },
+		{ 999.4, "999" },    { 999.96, "1.00k" }, { 1234, "1.23k" }, { 9996, "10.0k" },    { 99960, "100k" },
+		{ 999600, "1.00M" }, { 45.6e6, "45.6M" }, { 789e9, "789G" }, { 18.4e18, "18.4E" }, { 5e21, "5000E" },
 	};
 	char text[TOP_NUMBER_BYTES];
 
@@ -208,7 +210,8 @@ static void test_state(void **state)
 	struct top_model *model = &scene->model;
 	char text[TOP_TEXT_BYTES];
 
-	model->state = (struct top_state){ .name = "web", .effect = "filters", .slots = 16384, .used = 8192, .age_s = 3723.4 };
+	model->state =
+		(struct top_state){ .name = "web", .effect = "filters", .slots = 16384, .used = 8192, .age_s = 3723.4 };
 	assert_string_equal(top_model_head(model, 0, text), "web: filters; loaded 1h2m3s ago");
 	assert_true(top_model_key(model, 'p'));
 	model->state.age_s = -1;
