@@ -20,11 +20,11 @@
 
 /* ---- the library: loaded here, since with it come those of TLS, which would cost every start of the tool 3.5 ms ---- */
 
+/* clang-format off */
 #define FUNCTIONS(X) \
-	X(get_connection_info) \
-	X(create_response_from_buffer) \
-	X(add_response_header) X(queue_response) X(destroy_response) X(start_daemon) X(stop_daemon) X(get_daemon_info) \
-		X(get_timeout) X(run)
+	X(get_connection_info) X(create_response_from_buffer) X(add_response_header) X(queue_response) \
+	X(destroy_response) X(start_daemon) X(stop_daemon) X(get_daemon_info) X(get_timeout) X(run)
+/* clang-format on */
 
 #define MEMBER(name) __typeof__(MHD_##name) *(name);
 #define LOAD(name) (mhd.name = (__typeof__(mhd.name))dlsym(library, "MHD_" #name)) &&
