@@ -144,7 +144,7 @@ lint: packages ## gcc -fanalyzer, clang-tidy, cppcheck, shellcheck: make lint [T
 	$(Q)sh tests/install-packages.sh $(LINT_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s findings
 
-findings: export USER_FLAGS = $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(USER_CFLAGS)
+findings: export USER_FLAGS = $(USER_CPPFLAGS) -Iuser/library $(TEST_CPPFLAGS) $(USER_CFLAGS)
 findings: export BPF_FLAGS = $(BPF_CFLAGS) -Itests
 findings: $(SKELETONS)
 	$(Q)sh tests/lint.sh $(TOOLS)
