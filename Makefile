@@ -52,6 +52,7 @@ OBJCOPY ?= objcopy
 
 MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
 FORMAT_PAGES := user/package/man/xdp-cuckoo-rules.5 user/package/man/xdp-cuckoo.conf.5
+CONCEPTS_PAGE := user/package/man/xdp-cuckoo.7
 
 UNITS := $(notdir $(wildcard user/package/systemd/*))
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -114,6 +115,7 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0644 $(MAN_PAGE) $(MAN_DIR)/man8/xdp-cuckoo.8
 	install -d $(MAN_DIR)/man5
 	install -m 0644 $(FORMAT_PAGES) $(MAN_DIR)/man5
+	install -D -m 0644 $(CONCEPTS_PAGE) $(MAN_DIR)/man7/xdp-cuckoo.7
 	install -D -m 0644 user/integrations/examples/default.conf $(DOC_DIR)/default.conf
 	install -d $(UNIT_DIR)
 	for unit in $(UNITS); do \
@@ -135,7 +137,8 @@ install: all ## install under DESTDIR/PREFIX
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))
-	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(addprefix $(MAN_DIR)/man5/,$(notdir $(FORMAT_PAGES)))
+	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(MAN_DIR)/man7/xdp-cuckoo.7
+	rm -f $(addprefix $(MAN_DIR)/man5/,$(notdir $(FORMAT_PAGES)))
 	rm -f $(BASH_COMPLETION) $(ZSH_COMPLETION)
 	rm -f $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libxdp-cuckoo.so libxdp-cuckoo.a)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A detector in small: detector THRESHOLD [STATE] reads addresses, one a line, each the source of a packet that somebody
- * saw, and blocks for ten minutes those that came more than THRESHOLD times, all in one change.
+ * A small detector: detector THRESHOLD [STATE]. It reads lines, each the source address of one packet. It blocks
+ * for ten minutes every address that came more than THRESHOLD times, all in one change.
  *
  *   cc detector.c $(pkg-config --cflags --libs xdp-cuckoo) -o detector
  */
@@ -15,7 +15,7 @@
 #define BLOCKED_MS (10 * 60 * 1000)
 
 static struct source {
-	struct xdp_cuckoo_rule rule; /* that would block it */
+	struct xdp_cuckoo_rule rule; /* blocks this source */
 	unsigned long seen;
 } sources[SOURCES];
 
@@ -33,7 +33,7 @@ static int read_address(const char *text, struct xdp_cuckoo_rule *rule)
 	return rule->src_bits > 0;
 }
 
-/* Its place, by a hash of its bytes; nothing is counted where all places are taken. */
+/* Finds the source's place by a hash of its address. When all places are taken, new sources are not counted. */
 static void count(const struct xdp_cuckoo_rule *rule)
 {
 	size_t place = 0;
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 	}
 	if (!error)
 		error = xdp_cuckoo_begin(filter);
-	/* What ends the change, the commit tells; what one rule meets, such as that it is there for good, is no matter. */
+	/* Errors of one rule do not matter, such as that it is already permanent. Fatal errors show at the commit. */
 	for (size_t i = 0; i < SOURCES && !error; i++)
 		if (sources[i].seen > threshold)
 			xdp_cuckoo_add(filter, &sources[i].rule);

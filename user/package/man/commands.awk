@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# From what `xdp-cuckoo help COMMAND` prints to a subsection of the man page. Indented lines are a list where each
-# has a tag and two blanks or more before its text, or go on such a text; else they are examples.
+# Turns the output of `xdp-cuckoo help COMMAND` into a subsection of the man page. A block of indented lines is a list if
+# most lines are a tag, two or more spaces and a text, or continue such a text. Otherwise the block is an example.
 
 function literal(text) {
 	gsub(/\\/, "\\e", text)
@@ -23,7 +23,7 @@ function is_tagged(line) {
 	return line ~ /^  +[^ ].*[^ ]  +[^ ]/ || line ~ /^            +[^ ]/
 }
 
-# end_block: what has been gathered of indented lines.
+# end_block: prints the block of indented lines that was collected.
 function end_block(    i, tagged, indent, at, text, rest, column) {
 	for (i = 1; i <= lines; i++)
 		tagged += is_tagged(line[i])
@@ -45,7 +45,7 @@ function end_block(    i, tagged, indent, at, text, rest, column) {
 			put(text)
 			continue
 		}
-		if (!at) { # a tag alone, or a line that goes on less deeply
+		if (!at) { # a tag without text, or a less indented line
 			print ".TP"
 			put("`" text "`")
 			column = indent + 2

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The man page of the tool, on stdout: `make.sh TOOL UNITDIR`. What it says of the commands is what the tool says.
+# Prints the man page of the tool: make.sh TOOL UNITDIR. The description of the commands is the tool's own help.
 set -eu
 here=$(dirname "$0")
 tool=$1 units=$2
