@@ -163,20 +163,20 @@ static void test_reconcile_retimes(void **state)
 
 static const struct {
 	__u32 end, tick;
-	enum probe_result result;
+	enum lookup_result result;
 } moments[] = {
-	{ 0, 0, PROBE_HIT },
-	{ 0, 1, PROBE_HIT },
-	{ 0, ~0U, PROBE_HIT },
-	{ 1, 0, PROBE_HIT },
-	{ 1, 1, PROBE_MISS },
-	{ TICK, TICK - 1, PROBE_HIT },
-	{ TICK, TICK, PROBE_MISS },
-	{ TICK, TICK + 1, PROBE_MISS },
-	{ TICK, ~0U, PROBE_MISS },
-	{ ABI_END_MAX, ABI_END_MAX - 1, PROBE_HIT },
-	{ ABI_END_MAX, ABI_END_MAX, PROBE_MISS },
-	{ ABI_END_MAX, ~0U, PROBE_MISS },
+	{ 0, 0, LOOKUP_HIT },
+	{ 0, 1, LOOKUP_HIT },
+	{ 0, ~0U, LOOKUP_HIT },
+	{ 1, 0, LOOKUP_HIT },
+	{ 1, 1, LOOKUP_MISS },
+	{ TICK, TICK - 1, LOOKUP_HIT },
+	{ TICK, TICK, LOOKUP_MISS },
+	{ TICK, TICK + 1, LOOKUP_MISS },
+	{ TICK, ~0U, LOOKUP_MISS },
+	{ ABI_END_MAX, ABI_END_MAX - 1, LOOKUP_HIT },
+	{ ABI_END_MAX, ABI_END_MAX, LOOKUP_MISS },
+	{ ABI_END_MAX, ~0U, LOOKUP_MISS },
 };
 
 /* Ticks go round, of a table that has an epoch, too. */
@@ -203,7 +203,7 @@ static void check_moments(const struct table_kind *kind, unsigned int others)
 		for (size_t e = 0; e < sizeof(epochs) / sizeof(epochs[0]); e++) {
 			churn.config.table[0].epoch = epochs[e];
 			churn_tick = epochs[e] + moments[i].tick;
-			assert_int_equal(churn_probe(&churn.config.table[0], churn.hash[0]).result, moments[i].result);
+			assert_int_equal(churn_lookup(&churn.config.table[0], churn.hash[0]).result, moments[i].result);
 		}
 	}
 	churn_close(&churn);

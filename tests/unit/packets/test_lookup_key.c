@@ -10,7 +10,7 @@
 	{ \
 		.format = BUCKET_16, .is_exact = 1, .has_counts = 1 \
 	}
-#define PROBE_PLACES (2 * BUCKET_SLOTS)
+#define KEY_SLOTS (2 * BUCKET_SLOTS)
 
 /* What else stands in a slot. */
 enum neighbour {
@@ -60,7 +60,7 @@ static void add_neighbour(struct scene *scene, const struct hash_value *value, e
 
 static void add_neighbours(struct scene *scene, const struct hash_value *value, unsigned int mix)
 {
-	for (unsigned int place = 0; place < PROBE_PLACES; place++, mix /= NEIGHBOURS)
+	for (unsigned int place = 0; place < KEY_SLOTS; place++, mix /= NEIGHBOURS)
 		if (mix % NEIGHBOURS != EMPTY)
 			add_neighbour(scene, value, mix % NEIGHBOURS, place);
 }
@@ -79,7 +79,7 @@ static unsigned int mixes(void)
 {
 	unsigned int count = 1;
 
-	for (unsigned int place = 0; place < PROBE_PLACES; place++)
+	for (unsigned int place = 0; place < KEY_SLOTS; place++)
 		count *= NEIGHBOURS;
 	return count;
 }
@@ -134,7 +134,7 @@ static void test_match(void **state)
 	struct scene *scene = scene_of(state);
 	unsigned int divisor = 1;
 
-	for (unsigned int place = 0; place < PROBE_PLACES; place++, divisor *= NEIGHBOURS)
+	for (unsigned int place = 0; place < KEY_SLOTS; place++, divisor *= NEIGHBOURS)
 		for (unsigned int mix = 0; mix < mixes(); mix++)
 			if (mix / divisor % NEIGHBOURS == EMPTY)
 				check_match(scene, packet_of(FLOW_IPV4), mix, place);
@@ -147,8 +147,8 @@ static void test_match_ipv6(void **state)
 	struct scene *scene = scene_of(state);
 	unsigned int other = OTHER_KEY;
 
-	for (unsigned int before = 0; before < PROBE_PLACES; before++, other *= NEIGHBOURS)
-		for (unsigned int place = 0; place < PROBE_PLACES; place++)
+	for (unsigned int before = 0; before < KEY_SLOTS; before++, other *= NEIGHBOURS)
+		for (unsigned int place = 0; place < KEY_SLOTS; place++)
 			if (place != before)
 				check_match(scene, packet_of(FLOW_IPV6), other, place);
 	end_checks();
@@ -328,5 +328,5 @@ int main(void)
 
 	for (size_t i = 0; i < PACKETS; i++)
 		packet_build(&packets[i], &frames[i]);
-	return cmocka_run_group_tests_name("probe", tests, open_filter, scene_close);
+	return cmocka_run_group_tests_name("lookup_key", tests, open_filter, scene_close);
 }
