@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PART_LENGTH_MIN 3 /* of a word that is cut short, or goes on, to be taken for the whole */
+#define PART_LENGTH_MIN 3 /* the shortest word that matches longer ones which start with it */
 #define FAR 4
 
 static unsigned int least(unsigned int a, unsigned int b)
@@ -19,7 +19,7 @@ static bool is_same(char a, char b)
 	return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Both shorter than SUGGEST_WORD_BYTES. */
+/* The distance of two words. Both are shorter than SUGGEST_WORD_BYTES. */
 static unsigned int distance_of(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	unsigned int rows[3][SUGGEST_WORD_BYTES] = {};
