@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which shapes the packet path looks for, and by which hints. */
+/* Tells the packet path which shapes to look up, and whether to read hints. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static bool same_shape(const struct rule_shape *a, const struct rule_shape *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* What is published, with its hint bits, is where the shapes of a change start from. */
+/* A change starts with the published shapes and their hint bits. */
 void target_begin(struct target *target)
 {
 	target->is_deferred = false;
@@ -66,7 +66,7 @@ static int compile(struct target *target, const struct shape_list *shapes, enum 
 	return error;
 }
 
-/* Fills the idle list, flips, and waits until no program run uses the one that was in use. */
+/* Fills the idle list, flips, and waits until no packet uses the old list. */
 static int publish_family(struct abi_table *table, enum flow_family family, const struct abi_shape_list *wanted,
 			  bool is_met)
 {
@@ -95,7 +95,7 @@ int target_publish(struct target *target, struct store *store, struct reason *re
 	int error = store_shapes(store, &shapes);
 
 	if (error)
-		return target_store_failed(error, reason);
+		return target_say_store_unread(error, reason);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
 		error = compile(target, &shapes, family, &wanted[family]);
 	if (error)
@@ -105,9 +105,9 @@ int target_publish(struct target *target, struct store *store, struct reason *re
 	return publish_all(target, wanted, reason);
 }
 
-/* ---- shapes of a change, before its commit ---- */
+/* ---- shapes of pass rules, before the commit of a change ---- */
 
-/* Where there is no room they wait for target_publish(). */
+/* If the list has no room, new shapes of pass rules wait for target_publish(). */
 static bool has_passing(const struct target_shapes *shapes, const struct abi_shape_list *list)
 {
 	const bool has_dropping = (__u32)__builtin_popcount(list->passing) < list->count;

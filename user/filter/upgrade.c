@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A filter of another version: this one's takes its place, with the rules of the store, while packets go on. */
+/* Replaces a running filter of another version by one of this version, filled from the store. */
 #include <errno.h>
 #include <string.h>
 
 #include "filter/filter.h"
 #include "filter/internal.h"
 
-/* As many as it has, where that can be true. */
+/* As many slots as the old filter has, if its config makes sense. */
 static __u64 slots_of(const struct abi_config *config)
 {
 	const __u64 slots = table_slots_of(config->geometry);
@@ -21,7 +21,7 @@ static int check(const struct kernel_filter *filter, const struct store_info *in
 	const struct abi_config *config = filter->config;
 
 	if (memcmp(config->store_id, info->id, sizeof(info->id)))
-		return target_of_another_store(filter, reason);
+		return target_say_other_store(filter, reason);
 	if (held)
 		return reason_set(reason, -EBUSY,
 				  "on '%s' libxdp's dispatcher holds a filter of another version of "
@@ -56,7 +56,7 @@ int target_take_over(struct target *target, struct kernel_filter *filter, struct
 	int error = store_info(store, &info);
 
 	if (error)
-		return target_store_failed(error, reason);
+		return target_say_store_unread(error, reason);
 	error = check(filter, &info, reason);
 	if (!error)
 		error = make(target, filter, store, &info, reason);
