@@ -13,7 +13,7 @@
 struct carrying {
 	struct target_entries *entries;
 	__u64 *counted, counted_bits; /* which old keys need an heir, by their tags: see note_counted() */
-	__u32 *narrowest;             /* under a new plan: by new slot, the number of the narrowest rule with its key */
+	__u32 *narrowest;             /* of the rules that have the key of a new slot: its number */
 	__u32 rule;                   /* the number of the present rule; the first of the store is 1 */
 };
 

@@ -41,18 +41,6 @@ bool target_has_aged(const struct target *target, __u32 tick)
 	return tick && !ticks_now(&now, &ignored) && now - target_own(target)->epoch > ABI_END_MAX / 2;
 }
 
-static void set_shortcuts(const struct target *target, const struct rule_key *key)
-{
-	if (hints_can_shorten(&key->shape))
-		hints_set_shortcuts(target_hints(target), key);
-}
-
-static void clear_shortcuts(const struct target *target, const struct rule_key *key)
-{
-	if (hints_can_shorten(&key->shape))
-		hints_clear_shortcuts(target_hints(target), key);
-}
-
 int target_insert(struct target *target, const struct rule_key *key, __u32 tick)
 {
 	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
@@ -64,7 +52,7 @@ int target_insert(struct target *target, const struct rule_key *key, __u32 tick)
 	hints_mark(target_hints(target), key, hint);
 	error = table_insert(&target->table, &value, target_end(target, tick));
 	if (!error && !tick)
-		set_shortcuts(target, key);
+		hints_set_shortcuts(target_hints(target), key);
 	return error;
 }
 
@@ -72,7 +60,7 @@ int target_delete(struct target *target, const struct rule_key *key)
 {
 	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
 
-	clear_shortcuts(target, key);
+	hints_clear_shortcuts(target_hints(target), key);
 	return table_delete(&target->table, &value);
 }
 
@@ -84,9 +72,9 @@ int target_set_end(struct target *target, const struct rule_key *key, __u32 tick
 	if (!target->filter.options.is_exact)
 		return 0;
 	if (tick)
-		clear_shortcuts(target, key);
+		hints_clear_shortcuts(target_hints(target), key);
 	error = table_set_end(&target->table, &value, target_end(target, tick));
 	if (!error && !tick)
-		set_shortcuts(target, key);
+		hints_set_shortcuts(target_hints(target), key);
 	return error;
 }

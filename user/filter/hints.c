@@ -31,12 +31,6 @@ static void set(__u8 *hint, __u32 bits)
 		__atomic_fetch_or(hint, bits, __ATOMIC_RELEASE);
 }
 
-static void set_all(__u8 *hints, __u32 bit)
-{
-	for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
-		set(&hints[i], bit);
-}
-
 /*
  * Index number `i` of the indexes that the key's source prefix covers. The prefix must not be longer than the
  * bits that an index depends on.
@@ -71,7 +65,8 @@ void hints_mark(__u8 *hints, const struct rule_key *key, __u64 hint)
 	if (key->shape.src_len >= index_bits(family))
 		set(&of_family[hint_index(family, hint_head(family, &key->key))], hint);
 	else if (is_everywhere(&key->shape))
-		set_all(of_family, hint);
+		for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
+			set(&of_family[i], hint);
 	else
 		for (__u32 i = 0; i < indexes_within(key); i++)
 			set(&of_family[index_within(key, i)], hint);
@@ -129,6 +124,8 @@ void hints_set_shortcuts(__u8 *hints, const struct rule_key *key)
 {
 	__u8 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
 
+	if (!hints_can_shorten(&key->shape))
+		return;
 	for (__u32 i = 0; i < indexes_within(key); i++)
 		set(&of_family[index_within(key, i)], ABI_HINT_SHORTCUT);
 }
@@ -137,6 +134,8 @@ void hints_clear_shortcuts(__u8 *hints, const struct rule_key *key)
 {
 	__u8 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
 
+	if (!hints_can_shorten(&key->shape))
+		return;
 	for (__u32 i = 0; i < indexes_within(key); i++)
 		clear(&of_family[index_within(key, i)]);
 }

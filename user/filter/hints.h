@@ -34,9 +34,8 @@ void hints_replace(__u8 *hints, const __u8 *wanted);
 bool hints_can_shorten(const struct rule_shape *shape);
 
 /*
- * Sets or clears the shortcuts of all flows that the key matches. The shape of the key must be one that can
- * have shortcuts. Call set after the key is in the table. Clear also clears shortcuts that another key has
- * set.
+ * Sets or clears the shortcuts of all flows that the key matches, if keys of its shape can have shortcuts.
+ * Call set after the key is in the table. Clear also clears shortcuts that another key has set.
  */
 void hints_set_shortcuts(__u8 *hints, const struct rule_key *key);
 void hints_clear_shortcuts(__u8 *hints, const struct rule_key *key);

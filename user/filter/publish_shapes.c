@@ -7,11 +7,6 @@
 #include "filter/hints.h"
 #include "filter/internal.h"
 
-static bool same_shape(const struct rule_shape *a, const struct rule_shape *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
 /* A change starts with the published shapes and their hint bits. */
 void target_begin(struct target *target)
 {
@@ -35,7 +30,7 @@ int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hi
 	struct target_shapes *shapes = &target->shapes[shape->family];
 
 	for (size_t i = 0; i < shapes->count; i++)
-		if (same_shape(&shapes->shape[i], shape)) {
+		if (!memcmp(&shapes->shape[i], shape, sizeof(*shape))) {
 			*hint = shapes->hint[i];
 			return 0;
 		}
@@ -66,25 +61,21 @@ static int compile(struct target *target, const struct shape_list *shapes, enum 
 	return error;
 }
 
-/* Fills the idle list, flips, and waits until no packet uses the old list. */
-static int publish_family(struct abi_table *table, enum flow_family family, const struct abi_shape_list *wanted,
-			  bool is_met)
-{
-	const __u64 active = table->shapes_active[family] & 1;
-
-	if (!memcmp(&table->shapes[family][active], wanted, sizeof(*wanted)))
-		return 0;
-	table->shapes[family][!active] = *wanted;
-	__atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);
-	return is_met ? grace_wait() : 0;
-}
-
+/* For each family: fills the idle list, flips, and waits until no packet uses the old list. */
 static int publish_all(struct target *target, const struct abi_shape_list wanted[FLOW_FAMILIES], struct reason *reason)
 {
+	struct abi_table *table = target_own(target);
 	int error = 0;
 
-	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
-		error = publish_family(target_own(target), family, &wanted[family], target_is_met(target));
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++) {
+		const __u64 active = table->shapes_active[family] & 1;
+
+		if (!memcmp(&table->shapes[family][active], &wanted[family], sizeof(*wanted)))
+			continue;
+		table->shapes[family][!active] = wanted[family];
+		__atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);
+		error = target_is_met(target) ? grace_wait() : 0;
+	}
 	return error ? reason_set(reason, error, "cannot wait for the packets under way: %s", strerror(-error)) : 0;
 }
 

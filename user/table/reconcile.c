@@ -20,11 +20,6 @@ static bool mark_set(__u64 *marks, __u64 at)
 	return true;
 }
 
-static bool mark_is_set(const __u64 *marks, __u64 at)
-{
-	return marks[at / MARK_BITS] >> at % MARK_BITS & 1;
-}
-
 FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout, __u32 bucket,
 			  const struct bucket_pair *pair, __u64 tag, __u64 *kept, struct table_place *claimed)
 {
@@ -100,7 +95,7 @@ FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout, const 
 		const struct table_place place = { slot / layout.slots, slot % layout.slots };
 		const __u32 fingerprint = table_load(table, layout, place);
 
-		if (fingerprint && !mark_is_set(kept, slot))
+		if (fingerprint && !(kept[slot / MARK_BITS] >> slot % MARK_BITS & 1))
 			core_erase(table, layout, place, fingerprint,
 				   layout.has_records ? abi_record_tag(*table_record(table, layout, place)) : 0);
 	}
