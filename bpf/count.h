@@ -27,7 +27,7 @@ __attribute__((noinline)) int count_begin(struct abi_pace *pace, __u64 jiffy)
 	if (credit > ABI_PACE_BURST)
 		credit = ABI_PACE_BURST;
 	credit -= counted < credit ? counted : credit;
-	/* Expect as many packets as in the jiffy before, if that was the last one with packets. */
+	/* Expect as many packets as in the last jiffy. If `pace` is older than that, it had none. */
 	expected = elapsed == 1 ? pace->packets : 0;
 	if (expected > credit)
 		for (; shift < COUNT_SHIFT_MAX && expected > ABI_PACE_RATE; shift++)

@@ -62,7 +62,7 @@ struct abi_sampling {
 	__u64 seen;             /* packets that were dropped, or would be, during a lease */
 	__u64 limited;          /* of these, chosen for a sample without enough credit */
 	__u64 lost;             /* of these, chosen for a sample when the ring was full */
-	__u64 credit, refilled; /* `refilled`: the jiffy of the last sample */
+	__u64 credit, refilled; /* `refilled`: the jiffy in which `credit` was computed */
 };
 
 _Static_assert(sizeof(struct abi_sample) == 24 + ABI_SAMPLE_BYTES, "sample layout");

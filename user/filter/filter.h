@@ -47,7 +47,7 @@ enum target_cause {
 enum target_ahead {
 	TARGET_HAS_NONE,
 	TARGET_HAS_SOME,
-	TARGET_HAS_ALL, /* the change only adds keys, and all are in */
+	TARGET_HAS_ALL, /* every key that the change adds; the table is otherwise unchanged */
 };
 
 /* The shapes of a family that are published, and those that will be because the table has keys of them. */

@@ -218,7 +218,7 @@ static int prepare_beside(const struct target *target, struct target *new, __u64
 	struct abi_table *own;
 
 	if (error)
-		return reason_set(reason, error, "cannot wait for the packets under way: %s", strerror(-error));
+		return reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error));
 	*new = (struct target){ .filter = target->filter, .which = !target->which, .is_beside = true };
 	own = target_own(new);
 	own->geometry = table_geometry(slots);

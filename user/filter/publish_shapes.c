@@ -76,7 +76,7 @@ static int publish_all(struct target *target, const struct abi_shape_list wanted
 		__atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);
 		error = target_is_met(target) ? grace_wait() : 0;
 	}
-	return error ? reason_set(reason, error, "cannot wait for the packets under way: %s", strerror(-error)) : 0;
+	return error ? reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error)) : 0;
 }
 
 int target_publish(struct target *target, struct store *store, struct reason *reason)
@@ -91,8 +91,7 @@ int target_publish(struct target *target, struct store *store, struct reason *re
 		error = compile(target, &shapes, family, &wanted[family]);
 	if (error)
 		return reason_set(reason, error,
-				  "too many kinds of rule came and went in one change; make it in "
-				  "smaller parts");
+				  "the change has too many kinds of rules; split it into smaller changes");
 	return publish_all(target, wanted, reason);
 }
 

@@ -16,7 +16,7 @@
 enum neighbour {
 	EMPTY,
 	OTHER_KEY, /* same fingerprint, other tag */
-	SAME_TAG,  /* other fingerprint, same tag; a borrow from the slot below can make the fingerprint look equal */
+	SAME_TAG,  /* other fingerprint, same tag; after a borrow the fingerprint can look equal */
 	NEIGHBOURS,
 };
 
