@@ -6,10 +6,6 @@
 #include "kernel/kernel.h"
 #include "unit/packets_fixture.h"
 
-#define EXACT \
-	{ \
-		.format = BUCKET_16, .is_exact = 1, .has_counts = 1 \
-	}
 #define KEY_SLOTS (2 * BUCKET_SLOTS)
 
 /* What is in another slot. */
@@ -298,7 +294,7 @@ static void test_counts(void **state)
 /* The options and sizes of the object as other loaders load it; the tool can adopt such a filter. */
 static void test_defaults(void **state)
 {
-	static const struct abi_options exact = EXACT;
+	static const struct abi_options exact = { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 };
 	static const __u32 slots = 1 << ABI_SLOTS_DEFAULT_LOG2;
 	struct filter filter = { .object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL) };
 
@@ -311,15 +307,6 @@ static void test_defaults(void **state)
 	filter_close(&filter);
 }
 
-static int open_filter(void **state)
-{
-	static const struct abi_options exact = EXACT;
-	static struct scene scene;
-
-	*state = &scene;
-	return scene_open(&scene, &exact, 1024);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -327,7 +314,6 @@ int main(void)
 		TEST(test_ends),     TEST(test_an_end_comes), TEST(test_counts),     cmocka_unit_test(test_defaults),
 	};
 
-	for (size_t i = 0; i < PACKETS; i++)
-		packet_build(&packets[i], &frames[i]);
-	return cmocka_run_group_tests_name("lookup_key", tests, open_filter, scene_close);
+	build_frames();
+	return cmocka_run_group_tests_name("lookup_key", tests, scene_open_exact, scene_close);
 }

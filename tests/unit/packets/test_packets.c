@@ -39,14 +39,13 @@ static void test_truncations(void **state)
 {
 	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32", "proto udp" };
 	struct scene *scene = scene_of(state);
-	struct rule rule[sizeof(texts) / sizeof(texts[0])];
-	struct reason reason;
+	struct rule rule;
 
 	for (size_t set = 0; set <= sizeof(texts) / sizeof(texts[0]); set++) {
 		scene_set_up(scene);
 		if (set) {
-			assert_int_equal(rule_parse(texts[set - 1], &rule[set - 1], &reason), 0);
-			scene_add(scene, &rule[set - 1]);
+			rule = parse_rule(texts[set - 1]);
+			scene_add(scene, &rule);
 		}
 		for (size_t i = 0; i < PACKETS; i++)
 			for (size_t n = FILTER_RUN_MIN; n <= frames[i].length; n += next_cut(&frames[i], n))
@@ -73,10 +72,8 @@ static void test_ways_to_run(void **state)
 	static const __u32 confirm_by[] = { SCENE_PAST, SCENE_FUTURE };
 	const __u32 all = ABI_RUN_SET_UP | ABI_RUN_MONITOR | ABI_RUN_PANIC | ABI_RUN_UNCONFIRMED;
 	struct scene *scene = scene_of(state);
-	struct reason reason;
-	struct rule rule;
+	const struct rule rule = parse_rule("proto udp");
 
-	assert_int_equal(rule_parse("proto udp", &rule, &reason), 0);
 	for (__u32 run = 0; run <= all; run++)
 		for (size_t i = 0; i < sizeof(confirm_by) / sizeof(confirm_by[0]); i++) {
 			scene_set_up(scene);
@@ -109,11 +106,9 @@ static void test_rules(void **state)
 static void test_dport_0_is_no_fragment(void **state)
 {
 	struct scene *scene = scene_of(state);
-	struct reason reason;
-	struct rule rule;
+	const struct rule rule = parse_rule("dport 0");
 
 	scene_set_up(scene);
-	assert_int_equal(rule_parse("dport 0", &rule, &reason), 0);
 	filter_add(&scene->filter, &rule);
 	for (size_t i = 0; i < PACKETS; i++) {
 		bool is_udp = packets[i].result == PARSE_OK && packets[i].flow.proto == IPPROTO_UDP;
@@ -349,7 +344,6 @@ static void test_ports_in_the_second_buffer(void **state)
 	struct scene *scene = scene_of(state);
 	struct packet_frame start = {};
 	struct filter_run run;
-	struct reason reason;
 	struct rule rule;
 	size_t behind;
 
@@ -364,7 +358,7 @@ static void test_ports_in_the_second_buffer(void **state)
 	packet_put16(frame + start.ip_start + 4, sizeof(frame) - start.addresses_end);
 	for (int is_53 = 0; is_53 < 2; is_53++) {
 		scene_set_up(scene);
-		assert_int_equal(rule_parse(is_53 ? "proto udp dport 53" : "proto udp dport 54", &rule, &reason), 0);
+		rule = parse_rule(is_53 ? "proto udp dport 53" : "proto udp dport 54");
 		scene_add(scene, &rule);
 		run = filter_run(&scene->filter, FILTER_FRAGS, frame, sizeof(frame));
 		assert_int_equal(run.error, 0);
@@ -395,7 +389,6 @@ static void test_short_first_buffer(void **state)
 	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32" };
 	static const __u8 some[2 * FILTER_RUN_MIN];
 	struct scene *scene = scene_of(state);
-	struct reason reason;
 	struct rule rule;
 
 	scene_set_up(scene);
@@ -405,7 +398,7 @@ static void test_short_first_buffer(void **state)
 	}
 	for (size_t set = 0; set < sizeof(texts) / sizeof(texts[0]); set++) {
 		scene_set_up(scene);
-		assert_int_equal(rule_parse(texts[set], &rule, &reason), 0);
+		rule = parse_rule(texts[set]);
 		scene_add(scene, &rule);
 		for (size_t i = 0; i < PACKETS; i++)
 			check_splits(scene, i);
@@ -467,8 +460,7 @@ int main(void)
 	};
 	int failed;
 
-	for (size_t i = 0; i < PACKETS; i++)
-		packet_build(&packets[i], &frames[i]);
+	build_frames();
 	kind = kinds;
 	failed = cmocka_run_group_tests_name("packets, bpf", parsing, open_filter, scene_close);
 	failed += cmocka_run_group_tests_name("packets, by hints", by_hints, open_with_hints, scene_close);

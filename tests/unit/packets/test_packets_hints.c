@@ -68,7 +68,6 @@ static void test_shortcuts(void **state)
 	static const char *const pass[] = { NULL, "proto udp action pass", "src 10.0.0.0/9 action pass" };
 	struct scene *scene = scene_of(state);
 	struct rule rule, passing;
-	struct reason reason;
 
 	for (size_t i = 0; i < PACKETS; i++) {
 		if (!is_first_of_flow(i) || packets[i].flow.family != FLOW_IPV4)
@@ -76,7 +75,7 @@ static void test_shortcuts(void **state)
 		for (size_t p = 0; p < sizeof(pass) / sizeof(pass[0]); p++) {
 			scene_set_up(scene);
 			if (pass[p]) {
-				assert_int_equal(rule_parse(pass[p], &passing, &reason), 0);
+				passing = parse_rule(pass[p]);
 				scene_add(scene, &passing);
 			}
 			rule = (struct rule){ .family = FLOW_IPV4, .src_len = 5 + i % 12 };
@@ -90,14 +89,11 @@ static void test_shortcuts(void **state)
 
 static int open_filter(void **state)
 {
-	static const struct abi_options options = { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 };
-	static struct scene scene;
+	const int error = scene_open_exact(state);
+	struct scene *scene = *state;
 
-	*state = &scene;
-	if (scene_open(&scene, &options, 1 << ABI_SLOTS_DEFAULT_LOG2))
-		return -1;
-	scene.filter.reads_hints = true;
-	return 0;
+	scene->filter.reads_hints = true;
+	return error;
 }
 
 int main(void)
@@ -108,7 +104,6 @@ int main(void)
 		TEST(test_shortcuts),
 	};
 
-	for (size_t i = 0; i < PACKETS; i++)
-		packet_build(&packets[i], &frames[i]);
+	build_frames();
 	return cmocka_run_group_tests(tests, open_filter, scene_close);
 }

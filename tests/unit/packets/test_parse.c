@@ -138,7 +138,6 @@ int main(void)
 		TEST(test_host_plain_frames),
 	};
 
-	for (size_t i = 0; i < PACKETS; i++)
-		packet_build(&packets[i], &frames[i]);
+	build_frames();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -233,22 +233,12 @@ static void test_random_frames(void **state)
 	end_checks();
 }
 
-static int open_scene(void **state)
-{
-	static const struct abi_options options = { .format = BUCKET_16, .is_exact = true, .has_counts = true };
-	static struct scene scene;
-
-	*state = &scene;
-	return scene_open(&scene, &options, 1024);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(test_random_frames),
 	};
 
-	for (size_t i = 0; i < PACKETS; i++)
-		packet_build(&packets[i], &frames[i]);
-	return cmocka_run_group_tests(tests, open_scene, scene_close);
+	build_frames();
+	return cmocka_run_group_tests(tests, scene_open_exact, scene_close);
 }
