@@ -62,7 +62,7 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 	const struct abi_shape_list *list = abi_shapes(table, family);
 	__u32 hint = read_hint(table, list, family, flow);
 	__u32 candidates;
-	struct shape_match miss = { otherwise, LOOKUP_NO_SLOT };
+	struct shape_match fallback = { otherwise, LOOKUP_NO_SLOT };
 	__u64 unsettled = OUTCOME_UNSETTLED;
 	__u32 place = 0;
 
@@ -81,7 +81,7 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 			 * unsettled.
 			 */
 			unsettled = OUTCOME_DROP_RULE;
-			miss.outcome = hide_from_verifier(config, unsettled);
+			fallback.outcome = hide_from_verifier(config, unsettled);
 		}
 		place = abi_shape_place(candidates);
 	}
@@ -102,9 +102,9 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 						     answer.slot };
 		/* Hidden, else Linux 6.1 checks all further shapes again for this value. */
 		if (answer.result == LOOKUP_UNSETTLED)
-			miss.outcome = hide_from_verifier(config, unsettled);
+			fallback.outcome = hide_from_verifier(config, unsettled);
 	}
-	return miss;
+	return fallback;
 }
 
 #endif

@@ -28,9 +28,9 @@ struct bucket_geometry target_geometry(const struct kernel_filter *filter)
 	return table_geometry(target_all_slots(filter) / ABI_TABLES);
 }
 
-bool target_is_met(const struct target *target)
+bool target_is_in_use(const struct target *target)
 {
-	return !target->is_beside && target->filter.attachments_count;
+	return !target->shares_maps && target->filter.attachments_count;
 }
 
 /* Maps the records and counters of `slots` slots from `slot` on. */
@@ -132,7 +132,7 @@ void target_close(struct target *target)
 {
 	target_drop_successor(target);
 	table_close(&target->table);
-	if (!target->is_beside)
+	if (!target->shares_maps)
 		kernel_close(&target->filter);
 }
 
@@ -154,7 +154,7 @@ void target_note_counts(struct target *target)
 	target->table.moves = 0;
 	if (own->longest_path < target->table.longest_path)
 		own->longest_path = target->table.longest_path;
-	if (!target->is_beside)
+	if (!target->shares_maps)
 		target->filter.config->used = own->used;
 }
 

@@ -60,7 +60,7 @@ struct target_shapes {
 struct target {
 	struct kernel_filter filter;
 	unsigned int which; /* the number of `table`: 0 or 1 */
-	bool is_beside;     /* `table` is the second table of a filter that belongs to another target */
+	bool shares_maps;   /* `table` is the second table of a filter that belongs to another target */
 	struct table table;
 	enum target_state state; /* what target_update() found */
 	/*

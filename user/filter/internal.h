@@ -119,6 +119,6 @@ void target_lay_out(struct abi_config *config, unsigned int tables, __u64 slots)
 __u32 target_end(const struct target *target, __u32 tick);
 
 /* Whether packets may use the target's table. */
-bool target_is_met(const struct target *target);
+bool target_is_in_use(const struct target *target);
 
 #endif

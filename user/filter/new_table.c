@@ -189,7 +189,7 @@ void target_drop_successor(struct target *target)
  * Whether the second table of the same maps can have this many slots. If the maps have much more room than
  * wanted, new maps are better, because they save memory.
  */
-static bool fits_beside(const struct target *target, __u64 slots)
+static bool fits_into_maps(const struct target *target, __u64 slots)
 {
 	const __u64 room = target_room(&target->filter), wanted = table_slots_of(table_geometry(slots));
 
@@ -199,7 +199,7 @@ static bool fits_beside(const struct target *target, __u64 slots)
 
 bool target_can_prepare(const struct target *target, __u64 slots)
 {
-	return fits_beside(target, slots) || !kernel_held_attachment(&target->filter);
+	return fits_into_maps(target, slots) || !kernel_held_attachment(&target->filter);
 }
 
 /* Waits until no packet uses the table that was active before. Then that table may be filled again. */
@@ -212,14 +212,14 @@ static int wait_for_packets(struct abi_config *config)
 	return error;
 }
 
-static int prepare_beside(const struct target *target, struct target *new, __u64 slots, struct reason *reason)
+static int prepare_in_maps(const struct target *target, struct target *new, __u64 slots, struct reason *reason)
 {
 	int error = wait_for_packets(target->filter.config);
 	struct abi_table *own;
 
 	if (error)
 		return reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error));
-	*new = (struct target){ .filter = target->filter, .which = !target->which, .is_beside = true };
+	*new = (struct target){ .filter = target->filter, .which = !target->which, .shares_maps = true };
 	own = target_own(new);
 	own->geometry = table_geometry(slots);
 	own->sequence = own->moves = own->used = own->longest_path = 0;
@@ -231,8 +231,8 @@ static int prepare_beside(const struct target *target, struct target *new, __u64
 		       0;
 }
 
-static int prepare_anew(const struct target *target, struct target *new, const struct abi_options *options, __u64 slots,
-			__u64 keys, struct reason *reason)
+static int prepare_new_maps(const struct target *target, struct target *new, const struct abi_options *options,
+			    __u64 slots, __u64 keys, struct reason *reason)
 {
 	struct kernel_plan plan = plan_room(options, slots);
 	struct bucket_geometry geometry;
@@ -265,7 +265,7 @@ static int say_held(const struct kernel_filter *filter, struct reason *reason)
 }
 
 static int prepare(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
-		   bool is_beside, struct reason *reason)
+		   bool shares_maps, struct reason *reason)
 {
 	struct target_successor *successor = calloc(1, sizeof(*successor));
 	struct store_info info;
@@ -277,14 +277,14 @@ static int prepare(struct target *target, struct store *store, const struct abi_
 		return reason_set(reason, -ENOMEM, "no memory for a new table");
 	if (error)
 		target_say_store_unread(error, reason);
-	else if (is_beside)
-		error = prepare_beside(target, &successor->target, slots, reason);
+	else if (shares_maps)
+		error = prepare_in_maps(target, &successor->target, slots, reason);
 	else if (kernel_held_attachment(&target->filter))
 		error = info.keys > target_room(&target->filter) * TABLE_LOAD_PERCENT / 100 ?
 				target_say_full(target, info.keys, reason) :
 				say_held(&target->filter, reason);
 	else
-		error = prepare_anew(target, &successor->target, options, slots, info.keys, reason);
+		error = prepare_new_maps(target, &successor->target, options, slots, info.keys, reason);
 	if (!error)
 		error = fill(target, successor, store, info.plan, reason);
 	if (error)
@@ -294,7 +294,7 @@ static int prepare(struct target *target, struct store *store, const struct abi_
 
 int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason)
 {
-	return prepare(target, store, &target->filter.options, slots, fits_beside(target, slots), reason);
+	return prepare(target, store, &target->filter.options, slots, fits_into_maps(target, slots), reason);
 }
 
 /* Copies the lease of a listener to the new config. Later the listener extends it there itself. */
@@ -343,9 +343,9 @@ static void become(struct target *target, struct target *new)
 	new->state = target->state;
 	new->cause = target->cause;
 	new->slots_before = table_slots(&target->table);
-	if (new->is_beside) {
+	if (new->shares_maps) {
 		table_close(&target->table);
-		new->is_beside = false;
+		new->shares_maps = false;
 	} else {
 		target_close(target);
 	}
@@ -356,9 +356,9 @@ int target_succeed(struct target *target, struct reason *reason)
 {
 	struct target_successor *successor = target->successor;
 	struct target *new = &successor->target;
-	int error = new->is_beside ? 0 : replace_filter(target, new, reason);
+	int error = new->shares_maps ? 0 : replace_filter(target, new, reason);
 
-	if (new->is_beside)
+	if (new->shares_maps)
 		exchange_tables(target->filter.config, new);
 	if (error) {
 		target_drop_successor(target);

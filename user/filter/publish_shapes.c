@@ -74,7 +74,7 @@ static int publish_all(struct target *target, const struct abi_shape_list wanted
 			continue;
 		table->shapes[family][!active] = wanted[family];
 		__atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);
-		error = target_is_met(target) ? grace_wait() : 0;
+		error = target_is_in_use(target) ? grace_wait() : 0;
 	}
 	return error ? reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error)) : 0;
 }
