@@ -39,7 +39,7 @@ enum target_cause {
 	TARGET_TOO_SMALL,
 	TARGET_STUCK,    /* too many keys share a few buckets: a new secret solves this */
 	TARGET_AGED,     /* its records cannot hold the end of a rule: a new epoch solves this */
-	TARGET_NEW_PLAN, /* the store has chosen other targets for its shapes */
+	TARGET_NEW_PLAN, /* the store has a new plan: some shapes are looked up as other shapes */
 	TARGET_AT_ONCE,  /* the whole change must take effect at once */
 };
 
@@ -128,8 +128,8 @@ int target_fill(struct target *target, struct store *store, struct table_differe
 bool target_has_room(const struct target *target, __u64 keys);
 
 /*
- * The slots of a new table for `keys` keys that did not fit into this one. As many as now, if the keys only
- * shared too few buckets: a new secret solves that. Else more.
+ * The number of slots that a new table needs for `keys` keys that did not fit into this one. It is the same
+ * number if the keys only shared too few buckets, which a new secret solves. Otherwise it is larger.
  */
 __u64 target_slots_to_grow_to(const struct target *target, __u64 keys);
 
