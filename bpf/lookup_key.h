@@ -184,10 +184,12 @@ FLOW_INLINE struct lookup_answer lookup_records(const struct abi_table *table, _
 }
 
 /*
- * The slot of the first match, in an order that alternates between the two buckets. The lowest bit of a match
- * is exact. There is no branch: the bucket is a coin toss, so a branch would be mispredicted half the time.
- * After the shifts, possible matches are 8 bits apart, each of the second bucket before the same slot of the
- * first. The multiplication moves the number of the lowest match to the top three bits.
+ * The slot of the first match, in an order that alternates between the two buckets. Only the lowest bit of a
+ * match is reliable, and the first match needs only that. The code has no branch: a match is equally likely
+ * in either bucket, so a branch would be mispredicted half the time.
+ *
+ * After the shifts, possible matches are 8 bits apart. Each slot of the second bucket comes before the same
+ * slot of the first. The multiplication moves the number of the lowest match to the top three bits.
  */
 #define LOOKUP_ORDER 0x0020406080a0c0e0ULL
 
@@ -203,6 +205,7 @@ FLOW_INLINE __u32 lookup_first_match(struct bucket_pair pair, __u64 first, __u64
 
 /* ---- the tries, for both ---- */
 
+/* A global function cannot return a struct, so it returns an answer packed into one number. */
 FLOW_INLINE __u64 lookup_pack(struct lookup_answer answer)
 {
 	return (__u64)answer.result << 32 | answer.slot;
@@ -217,7 +220,7 @@ __attribute__((noinline)) __u64 lookup_try(const struct abi_table *table, __u64 
 }
 
 /*
- * All tries after the first. `last` is the result of the first try: LOOKUP_MISS means that a fingerprint
+ * All tries after the first. `last` is the result of the first try. LOOKUP_MISS means here that a fingerprint
  * matched, but not its record. Returns the packed answer.
  */
 __attribute__((noinline)) __u64 lookup_again(const struct abi_table *table, __u64 hash, __u64 tag,
@@ -249,8 +252,8 @@ FLOW_INLINE struct lookup_answer lookup_retry(const struct abi_table *table, __u
 }
 
 /*
- * The first try is inline. Most packets match no fingerprint; the others mostly match the right one, so it
- * checks one record only.
+ * The first try is inline and checks at most one record. Most packets match no fingerprint at all, and the
+ * others mostly match the right one.
  */
 FLOW_INLINE struct lookup_answer lookup_exact(const struct abi_table *table, __u64 hash, const struct hash_input *input)
 {
