@@ -51,6 +51,11 @@ FLOW_INLINE struct hash_input shape_key(const struct abi_table *table, const str
 	};
 }
 
+static __always_inline enum abi_outcome shape_outcome(const struct abi_shape *shape)
+{
+	return shape->tag & ABI_TAG_PASS ? OUTCOME_PASS_RULE : OUTCOME_DROP_RULE;
+}
+
 /*
  * Returns the outcome of the first shape that hits, or `otherwise` if none does. A hint with a shortcut
  * leaves few shapes; if none of them hits, the packet is dropped. `family` is a constant at every call.
@@ -98,8 +103,7 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 		input = shape_key(table, shape, flow, family);
 		answer = lookup_key(table, hash_of(&input), &input);
 		if (answer.result == LOOKUP_HIT)
-			return (struct shape_match){ shape->tag & ABI_TAG_PASS ? OUTCOME_PASS_RULE : OUTCOME_DROP_RULE,
-						     answer.slot };
+			return (struct shape_match){ shape_outcome(shape), answer.slot };
 		/* Hidden, else Linux 6.1 checks all further shapes again for this value. */
 		if (answer.result == LOOKUP_UNSETTLED)
 			fallback.outcome = hide_from_verifier(config, unsettled);
