@@ -13,7 +13,7 @@
 struct carrying {
 	struct target_entries *entries;
 	__u64 *counted, counted_bits; /* which old keys need an heir, by their tags: see note_counted() */
-	__u32 *narrowest;             /* of the rules that have the key of a new slot: its number */
+	__u32 *narrowest;             /* under a new plan, by new slot: the narrowest rule with its key */
 	__u32 rule;                   /* the number of the present rule; the first of the store is 1 */
 };
 
@@ -23,9 +23,9 @@ static __u64 counted_bit(const struct carrying *carrying, __u64 tag)
 }
 
 /*
- * Marks the old keys that need an heir: those with a count for which no earlier search looked. The mark is a
- * bit chosen by the tag of the key; other keys may share it. Most keys have no count, and the mark saves
- * their look-up. Returns whether there are any.
+ * Marks the old keys that need an heir: those that have a count now and had none in an earlier search. The
+ * mark is a bit chosen by the tag of the key; other keys may share it. Most keys have no count, and the mark
+ * saves their look-up. Returns whether any key needs an heir.
  */
 static bool note_counted(struct carrying *carrying)
 {

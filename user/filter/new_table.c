@@ -103,7 +103,7 @@ static struct kernel_plan plan_room(const struct abi_options *options, __u64 slo
 	return plan;
 }
 
-/* `keys`: how many keys will be filled in, which takes memory of this process. */
+/* `keys`: the number of keys that will be filled in, which takes memory of this process. */
 static int create(struct target *target, const struct kernel_plan *plan, struct bucket_geometry geometry, __u64 keys,
 		  struct reason *reason)
 {

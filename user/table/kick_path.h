@@ -34,7 +34,7 @@ FLOW_INLINE void core_push(struct table *table, struct bucket_layout layout, __u
 	search->node[search->count++] = (struct table_node){ bucket, parent, slot };
 }
 
-/* Used to leave out circles: a path with a circle leads nowhere that a shorter one does not. */
+/* Whether a path has the bucket already. A path with a circle leads nowhere that a shorter one does not. */
 static inline bool core_is_on_path(const struct table_search *search, unsigned int at, __u32 bucket)
 {
 	while (search->node[at].bucket != bucket) {

@@ -81,7 +81,10 @@ __u64 table_slots_for(__u64 rules);
 /* The bytes of all buckets: a multiple of 8. */
 __u64 table_bucket_bytes(enum bucket_format format, struct bucket_geometry geometry);
 
-/* The probability that a look-up of an absent key meets an equal fingerprint: 2b * load / (2^f - 1). */
+/*
+ * The probability that a look-up of an absent key finds an equal fingerprint: 2b * load / (2^f - 1), with b
+ * slots a bucket and f bits a fingerprint.
+ */
 double table_false_positive_rate(enum bucket_format format, double load_factor);
 
 /*
@@ -96,11 +99,13 @@ void table_close(struct table *table);
 
 __u64 table_slots(const struct table *table);
 
-/*
- * Maps the part of the table that has this slot, or all parts. Callers map all parts before they change many
- * keys, or before they read records or counters without the functions below. 0 or -ENOMEM.
- */
+/* Maps the part of the table that has this slot. 0 or -ENOMEM. */
 int table_reach(struct table *table, __u64 slot);
+
+/*
+ * Maps all parts. Callers do this before they change many keys, or before they read records or counters
+ * without the functions below. 0 or -ENOMEM.
+ */
 int table_reach_all(struct table *table);
 
 /* Counts the filled slots by reading all buckets. */
@@ -109,8 +114,8 @@ __u64 table_count(const struct table *table);
 /*
  * Adds one entry for the key, even if an equal entry exists. In an exact table the caller makes sure that
  * none does. 0; -ENOSPC (no path to a free slot); -ENOMEM. After an error nothing has changed. Readers do not
- * miss any entry during the call. The key's counter starts at 0. A packet that is being
- * counted at this moment may make it one too high, or make the counter of a moved entry one too low.
+ * miss any entry during the call. The key's counter starts at 0. A packet that is being counted at this
+ * moment may make it one too high, or make the counter of a moved entry one too low.
  */
 int table_insert(struct table *table, const struct hash_value *key, __u32 end);
 
