@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What `bench` times against each other: bare XDP_DROP, the parser, the whole filter. Before each the packet
- * becomes one of another flow, so that nothing is served from the last packet's cache lines. Over maps of its
- * own: never attached, only run by BPF_PROG_TEST_RUN.
+ * The program that `xdp-cuckoo bench` measures: bare XDP_DROP, the parser, and the whole filter, in turns.
+ * Each run first writes another flow into the packet, so that the cache lines of the last packet do not help.
+ * The program has its own maps and is never attached; BPF_PROG_TEST_RUN runs it.
  */
 #include "bench_abi.h"
 #include "xdp_cuckoo.bpf.c"
@@ -23,7 +23,7 @@ struct {
 	__type(value, struct bench_flow_ipv6);
 } bench_ipv6 SEC(".maps");
 
-/* BENCH_SLICES for each worker; the tool says how many those are. */
+/* BENCH_SLICES stamps for each worker. The tool sizes the map for its workers. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -89,8 +89,8 @@ static __always_inline int begin_slice(struct bench_head *head)
 }
 
 /*
- * What is to be done with the packet, which is another one now: enum bench_program; -1 where list or frame are
- * too short. A global function: what comes behind it is verified once.
+ * Writes the next flow into the packet. Returns what to do with it (enum bench_program), or -1 if the list or
+ * the frame is too short. A global function, so that the code after the call is verified once.
  */
 __attribute__((noinline)) int bench_next(struct xdp_md *ctx)
 {
@@ -108,7 +108,7 @@ __attribute__((noinline)) int bench_next(struct xdp_md *ctx)
 	return head->program;
 }
 
-/* Now and not later, as in xdp_cuckoo(). */
+/* Computed early, as in xdp_cuckoo(). */
 static __always_inline __u64 frame_bytes(const struct xdp_md *ctx)
 {
 	__u64 bytes = ctx->data_end - ctx->data;
@@ -117,14 +117,14 @@ static __always_inline __u64 frame_bytes(const struct xdp_md *ctx)
 	return bytes;
 }
 
-/* Compilers then think that somebody wants every word of it. */
+/* Makes compilers compute every word of the key, although nothing reads it. */
 static __always_inline void want_key(struct flow_key *key, enum flow_family family)
 {
 	for (unsigned int i = 0; i <= flow_key_last(family); i++)
 		barrier_var(key->word[i]);
 }
 
-/* Counted where the filter never counts once it is set up, so that the two are told apart. */
+/* Counts as OUTCOME_NOT_SET_UP, which the filter itself never counts after set-up: so the two stay apart. */
 static __always_inline int parse_only(struct xdp_md *ctx, __u64 bytes)
 {
 	struct flow_key key = {};
@@ -137,7 +137,7 @@ static __always_inline int parse_only(struct xdp_md *ctx, __u64 bytes)
 		want_key(&key, FLOW_IPV4);
 	else
 		want_key(&key, FLOW_IPV6);
-	return count(ctx, verdict_pass((struct verdict_match){ OUTCOME_NOT_SET_UP, 0 }), bytes);
+	return count(ctx, verdict_pass((struct shape_match){ OUTCOME_NOT_SET_UP, 0 }), bytes);
 }
 
 SEC("xdp")

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Counting by rule: at a pace that no flood can drive up. See struct abi_pace. */
+/* Counts packets by rule, at a pace that a flood cannot raise: see struct abi_pace. */
 #ifndef XDP_CUCKOO_COUNT_H
 #define XDP_CUCKOO_COUNT_H
 
 #include "maps.h"
 
 #define COUNT_SHIFT_MAX 16
-/* Knuth's MMIX generator: TAOCP 3.3.4. Its upper bits are the random ones. */
+/* Knuth's MMIX generator: TAOCP 3.3.4. Only its upper bits are random enough. */
 #define COUNT_RANDOM_MULTIPLIER 6364136223846793005ULL
 #define COUNT_RANDOM_STEP 1442695040888963407ULL
 
 /*
- * Starts a jiffy: pays for the one that was under way, and says what the next packets are counted by. A global
- * function: rare, and verified once.
+ * Starts a new jiffy: pays for the last one, and chooses the shift for the packets to come. A global
+ * function: it is rarely called, and verified once.
  */
 __attribute__((noinline)) int count_begin(struct abi_pace *pace, __u64 jiffy)
 {
@@ -27,7 +27,7 @@ __attribute__((noinline)) int count_begin(struct abi_pace *pace, __u64 jiffy)
 	if (credit > ABI_PACE_BURST)
 		credit = ABI_PACE_BURST;
 	credit -= counted < credit ? counted : credit;
-	/* As many as in the jiffy before; where that was one without packets, none. */
+	/* Expect as many packets as in the last jiffy. If `pace` is older than that, it had none. */
 	expected = elapsed == 1 ? pace->packets : 0;
 	if (expected > credit)
 		for (; shift < COUNT_SHIFT_MAX && expected > ABI_PACE_RATE; shift++)
@@ -39,7 +39,7 @@ __attribute__((noinline)) int count_begin(struct abi_pace *pace, __u64 jiffy)
 	return 0;
 }
 
-/* For how many packets this one is counted; 0: it is left out. */
+/* How many packets this packet counts as; 0: it is not counted. */
 static __always_inline __u32 count_weight(struct abi_pace *pace)
 {
 	__u64 jiffy = bpf_jiffies64();
@@ -55,7 +55,7 @@ static __always_inline __u32 count_weight(struct abi_pace *pace)
 	return pace->random >> (64 - shift) ? 0 : 1U << shift;
 }
 
-/* Of the key in a slot, which any processor may count at the same time. */
+/* Counts a packet for the key in `slot`. Other CPUs may do so at the same time. */
 static __always_inline void count_rule(__u32 slot, __u64 bytes)
 {
 	struct abi_sampling *sampling = maps_sampling();

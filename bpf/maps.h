@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The maps and constants of the object, and the only look-ups in them. Layouts: include/abi.h. Sizes
- * are those of the default options; the tool sets others with them. Nothing is pinned by name.
+ * The maps and constants of the object, and all functions that look up in the maps. include/abi.h has the
+ * layouts. The sizes here fit the default options; the tool changes both together. No map is pinned by name.
  *
- * A program on the host that includes probe.h defines XDP_CUCKOO_MAPS_H first, and by itself what
- * that needs: xc_options, maps_prefixes(), maps_bucket(), maps_record(), maps_tick(),
- * maps_count().
+ * A program on the host that includes lookup_key.h defines XDP_CUCKOO_MAPS_H first. It then defines these
+ * itself: xc_options, maps_prefixes(), maps_bucket(), maps_record(), maps_tick(), maps_count().
  */
 #ifndef XDP_CUCKOO_MAPS_H
 #define XDP_CUCKOO_MAPS_H
@@ -23,7 +22,7 @@ const volatile struct abi_options xc_options = {
 	.has_counts = 1,
 };
 
-/* For bucket_get(); the tool writes them where the format is BUCKET_17. */
+/* For bucket_get(). The tool fills this if the format is BUCKET_17. */
 const volatile __u16 xc_prefixes[BUCKET_SORTED_CODES] = {};
 
 struct {
@@ -34,7 +33,10 @@ struct {
 	__type(value, struct abi_config);
 } xc_config SEC(".maps");
 
-/* An element is a bucket; of BUCKET_8, two. Sizes and no types, since BUCKET_32 has values of 16. */
+/*
+ * An element is one bucket, or two of BUCKET_8. Sizes instead of types, because a bucket of BUCKET_32 has 16
+ * bytes.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -43,7 +45,7 @@ struct {
 	__uint(value_size, sizeof(__u64));
 } xc_buckets SEC(".maps");
 
-/* See abi_record(). */
+/* One record for each slot: see abi_record(). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -52,7 +54,7 @@ struct {
 	__type(value, __u64);
 } xc_records SEC(".maps");
 
-/* Where rules are counted: one beside each record. */
+/* One counter for each slot, if rules are counted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -76,7 +78,7 @@ struct {
 	__type(value, __u64);
 } xc_hints SEC(".maps");
 
-/* Of struct abi_sample. */
+/* A ring of struct abi_sample. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, ABI_SAMPLES_BYTES);
@@ -89,7 +91,7 @@ struct {
 	__type(value, struct abi_sampling);
 } xc_sampling SEC(".maps");
 
-/* As bucket_get() wants them; hidden from compilers, some of which take them for the zeroes above. */
+/* For bucket_get(). The barrier stops compilers from using the zeroes above as constants. */
 FLOW_INLINE const __u16 *maps_prefixes(void)
 {
 	const __u16 *prefixes = (const __u16 *)xc_prefixes;
@@ -98,13 +100,13 @@ FLOW_INLINE const __u16 *maps_prefixes(void)
 	return prefixes;
 }
 
-/* The clock that ends are told by: no call, two loads. */
+/* The clock for the ends of entries. The helper is inlined: two loads, no call. */
 FLOW_INLINE __u32 maps_tick(void)
 {
 	return bpf_jiffies64() >> ABI_TICK_SHIFT;
 }
 
-/* The elements: NULL where there is no such one. */
+/* The next functions return an element, or NULL if the map has no such element. */
 
 FLOW_INLINE struct abi_config *maps_config(void)
 {
@@ -130,13 +132,13 @@ FLOW_INLINE const __u64 *maps_record(__u32 slot)
 	return bpf_map_lookup_elem(&xc_records, &slot);
 }
 
-/* Of the key in that slot. */
+/* The counter of the key in `slot`. */
 FLOW_INLINE struct abi_counter *maps_count_of(__u32 slot)
 {
 	return bpf_map_lookup_elem(&xc_counts, &slot);
 }
 
-/* Eight an element, since the elements of an array are of 8 bytes or more. */
+/* An element has eight hints, because elements of an array have at least 8 bytes. */
 FLOW_INLINE const __u8 *maps_hint(__u32 hint)
 {
 	__u32 element = hint / sizeof(__u64);
@@ -145,13 +147,13 @@ FLOW_INLINE const __u8 *maps_hint(__u32 hint)
 	return hints ? hints + hint % sizeof(__u64) : hints;
 }
 
-/* ABI_COUNTERS of them. */
+/* A row of ABI_COUNTERS counters. */
 FLOW_INLINE struct abi_counter *maps_counters(__u32 row)
 {
 	return bpf_map_lookup_elem(&xc_counters, &row);
 }
 
-/* Of what is rare: `number` is a constant. */
+/* Counts a rare event. `number` is a constant: ABI_COUNTER_RETRIES or later. */
 FLOW_INLINE void maps_count(__u32 number, __u64 times)
 {
 	struct abi_counter *counters = maps_counters(0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The XDP programs: a verdict, counted once, at the one exit. `xdp_cuckoo` is the program;
- * `xdp_cuckoo_frags` is the same for interfaces whose frames span several buffers (jumbo MTU).
- * Both carry the metadata by which libxdp's dispatcher runs them beside others.
+ * The XDP programs. Each finds a verdict and counts it once, at its only exit. `xdp_cuckoo` is for frames in
+ * one buffer; `xdp_cuckoo_frags` is for interfaces whose frames span several buffers (jumbo MTU). Both have
+ * the metadata that libxdp's dispatcher needs to run them together with other programs.
  */
 #include "count.h"
 #include "maps.h"
-#include "sample.h"
+#include "send_sample.h"
 #include "verdict.h"
 
 #define RUN_CONFIG SEC(".xdp_run_config")
@@ -32,7 +32,7 @@ static __always_inline int count(const struct xdp_md *ctx, struct verdict verdic
 		counters[number].packets++;
 		counters[number].bytes += bytes;
 	}
-	if (xc_options.is_exact && xc_options.has_counts && verdict.slot != PROBE_NO_SLOT)
+	if (xc_options.is_exact && xc_options.has_counts && verdict.slot != LOOKUP_NO_SLOT)
 		count_rule(verdict.slot, bytes);
 	return verdict.verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS;
 }
@@ -51,7 +51,7 @@ int xdp_cuckoo(struct xdp_md *ctx)
 	const void *end = (const void *)(long)ctx->data_end;
 	__u64 bytes = end - data;
 
-	/* Now and not later: packet pointers that live on would keep the verifier from pruning. */
+	/* Computed here: if the packet pointers stayed live, the verifier could not prune. */
 	barrier_var(bytes);
 	return finish(ctx, verdict_of(data, end, NULL), bytes);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What `bench` and its BPF program agree on: lists of flows, and a frame into which the program writes the
- * next flow for every packet, before it does one of the things that are timed against each other. Where it
- * stands is kept in the frame itself: so CPUs share nothing but what the filter makes them share.
+ * The interface between `xdp-cuckoo bench` and its BPF program: lists of flows, and the head of a frame. For
+ * every packet the program writes the next flow into the frame, then does one of the steps that bench
+ * compares. The frame's head keeps the state, so that CPUs share only what the filter makes them share.
  *
- * A slice is BENCH_SLICE packets, and the clock is read before each. What a slice does follows from that
- * clock: so all CPUs do the same at the same time, and what disturbs one of the things disturbs all. One long
- * run has many slices, since the kernel waits for a grace period at both ends of each run.
+ * A slice is BENCH_SLICE packets. The program reads the clock before each slice, and the clock decides what
+ * the slice does. So all CPUs do the same at the same time, and a disturbance hits all steps alike. One long
+ * run has many slices, because the kernel waits for a grace period at both ends of a run.
  */
 #ifndef XDP_CUCKOO_BENCH_ABI_H
 #define XDP_CUCKOO_BENCH_ABI_H
@@ -15,23 +15,23 @@
 
 #include "flow.h"
 
-/* Of a list; so many that their entries of a large table do not stay in the caches. A power of two. */
+/* Flows of a list: so many that their entries in a large table do not stay in the caches. A power of two. */
 #define BENCH_FLOWS (1 << 18)
 
 #define BENCH_SLICE 256        /* packets; a power of two */
-#define BENCH_SLICES (1 << 14) /* of one run, at most */
+#define BENCH_SLICES (1 << 14) /* the most in one run */
 #define BENCH_NO_WORKER 0xffff
 
-/* Each does what the one before does, and more. */
+/* Each program does more than the one before. */
 enum bench_program {
 	BENCH_DROP,   /* takes the next flow, drops it */
-	BENCH_PARSE,  /* parses and packs it, counts it as OUTCOME_NOT_SET_UP */
+	BENCH_PARSE,  /* parses and packs it, then counts it as OUTCOME_NOT_SET_UP */
 	BENCH_FILTER, /* the filter itself */
 	BENCH_PROGRAMS,
-	BENCH_WARM_UP = BENCH_PROGRAMS, /* it too, until its table is back in the caches: not a measurement */
+	BENCH_WARM_UP = BENCH_PROGRAMS, /* the filter, not measured: brings its table back into the caches */
 };
 
-/* In turns of 2^22 ns: one of each of the others, then the filter, two to warm up and four that count. */
+/* A turn lasts 2^22 ns. Of eight turns, one drops, one parses, two warm up, and four measure the filter. */
 #define BENCH_TURN_SHIFT 22
 #define BENCH_TURNS 8
 #define BENCH_TURNS_FILTER 6
@@ -45,10 +45,10 @@ FLOW_INLINE enum bench_program bench_program_at(__u64 ns)
 	return turn < BENCH_FILTER + 2 ? BENCH_WARM_UP : BENCH_FILTER;
 }
 
-/* A stamp: when a slice began, in ns, but for the low bits, which say what it did. */
+/* A stamp is the time in ns at which a slice began. Its low bits are replaced by the program of the slice. */
 #define BENCH_STAMP_PROGRAM 3ULL
 
-/* `ports`: the first four bytes behind the IP header, whatever the protocol. */
+/* `ports`: the first four bytes after the IP header, whatever the protocol. */
 struct bench_flow_ipv4 {
 	__be32 src, dst;
 	__u8 ports[4];
@@ -63,12 +63,12 @@ struct bench_flow_ipv6 {
 	__u8 reserved[3];
 };
 
-/* An Ethernet header: nobody looks at the addresses. The ethertype tells which list is meant. */
+/* Replaces the Ethernet header, whose addresses nobody reads. The ethertype chooses the list. */
 struct bench_head {
-	__u32 next;   /* flow; counts on, and starts a slice wherever it is a multiple of BENCH_SLICE */
-	__u32 slice;  /* to come */
-	__u16 worker; /* whose stamps they are; BENCH_NO_WORKER: none, and the program stays what it is */
-	__u8 program; /* enum bench_program, of the present slice */
+	__u32 next;   /* number of the next flow; a slice starts at each multiple of BENCH_SLICE */
+	__u32 slice;  /* number of the next slice */
+	__u16 worker; /* writes the stamps; BENCH_NO_WORKER: no stamps, and the program does not change */
+	__u8 program; /* enum bench_program of this slice */
 	__u8 reserved;
 	__be16 ethertype;
 } __attribute__((packed));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A bucket: a few fingerprints, read and compared at once, and how a hash names its two buckets.
- * Fan, Andersen, Kaminsky, Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom", CoNEXT
- * 2014, section 3 (partial-key cuckoo hashing) and 5.2 (semi-sorting). Fingerprint 0 is an empty slot.
+ * A bucket is a few fingerprints that are read and compared at once. This file finds the two buckets of a
+ * hash, and fingerprints in a bucket. Fingerprint 0 is an empty slot. Fan, Andersen, Kaminsky, Mitzenmacher,
+ * "Cuckoo Filter: Practically Better Than Bloom", CoNEXT 2014, sections 3 (partial-key cuckoo hashing) and
+ * 5.2 (semi-sorting).
  *
- * A layout is a constant wherever it is used, and everything here is inlined: what depends on the
- * layout is computed by the compiler.
+ * Everything here is inlined, and the layout is a constant at every call. So the compiler computes whatever
+ * depends on the layout.
  */
 #ifndef XDP_CUCKOO_BUCKET_H
 #define XDP_CUCKOO_BUCKET_H
@@ -14,20 +15,20 @@
 
 #include "flow.h"
 
-#define BUCKET_SLOTS 4 /* of every format; other layouts are for experiments */
+#define BUCKET_SLOTS 4 /* of every format. Only experiments use other layouts */
 #define BUCKET_STEP_MULTIPLIER 0x9e3779b97f4a7c15ULL
-#define BUCKET_SORTED_CODES 4096 /* a semi-sorted bucket's prefixes are one of 3,876 codes of 12 bits */
+#define BUCKET_SORTED_CODES 4096 /* 3,876 of them are used: see table/semisort.h */
 #define BUCKET_SORTED_CODE_BITS 12
 #define BUCKET_SORTED_PREFIX_BITS 4
 
 struct bucket_layout {
 	__u8 slots;            /* 1, 2, 4 or 8; semi-sorted: 4 */
 	__u8 fingerprint_bits; /* 2 to 32; semi-sorted: 5 to 17 */
-	__u8 lane_bits;        /* 8, 16 or 32: what a fingerprint takes; 0: semi-sorted, one word of 64 */
-	__u8 has_records;      /* for the table engine: beside each slot stands a record */
+	__u8 lane_bits;        /* room for a fingerprint: 8, 16 or 32. 0: semi-sorted, one word of 64 */
+	__u8 has_records;      /* for the table engine: each slot has a record */
 };
 
-/* The formats of running tables: fingerprint bits, as `--fingerprint` names them. */
+/* The formats of running tables, by their fingerprint bits (option --fingerprint). */
 enum bucket_format {
 	BUCKET_16, /* 4 x 16 in one word */
 	BUCKET_32, /* 4 x 32 in two words */
@@ -50,12 +51,12 @@ FLOW_INLINE struct bucket_layout bucket_layout(enum bucket_format format)
 	}
 }
 
-/* ---- which buckets ---- */
+/* ---- the two buckets of a hash ---- */
 
 /*
- * The number of buckets is a multiple of 2^(64 - step_shift), and both buckets of a key lie in one
- * aligned piece of that size: an exclusive-or with a step below it leads from either to the other,
- * whatever the number of pieces. As in Wang, Zhou, Shi, Qian, "Vacuum Filters", VLDB 2019.
+ * A table consists of aligned pieces of 2^(64 - step_shift) buckets. Both buckets of a key are in one piece.
+ * A step is smaller than a piece, so bucket ^ step leads from either bucket to the other, however many pieces
+ * there are. Wang, Zhou, Shi, Qian, "Vacuum Filters", VLDB 2019, do the same.
  */
 struct bucket_geometry {
 	__u32 buckets;
@@ -63,20 +64,20 @@ struct bucket_geometry {
 };
 
 struct bucket_pair {
-	__u32 first, second; /* bucket numbers; equal only where the step is 0 */
+	__u32 first, second; /* bucket numbers; equal only if the step is 0 */
 	__u32 fingerprint;   /* never 0 */
 };
 
 /*
- * How far apart the two buckets of a fingerprint are, as an exclusive-or of their numbers: the top
- * bits of a multiply, whose low bits are not mixed.
+ * The exclusive-or of the numbers of a fingerprint's two buckets. It is the top bits of a product, because
+ * the low bits of a product are badly mixed.
  */
 FLOW_INLINE __u32 bucket_step(__u32 fingerprint, __u32 step_shift)
 {
 	return fingerprint * BUCKET_STEP_MULTIPLIER >> step_shift;
 }
 
-/* The fingerprint comes from the top bits of the hash, the first bucket from its low 32. */
+/* The top bits of the hash are the fingerprint. The low 32 bits choose the first bucket. */
 FLOW_INLINE struct bucket_pair bucket_pair(__u64 hash, struct bucket_geometry geometry, struct bucket_layout layout)
 {
 	struct bucket_pair pair;
@@ -88,9 +89,9 @@ FLOW_INLINE struct bucket_pair bucket_pair(__u64 hash, struct bucket_geometry ge
 	return pair;
 }
 
-/* ---- what is in a bucket ---- */
+/* ---- the contents of a bucket ---- */
 
-/* What a bucket holds, as two words; what a layout has less is 0. */
+/* The contents of a bucket. If the layout is smaller than two words, the rest is 0. */
 struct bucket {
 	__u64 word[2];
 };
@@ -100,7 +101,7 @@ FLOW_INLINE unsigned int bucket_bits(struct bucket_layout layout)
 	return layout.lane_bits ? layout.slots * layout.lane_bits : 64;
 }
 
-/* 1 in every lane of a word; lanes that a small bucket has not are 0. */
+/* A word with 1 in each lane of the bucket, and 0 in the lanes that a small bucket does not have. */
 FLOW_INLINE __u64 bucket_lane_one(struct bucket_layout layout)
 {
 	unsigned int bits = bucket_bits(layout) < 64 ? bucket_bits(layout) : 64;
@@ -110,8 +111,8 @@ FLOW_INLINE __u64 bucket_lane_one(struct bucket_layout layout)
 }
 
 /*
- * The top bit of each lane of `word` that holds `fingerprint` (0: that is free). The lowest bit is
- * exact, one above it may be wrong, since borrows run upwards; zero is exact.
+ * Sets the top bit of each lane of `word` that holds `fingerprint` (0: of each free lane). The lowest bit set
+ * is right. Bits above it may be wrong, because the subtraction borrows upwards. A result of 0 is right too.
  */
 FLOW_INLINE __u64 bucket_match_word(__u64 word, struct bucket_layout layout, __u32 fingerprint)
 {
@@ -122,8 +123,8 @@ FLOW_INLINE __u64 bucket_match_word(__u64 word, struct bucket_layout layout, __u
 }
 
 /*
- * The fingerprint of a slot. `prefixes` tells the four top bits of each fingerprint by the code of a
- * semi-sorted bucket, the lowest first; other layouts do not look at it.
+ * The fingerprint in a slot. `prefixes` is for semi-sorted buckets only: it maps the code of a bucket to the
+ * four top bits of each of its fingerprints, the lowest slot first.
  */
 FLOW_INLINE __u32 bucket_get(struct bucket bucket, struct bucket_layout layout, unsigned int slot,
 			     const __u16 *prefixes)
@@ -134,7 +135,10 @@ FLOW_INLINE __u32 bucket_get(struct bucket bucket, struct bucket_layout layout, 
 
 	if (layout.lane_bits)
 		return bucket.word[slot / lanes] >> slot % lanes * layout.lane_bits & ((1ULL << layout.lane_bits) - 1);
-	/* cppcheck-suppress nullPointer ; only where a layout has no lanes are they looked at */
+	/*
+	 * cppcheck-suppress nullPointer ; `prefixes` may be NULL for layouts with lanes, which do not get
+	 * here
+	 */
 	prefix = prefixes[bucket.word[0] & (BUCKET_SORTED_CODES - 1)] >> slot * BUCKET_SORTED_PREFIX_BITS &
 		 ((1 << BUCKET_SORTED_PREFIX_BITS) - 1);
 	return prefix << low_bits |
@@ -142,8 +146,8 @@ FLOW_INLINE __u32 bucket_get(struct bucket bucket, struct bucket_layout layout, 
 }
 
 /*
- * Zero where no fingerprint of a semi-sorted bucket has the low bits of this one: hardly any other has,
- * and then the prefixes need not be looked up.
+ * Zero if no fingerprint of a semi-sorted bucket has the low bits of this one. Then the prefixes need not be
+ * read.
  */
 FLOW_INLINE __u64 bucket_match_low(__u64 word, struct bucket_layout layout, __u32 fingerprint)
 {
@@ -155,7 +159,7 @@ FLOW_INLINE __u64 bucket_match_low(__u64 word, struct bucket_layout layout, __u3
 	return (difference - one) & ~difference & one << (low_bits - 1);
 }
 
-/* Non-zero where some slot holds `fingerprint`; which one is not told. */
+/* Not 0 if any slot holds `fingerprint`. The value does not say which slot. */
 FLOW_INLINE __u64 bucket_match(struct bucket bucket, struct bucket_layout layout, __u32 fingerprint,
 			       const __u16 *prefixes)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a packet says (struct flow), and the fixed words it is hashed as (struct flow_key).
- * Compiled by the BPF program and by the tool, so that both hash the same words. Knows neither
- * packets nor rules nor maps.
+ * A flow: the fields of a packet (struct flow), and the same fields packed into words for the hash (struct
+ * flow_key). The BPF program and the tool both compile this file, so that both hash the same words.
  */
 #ifndef XDP_CUCKOO_FLOW_H
 #define XDP_CUCKOO_FLOW_H
@@ -15,17 +14,17 @@ enum flow_family {
 	FLOW_IPV4,
 	FLOW_IPV6,
 	FLOW_FAMILIES,
-	FLOW_NO_FAMILY = FLOW_FAMILIES, /* no addresses were reached */
+	FLOW_NO_FAMILY = FLOW_FAMILIES, /* the parser did not get to any addresses */
 };
 
 /*
- * What the two port fields hold. It is part of the key wherever a port is, so `dport 0` matches
- * neither a later fragment nor a ping, and a rule for a port never matches an ICMP code.
+ * What the two port fields hold. A key with a port also has its kind. So `dport 0` matches neither a later
+ * fragment nor a ping, and a rule with a port never matches an ICMP code.
  */
 enum flow_port_kind {
-	FLOW_NO_PORTS, /* protocol without ports, later fragment, or not reached */
+	FLOW_NO_PORTS, /* a protocol without ports, a later fragment, or the parser did not get there */
 	FLOW_PORTS,    /* TCP, UDP, UDP-Lite, SCTP, DCCP */
-	FLOW_ICMP,     /* ICMP and ICMPv6: sport holds the type, dport the code */
+	FLOW_ICMP,     /* ICMP and ICMPv6: sport is the type, dport the code */
 };
 
 #define FLOW_PORT_KIND_MASK 0x3
@@ -45,9 +44,9 @@ struct flow {
 };
 
 /*
- * Key words: the addresses, then one word of the rest. IPv4: word[0] = src | dst << 32; IPv6: word[0..1]
- * = src, word[2..3] = dst. The last word of both: bits 0-15 sport, 16-31 dport (wire order), 32-39
- * protocol, 40-41 port kind, and from bit 42 the tag of the shape (zero in a flow).
+ * The words of a key: the addresses, then one word for the rest. IPv4: word[0] = src | dst << 32. IPv6:
+ * word[0..1] = src, word[2..3] = dst. The last word: bits 0-15 sport, 16-31 dport (wire order), 32-39
+ * protocol, 40-41 port kind, from bit 42 on the tag of the shape. In a flow the tag is 0.
  */
 #define FLOW_KEY_WORDS_IPV4 2
 #define FLOW_KEY_WORDS_IPV6 5
@@ -59,13 +58,13 @@ struct flow_key {
 	__u64 word[FLOW_KEY_WORDS_MAX];
 };
 
-/* Where the last word is, which holds ports, protocol and tag. */
+/* The index of the last word, which has ports, protocol and tag. */
 FLOW_INLINE unsigned int flow_key_last(enum flow_family family)
 {
 	return (family == FLOW_IPV4 ? FLOW_KEY_WORDS_IPV4 : FLOW_KEY_WORDS_IPV6) - 1;
 }
 
-/* Writes the words of `flow`, which must have a family; those behind the last stay as they are. */
+/* Writes the words of `flow`, which must have a family. Does not touch the words after the last one. */
 FLOW_INLINE void flow_pack(const struct flow *flow, struct flow_key *key)
 {
 	__u64 rest = (__u64)flow->sport | (__u64)flow->dport << 16 | (__u64)flow->proto << FLOW_KEY_PROTO_SHIFT |

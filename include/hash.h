@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The keyed hash of flow keys, after Multilinear-HM of Lemire and Kaser, "Strongly universal string
- * hashing is fast", The Computer Journal 57 (2014). A lane is offset + the sum over the words of
- * (factor + word) * (factor' + high half of word) modulo 2^64, of which the upper 32 bits count. With
- * factors and offsets drawn at random, the lanes of any two different keys of a family are uniform and
- * independent of each other, and lanes are independent of lanes: so the 64 bits of the hash, which are
- * two lanes behind a fixed bijection, and the 32 of the tag that are a third one. Families have
- * offsets of their own, so that holds between keys of both, too.
+ * The keyed hash of flow keys. It follows Multilinear-HM of Lemire and Kaser, "Strongly universal string
+ * hashing is fast", The Computer Journal 57 (2014).
  *
- * Why: let two keys differ in some word. If its high halves differ, by d, the sums differ by factor * d
- * and what does not depend on that factor; else the low halves differ, by d, and it is factor' * d. As
- * 0 < |d| < 2^32, that is uniform over the multiples of a power of two below 2^32, so the upper 32 bits
- * of the difference are uniform whatever the rest is; and the offset makes either sum uniform by itself.
- * (The paper has the low half for the word; nothing depends on the bits above it where the high halves
- * are equal, and to clear them takes time.)
+ * A lane is the upper 32 bits of: offset + the sum over the words of (factor + word) * (factor' + high half
+ * of word), modulo 2^64. Two lanes, mixed by a fixed bijection, are the hash. A third lane is most of the
+ * tag. Factors and offsets are random; together they are the secret. Each family has its own offsets.
  *
- * What follows: whoever does not know the secret can not choose keys that meet more often than by
- * chance, a false positive has the probability of a random function, and two keys share hash and tag
- * with 2^-96. It is no pseudorandom function: verdicts of an exact table tell nothing of the secret,
- * those of a compact one tell which flows are false positives, from which much work might learn how to
- * fill a bucket. That would cost the table a growth, which draws another secret.
+ * The promise: for any two different keys, also of different families, each lane of one key is uniform and
+ * independent of the same lane of the other. Different lanes are independent too.
+ *
+ * The proof: two keys differ in some word. If the high halves of that word differ by d, the sums differ by
+ * factor * d plus terms that do not depend on this factor. If only the low halves differ by d, they differ by
+ * factor' * d plus such terms. Since 0 < |d| < 2^32, the product is uniform over the multiples of some power
+ * of two below 2^32. So the upper 32 bits of the difference are uniform, whatever the other terms are. The
+ * offset makes each sum uniform by itself. (The paper uses the low half instead of the whole word. If the
+ * high halves are equal, the bits above the low half change nothing, and clearing them takes time.)
+ *
+ * What follows: without the secret, nobody can choose keys that collide more often than by chance. A false
+ * positive has the probability of a random function. Two keys share hash and tag with probability 2^-96.
+ *
+ * The limit: this is no pseudorandom function. The verdicts of an exact table reveal nothing about the
+ * secret. Those of a compact table reveal which flows are false positives; with much work, an attacker might
+ * learn from them how to fill a bucket. Then the table would have to grow, which draws a new secret.
  */
 #ifndef XDP_CUCKOO_HASH_H
 #define XDP_CUCKOO_HASH_H
@@ -31,9 +34,9 @@
 #define HASH_LANES 3 /* two for the hash, one for the tag */
 #define HASH_LANE_TAG 2
 #define HASH_MULTIPLIER 0x9e3779b97f4a7c15ULL
-#define HASH_TAG_BITS 36 /* of a lane, and of the hash some that name neither bucket nor fingerprint of 16 bits */
+#define HASH_TAG_BITS 36 /* 32 of a lane; 4 of the hash that choose neither bucket nor 16-bit fingerprint */
 
-/* All of it random. An IPv4 key reads two lines of the cache. */
+/* All of it is random. An IPv4 key reads two cache lines. */
 struct hash_secret {
 	__u64 ipv4_offset[HASH_LANES];
 	__u64 reserved;
@@ -42,12 +45,12 @@ struct hash_secret {
 	__u64 reserved2;
 };
 
-/* What a key becomes: the hash that names its buckets, and a tag that tells it from all others. */
+/* The hash of a key chooses its buckets. The tag tells the key from all others. */
 struct hash_value {
 	__u64 hash, tag;
 };
 
-/* What is hashed: word i is word[i] & mask[i], with `last` in the last one. */
+/* The input: word i is word[i] & mask[i]. The last word is then or-ed with `last`. */
 struct hash_input {
 	const struct hash_secret *secret;
 	const __u64 *word, *mask;
@@ -56,8 +59,8 @@ struct hash_input {
 };
 
 /*
- * Keeps compilers from looking through `x`, and what stands before from moving behind: where BPF has ten
- * registers, they would load all factors first, and spill them.
+ * Hides the value of `x` from the compiler, and keeps the code before it before it. Otherwise the compiler
+ * loads all factors first and spills them, because BPF has only ten registers.
  */
 #define HASH_KEEP(x) __asm__ volatile("" : "+r"(x))
 
@@ -73,7 +76,10 @@ FLOW_INLINE __u64 hash_offset(const struct hash_secret *secret, enum flow_family
 	return family == FLOW_IPV4 ? secret->ipv4_offset[lane] : secret->ipv6_offset[lane];
 }
 
-/* The hash's two lanes, the first above the second. `family` is a constant in BPF: the loop unrolls. */
+/*
+ * The two lanes of the hash, the first one in the upper half. `family` is a constant in BPF, so the loop
+ * unrolls.
+ */
 FLOW_INLINE __u64 hash_lanes(const struct hash_input *input)
 {
 	const struct hash_secret *secret = input->secret;
@@ -97,7 +103,9 @@ FLOW_INLINE __u64 hash_lanes(const struct hash_input *input)
 	return first >> 32 << 32 | second >> 32;
 }
 
-/* Spreads regular keys, which leave regular lanes. A bijection: what lanes promise, it keeps. */
+/*
+ * Regular keys have regular lanes; this spreads them. It is a bijection, so the promise of the lanes holds.
+ */
 FLOW_INLINE __u64 hash_mix(__u64 x)
 {
 	x ^= x >> 32;
@@ -111,8 +119,9 @@ FLOW_INLINE __u64 hash_of(const struct hash_input *input)
 }
 
 /*
- * The tag of what has this hash: HASH_TAG_BITS bits, from the top. One that is not the key's shares fingerprint and tag
- * with 2^-52, with each of the eight entries that a look-up meets. Masks are read again rather than words kept.
+ * The tag of the input, which has this hash: HASH_TAG_BITS bits, from the top. An entry for another key has
+ * the same fingerprint and tag with probability 2^-52; a look-up meets eight entries. Reads the words again,
+ * because keeping them would take registers.
  */
 FLOW_INLINE __u64 hash_tag(const struct hash_input *input, __u64 hash)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where in the hints a flow, or a key, belongs: by the first bits of the source address. What hints
- * are stands in abi.h. Compiled by the BPF program and by the tool.
+ * Finds the hint of a flow or a key by the first bits of the source address. shape.h explains hints. The BPF
+ * program and the tool both compile this file.
  */
 #ifndef XDP_CUCKOO_HINT_H
 #define XDP_CUCKOO_HINT_H
 
-#include "abi.h"
+#include "shape.h"
 
-#define HINT_INDEX_BITS 16 /* of an index: see ABI_HINT_INDEXES */
+#define HINT_INDEX_BITS 16 /* see ABI_HINT_INDEXES */
 
-/* The bits of the source address that the index depends on. */
+/* The number of bits of the source address that the index depends on. */
 #define HINT_IPV4_BITS 16
 #define HINT_IPV6_BITS 32
 
@@ -26,8 +26,8 @@ FLOW_INLINE __u32 hint_head(enum flow_family family, const struct flow_key *key)
 }
 
 /*
- * 0 to ABI_HINT_INDEXES - 1. IPv4: the first two bytes. IPv6: the first four, mixed, since the first
- * two hardly tell networks apart (Fibonacci hashing, Knuth, TAOCP 6.4).
+ * An index from 0 to ABI_HINT_INDEXES - 1. IPv4: the first two bytes. IPv6: a hash of the first four bytes,
+ * because many IPv6 networks have the same first two (Fibonacci hashing, Knuth, TAOCP 6.4).
  */
 FLOW_INLINE __u32 hint_index(enum flow_family family, __u32 head)
 {

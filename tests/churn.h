@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One thread changes a table without pause while another looks up entries that are in it all the
- * time, with the very code of bpf/probe.h. Two engines: the real one, and one of the same source
+ * time, with the very code of bpf/lookup_key.h. Two engines: the real one, and one of the same source
  * that does things in a wrong order, by which a test shows that it can fail.
  */
 #ifndef XDP_CUCKOO_CHURN_H
@@ -58,7 +58,7 @@ static inline void maps_count(__u32 number, __u64 times)
 	(void)number, (void)times;
 }
 
-#include "probe.h"
+#include "lookup_key.h"
 
 /* ---- the wrong engine ---- */
 
@@ -199,12 +199,12 @@ static inline struct hash_value churn_key(__u64 hash)
 }
 
 /* The look-up of the packet path. */
-static inline struct probe_answer churn_probe(const struct abi_table *table, __u64 hash)
+static inline struct lookup_answer churn_lookup(const struct abi_table *table, __u64 hash)
 {
 	const __u64 word[FLOW_KEY_WORDS_IPV4] = { hash };
 	const struct hash_input input = churn_input(word);
 
-	return probe(table, hash, &input);
+	return lookup_key(table, hash, &input);
 }
 
 /* A hash that has this bucket for its first, and this fingerprint. */
@@ -382,13 +382,13 @@ static inline void *churn_read(void *context)
 	struct churn_result result = {};
 
 	for (size_t i = 0; result.lookups < churn->lookups && result.misses < churn->faults_max; i++) {
-		struct probe_answer answer;
+		struct lookup_answer answer;
 
 		i = i < churn->residents ? i : 0;
-		answer = churn_probe(&churn->config.table[0], churn->hash[i]);
+		answer = churn_lookup(&churn->config.table[0], churn->hash[i]);
 		result.lookups++;
-		result.misses += answer.result == PROBE_MISS;
-		result.unsettled += answer.result == PROBE_UNSETTLED;
+		result.misses += answer.result == LOOKUP_MISS;
+		result.unsettled += answer.result == LOOKUP_UNSETTLED;
 	}
 	churn->result = result;
 	return NULL;

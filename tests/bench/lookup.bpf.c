@@ -86,7 +86,7 @@ static long read_line(__u32 i, struct walk *walk)
 	walk->at = (walk->at * 1664525 + 1013904223) & walk->mask;
 	line = bpf_map_lookup_elem(&lookup_pressure, &walk->at);
 	if (line)
-		walk->sum += PROBE_READ_ONCE(line->word[0]);
+		walk->sum += READ_ONCE(line->word[0]);
 	return 0;
 }
 
@@ -223,7 +223,7 @@ LOOKUP_PROGRAM(lookup_hash_map6, FLOW_IPV6, rival_hash_map6(&key))
 		if (!config || !state || next_flow(ctx) || parse_and_pack(ctx, FLOW_IPV4, &key)) \
 			return XDP_ABORTED; \
 		found = answer; \
-		state->carry = found.read & PROBE_READ_ONCE(config->zero); \
+		state->carry = found.read & READ_ONCE(config->zero); \
 		return leave(ctx, found.is_match, bytes); \
 	}
 

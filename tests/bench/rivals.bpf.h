@@ -178,7 +178,7 @@ static __always_inline int rival_hash_shapes(const struct flow_key *key)
 		const struct abi_shape *shape = &list->shape[abi_shape_place(1U << i)];
 		__u64 word[LOOKUP_KEY_WORDS];
 
-		if (i >= PROBE_READ_ONCE(list->count))
+		if (i >= READ_ONCE(list->count))
 			break;
 		word[0] = key->word[0] & shape->mask[0];
 		word[1] = (key->word[1] & shape->mask[1]) | shape->tag;
@@ -193,22 +193,22 @@ static __always_inline struct rival_answer rival_cuckoo(const struct abi_config 
 {
 	const struct abi_table *table = abi_active(config);
 	const struct abi_shape *shape = abi_shape_at(abi_shapes(table, FLOW_IPV4), 0);
-	const struct hash_input input = key_input(table, shape, key, FLOW_IPV4);
+	const struct hash_input input = shape_key(table, shape, key, FLOW_IPV4);
 	const struct bucket_layout layout = bucket_layout(BUCKET_16);
 	const __u64 hash = hash_of(&input);
-	struct bucket_pair pair = bucket_pair(hash, probe_geometry(table), layout);
-	struct probe_view view;
+	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(table), layout);
+	struct lookup_view view;
 	__u64 first, second, read;
 	__u32 end;
 
-	if (!probe_look(table, pair, BUCKET_16, &view))
+	if (!lookup_buckets(table, pair, BUCKET_16, &view))
 		return (struct rival_answer){ 0, 0 };
 	read = view.first.word[0] ^ view.second.word[0];
 	first = bucket_match_word(view.first.word[0], layout, pair.fingerprint);
 	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
 	if (!(first | second) || !xc_options.is_exact)
 		return (struct rival_answer){ read, (first | second) != 0 };
-	if (!probe_record(probe_slot(table, probe_first_match(pair, first, second)), hash_tag(&input, hash), &end))
+	if (!lookup_record(lookup_slot(table, lookup_first_match(pair, first, second)), hash_tag(&input, hash), &end))
 		return (struct rival_answer){ read, 0 };
 	return (struct rival_answer){ read ^ end, 1 };
 }

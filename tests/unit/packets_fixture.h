@@ -57,6 +57,21 @@ static inline bool flow_equal(const struct flow *a, const struct flow *b)
 	       a->dport == b->dport && a->proto == b->proto && a->family == b->family && a->port_kind == b->port_kind;
 }
 
+static inline void build_frames(void)
+{
+	for (size_t i = 0; i < PACKETS; i++)
+		packet_build(&packets[i], &frames[i]);
+}
+
+static inline struct rule parse_rule(const char *text)
+{
+	struct reason reason;
+	struct rule rule;
+
+	assert_int_equal(rule_parse(text, &rule, &reason), 0);
+	return rule;
+}
+
 struct scene {
 	struct filter filter;
 	int error; /* of filter_open() */
@@ -77,7 +92,16 @@ static inline int scene_open(struct scene *scene, const struct abi_options *opti
 	return error == -EPERM || error == -ENOSYS ? 0 : error;
 }
 
-/* For a group of tests whose state is the scene. */
+/* For a group of tests whose state is the scene: an exact table that counts. */
+static inline int scene_open_exact(void **state)
+{
+	static const struct abi_options options = { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 };
+	static struct scene scene;
+
+	*state = &scene;
+	return scene_open(&scene, &options, 1024);
+}
+
 static inline int scene_close(void **state)
 {
 	struct scene *scene = *state;

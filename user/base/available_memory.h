@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Whether there is memory for what is about to be asked for. */
+/* Checks whether there is enough memory before a large allocation. */
 #ifndef XDP_CUCKOO_AVAILABLE_MEMORY_H
 #define XDP_CUCKOO_AVAILABLE_MEMORY_H
 
@@ -7,12 +7,12 @@
 
 #include "base/error_reason.h"
 
-/* MemAvailable of this moment; 0 where the kernel does not say. */
+/* MemAvailable of /proc/meminfo; 0 if the kernel does not report it. */
 __u64 memory_available_kib(void);
 
 /*
- * Asked before the kernel is: an allocation of gigabytes that fails is slow and may kill others. 0; -ENOMEM,
- * with `what` needs so much, and `advice`.
+ * Call this before a large allocation: one that fails is slow, and the kernel may kill other processes for
+ * it. 0; -ENOMEM with a reason: "`what` needs ..., `advice`".
  */
 int memory_check(__u64 bytes, const char *what, const char *advice, struct reason *reason);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Why a function failed, in words, for the command to print: lower layers never print. The text is
- * one line without a final stop, names the offending word, and says what to do where that helps.
+ * The text of an error. Lower layers never print; they return the text to the command, which prints it. The
+ * text is one line without a full stop. It quotes the offending word, and says what to do if that helps.
  */
 #ifndef XDP_CUCKOO_REASON_H
 #define XDP_CUCKOO_REASON_H
@@ -15,12 +15,12 @@ struct reason {
 };
 
 /*
- * Sets the text, cut to fit; returns `error` (0 or -errno) so that `return reason_set(...)` reads well. What a
- * list or a feeder has put into the words it quotes moves no cursor: control characters become '?'.
+ * Sets the text, cut to fit. Returns `error` (0 or -errno), for use as `return reason_set(...)`. Control
+ * characters become '?', because the quoted words may come from a list or another program.
  */
 __attribute__((format(printf, 3, 4))) int reason_set(struct reason *reason, int error, const char *format, ...);
 
-/* What strerror() says of a write that failed with `error` (-errno), and what to do where a limit of sizes stopped it. */
+/* strerror() for a failed write; if a limit of file sizes stopped it, also what to do. `error` is -errno. */
 const char *reason_of_write(int error);
 
 __attribute__((format(printf, 2, 0))) void reason_print(struct reason *reason, const char *format, va_list arguments);

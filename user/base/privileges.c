@@ -39,7 +39,7 @@ static int limit_set(cap_t from, cap_t to, cap_flag_t set, cap_value_t capabilit
 	return cap_set_flag(to, set, 1, &capability, value) ? -errno : 0;
 }
 
-/* Of what `from` has; nothing is inheritable. */
+/* Copies the needed capabilities that `from` has to `to`. None becomes inheritable. */
 static int limit(cap_t from, cap_t to, unsigned int needs)
 {
 	const cap_value_t count = cap_max_bits();
@@ -55,7 +55,7 @@ static int limit(cap_t from, cap_t to, unsigned int needs)
 	return error;
 }
 
-/* CAP_SETPCAP is needed for it, and is itself what goes last. */
+/* This needs CAP_SETPCAP. Dropping that from the bounding set does not take it away from this process yet. */
 static int limit_bounding_set(cap_t from, unsigned int needs)
 {
 	const cap_value_t count = cap_max_bits();

@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* In UTF-8, 0xc2 and the number itself. */
+/* Whether a control character of two bytes starts at `c`: U+0080 to U+009F in UTF-8. */
 static bool is_two_bytes(const unsigned char *c)
 {
 	return c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;

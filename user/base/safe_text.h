@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Text that others have written, such that it moves no cursor and is UTF-8. */
+/* Makes text from elsewhere safe to print: no control characters, valid UTF-8. */
 #ifndef XDP_CUCKOO_TEXT_H
 #define XDP_CUCKOO_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether a control character starts there: of ASCII, or of U+0080 to U+009F, which terminals obey as well. */
+/* Whether a control character starts at `c`: an ASCII one, or U+0080 to U+009F, which terminals obey too. */
 bool text_is_control(const char *c);
 
-/* Puts '?' in the place of each byte of these. */
+/* Replaces each byte of a control character by '?'. */
 void text_clean(char *text);
 
-/* The text behind a byte order mark, which some editors put in front of a file. */
+/* The text after a byte order mark, which some editors write at the start of a file. */
 const char *text_behind_mark(const char *text);
 
-/* Bytes of the UTF-8 character at `c` (RFC 3629 section 4), 0 where there is none. */
+/* The length of the UTF-8 character at `c` (RFC 3629 section 4); 0 if there is none. */
 size_t text_character_bytes(const char *c);
 
-/* Puts '?' in the place of each byte that is of no character: JSON takes nothing else than UTF-8. */
+/* Replaces each byte that is part of no UTF-8 character by '?', because JSON must be UTF-8. */
 void text_make_utf8(char *text);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PART_LENGTH_MIN 3 /* of a word that is cut short, or goes on, to be taken for the whole */
+#define PART_LENGTH_MIN 3 /* the shortest word that matches longer ones which start with it */
 #define FAR 4
 
 static unsigned int least(unsigned int a, unsigned int b)
@@ -19,7 +19,7 @@ static bool is_same(char a, char b)
 	return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Both shorter than SUGGEST_WORD_BYTES. */
+/* The distance of two words. Both are shorter than SUGGEST_WORD_BYTES. */
 static unsigned int distance_of(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	unsigned int rows[3][SUGGEST_WORD_BYTES] = {};
@@ -40,17 +40,6 @@ static unsigned int distance_of(const char *a, size_t a_length, const char *b, s
 	return rows[a_length % 3][b_length];
 }
 
-/* One slip in three letters. */
-static unsigned int bound_of(size_t longer)
-{
-	return least(longer / 3, FAR - 1);
-}
-
-static bool is_part(const char *a, const char *b, size_t shorter)
-{
-	return shorter >= PART_LENGTH_MIN && !strncasecmp(a, b, shorter);
-}
-
 struct suggest suggest_for_part(const char *word, size_t length)
 {
 	return (struct suggest){ .word = word, .length = length, .distance = FAR };
@@ -65,15 +54,18 @@ static void offer(struct suggest *suggest, const char *known, size_t length)
 {
 	const size_t longer = length > suggest->length ? length : suggest->length;
 	const size_t shorter = length + suggest->length - longer;
-	const unsigned int bound = bound_of(longer);
+	const unsigned int bound = least(longer / 3, FAR - 1); /* one slip in three letters */
 	unsigned int distance = FAR;
 
 	if (longer >= SUGGEST_WORD_BYTES)
 		return;
 	if (longer - shorter <= bound)
 		distance = distance_of(suggest->word, suggest->length, known, length);
-	if (distance > bound)
-		distance = is_part(suggest->word, known, shorter) ? FAR - 1 : FAR;
+	if (distance > bound) {
+		const bool is_part = shorter >= PART_LENGTH_MIN && !strncasecmp(suggest->word, known, shorter);
+
+		distance = is_part ? FAR - 1 : FAR;
+	}
 	if (distance >= suggest->distance)
 		return;
 	suggest->distance = distance;

@@ -59,7 +59,7 @@ int apply_keys_hold(struct apply *apply, const struct rule_key *key, __s64 timeo
 		if (must_grow(apply, target))
 			target_defer(target, TARGET_TOO_SMALL);
 		else if (!target->is_deferred && keys > table_slots(&target->table))
-			return target_full(target, keys, reason);
+			return target_say_full(target, keys, reason);
 	}
 	return apply_keys_matter(apply) && key_list_add(&apply->touched->held[key->shape.action], key, timeout_ms) ?
 		       reason_set(reason, -ENOMEM, "no memory for the change") :
@@ -124,12 +124,12 @@ static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 	if (!is_old)
 		error = target_insert(target, key, tick);
 	if (error == -ENOMEM)
-		return target_unmapped(moving->reason);
+		return target_say_unmapped(moving->reason);
 	if (is_old || (error && has_successor(target))) {
 		target_defer(target, is_old ? TARGET_AGED : TARGET_STUCK);
 		return 0;
 	}
-	return error ? target_full(target, target->table.used + 1, moving->reason) : 0;
+	return error ? target_say_full(target, target->table.used + 1, moving->reason) : 0;
 }
 
 static int set_end(struct apply *apply, struct target *target, const struct rule_key *key, __s64 timeout_ms,
@@ -141,7 +141,7 @@ static int set_end(struct apply *apply, struct target *target, const struct rule
 	if (error)
 		return error;
 	error = target_set_end(target, key, tick);
-	return error == -ENOMEM ? target_unmapped(reason) : error;
+	return error == -ENOMEM ? target_say_unmapped(reason) : error;
 }
 
 /* What the table lacks the settling tells of. */
@@ -256,7 +256,7 @@ static int settle_key(struct apply *apply, struct target *target, const struct r
 		return apply_store_unread(error, reason);
 	error = error ? target_delete(target, key) : set_end(apply, target, key, state.timeout_ms, reason);
 	if (error == -ENOMEM)
-		return target_unmapped(reason);
+		return target_say_unmapped(reason);
 	return error == -ENOENT ? reason_set(reason, error,
 					     "a table lacked a key of a changed rule; the next command "
 					     "repairs it") :

@@ -252,7 +252,7 @@ static int reset_target(struct target *target, struct reason *reason)
 
 	if (error)
 		return error;
-	return table_reset_counts(&target->table) ? target_unmapped(reason) : 0;
+	return table_reset_counts(&target->table) ? target_say_unmapped(reason) : 0;
 }
 
 static enum command_status reset(const struct invocation *invocation)

@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A target: one running filter, with the table engine over its memory, filled from a store. Knows how
- * to set it up, to make it equal to the store, to put a new table in the place of one that is too small
- * or stuck, and to publish the shapes in use; not what changes.
+ * A target is one running filter that a command works on: the kernel's part of the filter, and the table
+ * engine over the memory of its maps. The rules come from a store. This folder sets a filter up, makes it
+ * equal to its store, replaces its table by a new one, and publishes its shapes. user/change/ decides what
+ * changes.
+ *
+ *   filter.c             opens and closes a target
+ *   update_from_store.c  makes a target equal to its store, in place or with a new table
+ *   change_key.c         inserts, deletes and times one key
+ *   grow.c               when a table is full, and how large the next one must be
+ *   new_table.c          makes a new table and puts it in the place of the old one
+ *   carry_counts.c       carries the counts of rules over to a new table
+ *   collect_entries.c    all entries that a store asks for
+ *   rule_entries.c       the keys of one rule
+ *   hints.c              hints and shortcuts
+ *   publish_shapes.c     tells the packet path which shapes to look up
+ *   run_state.c          policies, monitor-only, panic, unconfirmed changes
+ *   upgrade.c            replaces a filter of another version
  */
 #ifndef XDP_CUCKOO_TARGET_H
 #define XDP_CUCKOO_TARGET_H
@@ -13,30 +27,30 @@
 #include "table/table.h"
 
 enum target_state {
-	TARGET_UP_TO_DATE, /* its generation was the store's */
-	TARGET_SET_UP,     /* nobody had set it up: it is now, with a fresh hash key */
-	TARGET_REPAIRED,   /* it differed, and is equal to the store now */
-	TARGET_TAKEN_OVER, /* another version's filter ran: this one has its place now */
+	TARGET_UP_TO_DATE, /* it had the generation of the store */
+	TARGET_SET_UP,     /* it had not been set up, and is now */
+	TARGET_REPAIRED,   /* it differed from the store, and is equal now */
+	TARGET_TAKEN_OVER, /* it replaced a filter of another version */
 };
 
-/* Why another table takes a target's place. */
+/* Why a target needs a new table. */
 enum target_cause {
 	TARGET_STAYS,
 	TARGET_TOO_SMALL,
-	TARGET_STUCK,    /* keys met in too few buckets: a fresh hash key cures that */
-	TARGET_AGED,     /* its records cannot tell when a rule ends: a fresh epoch cures that */
-	TARGET_NEW_PLAN, /* shapes have got other targets */
-	TARGET_AT_ONCE,  /* so that the whole change is seen at once */
+	TARGET_STUCK,    /* too many keys share a few buckets: a new secret solves this */
+	TARGET_AGED,     /* its records cannot hold the end of a rule: a new epoch solves this */
+	TARGET_NEW_PLAN, /* the store has a new plan: some shapes are looked up as other shapes */
+	TARGET_AT_ONCE,  /* the whole change must take effect at once */
 };
 
-/* How much a table has, before its commit, of the change under way. */
+/* How much of the present change is in a table before the commit. */
 enum target_ahead {
 	TARGET_HAS_NONE,
 	TARGET_HAS_SOME,
-	TARGET_HAS_ALL, /* every key that it adds, and nothing else has changed */
+	TARGET_HAS_ALL, /* every key that the change adds; the table is otherwise unchanged */
 };
 
-/* The shapes of a family that are published, or will be because keys of them are in the table. */
+/* The shapes of a family that are published, and those that will be because the table has keys of them. */
 struct target_shapes {
 	size_t count;
 	struct rule_shape shape[2 * ABI_SHAPES_MAX];
@@ -45,160 +59,179 @@ struct target_shapes {
 
 struct target {
 	struct kernel_filter filter;
-	unsigned int which; /* of the filter's two tables, `table` is */
-	bool is_beside;     /* the filter is another target's, whose place this one's table is to take */
+	unsigned int which; /* the number of `table`: 0 or 1 */
+	bool shares_maps;   /* `table` is the second table of a filter that belongs to another target */
 	struct table table;
 	enum target_state state; /* what target_update() found */
-	/* The change under way is not for this table: filling it anew after the commit brings it in... */
+	/*
+	 * The present change does not go into this table key by key. After the commit the table is filled
+	 * from the store in place, or, if `cause` is not TARGET_STAYS, replaced by a new one.
+	 */
 	bool is_deferred;
-	enum target_cause cause; /* ...or, if not TARGET_STAYS, another table */
+	enum target_cause cause;
 	enum target_ahead ahead;
-	struct target_successor *successor; /* see target_prepare(); NULL: none */
-	__u64 slots_before;                 /* of the table that the present one took the place of; 0: none did */
+	struct target_successor *successor; /* what target_prepare() made; or NULL */
+	__u64 slots_before;                 /* of the table that this one replaced; 0: none */
 	struct target_shapes shapes[FLOW_FAMILIES];
 };
 
-/* Takes `filter` over and opens its table. On failure the target is closed. */
+/* Takes ownership of `filter` and opens its active table. On failure the target is closed. */
 int target_open(struct target *target, struct kernel_filter *filter, struct reason *reason);
 void target_close(struct target *target);
 
-/* Opens the active table, where its memory has been written from outside. On failure the target is closed. */
+/* Opens the active table again, after something else wrote its memory. On failure the target is closed. */
 int target_reopen(struct target *target, struct reason *reason);
 
-/* The geometry of a filter's active table; of one that nobody has set up, what its maps have room for. */
+/* The geometry of a filter's active table. If the filter is not set up: half of the room of its maps. */
 struct bucket_geometry target_geometry(const struct kernel_filter *filter);
 
-/* The slots that each table of a filter can have, and how many tables there is room for: 1 or ABI_TABLES. */
+/* The number of slots for which the maps have room, in each table. */
 __u64 target_room(const struct kernel_filter *filter);
+
+/* The number of tables for which the maps have room: 1 or ABI_TABLES. */
 unsigned int target_tables(const struct kernel_filter *filter);
 
 /* The hints of a filter's active table: ABI_HINTS. */
 const __u8 *target_hints_of(const struct kernel_filter *filter);
 
-/* Opens a filter's active table, for looking only. 0; -EINVAL; -ENOMEM. */
+/* Opens a filter's active table, to read it. 0; -EINVAL; -ENOMEM. */
 int target_open_table(const struct kernel_filter *filter, struct table *table);
 
 /*
- * Loads a new, empty filter of at least `slots` slots, attached nowhere, not set up. -ENOMEM where the
- * memory available is less than it and filling it with `keys` keys need.
+ * Loads a new, empty filter with at least `slots` slots. It is not attached and not set up. -ENOMEM if there
+ * is not enough memory for it and for filling it with `keys` keys.
  */
 int target_create(struct target *target, const struct abi_options *options, __u64 slots, __u64 keys,
 		  struct reason *reason);
 
-/* The same, with maps of the sizes that `filter` has. */
+/* The same with maps of the same sizes as those of `filter`. */
 int target_create_like(struct target *target, const struct kernel_filter *filter, struct reason *reason);
 
 /*
- * Brings the table to what the store, which is open for writing, holds; `name` is the filter's. A table
- * that is too small is replaced by a larger one. -EEXIST: it is filled from another store; -ENOSPC: the
- * rules do not fit, and it cannot be replaced; other -errno.
+ * Makes the table equal to the store, which must be open for writing. `name` is the name of the filter. A
+ * table that is too small is replaced by a larger one. 0; -EEXIST: the filter belongs to another store;
+ * -ENOSPC: the rules do not fit, and the table cannot be replaced; other -errno.
  */
 int target_update(struct target *target, struct store *store, const char *name, struct reason *reason);
 
 /*
- * The same of a filter of another version, which keeps filtering until this one's, made of the store, has its place on
- * every interface. It stays the caller's. What it has counted does not go on. -EBUSY: another tool holds it; on failure
- * nothing has changed.
+ * Replaces a filter of another version on every interface by a new one that is filled from the store. The old
+ * one filters until then, and still belongs to the caller. Its counters are lost. -EBUSY: another tool holds
+ * the old filter. After a failure nothing has changed.
  */
 int target_take_over(struct target *target, struct kernel_filter *filter, struct store *store, struct reason *reason);
 
-/* Makes the table equal to the store, in place, whatever it holds now; *difference may be NULL. */
+/* Makes the table equal to the store in place, whatever it holds now. `difference` may be NULL. */
 int target_fill(struct target *target, struct store *store, struct table_difference *difference, struct reason *reason);
 
-/* Whether so many more keys are as many as the table shall get: beyond, they would rather need a larger one. */
+/* Whether the table may get this many more keys without growing. */
 bool target_has_room(const struct target *target, __u64 keys);
 
 /*
- * The slots of a table that takes this one's place because `keys` keys did not fit: more, where they are
- * too many; as many, where they only met in too few buckets, which a fresh hash key cures.
+ * The number of slots that a new table needs for `keys` keys that did not fit into this one. It is the same
+ * number if the keys only shared too few buckets, which a new secret solves. Otherwise it is larger.
  */
 __u64 target_slots_to_grow_to(const struct target *target, __u64 keys);
 
-/* Whether target_prepare() can make such a table: in the filter's own maps, or in new ones if no other tool holds it. */
+/*
+ * Whether target_prepare() can make a table of `slots` slots. It needs room in the filter's maps, or new
+ * maps, which are impossible if another tool holds the filter.
+ */
 bool target_can_prepare(const struct target *target, __u64 slots);
 
 /*
- * Makes a table of at least `slots` slots, with a fresh hash key, that can take this one's place: filled with
- * all that the store holds, in its open transaction if there is one; no packet meets it yet. It is made in the
- * filter's own maps if they have room, else in new ones. -ENOSPC: more than `slots` hold; -ENOMEM: memory is short;
- * -EBUSY: another tool holds the filter. Then there is none.
+ * Makes a table of at least `slots` slots, with a new secret, that can replace this one. It is filled with
+ * all that the store holds, including an open transaction. No packet uses it yet. It is in the filter's own
+ * maps if they have room, else in new maps. -ENOSPC: the keys need more slots; -ENOMEM; -EBUSY: another tool
+ * holds the filter. After an error there is no new table.
  */
 int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason);
 
 /*
- * Puts what target_prepare() made in the place of this table, on every interface, while packets go on
- * meeting one of the two. Counters go on. On failure the old table goes on, and the new one is given up.
+ * Replaces this table on every interface by the one that target_prepare() made. Each packet uses either the
+ * old or the new table. The counters are carried over. On failure the old table stays, and the new one is
+ * freed.
  */
 int target_succeed(struct target *target, struct reason *reason);
 
-/* Both in one, from a store without an open transaction; target_rebuild_as(): a table of another kind. */
+/* target_prepare() and target_succeed(). The store must not have an open transaction. */
 int target_rebuild(struct target *target, struct store *store, __u64 slots, struct reason *reason);
+
+/* The same with a table of another kind. */
 int target_rebuild_as(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
 		      struct reason *reason);
 
-/* Gives up what target_prepare() made, if anything. */
+/* Frees what target_prepare() made, if anything. */
 void target_drop_successor(struct target *target);
 
-/* Starts a change; leaves the rest of it to another table. */
+/* Starts a change. */
 void target_begin(struct target *target);
+
+/* Sets is_deferred, and `cause` if it has none yet. */
 void target_defer(struct target *target, enum target_cause cause);
 
 /*
- * Adds a key, which ends at a tick, so that packets find it as soon as its shape is published. 0; -ENOSPC; -E2BIG: too
- * many shapes in one change; -ENOMEM: see target_unmapped().
+ * Adds a key that ends at a tick (0: never). Packets find it when its shape is published. 0; -ENOSPC; -E2BIG:
+ * too many shapes in one change; -ENOMEM: see target_say_unmapped().
  */
 int target_insert(struct target *target, const struct rule_key *key, __u32 tick);
 
-/* Whether the table is so old that its records soon cannot tell ends such as this tick, while those of a new one can. */
+/* Whether the table is so old that a new one, with a later epoch, should hold the end `tick`. */
 bool target_has_aged(const struct target *target, __u32 tick);
 
 /*
- * The tick (kernel/ticks.h) at which a timeout ends that the store has told, whose time may have stood still for a
- * while. Timeout 0 never ends: 0.
+ * The tick (see kernel/ticks.h) at which a timeout of the store ends. The time of the store stands still
+ * during a transaction; this corrects for that. Timeout 0 gives tick 0: never.
  */
 int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason);
 
-/*
- * Takes a key that is there out again, and makes it end at another tick, of which compact tables know nothing.
- * 0; -ENOENT; -ENOMEM: see target_unmapped().
- */
+/* Deletes a key. 0; -ENOENT; -ENOMEM: see target_say_unmapped(). */
 int target_delete(struct target *target, const struct rule_key *key);
+
+/*
+ * Makes a key end at another tick. Does nothing in compact tables. 0; -ENOENT; -ENOMEM: see
+ * target_say_unmapped().
+ */
 int target_set_end(struct target *target, const struct rule_key *key, __u32 tick);
 
-/* The hint bit of a key's shape, chosen at its first key. -E2BIG: too many shapes in one change. */
+/*
+ * The hint bit of a shape. It is chosen at the first key of the shape. -E2BIG: too many shapes in one change.
+ */
 int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hint);
 
-/* Takes over how the store wants filters to run: policies, monitor-only, what waits to be confirmed. */
+/* Sets what the store says about how filters run: policies, monitor-only, and an unconfirmed change. */
 int target_configure(struct target *target, struct store *store, struct reason *reason);
 
 /*
- * From the tick on that is `left_ms` away the filter passes everything, until target_confirm(), or until
- * target_configure() finds that the store's change `pending_id` waits no more; 0: of a load, which no store knows.
- * What target_prepare() has made does the same.
+ * Makes the filter pass everything from `left_ms` on. This ends with target_confirm(), or when
+ * target_configure() finds that the change `pending_id` of the store is no longer pending. `pending_id` 0 is
+ * a load, which the store does not know. Also applies to a table that target_prepare() made.
  */
 int target_set_unconfirmed(struct target *target, __u64 pending_id, __s64 left_ms, struct reason *reason);
 void target_confirm(struct target *target);
 
-/* Tells the packet path which shapes to look for, by the store's rules, and whether by their hints. */
+/* Tells the packet path which shapes the store's rules have, and whether to read hints. */
 int target_publish(struct target *target, struct store *store, struct reason *reason);
 
 /*
- * Whether keys that pass wait for their shape to be published, in a family in which packets are dropped; publishes
- * such shapes beside all that are. 0 or -errno with the reason.
+ * Whether the table has keys of pass rules whose shape is not published yet, in a family that has drop rules.
+ * Such exceptions must take effect before the rules that they limit.
  */
 bool target_has_passing_to_publish(const struct target *target);
+
+/* Publishes the shapes of such keys, in addition to the published ones. 0 or -errno. */
 int target_publish_passing(struct target *target, struct reason *reason);
 
-/* Remembers in the filter's config what the engine counts: for the next command, and for status. */
+/* Writes what the engine counts into the filter's config, for the next command and for `status`. */
 void target_note_counts(struct target *target);
 
-/* That, and says of which generation of the store the table is, or ABI_GENERATION_DIRTY. */
+/* The same, and sets the table's generation: the store's, or ABI_GENERATION_DIRTY. */
 void target_set_generation(struct target *target, __u64 generation);
 
-/* The one message for a table of which a part cannot be mapped: returns -ENOMEM. */
-int target_unmapped(struct reason *reason);
+/* Sets the reason: a part of the table cannot be mapped. Returns -ENOMEM. */
+int target_say_unmapped(struct reason *reason);
 
-/* The one message for a table that `keys` do not fit into: returns -ENOSPC. */
-int target_full(const struct target *target, __u64 keys, struct reason *reason);
+/* Sets the reason: `keys` keys do not fit into the table. Returns -ENOSPC. */
+int target_say_full(const struct target *target, __u64 keys, struct reason *reason);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "hint.h"
 
-/* What reading a hint costs a packet, in probes, with a reserve. */
+/* The cost of reading a hint, in look-ups, rounded up. */
 #define COST_PROBES 0.25
 
 static unsigned int index_bits(enum flow_family family)
@@ -22,24 +22,18 @@ static const __u8 *hint_of(const __u8 *hints, const struct rule_key *key)
 	return &hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key->key))];
 }
 
-/* ---- which shapes to look for ---- */
+/* ---- hint bits ---- */
 
-/* Most are set already, and are left alone: their line stays in the caches of the readers. */
+/* Writes only if a bit is missing, so that the line stays in the caches of the readers. */
 static void set(__u8 *hint, __u32 bits)
 {
 	if (~__atomic_load_n(hint, __ATOMIC_RELAXED) & bits)
 		__atomic_fetch_or(hint, bits, __ATOMIC_RELEASE);
 }
 
-static void set_all(__u8 *hints, __u32 bit)
-{
-	for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
-		set(&hints[i], bit);
-}
-
 /*
- * The index number `i` of those with the key's source prefix, which has no more bits than an index depends
- * on: 2 to the power of the bits that it lacks.
+ * Index number `i` of the indexes that the key's source prefix covers. The prefix must not be longer than the
+ * bits that an index depends on.
  */
 static __u32 index_within(const struct rule_key *key, __u32 i)
 {
@@ -49,12 +43,13 @@ static __u32 index_within(const struct rule_key *key, __u32 i)
 	return hint_index(family, htonl(first | i << (32 - index_bits(family))));
 }
 
+/* The number of indexes that the key's source prefix covers. */
 static __u32 indexes_within(const struct rule_key *key)
 {
 	return 1U << (index_bits(key->shape.family) - key->shape.src_len);
 }
 
-/* A key with less of a source prefix can match flows of every index, or nearly so. */
+/* Whether keys of the shape can match flows of every index, or of nearly every index. */
 static bool is_everywhere(const struct rule_shape *shape)
 {
 	return index_bits(shape->family) - HINT_INDEX_BITS > shape->src_len || !shape->src_len;
@@ -70,7 +65,8 @@ void hints_mark(__u8 *hints, const struct rule_key *key, __u64 hint)
 	if (key->shape.src_len >= index_bits(family))
 		set(&of_family[hint_index(family, hint_head(family, &key->key))], hint);
 	else if (is_everywhere(&key->shape))
-		set_all(of_family, hint);
+		for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)
+			set(&of_family[i], hint);
 	else
 		for (__u32 i = 0; i < indexes_within(key); i++)
 			set(&of_family[index_within(key, i)], hint);
@@ -128,6 +124,8 @@ void hints_set_shortcuts(__u8 *hints, const struct rule_key *key)
 {
 	__u8 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
 
+	if (!hints_can_shorten(&key->shape))
+		return;
 	for (__u32 i = 0; i < indexes_within(key); i++)
 		set(&of_family[index_within(key, i)], ABI_HINT_SHORTCUT);
 }
@@ -136,6 +134,8 @@ void hints_clear_shortcuts(__u8 *hints, const struct rule_key *key)
 {
 	__u8 *of_family = hints + key->shape.family * ABI_HINT_INDEXES;
 
+	if (!hints_can_shorten(&key->shape))
+		return;
 	for (__u32 i = 0; i < indexes_within(key); i++)
 		clear(&of_family[index_within(key, i)]);
 }
@@ -146,7 +146,7 @@ void hints_clear_all_shortcuts(__u8 *hints)
 		clear(&hints[i]);
 }
 
-/* ---- what they are worth ---- */
+/* ---- lists of shapes, and whether hints pay ---- */
 
 void hints_compile(struct abi_shape_list *list, enum flow_family family, bool has_counts)
 {
@@ -177,7 +177,7 @@ __u32 hints_leave(const struct abi_shape_list *list, __u32 hint)
 double hints_mean_probes(const __u8 *hints, const struct abi_shape_list *list, enum flow_family family)
 {
 	const __u8 *of_family = hints + family * ABI_HINT_INDEXES;
-	__u32 indexes[1 << 8] = {}; /* by their hints, which are few */
+	__u32 indexes[1 << 8] = {}; /* how many indexes have each value of a hint */
 	__u64 probes = 0;
 
 	for (__u32 i = 0; i < ABI_HINT_INDEXES; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The hints of a table (abi.h says what they are), as memory: setting them, and whether they are worth
- * reading. Plain memory that readers may be looking at, ABI_HINTS bytes; knows neither kernel nor store.
+ * The hints of a table: sets them, and decides whether packets shall read them. include/shape.h explains
+ * hints and shortcuts. `hints` is plain memory of ABI_HINTS bytes, which readers may read at the same time.
  */
 #ifndef XDP_CUCKOO_HINTS_H
 #define XDP_CUCKOO_HINTS_H
@@ -13,47 +13,51 @@
 #include "rule/rule.h"
 
 /*
- * Sets `hint`, one bit, for all flows that the key can match: before the key is published. Nothing to do
- * for ABI_HINT_ALWAYS.
+ * Sets the bit `hint` for all flows that the key can match. Call this before the key is published. Does
+ * nothing for ABI_HINT_ALWAYS.
  */
 void hints_mark(__u8 *hints, const struct rule_key *key, __u64 hint);
 
-/* Whether a flow of the key's source address would be probed for a shape with this bit. */
+/* Whether a packet with the key's source address looks up shapes with this hint bit. */
 bool hints_allow(const __u8 *hints, const struct rule_key *key, __u64 hint);
 
-/* Adds all bits of `more`, which has no shortcuts. */
+/* Adds all bits of `more`, which must have no shortcuts. */
 void hints_add(__u8 *hints, const __u8 *more);
 
-/* Makes the hints of a table under packets equal to `wanted`, which has all bits that keys in it need. */
+/* Sets the hints of a table in use to `wanted`, which must have all bits that its keys need. */
 void hints_replace(__u8 *hints, const __u8 *wanted);
 
-/* Whether keys of the shape, if they never end, may have shortcuts: of whole /16 and more, by source alone. */
+/*
+ * Whether keys of the shape can have shortcuts, if they never end: drop rules with only an IPv4 source of /1
+ * to /16.
+ */
 bool hints_can_shorten(const struct rule_shape *shape);
 
 /*
- * Sets the shortcuts of all flows that a key of such a shape matches, which is in the table. Clears them, whichever key
- * they stand for; and all.
+ * Sets or clears the shortcuts of all flows that the key matches, if keys of its shape can have shortcuts.
+ * Call set after the key is in the table. Clear also clears shortcuts that another key has set.
  */
 void hints_set_shortcuts(__u8 *hints, const struct rule_key *key);
 void hints_clear_shortcuts(__u8 *hints, const struct rule_key *key);
 void hints_clear_all_shortcuts(__u8 *hints);
 
 /*
- * The hint bit for a new shape beside `count` others that have the bits `taken`: ABI_HINT_ALWAYS without a
- * source prefix that tells one index from another, else the bit that fewest have.
+ * Chooses the hint bit of a new shape. `taken` has the bits of the `count` other shapes. The result is the
+ * bit that the fewest others have, or ABI_HINT_ALWAYS if the source prefix is too short to tell indexes
+ * apart.
  */
 __u64 hints_choose(const __u64 *taken, size_t count, const struct rule_shape *shape);
 
-/* Sets the members of the list that follow from its shapes: which to look for by which hints. */
+/* Computes all members of the list that follow from `count` and `shape`. */
 void hints_compile(struct abi_shape_list *list, enum flow_family family, bool has_counts);
 
-/* The shapes of a compiled list, as a set, that a flow with this hint is probed for. */
+/* The set of shapes in a compiled list that a packet with this hint looks up. */
 __u32 hints_leave(const struct abi_shape_list *list, __u32 hint);
 
-/* The shapes of a compiled list that a flow has to be probed for by its hints, as a mean over all indexes. */
+/* How many shapes of a compiled list a packet looks up if it reads hints: the mean over all indexes. */
 double hints_mean_probes(const __u8 *hints, const struct abi_shape_list *list, enum flow_family family);
 
-/* Whether that is worth more than reading them costs. */
+/* Whether hints save more than it costs to read them. */
 bool hints_pay(const __u8 *hints, const struct abi_shape_list *list, enum flow_family family);
 
 #endif

@@ -1,75 +1,101 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of a target share; nobody else includes it. */
+/* Shared by the files of this folder only. */
 #ifndef XDP_CUCKOO_TARGET_INTERNAL_H
 #define XDP_CUCKOO_TARGET_INTERNAL_H
 
 #include "filter/rule_entries.h"
 #include "filter/filter.h"
 
-/* ---- collect_entries.c ---- */
+/* ---- collect_entries.c, carry_counts.c ---- */
 
-/* All that the store says a table must hold, as the table engine wants it. */
-struct target_keys {
-	struct target *target; /* under whose hash key, and with whose hint bits */
+/* All entries that a table must have according to the store. */
+struct target_entries {
+	struct target *target; /* hashes the keys and has the hint bits */
 	struct store *store;
 	struct shape_list shapes;
-	struct table_entry *entry; /* those of which the table has not been told: `count`, with room for `room` */
+	struct table_entry *entry; /* collected, but not in the table yet: `count`, with room for `room` */
 	size_t count, room, collected, expected;
-	bool is_building;          /* an empty table, which is filled while keys are collected: see table_build() */
-	__u8 *hints;               /* where the hints of the keys are marked: ABI_HINTS */
-	struct rule_key *shortcut; /* the keys that are to have shortcuts: `shortcuts` of them */
+	bool is_building;          /* an empty table is filled during collection, by table_build() */
+	__u8 *hints;               /* ABI_HINTS, set for the collected keys */
+	struct rule_key *shortcut; /* the keys that get shortcuts: `shortcuts` of them */
 	size_t shortcuts, shortcuts_room;
-	const struct target *predecessor; /* whose counts go on; NULL: nobody's */
-	bool is_replanned;                /* since it was made shapes have got other targets */
-	__u32 *heir;    /* for each of its slots, whose count goes on: 1 + a slot of the new table; others: none */
-	__u32 searches; /* for heirs, that have been made */
-	const struct rule *rule; /* the one under way */
+	const struct target *predecessor; /* the old table, whose counts are carried over; or NULL */
+	bool is_replanned;                /* shapes have other targets than in the old table */
+	/*
+	 * For each old slot: 1 + the new slot that gets its count. Other values (0 or a mark): it has no
+	 * heir.
+	 */
+	__u32 *heir;
+	__u32 searches;          /* how often heirs have been searched */
+	const struct rule *rule; /* the one that is being collected */
 	struct reason *reason;
 };
 
-/* Makes room for all keys, or, to build, for some. 0; -ENOMEM. Closed by target_keys_close(), which accepts a zeroed one. */
-#define TARGET_KEYS_AT_ONCE (1ULL << 16)
-int target_keys_open(struct target_keys *keys, struct target *target, struct store *store,
-		     const struct target *predecessor, bool is_building, struct reason *reason);
-void target_keys_close(struct target_keys *keys);
-
-/* Collects them under the target's present hash key, from the start. -ENOSPC: they do not fit into the table being built. */
-int target_keys_collect(struct target_keys *keys, struct reason *reason);
-
-/* Once they are in the target's table: sets their shortcuts. */
-void target_keys_shorten(const struct target_keys *keys);
+/*
+ * Makes room for all keys, or for a part of them if `is_building`. 0 or -ENOMEM. target_entries_close() also
+ * accepts a zeroed struct.
+ */
+#define TARGET_ENTRIES_AT_ONCE (1ULL << 16)
+int target_entries_open(struct target_entries *entries, struct target *target, struct store *store,
+			const struct target *predecessor, bool is_building, struct reason *reason);
+void target_entries_close(struct target_entries *entries);
 
 /*
- * And then, with a predecessor: finds for each of its counts a rule that matches those packets, and its slot now; again
- * for what was first counted since.
+ * Collects all entries under the target's present secret. -ENOSPC: they do not fit into the table that is
+ * built.
  */
-int target_keys_carry(struct target_keys *keys, struct reason *reason);
+int target_entries_collect(struct target_entries *entries, struct reason *reason);
+
+/* Sets the shortcuts of the keys. Call this when they are in the table. */
+void target_entries_set_shortcuts(const struct target_entries *entries);
+
+/*
+ * Finds the heir of each counter of the old table: the slot of a rule that matches the same packets. A second
+ * call adds heirs for keys that were first counted after the first call. Does nothing without an old table.
+ */
+int target_entries_find_heirs(struct target_entries *entries, struct reason *reason);
+
+/* Adds each count of the old table to that of its heir. */
+void target_entries_carry_counts(const struct target_entries *entries, const struct target *from,
+				 const struct target *to);
 
 /* ---- new_table.c ---- */
 
 /*
- * Fills the table of a filter that no packet looks at, whatever is in its memory, under a fresh hash
- * key. -ENOSPC: the keys do not fit, under any of several hash keys.
+ * Fills a table that no packet uses, whatever is in its memory, under a new secret. -ENOSPC: the keys do not
+ * fit, under any of several secrets.
  */
-int target_build(struct target *target, struct target_keys *keys, struct reason *reason);
+int target_build(struct target *target, struct target_entries *entries, struct reason *reason);
+
+/* The config of the table that target_prepare() made; NULL if there is none. */
+struct abi_config *target_successor_config(const struct target *target);
+
+/* ---- run_state.c ---- */
 
 /*
- * A panic, and its end, is told to the table that has the place, by whoever holds no lock. Around kernel_replace(): the
- * new table is as the old one; and then, what the old one alone was told before it went holds for the new one, unless
- * that has been told something itself, which was later.
+ * `panic` takes no lock, so it may reach the old filter while the new one replaces it. Call
+ * target_make_heir() before kernel_replace(): it copies the panic of the old filter. Call
+ * target_settle_heir() afterwards: it copies it again, unless a `panic` has reached the new filter itself,
+ * which was later.
  */
 void target_make_heir(struct abi_config *config, const struct abi_config *old);
 void target_settle_heir(struct abi_config *config, const struct abi_config *old);
 
-/* Of what target_prepare() made; NULL: nothing. */
-struct abi_config *target_successor_config(const struct target *target);
+/* ---- grow.c ---- */
+
+/* The slots for which the maps have room, in all tables together. */
+__u64 target_all_slots(const struct kernel_filter *filter);
+
+/* Whether so many keys fit into the table. */
+bool target_holds(const struct target *target, __u64 keys);
 
 /* ---- filter.c ---- */
 
-int target_store_failed(int error, struct reason *reason);
-int target_of_another_store(const struct kernel_filter *filter, struct reason *reason);
+/* Set the reason. The first returns `error`, the second -EEXIST. */
+int target_say_store_unread(int error, struct reason *reason);
+int target_say_other_store(const struct kernel_filter *filter, struct reason *reason);
 
-/* What the kernel knows of the target's table. */
+/* The target's table in the config. */
 FLOW_INLINE struct abi_table *target_own(const struct target *target)
 {
 	return &target->filter.config->table[target->which];
@@ -80,16 +106,19 @@ FLOW_INLINE __u8 *target_hints(const struct target *target)
 	return (__u8 *)target->filter.map[KERNEL_HINTS].memory + target_own(target)->first_hint;
 }
 
-/* Opens the table that target->which names; of its records and counters it maps what it comes to use. */
+/* Opens table number target->which. Records and counters are mapped when they are first used. */
 int target_open_own(struct target *target, struct bucket_geometry geometry);
 
-/* Says in the config where each table has its room: `tables` of them, of `slots` slots each. */
+/* Sets in the config where each of `tables` tables of `slots` slots starts in the maps. */
 void target_lay_out(struct abi_config *config, unsigned int tables, __u64 slots);
 
-/* A tick, 0 for none, as the table's records tell it: what ends later than they can tell ends by the tool, and is 0. */
+/*
+ * The end of a record for a tick (0: never). If the end is too far away for a record, the result is 0, and
+ * the tool deletes the entry later.
+ */
 __u32 target_end(const struct target *target, __u32 tick);
 
-/* Whether packets may be in the target's table. */
-bool target_is_met(const struct target *target);
+/* Whether packets may use the target's table. */
+bool target_is_in_use(const struct target *target);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A whole new table: in the memory of a filter that no packet looks at yet, and, with the programs that
- * look at it, in the place of one that runs.
+ * Makes a whole new table and puts it in the place of the old one. The new table is either the second table
+ * of the same maps, or it is in new maps with new programs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 #include "kernel/ticks.h"
 
 /*
- * Keys that met in too few buckets do not under another hash key, but for a chance in millions; one
- * table more that stays too full has other reasons.
+ * If too many keys share a few buckets, a new secret solves it, except with a probability of one in millions.
+ * A table that is still full after some secrets is full for another reason.
  */
 #define BUILD_TRIES 4
 
@@ -34,7 +34,7 @@ static void clear(struct target *target)
 	table->used = 0;
 }
 
-/* 0 or -errno; getrandom() may stop after 256 bytes. */
+/* 0 or -errno. getrandom() may return after 256 bytes. */
 static int draw_secret(struct hash_secret *secret)
 {
 	size_t done = 0;
@@ -49,45 +49,45 @@ static int draw_secret(struct hash_secret *secret)
 	return 0;
 }
 
-static int build_once(struct target *target, struct target_keys *keys, struct reason *reason)
+static int build_once(struct target *target, struct target_entries *entries, struct reason *reason)
 {
 	const bool is_new = !target->filter.attachments_count && !target->table.used;
 	int error = draw_secret(&target_own(target)->secret);
 
 	if (table_reach_all(&target->table))
-		return target_unmapped(reason);
+		return target_say_unmapped(reason);
 	if (error)
 		return reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
 	error = ticks_now(&target_own(target)->epoch, reason);
 	if (error)
 		return error;
-	/* The kernel has cleared what it has just made; clearing it again would take as long. */
+	/* The kernel has cleared new maps. Clearing them again would take as long. */
 	if (!is_new)
 		clear(target);
-	return target_keys_collect(keys, reason);
+	return target_entries_collect(entries, reason);
 }
 
-int target_build(struct target *target, struct target_keys *keys, struct reason *reason)
+int target_build(struct target *target, struct target_entries *entries, struct reason *reason)
 {
-	int error = build_once(target, keys, reason);
+	int error = build_once(target, entries, reason);
 
 	for (int i = 1; i < BUILD_TRIES && error == -ENOSPC; i++)
-		error = build_once(target, keys, reason);
+		error = build_once(target, entries, reason);
 	target_note_counts(target);
 	if (error)
-		return error == -ENOSPC ? target_full(target, keys->expected, reason) : error;
-	target_keys_shorten(keys);
-	return target_keys_carry(keys, reason);
+		return error == -ENOSPC ? target_say_full(target, entries->expected, reason) : error;
+	target_entries_set_shortcuts(entries);
+	return target_entries_find_heirs(entries, reason);
 }
 
 /* ---- a new filter ---- */
 
 /*
- * Room for a second table, by which a whole change needs no new maps, costs memory: little where tables are small,
- * which get some to grow as well.
+ * Maps get room for a second table, so that a whole change needs no new maps. This costs memory, so only
+ * tables up to a limit get it. Small tables also get room to grow.
  */
 #define ROOM_SLOTS_LEAST (1ULL << 17)
-#define ROOM_BYTES_MOST (64ULL << 20) /* of a table that has room for another */
+#define ROOM_BYTES_MOST (64ULL << 20) /* of one table */
 
 static struct kernel_plan plan_room(const struct abi_options *options, __u64 slots)
 {
@@ -103,13 +103,13 @@ static struct kernel_plan plan_room(const struct abi_options *options, __u64 slo
 	return plan;
 }
 
-/* `keys`: how many it will be filled with, which takes memory of this process meanwhile. */
+/* `keys`: the number of keys that will be filled in, which takes memory of this process. */
 static int create(struct target *target, const struct kernel_plan *plan, struct bucket_geometry geometry, __u64 keys,
 		  struct reason *reason)
 {
 	const __u64 old_slots = plan->predecessor ? table_slots_of(target_geometry(plan->predecessor)) : 0;
 	struct kernel_filter filter;
-	const __u64 entries = keys < TARGET_KEYS_AT_ONCE ? keys : TARGET_KEYS_AT_ONCE;
+	const __u64 entries = keys < TARGET_ENTRIES_AT_ONCE ? keys : TARGET_ENTRIES_AT_ONCE;
 	int error =
 		memory_check(kernel_plan_bytes(plan) + entries * sizeof(struct table_entry) + old_slots * sizeof(__u32),
 			     "a table of that size", "choose a smaller one, --no-counters or --compact", reason);
@@ -146,34 +146,9 @@ int target_create_like(struct target *target, const struct kernel_filter *filter
 
 /* ---- in the place of another ---- */
 
-/* All but what belongs to the table itself. */
-static void inherit(struct abi_config *config, const struct abi_config *old)
-{
-	const struct bucket_geometry geometry = config->geometry;
-
-	memcpy(config, old, ABI_HEAD_BYTES);
-	config->magic = config->run = 0;
-	config->listener = config->active = 0;
-	config->geometry = geometry;
-}
-
-static void add_count(struct abi_counter *to, const struct abi_counter *from)
-{
-	__atomic_fetch_add(&to->packets, from->packets, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&to->bytes, from->bytes, __ATOMIC_RELAXED);
-}
-
-/* By atomic additions: the new table's packets are being counted meanwhile. */
-static void carry_counts(const struct target *from, const struct target *to, const struct target_keys *keys)
-{
-	for (__u64 i = 0; keys->heir && i < table_slots(&from->table); i++)
-		if (keys->heir[i] - 1 < table_slots(&to->table))
-			add_count(&to->table.memory.counter[keys->heir[i] - 1], &from->table.memory.counter[i]);
-}
-
 struct target_successor {
 	struct target target;
-	struct target_keys keys; /* by which counts are carried over */
+	struct target_entries entries; /* has the heirs of counters */
 };
 
 static int fill(struct target *old, struct target_successor *successor, struct store *store, __u64 plan,
@@ -186,10 +161,10 @@ static int fill(struct target *old, struct target_successor *successor, struct s
 
 	target_own(new)->plan = plan;
 	if (has_counts && table_reach_all(&old->table))
-		return target_unmapped(reason);
-	error = target_keys_open(&successor->keys, new, store, has_counts ? old : NULL, true, reason);
+		return target_say_unmapped(reason);
+	error = target_entries_open(&successor->entries, new, store, has_counts ? old : NULL, true, reason);
 	if (!error)
-		error = target_build(new, &successor->keys, reason);
+		error = target_build(new, &successor->entries, reason);
 	if (!error)
 		error = target_publish(new, store, reason);
 	return error;
@@ -204,14 +179,17 @@ void target_drop_successor(struct target *target)
 {
 	if (!target->successor)
 		return;
-	target_keys_close(&target->successor->keys);
+	target_entries_close(&target->successor->entries);
 	target_close(&target->successor->target);
 	free(target->successor);
 	target->successor = NULL;
 }
 
-/* Maps of much more room than is wanted give memory back only if others take their place. */
-static bool fits_beside(const struct target *target, __u64 slots)
+/*
+ * Whether the second table of the same maps can have this many slots. If the maps have much more room than
+ * wanted, new maps are better, because they save memory.
+ */
+static bool fits_into_maps(const struct target *target, __u64 slots)
 {
 	const __u64 room = target_room(&target->filter), wanted = table_slots_of(table_geometry(slots));
 
@@ -221,10 +199,10 @@ static bool fits_beside(const struct target *target, __u64 slots)
 
 bool target_can_prepare(const struct target *target, __u64 slots)
 {
-	return fits_beside(target, slots) || !kernel_held_attachment(&target->filter);
+	return fits_into_maps(target, slots) || !kernel_held_attachment(&target->filter);
 }
 
-/* Then nobody counts any more in the table that was put aside, and it may be filled again. */
+/* Waits until no packet uses the table that was active before. Then that table may be filled again. */
 static int wait_for_packets(struct abi_config *config)
 {
 	int error = config->settled == config->active ? 0 : grace_wait();
@@ -234,14 +212,14 @@ static int wait_for_packets(struct abi_config *config)
 	return error;
 }
 
-static int prepare_beside(const struct target *target, struct target *new, __u64 slots, struct reason *reason)
+static int prepare_in_maps(const struct target *target, struct target *new, __u64 slots, struct reason *reason)
 {
 	int error = wait_for_packets(target->filter.config);
 	struct abi_table *own;
 
 	if (error)
-		return reason_set(reason, error, "cannot wait for the packets under way: %s", strerror(-error));
-	*new = (struct target){ .filter = target->filter, .which = !target->which, .is_beside = true };
+		return reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error));
+	*new = (struct target){ .filter = target->filter, .which = !target->which, .shares_maps = true };
 	own = target_own(new);
 	own->geometry = table_geometry(slots);
 	own->sequence = own->moves = own->used = own->longest_path = 0;
@@ -253,22 +231,30 @@ static int prepare_beside(const struct target *target, struct target *new, __u64
 		       0;
 }
 
-static int prepare_anew(const struct target *target, struct target *new, const struct abi_options *options, __u64 slots,
-			__u64 keys, struct reason *reason)
+static int prepare_new_maps(const struct target *target, struct target *new, const struct abi_options *options,
+			    __u64 slots, __u64 keys, struct reason *reason)
 {
 	struct kernel_plan plan = plan_room(options, slots);
+	struct bucket_geometry geometry;
+	struct abi_config *config;
 	int error;
 
 	plan.predecessor = &target->filter;
 	error = create(new, &plan, table_geometry(slots), keys, reason);
 	if (error)
 		return error;
-	inherit(new->filter.config, target->filter.config);
-	new->filter.config->options = *options;
+	config = new->filter.config;
+	geometry = config->geometry;
+	/* Copy the old config, then set what belongs to the table. */
+	memcpy(config, target->filter.config, ABI_HEAD_BYTES);
+	config->magic = config->run = 0;
+	config->listener = config->active = 0;
+	config->geometry = geometry;
+	config->options = *options;
 	return 0;
 }
 
-static int held_refused(const struct kernel_filter *filter, struct reason *reason)
+static int say_held(const struct kernel_filter *filter, struct reason *reason)
 {
 	const struct kernel_attachment *held = kernel_held_attachment(filter);
 
@@ -279,7 +265,7 @@ static int held_refused(const struct kernel_filter *filter, struct reason *reaso
 }
 
 static int prepare(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
-		   bool is_beside, struct reason *reason)
+		   bool shares_maps, struct reason *reason)
 {
 	struct target_successor *successor = calloc(1, sizeof(*successor));
 	struct store_info info;
@@ -290,15 +276,15 @@ static int prepare(struct target *target, struct store *store, const struct abi_
 	if (!successor)
 		return reason_set(reason, -ENOMEM, "no memory for a new table");
 	if (error)
-		target_store_failed(error, reason);
-	else if (is_beside)
-		error = prepare_beside(target, &successor->target, slots, reason);
+		target_say_store_unread(error, reason);
+	else if (shares_maps)
+		error = prepare_in_maps(target, &successor->target, slots, reason);
 	else if (kernel_held_attachment(&target->filter))
 		error = info.keys > target_room(&target->filter) * TABLE_LOAD_PERCENT / 100 ?
-				target_full(target, info.keys, reason) :
-				held_refused(&target->filter, reason);
+				target_say_full(target, info.keys, reason) :
+				say_held(&target->filter, reason);
 	else
-		error = prepare_anew(target, &successor->target, options, slots, info.keys, reason);
+		error = prepare_new_maps(target, &successor->target, options, slots, info.keys, reason);
 	if (!error)
 		error = fill(target, successor, store, info.plan, reason);
 	if (error)
@@ -308,10 +294,10 @@ static int prepare(struct target *target, struct store *store, const struct abi_
 
 int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason)
 {
-	return prepare(target, store, &target->filter.options, slots, fits_beside(target, slots), reason);
+	return prepare(target, store, &target->filter.options, slots, fits_into_maps(target, slots), reason);
 }
 
-/* Whoever listens goes on, by what it was last seen to want; it comes for the new table's lease by itself. */
+/* Copies the lease of a listener to the new config. Later the listener extends it there itself. */
 static void hand_listener_on(struct abi_config *config, const struct abi_config *old)
 {
 	const __u64 lease = __atomic_load_n(&old->listener, __ATOMIC_ACQUIRE);
@@ -323,50 +309,26 @@ static void hand_listener_on(struct abi_config *config, const struct abi_config 
 	__atomic_store_n(&config->listener, lease, __ATOMIC_RELEASE);
 }
 
-void target_make_heir(struct abi_config *config, const struct abi_config *old)
-{
-	const __u32 panic = __atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC;
-
-	__atomic_store_n(&config->run, (config->run & ~ABI_RUN_PANIC) | panic | ABI_RUN_HEIR, __ATOMIC_RELEASE);
-}
-
-void target_settle_heir(struct abi_config *config, const struct abi_config *old)
-{
-	__u32 run = __atomic_load_n(&config->run, __ATOMIC_ACQUIRE), settled;
-
-	do {
-		if (!(run & ABI_RUN_HEIR))
-			return;
-		settled = (run & ~(ABI_RUN_HEIR | ABI_RUN_PANIC)) |
-			  (__atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC);
-	} while (!__atomic_compare_exchange_n(&config->run, &run, settled, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
-}
-
-static void start(struct target *new, const struct target *old)
-{
-	struct abi_config *config = new->filter.config;
-
-	hand_listener_on(config, old->filter.config);
-	config->magic = ABI_MAGIC;
-	__atomic_fetch_or(&config->run, old->filter.config->run | ABI_RUN_SET_UP, __ATOMIC_RELEASE);
-	target_make_heir(config, old->filter.config);
-}
-
-/* New programs over new maps, in the place of those that run. */
+/* Replaces the running programs by new ones, which use new maps. */
 static int replace_filter(struct target *target, struct target *new, struct reason *reason)
 {
+	const struct abi_config *old = target->filter.config;
+	struct abi_config *config = new->filter.config;
 	int error;
 
-	start(new, target);
+	hand_listener_on(config, old);
+	config->magic = ABI_MAGIC;
+	__atomic_fetch_or(&config->run, old->run | ABI_RUN_SET_UP, __ATOMIC_RELEASE);
+	target_make_heir(config, old);
 	error = kernel_replace(&target->filter, &new->filter, reason);
 	if (error)
 		return error;
-	hand_listener_on(new->filter.config, target->filter.config);
-	target_settle_heir(new->filter.config, target->filter.config);
+	hand_listener_on(config, old);
+	target_settle_heir(config, old);
 	return 0;
 }
 
-/* The other table of the same maps: all interfaces change in the same instant. */
+/* Makes the other table of the same maps active: all interfaces change at the same instant. */
 static void exchange_tables(struct abi_config *config, const struct target *new)
 {
 	config->geometry = new->table.geometry;
@@ -375,15 +337,15 @@ static void exchange_tables(struct abi_config *config, const struct target *new)
 	wait_for_packets(config);
 }
 
-/* `target` takes over what `new` is: in the same maps, or in its own. */
+/* Makes `target` what `new` is. */
 static void become(struct target *target, struct target *new)
 {
 	new->state = target->state;
 	new->cause = target->cause;
 	new->slots_before = table_slots(&target->table);
-	if (new->is_beside) {
+	if (new->shares_maps) {
 		table_close(&target->table);
-		new->is_beside = false;
+		new->shares_maps = false;
 	} else {
 		target_close(target);
 	}
@@ -394,38 +356,34 @@ int target_succeed(struct target *target, struct reason *reason)
 {
 	struct target_successor *successor = target->successor;
 	struct target *new = &successor->target;
-	int error = new->is_beside ? 0 : replace_filter(target, new, reason);
+	int error = new->shares_maps ? 0 : replace_filter(target, new, reason);
 
-	if (new->is_beside)
+	if (new->shares_maps)
 		exchange_tables(target->filter.config, new);
 	if (error) {
 		target_drop_successor(target);
 		return error;
 	}
-	error = target_keys_carry(&successor->keys, reason);
-	carry_counts(target, new, &successor->keys);
-	target_keys_close(&successor->keys);
+	error = target_entries_find_heirs(&successor->entries, reason);
+	target_entries_carry_counts(&successor->entries, target, new);
+	target_entries_close(&successor->entries);
 	target->successor = NULL;
 	become(target, new);
 	free(successor);
 	return error;
 }
 
-static int rebuild(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
-		   bool is_beside, struct reason *reason)
+int target_rebuild_as(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
+		      struct reason *reason)
 {
-	int error = prepare(target, store, options, slots, is_beside, reason);
+	int error = prepare(target, store, options, slots, false, reason);
 
 	return error ? error : target_succeed(target, reason);
 }
 
-int target_rebuild_as(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
-		      struct reason *reason)
-{
-	return rebuild(target, store, options, slots, false, reason);
-}
-
 int target_rebuild(struct target *target, struct store *store, __u64 slots, struct reason *reason)
 {
-	return rebuild(target, store, &target->filter.options, slots, fits_beside(target, slots), reason);
+	int error = target_prepare(target, store, slots, reason);
+
+	return error ? error : target_succeed(target, reason);
 }

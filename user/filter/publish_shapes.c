@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which shapes the packet path looks for, and by which hints. */
+/* Tells the packet path which shapes to look up, and whether to read hints. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,12 +7,7 @@
 #include "filter/hints.h"
 #include "filter/internal.h"
 
-static bool same_shape(const struct rule_shape *a, const struct rule_shape *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-/* What is published, with its hint bits, is where the shapes of a change start from. */
+/* A change starts with the published shapes and their hint bits. */
 void target_begin(struct target *target)
 {
 	target->is_deferred = false;
@@ -35,7 +30,7 @@ int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hi
 	struct target_shapes *shapes = &target->shapes[shape->family];
 
 	for (size_t i = 0; i < shapes->count; i++)
-		if (same_shape(&shapes->shape[i], shape)) {
+		if (!memcmp(&shapes->shape[i], shape, sizeof(*shape))) {
 			*hint = shapes->hint[i];
 			return 0;
 		}
@@ -66,26 +61,22 @@ static int compile(struct target *target, const struct shape_list *shapes, enum 
 	return error;
 }
 
-/* Fills the idle list, flips, and waits until no program run uses the one that was in use. */
-static int publish_family(struct abi_table *table, enum flow_family family, const struct abi_shape_list *wanted,
-			  bool is_met)
-{
-	const __u64 active = table->shapes_active[family] & 1;
-
-	if (!memcmp(&table->shapes[family][active], wanted, sizeof(*wanted)))
-		return 0;
-	table->shapes[family][!active] = *wanted;
-	__atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);
-	return is_met ? grace_wait() : 0;
-}
-
+/* For each family: fills the idle list, flips, and waits until no packet uses the old list. */
 static int publish_all(struct target *target, const struct abi_shape_list wanted[FLOW_FAMILIES], struct reason *reason)
 {
+	struct abi_table *table = target_own(target);
 	int error = 0;
 
-	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
-		error = publish_family(target_own(target), family, &wanted[family], target_is_met(target));
-	return error ? reason_set(reason, error, "cannot wait for the packets under way: %s", strerror(-error)) : 0;
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++) {
+		const __u64 active = table->shapes_active[family] & 1;
+
+		if (!memcmp(&table->shapes[family][active], &wanted[family], sizeof(*wanted)))
+			continue;
+		table->shapes[family][!active] = wanted[family];
+		__atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);
+		error = target_is_in_use(target) ? grace_wait() : 0;
+	}
+	return error ? reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error)) : 0;
 }
 
 int target_publish(struct target *target, struct store *store, struct reason *reason)
@@ -95,19 +86,18 @@ int target_publish(struct target *target, struct store *store, struct reason *re
 	int error = store_shapes(store, &shapes);
 
 	if (error)
-		return target_store_failed(error, reason);
+		return target_say_store_unread(error, reason);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
 		error = compile(target, &shapes, family, &wanted[family]);
 	if (error)
 		return reason_set(reason, error,
-				  "too many kinds of rule came and went in one change; make it in "
-				  "smaller parts");
+				  "the change has too many kinds of rules; split it into smaller changes");
 	return publish_all(target, wanted, reason);
 }
 
-/* ---- shapes of a change, before its commit ---- */
+/* ---- shapes of pass rules, before the commit of a change ---- */
 
-/* Where there is no room they wait for target_publish(). */
+/* If the list has no room, new shapes of pass rules wait for target_publish(). */
 static bool has_passing(const struct target_shapes *shapes, const struct abi_shape_list *list)
 {
 	const bool has_dropping = (__u32)__builtin_popcount(list->passing) < list->count;

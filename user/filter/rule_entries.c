@@ -4,20 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-static int expand(const struct shape_list_entry *entry, const struct rule_key *key,
-		  int (*visit)(const struct rule_key *key, bool is_shared, void *context), void *context)
-{
-	const __u64 count = 1ULL << rule_expansion_bits(&entry->shape, &entry->target);
-	int result = 0;
-
-	for (__u64 i = 0; i < count && !result; i++) {
-		const struct rule_key expanded = rule_expand(key, &entry->target, i);
-
-		result = visit(&expanded, entry->is_shared, context);
-	}
-	return result;
-}
-
 int keys_each(const struct shape_list *list, const struct rule *rule,
 	      int (*visit)(const struct rule_key *key, bool is_shared, void *context), void *context)
 {
@@ -27,38 +13,41 @@ int keys_each(const struct shape_list *list, const struct rule *rule,
 
 	for (size_t i = 0; i < count && !result; i++) {
 		const struct shape_list_entry *entry = shape_list_find(list, &keys[i].shape);
+		const unsigned int bits = entry ? rule_expansion_bits(&entry->shape, &entry->target) : 64;
 
-		if (!entry || rule_expansion_bits(&entry->shape, &entry->target) >= 64)
+		if (bits >= 64)
 			return -EBADMSG;
-		result = expand(entry, &keys[i], visit, context);
+		for (__u64 n = 0; n < 1ULL << bits && !result; n++) {
+			const struct rule_key expanded = rule_expand(&keys[i], &entry->target, n);
+
+			result = visit(&expanded, entry->is_shared, context);
+		}
 	}
 	return result;
 }
 
-static void add_rule(struct keys_state *state, const struct rule *rule)
-{
-	if (!state->rules++) {
-		state->owner = *rule;
-		state->timeout_ms = rule->timeout_ms;
-	} else if (!rule->timeout_ms || (state->timeout_ms && rule->timeout_ms > state->timeout_ms)) {
-		state->timeout_ms = rule->timeout_ms;
-	}
-}
-
+/* Adds the rules of one shape that have the key `query`. */
 static int add_shape(struct store *store, const struct rule *query, const struct rule_shape *shape,
 		     struct keys_state *state)
 {
 	struct rule rules[RULE_KEYS_MAX];
 	const size_t count = rule_generalise(query, shape, rules);
-	int error = 0;
+	int error;
 
-	for (size_t i = 0; i < count && !error; i++) {
+	for (size_t i = 0; i < count; i++) {
 		error = store_get(store, &rules[i]);
-		if (!error)
-			add_rule(state, &rules[i]);
-		error = error == -ENOENT ? 0 : error;
+		if (error == -ENOENT)
+			continue;
+		if (error)
+			return error;
+		if (!state->rules++) {
+			state->owner = rules[i];
+			state->timeout_ms = rules[i].timeout_ms;
+		} else if (!rules[i].timeout_ms || (state->timeout_ms && rules[i].timeout_ms > state->timeout_ms)) {
+			state->timeout_ms = rules[i].timeout_ms;
+		}
 	}
-	return error;
+	return 0;
 }
 
 int keys_state(struct store *store, const struct shape_list *list, const struct rule_key *key, struct keys_state *state)

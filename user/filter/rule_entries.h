@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Between rules and the entries of a table: which keys a rule needs there, given what its shape's target
- * is, and which rules have a key in common. Knows the store and no table.
+ * The keys of rules. A shape may share the look-up of a longer shape, its target: then each rule of the shape
+ * becomes several keys of the target. This file finds the keys of a rule, and the rules of a key, because
+ * several rules can have the same key. It reads the store, not the table.
  */
 #ifndef XDP_CUCKOO_KEYS_H
 #define XDP_CUCKOO_KEYS_H
@@ -9,24 +10,24 @@
 #include "store/store.h"
 
 /*
- * Visits every key that the rule, whose shapes are in the list, has in a table, until `visit` returns
- * non-zero; returns that, or 0. `is_shared`: other rules may have the key too.
+ * Visits every key of a rule until `visit` returns non-zero; returns that value, or 0. The list must have the
+ * rule's shapes, else the result is -EBADMSG. `is_shared`: other rules may have the key too.
  */
 int keys_each(const struct shape_list *list, const struct rule *rule,
 	      int (*visit)(const struct rule_key *key, bool is_shared, void *context), void *context);
 
-/* What the store's rules say together of a key of some target. */
+/* What all rules of the store that have a key say about it. */
 struct keys_state {
-	struct rule owner;  /* the first of the rules that have it */
-	unsigned int rules; /* how many have it */
-	__s64 timeout_ms;   /* as a rule's: when the last of them ends */
+	struct rule owner;  /* the first of these rules */
+	unsigned int rules; /* how many they are */
+	__s64 timeout_ms;   /* of the rule that ends last; 0: never */
 };
 
-/* 0; -ENOENT where no rule has the key; other -errno. */
+/* 0; -ENOENT if no rule has the key; other -errno. */
 int keys_state(struct store *store, const struct shape_list *list, const struct rule_key *key,
 	       struct keys_state *state);
 
-/* Whether two rules are the same but for timeout and comment. */
+/* Whether two rules differ at most in timeout and comment. */
 bool keys_same_rule(const struct rule *a, const struct rule *b);
 
 #endif

@@ -1,42 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A filter of another version: this one's takes its place, with the rules of the store, while packets go on. */
+/* Replaces a running filter of another version by one of this version, filled from the store. */
 #include <errno.h>
 #include <string.h>
 
 #include "filter/filter.h"
 #include "filter/internal.h"
 
-/* As many as it has, where that can be true. */
-static __u64 slots_of(const struct abi_config *config)
-{
-	const __u64 slots = table_slots_of(config->geometry);
-	const bool is_sound = slots >= 1ULL << ABI_SLOTS_MIN_LOG2 && slots <= 1ULL << ABI_SLOTS_MAX_LOG2;
-
-	return is_sound ? slots : 1ULL << ABI_SLOTS_DEFAULT_LOG2;
-}
-
-static int check(const struct kernel_filter *filter, const struct store_info *info, struct reason *reason)
-{
-	const struct kernel_attachment *held = kernel_held_attachment(filter);
-	const struct abi_config *config = filter->config;
-
-	if (memcmp(config->store_id, info->id, sizeof(info->id)))
-		return target_of_another_store(filter, reason);
-	if (held)
-		return reason_set(reason, -EBUSY,
-				  "on '%s' libxdp's dispatcher holds a filter of another version of "
-				  "xdp-cuckoo, which cannot be exchanged there; take it off (xdp-loader unload %s -i %u) "
-				  "and load it again",
-				  held->interface, held->interface, held->prog_id);
-	return 0;
-}
-
+/* Makes the new filter: as many slots as the old one, if its config makes sense, and the store's rules. */
 static int make(struct target *target, const struct kernel_filter *filter, struct store *store,
 		const struct store_info *info, struct reason *reason)
 {
 	const struct abi_config *old = filter->config;
+	const __u64 slots = table_slots_of(old->geometry);
+	const bool is_sound = slots >= 1ULL << ABI_SLOTS_MIN_LOG2 && slots <= 1ULL << ABI_SLOTS_MAX_LOG2;
 	char name[ABI_NAME_BYTES];
-	int error = target_create(target, &filter->options, slots_of(old), info->keys, reason);
+	int error = target_create(target, &filter->options, is_sound ? slots : 1ULL << ABI_SLOTS_DEFAULT_LOG2,
+				  info->keys, reason);
 
 	if (error)
 		return error;
@@ -52,14 +31,21 @@ static int make(struct target *target, const struct kernel_filter *filter, struc
 
 int target_take_over(struct target *target, struct kernel_filter *filter, struct store *store, struct reason *reason)
 {
+	const struct kernel_attachment *held = kernel_held_attachment(filter);
 	struct store_info info;
 	int error = store_info(store, &info);
 
 	if (error)
-		return target_store_failed(error, reason);
-	error = check(filter, &info, reason);
-	if (!error)
-		error = make(target, filter, store, &info, reason);
+		return target_say_store_unread(error, reason);
+	if (memcmp(filter->config->store_id, info.id, sizeof(info.id)))
+		return target_say_other_store(filter, reason);
+	if (held)
+		return reason_set(reason, -EBUSY,
+				  "on '%s' libxdp's dispatcher holds a filter of another version of "
+				  "xdp-cuckoo, which cannot be exchanged there; take it off (xdp-loader unload %s -i %u) "
+				  "and load it again",
+				  held->interface, held->interface, held->prog_id);
+	error = make(target, filter, store, &info, reason);
 	if (error)
 		return error;
 	target_make_heir(target->filter.config, filter->config);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Fills an empty table: inserts whose memory is asked for some keys ahead. */
+/* Fills an empty table. Memory is prefetched some keys ahead. */
 #include "table/insert_delete.h"
 
 FLOW_INLINE int build(struct table *table, struct bucket_layout layout, const struct table_entry *entries, size_t count)
@@ -16,7 +16,7 @@ FLOW_INLINE int build(struct table *table, struct bucket_layout layout, const st
 	return 0;
 }
 
-/* All counts are 0, wherever keys move: not looked at, they take no time. */
+/* All counters are 0, so keys may move without them, which is faster. */
 int table_build(struct table *table, const struct table_entry *entries, size_t count)
 {
 	struct abi_counter *counter = table->memory.counter;

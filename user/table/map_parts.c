@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which parts of a table's records and counters are usable: a small change of a large table needs few. */
+/*
+ * Maps parts of a table's records and counters when they are first needed, because a small change of a large
+ * table needs few of them.
+ */
 #include "table/table.h"
 
-#define TABLE_PARTS 64 /* at most: table->reached has a bit for each */
+#define TABLE_PARTS 64 /* the most; table->reached has a bit for each */
 #define TABLE_PART_SLOTS_MIN (1ULL << 16)
 
 int table_reach(struct table *table, __u64 slot)
@@ -24,7 +27,7 @@ int table_reach_all(struct table *table)
 {
 	const int error = table->reach ? table->reach(table, 0, table_slots(table)) : 0;
 
-	table->reached = 0; /* a failure may have taken parts away */
+	table->reached = 0; /* a failed call may have unmapped parts */
 	if (!error)
 		table->reach = NULL;
 	return error;

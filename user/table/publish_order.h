@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How an entry comes, moves and goes while readers look on: the writer's half of the protocol whose
- * other half is bpf/probe.h. Internal to the engine; a file of its own so that a test can put a
- * wrong order in its place and see readers miss.
+ * How the writer puts an entry into a table, moves it and removes it while packets are looked up. This is the
+ * writer's half of a protocol; bpf/lookup_key.h is the reader's half.
+ *
+ * The order: a record is written before its fingerprint, because a reader checks the fingerprint first. A
+ * move writes the copy, then increments the sequence, then overwrites the source. So a reader that looked for
+ * the copy too early and for the source too late sees that the sequence changed. A bucket changes by one
+ * store of a whole word. A crash leaves at most an entry too many, never one too few.
+ *
+ * Only the engine includes this file. Tests replace table_move() with a wrong order and see readers miss
+ * entries.
  */
-#ifndef XDP_CUCKOO_TABLE_MOVE_H
-#define XDP_CUCKOO_TABLE_MOVE_H
+#ifndef XDP_CUCKOO_TABLE_PUBLISH_ORDER_H
+#define XDP_CUCKOO_TABLE_PUBLISH_ORDER_H
 
 #include "base/grace_period.h"
 #include "table/semisort.h"
@@ -46,13 +53,13 @@ FLOW_INLINE __u64 table_slot(struct bucket_layout layout, struct table_place pla
 	return (__u64)place.bucket * layout.slots + place.slot;
 }
 
-/* Of an exact table. */
+/* The record of a place in an exact table. */
 FLOW_INLINE __u64 *table_record(const struct table *table, struct bucket_layout layout, struct table_place place)
 {
 	return &table->memory.record[table_slot(layout, place)];
 }
 
-/* Asks for a bucket, and for the records beside it. */
+/* Prefetches a bucket and its records. */
 FLOW_INLINE void table_prefetch(const struct table *table, struct bucket_layout layout, __u32 at)
 {
 	__builtin_prefetch((const char *)table->memory.bucket + (__u64)at * bucket_bits(layout) / 8);
@@ -65,7 +72,7 @@ FLOW_INLINE __u32 table_load(const struct table *table, struct bucket_layout lay
 	return bucket_get(table_bucket(table, layout, place.bucket), layout, place.slot, table->prefixes);
 }
 
-/* One word of a bucket, at once. */
+/* Writes one word of a bucket with one store. */
 FLOW_INLINE void table_store_word(struct table *table, struct bucket_layout layout, __u32 bucket, unsigned int at,
 				  __u64 word)
 {
@@ -90,10 +97,9 @@ FLOW_INLINE void table_store_word(struct table *table, struct bucket_layout layo
 }
 
 /*
- * The whole word at once: a reader sees it before or after, never between. Of a bucket of two
- * words, read one after the other, just the one changes where the entry comes or goes: to a reader
- * these are two small buckets. The entries of a semi-sorted bucket change places: whoever knew the
- * slot of one must look for it again.
+ * Stores a fingerprint in a place; 0 clears it. If a bucket has two words, only the word with the place
+ * changes: to a reader these are two small buckets. A semi-sorted bucket sorts its entries, so slots found
+ * before the call are no longer valid after it.
  */
 FLOW_INLINE void table_store(struct table *table, struct bucket_layout layout, struct table_place place,
 			     __u32 fingerprint)
@@ -121,7 +127,9 @@ FLOW_INLINE void table_store(struct table *table, struct bucket_layout layout, s
 
 static inline void table_reset_count(struct abi_counter *counter)
 {
-	/* What is 0 is not written: of a large table most, which stays in no cache. */
+	/*
+	 * Zeroes are not written again: in a large table most counters are 0, and each write is a cache miss.
+	 */
 	if (counter->packets)
 		__atomic_store_n(&counter->packets, 0, __ATOMIC_RELAXED);
 	if (counter->bytes)
@@ -134,7 +142,7 @@ static inline void table_move_word(__u64 *from, __u64 *to)
 		__atomic_fetch_add(to, __atomic_fetch_and(from, 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* Once no packet that comes now finds the entry at `from`. */
+/* Called when new packets no longer find the entry at `from`. */
 FLOW_INLINE void table_move_count(const struct table *table, struct bucket_layout layout, struct table_place from,
 				  struct table_place to)
 {
@@ -148,7 +156,7 @@ FLOW_INLINE void table_move_count(const struct table *table, struct bucket_layou
 
 /* ---- entries ---- */
 
-/* Puts an entry into a free place; its record first, by which readers confirm the fingerprint. */
+/* Puts an entry into a free place. */
 FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout, struct table_place place,
 			       __u32 fingerprint, __u64 record)
 {
@@ -160,10 +168,9 @@ FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout,
 }
 
 /*
- * Between the store of an entry's copy and the overwriting of the entry: from here on, a reader who
- * looked at the copy's place too early and finds the entry gone sees that the sequence changed.
- * That needs loads that stay in order. Where they do not, nobody who looked too early may still be
- * at work. It is the plain variant, one wait a move, 8-16 ms each.
+ * Increments the sequence between the copy and the overwriting of an entry. This is enough if readers' loads
+ * stay in order. On machines that reorder loads, this also waits until every reader that started before has
+ * finished: a simple solution, which costs 8-16 ms a move.
  */
 static inline void table_announce(struct table *table)
 {
@@ -176,8 +183,8 @@ static inline void table_announce(struct table *table)
 }
 
 /*
- * Moves the entry at `from` to the free place `to` of another bucket. Its record stays behind, for
- * a reader who has just met the fingerprint. A crash in between leaves one too many.
+ * Moves the entry at `from` to the free place `to` of another bucket. The old record stays where it is, for a
+ * reader that has just read the old fingerprint.
  */
 FLOW_INLINE void table_move(struct table *table, struct bucket_layout layout, struct table_place from,
 			    struct table_place to)

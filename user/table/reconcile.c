@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Makes a live table hold a given set of entries: marks each that a key claims, deletes those that
- * none does, then inserts the keys that found no entry. Marks take a bit a slot, where sorting both
- * sets would take as much memory again as the keys.
+ * Makes a live table hold exactly the wanted entries, in three steps. Each wanted key claims the entry that
+ * it has in the table, if any. Entries that no key claimed are deleted. Then the keys without an entry are
+ * inserted. A claim takes one bit a slot; sorting both sets instead would take as much memory as the keys
+ * again.
  */
 #include "table/insert_delete.h"
 
 #define MARK_BITS 64
 
-/* False where it was set before. */
+/* False if the mark was set before. */
 static bool mark_set(__u64 *marks, __u64 at)
 {
 	const __u64 bit = 1ULL << at % MARK_BITS;
@@ -17,11 +18,6 @@ static bool mark_set(__u64 *marks, __u64 at)
 		return false;
 	marks[at / MARK_BITS] |= bit;
 	return true;
-}
-
-static bool mark_is_set(const __u64 *marks, __u64 at)
-{
-	return marks[at / MARK_BITS] >> at % MARK_BITS & 1;
 }
 
 FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout, __u32 bucket,
@@ -37,7 +33,7 @@ FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout
 	return false;
 }
 
-/* Whether two ends are those of two timeouts, not of one computed twice. */
+/* Whether two ends differ by more than the time between two computations of the same end. */
 static bool is_other_end(__u32 one, __u32 other)
 {
 	if (!one || !other)
@@ -45,7 +41,7 @@ static bool is_other_end(__u32 one, __u32 other)
 	return (one > other ? one - other : other - one) > TABLE_TICKS_TOLERATED;
 }
 
-/* Of the entry that was claimed. How many: one or none. */
+/* Sets the end of a claimed entry to the wanted one. Returns 1 if it changed, else 0. */
 FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout layout, struct table_place place,
 				const struct table_entry *entry)
 {
@@ -61,8 +57,8 @@ FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout 
 }
 
 /*
- * Claims an entry for each that is wanted, which then ends as is wanted; brings those for which none
- * is left to the front. Their number.
+ * Claims an entry of the table for each wanted entry and sets its end. Moves the wanted entries that found
+ * none to the front of `entries`, and returns their number.
  */
 FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout layout, struct table_entry *entries,
 			     size_t count, __u64 *kept, __u64 *retimed)
@@ -88,8 +84,8 @@ FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout lay
 }
 
 /*
- * Upwards: deleting from a semi-sorted bucket moves only the entries below, which have had their
- * turn.
+ * Deletes the entries that no key claimed; returns how many. The order is upwards: a delete from a
+ * semi-sorted bucket moves only the entries in lower slots, which have been checked by then.
  */
 FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout, const __u64 *kept)
 {
@@ -99,7 +95,7 @@ FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout, const 
 		const struct table_place place = { slot / layout.slots, slot % layout.slots };
 		const __u32 fingerprint = table_load(table, layout, place);
 
-		if (fingerprint && !mark_is_set(kept, slot))
+		if (fingerprint && !(kept[slot / MARK_BITS] >> slot % MARK_BITS & 1))
 			core_erase(table, layout, place, fingerprint,
 				   layout.has_records ? abi_record_tag(*table_record(table, layout, place)) : 0);
 	}
@@ -107,8 +103,9 @@ FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout, const 
 }
 
 /*
- * Below the load the engine promises, only many entries of one identity fail, quickly, and the rest
- * fits; above it nearly every search fails, after its longest way.
+ * Below the load that the engine promises, an insert fails only for too many equal entries. It fails quickly,
+ * and the other entries still fit. Above that load nearly every insert fails, and slowly, so the first
+ * failure ends the loop.
  */
 FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout, const struct table_entry *entries,
 			   size_t count, __u64 *added)
@@ -129,7 +126,7 @@ FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout, con
 
 int table_reconcile(struct table *table, struct table_entry *entries, size_t count, struct table_difference *difference)
 {
-	__u64 *kept = calloc(table_slots(table) / MARK_BITS, sizeof(*kept)); /* slots whose entry a key has claimed */
+	__u64 *kept = calloc(table_slots(table) / MARK_BITS, sizeof(*kept)); /* the claimed slots */
 	size_t missing;
 	int error = kept ? table_reach_all(table) : -ENOMEM;
 

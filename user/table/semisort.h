@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Semi-sorted buckets: four fingerprints in ascending order, whose top four bits are then one of
- * only 3,876 combinations: 12 bits instead of 16. Fan et al., CoNEXT 2014, section 5.2. How to read
- * one stands in bucket.h, since readers need it too.
+ * Semi-sorted buckets have their four fingerprints in ascending order. Then the top four bits of all four
+ * have only 3,876 combinations, which fit into 12 bits instead of 16. Fan et al., CoNEXT 2014, section 5.2.
+ * This file writes such buckets; bucket.h reads them, because the BPF program needs that too.
  */
 #ifndef XDP_CUCKOO_SEMISORT_H
 #define XDP_CUCKOO_SEMISORT_H
 
 #include "bucket.h"
 
-/* BUCKET_SORTED_CODES elements: the prefixes of each code, for bucket_get(); of no code: 0. */
+/* The prefixes of each code, for bucket_get(): BUCKET_SORTED_CODES elements. Unused codes have 0. */
 const __u16 *semisort_prefixes(void);
 
 /*
- * The code of four ascending prefixes: their rank among all such, by binomial coefficients (the
- * combinatorial number system). That of four zeroes is 0, as empty memory has it.
+ * The code of four ascending prefixes is their rank among all such combinations, by binomial coefficients
+ * (the combinatorial number system). Four zeroes have code 0, so empty memory is an empty bucket.
  */
 FLOW_INLINE __u32 semisort_code(const __u32 prefix[BUCKET_SLOTS])
 {
@@ -31,7 +31,7 @@ FLOW_INLINE void semisort_order(__u32 *low, __u32 *high)
 	*high = a < b ? b : a;
 }
 
-/* The word of four fingerprints in any order, which it sorts. */
+/* Sorts four fingerprints and returns the word of their bucket. */
 FLOW_INLINE __u64 semisort_word(__u32 fingerprint[BUCKET_SLOTS], struct bucket_layout layout)
 {
 	const unsigned int low_bits = layout.fingerprint_bits - BUCKET_SORTED_PREFIX_BITS;

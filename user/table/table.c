@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The engine for the formats of running tables, and their sizes. */
+/* The functions of table.h: sizes of tables, and the engine for each format of a running table. */
 #include "table/insert_delete.h"
 
 #define TABLE_BUCKETS_MIN ((1ULL << ABI_SLOTS_MIN_LOG2) / BUCKET_SLOTS)
 #define TABLE_BUCKETS_MAX ((1ULL << ABI_SLOTS_MAX_LOG2) / BUCKET_SLOTS)
 /*
- * Of a table of several pieces, the one that drew most keys fills first. With 2^14 buckets a piece,
- * that is when the whole is 96.8 % full, and in the worst of 1,500 tables 96.0; with 2^13, 96.6 and
- * 95.7.
+ * In a table of several pieces, the piece that happened to get most keys is full first. With 2^14 buckets a
+ * piece, the whole table is then 96.8 % full, and 96.0 % in the worst of 1,500 tables. With 2^13 buckets:
+ * 96.6 and 95.7 %.
  */
 #define TABLE_PIECE_BUCKETS_MIN (1ULL << 14)
-#define TABLE_STEPS 8 /* at most, from one power of two to the next */
+#define TABLE_STEPS 8 /* the most sizes from one power of two to the next */
 
 struct bucket_geometry table_geometry(__u64 slots)
 {
@@ -24,7 +24,7 @@ struct bucket_geometry table_geometry(__u64 slots)
 	if (step > TABLE_PIECE_BUCKETS_MIN)
 		step = step / TABLE_STEPS > TABLE_PIECE_BUCKETS_MIN ? step / TABLE_STEPS : TABLE_PIECE_BUCKETS_MIN;
 	buckets = (buckets + step - 1) & -step;
-	/* The largest pieces that add up to it: of a power of two, one. */
+	/* The largest power of two that divides the number is the size of a piece. */
 	return (struct bucket_geometry){ buckets, 64 - __builtin_ctzll(buckets) };
 }
 
@@ -88,7 +88,7 @@ __u64 table_count(const struct table *table)
 	return CORE_CALL(core_count, table);
 }
 
-/* For each layout functions of their own, which save no registers that only others need. */
+/* Each layout has its own functions, so that none saves registers that only another layout needs. */
 #define TABLE_FUNCTIONS(name, layout) \
 	static __attribute__((noinline)) int insert_##name(struct table *table, const struct hash_value *key, \
 							   __u32 end) \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Slips of the hand are told from other words. */
+/* suggest_for(): finds the word meant by a mistyped one, and nothing for a different word. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,10 +24,10 @@ static void assert_suggests(const char *word, const char *choices, const char *e
 static void test_slips(void **state)
 {
 	(void)state;
-	assert_suggests("stauts", WORDS, "status"); /* two letters changed places */
-	assert_suggests("lod", WORDS, "load");      /* one left out */
+	assert_suggests("stauts", WORDS, "status"); /* two letters swapped */
+	assert_suggests("lod", WORDS, "load");      /* one missing */
 	assert_suggests("loadd", WORDS, "load");    /* one too many */
-	assert_suggests("lost", WORDS, "list");     /* another */
+	assert_suggests("lost", WORDS, "list");     /* one wrong */
 	assert_suggests("imoprt", WORDS, "import");
 	assert_suggests("dprt", "sport|dport", "dport");
 	assert_suggests("monitor_only", WORDS, "monitor-only");
@@ -44,7 +44,7 @@ static void test_words_cut_short_and_longer_ones(void **state)
 	assert_suggests("delete", WORDS, "del");
 	assert_suggests("mon", WORDS, "monitor-only");
 	assert_suggests("mo", WORDS, "");
-	/* A slip is nearer than a part. */
+	/* A typing mistake is nearer than a word cut short. */
 	assert_suggests("stat", WORDS, "stats");
 }
 
@@ -59,7 +59,7 @@ static void test_other_words(void **state)
 	assert_suggests("monitor-only-and-so-on-and-so-forth", WORDS, "");
 	assert_suggests("status", "", "");
 	assert_suggests("\xff\xfe\xfd", WORDS, "");
-	/* A distance of 4 is too far, however long the words are. */
+	/* A distance of 4 is too far, even for long words. */
 	assert_suggests("abcdefghijklmnop", "abcdefghijklwxyz", "");
 	assert_suggests("abcdefghijklmnop", "abcdefghijklmxyz", "abcdefghijklmxyz");
 }
@@ -71,7 +71,7 @@ static void test_the_first_of_equals(void **state)
 	assert_suggests("xport", "dport|sport", "dport");
 }
 
-/* The bounds of what is compared: 31 bytes are, 32 are not. */
+/* Words of 31 bytes are compared, words of 32 bytes are not. */
 static void test_the_longest_word(void **state)
 {
 	char word[SUGGEST_WORD_BYTES + 1], slip[SUGGEST_WORD_BYTES + 1];

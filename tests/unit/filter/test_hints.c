@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Hints: that a flow which a key can match never lacks the key's bit, that bits are few, and which
- * bits shapes get.
+ * Hints: each flow that a key can match has the key's bit; few other bits are set; which bit a shape gets;
+ * shortcuts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "bench/random.h"
 
 #define RULES 20000
-#define FLOWS 32 /* that each rule matches */
+#define FLOWS 32 /* for each rule, that it matches */
 
 struct fixture {
 	uint64_t seed;
@@ -57,7 +57,7 @@ static union flow_addr random_address(struct fixture *f)
 	return address;
 }
 
-/* The prefix of one address, the rest of the other. */
+/* An address with the prefix of one address and the rest of the other. */
 static union flow_addr combine(const union flow_addr *prefix, unsigned int length, const union flow_addr *rest)
 {
 	const union flow_addr network = rule_network(rest, length);
@@ -82,7 +82,7 @@ static struct rule_key random_key(struct fixture *f, enum flow_family family, un
 	return keys[0];
 }
 
-/* The key as a flow, but for the bits behind its source prefix, which are drawn. */
+/* A flow that the key matches, with random bits after the source prefix. */
 static struct flow_key random_flow(struct fixture *f, const struct rule_key *key)
 {
 	const struct rule rule = rule_of_key(key);
@@ -96,7 +96,7 @@ static struct flow_key random_flow(struct fixture *f, const struct rule_key *key
 	return packed;
 }
 
-/* As the packet path compares them: see key_hash(). */
+/* Compares as the packet path does: see shape_key() in bpf/try_shapes.h. */
 static bool can_match(const struct rule_key *key, const struct flow_key *flow)
 {
 	const unsigned int last = flow_key_last(key->shape.family);
@@ -123,7 +123,7 @@ static size_t bits_set(const struct fixture *f)
 	return bits;
 }
 
-/* Rules of every length, each with a bit of eight, all in the same hints. */
+/* Rules with source prefixes of every length, each with one of the bits, all in the same hints. */
 static void test_no_match_lacks_its_hint(void **state)
 {
 	struct fixture *f = *state;
@@ -132,7 +132,7 @@ static void test_no_match_lacks_its_hint(void **state)
 	for (unsigned int i = 0; i < RULES; i++) {
 		const enum flow_family family = i % FLOW_FAMILIES;
 		const unsigned int bits = family == FLOW_IPV4 ? 32 : 128;
-		/* Those that set many bits, less often: else all would be set soon. */
+		/* Short prefixes set many bits, so they are rare here; else soon all bits were set. */
 		const unsigned int least = random_below(&f->seed, 1000) ? bits / 2 : 1;
 		const struct rule_key key = random_key(f, family, least + random_below(&f->seed, bits - least + 1));
 		const __u64 hint = 1ULL << i % ABI_HINT_BITS;
@@ -148,7 +148,7 @@ static void test_no_match_lacks_its_hint(void **state)
 	}
 }
 
-/* All lengths alone: every flow that matches has the bit, and no more bits are set than must be. */
+/* One rule of each length: every matching flow has the bit, and no bit is set without need. */
 static void test_as_few_as_can_be(void **state)
 {
 	struct fixture *f = *state;
@@ -175,7 +175,7 @@ static void test_as_few_as_can_be(void **state)
 	}
 }
 
-/* IPv6 networks of one provider differ beyond their first 16 bits: they share few indexes. */
+/* The IPv6 networks of one provider have the same first 16 bits, but few of them share an index. */
 static void test_ipv6_networks_spread(void **state)
 {
 	enum { NETWORKS = 8192 };
@@ -226,7 +226,7 @@ static void test_add_and_replace(void **state)
 	free(other);
 }
 
-/* ---- which bits shapes get ---- */
+/* ---- the bit of a shape ---- */
 
 static const struct {
 	struct rule_shape shape;
@@ -249,7 +249,7 @@ static void test_shapes_without_a_source_have_no_bit(void **state)
 		assert_int_equal(hints_choose(NULL, 0, &choices[i].shape), choices[i].is_always ? ABI_HINT_ALWAYS : 1);
 }
 
-/* As many shapes as there may be, with some that have none among them: no bit has two more than another. */
+/* The most shapes, some without a bit: no bit has two shapes more than another. */
 static void test_bits_are_shared_evenly(void **state)
 {
 	unsigned int shapes[ABI_HINT_BITS] = {};
@@ -272,7 +272,7 @@ static void test_bits_are_shared_evenly(void **state)
 	}
 }
 
-/* ---- what they are worth ---- */
+/* ---- lists of shapes, and whether hints pay ---- */
 
 static struct abi_shape_list list_of(const __u64 *hint, size_t count, size_t passing)
 {
@@ -288,7 +288,7 @@ static struct abi_shape_list list_of(const __u64 *hint, size_t count, size_t pas
 	return list;
 }
 
-/* Every shape has a place of its own, which is found by any set of which it is the lowest. */
+/* Every shape has a place of its own. Any set in which it is the lowest shape leads to that place. */
 static void test_places(void **state)
 {
 	bool is_taken[ABI_SHAPES_MAX] = {};
@@ -345,7 +345,7 @@ static void fill(const struct fixture *f, size_t count, __u8 hint)
 		f->hints[i] = hint;
 }
 
-/* One shape of four that hints leave out for some of the indexes; and one for whose sake all are read. */
+/* Hints that leave out one shape of four for some indexes, and lists of one or no shape. */
 static void test_read_where_it_pays(void **state)
 {
 	static const __u64 hint[] = { ABI_HINT_ALWAYS, 1, 2, 4 };
@@ -363,7 +363,7 @@ static void test_read_where_it_pays(void **state)
 	assert_true(hints_pay(f->hints, &one, FLOW_IPV4));
 	assert_false(hints_pay(f->hints, &always, FLOW_IPV4));
 	assert_false(hints_pay(f->hints, &none, FLOW_IPV4));
-	/* The one that is probed for all is not, where a shortcut tells. */
+	/* The shape that all packets look up is not looked up behind a shortcut. */
 	fill(f, ABI_HINT_INDEXES / 2, ABI_HINT_SHORTCUT);
 	assert_true(hints_pay(f->hints, &always, FLOW_IPV4));
 }
@@ -391,7 +391,9 @@ static size_t count_shortcuts(const struct fixture *f)
 	return count;
 }
 
-/* Where rules are counted, keys that have shortcuts are looked for behind them: else only what passes. */
+/*
+ * Behind a shortcut only pass rules are looked up; where rules are counted, also rules that have shortcuts.
+ */
 static void test_behind_shortcuts(void **state)
 {
 	static const char *const rules[] = { "src 10.0.0.0/9 action pass", "src 10.0.0.0/16", "src 10.0.0.0/17",
@@ -438,7 +440,7 @@ static void test_which_shapes_have_shortcuts(void **state)
 		assert_int_equal(hints_can_shorten(&shapes[i].shape), shapes[i].can_shorten);
 }
 
-/* All flows of the key and no others; lower bits stay. */
+/* Exactly the flows of the key get shortcuts, and the lower bits do not change. */
 static void test_shortcuts(void **state)
 {
 	struct fixture *f = *state;

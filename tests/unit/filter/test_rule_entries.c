@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which keys rules have in a table where shapes share targets, and what the store says of each of
- * them: against rules compared with the key one by one, address bit by address bit.
+ * The keys of rules whose shapes share targets, and what the store says about each key. The tests compare
+ * this with a search that checks every rule against the key, bit by bit.
  */
 #include "unit/clock_fixture.h"
 #include "change/key_set.h"
@@ -9,18 +9,18 @@
 
 #define RUNS 12
 #define RULES_MAX 160
-#define CHANGES 40 /* of each run, between which everything is looked at again */
+#define CHANGES 40 /* of each run, before everything is checked */
 
 struct world {
 	struct fixture *f;
 	struct shape_list shapes;
-	struct rule rule[RULES_MAX]; /* with timeouts, as they are stored */
+	struct rule rule[RULES_MAX]; /* what the store holds */
 	size_t count;
 };
 
 /* ---- rules that overlap ---- */
 
-/* Few addresses and many lengths; kinds of their own between them. */
+/* Few addresses with many prefix lengths, and some other kinds of rules. */
 static struct rule random_rule(void)
 {
 	static const char *const texts[] = {
@@ -68,7 +68,7 @@ static int collect(const struct rule *rule, void *context)
 	return 0;
 }
 
-/* Rules come, go and get other times; now and then all targets are chosen anew. */
+/* Adds and deletes rules and changes their timeouts. Sometimes chooses all targets again. */
 static void change(struct world *world)
 {
 	struct store *store = world->f->store;
@@ -91,7 +91,7 @@ static void change(struct world *world)
 	assert_int_equal(store_shapes(store, &world->shapes), 0);
 }
 
-/* ---- by hand ---- */
+/* ---- the same by a simple search ---- */
 
 static bool bit(const union flow_addr *address, unsigned int at)
 {
@@ -120,7 +120,7 @@ static const struct rule_shape *target_of(const struct world *world, const struc
 	return NULL;
 }
 
-/* Whether the rule has the key; `flow` is what the key says, as a rule. */
+/* Whether the rule has the key. `flow` is the key as a rule. */
 static bool has_key(const struct world *world, const struct rule *rule, const struct rule_key *key,
 		    const struct rule *flow)
 {
@@ -177,13 +177,13 @@ static int check_key(const struct rule_key *key, bool is_shared, void *context)
 	assert_int_equal(flow.dst_len, key->shape.dst_len);
 	assert_false(key_set_has(&visits->keys, key));
 	assert_int_equal(key_set_add(&visits->keys, key), 0);
-	/* Of many keys some. */
+	/* Checks some of many keys. */
 	if (!below(visits->keys.count / 8 + 1))
 		check_state(visits->world, key, is_shared);
 	return 0;
 }
 
-/* All keys of the target under the rule's prefixes: as many as they have, and no two the same. */
+/* The rule has all keys of its target under its prefixes, each once. */
 static void check_rule(const struct world *world, const struct rule *rule)
 {
 	struct visits visits = { .world = world, .rule = rule };
@@ -234,7 +234,7 @@ static int note(const struct rule_key *key, bool is_shared, void *context)
 	return seen->count == seen->stop_at ? 7 : 0;
 }
 
-/* 192.0.2.0/22 joins /24, since eight other lengths have the places. */
+/* The target of /22 is /24, because eight other lengths are looked up already. */
 static void test_shared_by_two(void **state)
 {
 	struct fixture *f = *state;
@@ -259,7 +259,7 @@ static void test_shared_by_two(void **state)
 	assert_int_equal(other.count, 1);
 	assert_memory_equal(&other.key[0].key, &seen.key[2].key, sizeof(seen.key[2].key));
 
-	/* The narrow one is there for good: so is the key. The wide one's own end with it. */
+	/* The narrow rule never ends, so its key never ends. The other keys end with the wide rule. */
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(keys_state(f->store, &shapes, &seen.key[i], &key_state), 0);
 		assert_int_equal(key_state.rules, i == 2 ? 2 : 1);
@@ -270,7 +270,7 @@ static void test_shared_by_two(void **state)
 	assert_int_equal(keys_each(&shapes, &wide, note, &seen), 7);
 	assert_int_equal(seen.count, 2);
 
-	/* The wide one goes; what it had alone, nobody has. */
+	/* After the wide rule is deleted, nothing has its other keys. */
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(store_del(f->store, &wide), 0);
 	assert_int_equal(keys_state(f->store, &shapes, &seen.key[0], &key_state), -ENOENT);
@@ -280,7 +280,7 @@ static void test_shared_by_two(void **state)
 	store_abort(f->store);
 }
 
-/* A rule for both families and one for one of them are one key. */
+/* A rule for both families and a rule for IPv6 have one key in common. */
 static void test_shared_by_families(void **state)
 {
 	struct fixture *f = *state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The keyed hash against the paper's formula and what it promises, and the arithmetic of buckets, of
- * every layout, against plain loops.
+ * Compares the keyed hash with the paper's formula and its promise, and the arithmetic of buckets with plain
+ * loops, for every layout.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -30,7 +30,10 @@ static uint64_t print_seed(void)
 
 /* ---- the hash, after the paper ---- */
 
-/* (m1 + sum of (m2i + s2i-1)(m2i+1 + s2i)) mod 2^64, upper half; a first character is the whole word. */
+/*
+ * The upper half of (m1 + sum of (m2i + s2i-1)(m2i+1 + s2i)) mod 2^64. The first character of each pair is
+ * the whole word.
+ */
 static uint32_t multilinear(uint64_t offset, const uint64_t *factor, const uint64_t *character, size_t count)
 {
 	const unsigned __int128 modulus = (unsigned __int128)1 << 64;
@@ -85,14 +88,14 @@ static void test_hash_is_multilinear(void **state)
 		mixed = (uint64_t)lane_of(&input, 0) << 32 | lane_of(&input, 1);
 		mixed = (mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15;
 		assert_int_equal(hash_of(&input), mixed ^ mixed >> 29);
-		/* A third lane, and the lowest bits of the hash's half that names no bucket. */
+		/* The tag: the third lane, then the lowest bits of the upper half of the hash. */
 		mixed ^= mixed >> 29;
 		assert_int_equal(hash_tag(&input, mixed), (uint64_t)lane_of(&input, 2) << 32 | (mixed >> 32 & 0xf)
 												       << 28);
 	}
 }
 
-/* Equal bits of two numbers' lowest, and of their highest. */
+/* Two numbers are alike if their lowest or their highest LIKE_BITS bits are equal. */
 #define LIKE_BITS 8
 
 static bool is_like(__u64 difference)
@@ -100,7 +103,7 @@ static bool is_like(__u64 difference)
 	return !(difference & 0xff) || !(difference >> (64 - LIKE_BITS));
 }
 
-/* Pairs of keys that differ as little as can be, or in a regular way; and one of each family. */
+/* Pairs of keys that differ very little or in a regular way, and a pair of both families. */
 static const struct {
 	enum flow_family family[2];
 	__u64 word[2][FLOW_KEY_WORDS_MAX];
@@ -117,8 +120,8 @@ static const struct {
 };
 
 /*
- * What strong universality means: over secrets drawn at random, the hashes of two given keys differ by
- * any difference as often as by any other; the same of tags, and of both.
+ * Strong universality: over random secrets, every difference between the hashes of two given keys is equally
+ * likely. The same is true of their tags, and of hash and tag together.
  */
 static void test_no_two_keys_meet_more_often_than_by_chance(void **state)
 {
@@ -153,9 +156,9 @@ static void test_no_two_keys_meet_more_often_than_by_chance(void **state)
 	}
 }
 
-/* ---- which buckets ---- */
+/* ---- the two buckets of a hash ---- */
 
-/* Layouts: those of running tables, and the least and most of what experiments use. */
+/* The layouts of running tables, and the extremes of those in experiments. */
 static const struct bucket_layout layouts[] = {
 	{ 4, 16, 16, 0 }, { 4, 32, 32, 0 }, { 4, 8, 8, 0 },   { 4, 17, 0, 0 },  { 1, 2, 8, 0 },
 	{ 2, 7, 8, 0 },   { 8, 8, 8, 0 },   { 1, 12, 16, 0 }, { 8, 16, 16, 0 }, { 8, 13, 16, 0 },
@@ -164,9 +167,7 @@ static const struct bucket_layout layouts[] = {
 
 #define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
 
-/*
- * Buckets, and how many pieces they are; the largest and the smallest, and between powers of two.
- */
+/* Numbers of buckets and pieces: the largest, the smallest, and some between powers of two. */
 static const struct {
 	__u32 buckets, pieces;
 } geometries[] = {
@@ -188,7 +189,7 @@ static struct bucket_geometry geometry_of(size_t i)
 	return (struct bucket_geometry){ geometries[i].buckets, 64 - __builtin_ctz(piece) };
 }
 
-/* The lowest hash that has this bucket for its first, and this fingerprint. */
+/* The lowest hash with this first bucket and this fingerprint. */
 static __u64 hash_with(struct bucket_geometry geometry, struct bucket_layout layout, __u32 bucket, __u32 fingerprint)
 {
 	return (__u64)fingerprint << (64 - layout.fingerprint_bits) |
@@ -217,7 +218,7 @@ static void test_either_bucket_leads_to_the_other(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* Each bucket is the first of as many hashes as any other; the ends are the ends. */
+/* Each bucket is the first of about equally many hashes. The lowest and highest hash have the end buckets. */
 static void test_first_buckets_spread(void **state)
 {
 	enum { BUCKETS = 9 << 5, HASHES = BUCKETS * 10000 };
@@ -233,7 +234,7 @@ static void test_first_buckets_spread(void **state)
 	assert_int_equal(bucket_pair(0xffffffff, geometry, layouts[0]).first, BUCKETS - 1);
 }
 
-/* Every step belongs to about as many fingerprints as any other. */
+/* Each step belongs to about equally many fingerprints. */
 static void test_steps_spread(void **state)
 {
 	unsigned int fingerprints_of[1 << (64 - STEP_SHIFT_MAX)] = {};
@@ -258,9 +259,9 @@ static void test_fingerprint_is_never_zero(void **state)
 		}
 }
 
-/* ---- what is in a bucket ---- */
+/* ---- the contents of a bucket ---- */
 
-/* A bucket of these fingerprints. A semi-sorted one sorts them. */
+/* A bucket with these fingerprints. A semi-sorted bucket sorts them. */
 static struct bucket bucket_of(struct bucket_layout layout, __u32 fingerprint[])
 {
 	struct bucket bucket = {};
@@ -274,7 +275,7 @@ static struct bucket bucket_of(struct bucket_layout layout, __u32 fingerprint[])
 	return bucket;
 }
 
-/* Fingerprints that borrows and carries could confuse with `about`, and free slots. */
+/* Free slots, and fingerprints that a borrow or carry could confuse with `about`. */
 static void draw_near(struct bucket_layout layout, __u32 about, uint64_t random, __u32 fingerprint[])
 {
 	const __u32 mask = (1ULL << layout.fingerprint_bits) - 1, top = mask / 2 + 1;
@@ -309,7 +310,7 @@ static void test_match_and_get_agree_with_a_loop(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* Every fingerprint of 16 bits, also 0 (a free slot), beside its neighbours in all orders. */
+/* Every fingerprint of 16 bits, and 0 (a free slot), among similar fingerprints in many orders. */
 static void test_match_of_16_bits_is_exact(void **state)
 {
 	size_t wrong = 0;
@@ -328,7 +329,7 @@ static void test_match_of_16_bits_is_exact(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* The codes are 0 to 3,875, each once, and lead back to the prefixes; the others to none. */
+/* The codes are 0 to 3,875, each is used once and leads back to its prefixes. All other codes lead to 0. */
 static void test_semisort_codes(void **state)
 {
 	enum { CODES = 3876 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Every packet of tests/packets.c, through both BPF programs under many configs, and cut at every
- * length; with each kind of table. The parser alone: packets/test_parse.c.
+ * Sends every packet of tests/packets.c through both BPF programs, whole and cut at every length, with many
+ * configs and each kind of table. test_parse.c tests the parser alone.
  */
 #include "unit/packets_fixture.h"
 
@@ -28,25 +28,24 @@ static void test_no_shapes(void **state)
 	end_checks();
 }
 
-/* Among many equal headers not every byte: an odd number on, so that each place in one is met. */
+/* The step to the next cut. In long frames it is 13, an odd number, so that each place in a header is cut. */
 static size_t next_cut(const struct packet_frame *frame, size_t length)
 {
 	return length > 256 && length + 128 < frame->length ? 13 : 1;
 }
 
-/* With rules for addresses, protocol or port: a cut frame matches what it still says. */
+/* A cut frame still matches rules about the fields that it has. */
 static void test_truncations(void **state)
 {
 	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32", "proto udp" };
 	struct scene *scene = scene_of(state);
-	struct rule rule[sizeof(texts) / sizeof(texts[0])];
-	struct reason reason;
+	struct rule rule;
 
 	for (size_t set = 0; set <= sizeof(texts) / sizeof(texts[0]); set++) {
 		scene_set_up(scene);
 		if (set) {
-			assert_int_equal(rule_parse(texts[set - 1], &rule[set - 1], &reason), 0);
-			scene_add(scene, &rule[set - 1]);
+			rule = parse_rule(texts[set - 1]);
+			scene_add(scene, &rule);
 		}
 		for (size_t i = 0; i < PACKETS; i++)
 			for (size_t n = FILTER_RUN_MIN; n <= frames[i].length; n += next_cut(&frames[i], n))
@@ -67,16 +66,14 @@ static void test_policies(void **state)
 	end_checks();
 }
 
-/* Each way to run, with a rule and with policies that would drop. */
+/* Each combination of run bits, with a rule and with policies that drop. */
 static void test_ways_to_run(void **state)
 {
 	static const __u32 confirm_by[] = { SCENE_PAST, SCENE_FUTURE };
 	const __u32 all = ABI_RUN_SET_UP | ABI_RUN_MONITOR | ABI_RUN_PANIC | ABI_RUN_UNCONFIRMED;
 	struct scene *scene = scene_of(state);
-	struct reason reason;
-	struct rule rule;
+	const struct rule rule = parse_rule("proto udp");
 
-	assert_int_equal(rule_parse("proto udp", &rule, &reason), 0);
 	for (__u32 run = 0; run <= all; run++)
 		for (size_t i = 0; i < sizeof(confirm_by) / sizeof(confirm_by[0]); i++) {
 			scene_set_up(scene);
@@ -98,22 +95,20 @@ static void check_rule(struct scene *scene, size_t packet, struct rule *rule)
 	scene_check_all(scene);
 }
 
-/* Drops the packets that it names and no other. */
+/* A rule drops the packets that match it and no others. */
 static void test_rules(void **state)
 {
 	each_rule(scene_of(state), check_rule);
 	end_checks();
 }
 
-/* Told by the rows' protocols, not by rule_matches(). */
+/* Checked by the protocol of the row, not by rule_matches(). */
 static void test_dport_0_is_no_fragment(void **state)
 {
 	struct scene *scene = scene_of(state);
-	struct reason reason;
-	struct rule rule;
+	const struct rule rule = parse_rule("dport 0");
 
 	scene_set_up(scene);
-	assert_int_equal(rule_parse("dport 0", &rule, &reason), 0);
 	filter_add(&scene->filter, &rule);
 	for (size_t i = 0; i < PACKETS; i++) {
 		bool is_udp = packets[i].result == PARSE_OK && packets[i].flow.proto == IPPROTO_UDP;
@@ -136,7 +131,7 @@ static void check_prefix(struct scene *scene, size_t packet, struct rule *rule)
 	scene_check(scene, packet);
 }
 
-/* Each length of prefix, of source and destination; and the same with its last bit wrong. */
+/* Each prefix length, for source and destination, and the same prefix with its last bit wrong. */
 static void check_prefixes(struct scene *scene, size_t packet)
 {
 	const struct flow *flow = &packets[packet].flow;
@@ -193,7 +188,7 @@ static void test_pass_beats_drop(void **state)
 	end_checks();
 }
 
-/* The shapes are those of the active copy, and only those. */
+/* Only the shapes of the active list count. */
 static void test_active_copies(void **state)
 {
 	struct scene *scene = scene_of(state);
@@ -215,7 +210,7 @@ static void test_active_copies(void **state)
 	end_checks();
 }
 
-/* While nothing moves, any value of the sequence is as good as another. */
+/* While nothing moves, the value of the sequence does not matter. */
 static void test_still_sequence(void **state)
 {
 	static const __u64 values[] = { 1, 2, 3, 1ULL << 32, ~0ULL };
@@ -232,7 +227,7 @@ static void test_still_sequence(void **state)
 	end_checks();
 }
 
-/* As many shapes as there may be; the entry is of the last. A count beyond that changes nothing. */
+/* The most shapes, with an entry of the last one. A higher count changes nothing. */
 static void test_last_of_32_shapes(void **state)
 {
 	struct scene *scene = scene_of(state);
@@ -256,7 +251,7 @@ static void test_last_of_32_shapes(void **state)
 	end_checks();
 }
 
-/* An entry is found in either bucket, in each slot. */
+/* An entry is found in each slot of both buckets. */
 static void test_places(void **state)
 {
 	struct scene *scene = scene_of(state);
@@ -274,7 +269,7 @@ static void test_places(void **state)
 	end_checks();
 }
 
-/* A shape of one family, with the entry of the other, matches neither. */
+/* A shape of one family and an entry of the other match nothing. */
 static void test_families(void **state)
 {
 	static const struct rule rule = { .family = FLOW_NO_FAMILY, .fields = RULE_PROTO, .proto = IPPROTO_UDP };
@@ -296,7 +291,7 @@ static void test_families(void **state)
 	end_checks();
 }
 
-/* A geometry that the map does not have: no crash, and no match. */
+/* A geometry larger than the map: no crash, and no match. */
 static void test_too_many_buckets(void **state)
 {
 	static const struct bucket_geometry geometries[] = {
@@ -315,7 +310,7 @@ static void test_too_many_buckets(void **state)
 	end_checks();
 }
 
-/* Of a frame that spans several buffers, the program for such frames counts every byte. */
+/* The program for frames in several buffers counts every byte of such a frame. */
 static void test_several_buffers(void **state)
 {
 	static __u8 frame[JUMBO_BYTES];
@@ -336,7 +331,7 @@ static void test_several_buffers(void **state)
 	end_checks();
 }
 
-/* Headers so long that the ports are behind what BPF_PROG_TEST_RUN keeps in one buffer. */
+/* Headers so long that the ports are after the first buffer of BPF_PROG_TEST_RUN. */
 static void test_ports_in_the_second_buffer(void **state)
 {
 	static const struct packet_piece pieces[] = {
@@ -349,7 +344,6 @@ static void test_ports_in_the_second_buffer(void **state)
 	struct scene *scene = scene_of(state);
 	struct packet_frame start = {};
 	struct filter_run run;
-	struct reason reason;
 	struct rule rule;
 	size_t behind;
 
@@ -364,7 +358,7 @@ static void test_ports_in_the_second_buffer(void **state)
 	packet_put16(frame + start.ip_start + 4, sizeof(frame) - start.addresses_end);
 	for (int is_53 = 0; is_53 < 2; is_53++) {
 		scene_set_up(scene);
-		assert_int_equal(rule_parse(is_53 ? "proto udp dport 53" : "proto udp dport 54", &rule, &reason), 0);
+		rule = parse_rule(is_53 ? "proto udp dport 53" : "proto udp dport 54");
 		scene_add(scene, &rule);
 		run = filter_run(&scene->filter, FILTER_FRAGS, frame, sizeof(frame));
 		assert_int_equal(run.error, 0);
@@ -372,7 +366,7 @@ static void test_ports_in_the_second_buffer(void **state)
 	}
 }
 
-/* Wherever the first buffer ends, the program for several of them sees what the other sees of the whole. */
+/* Wherever the first buffer ends, the verdict is the same as for the whole frame in one buffer. */
 static void check_splits(struct scene *scene, size_t packet)
 {
 	enum { STEP = 7, END = 140 };
@@ -395,7 +389,6 @@ static void test_short_first_buffer(void **state)
 	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32" };
 	static const __u8 some[2 * FILTER_RUN_MIN];
 	struct scene *scene = scene_of(state);
-	struct reason reason;
 	struct rule rule;
 
 	scene_set_up(scene);
@@ -405,7 +398,7 @@ static void test_short_first_buffer(void **state)
 	}
 	for (size_t set = 0; set < sizeof(texts) / sizeof(texts[0]); set++) {
 		scene_set_up(scene);
-		assert_int_equal(rule_parse(texts[set], &rule, &reason), 0);
+		rule = parse_rule(texts[set]);
 		scene_add(scene, &rule);
 		for (size_t i = 0; i < PACKETS; i++)
 			check_splits(scene, i);
@@ -448,7 +441,7 @@ static int open_with_hints(void **state)
 
 int main(void)
 {
-	/* Of these and the next, the kind of table decides nothing. */
+	/* The first two groups do not depend on the kind of table. */
 	static const struct CMUnitTest parsing[] = {
 		TEST(test_truncations),        TEST(test_policies),
 		TEST(test_ways_to_run),        TEST(test_dport_0_is_no_fragment),
@@ -467,8 +460,7 @@ int main(void)
 	};
 	int failed;
 
-	for (size_t i = 0; i < PACKETS; i++)
-		packet_build(&packets[i], &frames[i]);
+	build_frames();
 	kind = kinds;
 	failed = cmocka_run_group_tests_name("packets, bpf", parsing, open_filter, scene_close);
 	failed += cmocka_run_group_tests_name("packets, by hints", by_hints, open_with_hints, scene_close);

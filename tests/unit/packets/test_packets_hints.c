@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The packet path by hints alone: what a lost one does, what one leaves out, and shortcuts. Others in packets/test_packets.c. */
+/* The packet path with hints: a missing hint, a hint that leaves shapes out, and shortcuts. */
 #include "unit/packets_fixture.h"
 
-/* With a rule whose hint is lost; beside it a shape, without entries, that needs none. */
+/* A rule without its hint. With has_other there is also a shape without entries that needs no hint. */
 static void check_missing_hint(struct scene *scene, size_t packet, const struct rule *rule, bool has_other)
 {
 	const struct rule_shape other = { .family = packets[packet].flow.family, .action = RULE_DROP, .dst_len = 5 };
@@ -22,14 +22,14 @@ static void check_missing_hints(struct scene *scene, size_t packet, struct rule 
 	check_missing_hint(scene, packet, rule, true);
 }
 
-/* Without its hint, no packet is looked up for a rule that has a source; for another, all are. */
+/* Without its hint, a rule with a source matches no packet. A rule without a source needs no hint. */
 static void test_missing_hints(void **state)
 {
 	each_rule(scene_of(state), check_missing_hints);
 	end_checks();
 }
 
-/* A shape that comes first, and that by the hint no rule for this source has. */
+/* The hint of this source leaves out the first shape, but not the second. */
 static void test_hints_leave_the_second_shape(void **state)
 {
 	struct scene *scene = scene_of(state);
@@ -50,7 +50,7 @@ static void test_hints_leave_the_second_shape(void **state)
 	end_checks();
 }
 
-/* A rule whose key is not in the table: only the shortcuts of its flows tell. */
+/* Adds a rule without its key: only the shortcuts can drop its packets. */
 static void add_shortcut(struct scene *scene, const struct rule *rule)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
@@ -62,13 +62,12 @@ static void add_shortcut(struct scene *scene, const struct rule *rule)
 	scene->number[scene->rules++] = FILTER_NO_NUMBER;
 }
 
-/* Alone, and where all of these pass by a rule with a source, without one, and with both. */
+/* Shortcuts alone, and together with a pass rule without a source and one with a source. */
 static void test_shortcuts(void **state)
 {
 	static const char *const pass[] = { NULL, "proto udp action pass", "src 10.0.0.0/9 action pass" };
 	struct scene *scene = scene_of(state);
 	struct rule rule, passing;
-	struct reason reason;
 
 	for (size_t i = 0; i < PACKETS; i++) {
 		if (!is_first_of_flow(i) || packets[i].flow.family != FLOW_IPV4)
@@ -76,7 +75,7 @@ static void test_shortcuts(void **state)
 		for (size_t p = 0; p < sizeof(pass) / sizeof(pass[0]); p++) {
 			scene_set_up(scene);
 			if (pass[p]) {
-				assert_int_equal(rule_parse(pass[p], &passing, &reason), 0);
+				passing = parse_rule(pass[p]);
 				scene_add(scene, &passing);
 			}
 			rule = (struct rule){ .family = FLOW_IPV4, .src_len = 5 + i % 12 };
@@ -90,14 +89,11 @@ static void test_shortcuts(void **state)
 
 static int open_filter(void **state)
 {
-	static const struct abi_options options = { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 };
-	static struct scene scene;
+	const int error = scene_open_exact(state);
+	struct scene *scene = *state;
 
-	*state = &scene;
-	if (scene_open(&scene, &options, 1 << ABI_SLOTS_DEFAULT_LOG2))
-		return -1;
-	scene.filter.reads_hints = true;
-	return 0;
+	scene->filter.reads_hints = true;
+	return error;
 }
 
 int main(void)
@@ -108,7 +104,6 @@ int main(void)
 		TEST(test_shortcuts),
 	};
 
-	for (size_t i = 0; i < PACKETS; i++)
-		packet_build(&packets[i], &frames[i]);
+	build_frames();
 	return cmocka_run_group_tests(tests, open_filter, scene_close);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The parser on the host: every packet of tests/packets.c, whole and cut at every length, and its short way
- * for the common frame beside the whole of it.
+ * The parser on the host, with every packet of tests/packets.c, whole and cut at every length. Also compares
+ * its fast path with the whole parser.
  */
 #include "unit/packets_fixture.h"
 
 /*
- * Parses a heap copy that ends where the frame does, so that a sanitizer sees what is read beyond; once more as a frame
- * of several buffers, which must say the same.
+ * Parses a copy on the heap that ends with the frame, so that a sanitizer sees reads beyond it. Parses it
+ * again as a frame in several buffers; the result must be the same.
  */
 static enum parse_result parse_copy(const struct packet_frame *frame, size_t length, struct flow *flow)
 {
@@ -56,7 +56,7 @@ static void test_host_truncations(void **state)
 	end_checks();
 }
 
-/* 20 headers of 2 KiB in a frame of 64 KiB, as GRO makes them: what ends beyond 32 KiB is not read. */
+/* Up to 20 headers of 2 KiB in a frame of 64 KiB, as GRO makes them. Headers beyond 32 KiB are not read. */
 static void test_host_long_headers(void **state)
 {
 	enum { BYTES = 65536, HEADER = 2048, IP = 14, FIRST = IP + 40 };
@@ -84,7 +84,7 @@ static void test_host_long_headers(void **state)
 	free(frame);
 }
 
-/* What parse_plain() takes it reads as parse_any() does. Returns whether it takes the frame. */
+/* If parse_plain() accepts the frame, its flow is that of parse_any(). Returns whether it accepts. */
 static bool check_plain(const struct packet_frame *frame, size_t length, const char *name)
 {
 	struct flow plain, any;
@@ -101,7 +101,7 @@ static bool check_plain(const struct packet_frame *frame, size_t length, const c
 	return is_plain;
 }
 
-/* Every packet, with random bytes changed, and cut. */
+/* Every packet with random bytes changed, some of them cut. */
 static void test_host_plain_frames(void **state)
 {
 	enum { ROUNDS = 20000, CHANGES_MAX = 3 };
@@ -138,7 +138,6 @@ int main(void)
 		TEST(test_host_plain_frames),
 	};
 
-	for (size_t i = 0; i < PACKETS; i++)
-		packet_build(&packets[i], &frames[i]);
+	build_frames();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Frames changed at random: what the parser says of each on the host, both BPF programs do by it. For the flow
- * that it finds there is a rule of some kind, which must hit, or one that differs in a single bit, which must
- * not. FRAMES=FILE adds frames from elsewhere, hexadecimal digits, one a line; ROUNDS=n changes each n times.
+ * Frames with random changes: both BPF programs must do what the host's parser says about each frame. For the
+ * flow that the parser finds, a rule that matches it must hit, or a rule that differs in one bit must not
+ * hit. FRAMES=FILE adds frames from a file: hexadecimal digits, one frame a line. ROUNDS=n changes each frame
+ * n times.
  */
 #include "unit/packets_fixture.h"
 
@@ -58,7 +59,7 @@ static void pad(struct frame *frame)
 	frame->length += more;
 }
 
-/* Four bytes behind the addresses: one tag more, of any kind. */
+/* Inserts a VLAN tag of any kind after the addresses. */
 static void add_tag(struct frame *frame)
 {
 	static const __u16 kinds[] = { ETH_P_8021Q, ETH_P_8021AD, 0x9100 };
@@ -70,7 +71,7 @@ static void add_tag(struct frame *frame)
 	frame->length += 4;
 }
 
-/* The rest of another packet from some place on. */
+/* Replaces the rest of the frame by the rest of another packet. */
 static void splice(struct frame *frame)
 {
 	const struct packet_frame *other = &frames[below(PACKETS)];
@@ -117,7 +118,7 @@ static void check_run(struct scene *scene, const struct frame *frame, const stru
 	misses += outcome != OUTCOME_DROP_RULE;
 }
 
-/* One bit of what the rule names is another. */
+/* Changes one bit of the rule, in a field that it has. */
 static void spoil(struct rule *rule)
 {
 	union flow_addr *address = rule->src_len ? &rule->src : &rule->dst;
@@ -153,7 +154,7 @@ static void check_frame(struct scene *scene, const struct frame *frame)
 	scene_set_up(scene);
 	scene->filter.config->policy[result] = below(2) ? VERDICT_DROP : VERDICT_PASS;
 	if (rule_from_flow(&flow, kind, RULE_DROP, &rule)) {
-		/* One key: two of a rule for both families may be given the same place in so small a table. */
+		/* Only one family, so one key: in so small a table two keys may need the same place. */
 		rule.family = flow.family;
 		if (below(3) == 0)
 			spoil(&rule);
@@ -232,22 +233,12 @@ static void test_random_frames(void **state)
 	end_checks();
 }
 
-static int open_scene(void **state)
-{
-	static const struct abi_options options = { .format = BUCKET_16, .is_exact = true, .has_counts = true };
-	static struct scene scene;
-
-	*state = &scene;
-	return scene_open(&scene, &options, 1024);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(test_random_frames),
 	};
 
-	for (size_t i = 0; i < PACKETS; i++)
-		packet_build(&packets[i], &frames[i]);
-	return cmocka_run_group_tests(tests, open_scene, scene_close);
+	build_frames();
+	return cmocka_run_group_tests(tests, scene_open_exact, scene_close);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The table engine, one call at a time: what it holds, how full it gets, what a failure leaves. */
+/* The table engine without readers: what it holds, how full it gets, what a failure leaves. */
 #include "unit/table_fixture.h"
 
 static int open_buckets(struct table *table, __u32 buckets, __u32 step_shift, const struct table_memory *memory)
@@ -36,7 +36,7 @@ static void test_open_checks_geometry(void **state)
 	table_close(&table);
 }
 
-/* Slots asked for, those of the smallest table that has them, and the slots of a piece of it. */
+/* Slots asked for, the slots of the smallest table with so many, and the slots of one piece. */
 static const struct {
 	__u64 asked, slots, piece;
 } geometries[] = {
@@ -89,7 +89,7 @@ static void test_bytes_and_false_positives(void **state)
 	static const struct {
 		enum bucket_format format;
 		unsigned int bytes; /* of 2^10 slots */
-		double rate;        /* full: eight slots are looked at */
+		double rate;        /* of a full table: a look-up reads eight slots */
 	} expected[] = {
 		{ BUCKET_16, 2048, 8. / 65535 },
 		{ BUCKET_32, 4096, 8. / 4294967295 },
@@ -105,7 +105,7 @@ static void test_bytes_and_false_positives(void **state)
 	}
 }
 
-/* That as many absent keys are found as table_false_positive_rate() says: 6 sigma. */
+/* As many absent keys are found as table_false_positive_rate() says, within 6 sigma. */
 static void test_false_positive_rate_is_met(void **state)
 {
 	enum { LOOKUPS = 4000000, SLOTS = 1 << 12 };
@@ -163,7 +163,7 @@ static void test_insert_find_delete(void **state)
 	}
 }
 
-/* A compact table keeps eight, though it cannot tell them apart. */
+/* A compact table keeps eight equal entries, although it cannot tell them apart. */
 static void test_equal_entries_are_kept_apart(void **state)
 {
 	(void)state;
@@ -284,7 +284,7 @@ static bool are_one(const struct table *table, __u64 a, __u64 b)
 	return x.fingerprint == y.fingerprint && (x.first == y.first || x.first == y.second);
 }
 
-/* Entries of which no two are one to this table, with however few bits. */
+/* Entries that this table can tell apart, even if its fingerprints are short. */
 static struct table_entry *unlike_entries(const struct table *table, __u64 seed, size_t count)
 {
 	struct table_entry *entry = entries_of(seed, 0, count);
@@ -299,9 +299,7 @@ static struct table_entry *unlike_entries(const struct table *table, __u64 seed,
 	return entry;
 }
 
-/*
- * Fills the table and empties it by turns, with many entries of a compact one there more than once.
- */
+/* Fills and empties the table in turns. A compact table has many entries more than once. */
 static void change_at_random(const struct table_kind *kind, __u64 seed)
 {
 	enum { KEYS = 1500, STEPS = 300000, TURN = 4000 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * When entries end: that an exact table keeps the time of each, changes it where it is told to, and
- * that a reader, whose clock the test sets, goes by it.
+ * The ends of entries: an exact table keeps the end of each entry and can change it, and a reader obeys it.
+ * The test sets the reader's clock.
  */
 #include "unit/table_fixture.h"
 
@@ -52,7 +52,7 @@ static void test_build_sets_ends(void **state)
 	free(entry);
 }
 
-/* The end of one key among eight that differ by their tags alone. */
+/* Changes the end of one key of eight that differ only in their tags. */
 static void test_set_end(void **state)
 {
 	enum { KEYS = 2 * BUCKET_SLOTS };
@@ -79,7 +79,7 @@ static void test_set_end(void **state)
 	fixture_close(&f);
 }
 
-/* Compact tables know no ends: what is asked of them is only whether the key is there. */
+/* Compact tables have no ends. table_set_end() only says whether the key is there. */
 static void test_compact_tables_know_no_ends(void **state)
 {
 	const struct hash_value key = churn_key(churn_hash(1, 0));
@@ -99,7 +99,7 @@ static void test_compact_tables_know_no_ends(void **state)
 	}
 }
 
-/* Ends before and wanted, and whether the entry is set to the wanted one. */
+/* The present end, the wanted end, and whether the entry gets the wanted end. */
 static const struct {
 	__u32 has, wanted;
 	bool is_retimed;
@@ -120,7 +120,7 @@ static const struct {
 
 #define RETIMINGS (sizeof(retimings) / sizeof(retimings[0]))
 
-/* One entry of each kind, with others that come and go; the others stay where they are. */
+/* One entry for each case, one that goes and one that comes. The first ones do not move. */
 static void test_reconcile_retimes(void **state)
 {
 	struct table_entry *entry = entries_of(print_seed(), 0, RETIMINGS + 2);
@@ -163,26 +163,26 @@ static void test_reconcile_retimes(void **state)
 
 static const struct {
 	__u32 end, tick;
-	enum probe_result result;
+	enum lookup_result result;
 } moments[] = {
-	{ 0, 0, PROBE_HIT },
-	{ 0, 1, PROBE_HIT },
-	{ 0, ~0U, PROBE_HIT },
-	{ 1, 0, PROBE_HIT },
-	{ 1, 1, PROBE_MISS },
-	{ TICK, TICK - 1, PROBE_HIT },
-	{ TICK, TICK, PROBE_MISS },
-	{ TICK, TICK + 1, PROBE_MISS },
-	{ TICK, ~0U, PROBE_MISS },
-	{ ABI_END_MAX, ABI_END_MAX - 1, PROBE_HIT },
-	{ ABI_END_MAX, ABI_END_MAX, PROBE_MISS },
-	{ ABI_END_MAX, ~0U, PROBE_MISS },
+	{ 0, 0, LOOKUP_HIT },
+	{ 0, 1, LOOKUP_HIT },
+	{ 0, ~0U, LOOKUP_HIT },
+	{ 1, 0, LOOKUP_HIT },
+	{ 1, 1, LOOKUP_MISS },
+	{ TICK, TICK - 1, LOOKUP_HIT },
+	{ TICK, TICK, LOOKUP_MISS },
+	{ TICK, TICK + 1, LOOKUP_MISS },
+	{ TICK, ~0U, LOOKUP_MISS },
+	{ ABI_END_MAX, ABI_END_MAX - 1, LOOKUP_HIT },
+	{ ABI_END_MAX, ABI_END_MAX, LOOKUP_MISS },
+	{ ABI_END_MAX, ~0U, LOOKUP_MISS },
 };
 
-/* Ticks go round, of a table that has an epoch, too. */
+/* Epochs, also such that the ticks wrap around. */
 static const __u32 epochs[] = { 0, 1, TICK, ~0U - TICK / 2, ~0U };
 
-/* The one key of the table, alone or behind others that have its fingerprint. */
+/* Looks up one key, alone or behind others with the same fingerprint. */
 static void check_moments(const struct table_kind *kind, unsigned int others)
 {
 	struct hash_value key;
@@ -203,7 +203,7 @@ static void check_moments(const struct table_kind *kind, unsigned int others)
 		for (size_t e = 0; e < sizeof(epochs) / sizeof(epochs[0]); e++) {
 			churn.config.table[0].epoch = epochs[e];
 			churn_tick = epochs[e] + moments[i].tick;
-			assert_int_equal(churn_probe(&churn.config.table[0], churn.hash[0]).result, moments[i].result);
+			assert_int_equal(churn_lookup(&churn.config.table[0], churn.hash[0]).result, moments[i].result);
 		}
 	}
 	churn_close(&churn);
@@ -218,7 +218,7 @@ static void test_a_reader_goes_by_its_clock(void **state)
 				check_moments(&table_kinds[k], others);
 }
 
-/* A change: the entry ends later, or never, and then as before. */
+/* A change: the entry gets an end, then no end again. */
 static void change_end(struct churn *churn)
 {
 	const struct hash_value key = churn_key(churn->hash[0]);
@@ -227,7 +227,7 @@ static void change_end(struct churn *churn)
 	churn->lost += !!table_set_end(&churn->table, &key, 0);
 }
 
-/* The same in two steps, the first of which leaves no tag. */
+/* The same in two steps. After the first step the record has no tag. */
 static void change_end_by_record(struct churn *churn)
 {
 	const struct hash_value key = churn_key(churn->hash[0]);

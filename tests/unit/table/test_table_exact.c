@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Exact tables: a record tells a key from every other, and a key's count moves with it. */
+/* Exact tables: the record tells a key from all others, and the counter of a key moves with it. */
 #include "unit/table_fixture.h"
 
-/*
- * Keys with equal fingerprints in equal buckets are told apart, and each goes without the others.
- */
+/* Keys with equal fingerprints in the same buckets are told apart, and each can be deleted alone. */
 static void test_equal_fingerprints_are_told_apart(void **state)
 {
 	enum { KEYS = 2 * BUCKET_SLOTS };
@@ -40,7 +38,7 @@ static void test_equal_fingerprints_are_told_apart(void **state)
 	fixture_close(&f);
 }
 
-/* At a low lane that matches, the lane above may match in the bits though it holds one less. */
+/* If a lane matches, a borrow can make the lane above look like a match too. */
 static void test_only_equal_fingerprints_are_compared(void **state)
 {
 	struct hash_value low, above;
@@ -67,7 +65,9 @@ static struct abi_counter *counter_of(const struct fixture *f, const struct tabl
 	return &f->table.memory.counter[slot];
 }
 
-/* Half of the keys are counted, then the others come, and go again, for which many of the first move. */
+/*
+ * Half of the keys have counts. The other half is inserted, which moves many of the first, and deleted again.
+ */
 static void test_counts_move_with_entries(void **state)
 {
 	enum { SLOTS = 1 << 12, COUNT = SLOTS * TABLE_LOAD_PERCENT / 100, HALF = COUNT / 2 };
@@ -98,7 +98,7 @@ static void test_counts_move_with_entries(void **state)
 	free(entry);
 }
 
-/* Whatever was counted in its slot before. */
+/* The old value of the slot's counter does not matter. */
 static void test_a_new_key_is_counted_from_0(void **state)
 {
 	struct table_entry *entry = entries_of(print_seed(), 0, 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A table whose records and counters are mapped part by part, where a key needs them: that a key needs few, that nothing
- * else is touched, which would be a fault, and that a part which cannot be mapped changes nothing.
+ * A table that maps parts of its records and counters when a key needs them. A key needs few parts. The table
+ * touches no other parts, which would be a fault. If a part cannot be mapped, nothing changes.
  */
 #include "unit/table_fixture.h"
 
@@ -13,10 +13,10 @@
 #define SLOTS (PARTS * PART_SLOTS)
 #define RECORD_BYTES (SLOTS * sizeof(__u64))
 #define BYTES (RECORD_BYTES + SLOTS * sizeof(struct abi_counter))
-#define FULL (SLOTS * 94 / 100) /* most inserts move others */
+#define FULL (SLOTS * 94 / 100) /* most inserts move other entries */
 #define FEW 100
 
-/* Records, then counters: all of them to the test, to the table what has been mapped. */
+/* Records, then counters. `all` maps everything, for the test; `mapped` is what the table has mapped. */
 struct lazy {
 	struct fixture fixture;
 	int file;
@@ -42,7 +42,7 @@ static int reach(const struct table *table, __u64 slot, __u64 slots)
 	return 0;
 }
 
-/* From here on nothing is mapped; `allowed` parts can be. */
+/* Unmaps everything. From then on `allowed` parts can be mapped. */
 static void unmap(struct lazy *lazy, unsigned int allowed)
 {
 	assert_true(mmap(lazy->mapped, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
@@ -122,7 +122,10 @@ static void test_a_key_needs_few_parts(void **state)
 	free(entry);
 }
 
-/* An insert that needs several parts, of which each in turn cannot be mapped. How many it needed. */
+/*
+ * Repeats an insert with one more part allowed each time, until it succeeds. Returns the parts that it
+ * needed.
+ */
 static unsigned int insert_after_failures(struct lazy *lazy, const struct table_entry *entry)
 {
 	struct table *table = &lazy->fixture.table;
@@ -173,7 +176,7 @@ static void test_failures_change_nothing(void **state)
 	free(entry);
 }
 
-/* What looks at every slot maps all at once, or says that it cannot. */
+/* A function that reads every slot maps all parts at once, or fails. */
 static void test_all(void **state)
 {
 	struct table_entry *entry = entries_of(print_seed(), 0, FEW);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What readers see while the table engine works: that they miss nothing, and that the same readers beside a wrong
- * engine do, so that these tests can fail.
+ * Readers miss no entry while the engine works. With a wrong engine the same readers do miss entries, which
+ * shows that these tests can fail.
  */
 #include "unit/table_fixture.h"
 
 #define SLOTS (1 << 10) /* so small that reader and writer meet often */
 #define COUNT_HIGH_LOAD (SLOTS * TABLE_LOAD_PERCENT / 100)
-#define COUNT_LOWER_LOAD (SLOTS * 9 / 10) /* fits again, whichever entries they are */
+#define COUNT_LOWER_LOAD (SLOTS * 9 / 10) /* any set of so many entries fits */
 #define LOOKUPS 10000000
-#define MOVES_MIN 1000 /* beside them */
+#define MOVES_MIN 1000 /* during the look-ups */
 #define RUNS_MAX 20
-#define LOOKUPS_WRONG 1000000000 /* at most; the first miss ends it */
+#define LOOKUPS_WRONG 1000000000 /* the most; the first miss ends the test */
 
-/* A change: the entry's twin comes to one bucket, then a delete takes the entry from the other. */
+/* A change: a twin of the entry comes to one bucket, then the entry is deleted from the other. */
 static void change_by_twin(struct churn *churn)
 {
 	const __u64 twin = churn_twin(&churn->table, churn->hash[0]);
@@ -24,7 +24,7 @@ static void change_by_twin(struct churn *churn)
 	churn->lost += !!churn_remove(churn, twin);
 }
 
-/* A change: all entries but the residents are exchanged at once. */
+/* A change: all entries except the residents are replaced at once. */
 static void change_by_reconcile(struct churn *churn)
 {
 	const size_t count = churn->count;
@@ -39,7 +39,7 @@ static void change_by_reconcile(struct churn *churn)
 	free(want);
 }
 
-/* A change to an exact table: while the entry is in its other bucket, another key, which has ended, has its slot. */
+/* A change to an exact table: while the entry is in its other bucket, a key that has ended uses its slot. */
 static void change_by_tenant(struct churn *churn)
 {
 	struct table *table = &churn->table;
@@ -54,7 +54,7 @@ static void change_by_tenant(struct churn *churn)
 	churn->engine->move(table, second, first);
 }
 
-/* Fills a table with `count` entries and looks half of them up while `change` goes on. */
+/* Fills a table with `count` entries, and looks half of them up while `change` runs again and again. */
 static struct churn_result churn_once(const struct churn_engine *engine, const struct table_kind *kind,
 				      void (*change)(struct churn *churn), size_t count)
 {
@@ -91,7 +91,7 @@ static __u64 assert_no_fault(const struct table_kind *kind, void (*change)(struc
 	return result.moves;
 }
 
-/* Again where a busy machine kept the writer from its processor. */
+/* Repeats the run if the machine was busy and the writer got no CPU. */
 static void test_no_miss_while_others_move(void **state)
 {
 	(void)state;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* table_reconcile(): the table ends up as asked, by the fewest changes, or says that it cannot. */
+/* table_reconcile() makes the wanted table by the fewest changes, or says that it cannot. */
 #include <sys/mman.h>
 
 #include "unit/table_fixture.h"
 
 /*
- * Which numbers' hashes a table holds, and is to hold, and how often each. 95 % of 2^12 slots are
- * 3891.
+ * The numbers whose hashes a table holds and shall hold, and how often each. 95 % of 2^12 slots are 3891.
  */
 static const struct reconcile_case {
 	const char *name;
@@ -51,7 +50,7 @@ static void reconcile(const struct table_kind *kind, const struct reconcile_case
 	free(want);
 }
 
-/* In 8 bits the keys are not distinct; an exact table has each once. */
+/* With 8 bits the keys are not distinct. An exact table has each key once. */
 static void test_reconcile(void **state)
 {
 	const __u64 seed = print_seed();
@@ -67,7 +66,7 @@ static void test_reconcile(void **state)
 		}
 }
 
-/* 8 bits: what the table makes of many equal entries, by what it holds in the end. */
+/* 8 bits: many entries are equal, so only the final table is checked. */
 static void test_reconcile_8_bits(void **state)
 {
 	enum { COUNT = 3800, SHIFT = 1000 };
@@ -89,7 +88,7 @@ static void test_reconcile_8_bits(void **state)
 	free(have);
 }
 
-/* What is in the table after too many were asked for: nothing but what was asked for. */
+/* If too many entries are wanted, the table holds only wanted ones. */
 static void test_reconcile_too_many(void **state)
 {
 	enum { SLOTS = 1 << 12, COUNT = 2 * SLOTS };
@@ -142,11 +141,11 @@ static void test_reconcile_nine_equal_entries(void **state)
 	free(fits);
 }
 
-/* ---- what a crash, or worse, leaves of an exact table ---- */
+/* ---- repair of an exact table after a crash or other damage ---- */
 
 enum { DAMAGED = 3000 };
 
-/* A move that ended between the copy and the clearing of its source. */
+/* A move that stopped after the copy, before it cleared the source. */
 static void leave_copy(struct fixture *f, const struct table_entry *entry)
 {
 	const struct table_place from = place_of(&f->table, &entry->key);
@@ -167,13 +166,13 @@ static const struct damage {
 	const char *name;
 	void (*damage)(struct fixture *f, const struct table_entry *entry);
 	struct table_difference difference;
-	size_t harmed; /* of each ten keys, those that are inserted anew */
+	size_t harmed; /* how many of ten keys are inserted again */
 } damages[] = {
 	{ "a copy of an entry", leave_copy, { 0, 1, 10, 0 }, 0 },
 	{ "a record of another key", spoil_tag, { 1, 1, 9, 0 }, 1 },
 };
 
-/* One key in ten is damaged; all others keep their counts. */
+/* One key in ten is damaged. All others keep their counters. */
 static void repair(const struct damage *c, __u64 seed)
 {
 	struct table_entry *entry = distinct_entries(seed, 0, DAMAGED, 1),
@@ -197,7 +196,7 @@ static void repair(const struct damage *c, __u64 seed)
 	assert_int_equal(table_reconcile(&f.table, want, DAMAGED, &difference), 0);
 	assert_int_equal(difference.kept, c->difference.kept * DAMAGED / 10);
 	assert_int_equal(difference.added, c->difference.added * DAMAGED / 10);
-	/* Deleting a copy ends the move that the crash interrupted, and is announced as one. */
+	/* Deleting a copy completes the interrupted move, so it is announced like a move. */
 	if (c->damage == leave_copy) {
 		assert_in_range(copies, 100, DAMAGED / 10);
 		assert_int_equal(f.sequence - sequence, copies);
@@ -224,7 +223,7 @@ static void test_reconcile_repairs(void **state)
 		repair(&damages[i], seed);
 }
 
-/* The largest table, of which only the pages of its few entries are memory. */
+/* The largest table. Only the pages with entries take memory. */
 static void test_largest_table(void **state)
 {
 	enum { COUNT = 1000 };

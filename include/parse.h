@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From a frame to a flow. Knows headers and nothing else: no maps, no helpers, so that the same
- * code runs in the kernel, in unit tests and under a fuzzer.
+ * Parses a frame into a flow. Uses no maps and no BPF helpers, so that the same code also runs in the tool,
+ * in unit tests and under a fuzzer.
+ *
+ * What the verifier needs: a value that it does not know is checked once; a value that it knows is checked
+ * again for each different value, in each turn of a loop. See parse_hide().
  */
 #ifndef XDP_CUCKOO_PARSE_H
 #define XDP_CUCKOO_PARSE_H
@@ -17,19 +20,19 @@
 #include "flow.h"
 
 #define PARSE_VLAN_TAGS 64
-#define PARSE_EXTENSION_HEADERS 182 /* as many as 1500 bytes hold */
+#define PARSE_EXTENSION_HEADERS 182 /* the most that fit into 1500 bytes */
 #define PARSE_IPV4_OFFSET_MASK 0x1fff
 #define PARSE_IPV6_OFFSET_MASK 0xfff8
 #define PARSE_IPV6_MORE_FRAGMENTS 0x0001
-#define PARSE_OFFSET_MASK 0x7fff /* headers that end beyond are not read */
+#define PARSE_OFFSET_MASK 0x7fff /* headers that end after this offset are not read */
 #define PARSE_NO_LIMIT 0xffffffff
 
-/* Not in the UAPI headers under these names. */
+/* The UAPI headers do not have these names. */
 #define PARSE_PROTO_MOBILITY 135
 #define PARSE_PROTO_HIP 139
 #define PARSE_PROTO_SHIM6 140
 
-/* The same values as the outcomes of a packet that no rule matched. */
+/* The values are those of the outcomes of a packet that no rule matches. */
 enum parse_result {
 	PARSE_OK = OUTCOME_NO_RULE,
 	PARSE_LATER_FRAGMENT = OUTCOME_LATER_FRAGMENT,
@@ -39,21 +42,22 @@ enum parse_result {
 	PARSE_TOO_MANY_HEADERS = OUTCOME_TOO_MANY_HEADERS,
 };
 
-/* Copies bytes of a frame that lies in several buffers; not 0: it ends before. */
+/* Copies bytes of a frame that is in several buffers. Not 0 if the frame ends before. */
 typedef long parse_load(void *frame, __u32 offset, void *to, __u32 bytes);
 
 /*
- * Where the next header starts. `limit` is where the packet ends by the length IP states: padding
- * of a short Ethernet frame is not read as ports. A frame in several buffers has `load`, and no `data`.
+ * Where the next header starts. `limit` is where the packet ends according to the length field of IP, so that
+ * the padding of a short Ethernet frame is not read as ports. A frame in several buffers has `load` instead
+ * of `data`.
  */
 struct parse_cursor {
 	const void *data, *end; /* the frame */
 	__u32 offset, limit;    /* in bytes from the start of the frame */
 	__u32 more_fragments;   /* not 0: this is the first fragment of an IPv6 packet */
-	parse_load *load;       /* a constant, so that compilers leave nothing of it in the other way */
+	parse_load *load;       /* a constant: without it, compilers remove the code that calls it */
 	void *frame;
 	__u32 frame_bytes;
-	void *header; /* what was loaded last: PARSE_HEADER_BYTES */
+	void *header; /* what `load` copied last: PARSE_HEADER_BYTES */
 };
 
 #define PARSE_HEADER_BYTES sizeof(struct ipv6hdr) /* the longest that is read at once */
@@ -66,7 +70,7 @@ FLOW_INLINE int parse_reaches(const struct parse_cursor *at, __u32 bytes)
 	return at->data + at->offset + bytes <= at->end;
 }
 
-/* The next `bytes` bytes, until the next call, or NULL where the frame ends before. */
+/* The next `bytes` bytes, valid until the next call; NULL if the frame ends before. */
 FLOW_INLINE const void *parse_peek(const struct parse_cursor *at, __u32 bytes)
 {
 	const void *pos = at->data + at->offset;
@@ -82,8 +86,9 @@ FLOW_INLINE __u32 parse_frame_bytes(const struct parse_cursor *at)
 }
 
 /*
- * The value, of which the verifier no longer knows anything: it cannot follow the detour over the frame's length. So it
- * checks what follows once, and not once for each value that there can be, or for each turn of a loop.
+ * Returns the value in a form about which the verifier knows nothing: it cannot follow a detour over the
+ * frame's length. So it checks the code that follows once, not once for each possible value or each turn of a
+ * loop.
  */
 FLOW_INLINE __u32 parse_hide(const struct parse_cursor *at, __u32 value)
 {
@@ -93,7 +98,10 @@ FLOW_INLINE __u32 parse_hide(const struct parse_cursor *at, __u32 value)
 	return parse_frame_bytes(at) - rest;
 }
 
-/* Steps over `bytes` bytes, which the frame has; 0: the headers end too far on to be read. The mask is for the verifier. */
+/*
+ * Skips `bytes` bytes that the frame has. 0 if the next header is too far away to be read. The verifier needs
+ * the mask.
+ */
 FLOW_INLINE int parse_skip(struct parse_cursor *at, __u32 bytes)
 {
 	const __u32 offset = parse_hide(at, at->offset + bytes);
@@ -102,13 +110,13 @@ FLOW_INLINE int parse_skip(struct parse_cursor *at, __u32 bytes)
 	return offset <= PARSE_OFFSET_MASK;
 }
 
-/* Whether the packet has `bytes` more bytes by the length that IP states. */
+/* Whether the packet has `bytes` more bytes according to the length field of IP. */
 FLOW_INLINE int parse_has(const struct parse_cursor *at, __u32 bytes)
 {
 	return at->offset + bytes <= at->limit;
 }
 
-/* As struct ethhdr, which is packed, so that clang would read the type byte by byte. */
+/* Replaces struct ethhdr, which is packed: clang would read its type byte by byte. */
 struct parse_ethernet {
 	__u8 destination[6], source[6];
 	__be16 ethertype;
@@ -121,11 +129,11 @@ struct parse_vlan_tag {
 
 struct parse_extension {
 	__u8 next_header;
-	__u8 length;            /* in units that the header's type gives, less its first ones */
+	__u8 length;            /* the unit, and what is not counted, depend on the header's type */
 	__be16 fragment_offset; /* fragment header only */
 };
 
-/* Ports of TCP, UDP, UDP-Lite, SCTP and DCCP all stand first; so do ICMP type and code. */
+/* TCP, UDP, UDP-Lite, SCTP and DCCP all start with the ports. ICMP starts with type and code. */
 FLOW_INLINE enum parse_result parse_transport(const struct parse_cursor *at, struct flow *flow)
 {
 	switch (flow->proto) {
@@ -174,7 +182,10 @@ FLOW_INLINE enum parse_result parse_ipv4(struct parse_cursor *at, struct flow *f
 	flow->src.v4 = ip->saddr;
 	flow->dst.v4 = ip->daddr;
 	flow->proto = ip->protocol;
-	/* Without one the frame's end decides: segments that were joined to more than it can say (BIG TCP). */
+	/*
+	 * Length 0 means that the frame's end decides: BIG TCP joins segments to more than the field can
+	 * hold.
+	 */
 	if (total_bytes && total_bytes < header_bytes)
 		return PARSE_MALFORMED;
 	if (!parse_reaches(at, header_bytes))
@@ -205,8 +216,8 @@ FLOW_INLINE int parse_is_extension(__u8 header)
 }
 
 /*
- * Steps over one extension header (RFC 8200 section 4; AH: RFC 4302 section 2.2). flow->proto is
- * its type when called, the type of what follows on return.
+ * Skips one extension header (RFC 8200 section 4; AH: RFC 4302 section 2.2). Before the call flow->proto is
+ * the type of this header; afterwards it is the type of the next one.
  */
 FLOW_INLINE enum parse_result parse_extension(struct parse_cursor *at, struct flow *flow)
 {
@@ -227,7 +238,7 @@ FLOW_INLINE enum parse_result parse_extension(struct parse_cursor *at, struct fl
 		return PARSE_TRUNCATED;
 	flow->proto = header->next_header;
 	if (type == IPPROTO_FRAGMENT) {
-		if (parse_has(at, bytes)) /* else it is padding */
+		if (parse_has(at, bytes)) /* else the header is padding */
 			at->more_fragments |= header->fragment_offset & bpf_htons(PARSE_IPV6_MORE_FRAGMENTS);
 		if (header->fragment_offset & bpf_htons(PARSE_IPV6_OFFSET_MASK))
 			result = PARSE_LATER_FRAGMENT;
@@ -236,8 +247,8 @@ FLOW_INLINE enum parse_result parse_extension(struct parse_cursor *at, struct fl
 }
 
 /*
- * Walks to the transport header. One check of the stated length at the end serves all headers
- * before it, since the offset only grows; inside the loop it would keep the verifier from pruning.
+ * Walks to the transport header. The offset only grows, so one check against IP's length after the loop
+ * covers all headers. A check inside the loop would stop the verifier from pruning.
  */
 FLOW_INLINE enum parse_result parse_extensions(struct parse_cursor *at, struct flow *flow)
 {
@@ -275,15 +286,16 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	__builtin_memcpy(&flow->dst, &ip->daddr, sizeof(flow->dst));
 	flow->proto = ip->nexthdr;
 	at->offset += sizeof(*ip);
-	/* Without one the frame's end decides: a jumbogram (RFC 2675), or BIG TCP, as in IPv4. */
+	/* Length 0 means that the frame's end decides: a jumbogram (RFC 2675), or BIG TCP as in IPv4. */
 	if (ip->payload_len)
 		at->limit = at->offset + bpf_ntohs(ip->payload_len);
 	at->limit = parse_hide(at, at->limit);
 	at->more_fragments = parse_hide(at, 0);
 	result = parse_extensions(at, flow);
 	/*
-	 * RFC 7112 forbids first fragments that lack some of the headers. Linux reassembles and delivers some of these, and no
-	 * fragment has the ports: so they are not just truncated.
+	 * RFC 7112 forbids a first fragment that lacks some of the headers. Linux still reassembles and
+	 * delivers some such packets, and none of their fragments has the ports. So this is more than a
+	 * truncated packet.
 	 */
 	return result == PARSE_TRUNCATED && at->more_fragments ? PARSE_TOO_MANY_HEADERS : result;
 }
@@ -321,7 +333,7 @@ FLOW_INLINE enum parse_result parse_ethernet(struct parse_cursor *at, struct flo
 	return parse_is_tag(ethertype) ? PARSE_TOO_MANY_HEADERS : PARSE_NOT_IP;
 }
 
-/* Any frame; parse_frame() says what the result is. */
+/* Parses any frame. parse_frame() describes the result. */
 FLOW_INLINE enum parse_result parse_any(const void *data, const void *end, struct flow *flow)
 {
 	struct parse_cursor at = { .data = data, .end = end, .limit = PARSE_NO_LIMIT };
@@ -329,7 +341,7 @@ FLOW_INLINE enum parse_result parse_any(const void *data, const void *end, struc
 	return parse_ethernet(&at, flow);
 }
 
-/* As parse_any(), of a frame of `bytes` bytes in several buffers, of which the first may be empty. */
+/* The same for a frame of `bytes` bytes in several buffers. The first buffer may be empty. */
 FLOW_INLINE enum parse_result parse_buffers(void *frame, __u32 bytes, parse_load *load, struct flow *flow)
 {
 	__u64 header[PARSE_HEADER_BYTES / sizeof(__u64)];
@@ -340,7 +352,7 @@ FLOW_INLINE enum parse_result parse_buffers(void *frame, __u32 bytes, parse_load
 	return parse_ethernet(&at, flow);
 }
 
-/* ---- the common frame, in half the time ---- */
+/* ---- a fast path for the most common frame: half the time ---- */
 
 struct parse_plain_frame {
 	struct iphdr ip; /* without options */
@@ -350,8 +362,8 @@ struct parse_plain_frame {
 #define PARSE_PLAIN_HEADER 0x45 /* the first byte: version 4, five words */
 
 /*
- * TCP or UDP in IPv4, without VLAN tags and IP options, whose ports are there. Then `flow` is what
- * parse_any() would make of it with PARSE_OK; else 0, and nothing is written.
+ * Parses only TCP or UDP over IPv4, with ports but without VLAN tags and IP options. Returns 1 and the same
+ * flow as parse_any(), which would return PARSE_OK. Returns 0 and writes nothing for any other frame.
  */
 FLOW_INLINE int parse_plain(const void *data, const void *end, struct flow *flow)
 {
@@ -374,11 +386,13 @@ FLOW_INLINE int parse_plain(const void *data, const void *end, struct flow *flow
 }
 
 /*
- * Reads the frame [data, end) into `flow`. flow->family is FLOW_NO_FAMILY where no addresses were
- * reached; every result else leaves addresses and protocol valid, and port_kind says what the port
- * fields hold. With PARSE_TOO_MANY_HEADERS the protocol is that of the first header not read, or there is no
- * family and it was a VLAN tag; where
- * the length IPv6 states ends among extension headers, that of the last one the frame leads to.
+ * Parses the frame [data, end) into `flow`. flow->family is FLOW_NO_FAMILY if the frame ends before the
+ * addresses or has none. With any other family, addresses and protocol are valid, and port_kind says what the
+ * port fields hold.
+ *
+ * The protocol after PARSE_TOO_MANY_HEADERS is the type of the first header that was not read. (If that is a
+ * VLAN tag, there is no family.) If IPv6's length ends among the extension headers, the protocol is the type
+ * of the last header that the frame leads to.
  */
 FLOW_INLINE enum parse_result parse_frame(const void *data, const void *end, struct flow *flow)
 {

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A dropped packet for whoever listens: see struct abi_sample. Off the common way: nobody mostly does. */
-#ifndef XDP_CUCKOO_SAMPLE_H
-#define XDP_CUCKOO_SAMPLE_H
+/*
+ * Sends a sample of a dropped packet to the listener, which is `xdp-cuckoo monitor`. include/sample.h
+ * explains samples. Mostly there is no listener, so this is not inline.
+ */
+#ifndef XDP_CUCKOO_SEND_SAMPLE_H
+#define XDP_CUCKOO_SEND_SAMPLE_H
 
+#include "lookup_key.h"
 #include "maps.h"
-#include "probe.h"
 
-#define SAMPLE_PASSED_MAX 0xffff /* jiffies that are credited at most; more than ABI_SAMPLE_BURST */
+#define SAMPLE_PASSED_MAX 0xffff /* jiffies that earn credit at most; more than ABI_SAMPLE_BURST */
 
-/* Whether there is credit for one more, which it takes: a token bucket. */
+/* Pays for one sample from a token bucket. False if the credit is too low. */
 static __always_inline int sample_pay(const struct abi_config *config, struct abi_sampling *sampling)
 {
-	const __u64 a_jiffy = PROBE_READ_ONCE(config->sample_credit), now = bpf_jiffies64();
+	const __u64 a_jiffy = READ_ONCE(config->sample_credit), now = bpf_jiffies64();
 	__u64 passed = now - sampling->refilled, most = a_jiffy * ABI_SAMPLE_BURST, credit;
 
 	if (passed > SAMPLE_PASSED_MAX)
@@ -27,8 +30,9 @@ static __always_inline int sample_pay(const struct abi_config *config, struct ab
 }
 
 /*
- * The first bytes, wherever they are: a frame of several buffers may have few in the first. That they are 1 to
- * ABI_SAMPLE_BYTES is so by arithmetic, since Linux 6.1 learns nothing of a number that is not 0. False: none.
+ * Copies the first bytes of the frame, from all its buffers. Arithmetic keeps the number between 1 and
+ * ABI_SAMPLE_BYTES, because Linux 6.1 learns no bound from a comparison with 0. False if there is nothing to
+ * copy.
  */
 static __always_inline int sample_copy(struct xdp_md *ctx, struct abi_sample *sample, __u32 bytes)
 {
@@ -62,8 +66,8 @@ static __always_inline void sample_send(struct xdp_md *ctx, struct abi_sampling 
 }
 
 /*
- * Called where the listener's word is not 0. That word is cleared by exchange, since the listener may be
- * putting its lease off just now. A global function: rare, and verified once.
+ * Called only if there is a lease. Clears an expired lease by compare-and-swap, because the listener may be
+ * extending it at the same time. A global function: it is rarely called, and verified once.
  */
 __attribute__((noinline)) int sample_packet(struct xdp_md *ctx, __u32 outcome, __u32 verdict, __u32 bytes)
 {
@@ -73,12 +77,12 @@ __attribute__((noinline)) int sample_packet(struct xdp_md *ctx, __u32 outcome, _
 
 	if (!sampling || !config)
 		return 0;
-	lease = PROBE_READ_ONCE(config->listener);
+	lease = READ_ONCE(config->listener);
 	if (maps_tick() >= (__u32)lease) {
 		__sync_val_compare_and_swap(&config->listener, lease, 0);
 		return 0;
 	}
-	if (sampling->seen++ % PROBE_READ_ONCE(config->sample_every))
+	if (sampling->seen++ % READ_ONCE(config->sample_every))
 		return 0;
 	if (sample_pay(config, sampling))
 		sample_send(ctx, sampling, outcome, verdict, bytes);

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * How the program looks a key up in an exact table: a match in any slot, behind any mix of entries
- * that only look like it, and what it counts. Each run also shows that no try was repeated.
+ * The look-up of a key in an exact table: it finds the key in any slot, among any mix of entries that look
+ * similar, and counts the packet for it. Each run also checks that there was only one try.
  */
 #include "kernel/kernel.h"
 #include "unit/packets_fixture.h"
 
-#define EXACT \
-	{ \
-		.format = BUCKET_16, .is_exact = 1, .has_counts = 1 \
-	}
-#define PROBE_PLACES (2 * BUCKET_SLOTS)
+#define KEY_SLOTS (2 * BUCKET_SLOTS)
 
-/* What else stands in a slot. */
+/* What is in another slot. */
 enum neighbour {
 	EMPTY,
-	OTHER_KEY, /* the same fingerprint, another tag */
-	SAME_TAG,  /* the other way round; and a borrow out of the slot below makes it look equal */
+	OTHER_KEY, /* same fingerprint, other tag */
+	SAME_TAG,  /* other fingerprint, same tag; after a borrow the fingerprint can look equal */
 	NEIGHBOURS,
 };
 
-/* Of a rule that has but one. */
+/* The key of a rule that has only one. */
 static struct rule_key key_of(const struct rule *rule)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
@@ -41,7 +37,7 @@ static struct filter_place place_of(unsigned int place)
 	return (struct filter_place){ place / BUCKET_SLOTS, place % BUCKET_SLOTS };
 }
 
-/* At the place that has the number in the key's own two buckets, also for another fingerprint. */
+/* Adds a neighbour at a place (0 to 7) in the two buckets of the key, whatever its fingerprint. */
 static void add_neighbour(struct scene *scene, const struct hash_value *value, enum neighbour neighbour,
 			  unsigned int place)
 {
@@ -60,7 +56,7 @@ static void add_neighbour(struct scene *scene, const struct hash_value *value, e
 
 static void add_neighbours(struct scene *scene, const struct hash_value *value, unsigned int mix)
 {
-	for (unsigned int place = 0; place < PROBE_PLACES; place++, mix /= NEIGHBOURS)
+	for (unsigned int place = 0; place < KEY_SLOTS; place++, mix /= NEIGHBOURS)
 		if (mix % NEIGHBOURS != EMPTY)
 			add_neighbour(scene, value, mix % NEIGHBOURS, place);
 }
@@ -79,12 +75,12 @@ static unsigned int mixes(void)
 {
 	unsigned int count = 1;
 
-	for (unsigned int place = 0; place < PROBE_PLACES; place++)
+	for (unsigned int place = 0; place < KEY_SLOTS; place++)
 		count *= NEIGHBOURS;
 	return count;
 }
 
-/* A packet with a flow, of one family and the other. */
+/* The first whole packet of a family. */
 static size_t packet_of(enum flow_family family)
 {
 	size_t i = 0;
@@ -94,7 +90,7 @@ static size_t packet_of(enum flow_family family)
 	return i;
 }
 
-/* No mix of entries that are not the key makes it a hit; the shape is there. */
+/* The key is absent: no mix of other entries makes a hit. */
 static void test_no_match(void **state)
 {
 	struct scene *scene = scene_of(state);
@@ -115,7 +111,7 @@ static void test_no_match(void **state)
 	end_checks();
 }
 
-/* The key is found in each slot, whatever stands in the seven others, and counted by its number. */
+/* The key is found at `place`, with a mix of neighbours in the other slots, and counted. */
 static void check_match(struct scene *scene, size_t packet, unsigned int mix, unsigned int place)
 {
 	struct hash_value value;
@@ -134,27 +130,27 @@ static void test_match(void **state)
 	struct scene *scene = scene_of(state);
 	unsigned int divisor = 1;
 
-	for (unsigned int place = 0; place < PROBE_PLACES; place++, divisor *= NEIGHBOURS)
+	for (unsigned int place = 0; place < KEY_SLOTS; place++, divisor *= NEIGHBOURS)
 		for (unsigned int mix = 0; mix < mixes(); mix++)
 			if (mix / divisor % NEIGHBOURS == EMPTY)
 				check_match(scene, packet_of(FLOW_IPV4), mix, place);
 	end_checks();
 }
 
-/* The same for IPv6, whose search is code of its own: one other key before the right one. */
+/* The same for IPv6, which has its own copy of the code: one other key, and the right one. */
 static void test_match_ipv6(void **state)
 {
 	struct scene *scene = scene_of(state);
 	unsigned int other = OTHER_KEY;
 
-	for (unsigned int before = 0; before < PROBE_PLACES; before++, other *= NEIGHBOURS)
-		for (unsigned int place = 0; place < PROBE_PLACES; place++)
+	for (unsigned int before = 0; before < KEY_SLOTS; before++, other *= NEIGHBOURS)
+		for (unsigned int place = 0; place < KEY_SLOTS; place++)
 			if (place != before)
 				check_match(scene, packet_of(FLOW_IPV6), other, place);
 	end_checks();
 }
 
-/* Its fingerprint is the key's, its record is not. */
+/* The fingerprint is the key's, but the record is not. */
 static void test_record_of_another_key(void **state)
 {
 	struct scene *scene = scene_of(state);
@@ -184,7 +180,7 @@ static __u32 tick_now(void)
 	return tick;
 }
 
-/* An entry that ends so, in its second place, the first empty or another key's of the same fingerprint. */
+/* Adds an entry with this end at place 1. Place 0 is empty or has a neighbour. */
 static void add_ending(struct scene *scene, size_t packet, struct rule *rule, __u32 epoch, enum neighbour neighbour,
 		       __u32 end)
 {
@@ -200,7 +196,10 @@ static void add_ending(struct scene *scene, size_t packet, struct rule *rule, __
 	scene_add_at(scene, rule, place_of(1));
 }
 
-/* What has ended matches nothing and counts nothing; what ends later is as what never does. */
+/*
+ * An entry that has ended matches and counts nothing. An entry that ends later matches like one that never
+ * ends.
+ */
 static void test_ends(void **state)
 {
 	struct scene *scene = scene_of(state);
@@ -232,7 +231,7 @@ static void test_ends(void **state)
 	end_checks();
 }
 
-/* While its end comes: a packet that was sent before it matched, and one that is sent after it does not. */
+/* A packet sent before the end of an entry matches; a packet sent after it does not. */
 static void test_an_end_comes(void **state)
 {
 	struct scene *scene = scene_of(state);
@@ -260,7 +259,7 @@ static void test_an_end_comes(void **state)
 	end_checks();
 }
 
-/* Packets and bytes of each rule, whatever its action. */
+/* Packets and bytes are counted for each rule, whatever its action. */
 static void test_counts(void **state)
 {
 	static const enum rule_action actions[FLOW_FAMILIES] = { RULE_DROP, RULE_PASS };
@@ -292,10 +291,10 @@ static void test_counts(void **state)
 	end_checks();
 }
 
-/* As other loaders load it: the options and sizes of a table that the tool can adopt. */
+/* The options and sizes of the object as other loaders load it; the tool can adopt such a filter. */
 static void test_defaults(void **state)
 {
-	static const struct abi_options exact = EXACT;
+	static const struct abi_options exact = { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 };
 	static const __u32 slots = 1 << ABI_SLOTS_DEFAULT_LOG2;
 	struct filter filter = { .object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL) };
 
@@ -308,17 +307,6 @@ static void test_defaults(void **state)
 	filter_close(&filter);
 }
 
-static int open_filter(void **state)
-{
-	static const struct abi_options exact = EXACT;
-	static struct scene scene;
-
-	*state = &scene;
-	return scene_open(&scene, &exact, 1024);
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, begin_checks)
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -326,7 +314,6 @@ int main(void)
 		TEST(test_ends),     TEST(test_an_end_comes), TEST(test_counts),     cmocka_unit_test(test_defaults),
 	};
 
-	for (size_t i = 0; i < PACKETS; i++)
-		packet_build(&packets[i], &frames[i]);
-	return cmocka_run_group_tests_name("probe", tests, open_filter, scene_close);
+	build_frames();
+	return cmocka_run_group_tests_name("lookup_key", tests, scene_open_exact, scene_close);
 }

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Looks one key up in a table. A key has two buckets. Both are read before either is tested, so that their
+ * cache misses overlap. In an exact table the record of a slot decides whether a matching fingerprint is the
+ * key's. Tests compile this file for the host too: see maps.h.
+ *
+ * Why there are several tries: the writer may move an entry from one bucket to the other during a look-up. It
+ * copies the entry, increments the table's sequence, then overwrites the source. A reader that saw neither
+ * copy sees that the sequence changed, and tries again. This needs loads that stay in order, as on x86. On
+ * other machines the writer waits for a grace period before it overwrites the source.
+ *
+ * What the verifier needs: each outcome is a return of its own. If a variable kept the result for a later
+ * test, the verifier of Linux 6.1 would follow each of its values through all further shapes. The tries after
+ * the first are global functions: they are rare, and the verifier checks a global function only once.
+ */
+#ifndef XDP_CUCKOO_LOOKUP_KEY_H
+#define XDP_CUCKOO_LOOKUP_KEY_H
+
+#include "abi.h"
+#include "bucket.h"
+#include "hash.h"
+#include "maps.h"
+
+#define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
+#define LOOKUP_SLOTS (2 * BUCKET_SLOTS) /* of the two buckets of a key */
+
+enum lookup_result {
+	LOOKUP_MISS,
+	LOOKUP_HIT,
+	LOOKUP_UNSETTLED, /* entries moved during the try, so it may have missed the key */
+};
+
+#define LOOKUP_NO_SLOT (~0U)
+
+struct lookup_answer {
+	enum lookup_result result;
+	__u32 slot; /* in the maps, of a hit in an exact table; else LOOKUP_NO_SLOT */
+};
+
+/* What one try reads. */
+struct lookup_view {
+	__u64 sequence;
+	struct bucket first, second;
+};
+
+/* Copies each member by itself: clang 14 would copy the struct byte by byte. */
+FLOW_INLINE struct bucket_geometry lookup_geometry(const struct abi_table *table)
+{
+	return (struct bucket_geometry){ READ_ONCE(table->geometry.buckets), READ_ONCE(table->geometry.step_shift) };
+}
+
+FLOW_INLINE const void *lookup_locate(const struct abi_table *table, __u32 bucket, enum bucket_format format)
+{
+	bucket += READ_ONCE(table->first_bucket);
+	return maps_bucket(format == BUCKET_8 ? bucket / 2 : bucket);
+}
+
+FLOW_INLINE struct bucket lookup_read(const void *at, __u32 bucket, enum bucket_format format)
+{
+	const __u64 *word = at;
+	const __u32 *half = at;
+
+	if (format == BUCKET_8)
+		return (struct bucket){ { READ_ONCE(half[bucket % 2]) } };
+	if (format == BUCKET_32)
+		return (struct bucket){ { READ_ONCE(word[0]), READ_ONCE(word[1]) } };
+	return (struct bucket){ { READ_ONCE(word[0]) } };
+}
+
+/* Reads both buckets. False if the map does not have them. */
+FLOW_INLINE int lookup_buckets(const struct abi_table *table, struct bucket_pair pair, enum bucket_format format,
+			       struct lookup_view *view)
+{
+	const void *first = lookup_locate(table, pair.first, format);
+	const void *second = lookup_locate(table, pair.second, format);
+
+	if (!first || !second)
+		return 0;
+	view->sequence = READ_ONCE(table->sequence);
+	view->first = lookup_read(first, pair.first, format);
+	view->second = lookup_read(second, pair.second, format);
+	return 1;
+}
+
+/* The result of a try that did not find the key. */
+FLOW_INLINE enum lookup_result lookup_missed(const struct abi_table *table, const struct lookup_view *view)
+{
+	return READ_ONCE(table->sequence) == view->sequence ? LOOKUP_MISS : LOOKUP_UNSETTLED;
+}
+
+/* Whether the record of this slot has the tag. If so, *end is the record's end. */
+FLOW_INLINE int lookup_record(__u32 slot, __u64 tag, __u32 *end)
+{
+	const __u64 *record = maps_record(slot);
+	__u64 difference;
+
+	if (!record)
+		return 0;
+	difference = READ_ONCE(*record) ^ tag;
+	*end = difference;
+	return difference <= ABI_END_MAX;
+}
+
+/*
+ * Loads the records of a bucket into the cache. Under attack the processor predicts a match, so this miss
+ * overlaps with the misses of the buckets. A packet that matches no fingerprint does not load records.
+ */
+FLOW_INLINE void lookup_touch(__u32 slot)
+{
+	const __u64 *record = maps_record(slot);
+
+	if (record)
+		(void)READ_ONCE(*record);
+}
+
+/* A key has one entry. If that has ended, the key matches nothing. */
+FLOW_INLINE int lookup_has_ended(const struct abi_table *table, __u32 end)
+{
+	return end && maps_tick() - READ_ONCE(table->epoch) >= end;
+}
+
+/* The number of a slot in the maps, which hold both tables. */
+FLOW_INLINE __u32 lookup_slot(const struct abi_table *table, __u32 slot)
+{
+	return READ_ONCE(table->first_slot) + slot;
+}
+
+/* ---- compact tables: a fingerprint decides ---- */
+
+FLOW_INLINE struct lookup_answer lookup_fingerprints(const struct abi_table *table, __u64 hash,
+						     enum bucket_format format)
+{
+	const struct bucket_layout layout = bucket_layout(format);
+	const __u16 *prefixes = maps_prefixes();
+	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(table), layout);
+	struct lookup_view view;
+
+	if (!lookup_buckets(table, pair, format, &view))
+		return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
+	if (bucket_match(view.first, layout, pair.fingerprint, prefixes) |
+	    bucket_match(view.second, layout, pair.fingerprint, prefixes))
+		return (struct lookup_answer){ LOOKUP_HIT, LOOKUP_NO_SLOT };
+	return (struct lookup_answer){ lookup_missed(table, &view), LOOKUP_NO_SLOT };
+}
+
+FLOW_INLINE struct lookup_answer lookup_compact(const struct abi_table *table, __u64 hash)
+{
+	switch (xc_options.format) {
+	case BUCKET_32:
+		return lookup_fingerprints(table, hash, BUCKET_32);
+	case BUCKET_8:
+		return lookup_fingerprints(table, hash, BUCKET_8);
+	case BUCKET_17:
+		return lookup_fingerprints(table, hash, BUCKET_17);
+	default:
+		return lookup_fingerprints(table, hash, BUCKET_16);
+	}
+}
+
+/* ---- exact tables: a record decides ---- */
+
+/* One try that checks every slot whose fingerprint matches. */
+FLOW_INLINE struct lookup_answer lookup_records(const struct abi_table *table, __u64 hash, __u64 tag)
+{
+	const struct bucket_layout layout = bucket_layout(BUCKET_16);
+	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(table), layout);
+	struct lookup_view view;
+
+	if (!lookup_buckets(table, pair, BUCKET_16, &view))
+		return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
+	for (unsigned int i = 0; i < LOOKUP_SLOTS; i++) {
+		struct bucket bucket = i < BUCKET_SLOTS ? view.first : view.second;
+		__u32 at = i < BUCKET_SLOTS ? pair.first : pair.second, end;
+		__u32 slot = lookup_slot(table, at * BUCKET_SLOTS + i % BUCKET_SLOTS);
+
+		if (bucket_get(bucket, layout, i % BUCKET_SLOTS, 0) != pair.fingerprint ||
+		    !lookup_record(slot, tag, &end))
+			continue;
+		if (lookup_has_ended(table, end))
+			break;
+		return (struct lookup_answer){ LOOKUP_HIT, slot };
+	}
+	return (struct lookup_answer){ lookup_missed(table, &view), LOOKUP_NO_SLOT };
+}
+
+/*
+ * The slot of the first match, in an order that alternates between the two buckets. Only the lowest bit of a
+ * match is reliable, and the first match needs only that. The code has no branch: a match is equally likely
+ * in either bucket, so a branch would be mispredicted half the time.
+ *
+ * After the shifts, possible matches are 8 bits apart. Each slot of the second bucket comes before the same
+ * slot of the first. The multiplication moves the number of the lowest match to the top three bits.
+ */
+#define LOOKUP_ORDER 0x0020406080a0c0e0ULL
+
+FLOW_INLINE __u32 lookup_first_match(struct bucket_pair pair, __u64 first, __u64 second)
+{
+	__u64 match = (first | second >> 8) >> 7;
+	__u64 order = (match & -match) * LOOKUP_ORDER >> 61;
+	__u32 step = pair.first ^ pair.second;
+
+	asm volatile("" : "+r"(order)); /* else some compilers branch on its lowest bit */
+	return (pair.second ^ (step & -(__u32)(order & 1))) * BUCKET_SLOTS + (order >> 1);
+}
+
+/* ---- the tries, for both ---- */
+
+/* A global function cannot return a struct, so it returns an answer packed into one number. */
+FLOW_INLINE __u64 lookup_pack(struct lookup_answer answer)
+{
+	return (__u64)answer.result << 32 | answer.slot;
+}
+
+/* One more try, which checks every matching slot. Returns the packed answer. */
+__attribute__((noinline)) __u64 lookup_try(const struct abi_table *table, __u64 hash, __u64 tag)
+{
+	if (!table)
+		return lookup_pack((struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT });
+	return lookup_pack(xc_options.is_exact ? lookup_records(table, hash, tag) : lookup_compact(table, hash));
+}
+
+/*
+ * All tries after the first. `last` is the result of the first try. LOOKUP_MISS means here that a fingerprint
+ * matched, but not its record. Returns the packed answer.
+ */
+__attribute__((noinline)) __u64 lookup_again(const struct abi_table *table, __u64 hash, __u64 tag,
+					     enum lookup_result last)
+{
+	__u64 retries = 0, packed = 0;
+	enum lookup_result result = last;
+
+	for (int i = 1; i < ABI_SEQUENCE_TRIES; i++) {
+		retries += result == LOOKUP_UNSETTLED;
+		packed = lookup_try(table, hash, tag);
+		result = packed >> 32;
+		if (result != LOOKUP_UNSETTLED)
+			break;
+	}
+	if (retries)
+		maps_count(ABI_COUNTER_RETRIES, retries);
+	if (xc_options.is_exact && last == LOOKUP_MISS && result == LOOKUP_MISS)
+		maps_count(ABI_COUNTER_STOPPED, 1);
+	return packed;
+}
+
+FLOW_INLINE struct lookup_answer lookup_retry(const struct abi_table *table, __u64 hash, __u64 tag,
+					      enum lookup_result last)
+{
+	__u64 packed = lookup_again(table, hash, tag, last);
+
+	return (struct lookup_answer){ (enum lookup_result)(packed >> 32), packed };
+}
+
+/*
+ * The first try is inline and checks at most one record. Most packets match no fingerprint at all, and the
+ * others mostly match the right one.
+ */
+FLOW_INLINE struct lookup_answer lookup_exact(const struct abi_table *table, __u64 hash, const struct hash_input *input)
+{
+	const struct bucket_layout layout = bucket_layout(BUCKET_16);
+	struct bucket_pair pair = bucket_pair(hash, lookup_geometry(table), layout);
+	struct lookup_view view;
+	__u64 first, second;
+
+	if (!lookup_buckets(table, pair, BUCKET_16, &view))
+		return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
+	first = bucket_match_word(view.first.word[0], layout, pair.fingerprint);
+	second = bucket_match_word(view.second.word[0], layout, pair.fingerprint);
+	if (first | second) {
+		__u32 slot, end;
+		__u64 tag;
+
+		lookup_touch(lookup_slot(table, pair.first * BUCKET_SLOTS));
+		lookup_touch(lookup_slot(table, pair.second * BUCKET_SLOTS));
+		slot = lookup_slot(table, lookup_first_match(pair, first, second));
+		tag = hash_tag(input, hash);
+		if (!lookup_record(slot, tag, &end))
+			return lookup_retry(table, hash, tag, LOOKUP_MISS);
+		if (!lookup_has_ended(table, end))
+			return (struct lookup_answer){ LOOKUP_HIT, slot };
+		if (lookup_missed(table, &view) == LOOKUP_MISS)
+			return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
+		return lookup_retry(table, hash, tag, LOOKUP_UNSETTLED);
+	}
+	if (lookup_missed(table, &view) == LOOKUP_MISS)
+		return (struct lookup_answer){ LOOKUP_MISS, LOOKUP_NO_SLOT };
+	return lookup_retry(table, hash, hash_tag(input, hash), LOOKUP_UNSETTLED);
+}
+
+/* `hash` is the hash of `input`. An exact table also computes the tag of `input`. */
+FLOW_INLINE struct lookup_answer lookup_key(const struct abi_table *table, __u64 hash, const struct hash_input *input)
+{
+	struct lookup_answer answer;
+
+	if (xc_options.is_exact)
+		return lookup_exact(table, hash, input);
+	answer = lookup_compact(table, hash);
+	if (answer.result == LOOKUP_UNSETTLED)
+		return lookup_retry(table, hash, 0, LOOKUP_UNSETTLED);
+	return answer;
+}
+
+#endif

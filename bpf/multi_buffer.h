@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Parses a frame whose headers are not all in its first buffer. A sender can make headers that long, and some
+ * drivers leave the first buffer short or empty.
+ */
+#ifndef XDP_CUCKOO_MULTI_BUFFER_H
+#define XDP_CUCKOO_MULTI_BUFFER_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "parse.h"
+
+static __always_inline long multi_buffer_load(void *frame, __u32 offset, void *to, __u32 bytes)
+{
+	return bpf_xdp_load_bytes(frame, offset, to, bytes);
+}
+
+/* Whether the other buffers may change `result`, which comes from the first buffer alone. */
+static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enum abi_outcome result)
+{
+	return (result == OUTCOME_TRUNCATED || result == OUTCOME_TOO_MANY_HEADERS) &&
+	       bpf_xdp_get_buff_len((struct xdp_md *)frame) > frame->data_end - frame->data;
+}
+
+/*
+ * Returns enum parse_result, as parse_frame() does. A global function: it is rarely called, and verified
+ * once.
+ */
+__attribute__((noinline)) int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
+{
+	if (!flow)
+		return PARSE_TRUNCATED;
+	return parse_buffers(frame, bpf_xdp_get_buff_len(frame), multi_buffer_load, flow);
+}
+
+#endif

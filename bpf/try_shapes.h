@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Walks the shapes of a flow's family. For each shape that the flow's hint leaves, it makes the key of the
+ * flow (the flow's words under the shape's mask) and looks that key up. Shapes of pass rules come first, so
+ * the first hit decides. This is a tuple-space search. include/shape.h explains shapes and hints.
+ */
+#ifndef XDP_CUCKOO_TRY_SHAPES_H
+#define XDP_CUCKOO_TRY_SHAPES_H
+
+#include "abi.h"
+#include "hint.h"
+#include "lookup_key.h"
+
+struct shape_match {
+	enum abi_outcome outcome;
+	__u32 slot; /* see struct lookup_answer */
+};
+
+/*
+ * Returns the value in a form about which the verifier knows nothing. Without this it would check all shapes
+ * again for every path through the parser, and give up at a million instructions. A call of a global function
+ * hides a value too, but costs a return, which is slow on processors with mitigations for returns.
+ */
+static __always_inline __u64 hide_from_verifier(const struct abi_config *config, __u64 value)
+{
+	return value | READ_ONCE(config->zero);
+}
+
+/* The hint of a flow, or a hint for all shapes if the table does not use hints. */
+static __always_inline __u32 read_hint(const struct abi_table *table, const struct abi_shape_list *list,
+				       enum flow_family family, const struct flow_key *flow)
+{
+	const __u8 *hint;
+
+	if (!READ_ONCE(list->reads_hints))
+		return ABI_HINT_ALL;
+	hint = maps_hint(READ_ONCE(table->first_hint) + family * ABI_HINT_INDEXES +
+			 hint_index(family, hint_head(family, flow)));
+	return hint ? READ_ONCE(*hint) : ABI_HINT_ALL;
+}
+
+/*
+ * The input of the hash for a flow under a shape. The key is not built in memory: hash_of() masks each word
+ * when it reads it.
+ */
+FLOW_INLINE struct hash_input shape_key(const struct abi_table *table, const struct abi_shape *shape,
+					const struct flow_key *flow, enum flow_family family)
+{
+	return (struct hash_input){
+		.secret = &table->secret, .word = flow->word, .mask = shape->mask, .last = shape->tag, .family = family
+	};
+}
+
+static __always_inline enum abi_outcome shape_outcome(const struct abi_shape *shape)
+{
+	return shape->tag & ABI_TAG_PASS ? OUTCOME_PASS_RULE : OUTCOME_DROP_RULE;
+}
+
+/*
+ * Returns the outcome of the first shape that hits, or `otherwise` if none does. A hint with a shortcut
+ * leaves few shapes; if none of them hits, the packet is dropped. `family` is a constant at every call.
+ */
+static __always_inline struct shape_match try_shapes(const struct abi_config *config, const struct abi_table *table,
+						     enum flow_family family, const struct flow_key *flow,
+						     enum abi_outcome otherwise)
+{
+	const struct abi_shape_list *list = abi_shapes(table, family);
+	__u32 hint = read_hint(table, list, family, flow);
+	__u32 candidates;
+	struct shape_match fallback = { otherwise, LOOKUP_NO_SLOT };
+	__u64 unsettled = OUTCOME_UNSETTLED;
+	__u32 place = 0;
+
+	if (hint == ABI_HINT_ALL) {
+		/*
+		 * The first shape is at place 0. The processor predicts this and does not wait for
+		 * `candidates`.
+		 */
+		candidates = READ_ONCE(list->all);
+	} else {
+		candidates = READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
+		if (family == FLOW_IPV4 && hint & ABI_HINT_SHORTCUT) {
+			candidates &= READ_ONCE(list->behind_shortcut);
+			/*
+			 * A drop rule matches this flow, so the packet is dropped even if a look-up is
+			 * unsettled.
+			 */
+			unsettled = OUTCOME_DROP_RULE;
+			fallback.outcome = hide_from_verifier(config, unsettled);
+		}
+		place = abi_shape_place(candidates);
+	}
+	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
+		const struct abi_shape *shape = &list->shape[place];
+		struct lookup_answer answer;
+		struct hash_input input;
+
+		/* Not in the loop's condition: clang 14 would then make a loop that Linux 6.1 rejects. */
+		if (!candidates)
+			break;
+		candidates &= candidates - 1;
+		place = abi_shape_place(candidates);
+		input = shape_key(table, shape, flow, family);
+		answer = lookup_key(table, hash_of(&input), &input);
+		if (answer.result == LOOKUP_HIT)
+			return (struct shape_match){ shape_outcome(shape), answer.slot };
+		/* Hidden, else Linux 6.1 checks all further shapes again for this value. */
+		if (answer.result == LOOKUP_UNSETTLED)
+			fallback.outcome = hide_from_verifier(config, unsettled);
+	}
+	return fallback;
+}
+
+#endif

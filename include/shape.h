@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Shapes and hints as the packet path reads them. abi.h defines the words "shape", "key" and "hint"; hint.h
+ * finds the hint of an address. A table holds these structs: see struct abi_table.
+ */
+#ifndef XDP_CUCKOO_SHAPE_H
+#define XDP_CUCKOO_SHAPE_H
+
+#include <linux/types.h>
+
+#include "flow.h"
+
+#define ABI_SHAPES_MAX 32 /* active shapes of one family */
+
+/*
+ * Hints: one byte for each family and each value of hint_index().
+ *
+ * The lower bits say which shapes to look up. Each shape has one hint bit; several shapes may share a bit.
+ * The bit is clear if no key of these shapes can match a flow with this index. It is set before the first key
+ * that needs it is published. A bit too many only costs a look-up. A shape without a source prefix has
+ * ABI_HINT_ALWAYS instead, which is no bit of the byte.
+ *
+ * The top bit is a shortcut. It says that every flow of this index matches a drop rule in the table that
+ * never ends. Then only shapes of pass rules are looked up, and, where rules are counted, shapes of rules
+ * that have shortcuts. A shortcut is set after its key is in the table. It is cleared before the key is
+ * deleted or gets an end. A shortcut too few only costs look-ups. Only IPv4 has shortcuts; there an index is
+ * a /16.
+ */
+#define ABI_HINT_INDEXES 65536 /* of one family */
+#define ABI_HINT_BITS 7
+#define ABI_HINT_ALL ((1U << ABI_HINT_BITS) - 1)
+#define ABI_HINT_SHORTCUT (1U << ABI_HINT_BITS)
+#define ABI_HINT_ALWAYS (2U << ABI_HINT_BITS)
+#define ABI_HINTS (FLOW_FAMILIES * ABI_HINT_INDEXES) /* of one table */
+
+/*
+ * Word i of a key is word i of the flow & mask[i]. The tag goes into the last word. It identifies the shape,
+ * so keys of different shapes are never equal.
+ */
+struct abi_shape {
+	__u64 mask[FLOW_KEY_WORDS_MAX];
+	__u64 tag;
+	__u64 hint;     /* one hint bit, or ABI_HINT_ALWAYS */
+	__u64 reserved; /* makes a shape as long as a cache line */
+};
+
+/*
+ * The bits of a tag. If the shape has no protocol, the tag has 255 in the place of the protocol; so no rule
+ * may name protocol 255, which is reserved. The two prefix lengths are one number, src * (bits + 1) + dst,
+ * where `bits` is 32 or 128. This takes 11 bits in IPv4 and 15 in IPv6.
+ */
+#define ABI_TAG_NO_PROTO (0xffULL << FLOW_KEY_PROTO_SHIFT)
+#define ABI_TAG_PASS (1ULL << FLOW_KEY_TAG_SHIFT) /* the shape of pass rules */
+#define ABI_TAG_SPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 1))
+#define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 2))
+#define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 3)
+
+/* All shapes of one family. In a set of shapes, shape i is bit i. Shapes of pass rules come first. */
+struct abi_shape_list {
+	__u32 count;
+	__u32 reads_hints;     /* 0 if hints do not pay: then every shape is looked up */
+	__u32 passing;         /* the shapes of pass rules */
+	__u32 behind_shortcut; /* the shapes to look up if the hint has a shortcut */
+	__u32 all;             /* all shapes */
+	__u32 reserved[11];
+	struct abi_shape shape[ABI_SHAPES_MAX]; /* shape i is at abi_shape_place(1 << i) */
+	__u32 candidates[ABI_HINT_ALL + 1];     /* the shapes to look up, by the lower bits of a hint */
+};
+
+/*
+ * The place of the lowest shape of a set, by one multiplication with de Bruijn's sequence: Leiserson, Prokop,
+ * Randall, "Using de Bruijn Sequences to Index a 1 in a Computer Word", 1998.
+ */
+FLOW_INLINE __u32 abi_shape_place(__u32 shapes)
+{
+	return (shapes & -shapes) * 0x077cb531U >> 27;
+}
+
+FLOW_INLINE const struct abi_shape *abi_shape_at(const struct abi_shape_list *list, __u32 i)
+{
+	return &list->shape[abi_shape_place(1U << i)];
+}
+
+_Static_assert(sizeof(struct abi_shape) == 64, "shape layout");
+_Static_assert(sizeof(struct abi_shape_list) == 64 + 64 * ABI_SHAPES_MAX + 4 * 128, "shape list layout");
+
+#endif

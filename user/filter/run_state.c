@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * How a filter runs: policies, monitor-only, panic, and changes that wait to be confirmed. abi_config.run has
+ * most of this state, as bits.
+ */
+#include <string.h>
+
+#include "filter/internal.h"
+#include "kernel/ticks.h"
+
+static void set_run(struct abi_config *config, __u32 bit, bool is_set)
+{
+	if (is_set)
+		__atomic_fetch_or(&config->run, bit, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_and(&config->run, ~bit, __ATOMIC_RELEASE);
+}
+
+static void set_unconfirmed(struct abi_config *config, __u64 pending_id, __u32 tick)
+{
+	config->pending_id = pending_id;
+	__atomic_store_n(&config->confirm_by, tick, __ATOMIC_RELEASE);
+	set_run(config, ABI_RUN_UNCONFIRMED, true);
+}
+
+int target_set_unconfirmed(struct target *target, __u64 pending_id, __s64 left_ms, struct reason *reason)
+{
+	__u32 tick;
+	int error = ticks_at(left_ms ? left_ms : -1, &tick, reason);
+
+	if (error)
+		return error;
+	set_unconfirmed(target->filter.config, pending_id, tick);
+	if (target->successor)
+		set_unconfirmed(target_successor_config(target), pending_id, tick);
+	return 0;
+}
+
+void target_confirm(struct target *target)
+{
+	set_run(target->filter.config, ABI_RUN_UNCONFIRMED, false);
+	target->filter.config->pending_id = 0;
+}
+
+int target_configure(struct target *target, struct store *store, struct reason *reason)
+{
+	struct abi_config *config = target->filter.config;
+	struct store_settings settings;
+	struct store_pending pending;
+	int error = store_settings(store, &settings);
+
+	if (!error)
+		error = store_pending(store, &pending);
+	if (error)
+		return target_say_store_unread(error, reason);
+	memcpy(config->policy, settings.policy, sizeof(config->policy));
+	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
+	set_run(config, ABI_RUN_HEIR, false); /* left by a tool that died */
+	if (pending.id)
+		return target_set_unconfirmed(target, pending.id, pending.left_ms, reason);
+	/* A tool died after it confirmed or undid the change, or before it stored the change. */
+	if (config->pending_id)
+		target_confirm(target);
+	return 0;
+}
+
+/* ---- while a new filter replaces an old one ---- */
+
+void target_make_heir(struct abi_config *config, const struct abi_config *old)
+{
+	const __u32 panic = __atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC;
+
+	__atomic_store_n(&config->run, (config->run & ~ABI_RUN_PANIC) | panic | ABI_RUN_HEIR, __ATOMIC_RELEASE);
+}
+
+void target_settle_heir(struct abi_config *config, const struct abi_config *old)
+{
+	__u32 run = __atomic_load_n(&config->run, __ATOMIC_ACQUIRE), settled;
+
+	do {
+		if (!(run & ABI_RUN_HEIR))
+			return;
+		settled = (run & ~(ABI_RUN_HEIR | ABI_RUN_PANIC)) |
+			  (__atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC);
+	} while (!__atomic_compare_exchange_n(&config->run, &run, settled, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+}

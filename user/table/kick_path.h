@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The search for a kick-out path. If both buckets of a new key are full, entries must move to their other
+ * buckets until one of the two has a free slot. The search finds the whole path first and changes nothing.
+ * Then the entries move one by one, the last one first, into the free slot at the end of the path. So every
+ * entry has a place at any time. The search is breadth first, which finds the shortest path.
+ */
+#ifndef XDP_CUCKOO_TABLE_KICK_PATH_H
+#define XDP_CUCKOO_TABLE_KICK_PATH_H
+
+#include <errno.h>
+
+#include "table/find_entry.h"
+
+/* A bucket that the search has reached. The two buckets of the key are their own parents. */
+struct table_node {
+	__u32 bucket;
+	__u16 parent; /* index of the node from which an entry would move here */
+	__u8 slot;    /* of that entry, in the parent */
+};
+
+struct table_search {
+	unsigned int count;
+	struct table_node node[TABLE_SEARCH_NODES];
+};
+
+/* Queues a bucket. It is tested when its turn comes, so the prefetch has time. */
+FLOW_INLINE void core_push(struct table *table, struct bucket_layout layout, __u32 bucket, unsigned int parent,
+			   unsigned int slot)
+{
+	struct table_search *search = table->search;
+
+	table_prefetch(table, layout, bucket);
+	search->node[search->count++] = (struct table_node){ bucket, parent, slot };
+}
+
+/* Whether a path has the bucket already. A path with a circle leads nowhere that a shorter one does not. */
+static inline bool core_is_on_path(const struct table_search *search, unsigned int at, __u32 bucket)
+{
+	while (search->node[at].bucket != bucket) {
+		if (search->node[at].parent == at)
+			return false;
+		at = search->node[at].parent;
+	}
+	return true;
+}
+
+FLOW_INLINE void core_expand(struct table *table, struct bucket_layout layout, unsigned int at)
+{
+	struct table_search *search = table->search;
+	const __u32 number = search->node[at].bucket;
+	const struct bucket bucket = table_bucket(table, layout, number);
+
+	for (unsigned int slot = 0; slot < layout.slots; slot++) {
+		__u32 fingerprint = bucket_get(bucket, layout, slot, table->prefixes);
+		__u32 child = number ^ bucket_step(fingerprint, table->geometry.step_shift);
+
+		if (search->count < TABLE_SEARCH_NODES && !core_is_on_path(search, at, child))
+			core_push(table, layout, child, at, slot);
+	}
+}
+
+/*
+ * Searches from both buckets of a key. Returns the index of the node whose bucket has a free slot, and sets
+ * *free to that slot; -ENOSPC if the search finds no free slot.
+ */
+FLOW_INLINE int core_search(struct table *table, struct bucket_layout layout, const struct bucket_pair *pair,
+			    struct table_place *free)
+{
+	struct table_search *search = table->search;
+
+	search->count = 0;
+	core_push(table, layout, pair->first, 0, 0);
+	core_push(table, layout, pair->second, 1, 0);
+	for (unsigned int at = 0; at < search->count; at++) {
+		if (core_find_free(table, layout, search->node[at].bucket, free))
+			return at;
+		core_expand(table, layout, at);
+	}
+	return -ENOSPC;
+}
+
+/* Maps all records and counters of a path, before any entry moves. 0 or -ENOMEM. */
+FLOW_INLINE int core_reach_path(struct table *table, struct bucket_layout layout, unsigned int at)
+{
+	const struct table_node *node = table->search->node;
+	int error = core_reach(table, layout, node[at].bucket);
+
+	for (; node[at].parent != at && !error; at = node[at].parent)
+		error = core_reach(table, layout, node[node[at].parent].bucket);
+	return error;
+}
+
+/*
+ * Moves the entries of a path, the last one first. Afterwards *free is a slot in one of the key's two
+ * buckets. A path has no bucket twice, so each slot that the search saw stays as it is until its turn comes.
+ * The slot that a move frees must be searched again: a semi-sorted bucket sorts its entries at each store.
+ */
+FLOW_INLINE void core_move_path(struct table *table, struct bucket_layout layout, unsigned int at,
+				struct table_place *free)
+{
+	const struct table_node *node = table->search->node;
+	unsigned int length = 0;
+
+	for (; node[at].parent != at; at = node[at].parent, length++) {
+		struct table_place from = { node[node[at].parent].bucket, node[at].slot };
+
+		table_move(table, layout, from, *free);
+		core_find_free(table, layout, from.bucket, free);
+	}
+	if (length > table->longest_path)
+		table->longest_path = length;
+}
+
+#endif
