@@ -73,4 +73,17 @@ bool shape_list_is_expanded(const struct shape_list *list);
  */
 bool shape_list_plan_pays(const struct shape_list *list);
 
+/* ---- between shapes.c and choose_probed.c ---- */
+
+bool rule_shape_equal(const struct rule_shape *a, const struct rule_shape *b);
+
+/* How many keys of `to` one key of `from` becomes. */
+double rule_expansion_factor(const struct rule_shape *from, const struct rule_shape *to);
+
+/* Sets is_shared of all entries. */
+void shape_list_note_shared(struct shape_list *list);
+
+/* Chooses the target of a shape that is not in the list. -E2BIG. */
+int shape_list_choose(const struct shape_list *list, const struct rule_shape *shape, struct rule_shape *target);
+
 #endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which shapes packets are looked up by: for a shape that is new, and for all of them anew. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "rule/shapes.h"
+
+/* The target at hand that takes the fewest keys; NULL where none does with 2^`bits` for one. */
+static const struct rule_shape *nearest_target(const struct rule_shape *targets, size_t count,
+					       const struct rule_shape *shape, unsigned int bits)
+{
+	const struct rule_shape *best = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!rule_can_expand(shape, &targets[i]) || rule_expansion_bits(shape, &targets[i]) > bits)
+			continue;
+		if (!best || rule_expansion_bits(shape, &targets[i]) < rule_expansion_bits(shape, best))
+			best = &targets[i];
+	}
+	return best;
+}
+
+int shape_list_choose(const struct shape_list *list, const struct rule_shape *shape, struct rule_shape *target)
+{
+	struct rule_shape targets[ABI_SHAPES_MAX];
+	const size_t count = shape_list_targets(list, shape->family, targets);
+	const struct rule_shape *near = nearest_target(targets, count, shape, SHAPE_LIST_JOIN_BITS);
+
+	/* Another shape may be expanded to this one already. */
+	if (near && (count >= SHAPE_LIST_PROBES || rule_shape_equal(near, shape)))
+		*target = *near;
+	else if (count < ABI_SHAPES_MAX)
+		*target = *shape;
+	else
+		return -E2BIG;
+	return 0;
+}
+
+/* The targets of one family while they are being united, and the keys that each takes. */
+struct plan {
+	size_t count;
+	struct rule_shape target[SHAPE_LIST_MAX];
+	double keys[SHAPE_LIST_MAX];
+	double keys_added, keys_allowed;
+};
+
+static void plan_begin(struct plan *plan, const struct shape_list *list, enum flow_family family)
+{
+	*plan = (struct plan){ .keys_allowed = SHAPE_LIST_SPARE };
+	for (size_t i = 0; i < list->count; i++) {
+		const struct shape_list_entry *entry = &list->entry[i];
+
+		if (entry->shape.family != family)
+			continue;
+		plan->target[plan->count] = entry->shape;
+		plan->keys[plan->count++] = entry->keys;
+		plan->keys_allowed += (SHAPE_LIST_GROWTH - 1.) * entry->keys;
+	}
+}
+
+/* All keys of target `from` become keys of target `to`: what that adds. */
+static double plan_cost(const struct plan *plan, size_t from, size_t to)
+{
+	if (from == to || !rule_can_expand(&plan->target[from], &plan->target[to]))
+		return INFINITY;
+	return plan->keys[from] * (rule_expansion_factor(&plan->target[from], &plan->target[to]) - 1);
+}
+
+/* False where no two targets can become one for what is left to spend. */
+static bool plan_unite(struct plan *plan)
+{
+	double best = INFINITY, cost;
+	size_t from = 0, to = 0;
+
+	for (size_t i = 0; i < plan->count; i++)
+		for (size_t k = 0; k < plan->count; k++) {
+			cost = plan_cost(plan, i, k);
+			if (cost < best) {
+				best = cost;
+				from = i;
+				to = k;
+			}
+		}
+	if (plan->keys_added + best > plan->keys_allowed)
+		return false;
+	plan->keys_added += best;
+	plan->keys[to] += plan->keys[from] + best;
+	plan->count--;
+	plan->target[from] = plan->target[plan->count];
+	plan->keys[from] = plan->keys[plan->count];
+	return true;
+}
+
+static int plan_family(struct shape_list *list, enum flow_family family)
+{
+	struct plan plan;
+
+	plan_begin(&plan, list, family);
+	while (plan.count > SHAPE_LIST_PROBES && plan_unite(&plan))
+		;
+	if (plan.count > ABI_SHAPES_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < list->count; i++) {
+		struct shape_list_entry *entry = &list->entry[i];
+
+		if (entry->shape.family == family)
+			entry->target = *nearest_target(plan.target, plan.count, &entry->shape, 256);
+	}
+	return 0;
+}
+
+int shape_list_plan(struct shape_list *list)
+{
+	struct shape_list planned = *list;
+	int error = 0;
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
+		error = plan_family(&planned, family);
+	if (error)
+		return error;
+	shape_list_note_shared(&planned);
+	*list = planned;
+	return 0;
+}
+
+/* A family's targets beyond those aimed at. */
+static size_t too_many(const struct shape_list *list, enum flow_family family)
+{
+	struct rule_shape targets[ABI_SHAPES_MAX];
+	const size_t count = shape_list_targets(list, family, targets);
+
+	return count > SHAPE_LIST_PROBES ? count - SHAPE_LIST_PROBES : 0;
+}
+
+bool shape_list_is_expanded(const struct shape_list *list)
+{
+	double own = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		own += list->entry[i].keys;
+	return shape_list_keys(list) > SHAPE_LIST_WORSE * own + SHAPE_LIST_SPARE;
+}
+
+bool shape_list_plan_pays(const struct shape_list *list)
+{
+	struct shape_list planned = *list;
+
+	if (shape_list_plan(&planned))
+		return false;
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
+		if (too_many(&planned, family) < too_many(list, family))
+			return true;
+	return shape_list_keys(list) > SHAPE_LIST_WORSE * shape_list_keys(&planned) + SHAPE_LIST_SPARE;
+}
