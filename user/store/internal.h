@@ -110,6 +110,8 @@ int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_
 /* The transaction's, or that of a view. */
 int store_meta_get(const struct store *store, MDB_txn *txn, struct store_meta *meta);
 
+/* ---- deadline_clock.c ---- */
+
 /* -EBADMSG where it would tell what no clock tells. */
 int store_clock_set(struct store_clock *clock, const struct store_meta *meta);
 void store_clock_tick(struct store_clock *clock); /* lets it go on to now */
@@ -157,7 +159,13 @@ int store_lists_end_undo(struct store *store);
 /* The change that waits is confirmed, or undone. An LMDB status. */
 int store_lists_forget_undo(struct store *store);
 
-/* ---- rule_value.c ---- */
+/* ---- deadlines.c ---- */
+
+/* The rule, encoded, ends then, or does so no more; 0: never. An LMDB status. */
+int store_deadline_put(struct store *store, __s64 deadline_ms, const MDB_val *rule);
+int store_deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *rule);
+
+/* ---- rule_owners.c ---- */
 
 /* By whom, or at all, the rule is wanted; until when: 0: for good. */
 __u64 store_claims_owners(const struct store_claims *claims);
@@ -166,6 +174,8 @@ __s64 store_claims_end(const struct store_claims *claims);
 /* What becomes of them when `owner`, a bit, wants the rule until `deadline_ms` (0: for good), or not any more. */
 struct store_claims store_claims_with(struct store_claims claims, __u64 owner, __s64 deadline_ms, __s64 now_ms);
 struct store_claims store_claims_without(struct store_claims claims, __u64 owner, __s64 now_ms);
+
+/* ---- rule_value.c ---- */
 
 /* The bytes must live as long as the value. */
 MDB_val store_value_write(const struct store_claims *claims, const char *comment, __u8 bytes[STORE_VALUE_BYTES]);

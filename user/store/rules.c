@@ -1,51 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The rules of a store. Database "deadlines" has those that end in order of time. */
+/* The rules of a store. */
 #include <errno.h>
 #include <string.h>
 
 #include "store/internal.h"
-
-#define DEADLINE_KEY_BYTES (sizeof(__u64) + RULE_ENCODED_BYTES)
-
-/* ---- bytes ---- */
 
 /* The bytes must live as long as the key. */
 static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
 {
 	return (MDB_val){ rule_encode(rule, bytes), bytes };
 }
-
-/* ---- deadlines ---- */
-
-/* Most significant byte first: LMDB sorts by bytes. */
-static MDB_val deadline_bytes(__s64 deadline_ms, const MDB_val *rule, __u8 bytes[DEADLINE_KEY_BYTES])
-{
-	const __u64 big_endian = __builtin_bswap64(deadline_ms);
-
-	memcpy(bytes, &big_endian, sizeof(big_endian));
-	memcpy(bytes + sizeof(big_endian), rule->mv_data, rule->mv_size);
-	return (MDB_val){ sizeof(big_endian) + rule->mv_size, bytes };
-}
-
-static int deadline_put(struct store *store, __s64 deadline_ms, const MDB_val *rule)
-{
-	__u8 bytes[DEADLINE_KEY_BYTES];
-	MDB_val key = deadline_bytes(deadline_ms, rule, bytes), nothing = { 0, NULL };
-
-	if (!deadline_ms)
-		return 0;
-	return mdb_put(store->write, store->deadlines_db, &key, &nothing, 0);
-}
-
-static int deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *rule)
-{
-	__u8 bytes[DEADLINE_KEY_BYTES];
-	MDB_val key = deadline_bytes(deadline_ms, rule, bytes);
-	int status = deadline_ms ? mdb_del(store->write, store->deadlines_db, &key, NULL) : 0;
-
-	return status == MDB_NOTFOUND ? 0 : status;
-}
-
 /* ---- adding ---- */
 
 /* The cursor takes the end for where it was: nothing else may have moved it. */
@@ -99,10 +63,10 @@ static int note_change(struct store *store, const MDB_val *key, const struct sto
 		       const struct store_claims *now)
 {
 	const __s64 before_ms = store_claims_end(before), now_ms = store_claims_end(now);
-	int status = before_ms == now_ms ? 0 : deadline_del(store, before_ms, key);
+	int status = before_ms == now_ms ? 0 : store_deadline_del(store, before_ms, key);
 
 	if (!status && before_ms != now_ms)
-		status = deadline_put(store, now_ms, key);
+		status = store_deadline_put(store, now_ms, key);
 	store_lists_count(store, store_claims_owners(before), store_claims_owners(now));
 	store->is_changed = true;
 	return environment_write_error(store->env, status);
@@ -385,72 +349,6 @@ int store_each(struct store *store, int (*visit)(const struct rule *rule, void *
 	result = environment_error(mdb_cursor_open(txn, store->rules_db, &cursor));
 	if (!result) {
 		result = each_visit(store, cursor, visit, context);
-		mdb_cursor_close(cursor);
-	}
-	store_view_end(store);
-	return result;
-}
-
-/*
- * The first deadline behind `last`, which is changed to it; -ENOENT where no more have passed. Looked up
- * anew each time: the last one may have been deleted.
- */
-static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADLINE_KEY_BYTES], size_t *length,
-			struct rule *rule)
-{
-	MDB_val key = { *length, last }, nothing;
-	__u64 big_endian;
-	int error = environment_error(mdb_cursor_get(cursor, &key, &nothing, *length ? MDB_SET_RANGE : MDB_FIRST));
-
-	if (!error && key.mv_size == *length && !memcmp(key.mv_data, last, *length))
-		error = environment_error(mdb_cursor_get(cursor, &key, &nothing, MDB_NEXT));
-	if (error)
-		return error;
-	if (key.mv_size <= sizeof(big_endian) || key.mv_size > DEADLINE_KEY_BYTES)
-		return -EBADMSG;
-	*length = key.mv_size;
-	memcpy(last, key.mv_data, key.mv_size);
-	memcpy(&big_endian, last, sizeof(big_endian));
-	if ((__s64)__builtin_bswap64(big_endian) > store->clock.now_ms)
-		return -ENOENT;
-	error = rule_decode(last + sizeof(big_endian), *length - sizeof(big_endian), rule);
-	if (error || !rule_is_canonical(rule) || store_get(store, rule))
-		return -EBADMSG;
-	/* It is listed under a deadline that it does not have. */
-	return rule->timeout_ms < 0 ? 0 : -EBADMSG;
-}
-
-static int expired_visit(struct store *store, MDB_cursor *cursor, int (*visit)(const struct rule *rule, void *context),
-			 void *context)
-{
-	__u8 last[DEADLINE_KEY_BYTES];
-	size_t length = 0;
-	struct rule rule;
-	int result;
-
-	do {
-		result = next_expired(store, cursor, last, &length, &rule);
-		if (result)
-			return result == -ENOENT ? 0 : result;
-		result = visit(&rule, context);
-	} while (!result);
-	return result;
-}
-
-int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
-{
-	MDB_cursor *cursor;
-	MDB_txn *txn;
-	int result;
-
-	if (store->schema == 1)
-		return 0;
-	result = store_view_begin(store, &txn);
-	if (result)
-		return result;
-	result = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
-	if (!result) {
-		result = expired_visit(store, cursor, visit, context);
 		mdb_cursor_close(cursor);
 	}
 	store_view_end(store);
