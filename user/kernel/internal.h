@@ -7,7 +7,8 @@
 
 #include "kernel/kernel.h"
 
-extern const char *const kernel_map_names[KERNEL_MAPS];
+
+/* ---- libbpf_log.c ---- */
 
 /* The kernel's words since kernel_listen(); "" where it had none. */
 const char *kernel_words(void);
@@ -19,6 +20,10 @@ const char *kernel_words(void);
 int kernel_refused(struct reason *reason, int error, const char *what, const char *subject);
 int kernel_refused_in_words(struct reason *reason, int error, const char *what, const char *subject);
 
+/* ---- maps.c ---- */
+
+extern const char *const kernel_map_names[KERNEL_MAPS];
+
 /* Maps the memory of a filter whose descriptors are open; of another version only the config's. */
 int kernel_map_memory(struct kernel_filter *filter, struct reason *reason);
 
@@ -27,6 +32,13 @@ void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map
 
 /* Bytes of the elements of the maps of buckets and records. */
 __u32 kernel_bucket_bytes(const struct abi_options *options);
+
+/* Elements that a map of that name gets. */
+__u64 kernel_plan_entries(const struct kernel_plan *plan, enum kernel_map_name name);
+
+void kernel_close_map(struct kernel_map *map);
+
+/* ---- load_program.c ---- */
 
 /* The maps of a filter that is there are used by an object that is about to be loaded, too. */
 int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_object *object);
@@ -77,7 +89,33 @@ void kernel_pin_done(int held);
 /* Takes away the pins of what no interface runs any more. */
 void kernel_unpin_unused(void);
 
-/* ---- */
+/* ---- recognise.c ---- */
+
+/* Keeps descriptors of those of the maps that a filter has, and notes whether they are another version's. -errno. */
+int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter);
+
+/*
+ * Whether the filter on `interface`, whose maps are mapped, can be used; sets its options. The second one is for maps
+ * of another version, and maps the config's. 0; -EPROTO; -ENOENT: it is being taken off.
+ */
+int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason);
+int kernel_recognise_other(struct kernel_filter *filter, const char *interface, struct reason *reason);
+
+/* The messages for what is not of this version. -EPROTO. */
+int kernel_say_unknown_version(const char *interface, struct reason *reason);
+int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason);
+
+/* ---- swap_program.c ---- */
+
+extern const __u32 kernel_mode_flags[INTERFACE_MODES];
+
+/* Puts program `new` (-1: none) in the place of `old`, if that is what runs there. */
+int kernel_swap_program(const struct kernel_attachment *attachment, int old, int new);
+
+/* By libxdp's dispatcher, so that we cannot exchange it. */
+bool kernel_is_held(const struct kernel_attachment *attachment);
+
+/* ---- attach.c ---- */
 
 int kernel_add_attachment(struct kernel_filter *filter, const struct kernel_attachment *attachment);
 
