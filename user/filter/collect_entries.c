@@ -228,7 +228,7 @@ static bool find_heir(const struct carrying *carrying, const struct rule_key *ke
 static void carry_key(const struct carrying *carrying, const struct rule_key *key)
 {
 	const struct target_keys *keys = carrying->keys;
-	const struct rule_shape *target = &shape_list_find(&keys->shapes, &key->shape)->target;
+	const struct rule_shape *target = &shape_list_find(&keys->shapes, &key->shape)->probed_as;
 	struct rule_shape old_target = *target;
 	__u32 old_slot, heir;
 	bool is_same;

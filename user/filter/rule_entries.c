@@ -7,11 +7,11 @@
 static int expand(const struct shape_list_entry *entry, const struct rule_key *key,
 		  int (*visit)(const struct rule_key *key, bool is_shared, void *context), void *context)
 {
-	const __u64 count = 1ULL << rule_expansion_bits(&entry->shape, &entry->target);
+	const __u64 count = 1ULL << rule_expansion_bits(&entry->shape, &entry->probed_as);
 	int result = 0;
 
 	for (__u64 i = 0; i < count && !result; i++) {
-		const struct rule_key expanded = rule_expand(key, &entry->target, i);
+		const struct rule_key expanded = rule_expand(key, &entry->probed_as, i);
 
 		result = visit(&expanded, entry->is_shared, context);
 	}
@@ -28,7 +28,7 @@ int keys_each(const struct shape_list *list, const struct rule *rule,
 	for (size_t i = 0; i < count && !result; i++) {
 		const struct shape_list_entry *entry = shape_list_find(list, &keys[i].shape);
 
-		if (!entry || rule_expansion_bits(&entry->shape, &entry->target) >= 64)
+		if (!entry || rule_expansion_bits(&entry->shape, &entry->probed_as) >= 64)
 			return -EBADMSG;
 		result = expand(entry, &keys[i], visit, context);
 	}
@@ -69,7 +69,7 @@ int keys_state(struct store *store, const struct shape_list *list, const struct 
 	state->rules = 0;
 	state->timeout_ms = 0;
 	for (size_t i = 0; i < list->count && !error; i++)
-		if (!memcmp(&list->entry[i].target, &key->shape, sizeof(key->shape)))
+		if (!memcmp(&list->entry[i].probed_as, &key->shape, sizeof(key->shape)))
 			error = add_shape(store, &query, &list->entry[i].shape, state);
 	if (error)
 		return error;

@@ -7,40 +7,40 @@
 #include "rule/shapes.h"
 
 /* The target at hand that takes the fewest keys; NULL where none does with 2^`bits` for one. */
-static const struct rule_shape *nearest_target(const struct rule_shape *targets, size_t count,
+static const struct rule_shape *nearest_probed(const struct rule_shape *probed, size_t count,
 					       const struct rule_shape *shape, unsigned int bits)
 {
 	const struct rule_shape *best = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!rule_can_expand(shape, &targets[i]) || rule_expansion_bits(shape, &targets[i]) > bits)
+		if (!rule_can_expand(shape, &probed[i]) || rule_expansion_bits(shape, &probed[i]) > bits)
 			continue;
-		if (!best || rule_expansion_bits(shape, &targets[i]) < rule_expansion_bits(shape, best))
-			best = &targets[i];
+		if (!best || rule_expansion_bits(shape, &probed[i]) < rule_expansion_bits(shape, best))
+			best = &probed[i];
 	}
 	return best;
 }
 
-int shape_list_choose(const struct shape_list *list, const struct rule_shape *shape, struct rule_shape *target)
+int shape_list_choose(const struct shape_list *list, const struct rule_shape *shape, struct rule_shape *probed_as)
 {
-	struct rule_shape targets[ABI_SHAPES_MAX];
-	const size_t count = shape_list_targets(list, shape->family, targets);
-	const struct rule_shape *near = nearest_target(targets, count, shape, SHAPE_LIST_JOIN_BITS);
+	struct rule_shape probed[ABI_SHAPES_MAX];
+	const size_t count = shape_list_probed(list, shape->family, probed);
+	const struct rule_shape *near = nearest_probed(probed, count, shape, SHAPE_LIST_JOIN_BITS);
 
 	/* Another shape may be expanded to this one already. */
 	if (near && (count >= SHAPE_LIST_PROBES || rule_shape_equal(near, shape)))
-		*target = *near;
+		*probed_as = *near;
 	else if (count < ABI_SHAPES_MAX)
-		*target = *shape;
+		*probed_as = *shape;
 	else
 		return -E2BIG;
 	return 0;
 }
 
-/* The targets of one family while they are being united, and the keys that each takes. */
+/* The probed of one family while they are being united, and the keys that each takes. */
 struct plan {
 	size_t count;
-	struct rule_shape target[SHAPE_LIST_MAX];
+	struct rule_shape probed[SHAPE_LIST_MAX];
 	double keys[SHAPE_LIST_MAX];
 	double keys_added, keys_allowed;
 };
@@ -53,7 +53,7 @@ static void plan_begin(struct plan *plan, const struct shape_list *list, enum fl
 
 		if (entry->shape.family != family)
 			continue;
-		plan->target[plan->count] = entry->shape;
+		plan->probed[plan->count] = entry->shape;
 		plan->keys[plan->count++] = entry->keys;
 		plan->keys_allowed += (SHAPE_LIST_GROWTH - 1.) * entry->keys;
 	}
@@ -62,12 +62,12 @@ static void plan_begin(struct plan *plan, const struct shape_list *list, enum fl
 /* All keys of target `from` become keys of target `to`: what that adds. */
 static double plan_cost(const struct plan *plan, size_t from, size_t to)
 {
-	if (from == to || !rule_can_expand(&plan->target[from], &plan->target[to]))
+	if (from == to || !rule_can_expand(&plan->probed[from], &plan->probed[to]))
 		return INFINITY;
-	return plan->keys[from] * (rule_expansion_factor(&plan->target[from], &plan->target[to]) - 1);
+	return plan->keys[from] * (rule_expansion_factor(&plan->probed[from], &plan->probed[to]) - 1);
 }
 
-/* False where no two targets can become one for what is left to spend. */
+/* False where no two probed can become one for what is left to spend. */
 static bool plan_unite(struct plan *plan)
 {
 	double best = INFINITY, cost;
@@ -87,7 +87,7 @@ static bool plan_unite(struct plan *plan)
 	plan->keys_added += best;
 	plan->keys[to] += plan->keys[from] + best;
 	plan->count--;
-	plan->target[from] = plan->target[plan->count];
+	plan->probed[from] = plan->probed[plan->count];
 	plan->keys[from] = plan->keys[plan->count];
 	return true;
 }
@@ -105,7 +105,7 @@ static int plan_family(struct shape_list *list, enum flow_family family)
 		struct shape_list_entry *entry = &list->entry[i];
 
 		if (entry->shape.family == family)
-			entry->target = *nearest_target(plan.target, plan.count, &entry->shape, 256);
+			entry->probed_as = *nearest_probed(plan.probed, plan.count, &entry->shape, 256);
 	}
 	return 0;
 }
@@ -124,11 +124,11 @@ int shape_list_plan(struct shape_list *list)
 	return 0;
 }
 
-/* A family's targets beyond those aimed at. */
+/* A family's probed beyond those aimed at. */
 static size_t too_many(const struct shape_list *list, enum flow_family family)
 {
-	struct rule_shape targets[ABI_SHAPES_MAX];
-	const size_t count = shape_list_targets(list, family, targets);
+	struct rule_shape probed[ABI_SHAPES_MAX];
+	const size_t count = shape_list_probed(list, family, probed);
 
 	return count > SHAPE_LIST_PROBES ? count - SHAPE_LIST_PROBES : 0;
 }

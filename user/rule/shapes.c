@@ -51,7 +51,7 @@ const struct shape_list_entry *shape_list_find(const struct shape_list *list, co
 static bool has_before(const struct shape_list *list, size_t end, const struct rule_shape *target)
 {
 	for (size_t i = 0; i < end; i++)
-		if (rule_shape_equal(&list->entry[i].target, target))
+		if (rule_shape_equal(&list->entry[i].probed_as, target))
 			return true;
 	return false;
 }
@@ -62,7 +62,7 @@ static unsigned int magnitude(const struct shape_list *list, const struct rule_s
 	__u64 keys = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		if (rule_shape_equal(&list->entry[i].target, target))
+		if (rule_shape_equal(&list->entry[i].probed_as, target))
 			keys += list->entry[i].keys;
 	return 64 - __builtin_clzll(keys | 1);
 }
@@ -75,12 +75,12 @@ static bool comes_before(const struct shape_list *list, const struct rule_shape 
 }
 
 /* Among equals in the order of the first shape of each. */
-size_t shape_list_targets(const struct shape_list *list, enum flow_family family, struct rule_shape *targets)
+size_t shape_list_probed(const struct shape_list *list, enum flow_family family, struct rule_shape *targets)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		const struct rule_shape *target = &list->entry[i].target;
+		const struct rule_shape *target = &list->entry[i].probed_as;
 		size_t at;
 
 		if (target->family != family || count == ABI_SHAPES_MAX || has_before(list, i, target))
@@ -104,7 +104,7 @@ __u64 shape_list_keys(const struct shape_list *list)
 	double keys = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		keys += list->entry[i].keys * rule_expansion_factor(&list->entry[i].shape, &list->entry[i].target);
+		keys += list->entry[i].keys * rule_expansion_factor(&list->entry[i].shape, &list->entry[i].probed_as);
 	return keys < 0x1p62 ? keys : 1ULL << 62;
 }
 
@@ -116,7 +116,7 @@ static bool is_shared(const struct shape_list *list, size_t at)
 	if (!entry->shape.src_len && !entry->shape.dst_len)
 		return true;
 	for (size_t i = 0; i < list->count; i++)
-		if (i != at && rule_shape_equal(&list->entry[i].target, &entry->target))
+		if (i != at && rule_shape_equal(&list->entry[i].probed_as, &entry->probed_as))
 			return true;
 	return false;
 }
@@ -140,7 +140,7 @@ static void shift(struct shape_list *list, size_t from, size_t to)
 static int insert_at(struct shape_list *list, size_t at, const struct rule_shape *shape)
 {
 	struct shape_list_entry new = { .shape = *shape };
-	int error = list->count < SHAPE_LIST_MAX ? shape_list_choose(list, shape, &new.target) : -E2BIG;
+	int error = list->count < SHAPE_LIST_MAX ? shape_list_choose(list, shape, &new.probed_as) : -E2BIG;
 
 	if (error)
 		return error;
@@ -166,7 +166,7 @@ int shape_list_restore(struct shape_list *list, const struct shape_list_entry *e
 	const size_t at = shape_place(list, &entry->shape);
 
 	if (list->count == SHAPE_LIST_MAX || shape_is_at(list, at, &entry->shape) ||
-	    !rule_can_expand(&entry->shape, &entry->target))
+	    !rule_can_expand(&entry->shape, &entry->probed_as))
 		return -EBADMSG;
 	shift(list, at, at + 1);
 	list->entry[at] = *entry;

@@ -21,7 +21,7 @@
 #define SHAPE_LIST_SPARE 65536
 
 struct shape_list_entry {
-	struct rule_shape shape, target;
+	struct rule_shape shape, probed_as;
 	bool is_shared; /* a key of the target may belong to rules of other shapes as well */
 	__u64 keys;     /* of the shape itself; never 0 */
 };
@@ -54,7 +54,7 @@ __u64 shape_list_keys(const struct shape_list *list);
  * The targets of a family, those that pass first, then those to whose shapes the most keys belong, which
  * packets will meet most; `targets` has room for ABI_SHAPES_MAX. Returns how many.
  */
-size_t shape_list_targets(const struct shape_list *list, enum flow_family family, struct rule_shape *targets);
+size_t shape_list_probed(const struct shape_list *list, enum flow_family family, struct rule_shape *targets);
 
 /*
  * Chooses all targets anew, for the fewest keys at SHAPE_LIST_PROBES targets a family: starting from every

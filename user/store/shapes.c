@@ -36,13 +36,13 @@ static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val
 	memcpy(&entry.shape, key->mv_data, sizeof(entry.shape));
 	memcpy(&kept, value->mv_data, value->mv_size);
 	entry.keys = kept.keys;
-	entry.target = entry.shape;
+	entry.probed_as = entry.shape;
 	if (value->mv_size == sizeof(kept)) {
-		entry.target.src_len = kept.src_len;
-		entry.target.dst_len = kept.dst_len;
+		entry.probed_as.src_len = kept.src_len;
+		entry.probed_as.dst_len = kept.dst_len;
 	}
 	/* The shape itself is no longer than its target, or cannot be restored. */
-	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.target) ? shape_list_restore(list, &entry) :
+	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.probed_as) ? shape_list_restore(list, &entry) :
 										 -EBADMSG;
 }
 
@@ -72,8 +72,8 @@ int store_shapes_save(const struct store *store)
 	for (size_t i = 0; i < list->count && !status; i++) {
 		const struct shape_list_entry *entry = &list->entry[i];
 		struct shape_value kept = { .keys = entry->keys,
-					    .src_len = entry->target.src_len,
-					    .dst_len = entry->target.dst_len };
+					    .src_len = entry->probed_as.src_len,
+					    .dst_len = entry->probed_as.dst_len };
 		MDB_val key = { sizeof(entry->shape), (void *)&entry->shape };
 		MDB_val value = { sizeof(kept), &kept };
 

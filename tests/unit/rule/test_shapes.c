@@ -37,7 +37,7 @@ static void test_order_of_targets(void **state)
 	(void)state;
 	for (size_t i = 0; i < 6; i++)
 		add(&list, source(FLOW_IPV4, added[i].action, added[i].length), added[i].keys);
-	assert_int_equal(shape_list_targets(&list, FLOW_IPV4, targets), 6);
+	assert_int_equal(shape_list_probed(&list, FLOW_IPV4, targets), 6);
 	for (size_t i = 0; i < 6; i++) {
 		assert_int_equal(targets[i].src_len, added[order[i]].length);
 		assert_int_equal(targets[i].action, added[order[i]].action);

@@ -339,7 +339,7 @@ static size_t targets_of(struct fixture *f, enum flow_family family)
 	const struct shape_list list = shapes_of(f);
 	struct rule_shape targets[ABI_SHAPES_MAX];
 
-	return shape_list_targets(&list, family, targets);
+	return shape_list_probed(&list, family, targets);
 }
 
 static void same_shapes(const struct shape_list *a, const struct shape_list *b)
@@ -347,7 +347,7 @@ static void same_shapes(const struct shape_list *a, const struct shape_list *b)
 	assert_int_equal(a->count, b->count);
 	for (size_t i = 0; i < a->count; i++) {
 		assert_memory_equal(&a->entry[i].shape, &b->entry[i].shape, sizeof(a->entry[i].shape));
-		assert_memory_equal(&a->entry[i].target, &b->entry[i].target, sizeof(a->entry[i].target));
+		assert_memory_equal(&a->entry[i].probed_as, &b->entry[i].probed_as, sizeof(a->entry[i].probed_as));
 		assert_int_equal(a->entry[i].keys, b->entry[i].keys);
 		assert_int_equal(a->entry[i].is_shared, b->entry[i].is_shared);
 	}
@@ -374,7 +374,7 @@ static void test_shapes_in_use(void **state)
 
 		assert_int_equal(list.entry[i].keys, is_host ? 2 : 1);
 		assert_int_equal(shape->action, i ? RULE_DROP : RULE_PASS);
-		assert_memory_equal(&list.entry[i].target, shape, sizeof(*shape));
+		assert_memory_equal(&list.entry[i].probed_as, shape, sizeof(*shape));
 	}
 }
 
@@ -399,7 +399,7 @@ static __u8 target_length(struct fixture *f, const char *text)
 	rule_keys(&rule, keys);
 	entry = shape_list_find(&list, &keys->shape);
 	assert_non_null(entry);
-	return entry->target.src_len;
+	return entry->probed_as.src_len;
 }
 
 /* Eight of their own; then those that are near join, and the store keeps who joined whom. */

@@ -150,7 +150,7 @@ static void test_is_read(void **state)
 	holds_all(f, GENERATION);
 	assert_int_equal(store_shapes(f->store, &list), 0);
 	for (size_t i = 0; i < list.count; i++)
-		assert_memory_equal(&list.entry[i].shape, &list.entry[i].target, sizeof(list.entry[i].shape));
+		assert_memory_equal(&list.entry[i].shape, &list.entry[i].probed_as, sizeof(list.entry[i].shape));
 	is_schema(f, 1);
 }
 
