@@ -7,7 +7,6 @@
 
 #include "kernel/kernel.h"
 
-
 /* ---- libbpf_log.c ---- */
 
 /* The kernel's words since kernel_listen(); "" where it had none. */

@@ -135,7 +135,7 @@ static bool is_set_up_by_other(const struct abi_config *config)
 int kernel_recognise_other(struct kernel_filter *filter, const char *interface, struct reason *reason)
 {
 	int error = filter->map[KERNEL_CONFIG].fd ? kernel_map_memory(filter, reason) :
-			kernel_say_unknown_version(interface, reason);
+						    kernel_say_unknown_version(interface, reason);
 
 	if (error || is_set_up_by_other(filter->config))
 		return error;

@@ -70,7 +70,8 @@ int kernel_swap_program(const struct kernel_attachment *attachment, int old, int
 	int error;
 
 	kernel_listen();
-	error = bpf_xdp_attach(attachment->ifindex, new, kernel_mode_flags[attachment->mode] | XDP_FLAGS_REPLACE, &options);
+	error = bpf_xdp_attach(attachment->ifindex, new, kernel_mode_flags[attachment->mode] | XDP_FLAGS_REPLACE,
+			       &options);
 	if (error != -EBUSY)
 		return error;
 	/* What a link holds, only the link gives; it has no words for a refusal. */

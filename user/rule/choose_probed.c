@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which shapes packets are looked up by: for a shape that is new, and for all of them anew. */
+/*
+ * Chooses the probed shape of each shape: the one by whose mask packets are looked up. Each probed shape
+ * costs a packet one look-up, so some shapes share one, and their keys are expanded to it (prefix
+ * expansion, rule.h).
+ */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "rule/shapes.h"
 
-/* The target at hand that takes the fewest keys; NULL where none does with 2^`bits` for one. */
+/* The probed shape that `shape` expands to with the fewest keys; NULL where each needs more than 2^`bits`. */
 static const struct rule_shape *nearest_probed(const struct rule_shape *probed, size_t count,
 					       const struct rule_shape *shape, unsigned int bits)
 {
@@ -27,7 +31,7 @@ int shape_list_choose(const struct shape_list *list, const struct rule_shape *sh
 	const size_t count = shape_list_probed(list, shape->family, probed);
 	const struct rule_shape *near = nearest_probed(probed, count, shape, SHAPE_LIST_JOIN_BITS);
 
-	/* Another shape may be expanded to this one already. */
+	/* Another shape may already be expanded to exactly this one. */
 	if (near && (count >= SHAPE_LIST_PROBES || rule_shape_equal(near, shape)))
 		*probed_as = *near;
 	else if (count < ABI_SHAPES_MAX)
@@ -37,7 +41,7 @@ int shape_list_choose(const struct shape_list *list, const struct rule_shape *sh
 	return 0;
 }
 
-/* The probed of one family while they are being united, and the keys that each takes. */
+/* The probed shapes of one family while plan_unite() merges them, with the number of keys of each. */
 struct plan {
 	size_t count;
 	struct rule_shape probed[SHAPE_LIST_MAX];
@@ -59,7 +63,7 @@ static void plan_begin(struct plan *plan, const struct shape_list *list, enum fl
 	}
 }
 
-/* All keys of target `from` become keys of target `to`: what that adds. */
+/* How many keys are added when all keys of probed shape `from` are expanded to `to`. */
 static double plan_cost(const struct plan *plan, size_t from, size_t to)
 {
 	if (from == to || !rule_can_expand(&plan->probed[from], &plan->probed[to]))
@@ -67,7 +71,7 @@ static double plan_cost(const struct plan *plan, size_t from, size_t to)
 	return plan->keys[from] * (rule_expansion_factor(&plan->probed[from], &plan->probed[to]) - 1);
 }
 
-/* False where no two probed can become one for what is left to spend. */
+/* Merges the two probed shapes that cost least. False where no merge fits into keys_allowed. */
 static bool plan_unite(struct plan *plan)
 {
 	double best = INFINITY, cost;
@@ -124,7 +128,7 @@ int shape_list_plan(struct shape_list *list)
 	return 0;
 }
 
-/* A family's probed beyond those aimed at. */
+/* The number of a family's probed shapes above the goal, SHAPE_LIST_PROBES. */
 static size_t too_many(const struct shape_list *list, enum flow_family family)
 {
 	struct rule_shape probed[ABI_SHAPES_MAX];

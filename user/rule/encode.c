@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The bytes by which a store keeps a rule. */
+/* The bytes by which a store keeps a rule: database key, sorted by family, source and destination. */
 #include <errno.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ size_t rule_encode(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
 	return to - bytes;
 }
 
-/* Bytes that rule_encode() writes beside the two addresses. */
+/* Bytes of an encoded rule without its two addresses. */
 #define ENCODED_FIXED_BYTES 11
 
 size_t rule_encoded_bytes(enum flow_family family)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The canonical text of a rule, and of a shape. */
+/* The canonical text of a rule, and the text of a shape. */
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "rule/rule.h"
 
-/* Where the next piece of a text goes; pieces past the end are cut. */
+/* A text that is written piece by piece. A piece that does not fit is cut. */
 struct writer {
 	char *text;
 	size_t used, size;
@@ -42,7 +42,7 @@ static void put_prefix(struct writer *to, const char *word, enum flow_family fam
 		put(to, "/%u", length);
 }
 
-/* A family that no address and no protocol tells is told by the prefix of length 0. */
+/* Without an address or ICMP only a prefix of length 0 ("src 0.0.0.0/0") shows the family. */
 static bool needs_family(const struct rule *rule)
 {
 	bool is_icmp = rule->fields & RULE_PROTO && (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
@@ -57,7 +57,7 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 	const char *name = rule_protocol_name(rule->proto);
 	char time[RULE_TIME_BYTES];
 
-	/* Each piece starts with its separator; the first one is dropped at the end. */
+	/* Each piece starts with its separator. The first separator is removed at the end. */
 	text[0] = '\0';
 	if (rule->fields & RULE_PROTO && name)
 		put(&to, " proto %s", name);

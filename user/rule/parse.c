@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rule text to rule. The words of the language are data: see `keywords`. */
+/* Reads a rule from text. The table `keywords` lists the words of the language. */
 #include "rule/rule.h"
 
 #include <arpa/inet.h>
@@ -10,15 +10,15 @@
 
 #include "base/suggest.h"
 
-/* The longest text that may hold a rule: canonical texts fit, with room for white space. */
+/* The longest text that may hold a rule: a canonical text fits, with room for white space. */
 #define PARSE_TEXT_BYTES (2 * RULE_TEXT_BYTES)
 
-#define MAPPED_BITS 96 /* in front of an IPv4 address that is written as IPv6 */
+#define MAPPED_BITS 96 /* before the IPv4 address in an IPv6 address of the form ::ffff:192.0.2.1 */
 
 struct parser {
 	struct rule *rule;
 	struct reason *reason;
-	unsigned int seen; /* bit i: keywords[i] has been read */
+	unsigned int seen; /* bit i is set once keywords[i] was read */
 };
 
 struct keyword {
@@ -29,7 +29,7 @@ struct keyword {
 
 #define fail(parser, ...) reason_set((parser)->reason, -EINVAL, __VA_ARGS__)
 
-/* Some tools read 010 as 8, others as 10: nobody shall have to know which this one is. */
+/* Leading zeros are refused: some tools read 010 as 8, others as 10. */
 static int parse_number(const char *text, unsigned long max, unsigned long *number)
 {
 	char *end;
@@ -147,7 +147,7 @@ static int parse_proto(struct parser *parser, const char *word, const char *valu
 	return 0;
 }
 
-/* Ports and ICMP type and code share their place; which of them it is must not be mixed. */
+/* A port and an ICMP type or code use the same member, so a rule must not have both. */
 static int parse_port_field(struct parser *parser, const char *word, const char *value, enum flow_port_kind kind,
 			    enum rule_field field)
 {
@@ -261,7 +261,7 @@ static int check_port_kind(struct parser *parser)
 	return 0;
 }
 
-/* ICMP is IPv4's and ICMPv6 is IPv6's: such a rule needs no key in the other family. */
+/* ICMP implies IPv4 and ICMPv6 implies IPv6, so the rule needs no key in the other family. */
 static int settle_family(struct parser *parser)
 {
 	struct rule *rule = parser->rule;
@@ -316,7 +316,7 @@ static int unknown_word(struct parser *parser, const char *word)
 		    word, suggest_text(&suggest, NULL, text));
 }
 
-/* *used: how many words it took. */
+/* *used: the number of words that were read. */
 static int parse_word(struct parser *parser, const char *const *words, size_t count, size_t *used)
 {
 	const struct keyword *keyword = find_keyword(words[0]);
@@ -348,7 +348,9 @@ int rule_parse_words(const char *const *words, size_t count, struct rule *rule, 
 	return check_whole(&parser);
 }
 
-/* Cuts the next word out of `text` in place; NULL at its end, or with *open where a quote is. */
+/*
+ * Cuts the next word out of `text` in place. NULL: there is no more, or (with *open) a quote is not closed.
+ */
 static char *next_word(char **text, bool *open)
 {
 	char *start = *text + strspn(*text, " \t\r\n\v\f");

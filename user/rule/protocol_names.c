@@ -11,7 +11,7 @@ static const struct {
 	const char *name;
 	__u8 number;
 } protocols[] = {
-	/* The first name of a number is the canonical one. */
+	/* Of several names for one number, the first is the canonical one. */
 	{ "tcp", IPPROTO_TCP },         { "udp", IPPROTO_UDP },
 	{ "icmp", IPPROTO_ICMP },       { "ipv6-icmp", IPPROTO_ICMPV6 },
 	{ "icmpv6", IPPROTO_ICMPV6 },   { "icmp6", IPPROTO_ICMPV6 },

@@ -18,7 +18,7 @@ bool rule_shape_equal(const struct rule_shape *a, const struct rule_shape *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* Where the shape is, or where it would go. */
+/* The index of the shape, or the index where it belongs. */
 static size_t shape_place(const struct shape_list *list, const struct rule_shape *shape)
 {
 	size_t low = 0, high = list->count;
@@ -46,7 +46,7 @@ const struct shape_list_entry *shape_list_find(const struct shape_list *list, co
 	return shape_is_at(list, at, shape) ? &list->entry[at] : NULL;
 }
 
-/* ---- targets ---- */
+/* ---- probed shapes ---- */
 
 static bool has_before(const struct shape_list *list, size_t end, const struct rule_shape *target)
 {
@@ -56,7 +56,7 @@ static bool has_before(const struct shape_list *list, size_t end, const struct r
 	return false;
 }
 
-/* In powers of two, so that few changes change an order by it. */
+/* As a power of two, so that small changes rarely change the order of look-ups. */
 static unsigned int magnitude(const struct shape_list *list, const struct rule_shape *target)
 {
 	__u64 keys = 0;
@@ -74,7 +74,7 @@ static bool comes_before(const struct shape_list *list, const struct rule_shape 
 	return magnitude(list, a) > magnitude(list, b);
 }
 
-/* Among equals in the order of the first shape of each. */
+/* Shapes of equal rank keep the order of the list. */
 size_t shape_list_probed(const struct shape_list *list, enum flow_family family, struct rule_shape *targets)
 {
 	size_t count = 0;
@@ -108,7 +108,7 @@ __u64 shape_list_keys(const struct shape_list *list)
 	return keys < 0x1p62 ? keys : 1ULL << 62;
 }
 
-/* A shape without any prefix has the keys of rules for one family and of rules for both. */
+/* A shape without prefixes has the keys of rules for one family and of rules for both families. */
 static bool is_shared(const struct shape_list *list, size_t at)
 {
 	const struct shape_list_entry *entry = &list->entry[at];
@@ -128,7 +128,7 @@ void shape_list_note_shared(struct shape_list *list)
 }
 /* ---- counting ---- */
 
-/* Moves the entry at `from`, and all behind it, to `to`. */
+/* Moves the entry at `from` and all after it to `to`. */
 static void shift(struct shape_list *list, size_t from, size_t to)
 {
 	const size_t entries = list->count - from;

@@ -43,7 +43,7 @@ static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val
 	}
 	/* The shape itself is no longer than its target, or cannot be restored. */
 	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.probed_as) ? shape_list_restore(list, &entry) :
-										 -EBADMSG;
+										    -EBADMSG;
 }
 
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)
