@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The clock of a store, by which timeouts end. */
+/* The clock of a store, by which timeouts end. store.h says how it runs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static __s64 clock_ms(clockid_t clock)
 	return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
 }
 
-/* Where it cannot be read it stays empty, and whoever opens the store takes the boot for a new one. */
+/* If it cannot be read, it stays empty. Then each process that opens the store assumes a new boot. */
 static void read_boot_id(char boot_id[STORE_BOOT_ID_BYTES])
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -45,7 +45,7 @@ __s64 store_lag_ms(const struct store *store)
 	return present.now_ms - store->clock.now_ms;
 }
 
-/* A meta without a boot, new or of schema 1: the store's time starts as the wall clock's. */
+/* A meta without a boot id is new or of schema 1. Then the store's time starts as the wall clock's. */
 int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 {
 	const __s64 boot_ms = clock_ms(CLOCK_BOOTTIME), wall_ms = clock_ms(CLOCK_REALTIME);
@@ -62,7 +62,7 @@ int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 	return llabs(clock->now_ms) <= STORE_CLOCK_MAX_MS ? 0 : -EBADMSG;
 }
 
-/* By the wall clock, less what it was set by, it is earlier than it is known to be. */
+/* Whether the wall clock, minus its known lead over the store's time, is earlier than the store's time. */
 static bool is_wall_behind(const struct store_meta *meta, __s64 now_ms)
 {
 	return clock_ms(CLOCK_REALTIME) - meta->wall_ms < now_ms - WALL_TOLERANCE_MS;
@@ -74,8 +74,9 @@ static bool is_other_boot(const struct store_clock *clock, const struct store_me
 }
 
 /*
- * A dead clock, say, that starts in 2001. To note what it tells would end all rules at the next boot, if it is set right
- * until then. Whoever sets a clock back in the middle of a boot means it.
+ * Whether the wall clock was wrong when this boot began, for example because of an empty battery. Such a
+ * clock must not be noted: if it is set right before the next boot, all timeouts would end at that boot.
+ * But an operator who sets the clock back later during a boot does so on purpose.
  */
 static bool is_wall_lost(const struct store_clock *clock, const struct store_meta *meta)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Database "deadlines": the rules that end, in order of time. */
+/* Database "deadlines": rules with a timeout, sorted by deadline. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define DEADLINE_KEY_BYTES (sizeof(__u64) + RULE_ENCODED_BYTES)
 
-/* Most significant byte first: LMDB sorts by bytes. */
+/* The most significant byte comes first, because LMDB sorts by bytes. */
 static MDB_val deadline_bytes(__s64 deadline_ms, const MDB_val *rule, __u8 bytes[DEADLINE_KEY_BYTES])
 {
 	const __u64 big_endian = __builtin_bswap64(deadline_ms);
@@ -37,8 +37,8 @@ int store_deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *ru
 }
 
 /*
- * The first deadline behind `last`, which is changed to it; -ENOENT where no more have passed. Looked up
- * anew each time: the last one may have been deleted.
+ * Finds the first deadline after `last` and writes it to `last`. -ENOENT: no other deadline has passed. Looks
+ * `last` up again each time, because the visitor may have deleted it.
  */
 static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADLINE_KEY_BYTES], size_t *length,
 			struct rule *rule)
@@ -61,7 +61,7 @@ static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADL
 	error = rule_decode(last + sizeof(big_endian), *length - sizeof(big_endian), rule);
 	if (error || !rule_is_canonical(rule) || store_get(store, rule))
 		return -EBADMSG;
-	/* It is listed under a deadline that it does not have. */
+	/* The rule must have the deadline that it is sorted by. */
 	return rule->timeout_ms < 0 ? 0 : -EBADMSG;
 }
 

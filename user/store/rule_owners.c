@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Who wants a rule, and until when. */
+/* The owners of a rule: who wants it, permanently or until a deadline. */
 #include "store/internal.h"
 
 __u64 store_claims_owners(const struct store_claims *claims)
@@ -12,7 +12,7 @@ __s64 store_claims_end(const struct store_claims *claims)
 	return claims->for_good ? 0 : claims->deadline_ms;
 }
 
-/* Those whose time is over want nothing any more. */
+/* Removes the owners whose deadline has passed. */
 static void drop_ended(struct store_claims *claims, __s64 now_ms)
 {
 	if (claims->timed && claims->deadline_ms > now_ms)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The value of a rule, which says who wants it until when, and its comment. Of a rule that is there by hand and for
- * good it is the comment alone. Others start with a byte that no comment starts with, a bit for each number that
- * follows it: the deadline of those who want it for a time; who wants it for good and, where there is a deadline,
- * who for a time. Without these it is by hand. One deadline for all who want it for a time: the latest that was asked
- * for, which stays when who asked for it wants the rule no more.
+ * The value of a rule in the database: its owners, its deadline and its comment. The value of a permanent
+ * rule that only the operator wants is the comment alone. Other values start with a byte that no comment
+ * starts with. Its bits say which numbers follow: the deadline (VALUE_TIMED), and the owners (VALUE_OWNED):
+ * the permanent ones, and those with the deadline if there is one. Without VALUE_OWNED the operator is the
+ * only owner.
  */
 #include <errno.h>
 #include <string.h>
@@ -40,7 +40,7 @@ MDB_val store_value_write(const struct store_claims *claims, const char *comment
 	return (MDB_val){ to - bytes, bytes };
 }
 
-/* What is written above, and nothing else. */
+/* Whether store_value_write() could have written this. */
 static bool is_sound(const struct store *store, const struct store_claims *claims, __u8 head)
 {
 	const bool is_timed = head & VALUE_TIMED, is_owned = head & VALUE_OWNED;
@@ -89,8 +89,8 @@ int store_value_read(const struct store *store, const MDB_val *bytes, struct sto
 /* ---- rules ---- */
 
 /*
- * 0 means never, so what ends this very millisecond has ended a millisecond ago. No rule that was put here lasts
- * longer than a rule can.
+ * The time until a deadline, as struct rule has it. 0 means never there, so a rule that ends this
+ * millisecond counts as ended a millisecond ago. No rule lasts longer than the longest timeout.
  */
 static __s64 left_ms(const struct store *store, __s64 deadline_ms)
 {

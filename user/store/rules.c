@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The rules of a store. */
+/* Adds, changes, deletes, finds and visits the rules of a store. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES
 }
 /* ---- adding ---- */
 
-/* The cursor takes the end for where it was: nothing else may have moved it. */
+/* Call it before anything else moves the cursor: LMDB appends at the cursor's place without checking it. */
 static void stop_appending(struct store *store)
 {
 	if (store->appending)
@@ -21,8 +21,9 @@ static void stop_appending(struct store *store)
 }
 
 /*
- * An LMDB status; MDB_KEYEXIST: the rule is there, and *value is what it has. What comes in order behind all other
- * rules needs no search: an import puts in order, and first meets a store that is empty.
+ * Adds a rule if it is not there. An LMDB status; MDB_KEYEXIST: it is there, and *value is its value. A
+ * rule that sorts after all others is appended without a search. An import adds rules in order, and often
+ * to an empty store.
  */
 static int put_absent(struct store *store, MDB_val *key, MDB_val *value)
 {
@@ -34,7 +35,7 @@ static int put_absent(struct store *store, MDB_val *key, MDB_val *value)
 	return mdb_put(store->write, store->rules_db, key, value, MDB_NOOVERWRITE);
 }
 
-/* All of the rule's keys or none. */
+/* Counts all keys of the rule, or none. */
 static int add_shapes(struct store *store, const struct rule *rule)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
@@ -58,7 +59,7 @@ static __s64 deadline_of(const struct store *store, const struct rule *rule)
 	return rule->timeout_ms ? store->clock.now_ms + rule->timeout_ms : 0;
 }
 
-/* From what it was to what it is: in `deadlines`, and in what lists hold. */
+/* Brings database "deadlines" and the lists' numbers up to date. */
 static int note_change(struct store *store, const MDB_val *key, const struct store_claims *before,
 		       const struct store_claims *now)
 {
@@ -72,7 +73,7 @@ static int note_change(struct store *store, const MDB_val *key, const struct sto
 	return environment_write_error(store->env, status);
 }
 
-/* The rule is there, as `before` says: it gets other claims, and `comment` if that is one. */
+/* Gives a rule with the value `before` other owners; and `comment`, unless that is "". */
 static int change_value(struct store *store, const MDB_val *key, const MDB_val *before, const struct store_claims *now,
 			const char *comment)
 {
@@ -97,7 +98,7 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 	return environment_write_error(store->env, mdb_put(store->write, store->rules_db, (MDB_val *)key, &value, 0));
 }
 
-/* Pages may move under what was read, as soon as something is written. */
+/* Copies a value, because LMDB may move its page with the next write. */
 static int copy_value(MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
 {
 	if (value->mv_size > STORE_VALUE_BYTES)
@@ -123,14 +124,16 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 	if (value.claims.for_good & owner)
 		return -EEXIST;
 	is_timed = store_claims_end(&value.claims);
-	/* The first comment stays, but a ban may say anew why, as long as nobody else has it. */
+	/*
+	 * The first comment stays. But if no other owner is left, a ban with a timeout may bring a new one.
+	 */
 	is_others = store_claims_owners(&value.claims) & ~owner && value.claims.deadline_ms > store->clock.now_ms;
 	now = store_claims_with(value.claims, owner, deadline_of(store, rule), store->clock.now_ms);
 	error = change_value(store, key, &old, &now, is_timed && !is_others ? rule->comment : "");
 	return error ? error : is_timed ? -EALREADY : -EUSERS;
 }
 
-/* The rule is not there, and has its value now. */
+/* What follows after a new rule was put into database "rules". */
 static int put_new(struct store *store, const struct rule *rule, const struct store_claims *claims, const MDB_val *key)
 {
 	static const struct store_claims none;
@@ -162,7 +165,7 @@ int store_put_for(struct store *store, const struct rule *rule, unsigned int own
 	status = put_absent(store, &key, &value);
 	if (status == MDB_KEYEXIST)
 		return put_again(store, rule, 1ULL << owner, &key, &value);
-	/* Shapes after the rule: one that is there has its shapes there. */
+	/* The shapes come after the rule: for a rule that was there, they are counted already. */
 	return status ? environment_write_error(store->env, status) : put_new(store, rule, &claims, &key);
 }
 
@@ -218,7 +221,7 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 	return error ? error : remove_shapes(store, rule);
 }
 
-/* The value of the rule under `key`, copied; -ENOENT. */
+/* Copies the value of the rule under `key`. 0; -ENOENT. */
 static int find_value(struct store *store, MDB_val *key, MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
 {
 	int error = environment_error(mdb_get(store->write, store->rules_db, key, value));

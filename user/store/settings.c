@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a store says of itself: identity, schema, and settings. */
+/* What a store keeps about itself: identity, schema and settings. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -73,7 +73,6 @@ int store_meta_create(struct store *store, MDB_txn *txn)
 	return store_meta_save(store, txn, &meta);
 }
 
-/* ---- the clock ---- */
 /* ---- settings ---- */
 
 const struct store_settings store_settings_default = { .policy = { [OUTCOME_TOO_MANY_HEADERS] = VERDICT_DROP } };
