@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* From the interfaces to the filters they run, by programs, links and map ids. */
+/* Finds the filters that interfaces run, by programs, links and map ids. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +23,12 @@ struct search {
 	const struct interface *interface;
 	enum interface_mode mode;
 	__u32 root_id;
-	__u64 missed;             /* ids, added up, of programs and links that could not be opened */
-	bool has_unsound;         /* filters that cannot be used; `reason` tells of one */
-	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": none */
+	__u64 missed;             /* sum of the ids of programs and links that could not be opened */
+	bool has_unsound;         /* a filter cannot be used; `reason` says why */
+	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": there is none */
 	struct reason *reason;
 };
-/* A filter that is known already gains an attachment; a new one joins the list. Takes `filter` over. */
+/* Adds an attachment to a filter that is known, or adds the filter. Takes ownership of `filter`. */
 static int add_filter(struct search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
 	struct kernel_attachment attachment = { .ifindex = search->interface->index,
@@ -62,7 +62,7 @@ static int add_filter(struct search *search, struct kernel_filter *filter, const
 	return kernel_add_attachment(&grown[search->count++], &attachment);
 }
 
-/* *is_ours: the program uses a filter's maps. -EPROTO: one that cannot be used. */
+/* Looks at one program. *is_ours: it uses a filter's maps. -EPROTO: that filter cannot be used. */
 static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 {
 	__u32 ids[MAPS_OF_A_PROGRAM_MAX];
@@ -73,7 +73,7 @@ static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 
 	*is_ours = false;
 	if (fd == -ENOENT) {
-		search->missed += prog_id; /* it went meanwhile, or it is not ours */
+		search->missed += prog_id; /* it has just ended, or it is not ours */
 		return 0;
 	}
 	if (fd == -EPERM && !kernel_opens_ids())
@@ -85,7 +85,7 @@ static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
 	if (!error)
 		error = kernel_open_maps(ids, count, &filter);
-	/* Not before: its maps go with it. */
+	/* Only now, because the maps may go with the program. */
 	close(fd);
 	if (error == -EPROTO)
 		kernel_say_unknown_version(search->interface->name, search->reason);
@@ -102,7 +102,7 @@ static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 	return error == -ENOENT ? 0 : error;
 }
 
-/* One that cannot be used keeps nobody from the others. */
+/* A filter that cannot be used must not hide the others. */
 static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 {
 	const int error = take_program(search, prog_id, is_ours);
@@ -114,8 +114,8 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 }
 
 /*
- * Programs that stand in for a function of another one, as libxdp's dispatcher runs them: their
- * links name the program that they extend.
+ * Looks at programs that replace a function of another program: libxdp's dispatcher runs programs in this
+ * way. Their links name the program that they extend.
  */
 static int inspect_extensions(struct search *search)
 {
@@ -128,7 +128,7 @@ static int inspect_extensions(struct search *search)
 		int fd = bpf_link_get_fd_by_id(id), error;
 
 		if (fd < 0) {
-			search->missed += id; /* it went meanwhile */
+			search->missed += id; /* it has just ended */
 			continue;
 		}
 		error = bpf_obj_get_info_by_fd(fd, &info, &length);
@@ -142,7 +142,7 @@ static int inspect_extensions(struct search *search)
 	return 0;
 }
 
-/* Its pins do not lead to a filter. It may be one that somebody else has loaded, or it went meanwhile. */
+/* The program has no pin here. Somebody else may have loaded it, or it has just ended. */
 static void note_unseen(struct search *search)
 {
 	memcpy(search->unseen, search->interface->name, sizeof(search->unseen));
@@ -187,9 +187,10 @@ static int inspect_all(struct search *search)
 }
 
 /*
- * Again while programs go, since others may have come in their places: until none is missed, or the same as before,
- * which are those that this process may not open. Bounded, and then no error: no writer exchanges a table as often as
- * it is looked for here, and links of others that come and go without end shall keep nobody from `panic`.
+ * Repeats the search while programs or links disappear, because others may have replaced them. Ends when
+ * none is missed, or the same ones as before, which this process may not open. The number of searches is
+ * limited, and reaching the limit is no error: no writer replaces tables that fast, and links of others
+ * must not block `panic`.
  */
 static int look(struct search *search)
 {
@@ -211,7 +212,7 @@ static int look(struct search *search)
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
 }
 
-/* One that nobody has set up will be of the name that is first to do it. */
+/* A filter that is not set up can still get any name. */
 static bool is_named(const struct kernel_filter *filter, const char *name)
 {
 	return !filter->config->magic || !strncmp(filter->config->name, name, sizeof(filter->config->name));
@@ -225,7 +226,7 @@ static bool has_named(const struct search *search, const char *name)
 	return false;
 }
 
-/* -EPROTO where one was asked for. */
+/* -EPROTO: one of them is the wanted filter. */
 static int leave_out_other_versions(struct search *search, const char *name)
 {
 	size_t kept = 0;

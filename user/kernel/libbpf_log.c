@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What libbpf, and through it the kernel, says in words; and the reasons given for refused calls. */
+/* Messages of the kernel, which libbpf prints; and the reasons for refused calls. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 #include "kernel/internal.h"
 
 /*
- * What the kernel said to this thread in words, through libbpf, since kernel_listen(); it tells more than errno. Only
- * bpf_xdp_attach() has such words, so only who called it last shows them.
+ * The kernel's last error text for this thread since kernel_listen(). It says more than errno. Only
+ * bpf_xdp_attach() has such texts, so only its caller shows them.
  */
 static _Thread_local char kernel_message[REASON_BYTES / 2];
 static _Thread_local bool is_listening;
 
-/* Of the program that this is part of, which may use libbpf as well. */
+/* Set by the program that uses our library, if it uses libbpf, too. */
 static libbpf_print_fn_t others_print;
 
 static int keep_kernel_message(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -65,7 +65,7 @@ static int refuse(struct reason *reason, int error, const char *what, const char
 				  "%s%s: not permitted; run it as root, or with "
 				  "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON",
 				  what, subject);
-	/* Commands take -EINVAL for bad input, which this is not. */
+	/* Commands take -EINVAL for bad input, but here the input was fine. */
 	return reason_set(reason, error == -EINVAL ? -EIO : error, "%s%s: %s%s%s%s", what, subject, strerror(-error),
 			  *words ? " (" : "", words, *words ? ")" : "");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A filter made of the built-in object: its maps created, its programs loaded over them; and closed. */
+/* Makes a filter from the built-in object: creates its maps, loads programs over them, closes it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ void kernel_set_constants(const struct abi_options *options, volatile const stru
 		memcpy((void *)xc_prefixes, semisort_prefixes(), BUCKET_SORTED_CODES * sizeof(*xc_prefixes));
 }
 
-/* What goes on where a filter takes another's place: its counters, and what a listener reads. */
+/* The maps that a filter takes over from its predecessor: counters, and what a listener reads. */
 static int share_maps(const struct kernel_filter *predecessor, const struct xdp_cuckoo *skeleton)
 {
 	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
@@ -57,7 +57,7 @@ static int size_maps(const struct kernel_plan *plan, const struct xdp_cuckoo *sk
 	return plan->predecessor && !error ? share_maps(plan->predecessor, skeleton) : error;
 }
 
-/* The built-in object, of which nothing will be loaded but maps; NULL, with the reason. */
+/* Opens the built-in object so that loading it makes only maps. NULL, with the reason. */
 static struct xdp_cuckoo *open_object(const struct abi_options *options, struct reason *reason)
 {
 	struct xdp_cuckoo *skeleton;
@@ -126,7 +126,7 @@ int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *
 	return 0;
 }
 
-/* Descriptors of its own, so that a created filter and a found one are closed the same way. */
+/* Duplicates the descriptors, so that created and found filters are closed in the same way. */
 static int take_created_map(struct kernel_filter *filter, const struct xdp_cuckoo *skeleton, enum kernel_map_name name)
 {
 	const struct bpf_map *created = skeleton_map(skeleton, name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The maps of a filter as memory: mapped, measured, closed. */
+/* The maps of a filter as memory: mapping, sizes, closing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@ const char *const kernel_map_names[KERNEL_MAPS] = {
 	[KERNEL_SAMPLES] = ABI_SAMPLES_MAP, [KERNEL_SAMPLING] = ABI_SAMPLING_MAP,
 };
 
-/* Per-CPU values are not memory that can be mapped; the ring is its reader's to map. */
+/* Per-CPU maps cannot be mapped. Whoever reads the ring maps it. */
 static bool is_mappable(enum kernel_map_name name)
 {
 	return name != KERNEL_COUNTERS && name != KERNEL_SAMPLES && name != KERNEL_SAMPLING;
@@ -23,7 +23,7 @@ int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 {
 	const size_t start = offset & ~((size_t)sysconf(_SC_PAGESIZE) - 1), end = offset + bytes;
 
-	/* Who looks at a table for every flow opens it as often. */
+	/* Reading a table opens the same part again and again. */
 	if (map->part->start <= start && end <= map->part->end)
 		return 0;
 	if (mmap((char *)map->memory + start, end - start, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, map->fd,
@@ -33,7 +33,7 @@ int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 	return 0;
 }
 
-/* Tables get only their place: see kernel_map_part(). */
+/* A table only gets its address range; kernel_map_part() maps parts of it. */
 static int map_memory(struct kernel_map *map, bool is_table)
 {
 	void *memory = mmap(NULL, map->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -90,7 +90,7 @@ __u64 kernel_plan_entries(const struct kernel_plan *plan, enum kernel_map_name n
 	}
 }
 
-/* The kernel gives each element of an array a multiple of 8 bytes, and whole pages to those it maps. */
+/* The kernel rounds each element of an array up to 8 bytes, and a mapped array up to whole pages. */
 void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map)
 {
 	map->id = info->id;

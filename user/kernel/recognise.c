@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Whether a program is a filter of ours: by the maps it uses, their layout, and what the config says. */
+/* Recognises a filter of ours among programs: by the names and layout of its maps, and by its config. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,11 +23,11 @@ static int open_map(__u32 id, struct bpf_map_info *info)
 	return error;
 }
 
-/* What a map of that name must be: others may have the name by chance, or to be taken for it. */
+/* The layout that a map of each name must have. Other programs may use the names by chance or on purpose. */
 static const struct {
 	__u32 type, key_bytes;
-	__u32 value_bytes, other_value_bytes; /* 0: no other */
-	__u32 entries;                        /* 0: any number */
+	__u32 value_bytes, other_value_bytes; /* 0: no other size is allowed */
+	__u32 entries;                        /* 0: any number is allowed */
 } shapes_of_maps[KERNEL_MAPS] = {
 	[KERNEL_CONFIG] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_config), 0, 1 },
 	[KERNEL_BUCKETS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 2 * sizeof(__u64), 0 },
@@ -52,14 +52,14 @@ static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *i
 	       (shapes_of_maps[name].other_value_bytes && info->value_size == shapes_of_maps[name].other_value_bytes);
 }
 
-/* The config of any version has a head, which can be mapped. */
+/* Configs of all versions start with the same members. Whether these can be mapped. */
 static bool has_head(const struct bpf_map_info *info)
 {
 	return info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) && info->max_entries == 1 &&
 	       info->map_flags & BPF_F_MMAPABLE && info->value_size >= ABI_HEAD_BYTES;
 }
 
-/* Keeps the descriptor of each map that is a filter's, by name; closes the others'. */
+/* Keeps the descriptor if the map is a filter's; else closes it. */
 static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_info *info)
 {
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
@@ -84,7 +84,7 @@ static bool has_all_maps(const struct kernel_filter *filter)
 	return true;
 }
 
-/* One that is gone, and the constants of a pinned filter, which are not pinned, are left out. */
+/* Skips maps that are gone, and the constants of a pinned filter, which have no pin. */
 int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter)
 {
 	int error = 0;
@@ -96,12 +96,12 @@ int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter
 		if (fd != -ENOENT)
 			error = fd < 0 ? fd : take_map(filter, fd, &info);
 	}
-	/* An older version had fewer. */
+	/* Older versions have fewer maps. */
 	filter->is_other_version |= filter->map[KERNEL_CONFIG].fd && !has_all_maps(filter);
 	return error;
 }
 
-/* Nobody has set it up, or it is no filter at all. */
+/* For a filter that is not set up, and for maps that are not a filter's. */
 int kernel_say_unknown_version(const char *interface, struct reason *reason)
 {
 	return reason_set(reason, -EPROTO,
@@ -129,8 +129,9 @@ static bool is_set_up_by_other(const struct abi_config *config)
 }
 
 /*
- * A filter whose maps are not this version's, but its head is there to tell of another. By pins a lack of maps says
- * nothing: those of a filter that is being taken off go one after the other; then -ENOENT.
+ * Recognises a filter of another version by the start of its config. When filters are found by pins,
+ * missing maps prove nothing: the pins of a filter that is being removed go one after the other. Then
+ * -ENOENT.
  */
 int kernel_recognise_other(struct kernel_filter *filter, const char *interface, struct reason *reason)
 {
@@ -153,7 +154,7 @@ static bool are_options(const struct abi_options *options)
 	       (!options->is_exact || options->format == BUCKET_16);
 }
 
-/* Whether the rest of the tool may rely on it. A later change of it is the writer's, who holds the lock. */
+/* Whether the tool may rely on config and maps. Later only the writer, who has the lock, changes them. */
 static bool is_sound(const struct kernel_filter *filter)
 {
 	const struct abi_config *config = filter->config;
@@ -173,14 +174,13 @@ static bool is_sound(const struct kernel_filter *filter)
 	return true;
 }
 
-/* Of an object that another loader loaded, and nobody has set up. */
+/* The options of an object that another loader loaded and nobody has set up. */
 static const struct abi_options options_as_built = {
 	.format = BUCKET_16,
 	.is_exact = true,
 	.has_counts = true,
 };
 
-/* 0, with its options, or -EPROTO. */
 int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason)
 {
 	const struct abi_config *config = filter->config;
