@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which program runs on which interface: attached and detached. */
+/* Puts a filter's program on an interface, and takes it off. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +13,17 @@
 #include "kernel/kernel.h"
 #include "kernel/internal.h"
 #include "base/suggest.h"
-#define DETACH_TRIES 100 /* each writer that comes between costs one */
+#define DETACH_TRIES 100 /* one more each time that a writer replaces the program meanwhile */
 
 /* ---- attach ---- */
 
-/* Whether another mode or program may do what was refused. */
+/* Whether the error allows another try with another mode or program. */
 static bool is_unsupported(int error)
 {
 	return error && error != -EBUSY && error != -EEXIST && error != -EPERM;
 }
 
-/* Why the driver did not take the program: the kernel's words, or what its error means. */
+/* Why the driver refused the program: the kernel's text, or else the meaning of the error. */
 static const char *native_refused(int error)
 {
 	if (*kernel_words())
@@ -31,7 +31,10 @@ static const char *native_refused(int error)
 	return error == -EOPNOTSUPP ? "its driver has no native XDP" : strerror(-error);
 }
 
-/* Commands take some errors for bad input, or for a full table: a driver's are not. */
+/*
+ * Commands take some errors for bad input or a full table. A driver's errors mean neither, so they become
+ * -EIO.
+ */
 static int attach_refused(int error, const char *interface, enum interface_mode mode, struct reason *reason)
 {
 	if ((error == -EBUSY || error == -EEXIST) && !kernel_opens_ids())
@@ -79,7 +82,7 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 	return error;
 }
 
-/* A driver refuses single-buffer programs where the MTU is large; the other program is for that. */
+/* With a large MTU a driver refuses programs for one buffer, but may take the program for several. */
 static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, struct kernel_attachment *attachment,
 		       struct reason *reason)
 {
@@ -95,7 +98,7 @@ static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, s
 	return error;
 }
 
-/* *reason, if it succeeds: why it is not native though it might have been, or nothing. */
+/* On success, *reason says why the mode is not native though KERNEL_AUTO tried it; else it is "". */
 static int attach_wanted(struct kernel_filter *filter, enum kernel_mode wanted, struct kernel_attachment *attachment,
 			 struct reason *reason)
 {
@@ -127,7 +130,7 @@ int kernel_no_interface(const char *name, struct reason *reason)
 			  suggest_text(&suggest, "ip link", text));
 }
 
-/* Its own name, whichever of its names was given. */
+/* Fills in the interface's own name, even if `name` is an alternative one. */
 static int find_interface(const char *name, struct kernel_attachment *attachment, struct reason *reason)
 {
 	struct interface interface;
@@ -180,7 +183,10 @@ static bool is_there(const struct kernel_attachment *now, const struct kernel_at
 	return now->ifindex == before->ifindex && now->mode == before->mode;
 }
 
-/* Whether the filter of a name runs by another program by now; or by none: *attachment has no program then. */
+/*
+ * Whether another program, or none, now runs the filter of that name here. *attachment: the present one, or
+ * prog_id 0.
+ */
 static bool has_changed(const char *name, struct kernel_attachment *attachment)
 {
 	const __u32 before = attachment->prog_id;
@@ -213,7 +219,7 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 				  attachment->interface, attachment->interface, attachment->prog_id);
 	kernel_listen();
 	error = detach(&now);
-	/* A writer may have put another table in its place. */
+	/* A writer may have replaced the filter by a new table. */
 	for (int try = 0; error && try < DETACH_TRIES && has_changed(filter->config->name, &now); try++)
 		error = now.prog_id ? detach(&now) : 0;
 	kernel_unpin_unused();

@@ -32,7 +32,7 @@ static int map_memory(const struct bpf_map *map, void **memory)
 	return -errno;
 }
 
-/* The filter's own programs, which the object has too, are not wanted. */
+/* The object has the filter's own programs, too. They are not loaded. */
 static int load(const struct kernel_filter *filter, unsigned int workers, struct bench *program)
 {
 	int error = bpf_program__set_autoload(program->progs.xdp_cuckoo, false);

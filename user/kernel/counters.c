@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a filter's programs have counted, by row of interfaces and by CPU. */
+/* The counts of a filter's programs, by row of interfaces and by CPU. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "kernel/kernel.h"
 #include "kernel/internal.h"
 
-/* An element of the map: of CPU c from ABI_COUNTERS * c on. NULL without memory. */
+/* Room for an element of the map; the counters of CPU c start at ABI_COUNTERS * c. NULL: no memory. */
 static struct abi_counter *element_alloc(void)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -37,8 +37,8 @@ int kernel_cpus(void)
 }
 
 /*
- * What had been counted at the last reset is read first: a reset meanwhile then shows no sooner than at the next
- * reading, where the other order would show less than nothing.
+ * Reads the counts of the last reset first. If a reset comes in between, the next reading shows it. In the
+ * other order this reading would show negative counts.
  */
 int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct abi_counter *counters,
 			struct reason *reason)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * From an id to a descriptor. The kernel does that only for CAP_SYS_ADMIN; for others a filter's maps and
- * programs are pinned before it is attached, in a BPF file system, as
- * PINS/NET/CONFIG/{map,prog}_ID: NET is the number of the network namespace, CONFIG the config map's id.
- * What a pin leads to counts only if the kernel says that it has the id that was looked for.
+ * Opens maps and programs by id. The kernel allows that only with CAP_SYS_ADMIN. For other processes a
+ * filter's maps and programs are pinned in a BPF file system before it is attached, as
+ * PINS/NET/CONFIG/{map,prog}_ID. NET is the number of the network namespace, CONFIG the id of the config
+ * map. A pin counts only if the kernel says that its object has the wanted id.
  *
- * Pins would keep maps in memory when no interface runs the filter any more, so whoever looks for filters
- * takes those away. The lock of PINS/NET, shared while somebody attaches what it has pinned, keeps that apart.
+ * A pin keeps a map in memory even when no interface runs the filter, so everybody who looks for filters
+ * removes such pins. The lock of PINS/NET protects new pins from this: it is shared while a process
+ * attaches what it has pinned.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -39,7 +40,7 @@ void kernel_use_pins(const char *dir)
 
 /* ---- directories ---- */
 
-/* Nobody else may have put something there, or see what is there. */
+/* Nobody else may read or write this directory. */
 static int check_dir(int fd)
 {
 	struct statfs system;
@@ -52,7 +53,7 @@ static int check_dir(int fd)
 	return status.st_uid == geteuid() && !(status.st_mode & (S_IRWXG | S_IRWXO)) ? 0 : -EPERM;
 }
 
-/* A descriptor, -errno. */
+/* A descriptor or -errno. */
 static int open_dir_at(int parent_fd, const char *name)
 {
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -63,7 +64,7 @@ static int open_dir_at(int parent_fd, const char *name)
 	return error ? error : fd;
 }
 
-/* One that turns out to be in another file system goes again. */
+/* Removes the new directory again if it is not in a BPF file system. */
 static int make_dir_at(int parent_fd, const char *name)
 {
 	const bool is_new = !mkdirat(parent_fd, name, 0700);
@@ -87,7 +88,7 @@ static int name_of_net(char name[PIN_NAME_BYTES])
 	return 0;
 }
 
-/* Of this network namespace: a descriptor, -errno. */
+/* Opens the directory of this network namespace. A descriptor or -errno. */
 static int open_net_dir(bool makes)
 {
 	char name[PIN_NAME_BYTES];
@@ -112,7 +113,7 @@ static bool is_pin(const char *name, const char *kind)
 
 static const char *const object_names[] = { [KERNEL_OBJECT_MAP] = "map", [KERNEL_OBJECT_PROGRAM] = "prog" };
 
-/* By what the kernel says: neither kind nor id are taken from the name. */
+/* Asks the kernel for kind and id, because the name of a pin proves nothing. */
 static bool is_object(int fd, enum kernel_object kind, __u32 id)
 {
 	char link[PIN_PATH_BYTES], wanted[PIN_PATH_BYTES], target[PIN_PATH_BYTES] = "";
@@ -143,7 +144,7 @@ static int open_pin_in(int net, const char *filter, enum kernel_object kind, __u
 	return fd;
 }
 
-/* Takes `net` over. */
+/* Takes ownership of `net`. */
 static int search_pin(int net, enum kernel_object kind, __u32 id)
 {
 	DIR *directory = fdopendir(net);
@@ -216,7 +217,7 @@ static int pin_filter(const struct kernel_filter *filter, int filter_dir)
 	return error;
 }
 
-/* Of somebody with less privileges, who shall go on finding it. */
+/* Whether a process with fewer privileges pinned this filter. It must be able to find the successor, too. */
 static bool is_pinned(int net, const struct kernel_filter *filter)
 {
 	char name[PIN_NAME_BYTES];
@@ -300,7 +301,7 @@ static bool is_running(const struct interface *interfaces, size_t count, const c
 	return false;
 }
 
-/* Programs first; without any that runs, the maps as well. */
+/* Removes the pins of programs that no interface runs. Whether any program still runs: then the maps stay. */
 static bool unpin_programs(DIR *filter, const struct interface *interfaces, size_t count)
 {
 	const struct dirent *entry;
@@ -356,7 +357,7 @@ static void unpin_in(DIR *net)
 	free(interfaces);
 }
 
-/* Where somebody is about to attach what is pinned, it is left to the next one. */
+/* If a process is about to attach what it has pinned, the next search removes the pins. */
 void kernel_unpin_unused(void)
 {
 	int fd = open_net_dir(false);

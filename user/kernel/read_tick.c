@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The clock by which entries of a table end, read where it is: in the kernel. */
+/* The kernel's clock, by which entries of a table end. A BPF program reads it. */
 #include <errno.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,7 +13,10 @@
 
 #define NS_PER_S 1000000000L
 
-/* return bpf_jiffies64() >> ABI_TICK_SHIFT; by hand, since a second object would need a second skeleton. */
+/*
+ * return bpf_jiffies64() >> ABI_TICK_SHIFT; written by hand, because another object would need another
+ * skeleton.
+ */
 static const struct bpf_insn tick_program[] = {
 	{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_jiffies64 },
 	{ .code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = BPF_REG_0, .imm = ABI_TICK_SHIFT },
@@ -23,7 +26,7 @@ static const struct bpf_insn tick_program[] = {
 /* 0 or -errno. */
 static int run_program(int program, __u32 *result)
 {
-	__u8 frame[ETH_HLEN] = {}; /* no shorter one may be run on */
+	__u8 frame[ETH_HLEN] = {}; /* the shortest frame that the kernel accepts */
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = sizeof(frame));
 
 	if (bpf_prog_test_run_opts(program, &options))
@@ -32,7 +35,7 @@ static int run_program(int program, __u32 *result)
 	return 0;
 }
 
-/* Jiffies a second: this clock's resolution is one jiffy. */
+/* CLOCK_MONOTONIC_COARSE has a resolution of one jiffy. */
 static double jiffies_per_second(void)
 {
 	struct timespec jiffy = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One program put in the place of another on an interface: by netlink, or by the link that holds it. */
+/* Replaces the program on an interface by another one: by netlink, or by the BPF link that holds it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "base/grace_period.h"
 #include "kernel/internal.h"
 
-#define BACK_TRIES 10 /* at putting the old program back where the new one was */
+#define BACK_TRIES 10 /* for putting the old program back */
 
 const __u32 kernel_mode_flags[INTERFACE_MODES] = {
 	[INTERFACE_NATIVE] = XDP_FLAGS_DRV_MODE,
@@ -22,7 +22,10 @@ const __u32 kernel_mode_flags[INTERFACE_MODES] = {
 
 /* ---- one interface ---- */
 
-/* The link that holds the program on its interface: a descriptor, -ENOENT where netlink attached it. */
+/*
+ * Opens the link that holds the program on its interface. A descriptor; -ENOENT: netlink attached the
+ * program.
+ */
 static int open_link(const struct kernel_attachment *attachment)
 {
 	__u32 id = 0;
@@ -33,7 +36,7 @@ static int open_link(const struct kernel_attachment *attachment)
 		int fd = bpf_link_get_fd_by_id(id);
 
 		if (fd < 0)
-			continue; /* it went meanwhile */
+			continue; /* it has just ended */
 		if (!bpf_obj_get_info_by_fd(fd, &info, &length) && info.type == BPF_LINK_TYPE_XDP &&
 		    info.xdp.ifindex == (__u32)attachment->ifindex && info.prog_id == attachment->prog_id)
 			return fd;
@@ -63,7 +66,6 @@ static int update_link(const struct kernel_attachment *attachment, int old, int 
 	return error;
 }
 
-/* Puts program `new` (-1: none) in the place of `old`, if that is what runs there. */
 int kernel_swap_program(const struct kernel_attachment *attachment, int old, int new)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = old);
@@ -74,7 +76,7 @@ int kernel_swap_program(const struct kernel_attachment *attachment, int old, int
 			       &options);
 	if (error != -EBUSY)
 		return error;
-	/* What a link holds, only the link gives; it has no words for a refusal. */
+	/* Only the link can replace a program that it holds. It gives no error text. */
 	kernel_listen();
 	return new < 0 ? detach_link(attachment) : update_link(attachment, old, new);
 }
@@ -94,7 +96,7 @@ const struct kernel_attachment *kernel_held_attachment(const struct kernel_filte
 
 /* ---- every interface of a filter ---- */
 
-/* The attachments `filter` is to have: those of `old`, with its own programs. */
+/* Plans the attachments of `filter`: those of `old`, with the programs of `filter`. */
 static int plan_attachments(const struct kernel_filter *old, struct kernel_filter *filter)
 {
 	int error = 0;
@@ -125,7 +127,7 @@ static int new_program(const struct kernel_filter *filter, size_t i)
 	return kernel_program(filter, filter->attachments[i].is_frags);
 }
 
-/* *runs: the program on the interface of an attachment, in its mode; 0: none, or the interface is gone. */
+/* *runs: the program that now runs in the attachment's mode; 0: none, or the interface is gone. */
 static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 {
 	struct interface *interfaces;
@@ -141,8 +143,8 @@ static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 }
 
 /*
- * The program that an attachment is to lose, held open, since one that nothing holds any more cannot come back.
- * *program: -1, and no error, where it runs there no more.
+ * Opens the program that is to be replaced: it must stay loaded in case it is put back. *program is -1
+ * without an error if the interface no longer runs it.
  */
 static int open_program(const struct kernel_attachment *old, int *program)
 {
@@ -154,8 +156,9 @@ static int open_program(const struct kernel_attachment *old, int *program)
 }
 
 /*
- * Who refuses must still run the old program: an interface that is gone, or has lost its program to somebody else, is
- * left out (*program: -1), since there is nothing to be put in its place.
+ * Replaces one program. An error counts only if the old program still runs there. If the interface is gone,
+ * or somebody else has changed its program, it is left out (*program: -1), because there is nothing to
+ * replace.
  */
 static int replace_one(const struct kernel_attachment *old, const struct kernel_attachment *new, int new_program,
 		       int *program)
@@ -172,7 +175,10 @@ static int replace_one(const struct kernel_attachment *old, const struct kernel_
 	return 0;
 }
 
-/* An interface that refuses its old program too keeps the new one: a filter of the name that the next command finds. */
+/*
+ * An interface that refuses its old program keeps the new one; the next command finds that filter by its
+ * name.
+ */
 static void go_back(const struct kernel_filter *filter, const int *programs, size_t done)
 {
 	while (done--)
@@ -197,7 +203,10 @@ static int replace_all(const struct kernel_filter *old, const struct kernel_filt
 	return 0;
 }
 
-/* What was left out, unless that is all: then the filter is still known by where it ran. */
+/*
+ * Removes the attachments that were left out. If all were, they stay: the filter is still known by where it
+ * ran.
+ */
 static void forget_left_out(struct kernel_filter *old, struct kernel_filter *filter, const int *programs)
 {
 	size_t kept = 0;
@@ -263,7 +272,10 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 	if (!error)
 		error = replace_programs(old, filter, reason);
 	kernel_pin_done(pins);
-	/* Packets that entered the old programs are still counted there; unwaited for, only that is lost. */
+	/*
+	 * Packets that are still in the old programs are counted there. Without this wait those counts
+	 * would be lost.
+	 */
 	if (!error)
 		grace_wait();
 	return error;
@@ -271,7 +283,10 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 
 /* ---- MTU ---- */
 
-/* What of a page is the kernel's, where a frame lies in one: its headroom, and struct skb_shared_info behind it. */
+/*
+ * The kernel's share of a page that holds a frame: headroom before the frame, struct skb_shared_info after
+ * it.
+ */
 #define HEADROOM_BYTES 256
 #define SHARED_INFO_BYTES 320
 

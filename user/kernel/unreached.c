@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Interfaces whose packets never reach the filter that the kernel says they run: what each has received, by its
- * driver's own count, beside what the filter has counted. Only none at all is certain: drivers differ in whether they
- * count before or after XDP, and some pass their cards' counts on every 1 or 2 s. So a burst from before the watch may
- * show only now; packets are proof once LATE_MS are over in which the filter has counted nothing.
+ * Finds interfaces whose packets do not reach the filter that they run. Compares the driver's count of
+ * received packets with the filter's own count. Only a filter that counts nothing at all is proof, because
+ * some drivers count before XDP and others after it. Some drivers update their count only every 1 or 2 s,
+ * so a burst from before the watch may show late. Therefore packets count as proof only after LATE_MS in
+ * which the filter has counted nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,20 +13,20 @@
 #include "kernel/kernel.h"
 #include "kernel/internal.h"
 
-#define QUIET_MS 200 /* after which an interface that has received nothing is let be */
+#define QUIET_MS 200 /* an interface that received nothing is watched no longer */
 #define LATE_MS 2500
 #define WATCH_MS 4500
-#define PROOF 8 /* packets from LATE_MS on: of fewer the filter may still be about to count the first */
+#define PROOF 8 /* packets after LATE_MS; with fewer, the filter may be just about to count the first one */
 
 struct watched {
 	const struct kernel_filter *filter;
 	struct kernel_attachment *attachment;
-	__u64 counted;  /* by the filter, at the beginning */
-	__u64 received; /* by the interface, at the beginning; then at LATE_MS */
+	__u64 counted;  /* by the filter, at the start */
+	__u64 received; /* by the interface, at the start; later at LATE_MS */
 	enum { WATCH_BEGUN, WATCH_QUIET, WATCH_SUSPECT, WATCH_LATE, WATCH_OVER } state;
 };
 
-/* A bond runs the program on its slaves, under their numbers. */
+/* The rows of an interface. A bond runs the program on its slaves, so their rows belong to it. */
 static __u64 rows_of(const struct kernel_attachment *attachment, const struct interface *interfaces, size_t count)
 {
 	__u64 rows = 1ULL << abi_counter_row(attachment->ifindex);
@@ -70,7 +71,10 @@ static const struct interface *find_interface(const struct watched *watched, con
 	return NULL;
 }
 
-/* Interfaces have been listed before the counters are read: what is received then is counted. */
+/*
+ * The interfaces were listed before the counters are read, so the filter has counted all packets in the
+ * list.
+ */
 static void look(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
 {
 	const struct interface *interface = find_interface(watched, interfaces, count);
@@ -112,7 +116,7 @@ static void look(struct watched *watched, const struct interface *interfaces, si
 	}
 }
 
-/* Whether there is more to be seen. */
+/* Whether the watch must continue. */
 static bool look_at_all(struct watched *watched, size_t watched_count, long ms)
 {
 	struct interface *interfaces;
