@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The lists of a store, in its databases and out of them. While a change waits to be confirmed, a list that is
- * deleted keeps its number, so that the change can be undone, and is hidden.
+ * The lists of a store, in memory and in the database. A list that is deleted while a change is pending
+ * keeps its number, so that the deletion can be undone; until then it is hidden.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "store/internal.h"
 
-/* The value of a list; its source follows. */
+/* The value of a list in the database; the text of its source follows. */
 struct list_value {
 	__u64 rules;
 	__s64 imported_s;
@@ -190,14 +190,14 @@ void store_lists_empty(struct store *store)
 
 /* ---- changing them ---- */
 
-/* What a list was before the change that is to be confirmed: 0 where there was none, or 1 and its value. */
+/* Keeps a list as it was before the pending change: 0 if it did not exist, else 1 and its value. */
 static int keep_undo(struct store *store, unsigned int number, bool existed)
 {
 	__u8 room[1 + LIST_VALUE_BYTES] = { existed };
 	MDB_val name = name_of(&store->lists.lists.list[number]), kept = { 1, room };
 	int status;
 
-	/* The list is another's from here on, and not the undo's. */
+	/* A later transaction changes this list, so the undo must not touch it any more. */
 	if (store_is_later(store)) {
 		status = mdb_del(store->write, store->undo_lists_db, &name, NULL);
 		return status == MDB_NOTFOUND ? 0 : environment_write_error(store->env, status);
@@ -210,7 +210,7 @@ static int keep_undo(struct store *store, unsigned int number, bool existed)
 	return status == MDB_KEYEXIST ? 0 : environment_write_error(store->env, status);
 }
 
-/* The number of the name, or one for it; 0: there is none. */
+/* The number of the list with this name, else a free number; 0: there is none. */
 static unsigned int number_for(struct store_lists_state *state, const char *name)
 {
 	unsigned int number = store_lists_find(&state->lists, name);

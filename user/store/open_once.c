@@ -28,7 +28,7 @@ static const struct store_claim *find(const struct store_claim *wanted)
 	return claim;
 }
 
-/* What the parent of this process has open is the parent's. */
+/* After fork(), the child has none of its parent's stores open. */
 static void forget_parent(void)
 {
 	if (claimant != getpid())

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The shapes of a store's rules, in its database and out of it. */
+/* The shapes of a store's rules, in memory and in the database. */
 #include <errno.h>
 #include <string.h>
 
 #include "store/internal.h"
 
-/* The target differs from the shape only in its lengths. Schema 1 has the keys alone. */
+/* The probed shape differs from the shape only in its lengths. Schema 1 has only `keys`. */
 struct shape_value {
 	__u64 keys;
 	__u8 src_len, dst_len;
@@ -13,7 +13,7 @@ struct shape_value {
 };
 
 #define SHAPE_VALUE_BYTES_1 sizeof(__u64)
-#define KEYS_MAX (1ULL << 60) /* counting on from there ends nowhere */
+#define KEYS_MAX (1ULL << 60) /* so that no sum overflows */
 
 _Static_assert(sizeof(struct shape_value) == 16, "shape value layout");
 
@@ -41,7 +41,10 @@ static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val
 		entry.probed_as.src_len = kept.src_len;
 		entry.probed_as.dst_len = kept.dst_len;
 	}
-	/* The shape itself is no longer than its target, or cannot be restored. */
+	/*
+	 * The shape is not checked: shape_list_restore() refuses one that does not expand to a valid probed
+	 * shape.
+	 */
 	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.probed_as) ? shape_list_restore(list, &entry) :
 										    -EBADMSG;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A change that waits to be confirmed: database "undo" has, for each rule it touched, 0 where the rule was
- * not there before, or 1 and what was kept of it.
+ * The pending change: one that is undone unless it is confirmed. Database "undo" has each rule that it
+ * touched: 0 if the rule did not exist before, else 1 and its old value.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,10 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 		memcpy(bytes + 1, value->mv_data, value->mv_size);
 		kept.mv_size += value->mv_size;
 	}
-	/* What it was before the change is what the first touch found. */
+	/*
+	 * The first touch of a rule within the change keeps the old value; later ones must not overwrite
+	 * it.
+	 */
 	status = mdb_put(store->write, store->undo_db, (MDB_val *)rule, &kept, MDB_NOOVERWRITE);
 	return status == MDB_KEYEXIST ? 0 : environment_write_error(store->env, status);
 }
@@ -40,7 +43,7 @@ struct kept {
 	char comment[RULE_COMMENT_BYTES];
 };
 
-/* The value from before. -ENOENT: the rule was not there; -EBADMSG. */
+/* The old value of a rule. -ENOENT: it did not exist; -EBADMSG. */
 static int kept_value(const MDB_val *kept, MDB_val *value)
 {
 	const __u8 *head = kept->mv_data;
@@ -51,7 +54,7 @@ static int kept_value(const MDB_val *kept, MDB_val *value)
 	return *head == UNDO_ABSENT ? -ENOENT : 0;
 }
 
-/* Of a rule that was not there before: no claims. */
+/* A rule that did not exist before has no owners. */
 static int kept_read(const struct store *store, const MDB_val *bytes, struct kept *kept)
 {
 	struct store_value value;
@@ -69,7 +72,7 @@ static int kept_read(const struct store *store, const MDB_val *bytes, struct kep
 	return 0;
 }
 
-/* The bytes must live as long as what is returned. */
+/* `bytes` must live as long as the result. */
 static MDB_val kept_write(const struct kept *kept, __u8 bytes[1 + STORE_VALUE_BYTES])
 {
 	MDB_val value = { 0, NULL };
@@ -136,7 +139,7 @@ int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner)
 	return kept_change(store, rule, &kept);
 }
 
-/* The rule is not there, and would not be, were the change undone: that is not about it any more. */
+/* The rule goes, and must not come back with an undo. So nothing is kept of it any more. */
 int store_kept_del(struct store *store, const MDB_val *rule)
 {
 	int status = store_is_later(store) ? mdb_del(store->write, store->undo_db, (MDB_val *)rule, NULL) : 0;
@@ -151,7 +154,7 @@ int store_kept_clear(struct store *store)
 	return environment_write_error(store->env, status);
 }
 
-/* What is at the cursor is read out of the page that is written to. */
+/* Changes the value under the cursor. Copies it first, because it is in the page that is written. */
 static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *rule, const MDB_val *bytes, __u64 owner)
 {
 	__u8 key_room[RULE_ENCODED_BYTES], room[1 + STORE_VALUE_BYTES];
@@ -191,7 +194,7 @@ int store_give_up_all(struct store *store, unsigned int owner, bool is_alone)
 	return give_up_each(store, 1ULL << owner);
 }
 
-/* ---- as if it were undone ---- */
+/* ---- store_get_undone() ---- */
 
 static int get_kept(struct store *store, MDB_txn *txn, struct rule *rule)
 {
@@ -221,7 +224,7 @@ int store_get_undone(struct store *store, struct rule *rule)
 	return error;
 }
 
-/* ---- what waits ---- */
+/* ---- the pending change ---- */
 
 static int pending_load(struct store *store, MDB_txn *txn, struct store_pending *pending)
 {
@@ -232,7 +235,7 @@ static int pending_load(struct store *store, MDB_txn *txn, struct store_pending 
 	*pending = (struct store_pending){};
 	if (error || !meta.pending_id)
 		return error;
-	/* Since this process opened it, another may have made it one of schema 2. */
+	/* Another process may have converted the store from schema 1 since this one opened it. */
 	if (store->schema > 1)
 		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
 	pending->id = meta.pending_id;
@@ -319,7 +322,7 @@ static int undo_rules(struct store *store, bool is_back,
 	return status && status != MDB_NOTFOUND ? environment_error(status) : result;
 }
 
-/* A list that is there again before its rules; one that was not goes after them. */
+/* Restores deleted lists before their rules, and deletes new lists after their rules. */
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context)
 {
