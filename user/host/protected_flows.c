@@ -244,7 +244,7 @@ int guard_open(struct guard *guard, struct reason *reason)
 	if (!error)
 		return 0;
 	guard_close(guard);
-	return reason_set(reason, error, "no memory for what must not be blocked");
+	return reason_set(reason, error, "no memory for the flows that must not be blocked");
 }
 
 void guard_close(struct guard *guard)

@@ -250,7 +250,7 @@ int kernel_unseen(const char *interface, struct reason *reason)
 static void describe_unpinning(int fd, struct reason *text)
 {
 	(void)fd;
-	reason_set(text, 0, "waiting for another xdp-cuckoo that takes pins away in %s", pins);
+	reason_set(text, 0, "waiting for another xdp-cuckoo that removes pins in %s", pins);
 }
 
 int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,

@@ -196,8 +196,8 @@ int kernel_recognise(struct kernel_filter *filter, const char *interface, struct
 	if (is_sound(filter))
 		return 0;
 	return reason_set(reason, -EPROTO,
-			  "the filter on '%s' is not sound: its config and its maps do not fit "
-			  "together; take it off (ip link set dev %s xdp off) and load it again",
+			  "the filter on '%s' is damaged: its config and its maps do not match; "
+			  "take it off (ip link set dev %s xdp off) and load it again",
 			  interface, interface);
 }
 

@@ -156,7 +156,7 @@ static int parse_port_field(struct parser *parser, const char *word, const char 
 	unsigned long number;
 
 	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != kind)
-		return fail(parser, "'%s %s': ports do not go with an ICMP type or code", word, value);
+		return fail(parser, "'%s %s': a rule with an ICMP type or code has no ports", word, value);
 	if (parse_number(value, max, &number))
 		return fail(parser, "'%s %s': must be a number 0 to %lu%s", word, value, max, without_zeros(value));
 	rule->port_kind = kind;
@@ -307,11 +307,11 @@ static int unknown_word(struct parser *parser, const char *word)
 	__u8 protocol;
 
 	if (!rule_protocol_number(word, &protocol) && !isdigit((unsigned char)*word))
-		return fail(parser, "'%s' is no word of a rule; write: proto %s", word, word);
+		return fail(parser, "'%s' is not a word of a rule; write: proto %s", word, word);
 	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
 		suggest_offer(&suggest, keywords[i].word);
 	return fail(parser,
-		    "'%.80s' is no word of a rule: proto, src, sport, dst, dport, type, code, action, "
+		    "'%.80s' is not a word of a rule: proto, src, sport, dst, dport, type, code, action, "
 		    "timeout, comment%s",
 		    word, suggest_text(&suggest, NULL, text));
 }
@@ -327,7 +327,7 @@ static int parse_word(struct parser *parser, const char *const *words, size_t co
 	if (!keyword)
 		return unknown_word(parser, words[0]);
 	if (count < 2)
-		return fail(parser, "'%s' needs a value behind it: %s", words[0], keyword->value);
+		return fail(parser, "'%s' needs a value after it: %s", words[0], keyword->value);
 	*used = 2;
 	return parse_value(parser, keyword, words[1]);
 }

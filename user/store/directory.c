@@ -290,7 +290,7 @@ static void describe_holder(int fd, struct reason *text)
 	if (holder.since_ms <= now_ms)
 		snprintf(for_s, sizeof(for_s), " for %lld s", (now_ms - holder.since_ms) / 1000);
 	if (is_here && is_stopped(holder.pid))
-		snprintf(stopped, sizeof(stopped), "; it is stopped: kill -CONT %d lets it go on", holder.pid);
+		snprintf(stopped, sizeof(stopped), "; it is stopped: kill -CONT %d continues it", holder.pid);
 	reason_set(text, 0, "waiting for \"%s\" (process %d%s), which has been changing the rules%s%s", holder.name,
 		   holder.pid, is_here ? "" : " of another container", for_s, stopped);
 }
@@ -338,9 +338,9 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 	} known[] = {
 		{ -ENOENT, "no rules are there", "add one, or name another directory with --state" },
 		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo", "move it away and load the rules again" },
-		{ -ENOTSUP, "it is opened by way of /proc, which is not mounted here",
+		{ -ENOTSUP, "it is opened through /proc, which is not mounted here",
 		  "mount it: mount -t proc proc /proc" },
-		{ -EPROTO, "its schema is another", "use the version of xdp-cuckoo that wrote it" },
+		{ -EPROTO, "this version does not know its schema", "use the version of xdp-cuckoo that wrote it" },
 		{ -EACCES, "permission denied", "run as root, or name a directory of your own with --state" },
 		{ -EPERM, "it, or the directory above, belongs to another user, or others can write to it",
 		  "give it to the user that runs this, with mode 0700 (chown, chmod)" },
@@ -354,7 +354,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		{ -ENOSPC, "no space left on the disk", "free some" },
 		{ -EAGAIN, "too many commands have it open", "wait until some of them end" },
 		{ -EBUSY, "somebody else is changing it", "try again when that has ended" },
-		{ -EDEADLK, "this thread has it open", "end the change, or the reading, under way first" },
+		{ -EDEADLK, "this thread has it open", "end its open change or reading first" },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

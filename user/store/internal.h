@@ -51,13 +51,13 @@ _Static_assert(sizeof(struct store_meta) == 144, "meta layout");
 #define STORE_VALUE_BYTES (1 + 3 * sizeof(__u64) + RULE_COMMENT_BYTES)
 
 /* Who wants a rule: like struct rule_owners, but with a deadline by the store's clock. */
-struct store_claims {
+struct store_owners {
 	__u64 for_good, timed;
 	__s64 deadline_ms; /* of the owners in `timed`; 0 where there are none */
 };
 
 struct store_value {
-	struct store_claims claims;
+	struct store_owners owners;
 	const char *comment; /* without a final 0 */
 	size_t length;
 };
@@ -81,7 +81,7 @@ struct store_clock {
 };
 
 struct store {
-	struct store_claim *claim;
+	struct open_once *opened;
 	int lock; /* file descriptor of writer.lock, or -1 */
 	MDB_env *env;
 	MDB_dbi meta_db, rules_db, shapes_db;
@@ -184,28 +184,28 @@ int store_deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *ru
 /* ---- rule_owners.c ---- */
 
 /* All owners, as bits; 0: nobody wants the rule. When the rule ends; 0: never. */
-__u64 store_claims_owners(const struct store_claims *claims);
-__s64 store_claims_end(const struct store_claims *claims);
+__u64 store_owners_all(const struct store_owners *owners);
+__s64 store_owners_end(const struct store_owners *owners);
 
 /*
  * The owners after `owner` (a bit) wants the rule until `deadline_ms` (0: permanently), or no longer wants
  * it.
  */
-struct store_claims store_claims_with(struct store_claims claims, __u64 owner, __s64 deadline_ms, __s64 now_ms);
-struct store_claims store_claims_without(struct store_claims claims, __u64 owner, __s64 now_ms);
+struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms);
+struct store_owners store_owners_without(struct store_owners owners, __u64 owner, __s64 now_ms);
 
 /* ---- rule_value.c ---- */
 
 /* The bytes must live as long as the value. */
-MDB_val store_value_write(const struct store_claims *claims, const char *comment, __u8 bytes[STORE_VALUE_BYTES]);
+MDB_val store_value_write(const struct store_owners *owners, const char *comment, __u8 bytes[STORE_VALUE_BYTES]);
 
 /* Within a transaction, all owners must exist. 0; -EBADMSG. */
 int store_value_read(const struct store *store, const MDB_val *bytes, struct store_value *value);
 int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct rule *rule);
 
 /* Converts a deadline to the time that is left, and back. */
-struct rule_owners store_owners_of(const struct store *store, const struct store_claims *claims);
-struct store_claims store_claims_of(const struct store *store, const struct rule_owners *owners);
+struct rule_owners store_owners_to_rule(const struct store *store, const struct store_owners *owners);
+struct store_owners store_owners_from_rule(const struct store *store, const struct rule_owners *from);
 
 /* A rule from its key and value in the database. 0; -EBADMSG. */
 int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value, struct rule *rule);

@@ -60,21 +60,21 @@ static __s64 deadline_of(const struct store *store, const struct rule *rule)
 }
 
 /* Brings database "deadlines" and the lists' numbers up to date. */
-static int note_change(struct store *store, const MDB_val *key, const struct store_claims *before,
-		       const struct store_claims *now)
+static int note_change(struct store *store, const MDB_val *key, const struct store_owners *before,
+		       const struct store_owners *now)
 {
-	const __s64 before_ms = store_claims_end(before), now_ms = store_claims_end(now);
+	const __s64 before_ms = store_owners_end(before), now_ms = store_owners_end(now);
 	int status = before_ms == now_ms ? 0 : store_deadline_del(store, before_ms, key);
 
 	if (!status && before_ms != now_ms)
 		status = store_deadline_put(store, now_ms, key);
-	store_lists_count(store, store_claims_owners(before), store_claims_owners(now));
+	store_lists_count(store, store_owners_all(before), store_owners_all(now));
 	store->is_changed = true;
 	return environment_write_error(store->env, status);
 }
 
 /* Gives a rule with the value `before` other owners; and `comment`, unless that is "". */
-static int change_value(struct store *store, const MDB_val *key, const MDB_val *before, const struct store_claims *now,
+static int change_value(struct store *store, const MDB_val *key, const MDB_val *before, const struct store_owners *now,
 			const char *comment)
 {
 	__u8 bytes[STORE_VALUE_BYTES];
@@ -90,7 +90,7 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 	if (!error)
 		error = store_keep_undo(store, key, before);
 	if (!error)
-		error = note_change(store, key, &old.claims, now);
+		error = note_change(store, key, &old.owners, now);
 	if (error)
 		return error;
 	stop_appending(store);
@@ -113,7 +113,7 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 	__u8 bytes[STORE_VALUE_BYTES];
 	MDB_val old = *there;
 	struct store_value value;
-	struct store_claims now;
+	struct store_owners now;
 	bool is_timed, is_others;
 	int error = copy_value(&old, bytes);
 
@@ -121,22 +121,22 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 		error = store_value_read(store, &old, &value);
 	if (error)
 		return error;
-	if (value.claims.for_good & owner)
+	if (value.owners.for_good & owner)
 		return -EEXIST;
-	is_timed = store_claims_end(&value.claims);
+	is_timed = store_owners_end(&value.owners);
 	/*
 	 * The first comment stays. But if no other owner is left, a ban with a timeout may bring a new one.
 	 */
-	is_others = store_claims_owners(&value.claims) & ~owner && value.claims.deadline_ms > store->clock.now_ms;
-	now = store_claims_with(value.claims, owner, deadline_of(store, rule), store->clock.now_ms);
+	is_others = store_owners_all(&value.owners) & ~owner && value.owners.deadline_ms > store->clock.now_ms;
+	now = store_owners_with(value.owners, owner, deadline_of(store, rule), store->clock.now_ms);
 	error = change_value(store, key, &old, &now, is_timed && !is_others ? rule->comment : "");
 	return error ? error : is_timed ? -EALREADY : -EUSERS;
 }
 
 /* What follows after a new rule was put into database "rules". */
-static int put_new(struct store *store, const struct rule *rule, const struct store_claims *claims, const MDB_val *key)
+static int put_new(struct store *store, const struct rule *rule, const struct store_owners *owners, const MDB_val *key)
 {
-	static const struct store_claims none;
+	static const struct store_owners none;
 	int error = add_shapes(store, rule);
 
 	if (error) {
@@ -147,17 +147,17 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 
 		return status ? environment_write_error(store->env, status) : error;
 	}
-	error = note_change(store, key, &none, claims);
+	error = note_change(store, key, &none, owners);
 	return error ? error : store_keep_undo(store, key, NULL);
 }
 
 int store_put_for(struct store *store, const struct rule *rule, unsigned int owner)
 {
-	const struct store_claims none = {},
-				  claims = store_claims_with(none, 1ULL << owner, deadline_of(store, rule), 0);
+	const struct store_owners none = {},
+				  owners = store_owners_with(none, 1ULL << owner, deadline_of(store, rule), 0);
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes);
-	MDB_val value = store_value_write(&claims, rule->comment, value_room);
+	MDB_val value = store_value_write(&owners, rule->comment, value_room);
 	int status, error = store_kept_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
 
 	if (error)
@@ -166,7 +166,7 @@ int store_put_for(struct store *store, const struct rule *rule, unsigned int own
 	if (status == MDB_KEYEXIST)
 		return put_again(store, rule, 1ULL << owner, &key, &value);
 	/* The shapes come after the rule: for a rule that was there, they are counted already. */
-	return status ? environment_write_error(store->env, status) : put_new(store, rule, &claims, &key);
+	return status ? environment_write_error(store->env, status) : put_new(store, rule, &owners, &key);
 }
 
 int store_put(struct store *store, const struct rule *rule)
@@ -176,19 +176,20 @@ int store_put(struct store *store, const struct rule *rule)
 
 int store_put_back(struct store *store, const struct rule *rule)
 {
-	const __u64 owners = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
-	const struct store_claims claims =
-		store_claims_of(store, &(struct rule_owners){ rule->owners.for_good & owners,
-							      rule->owners.timed & owners, rule->owners.timed_ms });
+	const __u64 known = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
+	const struct store_owners owners =
+		store_owners_from_rule(store,
+				       &(struct rule_owners){ rule->owners.for_good & known, rule->owners.timed & known,
+							      rule->owners.timed_ms });
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), value;
 	int status;
 
-	if (!store_claims_owners(&claims))
+	if (!store_owners_all(&owners))
 		return -ENOENT;
-	value = store_value_write(&claims, rule->comment, value_room);
+	value = store_value_write(&owners, rule->comment, value_room);
 	status = put_absent(store, &key, &value);
-	return status ? environment_write_error(store->env, status) : put_new(store, rule, &claims, &key);
+	return status ? environment_write_error(store->env, status) : put_new(store, rule, &owners, &key);
 }
 
 /* ---- deleting ---- */
@@ -206,7 +207,7 @@ static int remove_shapes(struct store *store, const struct rule *rule)
 
 static int del_value(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *bytes)
 {
-	static const struct store_claims none;
+	static const struct store_owners none;
 	struct store_value value;
 	int error = store_value_read(store, bytes, &value);
 
@@ -214,7 +215,7 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 	if (!error)
 		error = store_keep_undo(store, key, bytes);
 	if (!error)
-		error = note_change(store, key, &value.claims, &none);
+		error = note_change(store, key, &value.owners, &none);
 	if (!error)
 		error = environment_write_error(store->env,
 						mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL));
@@ -251,7 +252,7 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 {
 	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), old;
-	struct store_claims now;
+	struct store_owners now;
 	struct store_value value;
 	int error = store_kept_give_up(store, &key, 1ULL << owner);
 
@@ -261,10 +262,10 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 		error = store_value_read(store, &old, &value);
 	if (error)
 		return error;
-	if (!(store_claims_owners(&value.claims) & 1ULL << owner))
+	if (!(store_owners_all(&value.owners) & 1ULL << owner))
 		return -ENOENT;
-	now = store_claims_without(value.claims, 1ULL << owner, store->clock.now_ms);
-	if (!store_claims_owners(&now))
+	now = store_owners_without(value.owners, 1ULL << owner, store->clock.now_ms);
+	if (!store_owners_all(&now))
 		return del_value(store, rule, &key, &old);
 	error = change_value(store, &key, &old, &now, "");
 	return error ? error : -EALREADY;
@@ -273,10 +274,10 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 static int keep_for_undo(const struct rule *rule, void *context)
 {
 	struct store *store = context;
-	const struct store_claims claims = store_claims_of(store, &rule->owners);
+	const struct store_owners owners = store_owners_from_rule(store, &rule->owners);
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes);
-	MDB_val value = store_value_write(&claims, rule->comment, value_room);
+	MDB_val value = store_value_write(&owners, rule->comment, value_room);
 
 	return store_keep_undo(store, &key, &value);
 }

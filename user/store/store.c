@@ -148,7 +148,7 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 static int store_attach_in(struct store *store, int dir_fd, enum store_mode mode)
 {
 	const bool waits = mode != STORE_TRY;
-	int error = store_claim(dir_fd, waits, &store->claim);
+	int error = open_once_begin(dir_fd, waits, &store->opened);
 
 	if (!error && mode != STORE_READ)
 		error = store_dir_lock(dir_fd, waits, &store->lock);
@@ -194,7 +194,7 @@ void store_close(struct store *store)
 		mdb_env_close(store->env);
 	if (store->lock >= 0)
 		close(store->lock); /* last: the next writer must find the environment closed */
-	store_release(store->claim);
+	open_once_end(store->opened);
 	free(store);
 }
 

@@ -39,7 +39,7 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 
 struct kept {
 	bool existed;
-	struct store_claims claims;
+	struct store_owners owners;
 	char comment[RULE_COMMENT_BYTES];
 };
 
@@ -67,7 +67,7 @@ static int kept_read(const struct store *store, const MDB_val *bytes, struct kep
 	if (store_value_read(store, &rest, &value))
 		return -EBADMSG;
 	kept->existed = true;
-	kept->claims = value.claims;
+	kept->owners = value.owners;
 	memcpy(kept->comment, value.comment, value.length);
 	return 0;
 }
@@ -79,7 +79,7 @@ static MDB_val kept_write(const struct kept *kept, __u8 bytes[1 + STORE_VALUE_BY
 
 	bytes[0] = kept->existed ? UNDO_PRESENT : UNDO_ABSENT;
 	if (kept->existed)
-		value = store_value_write(&kept->claims, kept->comment, bytes + 1);
+		value = store_value_write(&kept->owners, kept->comment, bytes + 1);
 	return (MDB_val){ 1 + value.mv_size, bytes };
 }
 
@@ -111,21 +111,21 @@ int store_kept_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 
 	struct kept kept;
 	int error = store_is_later(store) ? kept_find(store, rule, &kept) : -ENOENT;
 
-	if (error || kept.claims.for_good & owner)
+	if (error || kept.owners.for_good & owner)
 		return error == -ENOENT ? 0 : error;
-	if (*comment && (!kept.existed || store_claims_end(&kept.claims)))
+	if (*comment && (!kept.existed || store_owners_end(&kept.owners)))
 		strcpy(kept.comment, comment);
 	kept.existed = true;
-	kept.claims = store_claims_with(kept.claims, owner, deadline_ms, store->clock.now_ms);
+	kept.owners = store_owners_with(kept.owners, owner, deadline_ms, store->clock.now_ms);
 	return kept_change(store, rule, &kept);
 }
 
 static void give_up(struct kept *kept, __u64 owner, __s64 now_ms)
 {
-	if (!(store_claims_owners(&kept->claims) & owner))
+	if (!(store_owners_all(&kept->owners) & owner))
 		return;
-	kept->claims = store_claims_without(kept->claims, owner, now_ms);
-	kept->existed = store_claims_owners(&kept->claims);
+	kept->owners = store_owners_without(kept->owners, owner, now_ms);
+	kept->existed = store_owners_all(&kept->owners);
 }
 
 int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner)
@@ -162,7 +162,7 @@ static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *ru
 	struct kept kept;
 	int error = rule->mv_size > sizeof(key_room) ? -EBADMSG : kept_read(store, bytes, &kept);
 
-	if (error || !(store_claims_owners(&kept.claims) & owner))
+	if (error || !(store_owners_all(&kept.owners) & owner))
 		return error;
 	memcpy(key_room, rule->mv_data, rule->mv_size);
 	give_up(&kept, owner, store->clock.now_ms);
