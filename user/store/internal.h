@@ -166,11 +166,10 @@ void store_lists_count(struct store *store, __u64 before, __u64 now);
 void store_lists_empty(struct store *store);
 
 /*
- * Undo of the pending change: restores its lists. After the rules are restored: deletes the lists that it
- * made.
+ * Undoes what the pending change did to lists. First restores them; with is_end, when their rules are restored,
+ * deletes the lists that the change made.
  */
-int store_lists_undo(struct store *store);
-int store_lists_end_undo(struct store *store);
+int store_lists_undo(struct store *store, bool is_end);
 
 /* The pending change was confirmed or undone, so its undo of lists is forgotten. An LMDB status. */
 int store_lists_forget_undo(struct store *store);

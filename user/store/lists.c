@@ -296,7 +296,7 @@ static int undo_one(struct store_lists_state *state, const MDB_val *name, const 
 	return 0;
 }
 
-static int undo_each(struct store *store, bool is_end)
+int store_lists_undo(struct store *store, bool is_end)
 {
 	MDB_val name, kept;
 	MDB_cursor *cursor;
@@ -311,16 +311,6 @@ static int undo_each(struct store *store, bool is_end)
 	} while (!error);
 	mdb_cursor_close(cursor);
 	return error == -ENOENT ? 0 : error;
-}
-
-int store_lists_undo(struct store *store)
-{
-	return undo_each(store, false);
-}
-
-int store_lists_end_undo(struct store *store)
-{
-	return undo_each(store, true);
 }
 
 int store_lists_forget_undo(struct store *store)

@@ -145,24 +145,19 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 	return error;
 }
 
-static int store_attach_in(struct store *store, int dir_fd, enum store_mode mode)
-{
-	const bool waits = mode != STORE_TRY;
-	int error = open_once_begin(dir_fd, waits, &store->opened);
-
-	if (!error && mode != STORE_READ)
-		error = store_dir_lock(dir_fd, waits, &store->lock);
-	return error ? error : environment_attach(store, dir_fd, mode);
-}
-
 static int store_attach(struct store *store, const char *dir, enum store_mode mode)
 {
+	const bool waits = mode != STORE_TRY;
 	int dir_fd, error = store_dir_open(dir, mode != STORE_READ, &dir_fd);
 
-	if (!error) {
-		error = store_attach_in(store, dir_fd, mode);
-		close(dir_fd);
-	}
+	if (error)
+		return error;
+	error = open_once_begin(dir_fd, waits, &store->opened);
+	if (!error && mode != STORE_READ)
+		error = store_dir_lock(dir_fd, waits, &store->lock);
+	if (!error)
+		error = environment_attach(store, dir_fd, mode);
+	close(dir_fd);
 	return error;
 }
 
@@ -305,19 +300,24 @@ void store_view_end(struct store *store)
 
 /* ---- store_info() ---- */
 
-static int info_load(struct store *store, MDB_txn *txn, struct store_info *info)
+int store_info(struct store *store, struct store_info *info)
 {
 	struct shape_list shapes;
 	struct store_meta meta;
 	MDB_stat rules, timed = {};
-	int error = store_meta_get(store, txn, &meta);
+	MDB_txn *txn;
+	int error = store_view_begin(store, &txn);
 
+	if (error)
+		return error;
+	error = store_meta_get(store, txn, &meta);
 	if (!error)
 		error = environment_error(mdb_stat(txn, store->rules_db, &rules));
 	if (!error && store->schema > 1)
 		error = environment_error(mdb_stat(txn, store->deadlines_db, &timed));
 	if (!error)
 		error = store_shapes(store, &shapes);
+	store_view_end(store);
 	if (error)
 		return error;
 	*info = (struct store_info){
@@ -329,16 +329,4 @@ static int info_load(struct store *store, MDB_txn *txn, struct store_info *info)
 		.timed = timed.ms_entries,
 	};
 	return 0;
-}
-
-int store_info(struct store *store, struct store_info *info)
-{
-	MDB_txn *txn;
-	int error = store_view_begin(store, &txn);
-
-	if (error)
-		return error;
-	error = info_load(store, txn, info);
-	store_view_end(store);
-	return error;
 }

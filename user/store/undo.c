@@ -226,33 +226,24 @@ int store_get_undone(struct store *store, struct rule *rule)
 
 /* ---- the pending change ---- */
 
-static int pending_load(struct store *store, MDB_txn *txn, struct store_pending *pending)
+int store_pending(struct store *store, struct store_pending *pending)
 {
 	struct store_meta meta;
 	MDB_stat undo = {};
-	int error = store_meta_get(store, txn, &meta);
-
-	*pending = (struct store_pending){};
-	if (error || !meta.pending_id)
-		return error;
-	/* Another process may have converted the store from schema 1 since this one opened it. */
-	if (store->schema > 1)
-		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
-	pending->id = meta.pending_id;
-	pending->left_ms = meta.pending_ms - store->clock.now_ms;
-	pending->rules = undo.ms_entries;
-	return error;
-}
-
-int store_pending(struct store *store, struct store_pending *pending)
-{
 	MDB_txn *txn;
 	int error = store_view_begin(store, &txn);
 
 	if (error)
 		return error;
-	error = pending_load(store, txn, pending);
+	*pending = (struct store_pending){};
+	error = store_meta_get(store, txn, &meta);
+	/* Another process may have converted the store from schema 1 since this one opened it. */
+	if (!error && meta.pending_id && store->schema > 1)
+		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
 	store_view_end(store);
+	if (!error && meta.pending_id)
+		*pending = (struct store_pending){ meta.pending_id, meta.pending_ms - store->clock.now_ms,
+						   undo.ms_entries };
 	return error;
 }
 
@@ -326,12 +317,12 @@ static int undo_rules(struct store *store, bool is_back,
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context)
 {
-	int result = store_lists_undo(store);
+	int result = store_lists_undo(store, false);
 
 	store->is_undoing = true;
 	if (!result)
 		result = undo_rules(store, false, visit, context);
 	if (!result)
 		result = undo_rules(store, true, visit, context);
-	return result ? result : store_lists_end_undo(store);
+	return result ? result : store_lists_undo(store, true);
 }
