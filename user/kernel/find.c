@@ -142,13 +142,6 @@ static int inspect_extensions(struct search *search)
 	return 0;
 }
 
-/* The program has no pin here. Somebody else may have loaded it, or it has just ended. */
-static void note_unseen(struct search *search)
-{
-	memcpy(search->unseen, search->interface->name, sizeof(search->unseen));
-	search->missed += search->root_id;
-}
-
 static int inspect_interface(struct search *search, const struct interface *interface)
 {
 	int error = 0;
@@ -164,10 +157,13 @@ static int inspect_interface(struct search *search, const struct interface *inte
 		error = inspect_program(search, search->root_id, &is_ours);
 		if (error || is_ours)
 			continue;
-		if (kernel_opens_ids())
+		if (kernel_opens_ids()) {
 			error = inspect_extensions(search);
-		else
-			note_unseen(search);
+			continue;
+		}
+		/* The program has no pin here. Somebody else may have loaded it, or it has just ended. */
+		memcpy(search->unseen, interface->name, sizeof(search->unseen));
+		search->missed += search->root_id;
 	}
 	return error;
 }

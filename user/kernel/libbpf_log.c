@@ -77,5 +77,5 @@ int kernel_refused(struct reason *reason, int error, const char *what, const cha
 
 int kernel_refused_in_words(struct reason *reason, int error, const char *what, const char *subject)
 {
-	return refuse(reason, error, what, subject, kernel_message);
+	return refuse(reason, error, what, subject, kernel_words());
 }

@@ -318,23 +318,17 @@ static bool unpin_programs(DIR *filter, const struct interface *interfaces, size
 	return runs;
 }
 
-static void unpin_maps(DIR *filter)
-{
-	const struct dirent *entry;
-
-	rewinddir(filter);
-	while ((entry = readdir(filter)))
-		if (is_pin(entry->d_name, "map_"))
-			unlinkat(dirfd(filter), entry->d_name, 0);
-}
-
 static void unpin_filter(int net, const char *name, const struct interface *interfaces, size_t count)
 {
 	int fd = open_dir_at(net, name);
 	DIR *filter = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
 
 	if (filter && !unpin_programs(filter, interfaces, count)) {
-		unpin_maps(filter);
+		rewinddir(filter);
+		while ((entry = readdir(filter)))
+			if (is_pin(entry->d_name, "map_"))
+				unlinkat(dirfd(filter), entry->d_name, 0);
 		unlinkat(net, name, AT_REMOVEDIR);
 	}
 	if (filter)

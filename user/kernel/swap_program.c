@@ -45,24 +45,15 @@ static int open_link(const struct kernel_attachment *attachment)
 	return -ENOENT;
 }
 
-static int detach_link(const struct kernel_attachment *attachment)
-{
-	int link = open_link(attachment);
-	int error = link < 0 ? -EBUSY : bpf_link_detach(link);
-
-	if (link >= 0)
-		close(link);
-	return error;
-}
-
-static int update_link(const struct kernel_attachment *attachment, int old, int new)
+static int swap_in_link(const struct kernel_attachment *attachment, int old, int new)
 {
 	LIBBPF_OPTS(bpf_link_update_opts, options, .flags = BPF_F_REPLACE, .old_prog_fd = old);
-	int link = open_link(attachment);
-	int error = link < 0 ? -EBUSY : bpf_link_update(link, new, &options);
+	int error, link = open_link(attachment);
 
-	if (link >= 0)
-		close(link);
+	if (link < 0)
+		return -EBUSY;
+	error = new < 0 ? bpf_link_detach(link) : bpf_link_update(link, new, &options);
+	close(link);
 	return error;
 }
 
@@ -78,7 +69,7 @@ int kernel_swap_program(const struct kernel_attachment *attachment, int old, int
 		return error;
 	/* Only the link can replace a program that it holds. It gives no error text. */
 	kernel_listen();
-	return new < 0 ? detach_link(attachment) : update_link(attachment, old, new);
+	return swap_in_link(attachment, old, new);
 }
 
 bool kernel_is_held(const struct kernel_attachment *attachment)

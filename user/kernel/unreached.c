@@ -142,15 +142,6 @@ static long now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static size_t attachments_of(const struct kernel_filter *filters, size_t count)
-{
-	size_t sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		sum += filters[i].attachments_count;
-	return sum;
-}
-
 static bool can_be_watched(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
 {
 	return !filter->is_other_version && attachment->has_ethernet && attachment->mode != INTERFACE_OFFLOAD &&
@@ -159,10 +150,13 @@ static bool can_be_watched(const struct kernel_filter *filter, const struct kern
 
 void kernel_watch(struct kernel_filter *filters, size_t count)
 {
-	struct watched *watched = calloc(attachments_of(filters, count) + 1, sizeof(*watched));
 	const long start_ms = now_ms();
-	size_t watched_count = 0;
+	size_t attachments = 0, watched_count = 0;
+	struct watched *watched;
 
+	for (size_t i = 0; i < count; i++)
+		attachments += filters[i].attachments_count;
+	watched = calloc(attachments + 1, sizeof(*watched));
 	for (size_t i = 0; i < count && watched; i++)
 		for (size_t k = 0; k < filters[i].attachments_count; k++)
 			if (can_be_watched(&filters[i], &filters[i].attachments[k]))
