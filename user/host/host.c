@@ -55,10 +55,7 @@ static bool is_same(const struct host_address *a, const struct host_address *b)
 	return a->family == b->family && !memcmp(&a->bytes, &b->bytes, sizeof(a->bytes));
 }
 
-/*
- * An IPv4 address mapped to IPv6 (RFC 4291 section 2.5.5.2) is IPv4 in packets. A zone (%eth0) is in no
- * packet.
- */
+/* A mapped address (RFC 4291 section 2.5.5.2) is IPv4 in packets. A zone (%eth0) is in no packet. */
 static bool read_address(const char *text, struct host_address *address)
 {
 	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -321,10 +318,7 @@ static int read_name_servers(FILE *file, struct host_addresses *servers)
 	return error;
 }
 
-/*
- * If systemd-resolved is used, the first file names itself, and the second file names the servers that it
- * asks.
- */
+/* With systemd-resolved, the first file names itself and the second the servers that it asks. */
 int host_find_name_servers(struct host_addresses *servers)
 {
 	static const char *const paths[] = { "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf" };

@@ -45,10 +45,7 @@ bool host_is_on_link(const struct host_address *peer);
 /* fe80::/10 */
 bool host_is_link_local(const struct host_address *address);
 
-/*
- * The SSH session of this process: SSH_CONNECTION in its environment or in that of the nearest parent that
- * has it.
- */
+/* The SSH session of this process: SSH_CONNECTION of the process or of its nearest parent with one. */
 bool host_find_ssh(struct host_ssh *ssh);
 
 #endif

@@ -35,10 +35,7 @@ void guard_close(struct guard *guard);
 /* Whether the rule may change what happens to one of the flows. */
 bool guard_concerns(const struct guard *guard, const struct rule *rule);
 
-/*
- * What is special about the addresses of a drop rule that is likely a mistake: "private (RFC 1918)"; NULL:
- * nothing.
- */
+/* Why a drop rule is likely a mistake: its addresses are "private (RFC 1918)", ...; NULL: it is fine. */
 const char *guard_special(const struct rule *rule);
 
 #endif

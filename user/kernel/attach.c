@@ -31,10 +31,7 @@ static const char *native_refused(int error)
 	return error == -EOPNOTSUPP ? "its driver has no native XDP" : strerror(-error);
 }
 
-/*
- * Commands take some errors for bad input or a full table. A driver's errors mean neither, so they become
- * -EIO.
- */
+/* A driver's error means neither bad input nor a full table, as commands would think: it becomes -EIO. */
 static int attach_refused(int error, const char *interface, enum interface_mode mode, struct reason *reason)
 {
 	if ((error == -EBUSY || error == -EEXIST) && !kernel_opens_ids())
@@ -183,10 +180,7 @@ static bool is_there(const struct kernel_attachment *now, const struct kernel_at
 	return now->ifindex == before->ifindex && now->mode == before->mode;
 }
 
-/*
- * Whether another program, or none, now runs the filter of that name here. *attachment: the present one, or
- * prog_id 0.
- */
+/* Whether the filter of that name now runs by another program here, or by none (prog_id 0). */
 static bool has_changed(const char *name, struct kernel_attachment *attachment)
 {
 	const __u32 before = attachment->prog_id;

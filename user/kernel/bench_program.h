@@ -13,10 +13,7 @@ struct bench; /* the generated skeleton */
 
 struct kernel_bench {
 	struct bench *program;
-	/*
-	 * Memory shared with the program. The caller fills in BENCH_FLOWS flows; a frame's ethertype
-	 * chooses the array.
-	 */
+	/* Shared with the program. The caller fills in BENCH_FLOWS flows; a frame's ethertype chooses. */
 	struct bench_flow_ipv4 *ipv4;
 	struct bench_flow_ipv6 *ipv6;
 	__u64 *stamps; /* BENCH_SLICES for each worker */
@@ -25,10 +22,7 @@ struct kernel_bench {
 /* Bytes of kernel memory that it takes. */
 __u64 kernel_bench_bytes(unsigned int workers);
 
-/*
- * `filter` must not be running, because the program changes its counters. On failure *bench is zeroed. 0 or
- * -errno.
- */
+/* `filter` must not be running: its counters change. On failure *bench is zeroed. 0 or -errno. */
 int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, struct kernel_bench *bench,
 		      struct reason *reason);
 void kernel_bench_close(struct kernel_bench *bench);

@@ -45,10 +45,7 @@ struct kernel_map {
 	__u32 id;
 	__u32 entries, value_bytes;
 	size_t bytes; /* of its memory, which the running program uses, too */
-	/*
-	 * NULL: not mapped. For buckets, records and counts, only the parts that kernel_map_part() mapped
-	 * can be used.
-	 */
+	/* NULL: not mapped. A table can be used only where kernel_map_part() mapped it. */
 	void *memory;
 	struct kernel_part {
 		size_t start, end;
@@ -79,10 +76,7 @@ struct kernel_plan {
 	unsigned int tables; /* the maps have room for so many: 1 or ABI_TABLES */
 	__u64 slots;         /* of each table */
 	__u64 bucket_bytes;  /* of each table */
-	/*
-	 * The new filter continues its counters and its ring of samples. NULL: the new filter starts its
-	 * own.
-	 */
+	/* The new filter shares its counters and ring of samples. NULL: it gets its own. */
 	const struct kernel_filter *predecessor;
 };
 

@@ -36,20 +36,14 @@ struct kernel_samples {
 /* The credit for `rate` samples per second on each CPU; `rate` is 1 to KERNEL_RATE_MAX. 0 or -errno. */
 int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason);
 
-/*
- * Has its own descriptors, so `filter` may be closed. *samples must not move. On failure it is closed. 0 or
- * -errno.
- */
+/* Duplicates descriptors, so `filter` may be closed. *samples must not move. 0 or -errno: closed. */
 int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
 void kernel_samples_close(struct kernel_samples *samples);
 
 /* Continues with a table that replaced the one for which the samples were opened. 0 or -errno. */
 int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
 
-/*
- * Takes the lease, or renews it to KERNEL_LEASE_MS from now. 0; -EBUSY: another listener has it; other
- * -errno.
- */
+/* Takes the lease, or renews it to KERNEL_LEASE_MS. 0; -EBUSY: another listener has it; other -errno. */
 int kernel_samples_renew(const struct kernel_samples *samples, const struct kernel_listener *listener,
 			 struct reason *reason);
 
@@ -62,10 +56,7 @@ void kernel_samples_release(const struct kernel_samples *samples, const struct k
 /* A descriptor that is readable while there are samples. */
 int kernel_samples_fd(const struct kernel_samples *samples);
 
-/*
- * Visits the samples that are there, but only some thousands, until `visit` returns -errno. Returns that,
- * or 0.
- */
+/* Visits samples, at most some thousands, until `visit` returns -errno. Returns that, or 0. */
 int kernel_samples_read(struct kernel_samples *samples, int (*visit)(const struct abi_sample *sample, void *context),
 			void *context);
 

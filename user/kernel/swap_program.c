@@ -22,10 +22,7 @@ const __u32 kernel_mode_flags[INTERFACE_MODES] = {
 
 /* ---- one interface ---- */
 
-/*
- * Opens the link that holds the program on its interface. A descriptor; -ENOENT: netlink attached the
- * program.
- */
+/* The link that holds the program on its interface: a descriptor; -ENOENT: netlink attached it. */
 static int open_link(const struct kernel_attachment *attachment)
 {
 	__u32 id = 0;
@@ -166,10 +163,7 @@ static int replace_one(const struct kernel_attachment *old, const struct kernel_
 	return 0;
 }
 
-/*
- * An interface that refuses its old program keeps the new one; the next command finds that filter by its
- * name.
- */
+/* If an interface refuses its old program, the new one stays; the next command finds it by name. */
 static void go_back(const struct kernel_filter *filter, const int *programs, size_t done)
 {
 	while (done--)
@@ -194,10 +188,7 @@ static int replace_all(const struct kernel_filter *old, const struct kernel_filt
 	return 0;
 }
 
-/*
- * Removes the attachments that were left out. If all were, they stay: the filter is still known by where it
- * ran.
- */
+/* Removes attachments that were left out; but if all were, they stay, to show where it ran. */
 static void forget_left_out(struct kernel_filter *old, struct kernel_filter *filter, const int *programs)
 {
 	size_t kept = 0;
@@ -263,10 +254,7 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 	if (!error)
 		error = replace_programs(old, filter, reason);
 	kernel_pin_done(pins);
-	/*
-	 * Packets that are still in the old programs are counted there. Without this wait those counts
-	 * would be lost.
-	 */
+	/* Packets in the old programs are still counted there; without this wait the counts would be lost. */
 	if (!error)
 		grace_wait();
 	return error;
@@ -274,10 +262,7 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 
 /* ---- MTU ---- */
 
-/*
- * The kernel's share of a page that holds a frame: headroom before the frame, struct skb_shared_info after
- * it.
- */
+/* The kernel's share of a frame's page: headroom before it, struct skb_shared_info after it. */
 #define HEADROOM_BYTES 256
 #define SHARED_INFO_BYTES 320
 

@@ -71,10 +71,7 @@ static const struct interface *find_interface(const struct watched *watched, con
 	return NULL;
 }
 
-/*
- * The interfaces were listed before the counters are read, so the filter has counted all packets in the
- * list.
- */
+/* Interfaces were listed before the counters are read, so the counters include those packets. */
 static void look(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
 {
 	const struct interface *interface = find_interface(watched, interfaces, count);

@@ -79,16 +79,10 @@ struct rule_key {
 int rule_parse_words(const char *const *words, size_t count, struct rule *rule, struct reason *reason);
 int rule_parse(const char *text, struct rule *rule, struct reason *reason);
 
-/*
- * Cuts `text` in place into words. 0; -EINVAL, with the reason: too many words, or a quote that is not
- * closed.
- */
+/* Cuts `text` in place into words. 0; -EINVAL: too many words, or a quote that is not closed. */
 int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason);
 
-/*
- * Keyword number `index` of rules. *value: its kind of value, or the choices joined by '|'. NULL after the
- * last.
- */
+/* Keyword number `index`. *value: its kind of value, or choices joined by '|'. NULL after the last. */
 const char *rule_word(size_t index, const char **value);
 
 /* Whether a number starts with 0 and has more digits. Rules do not accept such numbers. */
@@ -110,10 +104,7 @@ bool rule_has_ports(__u8 proto);
 int rule_time_parse(const char *text, __s64 *ms);
 const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES]);
 
-/*
- * Writes the canonical text. Action, timeout and comment appear only where they differ from the default.
- * Returns `text`.
- */
+/* Writes the canonical text; action, timeout and comment only where not the default. Returns `text`. */
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES]);
 
 /* The first `length` bits of an address; the rest is 0. */

@@ -93,10 +93,7 @@ static int open_dir_at(int parent_fd, const char *name, bool may_be_sticky)
 	return error;
 }
 
-/*
- * A new file lacks the bits of the umask. A library must not change the umask, so this adds them
- * afterwards.
- */
+/* Adds the bits that the umask took: a library must not change the umask. */
 static int widen(int fd, mode_t mode)
 {
 	char path[32];

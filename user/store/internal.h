@@ -36,10 +36,7 @@ struct store_meta {
 
 /* The wall clock was behind when this boot began. So `wall_ms` is still the one of an earlier boot. */
 #define STORE_META_WALL_BEHIND 1
-/*
- * The operator chose to pass packets with too many headers. For older versions that was the default: no
- * flag.
- */
+/* The operator chose to pass packets with too many headers (for older versions: the default). */
 #define STORE_META_PASSES_HEADERS 2
 
 _Static_assert(__builtin_offsetof(struct store_meta, id) == 16, "meta layout");
@@ -65,10 +62,7 @@ struct store_value {
 /* The lists within a transaction. */
 struct store_lists_state {
 	struct store_lists lists;
-	/*
-	 * Bits by number: lists that exist; of these, lists that were deleted but can be restored by an
-	 * undo.
-	 */
+	/* By number: lists that exist; of these, deleted lists that an undo can restore. */
 	__u64 known, deleted;
 	bool is_changed;
 };
@@ -103,10 +97,7 @@ struct store {
 	bool is_undoing; /* this transaction undoes the pending change */
 };
 
-/*
- * A transaction to read in: the open one, or the last committed state, which stays the same until
- * store_view_end().
- */
+/* A transaction to read in: the open one, or a view of the last commit until store_view_end(). */
 int store_view_begin(struct store *store, MDB_txn **txn);
 void store_view_end(struct store *store);
 
@@ -136,10 +127,7 @@ int store_shapes_save(const struct store *store); /* an LMDB status */
 
 /* ---- undo.c ---- */
 
-/*
- * Call it before a rule changes: keeps the old value if this transaction can be undone. `value` NULL: no
- * rule.
- */
+/* Before a rule changes: keeps its old value if this can be undone. `value` NULL: no rule. */
 int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value);
 
 /*
@@ -186,10 +174,7 @@ int store_deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *ru
 __u64 store_owners_all(const struct store_owners *owners);
 __s64 store_owners_end(const struct store_owners *owners);
 
-/*
- * The owners after `owner` (a bit) wants the rule until `deadline_ms` (0: permanently), or no longer wants
- * it.
- */
+/* Adds `owner` (a bit) until `deadline_ms` (0: permanently); removes `owner`. */
 struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms);
 struct store_owners store_owners_without(struct store_owners owners, __u64 owner, __s64 now_ms);
 

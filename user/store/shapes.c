@@ -41,10 +41,7 @@ static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val
 		entry.probed_as.src_len = kept.src_len;
 		entry.probed_as.dst_len = kept.dst_len;
 	}
-	/*
-	 * The shape is not checked: shape_list_restore() refuses one that does not expand to a valid probed
-	 * shape.
-	 */
+	/* shape_list_restore() refuses a shape that does not expand to the checked one. */
 	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.probed_as) ? shape_list_restore(list, &entry) :
 										    -EBADMSG;
 }

@@ -103,10 +103,7 @@ static int databases_attach(struct store *store, enum store_mode mode)
 	return error;
 }
 
-/*
- * Opens by descriptor, so that a directory of the same name cannot take its place. -ENOTSUP: /proc is
- * missing.
- */
+/* By descriptor, so that no other directory can take its place. -ENOTSUP: /proc is missing. */
 static int environment_open_at(int dir_fd, bool is_read_only, MDB_env **env)
 {
 	char path[32];
@@ -126,10 +123,7 @@ static void describe_others(int fd, struct reason *text)
 		   "directory, shows which), or the disk is slow");
 }
 
-/*
- * LMDB's locks are in memory that all processes share. A process that is stopped while it has one blocks
- * the others.
- */
+/* LMDB's locks are in shared memory: a process that is stopped while it has one blocks the others. */
 static int environment_attach(struct store *store, int dir_fd, enum store_mode mode)
 {
 	int error;

@@ -168,10 +168,7 @@ int store_info(struct store *store, struct store_info *info);
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 
-/*
- * The shapes in use and their probed shapes. store_plan(), within a transaction, calls shape_list_plan() on
- * them.
- */
+/* The shapes in use. store_plan(), within a transaction, calls shape_list_plan() on them. */
 int store_shapes(struct store *store, struct shape_list *list);
 int store_plan(struct store *store);
 

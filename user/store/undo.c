@@ -27,10 +27,7 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 		memcpy(bytes + 1, value->mv_data, value->mv_size);
 		kept.mv_size += value->mv_size;
 	}
-	/*
-	 * The first touch of a rule within the change keeps the old value; later ones must not overwrite
-	 * it.
-	 */
+	/* Only the first touch of a rule finds its old value. */
 	status = mdb_put(store->write, store->undo_db, (MDB_val *)rule, &kept, MDB_NOOVERWRITE);
 	return status == MDB_KEYEXIST ? 0 : environment_write_error(store->env, status);
 }
