@@ -89,7 +89,7 @@ static const struct bad_text bad[] = {
 	{ "type 8", "need 'proto icmp'" },
 	{ "proto tcp type 8", "need 'proto icmp'" },
 	{ "proto icmp type 256", "0 to 255" },
-	{ "proto icmp type 8 dport 1", "do not go with" },
+	{ "proto icmp type 8 dport 1", "has no ports" },
 	{ "dport 65536", "0 to 65535" },
 	{ "dport -1", "0 to 65535" },
 	{ "dport 5x", "'dport 5x'" },
