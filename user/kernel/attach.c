@@ -175,11 +175,6 @@ static int detach(const struct kernel_attachment *attachment)
 	return error;
 }
 
-static bool is_there(const struct kernel_attachment *now, const struct kernel_attachment *before)
-{
-	return now->ifindex == before->ifindex && now->mode == before->mode;
-}
-
 /* Whether the filter of that name now runs by another program here, or by none (prog_id 0). */
 static bool has_changed(const char *name, struct kernel_attachment *attachment)
 {
@@ -192,11 +187,16 @@ static bool has_changed(const char *name, struct kernel_attachment *attachment)
 	if (error && error != -EPROTO)
 		return false;
 	attachment->prog_id = 0;
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < filters[i].attachments_count; k++)
-			if (is_there(&filters[i].attachments[k], attachment) &&
-			    !strncmp(filters[i].config->name, name, sizeof(filters[i].config->name)))
-				*attachment = filters[i].attachments[k];
+	for (size_t i = 0; i < count; i++) {
+		if (strncmp(filters[i].config->name, name, sizeof(filters[i].config->name)))
+			continue;
+		for (size_t k = 0; k < filters[i].attachments_count; k++) {
+			const struct kernel_attachment *now = &filters[i].attachments[k];
+
+			if (now->ifindex == attachment->ifindex && now->mode == attachment->mode)
+				*attachment = *now;
+		}
+	}
 	kernel_filters_free(filters, count);
 	return attachment->prog_id != before;
 }

@@ -143,11 +143,6 @@ int kernel_recognise_other(struct kernel_filter *filter, const char *interface, 
 	return has_all_maps(filter) || kernel_opens_ids() ? kernel_say_unknown_version(interface, reason) : -ENOENT;
 }
 
-static bool is_this_version(const struct abi_config *config)
-{
-	return !config->magic || (config->magic == ABI_MAGIC && config->version == ABI_VERSION);
-}
-
 static bool are_options(const struct abi_options *options)
 {
 	return options->format < BUCKET_FORMATS && options->is_exact <= 1 && options->has_counts <= options->is_exact &&
@@ -190,7 +185,7 @@ int kernel_recognise(struct kernel_filter *filter, const char *interface, struct
 		filter->options = are_options(&config->options) ? config->options : options_as_built;
 		return 0;
 	}
-	if (!is_this_version(config))
+	if (config->magic && (config->magic != ABI_MAGIC || config->version != ABI_VERSION))
 		return kernel_say_unknown_version(interface, reason);
 	filter->options = config->magic ? config->options : options_as_built;
 	if (is_sound(filter))

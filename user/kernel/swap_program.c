@@ -203,14 +203,6 @@ static void forget_left_out(struct kernel_filter *old, struct kernel_filter *fil
 		old->attachments_count = filter->attachments_count = kept;
 }
 
-static void close_programs(int *programs, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (programs[i] >= 0)
-			close(programs[i]);
-	free(programs);
-}
-
 static int replace_programs(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
 {
 	size_t count = old->attachments_count;
@@ -231,7 +223,10 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 		error = replace_all(old, filter, programs, reason);
 	if (!error)
 		forget_left_out(old, filter, programs);
-	close_programs(programs, count);
+	for (size_t i = 0; i < count; i++)
+		if (programs[i] >= 0)
+			close(programs[i]);
+	free(programs);
 	return error;
 }
 

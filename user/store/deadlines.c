@@ -65,26 +65,12 @@ static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADL
 	return rule->timeout_ms < 0 ? 0 : -EBADMSG;
 }
 
-static int expired_visit(struct store *store, MDB_cursor *cursor, int (*visit)(const struct rule *rule, void *context),
-			 void *context)
-{
-	__u8 last[DEADLINE_KEY_BYTES];
-	size_t length = 0;
-	struct rule rule;
-	int result;
-
-	do {
-		result = next_expired(store, cursor, last, &length, &rule);
-		if (result)
-			return result == -ENOENT ? 0 : result;
-		result = visit(&rule, context);
-	} while (!result);
-	return result;
-}
-
 int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
-	MDB_cursor *cursor;
+	__u8 last[DEADLINE_KEY_BYTES];
+	MDB_cursor *cursor = NULL;
+	size_t length = 0;
+	struct rule rule;
 	MDB_txn *txn;
 	int result;
 
@@ -94,10 +80,17 @@ int store_expired(struct store *store, int (*visit)(const struct rule *rule, voi
 	if (result)
 		return result;
 	result = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
-	if (!result) {
-		result = expired_visit(store, cursor, visit, context);
-		mdb_cursor_close(cursor);
+	while (!result) {
+		result = next_expired(store, cursor, last, &length, &rule);
+		if (result == -ENOENT) {
+			result = 0;
+			break;
+		}
+		if (!result)
+			result = visit(&rule, context);
 	}
+	if (cursor)
+		mdb_cursor_close(cursor);
 	store_view_end(store);
 	return result;
 }

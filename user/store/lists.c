@@ -86,36 +86,29 @@ static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_valu
 
 /* ---- all of them ---- */
 
-static int load_one(struct store_lists_state *state, const MDB_val *name, const MDB_val *bytes)
+int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
 {
 	struct list_value value;
 	struct store_list list;
-	int error = list_read(name, bytes, &value, &list);
-
-	if (error || state->known & BIT(value.number))
-		return -EBADMSG;
-	state->lists.list[value.number] = list;
-	state->known |= BIT(value.number);
-	state->deleted |= value.is_deleted ? BIT(value.number) : 0;
-	return 0;
-}
-
-int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
-{
 	MDB_val name, bytes;
 	MDB_cursor *cursor;
-	int status, error;
+	int error;
 
 	*state = (struct store_lists_state){};
 	if (store->schema < 3)
 		return 0;
-	status = mdb_cursor_open(txn, store->lists_db, &cursor);
-	if (status)
-		return environment_error(status);
-	do {
-		status = mdb_cursor_get(cursor, &name, &bytes, MDB_NEXT);
-		error = status ? environment_error(status) : load_one(state, &name, &bytes);
-	} while (!error);
+	error = environment_error(mdb_cursor_open(txn, store->lists_db, &cursor));
+	if (error)
+		return error;
+	while (!(error = environment_error(mdb_cursor_get(cursor, &name, &bytes, MDB_NEXT)))) {
+		if (list_read(&name, &bytes, &value, &list) || state->known & BIT(value.number)) {
+			error = -EBADMSG;
+			break;
+		}
+		state->lists.list[value.number] = list;
+		state->known |= BIT(value.number);
+		state->deleted |= value.is_deleted ? BIT(value.number) : 0;
+	}
 	mdb_cursor_close(cursor);
 	return error == -ENOENT ? 0 : error;
 }

@@ -111,17 +111,9 @@ static int files_make(const char *dir)
 	return -error;
 }
 
-/* LMDB 0.9 leaves data.mdb open on exec. */
-static int close_on_exec(MDB_env *env)
-{
-	int fd, status = mdb_env_get_fd(env, &fd);
-
-	return status ? status : fcntl(fd, F_SETFD, FD_CLOEXEC) ? errno : 0;
-}
-
 static int environment_try(const char *dir, unsigned int flags, size_t bytes, MDB_env **env)
 {
-	int status = mdb_env_create(env);
+	int fd, status = mdb_env_create(env);
 
 	if (status)
 		return status;
@@ -130,7 +122,10 @@ static int environment_try(const char *dir, unsigned int flags, size_t bytes, MD
 	mdb_env_set_mapsize(*env, bytes);
 	status = mdb_env_open(*env, dir, flags, 0600);
 	if (!status)
-		status = close_on_exec(*env);
+		status = mdb_env_get_fd(*env, &fd);
+	/* LMDB 0.9 leaves data.mdb open on exec. */
+	if (!status && fcntl(fd, F_SETFD, FD_CLOEXEC))
+		status = errno;
 	if (status) {
 		mdb_env_close(*env);
 		*env = NULL;

@@ -324,37 +324,30 @@ int store_get(struct store *store, struct rule *rule)
 	return error;
 }
 
-static int each_visit(const struct store *store, MDB_cursor *cursor,
-		      int (*visit)(const struct rule *rule, void *context), void *context)
-{
-	MDB_val key, value;
-	struct rule rule;
-	int result;
-
-	do {
-		result = environment_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
-		if (result)
-			return result == -ENOENT ? 0 : result;
-		result = store_rule_read(store, &key, &value, &rule);
-		if (!result)
-			result = visit(&rule, context);
-	} while (!result);
-	return result;
-}
-
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
-	MDB_cursor *cursor;
+	MDB_cursor *cursor = NULL;
+	MDB_val key, value;
+	struct rule rule;
 	MDB_txn *txn;
 	int result = store_view_begin(store, &txn);
 
 	if (result)
 		return result;
 	result = environment_error(mdb_cursor_open(txn, store->rules_db, &cursor));
-	if (!result) {
-		result = each_visit(store, cursor, visit, context);
-		mdb_cursor_close(cursor);
+	while (!result) {
+		result = environment_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+		if (result == -ENOENT) {
+			result = 0;
+			break;
+		}
+		if (!result)
+			result = store_rule_read(store, &key, &value, &rule);
+		if (!result)
+			result = visit(&rule, context);
 	}
+	if (cursor)
+		mdb_cursor_close(cursor);
 	store_view_end(store);
 	return result;
 }
