@@ -256,7 +256,7 @@ void guard_close(struct guard *guard)
 bool guard_concerns(const struct guard *guard, const struct rule *rule)
 {
 	for (size_t i = 0; i < guard->count; i++)
-		if (rule_names(rule, &guard->flows[i].flow))
+		if (rule_covers(rule, &guard->flows[i].flow))
 			return true;
 	return false;
 }

@@ -24,15 +24,15 @@ static bool is_unsupported(int error)
 }
 
 /* Why the driver refused the program: the kernel's text, or else the meaning of the error. */
-static const char *native_refused(int error)
+static const char *why_not_native(int error)
 {
-	if (*kernel_words())
-		return kernel_words();
+	if (*kernel_error_text())
+		return kernel_error_text();
 	return error == -EOPNOTSUPP ? "its driver has no native XDP" : strerror(-error);
 }
 
 /* A driver's error means neither bad input nor a full table, as commands would think: it becomes -EIO. */
-static int attach_refused(int error, const char *interface, enum interface_mode mode, struct reason *reason)
+static int refuse_attach(int error, const char *interface, enum interface_mode mode, struct reason *reason)
 {
 	if ((error == -EBUSY || error == -EEXIST) && !kernel_opens_ids())
 		return reason_set(reason, -EBUSY,
@@ -48,8 +48,8 @@ static int attach_refused(int error, const char *interface, enum interface_mode 
 	if (mode == INTERFACE_NATIVE && is_unsupported(error) && error != -EACCES)
 		return reason_set(reason, error == -EOPNOTSUPP ? error : -EIO,
 				  "'%s' does not take the filter in its driver: %s; use --mode skb or --mode auto",
-				  interface, native_refused(error));
-	kernel_refused_in_words(reason, error, "cannot attach to ", interface);
+				  interface, why_not_native(error));
+	kernel_refuse_in_words(reason, error, "cannot attach to ", interface);
 	return error == -EPERM || error == -EACCES || error == -ENOMEM ? error : -EIO;
 }
 
@@ -63,7 +63,7 @@ static int attach_program(const struct kernel_filter *filter, struct kernel_atta
 	if (!error)
 		error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),
 				       kernel_mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
-	return error ? attach_refused(error, attachment->interface, attachment->mode, reason) : 0;
+	return error ? refuse_attach(error, attachment->interface, attachment->mode, reason) : 0;
 }
 
 static int attach(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
@@ -104,7 +104,7 @@ static int attach_wanted(struct kernel_filter *filter, enum kernel_mode wanted, 
 
 	reason_set(&why, 0, "%s", "");
 	if (is_unsupported(error) && wanted == KERNEL_AUTO) {
-		reason_set(&why, 0, "%s", native_refused(error));
+		reason_set(&why, 0, "%s", why_not_native(error));
 		error = attach_mode(filter, INTERFACE_SKB, attachment, reason);
 	}
 	if (!error)
@@ -117,7 +117,7 @@ static void offer_name(const char *name, void *context)
 	suggest_offer(context, name);
 }
 
-int kernel_no_interface(const char *name, struct reason *reason)
+int kernel_say_no_interface(const char *name, struct reason *reason)
 {
 	struct suggest suggest = suggest_for(name);
 	char text[SUGGEST_TEXT_BYTES];
@@ -134,9 +134,9 @@ static int find_interface(const char *name, struct kernel_attachment *attachment
 	int error = interfaces_find(name, &interface);
 
 	if (error == -ENODEV)
-		return kernel_no_interface(name, reason);
+		return kernel_say_no_interface(name, reason);
 	if (error)
-		return kernel_refused(reason, error, "cannot look at the interface ", name);
+		return kernel_refuse(reason, error, "cannot look at the interface ", name);
 	if (!interface.has_ethernet)
 		return reason_set(reason, -EINVAL,
 				  "'%s' has no Ethernet header (a tunnel, PPP, a modem), so the filter would find no "
@@ -159,7 +159,7 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	if (error)
 		return error;
 	error = kernel_add_attachment(filter, &attachment);
-	return error ? kernel_refused(reason, error, "cannot note the attachment to ", interface) : 0;
+	return error ? kernel_refuse(reason, error, "cannot note the attachment to ", interface) : 0;
 }
 /* ---- detach ---- */
 
@@ -217,5 +217,5 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 	for (int try = 0; error && try < DETACH_TRIES && has_changed(filter->config->name, &now); try++)
 		error = now.prog_id ? detach(&now) : 0;
 	kernel_unpin_unused();
-	return error ? kernel_refused_in_words(reason, error, "cannot detach from ", attachment->interface) : 0;
+	return error ? kernel_refuse_in_words(reason, error, "cannot detach from ", attachment->interface) : 0;
 }

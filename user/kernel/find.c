@@ -77,10 +77,9 @@ static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 		return 0;
 	}
 	if (fd == -EPERM && !kernel_opens_ids())
-		return kernel_pins_refused(search->reason, fd);
+		return kernel_pins_refuse(search->reason, fd);
 	if (fd < 0)
-		return kernel_refused(search->reason, fd, "cannot look at the XDP program on ",
-				      search->interface->name);
+		return kernel_refuse(search->reason, fd, "cannot look at the XDP program on ", search->interface->name);
 	error = bpf_obj_get_info_by_fd(fd, &info, &length);
 	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
 	if (!error)
@@ -90,8 +89,8 @@ static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 	if (error == -EPROTO)
 		kernel_say_unknown_version(search->interface->name, search->reason);
 	else if (error)
-		kernel_refused(search->reason, error, "cannot look at the maps of the XDP program on ",
-			       search->interface->name);
+		kernel_refuse(search->reason, error, "cannot look at the maps of the XDP program on ",
+			      search->interface->name);
 	else if (filter.is_other_version)
 		error = kernel_recognise_other(&filter, search->interface->name, search->reason);
 	*is_ours = !error && filter.map[KERNEL_CONFIG].fd;
@@ -175,7 +174,7 @@ static int inspect_all(struct search *search)
 	int error = interfaces_list(&interfaces, &count);
 
 	if (error)
-		return kernel_refused(search->reason, error, "cannot list the network interfaces", "");
+		return kernel_refuse(search->reason, error, "cannot list the network interfaces", "");
 	for (size_t i = 0; i < count && !error; i++)
 		error = inspect_interface(search, &interfaces[i]);
 	free(interfaces);
@@ -260,7 +259,7 @@ static int find(const char *name, bool with_others, struct kernel_filter **filte
 		if (!with_others && leave_out_other_versions(&search, name))
 			error = -EPROTO;
 		if (*search.unseen && !is_found)
-			error = kernel_unseen(search.unseen, reason);
+			error = kernel_say_unseen(search.unseen, reason);
 	}
 	*filters = search.filters;
 	*count = search.count;

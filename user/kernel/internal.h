@@ -10,15 +10,15 @@
 /* ---- libbpf_log.c ---- */
 
 /* The kernel's error text since kernel_listen(); "" where there was none. */
-const char *kernel_words(void);
+const char *kernel_error_text(void);
 
 /*
  * Sets the reason for a refused system call: `what` failed for `subject`. Returns `error`; -EINVAL becomes
  * -EIO. The second function adds the kernel's text: call kernel_listen() before, and nothing else that may
  * fail.
  */
-int kernel_refused(struct reason *reason, int error, const char *what, const char *subject);
-int kernel_refused_in_words(struct reason *reason, int error, const char *what, const char *subject);
+int kernel_refuse(struct reason *reason, int error, const char *what, const char *subject);
+int kernel_refuse_in_words(struct reason *reason, int error, const char *what, const char *subject);
 
 /* ---- maps.c ---- */
 
@@ -72,10 +72,10 @@ int kernel_open_id(enum kernel_object kind, __u32 id);
 bool kernel_opens_ids(void);
 
 /* Sets the reason for an error of kernel_open_id() or of pins. Returns the error for the caller. */
-int kernel_pins_refused(struct reason *reason, int error);
+int kernel_pins_refuse(struct reason *reason, int error);
 
 /* Says that `interface` runs a program that is not pinned here and may be any filter. -EPERM. */
-int kernel_unseen(const char *interface, struct reason *reason);
+int kernel_say_unseen(const char *interface, struct reason *reason);
 
 /*
  * Call it before a filter whose programs are loaded is attached. Pins the filter if it could not be found

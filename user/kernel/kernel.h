@@ -117,7 +117,7 @@ int kernel_look(const char *name, struct kernel_filter **filters, size_t *count,
 int kernel_find_all(const char *name, struct kernel_filter **filters, size_t *count, struct reason *reason);
 
 /* Says that there is no such interface, and which name may be meant. -ENODEV. */
-int kernel_no_interface(const char *name, struct reason *reason);
+int kernel_say_no_interface(const char *name, struct reason *reason);
 void kernel_filters_free(struct kernel_filter *filters, size_t count);
 
 /* Seconds since its oldest program was loaded; negative: the kernel does not say. */

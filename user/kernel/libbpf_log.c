@@ -53,12 +53,12 @@ void kernel_listen_no_more(void)
 	is_listening = false;
 }
 
-const char *kernel_words(void)
+const char *kernel_error_text(void)
 {
 	return kernel_message;
 }
 
-static int refuse(struct reason *reason, int error, const char *what, const char *subject, const char *words)
+static int set_reason(struct reason *reason, int error, const char *what, const char *subject, const char *words)
 {
 	if (error == -EPERM || error == -EACCES)
 		return reason_set(reason, error,
@@ -70,12 +70,12 @@ static int refuse(struct reason *reason, int error, const char *what, const char
 			  *words ? " (" : "", words, *words ? ")" : "");
 }
 
-int kernel_refused(struct reason *reason, int error, const char *what, const char *subject)
+int kernel_refuse(struct reason *reason, int error, const char *what, const char *subject)
 {
-	return refuse(reason, error, what, subject, "");
+	return set_reason(reason, error, what, subject, "");
 }
 
-int kernel_refused_in_words(struct reason *reason, int error, const char *what, const char *subject)
+int kernel_refuse_in_words(struct reason *reason, int error, const char *what, const char *subject)
 {
-	return refuse(reason, error, what, subject, kernel_words());
+	return set_reason(reason, error, what, subject, kernel_error_text());
 }

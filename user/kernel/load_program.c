@@ -65,7 +65,7 @@ static struct xdp_cuckoo *open_object(const struct abi_options *options, struct 
 	kernel_listen();
 	skeleton = xdp_cuckoo__open();
 	if (!skeleton) {
-		kernel_refused(reason, -errno, "cannot open the built-in BPF object", "");
+		kernel_refuse(reason, -errno, "cannot open the built-in BPF object", "");
 		return NULL;
 	}
 	kernel_set_constants(options, &skeleton->rodata->xc_options, skeleton->rodata->xc_prefixes);
@@ -98,7 +98,7 @@ int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reas
 		return 0;
 	}
 	xdp_cuckoo__destroy(skeleton);
-	return kernel_refused(reason, error, "cannot load the BPF program", "");
+	return kernel_refuse(reason, error, "cannot load the BPF program", "");
 }
 
 int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_filter *filter, struct reason *reason)
@@ -154,7 +154,7 @@ static int create_maps(const struct kernel_plan *plan, struct kernel_filter *fil
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
 		error = take_created_map(filter, skeleton, name);
 	xdp_cuckoo__destroy(skeleton);
-	return error ? kernel_refused(reason, error, "cannot make the filter's maps", "") : 0;
+	return error ? kernel_refuse(reason, error, "cannot make the filter's maps", "") : 0;
 }
 
 int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter, struct reason *reason)

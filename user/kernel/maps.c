@@ -57,7 +57,7 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 			error = map_memory(&filter->map[name],
 					   name == KERNEL_BUCKETS || name == KERNEL_RECORDS || name == KERNEL_COUNTS);
 	filter->config = filter->map[KERNEL_CONFIG].memory;
-	return error ? kernel_refused(reason, error, "cannot map the filter's table", "") : 0;
+	return error ? kernel_refuse(reason, error, "cannot map the filter's table", "") : 0;
 }
 
 void kernel_close_map(struct kernel_map *map)

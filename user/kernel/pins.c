@@ -226,7 +226,7 @@ static bool is_pinned(int net, const struct kernel_filter *filter)
 	return net >= 0 && !faccessat(net, name, F_OK, 0);
 }
 
-int kernel_pins_refused(struct reason *reason, int error)
+int kernel_pins_refuse(struct reason *reason, int error)
 {
 	if (error == -EPERM || error == -EMEDIUMTYPE || error == -ENOENT || error == -EACCES || error == -ELOOP ||
 	    error == -ENOTDIR)
@@ -235,10 +235,10 @@ int kernel_pins_refused(struct reason *reason, int error)
 				  "without CAP_SYS_ADMIN filters are found by pins there; name one with --pins, or "
 				  "run it as root",
 				  pins);
-	return kernel_refused(reason, error, "cannot pin the filter in ", pins);
+	return kernel_refuse(reason, error, "cannot pin the filter in ", pins);
 }
 
-int kernel_unseen(const char *interface, struct reason *reason)
+int kernel_say_unseen(const char *interface, struct reason *reason)
 {
 	return reason_set(reason, -EPERM,
 			  "cannot see what runs: '%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may "
@@ -267,7 +267,7 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 		return 0;
 	}
 	if (net < 0)
-		return kernel_pins_refused(reason, net);
+		return kernel_pins_refuse(reason, net);
 	snprintf(name, sizeof(name), "%u", filter->map[KERNEL_CONFIG].id);
 	waiting_begin(describe_unpinning, net);
 	error = flock(net, LOCK_SH) ? -errno : 0;
@@ -277,7 +277,7 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	if (filter_dir >= 0)
 		close(filter_dir);
 	*held = net;
-	return error ? kernel_pins_refused(reason, error) : 0;
+	return error ? kernel_pins_refuse(reason, error) : 0;
 }
 
 void kernel_pin_done(int held)

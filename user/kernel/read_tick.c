@@ -55,5 +55,5 @@ int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason)
 		close(program);
 	if (!error && !*ticks_per_second)
 		error = -ENOTSUP;
-	return error ? kernel_refused(reason, error, "cannot read the kernel's clock", "") : 0;
+	return error ? kernel_refuse(reason, error, "cannot read the kernel's clock", "") : 0;
 }

@@ -224,7 +224,7 @@ static int runs_own(struct kernel_filter *filter, const struct kernel_attachment
 	if (fd >= 0)
 		close(fd);
 	*is_own = !error && !memcmp(running, own, sizeof(own));
-	return error ? kernel_refused(reason, error, "cannot look at the running program", "") : 0;
+	return error ? kernel_refuse(reason, error, "cannot look at the running program", "") : 0;
 }
 
 int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason)

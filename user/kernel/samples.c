@@ -120,8 +120,8 @@ int kernel_samples_open(const struct kernel_filter *filter, struct kernel_sample
 	if (!error)
 		return 0;
 	kernel_samples_close(samples);
-	return kernel_refused(reason, error, "cannot read the samples of the filter on ",
-			      filter->attachments[0].interface);
+	return kernel_refuse(reason, error, "cannot read the samples of the filter on ",
+			     filter->attachments[0].interface);
 }
 
 void kernel_samples_close(struct kernel_samples *samples)
@@ -141,7 +141,7 @@ int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samp
 
 	if (error) {
 		close_map(&config);
-		return kernel_refused(reason, error, "cannot follow the filter on ", filter->attachments[0].interface);
+		return kernel_refuse(reason, error, "cannot follow the filter on ", filter->attachments[0].interface);
 	}
 	close_map(&samples->config);
 	samples->config = config;
@@ -232,5 +232,5 @@ int kernel_samples_count(const struct kernel_samples *samples, struct abi_sampli
 	sum->seen -= before->seen;
 	sum->limited -= before->limited;
 	sum->lost -= before->lost;
-	return error ? kernel_refused(reason, error, "cannot read what was seen", "") : 0;
+	return error ? kernel_refuse(reason, error, "cannot read what was seen", "") : 0;
 }

@@ -100,14 +100,14 @@ static int plan_attachments(const struct kernel_filter *old, struct kernel_filte
 	return error;
 }
 
-static int replace_refused(int error, const char *interface, struct reason *reason)
+static int refuse_replace(int error, const char *interface, struct reason *reason)
 {
 	if (error == -EBUSY || error == -EEXIST || error == -ENOENT)
 		return reason_set(reason, -EBUSY,
 				  "'%s' no longer runs the program it ran a moment ago; "
 				  "try again",
 				  interface);
-	return kernel_refused_in_words(reason, error, "cannot replace the program on ", interface);
+	return kernel_refuse_in_words(reason, error, "cannot replace the program on ", interface);
 }
 
 static int new_program(const struct kernel_filter *filter, size_t i)
@@ -180,7 +180,7 @@ static int replace_all(const struct kernel_filter *old, const struct kernel_filt
 					&programs[done]);
 
 		if (error) {
-			error = replace_refused(error, old->attachments[done].interface, reason);
+			error = refuse_replace(error, old->attachments[done].interface, reason);
 			go_back(filter, programs, done);
 			return error;
 		}
@@ -210,7 +210,7 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 	int error;
 
 	if (!programs)
-		return kernel_refused(reason, -ENOMEM, "cannot prepare the new programs", "");
+		return kernel_refuse(reason, -ENOMEM, "cannot prepare the new programs", "");
 	error = plan_attachments(old, filter);
 	for (size_t i = 0; i < count; i++) {
 		const int refused = open_program(&old->attachments[i], &programs[i]);
@@ -218,7 +218,7 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 		error = error ? error : refused;
 	}
 	if (error)
-		error = kernel_refused(reason, error, "cannot prepare the new programs", "");
+		error = kernel_refuse(reason, error, "cannot prepare the new programs", "");
 	else
 		error = replace_all(old, filter, programs, reason);
 	if (!error)
@@ -296,7 +296,7 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 		return error;
 	error = put_frags(filter, attachment);
 	if (error)
-		error = replace_refused(error, attachment->interface, reason);
+		error = refuse_replace(error, attachment->interface, reason);
 	kernel_pin_done(held);
 	return error;
 }

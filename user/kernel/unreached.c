@@ -48,7 +48,7 @@ int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_at
 
 	*packets = 0;
 	if (error)
-		kernel_refused(reason, error, "cannot read the counters", "");
+		kernel_refuse(reason, error, "cannot read the counters", "");
 	for (__u32 row = 0; row < ABI_COUNTER_ROWS && !error; row++) {
 		if (!(rows >> row & 1))
 			continue;

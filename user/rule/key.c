@@ -159,7 +159,7 @@ static bool covers(const union flow_addr *prefix, unsigned int length, const uni
 	return length <= of_length && !memcmp(&network, prefix, sizeof(network));
 }
 
-bool rule_names(const struct rule *rule, const struct rule *flow)
+bool rule_covers(const struct rule *rule, const struct rule *flow)
 {
 	if ((rule->family != FLOW_NO_FAMILY && rule->family != flow->family) || rule->fields & ~flow->fields ||
 	    (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != flow->port_kind))

@@ -173,7 +173,7 @@ struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family);
 size_t rule_generalise(const struct rule *query, const struct rule_shape *shape, struct rule rules[RULE_KEYS_MAX]);
 
 /* Whether `rule` matches every packet that `flow` matches. */
-bool rule_names(const struct rule *rule, const struct rule *flow);
+bool rule_covers(const struct rule *rule, const struct rule *flow);
 
 /* The text of a shape for status: "ipv4 proto src/24 dport". Returns `text`. */
 const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEXT_BYTES]);

@@ -39,14 +39,14 @@ static void test_words_are_of_one_refusal(void **state)
 	(void)state;
 	kernel_listen();
 	be_refused();
-	assert_non_null(strstr(kernel_words(), "native mode"));
-	kernel_refused_in_words(&reason, -EOPNOTSUPP, "cannot attach to ", "lo");
+	assert_non_null(strstr(kernel_error_text(), "native mode"));
+	kernel_refuse_in_words(&reason, -EOPNOTSUPP, "cannot attach to ", "lo");
 	assert_non_null(strstr(reason.text, "native mode"));
 	/* For a map the kernel gives no text. */
-	kernel_refused(&reason, -ENOMEM, "cannot read the counters", "");
+	kernel_refuse(&reason, -ENOMEM, "cannot read the counters", "");
 	assert_string_equal("cannot read the counters: Cannot allocate memory", reason.text);
 	kernel_listen();
-	assert_string_equal("", kernel_words());
+	assert_string_equal("", kernel_error_text());
 }
 
 static int own_namespace(void **state)
