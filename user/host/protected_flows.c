@@ -130,25 +130,20 @@ static int guard_discovery(struct guard *guard, const struct host_address *neigh
 	return error;
 }
 
-/* Without these advertisements the route through the gateway ends. */
-static int guard_advertised(struct guard *guard, const struct host_address *gateway)
-{
-	static const struct host_address all_nodes = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [15] = 1 } };
-	const struct rule flow = discovery_flow(gateway, &all_nodes, ND_ROUTER_ADVERT);
-
-	return add_flow(guard, &flow, "router advertisements of the default gateway", gateway);
-}
-
 /* ---- gateways, name servers, the SSH session ---- */
 
 static int guard_gateway(struct guard *guard, const struct host_address *gateway, const struct host_address *own)
 {
+	static const struct host_address all_nodes = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [15] = 1 } };
 	static const char name[] = "the default gateway";
-	const struct rule flow = flow_of(gateway, own);
+	struct rule flow = flow_of(gateway, own);
 	int error = add_flow(guard, &flow, name, gateway);
 
-	if (!error && !own && gateway->is_advertised)
-		error = guard_advertised(guard, gateway);
+	/* Without these advertisements the route through the gateway ends. */
+	if (!error && !own && gateway->is_advertised) {
+		flow = discovery_flow(gateway, &all_nodes, ND_ROUTER_ADVERT);
+		error = add_flow(guard, &flow, "router advertisements of the default gateway", gateway);
+	}
 	if (error || !own || gateway->family != FLOW_IPV6)
 		return error;
 	return guard_discovery(guard, gateway, name, own);
@@ -212,19 +207,6 @@ static int guard_ssh(struct guard *guard, const struct host_addresses *own)
 	return guard_peers(guard, &(struct host_addresses){ &ssh.peer, 1 }, own, guard_ssh_neighbour);
 }
 
-/* The flows that an operator misses first come first. */
-static int add_flows(struct guard *guard, const struct host_addresses *own, const struct host_addresses *gateways,
-		     const struct host_addresses *servers)
-{
-	int error = guard_ssh(guard, own);
-
-	if (!error)
-		error = guard_peers(guard, gateways, own, guard_gateway);
-	if (!error)
-		error = guard_peers(guard, servers, own, guard_name_server);
-	return error ? error : guard_own(guard, own);
-}
-
 int guard_open(struct guard *guard, struct reason *reason)
 {
 	struct host_addresses own = {}, gateways = {}, servers = {};
@@ -236,8 +218,15 @@ int guard_open(struct guard *guard, struct reason *reason)
 		error = host_find_gateways(&gateways);
 	if (!error)
 		error = host_find_name_servers(&servers);
+	/* The flows that an operator misses first come first. */
 	if (!error)
-		error = add_flows(guard, &own, &gateways, &servers);
+		error = guard_ssh(guard, &own);
+	if (!error)
+		error = guard_peers(guard, &gateways, &own, guard_gateway);
+	if (!error)
+		error = guard_peers(guard, &servers, &own, guard_name_server);
+	if (!error)
+		error = guard_own(guard, &own);
 	free(own.address);
 	free(gateways.address);
 	free(servers.address);

@@ -167,28 +167,24 @@ static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *ru
 	return environment_write_error(store->env, mdb_cursor_put(cursor, &key, &value, MDB_CURRENT));
 }
 
-static int give_up_each(struct store *store, __u64 owner)
+int store_give_up_all(struct store *store, unsigned int owner, bool is_alone)
 {
 	MDB_val rule, bytes;
 	MDB_cursor *cursor;
-	int error = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
+	int error;
 
+	if (is_alone || !store_is_later(store))
+		return store_kept_clear(store);
+	error = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
 	if (error)
 		return error;
 	do {
 		error = environment_error(mdb_cursor_get(cursor, &rule, &bytes, MDB_NEXT));
 		if (!error)
-			error = give_up_at(store, cursor, &rule, &bytes, owner);
+			error = give_up_at(store, cursor, &rule, &bytes, 1ULL << owner);
 	} while (!error);
 	mdb_cursor_close(cursor);
 	return error == -ENOENT ? 0 : error;
-}
-
-int store_give_up_all(struct store *store, unsigned int owner, bool is_alone)
-{
-	if (is_alone || !store_is_later(store))
-		return store_kept_clear(store);
-	return give_up_each(store, 1ULL << owner);
 }
 
 /* ---- store_get_undone() ---- */
