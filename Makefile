@@ -81,7 +81,7 @@ $(OBJECTS): $(BUILD)/%.bpf.o: bpf/%.bpf.c
 $(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(call say,SKEL,$@)$(BPFTOOL) gen skeleton $< name $* > $@
 
-$(BUILD)/user/kernel/kernel.o: $(BUILD)/xdp_cuckoo.skel.h
+$(BUILD)/user/kernel/load_program.o: $(BUILD)/xdp_cuckoo.skel.h
 $(BUILD)/user/kernel/bench_program.o: $(BUILD)/bench.skel.h
 
 $(BUILD)/user/%.o: user/%.c

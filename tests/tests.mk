@@ -52,7 +52,7 @@ FAULTY_TOOL := build/tests/fault/xdp-cuckoo
 FAULTY_OBJECTS := $(USER_SOURCES:%.c=build/tests/fault/%.o)
 FAULTS := build/tests/fault/faults
 
-build/tests/fault/user/kernel/kernel.o: build/xdp_cuckoo.skel.h
+build/tests/fault/user/kernel/load_program.o: build/xdp_cuckoo.skel.h
 build/tests/fault/user/kernel/bench_program.o: build/bench.skel.h
 
 build/tests/fault/user/%.o: user/%.c

@@ -132,7 +132,7 @@ static void check_shapes(struct store *store)
 	for (size_t i = 0; i < list.count && !error; i++) {
 		const struct shape_list_entry *entry = &list.entry[i];
 
-		fuzz_check(entry->keys && rule_can_expand(&entry->shape, &entry->target), "shape %zu", i);
+		fuzz_check(entry->keys && rule_can_expand(&entry->shape, &entry->probed_as), "shape %zu", i);
 		fuzz_check(shape_list_find(&list, &entry->shape) == entry, "shape %zu is not found", i);
 	}
 	if (!error)

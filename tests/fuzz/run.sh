@@ -22,7 +22,8 @@ export UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:symbolize=0"
 sources() {
 	case $1 in
 	parse) echo include/parse.h ;;
-	rule) echo user/rule/parse.c user/rule/rule.c user/rule/duration.c user/rule/key.c ;;
+	rule) echo user/rule/parse.c user/rule/format.c user/rule/protocol_names.c user/rule/encode.c user/rule/duration.c \
+		user/rule/key.c ;;
 	list) echo user/lists/*.c user/io/line_file.c user/io/json_walk.c ;;
 	store) echo user/store/*.c user/rule/shapes.c user/rule/validate.c ;;
 	batch) echo user/io/line_pipe.c user/commands/batch_line.c ;;

@@ -142,7 +142,7 @@ test_without_proc() {
 		case_begin "$command"
 		# shellcheck disable=SC2086 # words
 		assert_status 3 without_proc $command
-		assert_error 'by way of /proc, which is not mounted here: mount it: mount -t proc proc /proc$'
+		assert_error 'through /proc, which is not mounted here: mount it: mount -t proc proc /proc$'
 		assert_output_is_empty
 	done <<-END
 		list

@@ -338,7 +338,7 @@ test_wrong_usage() {
 		2|'action drpo': the action is drop or pass; did you mean 'drop'|add 192.0.2.1 action drpo
 		2|comment; did you mean 'dport'[?]$|add 192.0.2.1 dprt 53
 		2|'tpc' is not a protocol.*; did you mean 'tcp'[?]$|add proto tpc dport 53
-		2|'tcp' is no word of a rule; write: proto tcp$|add tcp dport 53
+		2|'tcp' is not a word of a rule; write: proto tcp$|add tcp dport 53
 		2|'example.com' is not an IPv4 or IPv6 address or prefix; names are not looked up|add example.com
 		2|too few words|load
 		2|too few words|add
@@ -362,7 +362,7 @@ test_wrong_usage() {
 		1|no filter 'defualt' is running here; did you mean 'default'[?] See xdp-cuckoo status$|--name defualt stats
 		1|no filter 'other' is running here; see xdp-cuckoo status, or run it: xdp-cuckoo --name other load|--name other panic
 		1|no such rule: src 192.0.2.9; xdp-cuckoo list shows|del 192.0.2.9
-		2|'src' needs a value behind it: ADDRESS|add src
+		2|'src' needs a value after it: ADDRESS|add src
 		2|list: too many words; usage: xdp-cuckoo list .--list NAME. .--counters.$|list x
 		2|version: too many words; usage: xdp-cuckoo version$|version x
 		2|is running with 16384 slots; xdp-cuckoo resize|load vrx --capacity 5000000

@@ -65,7 +65,7 @@ test_who_has_the_lock_is_named() {
 test_a_holder_that_is_stopped() {
 	assert_status 0 xc add 192.0.2.1
 	hold "$TOOL" --state "$STATE/store" bench --seconds 600
-	waits "\\(process $HOLDER\\), .* for [0-9]+ s; it is stopped: kill -CONT $HOLDER lets it go on\$" add 192.0.2.2
+	waits "\\(process $HOLDER\\), .* for [0-9]+ s; it is stopped: kill -CONT $HOLDER continues it\$" add 192.0.2.2
 	kill -9 "$WAITER"
 	wait "$WAITER" || :
 	waits "^[{]\"note\": \"waiting for .*\"[}]\$" --json flush

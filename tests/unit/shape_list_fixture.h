@@ -46,7 +46,7 @@ static inline struct rule_shape target_of(const struct shape_list *list, struct 
 	const struct shape_list_entry *entry = shape_list_find(list, &shape);
 
 	assert_non_null(entry);
-	return entry->target;
+	return entry->probed_as;
 }
 
 static inline bool is_equal(const struct rule_shape *a, const struct rule_shape *b)
@@ -59,7 +59,7 @@ static inline bool is_equal(const struct rule_shape *a, const struct rule_shape 
 static inline bool is_shared(const struct shape_list *list, const struct shape_list_entry *entry)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (&list->entry[i] != entry && is_equal(&list->entry[i].target, &entry->target))
+		if (&list->entry[i] != entry && is_equal(&list->entry[i].probed_as, &entry->probed_as))
 			return true;
 	return !entry->shape.src_len && !entry->shape.dst_len;
 }
@@ -68,14 +68,14 @@ static inline size_t count_targets(const struct shape_list *list, enum flow_fami
 {
 	struct rule_shape targets[ABI_SHAPES_MAX];
 
-	return shape_list_targets(list, family, targets);
+	return shape_list_probed(list, family, targets);
 }
 
 /* Those that pass first, none twice, and every entry's among them. */
 static inline void assert_targets(const struct shape_list *list, enum flow_family family)
 {
 	struct rule_shape targets[ABI_SHAPES_MAX];
-	const size_t count = shape_list_targets(list, family, targets);
+	const size_t count = shape_list_probed(list, family, targets);
 	size_t used = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -87,7 +87,7 @@ static inline void assert_targets(const struct shape_list *list, enum flow_famil
 	}
 	for (size_t i = 0; i < list->count; i++)
 		for (size_t k = 0; k < count; k++)
-			used += is_equal(&list->entry[i].target, &targets[k]);
+			used += is_equal(&list->entry[i].probed_as, &targets[k]);
 	for (size_t i = 0; i < list->count; i++)
 		used -= list->entry[i].shape.family == family;
 	assert_int_equal(used, 0);
@@ -99,7 +99,7 @@ static inline void assert_sound(const struct shape_list *list)
 		const struct shape_list_entry *entry = &list->entry[i];
 
 		assert_true(entry->keys > 0);
-		assert_true(rule_can_expand(&entry->shape, &entry->target));
+		assert_true(rule_can_expand(&entry->shape, &entry->probed_as));
 		assert_int_equal(entry->is_shared, is_shared(list, entry));
 		assert_ptr_equal(shape_list_find(list, &entry->shape), entry);
 		if (i)

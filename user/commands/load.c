@@ -392,7 +392,7 @@ static enum command_status report_idle(const char *interface)
 
 	if (interfaces_is_there(interface))
 		return command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status", interface);
-	kernel_no_interface(interface, &reason);
+	kernel_say_no_interface(interface, &reason);
 	return command_error(STATUS_NO, "%s", reason.text);
 }
 

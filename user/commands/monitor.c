@@ -246,7 +246,7 @@ static int show(const struct abi_sample *sample, void *context)
 	const struct sample_view view = sample_view(sample, open_store(monitoring));
 	int error = 0;
 
-	if (monitoring->invocation->count && (!view.has_flow || !rule_names(&monitoring->wanted, &view.flow)))
+	if (monitoring->invocation->count && (!view.has_flow || !rule_covers(&monitoring->wanted, &view.flow)))
 		return 0;
 	if (monitoring->writes)
 		error = write_packet(monitoring, sample, &view);

@@ -335,7 +335,7 @@ static json_t *kinds_of(const struct shape_list *shapes)
 		json_array_append_new(rows,
 				      json_pack("{s:s, s:I, s:s}", "kind", rule_shape_format(&entry->shape, shape),
 						"keys", (json_int_t)entry->keys, "looked_up_as",
-						rule_shape_format(&entry->target, target)));
+						rule_shape_format(&entry->probed_as, target)));
 	}
 	return rows;
 }

@@ -129,7 +129,7 @@ static bool find_heir(const struct carrying *carrying, const struct rule_key *ke
 static void carry_key(const struct carrying *carrying, const struct rule_key *key)
 {
 	const struct target_entries *entries = carrying->entries;
-	const struct rule_shape *target = &shape_list_find(&entries->shapes, &key->shape)->target;
+	const struct rule_shape *target = &shape_list_find(&entries->shapes, &key->shape)->probed_as;
 	struct rule_shape old_target = *target;
 	__u32 old_slot, heir;
 	bool is_same;

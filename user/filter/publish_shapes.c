@@ -46,7 +46,7 @@ static int compile(struct target *target, const struct shape_list *shapes, enum 
 		   struct abi_shape_list *wanted)
 {
 	struct rule_shape targets[ABI_SHAPES_MAX];
-	const size_t count = shape_list_targets(shapes, family, targets);
+	const size_t count = shape_list_probed(shapes, family, targets);
 	int error = 0;
 
 	*wanted = (struct abi_shape_list){ .count = count };

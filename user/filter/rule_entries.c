@@ -13,12 +13,12 @@ int keys_each(const struct shape_list *list, const struct rule *rule,
 
 	for (size_t i = 0; i < count && !result; i++) {
 		const struct shape_list_entry *entry = shape_list_find(list, &keys[i].shape);
-		const unsigned int bits = entry ? rule_expansion_bits(&entry->shape, &entry->target) : 64;
+		const unsigned int bits = entry ? rule_expansion_bits(&entry->shape, &entry->probed_as) : 64;
 
 		if (bits >= 64)
 			return -EBADMSG;
 		for (__u64 n = 0; n < 1ULL << bits && !result; n++) {
-			const struct rule_key expanded = rule_expand(&keys[i], &entry->target, n);
+			const struct rule_key expanded = rule_expand(&keys[i], &entry->probed_as, n);
 
 			result = visit(&expanded, entry->is_shared, context);
 		}

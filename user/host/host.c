@@ -16,7 +16,7 @@
 #include "kernel/netlink.h"
 
 #define ANCESTORS_MAX 64
-#define DUMP_TRIES 4 /* the routes may change during each */
+#define DUMP_TRIES 4 /* routes may change during a dump */
 #define REQUEST_BYTES 256
 
 /* ---- addresses ---- */
@@ -55,7 +55,7 @@ static bool is_same(const struct host_address *a, const struct host_address *b)
 	return a->family == b->family && !memcmp(&a->bytes, &b->bytes, sizeof(a->bytes));
 }
 
-/* IPv4 in IPv6 (RFC 4291 section 2.5.5.2) is IPv4 on the wire; a zone (%eth0) is not in packets. */
+/* A mapped address (RFC 4291 section 2.5.5.2) is IPv4 in packets. A zone (%eth0) is in no packet. */
 static bool read_address(const char *text, struct host_address *address)
 {
 	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -87,7 +87,7 @@ static int add_address(struct host_addresses *list, const struct host_address *a
 	return 0;
 }
 
-/* For short lists, in which several sources name the same address: what one says of it holds. */
+/* For short lists: several sources may name one address, and is_advertised holds if any of them says so. */
 static int add_address_once(struct host_addresses *list, const struct host_address *address)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -148,7 +148,7 @@ static int add_gateway(const struct route *route, int family, const void *bytes,
 
 static int read_nexthop(const struct nlmsghdr *message, void *context);
 
-/* An object that routes share; with net.ipv4.nexthop_compat_mode=0 they name nothing else. */
+/* Reads a nexthop object. With net.ipv4.nexthop_compat_mode=0 routes name only such objects, no gateways. */
 static int ask_nexthop(struct route *route, __u32 id)
 {
 	char buffer[REQUEST_BYTES];
@@ -182,14 +182,14 @@ static int read_nexthop_attribute(const struct nlattr *attribute, void *context)
 	case NHA_GATEWAY:
 		return add_gateway(route, route->family, mnl_attr_get_payload(attribute),
 				   mnl_attr_get_payload_len(attribute));
-	case NHA_GROUP: /* no groups, by the kernel */
+	case NHA_GROUP: /* the kernel allows no group in a group */
 		return read_group(attribute, route);
 	default:
 		return MNL_CB_OK;
 	}
 }
 
-/* Its gateway may be of the other family. */
+/* The gateway's family may differ from the route's. */
 static int read_nexthop(const struct nlmsghdr *message, void *context)
 {
 	const struct nhmsg *header = mnl_nlmsg_get_payload(message);
@@ -201,7 +201,7 @@ static int read_nexthop(const struct nlmsghdr *message, void *context)
 
 static int read_hops(const struct nlattr *attribute, struct route *route);
 
-/* Of a route, or of one hop of several. */
+/* An attribute of a route, or of one hop of a multipath route. */
 static int read_gateway(const struct nlattr *attribute, void *context)
 {
 	const __u16 length = mnl_attr_get_payload_len(attribute);
@@ -212,7 +212,7 @@ static int read_gateway(const struct nlattr *attribute, void *context)
 	switch (mnl_attr_get_type(attribute)) {
 	case RTA_GATEWAY:
 		return add_gateway(route, route->family, payload, length);
-	case RTA_VIA: /* a gateway of the other family */
+	case RTA_VIA: /* a gateway of another family than the route */
 		return length <= sizeof(*via) ?
 			       MNL_CB_OK :
 			       add_gateway(route, via->rtvia_family, via->rtvia_addr, length - sizeof(*via));
@@ -318,7 +318,7 @@ static int read_name_servers(FILE *file, struct host_addresses *servers)
 	return error;
 }
 
-/* systemd-resolved puts itself into the first file, and those that it asks into the other. */
+/* With systemd-resolved, the first file names itself and the second the servers that it asks. */
 int host_find_name_servers(struct host_addresses *servers)
 {
 	static const char *const paths[] = { "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf" };
@@ -365,7 +365,7 @@ static bool read_environment(long pid, char value[SSH_BYTES])
 	return found;
 }
 
-/* 0 where there is none, or it cannot be told. */
+/* 0: there is no parent, or it cannot be read. */
 static long parent_of(long pid)
 {
 	FILE *file = open_of_process(pid, "status");
@@ -380,7 +380,7 @@ static long parent_of(long pid)
 	return parent;
 }
 
-/* sudo and su drop the variable; the processes above them have it. */
+/* sudo and su drop the variable, but a process above them has it. */
 static bool find_variable(char value[SSH_BYTES])
 {
 	const char *own = secure_getenv(SSH_VARIABLE);
@@ -396,7 +396,7 @@ static bool find_variable(char value[SSH_BYTES])
 	return false;
 }
 
-/* "PEER PORT SERVER PORT" (sshd(8)). */
+/* The format is "PEER PORT SERVER PORT": see sshd(8). */
 bool host_find_ssh(struct host_ssh *ssh)
 {
 	char value[SSH_BYTES], peer[64], server[64];

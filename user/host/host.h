@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How this host is reached, as its network namespace, its files and its processes say: addresses,
- * default gateways, name servers, the SSH session. Knows neither rules nor filters. What cannot be found
- * out is left out.
+ * How this host is reached: addresses, default gateways, name servers, the SSH session. Reads them from the
+ * network namespace, from files and from processes; skips what it cannot read. Knows neither rules nor
+ * filters.
  */
 #ifndef XDP_CUCKOO_HOST_H
 #define XDP_CUCKOO_HOST_H
@@ -14,37 +14,38 @@
 
 struct host_address {
 	enum flow_family family;
-	union flow_addr bytes; /* those behind the address 0 */
-	bool is_advertised;    /* of a gateway: its own router advertisements made the route */
+	union flow_addr bytes; /* the rest is 0 */
+	bool is_advertised;    /* for a gateway: its own router advertisements made the route */
 };
 
 struct host_addresses {
-	struct host_address *address; /* to be freed, in any case */
+	struct host_address *address; /* the caller frees it, also after an error */
 	size_t count;
 };
 
-/* The TCP connection of an SSH session, as packets from the peer have it. */
+/* The TCP connection of an SSH session, as in packets from the peer. */
 struct host_ssh {
 	struct host_address peer, server;
 	__be16 peer_port, server_port;
 };
 
 /*
- * Each adds what it finds: the addresses of all interfaces but 127.0.0.0/8 and ::1; the gateways of default
- * routes in every table, those of several hops and of nexthop objects too; the servers in /etc/resolv.conf, and where
- * systemd-resolved stands before them, in its file, but those on this host. 0; -ENOMEM.
+ * Each function adds what it finds. host_find_own(): the addresses of all interfaces except 127.0.0.0/8 and
+ * ::1. host_find_gateways(): the gateways of default routes in all tables, also of multipath routes and
+ * nexthop objects. host_find_name_servers(): the servers in /etc/resolv.conf, and those that
+ * systemd-resolved asks, except servers on this host. 0; -ENOMEM.
  */
 int host_find_own(struct host_addresses *own);
 int host_find_gateways(struct host_addresses *gateways);
 int host_find_name_servers(struct host_addresses *servers);
 
-/* Whether this host sends to it without a gateway, as its routes are now. */
+/* Whether this host now sends packets to the peer without a gateway. */
 bool host_is_on_link(const struct host_address *peer);
 
 /* fe80::/10 */
 bool host_is_link_local(const struct host_address *address);
 
-/* That this process belongs to, by SSH_CONNECTION: its own, or of the nearest process above it. */
+/* The SSH session of this process: SSH_CONNECTION of the process or of its nearest parent with one. */
 bool host_find_ssh(struct host_ssh *ssh);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* From the ways that this host is reached to flows; and the addresses that rules seldom mean. */
+/* The flows by which this host is reached; and addresses that a rule seldom means to block. */
 #include "host/protected_flows.h"
 
 #include <arpa/inet.h>
@@ -11,7 +11,7 @@
 
 #include "host/host.h"
 
-#define ADDRESSES_PAIRED_MAX 64 /* own addresses that gateways and name servers are paired with */
+#define ADDRESSES_PAIRED_MAX 64 /* most own addresses that gateways and name servers are paired with */
 
 /* ---- flows ---- */
 
@@ -37,7 +37,7 @@ static struct rule flow_of(const struct host_address *src, const struct host_add
 	return flow;
 }
 
-/* `what` is followed by the address. */
+/* The address is added to the text `what`. */
 static int add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
 {
 	struct guard_flow *grown = realloc(guard->flows, (guard->count + 1) * sizeof(*grown));
@@ -68,7 +68,7 @@ static int guard_own(struct guard *guard, const struct host_addresses *own)
 	return error;
 }
 
-/* ---- neighbour discovery (RFC 4861): IPv4 has ARP, which no rule can name ---- */
+/* ---- neighbour discovery (RFC 4861); IPv4 uses ARP, which no rule can match ---- */
 
 static struct rule discovery_flow(const struct host_address *src, const struct host_address *dst, __u8 type)
 {
@@ -81,7 +81,7 @@ static struct rule discovery_flow(const struct host_address *src, const struct h
 	return flow;
 }
 
-/* The group that is asked where an address is (RFC 4291 section 2.7.1). */
+/* The multicast group that is asked for the owner of an address (RFC 4291 section 2.7.1). */
 static struct host_address solicited_node(const struct host_address *address)
 {
 	struct host_address group = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [11] = 1, [12] = 0xff } };
@@ -90,7 +90,7 @@ static struct host_address solicited_node(const struct host_address *address)
 	return group;
 }
 
-/* The group at first, and the address itself to see whether it is still there. */
+/* A neighbour first asks the group, and later the address itself, to check that it is still there. */
 static int guard_solicitations(struct guard *guard, const struct host_address *neighbour, const char *what,
 			       const struct host_address *src, unsigned int src_len, const struct host_address *own)
 {
@@ -108,8 +108,9 @@ static int guard_solicitations(struct guard *guard, const struct host_address *n
 }
 
 /*
- * Without the neighbour's answers this host does not find it, without its questions it does not find this host. It asks
- * from the address it sends from, or from its link-local one: where that is not known, it may be any.
+ * Without the neighbour's answers this host does not find it; without its questions it does not find this
+ * host. The neighbour asks from the address that it sends from, or from its link-local address, which may
+ * be unknown: then any.
  */
 static int guard_discovery(struct guard *guard, const struct host_address *neighbour, const char *name,
 			   const struct host_address *own)
@@ -129,25 +130,20 @@ static int guard_discovery(struct guard *guard, const struct host_address *neigh
 	return error;
 }
 
-/* Without them the route by this gateway ends. */
-static int guard_advertised(struct guard *guard, const struct host_address *gateway)
-{
-	static const struct host_address all_nodes = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [15] = 1 } };
-	const struct rule flow = discovery_flow(gateway, &all_nodes, ND_ROUTER_ADVERT);
-
-	return add_flow(guard, &flow, "router advertisements of the default gateway", gateway);
-}
-
-/* ---- who must be heard ---- */
+/* ---- gateways, name servers, the SSH session ---- */
 
 static int guard_gateway(struct guard *guard, const struct host_address *gateway, const struct host_address *own)
 {
+	static const struct host_address all_nodes = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [15] = 1 } };
 	static const char name[] = "the default gateway";
-	const struct rule flow = flow_of(gateway, own);
+	struct rule flow = flow_of(gateway, own);
 	int error = add_flow(guard, &flow, name, gateway);
 
-	if (!error && !own && gateway->is_advertised)
-		error = guard_advertised(guard, gateway);
+	/* Without these advertisements the route through the gateway ends. */
+	if (!error && !own && gateway->is_advertised) {
+		flow = discovery_flow(gateway, &all_nodes, ND_ROUTER_ADVERT);
+		error = add_flow(guard, &flow, "router advertisements of the default gateway", gateway);
+	}
 	if (error || !own || gateway->family != FLOW_IPV6)
 		return error;
 	return guard_discovery(guard, gateway, name, own);
@@ -169,7 +165,7 @@ static int guard_name_server(struct guard *guard, const struct host_address *ser
 	return error;
 }
 
-/* For each peer: `add` with no own address, and with each that it can send to. */
+/* For each peer, calls `add` without an own address, and with each own address of the same family. */
 static int guard_peers(struct guard *guard, const struct host_addresses *peers, const struct host_addresses *own,
 		       int (*add)(struct guard *guard, const struct host_address *peer, const struct host_address *own))
 {
@@ -211,19 +207,6 @@ static int guard_ssh(struct guard *guard, const struct host_addresses *own)
 	return guard_peers(guard, &(struct host_addresses){ &ssh.peer, 1 }, own, guard_ssh_neighbour);
 }
 
-/* What an operator misses first comes first. */
-static int add_flows(struct guard *guard, const struct host_addresses *own, const struct host_addresses *gateways,
-		     const struct host_addresses *servers)
-{
-	int error = guard_ssh(guard, own);
-
-	if (!error)
-		error = guard_peers(guard, gateways, own, guard_gateway);
-	if (!error)
-		error = guard_peers(guard, servers, own, guard_name_server);
-	return error ? error : guard_own(guard, own);
-}
-
 int guard_open(struct guard *guard, struct reason *reason)
 {
 	struct host_addresses own = {}, gateways = {}, servers = {};
@@ -235,15 +218,22 @@ int guard_open(struct guard *guard, struct reason *reason)
 		error = host_find_gateways(&gateways);
 	if (!error)
 		error = host_find_name_servers(&servers);
+	/* The flows that an operator misses first come first. */
 	if (!error)
-		error = add_flows(guard, &own, &gateways, &servers);
+		error = guard_ssh(guard, &own);
+	if (!error)
+		error = guard_peers(guard, &gateways, &own, guard_gateway);
+	if (!error)
+		error = guard_peers(guard, &servers, &own, guard_name_server);
+	if (!error)
+		error = guard_own(guard, &own);
 	free(own.address);
 	free(gateways.address);
 	free(servers.address);
 	if (!error)
 		return 0;
 	guard_close(guard);
-	return reason_set(reason, error, "no memory for what must not be blocked");
+	return reason_set(reason, error, "no memory for the flows that must not be blocked");
 }
 
 void guard_close(struct guard *guard)
@@ -255,12 +245,12 @@ void guard_close(struct guard *guard)
 bool guard_concerns(const struct guard *guard, const struct rule *rule)
 {
 	for (size_t i = 0; i < guard->count; i++)
-		if (rule_names(rule, &guard->flows[i].flow))
+		if (rule_covers(rule, &guard->flows[i].flow))
 			return true;
 	return false;
 }
 
-/* ---- addresses that are special ---- */
+/* ---- special addresses ---- */
 
 static const struct special {
 	const char *what;
@@ -282,13 +272,13 @@ static const struct special {
 	{ "loopback", FLOW_IPV6, 128, { [15] = 1 } },
 };
 
-/* Whether the prefix lies in the range, or covers it. */
+/* Whether the prefix is in the range, or covers it. */
 static bool meets(const struct special *special, const union flow_addr *prefix, unsigned int length)
 {
 	const unsigned int common = length < special->length ? length : special->length;
 	union flow_addr range;
 
-	/* Lists of millions are asked rule by rule: most differ in the first byte. */
+	/* Fast for lists with millions of rules: most prefixes differ in the first byte. */
 	if (common >= 8 && prefix->byte[0] != special->network[0])
 		return false;
 	memcpy(range.byte, special->network, sizeof(range.byte));
@@ -301,7 +291,7 @@ const char *guard_special(const struct rule *rule)
 	const unsigned int length = rule->src_len ? rule->src_len : rule->dst_len;
 	const union flow_addr *prefix = rule->src_len ? &rule->src : &rule->dst;
 
-	/* Who names a protocol, a port or both ends as well has thought of it. */
+	/* A rule with a protocol, a port or both addresses is likely on purpose. */
 	if (rule->action == RULE_PASS || rule->fields || (rule->src_len && rule->dst_len))
 		return NULL;
 	if (!length)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which program runs on which interface: attach, detach, replace; by netlink, or by the link that holds it. */
+/* Puts a filter's program on an interface, and takes it off. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,38 +10,29 @@
 #include <linux/if_ether.h>
 #include <linux/if_link.h>
 
-#include "base/grace_period.h"
 #include "kernel/kernel.h"
 #include "kernel/internal.h"
 #include "base/suggest.h"
-
-#define DETACH_TRIES 100 /* each writer that comes between costs one */
-#define BACK_TRIES 10    /* at putting the old program back where the new one was */
-
-static const __u32 mode_flags[INTERFACE_MODES] = {
-	[INTERFACE_NATIVE] = XDP_FLAGS_DRV_MODE,
-	[INTERFACE_SKB] = XDP_FLAGS_SKB_MODE,
-	[INTERFACE_OFFLOAD] = XDP_FLAGS_HW_MODE,
-};
+#define DETACH_TRIES 100 /* one more each time that a writer replaces the program meanwhile */
 
 /* ---- attach ---- */
 
-/* Whether another mode or program may do what was refused. */
+/* Whether the error allows another try with another mode or program. */
 static bool is_unsupported(int error)
 {
 	return error && error != -EBUSY && error != -EEXIST && error != -EPERM;
 }
 
-/* Why the driver did not take the program: the kernel's words, or what its error means. */
-static const char *native_refused(int error)
+/* Why the driver refused the program: the kernel's text, or else the meaning of the error. */
+static const char *why_not_native(int error)
 {
-	if (*kernel_words())
-		return kernel_words();
+	if (*kernel_error_text())
+		return kernel_error_text();
 	return error == -EOPNOTSUPP ? "its driver has no native XDP" : strerror(-error);
 }
 
-/* Commands take some errors for bad input, or for a full table: a driver's are not. */
-static int attach_refused(int error, const char *interface, enum interface_mode mode, struct reason *reason)
+/* A driver's error means neither bad input nor a full table, as commands would think: it becomes -EIO. */
+static int refuse_attach(int error, const char *interface, enum interface_mode mode, struct reason *reason)
 {
 	if ((error == -EBUSY || error == -EEXIST) && !kernel_opens_ids())
 		return reason_set(reason, -EBUSY,
@@ -57,8 +48,8 @@ static int attach_refused(int error, const char *interface, enum interface_mode 
 	if (mode == INTERFACE_NATIVE && is_unsupported(error) && error != -EACCES)
 		return reason_set(reason, error == -EOPNOTSUPP ? error : -EIO,
 				  "'%s' does not take the filter in its driver: %s; use --mode skb or --mode auto",
-				  interface, native_refused(error));
-	kernel_refused_in_words(reason, error, "cannot attach to ", interface);
+				  interface, why_not_native(error));
+	kernel_refuse_in_words(reason, error, "cannot attach to ", interface);
 	return error == -EPERM || error == -EACCES || error == -ENOMEM ? error : -EIO;
 }
 
@@ -71,8 +62,8 @@ static int attach_program(const struct kernel_filter *filter, struct kernel_atta
 	kernel_listen();
 	if (!error)
 		error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),
-				       mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
-	return error ? attach_refused(error, attachment->interface, attachment->mode, reason) : 0;
+				       kernel_mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+	return error ? refuse_attach(error, attachment->interface, attachment->mode, reason) : 0;
 }
 
 static int attach(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
@@ -88,7 +79,7 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 	return error;
 }
 
-/* A driver refuses single-buffer programs where the MTU is large; the other program is for that. */
+/* With a large MTU a driver refuses programs for one buffer, but may take the program for several. */
 static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, struct kernel_attachment *attachment,
 		       struct reason *reason)
 {
@@ -104,7 +95,7 @@ static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, s
 	return error;
 }
 
-/* *reason, if it succeeds: why it is not native though it might have been, or nothing. */
+/* On success, *reason says why the mode is not native though KERNEL_AUTO tried it; else it is "". */
 static int attach_wanted(struct kernel_filter *filter, enum kernel_mode wanted, struct kernel_attachment *attachment,
 			 struct reason *reason)
 {
@@ -113,7 +104,7 @@ static int attach_wanted(struct kernel_filter *filter, enum kernel_mode wanted, 
 
 	reason_set(&why, 0, "%s", "");
 	if (is_unsupported(error) && wanted == KERNEL_AUTO) {
-		reason_set(&why, 0, "%s", native_refused(error));
+		reason_set(&why, 0, "%s", why_not_native(error));
 		error = attach_mode(filter, INTERFACE_SKB, attachment, reason);
 	}
 	if (!error)
@@ -126,7 +117,7 @@ static void offer_name(const char *name, void *context)
 	suggest_offer(context, name);
 }
 
-int kernel_no_interface(const char *name, struct reason *reason)
+int kernel_say_no_interface(const char *name, struct reason *reason)
 {
 	struct suggest suggest = suggest_for(name);
 	char text[SUGGEST_TEXT_BYTES];
@@ -136,16 +127,16 @@ int kernel_no_interface(const char *name, struct reason *reason)
 			  suggest_text(&suggest, "ip link", text));
 }
 
-/* Its own name, whichever of its names was given. */
+/* Fills in the interface's own name, even if `name` is an alternative one. */
 static int find_interface(const char *name, struct kernel_attachment *attachment, struct reason *reason)
 {
 	struct interface interface;
 	int error = interfaces_find(name, &interface);
 
 	if (error == -ENODEV)
-		return kernel_no_interface(name, reason);
+		return kernel_say_no_interface(name, reason);
 	if (error)
-		return kernel_refused(reason, error, "cannot look at the interface ", name);
+		return kernel_refuse(reason, error, "cannot look at the interface ", name);
 	if (!interface.has_ethernet)
 		return reason_set(reason, -EINVAL,
 				  "'%s' has no Ethernet header (a tunnel, PPP, a modem), so the filter would find no "
@@ -168,81 +159,9 @@ int kernel_attach(struct kernel_filter *filter, const char *interface, enum kern
 	if (error)
 		return error;
 	error = kernel_add_attachment(filter, &attachment);
-	return error ? kernel_refused(reason, error, "cannot note the attachment to ", interface) : 0;
+	return error ? kernel_refuse(reason, error, "cannot note the attachment to ", interface) : 0;
 }
-
-/* ---- links ---- */
-
-/* The link that holds the program on its interface: a descriptor, -ENOENT where netlink attached it. */
-static int open_link(const struct kernel_attachment *attachment)
-{
-	__u32 id = 0;
-
-	while (!bpf_link_get_next_id(id, &id)) {
-		struct bpf_link_info info = {};
-		__u32 length = sizeof(info);
-		int fd = bpf_link_get_fd_by_id(id);
-
-		if (fd < 0)
-			continue; /* it went meanwhile */
-		if (!bpf_obj_get_info_by_fd(fd, &info, &length) && info.type == BPF_LINK_TYPE_XDP &&
-		    info.xdp.ifindex == (__u32)attachment->ifindex && info.prog_id == attachment->prog_id)
-			return fd;
-		close(fd);
-	}
-	return -ENOENT;
-}
-
-static int detach_link(const struct kernel_attachment *attachment)
-{
-	int link = open_link(attachment);
-	int error = link < 0 ? -EBUSY : bpf_link_detach(link);
-
-	if (link >= 0)
-		close(link);
-	return error;
-}
-
-static int update_link(const struct kernel_attachment *attachment, int old, int new)
-{
-	LIBBPF_OPTS(bpf_link_update_opts, options, .flags = BPF_F_REPLACE, .old_prog_fd = old);
-	int link = open_link(attachment);
-	int error = link < 0 ? -EBUSY : bpf_link_update(link, new, &options);
-
-	if (link >= 0)
-		close(link);
-	return error;
-}
-
-/* ---- detach and replace ---- */
-
-/* Puts program `new` (-1: none) in the place of `old`, if that is what runs there. */
-static int exchange(const struct kernel_attachment *attachment, int old, int new)
-{
-	LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = old);
-	int error;
-
-	kernel_listen();
-	error = bpf_xdp_attach(attachment->ifindex, new, mode_flags[attachment->mode] | XDP_FLAGS_REPLACE, &options);
-	if (error != -EBUSY)
-		return error;
-	/* What a link holds, only the link gives; it has no words for a refusal. */
-	kernel_listen();
-	return new < 0 ? detach_link(attachment) : update_link(attachment, old, new);
-}
-
-static bool is_held(const struct kernel_attachment *attachment)
-{
-	return attachment->root_id != attachment->prog_id;
-}
-
-const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter)
-{
-	for (size_t i = 0; i < filter->attachments_count; i++)
-		if (is_held(&filter->attachments[i]))
-			return &filter->attachments[i];
-	return NULL;
-}
+/* ---- detach ---- */
 
 static int detach(const struct kernel_attachment *attachment)
 {
@@ -251,17 +170,12 @@ static int detach(const struct kernel_attachment *attachment)
 
 	if (program < 0)
 		return program;
-	error = exchange(attachment, program, -1);
+	error = kernel_swap_program(attachment, program, -1);
 	close(program);
 	return error;
 }
 
-static bool is_there(const struct kernel_attachment *now, const struct kernel_attachment *before)
-{
-	return now->ifindex == before->ifindex && now->mode == before->mode;
-}
-
-/* Whether the filter of a name runs by another program by now; or by none: *attachment has no program then. */
+/* Whether the filter of that name now runs by another program here, or by none (prog_id 0). */
 static bool has_changed(const char *name, struct kernel_attachment *attachment)
 {
 	const __u32 before = attachment->prog_id;
@@ -273,11 +187,16 @@ static bool has_changed(const char *name, struct kernel_attachment *attachment)
 	if (error && error != -EPROTO)
 		return false;
 	attachment->prog_id = 0;
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < filters[i].attachments_count; k++)
-			if (is_there(&filters[i].attachments[k], attachment) &&
-			    !strncmp(filters[i].config->name, name, sizeof(filters[i].config->name)))
-				*attachment = filters[i].attachments[k];
+	for (size_t i = 0; i < count; i++) {
+		if (strncmp(filters[i].config->name, name, sizeof(filters[i].config->name)))
+			continue;
+		for (size_t k = 0; k < filters[i].attachments_count; k++) {
+			const struct kernel_attachment *now = &filters[i].attachments[k];
+
+			if (now->ifindex == attachment->ifindex && now->mode == attachment->mode)
+				*attachment = *now;
+		}
+	}
 	kernel_filters_free(filters, count);
 	return attachment->prog_id != before;
 }
@@ -287,291 +206,16 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
 	struct kernel_attachment now = *attachment;
 	int error;
 
-	if (is_held(attachment))
+	if (kernel_is_held(attachment))
 		return reason_set(reason, -EBUSY,
 				  "on '%s' libxdp's dispatcher runs the filter; use xdp-loader unload %s "
 				  "-i %u",
 				  attachment->interface, attachment->interface, attachment->prog_id);
 	kernel_listen();
 	error = detach(&now);
-	/* A writer may have put another table in its place. */
+	/* A writer may have replaced the filter by a new table. */
 	for (int try = 0; error && try < DETACH_TRIES && has_changed(filter->config->name, &now); try++)
 		error = now.prog_id ? detach(&now) : 0;
 	kernel_unpin_unused();
-	return error ? kernel_refused_in_words(reason, error, "cannot detach from ", attachment->interface) : 0;
-}
-
-int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id)
-{
-	struct bpf_prog_info info = {};
-	__u32 length = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(kernel_program(filter, is_frags), &info, &length))
-		return -errno;
-	*id = info.id;
-	return 0;
-}
-
-/* The attachments `filter` is to have: those of `old`, with its own programs. */
-static int plan_attachments(const struct kernel_filter *old, struct kernel_filter *filter)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < old->attachments_count && !error; i++) {
-		struct kernel_attachment attachment = old->attachments[i];
-
-		error = kernel_program_id(filter, attachment.is_frags, &attachment.prog_id);
-		attachment.root_id = attachment.prog_id;
-		if (!error)
-			error = kernel_add_attachment(filter, &attachment);
-	}
-	return error;
-}
-
-static int replace_refused(int error, const char *interface, struct reason *reason)
-{
-	if (error == -EBUSY || error == -EEXIST || error == -ENOENT)
-		return reason_set(reason, -EBUSY,
-				  "'%s' no longer runs the program it ran a moment ago; "
-				  "try again",
-				  interface);
-	return kernel_refused_in_words(reason, error, "cannot replace the program on ", interface);
-}
-
-static int new_program(const struct kernel_filter *filter, size_t i)
-{
-	return kernel_program(filter, filter->attachments[i].is_frags);
-}
-
-/* *runs: the program on the interface of an attachment, in its mode; 0: none, or the interface is gone. */
-static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
-{
-	struct interface *interfaces;
-	size_t count;
-	int error = interfaces_list(&interfaces, &count);
-
-	*runs = 0;
-	for (size_t i = 0; i < count; i++)
-		if (interfaces[i].index == attachment->ifindex)
-			*runs = interfaces[i].prog_id[attachment->mode];
-	free(interfaces);
-	return error;
-}
-
-/*
- * The program that an attachment is to lose, held open, since one that nothing holds any more cannot come back.
- * *program: -1, and no error, where it runs there no more.
- */
-static int open_program(const struct kernel_attachment *old, int *program)
-{
-	const int error = kernel_open_id(KERNEL_OBJECT_PROGRAM, old->prog_id);
-	__u32 runs;
-
-	*program = error < 0 ? -1 : error;
-	return error >= 0 || (error == -ENOENT && !look_again(old, &runs) && runs != old->prog_id) ? 0 : error;
-}
-
-/*
- * Who refuses must still run the old program: an interface that is gone, or has lost its program to somebody else, is
- * left out (*program: -1), since there is nothing to be put in its place.
- */
-static int replace_one(const struct kernel_attachment *old, const struct kernel_attachment *new, int new_program,
-		       int *program)
-{
-	const int error = *program < 0 ? 0 : exchange(old, *program, new_program);
-	__u32 runs;
-
-	if (!error || look_again(old, &runs) || runs == old->prog_id)
-		return error;
-	if (runs == new->prog_id)
-		return 0;
-	close(*program);
-	*program = -1;
-	return 0;
-}
-
-/* An interface that refuses its old program too keeps the new one: a filter of the name that the next command finds. */
-static void go_back(const struct kernel_filter *filter, const int *programs, size_t done)
-{
-	while (done--)
-		for (int try = 0; try < BACK_TRIES && programs[done] >= 0; try++)
-			if (!exchange(&filter->attachments[done], new_program(filter, done), programs[done]))
-				break;
-}
-
-static int replace_all(const struct kernel_filter *old, const struct kernel_filter *filter, int *programs,
-		       struct reason *reason)
-{
-	for (size_t done = 0; done < old->attachments_count; done++) {
-		int error = replace_one(&old->attachments[done], &filter->attachments[done], new_program(filter, done),
-					&programs[done]);
-
-		if (error) {
-			error = replace_refused(error, old->attachments[done].interface, reason);
-			go_back(filter, programs, done);
-			return error;
-		}
-	}
-	return 0;
-}
-
-/* What was left out, unless that is all: then the filter is still known by where it ran. */
-static void forget_left_out(struct kernel_filter *old, struct kernel_filter *filter, const int *programs)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < old->attachments_count; i++) {
-		if (programs[i] < 0)
-			continue;
-		old->attachments[kept] = old->attachments[i];
-		filter->attachments[kept++] = filter->attachments[i];
-	}
-	if (kept)
-		old->attachments_count = filter->attachments_count = kept;
-}
-
-static void close_programs(int *programs, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (programs[i] >= 0)
-			close(programs[i]);
-	free(programs);
-}
-
-static int replace_programs(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
-{
-	size_t count = old->attachments_count;
-	int *programs = calloc(count + 1, sizeof(*programs));
-	int error;
-
-	if (!programs)
-		return kernel_refused(reason, -ENOMEM, "cannot prepare the new programs", "");
-	error = plan_attachments(old, filter);
-	for (size_t i = 0; i < count; i++) {
-		const int refused = open_program(&old->attachments[i], &programs[i]);
-
-		error = error ? error : refused;
-	}
-	if (error)
-		error = kernel_refused(reason, error, "cannot prepare the new programs", "");
-	else
-		error = replace_all(old, filter, programs, reason);
-	if (!error)
-		forget_left_out(old, filter, programs);
-	close_programs(programs, count);
-	return error;
-}
-
-int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
-{
-	const struct kernel_attachment *held = kernel_held_attachment(old);
-	int error, pins;
-
-	if (held)
-		return reason_set(reason, -EBUSY,
-				  "on '%s' libxdp's dispatcher holds the filter, which cannot be exchanged "
-				  "there; take it off (xdp-loader unload %s -i %u) and load it again with "
-				  "--capacity",
-				  held->interface, held->interface, held->prog_id);
-	error = kernel_load_programs_of(old, filter, reason);
-	if (error)
-		return error;
-	kernel_listen();
-	error = kernel_pin(filter, old, &pins, reason);
-	if (!error)
-		error = replace_programs(old, filter, reason);
-	kernel_pin_done(pins);
-	/* Packets that entered the old programs are still counted there; unwaited for, only that is lost. */
-	if (!error)
-		grace_wait();
-	return error;
-}
-
-/* ---- MTU ---- */
-
-/* What of a page is the kernel's, where a frame lies in one: its headroom, and struct skb_shared_info behind it. */
-#define HEADROOM_BYTES 256
-#define SHARED_INFO_BYTES 320
-
-bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
-{
-	return attachment->mode == INTERFACE_NATIVE && !attachment->is_frags &&
-	       attachment->mtu + ETH_HLEN + HEADROOM_BYTES + SHARED_INFO_BYTES > (__u64)sysconf(_SC_PAGESIZE);
-}
-
-static int put_frags(const struct kernel_filter *filter, struct kernel_attachment *attachment)
-{
-	const int old = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
-	int error = old < 0 ? old : exchange(attachment, old, kernel_program(filter, true));
-
-	if (old >= 0)
-		close(old);
-	if (error)
-		return error;
-	attachment->is_frags = true;
-	error = kernel_program_id(filter, true, &attachment->prog_id);
-	attachment->root_id = attachment->prog_id;
-	return error;
-}
-
-int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
-{
-	int error, held;
-
-	if (!kernel_is_mtu_too_large(attachment) || is_held(attachment) ||
-	    !interfaces_may_take_frags(attachment->ifindex))
-		return 0;
-	error = kernel_load_program(filter, true, reason);
-	if (!error)
-		error = kernel_pin(filter, filter, &held, reason);
-	if (error)
-		return error;
-	error = put_frags(filter, attachment);
-	if (error)
-		error = replace_refused(error, attachment->interface, reason);
-	kernel_pin_done(held);
-	return error;
-}
-
-/* ---- the same program, or another ---- */
-
-static int read_tag(int fd, __u8 tag[BPF_TAG_SIZE])
-{
-	struct bpf_prog_info info = {};
-	__u32 length = sizeof(info);
-
-	if (fd < 0)
-		return fd;
-	if (bpf_obj_get_info_by_fd(fd, &info, &length))
-		return -errno;
-	memcpy(tag, info.tag, BPF_TAG_SIZE);
-	return 0;
-}
-
-static int runs_own(struct kernel_filter *filter, const struct kernel_attachment *attachment, bool *is_own,
-		    struct reason *reason)
-{
-	__u8 running[BPF_TAG_SIZE], own[BPF_TAG_SIZE];
-	int fd, error = kernel_load_program(filter, attachment->is_frags, reason);
-
-	if (error)
-		return error;
-	fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
-	error = read_tag(fd, running);
-	if (!error)
-		error = read_tag(kernel_program(filter, attachment->is_frags), own);
-	if (fd >= 0)
-		close(fd);
-	*is_own = !error && !memcmp(running, own, sizeof(own));
-	return error ? kernel_refused(reason, error, "cannot look at the running program", "") : 0;
-}
-
-int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason)
-{
-	int error = 0;
-
-	*is_own = true;
-	for (size_t i = 0; i < filter->attachments_count && *is_own && !error; i++)
-		error = runs_own(filter, &filter->attachments[i], is_own, reason);
-	return error;
+	return error ? kernel_refuse_in_words(reason, error, "cannot detach from ", attachment->interface) : 0;
 }

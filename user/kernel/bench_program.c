@@ -32,7 +32,7 @@ static int map_memory(const struct bpf_map *map, void **memory)
 	return -errno;
 }
 
-/* The filter's own programs, which the object has too, are not wanted. */
+/* The object has the filter's own programs, too. They are not loaded. */
 static int load(const struct kernel_filter *filter, unsigned int workers, struct bench *program)
 {
 	int error = bpf_program__set_autoload(program->progs.xdp_cuckoo, false);
@@ -57,7 +57,7 @@ int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, 
 	program = bench__open();
 	*bench = (struct kernel_bench){ .program = program };
 	if (!program)
-		return kernel_refused(reason, -errno, "cannot open the built-in BPF object", "");
+		return kernel_refuse(reason, -errno, "cannot open the built-in BPF object", "");
 	error = load(filter, workers, program);
 	if (!error)
 		error = map_memory(program->maps.bench_ipv4, (void **)&bench->ipv4);
@@ -68,7 +68,7 @@ int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, 
 	if (!error)
 		return 0;
 	kernel_bench_close(bench);
-	return kernel_refused(reason, error, "cannot load the program to measure with", "");
+	return kernel_refuse(reason, error, "cannot load the program to measure with", "");
 }
 
 void kernel_bench_close(struct kernel_bench *bench)
@@ -92,7 +92,7 @@ int kernel_bench_run(const struct kernel_bench *bench, void *frame, size_t bytes
 		    .data_size_out = bytes, .repeat = packets);
 
 	if (bpf_prog_test_run_opts(bpf_program__fd(bench->program->progs.bench_packet), &options))
-		return kernel_refused(reason, -errno, "cannot run the program to measure with", "");
+		return kernel_refuse(reason, -errno, "cannot run the program to measure with", "");
 	if (ns)
 		*ns = options.duration;
 	if (options.retval != XDP_ABORTED && head->next == next + packets)

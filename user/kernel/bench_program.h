@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The program of bpf/bench.bpf.c: loaded over the maps of a filter that no packet meets, and run. Knows
- * neither what is in the flows nor what the stamps mean.
+ * Loads and runs the program of bpf/bench.bpf.c over the maps of a filter that no packet meets. Does not
+ * know what the flows and the time stamps mean.
  */
 #ifndef XDP_CUCKOO_KERNEL_BENCH_H
 #define XDP_CUCKOO_KERNEL_BENCH_H
@@ -13,7 +13,7 @@ struct bench; /* the generated skeleton */
 
 struct kernel_bench {
 	struct bench *program;
-	/* Memory that the program shares. BENCH_FLOWS flows to be filled in; a frame's ethertype chooses. */
+	/* Shared with the program. The caller fills in BENCH_FLOWS flows; a frame's ethertype chooses. */
 	struct bench_flow_ipv4 *ipv4;
 	struct bench_flow_ipv6 *ipv6;
 	__u64 *stamps; /* BENCH_SLICES for each worker */
@@ -22,15 +22,16 @@ struct kernel_bench {
 /* Bytes of kernel memory that it takes. */
 __u64 kernel_bench_bytes(unsigned int workers);
 
-/* `filter` must not be one that runs: its counters would count. On failure *bench is zeroed. -errno. */
+/* `filter` must not be running: its counters change. On failure *bench is zeroed. 0 or -errno. */
 int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, struct kernel_bench *bench,
 		      struct reason *reason);
 void kernel_bench_close(struct kernel_bench *bench);
 
 /*
- * Runs the program that often on `frame`, which starts with a struct bench_head and is left as the last run
- * left it. *ns: a packet's, rounded down (may be NULL). By any number of threads at a time, each with a frame
- * and a worker's number of its own. 0; -EPROTO: the program did not find its flows; other -errno.
+ * Runs the program `packets` times on `frame`. The frame starts with a struct bench_head and keeps what the
+ * last run wrote. *ns (may be NULL): time per packet, rounded down. Threads may call this at the same time,
+ * each with its own frame and its own number of a worker. 0; -EPROTO: the program did not find its flows;
+ * other -errno.
  */
 int kernel_bench_run(const struct kernel_bench *bench, void *frame, size_t bytes, __u32 packets, __u32 *ns,
 		     struct reason *reason);

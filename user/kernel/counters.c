@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a filter's programs have counted, by row of interfaces and by CPU. */
+/* The counts of a filter's programs, by row of interfaces and by CPU. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "kernel/kernel.h"
 #include "kernel/internal.h"
 
-/* An element of the map: of CPU c from ABI_COUNTERS * c on. NULL without memory. */
+/* Room for an element of the map; the counters of CPU c start at ABI_COUNTERS * c. NULL: no memory. */
 static struct abi_counter *element_alloc(void)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -17,10 +17,10 @@ static struct abi_counter *element_alloc(void)
 	return cpus > 0 ? calloc(cpus, ABI_COUNTERS * sizeof(struct abi_counter)) : NULL;
 }
 
-static int no_element(struct reason *reason)
+static int say_no_element(struct reason *reason)
 {
 	if (kernel_cpus() > 0)
-		return kernel_refused(reason, -ENOMEM, "cannot read the counters", "");
+		return kernel_refuse(reason, -ENOMEM, "cannot read the counters", "");
 	return reason_set(reason, -ENOTSUP,
 			  "cannot tell how many CPUs there are: /sys is not mounted here; mount it (mount "
 			  "-t sysfs sysfs /sys)");
@@ -37,8 +37,8 @@ int kernel_cpus(void)
 }
 
 /*
- * What had been counted at the last reset is read first: a reset meanwhile then shows no sooner than at the next
- * reading, where the other order would show less than nothing.
+ * Reads the counts of the last reset first. If a reset comes in between, the next reading shows it. In the
+ * other order this reading would show negative counts.
  */
 int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct abi_counter *counters,
 			struct reason *reason)
@@ -48,7 +48,7 @@ int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct ab
 	int error;
 
 	if (!base)
-		return no_element(reason);
+		return say_no_element(reason);
 	error = read_element(filter, ABI_COUNTER_ROWS + row, base);
 	if (!error)
 		error = read_element(filter, row, counters);
@@ -57,7 +57,7 @@ int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct ab
 		counters[i].bytes -= base[i].bytes;
 	}
 	free(base);
-	return error ? kernel_refused(reason, error, "cannot read the counters", "") : 0;
+	return error ? kernel_refuse(reason, error, "cannot read the counters", "") : 0;
 }
 
 int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],
@@ -69,7 +69,7 @@ int kernel_counters(const struct kernel_filter *filter, struct abi_counter count
 
 	memset(counters, 0, ABI_COUNTERS * sizeof(*counters));
 	if (!row)
-		return no_element(reason);
+		return say_no_element(reason);
 	for (__u32 r = 0; r < ABI_COUNTER_ROWS && !error; r++) {
 		error = kernel_row_counters(filter, r, row, reason);
 		for (int i = 0; i < count && !error; i++) {
@@ -95,5 +95,5 @@ int kernel_reset_counters(const struct kernel_filter *filter, struct reason *rea
 			error = -errno;
 	}
 	free(counters);
-	return error ? kernel_refused(reason, error, "cannot reset the counters", "") : 0;
+	return error ? kernel_refuse(reason, error, "cannot reset the counters", "") : 0;
 }

@@ -13,9 +13,9 @@
 #include "kernel/netlink.h"
 #include "base/safe_text.h"
 
-#define DUMP_TRIES 100 /* interfaces may come and go during each */
+#define DUMP_TRIES 100 /* interfaces may come and go during a dump */
 
-/* Of <linux/netdev.h>, which Debian 12 does not have. */
+/* From <linux/netdev.h>, which Debian 12 does not have. */
 #define NETDEV_FAMILY "netdev"
 #define NETDEV_DEV_GET 1
 #define NETDEV_DEV_IFINDEX 1
@@ -44,7 +44,7 @@ const char *interface_mode_name(enum interface_mode mode)
 	return names[mode];
 }
 
-/* The kernel gives the program of each mode in an attribute of its own, since 4.19. */
+/* Since Linux 4.19 there is an attribute for the program of each mode. */
 static int read_xdp(const struct nlattr *attribute, void *context)
 {
 	static const __u16 type_of[INTERFACE_MODES] = {
@@ -74,7 +74,7 @@ static int read_attribute(const struct nlattr *attribute, void *context)
 	case IFLA_MASTER:
 		interface->master = mnl_attr_get_u32(attribute);
 		break;
-	case IFLA_STATS64: /* aligned to 4 bytes only */
+	case IFLA_STATS64: /* aligned to 4 bytes only, so copied */
 		memcpy(&interface->received,
 		       (const char *)mnl_attr_get_payload(attribute) + offsetof(struct rtnl_link_stats64, rx_packets),
 		       sizeof(interface->received));
@@ -121,7 +121,7 @@ int interfaces_list(struct interface **interfaces, size_t *count)
 	*count = 0;
 	if (error) {
 		free(listing.interfaces);
-		/* Commands take -EINTR for a signal, which this is not. */
+		/* Commands take -EINTR for a signal, but there was none. */
 		return error == -EINTR ? -EAGAIN : error;
 	}
 	*interfaces = listing.interfaces;
@@ -167,7 +167,7 @@ int interfaces_find(const char *name, struct interface *interface)
 		return -ENODEV;
 	mnl_nlmsg_put_extra_header(request, sizeof(struct ifinfomsg));
 	request->nlmsg_type = RTM_GETLINK;
-	mnl_attr_put_strz(request, IFLA_ALT_IFNAME, name); /* the kernel looks among all names */
+	mnl_attr_put_strz(request, IFLA_ALT_IFNAME, name); /* the kernel searches all names for it */
 	return netlink_ask(request, read_link, interface);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of kernel/ share; nobody else includes it. */
+/* Shared by the files of kernel/ only. */
 #ifndef XDP_CUCKOO_KERNEL_INTERNAL_H
 #define XDP_CUCKOO_KERNEL_INTERNAL_H
 
@@ -7,38 +7,50 @@
 
 #include "kernel/kernel.h"
 
-extern const char *const kernel_map_names[KERNEL_MAPS];
+/* ---- libbpf_log.c ---- */
 
-/* The kernel's words since kernel_listen(); "" where it had none. */
-const char *kernel_words(void);
+/* The kernel's error text since kernel_listen(); "" where there was none. */
+const char *kernel_error_text(void);
 
 /*
- * The message for a refused system call: what was being done, to what. Returns `error`. The second one has the
- * kernel's words too: for bpf_xdp_attach(), with a kernel_listen() before it and nothing that fails in between.
+ * Sets the reason for a refused system call: `what` failed for `subject`. Returns `error`; -EINVAL becomes
+ * -EIO. The second function adds the kernel's text: call kernel_listen() before, and nothing else that may
+ * fail.
  */
-int kernel_refused(struct reason *reason, int error, const char *what, const char *subject);
-int kernel_refused_in_words(struct reason *reason, int error, const char *what, const char *subject);
+int kernel_refuse(struct reason *reason, int error, const char *what, const char *subject);
+int kernel_refuse_in_words(struct reason *reason, int error, const char *what, const char *subject);
 
-/* Maps the memory of a filter whose descriptors are open; of another version only the config's. */
+/* ---- maps.c ---- */
+
+extern const char *const kernel_map_names[KERNEL_MAPS];
+
+/* Maps the memory of a filter with open descriptors; of another version only the config. */
 int kernel_map_memory(struct kernel_filter *filter, struct reason *reason);
 
 /* Id, entries and bytes of a map, as the kernel describes it. */
 void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map);
 
-/* Bytes of the elements of the maps of buckets and records. */
+/* Bytes of an element of the map of buckets. */
 __u32 kernel_bucket_bytes(const struct abi_options *options);
 
-/* The maps of a filter that is there are used by an object that is about to be loaded, too. */
+/* The number of elements of a map. */
+__u64 kernel_plan_entries(const struct kernel_plan *plan, enum kernel_map_name name);
+
+void kernel_close_map(struct kernel_map *map);
+
+/* ---- load_program.c ---- */
+
+/* Lets an object that is not loaded yet use the maps of a running filter. */
 int kernel_reuse_maps(const struct kernel_filter *filter, const struct bpf_object *object);
 
-/* Sets the constants of maps.h in the read-only data of an object that is about to be loaded. */
+/* Sets the constants of bpf/maps.h in an object that is not loaded yet. */
 void kernel_set_constants(const struct abi_options *options, volatile const struct abi_options *xc_options,
 			  volatile const __u16 *xc_prefixes);
 
-/* Loads a program over the filter's maps, where it is not loaded yet: the verifier takes a tenth of a second for each. */
+/* Loads a program over the filter's maps unless it is loaded. The verifier takes a tenth of a second. */
 int kernel_load_program(struct kernel_filter *filter, bool is_frags, struct reason *reason);
 
-/* Loads the programs by which `filter` can take the place of `other` on every interface. */
+/* Loads the programs that `filter` needs to replace `other` on every interface. */
 int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_filter *filter, struct reason *reason);
 
 /* The descriptor of a loaded program. */
@@ -51,33 +63,60 @@ int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *
 enum kernel_object { KERNEL_OBJECT_MAP, KERNEL_OBJECT_PROGRAM };
 
 /*
- * A descriptor of the object with that id, by its pin where the kernel gives it only to others. -ENOENT;
- * -EPERM where there is no directory for pins, either.
+ * Opens an object by id, or by its pin if the kernel refuses ids to this process. A descriptor; -ENOENT;
+ * -EPERM: there is no directory for pins.
  */
 int kernel_open_id(enum kernel_object kind, __u32 id);
 
-/* Whether the kernel does it for this thread: it has CAP_SYS_ADMIN. */
+/* Whether this thread may open objects by id: it has CAP_SYS_ADMIN. */
 bool kernel_opens_ids(void);
 
-/* The message for that, and for whatever else is wrong with pins. Returns the error for the caller. */
-int kernel_pins_refused(struct reason *reason, int error);
+/* Sets the reason for an error of kernel_open_id() or of pins. Returns the error for the caller. */
+int kernel_pins_refuse(struct reason *reason, int error);
 
-/* -EPERM, and as the reason that nobody has pinned here what `interface` runs, so that it may be any filter. */
-int kernel_unseen(const char *interface, struct reason *reason);
+/* Says that `interface` runs a program that is not pinned here and may be any filter. -EPERM. */
+int kernel_say_unseen(const char *interface, struct reason *reason);
 
 /*
- * Before a filter whose programs are loaded is attached: pins it where it would not be found else, or where
- * `predecessor` (which may be itself) is pinned. 0 or -errno; in any case *held is for kernel_pin_done(), to be
- * called when it is attached, or is not going to be.
+ * Call it before a filter whose programs are loaded is attached. Pins the filter if it could not be found
+ * otherwise, or if `predecessor` (may be the filter itself) is pinned. 0 or -errno. In both cases call
+ * kernel_pin_done() with *held after attaching.
  */
 int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
 	       struct reason *reason);
 void kernel_pin_done(int held);
 
-/* Takes away the pins of what no interface runs any more. */
+/* Removes the pins of filters that no interface runs. */
 void kernel_unpin_unused(void);
 
-/* ---- */
+/* ---- recognise.c ---- */
+
+/* Opens those of the maps that belong to a filter; notes whether they are another version's. 0 or -errno. */
+int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter);
+
+/*
+ * Whether the filter on `interface`, with mapped memory, can be used; sets its options.
+ * kernel_recognise_other() is for maps of another version, and maps only the config. 0; -EPROTO; -ENOENT:
+ * the filter is just being removed.
+ */
+int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason);
+int kernel_recognise_other(struct kernel_filter *filter, const char *interface, struct reason *reason);
+
+/* Say why a filter of another version cannot be used. -EPROTO. */
+int kernel_say_unknown_version(const char *interface, struct reason *reason);
+int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason);
+
+/* ---- swap_program.c ---- */
+
+extern const __u32 kernel_mode_flags[INTERFACE_MODES];
+
+/* Replaces program `old` by `new` (-1: by none), if `old` still runs there. 0 or -errno. */
+int kernel_swap_program(const struct kernel_attachment *attachment, int old, int new);
+
+/* Whether libxdp's dispatcher runs the program, so we cannot replace it. */
+bool kernel_is_held(const struct kernel_attachment *attachment);
+
+/* ---- attach.c ---- */
 
 int kernel_add_attachment(struct kernel_filter *filter, const struct kernel_attachment *attachment);
 

@@ -27,7 +27,7 @@ static int exchange(struct mnl_socket *socket, const struct nlmsghdr *request, m
 	return more < 0 ? -errno : 0;
 }
 
-/* A dump ends by itself. */
+/* A dump needs no NLM_F_ACK, because the kernel marks its end. */
 static int ask(int bus, struct nlmsghdr *request, __u16 flags, mnl_cb_t visit, void *context)
 {
 	struct mnl_socket *socket = mnl_socket_open2(bus, SOCK_CLOEXEC);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * From an id to a descriptor. The kernel does that only for CAP_SYS_ADMIN; for others a filter's maps and
- * programs are pinned before it is attached, in a BPF file system, as
- * PINS/NET/CONFIG/{map,prog}_ID: NET is the number of the network namespace, CONFIG the config map's id.
- * What a pin leads to counts only if the kernel says that it has the id that was looked for.
+ * Opens maps and programs by id. The kernel allows that only with CAP_SYS_ADMIN. For other processes a
+ * filter's maps and programs are pinned in a BPF file system before it is attached, as
+ * PINS/NET/CONFIG/{map,prog}_ID. NET is the number of the network namespace, CONFIG the id of the config
+ * map. A pin counts only if the kernel says that its object has the wanted id.
  *
- * Pins would keep maps in memory when no interface runs the filter any more, so whoever looks for filters
- * takes those away. The lock of PINS/NET, shared while somebody attaches what it has pinned, keeps that apart.
+ * A pin keeps a map in memory even when no interface runs the filter, so everybody who looks for filters
+ * removes such pins. The lock of PINS/NET protects new pins from this: it is shared while a process
+ * attaches what it has pinned.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -39,7 +40,7 @@ void kernel_use_pins(const char *dir)
 
 /* ---- directories ---- */
 
-/* Nobody else may have put something there, or see what is there. */
+/* Nobody else may read or write this directory. */
 static int check_dir(int fd)
 {
 	struct statfs system;
@@ -52,7 +53,7 @@ static int check_dir(int fd)
 	return status.st_uid == geteuid() && !(status.st_mode & (S_IRWXG | S_IRWXO)) ? 0 : -EPERM;
 }
 
-/* A descriptor, -errno. */
+/* A descriptor or -errno. */
 static int open_dir_at(int parent_fd, const char *name)
 {
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -63,7 +64,7 @@ static int open_dir_at(int parent_fd, const char *name)
 	return error ? error : fd;
 }
 
-/* One that turns out to be in another file system goes again. */
+/* Removes the new directory again if it is not in a BPF file system. */
 static int make_dir_at(int parent_fd, const char *name)
 {
 	const bool is_new = !mkdirat(parent_fd, name, 0700);
@@ -87,7 +88,7 @@ static int name_of_net(char name[PIN_NAME_BYTES])
 	return 0;
 }
 
-/* Of this network namespace: a descriptor, -errno. */
+/* Opens the directory of this network namespace. A descriptor or -errno. */
 static int open_net_dir(bool makes)
 {
 	char name[PIN_NAME_BYTES];
@@ -112,7 +113,7 @@ static bool is_pin(const char *name, const char *kind)
 
 static const char *const object_names[] = { [KERNEL_OBJECT_MAP] = "map", [KERNEL_OBJECT_PROGRAM] = "prog" };
 
-/* By what the kernel says: neither kind nor id are taken from the name. */
+/* Asks the kernel for kind and id, because the name of a pin proves nothing. */
 static bool is_object(int fd, enum kernel_object kind, __u32 id)
 {
 	char link[PIN_PATH_BYTES], wanted[PIN_PATH_BYTES], target[PIN_PATH_BYTES] = "";
@@ -143,7 +144,7 @@ static int open_pin_in(int net, const char *filter, enum kernel_object kind, __u
 	return fd;
 }
 
-/* Takes `net` over. */
+/* Takes ownership of `net`. */
 static int search_pin(int net, enum kernel_object kind, __u32 id)
 {
 	DIR *directory = fdopendir(net);
@@ -216,7 +217,7 @@ static int pin_filter(const struct kernel_filter *filter, int filter_dir)
 	return error;
 }
 
-/* Of somebody with less privileges, who shall go on finding it. */
+/* Whether a process with fewer privileges pinned this filter. It must be able to find the successor, too. */
 static bool is_pinned(int net, const struct kernel_filter *filter)
 {
 	char name[PIN_NAME_BYTES];
@@ -225,7 +226,7 @@ static bool is_pinned(int net, const struct kernel_filter *filter)
 	return net >= 0 && !faccessat(net, name, F_OK, 0);
 }
 
-int kernel_pins_refused(struct reason *reason, int error)
+int kernel_pins_refuse(struct reason *reason, int error)
 {
 	if (error == -EPERM || error == -EMEDIUMTYPE || error == -ENOENT || error == -EACCES || error == -ELOOP ||
 	    error == -ENOTDIR)
@@ -234,10 +235,10 @@ int kernel_pins_refused(struct reason *reason, int error)
 				  "without CAP_SYS_ADMIN filters are found by pins there; name one with --pins, or "
 				  "run it as root",
 				  pins);
-	return kernel_refused(reason, error, "cannot pin the filter in ", pins);
+	return kernel_refuse(reason, error, "cannot pin the filter in ", pins);
 }
 
-int kernel_unseen(const char *interface, struct reason *reason)
+int kernel_say_unseen(const char *interface, struct reason *reason)
 {
 	return reason_set(reason, -EPERM,
 			  "cannot see what runs: '%s' runs an XDP program, maybe this filter, that only CAP_SYS_ADMIN may "
@@ -249,7 +250,7 @@ int kernel_unseen(const char *interface, struct reason *reason)
 static void describe_unpinning(int fd, struct reason *text)
 {
 	(void)fd;
-	reason_set(text, 0, "waiting for another xdp-cuckoo that takes pins away in %s", pins);
+	reason_set(text, 0, "waiting for another xdp-cuckoo that removes pins in %s", pins);
 }
 
 int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
@@ -266,7 +267,7 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 		return 0;
 	}
 	if (net < 0)
-		return kernel_pins_refused(reason, net);
+		return kernel_pins_refuse(reason, net);
 	snprintf(name, sizeof(name), "%u", filter->map[KERNEL_CONFIG].id);
 	waiting_begin(describe_unpinning, net);
 	error = flock(net, LOCK_SH) ? -errno : 0;
@@ -276,7 +277,7 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	if (filter_dir >= 0)
 		close(filter_dir);
 	*held = net;
-	return error ? kernel_pins_refused(reason, error) : 0;
+	return error ? kernel_pins_refuse(reason, error) : 0;
 }
 
 void kernel_pin_done(int held)
@@ -300,7 +301,7 @@ static bool is_running(const struct interface *interfaces, size_t count, const c
 	return false;
 }
 
-/* Programs first; without any that runs, the maps as well. */
+/* Removes the pins of programs that no interface runs. Whether any program still runs: then the maps stay. */
 static bool unpin_programs(DIR *filter, const struct interface *interfaces, size_t count)
 {
 	const struct dirent *entry;
@@ -317,23 +318,17 @@ static bool unpin_programs(DIR *filter, const struct interface *interfaces, size
 	return runs;
 }
 
-static void unpin_maps(DIR *filter)
-{
-	const struct dirent *entry;
-
-	rewinddir(filter);
-	while ((entry = readdir(filter)))
-		if (is_pin(entry->d_name, "map_"))
-			unlinkat(dirfd(filter), entry->d_name, 0);
-}
-
 static void unpin_filter(int net, const char *name, const struct interface *interfaces, size_t count)
 {
 	int fd = open_dir_at(net, name);
 	DIR *filter = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
 
 	if (filter && !unpin_programs(filter, interfaces, count)) {
-		unpin_maps(filter);
+		rewinddir(filter);
+		while ((entry = readdir(filter)))
+			if (is_pin(entry->d_name, "map_"))
+				unlinkat(dirfd(filter), entry->d_name, 0);
 		unlinkat(net, name, AT_REMOVEDIR);
 	}
 	if (filter)
@@ -356,7 +351,7 @@ static void unpin_in(DIR *net)
 	free(interfaces);
 }
 
-/* Where somebody is about to attach what is pinned, it is left to the next one. */
+/* If a process is about to attach what it has pinned, the next search removes the pins. */
 void kernel_unpin_unused(void)
 {
 	int fd = open_net_dir(false);

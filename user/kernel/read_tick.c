@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The clock by which entries of a table end, read where it is: in the kernel. */
+/* The kernel's clock, by which entries of a table end. A BPF program reads it. */
 #include <errno.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 #define NS_PER_S 1000000000L
 
-/* return bpf_jiffies64() >> ABI_TICK_SHIFT; by hand, since a second object would need a second skeleton. */
+/* return bpf_jiffies64() >> ABI_TICK_SHIFT; an object of its own would need another skeleton. */
 static const struct bpf_insn tick_program[] = {
 	{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_jiffies64 },
 	{ .code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = BPF_REG_0, .imm = ABI_TICK_SHIFT },
@@ -23,7 +23,7 @@ static const struct bpf_insn tick_program[] = {
 /* 0 or -errno. */
 static int run_program(int program, __u32 *result)
 {
-	__u8 frame[ETH_HLEN] = {}; /* no shorter one may be run on */
+	__u8 frame[ETH_HLEN] = {}; /* the shortest frame that the kernel accepts */
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = sizeof(frame));
 
 	if (bpf_prog_test_run_opts(program, &options))
@@ -32,16 +32,14 @@ static int run_program(int program, __u32 *result)
 	return 0;
 }
 
-/* Jiffies a second: this clock's resolution is one jiffy. */
+/* CLOCK_MONOTONIC_COARSE has a resolution of one jiffy. */
 static double jiffies_per_second(void)
 {
 	struct timespec jiffy = {};
-	long rounded;
 
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy) || !jiffy.tv_nsec)
 		return 0;
-	rounded = (NS_PER_S + jiffy.tv_nsec / 2) / jiffy.tv_nsec;
-	return rounded;
+	return (NS_PER_S + jiffy.tv_nsec / 2) / jiffy.tv_nsec; /* rounded to an integer */
 }
 
 int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason)
@@ -57,5 +55,5 @@ int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason)
 		close(program);
 	if (!error && !*ticks_per_second)
 		error = -ENOTSUP;
-	return error ? kernel_refused(reason, error, "cannot read the kernel's clock", "") : 0;
+	return error ? kernel_refuse(reason, error, "cannot read the kernel's clock", "") : 0;
 }

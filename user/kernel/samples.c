@@ -14,7 +14,7 @@
 #include "kernel/ticks.h"
 
 #define NS_PER_S 1000000000ULL
-#define SAMPLES_AT_ONCE 4096 /* of one read: else it might never end */
+#define SAMPLES_AT_ONCE 4096 /* most samples of one read; without a limit it might never end */
 
 int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason)
 {
@@ -31,7 +31,7 @@ int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason)
 
 /* ---- opening ---- */
 
-/* A descriptor of its own, and its memory where it has any. 0 or -errno. */
+/* Duplicates the descriptor, and maps the memory if wanted. 0 or -errno. */
 static int take_map(const struct kernel_map *from, bool is_mapped, struct kernel_map *map)
 {
 	*map = *from;
@@ -81,7 +81,7 @@ static int open_ring(const struct kernel_filter *filter, struct kernel_samples *
 	return samples->ring ? 0 : -errno;
 }
 
-/* Since the filter was loaded. 0 or -errno. */
+/* Adds up all CPUs since the filter was loaded. 0 or -errno. */
 static int count(const struct kernel_samples *samples, struct abi_sampling *sum)
 {
 	const int cpus = libbpf_num_possible_cpus();
@@ -120,8 +120,8 @@ int kernel_samples_open(const struct kernel_filter *filter, struct kernel_sample
 	if (!error)
 		return 0;
 	kernel_samples_close(samples);
-	return kernel_refused(reason, error, "cannot read the samples of the filter on ",
-			      filter->attachments[0].interface);
+	return kernel_refuse(reason, error, "cannot read the samples of the filter on ",
+			     filter->attachments[0].interface);
 }
 
 void kernel_samples_close(struct kernel_samples *samples)
@@ -141,7 +141,7 @@ int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samp
 
 	if (error) {
 		close_map(&config);
-		return kernel_refused(reason, error, "cannot follow the filter on ", filter->attachments[0].interface);
+		return kernel_refuse(reason, error, "cannot follow the filter on ", filter->attachments[0].interface);
 	}
 	close_map(&samples->config);
 	samples->config = config;
@@ -232,5 +232,5 @@ int kernel_samples_count(const struct kernel_samples *samples, struct abi_sampli
 	sum->seen -= before->seen;
 	sum->limited -= before->limited;
 	sum->lost -= before->lost;
-	return error ? kernel_refused(reason, error, "cannot read what was seen", "") : 0;
+	return error ? kernel_refuse(reason, error, "cannot read what was seen", "") : 0;
 }

@@ -6,11 +6,13 @@
 
 #include "kernel/kernel.h"
 
-/* The kernel is asked once by each thread; jiffies follow CLOCK_MONOTONIC. */
+/*
+ * Each thread asks the kernel once. After that CLOCK_MONOTONIC tells the tick, because jiffies run with it.
+ */
 static _Thread_local struct {
 	bool is_known;
 	__u32 tick;
-	double per_second, second; /* of CLOCK_MONOTONIC, before the tick was read */
+	double per_second, second; /* second: CLOCK_MONOTONIC just before the tick was read */
 } base;
 
 static double monotonic_second(void)
@@ -21,12 +23,12 @@ static double monotonic_second(void)
 	return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
-/* The present tick with its fraction. */
+/* The present tick, with its fraction. */
 static int now(double *tick, struct reason *reason)
 {
 	int error = 0;
 
-	/* Before the tick: the time that passes between makes rules end late, not early. */
+	/* The clock first, then the tick: any delay between them makes rules end later, not earlier. */
 	if (!base.is_known) {
 		base.second = monotonic_second();
 		error = kernel_tick(&base.tick, &base.per_second, reason);
@@ -39,8 +41,8 @@ static int now(double *tick, struct reason *reason)
 }
 
 /*
- * The present tick may be nearly over, and so may the one where it ends: two more, so that a rule ends late rather
- * than early, by less than two ticks.
+ * Adds two ticks, because both the present tick and the last one may be nearly over. So a rule ends less
+ * than two ticks late, but never early.
  */
 int ticks_at(__s64 timeout_ms, __u32 *tick, struct reason *reason)
 {

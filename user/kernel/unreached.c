@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Interfaces whose packets never reach the filter that the kernel says they run: what each has received, by its
- * driver's own count, beside what the filter has counted. Only none at all is certain: drivers differ in whether they
- * count before or after XDP, and some pass their cards' counts on every 1 or 2 s. So a burst from before the watch may
- * show only now; packets are proof once LATE_MS are over in which the filter has counted nothing.
+ * Finds interfaces whose packets do not reach the filter that they run. Compares the driver's count of
+ * received packets with the filter's own count. Only a filter that counts nothing at all is proof, because
+ * some drivers count before XDP and others after it. Some drivers update their count only every 1 or 2 s,
+ * so a burst from before the watch may show late. Therefore packets count as proof only after LATE_MS in
+ * which the filter has counted nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,20 +13,20 @@
 #include "kernel/kernel.h"
 #include "kernel/internal.h"
 
-#define QUIET_MS 200 /* after which an interface that has received nothing is let be */
+#define QUIET_MS 200 /* an interface that received nothing is watched no longer */
 #define LATE_MS 2500
 #define WATCH_MS 4500
-#define PROOF 8 /* packets from LATE_MS on: of fewer the filter may still be about to count the first */
+#define PROOF 8 /* packets after LATE_MS; with fewer, the filter may be just about to count the first one */
 
 struct watched {
 	const struct kernel_filter *filter;
 	struct kernel_attachment *attachment;
-	__u64 counted;  /* by the filter, at the beginning */
-	__u64 received; /* by the interface, at the beginning; then at LATE_MS */
+	__u64 counted;  /* by the filter, at the start */
+	__u64 received; /* by the interface, at the start; later at LATE_MS */
 	enum { WATCH_BEGUN, WATCH_QUIET, WATCH_SUSPECT, WATCH_LATE, WATCH_OVER } state;
 };
 
-/* A bond runs the program on its slaves, under their numbers. */
+/* The rows of an interface. A bond runs the program on its slaves, so their rows belong to it. */
 static __u64 rows_of(const struct kernel_attachment *attachment, const struct interface *interfaces, size_t count)
 {
 	__u64 rows = 1ULL << abi_counter_row(attachment->ifindex);
@@ -47,7 +48,7 @@ int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_at
 
 	*packets = 0;
 	if (error)
-		kernel_refused(reason, error, "cannot read the counters", "");
+		kernel_refuse(reason, error, "cannot read the counters", "");
 	for (__u32 row = 0; row < ABI_COUNTER_ROWS && !error; row++) {
 		if (!(rows >> row & 1))
 			continue;
@@ -70,7 +71,7 @@ static const struct interface *find_interface(const struct watched *watched, con
 	return NULL;
 }
 
-/* Interfaces have been listed before the counters are read: what is received then is counted. */
+/* Interfaces were listed before the counters are read, so the counters include those packets. */
 static void look(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
 {
 	const struct interface *interface = find_interface(watched, interfaces, count);
@@ -112,7 +113,7 @@ static void look(struct watched *watched, const struct interface *interfaces, si
 	}
 }
 
-/* Whether there is more to be seen. */
+/* Whether the watch must continue. */
 static bool look_at_all(struct watched *watched, size_t watched_count, long ms)
 {
 	struct interface *interfaces;
@@ -138,15 +139,6 @@ static long now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static size_t attachments_of(const struct kernel_filter *filters, size_t count)
-{
-	size_t sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		sum += filters[i].attachments_count;
-	return sum;
-}
-
 static bool can_be_watched(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
 {
 	return !filter->is_other_version && attachment->has_ethernet && attachment->mode != INTERFACE_OFFLOAD &&
@@ -155,10 +147,13 @@ static bool can_be_watched(const struct kernel_filter *filter, const struct kern
 
 void kernel_watch(struct kernel_filter *filters, size_t count)
 {
-	struct watched *watched = calloc(attachments_of(filters, count) + 1, sizeof(*watched));
 	const long start_ms = now_ms();
-	size_t watched_count = 0;
+	size_t attachments = 0, watched_count = 0;
+	struct watched *watched;
 
+	for (size_t i = 0; i < count; i++)
+		attachments += filters[i].attachments_count;
+	watched = calloc(attachments + 1, sizeof(*watched));
 	for (size_t i = 0; i < count && watched; i++)
 		for (size_t k = 0; k < filters[i].attachments_count; k++)
 			if (can_be_watched(&filters[i], &filters[i].attachments[k]))

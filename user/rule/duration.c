@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Times as rules and options name them: "1h30m". */
+/* Times in rules and options, for example "1h30m". */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static const struct {
 
 #define UNITS (sizeof(units) / sizeof(units[0]))
 
-/* Reads the digits at *text. -EINVAL where there is none, or more than a time can have. */
+/* Reads the digits at *text. -EINVAL: there is no digit, or the number is larger than any timeout. */
 static int take_number(const char **text, __u64 *number)
 {
 	const char *start = *text;
@@ -27,7 +27,7 @@ static int take_number(const char **text, __u64 *number)
 	return *text == start ? -EINVAL : 0;
 }
 
-/* The unit at *text, not larger than number `first`; UNITS where there is none. */
+/* Reads the unit at *text; units before number `first` are not allowed. UNITS where there is none. */
 static size_t take_unit(const char **text, size_t first)
 {
 	for (size_t i = first; i < UNITS; i++) {
@@ -42,7 +42,7 @@ static size_t take_unit(const char **text, size_t first)
 int rule_time_parse(const char *text, __s64 *ms)
 {
 	__u64 number, seconds = 0;
-	size_t next = 0; /* the largest unit that may follow */
+	size_t next = 0; /* the largest unit that may follow the last one */
 
 	do {
 		bool is_first = !next;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* From rules to the keys the table holds, from shapes to masks, and back. */
+/* From a rule to the keys that the table holds, from a shape to its mask, and back. */
 #include <endian.h>
 #include <string.h>
 
@@ -83,19 +83,19 @@ struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret
 	return (struct hash_value){ hash, hash_tag(&input, hash) };
 }
 
-/* The first `length` bits of a word, 0 to 64 or more, in memory order. */
+/* A mask of the first `length` bits of a word in memory order; `length` may be more than 64. */
 static __u64 word_mask(unsigned int length)
 {
 	return length >= 64 ? ~0ULL : length ? htobe64(~0ULL << (64 - length)) : 0;
 }
 
-/* The first `length` bits of an address, in memory order. */
+/* A mask of the first `length` bits of an address in memory order. */
 static union flow_addr prefix_mask(unsigned int length)
 {
 	return (union flow_addr){ .word = { word_mask(length), word_mask(length > 64 ? length - 64 : 0) } };
 }
 
-/* The mask is packed as the flow is, so that the two cannot come to differ. */
+/* flow_pack() packs masks and flows alike, so that they always match bit by bit. */
 void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled)
 {
 	bool has_port = shape->fields & (RULE_SPORT | RULE_DPORT);
@@ -159,7 +159,7 @@ static bool covers(const union flow_addr *prefix, unsigned int length, const uni
 	return length <= of_length && !memcmp(&network, prefix, sizeof(network));
 }
 
-bool rule_names(const struct rule *rule, const struct rule *flow)
+bool rule_covers(const struct rule *rule, const struct rule *flow)
 {
 	if ((rule->family != FLOW_NO_FAMILY && rule->family != flow->family) || rule->fields & ~flow->fields ||
 	    (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != flow->port_kind))
@@ -175,7 +175,7 @@ bool rule_names(const struct rule *rule, const struct rule *flow)
 
 bool rule_can_expand(const struct rule_shape *from, const struct rule_shape *to)
 {
-	/* What has no prefix is another kind: a rule about ports alone has no 2^32 keys. */
+	/* A rule without a prefix must not expand: a rule about ports alone would get 2^32 keys. */
 	return from->family == to->family && from->action == to->action && from->fields == to->fields &&
 	       from->src_len <= to->src_len && from->dst_len <= to->dst_len && !from->src_len == !to->src_len &&
 	       !from->dst_len == !to->dst_len;
@@ -186,7 +186,7 @@ unsigned int rule_expansion_bits(const struct rule_shape *from, const struct rul
 	return to->src_len - from->src_len + to->dst_len - from->dst_len;
 }
 
-/* The flow of a key: flow_pack() backwards. */
+/* The flow that a key was made of: the inverse of flow_pack(). */
 static struct flow flow_of_key(const struct rule_key *key)
 {
 	const enum flow_family family = key->shape.family;
@@ -210,7 +210,7 @@ static struct flow flow_of_key(const struct rule_key *key)
 	return flow;
 }
 
-/* Writes the low bits of `value` behind the first `from` bits of an address, up to bit `to`. */
+/* Writes the low bits of `value` into bits `from` to `to` - 1 of an address. */
 static void set_bits(union flow_addr *address, unsigned int from, unsigned int to, __u64 value)
 {
 	for (unsigned int bit = to; bit-- > from; value >>= 1)

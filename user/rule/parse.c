@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rule text to rule. The words of the language are data: see `keywords`. */
+/* Reads a rule from text. The table `keywords` lists the words of the language. */
 #include "rule/rule.h"
 
 #include <arpa/inet.h>
@@ -10,26 +10,28 @@
 
 #include "base/suggest.h"
 
-/* The longest text that may hold a rule: canonical texts fit, with room for white space. */
+/* The longest text that may hold a rule: a canonical text fits, with room for white space. */
 #define PARSE_TEXT_BYTES (2 * RULE_TEXT_BYTES)
 
-#define MAPPED_BITS 96 /* in front of an IPv4 address that is written as IPv6 */
+#define MAPPED_BITS 96 /* before the IPv4 address in an IPv6 address of the form ::ffff:192.0.2.1 */
 
 struct parser {
 	struct rule *rule;
 	struct reason *reason;
-	unsigned int seen; /* bit i: keywords[i] has been read */
+	unsigned int seen; /* bit i is set once keywords[i] was read */
 };
 
 struct keyword {
 	const char *word;
 	const char *value; /* for rule_word() */
-	int (*parse)(struct parser *parser, const char *word, const char *value);
+	int (*parse)(struct parser *parser, const struct keyword *keyword, const char *value);
+	bool is_dst;
+	enum flow_port_kind kind; /* of the keywords that name a port */
 };
 
 #define fail(parser, ...) reason_set((parser)->reason, -EINVAL, __VA_ARGS__)
 
-/* Some tools read 010 as 8, others as 10: nobody shall have to know which this one is. */
+/* Leading zeros are refused: some tools read 010 as 8, others as 10. */
 static int parse_number(const char *text, unsigned long max, unsigned long *number)
 {
 	char *end;
@@ -75,9 +77,10 @@ static void unmap(enum flow_family *family, union flow_addr *address, unsigned l
 	memset(address->byte + sizeof(address->v4), 0, sizeof(*address) - sizeof(address->v4));
 }
 
-static int parse_prefix(struct parser *parser, const char *value, union flow_addr *address, __u8 *length)
+static int parse_address(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	struct rule *rule = parser->rule;
+	union flow_addr *address = keyword->is_dst ? &rule->dst : &rule->src;
 	char text[INET6_ADDRSTRLEN + 4];
 	enum flow_family family;
 	unsigned long bits;
@@ -108,23 +111,11 @@ static int parse_prefix(struct parser *parser, const char *value, union flow_add
 		return fail(parser, "'%s' is %s, but the rule's other address is not", value,
 			    family == FLOW_IPV4 ? "IPv4" : "IPv6");
 	rule->family = family;
-	*length = bits;
+	*(keyword->is_dst ? &rule->dst_len : &rule->src_len) = bits;
 	return check_host_bits(parser, value, family, address, bits);
 }
 
-static int parse_src(struct parser *parser, const char *word, const char *value)
-{
-	(void)word;
-	return parse_prefix(parser, value, &parser->rule->src, &parser->rule->src_len);
-}
-
-static int parse_dst(struct parser *parser, const char *word, const char *value)
-{
-	(void)word;
-	return parse_prefix(parser, value, &parser->rule->dst, &parser->rule->dst_len);
-}
-
-static int unknown_protocol(struct parser *parser, const char *value)
+static int say_unknown_protocol(struct parser *parser, const char *value)
 {
 	struct suggest suggest = suggest_for(value);
 	char text[SUGGEST_TEXT_BYTES];
@@ -136,106 +127,86 @@ static int unknown_protocol(struct parser *parser, const char *value)
 		    without_zeros(value), suggest_text(&suggest, NULL, text));
 }
 
-static int parse_proto(struct parser *parser, const char *word, const char *value)
+static int parse_proto(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	struct rule *rule = parser->rule;
 
-	(void)word;
+	(void)keyword;
 	if (rule_protocol_number(value, &rule->proto))
-		return unknown_protocol(parser, value);
+		return say_unknown_protocol(parser, value);
 	rule->fields |= RULE_PROTO;
 	return 0;
 }
 
-/* Ports and ICMP type and code share their place; which of them it is must not be mixed. */
-static int parse_port_field(struct parser *parser, const char *word, const char *value, enum flow_port_kind kind,
-			    enum rule_field field)
+/* A port and an ICMP type or code use the same member, so a rule must not have both. */
+static int parse_port(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	struct rule *rule = parser->rule;
-	unsigned long max = kind == FLOW_PORTS ? 65535 : 255;
+	const char *word = keyword->word;
+	unsigned long max = keyword->kind == FLOW_PORTS ? 65535 : 255;
 	unsigned long number;
 
-	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != kind)
-		return fail(parser, "'%s %s': ports do not go with an ICMP type or code", word, value);
+	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != keyword->kind)
+		return fail(parser, "'%s %s': a rule with an ICMP type or code has no ports", word, value);
 	if (parse_number(value, max, &number))
 		return fail(parser, "'%s %s': must be a number 0 to %lu%s", word, value, max, without_zeros(value));
-	rule->port_kind = kind;
-	rule->fields |= field;
-	*(field == RULE_SPORT ? &rule->sport : &rule->dport) = htons(number);
+	rule->port_kind = keyword->kind;
+	rule->fields |= keyword->is_dst ? RULE_DPORT : RULE_SPORT;
+	*(keyword->is_dst ? &rule->dport : &rule->sport) = htons(number);
 	return 0;
 }
 
-static int parse_sport(struct parser *parser, const char *word, const char *value)
-{
-	return parse_port_field(parser, word, value, FLOW_PORTS, RULE_SPORT);
-}
-
-static int parse_dport(struct parser *parser, const char *word, const char *value)
-{
-	return parse_port_field(parser, word, value, FLOW_PORTS, RULE_DPORT);
-}
-
-static int parse_type(struct parser *parser, const char *word, const char *value)
-{
-	return parse_port_field(parser, word, value, FLOW_ICMP, RULE_SPORT);
-}
-
-static int parse_code(struct parser *parser, const char *word, const char *value)
-{
-	return parse_port_field(parser, word, value, FLOW_ICMP, RULE_DPORT);
-}
-
-static int unknown_action(struct parser *parser, const char *word, const char *value)
+static int parse_action(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	struct suggest suggest = suggest_for(value);
 	char text[SUGGEST_TEXT_BYTES];
 
+	parser->rule->action = strcmp(value, "pass") ? RULE_DROP : RULE_PASS;
+	if (!strcmp(value, "pass") || !strcmp(value, "drop"))
+		return 0;
 	suggest_offer_choices(&suggest, "drop|pass");
-	return fail(parser, "'%s %.80s': the action is drop or pass%s", word, value,
+	return fail(parser, "'%s %.80s': the action is drop or pass%s", keyword->word, value,
 		    suggest_text(&suggest, NULL, text));
 }
 
-static int parse_action(struct parser *parser, const char *word, const char *value)
-{
-	if (!strcmp(value, "drop"))
-		parser->rule->action = RULE_DROP;
-	else if (!strcmp(value, "pass"))
-		parser->rule->action = RULE_PASS;
-	else
-		return unknown_action(parser, word, value);
-	return 0;
-}
-
-static int parse_timeout(struct parser *parser, const char *word, const char *value)
+static int parse_timeout(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	if (rule_time_parse(value, &parser->rule->timeout_ms))
-		return fail(parser, "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second", word, value);
+		return fail(parser, "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second",
+			    keyword->word, value);
 	return 0;
 }
 
-static int parse_comment(struct parser *parser, const char *word, const char *value)
+static int parse_comment(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	if (strlen(value) >= RULE_COMMENT_BYTES)
-		return fail(parser, "'%s %.20s...': a comment has at most 255 bytes", word, value);
+		return fail(parser, "'%s %.20s...': a comment has at most 255 bytes", keyword->word, value);
 	if (!rule_is_plain(value))
-		return fail(parser, "'%s %s': a comment has no quotes or control characters", word, value);
+		return fail(parser, "'%s %s': a comment has no quotes or control characters", keyword->word, value);
 	if (!rule_is_utf8(value))
-		return fail(parser, "'%s': the comment is not UTF-8", word);
+		return fail(parser, "'%s': the comment is not UTF-8", keyword->word);
 	strcpy(parser->rule->comment, value);
 	return 0;
 }
 
 static const struct keyword keywords[] = {
-	{ "proto", "PROTOCOL", parse_proto }, { "src", "ADDRESS", parse_src },
-	{ "sport", "PORT", parse_sport },     { "dst", "ADDRESS", parse_dst },
-	{ "dport", "PORT", parse_dport },     { "type", "N", parse_type },
-	{ "code", "N", parse_code },          { "action", "drop|pass", parse_action },
-	{ "timeout", "TIME", parse_timeout }, { "comment", "TEXT", parse_comment },
+	{ "proto", "PROTOCOL", parse_proto, false, FLOW_NO_PORTS },
+	{ "src", "ADDRESS", parse_address, false, FLOW_NO_PORTS },
+	{ "sport", "PORT", parse_port, false, FLOW_PORTS },
+	{ "dst", "ADDRESS", parse_address, true, FLOW_NO_PORTS },
+	{ "dport", "PORT", parse_port, true, FLOW_PORTS },
+	{ "type", "N", parse_port, false, FLOW_ICMP },
+	{ "code", "N", parse_port, true, FLOW_ICMP },
+	{ "action", "drop|pass", parse_action, false, FLOW_NO_PORTS },
+	{ "timeout", "TIME", parse_timeout, false, FLOW_NO_PORTS },
+	{ "comment", "TEXT", parse_comment, false, FLOW_NO_PORTS },
 };
+
+#define KEYWORDS (sizeof(keywords) / sizeof(keywords[0]))
 
 const char *rule_word(size_t index, const char **value)
 {
-	if (index >= sizeof(keywords) / sizeof(keywords[0]))
+	if (index >= KEYWORDS)
 		return NULL;
 	*value = keywords[index].value;
 	return keywords[index].word;
@@ -243,50 +214,32 @@ const char *rule_word(size_t index, const char **value)
 
 static const struct keyword *find_keyword(const char *word)
 {
-	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
+	for (size_t i = 0; i < KEYWORDS; i++)
 		if (*keywords[i].word == *word && !strcmp(keywords[i].word, word))
 			return &keywords[i];
 	return NULL;
 }
 
-static int check_port_kind(struct parser *parser)
-{
-	const struct rule *rule = parser->rule;
-	bool is_icmp = rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6;
-
-	if (rule->port_kind == FLOW_ICMP && !(rule->fields & RULE_PROTO && is_icmp))
-		return fail(parser, "type and code need 'proto icmp' or 'proto ipv6-icmp'");
-	if (rule->port_kind == FLOW_PORTS && rule->fields & RULE_PROTO && !rule_has_ports(rule->proto))
-		return fail(parser, "protocol %u has no ports%s", rule->proto, is_icmp ? "; write type and code" : "");
-	return 0;
-}
-
-/* ICMP is IPv4's and ICMPv6 is IPv6's: such a rule needs no key in the other family. */
-static int settle_family(struct parser *parser)
-{
-	struct rule *rule = parser->rule;
-	enum flow_family implied;
-
-	if (!(rule->fields & RULE_PROTO) || (rule->proto != IPPROTO_ICMP && rule->proto != IPPROTO_ICMPV6))
-		return 0;
-	implied = rule->proto == IPPROTO_ICMP ? FLOW_IPV4 : FLOW_IPV6;
-	if (rule->family != FLOW_NO_FAMILY && rule->family != implied)
-		return fail(parser, "proto %s does not go with %s addresses",
-			    implied == FLOW_IPV4 ? "icmp" : "ipv6-icmp", implied == FLOW_IPV4 ? "IPv6" : "IPv4");
-	rule->family = implied;
-	return 0;
-}
-
+/* Checks that the words of a rule fit together. ICMP implies IPv4 and ICMPv6 implies IPv6. */
 static int check_whole(struct parser *parser)
 {
-	const struct rule *rule = parser->rule;
-	int error = check_port_kind(parser);
+	struct rule *rule = parser->rule;
+	const bool has_proto = rule->fields & RULE_PROTO;
+	const bool is_icmp = has_proto && (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
+	const enum flow_family implied = rule->proto == IPPROTO_ICMP ? FLOW_IPV4 : FLOW_IPV6;
 
-	if (!error)
-		error = settle_family(parser);
-	if (!error && !rule->fields && rule->family == FLOW_NO_FAMILY)
-		error = fail(parser, "a rule must name a protocol, an address or a port");
-	return error;
+	if (rule->port_kind == FLOW_ICMP && !is_icmp)
+		return fail(parser, "type and code need 'proto icmp' or 'proto ipv6-icmp'");
+	if (rule->port_kind == FLOW_PORTS && has_proto && !rule_has_ports(rule->proto))
+		return fail(parser, "protocol %u has no ports%s", rule->proto, is_icmp ? "; write type and code" : "");
+	if (is_icmp && rule->family != FLOW_NO_FAMILY && rule->family != implied)
+		return fail(parser, "proto %s does not go with %s addresses",
+			    implied == FLOW_IPV4 ? "icmp" : "ipv6-icmp", implied == FLOW_IPV4 ? "IPv6" : "IPv4");
+	if (is_icmp)
+		rule->family = implied;
+	if (!rule->fields && rule->family == FLOW_NO_FAMILY)
+		return fail(parser, "a rule must name a protocol, an address or a port");
+	return 0;
 }
 
 static int parse_value(struct parser *parser, const struct keyword *keyword, const char *value)
@@ -297,26 +250,26 @@ static int parse_value(struct parser *parser, const struct keyword *keyword, con
 		return fail(parser, "'%s %s': %s is given twice; write a rule for each", keyword->word, value,
 			    keyword->word);
 	parser->seen |= bit;
-	return keyword->parse(parser, keyword->word, value);
+	return keyword->parse(parser, keyword, value);
 }
 
-static int unknown_word(struct parser *parser, const char *word)
+static int say_unknown_word(struct parser *parser, const char *word)
 {
 	struct suggest suggest = suggest_for(word);
 	char text[SUGGEST_TEXT_BYTES];
 	__u8 protocol;
 
 	if (!rule_protocol_number(word, &protocol) && !isdigit((unsigned char)*word))
-		return fail(parser, "'%s' is no word of a rule; write: proto %s", word, word);
-	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
+		return fail(parser, "'%s' is not a word of a rule; write: proto %s", word, word);
+	for (size_t i = 0; i < KEYWORDS; i++)
 		suggest_offer(&suggest, keywords[i].word);
 	return fail(parser,
-		    "'%.80s' is no word of a rule: proto, src, sport, dst, dport, type, code, action, "
+		    "'%.80s' is not a word of a rule: proto, src, sport, dst, dport, type, code, action, "
 		    "timeout, comment%s",
 		    word, suggest_text(&suggest, NULL, text));
 }
 
-/* *used: how many words it took. */
+/* *used: the number of words that were read. */
 static int parse_word(struct parser *parser, const char *const *words, size_t count, size_t *used)
 {
 	const struct keyword *keyword = find_keyword(words[0]);
@@ -325,9 +278,9 @@ static int parse_word(struct parser *parser, const char *const *words, size_t co
 	if (!keyword && strpbrk(words[0], ".:"))
 		return parse_value(parser, find_keyword("src"), words[0]);
 	if (!keyword)
-		return unknown_word(parser, words[0]);
+		return say_unknown_word(parser, words[0]);
 	if (count < 2)
-		return fail(parser, "'%s' needs a value behind it: %s", words[0], keyword->value);
+		return fail(parser, "'%s' needs a value after it: %s", words[0], keyword->value);
 	*used = 2;
 	return parse_value(parser, keyword, words[1]);
 }
@@ -348,7 +301,9 @@ int rule_parse_words(const char *const *words, size_t count, struct rule *rule, 
 	return check_whole(&parser);
 }
 
-/* Cuts the next word out of `text` in place; NULL at its end, or with *open where a quote is. */
+/*
+ * Cuts the next word out of `text` in place. NULL: there is no more, or (with *open) a quote is not closed.
+ */
 static char *next_word(char **text, bool *open)
 {
 	char *start = *text + strspn(*text, " \t\r\n\v\f");

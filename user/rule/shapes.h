@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The shapes that rules use, how many keys each has, and which shape the packet path probes for it: its
- * target. A packet costs a probe for each target of its family, so where prefix lengths are many, some
- * shapes share a target, to which their keys are expanded (rule.h). In one order: those that pass first.
- * Plain memory; knows neither store nor table.
+ * The shapes that rules use. For each shape the list has the number of its keys, and the shape that packets
+ * are looked up by: probed_as. Each probed shape of a family costs a packet one look-up. So where there are
+ * many prefix lengths, some shapes share a probed shape, and their keys are expanded to it (rule.h). The
+ * list is sorted; shapes that pass come first. Plain memory; knows neither store nor table.
  */
 #ifndef XDP_CUCKOO_SHAPE_LIST_H
 #define XDP_CUCKOO_SHAPE_LIST_H
@@ -14,16 +14,16 @@
 #include "rule/rule.h"
 
 #define SHAPE_LIST_MAX 512     /* shapes of both families */
-#define SHAPE_LIST_PROBES 8    /* targets of a family that are aimed at */
-#define SHAPE_LIST_JOIN_BITS 6 /* a new shape joins a target at hand up to 2^6 keys for one */
-#define SHAPE_LIST_GROWTH 4
-#define SHAPE_LIST_WORSE 1.5
-#define SHAPE_LIST_SPARE 65536
+#define SHAPE_LIST_PROBES 8    /* goal: so many probed shapes of a family */
+#define SHAPE_LIST_JOIN_BITS 6 /* a new shape joins a probed shape if that makes at most 2^6 keys of one */
+#define SHAPE_LIST_GROWTH 4    /* shape_list_plan(): so many keys for one, on average */
+#define SHAPE_LIST_WORSE 1.5   /* shape_list_plan_pays(): so many times the keys of a new plan */
+#define SHAPE_LIST_SPARE 65536 /* keys that small lists may have in addition */
 
 struct shape_list_entry {
-	struct rule_shape shape, target;
-	bool is_shared; /* a key of the target may belong to rules of other shapes as well */
-	__u64 keys;     /* of the shape itself; never 0 */
+	struct rule_shape shape, probed_as;
+	bool is_shared; /* a key of probed_as may belong to rules of other shapes, too */
+	__u64 keys;     /* of the shape, before expansion; never 0 */
 };
 
 struct shape_list {
@@ -31,46 +31,61 @@ struct shape_list {
 	struct shape_list_entry entry[SHAPE_LIST_MAX];
 };
 
-/* NULL where the shape is not there. */
+/* NULL where the list has no such shape. */
 const struct shape_list_entry *shape_list_find(const struct shape_list *list, const struct rule_shape *shape);
 
 /*
- * Counts `keys` more keys of a shape. A new one gets a target: itself where the family has less than
- * SHAPE_LIST_PROBES, else one at hand that it expands to, else itself. 0; -E2BIG: the family has
- * ABI_SHAPES_MAX targets, or the list is full; then nothing has changed.
+ * Adds `keys` to the number of a shape's keys. A new shape is probed as itself while the family has fewer
+ * than SHAPE_LIST_PROBES probed shapes. After that it is probed as one that it expands to; if there is
+ * none, as itself. 0; -E2BIG: the family has ABI_SHAPES_MAX probed shapes, or the list is full. Then
+ * nothing has changed.
  */
 int shape_list_add(struct shape_list *list, const struct rule_shape *shape, __u64 keys);
 
-/* Puts an entry into the list as it was kept elsewhere. 0; -EBADMSG where it cannot have been there. */
+/* Adds an entry that was stored elsewhere. 0; -EBADMSG: no list can have held it. */
 int shape_list_restore(struct shape_list *list, const struct shape_list_entry *entry);
 
-/* Counts one key less; the last one takes the shape with it. 0; -ENOENT where it is not there. */
+/* Takes 1 from the number of a shape's keys. At 0 the shape goes. 0; -ENOENT: the list has no such shape. */
 int shape_list_remove(struct shape_list *list, const struct rule_shape *shape);
 
-/* The keys of all shapes after expansion, where keys that two rules have in common count twice. */
+/* The number of keys of all shapes after expansion. A key that two rules share counts twice. */
 __u64 shape_list_keys(const struct shape_list *list);
 
 /*
- * The targets of a family, those that pass first, then those to whose shapes the most keys belong, which
- * packets will meet most; `targets` has room for ABI_SHAPES_MAX. Returns how many.
+ * The probed shapes of a family. Those that pass come first; then those with the most keys, because most
+ * packets match them. `probed` has room for ABI_SHAPES_MAX. Returns how many.
  */
-size_t shape_list_targets(const struct shape_list *list, enum flow_family family, struct rule_shape *targets);
+size_t shape_list_probed(const struct shape_list *list, enum flow_family family, struct rule_shape *probed);
 
 /*
- * Chooses all targets anew, for the fewest keys at SHAPE_LIST_PROBES targets a family: starting from every
- * shape for itself, the two targets whose union costs the fewest keys become one, until they are few
- * enough. Where that would take more than SHAPE_LIST_GROWTH keys for one and SHAPE_LIST_SPARE beside,
- * more targets stay. 0; -E2BIG: more than ABI_SHAPES_MAX stay; then nothing has changed.
+ * Chooses all probed shapes again: at most SHAPE_LIST_PROBES for a family, with as few keys as possible. At
+ * first each shape is probed as itself; then the two probed shapes whose merger adds the fewest keys are
+ * merged, again and again. This stops early, with more probed shapes, where it would take more than
+ * SHAPE_LIST_GROWTH times the keys plus SHAPE_LIST_SPARE. 0; -E2BIG: more than ABI_SHAPES_MAX are left.
+ * Then nothing has changed.
  */
 int shape_list_plan(struct shape_list *list);
 
-/* Whether expansion takes so many keys that it is time to ask shape_list_plan_pays(), which takes longer. */
+/* Whether expansion makes so many keys that shape_list_plan_pays() should be asked, which takes longer. */
 bool shape_list_is_expanded(const struct shape_list *list);
 
 /*
- * Whether that would save probes, or so many keys that it is worth a new table: those at hand take
- * SHAPE_LIST_WORSE times as many, and SHAPE_LIST_SPARE beside.
+ * Whether a new shape_list_plan() is worth a new table: it saves look-ups, or the present choice takes more
+ * than SHAPE_LIST_WORSE times as many keys plus SHAPE_LIST_SPARE.
  */
 bool shape_list_plan_pays(const struct shape_list *list);
+
+/* ---- between shapes.c and choose_probed.c ---- */
+
+bool rule_shape_equal(const struct rule_shape *a, const struct rule_shape *b);
+
+/* How many keys of `to` one key of `from` becomes. */
+double rule_expansion_factor(const struct rule_shape *from, const struct rule_shape *to);
+
+/* Sets is_shared of all entries. */
+void shape_list_note_shared(struct shape_list *list);
+
+/* Chooses what a shape that is not in the list is to be probed as. 0; -E2BIG. */
+int shape_list_choose(const struct shape_list *list, const struct rule_shape *shape, struct rule_shape *target);
 
 #endif

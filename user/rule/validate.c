@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Whether what somebody else wrote is a rule: what rule_parse() could have made, and nothing else. */
+/* Checks a rule that others wrote: rule_parse() could have made it. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static bool is_icmp(const struct rule *rule)
 	return rule->fields & RULE_PROTO && (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
 }
 
-/* What is not named is 0. */
+/* A port that the rule does not have must be 0. */
 static bool are_ports_canonical(const struct rule *rule)
 {
 	const __u8 named = rule->fields & (RULE_SPORT | RULE_DPORT);
@@ -56,7 +56,7 @@ static unsigned int address_bits(enum flow_family family)
 	return family == FLOW_IPV4 ? 32 : family == FLOW_IPV6 ? 128 : 0;
 }
 
-/* Most are addresses, which the store reads millions of. */
+/* The store checks millions of rules, and most have whole addresses, so these return early. */
 static bool is_network(const struct rule *rule, const union flow_addr *address, unsigned int length)
 {
 	union flow_addr network;

@@ -22,7 +22,7 @@
 
 /* ---- whose it is ---- */
 
-/* Who else could change it is root, who can change everything. */
+/* Root could change the file in any case. */
 static bool is_trusted(const struct stat *status)
 {
 	return status->st_uid == geteuid() || status->st_uid == 0;
@@ -33,7 +33,7 @@ static bool is_open_to_others(const struct stat *status)
 	return status->st_mode & (S_IWGRP | S_IWOTH);
 }
 
-/* What is put into a sticky directory, like /tmp, nobody else renames or deletes. */
+/* In a sticky directory like /tmp, nobody but the owner renames or deletes a file. */
 static int check_dir(int fd, bool may_be_sticky)
 {
 	struct stat status;
@@ -47,7 +47,7 @@ static int check_dir(int fd, bool may_be_sticky)
 	return 0;
 }
 
-/* A FIFO would block whoever opens it, a link lead elsewhere. What is a directory LMDB refuses. */
+/* A FIFO would block the process; a link would lead elsewhere. LMDB itself refuses a directory. */
 static int check_file(int dir_fd, const char *name)
 {
 	struct stat status;
@@ -75,7 +75,7 @@ static int check_files(int dir_fd)
 
 /* ---- opening ---- */
 
-/* A descriptor of a directory that is no link, and others cannot change; -errno. */
+/* A descriptor of a directory that is no link and that others cannot write to; -errno. */
 static int open_dir_at(int parent_fd, const char *name, bool may_be_sticky)
 {
 	int fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -93,7 +93,7 @@ static int open_dir_at(int parent_fd, const char *name, bool may_be_sticky)
 	return error;
 }
 
-/* What is new has the mode that it is made with, less the process's umask, which is not ours to change. */
+/* Adds the bits that the umask took: a library must not change the umask. */
 static int widen(int fd, mode_t mode)
 {
 	char path[32];
@@ -103,14 +103,14 @@ static int widen(int fd, mode_t mode)
 		return -errno;
 	if ((status.st_mode & mode) == mode)
 		return 0;
-	/* By its name there: fchmod() takes no O_PATH. */
+	/* By its path in /proc, because fchmod() does not accept O_PATH. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!chmod(path, mode))
 		return 0;
 	return errno == ENOENT ? -ENOTSUP : -errno;
 }
 
-/* One that is there stays as it is. */
+/* An existing directory keeps its mode. */
 static int make_dir_at(int parent_fd, const char *name)
 {
 	int fd, error;
@@ -125,7 +125,7 @@ static int make_dir_at(int parent_fd, const char *name)
 	return error;
 }
 
-/* All that is missing of a path, but for its last part. */
+/* Creates all missing parents of a path. */
 static int make_parents(char *path)
 {
 	char *slash = path;
@@ -139,7 +139,7 @@ static int make_parents(char *path)
 	return error;
 }
 
-/* Cuts PATH into the directory, whose name is returned, and the last part, *name; slashes go. */
+/* Cuts PATH into its directory, which is returned, and its last part, *name. Removes trailing slashes. */
 static const char *split(char *path, char **name)
 {
 	size_t length = strlen(path);
@@ -211,10 +211,10 @@ int store_dir_open_file(int dir_fd, const char *name, int *fd)
 
 /* ---- the lock ---- */
 
-/* Who has it says so in the file. What is left there by one that has died is overwritten by the next. */
+/* The process that has the lock writes this into the lock file. The next one overwrites it. */
 struct holder {
 	int pid;
-	unsigned long long pids; /* the namespace that the pid is of; 0: not known */
+	unsigned long long pids; /* namespace of the pid; 0: not known */
 	long long since_ms;      /* by CLOCK_BOOTTIME */
 	char name[HOLDER_NAME_BYTES];
 };
@@ -234,7 +234,7 @@ static long long boot_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-/* It is for others to read: where it cannot be written the lock holds all the same. */
+/* This only informs others. If the file cannot be written, the lock works all the same. */
 static void sign(int fd)
 {
 	char text[HOLDER_BYTES];
@@ -255,7 +255,7 @@ static bool read_holder(int fd, struct holder *holder)
 		      holder->name) == 4;
 }
 
-/* By a signal, as of a terminal's ^Z. */
+/* By a signal, for example after ^Z in a terminal. */
 static bool is_stopped(int pid)
 {
 	char path[32], text[128] = "", *end;
@@ -287,12 +287,12 @@ static void describe_holder(int fd, struct reason *text)
 	if (holder.since_ms <= now_ms)
 		snprintf(for_s, sizeof(for_s), " for %lld s", (now_ms - holder.since_ms) / 1000);
 	if (is_here && is_stopped(holder.pid))
-		snprintf(stopped, sizeof(stopped), "; it is stopped: kill -CONT %d lets it go on", holder.pid);
+		snprintf(stopped, sizeof(stopped), "; it is stopped: kill -CONT %d continues it", holder.pid);
 	reason_set(text, 0, "waiting for \"%s\" (process %d%s), which has been changing the rules%s%s", holder.name,
 		   holder.pid, is_here ? "" : " of another container", for_s, stopped);
 }
 
-/* Only who finds it taken tells of it, and then waits in turn. */
+/* A process that finds the lock taken reports who has it, and then waits. */
 static int lock_file(int fd, bool waits)
 {
 	int error;
@@ -335,9 +335,9 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 	} known[] = {
 		{ -ENOENT, "no rules are there", "add one, or name another directory with --state" },
 		{ -EBADMSG, "data.mdb is damaged or not of xdp-cuckoo", "move it away and load the rules again" },
-		{ -ENOTSUP, "it is opened by way of /proc, which is not mounted here",
+		{ -ENOTSUP, "it is opened through /proc, which is not mounted here",
 		  "mount it: mount -t proc proc /proc" },
-		{ -EPROTO, "its schema is another", "use the version of xdp-cuckoo that wrote it" },
+		{ -EPROTO, "this version does not know its schema", "use the version of xdp-cuckoo that wrote it" },
 		{ -EACCES, "permission denied", "run as root, or name a directory of your own with --state" },
 		{ -EPERM, "it, or the directory above, belongs to another user, or others can write to it",
 		  "give it to the user that runs this, with mode 0700 (chown, chmod)" },
@@ -351,7 +351,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		{ -ENOSPC, "no space left on the disk", "free some" },
 		{ -EAGAIN, "too many commands have it open", "wait until some of them end" },
 		{ -EBUSY, "somebody else is changing it", "try again when that has ended" },
-		{ -EDEADLK, "this thread has it open", "end the change, or the reading, under way first" },
+		{ -EDEADLK, "this thread has it open", "end its open change or reading first" },
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of the store share; nobody else includes it. */
+/* Shared by the files of the store only. */
 #ifndef XDP_CUCKOO_STORE_INTERNAL_H
 #define XDP_CUCKOO_STORE_INTERNAL_H
 
@@ -7,36 +7,36 @@
 #include "store/store.h"
 
 /*
- * Times that a store may hold, and those that its clock may tell, 35,000 years: with less in the clock than in
- * what is kept, nothing that is made of both overflows, or is refused when it is read.
+ * Limits of the times in a store, and of its clock (35,000 years). The clock's limit is smaller, so a sum
+ * of a stored time and the clock neither overflows nor is refused when it is read.
  */
 #define STORE_TIME_MAX_MS (1LL << 60)
 #define STORE_CLOCK_MAX_MS (1LL << 50)
 
-#define STORE_BOOT_ID_BYTES 40 /* of the text in /proc, padded with 0 */
+#define STORE_BOOT_ID_BYTES 40 /* the text in /proc, padded with 0 */
 
 struct store_meta {
 	__u64 magic;
-	__u32 schema, flags; /* STORE_META_X; versions that know none keep them */
+	__u32 schema, flags; /* STORE_META_X; older versions keep flags that they do not know */
 	__u64 id[2];
 	__u64 generation;
-	/* Schema 1 ends here. */
-	__u64 plan;                        /* which choice of targets it is: counts them */
-	char boot_id[STORE_BOOT_ID_BYTES]; /* of the boot that `clock_ms` holds for */
-	__s64 clock_ms;                    /* the store's time less CLOCK_BOOTTIME */
-	__s64 wall_ms;                     /* the wall clock less the store's time, when that was last looked at */
-	__s64 seen_ms;                     /* the store's time then */
+	/* A store of schema 1 has only the members above. */
+	__u64 plan;                        /* as in struct store_info */
+	char boot_id[STORE_BOOT_ID_BYTES]; /* the boot for which `clock_ms` is right */
+	__s64 clock_ms;                    /* the store's time minus CLOCK_BOOTTIME */
+	__s64 wall_ms;                     /* the wall clock minus the store's time, at the last commit */
+	__s64 seen_ms;                     /* the store's time at the last commit */
 	struct store_settings settings;
-	__u64 pending_id; /* 0: nothing waits */
+	__u64 pending_id; /* 0: no change is pending */
 	__u64 last_pending_id;
-	__s64 pending_ms; /* the store's time at which it is undone */
+	__s64 pending_ms; /* the store's time at which the pending change is undone */
 };
 
 #define STORE_META_BYTES_1 40 /* of schema 1 */
 
-/* The wall clock was behind when the boot began: `wall_ms` is of an earlier boot, until it no longer is. */
+/* The wall clock was behind when this boot began. So `wall_ms` is still the one of an earlier boot. */
 #define STORE_META_WALL_BEHIND 1
-/* The operator lets packets with too many headers pass. Older versions, where that was the default, do not set it. */
+/* The operator chose to pass packets with too many headers (for older versions: the default). */
 #define STORE_META_PASSES_HEADERS 2
 
 _Static_assert(__builtin_offsetof(struct store_meta, id) == 16, "meta layout");
@@ -44,60 +44,60 @@ _Static_assert(__builtin_offsetof(struct store_meta, plan) == STORE_META_BYTES_1
 _Static_assert(sizeof(struct store_settings) == 8, "meta layout");
 _Static_assert(sizeof(struct store_meta) == 144, "meta layout");
 
-/* How long the value of a rule is at most: see rule_value.c. */
+/* The longest value of a rule: see rule_value.c. */
 #define STORE_VALUE_BYTES (1 + 3 * sizeof(__u64) + RULE_COMMENT_BYTES)
 
-/* Who wants a rule: as struct rule_owners, with a time of the store for what is left. */
-struct store_claims {
+/* Who wants a rule: like struct rule_owners, but with a deadline by the store's clock. */
+struct store_owners {
 	__u64 for_good, timed;
-	__s64 deadline_ms; /* of `timed`; 0 where that is */
+	__s64 deadline_ms; /* of the owners in `timed`; 0 where there are none */
 };
 
 struct store_value {
-	struct store_claims claims;
-	const char *comment; /* not ended by 0 */
+	struct store_owners owners;
+	const char *comment; /* without a final 0 */
 	size_t length;
 };
 
-/* The lists of a transaction. */
+/* The lists within a transaction. */
 struct store_lists_state {
 	struct store_lists lists;
-	/* Bits by number: those that have a name; of these, those deleted while a change waits to be undone. */
+	/* By number: lists that exist; of these, deleted lists that an undo can restore. */
 	__u64 known, deleted;
 	bool is_changed;
 };
 
-/* How a store's time is told within one process. */
+/* The store's clock in this process. */
 struct store_clock {
 	char boot_id[STORE_BOOT_ID_BYTES]; /* of this boot */
-	__s64 ahead_ms;                    /* the store's time less CLOCK_BOOTTIME */
-	__s64 now_ms;                      /* stands still: see store_begin() */
+	__s64 ahead_ms;                    /* the store's time minus CLOCK_BOOTTIME */
+	__s64 now_ms;                      /* the store's time; stands still: see store_begin() */
 };
 
 struct store {
-	struct store_claim *claim;
+	struct open_once *opened;
 	int lock; /* file descriptor of writer.lock, or -1 */
 	MDB_env *env;
 	MDB_dbi meta_db, rules_db, shapes_db;
 	MDB_dbi deadlines_db, undo_db;   /* from schema 2 on */
 	MDB_dbi lists_db, undo_lists_db; /* from schema 3 on */
-	unsigned int schema;             /* whose databases are open: a store that is only read has no newer ones */
-	MDB_txn *read;                   /* reset while nobody reads */
-	unsigned int readers;            /* nested reads that share it */
-	MDB_txn *write;                  /* NULL outside of a transaction */
-	MDB_cursor *appending; /* in its rules, while new ones come behind all others; else NULL. It goes with `write` */
+	unsigned int schema;             /* its databases are open; a store open for reading has no newer ones */
+	MDB_txn *read;                   /* reset while there are no readers */
+	unsigned int readers;            /* nested reads that share `read` */
+	MDB_txn *write;                  /* NULL outside a transaction */
+	MDB_cursor *appending; /* in rules_db, while all new rules sort after the others; else NULL. Ends with `write` */
 	struct store_clock clock;
-	/* Of the transaction; they go to the database with its commit. */
+	/* State of the transaction; the commit writes it to the database. */
 	struct store_meta meta;
 	struct shape_list shapes;
 	struct store_lists_state lists;
 	bool is_changed, has_new_shape;
-	bool is_pushed;  /* the time to confirm is another */
-	bool keeps_undo; /* it makes the change that is to be confirmed */
-	bool is_undoing; /* it undoes that */
+	bool is_pushed;  /* the pending change has another deadline */
+	bool keeps_undo; /* this transaction makes the pending change */
+	bool is_undoing; /* this transaction undoes the pending change */
 };
 
-/* The open transaction, or the last committed state, which stays the same until store_view_end(). */
+/* A transaction to read in: the open one, or a view of the last commit until store_view_end(). */
 int store_view_begin(struct store *store, MDB_txn **txn);
 void store_view_end(struct store *store);
 
@@ -107,14 +107,16 @@ int store_meta_create(struct store *store, MDB_txn *txn);
 int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta);
 int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta);
 
-/* The transaction's, or that of a view. */
+/* The meta of the open transaction if `txn` is that, else of the view. */
 int store_meta_get(const struct store *store, MDB_txn *txn, struct store_meta *meta);
 
-/* -EBADMSG where it would tell what no clock tells. */
-int store_clock_set(struct store_clock *clock, const struct store_meta *meta);
-void store_clock_tick(struct store_clock *clock); /* lets it go on to now */
+/* ---- deadline_clock.c ---- */
 
-/* Whether what the meta says of the clock is to be brought up to date, and that. */
+/* Starts the clock. -EBADMSG: the stored time is out of range. */
+int store_clock_set(struct store_clock *clock, const struct store_meta *meta);
+void store_clock_tick(struct store_clock *clock); /* sets the clock to the present time */
+
+/* Whether the clock's entries in the meta are out of date; and brings them up to date. */
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta);
 void store_clock_note(const struct store_clock *clock, struct store_meta *meta);
 
@@ -125,13 +127,14 @@ int store_shapes_save(const struct store *store); /* an LMDB status */
 
 /* ---- undo.c ---- */
 
-/* Before a rule is changed: keeps what it was, where the transaction is to be undone. `value` NULL: absent. */
+/* Before a rule changes: keeps its old value if this can be undone. `value` NULL: no rule. */
 int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value);
 
 /*
- * What transactions change while a change of an earlier one waits, they change in what is kept as well, where the
- * rule has something kept: undone is that change, and not theirs. As store_put_for() with a deadline, store_give_up(),
- * store_del() and store_clear(); 0 also where nothing is kept.
+ * An undo takes back only the pending change, not what later transactions do. So those transactions also
+ * change the values kept for the undo, as far as a rule has one. The functions are the counterparts of
+ * store_put_for(), store_give_up(), store_del() and store_clear(). They return 0 where nothing is kept.
+ * store_is_later(): whether the pending change was made by an earlier transaction.
  */
 bool store_is_later(const struct store *store);
 int store_kept_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment);
@@ -144,41 +147,51 @@ int store_kept_clear(struct store *store);
 int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state);
 int store_lists_save(const struct store *store); /* an LMDB status */
 
-/* The owners of a rule were these, and are those now. */
+/* Counts the rules of lists: one rule had the owners `before` and now has `now`. */
 void store_lists_count(struct store *store, __u64 before, __u64 now);
 
-/* All lists hold nothing. */
+/* All lists are empty now. */
 void store_lists_empty(struct store *store);
 
-/* Lists become what they were before the change that waits; and after its rules have: those it made go. */
-int store_lists_undo(struct store *store);
-int store_lists_end_undo(struct store *store);
+/*
+ * Undoes what the pending change did to lists. First restores them; with is_end, when their rules are restored,
+ * deletes the lists that the change made.
+ */
+int store_lists_undo(struct store *store, bool is_end);
 
-/* The change that waits is confirmed, or undone. An LMDB status. */
+/* The pending change was confirmed or undone, so its undo of lists is forgotten. An LMDB status. */
 int store_lists_forget_undo(struct store *store);
+
+/* ---- deadlines.c ---- */
+
+/* Adds or removes the deadline of an encoded rule; deadline 0 means none. An LMDB status. */
+int store_deadline_put(struct store *store, __s64 deadline_ms, const MDB_val *rule);
+int store_deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *rule);
+
+/* ---- rule_owners.c ---- */
+
+/* All owners, as bits; 0: nobody wants the rule. When the rule ends; 0: never. */
+__u64 store_owners_all(const struct store_owners *owners);
+__s64 store_owners_end(const struct store_owners *owners);
+
+/* Adds `owner` (a bit) until `deadline_ms` (0: permanently); removes `owner`. */
+struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms);
+struct store_owners store_owners_without(struct store_owners owners, __u64 owner, __s64 now_ms);
 
 /* ---- rule_value.c ---- */
 
-/* By whom, or at all, the rule is wanted; until when: 0: for good. */
-__u64 store_claims_owners(const struct store_claims *claims);
-__s64 store_claims_end(const struct store_claims *claims);
-
-/* What becomes of them when `owner`, a bit, wants the rule until `deadline_ms` (0: for good), or not any more. */
-struct store_claims store_claims_with(struct store_claims claims, __u64 owner, __s64 deadline_ms, __s64 now_ms);
-struct store_claims store_claims_without(struct store_claims claims, __u64 owner, __s64 now_ms);
-
 /* The bytes must live as long as the value. */
-MDB_val store_value_write(const struct store_claims *claims, const char *comment, __u8 bytes[STORE_VALUE_BYTES]);
+MDB_val store_value_write(const struct store_owners *owners, const char *comment, __u8 bytes[STORE_VALUE_BYTES]);
 
-/* Within a transaction all owners must be known to it. -EBADMSG. */
+/* Within a transaction, all owners must exist. 0; -EBADMSG. */
 int store_value_read(const struct store *store, const MDB_val *bytes, struct store_value *value);
 int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct rule *rule);
 
-/* Claims with what is left of their time, and back. */
-struct rule_owners store_owners_of(const struct store *store, const struct store_claims *claims);
-struct store_claims store_claims_of(const struct store *store, const struct rule_owners *owners);
+/* Converts a deadline to the time that is left, and back. */
+struct rule_owners store_owners_to_rule(const struct store *store, const struct store_owners *owners);
+struct store_owners store_owners_from_rule(const struct store *store, const struct rule_owners *from);
 
-/* A rule from its two halves in the database; -EBADMSG. */
+/* A rule from its key and value in the database. 0; -EBADMSG. */
 int store_rule_read(const struct store *store, const MDB_val *key, const MDB_val *value, struct rule *rule);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The lists of a store, in its databases and out of them. While a change waits to be confirmed, a list that is
- * deleted keeps its number, so that the change can be undone, and is hidden.
+ * The lists of a store, in memory and in the database. A list that is deleted while a change is pending
+ * keeps its number, so that the deletion can be undone; until then it is hidden.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "store/internal.h"
 
-/* The value of a list; its source follows. */
+/* The value of a list in the database; the text of its source follows. */
 struct list_value {
 	__u64 rules;
 	__s64 imported_s;
@@ -86,36 +86,29 @@ static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_valu
 
 /* ---- all of them ---- */
 
-static int load_one(struct store_lists_state *state, const MDB_val *name, const MDB_val *bytes)
+int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
 {
 	struct list_value value;
 	struct store_list list;
-	int error = list_read(name, bytes, &value, &list);
-
-	if (error || state->known & BIT(value.number))
-		return -EBADMSG;
-	state->lists.list[value.number] = list;
-	state->known |= BIT(value.number);
-	state->deleted |= value.is_deleted ? BIT(value.number) : 0;
-	return 0;
-}
-
-int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
-{
 	MDB_val name, bytes;
 	MDB_cursor *cursor;
-	int status, error;
+	int error;
 
 	*state = (struct store_lists_state){};
 	if (store->schema < 3)
 		return 0;
-	status = mdb_cursor_open(txn, store->lists_db, &cursor);
-	if (status)
-		return environment_error(status);
-	do {
-		status = mdb_cursor_get(cursor, &name, &bytes, MDB_NEXT);
-		error = status ? environment_error(status) : load_one(state, &name, &bytes);
-	} while (!error);
+	error = environment_error(mdb_cursor_open(txn, store->lists_db, &cursor));
+	if (error)
+		return error;
+	while (!(error = environment_error(mdb_cursor_get(cursor, &name, &bytes, MDB_NEXT)))) {
+		if (list_read(&name, &bytes, &value, &list) || state->known & BIT(value.number)) {
+			error = -EBADMSG;
+			break;
+		}
+		state->lists.list[value.number] = list;
+		state->known |= BIT(value.number);
+		state->deleted |= value.is_deleted ? BIT(value.number) : 0;
+	}
 	mdb_cursor_close(cursor);
 	return error == -ENOENT ? 0 : error;
 }
@@ -190,14 +183,14 @@ void store_lists_empty(struct store *store)
 
 /* ---- changing them ---- */
 
-/* What a list was before the change that is to be confirmed: 0 where there was none, or 1 and its value. */
+/* Keeps a list as it was before the pending change: 0 if it did not exist, else 1 and its value. */
 static int keep_undo(struct store *store, unsigned int number, bool existed)
 {
 	__u8 room[1 + LIST_VALUE_BYTES] = { existed };
 	MDB_val name = name_of(&store->lists.lists.list[number]), kept = { 1, room };
 	int status;
 
-	/* The list is another's from here on, and not the undo's. */
+	/* A later transaction changes this list, so the undo must not touch it any more. */
 	if (store_is_later(store)) {
 		status = mdb_del(store->write, store->undo_lists_db, &name, NULL);
 		return status == MDB_NOTFOUND ? 0 : environment_write_error(store->env, status);
@@ -210,7 +203,7 @@ static int keep_undo(struct store *store, unsigned int number, bool existed)
 	return status == MDB_KEYEXIST ? 0 : environment_write_error(store->env, status);
 }
 
-/* The number of the name, or one for it; 0: there is none. */
+/* The number of the list with this name, else a free number; 0: there is none. */
 static unsigned int number_for(struct store_lists_state *state, const char *name)
 {
 	unsigned int number = store_lists_find(&state->lists, name);
@@ -296,7 +289,7 @@ static int undo_one(struct store_lists_state *state, const MDB_val *name, const 
 	return 0;
 }
 
-static int undo_each(struct store *store, bool is_end)
+int store_lists_undo(struct store *store, bool is_end)
 {
 	MDB_val name, kept;
 	MDB_cursor *cursor;
@@ -311,16 +304,6 @@ static int undo_each(struct store *store, bool is_end)
 	} while (!error);
 	mdb_cursor_close(cursor);
 	return error == -ENOENT ? 0 : error;
-}
-
-int store_lists_undo(struct store *store)
-{
-	return undo_each(store, false);
-}
-
-int store_lists_end_undo(struct store *store)
-{
-	return undo_each(store, true);
 }
 
 int store_lists_forget_undo(struct store *store)

@@ -8,13 +8,13 @@
 
 #include "store/directory.h"
 
-/* Address space, neither memory nor disk: the file grows as rules come. */
+/* These limit address space, not memory or disk: the file grows with the rules. */
 #define ENVIRONMENT_MAP_BYTES (32ULL << 30)
 #define ENVIRONMENT_MAP_BYTES_MIN (1ULL << 30)
 #define ENVIRONMENT_DATABASES 8
 #define ENVIRONMENT_WRITE_BYTES (64 * 4096) /* MDB_COMMIT_PAGES of mdb.c */
-#define ENVIRONMENT_READERS 1022            /* processes that have it open; those whose output nobody takes stay */
-#define ENVIRONMENT_LOCK_BYTES 65536        /* what mdb.c gives so many */
+#define ENVIRONMENT_READERS 1022            /* processes; one whose output nobody reads stays for long */
+#define ENVIRONMENT_LOCK_BYTES 65536        /* size of lock.mdb for so many readers, by mdb.c */
 
 int environment_error(int status)
 {
@@ -43,9 +43,9 @@ int environment_error(int status)
 }
 
 /*
- * LMDB reports a short write as EIO, and that is how a disk that fills up, or a limit of file sizes, shows first.
- * Whether there is room for the longest write that LMDB makes tells them apart; nothing refers to what is behind the
- * end.
+ * LMDB reports a short write as EIO. That is the first sign of a full disk or of a limit of file sizes. To
+ * find out, this allocates room for the longest write of LMDB after the end of the file, where no page
+ * refers to.
  */
 int environment_write_error(MDB_env *env, int status)
 {
@@ -58,7 +58,7 @@ int environment_write_error(MDB_env *env, int status)
 	return error == EFBIG ? -EFBIG : error == ENOSPC || error == EDQUOT ? -ENOSPC : -EIO;
 }
 
-/* Snapshots never reach behind the newest one, so no reader misses these pages. */
+/* No snapshot reaches beyond the newest one, so no reader needs these pages. */
 void environment_give_back(MDB_env *env)
 {
 	MDB_envinfo info;
@@ -70,12 +70,12 @@ void environment_give_back(MDB_env *env)
 	if (mdb_env_info(env, &info) || mdb_env_stat(env, &tree) || mdb_env_get_fd(env, &fd))
 		return;
 	end = (off_t)(info.me_last_pgno + 1) * tree.ms_psize;
-	/* Where the cut fails, it costs space and harms nothing. */
+	/* If this fails, it costs space but does no harm. */
 	if (fstat(fd, &file) == 0 && file.st_size > end && ftruncate(fd, end))
 		return;
 }
 
-/* LMDB maps its lock file with holes in it: on a full disk the first touch would be a SIGBUS. */
+/* LMDB maps its lock file with holes. On a full disk the first write to a hole would raise SIGBUS. */
 static int lock_file_fill(int dir_fd)
 {
 	struct stat file;
@@ -92,8 +92,8 @@ static int lock_file_fill(int dir_fd)
 }
 
 /*
- * The files, as they are to be. Before the environment is open, since closing its lock file drops this process's
- * record locks on it.
+ * Makes the files with the right mode. Call it before the environment is open: closing a descriptor of the
+ * lock file drops this process's record locks on it.
  */
 static int files_make(const char *dir)
 {
@@ -111,17 +111,9 @@ static int files_make(const char *dir)
 	return -error;
 }
 
-/* Of its files LMDB 0.9 leaves data.mdb open on exec. */
-static int close_on_exec(MDB_env *env)
-{
-	int fd, status = mdb_env_get_fd(env, &fd);
-
-	return status ? status : fcntl(fd, F_SETFD, FD_CLOEXEC) ? errno : 0;
-}
-
 static int environment_try(const char *dir, unsigned int flags, size_t bytes, MDB_env **env)
 {
-	int status = mdb_env_create(env);
+	int fd, status = mdb_env_create(env);
 
 	if (status)
 		return status;
@@ -130,7 +122,10 @@ static int environment_try(const char *dir, unsigned int flags, size_t bytes, MD
 	mdb_env_set_mapsize(*env, bytes);
 	status = mdb_env_open(*env, dir, flags, 0600);
 	if (!status)
-		status = close_on_exec(*env);
+		status = mdb_env_get_fd(*env, &fd);
+	/* LMDB 0.9 leaves data.mdb open on exec. */
+	if (!status && fcntl(fd, F_SETFD, FD_CLOEXEC))
+		status = errno;
 	if (status) {
 		mdb_env_close(*env);
 		*env = NULL;
@@ -149,11 +144,11 @@ int environment_open(const char *dir, bool is_read_only, MDB_env **env)
 		bytes /= 2;
 		status = 0;
 	}
-	/* Readers share LMDB's lock file, unless they may not write it. */
+	/* Readers use LMDB's lock file, unless they have no permission to write it. */
 	if (is_read_only && (status == EACCES || status == EROFS))
 		status = environment_try(dir, MDB_RDONLY | MDB_NOLOCK, bytes, env);
 	switch (status) {
-	case EBADF: /* LMDB would initialise an empty file that it opened to read */
+	case EBADF: /* the file is empty: LMDB would initialise it, but it is open for reading only */
 		return -ENOENT;
 	case EISDIR:
 		return -EBADMSG;

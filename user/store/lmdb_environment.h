@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What it takes to run an LMDB environment safely: opening one in whatever address space and with
- * whatever permission there is, LMDB's status as -errno, full disks. Knows nothing of rules.
+ * Runs an LMDB environment safely: opens it even with little address space or few permissions, converts
+ * LMDB's statuses to -errno, and handles full disks. Knows nothing of rules.
  */
 #ifndef XDP_CUCKOO_ENVIRONMENT_H
 #define XDP_CUCKOO_ENVIRONMENT_H
@@ -11,21 +11,23 @@
 #include <lmdb.h>
 
 /*
- * Opens the environment in DIR. 0; -ENOENT where there is none to read; -EBADMSG where its file is
- * foreign or damaged; other -errno. On failure *env is NULL.
+ * Opens the environment in DIR. 0; -ENOENT: there is none to read; -EBADMSG: its file is not LMDB's, or
+ * damaged; other -errno. On failure *env is NULL.
  */
 int environment_open(const char *dir, bool is_read_only, MDB_env **env);
 
 /* The -errno of an LMDB status. */
 int environment_error(int status);
 
-/* The same for operations that may write to the file: tells a full disk, and a limit of file sizes (-EFBIG), from a
- * broken disk. */
+/*
+ * The same after an operation that may write to the file. Tells a full disk (-ENOSPC) and a limit of file
+ * sizes (-EFBIG) from a broken disk.
+ */
 int environment_write_error(MDB_env *env, int status);
 
 /*
- * Cuts off what a failed transaction wrote behind the last committed page: on a full disk that is
- * all the space there was. For the only writer, without a transaction.
+ * Cuts off what a failed transaction wrote after the last committed page. On a full disk that may be all
+ * the free space that there was. Only for the writer, outside a transaction.
  */
 void environment_give_back(MDB_env *env);
 

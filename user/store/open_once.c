@@ -7,59 +7,59 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct store_claim {
+struct open_once {
 	dev_t device;
 	ino_t inode;
 	pthread_t owner;
-	struct store_claim *next;
+	struct open_once *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
-static struct store_claim *claims;
-static pid_t claimant;
+static struct open_once *first;
+static pid_t process;
 
-static const struct store_claim *find(const struct store_claim *wanted)
+static const struct open_once *find(const struct open_once *wanted)
 {
-	const struct store_claim *claim = claims;
+	const struct open_once *opened = first;
 
-	while (claim && (claim->device != wanted->device || claim->inode != wanted->inode))
-		claim = claim->next;
-	return claim;
+	while (opened && (opened->device != wanted->device || opened->inode != wanted->inode))
+		opened = opened->next;
+	return opened;
 }
 
-/* What the parent of this process has open is the parent's. */
+/* After fork(), the child has none of its parent's stores open. */
 static void forget_parent(void)
 {
-	if (claimant != getpid())
-		claims = NULL;
-	claimant = getpid();
+	if (process != getpid())
+		first = NULL;
+	process = getpid();
 }
 
-static int join(struct store_claim *claim, bool waits)
+static int join(struct open_once *opened, bool waits)
 {
-	const struct store_claim *other;
+	const struct open_once *other;
 
 	forget_parent();
-	while ((other = find(claim))) {
-		if (pthread_equal(other->owner, claim->owner))
+	while ((other = find(opened))) {
+		if (pthread_equal(other->owner, opened->owner))
 			return -EDEADLK;
 		if (!waits)
 			return -EBUSY;
 		pthread_cond_wait(&released, &lock);
 	}
-	claim->next = claims;
-	claims = claim;
+	opened->next = first;
+	first = opened;
 	return 0;
 }
 
-int store_claim(int dir_fd, bool waits, struct store_claim **claim)
+int open_once_begin(int dir_fd, bool waits, struct open_once **opened)
 {
-	struct store_claim *new = calloc(1, sizeof(*new));
+	struct open_once *new = calloc(1, sizeof(*new));
 	struct stat status;
 	int error = new ? 0 : -ENOMEM;
 
-	*claim = NULL;
+	*opened = NULL;
 	if (!error && fstat(dir_fd, &status))
 		error = -errno;
 	if (!error) {
@@ -71,24 +71,24 @@ int store_claim(int dir_fd, bool waits, struct store_claim **claim)
 		pthread_mutex_unlock(&lock);
 	}
 	if (!error)
-		*claim = new;
+		*opened = new;
 	else
 		free(new);
 	return error;
 }
 
-void store_release(struct store_claim *claim)
+void open_once_end(struct open_once *opened)
 {
-	struct store_claim **place = &claims;
+	struct open_once **place = &first;
 
-	if (!claim)
+	if (!opened)
 		return;
 	pthread_mutex_lock(&lock);
-	while (*place && *place != claim)
+	while (*place && *place != opened)
 		place = &(*place)->next;
 	if (*place)
-		*place = claim->next;
+		*place = opened->next;
 	pthread_cond_broadcast(&released);
 	pthread_mutex_unlock(&lock);
-	free(claim);
+	free(opened);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The value of a rule, which says who wants it until when, and its comment. Of a rule that is there by hand and for
- * good it is the comment alone. Others start with a byte that no comment starts with, a bit for each number that
- * follows it: the deadline of those who want it for a time; who wants it for good and, where there is a deadline,
- * who for a time. Without these it is by hand. One deadline for all who want it for a time: the latest that was asked
- * for, which stays when who asked for it wants the rule no more.
+ * The value of a rule in the database: its owners, its deadline and its comment. The value of a permanent
+ * rule that only the operator wants is the comment alone. Other values start with a byte that no comment
+ * starts with. Its bits say which numbers follow: the deadline (VALUE_TIMED), and the owners (VALUE_OWNED):
+ * the permanent ones, and those with the deadline if there is one. Without VALUE_OWNED the operator is the
+ * only owner.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,89 +16,41 @@
 #define VALUE_BITS (VALUE_TIMED | VALUE_OWNED)
 
 #define BY_HAND (1ULL << STORE_BY_HAND)
-
-/* ---- claims ---- */
-
-__u64 store_claims_owners(const struct store_claims *claims)
-{
-	return claims->for_good | claims->timed;
-}
-
-__s64 store_claims_end(const struct store_claims *claims)
-{
-	return claims->for_good ? 0 : claims->deadline_ms;
-}
-
-/* Those whose time is over want nothing any more. */
-static void drop_ended(struct store_claims *claims, __s64 now_ms)
-{
-	if (claims->timed && claims->deadline_ms > now_ms)
-		return;
-	claims->timed = 0;
-	claims->deadline_ms = 0;
-}
-
-struct store_claims store_claims_with(struct store_claims claims, __u64 owner, __s64 deadline_ms, __s64 now_ms)
-{
-	drop_ended(&claims, now_ms);
-	if (claims.for_good & owner)
-		return claims;
-	claims.timed &= ~owner;
-	if (!claims.timed)
-		claims.deadline_ms = 0;
-	if (!deadline_ms) {
-		claims.for_good |= owner;
-		return claims;
-	}
-	claims.timed |= owner;
-	if (claims.deadline_ms < deadline_ms)
-		claims.deadline_ms = deadline_ms;
-	return claims;
-}
-
-struct store_claims store_claims_without(struct store_claims claims, __u64 owner, __s64 now_ms)
-{
-	claims.for_good &= ~owner;
-	claims.timed &= ~owner;
-	drop_ended(&claims, now_ms);
-	return claims;
-}
-
 /* ---- bytes ---- */
 
-static bool is_by_hand(const struct store_claims *claims)
+static bool is_by_hand(const struct store_owners *owners)
 {
-	return (claims->for_good == BY_HAND && !claims->timed) || (!claims->for_good && claims->timed == BY_HAND);
+	return (owners->for_good == BY_HAND && !owners->timed) || (!owners->for_good && owners->timed == BY_HAND);
 }
 
-MDB_val store_value_write(const struct store_claims *claims, const char *comment, __u8 bytes[STORE_VALUE_BYTES])
+MDB_val store_value_write(const struct store_owners *owners, const char *comment, __u8 bytes[STORE_VALUE_BYTES])
 {
-	const __u8 head = (claims->timed ? VALUE_TIMED : 0) | (is_by_hand(claims) ? 0 : VALUE_OWNED);
+	const __u8 head = (owners->timed ? VALUE_TIMED : 0) | (is_by_hand(owners) ? 0 : VALUE_OWNED);
 	__u8 *to = bytes;
 
 	if (head)
 		*to++ = head;
 	if (head & VALUE_TIMED)
-		to = mempcpy(to, &claims->deadline_ms, sizeof(claims->deadline_ms));
+		to = mempcpy(to, &owners->deadline_ms, sizeof(owners->deadline_ms));
 	if (head & VALUE_OWNED)
-		to = mempcpy(to, &claims->for_good, sizeof(claims->for_good));
+		to = mempcpy(to, &owners->for_good, sizeof(owners->for_good));
 	if (head == VALUE_BITS)
-		to = mempcpy(to, &claims->timed, sizeof(claims->timed));
+		to = mempcpy(to, &owners->timed, sizeof(owners->timed));
 	to = mempcpy(to, comment, strlen(comment));
 	return (MDB_val){ to - bytes, bytes };
 }
 
-/* What is written above, and nothing else. */
-static bool is_sound(const struct store *store, const struct store_claims *claims, __u8 head)
+/* Whether store_value_write() could have written this. */
+static bool is_sound(const struct store *store, const struct store_owners *owners, __u8 head)
 {
 	const bool is_timed = head & VALUE_TIMED, is_owned = head & VALUE_OWNED;
 
-	if (is_timed && (claims->deadline_ms <= 0 || claims->deadline_ms > STORE_TIME_MAX_MS))
+	if (is_timed && (owners->deadline_ms <= 0 || owners->deadline_ms > STORE_TIME_MAX_MS))
 		return false;
-	if (claims->for_good & claims->timed || !claims->timed == is_timed || is_by_hand(claims) == is_owned ||
-	    !store_claims_owners(claims))
+	if (owners->for_good & owners->timed || !owners->timed == is_timed || is_by_hand(owners) == is_owned ||
+	    !store_owners_all(owners))
 		return false;
-	return !store->write || !(store_claims_owners(claims) & ~(store->lists.known | BY_HAND));
+	return !store->write || !(store_owners_all(owners) & ~(store->lists.known | BY_HAND));
 }
 
 static const __u8 *take_number(const __u8 *from, void *number)
@@ -113,32 +65,32 @@ int store_value_read(const struct store *store, const MDB_val *bytes, struct sto
 	const __u8 head = bytes->mv_size && from[0] <= VALUE_BITS ? from[0] : 0;
 	const size_t numbers = !head ? 0 : head == VALUE_BITS ? 3 : 1;
 	const size_t head_bytes = !!head + numbers * sizeof(__u64);
-	struct store_claims *claims = &value->claims;
+	struct store_owners *owners = &value->owners;
 
 	if (bytes->mv_size < head_bytes || bytes->mv_size - head_bytes >= RULE_COMMENT_BYTES)
 		return -EBADMSG;
-	*claims = (struct store_claims){ .for_good = head ? 0 : BY_HAND };
+	*owners = (struct store_owners){ .for_good = head ? 0 : BY_HAND };
 	value->comment = (const char *)from + head_bytes;
 	value->length = bytes->mv_size - head_bytes;
 	if (!head)
 		return 0;
 	from++;
 	if (head & VALUE_TIMED)
-		from = take_number(from, &claims->deadline_ms);
+		from = take_number(from, &owners->deadline_ms);
 	if (head & VALUE_OWNED)
-		from = take_number(from, &claims->for_good);
+		from = take_number(from, &owners->for_good);
 	if (head == VALUE_BITS)
-		take_number(from, &claims->timed);
+		take_number(from, &owners->timed);
 	if (head == VALUE_TIMED)
-		claims->timed = BY_HAND;
-	return is_sound(store, claims, head) ? 0 : -EBADMSG;
+		owners->timed = BY_HAND;
+	return is_sound(store, owners, head) ? 0 : -EBADMSG;
 }
 
 /* ---- rules ---- */
 
 /*
- * 0 means never, so what ends this very millisecond has ended a millisecond ago. No rule that was put here lasts
- * longer than a rule can.
+ * The time until a deadline, as struct rule has it. 0 means never there, so a rule that ends this
+ * millisecond counts as ended a millisecond ago. No rule lasts longer than the longest timeout.
  */
 static __s64 left_ms(const struct store *store, __s64 deadline_ms)
 {
@@ -149,16 +101,16 @@ static __s64 left_ms(const struct store *store, __s64 deadline_ms)
 	return left > RULE_TIMEOUT_MAX_S * 1000LL ? RULE_TIMEOUT_MAX_S * 1000LL : left ? left : -1;
 }
 
-struct rule_owners store_owners_of(const struct store *store, const struct store_claims *claims)
+struct rule_owners store_owners_to_rule(const struct store *store, const struct store_owners *owners)
 {
-	return (struct rule_owners){ claims->for_good, claims->timed, left_ms(store, claims->deadline_ms) };
+	return (struct rule_owners){ owners->for_good, owners->timed, left_ms(store, owners->deadline_ms) };
 }
 
-struct store_claims store_claims_of(const struct store *store, const struct rule_owners *owners)
+struct store_owners store_owners_from_rule(const struct store *store, const struct rule_owners *from)
 {
-	const __s64 deadline_ms = owners->timed ? store->clock.now_ms + owners->timed_ms : 0;
+	const __s64 deadline_ms = from->timed ? store->clock.now_ms + from->timed_ms : 0;
 
-	return (struct store_claims){ owners->for_good, owners->timed, deadline_ms };
+	return (struct store_owners){ from->for_good, from->timed, deadline_ms };
 }
 
 int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct rule *rule)
@@ -168,8 +120,8 @@ int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct 
 
 	if (error)
 		return error;
-	rule->owners = store_owners_of(store, &value.claims);
-	rule->timeout_ms = left_ms(store, store_claims_end(&value.claims));
+	rule->owners = store_owners_to_rule(store, &value.owners);
+	rule->timeout_ms = left_ms(store, store_owners_end(&value.owners));
 	*(char *)mempcpy(rule->comment, value.comment, value.length) = '\0';
 	if (!value.length)
 		return 0;

@@ -1,54 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The rules of a store. Database "deadlines" has those that end in order of time. */
+/* Adds, changes, deletes, finds and visits the rules of a store. */
 #include <errno.h>
 #include <string.h>
 
 #include "store/internal.h"
-
-#define DEADLINE_KEY_BYTES (sizeof(__u64) + RULE_ENCODED_BYTES)
-
-/* ---- bytes ---- */
 
 /* The bytes must live as long as the key. */
 static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
 {
 	return (MDB_val){ rule_encode(rule, bytes), bytes };
 }
-
-/* ---- deadlines ---- */
-
-/* Most significant byte first: LMDB sorts by bytes. */
-static MDB_val deadline_bytes(__s64 deadline_ms, const MDB_val *rule, __u8 bytes[DEADLINE_KEY_BYTES])
-{
-	const __u64 big_endian = __builtin_bswap64(deadline_ms);
-
-	memcpy(bytes, &big_endian, sizeof(big_endian));
-	memcpy(bytes + sizeof(big_endian), rule->mv_data, rule->mv_size);
-	return (MDB_val){ sizeof(big_endian) + rule->mv_size, bytes };
-}
-
-static int deadline_put(struct store *store, __s64 deadline_ms, const MDB_val *rule)
-{
-	__u8 bytes[DEADLINE_KEY_BYTES];
-	MDB_val key = deadline_bytes(deadline_ms, rule, bytes), nothing = { 0, NULL };
-
-	if (!deadline_ms)
-		return 0;
-	return mdb_put(store->write, store->deadlines_db, &key, &nothing, 0);
-}
-
-static int deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *rule)
-{
-	__u8 bytes[DEADLINE_KEY_BYTES];
-	MDB_val key = deadline_bytes(deadline_ms, rule, bytes);
-	int status = deadline_ms ? mdb_del(store->write, store->deadlines_db, &key, NULL) : 0;
-
-	return status == MDB_NOTFOUND ? 0 : status;
-}
-
 /* ---- adding ---- */
 
-/* The cursor takes the end for where it was: nothing else may have moved it. */
+/* Call it before anything else moves the cursor: LMDB appends at the cursor's place without checking it. */
 static void stop_appending(struct store *store)
 {
 	if (store->appending)
@@ -57,8 +21,9 @@ static void stop_appending(struct store *store)
 }
 
 /*
- * An LMDB status; MDB_KEYEXIST: the rule is there, and *value is what it has. What comes in order behind all other
- * rules needs no search: an import puts in order, and first meets a store that is empty.
+ * Adds a rule if it is not there. An LMDB status; MDB_KEYEXIST: it is there, and *value is its value. A
+ * rule that sorts after all others is appended without a search. An import adds rules in order, and often
+ * to an empty store.
  */
 static int put_absent(struct store *store, MDB_val *key, MDB_val *value)
 {
@@ -70,7 +35,7 @@ static int put_absent(struct store *store, MDB_val *key, MDB_val *value)
 	return mdb_put(store->write, store->rules_db, key, value, MDB_NOOVERWRITE);
 }
 
-/* All of the rule's keys or none. */
+/* Counts all keys of the rule, or none. */
 static int add_shapes(struct store *store, const struct rule *rule)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
@@ -94,22 +59,22 @@ static __s64 deadline_of(const struct store *store, const struct rule *rule)
 	return rule->timeout_ms ? store->clock.now_ms + rule->timeout_ms : 0;
 }
 
-/* From what it was to what it is: in `deadlines`, and in what lists hold. */
-static int note_change(struct store *store, const MDB_val *key, const struct store_claims *before,
-		       const struct store_claims *now)
+/* Brings database "deadlines" and the lists' numbers up to date. */
+static int note_change(struct store *store, const MDB_val *key, const struct store_owners *before,
+		       const struct store_owners *now)
 {
-	const __s64 before_ms = store_claims_end(before), now_ms = store_claims_end(now);
-	int status = before_ms == now_ms ? 0 : deadline_del(store, before_ms, key);
+	const __s64 before_ms = store_owners_end(before), now_ms = store_owners_end(now);
+	int status = before_ms == now_ms ? 0 : store_deadline_del(store, before_ms, key);
 
 	if (!status && before_ms != now_ms)
-		status = deadline_put(store, now_ms, key);
-	store_lists_count(store, store_claims_owners(before), store_claims_owners(now));
+		status = store_deadline_put(store, now_ms, key);
+	store_lists_count(store, store_owners_all(before), store_owners_all(now));
 	store->is_changed = true;
 	return environment_write_error(store->env, status);
 }
 
-/* The rule is there, as `before` says: it gets other claims, and `comment` if that is one. */
-static int change_value(struct store *store, const MDB_val *key, const MDB_val *before, const struct store_claims *now,
+/* Gives a rule with the value `before` other owners; and `comment`, unless that is "". */
+static int change_value(struct store *store, const MDB_val *key, const MDB_val *before, const struct store_owners *now,
 			const char *comment)
 {
 	__u8 bytes[STORE_VALUE_BYTES];
@@ -125,7 +90,7 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 	if (!error)
 		error = store_keep_undo(store, key, before);
 	if (!error)
-		error = note_change(store, key, &old.claims, now);
+		error = note_change(store, key, &old.owners, now);
 	if (error)
 		return error;
 	stop_appending(store);
@@ -133,7 +98,7 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 	return environment_write_error(store->env, mdb_put(store->write, store->rules_db, (MDB_val *)key, &value, 0));
 }
 
-/* Pages may move under what was read, as soon as something is written. */
+/* Copies a value, because LMDB may move its page with the next write. */
 static int copy_value(MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
 {
 	if (value->mv_size > STORE_VALUE_BYTES)
@@ -148,7 +113,7 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 	__u8 bytes[STORE_VALUE_BYTES];
 	MDB_val old = *there;
 	struct store_value value;
-	struct store_claims now;
+	struct store_owners now;
 	bool is_timed, is_others;
 	int error = copy_value(&old, bytes);
 
@@ -156,20 +121,22 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 		error = store_value_read(store, &old, &value);
 	if (error)
 		return error;
-	if (value.claims.for_good & owner)
+	if (value.owners.for_good & owner)
 		return -EEXIST;
-	is_timed = store_claims_end(&value.claims);
-	/* The first comment stays, but a ban may say anew why, as long as nobody else has it. */
-	is_others = store_claims_owners(&value.claims) & ~owner && value.claims.deadline_ms > store->clock.now_ms;
-	now = store_claims_with(value.claims, owner, deadline_of(store, rule), store->clock.now_ms);
+	is_timed = store_owners_end(&value.owners);
+	/*
+	 * The first comment stays. But if no other owner is left, a ban with a timeout may bring a new one.
+	 */
+	is_others = store_owners_all(&value.owners) & ~owner && value.owners.deadline_ms > store->clock.now_ms;
+	now = store_owners_with(value.owners, owner, deadline_of(store, rule), store->clock.now_ms);
 	error = change_value(store, key, &old, &now, is_timed && !is_others ? rule->comment : "");
 	return error ? error : is_timed ? -EALREADY : -EUSERS;
 }
 
-/* The rule is not there, and has its value now. */
-static int put_new(struct store *store, const struct rule *rule, const struct store_claims *claims, const MDB_val *key)
+/* What follows after a new rule was put into database "rules". */
+static int put_new(struct store *store, const struct rule *rule, const struct store_owners *owners, const MDB_val *key)
 {
-	static const struct store_claims none;
+	static const struct store_owners none;
 	int error = add_shapes(store, rule);
 
 	if (error) {
@@ -180,17 +147,17 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 
 		return status ? environment_write_error(store->env, status) : error;
 	}
-	error = note_change(store, key, &none, claims);
+	error = note_change(store, key, &none, owners);
 	return error ? error : store_keep_undo(store, key, NULL);
 }
 
 int store_put_for(struct store *store, const struct rule *rule, unsigned int owner)
 {
-	const struct store_claims none = {},
-				  claims = store_claims_with(none, 1ULL << owner, deadline_of(store, rule), 0);
+	const struct store_owners none = {},
+				  owners = store_owners_with(none, 1ULL << owner, deadline_of(store, rule), 0);
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes);
-	MDB_val value = store_value_write(&claims, rule->comment, value_room);
+	MDB_val value = store_value_write(&owners, rule->comment, value_room);
 	int status, error = store_kept_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
 
 	if (error)
@@ -198,8 +165,8 @@ int store_put_for(struct store *store, const struct rule *rule, unsigned int own
 	status = put_absent(store, &key, &value);
 	if (status == MDB_KEYEXIST)
 		return put_again(store, rule, 1ULL << owner, &key, &value);
-	/* Shapes after the rule: one that is there has its shapes there. */
-	return status ? environment_write_error(store->env, status) : put_new(store, rule, &claims, &key);
+	/* The shapes come after the rule: for a rule that was there, they are counted already. */
+	return status ? environment_write_error(store->env, status) : put_new(store, rule, &owners, &key);
 }
 
 int store_put(struct store *store, const struct rule *rule)
@@ -209,19 +176,20 @@ int store_put(struct store *store, const struct rule *rule)
 
 int store_put_back(struct store *store, const struct rule *rule)
 {
-	const __u64 owners = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
-	const struct store_claims claims =
-		store_claims_of(store, &(struct rule_owners){ rule->owners.for_good & owners,
-							      rule->owners.timed & owners, rule->owners.timed_ms });
+	const __u64 known = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
+	const struct store_owners owners =
+		store_owners_from_rule(store,
+				       &(struct rule_owners){ rule->owners.for_good & known, rule->owners.timed & known,
+							      rule->owners.timed_ms });
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), value;
 	int status;
 
-	if (!store_claims_owners(&claims))
+	if (!store_owners_all(&owners))
 		return -ENOENT;
-	value = store_value_write(&claims, rule->comment, value_room);
+	value = store_value_write(&owners, rule->comment, value_room);
 	status = put_absent(store, &key, &value);
-	return status ? environment_write_error(store->env, status) : put_new(store, rule, &claims, &key);
+	return status ? environment_write_error(store->env, status) : put_new(store, rule, &owners, &key);
 }
 
 /* ---- deleting ---- */
@@ -239,7 +207,7 @@ static int remove_shapes(struct store *store, const struct rule *rule)
 
 static int del_value(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *bytes)
 {
-	static const struct store_claims none;
+	static const struct store_owners none;
 	struct store_value value;
 	int error = store_value_read(store, bytes, &value);
 
@@ -247,14 +215,14 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 	if (!error)
 		error = store_keep_undo(store, key, bytes);
 	if (!error)
-		error = note_change(store, key, &value.claims, &none);
+		error = note_change(store, key, &value.owners, &none);
 	if (!error)
 		error = environment_write_error(store->env,
 						mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL));
 	return error ? error : remove_shapes(store, rule);
 }
 
-/* The value of the rule under `key`, copied; -ENOENT. */
+/* Copies the value of the rule under `key`. 0; -ENOENT. */
 static int find_value(struct store *store, MDB_val *key, MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
 {
 	int error = environment_error(mdb_get(store->write, store->rules_db, key, value));
@@ -284,7 +252,7 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 {
 	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), old;
-	struct store_claims now;
+	struct store_owners now;
 	struct store_value value;
 	int error = store_kept_give_up(store, &key, 1ULL << owner);
 
@@ -294,10 +262,10 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 		error = store_value_read(store, &old, &value);
 	if (error)
 		return error;
-	if (!(store_claims_owners(&value.claims) & 1ULL << owner))
+	if (!(store_owners_all(&value.owners) & 1ULL << owner))
 		return -ENOENT;
-	now = store_claims_without(value.claims, 1ULL << owner, store->clock.now_ms);
-	if (!store_claims_owners(&now))
+	now = store_owners_without(value.owners, 1ULL << owner, store->clock.now_ms);
+	if (!store_owners_all(&now))
 		return del_value(store, rule, &key, &old);
 	error = change_value(store, &key, &old, &now, "");
 	return error ? error : -EALREADY;
@@ -306,10 +274,10 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 static int keep_for_undo(const struct rule *rule, void *context)
 {
 	struct store *store = context;
-	const struct store_claims claims = store_claims_of(store, &rule->owners);
+	const struct store_owners owners = store_owners_from_rule(store, &rule->owners);
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes);
-	MDB_val value = store_value_write(&claims, rule->comment, value_room);
+	MDB_val value = store_value_write(&owners, rule->comment, value_room);
 
 	return store_keep_undo(store, &key, &value);
 }
@@ -356,103 +324,30 @@ int store_get(struct store *store, struct rule *rule)
 	return error;
 }
 
-static int each_visit(const struct store *store, MDB_cursor *cursor,
-		      int (*visit)(const struct rule *rule, void *context), void *context)
-{
-	MDB_val key, value;
-	struct rule rule;
-	int result;
-
-	do {
-		result = environment_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
-		if (result)
-			return result == -ENOENT ? 0 : result;
-		result = store_rule_read(store, &key, &value, &rule);
-		if (!result)
-			result = visit(&rule, context);
-	} while (!result);
-	return result;
-}
-
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
-	MDB_cursor *cursor;
+	MDB_cursor *cursor = NULL;
+	MDB_val key, value;
+	struct rule rule;
 	MDB_txn *txn;
 	int result = store_view_begin(store, &txn);
 
 	if (result)
 		return result;
 	result = environment_error(mdb_cursor_open(txn, store->rules_db, &cursor));
-	if (!result) {
-		result = each_visit(store, cursor, visit, context);
-		mdb_cursor_close(cursor);
+	while (!result) {
+		result = environment_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
+		if (result == -ENOENT) {
+			result = 0;
+			break;
+		}
+		if (!result)
+			result = store_rule_read(store, &key, &value, &rule);
+		if (!result)
+			result = visit(&rule, context);
 	}
-	store_view_end(store);
-	return result;
-}
-
-/*
- * The first deadline behind `last`, which is changed to it; -ENOENT where no more have passed. Looked up
- * anew each time: the last one may have been deleted.
- */
-static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADLINE_KEY_BYTES], size_t *length,
-			struct rule *rule)
-{
-	MDB_val key = { *length, last }, nothing;
-	__u64 big_endian;
-	int error = environment_error(mdb_cursor_get(cursor, &key, &nothing, *length ? MDB_SET_RANGE : MDB_FIRST));
-
-	if (!error && key.mv_size == *length && !memcmp(key.mv_data, last, *length))
-		error = environment_error(mdb_cursor_get(cursor, &key, &nothing, MDB_NEXT));
-	if (error)
-		return error;
-	if (key.mv_size <= sizeof(big_endian) || key.mv_size > DEADLINE_KEY_BYTES)
-		return -EBADMSG;
-	*length = key.mv_size;
-	memcpy(last, key.mv_data, key.mv_size);
-	memcpy(&big_endian, last, sizeof(big_endian));
-	if ((__s64)__builtin_bswap64(big_endian) > store->clock.now_ms)
-		return -ENOENT;
-	error = rule_decode(last + sizeof(big_endian), *length - sizeof(big_endian), rule);
-	if (error || !rule_is_canonical(rule) || store_get(store, rule))
-		return -EBADMSG;
-	/* It is listed under a deadline that it does not have. */
-	return rule->timeout_ms < 0 ? 0 : -EBADMSG;
-}
-
-static int expired_visit(struct store *store, MDB_cursor *cursor, int (*visit)(const struct rule *rule, void *context),
-			 void *context)
-{
-	__u8 last[DEADLINE_KEY_BYTES];
-	size_t length = 0;
-	struct rule rule;
-	int result;
-
-	do {
-		result = next_expired(store, cursor, last, &length, &rule);
-		if (result)
-			return result == -ENOENT ? 0 : result;
-		result = visit(&rule, context);
-	} while (!result);
-	return result;
-}
-
-int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
-{
-	MDB_cursor *cursor;
-	MDB_txn *txn;
-	int result;
-
-	if (store->schema == 1)
-		return 0;
-	result = store_view_begin(store, &txn);
-	if (result)
-		return result;
-	result = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
-	if (!result) {
-		result = expired_visit(store, cursor, visit, context);
+	if (cursor)
 		mdb_cursor_close(cursor);
-	}
 	store_view_end(store);
 	return result;
 }

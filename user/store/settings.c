@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a store says of itself: identity, schema, settings, and its clock. */
+/* What a store keeps about itself: identity, schema and settings. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "store/internal.h"
-
-#define WALL_TOLERANCE_MS 1000
 
 static const char meta_name[] = "store";
 
@@ -77,103 +71,6 @@ int store_meta_create(struct store *store, MDB_txn *txn)
 		return EIO;
 	store_clock_note(&store->clock, &meta);
 	return store_meta_save(store, txn, &meta);
-}
-
-/* ---- the clock ---- */
-
-static __s64 clock_ms(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
-}
-
-/* Where it cannot be read it stays empty, and whoever opens the store takes the boot for a new one. */
-static void read_boot_id(char boot_id[STORE_BOOT_ID_BYTES])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-	memset(boot_id, 0, STORE_BOOT_ID_BYTES);
-	if (fd < 0)
-		return;
-	if (read(fd, boot_id, STORE_BOOT_ID_BYTES - 1) <= 0)
-		boot_id[0] = '\0';
-	close(fd);
-}
-
-void store_clock_tick(struct store_clock *clock)
-{
-	clock->now_ms = clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
-}
-
-__s64 store_lag_ms(const struct store *store)
-{
-	struct store_clock present = store->clock;
-
-	store_clock_tick(&present);
-	return present.now_ms - store->clock.now_ms;
-}
-
-/* A meta without a boot, new or of schema 1: the store's time starts as the wall clock's. */
-int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
-{
-	const __s64 boot_ms = clock_ms(CLOCK_BOOTTIME), wall_ms = clock_ms(CLOCK_REALTIME);
-
-	if (!clock->boot_id[0])
-		read_boot_id(clock->boot_id);
-	if (meta->boot_id[0] && !memcmp(meta->boot_id, clock->boot_id, sizeof(clock->boot_id)))
-		clock->ahead_ms = meta->clock_ms;
-	else if (wall_ms - meta->wall_ms > meta->seen_ms)
-		clock->ahead_ms = wall_ms - meta->wall_ms - boot_ms;
-	else
-		clock->ahead_ms = meta->seen_ms - boot_ms;
-	clock->now_ms = boot_ms + clock->ahead_ms;
-	return llabs(clock->now_ms) <= STORE_CLOCK_MAX_MS ? 0 : -EBADMSG;
-}
-
-/* By the wall clock, less what it was set by, it is earlier than it is known to be. */
-static bool is_wall_behind(const struct store_meta *meta, __s64 now_ms)
-{
-	return clock_ms(CLOCK_REALTIME) - meta->wall_ms < now_ms - WALL_TOLERANCE_MS;
-}
-
-static bool is_other_boot(const struct store_clock *clock, const struct store_meta *meta)
-{
-	return memcmp(meta->boot_id, clock->boot_id, sizeof(meta->boot_id));
-}
-
-/*
- * A dead clock, say, that starts in 2001. To note what it tells would end all rules at the next boot, if it is set right
- * until then. Whoever sets a clock back in the middle of a boot means it.
- */
-static bool is_wall_lost(const struct store_clock *clock, const struct store_meta *meta)
-{
-	const bool was_behind = meta->flags & STORE_META_WALL_BEHIND;
-
-	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) && is_wall_behind(meta, clock->now_ms);
-}
-
-bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta)
-{
-	const __s64 wall_ms = clock_ms(CLOCK_REALTIME) - clock->now_ms;
-
-	return is_other_boot(clock, meta) ||
-	       (llabs(wall_ms - meta->wall_ms) > WALL_TOLERANCE_MS && !is_wall_lost(clock, meta));
-}
-
-void store_clock_note(const struct store_clock *clock, struct store_meta *meta)
-{
-	const bool is_lost = is_wall_lost(clock, meta);
-
-	memcpy(meta->boot_id, clock->boot_id, sizeof(meta->boot_id));
-	meta->clock_ms = clock->ahead_ms;
-	meta->flags &= ~STORE_META_WALL_BEHIND;
-	if (is_lost)
-		meta->flags |= STORE_META_WALL_BEHIND;
-	else
-		meta->wall_ms = clock_ms(CLOCK_REALTIME) - (clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
-	meta->seen_ms = clock->now_ms;
 }
 
 /* ---- settings ---- */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The shapes of a store's rules, in its database and out of it. */
+/* The shapes of a store's rules, in memory and in the database. */
 #include <errno.h>
 #include <string.h>
 
 #include "store/internal.h"
 
-/* The target differs from the shape only in its lengths. Schema 1 has the keys alone. */
+/* The probed shape differs from the shape only in its lengths. Schema 1 has only `keys`. */
 struct shape_value {
 	__u64 keys;
 	__u8 src_len, dst_len;
@@ -13,7 +13,7 @@ struct shape_value {
 };
 
 #define SHAPE_VALUE_BYTES_1 sizeof(__u64)
-#define KEYS_MAX (1ULL << 60) /* counting on from there ends nowhere */
+#define KEYS_MAX (1ULL << 60) /* so that no sum overflows */
 
 _Static_assert(sizeof(struct shape_value) == 16, "shape value layout");
 
@@ -36,14 +36,14 @@ static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val
 	memcpy(&entry.shape, key->mv_data, sizeof(entry.shape));
 	memcpy(&kept, value->mv_data, value->mv_size);
 	entry.keys = kept.keys;
-	entry.target = entry.shape;
+	entry.probed_as = entry.shape;
 	if (value->mv_size == sizeof(kept)) {
-		entry.target.src_len = kept.src_len;
-		entry.target.dst_len = kept.dst_len;
+		entry.probed_as.src_len = kept.src_len;
+		entry.probed_as.dst_len = kept.dst_len;
 	}
-	/* The shape itself is no longer than its target, or cannot be restored. */
-	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.target) ? shape_list_restore(list, &entry) :
-										 -EBADMSG;
+	/* shape_list_restore() refuses a shape that does not expand to the checked one. */
+	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.probed_as) ? shape_list_restore(list, &entry) :
+										    -EBADMSG;
 }
 
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)
@@ -72,8 +72,8 @@ int store_shapes_save(const struct store *store)
 	for (size_t i = 0; i < list->count && !status; i++) {
 		const struct shape_list_entry *entry = &list->entry[i];
 		struct shape_value kept = { .keys = entry->keys,
-					    .src_len = entry->target.src_len,
-					    .dst_len = entry->target.dst_len };
+					    .src_len = entry->probed_as.src_len,
+					    .dst_len = entry->probed_as.dst_len };
 		MDB_val key = { sizeof(entry->shape), (void *)&entry->shape };
 		MDB_val value = { sizeof(kept), &kept };
 

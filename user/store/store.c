@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A store opened and closed, its transactions, and what can be told of it at a glance. */
+/* Opens and closes a store; transactions; read views; the numbers of struct store_info. */
 #include "store/store.h"
 
 #include <errno.h>
@@ -22,20 +22,20 @@ static const struct {
 } databases[] = {
 	{ "rules", offsetof(struct store, rules_db) },
 	{ "shapes", offsetof(struct store, shapes_db) },
-	/* Not in a store of schema 1. */
+	/* New in schema 2. */
 	{ "deadlines", offsetof(struct store, deadlines_db) },
 	{ "undo", offsetof(struct store, undo_db) },
-	/* Nor in one of schema 2. */
+	/* New in schema 3. */
 	{ "lists", offsetof(struct store, lists_db) },
 	{ "undo_lists", offsetof(struct store, undo_lists_db) },
 };
 
-/* How many there are up to each schema. */
+/* Number of databases by schema. */
 static const size_t databases_count[] = { 0, 2, 4, 6 };
 
 _Static_assert(sizeof(databases_count) / sizeof(databases_count[0]) == STORE_SCHEMA + 1, "a row each");
 
-/* Those of a later schema are made where there are none, so that an older store is ready for changes. */
+/* A writer adds the missing databases to an older store, so that it can be changed. */
 static int databases_open_all(struct store *store, MDB_txn *txn, bool may_create, bool is_new)
 {
 	const size_t there = is_new ? 0 : databases_count[store->schema];
@@ -69,14 +69,14 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 	return environment_write_error(store->env, status);
 }
 
-/* An environment without any database is one whose maker died early: as good as none. */
+/* An environment without a database is left from a process that died early. It counts as no store. */
 static int databases_attach_in(struct store *store, MDB_txn *txn, enum store_mode mode)
 {
 	MDB_stat root;
 	MDB_dbi dbi;
 	int status, error;
 
-	/* Not mdb_env_stat(): that may be newer than the snapshot. */
+	/* Not mdb_env_stat(), which may describe a newer state than this transaction's. */
 	status = mdb_dbi_open(txn, NULL, 0, &dbi);
 	if (!status)
 		status = mdb_stat(txn, dbi, &root);
@@ -103,7 +103,7 @@ static int databases_attach(struct store *store, enum store_mode mode)
 	return error;
 }
 
-/* By its descriptor: what else gets its name meanwhile is not opened. -ENOTSUP: without /proc it has no path. */
+/* By descriptor, so that no other directory can take its place. -ENOTSUP: /proc is missing. */
 static int environment_open_at(int dir_fd, bool is_read_only, MDB_env **env)
 {
 	char path[32];
@@ -114,7 +114,7 @@ static int environment_open_at(int dir_fd, bool is_read_only, MDB_env **env)
 	return error == -ENOENT && access(path, F_OK) ? -ENOTSUP : error;
 }
 
-/* Not our own: these have the writer's lock first. */
+/* The owner of the lock is not xdp-cuckoo, whose writers wait for writer.lock before. */
 static void describe_others(int fd, struct reason *text)
 {
 	(void)fd;
@@ -123,7 +123,7 @@ static void describe_others(int fd, struct reason *text)
 		   "directory, shows which), or the disk is slow");
 }
 
-/* LMDB's locks are within memory that all processes share: who is stopped while it has one stops the others. */
+/* LMDB's locks are in shared memory: a process that is stopped while it has one blocks the others. */
 static int environment_attach(struct store *store, int dir_fd, enum store_mode mode)
 {
 	int error;
@@ -131,7 +131,7 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 	waiting_begin(describe_others, -1);
 	error = environment_open_at(dir_fd, mode == STORE_READ, &store->env);
 	if (!error) {
-		/* Readers that were killed would keep old pages from being used again. */
+		/* Forget readers that were killed: they keep old pages from being used again. */
 		mdb_reader_check(store->env, NULL);
 		error = databases_attach(store, mode);
 	}
@@ -139,24 +139,19 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 	return error;
 }
 
-static int store_attach_in(struct store *store, int dir_fd, enum store_mode mode)
-{
-	const bool waits = mode != STORE_TRY;
-	int error = store_claim(dir_fd, waits, &store->claim);
-
-	if (!error && mode != STORE_READ)
-		error = store_dir_lock(dir_fd, waits, &store->lock);
-	return error ? error : environment_attach(store, dir_fd, mode);
-}
-
 static int store_attach(struct store *store, const char *dir, enum store_mode mode)
 {
+	const bool waits = mode != STORE_TRY;
 	int dir_fd, error = store_dir_open(dir, mode != STORE_READ, &dir_fd);
 
-	if (!error) {
-		error = store_attach_in(store, dir_fd, mode);
-		close(dir_fd);
-	}
+	if (error)
+		return error;
+	error = open_once_begin(dir_fd, waits, &store->opened);
+	if (!error && mode != STORE_READ)
+		error = store_dir_lock(dir_fd, waits, &store->lock);
+	if (!error)
+		error = environment_attach(store, dir_fd, mode);
+	close(dir_fd);
 	return error;
 }
 
@@ -187,8 +182,8 @@ void store_close(struct store *store)
 	if (store->env)
 		mdb_env_close(store->env);
 	if (store->lock >= 0)
-		close(store->lock); /* after it: the next writer finds the environment closed */
-	store_release(store->claim);
+		close(store->lock); /* last: the next writer must find the environment closed */
+	open_once_end(store->opened);
 	free(store);
 }
 
@@ -249,7 +244,7 @@ static int store_save(struct store *store)
 
 int store_commit(struct store *store)
 {
-	/* A store of schema 1 has no timeouts, and no clock. */
+	/* Schema 1 has neither timeouts nor a clock. */
 	const bool is_stale = store->meta.schema > 1 && store_clock_moved(&store->clock, &store->meta);
 	const bool is_to_save = store->is_changed || store->lists.is_changed || store->is_pushed || is_stale;
 	int error = is_to_save ? store_save(store) : 0;
@@ -273,7 +268,6 @@ bool store_is_changed(const struct store *store)
 
 /* ---- views ---- */
 
-/* The open transaction, or the last committed state, which stays the same until store_view_end(). */
 int store_view_begin(struct store *store, MDB_txn **txn)
 {
 	int status = 0;
@@ -298,21 +292,26 @@ void store_view_end(struct store *store)
 		mdb_txn_reset(store->read);
 }
 
-/* ---- at a glance ---- */
+/* ---- store_info() ---- */
 
-static int info_load(struct store *store, MDB_txn *txn, struct store_info *info)
+int store_info(struct store *store, struct store_info *info)
 {
 	struct shape_list shapes;
 	struct store_meta meta;
 	MDB_stat rules, timed = {};
-	int error = store_meta_get(store, txn, &meta);
+	MDB_txn *txn;
+	int error = store_view_begin(store, &txn);
 
+	if (error)
+		return error;
+	error = store_meta_get(store, txn, &meta);
 	if (!error)
 		error = environment_error(mdb_stat(txn, store->rules_db, &rules));
 	if (!error && store->schema > 1)
 		error = environment_error(mdb_stat(txn, store->deadlines_db, &timed));
 	if (!error)
 		error = store_shapes(store, &shapes);
+	store_view_end(store);
 	if (error)
 		return error;
 	*info = (struct store_info){
@@ -324,16 +323,4 @@ static int info_load(struct store *store, MDB_txn *txn, struct store_info *info)
 		.timed = timed.ms_entries,
 	};
 	return 0;
-}
-
-int store_info(struct store *store, struct store_info *info)
-{
-	MDB_txn *txn;
-	int error = store_view_begin(store, &txn);
-
-	if (error)
-		return error;
-	error = info_load(store, txn, info);
-	store_view_end(store);
-	return error;
 }

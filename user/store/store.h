@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The durable truth: every rule, in an LMDB environment of its own directory. Only the files of
- * store/ know LMDB. The kernel's table is derived from it. Knows rules, not tables.
+ * The durable rules: every rule, in an LMDB environment in its own directory. The kernel's tables are
+ * filled from it. Only the files of store/ know LMDB. Knows rules, not tables.
  *
- * Databases: "meta" (magic, schema version, id, generation, clock, settings, what waits to be confirmed),
- * "rules" (encoded rule -> deadline, owners and comment), "shapes" (struct rule_shape -> number of keys, target),
- * "deadlines" (deadline, encoded rule -> nothing), "lists" (name -> struct list_value), "undo" and "undo_lists"
- * (encoded rule, or name -> what it was).
+ * Databases: "meta" (magic, schema version, id, generation, clock, settings, the pending change), "rules"
+ * (encoded rule -> deadline, owners and comment), "shapes" (struct rule_shape -> number of keys, probed
+ * shape), "deadlines" (deadline and encoded rule -> nothing), "lists" (name -> struct list_value), "undo"
+ * (encoded rule -> its value before the pending change) and "undo_lists" (name -> the list before the
+ * pending change).
  *
- * Time: a rule's timeout is kept as a deadline by the store's own clock. Within one boot that runs with
- * CLOCK_BOOTTIME, so that setting the wall clock changes nothing; after a reboot it goes on by the wall
- * clock, less what that was set by in the boot before, and never backwards.
+ * Time: the store keeps a timeout as a deadline by its own clock. Within one boot this clock runs with
+ * CLOCK_BOOTTIME, so setting the wall clock changes nothing. After a reboot the clock continues by the wall
+ * clock, without the amount by which the wall clock was set during the boot before. It never runs
+ * backwards.
+ *
+ * A change is pending until it is confirmed or undone. An owner of a rule is the operator or a list.
  */
 #ifndef XDP_CUCKOO_STORE_H
 #define XDP_CUCKOO_STORE_H
@@ -23,9 +27,9 @@
 #include "rule/shapes.h"
 
 #define STORE_MAGIC 0x6b63756378647031ULL /* "1pdxcuck" */
-#define STORE_SCHEMA 3 /* a store of an older one is read, and becomes one of this when it is changed */
+#define STORE_SCHEMA 3                    /* a store of an older schema can be read; its first change converts it */
 
-/* Owners of rules, by number: a bit each of struct rule_owners. The others are lists. */
+/* Numbers of owners: bits of struct rule_owners. All other numbers are lists. */
 #define STORE_BY_HAND 0
 #define STORE_LISTS_MAX 63
 #define STORE_SOURCE_BYTES 256 /* with the final 0 */
@@ -34,67 +38,68 @@ struct store;
 
 struct store_info {
 	__u64 id[2];      /* random, drawn when the store is made */
-	__u64 generation; /* committed write transactions that changed something */
-	__u64 plan;       /* counts the times that all targets were chosen anew */
-	__u64 rules;      /* those that have ended and wait for store_expired() included */
-	__u64 keys;       /* of all rules after expansion: at least what the table holds */
+	__u64 generation; /* number of committed transactions that changed something */
+	__u64 plan;       /* number of times that all probed shapes were chosen again */
+	__u64 rules;      /* with those that have ended and still wait for store_expired() */
+	__u64 keys;       /* of all rules after expansion; the table holds at most so many */
 	__u64 timed;      /* rules with a timeout */
 };
 
-/* How every filter of the store runs; kept with the rules. */
+/* Settings of all filters of the store; kept with the rules. */
 struct store_settings {
 	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict: VERDICT_PASS or VERDICT_DROP */
 	__u8 is_monitor_only;
 };
 
-/* Of a store in which nothing was set. */
+/* The settings of a new store. */
 extern const struct store_settings store_settings_default;
 
-/* A list of rules that is kept up to date for itself: by name. */
+/* A named list of rules, which is imported again when it changes. */
 struct store_list {
-	char name[ABI_NAME_BYTES]; /* "" where no list has the number */
-	__u64 rules;               /* that it holds, alone or with others */
-	__s64 imported_s;          /* when that was last done, by the wall clock */
+	char name[ABI_NAME_BYTES]; /* "": no list has this number */
+	__u64 rules;               /* of the list, also where other owners want them, too */
+	__s64 imported_s;          /* time of the last import, by the wall clock */
 	char source[STORE_SOURCE_BYTES];
 };
 
 struct store_lists {
-	struct store_list list[1 + STORE_LISTS_MAX]; /* by number; that of STORE_BY_HAND is none */
+	struct store_list list[1 + STORE_LISTS_MAX]; /* by number; list[STORE_BY_HAND] is not used */
 };
 
-/* A change that undoes itself unless it is confirmed. */
+/* A change that is undone unless somebody confirms it in time. */
 struct store_pending {
-	__u64 id;      /* 0: none; else another for each */
-	__s64 left_ms; /* until it is undone; 0 or less: it is to be undone */
-	__u64 rules;   /* that it has added, removed or timed anew */
+	__u64 id;      /* 0: none is pending; each change has another id */
+	__s64 left_ms; /* until it is undone; 0 or less: its time has ended */
+	__u64 rules;   /* rules that it added, removed or gave another timeout */
 };
 
 enum store_mode {
-	STORE_READ,  /* -ENOENT where there is none; takes no lock */
-	STORE_WRITE, /* makes the directory (0700) where missing; waits for the writer's lock */
-	STORE_TRY,   /* the same, without waiting: -EBUSY */
+	STORE_READ,  /* -ENOENT where there is no store; takes no lock */
+	STORE_WRITE, /* makes the directory (0700) if necessary; waits for the writer's lock */
+	STORE_TRY,   /* like STORE_WRITE, but does not wait: -EBUSY */
 };
 
 /*
- * Opens DIR. STORE_WRITE holds an exclusive lock of the whole store from here to store_close(), so
- * that a command is alone with store and table; it goes when the process does. 0; -ENOENT; -EACCES;
- * -EBADMSG (foreign or damaged: magic); -EPROTO (another schema version); other -errno. On failure
- * *store is NULL. store_close() accepts NULL and aborts an open transaction.
+ * Opens the store in DIR. With STORE_WRITE or STORE_TRY, the caller has an exclusive lock until
+ * store_close(), so no other command changes the store or its tables meanwhile. The lock ends with the
+ * process. 0; -ENOENT; -EACCES; -EBADMSG: not a store, or damaged; -EPROTO: its schema is unknown; other
+ * -errno. On failure *store is NULL. store_close() accepts NULL, and aborts an open transaction.
  *
- * A process has each store open once: other threads wait, and -EDEADLK is what the same thread gets. A store belongs to
- * the thread that opened it.
+ * A process can have each store open only once. Another thread waits; the same thread gets -EDEADLK. Only
+ * the thread that opened a store may use it.
  */
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
 void store_close(struct store *store);
 
 /*
- * One transaction at a time. Without store_begin() reads see the last committed state. Commit
- * is durable (fsync) when it returns, and increments the generation where something changed.
- * store_begin() is -EBUSY within a transaction or a visit of store_each(). A failed commit is an
- * abort; -ENOSPC leaves the store as it was, ready for the next transaction.
+ * A store has one transaction at a time. Without store_begin(), reads see the last committed state.
+ * store_commit() has written the change to the disk (fsync) when it returns. It increments the generation
+ * if something changed. If it fails, the transaction is aborted; after -ENOSPC the store is as before and
+ * ready for the next transaction. store_begin() returns -EBUSY within a transaction or within a visit of
+ * store_each().
  *
- * The time by which timeouts are told stands still from store_begin(), and else from store_open() or the
- * last transaction's end, to the next of these; store_lag_ms() says how long it has stood still.
+ * The clock by which timeouts are counted stands still. store_open(), store_begin() and the end of a
+ * transaction set it; store_lag_ms() is the time since then.
  */
 int store_begin(struct store *store);
 int store_commit(struct store *store);
@@ -102,21 +107,31 @@ void store_abort(struct store *store);
 __s64 store_lag_ms(const struct store *store);
 
 /*
- * Within a transaction. store_put_for(): `owner` wants the rule. 0; -EEXIST where it had it for good: it stays so,
- * with its comment; -EALREADY where the rule was there with a timeout, or had ended: it has this one's now, or
- * none, but ends no sooner than others want it; -EUSERS where others have it for good: its owner too, now or until
- * then; -E2BIG where its shape would be one too many for its family. store_put(): by hand.
+ * Changes of rules, within a transaction. `owner` is a number, not a bit; store_put() is store_put_for() by
+ * hand. The owners with a timeout share one deadline: the latest that any of them asked for. It stays even
+ * when that owner gives the rule up.
  *
- * store_give_up(): `owner` wants it no more. 0: so it is deleted; -EALREADY: others do, and it ends when they
- * want it to, but those who want it for a time have one end in common, the latest that any of them has asked for, also
- * when that one gives it up; -ENOENT: the owner has no such rule. store_del() deletes it whoever has it: 0; -ENOENT.
- * store_del_ended() is for one that store_expired() visits: where a change is undone that made it end sooner, it is
- * there again. store_put_back() puts a rule that is not there, with its owners: those that there still are, or
- * -ENOENT. store_clear() removes all rules.
+ * store_put_for(): `owner` wants the rule.
+ *   0          the rule is new
+ *   -EEXIST    the owner wanted it permanently already; rule and comment stay as they are
+ *   -EALREADY  the rule had a timeout, or had ended; it now has the new timeout or none, but does not end
+ *              before other owners want it to
+ *   -EUSERS    other owners want it permanently; `owner` is now an owner, too
+ *   -E2BIG     the family has no room for another shape
  *
- * While another transaction's change waits to be confirmed, all but store_put_back() and store_del_ended() hold as
- * well for what undoing it will bring back, whatever they return. store_give_up_all() is for that alone: `owner`
- * wants none of these rules, or with is_alone nobody does.
+ * store_give_up(): `owner` no longer wants the rule.
+ *   0          nobody else wants it, so it is deleted
+ *   -EALREADY  other owners want it; it ends when they want it to
+ *   -ENOENT    the owner has no such rule
+ *
+ * store_del() deletes a rule of any owner: 0; -ENOENT. store_del_ended() deletes a rule that
+ * store_expired() visits; if the pending change made it end sooner, undoing that change brings the rule
+ * back. store_put_back() adds a missing rule again, with those of its owners that still exist; -ENOENT:
+ * none exists. store_clear() deletes all rules.
+ *
+ * While the change of an earlier transaction is pending, these functions change what its undo will bring
+ * back, too, whatever they return; store_put_back() and store_del_ended() do not. store_give_up_all()
+ * changes only that: `owner` wants none of those rules; with is_alone, nobody wants them.
  */
 int store_put(struct store *store, const struct rule *rule);
 int store_put_for(struct store *store, const struct rule *rule, unsigned int owner);
@@ -128,36 +143,36 @@ int store_clear(struct store *store);
 int store_give_up_all(struct store *store, unsigned int owner, bool is_alone);
 
 /*
- * The lists. store_lists_find(): the number of a name, or 0. Within a transaction: store_list_open() makes the
- * list where there is none of the name, and notes that it is imported now, from `source`; -EUSERS: there are too
- * many. store_list_delete(): -ENOTEMPTY where it still has rules.
+ * store_lists_find(): the number of a list by its name, or 0. Within a transaction: store_list_open() makes
+ * the list if there is none of that name, and notes that it is imported now from `source`; -EUSERS: there
+ * are too many lists. store_list_delete(): -ENOTEMPTY while the list has rules.
  */
 int store_lists(struct store *store, struct store_lists *lists);
 unsigned int store_lists_find(const struct store_lists *lists, const char *name);
 int store_list_open(struct store *store, const char *name, const char *source, unsigned int *number);
 int store_list_delete(struct store *store, unsigned int number);
 
-/* Looks the rule up, one that has ended too, and fills in timeout, comment and owners. 0; -ENOENT. */
+/* Finds the rule, even if it has ended, and fills in timeout, comment and owners. 0; -ENOENT. */
 int store_get(struct store *store, struct rule *rule);
 
-/* The same, of the rules that there would be were the change undone that waits to be confirmed; if none: that are. */
+/* store_get() as if the pending change were undone. Without one, the same as store_get(). */
 int store_get_undone(struct store *store, struct rule *rule);
 
 int store_info(struct store *store, struct store_info *info);
 
 /*
- * Calls `visit` for each rule in encoded order, those that have ended too, until it returns non-zero; returns
- * that, 0, or -errno. store_expired(): only those that have ended, the first to end first; within a
- * transaction `visit` may delete the rule it is given, and no other.
+ * Calls `visit` for each rule, sorted by encoded form, until it returns non-zero. Returns that value, 0 or
+ * -errno. store_each() includes rules that have ended. store_expired() visits only these, by deadline;
+ * within a transaction, `visit` may delete the rule that it gets, but no other.
  */
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 
-/* The shapes in use and their targets. store_plan(), within a transaction: shape_list_plan() on them. */
+/* The shapes in use. store_plan(), within a transaction, calls shape_list_plan() on them. */
 int store_shapes(struct store *store, struct shape_list *list);
 int store_plan(struct store *store);
 
-/* Within a transaction: its list, and whether anything, or a shape that was not there, has come. */
+/* Within a transaction: its shapes; whether it has changed anything; whether a new shape has come. */
 const struct shape_list *store_shape_list(const struct store *store);
 bool store_is_changed(const struct store *store);
 bool store_has_new_shape(const struct store *store);
@@ -167,13 +182,16 @@ int store_settings(struct store *store, struct store_settings *settings);
 int store_set_settings(struct store *store, const struct store_settings *settings);
 
 /*
- * What waits to be confirmed; pending->id is 0 where nothing does. Within a transaction: store_push_pending() makes
- * the time that is left `timeout_ms` from this moment on, which is no change; -ENOENT where nothing waits.
- * store_set_pending() makes this transaction's changes of rules, from here on, such that store_undo_each() visits
- * each rule as it was before, until store_forget_pending(), in a later transaction; -EBUSY where something waits
- * already. Visited is each first as one to delete, where it is there, and when all have been, with `is_back` each
- * that was there before, as one to put back: so that there is room for them. Lists become what they were by
- * store_undo_each() itself.
+ * The pending change; pending->id is 0 where there is none. The others are for use within a transaction.
+ *
+ * store_set_pending(): all later changes of rules in this transaction are the pending change; -EBUSY: there
+ * is one already. store_push_pending(): it is undone `timeout_ms` from now; does not count as a change of
+ * the store; -ENOENT: none is pending. store_forget_pending(): the change is confirmed, or was undone.
+ *
+ * store_undo_each(), in a later transaction, visits each rule of the pending change as it was before. First
+ * every rule is visited with `is_back` false: delete it if it is there. Then each rule that existed before
+ * is visited with `is_back` true: put it back. This order makes room first. Lists are restored without a
+ * visit.
  */
 int store_pending(struct store *store, struct store_pending *pending);
 int store_set_pending(struct store *store, __s64 timeout_ms);

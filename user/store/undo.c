@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A change that waits to be confirmed: database "undo" has, for each rule it touched, 0 where the rule was
- * not there before, or 1 and what was kept of it.
+ * The pending change: one that is undone unless it is confirmed. Database "undo" has each rule that it
+ * touched: 0 if the rule did not exist before, else 1 and its old value.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 		memcpy(bytes + 1, value->mv_data, value->mv_size);
 		kept.mv_size += value->mv_size;
 	}
-	/* What it was before the change is what the first touch found. */
+	/* Only the first touch of a rule finds its old value. */
 	status = mdb_put(store->write, store->undo_db, (MDB_val *)rule, &kept, MDB_NOOVERWRITE);
 	return status == MDB_KEYEXIST ? 0 : environment_write_error(store->env, status);
 }
@@ -36,11 +36,11 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 
 struct kept {
 	bool existed;
-	struct store_claims claims;
+	struct store_owners owners;
 	char comment[RULE_COMMENT_BYTES];
 };
 
-/* The value from before. -ENOENT: the rule was not there; -EBADMSG. */
+/* The old value of a rule. -ENOENT: it did not exist; -EBADMSG. */
 static int kept_value(const MDB_val *kept, MDB_val *value)
 {
 	const __u8 *head = kept->mv_data;
@@ -51,7 +51,7 @@ static int kept_value(const MDB_val *kept, MDB_val *value)
 	return *head == UNDO_ABSENT ? -ENOENT : 0;
 }
 
-/* Of a rule that was not there before: no claims. */
+/* A rule that did not exist before has no owners. */
 static int kept_read(const struct store *store, const MDB_val *bytes, struct kept *kept)
 {
 	struct store_value value;
@@ -64,19 +64,19 @@ static int kept_read(const struct store *store, const MDB_val *bytes, struct kep
 	if (store_value_read(store, &rest, &value))
 		return -EBADMSG;
 	kept->existed = true;
-	kept->claims = value.claims;
+	kept->owners = value.owners;
 	memcpy(kept->comment, value.comment, value.length);
 	return 0;
 }
 
-/* The bytes must live as long as what is returned. */
+/* `bytes` must live as long as the result. */
 static MDB_val kept_write(const struct kept *kept, __u8 bytes[1 + STORE_VALUE_BYTES])
 {
 	MDB_val value = { 0, NULL };
 
 	bytes[0] = kept->existed ? UNDO_PRESENT : UNDO_ABSENT;
 	if (kept->existed)
-		value = store_value_write(&kept->claims, kept->comment, bytes + 1);
+		value = store_value_write(&kept->owners, kept->comment, bytes + 1);
 	return (MDB_val){ 1 + value.mv_size, bytes };
 }
 
@@ -108,21 +108,21 @@ int store_kept_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 
 	struct kept kept;
 	int error = store_is_later(store) ? kept_find(store, rule, &kept) : -ENOENT;
 
-	if (error || kept.claims.for_good & owner)
+	if (error || kept.owners.for_good & owner)
 		return error == -ENOENT ? 0 : error;
-	if (*comment && (!kept.existed || store_claims_end(&kept.claims)))
+	if (*comment && (!kept.existed || store_owners_end(&kept.owners)))
 		strcpy(kept.comment, comment);
 	kept.existed = true;
-	kept.claims = store_claims_with(kept.claims, owner, deadline_ms, store->clock.now_ms);
+	kept.owners = store_owners_with(kept.owners, owner, deadline_ms, store->clock.now_ms);
 	return kept_change(store, rule, &kept);
 }
 
 static void give_up(struct kept *kept, __u64 owner, __s64 now_ms)
 {
-	if (!(store_claims_owners(&kept->claims) & owner))
+	if (!(store_owners_all(&kept->owners) & owner))
 		return;
-	kept->claims = store_claims_without(kept->claims, owner, now_ms);
-	kept->existed = store_claims_owners(&kept->claims);
+	kept->owners = store_owners_without(kept->owners, owner, now_ms);
+	kept->existed = store_owners_all(&kept->owners);
 }
 
 int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner)
@@ -136,7 +136,7 @@ int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner)
 	return kept_change(store, rule, &kept);
 }
 
-/* The rule is not there, and would not be, were the change undone: that is not about it any more. */
+/* The rule goes, and must not come back with an undo. So nothing is kept of it any more. */
 int store_kept_del(struct store *store, const MDB_val *rule)
 {
 	int status = store_is_later(store) ? mdb_del(store->write, store->undo_db, (MDB_val *)rule, NULL) : 0;
@@ -151,7 +151,7 @@ int store_kept_clear(struct store *store)
 	return environment_write_error(store->env, status);
 }
 
-/* What is at the cursor is read out of the page that is written to. */
+/* Changes the value under the cursor. Copies it first, because it is in the page that is written. */
 static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *rule, const MDB_val *bytes, __u64 owner)
 {
 	__u8 key_room[RULE_ENCODED_BYTES], room[1 + STORE_VALUE_BYTES];
@@ -159,7 +159,7 @@ static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *ru
 	struct kept kept;
 	int error = rule->mv_size > sizeof(key_room) ? -EBADMSG : kept_read(store, bytes, &kept);
 
-	if (error || !(store_claims_owners(&kept.claims) & owner))
+	if (error || !(store_owners_all(&kept.owners) & owner))
 		return error;
 	memcpy(key_room, rule->mv_data, rule->mv_size);
 	give_up(&kept, owner, store->clock.now_ms);
@@ -167,31 +167,27 @@ static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *ru
 	return environment_write_error(store->env, mdb_cursor_put(cursor, &key, &value, MDB_CURRENT));
 }
 
-static int give_up_each(struct store *store, __u64 owner)
+int store_give_up_all(struct store *store, unsigned int owner, bool is_alone)
 {
 	MDB_val rule, bytes;
 	MDB_cursor *cursor;
-	int error = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
+	int error;
 
+	if (is_alone || !store_is_later(store))
+		return store_kept_clear(store);
+	error = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
 	if (error)
 		return error;
 	do {
 		error = environment_error(mdb_cursor_get(cursor, &rule, &bytes, MDB_NEXT));
 		if (!error)
-			error = give_up_at(store, cursor, &rule, &bytes, owner);
+			error = give_up_at(store, cursor, &rule, &bytes, 1ULL << owner);
 	} while (!error);
 	mdb_cursor_close(cursor);
 	return error == -ENOENT ? 0 : error;
 }
 
-int store_give_up_all(struct store *store, unsigned int owner, bool is_alone)
-{
-	if (is_alone || !store_is_later(store))
-		return store_kept_clear(store);
-	return give_up_each(store, 1ULL << owner);
-}
-
-/* ---- as if it were undone ---- */
+/* ---- store_get_undone() ---- */
 
 static int get_kept(struct store *store, MDB_txn *txn, struct rule *rule)
 {
@@ -221,35 +217,26 @@ int store_get_undone(struct store *store, struct rule *rule)
 	return error;
 }
 
-/* ---- what waits ---- */
-
-static int pending_load(struct store *store, MDB_txn *txn, struct store_pending *pending)
-{
-	struct store_meta meta;
-	MDB_stat undo = {};
-	int error = store_meta_get(store, txn, &meta);
-
-	*pending = (struct store_pending){};
-	if (error || !meta.pending_id)
-		return error;
-	/* Since this process opened it, another may have made it one of schema 2. */
-	if (store->schema > 1)
-		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
-	pending->id = meta.pending_id;
-	pending->left_ms = meta.pending_ms - store->clock.now_ms;
-	pending->rules = undo.ms_entries;
-	return error;
-}
+/* ---- the pending change ---- */
 
 int store_pending(struct store *store, struct store_pending *pending)
 {
+	struct store_meta meta;
+	MDB_stat undo = {};
 	MDB_txn *txn;
 	int error = store_view_begin(store, &txn);
 
 	if (error)
 		return error;
-	error = pending_load(store, txn, pending);
+	*pending = (struct store_pending){};
+	error = store_meta_get(store, txn, &meta);
+	/* Another process may have converted the store from schema 1 since this one opened it. */
+	if (!error && meta.pending_id && store->schema > 1)
+		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
 	store_view_end(store);
+	if (!error && meta.pending_id)
+		*pending = (struct store_pending){ meta.pending_id, meta.pending_ms - store->clock.now_ms,
+						   undo.ms_entries };
 	return error;
 }
 
@@ -319,16 +306,16 @@ static int undo_rules(struct store *store, bool is_back,
 	return status && status != MDB_NOTFOUND ? environment_error(status) : result;
 }
 
-/* A list that is there again before its rules; one that was not goes after them. */
+/* Restores deleted lists before their rules, and deletes new lists after their rules. */
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context)
 {
-	int result = store_lists_undo(store);
+	int result = store_lists_undo(store, false);
 
 	store->is_undoing = true;
 	if (!result)
 		result = undo_rules(store, false, visit, context);
 	if (!result)
 		result = undo_rules(store, true, visit, context);
-	return result ? result : store_lists_end_undo(store);
+	return result ? result : store_lists_undo(store, true);
 }

@@ -114,7 +114,7 @@ static const struct rule_shape *target_of(const struct world *world, const struc
 
 		if (shape->family == family && shape->action == rule->action && shape->fields == rule->fields &&
 		    shape->src_len == rule->src_len && shape->dst_len == rule->dst_len)
-			return &world->shapes.entry[i].target;
+			return &world->shapes.entry[i].probed_as;
 	}
 	fail_msg("a rule without its shape");
 	return NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What must not be blocked, found in a network namespace of this test's own, with files of its own in
- * the place of /etc/resolv.conf and /run; and which rules are taken for mistakes.
+ * The flows that must not be blocked, in a network namespace of this test, with its own /etc/resolv.conf
+ * and /run; and the rules that count as likely mistakes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 #include "host/protected_flows.h"
 
-#define SHOW "show" /* the argument by which this program prints the flows and does nothing else */
+#define SHOW "show" /* with this argument the program only prints the flows */
 
 static char program[256];
 
@@ -46,7 +46,7 @@ static void set_resolv_conf(const char *text)
 	write_file("/run/resolv.conf", text);
 }
 
-/* A host with one interface, and nothing else that needs to be guarded. */
+/* A host with one interface and no other flow to protect. */
 static int set_up_host(void **state)
 {
 	(void)state;
@@ -68,7 +68,7 @@ static int set_up_host(void **state)
 static int make_interfaces(void **state)
 {
 	(void)state;
-	setenv("SSH_CONNECTION", "", 1); /* whoever runs this may do so in an SSH session */
+	setenv("SSH_CONNECTION", "", 1); /* the test itself may run in an SSH session */
 	if (geteuid())
 		return 0;
 	do_ip("link add g0 type veth peer name g1");
@@ -104,7 +104,7 @@ static struct guard open_guard(void)
 	return guard;
 }
 
-/* NULL where the flow is not guarded. */
+/* NULL: the flow is not protected. */
 static const char *what_of(const struct guard *guard, const char *flow)
 {
 	char text[RULE_TEXT_BYTES];
@@ -164,7 +164,7 @@ static void test_own_addresses(void **state)
 	guard_close(&guard);
 }
 
-/* What a neighbour sends to find this host, and its answer. */
+/* The question by which a neighbour finds this host, and its answer. */
 static void assert_discovery(const struct guard *guard, const char *neighbour, const char *name, const char *own,
 			     const char *group)
 {
@@ -204,7 +204,7 @@ static void test_gateways(void **state)
 	guard_close(&guard);
 }
 
-/* It asks from its link-local address too, which is not known here. */
+/* The neighbour may also ask from its link-local address, which this host does not know. */
 static void test_gateway_of_a_global_address(void **state)
 {
 	static const char name[] = "the default gateway 2001:db8::ff";
@@ -224,7 +224,7 @@ static void test_gateway_of_a_global_address(void **state)
 	guard_close(&guard);
 }
 
-/* The route ends without its advertisements; one that somebody has set does not. */
+/* The route ends without router advertisements; a static route does not. */
 static void test_gateway_of_router_advertisements(void **state)
 {
 	static const char flow[] = "proto ipv6-icmp src fe80::ffff type 134 dst ff02::1 code 0";
@@ -243,7 +243,7 @@ static void test_gateway_of_router_advertisements(void **state)
 	guard_close(&guard);
 }
 
-/* Several hops, other tables, a hop of the other family; the same gateway again is no other. */
+/* Multipath routes, other tables, a hop of the other family; one gateway counts once. */
 static void test_gateways_of_many_routes(void **state)
 {
 	static const char *const gateways[] = { "src 192.0.2.11", "src 192.0.2.12", "src 192.0.2.13", "src 192.0.2.14",
@@ -271,7 +271,7 @@ static void test_gateways_of_many_routes(void **state)
 	guard_close(&guard);
 }
 
-/* Objects, and groups of them, as routing daemons set them up; routes then tell only their numbers. */
+/* Nexthop objects and groups of them, as routing daemons use them. Then a route has only their numbers. */
 static void test_gateways_of_nexthop_objects(void **state)
 {
 	static const char *const gateways[] = { "src 192.0.2.11", "src 192.0.2.12", "src 192.0.2.13", "src fe80::11",
@@ -399,7 +399,7 @@ static void test_ssh_session(void **state)
 	}
 }
 
-/* Then nothing but neighbour discovery finds the peer; behind a gateway it is that of the gateway. */
+/* Without a gateway only neighbour discovery finds the peer; behind a gateway, that of the gateway. */
 static void test_ssh_peer_on_the_link(void **state)
 {
 	struct guard guard;
@@ -430,7 +430,7 @@ static void test_ssh_peer_on_the_link(void **state)
 	guard_close(&guard);
 }
 
-/* sudo starts its command without the variable: then that of a process above counts, the nearest. */
+/* sudo removes the variable. Then the nearest process above that has it counts. */
 static void test_ssh_session_of_an_ancestor(void **state)
 {
 	char command[1024], line[256] = "";
@@ -450,7 +450,7 @@ static void test_ssh_session_of_an_ancestor(void **state)
 	assert_string_equal(line, "proto tcp src 203.0.113.2 sport 2 dst 192.0.2.1 dport 22\n");
 }
 
-/* More addresses than are paired are guarded themselves, all of them. */
+/* All own addresses are protected, also when there are more than are paired. */
 static void test_many_addresses(void **state)
 {
 	struct guard guard;
@@ -511,7 +511,7 @@ static const struct {
 	{ "::1", "loopback" },
 	{ "::2", NULL },
 	{ "2001:db8::/32", NULL },
-	/* Deliberate: more is named, or it passes. */
+	/* Not mistakes: the rule has other fields, or it passes. */
 	{ "10.0.0.0/8 action pass", NULL },
 	{ "0.0.0.0/0 action pass", NULL },
 	{ "10.0.0.0/8 proto tcp", NULL },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the kernel says of one refusal is told of that one alone. In a network namespace of its own. */
+/* An error text of the kernel belongs to one refusal only. Runs in its own network namespace. */
 #include <errno.h>
 #include <net/if.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 
 #include "kernel/internal.h"
 
-/* The loopback interface takes programs in generic mode only, and says so. */
+/* The loopback interface supports only generic XDP, and the kernel says so. */
 static void be_refused(void)
 {
 	static const struct bpf_insn pass[] = {
@@ -39,14 +39,14 @@ static void test_words_are_of_one_refusal(void **state)
 	(void)state;
 	kernel_listen();
 	be_refused();
-	assert_non_null(strstr(kernel_words(), "native mode"));
-	kernel_refused_in_words(&reason, -EOPNOTSUPP, "cannot attach to ", "lo");
+	assert_non_null(strstr(kernel_error_text(), "native mode"));
+	kernel_refuse_in_words(&reason, -EOPNOTSUPP, "cannot attach to ", "lo");
 	assert_non_null(strstr(reason.text, "native mode"));
-	/* Of a map nothing was said. */
-	kernel_refused(&reason, -ENOMEM, "cannot read the counters", "");
+	/* For a map the kernel gives no text. */
+	kernel_refuse(&reason, -ENOMEM, "cannot read the counters", "");
 	assert_string_equal("cannot read the counters: Cannot allocate memory", reason.text);
 	kernel_listen();
-	assert_string_equal("", kernel_words());
+	assert_string_equal("", kernel_error_text());
 }
 
 static int own_namespace(void **state)

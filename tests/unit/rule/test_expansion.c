@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Prefix expansion: the keys that stand for one of another shape match the same flows as that one, each
- * flow one of them, and each leads back.
+ * Prefix expansion: the keys that one key expands to match the same flows as that key. Each flow matches
+ * exactly one of them, and each leads back to the first key.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "rule/rule.h"
 
 #define RUNS 400
-#define WHOLE_BITS 10 /* up to 2^10 keys are all looked at; of more, some */
+#define WHOLE_BITS 10 /* of up to 2^10 keys all are checked; of more, some */
 #define FLOWS 40
 
 static uint64_t seed_of_run(void)
@@ -87,7 +87,7 @@ static struct rule_shape draw_shape(uint64_t *random)
 				    .fields = random_below(random, RULE_DPORT << 1) };
 	const unsigned int bits = address_bits(shape.family);
 
-	/* Mostly one of the two; nothing at all is also a shape. */
+	/* Mostly one of the two; an empty shape is a shape, too. */
 	if (random_below(random, 4))
 		shape.src_len = random_below(random, bits + 1);
 	if (random_below(random, 2))
@@ -95,7 +95,7 @@ static struct rule_shape draw_shape(uint64_t *random)
 	return shape;
 }
 
-/* Another shape that it expands to, by a few bits or by many. */
+/* Another shape that the first one expands to, by a few bits or by many. */
 static struct rule_shape draw_target(const struct rule_shape *shape, uint64_t *random)
 {
 	const unsigned int most = random_below(random, 4) ? WHOLE_BITS / 2 : 128;
@@ -115,7 +115,7 @@ static void change_bit(union flow_addr *address, unsigned int bit)
 	address->byte[bit / 8] ^= 0x80 >> bit % 8;
 }
 
-/* Flows of the key: each meets exactly one of the keys it is expanded to. */
+/* Flows of the key: each matches exactly one of the keys that it expands to. */
 static void assert_covers(const struct rule_key *expanded, __u64 count, const struct rule_shape *to,
 			  const struct flow *flow)
 {
@@ -127,7 +127,7 @@ static void assert_covers(const struct rule_key *expanded, __u64 count, const st
 	assert_int_equal(met, 1);
 }
 
-/* As `flow` where the shape looks, anything elsewhere. */
+/* A flow that equals `flow` in the bits of the shape, and is random elsewhere. */
 static struct flow draw_like(const struct flow *flow, const struct rule_shape *shape, uint64_t *random)
 {
 	struct flow like = draw_flow(shape->family, random);
@@ -147,7 +147,7 @@ static struct flow draw_like(const struct flow *flow, const struct rule_shape *s
 	return like;
 }
 
-/* One that the shape tells apart, by one bit of its prefixes; false where it has none. */
+/* A flow that differs in one bit of the shape's prefixes; false: the shape has no prefix. */
 static bool draw_unlike(const struct flow *flow, const struct rule_shape *shape, uint64_t *random, struct flow *unlike)
 {
 	const unsigned int bits = shape->src_len + shape->dst_len;
@@ -182,7 +182,7 @@ static void assert_whole_expansion(const struct flow *flow, const struct rule_ke
 	}
 }
 
-/* The key of `to`, a shape that expands into that of `key`, that covers what `key` covers. */
+/* The key of `to`, which expands to the shape of `key`, that covers all flows of `key`. */
 static struct rule_key shortened(const struct rule_key *key, const struct rule_shape *to)
 {
 	struct rule rule = rule_of_key(key);
@@ -196,7 +196,7 @@ static struct rule_key shortened(const struct rule_key *key, const struct rule_s
 	return keys[0];
 }
 
-/* That number `i` is a key of the target, leads back, and is no other number's. */
+/* Key number `i` is a key of the wider shape, leads back, and differs from all other keys. */
 static void assert_one(const struct rule_key *key, const struct rule_shape *to, __u64 i, __u64 other)
 {
 	const struct rule_key expanded = rule_expand(key, to, i), twin = rule_expand(key, to, other);
@@ -234,7 +234,7 @@ static void test_expansions_cover_exactly(void **state)
 		expand_random(&random);
 }
 
-/* From shape to shape, and whether. */
+/* Pairs of shapes, and whether the first expands to the second. */
 static const struct {
 	struct rule_shape from, to;
 	bool can;
@@ -246,13 +246,13 @@ static const struct {
 	{ { .src_len = 16, .dst_len = 8 }, { .src_len = 20, .dst_len = 24 }, true },
 	{ { .src_len = 16, .dst_len = 8 }, { .src_len = 20, .dst_len = 7 }, false },
 	{ { .src_len = 16, .dst_len = 8 }, { .src_len = 15, .dst_len = 9 }, false },
-	/* What names no prefix stays without. */
+	/* A rule without a prefix stays without one. */
 	{ {}, {}, true },
 	{ {}, { .src_len = 1 }, false },
 	{ { .src_len = 16 }, { .src_len = 16, .dst_len = 1 }, false },
 	{ { .dst_len = 16 }, { .dst_len = 17 }, true },
 	{ { .dst_len = 16 }, { .src_len = 16 }, false },
-	/* Another kind of rule. */
+	/* Other fields: not the same kind of rule. */
 	{ { .src_len = 16 }, { .src_len = 17, .action = RULE_PASS }, false },
 	{ { .src_len = 16, .fields = RULE_PROTO }, { .src_len = 17, .fields = RULE_PROTO }, true },
 	{ { .src_len = 16, .fields = RULE_PROTO }, { .src_len = 17 }, false },
@@ -268,7 +268,7 @@ static void test_what_can_expand(void **state)
 		assert_int_equal(rule_can_expand(&pairs[i].from, &pairs[i].to), pairs[i].can);
 }
 
-/* A rule, its keys, and the rules of these: the same but for a family that had to be chosen. */
+/* A rule, its keys, and the rules of these keys are the same, except for a family that had to be chosen. */
 static void test_keys_lead_back_to_rules(void **state)
 {
 	uint64_t random = seed_of_run();

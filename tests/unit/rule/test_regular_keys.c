@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Blocklists are no random numbers: neighbours, every 256th address, one address with all its ports.
- * Under any secret a table of such keys fills as far, and has as few false positives, as one of random
- * keys; which is more than what the hash promises of every two keys.
+ * Blocklists are not random: they have neighbours, every 256th address, one address with all its ports. A
+ * table of such keys must fill as far, and have as few false positives, as one of random keys. The hash
+ * promises less than that.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -137,7 +137,7 @@ static void test_regular_keys_fill_a_table(void **state)
 	}
 }
 
-/* With 8 bits, where there are enough of them to count: those behind the keys in the table. */
+/* With fingerprints of 8 bits there are enough false positives to count, if enough keys are probed. */
 static void test_regular_keys_have_few_false_positives(void **state)
 {
 	const struct table_kind *kind = &table_kinds[0];

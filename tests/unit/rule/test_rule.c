@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rule text, and the store's form of a rule. A text is a row in a table. */
+/* Rule text, and the encoded form of a rule. Each text is a row of a table. */
 #include "unit/rule_fixture.h"
 
 struct good_text {
@@ -89,7 +89,7 @@ static const struct bad_text bad[] = {
 	{ "type 8", "need 'proto icmp'" },
 	{ "proto tcp type 8", "need 'proto icmp'" },
 	{ "proto icmp type 256", "0 to 255" },
-	{ "proto icmp type 8 dport 1", "do not go with" },
+	{ "proto icmp type 8 dport 1", "has no ports" },
 	{ "dport 65536", "0 to 65535" },
 	{ "dport -1", "0 to 65535" },
 	{ "dport 5x", "'dport 5x'" },
@@ -133,7 +133,7 @@ static void test_good_texts(void **state)
 	}
 }
 
-/* All of them are a network of IPv6, and their neighbours are no IPv4 addresses. */
+/* All of these are IPv6 networks, and their neighbours are not IPv4 addresses. */
 static void test_around_mapped_addresses(void **state)
 {
 	static const char *const texts[][2] = {
@@ -223,7 +223,7 @@ static void test_times(void **state)
 	assert_string_equal(rule_time_format(-5000, text), "0s");
 }
 
-/* What fits in is all of it: the longest of everything at once. */
+/* The longest rule: the longest value in each place. It must fit. */
 static void test_longest_text(void **state)
 {
 	char text[RULE_TEXT_BYTES], comment[RULE_COMMENT_BYTES];
@@ -319,13 +319,13 @@ static void test_foreign_bytes_are_refused(void **state)
 		bytes[0] %= 4;
 		if (rule_decode(bytes, length, &rule))
 			continue;
-		/* What is taken must at least come out the same. */
+		/* A text that is accepted must come out as the same rule. */
 		assert_int_equal(rule_encode(&rule, again), length);
 		assert_memory_equal(bytes, again, length);
 	}
 }
 
-/* A rule is canonical just where its text is the same rule again; or it is of an IPv4 address written as IPv6. */
+/* A rule is canonical exactly if its text gives the same rule again, or if it has a mapped IPv4 address. */
 static bool is_its_text(const struct rule *rule)
 {
 	char text[RULE_TEXT_BYTES];

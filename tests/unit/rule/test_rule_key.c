@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The keys and shapes of a rule: which flows' packets find them. */
+/* The keys and shapes of a rule, and the flows that match them. */
 #include "unit/rule_fixture.h"
 
 /* What the packet path does with a flow and a shape, word by word. */
@@ -30,14 +30,14 @@ static bool keys_match(const struct rule *rule, const struct flow *flow)
 	return false;
 }
 
-/* By its keys, and by comparing what it names. */
+/* Whether a rule matches a flow: by its keys, and by comparing its fields. */
 static bool matches(const char *text, const struct flow *flow)
 {
 	const struct rule rule = parse(text), query = rule_of_flow(flow);
 	const bool is_match = keys_match(&rule, flow);
 
 	assert_true(rule_is_canonical(&query));
-	assert_int_equal(rule_names(&rule, &query), is_match);
+	assert_int_equal(rule_covers(&rule, &query), is_match);
 	return is_match;
 }
 
@@ -92,7 +92,7 @@ static void test_keys_match_the_right_flows(void **state)
 	assert_false(matches("proto udp sport 0 dport 0", &fragment));
 }
 
-/* Rules of different shapes never share a key, whatever their masks leave of a flow. */
+/* Rules of different shapes never share a key, whatever the masks leave of a flow. */
 static void test_shapes_keep_keys_apart(void **state)
 {
 	static const char *const alike[] = { "0.0.0.0/1",

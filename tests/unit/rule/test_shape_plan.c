@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Plans of which shape each shape's keys are expanded to: what they keep to, and how far from the best they are. */
+/*
+ * Plans of the shapes that are probed: the limits that they keep, and how close to the best plan they come.
+ */
 #include "unit/shape_list_fixture.h"
 
 #include <math.h>
 
 #define RUNS 300
-#define WORSE_THAN_BEST 2 /* of a plan; lists drawn 200,000 times have shown up to 1.53 */
+#define WORSE_THAN_BEST 2 /* most keys of a plan, in times of the best; 200,000 random lists showed up to 1.53 */
 
 static double smaller(double a, double b)
 {
@@ -13,12 +15,12 @@ static double smaller(double a, double b)
 }
 
 /*
- * The fewest keys that any choice of at most `most` of the lengths 1 to 32 takes, of keys[length] keys
- * each: by dynamic programming, the longest length of all being a target always.
+ * The fewest keys of any choice of at most `most` of the lengths 1 to 32, where keys[length] keys have that
+ * length. By dynamic programming; the longest length is always probed.
  */
 static double fewest_keys(const __u64 keys[33], unsigned int most)
 {
-	double best[33][33]; /* of all keys up to a length that is the n-th target */
+	double best[33][33]; /* keys of all lengths up to this one, if it is probed shape number n */
 	double fewest = INFINITY;
 
 	for (unsigned int n = 0; n <= most; n++)
@@ -35,14 +37,14 @@ static double fewest_keys(const __u64 keys[33], unsigned int most)
 		}
 	for (unsigned int n = 0; n <= most; n++)
 		fewest = smaller(fewest, best[n][32]);
-	/* Where there is no /32, the last target need not be so long. */
+	/* Without a /32, a shorter length may be the last. */
 	for (unsigned int to = 32; to-- > 0 && !keys[to + 1];)
 		for (unsigned int n = 0; n <= most; n++)
 			fewest = smaller(fewest, best[n][to]);
 	return fewest;
 }
 
-/* The best split of 8 targets between rules that pass and rules that drop. */
+/* The best plan of 8 probed shapes for rules that pass and rules that drop. */
 static double fewest_of_both(__u64 keys[][33])
 {
 	double fewest = INFINITY;
@@ -53,7 +55,7 @@ static double fewest_of_both(__u64 keys[][33])
 	return fewest;
 }
 
-/* As lists are: few short prefixes, many long ones, each length with the same chance. */
+/* Like real lists: few short prefixes, many long ones; each length is equally likely. */
 static __u64 draw_keys(uint64_t *random, unsigned int length)
 {
 	const uint64_t most = 1 + (1ULL << (length > 8 ? (length - 8) * 2 / 3 : 0));
@@ -83,7 +85,7 @@ static void plan_random_list(uint64_t *random, bool has_pass, double *worst)
 	best = fewest_of_both(keys);
 	assert_true(shape_list_keys(&list) <= SHAPE_LIST_GROWTH * count + SHAPE_LIST_SPARE);
 	if (count_targets(&list, FLOW_IPV4) > SHAPE_LIST_PROBES) {
-		/* Not without a reason. */
+		/* It must not stop early without a reason. */
 		assert_true(best * WORSE_THAN_BEST > SHAPE_LIST_GROWTH * count + SHAPE_LIST_SPARE);
 		return;
 	}
@@ -104,7 +106,7 @@ static void test_plans_are_near_the_best(void **state)
 	assert_true(worst < WORSE_THAN_BEST);
 }
 
-/* How many networks real lists have of each length from 1 to 32. */
+/* Numbers of networks of each length from 1 to 32 in real lists. */
 static const struct {
 	const char *name;
 	__u64 keys[33];
@@ -141,8 +143,8 @@ static void test_lists_fit_into_8_probes(void **state)
 }
 
 /*
- * A million networks of each length, one, or any number between: there being only 2^n of n bits, it never takes
- * more than SHAPE_LIST_PROBES targets, nor twice as many keys.
+ * Lists with a million networks of each length, one, or a random number. Because there are only 2^n
+ * networks of n bits, SHAPE_LIST_PROBES probed shapes are always enough, with less than twice as many keys.
  */
 static void test_any_ipv4_list_fits_into_8_probes(void **state)
 {
@@ -166,7 +168,7 @@ static void test_any_ipv4_list_fits_into_8_probes(void **state)
 	}
 }
 
-/* One shape in 5 with a destination as well, both actions and families, ports: sound all the same. */
+/* One shape in 5 has a destination, too. Both actions, both families, ports. Every plan must be valid. */
 static struct rule_shape draw_shape(uint64_t *random)
 {
 	struct rule_shape shape = { .family = random_below(random, 2),
@@ -218,7 +220,9 @@ static void test_any_shapes_stay_sound(void **state)
 		assert_int_equal(shape_list_remove(&list, &list.entry[0].shape), 0);
 }
 
-/* What prefixes that came one by one cost beside a plan: where that is much, it pays to plan. */
+/*
+ * Prefixes that come one by one may take more keys than a plan. Where they take many more, a plan must pay.
+ */
 static void test_a_plan_pays(void **state)
 {
 	struct shape_list list = {};
@@ -227,13 +231,13 @@ static void test_a_plan_pays(void **state)
 	for (__u8 length = 17; length <= 24; length++)
 		add(&list, drop4(length), 1);
 	assert_false(shape_list_plan_pays(&list));
-	/* Each of these joins /17, with 64 keys for one. */
+	/* Each of these joins /17, with 64 keys for each of its keys. */
 	add(&list, drop4(11), 3000);
 	assert_true(shape_list_plan_pays(&list));
 	assert_int_equal(shape_list_plan(&list), 0);
 	assert_true(shape_list_keys(&list) < 4000);
 	assert_int_equal(count_targets(&list, FLOW_IPV4), SHAPE_LIST_PROBES);
-	/* A ninth target. */
+	/* The ninth probed shape. */
 	add(&list, drop4(32), 1);
 	assert_int_equal(count_targets(&list, FLOW_IPV4), SHAPE_LIST_PROBES + 1);
 	assert_true(shape_list_plan_pays(&list));

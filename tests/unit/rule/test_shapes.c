@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which shape each shape's keys are expanded to, as shapes come and go. */
+/* The probed shape of each shape, while shapes come and go. */
 #include "unit/shape_list_fixture.h"
 
 static void test_each_is_its_own_target_up_to_8(void **state)
@@ -12,14 +12,14 @@ static void test_each_is_its_own_target_up_to_8(void **state)
 		add(&list, drop4(length), 1);
 	for (length = 17; length <= 24; length++)
 		assert_int_equal(target_of(&list, drop4(length)).src_len, length);
-	/* Other families and prefixes of none have nothing to do with it. */
+	/* Another family and shapes without a prefix do not matter. */
 	add(&list, source(FLOW_IPV6, RULE_DROP, 48), 1);
 	assert_int_equal(target_of(&list, source(FLOW_IPV6, RULE_DROP, 48)).src_len, 48);
 	assert_sound(&list);
 }
 
-/* 16 is 1 bit from 17; 10 is 7 bits from it, too many; 32 is longer than all. */
-/* Those that pass, then those that most keys have, then as shapes are ordered. */
+/* 16 is 1 bit shorter than 17. 10 is 7 bits shorter, which is too much. 32 is longer than all. */
+/* Order: shapes that pass, then those with most keys, then by shape. */
 static void test_order_of_targets(void **state)
 {
 	static const struct {
@@ -37,7 +37,7 @@ static void test_order_of_targets(void **state)
 	(void)state;
 	for (size_t i = 0; i < 6; i++)
 		add(&list, source(FLOW_IPV4, added[i].action, added[i].length), added[i].keys);
-	assert_int_equal(shape_list_targets(&list, FLOW_IPV4, targets), 6);
+	assert_int_equal(shape_list_probed(&list, FLOW_IPV4, targets), 6);
 	for (size_t i = 0; i < 6; i++) {
 		assert_int_equal(targets[i].src_len, added[order[i]].length);
 		assert_int_equal(targets[i].action, added[order[i]].action);
@@ -59,7 +59,7 @@ static void test_further_ones_join_the_nearest(void **state)
 	assert_int_equal(target_of(&list, drop4(10)).src_len, 10);
 	add(&list, drop4(32), 1);
 	assert_int_equal(target_of(&list, drop4(32)).src_len, 32);
-	/* A pass rule's key is no drop rule's, nor is one with a port. */
+	/* A pass rule and a rule with a port cannot share a key with these. */
 	add(&list, source(FLOW_IPV4, RULE_PASS, 16), 1);
 	assert_int_equal(target_of(&list, source(FLOW_IPV4, RULE_PASS, 16)).src_len, 16);
 	add(&list, (struct rule_shape){ .fields = RULE_DPORT, .src_len = 16 }, 1);
@@ -89,7 +89,10 @@ static void test_the_last_key_takes_the_shape_with_it(void **state)
 	assert_int_equal(shape_list_keys(&list), 0);
 }
 
-/* What another shape is expanded to stays a target when its own shape goes, and takes it in again. */
+/*
+ * A probed shape stays while another shape is expanded to it, even when its own rules go. They may come
+ * back.
+ */
 static void test_a_target_outlives_its_shape(void **state)
 {
 	const struct rule_shape target = drop4(17);
@@ -110,7 +113,7 @@ static void test_a_target_outlives_its_shape(void **state)
 	assert_sound(&list);
 }
 
-/* Shapes that cannot become one another: the n-th. */
+/* Shape number n; none of them expands to another. */
 static struct rule_shape unlike(enum flow_family family, unsigned int n)
 {
 	/* A longer source with a shorter destination. */
@@ -137,7 +140,7 @@ static void test_33_that_cannot_join_are_refused(void **state)
 	assert_sound(&list);
 }
 
-/* An entry that was kept elsewhere comes back as it was; one that cannot have been there does not. */
+/* A stored entry is restored as it was; an impossible one is refused. */
 static void test_restore(void **state)
 {
 	struct shape_list_entry entry = { drop4(16), drop4(20), false, 3 };

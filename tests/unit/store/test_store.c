@@ -143,7 +143,7 @@ static int follows(const struct rule *rule, void *context)
 	return 0;
 }
 
-/* Each rule comes behind all that are there, and others are changed and deleted meanwhile. */
+/* Each new rule sorts after all others, while other rules are changed and deleted. */
 static void test_rules_that_come_in_order(void **state)
 {
 	struct fixture *f = *state;
@@ -283,7 +283,7 @@ static void test_settings_are_kept(void **state)
 	has_settings(f, &settings_of_test);
 	holds(f, 1, 0, 0);
 
-	/* The same once more is no change. */
+	/* The same settings again are no change. */
 	assert_int_equal(store_begin(f->store), 0);
 	set_settings(f);
 	assert_false(store_is_changed(f->store));
@@ -306,7 +306,7 @@ static void test_settings_are_kept(void **state)
 	holds(f, 4, 0, 0);
 }
 
-/* Older versions wrote 0 where nothing was set, and where it was set to pass, which was the default. */
+/* Older versions wrote 0 for the default and for an explicit "pass", which was the default then. */
 static void test_a_policy_that_an_older_version_wrote(void **state)
 {
 	const __u8 drops[] = { VERDICT_PASS, VERDICT_DROP };
@@ -339,7 +339,7 @@ static size_t targets_of(struct fixture *f, enum flow_family family)
 	const struct shape_list list = shapes_of(f);
 	struct rule_shape targets[ABI_SHAPES_MAX];
 
-	return shape_list_targets(&list, family, targets);
+	return shape_list_probed(&list, family, targets);
 }
 
 static void same_shapes(const struct shape_list *a, const struct shape_list *b)
@@ -347,7 +347,7 @@ static void same_shapes(const struct shape_list *a, const struct shape_list *b)
 	assert_int_equal(a->count, b->count);
 	for (size_t i = 0; i < a->count; i++) {
 		assert_memory_equal(&a->entry[i].shape, &b->entry[i].shape, sizeof(a->entry[i].shape));
-		assert_memory_equal(&a->entry[i].target, &b->entry[i].target, sizeof(a->entry[i].target));
+		assert_memory_equal(&a->entry[i].probed_as, &b->entry[i].probed_as, sizeof(a->entry[i].probed_as));
 		assert_int_equal(a->entry[i].keys, b->entry[i].keys);
 		assert_int_equal(a->entry[i].is_shared, b->entry[i].is_shared);
 	}
@@ -374,7 +374,7 @@ static void test_shapes_in_use(void **state)
 
 		assert_int_equal(list.entry[i].keys, is_host ? 2 : 1);
 		assert_int_equal(shape->action, i ? RULE_DROP : RULE_PASS);
-		assert_memory_equal(&list.entry[i].target, shape, sizeof(*shape));
+		assert_memory_equal(&list.entry[i].probed_as, shape, sizeof(*shape));
 	}
 }
 
@@ -399,10 +399,13 @@ static __u8 target_length(struct fixture *f, const char *text)
 	rule_keys(&rule, keys);
 	entry = shape_list_find(&list, &keys->shape);
 	assert_non_null(entry);
-	return entry->target.src_len;
+	return entry->probed_as.src_len;
 }
 
-/* Eight of their own; then those that are near join, and the store keeps who joined whom. */
+/*
+ * Eight shapes are probed as themselves. After that, near ones join, and the store keeps which joined
+ * which.
+ */
 static void test_9th_shape_joins(void **state)
 {
 	struct fixture *f = *state;
@@ -431,7 +434,7 @@ static void test_9th_shape_joins(void **state)
 		holds(f, 1, 10, SHAPE_LIST_PROBES + 64 + 1);
 	}
 
-	/* A target outlives the shape that it was made for. */
+	/* A probed shape stays when the shape that it was made for is gone. */
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(put(f, "192.0.0.0/11"), 0);
 	assert_false(store_has_new_shape(f->store));
@@ -443,7 +446,7 @@ static void test_9th_shape_joins(void **state)
 	holds(f, 2, 10, 7 + 2 * 64 + 1);
 }
 
-/* Nothing joins a longer one where the lengths come in this order. */
+/* In this order of lengths no shape can join a longer one. */
 static void test_33rd_target(void **state)
 {
 	struct fixture *f = *state;
@@ -454,9 +457,9 @@ static void test_33rd_target(void **state)
 	assert_int_equal(targets_of(f, FLOW_IPV6), ABI_SHAPES_MAX);
 	assert_int_equal(put(f, "8000::/33"), -E2BIG);
 	assert_int_equal(put(f, "8000::/16 action pass"), -E2BIG);
-	assert_int_equal(put(f, "4000::/2"), 0); /* of a shape that is there */
+	assert_int_equal(put(f, "4000::/2"), 0); /* its shape is there */
 
-	/* It would fit IPv4. */
+	/* IPv4 has room for it. */
 	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG);
 	assert_false(has(f, "proto udp dport 53"));
 	assert_int_equal(targets_of(f, FLOW_IPV4), 0);
@@ -470,14 +473,14 @@ static void test_33rd_target(void **state)
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(put(f, "8000::/33"), -E2BIG);
 	assert_int_equal(del(f, "8000::/2"), 0);
-	assert_int_equal(put(f, "8000::/33"), -E2BIG); /* 4000::/2 keeps the place */
+	assert_int_equal(put(f, "8000::/33"), -E2BIG); /* 4000::/2 still has the last place */
 	assert_int_equal(del(f, "4000::/2"), 0);
 	assert_int_equal(put(f, "8000::/33"), 0);
 	assert_int_equal(put(f, "8000::/2"), 0); /* it can join now */
 	assert_int_equal(target_length(f, "8000::/2"), 3);
 	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG);
 	assert_int_equal(del(f, "8000::/7"), 0);
-	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG); /* of two families one has a place */
+	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG); /* one of its two families has room */
 	assert_int_equal(del(f, "128.0.0.0/7"), 0);
 	assert_int_equal(put(f, "proto udp dport 53"), 0);
 	assert_int_equal(store_commit(f->store), 0);

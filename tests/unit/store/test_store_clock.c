@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The clock by which a store tells what is left of a timeout: steps, reboots, and when it stands still. */
+/* The clock by which a store counts timeouts: steps, reboots, and when it stands still. */
 #include "unit/clock_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define REBOOTS 100
 
-/* The time stands still within a transaction, and from one to the next. */
+/* The clock stands still within a transaction, and between two transactions. */
 static void test_time_stands_still(void **state)
 {
 	struct fixture *f = *state;
@@ -34,7 +34,7 @@ static void test_time_stands_still(void **state)
 	open_store(f, STORE_READ);
 	is_as(f, "192.0.2.2", CLOCK_HOUR - 3 * CLOCK_SECOND, "");
 
-	/* To the millisecond; at its end a rule has ended. */
+	/* Exact to the millisecond. At its deadline a rule has ended. */
 	close_store(f);
 	clock_advance(CLOCK_HOUR - 3 * CLOCK_SECOND - 1);
 	open_store(f, STORE_READ);
@@ -99,13 +99,13 @@ static void test_reboot_goes_on_by_the_wall_clock(void **state)
 	clock_advance(CLOCK_HOUR);
 	is_left(f, 364 * CLOCK_DAY - 2 * CLOCK_HOUR);
 	commit(f, NULL);
-	clock_step(CLOCK_DAY); /* the clock is told by the new boot from here on */
+	clock_step(CLOCK_DAY); /* from now on the new boot's clock counts */
 	is_left(f, 364 * CLOCK_DAY - 2 * CLOCK_HOUR);
 	clock_reboot(400 * CLOCK_DAY);
 	assert_true(left(f, STORE_READ) < 0);
 }
 
-/* A writer has seen the step: the store goes by the wall clock less that. */
+/* A writer has seen the step, so the store's clock excludes it. */
 static void test_reboot_after_a_step(void **state)
 {
 	static const __s64 steps[] = { 400 * CLOCK_DAY, -9000 * CLOCK_DAY, CLOCK_HOUR };
@@ -124,7 +124,10 @@ static void test_reboot_after_a_step(void **state)
 	}
 }
 
-/* A host without a clock of its own starts in 1970: time goes on from where it was last seen. */
+/*
+ * A host without a battery clock starts in 1970. Then the store's time continues from where it was last
+ * seen.
+ */
 static void test_reboot_in_1970(void **state)
 {
 	struct fixture *f = *state;
@@ -139,11 +142,11 @@ static void test_reboot_in_1970(void **state)
 	fake_clock.wall_ms = fake_clock.boot_ms;
 	is_left(f, 365 * CLOCK_DAY - CLOCK_HOUR);
 
-	/* The clock is set before anybody writes: as if it had always been right. */
+	/* The clock is set right before anybody writes: then nothing was wrong. */
 	fake_clock.wall_ms = wall_ms;
 	is_left(f, 364 * CLOCK_DAY);
 
-	/* Or after. */
+	/* The clock is set right after a write. */
 	fake_clock.wall_ms = fake_clock.boot_ms;
 	left(f, STORE_WRITE);
 	commit(f, NULL);
@@ -156,7 +159,7 @@ static void test_reboot_in_1970(void **state)
 	is_left(f, 365 * CLOCK_DAY - 3 * CLOCK_HOUR);
 }
 
-/* A dead clock, by which the store is written, and which is set right before the host is off again. */
+/* A wrong clock is used for a write, and is set right before the host goes down again. */
 static void test_reboot_after_a_dead_clock(void **state)
 {
 	const __s64 dead_ms = 978307200 * CLOCK_SECOND; /* 2001 */
@@ -179,7 +182,7 @@ static void test_reboot_after_a_dead_clock(void **state)
 	is_left(f, 365 * CLOCK_DAY - 4 * CLOCK_HOUR);
 	commit(f, NULL);
 
-	/* As ever from here on: a step in the middle of a boot is meant. */
+	/* From now on all is normal: a step during a boot is on purpose. */
 	clock_step(-9000 * CLOCK_DAY);
 	commit(f, NULL);
 	clock_reboot(CLOCK_HOUR);
@@ -213,8 +216,8 @@ static void test_without_a_boot_id(void **state)
 }
 
 /*
- * Where every step is seen by some writer, and the wall clock goes on while the host is off, the
- * store's time is the time that passes.
+ * If some writer sees each step, and the wall clock runs while the host is off, the store's time is the
+ * time that has passed.
  */
 static void test_time_is_what_passes(void **state)
 {
@@ -241,7 +244,7 @@ static void test_time_is_what_passes(void **state)
 	}
 }
 
-/* However the clocks are set, and whoever sees it, time stands still rather than going back. */
+/* However the clocks are set and whoever sees it: time may stand still, but never goes back. */
 static void test_time_never_goes_back(void **state)
 {
 	struct fixture *f = *state;
@@ -256,7 +259,7 @@ static void test_time_never_goes_back(void **state)
 		if (is_new_boot)
 			clock_reboot(0);
 		now_ms = left(f, STORE_WRITE);
-		/* What the last writer noted; later times were seen by nobody who could tell. */
+		/* What the last writer noted. Later times were seen by readers only. */
 		assert_true(now_ms <= seen_ms);
 		if (below(2))
 			continue;

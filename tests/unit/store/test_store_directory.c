@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Whose a store's directories and files must be, and with what modes they are made. */
+/* Required owners and modes of a store's directories and files, and the modes of new ones. */
 #include "unit/store_fixture.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static void opens(struct fixture *f)
 	close_store(f);
 }
 
-/* In both modes, and with words of its own. */
+/* Refused for reading and for writing, with an error text of its own. */
 static void refuses(struct fixture *f, int error, const char *word)
 {
 	open_fails(f, STORE_READ, error);
@@ -151,7 +151,7 @@ static void test_directory_above_is_a_link(void **state)
 	refuses(f, -ELOOP, "symbolic link");
 }
 
-/* A link that hangs in the air: nothing is made where it leads. */
+/* A dangling link: nothing is created at its end. */
 static void test_no_directory_is_made_through_a_link(void **state)
 {
 	struct fixture *f = *state;
@@ -165,7 +165,7 @@ static void test_no_directory_is_made_through_a_link(void **state)
 
 /* ---- files ---- */
 
-/* Each file of a store is put aside, and what `plant` makes stands in its place. */
+/* Each file of a store is replaced by the file that `plant` makes. */
 static void for_each_file(struct fixture *f, void (*plant)(const char *aside, const char *path), int error,
 			  const char *word)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Lists of a store: who has a rule until when, what remains when one gives it up, and all of it undone. */
+/*
+ * Lists of a store: which owners a rule has until when, what stays when one gives it up, and the undo of
+ * all.
+ */
 #include "unit/lists_fixture.h"
 #include "unit/lmdb_fixture.h"
 
@@ -87,7 +90,7 @@ static void test_lists_are_kept(void **state)
 	assert_int_equal(rules_of(f, "a"), 0);
 }
 
-/* A look at what is there is not a change of rules: no table is built anew for it. */
+/* An import of an equal list changes no rules: no table is filled again for it. */
 static void test_the_time_of_an_import_is_no_change_of_rules(void **state)
 {
 	struct fixture *f = *state;
@@ -149,7 +152,7 @@ static void test_the_last_owner(void **state)
 	assert_false(has(f, "192.0.2.1"));
 	assert_int_equal(give_up(f, "192.0.2.1", b), -ENOENT);
 
-	/* Deleted whoever has it. */
+	/* store_del() ignores owners. */
 	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
 	assert_int_equal(put_as(f, "192.0.2.1", 0, b), -EUSERS);
 	assert_int_equal(del(f, "192.0.2.1"), 0);
@@ -158,7 +161,7 @@ static void test_the_last_owner(void **state)
 	assert_int_equal(rules_of(f, "a") + rules_of(f, "b"), 0);
 }
 
-/* A ban for a while of what a list has for good ends in time, once the list has given it up. */
+/* A timed ban on a rule that a list wants permanently still ends in time after the list has given it up. */
 static void test_a_timeout_beside_a_list(void **state)
 {
 	struct fixture *f = *state;
@@ -186,7 +189,7 @@ static void test_a_timeout_beside_a_list(void **state)
 	end(f);
 }
 
-/* The other way round: what is there by hand for good stays, whatever time a list gives it. */
+/* The other order: a rule that was added by hand stays permanent, whatever timeout a list gives it. */
 static void test_a_list_with_a_timeout(void **state)
 {
 	struct fixture *f = *state;
@@ -200,7 +203,7 @@ static void test_a_list_with_a_timeout(void **state)
 	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_SECOND, a), -EUSERS);
 	is_of(f, "192.0.2.1", HAND | BIT(a), 0);
 
-	/* Of two times the longer one; alone, the last. */
+	/* Of two deadlines the later one counts; a single owner has its last one. */
 	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_DAY, a), 0);
 	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, b), -EALREADY);
 	is_of(f, "192.0.2.2", BIT(a) | BIT(b), CLOCK_DAY);
@@ -209,7 +212,7 @@ static void test_a_list_with_a_timeout(void **state)
 	is_of(f, "192.0.2.2", BIT(b), CLOCK_HOUR);
 	end(f);
 
-	/* Whoever puts a rule that has ended has it alone. */
+	/* After the rule has ended, whoever adds it is its only owner. */
 	clock_advance(2 * CLOCK_HOUR);
 	begin(f);
 	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, a), -EALREADY);
@@ -246,7 +249,7 @@ static void test_lists_are_undone(void **state)
 	assert_int_equal(put_as(f, "192.0.2.3", 0, c), 0);
 	end(f);
 	assert_int_equal(number_of(f, "a"), 0);
-	assert_int_not_equal(c, a); /* which is not free as long as it may come back */
+	assert_int_not_equal(c, a); /* its number is in use while an undo can restore it */
 	is_of(f, "192.0.2.1", BIT(b), CLOCK_HOUR);
 
 	close_store(f);
@@ -259,7 +262,7 @@ static void test_lists_are_undone(void **state)
 	assert_false(has(f, "192.0.2.3"));
 }
 
-/* The undo brings no rule back to a list that was deleted meanwhile, nor takes a list whose rules came later. */
+/* An undo does not bring rules back to a list deleted meanwhile, nor delete a list that got rules since. */
 static void test_changes_between(void **state)
 {
 	struct fixture *f = *state;
@@ -299,7 +302,7 @@ static void test_changes_between(void **state)
 	end(f);
 }
 
-/* Nor does it undo what others do to the lists it has touched. */
+/* An undo does not undo what others do to the lists of the change. */
 static void test_lists_changed_between(void **state)
 {
 	struct fixture *f = *state;
@@ -376,9 +379,9 @@ static void test_damaged_values(void **state)
 		{ 9, { 2, NUMBER(1) } },                        /* by hand, for good: has no head */
 		{ 9, { 2, NUMBER(0) } },                        /* nobody */
 		{ 17, { 3, NUMBER(9), NUMBER(2) } },            /* cut short */
-		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(0) } }, /* a time of nobody's */
-		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(3) } }, /* both ways */
-		{ 25, { 3, NUMBER(0), NUMBER(2), NUMBER(4) } }, /* no time */
+		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(0) } }, /* a deadline without an owner */
+		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(3) } }, /* one owner both permanently and with a deadline */
+		{ 25, { 3, NUMBER(0), NUMBER(2), NUMBER(4) } }, /* no deadline */
 		{ 25, { 3, NUMBER(9), NUMBER(0), NUMBER(1) } }, /* by hand, for a time: has another head */
 		{ 9, { 4, NUMBER(2) } },                        /* no comment starts like this */
 	};
@@ -396,7 +399,7 @@ static void test_damaged_values(void **state)
 		assert_int_equal(del(f, "192.0.2.1"), -EBADMSG);
 		store_abort(f->store);
 	}
-	/* A list that is not there. */
+	/* No such list exists. */
 	close_store(f);
 	put_value(f, (__u8[]){ 2, NUMBER(6), 'x' }, 10);
 	open_store(f, STORE_WRITE);

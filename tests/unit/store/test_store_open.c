@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a store opens, what it refuses to open and leaves alone, and how it bears a full disk. */
+/* What a store opens; what it refuses to open and leaves unchanged; and full disks. */
 #include "unit/lmdb_fixture.h"
 
 #include <fcntl.h>
@@ -71,7 +71,7 @@ static void test_lock_is_a_link(void **state)
 	assert_int_equal(access(f->data, F_OK), -1);
 }
 
-/* Refused in both modes, and not changed. */
+/* Refused for reading and for writing, and not changed. */
 static void refuses(struct fixture *f, const void *bytes, size_t length)
 {
 	char again[16384];
@@ -117,7 +117,7 @@ static void test_foreign_environment(void **state)
 	open_fails(f, STORE_WRITE, -EBADMSG);
 }
 
-/* The start of a store's meta, and as much more as asked for. */
+/* The first bytes of a store's meta, and `more` bytes after them. */
 static void meta_put(struct fixture *f, __u64 magic, __u32 schema, size_t length)
 {
 	__u8 bytes[META_BYTES + 8] = { 0 };

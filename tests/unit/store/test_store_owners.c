@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Owners of rules, changed at random beside a model of who has what until when. */
+/* Random changes of the owners of rules, compared with a model. */
 #include "unit/lists_fixture.h"
 
 #define MODEL_RULES 40
-#define MODEL_OWNERS 4 /* the hand and three lists */
+#define MODEL_OWNERS 4 /* the operator and three lists */
 #define MODEL_STEPS 300
-#define MODEL_CHANGES 10 /* a step */
+#define MODEL_CHANGES 10 /* in each step */
 
 struct model {
 	__s64 now;
@@ -167,7 +167,7 @@ static void is_as_model(struct fixture *f, const struct model *model)
 			assert_int_equal(rule_owners_now(&rule) >> k & 1, has_it);
 			counts[k] += expected->for_good[k] || expected->timed[k];
 		}
-		/* What has ended may have ended a millisecond sooner, once it has been put back. */
+		/* A rule that was put back after its end may have ended a millisecond earlier. */
 		if (!error && (any(expected->for_good) || left > 0))
 			assert_int_equal(rule.timeout_ms, any(expected->for_good) ? 0 : left);
 		else if (!error)
@@ -181,7 +181,7 @@ static void is_as_model(struct fixture *f, const struct model *model)
 	assert_int_equal(info_of(f).timed, timed);
 }
 
-/* By others, to what there is and to what will be there when the change that waits has been undone. */
+/* Others change the rules, and also the rules that an undo of the pending change brings back. */
 static void change_meanwhile(struct fixture *f, struct model *now, struct model *undone)
 {
 	begin(f);
@@ -197,7 +197,7 @@ static void change_meanwhile(struct fixture *f, struct model *now, struct model 
 	is_as_model(f, now);
 }
 
-/* Now and then a change that is to be confirmed, and is undone. */
+/* Sometimes a change is pending, and is undone. */
 static void undo_at_random(struct fixture *f, struct model *model)
 {
 	struct model *after = malloc(sizeof(*after));
@@ -216,7 +216,7 @@ static void undo_at_random(struct fixture *f, struct model *model)
 	undo(f);
 }
 
-/* That of the first who has the rule, until nobody else does. */
+/* The comment of the first owner, as long as the rule has an owner. */
 static void test_whose_comment(void **state)
 {
 	struct fixture *f = *state;

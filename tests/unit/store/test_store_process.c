@@ -29,7 +29,7 @@ static struct rule rule_number(unsigned int n)
 	return rule_of(text);
 }
 
-/* Every third is there for good. */
+/* Every third rule is permanent. */
 static int put_number(struct store *store, unsigned int n)
 {
 	struct rule rule = rule_number(n);
@@ -106,7 +106,7 @@ static int write_each_in_a_store_of_its_own(struct fixture *f, unsigned int firs
 	return 0;
 }
 
-/* What a reader sees meanwhile is some committed state, whole. */
+/* Meanwhile a reader sees only whole committed states. */
 static void look(struct fixture *f)
 {
 	int error = store_open(f->dir, STORE_READ, &f->store, &f->reason);
@@ -147,8 +147,8 @@ static void test_writers_take_turns(void **state)
 }
 
 /*
- * Commit number n touches every database: a rule comes, one that was there gets another time or comes
- * again, one goes, and some commits are to be confirmed, which others do.
+ * Commit number n changes every database: it adds a rule, gives another one a new timeout or adds it again,
+ * and deletes one. Some commits are pending changes, which later commits confirm.
  */
 static int change(struct store *store, unsigned int n)
 {
@@ -180,7 +180,7 @@ static int commit_change(struct store *store, unsigned int n)
 	return error ? error : store_commit(store);
 }
 
-/* The same in memory: what is there after `commits` of them. */
+/* The same in memory: the state after `commits` commits. */
 static struct {
 	bool is_there, is_timed;
 } model[COMMITS_MAX];
@@ -200,7 +200,10 @@ static void replay(unsigned int commits)
 	}
 }
 
-/* The sixth of eight keeps the rule that came and, unless that was there for good, the one timed anew. */
+/*
+ * The sixth of eight also keeps, for the undo, the new rule and the one with a new timeout unless it was
+ * permanent.
+ */
 static void holds_pending(struct fixture *f, unsigned int commits)
 {
 	struct store_pending pending;
@@ -235,7 +238,7 @@ static void holds_changes(struct fixture *f, unsigned int commits)
 	holds_pending(f, commits);
 }
 
-/* A value with a deadline: a byte 1, the deadline, the comment. The other database has it turned round. */
+/* A value with a deadline: byte 1, the deadline, the comment. Database "deadlines" has the bytes reversed. */
 static void has_deadline(MDB_txn *txn, MDB_val key, MDB_val value, void *context)
 {
 	const __u8 *bytes = value.mv_data;
@@ -253,7 +256,7 @@ static void has_deadline(MDB_txn *txn, MDB_val key, MDB_val value, void *context
 	++*(size_t *)context;
 }
 
-/* Every rule with a timeout has its deadline, and nothing else has. */
+/* Every rule with a timeout has its deadline in the database, and there are no others. */
 static void databases_agree(struct fixture *f)
 {
 	MDB_txn *txn = lmdb_begin(f);
@@ -264,7 +267,7 @@ static void databases_agree(struct fixture *f)
 	lmdb_commit(txn);
 }
 
-/* Commits from number `n` on, and acknowledges each, until it is killed. */
+/* Commits number `n` and all following, and acknowledges each, until it is killed. */
 static void write_until_killed(struct fixture *f, unsigned int n, int acknowledge)
 {
 	if (store_open(f->dir, STORE_WRITE, &f->store, &f->reason))
@@ -292,7 +295,7 @@ static unsigned int run_and_kill_writer(struct fixture *f, unsigned int first)
 	close(pipe_fd[1]);
 	while (acknowledged < until && read(pipe_fd[0], &byte, 1) == 1)
 		acknowledged++;
-	nanosleep(&delay, NULL); /* to hit every part of a commit, not to wait for anything */
+	nanosleep(&delay, NULL); /* random, so that the kill hits every part of a commit */
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status));
@@ -382,7 +385,7 @@ static void end_readers(struct readers *readers)
 	}
 }
 
-/* LMDB makes its locks anew where nobody has the store open; here it must recover them. */
+/* If nobody has the store open, LMDB makes its locks again; here it must recover them. */
 static void test_killed_writers_beside_a_reader(void **state)
 {
 	struct fixture *f = *state;
@@ -395,7 +398,7 @@ static void test_killed_writers_beside_a_reader(void **state)
 	end_readers(&readers);
 }
 
-/* Lists whose output nobody takes, say. */
+/* For example lists whose output nobody reads. */
 static void test_many_readers(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A store as schemas 1 and 2 wrote it: read as it is, and one of the newest schema from its first change on. */
+/* Stores of schemas 1 and 2 can be read unchanged; their first change converts them to the newest schema. */
 #include "unit/clock_fixture.h"
 #include "unit/lmdb_fixture.h"
 
@@ -150,11 +150,11 @@ static void test_is_read(void **state)
 	holds_all(f, GENERATION);
 	assert_int_equal(store_shapes(f->store, &list), 0);
 	for (size_t i = 0; i < list.count; i++)
-		assert_memory_equal(&list.entry[i].shape, &list.entry[i].target, sizeof(list.entry[i].shape));
+		assert_memory_equal(&list.entry[i].shape, &list.entry[i].probed_as, sizeof(list.entry[i].shape));
 	is_schema(f, 1);
 }
 
-/* Also where the clock is another than before, and by now it always is. */
+/* Also if the clock differs from the one before; by now it always does. */
 static void test_a_writer_that_changes_nothing_leaves_it(void **state)
 {
 	struct fixture *f = *state;
@@ -205,7 +205,7 @@ static void test_the_first_change(void **state)
 	holds(f, GENERATION + 2, 1, 1);
 }
 
-/* Any change will do: of settings, and one that is to be confirmed. */
+/* Every change converts the store: one of settings, and a pending one, too. */
 static void test_other_first_changes(void **state)
 {
 	const struct store_settings settings = { .is_monitor_only = 1 };
@@ -234,7 +234,7 @@ static int refuse(const struct rule *rule, void *context)
 	return 1;
 }
 
-/* Opens the store, says so, and when told to, looks at what another process has made of it. */
+/* Opens the store, reports that, and on request checks what another process has made of it. */
 static int read_before_and_after(struct fixture *f, int ready, int go)
 {
 	struct store_pending pending;
@@ -287,7 +287,7 @@ static void test_a_reader_from_before_the_change(void **state)
 
 #define META_SCHEMA_OFFSET 8
 
-/* What is written by hand has not changed since; it has no lists, and no databases for them. */
+/* A value written by hand is the same since schema 2, which has no lists and no databases for them. */
 static void make_schema_2(struct fixture *f)
 {
 	static const char *const newer[] = { "lists", "undo_lists" };
@@ -348,7 +348,7 @@ static void test_schema_2(void **state)
 		if (mode == STORE_READ)
 			close_store(f);
 	}
-	/* Its clock is kept, as before, without making it one of schema 3. */
+	/* Its clock is kept, but this does not convert it to schema 3. */
 	clock_step(CLOCK_DAY);
 	clock_reboot(CLOCK_SECOND);
 	close_store(f);
@@ -373,7 +373,7 @@ static void test_damaged_shapes(void **state)
 	static const struct {
 		struct rule_shape shape;
 		__u64 keys;
-		__u8 src_len, dst_len; /* of its target */
+		__u8 src_len, dst_len; /* of the probed shape */
 	} rows[] = {
 		{ { .family = FLOW_IPV4, .src_len = 20 }, 0, 20, 0 },
 		{ { .family = FLOW_NO_FAMILY }, 1, 0, 0 },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Threads of one process at one store, and who does not wait. */
+/* Threads of one process that use one store; and which calls do not wait. */
 #include "unit/store_fixture.h"
 
 #include <pthread.h>
@@ -55,7 +55,7 @@ static void *open_meanwhile(void *context)
 	return NULL;
 }
 
-/* Also where both only read: LMDB's own locks keep processes apart, and would be lost. */
+/* Also if both only read: LMDB's locks work between processes only, and would be lost. */
 static void test_threads_wait_for_each_other(void **state)
 {
 	const struct timespec moment = { .tv_nsec = 20000000 };
@@ -82,7 +82,7 @@ static void test_threads_wait_for_each_other(void **state)
 	}
 }
 
-/* In a child: what its parent has open is not its own, and the writer's lock is another process's. */
+/* In a child: its parent's stores are not open here, and another process has the writer's lock. */
 static void test_trying_does_not_wait_for_a_process(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rules that end: what a store keeps of their time, which of them have ended, and in which order. */
+/* Rules with a timeout: which of them have ended, in which order, and what the store keeps of their time. */
 #include "unit/clock_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -23,14 +23,14 @@ static void test_put_again(void **state)
 	assert_int_equal(store_commit(f->store), 0);
 	holds(f, 1, 1, 1);
 
-	/* One that has ended, too. */
+	/* A rule that has ended can be found, too. */
 	clock_advance(CLOCK_HOUR);
 	assert_int_equal(store_begin(f->store), 0);
 	is_as(f, "192.0.2.1", CLOCK_SECOND - CLOCK_HOUR, "second");
 	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_DAY), -EALREADY);
 	is_as(f, "192.0.2.1", CLOCK_DAY, "second");
 
-	/* For good, and so it stays. */
+	/* It is permanent now, and stays so. */
 	assert_int_equal(put_for(f, "192.0.2.1", 0), -EALREADY);
 	is_as(f, "192.0.2.1", 0, "second");
 	assert_int_equal(info_of(f).timed, 0);
@@ -78,7 +78,7 @@ static void test_delete_and_clear(void **state)
 	assert_int_equal(info_of(f).timed, 1);
 }
 
-/* A shape too many takes the rule's deadline with it. */
+/* A rule that is refused because of its shape leaves no deadline behind. */
 static void test_refused_leaves_no_deadline(void **state)
 {
 	struct fixture *f = *state;
@@ -189,7 +189,7 @@ static int visit_any(const struct rule *rule, void *context)
 	return 0;
 }
 
-/* The first to end first; those that end together as they are encoded. */
+/* Sorted by deadline, and rules of one deadline by their encoded form. */
 static int visit_expired(const struct rule *rule, void *context)
 {
 	struct visits *visits = context;
@@ -238,7 +238,7 @@ static void put_random(struct fixture *f, struct model *model)
 	bool was_there = model->of[kind].is_there;
 	int expected = !was_there ? 0 : model->of[kind].end_ms ? -EALREADY : -EEXIST;
 
-	/* Few ends, so that many rules have the same. */
+	/* Few different deadlines, so that many rules share one. */
 	if (below(3))
 		rule.timeout_ms = CLOCK_SECOND * (1 + below(20));
 	if (below(2))
@@ -266,7 +266,7 @@ struct expiring {
 	struct visits visits;
 };
 
-/* Most of them go while they are visited; for every other the visit goes on behind one that stays. */
+/* The visitor deletes most rules. In every second case the visit must continue after a rule that stays. */
 static int expire_random(const struct rule *rule, void *context)
 {
 	struct expiring *expiring = context;
@@ -372,7 +372,7 @@ static int sweep_rule(const struct rule *rule, void *context)
 	return 0;
 }
 
-/* Pages of the deadlines become one, or none, under the visit. */
+/* Pages of the database are merged or vanish during the visit. */
 static void test_many_are_deleted_while_visited(void **state)
 {
 	struct sweep sweep = { .f = *state };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A change that waits to be confirmed: what is kept of the rules it touches, and for how long. */
+/* A pending change: what the store keeps of the rules that it touches, and for how long. */
 #include "unit/clock_fixture.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -87,7 +87,7 @@ static void test_abort_forgets(void **state)
 	store_abort(f->store);
 	nothing_pends(f);
 
-	/* What comes later is not part of it. */
+	/* Later changes are not part of the pending one. */
 	add(f, "192.0.2.2");
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(store_undo_each(f->store, never, NULL), 0);
@@ -99,7 +99,7 @@ static void test_abort_forgets(void **state)
 	assert_int_equal(pending_of(f).rules, 0);
 }
 
-/* An aborted undo leaves all of it waiting. */
+/* After an aborted undo the whole change is still pending. */
 static void test_abort_of_the_undo(void **state)
 {
 	struct fixture *f = *state;
@@ -144,7 +144,7 @@ static void test_time_left(void **state)
 	is_left(f, -CLOCK_DAY - CLOCK_SECOND - CLOCK_HOUR);
 }
 
-/* From this moment on, though the store's time stands still. */
+/* From this moment on, though the store's clock stands still. */
 static void test_time_pushed_out(void **state)
 {
 	struct fixture *f = *state;
@@ -181,7 +181,7 @@ struct visits {
 	unsigned long long deleted, put_back; /* a bit for each */
 };
 
-/* All are deleted before the first is put back. */
+/* All rules are deleted before the first one is put back. */
 static void see(struct visits *visits, size_t i, bool is_back)
 {
 	unsigned long long *seen = is_back ? &visits->put_back : &visits->deleted;
@@ -278,7 +278,7 @@ static void test_what_was_before(void **state)
 	assert_int_equal(store_commit(f->store), 0);
 	was_before(f, expected, COUNT(expected));
 
-	/* Later changes are nobody's to undo. */
+	/* An undo does not take back later changes. */
 	add(f, "192.0.2.8");
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(del(f, "192.0.2.10"), 0);
@@ -287,7 +287,7 @@ static void test_what_was_before(void **state)
 	was_before(f, expected, COUNT(expected) - 1);
 }
 
-/* What others change of the same rules stays when the change is undone: see also store/test_store_owners.c. */
+/* What others do to the same rules survives the undo: see also store/test_store_owners.c. */
 static void test_changed_meanwhile(void **state)
 {
 	static const struct expected expected[] = {
@@ -325,7 +325,7 @@ static int del_ended(const struct rule *rule, void *context)
 	return store_del_ended(context, rule);
 }
 
-/* That a rule has ended sooner than it would have is the change's doing, which is undone. */
+/* The change made a rule end earlier; the undo takes that back, too. */
 static void test_ended_meanwhile(void **state)
 {
 	struct expected expected[] = { { "192.0.2.1", true, CLOCK_HOUR } };
@@ -369,7 +369,7 @@ static void test_cleared(void **state)
 	assert_int_equal(store_commit(f->store), 0);
 	holds(f, 4, 1, 1);
 
-	/* What had ended before has ended since. */
+	/* A rule that had ended before the change is gone. */
 	expected[1].timeout_ms -= 2 * CLOCK_SECOND;
 	expected[2].timeout_ms -= 2 * CLOCK_SECOND;
 	was_before(f, expected, COUNT(expected));
@@ -402,7 +402,7 @@ static struct rule random_rule(void)
 {
 	struct rule rule = rule_of("10.0.0.0");
 
-	/* Of three kinds, so that shapes come and go. */
+	/* Three kinds of rules, so that shapes come and go. */
 	rule.src.byte[3] = below(RULES);
 	if (rule.src.byte[3] % 3 == 1) {
 		rule.dst = rule.src;
@@ -451,7 +451,7 @@ static void copy_all(struct fixture *f, struct copy *copy)
 	assert_int_equal(store_each(f->store, copy_rule, copy), 0);
 }
 
-/* Puts the rules back while they are visited, as apply does. */
+/* Puts rules back during the visit, as change/ does. */
 static int put_back(const struct rule *rule, bool is_back, void *context)
 {
 	struct fixture *f = context;

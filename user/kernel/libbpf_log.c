@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Messages of the kernel, which libbpf prints; and the reasons for refused calls. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bpf/libbpf.h>
+
+#include "kernel/internal.h"
+
+/*
+ * The kernel's last error text for this thread since kernel_listen(). It says more than errno. Only
+ * bpf_xdp_attach() has such texts, so only its caller shows them.
+ */
+static _Thread_local char kernel_message[REASON_BYTES / 2];
+static _Thread_local bool is_listening;
+
+/* Set by the program that uses our library, if it uses libbpf, too. */
+static libbpf_print_fn_t others_print;
+
+static int keep_kernel_message(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	static const char marker[] = "Kernel error message: ";
+	char line[512];
+	const char *found;
+
+	if (!is_listening) {
+		const libbpf_print_fn_t print = __atomic_load_n(&others_print, __ATOMIC_ACQUIRE);
+
+		return print ? print(level, format, arguments) : 0;
+	}
+	vsnprintf(line, sizeof(line), format, arguments);
+	found = strstr(line, marker);
+	if (found)
+		snprintf(kernel_message, sizeof(kernel_message), "%.*s", (int)strcspn(found + strlen(marker), "\n"),
+			 found + strlen(marker));
+	return 0;
+}
+
+void kernel_listen(void)
+{
+	libbpf_print_fn_t before;
+
+	kernel_message[0] = '\0';
+	is_listening = true;
+	before = libbpf_set_print(keep_kernel_message);
+	if (before != keep_kernel_message)
+		__atomic_store_n(&others_print, before, __ATOMIC_RELEASE);
+}
+
+void kernel_listen_no_more(void)
+{
+	is_listening = false;
+}
+
+const char *kernel_error_text(void)
+{
+	return kernel_message;
+}
+
+static int set_reason(struct reason *reason, int error, const char *what, const char *subject, const char *words)
+{
+	if (error == -EPERM || error == -EACCES)
+		return reason_set(reason, error,
+				  "%s%s: not permitted; run it as root, or with "
+				  "CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON",
+				  what, subject);
+	/* Commands take -EINVAL for bad input, but here the input was fine. */
+	return reason_set(reason, error == -EINVAL ? -EIO : error, "%s%s: %s%s%s%s", what, subject, strerror(-error),
+			  *words ? " (" : "", words, *words ? ")" : "");
+}
+
+int kernel_refuse(struct reason *reason, int error, const char *what, const char *subject)
+{
+	return set_reason(reason, error, what, subject, "");
+}
+
+int kernel_refuse_in_words(struct reason *reason, int error, const char *what, const char *subject)
+{
+	return set_reason(reason, error, what, subject, kernel_error_text());
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Recognises a filter of ours among programs: by the names and layout of its maps, and by its config. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "kernel/internal.h"
+
+static int open_map(__u32 id, struct bpf_map_info *info)
+{
+	__u32 length = sizeof(*info);
+	int error, fd = kernel_open_id(KERNEL_OBJECT_MAP, id);
+
+	if (fd < 0)
+		return fd;
+	*info = (struct bpf_map_info){};
+	if (!bpf_obj_get_info_by_fd(fd, info, &length))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+/* The layout that a map of each name must have. Other programs may use the names by chance or on purpose. */
+static const struct {
+	__u32 type, key_bytes;
+	__u32 value_bytes, other_value_bytes; /* 0: no other size is allowed */
+	__u32 entries;                        /* 0: any number is allowed */
+} shapes_of_maps[KERNEL_MAPS] = {
+	[KERNEL_CONFIG] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_config), 0, 1 },
+	[KERNEL_BUCKETS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 2 * sizeof(__u64), 0 },
+	[KERNEL_RECORDS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, 0 },
+	[KERNEL_COUNTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(struct abi_counter), 0, 0 },
+	[KERNEL_COUNTERS] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), ABI_COUNTERS * sizeof(struct abi_counter), 0,
+			      ABI_COUNTER_ELEMENTS },
+	[KERNEL_HINTS] = { BPF_MAP_TYPE_ARRAY, sizeof(__u32), sizeof(__u64), 0, ABI_TABLES *ABI_HINTS / sizeof(__u64) },
+	[KERNEL_SAMPLES] = { BPF_MAP_TYPE_RINGBUF, 0, 0, 0, ABI_SAMPLES_BYTES },
+	[KERNEL_SAMPLING] = { BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(__u32), sizeof(struct abi_sampling), 0, 1 },
+};
+
+static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *info)
+{
+	if (info->type != shapes_of_maps[name].type || info->key_size != shapes_of_maps[name].key_bytes)
+		return false;
+	if (info->type == BPF_MAP_TYPE_ARRAY && !(info->map_flags & BPF_F_MMAPABLE))
+		return false;
+	if (shapes_of_maps[name].entries && info->max_entries != shapes_of_maps[name].entries)
+		return false;
+	return info->value_size == shapes_of_maps[name].value_bytes ||
+	       (shapes_of_maps[name].other_value_bytes && info->value_size == shapes_of_maps[name].other_value_bytes);
+}
+
+/* Configs of all versions start with the same members. Whether these can be mapped. */
+static bool has_head(const struct bpf_map_info *info)
+{
+	return info->type == BPF_MAP_TYPE_ARRAY && info->key_size == sizeof(__u32) && info->max_entries == 1 &&
+	       info->map_flags & BPF_F_MMAPABLE && info->value_size >= ABI_HEAD_BYTES;
+}
+
+/* Keeps the descriptor if the map is a filter's; else closes it. */
+static int take_map(struct kernel_filter *filter, int fd, const struct bpf_map_info *info)
+{
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
+		if (strcmp(info->name, kernel_map_names[name]) || filter->map[name].fd)
+			continue;
+		filter->map[name].fd = fd;
+		kernel_describe_map(info, &filter->map[name]);
+		if (is_sound_map(name, info))
+			return 0;
+		filter->is_other_version = true;
+		return name != KERNEL_CONFIG || has_head(info) ? 0 : -EPROTO;
+	}
+	close(fd);
+	return 0;
+}
+
+static bool has_all_maps(const struct kernel_filter *filter)
+{
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++)
+		if (!filter->map[name].fd)
+			return false;
+	return true;
+}
+
+/* Skips maps that are gone, and the constants of a pinned filter, which have no pin. */
+int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter)
+{
+	int error = 0;
+
+	for (__u32 i = 0; i < count && !error; i++) {
+		struct bpf_map_info info;
+		int fd = open_map(ids[i], &info);
+
+		if (fd != -ENOENT)
+			error = fd < 0 ? fd : take_map(filter, fd, &info);
+	}
+	/* Older versions have fewer maps. */
+	filter->is_other_version |= filter->map[KERNEL_CONFIG].fd && !has_all_maps(filter);
+	return error;
+}
+
+/* For a filter that is not set up, and for maps that are not a filter's. */
+int kernel_say_unknown_version(const char *interface, struct reason *reason)
+{
+	return reason_set(reason, -EPROTO,
+			  "the filter on '%s' is of another version of xdp-cuckoo; take it off (ip link "
+			  "set dev %s xdp off) and load it again",
+			  interface, interface);
+}
+
+int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason)
+{
+	const struct abi_config *config = filter->config;
+	const char *interface = filter->attachments[0].interface;
+
+	return reason_set(reason, -EPROTO,
+			  "the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of "
+			  "version %u, this tool's of %u); xdp-cuckoo --name %s load %s puts this one in its place, while "
+			  "packets go on",
+			  config->name, interface, config->version, ABI_VERSION, config->name, interface);
+}
+
+static bool is_set_up_by_other(const struct abi_config *config)
+{
+	return config->magic == ABI_MAGIC && config->version != ABI_VERSION && config->version >= ABI_VERSION_OLDEST &&
+	       memchr(config->name, '\0', sizeof(config->name));
+}
+
+/*
+ * Recognises a filter of another version by the start of its config. When filters are found by pins,
+ * missing maps prove nothing: the pins of a filter that is being removed go one after the other. Then
+ * -ENOENT.
+ */
+int kernel_recognise_other(struct kernel_filter *filter, const char *interface, struct reason *reason)
+{
+	int error = filter->map[KERNEL_CONFIG].fd ? kernel_map_memory(filter, reason) :
+						    kernel_say_unknown_version(interface, reason);
+
+	if (error || is_set_up_by_other(filter->config))
+		return error;
+	return has_all_maps(filter) || kernel_opens_ids() ? kernel_say_unknown_version(interface, reason) : -ENOENT;
+}
+
+static bool are_options(const struct abi_options *options)
+{
+	return options->format < BUCKET_FORMATS && options->is_exact <= 1 && options->has_counts <= options->is_exact &&
+	       (!options->is_exact || options->format == BUCKET_16);
+}
+
+/* Whether the tool may rely on config and maps. Later only the writer, who has the lock, changes them. */
+static bool is_sound(const struct kernel_filter *filter)
+{
+	const struct abi_config *config = filter->config;
+	const struct abi_options *options = &filter->options;
+
+	if (!are_options(options) || filter->map[KERNEL_BUCKETS].value_bytes != kernel_bucket_bytes(options) ||
+	    options->is_exact != (filter->map[KERNEL_RECORDS].entries > 1) ||
+	    options->has_counts != (filter->map[KERNEL_COUNTS].entries > 1))
+		return false;
+	if (!memchr(config->name, '\0', sizeof(config->name)))
+		return false;
+	for (int table = 0; table < ABI_TABLES; table++)
+		for (int family = 0; family < FLOW_FAMILIES; family++)
+			for (int copy = 0; copy < 2; copy++)
+				if (config->table[table].shapes[family][copy].count > ABI_SHAPES_MAX)
+					return false;
+	return true;
+}
+
+/* The options of an object that another loader loaded and nobody has set up. */
+static const struct abi_options options_as_built = {
+	.format = BUCKET_16,
+	.is_exact = true,
+	.has_counts = true,
+};
+
+int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason)
+{
+	const struct abi_config *config = filter->config;
+
+	filter->is_other_version |= is_set_up_by_other(config);
+	if (filter->is_other_version) {
+		filter->options = are_options(&config->options) ? config->options : options_as_built;
+		return 0;
+	}
+	if (config->magic && (config->magic != ABI_MAGIC || config->version != ABI_VERSION))
+		return kernel_say_unknown_version(interface, reason);
+	filter->options = config->magic ? config->options : options_as_built;
+	if (is_sound(filter))
+		return 0;
+	return reason_set(reason, -EPROTO,
+			  "the filter on '%s' is damaged: its config and its maps do not match; "
+			  "take it off (ip link set dev %s xdp off) and load it again",
+			  interface, interface);
+}
+
+static int read_tag(int fd, __u8 tag[BPF_TAG_SIZE])
+{
+	struct bpf_prog_info info = {};
+	__u32 length = sizeof(info);
+
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &length))
+		return -errno;
+	memcpy(tag, info.tag, BPF_TAG_SIZE);
+	return 0;
+}
+
+static int runs_own(struct kernel_filter *filter, const struct kernel_attachment *attachment, bool *is_own,
+		    struct reason *reason)
+{
+	__u8 running[BPF_TAG_SIZE], own[BPF_TAG_SIZE];
+	int fd, error = kernel_load_program(filter, attachment->is_frags, reason);
+
+	if (error)
+		return error;
+	fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+	error = read_tag(fd, running);
+	if (!error)
+		error = read_tag(kernel_program(filter, attachment->is_frags), own);
+	if (fd >= 0)
+		close(fd);
+	*is_own = !error && !memcmp(running, own, sizeof(own));
+	return error ? kernel_refuse(reason, error, "cannot look at the running program", "") : 0;
+}
+
+int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason)
+{
+	int error = 0;
+
+	*is_own = true;
+	for (size_t i = 0; i < filter->attachments_count && *is_own && !error; i++)
+		error = runs_own(filter, &filter->attachments[i], is_own, reason);
+	return error;
+}

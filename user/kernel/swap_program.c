@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Replaces the program on an interface by another one: by netlink, or by the BPF link that holds it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_ether.h>
+#include <linux/if_link.h>
+
+#include "base/grace_period.h"
+#include "kernel/internal.h"
+
+#define BACK_TRIES 10 /* for putting the old program back */
+
+const __u32 kernel_mode_flags[INTERFACE_MODES] = {
+	[INTERFACE_NATIVE] = XDP_FLAGS_DRV_MODE,
+	[INTERFACE_SKB] = XDP_FLAGS_SKB_MODE,
+	[INTERFACE_OFFLOAD] = XDP_FLAGS_HW_MODE,
+};
+
+/* ---- one interface ---- */
+
+/* The link that holds the program on its interface: a descriptor; -ENOENT: netlink attached it. */
+static int open_link(const struct kernel_attachment *attachment)
+{
+	__u32 id = 0;
+
+	while (!bpf_link_get_next_id(id, &id)) {
+		struct bpf_link_info info = {};
+		__u32 length = sizeof(info);
+		int fd = bpf_link_get_fd_by_id(id);
+
+		if (fd < 0)
+			continue; /* it has just ended */
+		if (!bpf_obj_get_info_by_fd(fd, &info, &length) && info.type == BPF_LINK_TYPE_XDP &&
+		    info.xdp.ifindex == (__u32)attachment->ifindex && info.prog_id == attachment->prog_id)
+			return fd;
+		close(fd);
+	}
+	return -ENOENT;
+}
+
+static int swap_in_link(const struct kernel_attachment *attachment, int old, int new)
+{
+	LIBBPF_OPTS(bpf_link_update_opts, options, .flags = BPF_F_REPLACE, .old_prog_fd = old);
+	int error, link = open_link(attachment);
+
+	if (link < 0)
+		return -EBUSY;
+	error = new < 0 ? bpf_link_detach(link) : bpf_link_update(link, new, &options);
+	close(link);
+	return error;
+}
+
+int kernel_swap_program(const struct kernel_attachment *attachment, int old, int new)
+{
+	LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = old);
+	int error;
+
+	kernel_listen();
+	error = bpf_xdp_attach(attachment->ifindex, new, kernel_mode_flags[attachment->mode] | XDP_FLAGS_REPLACE,
+			       &options);
+	if (error != -EBUSY)
+		return error;
+	/* Only the link can replace a program that it holds. It gives no error text. */
+	kernel_listen();
+	return swap_in_link(attachment, old, new);
+}
+
+bool kernel_is_held(const struct kernel_attachment *attachment)
+{
+	return attachment->root_id != attachment->prog_id;
+}
+
+const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter)
+{
+	for (size_t i = 0; i < filter->attachments_count; i++)
+		if (kernel_is_held(&filter->attachments[i]))
+			return &filter->attachments[i];
+	return NULL;
+}
+
+/* ---- every interface of a filter ---- */
+
+/* Plans the attachments of `filter`: those of `old`, with the programs of `filter`. */
+static int plan_attachments(const struct kernel_filter *old, struct kernel_filter *filter)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < old->attachments_count && !error; i++) {
+		struct kernel_attachment attachment = old->attachments[i];
+
+		error = kernel_program_id(filter, attachment.is_frags, &attachment.prog_id);
+		attachment.root_id = attachment.prog_id;
+		if (!error)
+			error = kernel_add_attachment(filter, &attachment);
+	}
+	return error;
+}
+
+static int refuse_replace(int error, const char *interface, struct reason *reason)
+{
+	if (error == -EBUSY || error == -EEXIST || error == -ENOENT)
+		return reason_set(reason, -EBUSY,
+				  "'%s' no longer runs the program it ran a moment ago; "
+				  "try again",
+				  interface);
+	return kernel_refuse_in_words(reason, error, "cannot replace the program on ", interface);
+}
+
+static int new_program(const struct kernel_filter *filter, size_t i)
+{
+	return kernel_program(filter, filter->attachments[i].is_frags);
+}
+
+/* *runs: the program that now runs in the attachment's mode; 0: none, or the interface is gone. */
+static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
+{
+	struct interface *interfaces;
+	size_t count;
+	int error = interfaces_list(&interfaces, &count);
+
+	*runs = 0;
+	for (size_t i = 0; i < count; i++)
+		if (interfaces[i].index == attachment->ifindex)
+			*runs = interfaces[i].prog_id[attachment->mode];
+	free(interfaces);
+	return error;
+}
+
+/*
+ * Opens the program that is to be replaced: it must stay loaded in case it is put back. *program is -1
+ * without an error if the interface no longer runs it.
+ */
+static int open_program(const struct kernel_attachment *old, int *program)
+{
+	const int error = kernel_open_id(KERNEL_OBJECT_PROGRAM, old->prog_id);
+	__u32 runs;
+
+	*program = error < 0 ? -1 : error;
+	return error >= 0 || (error == -ENOENT && !look_again(old, &runs) && runs != old->prog_id) ? 0 : error;
+}
+
+/*
+ * Replaces one program. An error counts only if the old program still runs there. If the interface is gone,
+ * or somebody else has changed its program, it is left out (*program: -1), because there is nothing to
+ * replace.
+ */
+static int replace_one(const struct kernel_attachment *old, const struct kernel_attachment *new, int new_program,
+		       int *program)
+{
+	const int error = *program < 0 ? 0 : kernel_swap_program(old, *program, new_program);
+	__u32 runs;
+
+	if (!error || look_again(old, &runs) || runs == old->prog_id)
+		return error;
+	if (runs == new->prog_id)
+		return 0;
+	close(*program);
+	*program = -1;
+	return 0;
+}
+
+/* If an interface refuses its old program, the new one stays; the next command finds it by name. */
+static void go_back(const struct kernel_filter *filter, const int *programs, size_t done)
+{
+	while (done--)
+		for (int try = 0; try < BACK_TRIES && programs[done] >= 0; try++)
+			if (!kernel_swap_program(&filter->attachments[done], new_program(filter, done), programs[done]))
+				break;
+}
+
+static int replace_all(const struct kernel_filter *old, const struct kernel_filter *filter, int *programs,
+		       struct reason *reason)
+{
+	for (size_t done = 0; done < old->attachments_count; done++) {
+		int error = replace_one(&old->attachments[done], &filter->attachments[done], new_program(filter, done),
+					&programs[done]);
+
+		if (error) {
+			error = refuse_replace(error, old->attachments[done].interface, reason);
+			go_back(filter, programs, done);
+			return error;
+		}
+	}
+	return 0;
+}
+
+/* Removes attachments that were left out; but if all were, they stay, to show where it ran. */
+static void forget_left_out(struct kernel_filter *old, struct kernel_filter *filter, const int *programs)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < old->attachments_count; i++) {
+		if (programs[i] < 0)
+			continue;
+		old->attachments[kept] = old->attachments[i];
+		filter->attachments[kept++] = filter->attachments[i];
+	}
+	if (kept)
+		old->attachments_count = filter->attachments_count = kept;
+}
+
+static int replace_programs(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
+{
+	size_t count = old->attachments_count;
+	int *programs = calloc(count + 1, sizeof(*programs));
+	int error;
+
+	if (!programs)
+		return kernel_refuse(reason, -ENOMEM, "cannot prepare the new programs", "");
+	error = plan_attachments(old, filter);
+	for (size_t i = 0; i < count; i++) {
+		const int refused = open_program(&old->attachments[i], &programs[i]);
+
+		error = error ? error : refused;
+	}
+	if (error)
+		error = kernel_refuse(reason, error, "cannot prepare the new programs", "");
+	else
+		error = replace_all(old, filter, programs, reason);
+	if (!error)
+		forget_left_out(old, filter, programs);
+	for (size_t i = 0; i < count; i++)
+		if (programs[i] >= 0)
+			close(programs[i]);
+	free(programs);
+	return error;
+}
+
+int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
+{
+	const struct kernel_attachment *held = kernel_held_attachment(old);
+	int error, pins;
+
+	if (held)
+		return reason_set(reason, -EBUSY,
+				  "on '%s' libxdp's dispatcher holds the filter, which cannot be exchanged "
+				  "there; take it off (xdp-loader unload %s -i %u) and load it again with "
+				  "--capacity",
+				  held->interface, held->interface, held->prog_id);
+	error = kernel_load_programs_of(old, filter, reason);
+	if (error)
+		return error;
+	kernel_listen();
+	error = kernel_pin(filter, old, &pins, reason);
+	if (!error)
+		error = replace_programs(old, filter, reason);
+	kernel_pin_done(pins);
+	/* Packets in the old programs are still counted there; without this wait the counts would be lost. */
+	if (!error)
+		grace_wait();
+	return error;
+}
+
+/* ---- MTU ---- */
+
+/* The kernel's share of a frame's page: headroom before it, struct skb_shared_info after it. */
+#define HEADROOM_BYTES 256
+#define SHARED_INFO_BYTES 320
+
+bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
+{
+	return attachment->mode == INTERFACE_NATIVE && !attachment->is_frags &&
+	       attachment->mtu + ETH_HLEN + HEADROOM_BYTES + SHARED_INFO_BYTES > (__u64)sysconf(_SC_PAGESIZE);
+}
+
+static int put_frags(const struct kernel_filter *filter, struct kernel_attachment *attachment)
+{
+	const int old = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+	int error = old < 0 ? old : kernel_swap_program(attachment, old, kernel_program(filter, true));
+
+	if (old >= 0)
+		close(old);
+	if (error)
+		return error;
+	attachment->is_frags = true;
+	error = kernel_program_id(filter, true, &attachment->prog_id);
+	attachment->root_id = attachment->prog_id;
+	return error;
+}
+
+int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
+{
+	int error, held;
+
+	if (!kernel_is_mtu_too_large(attachment) || kernel_is_held(attachment) ||
+	    !interfaces_may_take_frags(attachment->ifindex))
+		return 0;
+	error = kernel_load_program(filter, true, reason);
+	if (!error)
+		error = kernel_pin(filter, filter, &held, reason);
+	if (error)
+		return error;
+	error = put_frags(filter, attachment);
+	if (error)
+		error = refuse_replace(error, attachment->interface, reason);
+	kernel_pin_done(held);
+	return error;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The clock of a store, by which timeouts end. store.h says how it runs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "store/internal.h"
+
+#define WALL_TOLERANCE_MS 1000
+
+static __s64 clock_ms(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
+}
+
+/* If it cannot be read, it stays empty. Then each process that opens the store assumes a new boot. */
+static void read_boot_id(char boot_id[STORE_BOOT_ID_BYTES])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	memset(boot_id, 0, STORE_BOOT_ID_BYTES);
+	if (fd < 0)
+		return;
+	if (read(fd, boot_id, STORE_BOOT_ID_BYTES - 1) <= 0)
+		boot_id[0] = '\0';
+	close(fd);
+}
+
+void store_clock_tick(struct store_clock *clock)
+{
+	clock->now_ms = clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
+}
+
+__s64 store_lag_ms(const struct store *store)
+{
+	struct store_clock present = store->clock;
+
+	store_clock_tick(&present);
+	return present.now_ms - store->clock.now_ms;
+}
+
+/* A meta without a boot id is new or of schema 1. Then the store's time starts as the wall clock's. */
+int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
+{
+	const __s64 boot_ms = clock_ms(CLOCK_BOOTTIME), wall_ms = clock_ms(CLOCK_REALTIME);
+
+	if (!clock->boot_id[0])
+		read_boot_id(clock->boot_id);
+	if (meta->boot_id[0] && !memcmp(meta->boot_id, clock->boot_id, sizeof(clock->boot_id)))
+		clock->ahead_ms = meta->clock_ms;
+	else if (wall_ms - meta->wall_ms > meta->seen_ms)
+		clock->ahead_ms = wall_ms - meta->wall_ms - boot_ms;
+	else
+		clock->ahead_ms = meta->seen_ms - boot_ms;
+	clock->now_ms = boot_ms + clock->ahead_ms;
+	return llabs(clock->now_ms) <= STORE_CLOCK_MAX_MS ? 0 : -EBADMSG;
+}
+
+/* Whether the wall clock, minus its known lead over the store's time, is earlier than the store's time. */
+static bool is_wall_behind(const struct store_meta *meta, __s64 now_ms)
+{
+	return clock_ms(CLOCK_REALTIME) - meta->wall_ms < now_ms - WALL_TOLERANCE_MS;
+}
+
+static bool is_other_boot(const struct store_clock *clock, const struct store_meta *meta)
+{
+	return memcmp(meta->boot_id, clock->boot_id, sizeof(meta->boot_id));
+}
+
+/*
+ * Whether the wall clock was wrong when this boot began, for example because of an empty battery. Such a
+ * clock must not be noted: if it is set right before the next boot, all timeouts would end at that boot.
+ * But an operator who sets the clock back later during a boot does so on purpose.
+ */
+static bool is_wall_lost(const struct store_clock *clock, const struct store_meta *meta)
+{
+	const bool was_behind = meta->flags & STORE_META_WALL_BEHIND;
+
+	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) && is_wall_behind(meta, clock->now_ms);
+}
+
+bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta)
+{
+	const __s64 wall_ms = clock_ms(CLOCK_REALTIME) - clock->now_ms;
+
+	return is_other_boot(clock, meta) ||
+	       (llabs(wall_ms - meta->wall_ms) > WALL_TOLERANCE_MS && !is_wall_lost(clock, meta));
+}
+
+void store_clock_note(const struct store_clock *clock, struct store_meta *meta)
+{
+	const bool is_lost = is_wall_lost(clock, meta);
+
+	memcpy(meta->boot_id, clock->boot_id, sizeof(meta->boot_id));
+	meta->clock_ms = clock->ahead_ms;
+	meta->flags &= ~STORE_META_WALL_BEHIND;
+	if (is_lost)
+		meta->flags |= STORE_META_WALL_BEHIND;
+	else
+		meta->wall_ms = clock_ms(CLOCK_REALTIME) - (clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
+	meta->seen_ms = clock->now_ms;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Database "deadlines": rules with a timeout, sorted by deadline. */
+#include <errno.h>
+#include <string.h>
+
+#include "store/internal.h"
+
+#define DEADLINE_KEY_BYTES (sizeof(__u64) + RULE_ENCODED_BYTES)
+
+/* The most significant byte comes first, because LMDB sorts by bytes. */
+static MDB_val deadline_bytes(__s64 deadline_ms, const MDB_val *rule, __u8 bytes[DEADLINE_KEY_BYTES])
+{
+	const __u64 big_endian = __builtin_bswap64(deadline_ms);
+
+	memcpy(bytes, &big_endian, sizeof(big_endian));
+	memcpy(bytes + sizeof(big_endian), rule->mv_data, rule->mv_size);
+	return (MDB_val){ sizeof(big_endian) + rule->mv_size, bytes };
+}
+
+int store_deadline_put(struct store *store, __s64 deadline_ms, const MDB_val *rule)
+{
+	__u8 bytes[DEADLINE_KEY_BYTES];
+	MDB_val key = deadline_bytes(deadline_ms, rule, bytes), nothing = { 0, NULL };
+
+	if (!deadline_ms)
+		return 0;
+	return mdb_put(store->write, store->deadlines_db, &key, &nothing, 0);
+}
+
+int store_deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *rule)
+{
+	__u8 bytes[DEADLINE_KEY_BYTES];
+	MDB_val key = deadline_bytes(deadline_ms, rule, bytes);
+	int status = deadline_ms ? mdb_del(store->write, store->deadlines_db, &key, NULL) : 0;
+
+	return status == MDB_NOTFOUND ? 0 : status;
+}
+
+/*
+ * Finds the first deadline after `last` and writes it to `last`. -ENOENT: no other deadline has passed. Looks
+ * `last` up again each time, because the visitor may have deleted it.
+ */
+static int next_expired(struct store *store, MDB_cursor *cursor, __u8 last[DEADLINE_KEY_BYTES], size_t *length,
+			struct rule *rule)
+{
+	MDB_val key = { *length, last }, nothing;
+	__u64 big_endian;
+	int error = environment_error(mdb_cursor_get(cursor, &key, &nothing, *length ? MDB_SET_RANGE : MDB_FIRST));
+
+	if (!error && key.mv_size == *length && !memcmp(key.mv_data, last, *length))
+		error = environment_error(mdb_cursor_get(cursor, &key, &nothing, MDB_NEXT));
+	if (error)
+		return error;
+	if (key.mv_size <= sizeof(big_endian) || key.mv_size > DEADLINE_KEY_BYTES)
+		return -EBADMSG;
+	*length = key.mv_size;
+	memcpy(last, key.mv_data, key.mv_size);
+	memcpy(&big_endian, last, sizeof(big_endian));
+	if ((__s64)__builtin_bswap64(big_endian) > store->clock.now_ms)
+		return -ENOENT;
+	error = rule_decode(last + sizeof(big_endian), *length - sizeof(big_endian), rule);
+	if (error || !rule_is_canonical(rule) || store_get(store, rule))
+		return -EBADMSG;
+	/* The rule must have the deadline that it is sorted by. */
+	return rule->timeout_ms < 0 ? 0 : -EBADMSG;
+}
+
+int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
+{
+	__u8 last[DEADLINE_KEY_BYTES];
+	MDB_cursor *cursor = NULL;
+	size_t length = 0;
+	struct rule rule;
+	MDB_txn *txn;
+	int result;
+
+	if (store->schema == 1)
+		return 0;
+	result = store_view_begin(store, &txn);
+	if (result)
+		return result;
+	result = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
+	while (!result) {
+		result = next_expired(store, cursor, last, &length, &rule);
+		if (result == -ENOENT) {
+			result = 0;
+			break;
+		}
+		if (!result)
+			result = visit(&rule, context);
+	}
+	if (cursor)
+		mdb_cursor_close(cursor);
+	store_view_end(store);
+	return result;
+}
