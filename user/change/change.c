@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Store and running filters together: opened, loaded, resized, checked, asked. */
+/*
+ * Opens store and running filters together; loads, resizes and checks filters; answers questions about them.
+ */
 #include "change/change.h"
 
 #include <ctype.h>
@@ -56,12 +58,12 @@ static int open_target(struct apply *apply, struct kernel_filter *filter, struct
 	return target->state == TARGET_TAKEN_OVER ? 0 : target_update(target, apply->store, apply->name, reason);
 }
 
-/* Takes over from `filters` those that are, or shall be, filled from this store. */
+/* Opens the filters that have, or get, the rules of this store. */
 static int open_targets(struct apply *apply, struct kernel_filter *filters, size_t count, struct reason *reason)
 {
 	int error = 0;
 
-	/* One more, for apply_load(). */
+	/* One more than there are, for apply_load(). */
 	apply->targets = calloc(count + 1, sizeof(*apply->targets));
 	if (!apply->targets)
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
@@ -99,7 +101,7 @@ const struct kernel_attachment *apply_attachment_on(const struct apply *apply, c
 	return NULL;
 }
 
-/* `unseen` NULL: not to see what runs is a failure. */
+/* `unseen`: see apply_open_to_load(); NULL: a program that cannot be inspected is an error. */
 static int open_in(enum store_mode mode, struct apply *apply, const char *state, const char *name,
 		   struct reason *unseen, struct reason *reason)
 {
@@ -149,9 +151,8 @@ int apply_try_open(struct apply *apply, const char *state, const char *name, str
 }
 
 /*
- * Where no capacity is given. An exact table is as small as its keys allow, with some room: it stays in the
- * caches, and grows by itself. In a compact one free slots are what keeps innocent packets from being
- * dropped, and cost little.
+ * The size if no capacity is given. A small exact table stays in the CPU caches, and grows when needed. A
+ * compact table is larger: its free slots are cheap, and make false positives rare.
  */
 static __u64 default_slots(const struct store_info *info, const struct abi_options *options)
 {
@@ -162,7 +163,7 @@ static __u64 default_slots(const struct store_info *info, const struct abi_optio
 	return slots < least ? least : slots;
 }
 
-/* Whether `slots` hold the keys of the store, and can be had. `capacity`: what was asked for; 0: nothing. */
+/* Refuses a capacity (0: not given) that is too small for the store, and a table that is too large. */
 static int check_slots(const struct store_info *info, __u64 capacity, __u64 slots, struct reason *reason)
 {
 	if (capacity && info->keys > capacity)
@@ -193,7 +194,7 @@ int apply_load(struct apply *apply, const struct abi_options *options, __u64 cap
 	struct target *new = &apply->targets[apply->targets_count];
 	struct store_info info;
 	__u64 slots = 0, ended;
-	/* As in forget_ended(). */
+	/* For the reason at forget_ended(). */
 	int error = options->is_exact ? 0 : apply_change(apply, expire, &ended, reason);
 
 	if (!error)
@@ -226,7 +227,7 @@ int apply_resize(struct apply *apply, __u64 capacity, struct reason *reason)
 	return error;
 }
 
-/* `least`: slots. */
+/* Renews one filter, unless it has what is asked for; `least` is in slots. */
 static int renew(struct apply *apply, struct target *target, const struct abi_options *options, __u64 least,
 		 size_t *renewed, struct reason *reason)
 {
@@ -241,7 +242,7 @@ static int renew(struct apply *apply, struct target *target, const struct abi_op
 	return error;
 }
 
-/* A compact table knows no ends: what has ended would match again. */
+/* A compact table stores no ends: rules that have ended would match again. */
 static int forget_ended(struct apply *apply, const struct abi_options *options, struct reason *reason)
 {
 	__u64 ended;
@@ -276,7 +277,7 @@ int apply_check(struct apply *apply, struct target *target, struct table_differe
 
 /* ---- questions ---- */
 
-/* The first rule of that shape, stored and not ended, that matches the flows; -ENOENT. */
+/* Finds a stored rule of that shape that matches the flows and has not ended. 0; -ENOENT. */
 static int find_of_shape(struct store *store, int (*get)(struct store *store, struct rule *rule),
 			 const struct rule *query, const struct rule_shape *shape, struct rule *rule)
 {
@@ -334,10 +335,7 @@ enum apply_blocker apply_blocks_undone(struct store *store, const struct rule *q
 	return blocks(store, store_get_undone, query, rule);
 }
 
-/*
- * A rule of that shape which would match the flows has just the entry that packets look for, if the
- * hints do not tell them that there is none.
- */
+/* Looks the flows up under one shape as the packet path does: first the hints, then the table. */
 static bool shape_matches(const struct kernel_filter *filter, const struct table *table, const struct rule *query,
 			  const struct abi_shape_list *list, size_t i, enum flow_family family)
 {
@@ -418,7 +416,7 @@ double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_f
 {
 	double for_one_probe = table_false_positive_rate(filter->options.format, apply_load_factor(filter));
 
-	/* In an exact table the tag must be equal too. */
+	/* An exact table also compares a 64-bit tag. */
 	if (filter->options.is_exact)
 		for_one_probe *= 0x1p-64;
 	return apply_mean_probes(filter, family) * for_one_probe;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a key's words, and the timeout behind them. The shape stands in the last word. */
+/* The words of a key and one for its timeout. The last word of the key has the tag of its shape. */
 static size_t words_of(enum flow_family family)
 {
 	return flow_key_last(family) + 2;

@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The rules of a change: into store and tables, and out of the store; what leaves the tables is only noted. */
+/* Adds and deletes the rules of a change in the store. For the tables it only notes keys: see entries.c. */
 #include <errno.h>
 #include <string.h>
 
 #include "change/change.h"
 #include "change/internal.h"
 #include "filter/rule_entries.h"
+
+/* ---- messages ---- */
+
+int apply_store_refused(int error, struct reason *reason)
+{
+	return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
+}
+
+int apply_store_unread(int error, struct reason *reason)
+{
+	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+}
 
 /* ---- adding ---- */
 
@@ -15,7 +27,7 @@ struct adding {
 	struct reason *reason;
 };
 
-/* A key that another rule has too, or that this change has touched, is in the tables, or will be. */
+/* A key is new unless another rule has it, or this change has touched it. */
 static int add_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct adding *adding = context;
@@ -98,7 +110,7 @@ int apply_add(struct apply *apply, const struct rule *rule, struct reason *reaso
 	return add(apply, rule, false, reason);
 }
 
-/* Where none of its owners is left, it is not. */
+/* If none of its owners exists any more, the rule is not restored. */
 int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
 	int error = add(apply, rule, true, reason);
@@ -133,10 +145,10 @@ static int del(struct apply *apply, const struct rule *rule,
 	if (error)
 		return error;
 	error = store_get(apply->store, &found);
-	/* Before its shapes are gone, and their targets with them. */
+	/* First: the keys depend on the shapes, which may disappear with the rule. */
 	if (!error && apply_keys_matter(apply))
 		error = keys_each(store_shape_list(apply->store), rule, leave_key, &adding);
-	/* One that is not there too: the undo of a change may be about to bring it back. */
+	/* Even if the rule does not exist: else the undo of a pending change could bring it back. */
 	if (!error || error == -ENOENT)
 		error = from_store(apply, rule);
 	if (!error || error == -EALREADY || error == -ENOENT)
@@ -154,7 +166,7 @@ int apply_del(struct apply *apply, const struct rule *rule, struct reason *reaso
 	return del(apply, rule, del_any, reason);
 }
 
-/* The tables are filled anew after the commit: quicker than key by key. */
+/* The tables are refilled after the commit, which is faster than deleting each key. */
 int apply_clear(struct apply *apply, struct reason *reason)
 {
 	int error = store_clear(apply->store);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Changes that are not about single rules: settings, and changes that wait to be confirmed. */
+/* Changes of settings, and pending changes: their deadline, confirm and undo. */
 #include <errno.h>
 #include <string.h>
 
 #include "change/change.h"
 #include "change/internal.h"
 
-#define STEP_RULES 4096    /* of a change, after which the time to confirm is pushed out */
-#define STEP_KEYS_A_MS 200 /* that a step brings on at least, of all keys of the store */
+#define STEP_RULES 4096    /* rules of a change between two moves of its deadline */
+#define STEP_KEYS_A_MS 200 /* keys that the slowest step, a new table, handles in a millisecond at least */
 
 /* ---- settings ---- */
 
@@ -18,7 +18,10 @@ static int set(struct apply *apply, void *context, struct reason *reason)
 	return error ? reason_set(reason, error, "cannot keep the settings: %s", strerror(-error)) : 0;
 }
 
-/* Nothing but pass rules lets anything through then, and the undo takes those away that came with the change. */
+/*
+ * With `no-rule drop` only pass rules let packets through, and the undo removes the pass rules of the pending
+ * change.
+ */
 static int check_pending(struct apply *apply, const struct store_settings *settings, struct reason *reason)
 {
 	struct store_settings before;
@@ -33,8 +36,8 @@ static int check_pending(struct apply *apply, const struct store_settings *setti
 	    before.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
 		return 0;
 	return reason_set(reason, -EBUSY,
-			  "the policy 'no-rule drop' would stay where the change that waits for "
-			  "xdp-cuckoo confirm is undone, and its pass rules would not; confirm it first");
+			  "a change waits for xdp-cuckoo confirm; if it is undone, its pass rules go, but "
+			  "the policy 'no-rule drop' stays; confirm it first");
 }
 
 int apply_set(struct apply *apply, const struct store_settings *settings, struct reason *reason)
@@ -56,9 +59,9 @@ int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reaso
 	return apply_set(apply, &settings, reason);
 }
 
-/* ---- waiting for a confirmation ---- */
+/* ---- pending changes ---- */
 
-/* Of a load: then there is nothing in the store. */
+/* Whether a filter waits for `confirm`. A load that waits is not in the store: only the filter knows. */
 static bool is_waiting(const struct apply *apply)
 {
 	for (size_t i = 0; i < apply->targets_count; i++)
@@ -90,7 +93,7 @@ static int set_unconfirmed(struct apply *apply, __u64 id, __s64 left_ms, struct 
 	return error;
 }
 
-/* A new table of all keys is one step, and so is the commit. */
+/* The longest steps are a new table of all keys, and the commit. */
 int apply_push_pending(struct apply *apply, struct reason *reason)
 {
 	struct store_pending pending;
@@ -160,7 +163,7 @@ static int forget(struct apply *apply, void *context, struct reason *reason)
 		       0;
 }
 
-/* Whether some filter was told to pass everything unless it is confirmed. */
+/* Confirms all filters. Whether one of them was waiting. */
 static bool confirm_targets(struct apply *apply)
 {
 	const bool was_waiting = is_waiting(apply);
@@ -185,7 +188,10 @@ struct undoing {
 	struct reason *reason;
 };
 
-/* For want of one rule's kind, which another command's rules have taken meanwhile, not all is left undone. */
+/*
+ * Other commands may have used up the shapes since. Then this rule is lost, and the rest is undone all the
+ * same.
+ */
 static int put_back(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
 	struct apply_undone *undone = &apply->undone;
