@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Imports a list file as one change: reads it, compares it with the store, and changes store and filters. The caller
- * opens them and prints the report. Only progress, and notes about the list, go to stderr from here.
+ * Imports a list file as one change: reads it, compares it with the store, and changes store and filters. The
+ * caller opens them and prints the report. Only progress, and notes about the list, go to stderr from here.
  */
 #ifndef XDP_CUCKOO_IMPORT_H
 #define XDP_CUCKOO_IMPORT_H
@@ -19,7 +19,7 @@ struct import_options {
 	const char *list_name;    /* the rules belong to this list; NULL: they are added by hand */
 	const char *list_format;  /* see list_format_named(); NULL: found from the content */
 	__s64 timeout_ms;         /* for rules that have none; 0: they stay */
-	__s64 confirm_ms;         /* the change is undone unless it is confirmed within this time; 0: it stays */
+	__s64 confirm_ms;         /* undo the change unless confirmed in this time; 0: never */
 	bool is_replace;          /* delete the rules that the file does not have: of the list, or all */
 	bool is_strict;           /* refuse a file with bad lines */
 	bool is_dry_run;          /* only compare */
@@ -50,14 +50,17 @@ struct import {
 };
 
 /*
- * Reads the file at `path`; NULL prepares the deletion of the list options->list_name. Until import_close() SIGINT and
- * SIGTERM end the import: nothing is changed. -EINVAL: the list is refused; other -errno, with the reason. Call
- * import_free() and import_close() in any case.
+ * Reads the file at `path`; NULL prepares the deletion of the list options->list_name. Until import_close()
+ * SIGINT and SIGTERM end the import: nothing is changed. -EINVAL: the list is refused; other -errno, with the
+ * reason. Call import_free() and import_close() in any case.
  */
 int import_open(struct import *import, const struct import_options *options, const char *path,
 		void (*refuse)(const char *text), struct reason *reason);
 
-/* Makes the change. -EINVAL: it is refused; -ESRCH: there is no such list to delete; other -errno, with the reason. */
+/*
+ * Makes the change. -EINVAL: it is refused; -ESRCH: there is no such list to delete; other -errno, with the
+ * reason.
+ */
 int import_change(struct import *import, struct apply *apply, struct reason *reason);
 
 /* Only compares with the store; NULL: an empty one. Errors as import_change(). */

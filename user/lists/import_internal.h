@@ -11,8 +11,8 @@ int import_no_such_list(const char *name, struct reason *reason);
 int import_too_many_lists(struct reason *reason);
 
 /*
- * With --replace: fills import->diff by a comparison with the whole store; NULL is an empty one. `owner` is the number
- * of the list. -EINVAL: the import would delete too much, and --force is not given.
+ * With --replace: fills import->diff by a comparison with the whole store; NULL is an empty one. `owner` is
+ * the number of the list. -EINVAL: the import would delete too much, and --force is not given.
  */
 int import_compare(struct import *import, struct store *store, unsigned int owner, struct reason *reason);
 

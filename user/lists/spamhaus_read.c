@@ -20,7 +20,7 @@ static int take(struct list *list, const char *network, const char *number)
 	return list_take(list, &row);
 }
 
-/* What stands behind the network would change what the line means: no such line is half read. */
+/* More words before the ; would change the meaning of the line. Such a line is refused, not read in part. */
 static int read_text_line(struct list *list, char *line)
 {
 	static const char space[] = " \t\v\f\r";
@@ -34,8 +34,8 @@ static int read_text_line(struct list *list, char *line)
 	rest = network + strcspn(network, space);
 	if (rest[strspn(rest, space)] && rest[strspn(rest, space)] != '#')
 		return list_refuse(list,
-				   "'%.60s': only a network stands before the ; of a Spamhaus list; rules are "
-				   "read with --format text",
+				   "'%.60s': a line of a Spamhaus list has only a network before its ';'; "
+				   "read rules with --format text",
 				   network);
 	*rest = '\0';
 	if (number) {

@@ -184,8 +184,8 @@ static void test_csv_without_addresses(void **state)
 	static const char sides[] = "source_ip,dest_ip,port\n192.0.2.1,,80\n,192.0.2.1,80\n,,80\n";
 	static const char own[] = "proto,src,sport,dst,dport\nudp,,,,53\n";
 	static const char none[] = "proto,dport\nudp,53\n";
-	static const char why[] = "no address: the row would be for every source; write 0.0.0.0/0 or ::/0 if you mean "
-				  "it\n";
+	static const char why[] = "no address: the row would match every source; write 0.0.0.0/0 or ::/0 if you mean "
+				  "that\n";
 	char refused[256];
 
 	(void)state;
@@ -231,7 +231,7 @@ static const struct {
 	  "{\"concat\": [\"2001:db8::1\", \"nd-redirect\"]}, {\"concat\": [\"2001:db8::1\", \"nothing\"]}",
 	  "proto ipv6-icmp src 2001:db8::1 type 137\n", "1: 'type nothing': must be a number 0 to 255\n" },
 	{ "{\"typeof\": {\"meta\": {\"key\": \"mark\"}}}", "1", "",
-	  "1: set 'a': what its type holds makes no rules; it is left out\n" },
+	  "1: set 'a': elements of its type cannot be rules; it is left out\n" },
 	{ "\"ipv4_addr\"", "1.2.3", "", "1: '1.2.3' is not JSON\n" },
 	{ "\"ipv4_addr\"", "true, \"192.0.2.1\"", "src 192.0.2.1\n",
 	  "1: 'true' does not have the columns of set 'a'\n" },
@@ -240,7 +240,7 @@ static const struct {
 	{ "\"inet_service\"", "{\"range\": [1, 2]}, {\"range\": [1, 2, 3]}", "dport 1\ndport 2\n",
 	  "1: '{\"range\": [1, 2, 3]}' does not have the columns of set 'a'\n" },
 	{ "[\"ipv4_addr\", \"ipv4_addr\", \"ipv4_addr\"]", "\"192.0.2.1\"", "",
-	  "1: set 'a': what its type holds makes no rules; it is left out\n" },
+	  "1: set 'a': elements of its type cannot be rules; it is left out\n" },
 };
 
 static void test_nft_sets(void **state)
