@@ -21,7 +21,6 @@ void rule_counts_close(struct rule_counts *counts)
 	kernel_filters_free(counts->filters, counts->count);
 }
 
-/* A table that was not opened counts nothing. */
 int rule_counts_open(struct rule_counts *counts, const char *name, struct reason *reason)
 {
 	size_t running = 0, counting = 0;

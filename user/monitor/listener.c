@@ -18,7 +18,7 @@ static int no_memory(struct reason *reason)
 	return reason_set(reason, -ENOMEM, "not enough memory to listen");
 }
 
-/* One that nobody has set up may become one of any name. */
+/* A filter that is not set up yet has no name: it may get any. */
 static bool is_anybodys(const struct abi_config *config)
 {
 	return !config->magic;
@@ -39,7 +39,9 @@ static int refused(const struct kernel_filter *filter, int error, struct reason 
 			  filter->attachments[0].interface);
 }
 
-/* As long as the lease of somebody else is not put off, he may have died, and then it ends; or he gives it up. */
+/*
+ * If the lease of another listener is not renewed, that listener may have died: waits until the lease ends.
+ */
 static int claim(const struct listener *listener, const struct kernel_filter *filter,
 		 const struct kernel_samples *samples, struct reason *reason)
 {
@@ -69,7 +71,7 @@ static int wait_for(const struct listener *listener, const struct kernel_samples
 	return epoll_ctl(listener->fd, EPOLL_CTL_ADD, kernel_samples_fd(samples), &event) ? -errno : 0;
 }
 
-/* A filter that is new here. */
+/* Starts to listen to one more filter. */
 static int join(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
 {
 	struct kernel_samples **grown =
@@ -97,7 +99,7 @@ static int join(struct listener *listener, const struct kernel_filter *filter, s
 	return error;
 }
 
-/* A table that was made in the place of another has the same ring, and a lease of its own. */
+/* A new table of a filter keeps the ring, but has its own lease. */
 static int renew(const struct listener *listener, const struct kernel_filter *filter, struct kernel_samples *samples,
 		 struct reason *reason)
 {
@@ -118,7 +120,7 @@ static void add(struct abi_sampling *sum, const struct abi_sampling *more)
 	sum->lost += more->lost;
 }
 
-/* It was not there at the last look either: what was in its ring is read. */
+/* The filter was missing at two looks in a row, so its ring has been read. */
 static void leave(struct listener *listener, size_t i)
 {
 	struct kernel_samples *samples = listener->samples[i];
@@ -159,7 +161,7 @@ static int listen_to(struct listener *listener, const struct kernel_filter *filt
 	struct kernel_samples *samples = find(listener, filter);
 	int error;
 
-	/* One that was anybody's, and got another name, is another listener's. */
+	/* A filter without a name may have got another name since: it belongs to another listener. */
 	if (!is_meant(listener, filter->config)) {
 		if (samples)
 			kernel_samples_release(samples, &listener->kernel);
@@ -238,7 +240,7 @@ static int pass_over(const struct abi_sample *sample, void *context)
 	return 0;
 }
 
-/* One that has just got another name is not heard any more, though it is not left yet. */
+/* Skips the samples of a filter that has just got another name. */
 int listener_read(struct listener *listener, int (*visit)(const struct abi_sample *sample, void *context),
 		  void *context)
 {
