@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The public functions about what runs where, and how. */
+/* The public functions that load and unload the filter, and set its mode. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ _Static_assert((int)XDP_CUCKOO_AUTO == KERNEL_AUTO && (int)XDP_CUCKOO_NATIVE == 
 		       (int)XDP_CUCKOO_SKB == KERNEL_SKB,
 	       "modes");
 
-/* Exact, and as large as its rules need: others are the tool's. */
+/* Always an exact table, as large as its rules need. Only the tool makes other tables. */
 static int make_target(struct xdp_cuckoo_filter *filter, struct target **target)
 {
 	const struct abi_options options = { .format = BUCKET_16, .is_exact = true, .has_counts = true };
@@ -36,7 +36,7 @@ int xdp_cuckoo_load(struct xdp_cuckoo_filter *filter, const char *interface, enu
 	int error = public_enter_alone(filter);
 
 	if (!error && (unsigned int)mode > XDP_CUCKOO_SKB)
-		error = reason_set(&filter->reason, -EINVAL, "mode %u: there is none", (unsigned int)mode);
+		error = reason_set(&filter->reason, -EINVAL, "mode %u does not exist", (unsigned int)mode);
 	if (!error) {
 		error = public_open_apply(filter);
 		if (!error)
@@ -46,7 +46,7 @@ int xdp_cuckoo_load(struct xdp_cuckoo_filter *filter, const char *interface, enu
 	return public_leave(filter, error);
 }
 
-/* *done: from how many it was taken. `interface` NULL: from all. */
+/* Adds the number of detached interfaces to *done. `interface` NULL: all. */
 static int unload_from(struct xdp_cuckoo_filter *filter, const struct kernel_filter *running, const char *interface,
 		       size_t *done)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The public functions that only look: rules, what runs, what it has counted. */
+/* The public functions that only read: rules, running filters, counters. */
 #include <errno.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 struct visiting {
 	int (*visit)(const struct xdp_cuckoo_rule *rule, void *context);
 	void *context;
-	int ended; /* what it returned */
+	int ended; /* the last result of visit() */
 };
 
 static int visit(const struct rule *rule, void *context)
