@@ -10,14 +10,16 @@
  *                 TARGET_HAS_SOME  perhaps some keys, or new ends or shapes: an abort fills the table anew
  *                 TARGET_HAS_ALL   exactly the added keys: an abort deletes them again
  *               After the commit, apply_keys_settle() deletes keys and sets ends.
- *   refill      is_deferred, cause TARGET_STAYS. No keys enter before the commit; target_fill() makes the table
+ *   refill      is_deferred, cause TARGET_STAYS. No keys enter before the commit. target_fill() makes it
  *               equal to the store after the commit. apply_clear() does this.
  *   replace     is_deferred, cause says why. prepare_successors() makes the new table before the commit: then
  *               `successor` is set. target_succeed() switches to it after the commit.
  *
  * target_begin() puts a target in place. target_defer() moves it to refill or replace, at any time before the
- * commit; the first cause stays, and a target never moves back. A refill whose keys do not fit becomes a
- * replace before the commit. apply_forget_change() ends all states.
+ * commit; the first cause stays, and a target never moves back. If it already took keys, `ahead` still says
+ * so for an abort. A refill whose keys do not fit becomes a replace before the commit. apply_forget_change()
+ * resets `ahead` and `successor`. is_deferred and cause stay until the next target_begin(): messages use the
+ * cause.
  *
  *   torn        apply->is_torn: an abort, or the work after a commit, failed: a table differs from the store.
  *               The next apply_begin() repairs all tables before anything else.
