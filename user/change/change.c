@@ -41,11 +41,6 @@ int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
 
 /* ---- the targets of a store ---- */
 
-static bool is_mine(const struct apply *apply, const struct kernel_filter *filter)
-{
-	return !filter->config->magic || !strncmp(filter->config->name, apply->name, sizeof(apply->name));
-}
-
 static int open_target(struct apply *apply, struct kernel_filter *filter, struct reason *reason)
 {
 	struct target *target = &apply->targets[apply->targets_count];
@@ -67,9 +62,12 @@ static int open_targets(struct apply *apply, struct kernel_filter *filters, size
 	apply->targets = calloc(count + 1, sizeof(*apply->targets));
 	if (!apply->targets)
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
-	for (size_t i = 0; i < count && !error; i++)
-		if (is_mine(apply, &filters[i]))
+	for (size_t i = 0; i < count && !error; i++) {
+		const struct abi_config *config = filters[i].config;
+
+		if (!config->magic || !strncmp(config->name, apply->name, sizeof(apply->name)))
 			error = open_target(apply, &filters[i], reason);
+	}
 	return error;
 }
 
@@ -180,7 +178,7 @@ static int read_info(struct apply *apply, struct store_info *info, struct reason
 {
 	int error = store_info(apply->store, info);
 
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+	return error ? apply_store_unread(error, reason) : 0;
 }
 
 static int expire(struct apply *apply, void *count, struct reason *reason)

@@ -68,11 +68,6 @@ static int put_once(struct apply *apply, const struct rule *rule, bool is_back)
 	return is_back ? store_put_back(apply->store, rule) : store_put_for(apply->store, rule, apply->owner);
 }
 
-static bool is_answer(int error)
-{
-	return error == -EEXIST || error == -EALREADY || error == -EUSERS;
-}
-
 static int put(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
 {
 	char text[RULE_TEXT_BYTES];
@@ -88,7 +83,9 @@ static int put(struct apply *apply, const struct rule *rule, bool is_back, struc
 				  "family, and there is room for no more; use a prefix length that other "
 				  "rules use",
 				  rule_format(rule, text), ABI_SHAPES_MAX);
-	return error && !is_answer(error) && error != -ENOENT ? apply_store_refused(error, reason) : error;
+	if (!error || error == -EEXIST || error == -EALREADY || error == -EUSERS || error == -ENOENT)
+		return error;
+	return apply_store_refused(error, reason);
 }
 
 static int add(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
@@ -120,23 +117,9 @@ int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *
 
 /* ---- deleting ---- */
 
-static int give_up(struct apply *apply, const struct rule *rule)
-{
-	return store_give_up(apply->store, rule, apply->owner);
-}
+enum deletion { DELETE_OWN, DELETE_ANY, DELETE_ENDED };
 
-static int del_any(struct apply *apply, const struct rule *rule)
-{
-	return store_del(apply->store, rule);
-}
-
-static int del_ended(struct apply *apply, const struct rule *rule)
-{
-	return store_del_ended(apply->store, rule);
-}
-
-static int del(struct apply *apply, const struct rule *rule,
-	       int (*from_store)(struct apply *apply, const struct rule *rule), struct reason *reason)
+static int del(struct apply *apply, const struct rule *rule, enum deletion deletion, struct reason *reason)
 {
 	struct adding adding = { apply, rule, reason };
 	struct rule found = *rule;
@@ -150,7 +133,9 @@ static int del(struct apply *apply, const struct rule *rule,
 		error = keys_each(store_shape_list(apply->store), rule, leave_key, &adding);
 	/* Even if the rule does not exist: else the undo of a pending change could bring it back. */
 	if (!error || error == -ENOENT)
-		error = from_store(apply, rule);
+		error = deletion == DELETE_OWN ? store_give_up(apply->store, rule, apply->owner) :
+			deletion == DELETE_ANY ? store_del(apply->store, rule) :
+						 store_del_ended(apply->store, rule);
 	if (!error || error == -EALREADY || error == -ENOENT)
 		return error;
 	return reason_set(reason, error, "cannot delete: %s", strerror(-error));
@@ -158,12 +143,12 @@ static int del(struct apply *apply, const struct rule *rule,
 
 int apply_give_up(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
-	return del(apply, rule, give_up, reason);
+	return del(apply, rule, DELETE_OWN, reason);
 }
 
 int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
-	return del(apply, rule, del_any, reason);
+	return del(apply, rule, DELETE_ANY, reason);
 }
 
 /* The tables are refilled after the commit, which is faster than deleting each key. */
@@ -187,7 +172,7 @@ static int expire_rule(const struct rule *rule, void *context)
 	const struct expiring *expiring = context;
 
 	++*expiring->count;
-	return del(expiring->apply, rule, del_ended, expiring->reason);
+	return del(expiring->apply, rule, DELETE_ENDED, expiring->reason);
 }
 
 int apply_expire(struct apply *apply, __u64 *count, struct reason *reason)

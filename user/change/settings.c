@@ -54,7 +54,7 @@ int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reaso
 	int error = store_settings(apply->store, &settings);
 
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+		return apply_store_unread(error, reason);
 	settings.is_monitor_only = is_on;
 	return apply_set(apply, &settings, reason);
 }
@@ -79,7 +79,7 @@ int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reas
 				  "another change waits for xdp-cuckoo confirm; confirm it, or "
 				  "wait until it has been undone");
 	if (error)
-		return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
+		return apply_store_refused(error, reason);
 	apply->confirm_ms = timeout_ms;
 	return apply_push_pending(apply, reason);
 }
@@ -158,9 +158,7 @@ static int forget(struct apply *apply, void *context, struct reason *reason)
 	int error = store_forget_pending(apply->store);
 
 	*(bool *)context = !error;
-	return error && error != -ENOENT ?
-		       reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) :
-		       0;
+	return error && error != -ENOENT ? apply_store_refused(error, reason) : 0;
 }
 
 /* Confirms all filters. Whether one of them was waiting. */

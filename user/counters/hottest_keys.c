@@ -72,15 +72,6 @@ static void look(struct hits *hits, const struct table *table, __u64 slot, doubl
 		     (packets < before ? packets : packets - before) / seconds);
 }
 
-static void end_pass(struct hits *hits)
-{
-	memcpy(hits->ranked, hits->best, hits->best_count * sizeof(*hits->best));
-	hits->ranked_count = hits->best_count;
-	hits->best_count = 0;
-	hits->at = 0;
-	hits->passes++;
-}
-
 bool hits_step(struct hits *hits, const struct table *table, double second)
 {
 	struct hits_visit *visited = &hits->visited[hits->at / HITS_CHUNK];
@@ -93,6 +84,10 @@ bool hits_step(struct hits *hits, const struct table *table, double second)
 	*visited = (struct hits_visit){ second, sequence };
 	if (end < hits->slots)
 		return false;
-	end_pass(hits);
+	memcpy(hits->ranked, hits->best, hits->best_count * sizeof(*hits->best));
+	hits->ranked_count = hits->best_count;
+	hits->best_count = 0;
+	hits->at = 0;
+	hits->passes++;
 	return true;
 }

@@ -9,25 +9,18 @@ _Static_assert((int)XDP_CUCKOO_AUTO == KERNEL_AUTO && (int)XDP_CUCKOO_NATIVE == 
 		       (int)XDP_CUCKOO_SKB == KERNEL_SKB,
 	       "modes");
 
-/* Always an exact table, as large as its rules need. Only the tool makes other tables. */
-static int make_target(struct xdp_cuckoo_filter *filter, struct target **target)
-{
-	const struct abi_options options = { .format = BUCKET_16, .is_exact = true, .has_counts = true };
-
-	*target = filter->apply.targets;
-	return filter->apply.targets_count ? 0 : apply_load(&filter->apply, &options, 0, target, &filter->reason);
-}
-
 static int load(struct xdp_cuckoo_filter *filter, const char *interface, enum kernel_mode mode)
 {
-	struct target *target;
+	/* Always an exact table, as large as its rules need. Only the tool makes other tables. */
+	const struct abi_options options = { .format = BUCKET_16, .is_exact = true, .has_counts = true };
+	struct target *target = filter->apply.targets;
 	int error;
 
 	if (apply_attachment_on(&filter->apply, interface))
 		return 0;
 	error = apply_check_guard(&filter->apply, &filter->reason);
-	if (!error)
-		error = make_target(filter, &target);
+	if (!error && !filter->apply.targets_count)
+		error = apply_load(&filter->apply, &options, 0, &target, &filter->reason);
 	return error ? error : kernel_attach(&target->filter, interface, mode, &filter->reason);
 }
 

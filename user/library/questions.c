@@ -16,25 +16,20 @@ static int unread(struct xdp_cuckoo_filter *filter, int error)
 
 /* ---- test ---- */
 
-static int ask_policy(struct store *store, enum xdp_cuckoo_answer *answer)
-{
-	struct store_settings settings;
-	int error = store_settings(store, &settings);
-
-	if (!error && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-		*answer = XDP_CUCKOO_BLOCKED_BY_POLICY;
-	return error;
-}
-
 static int test(struct store *store, const struct rule *flow, enum xdp_cuckoo_answer *answer,
 		struct xdp_cuckoo_rule *decides)
 {
+	struct store_settings settings;
 	struct rule rule;
 	int error = apply_test(store, flow, &rule);
 
 	*answer = XDP_CUCKOO_NOT_BLOCKED;
-	if (error == -ENOENT)
-		return ask_policy(store, answer);
+	if (error == -ENOENT) {
+		error = store_settings(store, &settings);
+		if (!error && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+			*answer = XDP_CUCKOO_BLOCKED_BY_POLICY;
+		return error;
+	}
 	if (error)
 		return error;
 	*answer = rule.action == RULE_DROP ? XDP_CUCKOO_BLOCKED : XDP_CUCKOO_PASSED;
@@ -110,25 +105,22 @@ int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter,
 
 /* ---- what runs ---- */
 
-static void add_running(const struct kernel_filter *running, struct xdp_cuckoo_info *info)
-{
-	const __u32 run = __atomic_load_n(&running->config->run, __ATOMIC_ACQUIRE);
-
-	info->interfaces += running->attachments_count;
-	info->slots += table_slots_of(target_geometry(running));
-	info->used_slots += running->config->used;
-	info->is_panic |= (run & ABI_RUN_PANIC) != 0;
-}
-
 static int ask_running(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
 {
 	struct kernel_filter *running;
 	size_t count;
 	int error = kernel_find(filter->name, &running, &count, &filter->reason);
 
-	for (size_t i = 0; i < count; i++)
-		if (public_is_running(filter, &running[i]))
-			add_running(&running[i], info);
+	for (size_t i = 0; i < count; i++) {
+		const struct abi_config *config = running[i].config;
+
+		if (!public_is_running(filter, &running[i]))
+			continue;
+		info->interfaces += running[i].attachments_count;
+		info->slots += table_slots_of(target_geometry(&running[i]));
+		info->used_slots += config->used;
+		info->is_panic |= (__atomic_load_n(&config->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC) != 0;
+	}
 	kernel_filters_free(running, count);
 	return error;
 }

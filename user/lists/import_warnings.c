@@ -12,21 +12,16 @@ static void count(struct import_special *special, const struct rule *rule, const
 	special->what = what;
 }
 
-static void look_at_kind(struct import_specials *specials, const struct rule *rule)
+void import_specials_look(struct import_specials *specials, const struct guard *guard, const struct rule *rule)
 {
 	const char *what = guard_special(rule);
 	size_t i = 0;
 
-	if (!what)
-		return;
-	while (i < IMPORT_SPECIALS_MAX - 1 && specials->kinds[i].what && strcmp(specials->kinds[i].what, what))
-		i++;
-	count(&specials->kinds[i], rule, what);
-}
-
-void import_specials_look(struct import_specials *specials, const struct guard *guard, const struct rule *rule)
-{
-	look_at_kind(specials, rule);
+	if (what) {
+		while (i < IMPORT_SPECIALS_MAX - 1 && specials->kinds[i].what && strcmp(specials->kinds[i].what, what))
+			i++;
+		count(&specials->kinds[i], rule, what);
+	}
 	if (guard->count && rule->action == RULE_DROP && guard_concerns(guard, rule))
 		count(&specials->blocking, rule, "");
 }

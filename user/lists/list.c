@@ -239,22 +239,17 @@ static unsigned int count_values(const char *word, enum word_kind kind)
 	return count;
 }
 
-static bool may_have_range(const struct list_row *row)
-{
-	for (size_t i = 0; i < row->count; i++)
-		if (strchr(row->words[i], '-'))
-			return true;
-	return false;
-}
-
 int list_take(struct list *list, const struct list_row *row)
 {
 	struct taking taking = { .list = list, .count = row->count, .is_permanent = row->is_permanent };
 	enum word_kind kind;
+	bool may_have_range = false;
 	__u64 rules = 1;
 
 	memcpy(taking.words, row->words, row->count * sizeof(*row->words));
-	if (!may_have_range(row))
+	for (size_t i = 0; i < row->count && !may_have_range; i++)
+		may_have_range = strchr(row->words[i], '-');
+	if (!may_have_range)
 		return take_rule(&taking);
 	/* The product of several ranges may overflow. */
 	for (size_t at = 0; (kind = find_range(&taking, &at)) != WORD_PLAIN; at++)
@@ -283,12 +278,6 @@ int list_next(struct list *list, int (*next)(struct reader *reader))
 	return got;
 }
 
-/* nft writes one long line, or an object over many lines. Spamhaus writes one object on each line. */
-static enum list_format format_of_json(const char *line)
-{
-	return strstr(line, "\"nftables\"") || !strchr(line, '}') ? LIST_NFT : LIST_SPAMHAUS;
-}
-
 static bool is_word(const char *line, const char *word)
 {
 	const size_t length = strlen(word);
@@ -307,7 +296,8 @@ static enum list_format format_of(const char *line)
 	if (!*line || *line == '#' || *line == ';')
 		return LIST_UNKNOWN;
 	if (*line == '{')
-		return format_of_json(line);
+		/* nft writes one long line, or an object over many lines. Spamhaus writes an object on each line. */
+		return strstr(line, "\"nftables\"") || !strchr(line, '}') ? LIST_NFT : LIST_SPAMHAUS;
 	for (size_t i = 0; i < sizeof(ipset_words) / sizeof(ipset_words[0]); i++)
 		if (is_word(line, ipset_words[i]))
 			return LIST_IPSET;

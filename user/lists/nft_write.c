@@ -264,15 +264,6 @@ static void write_value(FILE *to, const struct kind *kind, const struct rule *ru
 	fputs(count > 1 ? "]}" : "", to);
 }
 
-static void write_comment(FILE *to, const char *comment)
-{
-	json_t *value = json_string(comment);
-
-	fputs(", \"comment\": ", to);
-	json_dumpf(value, to, JSON_ENCODE_ANY);
-	json_decref(value);
-}
-
 static void write_element(FILE *to, const struct kind *kind, const struct rule *rule)
 {
 	const bool has_comment = rule->comment[0] && strlen(rule->comment) <= COMMENT_MAX;
@@ -285,8 +276,13 @@ static void write_element(FILE *to, const struct kind *kind, const struct rule *
 	write_value(to, kind, rule);
 	if (rule->timeout_ms)
 		fprintf(to, ", \"timeout\": %lld", (long long)(rule->timeout_ms + 999) / 1000);
-	if (has_comment)
-		write_comment(to, rule->comment);
+	if (has_comment) {
+		json_t *comment = json_string(rule->comment);
+
+		fputs(", \"comment\": ", to);
+		json_dumpf(comment, to, JSON_ENCODE_ANY);
+		json_decref(comment);
+	}
 	fputs("}}", to);
 }
 

@@ -64,19 +64,13 @@ static struct kernel_samples *find(const struct listener *listener, const struct
 	return NULL;
 }
 
-static int wait_for(const struct listener *listener, const struct kernel_samples *samples)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	return epoll_ctl(listener->fd, EPOLL_CTL_ADD, kernel_samples_fd(samples), &event) ? -errno : 0;
-}
-
 /* Starts to listen to one more filter. */
 static int join(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
 {
 	struct kernel_samples **grown =
 		realloc(listener->samples, (listener->count + 1) * sizeof(struct kernel_samples *));
 	struct kernel_samples *samples = grown ? calloc(1, sizeof(*samples)) : NULL;
+	struct epoll_event event = { .events = EPOLLIN };
 	int error;
 
 	if (grown)
@@ -86,7 +80,7 @@ static int join(struct listener *listener, const struct kernel_filter *filter, s
 	error = kernel_samples_open(filter, samples, reason);
 	if (!error)
 		error = refused(filter, claim(listener, filter, samples, reason), reason);
-	if (!error && wait_for(listener, samples))
+	if (!error && epoll_ctl(listener->fd, EPOLL_CTL_ADD, kernel_samples_fd(samples), &event))
 		error = no_memory(reason);
 	samples->is_there = true;
 	if (!error) {
@@ -120,25 +114,22 @@ static void add(struct abi_sampling *sum, const struct abi_sampling *more)
 	sum->lost += more->lost;
 }
 
-/* The filter was missing at two looks in a row, so its ring has been read. */
-static void leave(struct listener *listener, size_t i)
-{
-	struct kernel_samples *samples = listener->samples[i];
-	struct abi_sampling seen;
-	struct reason ignored;
-
-	if (!kernel_samples_count(samples, &seen, &ignored))
-		add(&listener->gone, &seen);
-	kernel_samples_close(samples);
-	free(samples);
-	listener->samples[i] = listener->samples[--listener->count];
-}
-
+/* Leaves filters that were missing at two looks in a row: their rings have been read. */
 static void leave_gone(struct listener *listener)
 {
-	for (size_t i = listener->count; i-- > 0;)
-		if (!listener->samples[i]->is_there)
-			leave(listener, i);
+	for (size_t i = listener->count; i-- > 0;) {
+		struct kernel_samples *samples = listener->samples[i];
+		struct abi_sampling seen;
+		struct reason ignored;
+
+		if (samples->is_there)
+			continue;
+		if (!kernel_samples_count(samples, &seen, &ignored))
+			add(&listener->gone, &seen);
+		kernel_samples_close(samples);
+		free(samples);
+		listener->samples[i] = listener->samples[--listener->count];
+	}
 	for (size_t i = 0; i < listener->count; i++)
 		listener->samples[i]->is_there = false;
 }
