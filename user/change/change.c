@@ -174,7 +174,7 @@ static int read_info(struct apply *apply, struct store_info *info, struct reason
 {
 	int error = store_info(apply->store, info);
 
-	return error ? apply_store_unread(error, reason) : 0;
+	return error ? apply_say_unread(error, reason) : 0;
 }
 
 static int expire(struct apply *apply, void *count, struct reason *reason)

@@ -71,7 +71,7 @@ static int begin(struct apply *apply, struct reason *reason)
 	error = apply->touched ? store_begin(apply->store) : -ENOMEM;
 	if (!error)
 		error = apply_note_blocked(apply);
-	return error ? apply_store_refused(error, reason) : 0;
+	return error ? apply_say_unwritten(error, reason) : 0;
 }
 
 int apply_begin(struct apply *apply, struct reason *reason)
@@ -113,7 +113,7 @@ static int plan(struct apply *apply, struct reason *reason)
 	if ((store_has_new_shape(store) || shape_list_is_expanded(store_shape_list(store))) &&
 	    apply_can_replace_all(apply) && shape_list_plan_pays(store_shape_list(store)))
 		error = apply_plan_anew(apply);
-	return error ? apply_store_unread(error, reason) : 0;
+	return error ? apply_say_unread(error, reason) : 0;
 }
 
 /* Makes the new tables of the targets that need one. */
@@ -123,7 +123,7 @@ static int prepare_successors(struct apply *apply, struct reason *reason)
 	int error = store_info(apply->store, &info);
 
 	if (error)
-		return apply_store_unread(error, reason);
+		return apply_say_unread(error, reason);
 	for (size_t i = 0; i < apply->targets_count && !error; i++) {
 		struct target *target = &apply->targets[i];
 		const __u64 slots = target_slots_to_grow_to(target, info.keys);
@@ -156,7 +156,7 @@ static int commit(struct apply *apply, bool *is_changed, struct reason *reason)
 
 	*is_changed = store_is_changed(apply->store);
 	error = store_commit(apply->store);
-	return error ? apply_store_refused(error, reason) : 0;
+	return error ? apply_say_unwritten(error, reason) : 0;
 }
 
 /* ---- 5. the tables lose the deleted keys, or new tables take over ---- */
@@ -170,7 +170,7 @@ static int finish(struct apply *apply, struct reason *reason)
 	if (!error)
 		error = store_shapes(apply->store, &apply->touched->shapes);
 	if (error)
-		return apply_store_unread(error, reason);
+		return apply_say_unread(error, reason);
 	for (size_t i = 0; i < apply->targets_count && !error; i++) {
 		struct target *target = &apply->targets[i];
 

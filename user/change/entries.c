@@ -101,7 +101,7 @@ static int note_absent(const struct rule_key *key, __s64 timeout_ms, void *conte
 	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
 	if (error == -ENOENT)
 		error = key_set_add(&apply->touched->absent, key);
-	return error ? apply_store_unread(error, moving->reason) : 0;
+	return error ? apply_say_unread(error, moving->reason) : 0;
 }
 
 /* Whether a table for one more key could replace this one. */
@@ -159,7 +159,7 @@ static int retime(const struct moving *moving)
 	for (size_t i = 0; i < retimed->count && !error; i++) {
 		error = keys_state(apply->store, store_shape_list(apply->store), &retimed->key[i], &state);
 		if (error && error != -ENOENT)
-			return apply_store_unread(error, moving->reason);
+			return apply_say_unread(error, moving->reason);
 		if (!error)
 			error = set_end(apply, moving->target, &retimed->key[i], state.timeout_ms, moving->reason);
 		error = error == -ENOENT ? 0 : error;
@@ -257,7 +257,7 @@ static int settle_key(struct apply *apply, struct target *target, const struct r
 		return 0;
 	error = keys_state(apply->store, &apply->touched->shapes, key, &state);
 	if (error && error != -ENOENT)
-		return apply_store_unread(error, reason);
+		return apply_say_unread(error, reason);
 	error = error ? target_delete(target, key) : set_end(apply, target, key, state.timeout_ms, reason);
 	if (error == -ENOMEM)
 		return target_unmapped(reason);

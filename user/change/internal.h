@@ -59,8 +59,8 @@ struct apply_touched {
 void apply_forget_change(struct apply *apply);
 
 /* These set the reason for a failed write to, or read from, the store. They return `error`. */
-int apply_store_refused(int error, struct reason *reason);
-int apply_store_unread(int error, struct reason *reason);
+int apply_say_unwritten(int error, struct reason *reason);
+int apply_say_unread(int error, struct reason *reason);
 
 /*
  * apply_plan_anew() joins prefix lengths in a new way, so that shapes need fewer probes. No running table

@@ -9,12 +9,12 @@
 
 /* ---- messages ---- */
 
-int apply_store_refused(int error, struct reason *reason)
+int apply_say_unwritten(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
 }
 
-int apply_store_unread(int error, struct reason *reason)
+int apply_say_unread(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 }
@@ -41,7 +41,7 @@ static int add_key(const struct rule_key *key, bool is_shared, void *context)
 		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
 	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
 	if (error)
-		return apply_store_unread(error, adding->reason);
+		return apply_say_unread(error, adding->reason);
 	if (state.rules == 1)
 		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
 	return apply_keys_touch(apply, key, true, adding->reason);
@@ -85,7 +85,7 @@ static int put(struct apply *apply, const struct rule *rule, bool is_back, struc
 				  rule_format(rule, text), ABI_SHAPES_MAX);
 	if (!error || error == -EEXIST || error == -EALREADY || error == -EUSERS || error == -ENOENT)
 		return error;
-	return apply_store_refused(error, reason);
+	return apply_say_unwritten(error, reason);
 }
 
 static int add(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
@@ -183,5 +183,5 @@ int apply_expire(struct apply *apply, __u64 *count, struct reason *reason)
 	*count = 0;
 	reason->text[0] = '\0';
 	error = store_expired(apply->store, expire_rule, &expiring);
-	return error && !reason->text[0] ? apply_store_unread(error, reason) : error;
+	return error && !reason->text[0] ? apply_say_unread(error, reason) : error;
 }

@@ -31,7 +31,7 @@ static int check_pending(struct apply *apply, const struct store_settings *setti
 	if (!error)
 		error = store_pending(apply->store, &pending);
 	if (error)
-		return apply_store_unread(error, reason);
+		return apply_say_unread(error, reason);
 	if (!pending.id || settings->policy[OUTCOME_NO_RULE] != VERDICT_DROP ||
 	    before.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
 		return 0;
@@ -54,7 +54,7 @@ int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reaso
 	int error = store_settings(apply->store, &settings);
 
 	if (error)
-		return apply_store_unread(error, reason);
+		return apply_say_unread(error, reason);
 	settings.is_monitor_only = is_on;
 	return apply_set(apply, &settings, reason);
 }
@@ -79,7 +79,7 @@ int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reas
 				  "another change waits for xdp-cuckoo confirm; confirm it, or "
 				  "wait until it has been undone");
 	if (error)
-		return apply_store_refused(error, reason);
+		return apply_say_unwritten(error, reason);
 	apply->confirm_ms = timeout_ms;
 	return apply_push_pending(apply, reason);
 }
@@ -107,10 +107,10 @@ int apply_push_pending(struct apply *apply, struct reason *reason)
 	if (!error)
 		error = store_pending(apply->store, &pending);
 	if (error)
-		return apply_store_unread(error, reason);
+		return apply_say_unread(error, reason);
 	left_ms = apply->confirm_ms + info.keys / STEP_KEYS_A_MS;
 	error = store_push_pending(apply->store, left_ms);
-	return error ? apply_store_refused(error, reason) : set_unconfirmed(apply, pending.id, left_ms, reason);
+	return error ? apply_say_unwritten(error, reason) : set_unconfirmed(apply, pending.id, left_ms, reason);
 }
 
 int apply_push_pending_by_rule(struct apply *apply, struct reason *reason)
@@ -158,7 +158,7 @@ static int forget(struct apply *apply, void *context, struct reason *reason)
 	int error = store_forget_pending(apply->store);
 
 	*(bool *)context = !error;
-	return error && error != -ENOENT ? apply_store_refused(error, reason) : 0;
+	return error && error != -ENOENT ? apply_say_unwritten(error, reason) : 0;
 }
 
 /* Confirms all filters. Whether one of them was waiting. */
@@ -246,7 +246,7 @@ void apply_undo_overdue(struct apply *apply)
 	int error = store_pending(apply->store, &pending);
 
 	if (error)
-		apply_store_unread(error, &reason);
+		apply_say_unread(error, &reason);
 	else if (pending.id && pending.left_ms <= 0) {
 		error = apply_undo(apply, &reason);
 		apply->undone.is_done = !error;

@@ -9,7 +9,7 @@
 
 _Static_assert(sizeof(struct xdp_cuckoo_info) == 64, "layout of the library's information");
 
-static int unread(struct xdp_cuckoo_filter *filter, int error)
+static int say_unread(struct xdp_cuckoo_filter *filter, int error)
 {
 	return reason_set(&filter->reason, error, "cannot read the store: %s", strerror(-error));
 }
@@ -56,7 +56,7 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 		return public_leave(filter, error);
 	error = test(store, &read, answer, rule);
 	if (error)
-		unread(filter, error);
+		say_unread(filter, error);
 	public_close_store(filter, store);
 	return public_leave(filter, error);
 }
@@ -98,7 +98,7 @@ int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter,
 	if (visiting.ended)
 		filter->reason.text[0] = '\0';
 	else if (error)
-		unread(filter, error);
+		say_unread(filter, error);
 	public_close_store(filter, store);
 	return public_leave(filter, error);
 }
@@ -142,7 +142,7 @@ static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *i
 		info->timed_rules = stored.timed;
 		info->is_monitor_only = settings.is_monitor_only;
 	} else {
-		unread(filter, error);
+		say_unread(filter, error);
 	}
 	public_close_store(filter, store);
 	return error;

@@ -182,12 +182,12 @@ static int open_list(struct apply *apply, const struct import *import, struct re
 		error = store_lists(apply->store, &lists);
 		apply->owner = error ? 0 : store_lists_find(&lists, name);
 		if (!error && !apply->owner)
-			return import_no_such_list(name, reason);
+			return import_say_no_list(name, reason);
 	} else {
 		error = store_list_open(apply->store, name, import->path, &apply->owner);
 	}
 	if (error == -EUSERS)
-		return import_too_many_lists(reason);
+		return import_say_too_many_lists(reason);
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 

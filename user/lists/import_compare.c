@@ -7,17 +7,17 @@
 
 /* ---- refusals ---- */
 
-int import_store_unread(int error, struct reason *reason)
+int import_say_unread(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 }
 
-int import_no_such_list(const char *name, struct reason *reason)
+int import_say_no_list(const char *name, struct reason *reason)
 {
 	return reason_set(reason, -ESRCH, "no list '%s'; see xdp-cuckoo lists", name);
 }
 
-int import_too_many_lists(struct reason *reason)
+int import_say_too_many_lists(struct reason *reason)
 {
 	return reason_set(reason, -EUSERS, "there are %d lists already; delete one: xdp-cuckoo lists delete NAME",
 			  STORE_LISTS_MAX);
@@ -62,14 +62,14 @@ int import_compare(struct import *import, struct store *store, unsigned int owne
 	int error = store ? store_lists(store, &lists) : 0;
 
 	if (error)
-		return import_store_unread(error, reason);
+		return import_say_unread(error, reason);
 	error = check_replace_all(import, &lists, reason);
 	if (error)
 		return error;
 	rule_diff_begin(&import->diff, &import->rules, 1ULL << owner, !import->options->list_name);
 	error = store ? store_each(store, rule_diff_visit, &import->diff) : 0;
 	rule_diff_end(&import->diff);
-	return error ? import_store_unread(error, reason) : check_emptying(import, reason);
+	return error ? import_say_unread(error, reason) : check_emptying(import, reason);
 }
 
 /* ---- without ---- */
@@ -91,7 +91,7 @@ static int compare_each(struct import *import, struct store *store, unsigned int
 		if (store)
 			error = store_get(store, &present);
 		if (error && error != -ENOENT)
-			return import_store_unread(error, reason);
+			return import_say_unread(error, reason);
 		if (error)
 			import_count_added(import, 0);
 		else
@@ -108,15 +108,15 @@ static int find_owner(const struct import *import, struct store *store, unsigned
 	int error = name && store ? store_lists(store, &lists) : 0;
 
 	if (error)
-		return import_store_unread(error, reason);
+		return import_say_unread(error, reason);
 	*owner = name ? store_lists_find(&lists, name) : STORE_BY_HAND;
 	if (*owner || !name)
 		return 0;
 	if (!import->path)
-		return import_no_such_list(name, reason);
+		return import_say_no_list(name, reason);
 	for (*owner = 1; *owner <= STORE_LISTS_MAX && lists.list[*owner].name[0];)
 		++*owner;
-	return *owner > STORE_LISTS_MAX ? import_too_many_lists(reason) : 0;
+	return *owner > STORE_LISTS_MAX ? import_say_too_many_lists(reason) : 0;
 }
 
 int import_dry_run(struct import *import, struct store *store, struct reason *reason)

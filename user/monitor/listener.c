@@ -31,7 +31,8 @@ static bool is_meant(const struct listener *listener, const struct abi_config *c
 
 /* ---- the filters ---- */
 
-static int refused(const struct kernel_filter *filter, int error, struct reason *reason)
+/* -EBUSY gets a reason with the interface; other errors have one. */
+static int say_refused(const struct kernel_filter *filter, int error, struct reason *reason)
 {
 	if (error != -EBUSY)
 		return error;
@@ -79,7 +80,7 @@ static int join(struct listener *listener, const struct kernel_filter *filter, s
 		return no_memory(reason);
 	error = kernel_samples_open(filter, samples, reason);
 	if (!error)
-		error = refused(filter, claim(listener, filter, samples, reason), reason);
+		error = say_refused(filter, claim(listener, filter, samples, reason), reason);
 	if (!error && epoll_ctl(listener->fd, EPOLL_CTL_ADD, kernel_samples_fd(samples), &event))
 		error = no_memory(reason);
 	samples->is_there = true;
@@ -104,7 +105,7 @@ static int renew(const struct listener *listener, const struct kernel_filter *fi
 		error = kernel_samples_follow(filter, samples, reason);
 	if (!error)
 		error = kernel_samples_renew(samples, &listener->kernel, reason);
-	return refused(filter, error, reason);
+	return say_refused(filter, error, reason);
 }
 
 static void add(struct abi_sampling *sum, const struct abi_sampling *more)
