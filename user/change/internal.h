@@ -7,7 +7,7 @@
  *
  *   in place    !is_deferred. Keys of the change go into the running table, as `ahead` says:
  *                 TARGET_HAS_NONE  no key yet: an abort has nothing to take back
- *                 TARGET_HAS_SOME  perhaps some keys, or new ends or shapes: an abort fills the table anew
+ *                 TARGET_HAS_SOME  perhaps some keys, or new ends or shapes: an abort refills the table
  *                 TARGET_HAS_ALL   exactly the added keys: an abort deletes them again
  *               After the commit, apply_keys_settle() deletes keys and sets ends.
  *   refill      is_deferred, cause TARGET_STAYS. No keys enter before the commit. target_fill() makes it
