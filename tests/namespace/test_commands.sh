@@ -221,7 +221,7 @@ test_import_names_bad_lines_and_takes_the_good() {
 	head -c 100000 /dev/urandom >"$STATE/noise"
 	assert_status 2 xc import "$STATE/noise"
 	assert_error 'more bad lines'
-	assert_error '^note: .*noise: nothing of it is a rule; xdp-cuckoo help import'
+	assert_error '^note: .*noise: no line is a rule; see the formats in xdp-cuckoo help import'
 	assert_status 3 xc import "$STATE/nosuch"
 	assert_error 'No such file or directory; name a file, or - for standard input$'
 	assert_status 3 xc import "$STATE"

@@ -544,7 +544,7 @@ test_relying_on_what_waits() {
 	xc_host import "$STATE/list" --list admins --confirm 60s >/dev/null 2>&1
 	watchdog
 	assert_status 2 xc_host add 203.0.113.0/24
-	assert_error "'src 203.0.113.0/24' would block this SSH session, from $PEER as soon as the change that waits is undone"
+	assert_error "'src 203.0.113.0/24' would block this SSH session, from $PEER once the pending change is undone"
 	assert_error 'nothing was changed; say --force, or first: xdp-cuckoo confirm$'
 	assert_status 5 xc_host policy no-rule drop --force
 	assert_error 'confirm it first'
@@ -568,7 +568,7 @@ test_what_an_undo_would_bring_back() {
 	xc_host import "$STATE/list" --replace --confirm 60s >/dev/null 2>&1
 	watchdog
 	assert_status 2 xc_host del "$PEER" action pass
-	assert_error "'src 203.0.113.0/24' would block this SSH session, from $PEER as soon as the change that waits is undone"
+	assert_error "'src 203.0.113.0/24' would block this SSH session, from $PEER once the pending change is undone"
 	assert_status 0 xc_host confirm
 	assert_status 0 xc_host del "$PEER" action pass
 }

@@ -153,7 +153,7 @@ test_special_addresses_are_counted() {
 	xc load vrx >/dev/null
 	printf '10.0.0.0/9\n10.128.0.0/9\n127.0.0.0/8\n192.0.2.1\n' >"$STATE/list"
 	assert_status 0 xc import "$STATE/list" --force
-	assert_error "seldom meant to be dropped: private \(RFC 1918\); 2 rules, the first is 'src 10.0.0.0/9'"
+	assert_error "rarely meant to be dropped: private \(RFC 1918\); 2 rules, the first is 'src 10.0.0.0/9'"
 	assert_error "loopback; 1 rule, "
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Store and running filters together: opened, loaded, resized, checked, asked. */
+/* Opens store and running filters together; loads, resizes and checks filters. */
 #include "change/change.h"
 
 #include <ctype.h>
@@ -10,8 +10,6 @@
 #include <string.h>
 
 #include "change/internal.h"
-#include "filter/hints.h"
-#include "filter/rule_entries.h"
 
 #define SLOTS_LEAST (1ULL << 14) /* of an exact table, where no capacity is given */
 #define ROOM_MOST (1ULL << 20)   /* for keys to come */
@@ -39,11 +37,6 @@ int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
 
 /* ---- the targets of a store ---- */
 
-static bool is_mine(const struct apply *apply, const struct kernel_filter *filter)
-{
-	return !filter->config->magic || !strncmp(filter->config->name, apply->name, sizeof(apply->name));
-}
-
 static int open_target(struct apply *apply, struct kernel_filter *filter, struct reason *reason)
 {
 	struct target *target = &apply->targets[apply->targets_count];
@@ -56,18 +49,21 @@ static int open_target(struct apply *apply, struct kernel_filter *filter, struct
 	return target->state == TARGET_TAKEN_OVER ? 0 : target_update(target, apply->store, apply->name, reason);
 }
 
-/* Takes over from `filters` those that are, or shall be, filled from this store. */
+/* Opens the filters that have, or get, the rules of this store. */
 static int open_targets(struct apply *apply, struct kernel_filter *filters, size_t count, struct reason *reason)
 {
 	int error = 0;
 
-	/* One more, for apply_load(). */
+	/* One more than there are, for apply_load(). */
 	apply->targets = calloc(count + 1, sizeof(*apply->targets));
 	if (!apply->targets)
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
-	for (size_t i = 0; i < count && !error; i++)
-		if (is_mine(apply, &filters[i]))
+	for (size_t i = 0; i < count && !error; i++) {
+		const struct abi_config *config = filters[i].config;
+
+		if (!config->magic || !strncmp(config->name, apply->name, sizeof(apply->name)))
 			error = open_target(apply, &filters[i], reason);
+	}
 	return error;
 }
 
@@ -99,7 +95,7 @@ const struct kernel_attachment *apply_attachment_on(const struct apply *apply, c
 	return NULL;
 }
 
-/* `unseen` NULL: not to see what runs is a failure. */
+/* `unseen`: see apply_open_to_load(); NULL: a program that cannot be inspected is an error. */
 static int open_in(enum store_mode mode, struct apply *apply, const char *state, const char *name,
 		   struct reason *unseen, struct reason *reason)
 {
@@ -149,9 +145,8 @@ int apply_try_open(struct apply *apply, const char *state, const char *name, str
 }
 
 /*
- * Where no capacity is given. An exact table is as small as its keys allow, with some room: it stays in the
- * caches, and grows by itself. In a compact one free slots are what keeps innocent packets from being
- * dropped, and cost little.
+ * The size if no capacity is given. A small exact table stays in the CPU caches, and grows when needed. A
+ * compact table is larger: its free slots are cheap, and make false positives rare.
  */
 static __u64 default_slots(const struct store_info *info, const struct abi_options *options)
 {
@@ -162,7 +157,7 @@ static __u64 default_slots(const struct store_info *info, const struct abi_optio
 	return slots < least ? least : slots;
 }
 
-/* Whether `slots` hold the keys of the store, and can be had. `capacity`: what was asked for; 0: nothing. */
+/* Refuses a capacity (0: not given) that is too small for the store, and a table that is too large. */
 static int check_slots(const struct store_info *info, __u64 capacity, __u64 slots, struct reason *reason)
 {
 	if (capacity && info->keys > capacity)
@@ -179,7 +174,7 @@ static int read_info(struct apply *apply, struct store_info *info, struct reason
 {
 	int error = store_info(apply->store, info);
 
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+	return error ? apply_say_unread(error, reason) : 0;
 }
 
 static int expire(struct apply *apply, void *count, struct reason *reason)
@@ -193,7 +188,7 @@ int apply_load(struct apply *apply, const struct abi_options *options, __u64 cap
 	struct target *new = &apply->targets[apply->targets_count];
 	struct store_info info;
 	__u64 slots = 0, ended;
-	/* As in forget_ended(). */
+	/* For the reason at forget_ended(). */
 	int error = options->is_exact ? 0 : apply_change(apply, expire, &ended, reason);
 
 	if (!error)
@@ -226,7 +221,7 @@ int apply_resize(struct apply *apply, __u64 capacity, struct reason *reason)
 	return error;
 }
 
-/* `least`: slots. */
+/* Renews one filter, unless it has what is asked for; `least` is in slots. */
 static int renew(struct apply *apply, struct target *target, const struct abi_options *options, __u64 least,
 		 size_t *renewed, struct reason *reason)
 {
@@ -241,7 +236,7 @@ static int renew(struct apply *apply, struct target *target, const struct abi_op
 	return error;
 }
 
-/* A compact table knows no ends: what has ended would match again. */
+/* A compact table stores no ends: rules that have ended would match again. */
 static int forget_ended(struct apply *apply, const struct abi_options *options, struct reason *reason)
 {
 	__u64 ended;
@@ -272,163 +267,4 @@ int apply_renew(struct apply *apply, const struct abi_options *options, __u64 ca
 int apply_check(struct apply *apply, struct target *target, struct table_difference *difference, struct reason *reason)
 {
 	return target_fill(target, apply->store, difference, reason);
-}
-
-/* ---- questions ---- */
-
-/* The first rule of that shape, stored and not ended, that matches the flows; -ENOENT. */
-static int find_of_shape(struct store *store, int (*get)(struct store *store, struct rule *rule),
-			 const struct rule *query, const struct rule_shape *shape, struct rule *rule)
-{
-	struct rule candidates[RULE_KEYS_MAX];
-	size_t count = rule_generalise(query, shape, candidates);
-	int error = -ENOENT;
-
-	for (size_t i = 0; i < count && error == -ENOENT; i++) {
-		*rule = candidates[i];
-		error = get(store, rule);
-		if (!error && rule->timeout_ms < 0)
-			error = -ENOENT;
-	}
-	return error;
-}
-
-static int find_rule(struct store *store, int (*get)(struct store *store, struct rule *rule), const struct rule *query,
-		     struct rule *rule)
-{
-	struct shape_list shapes;
-	int error = store_shapes(store, &shapes);
-
-	if (error)
-		return error;
-	error = -ENOENT;
-	for (size_t i = 0; i < shapes.count && error == -ENOENT; i++)
-		error = find_of_shape(store, get, query, &shapes.entry[i].shape, rule);
-	return error;
-}
-
-int apply_test(struct store *store, const struct rule *query, struct rule *rule)
-{
-	return find_rule(store, store_get, query, rule);
-}
-
-static enum apply_blocker blocks(struct store *store, int (*get)(struct store *store, struct rule *rule),
-				 const struct rule *query, struct rule *rule)
-{
-	struct store_settings settings;
-
-	if (!find_rule(store, get, query, rule))
-		return rule->action == RULE_DROP ? APPLY_RULE : APPLY_NOTHING;
-	if (!store_settings(store, &settings) && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-		return APPLY_POLICY;
-	return APPLY_NOTHING;
-}
-
-enum apply_blocker apply_blocks(struct store *store, const struct rule *query, struct rule *rule)
-{
-	return blocks(store, store_get, query, rule);
-}
-
-enum apply_blocker apply_blocks_undone(struct store *store, const struct rule *query, struct rule *rule)
-{
-	return blocks(store, store_get_undone, query, rule);
-}
-
-/*
- * A rule of that shape which would match the flows has just the entry that packets look for, if the
- * hints do not tell them that there is none.
- */
-static bool shape_matches(const struct kernel_filter *filter, const struct table *table, const struct rule *query,
-			  const struct abi_shape_list *list, size_t i, enum flow_family family)
-{
-	const struct abi_shape *compiled = abi_shape_at(list, i);
-	const struct rule_shape shape = rule_shape_of_tag(compiled->tag, family);
-	struct rule rules[RULE_KEYS_MAX];
-	struct rule_key keys[RULE_KEYS_MAX];
-	struct hash_value value;
-
-	if (!rule_generalise(query, &shape, rules))
-		return false;
-	rules->family = family;
-	rule_keys(rules, keys);
-	if (list->reads_hints && !hints_allow(target_hints_of(filter), keys, compiled->hint))
-		return false;
-	value = rule_hash(keys, &abi_active(filter->config)->secret);
-	return table_find(table, &value, NULL);
-}
-
-static bool family_matches(const struct kernel_filter *filter, const struct table *table, const struct rule *query,
-			   enum flow_family family)
-{
-	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
-
-	for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX; i++)
-		if (shape_matches(filter, table, query, list, i, family))
-			return true;
-	return false;
-}
-
-bool apply_matches(const struct kernel_filter *filter, const struct rule *query)
-{
-	struct table table;
-	bool matches = false;
-
-	if (!filter->config->magic || target_open_table(filter, &table))
-		return false;
-	for (enum flow_family family = 0; family < FLOW_FAMILIES && !matches; family++)
-		matches = family_matches(filter, &table, query, family);
-	table_close(&table);
-	return matches;
-}
-
-struct finding {
-	const struct kernel_filter *filter;
-	const struct table *table;
-};
-
-static int find_key(const struct rule_key *key, bool is_shared, void *context)
-{
-	const struct finding *finding = context;
-	const struct hash_value value = rule_hash(key, &abi_active(finding->filter->config)->secret);
-
-	(void)is_shared;
-	return table_find(finding->table, &value, NULL) ? 0 : -ENOENT;
-}
-
-bool apply_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule)
-{
-	struct shape_list shapes;
-	struct table table;
-	struct finding finding = { filter, &table };
-	bool has_rule;
-
-	if (!filter->config->magic || store_shapes(store, &shapes) || target_open_table(filter, &table))
-		return false;
-	has_rule = !keys_each(&shapes, rule, find_key, &finding);
-	table_close(&table);
-	return has_rule;
-}
-
-double apply_load_factor(const struct kernel_filter *filter)
-{
-	return filter->config->used / (double)table_slots_of(target_geometry(filter));
-}
-
-double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)
-{
-	double for_one_probe = table_false_positive_rate(filter->options.format, apply_load_factor(filter));
-
-	/* In an exact table the tag must be equal too. */
-	if (filter->options.is_exact)
-		for_one_probe *= 0x1p-64;
-	return apply_mean_probes(filter, family) * for_one_probe;
-}
-
-double apply_mean_probes(const struct kernel_filter *filter, enum flow_family family)
-{
-	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
-
-	if (!list->reads_hints)
-		return list->count;
-	return hints_mean_probes(target_hints_of(filter), list, family);
 }

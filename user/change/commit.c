@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A change to the rules, all of it or nothing: into the tables, into the store, out of the tables. */
+/*
+ * One change to the rules, from its begin to its end. Read this page first.
+ *
+ * apply_begin(), the calls that add and delete rules (rules.c), and apply_commit() are in the order in which
+ * things happen. change.h says why the order is so; internal.h names the states of a table on the way.
+ */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "change/change.h"
 #include "change/internal.h"
+
+/* ---- the end of every change ---- */
 
 void apply_forget_change(struct apply *apply)
 {
@@ -21,35 +27,37 @@ void apply_forget_change(struct apply *apply)
 	}
 }
 
-int apply_store_refused(int error, struct reason *reason)
+/* Store and tables become what they were before the change. */
+static void undo(struct apply *apply)
 {
-	return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
+	struct reason ignored;
+
+	store_abort(apply->store);
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		if (apply_keys_take_back(apply, &apply->targets[i], &ignored))
+			apply->is_torn = true;
+		if (apply->confirm_ms)
+			target_confirm(&apply->targets[i]);
+	}
 }
 
-int apply_store_unread(int error, struct reason *reason)
+void apply_abort(struct apply *apply)
 {
-	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	undo(apply);
+	apply_forget_change(apply);
 }
 
-/* ---- beginning ---- */
-
-/* No change makes torn tables look whole: they are equal to the store before it begins. */
-static int mend(struct apply *apply, struct reason *reason)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < apply->targets_count && apply->is_torn && !error; i++)
-		error = target_update(&apply->targets[i], apply->store, apply->name, reason);
-	apply->is_torn = error != 0;
-	return error;
-}
+/* ---- 1. begin ---- */
 
 static int begin(struct apply *apply, struct reason *reason)
 {
-	int error;
+	int error = 0;
 
 	apply->confirm_ms = 0;
-	error = mend(apply, reason);
+	/* An earlier change may have failed halfway. A new generation would hide that its tables differ. */
+	for (size_t i = 0; i < apply->targets_count && apply->is_torn && !error; i++)
+		error = target_update(&apply->targets[i], apply->store, apply->name, reason);
+	apply->is_torn = error != 0;
 	if (error)
 		return error;
 	for (size_t i = 0; i < apply->targets_count; i++) {
@@ -63,8 +71,21 @@ static int begin(struct apply *apply, struct reason *reason)
 	error = apply->touched ? store_begin(apply->store) : -ENOMEM;
 	if (!error)
 		error = apply_note_blocked(apply);
-	return error ? apply_store_refused(error, reason) : 0;
+	return error ? apply_say_unwritten(error, reason) : 0;
 }
+
+int apply_begin(struct apply *apply, struct reason *reason)
+{
+	int error = begin(apply, reason);
+
+	if (error)
+		apply_abort(apply);
+	return error;
+}
+
+/* ---- 2. rules.c adds and deletes rules ---- */
+
+/* ---- 3. the tables get the added keys, or new tables are made ---- */
 
 bool apply_can_replace_all(const struct apply *apply)
 {
@@ -83,50 +104,38 @@ int apply_plan_anew(struct apply *apply)
 	return error;
 }
 
-/* ---- before the commit ---- */
-
-static bool fits(const struct target *target, const struct store_info *info)
-{
-	return target_slots_to_grow_to(target, info->keys) == table_slots(&target->table);
-}
-
-static bool has_reason_to_plan(const struct store *store)
-{
-	return store_has_new_shape(store) || shape_list_is_expanded(store_shape_list(store));
-}
-
-/* Targets for the shapes anew, where that pays: then no table of now takes keys. */
+/* Joins prefix lengths in a new way where that saves enough probes. */
 static int plan(struct apply *apply, struct reason *reason)
 {
+	struct store *store = apply->store;
 	int error = 0;
 
-	if (has_reason_to_plan(apply->store) && apply_can_replace_all(apply) &&
-	    shape_list_plan_pays(store_shape_list(apply->store)))
+	if ((store_has_new_shape(store) || shape_list_is_expanded(store_shape_list(store))) &&
+	    apply_can_replace_all(apply) && shape_list_plan_pays(store_shape_list(store)))
 		error = apply_plan_anew(apply);
-	return error ? apply_store_unread(error, reason) : 0;
+	return error ? apply_say_unread(error, reason) : 0;
 }
 
-/* New tables for those that this one's keys do not fit into, and for those that change at once. */
+/* Makes the new tables of the targets that need one. */
 static int prepare_successors(struct apply *apply, struct reason *reason)
 {
 	struct store_info info;
 	int error = store_info(apply->store, &info);
 
 	if (error)
-		return apply_store_unread(error, reason);
+		return apply_say_unread(error, reason);
 	for (size_t i = 0; i < apply->targets_count && !error; i++) {
 		struct target *target = &apply->targets[i];
+		const __u64 slots = target_slots_to_grow_to(target, info.keys);
 
-		if (target->is_deferred && !fits(target, &info))
+		if (target->is_deferred && slots != table_slots(&target->table))
 			target_defer(target, TARGET_TOO_SMALL);
 		if (target->cause)
-			error = target_prepare(target, apply->store, target_slots_to_grow_to(target, info.keys),
-					       reason);
+			error = target_prepare(target, apply->store, slots, reason);
 	}
 	return error;
 }
 
-/* The change is complete, and allowed: from here on it meets packets. */
 static int prepare(struct apply *apply, struct reason *reason)
 {
 	int error;
@@ -139,36 +148,20 @@ static int prepare(struct apply *apply, struct reason *reason)
 	return error ? error : prepare_successors(apply, reason);
 }
 
-/* Tables go back to what the store holds. */
-static void undo(struct apply *apply)
-{
-	struct reason ignored;
+/* ---- 4. commit ---- */
 
-	store_abort(apply->store);
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		if (apply_keys_take_back(apply, &apply->targets[i], &ignored))
-			apply->is_torn = true;
-		if (apply->confirm_ms)
-			target_confirm(&apply->targets[i]);
-	}
-}
-
-/* ---- after the commit ---- */
-
-static int finish_target(struct apply *apply, struct target *target, struct reason *reason)
+static int commit(struct apply *apply, bool *is_changed, struct reason *reason)
 {
 	int error;
 
-	if (target->successor)
-		error = target_succeed(target, reason);
-	else if (target->is_deferred)
-		error = target_fill(target, apply->store, NULL, reason);
-	else
-		error = apply_keys_settle(apply, target, reason);
-	return error ? error : target_configure(target, apply->store, reason);
+	*is_changed = store_is_changed(apply->store);
+	error = store_commit(apply->store);
+	return error ? apply_say_unwritten(error, reason) : 0;
 }
 
-/* What must wait for the commit: a rule that is still stored is never missing from a table. */
+/* ---- 5. the tables lose the deleted keys, or new tables take over ---- */
+
+/* This waits for the commit: until then the deleted rules are still stored, and must match. */
 static int finish(struct apply *apply, struct reason *reason)
 {
 	struct store_info info;
@@ -177,31 +170,25 @@ static int finish(struct apply *apply, struct reason *reason)
 	if (!error)
 		error = store_shapes(apply->store, &apply->touched->shapes);
 	if (error)
-		return apply_store_unread(error, reason);
-	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = finish_target(apply, &apply->targets[i], reason);
+		return apply_say_unread(error, reason);
+	for (size_t i = 0; i < apply->targets_count && !error; i++) {
+		struct target *target = &apply->targets[i];
+
+		if (target->successor)
+			error = target_succeed(target, reason);
+		else if (target->is_deferred)
+			error = target_fill(target, apply->store, NULL, reason);
+		else
+			error = apply_keys_settle(apply, target, reason);
+		if (!error)
+			error = target_configure(target, apply->store, reason);
+	}
 	for (size_t i = 0; i < apply->targets_count && !error; i++)
 		target_set_generation(&apply->targets[i], info.generation);
 	return error;
 }
 
-static int commit(struct apply *apply, bool *is_changed, struct reason *reason)
-{
-	int error;
-
-	*is_changed = store_is_changed(apply->store);
-	error = store_commit(apply->store);
-	return error ? apply_store_refused(error, reason) : 0;
-}
-
-int apply_begin(struct apply *apply, struct reason *reason)
-{
-	int error = begin(apply, reason);
-
-	if (error)
-		apply_abort(apply);
-	return error;
-}
+/* ---- the whole ---- */
 
 int apply_commit(struct apply *apply, struct reason *reason)
 {
@@ -225,12 +212,6 @@ int apply_commit(struct apply *apply, struct reason *reason)
 	}
 	apply_forget_change(apply);
 	return error;
-}
-
-void apply_abort(struct apply *apply)
-{
-	undo(apply);
-	apply_forget_change(apply);
 }
 
 int apply_change(struct apply *apply, int (*make)(struct apply *apply, void *context, struct reason *reason),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The keys of a change: held until it is complete, in the tables before its commit, out of them after it. Whoever the
- * guard refuses, or a signal ends, has met no packet.
+ * The keys of a change. They are held back until the change is complete, so that a change that is refused or
+ * interrupted has affected no packet. Added keys enter the tables before the commit; deleted keys leave after
+ * it.
  */
 #include <errno.h>
 
@@ -33,7 +34,10 @@ static size_t held_count(const struct apply *apply)
 	return apply->touched->held[RULE_DROP].count + apply->touched->held[RULE_PASS].count;
 }
 
-/* For one key more. Where another tool holds the filter there are no larger maps: the table is used to its last slot. */
+/*
+ * Whether one more key needs a larger table. If another tool holds the filter, none is possible: all slots
+ * are used.
+ */
 static bool must_grow(const struct apply *apply, const struct target *target)
 {
 	const __u64 keys = held_count(apply) + 1;
@@ -83,7 +87,7 @@ struct moving {
 	struct reason *reason;
 };
 
-/* Of what was added and deleted again nothing is to be seen. */
+/* A key that was added and deleted again within the change enters no table. */
 static int note_absent(const struct rule_key *key, __s64 timeout_ms, void *context)
 {
 	const struct moving *moving = context;
@@ -97,10 +101,10 @@ static int note_absent(const struct rule_key *key, __s64 timeout_ms, void *conte
 	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
 	if (error == -ENOENT)
 		error = key_set_add(&apply->touched->absent, key);
-	return error ? apply_store_unread(error, moving->reason) : 0;
+	return error ? apply_say_unread(error, moving->reason) : 0;
 }
 
-/* Whether another table, which has one key more, can take this one's place. */
+/* Whether a table for one more key could replace this one. */
 static bool has_successor(const struct target *target)
 {
 	return target_can_prepare(target, target_slots_to_grow_to(target, target->table.used + 1));
@@ -144,7 +148,7 @@ static int set_end(struct apply *apply, struct target *target, const struct rule
 	return error == -ENOMEM ? target_say_unmapped(reason) : error;
 }
 
-/* What the table lacks the settling tells of. */
+/* A missing key is no error here: apply_keys_settle() reports it. */
 static int retime(const struct moving *moving)
 {
 	struct apply *apply = moving->apply;
@@ -155,7 +159,7 @@ static int retime(const struct moving *moving)
 	for (size_t i = 0; i < retimed->count && !error; i++) {
 		error = keys_state(apply->store, store_shape_list(apply->store), &retimed->key[i], &state);
 		if (error && error != -ENOENT)
-			return apply_store_unread(error, moving->reason);
+			return apply_say_unread(error, moving->reason);
 		if (!error)
 			error = set_end(apply, moving->target, &retimed->key[i], state.timeout_ms, moving->reason);
 		error = error == -ENOENT ? 0 : error;
@@ -163,7 +167,7 @@ static int retime(const struct moving *moving)
 	return error;
 }
 
-/* The keys that pass are in force before the first that drops. */
+/* Keys of pass rules are in force before the first key of a drop rule enters. */
 static int insert_all(struct moving *moving)
 {
 	const struct apply_touched *touched = moving->apply->touched;
@@ -205,7 +209,7 @@ int apply_keys_insert(struct apply *apply, struct reason *reason)
 	return error;
 }
 
-/* ---- where it is not committed ---- */
+/* ---- if the change is aborted ---- */
 
 static int delete_key(const struct rule_key *key, __s64 timeout_ms, void *context)
 {
@@ -243,7 +247,7 @@ int apply_keys_take_back(struct apply *apply, struct target *target, struct reas
 
 /* ---- after the commit ---- */
 
-/* A key that no rule has any more goes; another ends with the last of its rules. */
+/* Deletes a key that no rule needs; else gives it the end of its last rule. */
 static int settle_key(struct apply *apply, struct target *target, const struct rule_key *key, struct reason *reason)
 {
 	struct keys_state state;
@@ -253,13 +257,13 @@ static int settle_key(struct apply *apply, struct target *target, const struct r
 		return 0;
 	error = keys_state(apply->store, &apply->touched->shapes, key, &state);
 	if (error && error != -ENOENT)
-		return apply_store_unread(error, reason);
+		return apply_say_unread(error, reason);
 	error = error ? target_delete(target, key) : set_end(apply, target, key, state.timeout_ms, reason);
 	if (error == -ENOMEM)
 		return target_say_unmapped(reason);
 	return error == -ENOENT ? reason_set(reason, error,
-					     "a table lacked a key of a changed rule; the next command "
-					     "repairs it") :
+					     "a table did not have a key of a changed rule; the next "
+					     "command repairs it") :
 				  error;
 }
 

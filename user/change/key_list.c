@@ -5,35 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a key's words, and the timeout behind them. The shape stands in the last word. */
+/* The words of a key and one for its timeout. The last word of the key has the tag of its shape. */
 static size_t words_of(enum flow_family family)
 {
 	return flow_key_last(family) + 2;
-}
-
-static int make_room(struct key_list_words *words, size_t more)
-{
-	const size_t room = 2 * words->room + 64 * more;
-	__u64 *grown;
-
-	if (words->used + more <= words->room)
-		return 0;
-	grown = realloc(words->word, room * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	words->word = grown;
-	words->room = room;
-	return 0;
 }
 
 int key_list_add(struct key_list *list, const struct rule_key *key, __s64 timeout_ms)
 {
 	const size_t count = words_of(key->shape.family);
 	struct key_list_words *words = &list->of[key->shape.family];
-	int error = make_room(words, count);
 
-	if (error)
-		return error;
+	if (words->used + count > words->room) {
+		const size_t room = 2 * words->room + 64 * count;
+		__u64 *grown = realloc(words->word, room * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		words->word = grown;
+		words->room = room;
+	}
 	memcpy(words->word + words->used, key->key.word, (count - 1) * sizeof(__u64));
 	words->used += count;
 	words->word[words->used - 1] = timeout_ms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Keys and when they end, in as few bytes as they take: 24 for IPv4, 48 for IPv6. Plain memory. */
+/* A compact list of keys with their timeouts: 24 bytes for IPv4, 48 for IPv6. In plain memory. */
 #ifndef XDP_CUCKOO_KEY_LIST_H
 #define XDP_CUCKOO_KEY_LIST_H
 
@@ -15,11 +15,14 @@ struct key_list {
 	size_t count; /* keys */
 };
 
-/* 0; -ENOMEM: the list is what it was. key_list_close() accepts a zeroed list. */
+/* 0; -ENOMEM: the list is unchanged. key_list_close() accepts a zeroed list. */
 int key_list_add(struct key_list *list, const struct rule_key *key, __s64 timeout_ms);
 void key_list_close(struct key_list *list);
 
-/* Visits every key, of a family in the order in which they came, until `visit` returns non-zero; returns that, or 0. */
+/*
+ * Visits all keys, IPv4 first, each family in the order of adding. Stops when `visit` returns non-zero.
+ * Returns that, or 0.
+ */
 int key_list_each(const struct key_list *list,
 		  int (*visit)(const struct rule_key *key, __s64 timeout_ms, void *context), void *context);
 

@@ -7,7 +7,7 @@
 
 #include "hash.h"
 
-/* Only this process sees the order: no secret is needed, and addresses come from many places. */
+/* The hash needs no secret: an attacker neither sees the order nor chooses the rules. */
 static size_t place_of(const struct key_set *set, const struct rule_key *key)
 {
 	__u64 hash = 0;
@@ -17,13 +17,13 @@ static size_t place_of(const struct key_set *set, const struct rule_key *key)
 	return hash & (set->places - 1);
 }
 
-/* Keys of different shapes have different tags in their words; of the words behind the last, all are 0. */
+/* The words include the tag of the shape, and unused words are 0. */
 static bool same_key(const struct rule_key *a, const struct rule_key *b)
 {
 	return a->shape.family == b->shape.family && !memcmp(&a->key, &b->key, sizeof(a->key));
 }
 
-/* Where the key is, or the free place where it would go. */
+/* The place of the key, or the free place for it. */
 static size_t find(const struct key_set *set, const struct rule_key *key)
 {
 	size_t at = place_of(set, key);
@@ -38,7 +38,7 @@ bool key_set_has(const struct key_set *set, const struct rule_key *key)
 	return set->count && set->place[find(set, key)];
 }
 
-/* At most half of the places are taken. */
+/* At most half of the places are in use. */
 static int grow(struct key_set *set)
 {
 	const size_t room = set->room ? 2 * set->room : 64;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A set of keys, in the order in which they came. Plain memory. */
+/* A set of keys in the order of adding. In plain memory. */
 #ifndef XDP_CUCKOO_KEY_SET_H
 #define XDP_CUCKOO_KEY_SET_H
 
@@ -15,11 +15,11 @@ struct key_set {
 	size_t places; /* a power of two */
 };
 
-/* 0, also where it is there already; -ENOMEM. */
+/* 0, also if the set has the key already; -ENOMEM. */
 int key_set_add(struct key_set *set, const struct rule_key *key);
 bool key_set_has(const struct key_set *set, const struct rule_key *key);
 
-/* Forgets all keys. key_set_close() also gives the memory back; it accepts a zeroed set. */
+/* Removes all keys. key_set_close() also frees the memory, and accepts a zeroed set. */
 void key_set_clear(struct key_set *set);
 void key_set_close(struct key_set *set);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a change must leave unblocked. */
+/* The check that a change does not lock this host out. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ int apply_note_blocked(struct apply *apply)
 	return 0;
 }
 
-/* Who blocks what, for a message. */
+/* Names what blocks, for a message. */
 static const char *blocker_text(const struct rule *rule, enum apply_blocker blocker, char text[RULE_TEXT_BYTES + 2])
 {
 	struct rule bare = *rule;
@@ -43,8 +43,8 @@ static const char *blocker_text(const struct rule *rule, enum apply_blocker bloc
 	return text;
 }
 
-static int refuse(const struct apply *apply, const char *who, bool is_undone, const struct guard_flow *flow,
-		  struct reason *reason)
+static int say_refused(const struct apply *apply, const char *who, bool is_undone, const struct guard_flow *flow,
+		       struct reason *reason)
 {
 	const bool is_named = strcmp(apply->name, APPLY_NAME_DEFAULT);
 	const char *option = is_named ? " --name " : "", *name = is_named ? apply->name : "";
@@ -52,7 +52,7 @@ static int refuse(const struct apply *apply, const char *who, bool is_undone, co
 
 	if (is_undone)
 		return reason_set(reason, -ECANCELED,
-				  "%s would block %s as soon as the change that waits is undone; "
+				  "%s would block %s once the pending change is undone; "
 				  "nothing was changed; say --force, or first: xdp-cuckoo%s%s confirm",
 				  who, flow->what, option, name);
 	return reason_set(reason, -ECANCELED,
@@ -69,10 +69,10 @@ static int check_flow(struct apply *apply, const struct guard_flow *flow, struct
 	enum apply_blocker blocker = was.now ? APPLY_NOTHING : apply_blocks(apply->store, &flow->flow, &rule);
 
 	if (blocker != APPLY_NOTHING)
-		return refuse(apply, blocker_text(&rule, blocker, text), false, flow, reason);
+		return say_refused(apply, blocker_text(&rule, blocker, text), false, flow, reason);
 	blocker = was.undone ? APPLY_NOTHING : apply_blocks_undone(apply->store, &flow->flow, &rule);
 	if (blocker != APPLY_NOTHING)
-		return refuse(apply, blocker_text(&rule, blocker, text), true, flow, reason);
+		return say_refused(apply, blocker_text(&rule, blocker, text), true, flow, reason);
 	return 0;
 }
 

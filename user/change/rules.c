@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The rules of a change: into store and tables, and out of the store; what leaves the tables is only noted. */
+/* Adds and deletes the rules of a change in the store. For the tables it only notes keys: see entries.c. */
 #include <errno.h>
 #include <string.h>
 
 #include "change/change.h"
 #include "change/internal.h"
 #include "filter/rule_entries.h"
+
+/* ---- messages ---- */
+
+int apply_say_unwritten(int error, struct reason *reason)
+{
+	return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
+}
+
+int apply_say_unread(int error, struct reason *reason)
+{
+	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+}
 
 /* ---- adding ---- */
 
@@ -15,7 +27,7 @@ struct adding {
 	struct reason *reason;
 };
 
-/* A key that another rule has too, or that this change has touched, is in the tables, or will be. */
+/* A key is new unless another rule has it, or this change has touched it. */
 static int add_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct adding *adding = context;
@@ -29,7 +41,7 @@ static int add_key(const struct rule_key *key, bool is_shared, void *context)
 		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
 	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
 	if (error)
-		return apply_store_unread(error, adding->reason);
+		return apply_say_unread(error, adding->reason);
 	if (state.rules == 1)
 		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
 	return apply_keys_touch(apply, key, true, adding->reason);
@@ -56,11 +68,6 @@ static int put_once(struct apply *apply, const struct rule *rule, bool is_back)
 	return is_back ? store_put_back(apply->store, rule) : store_put_for(apply->store, rule, apply->owner);
 }
 
-static bool is_answer(int error)
-{
-	return error == -EEXIST || error == -EALREADY || error == -EUSERS;
-}
-
 static int put(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
 {
 	char text[RULE_TEXT_BYTES];
@@ -76,7 +83,9 @@ static int put(struct apply *apply, const struct rule *rule, bool is_back, struc
 				  "family, and there is room for no more; use a prefix length that other "
 				  "rules use",
 				  rule_format(rule, text), ABI_SHAPES_MAX);
-	return error && !is_answer(error) && error != -ENOENT ? apply_store_refused(error, reason) : error;
+	if (!error || error == -EEXIST || error == -EALREADY || error == -EUSERS || error == -ENOENT)
+		return error;
+	return apply_say_unwritten(error, reason);
 }
 
 static int add(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
@@ -98,7 +107,7 @@ int apply_add(struct apply *apply, const struct rule *rule, struct reason *reaso
 	return add(apply, rule, false, reason);
 }
 
-/* Where none of its owners is left, it is not. */
+/* If none of its owners exists any more, the rule is not restored. */
 int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
 	int error = add(apply, rule, true, reason);
@@ -108,23 +117,9 @@ int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *
 
 /* ---- deleting ---- */
 
-static int give_up(struct apply *apply, const struct rule *rule)
-{
-	return store_give_up(apply->store, rule, apply->owner);
-}
+enum deletion { DELETE_OWN, DELETE_ANY, DELETE_ENDED };
 
-static int del_any(struct apply *apply, const struct rule *rule)
-{
-	return store_del(apply->store, rule);
-}
-
-static int del_ended(struct apply *apply, const struct rule *rule)
-{
-	return store_del_ended(apply->store, rule);
-}
-
-static int del(struct apply *apply, const struct rule *rule,
-	       int (*from_store)(struct apply *apply, const struct rule *rule), struct reason *reason)
+static int del(struct apply *apply, const struct rule *rule, enum deletion deletion, struct reason *reason)
 {
 	struct adding adding = { apply, rule, reason };
 	struct rule found = *rule;
@@ -133,12 +128,14 @@ static int del(struct apply *apply, const struct rule *rule,
 	if (error)
 		return error;
 	error = store_get(apply->store, &found);
-	/* Before its shapes are gone, and their targets with them. */
+	/* First: the keys depend on the shapes, which may disappear with the rule. */
 	if (!error && apply_keys_matter(apply))
 		error = keys_each(store_shape_list(apply->store), rule, leave_key, &adding);
-	/* One that is not there too: the undo of a change may be about to bring it back. */
+	/* Even if the rule does not exist: else the undo of a pending change could bring it back. */
 	if (!error || error == -ENOENT)
-		error = from_store(apply, rule);
+		error = deletion == DELETE_OWN ? store_give_up(apply->store, rule, apply->owner) :
+			deletion == DELETE_ANY ? store_del(apply->store, rule) :
+						 store_del_ended(apply->store, rule);
 	if (!error || error == -EALREADY || error == -ENOENT)
 		return error;
 	return reason_set(reason, error, "cannot delete: %s", strerror(-error));
@@ -146,15 +143,15 @@ static int del(struct apply *apply, const struct rule *rule,
 
 int apply_give_up(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
-	return del(apply, rule, give_up, reason);
+	return del(apply, rule, DELETE_OWN, reason);
 }
 
 int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
-	return del(apply, rule, del_any, reason);
+	return del(apply, rule, DELETE_ANY, reason);
 }
 
-/* The tables are filled anew after the commit: quicker than key by key. */
+/* The tables are refilled after the commit, which is faster than deleting each key. */
 int apply_clear(struct apply *apply, struct reason *reason)
 {
 	int error = store_clear(apply->store);
@@ -175,7 +172,7 @@ static int expire_rule(const struct rule *rule, void *context)
 	const struct expiring *expiring = context;
 
 	++*expiring->count;
-	return del(expiring->apply, rule, del_ended, expiring->reason);
+	return del(expiring->apply, rule, DELETE_ENDED, expiring->reason);
 }
 
 int apply_expire(struct apply *apply, __u64 *count, struct reason *reason)
@@ -186,5 +183,5 @@ int apply_expire(struct apply *apply, __u64 *count, struct reason *reason)
 	*count = 0;
 	reason->text[0] = '\0';
 	error = store_expired(apply->store, expire_rule, &expiring);
-	return error && !reason->text[0] ? apply_store_unread(error, reason) : error;
+	return error && !reason->text[0] ? apply_say_unread(error, reason) : error;
 }

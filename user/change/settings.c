@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Changes that are not about single rules: settings, and changes that wait to be confirmed. */
+/* Changes of settings, and pending changes: their deadline, confirm and undo. */
 #include <errno.h>
 #include <string.h>
 
 #include "change/change.h"
 #include "change/internal.h"
 
-#define STEP_RULES 4096    /* of a change, after which the time to confirm is pushed out */
-#define STEP_KEYS_A_MS 200 /* that a step brings on at least, of all keys of the store */
+#define STEP_RULES 4096    /* rules of a change between two moves of its deadline */
+#define STEP_KEYS_A_MS 200 /* keys that the slowest step, a new table, handles in a millisecond at least */
 
 /* ---- settings ---- */
 
@@ -18,7 +18,10 @@ static int set(struct apply *apply, void *context, struct reason *reason)
 	return error ? reason_set(reason, error, "cannot keep the settings: %s", strerror(-error)) : 0;
 }
 
-/* Nothing but pass rules lets anything through then, and the undo takes those away that came with the change. */
+/*
+ * With `no-rule drop` only pass rules let packets through, and the undo removes the pass rules of the pending
+ * change.
+ */
 static int check_pending(struct apply *apply, const struct store_settings *settings, struct reason *reason)
 {
 	struct store_settings before;
@@ -28,13 +31,13 @@ static int check_pending(struct apply *apply, const struct store_settings *setti
 	if (!error)
 		error = store_pending(apply->store, &pending);
 	if (error)
-		return apply_store_unread(error, reason);
+		return apply_say_unread(error, reason);
 	if (!pending.id || settings->policy[OUTCOME_NO_RULE] != VERDICT_DROP ||
 	    before.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
 		return 0;
 	return reason_set(reason, -EBUSY,
-			  "the policy 'no-rule drop' would stay where the change that waits for "
-			  "xdp-cuckoo confirm is undone, and its pass rules would not; confirm it first");
+			  "a change waits for xdp-cuckoo confirm; if it is undone, its pass rules go, but "
+			  "the policy 'no-rule drop' stays; confirm it first");
 }
 
 int apply_set(struct apply *apply, const struct store_settings *settings, struct reason *reason)
@@ -51,14 +54,14 @@ int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reaso
 	int error = store_settings(apply->store, &settings);
 
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+		return apply_say_unread(error, reason);
 	settings.is_monitor_only = is_on;
 	return apply_set(apply, &settings, reason);
 }
 
-/* ---- waiting for a confirmation ---- */
+/* ---- pending changes ---- */
 
-/* Of a load: then there is nothing in the store. */
+/* Whether a filter waits for `confirm`. A load that waits is not in the store: only the filter knows. */
 static bool is_waiting(const struct apply *apply)
 {
 	for (size_t i = 0; i < apply->targets_count; i++)
@@ -76,7 +79,7 @@ int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reas
 				  "another change waits for xdp-cuckoo confirm; confirm it, or "
 				  "wait until it has been undone");
 	if (error)
-		return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
+		return apply_say_unwritten(error, reason);
 	apply->confirm_ms = timeout_ms;
 	return apply_push_pending(apply, reason);
 }
@@ -90,7 +93,7 @@ static int set_unconfirmed(struct apply *apply, __u64 id, __s64 left_ms, struct 
 	return error;
 }
 
-/* A new table of all keys is one step, and so is the commit. */
+/* The longest steps are a new table of all keys, and the commit. */
 int apply_push_pending(struct apply *apply, struct reason *reason)
 {
 	struct store_pending pending;
@@ -104,10 +107,10 @@ int apply_push_pending(struct apply *apply, struct reason *reason)
 	if (!error)
 		error = store_pending(apply->store, &pending);
 	if (error)
-		return apply_store_unread(error, reason);
+		return apply_say_unread(error, reason);
 	left_ms = apply->confirm_ms + info.keys / STEP_KEYS_A_MS;
 	error = store_push_pending(apply->store, left_ms);
-	return error ? apply_store_refused(error, reason) : set_unconfirmed(apply, pending.id, left_ms, reason);
+	return error ? apply_say_unwritten(error, reason) : set_unconfirmed(apply, pending.id, left_ms, reason);
 }
 
 int apply_push_pending_by_rule(struct apply *apply, struct reason *reason)
@@ -155,12 +158,10 @@ static int forget(struct apply *apply, void *context, struct reason *reason)
 	int error = store_forget_pending(apply->store);
 
 	*(bool *)context = !error;
-	return error && error != -ENOENT ?
-		       reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) :
-		       0;
+	return error && error != -ENOENT ? apply_say_unwritten(error, reason) : 0;
 }
 
-/* Whether some filter was told to pass everything unless it is confirmed. */
+/* Confirms all filters. Whether one of them was waiting. */
 static bool confirm_targets(struct apply *apply)
 {
 	const bool was_waiting = is_waiting(apply);
@@ -185,7 +186,10 @@ struct undoing {
 	struct reason *reason;
 };
 
-/* For want of one rule's kind, which another command's rules have taken meanwhile, not all is left undone. */
+/*
+ * Other commands may have used up the shapes since. Then this rule is lost, and the rest is undone all the
+ * same.
+ */
 static int put_back(struct apply *apply, const struct rule *rule, struct reason *reason)
 {
 	struct apply_undone *undone = &apply->undone;
@@ -242,7 +246,7 @@ void apply_undo_overdue(struct apply *apply)
 	int error = store_pending(apply->store, &pending);
 
 	if (error)
-		apply_store_unread(error, &reason);
+		apply_say_unread(error, &reason);
 	else if (pending.id && pending.left_ms <= 0) {
 		error = apply_undo(apply, &reason);
 		apply->undone.is_done = !error;

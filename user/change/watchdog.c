@@ -16,9 +16,9 @@
 #include "change/change.h"
 #include "base/waiting.h"
 
-#define UNDO_TRIES 5 /* where memory or LMDB's readers are short */
-#define LOOK_MS 5000 /* how often it looks whether there still is something to wait for */
-#define LOOKS 2      /* that must find nothing: a filter that is being replaced just then is not seen */
+#define UNDO_TRIES 5 /* memory or reader slots of LMDB may be short for a moment */
+#define LOOK_MS 5000 /* between two looks at whether the change still waits */
+#define LOOKS 2      /* must find nothing: a filter may be missing while it is replaced */
 
 /* ---- undoing ---- */
 
@@ -46,8 +46,8 @@ static int undo_change(const struct watchdog *watchdog)
 		error = apply_undo(&apply, &ignored);
 	if (!error && apply.undone.lost)
 		syslog(LOG_WARNING,
-		       "'%s': a change that was not confirmed in time is undone, but for %llu rules of "
-		       "before: %s",
+		       "'%s': undid a change that was not confirmed in time, but could not restore %llu "
+		       "rules: %s",
 		       watchdog->name, (unsigned long long)apply.undone.lost, apply.undone.reason.text);
 	apply_close(&apply);
 	return error;
@@ -69,7 +69,7 @@ static bool has_put_on(const struct watchdog *watchdog, int ifindex)
 	return false;
 }
 
-/* Where the filter stays, on interfaces that it ran on before, it goes on as before. */
+/* On other interfaces, where it ran before, the filter continues. */
 static int take_off(const struct watchdog *watchdog, struct kernel_filter *filter)
 {
 	struct reason ignored;
@@ -83,7 +83,7 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 	return error;
 }
 
-/* Holding the writer's lock where it can be had, so that no `confirm` is half way through. */
+/* Takes the writer's lock if it can, so that no `confirm` is half done. */
 static int undo_load(const struct watchdog *watchdog)
 {
 	struct kernel_filter *filters;
@@ -111,9 +111,7 @@ static void undo(const struct watchdog *watchdog)
 			return;
 		nanosleep(&pause, NULL);
 	}
-	syslog(LOG_ERR,
-	       "'%s': what was not confirmed in time cannot be undone, and everything passes: see xdp-cuckoo "
-	       "status",
+	syslog(LOG_ERR, "'%s': cannot undo what was not confirmed in time; everything passes; see xdp-cuckoo status",
 	       watchdog->name);
 }
 
@@ -177,7 +175,7 @@ static void sleep_until(__s64 ms)
 		;
 }
 
-/* Whether the time is over; else it has been confirmed. Where that cannot be told, it is waited for. */
+/* True: the time is over. False: it was confirmed. If that cannot be found out, it waits on. */
 static bool wait_for_deadline(const struct watchdog *watchdog)
 {
 	const __s64 deadline_ms = watchdog->deadline_ms;
@@ -200,8 +198,8 @@ static bool wait_for_deadline(const struct watchdog *watchdog)
 /* ---- the process ---- */
 
 /*
- * Of the process that started it nothing is left: no file, so no lock and no pipe that somebody reads
- * to its end; no terminal that takes it along. The working directory stays: --state may be relative to it.
+ * Leaves the parent's files, session and terminal: it must hold no lock, keep no pipe open, and get no
+ * SIGHUP. It keeps the working directory, because --state may be relative.
  */
 static int leave(void)
 {
@@ -219,7 +217,7 @@ static int leave(void)
 	return close_range(STDERR_FILENO + 1, ~0U, 0) ? -errno : 0;
 }
 
-/* The second process is nobody's child, so that nobody has to wait for it. */
+/* Forks twice, so that nobody has to wait for the second process. */
 __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 {
 	int error = leave();

@@ -17,6 +17,7 @@
 #include "base/privileges.h"
 #include "base/error_reason.h"
 #include "counters/by_rule.h"
+#include "lists/import.h"
 
 /* Exit status of the tool. */
 enum command_status {
@@ -178,6 +179,19 @@ int command_open_guarded(const struct invocation *invocation, struct apply *appl
  * --force, or on another host, or the addresses are new. For what is about to put them in force. -ENOMEM.
  */
 int command_report_blocked(const struct apply *apply, struct reason *reason);
+
+struct command_imported {
+	json_t *answer; /* owned by the caller; it may exist even if the import failed */
+	__u64 bad_lines;
+	__s64 deadline_ms; /* to confirm the import: see change/watchdog.h; 0: it is not pending */
+};
+
+/* Imports the file at `path`; NULL deletes the list options->list_name. Errors as import_open(), import_change(). */
+int command_import_list(const struct import_options *options, const char *path, struct command_imported *imported,
+			struct reason *reason);
+
+/* The options of the command line that are for an import. */
+struct import_options command_import_options(const struct invocation *invocation);
 
 /* Says on stderr until when, and by what, an operation with --confirm is to be confirmed. */
 void command_report_confirm(const struct invocation *invocation, __s64 deadline_ms);

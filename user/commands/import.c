@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* import: the rules of a list, in one change: beside what is there, or in its place. */
 #include "commands/command.h"
-#include "lists/import.h"
+#include "change/watchdog.h"
 #include "lists/list.h"
 #include "io/output.h"
 
@@ -59,6 +59,112 @@ const struct command command_import = {
 	.run = run_import,
 };
 
+struct import_options command_import_options(const struct invocation *invocation)
+{
+	return (struct import_options){ .name = invocation->name,
+					.state = invocation->state,
+					.list_name = invocation->list_name,
+					.list_format = invocation->list_format,
+					.timeout_ms = invocation->timeout_ms,
+					.confirm_ms = invocation->confirm_ms,
+					.is_replace = invocation->is_replace,
+					.is_strict = invocation->is_strict,
+					.is_dry_run = invocation->is_dry_run,
+					.is_forced = invocation->is_forced };
+}
+
+static void refuse_line(const char *text)
+{
+	command_error(STATUS_USAGE, "%s", text);
+}
+
+static json_t *counts_of(const struct import *import, const struct import_report *report)
+{
+	json_t *answer = json_pack("{s:I, s:I, s:I, s:I}", "added", (json_int_t)report->added, "updated",
+				   (json_int_t)report->updated, "kept", (json_int_t)report->kept, "removed",
+				   (json_int_t)report->removed);
+
+	if (import->options->list_name)
+		json_object_set_new(answer, "left_to_others", json_integer(report->left));
+	json_object_set_new(answer, "bad_lines", json_integer(report->bad_lines));
+	return answer;
+}
+
+static int dry_run(struct import *import, const struct invocation *invocation, json_t **answer, struct reason *reason)
+{
+	struct import_report report;
+	struct store *store;
+	int error = command_open_store(invocation, &store, reason);
+
+	if (error)
+		return error;
+	error = import_dry_run(import, store, reason);
+	store_close(store);
+	if (error)
+		return error;
+	report = import_report(import);
+	*answer = counts_of(import, &report);
+	json_object_set_new(*answer, "dry_run", json_true());
+	return 0;
+}
+
+static int change(struct import *import, const struct invocation *invocation, struct watchdog *watchdog,
+		  json_t **answer, struct reason *reason)
+{
+	struct store_info info = {};
+	struct apply apply;
+	struct guard guard;
+	__s64 left_ms;
+	int error = command_open_guarded(invocation, &apply, &guard, reason);
+
+	if (!error) {
+		command_report_targets(&apply);
+		error = import_change(import, &apply, reason);
+	}
+	if (!error) {
+		const struct import_report report = import_report(import);
+
+		command_report_rebuilds(&apply);
+		store_info(apply.store, &info);
+		*answer = counts_of(import, &report);
+		json_object_set_new(*answer, "rules", json_integer(info.rules));
+		json_object_set_new(*answer, "seconds", json_real(report.seconds));
+		json_object_set_new(*answer, "rules_per_second", json_integer(report.rules / report.seconds));
+	}
+	if (!error && import->options->confirm_ms && !apply_pending_left(&apply, &watchdog->pending_id, &left_ms))
+		watchdog->deadline_ms = watchdog_deadline(left_ms);
+	apply_close(&apply);
+	guard_close(&guard);
+	return error;
+}
+
+/* The watchdog starts before the result is printed: a closed pipe could end this process. */
+int command_import_list(const struct import_options *options, const char *path, struct command_imported *imported,
+			struct reason *reason)
+{
+	const struct invocation invocation = { .name = options->name,
+					       .state = options->state,
+					       .is_forced = options->is_forced };
+	struct watchdog watchdog = { .state = options->state, .name = options->name };
+	struct import import;
+	int error;
+
+	*imported = (struct command_imported){};
+	if (options->confirm_ms)
+		watchdog_ignore_hangup();
+	error = import_open(&import, options, path, refuse_line, reason);
+	if (!error)
+		error = options->is_dry_run ? dry_run(&import, &invocation, &imported->answer, reason) :
+					      change(&import, &invocation, &watchdog, &imported->answer, reason);
+	import_free(&import);
+	if (!error && watchdog.pending_id)
+		error = watchdog_start(&watchdog, reason);
+	import_close(&import);
+	imported->bad_lines = import.bad;
+	imported->deadline_ms = watchdog.deadline_ms;
+	return error;
+}
+
 static enum command_status check_options(const struct invocation *invocation)
 {
 	const char *format = invocation->list_format;
@@ -72,13 +178,14 @@ static enum command_status check_options(const struct invocation *invocation)
 
 static enum command_status run_import(const struct invocation *invocation)
 {
-	struct import_result result;
+	const struct import_options options = command_import_options(invocation);
+	struct command_imported result;
 	struct reason reason;
 	int error;
 
 	if (check_options(invocation))
 		return STATUS_USAGE;
-	error = import_list(invocation, invocation->operands[0], &result, &reason);
+	error = command_import_list(&options, invocation->operands[0], &result, &reason);
 	output_print(result.answer);
 	if (!error && result.deadline_ms)
 		command_report_confirm(invocation, result.deadline_ms);

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "commands/command.h"
-#include "lists/import.h"
 #include "io/output.h"
 
 static enum command_status run_lists(const struct invocation *invocation);
@@ -104,8 +103,8 @@ static enum command_status show(const struct invocation *invocation)
 static enum command_status delete_list(const struct invocation *invocation)
 {
 	static const char *const beside[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
-	struct invocation deletion = *invocation;
-	struct import_result result;
+	struct import_options deletion = command_import_options(invocation);
+	struct command_imported result;
 	struct reason reason;
 	int error;
 
@@ -113,7 +112,7 @@ static enum command_status delete_list(const struct invocation *invocation)
 	deletion.is_replace = true;
 	if (invocation->is_dry_run && invocation->confirm_ms)
 		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
-	error = import_delete_list(&deletion, &result, &reason);
+	error = command_import_list(&deletion, NULL, &result, &reason);
 	for (size_t i = 0; result.answer && i < sizeof(beside) / sizeof(beside[0]); i++)
 		json_object_del(result.answer, beside[i]);
 	output_print(result.answer);

@@ -10,7 +10,6 @@
 
 #include "commands/command.h"
 #include "config/config.h"
-#include "lists/import.h"
 #include "io/output.h"
 
 #define LOOK_MS 100 /* how often it looks whether an interface has come */
@@ -302,21 +301,21 @@ static int bring_all(struct up *up, struct reason *reason)
 }
 
 /* No service shall wait for whoever writes to a FIFO. */
-static int read_list(const struct config_list *list, const struct invocation *import, struct import_result *result,
-		     struct reason *reason)
+static int read_list(const struct config_list *list, const struct import_options *options,
+		     struct command_imported *result, struct reason *reason)
 {
 	struct stat status;
 
-	*result = (struct import_result){};
+	*result = (struct command_imported){};
 	if (!stat(list->file, &status) && S_ISFIFO(status.st_mode))
 		return reason_set(reason, -EINVAL, "'%s' is a FIFO; write the list into a file", list->file);
-	return import_list(import, list->file, result, reason);
+	return command_import_list(options, list->file, result, reason);
 }
 
 /* -EINTR where it was interrupted: then nothing more is done. */
 static int bring_list(struct up *up, const struct config_list *list)
 {
-	struct import_result result;
+	struct command_imported result;
 	struct reason reason;
 	int error = read_list(list, &list->import, &result, &reason);
 	json_t *answer = result.answer;
@@ -464,8 +463,8 @@ static enum command_status run_down(const struct invocation *invocation)
 /* As an import that changes nothing. */
 static bool is_list_right(const struct config_list *list)
 {
-	struct invocation import = list->import;
-	struct import_result result;
+	struct import_options import = list->import;
+	struct command_imported result;
 	struct reason reason;
 	int error;
 

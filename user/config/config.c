@@ -71,10 +71,10 @@ static void begin_list(struct config_reading *reading, const char *name)
 	reading->section = SECTION_LIST;
 	list->line = reading->line;
 	list->name = config_copy(reading, name);
-	list->import = (struct invocation){ .name = reading->invocation->name,
-					    .state = reading->invocation->state,
-					    .list_name = list->name,
-					    .is_replace = true };
+	list->import = (struct import_options){ .name = reading->invocation->name,
+						.state = reading->invocation->state,
+						.list_name = list->name,
+						.is_replace = true };
 }
 
 static void begin_section(struct config_reading *reading, char *name)

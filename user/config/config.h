@@ -7,12 +7,13 @@
 #define XDP_CUCKOO_CONFIG_H
 
 #include "commands/command.h"
+#include "lists/import.h"
 
 #define CONFIG_DIR "/etc/xdp-cuckoo"
 #define CONFIG_INTERFACES_MAX 64
 
 struct config_list {
-	struct invocation import; /* as `import` would be called */
+	struct import_options import;
 	char *name, *file, *format;
 	unsigned int line; /* where its section starts */
 };

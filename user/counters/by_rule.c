@@ -21,7 +21,6 @@ void rule_counts_close(struct rule_counts *counts)
 	kernel_filters_free(counts->filters, counts->count);
 }
 
-/* A table that was not opened counts nothing. */
 int rule_counts_open(struct rule_counts *counts, const char *name, struct reason *reason)
 {
 	size_t running = 0, counting = 0;
@@ -44,21 +43,6 @@ int rule_counts_open(struct rule_counts *counts, const char *name, struct reason
 	return running ? -EOPNOTSUPP : -ENOENT;
 }
 
-static void add_count(const struct rule_counts *counts, size_t i, const struct rule_key *key, struct abi_counter *sum)
-{
-	const struct table *table = &counts->tables[i];
-	struct hash_value value;
-	__u32 slot;
-
-	if (!table->memory.counter)
-		return;
-	value = rule_hash(key, &abi_active(counts->filters[i].config)->secret);
-	if (!table_find(table, &value, &slot))
-		return;
-	sum->packets += table->memory.counter[slot].packets;
-	sum->bytes += table->memory.counter[slot].bytes;
-}
-
 struct counted_rule {
 	const struct rule_counts *counts;
 	struct abi_counter sum;
@@ -69,8 +53,19 @@ static int count_key(const struct rule_key *key, bool is_shared, void *context)
 	struct counted_rule *counted = context;
 
 	(void)is_shared;
-	for (size_t i = 0; i < counted->counts->count; i++)
-		add_count(counted->counts, i, key, &counted->sum);
+	for (size_t i = 0; i < counted->counts->count; i++) {
+		const struct table *table = &counted->counts->tables[i];
+		struct hash_value value;
+		__u32 slot;
+
+		if (!table->memory.counter)
+			continue;
+		value = rule_hash(key, &abi_active(counted->counts->filters[i].config)->secret);
+		if (!table_find(table, &value, &slot))
+			continue;
+		counted->sum.packets += table->memory.counter[slot].packets;
+		counted->sum.bytes += table->memory.counter[slot].bytes;
+	}
 	return 0;
 }
 

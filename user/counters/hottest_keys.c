@@ -26,7 +26,7 @@ void hits_close(struct hits *hits)
 	*hits = (struct hits){};
 }
 
-/* Into its place among the best, the most first, if it has one. */
+/* Inserts a key into `best`, if its rate is high enough. */
 static void rank(struct hits *hits, __u64 tag, double rate)
 {
 	size_t place = hits->best_count;
@@ -41,7 +41,7 @@ static void rank(struct hits *hits, __u64 tag, double rate)
 	hits->best[place] = (struct hit){ tag, rate };
 }
 
-/* Packets, with some bits of the key's tag below: a slot whose key is another counts from there on. */
+/* The low bits have part of the key's tag, to notice when another key gets the slot. */
 #define SEEN_TAG_BITS 16
 
 static __u64 what_is_seen(const struct table *table, __u64 slot)
@@ -56,7 +56,9 @@ static bool is_same_key(__u64 seen, __u64 now)
 	return !((seen ^ now) & ((1ULL << SEEN_TAG_BITS) - 1));
 }
 
-/* What is less than it was has been reset. A key that came with a count of its own has moved. */
+/*
+ * A lower count means a reset. A new key that already has a count may have moved here: then it is not ranked.
+ */
 static void look(struct hits *hits, const struct table *table, __u64 slot, double seconds, bool has_moves)
 {
 	const __u64 now = what_is_seen(table, slot), seen = hits->seen[slot];
@@ -68,15 +70,6 @@ static void look(struct hits *hits, const struct table *table, __u64 slot, doubl
 	if (seconds > 0 && packets && (seen ? is_same_key(seen, now) : !has_moves))
 		rank(hits, abi_record_tag(table->memory.record[slot]),
 		     (packets < before ? packets : packets - before) / seconds);
-}
-
-static void end_pass(struct hits *hits)
-{
-	memcpy(hits->ranked, hits->best, hits->best_count * sizeof(*hits->best));
-	hits->ranked_count = hits->best_count;
-	hits->best_count = 0;
-	hits->at = 0;
-	hits->passes++;
 }
 
 bool hits_step(struct hits *hits, const struct table *table, double second)
@@ -91,6 +84,10 @@ bool hits_step(struct hits *hits, const struct table *table, double second)
 	*visited = (struct hits_visit){ second, sequence };
 	if (end < hits->slots)
 		return false;
-	end_pass(hits);
+	memcpy(hits->ranked, hits->best, hits->best_count * sizeof(*hits->best));
+	hits->ranked_count = hits->best_count;
+	hits->best_count = 0;
+	hits->at = 0;
+	hits->passes++;
 	return true;
 }

@@ -1,44 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For which keys of a table most packets are being counted: the largest differences between two passes over its
- * counters, in steps, so that whoever draws meanwhile does not wait for a large table. Knows no rules.
+ * Finds the keys of a table that most packets match now: the largest differences between two passes over its
+ * counters. A pass runs in steps, so that a screen can be updated meanwhile. Knows keys, not rules.
  */
 #ifndef XDP_CUCKOO_HITS_H
 #define XDP_CUCKOO_HITS_H
 
 #include "table/table.h"
 
-#define HITS_BEST 64              /* that are told */
-#define HITS_CHUNK (1U << 18)     /* slots, looked at in one go */
-#define HITS_SLOTS_MAX (1U << 26) /* of a table that is not too large to be remembered: 8 bytes a slot */
+#define HITS_BEST 64              /* keys that are ranked */
+#define HITS_CHUNK (1U << 18)     /* slots in one step */
+#define HITS_SLOTS_MAX (1U << 26) /* of the largest table: it takes 8 bytes for each slot */
 
 struct hit {
 	__u64 tag;   /* of the key: see abi_record() */
 	double rate; /* packets a second */
 };
 
-/* When a chunk was looked at last; second 0: never. */
+/* The last visit to a chunk; second 0: none. */
 struct hits_visit {
 	double second;  /* of any clock */
-	__u64 sequence; /* of the table: where it is another now, entries have moved */
+	__u64 sequence; /* of the table; another value now: entries have moved since */
 };
 
 struct hits {
-	__u64 slots, at; /* slots: 0 where it is not open; at: where the pass under way goes on */
-	__u64 *seen;     /* by slot: packets at the last pass, and whose; memory only where there were some */
-	struct hits_visit *visited;                    /* by chunk */
-	struct hit best[HITS_BEST], ranked[HITS_BEST]; /* of the pass under way; of the last one, the most first */
+	__u64 slots, at;            /* slots: 0 if not open; at: the next slot of the current pass */
+	__u64 *seen;                /* by slot: packets at the last pass, and tag bits */
+	struct hits_visit *visited; /* by chunk */
+	struct hit best[HITS_BEST],
+		ranked[HITS_BEST]; /* of the current pass; of the last pass, the highest rate first */
 	size_t best_count, ranked_count;
-	unsigned int passes; /* that have ended: the first one ranks nothing */
+	unsigned int passes; /* that are complete; the first ranks nothing */
 };
 
-/* 0; -ENOMEM; -E2BIG: too large a table. hits_close() accepts what failed, or is zeroed. */
+/*
+ * 0; -ENOMEM; -E2BIG: the table is too large. hits_close() also accepts a zeroed struct, and one that failed
+ * to open.
+ */
 int hits_open(struct hits *hits, __u64 slots);
 void hits_close(struct hits *hits);
 
 /*
- * Looks at the next chunk of a table, which has these slots and counts, at a second of any clock. True:
- * that was the last one, `ranked` is new, and the next step starts another pass.
+ * Visits the next chunk of a table with counters. `second` is the time, of any clock. True: the pass is
+ * complete, and `ranked` is new; the next step starts another pass.
  */
 bool hits_step(struct hits *hits, const struct table *table, double second);
 

@@ -22,7 +22,7 @@ void explain_policies(FILE *to)
 		explain_word(to, outcome_words[outcome].word, outcome_words[outcome].meaning);
 }
 
-/* Behind what stands there: " name (meaning),", or the last with a full stop. */
+/* Appends " name (meaning),"; after the last one, a full stop. */
 static size_t append(char *line, size_t used, const char *name, const char *meaning, bool is_last)
 {
 	if (used < EXPLAIN_LINE_BYTES)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Words of outcome_words.h and what they mean, in lines as help has them, and in one. */
+/* Explains the words of outcome_words.h, for help and for one-line descriptions. */
 #ifndef XDP_CUCKOO_EXPLAIN_H
 #define XDP_CUCKOO_EXPLAIN_H
 
 #include <stdio.h>
 
-/* Of all outcomes; as operands, of those that have policies. */
+/* Print one line for each outcome; for each operand of `policy`. */
 void explain_outcomes(FILE *to);
 void explain_policies(FILE *to);
 

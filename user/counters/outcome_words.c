@@ -4,9 +4,9 @@
 #include <stdbool.h>
 
 const struct outcome_words outcome_words[OUTCOMES] = {
-	[OUTCOME_NO_RULE] = { "no rule", "no-rule", "read whole, no rule matched" },
+	[OUTCOME_NO_RULE] = { "no rule", "no-rule", "parsed completely, no rule matched" },
 	[OUTCOME_LATER_FRAGMENT] = { "later fragment", "later-fragment",
-				     "not the first fragment: no ports to look at; rules without ports apply" },
+				     "not the first fragment: it has no ports; only rules without ports apply" },
 	[OUTCOME_NOT_IP] = { "not IP", "not-ip", "neither IPv4 nor IPv6, behind VLAN tags or not" },
 	[OUTCOME_TRUNCATED] = { "truncated", "truncated",
 				"a header runs past the frame or past the length that IP states" },
@@ -23,11 +23,11 @@ const struct outcome_words outcome_words[OUTCOMES] = {
 };
 
 const struct verdict_words verdict_words[VERDICTS] = {
-	[VERDICT_PASS] = { "pass", "passed", "handed on to the kernel" },
+	[VERDICT_PASS] = { "pass", "passed", "passed to the kernel" },
 	[VERDICT_DROP] = { "drop", "dropped", "dropped, before the kernel spends anything on it" },
-	[VERDICT_WOULD_DROP] = { "would drop", "would_drop", "passed, and dropped but for `monitor-only`" },
+	[VERDICT_WOULD_DROP] = { "would drop", "would_drop", "passed only because of `monitor-only`" },
 };
 
 const char outcome_retries[] = "Look-ups tried again because the table moved meanwhile.";
 const char outcome_stopped[] =
-	"Fingerprints of rules that innocent packets had too, as the exact table's records told.";
+	"Packets that met the fingerprint of a rule by chance. The exact table's record showed the difference.";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The words for what is counted: whatever tells of outcomes, verdicts and counters (stats, policy, metrics, help, the
- * man page) has them from here.
+ * The words for outcomes, verdicts and counters. Everything that shows them (stats, policy, metrics, help,
+ * the man page) takes them from here.
  */
 #ifndef XDP_CUCKOO_OUTCOMES_H
 #define XDP_CUCKOO_OUTCOMES_H
@@ -16,14 +16,14 @@ struct outcome_words {
 
 struct verdict_words {
 	const char *name; /* "drop" */
-	const char *done; /* as the name of a column starts: "dropped" */
+	const char *done; /* the start of a column name: "dropped" */
 	const char *meaning;
 };
 
 extern const struct outcome_words outcome_words[OUTCOMES];
 extern const struct verdict_words verdict_words[VERDICTS];
 
-/* Of the counters that are not of packets. */
+/* The meaning of the two counters that do not count packets. */
 extern const char outcome_retries[], outcome_stopped[];
 
 #endif

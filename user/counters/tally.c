@@ -28,7 +28,7 @@ static const struct tally_part *find_part(const struct tally *tally, __u32 id)
 	return NULL;
 }
 
-/* All 0; NULL without memory. */
+/* A new part with all counters 0. NULL: no memory. */
 static struct tally_part *new_part(struct tally *tally, __u32 id)
 {
 	struct tally_part *grown = realloc(tally->part, (tally->parts + 1) * sizeof(*grown));
@@ -42,7 +42,7 @@ static struct tally_part *new_part(struct tally *tally, __u32 id)
 	return &grown[tally->parts++];
 }
 
-/* A name that has no room is cut, which its end shows. */
+/* A name that is too long ends with "...". */
 static void name_row(char *names, const char *interface)
 {
 	const size_t length = strlen(names);
@@ -83,7 +83,7 @@ int tally_add(struct tally *tally, const struct kernel_filter *filter, struct re
 	tally->cpus = cpus;
 	tally->is_monitor_only |= filter->config->run & ABI_RUN_MONITOR;
 	name_rows(tally, filter);
-	/* A resize that was killed between two interfaces leaves two filters that count in one map. */
+	/* A killed resize can leave two filters that count in one map. */
 	if (find_part(tally, id))
 		return 0;
 	part = new_part(tally, id);
@@ -102,7 +102,7 @@ void tally_close(struct tally *tally)
 	*tally = (struct tally){};
 }
 
-/* As Prometheus has it in rate(). */
+/* As rate() of Prometheus does. */
 static __u64 increase(__u64 before, __u64 now)
 {
 	return now < before ? now : now - before;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The public functions: a filter opened, its rules changed and asked about. */
+/* The public functions that open and close a filter, and change its rules. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -29,7 +29,7 @@ int public_enter(struct xdp_cuckoo_filter *filter)
 		return reason_set(&filter->reason, -EBUSY, "a visit is under way, which cannot use the filter");
 	if (filter->is_changing && !pthread_equal(filter->changer, pthread_self()))
 		return reason_set(&filter->reason, -EBUSY, "another thread's change is under way");
-	/* Why a change was ended early stays to be told. */
+	/* Keep the reason why a change has ended early: the commit reports it. */
 	if (!filter->refused)
 		filter->reason.text[0] = '\0';
 	return filter->refused;
@@ -103,7 +103,7 @@ bool public_is_running(const struct xdp_cuckoo_filter *filter, const struct kern
 
 /* ---- a filter ---- */
 
-/* The working directory may be another one later. */
+/* Makes the path absolute: the working directory may change later. */
 static int keep_state(struct xdp_cuckoo_filter *filter, const char *state)
 {
 	char here[PATH_MAX];
@@ -121,7 +121,7 @@ static int keep_state(struct xdp_cuckoo_filter *filter, const char *state)
 	return filter->state ? 0 : reason_set(&filter->reason, -ENOMEM, "no memory");
 }
 
-/* The store would get such a number, and what the program prints would go into it. */
+/* A closed descriptor would be reused for the store, and output of the program would be written into it. */
 static int check_standard_files(struct reason *reason)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -138,11 +138,11 @@ static int check_arguments(const char *name, unsigned int flags, struct reason *
 				  "with none of '.' and '-'",
 				  name, ABI_NAME_BYTES - 1);
 	if (flags & ~FLAGS)
-		return reason_set(reason, -EINVAL, "flags %#x: there are no such", flags & ~FLAGS);
+		return reason_set(reason, -EINVAL, "flags %#x do not exist", flags & ~FLAGS);
 	return check_standard_files(reason);
 }
 
-/* What stands in the way of every call is told before the first. */
+/* Finds errors that every later call would meet. */
 static int try(struct xdp_cuckoo_filter *filter)
 {
 	struct store *store;
@@ -240,7 +240,7 @@ static int commit(struct xdp_cuckoo_filter *filter)
 	return error;
 }
 
-/* The one error of public_enter() that is the change's own is told by its end. */
+/* Commit and abort must also end a change that an error has ended early. */
 static int enter_to_end(struct xdp_cuckoo_filter *filter)
 {
 	int error = public_enter(filter);
@@ -268,7 +268,7 @@ int xdp_cuckoo_abort(struct xdp_cuckoo_filter *filter)
 	return public_leave(filter, error);
 }
 
-/* One step of a change; *count is what it has done. */
+/* One step of a change. *count is the number of rules it has deleted, if it counts. */
 typedef int (*change_step)(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count);
 
 static bool ends_change(int error)
@@ -276,7 +276,7 @@ static bool ends_change(int error)
 	return error && error != -EEXIST && error != -ENOENT && error != -EINVAL;
 }
 
-/* Within the change under way, or as a change of its own. */
+/* Makes a step within the current change, or as a change of its own. */
 static int change(struct xdp_cuckoo_filter *filter, change_step step, const struct rule *rule, uint64_t *count)
 {
 	const bool is_own = !filter->is_changing;
@@ -296,7 +296,7 @@ static int change(struct xdp_cuckoo_filter *filter, change_step step, const stru
 	return error;
 }
 
-/* As public_enter(), for what may be part of a change. */
+/* As public_enter(), for functions that change something and may be part of a change. */
 static int enter_to_change(struct xdp_cuckoo_filter *filter)
 {
 	int error = public_enter(filter);

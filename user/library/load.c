@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The public functions about what runs where, and how. */
+/* The public functions that load and unload the filter, and set its mode. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,25 +9,18 @@ _Static_assert((int)XDP_CUCKOO_AUTO == KERNEL_AUTO && (int)XDP_CUCKOO_NATIVE == 
 		       (int)XDP_CUCKOO_SKB == KERNEL_SKB,
 	       "modes");
 
-/* Exact, and as large as its rules need: others are the tool's. */
-static int make_target(struct xdp_cuckoo_filter *filter, struct target **target)
-{
-	const struct abi_options options = { .format = BUCKET_16, .is_exact = true, .has_counts = true };
-
-	*target = filter->apply.targets;
-	return filter->apply.targets_count ? 0 : apply_load(&filter->apply, &options, 0, target, &filter->reason);
-}
-
 static int load(struct xdp_cuckoo_filter *filter, const char *interface, enum kernel_mode mode)
 {
-	struct target *target;
+	/* Always an exact table, as large as its rules need. Only the tool makes other tables. */
+	const struct abi_options options = { .format = BUCKET_16, .is_exact = true, .has_counts = true };
+	struct target *target = filter->apply.targets;
 	int error;
 
 	if (apply_attachment_on(&filter->apply, interface))
 		return 0;
 	error = apply_check_guard(&filter->apply, &filter->reason);
-	if (!error)
-		error = make_target(filter, &target);
+	if (!error && !filter->apply.targets_count)
+		error = apply_load(&filter->apply, &options, 0, &target, &filter->reason);
 	return error ? error : kernel_attach(&target->filter, interface, mode, &filter->reason);
 }
 
@@ -36,7 +29,7 @@ int xdp_cuckoo_load(struct xdp_cuckoo_filter *filter, const char *interface, enu
 	int error = public_enter_alone(filter);
 
 	if (!error && (unsigned int)mode > XDP_CUCKOO_SKB)
-		error = reason_set(&filter->reason, -EINVAL, "mode %u: there is none", (unsigned int)mode);
+		error = reason_set(&filter->reason, -EINVAL, "mode %u does not exist", (unsigned int)mode);
 	if (!error) {
 		error = public_open_apply(filter);
 		if (!error)
@@ -46,7 +39,7 @@ int xdp_cuckoo_load(struct xdp_cuckoo_filter *filter, const char *interface, enu
 	return public_leave(filter, error);
 }
 
-/* *done: from how many it was taken. `interface` NULL: from all. */
+/* Adds the number of detached interfaces to *done. `interface` NULL: all. */
 static int unload_from(struct xdp_cuckoo_filter *filter, const struct kernel_filter *running, const char *interface,
 		       size_t *done)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The public functions that only look: rules, what runs, what it has counted. */
+/* The public functions that only read: rules, running filters, counters. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,32 +9,27 @@
 
 _Static_assert(sizeof(struct xdp_cuckoo_info) == 64, "layout of the library's information");
 
-static int unread(struct xdp_cuckoo_filter *filter, int error)
+static int say_unread(struct xdp_cuckoo_filter *filter, int error)
 {
 	return reason_set(&filter->reason, error, "cannot read the store: %s", strerror(-error));
 }
 
 /* ---- test ---- */
 
-static int ask_policy(struct store *store, enum xdp_cuckoo_answer *answer)
-{
-	struct store_settings settings;
-	int error = store_settings(store, &settings);
-
-	if (!error && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-		*answer = XDP_CUCKOO_BLOCKED_BY_POLICY;
-	return error;
-}
-
 static int test(struct store *store, const struct rule *flow, enum xdp_cuckoo_answer *answer,
 		struct xdp_cuckoo_rule *decides)
 {
+	struct store_settings settings;
 	struct rule rule;
 	int error = apply_test(store, flow, &rule);
 
 	*answer = XDP_CUCKOO_NOT_BLOCKED;
-	if (error == -ENOENT)
-		return ask_policy(store, answer);
+	if (error == -ENOENT) {
+		error = store_settings(store, &settings);
+		if (!error && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+			*answer = XDP_CUCKOO_BLOCKED_BY_POLICY;
+		return error;
+	}
 	if (error)
 		return error;
 	*answer = rule.action == RULE_DROP ? XDP_CUCKOO_BLOCKED : XDP_CUCKOO_PASSED;
@@ -61,7 +56,7 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 		return public_leave(filter, error);
 	error = test(store, &read, answer, rule);
 	if (error)
-		unread(filter, error);
+		say_unread(filter, error);
 	public_close_store(filter, store);
 	return public_leave(filter, error);
 }
@@ -71,7 +66,7 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 struct visiting {
 	int (*visit)(const struct xdp_cuckoo_rule *rule, void *context);
 	void *context;
-	int ended; /* what it returned */
+	int ended; /* the last result of visit() */
 };
 
 static int visit(const struct rule *rule, void *context)
@@ -103,22 +98,12 @@ int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter,
 	if (visiting.ended)
 		filter->reason.text[0] = '\0';
 	else if (error)
-		unread(filter, error);
+		say_unread(filter, error);
 	public_close_store(filter, store);
 	return public_leave(filter, error);
 }
 
 /* ---- what runs ---- */
-
-static void add_running(const struct kernel_filter *running, struct xdp_cuckoo_info *info)
-{
-	const __u32 run = __atomic_load_n(&running->config->run, __ATOMIC_ACQUIRE);
-
-	info->interfaces += running->attachments_count;
-	info->slots += table_slots_of(target_geometry(running));
-	info->used_slots += running->config->used;
-	info->is_panic |= (run & ABI_RUN_PANIC) != 0;
-}
 
 static int ask_running(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
 {
@@ -126,9 +111,16 @@ static int ask_running(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info 
 	size_t count;
 	int error = kernel_find(filter->name, &running, &count, &filter->reason);
 
-	for (size_t i = 0; i < count; i++)
-		if (public_is_running(filter, &running[i]))
-			add_running(&running[i], info);
+	for (size_t i = 0; i < count; i++) {
+		const struct abi_config *config = running[i].config;
+
+		if (!public_is_running(filter, &running[i]))
+			continue;
+		info->interfaces += running[i].attachments_count;
+		info->slots += table_slots_of(target_geometry(&running[i]));
+		info->used_slots += config->used;
+		info->is_panic |= (__atomic_load_n(&config->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC) != 0;
+	}
 	kernel_filters_free(running, count);
 	return error;
 }
@@ -150,7 +142,7 @@ static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *i
 		info->timed_rules = stored.timed;
 		info->is_monitor_only = settings.is_monitor_only;
 	} else {
-		unread(filter, error);
+		say_unread(filter, error);
 	}
 	public_close_store(filter, store);
 	return error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Rules as programs give and get them. */
+/* Converts rules between the public and the internal form. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static bool is_zero(const __u8 *bytes, size_t count)
 	return !count;
 }
 
-/* What rule_is_canonical() does not see, or not in time. */
+/* Checks unused bytes that rule_is_canonical() cannot see. */
 static bool is_tidy(const struct xdp_cuckoo_rule *from)
 {
 	const size_t used = from->family == AF_INET ? sizeof(__be32) : sizeof(from->src);
@@ -122,7 +122,7 @@ void public_write_rule(const struct rule *from, struct xdp_cuckoo_rule *rule)
 
 /* ---- text ---- */
 
-/* May be used within a visit, and does not end a change. */
+/* Does not call public_enter(): it may be used within a visit, and its errors do not end a change. */
 int xdp_cuckoo_parse(struct xdp_cuckoo_filter *filter, const char *text, struct xdp_cuckoo_rule *rule)
 {
 	struct reason ignored = {}, *reason = filter ? &filter->reason : &ignored;

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * libxdp-cuckoo: for programs that decide by themselves what to block, say a detector of attacks. Rules that they add
- * here are the ones that the tool xdp-cuckoo lists, in the same store and the same running filter; what a program does
- * not need daily (panic, policies, lists, compact tables) is the tool's. Link with `pkg-config --libs xdp-cuckoo`.
+ * libxdp-cuckoo is for programs that decide themselves what to block, for example a detector of attacks. It
+ * uses the same store and the same running filter as the tool xdp-cuckoo, so the tool lists the rules that a
+ * program adds. Panic, policies, lists and compact tables are only in the tool. Link with `pkg-config --libs
+ * xdp-cuckoo`.
  *
- * Results. Functions that can fail return 0, or an errno value less than 0; xdp_cuckoo_error() then has one line that
- * says why. The words are the tool's: where they advise --force, that is XDP_CUCKOO_FORCE. Beside those named at a
- * function, all that use a filter return:
- *   -EPERM, -EACCES  this process may not: see below
- *   -ENOENT          nothing was ever stored under that name
- *   -EBADMSG, -EPROTO   store or running filter are damaged, or of another version
- *   -ENOSPC, -ENOMEM    no room: on the disk, in a table that cannot grow, in memory
- *   -EBUSY           another thread of this process uses the filter's change, or a visit of this filter is under way
- *   -EDEADLK         this thread has a change or a visit of another handle of the same name under way
- *   -EBADF           it was not opened
- * and other ones that the system gave.
+ * Results. Functions that can fail return 0 or a negative errno value. xdp_cuckoo_error() then returns the
+ * reason, one line. The line is the tool's: where it advises --force, use XDP_CUCKOO_FORCE. All functions
+ * that use a filter can return these errors, and others from the system: -EPERM, -EACCES     the process
+ * lacks privileges: see below
+ *   -ENOENT             nothing was ever stored under that name
+ *   -EBADMSG, -EPROTO   the store or the running filter is damaged, or of another version -ENOSPC, -ENOMEM
+ *   the disk, a table that cannot grow, or memory is full
+ *   -EBUSY              another thread uses the change of this handle, or a visit of this handle is active
+ *   -EDEADLK            this thread has an active change or visit of another handle of the same name
+ *   -EBADF              the handle was not opened
  *
- * Privileges are those of the process: root, or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN; without
- * CAP_SYS_ADMIN a directory in a BPF file system, /sys/fs/bpf/xdp-cuckoo, that is this user's. A store belongs to the
- * user that made it, and to root. To read rules, reading the store is enough. Filters are those of the network namespace
- * of the calling thread.
+ * Privileges. The process needs to be root, or to have CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN.
+ * Without CAP_SYS_ADMIN it needs the directory /sys/fs/bpf/xdp-cuckoo, owned by its user, in a BPF file
+ * system. A store belongs to the user that made it, and to root. To read rules, read access to the store is
+ * enough. A filter is looked for in the network namespace of the calling thread.
  *
- * Threads may each use handles of their own; one handle is used by one thread at a time. In one process only one handle
- * has a store open at a time: others wait, also to read, until a change of it, or a visit, is over. Keep both short. No
- * handle survives fork() in the child.
+ * Threads. Each thread may have its own handles. A handle may be used by one thread at a time. In a process,
+ * only one handle has a given store open at a time. Others wait, also to read, until its change or visit is
+ * over. Keep both short. After fork(), the child cannot use the parent's handles.
  *
- * Memory. What is given is the caller's and is not kept; what is returned through pointers is copied there. Nothing is to
- * be freed but a handle, by xdp_cuckoo_close().
+ * Memory. The library does not keep pointers that you pass. It copies results to where your pointers say.
+ * Free only handles, with xdp_cuckoo_close().
  *
- * What it does not do: print, end the process, handle signals, start threads, change privileges, umask or working
- * directory, leave descriptors open on exec (one that LMDB opens becomes so a moment later). The store is read as
- * memory, as LMDB does it: a disk that fails, or somebody who cuts the file short, means SIGBUS. A change that needs a
- * larger file than RLIMIT_FSIZE allows means SIGXFSZ, which ends a process that does not ignore it; else -EFBIG.
+ * The library does not print, exit, handle signals, start threads, or change privileges, umask or working
+ * directory. Its descriptors are closed on exec; one that LMDB opens becomes so a moment later. LMDB maps the
+ * store into memory: if the disk fails, or somebody truncates the file, the process gets SIGBUS. If a change
+ * needs a file larger than RLIMIT_FSIZE, the process gets SIGXFSZ; if it ignores that, the call fails with
+ * -EFBIG.
  */
 #ifndef XDP_CUCKOO_H
 #define XDP_CUCKOO_H
@@ -44,50 +45,50 @@
 extern "C" {
 #endif
 
-/* Of the library, "0.1.0", say. Always there. */
+/* The version of the library, for example "0.1.0". Never NULL. */
 const char *xdp_cuckoo_version(void);
 
 /* ---- a filter ---- */
 
-/* A handle. It names a filter, which may run or not, on any number of interfaces. */
+/* A handle for a filter by name. The filter may run on any number of interfaces, or on none. */
 struct xdp_cuckoo_filter;
 
 enum xdp_cuckoo_flag {
 	XDP_CUCKOO_READ = 0,         /* look only */
-	XDP_CUCKOO_CHANGE = 1 << 0,  /* and change: makes the store where there is none */
-	XDP_CUCKOO_NO_WAIT = 1 << 1, /* where somebody else is changing it: -EBUSY at once, instead of waiting */
-	/* Also what locks this host out: see xdp_cuckoo_commit(). */
+	XDP_CUCKOO_CHANGE = 1 << 0,  /* change too; creates the store if it does not exist */
+	XDP_CUCKOO_NO_WAIT = 1 << 1, /* -EBUSY instead of waiting for another writer */
+	/* Allow changes that lock this host out: see xdp_cuckoo_commit(). */
 	XDP_CUCKOO_FORCE = 1 << 2,
 };
 
 /*
- * Opens the filter `name` (NULL: "default"), of which the rules are kept in the directory `state` (NULL:
- * /var/lib/xdp-cuckoo); `flags`: enum xdp_cuckoo_flag bits. Nothing stays locked or open between calls, but by
- * xdp_cuckoo_begin(): tool and other programs go on working beside a handle, however long it is kept.
+ * Opens the filter `name` (NULL: "default"). Its rules are in the directory `state` (NULL:
+ * /var/lib/xdp-cuckoo). `flags` are enum xdp_cuckoo_flag bits. Between calls nothing stays locked or open,
+ * except after xdp_cuckoo_begin(). So the tool and other programs can work while you keep a handle.
  *
- * With XDP_CUCKOO_CHANGE it does at once what the first change would: makes the store; adopts a filter that somebody
- * else loaded; repairs one whose writer died. On failure *filter is still to be closed, and good for
- * xdp_cuckoo_error() until then; but for -ENOMEM, where it may be NULL.
+ * With XDP_CUCKOO_CHANGE it also creates the store, sets up a filter that another loader has loaded, and
+ * repairs a filter whose writer died. On failure, pass *filter to xdp_cuckoo_error() and then to
+ * xdp_cuckoo_close(). After -ENOMEM it may be NULL.
  *
- * -EINVAL: no such name or flags, or a descriptor of 0, 1 and 2 is closed; -ENAMETOOLONG; with XDP_CUCKOO_NO_WAIT
- * -EBUSY. Any thread.
+ * -EINVAL: the name or the flags are not valid, or descriptor 0, 1 or 2 is closed; -ENAMETOOLONG; -EBUSY,
+ * with XDP_CUCKOO_NO_WAIT. Any thread may call it.
  */
 int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, struct xdp_cuckoo_filter **filter);
 
-/* Takes back a change that this thread has begun and not committed. NULL is none. */
+/* Aborts a change that this thread has begun and not committed. Accepts NULL. */
 void xdp_cuckoo_close(struct xdp_cuckoo_filter *filter);
 
-/* Why the last call that used the filter failed; "" where it did not. Stays until the next one. */
+/* Why the last call with this filter failed; "": it did not. The text is valid until the next call. */
 const char *xdp_cuckoo_error(const struct xdp_cuckoo_filter *filter);
 
 /* ---- rules ---- */
 
 #define XDP_CUCKOO_COMMENT_BYTES 256 /* with the final 0 */
-#define XDP_CUCKOO_TEXT_BYTES 544    /* of the longest rule, with the final 0 */
+#define XDP_CUCKOO_TEXT_BYTES 544    /* for the longest rule, with the final 0 */
 
 enum xdp_cuckoo_action {
 	XDP_CUCKOO_DROP,
-	XDP_CUCKOO_PASS, /* wins over any drop */
+	XDP_CUCKOO_PASS, /* wins over any drop rule */
 };
 
 enum xdp_cuckoo_field {
@@ -97,71 +98,83 @@ enum xdp_cuckoo_field {
 };
 
 /*
- * A rule, or the flows that are asked about. What it does not name matches anything; one of address, protocol and port
- * must be named. All that is not used must be 0, the bits of an address behind its prefix too.
+ * A rule, or the flows in a question. A field that is not given matches anything. At least an address, the
+ * protocol or a port must be given. Everything unused must be 0, also the bits of an address after its
+ * prefix.
  */
 struct xdp_cuckoo_rule {
-	uint16_t family;            /* AF_INET, AF_INET6; 0: both, without addresses */
-	uint8_t action;             /* enum xdp_cuckoo_action; ignored where it is flows */
-	uint8_t fields;             /* enum xdp_cuckoo_field bits: which of the next are named */
+	uint16_t family;            /* AF_INET, AF_INET6; 0: both, then without addresses */
+	uint8_t action;             /* enum xdp_cuckoo_action; ignored in a question */
+	uint8_t fields;             /* enum xdp_cuckoo_field bits: the fields that are given */
 	uint8_t proto;              /* IPPROTO_TCP, ..., at most 254 */
-	uint8_t src_bits, dst_bits; /* of the prefix: 32 or 128 is one address, 0 is any */
+	uint8_t src_bits, dst_bits; /* prefix lengths: 32 or 128 is one address, 0 any */
 	uint8_t reserved;
-	uint16_t sport, dport;    /* in host byte order; of ICMP and ICMPv6: type and code */
-	uint8_t src[16], dst[16]; /* in network byte order, as struct in6_addr; IPv4: the first four */
+	uint16_t sport, dport;    /* in host byte order; for ICMP and ICMPv6: type and code */
+	uint8_t src[16], dst[16]; /* in network byte order; IPv4 uses the first four bytes */
 	uint8_t reserved2[4];
-	int64_t timeout_ms;                     /* until it ends by itself, milliseconds, at most 68 years; 0: never */
+	int64_t timeout_ms;                     /* milliseconds until the rule ends, up to 68 years; 0: never */
 	char comment[XDP_CUCKOO_COMMENT_BYTES]; /* UTF-8, without quotes and control characters */
 };
 
 /*
- * Reads a rule, as the tool does (xdp-cuckoo-rules(5)): "192.0.2.1 timeout 10m", "proto udp dst 198.51.100.7 dport 53".
- * 0; -EINVAL. `filter` is for the reason only, and may be NULL. Any thread.
+ * Reads the text of a rule as the tool does, for example "192.0.2.1 timeout 10m": see xdp-cuckoo-rules(5).
+ * 0; -EINVAL. `filter` gets the reason, and may be NULL. Any thread may call it.
  */
 int xdp_cuckoo_parse(struct xdp_cuckoo_filter *filter, const char *text, struct xdp_cuckoo_rule *rule);
 
-/* Writes the same form, cut to `size` bytes with the final 0. 0; -EINVAL: it is no rule, and `text` is "". Any thread. */
+/*
+ * Writes the text of a rule, cut to `size` bytes with the final 0. 0; -EINVAL: not a rule, `text` is "". Any
+ * thread may call it.
+ */
 int xdp_cuckoo_format(const struct xdp_cuckoo_rule *rule, char *text, size_t size);
 
 /* ---- changes: of a filter opened with XDP_CUCKOO_CHANGE, else -EROFS ---- */
 
 /*
- * A change: what is between begin and commit happens together, in commit: until then packets meet what was there
- * before. Its pass rules are in force before its drop rules are. From begin to the end of it other writers wait, of
- * any process; a thread begins and ends it itself. Most of what a change costs is its fsync: what is known at one
- * time belongs into one. -EBUSY: one is under way already, or with XDP_CUCKOO_NO_WAIT somebody else's.
+ * A change: all calls between begin and commit take effect together, in commit. Its pass rules take effect
+ * before its drop rules. Other writers, of any process, wait until the change is over. The thread that began
+ * it must end it. A change costs mostly its fsync: put everything that you know at one time into one change.
+ * -EBUSY: this handle has a change already, or, with XDP_CUCKOO_NO_WAIT, another writer is active.
  *
- * When commit returns 0, the change is durable (fsync) and active on every interface that runs the filter. When it
- * fails, nothing has changed; only where the kernel refuses a table after the rules have become durable, it is the next
- * change that brings them into force. -ECANCELED: packets to or from this host's own addresses, from its default gateways,
- * name servers or its SSH session would be dropped that were not before, now or once another change that waits for
- * `xdp-cuckoo confirm` is undone, and XDP_CUCKOO_FORCE is not given. Either way the change is over. Commit and abort
- * without a change: -EINVAL.
+ * Commit ends the change in any case. If it returns 0, the change is durable (fsync) and active on every
+ * interface that runs the filter. If it fails, nothing has changed, with one exception: if the kernel refuses
+ * a table after the rules are durable, the next change activates them.
+ *
+ * -ECANCELED: the change would newly drop packets to or from this host's own addresses, from its default
+ * gateways or name servers, or of its SSH session; now, or after a change that waits for `xdp-cuckoo confirm`
+ * is undone. XDP_CUCKOO_FORCE switches this check off. -EINVAL: commit or abort without a change.
  */
 int xdp_cuckoo_begin(struct xdp_cuckoo_filter *filter);
 int xdp_cuckoo_commit(struct xdp_cuckoo_filter *filter);
 int xdp_cuckoo_abort(struct xdp_cuckoo_filter *filter);
 
 /*
- * Adds a rule, as by hand. 0, also where it is there and ends by itself: now it ends when this one does, or where lists
- * have it: it is by hand too; -EEXIST: it is there by hand for good, and stays so; -EINVAL; -E2BIG: too many kinds of rule (fields and prefix lengths).
- * Deletes one; timeout and comment do not matter. 0; -ENOENT: there is none; -EINVAL.
- * Without xdp_cuckoo_begin() each is a change of its own, with what that may return. Within one, errors but -EEXIST,
- * -ENOENT and -EINVAL end it: the rest of it, and the commit, fail the same way.
+ * xdp_cuckoo_add() adds a rule as `xdp-cuckoo add` does. 0: the rule is new; or it had a timeout, and now has
+ * the new one; or only lists had it, and it is added by hand too. -EEXIST: it was already added by hand,
+ * permanently; -EINVAL; -E2BIG: too many kinds of rule (fields and prefix lengths). xdp_cuckoo_del() deletes
+ * a rule; timeout and comment are ignored. 0; -ENOENT: there is no such rule; -EINVAL.
+ *
+ * Outside a change, each is a change of its own and can return the errors of xdp_cuckoo_commit(). Within a
+ * change, any error except -EEXIST, -ENOENT and -EINVAL is final: all later calls and the commit fail with
+ * it.
  */
 int xdp_cuckoo_add(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule);
 int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule);
 
 /*
- * Deletes the rules that have ended. They block nothing any more, but take room until then, as `xdp-cuckoo expire` or
- * its systemd timer may do already: once a minute is enough. *count may be NULL. As xdp_cuckoo_del().
+ * Deletes the rules that have ended. They block nothing, but they use memory. Once a minute is enough; the
+ * systemd timer of `xdp-cuckoo expire` may already do it. *count is their number; `count` may be NULL. Errors
+ * as xdp_cuckoo_del().
  */
 int xdp_cuckoo_expire(struct xdp_cuckoo_filter *filter, uint64_t *count);
 
-/* Whether packets that rules and policies drop are passed, and only counted. A change of its own; kept in the store. */
+/*
+ * In monitor-only mode packets are counted as dropped, but pass. This is a change of its own; the store keeps
+ * it.
+ */
 int xdp_cuckoo_set_monitor_only(struct xdp_cuckoo_filter *filter, bool is_on);
 
-/* ---- questions: within a change they see what it has made so far ---- */
+/* ---- questions: within a change they see its rules so far ---- */
 
 enum xdp_cuckoo_answer {
 	XDP_CUCKOO_NOT_BLOCKED,
@@ -171,63 +184,65 @@ enum xdp_cuckoo_answer {
 };
 
 /*
- * Whether packets of these flows are dropped, by the stored rules: a rule decides if it matches all of them. *rule is the
- * one that decides, or all 0; it may be NULL. 0; -EINVAL.
+ * Whether the stored rules and policies drop packets of these flows. A rule counts if it matches all of them.
+ * *rule is the rule that decides, or all 0; `rule` may be NULL. 0; -EINVAL.
  */
 int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *flow,
 		    enum xdp_cuckoo_answer *answer, struct xdp_cuckoo_rule *rule);
 
 /*
- * Calls `visit` for every rule that has not ended, with what is left of its timeout, until it returns other than 0;
- * returns that, or 0, or an error. It must not use the filter; the rule is good until it returns.
+ * Calls `visit` for every rule that has not ended. timeout_ms is the time left. Stops if `visit` returns
+ * non-zero. Returns that, or 0, or an error. `visit` must not use the filter, nor keep the pointer.
  */
 int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter, int (*visit)(const struct xdp_cuckoo_rule *rule, void *context),
 		    void *context);
 
 struct xdp_cuckoo_info {
-	uint64_t rules;             /* stored, those included that have ended and were not deleted yet */
-	uint64_t timed_rules;       /* of them: those with a timeout */
-	uint64_t interfaces;        /* of this network namespace that run the filter */
-	uint64_t slots, used_slots; /* of its table; 0 where it does not run */
-	bool is_monitor_only;       /* drops nothing, and counts what it would drop */
-	bool is_panic;              /* the operator lets everything pass */
+	uint64_t rules;             /* stored, including rules that have ended but are not deleted yet */
+	uint64_t timed_rules;       /* those with a timeout */
+	uint64_t interfaces;        /* in this network namespace that run the filter */
+	uint64_t slots, used_slots; /* of its table; 0: it does not run */
+	bool is_monitor_only;       /* only counts what it would drop */
+	bool is_panic;              /* `xdp-cuckoo panic`: everything passes */
 	uint8_t reserved[22];
 };
 
-/* What there is and what runs. It needs the privileges to look into the kernel. */
+/* Facts about the store and the running filter. Needs the privileges to inspect the kernel. */
 int xdp_cuckoo_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info);
 
-/* Packets of one outcome, and their bytes from the Ethernet header on, since the filter was loaded. */
+/* The packets of one outcome since the filter was loaded, and their bytes including the Ethernet header. */
 struct xdp_cuckoo_count {
-	const char *outcome; /* "drop rule", ...: see `xdp-cuckoo help stats`. Stays for good */
+	const char *outcome; /* "drop rule", ...: see `xdp-cuckoo help stats`. Valid until exit */
 	uint64_t passed_packets, passed_bytes;
 	uint64_t dropped_packets, dropped_bytes;
 	uint64_t would_drop_packets, would_drop_bytes; /* passed, because of monitor-only */
 };
 
 /*
- * Fills `counts`, which has room for so many, with the sum over all interfaces and CPUs, and "all" last; *count is how
- * many there are, of which no more are filled than there is room for: 13 now. -ENODEV: no interface runs it.
+ * Fills `counts` with the sums over all interfaces and CPUs; the last one is "all". At most `room` are
+ * filled. *count is the number that exist, now 13. -ENODEV: the filter runs on no interface.
  */
 int xdp_cuckoo_counts(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_count *counts, size_t room, size_t *count);
 
-/* ---- interfaces: of a filter opened with XDP_CUCKOO_CHANGE, else -EROFS; not within a change: -EBUSY ---- */
+/*
+ * ---- interfaces: of a filter opened with XDP_CUCKOO_CHANGE, else -EROFS; not within a change: -EBUSY ----
+ */
 
 enum xdp_cuckoo_mode {
-	XDP_CUCKOO_AUTO,   /* in the driver where it can, else generic */
+	XDP_CUCKOO_AUTO,   /* native if the driver can, else generic */
 	XDP_CUCKOO_NATIVE, /* in the driver */
 	XDP_CUCKOO_SKB,    /* generic: works everywhere, slower */
 };
 
 /*
- * Runs the filter, with all stored rules, on an interface; it stays when this process ends. 0, also where it runs there;
- * -ENODEV: no such interface; -EBUSY: it runs another XDP program; -EOPNOTSUPP: not in this mode; -EINVAL: no such mode,
- * or the interface has no Ethernet header (tun, WireGuard, PPP); -ECANCELED as xdp_cuckoo_commit(), by what the stored
- * rules block.
+ * Runs the filter, with all stored rules, on an interface. It stays after this process ends. 0, also if it
+ * already runs there; -ENODEV: there is no such interface; -EBUSY: the interface runs another XDP program;
+ * -EOPNOTSUPP: not in this mode; -EINVAL: the mode does not exist, or the interface has no Ethernet header
+ * (tun, WireGuard, PPP); -ECANCELED: a stored rule would lock this host out, see xdp_cuckoo_commit().
  */
 int xdp_cuckoo_load(struct xdp_cuckoo_filter *filter, const char *interface, enum xdp_cuckoo_mode mode);
 
-/* Takes it off an interface, or with NULL off all. The rules stay. -ENODEV: it does not run there. */
+/* Removes the filter from an interface; NULL: from all. The rules stay. -ENODEV: it does not run there. */
 int xdp_cuckoo_unload(struct xdp_cuckoo_filter *filter, const char *interface);
 
 #ifdef __cplusplus

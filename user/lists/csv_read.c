@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * CSV (RFC 4180) whose first line names the columns, in any order and letter case. Lines that start
- * with # say nothing.
+ * CSV (RFC 4180). The first line names the columns, in any order, in upper or lower case. Lines that start
+ * with # are comments.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -58,18 +58,18 @@ static const struct {
 
 struct csv {
 	struct list *list;
-	const char *keywords[COLUMNS_MAX]; /* NULL: a column that says nothing to us */
+	const char *keywords[COLUMNS_MAX]; /* NULL: the column is ignored */
 	size_t columns;
-	bool needs_address; /* in each row */
-	char *record;       /* of more lines than one */
+	bool needs_address; /* each row must have one */
+	char *record;       /* a record that spans several lines */
 	size_t used, room;
 };
 
 /* ---- fields ---- */
 
 /*
- * Cuts one field off *rest in place and takes its quotes away, or the white space around it where
- * it has none. NULL at the end; *open where a quote is.
+ * Cuts one field off *rest, in place. Removes its quotes, or the white space around an unquoted field. NULL
+ * at the end. *open: its quote is not closed.
  */
 static char *next_field(char **rest, bool *open)
 {
@@ -156,14 +156,14 @@ static int read_heading(struct csv *csv, char *line)
 	}
 	if (*ignored)
 		list_note(csv->list, "columns that are not used: %s", ignored);
-	/* Where export's own columns, src and dst, are both empty, any address is meant. */
+	/* Files of `export` have both columns, src and dst. There, two empty fields mean any address. */
 	csv->needs_address = has_address && own < 2;
 	return has_flow ? 0 : -EINVAL;
 }
 
 /* ---- records ---- */
 
-/* A field that is empty, or in a column of no use, says nothing. */
+/* Empty fields and ignored columns add nothing. */
 static void add_field(struct list_row *row, const char *keyword, char *field)
 {
 	if (!keyword || !*field)
@@ -195,10 +195,10 @@ static int take_record(struct csv *csv, char *rest)
 		add_field(&row, csv->keywords[column++], field);
 	}
 	if (open)
-		return list_refuse(csv->list, "a quote is not closed: the list ends in it");
+		return list_refuse(csv->list, "a quote is not closed before the end of the list");
 	if (csv->needs_address && !has_address(&row))
-		return list_refuse(csv->list, "no address: the row would be for every source; write 0.0.0.0/0 or ::/0 "
-					      "if you mean it");
+		return list_refuse(csv->list, "no address: the row would match every source; write 0.0.0.0/0 or ::/0 "
+					      "if you mean that");
 	return list_take(csv->list, &row);
 }
 
@@ -220,10 +220,7 @@ static int append_line(struct csv *csv)
 	return 0;
 }
 
-/*
- * A field in quotes may go on over line ends. What is wrong with the record is said of its first
- * line.
- */
+/* A quoted field may contain line ends. Errors name the first line of the record. */
 static int read_long_record(struct csv *csv)
 {
 	struct reader *reader = &csv->list->reader;
@@ -295,13 +292,12 @@ void list_write_csv_heading(FILE *to)
 	fputc('\n', to);
 }
 
-/* A comment has no quotes. */
+/* A rule has no quotes, so none need doubling. */
 static void write_field(FILE *to, const char *value)
 {
 	fprintf(to, strpbrk(value, ", ") ? "\"%s\"" : "%s", value);
 }
 
-/* The fields are those of the text. */
 void list_write_csv(FILE *to, const struct rule *rule)
 {
 	char text[RULE_TEXT_BYTES];

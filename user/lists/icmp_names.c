@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * The names by which ipset (lib/icmp.c, icmpv6.c) and nft (nft describe) write ICMP types and
- * codes.
- */
+/* The names of ICMP types and codes in ipset (lib/icmp.c, icmpv6.c) and in nft (nft describe). */
 #include <string.h>
 
 #include "lists/internal.h"

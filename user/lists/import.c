@@ -2,14 +2,11 @@
 #include "lists/import.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <time.h>
 
 #include "lists/import_internal.h"
 #include "lists/list.h"
 #include "io/output.h"
-#include "change/watchdog.h"
 
 #define BAD_LINES_SHOWN 20
 #define STEPS_A_PROGRESS 65536
@@ -25,26 +22,9 @@ static void interrupt(int signal_number)
 }
 
 /*
- * Ctrl-C asks for an orderly end: store and table go back to what they were. Without SA_RESTART, so
- * that it also ends waiting for input.
+ * Without SA_RESTART: the signal also ends waiting for input. The import then undoes what it has done so far.
  */
-static const int interrupts[] = { SIGINT, SIGTERM };
-
-#define INTERRUPTS (sizeof(interrupts) / sizeof(interrupts[0]))
-
-static void catch_interrupts(struct sigaction before[INTERRUPTS])
-{
-	const struct sigaction action = { .sa_handler = interrupt };
-
-	for (size_t i = 0; i < INTERRUPTS; i++)
-		sigaction(interrupts[i], &action, &before[i]);
-}
-
-static void leave_interrupts(const struct sigaction before[INTERRUPTS])
-{
-	for (size_t i = 0; i < INTERRUPTS; i++)
-		sigaction(interrupts[i], &before[i], NULL);
-}
+static const int interrupts[IMPORT_SIGNALS] = { SIGINT, SIGTERM };
 
 static int interrupted(struct reason *reason)
 {
@@ -77,10 +57,12 @@ static void refuse(struct list *list, const char *text)
 {
 	struct import *import = list->context;
 
-	import->bad++;
-	if (import->bad <= BAD_LINES_SHOWN)
-		command_error(STATUS_USAGE, "%s:%llu: %s", list->reader.name, (unsigned long long)list->reader.number,
-			      text);
+	struct reason line;
+
+	if (++import->bad > BAD_LINES_SHOWN)
+		return;
+	reason_set(&line, 0, "%s:%llu: %s", list->reader.name, (unsigned long long)list->reader.number, text);
+	import->refuse(line.text);
 }
 
 static void note(struct list *list, const char *text)
@@ -98,17 +80,17 @@ static int take(struct list *list, const struct rule *rule)
 
 static int read_list(struct import *import, struct reader *reader, struct reason *reason)
 {
-	const struct invocation *invocation = import->invocation;
-	const char *name = invocation->list_format;
+	const char *name = import->options->list_format;
 	struct list list = { .reader = *reader,
 			     .format = name ? list_format_named(name) : LIST_UNKNOWN,
-			     .timeout_ms = invocation->timeout_ms,
+			     .timeout_ms = import->options->timeout_ms,
 			     .take = take,
 			     .refuse = refuse,
 			     .note = note,
 			     .go_on = go_on,
 			     .context = import };
 	int error = list_read(&list);
+	struct reason more;
 
 	*reader = list.reader;
 	output_progress_end();
@@ -121,11 +103,13 @@ static int read_list(struct import *import, struct reader *reader, struct reason
 				  reader->name, (unsigned long long)reader->number, READER_LINE_BYTES);
 	if (error)
 		return reason_set(reason, error, "cannot read %s: %s", list.reader.name, strerror(-error));
-	if (import->bad > BAD_LINES_SHOWN)
-		command_error(STATUS_USAGE, "%s: %llu more bad lines", list.reader.name,
-			      (unsigned long long)import->bad - BAD_LINES_SHOWN);
+	if (import->bad > BAD_LINES_SHOWN) {
+		reason_set(&more, 0, "%s: %llu more bad lines", list.reader.name,
+			   (unsigned long long)import->bad - BAD_LINES_SHOWN);
+		import->refuse(more.text);
+	}
 	if (import->bad && !import->rules.count)
-		output_note("%s: nothing of it is a rule; xdp-cuckoo help import tells the formats, --format names one",
+		output_note("%s: no line is a rule; see the formats in xdp-cuckoo help import, and choose one with --format",
 			    list.reader.name);
 	rule_set_sort(&import->rules);
 	import->total = import->rules.count;
@@ -134,39 +118,32 @@ static int read_list(struct import *import, struct reader *reader, struct reason
 
 /* ---- changing ---- */
 
-static int show_storing(const struct import *import, size_t done, struct reason *reason)
-{
-	if (is_interrupted)
-		return interrupted(reason);
-	if (done % STEPS_A_PROGRESS == 0)
-		output_progress("storing", done, (double)done / import->rules.count, seconds_since(&import->storing));
-	return 0;
-}
-
-/* With --replace they have been counted. */
 static int add_rules(struct apply *apply, struct import *import, struct reason *reason)
 {
 	clock_gettime(CLOCK_MONOTONIC, &import->storing);
 	for (size_t i = 0; i < import->rules.count; i++) {
 		struct rule rule;
-		int error = show_storing(import, i, reason);
+		int error;
 
-		if (error)
-			return error;
+		if (is_interrupted)
+			return interrupted(reason);
+		if (i % STEPS_A_PROGRESS == 0)
+			output_progress("storing", i, (double)i / import->rules.count, seconds_since(&import->storing));
 		rule_set_get(&import->rules, i, &rule);
 		error = apply_add(apply, &rule, reason);
 		if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
 			return error;
-		if (!import->invocation->is_replace)
+		/* With --replace the comparison has counted. */
+		if (!import->options->is_replace)
 			import_count_added(import, error);
 	}
-	/* What is left is one step: the tables, and the disk. It takes memory itself. */
 	output_progress("activating", import->rules.count, -1, seconds_since(&import->storing));
+	/* The commit may need the memory for new tables. */
 	rule_set_close(&import->rules);
 	return 0;
 }
 
-/* What goes is found first: nothing changes under the comparison. */
+/* The comparison is over: a deletion during store_each() would disturb it. */
 static int delete_obsolete(struct apply *apply, struct import *import, struct reason *reason)
 {
 	const struct rule_set *obsolete = &import->diff.obsolete;
@@ -184,7 +161,7 @@ static int delete_obsolete(struct apply *apply, struct import *import, struct re
 	return error;
 }
 
-/* What is replaced stays so when another change, that waits to be confirmed and took rules away, is undone. */
+/* The undo of a pending change must not bring back rules of this owner that the list no longer has. */
 static int give_up_kept(struct apply *apply, const struct import *import, struct reason *reason)
 {
 	int error = store_give_up_all(apply->store, apply->owner, import->diff.is_alone);
@@ -192,113 +169,63 @@ static int give_up_kept(struct apply *apply, const struct import *import, struct
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
-/* Makes the list the owner of what is added, and where it is not there yet, the list. */
+/* Makes the list the owner of the added rules; creates it if needed. */
 static int open_list(struct apply *apply, const struct import *import, struct reason *reason)
 {
-	const struct invocation *invocation = import->invocation;
+	const char *name = import->options->list_name;
 	struct store_lists lists;
 	int error = 0;
 
-	if (!invocation->list_name)
+	if (!name)
 		return 0;
-	if (import->is_deletion) {
+	if (!import->path) {
 		error = store_lists(apply->store, &lists);
-		apply->owner = error ? 0 : store_lists_find(&lists, invocation->list_name);
+		apply->owner = error ? 0 : store_lists_find(&lists, name);
 		if (!error && !apply->owner)
-			return import_no_such_list(invocation->list_name, reason);
+			return import_say_no_list(name, reason);
 	} else {
-		error = store_list_open(apply->store, invocation->list_name, import->path, &apply->owner);
+		error = store_list_open(apply->store, name, import->path, &apply->owner);
 	}
 	if (error == -EUSERS)
-		return import_too_many_lists(reason);
+		return import_say_too_many_lists(reason);
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
-}
-
-static int close_list(struct apply *apply, const struct import *import, struct reason *reason)
-{
-	int error = import->is_deletion ? store_list_delete(apply->store, apply->owner) : 0;
-
-	return error ? reason_set(reason, error, "cannot delete the list: %s", reason_of_write(error)) : 0;
 }
 
 static int make_import(struct apply *apply, void *context, struct reason *reason)
 {
 	struct import *import = context;
-	const struct invocation *invocation = import->invocation;
+	const struct import_options *options = import->options;
 	int error = 0;
 
-	if (invocation->confirm_ms)
-		error = apply_set_pending(apply, invocation->confirm_ms, reason);
+	if (options->confirm_ms)
+		error = apply_set_pending(apply, options->confirm_ms, reason);
 	if (!error)
 		error = open_list(apply, import, reason);
-	if (!error && invocation->is_replace)
+	if (!error && options->is_replace)
 		error = import_compare(import, apply->store, apply->owner, reason);
-	if (!error && invocation->is_replace)
+	if (!error && options->is_replace)
 		error = give_up_kept(apply, import, reason);
 	if (!error)
 		error = delete_obsolete(apply, import, reason);
 	if (!error)
 		error = add_rules(apply, import, reason);
-	return error ? error : close_list(apply, import, reason);
+	if (error || import->path)
+		return error;
+	error = store_list_delete(apply->store, apply->owner);
+	return error ? reason_set(reason, error, "cannot delete the list: %s", reason_of_write(error)) : 0;
 }
 
-/* ---- the command ---- */
-
-static json_t *import_answer(struct apply *apply, const struct import *import)
+int import_change(struct import *import, struct apply *apply, struct reason *reason)
 {
-	double seconds = seconds_since(&import->start);
-	struct store_info info = {};
-	json_t *answer = import_counts(import);
+	int error;
 
-	store_info(apply->store, &info);
-	json_object_set_new(answer, "rules", json_integer(info.rules));
-	json_object_set_new(answer, "seconds", json_real(seconds));
-	json_object_set_new(answer, "rules_per_second", json_integer(import->total / seconds));
-	return answer;
-}
-
-static void note_pending(struct apply *apply, struct watchdog *watchdog)
-{
-	__s64 left_ms;
-
-	if (!apply_pending_left(apply, &watchdog->pending_id, &left_ms))
-		watchdog->deadline_ms = watchdog_deadline(left_ms);
-}
-
-static int change(struct import *import, struct watchdog *watchdog, json_t **answer, struct reason *reason)
-{
-	const struct invocation *invocation = import->invocation;
-	struct apply apply;
-	struct guard guard;
-	int error = command_open_guarded(invocation, &apply, &guard, reason);
-
-	if (!error) {
-		command_report_targets(&apply);
-		apply.is_whole = invocation->is_replace;
-		error = apply_change(&apply, make_import, import, reason);
-	}
+	apply->is_whole = import->options->is_replace;
+	error = apply_change(apply, make_import, import, reason);
 	output_progress_end();
-	if (!error) {
-		command_report_rebuilds(&apply);
-		*answer = import_answer(&apply, import);
-	}
-	if (!error && invocation->confirm_ms)
-		note_pending(&apply, watchdog);
-	apply_close(&apply);
-	guard_close(&guard);
 	return error;
 }
 
-/* What the list itself forbids: -EINVAL. */
-static int check_list(const struct import *import, struct reason *reason)
-{
-	const struct invocation *invocation = import->invocation;
-
-	if (invocation->is_strict && import->bad)
-		return reason_set(reason, -EINVAL, "%llu bad line%s: nothing was changed (--strict)",
-				  (unsigned long long)import->bad, import->bad == 1 ? "" : "s");
-	return 0;
-}
+/* ---- an import from start to end ---- */
 
 static int read_file(struct import *import, struct reason *reason)
 {
@@ -314,61 +241,52 @@ static int read_file(struct import *import, struct reason *reason)
 	return error;
 }
 
-static int read_and_change(struct import *import, struct watchdog *watchdog, json_t **answer, struct reason *reason)
+int import_open(struct import *import, const struct import_options *options, const char *path,
+		void (*refuse_line)(const char *text), struct reason *reason)
 {
+	const struct sigaction action = { .sa_handler = interrupt };
 	int error = 0;
 
-	if (import->invocation->is_dry_run)
+	*import = (struct import){ .options = options, .path = path, .refuse = refuse_line };
+	clock_gettime(CLOCK_MONOTONIC, &import->start);
+	for (size_t i = 0; i < IMPORT_SIGNALS; i++)
+		sigaction(interrupts[i], &action, &import->before[i]);
+	if (options->is_dry_run)
 		error = guard_open(&import->guard, reason);
-	if (!error && !import->is_deletion)
+	if (!error && path)
 		error = read_file(import, reason);
-	if (!error)
-		error = check_list(import, reason);
 	if (error)
 		return error;
+	if (options->is_strict && import->bad)
+		return reason_set(reason, -EINVAL, "%llu bad line%s: nothing was changed (--strict)",
+				  (unsigned long long)import->bad, import->bad == 1 ? "" : "s");
 	import_specials_note(&import->specials);
-	if (import->invocation->is_dry_run)
-		return import_dry_run(import, answer, reason);
-	return change(import, watchdog, answer, reason);
+	return 0;
 }
 
-/* The watchdog waits before anything is printed: whoever reads that may be gone. */
-static int run(struct import *import, struct import_result *result, struct reason *reason)
+struct import_report import_report(const struct import *import)
 {
-	const struct invocation *invocation = import->invocation;
-	struct watchdog watchdog = { .state = invocation->state, .name = invocation->name };
-	struct sigaction before[INTERRUPTS];
-	int error;
+	const struct rule_diff *diff = &import->diff;
 
-	if (invocation->confirm_ms)
-		watchdog_ignore_hangup();
-	clock_gettime(CLOCK_MONOTONIC, &import->start);
-	catch_interrupts(before);
-	error = read_and_change(import, &watchdog, &result->answer, reason);
+	return (struct import_report){ .rules = import->total,
+				       .added = diff->added,
+				       .updated = diff->updated,
+				       .kept = diff->kept,
+				       .removed = diff->removed,
+				       .left = diff->left,
+				       .bad_lines = import->bad,
+				       .seconds = seconds_since(&import->start) };
+}
+
+void import_free(struct import *import)
+{
 	rule_set_close(&import->rules);
 	rule_diff_close(&import->diff);
 	guard_close(&import->guard);
-	if (!error && watchdog.pending_id)
-		error = watchdog_start(&watchdog, reason);
-	leave_interrupts(before);
-	result->bad_lines = import->bad;
-	result->deadline_ms = watchdog.deadline_ms;
-	return error;
 }
 
-int import_list(const struct invocation *invocation, const char *path, struct import_result *result,
-		struct reason *reason)
+void import_close(const struct import *import)
 {
-	struct import import = { .invocation = invocation, .path = path };
-
-	*result = (struct import_result){};
-	return run(&import, result, reason);
-}
-
-int import_delete_list(const struct invocation *invocation, struct import_result *result, struct reason *reason)
-{
-	struct import import = { .invocation = invocation, .is_deletion = true };
-
-	*result = (struct import_result){};
-	return run(&import, result, reason);
+	for (size_t i = 0; i < IMPORT_SIGNALS; i++)
+		sigaction(interrupts[i], &import->before[i], NULL);
 }

@@ -1,31 +1,75 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The rules of a list file into store and filters, as one change: read, compared with what is there, changed, and
- * undone where nobody confirms it. Tells bad lines and what is seldom meant on stderr; the result is the caller's
- * to print.
+ * Imports a list file as one change: reads it, compares it with the store, and changes store and filters. The
+ * caller opens them and prints the report. Only progress, and notes about the list, go to stderr from here.
  */
 #ifndef XDP_CUCKOO_IMPORT_H
 #define XDP_CUCKOO_IMPORT_H
 
-#include <jansson.h>
+#include <signal.h>
+#include <time.h>
 
-#include "commands/command.h"
+#include "change/change.h"
+#include "host/protected_flows.h"
+#include "lists/import_warnings.h"
+#include "lists/rule_diff.h"
 
-struct import_result {
-	json_t *answer; /* the caller's; may be there also where it failed */
-	__u64 bad_lines;
-	__s64 deadline_ms; /* until when it is to be confirmed: see change/watchdog.h; 0: it need not be */
+struct import_options {
+	const char *name, *state; /* of the filter: see apply_open() */
+	const char *list_name;    /* the rules belong to this list; NULL: they are added by hand */
+	const char *list_format;  /* see list_format_named(); NULL: found from the content */
+	__s64 timeout_ms;         /* for rules that have none; 0: they stay */
+	__s64 confirm_ms;         /* undo the change unless confirmed in this time; 0: never */
+	bool is_replace;          /* delete the rules that the file does not have: of the list, or all */
+	bool is_strict;           /* refuse a file with bad lines */
+	bool is_dry_run;          /* only compare */
+	bool is_forced;           /* allow what would lock this host out, or delete everything */
+};
+
+struct import_report {
+	__u64 rules; /* in the file, each counted once */
+	__u64 added, updated, kept, removed;
+	__u64 left;      /* given up by the list, but other owners still have them */
+	__u64 bad_lines; /* refused */
+	double seconds;  /* since import_open() */
+};
+
+#define IMPORT_SIGNALS 2 /* SIGINT and SIGTERM */
+
+struct import {
+	const struct import_options *options;
+	const char *path;                 /* "-": standard input; NULL: the list is to be deleted */
+	void (*refuse)(const char *text); /* is called for each of the first bad lines */
+	struct rule_set rules;            /* from the file; sorted when it has been read */
+	struct import_specials specials;
+	struct guard guard; /* in a dry run: what to warn about */
+	__u64 bad, steps, total;
+	struct rule_diff diff; /* its numbers are used without --replace too */
+	struct timespec start, storing;
+	struct sigaction before[IMPORT_SIGNALS];
 };
 
 /*
- * As the options of the invocation say: --format, --replace, --dry-run, --strict, --timeout, --confirm, --list,
- * --force. `path` "-" is standard input. -EINVAL: the list is refused; -ESRCH: no list of the name; other -errno,
- * with the reason.
+ * Reads the file at `path`; NULL prepares the deletion of the list options->list_name. Until import_close()
+ * SIGINT and SIGTERM end the import: nothing is changed. -EINVAL: the list is refused; other -errno, with the
+ * reason. Call import_free() and import_close() in any case.
  */
-int import_list(const struct invocation *invocation, const char *path, struct import_result *result,
-		struct reason *reason);
+int import_open(struct import *import, const struct import_options *options, const char *path,
+		void (*refuse)(const char *text), struct reason *reason);
 
-/* Gives up the rules of the list that --list names, and deletes it. The invocation says --replace. */
-int import_delete_list(const struct invocation *invocation, struct import_result *result, struct reason *reason);
+/*
+ * Makes the change. -EINVAL: it is refused; -ESRCH: there is no such list to delete; other -errno, with the
+ * reason.
+ */
+int import_change(struct import *import, struct apply *apply, struct reason *reason);
+
+/* Only compares with the store; NULL: an empty one. Errors as import_change(). */
+int import_dry_run(struct import *import, struct store *store, struct reason *reason);
+
+struct import_report import_report(const struct import *import);
+
+/* Frees the memory; the import stays interruptible until import_close() restores the signals. */
+void import_free(struct import *import);
+void import_close(const struct import *import);
 
 #endif

@@ -12,21 +12,16 @@ static void count(struct import_special *special, const struct rule *rule, const
 	special->what = what;
 }
 
-static void look_at_kind(struct import_specials *specials, const struct rule *rule)
+void import_specials_look(struct import_specials *specials, const struct guard *guard, const struct rule *rule)
 {
 	const char *what = guard_special(rule);
 	size_t i = 0;
 
-	if (!what)
-		return;
-	while (i < IMPORT_SPECIALS_MAX - 1 && specials->kinds[i].what && strcmp(specials->kinds[i].what, what))
-		i++;
-	count(&specials->kinds[i], rule, what);
-}
-
-void import_specials_look(struct import_specials *specials, const struct guard *guard, const struct rule *rule)
-{
-	look_at_kind(specials, rule);
+	if (what) {
+		while (i < IMPORT_SPECIALS_MAX - 1 && specials->kinds[i].what && strcmp(specials->kinds[i].what, what))
+			i++;
+		count(&specials->kinds[i], rule, what);
+	}
 	if (guard->count && rule->action == RULE_DROP && guard_concerns(guard, rule))
 		count(&specials->blocking, rule, "");
 }
@@ -38,11 +33,11 @@ void import_specials_note(const struct import_specials *specials)
 	for (size_t i = 0; i < IMPORT_SPECIALS_MAX && specials->kinds[i].count; i++) {
 		const struct import_special *kind = &specials->kinds[i];
 
-		output_note("seldom meant to be dropped: %s; %llu rule%s, the first is '%s'", kind->what,
+		output_note("rarely meant to be dropped: %s; %llu rule%s, the first is '%s'", kind->what,
 			    (unsigned long long)kind->count, kind->count == 1 ? "" : "s", kind->first);
 	}
 	if (blocking->count)
-		output_note("this host's own packets, or such as it is reached by: %llu rule%s, the first is '%s'; "
-			    "but for --force and pass rules the import is refused",
+		output_note("%llu rule%s would block packets to or from this host, the first is '%s'; without "
+			    "--force or pass rules the import is refused",
 			    (unsigned long long)blocking->count, blocking->count == 1 ? "" : "s", blocking->first);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the operator should know of a list before it blocks: rules that are seldom meant, counted by kind. */
+/* Warns of rules in a list that are rarely meant, before they block anything. Counts them by kind. */
 #ifndef XDP_CUCKOO_IMPORT_SPECIAL_H
 #define XDP_CUCKOO_IMPORT_SPECIAL_H
 
@@ -14,14 +14,14 @@ struct import_special {
 };
 
 struct import_specials {
-	struct import_special kinds[IMPORT_SPECIALS_MAX]; /* that guard_special() has a word for */
-	struct import_special blocking;                   /* of this host's own packets */
+	struct import_special kinds[IMPORT_SPECIALS_MAX]; /* for each kind that guard_special() names */
+	struct import_special blocking;                   /* those that would block this host's own packets */
 };
 
-/* A rule of the list. An empty guard knows nothing of this host. */
+/* Checks one rule of the list. With an empty guard, it does not look for packets of this host. */
 void import_specials_look(struct import_specials *specials, const struct guard *guard, const struct rule *rule);
 
-/* Says on stderr what they were. */
+/* Prints the warnings on stderr. */
 void import_specials_note(const struct import_specials *specials);
 
 #endif

@@ -1,42 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the formats share. */
+/* What the readers and writers of the formats share. No other folder includes this. */
 #ifndef XDP_CUCKOO_LIST_INTERNAL_H
 #define XDP_CUCKOO_LIST_INTERNAL_H
 
 #include "lists/list.h"
 
-/*
- * The words of one rule, as its text has them, but that values may be ranges:
- * "192.0.2.1-192.0.2.9", "80-90".
- */
+/* The words of one rule, as in its text form. Values may also be ranges: "192.0.2.1-192.0.2.9", "80-90". */
 struct list_row {
 	const char *words[RULE_WORDS_MAX];
 	size_t count;
-	bool is_permanent; /* it says that it has no timeout */
-	char text[768];    /* of words that stand nowhere else */
+	bool is_permanent; /* the input says that it has no timeout */
+	char text[768];    /* memory for words from list_row_print() */
 	size_t used;
 };
 
-/* Adds a keyword and its value, which must stay; the second one copies it. Too many are cut off. */
+/*
+ * Adds a keyword and its value. list_row_add() keeps the pointer; list_row_print() copies the text. Words
+ * beyond RULE_WORDS_MAX are dropped.
+ */
 void list_row_add(struct list_row *row, const char *keyword, const char *value);
 __attribute__((format(printf, 3, 4))) void list_row_print(struct list_row *row, const char *keyword, const char *format,
 							  ...);
 
-/* Makes rules of the row, or says why not. Returns what list->take() returned, else 0. */
+/*
+ * Turns the row into rules for list->take(), or calls list->refuse(). Returns the result of list->take(),
+ * else 0.
+ */
 int list_take(struct list *list, const struct list_row *row);
 
-/* Tells list->refuse(). Returns 0, so that reading goes on. */
+/* Calls list->refuse(). Returns 0, so that reading continues. */
 __attribute__((format(printf, 2, 3))) int list_refuse(struct list *list, const char *format, ...);
 
 __attribute__((format(printf, 2, 3))) void list_note(struct list *list, const char *format, ...);
 
 /*
- * reader_line() or reader_next(), and list->go_on() before: 1; 0 at the end; -errno. Lines that are
- * no text are refused here.
+ * Calls list->go_on(), then `next`: reader_line() or reader_next(). 1; 0 at the end; -errno. Refuses lines
+ * with a NUL byte.
  */
 int list_next(struct list *list, int (*next)(struct reader *reader));
 
-/* Each reads the whole list. */
+/* Each reads a whole list. */
 int list_read_text(struct list *list);
 int list_read_ipset(struct list *list);
 int list_read_nft(struct list *list);
@@ -46,10 +49,7 @@ int list_read_csv(struct list *list);
 /* Whether the line names the columns of a CSV list. */
 bool list_is_csv_heading(const char *line);
 
-/*
- * A protocol by any name that this system knows, as a rule text names it: copied to `text`. false
- * where there is none.
- */
+/* Writes the number of a protocol to `text`. The name is ours or one of /etc/protocols. false: unknown. */
 #define LIST_PROTOCOL_BYTES 16
 bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES]);
 
@@ -57,25 +57,25 @@ bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES]);
 
 struct list_range {
 	enum flow_family family;
-	union flow_addr first, last; /* IPv4 in .v4; both are part of it */
+	union flow_addr first, last; /* both inclusive; IPv4 in .v4 */
 };
 
 /* Reads "A-B". 0; -EINVAL with the reason. */
 int list_range_parse(const char *text, struct list_range *range, struct reason *reason);
 
 /*
- * Takes the next prefix off the range: one of the fewest that cover it and nothing else, in order.
- * false where nothing is left.
+ * Takes the next prefix off the range. Together these are the fewest that cover exactly the range. false: the
+ * end.
  */
 bool list_range_next(struct list_range *range, union flow_addr *address, unsigned int *length);
 
 /* ---- ICMP ---- */
 
-/* The number of an ICMP type or code that ipset or nft writes as a name; -1 where it is none. */
+/* The number for a name of an ICMP type or code in ipset or nft; -1: unknown. */
 enum list_icmp_name { LIST_ICMP_TYPE, LIST_ICMP_CODE, LIST_ICMPV6_TYPE, LIST_ICMPV6_CODE };
 int list_icmp_number(enum list_icmp_name what, const char *name);
 
-/* ipset's names stand for a type and a code. false where it is none of them. */
+/* The type and code for one of ipset's names. false: unknown. */
 bool list_icmp_pair(bool is_v6, const char *name, unsigned int *type, unsigned int *code);
 
 #endif

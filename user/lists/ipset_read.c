@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What ipset save writes and ipset restore reads: sets, and what is in them. The first address of
- * an element is the source, the second the destination, the port the destination's; but where the
- * set has a name that list_write_ipset() gives, as that says. nomatch makes a pass rule.
+ * Reads the output of ipset save: sets and their elements. The first address of an element is the source, the
+ * second the destination, the port is the destination's. A set name from list_write_ipset() says otherwise:
+ * see set_name.h. nomatch makes a pass rule.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,20 +16,20 @@
 
 struct ipset {
 	char *name;
-	const char *columns[COLUMNS_MAX]; /* src, dst, sport, dport; the protocol stands with the port */
+	const char *columns[COLUMNS_MAX]; /* src, dst, sport, dport; a port includes its protocol */
 	size_t count;
-	bool is_unfit; /* what it holds makes no rules */
+	bool is_unfit; /* its elements cannot be rules */
 	bool is_pass;
 	bool has_timeout;
-	char timeout[16]; /* of elements that name none; "0": never */
-	char netmask[4];  /* "" where it has none */
+	char timeout[16]; /* for elements without one; "0": never */
+	char netmask[4];  /* "": none */
 };
 
 struct ipset_list {
 	struct list *list;
 	struct ipset *sets;
 	size_t count;
-	const char *words[RULE_WORDS_MAX]; /* of the line */
+	const char *words[RULE_WORDS_MAX]; /* of the current line */
 	size_t words_count;
 };
 
@@ -45,7 +45,7 @@ static bool is_one_of(const char *word, const char *const *words)
 
 static struct ipset *find_set(struct ipset_list *in, const char *name)
 {
-	/* The last one is most often it. */
+	/* Mostly it is the last one. */
 	for (size_t i = in->count; i-- > 0;)
 		if (!strcmp(in->sets[i].name, name))
 			return &in->sets[i];
@@ -67,7 +67,7 @@ static struct ipset *new_set(struct ipset_list *in, const char *name)
 	return set;
 }
 
-/* The next address, or port, of an element is this column. */
+/* Adds the column for the next address or port of an element. */
 static int add_column(struct ipset *set, bool is_port)
 {
 	bool has_src = false;
@@ -80,7 +80,9 @@ static int add_column(struct ipset *set, bool is_port)
 	return 0;
 }
 
-/* "hash:ip,port,ip", "bitmap:port": their columns. -EINVAL where one is none of a rule. */
+/*
+ * Reads the columns from a type like "hash:ip,port,ip" or "bitmap:port". -EINVAL: a rule has no such column.
+ */
 static int parse_type(struct ipset *set, const char *type)
 {
 	const char *at = strchr(type, ':');
@@ -102,7 +104,7 @@ static int parse_type(struct ipset *set, const char *type)
 	return error;
 }
 
-/* The prefix length that an address stands for as a mask. -EINVAL where it is none, or the mask has holes. */
+/* The prefix length of a mask written as an address. -EINVAL: no address, or the mask has holes. */
 static int mask_length(const char *text)
 {
 	union flow_addr mask = {};
@@ -122,15 +124,14 @@ static int parse_bitmask(struct list *list, struct ipset *set, const char *text)
 	const int length = mask_length(text);
 
 	if (length < 0) {
-		list_refuse(list, "'bitmask %s': only what a prefix length says makes rules; set '%s' is left out",
-			    text, set->name);
+		list_refuse(list, "'bitmask %s' is no prefix length; set '%s' is left out", text, set->name);
 		return length;
 	}
 	snprintf(set->netmask, sizeof(set->netmask), "%hhu", (unsigned char)length);
 	return 0;
 }
 
-/* -EINVAL: the set is refused. */
+/* -EINVAL: the set has been refused. */
 static int parse_set_options(struct list *list, struct ipset *set, const char *const *words, size_t count)
 {
 	int error = 0;
@@ -180,9 +181,7 @@ static int read_create(struct ipset_list *in)
 		return -ENOMEM;
 	set->is_unfit = parse_type(set, words[2]);
 	if (set->is_unfit)
-		return list_refuse(in->list,
-				   "'%s': the elements of such a set make no rules; set '%s' is "
-				   "left out",
+		return list_refuse(in->list, "'%s': elements of this type cannot be rules; set '%s' is left out",
 				   words[2], words[1]);
 	set->is_unfit = parse_set_options(in->list, set, words + 3, in->words_count - 3);
 	if (set->is_unfit)
@@ -194,9 +193,7 @@ static int read_create(struct ipset_list *in)
 
 /* ---- elements ---- */
 
-/*
- * A list of add lines alone is for sets that exist: what they hold is told from the first element.
- */
+/* If a list has only add lines, the first element of a set shows its columns. */
 static struct ipset *set_of_element(struct ipset_list *in, const char *element)
 {
 	struct ipset *set = new_set(in, in->words[1]);
@@ -234,7 +231,7 @@ static int add_icmp(struct list *list, struct list_row *row, const char *protoco
 		return 0;
 	}
 	if (!list_icmp_pair(strcmp(protocol, "1"), what, &type, &code)) {
-		list_refuse(list, "'%s': neither an ICMP type and code as 8/0, nor ipset's name for them", what);
+		list_refuse(list, "'%s': neither an ICMP type and code like 8/0, nor ipset's name for them", what);
 		return -EINVAL;
 	}
 	list_row_print(row, "type", "%u", type);
@@ -242,7 +239,7 @@ static int add_icmp(struct list *list, struct list_row *row, const char *protoco
 	return 0;
 }
 
-/* "80", "tcp:80", "icmp:echo-request", "icmp:8/0", "gre:0". -EINVAL where it is refused. */
+/* "80", "tcp:80", "icmp:echo-request", "icmp:8/0", "gre:0". -EINVAL: it has been refused. */
 static int add_port(struct list *list, struct list_row *row, const char *keyword, char *port)
 {
 	char *rest = strchr(port, ':'), protocol[LIST_PROTOCOL_BYTES];
@@ -304,7 +301,7 @@ static void add_timeout(struct list_row *row, const char *seconds)
 		list_row_add(row, "timeout", seconds);
 }
 
-/* timeout, comment and nomatch, in any order; what counts or marks packets says nothing here. */
+/* Reads timeout, comment and nomatch in any order. Options that count or mark packets are ignored. */
 static int add_options(struct ipset_list *in, struct list_row *row, const struct ipset *set)
 {
 	static const char *const flags[] = { "-exist", "-!", NULL };
@@ -358,7 +355,7 @@ static int read_line(struct ipset_list *in)
 {
 	static const char *const create[] = { "create", "-N", "--create", NULL };
 	static const char *const add[] = { "add", "-A", "--add", NULL };
-	/* What scripts around a list do with the set it is for. */
+	/* Other commands that scripts write around a list. */
 	static const char *const other[] = { "flush",  "-F", "swap",   "-W",   "destroy", "-X",
 					     "rename", "-E", "COMMIT", "quit", NULL };
 	struct reason reason;

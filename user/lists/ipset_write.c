@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rules as ipset restore reads them: a set for each action, family and kind of element. hash:net
- * does not hold the prefix of length 0, so that becomes two halves.
+ * Writes rules for ipset restore: one set for each action, family and kind of element. hash:net cannot hold a
+ * prefix of length 0, so that is written as two halves.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,11 +16,11 @@
 
 enum port_column { PORT_NONE, PORT_SOURCE, PORT_DESTINATION };
 
-/* What is the same for all elements of a set. */
+/* What all elements of a set have in common. */
 struct kind {
 	__u8 family;
 	bool is_pass, has_src, has_dst;
-	bool is_src_whole, is_dst_whole; /* addresses, where the type differs by that */
+	bool is_src_whole, is_dst_whole; /* single addresses, where these need another type */
 	enum port_column port;
 };
 
@@ -58,7 +58,7 @@ static const char *why_no_port(const struct rule *rule)
 	return rule->proto ? NULL : "is left out: ipset knows no protocol 0";
 }
 
-/* NULL where ipset holds the rule. */
+/* NULL: ipset can hold the rule. */
 static const char *why_not(const struct rule *rule)
 {
 	if (rule->family == FLOW_NO_FAMILY)
@@ -74,7 +74,7 @@ static struct kind kind_of(const struct rule *rule)
 	const bool has_port = rule->fields;
 	struct kind kind = { .family = rule->family, .is_pass = rule->action == RULE_PASS };
 
-	/* A rule for a whole family has its prefix as the source. */
+	/* A rule for a whole family becomes a source prefix. */
 	kind.has_dst = rule->dst_len;
 	kind.has_src = rule->src_len || !rule->dst_len;
 	kind.port = !has_port                                                  ? PORT_NONE :
@@ -136,7 +136,7 @@ static int survey(struct writing *writing, const struct list_losses *losses)
 static void name_of(const struct kind *kind, char name[NAME_BYTES])
 {
 	static const char *const ports[] = { "", "-sport", "-dport" };
-	/* Where the types differ, so must the names. */
+	/* Sets of different types need different names. */
 	const char *type = kind->is_src_whole && kind->is_dst_whole ? "ip" : kind->is_src_whole ? "ipnet" : "net";
 
 	snprintf(name, NAME_BYTES, "xc-%s%s%s%s-%s%d", kind->is_pass ? "pass" : "drop", kind->has_src ? "-src" : "-dst",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What is the same in every format: which one it is, and from words to rules. */
+/* The part that all formats share: detects the format, and makes rules of words. */
 #include "lists/list.h"
 
 #include <arpa/inet.h>
@@ -103,7 +103,7 @@ bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES])
 
 enum word_kind { WORD_PLAIN, WORD_ADDRESS, WORD_NUMBER };
 
-/* What may be a range: the value behind one of these keywords, or an address alone. */
+/* Whether the value after a keyword may be a range. */
 static enum word_kind kind_of(const char *keyword)
 {
 	if (!strcmp(keyword, "src") || !strcmp(keyword, "dst"))
@@ -133,7 +133,7 @@ static int take_rule(const struct taking *taking)
 	return list->take(list, &rule);
 }
 
-/* The next range at or behind word *at: its kind, and *at is its place. */
+/* Finds the next range from word *at on. Returns its kind and sets *at; WORD_PLAIN: there is none. */
 static enum word_kind find_range(const struct taking *taking, size_t *at)
 {
 	enum word_kind kind;
@@ -177,7 +177,7 @@ static int take_addresses(struct taking *taking, size_t at)
 	return error;
 }
 
-/* Digits alone, up to `end`: scanf() would take "-1" for the largest number. */
+/* Only digits, up to `end`. scanf() would accept "-1". */
 static bool parse_number(const char *text, char end, unsigned int *number)
 {
 	const size_t digits = strspn(text, "0123456789");
@@ -209,7 +209,7 @@ static int take_numbers(struct taking *taking, size_t at)
 	return error;
 }
 
-/* One rule for each combination of what the ranges from word `at` on stand for. */
+/* Makes one rule for each combination of values in the ranges from word `at` on. */
 static int take_from(struct taking *taking, size_t at)
 {
 	switch (find_range(taking, &at)) {
@@ -222,7 +222,7 @@ static int take_from(struct taking *taking, size_t at)
 	}
 }
 
-/* How many values a range stands for; 1 where it is none: the reason comes when it is taken. */
+/* The number of values in a range. 1 for a bad range: take_from() refuses it later. */
 static unsigned int count_values(const char *word, enum word_kind kind)
 {
 	unsigned int first, last, length, count = 0;
@@ -239,31 +239,24 @@ static unsigned int count_values(const char *word, enum word_kind kind)
 	return count;
 }
 
-static bool may_have_range(const struct list_row *row)
-{
-	for (size_t i = 0; i < row->count; i++)
-		if (strchr(row->words[i], '-'))
-			return true;
-	return false;
-}
-
 int list_take(struct list *list, const struct list_row *row)
 {
 	struct taking taking = { .list = list, .count = row->count, .is_permanent = row->is_permanent };
 	enum word_kind kind;
+	bool may_have_range = false;
 	__u64 rules = 1;
 
 	memcpy(taking.words, row->words, row->count * sizeof(*row->words));
-	if (!may_have_range(row))
+	for (size_t i = 0; i < row->count && !may_have_range; i++)
+		may_have_range = strchr(row->words[i], '-');
+	if (!may_have_range)
 		return take_rule(&taking);
-	/* Enough ranges multiply beyond what a number holds. */
+	/* The product of several ranges may overflow. */
 	for (size_t at = 0; (kind = find_range(&taking, &at)) != WORD_PLAIN; at++)
 		if (__builtin_mul_overflow(rules, count_values(taking.words[at], kind), &rules))
 			rules = ~0ULL;
 	if (rules > LIST_RULES_MAX)
-		return list_refuse(list,
-				   "its ranges stand for %llu rules; one line is for at most %d: name "
-				   "fewer ports",
+		return list_refuse(list, "its ranges mean %llu rules; one line may have at most %d: name fewer ports",
 				   (unsigned long long)rules, LIST_RULES_MAX);
 	return take_from(&taking, 0);
 }
@@ -285,12 +278,6 @@ int list_next(struct list *list, int (*next)(struct reader *reader))
 	return got;
 }
 
-/* nft writes all in one line, other tools spread it over many; each line of Spamhaus is an object. */
-static enum list_format format_of_json(const char *line)
-{
-	return strstr(line, "\"nftables\"") || !strchr(line, '}') ? LIST_NFT : LIST_SPAMHAUS;
-}
-
 static bool is_word(const char *line, const char *word)
 {
 	const size_t length = strlen(word);
@@ -298,7 +285,7 @@ static bool is_word(const char *line, const char *word)
 	return !strncmp(line, word, length) && (line[length] == ' ' || line[length] == '\t');
 }
 
-/* LIST_UNKNOWN where this line does not tell. */
+/* LIST_UNKNOWN: this line does not show the format. */
 static enum list_format format_of(const char *line)
 {
 	static const char *const ipset_words[] = { "create", "add", "-N", "-A", "--create", "--add" };
@@ -309,14 +296,15 @@ static enum list_format format_of(const char *line)
 	if (!*line || *line == '#' || *line == ';')
 		return LIST_UNKNOWN;
 	if (*line == '{')
-		return format_of_json(line);
+		/* nft writes one long line, or an object over many lines. Spamhaus writes an object on each line. */
+		return strstr(line, "\"nftables\"") || !strchr(line, '}') ? LIST_NFT : LIST_SPAMHAUS;
 	for (size_t i = 0; i < sizeof(ipset_words) / sizeof(ipset_words[0]); i++)
 		if (is_word(line, ipset_words[i]))
 			return LIST_IPSET;
 	return list_is_csv_heading(line) ? LIST_CSV : LIST_TEXT;
 }
 
-/* By the first line that says something; it is read again. */
+/* Uses the first line that shows the format. The reader will return it again. */
 static int detect(struct list *list)
 {
 	int got;
@@ -325,7 +313,7 @@ static int detect(struct list *list)
 		return 0;
 	while (!list->format && (got = list_next(list, reader_line)) > 0)
 		list->format = format_of(list->reader.line);
-	/* All that nft prints may be one line. */
+	/* The one line of nft may be longer than the reader takes. */
 	if (got == -EMSGSIZE && format_of(list->reader.line) == LIST_NFT)
 		list->format = LIST_NFT;
 	if (!list->format)

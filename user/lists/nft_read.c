@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The sets of nft -j list set, list sets or list ruleset, and of a file for nft -j -f. The first
- * address of an element is the source, the second the destination, one service the destination's
- * port, of two the first is the source's; but where the set says what it holds (typeof), or has a
- * name that list_write_nft() gives.
+ * Reads the sets in the output of nft -j list set, list sets or list ruleset, and in a file for nft -j -f.
+ * The first address of an element is the source, the second the destination. One service is the destination
+ * port; of two, the first is the source port. A set with typeof, or with a name from list_write_nft(), says
+ * otherwise.
  *
- * The structure is walked in the text, and only what an element holds is made a JSON value: so a
- * line number can be told, and a set of a million elements takes no more memory than its text.
+ * The reader walks the JSON text, and makes JSON values only of single elements. So it knows line numbers,
+ * and a set of a million elements needs no more memory than its text.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,16 +19,16 @@
 #include "lists/set_name.h"
 
 #define NAME_BYTES 256
-#define SHOWN_BYTES 60 /* of an element, in a message */
+#define SHOWN_BYTES 60 /* of an element, in messages */
 
 struct nft_set {
 	char family[8], table[NAME_BYTES], name[NAME_BYTES];
 	const char *columns[LIST_SET_COLUMNS_MAX]; /* keywords */
-	enum list_icmp_name icmp;                  /* of its type; the code's is one more */
+	enum list_icmp_name icmp;                  /* for ICMP types; for codes it is this + 1 */
 	size_t count;
 	bool is_pass;
-	const char *only_family; /* the source that says it, where no column does */
-	__s64 timeout_s;         /* of elements that name none; 0: never */
+	const char *only_family; /* the source prefix for the family, if no column shows it */
+	__s64 timeout_s;         /* for elements without one; 0: never */
 };
 
 struct nft_list {
@@ -36,7 +36,7 @@ struct nft_list {
 	struct nft_set *sets;
 	size_t count;
 	bool is_nft;
-	struct json_span bad; /* where it ceases to be JSON */
+	struct json_span bad; /* where the text is not JSON */
 };
 
 /* ---- sets ---- */
@@ -48,7 +48,7 @@ static const struct {
 	{ "icmp_type", "type" }, { "icmp_code", "code" }, { "icmpv6_type", "type" },   { "icmpv6_code", "code" },
 };
 
-/* What typeof names, by the header's field: also where nft says which side is meant. */
+/* The header fields in typeof: these also name the side. */
 static const struct {
 	const char *field, *keyword;
 } fields[] = {
@@ -187,7 +187,7 @@ static void note_set(struct nft_list *in, const struct nft_set *set)
 
 /* ---- elements ---- */
 
-/* One value of a column: a word, a number, a prefix or a range. -EINVAL where it is none. */
+/* Adds one value: a word, a number, a prefix or a range. -EINVAL: anything else. */
 static int add_value(const struct nft_set *set, struct list_row *row, const char *keyword, const json_t *value)
 {
 	const json_t *range = json_object_get(value, "range");
@@ -230,7 +230,7 @@ static int add_values(const struct nft_set *set, struct list_row *row, const jso
 	return error;
 }
 
-/* What is left of it goes before what it was given; less than a second is one. */
+/* "expires", the time left, counts more than "timeout". Less than a second becomes one second. */
 static void add_timeout(const struct nft_set *set, struct list_row *row, const json_t *element)
 {
 	const json_t *expires = json_object_get(element, "expires");
@@ -241,7 +241,7 @@ static void add_timeout(const struct nft_set *set, struct list_row *row, const j
 		list_row_print(row, "timeout", "%" JSON_INTEGER_FORMAT, seconds ? seconds : 1);
 }
 
-/* A column that ICMP's have: its protocol, where none is named. */
+/* ICMP columns imply the protocol. The name of the set may imply family and action. */
 static void add_implied(const struct nft_set *set, struct list_row *row)
 {
 	if ((has_column(set, "type") || has_column(set, "code")) && !has_column(set, "proto"))
@@ -347,7 +347,7 @@ static int read_set(struct nft_list *in, const struct json_span *span)
 		return error;
 	in->list->reader.number = span->line;
 	if (!reading.is_fit)
-		return list_refuse(in->list, "set '%s': what its type holds makes no rules; it is left out",
+		return list_refuse(in->list, "set '%s': elements of its type cannot be rules; it is left out",
 				   reading.set.name);
 	take_own_name(&reading.set);
 	note_set(in, &reading.set);
@@ -355,7 +355,7 @@ static int read_set(struct nft_list *in, const struct json_span *span)
 	return error ? error : read_elements(&reading);
 }
 
-/* Elements of a set that came before. */
+/* Reads more elements for a set that came before. */
 static int read_more_elements(struct nft_list *in, const struct json_span *span)
 {
 	struct reading_set reading = { .in = in };
@@ -366,7 +366,8 @@ static int read_more_elements(struct nft_list *in, const struct json_span *span)
 		return error;
 	in->list->reader.number = span->line;
 	if (!set)
-		return list_refuse(in->list, "elements of set '%s', whose type was not told before", reading.set.name);
+		return list_refuse(in->list, "elements of set '%s', but its type was not given before",
+				   reading.set.name);
 	reading.set = *set;
 	return read_elements(&reading);
 }
@@ -384,7 +385,7 @@ static int read_member(const char *key, const struct json_span *value, void *con
 	return 0;
 }
 
-/* A command stands around an object, and never around another: a list nests no deeper than this file. */
+/* Commands do not nest. So a file cannot make this reader recurse deeper. */
 static int read_command(const char *key, const struct json_span *value, void *context)
 {
 	struct nft_list *in = context;
@@ -411,7 +412,7 @@ static int read_document(const char *key, const struct json_span *value, void *c
 	return json_walk_array(value, read_object, in, &in->bad);
 }
 
-/* Takes one document off the front of the text. */
+/* Reads one JSON document from the front of the text. */
 static int read_next(struct nft_list *in, struct json_span *text)
 {
 	struct list *list = in->list;
@@ -426,7 +427,7 @@ static int read_next(struct nft_list *in, struct json_span *text)
 	return list_refuse(list, "not JSON as nft -j writes it: no member \"nftables\"");
 }
 
-/* A file may hold what nft wrote more than once. */
+/* A file may have several documents. */
 static int read_all(struct nft_list *in, struct json_span *text)
 {
 	struct list *list = in->list;

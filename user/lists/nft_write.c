@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rules as nft -j -f reads them. Prefixes of one interval set must not overlap, and nft shall not
- * merge them: so prefixes alone stand in one set by how deep they lie in others, mostly none
- * ("xc_drop_src_4", then "xc_drop_src_4_1"), and those with other columns in one set for each pair
- * of lengths ("xc_drop_src24_dport_4").
+ * Writes rules for nft -j -f. Prefixes in an interval set must not overlap, and nft must not merge them. So
+ * rules of one prefix go into sets by nesting depth: "xc_drop_src_4", then "xc_drop_src_4_1" for prefixes
+ * inside those. Rules with more columns go into one set for each pair of prefix lengths:
+ * "xc_drop_src24_dport_4".
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,13 +18,13 @@
 #define COLUMNS_MAX 5
 #define NAME_BYTES 64
 #define COMMENT_MAX 128 /* nft's own limit, in bytes */
-#define DEPTH_MAX 129   /* of prefixes in prefixes */
+#define DEPTH_MAX 129   /* of nested prefixes */
 
-/* What is the same for all elements of a set. */
+/* What all elements of a set have in common. */
 struct kind {
-	struct rule like; /* its members that matter: of a prefix alone not the length */
-	bool is_prefix;   /* nothing but a source or a destination, of any length */
-	bool is_dst;      /* which of them */
+	struct rule like; /* members that differ within the set are 0 */
+	bool is_prefix;   /* only a source or a destination, of any length */
+	bool is_dst;      /* the destination */
 	unsigned int depth;
 };
 
@@ -34,7 +34,7 @@ struct nft_set {
 	bool is_timed, has_prefix;
 };
 
-/* The prefixes that the last one lies in, the widest first, and itself. */
+/* The prefixes that contain the last prefix, the widest first, and the last one itself. */
 struct nesting {
 	union flow_addr address[DEPTH_MAX];
 	__u8 length[DEPTH_MAX];
@@ -56,7 +56,7 @@ static unsigned int address_bits(const struct rule *rule)
 	return rule->family == FLOW_IPV4 ? 32 : 128;
 }
 
-/* Rules come in the order of the store, where a prefix comes before those in it. */
+/* The rules are sorted: a prefix comes before the prefixes inside it. */
 static unsigned int depth_of(struct nesting *nesting, const union flow_addr *address, __u8 length)
 {
 	while (nesting->depth) {
@@ -132,7 +132,7 @@ static int survey(struct writing *writing, const struct list_losses *losses)
 			(rule.src_len != address_bits(&rule) && (rule.src_len || kind.is_prefix) && !kind.is_dst) ||
 			(rule.dst_len && rule.dst_len != address_bits(&rule));
 		if (strlen(rule.comment) > COMMENT_MAX)
-			losses->tell(&rule, "is written without its comment: nft's end at 128 bytes", losses->context);
+			losses->tell(&rule, "is written without its comment: nft allows 128 bytes", losses->context);
 	}
 	return 0;
 }
@@ -141,7 +141,7 @@ static int survey(struct writing *writing, const struct list_losses *losses)
 
 enum column { COLUMN_PROTO, COLUMN_SRC, COLUMN_SPORT, COLUMN_DST, COLUMN_DPORT };
 
-/* In the order of the rule text. Returns how many. */
+/* In the order of the rule text. Returns the number of columns. */
 static size_t columns_of(const struct kind *kind, enum column columns[COLUMNS_MAX])
 {
 	const struct rule *like = &kind->like;
@@ -264,15 +264,6 @@ static void write_value(FILE *to, const struct kind *kind, const struct rule *ru
 	fputs(count > 1 ? "]}" : "", to);
 }
 
-static void write_comment(FILE *to, const char *comment)
-{
-	json_t *value = json_string(comment);
-
-	fputs(", \"comment\": ", to);
-	json_dumpf(value, to, JSON_ENCODE_ANY);
-	json_decref(value);
-}
-
 static void write_element(FILE *to, const struct kind *kind, const struct rule *rule)
 {
 	const bool has_comment = rule->comment[0] && strlen(rule->comment) <= COMMENT_MAX;
@@ -285,8 +276,13 @@ static void write_element(FILE *to, const struct kind *kind, const struct rule *
 	write_value(to, kind, rule);
 	if (rule->timeout_ms)
 		fprintf(to, ", \"timeout\": %lld", (long long)(rule->timeout_ms + 999) / 1000);
-	if (has_comment)
-		write_comment(to, rule->comment);
+	if (has_comment) {
+		json_t *comment = json_string(rule->comment);
+
+		fputs(", \"comment\": ", to);
+		json_dumpf(comment, to, JSON_ENCODE_ANY);
+		json_decref(comment);
+	}
 	fputs("}}", to);
 }
 

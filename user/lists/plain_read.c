@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Our own text, which is also FireHOL's: a rule, an address, a prefix or a range a line. */
+/* Plain text, as of FireHOL: each line is a rule, an address, a prefix or a range. */
 #include <arpa/inet.h>
 
 #include "lists/internal.h"
 
-/* Most lines of most lists are an IPv4 address alone: no words to tell apart. */
+/* The fast way for a single IPv4 address: most lines are that. */
 static bool is_address(const struct list *list, struct rule *rule)
 {
 	*rule = (struct rule){ .family = FLOW_IPV4, .src_len = 32, .timeout_ms = list->timeout_ms };

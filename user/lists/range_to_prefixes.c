@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Ranges of addresses as prefixes. */
+/* Splits ranges of addresses into prefixes. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -47,7 +47,7 @@ int list_range_parse(const char *text, struct list_range *range, struct reason *
 		return reason_set(reason, -EINVAL, "'%s' is not a range of addresses", text);
 	if (range->family != last_family)
 		return reason_set(reason, -EINVAL, "'%s': a range is of IPv4 or of IPv6 addresses", text);
-	/* Its prefixes would be read as IPv4, and what is around it not. */
+	/* Prefixes of mapped addresses are read as IPv4, others in the same range are not. */
 	if (range->family == FLOW_IPV6 && (rule_is_mapped(&range->first) || rule_is_mapped(&range->last)))
 		return reason_set(reason, -EINVAL,
 				  "'%s': no packet has an IPv4 address written as IPv6; write it as "
@@ -67,13 +67,13 @@ bool list_range_next(struct list_range *range, union flow_addr *address, unsigne
 
 	if (first > last)
 		return false;
-	/* As many host bits as the start has zeros, as long as the end is not passed. */
+	/* The start must be aligned to the prefix, and the prefix must not reach beyond the end. */
 	while (host_bits < bits && !(first >> host_bits & 1) && last - first >= (WIDE_MAX >> (127 - host_bits)))
 		host_bits++;
 	*address = range->first;
 	*length = bits - host_bits;
 	if (last - first == (host_bits ? WIDE_MAX >> (128 - host_bits) : 0)) {
-		/* The end of all addresses has no successor. */
+		/* first + 2^host_bits could overflow: an empty range instead. */
 		range->first = to_address(range->family, 1);
 		range->last = to_address(range->family, 0);
 	} else {

@@ -24,7 +24,7 @@ static __u64 all_owners(const struct rule *present)
 	return present->owners.for_good | present->owners.timed;
 }
 
-/* A rule without a timeout gets none, and a comment does not change, unless it goes first. */
+/* Adding cannot give a permanent rule a timeout, nor change a comment: then the old rule is deleted first. */
 static int compare_own(struct rule_diff *diff, const struct rule *present, const struct rule *wanted)
 {
 	const bool has_same_comment = !strcmp(wanted->comment, present->comment);
@@ -41,7 +41,7 @@ static int compare_own(struct rule_diff *diff, const struct rule *present, const
 	return rule_set_add(&diff->obsolete, present);
 }
 
-/* Others want it too, or alone. What the owner has for good it must give up to have it for a time. */
+/* Other owners have the rule. To change from permanent to a timeout, the owner must give it up first. */
 static int compare_shared(struct rule_diff *diff, const struct rule *present, const struct rule *wanted)
 {
 	const struct rule_owners *owners = &present->owners;
@@ -69,7 +69,7 @@ static int compare(struct rule_diff *diff, const struct rule *present)
 						    compare_shared(diff, present, &wanted);
 }
 
-/* It is not wanted. */
+/* The stored rule is not wanted. */
 static int give_up(struct rule_diff *diff, const struct rule *present)
 {
 	const __u64 others = rule_owners_now(present) & ~diff->owner;

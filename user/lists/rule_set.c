@@ -6,10 +6,9 @@
 #include <string.h>
 
 /*
- * Of the encoded rule an entry has the head. The rest in `bytes`: a byte with the length of the
- * tail and the bits below, the tail without the zeros at its end, then timeout and comment where
- * there are any. Mostly that is one byte of 0, and is left out: reading sorted rules shall not jump
- * about in memory.
+ * An entry has the head of the encoded rule. The rest is a record in `bytes`: one byte with the length of the
+ * tail and the bits below, the tail without its final zeros, then timeout and comment, if any. A record of a
+ * single 0 byte, the usual case, is left out: so reading sorted rules does not jump around in memory.
  */
 #define HEAD_BYTES 8
 #define TAIL_BYTES (RULE_ENCODED_BYTES - HEAD_BYTES)
@@ -19,7 +18,7 @@
 #define RECORD_BYTES (1 + TAIL_BYTES + sizeof(__s64) + 1 + RULE_COMMENT_BYTES)
 
 #define ROOM_FIRST 4096
-#define INSERTION_MAX 24 /* entries that are sorted by insertion */
+#define INSERTION_MAX 24 /* entries; more are sorted by radix */
 
 _Static_assert(TAIL_BYTES <= RECORD_TAIL, "a tail's length fits");
 
@@ -34,7 +33,10 @@ static int make_room(void **memory, size_t *room, size_t used, size_t more, size
 		wanted *= 2;
 	if (wanted == *room)
 		return 0;
-	/* Untouched memory costs nothing, and a large block grows without a copy. */
+	/*
+	 * Doubling is cheap: untouched memory costs nothing, and realloc() moves a large block without a
+	 * copy.
+	 */
 	grown = realloc(*memory, wanted * each);
 	if (!grown)
 		return -ENOMEM;
@@ -75,7 +77,7 @@ static int compare_tails(const __u8 *a, const __u8 *b)
 	const size_t a_tail = *a & RECORD_TAIL, b_tail = *b & RECORD_TAIL;
 	int order = memcmp(a + 1, b + 1, a_tail < b_tail ? a_tail : b_tail);
 
-	/* What is left out is 0, and the last byte of a tail is not. */
+	/* The bytes left out are 0, and the last byte of a tail is not 0: so the longer tail is greater. */
 	return order ? order : (a_tail > b_tail) - (a_tail < b_tail);
 }
 
@@ -127,7 +129,7 @@ void rule_set_close(struct rule_set *set)
  * ---- sorting: by the bytes of the head in place (American flag sort), the rest by comparison ----
  */
 
-/* Equal rules in the order of adding. */
+/* Equal rules keep the order of adding. */
 static int compare_entries(const void *left, const void *right, void *set)
 {
 	const struct rule_set_entry *a = left, *b = right;
@@ -153,7 +155,7 @@ static unsigned int digit(const struct rule_set_entry *entry, unsigned int shift
 	return entry->head >> shift & 0xff;
 }
 
-/* Puts each entry where its digit says; ends[d] is where those of digit d end. */
+/* Groups the entries by digit, in place. ends[d] is the end of the group of digit d. */
 static void distribute(struct rule_set_entry *entries, size_t count, unsigned int shift, size_t ends[256])
 {
 	size_t next[256];

@@ -5,7 +5,7 @@
 
 static const char *const keywords[] = { "proto", "src", "sport", "dst", "dport", "type", "code" };
 
-/* A column is its keyword, with or without a number behind it. */
+/* A column is a keyword, and perhaps a number. */
 static const char *column_of(const char *part, size_t length)
 {
 	while (length && part[length - 1] >= '0' && part[length - 1] <= '9')
@@ -16,7 +16,7 @@ static const char *column_of(const char *part, size_t length)
 	return NULL;
 }
 
-/* The length of the part at *at, behind its separator; 0 at the end. */
+/* Moves *at behind its separator. Returns the length of the part there; 0 at the end. */
 static size_t next_part(const char **at, char separator)
 {
 	const char end[] = { separator, '\0' };

@@ -20,7 +20,7 @@ static int take(struct list *list, const char *network, const char *number)
 	return list_take(list, &row);
 }
 
-/* What stands behind the network would change what the line means: no such line is half read. */
+/* More words before the ; would change the meaning of the line. Such a line is refused, not read in part. */
 static int read_text_line(struct list *list, char *line)
 {
 	static const char space[] = " \t\v\f\r";
@@ -34,8 +34,8 @@ static int read_text_line(struct list *list, char *line)
 	rest = network + strcspn(network, space);
 	if (rest[strspn(rest, space)] && rest[strspn(rest, space)] != '#')
 		return list_refuse(list,
-				   "'%.60s': only a network stands before the ; of a Spamhaus list; rules are "
-				   "read with --format text",
+				   "'%.60s': a line of a Spamhaus list has only a network before its ';'; "
+				   "read rules with --format text",
 				   network);
 	*rest = '\0';
 	if (number) {
@@ -45,24 +45,20 @@ static int read_text_line(struct list *list, char *line)
 	return take(list, network, number);
 }
 
-static int read_object(struct list *list, const json_t *object)
-{
-	const char *network = json_string_value(json_object_get(object, "cidr"));
-	const char *type = json_string_value(json_object_get(object, "type"));
-
-	if (network)
-		return take(list, network, json_string_value(json_object_get(object, "sblid")));
-	if (type && !strcmp(type, "metadata"))
-		return 0;
-	return list_refuse(list, "'%.40s': no member \"cidr\"", list->reader.line);
-}
-
 static int read_json_line(struct list *list, const char *line)
 {
 	json_error_t error;
 	json_t *object = json_loads(line, 0, &error);
-	int result = object ? read_object(list, object) : list_refuse(list, "'%.40s': %s", line, error.text);
+	const char *network = json_string_value(json_object_get(object, "cidr"));
+	const char *type = json_string_value(json_object_get(object, "type"));
+	int result = 0;
 
+	if (!object)
+		result = list_refuse(list, "'%.40s': %s", line, error.text);
+	else if (network)
+		result = take(list, network, json_string_value(json_object_get(object, "sblid")));
+	else if (!type || strcmp(type, "metadata"))
+		result = list_refuse(list, "'%.40s': no member \"cidr\"", line);
 	json_decref(object);
 	return result;
 }

@@ -18,7 +18,7 @@ static int no_memory(struct reason *reason)
 	return reason_set(reason, -ENOMEM, "not enough memory to listen");
 }
 
-/* One that nobody has set up may become one of any name. */
+/* A filter that is not set up yet has no name: it may get any. */
 static bool is_anybodys(const struct abi_config *config)
 {
 	return !config->magic;
@@ -31,7 +31,8 @@ static bool is_meant(const struct listener *listener, const struct abi_config *c
 
 /* ---- the filters ---- */
 
-static int refused(const struct kernel_filter *filter, int error, struct reason *reason)
+/* -EBUSY gets a reason with the interface; other errors have one. */
+static int say_refused(const struct kernel_filter *filter, int error, struct reason *reason)
 {
 	if (error != -EBUSY)
 		return error;
@@ -39,7 +40,9 @@ static int refused(const struct kernel_filter *filter, int error, struct reason 
 			  filter->attachments[0].interface);
 }
 
-/* As long as the lease of somebody else is not put off, he may have died, and then it ends; or he gives it up. */
+/*
+ * If the lease of another listener is not renewed, that listener may have died: waits until the lease ends.
+ */
 static int claim(const struct listener *listener, const struct kernel_filter *filter,
 		 const struct kernel_samples *samples, struct reason *reason)
 {
@@ -62,19 +65,13 @@ static struct kernel_samples *find(const struct listener *listener, const struct
 	return NULL;
 }
 
-static int wait_for(const struct listener *listener, const struct kernel_samples *samples)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-
-	return epoll_ctl(listener->fd, EPOLL_CTL_ADD, kernel_samples_fd(samples), &event) ? -errno : 0;
-}
-
-/* A filter that is new here. */
+/* Starts to listen to one more filter. */
 static int join(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
 {
 	struct kernel_samples **grown =
 		realloc(listener->samples, (listener->count + 1) * sizeof(struct kernel_samples *));
 	struct kernel_samples *samples = grown ? calloc(1, sizeof(*samples)) : NULL;
+	struct epoll_event event = { .events = EPOLLIN };
 	int error;
 
 	if (grown)
@@ -83,8 +80,8 @@ static int join(struct listener *listener, const struct kernel_filter *filter, s
 		return no_memory(reason);
 	error = kernel_samples_open(filter, samples, reason);
 	if (!error)
-		error = refused(filter, claim(listener, filter, samples, reason), reason);
-	if (!error && wait_for(listener, samples))
+		error = say_refused(filter, claim(listener, filter, samples, reason), reason);
+	if (!error && epoll_ctl(listener->fd, EPOLL_CTL_ADD, kernel_samples_fd(samples), &event))
 		error = no_memory(reason);
 	samples->is_there = true;
 	if (!error) {
@@ -97,7 +94,7 @@ static int join(struct listener *listener, const struct kernel_filter *filter, s
 	return error;
 }
 
-/* A table that was made in the place of another has the same ring, and a lease of its own. */
+/* A new table of a filter keeps the ring, but has its own lease. */
 static int renew(const struct listener *listener, const struct kernel_filter *filter, struct kernel_samples *samples,
 		 struct reason *reason)
 {
@@ -108,7 +105,7 @@ static int renew(const struct listener *listener, const struct kernel_filter *fi
 		error = kernel_samples_follow(filter, samples, reason);
 	if (!error)
 		error = kernel_samples_renew(samples, &listener->kernel, reason);
-	return refused(filter, error, reason);
+	return say_refused(filter, error, reason);
 }
 
 static void add(struct abi_sampling *sum, const struct abi_sampling *more)
@@ -118,25 +115,22 @@ static void add(struct abi_sampling *sum, const struct abi_sampling *more)
 	sum->lost += more->lost;
 }
 
-/* It was not there at the last look either: what was in its ring is read. */
-static void leave(struct listener *listener, size_t i)
-{
-	struct kernel_samples *samples = listener->samples[i];
-	struct abi_sampling seen;
-	struct reason ignored;
-
-	if (!kernel_samples_count(samples, &seen, &ignored))
-		add(&listener->gone, &seen);
-	kernel_samples_close(samples);
-	free(samples);
-	listener->samples[i] = listener->samples[--listener->count];
-}
-
+/* Leaves filters that were missing at two looks in a row: their rings have been read. */
 static void leave_gone(struct listener *listener)
 {
-	for (size_t i = listener->count; i-- > 0;)
-		if (!listener->samples[i]->is_there)
-			leave(listener, i);
+	for (size_t i = listener->count; i-- > 0;) {
+		struct kernel_samples *samples = listener->samples[i];
+		struct abi_sampling seen;
+		struct reason ignored;
+
+		if (samples->is_there)
+			continue;
+		if (!kernel_samples_count(samples, &seen, &ignored))
+			add(&listener->gone, &seen);
+		kernel_samples_close(samples);
+		free(samples);
+		listener->samples[i] = listener->samples[--listener->count];
+	}
 	for (size_t i = 0; i < listener->count; i++)
 		listener->samples[i]->is_there = false;
 }
@@ -159,7 +153,7 @@ static int listen_to(struct listener *listener, const struct kernel_filter *filt
 	struct kernel_samples *samples = find(listener, filter);
 	int error;
 
-	/* One that was anybody's, and got another name, is another listener's. */
+	/* A filter without a name may have got another name since: it belongs to another listener. */
 	if (!is_meant(listener, filter->config)) {
 		if (samples)
 			kernel_samples_release(samples, &listener->kernel);
@@ -238,7 +232,7 @@ static int pass_over(const struct abi_sample *sample, void *context)
 	return 0;
 }
 
-/* One that has just got another name is not heard any more, though it is not left yet. */
+/* Skips the samples of a filter that has just got another name. */
 int listener_read(struct listener *listener, int (*visit)(const struct abi_sample *sample, void *context),
 		  void *context)
 {

@@ -9,7 +9,7 @@
 #include "base/version.h"
 
 #define ROOM_BYTES 65536
-#define BLOCK_BYTES_MAX (PCAPNG_SNAP_BYTES_MAX + PCAPNG_TEXT_BYTES_MAX + 64) /* with what is around them */
+#define BLOCK_BYTES_MAX (PCAPNG_SNAP_BYTES_MAX + PCAPNG_TEXT_BYTES_MAX + 64) /* with headers and padding */
 
 enum block_type {
 	BLOCK_SECTION = 0x0a0d0d0a,
@@ -28,9 +28,9 @@ enum option {
 #define BYTE_ORDER_MAGIC 0x1a2b3c4d
 #define LINK_ETHERNET 1
 #define NANOSECONDS 9
-#define UNKNOWN_LENGTH (~0ULL) /* of the section: it goes to the end */
+#define UNKNOWN_LENGTH (~0ULL) /* the section extends to the end of the file */
 
-/* ---- what a block is made of ---- */
+/* ---- parts of a block ---- */
 
 static void put(struct pcapng *pcapng, const void *data, size_t bytes)
 {
@@ -48,7 +48,7 @@ static void put_u32(struct pcapng *pcapng, __u32 value)
 	put(pcapng, &value, sizeof(value));
 }
 
-/* To a multiple of four. */
+/* Pads to a multiple of four bytes. */
 static void put_padded(struct pcapng *pcapng, const void *data, size_t bytes)
 {
 	static const __u8 padding[3];
@@ -69,7 +69,7 @@ static void put_text(struct pcapng *pcapng, enum option option, const char *text
 	put_option(pcapng, option, text, strnlen(text, PCAPNG_TEXT_BYTES_MAX));
 }
 
-/* Returns where it starts, for end_block(). */
+/* Returns the start of the block, for end_block(). */
 static size_t begin_block(struct pcapng *pcapng, enum block_type type)
 {
 	const size_t start = pcapng->used;
@@ -79,7 +79,7 @@ static size_t begin_block(struct pcapng *pcapng, enum block_type type)
 	return start;
 }
 
-/* With its length, which stands at both ends. */
+/* A block has its length at both ends. */
 static void end_block(struct pcapng *pcapng, size_t start)
 {
 	__u32 bytes;
@@ -118,7 +118,7 @@ static void put_interface(struct pcapng *pcapng, const char *name)
 	end_block(pcapng, start);
 }
 
-/* Its number is its place. */
+/* The number of an interface in the file is its index in pcapng->interface. */
 static size_t find_interface(const struct pcapng *pcapng, __u32 interface)
 {
 	size_t number = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Writes packets in the format that tcpdump and Wireshark read: draft-ietf-opsawg-pcapng. Interfaces have
- * names, packets a time in nanoseconds, their whole length, and a comment. Whole blocks are handed on, so that
- * what has been written can be read at any time.
+ * Writes packets in the pcapng format of tcpdump and Wireshark (draft-ietf-opsawg-pcapng), with interface
+ * names, times in nanoseconds, original lengths and comments. Writes only whole blocks, so that the file is
+ * readable at any time.
  */
 #ifndef XDP_CUCKOO_PCAPNG_H
 #define XDP_CUCKOO_PCAPNG_H
@@ -12,36 +12,36 @@
 #include <linux/types.h>
 
 #define PCAPNG_SNAP_BYTES_MAX 16384
-#define PCAPNG_TEXT_BYTES_MAX 1024 /* of comments and names: the rest is cut off */
+#define PCAPNG_TEXT_BYTES_MAX 1024 /* of comments and names; longer ones are cut */
 
 struct pcapng {
 	int fd;
 	__u32 snap_bytes;
-	__u32 *interface; /* the kernel's indexes of those that have been described, in that order */
+	__u32 *interface; /* kernel indexes of the interfaces described so far, in order */
 	size_t interfaces;
-	__u8 *bytes; /* not yet written: whole blocks */
+	__u8 *bytes; /* whole blocks, not yet written */
 	size_t used;
 };
 
 struct pcapng_packet {
-	__u32 interface; /* the kernel's index of it */
+	__u32 interface; /* kernel index */
 	__u64 time_ns;   /* since 1970 */
 	__u32 length;    /* on the wire */
 	const void *data;
-	__u32 captured;      /* bytes there */
+	__u32 captured;      /* bytes in `data` */
 	const char *comment; /* UTF-8 */
 };
 
 /*
- * Writes to `fd`, which stays the caller's. Of a packet at most `snap_bytes` are written, which is at most
+ * Writes to `fd`, which the caller closes. Writes at most `snap_bytes` of each packet, which may be up to
  * PCAPNG_SNAP_BYTES_MAX. 0; -errno.
  */
 int pcapng_open(struct pcapng *pcapng, int fd, __u32 snap_bytes);
-void pcapng_close(struct pcapng *pcapng); /* accepts a zeroed one */
+void pcapng_close(struct pcapng *pcapng); /* accepts a zeroed struct */
 
 /*
- * Each interface comes before its packets; one that was there before is left out. 0; -errno, of a packet -ENODEV
- * where its interface has not come. What is not flushed is written when there is much of it.
+ * Add an interface before its packets; adding it again does nothing. 0; -errno; -ENODEV: the packet's
+ * interface was not added. Blocks are buffered; pcapng_flush() writes them.
  */
 int pcapng_add_interface(struct pcapng *pcapng, __u32 interface, const char *name);
 int pcapng_add(struct pcapng *pcapng, const struct pcapng_packet *packet);

@@ -4,7 +4,7 @@
 #include "change/change.h"
 #include "parse.h"
 
-/* What an outcome says that no policy is for, was dropped by a rule. */
+/* Outcomes without a policy are drops by a rule. */
 static enum sample_cause cause_of(const struct abi_sample *sample, struct store *store, struct sample_view *view)
 {
 	if (sample->outcome < OUTCOME_POLICIES)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What goes into a list of keys comes out of it, of every shape. */
+/* A list returns the keys that were added, for every shape. */
 #include "change/key_list.h"
 #include "unit/store_fixture.h"
 
@@ -46,7 +46,7 @@ struct reading {
 	size_t at[FLOW_FAMILIES], seen;
 };
 
-/* Of a family they come in order; the timeout is the number. */
+/* Keys of a family come in order. The timeout of each key is its index - 5. */
 static int check(const struct rule_key *key, __s64 timeout_ms, void *context)
 {
 	struct reading *reading = context;

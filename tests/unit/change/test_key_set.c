@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Sets of keys against a plain array of them. */
+/* Compares sets of keys with a plain array. */
 #include "change/key_set.h"
 #include "unit/store_fixture.h"
 
@@ -15,7 +15,7 @@ static struct rule_key key_of(const char *text)
 	return keys[0];
 }
 
-/* What differs between two keys is little: a shape, an address, a bit of one, a port. */
+/* The keys differ only a little: in shape, address, one bit of it, or port. */
 static struct rule_key random_key(void)
 {
 	static const char *const texts[] = {
@@ -55,7 +55,7 @@ static void array_add(struct array *array, const struct rule_key *key)
 		array->key[array->count++] = *key;
 }
 
-/* In the order in which they came. */
+/* Set and array have the same keys in the same order. */
 static void agrees(const struct key_set *set, const struct array *array)
 {
 	assert_int_equal(set->count, array->count);
@@ -123,7 +123,7 @@ static void test_growth(void **state)
 	key_set_close(&set);
 }
 
-/* Where it is looked for depends on the family too: of many, some are found on the way. */
+/* Keys with the same words but different families are different, also where their places collide. */
 static void test_families_are_apart(void **state)
 {
 	const struct rule rule = rule_of("proto 0");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which keys of a table are counted most, between two passes over its counters. */
+/* The ranking of keys by packets between two passes over the counters. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "counters/hottest_keys.h"
 
-/* Of which only counters and records are looked at: the key in slot n has the tag n. */
+/* A table with only counters and records. The key in slot n has the tag n. */
 static struct table table_of(__u64 slots)
 {
 	static __u64 sequence;
@@ -26,7 +26,7 @@ static struct table table_of(__u64 slots)
 	return table;
 }
 
-/* Steps of one pass, which begins at that second. */
+/* Makes all steps of one pass, which begins at that second. */
 static unsigned int pass(struct hits *hits, const struct table *table, double second)
 {
 	unsigned int steps = 1;
@@ -70,7 +70,7 @@ static void test_rates(void **state)
 	free(table.memory.counter);
 }
 
-/* A reset, or a key that was deleted and has come again: what there is has come since. */
+/* After a reset, or if a key was deleted and added again, the whole count is new. */
 static void test_counted_from_0_again(void **state)
 {
 	struct table table = table_of(1024);
@@ -97,7 +97,7 @@ static void put(const struct table *table, __u64 slot, __u64 tag, __u64 packets)
 	table->memory.counter[slot].packets = packets;
 }
 
-/* Its packets of all time have not come since the last pass: the next one tells its rate again. */
+/* A moved key brings its old count along. So it is not ranked in this pass, but in the next. */
 static void test_moved_with_its_count(void **state)
 {
 	struct table table = table_of(1024);
@@ -124,7 +124,7 @@ static void test_moved_with_its_count(void **state)
 	free(table.memory.counter);
 }
 
-/* In the slot of one that is gone, or moved: what that one had is not this one's, nor is what this one brings new. */
+/* Another key gets the slot. Neither the old count of the slot nor the count that the key brings is new. */
 static void test_another_key_in_its_slot(void **state)
 {
 	struct table table = table_of(1024);
@@ -151,7 +151,7 @@ static void test_another_key_in_its_slot(void **state)
 	free(table.memory.counter);
 }
 
-/* More numbers than are told, in no order: the most of them, the most first. */
+/* With more keys than places, the highest rates are ranked, in order. */
 static void test_best_of_many(void **state)
 {
 	const __u64 slots = 2 * HITS_CHUNK + 1000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Readings of counters: sums by row and CPU, and what two readings differ by, also where one was counted from 0 again. */
+/* Sums of counters by row and CPU, and differences between two tallies, also after a reset. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #define CELLS ((size_t)ABI_COUNTER_ROWS * CPUS * ABI_COUNTERS)
 #define DROPS (OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP)
 
-/* One that counts in these maps, all 0, at that time. */
+/* A tally with these maps at that time. All counters are 0. */
 static struct tally tally_of(double seconds, size_t parts, ...)
 {
 	struct tally tally = { .part = calloc(parts, sizeof(*tally.part)),
@@ -46,7 +46,7 @@ static __u64 packets(const struct tally *tally, unsigned int row, unsigned int c
 	return sum[counter].packets;
 }
 
-/* A power of two each, so that every sum tells what is in it. */
+/* Each counter is another power of two, so that a sum shows its parts. */
 static void test_sums(void **state)
 {
 	struct tally tally = tally_of(0, 2, 7, 9);
@@ -96,7 +96,7 @@ static void test_rate(void **state)
 	tally_close(&before);
 }
 
-/* A reset: some of the counters are below what they were, others beyond it already. */
+/* After a reset, some counters are lower than before, others are higher again. */
 static void test_counted_from_0_again(void **state)
 {
 	struct tally before = tally_of(1, 1, 7), now = tally_of(2, 1, 7), difference;
@@ -112,7 +112,7 @@ static void test_counted_from_0_again(void **state)
 	tally_close(&before);
 }
 
-/* A filter loaded anew counts in another map; of two that ran, one goes: neither is an increase of the other. */
+/* A new load counts in another map. If one of two filters goes, its counts are not an increase elsewhere. */
 static void test_other_maps(void **state)
 {
 	struct tally before = tally_of(1, 2, 7, 8), now = tally_of(2, 2, 8, 9), difference;

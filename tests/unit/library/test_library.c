@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the functions of the library do, and what each refuses. */
+/* The functions of the library: what they do and what they refuse. */
 #include "unit/library_fixture.h"
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ static void test_a_damaged_store(void **state)
 	refuses_to_open(f, NULL, XDP_CUCKOO_READ, -EBADMSG);
 }
 
-/* A relative directory is where it was when the filter was opened. */
+/* A relative directory stays the one of the time of xdp_cuckoo_open(). */
 static void test_a_relative_state(void **state)
 {
 	struct fixture *f = *state;
@@ -261,7 +261,7 @@ static void test_a_change(void **state)
 	xdp_cuckoo_close(filter);
 }
 
-/* Fields cannot be joined, as prefix lengths can: each of these is a kind of its own. */
+/* Prefix lengths can be joined, fields cannot: each of these rules needs its own shape. */
 static int add_kind(struct xdp_cuckoo_filter *filter, unsigned int kind)
 {
 	struct xdp_cuckoo_rule rule = { .family = AF_INET, .fields = kind & 7, .action = kind >> 3 & 1, .proto = 0 };

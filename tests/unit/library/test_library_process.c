@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The library as part of a program: its threads, its descriptors, its output, what else uses libbpf; other processes. */
+/* The library inside a program: threads, descriptors, output, other use of libbpf, other processes. */
 #include "unit/library_fixture.h"
 
 #include <dirent.h>
@@ -144,7 +144,7 @@ static void test_threads_with_handles_of_their_own(void **state)
 
 /* ---- other processes ---- */
 
-/* A child begins a change, says so, and keeps it until its end of the other pipe is closed. */
+/* A child begins a change, reports it, and keeps it until the other pipe is closed. */
 static pid_t start_changer(const struct fixture *f, int *until)
 {
 	struct xdp_cuckoo_filter *filter;
@@ -189,7 +189,7 @@ static void test_a_store_that_another_process_changes(void **state)
 	xdp_cuckoo_close(filter);
 }
 
-/* How many of these calls did not refuse it, and say why, as they should. */
+/* Counts the calls that did not fail with a reason. */
 static int try_as_other_user(const struct fixture *f, const char *own)
 {
 	struct xdp_cuckoo_filter *filter;
@@ -200,7 +200,7 @@ static int try_as_other_user(const struct fixture *f, const char *own)
 	error = xdp_cuckoo_open(NULL, f->dir, XDP_CUCKOO_CHANGE, &filter);
 	wrong += (error != -EACCES && error != -EPERM) || !*xdp_cuckoo_error(filter);
 	xdp_cuckoo_close(filter);
-	/* A store of its own, but a namespace whose programs it may not look at. */
+	/* It has its own store, but may not inspect the programs of its namespace. */
 	error = xdp_cuckoo_open(NULL, own, XDP_CUCKOO_CHANGE, &filter);
 	wrong += error != -EPERM || !strstr(xdp_cuckoo_error(filter), "CAP_SYS_ADMIN");
 	xdp_cuckoo_close(filter);
@@ -230,7 +230,7 @@ static void test_a_process_that_may_not(void **state)
 	xdp_cuckoo_close(filter);
 }
 
-/* ---- what is the process's ---- */
+/* ---- state of the process ---- */
 
 static unsigned int umask_calls;
 
@@ -242,7 +242,7 @@ mode_t umask(mode_t mask)
 	return 022;
 }
 
-/* Some that go well, and some that do not. */
+/* Calls that succeed and calls that fail. */
 static void use_all(struct xdp_cuckoo_filter *filter)
 {
 	struct xdp_cuckoo_count counts[1];
@@ -271,7 +271,7 @@ static int hear(enum libbpf_print_level level, const char *format, va_list argum
 	return 0;
 }
 
-/* Into a file: what is printed beside the library is printed before. */
+/* Redirects output to a file; what was printed before is flushed first. */
 static int redirect(int fd, int file)
 {
 	int before = dup(fd);
@@ -307,7 +307,7 @@ static void test_it_says_nothing(void **state)
 	assert_int_equal(written.st_size, 0);
 	assert_int_equal(words, 0);
 	assert_int_equal(umask_calls, 0);
-	/* And the program goes on hearing what its own calls bring about. */
+	/* The program still gets the messages of its own calls. */
 	assert_null(bpf_object__open_file("/dev/null", NULL));
 	assert_true(words > 0);
 	close(file);
@@ -315,7 +315,7 @@ static void test_it_says_nothing(void **state)
 	close(err);
 }
 
-/* Which are open; of those that `before` has not, each must be closed on exec. */
+/* The open descriptors. Each that is not in `before` must be closed on exec. */
 static unsigned int list_descriptors(bool open[DESCRIPTORS], const bool *before)
 {
 	unsigned int count = 0;
@@ -360,7 +360,7 @@ static void test_descriptors(void **state)
 	assert_int_equal(list_descriptors(open, before), count);
 }
 
-/* What `xdp-cuckoo import --list` does. */
+/* Does the same as `xdp-cuckoo import --list`. */
 static void import_list(struct fixture *f, const char *text)
 {
 	const struct rule rule = rule_of(text);
@@ -378,7 +378,7 @@ static void import_list(struct fixture *f, const char *text)
 	memcpy(f->dir, before, sizeof(before));
 }
 
-/* What a list has for good, a program may want too, for good or for a time, and its change goes on. */
+/* A program can add a rule that a list has permanently, with or without a timeout; its change continues. */
 static void test_a_rule_of_a_list(void **state)
 {
 	struct xdp_cuckoo_filter *filter;

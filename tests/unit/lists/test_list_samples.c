@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Lists as other tools write them: each tests/lists/NAME.list, read with its format told from the
- * content, gives the rules in NAME.rules, and refuses the lines named there behind a !. With
- * WRITE=1 those files are written, to be read over. The files ipset.save, nft.set and nft.ruleset
- * are the tools' own output (ipset 7.17, nftables 1.0.6).
+ * Reads lists of other tools. Each tests/lists/NAME.list must give the rules in NAME.rules, and refuse the
+ * lines that are listed there after a !. The format is found from the content. WRITE=1 writes the .rules
+ * files, for review. ipset.save, nft.set and nft.ruleset are real output of ipset 7.17 and nftables 1.0.6.
  */
 #include <dirent.h>
 
@@ -70,7 +69,7 @@ static void check(const char *name)
 	expected = file_text(path, &length);
 	if (strcmp(expected, result))
 		fail_msg("%s.list gives\n%s\nexpected\n%s", name, result, expected);
-	/* The name starts with that of the format; FireHOL's is text. */
+	/* The file name starts with the format's name; FireHOL lists are text. */
 	named = result_of(name, strncmp(name, "firehol", 7) ? format_of(name) : LIST_TEXT);
 	assert_string_equal(named, expected);
 	free(named);
@@ -99,7 +98,7 @@ static void test_samples(void **state)
 	assert_true(samples > 8);
 }
 
-/* The same list says the same in whatever way it is laid out. */
+/* White space in the JSON does not change the result. */
 static void test_layout_says_nothing(void **state)
 {
 	char *result = result_of("nft.ruleset", LIST_UNKNOWN), *pretty = result_of("nft.pretty", LIST_UNKNOWN);
@@ -115,10 +114,7 @@ struct timed {
 	const char *list, *rules;
 };
 
-/*
- * A default for what names no time: a set may, an element may, and either may say that there is
- * none.
- */
+/* The default timeout applies only if neither the set nor the element has a timeout, or says "none". */
 static const struct timed timed[] = {
 	{ "192.0.2.1\n192.0.2.2 timeout 1h\n", "src 192.0.2.1 timeout 7s\nsrc 192.0.2.2 timeout 1h\n" },
 	{ "add a 192.0.2.1\nadd a 192.0.2.2 timeout 60\nadd a 192.0.2.3 timeout 0\n",
@@ -154,7 +150,7 @@ static void assert_reads(const void *bytes, size_t length, const char *rules, co
 	free_list(&read);
 }
 
-/* Files as Windows writes them, cut, empty, or no text at all. */
+/* Files from Windows, truncated files, empty files, binary files. */
 static void test_odd_files(void **state)
 {
 	static const char nul[] = "192.0.2.1\n192.0.\0002.2\n192.0.2.3";
@@ -177,15 +173,15 @@ static void test_odd_files(void **state)
 	assert_reads("{\"nftables\": 7}", 15, "", "1: '7': not JSON as nft -j writes it; not all of it was read\n");
 }
 
-/* A row without an address is for all of them only in the columns that export writes. */
+/* A row without an address means any address only if the file has the columns of export. */
 static void test_csv_without_addresses(void **state)
 {
 	static const char foreign[] = "ip,port\n,80\n192.0.2.1,80\n,\n";
 	static const char sides[] = "source_ip,dest_ip,port\n192.0.2.1,,80\n,192.0.2.1,80\n,,80\n";
 	static const char own[] = "proto,src,sport,dst,dport\nudp,,,,53\n";
 	static const char none[] = "proto,dport\nudp,53\n";
-	static const char why[] = "no address: the row would be for every source; write 0.0.0.0/0 or ::/0 if you mean "
-				  "it\n";
+	static const char why[] = "no address: the row would match every source; write 0.0.0.0/0 or ::/0 if you mean "
+				  "that\n";
 	char refused[256];
 
 	(void)state;
@@ -200,7 +196,7 @@ static void test_csv_without_addresses(void **state)
 #define NFT_SET(address) \
 	"{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"" address "\"]}}]}"
 
-/* What nft wrote twice into one file is read twice; nothing behind it is left out in silence. */
+/* A file may have two documents of nft. Anything after them is refused, not ignored. */
 static void test_documents_of_nft(void **state)
 {
 	static const char two[] = NFT_SET("192.0.2.1") "\n" NFT_SET("192.0.2.2") " \n";
@@ -220,7 +216,7 @@ static void test_documents_of_nft(void **state)
 		     "2: not JSON as nft -j writes it: no member \"nftables\"\n");
 }
 
-/* Sets by expressions, as newer versions of nft list them; and what of a set makes no sense to us. */
+/* Sets with typeof, as newer versions of nft list them; and sets that cannot be rules. */
 static const struct {
 	const char *type, *elements, *rules, *refused;
 } nft_sets[] = {
@@ -231,7 +227,7 @@ static const struct {
 	  "{\"concat\": [\"2001:db8::1\", \"nd-redirect\"]}, {\"concat\": [\"2001:db8::1\", \"nothing\"]}",
 	  "proto ipv6-icmp src 2001:db8::1 type 137\n", "1: 'type nothing': must be a number 0 to 255\n" },
 	{ "{\"typeof\": {\"meta\": {\"key\": \"mark\"}}}", "1", "",
-	  "1: set 'a': what its type holds makes no rules; it is left out\n" },
+	  "1: set 'a': elements of its type cannot be rules; it is left out\n" },
 	{ "\"ipv4_addr\"", "1.2.3", "", "1: '1.2.3' is not JSON\n" },
 	{ "\"ipv4_addr\"", "true, \"192.0.2.1\"", "src 192.0.2.1\n",
 	  "1: 'true' does not have the columns of set 'a'\n" },
@@ -240,7 +236,7 @@ static const struct {
 	{ "\"inet_service\"", "{\"range\": [1, 2]}, {\"range\": [1, 2, 3]}", "dport 1\ndport 2\n",
 	  "1: '{\"range\": [1, 2, 3]}' does not have the columns of set 'a'\n" },
 	{ "[\"ipv4_addr\", \"ipv4_addr\", \"ipv4_addr\"]", "\"192.0.2.1\"", "",
-	  "1: set 'a': what its type holds makes no rules; it is left out\n" },
+	  "1: set 'a': elements of its type cannot be rules; it is left out\n" },
 };
 
 static void test_nft_sets(void **state)
@@ -259,7 +255,7 @@ static void test_nft_sets(void **state)
 	}
 }
 
-/* Whatever comes, it ends, and what is taken for a rule is one. */
+/* Random input: reading ends, and every rule is valid. */
 static void test_noise(void **state)
 {
 	static const char words[][16] = {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What is written is read as the same rules, in every format. */
+/* Reading what was written gives the same rules, in every format. */
 #include "unit/list_fixture.h"
 
 #define RULES 3000
 
-/* What a format is written by, from a sorted set. */
+/* Writes a sorted set in one format. */
 static int write_text(FILE *to, const struct rule_set *set, const struct list_losses *losses)
 {
 	struct rule rule;
@@ -49,7 +49,8 @@ static void add_lost(const struct rule *rule, const char *what, void *lost)
 }
 
 /*
- * Writes, and reads with the format told from the content; *lost is what the writer said it lost.
+ * Writes and reads back; the format is found from the content. *lost gets the losses that the writer
+ * reported.
  */
 static struct read_list there_and_back(const struct writer *writer, const struct rule_set *set, struct rule_set *lost)
 {
@@ -80,7 +81,7 @@ static void assert_rule(const char *name, const struct rule *expected, const str
 	assert_memory_equal(expected, seen, offsetof(struct rule, comment));
 }
 
-/* What is in `set` and not in `without`. */
+/* The rules in `set` that are not in `without`. */
 static struct rule_set difference(const struct rule_set *set, const struct rule_set *without)
 {
 	struct rule_set left = {};
@@ -103,7 +104,7 @@ static struct rule_set random_set(uint64_t *seed, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		struct rule rule = random_rule(seed);
 
-		/* nft's limit has a test of its own; ipset splits what is for a whole family. */
+		/* nft's limit has its own test; ipset splits rules for a whole family. */
 		if (strlen(rule.comment) > 128)
 			rule.comment[0] = '\0';
 		rule_set_add(&set, &rule);
@@ -190,7 +191,7 @@ static void test_ipset_halves_a_whole_family(void **state)
 	free_list(&read);
 }
 
-/* ipset restore ends at a second set of a name. */
+/* ipset restore fails at a second set with the same name. */
 static void test_ipset_names_no_set_twice(void **state)
 {
 	static const char *const texts[] = {
@@ -215,7 +216,7 @@ static void test_ipset_names_no_set_twice(void **state)
 	free_list(&read);
 }
 
-/* Each of these would come back as something else, or be refused by ipset. */
+/* ipset would refuse each of these, or turn it into something else. */
 static void test_ipset_leaves_out(void **state)
 {
 	static const char *const texts[] = {
@@ -270,7 +271,7 @@ static void test_nft_comments_end(void **state)
 	free_list(&read);
 }
 
-/* Prefixes of one set do not overlap: nft would refuse it, or merge them. */
+/* Prefixes in a set must not overlap: nft would refuse or merge them. */
 static void test_nft_sets_do_not_overlap(void **state)
 {
 	static const char *const texts[] = { "10.0.0.0/8",     "10.0.0.0/9",   "10.1.0.0/16",
@@ -291,7 +292,7 @@ static void test_nft_sets_do_not_overlap(void **state)
 	free_list(&read);
 }
 
-/* A timeout of no whole seconds is rounded up: no rule ends early. */
+/* Timeouts are rounded up to whole seconds, so that no rule ends early. */
 static void test_timeouts_are_rounded_up(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Ranges as prefixes: they cover just the range, and no fewer would. */
+/* The prefixes cover exactly the range, and no fewer prefixes could. */
 #include "unit/list_fixture.h"
 #include "lists/internal.h"
 
@@ -23,7 +23,7 @@ static union flow_addr address_of(enum flow_family family, wide number)
 	return address;
 }
 
-/* The fewest prefixes that cover first to last, counted another way: by halving all addresses. */
+/* Counts the fewest prefixes for a range in another way: by halving the address space. */
 static unsigned int fewest(wide first, wide last, wide from, unsigned int bits)
 {
 	const wide to = bits == 128 ? ~(wide)0 : from + (((wide)1 << bits) - 1);
@@ -87,7 +87,7 @@ static void test_random_ranges(void **state)
 	for (int i = 0; i < 20000; i++) {
 		const enum flow_family family = random_below(&seed, 2);
 		const unsigned int bits = family == FLOW_IPV4 ? 32 : 128;
-		/* Of all sizes. */
+		/* Ranges of all sizes. */
 		const wide mask = ((wide)1 << random_below(&seed, bits)) - 1;
 		wide first = (wide)random_next(&seed) << 64 | random_next(&seed);
 		wide last = first + (((wide)random_next(&seed) << 64 | random_next(&seed)) & mask);

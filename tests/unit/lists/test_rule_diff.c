@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What is done for a difference makes equal, and nothing more is done. */
+/* Applying a difference makes both sets equal, with no needless change. */
 #include "unit/list_fixture.h"
 #include "lists/rule_diff.h"
 
@@ -31,10 +31,7 @@ static bool find(const struct rule_set *set, const struct rule *like, struct rul
 	return false;
 }
 
-/*
- * Few different rules, so that many are in both; with timeouts and comments that differ now and
- * then.
- */
+/* Draws from few rules, so that many are in both sets. Timeouts and comments differ sometimes. */
 static struct rule_set random_rules(uint64_t *seed, bool may_have_ended)
 {
 	struct rule_set set = {};
@@ -54,7 +51,7 @@ static struct rule_set random_rules(uint64_t *seed, bool may_have_ended)
 	return set;
 }
 
-/* Rule by rule, what the difference should say of it. */
+/* Computes the expected difference rule by rule. */
 struct expected {
 	__u64 added, updated, kept, removed;
 };
@@ -81,9 +78,8 @@ static struct expected count(const struct rule_set *present, const struct rule_s
 }
 
 /*
- * As a store does it: deletes first, then adds; one that is there keeps its comment, and its
- * timeout where it has none. Nothing is deleted that is not there. Rules that have ended and are
- * not wanted stay.
+ * Applies a difference as a store does: deletes first, then adds. An existing rule keeps its comment, and
+ * stays permanent if it was. Every deleted rule must exist. Ended rules that are not wanted stay.
  */
 static void check_applied(const struct rule_diff *diff, const struct rule_set *present, const struct rule_set *wanted)
 {
@@ -158,9 +154,12 @@ static void test_random_differences(void **state)
 	}
 }
 
-/* ---- of a list, beside others ---- */
+/* ---- several owners ---- */
 
-/* Each of the three has a rule not at all, for good, or for a time, which is the same for all. */
+/*
+ * Each of three owners has a rule not at all, permanently, or with a timeout. The timeout is the same for
+ * all.
+ */
 static struct rule_owners random_owners(uint64_t *seed)
 {
 	struct rule_owners owners = {};
@@ -175,7 +174,7 @@ static struct rule_owners random_owners(uint64_t *seed)
 	return owners;
 }
 
-/* What is there, with its owners, which a rule_set does not keep. */
+/* Stored rules with their owners; a rule_set does not keep owners. */
 struct present {
 	size_t count;
 	struct rule rules[RULES];
@@ -207,7 +206,7 @@ static bool is_as_wanted(const struct rule *present, const struct rule *wanted)
 				    owners->for_good & LIST;
 }
 
-/* Of what is there: given up where the list has it and names it no more, or shall have it in another way. */
+/* The list must give up a rule that it no longer has, or wants in another way. */
 static void check_present(const struct rule_diff *diff, const struct rule *present, const struct rule_set *wanted)
 {
 	const __u64 all = present->owners.for_good | present->owners.timed;
@@ -220,7 +219,7 @@ static void check_present(const struct rule_diff *diff, const struct rule *prese
 	assert_int_equal(find(diff->wanted, present, &other), !is_as_wanted(present, &rule));
 	if (is_as_wanted(present, &rule) || !(all & LIST))
 		assert_false(find(&diff->obsolete, present, &other));
-	/* Else the put would leave it there for good. */
+	/* Else the rule would stay permanent. */
 	else if (present->owners.for_good & LIST)
 		assert_true(find(&diff->obsolete, present, &other));
 }

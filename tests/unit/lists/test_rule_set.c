@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Many rules in little memory: what goes in comes out, in the store's order, the last of equals. */
+/* A set returns its rules in the order of the store. Of equal rules it keeps the last. */
 #include "unit/list_fixture.h"
 
 #define RULES 20000
@@ -46,7 +46,7 @@ static void test_what_goes_in_comes_out(void **state)
 	free(rules);
 }
 
-/* Every rule that went in is there once, and the set is in order. */
+/* Each added rule is in the set once, and the set is sorted. */
 static void check_sorted(const struct rule_set *set, const struct rule *rules, size_t count)
 {
 	struct rule rule, previous;
@@ -84,7 +84,7 @@ static void test_sorting(void **state)
 	uint64_t seed = seed_of_run();
 
 	(void)state;
-	/* Few and many, and many that differ only behind the head. */
+	/* Few rules, many rules, and many that differ only in the tail. */
 	for (int round = 0; round < 12; round++) {
 		const size_t count = round % 4 == 3 ? RULES : 1 + random_below(&seed, 600);
 		struct rule_set set = {};
@@ -128,7 +128,7 @@ static void test_the_last_of_equals_stays(void **state)
 	rule_set_close(&set);
 }
 
-/* In order but for that: nothing else needs sorting. */
+/* All other rules are in order. */
 static void test_equals_in_a_row(void **state)
 {
 	static const char *const texts[] = { "192.0.2.1", "192.0.2.1 timeout 1h", "192.0.2.2", "192.0.2.2" };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What is written, read back block by block: whole at any time, padded, cut where it is too long. */
+/* Reads written files block by block: blocks are whole at any time, padded, and cut if too long. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #define SNAP_BYTES 64
 #define PACKETS 300 /* more than are written at once */
 
-/* A file in memory, as it is. */
+/* A whole file in memory, and the position in it. */
 struct reading {
 	__u8 *bytes;
 	size_t size, at;
@@ -43,7 +43,7 @@ static __u32 number_at(const __u8 *bytes)
 	return number;
 }
 
-/* The next block, or NULL at the end: its length stands at both ends. */
+/* The next block, NULL at the end. Checks that its length is at both ends. */
 static const __u8 *next_block(struct reading *reading)
 {
 	const __u8 *block = reading->bytes + reading->at;
@@ -67,7 +67,7 @@ static void assert_padding(const __u8 *end)
 	assert_memory_equal(end, zeroes, -(uintptr_t)end % 4);
 }
 
-/* A packet's block says what it was given, as far as it may. */
+/* Compares the block of a packet with the packet, up to the limits. */
 static void assert_packet(const __u8 *block, const struct pcapng_packet *packet, __u32 number)
 {
 	const __u32 captured = packet->captured < SNAP_BYTES ? packet->captured : SNAP_BYTES;
@@ -93,7 +93,7 @@ static const __u8 bytes[2 * SNAP_BYTES] = "as many bytes as there are, and more 
 
 static char comment[PCAPNG_TEXT_BYTES_MAX + 100];
 
-/* Of lengths that leave every rest, and that are too long. */
+/* Lengths with every remainder modulo 4, and lengths that are too long. */
 static struct pcapng_packet packet_at(size_t i)
 {
 	return (struct pcapng_packet){ .interface = i % 3 ? 7 : 9000000,
@@ -162,7 +162,7 @@ static void test_blocks(void **state)
 	close(fd);
 }
 
-/* Where it cannot be written, that is said. */
+/* A failed write is reported. */
 static void test_full(void **state)
 {
 	struct pcapng pcapng;

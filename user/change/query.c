@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Questions about rules and running filters. They change nothing. */
+#include <errno.h>
+
+#include "change/change.h"
+#include "filter/hints.h"
+#include "filter/rule_entries.h"
+
+/* Finds a stored rule of that shape that matches the flows and has not ended. 0; -ENOENT. */
+static int find_of_shape(struct store *store, int (*get)(struct store *store, struct rule *rule),
+			 const struct rule *query, const struct rule_shape *shape, struct rule *rule)
+{
+	struct rule candidates[RULE_KEYS_MAX];
+	size_t count = rule_generalise(query, shape, candidates);
+	int error = -ENOENT;
+
+	for (size_t i = 0; i < count && error == -ENOENT; i++) {
+		*rule = candidates[i];
+		error = get(store, rule);
+		if (!error && rule->timeout_ms < 0)
+			error = -ENOENT;
+	}
+	return error;
+}
+
+static int find_rule(struct store *store, int (*get)(struct store *store, struct rule *rule), const struct rule *query,
+		     struct rule *rule)
+{
+	struct shape_list shapes;
+	int error = store_shapes(store, &shapes);
+
+	if (error)
+		return error;
+	error = -ENOENT;
+	for (size_t i = 0; i < shapes.count && error == -ENOENT; i++)
+		error = find_of_shape(store, get, query, &shapes.entry[i].shape, rule);
+	return error;
+}
+
+int apply_test(struct store *store, const struct rule *query, struct rule *rule)
+{
+	return find_rule(store, store_get, query, rule);
+}
+
+static enum apply_blocker blocks(struct store *store, int (*get)(struct store *store, struct rule *rule),
+				 const struct rule *query, struct rule *rule)
+{
+	struct store_settings settings;
+
+	if (!find_rule(store, get, query, rule))
+		return rule->action == RULE_DROP ? APPLY_RULE : APPLY_NOTHING;
+	if (!store_settings(store, &settings) && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+		return APPLY_POLICY;
+	return APPLY_NOTHING;
+}
+
+enum apply_blocker apply_blocks(struct store *store, const struct rule *query, struct rule *rule)
+{
+	return blocks(store, store_get, query, rule);
+}
+
+enum apply_blocker apply_blocks_undone(struct store *store, const struct rule *query, struct rule *rule)
+{
+	return blocks(store, store_get_undone, query, rule);
+}
+
+/* Looks the flows up under one shape as the packet path does: first the hints, then the table. */
+static bool shape_matches(const struct kernel_filter *filter, const struct table *table, const struct rule *query,
+			  const struct abi_shape_list *list, size_t i, enum flow_family family)
+{
+	const struct abi_shape *compiled = abi_shape_at(list, i);
+	const struct rule_shape shape = rule_shape_of_tag(compiled->tag, family);
+	struct rule rules[RULE_KEYS_MAX];
+	struct rule_key keys[RULE_KEYS_MAX];
+	struct hash_value value;
+
+	if (!rule_generalise(query, &shape, rules))
+		return false;
+	rules->family = family;
+	rule_keys(rules, keys);
+	if (list->reads_hints && !hints_allow(target_hints_of(filter), keys, compiled->hint))
+		return false;
+	value = rule_hash(keys, &abi_active(filter->config)->secret);
+	return table_find(table, &value, NULL);
+}
+
+static bool family_matches(const struct kernel_filter *filter, const struct table *table, const struct rule *query,
+			   enum flow_family family)
+{
+	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
+
+	for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX; i++)
+		if (shape_matches(filter, table, query, list, i, family))
+			return true;
+	return false;
+}
+
+bool apply_matches(const struct kernel_filter *filter, const struct rule *query)
+{
+	struct table table;
+	bool matches = false;
+
+	if (!filter->config->magic || target_open_table(filter, &table))
+		return false;
+	for (enum flow_family family = 0; family < FLOW_FAMILIES && !matches; family++)
+		matches = family_matches(filter, &table, query, family);
+	table_close(&table);
+	return matches;
+}
+
+struct finding {
+	const struct kernel_filter *filter;
+	const struct table *table;
+};
+
+static int find_key(const struct rule_key *key, bool is_shared, void *context)
+{
+	const struct finding *finding = context;
+	const struct hash_value value = rule_hash(key, &abi_active(finding->filter->config)->secret);
+
+	(void)is_shared;
+	return table_find(finding->table, &value, NULL) ? 0 : -ENOENT;
+}
+
+bool apply_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule)
+{
+	struct shape_list shapes;
+	struct table table;
+	struct finding finding = { filter, &table };
+	bool has_rule;
+
+	if (!filter->config->magic || store_shapes(store, &shapes) || target_open_table(filter, &table))
+		return false;
+	has_rule = !keys_each(&shapes, rule, find_key, &finding);
+	table_close(&table);
+	return has_rule;
+}
+
+double apply_load_factor(const struct kernel_filter *filter)
+{
+	return filter->config->used / (double)table_slots_of(target_geometry(filter));
+}
+
+double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)
+{
+	double for_one_probe = table_false_positive_rate(filter->options.format, apply_load_factor(filter));
+
+	/* An exact table also compares a 64-bit tag. */
+	if (filter->options.is_exact)
+		for_one_probe *= 0x1p-64;
+	return apply_mean_probes(filter, family) * for_one_probe;
+}
+
+double apply_mean_probes(const struct kernel_filter *filter, enum flow_family family)
+{
+	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
+
+	if (!list->reads_hints)
+		return list->count;
+	return hints_mean_probes(target_hints_of(filter), list, family);
+}
