@@ -58,7 +58,7 @@ int keys_state(struct store *store, const struct shape_list *list, const struct 
 	state->rules = 0;
 	state->timeout_ms = 0;
 	for (size_t i = 0; i < list->count && !error; i++)
-		if (!memcmp(&list->entry[i].target, &key->shape, sizeof(key->shape)))
+		if (!memcmp(&list->entry[i].probed_as, &key->shape, sizeof(key->shape)))
 			error = add_shape(store, &query, &list->entry[i].shape, state);
 	if (error)
 		return error;
