@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The keys of a configuration, by section, and what each value may be. */
+/* The keys of each section of a configuration, and their values. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/internal.h"
+#include "config/policies.h"
 #include "kernel/interfaces.h"
 #include "lists/list.h"
 #include "table/table.h"
@@ -39,22 +40,17 @@ static void take_time(struct config_reading *reading, const char *key, const cha
 		refuse(reading, "%s = '%s': must be a time like 30s, 15m, 1h30m, 2d, at least a second", key, value);
 }
 
-static bool is_interface_name(const char *name)
-{
-	return strlen(name) < INTERFACE_NAME_BYTES && strcmp(name, ".") && strcmp(name, "..") && !strpbrk(name, "/:");
-}
-
 static void add_interface(struct config_reading *reading, const char *name)
 {
 	struct config *config = reading->config;
 
 	for (size_t i = 0; i < config->interfaces_count; i++)
 		if (config->interfaces[i] && !strcmp(config->interfaces[i], name)) {
-			refuse(reading, "interfaces: '%s' stands there twice", name);
+			refuse(reading, "interfaces: '%s' is there twice", name);
 			return;
 		}
-	if (!is_interface_name(name))
-		refuse(reading, "interfaces: '%s' is no name of an interface; see ip link", name);
+	if (strlen(name) >= INTERFACE_NAME_BYTES || !strcmp(name, ".") || !strcmp(name, "..") || strpbrk(name, "/:"))
+		refuse(reading, "interfaces: '%s' is not the name of an interface; see ip link", name);
 	else if (config->interfaces_count == CONFIG_INTERFACES_MAX)
 		refuse(reading, "interfaces: more than %d", CONFIG_INTERFACES_MAX);
 	else
@@ -74,7 +70,7 @@ static void take_interfaces(struct config_reading *reading, const char *value)
 
 static void take_mode(struct config_reading *reading, const char *value)
 {
-	if (command_mode_named(value, &reading->config->load.mode))
+	if (load_mode_parse(value, &reading->config->load.mode))
 		refuse(reading, "mode = '%s': must be auto, native or skb", value);
 }
 
@@ -101,7 +97,7 @@ static void take_table(struct config_reading *reading, const char *value)
 
 static void take_fingerprint(struct config_reading *reading, const char *value)
 {
-	if (command_fingerprint_named(value, &reading->config->load.fingerprint_bits))
+	if (load_fingerprint_parse(value, &reading->config->load.fingerprint_bits))
 		refuse(reading, "fingerprint = '%s': must be 8, 16, 17 or 32 bits", value);
 }
 
@@ -162,22 +158,21 @@ static void take_format(struct config_reading *reading, const char *value)
 		refuse(reading, "format = '%s': must be text, ipset, nft, spamhaus or csv", value);
 	free(list->format);
 	list->format = config_copy(reading, value);
-	list->import.list_format = list->format;
 }
 
 static void take_timeout(struct config_reading *reading, const char *value)
 {
-	take_time(reading, "timeout", value, &current_list(reading)->import.timeout_ms);
+	take_time(reading, "timeout", value, &current_list(reading)->timeout_ms);
 }
 
 static void take_strict(struct config_reading *reading, const char *value)
 {
-	take_switch(reading, "strict", value, &current_list(reading)->import.is_strict);
+	take_switch(reading, "strict", value, &current_list(reading)->is_strict);
 }
 
 static void take_force(struct config_reading *reading, const char *value)
 {
-	take_switch(reading, "force", value, &current_list(reading)->import.is_forced);
+	take_switch(reading, "force", value, &current_list(reading)->is_forced);
 }
 
 /* ---- keys ---- */
@@ -207,7 +202,7 @@ static const struct key {
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
-_Static_assert(KEYS <= 32, "a bit for each");
+_Static_assert(KEYS <= 32, "`given` has a bit for each key");
 
 static const char *known_keys(enum config_section section, char text[KEYS_TEXT_BYTES])
 {
@@ -221,7 +216,7 @@ static const char *known_keys(enum config_section section, char text[KEYS_TEXT_B
 
 static void take_policy(struct config_reading *reading, const char *name, const char *value)
 {
-	const enum abi_outcome outcome = command_outcome_named(name);
+	const enum abi_outcome outcome = policy_outcome_named(name);
 	struct config *config = reading->config;
 
 	if (outcome == OUTCOME_POLICIES) {
@@ -229,7 +224,7 @@ static void take_policy(struct config_reading *reading, const char *name, const 
 		return;
 	}
 	if (config->has_policy[outcome])
-		refuse(reading, "'%s' stands there twice in this section", name);
+		refuse(reading, "'%s' is there twice in this section", name);
 	if (strcmp(value, "pass") && strcmp(value, "drop"))
 		refuse(reading, "%s = '%s': must be pass or drop", name, value);
 	config->has_policy[outcome] = true;
@@ -237,26 +232,22 @@ static void take_policy(struct config_reading *reading, const char *name, const 
 	config->policy[outcome] = strcmp(value, "drop") ? VERDICT_PASS : VERDICT_DROP;
 }
 
-static const struct key *find_key(enum config_section section, const char *name)
-{
-	for (size_t i = 0; i < KEYS; i++)
-		if (keys[i].section == section && !strcmp(keys[i].name, name))
-			return &keys[i];
-	return NULL;
-}
-
 int config_take_key(void *context, const char *ignored, const char *name, const char *value)
 {
 	static const char *const names[] = { "", "[filter]", "[policy]", "[list]" };
 	struct config_reading *reading = context;
-	const struct key *key = find_key(reading->section, name);
+	const struct key *key = keys;
 	char text[KEYS_TEXT_BYTES];
 
 	(void)ignored;
 	if (reading->section == SECTION_UNKNOWN)
 		return 1;
+	while (key < keys + KEYS && (key->section != reading->section || strcmp(key->name, name)))
+		key++;
+	if (key == keys + KEYS)
+		key = NULL;
 	if (reading->section == SECTION_NONE)
-		refuse(reading, "'%s' stands before any section; write [filter] above it", name);
+		refuse(reading, "'%s' is before any section; write [filter] above it", name);
 	else if (!value || !*value)
 		refuse(reading, "'%s' has no value", name);
 	else if (!key && reading->section == SECTION_POLICY)
@@ -265,7 +256,7 @@ int config_take_key(void *context, const char *ignored, const char *name, const 
 		refuse(reading, "unknown key '%s' in %s; it knows %s", name, names[reading->section],
 		       known_keys(reading->section, text));
 	else if (reading->given & 1U << (key - keys))
-		refuse(reading, "'%s' stands there twice in this section", name);
+		refuse(reading, "'%s' is there twice in this section", name);
 	else
 		key->take(reading, value);
 	if (key)

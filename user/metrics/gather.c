@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/command.h"
+#include "change/change.h"
+#include "filter/run_state.h"
 #include "counters/outcome_help.h"
 #include "metrics/text_format.h"
 #include "counters/outcome_words.h"
@@ -64,7 +65,7 @@ static int gather(struct groups *groups, struct reason *reason)
 		group->used += filter->config->used;
 		group->moves += abi_active(filter->config)->moves;
 		group->bytes += kernel_filter_bytes(filter);
-		group->is_filtering &= command_is_filtering(filter);
+		group->is_filtering &= run_is_filtering(filter);
 		error = tally_add(&group->tally, filter, reason);
 	}
 	return error;
