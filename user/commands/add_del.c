@@ -13,13 +13,13 @@ static enum command_status run_del(const struct invocation *invocation);
 #define RULE_HELP \
 	"A rule names some of these fields, in any order. A field that is not named\n" \
 	"matches anything:\n" \
-	"  proto NAME|NUMBER        tcp, udp, icmp, ipv6-icmp, sctp, dccp, udplite, gre, ...\n" \
+	"  proto NAME|NUMBER        tcp, udp, icmp, ipv6-icmp, sctp, dccp, udplite, ...\n" \
 	"  src, dst ADDRESS[/LEN]   IPv4 or IPv6; a bare address or prefix means src\n" \
-	"  sport, dport PORT        tcp, udp, udplite, sctp, dccp; without proto: any of them\n" \
+	"  sport, dport PORT        tcp, udp, udplite, sctp, dccp; without proto: any\n" \
 	"  type, code NUMBER        with proto icmp or ipv6-icmp\n" \
 	"  action drop|pass         default: drop; a pass rule always wins\n" \
-	"  timeout TIME             the rule ends after 90s, 15m, 1h30m, 2d, 1w; without a\n" \
-	"                           unit: seconds\n" \
+	"  timeout TIME             the rule ends after 90s, 15m, 1h30m, 2d, 1w; without\n" \
+	"                           a unit: seconds\n" \
 	"  comment \"TEXT\"\n"
 #define FORCE_HELP \
 	"  --force    even if this blocks one of these: this host's own addresses, its\n" \

@@ -12,8 +12,8 @@ const struct command command_check_config = {
 	.group = COMMAND_RUN,
 	.usage = "[FILE] [--strict]",
 	.summary = "say whether the configuration is right",
-	.help = "Changes nothing. Reports each mistake in one line, with its line number. Status 0:\n"
-		"`up` would accept the file; 2: it would not. Does not check whether the\n"
+	.help = "Changes nothing. Reports each mistake in one line, with its line number. Status\n"
+		"0: `up` would accept the file; 2: it would not. Does not check whether the\n"
 		"interfaces exist.\n"
 		"  --strict  also reads the lists: bad lines, and lists that cannot be read, are\n"
 		"            mistakes too\n"

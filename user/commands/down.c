@@ -16,8 +16,8 @@ const struct command command_down = {
 	.help = "Takes the filter off all interfaces that run it, whatever the configuration\n"
 		"says. The rules stay stored for the next `up`.\n"
 		"  --on-stop  only if FILE, or " CONFIG_DIR "/NAME.conf, says\n"
-		"             detach-on-stop = yes: for services, which are also stopped in order to\n"
-		"             be started again\n"
+		"             detach-on-stop = yes. For services, which are also stopped to be\n"
+		"             started again\n"
 		"\n"
 		"  xdp-cuckoo down\n"
 		"  xdp-cuckoo --name web down --on-stop\n",

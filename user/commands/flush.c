@@ -12,7 +12,8 @@ const struct command command_flush = {
 	.group = COMMAND_RULES,
 	.usage = "[--force]",
 	.summary = "delete all rules",
-	.help = "Rules of named lists are deleted too; the next import of a list brings them back.\n"
+	.help = "Rules of named lists are deleted too; the next import of a list brings them\n"
+		"back.\n"
 		"  --force    even if pass rules are deleted that keep this host reachable: with\n"
 		"             `policy no-rule drop`, they let its own addresses, its gateway and\n"
 		"             your SSH session through\n"

@@ -48,23 +48,21 @@ static const struct {
 	{ COMMAND_TOOL, "The tool:" },
 };
 
-static const char introduction[] =
-	"xdp-cuckoo drops blocklisted flows in the network driver (XDP), by a cuckoo filter.\n"
-	"\n"
-	"usage: xdp-cuckoo COMMAND ...\n"
-	"\n";
+static const char introduction[] = "xdp-cuckoo drops blocklisted flows in the network driver (XDP). It finds them\n"
+				   "with a cuckoo filter.\n"
+				   "\n"
+				   "usage: xdp-cuckoo COMMAND ...\n"
+				   "\n";
 
-static const char first_steps[] =
-	"    xdp-cuckoo load eth0 --confirm 1m  # run it; undone after a minute unless you confirm\n"
-	"    xdp-cuckoo confirm                 # you can still reach this host: keep it\n"
-	"    xdp-cuckoo import list.netset      # block a list; or one address: add 192.0.2.1\n"
-	"    xdp-cuckoo stats                   # see what was dropped\n";
+static const char first_steps[] = "    xdp-cuckoo load eth0 --confirm 1m  # run it for a minute, or until you confirm\n"
+				  "    xdp-cuckoo confirm                 # you can still reach this host: keep it\n"
+				  "    xdp-cuckoo import list.netset      # block a list; or: add 192.0.2.1\n"
+				  "    xdp-cuckoo stats                   # see what was dropped\n";
 
-static const char ending[] =
-	"\n"
-	"Status: 0 done or yes; 1 no; 2 usage or bad input; 3 the system refused; 4 table full or\n"
-	"memory short; 5 another XDP program is in the way.\n"
-	"More, with examples: xdp-cuckoo help COMMAND.\n";
+static const char ending[] = "\n"
+			     "Status: 0 done or yes; 1 no; 2 usage or bad input; 3 the system refused; 4 table\n"
+			     "full or memory short; 5 another XDP program is in the way.\n"
+			     "More, with examples: xdp-cuckoo help COMMAND.\n";
 
 /* The help text, with the line "@" replaced by what .explain writes. The caller frees it. NULL: no memory. */
 static char *help_of(const struct command *command)

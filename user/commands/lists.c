@@ -24,8 +24,8 @@ const struct command command_lists = {
 		"the latest end that any of them, or this list, asked for.\n"
 		"  --dry-run       say what would be removed, and change nothing\n"
 		"  --confirm TIME  undo it unless `xdp-cuckoo confirm` comes within TIME\n"
-		"  --force         even if this deletes a pass rule without which this host would be\n"
-		"                  blocked: see help add\n"
+		"  --force         even if this deletes a pass rule without which this host would\n"
+		"                  be blocked: see help add\n"
 		"\n"
 		"  xdp-cuckoo lists\n"
 		"  xdp-cuckoo lists delete spamhaus --confirm 1m\n",

@@ -16,8 +16,8 @@ const struct command command_resize = {
 		"filled from the store and replaces the old one at once, on every interface;\n"
 		"counters continue. A table also grows by itself when a rule does not fit. N is\n"
 		"reached at 95 % load, and is at least the number of stored rules. Larger maps\n"
-		"and new programs are loaded only if the present maps are too small (`room\n"
-		"slots` of status).\n"
+		"and new programs are loaded only if the present maps are too small (see\n"
+		"`room slots` of status).\n"
 		"\n"
 		"  xdp-cuckoo resize 5000000\n"
 		"  xdp-cuckoo --name web resize 1000\n",
