@@ -311,7 +311,7 @@ test_usage() {
 	refuses 2 "--driver-ns 'x': must be a whole number of nanoseconds" bench --driver-ns x
 	refuses 2 'fingerprint goes with --compact' bench --fingerprint 8
 	refuses 2 'too many words' bench vrx
-	refuses 2 'status does not take that option' status --seconds 1
+	refuses 2 'status does not take the option' status --seconds 1
 }
 
 # --- while it runs

@@ -51,18 +51,18 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":3: mode = 'fast': must be auto, native or skb" '[filter]' "$filter" 'mode = fast'
 	refused ":3: table = 'small': must be exact or compact" '[filter]' "$filter" 'table = small'
 	refused ":3: capacity = '0'" '[filter]' "$filter" 'capacity = 0'
-	refused ":1: fingerprint goes with table = compact" '[filter]' "$filter" 'fingerprint = 8'
+	refused ":1: fingerprint needs table = compact" '[filter]' "$filter" 'fingerprint = 8'
 	refused ":3: counters = 'maybe': must be yes or no" '[filter]' "$filter" 'counters = maybe'
 	refused ":3: wait = '1 year'" '[filter]' "$filter" 'wait = 1 year'
 	refused ":3: wait = '1d': at most 10m" '[filter]' "$filter" 'wait = 1d'
-	refused ":3: 'interfaces' stands there twice" '[filter]' "$filter" 'interfaces = vtwo'
-	refused ":2: interfaces: 'vrx' stands there twice" '[filter]' 'interfaces = vrx vrx'
+	refused ":3: 'interfaces' is there twice" '[filter]' "$filter" 'interfaces = vtwo'
+	refused ":2: interfaces: 'vrx' is there twice" '[filter]' 'interfaces = vrx vrx'
 	longer=$(printf '%0128d' 0)
 	refused ":2: interfaces: '$longer' is no name" '[filter]' "interfaces = vrx $longer"
 	refused ":3: 'mode' has no value" '[filter]' "$filter" 'mode ='
 	refused ":3: 'mode' is neither \[SECTION\] nor KEY = VALUE" '[filter]' "$filter" 'mode'
 	refused ":3: '  mode' is neither " '[filter]' "$filter" '  mode'
-	refused ":3: \[filter\] stands there twice, first in line 1" '[filter]' "$filter" '[filter]' 'mode = skb'
+	refused ":3: \[filter\] is there twice, first in line 1" '[filter]' "$filter" '[filter]' 'mode = skb'
 	refused ":3: a section ends with \]" '[filter]' "$filter" '[policy' 'x = y'
 	refused ":3: unknown section \[lists\]; there are" '[filter]' "$filter" '[lists]' 'x = y'
 	refused ":4: unknown key 'foo' in \[policy\]" '[filter]' "$filter" '[policy]' 'foo = drop'
@@ -71,10 +71,10 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":3: \[list a\] names no file" '[filter]' "$filter" '[list a]'
 	refused ":4: file = 'a': must be a path that starts with /" '[filter]' "$filter" '[list a]' 'file = a'
 	refused ":5: format = 'pdf'" '[filter]' "$filter" '[list a]' 'file = /a' 'format = pdf'
-	refused ":5: \[list a\] stands there twice, first in line 3" '[filter]' "$filter" '[list a]' 'file = /a' '[list a]'
+	refused ":5: \[list a\] is there twice, first in line 3" '[filter]' "$filter" '[list a]' 'file = /a' '[list a]'
 	refused ":3: \[list a b\]: a list's name" '[filter]' "$filter" '[list a b]'
 	refused ":3: 'mode ;= skb' is neither " '[filter]' "$filter" 'mode ;= skb'
-	refused ":1: 'mode = skb' behind \]: write it into a line of its own" '[filter] mode = skb' "$filter"
+	refused ":1: 'mode = skb' behind \]: write it on a line of its own" '[filter] mode = skb' "$filter"
 	refused ":3: capacity = '9999999999': a table holds at most 1020054732 rules" '[filter]' "$filter" 'capacity = 9999999999'
 	refused ":2: the line is longer than" '[filter]' "# $(printf '%5000s' x)" "$filter"
 }

@@ -363,12 +363,12 @@ test_wrong_usage() {
 		'prefix= 24': must be|--by 'prefix= 24'
 		'prefix=24,048': must be|--by prefix=24,048
 		'0': must be a whole number|--by rule --top 0
-		--top goes with|--top 5
-		--count goes with|--count 5
+		--top needs|--top 5
+		--count needs|--count 5
 		'0': must be a whole number|--interval 1s --count 0
 		'soon': must be a time|--interval soon
-		at most a day|--interval 2d
-		does not go with --by rule|--by rule --interval 1s
+		must be at most 1d|--interval 2d
+		do not go together|--by rule --interval 1s
 		takes no other options|--reset --by cpu
 		too many words|vrx
 	END
