@@ -38,7 +38,7 @@ test_add_test_del_list_flush() {
 test_add_of_what_is_there() {
 	xc add 203.0.113.1 comment old >/dev/null 2>&1
 	assert_status 1 xc add 203.0.113.1 timeout 1h comment new
-	assert_error 'already there for good, and stays so until it is deleted: src 203.0.113.1 comment "old"; '
+	assert_error 'already there without a timeout, and stays until it is deleted: src 203.0.113.1 comment "old"; '
 	assert_status 1 xc add 203.0.113.1
 	assert_error 'already there: src 203.0.113.1 comment "old"; '
 	echo '203.0.113.1 timeout 1h' | xc import - >/dev/null 2>&1

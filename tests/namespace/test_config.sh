@@ -259,7 +259,7 @@ test_where_none_is_filtered_all_keep_it() {
 	up 0
 	config '[filter]' 'interfaces = vrc'
 	up 3
-	assert_error "'vrx' keeps the filter, though the file does not name it: none that it names has it"
+	assert_error "'vrx' keeps the filter, though the file does not name it: no interface that the file names has the filter"
 	assert_output '^ *vrx +native +kept$'
 	[ -n "$(program vrx)" ] || fail "taken off"
 }

@@ -13,9 +13,9 @@ struct crew {
 	const struct bench_shift *shift;
 	struct worker *workers;
 	unsigned int count;
-	pthread_mutex_t gate;      /* held until all are there */
-	bool is_called_off;        /* they are not all there */
-	pthread_barrier_t barrier; /* behind the gate, where a start takes less time */
+	pthread_mutex_t gate;      /* locked until all threads exist */
+	bool is_called_off;        /* a thread could not be started */
+	pthread_barrier_t barrier; /* after the gate, so that all start closely together */
 };
 
 struct worker {
@@ -26,7 +26,7 @@ struct worker {
 	struct reason reason;
 };
 
-/* ---- one of them ---- */
+/* ---- one thread ---- */
 
 static bool may_start(struct crew *crew)
 {
@@ -51,7 +51,7 @@ static void *work(void *context)
 	return NULL;
 }
 
-/* They start at different flows, so that none finds what another has just fetched. */
+/* Threads start at different flows, so that none finds in the cache what another has just fetched. */
 static void prepare(struct worker *worker, struct crew *crew)
 {
 	const size_t number = worker - crew->workers;
@@ -80,7 +80,7 @@ static int start_on(struct worker *worker, int cpu)
 	return -error;
 }
 
-/* ---- all of them ---- */
+/* ---- all threads ---- */
 
 static int run_workers(struct crew *crew, const cpu_set_t *cpus)
 {
@@ -112,7 +112,7 @@ static int first_error(const struct crew *crew, struct reason *reason)
 	return 0;
 }
 
-/* ---- what the slices took ---- */
+/* ---- times of slices ---- */
 
 static const __u64 *stamps_of(const struct crew *crew, unsigned int worker)
 {
@@ -135,7 +135,7 @@ static void add(struct bench_series *series, double ns)
 		series->ns[at] = ns;
 }
 
-/* The last slice's end is known to nobody. */
+/* A slice ends where the next one starts, so the last slice has no known end. */
 static void collect(const struct crew *crew, struct bench_series series[BENCH_PROGRAMS],
 		    __u64 packets[BENCH_PROGRAMS + 1])
 {
