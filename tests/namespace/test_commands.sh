@@ -332,7 +332,7 @@ test_wrong_usage() {
 		2|'intrface': must be interface, .*; did you mean 'interface'|stats --by intrface
 		2|'fo': must be on or off|monitor-only fo
 		2|'offf': must be on or off; did you mean 'off'|monitor-only offf
-		2|write pass or drop behind it: xdp-cuckoo policy malformed pass.drop$|policy malformed
+		2|write pass or drop after it: xdp-cuckoo policy malformed pass.drop$|policy malformed
 		2|'no-rules': no such outcome; did you mean 'no-rule'[?] See xdp-cuckoo policy|policy no-rules pass
 		2|'drpo': must be pass or drop; did you mean 'drop'|policy malformed drpo
 		2|'action drpo': the action is drop or pass; did you mean 'drop'|add 192.0.2.1 action drpo

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Measures the cost of a filter per packet. The kernel runs the filter on frames of a list of flows, first on one CPU,
- * then on all at once. Each list is checked before it is timed, and after.
+ * Measures the cost of a filter per packet. The kernel runs the filter on frames of a list of flows, first on
+ * one CPU, then on all at once. Each list is checked before it is timed, and after.
  */
 #ifndef XDP_CUCKOO_BENCH_H
 #define XDP_CUCKOO_BENCH_H
@@ -31,8 +31,8 @@ unsigned int bench_cpus(void);
 __u64 bench_bytes(void);
 
 /*
- * Measures for about `seconds`, after all checks. No packet of the network may reach `filter`. 0; -EPROTO: the filter did
- * not do what the lists say, and the reason says what; other -errno.
+ * Measures for about `seconds`, after all checks. No packet of the network may reach `filter`. 0; -EPROTO:
+ * the filter did not do what the lists say, and the reason says what; other -errno.
  */
 int bench_measure(const struct kernel_filter *filter, const struct bench_lists *lists, double seconds,
 		  struct bench_results *results, struct reason *reason);

@@ -156,8 +156,8 @@ static void shuffle(struct bench_flow *flow, size_t count, uint64_t *random)
 }
 
 /*
- * Makes a list by calls of `make` with numbers from 0 on. `make` returns 1 if it made a flow, 0 if not, or -errno. If it
- * makes too few flows, they are repeated.
+ * Makes a list by calls of `make` with numbers from 0 on. `make` returns 1 if it made a flow, 0 if not, or
+ * -errno. If it makes too few flows, they are repeated.
  */
 static int make_list(struct making *making, enum flow_family family, struct bench_list *list,
 		     int (*make)(struct making *making, enum flow_family family, size_t number,
@@ -219,8 +219,8 @@ static int make_hit(struct making *making, enum flow_family family, size_t numbe
 }
 
 /*
- * Asks the table first, since that is fast. In an exact table a match is a rule. In a compact one it may be a false
- * positive, which belongs to the traffic.
+ * Asks the table first, since that is fast. In an exact table a match is a rule. In a compact one it may be a
+ * false positive, which belongs to the traffic.
  */
 static int make_miss(struct making *making, enum flow_family family, size_t number, struct bench_flow *flow)
 {

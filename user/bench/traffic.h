@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The traffic that `bench` measures with: flows drawn from the rules of a store, flows that no rule matches, and what the
- * filter must do with each.
+ * The traffic that `bench` measures with: flows drawn from the rules of a store, flows that no rule matches,
+ * and what the filter must do with each.
  */
 #ifndef XDP_CUCKOO_BENCH_LISTS_H
 #define XDP_CUCKOO_BENCH_LISTS_H
@@ -29,8 +29,9 @@ struct bench_lists {
 };
 
 /*
- * What the filter must do with a list: the number of packets by outcome. In a compact table, also the number that will go
- * wrong by chance, and how many flows share a key (`together`) and so go wrong together. An exact table has 0 there.
+ * What the filter must do with a list: the number of packets by outcome. In a compact table, also the number
+ * that will go wrong by chance, and how many flows share a key (`together`) and so go wrong together. An
+ * exact table has 0 there.
  */
 struct bench_expected {
 	__u64 packets[OUTCOMES];
@@ -41,9 +42,9 @@ struct bench_expected {
 __u64 bench_lists_bytes(void);
 
 /*
- * Makes lists for a filter whose table is filled from the store. Leaves out rules that have ended or end within
- * `lasts_ms`, and flows that these decide. 0; -EPROTO: the table lacks rules of the store; -ENOMEM; other -errno.
- * bench_lists_close() accepts zeroed lists.
+ * Makes lists for a filter whose table is filled from the store. Leaves out rules that have ended or end
+ * within `lasts_ms`, and flows that these decide. 0; -EPROTO: the table lacks rules of the store; -ENOMEM;
+ * other -errno. bench_lists_close() accepts zeroed lists.
  */
 int bench_lists_open(struct bench_lists *lists, struct store *store, const struct kernel_filter *filter, __s64 lasts_ms,
 		     struct reason *reason);

@@ -25,8 +25,8 @@ struct bench_shift {
 };
 
 /*
- * Runs a thread on each of `cpus`. Adds to `series`, by program, the slices that ran while all threads were at work. Adds
- * all packets to packets[program], those of the warm-up too. -errno.
+ * Runs a thread on each of `cpus`. Adds to `series`, by program, the slices that ran while all threads were
+ * at work. Adds all packets to packets[program], those of the warm-up too. -errno.
  */
 int bench_crew_run(const struct bench_shift *shift, const cpu_set_t *cpus, struct bench_series series[BENCH_PROGRAMS],
 		   __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason);

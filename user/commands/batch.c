@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * batch: runs lines of add, del and test in one process. The lines that are at hand form a group. A group is one change
- * with one commit, and its answers are written after the commit.
+ * batch: runs lines of add, del and test in one process. The lines that are at hand form a group. A group is
+ * one change with one commit, and its answers are written after the commit.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,9 @@
 #define GROUP_BYTES (4 << 20)
 #define GROUP_MS 20
 
-/* After so many deletions, a full table is given their room by a change of their own, before more is added. */
+/*
+ * After so many deletions, a full table is given their room by a change of their own, before more is added.
+ */
 #define ROOM_LINES 1024
 
 /* Hold the lock at most so long while other writers wait, then leave it to them for a moment. */
@@ -115,8 +117,8 @@ static int take_line(struct batch *batch)
 }
 
 /*
- * Fills the group with the lines at hand; with --strict, with all lines. 1: the group is full; 0: no more is at hand;
- * -EINTR: a signal; other -errno.
+ * Fills the group with the lines at hand; with --strict, with all lines. 1: the group is full; 0: no more is
+ * at hand; -EINTR: a signal; other -errno.
  */
 static int collect(struct batch *batch)
 {
@@ -238,7 +240,9 @@ static int run_line(struct span *span, struct reason *reason)
 		span->next++;
 		return 0;
 	}
-	/* A line that the guard may refuse is a change of its own, so that its refusal undoes no other line. */
+	/*
+	 * A line that the guard may refuse is a change of its own, so that its refusal undoes no other line.
+	 */
 	if (request.verb != BATCH_TEST && !is_strict && guard_concerns(&batch->guard, &request.rule)) {
 		span->end = span->next > span->first ? span->next : span->next + 1;
 		if (span->next == span->end)
@@ -273,8 +277,8 @@ static void fail(struct batch *batch, size_t first, size_t end, int error, const
 }
 
 /*
- * Makes as few changes as possible, so that only the lines at fault fail. If a change fails at a line, the lines before
- * it and the line itself are tried apart. If it fails at no line, its two halves are.
+ * Makes as few changes as possible, so that only the lines at fault fail. If a change fails at a line, the
+ * lines before it and the line itself are tried apart. If it fails at no line, its two halves are.
  */
 static void change(struct batch *batch, size_t first, size_t end)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One line of `batch`: parses it, runs it within a change, and keeps its answer until the change is durable. Knows no
- * other lines.
+ * One line of `batch`: parses it, runs it within a change, and keeps its answer until the change is durable.
+ * Knows no other lines.
  */
 #ifndef XDP_CUCKOO_BATCH_LINE_H
 #define XDP_CUCKOO_BATCH_LINE_H
@@ -44,8 +44,8 @@ struct batch_line {
 int batch_line_parse(const char *text, struct batch_request *request, struct reason *reason);
 
 /*
- * Runs the request within a change and keeps the answer. Earlier lines of the change already count. 0; -errno with the
- * reason: then the change must end.
+ * Runs the request within a change and keeps the answer. Earlier lines of the change already count. 0; -errno
+ * with the reason: then the change must end.
  */
 int batch_line_run(struct batch_line *line, struct apply *apply, const struct batch_request *request,
 		   struct reason *reason);

@@ -165,7 +165,10 @@ static json_t *figures_row(const struct bench_result *result, const struct bench
 			 "million_packets_per_s", cpus * 1e9 / filter->median / 1e6);
 }
 
-/* A core handles one packet after another, so that rate times the time per packet is the number of busy cores. */
+/*
+ * A core handles one packet after another, so that rate times the time per packet is the number of busy
+ * cores.
+ */
 static json_t *model_row(const struct bench_result *result, __u64 driver_ns)
 {
 	static const unsigned int gbit_per_s[] = { 10, 25, 40, 100 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A command is a `const struct command`, above its code in its own file. command_table.c lists all commands. main()
- * finds the command there, and help and the man page are made from the same table.
+ * A command is a `const struct command`, above its code in its own file. command_table.c lists all commands.
+ * main() finds the command there, and help and the man page are made from the same table.
  */
 #ifndef XDP_CUCKOO_COMMAND_H
 #define XDP_CUCKOO_COMMAND_H
@@ -114,7 +114,9 @@ enum command_status command_failed(int error, const struct reason *reason);
 __attribute__((format(printf, 2, 3))) enum command_status command_error(enum command_status status, const char *format,
 									...);
 
-/* Says that `what` must not be `word`, but one of the `choices`, joined by '|', and suggests the nearest one. */
+/*
+ * Says that `what` must not be `word`, but one of the `choices`, joined by '|', and suggests the nearest one.
+ */
 enum command_status command_not_a_choice(const char *what, const char *word, const char *choices);
 
 /* Says that no filter of this name runs, and suggests the nearest name that does. STATUS_NO. */
@@ -141,8 +143,8 @@ enum command_status command_rule(const struct invocation *invocation, struct rul
 /* ---- command.c: stores and filters ---- */
 
 /*
- * Opens the store to read. 0, with *store NULL, if there is no store yet: it counts as empty. Warns on stderr if
- * command_is_late().
+ * Opens the store to read. 0, with *store NULL, if there is no store yet: it counts as empty. Warns on stderr
+ * if command_is_late().
  */
 int command_open_store(const struct invocation *invocation, struct store **store, struct reason *reason);
 
@@ -150,8 +152,8 @@ int command_open_store(const struct invocation *invocation, struct store **store
 bool command_is_late(struct store *store);
 
 /*
- * apply_open() for a change that must not lock this host out, unless --force is given. The caller closes `guard` after
- * `apply`, even if this failed.
+ * apply_open() for a change that must not lock this host out, unless --force is given. The caller closes
+ * `guard` after `apply`, even if this failed.
  */
 int command_open_guarded(const struct invocation *invocation, struct apply *apply, struct guard *guard,
 			 struct reason *reason);
@@ -163,7 +165,10 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 enum command_status command_find_list(const struct invocation *invocation, const struct store_lists *lists,
 				      unsigned int *number);
 
-/* An array with the names of the lists in `owners`, a set of bits; and of the lists that have a rule, or NULL. */
+/*
+ * An array with the names of the lists in `owners`, a set of bits; and of the lists that have a rule, or
+ * NULL.
+ */
 json_t *command_list_names(const struct store_lists *lists, __u64 owners);
 json_t *command_lists_of(struct store *store, const struct rule *rule);
 
@@ -178,8 +183,8 @@ struct invocation command_list_import(const struct invocation *invocation, const
 
 /*
  * Report what apply_open() did. command_report_undone(): the change that it undid, or could not undo.
- * command_report_found(): also filters that it adopted, repaired or replaced. command_report_targets(): also whether
- * no filter runs.
+ * command_report_found(): also filters that it adopted, repaired or replaced. command_report_targets(): also
+ * whether no filter runs.
  */
 void command_report_undone(struct apply *apply);
 void command_report_found(struct apply *apply);
@@ -192,8 +197,8 @@ void command_report_rebuilds(const struct apply *apply);
 const char *command_format_name(const struct abi_options *options);
 
 /*
- * Reports stored rules that block this host, its gateways or its operator, before a command puts them in force. Such
- * rules exist after --force, on another host, or when addresses changed. -ENOMEM.
+ * Reports stored rules that block this host, its gateways or its operator, before a command puts them in
+ * force. Such rules exist after --force, on another host, or when addresses changed. -ENOMEM.
  */
 int command_report_blocked(const struct apply *apply, struct reason *reason);
 
@@ -208,15 +213,21 @@ const char *command_effect(const struct kernel_filter *filter, char text[COMMAND
 void command_report_run(const struct kernel_filter *filter);
 
 /*
- * Reports interfaces where kernel_watch() saw that packets bypass the filter, and where the MTU has outgrown the
- * program. Returns whether packets bypass it anywhere.
+ * Reports interfaces where kernel_watch() saw that packets bypass the filter, and where the MTU has outgrown
+ * the program. Returns whether packets bypass it anywhere.
  */
 bool command_report_lost(const struct kernel_filter *filter);
 
-/* After a load: watches the filter and reports as above. Does nothing under --json, where notes are not printed. */
+/*
+ * After a load: watches the filter and reports as above. Does nothing under --json, where notes are not
+ * printed.
+ */
 void command_watch(const char *name);
 
-/* kernel_fit_mtu() for every interface that runs the filter. Reports each exchange of a program, and each failure. */
+/*
+ * kernel_fit_mtu() for every interface that runs the filter. Reports each exchange of a program, and each
+ * failure.
+ */
 void command_fit_mtu(struct apply *apply);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * complete: prints what the word being typed may become, for shells. The candidates come from the usage of commands, the
- * table of options and the words of rules. Prints no errors, and must be quick.
+ * complete: prints what the word being typed may become, for shells. The candidates come from the usage of
+ * commands, the table of options and the words of rules. Prints no errors, and must be quick.
  */
 #include <dirent.h>
 #include <stdio.h>

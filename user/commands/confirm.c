@@ -32,8 +32,8 @@ const struct command command_confirm = {
 };
 
 /*
- * Uses the clock of the packet path. Once that path has let all packets pass, a confirm proves nothing: it may have
- * been typed while the session was frozen.
+ * Uses the clock of the packet path. Once that path has let all packets pass, a confirm proves nothing: it
+ * may have been typed while the session was frozen.
  */
 static int check_in_time(const struct apply *apply, struct reason *reason)
 {

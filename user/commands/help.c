@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * help, version. Help is made from the tables of commands and options. It is prose, so it is printed here and not by
- * io/output.c.
+ * help, version. Help is made from the tables of commands and options. It is prose, so it is printed here and
+ * not by io/output.c.
  */
 #include <stdio.h>
 #include <stdlib.h>

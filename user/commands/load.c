@@ -301,7 +301,7 @@ static enum command_status run_load(const struct invocation *invocation)
 	if (waits)
 		error = watchdog_start(&loading.watchdog, &reason);
 	if (loading.drops_headers)
-		output_note("drops packets with %s; xdp-cuckoo policy too-many-headers pass passes them",
+		output_note("drops packets with %s; xdp-cuckoo policy too-many-headers pass lets them through",
 			    outcome_words[OUTCOME_TOO_MANY_HEADERS].meaning);
 	output_print(loading.answer);
 	if (waits && !error)

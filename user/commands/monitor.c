@@ -347,7 +347,10 @@ static int listen_to_all(struct monitoring *monitoring, struct reason *reason)
 
 /* ---- the whole ---- */
 
-/* Does not empty the file yet: another monitor may be writing to it, and begin_file() comes after the check for that. */
+/*
+ * Does not empty the file yet: another monitor may be writing to it, and begin_file() comes after the check
+ * for that.
+ */
 static int open_file(struct monitoring *monitoring, struct reason *reason)
 {
 	const char *path = monitoring->invocation->write_path;

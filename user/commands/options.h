@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The options of the tool, one row each. A row says what value the option takes and where the value goes; help,
- * completion and the man page are made from it. Each command says in .options which rows it takes.
+ * The options of the tool, one row each. A row says what value the option takes and where the value goes;
+ * help, completion and the man page are made from it. Each command says in .options which rows it takes.
  */
 #ifndef XDP_CUCKOO_OPTIONS_H
 #define XDP_CUCKOO_OPTIONS_H
@@ -47,8 +47,8 @@ extern const struct option_row options_table[];
 bool options_are_of(const struct option_row *row, const struct command *command);
 
 /*
- * Reads the options of the command line and moves them before the other words. argv[optind] is then the first other
- * word. Prints an error if an option is wrong.
+ * Reads the options of the command line and moves them before the other words. argv[optind] is then the first
+ * other word. Prints an error if an option is wrong.
  */
 enum command_status options_read(int argc, char **argv, struct options_arguments *arguments);
 

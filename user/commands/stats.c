@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* stats: shows what filters passed and dropped, as sums or by interval. stats_by_rule.c has --by rule and --by prefix. */
+/*
+ * stats: shows what filters passed and dropped, as sums or by interval. stats_by_rule.c has --by rule and
+ * --by prefix.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

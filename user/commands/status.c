@@ -260,8 +260,8 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 }
 
 /*
- * Adds what is known to `running`, even if it fails. *sees_own: a filter of the --name was seen. *is_any_bypassed:
- * packets bypass a filter.
+ * Adds what is known to `running`, even if it fails. *sees_own: a filter of the --name was seen.
+ * *is_any_bypassed: packets bypass a filter.
  */
 static int add_filters(const struct invocation *invocation, const struct store_info *info, json_t *running,
 		       bool *sees_own, bool *is_any_bypassed, struct reason *reason)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A configuration file, xdp-cuckoo.conf(5): which filter, policies and lists there should be. This folder reads and
- * checks the file. `up` makes the host follow it.
+ * A configuration file, xdp-cuckoo.conf(5): which filter, policies and lists there should be. This folder
+ * reads and checks the file. `up` makes the host follow it.
  */
 #ifndef XDP_CUCKOO_CONFIG_H
 #define XDP_CUCKOO_CONFIG_H
@@ -36,9 +36,9 @@ struct config {
 };
 
 /*
- * Reads the file at `path`, or if that is NULL, CONFIG_DIR/NAME.conf. Calls `refuse` for each mistake in the file, with
- * one line that names file and line; then returns -EINVAL. -EPERM: other users may write to the file. Other -errno,
- * with the reason. config_close() accepts NULL. *config is NULL after an error.
+ * Reads the file at `path`, or if that is NULL, CONFIG_DIR/NAME.conf. Calls `refuse` for each mistake in the
+ * file, with one line that names file and line; then returns -EINVAL. -EPERM: other users may write to the
+ * file. Other -errno, with the reason. config_close() accepts NULL. *config is NULL after an error.
  */
 int config_open(const char *path, const char *name, void (*refuse)(const char *text), struct config **config,
 		struct reason *reason);

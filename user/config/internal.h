@@ -9,7 +9,9 @@
 
 enum config_section { SECTION_NONE, SECTION_FILTER, SECTION_POLICY, SECTION_LIST, SECTION_UNKNOWN };
 
-/* libinih parses the syntax. It reports no line numbers and no empty sections, so this structure tracks both. */
+/*
+ * libinih parses the syntax. It reports no line numbers and no empty sections, so this structure tracks both.
+ */
 struct config_reading {
 	struct config *config;
 	FILE *file;

@@ -27,7 +27,9 @@ static bool skip_string(struct json_span *span)
 	return take_char(span, '"');
 }
 
-/* Takes the text of one value off the front. Only counts brackets: jansson checks the values that are read. */
+/*
+ * Takes the text of one value off the front. Only counts brackets: jansson checks the values that are read.
+ */
 static bool take_value(struct json_span *span, struct json_span *value)
 {
 	size_t depth = 0;

@@ -26,21 +26,24 @@ int reader_open(struct reader *reader, const char *path);
 void reader_close(struct reader *reader);
 
 /*
- * Reads the next line into reader->line, without its end and without a byte order mark. 1; 0 at the end; -EIO, -EINTR,
- * -ENOMEM; -EILSEQ: the line has a NUL byte; -EMSGSIZE: the line is too long. Then reader->line has its start, and no
- * other line follows.
+ * Reads the next line into reader->line, without its end and without a byte order mark. 1; 0 at the end;
+ * -EIO, -EINTR, -ENOMEM; -EILSEQ: the line has a NUL byte; -EMSGSIZE: the line is too long. Then reader->line
+ * has its start, and no other line follows.
  */
 int reader_line(struct reader *reader);
 
 /* Makes the next read return the current line again. */
 void reader_keep(struct reader *reader);
 
-/* The next line that is not empty without its comment (from # or ; outside quotes) and white space at both ends. */
+/*
+ * The next line that is not empty without its comment (from # or ; outside quotes) and white space at both
+ * ends.
+ */
 int reader_next(struct reader *reader);
 
 /*
- * Everything after the current line, of any length; with the current line if it is kept. Ends with a 0 byte. The caller
- * frees it. -ENOMEM; -EIO, -EINTR; -EILSEQ: it has a NUL byte.
+ * Everything after the current line, of any length; with the current line if it is kept. Ends with a 0 byte.
+ * The caller frees it. -ENOMEM; -EIO, -EINTR; -EILSEQ: it has a NUL byte.
  */
 int reader_rest(struct reader *reader, char **text, size_t *length);
 

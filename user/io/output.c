@@ -49,7 +49,10 @@ static void print_label(const char *name, enum terminal_style style)
 	terminal_put(stdout, style, label);
 }
 
-/* Colours of fields, by the start of their text. A field without a start is a number, coloured if it is not 0. */
+/*
+ * Colours of fields, by the start of their text. A field without a start is a number, coloured if it is not
+ * 0.
+ */
 static const struct tint {
 	const char *name, *start;
 	enum terminal_style style;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Everything the tool prints, as text or JSON. A command states its fields once, as a JSON value; both forms are made from
- * it. In text, '_' in a name becomes a space. On a terminal, headings, drops and errors stand out.
+ * Everything the tool prints, as text or JSON. A command states its fields once, as a JSON value; both forms
+ * are made from it. In text, '_' in a name becomes a space. On a terminal, headings, drops and errors stand
+ * out.
  */
 #ifndef XDP_CUCKOO_OUTPUT_H
 #define XDP_CUCKOO_OUTPUT_H
@@ -15,12 +16,15 @@
 void output_use_json(bool is_json);
 bool output_is_json(void);
 
-/* A JSON string of the text. Bytes that are not UTF-8 become '?', since JSON refuses them. NULL: no memory. */
+/*
+ * A JSON string of the text. Bytes that are not UTF-8 become '?', since JSON refuses them. NULL: no memory.
+ */
 json_t *output_string(const char *text);
 
 /*
- * Prints a value and releases it. As text, an object becomes "name: value" lines, an array of objects a table with a
- * heading, and an array of strings one line. A table too wide for the terminal is printed object by object.
+ * Prints a value and releases it. As text, an object becomes "name: value" lines, an array of objects a table
+ * with a heading, and an array of strings one line. A table too wide for the terminal is printed object by
+ * object.
  */
 void output_print(json_t *value);
 
@@ -48,9 +52,9 @@ int output_flush(void);
 int output_end(void);
 
 /*
- * For a command that must not wait for its reader at a bad time. Call output_hold() before anything is printed. After
- * that, only output_flush() passes output on; call it soon after output_is_due(). output_can_flush(): whether a flush
- * would not wait, within `timeout_ms`; false for a terminal.
+ * For a command that must not wait for its reader at a bad time. Call output_hold() before anything is
+ * printed. After that, only output_flush() passes output on; call it soon after output_is_due().
+ * output_can_flush(): whether a flush would not wait, within `timeout_ms`; false for a terminal.
  */
 void output_hold(void);
 bool output_is_due(void);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* SIGINT and SIGTERM as a file to poll together with others: they end a wait, never the work between two waits. */
+/*
+ * SIGINT and SIGTERM as a file to poll together with others: they end a wait, never the work between two
+ * waits.
+ */
 #ifndef XDP_CUCKOO_SIGNALS_H
 #define XDP_CUCKOO_SIGNALS_H
 

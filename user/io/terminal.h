@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Colours and width of a terminal. Pipes and files get plain text only, and so does a terminal if NO_COLOR is set
- * (https://no-color.org), or TERM is "dumb" or not set.
+ * Colours and width of a terminal. Pipes and files get plain text only, and so does a terminal if NO_COLOR is
+ * set (https://no-color.org), or TERM is "dumb" or not set.
  */
 #ifndef XDP_CUCKOO_TERMINAL_H
 #define XDP_CUCKOO_TERMINAL_H

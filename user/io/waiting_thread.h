@@ -4,8 +4,9 @@
 #define XDP_CUCKOO_WAITING_THREAD_H
 
 /*
- * From now on, `tell` is called once for each wait of base/waiting.h that lasts longer than a second. A thread of its own
- * calls it, while the waiting thread does nothing else. If that thread cannot be started, nothing is reported.
+ * From now on, `tell` is called once for each wait of base/waiting.h that lasts longer than a second. A
+ * thread of its own calls it, while the waiting thread does nothing else. If that thread cannot be started,
+ * nothing is reported.
  */
 void waiting_thread_tell(void (*tell)(const char *text));
 

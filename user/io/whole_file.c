@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /*
- * Opens the file at the path, after links. -errno; -ELOOP: a link of /proc leads to an open file of a process. Does not
- * follow links that the kernel forbids (fs.protected_symlinks).
+ * Opens the file at the path, after links. -errno; -ELOOP: a link of /proc leads to an open file of a
+ * process. Does not follow links that the kernel forbids (fs.protected_symlinks).
  */
 static int open_old(const char *path)
 {

@@ -133,8 +133,8 @@ static void add_counters(json_t *metrics, const struct groups *groups)
 }
 
 /*
- * A row of counters stays while its interfaces come and go. So the labels name both; otherwise the series of an interface
- * would jump by all that the row counted before.
+ * A row of counters stays while its interfaces come and go. So the labels name both; otherwise the series of
+ * an interface would jump by all that the row counted before.
  */
 static json_t *row_labels(const struct group *group, unsigned int row)
 {
@@ -233,7 +233,10 @@ static void add_lists(json_t *rules, json_t *imported, const struct group *group
 	}
 }
 
-/* The kernel's count and the filter's, with equal labels. Not behind libxdp's dispatcher, which runs other programs too. */
+/*
+ * The kernel's count and the filter's, with equal labels. Not behind libxdp's dispatcher, which runs other
+ * programs too.
+ */
 static void add_received(json_t *received, json_t *seen, const struct kernel_filter *filter,
 			 const struct interface *interfaces, size_t count)
 {

@@ -18,7 +18,9 @@
 #define CONNECTION_MS 5000
 #define REQUEST_BYTES 4096 /* the headers of the answer count too */
 
-/* ---- the library: linking it would load TLS libraries too, which costs every start of the tool 3.5 ms ---- */
+/*
+ * ---- the library: linking it would load TLS libraries too, which costs every start of the tool 3.5 ms ----
+ */
 
 /* clang-format off */
 #define FUNCTIONS(X) \

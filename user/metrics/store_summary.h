@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Counts of a store, for a process that must survive a bad store. A child process reads it. If the file is cut short, or
- * the disk fails or hangs, only the child dies.
+ * Counts of a store, for a process that must survive a bad store. A child process reads it. If the file is
+ * cut short, or the disk fails or hangs, only the child dies.
  */
 #ifndef XDP_CUCKOO_STORE_GLANCE_H
 #define XDP_CUCKOO_STORE_GLANCE_H
@@ -22,7 +22,8 @@ struct store_glance {
 };
 
 /*
- * Does store_open() to read, store_info() and store_lists(). 0; -ENOENT: there is no store; other -errno with the reason.
+ * Does store_open() to read, store_info() and store_lists(). 0; -ENOENT: there is no store; other -errno with
+ * the reason.
  */
 int store_glance(const char *dir, struct store_glance *glance, struct reason *reason);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Metrics as Prometheus reads them: families of samples, gathered as JSON and written in its text format 0.0.4.
+ * Metrics as Prometheus reads them: families of samples, gathered as JSON and written in its text format
+ * 0.0.4.
  */
 #ifndef XDP_CUCKOO_METRICS_H
 #define XDP_CUCKOO_METRICS_H
@@ -17,7 +18,10 @@ json_t *metrics_begin(void);
 /* 0; -ENOMEM: something was not added for lack of memory. */
 int metrics_end(void);
 
-/* Adds a family without samples. Returns it, borrowed. Names of families and labels are [a-z_]+; `help` is one line. */
+/*
+ * Adds a family without samples. Returns it, borrowed. Names of families and labels are [a-z_]+; `help` is
+ * one line.
+ */
 json_t *metrics_family(json_t *metrics, const char *name, enum metric_type type, const char *help);
 
 /* A copy of labels. metrics_label() adds one label. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What `top` shows: rates per interval, their history, and the order of lines; and the same as text. Knows neither
- * terminals nor where the figures come from.
+ * What `top` shows: rates per interval, their history, and the order of lines; and the same as text. Knows
+ * neither terminals nor where the figures come from.
  */
 #ifndef XDP_CUCKOO_TOP_MODEL_H
 #define XDP_CUCKOO_TOP_MODEL_H
@@ -69,8 +69,8 @@ int top_model_open(struct top_model *model, enum top_view view);
 void top_model_close(struct top_model *model);
 
 /*
- * Takes the figures of one interval: `difference` is its growth, `now` the reading at its end. Do not call this while
- * is_paused; the model only prints that state.
+ * Takes the figures of one interval: `difference` is its growth, `now` the reading at its end. Do not call
+ * this while is_paused; the model only prints that state.
  */
 void top_model_feed(struct top_model *model, const struct tally *difference, const struct tally *now);
 

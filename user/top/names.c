@@ -42,7 +42,10 @@ static int answer(struct search *search, __u64 tag)
 	rule_format(&rule, name.rule);
 	if (write(search->answers, &name, sizeof(name)) != sizeof(name))
 		return -EPIPE;
-	/* A rule may have several keys, and several rules one key, so the search continues until all are found. */
+	/*
+	 * A rule may have several keys, and several rules one key, so the search continues until all are
+	 * found.
+	 */
 	return ++search->found == search->count ? -ECANCELED : 0;
 }
 
@@ -67,8 +70,8 @@ static int try_rule(const struct rule *rule, void *context)
 }
 
 /*
- * Ends with its parent, and after SEARCH_S_MAX if the disk is slow. The handlers of the parent, like that of ncurses for
- * SIGTSTP, must not run here.
+ * Ends with its parent, and after SEARCH_S_MAX if the disk is slow. The handlers of the parent, like that of
+ * ncurses for SIGTSTP, must not run here.
  */
 __attribute__((noreturn)) static void run_search(struct search *search, const char *dir)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Finds the rules that the keys of a running table belong to. That takes a walk through the whole store: seconds for
- * millions of rules. A child process does it now and then, while the caller continues.
+ * Finds the rules that the keys of a running table belong to. That takes a walk through the whole store:
+ * seconds for millions of rules. A child process does it now and then, while the caller continues.
  */
 #ifndef XDP_CUCKOO_TOP_NAMES_H
 #define XDP_CUCKOO_TOP_NAMES_H
@@ -33,8 +33,9 @@ struct top_names {
 };
 
 /*
- * Starts a search for these keys in the store at `dir`, unless one runs or ended a moment ago, or all names are known.
- * `filter` has the keys in its table. After a change of the store, the search also makes older names be forgotten.
+ * Starts a search for these keys in the store at `dir`, unless one runs or ended a moment ago, or all names
+ * are known. `filter` has the keys in its table. After a change of the store, the search also makes older
+ * names be forgotten.
  */
 void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter, const struct hit *hits,
 		   size_t count, double second);
