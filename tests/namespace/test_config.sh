@@ -46,7 +46,7 @@ test_what_is_wrong_is_told_with_its_line() {
 	filter='interfaces = vrx'
 	refused ": there is no \[filter\]" '# nothing'
 	refused ":1: \[filter\] names no interfaces" '[filter]'
-	refused ":1: 'mode' stands before any section" 'mode = skb' '[filter]' "$filter"
+	refused ":1: 'mode' is before any section" 'mode = skb' '[filter]' "$filter"
 	refused ":3: unknown key 'modes' in \[filter\]; it knows interfaces, mode, " '[filter]' "$filter" 'modes = skb'
 	refused ":3: mode = 'fast': must be auto, native or skb" '[filter]' "$filter" 'mode = fast'
 	refused ":3: table = 'small': must be exact or compact" '[filter]' "$filter" 'table = small'
@@ -107,7 +107,7 @@ test_whose_file_it_is() {
 	chmod 0666 "$STATE/conf"
 	for command in check-config up; do
 		assert_status 3 xc "$command" "$STATE/conf"
-		assert_error 'may be written by others; chmod go-w'
+		assert_error '; chmod go-w'
 	done
 	chmod 0600 "$STATE/conf"
 	chown 65534 "$STATE/conf"
@@ -204,7 +204,7 @@ test_a_fifo_is_not_waited_for() {
 		case_begin "$command"
 		# shellcheck disable=SC2086 # words
 		assert_status 2 in_rx timeout "$WAIT_S" "$TOOL" --state "$STATE/store" $command
-		assert_error "'$STATE/fifo' is no regular file; write the configuration into one"
+		assert_error "'$STATE/fifo' is not a regular file; write the configuration into one"
 	done
 	for command in "check-config --strict $STATE/conf" "up $STATE/conf"; do
 		case_begin "$command"

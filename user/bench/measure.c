@@ -80,16 +80,16 @@ static void make_frame(enum flow_family family, struct bench_shift *shift)
 
 /* ---- checks: the programs must do the work that is timed ---- */
 
-static enum abi_verdict verdict_of(const struct scene *scene, enum abi_outcome outcome)
-{
-	if (outcome == OUTCOME_DROP_RULE)
-		return VERDICT_DROP;
-	return outcome < OUTCOME_POLICIES ? scene->filter->config->policy[outcome] : VERDICT_PASS;
-}
-
+/* How many packets were counted under the outcome, with the verdict that it must have. */
 static __u64 counted(const struct scene *scene, const struct abi_counter *counters, enum abi_outcome outcome)
 {
-	return counters[outcome * VERDICTS + verdict_of(scene, outcome)].packets;
+	enum abi_verdict verdict = VERDICT_PASS;
+
+	if (outcome == OUTCOME_DROP_RULE)
+		verdict = VERDICT_DROP;
+	else if (outcome < OUTCOME_POLICIES)
+		verdict = scene->filter->config->policy[outcome];
+	return counters[outcome * VERDICTS + verdict].packets;
 }
 
 static int read_counters(const struct scene *scene, struct abi_counter counters[ABI_COUNTERS],
@@ -200,14 +200,6 @@ static struct bench_figure figure_of(const struct bench_series *series)
 				      .upper_quartile = ns[count - 1 - (count - 1) / 4] };
 }
 
-/* How many packets a thread runs in this time. */
-static __u64 packets_in(double seconds, const double ns[BENCH_PROGRAMS])
-{
-	const double turn_ns = seconds * 1e9 / BENCH_TURNS;
-
-	return turn_ns / ns[BENCH_DROP] + turn_ns / ns[BENCH_PARSE] + BENCH_TURNS_FILTER * turn_ns / ns[BENCH_FILTER];
-}
-
 /* Each run has at most BENCH_SLICES slices. */
 static int run_counted(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
 		       struct bench_series series[BENCH_PROGRAMS], struct reason *reason)
@@ -261,16 +253,12 @@ static int time_on(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
 
 /* ---- all kinds of traffic ---- */
 
-static void *list_of(const struct kernel_bench *bench, enum flow_family family)
-{
-	return family == FLOW_IPV4 ? (void *)bench->ipv4 : (void *)bench->ipv6;
-}
-
 /* Spends half of the time on one CPU, half on all. */
 static int measure(struct scene *scene, double seconds, struct bench_result *result, struct reason *reason)
 {
 	double ns[BENCH_PROGRAMS];
 	cpu_set_t all, one;
+	double turn_ns;
 	__u64 slices;
 	int error;
 
@@ -283,19 +271,12 @@ static int measure(struct scene *scene, double seconds, struct bench_result *res
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	seconds = seconds / 2 > SECONDS_MIN ? seconds / 2 : SECONDS_MIN;
-	slices = packets_in(seconds, ns) / BENCH_SLICE;
+	turn_ns = seconds * 1e9 / BENCH_TURNS;
+	slices = (turn_ns / ns[BENCH_DROP] + turn_ns / ns[BENCH_PARSE] +
+		  BENCH_TURNS_FILTER * turn_ns / ns[BENCH_FILTER]) /
+		 BENCH_SLICE;
 	error = time_on(scene, &one, slices, result->one_cpu, reason);
 	return error ? error : time_on(scene, &all, slices, result->all_cpus, reason);
-}
-
-static size_t list_results(const struct bench_lists *lists, struct bench_results *results)
-{
-	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
-		for (enum bench_traffic traffic = 0; traffic < BENCH_TRAFFICS; traffic++)
-			if (bench_lists_has(lists, family, traffic))
-				results->result[results->count++] =
-					(struct bench_result){ .family = family, .traffic = traffic };
-	return results->count;
 }
 
 int bench_measure(const struct kernel_filter *filter, const struct bench_lists *lists, double seconds,
@@ -307,14 +288,20 @@ int bench_measure(const struct kernel_filter *filter, const struct bench_lists *
 	*results = (struct bench_results){};
 	if (error)
 		return error;
-	seconds /= list_results(lists, results);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
+		for (enum bench_traffic traffic = 0; traffic < BENCH_TRAFFICS; traffic++)
+			if (bench_lists_has(lists, family, traffic))
+				results->result[results->count++] =
+					(struct bench_result){ .family = family, .traffic = traffic };
+	seconds /= results->count;
 	for (size_t i = 0; i < results->count && !error; i++) {
 		struct bench_result *result = &results->result[i];
 		struct scene scene = {
 			.filter = filter, .family = result->family, .traffic = result->traffic, .shift.bench = &bench
 		};
 
-		bench_lists_write(lists, filter, result->family, result->traffic, list_of(&bench, result->family),
+		bench_lists_write(lists, filter, result->family, result->traffic,
+				  result->family == FLOW_IPV4 ? (void *)bench.ipv4 : (void *)bench.ipv6,
 				  &scene.expected);
 		error = measure(&scene, seconds, result, reason);
 	}

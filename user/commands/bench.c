@@ -97,23 +97,16 @@ static int open_filter(const struct invocation *invocation, struct benching *ben
 	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
 }
 
-static int make_lists(const struct invocation *invocation, struct benching *benching, struct reason *reason)
-{
-	const __s64 lasts_ms = 1000 * (__s64)seconds_of(invocation) + SET_UP_MS;
-	int error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", reason);
-
-	if (error)
-		return error;
-	return bench_lists_open(&benching->lists, benching->apply.store, &benching->apply.targets->filter, lasts_ms,
-				reason);
-}
-
 static int bench(const struct invocation *invocation, struct benching *benching, struct reason *reason)
 {
+	const __s64 lasts_ms = 1000 * (__s64)seconds_of(invocation) + SET_UP_MS;
 	int error = open_filter(invocation, benching, reason);
 
 	if (!error)
-		error = make_lists(invocation, benching, reason);
+		error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", reason);
+	if (!error)
+		error = bench_lists_open(&benching->lists, benching->apply.store, &benching->apply.targets->filter,
+					 lasts_ms, reason);
 	if (error)
 		return error;
 	/* Other commands may change the store while bench measures. */

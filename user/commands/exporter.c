@@ -164,15 +164,7 @@ static int serve(struct exporter *exporter, int listener, const char *where)
 	return error;
 }
 
-/* Memory holds the secrets of hashes, so a crash must not write it to a file. */
-static void leave_no_core(void)
-{
-	const struct rlimit none = {};
-
-	setrlimit(RLIMIT_CORE, &none);
-}
-
-static enum command_status refuse_listener(const char *where, int error)
+static enum command_status say_cannot_listen(const char *where, int error)
 {
 	const char *hint = error == -EADDRINUSE    ? "; another process has that port" :
 			   error == -EADDRNOTAVAIL ? "; this host has no such address" :
@@ -182,7 +174,7 @@ static enum command_status refuse_listener(const char *where, int error)
 	return command_error(STATUS_SYSTEM, "cannot listen on '%s': %s%s", where, strerror(-error), hint);
 }
 
-static enum command_status refuse_serving(int error)
+static enum command_status say_cannot_serve(int error)
 {
 	if (error == -ELIBACC)
 		return command_error(
@@ -196,6 +188,7 @@ static enum command_status run_exporter(const struct invocation *invocation)
 {
 	const char *where = invocation->listen ? invocation->listen : EXPORTER_LISTEN_DEFAULT;
 	struct exporter exporter = { .state = invocation->state, .since_s = -FRESH_S };
+	const struct rlimit no_core = {};
 	struct http_address address;
 	int listener, error;
 
@@ -204,12 +197,13 @@ static enum command_status run_exporter(const struct invocation *invocation)
 				     "--listen '%s': must be an address and a port, like "
 				     "127.0.0.1:9917 or [::1]:9917",
 				     where);
-	leave_no_core();
+	/* Memory holds the secrets of hashes, so a crash must not write it to a file. */
+	setrlimit(RLIMIT_CORE, &no_core);
 	listener = http_address_listen(&address);
 	if (listener < 0)
-		return refuse_listener(where, listener);
+		return say_cannot_listen(where, listener);
 	if (!http_address_is_loopback(&address))
 		output_note("other hosts can read the counters at %s too, unless a firewall stops them", where);
 	error = serve(&exporter, listener, where);
-	return error ? refuse_serving(error) : STATUS_DONE;
+	return error ? say_cannot_serve(error) : STATUS_DONE;
 }

@@ -138,17 +138,6 @@ static int check_running(const struct invocation *invocation, const struct apply
 	return 0;
 }
 
-/* Only one change at a time may wait for `confirm`. */
-static int check_unconfirmed(const struct invocation *invocation, const struct target *target, struct reason *reason)
-{
-	if (!invocation->confirm_ms || !(target->filter.config->run & ABI_RUN_UNCONFIRMED))
-		return 0;
-	return reason_set(reason, -EBUSY,
-			  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see xdp-cuckoo "
-			  "status",
-			  target->filter.config->name);
-}
-
 /* Undoes the load after a failure. */
 static void take_back(const struct invocation *invocation, struct apply *apply, struct target *target,
 		      size_t attachments_before, bool was_monitor_only)
@@ -176,10 +165,14 @@ static int load_all(const struct invocation *invocation, struct apply *apply, js
 		error = check_running(invocation, apply, reason);
 	else
 		error = apply_load(apply, &options, invocation->load.capacity, &target, reason);
-	if (!error)
-		error = check_unconfirmed(invocation, target, reason);
 	if (error)
 		return error;
+	/* Only one change at a time may wait for `confirm`. */
+	if (invocation->confirm_ms && target->filter.config->run & ABI_RUN_UNCONFIRMED)
+		return reason_set(reason, -EBUSY,
+				  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see "
+				  "xdp-cuckoo status",
+				  apply->name);
 	was_monitor_only = target->filter.config->run & ABI_RUN_MONITOR;
 	*before = target->filter.attachments_count;
 	command_fit_mtu(apply);

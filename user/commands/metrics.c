@@ -35,23 +35,10 @@ const struct command command_metrics = {
 	.run = run_metrics,
 };
 
-static enum command_status write_to(const char *path, const json_t *metrics)
-{
-	struct whole_file file;
-	int error = whole_file_open(&file, path);
-
-	if (!error) {
-		metrics_write(file.to, metrics);
-		error = whole_file_close(&file, 0);
-	}
-	return error ? command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error)) :
-		       STATUS_DONE;
-}
-
 static enum command_status run_metrics(const struct invocation *invocation)
 {
 	const char *path = invocation->count ? invocation->operands[0] : "-";
-	enum command_status status = STATUS_DONE;
+	struct whole_file file = {};
 	struct reason unread, reason;
 	json_t *metrics;
 	int error = metrics_filters_gather(invocation->state, &metrics, &unread, &reason);
@@ -65,7 +52,13 @@ static enum command_status run_metrics(const struct invocation *invocation)
 	else if (whole_file_is_output(path))
 		metrics_write(stdout, metrics);
 	else
-		status = write_to(path, metrics);
+		error = whole_file_open(&file, path);
+	if (file.to && !error) {
+		metrics_write(file.to, metrics);
+		error = whole_file_close(&file, 0);
+	}
 	json_decref(metrics);
-	return status;
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
+	return STATUS_DONE;
 }

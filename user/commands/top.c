@@ -77,15 +77,6 @@ static void stop(int signal_number)
 	stop_signal = signal_number;
 }
 
-static void catch_signals(void)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	const struct sigaction action = { .sa_handler = stop };
-
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaction(signals[i], &action, NULL);
-}
-
 static double monotonic_seconds(void)
 {
 	struct timespec time;
@@ -285,16 +276,9 @@ static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reaso
 
 /* ---- line by line ---- */
 
-static int print_interval(const struct top *top)
-{
-	char text[TOP_TEXT_BYTES];
-
-	output_answer(output_is_json() ? top_model_json(&top->model) : NULL, top_model_plain(&top->model, text));
-	return output_flush();
-}
-
 static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason)
 {
+	char text[TOP_TEXT_BYTES];
 	const struct timespec interval = { interval_ms / 1000, interval_ms % 1000 * 1000000 };
 	int error = 0;
 
@@ -311,26 +295,19 @@ static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason
 		if (error)
 			return error;
 		note_ranking(top);
-		error = print_interval(top);
+		output_answer(output_is_json() ? top_model_json(&top->model) : NULL,
+			      top_model_plain(&top->model, text));
+		error = output_flush();
 	}
 	return error;
 }
 
 /* ---- the command ---- */
 
-static void top_close(struct top *top)
-{
-	top_names_close(&top->names);
-	hits_close(&top->hits);
-	table_close(&top->table);
-	tally_close(&top->difference);
-	tally_close(&top->now);
-	kernel_filters_free(top->filters, top->filters_count);
-	top_model_close(&top->model);
-}
-
 static int watch(struct top *top, struct reason *reason)
 {
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	const struct sigaction action = { .sa_handler = stop };
 	const __s64 ms = top->invocation->interval_ms ? top->invocation->interval_ms : INTERVAL_MS_DEFAULT;
 	int error = top_model_open(&top->model, TOP_BY_INTERFACE);
 
@@ -339,7 +316,8 @@ static int watch(struct top *top, struct reason *reason)
 	error = next_interval(top, reason);
 	if (error)
 		return error;
-	catch_signals();
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &action, NULL);
 	top->is_screen = !output_is_json() && top_screen_open();
 	/* The screen shows this state itself. */
 	for (size_t f = 0; f < top->filters_count && !top->is_screen; f++)
@@ -359,7 +337,13 @@ static enum command_status run_top(const struct invocation *invocation)
 	if (error)
 		return command_failed(error, &(struct reason){ "the state directory's name is too long" });
 	error = watch(&top, &reason);
-	top_close(&top);
+	top_names_close(&top.names);
+	hits_close(&top.hits);
+	table_close(&top.table);
+	tally_close(&top.difference);
+	tally_close(&top.now);
+	kernel_filters_free(top.filters, top.filters_count);
+	top_model_close(&top.model);
 	if (stop_signal) {
 		signal(stop_signal, SIG_DFL);
 		raise(stop_signal);

@@ -35,14 +35,6 @@ static struct {
 	FUNCTIONS(MEMBER)
 } mhd;
 
-/* Never unloads it. 0; -ELIBACC. */
-static int load_library(void)
-{
-	void *library = dlopen(HTTP_SERVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-
-	return library && FUNCTIONS(LOAD) true ? 0 : -ELIBACC;
-}
-
 struct connection {
 	int fd;       /* -1: unused */
 	bool is_shut; /* shut down, but libmicrohttpd has not closed it yet */
@@ -170,7 +162,8 @@ static size_t leave_escapes(void *server, struct MHD_Connection *connection, cha
 int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server)
 {
 	struct http_server *new = NULL;
-	int error = load_library();
+	void *library = dlopen(HTTP_SERVER_LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never unloaded */
+	const int error = library && FUNCTIONS(LOAD) true ? 0 : -ELIBACC;
 
 	if (!error)
 		new = calloc(1, sizeof(*new));

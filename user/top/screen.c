@@ -117,23 +117,6 @@ static void put(int row, int column, chtype attributes, const char *text)
 	attrset(A_NORMAL);
 }
 
-static void heading(int row, const char *text)
-{
-	if (row >= LINES)
-		return;
-	put(row, 0, A_BOLD | A_UNDERLINE, text);
-}
-
-static chtype dropped_color(void)
-{
-	return COLOR_PAIR(COLOR_OF_DROPPED);
-}
-
-static chtype passed_color(void)
-{
-	return COLOR_PAIR(COLOR_OF_PASSED);
-}
-
 static double highest(const struct top_model *model, const double history[TOP_HISTORY], int columns)
 {
 	double most = 0;
@@ -169,10 +152,11 @@ static int draw_graphs(const struct top_model *model, int row)
 	const bool has_two = COLS >= COLUMNS_FOR_TWO;
 	const int columns = has_two ? COLS / 2 - 1 : COLS;
 
-	draw_graph(model, model->dropped, verdict_words[VERDICT_DROP].done, row, 0, columns, dropped_color());
+	draw_graph(model, model->dropped, verdict_words[VERDICT_DROP].done, row, 0, columns,
+		   COLOR_PAIR(COLOR_OF_DROPPED));
 	if (has_two)
 		draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, COLS / 2, columns,
-			   passed_color());
+			   COLOR_PAIR(COLOR_OF_PASSED));
 	return row + GRAPH_ROWS + 1;
 }
 
@@ -222,7 +206,7 @@ static void draw_rules(const struct top_model *model, int row, int rows)
 	if (rows < 2)
 		return;
 	snprintf(text, sizeof(text), "drops/s  rule%s%s", *model->rules_note ? "; " : "", model->rules_note);
-	heading(row++, text);
+	put(row++, 0, A_BOLD | A_UNDERLINE, text);
 	for (size_t i = 0; i < model->rules && (int)i < rows - 1; i++, row++) {
 		const struct top_rule *rule = &model->rule[i];
 
@@ -259,7 +243,9 @@ static void draw_all(const struct top_model *model)
 
 	for (int i = 0; i < TOP_HEADS; i++) {
 		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
-		const chtype color = i == 1 ? passed_color() : i == 2 || is_alarming ? dropped_color() : A_NORMAL;
+		const chtype color = i == 1                ? COLOR_PAIR(COLOR_OF_PASSED) :
+				     i == 2 || is_alarming ? COLOR_PAIR(COLOR_OF_DROPPED) :
+							     A_NORMAL;
 
 		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_head(model, i, text));
 	}
