@@ -153,7 +153,7 @@ test_one_confirmation_at_a_time() {
 	xc load vrx --confirm 30s >/dev/null 2>&1
 	watchdog
 	assert_status 5 xc load vrx --confirm 90s
-	assert_error 'waits for xdp-cuckoo confirm already'
+	assert_error 'already waits for xdp-cuckoo confirm'
 	assert_status 5 xc import "$STATE/list" --confirm 90s
 	assert_error 'waits for xdp-cuckoo confirm'
 	assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
@@ -629,7 +629,7 @@ test_kinds_taken_meanwhile() {
 	assert_equal 0 "$STATUS" "exit status"
 	await 'xc --json status | grep -q "\"seconds_left\": 0\.0$"'
 	assert_status 0 xc del src 198.51.100.1
-	assert_error "is undone, but for 1 rule of before: 'src 198.51.100.1 dst 10.99.0.9': 32 kinds of rule"
+	assert_error "is undone, except for 1 earlier rule: 'src 198.51.100.1 dst 10.99.0.9': 32 kinds of rule"
 	assert_equal 31 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc status
 	assert_output 'effect: +filters$'

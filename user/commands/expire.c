@@ -12,8 +12,9 @@ const struct command command_expire = {
 	.summary = "delete the rules that have ended",
 	.help = "A running filter stops matching a rule by itself when its time is over; `expire`\n"
 		"frees its slot and its place in the store. A compact table stores no times: its\n"
-		"rules hold until `expire` runs. A systemd timer runs it every minute, per name\n"
-		"of a filter: systemctl enable --now xdp-cuckoo-expire@default.timer.\n"
+		"rules hold until `expire` runs. A systemd timer can run it every minute, for one\n"
+		"filter by its name:\n"
+		"systemctl enable --now xdp-cuckoo-expire@default.timer\n"
 		"\n"
 		"  xdp-cuckoo expire\n"
 		"  xdp-cuckoo --name web expire\n",

@@ -176,7 +176,7 @@ static enum command_status refuse_option(const char *word)
 			     suggest_text(&shown, "xdp-cuckoo help", text));
 }
 
-/* getopt stays at a word of several letters, --xy or -xy, until it has read all of them. */
+/* The word that getopt refused. It moves past a word like -xy only after the last letter. */
 static const char *unknown_word(char **argv)
 {
 	const char *last = argv[optind - 1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What help says of commands is so: their examples can be typed, their options are those of the table. */
+/* Checks help: the examples of each command can be typed, and its options are those of the table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,11 +23,11 @@
 
 struct words {
 	char text[LINE_BYTES];
-	char *word[WORDS_MAX + 1]; /* ended by NULL */
+	char *word[WORDS_MAX + 1]; /* ends with NULL */
 	int count;
 };
 
-/* Cuts the next word out of *rest; quotes go, and are taken off. NULL at the end. */
+/* Cuts the next word out of *rest, without its quotes. NULL at the end. */
 static char *next_word(char **rest)
 {
 	char *word = *rest + strspn(*rest, " "), *end = word;
@@ -69,7 +69,7 @@ static bool is_joint(const char *word)
 
 /* ---- examples ---- */
 
-/* argv[0] is the tool. Reads the words as main() does, and what is a rule as its command does. */
+/* Reads the words as main() does, and a rule as its command does. argv[0] is the tool. */
 static const struct command *parse(int argc, char **argv)
 {
 	struct options_arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
@@ -92,7 +92,7 @@ static const struct command *parse(int argc, char **argv)
 	return command;
 }
 
-/* How often the line, whose pipes and && join commands, runs this one. Every run of the tool in it must parse. */
+/* How often the line runs this command; | and && join commands. Every run of the tool in the line must parse. */
 static int uses(const struct command *command, struct words *words)
 {
 	int used = 0;
@@ -167,7 +167,7 @@ static bool has_choice(const char *choices, const char *choice)
 	return false;
 }
 
-/* The value that usage shows is the table's, or some of its choices. */
+/* The value in the usage must be that of the table, or some of its choices. */
 static void check_value(const struct command *command, const struct option_row *row, char *value)
 {
 	char *choice;
