@@ -58,7 +58,7 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":3: 'interfaces' is there twice" '[filter]' "$filter" 'interfaces = vtwo'
 	refused ":2: interfaces: 'vrx' is there twice" '[filter]' 'interfaces = vrx vrx'
 	longer=$(printf '%0128d' 0)
-	refused ":2: interfaces: '$longer' is no name" '[filter]' "interfaces = vrx $longer"
+	refused ":2: interfaces: '$longer' is not the name of an interface" '[filter]' "interfaces = vrx $longer"
 	refused ":3: 'mode' has no value" '[filter]' "$filter" 'mode ='
 	refused ":3: 'mode' is neither \[SECTION\] nor KEY = VALUE" '[filter]' "$filter" 'mode'
 	refused ":3: '  mode' is neither " '[filter]' "$filter" '  mode'
@@ -121,7 +121,7 @@ test_whose_file_it_is() {
 	assert_status 3 xc --name no.such.filter check-config
 	assert_error 'copy the example there.* name a FILE'
 	assert_status 2 xc up "$STATE"
-	assert_error 'is no regular file'
+	assert_error 'is not a regular file'
 	assert_equal '' "$(program vrx)" "program"
 }
 

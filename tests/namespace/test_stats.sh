@@ -376,7 +376,7 @@ test_wrong_usage() {
 
 # names_of FILE: of the list of outcomes in a help text.
 names_of() {
-	sed -n '/^Counted since/,/^What would/ s/^  \([^ ].*[^ ]\)   *[^ ].*/\1/p' "$1"
+	sed -n '/^Counts since/,/^With / s/^  \([^ ].*[^ ]\)   *[^ ].*/\1/p' "$1"
 }
 
 test_words_are_the_same_everywhere() {
@@ -389,7 +389,7 @@ test_words_are_the_same_everywhere() {
 	assert_status 0 xc --json help stats
 	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["help"])' "$STATE/out" >"$STATE/text"
 	names_of "$STATE/text" | diff "$STATE/json" - || fail "help in JSON"
-	sed -n '/^\.SS stats$/,/^What would/ s/^\\fB\([a-zIP ]*\)\\fP$/\1/p' "$BUILD/man/xdp-cuckoo.8" |
+	sed -n '/^\.SS stats$/,/^With / s/^\\fB\([a-zIP ]*\)\\fP$/\1/p' "$BUILD/man/xdp-cuckoo.8" |
 		diff "$STATE/json" - || fail "the man page"
 	assert_status 0 xc metrics
 	for family in xdp_cuckoo_packets_total xdp_cuckoo_interface_bytes_total; do

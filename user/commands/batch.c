@@ -21,7 +21,8 @@
 #define GROUP_MS 20
 
 /*
- * After so many deletions, a full table is given their room by a change of their own, before more is added.
+ * If the table is full, so many deletions get a change of their own, which frees their room before more is
+ * added.
  */
 #define ROOM_LINES 1024
 

@@ -356,16 +356,6 @@ static int unload_all(struct unloading *unloading, struct reason *reason)
 	return error;
 }
 
-static enum command_status report_idle(const char *interface)
-{
-	struct reason reason;
-
-	if (interfaces_is_there(interface))
-		return command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status", interface);
-	kernel_no_interface(interface, &reason);
-	return command_error(STATUS_NO, "%s", reason.text);
-}
-
 static enum command_status report_unloaded(const struct unloading *unloading)
 {
 	const struct invocation *invocation = unloading->invocation;
@@ -374,10 +364,22 @@ static enum command_status report_unloaded(const struct unloading *unloading)
 
 	if (unsound && invocation->is_all)
 		status = command_failed(unsound, &unloading->unsound);
-	for (int i = 0; i < invocation->count; i++)
-		if (!unloading->is_done[i])
-			status = unsound ? command_failed(unsound, &unloading->unsound) :
-					   report_idle(invocation->operands[i]);
+	for (int i = 0; i < invocation->count; i++) {
+		const char *interface = invocation->operands[i];
+		struct reason reason;
+
+		if (unloading->is_done[i])
+			continue;
+		if (unsound) {
+			status = command_failed(unsound, &unloading->unsound);
+		} else if (interfaces_is_there(interface)) {
+			status = command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
+					       interface);
+		} else {
+			kernel_no_interface(interface, &reason);
+			status = command_error(STATUS_NO, "%s", reason.text);
+		}
+	}
 	output_print(json_pack("{s:O}", "unloaded", unloading->names));
 	return status;
 }

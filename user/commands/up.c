@@ -65,20 +65,13 @@ static bool is_named(const struct config *config, const char *interface)
 	return false;
 }
 
-static bool is_any_there(const struct config *config)
+static size_t count_existing(const struct config *config)
 {
-	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (interfaces_is_there(config->interfaces[i]))
-			return true;
-	return false;
-}
+	size_t count = 0;
 
-static bool are_all_there(const struct config *config)
-{
 	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (!interfaces_is_there(config->interfaces[i]))
-			return false;
-	return true;
+		count += interfaces_is_there(config->interfaces[i]);
+	return count;
 }
 
 /* Sets the policies and monitor-only, if the file names them. */
@@ -114,7 +107,7 @@ static void bring_filter(struct up *up)
 
 	if (up->apply.targets_count)
 		error = apply_renew(&up->apply, &options, load->capacity, &renewed, &reason);
-	else if (is_any_there(up->config))
+	else if (count_existing(up->config))
 		error = apply_load(&up->apply, &options, load->capacity, &ignored, &reason);
 	up->renewed += renewed;
 	if (error)
@@ -284,7 +277,7 @@ static int bring_up(struct up *up, struct reason *reason)
 	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000L };
 	int error;
 
-	up->is_last = !config->wait_ms || are_all_there(config);
+	up->is_last = !config->wait_ms || count_existing(config) == config->interfaces_count;
 	error = bring_all(up, reason);
 	for (size_t i = 0; i < config->lists_count && !error; i++)
 		error = bring_list(up, &config->list[i]);
@@ -292,7 +285,8 @@ static int bring_up(struct up *up, struct reason *reason)
 		return reason_set(reason, error, "interrupted: the rest was not done");
 	if (error || up->is_last)
 		return error;
-	for (__s64 waited_ms = 0; waited_ms < config->wait_ms && !are_all_there(config); waited_ms += LOOK_MS)
+	for (__s64 waited_ms = 0; waited_ms < config->wait_ms && count_existing(config) < config->interfaces_count;
+	     waited_ms += LOOK_MS)
 		nanosleep(&pause, NULL);
 	up->is_last = up->is_again = true;
 	return bring_all(up, reason);
