@@ -309,7 +309,7 @@ test_usage() {
 	refuses 2 "--seconds '0': must be a whole number of seconds, 1 to 3600" bench --seconds 0
 	refuses 2 "--seconds '1.5'" bench --seconds 1.5
 	refuses 2 "--driver-ns 'x': must be a whole number of nanoseconds" bench --driver-ns x
-	refuses 2 'fingerprint goes with --compact' bench --fingerprint 8
+	refuses 2 'fingerprint needs --compact' bench --fingerprint 8
 	refuses 2 'too many words' bench vrx
 	refuses 2 'status does not take the option' status --seconds 1
 }

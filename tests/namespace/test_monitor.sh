@@ -170,7 +170,7 @@ test_fewer() {
 	wait_for "word of the rate" grep -q '^note: more packets are dropped than the rate of 1 per second on each CPU' "$STATE/said"
 	drops 1
 	stop
-	assert_equal 1 "$(grep -c 'more are dropped' "$STATE/said")" "notes"
+	assert_equal 1 "$(grep -c 'more packets are dropped' "$STATE/said")" "notes"
 	# However long it takes, it is less than two minutes.
 	[ "$(said shown)" -ge 1 ] || fail "none shown"
 	[ "$(said shown)" -lt 120 ] || fail "$(said shown) shown"

@@ -11,7 +11,7 @@ const struct command command_check_config = {
 	.name = "check-config",
 	.group = COMMAND_RUN,
 	.usage = "[FILE] [--strict]",
-	.summary = "say whether the configuration is right",
+	.summary = "check a configuration file",
 	.help = "Changes nothing. Reports each mistake in one line, with its line number. Status\n"
 		"0: `up` would accept the file; 2: it would not. Does not check whether the\n"
 		"interfaces exist.\n"

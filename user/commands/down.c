@@ -12,7 +12,7 @@ const struct command command_down = {
 	.name = "down",
 	.group = COMMAND_RUN,
 	.usage = "[FILE] [--on-stop]",
-	.summary = "take the filter of the name off its interfaces",
+	.summary = "take the filter off all its interfaces",
 	.help = "Takes the filter off all interfaces that run it, whatever the configuration\n"
 		"says. The rules stay stored for the next `up`.\n"
 		"  --on-stop  only if FILE, or " CONFIG_DIR "/NAME.conf, says\n"

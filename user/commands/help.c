@@ -54,7 +54,7 @@ static const char introduction[] = "xdp-cuckoo drops blocklisted flows in the ne
 				   "usage: xdp-cuckoo COMMAND ...\n"
 				   "\n";
 
-static const char first_steps[] = "    xdp-cuckoo load eth0 --confirm 1m  # run it for a minute, or until you confirm\n"
+static const char first_steps[] = "    xdp-cuckoo load eth0 --confirm 1m  # run it; off after 1m unless confirmed\n"
 				  "    xdp-cuckoo confirm                 # you can still reach this host: keep it\n"
 				  "    xdp-cuckoo import list.netset      # block a list; or: add 192.0.2.1\n"
 				  "    xdp-cuckoo stats                   # see what was dropped\n";

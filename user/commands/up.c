@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* up: brings into force what a configuration file says. */
+/* up: loads filter, policies and lists as a configuration file says. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -17,7 +17,7 @@ const struct command command_up = {
 	.name = "up",
 	.group = COMMAND_RUN,
 	.usage = "[FILE]",
-	.summary = "bring into force what the configuration says",
+	.summary = "load filter, policies and lists as a configuration file says",
 	.help = "FILE is " CONFIG_DIR "/NAME.conf, by --name, if it is not given: see\n"
 		"xdp-cuckoo.conf(5). Loads the filter, with the stored rules, on the interfaces\n"
 		"that lack it, and takes it off interfaces that the file no longer names. Sets\n"
