@@ -399,7 +399,7 @@ test_words_are_the_same_everywhere() {
 	assert_status 0 xc policy
 	awk 'NR > 1 { print $1 }' "$STATE/out" >"$STATE/policies"
 	assert_status 0 xc help policy
-	sed -n '/^By what/,/^With/ s/^  \([^ ]*\)   *[^ ].*/\1/p' "$STATE/out" | diff "$STATE/policies" - || fail "policies"
+	sed -n '/^Policies go/,/^With/ s/^  \([^ ]*\)   *[^ ].*/\1/p' "$STATE/out" | diff "$STATE/policies" - || fail "policies"
 	tr ' A-Z' '-a-z' <"$STATE/json" | head -n "$(wc -l <"$STATE/policies")" | diff "$STATE/policies" - ||
 		fail "words of policies"
 }
