@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The choice of the command; everything else is the command's. */
+/* Reads the command line, finds the command, gives up privileges, and runs it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,23 +15,14 @@
 #include "io/waiting_thread.h"
 #include "change/watchdog.h"
 
-static enum command_status give_up_privileges(unsigned int needs)
-{
-	int error = privileges_keep(needs);
-
-	if (!error)
-		return STATUS_DONE;
-	return command_error(STATUS_SYSTEM, "cannot give up the capabilities that are not needed: %s",
-			     strerror(-error));
-}
-
 static enum command_status run(struct options_arguments *arguments, int count, char *const *words)
 {
 	const struct command *command = command_find(count ? words[0] : "help");
 	enum command_status status;
+	int error;
 
 	if (!command)
-		return command_unknown(words[0]);
+		return command_say_unknown(words[0]);
 	arguments->invocation.operands = count ? words + 1 : words;
 	arguments->invocation.count = count ? count - 1 : 0;
 	if (arguments->wants_help && count) {
@@ -49,12 +40,15 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 		return STATUS_USAGE;
 	}
 	status = options_check(command, arguments);
-	if (status == STATUS_DONE)
-		status = give_up_privileges(command->needs);
-	return status == STATUS_DONE ? command->run(&arguments->invocation) : status;
+	if (status != STATUS_DONE)
+		return status;
+	error = privileges_keep(command->needs);
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot give up unneeded capabilities: %s", strerror(-error));
+	return command->run(&arguments->invocation);
 }
 
-/* Where 0, 1 or 2 is closed, the store would get that number, and output would go into the store. */
+/* If descriptor 0, 1 or 2 is closed, the store would get its number, and output would go into the store. */
 static int open_standard_files(void)
 {
 	int fd;
@@ -66,10 +60,10 @@ static int open_standard_files(void)
 }
 
 #define BUS_ERROR \
-	"the store cannot be read: its data.mdb has been cut short, or the disk fails; put a copy in its place, or move " \
-	"it away and load the rules again"
+	"the store cannot be read: its data.mdb has been cut short, or the disk fails; put a copy in its place, or " \
+	"move it away and load the rules again"
 
-/* LMDB reads its file as memory: what cannot be read there comes as this signal, not as an error. */
+/* LMDB maps its file as memory, so a failed read comes as this signal, not as an error. */
 __attribute__((noreturn)) static void bus_error(int signal_number)
 {
 	static const char text[] = "xdp-cuckoo: " BUS_ERROR "\n";
@@ -85,12 +79,12 @@ __attribute__((noreturn)) static void bus_error(int signal_number)
 	_exit(STATUS_SYSTEM);
 }
 
-static void tell_waiting(const char *text)
+static void warn_waiting(const char *text)
 {
 	output_warning("%s", text);
 }
 
-/* The command as it was typed, without its options, and cut. */
+/* Other processes that wait for this one show its name: the words of the command, cut to fit. */
 static void name_process(int count, char *const *words)
 {
 	static char name[128];
@@ -100,7 +94,7 @@ static void name_process(int count, char *const *words)
 		used += snprintf(name + used, sizeof(name) - used, "%s%s", i ? " " : "", words[i]);
 	if (count)
 		waiting_be_called(name);
-	waiting_thread_tell(tell_waiting);
+	waiting_thread_tell(warn_waiting);
 }
 
 int main(int argc, char **argv)
@@ -112,20 +106,19 @@ int main(int argc, char **argv)
 	status = open_standard_files();
 	if (status)
 		return command_error(STATUS_SYSTEM,
-				     "cannot open /dev/null: %s; raise the limit of open files, or "
-				     "make that device",
+				     "cannot open /dev/null: %s; raise the limit of open files, or create that device",
 				     strerror(-status));
 	status = privileges_gain_none();
 	if (status)
 		return command_error(STATUS_SYSTEM, "cannot set no_new_privs: %s", strerror(-status));
 	sigaction(SIGBUS, &on_bus_error, NULL);
-	sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond RLIMIT_FSIZE then fails with EFBIG, which can be told */
+	sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond RLIMIT_FSIZE then fails with EFBIG */
 	status = options_read(argc, argv, &arguments);
 	if (status == STATUS_DONE) {
 		name_process(argc - optind, argv + optind);
 		status = run(&arguments, argc - optind, argv + optind);
 	}
-	/* A result that could not be written is no result. */
+	/* If the result cannot be written, the command has failed. */
 	error = output_end();
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot write the output: %s", reason_of_write(error));

@@ -128,7 +128,7 @@ test_virtio_net_grown_mtu() {
 	ip -n "$TX" link set vtx mtu 9000
 	assert_equal 0 "$(seen_of 20)" "frames that came to the filter"
 	assert_status 0 xc status
-	assert_error "the MTU of 'vrx' has grown to 9000: .*; xdp-cuckoo load vrx cures that"
+	assert_error "the MTU of 'vrx' has grown to 9000: .*; xdp-cuckoo load vrx fixes that"
 	assert_status 0 xc load vrx
 	! grep "^note: 'vrx' keeps the program for frames of one buffer: .*virtio_net: MTU" "$STATE/err" ||
 		skip "the driver takes no frames of several buffers"

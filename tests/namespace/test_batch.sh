@@ -383,7 +383,7 @@ test_ends_in_order_by_signals() {
 		pour "$STATE/count"
 		pour_end "$signal"
 		assert_equal 3 "$STATUS" "status"
-		assert_error 'interrupted: what is behind line [0-9]+ was not done'
+		assert_error 'interrupted: the lines after [0-9]+ were not done'
 		assert_equal "$(wc -l <"$STATE/poured")" "$(xc list | wc -l)" "rules, and answers"
 		assert_equal added "$(sort -u "$STATE/poured")" "answers"
 		assert_status 0 xc check

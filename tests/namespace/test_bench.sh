@@ -257,7 +257,7 @@ test_a_filter_that_decides_otherwise() {
 	for damage in bucket tag end hints; do
 		case_begin "$damage"
 		in_rx "$HELPERS/corrupt" "$damage" >/dev/null || fail "not damaged"
-		refuses 3 'decides otherwise than the rules about [1-9][0-9]* of 262144 packets \(ipv[46] hit;' \
+		refuses 3 'and the rules disagree about [1-9][0-9]* of 262144 packets \(ipv[46] hit;' \
 			bench --seconds "$BENCH_S"
 		xc check >/dev/null 2>&1 || :
 		assert_status 0 xc check
@@ -269,7 +269,7 @@ test_a_filter_that_decides_otherwise() {
 test_a_compact_filter_that_decides_otherwise() {
 	load_rules --compact --fingerprint 8 --capacity 1900
 	in_rx "$HELPERS/corrupt" hints >/dev/null || fail "not damaged"
-	refuses 3 'decides otherwise than the rules about [1-9][0-9]* of 262144 packets' bench --seconds "$BENCH_S"
+	refuses 3 'and the rules disagree about [1-9][0-9]* of 262144 packets' bench --seconds "$BENCH_S"
 }
 
 # with_memory KIB: as if that were all that is available.
@@ -309,9 +309,9 @@ test_usage() {
 	refuses 2 "--seconds '0': must be a whole number of seconds, 1 to 3600" bench --seconds 0
 	refuses 2 "--seconds '1.5'" bench --seconds 1.5
 	refuses 2 "--driver-ns 'x': must be a whole number of nanoseconds" bench --driver-ns x
-	refuses 2 'fingerprint goes with --compact' bench --fingerprint 8
+	refuses 2 'fingerprint needs --compact' bench --fingerprint 8
 	refuses 2 'too many words' bench vrx
-	refuses 2 'status does not take that option' status --seconds 1
+	refuses 2 'status does not take the option' status --seconds 1
 }
 
 # --- while it runs

@@ -165,7 +165,7 @@ program_name() {
 
 grown() {
 	assert_status 0 xc status
-	assert_error "the MTU of 'vrx' has grown to 9000: .*; xdp-cuckoo load vrx cures that, or says why not$"
+	assert_error "the MTU of 'vrx' has grown to 9000: .*; xdp-cuckoo load vrx fixes that, or says why it cannot$"
 	assert_output '^  mtu too large on: +vrx$'
 }
 

@@ -38,7 +38,7 @@ test_add_test_del_list_flush() {
 test_add_of_what_is_there() {
 	xc add 203.0.113.1 comment old >/dev/null 2>&1
 	assert_status 1 xc add 203.0.113.1 timeout 1h comment new
-	assert_error 'already there for good, and stays so until it is deleted: src 203.0.113.1 comment "old"; '
+	assert_error 'already there without a timeout, and stays until it is deleted: src 203.0.113.1 comment "old"; '
 	assert_status 1 xc add 203.0.113.1
 	assert_error 'already there: src 203.0.113.1 comment "old"; '
 	echo '203.0.113.1 timeout 1h' | xc import - >/dev/null 2>&1
@@ -318,7 +318,7 @@ test_wrong_usage() {
 		2|unknown option '--capcity=5'; did you mean '--capacity'[?] See xdp-cuckoo help$|load vrx --capcity=5
 		2|unknown option '-json'; did you mean '--json'|list -json
 		2|unknown option '-h'; see|list -h
-		2|'--co' is short for more than one: --compact, --confirm, --counters|load vrx --co
+		2|'--co' is short for several: --compact, --confirm, --counters|load vrx --co
 		2|'--json=1': --json takes no value|list --json=1
 		2|'--capacity' needs a value: --capacity N$|load vrx --capacity
 		2|'--mode' needs a value: --mode auto.native.skb$|load vrx --mode
@@ -332,7 +332,7 @@ test_wrong_usage() {
 		2|'intrface': must be interface, .*; did you mean 'interface'|stats --by intrface
 		2|'fo': must be on or off|monitor-only fo
 		2|'offf': must be on or off; did you mean 'off'|monitor-only offf
-		2|write pass or drop behind it: xdp-cuckoo policy malformed pass.drop$|policy malformed
+		2|write pass or drop after it: xdp-cuckoo policy malformed pass.drop$|policy malformed
 		2|'no-rules': no such outcome; did you mean 'no-rule'[?] See xdp-cuckoo policy|policy no-rules pass
 		2|'drpo': must be pass or drop; did you mean 'drop'|policy malformed drpo
 		2|'action drpo': the action is drop or pass; did you mean 'drop'|add 192.0.2.1 action drpo
@@ -347,7 +347,7 @@ test_wrong_usage() {
 		2|'sprot'|add proto tcp sprot 5
 		2|--name '../x'|--name ../x list
 		2|--name ''|--name '' list
-		2|list does not take that option, --all; usage|list --all
+		2|list does not take the option --all; usage|list --all
 		2|unload takes interfaces or --all|unload
 		2|unload takes interfaces or --all|unload vrx --all
 		1|'lo' runs no xdp-cuckoo filter; see xdp-cuckoo status$|unload lo
@@ -366,9 +366,9 @@ test_wrong_usage() {
 		2|list: too many words; usage: xdp-cuckoo list .--list NAME. .--counters.$|list x
 		2|version: too many words; usage: xdp-cuckoo version$|version x
 		2|is running with 16384 slots; xdp-cuckoo resize|load vrx --capacity 5000000
-		2|is running with another --compact|load vrx --compact
+		2|runs with another --compact|load vrx --compact
 		2|'12': must be 8, 16, 17 or 32 bits|load vrx --compact --fingerprint 12
-		2|goes with --compact|load vrx --fingerprint 8
+		2|needs --compact|load vrx --fingerprint 8
 		2|'0': must be a number of rules|resize 0
 		2|'-1'|resize -1
 		2|'-1': must be a number of rules|resize -- -1
@@ -380,10 +380,10 @@ test_wrong_usage() {
 		4|the store holds 2 keys: more than the capacity of 1|resize 1
 		2|too few words|resize
 		2|too many words|resize 5 6
-		2|does not take that option|resize 5 --compact
+		2|does not take the option|resize 5 --compact
 		1|no filter 'other' is running here|--name other resize 5
 		2|too many words|check vrx
-		2|does not take that option|check --all
+		2|does not take the option|check --all
 		1|no filter 'other' is running here|--name other check
 		1|no filter 'other' is running here|--name other list --counters
 	END

@@ -46,23 +46,23 @@ test_what_is_wrong_is_told_with_its_line() {
 	filter='interfaces = vrx'
 	refused ": there is no \[filter\]" '# nothing'
 	refused ":1: \[filter\] names no interfaces" '[filter]'
-	refused ":1: 'mode' stands before any section" 'mode = skb' '[filter]' "$filter"
+	refused ":1: 'mode' is before any section" 'mode = skb' '[filter]' "$filter"
 	refused ":3: unknown key 'modes' in \[filter\]; it knows interfaces, mode, " '[filter]' "$filter" 'modes = skb'
 	refused ":3: mode = 'fast': must be auto, native or skb" '[filter]' "$filter" 'mode = fast'
 	refused ":3: table = 'small': must be exact or compact" '[filter]' "$filter" 'table = small'
 	refused ":3: capacity = '0'" '[filter]' "$filter" 'capacity = 0'
-	refused ":1: fingerprint goes with table = compact" '[filter]' "$filter" 'fingerprint = 8'
+	refused ":1: fingerprint needs table = compact" '[filter]' "$filter" 'fingerprint = 8'
 	refused ":3: counters = 'maybe': must be yes or no" '[filter]' "$filter" 'counters = maybe'
 	refused ":3: wait = '1 year'" '[filter]' "$filter" 'wait = 1 year'
 	refused ":3: wait = '1d': at most 10m" '[filter]' "$filter" 'wait = 1d'
-	refused ":3: 'interfaces' stands there twice" '[filter]' "$filter" 'interfaces = vtwo'
-	refused ":2: interfaces: 'vrx' stands there twice" '[filter]' 'interfaces = vrx vrx'
+	refused ":3: 'interfaces' is there twice" '[filter]' "$filter" 'interfaces = vtwo'
+	refused ":2: interfaces: 'vrx' is there twice" '[filter]' 'interfaces = vrx vrx'
 	longer=$(printf '%0128d' 0)
-	refused ":2: interfaces: '$longer' is no name" '[filter]' "interfaces = vrx $longer"
+	refused ":2: interfaces: '$longer' is not the name of an interface" '[filter]' "interfaces = vrx $longer"
 	refused ":3: 'mode' has no value" '[filter]' "$filter" 'mode ='
 	refused ":3: 'mode' is neither \[SECTION\] nor KEY = VALUE" '[filter]' "$filter" 'mode'
 	refused ":3: '  mode' is neither " '[filter]' "$filter" '  mode'
-	refused ":3: \[filter\] stands there twice, first in line 1" '[filter]' "$filter" '[filter]' 'mode = skb'
+	refused ":3: \[filter\] is there twice, first in line 1" '[filter]' "$filter" '[filter]' 'mode = skb'
 	refused ":3: a section ends with \]" '[filter]' "$filter" '[policy' 'x = y'
 	refused ":3: unknown section \[lists\]; there are" '[filter]' "$filter" '[lists]' 'x = y'
 	refused ":4: unknown key 'foo' in \[policy\]" '[filter]' "$filter" '[policy]' 'foo = drop'
@@ -71,10 +71,10 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":3: \[list a\] names no file" '[filter]' "$filter" '[list a]'
 	refused ":4: file = 'a': must be a path that starts with /" '[filter]' "$filter" '[list a]' 'file = a'
 	refused ":5: format = 'pdf'" '[filter]' "$filter" '[list a]' 'file = /a' 'format = pdf'
-	refused ":5: \[list a\] stands there twice, first in line 3" '[filter]' "$filter" '[list a]' 'file = /a' '[list a]'
+	refused ":5: \[list a\] is there twice, first in line 3" '[filter]' "$filter" '[list a]' 'file = /a' '[list a]'
 	refused ":3: \[list a b\]: a list's name" '[filter]' "$filter" '[list a b]'
 	refused ":3: 'mode ;= skb' is neither " '[filter]' "$filter" 'mode ;= skb'
-	refused ":1: 'mode = skb' behind \]: write it into a line of its own" '[filter] mode = skb' "$filter"
+	refused ":1: 'mode = skb' after \]: write it on a line of its own" '[filter] mode = skb' "$filter"
 	refused ":3: capacity = '9999999999': a table holds at most 1020054732 rules" '[filter]' "$filter" 'capacity = 9999999999'
 	refused ":2: the line is longer than" '[filter]' "# $(printf '%5000s' x)" "$filter"
 }
@@ -107,7 +107,7 @@ test_whose_file_it_is() {
 	chmod 0666 "$STATE/conf"
 	for command in check-config up; do
 		assert_status 3 xc "$command" "$STATE/conf"
-		assert_error 'may be written by others; chmod go-w'
+		assert_error '; chmod go-w'
 	done
 	chmod 0600 "$STATE/conf"
 	chown 65534 "$STATE/conf"
@@ -121,7 +121,7 @@ test_whose_file_it_is() {
 	assert_status 3 xc --name no.such.filter check-config
 	assert_error 'copy the example there.* name a FILE'
 	assert_status 2 xc up "$STATE"
-	assert_error 'is no regular file'
+	assert_error 'is not a regular file'
 	assert_equal '' "$(program vrx)" "program"
 }
 
@@ -204,7 +204,7 @@ test_a_fifo_is_not_waited_for() {
 		case_begin "$command"
 		# shellcheck disable=SC2086 # words
 		assert_status 2 in_rx timeout "$WAIT_S" "$TOOL" --state "$STATE/store" $command
-		assert_error "'$STATE/fifo' is no regular file; write the configuration into one"
+		assert_error "'$STATE/fifo' is not a regular file; write the configuration into one"
 	done
 	for command in "check-config --strict $STATE/conf" "up $STATE/conf"; do
 		case_begin "$command"
@@ -259,7 +259,7 @@ test_where_none_is_filtered_all_keep_it() {
 	up 0
 	config '[filter]' 'interfaces = vrc'
 	up 3
-	assert_error "'vrx' keeps the filter, though the file does not name it: none that it names has it"
+	assert_error "'vrx' keeps the filter, though the file does not name it: no interface that the file names has the filter"
 	assert_output '^ *vrx +native +kept$'
 	[ -n "$(program vrx)" ] || fail "taken off"
 }

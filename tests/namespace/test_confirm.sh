@@ -32,7 +32,7 @@ test_confirmed_load_stays() {
 	block
 	assert_status 0 xc load vrx --confirm 90s
 	assert_output 'confirm within seconds: +90'
-	assert_error "^note: undone at [0-9:]{8}, unless you type before: xdp-cuckoo --state $STATE/store confirm\$"
+	assert_error "^note: this is undone at [0-9:]{8} unless you type before: xdp-cuckoo --state $STATE/store confirm\$"
 	watchdog
 	assert_status 0 xc status
 	assert_error 'UNCONFIRMED: passes everything in [0-9ms]+ unless xdp-cuckoo confirm comes before'
@@ -153,7 +153,7 @@ test_one_confirmation_at_a_time() {
 	xc load vrx --confirm 30s >/dev/null 2>&1
 	watchdog
 	assert_status 5 xc load vrx --confirm 90s
-	assert_error 'waits for xdp-cuckoo confirm already'
+	assert_error 'already waits for xdp-cuckoo confirm'
 	assert_status 5 xc import "$STATE/list" --confirm 90s
 	assert_error 'waits for xdp-cuckoo confirm'
 	assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
@@ -289,7 +289,7 @@ rules() {
 test_confirmed_import_stays() {
 	before_import
 	assert_status 0 xc import "$STATE/list" --replace --confirm 90s
-	assert_error "undone at [0-9:]{8}, unless you type before: xdp-cuckoo"
+	assert_error "undone at [0-9:]{8} unless you type before: xdp-cuckoo"
 	watchdog
 	expect drop
 	assert_status 0 xc status
@@ -333,8 +333,8 @@ test_killed_watchdog_of_an_import() {
 	echo 'drop old proto udp src 198.51.100.3 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "not put back"
 }
 
-LATE='the last change was not confirmed in time, and is still to be undone'
-UNDID='^note: undid a change of [0-9]+ rules? that was not confirmed in time: rules are again as they were before it$'
+LATE='the last change was not confirmed in time, and is not undone yet'
+UNDID='^note: undid a change of [0-9]+ rules? that was not confirmed in time: the rules are as before it$'
 
 # import_without_watchdog: of which the time is over, and the kernel passes everything.
 import_without_watchdog() {
@@ -629,7 +629,7 @@ test_kinds_taken_meanwhile() {
 	assert_equal 0 "$STATUS" "exit status"
 	await 'xc --json status | grep -q "\"seconds_left\": 0\.0$"'
 	assert_status 0 xc del src 198.51.100.1
-	assert_error "is undone, but for 1 rule of before: 'src 198.51.100.1 dst 10.99.0.9': 32 kinds of rule"
+	assert_error "is undone, except for 1 earlier rule: 'src 198.51.100.1 dst 10.99.0.9': 32 kinds of rule"
 	assert_equal 31 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc status
 	assert_output 'effect: +filters$'

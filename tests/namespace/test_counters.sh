@@ -47,7 +47,7 @@ test_counts_go_on_when_prefix_lengths_are_joined() {
 	done >"$STATE/flows"
 	traffic <"$STATE/flows" || fail "wrong verdicts before"
 	assert_status 0 xc add 32.0.0.0/25
-	assert_error 'prefix lengths are joined anew'
+	assert_error 'prefix lengths are joined differently'
 	for length in 10 12 14 16 18 20 22 24; do
 		assert_counted 1 "$UDP_BYTES" "src $length.0.0.0/$length"
 	done
@@ -297,7 +297,7 @@ test_counts_of_a_wide_prefix_do_not_go_to_a_narrower_one() {
 	{ other_kinds 7; echo 45.0.0.0/20; } | xc import - >/dev/null
 	send_nested 4 8 15
 	assert_status 0 xc add 45.0.0.0/22
-	assert_error 'prefix lengths are joined anew'
+	assert_error 'prefix lengths are joined differently'
 	assert_counted 3 $((3 * UDP_BYTES)) "src 45.0.0.0/20"
 	assert_counted 0 0 "src 45.0.0.0/22"
 	send_nested 1
@@ -313,7 +313,7 @@ test_counts_of_a_prefix_that_is_covered_go_on() {
 	assert_counted 1 "$UDP_BYTES" "src 45.0.0.0/20"
 	{ other_kinds 7; echo 45.0.12.0/23; } >"$STATE/list"
 	assert_status 0 xc import "$STATE/list"
-	assert_error 'prefix lengths are joined anew'
+	assert_error 'prefix lengths are joined differently'
 	assert_counted 2 $((2 * UDP_BYTES)) "src 45.0.0.0/22"
 	assert_counted 3 $((3 * UDP_BYTES)) "src 45.0.0.0/20"
 	assert_counted 0 0 "src 45.0.12.0/23"
@@ -339,7 +339,7 @@ test_counts_of_covered_prefixes_go_on_when_others_are_joined() {
 		echo "drop covered proto udp src $address dst 198.18.0.1 sport 1 dport 2"
 	done | traffic >/dev/null || fail "wrong verdicts"
 	counts_go_on xc add 30.0.0.0/25
-	assert_error 'prefix lengths are joined anew'
+	assert_error 'prefix lengths are joined differently'
 	assert_counted 0 0 "src 30.0.0.0/25"
 }
 

@@ -277,7 +277,7 @@ test_other_hosts() {
 	end_by TERM
 	for address in 0.0.0.0 '[::]' 10.99.0.2; do
 		serve --listen "$address:9917"
-		grep -q '^note: not only processes of this host can read' "$STATE/exporter.err" || fail "no warning"
+		grep -q '^note: other hosts can read the counters' "$STATE/exporter.err" || fail "no warning"
 		assert_equal 1 "$(in_tx python3 tests/http.py get 10.99.0.2 "$PORT" 1)" "answers at $address"
 		end_by TERM
 	done

@@ -310,7 +310,7 @@ test_another_version() {
 	done
 	case_begin ''
 	assert_status 0 xc expire
-	assert_error "put this version's filter in the place of another version's on vrx"
+	assert_error "replaced the filter of another version on vrx by this version's"
 	all_is_well
 }
 

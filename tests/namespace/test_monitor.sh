@@ -167,10 +167,10 @@ test_fewer() {
 	assert_equal '500 50 0 0' "$(said seen) $(said shown) $(said limited) $(said lost)" "summary"
 	listen --rate 1
 	drops 200
-	wait_for "word of the rate" grep -q '^note: more are dropped than the rate of 1 a second on each CPU' "$STATE/said"
+	wait_for "word of the rate" grep -q '^note: more packets are dropped than the rate of 1 per second on each CPU' "$STATE/said"
 	drops 1
 	stop
-	assert_equal 1 "$(grep -c 'more are dropped' "$STATE/said")" "notes"
+	assert_equal 1 "$(grep -c 'more packets are dropped' "$STATE/said")" "notes"
 	# However long it takes, it is less than two minutes.
 	[ "$(said shown)" -ge 1 ] || fail "none shown"
 	[ "$(said shown)" -lt 120 ] || fail "$(said shown) shown"

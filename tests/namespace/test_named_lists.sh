@@ -108,7 +108,7 @@ test_delete_a_list() {
 test_del_and_add_beside_lists() {
 	two_lists
 	assert_status 0 xc del 203.0.113.3
-	assert_error 'lists have it: a, b; when they are next imported it comes back'
+	assert_error 'these lists have it: a, b; their next import brings it back'
 	assert_status 0 xc del 203.0.113.7
 	! grep -q 'lists have it' "$STATE/err" || fail "a note about no list"
 	holds '1 2 4' '4 5 6' '1 2 4 5 6'

@@ -105,7 +105,7 @@ test_another_version_as_a_user() {
 	assert_error 'of another version'
 	assert_equal "$before" "$(pins)" "pins"
 	assert_status 0 xu load vrx
-	assert_error "put this version's filter in the place of another version's on vrx"
+	assert_error "replaced the filter of another version on vrx by this version's"
 	assert_equal 9 "$(pins | wc -l)" "pins: eight maps, a program"
 	! pins | grep -qF "$before" || fail "old pins are left"
 	assert_status 0 xu status

@@ -435,17 +435,17 @@ test_wrong_usage() {
 		2|too few words|monitor-only
 		2|'now': must be off, or nothing|panic now
 		2|too many words|panic off off
-		2|does not take that option|panic --force
+		2|does not take the option|panic --force
 		2|'nosuch': no such outcome|policy nosuch drop
 		2|'drop-rule': no such outcome|policy drop-rule drop
 		2|'block': must be pass or drop|policy malformed block
-		2|write pass or drop behind it|policy malformed
+		2|write pass or drop after it|policy malformed
 		2|too many words|policy malformed drop now
 		2|too many words|confirm now
 		2|at least a second|load vrx --confirm 0
-		2|at most a day|load vrx --confirm 2d
+		2|must be at most 1d|load vrx --confirm 2d
 		2|'soon': must be a time|load vrx --confirm soon
-		2|does not take that option|test 192.0.2.1 --force
+		2|does not take the option|test 192.0.2.1 --force
 		1|nothing waits to be confirmed|confirm
 		1|no filter 'other' is running here|--name other panic
 	END

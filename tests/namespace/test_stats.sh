@@ -363,12 +363,12 @@ test_wrong_usage() {
 		'prefix= 24': must be|--by 'prefix= 24'
 		'prefix=24,048': must be|--by prefix=24,048
 		'0': must be a whole number|--by rule --top 0
-		--top goes with|--top 5
-		--count goes with|--count 5
+		--top needs|--top 5
+		--count needs|--count 5
 		'0': must be a whole number|--interval 1s --count 0
 		'soon': must be a time|--interval soon
-		at most a day|--interval 2d
-		does not go with --by rule|--by rule --interval 1s
+		must be at most 1d|--interval 2d
+		do not go together|--by rule --interval 1s
 		takes no other options|--reset --by cpu
 		too many words|vrx
 	END
@@ -376,7 +376,7 @@ test_wrong_usage() {
 
 # names_of FILE: of the list of outcomes in a help text.
 names_of() {
-	sed -n '/^Counted since/,/^What would/ s/^  \([^ ].*[^ ]\)   *[^ ].*/\1/p' "$1"
+	sed -n '/^Counts since/,/^With / s/^  \([^ ].*[^ ]\)   *[^ ].*/\1/p' "$1"
 }
 
 test_words_are_the_same_everywhere() {
@@ -389,7 +389,7 @@ test_words_are_the_same_everywhere() {
 	assert_status 0 xc --json help stats
 	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["help"])' "$STATE/out" >"$STATE/text"
 	names_of "$STATE/text" | diff "$STATE/json" - || fail "help in JSON"
-	sed -n '/^\.SS stats$/,/^What would/ s/^\\fB\([a-zIP ]*\)\\fP$/\1/p' "$BUILD/man/xdp-cuckoo.8" |
+	sed -n '/^\.SS stats$/,/^With / s/^\\fB\([a-zIP ]*\)\\fP$/\1/p' "$BUILD/man/xdp-cuckoo.8" |
 		diff "$STATE/json" - || fail "the man page"
 	assert_status 0 xc metrics
 	for family in xdp_cuckoo_packets_total xdp_cuckoo_interface_bytes_total; do
@@ -399,7 +399,7 @@ test_words_are_the_same_everywhere() {
 	assert_status 0 xc policy
 	awk 'NR > 1 { print $1 }' "$STATE/out" >"$STATE/policies"
 	assert_status 0 xc help policy
-	sed -n '/^By what/,/^With/ s/^  \([^ ]*\)   *[^ ].*/\1/p' "$STATE/out" | diff "$STATE/policies" - || fail "policies"
+	sed -n '/^Policies go/,/^With/ s/^  \([^ ]*\)   *[^ ].*/\1/p' "$STATE/out" | diff "$STATE/policies" - || fail "policies"
 	tr ' A-Z' '-a-z' <"$STATE/json" | head -n "$(wc -l <"$STATE/policies")" | diff "$STATE/policies" - ||
 		fail "words of policies"
 }

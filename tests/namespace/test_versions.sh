@@ -23,7 +23,7 @@ program() {
 # is_taken_over COMMAND...: exchanges it, and says so.
 is_taken_over() {
 	assert_status 0 "$@"
-	assert_error "^note: put this version's filter in the place of another version's on vrx"
+	assert_error "^note: replaced the filter of another version on vrx by this version's"
 	meets drop 1
 	meets pass 200
 	assert_status 0 xc status

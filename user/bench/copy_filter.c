@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A filter that no packet meets: a copy of one that runs, or what a load would make. */
+/* A filter that no packet reaches: a copy of a running one, or the one that a load would make. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static const struct kernel_filter *find_named(const struct kernel_filter *filter
 	return NULL;
 }
 
-/* Each name once, as far as there is room. */
+/* Lists each name once, as far as there is room. */
 static const char *list_names(const struct kernel_filter *filters, size_t count, char names[NAMES_BYTES])
 {
 	size_t used = 0;
@@ -42,8 +42,8 @@ static const char *list_names(const struct kernel_filter *filters, size_t count,
 	return used ? names : "none";
 }
 
-static int nothing_there(const struct apply *apply, const struct kernel_filter *filters, size_t count,
-			 struct reason *reason)
+static int say_nothing_there(const struct apply *apply, const struct kernel_filter *filters, size_t count,
+			     struct reason *reason)
 {
 	char names[NAMES_BYTES];
 
@@ -53,7 +53,7 @@ static int nothing_there(const struct apply *apply, const struct kernel_filter *
 			  apply->name, list_names(filters, count, names));
 }
 
-/* Its rules must be those of the store, which nobody is changing. */
+/* The rules of the filter must be those of the store, which is locked now. */
 static int check_original(const struct apply *apply, const struct kernel_filter *filter, struct reason *reason)
 {
 	const struct abi_config *config = filter->config;
@@ -77,7 +77,7 @@ static int check_original(const struct apply *apply, const struct kernel_filter 
 
 /* ---- the copy ---- */
 
-/* Packets go on counting there meanwhile; all else stands still while the store is locked. */
+/* The running filter still counts packets; everything else stays still while the store is locked. */
 static int copy_maps(const struct kernel_filter *from, const struct kernel_filter *to, struct reason *reason)
 {
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
@@ -87,7 +87,7 @@ static int copy_maps(const struct kernel_filter *from, const struct kernel_filte
 			continue;
 		if (from->map[name].bytes != to->map[name].bytes)
 			return reason_set(reason, -EPROTO,
-					  "the running filter's maps are of other sizes than "
+					  "the maps of the running filter have other sizes than "
 					  "its table; take it off (xdp-cuckoo unload) and load it again");
 		error = kernel_map_part(&from->map[name], 0, from->map[name].bytes);
 		if (!error)
@@ -113,13 +113,6 @@ static int copy_filter(struct apply *apply, const struct kernel_filter *filter, 
 	return error ? error : target_reopen(target, reason);
 }
 
-static void describe(const struct kernel_filter *filter, struct apply_original *original)
-{
-	original->is_running = true;
-	original->is_filtering = (filter->config->run & ~ABI_RUN_HEIR) == ABI_RUN_SET_UP;
-	memcpy(original->interface, filter->attachments[0].interface, IF_NAMESIZE);
-}
-
 static int make_target(struct apply *apply, const struct apply_wanted *wanted, const struct kernel_filter *filters,
 		       size_t count, struct apply_original *original, struct reason *reason)
 {
@@ -131,9 +124,12 @@ static int make_target(struct apply *apply, const struct apply_wanted *wanted, c
 	if (!apply->targets)
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
 	if (!filter && !apply->store)
-		return nothing_there(apply, filters, count, reason);
-	if (filter)
-		describe(filter, original);
+		return say_nothing_there(apply, filters, count, reason);
+	if (filter) {
+		original->is_running = true;
+		original->is_filtering = (filter->config->run & ~ABI_RUN_HEIR) == ABI_RUN_SET_UP;
+		memcpy(original->interface, filter->attachments[0].interface, IF_NAMESIZE);
+	}
 	if (filter && (!wanted->is_another || !apply->store)) {
 		original->is_copied = true;
 		error = copy_filter(apply, filter, reason);
@@ -147,7 +143,7 @@ static int make_target(struct apply *apply, const struct apply_wanted *wanted, c
 	return error;
 }
 
-/* Locked against other writers; NULL where there is none, which shall not be made. */
+/* Locks the store against writers. apply->store stays NULL if there is no store; none is created. */
 static int open_store(struct apply *apply, const char *state, struct reason *reason)
 {
 	struct store *store;

@@ -12,9 +12,9 @@
 
 #include "bench/worker_threads.h"
 
-#define SLICES_MIN 16         /* of a program: fewer are no measurement */
-#define SECONDS_MIN 0.1       /* of a run: some times all turns */
-#define STANDARD_DEVIATIONS 6 /* of what a compact table gets wrong by chance: once in 10^9 */
+#define SLICES_MIN 16         /* of a program; fewer give no figure */
+#define SECONDS_MIN 0.1       /* of a run: enough for all turns several times */
+#define STANDARD_DEVIATIONS 6 /* tolerance for the chance errors of a compact table: exceeded once in 10^9 */
 
 const char *const bench_family_names[FLOW_FAMILIES] = { [FLOW_IPV4] = "ipv4", [FLOW_IPV6] = "ipv6" };
 
@@ -36,7 +36,7 @@ __u64 bench_bytes(void)
 	return kernel_bench_bytes(bench_cpus()) + (__u64)BENCH_PROGRAMS * BENCH_SERIES_ROOM * sizeof(float);
 }
 
-/* One kind of traffic: its list is where the programs find it. */
+/* One kind of traffic. Its list is in the map that the programs read. */
 struct scene {
 	const struct kernel_filter *filter;
 	enum flow_family family;
@@ -47,14 +47,14 @@ struct scene {
 
 /* ---- frames ---- */
 
-/* Of 64 bytes with its checksum, the shortest there is. */
+/* The shortest Ethernet frame: 64 bytes with its checksum. */
 struct ipv4_frame {
 	struct bench_head head;
 	struct iphdr ip;
 	__u8 payload[26];
 } __attribute__((packed));
 
-/* The shortest that holds UDP. */
+/* The shortest IPv6 frame with UDP. */
 struct ipv6_frame {
 	struct bench_head head;
 	struct ipv6hdr ip;
@@ -78,18 +78,18 @@ static void make_frame(enum flow_family family, struct bench_shift *shift)
 	memcpy(shift->frame, family == FLOW_IPV4 ? (const void *)&ipv4 : (const void *)&ipv6, shift->frame_bytes);
 }
 
-/* ---- whether the programs do what they are timed for ---- */
+/* ---- checks: the programs must do the work that is timed ---- */
 
-static enum abi_verdict verdict_of(const struct scene *scene, enum abi_outcome outcome)
-{
-	if (outcome == OUTCOME_DROP_RULE)
-		return VERDICT_DROP;
-	return outcome < OUTCOME_POLICIES ? scene->filter->config->policy[outcome] : VERDICT_PASS;
-}
-
+/* How many packets were counted under the outcome, with the verdict that it must have. */
 static __u64 counted(const struct scene *scene, const struct abi_counter *counters, enum abi_outcome outcome)
 {
-	return counters[outcome * VERDICTS + verdict_of(scene, outcome)].packets;
+	enum abi_verdict verdict = VERDICT_PASS;
+
+	if (outcome == OUTCOME_DROP_RULE)
+		verdict = VERDICT_DROP;
+	else if (outcome < OUTCOME_POLICIES)
+		verdict = scene->filter->config->policy[outcome];
+	return counters[outcome * VERDICTS + verdict].packets;
 }
 
 static int read_counters(const struct scene *scene, struct abi_counter counters[ABI_COUNTERS],
@@ -107,7 +107,7 @@ static __u64 least(__u64 a, __u64 b)
 	return a < b ? a : b;
 }
 
-/* Of a list that was run `times` over. */
+/* Whether chance explains so many wrong packets, after the list has run `times` times. */
 static bool is_chance(const struct bench_expected *expected, double wrong, double times)
 {
 	const double more = wrong / times - expected->wrong - STANDARD_DEVIATIONS * expected->together;
@@ -115,17 +115,16 @@ static bool is_chance(const struct bench_expected *expected, double wrong, doubl
 	return more <= 0 || more * more <= STANDARD_DEVIATIONS * STANDARD_DEVIATIONS * expected->wrong_variance;
 }
 
-static int decided_otherwise(const struct scene *scene, __u64 wrong, __u64 packets, struct reason *reason)
+static int say_wrong_verdicts(const struct scene *scene, __u64 wrong, __u64 packets, struct reason *reason)
 {
 	return reason_set(reason, -EPROTO,
-			  "the filter decides otherwise than the rules about %llu of %llu "
-			  "packets (%s %s; by chance it would be %.0f in %u): nothing is measured; see "
-			  "xdp-cuckoo check",
+			  "the filter and the rules disagree about %llu of %llu packets (%s %s; by chance it would be "
+			  "%.0f in %u): nothing is measured; see xdp-cuckoo check",
 			  (unsigned long long)wrong, (unsigned long long)packets, bench_family_names[scene->family],
 			  bench_traffic_names[scene->traffic], scene->expected.wrong, BENCH_FLOWS);
 }
 
-/* Each flow of the list once: what was counted must be what is expected. */
+/* After each flow of the list ran once: the counts must be as expected. */
 static int check_counts(const struct scene *scene, const struct abi_counter *counters, struct reason *reason)
 {
 	__u64 right = 0;
@@ -136,10 +135,10 @@ static int check_counts(const struct scene *scene, const struct abi_counter *cou
 		return reason_set(reason, -EPROTO, "the parser did not read every packet: nothing is measured");
 	if (is_chance(&scene->expected, BENCH_FLOWS - right, 1))
 		return 0;
-	return decided_otherwise(scene, BENCH_FLOWS - right, BENCH_FLOWS, reason);
+	return say_wrong_verdicts(scene, BENCH_FLOWS - right, BENCH_FLOWS, reason);
 }
 
-/* *ns: what a packet costs, about. */
+/* *ns: the rough cost of a packet. */
 static int check(const struct scene *scene, double ns[BENCH_PROGRAMS], struct reason *reason)
 {
 	struct abi_counter before[ABI_COUNTERS], counters[ABI_COUNTERS];
@@ -163,7 +162,7 @@ static int check(const struct scene *scene, double ns[BENCH_PROGRAMS], struct re
 	return check_counts(scene, counters, reason);
 }
 
-/* What was timed: every packet was counted once, and as nothing that the list has none of. */
+/* After timing: every packet must be counted once, and only under outcomes that the list has. */
 static int check_timed(const struct scene *scene, const struct abi_counter *counters,
 		       const __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason)
 {
@@ -175,10 +174,10 @@ static int check_timed(const struct scene *scene, const struct abi_counter *coun
 			right += counted(scene, counters, outcome);
 	if (counted(scene, counters, OUTCOME_NOT_SET_UP) != packets[BENCH_PARSE] || right > filtered)
 		return reason_set(reason, -EPROTO, "packets were not counted once each: nothing is measured");
-	/* A list may be under way on each CPU. */
+	/* Each CPU may have stopped within the list. */
 	if (is_chance(&scene->expected, filtered - right, filtered / (double)BENCH_FLOWS + bench_cpus()))
 		return 0;
-	return decided_otherwise(scene, filtered - right, filtered, reason);
+	return say_wrong_verdicts(scene, filtered - right, filtered, reason);
 }
 
 /* ---- timing ---- */
@@ -201,15 +200,7 @@ static struct bench_figure figure_of(const struct bench_series *series)
 				      .upper_quartile = ns[count - 1 - (count - 1) / 4] };
 }
 
-/* Packets that a thread runs in that time. */
-static __u64 packets_in(double seconds, const double ns[BENCH_PROGRAMS])
-{
-	const double turn_ns = seconds * 1e9 / BENCH_TURNS;
-
-	return turn_ns / ns[BENCH_DROP] + turn_ns / ns[BENCH_PARSE] + BENCH_TURNS_FILTER * turn_ns / ns[BENCH_FILTER];
-}
-
-/* In runs of BENCH_SLICES at most. */
+/* Each run has at most BENCH_SLICES slices. */
 static int run_counted(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
 		       struct bench_series series[BENCH_PROGRAMS], struct reason *reason)
 {
@@ -262,16 +253,12 @@ static int time_on(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
 
 /* ---- all kinds of traffic ---- */
 
-static void *list_of(const struct kernel_bench *bench, enum flow_family family)
-{
-	return family == FLOW_IPV4 ? (void *)bench->ipv4 : (void *)bench->ipv6;
-}
-
-/* Half of the time on one CPU, half on all. */
+/* Spends half of the time on one CPU, half on all. */
 static int measure(struct scene *scene, double seconds, struct bench_result *result, struct reason *reason)
 {
 	double ns[BENCH_PROGRAMS];
 	cpu_set_t all, one;
+	double turn_ns;
 	__u64 slices;
 	int error;
 
@@ -284,19 +271,12 @@ static int measure(struct scene *scene, double seconds, struct bench_result *res
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	seconds = seconds / 2 > SECONDS_MIN ? seconds / 2 : SECONDS_MIN;
-	slices = packets_in(seconds, ns) / BENCH_SLICE;
+	turn_ns = seconds * 1e9 / BENCH_TURNS;
+	slices = (turn_ns / ns[BENCH_DROP] + turn_ns / ns[BENCH_PARSE] +
+		  BENCH_TURNS_FILTER * turn_ns / ns[BENCH_FILTER]) /
+		 BENCH_SLICE;
 	error = time_on(scene, &one, slices, result->one_cpu, reason);
 	return error ? error : time_on(scene, &all, slices, result->all_cpus, reason);
-}
-
-static size_t list_results(const struct bench_lists *lists, struct bench_results *results)
-{
-	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
-		for (enum bench_traffic traffic = 0; traffic < BENCH_TRAFFICS; traffic++)
-			if (bench_lists_has(lists, family, traffic))
-				results->result[results->count++] =
-					(struct bench_result){ .family = family, .traffic = traffic };
-	return results->count;
 }
 
 int bench_measure(const struct kernel_filter *filter, const struct bench_lists *lists, double seconds,
@@ -308,14 +288,20 @@ int bench_measure(const struct kernel_filter *filter, const struct bench_lists *
 	*results = (struct bench_results){};
 	if (error)
 		return error;
-	seconds /= list_results(lists, results);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
+		for (enum bench_traffic traffic = 0; traffic < BENCH_TRAFFICS; traffic++)
+			if (bench_lists_has(lists, family, traffic))
+				results->result[results->count++] =
+					(struct bench_result){ .family = family, .traffic = traffic };
+	seconds /= results->count;
 	for (size_t i = 0; i < results->count && !error; i++) {
 		struct bench_result *result = &results->result[i];
 		struct scene scene = {
 			.filter = filter, .family = result->family, .traffic = result->traffic, .shift.bench = &bench
 		};
 
-		bench_lists_write(lists, filter, result->family, result->traffic, list_of(&bench, result->family),
+		bench_lists_write(lists, filter, result->family, result->traffic,
+				  result->family == FLOW_IPV4 ? (void *)bench.ipv4 : (void *)bench.ipv6,
 				  &scene.expected);
 		error = measure(&scene, seconds, result, reason);
 	}

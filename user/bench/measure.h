@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Measures what a filter costs a packet: the kernel runs it on frames of a list's flows, first on one CPU, then
- * on all at once. Each list is checked before it is timed, and after.
+ * Measures the cost of a filter per packet. The kernel runs the filter on frames of a list of flows, first on
+ * one CPU, then on all at once. Each list is checked before it is timed, and after.
  */
 #ifndef XDP_CUCKOO_BENCH_H
 #define XDP_CUCKOO_BENCH_H
 
 #include "bench/traffic.h"
 
-/* ns a packet, of many slices. */
+/* ns per packet, over many slices. */
 struct bench_figure {
 	double median, lower_quartile, upper_quartile;
 };
@@ -20,19 +20,19 @@ struct bench_result {
 };
 
 struct bench_results {
-	size_t count; /* kinds of traffic that there are */
+	size_t count; /* kinds of traffic that exist here */
 	struct bench_result result[FLOW_FAMILIES * BENCH_TRAFFICS];
 };
 
-/* The CPUs that this process may run on: those that it measures on. 0 where the kernel does not tell. */
+/* The number of CPUs that this process may run on, which it measures on. 0: not known. */
 unsigned int bench_cpus(void);
 
-/* Bytes of memory that it takes, in the kernel and here. */
+/* Memory that a measurement takes, in the kernel and in this process. */
 __u64 bench_bytes(void);
 
 /*
- * For about `seconds`, once all is checked. `filter` must be one that no packet meets. 0; -EPROTO: the filter
- * did not do what the lists say, and the reason names it; other -errno.
+ * Measures for about `seconds`, after all checks. No packet of the network may reach `filter`. 0; -EPROTO:
+ * the filter did not do what the lists say, and the reason says what; other -errno.
  */
 int bench_measure(const struct kernel_filter *filter, const struct bench_lists *lists, double seconds,
 		  struct bench_results *results, struct reason *reason);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Numbers that a seed repeats: fast, even, no secret. For samples and tests. */
+/* Reproducible random numbers from a seed: fast and uniform, but no secret. For samples and tests. */
 #ifndef XDP_CUCKOO_RANDOM_H
 #define XDP_CUCKOO_RANDOM_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RANDOM_STEP 0x9e3779b97f4a7c15ULL /* of the state */
+#define RANDOM_STEP 0x9e3779b97f4a7c15ULL /* step of the state */
 
 /* splitmix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014. */
 static inline uint64_t random_next(uint64_t *state)

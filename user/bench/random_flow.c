@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One flow: at random, or such that a rule matches it. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -18,7 +17,7 @@ static union flow_addr random_bits(enum flow_family family, uint64_t *random)
 	return bits;
 }
 
-/* Any IPv4 address; of IPv6, one that is given to hosts: 2000::/3. */
+/* Any IPv4 address; in IPv6, an address within 2000::/3, from which hosts have theirs. */
 static union flow_addr random_address(enum flow_family family, uint64_t *random)
 {
 	union flow_addr address = random_bits(family, random);
@@ -39,17 +38,12 @@ static union flow_addr random_within(const union flow_addr *net, unsigned int le
 					    net->word[1] | (bits.word[1] ^ high.word[1]) } };
 }
 
-static __u8 random_proto(uint64_t *random)
-{
-	return random_next(random) & 1 ? IPPROTO_TCP : IPPROTO_UDP;
-}
-
 struct bench_flow bench_flow_random(enum flow_family family, uint64_t *random)
 {
 	const __u32 ports = random_next(random);
 	struct bench_flow flow = { .src = random_address(family, random),
 				   .dst = random_address(family, random),
-				   .proto = random_proto(random) };
+				   .proto = random_next(random) & 1 ? IPPROTO_TCP : IPPROTO_UDP };
 
 	memcpy(flow.ports, &ports, sizeof(ports));
 	return flow;
@@ -60,7 +54,7 @@ static bool is_icmp(__u8 proto)
 	return proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6;
 }
 
-/* Two ports of two bytes, or type and code, one byte each. */
+/* Writes two ports of two bytes each, or type and code of one byte each. */
 static void put_ports(const struct rule *rule, struct bench_flow *flow)
 {
 	const size_t bytes = is_icmp(flow->proto) ? 1 : 2;
@@ -79,7 +73,7 @@ bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64
 	if (rule->fields & RULE_PROTO)
 		flow->proto = rule->proto;
 	put_ports(rule, flow);
-	/* What stands there is stepped over, and what follows is the protocol. */
+	/* The parser would step over an extension header and take a later header for the protocol. */
 	return family == FLOW_IPV4 || !parse_is_extension(flow->proto);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A flow to measure with: at random, or such that a rule matches it. Knows rules and nothing else. */
+/* A random flow to measure with: any, or one that a rule matches. */
 #ifndef XDP_CUCKOO_BENCH_FLOW_H
 #define XDP_CUCKOO_BENCH_FLOW_H
 
@@ -10,18 +10,18 @@
 /* A packet. In IPv4 the addresses are in .v4. */
 struct bench_flow {
 	union flow_addr src, dst;
-	__u8 ports[4]; /* as behind the IP header */
+	__u8 ports[4]; /* the bytes after the IP header */
 	__u8 proto;
-	__u8 outcome;      /* enum abi_outcome that it must have */
-	__u8 wrong_probes; /* look-ups of which each, met by chance, leads to another */
+	__u8 outcome;      /* the expected enum abi_outcome */
+	__u8 wrong_probes; /* look-ups where a false positive would give another outcome */
 	__u8 reserved;
 };
 
-/* A flow of the family at random; and one that the rule matches, false where no plain frame can be so. */
+/* Any flow of the family; and a flow that the rule matches. False: no plain frame can match it. */
 struct bench_flow bench_flow_random(enum flow_family family, uint64_t *random);
 bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random, struct bench_flow *flow);
 
-/* The rule that names just this flow: what to ask store and table about. */
+/* The rule that names exactly this flow, to look it up in store and table. */
 struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family family);
 
 #endif

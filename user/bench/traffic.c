@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The lists: a sample of the rules, what decides about each flow, and in what order they come. */
 #include "bench/traffic.h"
 
 #include <errno.h>
@@ -12,10 +11,10 @@
 #include "hint.h"
 #include "filter/hints.h"
 
-#define TRIES_A_FLOW 4    /* before it is given up that there are more flows of a kind */
-#define MISSES_ASKED 1024 /* of the store, whether no rule names them */
+#define TRIES_A_FLOW 4    /* then there are no more flows of this kind */
+#define MISSES_ASKED 1024 /* misses that are looked up in the store as well */
 
-/* BENCH_FLOWS rules of a family at most, each with the same chance to be among them. */
+/* At most BENCH_FLOWS rules of a family, each drawn with equal chance. */
 struct sample {
 	__u8 (*rule)[RULE_ENCODED_BYTES];
 	__u64 seen;
@@ -25,7 +24,7 @@ struct making {
 	struct store *store;
 	const struct kernel_filter *filter;
 	struct shape_list shapes;
-	bool has_pass; /* some rule passes: such a one may decide about what another drops */
+	bool has_pass; /* there are pass rules: one may override a drop rule */
 	__s64 lasts_ms;
 	uint64_t random;
 	struct sample sample[FLOW_FAMILIES];
@@ -38,7 +37,7 @@ __u64 bench_lists_bytes(void)
 
 /* ---- a sample of the rules ---- */
 
-/* A compact table knows no time, and ours is not going to be told. */
+/* A compact table stores no times, and nobody ends rules in the measured copy. */
 static bool is_lasting(const struct making *making, const struct rule *rule)
 {
 	return !making->filter->options.is_exact || !rule->timeout_ms || rule->timeout_ms > making->lasts_ms;
@@ -69,11 +68,11 @@ static size_t sampled(const struct sample *sample)
 	return sample->seen < BENCH_FLOWS ? sample->seen : BENCH_FLOWS;
 }
 
-/* ---- what decides about a flow ---- */
+/* ---- which rule decides about a flow ---- */
 
 enum decision { BY_NOBODY, BY_A_RULE, BY_A_RULE_THAT_ENDS };
 
-/* Whether a rule of these shapes names the flows; -errno. */
+/* Whether a rule of this shape names the flow. enum decision, or -errno. */
 static int ask_shape(const struct making *making, const struct rule *query, const struct rule_shape *shape)
 {
 	struct rule rules[RULE_KEYS_MAX];
@@ -90,7 +89,7 @@ static int ask_shape(const struct making *making, const struct rule *query, cons
 	return BY_NOBODY;
 }
 
-/* Of all rules, or of those that pass, the first that is found. enum decision, or -errno. */
+/* Finds a rule, or a pass rule, that names the flow. enum decision, or -errno. */
 static int ask_store(const struct making *making, const struct rule *query, bool passing_only)
 {
 	int decision = BY_NOBODY;
@@ -104,7 +103,7 @@ static int ask_store(const struct making *making, const struct rule *query, bool
 	return decision;
 }
 
-/* The shapes that a packet of the flow is looked up by, as a set. */
+/* The shapes by which packets of the flow are looked up, as bits. */
 static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_list *list,
 		    const struct bench_flow *flow, enum flow_family family)
 {
@@ -118,7 +117,7 @@ static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_l
 	return hints_leave(list, hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key))]);
 }
 
-/* Shapes that pass come first, and the first hit decides. */
+/* Pass shapes are looked up first, and the first hit decides. */
 static void expect(const struct making *making, enum flow_family family, enum abi_outcome outcome,
 		   struct bench_flow *flow)
 {
@@ -157,8 +156,8 @@ static void shuffle(struct bench_flow *flow, size_t count, uint64_t *random)
 }
 
 /*
- * Makes a list by `make`, which is called with numbers from 0 on and returns 1 where it made a flow, 0, or
- * -errno. Where that makes too few they are repeated.
+ * Makes a list by calls of `make` with numbers from 0 on. `make` returns 1 if it made a flow, 0 if not, or
+ * -errno. If it makes too few flows, they are repeated.
  */
 static int make_list(struct making *making, enum flow_family family, struct bench_list *list,
 		     int (*make)(struct making *making, enum flow_family family, size_t number,
@@ -189,7 +188,7 @@ static int make_list(struct making *making, enum flow_family family, struct benc
 	return 0;
 }
 
-/* What the rule drops another may pass. */
+/* A pass rule may override the drop rule that the flow was made from. */
 static int make_hit(struct making *making, enum flow_family family, size_t number, struct bench_flow *flow)
 {
 	const struct sample *sample = &making->sample[family];
@@ -220,8 +219,8 @@ static int make_hit(struct making *making, enum flow_family family, size_t numbe
 }
 
 /*
- * The table is asked first, since that is fast. What it knows is a rule, or in a compact table perhaps a false
- * positive, which such a table has for innocent packets.
+ * Asks the table first, since that is fast. In an exact table a match is a rule. In a compact one it may be a
+ * false positive, which belongs to the traffic.
  */
 static int make_miss(struct making *making, enum flow_family family, size_t number, struct bench_flow *flow)
 {
@@ -240,7 +239,7 @@ static int make_miss(struct making *making, enum flow_family family, size_t numb
 	return 1;
 }
 
-/* That the table knows nothing of them is right only if the store does not, either. */
+/* The store must know no rule for these flows either, or the table lacks rules. */
 static int check_misses(const struct making *making, enum flow_family family, const struct bench_list *list,
 			struct reason *reason)
 {

@@ -13,9 +13,9 @@ struct crew {
 	const struct bench_shift *shift;
 	struct worker *workers;
 	unsigned int count;
-	pthread_mutex_t gate;      /* held until all are there */
-	bool is_called_off;        /* they are not all there */
-	pthread_barrier_t barrier; /* behind the gate, where a start takes less time */
+	pthread_mutex_t gate;      /* locked until all threads exist */
+	bool is_called_off;        /* a thread could not be started */
+	pthread_barrier_t barrier; /* after the gate, so that all start closely together */
 };
 
 struct worker {
@@ -26,32 +26,27 @@ struct worker {
 	struct reason reason;
 };
 
-/* ---- one of them ---- */
-
-static bool may_start(struct crew *crew)
-{
-	bool may;
-
-	pthread_mutex_lock(&crew->gate);
-	may = !crew->is_called_off;
-	pthread_mutex_unlock(&crew->gate);
-	return may;
-}
+/* ---- one thread ---- */
 
 static void *work(void *context)
 {
 	struct worker *worker = context;
-	const struct bench_shift *shift = worker->crew->shift;
+	struct crew *crew = worker->crew;
+	const struct bench_shift *shift = crew->shift;
+	bool is_called_off;
 
-	if (!may_start(worker->crew))
+	pthread_mutex_lock(&crew->gate);
+	is_called_off = crew->is_called_off;
+	pthread_mutex_unlock(&crew->gate);
+	if (is_called_off)
 		return NULL;
-	pthread_barrier_wait(&worker->crew->barrier);
+	pthread_barrier_wait(&crew->barrier);
 	worker->error = kernel_bench_run(shift->bench, worker->frame, shift->frame_bytes, shift->packets, NULL,
 					 &worker->reason);
 	return NULL;
 }
 
-/* They start at different flows, so that none finds what another has just fetched. */
+/* Threads start at different flows, so that none finds in the cache what another has just fetched. */
 static void prepare(struct worker *worker, struct crew *crew)
 {
 	const size_t number = worker - crew->workers;
@@ -80,7 +75,7 @@ static int start_on(struct worker *worker, int cpu)
 	return -error;
 }
 
-/* ---- all of them ---- */
+/* ---- all threads ---- */
 
 static int run_workers(struct crew *crew, const cpu_set_t *cpus)
 {
@@ -102,22 +97,7 @@ static int run_workers(struct crew *crew, const cpu_set_t *cpus)
 	return error;
 }
 
-static int first_error(const struct crew *crew, struct reason *reason)
-{
-	for (unsigned int i = 0; i < crew->count; i++)
-		if (crew->workers[i].error) {
-			*reason = crew->workers[i].reason;
-			return crew->workers[i].error;
-		}
-	return 0;
-}
-
-/* ---- what the slices took ---- */
-
-static const __u64 *stamps_of(const struct crew *crew, unsigned int worker)
-{
-	return crew->shift->bench->stamps + (size_t)worker * BENCH_SLICES;
-}
+/* ---- times of slices ---- */
 
 static __u64 time_of(__u64 stamp)
 {
@@ -135,7 +115,7 @@ static void add(struct bench_series *series, double ns)
 		series->ns[at] = ns;
 }
 
-/* The last slice's end is known to nobody. */
+/* A slice ends where the next one starts, so the last slice has no known end. */
 static void collect(const struct crew *crew, struct bench_series series[BENCH_PROGRAMS],
 		    __u64 packets[BENCH_PROGRAMS + 1])
 {
@@ -143,7 +123,7 @@ static void collect(const struct crew *crew, struct bench_series series[BENCH_PR
 	__u64 start = 0, end = ~0ULL;
 
 	for (unsigned int i = 0; i < crew->count; i++) {
-		const __u64 *stamp = stamps_of(crew, i);
+		const __u64 *stamp = crew->shift->bench->stamps + (size_t)i * BENCH_SLICES;
 
 		if (start < time_of(stamp[0]))
 			start = time_of(stamp[0]);
@@ -152,7 +132,7 @@ static void collect(const struct crew *crew, struct bench_series series[BENCH_PR
 	}
 	for (unsigned int i = 0; i < crew->count; i++)
 		for (unsigned int slice = 0; slice < slices; slice++) {
-			const __u64 *stamp = stamps_of(crew, i) + slice;
+			const __u64 *stamp = crew->shift->bench->stamps + (size_t)i * BENCH_SLICES + slice;
 			const enum bench_program program = *stamp & BENCH_STAMP_PROGRAM;
 
 			packets[program] += BENCH_SLICE;
@@ -174,8 +154,11 @@ int bench_crew_run(const struct bench_shift *shift, const cpu_set_t *cpus, struc
 	error = crew.workers ? run_workers(&crew, cpus) : -ENOMEM;
 	if (error)
 		reason_set(reason, error, "cannot run a thread on each CPU: %s", strerror(-error));
-	else
-		error = first_error(&crew, reason);
+	for (unsigned int i = 0; i < crew.count && !error; i++) {
+		error = crew.workers[i].error;
+		if (error)
+			*reason = crew.workers[i].reason;
+	}
 	if (!error)
 		collect(&crew, series, packets);
 	free(crew.workers);

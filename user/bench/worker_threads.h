@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Threads, each on a CPU of its own, that run slices at the same time; and what the slices took. Knows no
- * flows.
- */
+/* Threads, each on a CPU of its own, that run slices at the same time, and the times of the slices. */
 #ifndef XDP_CUCKOO_BENCH_CREW_H
 #define XDP_CUCKOO_BENCH_CREW_H
 
@@ -13,10 +10,10 @@
 #define BENCH_FRAME_BYTES_MAX 64
 #define BENCH_SERIES_ROOM (1 << 20)
 
-/* What slices took, in ns a packet; where they are more than there is room for, a sample of them. */
+/* The times of slices, in ns per packet; a random sample if there are too many. */
 struct bench_series {
 	float *ns;    /* BENCH_SERIES_ROOM */
-	__u64 slices; /* that were seen */
+	__u64 slices; /* all slices, also those not in the sample */
 };
 
 /* A frame to start with, and how many packets each thread runs: whole slices, BENCH_SLICES at most. */
@@ -28,8 +25,8 @@ struct bench_shift {
 };
 
 /*
- * Runs a thread on each of `cpus`. Adds to `series`, by program, the slices that were run while all threads
- * were at work, and to packets[program] all packets, those to warm up too. -errno.
+ * Runs a thread on each of `cpus`. Adds to `series`, by program, the slices that ran while all threads were
+ * at work. Adds all packets to packets[program], those of the warm-up too. -errno.
  */
 int bench_crew_run(const struct bench_shift *shift, const cpu_set_t *cpus, struct bench_series series[BENCH_PROGRAMS],
 		   __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * batch: commands about single rules, line by line, in one process. The lines at hand are one change,
- * with one commit; their answers are written after it.
+ * batch: runs lines of add, del and test in one process. The lines that are at hand form a group. A group is
+ * one change with one commit, and its answers are written after the commit.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,15 +15,18 @@
 #include "host/protected_flows.h"
 #include "io/output.h"
 
-/* What of lines at hand becomes one change; a feeder that waits for its answer waits for one change. */
+/* Limits of a group. A writer that waits for its answer waits for one change. */
 #define GROUP_LINES 32768
 #define GROUP_BYTES (4 << 20)
 #define GROUP_MS 20
 
-/* Deletions that are worth a change of their own where they make room for what is added behind them. */
+/*
+ * If the table is full, so many deletions get a change of their own, which frees their room before more is
+ * added.
+ */
 #define ROOM_LINES 1024
 
-/* How long other writers are kept waiting, and how long the lock is then left to them. */
+/* Hold the lock at most so long while other writers wait, then leave it to them for a moment. */
 #define HOLD_MS 200
 #define LEAVE_MS 2
 
@@ -34,23 +37,27 @@ const struct command command_batch = {
 	.group = COMMAND_RULES,
 	.usage = "FILE|- [--timeout TIME] [--strict] [--force]",
 	.summary = "run add, del and test lines, one after the other",
-	.help = "Lines as on the command line, one answer a line, in order, as soon as what it says is durable\n"
-		"and active; empty lines and lines that start with # have none:\n"
-		"  add RULE    added | updated (it ends at another time now, or is there by hand too) | already there\n"
+	.help = "Each line is as on the command line. Each has one answer line, in order, written\n"
+		"as soon as the answer is durable and active. Empty lines and lines that start\n"
+		"with # have no answer. The lines and their answers:\n"
+		"  add RULE    added | updated (the rule has a new end, or is now also added by\n"
+		"              hand) | already there\n"
 		"  del RULE    deleted | no such rule\n"
-		"  test FLOW   blocked by RULE | blocked: no rule passes it (policy no-rule drop) | passed by RULE |\n"
-		"              not blocked\n"
-		"and to a bad line: error: FILE:LINE: why. Lines that come at once are one change; between, and\n"
-		"five times a second at least, other commands get their turn, also while answers wait to be\n"
-		"read. A pipe stays open for as long as its writer likes.\n"
+		"  test FLOW   blocked by RULE | blocked: no rule passes it (policy no-rule drop)\n"
+		"              | passed by RULE | not blocked\n"
+		"A bad line is answered with: error: FILE:LINE: why. Lines that arrive together\n"
+		"are one change. Between changes, and at least five times a second, other\n"
+		"commands get their turn, even while answers wait for a reader. A pipe stays open\n"
+		"as long as its writer likes.\n"
 		"\n"
-		"  --timeout TIME  of rules that name none\n"
-		"  --strict        one change from the first line to the last; nothing is changed where one is bad\n"
-		"  --force         also block what this host is reached by: see help add\n"
+		"  --timeout TIME  for rules without a timeout\n"
+		"  --strict        make one change of all lines; change nothing if a line is bad\n"
+		"  --force         also block addresses by which this host is reached: see help\n"
+		"                  add\n"
 		"\n"
-		"With --json each answer is an object on a line of its own, with the line's number. Status 0: all\n"
-		"was done; 1: something was there already, not there, or not blocked; 2: bad lines; 3 and more: lines\n"
-		"that were refused.\n"
+		"With --json each answer is an object on a line of its own, with the number of\n"
+		"the line. Status 0: all was done; 1: a rule was already there, or not there, or\n"
+		"a flow was not blocked; 2: bad lines; 3 and more: lines that were refused.\n"
 		"\n"
 		"  printf '%s\\n' 'add 192.0.2.1 timeout 1h' 'del 192.0.2.2' | xdp-cuckoo batch -\n"
 		"  xdp-cuckoo batch --strict changes.txt\n",
@@ -66,7 +73,7 @@ struct batch {
 	struct feed feed;
 	struct guard guard;
 	struct apply apply;
-	bool is_open; /* apply and guard */
+	bool is_open; /* apply and guard are open */
 	__u64 opened_ms;
 	struct batch_line *lines; /* the group */
 	size_t count, room;
@@ -83,7 +90,7 @@ static __u64 now_ms(void)
 
 /* ---- the lines at hand ---- */
 
-/* 1: taken, also where it says nothing; 0: none is at hand; -ENOMEM. */
+/* 1: took a line, or skipped an empty one; 0: no line is at hand; -ENOMEM. */
 static int take_line(struct batch *batch)
 {
 	size_t text, room = batch->room ? 2 * batch->room : 256;
@@ -111,7 +118,7 @@ static int take_line(struct batch *batch)
 }
 
 /*
- * Fills the group with what is at hand; strict: with all there will be. 1: it is full; 0: nothing more is
+ * Fills the group with the lines at hand; with --strict, with all lines. 1: the group is full; 0: no more is
  * at hand; -EINTR: a signal; other -errno.
  */
 static int collect(struct batch *batch)
@@ -175,7 +182,7 @@ static int open_apply(struct batch *batch, struct reason *reason)
 	return 0;
 }
 
-/* Locks of files are not handed on in turn: who waits for it needs a moment to take it. */
+/* File locks have no queue, so a waiting process needs a moment to take the lock. */
 static void let_others_in(struct batch *batch)
 {
 	const struct timespec moment = { .tv_nsec = LEAVE_MS * 1000000L };
@@ -186,7 +193,7 @@ static void let_others_in(struct batch *batch)
 	nanosleep(&moment, NULL);
 }
 
-/* How long it may still be held. */
+/* How long the lock may still be held. */
 static int left_ms(const struct batch *batch)
 {
 	const __u64 held_ms = now_ms() - batch->opened_ms;
@@ -196,6 +203,7 @@ static int left_ms(const struct batch *batch)
 
 /* ---- a change ---- */
 
+/* Lines that become one change. */
 struct span {
 	struct batch *batch;
 	size_t first, next, end;
@@ -216,43 +224,37 @@ static int read_line(const struct batch *batch, const struct batch_line *line, s
 	return error;
 }
 
-/* A line that the guard may refuse is a change of its own, so that others are not taken back with it. */
-static bool is_delicate(const struct batch *batch, const struct batch_request *request)
-{
-	return request->verb != BATCH_TEST && !batch->invocation->is_strict &&
-	       guard_concerns(&batch->guard, &request->rule);
-}
-
-/* A table has room for what comes once what goes has gone, which is after the change. */
-static bool makes_room_first(const struct span *span, const struct batch_request *request)
-{
-	return request->verb == BATCH_ADD && span->deleted >= ROOM_LINES && !span->batch->invocation->is_strict &&
-	       apply_is_full(&span->batch->apply);
-}
-
-/* Does the next line, or ends the span before it. One that makes no sense ends only a strict change. */
+/* Runs the next line, or ends the span before it. With --strict a bad line ends the change. */
 static int run_line(struct span *span, struct reason *reason)
 {
 	struct batch *batch = span->batch;
 	struct batch_line *line = &batch->lines[span->next];
+	const bool is_strict = batch->invocation->is_strict;
 	struct batch_request request = {};
 	struct reason bad;
 	int error = read_line(batch, line, &request, &bad);
 
-	if (error && batch->invocation->is_strict)
+	if (error && is_strict)
 		return reason_set(reason, error, "%s", bad.text);
-	if (!error && is_delicate(batch, &request)) {
+	if (error) {
+		batch_line_fail(line, error, &bad);
+		span->next++;
+		return 0;
+	}
+	/*
+	 * A line that the guard may refuse is a change of its own, so that its refusal undoes no other line.
+	 */
+	if (request.verb != BATCH_TEST && !is_strict && guard_concerns(&batch->guard, &request.rule)) {
 		span->end = span->next > span->first ? span->next : span->next + 1;
 		if (span->next == span->end)
 			return 0;
 	}
-	if (!error && makes_room_first(span, &request)) {
+	/* The room of deleted rules is free only after the change. */
+	if (request.verb == BATCH_ADD && span->deleted >= ROOM_LINES && !is_strict && apply_is_full(&batch->apply)) {
 		span->end = span->next;
 		return 0;
 	}
-	if (error)
-		batch_line_fail(line, error, &bad);
-	error = error ? 0 : batch_line_run(line, &batch->apply, &request, reason);
+	error = batch_line_run(line, &batch->apply, &request, reason);
 	span->deleted += line->answer == BATCH_DELETED;
 	span->next += !error;
 	return error;
@@ -276,8 +278,8 @@ static void fail(struct batch *batch, size_t first, size_t end, int error, const
 }
 
 /*
- * As few changes as can be, such that only the lines to blame fail: where one fails as a whole, those before the
- * line that ended it, and that by itself; halves, where it was none of them.
+ * Makes as few changes as possible, so that only the lines at fault fail. If a change fails at a line, the
+ * lines before it and the line itself are tried apart. If it fails at no line, its two halves are.
  */
 static void change(struct batch *batch, size_t first, size_t end)
 {
@@ -309,7 +311,7 @@ static void change(struct batch *batch, size_t first, size_t end)
 
 /* ---- groups ---- */
 
-/* Whoever does not read the answers keeps nobody else waiting. */
+/* While nobody reads the answers, other commands get the lock. */
 static int hand_on(struct batch *batch)
 {
 	if (batch->is_open && !output_can_flush(left_ms(batch)))
@@ -337,7 +339,7 @@ static int print_answers(struct batch *batch)
 	return error ? error : hand_on(batch);
 }
 
-/* Group after group, to the end or a signal. 0; -EINTR: something at hand is left undone; other -errno. */
+/* Runs groups until the end of the input or a signal. 0; -EINTR: lines at hand are not done; other -errno. */
 static int run_groups(struct batch *batch)
 {
 	int got;
@@ -358,7 +360,7 @@ static int run_groups(struct batch *batch)
 	return got == -EINTR && !feed_has_rest(&batch->feed) ? 0 : got;
 }
 
-/* All lines in one change; says why where that fails. 0; -errno where the lines cannot be read. */
+/* Makes one change of all lines, and prints why if that fails. 0; -errno: the lines cannot be read. */
 static int run_strict(struct batch *batch)
 {
 	struct span span = { .batch = batch };
@@ -391,7 +393,7 @@ static enum command_status run_all(struct batch *batch)
 	if (error == -EINTR && is_strict)
 		return command_error(STATUS_SYSTEM, "interrupted: nothing was changed");
 	if (error == -EINTR)
-		return command_error(STATUS_SYSTEM, "interrupted: what is behind line %llu was not done",
+		return command_error(STATUS_SYSTEM, "interrupted: the lines after %llu were not done",
 				     (unsigned long long)batch->feed.number);
 	if (error)
 		return command_error(STATUS_SYSTEM, "%s: %s", batch->feed.name, strerror(-error));
@@ -410,7 +412,7 @@ static enum command_status run_batch(const struct invocation *invocation)
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot read '%s': %s; name a file, or - for standard input", path,
 				     strerror(-error));
-	/* What stands in the way of every line is told before the first. */
+	/* Report an error that would stop every line before the first line. */
 	error = open_apply(&batch, &reason);
 	if (!error) {
 		apply_unlock(&batch.apply);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* bench: what this host's own filter costs a packet. */
+/* bench: measures what the filter costs per packet on this host. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ static enum command_status run_bench(const struct invocation *invocation);
 
 #define SECONDS_DEFAULT 2
 #define DRIVER_NS_DEFAULT 42
-#define SET_UP_MS 60000            /* most that it is thought to take */
-#define FRAME_BITS (8 * (64 + 20)) /* on the wire: of 64 bytes, with preamble and gap */
+#define SET_UP_MS 60000            /* an upper estimate */
+#define FRAME_BITS (8 * (64 + 20)) /* a frame of 64 bytes on the wire, with preamble and gap */
 #define CPU_NAME_BYTES 128
 #define MEASURED_BYTES 128
 
@@ -26,29 +26,36 @@ const struct command command_bench = {
 	.usage = "[--seconds N] [--driver-ns N] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
 		 "[--no-counters] [--no-spare]",
 	.summary = "measure what the filter costs a packet on this machine",
-	.help = "Measures a copy of the running filter with its rules, on packets that the kernel makes up\n"
-		"(BPF_PROG_TEST_RUN): nothing that runs is touched, nor its counters. Where no filter runs, what\n"
-		"`load` would make of the stored rules is measured. Of IPv4 and of IPv6, as far as there are such:\n"
-		"  hit    packets that match a rule, any rule with the same chance, at random where it leaves room\n"
-		"  miss   packets from and to random addresses, TCP or UDP, that match no rule\n"
+	.help = "Measures a copy of the running filter with its rules, on packets that the kernel\n"
+		"makes up (BPF_PROG_TEST_RUN). The running filter and its counters stay\n"
+		"untouched. If no filter runs, it measures the filter that `load` would make from\n"
+		"the stored rules. There are three kinds of traffic, for IPv4 and for IPv6 if\n"
+		"there are such rules:\n"
+		"  hit    packets that match a rule; each rule is equally likely, and fields that\n"
+		"         the rule leaves open are random\n"
+		"  miss   packets with random addresses, TCP or UDP, that match no rule\n"
 		"  half   both, mixed at random\n"
-		"262,144 flows take turns, another for each packet. What the filter decides about them is compared\n"
-		"with the rules before anything is timed, and after. On one CPU, then on all at once, in ns a packet:\n"
-		"  ns               of the filter, with the kernel's loop and the change of flow: the median of many\n"
-		"                   slices of 256 packets, and its quartiles\n"
-		"  drop ns          the same of a bare XDP_DROP\n"
-		"  ns over drop     the difference: what the filter costs\n"
-		"  ns over parse    of that, what it costs beyond reading the headers\n"
-		"  million packets  a second, of the test itself; a driver adds its own time\n"
-		"The cores needed are a model, not measured: packets a second times (driver + ns over drop, on all\n"
-		"CPUs at once); 10 Gbit/s are 14.88 million frames of 64 bytes a second.\n"
-		"  --seconds N      to measure, beside one or two to set up and check (default: 2)\n"
-		"  --driver-ns N    what driver and kernel take for a packet that a bare XDP program drops. Default\n"
-		"                   42: 24 million a second and core, Hoiland-Jorgensen et al., \"The eXpress Data\n"
-		"                   Path\", CoNEXT 2018, on a 100 Gbit/s card (mlx5)\n"
+		"262,144 flows take turns, one packet each. Before and after timing, bench checks\n"
+		"that the filter decides as the rules say. It measures on one CPU, then on all at\n"
+		"once, in ns per packet:\n"
+		"  ns               the filter, with the kernel's loop and the change of flow:\n"
+		"                   the median of many slices of 256 packets, and its quartiles\n"
+		"  drop ns          the same for a bare XDP_DROP\n"
+		"  ns over drop     the difference: the cost of the filter\n"
+		"  ns over parse    the part of it that does not read the headers\n"
+		"  million packets  per second, of the test itself; a driver adds its own time\n"
+		"The cores needed are a model, not a measurement: packets per second times\n"
+		"(driver + ns over drop, on all CPUs at once); 10 Gbit/s are 14.88 million frames\n"
+		"of 64 bytes per second.\n"
+		"  --seconds N      time to measure; set-up and checks take one or two seconds\n"
+		"                   more (default: 2)\n"
+		"  --driver-ns N    time that driver and kernel need for a packet that a bare XDP\n"
+		"                   program drops. Default 42: 24 million per second and core,\n"
+		"                   Hoiland-Jorgensen et al., \"The eXpress Data Path\", CoNEXT\n"
+		"                   2018, on a 100 Gbit/s card (mlx5)\n"
 		"  --capacity, --compact, --fingerprint, --no-counters, --no-spare\n"
-		"                   another table than the one that runs: as `load` would make it with these\n"
-		"Status 1 where no filter of the --name runs and no rules are stored.\n"
+		"                   measure the table that `load` would make with these options\n"
+		"Status 1: no filter of the --name runs and no rules are stored.\n"
 		"\n"
 		"  xdp-cuckoo bench\n"
 		"  xdp-cuckoo bench --seconds 10 --json\n"
@@ -60,7 +67,7 @@ const struct command command_bench = {
 
 /* ---- what is measured ---- */
 
-/* A filter of our own, and what is to be said of it. */
+/* The measured filter, which no packet reaches, and the results. */
 struct benching {
 	struct apply apply;
 	struct apply_original original;
@@ -77,9 +84,9 @@ static __u64 seconds_of(const struct invocation *invocation)
 static int open_filter(const struct invocation *invocation, struct benching *benching, struct reason *reason)
 {
 	const struct apply_wanted wanted = {
-		.is_another = command_names_format(invocation) || invocation->capacity,
-		.options = command_table_options(invocation),
-		.capacity = invocation->capacity,
+		.is_another = load_describes_table(&invocation->load) || invocation->load.capacity,
+		.options = load_table(&invocation->load),
+		.capacity = invocation->load.capacity,
 	};
 	int error = apply_open_copy(&benching->apply, invocation->state, invocation->name, &wanted, &benching->original,
 				    reason);
@@ -90,26 +97,19 @@ static int open_filter(const struct invocation *invocation, struct benching *ben
 	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
 }
 
-static int make_lists(const struct invocation *invocation, struct benching *benching, struct reason *reason)
-{
-	const __s64 lasts_ms = 1000 * (__s64)seconds_of(invocation) + SET_UP_MS;
-	int error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", reason);
-
-	if (error)
-		return error;
-	return bench_lists_open(&benching->lists, benching->apply.store, &benching->apply.targets->filter, lasts_ms,
-				reason);
-}
-
-/* Others can write again while it is measured. */
 static int bench(const struct invocation *invocation, struct benching *benching, struct reason *reason)
 {
+	const __s64 lasts_ms = 1000 * (__s64)seconds_of(invocation) + SET_UP_MS;
 	int error = open_filter(invocation, benching, reason);
 
 	if (!error)
-		error = make_lists(invocation, benching, reason);
+		error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", reason);
+	if (!error)
+		error = bench_lists_open(&benching->lists, benching->apply.store, &benching->apply.targets->filter,
+					 lasts_ms, reason);
 	if (error)
 		return error;
+	/* Other commands may change the store while bench measures. */
 	apply_unlock(&benching->apply);
 	return bench_measure(&benching->apply.targets->filter, &benching->lists, seconds_of(invocation),
 			     &benching->results, reason);
@@ -117,7 +117,7 @@ static int bench(const struct invocation *invocation, struct benching *benching,
 
 /* ---- the answer ---- */
 
-/* As the kernel names it; "unknown" on machines where it does not. */
+/* The name that the kernel gives; "unknown" if it gives none. */
 static const char *cpu_name(char name[CPU_NAME_BYTES])
 {
 	FILE *file = fopen("/proc/cpuinfo", "re");
@@ -137,21 +137,14 @@ static const char *measured_text(const struct apply_original *original, char tex
 	if (original->is_copied)
 		snprintf(text, MEASURED_BYTES, "a copy of the filter on %s", original->interface);
 	else if (original->is_running)
-		snprintf(text, MEASURED_BYTES,
-			 "what load would make with these options; on %s another "
-			 "table runs",
+		snprintf(text, MEASURED_BYTES, "what load would make with these options; on %s another table runs",
 			 original->interface);
 	else
 		snprintf(text, MEASURED_BYTES, "what load would make; no filter runs");
 	return text;
 }
 
-static double packets_per_s(double ns)
-{
-	return 1e9 / ns;
-}
-
-/* `cpus`: that did it together, each in the time that the figures tell. */
+/* `cpus` of them worked at the same time, each at the speed of the figures. */
 static json_t *figures_row(const struct bench_result *result, const struct bench_figure *figures, unsigned int cpus)
 {
 	const struct bench_figure *filter = &figures[BENCH_FILTER];
@@ -162,22 +155,20 @@ static json_t *figures_row(const struct bench_result *result, const struct bench
 			 "traffic", bench_traffic_names[result->traffic], "ns", filter->median, "lower_quartile",
 			 filter->lower_quartile, "upper_quartile", filter->upper_quartile, "drop_ns", drop_ns,
 			 "ns_over_drop", filter->median - drop_ns, "ns_over_parse", filter->median - parse_ns,
-			 "million_packets_per_s", cpus * packets_per_s(filter->median) / 1e6);
+			 "million_packets_per_s", cpus * 1e9 / filter->median / 1e6);
 }
 
-static double over_drop(const struct bench_figure *figures)
-{
-	return figures[BENCH_FILTER].median - figures[BENCH_DROP].median;
-}
-
-/* A core does one packet after the other: so many of them are busy at that rate. */
+/*
+ * A core handles one packet after another, so that rate times the time per packet is the number of busy
+ * cores.
+ */
 static json_t *model_row(const struct bench_result *result, __u64 driver_ns)
 {
 	static const unsigned int gbit_per_s[] = { 10, 25, 40, 100 };
-	const double ns = driver_ns + over_drop(result->all_cpus);
+	const double ns = driver_ns + result->all_cpus[BENCH_FILTER].median - result->all_cpus[BENCH_DROP].median;
 	json_t *row = json_pack("{s:s, s:s, s:f, s:f}", "family", bench_family_names[result->family], "traffic",
 				bench_traffic_names[result->traffic], "ns", ns, "million_packets_per_s",
-				packets_per_s(ns) / 1e6);
+				1e9 / ns / 1e6);
 
 	for (size_t i = 0; i < sizeof(gbit_per_s) / sizeof(gbit_per_s[0]); i++) {
 		char name[32];
@@ -226,13 +217,6 @@ static json_t *make_answer(const struct invocation *invocation, const struct ben
 	return answer;
 }
 
-static void note_original(const struct benching *benching)
-{
-	if (benching->original.is_running && !benching->original.is_filtering)
-		output_note("the running filter on %s does not filter as measured; see xdp-cuckoo status",
-			    benching->original.interface);
-}
-
 static enum command_status run_bench(const struct invocation *invocation)
 {
 	struct benching benching = {};
@@ -240,12 +224,14 @@ static enum command_status run_bench(const struct invocation *invocation)
 	bool is_nothing_there;
 	int error;
 
-	if (command_check_format(invocation))
+	if (command_check_format(&invocation->load))
 		return STATUS_USAGE;
 	error = bench(invocation, &benching, &reason);
 	is_nothing_there = error == -ENOENT && !benching.apply.targets;
 	if (!error) {
-		note_original(&benching);
+		if (benching.original.is_running && !benching.original.is_filtering)
+			output_note("the running filter on %s does not filter as measured; see xdp-cuckoo status",
+				    benching.original.interface);
 		output_print(make_answer(invocation, &benching));
 	}
 	bench_lists_close(&benching.lists);

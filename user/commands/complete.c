@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * complete: what the word being typed may become, for shells. What fits where is read off the usage of commands, the
- * table of options and the words of rules. Changes nothing, says nothing about failures, and is done at once.
+ * complete: prints what the word being typed may become, for shells. The candidates come from the usage of
+ * commands, the table of options and the words of rules. Prints no errors, and must be quick.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -24,9 +24,10 @@ const struct command command_complete = {
 	.group = COMMAND_HIDDEN,
 	.usage = "-- WORD...",
 	.summary = "print what the last word may become",
-	.help = "For the completion of shells: the words behind xdp-cuckoo as far as they are typed, the last one perhaps\n"
-		"empty. One candidate a line, with a tab and its meaning where it has one; :file and :dir stand for names of\n"
-		"files and of directories, which the shell knows.\n"
+	.help = "For the completion of shells. Takes the words typed so far after xdp-cuckoo; the\n"
+		"last one may be empty. Prints one candidate per line, with a tab and its meaning\n"
+		"if it has one. :file and :dir mean that the shell completes names of files or\n"
+		"directories.\n"
 		"\n"
 		"  xdp-cuckoo complete -- ''\n"
 		"  xdp-cuckoo complete -- import --format sp\n",
@@ -36,16 +37,16 @@ const struct command command_complete = {
 };
 
 struct completion {
-	const char *word;                  /* to be completed */
-	const char *start;                 /* what stands before it, to be repeated: --mode= */
-	const struct options_kind *option; /* whose value it is; NULL: none's */
+	const char *word;                /* the word to complete */
+	const char *start;               /* text before it to repeat in each candidate, like --mode= */
+	const struct option_row *option; /* the word is its value; NULL: it is no value */
 	const char *state;
-	__u64 given;                   /* bit i: options_table[i] */
-	const struct command *command; /* NULL: not named yet */
-	bool is_lost;                  /* behind a command that is none */
-	bool has_options_ended;        /* -- */
-	char *const *words;            /* all */
-	int operand[RULE_WORDS_MAX];   /* which words are the command's operands */
+	__u64 given;                   /* bit i: options_table[i] was given */
+	const struct command *command; /* NULL: not typed yet */
+	bool is_lost;                  /* the typed command does not exist */
+	bool has_options_ended;        /* after -- */
+	char *const *words;            /* all words */
+	int operand[RULE_WORDS_MAX];   /* indexes of the operands in `words` */
 	int operands;
 };
 
@@ -66,15 +67,10 @@ static void offer(const struct completion *completion, const char *word, const c
 		print(completion, word, meaning);
 }
 
-/* What others have named: nothing that a shell takes for more than a name. */
-static bool is_safe(const char *name)
-{
-	return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
-}
-
+/* Offers only names without characters that are special to a shell. */
 static void offer_interface(const char *name, void *completion)
 {
-	if (is_safe(name))
+	if (!name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")])
 		offer(completion, name, NULL);
 }
 
@@ -146,7 +142,7 @@ static void offer_directories(const struct completion *completion)
 
 static void offer_rule(const struct completion *completion);
 
-/* What usage, options and words of rules call by a name. Of others, like N and TIME, nothing is known. */
+/* Placeholders in usage texts, options and rules. Others, like N and TIME, have no candidates. */
 static const struct {
 	const char *name;
 	void (*offer)(const struct completion *completion);
@@ -165,7 +161,7 @@ static void offer_place(const struct completion *completion, const char *place)
 			places[i].offer(completion);
 }
 
-/* `spec`: places and words, joined by '|', perhaps with dots behind. */
+/* `spec`: placeholders and words joined by '|'; dots may follow. */
 static void offer_spec(const struct completion *completion, const char *spec)
 {
 	char copy[SPEC_BYTES], *rest = copy, *place;
@@ -190,7 +186,7 @@ static const char *find_rule_word(const char *word, size_t *index, const char **
 	return NULL;
 }
 
-/* The value of the word before, or one of the words that the rule does not have yet. */
+/* Offers values for the word before, or the words that the rule does not have yet. */
 static void offer_rule(const struct completion *completion)
 {
 	const char *word, *value;
@@ -215,23 +211,23 @@ static void offer_options(const struct completion *completion)
 {
 	char option[SPEC_BYTES];
 
-	for (const struct options_kind *kind = options_table; kind->name; kind++) {
-		const bool is_given = completion->given & 1ULL << (kind - options_table);
+	for (const struct option_row *row = options_table; row->name; row++) {
+		const bool is_given = completion->given & 1ULL << (row - options_table);
 
-		if (is_given || (completion->command ? !options_are_of(kind, completion->command) : kind->bit))
+		if (is_given || (completion->command ? !options_are_of(row, completion->command) : row->bit))
 			continue;
-		snprintf(option, sizeof(option), "--%s", kind->name);
-		offer(completion, option, kind->meaning);
+		snprintf(option, sizeof(option), "--%s", row->name);
+		offer(completion, option, row->meaning);
 	}
 }
 
-/* ---- what is to be completed ---- */
+/* ---- the word to complete ---- */
 
-static const struct options_kind *find_option(const char *name, size_t length)
+static const struct option_row *find_option(const char *name, size_t length)
 {
-	for (const struct options_kind *kind = options_table; kind->name; kind++)
-		if (strlen(kind->name) == length && !memcmp(kind->name, name, length))
-			return kind;
+	for (const struct option_row *row = options_table; row->name; row++)
+		if (strlen(row->name) == length && !memcmp(row->name, name, length))
+			return row;
 	return NULL;
 }
 
@@ -243,19 +239,19 @@ static const char *next_of_usage(const char *usage, const char *word)
 	return *word ? word : NULL;
 }
 
-/* What the usage of the command, which may know it better than the table does, has behind the option. */
-static const char *value_of(const struct command *command, const struct options_kind *kind)
+/* The value in the usage of the command, which may be narrower than in the table of options. */
+static const char *value_of(const struct command *command, const struct option_row *row)
 {
-	const size_t length = strlen(kind->name);
+	const size_t length = strlen(row->name);
 
 	for (const char *word = command ? next_of_usage(command->usage, NULL) : NULL; word;
 	     word = next_of_usage(command->usage, word))
-		if (!strncmp(word, "--", 2) && !strncmp(word + 2, kind->name, length) && word[2 + length] == ' ')
+		if (!strncmp(word, "--", 2) && !strncmp(word + 2, row->name, length) && word[2 + length] == ' ')
 			return next_of_usage(command->usage, word);
-	return kind->value;
+	return row->value;
 }
 
-/* What the usage has in the place of the next operand; NULL: none. */
+/* The placeholder of the next operand in the usage; NULL: none. */
 static const char *operand_of(const struct completion *completion)
 {
 	const char *usage = completion->command->usage;
@@ -265,9 +261,9 @@ static const char *operand_of(const struct completion *completion)
 		const size_t length = strcspn(word, " ]");
 
 		if (!strncmp(word, "--", 2)) {
-			const struct options_kind *kind = find_option(word + 2, length - 2);
+			const struct option_row *row = find_option(word + 2, length - 2);
 
-			if (kind && kind->value)
+			if (row && row->value)
 				word = next_of_usage(usage, word);
 			continue;
 		}
@@ -287,31 +283,31 @@ static void take_word(struct completion *completion, int i)
 	}
 }
 
-/* Word `i` is an option: how many words it takes. Where the last one is its value, that is what is completed. */
+/* Reads the option at word `i`. Returns how many words it takes. Its value may be the word to complete. */
 static int take_option(struct completion *completion, int i, int last)
 {
 	const char *name = completion->words[i] + 2, *value = strchr(name, '=');
-	const struct options_kind *kind = find_option(name, value ? (size_t)(value - name) : strlen(name));
+	const struct option_row *row = find_option(name, value ? (size_t)(value - name) : strlen(name));
 	int used = 1;
 
-	if (!kind)
+	if (!row)
 		return 1;
-	completion->given |= 1ULL << (kind - options_table);
-	if (!kind->value || value)
+	completion->given |= 1ULL << (row - options_table);
+	if (!row->value || value)
 		return 1;
 	/* bash makes a word of '='. */
 	if (!strcmp(completion->words[i + 1], "=") && i + 1 < last)
 		used++;
 	if (i + used >= last)
-		completion->option = kind;
-	else if (!strcmp(kind->name, "state"))
+		completion->option = row;
+	else if (!strcmp(row->name, "state"))
 		completion->state = completion->words[i + used];
-	else if (!strcmp(kind->name, "pins"))
+	else if (!strcmp(row->name, "pins"))
 		kernel_use_pins(completion->words[i + used]);
 	return used + 1;
 }
 
-/* --mode=na, and what bash makes of --mode= alone. */
+/* Splits --mode=na into an option and its value; bash passes `=` as a word of its own. */
 static void settle_word(struct completion *completion, char start[SPEC_BYTES])
 {
 	const char *value = strchr(completion->word, '=');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* expire: deletes what has ended. */
+/* expire: deletes rules that have ended. */
 #include "commands/command.h"
 #include "io/output.h"
 
@@ -10,10 +10,11 @@ const struct command command_expire = {
 	.group = COMMAND_RULES,
 	.usage = "",
 	.summary = "delete the rules that have ended",
-	.help = "A running filter stops matching a rule when its time is over, by itself; this gives its slot and\n"
-		"its place in the store back. Compact tables know no times: there a rule holds until this is run.\n"
-		"A timer that runs it every minute comes with the tool, by the filter's name:\n"
-		"systemctl enable --now xdp-cuckoo-expire@default.timer.\n"
+	.help = "A running filter stops matching a rule by itself when its time is over; `expire`\n"
+		"frees its slot and its place in the store. A compact table stores no times: its\n"
+		"rules hold until `expire` runs. A systemd timer can run it every minute, for one\n"
+		"filter by its name:\n"
+		"systemctl enable --now xdp-cuckoo-expire@default.timer\n"
 		"\n"
 		"  xdp-cuckoo expire\n"
 		"  xdp-cuckoo --name web expire\n",

@@ -17,17 +17,20 @@ const struct command command_export = {
 	.group = COMMAND_RULES,
 	.usage = "[FILE|-] [--list NAME] [--format text|ipset|nft|csv]",
 	.summary = "write all rules, or those of a list, as a list",
-	.help = "To standard output, or to FILE, which takes the place of an older one when it is whole, with its\n"
-		"owner and mode; behind a link, of the file it leads to. `import` finds the same rules in it again, with\n"
-		"what is left of their timeouts, in every format:\n"
-		"  text   as list shows it; the default\n"
-		"  ipset  for ipset restore: sets named by action and columns, as xc-drop-src-net4, xc-pass-dst-dport-net4.\n"
-		"         Rules that ipset cannot hold (ports without protocol or address, both ports, ...) are named and\n"
-		"         left out; then the status is 1. A rule for all of IPv4 or IPv6 becomes two halves\n"
-		"  nft    for nft -j -f: table inet xdp_cuckoo with sets named in the same way, as xc_drop_src_4;\n"
-		"         prefixes that lie in others stand in sets of their own, as xc_drop_src_4_1\n"
+	.help = "Writes to standard output, or to FILE. FILE replaces an older file only when it\n"
+		"is complete, and keeps its owner and mode; a link stays, and the file it leads\n"
+		"to is replaced. In every format, `import` reads the same rules back, with what\n"
+		"is left of their timeouts:\n"
+		"  text   as `list` shows it (default)\n"
+		"  ipset  for ipset restore: the sets are named by action and columns, for\n"
+		"         example xc-drop-src-net4. Rules that ipset cannot hold (ports without\n"
+		"         protocol or address, both ports, ...) are reported and left out; then\n"
+		"         the status is 1. A rule for all of IPv4 or IPv6 becomes two halves\n"
+		"  nft    for nft -j -f: a table inet xdp_cuckoo with sets named in the same way,\n"
+		"         for example xc_drop_src_4; prefixes within others have sets of their\n"
+		"         own, for example xc_drop_src_4_1\n"
 		"  csv    proto,src,sport,dst,dport,type,code,action,timeout,comment\n"
-		"Rules that have ended are left out. Which lists have a rule, `list --json` tells.\n"
+		"Rules that have ended are left out. `list --json` shows which lists have a rule.\n"
 		"\n"
 		"  xdp-cuckoo export backup.txt\n"
 		"  xdp-cuckoo export --list spamhaus --format ipset | ipset restore\n"
@@ -42,8 +45,8 @@ struct export
 {
 	FILE *to;
 	enum list_format format;
-	unsigned int list;     /* whose rules; 0: all */
-	struct rule_set rules; /* of formats that are not written rule by rule */
+	unsigned int list;     /* number of the list to export; 0: all rules */
+	struct rule_set rules; /* collected for ipset and nft, which group rules into sets */
 	__u64 written, lost;
 };
 
@@ -65,7 +68,7 @@ static int export_rule(const struct rule *rule, void *context)
 	return 0;
 }
 
-static void tell_loss(const struct rule *rule, const char *what, void *context)
+static void report_loss(const struct rule *rule, const char *what, void *context)
 {
 	struct export *export = context;
 	char text[RULE_TEXT_BYTES];
@@ -77,7 +80,7 @@ static void tell_loss(const struct rule *rule, const char *what, void *context)
 
 static int write_rules(struct export *export, struct store *store)
 {
-	const struct list_losses losses = { tell_loss, export };
+	const struct list_losses losses = { report_loss, export };
 	int error;
 
 	if (export->format == LIST_CSV)
@@ -104,16 +107,6 @@ static int write_to(struct export *export, struct store *store, const char *path
 	return whole_file_close(&file, write_rules(export, store));
 }
 
-static enum command_status find_list(const struct invocation *invocation, struct store *store, struct export *export)
-{
-	struct store_lists lists = {};
-	int error = store ? store_lists(store, &lists) : 0;
-
-	if (error)
-		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
-	return command_find_list(invocation, &lists, &export->list);
-}
-
 static enum command_status write_all(struct export *export, struct store *store, const char *path)
 {
 	const bool is_output = whole_file_is_output(path);
@@ -133,6 +126,7 @@ static enum command_status run_export(const struct invocation *invocation)
 	const char *format = invocation->list_format;
 	struct export export = { .to = stdout, .format = LIST_TEXT };
 	enum command_status status;
+	struct store_lists lists = {};
 	struct reason reason;
 	struct store *store;
 	int error;
@@ -144,7 +138,9 @@ static enum command_status run_export(const struct invocation *invocation)
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);
-	status = find_list(invocation, store, &export);
+	error = store ? store_lists(store, &lists) : 0;
+	status = error ? command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error)) :
+			 command_find_list(invocation, &lists, &export.list);
 	if (status == STATUS_DONE)
 		status = write_all(&export, store, path);
 	store_close(store);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* exporter: what `metrics` prints, over HTTP, until a signal comes. */
+/* exporter: serves what `metrics` prints over HTTP, until a signal comes. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -23,13 +23,17 @@ const struct command command_exporter = {
 	.group = COMMAND_LOOK,
 	.usage = "[--listen ADDRESS:PORT]",
 	.summary = "serve the state of all running filters to Prometheus",
-	.help = "What `metrics` prints, at http://127.0.0.1:9917/metrics, read anew for each scrape, but for those that\n"
-		"come within the same second; until SIGTERM or SIGINT. Filters may come and go meanwhile. As a service:\n"
-		"systemctl enable --now xdp-cuckoo-exporter.\n"
-		"Only processes of this host reach it, unless --listen names another address of its own, or 0.0.0.0 or [::] for all:\n"
-		"then whoever reaches that may read the counters, there is no password and no TLS. Ports below 1024\n"
-		"are not to be had. HTTP status 503, and why, where filters cannot be read. share/xdp-cuckoo/grafana has a\n"
-		"dashboard for Grafana.\n"
+	.help = "Serves what `metrics` prints at http://127.0.0.1:9917/metrics, until SIGTERM or\n"
+		"SIGINT. It reads the filters for each scrape; scrapes within the same second\n"
+		"share one reading. Filters may come and go meanwhile. As a service:\n"
+		"systemctl enable --now xdp-cuckoo-exporter\n"
+		"\n"
+		"By default only processes of this host can connect. --listen can name another\n"
+		"address of this host, or 0.0.0.0 or [::] for all addresses. Everybody who\n"
+		"reaches that address can read the counters: there is no password and no TLS.\n"
+		"Ports below 1024 are not possible. If the filters cannot be read, the HTTP\n"
+		"status is 503, and the page says why. share/xdp-cuckoo/grafana has a dashboard\n"
+		"for Grafana.\n"
 		"\n"
 		"  xdp-cuckoo exporter\n"
 		"  xdp-cuckoo exporter --listen [::1]:9917\n",
@@ -38,14 +42,14 @@ const struct command command_exporter = {
 	.run = run_exporter,
 };
 
-#define FRESH_S 1 /* a scrape is answered by one that is not older */
+#define FRESH_S 1 /* a reading that is not older also answers the next scrape */
 
 static const char index_page[] = "<!DOCTYPE html><title>xdp-cuckoo</title><a href=\"/metrics\">/metrics</a>\n";
 
 struct exporter {
 	const char *state;
-	double since_s; /* when the last answer was gathered */
-	char *text;     /* it; NULL: that failed, as `said` says */
+	double since_s; /* when the last answer was made */
+	char *text;     /* the last answer; NULL: it failed, and `said` says why */
 	size_t bytes;
 	struct reason said; /* the last failure; "": none */
 };
@@ -60,7 +64,7 @@ static double now_s(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-/* On stderr, when it is another than the last: scrapes come every few seconds. */
+/* Prints a failure once, not again for each scrape. */
 static void say(struct exporter *exporter, const char *text)
 {
 	if (*text && strcmp(text, exporter->said.text))
@@ -87,7 +91,7 @@ static void forget(struct exporter *exporter)
 	exporter->text = NULL;
 }
 
-static void gather(struct exporter *exporter)
+static void refresh(struct exporter *exporter)
 {
 	struct reason unread, reason;
 	json_t *metrics;
@@ -107,7 +111,7 @@ static void gather(struct exporter *exporter)
 static void make_metrics(struct exporter *exporter, struct http_page *page)
 {
 	if (now_s() - exporter->since_s >= FRESH_S)
-		gather(exporter);
+		refresh(exporter);
 	if (!exporter->text)
 		*page = (struct http_page){ 503, "text/plain", exporter->said.text, strlen(exporter->said.text) };
 	else
@@ -117,7 +121,7 @@ static void make_metrics(struct exporter *exporter, struct http_page *page)
 
 static void make_page(const char *path, void *context, struct http_page *page)
 {
-	static const char nothing[] = "nothing here but /metrics\n";
+	static const char nothing[] = "there is only /metrics here\n";
 
 	if (!strcmp(path, "/metrics"))
 		make_metrics(context, page);
@@ -162,15 +166,7 @@ static int serve(struct exporter *exporter, int listener, const char *where)
 	return error;
 }
 
-/* No page of memory with the key of a hash in it is left behind in a file, whatever happens. */
-static void leave_no_core(void)
-{
-	const struct rlimit none = {};
-
-	setrlimit(RLIMIT_CORE, &none);
-}
-
-static enum command_status refuse_listener(const char *where, int error)
+static enum command_status say_cannot_listen(const char *where, int error)
 {
 	const char *hint = error == -EADDRINUSE    ? "; another process has that port" :
 			   error == -EADDRNOTAVAIL ? "; this host has no such address" :
@@ -180,7 +176,7 @@ static enum command_status refuse_listener(const char *where, int error)
 	return command_error(STATUS_SYSTEM, "cannot listen on '%s': %s%s", where, strerror(-error), hint);
 }
 
-static enum command_status refuse_serving(int error)
+static enum command_status say_cannot_serve(int error)
 {
 	if (error == -ELIBACC)
 		return command_error(
@@ -194,6 +190,7 @@ static enum command_status run_exporter(const struct invocation *invocation)
 {
 	const char *where = invocation->listen ? invocation->listen : EXPORTER_LISTEN_DEFAULT;
 	struct exporter exporter = { .state = invocation->state, .since_s = -FRESH_S };
+	const struct rlimit no_core = {};
 	struct http_address address;
 	int listener, error;
 
@@ -202,14 +199,13 @@ static enum command_status run_exporter(const struct invocation *invocation)
 				     "--listen '%s': must be an address and a port, like "
 				     "127.0.0.1:9917 or [::1]:9917",
 				     where);
-	leave_no_core();
+	/* Memory holds the secrets of hashes, so a crash must not write it to a file. */
+	setrlimit(RLIMIT_CORE, &no_core);
 	listener = http_address_listen(&address);
 	if (listener < 0)
-		return refuse_listener(where, listener);
+		return say_cannot_listen(where, listener);
 	if (!http_address_is_loopback(&address))
-		output_note("not only processes of this host can read the counters at %s, unless a firewall keeps them "
-			    "out",
-			    where);
+		output_note("other hosts can read the counters at %s too, unless a firewall stops them", where);
 	error = serve(&exporter, listener, where);
-	return error ? refuse_serving(error) : STATUS_DONE;
+	return error ? say_cannot_serve(error) : STATUS_DONE;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * help, version. Help is made from the command table; laid-out prose is the one thing that is printed
- * here and not by io/output.c.
+ * help, version. Help is made from the tables of commands and options. It is prose, so it is printed here and
+ * not by io/output.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,24 +48,23 @@ static const struct {
 	{ COMMAND_TOOL, "The tool:" },
 };
 
-static const char introduction[] =
-	"xdp-cuckoo drops blocklisted flows in the network driver (XDP), by a cuckoo filter.\n"
-	"\n"
-	"usage: xdp-cuckoo COMMAND ...\n"
-	"\n";
+static const char introduction[] = "xdp-cuckoo drops blocklisted flows in the network driver (XDP). It finds them\n"
+				   "with a cuckoo filter.\n"
+				   "\n"
+				   "usage: xdp-cuckoo COMMAND ...\n"
+				   "\n";
 
-static const char first_steps[] =
-	"    xdp-cuckoo load eth0 --confirm 1m  # run it; undone in a minute, but for: xdp-cuckoo confirm\n"
-	"    xdp-cuckoo import list.netset      # block what a list names; or add 192.0.2.1\n"
-	"    xdp-cuckoo stats                   # what was dropped\n";
+static const char first_steps[] = "    xdp-cuckoo load eth0 --confirm 1m  # run it; off after 1m unless confirmed\n"
+				  "    xdp-cuckoo confirm                 # you can still reach this host: keep it\n"
+				  "    xdp-cuckoo import list.netset      # block a list; or: add 192.0.2.1\n"
+				  "    xdp-cuckoo stats                   # see what was dropped\n";
 
-static const char ending[] =
-	"\n"
-	"Status: 0 done or yes; 1 no; 2 usage or bad input; 3 the system refused; 4 table full or\n"
-	"memory short; 5 another XDP program is in the way.\n"
-	"More, with examples: xdp-cuckoo help COMMAND.\n";
+static const char ending[] = "\n"
+			     "Status: 0 done or yes; 1 no; 2 usage or bad input; 3 the system refused; 4 table\n"
+			     "full or memory short; 5 another XDP program is in the way.\n"
+			     "More, with examples: xdp-cuckoo help COMMAND.\n";
 
-/* With what stands in place of its line "@"; to free(). NULL without memory. */
+/* The help text, with the line "@" replaced by what .explain writes. The caller frees it. NULL: no memory. */
 static char *help_of(const struct command *command)
 {
 	const char *at = command->explain ? strstr(command->help, "@\n") : NULL;
@@ -94,14 +93,6 @@ static void print_command(const struct command *command)
 	free(help);
 }
 
-static void print_group(enum command_group group, const char *title)
-{
-	output_heading(title);
-	for (const struct command *const *command = command_table; *command; command++)
-		if ((*command)->group == group)
-			printf("  %-13s %s\n", (*command)->name, (*command)->summary);
-}
-
 static void print_all(void)
 {
 	char option[64];
@@ -111,37 +102,33 @@ static void print_all(void)
 	fputs(first_steps, stdout);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		putchar('\n');
-		print_group(groups[i].group, groups[i].title);
+		output_heading(groups[i].title);
+		for (const struct command *const *command = command_table; *command; command++)
+			if ((*command)->group == groups[i].group)
+				printf("  %-13s %s\n", (*command)->name, (*command)->summary);
 	}
 	putchar('\n');
 	output_heading("Options of every command:");
-	for (const struct options_kind *kind = options_table; kind->name; kind++) {
-		snprintf(option, sizeof(option), "--%s%s%s", kind->name, kind->value ? " " : "",
-			 kind->value ? kind->value : "");
-		if (!kind->bit)
-			printf("  %-13s %s\n", option, kind->meaning);
+	for (const struct option_row *row = options_table; row->name; row++) {
+		snprintf(option, sizeof(option), "--%s%s%s", row->name, row->value ? " " : "",
+			 row->value ? row->value : "");
+		if (!row->bit)
+			printf("  %-13s %s\n", option, row->meaning);
 	}
 	fputs(ending, stdout);
-}
-
-static json_t *describe_options(const struct command *command)
-{
-	json_t *rows = json_array();
-
-	for (const struct options_kind *kind = options_table; kind->name; kind++)
-		if (options_are_of(kind, command))
-			json_array_append_new(rows, json_pack("{s:s, s:s?, s:s}", "option", kind->name, "value",
-							      kind->value, "meaning", kind->meaning));
-	return rows;
 }
 
 static json_t *describe_command(const struct command *command)
 {
 	char *help = help_of(command);
+	json_t *options = json_array();
 	json_t *description = json_pack("{s:s, s:s, s:s, s:s, s:o}", "command", command->name, "usage", command->usage,
-					"summary", command->summary, "help", help ? help : "", "options",
-					describe_options(command));
+					"summary", command->summary, "help", help ? help : "", "options", options);
 
+	for (const struct option_row *row = options_table; row->name; row++)
+		if (options_are_of(row, command))
+			json_array_append_new(options, json_pack("{s:s, s:s?, s:s}", "option", row->name, "value",
+								 row->value, "meaning", row->meaning));
 	free(help);
 	return description;
 }
@@ -163,7 +150,7 @@ static enum command_status run_help(const struct invocation *invocation)
 	if (invocation->count) {
 		command = command_find(invocation->operands[0]);
 		if (!command)
-			return command_unknown(invocation->operands[0]);
+			return command_say_unknown(invocation->operands[0]);
 	}
 	if (output_is_json())
 		output_print(command ? describe_command(command) : describe_all());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* import: the rules of a list, in one change: beside what is there, or in its place. */
+/* import: adds the rules of a list, or makes the rules equal to it, in one change. */
 #include "commands/command.h"
 #include "change/watchdog.h"
 #include "lists/list.h"
@@ -13,38 +13,49 @@ const struct command command_import = {
 	.usage = "FILE|- [--list NAME] [--replace] [--format text|ipset|nft|spamhaus|csv] [--dry-run] [--strict] "
 		 "[--timeout TIME] [--confirm TIME] [--force]",
 	.summary = "add the rules of a list, or make the rules equal to it",
-	.help = "One change: durable and active as a whole when it returns, or not at all. The format is told from\n"
-		"the content, or named:\n"
-		"  text      a rule, address, prefix or range A-B a line, # and ; start a comment; FireHOL netset\n"
-		"  ipset     ipset save: the first address is the source, the second the destination, the port the\n"
-		"            destination's; nomatch makes a pass rule, which wins over every drop rule\n"
-		"  nft       nft -j list set, or of many sets: as with ipset; of two services the first is the source's\n"
-		"            port. Take only the sets you mean: a set does not say whether it drops\n"
+	.help = "One change: when the command returns, all of it is stored and active, or none.\n"
+		"The format is recognised by the content, or named:\n"
+		"  text      one rule, address, prefix or range A-B per line; # and ; start a\n"
+		"            comment; also FireHOL netset\n"
+		"  ipset     ipset save: the first address is the source, the second the\n"
+		"            destination, the port is the destination's; nomatch makes a pass\n"
+		"            rule, which wins over every drop rule\n"
+		"  nft       nft -j list set, or list many sets: as with ipset; the first of two\n"
+		"            services is the source port. Pick the sets yourself: a set does not\n"
+		"            say whether it drops\n"
 		"  spamhaus  DROP, text or JSON lines; the SBL number becomes the comment\n"
-		"  csv       the first line names the columns: src, sport, dst, dport, proto, type, code, action,\n"
-		"            timeout, comment, or usual names for these; all others are left out. A row without an\n"
-		"            address is bad, unless there are both a column src and a column dst\n"
-		"Ranges become the fewest prefixes. Bad lines are named with file, line and word, and left out; then the\n"
-		"status is 2. Where a rule is there already, its timeout is updated; without --replace one that is there\n"
-		"for good stays so, and keeps its comment. One that ends by itself takes the comment of the line, if\n"
-		"there is one. With --replace the comments are those of the file. A rule that others have as well keeps\n"
-		"its comment in any case.\n"
-		"  --list NAME     the rules are those of the list NAME, beside others' and those added by hand. A rule\n"
-		"                  stays until the last who has it gives it up, or del deletes it; its comment is that of\n"
-		"                  the first, and its timeout counts once nobody has it for good: of several the latest\n"
-		"                  end, also when the one that asked for that has given the rule up\n"
-		"  --replace       with --list: makes the rules of that list equal to the file, and leaves all others.\n"
-		"                  Without: deletes everything that the file does not name; where lists have rules that\n"
-		"                  needs --force. Changes only what differs; packets meet the old rules or the new ones,\n"
-		"                  nothing between\n"
-		"  --dry-run       says what would be added, updated, kept and removed, and changes nothing\n"
-		"  --strict        changes nothing if any line is bad\n"
-		"  --timeout TIME  for rules that name none\n"
-		"  --confirm TIME  undoes all of it unless `xdp-cuckoo confirm` comes within TIME, from when it is\n"
-		"                  done. What other commands change meanwhile stays, of the same rules too\n"
-		"  --force         also where it blocks this host's own addresses, its default gateway, its name\n"
-		"                  servers or the SSH session this is typed in; --replace by an empty list, or of lists\n"
-		"                  by what is in none\n"
+		"  csv       the first line names the columns: src, sport, dst, dport, proto,\n"
+		"            type, code, action, timeout, comment, or usual names for these.\n"
+		"            Other columns are ignored. A row without an address is bad, unless\n"
+		"            there are both a column src and a column dst\n"
+		"Ranges become the fewest prefixes. Bad lines are reported with file, line and\n"
+		"word, and left out; then the status is 2. If a rule is already there, its\n"
+		"timeout is updated. Without --replace, a rule without a timeout stays as it is,\n"
+		"with its comment, and a rule with a timeout takes the comment of the line if\n"
+		"there is one. With --replace, the comments are those of the file. A rule that\n"
+		"other lists have too, or that was added by hand, always keeps its comment.\n"
+		"  --list NAME     the rules belong to the list NAME. A rule can belong to\n"
+		"                  several lists, and be added by hand too. It stays until the\n"
+		"                  last of these drops it, or `del` deletes it. Its comment is\n"
+		"                  from the first. Its timeout counts once none has it\n"
+		"                  permanently; then the latest end counts, even if the list that\n"
+		"                  asked for it has dropped the rule\n"
+		"  --replace       with --list: make the rules of that list equal to the file,\n"
+		"                  and leave all others. Without --list: delete every rule that\n"
+		"                  the file does not name; if lists have such rules, that needs\n"
+		"                  --force. Only differences are changed. Packets meet either the\n"
+		"                  old or the new rules, never a mixture\n"
+		"  --dry-run       say what would be added, updated, kept and removed, and change\n"
+		"                  nothing\n"
+		"  --strict        change nothing if a line is bad\n"
+		"  --timeout TIME  for rules without a timeout\n"
+		"  --confirm TIME  undo all of it unless `xdp-cuckoo confirm` comes within TIME\n"
+		"                  after it is done. What other commands change meanwhile stays,\n"
+		"                  even for the same rules\n"
+		"  --force         even if it blocks this host's own addresses, its default\n"
+		"                  gateway, its name servers or your SSH session; also allow\n"
+		"                  --replace by an empty list, and to replace the rules of lists\n"
+		"                  by a file without --list\n"
 		"\n"
 		"  xdp-cuckoo import firehol_level1.netset --replace --strict\n"
 		"  xdp-cuckoo import drop.txt --list spamhaus --replace\n"
@@ -71,11 +82,6 @@ struct import_options command_import_options(const struct invocation *invocation
 					.is_strict = invocation->is_strict,
 					.is_dry_run = invocation->is_dry_run,
 					.is_forced = invocation->is_forced };
-}
-
-static void refuse_line(const char *text)
-{
-	command_error(STATUS_USAGE, "%s", text);
 }
 
 static json_t *counts_of(const struct import *import, const struct import_report *report)
@@ -152,7 +158,7 @@ int command_import_list(const struct import_options *options, const char *path, 
 	*imported = (struct command_imported){};
 	if (options->confirm_ms)
 		watchdog_ignore_hangup();
-	error = import_open(&import, options, path, refuse_line, reason);
+	error = import_open(&import, options, path, command_say_bad_line, reason);
 	if (!error)
 		error = options->is_dry_run ? dry_run(&import, &invocation, &imported->answer, reason) :
 					      change(&import, &invocation, &watchdog, &imported->answer, reason);

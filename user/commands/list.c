@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* list: the stored rules, and what the running filters have counted for each. */
+/* list: prints the stored rules, and what the running filters counted for each. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +14,16 @@ const struct command command_list = {
 	.group = COMMAND_RULES,
 	.usage = "[--list NAME] [--counters]",
 	.summary = "print all rules, or those of a list",
-	.help = "One rule a line, in the form that add and import read, with what is left of its timeout; rules\n"
-		"that have ended are left out. With --counters each also with the packets and bytes that it matched\n"
-		"since the filter was loaded, behind a #; where prefixes of rules overlap, a packet may count for more\n"
-		"than one. In a flood a random sample is counted, so that counts are right on average; stats is always\n"
-		"exact. A --compact table does not count by rule. With --json each also with the lists that have\n"
-		"it, and whether it was added by hand. Where a change was not confirmed in time and nothing has undone\n"
-		"it yet, a running filter passes everything: a note says so, and with --json also\n"
-		"not_confirmed_in_time, true, of each rule.\n"
+	.help = "Prints one rule per line, in the form that add and import read, with what is\n"
+		"left of its timeout. Rules that have ended are left out. With --counters, each\n"
+		"line also has the packets and bytes that the rule matched since the filter was\n"
+		"loaded, after a #. If prefixes of rules overlap, a packet may count for several\n"
+		"rules. In a flood a random sample is counted, so these counts are right on\n"
+		"average; the counts of `stats` are always exact. A --compact table does not\n"
+		"count by rule. With --json, each rule also has its lists, and whether it was\n"
+		"added by hand. After a change that was not confirmed in time and is not undone\n"
+		"yet, a running filter passes everything: a note says so, and with --json each\n"
+		"rule has not_confirmed_in_time, true.\n"
 		"\n"
 		"  xdp-cuckoo list\n"
 		"  xdp-cuckoo list --counters\n"
@@ -35,11 +37,11 @@ const struct command command_list = {
 struct printing {
 	const struct rule_counts *counts; /* NULL: without counts */
 	struct store_lists lists;
-	unsigned int list; /* whose rules; 0: all */
-	bool is_late;      /* they hold a change that was not confirmed in time */
+	unsigned int list; /* number of the list to print; 0: all rules */
+	bool is_late;      /* command_is_late() */
 };
 
-/* What matches, action, timeout, comment and owners apart, as a program wants them. */
+/* For programs: the fields that match, the action, timeout, comment and owners as separate members. */
 static json_t *rule_row(const struct printing *printing, const struct rule *rule)
 {
 	const __u64 owners = rule_owners_now(rule);
@@ -60,36 +62,29 @@ static json_t *rule_row(const struct printing *printing, const struct rule *rule
 	return row;
 }
 
-static void print_with_count(const struct printing *printing, const struct rule *rule, const char *text,
-			     const struct abi_counter *count)
-{
-	char line[RULE_TEXT_BYTES + 64];
-	json_t *row = output_is_json() ? rule_row(printing, rule) : NULL;
-
-	if (row) {
-		json_object_set_new(row, "packets", json_integer(count->packets));
-		json_object_set_new(row, "bytes", json_integer(count->bytes));
-	}
-	snprintf(line, sizeof(line), "%s # packets %llu bytes %llu", text, (unsigned long long)count->packets,
-		 (unsigned long long)count->bytes);
-	output_list_row(row, line);
-}
-
 static int print_rule(const struct rule *rule, void *context)
 {
 	const struct printing *printing = context;
-	char text[RULE_TEXT_BYTES];
+	char text[RULE_TEXT_BYTES], line[RULE_TEXT_BYTES + 64];
+	struct abi_counter count;
+	json_t *row;
 
 	if (rule->timeout_ms < 0 || (printing->list && !(rule_owners_now(rule) >> printing->list & 1)))
 		return 0;
 	rule_format(rule, text);
-	if (printing->counts) {
-		const struct abi_counter count = rule_counts_of(printing->counts, rule);
-
-		print_with_count(printing, rule, text, &count);
-	} else {
-		output_list_row(output_is_json() ? rule_row(printing, rule) : NULL, text);
+	row = output_is_json() ? rule_row(printing, rule) : NULL;
+	if (!printing->counts) {
+		output_list_row(row, text);
+		return 0;
 	}
+	count = rule_counts_of(printing->counts, rule);
+	if (row) {
+		json_object_set_new(row, "packets", json_integer(count.packets));
+		json_object_set_new(row, "bytes", json_integer(count.bytes));
+	}
+	snprintf(line, sizeof(line), "%s # packets %llu bytes %llu", text, (unsigned long long)count.packets,
+		 (unsigned long long)count.bytes);
+	output_list_row(row, line);
 	return 0;
 }
 

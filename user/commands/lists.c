@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* lists: the named lists of a store, and deleting one. */
+/* lists: shows the named lists of a store, or deletes one. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -14,14 +14,17 @@ const struct command command_lists = {
 	.group = COMMAND_RULES,
 	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force]]",
 	.summary = "show the named lists, or delete one",
-	.help = "What `import --list NAME` has imported: how many rules each list has, alone or with others, when it was\n"
-		"last imported, and the file. There can be 63. What a list had for a time that is over, and others still\n"
-		"have, is counted until it is next imported.\n"
-		"`lists delete NAME` gives up its rules, at once: those that other lists have, or that were added by\n"
-		"hand too, stay; for a time, until the latest end that one of them has asked for, this list too.\n"
-		"  --dry-run       says what would be removed, and changes nothing\n"
-		"  --confirm TIME  undoes it unless `xdp-cuckoo confirm` comes within TIME\n"
-		"  --force         also where a pass rule goes without which this host would be blocked: see help add\n"
+	.help = "Shows the lists that `import --list NAME` made: how many rules each list has,\n"
+		"alone or with others, when it was last imported, and from which file. There can\n"
+		"be 63 lists. If a timeout that a list gave has ended, but others still have the\n"
+		"rule, the list still counts it until the next import.\n"
+		"`lists delete NAME` drops the rules of the list at once. Rules that other lists\n"
+		"have, or that were added by hand too, stay; if all of these have timeouts, until\n"
+		"the latest end that any of them, or this list, asked for.\n"
+		"  --dry-run       say what would be removed, and change nothing\n"
+		"  --confirm TIME  undo it unless `xdp-cuckoo confirm` comes within TIME\n"
+		"  --force         even if this deletes a pass rule without which this host would\n"
+		"                  be blocked: see help add\n"
 		"\n"
 		"  xdp-cuckoo lists\n"
 		"  xdp-cuckoo lists delete spamhaus --confirm 1m\n",
@@ -30,29 +33,6 @@ const struct command command_lists = {
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_lists,
 };
-
-/* ---- for other commands ---- */
-
-enum command_status command_find_list(const struct invocation *invocation, const struct store_lists *lists,
-				      unsigned int *number)
-{
-	const char *name = invocation->list_name;
-
-	*number = name ? store_lists_find(lists, name) : 0;
-	if (*number || !name)
-		return STATUS_DONE;
-	return command_error(STATUS_NO, "no list '%s'; see xdp-cuckoo lists", name);
-}
-
-json_t *command_list_names(const struct store_lists *lists, __u64 owners)
-{
-	json_t *names = json_array();
-
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
-		if (owners >> i & 1 && lists->list[i].name[0])
-			json_array_append_new(names, json_string(lists->list[i].name));
-	return names;
-}
 
 /* ---- showing ---- */
 
@@ -102,7 +82,7 @@ static enum command_status show(const struct invocation *invocation)
 
 static enum command_status delete_list(const struct invocation *invocation)
 {
-	static const char *const beside[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
+	static const char *const useless[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
 	struct import_options deletion = command_import_options(invocation);
 	struct command_imported result;
 	struct reason reason;
@@ -113,8 +93,8 @@ static enum command_status delete_list(const struct invocation *invocation)
 	if (invocation->is_dry_run && invocation->confirm_ms)
 		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	error = command_import_list(&deletion, NULL, &result, &reason);
-	for (size_t i = 0; result.answer && i < sizeof(beside) / sizeof(beside[0]); i++)
-		json_object_del(result.answer, beside[i]);
+	for (size_t i = 0; result.answer && i < sizeof(useless) / sizeof(useless[0]); i++)
+		json_object_del(result.answer, useless[i]);
 	output_print(result.answer);
 	if (error == -ESRCH)
 		return command_error(STATUS_NO, "%s", reason.text);

@@ -18,35 +18,45 @@ const struct command command_load = {
 	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
 		 "[--no-counters] [--no-spare] [--monitor-only] [--confirm TIME]",
 	.summary = "run the filter on interfaces",
-	.help = "All interfaces of one --name share one table, filled from the rules stored under that\n"
-		"name. The filter runs until `unload`, a reboot or the end of the interface. Only on interfaces\n"
-		"with an Ethernet header: packets of tunnels, PPP and the like pass the Ethernet interface below.\n"
-		"  --mode auto      native where the driver can, else generic (skb), and says so (default)\n"
+	.help = "All interfaces of one --name share one table, filled from the rules stored\n"
+		"under that name. The filter runs until `unload`, a reboot, or the end of the\n"
+		"interface. The interface must have an Ethernet header; packets of tunnels and\n"
+		"PPP pass the Ethernet interface below.\n"
+		"  --mode auto      native if the driver can, else generic (skb), with a note\n"
+		"                   (default)\n"
 		"  --mode native    in the driver, or not at all\n"
 		"  --mode skb       after the driver: works everywhere, slower\n"
-		"  --capacity N     rules the table must hold at 95 % load; default: those stored and half as\n"
-		"                   many again. It grows by itself where more are added\n"
-		"  --compact        fingerprints only: 2 bytes a slot instead of 26, for tens of millions of\n"
-		"                   rules. It drops some innocent packets, and lets some blocked ones pass where\n"
-		"                   pass rules are in use; it counts nothing by rule\n"
-		"  --fingerprint B  with --compact: bits of a fingerprint. The rate of innocent packets dropped\n"
-		"                   for each kind of rule in use, in a full table, and bytes a slot:\n"
-		"                     8: 3 %, 1 byte     16: 1.2e-4, 2 bytes (default)     32: 1.8e-9, 4 bytes\n"
-		"                     17: 5.8e-5, 2 bytes, semi-sorted: look-ups are slower\n"
-		"  --no-counters    no packets and bytes by rule: 10 bytes a slot instead of 26\n"
-		"  --no-spare       memory for one table only. By default there is room for a second one while a\n"
-		"                   table takes at most 64 MiB: a change that packets must see as a whole fills it,\n"
-		"                   and exchanges the two. Without that room such a change loads new programs,\n"
-		"                   which takes the kernel a tenth of a second or more\n"
-		"  --monitor-only   drop nothing and count what would be dropped, as `monitor-only on` does\n"
-		"  --confirm TIME   take it off again unless `xdp-cuckoo confirm` comes within TIME, also where\n"
-		"                   this terminal hangs or is gone: the way to load it over the network\n"
-		"Packets with more headers than any sender needs are dropped, unless `policy too-many-headers\n"
-		"pass` says otherwise; load says so.\n"
-		"Says before it starts which stored rules block this host's own addresses, default gateway,\n"
-		"name servers or SSH session. Watches at the end, as `status` does, whether packets reach the filter.\n"
-		"If the MTU has grown on an interface that runs the filter already, the program for larger frames takes\n"
-		"its place.\n"
+		"  --capacity N     rules the table must hold at 95 % load; default: the stored\n"
+		"                   rules and half as many again. The table grows by itself\n"
+		"  --compact        store only fingerprints: 2 bytes per slot instead of 26, for\n"
+		"                   tens of millions of rules. Such a table drops some innocent\n"
+		"                   packets; with pass rules, it also passes some blocked ones.\n"
+		"                   It does not count by rule\n"
+		"  --fingerprint B  with --compact: bits of a fingerprint. The list shows the\n"
+		"                   rate of innocent packets dropped in a full table, per kind of\n"
+		"                   rule in use, and the bytes per slot:\n"
+		"                     8: 3 %, 1 byte\n"
+		"                     16: 1.2e-4, 2 bytes (default)\n"
+		"                     17: 5.8e-5, 2 bytes, semi-sorted, with slower look-ups\n"
+		"                     32: 1.8e-9, 4 bytes\n"
+		"  --no-counters    do not count by rule: 10 bytes per slot instead of 26\n"
+		"  --no-spare       memory for one table only. By default there is room for a\n"
+		"                   second table if a table takes at most 64 MiB. A change that\n"
+		"                   packets must see as a whole fills the second table and\n"
+		"                   switches to it. Without that room the change loads new\n"
+		"                   programs, which takes the kernel a tenth of a second or more\n"
+		"  --monitor-only   drop nothing and count what would be dropped, as\n"
+		"                   `monitor-only on` does\n"
+		"  --confirm TIME   take the filter off again unless `xdp-cuckoo confirm` comes\n"
+		"                   within TIME, even if this terminal hangs or is gone. Use it\n"
+		"                   when you load over the network\n"
+		"Packets with more headers than any sender needs are dropped, unless\n"
+		"`policy too-many-headers pass` is set; load says so.\n"
+		"Before it starts, load reports stored rules that block this host's own\n"
+		"addresses, default gateway, name servers or SSH session. At the end it checks,\n"
+		"as `status` does, whether packets reach the filter.\n"
+		"If the MTU has grown on an interface that runs the filter already, load puts the\n"
+		"program for larger frames there.\n"
 		"\n"
 		"  xdp-cuckoo load eth0\n"
 		"  xdp-cuckoo load eth0 --confirm 30s\n"
@@ -64,9 +74,9 @@ const struct command command_unload = {
 	.group = COMMAND_RUN,
 	.usage = "IFACE...|--all",
 	.summary = "take the filter off interfaces",
-	.help = "The stored rules stay, and the next `load` brings them back. Only xdp-cuckoo programs\n"
-		"are touched; --all means every one in this network namespace. Status 1 where an interface\n"
-		"has none.\n"
+	.help = "The stored rules stay, and the next `load` puts them in force again. Removes\n"
+		"only xdp-cuckoo programs; --all removes every one in this network namespace.\n"
+		"Status 1: an interface runs no filter.\n"
 		"\n"
 		"  xdp-cuckoo unload eth0\n"
 		"  xdp-cuckoo unload --all\n",
@@ -98,7 +108,7 @@ static int load_one(const struct invocation *invocation, struct apply *apply, st
 		add_row(rows, attachment);
 		return 0;
 	}
-	error = kernel_attach(filter, interface, invocation->mode, reason);
+	error = kernel_attach(filter, interface, invocation->load.mode, reason);
 	if (error)
 		return error;
 	attachment = &filter->attachments[filter->attachments_count - 1];
@@ -108,56 +118,27 @@ static int load_one(const struct invocation *invocation, struct apply *apply, st
 	return 0;
 }
 
-/* What runs already is joined as it is, and must not be other than what was asked for. */
+/* The interfaces join the running filter. It must be as the options say. */
 static int check_running(const struct invocation *invocation, const struct apply *apply, struct reason *reason)
 {
 	const struct target *target = apply->targets;
-	const struct abi_options wanted = command_table_options(invocation);
+	const struct abi_options wanted = load_table(&invocation->load);
 	__u64 slots = table_slots(&target->table);
 
-	if (invocation->capacity && table_slots_for(invocation->capacity) != slots)
+	if (invocation->load.capacity && table_slots_for(invocation->load.capacity) != slots)
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its "
 				  "capacity",
 				  apply->name, (unsigned long long)slots);
-	if (command_names_format(invocation) && memcmp(&wanted, &target->filter.options, sizeof(wanted)))
+	if (load_describes_table(&invocation->load) && memcmp(&wanted, &target->filter.options, sizeof(wanted)))
 		return reason_set(reason, -EINVAL,
-				  "the filter '%s' is running with another --compact, --fingerprint, "
+				  "the filter '%s' runs with another --compact, --fingerprint, "
 				  "--no-counters or --no-spare; unload it to change them",
 				  apply->name);
 	return 0;
 }
 
-static bool is_monitor_only(const struct target *target)
-{
-	return target->filter.config->run & ABI_RUN_MONITOR;
-}
-
-/* One time to confirm at once, whatever it is of. */
-static int check_unconfirmed(const struct invocation *invocation, const struct target *target, struct reason *reason)
-{
-	if (!invocation->confirm_ms || !(target->filter.config->run & ABI_RUN_UNCONFIRMED))
-		return 0;
-	return reason_set(reason, -EBUSY,
-			  "'%s' waits for xdp-cuckoo confirm already, or was not confirmed "
-			  "in time; see xdp-cuckoo status",
-			  target->filter.config->name);
-}
-
-/* Before the first packet is seen. */
-static int set_how_it_runs(const struct invocation *invocation, struct apply *apply, struct target *target,
-			   struct reason *reason)
-{
-	int error = 0;
-
-	if (invocation->is_monitor_only && !is_monitor_only(target))
-		error = apply_set_monitor_only(apply, true, reason);
-	if (!error && invocation->confirm_ms)
-		error = target_set_unconfirmed(target, 0, invocation->confirm_ms, reason);
-	return error;
-}
-
-/* After a failure all is as it was before. */
+/* Undoes the load after a failure. */
 static void take_back(const struct invocation *invocation, struct apply *apply, struct target *target,
 		      size_t attachments_before, bool was_monitor_only)
 {
@@ -167,15 +148,15 @@ static void take_back(const struct invocation *invocation, struct apply *apply, 
 		kernel_detach(&target->filter, &target->filter.attachments[i], &ignored);
 	if (invocation->confirm_ms)
 		target_confirm(target);
-	if (invocation->is_monitor_only && !was_monitor_only)
+	if (invocation->load.is_monitor_only && !was_monitor_only)
 		apply_set_monitor_only(apply, false, &ignored);
 }
 
-/* *before: interfaces that the filter, apply->targets[0], ran on already. */
+/* *before: how many interfaces the filter, apply->targets[0], already ran on. */
 static int load_all(const struct invocation *invocation, struct apply *apply, json_t *rows, size_t *before,
 		    struct reason *reason)
 {
-	const struct abi_options options = command_table_options(invocation);
+	const struct abi_options options = load_table(&invocation->load);
 	struct target *target = apply->targets;
 	bool was_monitor_only;
 	int error;
@@ -183,18 +164,26 @@ static int load_all(const struct invocation *invocation, struct apply *apply, js
 	if (apply->targets_count)
 		error = check_running(invocation, apply, reason);
 	else
-		error = apply_load(apply, &options, invocation->capacity, &target, reason);
-	if (!error)
-		error = check_unconfirmed(invocation, target, reason);
+		error = apply_load(apply, &options, invocation->load.capacity, &target, reason);
 	if (error)
 		return error;
-	was_monitor_only = is_monitor_only(target);
+	/* Only one change at a time may wait for `confirm`. */
+	if (invocation->confirm_ms && target->filter.config->run & ABI_RUN_UNCONFIRMED)
+		return reason_set(reason, -EBUSY,
+				  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see "
+				  "xdp-cuckoo status",
+				  apply->name);
+	was_monitor_only = target->filter.config->run & ABI_RUN_MONITOR;
 	*before = target->filter.attachments_count;
 	command_fit_mtu(apply);
-	error = set_how_it_runs(invocation, apply, target, reason);
+	/* Set these before the filter sees its first packet. */
+	if (invocation->load.is_monitor_only && !was_monitor_only)
+		error = apply_set_monitor_only(apply, true, reason);
+	if (!error && invocation->confirm_ms)
+		error = target_set_unconfirmed(target, 0, invocation->confirm_ms, reason);
 	for (int i = 0; i < invocation->count && !error; i++)
 		error = load_one(invocation, apply, target, invocation->operands[i], rows, reason);
-	/* There is nothing to undo. */
+	/* No interface was added, so there is nothing to undo. */
 	if (!error && invocation->confirm_ms && target->filter.attachments_count == *before)
 		target_confirm(target);
 	if (error)
@@ -225,18 +214,7 @@ static json_t *load_answer(const struct invocation *invocation, struct apply *ap
 	return answer;
 }
 
-/* A full table of one kind of rule: what --compact costs, in one line at the moment of choice. */
-static void warn_of_compact(const struct kernel_filter *filter)
-{
-	double rate = table_false_positive_rate(filter->options.format, TABLE_LOAD_PERCENT / 100.);
-
-	if (!filter->options.is_exact)
-		output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of "
-			    "rule in use",
-			    1 / rate);
-}
-
-/* What undoes this load. `ifindex` has room for all interfaces that are named. */
+/* The watchdog that undoes this load. `ifindex` has room for all interfaces of the command. */
 static struct watchdog watchdog_for(const struct invocation *invocation, const struct kernel_filter *filter,
 				    size_t before, int *ifindex)
 {
@@ -257,7 +235,7 @@ struct loading {
 	json_t *rows, *answer;
 	int *ifindex;
 	struct watchdog watchdog;
-	bool drops_headers; /* from now on, which is to be said */
+	bool drops_headers; /* a new filter drops packets with too many headers: report it */
 };
 
 static int load(const struct invocation *invocation, struct loading *loading, struct reason *reason)
@@ -281,7 +259,10 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 		command_report_targets(&apply);
 		if (*unseen.text)
 			output_note("%s", unseen.text);
-		warn_of_compact(filter);
+		if (!filter->options.is_exact)
+			output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of rule in "
+				    "use",
+				    1 / table_false_positive_rate(filter->options.format, TABLE_LOAD_PERCENT / 100.));
 		loading->drops_headers = is_new && filter->config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_DROP;
 		if (!is_unconfirmed(invocation, filter))
 			command_report_run(filter);
@@ -293,7 +274,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	return error;
 }
 
-/* The watchdog waits before anything is printed: whoever reads that may be gone. */
+/* Starts the watchdog before it prints, since the reader of the output may be gone. */
 static enum command_status run_load(const struct invocation *invocation)
 {
 	struct loading loading = {};
@@ -301,7 +282,7 @@ static enum command_status run_load(const struct invocation *invocation)
 	bool waits;
 	int error;
 
-	if (command_check_format(invocation))
+	if (command_check_format(&invocation->load))
 		return STATUS_USAGE;
 	if (invocation->confirm_ms)
 		watchdog_ignore_hangup();
@@ -325,45 +306,34 @@ static enum command_status run_load(const struct invocation *invocation)
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }
 
-static bool is_wanted(const struct invocation *invocation, const char *interface)
-{
-	for (int i = 0; i < invocation->count; i++)
-		if (interfaces_are_one(invocation->operands[i], interface))
-			return true;
-	return invocation->is_all;
-}
-
 struct unloading {
 	const struct invocation *invocation;
 	bool *is_done; /* by operand */
 	json_t *names;
-	int unsound_error; /* some filter could not be looked at, or used: `unsound` tells of it */
+	int unsound_error; /* a filter could not be seen or used; `unsound` says why */
 	struct reason unsound;
 };
 
-static void note_unloaded(struct unloading *unloading, const struct kernel_attachment *detached)
-{
-	const struct invocation *invocation = unloading->invocation;
-	struct kernel_attachment attachment = *detached;
-
-	for (int i = 0; i < invocation->count; i++)
-		unloading->is_done[i] |= interfaces_are_one(invocation->operands[i], attachment.interface);
-	interface_clean_name(attachment.interface);
-	json_array_append_new(unloading->names, json_string(attachment.interface));
-}
-
 static int unload_filter(struct unloading *unloading, const struct kernel_filter *filter, struct reason *reason)
 {
+	const struct invocation *invocation = unloading->invocation;
+
 	for (size_t i = 0; i < filter->attachments_count; i++) {
-		const struct kernel_attachment *attachment = &filter->attachments[i];
+		struct kernel_attachment attachment = filter->attachments[i];
+		bool is_wanted = invocation->is_all;
 		int error;
 
-		if (!is_wanted(unloading->invocation, attachment->interface))
+		for (int k = 0; k < invocation->count; k++)
+			is_wanted |= interfaces_are_one(invocation->operands[k], attachment.interface);
+		if (!is_wanted)
 			continue;
-		error = kernel_detach(filter, attachment, reason);
+		error = kernel_detach(filter, &filter->attachments[i], reason);
 		if (error)
 			return error;
-		note_unloaded(unloading, attachment);
+		for (int k = 0; k < invocation->count; k++)
+			unloading->is_done[k] |= interfaces_are_one(invocation->operands[k], attachment.interface);
+		interface_clean_name(attachment.interface);
+		json_array_append_new(unloading->names, json_string(attachment.interface));
 	}
 	return 0;
 }
@@ -386,16 +356,6 @@ static int unload_all(struct unloading *unloading, struct reason *reason)
 	return error;
 }
 
-static enum command_status report_idle(const char *interface)
-{
-	struct reason reason;
-
-	if (interfaces_is_there(interface))
-		return command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status", interface);
-	kernel_say_no_interface(interface, &reason);
-	return command_error(STATUS_NO, "%s", reason.text);
-}
-
 static enum command_status report_unloaded(const struct unloading *unloading)
 {
 	const struct invocation *invocation = unloading->invocation;
@@ -404,10 +364,22 @@ static enum command_status report_unloaded(const struct unloading *unloading)
 
 	if (unsound && invocation->is_all)
 		status = command_failed(unsound, &unloading->unsound);
-	for (int i = 0; i < invocation->count; i++)
-		if (!unloading->is_done[i])
-			status = unsound ? command_failed(unsound, &unloading->unsound) :
-					   report_idle(invocation->operands[i]);
+	for (int i = 0; i < invocation->count; i++) {
+		const char *interface = invocation->operands[i];
+		struct reason reason;
+
+		if (unloading->is_done[i])
+			continue;
+		if (unsound) {
+			status = command_failed(unsound, &unloading->unsound);
+		} else if (interfaces_is_there(interface)) {
+			status = command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
+					       interface);
+		} else {
+			kernel_say_no_interface(interface, &reason);
+			status = command_error(STATUS_NO, "%s", reason.text);
+		}
+	}
 	output_print(json_pack("{s:O}", "unloaded", unloading->names));
 	return status;
 }
@@ -421,8 +393,8 @@ static enum command_status run_unload(const struct invocation *invocation)
 
 	if (invocation->is_all == (invocation->count > 0))
 		return command_error(STATUS_USAGE,
-				     "unload takes interfaces or --all: xdp-cuckoo unload "
-				     "IFACE..., or xdp-cuckoo unload --all; xdp-cuckoo status lists them");
+				     "unload takes interfaces or --all: xdp-cuckoo unload IFACE..., or xdp-cuckoo unload --all; "
+				     "xdp-cuckoo status lists them");
 	unloading.names = json_array();
 	unloading.is_done = calloc(invocation->count + 1, sizeof(*unloading.is_done));
 	if (!unloading.is_done) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* metrics: all running filters, as Prometheus reads them. */
+/* metrics: prints the state of all running filters for Prometheus. */
 #include <string.h>
 
 #include "commands/command.h"
@@ -15,15 +15,17 @@ const struct command command_metrics = {
 	.group = COMMAND_LOOK,
 	.usage = "[FILE|-]",
 	.summary = "print the state of all running filters for Prometheus",
-	.help = "In Prometheus' text format, for the textfile collector of its node exporter (`exporter` does\n"
-		"without that); of every filter in this network namespace, whatever its name: packets and bytes by\n"
-		"outcome and verdict, as `stats` shows them, in all and, as families of their own, by interface and\n"
-		"row of counters (its number modulo 64); what each interface has received, and what of it the filter\n"
-		"has seen; rules, named lists and when each was imported, slots, memory,\n"
-		"and whether it filters. The interface \"-\" is what the filter runs on no more, or not in this namespace.\n"
-		"Reads, and changes nothing. Status 0 also where no filter runs: then there are no samples of any.\n"
-		"A FILE takes the place of an older one when it is whole, so that nobody reads half of it, with its owner\n"
-		"and mode; behind a link, of the file it leads to.\n"
+	.help = "Prints Prometheus' text format, for the textfile collector of its node exporter\n"
+		"(`exporter` needs none). Covers every filter in this network namespace, of any\n"
+		"name: packets and bytes by outcome and verdict, as `stats` shows them, in total\n"
+		"and, in families of their own, by interface and row of counters (its number\n"
+		"modulo 64); the packets each interface received, and those the filter saw;\n"
+		"rules, named lists and when each was imported, slots, memory, and whether it\n"
+		"filters. The interface \"-\" stands for interfaces that no longer run the filter,\n"
+		"or are in another namespace. Changes nothing. Status 0 even if no filter runs:\n"
+		"then there are no samples of any. FILE replaces an older file only when it is\n"
+		"complete, so that nobody reads half of it, and keeps its owner and mode; a link\n"
+		"stays, and the file it leads to is replaced.\n"
 		"\n"
 		"  xdp-cuckoo metrics\n"
 		"  xdp-cuckoo metrics /var/lib/prometheus/node-exporter/xdp-cuckoo.prom\n"
@@ -33,31 +35,10 @@ const struct command command_metrics = {
 	.run = run_metrics,
 };
 
-static void print(json_t *metrics)
-{
-	if (output_is_json())
-		output_print(json_incref(metrics));
-	else
-		metrics_write(stdout, metrics);
-}
-
-static enum command_status write_to(const char *path, const json_t *metrics)
-{
-	struct whole_file file;
-	int error = whole_file_open(&file, path);
-
-	if (!error) {
-		metrics_write(file.to, metrics);
-		error = whole_file_close(&file, 0);
-	}
-	return error ? command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error)) :
-		       STATUS_DONE;
-}
-
 static enum command_status run_metrics(const struct invocation *invocation)
 {
 	const char *path = invocation->count ? invocation->operands[0] : "-";
-	enum command_status status = STATUS_DONE;
+	struct whole_file file = {};
 	struct reason unread, reason;
 	json_t *metrics;
 	int error = metrics_filters_gather(invocation->state, &metrics, &unread, &reason);
@@ -66,10 +47,18 @@ static enum command_status run_metrics(const struct invocation *invocation)
 		return command_failed(error, &reason);
 	if (*unread.text)
 		output_note("%s", unread.text);
-	if (whole_file_is_output(path))
-		print(metrics);
+	if (whole_file_is_output(path) && output_is_json())
+		output_print(json_incref(metrics));
+	else if (whole_file_is_output(path))
+		metrics_write(stdout, metrics);
 	else
-		status = write_to(path, metrics);
+		error = whole_file_open(&file, path);
+	if (file.to && !error) {
+		metrics_write(file.to, metrics);
+		error = whole_file_close(&file, 0);
+	}
 	json_decref(metrics);
-	return status;
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
+	return STATUS_DONE;
 }

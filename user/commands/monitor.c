@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* monitor: dropped packets as they happen. */
+/* monitor: shows dropped packets as they happen. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -31,21 +31,25 @@ const struct command command_monitor = {
 	.group = COMMAND_LOOK,
 	.usage = "[RULE] [--every N] [--rate N] [--count N] [--seconds N] [--write FILE|-]",
 	.summary = "show dropped packets as they happen",
-	.help = "A line for each packet that the filters of the --name drop, or would drop if they were not\n"
-		"monitor-only: time, interface, flow, length, and which rule or policy it was, by the rules as they\n"
-		"are stored when it is shown. It goes on over changes, new tables and further interfaces, until\n"
-		"Ctrl-C, SIGTERM, or nobody reads it any more; then it says on stderr how many were seen and shown.\n"
-		"With a RULE it shows only packets that such a rule would match. What a --compact table drops by\n"
-		"chance, no stored rule names, and that is what it says.\n"
-		"  --every N       one in N of the packets that each CPU drops (default: 1, all of them)\n"
-		"  --rate N        at most N a second on each CPU, or at once what 256 jiffies are good for; those\n"
-		"                  beyond are counted (default: 1000)\n"
-		"  --count N       ends when N packets were shown\n"
-		"  --seconds N     ends by itself then\n"
-		"  --write FILE|-  instead of lines pcapng, for tcpdump and Wireshark: the first 256 bytes of each\n"
-		"                  packet, with a comment that says which rule; - is standard output\n"
-		"One monitor at a time for a filter: status 5 while another listens. Where it dies, the kernel stops\n"
-		"sampling 5 seconds later. Status 1 where no filter of the --name runs.\n"
+	.help = "Prints one line for each packet that the filters of the --name drop, or would\n"
+		"drop if they were not monitor-only: time, interface, flow, length, and the rule\n"
+		"or policy that dropped it, by the rules stored at that moment. It continues over\n"
+		"changes, new tables and new interfaces, until Ctrl-C, SIGTERM, or nobody reads\n"
+		"it any more. Then it reports on stderr how many packets were seen and shown.\n"
+		"With a RULE it shows only packets that this rule would match. If a --compact\n"
+		"table drops a packet by chance, monitor says that no stored rule names it.\n"
+		"  --every N       one in N of the packets that each CPU drops (default: 1, all)\n"
+		"  --rate N        at most N per second on each CPU, in bursts of up to 256\n"
+		"                  jiffies' worth; packets beyond are only counted (default:\n"
+		"                  1000)\n"
+		"  --count N       end after N packets\n"
+		"  --seconds N     end after N seconds\n"
+		"  --write FILE|-  write pcapng for tcpdump and Wireshark instead of lines: the\n"
+		"                  first 256 bytes of each packet, with a comment that names the\n"
+		"                  rule; - is standard output\n"
+		"Only one monitor can watch a filter: status 5 if another one does. If a monitor\n"
+		"dies, the kernel stops sampling 5 seconds later. Status 1: no filter of the\n"
+		"--name runs.\n"
 		"\n"
 		"  xdp-cuckoo monitor\n"
 		"  xdp-cuckoo monitor src 203.0.113.0/24 proto udp --json\n"
@@ -61,15 +65,15 @@ struct monitoring {
 	const struct invocation *invocation;
 	struct listener listener;
 	struct signals signals;
-	struct rule wanted;  /* what is shown; with invocation->count */
-	struct store *store; /* open for some samples; NULL: not, or there is none */
+	struct rule wanted;  /* show only such packets, if invocation->count */
+	struct store *store; /* open for a short time; NULL: closed, or there is none */
 	bool has_looked_for_store;
-	__s64 wall_ns;          /* of the clock on the wall, when CLOCK_MONOTONIC was 0 */
+	__s64 wall_ns;          /* the wall clock when CLOCK_MONOTONIC was 0 */
 	__s64 renew_ms, end_ms; /* by CLOCK_MONOTONIC; end_ms 0: never */
-	__u64 shown, lost;      /* lost: those that were told of */
-	bool has_told_limit;
-	bool writes; /* pcapng, and not lines */
-	int file;    /* that it goes to */
+	__u64 shown, lost;      /* lost: as last reported */
+	bool has_reported_limit;
+	bool writes; /* pcapng, not lines */
+	int file;    /* where the pcapng goes */
 	struct pcapng pcapng;
 };
 
@@ -86,9 +90,9 @@ static __s64 now_ms(void)
 	return clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
-/* ---- what is said of a packet ---- */
+/* ---- a packet in words ---- */
 
-/* On this machine's clock for people, in UTC for programs. */
+/* Local time for people, UTC for programs. */
 static const char *format_time(const struct monitoring *monitoring, const struct abi_sample *sample,
 			       char text[TIME_BYTES])
 {
@@ -113,7 +117,7 @@ static const char *interface_name(const struct listener *listener, __u32 index, 
 	for (size_t i = 0; i < listener->interfaces_count && !found; i++)
 		if (listener->interfaces[i].ifindex == (int)index)
 			found = listener->interfaces[i].interface;
-	/* Where a program is loaded on a bond, its packets are of another one. */
+	/* Packets of a bond carry the index of another interface than the program's. */
 	if (found)
 		snprintf(name, NAME_BYTES, "%s", found);
 	else if (!if_indextoname(index, name))
@@ -141,12 +145,7 @@ static const char *format_cause(const struct abi_sample *sample, const struct sa
 	return text;
 }
 
-static const char *format_flow(const struct sample_view *view, char text[RULE_TEXT_BYTES])
-{
-	return view->has_flow ? rule_format(&view->flow, text) : "no addresses";
-}
-
-/* The words of the flow's text are pairs of name and value. */
+/* The text of the flow consists of pairs of name and value. */
 static void add_flow(json_t *row, const struct sample_view *view)
 {
 	const char *words[RULE_WORDS_MAX];
@@ -195,7 +194,8 @@ static void print_packet(const struct monitoring *monitoring, const struct abi_s
 		return;
 	}
 	snprintf(line, sizeof(line), "%s %s %s length %u: %s", format_time(monitoring, sample, time),
-		 interface_name(&monitoring->listener, sample->ifindex, name), format_flow(view, flow), sample->bytes,
+		 interface_name(&monitoring->listener, sample->ifindex, name),
+		 view->has_flow ? rule_format(&view->flow, flow) : "no addresses", sample->bytes,
 		 format_cause(sample, view, cause));
 	output_answer(NULL, line);
 }
@@ -219,7 +219,7 @@ static int write_packet(struct monitoring *monitoring, const struct abi_sample *
 
 /* ---- samples ---- */
 
-/* Its time stands still while it is open, so that is not for long. */
+/* An open store does not see later changes, so renew() closes it soon. */
 static struct store *open_store(struct monitoring *monitoring)
 {
 	struct reason reason;
@@ -228,7 +228,7 @@ static struct store *open_store(struct monitoring *monitoring)
 		return monitoring->store;
 	monitoring->has_looked_for_store = true;
 	if (command_open_store(monitoring->invocation, &monitoring->store, &reason))
-		output_note("which rule it is cannot be told: %s", reason.text);
+		output_note("cannot tell which rule it is: %s", reason.text);
 	return monitoring->store;
 }
 
@@ -239,7 +239,7 @@ static void close_store(struct monitoring *monitoring)
 	monitoring->has_looked_for_store = false;
 }
 
-/* -ECANCELED: enough. */
+/* -ECANCELED: --count is reached. */
 static int show(const struct abi_sample *sample, void *context)
 {
 	struct monitoring *monitoring = context;
@@ -257,15 +257,10 @@ static int show(const struct abi_sample *sample, void *context)
 	return ++monitoring->shown == monitoring->invocation->end_count ? -ECANCELED : 0;
 }
 
-static int flush(struct monitoring *monitoring)
-{
-	return monitoring->writes ? pcapng_flush(&monitoring->pcapng) : output_flush();
-}
-
 static int read_samples(struct monitoring *monitoring)
 {
 	int error = listener_read(&monitoring->listener, show, monitoring);
-	int flushed = flush(monitoring);
+	int flushed = monitoring->writes ? pcapng_flush(&monitoring->pcapng) : output_flush();
 
 	return flushed ? flushed : error;
 }
@@ -277,24 +272,24 @@ static __u32 rate_of(const struct invocation *invocation)
 	return invocation->rate ? invocation->rate : RATE_DEFAULT;
 }
 
-/* Once of what is beyond the rate, which the end sums up; each time of what is lost. */
-static void tell_missed(struct monitoring *monitoring)
+/* Reports the first packets beyond the rate, and every growth of the lost ones. The end reports the sums. */
+static void report_missed(struct monitoring *monitoring)
 {
 	struct abi_sampling sum;
 	struct reason ignored;
 
 	if (listener_count(&monitoring->listener, &sum, &ignored))
 		return;
-	if (sum.limited && !monitoring->has_told_limit)
-		output_note("more are dropped than the rate of %u a second on each CPU lets be shown: see --every and "
-			    "--rate",
+	if (sum.limited && !monitoring->has_reported_limit)
+		output_note("more packets are dropped than the rate of %u per second on each CPU allows to show: see "
+			    "--every and --rate",
 			    rate_of(monitoring->invocation));
-	monitoring->has_told_limit |= sum.limited > 0;
+	monitoring->has_reported_limit |= sum.limited > 0;
 	if (sum.lost == monitoring->lost)
 		return;
 	monitoring->lost = sum.lost;
 	output_note("%llu packets were lost so far, since they were not read fast enough: --every and --rate "
-		    "make them fewer",
+		    "reduce them",
 		    (unsigned long long)sum.lost);
 }
 
@@ -310,14 +305,14 @@ static int renew(struct monitoring *monitoring, struct reason *reason)
 
 	set_clock(monitoring);
 	close_store(monitoring);
-	tell_missed(monitoring);
+	report_missed(monitoring);
 	if (!error && before && !monitoring->listener.count)
 		output_note("no filter '%s' is running here any more; waiting for one", monitoring->invocation->name);
 	monitoring->renew_ms = now_ms() + LISTENER_RENEW_MS;
 	return error;
 }
 
-/* -ECANCELED: it is to end; -EPIPE: nobody reads any more. */
+/* -ECANCELED: a signal, or the time is over; -EPIPE: nobody reads any more. */
 static int wait_for_samples(const struct monitoring *monitoring)
 {
 	struct pollfd files[] = {
@@ -352,7 +347,10 @@ static int listen_to_all(struct monitoring *monitoring, struct reason *reason)
 
 /* ---- the whole ---- */
 
-/* Not emptied: that is done when nobody else listens, who may be writing to it. */
+/*
+ * Does not empty the file yet: another monitor may be writing to it, and begin_file() comes after the check
+ * for that.
+ */
 static int open_file(struct monitoring *monitoring, struct reason *reason)
 {
 	const char *path = monitoring->invocation->write_path;
@@ -364,15 +362,9 @@ static int open_file(struct monitoring *monitoring, struct reason *reason)
 		monitoring->file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	if (monitoring->file < 0)
 		return reason_set(reason, -EIO, "cannot write '%s': %s", path, strerror(errno));
-	/* Whatever it takes to write there, it is open. */
+	/* The file is open, so the right to open it is needed no more. */
 	error = privileges_keep(PRIVILEGE_KERNEL | PRIVILEGE_READ);
 	return error ? reason_set(reason, error, "cannot give up capabilities: %s", strerror(-error)) : 0;
-}
-
-static void close_file(const struct monitoring *monitoring)
-{
-	if (monitoring->file > STDERR_FILENO)
-		close(monitoring->file);
 }
 
 static int begin_file(struct monitoring *monitoring)
@@ -382,7 +374,7 @@ static int begin_file(struct monitoring *monitoring)
 
 	if (!monitoring->writes)
 		return 0;
-	/* Pipes and terminals have no length. */
+	/* Pipes and terminals give EINVAL. */
 	if (monitoring->file > STDERR_FILENO && ftruncate(monitoring->file, 0) && errno != EINVAL)
 		return -errno;
 	error = pcapng_open(&monitoring->pcapng, monitoring->file, ABI_SAMPLE_BYTES);
@@ -407,7 +399,7 @@ static void summarise(const struct monitoring *monitoring)
 	}
 	snprintf(text, sizeof(text),
 		 "%llu packets were dropped meanwhile: %llu shown, %llu beyond the rate, %llu "
-		 "lost since they were not read in time",
+		 "lost because they were not read in time",
 		 (unsigned long long)sum.seen, (unsigned long long)monitoring->shown, (unsigned long long)sum.limited,
 		 (unsigned long long)sum.lost);
 	output_summary(json_pack("{s:I, s:I, s:I, s:I}", "seen", (json_int_t)sum.seen, "shown",
@@ -416,7 +408,7 @@ static void summarise(const struct monitoring *monitoring)
 		       text);
 }
 
-/* Once it has begun; what came until the end is shown too. `error`: why it ends. */
+/* Shows what came until the end, and the sums. `error`: why monitoring ends. */
 static int end(struct monitoring *monitoring, int error, struct reason *reason)
 {
 	const bool is_enough = monitoring->invocation->end_count &&
@@ -432,7 +424,7 @@ static int end(struct monitoring *monitoring, int error, struct reason *reason)
 		return 0;
 	if (*reason->text)
 		return error;
-	/* What could not be printed, main() says. */
+	/* main() reports a failure of standard output. */
 	return monitoring->writes ? reason_set(reason, -EIO, "cannot write '%s': %s",
 					       monitoring->invocation->write_path, reason_of_write(error)) :
 				    0;
@@ -469,7 +461,7 @@ static enum command_status run_monitor(const struct invocation *invocation)
 	if (invocation->count && command_rule(invocation, &monitoring.wanted))
 		return STATUS_USAGE;
 	if (invocation->write_path && !strcmp(invocation->write_path, "-") && isatty(STDOUT_FILENO))
-		return command_error(STATUS_USAGE, "--write -: pcapng is not for terminals; pipe it to tcpdump -r - "
+		return command_error(STATUS_USAGE, "--write -: a terminal cannot show pcapng; pipe it to tcpdump -r - "
 						   "or to a file");
 	signal(SIGPIPE, SIG_IGN);
 	error = monitor(&monitoring, &reason);
@@ -477,7 +469,8 @@ static enum command_status run_monitor(const struct invocation *invocation)
 	signals_give_back(&monitoring.signals);
 	close_store(&monitoring);
 	pcapng_close(&monitoring.pcapng);
-	close_file(&monitoring);
+	if (monitoring.file > STDERR_FILENO)
+		close(monitoring.file);
 	if (error == -ENOENT && !*reason.text)
 		return command_not_running(invocation->name);
 	return error ? command_failed(error, &reason) : STATUS_DONE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The options of the tool, as data: reading the command line, help and completion share one table. It says what each
- * does to the invocation; which of them a command takes, the command says.
+ * The options of the tool, one row each. A row says what value the option takes and where the value goes;
+ * help, completion and the man page are made from it. Each command says in .options which rows it takes.
  */
 #ifndef XDP_CUCKOO_OPTIONS_H
 #define XDP_CUCKOO_OPTIONS_H
@@ -12,32 +12,47 @@
 
 struct options_arguments {
 	struct invocation invocation;
-	__u64 given; /* bit i: options_table[i] */
-	bool wants_help, wants_version;
+	__u64 given; /* bit i: options_table[i] was given */
+	bool wants_json, wants_help, wants_version;
+	const char *pins; /* NULL: not given */
 };
 
-struct options_kind {
+/* What a value must be, and the C type at its destination. */
+enum option_kind {
+	VALUE_NONE,        /* no value; sets a bool */
+	VALUE_TEXT,        /* any text: const char * */
+	VALUE_NAME,        /* the name of a filter or a list: const char * */
+	VALUE_MODE,        /* enum kernel_mode */
+	VALUE_FINGERPRINT, /* width in bits: unsigned int */
+	VALUE_RULES,       /* number of rules, 1 or more: __u64 */
+	VALUE_WHOLE,       /* number from 1 to .max, counting .unit: __u64 */
+	VALUE_TIME,        /* .max limits it; 0: no limit; milliseconds: __s64 */
+};
+
+struct option_row {
 	const char *name;    /* without the dashes */
 	unsigned int bit;    /* enum command_option; 0: every command takes it */
-	const char *value;   /* what it is: N, DIR, or the words that '|' joins; NULL: it has none */
+	const char *value;   /* as help shows it: N, DIR, or words joined by '|'; NULL: no value */
 	const char *meaning; /* one line */
-	int (*take)(struct options_arguments *arguments, const char *value); /* NULL: a switch */
-	size_t member;                                                       /* of a switch, a bool of the invocation */
+	enum option_kind kind;
+	size_t to; /* offset of the destination in struct options_arguments */
+	__u64 max;
+	const char *unit;
 };
 
-/* Ended by one without a name. To add one, add a row, and tell of it where commands that take it do. */
-extern const struct options_kind options_table[];
+/* Ends with a row without a name. */
+extern const struct option_row options_table[];
 
-/* Whether the command takes it. */
-bool options_are_of(const struct options_kind *kind, const struct command *command);
+/* Whether the command takes the option. */
+bool options_are_of(const struct option_row *row, const struct command *command);
 
 /*
- * Reads them out of the command line, and puts them before the other words, of which argv[optind] is then the first.
- * Prints what is wrong.
+ * Reads the options of the command line and moves them before the other words. argv[optind] is then the first
+ * other word. Prints an error if an option is wrong.
  */
 enum command_status options_read(int argc, char **argv, struct options_arguments *arguments);
 
-/* Whether the command takes what is given: these options, so many words. Prints what is wrong. */
+/* Whether the command takes these options and this many words. Prints an error if not. */
 enum command_status options_check(const struct command *command, const struct options_arguments *arguments);
 
 #endif

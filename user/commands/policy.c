@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* policy: what becomes of packets that no rule decides about. */
+/* policy: shows or sets the verdict for packets that no rule decides about. */
 #include <errno.h>
 #include <string.h>
 
 #include "commands/command.h"
+#include "config/policies.h"
 #include "counters/outcome_help.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
@@ -15,16 +16,18 @@ const struct command command_policy = {
 	.name = "policy",
 	.group = COMMAND_RUN,
 	.usage = "[OUTCOME pass|drop [--force]]",
-	.summary = "show or set what becomes of packets that no rule decides about",
-	.help = "By what the packet is; rules come first, as far as it has what they name. By default all pass\n"
-		"but `too-many-headers`, which no sender needs, and by which packets could evade rules.\n"
+	.summary = "show or set the verdict for packets that no rule decides about",
+	.help = "Policies go by the kind of packet. Rules come first, as far as the packet has\n"
+		"the fields they name. By default all packets pass except `too-many-headers`: no\n"
+		"sender needs such packets, and they could evade rules.\n"
 		"@\n"
-		"With `no-rule drop` only what pass rules name gets through, of the answers to this host's own\n"
-		"connections too; `later-fragment drop` also hits large DNS answers; with `not-ip drop` there is\n"
-		"no ARP, so no IPv4 neighbour finds this host.\n"
-		"Kept with the rules, for all filters of the --name, and in force at once; `stats` counts each\n"
-		"apart. While a change waits for `confirm`, `no-rule drop` is refused: the pass rules may be its.\n"
-		"  --force            for `no-rule drop` and `not-ip drop`\n"
+		"With `no-rule drop` only packets that pass rules name get through; the answers\n"
+		"to this host's own connections need pass rules too. `later-fragment drop` also\n"
+		"hits large DNS answers. `not-ip drop` drops ARP, so no IPv4 neighbour finds this\n"
+		"host. Policies are stored with the rules, hold for all filters of the --name,\n"
+		"and take effect at once. `stats` counts each apart. While a change waits for\n"
+		"`confirm`, `no-rule drop` is refused: the pass rules may be part of that change.\n"
+		"  --force            allow `no-rule drop` and `not-ip drop`\n"
 		"\n"
 		"  xdp-cuckoo policy\n"
 		"  xdp-cuckoo policy malformed drop\n",
@@ -35,15 +38,6 @@ const struct command command_policy = {
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_policy,
 };
-
-enum abi_outcome command_outcome_named(const char *text)
-{
-	enum abi_outcome outcome = 0;
-
-	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_words[outcome].word, text))
-		outcome++;
-	return outcome;
-}
 
 static const char *verdict_word(__u8 verdict)
 {
@@ -83,21 +77,6 @@ static enum command_status show(const struct invocation *invocation)
 
 /* ---- set ---- */
 
-/* What locks the operator out, whichever rules there are. */
-const char *command_outcome_danger(enum abi_outcome outcome)
-{
-	switch (outcome) {
-	case OUTCOME_NO_RULE:
-		return "drops all that no pass rule names: your session, and the answers to this host's "
-		       "own connections, unless pass rules name them; add these first";
-	case OUTCOME_NOT_IP:
-		return "drops ARP: this host and its gateway no longer find each other over IPv4, unless "
-		       "their neighbour entries are permanent";
-	default:
-		return NULL;
-	}
-}
-
 static int set_policy(const struct invocation *invocation, enum abi_outcome outcome, enum abi_verdict verdict,
 		      struct reason *reason)
 {
@@ -117,7 +96,7 @@ static int set_policy(const struct invocation *invocation, enum abi_outcome outc
 	return error;
 }
 
-static enum command_status unknown_outcome(const char *what)
+static enum command_status say_unknown_outcome(const char *what)
 {
 	struct suggest suggest = suggest_for(what);
 	char text[SUGGEST_TEXT_BYTES];
@@ -133,14 +112,13 @@ static enum command_status read_policy(const struct invocation *invocation, enum
 {
 	const char *what = invocation->operands[0], *word = invocation->operands[1];
 
-	*outcome = command_outcome_named(what);
+	*outcome = policy_outcome_named(what);
 	if (*outcome == OUTCOME_POLICIES)
-		return unknown_outcome(what);
+		return say_unknown_outcome(what);
 	if (invocation->count == 1)
 		return command_error(STATUS_USAGE,
-				     "policy '%s': write pass or drop behind it: xdp-cuckoo policy %s "
-				     "pass|drop",
-				     what, what);
+				     "policy '%s': write pass or drop after it: xdp-cuckoo policy %s pass|drop", what,
+				     what);
 	*verdict = strcmp(word, "drop") ? VERDICT_PASS : VERDICT_DROP;
 	if (*verdict == VERDICT_PASS && strcmp(word, "pass"))
 		return command_not_a_choice("policy", word, "pass|drop");
@@ -158,9 +136,9 @@ static enum command_status run_policy(const struct invocation *invocation)
 		return show(invocation);
 	if (read_policy(invocation, &outcome, &verdict))
 		return STATUS_USAGE;
-	if (verdict == VERDICT_DROP && command_outcome_danger(outcome) && !invocation->is_forced)
+	if (verdict == VERDICT_DROP && policy_danger(outcome) && !invocation->is_forced)
 		return command_error(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
-				     outcome_words[outcome].word, command_outcome_danger(outcome));
+				     outcome_words[outcome].word, policy_danger(outcome));
 	error = set_policy(invocation, outcome, verdict, &reason);
 	if (error)
 		return command_failed(error, &reason);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* stats: what filters have done, in all or by interval, by outcome, interface or CPU. By rule: stats_by_rule.c. */
+/*
+ * stats: shows what filters passed and dropped, as sums or by interval. stats_by_rule.c has --by rule and
+ * --by prefix.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,24 +25,30 @@ const struct command command_stats = {
 	.usage = "[--by interface|cpu|rule|prefix] [--top N] [--interval TIME [--count N]] "
 		 "[--reset]",
 	.summary = "show how many packets were passed and dropped, and why",
-	.help = "Counted since the filter was loaded or last reset, over all its interfaces and CPUs:\n"
+	.help = "Counts since the filter was loaded or last reset, over all its interfaces and\n"
+		"CPUs:\n"
 		"@\n"
-		"What would be dropped but for `monitor-only` has been passed, and has columns of its own: shown\n"
-		"where there is some, as are outcomes that are seldom; under --json all. Bytes count from the Ethernet\n"
-		"header on.\n"
-		"  --by interface     where packets came by; `+` joins interfaces that share a row of counters (their\n"
-		"                     numbers are equal modulo 64), `-` is what the filter runs on no more, or in\n"
-		"                     another network namespace\n"
-		"  --by cpu           which CPU filtered them\n"
-		"  --by rule          the drop rules that matched most packets, in monitor-only mode too. In a flood\n"
-		"                     rules are counted by a random sample, each packet of it for several\n"
-		"  --by prefix        the same, summed by source: of 24 bits in IPv4 and 48 in IPv6, or others:\n"
-		"                     --by prefix=16,32; shorter prefixes of rules as they are. As by rule, this\n"
-		"                     needs a table that counts: neither --compact nor --no-counters\n"
+		"With `monitor-only`, packets that would be dropped are passed, and have columns\n"
+		"of their own. These columns, and rare outcomes, are shown only if they are not\n"
+		"empty; --json always shows all. Bytes count from the Ethernet header on.\n"
+		"  --by interface     by the interface that received them; `+` joins interfaces\n"
+		"                     that share a row of counters (their numbers are equal\n"
+		"                     modulo 64). `-` stands for interfaces that no longer run\n"
+		"                     the filter, or are in another network namespace\n"
+		"  --by cpu           by the CPU that filtered them\n"
+		"  --by rule          the drop rules that matched most packets, in monitor-only\n"
+		"                     mode too. In a flood a random sample is counted by rule,\n"
+		"                     and each packet of it counts for several\n"
+		"  --by prefix        the same, summed by source prefix of 24 bits in IPv4 and 48\n"
+		"                     in IPv6, or others: --by prefix=16,32; a rule with a\n"
+		"                     shorter prefix counts under its own. --by rule and\n"
+		"                     --by prefix need a table that counts: neither --compact nor\n"
+		"                     --no-counters\n"
 		"  --top N            how many of these rules or prefixes (default: 20)\n"
-		"  --interval TIME    instead of sums, packets and bits a second, at the end of each interval, until\n"
-		"                     it is interrupted; under --json a line for each. Not by rule or prefix\n"
-		"  --count N          end after so many intervals\n"
+		"  --interval TIME    instead of sums, packets and bits per second, at the end of\n"
+		"                     each interval, until it is interrupted; under --json one\n"
+		"                     line each. Not by rule or prefix\n"
+		"  --count N          end after N intervals\n"
 		"  --reset            count from 0 from now on, by rule too\n"
 		"\n"
 		"  xdp-cuckoo stats\n"
@@ -74,10 +83,10 @@ static int read_tally(const struct invocation *invocation, bool is_quiet, struct
 
 /* ---- rows ---- */
 
-/* `seconds`: that the counts are of, to be shown as rates; 0: sums. */
+/* Which columns rows have. */
 struct form {
 	bool has_dropped, has_would_drop;
-	double seconds;
+	double seconds; /* of the interval, to show rates; 0: show sums */
 };
 
 static void add_number(json_t *row, const char *done, const char *unit, json_int_t number)
@@ -88,7 +97,7 @@ static void add_number(json_t *row, const char *done, const char *unit, json_int
 	json_object_set_new(row, name, json_integer(number));
 }
 
-/* Adds what became of packets to a row that says which. */
+/* Adds the columns of the verdicts to a row that has its name. */
 static json_t *verdict_row(json_t *row, const struct abi_counter counter[VERDICTS], const struct form *form)
 {
 	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++) {
@@ -108,15 +117,15 @@ static json_t *verdict_row(json_t *row, const struct abi_counter counter[VERDICT
 	return row;
 }
 
-/* Those that never happened are noise to a reader, but for the common ones. */
+/* Rare outcomes that never happened would only be noise. */
 static bool is_shown(enum abi_outcome outcome, const struct abi_counter sums[ABI_COUNTERS])
 {
-	bool has_place = output_is_json() || outcome == OUTCOME_NO_RULE || outcome == OUTCOME_NOT_IP ||
+	bool is_common = output_is_json() || outcome == OUTCOME_NO_RULE || outcome == OUTCOME_NOT_IP ||
 			 outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
 
 	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
-		has_place |= sums[outcome * VERDICTS + verdict].packets > 0;
-	return has_place;
+		is_common |= sums[outcome * VERDICTS + verdict].packets > 0;
+	return is_common;
 }
 
 static void add_outcomes(json_t *rows, const struct tally *counts, const struct abi_counter sums[ABI_COUNTERS],
@@ -153,7 +162,7 @@ static void add_interfaces(json_t *rows, const struct tally *counts, const struc
 		json_array_append_new(rows, verdict_row(json_pack("{s:s}", "interface", "-"), verdicts, form));
 }
 
-/* Those that have filtered a packet. */
+/* CPUs that have filtered a packet. */
 static void add_cpus(json_t *rows, const struct tally *counts, const struct tally *sums, const struct form *form)
 {
 	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS];
@@ -169,7 +178,7 @@ static void add_cpus(json_t *rows, const struct tally *counts, const struct tall
 	}
 }
 
-/* `counts` is `sums`, or what has come to them in an interval. */
+/* `counts` is `sums`, or the growth of `sums` in an interval. */
 static json_t *rows_of(enum stats_by by, const struct tally *counts, const struct tally *sums, double seconds)
 {
 	static const char *const names[] = {
@@ -212,23 +221,17 @@ static void print_interval(json_t *rows, double seconds, bool is_first)
 	}
 }
 
-static void sleep_ms(__s64 ms)
-{
-	struct timespec left = { ms / 1000, ms % 1000 * 1000000 };
-
-	while (nanosleep(&left, &left) && errno == EINTR)
-		;
-}
-
-/* One interval from *before on, which is what comes after it then. */
+/* Waits for one interval after the reading *before, and replaces that reading by a new one. */
 static enum command_status run_interval(const struct invocation *invocation, enum stats_by by, struct tally *before,
 					bool is_first)
 {
+	struct timespec left = { invocation->interval_ms / 1000, invocation->interval_ms % 1000 * 1000000 };
 	struct tally now = {}, difference = {};
 	struct reason reason;
 	int error;
 
-	sleep_ms(invocation->interval_ms);
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
 	error = read_tally(invocation, true, &now, &reason);
 	if (!error && now.filters && tally_since(before, &now, &difference))
 		error = reason_set(&reason, -ENOMEM, "not enough memory");
@@ -246,15 +249,6 @@ static enum command_status run_interval(const struct invocation *invocation, enu
 
 /* ---- reset ---- */
 
-static int reset_target(struct target *target, struct reason *reason)
-{
-	int error = kernel_reset_counters(&target->filter, reason);
-
-	if (error)
-		return error;
-	return table_reset_counts(&target->table) ? target_say_unmapped(reason) : 0;
-}
-
 static enum command_status reset(const struct invocation *invocation)
 {
 	struct apply apply;
@@ -265,8 +259,13 @@ static enum command_status reset(const struct invocation *invocation)
 
 	if (!error)
 		command_report_undone(&apply);
-	for (size_t i = 0; i < count && !failed; i++)
-		failed = reset_target(&apply.targets[i], &reason);
+	for (size_t i = 0; i < count && !failed; i++) {
+		struct target *target = &apply.targets[i];
+
+		failed = kernel_reset_counters(&target->filter, &reason);
+		if (!failed && table_reset_counts(&target->table))
+			failed = target_say_unmapped(&reason);
+	}
 	apply_close(&apply);
 	if (failed)
 		return command_failed(failed, &reason);
@@ -276,17 +275,17 @@ static enum command_status reset(const struct invocation *invocation)
 	return STATUS_DONE;
 }
 
-/* ---- what was asked for ---- */
+/* ---- options ---- */
 
-static enum command_status not_by(const char *word)
+static enum command_status say_not_by(const char *word)
 {
 	struct suggest suggest = suggest_for(word);
 	char text[SUGGEST_TEXT_BYTES];
 
 	suggest_offer_choices(&suggest, "interface|cpu|rule|prefix");
 	return command_error(STATUS_USAGE,
-			     "--by '%s': must be interface, cpu, rule, prefix or prefix=IPV4,IPV6 "
-			     "with lengths from 1 to 32 and to 128%s",
+			     "--by '%s': must be interface, cpu, rule, prefix or prefix=IPV4,IPV6 with lengths of 1 to 32 and 1 "
+			     "to 128%s",
 			     word, suggest_text(&suggest, NULL, text));
 }
 
@@ -310,7 +309,7 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 	*by = STATS_BY_PREFIX;
 	if (!stats_prefix_parse(text, prefix))
 		return STATUS_DONE;
-	return not_by(text);
+	return say_not_by(text);
 }
 
 static enum command_status check_together(const struct invocation *invocation, enum stats_by by)
@@ -318,11 +317,11 @@ static enum command_status check_together(const struct invocation *invocation, e
 	if (invocation->is_reset && (invocation->by || invocation->top || invocation->interval_ms))
 		return command_error(STATUS_USAGE, "stats --reset takes no other options");
 	if (invocation->end_count && !invocation->interval_ms)
-		return command_error(STATUS_USAGE, "--count goes with --interval");
+		return command_error(STATUS_USAGE, "--count needs --interval");
 	if (invocation->top && by < STATS_BY_RULE)
-		return command_error(STATUS_USAGE, "--top goes with --by rule or --by prefix");
+		return command_error(STATUS_USAGE, "--top needs --by rule or --by prefix");
 	if (invocation->interval_ms && by >= STATS_BY_RULE)
-		return command_error(STATUS_USAGE, "--interval does not go with --by %s", invocation->by);
+		return command_error(STATUS_USAGE, "--interval and --by %s do not go together", invocation->by);
 	return STATUS_DONE;
 }
 

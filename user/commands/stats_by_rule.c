@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* stats --by rule, --by prefix: which drop rules matched most packets. */
+/* stats --by rule, --by prefix: the drop rules that matched most packets. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +11,17 @@
 #define TOP_DEFAULT 20
 #define ENTRIES_MIN 1024
 
-/* Encoded, which is a quarter of a struct rule. By prefix it is a rule of the source alone. */
+/*
+ * A rule and its count. With --by prefix, the rule names only the source. Encoded, it takes a quarter of the
+ * memory.
+ */
 struct entry {
 	__u8 rule[RULE_ENCODED_BYTES];
 	__u64 length, rules;
 	struct abi_counter count;
 };
 
-/* Those that matched most so far: more than are wanted, so that they are sorted seldom. */
+/* The best rules so far. There is room for more than are wanted, so that sorting is rare. */
 struct ranking {
 	const struct rule_counts *counts;
 	const struct stats_prefix *prefix; /* NULL: by rule */
@@ -91,7 +94,10 @@ static void sort(struct ranking *ranking)
 		qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_counts);
 }
 
-/* Room for one more. Rules beyond the first `top` are forgotten; of prefixes none is, since it may yet grow. */
+/*
+ * Makes room for one more entry. Drops rules beyond the first `top`, but no prefixes: their sums may yet
+ * grow.
+ */
 static int make_room(struct ranking *ranking)
 {
 	struct entry *grown;
@@ -111,7 +117,7 @@ static int make_room(struct ranking *ranking)
 	return 0;
 }
 
-/* What a rule's packets are summed under. Rules without a source are of no family. */
+/* The prefix under which a rule counts. A rule without a source has no family. */
 static struct rule source_of(const struct rule *rule, const struct stats_prefix *prefix)
 {
 	struct rule source = { .family = FLOW_NO_FAMILY };
@@ -145,7 +151,7 @@ static int rank(const struct rule *rule, void *context)
 
 /* ---- printing ---- */
 
-/* A rule that has just been deleted is shown without its comment. */
+/* A rule that was deleted meanwhile has no comment here. */
 static json_t *entry_row(struct store *store, const struct ranking *ranking, const struct entry *entry)
 {
 	json_t *row = json_pack("{s:I, s:I}", "packets", (json_int_t)entry->count.packets, "bytes",
@@ -167,20 +173,6 @@ static json_t *entry_row(struct store *store, const struct ranking *ranking, con
 	return row;
 }
 
-static json_t *rank_all(struct store *store, struct ranking *ranking, int *error)
-{
-	json_t *rows = json_array();
-
-	*error = store ? store_each(store, rank, ranking) : 0;
-	sort(ranking);
-	if (ranking->prefix && ranking->count)
-		qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_counts);
-	for (size_t i = 0; i < ranking->count && i < ranking->top; i++)
-		json_array_append_new(rows, entry_row(store, ranking, &ranking->entry[i]));
-	free(ranking->entry);
-	return rows;
-}
-
 static enum command_status print_ranking(const struct invocation *invocation, struct store *store,
 					 struct rule_counts *counts, const struct stats_prefix *prefix)
 {
@@ -188,16 +180,21 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 				   .prefix = prefix,
 				   .top = invocation->top ? invocation->top : TOP_DEFAULT };
 	int error = store ? store_shapes(store, &counts->shapes) : 0;
-	json_t *rows;
+	json_t *rows = json_array();
 
+	if (!error && store)
+		error = store_each(store, rank, &ranking);
+	sort(&ranking);
+	if (prefix && ranking.count)
+		qsort(ranking.entry, ranking.count, sizeof(*ranking.entry), compare_counts);
+	for (size_t i = 0; i < ranking.count && i < ranking.top; i++)
+		json_array_append_new(rows, entry_row(store, &ranking, &ranking.entry[i]));
+	free(ranking.entry);
 	if (!error) {
-		rows = rank_all(store, &ranking, &error);
-		if (!error) {
-			output_print(rows);
-			return STATUS_DONE;
-		}
-		json_decref(rows);
+		output_print(rows);
+		return STATUS_DONE;
 	}
+	json_decref(rows);
 	return command_error(error == -ENOMEM ? STATUS_FULL : STATUS_SYSTEM, "cannot read the store: %s",
 			     strerror(-error));
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* status: what is stored and what runs. */
+/* status: shows the stored rules and the running filters. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "commands/command.h"
+#include "filter/run_state.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
-#include "kernel/ticks.h"
 
 static enum command_status run_status(const struct invocation *invocation);
 
@@ -16,19 +16,23 @@ const struct command command_status = {
 	.group = COMMAND_LOOK,
 	.usage = "",
 	.summary = "show the stored rules and the running filters",
-	.help = "Of the store: rules, how many of them end by themselves, the kinds of rule (shapes: fields\n"
-		"and prefix lengths) with the one each is looked up as, and a change that waits for `confirm`.\n"
-		"Of each running filter, of any name: whether it filters (monitor-only, panic, unconfirmed,\n"
-		"NOT FILTERING), interfaces, policies that drop, how its table keeps entries, load factor, memory, the most\n"
-		"entries that one insert has moved, how often a look-up was tried again because the table moved,\n"
-		"how often an innocent packet had a rule's fingerprint and the exact table's records told, the\n"
-		"shapes that packets are looked up by, how many of them as a mean for a packet that no rule\n"
-		"matches, and the chance that it is taken for one that a rule names.\n"
-		"NOT FILTERING, with status 1: an interface receives packets, and the filter sees none of them. Some\n"
-		"drivers take the program and do not run it, or stop running it when the link or the MTU changes.\n"
-		"`status` watches for it: for 0.2 s if no packet comes, for up to 4.5 s if packets come that the filter\n"
-		"does not see. It is silent where less than 5 packets a second come, and behind libxdp's dispatcher.\n"
-		"It warns if an MTU has grown so much that the driver may lose frames; `load` cures that if it can.\n"
+	.help = "For the store: the number of rules, how many of them end by themselves, the\n"
+		"kinds of rule (shapes: fields and prefix lengths) with the shape each is looked\n"
+		"up as, and a change that waits for `confirm`. For each running filter, of any\n"
+		"name: whether it filters (monitor-only, panic, unconfirmed, NOT FILTERING), its\n"
+		"interfaces, the policies that drop, how its table keeps entries, load factor,\n"
+		"memory, the most entries that one insert has moved, how often a look-up was\n"
+		"repeated because the table changed, how often an innocent packet had a rule's\n"
+		"fingerprint and the records of the exact table cleared it, the shapes that\n"
+		"packets are looked up by, the mean number of look-ups for a packet that no rule\n"
+		"matches, and the chance that such a packet is taken for a match. NOT FILTERING,\n"
+		"with status 1: an interface receives packets, but the filter sees none of them.\n"
+		"Some drivers accept the program and do not run it, or stop running it when the\n"
+		"link or the MTU changes. `status` watches for 0.2 s if no packet comes, and for\n"
+		"up to 4.5 s if packets come that the filter does not see. It reports nothing\n"
+		"below 5 packets per second, or behind libxdp's dispatcher. `status` warns if an\n"
+		"MTU has grown so much that the driver may lose frames; `load` fixes that if it\n"
+		"can.\n"
 		"\n"
 		"  xdp-cuckoo status\n"
 		"  xdp-cuckoo status --json\n",
@@ -36,151 +40,9 @@ const struct command command_status = {
 	.run = run_status,
 };
 
-/* ---- how a filter runs ---- */
-
-static bool is_unconfirmed(const struct kernel_filter *filter)
-{
-	return filter->config->run & ABI_RUN_UNCONFIRMED;
-}
-
-/* 0 also where the kernel does not tell. */
-static __s64 confirm_left_ms(const struct kernel_filter *filter)
-{
-	struct reason ignored;
-	__s64 left_ms;
-
-	if (!is_unconfirmed(filter) || ticks_left(filter->config->confirm_by, &left_ms, &ignored))
-		return 0;
-	return left_ms > 0 ? left_ms : 0;
-}
-
-bool command_passes_unconfirmed(const struct kernel_filter *filter)
-{
-	return is_unconfirmed(filter) && !confirm_left_ms(filter);
-}
-
-/* What comes first rules out the rest. */
-const char *command_effect(const struct kernel_filter *filter, char text[COMMAND_EFFECT_BYTES])
-{
-	const __u32 run = filter->config->run;
-	const __s64 left_ms = confirm_left_ms(filter);
-	char time[RULE_TIME_BYTES];
-
-	if (!(run & ABI_RUN_SET_UP))
-		return "passes everything until the next add, import or load";
-	if (run & ABI_RUN_PANIC)
-		return "PANIC: passes everything; xdp-cuckoo panic off ends it";
-	if (command_passes_unconfirmed(filter))
-		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or unload, ends it";
-	if (is_unconfirmed(filter)) {
-		snprintf(text, COMMAND_EFFECT_BYTES,
-			 "UNCONFIRMED: passes everything in %s unless xdp-cuckoo "
-			 "confirm comes before",
-			 rule_time_format(left_ms, time));
-		return text;
-	}
-	if (run & ABI_RUN_MONITOR)
-		return "MONITOR-ONLY: drops nothing, and counts what it would drop";
-	return "filters";
-}
-
-void command_report_run(const struct kernel_filter *filter)
-{
-	const bool is_late = command_passes_unconfirmed(filter);
-	char text[COMMAND_EFFECT_BYTES];
-
-	/* What nobody has asked for is told to programs too. */
-	if (filter->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_HEIR))
-		(is_late ? output_warning : output_note)("the filter '%s' on %s: %s", filter->config->name,
-							 filter->attachments_count ? filter->attachments[0].interface :
-										     "-",
-							 command_effect(filter, text));
-}
-
 static bool is_bypassed(const struct kernel_attachment *attachment)
 {
 	return attachment->is_bypassed;
-}
-
-static void report_mtu(const struct kernel_attachment *attachment, const char *name)
-{
-	char option[COMMAND_NAME_BYTES];
-
-	if (interfaces_may_take_frags(attachment->ifindex))
-		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
-			    "xdp-cuckoo%s load %s cures that, or says why not",
-			    attachment->interface, attachment->mtu, command_name_option(name, option),
-			    attachment->interface);
-	else
-		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
-			    "make the MTU smaller, or unload the filter there and load it with --mode skb",
-			    attachment->interface, attachment->mtu);
-}
-
-bool command_report_lost(const struct kernel_filter *filter)
-{
-	bool is_lost = false;
-
-	for (size_t i = 0; i < filter->attachments_count; i++) {
-		struct kernel_attachment attachment = filter->attachments[i];
-
-		interface_clean_name(attachment.interface);
-		is_lost |= attachment.is_bypassed;
-		if (attachment.is_bypassed)
-			output_note("NOT FILTERING on '%s': it receives packets, and the filter sees none of them; unload "
-				    "it there and load it again, and if that does not help, with --mode skb",
-				    attachment.interface);
-		if (kernel_is_mtu_too_large(&attachment))
-			report_mtu(&attachment, filter->config->name);
-	}
-	return is_lost;
-}
-
-void command_watch(const char *name)
-{
-	struct kernel_filter *filters;
-	struct reason ignored;
-	size_t count;
-
-	if (output_is_json())
-		return;
-	kernel_look(name, &filters, &count, &ignored);
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(filters[i].config->name, name))
-			continue;
-		kernel_watch(&filters[i], 1);
-		command_report_lost(&filters[i]);
-	}
-	kernel_filters_free(filters, count);
-}
-
-void command_fit_mtu(struct apply *apply)
-{
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		struct kernel_filter *filter = &apply->targets[i].filter;
-
-		for (size_t k = 0; k < filter->attachments_count; k++) {
-			struct kernel_attachment *attachment = &filter->attachments[k];
-			const bool was_frags = attachment->is_frags;
-			struct reason reason;
-
-			if (kernel_fit_mtu(filter, attachment, &reason))
-				output_note("'%s' keeps the program for frames of one buffer: %s",
-					    attachment->interface, reason.text);
-			else if (attachment->is_frags != was_frags)
-				output_note("'%s' now runs the program for frames of several buffers: its MTU has grown "
-					    "to %u",
-					    attachment->interface, attachment->mtu);
-		}
-	}
-}
-
-bool command_is_filtering(const struct kernel_filter *filter)
-{
-	const __u32 run = filter->config->run;
-
-	return (run & ABI_RUN_SET_UP) && !(run & (ABI_RUN_PANIC | ABI_RUN_MONITOR)) &&
-	       !command_passes_unconfirmed(filter);
 }
 
 static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
@@ -227,7 +89,7 @@ static json_t *interfaces_of(const struct kernel_filter *filter)
 	return rows;
 }
 
-/* The names of the interfaces that it holds for. */
+/* The names of the interfaces for which `holds` is true. */
 static json_t *interfaces_where(const struct kernel_filter *filter,
 				bool (*holds)(const struct kernel_attachment *attachment))
 {
@@ -251,7 +113,7 @@ static const char *condition(const struct kernel_filter *filter, const struct in
 	if (!config->magic)
 		return "not set up";
 	if (filter->is_other_version)
-		return "of another version: load, up or the next change puts this one in its place while packets go on";
+		return "of another version: load, up or the next change replaces it by this one while packets are filtered";
 	if (strcmp(config->name, invocation->name))
 		return "of another name";
 	if (memcmp(config->store_id, info->id, sizeof(info->id)))
@@ -298,7 +160,7 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 	}
 }
 
-/* Of one of another version nothing else is known. */
+/* Of a filter of another version, nothing more is known than the first members. */
 static json_t *filter_status(const struct kernel_filter *filter, const struct invocation *invocation,
 			     const struct store_info *info, const struct abi_counter counters[ABI_COUNTERS])
 {
@@ -310,7 +172,7 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 				   json_array_size(bypassed) ? "NOT FILTERING: packets do not reach it" :
 							       command_effect(filter, text),
 				   "panic", (config->run & ABI_RUN_PANIC) != 0, "monitor_only",
-				   (config->run & ABI_RUN_MONITOR) != 0, "unconfirmed", is_unconfirmed(filter),
+				   (config->run & ABI_RUN_MONITOR) != 0, "unconfirmed", run_is_unconfirmed(filter),
 				   "condition", condition(filter, invocation, info), "table_version",
 				   (json_int_t)(config->magic ? config->version : ABI_VERSION), "interfaces",
 				   interfaces_of(filter), "bypassed_on", bypassed, "mtu_too_large_on",
@@ -383,7 +245,7 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 	return status;
 }
 
-/* Another tool has loaded it there. */
+/* Only another tool loads the program on such an interface. */
 static void report_no_ethernet(const struct kernel_filter *filter)
 {
 	for (size_t i = 0; i < filter->attachments_count; i++) {
@@ -397,7 +259,10 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 	}
 }
 
-/* What can be told is in `running`, also where it fails. *sees_own: a filter of the --name; *is_any_bypassed: one of them. */
+/*
+ * Adds what is known to `running`, even if it fails. *sees_own: a filter of the --name was seen.
+ * *is_any_bypassed: packets bypass a filter.
+ */
 static int add_filters(const struct invocation *invocation, const struct store_info *info, json_t *running,
 		       bool *sees_own, bool *is_any_bypassed, struct reason *reason)
 {
@@ -432,7 +297,7 @@ static enum command_status run_status(const struct invocation *invocation)
 
 	if (!error)
 		error = add_filters(invocation, &stored.info, running, &sees_own, &is_any_bypassed, &reason);
-	/* Another program, on another interface, is most likely somebody else's. */
+	/* A program that cannot be seen, on another interface, most likely belongs to somebody else. */
 	is_partial = error == -EPERM && sees_own;
 	if (is_partial)
 		error = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* top: what filters do at this moment, on the terminal, or line by line where there is none. */
+/* top: shows what filters do at this moment, on the terminal, or line by line without one. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -14,9 +14,9 @@
 #include "top/screen.h"
 
 #define INTERVAL_MS_DEFAULT 1000
-#define FIRST_MS_MAX 1000 /* after that there are figures on the screen, whatever the interval */
+#define FIRST_MS_MAX 1000 /* the first figures come after this time at most, whatever the interval */
 #define WAIT_MS_MAX 200
-#define WAIT_MS_SEARCHING 10 /* between two steps through the counters: more than a step takes */
+#define WAIT_MS_SEARCHING 10 /* between two steps through the counters; a step takes less */
 
 static enum command_status run_top(const struct invocation *invocation);
 
@@ -25,18 +25,21 @@ const struct command command_top = {
 	.group = COMMAND_LOOK,
 	.usage = "[--interval TIME] [--count N]",
 	.summary = "watch what is passed and dropped, live",
-	.help = "Packets and bits a second and their course, by interface or CPU, and the rules that drop most. With\n"
-		"monitor-only, what would be dropped counts as dropped. Rules are found by their counters, and\n"
-		"looked up in the store seldom, by a process of its own, so that millions of rules hold nothing up:\n"
-		"what is not known yet is shown as `?`. A table that does not count by rule has none.\n"
+	.help = "Shows packets and bits per second and their course, by interface or CPU, and the\n"
+		"rules that drop most. In monitor-only mode, what would be dropped counts as\n"
+		"dropped. top finds rules by their counters. A process of its own looks up their\n"
+		"text in the store now and then, so that millions of rules delay nothing: `?`\n"
+		"stands for a rule that is not looked up yet. A table that does not count by rule\n"
+		"shows no rules.\n"
 		"  s                  sort by what is dropped, by what is passed, by name\n"
-		"  p, space           pause, and go on\n"
+		"  p, space           pause, and continue\n"
 		"  i, c               by interface, by CPU\n"
 		"  ?, h               explain the figures\n"
 		"  q                  end\n"
-		"Where input or output is no terminal, a line for each interval, under --json an object.\n"
+		"If input or output is not a terminal, it prints one line per interval, under\n"
+		"--json one object.\n"
 		"  --interval TIME    between two readings (default: 1s)\n"
-		"  --count N          end after so many intervals\n"
+		"  --count N          end after N intervals\n"
 		"\n"
 		"  xdp-cuckoo top\n"
 		"  xdp-cuckoo --name web top --interval 5s\n"
@@ -52,32 +55,26 @@ struct top {
 	bool is_screen;
 	struct kernel_filter *filters;
 	size_t filters_count;
-	struct tally now, difference; /* the last reading; what came with it: without filters, nothing yet */
-	/* The filter whose rules are ranked, the first that counts them; NULL: none does, or they are too many. */
+	struct tally now, difference; /* the last reading, and its growth; no growth yet: no filters in it */
+	/*
+	 * The filter whose rules are ranked: the first one that counts by rule. NULL: there is none, or no
+	 * memory.
+	 */
 	const struct kernel_filter *ranked;
 	struct table table;
-	__u64 ranked_id; /* of the table that `hits` is about: its map, and how often tables were exchanged */
+	__u64 ranked_id; /* identifies the table that `hits` counts: its map, and how often tables were exchanged */
 	struct hits hits;
-	bool is_ranking; /* a pass is under way */
+	bool is_ranking; /* a pass through the counters is under way */
 	struct top_names names;
 	struct top_model model;
 };
 
-/* The signal that ends it; 0: none came. */
+/* The signal that ends top; 0: no signal came. */
 static volatile sig_atomic_t stop_signal;
 
 static void stop(int signal_number)
 {
 	stop_signal = signal_number;
-}
-
-static void catch_signals(void)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	const struct sigaction action = { .sa_handler = stop };
-
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaction(signals[i], &action, NULL);
 }
 
 static double monotonic_seconds(void)
@@ -111,7 +108,7 @@ static void describe(struct top *top)
 	}
 }
 
-/* Opens the table anew, since each reading has the filters' memory at another place. */
+/* Opens the table again, since each reading maps the filters at other addresses. */
 static void choose_ranked(struct top *top)
 {
 	__u64 table_id;
@@ -144,7 +141,7 @@ static void note_ranking(struct top *top)
 	top_model_rank(&top->model, &top->hits, &top->names);
 	if (!top->ranked)
 		snprintf(top->model.rules_note, sizeof(top->model.rules_note), "%s",
-			 top->ranked_id ? "too many to be told" : "this table does not count by rule");
+			 top->ranked_id ? "too many rules to rank" : "this table does not count by rule");
 }
 
 static int compare(struct top *top, const struct tally *now, struct reason *reason)
@@ -155,7 +152,10 @@ static int compare(struct top *top, const struct tally *now, struct reason *reas
 	return reason_set(reason, -ENOMEM, "not enough memory");
 }
 
-/* Takes another reading in place of the last one; what is shown stays while it is paused. -ENOENT: no filter of the name. */
+/*
+ * Replaces the last reading by a new one. While paused, the figures stay. -ENOENT: no filter of the name
+ * runs.
+ */
 static int read_again(struct top *top, struct reason *reason)
 {
 	struct kernel_filter *filters;
@@ -201,7 +201,7 @@ static int next_interval(struct top *top, struct reason *reason)
 	return 0;
 }
 
-/* A step of the pass that is under way. True: the ranking is another one. */
+/* Makes one step of the pass under way. True: the pass has ended, with a new ranking. */
 static bool rank_further(struct top *top)
 {
 	const double second = monotonic_seconds();
@@ -213,7 +213,7 @@ static bool rank_further(struct top *top)
 	return true;
 }
 
-/* To the end of the pass, where nobody waits for a key. */
+/* Completes the pass. Only for output without keys. */
 static void rank_whole(struct top *top)
 {
 	while (top->is_ranking)
@@ -227,7 +227,7 @@ static bool is_over(const struct top *top)
 	return stop_signal || (top->invocation->end_count && top->model.intervals >= top->invocation->end_count);
 }
 
-/* False: it is to end. */
+/* False: the key ends top. */
 static bool take_key(struct top *top, int key)
 {
 	if (key == 'q' || key == TOP_SCREEN_GONE)
@@ -276,20 +276,13 @@ static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reaso
 
 /* ---- line by line ---- */
 
-static int print_interval(const struct top *top)
-{
-	char text[TOP_TEXT_BYTES];
-
-	output_answer(output_is_json() ? top_model_json(&top->model) : NULL, top_model_plain(&top->model, text));
-	return output_flush();
-}
-
 static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason)
 {
+	char text[TOP_TEXT_BYTES];
 	const struct timespec interval = { interval_ms / 1000, interval_ms % 1000 * 1000000 };
 	int error = 0;
 
-	/* From here on is counted what the first line tells. */
+	/* The first line shows what comes from here on. */
 	if (output_is_json())
 		rank_whole(top);
 	while (!is_over(top) && !error) {
@@ -302,26 +295,19 @@ static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason
 		if (error)
 			return error;
 		note_ranking(top);
-		error = print_interval(top);
+		output_answer(output_is_json() ? top_model_json(&top->model) : NULL,
+			      top_model_plain(&top->model, text));
+		error = output_flush();
 	}
 	return error;
 }
 
-/* ---- */
-
-static void top_close(struct top *top)
-{
-	top_names_close(&top->names);
-	hits_close(&top->hits);
-	table_close(&top->table);
-	tally_close(&top->difference);
-	tally_close(&top->now);
-	kernel_filters_free(top->filters, top->filters_count);
-	top_model_close(&top->model);
-}
+/* ---- the command ---- */
 
 static int watch(struct top *top, struct reason *reason)
 {
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	const struct sigaction action = { .sa_handler = stop };
 	const __s64 ms = top->invocation->interval_ms ? top->invocation->interval_ms : INTERVAL_MS_DEFAULT;
 	int error = top_model_open(&top->model, TOP_BY_INTERFACE);
 
@@ -330,9 +316,10 @@ static int watch(struct top *top, struct reason *reason)
 	error = next_interval(top, reason);
 	if (error)
 		return error;
-	catch_signals();
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &action, NULL);
 	top->is_screen = !output_is_json() && top_screen_open();
-	/* The screen shows it as long as it lasts. */
+	/* The screen shows this state itself. */
 	for (size_t f = 0; f < top->filters_count && !top->is_screen; f++)
 		if (tally_is_named(&top->filters[f], top->invocation->name))
 			command_report_run(&top->filters[f]);
@@ -350,7 +337,13 @@ static enum command_status run_top(const struct invocation *invocation)
 	if (error)
 		return command_failed(error, &(struct reason){ "the state directory's name is too long" });
 	error = watch(&top, &reason);
-	top_close(&top);
+	top_names_close(&top.names);
+	hits_close(&top.hits);
+	table_close(&top.table);
+	tally_close(&top.difference);
+	tally_close(&top.now);
+	kernel_filters_free(top.filters, top.filters_count);
+	top_model_close(&top.model);
 	if (stop_signal) {
 		signal(stop_signal, SIG_DFL);
 		raise(stop_signal);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The file of a configuration: its lines and sections, and what it lacks. */
+/* Reads a configuration file: its lines, its sections, and what must not be missing. */
 #include "config/config.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ini.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/internal.h"
 #include "base/safe_text.h"
+#include "change/change.h"
+#include "config/internal.h"
+#include "config/policies.h"
 
 #define LINE_BYTES 4096
 
@@ -53,13 +56,13 @@ static void begin_list(struct config_reading *reading, const char *name)
 
 	for (size_t i = 0; i < config->lists_count; i++)
 		if (config->list[i].name && !strcmp(config->list[i].name, name)) {
-			refuse(reading, "[list %s] stands there twice, first in line %u", name, config->list[i].line);
+			refuse(reading, "[list %s] is there twice, first in line %u", name, config->list[i].line);
 			return;
 		}
 	if (!apply_is_name(name)) {
 		refuse(reading,
-		       "[list %s]: a list's name has 1 to %d letters, digits, '.', '_' or '-', and starts with "
-		       "none of '.' and '-'",
+		       "[list %s]: a list's name has 1 to %d letters, digits, '.', '_' or '-', and does not "
+		       "start with '.' or '-'",
 		       name, ABI_NAME_BYTES - 1);
 		return;
 	}
@@ -71,10 +74,6 @@ static void begin_list(struct config_reading *reading, const char *name)
 	reading->section = SECTION_LIST;
 	list->line = reading->line;
 	list->name = config_copy(reading, name);
-	list->import = (struct import_options){ .name = reading->invocation->name,
-						.state = reading->invocation->state,
-						.list_name = list->name,
-						.is_replace = true };
 }
 
 static void begin_section(struct config_reading *reading, char *name)
@@ -84,12 +83,12 @@ static void begin_section(struct config_reading *reading, char *name)
 	if (!strncmp(name, "list", 4) && strchr(" \t", name[4]) && name[4]) {
 		begin_list(reading, name + 4 + strspn(name + 4, " \t"));
 	} else if (!strcmp(name, "filter") && reading->filter_line) {
-		refuse(reading, "[filter] stands there twice, first in line %u", reading->filter_line);
+		refuse(reading, "[filter] is there twice, first in line %u", reading->filter_line);
 	} else if (!strcmp(name, "filter")) {
 		reading->section = SECTION_FILTER;
 		reading->filter_line = reading->line;
 	} else if (!strcmp(name, "policy") && reading->has_policy_section) {
-		refuse(reading, "[policy] stands there twice");
+		refuse(reading, "[policy] is there twice");
 	} else if (!strcmp(name, "policy")) {
 		reading->section = SECTION_POLICY;
 		reading->has_policy_section = true;
@@ -98,15 +97,15 @@ static void begin_section(struct config_reading *reading, char *name)
 	}
 }
 
-/* What libinih takes for a comment behind something, or nothing. */
-static bool is_left_out(const char *rest)
+/* Whether libinih ignores the rest of a line: it is blank, or a comment. */
+static bool is_ignored(const char *rest)
 {
 	const size_t spaces = strspn(rest, " \t\r\n");
 
 	return !rest[spaces] || (spaces && strchr(";#", rest[spaces]));
 }
 
-/* [NAME], and what may stand around it; libinih sees the same. */
+/* Finds [NAME] by the same rules as libinih. */
 static void look_for_section(struct config_reading *reading, const char *line)
 {
 	char name[256];
@@ -122,10 +121,10 @@ static void look_for_section(struct config_reading *reading, const char *line)
 		reading->section = SECTION_UNKNOWN;
 		return;
 	}
-	if (!is_left_out(line + length + 1)) {
+	if (!is_ignored(line + length + 1)) {
 		const char *rest = line + length + 1 + strspn(line + length + 1, " \t");
 
-		config_refuse(reading, reading->line, "'%.*s' behind ]: write it into a line of its own",
+		config_refuse(reading, reading->line, "'%.*s' after ]: write it on a line of its own",
 			      (int)strcspn(rest, "\r\n"), rest);
 	}
 	while (length && strchr(" \t", line[length - 1]))
@@ -142,7 +141,7 @@ static bool is_comment(const char *line)
 	return !*line || strchr("#;[", *line);
 }
 
-/* KEY = VALUE, as libinih sees it: a comment may start before the = does. */
+/* KEY = VALUE by the rules of libinih: a comment may start before the `=`. */
 static bool is_assignment(const char *line)
 {
 	const char *c = line;
@@ -152,7 +151,7 @@ static bool is_assignment(const char *line)
 	return *c == '=' || *c == ':';
 }
 
-/* What libinih would take for a line that goes on, cut in two, or find wrong without telling each. */
+/* Refuses lines that libinih would continue, cut in two, or reject without naming each. */
 static bool is_line(struct config_reading *reading, const char *line, size_t size)
 {
 	const size_t length = strlen(line);
@@ -174,7 +173,7 @@ static bool is_line(struct config_reading *reading, const char *line, size_t siz
 	return false;
 }
 
-/* For libinih, as fgets(), without a byte order mark: a line that is refused becomes an empty one. */
+/* Used by libinih in place of fgets(). Removes a byte order mark. A refused line becomes an empty line. */
 static char *next_line(char *line, int size, void *context)
 {
 	struct config_reading *reading = context;
@@ -194,7 +193,7 @@ static char *next_line(char *line, int size, void *context)
 static void check_filter(struct config_reading *reading)
 {
 	const struct config *config = reading->config;
-	const struct invocation *load = &config->load;
+	const struct load_options *load = &config->load;
 
 	if (!reading->filter_line)
 		config_refuse(reading, 0, "there is no [filter] section with interfaces = NAME...");
@@ -203,8 +202,8 @@ static void check_filter(struct config_reading *reading)
 			      "[filter] names no interfaces; write interfaces = NAME...");
 	if (load->fingerprint_bits && !load->is_compact)
 		config_refuse(reading, reading->filter_line,
-			      "fingerprint goes with table = compact: an exact table has 16 bits "
-			      "and drops no innocent packet");
+			      "fingerprint needs table = compact: an exact table has 16 bits and drops no "
+			      "innocent packet");
 }
 
 static void check_policies(struct config_reading *reading)
@@ -213,24 +212,12 @@ static void check_policies(struct config_reading *reading)
 
 	for (enum abi_outcome i = 0; i < OUTCOME_POLICIES; i++)
 		if (config->has_policy[i] && config->policy[i] == VERDICT_DROP && !config->is_forced &&
-		    command_outcome_danger(i))
+		    policy_danger(i))
 			config_refuse(reading, reading->policy_line[i],
-				      "'drop' here %s; write force = yes in [policy] if you "
-				      "mean it",
-				      command_outcome_danger(i));
+				      "'drop' here %s; write force = yes in [policy] if you mean it", policy_danger(i));
 }
 
-static void check_lists(struct config_reading *reading)
-{
-	for (size_t i = 0; i < reading->config->lists_count; i++) {
-		const struct config_list *list = &reading->config->list[i];
-
-		if (!list->file)
-			config_refuse(reading, list->line, "[list %s] names no file; write file = /PATH", list->name);
-	}
-}
-
-/* What root shall do is nobody else's to say. */
+/* The file tells root what to do, so nobody else may be able to write to it. */
 static int check_file(FILE *file, const char *path, struct reason *reason)
 {
 	struct stat status;
@@ -238,12 +225,13 @@ static int check_file(FILE *file, const char *path, struct reason *reason)
 	if (fstat(fileno(file), &status))
 		return reason_set(reason, -errno, "cannot read '%s': %s", path, strerror(errno));
 	if (!S_ISREG(status.st_mode))
-		return reason_set(reason, -EINVAL, "'%s' is no regular file; write the configuration into one", path);
+		return reason_set(reason, -EINVAL, "'%s' is not a regular file; write the configuration into one",
+				  path);
 	if (status.st_uid && status.st_uid != geteuid())
 		return reason_set(reason, -EPERM,
-				  "'%s' may be written by others: it must belong to root or to you; chown root", path);
+				  "other users can write to '%s': it must belong to root or to you; chown root", path);
 	if (status.st_mode & (S_IWGRP | S_IWOTH))
-		return reason_set(reason, -EPERM, "'%s' may be written by others; chmod go-w", path);
+		return reason_set(reason, -EPERM, "other users can write to '%s'; chmod go-w", path);
 	return 0;
 }
 
@@ -259,22 +247,27 @@ static int read_file(struct config_reading *reading, struct reason *reason)
 	error_line = ini_parse_stream(next_line, reading, config_take_key, reading);
 	if (error_line < 0)
 		reading->is_out_of_memory = true;
-	/* What it knows better than is_line(). */
+	/* libinih refused a line that is_line() accepted. */
 	if (error_line > 0 && !reading->is_refused)
 		config_refuse(reading, error_line, "this is neither [SECTION] nor KEY = VALUE");
 	if (ferror(reading->file))
 		return reason_set(reason, -EIO, "cannot read '%s'", reading->path);
 	check_filter(reading);
 	check_policies(reading);
-	check_lists(reading);
+	for (size_t i = 0; i < reading->config->lists_count; i++) {
+		const struct config_list *list = &reading->config->list[i];
+
+		if (!list->file)
+			config_refuse(reading, list->line, "[list %s] names no file; write file = /PATH", list->name);
+	}
 	if (reading->is_out_of_memory)
 		return reason_set(reason, -ENOMEM, "no memory for the configuration");
 	return reading->is_refused ?
-		       reason_set(reason, -EINVAL, "%s is not right; nothing was changed", reading->path) :
+		       reason_set(reason, -EINVAL, "%s has mistakes; nothing was changed", reading->path) :
 		       0;
 }
 
-static int cannot_open(const char *path, int error, struct reason *reason)
+static int say_cannot_open(const char *path, int error, struct reason *reason)
 {
 	const char *what_to_do = error == -ENOENT ? "; copy the example there, share/doc/xdp-cuckoo/default.conf under "
 						    "/usr/local or /usr, and edit it, or name a FILE" :
@@ -284,32 +277,42 @@ static int cannot_open(const char *path, int error, struct reason *reason)
 	return reason_set(reason, error, "cannot read '%s': %s%s", path, strerror(-error), what_to_do);
 }
 
-int config_open(struct config *config, const char *path, const struct invocation *invocation,
-		void (*refuse_line)(const char *text), struct reason *reason)
+int config_open(const char *path, const char *name, void (*refuse)(const char *text), struct config **config,
+		struct reason *reason)
 {
-	struct config_reading reading = {
-		.config = config, .invocation = invocation, .path = path, .refuse = refuse_line
-	};
-	/* Not waiting for whoever writes to a FIFO, which check_file() then refuses. */
-	int error, fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct config_reading reading = { .refuse = refuse };
+	char default_path[PATH_MAX];
+	int error, fd;
 
-	*config = (struct config){ .load = { .name = invocation->name, .state = invocation->state } };
+	*config = NULL;
+	snprintf(default_path, sizeof(default_path), "%s/%s.conf", CONFIG_DIR, name);
+	reading.path = path ? path : default_path;
+	/* Does not wait for the writer of a FIFO, which check_file() refuses below. */
+	fd = open(reading.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return cannot_open(path, -errno, reason);
-	reading.file = fdopen(fd, "r");
+		return say_cannot_open(reading.path, -errno, reason);
+	reading.config = calloc(1, sizeof(**config));
+	reading.file = reading.config ? fdopen(fd, "r") : NULL;
 	if (!reading.file) {
 		close(fd);
-		return cannot_open(path, -ENOMEM, reason);
+		free(reading.config);
+		return say_cannot_open(reading.path, -ENOMEM, reason);
 	}
-	error = check_file(reading.file, path, reason);
+	error = check_file(reading.file, reading.path, reason);
 	if (!error)
 		error = read_file(&reading, reason);
 	fclose(reading.file);
+	if (error)
+		config_close(reading.config);
+	else
+		*config = reading.config;
 	return error;
 }
 
 void config_close(struct config *config)
 {
+	if (!config)
+		return;
 	for (size_t i = 0; i < config->interfaces_count; i++)
 		free(config->interfaces[i]);
 	for (size_t i = 0; i < config->lists_count; i++) {
@@ -317,5 +320,14 @@ void config_close(struct config *config)
 		free(config->list[i].file);
 		free(config->list[i].format);
 	}
-	*config = (struct config){};
+	free(config);
+}
+
+int config_check_list_file(const struct config_list *list, struct reason *reason)
+{
+	struct stat status;
+
+	if (stat(list->file, &status) || !S_ISFIFO(status.st_mode))
+		return 0;
+	return reason_set(reason, -EINVAL, "'%s' is a FIFO; write the list into a file", list->file);
 }

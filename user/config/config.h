@@ -1,44 +1,50 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A configuration file: what a filter is to be like, in the words of the command line's options. Reads and checks;
- * brings nothing about. The syntax is that of xdp-cuckoo.conf(5).
+ * A configuration file, xdp-cuckoo.conf(5): which filter, policies and lists there should be. This folder
+ * reads and checks the file. `up` makes the host follow it.
  */
 #ifndef XDP_CUCKOO_CONFIG_H
 #define XDP_CUCKOO_CONFIG_H
 
-#include "commands/command.h"
-#include "lists/import.h"
+#include "base/error_reason.h"
+#include "config/load_options.h"
+#include "store/store.h"
 
 #define CONFIG_DIR "/etc/xdp-cuckoo"
 #define CONFIG_INTERFACES_MAX 64
 
+/* A [list NAME] section, as `import --list NAME --replace FILE` takes it. */
 struct config_list {
-	struct import_options import;
-	char *name, *file, *format;
-	unsigned int line; /* where its section starts */
+	char *name, *file, *format; /* format NULL: not given */
+	__s64 timeout_ms;           /* 0: not given */
+	bool is_strict, is_forced;
+	unsigned int line; /* where the section starts */
 };
 
 struct config {
-	struct invocation load; /* as `load` would be called: mode, capacity, table */
-	bool has_monitor_only;  /* it says whether load.is_monitor_only */
+	struct load_options load;
+	bool has_monitor_only; /* the file sets load.is_monitor_only */
 	bool detaches_on_stop;
-	__s64 wait_ms; /* for interfaces that are not there yet */
+	__s64 wait_ms; /* for interfaces that do not exist yet */
 	char *interfaces[CONFIG_INTERFACES_MAX];
 	size_t interfaces_count;
-	__u8 policy[OUTCOME_POLICIES]; /* enum abi_verdict, where has_policy */
-	bool has_policy[OUTCOME_POLICIES];
-	bool is_forced; /* policies that may lock this host out are meant */
+	__u8 policy[OUTCOME_POLICIES];     /* enum abi_verdict */
+	bool has_policy[OUTCOME_POLICIES]; /* the file sets this policy */
+	bool is_forced;                    /* accept policies that may lock the operator out */
 	struct config_list list[STORE_LISTS_MAX];
 	size_t lists_count;
 };
 
 /*
- * Reads the file at `path`. Each thing that is wrong with it is told to `refuse`, in one line with file and line: then
- * -EINVAL. -EPERM: others may write to it; other -errno, with the reason. The invocations have name and state of
- * `invocation`. config_close() accepts a zeroed one, and what failed to open.
+ * Reads the file at `path`, or if that is NULL, CONFIG_DIR/NAME.conf. Calls `refuse` for each mistake in the
+ * file, with one line that names file and line; then returns -EINVAL. -EPERM: other users may write to the
+ * file. Other -errno, with the reason. config_close() accepts NULL. *config is NULL after an error.
  */
-int config_open(struct config *config, const char *path, const struct invocation *invocation,
-		void (*refuse)(const char *text), struct reason *reason);
+int config_open(const char *path, const char *name, void (*refuse)(const char *text), struct config **config,
+		struct reason *reason);
 void config_close(struct config *config);
+
+/* Refuses a list in a FIFO, since a service must not wait for a writer. 0; -EINVAL with the reason. */
+int config_check_list_file(const struct config_list *list, struct reason *reason);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files that read a configuration share; nobody else includes it. */
+/* Shared by the files that read a configuration. Only they include this header. */
 #ifndef XDP_CUCKOO_CONFIG_INTERNAL_H
 #define XDP_CUCKOO_CONFIG_INTERNAL_H
 
@@ -9,28 +9,29 @@
 
 enum config_section { SECTION_NONE, SECTION_FILTER, SECTION_POLICY, SECTION_LIST, SECTION_UNKNOWN };
 
-/* The file while it is read. libinih knows the syntax, and tells neither lines nor sections without keys. */
+/*
+ * libinih parses the syntax. It reports no line numbers and no empty sections, so this structure tracks both.
+ */
 struct config_reading {
 	struct config *config;
-	const struct invocation *invocation;
 	FILE *file;
 	const char *path;
 	void (*refuse)(const char *text);
 	unsigned int line, filter_line, policy_line[OUTCOME_POLICIES];
 	enum config_section section;
 	bool has_policy_section;
-	__u32 given; /* keys of the section so far, by their place in the table of keys */
+	__u32 given; /* the keys seen in this section, as bits: indexes of the table of keys */
 	bool is_refused, is_out_of_memory;
 };
 
-/* Tells what is wrong with a line; 0: with the whole file. */
+/* Reports a mistake in a line; line 0: in the whole file. */
 __attribute__((format(printf, 3, 4))) void config_refuse(struct config_reading *reading, unsigned int line,
 							 const char *format, ...);
 
-/* A copy of the text, or NULL, which is noted. */
+/* A copy of the text; NULL: no memory, which `reading` notes. */
 char *config_copy(struct config_reading *reading, const char *text);
 
-/* For libinih, of a struct config_reading: 1, always, since what is wrong is told here. */
+/* The handler that libinih calls for each key. Always returns 1: mistakes go to config_refuse(). */
 int config_take_key(void *reading, const char *ignored, const char *name, const char *value);
 
 #endif

@@ -28,7 +28,7 @@ static bool skip_string(struct json_span *span)
 }
 
 /*
- * Takes a value off the front: its text. Brackets are only counted; jansson looks at what is used.
+ * Takes the text of one value off the front. Only counts brackets: jansson checks the values that are read.
  */
 static bool take_value(struct json_span *span, struct json_span *value)
 {

@@ -37,7 +37,7 @@ void reader_close(struct reader *reader)
 	*reader = (struct reader){};
 }
 
-/* Returns the end of the line, where a comment began. */
+/* Cuts off a comment. Returns the end of the line. */
 static char *strip_comment(char *line)
 {
 	bool is_quoted = false;
@@ -66,7 +66,7 @@ static void trim(char *line, char *end)
 		memmove(line, start, end - start + 1);
 }
 
-/* Without its line end and, in the first line, without a byte order mark. */
+/* Removes the line end and, in the first line, a byte order mark. */
 static void cut_ends(struct reader *reader, size_t length)
 {
 	char *line = reader->line;
@@ -82,13 +82,13 @@ static void cut_ends(struct reader *reader, size_t length)
 		memmove(line, text, strlen(text) + 1);
 }
 
-/* A signal may end the wait for input. */
+/* EINTR: a signal ended the wait for input. */
 static int read_error(const struct reader *reader)
 {
 	return !ferror(reader->file) ? 0 : errno == EINTR ? -EINTR : -EIO;
 }
 
-/* Up to the end of the line, or to a byte more than it may have. 0 where there is none. */
+/* Reads up to the end of the line, or one byte more than a line may have. 0: there is no line. */
 static size_t read_line(struct reader *reader)
 {
 	size_t length = 0;
@@ -141,7 +141,7 @@ int reader_next(struct reader *reader)
 	return got;
 }
 
-static int read_on(struct reader *reader, char **text, size_t *length)
+static int read_to_end(struct reader *reader, char **text, size_t *length)
 {
 	size_t room = *length + REST_BYTES_FIRST, got = 1;
 
@@ -174,7 +174,7 @@ int reader_rest(struct reader *reader, char **text, size_t *length)
 		*text = NULL;
 	*length = kept;
 	reader->is_kept = reader->is_cut = false;
-	error = read_on(reader, text, length);
+	error = read_to_end(reader, text, length);
 	if (!error)
 		return 0;
 	free(*text);

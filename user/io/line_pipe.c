@@ -53,7 +53,7 @@ static int make_room(struct feed *feed)
 	size_t room = 2 * feed->room + 2 * READ_BYTES;
 	char *grown;
 
-	/* One byte more, for the 0 behind a last line without its end. */
+	/* One byte more, for the 0 after a last line without a line end. */
 	if (feed->room > feed->used + READ_BYTES)
 		return 0;
 	grown = realloc(feed->bytes, room);
@@ -79,7 +79,7 @@ int feed_read(struct feed *feed)
 	return 0;
 }
 
-/* The line at `next` up to `end`, where its 0 goes, is taken. */
+/* Takes the line from `next` to `end`, and writes its 0 there. */
 static int take(struct feed *feed, char *end, size_t *offset)
 {
 	const bool is_cut = feed->is_cut;

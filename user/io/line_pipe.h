@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The lines of a file or pipe as they come: tells what is at hand from what is still to be waited for,
- * and SIGINT and SIGTERM end the wait, never the work between two. Knows bytes, not what they say.
+ * Reads lines from a file or pipe as they arrive, and tells lines at hand from lines to wait for. SIGINT and
+ * SIGTERM end a wait, never the work between two waits.
  */
 #ifndef XDP_CUCKOO_FEED_H
 #define XDP_CUCKOO_FEED_H
@@ -13,7 +13,7 @@
 
 #include "io/signals.h"
 
-#define FEED_LINE_BYTES 65536 /* of the longest line that is kept */
+#define FEED_LINE_BYTES 65536 /* of the longest line */
 
 struct feed {
 	int fd;
@@ -21,33 +21,33 @@ struct feed {
 	const char *name; /* for messages: the path, or "standard input" */
 	char *bytes;
 	size_t room, used;
-	size_t next;   /* where the next line starts */
+	size_t next;   /* offset of the next line */
 	__u64 number;  /* of the last line taken, from 1 */
-	bool is_ended; /* nothing comes behind `bytes` */
-	bool is_cut;   /* the line at `next` is too long, and its start is gone */
+	bool is_ended; /* nothing follows `bytes` */
+	bool is_cut;   /* the line at `next` is too long, and its start is dropped */
 };
 
-/* `path` "-" is standard input. 0; -errno, then it is closed. feed_close() accepts a zeroed one. */
+/* `path` "-" is standard input. 0; -errno: then it is closed. feed_close() accepts a zeroed structure. */
 int feed_open(struct feed *feed, const char *path);
 void feed_close(struct feed *feed);
 
-/* 1: there is something to read, or the end; 0: not within `timeout_ms` (-1: any time); -EINTR: a signal. */
+/* 1: there is input, or its end; 0: nothing came within `timeout_ms` (-1: no limit); -EINTR: a signal. */
 int feed_wait(struct feed *feed, int timeout_ms);
 
-/* Reads once; waits where feed_wait() has not said that there is something. 0; -errno. */
+/* Reads once. Waits, unless feed_wait() has returned 1. 0; -errno. */
 int feed_read(struct feed *feed);
 
 /*
- * Takes the next whole line: 1, and it stands, ended by a 0, at `bytes` + *offset until feed_forget(); 0:
- * none is at hand; -EMSGSIZE, -EILSEQ: taken, but too long, or with a NUL byte. The last one may lack its
- * line end, and the first comes without a byte order mark.
+ * Takes the next whole line. 1: the line, ended by a 0 byte, is at `bytes` + *offset until feed_forget(). 0:
+ * no whole line is at hand. -EMSGSIZE, -EILSEQ: a line was taken, but it is too long, or has a NUL byte. The
+ * last line may lack its line end. The first comes without a byte order mark.
  */
 int feed_next(struct feed *feed, size_t *offset);
 
-/* Whether something is at hand, be it part of a line. */
+/* Whether a line, or a part of one, is at hand. */
 bool feed_has_rest(const struct feed *feed);
 
-/* Drops the lines taken. */
+/* Drops the lines that were taken. */
 void feed_forget(struct feed *feed);
 
 #endif

@@ -49,7 +49,10 @@ static void print_label(const char *name, enum terminal_style style)
 	terminal_put(stdout, style, label);
 }
 
-/* What stands out: fields, by how their texts start; those without a start are numbers, other than 0. */
+/*
+ * Colours of fields, by the start of their text. A field without a start is a number, coloured if it is not
+ * 0.
+ */
 static const struct tint {
 	const char *name, *start;
 	enum terminal_style style;
@@ -78,7 +81,7 @@ static enum terminal_style style_of(const char *name, const json_t *value)
 	return TERMINAL_PLAIN;
 }
 
-/* In characters of UTF-8. */
+/* In UTF-8 characters. */
 static int width_of(const char *text)
 {
 	int width = 0;
@@ -118,7 +121,7 @@ static void print_scalars(const json_t *array)
 	printf("%s\n", json_array_size(array) ? "" : "none");
 }
 
-/* Numbers to the right, words to the left; the last column is not padded. */
+/* Numbers align right, words left. The last column has no padding. */
 static void print_cell(const char *name, const json_t *value, int width, bool is_last)
 {
 	char text[VALUE_BYTES];
@@ -129,7 +132,7 @@ static void print_cell(const char *name, const json_t *value, int width, bool is
 	printf("%*s%s", json_is_number(value) || is_last ? 0 : padding, "", is_last ? "\n" : "  ");
 }
 
-/* The width of the whole table. */
+/* Returns the width of the whole table. */
 static int measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
 {
 	char text[VALUE_BYTES];
@@ -203,7 +206,7 @@ static void print_table(const json_t *rows, const int widths[COLUMNS_MAX], int i
 
 static void print_object(const json_t *object, int indent);
 
-/* A table where every member is a scalar and the terminal has room, else one object after the other. */
+/* Prints a table if all members are scalars and the terminal is wide enough; else object by object. */
 static void print_rows(const json_t *rows, int indent)
 {
 	const int columns = terminal_columns(stdout);
@@ -351,7 +354,7 @@ void output_hold(void)
 	setvbuf(stdout, NULL, _IOFBF, HELD_BYTES);
 }
 
-/* A pipe that has room takes PIPE_BUF bytes at once: what is due, and a line more. */
+/* A pipe with room takes PIPE_BUF bytes at once: half of it when output is due, and one more line. */
 bool output_is_due(void)
 {
 	return __fpending(stdout) >= PIPE_BUF / 2;

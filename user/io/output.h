@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Everything the tool prints, as text or JSON: a command states its fields once, as a JSON value, and
- * the two forms are made from it. In text, '_' in a name is a space; on a terminal headings, what is dropped and what
- * is wrong stand out.
+ * Everything the tool prints, as text or JSON. A command states its fields once, as a JSON value; both forms
+ * are made from it. In text, '_' in a name becomes a space. On a terminal, headings, drops and errors stand
+ * out.
  */
 #ifndef XDP_CUCKOO_OUTPUT_H
 #define XDP_CUCKOO_OUTPUT_H
@@ -16,43 +16,45 @@
 void output_use_json(bool is_json);
 bool output_is_json(void);
 
-/* A message, with '?' in the place of each byte that is not of UTF-8: JSON takes nothing else. NULL: no memory. */
+/*
+ * A JSON string of the text. Bytes that are not UTF-8 become '?', since JSON refuses them. NULL: no memory.
+ */
 json_t *output_string(const char *text);
 
 /*
- * Prints a value and releases it. Text: an object as "name: value" lines, an array of objects as a
- * table with a heading, an array of strings on one line. A table that the terminal has too few columns for is printed
- * object after object, so that no row breaks.
+ * Prints a value and releases it. As text, an object becomes "name: value" lines, an array of objects a table
+ * with a heading, and an array of strings one line. A table too wide for the terminal is printed object by
+ * object.
  */
 void output_print(json_t *value);
 
-/* Text: a line that heads others. */
+/* Text: a heading line. */
 void output_heading(const char *text);
 
-/* A list too long to hold: begin, any number of rows (released), end. Text: `line` for each row. */
+/* A list too long for memory: begin, any number of rows (released), end. Text: `line` for each row. */
 void output_list_begin(void);
 void output_list_row(json_t *row, const char *line);
 void output_list_end(void);
 
-/* One of a stream of answers: under --json the object, on a line of its own (released), else the text. */
+/* One answer of a stream: under --json the object on a line of its own (released), else the text. */
 void output_answer(json_t *row, const char *text);
 
-/* To stderr, at the end of a stream: under --json the object, on a line of its own (released), else a note. */
+/* The end of a stream, on stderr: under --json the object on a line of its own (released), else a note. */
 void output_summary(json_t *row, const char *text);
 
-/* Nobody reads what is printed any more, and that is no failure. */
+/* Discards further output. For a reader that has gone, when that is no failure. */
 void output_give_up(void);
 
-/* Hands what has been printed on to whoever reads it. 0; -errno. */
+/* Passes the printed output on to its reader. 0; -errno. */
 int output_flush(void);
 
-/* At the end: the same, or the -errno of the first time that it failed; -EIO where that is not known. */
+/* The last output_flush(). Returns the -errno of the first flush that failed; -EIO if it is not known. */
 int output_end(void);
 
 /*
- * For who must not wait for a reader at a bad time. After output_hold(), to be called before anything is printed, only
- * output_flush() hands on, which is to be called as soon as output_is_due(). Whether it would not wait, within
- * `timeout_ms`: of a terminal that is never known.
+ * For a command that must not wait for its reader at a bad time. Call output_hold() before anything is
+ * printed. After that, only output_flush() passes output on; call it soon after output_is_due().
+ * output_can_flush(): whether a flush would not wait, within `timeout_ms`; false for a terminal.
  */
 void output_hold(void);
 bool output_is_due(void);
@@ -61,13 +63,13 @@ bool output_can_flush(int timeout_ms);
 /* To stderr: the one line of a failure, under --json {"error": ..., "status": ...}. */
 void output_error(int status, const char *text);
 
-/* To stderr, in text only: what the operator should know beside the result. */
+/* To stderr, in text only: what the operator should know besides the result. */
 __attribute__((format(printf, 1, 2))) void output_note(const char *format, ...);
 
 /* The same for what programs should know too: under --json {"note": ...}. */
 __attribute__((format(printf, 1, 2))) void output_warning(const char *format, ...);
 
-/* A progress bar on stderr, only where that is a terminal; `fraction` < 0 where it is not known. */
+/* A progress bar on stderr if that is a terminal. `fraction` < 0: not known. */
 void output_progress(const char *what, __u64 count, double fraction, double seconds);
 void output_progress_end(void);
 

@@ -5,7 +5,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* A descriptor for the signals, instead of handlers, leaves no moment in which one comes unnoticed. */
+/* A signalfd misses no signal; a handler could run just before the wait starts. */
 int signals_take(struct signals *signals)
 {
 	sigset_t set;
@@ -31,7 +31,7 @@ void signals_give_back(struct signals *signals)
 
 	if (signals->fd <= 0)
 		return;
-	/* One that has ended the wait would end the process now. */
+	/* A signal that was seen must not end the process when the mask is restored. */
 	while (read(signals->fd, &seen, sizeof(seen)) > 0)
 		;
 	close(signals->fd);

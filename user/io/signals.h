@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * SIGINT and SIGTERM as something to wait for beside other files: they end a wait, never the work between two.
+ * SIGINT and SIGTERM as a file to poll together with others: they end a wait, never the work between two
+ * waits.
  */
 #ifndef XDP_CUCKOO_SIGNALS_H
 #define XDP_CUCKOO_SIGNALS_H
@@ -8,11 +9,11 @@
 #include <signal.h>
 
 struct signals {
-	int fd; /* readable when one has come; they are blocked meanwhile */
+	int fd; /* readable after a signal; until signals_give_back(), both signals are blocked */
 	sigset_t mask_before;
 };
 
-/* 0; -errno, then signals_give_back() is still to be called; it accepts a zeroed one. */
+/* 0; -errno. Call signals_give_back() even after an error; it accepts a zeroed structure. */
 int signals_take(struct signals *signals);
 void signals_give_back(struct signals *signals);
 

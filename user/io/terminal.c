@@ -13,13 +13,6 @@ bool terminal_is_able(FILE *stream)
 	return kind && *kind && strcmp(kind, "dumb") && isatty(fileno(stream));
 }
 
-static bool has_colours(FILE *stream)
-{
-	const char *refused = secure_getenv("NO_COLOR");
-
-	return !(refused && *refused) && terminal_is_able(stream);
-}
-
 int terminal_columns(FILE *stream)
 {
 	struct winsize size;
@@ -35,7 +28,8 @@ void terminal_put(FILE *stream, enum terminal_style style, const char *text)
 		[TERMINAL_YELLOW] = "\033[33m",
 		[TERMINAL_RED] = "\033[31m",
 	};
-	const bool is_styled = style != TERMINAL_PLAIN && has_colours(stream);
+	const char *refused = secure_getenv("NO_COLOR");
+	const bool is_styled = style != TERMINAL_PLAIN && !(refused && *refused) && terminal_is_able(stream);
 
 	fprintf(stream, "%s%s%s", is_styled ? codes[style] : "", text, is_styled ? "\033[0m" : "");
 }

@@ -12,7 +12,7 @@
 
 static void (*teller)(const char *text);
 
-/* Of the call under way. */
+/* The wait under way. */
 static struct {
 	waiting_describe describe;
 	int fd;
@@ -42,7 +42,7 @@ static void *watch(void *unused)
 	return unused;
 }
 
-/* Signals go to the thread that waits, as if it were the only one. */
+/* The new thread blocks all signals, so that they reach the waiting thread. */
 static void begin(waiting_describe describe, int fd)
 {
 	sigset_t all, before;

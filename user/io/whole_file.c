@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /*
- * What stands at the path, behind links, or -errno: -ELOOP where one of /proc leads to what a process has open.
- * Links that the kernel does not let us follow (fs.protected_symlinks) are not followed.
+ * Opens the file at the path, after links. -errno; -ELOOP: a link of /proc leads to an open file of a
+ * process. Does not follow links that the kernel forbids (fs.protected_symlinks).
  */
 static int open_old(const char *path)
 {
@@ -49,7 +49,7 @@ static int path_of(int fd, char path[PATH_MAX])
 	return 0;
 }
 
-/* Whether the file is to be replaced; then its path and mode are told. Else it is written in its place. -errno. */
+/* 1: replace the file; its path and mode are set. 0: write it directly. -errno. */
 static int find_place(const char *path, struct whole_file *file, struct stat *old)
 {
 	const int fd = open_old(path);
@@ -68,7 +68,7 @@ static int find_place(const char *path, struct whole_file *file, struct stat *ol
 	return error ? error : S_ISREG(old->st_mode);
 }
 
-/* Of a new file as usual; else the old one's, and its owner where we may give files away. */
+/* The usual mode for a new file; else mode and owner of the old one. Only root may change the owner. */
 static int set_mode(int fd, const struct stat *old)
 {
 	const mode_t mask = umask(0);
@@ -115,7 +115,7 @@ int whole_file_open(struct whole_file *file, const char *path)
 	return file->to ? 0 : -errno;
 }
 
-/* Whether all of it got to the disk, or to whoever reads it. */
+/* Flushes the text to the disk, or to the reader of a pipe. */
 static int finish(const struct whole_file *file)
 {
 	if (fflush(file->to))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A file that is there whole or not at all: it is written beside its place, which it takes when it has got to
- * the disk. Links stay: the file behind them is replaced, by one of the same owner and mode. What is no regular
- * file, like a pipe, and what a link of /proc stands for, like /dev/stdout, is written as it is.
+ * Writes a file completely or not at all. The text goes to a temporary file beside it, which replaces the old
+ * file once it is on disk. Owner and mode stay. A symbolic link stays too, and the file it leads to is
+ * replaced. Pipes and other files that are not regular, and links of /proc like /dev/stdout, are written
+ * directly.
  */
 #ifndef XDP_CUCKOO_WHOLE_FILE_H
 #define XDP_CUCKOO_WHOLE_FILE_H
@@ -13,8 +14,8 @@
 
 struct whole_file {
 	FILE *to;
-	char path[PATH_MAX];   /* behind all links */
-	char beside[PATH_MAX]; /* "": it is written in its place */
+	char path[PATH_MAX];   /* after all links */
+	char beside[PATH_MAX]; /* path of the temporary file; "": written directly */
 };
 
 /* Whether the path names standard output: "-", or a link like /dev/stdout. */
@@ -24,8 +25,8 @@ bool whole_file_is_output(const char *path);
 int whole_file_open(struct whole_file *file, const char *path);
 
 /*
- * `error` is that of writing, if there was one: then what stood at the path stays. 0; `error`, or else -errno of
- * what went wrong here.
+ * `error`: 0, or the error of the caller's writing; then the old file stays. 0; `error`; else -errno of this
+ * function.
  */
 int whole_file_close(struct whole_file *file, int error);
 

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/command.h"
+#include "change/change.h"
+#include "filter/run_state.h"
 #include "counters/outcome_help.h"
 #include "metrics/text_format.h"
 #include "counters/outcome_words.h"
@@ -14,12 +15,12 @@
 #include "counters/tally.h"
 #include "base/version.h"
 
-/* What is told of all filters of a name: mostly one. */
+/* The sums of all filters of a name; mostly there is one. */
 struct group {
-	const char *name; /* "-": of those that nobody has set up */
+	const char *name; /* "-": filters that are not set up */
 	struct tally tally;
 	__u64 slots, used, bytes, moves;
-	bool is_filtering; /* all of them */
+	bool is_filtering; /* all filters of the group */
 	const struct kernel_filter *first;
 };
 
@@ -64,7 +65,7 @@ static int gather(struct groups *groups, struct reason *reason)
 		group->used += filter->config->used;
 		group->moves += abi_active(filter->config)->moves;
 		group->bytes += kernel_filter_bytes(filter);
-		group->is_filtering &= command_is_filtering(filter);
+		group->is_filtering &= run_is_filtering(filter);
 		error = tally_add(&group->tally, filter, reason);
 	}
 	return error;
@@ -77,7 +78,7 @@ static json_t *label(const struct group *group)
 	return json_pack("{s:s}", "name", group->name);
 }
 
-/* `labels`, borrowed, are those of all the samples; `member`: of struct abi_counter. */
+/* `labels`, borrowed, are for all samples. `member`: offset in struct abi_counter. */
 static void add_outcomes(json_t *family, const json_t *labels, const struct abi_counter counters[ABI_COUNTERS],
 			 size_t member)
 {
@@ -104,10 +105,7 @@ static json_t *packets_family(json_t *metrics)
 	char words[EXPLAIN_LINE_BYTES], help[EXPLAIN_LINE_BYTES + 128];
 
 	explain_line(words);
-	snprintf(help, sizeof(help),
-		 "Packets since the filter was loaded, by what they were and what became of "
-		 "them. %s",
-		 words);
+	snprintf(help, sizeof(help), "Packets since the filter was loaded, by outcome and verdict. %s", words);
 	return metrics_family(metrics, "xdp_cuckoo_packets_total", METRIC_COUNTER, help);
 }
 
@@ -135,8 +133,8 @@ static void add_counters(json_t *metrics, const struct groups *groups)
 }
 
 /*
- * Counters stay with their row, interfaces come and go: a series is of both, or it would jump by all that the one before
- * has counted.
+ * A row of counters stays while its interfaces come and go. So the labels name both; otherwise the series of
+ * an interface would jump by all that the row counted before.
  */
 static json_t *row_labels(const struct group *group, unsigned int row)
 {
@@ -146,15 +144,15 @@ static json_t *row_labels(const struct group *group, unsigned int row)
 			 json_sprintf("%u", row));
 }
 
-/* Families of their own: in those of the totals they would be counted twice by every sum. */
+/* In families of their own: every sum over the totals would count them twice. */
 static void add_interface_counters(json_t *metrics, const struct groups *groups)
 {
 	json_t *packets = metrics_family(metrics, "xdp_cuckoo_interface_packets_total", METRIC_COUNTER,
-					 "The packets of xdp_cuckoo_packets_total, by the interface they came by and "
-					 "its row of counters, its number modulo 64.");
+					 "The packets of xdp_cuckoo_packets_total, by receiving interface and its row "
+					 "of counters (its number modulo 64).");
 	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_interface_bytes_total", METRIC_COUNTER,
-				       "The bytes of xdp_cuckoo_bytes_total, by the interface they came by and "
-				       "its row of counters, its number modulo 64.");
+				       "The bytes of xdp_cuckoo_bytes_total, by receiving interface and its row of "
+				       "counters (its number modulo 64).");
 
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
@@ -171,11 +169,11 @@ static void add_interface_counters(json_t *metrics, const struct groups *groups)
 static void add_tables(json_t *metrics, const struct groups *groups)
 {
 	json_t *filtering = metrics_family(metrics, "xdp_cuckoo_filtering", METRIC_GAUGE,
-					   "1 where rules are in force; 0: not set up, panic, unconfirmed or "
+					   "1: rules are in force; 0: not set up, panic, unconfirmed or "
 					   "monitor-only.");
 	json_t *slots = metrics_family(metrics, "xdp_cuckoo_table_slots", METRIC_GAUGE,
-				       "Slots of the table, of which 95 % can be filled.");
-	json_t *used = metrics_family(metrics, "xdp_cuckoo_table_used_slots", METRIC_GAUGE, "Slots that are filled.");
+				       "Slots of the table; 95 % of them can be filled.");
+	json_t *used = metrics_family(metrics, "xdp_cuckoo_table_used_slots", METRIC_GAUGE, "Slots in use.");
 	json_t *bytes =
 		metrics_family(metrics, "xdp_cuckoo_table_bytes", METRIC_GAUGE, "Kernel memory of the filter's maps.");
 
@@ -193,9 +191,9 @@ static void add_families(json_t *metrics, const struct groups *groups)
 {
 	static const char *const families[] = { [FLOW_IPV4] = "ipv4", [FLOW_IPV6] = "ipv6" };
 	json_t *probes = metrics_family(metrics, "xdp_cuckoo_mean_probes", METRIC_GAUGE,
-					"Look-ups of a packet that no rule matches, as a mean.");
+					"Mean number of look-ups for a packet that no rule matches.");
 	json_t *wrong = metrics_family(metrics, "xdp_cuckoo_false_positive_ratio", METRIC_GAUGE,
-				       "Chance that such a packet is taken for one that a rule names.");
+				       "Chance that such a packet is taken for a match.");
 
 	for (size_t i = 0; i < groups->count; i++)
 		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
@@ -235,7 +233,10 @@ static void add_lists(json_t *rules, json_t *imported, const struct group *group
 	}
 }
 
-/* The kernel's count beside the filter's, by the same labels; not of what libxdp's dispatcher runs for others as well. */
+/*
+ * The kernel's count and the filter's, with equal labels. Not behind libxdp's dispatcher, which runs other
+ * programs too.
+ */
 static void add_received(json_t *received, json_t *seen, const struct kernel_filter *filter,
 			 const struct interface *interfaces, size_t count)
 {
@@ -265,8 +266,8 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 					  "Packets that the interface has received, by its driver's own count.");
 	json_t *seen =
 		metrics_family(metrics, "xdp_cuckoo_interface_seen_packets_total", METRIC_COUNTER,
-			       "Packets of the interface that the filter has seen. If these stand still while the "
-			       "received ones grow, the driver does not run the program, and nothing is filtered.");
+			       "Packets of the interface that the filter has seen. If this count stops while the "
+			       "received packets grow, the driver does not run the program, and nothing is filtered.");
 	struct interface *interfaces;
 	size_t count;
 
@@ -276,17 +277,17 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 	free(interfaces);
 }
 
-/* Of the store of each name: a filter may be there without one, which then has no rules to tell of. */
+/* Reads the store of each name. A filter without a store has no samples here. */
 static void add_rules(json_t *metrics, const struct groups *groups, const char *state, struct reason *unread)
 {
 	json_t *readable = metrics_family(metrics, "xdp_cuckoo_store_readable", METRIC_GAUGE,
-					  "1 where the stored rules can be read; 0: damaged, a failing disk, or not "
+					  "1: the stored rules can be read; 0: damaged, a failing disk, or not "
 					  "permitted.");
 	json_t *rules = metrics_family(metrics, "xdp_cuckoo_rules", METRIC_GAUGE, "Rules that are stored.");
-	json_t *timed = metrics_family(metrics, "xdp_cuckoo_timed_rules", METRIC_GAUGE,
-				       "Of the rules, those that end by themselves.");
+	json_t *timed =
+		metrics_family(metrics, "xdp_cuckoo_timed_rules", METRIC_GAUGE, "Rules that end by themselves.");
 	json_t *of_list = metrics_family(metrics, "xdp_cuckoo_list_rules", METRIC_GAUGE,
-					 "Rules of a named list, which it has alone or with others.");
+					 "Rules of a named list, alone or shared with others.");
 	json_t *imported = metrics_family(metrics, "xdp_cuckoo_list_import_timestamp_seconds", METRIC_GAUGE,
 					  "When a named list was last imported: seconds since 1970.");
 
@@ -300,7 +301,7 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 		if (!error)
 			error = store_glance(dir, &glance, &reason);
 		else
-			reason_set(&reason, error, "the state directory's name is too long");
+			reason_set(&reason, error, "the name of the state directory is too long");
 		if (error == -ENOENT)
 			continue;
 		metrics_sample(readable, label(group), !error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * All running filters of this network namespace as metrics: what `metrics` prints and `exporter` serves. Knows the names,
- * types and meanings of all families, and not the format.
+ * Gathers metrics of all running filters in this network namespace, for `metrics` and `exporter`. Knows the
+ * names, types and meanings of all families; text_format.h knows the format.
  */
 #ifndef XDP_CUCKOO_METRICS_FILTERS_H
 #define XDP_CUCKOO_METRICS_FILTERS_H
@@ -11,10 +11,10 @@
 #include "base/error_reason.h"
 
 /*
- * Gathers anew, and changes nothing. `state`: the directory of all stores; NULL: the default. `unread`: of a filter
- * beside others that cannot be used, or of the first store that cannot be read, so that its rules are not told; "" where
- * there is none. 0, with an array for metrics_write(), and to json_decref(); -ENOMEM; -EPERM, -EPROTO (none but filters
- * that cannot be used), other -errno with the reason.
+ * Reads everything again and changes nothing. `state`: the directory of all stores; NULL: the default.
+ * *unread says which filter could not be used, or whose stored rules could not be read (the first such
+ * store), while others could; "": none. 0, with an array for metrics_write() that the caller releases.
+ * -ENOMEM; -EPERM, -EPROTO: no filter could be used; other -errno with the reason.
  */
 int metrics_filters_gather(const char *state, json_t **metrics, struct reason *unread, struct reason *reason);
 

@@ -10,7 +10,7 @@
 
 #include "kernel/interfaces.h"
 
-#define WAITING 64 /* connections that nobody has accepted yet */
+#define WAITING 64 /* connections that are not accepted yet */
 #define HOST_BYTES (INET6_ADDRSTRLEN + 1 + INTERFACE_NAME_BYTES)
 
 static int parse_port(const char *text, in_port_t *port)
@@ -22,7 +22,7 @@ static int parse_port(const char *text, in_port_t *port)
 	return *text >= '0' && *text <= '9' && !*end && number >= 1 && number <= 65535 ? 0 : -EINVAL;
 }
 
-/* `host` may end in a zone, %eth0, which is cut off. */
+/* Cuts a zone like %eth0 off `host`. */
 static int parse_v6(char *host, struct http_address *address)
 {
 	char *zone = strchr(host, '%');
@@ -39,13 +39,6 @@ static int parse_v6(char *host, struct http_address *address)
 	return inet_pton(AF_INET6, host, &address->v6.sin6_addr) == 1 ? 0 : -EINVAL;
 }
 
-static int parse_v4(const char *host, struct http_address *address)
-{
-	address->v4.sin_family = AF_INET;
-	address->bytes = sizeof(address->v4);
-	return inet_pton(AF_INET, host, &address->v4.sin_addr) == 1 ? 0 : -EINVAL;
-}
-
 int http_address_parse(const char *text, struct http_address *address)
 {
 	const char *colon = strrchr(text, ':');
@@ -58,7 +51,13 @@ int http_address_parse(const char *text, struct http_address *address)
 	if (!length || length >= sizeof(host))
 		return -EINVAL;
 	snprintf(host, sizeof(host), "%.*s", (int)length, text + is_v6);
-	error = is_v6 ? parse_v6(host, address) : parse_v4(host, address);
+	if (is_v6) {
+		error = parse_v6(host, address);
+	} else {
+		address->v4.sin_family = AF_INET;
+		address->bytes = sizeof(address->v4);
+		error = inet_pton(AF_INET, host, &address->v4.sin_addr) == 1 ? 0 : -EINVAL;
+	}
 	return error ? error : parse_port(colon + 1, is_v6 ? &address->v6.sin6_port : &address->v4.sin_port);
 }
 
@@ -69,7 +68,7 @@ bool http_address_is_loopback(const struct http_address *address)
 	return ntohl(address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* The address is to be had at once again after a restart; and what [::] means is no matter of a sysctl. */
+/* SO_REUSEADDR: a restart can take the address at once. IPV6_V6ONLY: no sysctl decides what [::] means. */
 static int set_options(int fd, int family)
 {
 	const int yes = 1, no = 0;

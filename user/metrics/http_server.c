@@ -16,9 +16,11 @@
 
 #define CONNECTIONS 16
 #define CONNECTION_MS 5000
-#define REQUEST_BYTES 4096 /* libmicrohttpd keeps the headers of the answer there too */
+#define REQUEST_BYTES 4096 /* the headers of the answer count too */
 
-/* ---- the library: loaded here, since with it come those of TLS, which would cost every start of the tool 3.5 ms ---- */
+/*
+ * ---- the library: linking it would load TLS libraries too, which costs every start of the tool 3.5 ms ----
+ */
 
 /* clang-format off */
 #define FUNCTIONS(X) \
@@ -33,27 +35,19 @@ static struct {
 	FUNCTIONS(MEMBER)
 } mhd;
 
-/* It stays loaded. 0; -ELIBACC. */
-static int load_library(void)
-{
-	void *library = dlopen(HTTP_SERVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-
-	return library && FUNCTIONS(LOAD) true ? 0 : -ELIBACC;
-}
-
 struct connection {
-	int fd;       /* -1: none */
-	bool is_shut; /* it has to go, and libmicrohttpd has not noticed yet */
+	int fd;       /* -1: unused */
+	bool is_shut; /* shut down, but libmicrohttpd has not closed it yet */
 	__s64 since_ms;
 };
 
 struct http_server {
 	struct MHD_Daemon *daemon;
-	int listener; /* libmicrohttpd's, once that has been started */
+	int listener; /* libmicrohttpd closes it, once it has been started */
 	http_server_pages *pages;
 	void *context;
-	struct connection connection[CONNECTIONS + 1]; /* one that comes, and makes another go */
-	bool has_room; /* since a connection has ended: only when it runs again libmicrohttpd listens again, too */
+	struct connection connection[CONNECTIONS + 1]; /* one more than allowed, until the oldest is closed */
+	bool has_room; /* a connection has ended, and libmicrohttpd must run again to accept others */
 };
 
 static __s64 now_ms(void)
@@ -66,14 +60,14 @@ static __s64 now_ms(void)
 
 /* ---- connections ---- */
 
-/* libmicrohttpd finds the end of the stream, and closes it. */
+/* libmicrohttpd sees the end of the stream, and closes the connection. */
 static void shut(struct connection *connection)
 {
 	connection->is_shut = true;
 	shutdown(connection->fd, SHUT_RDWR);
 }
 
-/* The oldest that goes on; NULL: there is none. */
+/* The oldest connection that is not shut; NULL: there is none. *count: how many there are. */
 static struct connection *find_oldest(struct http_server *server, unsigned int *count)
 {
 	struct connection *oldest = NULL;
@@ -141,7 +135,7 @@ static enum MHD_Result answer(struct MHD_Connection *connection, const struct ht
 	return result;
 }
 
-/* Where it cannot be answered the connection is closed. */
+/* libmicrohttpd closes the connection if this fails. */
 static enum MHD_Result take_request(void *context, struct MHD_Connection *connection, const char *path,
 				    const char *method, const char *version, const char *body, size_t *body_bytes,
 				    void **state)
@@ -156,7 +150,7 @@ static enum MHD_Result take_request(void *context, struct MHD_Connection *connec
 	return answer(connection, &page);
 }
 
-/* A path with %xx in it is no page's: nothing is made of it, least of all an end of the text. */
+/* No page has %xx in its path, so escapes stay as they are. A decoded %00 would end the text. */
 static size_t leave_escapes(void *server, struct MHD_Connection *connection, char *text)
 {
 	(void)server, (void)connection;
@@ -168,7 +162,8 @@ static size_t leave_escapes(void *server, struct MHD_Connection *connection, cha
 int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server)
 {
 	struct http_server *new = NULL;
-	int error = load_library();
+	void *library = dlopen(HTTP_SERVER_LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never unloaded */
+	const int error = library && FUNCTIONS(LOAD) true ? 0 : -ELIBACC;
 
 	if (!error)
 		new = calloc(1, sizeof(*new));

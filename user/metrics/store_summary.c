@@ -12,7 +12,7 @@
 #define GLANCE_MS 5000
 #define HUNG_MAX 16
 
-/* Children that have been killed while they hung in the kernel: each goes when that lets it. 0: none. */
+/* Killed children that hang in the kernel. Each ends when the kernel lets it. 0: free place. */
 static pid_t hung[HUNG_MAX];
 
 struct answer {
@@ -21,7 +21,7 @@ struct answer {
 	struct reason reason;
 };
 
-_Static_assert(sizeof(struct answer) <= 4096, "a pipe takes it whole: PIPE_BUF");
+_Static_assert(sizeof(struct answer) <= 4096, "a pipe takes an answer whole: PIPE_BUF");
 
 __attribute__((noreturn)) static void bus_error(int signal_number)
 {
@@ -48,7 +48,7 @@ static int look_at_lists(struct store *store, struct store_glance *glance)
 	return error;
 }
 
-/* In the process of its own. What it has of memory goes with it. */
+/* Runs in the child. Its end frees its memory. */
 __attribute__((noreturn)) static void look(const char *dir, int to)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error };
@@ -82,8 +82,8 @@ static int await(int from, struct answer *answer, struct reason *reason)
 	return answer->error;
 }
 
-/* Waits for those that have gone. A place for one more; NULL: too many hang. Other children are not ours to wait for. */
-static pid_t *bury_hung(void)
+/* Reaps hung children that have ended, and no other children. Returns a free place; NULL: too many hang. */
+static pid_t *reap_hung(void)
 {
 	pid_t *place = NULL;
 
@@ -98,7 +98,7 @@ static pid_t *bury_hung(void)
 
 int store_glance(const char *dir, struct store_glance *glance, struct reason *reason)
 {
-	pid_t child, *place = bury_hung();
+	pid_t child, *place = reap_hung();
 	struct answer answer = {};
 	int ends[2], error;
 

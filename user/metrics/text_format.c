@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-static _Thread_local bool is_short; /* of memory, since metrics_begin() */
+static _Thread_local bool is_short; /* memory was short since metrics_begin() */
 
 json_t *metrics_begin(void)
 {
@@ -48,7 +48,7 @@ void metrics_sample(json_t *family, json_t *labels, double value)
 	is_short |= json_array_append_new(json_object_get(family, "samples"), sample) != 0;
 }
 
-/* An interface's name may hold anything but blanks, slashes and colons. */
+/* The name of an interface may contain quotes and backslashes. */
 static void write_escaped(FILE *to, const char *text)
 {
 	for (; *text; text++) {
@@ -86,7 +86,7 @@ static void write_family(FILE *to, const json_t *family)
 	{
 		fputs(name, to);
 		write_labels(to, json_object_get(sample, "labels"));
-		/* 16 digits: whole numbers as such, up to where Prometheus has them, 2^53. */
+		/* 16 digits write whole numbers up to 2^53 exactly, as far as Prometheus keeps them. */
 		fprintf(to, " %.16g\n", json_number_value(json_object_get(sample, "value")));
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a top_model says, in words. */
+/* A top_model as text and as JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ const char *top_number(double number, char text[TOP_NUMBER_BYTES])
 	static const char units[] = " kMGTPE";
 	int unit = 0;
 
-	/* What would be rounded up to 1000 has the next unit already. */
+	/* A number that rounds up to 1000 gets the next unit. */
 	while (number >= (unit ? 999.5 : 999.95) && units[unit + 1]) {
 		number /= 1000;
 		unit++;
@@ -61,7 +61,7 @@ static const char *head_dropped(const struct top_model *model, char text[TOP_TEX
 	used = strlen(text);
 	if (model->has_rates && all > 0)
 		used += snprintf(text + used, TOP_TEXT_BYTES - used, ", %.1f %% of all", 100 * dropped / all);
-	/* Less is what sums of doubles leave. */
+	/* Smaller values are rounding errors. */
 	if (model->by_policy > 1e-3)
 		snprintf(text + used, TOP_TEXT_BYTES - used, "; %s/s by policy", top_number(model->by_policy, number));
 	return text;

@@ -32,7 +32,7 @@ double top_model_dropped_bps(const struct top_rates *rates)
 	return rates->bps[VERDICT_DROP] + rates->bps[VERDICT_WOULD_DROP];
 }
 
-static double a_second(double amount, double seconds)
+static double per_second(double amount, double seconds)
 {
 	return seconds > 0 ? amount / seconds : 0;
 }
@@ -44,8 +44,8 @@ static struct top_rates rates_of(const struct abi_counter counters[ABI_COUNTERS]
 
 	tally_verdicts(counters, verdicts);
 	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++) {
-		rates.pps[verdict] = a_second(verdicts[verdict].packets, seconds);
-		rates.bps[verdict] = a_second(8. * verdicts[verdict].bytes, seconds);
+		rates.pps[verdict] = per_second(verdicts[verdict].packets, seconds);
+		rates.bps[verdict] = per_second(8. * verdicts[verdict].bytes, seconds);
 	}
 	return rates;
 }
@@ -77,7 +77,7 @@ static void add_interfaces(struct top_model *model, const struct tally *differen
 		add_line(model, "-", counters, difference->seconds);
 }
 
-/* Those that have ever filtered a packet. */
+/* CPUs that have ever filtered a packet. */
 static void add_cpus(struct top_model *model, const struct tally *difference, const struct tally *now)
 {
 	struct abi_counter counters[ABI_COUNTERS];
@@ -139,11 +139,11 @@ void top_model_feed(struct top_model *model, const struct tally *difference, con
 	model->seconds = difference->seconds;
 	model->total = rates_of(counters, difference->seconds);
 	model->by_policy = top_model_dropped_pps(&model->total) -
-			   a_second(counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP].packets +
-					    counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_WOULD_DROP].packets,
-				    difference->seconds);
-	model->stopped = a_second(counters[ABI_COUNTER_STOPPED].packets, difference->seconds);
-	model->retries = a_second(counters[ABI_COUNTER_RETRIES].packets, difference->seconds);
+			   per_second(counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP].packets +
+					      counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_WOULD_DROP].packets,
+				      difference->seconds);
+	model->stopped = per_second(counters[ABI_COUNTER_STOPPED].packets, difference->seconds);
+	model->retries = per_second(counters[ABI_COUNTER_RETRIES].packets, difference->seconds);
 	model->passed[at] = model->total.pps[VERDICT_PASS];
 	model->dropped[at] = top_model_dropped_pps(&model->total);
 	top_model_list(model, difference, now);

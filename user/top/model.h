@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What `top` shows, and how it is said: rates by interval, their history, the order of lines. Knows neither terminals
- * nor how its figures are gathered.
+ * What `top` shows: rates per interval, their history, and the order of lines; and the same as text. Knows
+ * neither terminals nor where the figures come from.
  */
 #ifndef XDP_CUCKOO_TOP_MODEL_H
 #define XDP_CUCKOO_TOP_MODEL_H
@@ -37,12 +37,12 @@ struct top_rule {
 	__u64 tag;                   /* of its key */
 };
 
-/* Of the filters themselves, as they are now. */
+/* The filters as they are now. */
 struct top_state {
 	const char *name;
 	char effect[TOP_NOTE_BYTES];
 	__u64 filters, slots, used;
-	double age_s; /* since the oldest program was loaded; negative: the kernel does not tell */
+	double age_s; /* since the oldest program was loaded; negative: not known */
 };
 
 struct top_model {
@@ -51,16 +51,16 @@ struct top_model {
 	bool is_paused, has_help;
 	struct top_state state;
 	bool has_rates; /* two readings have been made */
-	double seconds; /* between them */
+	double seconds; /* between these readings */
 	struct top_rates total;
-	double by_policy;        /* packets a second, of what is dropped: no rule did */
-	double stopped, retries; /* a second: see outcome_stopped, outcome_retries */
+	double by_policy;        /* packets per second that a policy dropped, not a rule */
+	double stopped, retries; /* per second: see outcome_stopped, outcome_retries */
 	struct top_line *line;   /* TOP_LINES_MAX */
 	size_t lines;
 	struct top_rule rule[HITS_BEST];
 	size_t rules;
-	char rules_note[TOP_NOTE_BYTES];                  /* why there are none, or not all; "" */
-	double passed[TOP_HISTORY], dropped[TOP_HISTORY]; /* packets a second; interval n is at n % TOP_HISTORY */
+	char rules_note[TOP_NOTE_BYTES];                  /* why rules are missing; "" */
+	double passed[TOP_HISTORY], dropped[TOP_HISTORY]; /* packets per second; interval n is at n % TOP_HISTORY */
 	__u64 intervals;                                  /* so far */
 };
 
@@ -69,34 +69,36 @@ int top_model_open(struct top_model *model, enum top_view view);
 void top_model_close(struct top_model *model);
 
 /*
- * What has come in the last interval; `now` is the reading at its end. top_model_list(): only the lines of them anew,
- * where the view has changed. Nothing here knows of is_paused but the text: whoever pauses does not feed.
+ * Takes the figures of one interval: `difference` is its growth, `now` the reading at its end. Do not call
+ * this while is_paused; the model only prints that state.
  */
 void top_model_feed(struct top_model *model, const struct tally *difference, const struct tally *now);
+
+/* Makes only the lines again, after the view has changed. */
 void top_model_list(struct top_model *model, const struct tally *difference, const struct tally *now);
 
-/* The rules, as far as their names are known: no pass rules. */
+/* Takes the ranking of drop rules, with the names that are known. */
 void top_model_rank(struct top_model *model, const struct hits *hits, const struct top_names *names);
 
-/* A key that changes what is shown: s, p, space, i, c, ?, h. False: it is none of these. */
+/* Handles a key that changes the view: s, p, space, i, c, ?, h. False: another key. */
 bool top_model_key(struct top_model *model, int key);
 
-/* Dropped, or with monitor-only, what would be. */
+/* What is dropped, or what would be with monitor-only. */
 double top_model_dropped_pps(const struct top_rates *rates);
 double top_model_dropped_bps(const struct top_rates *rates);
 
-/* In history[], `ago` intervals before the last one; 0 beyond the first one. */
+/* The entry of history[] `ago` intervals before the last; 0 before the first. */
 double top_model_past(const struct top_model *model, const double history[TOP_HISTORY], __u64 ago);
 
 /* "0", "7.5", "950", "1.23k", "45.6M", "789G": at most five characters. Returns `text`. */
 const char *top_number(double number, char text[TOP_NUMBER_BYTES]);
 
-/* Lines of text: the head, of which there are TOP_HEADS; the one that a plain stream has for each interval. */
+/* Text: line `i` of the head, of TOP_HEADS lines; and the one line per interval that a plain stream has. */
 #define TOP_HEADS 4
 const char *top_model_head(const struct top_model *model, int i, char text[TOP_TEXT_BYTES]);
 const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BYTES]);
 
-/* All of it, but for the history. */
+/* The whole model except the history. */
 json_t *top_model_json(const struct top_model *model);
 
 #endif

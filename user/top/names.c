@@ -14,15 +14,14 @@
 #include "filter/rule_entries.h"
 #include "store/store.h"
 
-#define PAUSE_S 2     /* at least, between two searches */
-#define PAUSE_TIMES 5 /* as long as the search took */
+#define PAUSE_S 2     /* between two searches, at least */
+#define PAUSE_TIMES 5 /* the pause is at least so many times the duration of the search */
 #define SEARCH_S_MAX 60
 #define NICE 10
 
-/* An answer is written at once, or not at all. */
-_Static_assert(sizeof(struct top_name) <= PIPE_BUF, "an answer is one write");
+_Static_assert(sizeof(struct top_name) <= PIPE_BUF, "a pipe takes an answer whole");
 
-/* ---- the process that searches ---- */
+/* ---- in the child ---- */
 
 struct search {
 	const struct kernel_filter *filter;
@@ -30,7 +29,7 @@ struct search {
 	const struct hit *hits;
 	size_t count, found;
 	int answers;
-	const struct rule *rule; /* that is being looked at */
+	const struct rule *rule; /* the rule under examination */
 };
 
 static int answer(struct search *search, __u64 tag)
@@ -43,7 +42,10 @@ static int answer(struct search *search, __u64 tag)
 	rule_format(&rule, name.rule);
 	if (write(search->answers, &name, sizeof(name)) != sizeof(name))
 		return -EPIPE;
-	/* Expanded rules have several keys, and rules that overlap share some: the rest may be found yet. */
+	/*
+	 * A rule may have several keys, and several rules one key, so the search continues until all are
+	 * found.
+	 */
 	return ++search->found == search->count ? -ECANCELED : 0;
 }
 
@@ -67,7 +69,10 @@ static int try_rule(const struct rule *rule, void *context)
 	return keys_each(&search->shapes, rule, try_key, search);
 }
 
-/* Ends by itself, also where the disk is slow, and with its parent. The terminal is left to that: SIGTSTP is ncurses'. */
+/*
+ * Ends with its parent, and after SEARCH_S_MAX if the disk is slow. The handlers of the parent, like that of
+ * ncurses for SIGTSTP, must not run here.
+ */
 __attribute__((noreturn)) static void run_search(struct search *search, const char *dir)
 {
 	static const int signals[] = { SIGALRM, SIGBUS, SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
@@ -84,7 +89,7 @@ __attribute__((noreturn)) static void run_search(struct search *search, const ch
 	_exit(0);
 }
 
-/* ---- the one that asks ---- */
+/* ---- in the parent ---- */
 
 const struct top_name *top_names_find(const struct top_names *names, __u64 tag)
 {
@@ -115,7 +120,7 @@ static void remember(struct top_names *names, const struct top_name *name)
 	known->search = names->searches;
 }
 
-/* Keys may have become other rules' since. */
+/* Forgets names that the last search did not find: their keys may belong to other rules now. */
 static void forget_others(struct top_names *names)
 {
 	size_t kept = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which rules the keys of a running table belong to. That takes a walk through the whole store, which for millions
- * of rules takes seconds: a process of its own does it, seldom, and whoever asks goes on meanwhile.
+ * Finds the rules that the keys of a running table belong to. That takes a walk through the whole store:
+ * seconds for millions of rules. A child process does it now and then, while the caller continues.
  */
 #ifndef XDP_CUCKOO_TOP_NAMES_H
 #define XDP_CUCKOO_TOP_NAMES_H
@@ -12,41 +12,41 @@
 #include "kernel/kernel.h"
 #include "rule/rule.h"
 
-#define TOP_NAMES (4 * HITS_BEST) /* that are remembered */
+#define TOP_NAMES (4 * HITS_BEST) /* names that are remembered */
 
 struct top_name {
 	__u64 tag;           /* of a key: see struct hit */
 	__u8 action;         /* enum rule_action */
-	unsigned int search; /* that has found it */
+	unsigned int search; /* the number of the search that found it */
 	char rule[RULE_TEXT_BYTES];
 };
 
 struct top_names {
 	struct top_name name[TOP_NAMES];
-	size_t count, next; /* next: where the next new one goes */
+	size_t count, next; /* next: index for the next new name */
 	unsigned int searches;
-	__u64 generation;          /* of the table that they were looked up in */
-	pid_t child;               /* 0: nobody is looking */
+	__u64 generation;          /* of the table when the names were found */
+	pid_t child;               /* 0: no search runs */
 	int answers;               /* its pipe */
-	__u64 asked_of;            /* the generation of what it looks at */
-	double started, pause_end; /* seconds of the caller's clock: no search starts before the latter */
+	__u64 asked_of;            /* the generation that the running search looks at */
+	double started, pause_end; /* by the caller's clock; no search starts before pause_end */
 };
 
 /*
- * Looks these keys up in the store of the directory, unless a search is under way or was a moment ago, or all are
- * known. `filter` is the one in whose table they are; what they are known by from before another
- * change of the store is forgotten once the search has ended.
+ * Starts a search for these keys in the store at `dir`, unless one runs or ended a moment ago, or all names
+ * are known. `filter` has the keys in its table. After a change of the store, the search also makes older
+ * names be forgotten.
  */
 void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter, const struct hit *hits,
 		   size_t count, double second);
 
-/* Takes what the search has found so far. */
+/* Takes the names that the search has found so far. */
 void top_names_collect(struct top_names *names, double second);
 
 /* NULL: not known yet. */
 const struct top_name *top_names_find(const struct top_names *names, __u64 tag);
 
-/* Ends a search; forgets all. `names` starts zeroed. */
+/* Ends a search and forgets all names. `names` starts zeroed. */
 void top_names_close(struct top_names *names);
 
 #endif

@@ -11,14 +11,14 @@
 #include <wchar.h>
 
 #include <curses.h>
-#include <term.h> /* which takes names for macros that are used here */
+#include <term.h> /* defines macros with names that are used here */
 #undef columns
 #undef lines
 
 #include "counters/outcome_words.h"
 
-#define GRAPH_ROWS 4       /* with its title one more */
-#define ROWS_FOR_GRAPH 18  /* of a window: with fewer there is none */
+#define GRAPH_ROWS 4       /* without its title */
+#define ROWS_FOR_GRAPH 18  /* a window with fewer rows has no graph */
 #define COLUMNS_FOR_TWO 60 /* graphs side by side */
 #define COLUMNS_FOR_BITS 66
 #define FIGURE_COLUMNS 10
@@ -36,7 +36,7 @@ bool top_screen_open(void)
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return false;
 	setlocale(LC_CTYPE, "");
-	/* newterm() does not give back its memory where it knows no such terminal. */
+	/* newterm() leaks memory for an unknown terminal, so ask first. */
 	if (setupterm(NULL, STDOUT_FILENO, &is_known) != OK)
 		return false;
 	del_curterm(cur_term);
@@ -75,7 +75,7 @@ int top_screen_key(int wait_ms)
 	key = getch();
 	if (key == KEY_RESIZE)
 		return TOP_SCREEN_RESIZED;
-	/* Readable, and nothing there: that is its end. */
+	/* Readable, but without a key: the end of the input. */
 	if (key == ERR && input.revents & POLLIN)
 		return TOP_SCREEN_GONE;
 	return key == ERR ? TOP_SCREEN_NONE : key;
@@ -83,7 +83,7 @@ int top_screen_key(int wait_ms)
 
 /* ---- drawing ---- */
 
-/* As many characters as have room, by their width; what the locale does not know as one is a question mark. */
+/* Copies as many characters as fit into the columns. What the locale cannot decode or print becomes '?'. */
 static void fit(const char *text, int columns, char fitting[PUT_BYTES])
 {
 	size_t used = 0;
@@ -104,7 +104,7 @@ static void fit(const char *text, int columns, char fitting[PUT_BYTES])
 	fitting[used] = '\0';
 }
 
-/* Cut at the window's right end; out of the window nothing is. */
+/* Cuts the text at the right end of the window. Draws nothing outside of it. */
 static void put(int row, int column, chtype attributes, const char *text)
 {
 	char fitting[PUT_BYTES];
@@ -117,23 +117,6 @@ static void put(int row, int column, chtype attributes, const char *text)
 	attrset(A_NORMAL);
 }
 
-static void heading(int row, const char *text)
-{
-	if (row >= LINES)
-		return;
-	put(row, 0, A_BOLD | A_UNDERLINE, text);
-}
-
-static chtype dropped_color(void)
-{
-	return COLOR_PAIR(COLOR_OF_DROPPED);
-}
-
-static chtype passed_color(void)
-{
-	return COLOR_PAIR(COLOR_OF_PASSED);
-}
-
 static double highest(const struct top_model *model, const double history[TOP_HISTORY], int columns)
 {
 	double most = 0;
@@ -144,7 +127,7 @@ static double highest(const struct top_model *model, const double history[TOP_HI
 	return most;
 }
 
-/* The last interval to the right. What is more than nothing is more than empty. */
+/* The last interval is on the right. A small rate still shows "_". */
 static void draw_graph(const struct top_model *model, const double history[TOP_HISTORY], const char *what, int row,
 		       int left, int columns, chtype color)
 {
@@ -169,10 +152,11 @@ static int draw_graphs(const struct top_model *model, int row)
 	const bool has_two = COLS >= COLUMNS_FOR_TWO;
 	const int columns = has_two ? COLS / 2 - 1 : COLS;
 
-	draw_graph(model, model->dropped, verdict_words[VERDICT_DROP].done, row, 0, columns, dropped_color());
+	draw_graph(model, model->dropped, verdict_words[VERDICT_DROP].done, row, 0, columns,
+		   COLOR_PAIR(COLOR_OF_DROPPED));
 	if (has_two)
 		draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, COLS / 2, columns,
-			   passed_color());
+			   COLOR_PAIR(COLOR_OF_PASSED));
 	return row + GRAPH_ROWS + 1;
 }
 
@@ -189,7 +173,7 @@ static void draw_line(int row, const char *name, const char *const figures[4])
 	}
 }
 
-/* Interfaces or CPUs, in at most so many rows with the heading. */
+/* Interfaces or CPUs, in at most `rows` rows with the heading. */
 static int draw_lines(const struct top_model *model, int row, int rows)
 {
 	static const char *const order[TOP_SORTS] = { "dropped", "passed", "name" };
@@ -222,7 +206,7 @@ static void draw_rules(const struct top_model *model, int row, int rows)
 	if (rows < 2)
 		return;
 	snprintf(text, sizeof(text), "drops/s  rule%s%s", *model->rules_note ? "; " : "", model->rules_note);
-	heading(row++, text);
+	put(row++, 0, A_BOLD | A_UNDERLINE, text);
 	for (size_t i = 0; i < model->rules && (int)i < rows - 1; i++, row++) {
 		const struct top_rule *rule = &model->rule[i];
 
@@ -236,15 +220,15 @@ static void draw_help(void)
 {
 	static const char *const lines[] = {
 		"s         sort by what is dropped, passed, by name",
-		"p, space  pause, go on",
+		"p, space  pause, continue",
 		"i, c      by interface, by CPU",
 		"?, h      this, and back",
 		"q         end",
 		"",
-		"by policy what no rule dropped: see xdp-cuckoo policy, stats",
-		"stopped   packets that had a rule's fingerprint and no rule,",
-		"          as the exact table's records told",
-		"retries   look-ups again, since the table moved meanwhile",
+		"by policy dropped by no rule: see xdp-cuckoo policy, stats",
+		"stopped   packets with the fingerprint of a rule that the",
+		"          records of the exact table cleared",
+		"retries   look-ups repeated because the table changed",
 		"?         a rule that is not looked up yet",
 	};
 
@@ -259,13 +243,15 @@ static void draw_all(const struct top_model *model)
 
 	for (int i = 0; i < TOP_HEADS; i++) {
 		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
-		const chtype color = i == 1 ? passed_color() : i == 2 || is_alarming ? dropped_color() : A_NORMAL;
+		const chtype color = i == 1                ? COLOR_PAIR(COLOR_OF_PASSED) :
+				     i == 2 || is_alarming ? COLOR_PAIR(COLOR_OF_DROPPED) :
+							     A_NORMAL;
 
 		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_head(model, i, text));
 	}
 	if (LINES >= ROWS_FOR_GRAPH)
 		row = draw_graphs(model, row);
-	/* Half of what is left for interfaces or CPUs, if there are so many. */
+	/* Interfaces or CPUs get at most half of the remaining rows. */
 	rows = LINES - row - 1;
 	lines = (int)model->lines + 1 < rows - rows / 2 ? (int)model->lines + 1 : rows - rows / 2;
 	row = draw_lines(model, row, lines);

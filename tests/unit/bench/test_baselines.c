@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The filters that the benchmarks compare ours with: what was inserted is found, what was not is
- * found as seldom as their papers say, and what was deleted is gone.
+ * Tests the other filters that the benchmarks compare with: what was inserted is found, what was deleted is
+ * gone, and false positives are as rare as the papers say.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 #define ITEMS 200000
 #define ABSENT 4000000
-#define FPR_TOLERANCE 0.1 /* of the rate: at least 10 standard deviations of what is counted */
+#define FPR_TOLERANCE 0.1 /* of the rate: at least 10 standard deviations of the count */
 #define HASHES 9
 #define BITS_PER_ITEM 13
 
@@ -32,7 +32,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* SplitMix64: Steele, Lea, Flood, OOPSLA 2014. A permutation: different numbers, different hashes. */
+/* SplitMix64: Steele, Lea, Flood, OOPSLA 2014. A permutation, so different numbers have different hashes. */
 static __u64 hash_of(__u64 number)
 {
 	__u64 x = (number ^ seed << 40) * 0x9e3779b97f4a7c15;
@@ -60,7 +60,7 @@ static void assert_rate(size_t found, double expected)
 		fail_msg("false-positive rate %g, expected %g", rate, expected);
 }
 
-/* Inserts ITEMS, finds them all, and counts what is found of ABSENT others. */
+/* Inserts ITEMS, finds all of them, and counts false positives among ABSENT others. */
 #define FILL_AND_COUNT(name, filter) \
 	({ \
 		size_t missed = 0, found = 0; \
@@ -85,7 +85,7 @@ static void test_bloom(void **state)
 	bloom_close(&filter);
 }
 
-/* As a Bloom filter for each number of items that a block may have. */
+/* The rate of a Bloom filter, averaged over the number of items in a block. */
 static double blocked_rate(__u64 blocks)
 {
 	double probability = power(1 - 1. / blocks, ITEMS), rate = 0;
@@ -143,8 +143,8 @@ static size_t bytes_set(const unsigned char *memory, size_t bytes)
 }
 
 /*
- * Against a plain count of each fingerprint that there can be, in a filter so small that clusters wrap
- * around its end, and filled from nothing to all but one slot and emptied again.
+ * Compares with a plain count of each possible fingerprint. The filter is so small that clusters wrap around
+ * its end. It is filled up to all but one slot and emptied again.
  */
 static void test_quotient_equals_counts(void **state)
 {
@@ -172,7 +172,7 @@ static void test_quotient_equals_counts(void **state)
 			used -= count[key] > 0;
 			count[key] -= count[key] > 0;
 		}
-		/* Nothing behind the last slot is written. */
+		/* Nothing after the last slot may be written. */
 		assert_int_equal(bytes_set(filter.memory + bytes, 8), 0);
 		for (__u64 other = 0; other < KEYS; other++)
 			assert_int_equal(quotient_contains(&filter, other >> REMAINDER_BITS << (64 - QUOTIENT_BITS) |
@@ -182,7 +182,7 @@ static void test_quotient_equals_counts(void **state)
 	quotient_close(&filter);
 }
 
-/* Deletes two of three items: the third stays; then that too: nothing is left in the memory. */
+/* Deletes two of three items: the third stays. Then deletes the third: the memory is empty. */
 #define DELETE_ALL(name, filter, items) \
 	do { \
 		size_t missed = 0; \
@@ -211,7 +211,7 @@ static void test_quotient_deletes(void **state)
 	quotient_close(&filter);
 }
 
-/* Below the number of items at which some fingerprint is likely to come three times and to stay. */
+/* With more items, some fingerprint would likely occur three times and stay. */
 static void test_dleft_deletes(void **state)
 {
 	const unsigned int bucket_bits = 12;
@@ -227,7 +227,7 @@ static void test_dleft_deletes(void **state)
 	dleft_close(&filter);
 }
 
-/* A counted fingerprint goes with its last deletion, or, once its count is at its end, never. */
+/* A counted fingerprint goes with its last deletion. Once its count is saturated, it never goes. */
 static void test_dleft_counts(void **state)
 {
 	struct dleft filter;
@@ -246,7 +246,7 @@ static void test_dleft_counts(void **state)
 	}
 }
 
-/* An insert that finds all four buckets full changes nothing, and what is there is still found. */
+/* An insert that finds all four buckets full changes nothing. All items are still found. */
 static void test_dleft_full(void **state)
 {
 	const size_t bytes = (DLEFT_TABLES << 6) * DLEFT_BUCKET_BITS / 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Flows for `bench`: what is made of a rule is, once the parser has read it, what that rule's key names. */
+/* Flows for `bench`: the parser reads a flow made from a rule, and the key of that rule matches it. */
 #include <arpa/inet.h>
 
 #include "bench/random_flow.h"
@@ -94,7 +94,7 @@ static bool same_rule(const struct rule *a, const struct rule *b)
 	return rule_encode(b, bytes[1]) == length && !memcmp(bytes[0], bytes[1], length);
 }
 
-/* Asked about the flow, a store with the rule would find it. */
+/* A look-up of the flow in a store would find the rule. */
 static void query_finds(const struct rule *rule, const struct rule_key *key, const struct bench_flow *flow)
 {
 	const struct rule query = bench_flow_query(flow, key->shape.family);
@@ -107,7 +107,7 @@ static void query_finds(const struct rule *rule, const struct rule_key *key, con
 	assert_true(is_found);
 }
 
-/* What the query names is what the parser reads. */
+/* The query names what the parser reads. */
 static void query_is(const struct bench_flow *flow, const struct flow *parsed)
 {
 	const struct rule query = bench_flow_query(flow, parsed->family);
@@ -133,7 +133,7 @@ static void see(struct seen *seen, const union flow_addr *address)
 static void saw_open_bits(const struct seen *seen, enum flow_family family, unsigned int length)
 {
 	const unsigned int bits = family == FLOW_IPV4 ? 32 : 128;
-	/* What has no prefix is global unicast, in IPv6. */
+	/* Without a prefix, IPv6 addresses are global unicast. */
 	const unsigned int first = family == FLOW_IPV6 && !length ? 3 : length;
 
 	for (unsigned int bit = first; bit < bits; bit++)
@@ -175,7 +175,7 @@ static void test_flows_match_their_rule(void **state)
 	}
 }
 
-/* No plain frame of IPv6 has the protocol of an extension header. */
+/* No plain IPv6 frame has the number of an extension header as its protocol. */
 static void test_extension_headers_have_no_flow(void **state)
 {
 	static const char *const texts[] = { "proto ah 2001:db8::1", "proto 0 2001:db8::1", "proto 43 2001:db8::1",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The traffic that `bench` makes of a store: every rule as often as any other, each flow with the outcome that
- * the rules give it, none of a rule that ends too soon. The filter beside it has no table and knows nothing.
+ * The traffic that `bench` makes from a store: each rule is equally likely, each flow has the outcome that
+ * the rules give it, and no flow is from a rule that ends too soon. The filter here has no table.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -20,7 +20,7 @@ struct lists {
 	struct bench_lists lists;
 };
 
-/* `texts`: ended by NULL; put into the store at once. */
+/* Puts the rules of `texts`, which ends with NULL, into the store in one change. */
 static void open_lists(struct lists *lists, void **state, const char *const *texts, bool is_exact)
 {
 	struct reason reason = {};
@@ -49,7 +49,7 @@ static bool about(__u64 count, double expected)
 	return off * off <= DEVIATIONS * DEVIATIONS * (expected + 1);
 }
 
-/* How many of a list come from that address, which no other rule names. */
+/* How many flows of a list have this source address, which only one rule names. */
 static __u64 from(const struct bench_list *list, const char *address)
 {
 	const __u32 source = inet_addr(address);
@@ -92,7 +92,7 @@ static void test_every_rule_alike(void **state)
 	close_lists(&lists);
 }
 
-/* Of more rules than there are flows each is as likely as any other, wherever in the store it stands. */
+/* If there are more rules than flows, each rule is equally likely, wherever it is in the store. */
 static void test_a_sample_of_many_rules(void **state)
 {
 	const size_t count = 3 * BENCH_FLOWS, parts = 16;
@@ -114,7 +114,7 @@ static void test_a_sample_of_many_rules(void **state)
 		part[be64toh(flow[i].src.word[1]) * parts / count]++;
 	for (size_t i = 0; i < parts; i++)
 		assert_true(about(part[i], BENCH_FLOWS / (double)parts));
-	/* Nor do they stand where the store's order would put them. */
+	/* The flows are not in the order of the store either. */
 	for (size_t i = 0; i < BENCH_FLOWS; i++)
 		in_order += be64toh(flow[i].src.word[1]) == i;
 	assert_in_range(in_order, 0, 100);
@@ -132,7 +132,7 @@ static void test_rules_that_end(void **state)
 	close_lists(&lists);
 }
 
-/* A compact table goes on with them. */
+/* A compact table still matches rules that have ended. */
 static void test_rules_that_end_in_a_compact_table(void **state)
 {
 	static const char *const texts[] = { "192.0.2.1 timeout 1h", "192.0.2.2 timeout 1s", NULL };
@@ -145,7 +145,10 @@ static void test_rules_that_end_in_a_compact_table(void **state)
 
 /* ---- what becomes of them ---- */
 
-/* Half of the network passes, by a rule; a quarter by one that ends: nothing is expected of that. */
+/*
+ * A pass rule names half of the network. One that ends soon names a quarter; the list leaves that quarter
+ * out.
+ */
 static void test_what_others_pass(void **state)
 {
 	static const char *const texts[] = { "192.0.2.0/24", "192.0.2.0/25 action pass",
@@ -163,7 +166,7 @@ static void test_what_others_pass(void **state)
 		assert_int_equal(flow->outcome, source & 0x80 ? OUTCOME_DROP_RULE : OUTCOME_PASS_RULE);
 		passed += flow->outcome == OUTCOME_PASS_RULE;
 	}
-	/* Each rule is tried as often: of the /24's flows half pass, and a quarter is put aside. */
+	/* Each rule is tried equally often. Of the flows of the /24, half pass, and a quarter is left out. */
 	assert_true(about(passed, BENCH_FLOWS * 6 / 7.));
 	close_lists(&lists);
 }
@@ -186,7 +189,7 @@ static void test_misses_match_no_rule(void **state)
 	close_lists(&lists);
 }
 
-/* A table that knows nothing of half of all addresses is not equal to the store. */
+/* A table that lacks the rules for half of all addresses is not equal to the store. */
 static void test_a_table_that_lacks_rules(void **state)
 {
 	struct lists lists = { .f = *state, .filter = { .options.is_exact = true, .config = &lists.config } };

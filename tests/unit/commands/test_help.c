@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What help says of commands is so: their examples can be typed, their options are those of the table. */
+/* Checks help: the examples of each command can be typed, and its options are those of the table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,11 +23,11 @@
 
 struct words {
 	char text[LINE_BYTES];
-	char *word[WORDS_MAX + 1]; /* ended by NULL */
+	char *word[WORDS_MAX + 1]; /* ends with NULL */
 	int count;
 };
 
-/* Cuts the next word out of *rest; quotes go, and are taken off. NULL at the end. */
+/* Cuts the next word out of *rest, without its quotes. NULL at the end. */
 static char *next_word(char **rest)
 {
 	char *word = *rest + strspn(*rest, " "), *end = word;
@@ -69,7 +69,7 @@ static bool is_joint(const char *word)
 
 /* ---- examples ---- */
 
-/* argv[0] is the tool. Reads the words as main() does, and what is a rule as its command does. */
+/* Reads the words as main() does, and a rule as its command does. argv[0] is the tool. */
 static const struct command *parse(int argc, char **argv)
 {
 	struct options_arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
@@ -92,7 +92,7 @@ static const struct command *parse(int argc, char **argv)
 	return command;
 }
 
-/* How often the line, whose pipes and && join commands, runs this one. Every run of the tool in it must parse. */
+/* How often the line runs this command; | and && join commands. Every run of the tool in the line must parse. */
 static int uses(const struct command *command, struct words *words)
 {
 	int used = 0;
@@ -146,11 +146,11 @@ static void test_examples(void **state)
 
 /* ---- options ---- */
 
-static const struct options_kind *find_option(const char *name)
+static const struct option_row *find_option(const char *name)
 {
-	for (const struct options_kind *kind = options_table; kind->name; kind++)
-		if (!strcmp(kind->name, name))
-			return kind;
+	for (const struct option_row *row = options_table; row->name; row++)
+		if (!strcmp(row->name, name))
+			return row;
 	return NULL;
 }
 
@@ -167,14 +167,14 @@ static bool has_choice(const char *choices, const char *choice)
 	return false;
 }
 
-/* The value that usage shows is the table's, or some of its choices. */
-static void check_value(const struct command *command, const struct options_kind *kind, char *value)
+/* The value in the usage must be that of the table, or some of its choices. */
+static void check_value(const struct command *command, const struct option_row *row, char *value)
 {
 	char *choice;
 
 	while ((choice = strsep(&value, "|")))
-		if (!has_choice(kind->value, choice))
-			fail_msg("%s: --%s cannot be %s", command->name, kind->name, choice);
+		if (!has_choice(row->value, choice))
+			fail_msg("%s: --%s cannot be %s", command->name, row->name, choice);
 }
 
 static __u64 check_usage(const struct command *command)
@@ -184,17 +184,17 @@ static __u64 check_usage(const struct command *command)
 
 	snprintf(text, sizeof(text), "%s", command->usage);
 	while ((word = strsep(&rest, " []|"))) {
-		const struct options_kind *kind = strncmp(word, "--", 2) || !word[2] ? NULL : find_option(word + 2);
+		const struct option_row *row = strncmp(word, "--", 2) || !word[2] ? NULL : find_option(word + 2);
 
-		if (!kind && !strncmp(word, "--", 2) && word[2])
+		if (!row && !strncmp(word, "--", 2) && word[2])
 			fail_msg("%s: its usage has %s, the table has not", command->name, word);
-		if (!kind)
+		if (!row)
 			continue;
-		shown |= 1ULL << (kind - options_table);
-		if (kind->value) {
+		shown |= 1ULL << (row - options_table);
+		if (row->value) {
 			word = strsep(&rest, " ]");
 			assert_non_null(word);
-			check_value(command, kind, word);
+			check_value(command, row, word);
 		}
 	}
 	return shown;
@@ -206,11 +206,11 @@ static void test_usage_has_the_options_of_the_command(void **state)
 	for (const struct command *const *command = command_table; *command; command++) {
 		const __u64 shown = check_usage(*command);
 
-		for (const struct options_kind *kind = options_table; kind->name; kind++) {
-			const bool is_shown = shown & 1ULL << (kind - options_table);
+		for (const struct option_row *row = options_table; row->name; row++) {
+			const bool is_shown = shown & 1ULL << (row - options_table);
 
-			if (kind->bit && is_shown != options_are_of(kind, *command))
-				fail_msg("%s: --%s is in its usage: %d", (*command)->name, kind->name, is_shown);
+			if (row->bit && is_shown != options_are_of(row, *command))
+				fail_msg("%s: --%s is in its usage: %d", (*command)->name, row->name, is_shown);
 		}
 	}
 }
@@ -218,14 +218,14 @@ static void test_usage_has_the_options_of_the_command(void **state)
 static void test_every_option_is_some_command_s(void **state)
 {
 	(void)state;
-	for (const struct options_kind *kind = options_table; kind->name; kind++) {
+	for (const struct option_row *row = options_table; row->name; row++) {
 		bool is_taken = false;
 
 		for (const struct command *const *command = command_table; *command; command++)
-			is_taken |= options_are_of(kind, *command);
+			is_taken |= options_are_of(row, *command);
 		if (!is_taken)
-			fail_msg("--%s", kind->name);
-		assert_non_null(kind->meaning);
+			fail_msg("--%s", row->name);
+		assert_non_null(row->meaning);
 	}
 }
 

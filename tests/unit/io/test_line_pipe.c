@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Lines as they come through a pipe, however it cuts them; and signals that end the wait for them. */
+/* Lines from a pipe are whole, however the pipe cuts them; and signals end the wait for them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static void pipe_open(struct pipe *pipe_feed)
 static void pipe_write(struct pipe *to, const char *bytes, size_t count)
 {
 	while (count) {
-		const size_t chunk = count < 65536 ? count : 65536; /* a pipe's room */
+		const size_t chunk = count < 65536 ? count : 65536; /* the capacity of a pipe */
 
 		assert_int_equal(write(to->write_fd, bytes, chunk), chunk);
 		assert_int_equal(feed_wait(&to->feed, 0), 1);
@@ -177,7 +177,7 @@ static void signals_end_the_wait_and_no_more(void **state)
 	assert_int_equal(feed_read(&from.feed), 0);
 	assert_next(&from, "line");
 	close(from.write_fd);
-	feed_close(&from.feed); /* and the process lives */
+	feed_close(&from.feed); /* the process must survive */
 	feed_close(&from.feed);
 }
 

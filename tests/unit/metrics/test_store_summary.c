@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The look at a store by a process of its own leaves other processes to whoever waits for them. */
+/* store_glance() reaps only its own children. */
 #include "metrics/store_summary.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static void test_other_children_are_not_waited_for(void **state)
 	if (!child)
 		_exit(7);
 	assert_true(child > 0);
-	/* Ended, and still to be waited for. */
+	/* The other child has ended, and its parent can still reap it. */
 	assert_int_equal(0, waitid(P_PID, child, &ended, WEXITED | WNOWAIT));
 	assert_int_equal(-ENOENT, store_glance("/nonexistent/store", &glance, &reason));
 	assert_int_equal(child, waitpid(child, &status, 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Metrics are whole, or are said not to be: at every allocation of jansson's that fails. */
+/* If any allocation of jansson fails, the metrics are complete or reported as incomplete. */
 #include "metrics/text_format.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 static unsigned int allocations, fails_at; /* 0: none */
 
-/* Whether all later ones fail too. */
+/* Whether all later allocations fail too. */
 static bool stays_short;
 
 static void *allocate(size_t bytes)
@@ -92,7 +92,7 @@ static void test_whole_or_told(void **state)
 	free(whole);
 }
 
-/* Of others in the process, who have an allocator of their own. */
+/* Other code in this process has an allocator of its own. */
 static void test_allocator_stays(void **state)
 {
 	json_malloc_t before, after;

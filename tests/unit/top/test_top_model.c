@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What top shows of readings, without a terminal: rates, order, history, rules, and the words for them. */
+/* The model of top, without a terminal: rates, order, history, rules, and their text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ static void test_monitor_only_counts_as_dropped(void **state)
 	assert_true(scene->model.total.pps[VERDICT_PASS] == 300);
 }
 
-/* What drops, where no rule is seen to. */
+/* Drops that are not due to a rule. */
 static void test_dropped_by_policy(void **state)
 {
 	struct scene *scene = *state;
@@ -125,7 +125,7 @@ static void test_order_and_view(void **state)
 	assert_false(top_model_key(model, 'x'));
 }
 
-/* What was counted by an interface that is left has a line as long as it counts. */
+/* An interface that the filter has left keeps its line while it still counts. */
 static void test_left_interface(void **state)
 {
 	struct scene *scene = *state;

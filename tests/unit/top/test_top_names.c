@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What top remembers of which rules numbers are, over several searches; what they say comes from a pipe of the test's. */
+/* The names that top remembers over several searches. The test writes the answers into the pipe. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,14 +12,14 @@
 
 #include "top/names.h"
 
-#define WAITS_S 30 /* the process, where a test has failed and nobody ends it */
+#define WAITS_S 30 /* the child ends by itself, if a failed test leaves it */
 
-/* A search in a store of that generation is under way, by a process that waits. Returns where it would write. */
+/* Starts a search in a store of this generation, by a child that only waits. Returns where the child would write. */
 static int begin_search(struct top_names *names, __u64 generation, double second)
 {
 	int ends[2];
 
-	/* Before there is a pipe, which it would hold open. */
+	/* Fork before the pipe exists, or the child would hold it open. */
 	names->child = fork();
 	if (!names->child) {
 		alarm(WAITS_S);
@@ -70,12 +70,12 @@ static void test_answers_come_one_by_one(void **state)
 	assert_known(&names, 7);
 	assert_known(&names, 8);
 	assert_int_equal(names.child, 0);
-	/* Five times as long as it took. */
+	/* The pause is five times the duration of the search. */
 	assert_true(names.pause_end == 34);
 	top_names_close(&names);
 }
 
-/* In another store numbers may be other rules'; in the same one they stay. */
+/* After a change of the store a key may belong to another rule; without one, names stay. */
 static void test_what_is_forgotten(void **state)
 {
 	static const struct {
@@ -102,7 +102,7 @@ static void test_what_is_forgotten(void **state)
 	}
 }
 
-/* More than are remembered: the last ones stay. */
+/* With more names than are remembered, the last ones stay. */
 static void test_many(void **state)
 {
 	struct top_names names = {};

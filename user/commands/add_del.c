@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* add, del: one rule. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands/command.h"
+#include "io/output.h"
+
+static enum command_status run_add(const struct invocation *invocation);
+static enum command_status run_del(const struct invocation *invocation);
+
+#define RULE_HELP \
+	"A rule names some of these fields, in any order. A field that is not named\n" \
+	"matches anything:\n" \
+	"  proto NAME|NUMBER        tcp, udp, icmp, ipv6-icmp, sctp, dccp, udplite, ...\n" \
+	"  src, dst ADDRESS[/LEN]   IPv4 or IPv6; a bare address or prefix means src\n" \
+	"  sport, dport PORT        tcp, udp, udplite, sctp, dccp; without proto: any\n" \
+	"  type, code NUMBER        with proto icmp or ipv6-icmp\n" \
+	"  action drop|pass         default: drop; a pass rule always wins\n" \
+	"  timeout TIME             the rule ends after 90s, 15m, 1h30m, 2d, 1w; without\n" \
+	"                           a unit: seconds\n" \
+	"  comment \"TEXT\"\n"
+#define FORCE_HELP \
+	"  --force    even if this blocks one of these: this host's own addresses, its\n" \
+	"             default gateway, its name servers, your SSH session, or the IPv6\n" \
+	"             neighbour discovery by which gateway and session find this host\n"
+
+const struct command command_add = {
+	.name = "add",
+	.group = COMMAND_RULES,
+	.usage = "RULE [--force]",
+	.summary = "add a rule",
+	.help = RULE_HELP "The rule is stored and active when the command returns. Status 1: the rule is\n"
+			  "already there, without a timeout; `del` it first. A rule with a timeout is\n"
+			  "updated: it ends at the new time, or never. A rule from a list is updated too.\n"
+			  "A rule ends by itself at its time. Only in a --compact table `expire` must end\n"
+			  "it, since such a table stores no times.\n"
+			  "If a list has the rule with a timeout too, the later end counts, even after the\n"
+			  "list has dropped the rule; `del` ends it at once.\n" FORCE_HELP "\n"
+			  "  xdp-cuckoo add 192.0.2.1\n"
+			  "  xdp-cuckoo add 203.0.113.0/24 timeout 1h\n"
+			  "  xdp-cuckoo add 198.51.100.7 action pass comment \"the office\"\n"
+			  "  xdp-cuckoo add proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443\n",
+	.options = OPTION_FORCE,
+	.min = 1,
+	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_add,
+};
+
+const struct command command_del = {
+	.name = "del",
+	.group = COMMAND_RULES,
+	.usage = "RULE [--force]",
+	.summary = "delete a rule",
+	.help = "Write the rule as `list` shows it. The action must match; comment and timeout\n"
+		"may differ. Status 1: there is no such rule. If a list has the rule, the next\n"
+		"import of that list brings it back.\n" FORCE_HELP "\n"
+		"  xdp-cuckoo del 192.0.2.1\n"
+		"  xdp-cuckoo del src 203.0.113.0/24 proto udp dport 53\n",
+	.options = OPTION_FORCE,
+	.min = 1,
+	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_del,
+};
+
+/* The rule of `add` or `del`, and what became of it. */
+struct rule_change {
+	struct rule rule;
+	bool is_refused; /* already there; no such rule */
+	bool is_updated; /* already there, with another end or from a list */
+	json_t *lists;   /* lists that had the deleted rule; NULL: not known */
+};
+
+static int add(struct apply *apply, void *context, struct reason *reason)
+{
+	struct rule_change *change = context;
+	int error = apply_add(apply, &change->rule, reason);
+
+	change->is_refused = error == -EEXIST;
+	/* The message shows the stored rule. */
+	if (change->is_refused)
+		store_get(apply->store, &change->rule);
+	change->is_updated = error == -EALREADY || error == -EUSERS;
+	return change->is_updated ? 0 : error;
+}
+
+static int del(struct apply *apply, void *context, struct reason *reason)
+{
+	struct rule_change *change = context;
+	int error;
+
+	change->lists = command_lists_of(apply->store, &change->rule);
+	error = apply_del(apply, &change->rule, reason);
+	change->is_refused = error == -ENOENT;
+	return error;
+}
+
+/* A compact table does not end rules by itself. */
+static void note_compact(const struct apply *apply, const struct rule *rule)
+{
+	for (size_t i = 0; i < apply->targets_count && rule->timeout_ms; i++)
+		if (!apply->targets[i].filter.options.is_exact) {
+			output_note("a compact table does not know when a rule ends: run xdp-cuckoo expire to end it");
+			return;
+		}
+}
+
+static void note_lists(const json_t *lists)
+{
+	const json_t *name;
+	char text[256] = "";
+	size_t i, used = 0;
+
+	json_array_foreach(lists, i, name) if (used < sizeof(text))
+		used += snprintf(text + used, sizeof(text) - used, "%s%s", i ? ", " : "", json_string_value(name));
+	if (used)
+		output_note("these lists have it: %s; their next import brings it back if it is still in them; to let it "
+			    "pass permanently, add a pass rule (action pass)",
+			    text);
+}
+
+static enum command_status change_rule(const struct invocation *invocation, struct rule_change *change,
+				       const char *done, const char *refused,
+				       int (*make)(struct apply *, void *, struct reason *))
+{
+	char text[RULE_TEXT_BYTES];
+	struct reason reason;
+	struct guard guard;
+	struct apply apply;
+	int error = command_open_guarded(invocation, &apply, &guard, &reason);
+
+	if (!error) {
+		command_report_targets(&apply);
+		error = apply_change(&apply, make, change, &reason);
+	}
+	if (!error) {
+		command_report_rebuilds(&apply);
+		if (make == add)
+			note_compact(&apply, &change->rule);
+		note_lists(change->lists);
+	}
+	json_decref(change->lists);
+	apply_close(&apply);
+	guard_close(&guard);
+	rule_format(&change->rule, text);
+	if (change->is_refused)
+		return command_error(STATUS_NO, "%s: %s; xdp-cuckoo list shows the rules", refused, text);
+	if (error)
+		return command_failed(error, &reason);
+	output_print(json_pack("{s:s}", change->is_updated ? "updated" : done, text));
+	return STATUS_DONE;
+}
+
+static enum command_status run_add(const struct invocation *invocation)
+{
+	struct rule_change change = {};
+	char text[RULE_TEXT_BYTES];
+	const char *special;
+
+	if (command_rule(invocation, &change.rule))
+		return STATUS_USAGE;
+	special = guard_special(&change.rule);
+	if (special)
+		output_note("'%s' drops addresses that are seldom meant: %s", rule_format(&change.rule, text), special);
+	return change_rule(invocation, &change, "added",
+			   change.rule.timeout_ms ? "already there without a timeout, and stays until it is deleted" :
+						    "already there",
+			   add);
+}
+
+static enum command_status run_del(const struct invocation *invocation)
+{
+	struct rule_change change = {};
+
+	if (command_rule(invocation, &change.rule))
+		return STATUS_USAGE;
+	return change_rule(invocation, &change, "deleted", "no such rule", del);
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* down: takes the filter of a name off its interfaces. */
+#include <string.h>
+
+#include "commands/command.h"
+#include "config/config.h"
+#include "io/output.h"
+
+static enum command_status run_down(const struct invocation *invocation);
+
+const struct command command_down = {
+	.name = "down",
+	.group = COMMAND_RUN,
+	.usage = "[FILE] [--on-stop]",
+	.summary = "take the filter off all its interfaces",
+	.help = "Takes the filter off all interfaces that run it, whatever the configuration\n"
+		"says. The rules stay stored for the next `up`.\n"
+		"  --on-stop  only if FILE, or " CONFIG_DIR "/NAME.conf, says\n"
+		"             detach-on-stop = yes. For services, which are also stopped to be\n"
+		"             started again\n"
+		"\n"
+		"  xdp-cuckoo down\n"
+		"  xdp-cuckoo --name web down --on-stop\n",
+	.options = OPTION_ON_STOP,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_down,
+};
+
+static int take_off(const struct invocation *invocation, json_t *done, struct reason *reason)
+{
+	struct kernel_filter *filters;
+	size_t count;
+	int error = kernel_find_all(invocation->name, &filters, &count, reason);
+
+	for (size_t i = 0; i < count && !error; i++) {
+		const struct kernel_filter *filter = &filters[i];
+
+		if (strncmp(filter->config->name, invocation->name, sizeof(filter->config->name)))
+			continue;
+		for (size_t k = 0; k < filter->attachments_count && !error; k++) {
+			error = kernel_detach(filter, &filter->attachments[k], reason);
+			if (!error)
+				json_array_append_new(done, output_string(filter->attachments[k].interface));
+		}
+	}
+	kernel_filters_free(filters, count);
+	return error;
+}
+
+static enum command_status run_down(const struct invocation *invocation)
+{
+	struct config *config = NULL;
+	struct reason reason;
+	bool is_meant = true;
+	json_t *done;
+	int error = 0;
+
+	if (invocation->is_on_stop || invocation->count)
+		error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
+				    command_say_bad_line, &config, &reason);
+	if (!error && invocation->is_on_stop)
+		is_meant = config->detaches_on_stop;
+	config_close(config);
+	done = json_array();
+	if (!error && is_meant)
+		error = take_off(invocation, done, &reason);
+	if (!error)
+		output_print(json_pack("{s:O}", "unloaded", done));
+	json_decref(done);
+	return error ? command_failed(error, &reason) : STATUS_DONE;
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* flush: deletes all rules. */
+#include <string.h>
+
+#include "commands/command.h"
+#include "io/output.h"
+
+static enum command_status run_flush(const struct invocation *invocation);
+
+const struct command command_flush = {
+	.name = "flush",
+	.group = COMMAND_RULES,
+	.usage = "[--force]",
+	.summary = "delete all rules",
+	.help = "Rules of named lists are deleted too; the next import of a list brings them\n"
+		"back.\n"
+		"  --force    even if pass rules are deleted that keep this host reachable: with\n"
+		"             `policy no-rule drop`, they let its own addresses, its gateway and\n"
+		"             your SSH session through\n"
+		"\n"
+		"  xdp-cuckoo flush\n"
+		"  xdp-cuckoo --name web flush\n",
+	.options = OPTION_FORCE,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_flush,
+};
+
+static int clear(struct apply *apply, void *context, struct reason *reason)
+{
+	struct store_info info;
+	int error = store_info(apply->store, &info);
+
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	*(__u64 *)context = info.rules;
+	return apply_clear(apply, reason);
+}
+
+static enum command_status run_flush(const struct invocation *invocation)
+{
+	struct guard guard;
+	struct apply apply;
+	struct reason reason;
+	__u64 deleted = 0;
+	int error = command_open_guarded(invocation, &apply, &guard, &reason);
+
+	if (!error)
+		command_report_undone(&apply);
+	if (!error)
+		error = apply_change(&apply, clear, &deleted, &reason);
+	apply_close(&apply);
+	guard_close(&guard);
+	if (error)
+		return command_failed(error, &reason);
+	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)deleted));
+	return STATUS_DONE;
+}

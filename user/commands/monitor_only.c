@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* monitor-only: counts what would be dropped, and drops nothing. */
+#include <string.h>
+
+#include "commands/command.h"
+#include "io/output.h"
+
+static enum command_status run_monitor_only(const struct invocation *invocation);
+
+const struct command command_monitor_only = {
+	.name = "monitor-only",
+	.group = COMMAND_SAFETY,
+	.usage = "on|off",
+	.summary = "count what would be dropped, and drop nothing",
+	.help = "To try out a list that you do not trust yet. Rules and policies are looked up\n"
+		"and counted as usual, but every packet passes. `stats` shows in columns of\n"
+		"their own what would have been dropped. The setting is stored with the rules,\n"
+		"holds for all filters of the --name, and takes effect at once. Like `load`,\n"
+		"`off` reports stored rules that block this host, its gateway or your SSH\n"
+		"session.\n"
+		"\n"
+		"  xdp-cuckoo monitor-only on\n"
+		"  xdp-cuckoo monitor-only off\n",
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_monitor_only,
+};
+
+static enum command_status run_monitor_only(const struct invocation *invocation)
+{
+	const char *word = invocation->operands[0];
+	const bool is_on = !strcmp(word, "on");
+	struct apply apply;
+	struct reason reason;
+	int error;
+
+	if (!is_on && strcmp(word, "off"))
+		return command_not_a_choice("monitor-only", word, "on|off");
+	error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	if (!error) {
+		command_report_targets(&apply);
+		error = is_on ? 0 : command_report_blocked(&apply, &reason);
+	}
+	if (!error)
+		error = apply_set_monitor_only(&apply, is_on, &reason);
+	apply_close(&apply);
+	if (error)
+		return command_failed(error, &reason);
+	output_print(json_pack("{s:b}", "monitor_only", is_on));
+	return STATUS_DONE;
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What commands say on stderr about filters and stores. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands/command.h"
+#include "change/watchdog.h"
+#include "filter/run_state.h"
+#include "io/output.h"
+
+#define BLOCKED_REPORTED_MAX 8
+
+void command_report_undone(struct apply *apply)
+{
+	struct apply_undone *undone = &apply->undone;
+	char option[COMMAND_NAME_BYTES];
+
+	if (undone->is_told)
+		return;
+	undone->is_told = true;
+	if (undone->error)
+		output_warning("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
+			       "passes; xdp-cuckoo%s confirm --force keeps the change instead",
+			       undone->reason.text, command_name_option(apply->name, option));
+	if (undone->is_done && !undone->lost)
+		output_warning("undid a change of %llu rule%s that was not confirmed in time: the rules are as before it",
+			       (unsigned long long)undone->rules, undone->rules == 1 ? "" : "s");
+	if (undone->lost)
+		output_warning("a change that was not confirmed in time is undone, except for %llu earlier rule%s: %s",
+			       (unsigned long long)undone->lost, undone->lost == 1 ? "" : "s", undone->reason.text);
+}
+
+void command_report_found(struct apply *apply)
+{
+	command_report_undone(apply);
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		const struct target *target = &apply->targets[i];
+
+		if (target->state == TARGET_SET_UP)
+			output_note("adopted the filter on %s as '%s'", target->filter.attachments[0].interface,
+				    apply->name);
+		if (target->state == TARGET_REPAIRED)
+			output_note("repaired the table of '%s' on %s: an earlier command did not finish", apply->name,
+				    target->filter.attachments[0].interface);
+		if (target->state == TARGET_TAKEN_OVER)
+			output_note("replaced the filter of another version on %s by this version's; it counts from 0",
+				    target->filter.attachments[0].interface);
+	}
+}
+
+void command_report_targets(struct apply *apply)
+{
+	char option[COMMAND_NAME_BYTES];
+
+	if (!apply->targets_count)
+		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE", apply->name,
+			    command_name_option(apply->name, option));
+	command_report_found(apply);
+}
+
+static void report_rebuild(const struct apply *apply, const struct target *target)
+{
+	const __u64 now = table_slots(&target->table), before = target->slots_before;
+	const char *interface = target->filter.attachments_count ? target->filter.attachments[0].interface : "-";
+
+	if (before != now)
+		output_note("the table of '%s' on %s went from %llu to %llu slots", apply->name, interface,
+			    (unsigned long long)before, (unsigned long long)now);
+	else if (target->cause == TARGET_STUCK)
+		output_note("too many keys fell into one pair of buckets: rebuilt the table of '%s' on %s with a "
+			    "new hash key",
+			    apply->name, interface);
+	else if (target->cause == TARGET_AGED)
+		output_note("rebuilt the table of '%s' on %s: it was too old to know when new rules end", apply->name,
+			    interface);
+	else if (target->cause == TARGET_NEW_PLAN)
+		output_note("rebuilt the table of '%s' on %s: prefix lengths are joined differently, so that a "
+			    "packet needs few look-ups",
+			    apply->name, interface);
+}
+
+void command_report_rebuilds(const struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++)
+		if (apply->targets[i].slots_before)
+			report_rebuild(apply, &apply->targets[i]);
+}
+
+const char *command_format_name(const struct abi_options *options)
+{
+	static const char *const compact[BUCKET_FORMATS] = {
+		[BUCKET_16] = "compact, 16 bits",
+		[BUCKET_32] = "compact, 32 bits",
+		[BUCKET_8] = "compact, 8 bits",
+		[BUCKET_17] = "compact, 17 bits, semi-sorted",
+	};
+
+	if (!options->is_exact)
+		return compact[options->format % BUCKET_FORMATS];
+	return options->has_counts ? "exact, counted by rule" : "exact";
+}
+
+/* The first condition that holds decides. */
+const char *command_effect(const struct kernel_filter *filter, char text[COMMAND_EFFECT_BYTES])
+{
+	const __u32 run = filter->config->run;
+	const __s64 left_ms = run_confirm_left_ms(filter);
+	char time[RULE_TIME_BYTES];
+
+	if (!(run & ABI_RUN_SET_UP))
+		return "passes everything until the next add, import or load";
+	if (run & ABI_RUN_PANIC)
+		return "PANIC: passes everything; xdp-cuckoo panic off ends it";
+	if (run_is_confirm_late(filter))
+		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or unload, ends it";
+	if (run_is_unconfirmed(filter)) {
+		snprintf(text, COMMAND_EFFECT_BYTES,
+			 "UNCONFIRMED: passes everything in %s unless xdp-cuckoo confirm "
+			 "comes before",
+			 rule_time_format(left_ms, time));
+		return text;
+	}
+	if (run & ABI_RUN_MONITOR)
+		return "MONITOR-ONLY: drops nothing, and counts what it would drop";
+	return "filters";
+}
+
+void command_report_run(const struct kernel_filter *filter)
+{
+	const bool is_late = run_is_confirm_late(filter);
+	char text[COMMAND_EFFECT_BYTES];
+
+	/* Nobody asked for the late state, so --json shows it too. */
+	if (filter->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_HEIR))
+		(is_late ? output_warning : output_note)("the filter '%s' on %s: %s", filter->config->name,
+							 filter->attachments_count ? filter->attachments[0].interface :
+										     "-",
+							 command_effect(filter, text));
+}
+
+static void report_mtu(const struct kernel_attachment *attachment, const char *name)
+{
+	char option[COMMAND_NAME_BYTES];
+
+	if (interfaces_may_take_frags(attachment->ifindex))
+		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
+			    "xdp-cuckoo%s load %s fixes that, or says why it cannot",
+			    attachment->interface, attachment->mtu, command_name_option(name, option),
+			    attachment->interface);
+	else
+		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
+			    "make the MTU smaller, or unload the filter there and load it with --mode skb",
+			    attachment->interface, attachment->mtu);
+}
+
+bool command_report_lost(const struct kernel_filter *filter)
+{
+	bool is_lost = false;
+
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		struct kernel_attachment attachment = filter->attachments[i];
+
+		interface_clean_name(attachment.interface);
+		is_lost |= attachment.is_bypassed;
+		if (attachment.is_bypassed)
+			output_note("NOT FILTERING on '%s': it receives packets, and the filter sees none of them; unload "
+				    "it there and load it again, and if that does not help, with --mode skb",
+				    attachment.interface);
+		if (kernel_is_mtu_too_large(&attachment))
+			report_mtu(&attachment, filter->config->name);
+	}
+	return is_lost;
+}
+
+void command_watch(const char *name)
+{
+	struct kernel_filter *filters;
+	struct reason ignored;
+	size_t count;
+
+	if (output_is_json())
+		return;
+	kernel_look(name, &filters, &count, &ignored);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(filters[i].config->name, name))
+			continue;
+		kernel_watch(&filters[i], 1);
+		command_report_lost(&filters[i]);
+	}
+	kernel_filters_free(filters, count);
+}
+
+void command_fit_mtu(struct apply *apply)
+{
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		struct kernel_filter *filter = &apply->targets[i].filter;
+
+		for (size_t k = 0; k < filter->attachments_count; k++) {
+			struct kernel_attachment *attachment = &filter->attachments[k];
+			const bool was_frags = attachment->is_frags;
+			struct reason reason;
+
+			if (kernel_fit_mtu(filter, attachment, &reason))
+				output_note("'%s' keeps the program for frames of one buffer: %s",
+					    attachment->interface, reason.text);
+			else if (attachment->is_frags != was_frags)
+				output_note("'%s' now runs the program for frames of several buffers: its MTU has grown "
+					    "to %u",
+					    attachment->interface, attachment->mtu);
+		}
+	}
+}
+
+int command_report_blocked(const struct apply *apply, struct reason *reason)
+{
+	const char *reported[BLOCKED_REPORTED_MAX];
+	size_t count = 0;
+	struct guard guard;
+	int error = guard_open(&guard, reason);
+
+	for (size_t i = 0; i < guard.count && count < BLOCKED_REPORTED_MAX; i++) {
+		const struct guard_flow *flow = &guard.flows[i];
+		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
+		bool is_reported = false;
+		struct rule rule;
+		const enum apply_blocker blocker = apply_blocks(apply->store, &flow->flow, &rule);
+
+		for (size_t k = 0; k < count; k++)
+			is_reported |= !strcmp(reported[k], flow->what);
+		if (blocker == APPLY_NOTHING || is_reported)
+			continue;
+		reported[count++] = flow->what;
+		output_note("%s blocks %s; to keep it: xdp-cuckoo%s add %s action pass",
+			    blocker == APPLY_RULE ? rule_format(&rule, blocker_text) : "the policy no-rule drop",
+			    flow->what, command_name_option(apply->name, option), rule_format(&flow->flow, flow_text));
+	}
+	guard_close(&guard);
+	return error;
+}
+
+void command_report_confirm(const struct invocation *invocation, __s64 deadline_ms)
+{
+	struct timespec now;
+	time_t until;
+	char clock[16], option[COMMAND_NAME_BYTES];
+	struct tm local;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	until = now.tv_sec + (now.tv_nsec / 1000000 + watchdog_left(deadline_ms)) / 1000;
+	strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&until, &local));
+	output_note("this is undone at %s unless you type before: xdp-cuckoo%s%s%s confirm", clock,
+		    command_name_option(invocation->name, option), invocation->state ? " --state " : "",
+		    invocation->state ? invocation->state : "");
+}

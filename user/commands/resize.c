@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* resize: gives the running tables another size. */
+#include <string.h>
+
+#include "commands/command.h"
+#include "io/output.h"
+
+static enum command_status run_resize(const struct invocation *invocation);
+
+const struct command command_resize = {
+	.name = "resize",
+	.group = COMMAND_RUN,
+	.usage = "N",
+	.summary = "give the running tables room for N rules",
+	.help = "Makes the tables larger or smaller while packets are filtered. A new table is\n"
+		"filled from the store and replaces the old one at once, on every interface;\n"
+		"counters continue. A table also grows by itself when a rule does not fit. N is\n"
+		"reached at 95 % load, and is at least the number of stored rules. Larger maps\n"
+		"and new programs are loaded only if the present maps are too small (see\n"
+		"`room slots` of status).\n"
+		"\n"
+		"  xdp-cuckoo resize 5000000\n"
+		"  xdp-cuckoo --name web resize 1000\n",
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_resize,
+};
+
+static json_t *sizes(const struct apply *apply)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < apply->targets_count; i++) {
+		const struct target *target = &apply->targets[i];
+
+		json_array_append_new(rows, json_pack("{s:s, s:I, s:I, s:f, s:I}", "interface",
+						      target->filter.attachments[0].interface, "slots_before",
+						      (json_int_t)target->slots_before, "slots",
+						      (json_int_t)table_slots(&target->table), "load_factor",
+						      target->table.used / (double)table_slots(&target->table),
+						      "table_bytes", (json_int_t)kernel_filter_bytes(&target->filter)));
+	}
+	return rows;
+}
+
+static enum command_status run_resize(const struct invocation *invocation)
+{
+	struct apply apply;
+	struct reason reason;
+	__u64 capacity;
+	int error;
+
+	if (command_number("resize", invocation->operands[0], &capacity))
+		return STATUS_USAGE;
+	error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	if (!apply.targets_count)
+		return command_close_idle(&apply);
+	command_report_targets(&apply);
+	error = apply_resize(&apply, capacity, &reason);
+	if (!error)
+		output_print(sizes(&apply));
+	apply_close(&apply);
+	return error ? command_failed(error, &reason) : STATUS_DONE;
+}

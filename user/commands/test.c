@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* test: what becomes of packets, by the stored rules and by the running filter. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands/command.h"
+#include "filter/run_state.h"
+#include "io/output.h"
+
+static enum command_status run_test(const struct invocation *invocation);
+
+const struct command command_test = {
+	.name = "test",
+	.group = COMMAND_RULES,
+	.usage = "RULE-OR-FLOW",
+	.summary = "say whether these packets are blocked, and by which rule",
+	.help = "The stored rules decide; if none matches, the policy no-rule does. Status 0:\n"
+		"blocked; 1: not blocked. Also says whether the running filter agrees. It may\n"
+		"match packets that no rule names: a false positive of its fingerprints.\n"
+		"\n"
+		"  xdp-cuckoo test 192.0.2.77\n"
+		"  xdp-cuckoo test proto udp src 192.0.2.1 sport 5353 dst 198.51.100.7 dport 53\n",
+	.min = 1,
+	.max = RULE_WORDS_MAX,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.run = run_test,
+};
+
+/* What the store and the running filters say about a flow. */
+struct finding {
+	const struct rule *query;
+	struct rule rule; /* the rule that decides, if is_listed */
+	json_t *lists;    /* the lists that have this rule */
+	bool is_listed;
+	bool is_default_drop;    /* the policy no-rule is drop */
+	bool has_timed;          /* the store has rules with a timeout */
+	bool is_known;           /* this process may look at the running filters */
+	size_t count;            /* running filters */
+	size_t matching;         /* those that have the rule, or that match the flow if no rule is listed */
+	bool is_compact;         /* a running filter has a compact table */
+	__u32 run;               /* enum abi_run bits of all running filters */
+	bool passes_unconfirmed; /* a running filter waited too long for `confirm` */
+};
+
+static int ask_store(struct store *store, struct finding *finding)
+{
+	struct store_settings settings;
+	struct store_info info;
+	int error = apply_test(store, finding->query, &finding->rule);
+
+	finding->is_listed = !error;
+	if (finding->is_listed) {
+		finding->lists = command_lists_of(store, &finding->rule);
+		return 0;
+	}
+	if (error == -ENOENT)
+		error = store_settings(store, &settings);
+	if (error)
+		return error;
+	finding->is_default_drop = settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP;
+	error = store_info(store, &info);
+	finding->has_timed = info.timed;
+	return error;
+}
+
+static int ask_filters(const struct invocation *invocation, struct store *store, struct finding *finding,
+		       struct reason *reason)
+{
+	struct kernel_filter *filters;
+	size_t count;
+	int error = kernel_find(invocation->name, &filters, &count, reason);
+
+	finding->is_known = !error;
+	for (size_t i = 0; i < count; i++) {
+		const struct kernel_filter *filter = &filters[i];
+
+		if (strcmp(filter->config->name, invocation->name))
+			continue;
+		finding->count++;
+		finding->run |= filter->config->run;
+		finding->passes_unconfirmed |= run_is_confirm_late(filter);
+		finding->is_compact |= !filter->options.is_exact;
+		finding->matching += finding->is_listed ? apply_has_rule(filter, store, &finding->rule) :
+							  apply_matches(filter, finding->query);
+	}
+	kernel_filters_free(filters, count);
+	return error == -EPERM ? 0 : error;
+}
+
+static const char *running_text(const struct finding *finding)
+{
+	if (!finding->is_known)
+		return "not known: only CAP_SYS_ADMIN, or the --pins that it was loaded with, lets this process see it";
+	if (!finding->count)
+		return "none: nothing is dropped or passed by rules";
+	if (finding->run & ABI_RUN_PANIC)
+		return "panic: passes everything";
+	if (finding->passes_unconfirmed)
+		return "unconfirmed: passes everything, since nobody confirmed the change in time";
+	if (finding->is_listed && finding->matching < finding->count)
+		return "lacks the rule; the next change repairs it";
+	if (!finding->is_listed && finding->matching && finding->is_compact && finding->has_timed)
+		return "matches all the same: a false positive, or a rule that has ended and waits for "
+		       "expire";
+	if (!finding->is_listed && finding->matching)
+		return "false positive: it matches all the same";
+	if (finding->run & ABI_RUN_UNCONFIRMED)
+		return "agrees, but passes everything unless it is confirmed in time";
+	return finding->run & ABI_RUN_MONITOR ? "agrees, and drops nothing: monitor-only" : "agrees";
+}
+
+static enum command_status run_test(const struct invocation *invocation)
+{
+	char text[RULE_TEXT_BYTES];
+	struct finding finding = {};
+	const char *verdict;
+	struct reason reason;
+	struct store *store;
+	struct rule query;
+	bool is_blocked;
+	json_t *answer;
+	int error;
+
+	if (command_rule(invocation, &query))
+		return STATUS_USAGE;
+	finding.query = &query;
+	error = command_open_store(invocation, &store, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	error = store ? ask_store(store, &finding) : 0;
+	/* The store is still open, so that the filters are asked about the same rules. */
+	if (error)
+		reason_set(&reason, error, "cannot read the store: %s", strerror(-error));
+	else
+		error = ask_filters(invocation, store, &finding, &reason);
+	store_close(store);
+	if (error)
+		return command_failed(error, &reason);
+	is_blocked = finding.is_listed ? finding.rule.action == RULE_DROP : finding.is_default_drop;
+	verdict = finding.is_listed ? (is_blocked ? "blocked" : "passed") :
+		  is_blocked        ? "blocked: no rule passes it (policy no-rule drop)" :
+				      "not blocked";
+	answer = json_pack("{s:s, s:s}", "flow", rule_format(&query, text), "verdict", verdict);
+	if (finding.is_listed)
+		json_object_set_new(answer, "rule", json_string(rule_format(&finding.rule, text)));
+	if (json_array_size(finding.lists))
+		json_object_set(answer, "lists", finding.lists);
+	json_decref(finding.lists);
+	json_object_set_new(answer, "running_filter", json_string(running_text(&finding)));
+	output_print(answer);
+	return is_blocked ? STATUS_DONE : STATUS_NO;
+}

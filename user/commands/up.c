@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* up: loads filter, policies and lists as a configuration file says. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands/command.h"
+#include "config/config.h"
+#include "lists/import.h"
+#include "io/output.h"
+
+#define LOOK_MS 100 /* between two looks for missing interfaces */
+
+static enum command_status run_up(const struct invocation *invocation);
+
+const struct command command_up = {
+	.name = "up",
+	.group = COMMAND_RUN,
+	.usage = "[FILE]",
+	.summary = "load filter, policies and lists as a configuration file says",
+	.help = "FILE is " CONFIG_DIR "/NAME.conf, by --name, if it is not given: see\n"
+		"xdp-cuckoo.conf(5). Loads the filter, with the stored rules, on the interfaces\n"
+		"that lack it, and takes it off interfaces that the file no longer names. Sets\n"
+		"policies, and imports each list with --list NAME --replace. What is already so\n"
+		"stays untouched. A running filter of another version, or with another kind of\n"
+		"table or a smaller one, is replaced while packets are filtered.\n"
+		"First reports, as `load` does, stored rules that block this host, its gateway\n"
+		"or your SSH session. At the end checks, as `status` does, whether packets reach\n"
+		"the filter.\n"
+		"If a step fails (a missing interface, an unreadable list), `up` reports it and\n"
+		"does all others; the status is then not 0. Rules, lists and policies that the\n"
+		"file does not name stay.\n"
+		"\n"
+		"  xdp-cuckoo up\n"
+		"  xdp-cuckoo --name web up /etc/web-filter.conf\n",
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
+	.run = run_up,
+};
+
+struct up {
+	const struct invocation *invocation;
+	const struct config *config;
+	struct apply apply;
+	bool is_last;               /* the last pass: missing interfaces are an error */
+	bool is_again;              /* a second pass, for interfaces that were missing in the first */
+	json_t *interfaces, *lists; /* the answer: what became of each */
+	size_t renewed;
+	enum command_status status; /* of the first failure */
+};
+
+static void failed(struct up *up, int error, const struct reason *reason)
+{
+	const enum command_status status = command_failed(error, reason);
+
+	if (up->status == STATUS_DONE)
+		up->status = status;
+}
+
+static bool is_named(const struct config *config, const char *interface)
+{
+	for (size_t i = 0; i < config->interfaces_count; i++)
+		if (interfaces_are_one(config->interfaces[i], interface))
+			return true;
+	return false;
+}
+
+static size_t count_existing(const struct config *config)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < config->interfaces_count; i++)
+		count += interfaces_is_there(config->interfaces[i]);
+	return count;
+}
+
+/* Sets the policies and monitor-only, if the file names them. */
+static void bring_settings(struct up *up)
+{
+	const struct config *config = up->config;
+	struct store_settings settings;
+	struct reason reason;
+	int error = store_settings(up->apply.store, &settings);
+
+	if (error)
+		reason_set(&reason, error, "cannot read the store: %s", strerror(-error));
+	for (size_t i = 0; i < OUTCOME_POLICIES && !error; i++)
+		if (config->has_policy[i])
+			settings.policy[i] = config->policy[i];
+	if (!error && config->has_monitor_only)
+		settings.is_monitor_only = config->load.is_monitor_only;
+	if (!error)
+		error = apply_set(&up->apply, &settings, &reason);
+	if (error)
+		failed(up, error, &reason);
+}
+
+/* Loads the filter, or makes the running one what the file says. */
+static void bring_filter(struct up *up)
+{
+	const struct load_options *load = &up->config->load;
+	const struct abi_options options = load_table(load);
+	struct target *ignored;
+	struct reason reason;
+	size_t renewed = 0;
+	int error = 0;
+
+	if (up->apply.targets_count)
+		error = apply_renew(&up->apply, &options, load->capacity, &renewed, &reason);
+	else if (count_existing(up->config))
+		error = apply_load(&up->apply, &options, load->capacity, &ignored, &reason);
+	up->renewed += renewed;
+	if (error)
+		failed(up, error, &reason);
+	command_fit_mtu(&up->apply);
+}
+
+static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
+{
+	json_array_append_new(up->interfaces, json_pack("{s:o, s:s, s:s}", "interface", output_string(interface),
+							"mode", mode, "filter", done));
+}
+
+static void bring_interface(struct up *up, const char *interface)
+{
+	const struct kernel_attachment *attachment = apply_attachment_on(&up->apply, interface);
+	const bool is_there = interfaces_is_there(interface);
+	struct reason reason;
+	int error = 0;
+
+	if (attachment) {
+		note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "runs already");
+		return;
+	}
+	if (!is_there && !up->is_last)
+		return;
+	/* Without a filter, bring_filter() has reported why. */
+	if (!is_there) {
+		command_error(STATUS_SYSTEM, "there is no interface '%s' here; see ip link; everything else is done",
+			      interface);
+		up->status = up->status ? up->status : STATUS_SYSTEM;
+	} else if (up->apply.targets_count) {
+		error = kernel_attach(&up->apply.targets->filter, interface, up->config->load.mode, &reason);
+		attachment = error ? NULL : apply_attachment_on(&up->apply, interface);
+	}
+	if (error)
+		failed(up, error, &reason);
+	note_interface(up, attachment ? attachment->interface : interface,
+		       attachment ? interface_mode_name(attachment->mode) : "-",
+		       attachment ? "loaded" :
+		       is_there   ? "not loaded" :
+				    "not there");
+}
+
+/* Comes last. An interface loses the filter only if one that the file names has it. */
+static void leave_others(struct up *up, const struct kernel_filter *filter)
+{
+	bool is_any_filtered = false;
+
+	for (size_t i = 0; i < up->config->interfaces_count; i++)
+		is_any_filtered |= apply_attachment_on(&up->apply, up->config->interfaces[i]) != NULL;
+	for (size_t i = 0; i < filter->attachments_count; i++) {
+		const struct kernel_attachment *attachment = &filter->attachments[i];
+		struct reason reason;
+		int error;
+
+		if (is_named(up->config, attachment->interface))
+			continue;
+		if (!is_any_filtered) {
+			output_note("'%s' keeps the filter, though the file does not name it: no interface that the file "
+				    "names has the filter",
+				    attachment->interface);
+			note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "kept");
+			continue;
+		}
+		error = kernel_detach(filter, attachment, &reason);
+		if (error)
+			failed(up, error, &reason);
+		note_interface(up, attachment->interface, interface_mode_name(attachment->mode),
+			       error ? "not taken off" : "taken off");
+	}
+}
+
+/* Everything except the lists. -errno: nothing could be done. */
+static int bring_all(struct up *up, struct reason *reason)
+{
+	const struct config *config = up->config;
+	struct reason unseen;
+	int error = apply_open_to_load(&up->apply, up->invocation->state, up->invocation->name, &unseen, reason);
+
+	if (error)
+		return error;
+	if (*unseen.text)
+		output_note("%s", unseen.text);
+	json_array_clear(up->interfaces);
+	command_report_found(&up->apply);
+	for (size_t i = 0; i < up->apply.targets_count; i++)
+		up->renewed += up->apply.targets[i].state == TARGET_TAKEN_OVER;
+	bring_settings(up);
+	/* Now, because the policies of the file may block something too. */
+	error = up->is_again ? 0 : command_report_blocked(&up->apply, reason);
+	if (error)
+		failed(up, error, reason);
+	bring_filter(up);
+	for (size_t i = 0; i < config->interfaces_count; i++)
+		bring_interface(up, config->interfaces[i]);
+	for (size_t i = 0; i < up->apply.targets_count && up->is_last; i++)
+		leave_others(up, &up->apply.targets[i].filter);
+	command_report_rebuilds(&up->apply);
+	apply_close(&up->apply);
+	return 0;
+}
+
+struct import_options command_list_import(const struct invocation *invocation, const struct config_list *list)
+{
+	return (struct import_options){ .name = invocation->name,
+					.state = invocation->state,
+					.list_name = list->name,
+					.list_format = list->format,
+					.timeout_ms = list->timeout_ms,
+					.is_strict = list->is_strict,
+					.is_forced = list->is_forced,
+					.is_replace = true };
+}
+
+/* -EINTR: a signal; then nothing more is done. */
+static int bring_list(struct up *up, const struct config_list *list)
+{
+	const struct import_options import = command_list_import(up->invocation, list);
+	struct command_imported result = {};
+	struct reason reason;
+	int error = config_check_list_file(list, &reason);
+	json_t *answer;
+
+	if (!error)
+		error = command_import_list(&import, list->file, &result, &reason);
+	answer = result.answer;
+	if (error) {
+		command_error(command_status_of(error), "list '%s': %s", list->name, reason.text);
+		up->status = up->status ? up->status : command_status_of(error);
+		json_decref(answer);
+		answer = json_pack("{s:s}", "result", "not refreshed");
+	} else {
+		json_object_set_new(answer, "result", json_string("refreshed"));
+	}
+	json_object_set_new(answer, "list", json_string(list->name));
+	json_array_append_new(up->lists, answer);
+	return error == -EINTR ? error : 0;
+}
+
+static void note_other_lists(const struct up *up)
+{
+	struct store_lists lists = {};
+	struct reason ignored;
+	struct store *store;
+
+	if (command_open_store(up->invocation, &store, &ignored) || !store)
+		return;
+	store_lists(store, &lists);
+	store_close(store);
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
+		size_t k = 0;
+
+		while (k < up->config->lists_count && strcmp(up->config->list[k].name, lists.list[i].name))
+			k++;
+		if (lists.list[i].name[0] && k == up->config->lists_count)
+			output_note("the list '%s' is not in the configuration, and stays; xdp-cuckoo lists delete %s "
+				    "deletes it",
+				    lists.list[i].name, lists.list[i].name);
+	}
+}
+
+/* Filters the interfaces that exist, with all lists, before it waits for others. */
+static int bring_up(struct up *up, struct reason *reason)
+{
+	const struct config *config = up->config;
+	const struct timespec pause = { .tv_nsec = LOOK_MS * 1000000L };
+	int error;
+
+	up->is_last = !config->wait_ms || count_existing(config) == config->interfaces_count;
+	error = bring_all(up, reason);
+	for (size_t i = 0; i < config->lists_count && !error; i++)
+		error = bring_list(up, &config->list[i]);
+	if (error == -EINTR)
+		return reason_set(reason, error, "interrupted: the rest was not done");
+	if (error || up->is_last)
+		return error;
+	for (__s64 waited_ms = 0; waited_ms < config->wait_ms && count_existing(config) < config->interfaces_count;
+	     waited_ms += LOOK_MS)
+		nanosleep(&pause, NULL);
+	up->is_last = up->is_again = true;
+	return bring_all(up, reason);
+}
+
+static enum command_status run_up(const struct invocation *invocation)
+{
+	struct up up = { .invocation = invocation };
+	struct config *config;
+	struct reason reason;
+	int error = config_open(invocation->count ? invocation->operands[0] : NULL, invocation->name,
+				command_say_bad_line, &config, &reason);
+
+	up.config = config;
+	up.interfaces = json_array();
+	up.lists = json_array();
+	if (!error)
+		error = bring_up(&up, &reason);
+	if (!error) {
+		note_other_lists(&up);
+		output_print(json_pack("{s:s, s:I, s:O, s:O}", "name", invocation->name, "renewed_tables",
+				       (json_int_t)up.renewed, "interfaces", up.interfaces, "lists", up.lists));
+		if (!output_flush())
+			command_watch(invocation->name);
+	}
+	json_decref(up.interfaces);
+	json_decref(up.lists);
+	config_close(config);
+	return error ? command_failed(error, &reason) : up.status;
+}

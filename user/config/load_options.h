@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* How to load a filter. The command line and the configuration file both fill this structure. */
+#ifndef XDP_CUCKOO_LOAD_OPTIONS_H
+#define XDP_CUCKOO_LOAD_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "kernel/kernel.h"
+
+struct load_options {
+	enum kernel_mode mode;
+	__u64 capacity; /* in rules; 0: not given */
+	bool is_compact, has_no_counters, has_no_spare;
+	unsigned int fingerprint_bits; /* 0: not given */
+	bool is_monitor_only;
+};
+
+/* Read "auto", "native" or "skb", and "8", "16", "17" or "32". 0; -EINVAL. */
+int load_mode_parse(const char *word, enum kernel_mode *mode);
+int load_fingerprint_parse(const char *word, unsigned int *bits);
+
+/* The table that the options describe. */
+struct abi_options load_table(const struct load_options *load);
+
+/* Whether the options say anything about the kind of table. */
+bool load_describes_table(const struct load_options *load);
+
+#endif
