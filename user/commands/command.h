@@ -173,7 +173,7 @@ enum command_status command_find_list(const struct invocation *invocation, const
 json_t *command_list_names(const struct store_lists *lists, __u64 owners);
 json_t *command_lists_of(struct store *store, const struct rule *rule);
 
-/* Prints a mistake in a configuration file: for config_open(). */
+/* Prints a bad line of a configuration file or a list: for config_open() and import_open(). */
 void command_say_bad_line(const char *text);
 
 /* The import of a list of the configuration, as --list NAME --replace. In up.c. */
