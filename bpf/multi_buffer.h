@@ -10,7 +10,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "parse.h"
+#include "parse_packet.h"
 
 static __always_inline long multi_buffer_load(void *frame, __u32 offset, void *to, __u32 bytes)
 {

@@ -4,7 +4,7 @@
 #define XDP_CUCKOO_VERDICT_H
 
 #include "multi_buffer.h"
-#include "parse.h"
+#include "parse_packet.h"
 #include "try_shapes.h"
 
 struct verdict {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
+#include "parse_packet.h"
 
 #define PACKET_PIECES 16
 #define PACKET_HEADERS 256         /* a piece may be there several times */

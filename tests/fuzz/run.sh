@@ -21,7 +21,7 @@ export UBSAN_OPTIONS="halt_on_error=1:abort_on_error=1:symbolize=0"
 # What the target is about, of which the lines run are counted.
 sources() {
 	case $1 in
-	parse) echo include/parse.h ;;
+	parse) echo include/parse_packet.h ;;
 	rule) echo user/rule/parse.c user/rule/format.c user/rule/protocol_names.c user/rule/encode.c user/rule/duration.c \
 		user/rule/key.c ;;
 	list) echo user/lists/*.c user/io/line_file.c user/io/json_walk.c ;;

@@ -12,7 +12,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "helpers/live_sender.h"
-#include "parse.h"
+#include "parse_packet.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -4,7 +4,7 @@
 
 #include "bench/random_flow.h"
 #include "bench/random.h"
-#include "parse.h"
+#include "parse_packet.h"
 
 static union flow_addr random_bits(enum flow_family family, uint64_t *random)
 {

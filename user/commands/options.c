@@ -10,7 +10,7 @@
 #include "kernel/samples.h"
 #include "io/output.h"
 #include "base/suggest.h"
-#include "change/watchdog.h"
+#include "change/undo_unconfirmed.h"
 
 #define OPTION_CODE 256 /* getopt returns this for the first option. It is no character. */
 #define SECONDS_MAX 3600

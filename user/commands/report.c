@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "commands/command.h"
-#include "change/watchdog.h"
+#include "change/undo_unconfirmed.h"
 #include "filter/run_state.h"
 #include "io/output.h"
 

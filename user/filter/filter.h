@@ -8,7 +8,7 @@
  *   filter.c             opens and closes a target
  *   update_from_store.c  makes a target equal to its store, in place or with a new table
  *   change_key.c         inserts, deletes and times one key
- *   grow.c               when a table is full, and how large the next one must be
+ *   table_size.c         when a table is full, and how large the next one must be
  *   new_table.c          makes a new table and puts it in the place of the old one
  *   carry_counts.c       carries the counts of rules over to a new table
  *   collect_entries.c    all entries that a store asks for

@@ -81,7 +81,7 @@ struct abi_config *target_successor_config(const struct target *target);
 void target_make_heir(struct abi_config *config, const struct abi_config *old);
 void target_settle_heir(struct abi_config *config, const struct abi_config *old);
 
-/* ---- grow.c ---- */
+/* ---- table_size.c ---- */
 
 /* The slots for which the maps have room, in all tables together. */
 __u64 target_all_slots(const struct kernel_filter *filter);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/host.h"
+#include "host/addresses_and_routes.h"
 
 #define ADDRESSES_PAIRED_MAX 64 /* most own addresses that gateways and name servers are paired with */
 

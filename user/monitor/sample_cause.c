@@ -2,7 +2,7 @@
 #include "monitor/sample_cause.h"
 
 #include "change/change.h"
-#include "parse.h"
+#include "parse_packet.h"
 
 /* Outcomes without a policy are drops by a rule. */
 static enum sample_cause cause_of(const struct abi_sample *sample, struct store *store, struct sample_view *view)

@@ -75,7 +75,7 @@ bool shape_list_is_expanded(const struct shape_list *list);
  */
 bool shape_list_plan_pays(const struct shape_list *list);
 
-/* ---- between shapes.c and choose_probed.c ---- */
+/* ---- between shapes.c and choose_prefix_lengths.c ---- */
 
 bool rule_shape_equal(const struct rule_shape *a, const struct rule_shape *b);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "host/host.h"
+#include "host/addresses_and_routes.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
