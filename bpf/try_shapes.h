@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Walks the shapes of a flow's family. For each shape that the flow's hint leaves, it makes the key of the
- * flow (the flow's words under the shape's mask) and looks that key up. Shapes of pass rules come first, so
- * the first hit decides. This is a tuple-space search. include/shape.h explains shapes and hints.
+ * Walks the shapes of a flow's family. The flow's hint says which shapes can match. For each of these,
+ * try_shapes() makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass
+ * rules come first, so the first hit decides. This is a tuple-space search. include/shape.h explains shapes and hints.
  */
 #ifndef XDP_CUCKOO_TRY_SHAPES_H
 #define XDP_CUCKOO_TRY_SHAPES_H
@@ -17,8 +17,9 @@ struct shape_match {
 };
 
 /*
- * Returns the value in a form about which the verifier knows nothing. Without this it would check all shapes
- * again for every path through the parser, and give up at a million instructions. A call of a global function
+ * Returns the value unchanged, but the verifier then no longer knows what it is. If the verifier knew the
+ * value, it would check all shapes again for every path through the parser, and would give up at its limit of
+ * a million instructions. A call of a global function
  * hides a value too, but costs a return, which is slow on processors with mitigations for returns.
  */
 static __always_inline __u64 hide_from_verifier(const struct abi_config *config, __u64 value)
@@ -57,8 +58,9 @@ static __always_inline enum abi_outcome shape_outcome(const struct abi_shape *sh
 }
 
 /*
- * Returns the outcome of the first shape that hits, or `otherwise` if none does. A hint with a shortcut
- * leaves few shapes; if none of them hits, the packet is dropped. `family` is a constant at every call.
+ * Returns the outcome of the first shape that hits. If none hits: OUTCOME_UNSETTLED if a look-up was
+ * unsettled, else `otherwise`. Exception: if the hint has a shortcut, a drop rule surely matches. Then only few
+ * shapes are looked up, and if none hits, the outcome is OUTCOME_DROP_RULE. `family` is a constant at every call.
  */
 static __always_inline struct shape_match try_shapes(const struct abi_config *config, const struct abi_table *table,
 						     enum flow_family family, const struct flow_key *flow,
@@ -73,8 +75,8 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 
 	if (hint == ABI_HINT_ALL) {
 		/*
-		 * The first shape is at place 0. The processor predicts this and does not wait for
-		 * `candidates`.
+		 * Here `place` is the constant 0. So the processor, which predicts this branch, can read the
+		 * first shape before it has `candidates`.
 		 */
 		candidates = READ_ONCE(list->all);
 	} else {
@@ -95,7 +97,7 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 		struct lookup_answer answer;
 		struct hash_input input;
 
-		/* Not in the loop's condition: clang 14 would then make a loop that Linux 6.1 rejects. */
+		/* This test is not in the loop's condition: clang 14 would make a loop of it that Linux 6.1 rejects. */
 		if (!candidates)
 			break;
 		candidates &= candidates - 1;
@@ -104,7 +106,7 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 		answer = lookup_key(table, hash_of(&input), &input);
 		if (answer.result == LOOKUP_HIT)
 			return (struct shape_match){ shape_outcome(shape), answer.slot };
-		/* Hidden, else Linux 6.1 checks all further shapes again for this value. */
+		/* If Linux 6.1 knew this value, it would check all further shapes again for it. */
 		if (answer.result == LOOKUP_UNSETTLED)
 			fallback.outcome = hide_from_verifier(config, unsettled);
 	}

@@ -2,8 +2,8 @@
 /*
  * One change to the rules, from its begin to its end. Read this page first.
  *
- * apply_begin(), the calls that add and delete rules (rules.c), and apply_commit() are in the order in which
- * things happen. change.h says why the order is so; internal.h names the states of a table on the way.
+ * A change is: apply_begin(), then calls that add and delete rules (rules.c), then apply_commit(). The parts of
+ * this file are in that order. change.h says why the order is so; internal.h names the states of a table on the way.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +54,10 @@ static int begin(struct apply *apply, struct reason *reason)
 	int error = 0;
 
 	apply->confirm_ms = 0;
-	/* An earlier change may have failed halfway. A new generation would hide that its tables differ. */
+	/*
+	 * An earlier change may have failed halfway and left tables that differ from the store. If this change
+	 * gave them its generation, nobody would notice. So repair them first.
+	 */
 	for (size_t i = 0; i < apply->targets_count && apply->is_torn && !error; i++)
 		error = target_update(&apply->targets[i], apply->store, apply->name, reason);
 	apply->is_torn = error != 0;
@@ -104,7 +107,7 @@ int apply_plan_anew(struct apply *apply)
 	return error;
 }
 
-/* Joins prefix lengths in a new way where that saves enough probes. */
+/* Chooses again which shapes are looked up as which, if that saves enough look-ups or keys. */
 static int plan(struct apply *apply, struct reason *reason)
 {
 	struct store *store = apply->store;
@@ -161,7 +164,7 @@ static int commit(struct apply *apply, bool *is_changed, struct reason *reason)
 
 /* ---- 5. the tables lose the deleted keys, or new tables take over ---- */
 
-/* This waits for the commit: until then the deleted rules are still stored, and must match. */
+/* Called only after the commit: before it, the deleted rules are still in the store and must still match. */
 static int finish(struct apply *apply, struct reason *reason)
 {
 	struct store_info info;

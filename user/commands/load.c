@@ -19,39 +19,41 @@ const struct command command_load = {
 		 "[--no-counters] [--no-spare] [--monitor-only] [--confirm TIME]",
 	.summary = "run the filter on interfaces",
 	.help = "All interfaces of one --name share one table, filled from the rules stored\n"
-		"under that name. The filter runs until `unload`, a reboot, or the end of the\n"
-		"interface. The interface must have an Ethernet header; packets of tunnels and\n"
-		"PPP pass the Ethernet interface below.\n"
+		"under that name. The filter runs until `unload`, until a reboot, or until the\n"
+		"interface is removed. The interface must have an Ethernet header: for a tunnel\n"
+		"or PPP, load the filter on the Ethernet interface that carries it.\n"
 		"  --mode auto      native if the driver can, else generic (skb), with a note\n"
 		"                   (default)\n"
 		"  --mode native    in the driver, or not at all\n"
 		"  --mode skb       after the driver: works everywhere, slower\n"
-		"  --capacity N     rules the table must hold at 95 % load; default: the stored\n"
-		"                   rules and half as many again. The table grows by itself\n"
+		"  --capacity N     number of rules for which the table must have room. Default:\n"
+		"                   the stored rules and up to half as many more, in at least\n"
+		"                   16,384 slots (--compact: 2^20). The table grows by itself\n"
 		"  --compact        store only fingerprints: 2 bytes per slot instead of 26, for\n"
 		"                   tens of millions of rules. Such a table drops some innocent\n"
 		"                   packets; with pass rules, it also passes some blocked ones.\n"
 		"                   It does not count by rule\n"
-		"  --fingerprint B  with --compact: bits of a fingerprint. The list shows the\n"
-		"                   rate of innocent packets dropped in a full table, per kind of\n"
-		"                   rule in use, and the bytes per slot:\n"
+		"  --fingerprint B  with --compact: bits of a fingerprint. For each value: which\n"
+		"                   part of innocent packets a full table drops, for each kind of\n"
+		"                   rule in use; and the bytes per slot:\n"
 		"                     8: 3 %, 1 byte\n"
 		"                     16: 1.2e-4, 2 bytes (default)\n"
 		"                     17: 5.8e-5, 2 bytes, semi-sorted, with slower look-ups\n"
 		"                     32: 1.8e-9, 4 bytes\n"
 		"  --no-counters    do not count by rule: 10 bytes per slot instead of 26\n"
 		"  --no-spare       memory for one table only. By default there is room for a\n"
-		"                   second table if a table takes at most 64 MiB. A change that\n"
-		"                   packets must see as a whole fills the second table and\n"
-		"                   switches to it. Without that room the change loads new\n"
-		"                   programs, which takes the kernel a tenth of a second or more\n"
+		"                   second table if a table takes at most 64 MiB. If a\n"
+		"                   change must take effect all at once, it is written to the\n"
+		"                   second table, and then the filter switches to that table.\n"
+		"                   Without that room such a change loads new programs, which\n"
+		"                   takes the kernel a tenth of a second or more\n"
 		"  --monitor-only   drop nothing and count what would be dropped, as\n"
 		"                   `monitor-only on` does\n"
-		"  --confirm TIME   take the filter off again unless `xdp-cuckoo confirm` comes\n"
-		"                   within TIME, even if this terminal hangs or is gone. Use it\n"
-		"                   when you load over the network\n"
-		"Packets with more headers than any sender needs are dropped, unless\n"
-		"`policy too-many-headers pass` is set; load says so.\n"
+		"  --confirm TIME   remove the filter after TIME unless you type `xdp-cuckoo\n"
+		"                   confirm` before. This works even if your terminal hangs or is\n"
+		"                   closed. Use it when you load over the network\n"
+		"By default, packets with too many headers are dropped (more than 64 VLAN tags or\n"
+		"182 IPv6 extension headers). `policy too-many-headers pass` lets them through.\n"
 		"Before it starts, load reports stored rules that block this host's own\n"
 		"addresses, default gateway, name servers or SSH session. At the end it checks,\n"
 		"as `status` does, whether packets reach the filter.\n"
@@ -118,7 +120,7 @@ static int load_one(const struct invocation *invocation, struct apply *apply, st
 	return 0;
 }
 
-/* The interfaces join the running filter. It must be as the options say. */
+/* The filter already runs, and the new interfaces will share it. Fails if the options ask for another table. */
 static int check_running(const struct invocation *invocation, const struct apply *apply, struct reason *reason)
 {
 	const struct target *target = apply->targets;
@@ -152,7 +154,7 @@ static void take_back(const struct invocation *invocation, struct apply *apply, 
 		apply_set_monitor_only(apply, false, &ignored);
 }
 
-/* *before: how many interfaces the filter, apply->targets[0], already ran on. */
+/* Sets *before to the number of interfaces that ran the filter, apply->targets[0], before. */
 static int load_all(const struct invocation *invocation, struct apply *apply, json_t *rows, size_t *before,
 		    struct reason *reason)
 {
@@ -176,14 +178,14 @@ static int load_all(const struct invocation *invocation, struct apply *apply, js
 	was_monitor_only = target->filter.config->run & ABI_RUN_MONITOR;
 	*before = target->filter.attachments_count;
 	command_fit_mtu(apply);
-	/* Set these before the filter sees its first packet. */
+	/* Monitor-only and the deadline must be set before the filter gets its first packet. */
 	if (invocation->load.is_monitor_only && !was_monitor_only)
 		error = apply_set_monitor_only(apply, true, reason);
 	if (!error && invocation->confirm_ms)
 		error = target_set_unconfirmed(target, 0, invocation->confirm_ms, reason);
 	for (int i = 0; i < invocation->count && !error; i++)
 		error = load_one(invocation, apply, target, invocation->operands[i], rows, reason);
-	/* No interface was added, so there is nothing to undo. */
+	/* If no interface was added, there is nothing to undo: do not wait for `confirm`. */
 	if (!error && invocation->confirm_ms && target->filter.attachments_count == *before)
 		target_confirm(target);
 	if (error)
@@ -274,7 +276,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	return error;
 }
 
-/* Starts the watchdog before it prints, since the reader of the output may be gone. */
+/* Starts the watchdog first and prints afterwards: printing may fail if nobody reads the output any more. */
 static enum command_status run_load(const struct invocation *invocation)
 {
 	struct loading loading = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A target is one running filter that a command works on: the kernel's part of the filter, and the table
- * engine over the memory of its maps. The rules come from a store. This folder sets a filter up, makes it
+ * A target is one running filter that a command works on: the filter in the kernel, and the code of user/table/
+ * that changes the table in its maps, which are mapped into our memory. The rules come from a store. This folder sets a filter up, makes it
  * equal to its store, replaces its table by a new one, and publishes its shapes. user/change/ decides what
  * changes.
  *
@@ -27,8 +27,8 @@
 #include "table/table.h"
 
 enum target_state {
-	TARGET_UP_TO_DATE, /* it had the generation of the store */
-	TARGET_SET_UP,     /* it had not been set up, and is now */
+	TARGET_UP_TO_DATE, /* its generation was the store's: its table was already equal to the store */
+	TARGET_SET_UP,     /* it was not set up before; now it is */
 	TARGET_REPAIRED,   /* it differed from the store, and is equal now */
 	TARGET_TAKEN_OVER, /* it replaced a filter of another version */
 };
@@ -37,9 +37,9 @@ enum target_state {
 enum target_cause {
 	TARGET_STAYS,
 	TARGET_TOO_SMALL,
-	TARGET_STUCK,    /* too many keys share a few buckets: a new secret solves this */
-	TARGET_AGED,     /* its records cannot hold the end of a rule: a new epoch solves this */
-	TARGET_NEW_PLAN, /* the store has a new plan: some shapes are looked up as other shapes */
+	TARGET_STUCK, /* too many keys share a few buckets: a new secret solves this */
+	TARGET_AGED, /* too long after its epoch for records to hold when a rule times out: a new table has a later epoch */
+	TARGET_NEW_PLAN, /* the store has chosen again which shapes are joined for look-up (rule/shapes.h) */
 	TARGET_AT_ONCE,  /* the whole change must take effect at once */
 };
 
@@ -50,7 +50,7 @@ enum target_ahead {
 	TARGET_HAS_ALL, /* every key that the change adds; the table is otherwise unchanged */
 };
 
-/* The shapes of a family that are published, and those that will be because the table has keys of them. */
+/* The shapes of one family: the published ones, then those that have keys in the table but are not published yet. */
 struct target_shapes {
 	size_t count;
 	struct rule_shape shape[2 * ABI_SHAPES_MAX];
@@ -64,14 +64,14 @@ struct target {
 	struct table table;
 	enum target_state state; /* what target_update() found */
 	/*
-	 * The present change does not go into this table key by key. After the commit the table is filled
-	 * from the store in place, or, if `cause` is not TARGET_STAYS, replaced by a new one.
+	 * True: the present change is not put into this table key by key. After the commit target_fill() makes
+	 * the table equal to the store if `cause` is TARGET_STAYS; otherwise a new table replaces it.
 	 */
 	bool is_deferred;
 	enum target_cause cause;
 	enum target_ahead ahead;
 	struct target_successor *successor; /* what target_prepare() made; or NULL */
-	__u64 slots_before;                 /* of the table that this one replaced; 0: none */
+	__u64 slots_before;                 /* slots of the table that this one replaced; 0: it replaced none */
 	struct target_shapes shapes[FLOW_FAMILIES];
 };
 
@@ -91,7 +91,7 @@ __u64 target_room(const struct kernel_filter *filter);
 /* The number of tables for which the maps have room: 1 or ABI_TABLES. */
 unsigned int target_tables(const struct kernel_filter *filter);
 
-/* The hints of a filter's active table: ABI_HINTS. */
+/* The hints of a filter's active table. There are ABI_HINTS of them. */
 const __u8 *target_hints_of(const struct kernel_filter *filter);
 
 /* Opens a filter's active table, to read it. 0; -EINVAL; -ENOMEM. */
@@ -104,7 +104,7 @@ int target_open_table(const struct kernel_filter *filter, struct table *table);
 int target_create(struct target *target, const struct abi_options *options, __u64 slots, __u64 keys,
 		  struct reason *reason);
 
-/* The same with maps of the same sizes as those of `filter`. */
+/* Like target_create(), but the maps get the sizes that the maps of `filter` have. */
 int target_create_like(struct target *target, const struct kernel_filter *filter, struct reason *reason);
 
 /*
@@ -115,8 +115,8 @@ int target_create_like(struct target *target, const struct kernel_filter *filter
 int target_update(struct target *target, struct store *store, const char *name, struct reason *reason);
 
 /*
- * Replaces a filter of another version on every interface by a new one that is filled from the store. The old
- * one filters until then, and still belongs to the caller. Its counters are lost. -EBUSY: another tool holds
+ * `filter` is of another version. Makes a new filter from the store and puts it in the place of `filter` on every
+ * interface. The old one filters until then, and still belongs to the caller. Its counters are lost. -EBUSY: another tool holds
  * the old filter. After a failure nothing has changed.
  */
 int target_take_over(struct target *target, struct kernel_filter *filter, struct store *store, struct reason *reason);
@@ -128,14 +128,15 @@ int target_fill(struct target *target, struct store *store, struct table_differe
 bool target_has_room(const struct target *target, __u64 keys);
 
 /*
- * The number of slots that a new table needs for `keys` keys that did not fit into this one. It is the same
- * number if the keys only shared too few buckets, which a new secret solves. Otherwise it is larger.
+ * The number of slots for a new table, when `keys` keys did not fit into this one. If the present size is enough
+ * for them (they only fell into too few buckets, which a new secret solves), it is the present size. Otherwise it
+ * is more, but no more than the maps' room if another tool holds the filter.
  */
 __u64 target_slots_to_grow_to(const struct target *target, __u64 keys);
 
 /*
- * Whether target_prepare() can make a table of `slots` slots. It needs room in the filter's maps, or new
- * maps, which are impossible if another tool holds the filter.
+ * Whether target_prepare() can make a table of `slots` slots. The table needs room in the filter's maps. Without
+ * that room it gets new maps, which is impossible if another tool holds the filter.
  */
 bool target_can_prepare(const struct target *target, __u64 slots);
 
@@ -176,12 +177,12 @@ void target_defer(struct target *target, enum target_cause cause);
  */
 int target_insert(struct target *target, const struct rule_key *key, __u32 tick);
 
-/* Whether the table is so old that a new one, with a later epoch, should hold the end `tick`. */
+/* Whether a key that ends at `tick` (not 0) needs a new table, because this table's epoch is too long ago. */
 bool target_has_aged(const struct target *target, __u32 tick);
 
 /*
- * The tick (see kernel/ticks.h) at which a timeout of the store ends. The time of the store stands still
- * during a transaction; this corrects for that. Timeout 0 gives tick 0: never.
+ * The tick (see kernel/ticks.h) at which a timeout of the store ends. The store's clock stands still
+ * during a transaction; target_tick() adds the time that has passed since it began. Timeout 0 gives tick 0: never.
  */
 int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason);
 
@@ -203,9 +204,9 @@ int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hi
 int target_configure(struct target *target, struct store *store, struct reason *reason);
 
 /*
- * Makes the filter pass everything from `left_ms` on. This ends with target_confirm(), or when
- * target_configure() finds that the change `pending_id` of the store is no longer pending. `pending_id` 0 is
- * a load, which the store does not know. Also applies to a table that target_prepare() made.
+ * Makes the filter pass every packet after `left_ms` milliseconds. target_confirm() cancels it. So does
+ * target_configure() if the store's change `pending_id` is no longer pending. `pending_id` is 0 for a load, which
+ * is not a change of the store. Also applies to a table that target_prepare() made.
  */
 int target_set_unconfirmed(struct target *target, __u64 pending_id, __s64 left_ms, struct reason *reason);
 void target_confirm(struct target *target);
@@ -215,14 +216,14 @@ int target_publish(struct target *target, struct store *store, struct reason *re
 
 /*
  * Whether the table has keys of pass rules whose shape is not published yet, in a family that has drop rules.
- * Such exceptions must take effect before the rules that they limit.
+ * A pass rule must take effect before the drop rules to which it is an exception.
  */
 bool target_has_passing_to_publish(const struct target *target);
 
-/* Publishes the shapes of such keys, in addition to the published ones. 0 or -errno. */
+/* Publishes the shapes that target_has_passing_to_publish() finds. The published shapes stay. 0 or -errno. */
 int target_publish_passing(struct target *target, struct reason *reason);
 
-/* Writes what the engine counts into the filter's config, for the next command and for `status`. */
+/* Copies the engine's counts (used slots, moves) into the filter's config, for the next command and for `status`. */
 void target_note_counts(struct target *target);
 
 /* The same, and sets the table's generation: the store's, or ABI_GENERATION_DIRTY. */

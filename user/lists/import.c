@@ -22,7 +22,7 @@ static void interrupt(int signal_number)
 }
 
 /*
- * Without SA_RESTART: the signal also ends waiting for input. The import then undoes what it has done so far.
+ * SA_RESTART is not set, so a signal also interrupts a read that waits for input. The import then undoes what it has done so far.
  */
 static const int interrupts[IMPORT_SIGNALS] = { SIGINT, SIGTERM };
 
@@ -133,7 +133,7 @@ static int add_rules(struct apply *apply, struct import *import, struct reason *
 		error = apply_add(apply, &rule, reason);
 		if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
 			return error;
-		/* With --replace the comparison has counted. */
+		/* With --replace, the comparison with the store has already counted these rules. */
 		if (!import->options->is_replace)
 			import_count_added(import, error);
 	}
@@ -143,7 +143,7 @@ static int add_rules(struct apply *apply, struct import *import, struct reason *
 	return 0;
 }
 
-/* The comparison is over: a deletion during store_each() would disturb it. */
+/* Comes after the comparison, because a deletion would disturb its store_each(). */
 static int delete_obsolete(struct apply *apply, struct import *import, struct reason *reason)
 {
 	const struct rule_set *obsolete = &import->diff.obsolete;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The pending change: one that is undone unless it is confirmed. Database "undo" has each rule that it
- * touched: 0 if the rule did not exist before, else 1 and its old value.
+ * The pending change: one that is undone unless it is confirmed. Database "undo" has an entry for
+ * each rule that the change touched: a byte 0 if the rule did not exist before, or a byte 1 and its old value.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 		memcpy(bytes + 1, value->mv_data, value->mv_size);
 		kept.mv_size += value->mv_size;
 	}
-	/* Only the first touch of a rule finds its old value. */
+	/* Only at the first touch of a rule is this the value from before the change: never overwrite it. */
 	status = mdb_put(store->write, store->undo_db, (MDB_val *)rule, &kept, MDB_NOOVERWRITE);
 	return status == MDB_KEYEXIST ? 0 : environment_write_error(store->env, status);
 }
@@ -51,7 +51,7 @@ static int kept_value(const MDB_val *kept, MDB_val *value)
 	return *head == UNDO_ABSENT ? -ENOENT : 0;
 }
 
-/* A rule that did not exist before has no owners. */
+/* Reads an entry. If the rule did not exist before, the result has no owners. */
 static int kept_read(const struct store *store, const MDB_val *bytes, struct kept *kept)
 {
 	struct store_value value;
@@ -96,7 +96,7 @@ static int kept_change(struct store *store, const MDB_val *rule, const struct ke
 	return environment_write_error(store->env, mdb_put(store->write, store->undo_db, (MDB_val *)rule, &value, 0));
 }
 
-/* ---- what is changed while a change waits ---- */
+/* ---- other changes while one is pending ---- */
 
 bool store_is_later(const struct store *store)
 {
@@ -136,7 +136,7 @@ int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner)
 	return kept_change(store, rule, &kept);
 }
 
-/* The rule goes, and must not come back with an undo. So nothing is kept of it any more. */
+/* The rule is deleted, and an undo must not bring it back. So its entry is deleted as well. */
 int store_kept_del(struct store *store, const MDB_val *rule)
 {
 	int status = store_is_later(store) ? mdb_del(store->write, store->undo_db, (MDB_val *)rule, NULL) : 0;
@@ -151,7 +151,7 @@ int store_kept_clear(struct store *store)
 	return environment_write_error(store->env, status);
 }
 
-/* Changes the value under the cursor. Copies it first, because it is in the page that is written. */
+/* Changes the value under the cursor. Copies key and value first: they are in the page that the write changes. */
 static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *rule, const MDB_val *bytes, __u64 owner)
 {
 	__u8 key_room[RULE_ENCODED_BYTES], room[1 + STORE_VALUE_BYTES];
@@ -306,7 +306,7 @@ static int undo_rules(struct store *store, bool is_back,
 	return status && status != MDB_NOTFOUND ? environment_error(status) : result;
 }
 
-/* Restores deleted lists before their rules, and deletes new lists after their rules. */
+/* Restores deleted lists before it restores their rules. Deletes new lists after it has deleted their rules. */
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context)
 {
