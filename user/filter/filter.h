@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A target is one running filter that a command works on: the filter in the kernel, and the code of user/table/
- * that changes the table in its maps, which are mapped into our memory. The rules come from a store. This folder sets a filter up, makes it
- * equal to its store, replaces its table by a new one, and publishes its shapes. user/change/ decides what
- * changes.
+ * A target is one running filter that a command works on: the filter in the kernel, and the code of
+ * user/table/ that changes the table in its maps, which are mapped into our memory. The rules come from a
+ * store. This folder sets a filter up, makes it equal to its store, replaces its table by a new one, and
+ * publishes its shapes. user/change/ decides what changes.
  *
  *   filter.c             opens and closes a target
  *   update_from_store.c  makes a target equal to its store, in place or with a new table
@@ -115,9 +115,9 @@ int target_create_like(struct target *target, const struct kernel_filter *filter
 int target_update(struct target *target, struct store *store, const char *name, struct reason *reason);
 
 /*
- * `filter` is of another version. Makes a new filter from the store and puts it in the place of `filter` on every
- * interface. The old one filters until then, and still belongs to the caller. Its counters are lost. -EBUSY: another tool holds
- * the old filter. After a failure nothing has changed.
+ * `filter` is of another version. Makes a new filter from the store and puts it in the place of `filter` on
+ * every interface. The old one filters until then, and still belongs to the caller. Its counters are lost.
+ * -EBUSY: another tool holds the old filter. After a failure nothing has changed.
  */
 int target_take_over(struct target *target, struct kernel_filter *filter, struct store *store, struct reason *reason);
 
