@@ -88,7 +88,7 @@ static struct store_settings settings_of(const struct store_meta *meta)
 
 int store_settings(struct store *store, struct store_settings *settings)
 {
-	struct store_meta meta;
+	struct store_meta meta = {};
 	MDB_txn *txn;
 	int error = store_view_begin(store, &txn);
 
