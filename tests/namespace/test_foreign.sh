@@ -47,7 +47,7 @@ test_a_config_of_nonsense() {
 		case_begin "$what"
 		assert_status 0 xc load vrx
 		in_rx "$HELPERS/foreign" config "$what" || fail "no filter"
-		is_refused 'not sound: .* take it off'
+		is_refused 'is damaged: .* take it off'
 		ip -n "$RX" link set dev vrx xdp off
 	done
 }

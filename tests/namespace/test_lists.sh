@@ -91,7 +91,7 @@ test_bad_lines() {
 	assert_status 2 xc import "$STATE/many" --replace --strict
 	assert_equal 2 "$(xc list | wc -l)" "rules"
 	assert_status 2 xc import "$STATE/many"
-	assert_equal 20 "$(grep -c 'no word of a rule' "$STATE/err")" "bad lines named"
+	assert_equal 20 "$(grep -c 'not a word of a rule' "$STATE/err")" "bad lines named"
 	assert_error 'many: 80 more bad lines$'
 	assert_equal 3 "$(xc list | wc -l)" "rules"
 }
