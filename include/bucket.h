@@ -135,10 +135,7 @@ FLOW_INLINE __u32 bucket_get(struct bucket bucket, struct bucket_layout layout, 
 
 	if (layout.lane_bits)
 		return bucket.word[slot / lanes] >> slot % lanes * layout.lane_bits & ((1ULL << layout.lane_bits) - 1);
-	/*
-	 * cppcheck-suppress nullPointer ; `prefixes` may be NULL for layouts with lanes, which do not get
-	 * here
-	 */
+	/* cppcheck-suppress nullPointer ; `prefixes` is NULL only for layouts with lanes: not here */
 	prefix = prefixes[bucket.word[0] & (BUCKET_SORTED_CODES - 1)] >> slot * BUCKET_SORTED_PREFIX_BITS &
 		 ((1 << BUCKET_SORTED_PREFIX_BITS) - 1);
 	return prefix << low_bits |

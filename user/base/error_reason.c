@@ -9,6 +9,7 @@
 
 void reason_print(struct reason *reason, const char *format, va_list arguments)
 {
+	/* cppcheck-suppress ctuuninitvar ; it is written here */
 	vsnprintf(reason->text, sizeof(reason->text), format, arguments);
 	text_clean(reason->text);
 }

@@ -266,7 +266,7 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 static int add_filters(const struct invocation *invocation, const struct store_info *info, json_t *running,
 		       bool *sees_own, bool *is_any_bypassed, struct reason *reason)
 {
-	struct abi_counter counters[ABI_COUNTERS];
+	struct abi_counter counters[ABI_COUNTERS] = {};
 	struct kernel_filter *filters;
 	size_t count;
 	int found = kernel_find_all(NULL, &filters, &count, reason), error = 0;

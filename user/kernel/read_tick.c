@@ -36,10 +36,12 @@ static int run_program(int program, __u32 *result)
 static double jiffies_per_second(void)
 {
 	struct timespec jiffy = {};
+	long rounded;
 
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy) || !jiffy.tv_nsec)
 		return 0;
-	return (NS_PER_S + jiffy.tv_nsec / 2) / jiffy.tv_nsec; /* rounded to an integer */
+	rounded = (NS_PER_S + jiffy.tv_nsec / 2) / jiffy.tv_nsec;
+	return rounded;
 }
 
 int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason)

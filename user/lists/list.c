@@ -241,6 +241,7 @@ static unsigned int count_values(const char *word, enum word_kind kind)
 
 int list_take(struct list *list, const struct list_row *row)
 {
+	/* cppcheck-suppress ctuuninitvar ; rule_split() sets the count */
 	struct taking taking = { .list = list, .count = row->count, .is_permanent = row->is_permanent };
 	enum word_kind kind;
 	bool may_have_range = false;
