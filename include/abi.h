@@ -187,7 +187,7 @@ struct abi_table {
 	/* Only the writer uses these. */
 	__u64 moves;        /* of entries since the table was made */
 	__u64 used;         /* slots filled */
-	__u64 plan;         /* number of the store's choice of targets that filled the table */
+	__u64 plan;         /* number of the store's choice of shapes to probe that filled the table */
 	__u64 longest_path; /* moves of the worst insert */
 	__u64 reserved2[6];
 	struct abi_shape_list shapes[FLOW_FAMILIES][2];

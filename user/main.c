@@ -100,7 +100,7 @@ static void name_process(int count, char *const *words)
 int main(int argc, char **argv)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error }, ignore = { .sa_handler = SIG_IGN };
-	struct options_arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
+	struct options_arguments arguments = { .invocation = { .name = SESSION_NAME_DEFAULT } };
 	int status, error;
 
 	status = open_standard_files();

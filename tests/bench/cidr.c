@@ -53,7 +53,7 @@ struct bench {
 	struct lpm_list list;
 	struct lpm_intervals sorted;
 	char state[32]; /* the directory of the store */
-	struct filter filter[VARIANTS];
+	struct raw_filter filter[VARIANTS];
 	int program[VARIANTS];
 	__u64 capacity;
 	struct lookup_sources sources[LOOKUP_SOURCES / LOOKUP_SOURCES_A_LINE];
@@ -89,7 +89,7 @@ static struct rule rule_of(const struct lpm_rule *listed)
 			      .src.v4 = htonl(listed->src.range.first) };
 }
 
-static int add_all(struct apply *apply, void *context, struct reason *reason)
+static int add_all(struct session *session, void *context, struct reason *reason)
 {
 	const struct lpm_list *list = context;
 	int error = 0;
@@ -97,38 +97,38 @@ static int add_all(struct apply *apply, void *context, struct reason *reason)
 	for (size_t i = 0; i < list->count && !error; i++) {
 		const struct rule rule = rule_of(&list->rule[i]);
 
-		error = apply_add(apply, &rule, reason);
+		error = change_add(session, &rule, reason);
 		if (error == -EEXIST)
 			error = 0;
 	}
 	return error;
 }
 
-static struct apply open_store(const struct bench *bench)
+static struct session open_store(const struct bench *bench)
 {
-	struct apply apply;
+	struct session session;
 	struct reason reason;
-	const int error = apply_open(&apply, bench->state, FILTER_NAME, &reason);
+	const int error = session_open(&session, bench->state, FILTER_NAME, &reason);
 
 	if (error)
 		die(reason.text, error);
-	return apply;
+	return session;
 }
 
 static void store_list(struct bench *bench)
 {
-	struct apply apply;
+	struct session session;
 	struct reason reason;
 	int error;
 
 	strcpy(bench->state, "/tmp/xdp-cuckoo-bench.XXXXXX");
 	if (!mkdtemp(bench->state))
 		die(bench->state, errno);
-	apply = open_store(bench);
-	error = apply_change(&apply, add_all, &bench->list, &reason);
+	session = open_store(bench);
+	error = change_make(&session, add_all, &bench->list, &reason);
 	if (error)
 		die(reason.text, error);
-	apply_close(&apply);
+	session_close(&session);
 }
 
 static int remove_one(const char *path, const struct stat *file, int type, struct FTW *walk)
@@ -140,24 +140,25 @@ static int remove_one(const char *path, const struct stat *file, int type, struc
 /* ---- filters ---- */
 
 /* The maps of a filter that the tool has just loaded become those of the benchmark's program. */
-static void take_maps(struct filter *filter, const struct kernel_filter *loaded)
+static void take_maps(struct raw_filter *filter, const struct kernel_filter *loaded)
 {
-	static const enum kernel_map_name from[FILTER_MAPS] = {
-		[FILTER_CONFIG] = KERNEL_CONFIG, [FILTER_BUCKETS] = KERNEL_BUCKETS, [FILTER_RECORDS] = KERNEL_RECORDS,
-		[FILTER_COUNTS] = KERNEL_COUNTS, [FILTER_HINTS] = KERNEL_HINTS,
+	static const enum kernel_map_name from[RAW_FILTER_MAPS] = {
+		[RAW_FILTER_CONFIG] = KERNEL_CONFIG,   [RAW_FILTER_BUCKETS] = KERNEL_BUCKETS,
+		[RAW_FILTER_RECORDS] = KERNEL_RECORDS, [RAW_FILTER_COUNTS] = KERNEL_COUNTS,
+		[RAW_FILTER_HINTS] = KERNEL_HINTS,
 	};
 
-	for (enum filter_map map = 0; map < FILTER_MAPS; map++) {
-		const int error = bpf_map__reuse_fd(filter_find_map(filter, map), loaded->map[from[map]].fd);
+	for (enum raw_filter_map map = 0; map < RAW_FILTER_MAPS; map++) {
+		const int error = bpf_map__reuse_fd(raw_filter_find_map(filter, map), loaded->map[from[map]].fd);
 
 		if (error)
-			die(filter_map_names[map], error);
+			die(raw_filter_map_names[map], error);
 	}
 }
 
-static void prepare(struct filter *filter, const struct abi_options *options, struct bucket_geometry geometry)
+static void prepare(struct raw_filter *filter, const struct abi_options *options, struct bucket_geometry geometry)
 {
-	const int error = filter_prepare(PACKET_PATH_OBJECT, options, geometry, filter);
+	const int error = raw_filter_prepare(PACKET_PATH_OBJECT, options, geometry, filter);
 
 	if (error)
 		die(PACKET_PATH_OBJECT, error);
@@ -165,22 +166,22 @@ static void prepare(struct filter *filter, const struct abi_options *options, st
 
 static void open_table(struct bench *bench, enum variant variant)
 {
-	struct filter *filter = &bench->filter[variant];
-	struct apply apply = open_store(bench);
-	struct target *target;
+	struct raw_filter *filter = &bench->filter[variant];
+	struct session session = open_store(bench);
+	struct filter *own;
 	struct reason reason;
-	const int error = apply_load(&apply, &variants[variant].options, bench->capacity, &target, &reason);
+	const int error = session_load(&session, &variants[variant].options, bench->capacity, &own, &reason);
 
 	if (error)
 		die(reason.text, error);
-	prepare(filter, &variants[variant].options, target_geometry(&target->filter));
-	take_maps(filter, &target->filter);
-	apply_close(&apply);
+	prepare(filter, &variants[variant].options, filter_geometry(&own->kernel));
+	take_maps(filter, &own->kernel);
+	session_close(&session);
 }
 
 static void open_variant(struct bench *bench, enum variant variant)
 {
-	struct filter *filter = &bench->filter[variant];
+	struct raw_filter *filter = &bench->filter[variant];
 	int error = 0;
 
 	if (variants[variant].has_table)
@@ -212,7 +213,7 @@ static void open_bench(struct bench *bench)
 static void close_bench(struct bench *bench)
 {
 	for (enum variant variant = 0; variant < VARIANTS; variant++)
-		filter_close(&bench->filter[variant]);
+		raw_filter_close(&bench->filter[variant]);
 	nftw(bench->state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	free(bench->sorted.range);
 	free(bench->list.rule);
@@ -249,7 +250,7 @@ static void choose_sources(struct bench *bench, enum packets packets)
 }
 
 /* As the program does: the shapes that the hint names, in order, until one has the packet's key. */
-static unsigned int probes_of(const struct filter *filter, __be32 source)
+static unsigned int probes_of(const struct raw_filter *filter, __be32 source)
 {
 	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), FLOW_IPV4);
 	const struct flow flow = { .src.v4 = source,
@@ -258,7 +259,7 @@ static unsigned int probes_of(const struct filter *filter, __be32 source)
 				   .dport = htons(PACKET_PATH_DPORT),
 				   .proto = IPPROTO_UDP,
 				   .port_kind = FLOW_PORTS };
-	const __u8 *hints = filter->map[FILTER_HINTS];
+	const __u8 *hints = filter->map[RAW_FILTER_HINTS];
 	struct rule_key packet = {};
 	unsigned int probes = 0;
 	__u32 candidates = list->candidates[ABI_HINT_ALL];
@@ -297,7 +298,7 @@ static double mean_probes(const struct bench *bench)
 /* Every source once: of an exact table and of the trie as many are dropped as the intervals say. */
 static void check_variant(const struct bench *bench, enum variant variant)
 {
-	const struct filter *filter = &bench->filter[variant];
+	const struct raw_filter *filter = &bench->filter[variant];
 	const __u64 before = packet_path_counted(filter, OUTCOME_DROP_RULE, VERDICT_DROP);
 	double false_positives = 0;
 	__u64 dropped;
@@ -337,7 +338,7 @@ static void measure(const struct bench *bench, double result[VARIANTS])
 
 static void print_head(const struct bench *bench, const char *name)
 {
-	const struct filter *filter = &bench->filter[COUNTING];
+	const struct raw_filter *filter = &bench->filter[COUNTING];
 
 	printf("\n%s: %zu networks; %u shapes, %llu keys in %llu slots\n", name, bench->list.count,
 	       abi_shapes(abi_active(filter->config), FLOW_IPV4)->count, (unsigned long long)filter->config->used,

@@ -49,7 +49,7 @@ struct contender_kind {
 
 struct contender {
 	const struct contender_kind *kind;
-	struct filter filter;
+	struct raw_filter filter;
 	int program;
 	double map_mib, available_mib; /* as the map's info says; as MemAvailable fell */
 	double false_positives;        /* share of packets, as checked */
@@ -105,8 +105,8 @@ static inline struct rule_key contest_key(const struct contender_kind *kind, __u
 static inline void contest_hint(struct contender *contender, __u32 rules)
 {
 	const enum flow_family family = contender->kind->family;
-	struct abi_shape_list *list = filter_shapes(&contender->filter, family);
-	__u8 *hints = contender->filter.map[FILTER_HINTS];
+	struct abi_shape_list *list = raw_filter_shapes(&contender->filter, family);
+	__u8 *hints = contender->filter.map[RAW_FILTER_HINTS];
 
 	for (__u32 i = 0; i < rules; i++) {
 		const struct rule_key key = contest_key(contender->kind, i);
@@ -123,7 +123,7 @@ static inline void contest_hint(struct contender *contender, __u32 rules)
 static inline void contest_fill_table(struct contender *contender, __u32 rules)
 {
 	const struct contender_kind *kind = contender->kind;
-	struct filter *filter = &contender->filter;
+	struct raw_filter *filter = &contender->filter;
 	struct table_entry *entries = calloc(rules, sizeof(*entries));
 	int error;
 
@@ -133,7 +133,7 @@ static inline void contest_fill_table(struct contender *contender, __u32 rules)
 		const struct rule_key key = contest_key(kind, i);
 
 		if (i < kind->shapes + 1)
-			filter_add_shape(filter, &key.shape);
+			raw_filter_add_shape(filter, &key.shape);
 		entries[i].key = rule_hash(&key, &filter->config->table[0].secret);
 		entries[i].end = kind->has_ends ? ABI_END_MAX : 0;
 	}
@@ -156,7 +156,7 @@ static inline void contest_fill_rival(struct contender *contender, __u32 rules)
 		struct rule_key key = contest_key(kind, i);
 
 		if (kind->rival == RIVAL_HASH_SHAPES)
-			filter_add_shape(&contender->filter, &key.shape);
+			raw_filter_add_shape(&contender->filter, &key.shape);
 		else
 			key.key.word[flow_key_last(kind->family)] &= (1ULL << FLOW_KEY_TAG_SHIFT) - 1;
 		rival_put(&filling, &key.key);
@@ -168,11 +168,11 @@ static inline void contest_fill_rival(struct contender *contender, __u32 rules)
 static inline void contest_open_empty(struct contender *contender, const struct contender_kind *kind, __u32 rules)
 {
 	const __u64 slots = kind->rival == RIVAL_TABLE ? table_slots_for(rules) : 1024;
-	struct filter *filter = &contender->filter;
+	struct raw_filter *filter = &contender->filter;
 	int error;
 
 	*contender = (struct contender){ .kind = kind };
-	error = filter_prepare(PACKET_PATH_OBJECT, &kind->options, table_geometry(slots), filter);
+	error = raw_filter_prepare(PACKET_PATH_OBJECT, &kind->options, table_geometry(slots), filter);
 	if (!error)
 		error = rival_size(filter, kind->rival, rules);
 	if (!error && kind->is_pressed)
@@ -180,7 +180,7 @@ static inline void contest_open_empty(struct contender *contender, const struct 
 	if (error)
 		die(kind->name, error);
 	contender->program = packet_path_load(filter, kind->program);
-	filter_set_up(filter);
+	raw_filter_set_up(filter);
 	if (kind->is_pressed)
 		packet_path_fill_pressure(filter);
 }
@@ -188,7 +188,7 @@ static inline void contest_open_empty(struct contender *contender, const struct 
 static inline void contest_open_one(struct contender *contender, const struct contender_kind *kind, __u32 rules)
 {
 	const double before = memory_available_kib();
-	const struct filter *filter = &contender->filter;
+	const struct raw_filter *filter = &contender->filter;
 
 	contest_open_empty(contender, kind, rules);
 	if (kind->rival == RIVAL_TABLE)
@@ -211,7 +211,7 @@ static inline void contest_open(struct contest *contest, const struct contender_
 static inline void contest_close(struct contest *contest)
 {
 	for (size_t i = 0; i < contest->count; i++)
-		filter_close(&contest->contender[i].filter);
+		raw_filter_close(&contest->contender[i].filter);
 }
 
 /* ---- packets ---- */

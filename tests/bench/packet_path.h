@@ -20,7 +20,7 @@
 
 #include "bench/lookup.h"
 #include "bench/timing.h"
-#include "filter.h"
+#include "raw_filter.h"
 #include "bench/random.h"
 
 #define PACKET_PATH_OBJECT XDP_CUCKOO_BUILD "/tests/bench/lookup.bpf.o"
@@ -110,7 +110,7 @@ static inline struct rule packet_path_rule(enum flow_family family, __u32 source
 	return rule;
 }
 
-static inline struct bpf_map *packet_path_map(const struct filter *filter, const char *name)
+static inline struct bpf_map *packet_path_map(const struct raw_filter *filter, const char *name)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(filter->object, name);
 
@@ -119,21 +119,21 @@ static inline struct bpf_map *packet_path_map(const struct filter *filter, const
 	return map;
 }
 
-/* Loads what filter_prepare() has opened with only this program: the others would take longer than to run it. */
-static inline int packet_path_load(struct filter *filter, const char *name)
+/* Loads what raw_filter_prepare() has opened with only this program: the others would take longer than to run it. */
+static inline int packet_path_load(struct raw_filter *filter, const char *name)
 {
 	struct bpf_program *program;
 	int error;
 
 	bpf_object__for_each_program(program, filter->object)
 		bpf_program__set_autoload(program, !strcmp(bpf_program__name(program), name));
-	error = filter_load(filter);
+	error = raw_filter_load(filter);
 	if (error)
 		die(name, error);
 	return bpf_program__fd(bpf_object__find_program_by_name(filter->object, name));
 }
 
-static inline void packet_path_choose(const struct filter *filter, const struct lookup_parameters *parameters)
+static inline void packet_path_choose(const struct raw_filter *filter, const struct lookup_parameters *parameters)
 {
 	const __u32 zero = 0;
 
@@ -178,9 +178,9 @@ static inline double packet_path_run(int program, __u32 packets, __u32 *verdict)
 /* ---- under pressure ---- */
 
 /* Of an object that is not loaded yet: its programs read other memory, and time what they do behind that. */
-static inline int packet_path_press(const struct filter *filter)
+static inline int packet_path_press(const struct raw_filter *filter)
 {
-	__u32 *is_pressed = filter_constant(filter->object, "lookup_is_pressed");
+	__u32 *is_pressed = raw_filter_constant(filter->object, "lookup_is_pressed");
 
 	if (!is_pressed)
 		return -ENOENT;
@@ -189,7 +189,7 @@ static inline int packet_path_press(const struct filter *filter)
 }
 
 /* Fills the other memory with random words. */
-static inline void packet_path_fill_pressure(const struct filter *filter)
+static inline void packet_path_fill_pressure(const struct raw_filter *filter)
 {
 	const size_t bytes = LOOKUP_PRESSURE_LINES * sizeof(struct lookup_block);
 	struct lookup_block *line = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -214,7 +214,7 @@ static inline __u64 packet_path_pressure_sum(__u32 lines)
 }
 
 /* Of all processors. */
-static inline struct lookup_state packet_path_state(const struct filter *filter)
+static inline struct lookup_state packet_path_state(const struct raw_filter *filter)
 {
 	struct lookup_state each[libbpf_num_possible_cpus()], all = { 0 };
 	const __u32 zero = 0;
@@ -230,7 +230,7 @@ static inline struct lookup_state packet_path_state(const struct filter *filter)
 }
 
 /* What the program says of these packets; `lines` of other memory were chosen to be read before each. */
-static inline struct lookup_state packet_path_run_pressed(const struct filter *filter, int program, __u32 lines,
+static inline struct lookup_state packet_path_run_pressed(const struct raw_filter *filter, int program, __u32 lines,
 							  __u32 packets)
 {
 	const struct lookup_state before = packet_path_state(filter);
@@ -249,10 +249,11 @@ static inline struct lookup_state packet_path_run_pressed(const struct filter *f
 }
 
 /* How many packets the filter's one exit has counted so. */
-static inline __u64 packet_path_counted(const struct filter *filter, enum abi_outcome outcome, enum abi_verdict verdict)
+static inline __u64 packet_path_counted(const struct raw_filter *filter, enum abi_outcome outcome,
+					enum abi_verdict verdict)
 {
 	struct abi_counter counted[ABI_COUNTERS];
-	const int error = filter_count(filter, counted);
+	const int error = raw_filter_count(filter, counted);
 
 	if (error)
 		die("counters", error);
@@ -260,7 +261,7 @@ static inline __u64 packet_path_counted(const struct filter *filter, enum abi_ou
 }
 
 /* What the kernel says a map takes, in MiB: the line "memlock" of its descriptor's fdinfo. */
-static inline double packet_path_mib(const struct filter *filter, const char *name)
+static inline double packet_path_mib(const struct raw_filter *filter, const char *name)
 {
 	char path[64], line[128];
 	unsigned long long bytes = 0;
@@ -277,7 +278,7 @@ static inline double packet_path_mib(const struct filter *filter, const char *na
 }
 
 /* Of a table of these options. */
-static inline double packet_path_table_mib(const struct filter *filter, const struct abi_options *options)
+static inline double packet_path_table_mib(const struct raw_filter *filter, const struct abi_options *options)
 {
 	return packet_path_mib(filter, ABI_BUCKETS_MAP) +
 	       (options->is_exact ? packet_path_mib(filter, ABI_RECORDS_MAP) : 0) +

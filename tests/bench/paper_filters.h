@@ -27,7 +27,7 @@ struct cuckoo {
 	__u64 sequence;
 };
 
-struct filter {
+struct raw_filter {
 	size_t bytes;       /* of its memory */
 	size_t packed_bits; /* what the paper's layout, without unused bits, would take */
 	size_t items;       /* with which it is full */
@@ -45,17 +45,17 @@ struct filter {
  * NULL where a filter cannot.
  */
 struct filter_batches {
-	size_t (*insert)(struct filter *filter, const __u64 *key, size_t count);
-	size_t (*contains)(struct filter *filter, const __u64 *key, size_t count);
-	size_t (*delete)(struct filter *filter, const __u64 *key, size_t count);
+	size_t (*insert)(struct raw_filter *filter, const __u64 *key, size_t count);
+	size_t (*contains)(struct raw_filter *filter, const __u64 *key, size_t count);
+	size_t (*delete)(struct raw_filter *filter, const __u64 *key, size_t count);
 };
 
 struct filter_kind {
 	const char *name;
 	struct filter_batches batches;
 	/* Of about so many bytes. 0 or -ENOMEM. */
-	int (*open)(struct filter *filter, struct bucket_layout layout, size_t bytes);
-	void (*close)(struct filter *filter);
+	int (*open)(struct raw_filter *filter, struct bucket_layout layout, size_t bytes);
+	void (*close)(struct raw_filter *filter);
 	struct bucket_layout layout; /* of cuckoo filters */
 	struct {
 		double bits_per_item, false_positive_percent, construction_mops;
@@ -97,7 +97,7 @@ static inline __u64 key_hash(__u64 key)
 
 /* The last argument is an expression in `filter` and `hash`: whether it went well. */
 #define FILTER_INSERT_ALL(name, is_done) \
-	static size_t name(struct filter *filter, const __u64 *key, size_t count) \
+	static size_t name(struct raw_filter *filter, const __u64 *key, size_t count) \
 	{ \
 		size_t done = 0; \
 		for (; done < count; done++) { \
@@ -109,7 +109,7 @@ static inline __u64 key_hash(__u64 key)
 	}
 
 #define FILTER_COUNT(name, is_done) \
-	static size_t name(struct filter *filter, const __u64 *key, size_t count) \
+	static size_t name(struct raw_filter *filter, const __u64 *key, size_t count) \
 	{ \
 		size_t done = 0; \
 		for (size_t i = 0; i < count; i++) { \
@@ -165,7 +165,7 @@ static struct bucket_geometry cuckoo_geometry(__u64 buckets)
 	return (struct bucket_geometry){ buckets, 64 - __builtin_ctzll(buckets) };
 }
 
-static int cuckoo_open(struct filter *filter, struct bucket_layout layout, size_t bytes)
+static int cuckoo_open(struct raw_filter *filter, struct bucket_layout layout, size_t bytes)
 {
 	const struct bucket_geometry geometry = cuckoo_geometry(bytes * 8 / bucket_bits(layout));
 	const __u64 slots = (__u64)geometry.buckets * layout.slots;
@@ -180,13 +180,13 @@ static int cuckoo_open(struct filter *filter, struct bucket_layout layout, size_
 	return core_open(&filter->cuckoo.table, layout, geometry, &memory);
 }
 
-static void cuckoo_close(struct filter *filter)
+static void cuckoo_close(struct raw_filter *filter)
 {
 	free(filter->cuckoo.table.memory.bucket);
 	free(filter->cuckoo.table.search);
 }
 
-static int bloom_kind_open(struct filter *filter, struct bucket_layout layout, size_t bytes)
+static int bloom_kind_open(struct raw_filter *filter, struct bucket_layout layout, size_t bytes)
 {
 	(void)layout;
 	filter->bytes = bytes;
@@ -195,12 +195,12 @@ static int bloom_kind_open(struct filter *filter, struct bucket_layout layout, s
 	return bloom_open(&filter->bloom, filter->packed_bits, BLOOM_HASHES);
 }
 
-static void bloom_kind_close(struct filter *filter)
+static void bloom_kind_close(struct raw_filter *filter)
 {
 	bloom_close(&filter->bloom);
 }
 
-static int blocked_bloom_kind_open(struct filter *filter, struct bucket_layout layout, size_t bytes)
+static int blocked_bloom_kind_open(struct raw_filter *filter, struct bucket_layout layout, size_t bytes)
 {
 	const size_t blocks = bytes / BASELINE_LINE_BYTES;
 
@@ -211,7 +211,7 @@ static int blocked_bloom_kind_open(struct filter *filter, struct bucket_layout l
 	return blocked_bloom_open(&filter->blocked_bloom, blocks, BLOOM_HASHES);
 }
 
-static void blocked_bloom_kind_close(struct filter *filter)
+static void blocked_bloom_kind_close(struct raw_filter *filter)
 {
 	blocked_bloom_close(&filter->blocked_bloom);
 }
@@ -226,7 +226,7 @@ static unsigned int nearest_log2(size_t bytes, unsigned int cell_bits)
 	return bits;
 }
 
-static int quotient_kind_open(struct filter *filter, struct bucket_layout layout, size_t bytes)
+static int quotient_kind_open(struct raw_filter *filter, struct bucket_layout layout, size_t bytes)
 {
 	const unsigned int slot_bits = QUOTIENT_REMAINDER_BITS + QUOTIENT_META_BITS;
 	const unsigned int log2 = nearest_log2(bytes, slot_bits);
@@ -238,12 +238,12 @@ static int quotient_kind_open(struct filter *filter, struct bucket_layout layout
 	return quotient_open(&filter->quotient, log2, QUOTIENT_REMAINDER_BITS);
 }
 
-static void quotient_kind_close(struct filter *filter)
+static void quotient_kind_close(struct raw_filter *filter)
 {
 	quotient_close(&filter->quotient);
 }
 
-static int dleft_kind_open(struct filter *filter, struct bucket_layout layout, size_t bytes)
+static int dleft_kind_open(struct raw_filter *filter, struct bucket_layout layout, size_t bytes)
 {
 	const unsigned int log2 = nearest_log2(bytes, DLEFT_TABLES * DLEFT_BUCKET_BITS);
 
@@ -254,13 +254,13 @@ static int dleft_kind_open(struct filter *filter, struct bucket_layout layout, s
 	return dleft_open(&filter->dleft, log2);
 }
 
-static void dleft_kind_close(struct filter *filter)
+static void dleft_kind_close(struct raw_filter *filter)
 {
 	dleft_close(&filter->dleft);
 }
 
 /* How many of so many absent keys are found. */
-static size_t filter_count_absent(struct filter *filter, const struct filter_batches *batches, size_t absent)
+static size_t filter_count_absent(struct raw_filter *filter, const struct filter_batches *batches, size_t absent)
 {
 	static __u64 key[KEYS_BATCH];
 	size_t found = 0, count;
@@ -273,9 +273,9 @@ static size_t filter_count_absent(struct filter *filter, const struct filter_bat
 	return found;
 }
 
-static void filter_open(struct filter *filter, const struct filter_kind *kind, size_t bytes)
+static void raw_filter_open(struct raw_filter *filter, const struct filter_kind *kind, size_t bytes)
 {
-	*filter = (struct filter){};
+	*filter = (struct raw_filter){};
 	if (kind->open(filter, kind->layout, bytes))
 		die("%s: no memory for %zu bytes", kind->name, bytes);
 }

@@ -64,7 +64,7 @@ struct space {
 };
 
 /* Inserts until the first failure; returns how many went in, all of which are found. */
-static size_t space_fill(const struct filter_kind *kind, struct filter *filter, __u64 first)
+static size_t space_fill(const struct filter_kind *kind, struct raw_filter *filter, __u64 first)
 {
 	static __u64 key[KEYS_BATCH];
 	size_t items = 0, done, count;
@@ -91,9 +91,9 @@ static struct space space_measure(const struct filter_kind *kind, unsigned int s
 	struct space space = {};
 
 	for (unsigned int run = 0; run < runs; run++) {
-		struct filter filter;
+		struct raw_filter filter;
 
-		filter_open(&filter, kind, bytes);
+		raw_filter_open(&filter, kind, bytes);
 		space.load_percent[run] = 100 * space_fill(kind, &filter, KEY_SET(run)) / slots;
 		space.found += filter_count_absent(&filter, &kind->batches, absent);
 		kind->close(&filter);
@@ -241,7 +241,7 @@ static void space_print_bloom_rates(FILE *file, const struct space_scale *scale)
 
 	space_start_family(file, "Bloom, best number of hashes");
 	for (unsigned int bits = SPACE_BLOOM_BITS_MIN; bits <= SPACE_BLOOM_BITS_MAX; bits += 2) {
-		struct filter filter = {};
+		struct raw_filter filter = {};
 		size_t found;
 
 		if (bloom_open(&filter.bloom, items * bits, bits * LN_2 + 0.5))

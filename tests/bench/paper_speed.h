@@ -75,7 +75,7 @@ struct speed_size {
 struct speed_test {
 	const struct filter_kind *kind;
 	const struct speed_scale *scale;
-	struct filter filter;
+	struct raw_filter filter;
 	__u64 first; /* number of its first key; the others follow */
 	__u64 *key;  /* room for the keys of a stop, or of as many look-ups */
 };
@@ -130,7 +130,7 @@ static void speed_look_up(struct speed_test *test, unsigned int stop, struct spe
 
 /* The operation on the keys between the stop before and this one. */
 static double speed_apply(struct speed_test *test, unsigned int stop,
-			  size_t (*operation)(struct filter *filter, const __u64 *key, size_t count))
+			  size_t (*operation)(struct raw_filter *filter, const __u64 *key, size_t count))
 {
 	const size_t from = speed_stop(test, stop - 1), count = speed_stop(test, stop) - from;
 	size_t done;
@@ -174,7 +174,7 @@ static void speed_empty(struct speed_test *test, struct speed *speed)
 		die("%s: deleted keys are found", test->kind->name);
 }
 
-static struct speed_size speed_size(const struct filter *filter)
+static struct speed_size speed_size(const struct raw_filter *filter)
 {
 	return (struct speed_size){
 		.mebibytes = filter->bytes / 1048576.,
@@ -191,7 +191,7 @@ static struct speed_size speed_measure(const struct filter_kind *kind, const str
 	struct speed_size size;
 	size_t keys;
 
-	filter_open(&test.filter, kind, scale->bytes);
+	raw_filter_open(&test.filter, kind, scale->bytes);
 	keys = test.filter.items / SPEED_STOPS + 1;
 	test.key = baseline_allocate((keys > scale->lookups ? keys : scale->lookups) * sizeof(__u64));
 	if (!test.key)

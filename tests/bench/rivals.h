@@ -38,7 +38,7 @@ static const char *const rival_maps[RIVALS] = {
 
 struct rival_filling {
 	enum rival rival;
-	struct filter *filter;
+	struct raw_filter *filter;
 	int map;
 	void *memory; /* of a Bloom filter in an array */
 	size_t bytes;
@@ -76,10 +76,10 @@ static inline __u32 rival_entries(enum rival rival, __u32 rules)
 }
 
 /* Of an object that is not loaded yet. */
-static inline int rival_size(const struct filter *filter, enum rival rival, __u32 rules)
+static inline int rival_size(const struct raw_filter *filter, enum rival rival, __u32 rules)
 {
-	__u64 *bits = filter_constant(filter->object, "lookup_bloom_bits_count");
-	__u64 *blocks = filter_constant(filter->object, "lookup_blocks_count");
+	__u64 *bits = raw_filter_constant(filter->object, "lookup_bloom_bits_count");
+	__u64 *blocks = raw_filter_constant(filter->object, "lookup_blocks_count");
 
 	if (!rival_maps[rival])
 		return 0;
@@ -90,7 +90,7 @@ static inline int rival_size(const struct filter *filter, enum rival rival, __u3
 	return bpf_map__set_max_entries(packet_path_map(filter, rival_maps[rival]), rival_entries(rival, rules));
 }
 
-static inline double rival_mib(const struct filter *filter, enum rival rival)
+static inline double rival_mib(const struct raw_filter *filter, enum rival rival)
 {
 	return rival_maps[rival] ? packet_path_mib(filter, rival_maps[rival]) : 0;
 }

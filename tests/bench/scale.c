@@ -264,12 +264,12 @@ static void check_all(enum contest_traffic traffic)
 /* Which of a filter's shared maps packets have written to: compared byte by byte. */
 static void print_written(const struct contender *contender)
 {
-	const struct filter *filter = &contender->filter;
+	const struct raw_filter *filter = &contender->filter;
 	__u32 verdict;
 	int written = 0;
 
 	printf("  %-10s", contender->kind->name);
-	for (int map = 0; map < FILTER_MAPS; map++) {
+	for (int map = 0; map < RAW_FILTER_MAPS; map++) {
 		char *before = malloc(filter->bytes[map]);
 
 		if (!before)
@@ -277,7 +277,7 @@ static void print_written(const struct contender *contender)
 		memcpy(before, filter->map[map], filter->bytes[map]);
 		packet_path_run(contender->program, CONTEST_PACKETS, &verdict);
 		if (memcmp(before, filter->map[map], filter->bytes[map])) {
-			printf(" %s", filter_map_names[map]);
+			printf(" %s", raw_filter_map_names[map]);
 			written++;
 		}
 		free(before);

@@ -86,7 +86,7 @@ static const char *const operation_names[OPERATIONS] = {
 	"reconcile, empty to 95 %", "reconcile, equal", "build, 0 to 95 %",
 };
 
-static size_t apply(struct table *table, enum operation operation, struct table_entry *entry, size_t count)
+static size_t session(struct table *table, enum operation operation, struct table_entry *entry, size_t count)
 {
 	struct table_difference difference;
 	size_t done = 0;
@@ -117,7 +117,7 @@ static double time_operation(struct table *table, enum operation operation, stru
 {
 	const double absent_max = 2 * count * table_false_positive_rate(table->format, 1) + 10;
 	const double start_s = seconds();
-	const size_t done = apply(table, operation, entry, count);
+	const size_t done = session(table, operation, entry, count);
 	const double taken_s = seconds() - start_s;
 
 	if (operation == MISS ? done > absent_max : done != count) {

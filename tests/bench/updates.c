@@ -31,7 +31,7 @@ struct bench {
 
 static void run_table(const struct bench *bench, struct contender *contender, enum task task, double *rate)
 {
-	struct filter *filter = &contender->filter;
+	struct raw_filter *filter = &contender->filter;
 	double start = seconds();
 	int error = 0;
 
@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 	printf("\n");
 	for (size_t i = 0; i < BENCHES; i++) {
 		report(&benches[i], rate[i], rounds);
-		filter_close(&contender[i].filter);
+		raw_filter_close(&contender[i].filter);
 	}
 	return 0;
 }

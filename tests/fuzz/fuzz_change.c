@@ -103,7 +103,7 @@ static enum batch_answer expected(struct change *change, const struct batch_requ
 
 /* ---- the lines ---- */
 
-static void run_line(const char *text, struct change *change, struct apply *apply)
+static void run_line(const char *text, struct change *change, struct session *session)
 {
 	struct batch_request request;
 	struct batch_line line = { 0 };
@@ -112,21 +112,21 @@ static void run_line(const char *text, struct change *change, struct apply *appl
 
 	if (batch_line_parse(text, &request, &reason) || change->count == RULES_MAX)
 		return;
-	fuzz_check(!batch_line_run(&line, apply, &request, &reason), "%s: %s", text, reason.text);
+	fuzz_check(!batch_line_run(&line, session, &request, &reason), "%s: %s", text, reason.text);
 	answer = expected(change, &request);
 	fuzz_check(line.answer == answer, "%s: %d, not %d", text, line.answer, answer);
 	fuzz_check(!line.detail == !(answer == BATCH_BLOCKED || answer == BATCH_PASSED), "%s", text);
 	batch_line_close(&line);
 }
 
-static int run_lines(struct apply *apply, void *context, struct reason *reason)
+static int run_lines(struct session *session, void *context, struct reason *reason)
 {
 	struct change *change = context;
 	char *text = strdup(change->text), *rest = text, *line;
 
 	(void)reason;
 	while ((line = strsep(&rest, "\n")))
-		run_line(line, change, apply);
+		run_line(line, change, session);
 	free(text);
 	return 0;
 }
@@ -146,17 +146,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
 	struct change change = { .text = text };
-	struct apply apply = { .name = "fuzz" };
+	struct session session = { .name = "fuzz" };
 	struct reason reason;
 
 	memcpy(text, data, size);
 	text[size] = 0;
 	fuzz_make_dir();
-	fuzz_check(!store_open(fuzz_dir, STORE_WRITE, &apply.store, &reason), "%s", reason.text);
-	fuzz_check(!apply_change(&apply, run_lines, &change, &reason), "%s", reason.text);
-	fuzz_check(!store_each(apply.store, see, &change), "not read");
+	fuzz_check(!store_open(fuzz_dir, STORE_WRITE, &session.store, &reason), "%s", reason.text);
+	fuzz_check(!change_make(&session, run_lines, &change, &reason), "%s", reason.text);
+	fuzz_check(!store_each(session.store, see, &change), "not read");
 	fuzz_check(change.seen == change.count, "%zu rules, not %zu", change.seen, change.count);
-	store_close(apply.store);
+	store_close(session.store);
 	fuzz_remove_dir();
 	free(text);
 	return 0;

@@ -308,7 +308,7 @@ static void open_receiver(struct churn *churn)
 		live_die(reason.text, error);
 	if (churn->filters_count != 1)
 		live_die("one running filter is needed", ENOENT);
-	error = target_open_table(churn->filters, &churn->table);
+	error = filter_open_table(churn->filters, &churn->table);
 	if (error)
 		live_die("the running filter's table", error);
 	churn->table.used = churn->filters->config->used;

@@ -176,7 +176,7 @@ int main(int argc, char **argv)
 	size_t count;
 
 	if (argc >= 2 && argc <= 3 && !kernel_find(NULL, &filters, &count, &reason) && count == 1 &&
-	    !target_open_table(filters, &table)) {
+	    !filter_open_table(filters, &table)) {
 		is_done = clear_hints(filters, argv[1]) || age(filters, argv[1]) || set_epoch_back(filters, argv[1]);
 		damage = CORE_CALL(corrupt, &table, argv[1], argc == 3 ? strtoul(argv[2], NULL, 10) : 0);
 		is_done |= damage.missing || damage.foreign || damage.ends;

@@ -13,7 +13,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "filter.h"
+#include "raw_filter.h"
 
 #define LOG_STATISTICS 4 /* BPF_LOG_STATS of the kernel's bpf_verifier.h */
 #define LOG_BYTES (1 << 16)
@@ -75,11 +75,11 @@ static const char *refusal(char *log, int error)
 
 /* Opens the object; of its programs only this one will be loaded. NULL and -errno in `error`. */
 static struct bpf_program *prepare(const char *path, const struct abi_options *options, const char *name,
-				   struct filter *filter, int *error)
+				   struct raw_filter *filter, int *error)
 {
 	struct bpf_program *program, *only = NULL;
 
-	*error = filter_prepare(path, options, table_geometry(1ULL << ABI_SLOTS_MIN_LOG2), filter);
+	*error = raw_filter_prepare(path, options, table_geometry(1ULL << ABI_SLOTS_MIN_LOG2), filter);
 	if (*error)
 		return NULL;
 	bpf_object__for_each_program(program, filter->object)
@@ -131,7 +131,7 @@ static int report(const char *table, struct bpf_program *program, struct bpf_obj
 static int verify(const char *path, size_t table, const char *name)
 {
 	struct bpf_program *program;
-	struct filter filter;
+	struct raw_filter filter;
 	int result;
 
 	kernel_log[0] = '\0';
@@ -140,7 +140,7 @@ static int verify(const char *path, size_t table, const char *name)
 		result = report(tables[table].name, program, filter.object);
 	if (result < 0)
 		fprintf(stderr, "verify: %s: %s, %s: %s\n", path, tables[table].name, name, strerror(-result));
-	filter_close(&filter);
+	raw_filter_close(&filter);
 	return result;
 }
 
@@ -152,8 +152,8 @@ int main(int argc, char **argv)
 		return fputs("usage: verify OBJECT\n", stderr), 2;
 	libbpf_set_print(NULL);
 	for (size_t table = 0; table < TABLES; table++) {
-		for (size_t i = 0; i < FILTER_PROGRAMS; i++) {
-			const int result = verify(argv[1], table, filter_program_names[i]);
+		for (size_t i = 0; i < RAW_FILTER_PROGRAMS; i++) {
+			const int result = verify(argv[1], table, raw_filter_program_names[i]);
 
 			if (result < 0)
 				return 2;

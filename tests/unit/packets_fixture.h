@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "packets.h"
-#include "filter.h"
+#include "raw_filter.h"
 
 #define PACKETS (sizeof(packets) / sizeof(packets[0]))
 #define RULES_MAX 4
@@ -73,8 +73,8 @@ static inline struct rule parse_rule(const char *text)
 }
 
 struct scene {
-	struct filter filter;
-	int error; /* of filter_open() */
+	struct raw_filter filter;
+	int error; /* of raw_filter_open() */
 	const struct rule *rule[RULES_MAX];
 	__u32 number[RULES_MAX]; /* of each rule's last key */
 	size_t rules;
@@ -86,7 +86,7 @@ struct scene {
  */
 static inline int scene_open(struct scene *scene, const struct abi_options *options, __u64 slots)
 {
-	int error = filter_open(XDP_CUCKOO_OBJECT, options, table_geometry(slots), &scene->filter);
+	int error = raw_filter_open(XDP_CUCKOO_OBJECT, options, table_geometry(slots), &scene->filter);
 
 	scene->error = error;
 	return error == -EPERM || error == -ENOSYS ? 0 : error;
@@ -106,27 +106,27 @@ static inline int scene_close(void **state)
 {
 	struct scene *scene = *state;
 
-	filter_close(&scene->filter);
+	raw_filter_close(&scene->filter);
 	return 0;
 }
 
 static inline void scene_set_up(struct scene *scene)
 {
 	scene->rules = 0;
-	filter_set_up(&scene->filter);
+	raw_filter_set_up(&scene->filter);
 }
 
-static inline void scene_add_at(struct scene *scene, const struct rule *rule, struct filter_place place)
+static inline void scene_add_at(struct scene *scene, const struct rule *rule, struct raw_filter_place place)
 {
 	assert_true(scene->rules < RULES_MAX);
 	scene->rule[scene->rules] = rule;
-	filter_add_at(&scene->filter, rule, place);
+	raw_filter_add_at(&scene->filter, rule, place);
 	scene->number[scene->rules++] = scene->filter.numbers - 1;
 }
 
 static inline void scene_add(struct scene *scene, const struct rule *rule)
 {
-	scene_add_at(scene, rule, (struct filter_place){ 0 });
+	scene_add_at(scene, rule, (struct raw_filter_place){ 0 });
 }
 
 static inline bool prefix_matches(const union flow_addr *network, const union flow_addr *address, unsigned int length)
@@ -194,7 +194,7 @@ static inline bool scene_may_count(const struct scene *scene, const struct flow 
 	size_t i = 0;
 
 	if (!is_rule || !scene->filter.options.has_counts)
-		return number == FILTER_NO_NUMBER;
+		return number == RAW_FILTER_NO_NUMBER;
 	while (i < scene->rules && scene->number[i] < number)
 		i++;
 	return i < scene->rules && scene->rule[i]->action == action && rule_matches(scene->rule[i], flow);
@@ -211,10 +211,10 @@ static inline void scene_check_cut(struct scene *scene, size_t packet, size_t le
 
 	result = packet_expect(&packets[packet], &frames[packet], length, &flow);
 	outcome = scene_expect(scene, result, &flow, &verdict);
-	for (size_t i = 0; i < FILTER_PROGRAMS; i++) {
-		struct filter_run run = filter_run(&scene->filter, i, frames[packet].byte, length);
+	for (size_t i = 0; i < RAW_FILTER_PROGRAMS; i++) {
+		struct raw_filter_run run = raw_filter_run(&scene->filter, i, frames[packet].byte, length);
 
-		check(!run.error, name, filter_program_names[i], -run.error);
+		check(!run.error, name, raw_filter_program_names[i], -run.error);
 		check(run.outcome == outcome, name, "outcome", run.outcome);
 		check(run.verdict == verdict, name, "verdict", run.verdict);
 		check(scene_may_count(scene, &flow, outcome, run.number), name, "counted rule", run.number);
@@ -223,7 +223,7 @@ static inline void scene_check_cut(struct scene *scene, size_t packet, size_t le
 
 static inline void scene_check(struct scene *scene, size_t packet)
 {
-	if (frames[packet].length >= FILTER_RUN_MIN)
+	if (frames[packet].length >= RAW_FILTER_RUN_MIN)
 		scene_check_cut(scene, packet, frames[packet].length);
 }
 

@@ -11,9 +11,9 @@
 
 /* ---- which filter is meant ---- */
 
-static bool is_named(const struct kernel_filter *filter, const char *name)
+static bool is_named(const struct kernel_filter *kernel, const char *name)
 {
-	return filter->config->magic && !strncmp(filter->config->name, name, ABI_NAME_BYTES);
+	return kernel->config->magic && !strncmp(kernel->config->name, name, ABI_NAME_BYTES);
 }
 
 static const struct kernel_filter *find_named(const struct kernel_filter *filters, size_t count, const char *name)
@@ -42,7 +42,7 @@ static const char *list_names(const struct kernel_filter *filters, size_t count,
 	return used ? names : "none";
 }
 
-static int say_nothing_there(const struct apply *apply, const struct kernel_filter *filters, size_t count,
+static int say_nothing_there(const struct session *session, const struct kernel_filter *filters, size_t count,
 			     struct reason *reason)
 {
 	char names[NAMES_BYTES];
@@ -50,15 +50,15 @@ static int say_nothing_there(const struct apply *apply, const struct kernel_filt
 	return reason_set(reason, -ENOENT,
 			  "no filter '%s' is running here, and no rules are stored under "
 			  "that --name; running: %s",
-			  apply->name, list_names(filters, count, names));
+			  session->name, list_names(filters, count, names));
 }
 
 /* The rules of the filter must be those of the store, which is locked now. */
-static int check_original(const struct apply *apply, const struct kernel_filter *filter, struct reason *reason)
+static int check_original(const struct session *session, const struct kernel_filter *kernel, struct reason *reason)
 {
-	const struct abi_config *config = filter->config;
+	const struct abi_config *config = kernel->config;
 	struct store_info info = {};
-	int error = apply->store ? store_info(apply->store, &info) : 0;
+	int error = session->store ? store_info(session->store, &info) : 0;
 
 	if (error)
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
@@ -66,12 +66,12 @@ static int check_original(const struct apply *apply, const struct kernel_filter 
 		return reason_set(reason, -EEXIST,
 				  "the filter '%s' on %s is filled from another store; give "
 				  "the --state it was loaded with",
-				  apply->name, filter->attachments[0].interface);
+				  session->name, kernel->attachments[0].interface);
 	if (config->generation != info.generation)
 		return reason_set(reason, -EPROTO,
 				  "the table of '%s' on %s is not equal to the store: an "
 				  "earlier command did not finish; xdp-cuckoo check repairs it",
-				  apply->name, filter->attachments[0].interface);
+				  session->name, kernel->attachments[0].interface);
 	return 0;
 }
 
@@ -99,56 +99,56 @@ static int copy_maps(const struct kernel_filter *from, const struct kernel_filte
 	return 0;
 }
 
-static int copy_filter(struct apply *apply, const struct kernel_filter *filter, struct reason *reason)
+static int copy_filter(struct session *session, const struct kernel_filter *kernel, struct reason *reason)
 {
-	struct target *target = apply->targets;
-	int error = check_original(apply, filter, reason);
+	struct filter *filter = session->filters;
+	int error = check_original(session, kernel, reason);
 
 	if (!error)
-		error = target_create_like(target, filter, reason);
+		error = filter_create_like(filter, kernel, reason);
 	if (error)
 		return error;
-	apply->targets_count++;
-	error = copy_maps(filter, &target->filter, reason);
-	return error ? error : target_reopen(target, reason);
+	session->filters_count++;
+	error = copy_maps(kernel, &filter->kernel, reason);
+	return error ? error : filter_reopen(filter, reason);
 }
 
-static int make_target(struct apply *apply, const struct apply_wanted *wanted, const struct kernel_filter *filters,
-		       size_t count, struct apply_original *original, struct reason *reason)
+static int make_target(struct session *session, const struct copy_wanted *wanted, const struct kernel_filter *filters,
+		       size_t count, struct copy_original *original, struct reason *reason)
 {
-	const struct kernel_filter *filter = find_named(filters, count, apply->name);
-	struct target *target;
+	const struct kernel_filter *kernel = find_named(filters, count, session->name);
+	struct filter *filter;
 	int error;
 
-	apply->targets = calloc(1, sizeof(*apply->targets));
-	if (!apply->targets)
+	session->filters = calloc(1, sizeof(*session->filters));
+	if (!session->filters)
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
-	if (!filter && !apply->store)
-		return say_nothing_there(apply, filters, count, reason);
-	if (filter) {
+	if (!kernel && !session->store)
+		return say_nothing_there(session, filters, count, reason);
+	if (kernel) {
 		original->is_running = true;
-		original->is_filtering = (filter->config->run & ~ABI_RUN_HEIR) == ABI_RUN_SET_UP;
-		memcpy(original->interface, filter->attachments[0].interface, IF_NAMESIZE);
+		original->is_filtering = (kernel->config->run & ~ABI_RUN_HEIR) == ABI_RUN_SET_UP;
+		memcpy(original->interface, kernel->attachments[0].interface, IF_NAMESIZE);
 	}
-	if (filter && (!wanted->is_another || !apply->store)) {
+	if (kernel && (!wanted->is_another || !session->store)) {
 		original->is_copied = true;
-		error = copy_filter(apply, filter, reason);
+		error = copy_filter(session, kernel, reason);
 	} else {
-		error = apply_load(apply, &wanted->options, wanted->capacity, &target, reason);
+		error = session_load(session, &wanted->options, wanted->capacity, &filter, reason);
 	}
 	if (!error) {
-		apply->targets->filter.config->run = ABI_RUN_SET_UP;
-		apply->targets->filter.config->listener = 0;
+		session->filters->kernel.config->run = ABI_RUN_SET_UP;
+		session->filters->kernel.config->listener = 0;
 	}
 	return error;
 }
 
-/* Locks the store against writers. apply->store stays NULL if there is no store; none is created. */
-static int open_store(struct apply *apply, const char *state, struct reason *reason)
+/* Locks the store against writers. session->store stays NULL if there is no store; none is created. */
+static int open_store(struct session *session, const char *state, struct reason *reason)
 {
 	struct store *store;
 	char dir[PATH_MAX];
-	int error = apply_state_dir(state, apply->name, dir, sizeof(dir));
+	int error = session_state_dir(state, session->name, dir, sizeof(dir));
 
 	if (error)
 		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
@@ -156,26 +156,26 @@ static int open_store(struct apply *apply, const char *state, struct reason *rea
 	store_close(store);
 	if (error)
 		return error == -ENOENT ? 0 : error;
-	return store_open(dir, STORE_WRITE, &apply->store, reason);
+	return store_open(dir, STORE_WRITE, &session->store, reason);
 }
 
-int apply_open_copy(struct apply *apply, const char *state, const char *name, const struct apply_wanted *wanted,
-		    struct apply_original *original, struct reason *reason)
+int session_open_copy(struct session *session, const char *state, const char *name, const struct copy_wanted *wanted,
+		      struct copy_original *original, struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
 	size_t count = 0;
 	int error;
 
-	*apply = (struct apply){};
-	*original = (struct apply_original){};
-	strncpy(apply->name, name, sizeof(apply->name) - 1);
-	error = open_store(apply, state, reason);
+	*session = (struct session){};
+	*original = (struct copy_original){};
+	strncpy(session->name, name, sizeof(session->name) - 1);
+	error = open_store(session, state, reason);
 	if (!error)
 		error = kernel_find(name, &filters, &count, reason);
 	if (!error)
-		error = make_target(apply, wanted, filters, count, original, reason);
+		error = make_target(session, wanted, filters, count, original, reason);
 	kernel_filters_free(filters, count);
 	if (error)
-		apply_close(apply);
+		session_close(session);
 	return error;
 }

@@ -108,7 +108,7 @@ static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_l
 		    const struct bench_flow *flow, enum flow_family family)
 {
 	const struct flow addresses = { .src = flow->src, .dst = flow->dst, .family = family };
-	const __u8 *hints = target_hints_of(filter);
+	const __u8 *hints = filter_hints_of(filter);
 	struct flow_key key = {};
 
 	if (!list->reads_hints)
@@ -229,7 +229,7 @@ static int make_miss(struct making *making, enum flow_family family, size_t numb
 	(void)number;
 	*flow = bench_flow_random(family, &making->random);
 	query = bench_flow_query(flow, family);
-	if (apply_matches(making->filter, &query)) {
+	if (query_matches(making->filter, &query)) {
 		const int decision = making->filter->options.is_exact ? BY_A_RULE : ask_store(making, &query, false);
 
 		if (decision != BY_NOBODY)
@@ -353,7 +353,7 @@ void bench_lists_write(const struct bench_lists *lists, const struct kernel_filt
 		       enum bench_traffic traffic, void *to, struct bench_expected *expected)
 {
 	const struct bench_list *hits = &lists->hits[family], *misses = &lists->misses[family];
-	const double rate = table_false_positive_rate(filter->options.format, apply_load_factor(filter));
+	const double rate = table_false_positive_rate(filter->options.format, query_load_factor(filter));
 	double wrong[] = { [false] = 0, [true] = 0 };
 	uint64_t random = 1;
 

@@ -16,7 +16,7 @@
 
 /* ---- names ---- */
 
-bool apply_is_name(const char *name)
+bool session_is_name(const char *name)
 {
 	size_t length = strlen(name);
 
@@ -28,75 +28,75 @@ bool apply_is_name(const char *name)
 	return true;
 }
 
-int apply_state_dir(const char *state, const char *name, char *dir, size_t size)
+int session_state_dir(const char *state, const char *name, char *dir, size_t size)
 {
-	int length = snprintf(dir, size, "%s/%s", state ? state : APPLY_STATE_DEFAULT, name);
+	int length = snprintf(dir, size, "%s/%s", state ? state : SESSION_STATE_DEFAULT, name);
 
 	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
 }
 
-/* ---- the targets of a store ---- */
+/* ---- the filters of a store ---- */
 
-static int open_target(struct apply *apply, struct kernel_filter *filter, struct reason *reason)
+static int open_target(struct session *session, struct kernel_filter *kernel, struct reason *reason)
 {
-	struct target *target = &apply->targets[apply->targets_count];
-	int error = filter->is_other_version ? target_take_over(target, filter, apply->store, reason) :
-					       target_open(target, filter, reason);
+	struct filter *filter = &session->filters[session->filters_count];
+	int error = kernel->is_other_version ? filter_take_over(filter, kernel, session->store, reason) :
+					       filter_open(filter, kernel, reason);
 
 	if (error)
 		return error;
-	apply->targets_count++;
-	return target->state == TARGET_TAKEN_OVER ? 0 : target_update(target, apply->store, apply->name, reason);
+	session->filters_count++;
+	return filter->state == FILTER_TAKEN_OVER ? 0 : filter_update(filter, session->store, session->name, reason);
 }
 
 /* Opens the filters that have, or get, the rules of this store. */
-static int open_targets(struct apply *apply, struct kernel_filter *filters, size_t count, struct reason *reason)
+static int open_targets(struct session *session, struct kernel_filter *filters, size_t count, struct reason *reason)
 {
 	int error = 0;
 
-	/* One more than there are, for apply_load(). */
-	apply->targets = calloc(count + 1, sizeof(*apply->targets));
-	if (!apply->targets)
+	/* One more than there are, for session_load(). */
+	session->filters = calloc(count + 1, sizeof(*session->filters));
+	if (!session->filters)
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
 	for (size_t i = 0; i < count && !error; i++) {
 		const struct abi_config *config = filters[i].config;
 
-		if (!config->magic || !strncmp(config->name, apply->name, sizeof(apply->name)))
-			error = open_target(apply, &filters[i], reason);
+		if (!config->magic || !strncmp(config->name, session->name, sizeof(session->name)))
+			error = open_target(session, &filters[i], reason);
 	}
 	return error;
 }
 
-void apply_unlock(struct apply *apply)
+void session_unlock(struct session *session)
 {
-	store_close(apply->store);
-	apply->store = NULL;
+	store_close(session->store);
+	session->store = NULL;
 }
 
-void apply_close(struct apply *apply)
+void session_close(struct session *session)
 {
-	apply_forget_change(apply);
-	for (size_t i = 0; i < apply->targets_count; i++)
-		target_close(&apply->targets[i]);
-	free(apply->targets);
-	store_close(apply->store);
-	*apply = (struct apply){};
+	change_forget(session);
+	for (size_t i = 0; i < session->filters_count; i++)
+		filter_close(&session->filters[i]);
+	free(session->filters);
+	store_close(session->store);
+	*session = (struct session){};
 }
 
-const struct kernel_attachment *apply_attachment_on(const struct apply *apply, const char *interface)
+const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface)
 {
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		const struct kernel_filter *filter = &apply->targets[i].filter;
+	for (size_t i = 0; i < session->filters_count; i++) {
+		const struct kernel_filter *kernel = &session->filters[i].kernel;
 
-		for (size_t k = 0; k < filter->attachments_count; k++)
-			if (interfaces_are_one(filter->attachments[k].interface, interface))
-				return &filter->attachments[k];
+		for (size_t k = 0; k < kernel->attachments_count; k++)
+			if (interfaces_are_one(kernel->attachments[k].interface, interface))
+				return &kernel->attachments[k];
 	}
 	return NULL;
 }
 
-/* `unseen`: see apply_open_to_load(); NULL: a program that cannot be inspected is an error. */
-static int open_in(enum store_mode mode, struct apply *apply, const char *state, const char *name,
+/* `unseen`: see session_open_to_load(); NULL: a program that cannot be inspected is an error. */
+static int open_in(enum store_mode mode, struct session *session, const char *state, const char *name,
 		   struct reason *unseen, struct reason *reason)
 {
 	struct kernel_filter *filters = NULL;
@@ -104,12 +104,12 @@ static int open_in(enum store_mode mode, struct apply *apply, const char *state,
 	char dir[PATH_MAX];
 	int error;
 
-	*apply = (struct apply){};
-	strncpy(apply->name, name, sizeof(apply->name) - 1);
-	error = apply_state_dir(state, name, dir, sizeof(dir));
+	*session = (struct session){};
+	strncpy(session->name, name, sizeof(session->name) - 1);
+	error = session_state_dir(state, name, dir, sizeof(dir));
 	if (error)
 		return reason_set(reason, error, "--state '%.40s...': too long a name for a directory", state);
-	error = store_open(dir, mode, &apply->store, reason);
+	error = store_open(dir, mode, &session->store, reason);
 	if (!error) {
 		error = kernel_find_all(name, &filters, &count, reason);
 		if (error == -EPERM && unseen) {
@@ -118,30 +118,30 @@ static int open_in(enum store_mode mode, struct apply *apply, const char *state,
 		}
 	}
 	if (!error)
-		error = open_targets(apply, filters, count, reason);
+		error = open_targets(session, filters, count, reason);
 	if (!error)
-		apply_undo_overdue(apply);
+		change_undo_overdue(session);
 	kernel_filters_free(filters, count);
 	if (error)
-		apply_close(apply);
+		session_close(session);
 	return error;
 }
 
-int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason)
+int session_open(struct session *session, const char *state, const char *name, struct reason *reason)
 {
-	return open_in(STORE_WRITE, apply, state, name, NULL, reason);
+	return open_in(STORE_WRITE, session, state, name, NULL, reason);
 }
 
-int apply_open_to_load(struct apply *apply, const char *state, const char *name, struct reason *unseen,
-		       struct reason *reason)
+int session_open_to_load(struct session *session, const char *state, const char *name, struct reason *unseen,
+			 struct reason *reason)
 {
 	unseen->text[0] = '\0';
-	return open_in(STORE_WRITE, apply, state, name, unseen, reason);
+	return open_in(STORE_WRITE, session, state, name, unseen, reason);
 }
 
-int apply_try_open(struct apply *apply, const char *state, const char *name, struct reason *reason)
+int session_try_open(struct session *session, const char *state, const char *name, struct reason *reason)
 {
-	return open_in(STORE_TRY, apply, state, name, NULL, reason);
+	return open_in(STORE_TRY, session, state, name, NULL, reason);
 }
 
 /*
@@ -170,101 +170,102 @@ static int check_slots(const struct store_info *info, __u64 capacity, __u64 slot
 			  (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 }
 
-static int read_info(struct apply *apply, struct store_info *info, struct reason *reason)
+static int read_info(struct session *session, struct store_info *info, struct reason *reason)
 {
-	int error = store_info(apply->store, info);
+	int error = store_info(session->store, info);
 
-	return error ? apply_say_unread(error, reason) : 0;
+	return error ? change_say_unread(error, reason) : 0;
 }
 
-static int expire(struct apply *apply, void *count, struct reason *reason)
+static int expire(struct session *session, void *count, struct reason *reason)
 {
-	return apply_expire(apply, count, reason);
+	return change_expire(session, count, reason);
 }
 
-int apply_load(struct apply *apply, const struct abi_options *options, __u64 capacity, struct target **target,
-	       struct reason *reason)
+int session_load(struct session *session, const struct abi_options *options, __u64 capacity, struct filter **filter,
+		 struct reason *reason)
 {
-	struct target *new = &apply->targets[apply->targets_count];
+	struct filter *new = &session->filters[session->filters_count];
 	struct store_info info;
 	__u64 slots = 0, ended;
 	/* For the reason at forget_ended(). */
-	int error = options->is_exact ? 0 : apply_change(apply, expire, &ended, reason);
+	int error = options->is_exact ? 0 : change_make(session, expire, &ended, reason);
 
 	if (!error)
-		error = read_info(apply, &info, reason);
+		error = read_info(session, &info, reason);
 	if (!error) {
 		slots = capacity ? table_slots_for(capacity) : default_slots(&info, options);
 		error = check_slots(&info, capacity, slots, reason);
 	}
 	if (!error)
-		error = target_create(new, options, slots, info.keys, reason);
+		error = filter_create(new, options, slots, info.keys, reason);
 	if (error)
 		return error;
-	apply->targets_count++;
-	*target = new;
-	error = target_update(new, apply->store, apply->name, reason);
-	new->state = TARGET_UP_TO_DATE; /* nobody else has loaded it */
+	session->filters_count++;
+	*filter = new;
+	error = filter_update(new, session->store, session->name, reason);
+	new->state = FILTER_UP_TO_DATE; /* nobody else has loaded it */
 	return error;
 }
 
-int apply_resize(struct apply *apply, __u64 capacity, struct reason *reason)
+int session_resize(struct session *session, __u64 capacity, struct reason *reason)
 {
 	const __u64 slots = table_slots_for(capacity);
 	struct store_info info;
-	int error = read_info(apply, &info, reason);
+	int error = read_info(session, &info, reason);
 
 	if (!error)
 		error = check_slots(&info, capacity, slots, reason);
-	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = target_rebuild(&apply->targets[i], apply->store, slots, reason);
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		error = filter_rebuild(&session->filters[i], session->store, slots, reason);
 	return error;
 }
 
 /* Renews one filter, unless it has what is asked for; `least` is in slots. */
-static int renew(struct apply *apply, struct target *target, const struct abi_options *options, __u64 least,
+static int renew(struct session *session, struct filter *filter, const struct abi_options *options, __u64 least,
 		 size_t *renewed, struct reason *reason)
 {
-	const __u64 slots = table_slots(&target->table);
+	const __u64 slots = table_slots(&filter->table);
 	bool is_own;
-	int error = kernel_runs_own_programs(&target->filter, &is_own, reason);
+	int error = kernel_runs_own_programs(&filter->kernel, &is_own, reason);
 
-	if (error || (is_own && !memcmp(options, &target->filter.options, sizeof(*options)) && slots >= least))
+	if (error || (is_own && !memcmp(options, &filter->kernel.options, sizeof(*options)) && slots >= least))
 		return error;
-	error = target_rebuild_as(target, apply->store, options, slots < least ? least : slots, reason);
+	error = filter_rebuild_as(filter, session->store, options, slots < least ? least : slots, reason);
 	*renewed += !error;
 	return error;
 }
 
 /* A compact table stores no ends: rules that have ended would match again. */
-static int forget_ended(struct apply *apply, const struct abi_options *options, struct reason *reason)
+static int forget_ended(struct session *session, const struct abi_options *options, struct reason *reason)
 {
 	__u64 ended;
 
-	for (size_t i = 0; i < apply->targets_count; i++)
-		if (apply->targets[i].filter.options.is_exact && !options->is_exact)
-			return apply_change(apply, expire, &ended, reason);
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (session->filters[i].kernel.options.is_exact && !options->is_exact)
+			return change_make(session, expire, &ended, reason);
 	return 0;
 }
 
-int apply_renew(struct apply *apply, const struct abi_options *options, __u64 capacity, size_t *renewed,
-		struct reason *reason)
+int session_renew(struct session *session, const struct abi_options *options, __u64 capacity, size_t *renewed,
+		  struct reason *reason)
 {
 	const __u64 least = capacity ? table_slots_for(capacity) : 0;
 	struct store_info info;
-	int error = forget_ended(apply, options, reason);
+	int error = forget_ended(session, options, reason);
 
 	*renewed = 0;
 	if (!error)
-		error = read_info(apply, &info, reason);
+		error = read_info(session, &info, reason);
 	if (!error)
 		error = check_slots(&info, 0, least, reason);
-	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		error = renew(apply, &apply->targets[i], options, least, renewed, reason);
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		error = renew(session, &session->filters[i], options, least, renewed, reason);
 	return error;
 }
 
-int apply_check(struct apply *apply, struct target *target, struct table_difference *difference, struct reason *reason)
+int session_check(struct session *session, struct filter *filter, struct table_difference *difference,
+		  struct reason *reason)
 {
-	return target_fill(target, apply->store, difference, reason);
+	return filter_fill(filter, session->store, difference, reason);
 }

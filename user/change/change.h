@@ -3,7 +3,8 @@
  * Changes the rules: in the store, and in the tables of all running filters. Every change goes through here.
  * This folder knows no commands and prints nothing.
  *
- * Words: a target is one running filter and its table (filter/filter.h). A key is one entry that a rule needs
+ * Words: a filter runs on interfaces and has one table (filter/filter.h). A session is one process that
+ * has the store and all filters of one name open for writing. A key is one entry that a rule needs
  * in a table; most rules need one. The guard lists the flows that must stay unblocked
  * (host/protected_flows.h). A change is pending if it will be undone unless `confirm` comes in time. A rule
  * has ended when its timeout is over.
@@ -22,21 +23,21 @@
  * prefix lengths are joined in a new way. Then a new table is filled with the future content of the store
  * before the commit. It takes the old table's place after the commit.
  */
-#ifndef XDP_CUCKOO_APPLY_H
-#define XDP_CUCKOO_APPLY_H
+#ifndef XDP_CUCKOO_CHANGE_H
+#define XDP_CUCKOO_CHANGE_H
 
 #include "base/error_reason.h"
 #include "rule/rule.h"
 #include "store/store.h"
 #include "filter/filter.h"
 
-#define APPLY_NAME_DEFAULT "default"
-#define APPLY_STATE_DEFAULT "/var/lib/xdp-cuckoo"
+#define SESSION_NAME_DEFAULT "default"
+#define SESSION_STATE_DEFAULT "/var/lib/xdp-cuckoo"
 
-struct apply_touched; /* the keys of the current change */
+struct change; /* the keys of the current change */
 
 /* The result of undoing a pending change whose time was over. */
-struct apply_undone {
+struct change_undone {
 	bool is_done;         /* this process has undone it */
 	bool is_told;         /* the caller has reported this on stderr */
 	__u64 rules;          /* that the change had added or removed, or given another timeout */
@@ -45,11 +46,11 @@ struct apply_undone {
 	struct reason reason; /* for the error, or for the first lost rule */
 };
 
-struct apply {
+struct session {
 	char name[ABI_NAME_BYTES];
 	struct store *store;
-	struct target *targets;
-	size_t targets_count;
+	struct filter *filters;
+	size_t filters_count;
 	/*
 	 * A change that newly blocks one of these flows fails with -ECANCELED. NULL: everything is allowed.
 	 */
@@ -58,192 +59,193 @@ struct apply {
 	bool is_whole;      /* switch to a new table if possible: all takes effect at once */
 	__s64 confirm_ms;   /* time to confirm the current change, from its end; 0: not pending */
 	bool is_torn;       /* an earlier change failed and left tables that differ from the store */
-	struct apply_touched *touched;
-	struct apply_undone undone;
+	struct change *change;
+	struct change_undone undone;
 };
 
 /* Whether `name` is valid for a filter: 1 to 31 of A-Z a-z 0-9 . _ -, and the first is neither . nor -. */
-bool apply_is_name(const char *name);
+bool session_is_name(const char *name);
 
 /* Writes the path of the store `name` below the directory `state` (NULL: the default). 0; -ENAMETOOLONG. */
-int apply_state_dir(const char *state, const char *name, char *dir, size_t size);
+int session_state_dir(const char *state, const char *name, char *dir, size_t size);
 
 /*
  * Opens the store for writing, and every running filter of that name. Then:
  * - sets up filters that another loader has loaded;
  * - repairs tables that differ from the store;
  * - replaces filters of another version of this tool;
- * - undoes a pending change whose time is over. apply->undone has the result; a failed undo is no error here.
+ * - undoes a pending change whose time is over. session->undone has the result; a failed undo is no error here.
  *
- * This process is the only writer until apply_close(), which also accepts a zeroed or half-opened struct. 0;
+ * This process is the only writer until session_close(), which also accepts a zeroed or half-opened struct. 0;
  * -errno with the reason. -EPERM: no filter of the name was found, but there is a program that this process
  * may not inspect.
  *
- * apply_try_open() returns -EBUSY instead of waiting for another writer. apply_open_to_load() is for callers
+ * session_try_open() returns -EBUSY instead of waiting for another writer. session_open_to_load() is for callers
  * that start a filter: for them the -EPERM above is no error. *unseen has its reason; else it is "".
  */
-int apply_open(struct apply *apply, const char *state, const char *name, struct reason *reason);
-int apply_open_to_load(struct apply *apply, const char *state, const char *name, struct reason *unseen,
-		       struct reason *reason);
-int apply_try_open(struct apply *apply, const char *state, const char *name, struct reason *reason);
-void apply_close(struct apply *apply);
+int session_open(struct session *session, const char *state, const char *name, struct reason *reason);
+int session_open_to_load(struct session *session, const char *state, const char *name, struct reason *unseen,
+			 struct reason *reason);
+int session_try_open(struct session *session, const char *state, const char *name, struct reason *reason);
+void session_close(struct session *session);
 
-/* Closes the store, so that others can write. After it the targets may only be looked at. */
-void apply_unlock(struct apply *apply);
+/* Closes the store, so that others can write. After it the filters may only be looked at. */
+void session_unlock(struct session *session);
 
 /*
  * The attachment of a filter of that name to the interface, which may have several names. NULL: there is
  * none.
  */
-const struct kernel_attachment *apply_attachment_on(const struct apply *apply, const char *interface);
+const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface);
 
-/* The table that apply_open_copy() makes; see apply_load(). */
-struct apply_wanted {
+/* The table that session_open_copy() makes; see session_load(). */
+struct copy_wanted {
 	bool is_another; /* use the two members below, instead of those of the running filter */
 	struct abi_options options;
 	__u64 capacity;
 };
 
-struct apply_original {
+struct copy_original {
 	bool is_running, is_copied;
 	bool is_filtering;           /* neither monitor-only, panic nor unconfirmed */
 	char interface[IF_NAMESIZE]; /* the first one of the running filter */
 };
 
 /*
- * Opens one target that receives no packets: a copy of the first running filter of the name, or else the
+ * Opens one filter that receives no packets: a copy of the first running filter of the name, or else the
  * filter that a load would make from the store. The copy filters even if the original does not. The running
- * filter is only read. This process is the only writer until apply_unlock(). 0; -ENOENT: neither a filter nor
+ * filter is only read. This process is the only writer until session_unlock(). 0; -ENOENT: neither a filter nor
  * a store of the name exists; -ENOMEM; other -errno.
  */
-int apply_open_copy(struct apply *apply, const char *state, const char *name, const struct apply_wanted *wanted,
-		    struct apply_original *original, struct reason *reason);
+int session_open_copy(struct session *session, const char *state, const char *name, const struct copy_wanted *wanted,
+		      struct copy_original *original, struct reason *reason);
 
 /*
- * Makes one change. `make` calls apply_add(), apply_del() and apply_clear() any number of times. If this
+ * Makes one change. `make` calls change_add(), change_del() and change_clear() any number of times. If this
  * returns 0, all of that is durable and active. If `make` fails, this returns its error, and nothing has
  * changed.
  */
-int apply_change(struct apply *apply, int (*make)(struct apply *apply, void *context, struct reason *reason),
-		 void *context, struct reason *reason);
+int change_make(struct session *session, int (*make)(struct session *session, void *context, struct reason *reason),
+		void *context, struct reason *reason);
 
-/* The same in steps. If apply_begin() returns 0, call apply_commit() or apply_abort() once. */
-int apply_begin(struct apply *apply, struct reason *reason);
-int apply_commit(struct apply *apply, struct reason *reason);
-void apply_abort(struct apply *apply);
+/* The same in steps. If change_begin() returns 0, call change_commit() or change_abort() once. */
+int change_begin(struct session *session, struct reason *reason);
+int change_commit(struct session *session, struct reason *reason);
+void change_abort(struct session *session);
 
 /*
  * These are called within a change. After any result that is not named here, the change must be aborted.
  *
- * apply_add() adds a rule for apply->owner:
+ * change_add() adds a rule for session->owner:
  *   0          the rule is new
  *   -EEXIST    the owner already has this rule permanently
  *   -EALREADY  the rule existed with a timeout, or had ended. It gets the new timeout, or a later end that
  *              another owner wants
- *   -EUSERS    other owners have the rule permanently; apply->owner has it now too
- * apply_give_up() removes apply->owner from the owners of a rule:
+ *   -EUSERS    other owners have the rule permanently; session->owner has it now too
+ * change_give_up() removes session->owner from the owners of a rule:
  *   0          nobody else wants the rule: it is deleted
  *   -EALREADY  other owners still want it
- *   -ENOENT    apply->owner does not have it
- * apply_del() deletes a rule, whoever owns it: 0; -ENOENT. apply_put_back() is for the undo.
+ *   -ENOENT    session->owner does not have it
+ * change_del() deletes a rule, whoever owns it: 0; -ENOENT. change_put_back() is for the undo.
  */
-int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason);
-int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *reason);
-int apply_give_up(struct apply *apply, const struct rule *rule, struct reason *reason);
-int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason);
-int apply_clear(struct apply *apply, struct reason *reason);
+int change_add(struct session *session, const struct rule *rule, struct reason *reason);
+int change_put_back(struct session *session, const struct rule *rule, struct reason *reason);
+int change_give_up(struct session *session, const struct rule *rule, struct reason *reason);
+int change_del(struct session *session, const struct rule *rule, struct reason *reason);
+int change_clear(struct session *session, struct reason *reason);
 
 /*
  * Within a change: whether one more key needs a larger table. The deletions of the change are not counted in.
  */
-bool apply_is_full(const struct apply *apply);
+bool change_is_full(const struct session *session);
 
 /* Within a change: deletes the rules that have ended. *count is their number. */
-int apply_expire(struct apply *apply, __u64 *count, struct reason *reason);
+int change_expire(struct session *session, __u64 *count, struct reason *reason);
 
 /*
  * Stores settings and applies them to every running filter, as one change. -EBUSY: the policy `no-rule drop`
  * cannot be set now, because the undo of the pending change would remove pass rules.
  */
-int apply_set(struct apply *apply, const struct store_settings *settings, struct reason *reason);
-int apply_set_monitor_only(struct apply *apply, bool is_on, struct reason *reason);
+int change_set(struct session *session, const struct store_settings *settings, struct reason *reason);
+int change_set_monitor_only(struct session *session, bool is_on, struct reason *reason);
 
 /*
- * Within a change: makes it pending. If apply_confirm() does not come within `timeout_ms` of the end of the
- * change, apply_undo() or the next apply_open() undoes it. The deadline moves on with each step of the
+ * Within a change: makes it pending. If change_confirm() does not come within `timeout_ms` of the end of the
+ * change, change_undo() or the next session_open() undoes it. The deadline moves on with each step of the
  * change. So after a crash in the middle, everything passes soon: after that time, plus at most the time of
  * one step. -EBUSY: another change is pending.
  */
-int apply_set_pending(struct apply *apply, __s64 timeout_ms, struct reason *reason);
+int change_set_pending(struct session *session, __s64 timeout_ms, struct reason *reason);
 
 /* The pending change and the time left to confirm it, as of now. */
-int apply_pending_left(struct apply *apply, __u64 *id, __s64 *left_ms);
+int change_pending_left(struct session *session, __u64 *id, __s64 *left_ms);
 
 /*
- * Confirm or undo the pending change, as a change of their own. 0; -ENOENT: there is none. apply_undo()
- * counts in apply->undone the rules that it cannot restore.
+ * Confirm or undo the pending change, as a change of their own. 0; -ENOENT: there is none. change_undo()
+ * counts in session->undone the rules that it cannot restore.
  */
-int apply_confirm(struct apply *apply, struct reason *reason);
-int apply_undo(struct apply *apply, struct reason *reason);
+int change_confirm(struct session *session, struct reason *reason);
+int change_undo(struct session *session, struct reason *reason);
 
 /*
  * Loads a new filter with room for at least `capacity` keys (0: the default, or more if the store needs it)
- * and fills it from the store. It is not attached yet. *target is part of `apply`. -ENOSPC: the store holds
+ * and fills it from the store. It is not attached yet. *filter belongs to `session`. -ENOSPC: the store holds
  * more keys; -EINVAL: no table can be that large; -ENOMEM.
  */
-int apply_load(struct apply *apply, const struct abi_options *options, __u64 capacity, struct target **target,
-	       struct reason *reason);
+int session_load(struct session *session, const struct abi_options *options, __u64 capacity, struct filter **filter,
+		 struct reason *reason);
 
 /*
- * Gives every running table room for `capacity` keys, under traffic. Errors as apply_load(); -EBUSY: another
+ * Gives every running table room for `capacity` keys, under traffic. Errors as session_load(); -EBUSY: another
  * tool holds the filter.
  */
-int apply_resize(struct apply *apply, __u64 capacity, struct reason *reason);
+int session_resize(struct session *session, __u64 capacity, struct reason *reason);
 
 /*
  * Makes sure, under traffic, that every running filter has this tool's program, and a table with these
  * options and room for at least `capacity` keys (0: any size). *renewed counts the filters that it had to
- * replace. Errors as apply_resize().
+ * replace. Errors as session_resize().
  */
-int apply_renew(struct apply *apply, const struct abi_options *options, __u64 capacity, size_t *renewed,
-		struct reason *reason);
+int session_renew(struct session *session, const struct abi_options *options, __u64 capacity, size_t *renewed,
+		  struct reason *reason);
 
 /* Compares a table with the store, entry by entry, and makes it equal. *difference counts the corrections. */
-int apply_check(struct apply *apply, struct target *target, struct table_difference *difference, struct reason *reason);
+int session_check(struct session *session, struct filter *filter, struct table_difference *difference,
+		  struct reason *reason);
 
 /*
  * Finds the rule that decides about the flows in `query`: a matching pass rule, else a matching drop rule.
  * Rules that have ended do not match. 0 with *rule; -ENOENT. Reads only the store.
  */
-int apply_test(struct store *store, const struct rule *query, struct rule *rule);
+int query_test(struct store *store, const struct rule *query, struct rule *rule);
 
 /*
- * Fails with -ECANCELED if a rule or policy blocks a flow of apply->guard. Within a change, only flows count
+ * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard. Within a change, only flows count
  * that were not blocked before it. The check is also made as if the pending change were undone: its pass
  * rules may disappear.
  */
-int apply_check_guard(struct apply *apply, struct reason *reason);
+int change_check_guard(struct session *session, struct reason *reason);
 
 /* What drops packets of these flows: a drop rule (in *rule), or the policy `no-rule drop`, or nothing. */
-enum apply_blocker { APPLY_NOTHING, APPLY_RULE, APPLY_POLICY };
-enum apply_blocker apply_blocks(struct store *store, const struct rule *query, struct rule *rule);
+enum query_blocker { QUERY_NOTHING, QUERY_RULE, QUERY_POLICY };
+enum query_blocker query_blocks(struct store *store, const struct rule *query, struct rule *rule);
 
 /* The same as if the pending change were undone. Only rules whose shape is in use now are found. */
-enum apply_blocker apply_blocks_undone(struct store *store, const struct rule *query, struct rule *rule);
+enum query_blocker query_blocks_undone(struct store *store, const struct rule *query, struct rule *rule);
 
 /* Whether the running filter has every key of a stored rule, so that the rule's packets match. */
-bool apply_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule);
+bool query_has_rule(const struct kernel_filter *kernel, struct store *store, const struct rule *rule);
 
 /* Whether the running filter finds an entry for these flows, looking it up as the packet path does. */
-bool apply_matches(const struct kernel_filter *filter, const struct rule *query);
+bool query_matches(const struct kernel_filter *kernel, const struct rule *query);
 
 /* The share of slots in use, 0 to 1. */
-double apply_load_factor(const struct kernel_filter *filter);
+double query_load_factor(const struct kernel_filter *kernel);
 
 /* The mean number of probes, over all source addresses, for a packet of the family that no rule matches. */
-double apply_mean_probes(const struct kernel_filter *filter, enum flow_family family);
+double query_mean_probes(const struct kernel_filter *kernel, enum flow_family family);
 
 /* The probability that such a packet is taken for a match. */
-double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_family family);
+double query_false_positive_rate(const struct kernel_filter *kernel, enum flow_family family);
 
 #endif

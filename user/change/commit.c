@@ -2,7 +2,7 @@
 /*
  * One change to the rules, from its begin to its end. Read this page first.
  *
- * A change is: apply_begin(), then calls that add and delete rules (rules.c), then apply_commit(). The parts of
+ * A change is: change_begin(), then calls that add and delete rules (rules.c), then change_commit(). The parts of
  * this file are in that order. change.h says why the order is so; internal.h names the states of a table on the way.
  */
 #include <errno.h>
@@ -13,76 +13,76 @@
 
 /* ---- the end of every change ---- */
 
-void apply_forget_change(struct apply *apply)
+void change_forget(struct session *session)
 {
-	if (apply->touched) {
-		apply_keys_close(apply->touched);
-		free(apply->touched->was_blocked);
+	if (session->change) {
+		entries_close(session->change);
+		free(session->change->was_blocked);
 	}
-	free(apply->touched);
-	apply->touched = NULL;
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		target_drop_successor(&apply->targets[i]);
-		apply->targets[i].ahead = TARGET_HAS_NONE;
+	free(session->change);
+	session->change = NULL;
+	for (size_t i = 0; i < session->filters_count; i++) {
+		filter_drop_successor(&session->filters[i]);
+		session->filters[i].ahead = FILTER_HAS_NONE;
 	}
 }
 
 /* Store and tables become what they were before the change. */
-static void undo(struct apply *apply)
+static void undo(struct session *session)
 {
 	struct reason ignored;
 
-	store_abort(apply->store);
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		if (apply_keys_take_back(apply, &apply->targets[i], &ignored))
-			apply->is_torn = true;
-		if (apply->confirm_ms)
-			target_confirm(&apply->targets[i]);
+	store_abort(session->store);
+	for (size_t i = 0; i < session->filters_count; i++) {
+		if (entries_take_back(session, &session->filters[i], &ignored))
+			session->is_torn = true;
+		if (session->confirm_ms)
+			filter_confirm(&session->filters[i]);
 	}
 }
 
-void apply_abort(struct apply *apply)
+void change_abort(struct session *session)
 {
-	undo(apply);
-	apply_forget_change(apply);
+	undo(session);
+	change_forget(session);
 }
 
 /* ---- 1. begin ---- */
 
-static int begin(struct apply *apply, struct reason *reason)
+static int begin(struct session *session, struct reason *reason)
 {
 	int error = 0;
 
-	apply->confirm_ms = 0;
+	session->confirm_ms = 0;
 	/*
 	 * An earlier change may have failed halfway and left tables that differ from the store. If this change
 	 * gave them its generation, nobody would notice. So repair them first.
 	 */
-	for (size_t i = 0; i < apply->targets_count && apply->is_torn && !error; i++)
-		error = target_update(&apply->targets[i], apply->store, apply->name, reason);
-	apply->is_torn = error != 0;
+	for (size_t i = 0; i < session->filters_count && session->is_torn && !error; i++)
+		error = filter_update(&session->filters[i], session->store, session->name, reason);
+	session->is_torn = error != 0;
 	if (error)
 		return error;
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		struct target *target = &apply->targets[i];
+	for (size_t i = 0; i < session->filters_count; i++) {
+		struct filter *filter = &session->filters[i];
 
-		target_begin(target);
-		if (apply->is_whole && target_can_prepare(target, table_slots(&target->table)))
-			target_defer(target, TARGET_AT_ONCE);
+		filter_begin(filter);
+		if (session->is_whole && filter_can_prepare(filter, table_slots(&filter->table)))
+			filter_defer(filter, FILTER_AT_ONCE);
 	}
-	apply->touched = calloc(1, sizeof(*apply->touched));
-	error = apply->touched ? store_begin(apply->store) : -ENOMEM;
+	session->change = calloc(1, sizeof(*session->change));
+	error = session->change ? store_begin(session->store) : -ENOMEM;
 	if (!error)
-		error = apply_note_blocked(apply);
-	return error ? apply_say_unwritten(error, reason) : 0;
+		error = change_note_blocked(session);
+	return error ? change_say_unwritten(error, reason) : 0;
 }
 
-int apply_begin(struct apply *apply, struct reason *reason)
+int change_begin(struct session *session, struct reason *reason)
 {
-	int error = begin(apply, reason);
+	int error = begin(session, reason);
 
 	if (error)
-		apply_abort(apply);
+		change_abort(session);
 	return error;
 }
 
@@ -90,143 +90,143 @@ int apply_begin(struct apply *apply, struct reason *reason)
 
 /* ---- 3. the tables get the added keys, or new tables are made ---- */
 
-bool apply_can_replace_all(const struct apply *apply)
+bool change_can_replace_all(const struct session *session)
 {
-	for (size_t i = 0; i < apply->targets_count; i++)
-		if (!target_can_prepare(&apply->targets[i], table_slots(&apply->targets[i].table)))
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (!filter_can_prepare(&session->filters[i], table_slots(&session->filters[i].table)))
 			return false;
 	return true;
 }
 
-int apply_plan_anew(struct apply *apply)
+int change_plan_anew(struct session *session)
 {
-	int error = store_plan(apply->store);
+	int error = store_plan(session->store);
 
-	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		target_defer(&apply->targets[i], TARGET_NEW_PLAN);
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		filter_defer(&session->filters[i], FILTER_NEW_PLAN);
 	return error;
 }
 
 /* Chooses again which shapes are looked up as which, if that saves enough look-ups or keys. */
-static int plan(struct apply *apply, struct reason *reason)
+static int plan(struct session *session, struct reason *reason)
 {
-	struct store *store = apply->store;
+	struct store *store = session->store;
 	int error = 0;
 
 	if ((store_has_new_shape(store) || shape_list_is_expanded(store_shape_list(store))) &&
-	    apply_can_replace_all(apply) && shape_list_plan_pays(store_shape_list(store)))
-		error = apply_plan_anew(apply);
-	return error ? apply_say_unread(error, reason) : 0;
+	    change_can_replace_all(session) && shape_list_plan_pays(store_shape_list(store)))
+		error = change_plan_anew(session);
+	return error ? change_say_unread(error, reason) : 0;
 }
 
-/* Makes the new tables of the targets that need one. */
-static int prepare_successors(struct apply *apply, struct reason *reason)
+/* Makes the new tables of the filters that need one. */
+static int prepare_successors(struct session *session, struct reason *reason)
 {
 	struct store_info info;
-	int error = store_info(apply->store, &info);
+	int error = store_info(session->store, &info);
 
 	if (error)
-		return apply_say_unread(error, reason);
-	for (size_t i = 0; i < apply->targets_count && !error; i++) {
-		struct target *target = &apply->targets[i];
-		const __u64 slots = target_slots_to_grow_to(target, info.keys);
+		return change_say_unread(error, reason);
+	for (size_t i = 0; i < session->filters_count && !error; i++) {
+		struct filter *filter = &session->filters[i];
+		const __u64 slots = filter_slots_to_grow_to(filter, info.keys);
 
-		if (target->is_deferred && slots != table_slots(&target->table))
-			target_defer(target, TARGET_TOO_SMALL);
-		if (target->cause)
-			error = target_prepare(target, apply->store, slots, reason);
+		if (filter->is_deferred && slots != table_slots(&filter->table))
+			filter_defer(filter, FILTER_TOO_SMALL);
+		if (filter->cause)
+			error = filter_prepare(filter, session->store, slots, reason);
 	}
 	return error;
 }
 
-static int prepare(struct apply *apply, struct reason *reason)
+static int prepare(struct session *session, struct reason *reason)
 {
 	int error;
 
-	if (!store_is_changed(apply->store))
+	if (!store_is_changed(session->store))
 		return 0;
-	error = plan(apply, reason);
+	error = plan(session, reason);
 	if (!error)
-		error = apply_keys_insert(apply, reason);
-	return error ? error : prepare_successors(apply, reason);
+		error = entries_insert(session, reason);
+	return error ? error : prepare_successors(session, reason);
 }
 
 /* ---- 4. commit ---- */
 
-static int commit(struct apply *apply, bool *is_changed, struct reason *reason)
+static int commit(struct session *session, bool *is_changed, struct reason *reason)
 {
 	int error;
 
-	*is_changed = store_is_changed(apply->store);
-	error = store_commit(apply->store);
-	return error ? apply_say_unwritten(error, reason) : 0;
+	*is_changed = store_is_changed(session->store);
+	error = store_commit(session->store);
+	return error ? change_say_unwritten(error, reason) : 0;
 }
 
 /* ---- 5. the tables lose the deleted keys, or new tables take over ---- */
 
 /* Called only after the commit: before it, the deleted rules are still in the store and must still match. */
-static int finish(struct apply *apply, struct reason *reason)
+static int finish(struct session *session, struct reason *reason)
 {
 	struct store_info info;
-	int error = store_info(apply->store, &info);
+	int error = store_info(session->store, &info);
 
 	if (!error)
-		error = store_shapes(apply->store, &apply->touched->shapes);
+		error = store_shapes(session->store, &session->change->shapes);
 	if (error)
-		return apply_say_unread(error, reason);
-	for (size_t i = 0; i < apply->targets_count && !error; i++) {
-		struct target *target = &apply->targets[i];
+		return change_say_unread(error, reason);
+	for (size_t i = 0; i < session->filters_count && !error; i++) {
+		struct filter *filter = &session->filters[i];
 
-		if (target->successor)
-			error = target_succeed(target, reason);
-		else if (target->is_deferred)
-			error = target_fill(target, apply->store, NULL, reason);
+		if (filter->successor)
+			error = filter_succeed(filter, reason);
+		else if (filter->is_deferred)
+			error = filter_fill(filter, session->store, NULL, reason);
 		else
-			error = apply_keys_settle(apply, target, reason);
+			error = entries_settle(session, filter, reason);
 		if (!error)
-			error = target_configure(target, apply->store, reason);
+			error = filter_configure(filter, session->store, reason);
 	}
-	for (size_t i = 0; i < apply->targets_count && !error; i++)
-		target_set_generation(&apply->targets[i], info.generation);
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		filter_set_generation(&session->filters[i], info.generation);
 	return error;
 }
 
 /* ---- the whole ---- */
 
-int apply_commit(struct apply *apply, struct reason *reason)
+int change_commit(struct session *session, struct reason *reason)
 {
 	bool is_changed = false;
-	int error = apply_check_guard(apply, reason);
+	int error = change_check_guard(session, reason);
 
 	if (!error)
-		error = apply_push_pending(apply, reason);
+		error = change_push_pending(session, reason);
 	if (!error)
-		error = prepare(apply, reason);
+		error = prepare(session, reason);
 	if (!error)
-		error = apply_push_pending(apply, reason);
+		error = change_push_pending(session, reason);
 	if (!error)
-		error = commit(apply, &is_changed, reason);
+		error = commit(session, &is_changed, reason);
 	if (error) {
-		undo(apply);
+		undo(session);
 	} else if (is_changed) {
-		error = finish(apply, reason);
-		apply->is_torn = error != 0;
-		apply_start_pending(apply);
+		error = finish(session, reason);
+		session->is_torn = error != 0;
+		change_start_pending(session);
 	}
-	apply_forget_change(apply);
+	change_forget(session);
 	return error;
 }
 
-int apply_change(struct apply *apply, int (*make)(struct apply *apply, void *context, struct reason *reason),
-		 void *context, struct reason *reason)
+int change_make(struct session *session, int (*make)(struct session *session, void *context, struct reason *reason),
+		void *context, struct reason *reason)
 {
-	int error = apply_begin(apply, reason);
+	int error = change_begin(session, reason);
 
 	if (error)
 		return error;
-	error = make(apply, context, reason);
+	error = make(session, context, reason);
 	if (!error)
-		return apply_commit(apply, reason);
-	apply_abort(apply);
+		return change_commit(session, reason);
+	change_abort(session);
 	return error;
 }

@@ -12,78 +12,78 @@
 
 /* ---- while the change is made ---- */
 
-bool apply_keys_matter(const struct apply *apply)
+bool entries_matter(const struct session *session)
 {
-	for (size_t i = 0; i < apply->targets_count; i++)
-		if (!apply->targets[i].is_deferred)
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (!session->filters[i].is_deferred)
 			return true;
 	return false;
 }
 
-void apply_keys_close(struct apply_touched *touched)
+void entries_close(struct change *change)
 {
 	for (enum rule_action action = 0; action < RULE_ACTIONS; action++)
-		key_list_close(&touched->held[action]);
-	key_set_close(&touched->absent);
-	key_set_close(&touched->keys);
-	key_set_close(&touched->retimed);
+		key_list_close(&change->held[action]);
+	key_set_close(&change->absent);
+	key_set_close(&change->keys);
+	key_set_close(&change->retimed);
 }
 
-static size_t held_count(const struct apply *apply)
+static size_t held_count(const struct session *session)
 {
-	return apply->touched->held[RULE_DROP].count + apply->touched->held[RULE_PASS].count;
+	return session->change->held[RULE_DROP].count + session->change->held[RULE_PASS].count;
 }
 
 /*
  * Whether one more key needs a larger table. If another tool holds the filter, none is possible: all slots
  * are used.
  */
-static bool must_grow(const struct apply *apply, const struct target *target)
+static bool must_grow(const struct session *session, const struct filter *filter)
 {
-	const __u64 keys = held_count(apply) + 1;
+	const __u64 keys = held_count(session) + 1;
 
-	return !target->is_deferred && !target_has_room(target, keys) &&
-	       target_slots_to_grow_to(target, target->table.used + keys) > table_slots(&target->table);
+	return !filter->is_deferred && !filter_has_room(filter, keys) &&
+	       filter_slots_to_grow_to(filter, filter->table.used + keys) > table_slots(&filter->table);
 }
 
-bool apply_is_full(const struct apply *apply)
+bool change_is_full(const struct session *session)
 {
-	for (size_t i = 0; i < apply->targets_count; i++)
-		if (must_grow(apply, &apply->targets[i]))
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (must_grow(session, &session->filters[i]))
 			return true;
 	return false;
 }
 
-int apply_keys_hold(struct apply *apply, const struct rule_key *key, __s64 timeout_ms, struct reason *reason)
+int entries_hold(struct session *session, const struct rule_key *key, __s64 timeout_ms, struct reason *reason)
 {
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		struct target *target = &apply->targets[i];
-		const __u64 keys = target->table.used + held_count(apply) + 1;
+	for (size_t i = 0; i < session->filters_count; i++) {
+		struct filter *filter = &session->filters[i];
+		const __u64 keys = filter->table.used + held_count(session) + 1;
 
-		if (must_grow(apply, target))
-			target_defer(target, TARGET_TOO_SMALL);
-		else if (!target->is_deferred && keys > table_slots(&target->table))
-			return target_say_full(target, keys, reason);
+		if (must_grow(session, filter))
+			filter_defer(filter, FILTER_TOO_SMALL);
+		else if (!filter->is_deferred && keys > table_slots(&filter->table))
+			return filter_say_full(filter, keys, reason);
 	}
-	return apply_keys_matter(apply) && key_list_add(&apply->touched->held[key->shape.action], key, timeout_ms) ?
+	return entries_matter(session) && key_list_add(&session->change->held[key->shape.action], key, timeout_ms) ?
 		       reason_set(reason, -ENOMEM, "no memory for the change") :
 		       0;
 }
 
-int apply_keys_touch(struct apply *apply, const struct rule_key *key, bool is_added, struct reason *reason)
+int entries_touch(struct session *session, const struct rule_key *key, bool is_added, struct reason *reason)
 {
-	int error = key_set_add(&apply->touched->keys, key);
+	int error = key_set_add(&session->change->keys, key);
 
 	if (!error && is_added && key->shape.action == RULE_PASS)
-		error = key_set_add(&apply->touched->retimed, key);
+		error = key_set_add(&session->change->retimed, key);
 	return error ? reason_set(reason, error, "no memory for the change") : 0;
 }
 
 /* ---- before the commit ---- */
 
 struct moving {
-	struct apply *apply;
-	struct target *target;
+	struct session *session;
+	struct filter *filter;
 	struct reason *reason;
 };
 
@@ -91,77 +91,77 @@ struct moving {
 static int note_absent(const struct rule_key *key, __s64 timeout_ms, void *context)
 {
 	const struct moving *moving = context;
-	struct apply *apply = moving->apply;
+	struct session *session = moving->session;
 	struct keys_state state;
 	int error;
 
 	(void)timeout_ms;
-	if (!key_set_has(&apply->touched->keys, key))
+	if (!key_set_has(&session->change->keys, key))
 		return 0;
-	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
+	error = keys_state(session->store, store_shape_list(session->store), key, &state);
 	if (error == -ENOENT)
-		error = key_set_add(&apply->touched->absent, key);
-	return error ? apply_say_unread(error, moving->reason) : 0;
+		error = key_set_add(&session->change->absent, key);
+	return error ? change_say_unread(error, moving->reason) : 0;
 }
 
 /* Whether a table for one more key could replace this one. */
-static bool has_successor(const struct target *target)
+static bool has_successor(const struct filter *filter)
 {
-	return target_can_prepare(target, target_slots_to_grow_to(target, target->table.used + 1));
+	return filter_can_prepare(filter, filter_slots_to_grow_to(filter, filter->table.used + 1));
 }
 
 static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *context)
 {
 	const struct moving *moving = context;
-	struct target *target = moving->target;
+	struct filter *filter = moving->filter;
 	__u32 tick = 0;
 	bool is_old;
 	int error = 0;
 
-	if (target->is_deferred || key_set_has(&moving->apply->touched->absent, key))
+	if (filter->is_deferred || key_set_has(&moving->session->change->absent, key))
 		return 0;
-	if (target->filter.options.is_exact)
-		error = target_tick(moving->apply->store, timeout_ms, &tick, moving->reason);
+	if (filter->kernel.options.is_exact)
+		error = filter_tick(moving->session->store, timeout_ms, &tick, moving->reason);
 	if (error)
 		return error;
-	is_old = target_has_aged(target, tick) && has_successor(target);
+	is_old = filter_has_aged(filter, tick) && has_successor(filter);
 	if (!is_old)
-		error = target_insert(target, key, tick);
+		error = filter_insert(filter, key, tick);
 	if (error == -ENOMEM)
-		return target_say_unmapped(moving->reason);
-	if (is_old || (error && has_successor(target))) {
-		target_defer(target, is_old ? TARGET_AGED : TARGET_STUCK);
+		return filter_say_unmapped(moving->reason);
+	if (is_old || (error && has_successor(filter))) {
+		filter_defer(filter, is_old ? FILTER_AGED : FILTER_STUCK);
 		return 0;
 	}
-	return error ? target_say_full(target, target->table.used + 1, moving->reason) : 0;
+	return error ? filter_say_full(filter, filter->table.used + 1, moving->reason) : 0;
 }
 
-static int set_end(struct apply *apply, struct target *target, const struct rule_key *key, __s64 timeout_ms,
+static int set_end(struct session *session, struct filter *filter, const struct rule_key *key, __s64 timeout_ms,
 		   struct reason *reason)
 {
 	__u32 tick;
-	int error = target_tick(apply->store, timeout_ms, &tick, reason);
+	int error = filter_tick(session->store, timeout_ms, &tick, reason);
 
 	if (error)
 		return error;
-	error = target_set_end(target, key, tick);
-	return error == -ENOMEM ? target_say_unmapped(reason) : error;
+	error = filter_set_end(filter, key, tick);
+	return error == -ENOMEM ? filter_say_unmapped(reason) : error;
 }
 
-/* A missing key is no error here: apply_keys_settle() reports it. */
+/* A missing key is no error here: entries_settle() reports it. */
 static int retime(const struct moving *moving)
 {
-	struct apply *apply = moving->apply;
-	const struct key_set *retimed = &apply->touched->retimed;
+	struct session *session = moving->session;
+	const struct key_set *retimed = &session->change->retimed;
 	struct keys_state state;
 	int error = 0;
 
 	for (size_t i = 0; i < retimed->count && !error; i++) {
-		error = keys_state(apply->store, store_shape_list(apply->store), &retimed->key[i], &state);
+		error = keys_state(session->store, store_shape_list(session->store), &retimed->key[i], &state);
 		if (error && error != -ENOENT)
-			return apply_say_unread(error, moving->reason);
+			return change_say_unread(error, moving->reason);
 		if (!error)
-			error = set_end(apply, moving->target, &retimed->key[i], state.timeout_ms, moving->reason);
+			error = set_end(session, moving->filter, &retimed->key[i], state.timeout_ms, moving->reason);
 		error = error == -ENOENT ? 0 : error;
 	}
 	return error;
@@ -170,40 +170,40 @@ static int retime(const struct moving *moving)
 /* Keys of pass rules are in force before the first key of a drop rule enters. */
 static int insert_all(struct moving *moving)
 {
-	const struct apply_touched *touched = moving->apply->touched;
-	struct target *target = moving->target;
-	bool is_more = touched->retimed.count;
+	const struct change *change = moving->session->change;
+	struct filter *filter = moving->filter;
+	bool is_more = change->retimed.count;
 	int error;
 
-	target->ahead = TARGET_HAS_SOME;
-	target_set_generation(target, ABI_GENERATION_DIRTY);
-	error = key_list_each(&touched->held[RULE_PASS], insert_key, moving);
-	if (!error && !target->is_deferred)
+	filter->ahead = FILTER_HAS_SOME;
+	filter_set_generation(filter, ABI_GENERATION_DIRTY);
+	error = key_list_each(&change->held[RULE_PASS], insert_key, moving);
+	if (!error && !filter->is_deferred)
 		error = retime(moving);
-	if (!error && !target->is_deferred && target_has_passing_to_publish(target)) {
+	if (!error && !filter->is_deferred && filter_has_passing_to_publish(filter)) {
 		is_more = true;
-		error = target_publish_passing(target, moving->reason);
+		error = filter_publish_passing(filter, moving->reason);
 	}
 	if (!error)
-		error = key_list_each(&touched->held[RULE_DROP], insert_key, moving);
-	if (!error && !target->is_deferred && !is_more)
-		target->ahead = TARGET_HAS_ALL;
+		error = key_list_each(&change->held[RULE_DROP], insert_key, moving);
+	if (!error && !filter->is_deferred && !is_more)
+		filter->ahead = FILTER_HAS_ALL;
 	return error;
 }
 
-int apply_keys_insert(struct apply *apply, struct reason *reason)
+int entries_insert(struct session *session, struct reason *reason)
 {
-	const struct apply_touched *touched = apply->touched;
-	struct moving moving = { apply, NULL, reason };
+	const struct change *change = session->change;
+	struct moving moving = { session, NULL, reason };
 	int error = 0;
 
-	for (enum rule_action action = 0; action < RULE_ACTIONS && touched->keys.count && !error; action++)
-		error = key_list_each(&touched->held[action], note_absent, &moving);
-	if (!held_count(apply) && !touched->retimed.count)
+	for (enum rule_action action = 0; action < RULE_ACTIONS && change->keys.count && !error; action++)
+		error = key_list_each(&change->held[action], note_absent, &moving);
+	if (!held_count(session) && !change->retimed.count)
 		return error;
-	for (size_t i = 0; i < apply->targets_count && !error; i++) {
-		moving.target = &apply->targets[i];
-		if (!moving.target->is_deferred)
+	for (size_t i = 0; i < session->filters_count && !error; i++) {
+		moving.filter = &session->filters[i];
+		if (!moving.filter->is_deferred)
 			error = insert_all(&moving);
 	}
 	return error;
@@ -216,73 +216,73 @@ static int delete_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 	const struct moving *moving = context;
 
 	(void)timeout_ms;
-	if (key_set_has(&moving->apply->touched->absent, key))
+	if (key_set_has(&moving->session->change->absent, key))
 		return 0;
-	return target_delete(moving->target, key);
+	return filter_delete(moving->filter, key);
 }
 
-static int delete_all(struct apply *apply, struct target *target, struct reason *reason)
+static int delete_all(struct session *session, struct filter *filter, struct reason *reason)
 {
-	struct moving moving = { apply, target, reason };
+	struct moving moving = { session, filter, reason };
 	struct store_info info;
-	int error = store_info(apply->store, &info);
+	int error = store_info(session->store, &info);
 
 	if (!error)
-		error = key_list_each(&apply->touched->held[RULE_DROP], delete_key, &moving);
+		error = key_list_each(&session->change->held[RULE_DROP], delete_key, &moving);
 	if (!error)
-		error = key_list_each(&apply->touched->held[RULE_PASS], delete_key, &moving);
+		error = key_list_each(&session->change->held[RULE_PASS], delete_key, &moving);
 	if (!error)
-		target_set_generation(target, info.generation);
+		filter_set_generation(filter, info.generation);
 	return error;
 }
 
-int apply_keys_take_back(struct apply *apply, struct target *target, struct reason *reason)
+int entries_take_back(struct session *session, struct filter *filter, struct reason *reason)
 {
-	if (target->ahead == TARGET_HAS_NONE)
+	if (filter->ahead == FILTER_HAS_NONE)
 		return 0;
-	if (target->ahead == TARGET_HAS_ALL && !delete_all(apply, target, reason))
+	if (filter->ahead == FILTER_HAS_ALL && !delete_all(session, filter, reason))
 		return 0;
-	return target_fill(target, apply->store, NULL, reason);
+	return filter_fill(filter, session->store, NULL, reason);
 }
 
 /* ---- after the commit ---- */
 
 /* Deletes a key that no rule needs; else gives it the end of its last rule. */
-static int settle_key(struct apply *apply, struct target *target, const struct rule_key *key, struct reason *reason)
+static int settle_key(struct session *session, struct filter *filter, const struct rule_key *key, struct reason *reason)
 {
 	struct keys_state state;
 	int error;
 
-	if (key_set_has(&apply->touched->absent, key))
+	if (key_set_has(&session->change->absent, key))
 		return 0;
-	error = keys_state(apply->store, &apply->touched->shapes, key, &state);
+	error = keys_state(session->store, &session->change->shapes, key, &state);
 	if (error && error != -ENOENT)
-		return apply_say_unread(error, reason);
-	error = error ? target_delete(target, key) : set_end(apply, target, key, state.timeout_ms, reason);
+		return change_say_unread(error, reason);
+	error = error ? filter_delete(filter, key) : set_end(session, filter, key, state.timeout_ms, reason);
 	if (error == -ENOMEM)
-		return target_say_unmapped(reason);
+		return filter_say_unmapped(reason);
 	return error == -ENOENT ? reason_set(reason, error,
 					     "a table did not have a key of a changed rule; the next "
 					     "command repairs it") :
 				  error;
 }
 
-static int settle_action(struct apply *apply, struct target *target, enum rule_action action, struct reason *reason)
+static int settle_action(struct session *session, struct filter *filter, enum rule_action action, struct reason *reason)
 {
-	const struct key_set *keys = &apply->touched->keys;
+	const struct key_set *keys = &session->change->keys;
 	int error = 0;
 
 	for (size_t i = 0; i < keys->count && !error; i++)
 		if (keys->key[i].shape.action == action)
-			error = settle_key(apply, target, &keys->key[i], reason);
+			error = settle_key(session, filter, &keys->key[i], reason);
 	return error;
 }
 
-int apply_keys_settle(struct apply *apply, struct target *target, struct reason *reason)
+int entries_settle(struct session *session, struct filter *filter, struct reason *reason)
 {
-	int error = settle_action(apply, target, RULE_DROP, reason);
+	int error = settle_action(session, filter, RULE_DROP, reason);
 
 	if (!error)
-		error = settle_action(apply, target, RULE_PASS, reason);
-	return error ? error : target_publish(target, apply->store, reason);
+		error = settle_action(session, filter, RULE_PASS, reason);
+	return error ? error : filter_publish(filter, session->store, reason);
 }

@@ -37,29 +37,29 @@ static int find_rule(struct store *store, int (*get)(struct store *store, struct
 	return error;
 }
 
-int apply_test(struct store *store, const struct rule *query, struct rule *rule)
+int query_test(struct store *store, const struct rule *query, struct rule *rule)
 {
 	return find_rule(store, store_get, query, rule);
 }
 
-static enum apply_blocker blocks(struct store *store, int (*get)(struct store *store, struct rule *rule),
+static enum query_blocker blocks(struct store *store, int (*get)(struct store *store, struct rule *rule),
 				 const struct rule *query, struct rule *rule)
 {
 	struct store_settings settings;
 
 	if (!find_rule(store, get, query, rule))
-		return rule->action == RULE_DROP ? APPLY_RULE : APPLY_NOTHING;
+		return rule->action == RULE_DROP ? QUERY_RULE : QUERY_NOTHING;
 	if (!store_settings(store, &settings) && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-		return APPLY_POLICY;
-	return APPLY_NOTHING;
+		return QUERY_POLICY;
+	return QUERY_NOTHING;
 }
 
-enum apply_blocker apply_blocks(struct store *store, const struct rule *query, struct rule *rule)
+enum query_blocker query_blocks(struct store *store, const struct rule *query, struct rule *rule)
 {
 	return blocks(store, store_get, query, rule);
 }
 
-enum apply_blocker apply_blocks_undone(struct store *store, const struct rule *query, struct rule *rule)
+enum query_blocker query_blocks_undone(struct store *store, const struct rule *query, struct rule *rule)
 {
 	return blocks(store, store_get_undone, query, rule);
 }
@@ -78,7 +78,7 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 		return false;
 	rules->family = family;
 	rule_keys(rules, keys);
-	if (list->reads_hints && !hints_allow(target_hints_of(filter), keys, compiled->hint))
+	if (list->reads_hints && !hints_allow(filter_hints_of(filter), keys, compiled->hint))
 		return false;
 	value = rule_hash(keys, &abi_active(filter->config)->secret);
 	return table_find(table, &value, NULL);
@@ -95,12 +95,12 @@ static bool family_matches(const struct kernel_filter *filter, const struct tabl
 	return false;
 }
 
-bool apply_matches(const struct kernel_filter *filter, const struct rule *query)
+bool query_matches(const struct kernel_filter *filter, const struct rule *query)
 {
 	struct table table;
 	bool matches = false;
 
-	if (!filter->config->magic || target_open_table(filter, &table))
+	if (!filter->config->magic || filter_open_table(filter, &table))
 		return false;
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !matches; family++)
 		matches = family_matches(filter, &table, query, family);
@@ -122,40 +122,40 @@ static int find_key(const struct rule_key *key, bool is_shared, void *context)
 	return table_find(finding->table, &value, NULL) ? 0 : -ENOENT;
 }
 
-bool apply_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule)
+bool query_has_rule(const struct kernel_filter *filter, struct store *store, const struct rule *rule)
 {
 	struct shape_list shapes;
 	struct table table;
 	struct finding finding = { filter, &table };
 	bool has_rule;
 
-	if (!filter->config->magic || store_shapes(store, &shapes) || target_open_table(filter, &table))
+	if (!filter->config->magic || store_shapes(store, &shapes) || filter_open_table(filter, &table))
 		return false;
 	has_rule = !keys_each(&shapes, rule, find_key, &finding);
 	table_close(&table);
 	return has_rule;
 }
 
-double apply_load_factor(const struct kernel_filter *filter)
+double query_load_factor(const struct kernel_filter *filter)
 {
-	return filter->config->used / (double)table_slots_of(target_geometry(filter));
+	return filter->config->used / (double)table_slots_of(filter_geometry(filter));
 }
 
-double apply_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)
+double query_false_positive_rate(const struct kernel_filter *filter, enum flow_family family)
 {
-	double for_one_probe = table_false_positive_rate(filter->options.format, apply_load_factor(filter));
+	double for_one_probe = table_false_positive_rate(filter->options.format, query_load_factor(filter));
 
 	/* An exact table also compares a 64-bit tag. */
 	if (filter->options.is_exact)
 		for_one_probe *= 0x1p-64;
-	return apply_mean_probes(filter, family) * for_one_probe;
+	return query_mean_probes(filter, family) * for_one_probe;
 }
 
-double apply_mean_probes(const struct kernel_filter *filter, enum flow_family family)
+double query_mean_probes(const struct kernel_filter *filter, enum flow_family family)
 {
 	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
 
 	if (!list->reads_hints)
 		return list->count;
-	return hints_mean_probes(target_hints_of(filter), list, family);
+	return hints_mean_probes(filter_hints_of(filter), list, family);
 }

@@ -9,12 +9,12 @@
 
 /* ---- messages ---- */
 
-int apply_say_unwritten(int error, struct reason *reason)
+int change_say_unwritten(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
 }
 
-int apply_say_unread(int error, struct reason *reason)
+int change_say_unread(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 }
@@ -22,7 +22,7 @@ int apply_say_unread(int error, struct reason *reason)
 /* ---- adding ---- */
 
 struct adding {
-	struct apply *apply;
+	struct session *session;
 	const struct rule *rule;
 	struct reason *reason;
 };
@@ -31,20 +31,20 @@ struct adding {
 static int add_key(const struct rule_key *key, bool is_shared, void *context)
 {
 	const struct adding *adding = context;
-	struct apply *apply = adding->apply;
+	struct session *session = adding->session;
 	struct keys_state state;
 	int error;
 
-	if (key_set_has(&apply->touched->keys, key))
-		return apply_keys_touch(apply, key, true, adding->reason);
+	if (key_set_has(&session->change->keys, key))
+		return entries_touch(session, key, true, adding->reason);
 	if (!is_shared)
-		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
-	error = keys_state(apply->store, store_shape_list(apply->store), key, &state);
+		return entries_hold(session, key, adding->rule->timeout_ms, adding->reason);
+	error = keys_state(session->store, store_shape_list(session->store), key, &state);
 	if (error)
-		return apply_say_unread(error, adding->reason);
+		return change_say_unread(error, adding->reason);
 	if (state.rules == 1)
-		return apply_keys_hold(apply, key, adding->rule->timeout_ms, adding->reason);
-	return apply_keys_touch(apply, key, true, adding->reason);
+		return entries_hold(session, key, adding->rule->timeout_ms, adding->reason);
+	return entries_touch(session, key, true, adding->reason);
 }
 
 static int retime_key(const struct rule_key *key, bool is_shared, void *context)
@@ -52,7 +52,7 @@ static int retime_key(const struct rule_key *key, bool is_shared, void *context)
 	const struct adding *adding = context;
 
 	(void)is_shared;
-	return apply_keys_touch(adding->apply, key, true, adding->reason);
+	return entries_touch(adding->session, key, true, adding->reason);
 }
 
 static int leave_key(const struct rule_key *key, bool is_shared, void *context)
@@ -60,23 +60,23 @@ static int leave_key(const struct rule_key *key, bool is_shared, void *context)
 	const struct adding *adding = context;
 
 	(void)is_shared;
-	return apply_keys_touch(adding->apply, key, false, adding->reason);
+	return entries_touch(adding->session, key, false, adding->reason);
 }
 
-static int put_once(struct apply *apply, const struct rule *rule, bool is_back)
+static int put_once(struct session *session, const struct rule *rule, bool is_back)
 {
-	return is_back ? store_put_back(apply->store, rule) : store_put_for(apply->store, rule, apply->owner);
+	return is_back ? store_put_back(session->store, rule) : store_put_for(session->store, rule, session->owner);
 }
 
-static int put(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
+static int put(struct session *session, const struct rule *rule, bool is_back, struct reason *reason)
 {
 	char text[RULE_TEXT_BYTES];
-	int error = put_once(apply, rule, is_back);
+	int error = put_once(session, rule, is_back);
 
-	if (error == -E2BIG && !apply->touched->is_out_of_kinds && apply_can_replace_all(apply) &&
-	    !apply_plan_anew(apply))
-		error = put_once(apply, rule, is_back);
-	apply->touched->is_out_of_kinds |= error == -E2BIG;
+	if (error == -E2BIG && !session->change->is_out_of_kinds && change_can_replace_all(session) &&
+	    !change_plan_anew(session))
+		error = put_once(session, rule, is_back);
+	session->change->is_out_of_kinds |= error == -E2BIG;
 	if (error == -E2BIG)
 		return reason_set(reason, error,
 				  "'%s': %d kinds of rule (fields and prefix lengths) are in use for its "
@@ -85,32 +85,32 @@ static int put(struct apply *apply, const struct rule *rule, bool is_back, struc
 				  rule_format(rule, text), ABI_SHAPES_MAX);
 	if (!error || error == -EEXIST || error == -EALREADY || error == -EUSERS || error == -ENOENT)
 		return error;
-	return apply_say_unwritten(error, reason);
+	return change_say_unwritten(error, reason);
 }
 
-static int add(struct apply *apply, const struct rule *rule, bool is_back, struct reason *reason)
+static int add(struct session *session, const struct rule *rule, bool is_back, struct reason *reason)
 {
-	struct adding adding = { apply, rule, reason };
-	int put_error, error = apply_push_pending_by_rule(apply, reason);
+	struct adding adding = { session, rule, reason };
+	int put_error, error = change_push_pending_by_rule(session, reason);
 
 	if (error)
 		return error;
-	put_error = put(apply, rule, is_back, reason);
-	if ((put_error && put_error != -EALREADY) || !apply_keys_matter(apply))
+	put_error = put(session, rule, is_back, reason);
+	if ((put_error && put_error != -EALREADY) || !entries_matter(session))
 		return put_error;
-	error = keys_each(store_shape_list(apply->store), rule, put_error ? retime_key : add_key, &adding);
+	error = keys_each(store_shape_list(session->store), rule, put_error ? retime_key : add_key, &adding);
 	return error ? error : put_error;
 }
 
-int apply_add(struct apply *apply, const struct rule *rule, struct reason *reason)
+int change_add(struct session *session, const struct rule *rule, struct reason *reason)
 {
-	return add(apply, rule, false, reason);
+	return add(session, rule, false, reason);
 }
 
 /* If none of its owners exists any more, the rule is not restored. */
-int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *reason)
+int change_put_back(struct session *session, const struct rule *rule, struct reason *reason)
 {
-	int error = add(apply, rule, true, reason);
+	int error = add(session, rule, true, reason);
 
 	return error == -ENOENT ? 0 : error;
 }
@@ -119,50 +119,50 @@ int apply_put_back(struct apply *apply, const struct rule *rule, struct reason *
 
 enum deletion { DELETE_OWN, DELETE_ANY, DELETE_ENDED };
 
-static int del(struct apply *apply, const struct rule *rule, enum deletion deletion, struct reason *reason)
+static int del(struct session *session, const struct rule *rule, enum deletion deletion, struct reason *reason)
 {
-	struct adding adding = { apply, rule, reason };
+	struct adding adding = { session, rule, reason };
 	struct rule found = *rule;
-	int error = apply_push_pending_by_rule(apply, reason);
+	int error = change_push_pending_by_rule(session, reason);
 
 	if (error)
 		return error;
-	error = store_get(apply->store, &found);
+	error = store_get(session->store, &found);
 	/* First: the keys depend on the shapes, which may disappear with the rule. */
-	if (!error && apply_keys_matter(apply))
-		error = keys_each(store_shape_list(apply->store), rule, leave_key, &adding);
+	if (!error && entries_matter(session))
+		error = keys_each(store_shape_list(session->store), rule, leave_key, &adding);
 	/* Even if the rule does not exist: else the undo of a pending change could bring it back. */
 	if (!error || error == -ENOENT)
-		error = deletion == DELETE_OWN ? store_give_up(apply->store, rule, apply->owner) :
-			deletion == DELETE_ANY ? store_del(apply->store, rule) :
-						 store_del_ended(apply->store, rule);
+		error = deletion == DELETE_OWN ? store_give_up(session->store, rule, session->owner) :
+			deletion == DELETE_ANY ? store_del(session->store, rule) :
+						 store_del_ended(session->store, rule);
 	if (!error || error == -EALREADY || error == -ENOENT)
 		return error;
 	return reason_set(reason, error, "cannot delete: %s", strerror(-error));
 }
 
-int apply_give_up(struct apply *apply, const struct rule *rule, struct reason *reason)
+int change_give_up(struct session *session, const struct rule *rule, struct reason *reason)
 {
-	return del(apply, rule, DELETE_OWN, reason);
+	return del(session, rule, DELETE_OWN, reason);
 }
 
-int apply_del(struct apply *apply, const struct rule *rule, struct reason *reason)
+int change_del(struct session *session, const struct rule *rule, struct reason *reason)
 {
-	return del(apply, rule, DELETE_ANY, reason);
+	return del(session, rule, DELETE_ANY, reason);
 }
 
 /* The tables are refilled after the commit, which is faster than deleting each key. */
-int apply_clear(struct apply *apply, struct reason *reason)
+int change_clear(struct session *session, struct reason *reason)
 {
-	int error = store_clear(apply->store);
+	int error = store_clear(session->store);
 
-	for (size_t i = 0; i < apply->targets_count; i++)
-		target_defer(&apply->targets[i], TARGET_STAYS);
+	for (size_t i = 0; i < session->filters_count; i++)
+		filter_defer(&session->filters[i], FILTER_STAYS);
 	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
 }
 
 struct expiring {
-	struct apply *apply;
+	struct session *session;
 	__u64 *count;
 	struct reason *reason;
 };
@@ -172,16 +172,16 @@ static int expire_rule(const struct rule *rule, void *context)
 	const struct expiring *expiring = context;
 
 	++*expiring->count;
-	return del(expiring->apply, rule, DELETE_ENDED, expiring->reason);
+	return del(expiring->session, rule, DELETE_ENDED, expiring->reason);
 }
 
-int apply_expire(struct apply *apply, __u64 *count, struct reason *reason)
+int change_expire(struct session *session, __u64 *count, struct reason *reason)
 {
-	struct expiring expiring = { apply, count, reason };
+	struct expiring expiring = { session, count, reason };
 	int error;
 
 	*count = 0;
 	reason->text[0] = '\0';
-	error = store_expired(apply->store, expire_rule, &expiring);
-	return error && !reason->text[0] ? apply_say_unread(error, reason) : error;
+	error = store_expired(session->store, expire_rule, &expiring);
+	return error && !reason->text[0] ? change_say_unread(error, reason) : error;
 }

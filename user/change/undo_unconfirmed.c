@@ -26,7 +26,7 @@ static int open_store(const struct watchdog *watchdog, enum store_mode mode, str
 {
 	struct reason ignored;
 	char dir[PATH_MAX];
-	int error = apply_state_dir(watchdog->state, watchdog->name, dir, sizeof(dir));
+	int error = session_state_dir(watchdog->state, watchdog->name, dir, sizeof(dir));
 
 	*store = NULL;
 	return error ? error : store_open(dir, mode, store, &ignored);
@@ -36,20 +36,20 @@ static int undo_change(const struct watchdog *watchdog)
 {
 	struct store_pending pending;
 	struct reason ignored;
-	struct apply apply;
-	int error = apply_open(&apply, watchdog->state, watchdog->name, &ignored);
+	struct session session;
+	int error = session_open(&session, watchdog->state, watchdog->name, &ignored);
 
 	if (error)
 		return error;
-	error = store_pending(apply.store, &pending);
+	error = store_pending(session.store, &pending);
 	if (!error && pending.id == watchdog->pending_id)
-		error = apply_undo(&apply, &ignored);
-	if (!error && apply.undone.lost)
+		error = change_undo(&session, &ignored);
+	if (!error && session.undone.lost)
 		syslog(LOG_WARNING,
 		       "'%s': undid a change that was not confirmed in time, but could not restore %llu "
 		       "rules: %s",
-		       watchdog->name, (unsigned long long)apply.undone.lost, apply.undone.reason.text);
-	apply_close(&apply);
+		       watchdog->name, (unsigned long long)session.undone.lost, session.undone.reason.text);
+	session_close(&session);
 	return error;
 }
 

@@ -74,35 +74,35 @@ struct rule_change {
 	json_t *lists;   /* lists that had the deleted rule; NULL: not known */
 };
 
-static int add(struct apply *apply, void *context, struct reason *reason)
+static int add(struct session *session, void *context, struct reason *reason)
 {
 	struct rule_change *change = context;
-	int error = apply_add(apply, &change->rule, reason);
+	int error = change_add(session, &change->rule, reason);
 
 	change->is_refused = error == -EEXIST;
 	/* The message shows the stored rule. */
 	if (change->is_refused)
-		store_get(apply->store, &change->rule);
+		store_get(session->store, &change->rule);
 	change->is_updated = error == -EALREADY || error == -EUSERS;
 	return change->is_updated ? 0 : error;
 }
 
-static int del(struct apply *apply, void *context, struct reason *reason)
+static int del(struct session *session, void *context, struct reason *reason)
 {
 	struct rule_change *change = context;
 	int error;
 
-	change->lists = command_lists_of(apply->store, &change->rule);
-	error = apply_del(apply, &change->rule, reason);
+	change->lists = command_lists_of(session->store, &change->rule);
+	error = change_del(session, &change->rule, reason);
 	change->is_refused = error == -ENOENT;
 	return error;
 }
 
 /* A compact table does not end rules by itself. */
-static void note_compact(const struct apply *apply, const struct rule *rule)
+static void note_compact(const struct session *session, const struct rule *rule)
 {
-	for (size_t i = 0; i < apply->targets_count && rule->timeout_ms; i++)
-		if (!apply->targets[i].filter.options.is_exact) {
+	for (size_t i = 0; i < session->filters_count && rule->timeout_ms; i++)
+		if (!session->filters[i].kernel.options.is_exact) {
 			output_note("a compact table does not know when a rule ends: run xdp-cuckoo expire to end it");
 			return;
 		}
@@ -124,26 +124,26 @@ static void note_lists(const json_t *lists)
 
 static enum command_status change_rule(const struct invocation *invocation, struct rule_change *change,
 				       const char *done, const char *refused,
-				       int (*make)(struct apply *, void *, struct reason *))
+				       int (*make)(struct session *, void *, struct reason *))
 {
 	char text[RULE_TEXT_BYTES];
 	struct reason reason;
 	struct guard guard;
-	struct apply apply;
-	int error = command_open_guarded(invocation, &apply, &guard, &reason);
+	struct session session;
+	int error = command_open_guarded(invocation, &session, &guard, &reason);
 
 	if (!error) {
-		command_report_targets(&apply);
-		error = apply_change(&apply, make, change, &reason);
+		command_report_targets(&session);
+		error = change_make(&session, make, change, &reason);
 	}
 	if (!error) {
-		command_report_rebuilds(&apply);
+		command_report_rebuilds(&session);
 		if (make == add)
-			note_compact(&apply, &change->rule);
+			note_compact(&session, &change->rule);
 		note_lists(change->lists);
 	}
 	json_decref(change->lists);
-	apply_close(&apply);
+	session_close(&session);
 	guard_close(&guard);
 	rule_format(&change->rule, text);
 	if (change->is_refused)

@@ -72,8 +72,8 @@ struct batch {
 	const struct invocation *invocation;
 	struct feed feed;
 	struct guard guard;
-	struct apply apply;
-	bool is_open; /* apply and guard are open */
+	struct session session;
+	bool is_open; /* session and guard are open */
 	__u64 opened_ms;
 	struct batch_line *lines; /* the group */
 	size_t count, room;
@@ -151,9 +151,9 @@ static void close_apply(struct batch *batch)
 {
 	if (!batch->is_open)
 		return;
-	apply_unlock(&batch->apply);
-	command_report_rebuilds(&batch->apply);
-	apply_close(&batch->apply);
+	session_unlock(&batch->session);
+	command_report_rebuilds(&batch->session);
+	session_close(&batch->session);
 	guard_close(&batch->guard);
 	batch->is_open = false;
 }
@@ -170,15 +170,15 @@ static int open_apply(struct batch *batch, struct reason *reason)
 		if (error)
 			return error;
 	}
-	error = apply_open(&batch->apply, invocation->state, invocation->name, reason);
+	error = session_open(&batch->session, invocation->state, invocation->name, reason);
 	if (error) {
 		guard_close(&batch->guard);
 		return error;
 	}
-	batch->apply.guard = invocation->is_forced ? NULL : &batch->guard;
+	batch->session.guard = invocation->is_forced ? NULL : &batch->guard;
 	batch->opened_ms = now_ms();
 	batch->is_open = true;
-	command_report_undone(&batch->apply);
+	command_report_undone(&batch->session);
 	return 0;
 }
 
@@ -250,22 +250,22 @@ static int run_line(struct span *span, struct reason *reason)
 			return 0;
 	}
 	/* The room of deleted rules is free only after the change. */
-	if (request.verb == BATCH_ADD && span->deleted >= ROOM_LINES && !is_strict && apply_is_full(&batch->apply)) {
+	if (request.verb == BATCH_ADD && span->deleted >= ROOM_LINES && !is_strict && change_is_full(&batch->session)) {
 		span->end = span->next;
 		return 0;
 	}
-	error = batch_line_run(line, &batch->apply, &request, reason);
+	error = batch_line_run(line, &batch->session, &request, reason);
 	span->deleted += line->answer == BATCH_DELETED;
 	span->next += !error;
 	return error;
 }
 
-static int run_lines(struct apply *apply, void *context, struct reason *reason)
+static int run_lines(struct session *session, void *context, struct reason *reason)
 {
 	struct span *span = context;
 	int error = 0;
 
-	(void)apply;
+	(void)session;
 	while (span->next < span->end && !error)
 		error = run_line(span, reason);
 	return error;
@@ -295,7 +295,7 @@ static void change(struct batch *batch, size_t first, size_t end)
 			fail(batch, first, end, error, &reason);
 			return;
 		}
-		error = apply_change(&batch->apply, run_lines, &span, &reason);
+		error = change_make(&batch->session, run_lines, &span, &reason);
 		if (error && span.end - first == 1) {
 			fail(batch, first, span.end, error, &reason);
 		} else if (error) {
@@ -372,7 +372,7 @@ static int run_strict(struct batch *batch)
 	error = open_apply(batch, &reason);
 	span.end = batch->count;
 	if (!error)
-		error = apply_change(&batch->apply, run_lines, &span, &reason);
+		error = change_make(&batch->session, run_lines, &span, &reason);
 	close_apply(batch);
 	if (!error)
 		return print_answers(batch);
@@ -415,8 +415,8 @@ static enum command_status run_batch(const struct invocation *invocation)
 	/* Report an error that would stop every line before the first line. */
 	error = open_apply(&batch, &reason);
 	if (!error) {
-		apply_unlock(&batch.apply);
-		command_report_targets(&batch.apply);
+		session_unlock(&batch.session);
+		command_report_targets(&batch.session);
 	}
 	close_apply(&batch);
 	status = error ? command_failed(error, &reason) : run_all(&batch);

@@ -58,9 +58,9 @@ static void answer(struct batch_line *line, enum batch_answer what, const char *
 	line->detail = detail ? strdup(detail) : NULL;
 }
 
-static int add(struct batch_line *line, struct apply *apply, const struct rule *rule, struct reason *reason)
+static int add(struct batch_line *line, struct session *session, const struct rule *rule, struct reason *reason)
 {
-	int error = apply_add(apply, rule, reason);
+	int error = change_add(session, rule, reason);
 
 	if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
 		return error;
@@ -68,9 +68,9 @@ static int add(struct batch_line *line, struct apply *apply, const struct rule *
 	return 0;
 }
 
-static int del(struct batch_line *line, struct apply *apply, const struct rule *rule, struct reason *reason)
+static int del(struct batch_line *line, struct session *session, const struct rule *rule, struct reason *reason)
 {
-	int error = apply_del(apply, rule, reason);
+	int error = change_del(session, rule, reason);
 
 	if (error && error != -ENOENT)
 		return error;
@@ -78,19 +78,19 @@ static int del(struct batch_line *line, struct apply *apply, const struct rule *
 	return 0;
 }
 
-static int test(struct batch_line *line, struct apply *apply, const struct rule *flow, struct reason *reason)
+static int test(struct batch_line *line, struct session *session, const struct rule *flow, struct reason *reason)
 {
 	struct store_settings settings;
 	char text[RULE_TEXT_BYTES];
 	struct rule rule;
-	int error = apply_test(apply->store, flow, &rule);
+	int error = query_test(session->store, flow, &rule);
 
 	if (!error) {
 		answer(line, rule.action == RULE_DROP ? BATCH_BLOCKED : BATCH_PASSED, rule_format(&rule, text));
 		return 0;
 	}
 	if (error == -ENOENT)
-		error = store_settings(apply->store, &settings);
+		error = store_settings(session->store, &settings);
 	if (error)
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 	answer(line, settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP ? BATCH_BLOCKED_BY_POLICY : BATCH_NOT_BLOCKED,
@@ -98,16 +98,16 @@ static int test(struct batch_line *line, struct apply *apply, const struct rule 
 	return 0;
 }
 
-int batch_line_run(struct batch_line *line, struct apply *apply, const struct batch_request *request,
+int batch_line_run(struct batch_line *line, struct session *session, const struct batch_request *request,
 		   struct reason *reason)
 {
 	switch (request->verb) {
 	case BATCH_ADD:
-		return add(line, apply, &request->rule, reason);
+		return add(line, session, &request->rule, reason);
 	case BATCH_DEL:
-		return del(line, apply, &request->rule, reason);
+		return del(line, session, &request->rule, reason);
 	default:
-		return test(line, apply, &request->rule, reason);
+		return test(line, session, &request->rule, reason);
 	}
 }
 

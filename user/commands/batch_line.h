@@ -47,7 +47,7 @@ int batch_line_parse(const char *text, struct batch_request *request, struct rea
  * Runs the request within a change and keeps the answer. Earlier lines of the change already count. 0; -errno
  * with the reason: then the change must end.
  */
-int batch_line_run(struct batch_line *line, struct apply *apply, const struct batch_request *request,
+int batch_line_run(struct batch_line *line, struct session *session, const struct batch_request *request,
 		   struct reason *reason);
 
 /* Keeps the error as the answer. */

@@ -69,8 +69,8 @@ const struct command command_bench = {
 
 /* The measured filter, which no packet reaches, and the results. */
 struct benching {
-	struct apply apply;
-	struct apply_original original;
+	struct session session;
+	struct copy_original original;
 	struct store_info info;
 	struct bench_lists lists;
 	struct bench_results results;
@@ -83,17 +83,17 @@ static __u64 seconds_of(const struct invocation *invocation)
 
 static int open_filter(const struct invocation *invocation, struct benching *benching, struct reason *reason)
 {
-	const struct apply_wanted wanted = {
+	const struct copy_wanted wanted = {
 		.is_another = load_describes_table(&invocation->load) || invocation->load.capacity,
 		.options = load_table(&invocation->load),
 		.capacity = invocation->load.capacity,
 	};
-	int error = apply_open_copy(&benching->apply, invocation->state, invocation->name, &wanted, &benching->original,
-				    reason);
+	int error = session_open_copy(&benching->session, invocation->state, invocation->name, &wanted,
+				      &benching->original, reason);
 
 	if (error)
 		return error;
-	error = store_info(benching->apply.store, &benching->info);
+	error = store_info(benching->session.store, &benching->info);
 	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
 }
 
@@ -105,13 +105,13 @@ static int bench(const struct invocation *invocation, struct benching *benching,
 	if (!error)
 		error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", reason);
 	if (!error)
-		error = bench_lists_open(&benching->lists, benching->apply.store, &benching->apply.targets->filter,
+		error = bench_lists_open(&benching->lists, benching->session.store, &benching->session.filters->kernel,
 					 lasts_ms, reason);
 	if (error)
 		return error;
 	/* Other commands may change the store while bench measures. */
-	apply_unlock(&benching->apply);
-	return bench_measure(&benching->apply.targets->filter, &benching->lists, seconds_of(invocation),
+	session_unlock(&benching->session);
+	return bench_measure(&benching->session.filters->kernel, &benching->lists, seconds_of(invocation),
 			     &benching->results, reason);
 }
 
@@ -132,7 +132,7 @@ static const char *cpu_name(char name[CPU_NAME_BYTES])
 	return name;
 }
 
-static const char *measured_text(const struct apply_original *original, char text[MEASURED_BYTES])
+static const char *measured_text(const struct copy_original *original, char text[MEASURED_BYTES])
 {
 	if (original->is_copied)
 		snprintf(text, MEASURED_BYTES, "a copy of the filter on %s", original->interface);
@@ -201,7 +201,7 @@ static void add_results(json_t *answer, const struct bench_results *results, __u
 
 static json_t *make_answer(const struct invocation *invocation, const struct benching *benching)
 {
-	const struct kernel_filter *filter = &benching->apply.targets->filter;
+	const struct kernel_filter *filter = &benching->session.filters->kernel;
 	char cpu[CPU_NAME_BYTES], measured[MEASURED_BYTES];
 	struct utsname system = {};
 	json_t *answer;
@@ -209,10 +209,10 @@ static json_t *make_answer(const struct invocation *invocation, const struct ben
 	uname(&system);
 	answer = json_pack("{s:s, s:s, s:s, s:I, s:s, s:s, s:I, s:s, s:I, s:f, s:I}", "kernel", system.release,
 			   "machine", system.machine, "cpu", cpu_name(cpu), "cpus", (json_int_t)bench_cpus(), "name",
-			   benching->apply.name, "measured", measured_text(&benching->original, measured), "rules",
+			   benching->session.name, "measured", measured_text(&benching->original, measured), "rules",
 			   (json_int_t)benching->info.rules, "table", command_format_name(&filter->options), "slots",
-			   (json_int_t)table_slots(&benching->apply.targets->table), "load_factor",
-			   apply_load_factor(filter), "table_bytes", (json_int_t)kernel_filter_bytes(filter));
+			   (json_int_t)table_slots(&benching->session.filters->table), "load_factor",
+			   query_load_factor(filter), "table_bytes", (json_int_t)kernel_filter_bytes(filter));
 	add_results(answer, &benching->results, invocation->driver_ns ? invocation->driver_ns : DRIVER_NS_DEFAULT);
 	return answer;
 }
@@ -227,7 +227,7 @@ static enum command_status run_bench(const struct invocation *invocation)
 	if (command_check_format(&invocation->load))
 		return STATUS_USAGE;
 	error = bench(invocation, &benching, &reason);
-	is_nothing_there = error == -ENOENT && !benching.apply.targets;
+	is_nothing_there = error == -ENOENT && !benching.session.filters;
 	if (!error) {
 		if (benching.original.is_running && !benching.original.is_filtering)
 			output_note("the running filter on %s does not filter as measured; see xdp-cuckoo status",
@@ -235,7 +235,7 @@ static enum command_status run_bench(const struct invocation *invocation)
 		output_print(make_answer(invocation, &benching));
 	}
 	bench_lists_close(&benching.lists);
-	apply_close(&benching.apply);
+	session_close(&benching.session);
 	if (is_nothing_there)
 		return command_error(STATUS_NO, "%s", reason.text);
 	return error ? command_failed(error, &reason) : STATUS_DONE;

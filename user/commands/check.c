@@ -25,21 +25,21 @@ const struct command command_check = {
 };
 
 /* *differing: a table was not equal to the store, now or when it was opened. */
-static int check_all(struct apply *apply, json_t *rows, bool *differing, struct reason *reason)
+static int check_all(struct session *session, json_t *rows, bool *differing, struct reason *reason)
 {
 	int error = 0;
 
 	*differing = false;
-	for (size_t i = 0; i < apply->targets_count && !error; i++) {
-		struct target *target = &apply->targets[i];
+	for (size_t i = 0; i < session->filters_count && !error; i++) {
+		struct filter *filter = &session->filters[i];
 		struct table_difference difference = {};
 
-		error = apply_check(apply, target, &difference, reason);
+		error = session_check(session, filter, &difference, reason);
 		*differing |= difference.added || difference.removed || difference.retimed ||
-			      target->state == TARGET_REPAIRED;
+			      filter->state == FILTER_REPAIRED;
 		json_array_append_new(rows,
 				      json_pack("{s:s, s:I, s:I, s:I, s:I}", "interface",
-						target->filter.attachments[0].interface, "right",
+						filter->kernel.attachments[0].interface, "right",
 						(json_int_t)(difference.kept - difference.retimed), "missing",
 						(json_int_t)difference.added, "foreign", (json_int_t)difference.removed,
 						"other_end", (json_int_t)difference.retimed));
@@ -50,21 +50,21 @@ static int check_all(struct apply *apply, json_t *rows, bool *differing, struct 
 static enum command_status run_check(const struct invocation *invocation)
 {
 	json_t *rows;
-	struct apply apply;
+	struct session session;
 	struct reason reason;
 	bool differing, is_undone;
-	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
 	if (error)
 		return command_failed(error, &reason);
-	if (!apply.targets_count)
-		return command_close_idle(&apply);
-	command_report_targets(&apply);
+	if (!session.filters_count)
+		return command_close_idle(&session);
+	command_report_targets(&session);
 	rows = json_array();
-	error = check_all(&apply, rows, &differing, &reason);
-	is_undone = apply.undone.is_done;
+	error = check_all(&session, rows, &differing, &reason);
+	is_undone = session.undone.is_done;
 	output_print(rows);
-	apply_close(&apply);
+	session_close(&session);
 	if (error)
 		return command_failed(error, &reason);
 	if (differing)

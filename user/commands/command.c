@@ -52,7 +52,7 @@ enum command_status command_error(enum command_status status, const char *format
 
 const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 {
-	const bool is_named = strcmp(name, APPLY_NAME_DEFAULT);
+	const bool is_named = strcmp(name, SESSION_NAME_DEFAULT);
 
 	snprintf(text, COMMAND_NAME_BYTES, "%s%.*s", is_named ? " --name " : "", ABI_NAME_BYTES - 1,
 		 is_named ? name : "");
@@ -86,13 +86,13 @@ void command_say_bad_line(const char *text)
 	output_error(STATUS_USAGE, text);
 }
 
-enum command_status command_close_idle(struct apply *apply)
+enum command_status command_close_idle(struct session *session)
 {
 	enum command_status status;
 
-	command_report_undone(apply);
-	status = command_not_running(apply->name);
-	apply_close(apply);
+	command_report_undone(session);
+	status = command_not_running(session->name);
+	session_close(session);
 	return status;
 }
 
@@ -174,7 +174,7 @@ int command_open_store(const struct invocation *invocation, struct store **store
 {
 	static bool is_reported; /* once, even if a command opens the store often */
 	char dir[PATH_MAX], option[COMMAND_NAME_BYTES];
-	int error = apply_state_dir(invocation->state, invocation->name, dir, sizeof(dir));
+	int error = session_state_dir(invocation->state, invocation->name, dir, sizeof(dir));
 
 	*store = NULL;
 	if (error)
@@ -190,18 +190,18 @@ int command_open_store(const struct invocation *invocation, struct store **store
 	return error == -ENOENT ? 0 : error;
 }
 
-int command_open_guarded(const struct invocation *invocation, struct apply *apply, struct guard *guard,
+int command_open_guarded(const struct invocation *invocation, struct session *session, struct guard *guard,
 			 struct reason *reason)
 {
 	int error;
 
-	*apply = (struct apply){};
+	*session = (struct session){};
 	*guard = (struct guard){};
 	error = invocation->is_forced ? 0 : guard_open(guard, reason);
 	if (!error)
-		error = apply_open(apply, invocation->state, invocation->name, reason);
+		error = session_open(session, invocation->state, invocation->name, reason);
 	if (!error && !invocation->is_forced)
-		apply->guard = guard;
+		session->guard = guard;
 	return error;
 }
 

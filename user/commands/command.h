@@ -123,8 +123,8 @@ enum command_status command_not_a_choice(const char *what, const char *word, con
 /* Says that no filter of this name runs, and suggests the nearest name that does. STATUS_NO. */
 enum command_status command_not_running(const char *name);
 
-/* apply_close(), for a command that needs a running filter and found none. STATUS_NO. */
-enum command_status command_close_idle(struct apply *apply);
+/* session_close(), for a command that needs a running filter and found none. STATUS_NO. */
+enum command_status command_close_idle(struct session *session);
 
 /* ---- command.c: operands and options ---- */
 
@@ -153,10 +153,10 @@ int command_open_store(const struct invocation *invocation, struct store **store
 bool command_is_late(struct store *store);
 
 /*
- * apply_open() for a change that must not lock this host out, unless --force is given. The caller closes
- * `guard` after `apply`, even if this failed.
+ * session_open() for a change that must not lock this host out, unless --force is given. The caller closes
+ * `guard` after `session`, even if this failed.
  */
-int command_open_guarded(const struct invocation *invocation, struct apply *apply, struct guard *guard,
+int command_open_guarded(const struct invocation *invocation, struct session *session, struct guard *guard,
 			 struct reason *reason);
 
 /* rule_counts_open() for the filters of --name. Prints the error. */
@@ -183,16 +183,16 @@ struct import_options command_list_import(const struct invocation *invocation, c
 /* ---- report.c: notes and warnings on stderr, and the state of filters in words ---- */
 
 /*
- * Report what apply_open() did. command_report_undone(): the change that it undid, or could not undo.
+ * Report what session_open() did. command_report_undone(): the change that it undid, or could not undo.
  * command_report_found(): also filters that it adopted, repaired or replaced. command_report_targets(): also
  * whether no filter runs.
  */
-void command_report_undone(struct apply *apply);
-void command_report_found(struct apply *apply);
-void command_report_targets(struct apply *apply);
+void command_report_undone(struct session *session);
+void command_report_found(struct session *session);
+void command_report_targets(struct session *session);
 
 /* Reports the tables that a change replaced, and why. */
-void command_report_rebuilds(const struct apply *apply);
+void command_report_rebuilds(const struct session *session);
 
 /* How a table keeps its entries: "exact, counted by rule", "compact, 16 bits", ... */
 const char *command_format_name(const struct abi_options *options);
@@ -201,7 +201,7 @@ const char *command_format_name(const struct abi_options *options);
  * Reports stored rules that block this host, its gateways or its operator, before a command puts them in
  * force. Such rules exist after --force, on another host, or when addresses changed. -ENOMEM.
  */
-int command_report_blocked(const struct apply *apply, struct reason *reason);
+int command_report_blocked(const struct session *session, struct reason *reason);
 
 struct command_imported {
 	json_t *answer; /* owned by the caller; it may exist even if the import failed */
@@ -242,6 +242,6 @@ void command_watch(const char *name);
  * kernel_fit_mtu() for every interface that runs the filter. Reports each exchange of a program, and each
  * failure.
  */
-void command_fit_mtu(struct apply *apply);
+void command_fit_mtu(struct session *session);
 
 #endif

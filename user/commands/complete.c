@@ -90,7 +90,7 @@ static bool is_running(const struct kernel_filter *filters, size_t count, const 
 /* Each name once. */
 static void offer_names(const struct completion *completion)
 {
-	DIR *state = opendir(completion->state ? completion->state : APPLY_STATE_DEFAULT);
+	DIR *state = opendir(completion->state ? completion->state : SESSION_STATE_DEFAULT);
 	struct kernel_filter *filters;
 	const struct dirent *entry;
 	struct reason ignored;
@@ -98,10 +98,10 @@ static void offer_names(const struct completion *completion)
 
 	kernel_look(NULL, &filters, &count, &ignored);
 	for (size_t i = 0; i < count; i++)
-		if (apply_is_name(filters[i].config->name) && !is_running(filters, i, filters[i].config->name))
+		if (session_is_name(filters[i].config->name) && !is_running(filters, i, filters[i].config->name))
 			offer(completion, filters[i].config->name, "running");
 	while (state && (entry = readdir(state)))
-		if (apply_is_name(entry->d_name) && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+		if (session_is_name(entry->d_name) && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
 		    !is_running(filters, count, entry->d_name))
 			offer(completion, entry->d_name, "stored");
 	kernel_filters_free(filters, count);

@@ -35,40 +35,40 @@ const struct command command_confirm = {
  * Uses the clock of the packet path. Once that path has let all packets pass, a confirm proves nothing: it
  * may have been typed while the session was frozen.
  */
-static int check_in_time(const struct apply *apply, struct reason *reason)
+static int check_in_time(const struct session *session, struct reason *reason)
 {
 	double ticks_per_second;
 	__u32 tick;
-	int error = apply->targets_count ? kernel_tick(&tick, &ticks_per_second, reason) : 0;
+	int error = session->filters_count ? kernel_tick(&tick, &ticks_per_second, reason) : 0;
 
-	if (!error && apply->undone.error)
+	if (!error && session->undone.error)
 		error = reason_set(reason, -ETIMEDOUT,
 				   "too late: the time is over; confirm --force keeps what could not be undone");
-	for (size_t i = 0; i < apply->targets_count && !error; i++) {
-		const struct abi_config *config = apply->targets[i].filter.config;
+	for (size_t i = 0; i < session->filters_count && !error; i++) {
+		const struct abi_config *config = session->filters[i].kernel.config;
 
 		if (config->run & ABI_RUN_UNCONFIRMED && tick >= config->confirm_by)
 			error = reason_set(reason, -ETIMEDOUT,
 					   "too late: '%s' passes everything since the time is over; xdp-cuckoo unload takes "
 					   "it off, confirm --force lets it filter",
-					   apply->name);
+					   session->name);
 	}
 	return error;
 }
 
 static enum command_status run_confirm(const struct invocation *invocation)
 {
-	struct apply apply;
+	struct session session;
 	struct reason reason;
-	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
 	if (!error)
-		command_report_undone(&apply);
+		command_report_undone(&session);
 	if (!error && !invocation->is_forced)
-		error = check_in_time(&apply, &reason);
+		error = check_in_time(&session, &reason);
 	if (!error)
-		error = apply_confirm(&apply, &reason);
-	apply_close(&apply);
+		error = change_confirm(&session, &reason);
+	session_close(&session);
 	if (error == -ETIMEDOUT)
 		return command_error(STATUS_NO, "%s", reason.text);
 	if (error == -ENOENT)

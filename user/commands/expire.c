@@ -22,25 +22,25 @@ const struct command command_expire = {
 	.run = run_expire,
 };
 
-static int expire(struct apply *apply, void *count, struct reason *reason)
+static int expire(struct session *session, void *count, struct reason *reason)
 {
-	return apply_expire(apply, count, reason);
+	return change_expire(session, count, reason);
 }
 
 static enum command_status run_expire(const struct invocation *invocation)
 {
-	struct apply apply;
+	struct session session;
 	struct reason reason;
 	__u64 count = 0;
-	int error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
 	if (!error)
-		command_report_found(&apply);
+		command_report_found(&session);
 	if (!error)
-		error = apply_change(&apply, expire, &count, &reason);
+		error = change_make(&session, expire, &count, &reason);
 	if (!error)
-		command_report_rebuilds(&apply);
-	apply_close(&apply);
+		command_report_rebuilds(&session);
+	session_close(&session);
 	if (error)
 		return command_failed(error, &reason);
 	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)count));

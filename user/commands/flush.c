@@ -25,30 +25,30 @@ const struct command command_flush = {
 	.run = run_flush,
 };
 
-static int clear(struct apply *apply, void *context, struct reason *reason)
+static int clear(struct session *session, void *context, struct reason *reason)
 {
 	struct store_info info;
-	int error = store_info(apply->store, &info);
+	int error = store_info(session->store, &info);
 
 	if (error)
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 	*(__u64 *)context = info.rules;
-	return apply_clear(apply, reason);
+	return change_clear(session, reason);
 }
 
 static enum command_status run_flush(const struct invocation *invocation)
 {
 	struct guard guard;
-	struct apply apply;
+	struct session session;
 	struct reason reason;
 	__u64 deleted = 0;
-	int error = command_open_guarded(invocation, &apply, &guard, &reason);
+	int error = command_open_guarded(invocation, &session, &guard, &reason);
 
 	if (!error)
-		command_report_undone(&apply);
+		command_report_undone(&session);
 	if (!error)
-		error = apply_change(&apply, clear, &deleted, &reason);
-	apply_close(&apply);
+		error = change_make(&session, clear, &deleted, &reason);
+	session_close(&session);
 	guard_close(&guard);
 	if (error)
 		return command_failed(error, &reason);

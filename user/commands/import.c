@@ -118,28 +118,28 @@ static int change(struct import *import, const struct invocation *invocation, st
 		  json_t **answer, struct reason *reason)
 {
 	struct store_info info = {};
-	struct apply apply;
+	struct session session;
 	struct guard guard;
 	__s64 left_ms;
-	int error = command_open_guarded(invocation, &apply, &guard, reason);
+	int error = command_open_guarded(invocation, &session, &guard, reason);
 
 	if (!error) {
-		command_report_targets(&apply);
-		error = import_change(import, &apply, reason);
+		command_report_targets(&session);
+		error = import_change(import, &session, reason);
 	}
 	if (!error) {
 		const struct import_report report = import_report(import);
 
-		command_report_rebuilds(&apply);
-		store_info(apply.store, &info);
+		command_report_rebuilds(&session);
+		store_info(session.store, &info);
 		*answer = counts_of(import, &report);
 		json_object_set_new(*answer, "rules", json_integer(info.rules));
 		json_object_set_new(*answer, "seconds", json_real(report.seconds));
 		json_object_set_new(*answer, "rules_per_second", json_integer(report.rules / report.seconds));
 	}
-	if (!error && import->options->confirm_ms && !apply_pending_left(&apply, &watchdog->pending_id, &left_ms))
+	if (!error && import->options->confirm_ms && !change_pending_left(&session, &watchdog->pending_id, &left_ms))
 		watchdog->deadline_ms = watchdog_deadline(left_ms);
-	apply_close(&apply);
+	session_close(&session);
 	guard_close(&guard);
 	return error;
 }

@@ -98,22 +98,22 @@ static void add_row(json_t *rows, const struct kernel_attachment *attached)
 					      interface_mode_name(attachment.mode)));
 }
 
-static int load_one(const struct invocation *invocation, struct apply *apply, struct target *target,
+static int load_one(const struct invocation *invocation, struct session *session, struct filter *filter,
 		    const char *interface, json_t *rows, struct reason *reason)
 {
-	struct kernel_filter *filter = &target->filter;
-	const struct kernel_attachment *attachment = apply_attachment_on(apply, interface);
+	struct kernel_filter *kernel = &filter->kernel;
+	const struct kernel_attachment *attachment = session_attachment_on(session, interface);
 	int error;
 
 	if (attachment) {
-		output_note("'%s' runs the filter '%s' already", interface, apply->name);
+		output_note("'%s' runs the filter '%s' already", interface, session->name);
 		add_row(rows, attachment);
 		return 0;
 	}
-	error = kernel_attach(filter, interface, invocation->load.mode, reason);
+	error = kernel_attach(kernel, interface, invocation->load.mode, reason);
 	if (error)
 		return error;
-	attachment = &filter->attachments[filter->attachments_count - 1];
+	attachment = &kernel->attachments[kernel->attachments_count - 1];
 	if (*reason->text)
 		output_note("'%s' runs the filter in generic (skb) mode, which is slower: %s", interface, reason->text);
 	add_row(rows, attachment);
@@ -121,103 +121,103 @@ static int load_one(const struct invocation *invocation, struct apply *apply, st
 }
 
 /* The filter already runs, and the new interfaces will share it. Fails if the options ask for another table. */
-static int check_running(const struct invocation *invocation, const struct apply *apply, struct reason *reason)
+static int check_running(const struct invocation *invocation, const struct session *session, struct reason *reason)
 {
-	const struct target *target = apply->targets;
+	const struct filter *filter = session->filters;
 	const struct abi_options wanted = load_table(&invocation->load);
-	__u64 slots = table_slots(&target->table);
+	__u64 slots = table_slots(&filter->table);
 
 	if (invocation->load.capacity && table_slots_for(invocation->load.capacity) != slots)
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its "
 				  "capacity",
-				  apply->name, (unsigned long long)slots);
-	if (load_describes_table(&invocation->load) && memcmp(&wanted, &target->filter.options, sizeof(wanted)))
+				  session->name, (unsigned long long)slots);
+	if (load_describes_table(&invocation->load) && memcmp(&wanted, &filter->kernel.options, sizeof(wanted)))
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' runs with another --compact, --fingerprint, "
 				  "--no-counters or --no-spare; unload it to change them",
-				  apply->name);
+				  session->name);
 	return 0;
 }
 
 /* Undoes the load after a failure. */
-static void take_back(const struct invocation *invocation, struct apply *apply, struct target *target,
+static void take_back(const struct invocation *invocation, struct session *session, struct filter *filter,
 		      size_t attachments_before, bool was_monitor_only)
 {
 	struct reason ignored;
 
-	for (size_t i = attachments_before; i < target->filter.attachments_count; i++)
-		kernel_detach(&target->filter, &target->filter.attachments[i], &ignored);
+	for (size_t i = attachments_before; i < filter->kernel.attachments_count; i++)
+		kernel_detach(&filter->kernel, &filter->kernel.attachments[i], &ignored);
 	if (invocation->confirm_ms)
-		target_confirm(target);
+		filter_confirm(filter);
 	if (invocation->load.is_monitor_only && !was_monitor_only)
-		apply_set_monitor_only(apply, false, &ignored);
+		change_set_monitor_only(session, false, &ignored);
 }
 
-/* Sets *before to the number of interfaces that ran the filter, apply->targets[0], before. */
-static int load_all(const struct invocation *invocation, struct apply *apply, json_t *rows, size_t *before,
+/* Sets *before to the number of interfaces that ran the filter, session->filters[0], before. */
+static int load_all(const struct invocation *invocation, struct session *session, json_t *rows, size_t *before,
 		    struct reason *reason)
 {
 	const struct abi_options options = load_table(&invocation->load);
-	struct target *target = apply->targets;
+	struct filter *filter = session->filters;
 	bool was_monitor_only;
 	int error;
 
-	if (apply->targets_count)
-		error = check_running(invocation, apply, reason);
+	if (session->filters_count)
+		error = check_running(invocation, session, reason);
 	else
-		error = apply_load(apply, &options, invocation->load.capacity, &target, reason);
+		error = session_load(session, &options, invocation->load.capacity, &filter, reason);
 	if (error)
 		return error;
 	/* Only one change at a time may wait for `confirm`. */
-	if (invocation->confirm_ms && target->filter.config->run & ABI_RUN_UNCONFIRMED)
+	if (invocation->confirm_ms && filter->kernel.config->run & ABI_RUN_UNCONFIRMED)
 		return reason_set(reason, -EBUSY,
 				  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see "
 				  "xdp-cuckoo status",
-				  apply->name);
-	was_monitor_only = target->filter.config->run & ABI_RUN_MONITOR;
-	*before = target->filter.attachments_count;
-	command_fit_mtu(apply);
+				  session->name);
+	was_monitor_only = filter->kernel.config->run & ABI_RUN_MONITOR;
+	*before = filter->kernel.attachments_count;
+	command_fit_mtu(session);
 	/* Monitor-only and the deadline must be set before the filter gets its first packet. */
 	if (invocation->load.is_monitor_only && !was_monitor_only)
-		error = apply_set_monitor_only(apply, true, reason);
+		error = change_set_monitor_only(session, true, reason);
 	if (!error && invocation->confirm_ms)
-		error = target_set_unconfirmed(target, 0, invocation->confirm_ms, reason);
+		error = filter_set_unconfirmed(filter, 0, invocation->confirm_ms, reason);
 	for (int i = 0; i < invocation->count && !error; i++)
-		error = load_one(invocation, apply, target, invocation->operands[i], rows, reason);
+		error = load_one(invocation, session, filter, invocation->operands[i], rows, reason);
 	/* If no interface was added, there is nothing to undo: do not wait for `confirm`. */
-	if (!error && invocation->confirm_ms && target->filter.attachments_count == *before)
-		target_confirm(target);
+	if (!error && invocation->confirm_ms && filter->kernel.attachments_count == *before)
+		filter_confirm(filter);
 	if (error)
-		take_back(invocation, apply, target, *before, was_monitor_only);
+		take_back(invocation, session, filter, *before, was_monitor_only);
 	return error;
 }
 
-static bool is_unconfirmed(const struct invocation *invocation, const struct kernel_filter *filter)
+static bool is_unconfirmed(const struct invocation *invocation, const struct kernel_filter *kernel)
 {
-	return invocation->confirm_ms && filter->config->run & ABI_RUN_UNCONFIRMED;
+	return invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED;
 }
 
-static json_t *load_answer(const struct invocation *invocation, struct apply *apply, json_t *rows)
+static json_t *load_answer(const struct invocation *invocation, struct session *session, json_t *rows)
 {
-	const struct kernel_filter *filter = &apply->targets->filter;
+	const struct kernel_filter *kernel = &session->filters->kernel;
 	struct store_info info = {};
 	json_t *answer;
 
-	store_info(apply->store, &info);
-	answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:f, s:f, s:o}", "name", apply->name, "rules",
-			   (json_int_t)info.rules, "table", command_format_name(&filter->options), "slots",
-			   (json_int_t)table_slots(&apply->targets->table), "table_bytes",
-			   (json_int_t)kernel_filter_bytes(filter), "false_positive_rate_ipv4",
-			   apply_false_positive_rate(filter, FLOW_IPV4), "false_positive_rate_ipv6",
-			   apply_false_positive_rate(filter, FLOW_IPV6), "interfaces", rows);
-	if (is_unconfirmed(invocation, filter))
+	store_info(session->store, &info);
+	answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:f, s:f, s:o}", "name", session->name, "rules",
+			   (json_int_t)info.rules, "table", command_format_name(&kernel->options), "slots",
+			   (json_int_t)table_slots(&session->filters->table), "table_bytes",
+			   (json_int_t)kernel_filter_bytes(kernel), "false_positive_rate_ipv4",
+			   query_false_positive_rate(kernel, FLOW_IPV4), "false_positive_rate_ipv6",
+			   query_false_positive_rate(kernel, FLOW_IPV6), "interfaces", rows);
+	if (is_unconfirmed(invocation, kernel))
 		json_object_set_new(answer, "confirm_within_seconds", json_integer(invocation->confirm_ms / 1000));
 	return answer;
 }
 
 /* The watchdog that undoes this load. `ifindex` has room for all interfaces of the command. */
-static struct watchdog watchdog_for(const struct invocation *invocation, const struct kernel_filter *filter,
+static struct watchdog watchdog_for(const struct invocation *invocation, const struct kernel_filter *kernel,
 				    size_t before, int *ifindex)
 {
 	struct watchdog watchdog = {
@@ -225,11 +225,11 @@ static struct watchdog watchdog_for(const struct invocation *invocation, const s
 		.name = invocation->name,
 		.deadline_ms = watchdog_deadline(invocation->confirm_ms),
 		.ifindex = ifindex,
-		.confirm_by = filter->config->confirm_by,
+		.confirm_by = kernel->config->confirm_by,
 	};
 
-	for (size_t i = before; i < filter->attachments_count; i++)
-		ifindex[watchdog.ifindex_count++] = filter->attachments[i].ifindex;
+	for (size_t i = before; i < kernel->attachments_count; i++)
+		ifindex[watchdog.ifindex_count++] = kernel->attachments[i].ifindex;
 	return watchdog;
 }
 
@@ -243,36 +243,36 @@ struct loading {
 static int load(const struct invocation *invocation, struct loading *loading, struct reason *reason)
 {
 	struct reason unseen;
-	struct apply apply;
+	struct session session;
 	size_t before = 0;
 	bool is_new;
-	int error = apply_open_to_load(&apply, invocation->state, invocation->name, &unseen, reason);
+	int error = session_open_to_load(&session, invocation->state, invocation->name, &unseen, reason);
 
-	is_new = !error && !apply.targets_count;
+	is_new = !error && !session.filters_count;
 	if (!error) {
-		command_report_undone(&apply);
-		error = command_report_blocked(&apply, reason);
+		command_report_undone(&session);
+		error = command_report_blocked(&session, reason);
 	}
 	if (!error)
-		error = load_all(invocation, &apply, loading->rows, &before, reason);
+		error = load_all(invocation, &session, loading->rows, &before, reason);
 	if (!error) {
-		const struct kernel_filter *filter = &apply.targets->filter;
+		const struct kernel_filter *kernel = &session.filters->kernel;
 
-		command_report_targets(&apply);
+		command_report_targets(&session);
 		if (*unseen.text)
 			output_note("%s", unseen.text);
-		if (!filter->options.is_exact)
+		if (!kernel->options.is_exact)
 			output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of rule in "
 				    "use",
-				    1 / table_false_positive_rate(filter->options.format, TABLE_LOAD_PERCENT / 100.));
-		loading->drops_headers = is_new && filter->config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_DROP;
-		if (!is_unconfirmed(invocation, filter))
-			command_report_run(filter);
-		loading->answer = load_answer(invocation, &apply, json_incref(loading->rows));
-		if (is_unconfirmed(invocation, filter))
-			loading->watchdog = watchdog_for(invocation, filter, before, loading->ifindex);
+				    1 / table_false_positive_rate(kernel->options.format, TABLE_LOAD_PERCENT / 100.));
+		loading->drops_headers = is_new && kernel->config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_DROP;
+		if (!is_unconfirmed(invocation, kernel))
+			command_report_run(kernel);
+		loading->answer = load_answer(invocation, &session, json_incref(loading->rows));
+		if (is_unconfirmed(invocation, kernel))
+			loading->watchdog = watchdog_for(invocation, kernel, before, loading->ifindex);
 	}
-	apply_close(&apply);
+	session_close(&session);
 	return error;
 }
 
@@ -316,12 +316,12 @@ struct unloading {
 	struct reason unsound;
 };
 
-static int unload_filter(struct unloading *unloading, const struct kernel_filter *filter, struct reason *reason)
+static int unload_filter(struct unloading *unloading, const struct kernel_filter *kernel, struct reason *reason)
 {
 	const struct invocation *invocation = unloading->invocation;
 
-	for (size_t i = 0; i < filter->attachments_count; i++) {
-		struct kernel_attachment attachment = filter->attachments[i];
+	for (size_t i = 0; i < kernel->attachments_count; i++) {
+		struct kernel_attachment attachment = kernel->attachments[i];
 		bool is_wanted = invocation->is_all;
 		int error;
 
@@ -329,7 +329,7 @@ static int unload_filter(struct unloading *unloading, const struct kernel_filter
 			is_wanted |= interfaces_are_one(invocation->operands[k], attachment.interface);
 		if (!is_wanted)
 			continue;
-		error = kernel_detach(filter, &filter->attachments[i], reason);
+		error = kernel_detach(kernel, &kernel->attachments[i], reason);
 		if (error)
 			return error;
 		for (int k = 0; k < invocation->count; k++)

@@ -31,20 +31,20 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 {
 	const char *word = invocation->operands[0];
 	const bool is_on = !strcmp(word, "on");
-	struct apply apply;
+	struct session session;
 	struct reason reason;
 	int error;
 
 	if (!is_on && strcmp(word, "off"))
 		return command_not_a_choice("monitor-only", word, "on|off");
-	error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (!error) {
-		command_report_targets(&apply);
-		error = is_on ? 0 : command_report_blocked(&apply, &reason);
+		command_report_targets(&session);
+		error = is_on ? 0 : command_report_blocked(&session, &reason);
 	}
 	if (!error)
-		error = apply_set_monitor_only(&apply, is_on, &reason);
-	apply_close(&apply);
+		error = change_set_monitor_only(&session, is_on, &reason);
+	session_close(&session);
 	if (error)
 		return command_failed(error, &reason);
 	output_print(json_pack("{s:b}", "monitor_only", is_on));

@@ -26,9 +26,9 @@
 
 const struct option_row options_table[] = {
 	{ "json", 0, NULL, "print JSON, errors too", .to = TO(wants_json) },
-	{ "name", 0, "NAME", "the filter and its rules (default: " APPLY_NAME_DEFAULT ")", VALUE_NAME,
+	{ "name", 0, "NAME", "the filter and its rules (default: " SESSION_NAME_DEFAULT ")", VALUE_NAME,
 	  .to = INTO(name) },
-	{ "state", 0, "DIR", "keep rules in DIR/NAME (default: " APPLY_STATE_DEFAULT ")", VALUE_TEXT,
+	{ "state", 0, "DIR", "keep rules in DIR/NAME (default: " SESSION_STATE_DEFAULT ")", VALUE_TEXT,
 	  .to = INTO(state) },
 	{ "pins", 0, "DIR", "where filters are pinned, for users without CAP_SYS_ADMIN", VALUE_TEXT, .to = TO(pins) },
 	{ "help", 0, NULL, "explain the command", .to = TO(wants_help) },
@@ -129,7 +129,7 @@ static enum command_status take_value(const struct option_row *row, const char *
 		return STATUS_DONE;
 	case VALUE_NAME:
 		*(const char **)to = value;
-		if (apply_is_name(value))
+		if (session_is_name(value))
 			return STATUS_DONE;
 		return command_error(STATUS_USAGE,
 				     "%s '%s': must be 1 to %d letters, digits, '.', '_' or '-', and not start with "

@@ -81,18 +81,18 @@ static int set_policy(const struct invocation *invocation, enum abi_outcome outc
 		      struct reason *reason)
 {
 	struct store_settings settings;
-	struct apply apply;
-	int error = apply_open(&apply, invocation->state, invocation->name, reason);
+	struct session session;
+	int error = session_open(&session, invocation->state, invocation->name, reason);
 
 	if (!error) {
-		command_report_targets(&apply);
-		error = read_settings(apply.store, &settings, reason);
+		command_report_targets(&session);
+		error = read_settings(session.store, &settings, reason);
 	}
 	if (!error) {
 		settings.policy[outcome] = verdict;
-		error = apply_set(&apply, &settings, reason);
+		error = change_set(&session, &settings, reason);
 	}
-	apply_close(&apply);
+	session_close(&session);
 	return error;
 }
 

@@ -12,9 +12,9 @@
 
 #define BLOCKED_REPORTED_MAX 8
 
-void command_report_undone(struct apply *apply)
+void command_report_undone(struct session *session)
 {
-	struct apply_undone *undone = &apply->undone;
+	struct change_undone *undone = &session->undone;
 	char option[COMMAND_NAME_BYTES];
 
 	if (undone->is_told)
@@ -23,7 +23,7 @@ void command_report_undone(struct apply *apply)
 	if (undone->error)
 		output_warning("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
 			       "passes; xdp-cuckoo%s confirm --force keeps the change instead",
-			       undone->reason.text, command_name_option(apply->name, option));
+			       undone->reason.text, command_name_option(session->name, option));
 	if (undone->is_done && !undone->lost)
 		output_warning("undid a change of %llu rule%s that was not confirmed in time: the rules are as before it",
 			       (unsigned long long)undone->rules, undone->rules == 1 ? "" : "s");
@@ -32,60 +32,60 @@ void command_report_undone(struct apply *apply)
 			       (unsigned long long)undone->lost, undone->lost == 1 ? "" : "s", undone->reason.text);
 }
 
-void command_report_found(struct apply *apply)
+void command_report_found(struct session *session)
 {
-	command_report_undone(apply);
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		const struct target *target = &apply->targets[i];
+	command_report_undone(session);
+	for (size_t i = 0; i < session->filters_count; i++) {
+		const struct filter *filter = &session->filters[i];
 
-		if (target->state == TARGET_SET_UP)
-			output_note("adopted the filter on %s as '%s'", target->filter.attachments[0].interface,
-				    apply->name);
-		if (target->state == TARGET_REPAIRED)
-			output_note("repaired the table of '%s' on %s: an earlier command did not finish", apply->name,
-				    target->filter.attachments[0].interface);
-		if (target->state == TARGET_TAKEN_OVER)
+		if (filter->state == FILTER_SET_UP)
+			output_note("adopted the filter on %s as '%s'", filter->kernel.attachments[0].interface,
+				    session->name);
+		if (filter->state == FILTER_REPAIRED)
+			output_note("repaired the table of '%s' on %s: an earlier command did not finish",
+				    session->name, filter->kernel.attachments[0].interface);
+		if (filter->state == FILTER_TAKEN_OVER)
 			output_note("replaced the filter of another version on %s by this version's; it counts from 0",
-				    target->filter.attachments[0].interface);
+				    filter->kernel.attachments[0].interface);
 	}
 }
 
-void command_report_targets(struct apply *apply)
+void command_report_targets(struct session *session)
 {
 	char option[COMMAND_NAME_BYTES];
 
-	if (!apply->targets_count)
-		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE", apply->name,
-			    command_name_option(apply->name, option));
-	command_report_found(apply);
+	if (!session->filters_count)
+		output_note("no filter '%s' is running; rules take effect at xdp-cuckoo%s load IFACE", session->name,
+			    command_name_option(session->name, option));
+	command_report_found(session);
 }
 
-static void report_rebuild(const struct apply *apply, const struct target *target)
+static void report_rebuild(const struct session *session, const struct filter *filter)
 {
-	const __u64 now = table_slots(&target->table), before = target->slots_before;
-	const char *interface = target->filter.attachments_count ? target->filter.attachments[0].interface : "-";
+	const __u64 now = table_slots(&filter->table), before = filter->slots_before;
+	const char *interface = filter->kernel.attachments_count ? filter->kernel.attachments[0].interface : "-";
 
 	if (before != now)
-		output_note("the table of '%s' on %s went from %llu to %llu slots", apply->name, interface,
+		output_note("the table of '%s' on %s went from %llu to %llu slots", session->name, interface,
 			    (unsigned long long)before, (unsigned long long)now);
-	else if (target->cause == TARGET_STUCK)
+	else if (filter->cause == FILTER_STUCK)
 		output_note("too many keys fell into one pair of buckets: rebuilt the table of '%s' on %s with a "
 			    "new hash key",
-			    apply->name, interface);
-	else if (target->cause == TARGET_AGED)
-		output_note("rebuilt the table of '%s' on %s: it was too old to know when new rules end", apply->name,
+			    session->name, interface);
+	else if (filter->cause == FILTER_AGED)
+		output_note("rebuilt the table of '%s' on %s: it was too old to know when new rules end", session->name,
 			    interface);
-	else if (target->cause == TARGET_NEW_PLAN)
+	else if (filter->cause == FILTER_NEW_PLAN)
 		output_note("rebuilt the table of '%s' on %s: prefix lengths are joined differently, so that a "
 			    "packet needs few look-ups",
-			    apply->name, interface);
+			    session->name, interface);
 }
 
-void command_report_rebuilds(const struct apply *apply)
+void command_report_rebuilds(const struct session *session)
 {
-	for (size_t i = 0; i < apply->targets_count; i++)
-		if (apply->targets[i].slots_before)
-			report_rebuild(apply, &apply->targets[i]);
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (session->filters[i].slots_before)
+			report_rebuild(session, &session->filters[i]);
 }
 
 const char *command_format_name(const struct abi_options *options)
@@ -103,19 +103,19 @@ const char *command_format_name(const struct abi_options *options)
 }
 
 /* The first condition that holds decides. */
-const char *command_effect(const struct kernel_filter *filter, char text[COMMAND_EFFECT_BYTES])
+const char *command_effect(const struct kernel_filter *kernel, char text[COMMAND_EFFECT_BYTES])
 {
-	const __u32 run = filter->config->run;
-	const __s64 left_ms = run_confirm_left_ms(filter);
+	const __u32 run = kernel->config->run;
+	const __s64 left_ms = run_confirm_left_ms(kernel);
 	char time[RULE_TIME_BYTES];
 
 	if (!(run & ABI_RUN_SET_UP))
 		return "passes everything until the next add, import or load";
 	if (run & ABI_RUN_PANIC)
 		return "PANIC: passes everything; xdp-cuckoo panic off ends it";
-	if (run_is_confirm_late(filter))
+	if (run_is_confirm_late(kernel))
 		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or unload, ends it";
-	if (run_is_unconfirmed(filter)) {
+	if (run_is_unconfirmed(kernel)) {
 		snprintf(text, COMMAND_EFFECT_BYTES,
 			 "UNCONFIRMED: passes everything in %s unless xdp-cuckoo confirm "
 			 "comes before",
@@ -127,17 +127,17 @@ const char *command_effect(const struct kernel_filter *filter, char text[COMMAND
 	return "filters";
 }
 
-void command_report_run(const struct kernel_filter *filter)
+void command_report_run(const struct kernel_filter *kernel)
 {
-	const bool is_late = run_is_confirm_late(filter);
+	const bool is_late = run_is_confirm_late(kernel);
 	char text[COMMAND_EFFECT_BYTES];
 
 	/* Nobody asked for the late state, so --json shows it too. */
-	if (filter->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_HEIR))
-		(is_late ? output_warning : output_note)("the filter '%s' on %s: %s", filter->config->name,
-							 filter->attachments_count ? filter->attachments[0].interface :
+	if (kernel->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_HEIR))
+		(is_late ? output_warning : output_note)("the filter '%s' on %s: %s", kernel->config->name,
+							 kernel->attachments_count ? kernel->attachments[0].interface :
 										     "-",
-							 command_effect(filter, text));
+							 command_effect(kernel, text));
 }
 
 static void report_mtu(const struct kernel_attachment *attachment, const char *name)
@@ -155,12 +155,12 @@ static void report_mtu(const struct kernel_attachment *attachment, const char *n
 			    attachment->interface, attachment->mtu);
 }
 
-bool command_report_lost(const struct kernel_filter *filter)
+bool command_report_lost(const struct kernel_filter *kernel)
 {
 	bool is_lost = false;
 
-	for (size_t i = 0; i < filter->attachments_count; i++) {
-		struct kernel_attachment attachment = filter->attachments[i];
+	for (size_t i = 0; i < kernel->attachments_count; i++) {
+		struct kernel_attachment attachment = kernel->attachments[i];
 
 		interface_clean_name(attachment.interface);
 		is_lost |= attachment.is_bypassed;
@@ -169,7 +169,7 @@ bool command_report_lost(const struct kernel_filter *filter)
 				    "it there and load it again, and if that does not help, with --mode skb",
 				    attachment.interface);
 		if (kernel_is_mtu_too_large(&attachment))
-			report_mtu(&attachment, filter->config->name);
+			report_mtu(&attachment, kernel->config->name);
 	}
 	return is_lost;
 }
@@ -192,17 +192,17 @@ void command_watch(const char *name)
 	kernel_filters_free(filters, count);
 }
 
-void command_fit_mtu(struct apply *apply)
+void command_fit_mtu(struct session *session)
 {
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		struct kernel_filter *filter = &apply->targets[i].filter;
+	for (size_t i = 0; i < session->filters_count; i++) {
+		struct kernel_filter *kernel = &session->filters[i].kernel;
 
-		for (size_t k = 0; k < filter->attachments_count; k++) {
-			struct kernel_attachment *attachment = &filter->attachments[k];
+		for (size_t k = 0; k < kernel->attachments_count; k++) {
+			struct kernel_attachment *attachment = &kernel->attachments[k];
 			const bool was_frags = attachment->is_frags;
 			struct reason reason;
 
-			if (kernel_fit_mtu(filter, attachment, &reason))
+			if (kernel_fit_mtu(kernel, attachment, &reason))
 				output_note("'%s' keeps the program for frames of one buffer: %s",
 					    attachment->interface, reason.text);
 			else if (attachment->is_frags != was_frags)
@@ -213,7 +213,7 @@ void command_fit_mtu(struct apply *apply)
 	}
 }
 
-int command_report_blocked(const struct apply *apply, struct reason *reason)
+int command_report_blocked(const struct session *session, struct reason *reason)
 {
 	const char *reported[BLOCKED_REPORTED_MAX];
 	size_t count = 0;
@@ -225,16 +225,17 @@ int command_report_blocked(const struct apply *apply, struct reason *reason)
 		char blocker_text[RULE_TEXT_BYTES], flow_text[RULE_TEXT_BYTES], option[COMMAND_NAME_BYTES];
 		bool is_reported = false;
 		struct rule rule;
-		const enum apply_blocker blocker = apply_blocks(apply->store, &flow->flow, &rule);
+		const enum query_blocker blocker = query_blocks(session->store, &flow->flow, &rule);
 
 		for (size_t k = 0; k < count; k++)
 			is_reported |= !strcmp(reported[k], flow->what);
-		if (blocker == APPLY_NOTHING || is_reported)
+		if (blocker == QUERY_NOTHING || is_reported)
 			continue;
 		reported[count++] = flow->what;
 		output_note("%s blocks %s; to keep it: xdp-cuckoo%s add %s action pass",
-			    blocker == APPLY_RULE ? rule_format(&rule, blocker_text) : "the policy no-rule drop",
-			    flow->what, command_name_option(apply->name, option), rule_format(&flow->flow, flow_text));
+			    blocker == QUERY_RULE ? rule_format(&rule, blocker_text) : "the policy no-rule drop",
+			    flow->what, command_name_option(session->name, option),
+			    rule_format(&flow->flow, flow_text));
 	}
 	guard_close(&guard);
 	return error;

@@ -27,41 +27,41 @@ const struct command command_resize = {
 	.run = run_resize,
 };
 
-static json_t *sizes(const struct apply *apply)
+static json_t *sizes(const struct session *session)
 {
 	json_t *rows = json_array();
 
-	for (size_t i = 0; i < apply->targets_count; i++) {
-		const struct target *target = &apply->targets[i];
+	for (size_t i = 0; i < session->filters_count; i++) {
+		const struct filter *filter = &session->filters[i];
 
 		json_array_append_new(rows, json_pack("{s:s, s:I, s:I, s:f, s:I}", "interface",
-						      target->filter.attachments[0].interface, "slots_before",
-						      (json_int_t)target->slots_before, "slots",
-						      (json_int_t)table_slots(&target->table), "load_factor",
-						      target->table.used / (double)table_slots(&target->table),
-						      "table_bytes", (json_int_t)kernel_filter_bytes(&target->filter)));
+						      filter->kernel.attachments[0].interface, "slots_before",
+						      (json_int_t)filter->slots_before, "slots",
+						      (json_int_t)table_slots(&filter->table), "load_factor",
+						      filter->table.used / (double)table_slots(&filter->table),
+						      "table_bytes", (json_int_t)kernel_filter_bytes(&filter->kernel)));
 	}
 	return rows;
 }
 
 static enum command_status run_resize(const struct invocation *invocation)
 {
-	struct apply apply;
+	struct session session;
 	struct reason reason;
 	__u64 capacity;
 	int error;
 
 	if (command_number("resize", invocation->operands[0], &capacity))
 		return STATUS_USAGE;
-	error = apply_open(&apply, invocation->state, invocation->name, &reason);
+	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (error)
 		return command_failed(error, &reason);
-	if (!apply.targets_count)
-		return command_close_idle(&apply);
-	command_report_targets(&apply);
-	error = apply_resize(&apply, capacity, &reason);
+	if (!session.filters_count)
+		return command_close_idle(&session);
+	command_report_targets(&session);
+	error = session_resize(&session, capacity, &reason);
 	if (!error)
-		output_print(sizes(&apply));
-	apply_close(&apply);
+		output_print(sizes(&session));
+	session_close(&session);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }

@@ -251,22 +251,22 @@ static enum command_status run_interval(const struct invocation *invocation, enu
 
 static enum command_status reset(const struct invocation *invocation)
 {
-	struct apply apply;
+	struct session session;
 	struct reason reason;
-	const int error = apply_open(&apply, invocation->state, invocation->name, &reason);
-	const size_t count = apply.targets_count;
+	const int error = session_open(&session, invocation->state, invocation->name, &reason);
+	const size_t count = session.filters_count;
 	int failed = error;
 
 	if (!error)
-		command_report_undone(&apply);
+		command_report_undone(&session);
 	for (size_t i = 0; i < count && !failed; i++) {
-		struct target *target = &apply.targets[i];
+		struct filter *filter = &session.filters[i];
 
-		failed = kernel_reset_counters(&target->filter, &reason);
-		if (!failed && table_reset_counts(&target->table))
-			failed = target_say_unmapped(&reason);
+		failed = kernel_reset_counters(&filter->kernel, &reason);
+		if (!failed && table_reset_counts(&filter->table))
+			failed = filter_say_unmapped(&reason);
 	}
-	apply_close(&apply);
+	session_close(&session);
 	if (failed)
 		return command_failed(failed, &reason);
 	if (!count)

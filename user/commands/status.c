@@ -127,14 +127,14 @@ static void add_table(json_t *status, const struct kernel_filter *filter,
 		      const struct abi_counter counters[ABI_COUNTERS])
 {
 	const struct abi_config *config = filter->config;
-	__u64 slots = table_slots_of(target_geometry(filter)), bytes = kernel_filter_bytes(filter);
+	__u64 slots = table_slots_of(filter_geometry(filter)), bytes = kernel_filter_bytes(filter);
 
 	json_object_update_new(status,
 			       json_pack("{s:s, s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:I}", "table",
 					 command_format_name(&filter->options), "slots", (json_int_t)slots,
-					 "room_slots", (json_int_t)target_room(filter), "spare_table",
-					 target_tables(filter) == ABI_TABLES, "used_slots", (json_int_t)config->used,
-					 "load_factor", apply_load_factor(filter), "table_bytes", (json_int_t)bytes,
+					 "room_slots", (json_int_t)filter_room(filter), "spare_table",
+					 filter_tables(filter) == ABI_TABLES, "used_slots", (json_int_t)config->used,
+					 "load_factor", query_load_factor(filter), "table_bytes", (json_int_t)bytes,
 					 "bytes_per_rule", config->used ? bytes / (double)config->used : 0.,
 					 "generation", (json_int_t)config->generation, "longest_path",
 					 (json_int_t)abi_active(config)->longest_path, "moves",
@@ -154,9 +154,9 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 		snprintf(name, sizeof(name), "probes_%s", names[family]);
 		json_object_set_new(status, name, json_integer(abi_shapes(abi_active(filter->config), family)->count));
 		snprintf(name, sizeof(name), "mean_probes_%s", names[family]);
-		json_object_set_new(status, name, json_real(apply_mean_probes(filter, family)));
+		json_object_set_new(status, name, json_real(query_mean_probes(filter, family)));
 		snprintf(name, sizeof(name), "false_positive_rate_%s", names[family]);
-		json_object_set_new(status, name, json_real(apply_false_positive_rate(filter, family)));
+		json_object_set_new(status, name, json_real(query_false_positive_rate(filter, family)));
 	}
 }
 
@@ -188,7 +188,7 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 
 static json_t *kinds_of(const struct shape_list *shapes)
 {
-	char shape[RULE_TEXT_BYTES], target[RULE_TEXT_BYTES];
+	char shape[RULE_TEXT_BYTES], probed_as[RULE_TEXT_BYTES];
 	json_t *rows = json_array();
 
 	for (size_t i = 0; i < shapes->count; i++) {
@@ -197,7 +197,7 @@ static json_t *kinds_of(const struct shape_list *shapes)
 		json_array_append_new(rows,
 				      json_pack("{s:s, s:I, s:s}", "kind", rule_shape_format(&entry->shape, shape),
 						"keys", (json_int_t)entry->keys, "looked_up_as",
-						rule_shape_format(&entry->probed_as, target)));
+						rule_shape_format(&entry->probed_as, probed_as)));
 	}
 	return rows;
 }

@@ -47,7 +47,7 @@ static int ask_store(struct store *store, struct finding *finding)
 {
 	struct store_settings settings;
 	struct store_info info;
-	int error = apply_test(store, finding->query, &finding->rule);
+	int error = query_test(store, finding->query, &finding->rule);
 
 	finding->is_listed = !error;
 	if (finding->is_listed) {
@@ -81,8 +81,8 @@ static int ask_filters(const struct invocation *invocation, struct store *store,
 		finding->run |= filter->config->run;
 		finding->passes_unconfirmed |= run_is_confirm_late(filter);
 		finding->is_compact |= !filter->options.is_exact;
-		finding->matching += finding->is_listed ? apply_has_rule(filter, store, &finding->rule) :
-							  apply_matches(filter, finding->query);
+		finding->matching += finding->is_listed ? query_has_rule(filter, store, &finding->rule) :
+							  query_matches(filter, finding->query);
 	}
 	kernel_filters_free(filters, count);
 	return error == -EPERM ? 0 : error;

@@ -101,7 +101,7 @@ static void describe(struct top *top)
 			continue;
 		if (!state->filters++)
 			snprintf(state->effect, sizeof(state->effect), "%s", command_effect(filter, text));
-		state->slots += table_slots_of(target_geometry(filter));
+		state->slots += table_slots_of(filter_geometry(filter));
 		state->used += filter->config->used;
 		if (age_s > state->age_s)
 			state->age_s = age_s;
@@ -120,7 +120,7 @@ static void choose_ranked(struct top *top)
 		const struct kernel_filter *filter = &top->filters[f];
 
 		if (filter->config->magic && filter->options.has_counts &&
-		    tally_is_named(filter, top->invocation->name) && !target_open_table(filter, &top->table))
+		    tally_is_named(filter, top->invocation->name) && !filter_open_table(filter, &top->table))
 			top->ranked = filter;
 	}
 	table_id = top->ranked ? (__u64)top->ranked->map[KERNEL_RECORDS].id << 32 | (__u32)top->ranked->config->active :
@@ -332,7 +332,7 @@ static enum command_status run_top(const struct invocation *invocation)
 {
 	struct top top = { .invocation = invocation };
 	struct reason reason = { "" };
-	int error = apply_state_dir(invocation->state, invocation->name, top.dir, sizeof(top.dir));
+	int error = session_state_dir(invocation->state, invocation->name, top.dir, sizeof(top.dir));
 
 	if (error)
 		return command_failed(error, &(struct reason){ "the state directory's name is too long" });

@@ -41,7 +41,7 @@ const struct command command_up = {
 struct up {
 	const struct invocation *invocation;
 	const struct config *config;
-	struct apply apply;
+	struct session session;
 	bool is_last;               /* the last pass: missing interfaces are an error */
 	bool is_again;              /* a second pass, for interfaces that were missing in the first */
 	json_t *interfaces, *lists; /* the answer: what became of each */
@@ -80,7 +80,7 @@ static void bring_settings(struct up *up)
 	const struct config *config = up->config;
 	struct store_settings settings;
 	struct reason reason;
-	int error = store_settings(up->apply.store, &settings);
+	int error = store_settings(up->session.store, &settings);
 
 	if (error)
 		reason_set(&reason, error, "cannot read the store: %s", strerror(-error));
@@ -90,7 +90,7 @@ static void bring_settings(struct up *up)
 	if (!error && config->has_monitor_only)
 		settings.is_monitor_only = config->load.is_monitor_only;
 	if (!error)
-		error = apply_set(&up->apply, &settings, &reason);
+		error = change_set(&up->session, &settings, &reason);
 	if (error)
 		failed(up, error, &reason);
 }
@@ -100,19 +100,19 @@ static void bring_filter(struct up *up)
 {
 	const struct load_options *load = &up->config->load;
 	const struct abi_options options = load_table(load);
-	struct target *ignored;
+	struct filter *ignored;
 	struct reason reason;
 	size_t renewed = 0;
 	int error = 0;
 
-	if (up->apply.targets_count)
-		error = apply_renew(&up->apply, &options, load->capacity, &renewed, &reason);
+	if (up->session.filters_count)
+		error = session_renew(&up->session, &options, load->capacity, &renewed, &reason);
 	else if (count_existing(up->config))
-		error = apply_load(&up->apply, &options, load->capacity, &ignored, &reason);
+		error = session_load(&up->session, &options, load->capacity, &ignored, &reason);
 	up->renewed += renewed;
 	if (error)
 		failed(up, error, &reason);
-	command_fit_mtu(&up->apply);
+	command_fit_mtu(&up->session);
 }
 
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
@@ -123,7 +123,7 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 
 static void bring_interface(struct up *up, const char *interface)
 {
-	const struct kernel_attachment *attachment = apply_attachment_on(&up->apply, interface);
+	const struct kernel_attachment *attachment = session_attachment_on(&up->session, interface);
 	const bool is_there = interfaces_is_there(interface);
 	struct reason reason;
 	int error = 0;
@@ -139,9 +139,9 @@ static void bring_interface(struct up *up, const char *interface)
 		command_error(STATUS_SYSTEM, "there is no interface '%s' here; see ip link; everything else is done",
 			      interface);
 		up->status = up->status ? up->status : STATUS_SYSTEM;
-	} else if (up->apply.targets_count) {
-		error = kernel_attach(&up->apply.targets->filter, interface, up->config->load.mode, &reason);
-		attachment = error ? NULL : apply_attachment_on(&up->apply, interface);
+	} else if (up->session.filters_count) {
+		error = kernel_attach(&up->session.filters->kernel, interface, up->config->load.mode, &reason);
+		attachment = error ? NULL : session_attachment_on(&up->session, interface);
 	}
 	if (error)
 		failed(up, error, &reason);
@@ -153,14 +153,14 @@ static void bring_interface(struct up *up, const char *interface)
 }
 
 /* Comes last. An interface loses the filter only if one that the file names has it. */
-static void leave_others(struct up *up, const struct kernel_filter *filter)
+static void leave_others(struct up *up, const struct kernel_filter *kernel)
 {
 	bool is_any_filtered = false;
 
 	for (size_t i = 0; i < up->config->interfaces_count; i++)
-		is_any_filtered |= apply_attachment_on(&up->apply, up->config->interfaces[i]) != NULL;
-	for (size_t i = 0; i < filter->attachments_count; i++) {
-		const struct kernel_attachment *attachment = &filter->attachments[i];
+		is_any_filtered |= session_attachment_on(&up->session, up->config->interfaces[i]) != NULL;
+	for (size_t i = 0; i < kernel->attachments_count; i++) {
+		const struct kernel_attachment *attachment = &kernel->attachments[i];
 		struct reason reason;
 		int error;
 
@@ -173,7 +173,7 @@ static void leave_others(struct up *up, const struct kernel_filter *filter)
 			note_interface(up, attachment->interface, interface_mode_name(attachment->mode), "kept");
 			continue;
 		}
-		error = kernel_detach(filter, attachment, &reason);
+		error = kernel_detach(kernel, attachment, &reason);
 		if (error)
 			failed(up, error, &reason);
 		note_interface(up, attachment->interface, interface_mode_name(attachment->mode),
@@ -186,28 +186,28 @@ static int bring_all(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
 	struct reason unseen;
-	int error = apply_open_to_load(&up->apply, up->invocation->state, up->invocation->name, &unseen, reason);
+	int error = session_open_to_load(&up->session, up->invocation->state, up->invocation->name, &unseen, reason);
 
 	if (error)
 		return error;
 	if (*unseen.text)
 		output_note("%s", unseen.text);
 	json_array_clear(up->interfaces);
-	command_report_found(&up->apply);
-	for (size_t i = 0; i < up->apply.targets_count; i++)
-		up->renewed += up->apply.targets[i].state == TARGET_TAKEN_OVER;
+	command_report_found(&up->session);
+	for (size_t i = 0; i < up->session.filters_count; i++)
+		up->renewed += up->session.filters[i].state == FILTER_TAKEN_OVER;
 	bring_settings(up);
 	/* Now, because the policies of the file may block something too. */
-	error = up->is_again ? 0 : command_report_blocked(&up->apply, reason);
+	error = up->is_again ? 0 : command_report_blocked(&up->session, reason);
 	if (error)
 		failed(up, error, reason);
 	bring_filter(up);
 	for (size_t i = 0; i < config->interfaces_count; i++)
 		bring_interface(up, config->interfaces[i]);
-	for (size_t i = 0; i < up->apply.targets_count && up->is_last; i++)
-		leave_others(up, &up->apply.targets[i].filter);
-	command_report_rebuilds(&up->apply);
-	apply_close(&up->apply);
+	for (size_t i = 0; i < up->session.filters_count && up->is_last; i++)
+		leave_others(up, &up->session.filters[i].kernel);
+	command_report_rebuilds(&up->session);
+	session_close(&up->session);
 	return 0;
 }
 

@@ -59,7 +59,7 @@ static void begin_list(struct config_reading *reading, const char *name)
 			refuse(reading, "[list %s] is there twice, first in line %u", name, config->list[i].line);
 			return;
 		}
-	if (!apply_is_name(name)) {
+	if (!session_is_name(name)) {
 		refuse(reading,
 		       "[list %s]: a list's name has 1 to %d letters, digits, '.', '_' or '-', and does not "
 		       "start with '.' or '-'",

@@ -36,7 +36,7 @@ int rule_counts_open(struct rule_counts *counts, const char *name, struct reason
 			continue;
 		running++;
 		if (counts->filters[i].options.has_counts)
-			counting += !target_open_table(&counts->filters[i], &counts->tables[i]);
+			counting += !filter_open_table(&counts->filters[i], &counts->tables[i]);
 	}
 	if (counting)
 		return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Carries the counts of rules over from an old table to a new one. Each counter of the old table gets an
- * heir: the slot in the new table of a rule that matches the same packets. Under a new plan (other targets of
+ * heir: the slot in the new table of a rule that matches the same packets. Under a new plan (other filters of
  * shapes) a rule has other keys than before, so its heir is one of its new keys.
  */
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "filter/internal.h"
 
 struct carrying {
-	struct target_entries *entries;
+	struct filter_entries *entries;
 	__u64 *counted, counted_bits; /* which old keys need an heir, by their tags: see note_counted() */
 	__u32 *narrowest;             /* under a new plan, by new slot: the narrowest rule with its key */
 	__u32 rule;                   /* the number of the present rule; the first of the store is 1 */
@@ -29,7 +29,7 @@ static __u64 counted_bit(const struct carrying *carrying, __u64 tag)
  */
 static bool note_counted(struct carrying *carrying)
 {
-	const struct target_entries *entries = carrying->entries;
+	const struct filter_entries *entries = carrying->entries;
 	const struct table *old = &entries->predecessor->table;
 	const __u32 mark = ~entries->searches, slots = table_slots(old);
 	bool has_any = false;
@@ -49,53 +49,53 @@ static bool note_counted(struct carrying *carrying)
 
 static bool is_counted(const struct carrying *carrying, const struct rule_key *key)
 {
-	const struct hash_value value = rule_hash(key, &target_own(carrying->entries->predecessor)->secret);
+	const struct hash_value value = rule_hash(key, &filter_own(carrying->entries->predecessor)->secret);
 	const __u64 bit = counted_bit(carrying, value.tag);
 
 	return carrying->counted[bit / 64] >> bit % 64 & 1;
 }
 
-static bool find_slot(const struct target *target, const struct rule_key *key, __u32 *slot)
+static bool find_slot(const struct filter *filter, const struct rule_key *key, __u32 *slot)
 {
-	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
+	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
 
-	return table_find(&target->table, &value, slot);
+	return table_find(&filter->table, &value, slot);
 }
 
 /*
  * Whether the table has every key that `key` expands to. Does not try more look-ups than the table has keys.
  */
-static bool is_expanded(const struct target *target, const struct rule_key *key, const struct rule_shape *to)
+static bool is_expanded(const struct filter *filter, const struct rule_key *key, const struct rule_shape *to)
 {
 	const unsigned int bits = rule_expansion_bits(&key->shape, to);
 	__u32 slot;
 
-	if (bits >= 64 || 1ULL << bits > target->table.used)
+	if (bits >= 64 || 1ULL << bits > filter->table.used)
 		return false;
 	for (__u64 i = 0; i < 1ULL << bits; i++) {
 		const struct rule_key expanded = rule_expand(key, to, i);
 
-		if (!find_slot(target, &expanded, &slot))
+		if (!find_slot(filter, &expanded, &slot))
 			return false;
 	}
 	return true;
 }
 
 /*
- * Finds the target that the key's shape had under the old plan. Nothing stores the old plan, but the old
+ * Finds the filter that the key's shape had under the old plan. Nothing stores the old plan, but the old
  * table shows it by the keys that it has.
  */
-static bool find_old_target(const struct target *old, const struct rule_key *key, struct rule_shape *target)
+static bool find_old_target(const struct filter *old, const struct rule_key *key, struct rule_shape *filter)
 {
-	const struct abi_shape_list *list = abi_shapes(target_own(old), key->shape.family);
+	const struct abi_shape_list *list = abi_shapes(filter_own(old), key->shape.family);
 	__u32 slot;
 
-	*target = key->shape;
+	*filter = key->shape;
 	if (find_slot(old, key, &slot))
 		return true;
 	for (__u32 i = 0; i < list->count; i++) {
-		*target = rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
-		if (rule_can_expand(&key->shape, target) && is_expanded(old, key, target))
+		*filter = rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
+		if (rule_can_expand(&key->shape, filter) && is_expanded(old, key, filter))
 			return true;
 	}
 	return false;
@@ -106,16 +106,16 @@ static bool find_old_target(const struct target *old, const struct rule_key *key
  * that no narrower rule has, since that rule would show packets that it does not match. The search starts
  * with the last expanded key, because lists name the first networks of a prefix more often.
  */
-static bool find_heir(const struct carrying *carrying, const struct rule_key *key, const struct rule_shape *target,
+static bool find_heir(const struct carrying *carrying, const struct rule_key *key, const struct rule_shape *filter,
 		      __u32 *heir)
 {
-	const __u64 last = (1ULL << rule_expansion_bits(&key->shape, target)) - 1;
+	const __u64 last = (1ULL << rule_expansion_bits(&key->shape, filter)) - 1;
 	__u32 slot;
 
 	for (__u64 i = 0; i <= last; i++) {
-		const struct rule_key expanded = rule_expand(key, target, last - i);
+		const struct rule_key expanded = rule_expand(key, filter, last - i);
 
-		if (!find_slot(carrying->entries->target, &expanded, &slot))
+		if (!find_slot(carrying->entries->filter, &expanded, &slot))
 			return false;
 		if (!i || carrying->narrowest[slot] == carrying->rule)
 			*heir = slot;
@@ -128,22 +128,22 @@ static bool find_heir(const struct carrying *carrying, const struct rule_key *ke
 /* Sets the heirs for the counters of one key of the present rule. */
 static void carry_key(const struct carrying *carrying, const struct rule_key *key)
 {
-	const struct target_entries *entries = carrying->entries;
-	const struct rule_shape *target = &shape_list_find(&entries->shapes, &key->shape)->probed_as;
-	struct rule_shape old_target = *target;
+	const struct filter_entries *entries = carrying->entries;
+	const struct rule_shape *filter = &shape_list_find(&entries->shapes, &key->shape)->probed_as;
+	struct rule_shape old_target = *filter;
 	__u32 old_slot, heir;
 	bool is_same;
 
 	if (entries->is_replanned && !find_old_target(entries->predecessor, key, &old_target))
 		return;
-	is_same = !memcmp(&old_target, target, sizeof(old_target));
-	if (!is_same && !find_heir(carrying, key, target, &heir))
+	is_same = !memcmp(&old_target, filter, sizeof(old_target));
+	if (!is_same && !find_heir(carrying, key, filter, &heir))
 		return;
 	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_target); i++) {
 		const struct rule_key old = rule_expand(key, &old_target, i);
 
 		if (is_counted(carrying, &old) && find_slot(entries->predecessor, &old, &old_slot) &&
-		    (!is_same || find_slot(entries->target, &old, &heir)))
+		    (!is_same || find_slot(entries->filter, &old, &heir)))
 			entries->heir[old_slot] = heir + 1;
 	}
 }
@@ -170,7 +170,7 @@ static int note_key(const struct rule_key *key, bool is_shared, void *context)
 	__u32 slot;
 
 	(void)is_shared;
-	if (find_slot(carrying->entries->target, key, &slot))
+	if (find_slot(carrying->entries->filter, key, &slot))
 		carrying->narrowest[slot] = carrying->rule;
 	return 0;
 }
@@ -192,14 +192,14 @@ static int carry_all(struct carrying *carrying)
 		return 0;
 	if (carrying->entries->is_replanned) {
 		carrying->narrowest =
-			calloc(table_slots(&carrying->entries->target->table), sizeof(*carrying->narrowest));
+			calloc(table_slots(&carrying->entries->filter->table), sizeof(*carrying->narrowest));
 		error = carrying->narrowest ? store_each(store, note_rule, carrying) : -ENOMEM;
 	}
 	carrying->rule = 0;
 	return error ? error : store_each(store, carry_rule, carrying);
 }
 
-int target_entries_find_heirs(struct target_entries *entries, struct reason *reason)
+int filter_entries_find_heirs(struct filter_entries *entries, struct reason *reason)
 {
 	struct carrying carrying = { .entries = entries, .counted_bits = 64 };
 	int error;
@@ -217,11 +217,11 @@ int target_entries_find_heirs(struct target_entries *entries, struct reason *rea
 	free(carrying.narrowest);
 	if (error == -ENOMEM)
 		return reason_set(reason, error, "no memory to carry counts over");
-	return error ? target_say_store_unread(error, reason) : 0;
+	return error ? filter_say_store_unread(error, reason) : 0;
 }
 
-void target_entries_carry_counts(const struct target_entries *entries, const struct target *from,
-				 const struct target *to)
+void filter_entries_carry_counts(const struct filter_entries *entries, const struct filter *from,
+				 const struct filter *to)
 {
 	for (__u64 i = 0; entries->heir && i < table_slots(&from->table); i++) {
 		const struct abi_counter *old = &from->table.memory.counter[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Inserts and deletes one key of a target, and sets when it ends. */
+/* Inserts and deletes one key of a filter, and sets when it ends. */
 #include "filter/hints.h"
 #include "filter/internal.h"
 #include "kernel/ticks.h"
@@ -10,7 +10,7 @@
  * Reads two clocks. If this process was stopped between the two reads, it starts again; otherwise the rule
  * would end late by that time.
  */
-int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason)
+int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason)
 {
 	__s64 lag_ms, left_ms;
 	int error;
@@ -24,57 +24,57 @@ int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 	return error;
 }
 
-__u32 target_end(const struct target *target, __u32 tick)
+__u32 filter_end(const struct filter *filter, __u32 tick)
 {
-	const __u32 epoch = target_own(target)->epoch;
+	const __u32 epoch = filter_own(filter)->epoch;
 
 	if (!tick || tick - epoch <= ABI_END_MAX)
 		return tick ? tick - epoch + (tick == epoch) : 0;
 	return tick < epoch;
 }
 
-bool target_has_aged(const struct target *target, __u32 tick)
+bool filter_has_aged(const struct filter *filter, __u32 tick)
 {
 	struct reason ignored;
 	__u32 now;
 
-	return tick && !ticks_now(&now, &ignored) && now - target_own(target)->epoch > ABI_END_MAX / 2;
+	return tick && !ticks_now(&now, &ignored) && now - filter_own(filter)->epoch > ABI_END_MAX / 2;
 }
 
-int target_insert(struct target *target, const struct rule_key *key, __u32 tick)
+int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
 {
-	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
+	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
 	__u64 hint;
-	int error = target_hint(target, &key->shape, &hint);
+	int error = filter_hint(filter, &key->shape, &hint);
 
 	if (error)
 		return error;
-	hints_mark(target_hints(target), key, hint);
-	error = table_insert(&target->table, &value, target_end(target, tick));
+	hints_mark(filter_hints(filter), key, hint);
+	error = table_insert(&filter->table, &value, filter_end(filter, tick));
 	if (!error && !tick)
-		hints_set_shortcuts(target_hints(target), key);
+		hints_set_shortcuts(filter_hints(filter), key);
 	return error;
 }
 
-int target_delete(struct target *target, const struct rule_key *key)
+int filter_delete(struct filter *filter, const struct rule_key *key)
 {
-	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
+	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
 
-	hints_clear_shortcuts(target_hints(target), key);
-	return table_delete(&target->table, &value);
+	hints_clear_shortcuts(filter_hints(filter), key);
+	return table_delete(&filter->table, &value);
 }
 
-int target_set_end(struct target *target, const struct rule_key *key, __u32 tick)
+int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick)
 {
-	const struct hash_value value = rule_hash(key, &target_own(target)->secret);
+	const struct hash_value value = rule_hash(key, &filter_own(filter)->secret);
 	int error;
 
-	if (!target->filter.options.is_exact)
+	if (!filter->kernel.options.is_exact)
 		return 0;
 	if (tick)
-		hints_clear_shortcuts(target_hints(target), key);
-	error = table_set_end(&target->table, &value, target_end(target, tick));
+		hints_clear_shortcuts(filter_hints(filter), key);
+	error = table_set_end(&filter->table, &value, filter_end(filter, tick));
 	if (!error && !tick)
-		hints_set_shortcuts(target_hints(target), key);
+		hints_set_shortcuts(filter_hints(filter), key);
 	return error;
 }

@@ -7,36 +7,36 @@
 #include "filter/hints.h"
 #include "filter/internal.h"
 
-int target_entries_open(struct target_entries *entries, struct target *target, struct store *store,
-			const struct target *predecessor, bool is_building, struct reason *reason)
+int filter_entries_open(struct filter_entries *entries, struct filter *filter, struct store *store,
+			const struct filter *predecessor, bool is_building, struct reason *reason)
 {
 	struct store_info info;
 	int error = store_info(store, &info);
 
-	*entries = (struct target_entries){
-		.target = target, .store = store, .hints = target_hints(target), .predecessor = predecessor
+	*entries = (struct filter_entries){
+		.filter = filter, .store = store, .hints = filter_hints(filter), .predecessor = predecessor
 	};
 	if (!error)
 		error = store_shapes(store, &entries->shapes);
 	if (error)
-		return target_say_store_unread(error, reason);
-	entries->is_replanned = predecessor && target_own(predecessor)->plan != info.plan;
+		return filter_say_store_unread(error, reason);
+	entries->is_replanned = predecessor && filter_own(predecessor)->plan != info.plan;
 	entries->is_building = is_building;
 	entries->expected = info.keys;
-	entries->room = is_building && info.keys > TARGET_ENTRIES_AT_ONCE ? TARGET_ENTRIES_AT_ONCE : info.keys;
+	entries->room = is_building && info.keys > FILTER_ENTRIES_AT_ONCE ? FILTER_ENTRIES_AT_ONCE : info.keys;
 	entries->entry = malloc(entries->room * sizeof(*entries->entry) + 1);
 	return entries->entry ? 0 : reason_set(reason, -ENOMEM, "no memory to fill the table");
 }
 
-void target_entries_close(struct target_entries *entries)
+void filter_entries_close(struct filter_entries *entries)
 {
 	free(entries->entry);
 	free(entries->shortcut);
 	free(entries->heir);
-	*entries = (struct target_entries){};
+	*entries = (struct filter_entries){};
 }
 
-static int note_shortcut(struct target_entries *entries, const struct rule_key *key)
+static int note_shortcut(struct filter_entries *entries, const struct rule_key *key)
 {
 	if (entries->shortcuts == entries->shortcuts_room) {
 		const size_t room = 2 * entries->shortcuts_room + 64;
@@ -52,30 +52,30 @@ static int note_shortcut(struct target_entries *entries, const struct rule_key *
 }
 
 /* Puts the entries that have been collected so far into the table, if it is being built. */
-static int build(struct target_entries *entries)
+static int build(struct filter_entries *entries)
 {
 	const size_t count = entries->is_building ? entries->count : 0;
 
 	entries->count -= count;
-	return table_build(&entries->target->table, entries->entry, count);
+	return table_build(&entries->filter->table, entries->entry, count);
 }
 
-static int put_key(struct target_entries *entries, const struct rule_key *key, __s64 timeout_ms)
+static int put_key(struct filter_entries *entries, const struct rule_key *key, __s64 timeout_ms)
 {
-	struct target *target = entries->target;
+	struct filter *filter = entries->filter;
 	struct table_entry *entry = &entries->entry[entries->count];
 	__u32 tick = 0;
 	__u64 hint;
-	int error = target_hint(target, &key->shape, &hint);
+	int error = filter_hint(filter, &key->shape, &hint);
 
 	if (error)
 		return error;
-	*entry = (struct table_entry){ .key = rule_hash(key, &target_own(target)->secret) };
-	if (target->filter.options.is_exact && timeout_ms)
-		error = target_tick(entries->store, timeout_ms, &tick, entries->reason);
+	*entry = (struct table_entry){ .key = rule_hash(key, &filter_own(filter)->secret) };
+	if (filter->kernel.options.is_exact && timeout_ms)
+		error = filter_tick(entries->store, timeout_ms, &tick, entries->reason);
 	if (error)
 		return error;
-	entry->end = target_end(target, tick);
+	entry->end = filter_end(filter, tick);
 	hints_mark(entries->hints, key, hint);
 	entries->count++;
 	entries->collected++;
@@ -86,7 +86,7 @@ static int put_key(struct target_entries *entries, const struct rule_key *key, _
 
 static int collect_key(const struct rule_key *key, bool is_shared, void *context)
 {
-	struct target_entries *entries = context;
+	struct filter_entries *entries = context;
 	__s64 timeout_ms = entries->rule->timeout_ms;
 
 	if (is_shared) {
@@ -109,13 +109,13 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 
 static int collect_rule(const struct rule *rule, void *context)
 {
-	struct target_entries *entries = context;
+	struct filter_entries *entries = context;
 
 	entries->rule = rule;
 	return keys_each(&entries->shapes, rule, collect_key, entries);
 }
 
-int target_entries_collect(struct target_entries *entries, struct reason *reason)
+int filter_entries_collect(struct filter_entries *entries, struct reason *reason)
 {
 	int error;
 
@@ -127,11 +127,11 @@ int target_entries_collect(struct target_entries *entries, struct reason *reason
 		error = build(entries);
 	if (error == -ENOSPC)
 		return reason_set(reason, error, "cannot fill a new table: %s", strerror(-error));
-	return error && !reason->text[0] ? target_say_store_unread(error, reason) : error;
+	return error && !reason->text[0] ? filter_say_store_unread(error, reason) : error;
 }
 
-void target_entries_set_shortcuts(const struct target_entries *entries)
+void filter_entries_set_shortcuts(const struct filter_entries *entries)
 {
 	for (size_t i = 0; i < entries->shortcuts; i++)
-		hints_set_shortcuts(target_hints(entries->target), &entries->shortcut[i]);
+		hints_set_shortcuts(filter_hints(entries->filter), &entries->shortcut[i]);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A target is one running filter that a command works on: the filter in the kernel, and the code of
- * user/table/ that changes the table in its maps, which are mapped into our memory. The rules come from a
- * store. This folder sets a filter up, makes it equal to its store, replaces its table by a new one, and
+ * struct filter is one running filter that a command works on: its programs and maps (struct kernel_filter), and
+ * the code of user/table/ that changes the table in these maps, which are mapped into our memory. The rules come
+ * from a store. This folder sets a filter up, makes it equal to its store, replaces its table by a new one, and
  * publishes its shapes. user/change/ decides what changes.
  *
- *   filter.c             opens and closes a target
- *   update_from_store.c  makes a target equal to its store, in place or with a new table
+ *   filter.c             opens and closes a filter
+ *   update_from_store.c  makes a filter equal to its store, in place or with a new table
  *   change_key.c         inserts, deletes and times one key
  *   table_size.c         when a table is full, and how large the next one must be
  *   new_table.c          makes a new table and puts it in the place of the old one
@@ -18,127 +18,127 @@
  *   run_state.c          policies, monitor-only, panic, unconfirmed changes
  *   upgrade.c            replaces a filter of another version
  */
-#ifndef XDP_CUCKOO_TARGET_H
-#define XDP_CUCKOO_TARGET_H
+#ifndef XDP_CUCKOO_FILTER_H
+#define XDP_CUCKOO_FILTER_H
 
 #include "kernel/kernel.h"
 #include "base/error_reason.h"
 #include "store/store.h"
 #include "table/table.h"
 
-enum target_state {
-	TARGET_UP_TO_DATE, /* its generation was the store's: its table was already equal to the store */
-	TARGET_SET_UP,     /* it was not set up before; now it is */
-	TARGET_REPAIRED,   /* it differed from the store, and is equal now */
-	TARGET_TAKEN_OVER, /* it replaced a filter of another version */
+enum filter_state {
+	FILTER_UP_TO_DATE, /* its generation was the store's: its table was already equal to the store */
+	FILTER_SET_UP,     /* it was not set up before; now it is */
+	FILTER_REPAIRED,   /* it differed from the store, and is equal now */
+	FILTER_TAKEN_OVER, /* it replaced a filter of another version */
 };
 
-/* Why a target needs a new table. */
-enum target_cause {
-	TARGET_STAYS,
-	TARGET_TOO_SMALL,
-	TARGET_STUCK, /* too many keys share a few buckets: a new secret solves this */
-	TARGET_AGED, /* too long after its epoch for records to hold when a rule times out: a new table has a later epoch */
-	TARGET_NEW_PLAN, /* the store has chosen again which shapes are joined for look-up (rule/shapes.h) */
-	TARGET_AT_ONCE,  /* the whole change must take effect at once */
+/* Why a filter needs a new table. */
+enum filter_cause {
+	FILTER_STAYS,
+	FILTER_TOO_SMALL,
+	FILTER_STUCK, /* too many keys share a few buckets: a new secret solves this */
+	FILTER_AGED, /* too long after its epoch for records to hold when a rule times out: a new table has a later epoch */
+	FILTER_NEW_PLAN, /* the store has chosen again which shapes are joined for look-up (rule/shapes.h) */
+	FILTER_AT_ONCE,  /* the whole change must take effect at once */
 };
 
 /* How much of the present change is in a table before the commit. */
-enum target_ahead {
-	TARGET_HAS_NONE,
-	TARGET_HAS_SOME,
-	TARGET_HAS_ALL, /* every key that the change adds; the table is otherwise unchanged */
+enum filter_ahead {
+	FILTER_HAS_NONE,
+	FILTER_HAS_SOME,
+	FILTER_HAS_ALL, /* every key that the change adds; the table is otherwise unchanged */
 };
 
 /* The shapes of one family: the published ones, then those that have keys in the table but are not published yet. */
-struct target_shapes {
+struct filter_shapes {
 	size_t count;
 	struct rule_shape shape[2 * ABI_SHAPES_MAX];
 	__u64 hint[2 * ABI_SHAPES_MAX]; /* see struct abi_shape */
 };
 
-struct target {
-	struct kernel_filter filter;
+struct filter {
+	struct kernel_filter kernel;
 	unsigned int which; /* the number of `table`: 0 or 1 */
-	bool shares_maps;   /* `table` is the second table of a filter that belongs to another target */
+	bool shares_maps;   /* `table` is the second table of a filter that belongs to another filter */
 	struct table table;
-	enum target_state state; /* what target_update() found */
+	enum filter_state state; /* what filter_update() found */
 	/*
-	 * True: the present change is not put into this table key by key. After the commit target_fill() makes
-	 * the table equal to the store if `cause` is TARGET_STAYS; otherwise a new table replaces it.
+	 * True: the present change is not put into this table key by key. After the commit filter_fill() makes
+	 * the table equal to the store if `cause` is FILTER_STAYS; otherwise a new table replaces it.
 	 */
 	bool is_deferred;
-	enum target_cause cause;
-	enum target_ahead ahead;
-	struct target_successor *successor; /* what target_prepare() made; or NULL */
+	enum filter_cause cause;
+	enum filter_ahead ahead;
+	struct filter_successor *successor; /* what filter_prepare() made; or NULL */
 	__u64 slots_before;                 /* slots of the table that this one replaced; 0: it replaced none */
-	struct target_shapes shapes[FLOW_FAMILIES];
+	struct filter_shapes shapes[FLOW_FAMILIES];
 };
 
-/* Takes ownership of `filter` and opens its active table. On failure the target is closed. */
-int target_open(struct target *target, struct kernel_filter *filter, struct reason *reason);
-void target_close(struct target *target);
+/* Takes ownership of `filter` and opens its active table. On failure the filter is closed. */
+int filter_open(struct filter *filter, struct kernel_filter *kernel, struct reason *reason);
+void filter_close(struct filter *filter);
 
-/* Opens the active table again, after something else wrote its memory. On failure the target is closed. */
-int target_reopen(struct target *target, struct reason *reason);
+/* Opens the active table again, after something else wrote its memory. On failure the filter is closed. */
+int filter_reopen(struct filter *filter, struct reason *reason);
 
 /* The geometry of a filter's active table. If the filter is not set up: half of the room of its maps. */
-struct bucket_geometry target_geometry(const struct kernel_filter *filter);
+struct bucket_geometry filter_geometry(const struct kernel_filter *kernel);
 
 /* The number of slots for which the maps have room, in each table. */
-__u64 target_room(const struct kernel_filter *filter);
+__u64 filter_room(const struct kernel_filter *kernel);
 
 /* The number of tables for which the maps have room: 1 or ABI_TABLES. */
-unsigned int target_tables(const struct kernel_filter *filter);
+unsigned int filter_tables(const struct kernel_filter *kernel);
 
 /* The hints of a filter's active table. There are ABI_HINTS of them. */
-const __u8 *target_hints_of(const struct kernel_filter *filter);
+const __u8 *filter_hints_of(const struct kernel_filter *kernel);
 
 /* Opens a filter's active table, to read it. 0; -EINVAL; -ENOMEM. */
-int target_open_table(const struct kernel_filter *filter, struct table *table);
+int filter_open_table(const struct kernel_filter *kernel, struct table *table);
 
 /*
  * Loads a new, empty filter with at least `slots` slots. It is not attached and not set up. -ENOMEM if there
  * is not enough memory for it and for filling it with `keys` keys.
  */
-int target_create(struct target *target, const struct abi_options *options, __u64 slots, __u64 keys,
+int filter_create(struct filter *filter, const struct abi_options *options, __u64 slots, __u64 keys,
 		  struct reason *reason);
 
-/* Like target_create(), but the maps get the sizes that the maps of `filter` have. */
-int target_create_like(struct target *target, const struct kernel_filter *filter, struct reason *reason);
+/* Like filter_create(), but the maps get the sizes that the maps of `filter` have. */
+int filter_create_like(struct filter *filter, const struct kernel_filter *kernel, struct reason *reason);
 
 /*
  * Makes the table equal to the store, which must be open for writing. `name` is the name of the filter. A
  * table that is too small is replaced by a larger one. 0; -EEXIST: the filter belongs to another store;
  * -ENOSPC: the rules do not fit, and the table cannot be replaced; other -errno.
  */
-int target_update(struct target *target, struct store *store, const char *name, struct reason *reason);
+int filter_update(struct filter *filter, struct store *store, const char *name, struct reason *reason);
 
 /*
  * `filter` is of another version. Makes a new filter from the store and puts it in the place of `filter` on
  * every interface. The old one filters until then, and still belongs to the caller. Its counters are lost.
  * -EBUSY: another tool holds the old filter. After a failure nothing has changed.
  */
-int target_take_over(struct target *target, struct kernel_filter *filter, struct store *store, struct reason *reason);
+int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct store *store, struct reason *reason);
 
 /* Makes the table equal to the store in place, whatever it holds now. `difference` may be NULL. */
-int target_fill(struct target *target, struct store *store, struct table_difference *difference, struct reason *reason);
+int filter_fill(struct filter *filter, struct store *store, struct table_difference *difference, struct reason *reason);
 
 /* Whether the table may get this many more keys without growing. */
-bool target_has_room(const struct target *target, __u64 keys);
+bool filter_has_room(const struct filter *filter, __u64 keys);
 
 /*
  * The number of slots for a new table, when `keys` keys did not fit into this one. If the present size is enough
  * for them (they only fell into too few buckets, which a new secret solves), it is the present size. Otherwise it
  * is more, but no more than the maps' room if another tool holds the filter.
  */
-__u64 target_slots_to_grow_to(const struct target *target, __u64 keys);
+__u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys);
 
 /*
- * Whether target_prepare() can make a table of `slots` slots. The table needs room in the filter's maps. Without
+ * Whether filter_prepare() can make a table of `slots` slots. The table needs room in the filter's maps. Without
  * that room it gets new maps, which is impossible if another tool holds the filter.
  */
-bool target_can_prepare(const struct target *target, __u64 slots);
+bool filter_can_prepare(const struct filter *filter, __u64 slots);
 
 /*
  * Makes a table of at least `slots` slots, with a new secret, that can replace this one. It is filled with
@@ -146,93 +146,93 @@ bool target_can_prepare(const struct target *target, __u64 slots);
  * maps if they have room, else in new maps. -ENOSPC: the keys need more slots; -ENOMEM; -EBUSY: another tool
  * holds the filter. After an error there is no new table.
  */
-int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason);
+int filter_prepare(struct filter *filter, struct store *store, __u64 slots, struct reason *reason);
 
 /*
- * Replaces this table on every interface by the one that target_prepare() made. Each packet uses either the
+ * Replaces this table on every interface by the one that filter_prepare() made. Each packet uses either the
  * old or the new table. The counters are carried over. On failure the old table stays, and the new one is
  * freed.
  */
-int target_succeed(struct target *target, struct reason *reason);
+int filter_succeed(struct filter *filter, struct reason *reason);
 
-/* target_prepare() and target_succeed(). The store must not have an open transaction. */
-int target_rebuild(struct target *target, struct store *store, __u64 slots, struct reason *reason);
+/* filter_prepare() and filter_succeed(). The store must not have an open transaction. */
+int filter_rebuild(struct filter *filter, struct store *store, __u64 slots, struct reason *reason);
 
 /* The same with a table of another kind. */
-int target_rebuild_as(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
+int filter_rebuild_as(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
 		      struct reason *reason);
 
-/* Frees what target_prepare() made, if anything. */
-void target_drop_successor(struct target *target);
+/* Frees what filter_prepare() made, if anything. */
+void filter_drop_successor(struct filter *filter);
 
 /* Starts a change. */
-void target_begin(struct target *target);
+void filter_begin(struct filter *filter);
 
 /* Sets is_deferred, and `cause` if it has none yet. */
-void target_defer(struct target *target, enum target_cause cause);
+void filter_defer(struct filter *filter, enum filter_cause cause);
 
 /*
  * Adds a key that ends at a tick (0: never). Packets find it when its shape is published. 0; -ENOSPC; -E2BIG:
- * too many shapes in one change; -ENOMEM: see target_say_unmapped().
+ * too many shapes in one change; -ENOMEM: see filter_say_unmapped().
  */
-int target_insert(struct target *target, const struct rule_key *key, __u32 tick);
+int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick);
 
 /* Whether a key that ends at `tick` (not 0) needs a new table, because this table's epoch is too long ago. */
-bool target_has_aged(const struct target *target, __u32 tick);
+bool filter_has_aged(const struct filter *filter, __u32 tick);
 
 /*
  * The tick (see kernel/ticks.h) at which a timeout of the store ends. The store's clock stands still
- * during a transaction; target_tick() adds the time that has passed since it began. Timeout 0 gives tick 0: never.
+ * during a transaction; filter_tick() adds the time that has passed since it began. Timeout 0 gives tick 0: never.
  */
-int target_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason);
+int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason);
 
-/* Deletes a key. 0; -ENOENT; -ENOMEM: see target_say_unmapped(). */
-int target_delete(struct target *target, const struct rule_key *key);
+/* Deletes a key. 0; -ENOENT; -ENOMEM: see filter_say_unmapped(). */
+int filter_delete(struct filter *filter, const struct rule_key *key);
 
 /*
  * Makes a key end at another tick. Does nothing in compact tables. 0; -ENOENT; -ENOMEM: see
- * target_say_unmapped().
+ * filter_say_unmapped().
  */
-int target_set_end(struct target *target, const struct rule_key *key, __u32 tick);
+int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick);
 
 /*
  * The hint bit of a shape. It is chosen at the first key of the shape. -E2BIG: too many shapes in one change.
  */
-int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hint);
+int filter_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint);
 
 /* Sets what the store says about how filters run: policies, monitor-only, and an unconfirmed change. */
-int target_configure(struct target *target, struct store *store, struct reason *reason);
+int filter_configure(struct filter *filter, struct store *store, struct reason *reason);
 
 /*
- * Makes the filter pass every packet after `left_ms` milliseconds. target_confirm() cancels it. So does
- * target_configure() if the store's change `pending_id` is no longer pending. `pending_id` is 0 for a load, which
- * is not a change of the store. Also applies to a table that target_prepare() made.
+ * Makes the filter pass every packet after `left_ms` milliseconds. filter_confirm() cancels it. So does
+ * filter_configure() if the store's change `pending_id` is no longer pending. `pending_id` is 0 for a load, which
+ * is not a change of the store. Also applies to a table that filter_prepare() made.
  */
-int target_set_unconfirmed(struct target *target, __u64 pending_id, __s64 left_ms, struct reason *reason);
-void target_confirm(struct target *target);
+int filter_set_unconfirmed(struct filter *filter, __u64 pending_id, __s64 left_ms, struct reason *reason);
+void filter_confirm(struct filter *filter);
 
 /* Tells the packet path which shapes the store's rules have, and whether to read hints. */
-int target_publish(struct target *target, struct store *store, struct reason *reason);
+int filter_publish(struct filter *filter, struct store *store, struct reason *reason);
 
 /*
  * Whether the table has keys of pass rules whose shape is not published yet, in a family that has drop rules.
  * A pass rule must take effect before the drop rules to which it is an exception.
  */
-bool target_has_passing_to_publish(const struct target *target);
+bool filter_has_passing_to_publish(const struct filter *filter);
 
-/* Publishes the shapes that target_has_passing_to_publish() finds. The published shapes stay. 0 or -errno. */
-int target_publish_passing(struct target *target, struct reason *reason);
+/* Publishes the shapes that filter_has_passing_to_publish() finds. The published shapes stay. 0 or -errno. */
+int filter_publish_passing(struct filter *filter, struct reason *reason);
 
 /* Copies the engine's counts (used slots, moves) into the filter's config, for the next command and for `status`. */
-void target_note_counts(struct target *target);
+void filter_note_counts(struct filter *filter);
 
 /* The same, and sets the table's generation: the store's, or ABI_GENERATION_DIRTY. */
-void target_set_generation(struct target *target, __u64 generation);
+void filter_set_generation(struct filter *filter, __u64 generation);
 
 /* Sets the reason: a part of the table cannot be mapped. Returns -ENOMEM. */
-int target_say_unmapped(struct reason *reason);
+int filter_say_unmapped(struct reason *reason);
 
 /* Sets the reason: `keys` keys do not fit into the table. Returns -ENOSPC. */
-int target_say_full(const struct target *target, __u64 keys, struct reason *reason);
+int filter_say_full(const struct filter *filter, __u64 keys, struct reason *reason);
 
 #endif

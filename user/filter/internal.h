@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files of this folder only. */
-#ifndef XDP_CUCKOO_TARGET_INTERNAL_H
-#define XDP_CUCKOO_TARGET_INTERNAL_H
+#ifndef XDP_CUCKOO_FILTER_INTERNAL_H
+#define XDP_CUCKOO_FILTER_INTERNAL_H
 
 #include "filter/rule_entries.h"
 #include "filter/filter.h"
@@ -9,8 +9,8 @@
 /* ---- collect_entries.c, carry_counts.c ---- */
 
 /* All entries that a table must have according to the store. */
-struct target_entries {
-	struct target *target; /* hashes the keys and has the hint bits */
+struct filter_entries {
+	struct filter *filter; /* hashes the keys and has the hint bits */
 	struct store *store;
 	struct shape_list shapes;
 	struct table_entry *entry; /* collected, but not in the table yet: `count`, with room for `room` */
@@ -19,8 +19,8 @@ struct target_entries {
 	__u8 *hints;               /* ABI_HINTS, set for the collected keys */
 	struct rule_key *shortcut; /* the keys that get shortcuts: `shortcuts` of them */
 	size_t shortcuts, shortcuts_room;
-	const struct target *predecessor; /* the old table, whose counts are carried over; or NULL */
-	bool is_replanned;                /* shapes have other targets than in the old table */
+	const struct filter *predecessor; /* the old table, whose counts are carried over; or NULL */
+	bool is_replanned;                /* shapes have other filters than in the old table */
 	/*
 	 * For each old slot: 1 + the new slot that gets its count. Other values (0 or a mark): it has no
 	 * heir.
@@ -32,32 +32,32 @@ struct target_entries {
 };
 
 /*
- * Makes room for all keys, or for a part of them if `is_building`. 0 or -ENOMEM. target_entries_close() also
+ * Makes room for all keys, or for a part of them if `is_building`. 0 or -ENOMEM. filter_entries_close() also
  * accepts a zeroed struct.
  */
-#define TARGET_ENTRIES_AT_ONCE (1ULL << 16)
-int target_entries_open(struct target_entries *entries, struct target *target, struct store *store,
-			const struct target *predecessor, bool is_building, struct reason *reason);
-void target_entries_close(struct target_entries *entries);
+#define FILTER_ENTRIES_AT_ONCE (1ULL << 16)
+int filter_entries_open(struct filter_entries *entries, struct filter *filter, struct store *store,
+			const struct filter *predecessor, bool is_building, struct reason *reason);
+void filter_entries_close(struct filter_entries *entries);
 
 /*
- * Collects all entries under the target's present secret. -ENOSPC: they do not fit into the table that is
+ * Collects all entries under the filter's present secret. -ENOSPC: they do not fit into the table that is
  * built.
  */
-int target_entries_collect(struct target_entries *entries, struct reason *reason);
+int filter_entries_collect(struct filter_entries *entries, struct reason *reason);
 
 /* Sets the shortcuts of the keys. Call this when they are in the table. */
-void target_entries_set_shortcuts(const struct target_entries *entries);
+void filter_entries_set_shortcuts(const struct filter_entries *entries);
 
 /*
  * Finds the heir of each counter of the old table: the slot of a rule that matches the same packets. A second
  * call adds heirs for keys that were first counted after the first call. Does nothing without an old table.
  */
-int target_entries_find_heirs(struct target_entries *entries, struct reason *reason);
+int filter_entries_find_heirs(struct filter_entries *entries, struct reason *reason);
 
 /* Adds each count of the old table to that of its heir. */
-void target_entries_carry_counts(const struct target_entries *entries, const struct target *from,
-				 const struct target *to);
+void filter_entries_carry_counts(const struct filter_entries *entries, const struct filter *from,
+				 const struct filter *to);
 
 /* ---- new_table.c ---- */
 
@@ -65,60 +65,60 @@ void target_entries_carry_counts(const struct target_entries *entries, const str
  * Fills a table that no packet uses, whatever is in its memory, under a new secret. -ENOSPC: the keys do not
  * fit, under any of several secrets.
  */
-int target_build(struct target *target, struct target_entries *entries, struct reason *reason);
+int filter_build(struct filter *filter, struct filter_entries *entries, struct reason *reason);
 
-/* The config of the table that target_prepare() made; NULL if there is none. */
-struct abi_config *target_successor_config(const struct target *target);
+/* The config of the table that filter_prepare() made; NULL if there is none. */
+struct abi_config *filter_successor_config(const struct filter *filter);
 
 /* ---- run_state.c ---- */
 
 /*
  * `panic` takes no lock, so it may reach the old filter while the new one replaces it. Call
- * target_make_heir() before kernel_replace(): it copies the panic of the old filter. Call
- * target_settle_heir() afterwards: it copies it again, unless a `panic` has reached the new filter itself,
+ * filter_make_heir() before kernel_replace(): it copies the panic of the old filter. Call
+ * filter_settle_heir() afterwards: it copies it again, unless a `panic` has reached the new filter itself,
  * which was later.
  */
-void target_make_heir(struct abi_config *config, const struct abi_config *old);
-void target_settle_heir(struct abi_config *config, const struct abi_config *old);
+void filter_make_heir(struct abi_config *config, const struct abi_config *old);
+void filter_settle_heir(struct abi_config *config, const struct abi_config *old);
 
 /* ---- table_size.c ---- */
 
 /* The slots for which the maps have room, in all tables together. */
-__u64 target_all_slots(const struct kernel_filter *filter);
+__u64 filter_all_slots(const struct kernel_filter *kernel);
 
 /* Whether so many keys fit into the table. */
-bool target_holds(const struct target *target, __u64 keys);
+bool filter_holds(const struct filter *filter, __u64 keys);
 
 /* ---- filter.c ---- */
 
 /* Set the reason. The first returns `error`, the second -EEXIST. */
-int target_say_store_unread(int error, struct reason *reason);
-int target_say_other_store(const struct kernel_filter *filter, struct reason *reason);
+int filter_say_store_unread(int error, struct reason *reason);
+int filter_say_other_store(const struct kernel_filter *kernel, struct reason *reason);
 
-/* The target's table in the config. */
-FLOW_INLINE struct abi_table *target_own(const struct target *target)
+/* The filter's table in the config. */
+FLOW_INLINE struct abi_table *filter_own(const struct filter *filter)
 {
-	return &target->filter.config->table[target->which];
+	return &filter->kernel.config->table[filter->which];
 }
 
-FLOW_INLINE __u8 *target_hints(const struct target *target)
+FLOW_INLINE __u8 *filter_hints(const struct filter *filter)
 {
-	return (__u8 *)target->filter.map[KERNEL_HINTS].memory + target_own(target)->first_hint;
+	return (__u8 *)filter->kernel.map[KERNEL_HINTS].memory + filter_own(filter)->first_hint;
 }
 
-/* Opens table number target->which. Records and counters are mapped when they are first used. */
-int target_open_own(struct target *target, struct bucket_geometry geometry);
+/* Opens table number filter->which. Records and counters are mapped when they are first used. */
+int filter_open_own(struct filter *filter, struct bucket_geometry geometry);
 
 /* Sets in the config where each of `tables` tables of `slots` slots starts in the maps. */
-void target_lay_out(struct abi_config *config, unsigned int tables, __u64 slots);
+void filter_lay_out(struct abi_config *config, unsigned int tables, __u64 slots);
 
 /*
  * The end of a record for a tick (0: never). If the end is too far away for a record, the result is 0, and
  * the tool deletes the entry later.
  */
-__u32 target_end(const struct target *target, __u32 tick);
+__u32 filter_end(const struct filter *filter, __u32 tick);
 
-/* Whether packets may use the target's table. */
-bool target_is_in_use(const struct target *target);
+/* Whether packets may use the filter's table. */
+bool filter_is_in_use(const struct filter *filter);
 
 #endif

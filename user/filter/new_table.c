@@ -22,15 +22,15 @@
 
 /* ---- from the store to a table ---- */
 
-static void clear(struct target *target)
+static void clear(struct filter *filter)
 {
-	struct table *table = &target->table;
+	struct table *table = &filter->table;
 
 	memset(table->memory.bucket, 0, table_bucket_bytes(table->format, table->geometry));
 	if (table->memory.record)
 		memset(table->memory.record, 0, table_slots(table) * sizeof(*table->memory.record));
 	table_reset_counts(table);
-	memset(target_hints(target), 0, ABI_HINTS);
+	memset(filter_hints(filter), 0, ABI_HINTS);
 	table->used = 0;
 }
 
@@ -49,35 +49,35 @@ static int draw_secret(struct hash_secret *secret)
 	return 0;
 }
 
-static int build_once(struct target *target, struct target_entries *entries, struct reason *reason)
+static int build_once(struct filter *filter, struct filter_entries *entries, struct reason *reason)
 {
-	const bool is_new = !target->filter.attachments_count && !target->table.used;
-	int error = draw_secret(&target_own(target)->secret);
+	const bool is_new = !filter->kernel.attachments_count && !filter->table.used;
+	int error = draw_secret(&filter_own(filter)->secret);
 
-	if (table_reach_all(&target->table))
-		return target_say_unmapped(reason);
+	if (table_reach_all(&filter->table))
+		return filter_say_unmapped(reason);
 	if (error)
 		return reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
-	error = ticks_now(&target_own(target)->epoch, reason);
+	error = ticks_now(&filter_own(filter)->epoch, reason);
 	if (error)
 		return error;
 	/* The kernel has cleared new maps. Clearing them again would take as long. */
 	if (!is_new)
-		clear(target);
-	return target_entries_collect(entries, reason);
+		clear(filter);
+	return filter_entries_collect(entries, reason);
 }
 
-int target_build(struct target *target, struct target_entries *entries, struct reason *reason)
+int filter_build(struct filter *filter, struct filter_entries *entries, struct reason *reason)
 {
-	int error = build_once(target, entries, reason);
+	int error = build_once(filter, entries, reason);
 
 	for (int i = 1; i < BUILD_TRIES && error == -ENOSPC; i++)
-		error = build_once(target, entries, reason);
-	target_note_counts(target);
+		error = build_once(filter, entries, reason);
+	filter_note_counts(filter);
 	if (error)
-		return error == -ENOSPC ? target_say_full(target, entries->expected, reason) : error;
-	target_entries_set_shortcuts(entries);
-	return target_entries_find_heirs(entries, reason);
+		return error == -ENOSPC ? filter_say_full(filter, entries->expected, reason) : error;
+	filter_entries_set_shortcuts(entries);
+	return filter_entries_find_heirs(entries, reason);
 }
 
 /* ---- a new filter ---- */
@@ -89,117 +89,117 @@ int target_build(struct target *target, struct target_entries *entries, struct r
 #define ROOM_SLOTS_LEAST (1ULL << 17)
 #define ROOM_BYTES_MOST (64ULL << 20) /* of one table */
 
-static struct kernel_plan plan_room(const struct abi_options *options, __u64 slots)
+static struct kernel_sizes plan_room(const struct abi_options *options, __u64 slots)
 {
 	const bool has_least = options->is_alone || slots >= ROOM_SLOTS_LEAST;
 	const struct bucket_geometry geometry = table_geometry(has_least ? slots : ROOM_SLOTS_LEAST);
-	struct kernel_plan plan = { .options = *options,
-				    .tables = 1,
-				    .slots = table_slots_of(geometry),
-				    .bucket_bytes = table_bucket_bytes(options->format, geometry) };
+	struct kernel_sizes plan = { .options = *options,
+				     .tables = 1,
+				     .slots = table_slots_of(geometry),
+				     .bucket_bytes = table_bucket_bytes(options->format, geometry) };
 
-	if (!options->is_alone && kernel_plan_bytes(&plan) <= ROOM_BYTES_MOST)
+	if (!options->is_alone && kernel_sizes_bytes(&plan) <= ROOM_BYTES_MOST)
 		plan.tables = ABI_TABLES;
 	return plan;
 }
 
 /* `keys`: the number of keys that will be filled in, which takes memory of this process. */
-static int create(struct target *target, const struct kernel_plan *plan, struct bucket_geometry geometry, __u64 keys,
+static int create(struct filter *filter, const struct kernel_sizes *plan, struct bucket_geometry geometry, __u64 keys,
 		  struct reason *reason)
 {
-	const __u64 old_slots = plan->predecessor ? table_slots_of(target_geometry(plan->predecessor)) : 0;
-	struct kernel_filter filter;
-	const __u64 entries = keys < TARGET_ENTRIES_AT_ONCE ? keys : TARGET_ENTRIES_AT_ONCE;
-	int error =
-		memory_check(kernel_plan_bytes(plan) + entries * sizeof(struct table_entry) + old_slots * sizeof(__u32),
-			     "a table of that size", "choose a smaller one, --no-counters or --compact", reason);
+	const __u64 old_slots = plan->predecessor ? table_slots_of(filter_geometry(plan->predecessor)) : 0;
+	struct kernel_filter kernel;
+	const __u64 entries = keys < FILTER_ENTRIES_AT_ONCE ? keys : FILTER_ENTRIES_AT_ONCE;
+	int error = memory_check(kernel_sizes_bytes(plan) + entries * sizeof(struct table_entry) +
+					 old_slots * sizeof(__u32),
+				 "a table of that size", "choose a smaller one, --no-counters or --compact", reason);
 
-	*target = (struct target){};
+	*filter = (struct filter){};
 	if (!error)
-		error = kernel_create(plan, &filter, reason);
+		error = kernel_create(plan, &kernel, reason);
 	if (error)
 		return error;
-	target_lay_out(filter.config, plan->tables, plan->slots);
-	filter.config->geometry = filter.config->table[0].geometry = geometry;
-	return target_open(target, &filter, reason);
+	filter_lay_out(kernel.config, plan->tables, plan->slots);
+	kernel.config->geometry = kernel.config->table[0].geometry = geometry;
+	return filter_open(filter, &kernel, reason);
 }
 
-int target_create(struct target *target, const struct abi_options *options, __u64 slots, __u64 keys,
+int filter_create(struct filter *filter, const struct abi_options *options, __u64 slots, __u64 keys,
 		  struct reason *reason)
 {
-	const struct kernel_plan plan = plan_room(options, slots);
+	const struct kernel_sizes plan = plan_room(options, slots);
 
-	return create(target, &plan, table_geometry(slots), keys, reason);
+	return create(filter, &plan, table_geometry(slots), keys, reason);
 }
 
-int target_create_like(struct target *target, const struct kernel_filter *filter, struct reason *reason)
+int filter_create_like(struct filter *filter, const struct kernel_filter *kernel, struct reason *reason)
 {
-	const struct kernel_plan plan = {
-		.options = filter->options,
-		.tables = target_tables(filter),
-		.slots = target_room(filter),
-		.bucket_bytes = filter->map[KERNEL_BUCKETS].bytes / target_tables(filter),
+	const struct kernel_sizes plan = {
+		.options = kernel->options,
+		.tables = filter_tables(kernel),
+		.slots = filter_room(kernel),
+		.bucket_bytes = kernel->map[KERNEL_BUCKETS].bytes / filter_tables(kernel),
 	};
 
-	return create(target, &plan, target_geometry(filter), 0, reason);
+	return create(filter, &plan, filter_geometry(kernel), 0, reason);
 }
 
 /* ---- in the place of another ---- */
 
-struct target_successor {
-	struct target target;
-	struct target_entries entries; /* has the heirs of counters */
+struct filter_successor {
+	struct filter filter;
+	struct filter_entries entries; /* has the heirs of counters */
 };
 
-static int fill(struct target *old, struct target_successor *successor, struct store *store, __u64 plan,
+static int fill(struct filter *old, struct filter_successor *successor, struct store *store, __u64 plan,
 		struct reason *reason)
 {
-	struct target *new = &successor->target;
-	const bool has_counts = old->filter.options.has_counts && new->filter.options.has_counts &&
-				old->filter.config->magic;
+	struct filter *new = &successor->filter;
+	const bool has_counts = old->kernel.options.has_counts && new->kernel.options.has_counts &&
+				old->kernel.config->magic;
 	int error;
 
-	target_own(new)->plan = plan;
+	filter_own(new)->plan = plan;
 	if (has_counts && table_reach_all(&old->table))
-		return target_say_unmapped(reason);
-	error = target_entries_open(&successor->entries, new, store, has_counts ? old : NULL, true, reason);
+		return filter_say_unmapped(reason);
+	error = filter_entries_open(&successor->entries, new, store, has_counts ? old : NULL, true, reason);
 	if (!error)
-		error = target_build(new, &successor->entries, reason);
+		error = filter_build(new, &successor->entries, reason);
 	if (!error)
-		error = target_publish(new, store, reason);
+		error = filter_publish(new, store, reason);
 	return error;
 }
 
-struct abi_config *target_successor_config(const struct target *target)
+struct abi_config *filter_successor_config(const struct filter *filter)
 {
-	return target->successor ? target->successor->target.filter.config : NULL;
+	return filter->successor ? filter->successor->filter.kernel.config : NULL;
 }
 
-void target_drop_successor(struct target *target)
+void filter_drop_successor(struct filter *filter)
 {
-	if (!target->successor)
+	if (!filter->successor)
 		return;
-	target_entries_close(&target->successor->entries);
-	target_close(&target->successor->target);
-	free(target->successor);
-	target->successor = NULL;
+	filter_entries_close(&filter->successor->entries);
+	filter_close(&filter->successor->filter);
+	free(filter->successor);
+	filter->successor = NULL;
 }
 
 /*
  * Whether the second table of the same maps can have this many slots. If the maps have much more room than
  * wanted, new maps are better, because they save memory.
  */
-static bool fits_into_maps(const struct target *target, __u64 slots)
+static bool fits_into_maps(const struct filter *filter, __u64 slots)
 {
-	const __u64 room = target_room(&target->filter), wanted = table_slots_of(table_geometry(slots));
+	const __u64 room = filter_room(&filter->kernel), wanted = table_slots_of(table_geometry(slots));
 
-	return target_tables(&target->filter) == ABI_TABLES && wanted <= room &&
-	       (room <= ROOM_SLOTS_LEAST || room / 4 <= wanted || kernel_held_attachment(&target->filter));
+	return filter_tables(&filter->kernel) == ABI_TABLES && wanted <= room &&
+	       (room <= ROOM_SLOTS_LEAST || room / 4 <= wanted || kernel_held_attachment(&filter->kernel));
 }
 
-bool target_can_prepare(const struct target *target, __u64 slots)
+bool filter_can_prepare(const struct filter *filter, __u64 slots)
 {
-	return fits_into_maps(target, slots) || !kernel_held_attachment(&target->filter);
+	return fits_into_maps(filter, slots) || !kernel_held_attachment(&filter->kernel);
 }
 
 /* Waits until no packet uses the table that was active before. Then that table may be filled again. */
@@ -212,41 +212,41 @@ static int wait_for_packets(struct abi_config *config)
 	return error;
 }
 
-static int prepare_in_maps(const struct target *target, struct target *new, __u64 slots, struct reason *reason)
+static int prepare_in_maps(const struct filter *filter, struct filter *new, __u64 slots, struct reason *reason)
 {
-	int error = wait_for_packets(target->filter.config);
+	int error = wait_for_packets(filter->kernel.config);
 	struct abi_table *own;
 
 	if (error)
 		return reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error));
-	*new = (struct target){ .filter = target->filter, .which = !target->which, .shares_maps = true };
-	own = target_own(new);
+	*new = (struct filter){ .kernel = filter->kernel, .which = !filter->which, .shares_maps = true };
+	own = filter_own(new);
 	own->geometry = table_geometry(slots);
 	own->sequence = own->moves = own->used = own->longest_path = 0;
 	memset(own->shapes, 0, sizeof(own->shapes));
-	target_begin(new);
-	error = target_open_own(new, own->geometry);
+	filter_begin(new);
+	error = filter_open_own(new, own->geometry);
 	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot make a new table: %s",
 				  strerror(-error)) :
 		       0;
 }
 
-static int prepare_new_maps(const struct target *target, struct target *new, const struct abi_options *options,
+static int prepare_new_maps(const struct filter *filter, struct filter *new, const struct abi_options *options,
 			    __u64 slots, __u64 keys, struct reason *reason)
 {
-	struct kernel_plan plan = plan_room(options, slots);
+	struct kernel_sizes plan = plan_room(options, slots);
 	struct bucket_geometry geometry;
 	struct abi_config *config;
 	int error;
 
-	plan.predecessor = &target->filter;
+	plan.predecessor = &filter->kernel;
 	error = create(new, &plan, table_geometry(slots), keys, reason);
 	if (error)
 		return error;
-	config = new->filter.config;
+	config = new->kernel.config;
 	geometry = config->geometry;
 	/* Copy the old config, then set what belongs to the table. */
-	memcpy(config, target->filter.config, ABI_HEAD_BYTES);
+	memcpy(config, filter->kernel.config, ABI_HEAD_BYTES);
 	config->magic = config->run = 0;
 	config->listener = config->active = 0;
 	config->geometry = geometry;
@@ -254,47 +254,47 @@ static int prepare_new_maps(const struct target *target, struct target *new, con
 	return 0;
 }
 
-static int say_held(const struct kernel_filter *filter, struct reason *reason)
+static int say_held(const struct kernel_filter *kernel, struct reason *reason)
 {
-	const struct kernel_attachment *held = kernel_held_attachment(filter);
+	const struct kernel_attachment *held = kernel_held_attachment(kernel);
 
 	return reason_set(reason, -EBUSY,
 			  "on '%s' libxdp's dispatcher holds the filter, so it keeps its maps, which have "
 			  "room for %llu slots; take it off (xdp-loader unload %s -i %u) and load it again with --capacity",
-			  held->interface, (unsigned long long)target_room(filter), held->interface, held->prog_id);
+			  held->interface, (unsigned long long)filter_room(kernel), held->interface, held->prog_id);
 }
 
-static int prepare(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
+static int prepare(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
 		   bool shares_maps, struct reason *reason)
 {
-	struct target_successor *successor = calloc(1, sizeof(*successor));
+	struct filter_successor *successor = calloc(1, sizeof(*successor));
 	struct store_info info;
 	int error = store_info(store, &info);
 
-	target_drop_successor(target);
-	target->successor = successor;
+	filter_drop_successor(filter);
+	filter->successor = successor;
 	if (!successor)
 		return reason_set(reason, -ENOMEM, "no memory for a new table");
 	if (error)
-		target_say_store_unread(error, reason);
+		filter_say_store_unread(error, reason);
 	else if (shares_maps)
-		error = prepare_in_maps(target, &successor->target, slots, reason);
-	else if (kernel_held_attachment(&target->filter))
-		error = info.keys > target_room(&target->filter) * TABLE_LOAD_PERCENT / 100 ?
-				target_say_full(target, info.keys, reason) :
-				say_held(&target->filter, reason);
+		error = prepare_in_maps(filter, &successor->filter, slots, reason);
+	else if (kernel_held_attachment(&filter->kernel))
+		error = info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100 ?
+				filter_say_full(filter, info.keys, reason) :
+				say_held(&filter->kernel, reason);
 	else
-		error = prepare_new_maps(target, &successor->target, options, slots, info.keys, reason);
+		error = prepare_new_maps(filter, &successor->filter, options, slots, info.keys, reason);
 	if (!error)
-		error = fill(target, successor, store, info.plan, reason);
+		error = fill(filter, successor, store, info.plan, reason);
 	if (error)
-		target_drop_successor(target);
+		filter_drop_successor(filter);
 	return error;
 }
 
-int target_prepare(struct target *target, struct store *store, __u64 slots, struct reason *reason)
+int filter_prepare(struct filter *filter, struct store *store, __u64 slots, struct reason *reason)
 {
-	return prepare(target, store, &target->filter.options, slots, fits_into_maps(target, slots), reason);
+	return prepare(filter, store, &filter->kernel.options, slots, fits_into_maps(filter, slots), reason);
 }
 
 /* Copies the lease of a listener to the new config. Later the listener extends it there itself. */
@@ -310,26 +310,26 @@ static void hand_listener_on(struct abi_config *config, const struct abi_config 
 }
 
 /* Replaces the running programs by new ones, which use new maps. */
-static int replace_filter(struct target *target, struct target *new, struct reason *reason)
+static int replace_filter(struct filter *filter, struct filter *new, struct reason *reason)
 {
-	const struct abi_config *old = target->filter.config;
-	struct abi_config *config = new->filter.config;
+	const struct abi_config *old = filter->kernel.config;
+	struct abi_config *config = new->kernel.config;
 	int error;
 
 	hand_listener_on(config, old);
 	config->magic = ABI_MAGIC;
 	__atomic_fetch_or(&config->run, old->run | ABI_RUN_SET_UP, __ATOMIC_RELEASE);
-	target_make_heir(config, old);
-	error = kernel_replace(&target->filter, &new->filter, reason);
+	filter_make_heir(config, old);
+	error = kernel_replace(&filter->kernel, &new->kernel, reason);
 	if (error)
 		return error;
 	hand_listener_on(config, old);
-	target_settle_heir(config, old);
+	filter_settle_heir(config, old);
 	return 0;
 }
 
 /* Makes the other table of the same maps active: all interfaces change at the same instant. */
-static void exchange_tables(struct abi_config *config, const struct target *new)
+static void exchange_tables(struct abi_config *config, const struct filter *new)
 {
 	config->geometry = new->table.geometry;
 	config->used = new->table.used;
@@ -337,53 +337,53 @@ static void exchange_tables(struct abi_config *config, const struct target *new)
 	wait_for_packets(config);
 }
 
-/* Makes `target` what `new` is. */
-static void become(struct target *target, struct target *new)
+/* Makes `filter` what `new` is. */
+static void become(struct filter *filter, struct filter *new)
 {
-	new->state = target->state;
-	new->cause = target->cause;
-	new->slots_before = table_slots(&target->table);
+	new->state = filter->state;
+	new->cause = filter->cause;
+	new->slots_before = table_slots(&filter->table);
 	if (new->shares_maps) {
-		table_close(&target->table);
+		table_close(&filter->table);
 		new->shares_maps = false;
 	} else {
-		target_close(target);
+		filter_close(filter);
 	}
-	*target = *new;
+	*filter = *new;
 }
 
-int target_succeed(struct target *target, struct reason *reason)
+int filter_succeed(struct filter *filter, struct reason *reason)
 {
-	struct target_successor *successor = target->successor;
-	struct target *new = &successor->target;
-	int error = new->shares_maps ? 0 : replace_filter(target, new, reason);
+	struct filter_successor *successor = filter->successor;
+	struct filter *new = &successor->filter;
+	int error = new->shares_maps ? 0 : replace_filter(filter, new, reason);
 
 	if (new->shares_maps)
-		exchange_tables(target->filter.config, new);
+		exchange_tables(filter->kernel.config, new);
 	if (error) {
-		target_drop_successor(target);
+		filter_drop_successor(filter);
 		return error;
 	}
-	error = target_entries_find_heirs(&successor->entries, reason);
-	target_entries_carry_counts(&successor->entries, target, new);
-	target_entries_close(&successor->entries);
-	target->successor = NULL;
-	become(target, new);
+	error = filter_entries_find_heirs(&successor->entries, reason);
+	filter_entries_carry_counts(&successor->entries, filter, new);
+	filter_entries_close(&successor->entries);
+	filter->successor = NULL;
+	become(filter, new);
 	free(successor);
 	return error;
 }
 
-int target_rebuild_as(struct target *target, struct store *store, const struct abi_options *options, __u64 slots,
+int filter_rebuild_as(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
 		      struct reason *reason)
 {
-	int error = prepare(target, store, options, slots, false, reason);
+	int error = prepare(filter, store, options, slots, false, reason);
 
-	return error ? error : target_succeed(target, reason);
+	return error ? error : filter_succeed(filter, reason);
 }
 
-int target_rebuild(struct target *target, struct store *store, __u64 slots, struct reason *reason)
+int filter_rebuild(struct filter *filter, struct store *store, __u64 slots, struct reason *reason)
 {
-	int error = target_prepare(target, store, slots, reason);
+	int error = filter_prepare(filter, store, slots, reason);
 
-	return error ? error : target_succeed(target, reason);
+	return error ? error : filter_succeed(filter, reason);
 }

@@ -8,13 +8,13 @@
 #include "filter/internal.h"
 
 /* A change starts with the published shapes and their hint bits. */
-void target_begin(struct target *target)
+void filter_begin(struct filter *filter)
 {
-	target->is_deferred = false;
-	target->cause = TARGET_STAYS;
+	filter->is_deferred = false;
+	filter->cause = FILTER_STAYS;
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		const struct abi_shape_list *list = abi_shapes(target_own(target), family);
-		struct target_shapes *shapes = &target->shapes[family];
+		const struct abi_shape_list *list = abi_shapes(filter_own(filter), family);
+		struct filter_shapes *shapes = &filter->shapes[family];
 
 		for (shapes->count = 0; shapes->count < list->count; shapes->count++) {
 			const struct abi_shape *shape = abi_shape_at(list, shapes->count);
@@ -25,9 +25,9 @@ void target_begin(struct target *target)
 	}
 }
 
-int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hint)
+int filter_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint)
 {
-	struct target_shapes *shapes = &target->shapes[shape->family];
+	struct filter_shapes *shapes = &filter->shapes[shape->family];
 
 	for (size_t i = 0; i < shapes->count; i++)
 		if (!memcmp(&shapes->shape[i], shape, sizeof(*shape))) {
@@ -42,29 +42,29 @@ int target_hint(struct target *target, const struct rule_shape *shape, __u64 *hi
 	return 0;
 }
 
-static int compile(struct target *target, const struct shape_list *shapes, enum flow_family family,
+static int compile(struct filter *filter, const struct shape_list *shapes, enum flow_family family,
 		   struct abi_shape_list *wanted)
 {
-	struct rule_shape targets[ABI_SHAPES_MAX];
-	const size_t count = shape_list_probed(shapes, family, targets);
+	struct rule_shape filters[ABI_SHAPES_MAX];
+	const size_t count = shape_list_probed(shapes, family, filters);
 	int error = 0;
 
 	*wanted = (struct abi_shape_list){ .count = count };
 	for (size_t i = 0; i < count && !error; i++) {
 		struct abi_shape *shape = &wanted->shape[abi_shape_place(1U << i)];
 
-		rule_shape_compile(&targets[i], shape);
-		error = target_hint(target, &targets[i], &shape->hint);
+		rule_shape_compile(&filters[i], shape);
+		error = filter_hint(filter, &filters[i], &shape->hint);
 	}
-	hints_compile(wanted, family, target->filter.options.has_counts);
-	wanted->reads_hints = hints_pay(target_hints(target), wanted, family);
+	hints_compile(wanted, family, filter->kernel.options.has_counts);
+	wanted->reads_hints = hints_pay(filter_hints(filter), wanted, family);
 	return error;
 }
 
 /* For each family: fills the idle list, flips, and waits until no packet uses the old list. */
-static int publish_all(struct target *target, const struct abi_shape_list wanted[FLOW_FAMILIES], struct reason *reason)
+static int publish_all(struct filter *filter, const struct abi_shape_list wanted[FLOW_FAMILIES], struct reason *reason)
 {
-	struct abi_table *table = target_own(target);
+	struct abi_table *table = filter_own(filter);
 	int error = 0;
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++) {
@@ -74,31 +74,31 @@ static int publish_all(struct target *target, const struct abi_shape_list wanted
 			continue;
 		table->shapes[family][!active] = wanted[family];
 		__atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);
-		error = target_is_in_use(target) ? grace_wait() : 0;
+		error = filter_is_in_use(filter) ? grace_wait() : 0;
 	}
 	return error ? reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error)) : 0;
 }
 
-int target_publish(struct target *target, struct store *store, struct reason *reason)
+int filter_publish(struct filter *filter, struct store *store, struct reason *reason)
 {
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 	struct shape_list shapes;
 	int error = store_shapes(store, &shapes);
 
 	if (error)
-		return target_say_store_unread(error, reason);
+		return filter_say_store_unread(error, reason);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
-		error = compile(target, &shapes, family, &wanted[family]);
+		error = compile(filter, &shapes, family, &wanted[family]);
 	if (error)
 		return reason_set(reason, error,
 				  "the change has too many kinds of rules; split it into smaller changes");
-	return publish_all(target, wanted, reason);
+	return publish_all(filter, wanted, reason);
 }
 
 /* ---- shapes of pass rules, before the commit of a change ---- */
 
-/* If the list has no room, new shapes of pass rules wait for target_publish(). */
-static bool has_passing(const struct target_shapes *shapes, const struct abi_shape_list *list)
+/* If the list has no room, new shapes of pass rules wait for filter_publish(). */
+static bool has_passing(const struct filter_shapes *shapes, const struct abi_shape_list *list)
 {
 	const bool has_dropping = (__u32)__builtin_popcount(list->passing) < list->count;
 
@@ -108,15 +108,15 @@ static bool has_passing(const struct target_shapes *shapes, const struct abi_sha
 	return false;
 }
 
-bool target_has_passing_to_publish(const struct target *target)
+bool filter_has_passing_to_publish(const struct filter *filter)
 {
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
-		if (has_passing(&target->shapes[family], abi_shapes(target_own(target), family)))
+		if (has_passing(&filter->shapes[family], abi_shapes(filter_own(filter), family)))
 			return true;
 	return false;
 }
 
-static void append(const struct target_shapes *shapes, enum rule_action action, struct abi_shape_list *wanted)
+static void append(const struct filter_shapes *shapes, enum rule_action action, struct abi_shape_list *wanted)
 {
 	for (size_t i = 0; i < shapes->count; i++) {
 		struct abi_shape *shape;
@@ -130,13 +130,13 @@ static void append(const struct target_shapes *shapes, enum rule_action action, 
 	}
 }
 
-int target_publish_passing(struct target *target, struct reason *reason)
+int filter_publish_passing(struct filter *filter, struct reason *reason)
 {
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		const struct target_shapes *shapes = &target->shapes[family];
-		const struct abi_shape_list *list = abi_shapes(target_own(target), family);
+		const struct filter_shapes *shapes = &filter->shapes[family];
+		const struct abi_shape_list *list = abi_shapes(filter_own(filter), family);
 
 		wanted[family] = *list;
 		if (!has_passing(shapes, list))
@@ -144,8 +144,8 @@ int target_publish_passing(struct target *target, struct reason *reason)
 		wanted[family] = (struct abi_shape_list){};
 		append(shapes, RULE_PASS, &wanted[family]);
 		append(shapes, RULE_DROP, &wanted[family]);
-		hints_compile(&wanted[family], family, target->filter.options.has_counts);
-		wanted[family].reads_hints = hints_pay(target_hints(target), &wanted[family], family);
+		hints_compile(&wanted[family], family, filter->kernel.options.has_counts);
+		wanted[family].reads_hints = hints_pay(filter_hints(filter), &wanted[family], family);
 	}
-	return publish_all(target, wanted, reason);
+	return publish_all(filter, wanted, reason);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The keys of rules. A shape may share the look-up of a longer shape, its target: then each rule of the shape
- * becomes several keys of the target. This file finds the keys of a rule, and the rules of a key, because
+ * The keys of rules. A shape may be probed as a longer shape: then each rule of the shape becomes several
+ * keys of the longer one. This file finds the keys of a rule, and the rules of a key, because
  * several rules can have the same key. It reads the store, not the table.
  */
-#ifndef XDP_CUCKOO_KEYS_H
-#define XDP_CUCKOO_KEYS_H
+#ifndef XDP_CUCKOO_RULE_ENTRIES_H
+#define XDP_CUCKOO_RULE_ENTRIES_H
 
 #include "store/store.h"
 

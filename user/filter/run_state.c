@@ -24,28 +24,28 @@ static void set_unconfirmed(struct abi_config *config, __u64 pending_id, __u32 t
 	set_run(config, ABI_RUN_UNCONFIRMED, true);
 }
 
-int target_set_unconfirmed(struct target *target, __u64 pending_id, __s64 left_ms, struct reason *reason)
+int filter_set_unconfirmed(struct filter *filter, __u64 pending_id, __s64 left_ms, struct reason *reason)
 {
 	__u32 tick;
 	int error = ticks_at(left_ms ? left_ms : -1, &tick, reason);
 
 	if (error)
 		return error;
-	set_unconfirmed(target->filter.config, pending_id, tick);
-	if (target->successor)
-		set_unconfirmed(target_successor_config(target), pending_id, tick);
+	set_unconfirmed(filter->kernel.config, pending_id, tick);
+	if (filter->successor)
+		set_unconfirmed(filter_successor_config(filter), pending_id, tick);
 	return 0;
 }
 
-void target_confirm(struct target *target)
+void filter_confirm(struct filter *filter)
 {
-	set_run(target->filter.config, ABI_RUN_UNCONFIRMED, false);
-	target->filter.config->pending_id = 0;
+	set_run(filter->kernel.config, ABI_RUN_UNCONFIRMED, false);
+	filter->kernel.config->pending_id = 0;
 }
 
-int target_configure(struct target *target, struct store *store, struct reason *reason)
+int filter_configure(struct filter *filter, struct store *store, struct reason *reason)
 {
-	struct abi_config *config = target->filter.config;
+	struct abi_config *config = filter->kernel.config;
 	struct store_settings settings;
 	struct store_pending pending;
 	int error = store_settings(store, &settings);
@@ -53,28 +53,28 @@ int target_configure(struct target *target, struct store *store, struct reason *
 	if (!error)
 		error = store_pending(store, &pending);
 	if (error)
-		return target_say_store_unread(error, reason);
+		return filter_say_store_unread(error, reason);
 	memcpy(config->policy, settings.policy, sizeof(config->policy));
 	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
 	set_run(config, ABI_RUN_HEIR, false); /* left by a tool that died */
 	if (pending.id)
-		return target_set_unconfirmed(target, pending.id, pending.left_ms, reason);
+		return filter_set_unconfirmed(filter, pending.id, pending.left_ms, reason);
 	/* A tool died after it confirmed or undid the change, or before it stored the change. */
 	if (config->pending_id)
-		target_confirm(target);
+		filter_confirm(filter);
 	return 0;
 }
 
 /* ---- while a new filter replaces an old one ---- */
 
-void target_make_heir(struct abi_config *config, const struct abi_config *old)
+void filter_make_heir(struct abi_config *config, const struct abi_config *old)
 {
 	const __u32 panic = __atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC;
 
 	__atomic_store_n(&config->run, (config->run & ~ABI_RUN_PANIC) | panic | ABI_RUN_HEIR, __ATOMIC_RELEASE);
 }
 
-void target_settle_heir(struct abi_config *config, const struct abi_config *old)
+void filter_settle_heir(struct abi_config *config, const struct abi_config *old)
 {
 	__u32 run = __atomic_load_n(&config->run, __ATOMIC_ACQUIRE), settled;
 
@@ -88,29 +88,29 @@ void target_settle_heir(struct abi_config *config, const struct abi_config *old)
 
 /* ---- questions ---- */
 
-bool run_is_unconfirmed(const struct kernel_filter *filter)
+bool run_is_unconfirmed(const struct kernel_filter *kernel)
 {
-	return filter->config->run & ABI_RUN_UNCONFIRMED;
+	return kernel->config->run & ABI_RUN_UNCONFIRMED;
 }
 
-__s64 run_confirm_left_ms(const struct kernel_filter *filter)
+__s64 run_confirm_left_ms(const struct kernel_filter *kernel)
 {
 	struct reason ignored;
 	__s64 left_ms;
 
-	if (!run_is_unconfirmed(filter) || ticks_left(filter->config->confirm_by, &left_ms, &ignored))
+	if (!run_is_unconfirmed(kernel) || ticks_left(kernel->config->confirm_by, &left_ms, &ignored))
 		return 0;
 	return left_ms > 0 ? left_ms : 0;
 }
 
-bool run_is_confirm_late(const struct kernel_filter *filter)
+bool run_is_confirm_late(const struct kernel_filter *kernel)
 {
-	return run_is_unconfirmed(filter) && !run_confirm_left_ms(filter);
+	return run_is_unconfirmed(kernel) && !run_confirm_left_ms(kernel);
 }
 
-bool run_is_filtering(const struct kernel_filter *filter)
+bool run_is_filtering(const struct kernel_filter *kernel)
 {
-	const __u32 run = filter->config->run;
+	const __u32 run = kernel->config->run;
 
-	return (run & ABI_RUN_SET_UP) && !(run & (ABI_RUN_PANIC | ABI_RUN_MONITOR)) && !run_is_confirm_late(filter);
+	return (run & ABI_RUN_SET_UP) && !(run & (ABI_RUN_PANIC | ABI_RUN_MONITOR)) && !run_is_confirm_late(kernel);
 }

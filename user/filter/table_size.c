@@ -4,61 +4,61 @@
 
 #include "filter/internal.h"
 
-__u64 target_all_slots(const struct kernel_filter *filter)
+__u64 filter_all_slots(const struct kernel_filter *kernel)
 {
-	return (__u64)filter->map[KERNEL_BUCKETS].entries * BUCKET_SLOTS * (filter->options.format == BUCKET_8 ? 2 : 1);
+	return (__u64)kernel->map[KERNEL_BUCKETS].entries * BUCKET_SLOTS * (kernel->options.format == BUCKET_8 ? 2 : 1);
 }
 
-unsigned int target_tables(const struct kernel_filter *filter)
+unsigned int filter_tables(const struct kernel_filter *kernel)
 {
-	return filter->config->table[ABI_TABLES - 1].first_slot ? ABI_TABLES : 1;
+	return kernel->config->table[ABI_TABLES - 1].first_slot ? ABI_TABLES : 1;
 }
 
-__u64 target_room(const struct kernel_filter *filter)
+__u64 filter_room(const struct kernel_filter *kernel)
 {
-	return target_tables(filter) == 1 ? target_all_slots(filter) : filter->config->table[1].first_slot;
+	return filter_tables(kernel) == 1 ? filter_all_slots(kernel) : kernel->config->table[1].first_slot;
 }
 
-bool target_holds(const struct target *target, __u64 keys)
+bool filter_holds(const struct filter *filter, __u64 keys)
 {
-	return keys <= table_slots(&target->table) * TABLE_LOAD_PERCENT / 100;
+	return keys <= table_slots(&filter->table) * TABLE_LOAD_PERCENT / 100;
 }
 
-bool target_has_room(const struct target *target, __u64 keys)
+bool filter_has_room(const struct filter *filter, __u64 keys)
 {
-	return target_holds(target, target->table.used + keys);
+	return filter_holds(filter, filter->table.used + keys);
 }
 
-__u64 target_slots_to_grow_to(const struct target *target, __u64 keys)
+__u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys)
 {
-	const __u64 room = target_room(&target->filter), slots = table_slots(&target->table);
+	const __u64 room = filter_room(&filter->kernel), slots = table_slots(&filter->table);
 	__u64 wanted = table_slots_for(keys + keys / 2);
 
-	if (target_holds(target, keys))
+	if (filter_holds(filter, keys))
 		return slots;
 	/* Use all the room of the maps if that is enough, because new maps need a new program. */
-	if (wanted > room && target_tables(&target->filter) == ABI_TABLES && table_slots_for(keys + keys / 8) <= room)
+	if (wanted > room && filter_tables(&filter->kernel) == ABI_TABLES && table_slots_for(keys + keys / 8) <= room)
 		return room;
 	/* If another tool holds the filter, it cannot get other maps. */
-	if (wanted > room && kernel_held_attachment(&target->filter))
+	if (wanted > room && kernel_held_attachment(&filter->kernel))
 		return room;
 	return wanted <= 1ULL << ABI_SLOTS_MAX_LOG2 ? wanted : table_slots_for(keys);
 }
 
-int target_say_full(const struct target *target, __u64 keys, struct reason *reason)
+int filter_say_full(const struct filter *filter, __u64 keys, struct reason *reason)
 {
-	const struct kernel_attachment *held = kernel_held_attachment(&target->filter);
+	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
 
 	if (held)
 		return reason_set(reason, -ENOSPC,
 				  "table full: %llu keys do not fit into %llu slots, and on '%s' libxdp's dispatcher "
 				  "holds the filter; take it off (xdp-loader unload %s -i %u), then load it "
 				  "with --capacity %llu or more",
-				  (unsigned long long)keys, (unsigned long long)table_slots(&target->table),
+				  (unsigned long long)keys, (unsigned long long)table_slots(&filter->table),
 				  held->interface, held->interface, held->prog_id, 2 * (unsigned long long)keys);
 	return reason_set(reason, -ENOSPC,
 			  "table full: %llu keys do not fit into %llu slots, and a table holds at most %llu; "
 			  "delete rules first",
-			  (unsigned long long)keys, (unsigned long long)table_slots(&target->table),
+			  (unsigned long long)keys, (unsigned long long)table_slots(&filter->table),
 			  (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 }

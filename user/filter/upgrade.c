@@ -7,54 +7,54 @@
 #include "filter/internal.h"
 
 /* Makes the new filter: as many slots as the old one, if its config makes sense, and the store's rules. */
-static int make(struct target *target, const struct kernel_filter *filter, struct store *store,
+static int make(struct filter *filter, const struct kernel_filter *kernel, struct store *store,
 		const struct store_info *info, struct reason *reason)
 {
-	const struct abi_config *old = filter->config;
+	const struct abi_config *old = kernel->config;
 	const __u64 slots = table_slots_of(old->geometry);
 	const bool is_sound = slots >= 1ULL << ABI_SLOTS_MIN_LOG2 && slots <= 1ULL << ABI_SLOTS_MAX_LOG2;
 	char name[ABI_NAME_BYTES];
-	int error = target_create(target, &filter->options, is_sound ? slots : 1ULL << ABI_SLOTS_DEFAULT_LOG2,
+	int error = filter_create(filter, &kernel->options, is_sound ? slots : 1ULL << ABI_SLOTS_DEFAULT_LOG2,
 				  info->keys, reason);
 
 	if (error)
 		return error;
 	memcpy(name, old->name, sizeof(name));
-	target->filter.config->confirm_by = old->confirm_by;
-	target->filter.config->pending_id = old->pending_id;
-	target->filter.config->run = old->run & ABI_RUN_UNCONFIRMED;
-	error = target_update(target, store, name, reason);
+	filter->kernel.config->confirm_by = old->confirm_by;
+	filter->kernel.config->pending_id = old->pending_id;
+	filter->kernel.config->run = old->run & ABI_RUN_UNCONFIRMED;
+	error = filter_update(filter, store, name, reason);
 	if (error)
-		target_close(target);
+		filter_close(filter);
 	return error;
 }
 
-int target_take_over(struct target *target, struct kernel_filter *filter, struct store *store, struct reason *reason)
+int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct store *store, struct reason *reason)
 {
-	const struct kernel_attachment *held = kernel_held_attachment(filter);
+	const struct kernel_attachment *held = kernel_held_attachment(kernel);
 	struct store_info info;
 	int error = store_info(store, &info);
 
 	if (error)
-		return target_say_store_unread(error, reason);
-	if (memcmp(filter->config->store_id, info.id, sizeof(info.id)))
-		return target_say_other_store(filter, reason);
+		return filter_say_store_unread(error, reason);
+	if (memcmp(kernel->config->store_id, info.id, sizeof(info.id)))
+		return filter_say_other_store(kernel, reason);
 	if (held)
 		return reason_set(reason, -EBUSY,
 				  "on '%s' libxdp's dispatcher holds a filter of another version of "
 				  "xdp-cuckoo, which cannot be exchanged there; take it off (xdp-loader unload %s -i %u) "
 				  "and load it again",
 				  held->interface, held->interface, held->prog_id);
-	error = make(target, filter, store, &info, reason);
+	error = make(filter, kernel, store, &info, reason);
 	if (error)
 		return error;
-	target_make_heir(target->filter.config, filter->config);
-	error = kernel_replace(filter, &target->filter, reason);
+	filter_make_heir(filter->kernel.config, kernel->config);
+	error = kernel_replace(kernel, &filter->kernel, reason);
 	if (error) {
-		target_close(target);
+		filter_close(filter);
 		return error;
 	}
-	target_settle_heir(target->filter.config, filter->config);
-	target->state = TARGET_TAKEN_OVER;
+	filter_settle_heir(filter->kernel.config, kernel->config);
+	filter->state = FILTER_TAKEN_OVER;
 	return 0;
 }

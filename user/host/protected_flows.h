@@ -13,7 +13,7 @@
 #include "rule/rule.h"
 
 struct guard_flow {
-	struct rule flow; /* for apply_test() */
+	struct rule flow; /* for query_test() */
 	char what[96];    /* what a rule would block, for example "the default gateway 192.0.2.1" */
 };
 

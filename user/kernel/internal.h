@@ -34,7 +34,7 @@ void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map
 __u32 kernel_bucket_bytes(const struct abi_options *options);
 
 /* The number of elements of a map. */
-__u64 kernel_plan_entries(const struct kernel_plan *plan, enum kernel_map_name name);
+__u64 kernel_sizes_entries(const struct kernel_sizes *plan, enum kernel_map_name name);
 
 void kernel_close_map(struct kernel_map *map);
 

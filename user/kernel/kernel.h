@@ -71,7 +71,7 @@ struct kernel_filter {
 };
 
 /* The maps that kernel_create() makes. */
-struct kernel_plan {
+struct kernel_sizes {
 	struct abi_options options;
 	unsigned int tables; /* the maps have room for so many: 1 or ABI_TABLES */
 	__u64 slots;         /* of each table */
@@ -124,11 +124,11 @@ void kernel_filters_free(struct kernel_filter *filters, size_t count);
 double kernel_age(const struct kernel_filter *filter);
 
 /* Bytes of kernel memory for the maps of a plan, and of a filter. */
-__u64 kernel_plan_bytes(const struct kernel_plan *plan);
+__u64 kernel_sizes_bytes(const struct kernel_sizes *plan);
 __u64 kernel_filter_bytes(const struct kernel_filter *filter);
 
 /* Makes new maps, all 0. Loads the programs that run on the predecessor's interfaces. 0 or -errno. */
-int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter, struct reason *reason);
+int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason);
 void kernel_close(struct kernel_filter *filter);
 
 /*

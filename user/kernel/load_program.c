@@ -47,13 +47,14 @@ static int share_maps(const struct kernel_filter *predecessor, const struct xdp_
 	return error;
 }
 
-static int size_maps(const struct kernel_plan *plan, const struct xdp_cuckoo *skeleton)
+static int size_maps(const struct kernel_sizes *plan, const struct xdp_cuckoo *skeleton)
 {
 	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
 	int error = bpf_map__set_value_size(skeleton->maps.xc_buckets, kernel_bucket_bytes(&plan->options));
 
 	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
-		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]), kernel_plan_entries(plan, sized[i]));
+		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
+						 kernel_sizes_entries(plan, sized[i]));
 	return plan->predecessor && !error ? share_maps(plan->predecessor, skeleton) : error;
 }
 
@@ -141,7 +142,7 @@ static int take_created_map(struct kernel_filter *filter, const struct xdp_cucko
 	return 0;
 }
 
-static int create_maps(const struct kernel_plan *plan, struct kernel_filter *filter, struct reason *reason)
+static int create_maps(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
 {
 	struct xdp_cuckoo *skeleton = open_object(&plan->options, reason);
 	int error;
@@ -157,7 +158,7 @@ static int create_maps(const struct kernel_plan *plan, struct kernel_filter *fil
 	return error ? kernel_refuse(reason, error, "cannot make the filter's maps", "") : 0;
 }
 
-int kernel_create(const struct kernel_plan *plan, struct kernel_filter *filter, struct reason *reason)
+int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
 {
 	int error;
 

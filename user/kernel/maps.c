@@ -74,7 +74,7 @@ __u32 kernel_bucket_bytes(const struct abi_options *options)
 	return options->format == BUCKET_32 ? 2 * sizeof(__u64) : sizeof(__u64);
 }
 
-__u64 kernel_plan_entries(const struct kernel_plan *plan, enum kernel_map_name name)
+__u64 kernel_sizes_entries(const struct kernel_sizes *plan, enum kernel_map_name name)
 {
 	switch (name) {
 	case KERNEL_BUCKETS:
@@ -99,11 +99,11 @@ void kernel_describe_map(const struct bpf_map_info *info, struct kernel_map *map
 	map->bytes = (size_t)info->max_entries * ((info->value_size + 7) & ~7U);
 }
 
-__u64 kernel_plan_bytes(const struct kernel_plan *plan)
+__u64 kernel_sizes_bytes(const struct kernel_sizes *plan)
 {
-	return plan->tables * plan->bucket_bytes + kernel_plan_entries(plan, KERNEL_RECORDS) * sizeof(__u64) +
-	       kernel_plan_entries(plan, KERNEL_COUNTS) * sizeof(struct abi_counter) +
-	       kernel_plan_entries(plan, KERNEL_HINTS) * sizeof(__u64);
+	return plan->tables * plan->bucket_bytes + kernel_sizes_entries(plan, KERNEL_RECORDS) * sizeof(__u64) +
+	       kernel_sizes_entries(plan, KERNEL_COUNTS) * sizeof(struct abi_counter) +
+	       kernel_sizes_entries(plan, KERNEL_HINTS) * sizeof(__u64);
 }
 
 __u64 kernel_filter_bytes(const struct kernel_filter *filter)

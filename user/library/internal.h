@@ -23,7 +23,7 @@ struct xdp_cuckoo_filter {
 	bool is_changing;
 	pthread_t changer;
 	int refused; /* -errno that has ended it early; 0: none */
-	struct apply apply;
+	struct session session;
 	struct guard guard;
 };
 
@@ -39,11 +39,11 @@ int public_leave(struct xdp_cuckoo_filter *filter, int error);
 int public_enter_alone(struct xdp_cuckoo_filter *filter);
 
 /*
- * Opens `filter->apply`, with the guard unless XDP_CUCKOO_FORCE is set. public_close_apply() accepts a closed
+ * Opens `filter->session`, with the guard unless XDP_CUCKOO_FORCE is set. public_close_session() accepts a closed
  * one.
  */
 int public_open_apply(struct xdp_cuckoo_filter *filter);
-void public_close_apply(struct xdp_cuckoo_filter *filter);
+void public_close_session(struct xdp_cuckoo_filter *filter);
 
 /*
  * Gets the store of the current change, or opens the store to read. public_close_store() closes the latter.

@@ -60,19 +60,19 @@ int public_open_apply(struct xdp_cuckoo_filter *filter)
 	int error = has_guard ? guard_open(&filter->guard, &filter->reason) : 0;
 
 	if (!error)
-		error = (filter->flags & XDP_CUCKOO_NO_WAIT ? apply_try_open : apply_open)(&filter->apply,
-											   filter->state, filter->name,
-											   &filter->reason);
+		error = (filter->flags & XDP_CUCKOO_NO_WAIT ?
+				 session_try_open :
+				 session_open)(&filter->session, filter->state, filter->name, &filter->reason);
 	if (error)
 		guard_close(&filter->guard);
 	else if (has_guard)
-		filter->apply.guard = &filter->guard;
+		filter->session.guard = &filter->guard;
 	return error;
 }
 
-void public_close_apply(struct xdp_cuckoo_filter *filter)
+void public_close_session(struct xdp_cuckoo_filter *filter)
 {
-	apply_close(&filter->apply);
+	session_close(&filter->session);
 	guard_close(&filter->guard);
 }
 
@@ -81,10 +81,10 @@ int public_open_store(struct xdp_cuckoo_filter *filter, struct store **store)
 	char dir[PATH_MAX];
 	int error;
 
-	*store = filter->apply.store;
+	*store = filter->session.store;
 	if (filter->is_changing)
 		return 0;
-	error = apply_state_dir(filter->state, filter->name, dir, sizeof(dir));
+	error = session_state_dir(filter->state, filter->name, dir, sizeof(dir));
 	if (error)
 		return reason_set(&filter->reason, error, "the state directory's name is too long");
 	return store_open(dir, STORE_READ, store, &filter->reason);
@@ -132,7 +132,7 @@ static int check_standard_files(struct reason *reason)
 
 static int check_arguments(const char *name, unsigned int flags, struct reason *reason)
 {
-	if (!apply_is_name(name))
+	if (!session_is_name(name))
 		return reason_set(reason, -EINVAL,
 				  "name '%.40s': 1 to %d letters, digits, '.', '_' or '-', starting "
 				  "with none of '.' and '-'",
@@ -150,7 +150,7 @@ static int try(struct xdp_cuckoo_filter *filter)
 
 	if (filter->flags & XDP_CUCKOO_CHANGE) {
 		error = public_open_apply(filter);
-		public_close_apply(filter);
+		public_close_session(filter);
 	} else {
 		error = public_open_store(filter, &store);
 		if (!error)
@@ -167,7 +167,7 @@ int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, str
 	*filter = new;
 	if (!new)
 		return -ENOMEM;
-	name = name ? name : APPLY_NAME_DEFAULT;
+	name = name ? name : SESSION_NAME_DEFAULT;
 	kernel_listen();
 	new->flags = flags;
 	error = check_arguments(name, flags, &new->reason);
@@ -202,7 +202,7 @@ static void end(struct xdp_cuckoo_filter *filter)
 {
 	filter->is_changing = false;
 	filter->refused = 0;
-	public_close_apply(filter);
+	public_close_session(filter);
 }
 
 static int begin(struct xdp_cuckoo_filter *filter)
@@ -211,9 +211,9 @@ static int begin(struct xdp_cuckoo_filter *filter)
 
 	if (error)
 		return error;
-	error = apply_begin(&filter->apply, &filter->reason);
+	error = change_begin(&filter->session, &filter->reason);
 	if (error) {
-		public_close_apply(filter);
+		public_close_session(filter);
 		return error;
 	}
 	filter->is_changing = true;
@@ -233,9 +233,9 @@ static int commit(struct xdp_cuckoo_filter *filter)
 	int error = filter->refused;
 
 	if (error)
-		apply_abort(&filter->apply);
+		change_abort(&filter->session);
 	else
-		error = apply_commit(&filter->apply, &filter->reason);
+		error = change_commit(&filter->session, &filter->reason);
 	end(filter);
 	return error;
 }
@@ -262,7 +262,7 @@ int xdp_cuckoo_abort(struct xdp_cuckoo_filter *filter)
 	int error = enter_to_end(filter);
 
 	if (!error) {
-		apply_abort(&filter->apply);
+		change_abort(&filter->session);
 		end(filter);
 	}
 	return public_leave(filter, error);
@@ -291,7 +291,7 @@ static int change(struct xdp_cuckoo_filter *filter, change_step step, const stru
 	}
 	if (!error)
 		return commit(filter);
-	apply_abort(&filter->apply);
+	change_abort(&filter->session);
 	end(filter);
 	return error;
 }
@@ -319,7 +319,7 @@ static int change_rule(struct xdp_cuckoo_filter *filter, change_step step, const
 static int add(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
 {
 	char text[RULE_TEXT_BYTES];
-	int error = apply_add(&filter->apply, rule, &filter->reason);
+	int error = change_add(&filter->session, rule, &filter->reason);
 
 	(void)count;
 	if (error == -EEXIST)
@@ -330,7 +330,7 @@ static int add(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64
 static int del(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
 {
 	char text[RULE_TEXT_BYTES];
-	int error = apply_del(&filter->apply, rule, &filter->reason);
+	int error = change_del(&filter->session, rule, &filter->reason);
 
 	(void)count;
 	if (error == -ENOENT)
@@ -341,7 +341,7 @@ static int del(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64
 static int expire(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
 {
 	__u64 expired = 0;
-	int error = apply_expire(&filter->apply, &expired, &filter->reason);
+	int error = change_expire(&filter->session, &expired, &filter->reason);
 
 	(void)rule;
 	*count = expired;

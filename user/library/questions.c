@@ -21,7 +21,7 @@ static int test(struct store *store, const struct rule *flow, enum xdp_cuckoo_an
 {
 	struct store_settings settings;
 	struct rule rule;
-	int error = apply_test(store, flow, &rule);
+	int error = query_test(store, flow, &rule);
 
 	*answer = XDP_CUCKOO_NOT_BLOCKED;
 	if (error == -ENOENT) {
@@ -117,7 +117,7 @@ static int ask_running(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info 
 		if (!public_is_running(filter, &running[i]))
 			continue;
 		info->interfaces += running[i].attachments_count;
-		info->slots += table_slots_of(target_geometry(&running[i]));
+		info->slots += table_slots_of(filter_geometry(&running[i]));
 		info->used_slots += config->used;
 		info->is_panic |= (__atomic_load_n(&config->run, __ATOMIC_ACQUIRE) & ABI_RUN_PANIC) != 0;
 	}

@@ -118,7 +118,7 @@ static int read_list(struct import *import, struct reader *reader, struct reason
 
 /* ---- changing ---- */
 
-static int add_rules(struct apply *apply, struct import *import, struct reason *reason)
+static int add_rules(struct session *session, struct import *import, struct reason *reason)
 {
 	clock_gettime(CLOCK_MONOTONIC, &import->storing);
 	for (size_t i = 0; i < import->rules.count; i++) {
@@ -130,7 +130,7 @@ static int add_rules(struct apply *apply, struct import *import, struct reason *
 		if (i % STEPS_A_PROGRESS == 0)
 			output_progress("storing", i, (double)i / import->rules.count, seconds_since(&import->storing));
 		rule_set_get(&import->rules, i, &rule);
-		error = apply_add(apply, &rule, reason);
+		error = change_add(session, &rule, reason);
 		if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
 			return error;
 		/* With --replace, the comparison with the store has already counted these rules. */
@@ -144,7 +144,7 @@ static int add_rules(struct apply *apply, struct import *import, struct reason *
 }
 
 /* Comes after the comparison, because a deletion would disturb its store_each(). */
-static int delete_obsolete(struct apply *apply, struct import *import, struct reason *reason)
+static int delete_obsolete(struct session *session, struct import *import, struct reason *reason)
 {
 	const struct rule_set *obsolete = &import->diff.obsolete;
 	int error = 0;
@@ -155,22 +155,23 @@ static int delete_obsolete(struct apply *apply, struct import *import, struct re
 		if (is_interrupted)
 			return interrupted(reason);
 		rule_set_get(obsolete, i, &rule);
-		error = import->diff.is_alone ? apply_del(apply, &rule, reason) : apply_give_up(apply, &rule, reason);
+		error = import->diff.is_alone ? change_del(session, &rule, reason) :
+						change_give_up(session, &rule, reason);
 		error = error == -EALREADY ? 0 : error;
 	}
 	return error;
 }
 
 /* The undo of a pending change must not bring back rules of this owner that the list no longer has. */
-static int give_up_kept(struct apply *apply, const struct import *import, struct reason *reason)
+static int give_up_kept(struct session *session, const struct import *import, struct reason *reason)
 {
-	int error = store_give_up_all(apply->store, apply->owner, import->diff.is_alone);
+	int error = store_give_up_all(session->store, session->owner, import->diff.is_alone);
 
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
 /* Makes the list the owner of the added rules; creates it if needed. */
-static int open_list(struct apply *apply, const struct import *import, struct reason *reason)
+static int open_list(struct session *session, const struct import *import, struct reason *reason)
 {
 	const char *name = import->options->list_name;
 	struct store_lists lists;
@@ -179,48 +180,48 @@ static int open_list(struct apply *apply, const struct import *import, struct re
 	if (!name)
 		return 0;
 	if (!import->path) {
-		error = store_lists(apply->store, &lists);
-		apply->owner = error ? 0 : store_lists_find(&lists, name);
-		if (!error && !apply->owner)
+		error = store_lists(session->store, &lists);
+		session->owner = error ? 0 : store_lists_find(&lists, name);
+		if (!error && !session->owner)
 			return import_say_no_list(name, reason);
 	} else {
-		error = store_list_open(apply->store, name, import->path, &apply->owner);
+		error = store_list_open(session->store, name, import->path, &session->owner);
 	}
 	if (error == -EUSERS)
 		return import_say_too_many_lists(reason);
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
-static int make_import(struct apply *apply, void *context, struct reason *reason)
+static int make_import(struct session *session, void *context, struct reason *reason)
 {
 	struct import *import = context;
 	const struct import_options *options = import->options;
 	int error = 0;
 
 	if (options->confirm_ms)
-		error = apply_set_pending(apply, options->confirm_ms, reason);
+		error = change_set_pending(session, options->confirm_ms, reason);
 	if (!error)
-		error = open_list(apply, import, reason);
+		error = open_list(session, import, reason);
 	if (!error && options->is_replace)
-		error = import_compare(import, apply->store, apply->owner, reason);
+		error = import_compare(import, session->store, session->owner, reason);
 	if (!error && options->is_replace)
-		error = give_up_kept(apply, import, reason);
+		error = give_up_kept(session, import, reason);
 	if (!error)
-		error = delete_obsolete(apply, import, reason);
+		error = delete_obsolete(session, import, reason);
 	if (!error)
-		error = add_rules(apply, import, reason);
+		error = add_rules(session, import, reason);
 	if (error || import->path)
 		return error;
-	error = store_list_delete(apply->store, apply->owner);
+	error = store_list_delete(session->store, session->owner);
 	return error ? reason_set(reason, error, "cannot delete the list: %s", reason_of_write(error)) : 0;
 }
 
-int import_change(struct import *import, struct apply *apply, struct reason *reason)
+int import_change(struct import *import, struct session *session, struct reason *reason)
 {
 	int error;
 
-	apply->is_whole = import->options->is_replace;
-	error = apply_change(apply, make_import, import, reason);
+	session->is_whole = import->options->is_replace;
+	error = change_make(session, make_import, import, reason);
 	output_progress_end();
 	return error;
 }

@@ -15,7 +15,7 @@
 #include "lists/rule_diff.h"
 
 struct import_options {
-	const char *name, *state; /* of the filter: see apply_open() */
+	const char *name, *state; /* of the filter: see session_open() */
 	const char *list_name;    /* the rules belong to this list; NULL: they are added by hand */
 	const char *list_format;  /* see list_format_named(); NULL: found from the content */
 	__s64 timeout_ms;         /* for rules that have none; 0: they stay */
@@ -61,7 +61,7 @@ int import_open(struct import *import, const struct import_options *options, con
  * Makes the change. -EINVAL: it is refused; -ESRCH: there is no such list to delete; other -errno, with the
  * reason.
  */
-int import_change(struct import *import, struct apply *apply, struct reason *reason);
+int import_change(struct import *import, struct session *session, struct reason *reason);
 
 /* Only compares with the store; NULL: an empty one. Errors as import_change(). */
 int import_dry_run(struct import *import, struct store *store, struct reason *reason);

@@ -95,7 +95,7 @@ static int compare_each(struct import *import, struct store *store, unsigned int
 		if (error)
 			import_count_added(import, 0);
 		else
-			import_count_added(import, present.owners.for_good & 1ULL << owner ? -EEXIST : -EALREADY);
+			import_count_added(import, present.owners.permanent & 1ULL << owner ? -EEXIST : -EALREADY);
 	}
 	return 0;
 }

@@ -21,7 +21,7 @@ static void keep(struct rule_diff *diff)
 
 static __u64 all_owners(const struct rule *present)
 {
-	return present->owners.for_good | present->owners.timed;
+	return present->owners.permanent | present->owners.timed;
 }
 
 /* Adding cannot give a permanent rule a timeout, nor change a comment: then the old rule is deleted first. */
@@ -45,10 +45,10 @@ static int compare_own(struct rule_diff *diff, const struct rule *present, const
 static int compare_shared(struct rule_diff *diff, const struct rule *present, const struct rule *wanted)
 {
 	const struct rule_owners *owners = &present->owners;
-	const bool is_for_good = owners->for_good & diff->owner;
+	const bool is_permanent = owners->permanent & diff->owner;
 	const bool is_same = wanted->timeout_ms ?
 				     owners->timed & diff->owner && owners->timed_ms == wanted->timeout_ms :
-				     is_for_good;
+				     is_permanent;
 
 	if (is_same && !diff->is_alone) {
 		keep(diff);
@@ -57,7 +57,7 @@ static int compare_shared(struct rule_diff *diff, const struct rule *present, co
 	diff->added += present->timeout_ms < 0;
 	diff->updated += present->timeout_ms >= 0;
 	keep_wanted(diff);
-	return is_for_good || diff->is_alone ? rule_set_add(&diff->obsolete, present) : 0;
+	return is_permanent || diff->is_alone ? rule_set_add(&diff->obsolete, present) : 0;
 }
 
 static int compare(struct rule_diff *diff, const struct rule *present)

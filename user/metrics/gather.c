@@ -61,7 +61,7 @@ static int gather(struct groups *groups, struct reason *reason)
 		const struct kernel_filter *filter = &groups->filters[i];
 		struct group *group = find_group(groups, filter);
 
-		group->slots += table_slots_of(target_geometry(filter));
+		group->slots += table_slots_of(filter_geometry(filter));
 		group->used += filter->config->used;
 		group->moves += abi_active(filter->config)->moves;
 		group->bytes += kernel_filter_bytes(filter);
@@ -200,8 +200,8 @@ static void add_families(json_t *metrics, const struct groups *groups)
 			const struct group *group = &groups->group[i];
 			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "family", families[family]);
 
-			metrics_sample(probes, metrics_copy_labels(labels), apply_mean_probes(group->first, family));
-			metrics_sample(wrong, labels, apply_false_positive_rate(group->first, family));
+			metrics_sample(probes, metrics_copy_labels(labels), query_mean_probes(group->first, family));
+			metrics_sample(wrong, labels, query_false_positive_rate(group->first, family));
 		}
 }
 
@@ -296,7 +296,7 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 		struct store_glance glance;
 		struct reason reason;
 		char dir[PATH_MAX];
-		int error = apply_state_dir(state, group->name, dir, sizeof(dir));
+		int error = session_state_dir(state, group->name, dir, sizeof(dir));
 
 		if (!error)
 			error = store_glance(dir, &glance, &reason);

@@ -9,7 +9,7 @@ static enum sample_cause cause_of(const struct abi_sample *sample, struct store 
 {
 	if (sample->outcome < OUTCOME_POLICIES)
 		return SAMPLE_POLICY;
-	if (!store || !view->has_flow || apply_test(store, &view->flow, &view->rule) || view->rule.action != RULE_DROP)
+	if (!store || !view->has_flow || query_test(store, &view->flow, &view->rule) || view->rule.action != RULE_DROP)
 		return SAMPLE_UNKNOWN_RULE;
 	return SAMPLE_RULE;
 }

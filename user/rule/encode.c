@@ -9,7 +9,7 @@ __u64 rule_owners_now(const struct rule *rule)
 {
 	const struct rule_owners *owners = &rule->owners;
 
-	return owners->for_good | (owners->timed_ms > 0 ? owners->timed : 0);
+	return owners->permanent | (owners->timed_ms > 0 ? owners->timed : 0);
 }
 
 static size_t address_bytes(enum flow_family family)

@@ -32,10 +32,10 @@ enum rule_field {
 
 /*
  * Who wants a rule, and until when. Each owner (the operator, or a list: store/store.h) has one bit, either
- * in `for_good` (permanently) or in `timed`. The rule stays until no owner wants it.
+ * in `permanent` (permanently) or in `timed`. The rule stays until no owner wants it.
  */
 struct rule_owners {
-	__u64 for_good, timed;
+	__u64 permanent, timed;
 	__s64 timed_ms; /* until the rule ends for the owners in `timed`, counted like timeout_ms; 0: no such owner */
 };
 

@@ -48,21 +48,21 @@ const struct shape_list_entry *shape_list_find(const struct shape_list *list, co
 
 /* ---- probed shapes ---- */
 
-static bool has_before(const struct shape_list *list, size_t end, const struct rule_shape *target)
+static bool has_before(const struct shape_list *list, size_t end, const struct rule_shape *probed_as)
 {
 	for (size_t i = 0; i < end; i++)
-		if (rule_shape_equal(&list->entry[i].probed_as, target))
+		if (rule_shape_equal(&list->entry[i].probed_as, probed_as))
 			return true;
 	return false;
 }
 
 /* As a power of two, so that small changes rarely change the order of look-ups. */
-static unsigned int magnitude(const struct shape_list *list, const struct rule_shape *target)
+static unsigned int magnitude(const struct shape_list *list, const struct rule_shape *probed_as)
 {
 	__u64 keys = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		if (rule_shape_equal(&list->entry[i].probed_as, target))
+		if (rule_shape_equal(&list->entry[i].probed_as, probed_as))
 			keys += list->entry[i].keys;
 	return 64 - __builtin_clzll(keys | 1);
 }
@@ -75,19 +75,19 @@ static bool comes_before(const struct shape_list *list, const struct rule_shape 
 }
 
 /* Shapes of equal rank keep the order of the list. */
-size_t shape_list_probed(const struct shape_list *list, enum flow_family family, struct rule_shape *targets)
+size_t shape_list_probed(const struct shape_list *list, enum flow_family family, struct rule_shape *probed)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		const struct rule_shape *target = &list->entry[i].probed_as;
+		const struct rule_shape *probed_as = &list->entry[i].probed_as;
 		size_t at;
 
-		if (target->family != family || count == ABI_SHAPES_MAX || has_before(list, i, target))
+		if (probed_as->family != family || count == ABI_SHAPES_MAX || has_before(list, i, probed_as))
 			continue;
-		for (at = count++; at && comes_before(list, target, &targets[at - 1]); at--)
-			targets[at] = targets[at - 1];
-		targets[at] = *target;
+		for (at = count++; at && comes_before(list, probed_as, &probed[at - 1]); at--)
+			probed[at] = probed[at - 1];
+		probed[at] = *probed_as;
 	}
 	return count;
 }

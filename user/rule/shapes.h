@@ -86,6 +86,6 @@ double rule_expansion_factor(const struct rule_shape *from, const struct rule_sh
 void shape_list_note_shared(struct shape_list *list);
 
 /* Chooses what a shape that is not in the list is to be probed as. 0; -E2BIG. */
-int shape_list_choose(const struct shape_list *list, const struct rule_shape *shape, struct rule_shape *target);
+int shape_list_choose(const struct shape_list *list, const struct rule_shape *shape, struct rule_shape *probed_as);
 
 #endif

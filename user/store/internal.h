@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct store_meta) == 144, "meta layout");
 
 /* Who wants a rule: like struct rule_owners, but with a deadline by the store's clock. */
 struct store_owners {
-	__u64 for_good, timed;
+	__u64 permanent, timed;
 	__s64 deadline_ms; /* of the owners in `timed`; 0 where there are none */
 };
 

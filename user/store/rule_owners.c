@@ -4,12 +4,12 @@
 
 __u64 store_owners_all(const struct store_owners *owners)
 {
-	return owners->for_good | owners->timed;
+	return owners->permanent | owners->timed;
 }
 
 __s64 store_owners_end(const struct store_owners *owners)
 {
-	return owners->for_good ? 0 : owners->deadline_ms;
+	return owners->permanent ? 0 : owners->deadline_ms;
 }
 
 /* Removes the owners whose deadline has passed. */
@@ -24,13 +24,13 @@ static void drop_ended(struct store_owners *owners, __s64 now_ms)
 struct store_owners store_owners_with(struct store_owners owners, __u64 owner, __s64 deadline_ms, __s64 now_ms)
 {
 	drop_ended(&owners, now_ms);
-	if (owners.for_good & owner)
+	if (owners.permanent & owner)
 		return owners;
 	owners.timed &= ~owner;
 	if (!owners.timed)
 		owners.deadline_ms = 0;
 	if (!deadline_ms) {
-		owners.for_good |= owner;
+		owners.permanent |= owner;
 		return owners;
 	}
 	owners.timed |= owner;
@@ -41,7 +41,7 @@ struct store_owners store_owners_with(struct store_owners owners, __u64 owner, _
 
 struct store_owners store_owners_without(struct store_owners owners, __u64 owner, __s64 now_ms)
 {
-	owners.for_good &= ~owner;
+	owners.permanent &= ~owner;
 	owners.timed &= ~owner;
 	drop_ended(&owners, now_ms);
 	return owners;

@@ -20,7 +20,7 @@
 
 static bool is_by_hand(const struct store_owners *owners)
 {
-	return (owners->for_good == BY_HAND && !owners->timed) || (!owners->for_good && owners->timed == BY_HAND);
+	return (owners->permanent == BY_HAND && !owners->timed) || (!owners->permanent && owners->timed == BY_HAND);
 }
 
 MDB_val store_value_write(const struct store_owners *owners, const char *comment, __u8 bytes[STORE_VALUE_BYTES])
@@ -33,7 +33,7 @@ MDB_val store_value_write(const struct store_owners *owners, const char *comment
 	if (head & VALUE_TIMED)
 		to = mempcpy(to, &owners->deadline_ms, sizeof(owners->deadline_ms));
 	if (head & VALUE_OWNED)
-		to = mempcpy(to, &owners->for_good, sizeof(owners->for_good));
+		to = mempcpy(to, &owners->permanent, sizeof(owners->permanent));
 	if (head == VALUE_BITS)
 		to = mempcpy(to, &owners->timed, sizeof(owners->timed));
 	to = mempcpy(to, comment, strlen(comment));
@@ -47,7 +47,7 @@ static bool is_sound(const struct store *store, const struct store_owners *owner
 
 	if (is_timed && (owners->deadline_ms <= 0 || owners->deadline_ms > STORE_TIME_MAX_MS))
 		return false;
-	if (owners->for_good & owners->timed || !owners->timed == is_timed || is_by_hand(owners) == is_owned ||
+	if (owners->permanent & owners->timed || !owners->timed == is_timed || is_by_hand(owners) == is_owned ||
 	    !store_owners_all(owners))
 		return false;
 	return !store->write || !(store_owners_all(owners) & ~(store->lists.known | BY_HAND));
@@ -69,7 +69,7 @@ int store_value_read(const struct store *store, const MDB_val *bytes, struct sto
 
 	if (bytes->mv_size < head_bytes || bytes->mv_size - head_bytes >= RULE_COMMENT_BYTES)
 		return -EBADMSG;
-	*owners = (struct store_owners){ .for_good = head ? 0 : BY_HAND };
+	*owners = (struct store_owners){ .permanent = head ? 0 : BY_HAND };
 	value->comment = (const char *)from + head_bytes;
 	value->length = bytes->mv_size - head_bytes;
 	if (!head)
@@ -78,7 +78,7 @@ int store_value_read(const struct store *store, const MDB_val *bytes, struct sto
 	if (head & VALUE_TIMED)
 		from = take_number(from, &owners->deadline_ms);
 	if (head & VALUE_OWNED)
-		from = take_number(from, &owners->for_good);
+		from = take_number(from, &owners->permanent);
 	if (head == VALUE_BITS)
 		take_number(from, &owners->timed);
 	if (head == VALUE_TIMED)
@@ -103,14 +103,14 @@ static __s64 left_ms(const struct store *store, __s64 deadline_ms)
 
 struct rule_owners store_owners_to_rule(const struct store *store, const struct store_owners *owners)
 {
-	return (struct rule_owners){ owners->for_good, owners->timed, left_ms(store, owners->deadline_ms) };
+	return (struct rule_owners){ owners->permanent, owners->timed, left_ms(store, owners->deadline_ms) };
 }
 
 struct store_owners store_owners_from_rule(const struct store *store, const struct rule_owners *from)
 {
 	const __s64 deadline_ms = from->timed ? store->clock.now_ms + from->timed_ms : 0;
 
-	return (struct store_owners){ from->for_good, from->timed, deadline_ms };
+	return (struct store_owners){ from->permanent, from->timed, deadline_ms };
 }
 
 int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct rule *rule)

@@ -121,7 +121,7 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 		error = store_value_read(store, &old, &value);
 	if (error)
 		return error;
-	if (value.owners.for_good & owner)
+	if (value.owners.permanent & owner)
 		return -EEXIST;
 	is_timed = store_owners_end(&value.owners);
 	/*
@@ -179,8 +179,8 @@ int store_put_back(struct store *store, const struct rule *rule)
 	const __u64 known = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
 	const struct store_owners owners =
 		store_owners_from_rule(store,
-				       &(struct rule_owners){ rule->owners.for_good & known, rule->owners.timed & known,
-							      rule->owners.timed_ms });
+				       &(struct rule_owners){ rule->owners.permanent & known,
+							      rule->owners.timed & known, rule->owners.timed_ms });
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), value;
 	int status;

@@ -108,7 +108,7 @@ int store_kept_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 
 	struct kept kept;
 	int error = store_is_later(store) ? kept_find(store, rule, &kept) : -ENOENT;
 
-	if (error || kept.owners.for_good & owner)
+	if (error || kept.owners.permanent & owner)
 		return error == -ENOENT ? 0 : error;
 	if (*comment && (!kept.existed || store_owners_end(&kept.owners)))
 		strcpy(kept.comment, comment);

@@ -183,7 +183,7 @@ static void test_misses_match_no_rule(void **state)
 			const struct rule query = bench_flow_query(&lists.lists.misses[family].flow[i], family);
 			struct rule found;
 
-			assert_int_equal(apply_test(lists.f->store, &query, &found), -ENOENT);
+			assert_int_equal(query_test(lists.f->store, &query, &found), -ENOENT);
 		}
 	}
 	close_lists(&lists);

@@ -72,7 +72,7 @@ static bool is_joint(const char *word)
 /* Reads the words as main() does, and a rule as its command does. argv[0] is the tool. */
 static const struct command *parse(int argc, char **argv)
 {
-	struct options_arguments arguments = { .invocation = { .name = APPLY_NAME_DEFAULT } };
+	struct options_arguments arguments = { .invocation = { .name = SESSION_NAME_DEFAULT } };
 	const struct command *command;
 	struct reason reason;
 	struct rule rule;

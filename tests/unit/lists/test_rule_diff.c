@@ -164,9 +164,9 @@ static struct rule_owners random_owners(uint64_t *seed)
 {
 	struct rule_owners owners = {};
 
-	while (!(owners.for_good | owners.timed)) {
-		owners.for_good = random_below(seed, 2 * OTHER);
-		owners.timed = random_below(seed, 2 * OTHER) & ~owners.for_good;
+	while (!(owners.permanent | owners.timed)) {
+		owners.permanent = random_below(seed, 2 * OTHER);
+		owners.timed = random_below(seed, 2 * OTHER) & ~owners.permanent;
 	}
 	owners.timed_ms = owners.timed ? 1000 * (__s64)(random_below(seed, 4) - 1) : 0;
 	if (owners.timed && !owners.timed_ms)
@@ -190,7 +190,7 @@ static void draw_present(uint64_t *seed, struct present *present)
 
 		rule_set_get(&set, i, rule);
 		rule->owners = random_owners(seed);
-		rule->timeout_ms = rule->owners.for_good ? 0 : rule->owners.timed_ms;
+		rule->timeout_ms = rule->owners.permanent ? 0 : rule->owners.timed_ms;
 	}
 	rule_set_close(&set);
 }
@@ -198,18 +198,18 @@ static void draw_present(uint64_t *seed, struct present *present)
 static bool is_as_wanted(const struct rule *present, const struct rule *wanted)
 {
 	const struct rule_owners *owners = &present->owners;
-	const bool is_own = (owners->for_good | owners->timed) == LIST;
+	const bool is_own = (owners->permanent | owners->timed) == LIST;
 
 	if (present->timeout_ms < 0 || (is_own && strcmp(present->comment, wanted->comment)))
 		return false;
 	return wanted->timeout_ms ? owners->timed & LIST && owners->timed_ms == wanted->timeout_ms :
-				    owners->for_good & LIST;
+				    owners->permanent & LIST;
 }
 
 /* The list must give up a rule that it no longer has, or wants in another way. */
 static void check_present(const struct rule_diff *diff, const struct rule *present, const struct rule_set *wanted)
 {
-	const __u64 all = present->owners.for_good | present->owners.timed;
+	const __u64 all = present->owners.permanent | present->owners.timed;
 	struct rule rule, other;
 
 	if (!find(wanted, present, &rule)) {
@@ -220,7 +220,7 @@ static void check_present(const struct rule_diff *diff, const struct rule *prese
 	if (is_as_wanted(present, &rule) || !(all & LIST))
 		assert_false(find(&diff->obsolete, present, &other));
 	/* Else the rule would stay permanent. */
-	else if (present->owners.for_good & LIST)
+	else if (present->owners.permanent & LIST)
 		assert_true(find(&diff->obsolete, present, &other));
 }
 
@@ -232,7 +232,7 @@ static void check_counts(const struct rule_diff *diff, const struct present *pre
 	for (size_t i = 0; i < present->count; i++) {
 		const struct rule *there = &present->rules[i];
 		const __u64 others = rule_owners_now(there) & ~LIST;
-		const bool is_given_up = (there->owners.for_good | there->owners.timed) & LIST &&
+		const bool is_given_up = (there->owners.permanent | there->owners.timed) & LIST &&
 					 there->timeout_ms >= 0;
 
 		if (find(wanted, there, &rule)) {

@@ -32,17 +32,17 @@ static struct hash_value value_of(const struct scene *scene, const struct rule *
 	return rule_hash(&key, &scene->filter.config->table[0].secret);
 }
 
-static struct filter_place place_of(unsigned int place)
+static struct raw_filter_place place_of(unsigned int place)
 {
-	return (struct filter_place){ place / BUCKET_SLOTS, place % BUCKET_SLOTS };
+	return (struct raw_filter_place){ place / BUCKET_SLOTS, place % BUCKET_SLOTS };
 }
 
 /* Adds a neighbour at a place (0 to 7) in the two buckets of the key, whatever its fingerprint. */
 static void add_neighbour(struct scene *scene, const struct hash_value *value, enum neighbour neighbour,
 			  unsigned int place)
 {
-	struct filter *filter = &scene->filter;
-	struct bucket_layout layout = filter_layout(filter);
+	struct raw_filter *filter = &scene->filter;
+	struct bucket_layout layout = raw_filter_layout(filter);
 	struct bucket_pair pair = bucket_pair(value->hash, filter->table.geometry, layout);
 	struct table_place at = { place < BUCKET_SLOTS ? pair.first : pair.second, place % BUCKET_SLOTS };
 	__u64 record = abi_record(value->tag, 0);
@@ -64,7 +64,7 @@ static void add_neighbours(struct scene *scene, const struct hash_value *value, 
 static void check_run(struct scene *scene, size_t packet, enum abi_outcome outcome, __u32 number)
 {
 	const char *name = packets[packet].name;
-	struct filter_run run = filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
+	struct raw_filter_run run = raw_filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
 
 	check(!run.error, name, "error", -run.error);
 	check(run.outcome == outcome, name, "outcome", run.outcome);
@@ -103,10 +103,10 @@ static void test_no_match(void **state)
 	key = key_of(&rule);
 	for (unsigned int mix = 0; mix < mixes(); mix++) {
 		scene_set_up(scene);
-		filter_add_shape(&scene->filter, &key.shape);
+		raw_filter_add_shape(&scene->filter, &key.shape);
 		value = value_of(scene, &rule);
 		add_neighbours(scene, &value, mix);
-		check_run(scene, packet, OUTCOME_NO_RULE, FILTER_NO_NUMBER);
+		check_run(scene, packet, OUTCOME_NO_RULE, RAW_FILTER_NO_NUMBER);
 	}
 	end_checks();
 }
@@ -162,11 +162,12 @@ static void test_record_of_another_key(void **state)
 	rule_from_flow(&packets[packet].flow, &rule_kind_src, RULE_DROP, &rule);
 	scene_set_up(scene);
 	scene_add_at(scene, &rule, place_of(0));
-	pair = bucket_pair(value_of(scene, &rule).hash, scene->filter.table.geometry, filter_layout(&scene->filter));
+	pair = bucket_pair(value_of(scene, &rule).hash, scene->filter.table.geometry,
+			   raw_filter_layout(&scene->filter));
 	record = &scene->filter.table.memory.record[(size_t)pair.first * BUCKET_SLOTS];
 	check_run(scene, packet, OUTCOME_DROP_RULE, 0);
 	*record = 0;
-	check_run(scene, packet, OUTCOME_NO_RULE, FILTER_NO_NUMBER);
+	check_run(scene, packet, OUTCOME_NO_RULE, RAW_FILTER_NO_NUMBER);
 	end_checks();
 }
 
@@ -224,7 +225,7 @@ static void test_ends(void **state)
 			for (enum neighbour other = EMPTY; other < NEIGHBOURS; other++) {
 				add_ending(scene, packet_of(family), &rule, ends[i].epoch, other, ends[i].end);
 				if (ends[i].is_over)
-					check_run(scene, packet_of(family), OUTCOME_NO_RULE, FILTER_NO_NUMBER);
+					check_run(scene, packet_of(family), OUTCOME_NO_RULE, RAW_FILTER_NO_NUMBER);
 				else
 					check_run(scene, packet_of(family), OUTCOME_DROP_RULE, scene->number[0]);
 			}
@@ -243,10 +244,10 @@ static void test_an_end_comes(void **state)
 
 	add_ending(scene, packet, &rule, epoch, EMPTY, end);
 	do {
-		struct filter_run run;
+		struct raw_filter_run run;
 
 		before = tick_now();
-		run = filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
+		run = raw_filter_run(&scene->filter, 0, frames[packet].byte, frames[packet].length);
 		after = tick_now();
 		check(!run.error, "end", "error", -run.error);
 		if (after - epoch < end)
@@ -280,12 +281,12 @@ static void test_counts(void **state)
 			size_t packet = packet_of(family);
 
 			scene_check(scene, packet);
-			bytes[family] += FILTER_PROGRAMS * frames[packet].length;
+			bytes[family] += RAW_FILTER_PROGRAMS * frames[packet].length;
 		}
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct abi_counter *counter = &table->memory.counter[scene->filter.slot[family]];
 
-		check(counter->packets == 10 * FILTER_PROGRAMS, "rule", "packets", family);
+		check(counter->packets == 10 * RAW_FILTER_PROGRAMS, "rule", "packets", family);
 		check(counter->bytes == bytes[family], "rule", "bytes", family);
 	}
 	end_checks();
@@ -296,15 +297,15 @@ static void test_defaults(void **state)
 {
 	static const struct abi_options exact = { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 };
 	static const __u32 slots = 1 << ABI_SLOTS_DEFAULT_LOG2;
-	struct filter filter = { .object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL) };
+	struct raw_filter filter = { .object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL) };
 
 	(void)state;
 	assert_non_null(filter.object);
-	assert_memory_equal(filter_constant(filter.object, "xc_options"), &exact, sizeof(exact));
-	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_BUCKETS)), slots / BUCKET_SLOTS);
-	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_RECORDS)), slots);
-	assert_int_equal(bpf_map__max_entries(filter_find_map(&filter, FILTER_COUNTS)), slots);
-	filter_close(&filter);
+	assert_memory_equal(raw_filter_constant(filter.object, "xc_options"), &exact, sizeof(exact));
+	assert_int_equal(bpf_map__max_entries(raw_filter_find_map(&filter, RAW_FILTER_BUCKETS)), slots / BUCKET_SLOTS);
+	assert_int_equal(bpf_map__max_entries(raw_filter_find_map(&filter, RAW_FILTER_RECORDS)), slots);
+	assert_int_equal(bpf_map__max_entries(raw_filter_find_map(&filter, RAW_FILTER_COUNTS)), slots);
+	raw_filter_close(&filter);
 }
 
 int main(void)

@@ -14,7 +14,7 @@ static void test_not_set_up(void **state)
 	struct scene *scene = scene_of(state);
 
 	scene->rules = 0;
-	filter_clear(&scene->filter);
+	raw_filter_clear(&scene->filter);
 	scene_check_all(scene);
 	end_checks();
 }
@@ -48,7 +48,7 @@ static void test_truncations(void **state)
 			scene_add(scene, &rule);
 		}
 		for (size_t i = 0; i < PACKETS; i++)
-			for (size_t n = FILTER_RUN_MIN; n <= frames[i].length; n += next_cut(&frames[i], n))
+			for (size_t n = RAW_FILTER_RUN_MIN; n <= frames[i].length; n += next_cut(&frames[i], n))
 				scene_check_cut(scene, i, n);
 	}
 	end_checks();
@@ -109,15 +109,15 @@ static void test_dport_0_is_no_fragment(void **state)
 	const struct rule rule = parse_rule("dport 0");
 
 	scene_set_up(scene);
-	filter_add(&scene->filter, &rule);
+	raw_filter_add(&scene->filter, &rule);
 	for (size_t i = 0; i < PACKETS; i++) {
 		bool is_udp = packets[i].result == PARSE_OK && packets[i].flow.proto == IPPROTO_UDP;
 		bool is_dropped = is_udp && packets[i].flow.dport == 0;
-		struct filter_run run;
+		struct raw_filter_run run;
 
-		if (frames[i].length < FILTER_RUN_MIN)
+		if (frames[i].length < RAW_FILTER_RUN_MIN)
 			continue;
-		run = filter_run(&scene->filter, 0, frames[i].byte, frames[i].length);
+		run = raw_filter_run(&scene->filter, 0, frames[i].byte, frames[i].length);
 		check(!run.error, packets[i].name, "error", -run.error);
 		check((run.outcome == OUTCOME_DROP_RULE) == is_dropped, packets[i].name, "outcome", run.outcome);
 	}
@@ -238,9 +238,9 @@ static void test_last_of_32_shapes(void **state)
 			continue;
 		scene_set_up(scene);
 		for (__u8 length = 1; length < ABI_SHAPES_MAX; length++)
-			filter_add_shape(&scene->filter, &(struct rule_shape){ .family = rule.family,
-									       .action = RULE_DROP,
-									       .src_len = length });
+			raw_filter_add_shape(&scene->filter, &(struct rule_shape){ .family = rule.family,
+										   .action = RULE_DROP,
+										   .src_len = length });
 		scene_check(scene, i);
 		scene_add(scene, &rule);
 		assert_int_equal(scene->filter.config->table[0].shapes[rule.family][0].count, ABI_SHAPES_MAX);
@@ -262,7 +262,8 @@ static void test_places(void **state)
 			if (!rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_DROP, &rule))
 				continue;
 			scene_set_up(scene);
-			scene_add_at(scene, &rule, (struct filter_place){ place / BUCKET_SLOTS, place % BUCKET_SLOTS });
+			scene_add_at(scene, &rule,
+				     (struct raw_filter_place){ place / BUCKET_SLOTS, place % BUCKET_SLOTS });
 			scene_check(scene, i);
 		}
 	}
@@ -281,8 +282,8 @@ static void test_families(void **state)
 		struct rule of_family = rule;
 
 		scene_set_up(scene);
-		filter_add_shape(&scene->filter, &keys[family].shape);
-		filter_add_key(&scene->filter, &keys[!family], (struct filter_place){ 0 });
+		raw_filter_add_shape(&scene->filter, &keys[family].shape);
+		raw_filter_add_key(&scene->filter, &keys[!family], (struct raw_filter_place){ 0 });
 		scene_check_all(scene);
 		of_family.family = family;
 		scene_add(scene, &of_family);
@@ -303,7 +304,7 @@ static void test_too_many_buckets(void **state)
 	for (size_t g = 0; g < sizeof(geometries) / sizeof(geometries[0]); g++) {
 		scene_set_up(scene);
 		rule_from_flow(&packets[PACKETS - 1].flow, &rule_kind_src, RULE_DROP, &rule);
-		filter_add(&scene->filter, &rule);
+		raw_filter_add(&scene->filter, &rule);
 		scene->filter.config->table[0].geometry = geometries[g];
 		scene_check_all(scene);
 	}
@@ -318,13 +319,13 @@ static void test_several_buffers(void **state)
 
 	scene_set_up(scene);
 	for (size_t i = 0; i < PACKETS; i++) {
-		struct filter_run run;
+		struct raw_filter_run run;
 
 		if (packets[i].result != PARSE_OK)
 			continue;
 		memset(frame, PACKET_FILLER, sizeof(frame));
 		memcpy(frame, frames[i].byte, frames[i].length);
-		run = filter_run(&scene->filter, FILTER_FRAGS, frame, sizeof(frame));
+		run = raw_filter_run(&scene->filter, RAW_FILTER_FRAGS, frame, sizeof(frame));
 		check(!run.error, packets[i].name, "error", -run.error);
 		check(run.outcome == OUTCOME_NO_RULE, packets[i].name, "outcome", run.outcome);
 	}
@@ -343,7 +344,7 @@ static void test_ports_in_the_second_buffer(void **state)
 	static __u8 frame[JUMBO_BYTES];
 	struct scene *scene = scene_of(state);
 	struct packet_frame start = {};
-	struct filter_run run;
+	struct raw_filter_run run;
 	struct rule rule;
 	size_t behind;
 
@@ -360,7 +361,7 @@ static void test_ports_in_the_second_buffer(void **state)
 		scene_set_up(scene);
 		rule = parse_rule(is_53 ? "proto udp dport 53" : "proto udp dport 54");
 		scene_add(scene, &rule);
-		run = filter_run(&scene->filter, FILTER_FRAGS, frame, sizeof(frame));
+		run = raw_filter_run(&scene->filter, RAW_FILTER_FRAGS, frame, sizeof(frame));
 		assert_int_equal(run.error, 0);
 		assert_int_equal(run.outcome, is_53 ? OUTCOME_DROP_RULE : OUTCOME_NO_RULE);
 	}
@@ -371,13 +372,13 @@ static void check_splits(struct scene *scene, size_t packet)
 {
 	enum { STEP = 7, END = 140 };
 	const struct packet_frame *frame = &frames[packet];
-	struct filter_run whole, run;
+	struct raw_filter_run whole, run;
 
-	if (frame->length < FILTER_RUN_MIN)
+	if (frame->length < RAW_FILTER_RUN_MIN)
 		return;
-	whole = filter_run(&scene->filter, 0, frame->byte, frame->length);
+	whole = raw_filter_run(&scene->filter, 0, frame->byte, frame->length);
 	for (size_t first = 1 + packet % STEP; first < frame->length && first < END; first += STEP) {
-		run = filter_run_split(&scene->filter, frame->byte, frame->length, first);
+		run = raw_filter_run_split(&scene->filter, frame->byte, frame->length, first);
 		check(!run.error, packets[packet].name, "error", -run.error);
 		check(run.outcome == whole.outcome && run.verdict == whole.verdict && run.number == whole.number,
 		      packets[packet].name, "outcome where the first buffer ends at", first);
@@ -387,12 +388,12 @@ static void check_splits(struct scene *scene, size_t packet)
 static void test_short_first_buffer(void **state)
 {
 	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32" };
-	static const __u8 some[2 * FILTER_RUN_MIN];
+	static const __u8 some[2 * RAW_FILTER_RUN_MIN];
 	struct scene *scene = scene_of(state);
 	struct rule rule;
 
 	scene_set_up(scene);
-	if (filter_run_split(&scene->filter, some, sizeof(some), FILTER_RUN_MIN).error == -EINVAL) {
+	if (raw_filter_run_split(&scene->filter, some, sizeof(some), RAW_FILTER_RUN_MIN).error == -EINVAL) {
 		fprintf(stderr, "skipped: this kernel runs no program on so short a first buffer\n");
 		skip();
 	}

@@ -9,9 +9,9 @@ static void check_missing_hint(struct scene *scene, size_t packet, const struct 
 
 	scene_set_up(scene);
 	if (has_other)
-		filter_add_shape(&scene->filter, &other);
+		raw_filter_add_shape(&scene->filter, &other);
 	scene_add(scene, rule);
-	memset(scene->filter.map[FILTER_HINTS], 0, scene->filter.bytes[FILTER_HINTS]);
+	memset(scene->filter.map[RAW_FILTER_HINTS], 0, scene->filter.bytes[RAW_FILTER_HINTS]);
 	scene->rules = rule->src_len ? 0 : 1;
 	scene_check(scene, packet);
 }
@@ -56,10 +56,10 @@ static void add_shortcut(struct scene *scene, const struct rule *rule)
 	struct rule_key keys[RULE_KEYS_MAX];
 
 	assert_int_equal(rule_keys(rule, keys), 1);
-	filter_add_shape(&scene->filter, &keys[0].shape);
-	hints_set_shortcuts(scene->filter.map[FILTER_HINTS], &keys[0]);
+	raw_filter_add_shape(&scene->filter, &keys[0].shape);
+	hints_set_shortcuts(scene->filter.map[RAW_FILTER_HINTS], &keys[0]);
 	scene->rule[scene->rules] = rule;
-	scene->number[scene->rules++] = FILTER_NO_NUMBER;
+	scene->number[scene->rules++] = RAW_FILTER_NO_NUMBER;
 }
 
 /* Shortcuts alone, and together with a pass rule without a source and one with a source. */

@@ -99,11 +99,11 @@ static void check_run(struct scene *scene, const struct frame *frame, const stru
 	enum abi_verdict verdict;
 	const enum abi_outcome outcome = scene_expect(scene, result, flow, &verdict);
 
-	for (size_t i = 0; i < FILTER_PROGRAMS; i++) {
-		const struct filter_run run = filter_run(&scene->filter, i, frame->byte, frame->length);
+	for (size_t i = 0; i < RAW_FILTER_PROGRAMS; i++) {
+		const struct raw_filter_run run = raw_filter_run(&scene->filter, i, frame->byte, frame->length);
 		const unsigned long before = failures;
 
-		check(!run.error, "random frame", filter_program_names[i], -run.error);
+		check(!run.error, "random frame", raw_filter_program_names[i], -run.error);
 		check(run.outcome == outcome, "random frame", "outcome", run.outcome);
 		check(run.verdict == verdict, "random frame", "verdict", run.verdict);
 		check(scene_may_count(scene, flow, outcome, run.number), "random frame", "counted rule", run.number);
@@ -147,7 +147,7 @@ static void check_frame(struct scene *scene, const struct frame *frame)
 	struct flow flow = {};
 	struct rule rule;
 
-	if (frame->length < FILTER_RUN_MIN)
+	if (frame->length < RAW_FILTER_RUN_MIN)
 		return;
 	result = parse_frame(frame->byte, frame->byte + frame->length, &flow);
 	results[result]++;

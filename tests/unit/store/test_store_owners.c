@@ -11,7 +11,7 @@ struct model {
 	__s64 now;
 	struct model_rule {
 		bool is_there;
-		bool for_good[MODEL_OWNERS], timed[MODEL_OWNERS];
+		bool permanent[MODEL_OWNERS], timed[MODEL_OWNERS];
 		__s64 ends; /* for those in `timed` */
 	} rules[MODEL_RULES];
 };
@@ -29,14 +29,14 @@ static void model_forget_ended(const struct model *model, struct model_rule *rul
 
 static int model_put(const struct model *model, struct model_rule *rule, unsigned int owner, __s64 timeout_ms)
 {
-	const bool was_there = rule->is_there, was_for_good = any(rule->for_good);
+	const bool was_there = rule->is_there, was_for_good = any(rule->permanent);
 
-	if (rule->for_good[owner])
+	if (rule->permanent[owner])
 		return -EEXIST;
 	model_forget_ended(model, rule);
 	rule->timed[owner] = false;
 	if (!timeout_ms) {
-		rule->for_good[owner] = true;
+		rule->permanent[owner] = true;
 	} else {
 		if (!any(rule->timed) || rule->ends < model->now + timeout_ms)
 			rule->ends = model->now + timeout_ms;
@@ -48,11 +48,11 @@ static int model_put(const struct model *model, struct model_rule *rule, unsigne
 
 static int model_give_up(const struct model *model, struct model_rule *rule, unsigned int owner)
 {
-	if (!rule->for_good[owner] && !rule->timed[owner])
+	if (!rule->permanent[owner] && !rule->timed[owner])
 		return -ENOENT;
-	rule->for_good[owner] = rule->timed[owner] = false;
+	rule->permanent[owner] = rule->timed[owner] = false;
 	model_forget_ended(model, rule);
-	if (any(rule->for_good) || any(rule->timed))
+	if (any(rule->permanent) || any(rule->timed))
 		return -EALREADY;
 	rule->is_there = false;
 	return 0;
@@ -162,14 +162,14 @@ static void is_as_model(struct fixture *f, const struct model *model)
 		assert_int_equal(error, expected->is_there ? 0 : -ENOENT);
 		there += !error;
 		for (unsigned int k = 0; k < MODEL_OWNERS && !error; k++) {
-			const bool has_it = expected->for_good[k] || (expected->timed[k] && left > 0);
+			const bool has_it = expected->permanent[k] || (expected->timed[k] && left > 0);
 
 			assert_int_equal(rule_owners_now(&rule) >> k & 1, has_it);
-			counts[k] += expected->for_good[k] || expected->timed[k];
+			counts[k] += expected->permanent[k] || expected->timed[k];
 		}
 		/* A rule that was put back after its end may have ended a millisecond earlier. */
-		if (!error && (any(expected->for_good) || left > 0))
-			assert_int_equal(rule.timeout_ms, any(expected->for_good) ? 0 : left);
+		if (!error && (any(expected->permanent) || left > 0))
+			assert_int_equal(rule.timeout_ms, any(expected->permanent) ? 0 : left);
 		else if (!error)
 			assert_true(rule.timeout_ms < 0);
 		timed += !error && rule.timeout_ms;
