@@ -7,9 +7,6 @@
 #define XDP_CUCKOO_TEST_CLOCK_FIXTURE_H
 
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -94,9 +91,9 @@ static inline void clock_reboot(__s64 ms)
 static inline int setup_clock(void **state)
 {
 	fake_clock = clock_start;
-	return setup(state);
+	return setup_store(state);
 }
 
-#define TIME_TEST(name) cmocka_unit_test_setup_teardown(name, setup_clock, teardown)
+#define TIME_TEST(name) TEST_WITH(name, struct fixture *f, setup_clock, teardown)
 
 #endif

@@ -30,6 +30,8 @@ static inline void needs_root(void)
 	}
 }
 
+#define LIBRARY_TEST(name) TEST_BY(name, struct fixture *f, setup, teardown, needs_root(); name##_body(*state))
+
 static inline struct xdp_cuckoo_filter *open_filter(const struct fixture *f, const char *name, unsigned int flags)
 {
 	struct xdp_cuckoo_filter *filter;

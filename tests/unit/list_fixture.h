@@ -7,22 +7,12 @@
 #define XDP_CUCKOO_TEST_LIST_FIXTURE_H
 
 #include <arpa/inet.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "lists/list.h"
 #include "bench/random.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit/test.h"
 
 struct read_list {
 	FILE *text; /* of what follows */
@@ -195,14 +185,6 @@ static inline struct rule random_rule(uint64_t *seed)
 	if (!random_below(seed, 3))
 		random_comment(seed, &rule);
 	return rule;
-}
-
-static inline uint64_t seed_of_run(void)
-{
-	uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 10) : 1;
-
-	print_message("# SEED=%llu\n", (unsigned long long)seed);
-	return seed;
 }
 
 #endif

@@ -7,16 +7,9 @@
 #ifndef XDP_CUCKOO_TEST_PACKETS_FIXTURE_H
 #define XDP_CUCKOO_TEST_PACKETS_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "packets.h"
 #include "raw_filter.h"
+#include "unit/test.h"
 
 #define PACKETS (sizeof(packets) / sizeof(packets[0]))
 #define RULES_MAX 4
@@ -41,9 +34,7 @@ static inline int begin_checks(void **state)
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, begin_checks)
-
-/* A test has not run where it checked nothing. */
+/* A test that checks nothing has not run, and fails. */
 static inline void end_checks(void)
 {
 	print_message("%lu checks, %lu failed\n", checks, failures);
@@ -243,6 +234,11 @@ static inline struct scene *scene_of(void **state)
 	}
 	return scene;
 }
+
+/* The group's state is the scene; FRAME_TEST() needs none. */
+#define SCENE_TEST(name) \
+	TEST_BY(name, struct scene *scene, begin_checks, NULL, name##_body(scene_of(state)); end_checks())
+#define FRAME_TEST(name) TEST_BY(name, void, begin_checks, NULL, name##_body(); end_checks())
 
 /* ---- rules from flows ---- */
 

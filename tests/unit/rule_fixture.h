@@ -3,19 +3,10 @@
 #ifndef XDP_CUCKOO_TEST_RULE_FIXTURE_H
 #define XDP_CUCKOO_TEST_RULE_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <arpa/inet.h>
-#include <cmocka.h>
 
 #include "rule/rule.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "unit/test.h"
 
 static inline struct rule parse(const char *text)
 {

@@ -3,28 +3,9 @@
 #ifndef XDP_CUCKOO_TEST_SHAPE_LIST_FIXTURE_H
 #define XDP_CUCKOO_TEST_SHAPE_LIST_FIXTURE_H
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "bench/random.h"
 #include "rule/shapes.h"
-
-static inline uint64_t seed_of_run(void)
-{
-	const char *text = getenv("SEED");
-	const uint64_t seed = text ? strtoull(text, NULL, 0) : 1;
-
-	print_message("# SEED=%llu\n", (unsigned long long)seed);
-	return seed;
-}
+#include "unit/test.h"
 
 static inline struct rule_shape source(enum flow_family family, enum rule_action action, __u8 length)
 {

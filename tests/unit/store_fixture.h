@@ -3,24 +3,18 @@
 #ifndef XDP_CUCKOO_TEST_STORE_FIXTURE_H
 #define XDP_CUCKOO_TEST_STORE_FIXTURE_H
 
-#include <errno.h>
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "bench/random.h"
 #include "store/store.h"
+#include "unit/test.h"
 
-#define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+/* A test with a store that is open for writing, and a test that opens its store itself. */
+#define STORE_TEST(name) TEST_WITH(name, struct fixture *f, setup_store, teardown)
+#define DIRECTORY_TEST(name) TEST_WITH(name, struct fixture *f, setup, teardown)
 
 struct fixture {
 	char top[32];           /* made by mkdtemp() */
@@ -89,6 +83,15 @@ static inline void open_store(struct fixture *f, enum store_mode mode)
 
 	if (error)
 		fail_msg("store_open: %d: %s", error, f->reason.text);
+}
+
+static inline int setup_store(void **state)
+{
+	int error = setup(state);
+
+	if (!error)
+		open_store(*state, STORE_WRITE);
+	return error;
 }
 
 static inline void close_store(struct fixture *f)

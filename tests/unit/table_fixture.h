@@ -3,31 +3,8 @@
 #ifndef XDP_CUCKOO_TABLE_FIXTURE_H
 #define XDP_CUCKOO_TABLE_FIXTURE_H
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "churn.h"
-
-static inline __u64 environment_number(const char *name, __u64 otherwise)
-{
-	const char *text = getenv(name);
-
-	return text ? strtoull(text, NULL, 0) : otherwise;
-}
-
-static inline __u64 print_seed(void)
-{
-	__u64 seed = environment_number("SEED", 1);
-
-	print_message("# SEED=%llu\n", seed);
-	return seed;
-}
+#include "unit/test.h"
 
 struct fixture {
 	struct table table;

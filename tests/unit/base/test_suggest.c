@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* suggest_for(): finds the word meant by a mistyped one, and nothing for a different word. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "base/suggest.h"
 
 #define WORDS "load|unload|status|stats|add|del|test|list|flush|import|export|expire|monitor-only|confirm"
@@ -21,9 +14,8 @@ static void assert_suggests(const char *word, const char *choices, const char *e
 		fail_msg("'%s': expected '%s', suggested '%s'", word, expected, suggest.nearest);
 }
 
-static void test_slips(void **state)
+TEST(test_slips)
 {
-	(void)state;
 	assert_suggests("stauts", WORDS, "status"); /* two letters swapped */
 	assert_suggests("lod", WORDS, "load");      /* one missing */
 	assert_suggests("loadd", WORDS, "load");    /* one too many */
@@ -38,9 +30,8 @@ static void test_slips(void **state)
 	assert_suggests("natvie", "auto|native|skb", "native");
 }
 
-static void test_words_cut_short_and_longer_ones(void **state)
+TEST(test_words_cut_short_and_longer_ones)
 {
-	(void)state;
 	assert_suggests("delete", WORDS, "del");
 	assert_suggests("mon", WORDS, "monitor-only");
 	assert_suggests("mo", WORDS, "");
@@ -48,9 +39,8 @@ static void test_words_cut_short_and_longer_ones(void **state)
 	assert_suggests("stat", WORDS, "stats");
 }
 
-static void test_other_words(void **state)
+TEST(test_other_words)
 {
-	(void)state;
 	assert_suggests("", WORDS, "");
 	assert_suggests("x", WORDS, "");
 	assert_suggests("nosuch", WORDS, "");
@@ -64,19 +54,17 @@ static void test_other_words(void **state)
 	assert_suggests("abcdefghijklmnop", "abcdefghijklmxyz", "abcdefghijklmxyz");
 }
 
-static void test_the_first_of_equals(void **state)
+TEST(test_the_first_of_equals)
 {
-	(void)state;
 	assert_suggests("xport", "sport|dport", "sport");
 	assert_suggests("xport", "dport|sport", "dport");
 }
 
 /* Words of 31 bytes are compared, words of 32 bytes are not. */
-static void test_the_longest_word(void **state)
+TEST(test_the_longest_word)
 {
 	char word[SUGGEST_WORD_BYTES + 1], slip[SUGGEST_WORD_BYTES + 1];
 
-	(void)state;
 	memset(word, 'a', sizeof(word));
 	word[SUGGEST_WORD_BYTES - 1] = '\0';
 	strcpy(slip, word);
@@ -88,21 +76,19 @@ static void test_the_longest_word(void **state)
 	assert_suggests(word, slip, "");
 }
 
-static void test_a_part_of_a_text(void **state)
+TEST(test_a_part_of_a_text)
 {
 	struct suggest suggest = suggest_for_part("dprt=5", 4);
 
-	(void)state;
 	suggest_offer(&suggest, "dport");
 	assert_string_equal(suggest.nearest, "dport");
 }
 
-static void test_text(void **state)
+TEST(test_text)
 {
 	struct suggest suggest = suggest_for("stauts");
 	char text[SUGGEST_TEXT_BYTES];
 
-	(void)state;
 	assert_string_equal(suggest_text(&suggest, NULL, text), "");
 	assert_string_equal(suggest_text(&suggest, "xdp-cuckoo help", text), "; see xdp-cuckoo help");
 	suggest_offer(&suggest, "status");
@@ -111,17 +97,4 @@ static void test_text(void **state)
 			    "; did you mean 'status'? See xdp-cuckoo help");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slips),
-		cmocka_unit_test(test_words_cut_short_and_longer_ones),
-		cmocka_unit_test(test_other_words),
-		cmocka_unit_test(test_the_first_of_equals),
-		cmocka_unit_test(test_the_longest_word),
-		cmocka_unit_test(test_a_part_of_a_text),
-		cmocka_unit_test(test_text),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

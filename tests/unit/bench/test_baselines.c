@@ -3,14 +3,7 @@
  * Tests the other filters that the benchmarks compare with: what was inserted is found, what was deleted is
  * gone, and false positives are as rare as the papers say.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "bench/baseline/blocked_bloom.h"
 #include "bench/baseline/bloom.h"
 #include "bench/baseline/dleft.h"
@@ -27,8 +20,7 @@ static uint64_t seed;
 static int setup(void **state)
 {
 	(void)state;
-	seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : 1;
-	print_message("# SEED=%llu\n", (unsigned long long)seed);
+	seed = seed_of_run();
 	return 0;
 }
 
@@ -74,11 +66,10 @@ static void assert_rate(size_t found, double expected)
 		found; \
 	})
 
-static void test_bloom(void **state)
+TEST(test_bloom)
 {
 	struct bloom filter;
 
-	(void)state;
 	assert_int_equal(bloom_open(&filter, ITEMS * BITS_PER_ITEM, HASHES), 0);
 	assert_false(bloom_contains(&filter, hash_of(0)));
 	assert_rate(FILL_AND_COUNT(bloom, &filter), power(1 - power(1 - 1. / filter.bits, ITEMS * HASHES), HASHES));
@@ -99,35 +90,32 @@ static double blocked_rate(__u64 blocks)
 	return rate;
 }
 
-static void test_blocked_bloom(void **state)
+TEST(test_blocked_bloom)
 {
 	const __u64 blocks = ITEMS * BITS_PER_ITEM / BLOCKED_BLOOM_BITS;
 	struct blocked_bloom filter;
 
-	(void)state;
 	assert_int_equal(blocked_bloom_open(&filter, blocks, HASHES), 0);
 	assert_false(blocked_bloom_contains(&filter, hash_of(0)));
 	assert_rate(FILL_AND_COUNT(blocked_bloom, &filter), blocked_rate(blocks));
 	blocked_bloom_close(&filter);
 }
 
-static void test_quotient(void **state)
+TEST(test_quotient)
 {
 	const unsigned int quotient_bits = 18, remainder_bits = 9;
 	struct quotient filter;
 
-	(void)state;
 	assert_int_equal(quotient_open(&filter, quotient_bits, remainder_bits), 0);
 	assert_rate(FILL_AND_COUNT(quotient, &filter), (double)ITEMS / (1 << (quotient_bits + remainder_bits)));
 	quotient_close(&filter);
 }
 
-static void test_dleft(void **state)
+TEST(test_dleft)
 {
 	const unsigned int bucket_bits = 13;
 	struct dleft filter;
 
-	(void)state;
 	assert_int_equal(dleft_open(&filter, bucket_bits), 0);
 	assert_rate(FILL_AND_COUNT(dleft, &filter), (double)ITEMS / (1 << (bucket_bits + DLEFT_REMAINDER_BITS)));
 	dleft_close(&filter);
@@ -146,14 +134,13 @@ static size_t bytes_set(const unsigned char *memory, size_t bytes)
  * Compares with a plain count of each possible fingerprint. The filter is so small that clusters wrap around
  * its end. It is filled up to all but one slot and emptied again.
  */
-static void test_quotient_equals_counts(void **state)
+TEST(test_quotient_equals_counts)
 {
 	enum { QUOTIENT_BITS = 5, REMAINDER_BITS = 2, KEYS = 1 << (QUOTIENT_BITS + REMAINDER_BITS) };
 	const size_t bytes = (REMAINDER_BITS + QUOTIENT_META_BITS) << QUOTIENT_BITS >> 3;
 	unsigned int count[KEYS] = {}, used = 0;
 	struct quotient filter;
 
-	(void)state;
 	assert_int_equal(quotient_open(&filter, QUOTIENT_BITS, REMAINDER_BITS), 0);
 	for (__u64 step = 0; step < 400000; step++) {
 		const __u64 random = hash_of(step), tide = step / 1000 % 4;
@@ -199,11 +186,10 @@ static void test_quotient_equals_counts(void **state)
 		assert_int_equal(name##_delete(filter, hash_of(0)), -ENOENT); \
 	} while (0)
 
-static void test_quotient_deletes(void **state)
+TEST(test_quotient_deletes)
 {
 	struct quotient filter;
 
-	(void)state;
 	assert_int_equal(quotient_open(&filter, 18, 9), 0);
 	DELETE_ALL(quotient, &filter, ITEMS);
 	assert_int_equal(filter.used, 0);
@@ -212,13 +198,12 @@ static void test_quotient_deletes(void **state)
 }
 
 /* With more items, some fingerprint would likely occur three times and stay. */
-static void test_dleft_deletes(void **state)
+TEST(test_dleft_deletes)
 {
 	const unsigned int bucket_bits = 12;
 	struct dleft filter;
 	__u64 filled = 0;
 
-	(void)state;
 	assert_int_equal(dleft_open(&filter, bucket_bits), 0);
 	DELETE_ALL(dleft, &filter, ITEMS / 4);
 	for (__u64 i = 0; i < (__u64)DLEFT_WORDS * DLEFT_TABLES << bucket_bits; i++)
@@ -228,11 +213,10 @@ static void test_dleft_deletes(void **state)
 }
 
 /* A counted fingerprint goes with its last deletion. Once its count is saturated, it never goes. */
-static void test_dleft_counts(void **state)
+TEST(test_dleft_counts)
 {
 	struct dleft filter;
 
-	(void)state;
 	for (unsigned int times = 1; times <= DLEFT_COUNT_MAX + 1; times++) {
 		assert_int_equal(dleft_open(&filter, 4), 0);
 		for (unsigned int i = 0; i < times; i++)
@@ -247,14 +231,13 @@ static void test_dleft_counts(void **state)
 }
 
 /* An insert that finds all four buckets full changes nothing. All items are still found. */
-static void test_dleft_full(void **state)
+TEST(test_dleft_full)
 {
 	const size_t bytes = (DLEFT_TABLES << 6) * DLEFT_BUCKET_BITS / 8;
 	unsigned char before[(DLEFT_TABLES << 6) * DLEFT_BUCKET_BITS / 8];
 	struct dleft filter;
 	__u64 number = 0;
 
-	(void)state;
 	assert_int_equal(dleft_open(&filter, 6), 0);
 	do
 		memcpy(before, filter.memory, bytes);
@@ -266,19 +249,4 @@ static void test_dleft_full(void **state)
 	dleft_close(&filter);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bloom),
-		cmocka_unit_test(test_blocked_bloom),
-		cmocka_unit_test(test_quotient),
-		cmocka_unit_test(test_dleft),
-		cmocka_unit_test(test_quotient_equals_counts),
-		cmocka_unit_test(test_quotient_deletes),
-		cmocka_unit_test(test_dleft_deletes),
-		cmocka_unit_test(test_dleft_counts),
-		cmocka_unit_test(test_dleft_full),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
-}
+TEST_MAIN(setup, NULL)

@@ -162,10 +162,9 @@ static void try_key(const struct rule *rule, const struct rule_key *key)
 	saw_open_bits(&dst, family, rule->dst_len);
 }
 
-static void test_flows_match_their_rule(void **state)
+TEST(test_flows_match_their_rule)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+	for (size_t i = 0; i < COUNT(rules); i++) {
 		const struct rule rule = rule_of(rules[i]);
 		struct rule_key keys[RULE_KEYS_MAX];
 		const size_t count = rule_keys(&rule, keys);
@@ -176,26 +175,24 @@ static void test_flows_match_their_rule(void **state)
 }
 
 /* No plain IPv6 frame has the number of an extension header as its protocol. */
-static void test_extension_headers_have_no_flow(void **state)
+TEST(test_extension_headers_have_no_flow)
 {
 	static const char *const texts[] = { "proto ah 2001:db8::1", "proto 0 2001:db8::1", "proto 43 2001:db8::1",
 					     "proto 44 2001:db8::1", "proto 60 2001:db8::1" };
 	struct bench_flow flow;
 	uint64_t random = 1;
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < COUNT(texts); i++) {
 		const struct rule rule = rule_of(texts[i]);
 
 		assert_false(bench_flow_of_rule(&rule, FLOW_IPV6, &random, &flow));
 	}
 }
 
-static void test_random_flows(void **state)
+TEST(test_random_flows)
 {
 	bool has_tcp = false, has_udp = false;
 
-	(void)state;
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		struct seen src = {}, dst = {};
 
@@ -217,13 +214,4 @@ static void test_random_flows(void **state)
 	assert_true(has_tcp && has_udp);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flows_match_their_rule),
-		cmocka_unit_test(test_extension_headers_have_no_flow),
-		cmocka_unit_test(test_random_flows),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)

@@ -21,13 +21,12 @@ struct lists {
 };
 
 /* Puts the rules of `texts`, which ends with NULL, into the store in one change. */
-static void open_lists(struct lists *lists, void **state, const char *const *texts, bool is_exact)
+static void open_lists(struct lists *lists, struct fixture *f, const char *const *texts, bool is_exact)
 {
 	struct reason reason = {};
 
-	*lists = (struct lists){ .f = *state, .filter.options.is_exact = is_exact };
+	*lists = (struct lists){ .f = f, .filter.options.is_exact = is_exact };
 	lists->filter.config = &lists->config;
-	open_store(lists->f, STORE_WRITE);
 	assert_int_equal(store_begin(lists->f->store), 0);
 	for (; *texts; texts++)
 		assert_int_equal(put(lists->f, *texts), 0);
@@ -71,13 +70,13 @@ static __u64 outcomes(const struct bench_list *list, enum abi_outcome outcome)
 
 /* ---- which rules, and how often ---- */
 
-static void test_every_rule_alike(void **state)
+STORE_TEST(test_every_rule_alike)
 {
 	static const char *const texts[] = { "192.0.2.1",         "192.0.2.2 proto udp", "192.0.2.3 action pass",
 					     "192.0.2.4 dport 7", "2001:db8::1",         NULL };
 	struct lists lists;
 
-	open_lists(&lists, state, texts, true);
+	open_lists(&lists, f, texts, true);
 	assert_int_equal(lists.lists.hits[FLOW_IPV4].distinct, 4);
 	assert_int_equal(lists.lists.hits[FLOW_IPV6].distinct, 1);
 	for (int i = 1; i <= 4; i++) {
@@ -93,15 +92,14 @@ static void test_every_rule_alike(void **state)
 }
 
 /* If there are more rules than flows, each rule is equally likely, wherever it is in the store. */
-static void test_a_sample_of_many_rules(void **state)
+STORE_TEST(test_a_sample_of_many_rules)
 {
 	const size_t count = 3 * BENCH_FLOWS, parts = 16;
-	struct lists lists = { .f = *state, .filter = { .options.is_exact = true, .config = &lists.config } };
+	struct lists lists = { .f = f, .filter = { .options.is_exact = true, .config = &lists.config } };
 	struct rule rule = rule_of("2001:db8::");
 	const struct bench_flow *flow;
 	__u64 part[16] = {}, in_order = 0;
 
-	open_store(lists.f, STORE_WRITE);
 	assert_int_equal(store_begin(lists.f->store), 0);
 	for (size_t i = 0; i < count; i++) {
 		rule.src.word[1] = htobe64(i);
@@ -121,24 +119,24 @@ static void test_a_sample_of_many_rules(void **state)
 	close_lists(&lists);
 }
 
-static void test_rules_that_end(void **state)
+STORE_TEST(test_rules_that_end)
 {
 	static const char *const texts[] = { "192.0.2.1 timeout 1h", "192.0.2.2 timeout 99s", "192.0.2.3", NULL };
 	struct lists lists;
 
-	open_lists(&lists, state, texts, true);
+	open_lists(&lists, f, texts, true);
 	assert_int_equal(lists.lists.hits[FLOW_IPV4].distinct, 2);
 	assert_int_equal(from(&lists.lists.hits[FLOW_IPV4], "192.0.2.2"), 0);
 	close_lists(&lists);
 }
 
 /* A compact table still matches rules that have ended. */
-static void test_rules_that_end_in_a_compact_table(void **state)
+STORE_TEST(test_rules_that_end_in_a_compact_table)
 {
 	static const char *const texts[] = { "192.0.2.1 timeout 1h", "192.0.2.2 timeout 1s", NULL };
 	struct lists lists;
 
-	open_lists(&lists, state, texts, false);
+	open_lists(&lists, f, texts, false);
 	assert_true(about(from(&lists.lists.hits[FLOW_IPV4], "192.0.2.2"), BENCH_FLOWS / 2.));
 	close_lists(&lists);
 }
@@ -149,14 +147,14 @@ static void test_rules_that_end_in_a_compact_table(void **state)
  * A pass rule names half of the network. One that ends soon names a quarter; the list leaves that quarter
  * out.
  */
-static void test_what_others_pass(void **state)
+STORE_TEST(test_what_others_pass)
 {
 	static const char *const texts[] = { "192.0.2.0/24", "192.0.2.0/25 action pass",
 					     "192.0.2.128/26 action pass timeout 50s", NULL };
 	struct lists lists;
 	__u64 passed = 0;
 
-	open_lists(&lists, state, texts, true);
+	open_lists(&lists, f, texts, true);
 	for (size_t i = 0; i < BENCH_FLOWS; i++) {
 		const struct bench_flow *flow = &lists.lists.hits[FLOW_IPV4].flow[i];
 		const __u32 source = ntohl(flow->src.v4);
@@ -171,12 +169,12 @@ static void test_what_others_pass(void **state)
 	close_lists(&lists);
 }
 
-static void test_misses_match_no_rule(void **state)
+STORE_TEST(test_misses_match_no_rule)
 {
 	static const char *const texts[] = { "192.0.2.1", "2001:db8::/32", NULL };
 	struct lists lists;
 
-	open_lists(&lists, state, texts, true);
+	open_lists(&lists, f, texts, true);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		assert_int_equal(outcomes(&lists.lists.misses[family], OUTCOME_NO_RULE), BENCH_FLOWS);
 		for (size_t i = 0; i < 1000; i++) {
@@ -190,11 +188,10 @@ static void test_misses_match_no_rule(void **state)
 }
 
 /* A table that lacks the rules for half of all addresses is not equal to the store. */
-static void test_a_table_that_lacks_rules(void **state)
+STORE_TEST(test_a_table_that_lacks_rules)
 {
-	struct lists lists = { .f = *state, .filter = { .options.is_exact = true, .config = &lists.config } };
+	struct lists lists = { .f = f, .filter = { .options.is_exact = true, .config = &lists.config } };
 
-	open_store(lists.f, STORE_WRITE);
 	assert_int_equal(store_begin(lists.f->store), 0);
 	assert_int_equal(put(lists.f, "128.0.0.0/1"), 0);
 	assert_int_equal(store_commit(lists.f->store), 0);
@@ -204,12 +201,12 @@ static void test_a_table_that_lacks_rules(void **state)
 	close_lists(&lists);
 }
 
-static void test_a_family_without_rules(void **state)
+STORE_TEST(test_a_family_without_rules)
 {
 	static const char *const texts[] = { "192.0.2.1", NULL };
 	struct lists lists;
 
-	open_lists(&lists, state, texts, true);
+	open_lists(&lists, f, texts, true);
 	for (enum bench_traffic traffic = 0; traffic < BENCH_TRAFFICS; traffic++) {
 		assert_true(bench_lists_has(&lists.lists, FLOW_IPV4, traffic));
 		assert_int_equal(bench_lists_has(&lists.lists, FLOW_IPV6, traffic), traffic == BENCH_MISS);
@@ -229,7 +226,7 @@ static void *write_list(const struct lists *lists, enum flow_family family, enum
 	return to;
 }
 
-static void test_half_is_half(void **state)
+STORE_TEST(test_half_is_half)
 {
 	static const char *const texts[] = { "192.0.2.1", NULL };
 	struct bench_expected expected;
@@ -237,7 +234,7 @@ static void test_half_is_half(void **state)
 	struct lists lists;
 	__u64 hits = 0;
 
-	open_lists(&lists, state, texts, true);
+	open_lists(&lists, f, texts, true);
 	written = write_list(&lists, FLOW_IPV4, BENCH_HALF, &expected);
 	for (size_t i = 0; i < BENCH_FLOWS; i++)
 		hits += written[i].src == inet_addr("192.0.2.1");
@@ -248,14 +245,14 @@ static void test_half_is_half(void **state)
 	close_lists(&lists);
 }
 
-static void test_what_is_written(void **state)
+STORE_TEST(test_what_is_written)
 {
 	static const char *const texts[] = { "2001:db8::/32 proto tcp", NULL };
 	struct bench_expected expected;
 	struct bench_flow_ipv6 *written;
 	struct lists lists;
 
-	open_lists(&lists, state, texts, true);
+	open_lists(&lists, f, texts, true);
 	written = write_list(&lists, FLOW_IPV6, BENCH_HIT, &expected);
 	for (size_t i = 0; i < BENCH_FLOWS; i++) {
 		const struct bench_flow *flow = &lists.lists.hits[FLOW_IPV6].flow[i];
@@ -271,20 +268,4 @@ static void test_what_is_written(void **state)
 	close_lists(&lists);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STORE_TEST(test_every_rule_alike),
-		STORE_TEST(test_a_sample_of_many_rules),
-		STORE_TEST(test_rules_that_end),
-		STORE_TEST(test_rules_that_end_in_a_compact_table),
-		STORE_TEST(test_what_others_pass),
-		STORE_TEST(test_misses_match_no_rule),
-		STORE_TEST(test_a_table_that_lacks_rules),
-		STORE_TEST(test_a_family_without_rules),
-		STORE_TEST(test_half_is_half),
-		STORE_TEST(test_what_is_written),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)

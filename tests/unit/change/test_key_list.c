@@ -21,7 +21,7 @@ static const char *const texts[] = {
 	"proto icmpv6 type 136",
 };
 
-#define TEXTS (sizeof(texts) / sizeof(texts[0]))
+#define TEXTS COUNT(texts)
 
 static struct rule_key keys[2 * TEXTS * COPIES];
 static size_t keys_count;
@@ -62,12 +62,11 @@ static int check(const struct rule_key *key, __s64 timeout_ms, void *context)
 	return 0;
 }
 
-static void test_what_goes_in_comes_out(void **state)
+TEST(test_what_goes_in_comes_out)
 {
 	struct key_list list = {};
 	struct reading reading = {};
 
-	(void)state;
 	make_keys();
 	for (size_t i = 0; i < keys_count; i++)
 		assert_int_equal(key_list_add(&list, &keys[i], (__s64)i - 5), 0);
@@ -86,12 +85,11 @@ static int stop_at_third(const struct rule_key *key, __s64 timeout_ms, void *con
 	return ++*(int *)context == 3 ? -EAGAIN : 0;
 }
 
-static void test_a_visitor_ends_it(void **state)
+TEST(test_a_visitor_ends_it)
 {
 	struct key_list list = {};
 	int visits = 0;
 
-	(void)state;
 	assert_int_equal(key_list_each(&list, stop_at_third, &visits), 0);
 	for (size_t i = 0; i < 10; i++)
 		assert_int_equal(key_list_add(&list, &keys[i], 0), 0);
@@ -100,12 +98,4 @@ static void test_a_visitor_ends_it(void **state)
 	key_list_close(&list);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_goes_in_comes_out),
-		cmocka_unit_test(test_a_visitor_ends_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -23,7 +23,7 @@ static struct rule_key random_key(void)
 		"dst 10.0.0.0", "proto udp 10.0.0.0", "proto tcp 10.0.0.0 dport 1",
 		"2001:db8::",   "2001:db8::/64",      "dst 2001:db8::",
 	};
-	struct rule_key key = key_of(texts[below(sizeof(texts) / sizeof(texts[0]))]);
+	struct rule_key key = key_of(texts[below(COUNT(texts))]);
 	const size_t words = flow_key_last(key.shape.family);
 	const unsigned int number = below(400);
 
@@ -79,12 +79,11 @@ static void fill(struct key_set *set, struct array *array, size_t tries)
 	agrees(set, array);
 }
 
-static void test_against_an_array(void **state)
+TEST(test_against_an_array)
 {
 	struct array *array = calloc(1, sizeof(*array));
 	struct key_set set = {};
 
-	(void)state;
 	for (int run = 0; run < RUNS; run++) {
 		fill(&set, array, below(KEYS_MAX));
 		key_set_clear(&set);
@@ -98,13 +97,12 @@ static void test_against_an_array(void **state)
 	free(array);
 }
 
-static void test_growth(void **state)
+TEST(test_growth)
 {
 	struct rule_key key = key_of("10.0.0.0");
 	struct key_set set = {};
 	const __u64 first = key.key.word[0];
 
-	(void)state;
 	assert_false(key_set_has(&set, &key));
 	for (size_t i = 0; i < 100000; i++) {
 		key.key.word[0] = first + i;
@@ -124,13 +122,12 @@ static void test_growth(void **state)
 }
 
 /* Keys with the same words but different families are different, also where their places collide. */
-static void test_families_are_apart(void **state)
+TEST(test_families_are_apart)
 {
 	const struct rule rule = rule_of("proto 0");
 	struct rule_key keys[RULE_KEYS_MAX], key;
 	struct key_set set = {};
 
-	(void)state;
 	assert_int_equal(rule_keys(&rule, keys), 2);
 	assert_memory_equal(&keys[0].key, &keys[1].key, sizeof(keys[0].key));
 	for (int run = 0; run < 10 * RUNS; run++) {
@@ -149,13 +146,4 @@ static void test_families_are_apart(void **state)
 	key_set_close(&set);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_against_an_array),
-		cmocka_unit_test(test_growth),
-		cmocka_unit_test(test_families_are_apart),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Checks help: the examples of each command can be typed, and its options are those of the table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include <getopt.h>
 
+#include "unit/test.h"
 #include "commands/options.h"
 #include "io/output.h"
 
@@ -135,9 +127,8 @@ static void check_examples(const struct command *command)
 		fail_msg("%s: %d examples of it", command->name, examples);
 }
 
-static void test_examples(void **state)
+TEST(test_examples)
 {
-	(void)state;
 	for (const struct command *const *command = command_table; *command; command++) {
 		print_message("%s\n", (*command)->name);
 		check_examples(*command);
@@ -200,9 +191,8 @@ static __u64 check_usage(const struct command *command)
 	return shown;
 }
 
-static void test_usage_has_the_options_of_the_command(void **state)
+TEST(test_usage_has_the_options_of_the_command)
 {
-	(void)state;
 	for (const struct command *const *command = command_table; *command; command++) {
 		const __u64 shown = check_usage(*command);
 
@@ -215,9 +205,8 @@ static void test_usage_has_the_options_of_the_command(void **state)
 	}
 }
 
-static void test_every_option_is_some_command_s(void **state)
+TEST(test_every_option_is_some_command_s)
 {
-	(void)state;
 	for (const struct option_row *row = options_table; row->name; row++) {
 		bool is_taken = false;
 
@@ -229,13 +218,4 @@ static void test_every_option_is_some_command_s(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_examples),
-		cmocka_unit_test(test_usage_has_the_options_of_the_command),
-		cmocka_unit_test(test_every_option_is_some_command_s),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The ranking of keys by packets between two passes over the counters. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "counters/hottest_keys.h"
 
 /* A table with only counters and records. The key in slot n has the tag n. */
@@ -43,12 +35,11 @@ static void assert_ranked(const struct hits *hits, size_t place, __u64 slot, dou
 	assert_true(hits->ranked[place].rate == rate);
 }
 
-static void test_rates(void **state)
+TEST(test_rates)
 {
 	struct table table = table_of(1024);
 	struct hits hits;
 
-	(void)state;
 	assert_int_equal(hits_open(&hits, 1024), 0);
 	table.memory.counter[5].packets = 1000;
 	table.memory.counter[6].packets = 50;
@@ -71,12 +62,11 @@ static void test_rates(void **state)
 }
 
 /* After a reset, or if a key was deleted and added again, the whole count is new. */
-static void test_counted_from_0_again(void **state)
+TEST(test_counted_from_0_again)
 {
 	struct table table = table_of(1024);
 	struct hits hits;
 
-	(void)state;
 	assert_int_equal(hits_open(&hits, 1024), 0);
 	table.memory.counter[5].packets = 1000;
 	table.memory.counter[6].packets = 1000;
@@ -98,12 +88,11 @@ static void put(const struct table *table, __u64 slot, __u64 tag, __u64 packets)
 }
 
 /* A moved key brings its old count along. So it is not ranked in this pass, but in the next. */
-static void test_moved_with_its_count(void **state)
+TEST(test_moved_with_its_count)
 {
 	struct table table = table_of(1024);
 	struct hits hits;
 
-	(void)state;
 	assert_int_equal(hits_open(&hits, 1024), 0);
 	put(&table, 5, 5, 1000000);
 	put(&table, 6, 6, 1000);
@@ -125,12 +114,11 @@ static void test_moved_with_its_count(void **state)
 }
 
 /* Another key gets the slot. Neither the old count of the slot nor the count that the key brings is new. */
-static void test_another_key_in_its_slot(void **state)
+TEST(test_another_key_in_its_slot)
 {
 	struct table table = table_of(1024);
 	struct hits hits;
 
-	(void)state;
 	assert_int_equal(hits_open(&hits, 1024), 0);
 	put(&table, 5, 5, 1000);
 	put(&table, 6, 6, 1000);
@@ -152,13 +140,12 @@ static void test_another_key_in_its_slot(void **state)
 }
 
 /* With more keys than places, the highest rates are ranked, in order. */
-static void test_best_of_many(void **state)
+TEST(test_best_of_many)
 {
 	const __u64 slots = 2 * HITS_CHUNK + 1000;
 	struct table table = table_of(slots);
 	struct hits hits;
 
-	(void)state;
 	assert_int_equal(hits_open(&hits, slots), 0);
 	assert_int_equal(pass(&hits, &table, 1), 3);
 	for (__u32 i = 0; i < 1000; i++)
@@ -178,26 +165,13 @@ static void test_best_of_many(void **state)
 	free(table.memory.counter);
 }
 
-static void test_too_large(void **state)
+TEST(test_too_large)
 {
 	struct hits hits;
 
-	(void)state;
 	assert_int_equal(hits_open(&hits, HITS_SLOTS_MAX + 1ULL), -E2BIG);
 	assert_int_equal(hits.slots, 0);
 	hits_close(&hits);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_counted_from_0_again),
-		cmocka_unit_test(test_moved_with_its_count),
-		cmocka_unit_test(test_another_key_in_its_slot),
-		cmocka_unit_test(test_best_of_many),
-		cmocka_unit_test(test_too_large),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Sums of counters by row and CPU, and differences between two tallies, also after a reset. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "counters/tally.h"
 
 #define CPUS 3
@@ -47,12 +39,11 @@ static __u64 packets(const struct tally *tally, unsigned int row, unsigned int c
 }
 
 /* Each counter is another power of two, so that a sum shows its parts. */
-static void test_sums(void **state)
+TEST(test_sums)
 {
 	struct tally tally = tally_of(0, 2, 7, 9);
 	struct abi_counter sum[ABI_COUNTERS], verdicts[VERDICTS];
 
-	(void)state;
 	cell(&tally, 0, 1, 0, DROPS)->packets = 1;
 	cell(&tally, 0, 1, 2, DROPS)->packets = 2;
 	cell(&tally, 0, 63, 2, DROPS)->packets = 4;
@@ -77,11 +68,10 @@ static void test_sums(void **state)
 	tally_close(&tally);
 }
 
-static void test_rate(void **state)
+TEST(test_rate)
 {
 	struct tally before = tally_of(100.5, 1, 7), now = tally_of(102.5, 1, 7), difference;
 
-	(void)state;
 	*cell(&before, 0, 1, 1, DROPS) = (struct abi_counter){ 1000, 64000 };
 	*cell(&now, 0, 1, 1, DROPS) = (struct abi_counter){ 1500, 94000 };
 	cell(&now, 0, 2, 0, DROPS)->packets = 3;
@@ -97,11 +87,10 @@ static void test_rate(void **state)
 }
 
 /* After a reset, some counters are lower than before, others are higher again. */
-static void test_counted_from_0_again(void **state)
+TEST(test_counted_from_0_again)
 {
 	struct tally before = tally_of(1, 1, 7), now = tally_of(2, 1, 7), difference;
 
-	(void)state;
 	*cell(&before, 0, 1, 0, DROPS) = (struct abi_counter){ 1000, 64000 };
 	*cell(&now, 0, 1, 0, DROPS) = (struct abi_counter){ 30, 1800 };
 	assert_int_equal(tally_since(&before, &now, &difference), 0);
@@ -113,11 +102,10 @@ static void test_counted_from_0_again(void **state)
 }
 
 /* A new load counts in another map. If one of two filters goes, its counts are not an increase elsewhere. */
-static void test_other_maps(void **state)
+TEST(test_other_maps)
 {
 	struct tally before = tally_of(1, 2, 7, 8), now = tally_of(2, 2, 8, 9), difference;
 
-	(void)state;
 	cell(&before, 0, 1, 0, DROPS)->packets = 10;
 	cell(&before, 1, 1, 0, DROPS)->packets = 100;
 	cell(&now, 0, 1, 0, DROPS)->packets = 150;
@@ -129,14 +117,4 @@ static void test_other_maps(void **state)
 	tally_close(&before);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_counted_from_0_again),
-		cmocka_unit_test(test_other_maps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,14 +3,7 @@
  * Hints: each flow that a key can match has the key's bit; few other bits are set; which bit a shape gets;
  * shortcuts.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "hint.h"
 #include "filter/hints.h"
 #include "bench/random.h"
@@ -26,11 +19,9 @@ struct fixture {
 static int open_hints(void **state)
 {
 	static struct fixture fixture;
-	const char *text = getenv("SEED");
 
-	fixture = (struct fixture){ .seed = text ? strtoull(text, NULL, 0) : 1 };
+	fixture = (struct fixture){ .seed = seed_of_run() };
 	fixture.hints = calloc(ABI_HINTS, sizeof(*fixture.hints));
-	print_message("# SEED=%llu\n", (unsigned long long)fixture.seed);
 	*state = &fixture;
 	return fixture.hints ? 0 : -1;
 }
@@ -42,6 +33,8 @@ static int close_hints(void **state)
 	free(f->hints);
 	return 0;
 }
+
+#define HINT_TEST(name) TEST_WITH(name, struct fixture *f, NULL, NULL)
 
 static void clear(const struct fixture *f)
 {
@@ -124,10 +117,8 @@ static size_t bits_set(const struct fixture *f)
 }
 
 /* Rules with source prefixes of every length, each with one of the bits, all in the same hints. */
-static void test_no_match_lacks_its_hint(void **state)
+HINT_TEST(test_no_match_lacks_its_hint)
 {
-	struct fixture *f = *state;
-
 	clear(f);
 	for (unsigned int i = 0; i < RULES; i++) {
 		const enum flow_family family = i % FLOW_FAMILIES;
@@ -149,10 +140,8 @@ static void test_no_match_lacks_its_hint(void **state)
 }
 
 /* One rule of each length: every matching flow has the bit, and no bit is set without need. */
-static void test_as_few_as_can_be(void **state)
+HINT_TEST(test_as_few_as_can_be)
 {
-	struct fixture *f = *state;
-
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const unsigned int bits = family == FLOW_IPV4 ? HINT_IPV4_BITS : HINT_IPV6_BITS;
 
@@ -176,10 +165,9 @@ static void test_as_few_as_can_be(void **state)
 }
 
 /* The IPv6 networks of one provider have the same first 16 bits, but few of them share an index. */
-static void test_ipv6_networks_spread(void **state)
+HINT_TEST(test_ipv6_networks_spread)
 {
 	enum { NETWORKS = 8192 };
-	struct fixture *f = *state;
 
 	clear(f);
 	for (unsigned int i = 0; i < NETWORKS; i++) {
@@ -192,9 +180,8 @@ static void test_ipv6_networks_spread(void **state)
 	assert_in_range(bits_set(f), NETWORKS * 9 / 10, NETWORKS);
 }
 
-static void test_always_marks_nothing(void **state)
+HINT_TEST(test_always_marks_nothing)
 {
-	struct fixture *f = *state;
 	const struct rule_key key = random_key(f, FLOW_IPV4, 0);
 
 	clear(f);
@@ -204,9 +191,8 @@ static void test_always_marks_nothing(void **state)
 	assert_int_equal(bits_set(f), 0);
 }
 
-static void test_add_and_replace(void **state)
+HINT_TEST(test_add_and_replace)
 {
-	struct fixture *f = *state;
 	__u8 *other = calloc(ABI_HINTS, sizeof(*other));
 
 	assert_non_null(other);
@@ -242,20 +228,18 @@ static const struct {
 	{ { .family = FLOW_IPV6, .src_len = 128 }, false },
 };
 
-static void test_shapes_without_a_source_have_no_bit(void **state)
+TEST(test_shapes_without_a_source_have_no_bit)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+	for (size_t i = 0; i < COUNT(choices); i++)
 		assert_int_equal(hints_choose(NULL, 0, &choices[i].shape), choices[i].is_always ? ABI_HINT_ALWAYS : 1);
 }
 
 /* The most shapes, some without a bit: no bit has two shapes more than another. */
-static void test_bits_are_shared_evenly(void **state)
+TEST(test_bits_are_shared_evenly)
 {
 	unsigned int shapes[ABI_HINT_BITS] = {};
 	__u64 taken[ABI_SHAPES_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < ABI_SHAPES_MAX; i++) {
 		const struct rule_shape shape = { .family = FLOW_IPV4, .src_len = i % 5 ? i : 0 };
 
@@ -289,10 +273,9 @@ static struct abi_shape_list list_of(const __u64 *hint, size_t count, size_t pas
 }
 
 /* Every shape has a place of its own. Any set in which it is the lowest shape leads to that place. */
-static void test_places(void **state)
+HINT_TEST(test_places)
 {
 	bool is_taken[ABI_SHAPES_MAX] = {};
-	struct fixture *f = *state;
 
 	for (__u32 i = 0; i < ABI_SHAPES_MAX; i++) {
 		const __u32 place = abi_shape_place(1U << i);
@@ -304,12 +287,11 @@ static void test_places(void **state)
 	}
 }
 
-static void test_candidates(void **state)
+TEST(test_candidates)
 {
 	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 64 };
 	const struct abi_shape_list list = list_of(hint, 5, 3);
 
-	(void)state;
 	assert_int_equal(list.passing, 7);
 	assert_int_equal(list.candidates[0], 1 << 1);
 	assert_int_equal(list.candidates[1], 1 << 0 | 1 << 1 | 1 << 3);
@@ -319,11 +301,10 @@ static void test_candidates(void **state)
 	assert_int_equal(hints_leave(&list, 1 | ABI_HINT_SHORTCUT), 1 << 0 | 1 << 1);
 }
 
-static void test_mean_probes(void **state)
+HINT_TEST(test_mean_probes)
 {
 	static const __u64 hint[] = { 1, ABI_HINT_ALWAYS, 2, 1, 64 };
 	const struct abi_shape_list list = list_of(hint, 5, 1);
-	struct fixture *f = *state;
 	__u64 probes = 0;
 
 	clear(f);
@@ -346,12 +327,11 @@ static void fill(const struct fixture *f, size_t count, __u8 hint)
 }
 
 /* Hints that leave out one shape of four for some indexes, and lists of one or no shape. */
-static void test_read_where_it_pays(void **state)
+HINT_TEST(test_read_where_it_pays)
 {
 	static const __u64 hint[] = { ABI_HINT_ALWAYS, 1, 2, 4 };
 	const struct abi_shape_list list = list_of(hint, 4, 0), one = list_of(&hint[1], 1, 0),
 				    always = list_of(hint, 1, 0), none = list_of(hint, 0, 0);
-	struct fixture *f = *state;
 
 	fill(f, ABI_HINT_INDEXES, 7);
 	assert_false(hints_pay(f->hints, &list, FLOW_IPV4));
@@ -394,13 +374,12 @@ static size_t count_shortcuts(const struct fixture *f)
 /*
  * Behind a shortcut only pass rules are looked up; where rules are counted, also rules that have shortcuts.
  */
-static void test_behind_shortcuts(void **state)
+TEST(test_behind_shortcuts)
 {
 	static const char *const rules[] = { "src 10.0.0.0/9 action pass", "src 10.0.0.0/16", "src 10.0.0.0/17",
 					     "dport 53" };
 	struct abi_shape_list list = { .count = 4 };
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct abi_shape *shape = &list.shape[abi_shape_place(1U << i)];
 		struct rule_key keys[RULE_KEYS_MAX];
@@ -419,7 +398,7 @@ static void test_behind_shortcuts(void **state)
 	assert_int_equal(hints_leave(&list, 0), 15);
 }
 
-static void test_which_shapes_have_shortcuts(void **state)
+TEST(test_which_shapes_have_shortcuts)
 {
 	static const struct {
 		struct rule_shape shape;
@@ -435,16 +414,13 @@ static void test_which_shapes_have_shortcuts(void **state)
 		{ { .family = FLOW_IPV6, .src_len = 16 }, false },
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+	for (size_t i = 0; i < COUNT(shapes); i++)
 		assert_int_equal(hints_can_shorten(&shapes[i].shape), shapes[i].can_shorten);
 }
 
 /* Exactly the flows of the key get shortcuts, and the lower bits do not change. */
-static void test_shortcuts(void **state)
+HINT_TEST(test_shortcuts)
 {
-	struct fixture *f = *state;
-
 	for (unsigned int length = 1; length <= HINT_IPV4_BITS; length++) {
 		const struct rule_key key = source_key(f, length);
 
@@ -469,24 +445,4 @@ static void test_shortcuts(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_match_lacks_its_hint),
-		cmocka_unit_test(test_as_few_as_can_be),
-		cmocka_unit_test(test_ipv6_networks_spread),
-		cmocka_unit_test(test_always_marks_nothing),
-		cmocka_unit_test(test_add_and_replace),
-		cmocka_unit_test(test_shapes_without_a_source_have_no_bit),
-		cmocka_unit_test(test_bits_are_shared_evenly),
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_candidates),
-		cmocka_unit_test(test_mean_probes),
-		cmocka_unit_test(test_read_where_it_pays),
-		cmocka_unit_test(test_which_shapes_have_shortcuts),
-		cmocka_unit_test(test_behind_shortcuts),
-		cmocka_unit_test(test_shortcuts),
-	};
-
-	return cmocka_run_group_tests(tests, open_hints, close_hints);
-}
+TEST_MAIN(open_hints, close_hints)

@@ -37,7 +37,7 @@ static struct rule random_rule(void)
 		"src 0.0.0.0/0",
 		"src ::/0 proto udp dport 53",
 	};
-	struct rule rule = rule_of(texts[below(sizeof(texts) / sizeof(texts[0]))]);
+	struct rule rule = rule_of(texts[below(COUNT(texts))]);
 	const unsigned int last = rule.family == FLOW_IPV4 ? 32 : 40;
 	const unsigned int number = below(2) ? below(4) : below(65536);
 
@@ -202,12 +202,11 @@ static void check_rule(const struct world *world, const struct rule *rule)
 	key_set_close(&visits.keys);
 }
 
-static void test_against_rules_one_by_one(void **state)
+TIME_TEST(test_against_rules_one_by_one)
 {
 	struct world *world = calloc(1, sizeof(*world));
 
-	world->f = *state;
-	open_store(world->f, STORE_WRITE);
+	world->f = f;
 	for (int run = 0; run < RUNS; run++) {
 		for (int i = 0; i < CHANGES; i++)
 			change(world);
@@ -235,16 +234,14 @@ static int note(const struct rule_key *key, bool is_shared, void *context)
 }
 
 /* The target of /22 is /24, because eight other lengths are looked up already. */
-static void test_shared_by_two(void **state)
+TIME_TEST(test_shared_by_two)
 {
-	struct fixture *f = *state;
 	struct shape_list shapes;
 	struct seen seen = {}, other = {};
 	struct keys_state key_state;
 	struct rule wide = rule_of("192.0.0.0/22"), narrow = rule_of("192.0.2.0/24");
 	char text[32];
 
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	for (int length = 24; length < 32; length++) {
 		snprintf(text, sizeof(text), "192.0.2.0/%d", length);
@@ -281,15 +278,13 @@ static void test_shared_by_two(void **state)
 }
 
 /* A rule for both families and a rule for IPv6 have one key in common. */
-static void test_shared_by_families(void **state)
+TIME_TEST(test_shared_by_families)
 {
-	struct fixture *f = *state;
 	struct rule both = rule_of("proto udp dport 53");
 	struct shape_list shapes;
 	struct seen seen = {};
 	struct keys_state key_state;
 
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(store_put(f->store, &both), 0);
 	assert_int_equal(put_for(f, "proto udp dport 53 src ::/0", CLOCK_HOUR), 0);
@@ -304,7 +299,7 @@ static void test_shared_by_families(void **state)
 	}
 }
 
-static void test_same_rule(void **state)
+TEST(test_same_rule)
 {
 	static const char *const others[] = {
 		"192.0.2.2",          "192.0.2.1 action pass", "dst 192.0.2.1", "192.0.2.0/31",
@@ -313,24 +308,13 @@ static void test_same_rule(void **state)
 	};
 	struct rule rule = rule_of("192.0.2.1 comment one"), other = rule_of("192.0.2.1 comment two");
 
-	(void)state;
 	other.timeout_ms = CLOCK_HOUR;
 	assert_true(keys_same_rule(&rule, &other));
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+	for (size_t i = 0; i < COUNT(others); i++) {
 		other = rule_of(others[i]);
 		assert_false(keys_same_rule(&rule, &other));
 		assert_true(keys_same_rule(&other, &other));
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TIME_TEST(test_against_rules_one_by_one),
-		TIME_TEST(test_shared_by_two),
-		TIME_TEST(test_shared_by_families),
-		TIME_TEST(test_same_rule),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)

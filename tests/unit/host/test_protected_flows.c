@@ -3,21 +3,13 @@
  * The flows that must not be blocked, in a network namespace of this test, with its own /etc/resolv.conf
  * and /run; and the rules that count as likely mistakes.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "host/protected_flows.h"
 
 #define SHOW "show" /* with this argument the program only prints the flows */
@@ -95,6 +87,8 @@ static void need_root(void)
 		skip();
 }
 
+#define HOST_TEST(name) TEST_BY(name, void, make_interfaces, remove_interfaces, need_root(); name##_body())
+
 static struct guard open_guard(void)
 {
 	struct guard guard;
@@ -125,32 +119,28 @@ static void assert_guarded(const struct guard *guard, const char *flow, const ch
 	assert_string_equal(found, what);
 }
 
-static void test_nothing_to_guard(void **state)
+HOST_TEST(test_nothing_to_guard)
 {
 	struct guard guard;
 
-	(void)state;
-	need_root();
 	guard = open_guard();
 	assert_int_equal(guard.count, 0);
 	guard_close(&guard);
 	guard_close(&guard);
 }
 
-static void test_own_addresses(void **state)
+HOST_TEST(test_own_addresses)
 {
 	static const char *const addresses[] = { "192.0.2.1", "198.51.100.200", "2001:db8::1", "fe80::99" };
 	struct guard guard;
 
-	(void)state;
-	need_root();
 	do_ip("address add 192.0.2.1/24 dev g0");
 	do_ip("address add 198.51.100.200/32 dev lo"); /* as routers have it */
 	do_ip("address add 2001:db8::1/64 dev g0 nodad");
 	do_ip("address add fe80::99/64 dev g0 nodad");
 	guard = open_guard();
 	do_ip("address del 198.51.100.200/32 dev lo");
-	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+	for (size_t i = 0; i < COUNT(addresses); i++) {
 		char flow[64], what[96];
 
 		snprintf(flow, sizeof(flow), "src %s", addresses[i]);
@@ -180,12 +170,10 @@ static void assert_discovery(const struct guard *guard, const char *neighbour, c
 	assert_guarded(guard, flow, what);
 }
 
-static void test_gateways(void **state)
+HOST_TEST(test_gateways)
 {
 	struct guard guard;
 
-	(void)state;
-	need_root();
 	do_ip("address add 192.0.2.1/24 dev g0");
 	do_ip("address add 2001:db8::1:2345:6789/64 dev g0 nodad");
 	do_ip("route add default via 192.0.2.254");
@@ -205,13 +193,11 @@ static void test_gateways(void **state)
 }
 
 /* The neighbour may also ask from its link-local address, which this host does not know. */
-static void test_gateway_of_a_global_address(void **state)
+HOST_TEST(test_gateway_of_a_global_address)
 {
 	static const char name[] = "the default gateway 2001:db8::ff";
 	struct guard guard;
 
-	(void)state;
-	need_root();
 	do_ip("address add 2001:db8::1/64 dev g0 nodad");
 	do_ip("-6 route add default via 2001:db8::ff");
 	guard = open_guard();
@@ -225,13 +211,11 @@ static void test_gateway_of_a_global_address(void **state)
 }
 
 /* The route ends without router advertisements; a static route does not. */
-static void test_gateway_of_router_advertisements(void **state)
+HOST_TEST(test_gateway_of_router_advertisements)
 {
 	static const char flow[] = "proto ipv6-icmp src fe80::ffff type 134 dst ff02::1 code 0";
 	struct guard guard;
 
-	(void)state;
-	need_root();
 	do_ip("-6 route add default via fe80::ffff dev g0 metric 2000");
 	guard = open_guard();
 	assert_null(what_of(&guard, flow));
@@ -244,14 +228,12 @@ static void test_gateway_of_router_advertisements(void **state)
 }
 
 /* Multipath routes, other tables, a hop of the other family; one gateway counts once. */
-static void test_gateways_of_many_routes(void **state)
+HOST_TEST(test_gateways_of_many_routes)
 {
 	static const char *const gateways[] = { "src 192.0.2.11", "src 192.0.2.12", "src 192.0.2.13", "src 192.0.2.14",
 						"src fe80::11",   "src fe80::12",   "src fe80::13",   "src fe80::14" };
 	struct guard guard;
 
-	(void)state;
-	need_root();
 	do_ip("address add 192.0.2.1/24 dev g0");
 	do_ip("address add fe80::99/64 dev g0 nodad");
 	do_ip("route add default nexthop via 192.0.2.11 nexthop via 192.0.2.12 nexthop via inet6 "
@@ -262,7 +244,7 @@ static void test_gateways_of_many_routes(void **state)
 	do_ip("route add default via inet6 fe80::12 dev g0 metric 70");
 	do_ip("-6 route add default nexthop via fe80::13 dev g0 nexthop via fe80::14 dev g0");
 	guard = open_guard();
-	for (size_t i = 0; i < sizeof(gateways) / sizeof(gateways[0]); i++) {
+	for (size_t i = 0; i < COUNT(gateways); i++) {
 		if (!what_of(&guard, gateways[i]))
 			print_error("not guarded: %s\n", gateways[i]);
 		assert_non_null(what_of(&guard, gateways[i]));
@@ -272,13 +254,11 @@ static void test_gateways_of_many_routes(void **state)
 }
 
 /* Nexthop objects and groups of them, as routing daemons use them. Then a route has only their numbers. */
-static void test_gateways_of_nexthop_objects(void **state)
+HOST_TEST(test_gateways_of_nexthop_objects)
 {
 	static const char *const gateways[] = { "src 192.0.2.11", "src 192.0.2.12", "src 192.0.2.13", "src fe80::11",
 						"src fe80::12" };
 
-	(void)state;
-	need_root();
 	do_ip("address add 192.0.2.1/24 dev g0");
 	do_ip("nexthop add id 11 via 192.0.2.11 dev g0");
 	do_ip("nexthop add id 12 via 192.0.2.12 dev g0");
@@ -297,7 +277,7 @@ static void test_gateways_of_nexthop_objects(void **state)
 
 		write_file("/proc/sys/net/ipv4/nexthop_compat_mode", compat ? "1" : "0");
 		guard = open_guard();
-		for (size_t i = 0; i < sizeof(gateways) / sizeof(gateways[0]); i++) {
+		for (size_t i = 0; i < COUNT(gateways); i++) {
 			if (!what_of(&guard, gateways[i]))
 				print_error("compatible %d, not guarded: %s\n", compat, gateways[i]);
 			assert_non_null(what_of(&guard, gateways[i]));
@@ -322,12 +302,10 @@ static void assert_name_server(const struct guard *guard, const char *server, co
 	}
 }
 
-static void test_name_servers(void **state)
+HOST_TEST(test_name_servers)
 {
 	struct guard guard;
 
-	(void)state;
-	need_root();
 	do_ip("address add 192.0.2.1/24 dev g0");
 	do_ip("address add 2001:db8::1/64 dev g0 nodad");
 	set_resolv_conf("# nameserver 203.0.113.1\n"
@@ -348,12 +326,10 @@ static void test_name_servers(void **state)
 	guard_close(&guard);
 }
 
-static void test_name_servers_of_systemd_resolved(void **state)
+HOST_TEST(test_name_servers_of_systemd_resolved)
 {
 	struct guard guard;
 
-	(void)state;
-	need_root();
 	set_resolv_conf("nameserver 127.0.0.53\n");
 	assert_int_equal(mkdir("/run/systemd", 0755), 0);
 	assert_int_equal(mkdir("/run/systemd/resolve", 0755), 0);
@@ -365,7 +341,7 @@ static void test_name_servers_of_systemd_resolved(void **state)
 	assert_int_equal(unlink("/run/systemd/resolve/resolv.conf"), 0);
 }
 
-static void test_ssh_session(void **state)
+HOST_TEST(test_ssh_session)
 {
 	static const struct {
 		const char *value, *flow, *what; /* flow NULL: none */
@@ -385,9 +361,7 @@ static void test_ssh_session(void **state)
 		{ "UNKNOWN 65535 UNKNOWN 65535", NULL, NULL },
 	};
 
-	(void)state;
-	need_root();
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct guard guard;
 
 		setenv("SSH_CONNECTION", cases[i].value, 1);
@@ -400,12 +374,10 @@ static void test_ssh_session(void **state)
 }
 
 /* Without a gateway only neighbour discovery finds the peer; behind a gateway, that of the gateway. */
-static void test_ssh_peer_on_the_link(void **state)
+HOST_TEST(test_ssh_peer_on_the_link)
 {
 	struct guard guard;
 
-	(void)state;
-	need_root();
 	do_ip("address add 2001:db8::1/64 dev g0 nodad");
 	do_ip("-6 route add 2001:db8:1::/64 dev g0");
 	do_ip("-6 route add 2001:db8:2::/64 via 2001:db8::ff");
@@ -431,13 +403,11 @@ static void test_ssh_peer_on_the_link(void **state)
 }
 
 /* sudo removes the variable. Then the nearest process above that has it counts. */
-static void test_ssh_session_of_an_ancestor(void **state)
+HOST_TEST(test_ssh_session_of_an_ancestor)
 {
 	char command[1024], line[256] = "";
 	FILE *shown;
 
-	(void)state;
-	need_root();
 	snprintf(command, sizeof(command),
 		 "SSH_CONNECTION='203.0.113.1 1 192.0.2.1 22' sh -c \""
 		 "SSH_CONNECTION='203.0.113.2 2 192.0.2.1 22' sh -c '"
@@ -451,12 +421,10 @@ static void test_ssh_session_of_an_ancestor(void **state)
 }
 
 /* All own addresses are protected, also when there are more than are paired. */
-static void test_many_addresses(void **state)
+HOST_TEST(test_many_addresses)
 {
 	struct guard guard;
 
-	(void)state;
-	need_root();
 	for (int i = 1; i <= 200; i++) {
 		char command[64];
 
@@ -521,10 +489,9 @@ static const struct {
 	{ "proto icmp", NULL },
 };
 
-static void test_special(void **state)
+TEST(test_special)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++) {
+	for (size_t i = 0; i < COUNT(specials); i++) {
 		struct reason reason;
 		struct rule rule;
 		const char *what;
@@ -555,27 +522,8 @@ static int show_flows(void)
 	return 0;
 }
 
-#define HOST_TEST(name) cmocka_unit_test_setup_teardown(name, make_interfaces, remove_interfaces)
-
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_special),
-		HOST_TEST(test_nothing_to_guard),
-		HOST_TEST(test_own_addresses),
-		HOST_TEST(test_gateways),
-		HOST_TEST(test_gateway_of_a_global_address),
-		HOST_TEST(test_gateway_of_router_advertisements),
-		HOST_TEST(test_gateways_of_many_routes),
-		HOST_TEST(test_gateways_of_nexthop_objects),
-		HOST_TEST(test_name_servers),
-		HOST_TEST(test_name_servers_of_systemd_resolved),
-		HOST_TEST(test_ssh_session),
-		HOST_TEST(test_ssh_peer_on_the_link),
-		HOST_TEST(test_ssh_session_of_an_ancestor),
-		HOST_TEST(test_many_addresses),
-	};
-
 	if (argc == 2 && !strcmp(argv[1], SHOW))
 		return show_flows();
 	if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Lines from a pipe are whole, however the pipe cuts them; and signals end the wait for them. */
-#include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "io/line_pipe.h"
 
 struct pipe {
@@ -69,11 +61,10 @@ static void assert_none(struct pipe *from)
 	assert_int_equal(feed_next(&from->feed, &offset), 0);
 }
 
-static void lines_are_whole_wherever_they_are_cut(void **state)
+TEST(lines_are_whole_wherever_they_are_cut)
 {
 	static const char text[] = "one\n\ntwo words\r\n  three\nfour";
 
-	(void)state;
 	for (size_t cut = 0; cut < sizeof(text); cut++) {
 		struct pipe from;
 		size_t offset, lines = 0;
@@ -99,12 +90,11 @@ static void lines_are_whole_wherever_they_are_cut(void **state)
 	}
 }
 
-static void lines_stay_until_they_are_forgotten(void **state)
+TEST(lines_stay_until_they_are_forgotten)
 {
 	struct pipe from;
 	size_t first, second;
 
-	(void)state;
 	pipe_open(&from);
 	pipe_write(&from, "first\nsec", 9);
 	assert_int_equal(feed_next(&from.feed, &first), 1);
@@ -123,13 +113,12 @@ static void lines_stay_until_they_are_forgotten(void **state)
 	feed_close(&from.feed);
 }
 
-static void long_lines_are_cut_and_the_next_is_whole(void **state)
+TEST(long_lines_are_cut_and_the_next_is_whole)
 {
 	static char text[5 * FEED_LINE_BYTES];
 	struct pipe from;
 	size_t offset;
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	pipe_open(&from);
 	for (size_t written = 0; written < sizeof(text); written += 4096) {
@@ -145,11 +134,10 @@ static void long_lines_are_cut_and_the_next_is_whole(void **state)
 	feed_close(&from.feed);
 }
 
-static void a_byte_order_mark_is_skipped(void **state)
+TEST(a_byte_order_mark_is_skipped)
 {
 	struct pipe from;
 
-	(void)state;
 	pipe_open(&from);
 	pipe_write(&from,
 		   "\xef\xbb\xbf"
@@ -162,11 +150,10 @@ static void a_byte_order_mark_is_skipped(void **state)
 	feed_close(&from.feed);
 }
 
-static void signals_end_the_wait_and_no_more(void **state)
+TEST(signals_end_the_wait_and_no_more)
 {
 	struct pipe from;
 
-	(void)state;
 	pipe_open(&from);
 	assert_int_equal(feed_wait(&from.feed, 0), 0);
 	raise(SIGTERM);
@@ -181,27 +168,14 @@ static void signals_end_the_wait_and_no_more(void **state)
 	feed_close(&from.feed);
 }
 
-static void what_cannot_be_opened(void **state)
+TEST(what_cannot_be_opened)
 {
 	struct feed feed;
 
-	(void)state;
 	assert_int_equal(feed_open(&feed, "/nonexistent"), -ENOENT);
 	assert_int_equal(feed_open(&feed, "/"), 0);
 	assert_int_equal(feed_read(&feed), -EISDIR);
 	feed_close(&feed);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_are_whole_wherever_they_are_cut),
-		cmocka_unit_test(lines_stay_until_they_are_forgotten),
-		cmocka_unit_test(long_lines_are_cut_and_the_next_is_whole),
-		cmocka_unit_test(a_byte_order_mark_is_skipped),
-		cmocka_unit_test(signals_end_the_wait_and_no_more),
-		cmocka_unit_test(what_cannot_be_opened),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* An error text of the kernel belongs to one refusal only. Runs in its own network namespace. */
-#include <errno.h>
 #include <net/if.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <bpf/bpf.h>
 #include <linux/if_link.h>
 
+#include "unit/test.h"
 #include "kernel/internal.h"
 
 /* The loopback interface supports only generic XDP, and the kernel says so. */
@@ -32,11 +24,10 @@ static void be_refused(void)
 	close(program);
 }
 
-static void test_words_are_of_one_refusal(void **state)
+TEST(test_words_are_of_one_refusal)
 {
 	struct reason reason;
 
-	(void)state;
 	kernel_listen();
 	be_refused();
 	assert_non_null(strstr(kernel_error_text(), "native mode"));
@@ -55,11 +46,4 @@ static int own_namespace(void **state)
 	return unshare(CLONE_NEWNET);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words_are_of_one_refusal),
-	};
-
-	return cmocka_run_group_tests(tests, own_namespace, NULL);
-}
+TEST_MAIN(own_namespace, NULL)

@@ -23,12 +23,10 @@ static void refuses_to_open(const struct fixture *f, const char *name, unsigned 
 	xdp_cuckoo_close(filter);
 }
 
-static void test_open(void **state)
+LIBRARY_TEST(test_open)
 {
-	struct fixture *f = *state;
 	int standard_input;
 
-	needs_root();
 	xdp_cuckoo_close(NULL);
 	assert_true(strlen(xdp_cuckoo_version()) > 0);
 	refuses_to_open(f, "../x", XDP_CUCKOO_CHANGE, -EINVAL);
@@ -45,12 +43,10 @@ static void test_open(void **state)
 	xdp_cuckoo_close(open_filter(f, "default", XDP_CUCKOO_READ));
 }
 
-static void test_a_damaged_store(void **state)
+LIBRARY_TEST(test_a_damaged_store)
 {
-	struct fixture *f = *state;
 	char command[128];
 
-	needs_root();
 	xdp_cuckoo_close(open_filter(f, NULL, XDP_CUCKOO_CHANGE));
 	snprintf(command, sizeof(command), "yes | head -c 32768 >%s/default/data.mdb", f->dir);
 	assert_int_equal(system(command), 0);
@@ -59,13 +55,11 @@ static void test_a_damaged_store(void **state)
 }
 
 /* A relative directory stays the one of the time of xdp_cuckoo_open(). */
-static void test_a_relative_state(void **state)
+LIBRARY_TEST(test_a_relative_state)
 {
-	struct fixture *f = *state;
 	struct xdp_cuckoo_filter *filter;
 	int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	needs_root();
 	assert_int_equal(chdir(f->top), 0);
 	assert_int_equal(xdp_cuckoo_open(NULL, "state", XDP_CUCKOO_CHANGE, &filter), 0);
 	assert_int_equal(chdir("/"), 0);
@@ -80,7 +74,7 @@ static void test_a_relative_state(void **state)
 
 /* ---- rules ---- */
 
-static void test_rules_as_text_and_back(void **state)
+TEST(test_rules_as_text_and_back)
 {
 	static const char *const texts[] = {
 		"src 192.0.2.1",
@@ -95,8 +89,7 @@ static void test_rules_as_text_and_back(void **state)
 	};
 	char text[XDP_CUCKOO_TEXT_BYTES], cut[8];
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < COUNT(texts); i++) {
 		const struct xdp_cuckoo_rule rule = parsed(texts[i]);
 
 		assert_int_equal(xdp_cuckoo_format(&rule, text, sizeof(text)), 0);
@@ -107,7 +100,7 @@ static void test_rules_as_text_and_back(void **state)
 	}
 }
 
-static void test_a_rule_in_binary(void **state)
+TEST(test_a_rule_in_binary)
 {
 	struct xdp_cuckoo_rule rule = {
 		.family = AF_INET,
@@ -122,7 +115,6 @@ static void test_a_rule_in_binary(void **state)
 	const struct xdp_cuckoo_rule same =
 		parsed("proto udp src 192.0.2.0/24 dport 53 timeout 10m comment \"open resolvers\"");
 
-	(void)state;
 	assert_memory_equal(&rule, &same, sizeof(rule));
 }
 
@@ -145,13 +137,12 @@ static void is_no_rule(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_rule 
 		is_no_rule(filter, rule, #__VA_ARGS__); \
 	} while (0)
 
-static void test_what_is_no_rule(void **state)
+LIBRARY_TEST(test_what_is_no_rule)
 {
 	struct xdp_cuckoo_filter *filter;
 	struct xdp_cuckoo_rule read;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	is_told(filter, xdp_cuckoo_parse(filter, "192.0.2.300", &read), -EINVAL);
 	assert_non_null(strstr(xdp_cuckoo_error(filter), "192.0.2.300"));
 	IS_NO_RULE(memset(&rule, 0, sizeof(rule)));
@@ -182,14 +173,13 @@ static void test_what_is_no_rule(void **state)
 
 /* ---- changes ---- */
 
-static void test_add_and_delete(void **state)
+LIBRARY_TEST(test_add_and_delete)
 {
 	struct xdp_cuckoo_filter *filter;
 	struct xdp_cuckoo_rule rule, flow = parsed("203.0.113.9");
 	enum xdp_cuckoo_answer answer;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	is_told(filter, add_text(filter, "203.0.113.0/24 timeout 1h"), 0);
 	is_told(filter, add_text(filter, "203.0.113.0/24 timeout 2h"), 0);
 	is_told(filter, xdp_cuckoo_test(filter, &flow, &answer, &rule), 0);
@@ -209,13 +199,11 @@ static void test_add_and_delete(void **state)
 	xdp_cuckoo_close(filter);
 }
 
-static void test_a_policy_decides(void **state)
+LIBRARY_TEST(test_a_policy_decides)
 {
 	const struct store_settings settings = { .policy = { [OUTCOME_NO_RULE] = VERDICT_DROP } };
-	struct fixture *f = *state;
 	struct xdp_cuckoo_filter *filter;
 
-	needs_root();
 	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	strcat(f->dir, "/default");
 	open_store(f, STORE_WRITE);
@@ -227,12 +215,11 @@ static void test_a_policy_decides(void **state)
 	xdp_cuckoo_close(filter);
 }
 
-static void test_a_change(void **state)
+LIBRARY_TEST(test_a_change)
 {
 	struct xdp_cuckoo_filter *filter;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	is_told(filter, xdp_cuckoo_commit(filter), -EINVAL);
 	is_told(filter, xdp_cuckoo_abort(filter), -EINVAL);
 	is_told(filter, xdp_cuckoo_begin(filter), 0);
@@ -255,7 +242,7 @@ static void test_a_change(void **state)
 	is_told(filter, xdp_cuckoo_begin(filter), 0);
 	is_told(filter, add_text(filter, "192.0.2.3"), 0);
 	xdp_cuckoo_close(filter);
-	filter = open_filter(*state, NULL, XDP_CUCKOO_READ);
+	filter = open_filter(f, NULL, XDP_CUCKOO_READ);
 	assert_int_equal(count_rules(filter), 1);
 	assert_int_equal(ask(filter, "192.0.2.2"), XDP_CUCKOO_BLOCKED);
 	xdp_cuckoo_close(filter);
@@ -272,15 +259,14 @@ static int add_kind(struct xdp_cuckoo_filter *filter, unsigned int kind)
 	return xdp_cuckoo_add(filter, &rule);
 }
 
-static void test_what_ends_a_change(void **state)
+LIBRARY_TEST(test_what_ends_a_change)
 {
 	struct xdp_cuckoo_filter *filter;
 	enum xdp_cuckoo_answer answer;
 	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1");
 	int error = 0;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE | XDP_CUCKOO_FORCE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE | XDP_CUCKOO_FORCE);
 	is_told(filter, xdp_cuckoo_begin(filter), 0);
 	for (unsigned int kind = 0; kind < KINDS_TRIED && !error; kind++)
 		error = add_kind(filter, kind);
@@ -293,14 +279,13 @@ static void test_what_ends_a_change(void **state)
 	xdp_cuckoo_close(filter);
 }
 
-static void test_looking_only(void **state)
+LIBRARY_TEST(test_looking_only)
 {
 	struct xdp_cuckoo_filter *filter;
 	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1");
 
-	needs_root();
-	xdp_cuckoo_close(open_filter(*state, NULL, XDP_CUCKOO_CHANGE));
-	filter = open_filter(*state, NULL, XDP_CUCKOO_READ);
+	xdp_cuckoo_close(open_filter(f, NULL, XDP_CUCKOO_CHANGE));
+	filter = open_filter(f, NULL, XDP_CUCKOO_READ);
 	is_told(filter, xdp_cuckoo_begin(filter), -EROFS);
 	is_told(filter, xdp_cuckoo_add(filter, &rule), -EROFS);
 	is_told(filter, xdp_cuckoo_del(filter, &rule), -EROFS);
@@ -311,13 +296,12 @@ static void test_looking_only(void **state)
 	xdp_cuckoo_close(filter);
 }
 
-static void test_it_does_not_lock_this_host_out(void **state)
+LIBRARY_TEST(test_it_does_not_lock_this_host_out)
 {
 	struct xdp_cuckoo_filter *filter, *forced;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
-	forced = open_filter(*state, NULL, XDP_CUCKOO_CHANGE | XDP_CUCKOO_FORCE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	forced = open_filter(f, NULL, XDP_CUCKOO_CHANGE | XDP_CUCKOO_FORCE);
 	is_told(filter, add_text(filter, "dst " OWN_ADDRESS), -ECANCELED);
 	is_told(filter, xdp_cuckoo_begin(filter), 0);
 	is_told(filter, add_text(filter, "10.99.0.0/24"), 0);
@@ -332,7 +316,7 @@ static void test_it_does_not_lock_this_host_out(void **state)
 	xdp_cuckoo_close(forced);
 }
 
-static void test_expire(void **state)
+LIBRARY_TEST(test_expire)
 {
 	const struct timespec moment = { .tv_nsec = 20000000 };
 	struct xdp_cuckoo_rule rule = parsed("192.0.2.1");
@@ -340,8 +324,7 @@ static void test_expire(void **state)
 	struct xdp_cuckoo_info info;
 	uint64_t count = 9;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	is_told(filter, add_text(filter, "192.0.2.2 timeout 1h"), 0);
 	is_told(filter, xdp_cuckoo_expire(filter, &count), 0);
 	assert_int_equal(count, 0);
@@ -376,12 +359,11 @@ static int visit(const struct xdp_cuckoo_rule *rule, void *context)
 	return ++visiting->visits == 2 ? -77 : 0;
 }
 
-static void test_a_visit_ends_where_it_says(void **state)
+LIBRARY_TEST(test_a_visit_ends_where_it_says)
 {
 	struct visiting visiting = {};
 
-	needs_root();
-	visiting.filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	visiting.filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	is_told(visiting.filter, add_text(visiting.filter, "192.0.2.1"), 0);
 	is_told(visiting.filter, add_text(visiting.filter, "192.0.2.2"), 0);
 	is_told(visiting.filter, add_text(visiting.filter, "192.0.2.3"), 0);
@@ -394,14 +376,13 @@ static void test_a_visit_ends_where_it_says(void **state)
 
 /* ---- interfaces ---- */
 
-static void test_load_and_unload(void **state)
+LIBRARY_TEST(test_load_and_unload)
 {
 	struct xdp_cuckoo_filter *filter, *other;
 	struct xdp_cuckoo_info info;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
-	other = open_filter(*state, "other", XDP_CUCKOO_CHANGE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	other = open_filter(f, "other", XDP_CUCKOO_CHANGE);
 	is_told(filter, xdp_cuckoo_load(filter, "nowhere", XDP_CUCKOO_AUTO), -ENODEV);
 	is_told(filter, xdp_cuckoo_load(filter, "va", (enum xdp_cuckoo_mode)3), -EINVAL);
 	is_told(filter, xdp_cuckoo_load(filter, "lo", XDP_CUCKOO_NATIVE), -EOPNOTSUPP);
@@ -424,14 +405,13 @@ static void test_load_and_unload(void **state)
 	xdp_cuckoo_close(other);
 }
 
-static void test_counts(void **state)
+LIBRARY_TEST(test_counts)
 {
 	struct xdp_cuckoo_count counts[COUNTS + 1] = {};
 	struct xdp_cuckoo_filter *filter;
 	size_t count = 99;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	is_told(filter, xdp_cuckoo_counts(filter, counts, COUNTS, &count), -ENODEV);
 	assert_int_equal(count, 0);
 	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
@@ -446,13 +426,12 @@ static void test_counts(void **state)
 	xdp_cuckoo_close(filter);
 }
 
-static void test_monitor_only(void **state)
+LIBRARY_TEST(test_monitor_only)
 {
 	struct xdp_cuckoo_filter *filter;
 	struct xdp_cuckoo_info info;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	for (int is_on = 1; is_on >= 0; is_on--) {
 		is_told(filter, xdp_cuckoo_set_monitor_only(filter, is_on), 0);
 		is_told(filter, xdp_cuckoo_info(filter, &info), 0);
@@ -462,27 +441,4 @@ static void test_monitor_only(void **state)
 	xdp_cuckoo_close(filter);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STORE_TEST(test_open),
-		STORE_TEST(test_a_damaged_store),
-		STORE_TEST(test_a_relative_state),
-		STORE_TEST(test_rules_as_text_and_back),
-		STORE_TEST(test_a_rule_in_binary),
-		STORE_TEST(test_what_is_no_rule),
-		STORE_TEST(test_add_and_delete),
-		STORE_TEST(test_a_policy_decides),
-		STORE_TEST(test_a_change),
-		STORE_TEST(test_what_ends_a_change),
-		STORE_TEST(test_looking_only),
-		STORE_TEST(test_it_does_not_lock_this_host_out),
-		STORE_TEST(test_expire),
-		STORE_TEST(test_a_visit_ends_where_it_says),
-		STORE_TEST(test_load_and_unload),
-		STORE_TEST(test_counts),
-		STORE_TEST(test_monitor_only),
-	};
-
-	return cmocka_run_group_tests(tests, set_up_host, NULL);
-}
+TEST_MAIN(set_up_host, NULL)

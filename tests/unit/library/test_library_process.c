@@ -16,17 +16,16 @@
 
 /* ---- handles in one thread ---- */
 
-static void test_two_handles_of_one_store(void **state)
+LIBRARY_TEST(test_two_handles_of_one_store)
 {
 	struct xdp_cuckoo_filter *first, *second, *elsewhere;
 	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1");
 	enum xdp_cuckoo_answer answer;
 	struct xdp_cuckoo_info info;
 
-	needs_root();
-	first = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
-	second = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
-	elsewhere = open_filter(*state, "elsewhere", XDP_CUCKOO_CHANGE);
+	first = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	second = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	elsewhere = open_filter(f, "elsewhere", XDP_CUCKOO_CHANGE);
 	is_told(first, xdp_cuckoo_add(first, &rule), 0);
 	is_told(second, xdp_cuckoo_add(second, &rule), -EEXIST);
 	is_told(first, xdp_cuckoo_begin(first), 0);
@@ -64,13 +63,12 @@ static void *meddle(void *context)
 	return NULL;
 }
 
-static void test_a_change_is_its_threads(void **state)
+LIBRARY_TEST(test_a_change_is_its_threads)
 {
-	struct other_thread other = { .f = *state };
+	struct other_thread other = { .f = f };
 	pthread_t thread;
 
-	needs_root();
-	other.changing = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	other.changing = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	is_told(other.changing, xdp_cuckoo_begin(other.changing), 0);
 	is_told(other.changing, add_text(other.changing, "192.0.2.1"), 0);
 	assert_int_equal(pthread_create(&thread, NULL, meddle, &other), 0);
@@ -117,18 +115,17 @@ static void *work(void *context)
 	return NULL;
 }
 
-static void test_threads_with_handles_of_their_own(void **state)
+LIBRARY_TEST(test_threads_with_handles_of_their_own)
 {
 	struct worker workers[THREADS];
 	struct xdp_cuckoo_filter *filter;
 	struct xdp_cuckoo_info info;
 	pthread_t threads[THREADS];
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
 	for (unsigned int i = 0; i < THREADS; i++) {
-		workers[i] = (struct worker){ .f = *state, .number = i };
+		workers[i] = (struct worker){ .f = f, .number = i };
 		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
 	}
 	for (unsigned int i = 0; i < THREADS; i++)
@@ -169,15 +166,14 @@ static pid_t start_changer(const struct fixture *f, int *until)
 	return pid;
 }
 
-static void test_a_store_that_another_process_changes(void **state)
+LIBRARY_TEST(test_a_store_that_another_process_changes)
 {
 	struct xdp_cuckoo_filter *filter;
 	int until, status;
 	pid_t pid;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE | XDP_CUCKOO_NO_WAIT);
-	pid = start_changer(*state, &until);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE | XDP_CUCKOO_NO_WAIT);
+	pid = start_changer(f, &until);
 	is_told(filter, xdp_cuckoo_begin(filter), -EBUSY);
 	is_told(filter, add_text(filter, "192.0.2.1"), -EBUSY);
 	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), -EBUSY);
@@ -207,15 +203,13 @@ static int try_as_other_user(const struct fixture *f, const char *own)
 	return wrong;
 }
 
-static void test_a_process_that_may_not(void **state)
+LIBRARY_TEST(test_a_process_that_may_not)
 {
-	struct fixture *f = *state;
 	struct xdp_cuckoo_filter *filter;
 	char own[80];
 	int status;
 	pid_t pid;
 
-	needs_root();
 	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
 	snprintf(own, sizeof(own), "%s/own", f->top);
@@ -281,15 +275,13 @@ static int redirect(int fd, int file)
 	return before;
 }
 
-static void test_it_says_nothing(void **state)
+LIBRARY_TEST(test_it_says_nothing)
 {
-	struct fixture *f = *state;
 	struct xdp_cuckoo_filter *filter;
 	int file, out, err;
 	char path[64];
 	struct stat written;
 
-	needs_root();
 	snprintf(path, sizeof(path), "%s/output", f->top);
 	file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	umask_calls = words = 0;
@@ -340,15 +332,14 @@ static int look_at_descriptors(const struct xdp_cuckoo_rule *rule, void *before)
 	return 0;
 }
 
-static void test_descriptors(void **state)
+LIBRARY_TEST(test_descriptors)
 {
 	bool before[DESCRIPTORS], open[DESCRIPTORS];
 	struct xdp_cuckoo_filter *filter;
 	unsigned int count;
 
-	needs_root();
 	count = list_descriptors(before, NULL);
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	use_all(filter);
 	assert_int_equal(list_descriptors(open, before), count);
 	is_told(filter, xdp_cuckoo_begin(filter), 0);
@@ -379,13 +370,12 @@ static void import_list(struct fixture *f, const char *text)
 }
 
 /* A program can add a rule that a list has permanently, with or without a timeout; its change continues. */
-static void test_a_rule_of_a_list(void **state)
+LIBRARY_TEST(test_a_rule_of_a_list)
 {
 	struct xdp_cuckoo_filter *filter;
 
-	needs_root();
-	filter = open_filter(*state, NULL, XDP_CUCKOO_CHANGE);
-	import_list(*state, "192.0.2.1");
+	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
+	import_list(f, "192.0.2.1");
 	is_told(filter, xdp_cuckoo_begin(filter), 0);
 	is_told(filter, add_text(filter, "192.0.2.1 timeout 1h"), 0);
 	is_told(filter, add_text(filter, "192.0.2.1"), 0);
@@ -398,18 +388,4 @@ static void test_a_rule_of_a_list(void **state)
 	xdp_cuckoo_close(filter);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STORE_TEST(test_two_handles_of_one_store),
-		STORE_TEST(test_a_change_is_its_threads),
-		STORE_TEST(test_threads_with_handles_of_their_own),
-		STORE_TEST(test_a_store_that_another_process_changes),
-		STORE_TEST(test_a_rule_of_a_list),
-		STORE_TEST(test_a_process_that_may_not),
-		STORE_TEST(test_it_says_nothing),
-		STORE_TEST(test_descriptors),
-	};
-
-	return cmocka_run_group_tests(tests, set_up_host, NULL);
-}
+TEST_MAIN(set_up_host, NULL)

@@ -77,13 +77,12 @@ static void check(const char *name)
 	free(result);
 }
 
-static void test_samples(void **state)
+TEST(test_samples)
 {
 	DIR *directory = opendir(DIRECTORY);
 	struct dirent *entry;
 	size_t samples = 0;
 
-	(void)state;
 	assert_non_null(directory);
 	while ((entry = readdir(directory))) {
 		char *end = strstr(entry->d_name, ".list");
@@ -99,11 +98,10 @@ static void test_samples(void **state)
 }
 
 /* White space in the JSON does not change the result. */
-static void test_layout_says_nothing(void **state)
+TEST(test_layout_says_nothing)
 {
 	char *result = result_of("nft.ruleset", LIST_UNKNOWN), *pretty = result_of("nft.pretty", LIST_UNKNOWN);
 
-	(void)state;
 	*strchr(result, '!') = *strchr(pretty, '!') = '\0'; /* line numbers differ */
 	assert_string_equal(result, pretty);
 	free(result);
@@ -129,9 +127,8 @@ static const struct timed timed[] = {
 	  "src 192.0.2.1 timeout 7s\nsrc 192.0.2.2 timeout 1m\n" },
 };
 
-static void test_default_timeouts(void **state)
+TEST(test_default_timeouts)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(timed); i++) {
 		struct read_list read = read_bytes(LIST_UNKNOWN, 7000, timed[i].list, strlen(timed[i].list));
 
@@ -151,13 +148,12 @@ static void assert_reads(const void *bytes, size_t length, const char *rules, co
 }
 
 /* Files from Windows, truncated files, empty files, binary files. */
-static void test_odd_files(void **state)
+TEST(test_odd_files)
 {
 	static const char nul[] = "192.0.2.1\n192.0.\0002.2\n192.0.2.3";
 	static const char nft_nul[] = "{\"nftables\": [\0]}";
 	static const char nft_later_nul[] = "{\"nftables\":\n[\0]}";
 
-	(void)state;
 	assert_reads("", 0, "", "");
 	assert_reads("\n\n# nothing\n", 12, "", "");
 	assert_reads("\xef\xbb\xbf"
@@ -174,7 +170,7 @@ static void test_odd_files(void **state)
 }
 
 /* A row without an address means any address only if the file has the columns of export. */
-static void test_csv_without_addresses(void **state)
+TEST(test_csv_without_addresses)
 {
 	static const char foreign[] = "ip,port\n,80\n192.0.2.1,80\n,\n";
 	static const char sides[] = "source_ip,dest_ip,port\n192.0.2.1,,80\n,192.0.2.1,80\n,,80\n";
@@ -184,7 +180,6 @@ static void test_csv_without_addresses(void **state)
 				  "that\n";
 	char refused[256];
 
-	(void)state;
 	snprintf(refused, sizeof(refused), "2: %s4: %s", why, why);
 	assert_reads(foreign, sizeof(foreign) - 1, "src 192.0.2.1 dport 80\n", refused);
 	snprintf(refused, sizeof(refused), "4: %s", why);
@@ -197,7 +192,7 @@ static void test_csv_without_addresses(void **state)
 	"{\"nftables\": [{\"set\": {\"name\": \"a\", \"type\": \"ipv4_addr\", \"elem\": [\"" address "\"]}}]}"
 
 /* A file may have two documents of nft. Anything after them is refused, not ignored. */
-static void test_documents_of_nft(void **state)
+TEST(test_documents_of_nft)
 {
 	static const char two[] = NFT_SET("192.0.2.1") "\n" NFT_SET("192.0.2.2") " \n";
 	static const char joined[] = NFT_SET("192.0.2.1") NFT_SET("192.0.2.2");
@@ -205,7 +200,6 @@ static void test_documents_of_nft(void **state)
 	static const char cut[] = NFT_SET("192.0.2.1") "\n{\"nftables\": [";
 	static const char foreign[] = NFT_SET("192.0.2.1") "\n{\"x\": 1}\n" NFT_SET("192.0.2.2");
 
-	(void)state;
 	assert_reads(two, sizeof(two) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n", "");
 	assert_reads(joined, sizeof(joined) - 1, "src 192.0.2.1\nsrc 192.0.2.2\n", "");
 	assert_reads(other, sizeof(other) - 1, "src 192.0.2.1\n",
@@ -239,9 +233,8 @@ static const struct {
 	  "1: set 'a': elements of its type cannot be rules; it is left out\n" },
 };
 
-static void test_nft_sets(void **state)
+TEST(test_nft_sets)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(nft_sets); i++) {
 		char *text;
 		const int length = asprintf(&text,
@@ -256,7 +249,7 @@ static void test_nft_sets(void **state)
 }
 
 /* Random input: reading ends, and every rule is valid. */
-static void test_noise(void **state)
+TEST(test_noise)
 {
 	static const char words[][16] = {
 		"create ",  "add ",          "a ",         "hash:ip,port ", "192.0.2.1",  "2001:db8::1", ",",      "-",
@@ -267,7 +260,6 @@ static void test_noise(void **state)
 	};
 	uint64_t seed = seed_of_run();
 
-	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		const enum list_format format = random_below(&seed, LIST_FORMATS);
 		char text[512] = "";
@@ -289,18 +281,4 @@ static void test_noise(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_samples),
-		cmocka_unit_test(test_layout_says_nothing),
-		cmocka_unit_test(test_default_timeouts),
-		cmocka_unit_test(test_odd_files),
-		cmocka_unit_test(test_csv_without_addresses),
-		cmocka_unit_test(test_documents_of_nft),
-		cmocka_unit_test(test_nft_sets),
-		cmocka_unit_test(test_noise),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

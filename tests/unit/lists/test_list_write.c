@@ -137,11 +137,10 @@ static void check(const struct writer *writer, const struct rule_set *set)
 	free_list(&read);
 }
 
-static void test_identity(void **state)
+TEST(test_identity)
 {
 	uint64_t seed = seed_of_run();
 
-	(void)state;
 	for (int round = 0; round < 8; round++) {
 		struct rule_set set = random_set(&seed, round ? random_below(&seed, RULES) : 0);
 		struct rule_set halved = {}, without = {};
@@ -176,13 +175,12 @@ static struct rule_set set_of(const char *const *texts, size_t count)
 	return set;
 }
 
-static void test_ipset_halves_a_whole_family(void **state)
+TEST(test_ipset_halves_a_whole_family)
 {
 	static const char *const texts[] = { "0.0.0.0/0", "proto tcp src ::/0 dport 22 timeout 1h" };
 	struct rule_set set = set_of(texts, COUNT(texts)), lost = {};
 	struct read_list read = there_and_back(&writers[2], &set, &lost);
 
-	(void)state;
 	assert_int_equal(lost.count, 0);
 	assert_string_equal(read.rules, "src 0.0.0.0/1\nsrc 128.0.0.0/1\n"
 					"proto tcp src ::/1 dport 22 timeout 1h\n"
@@ -192,7 +190,7 @@ static void test_ipset_halves_a_whole_family(void **state)
 }
 
 /* ipset restore fails at a second set with the same name. */
-static void test_ipset_names_no_set_twice(void **state)
+TEST(test_ipset_names_no_set_twice)
 {
 	static const char *const texts[] = {
 		"192.0.2.0/24 dst 198.51.100.7 proto tcp dport 80",
@@ -205,7 +203,6 @@ static void test_ipset_names_no_set_twice(void **state)
 	struct rule_set set = set_of(texts, COUNT(texts)), lost = {};
 	struct read_list read = there_and_back(&writers[2], &set, &lost);
 
-	(void)state;
 	assert_int_equal(read.set.count, COUNT(texts));
 	assert_string_equal(read.notes,
 			    "set 'xc-drop-src-dport-dst-net4' (hash:net,port,net): src, dport, dst, action drop\n"
@@ -217,7 +214,7 @@ static void test_ipset_names_no_set_twice(void **state)
 }
 
 /* ipset would refuse each of these, or turn it into something else. */
-static void test_ipset_leaves_out(void **state)
+TEST(test_ipset_leaves_out)
 {
 	static const char *const texts[] = {
 		"dport 53",
@@ -236,7 +233,6 @@ static void test_ipset_leaves_out(void **state)
 	struct rule_set set = set_of(texts, COUNT(texts)), lost = {};
 	struct read_list read = there_and_back(&writers[2], &set, &lost);
 
-	(void)state;
 	assert_int_equal(lost.count, COUNT(texts));
 	assert_int_equal(read.set.count, 0);
 	rule_set_close(&set);
@@ -244,14 +240,13 @@ static void test_ipset_leaves_out(void **state)
 	free_list(&read);
 }
 
-static void test_nft_comments_end(void **state)
+TEST(test_nft_comments_end)
 {
 	struct rule_set set = {}, lost = {};
 	struct read_list read;
 	struct reason reason;
 	struct rule rule;
 
-	(void)state;
 	for (int length = 127; length <= 130; length++) {
 		rule_parse("192.0.2.0", &rule, &reason);
 		rule.src.byte[3] = length;
@@ -272,7 +267,7 @@ static void test_nft_comments_end(void **state)
 }
 
 /* Prefixes in a set must not overlap: nft would refuse or merge them. */
-static void test_nft_sets_do_not_overlap(void **state)
+TEST(test_nft_sets_do_not_overlap)
 {
 	static const char *const texts[] = { "10.0.0.0/8",     "10.0.0.0/9",   "10.1.0.0/16",
 					     "10.1.2.3",       "11.0.0.0/8",   "0.0.0.0/0 action pass",
@@ -280,7 +275,6 @@ static void test_nft_sets_do_not_overlap(void **state)
 	struct rule_set set = set_of(texts, COUNT(texts)), lost = {};
 	struct read_list read = there_and_back(&writers[3], &set, &lost);
 
-	(void)state;
 	assert_string_equal(read.notes, "set 'inet xdp_cuckoo xc_pass_src_4': src, action pass\n"
 					"set 'inet xdp_cuckoo xc_drop_dst_4': dst, action drop\n"
 					"set 'inet xdp_cuckoo xc_drop_src_4': src, action drop\n"
@@ -293,9 +287,8 @@ static void test_nft_sets_do_not_overlap(void **state)
 }
 
 /* Timeouts are rounded up to whole seconds, so that no rule ends early. */
-static void test_timeouts_are_rounded_up(void **state)
+TEST(test_timeouts_are_rounded_up)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(writers); i++) {
 		static const __s64 left[] = { 1, 999, 1000, 1001, 59999 };
 		struct rule_set set = {}, lost = {};
@@ -317,17 +310,4 @@ static void test_timeouts_are_rounded_up(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_ipset_halves_a_whole_family),
-		cmocka_unit_test(test_ipset_names_no_set_twice),
-		cmocka_unit_test(test_ipset_leaves_out),
-		cmocka_unit_test(test_nft_comments_end),
-		cmocka_unit_test(test_nft_sets_do_not_overlap),
-		cmocka_unit_test(test_timeouts_are_rounded_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -58,11 +58,10 @@ static void check(enum flow_family family, wide first, wide last)
 	assert_int_equal(count, fewest(first, last, 0, bits));
 }
 
-static void test_edges(void **state)
+TEST(test_edges)
 {
 	const wide all4 = 0xffffffff, all6 = ~(wide)0;
 
-	(void)state;
 	check(FLOW_IPV4, 0, all4);
 	check(FLOW_IPV4, 0, 0);
 	check(FLOW_IPV4, all4, all4);
@@ -79,11 +78,10 @@ static void test_edges(void **state)
 	check(FLOW_IPV6, ((wide)1 << 64) - 1, (wide)1 << 64);
 }
 
-static void test_random_ranges(void **state)
+TEST(test_random_ranges)
 {
 	uint64_t seed = seed_of_run();
 
-	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		const enum flow_family family = random_below(&seed, 2);
 		const unsigned int bits = family == FLOW_IPV4 ? 32 : 128;
@@ -100,7 +98,7 @@ static void test_random_ranges(void **state)
 	}
 }
 
-static void test_texts(void **state)
+TEST(test_texts)
 {
 	static const struct {
 		const char *text, *says;
@@ -121,7 +119,6 @@ static void test_texts(void **state)
 	struct list_range range;
 	struct reason reason;
 
-	(void)state;
 	assert_int_equal(list_range_parse("192.0.2.1-192.0.2.1", &range, &reason), 0);
 	assert_int_equal(list_range_parse("2001:db8::1-2001:db8::ff", &range, &reason), 0);
 	for (size_t i = 0; i < COUNT(bad); i++) {
@@ -131,13 +128,4 @@ static void test_texts(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edges),
-		cmocka_unit_test(test_random_ranges),
-		cmocka_unit_test(test_texts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

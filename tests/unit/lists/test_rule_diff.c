@@ -118,11 +118,10 @@ static struct rule_owners by_hand(const struct rule *rule)
 				  (struct rule_owners){ BY_HAND, 0, 0 };
 }
 
-static void test_random_differences(void **state)
+TEST(test_random_differences)
 {
 	uint64_t seed = seed_of_run();
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		struct rule_set present = random_rules(&seed, true), wanted = random_rules(&seed, false);
 		struct rule_set wanted_before = {};
@@ -249,12 +248,11 @@ static void check_counts(const struct rule_diff *diff, const struct present *pre
 	assert_int_equal(diff->wanted->count, diff->added + diff->updated);
 }
 
-static void test_random_differences_of_a_list(void **state)
+TEST(test_random_differences_of_a_list)
 {
 	struct present *present = calloc(1, sizeof(*present));
 	uint64_t seed = seed_of_run();
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		struct rule_set wanted = random_rules(&seed, false), before = {};
 		struct rule_diff diff;
@@ -279,12 +277,4 @@ static void test_random_differences_of_a_list(void **state)
 	free(present);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random_differences),
-		cmocka_unit_test(test_random_differences_of_a_list),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

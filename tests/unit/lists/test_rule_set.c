@@ -23,13 +23,12 @@ static struct rule rule_of(const char *text)
 	return rule;
 }
 
-static void test_what_goes_in_comes_out(void **state)
+TEST(test_what_goes_in_comes_out)
 {
 	struct rule *rules = calloc(RULES, sizeof(*rules)), rule;
 	uint64_t seed = seed_of_run();
 	struct rule_set set = {};
 
-	(void)state;
 	for (size_t i = 0; i < RULES; i++) {
 		rules[i] = random_rule(&seed);
 		assert_int_equal(rule_set_add(&set, &rules[i]), 0);
@@ -78,12 +77,11 @@ static void check_sorted(const struct rule_set *set, const struct rule *rules, s
 	free(is_found);
 }
 
-static void test_sorting(void **state)
+TEST(test_sorting)
 {
 	struct rule *rules = calloc(RULES, sizeof(*rules));
 	uint64_t seed = seed_of_run();
 
-	(void)state;
 	/* Few rules, many rules, and many that differ only in the tail. */
 	for (int round = 0; round < 12; round++) {
 		const size_t count = round % 4 == 3 ? RULES : 1 + random_below(&seed, 600);
@@ -104,7 +102,7 @@ static void test_sorting(void **state)
 	free(rules);
 }
 
-static void test_the_last_of_equals_stays(void **state)
+TEST(test_the_last_of_equals_stays)
 {
 	static const char *const texts[] = { "192.0.2.9", "192.0.2.1 timeout 1h comment old", "192.0.2.1 action pass",
 					     "192.0.2.1 timeout 2h", "192.0.2.1 comment new" };
@@ -112,7 +110,6 @@ static void test_the_last_of_equals_stays(void **state)
 	char text[RULE_TEXT_BYTES];
 	struct rule rule;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		rule = rule_of(texts[i]);
 		rule_set_add(&set, &rule);
@@ -129,13 +126,12 @@ static void test_the_last_of_equals_stays(void **state)
 }
 
 /* All other rules are in order. */
-static void test_equals_in_a_row(void **state)
+TEST(test_equals_in_a_row)
 {
 	static const char *const texts[] = { "192.0.2.1", "192.0.2.1 timeout 1h", "192.0.2.2", "192.0.2.2" };
 	struct rule_set set = {};
 	struct rule rule;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		rule = rule_of(texts[i]);
 		rule_set_add(&set, &rule);
@@ -147,12 +143,11 @@ static void test_equals_in_a_row(void **state)
 	rule_set_close(&set);
 }
 
-static void test_memory_is_as_promised(void **state)
+TEST(test_memory_is_as_promised)
 {
 	struct rule_set set = {};
 	struct rule rule = rule_of("192.0.2.1");
 
-	(void)state;
 	for (__u32 i = 0; i < 1000; i++) {
 		rule.src.v4 = htonl(i << 12);
 		rule_set_add(&set, &rule);
@@ -166,13 +161,4 @@ static void test_memory_is_as_promised(void **state)
 	rule_set_close(&set);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_goes_in_comes_out),   cmocka_unit_test(test_sorting),
-		cmocka_unit_test(test_the_last_of_equals_stays), cmocka_unit_test(test_equals_in_a_row),
-		cmocka_unit_test(test_memory_is_as_promised),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* store_glance() reaps only its own children. */
+#include "unit/test.h"
 #include "metrics/store_summary.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-static void test_other_children_are_not_waited_for(void **state)
+TEST(test_other_children_are_not_waited_for)
 {
 	struct store_glance glance;
 	struct reason reason;
@@ -21,7 +14,6 @@ static void test_other_children_are_not_waited_for(void **state)
 	int status;
 	const pid_t child = fork();
 
-	(void)state;
 	if (!child)
 		_exit(7);
 	assert_true(child > 0);
@@ -34,11 +26,4 @@ static void test_other_children_are_not_waited_for(void **state)
 	assert_int_equal(ECHILD, errno);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_other_children_are_not_waited_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

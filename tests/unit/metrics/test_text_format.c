@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* If any allocation of jansson fails, the metrics are complete or reported as incomplete. */
+#include "unit/test.h"
 #include "metrics/text_format.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static unsigned int allocations, fails_at; /* 0: none */
 
@@ -45,30 +37,27 @@ static json_t *make(int *error)
 	return metrics;
 }
 
-static char *text_of(const json_t *metrics)
+static void write_text(const json_t *metrics, char **text)
 {
 	size_t bytes;
-	char *text;
-	FILE *to = open_memstream(&text, &bytes);
+	FILE *to = open_memstream(text, &bytes);
 
 	metrics_write(to, metrics);
 	fclose(to);
-	return text;
 }
 
-static void test_whole_or_told(void **state)
+TEST(test_whole_or_told)
 {
 	unsigned int needed, told;
 	char *whole, *text;
 	json_t *metrics;
 	int error;
 
-	(void)state;
 	allocations = fails_at = 0;
 	metrics = make(&error);
 	needed = allocations;
 	assert_int_equal(0, error);
-	whole = text_of(metrics);
+	write_text(metrics, &whole);
 	json_decref(metrics);
 	assert_non_null(strstr(whole, "packets{name=\"default\",label11=\"value\"} 11\n"));
 	for (int both = 0; both < 2; both++) {
@@ -80,7 +69,7 @@ static void test_whole_or_told(void **state)
 			metrics = make(&error);
 			fails_at = 0;
 			told += error == -ENOMEM;
-			text = text_of(metrics);
+			write_text(metrics, &text);
 			if (!error && strcmp(whole, text))
 				fail_msg("allocation %u fails, and what is not whole is taken for it: %s", at, text);
 			free(text);
@@ -93,13 +82,12 @@ static void test_whole_or_told(void **state)
 }
 
 /* Other code in this process has an allocator of its own. */
-static void test_allocator_stays(void **state)
+TEST(test_allocator_stays)
 {
 	json_malloc_t before, after;
 	json_t *metrics;
 	int error;
 
-	(void)state;
 	json_get_alloc_funcs(&before, NULL);
 	metrics = make(&error);
 	json_decref(metrics);
@@ -110,11 +98,6 @@ static void test_allocator_stays(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole_or_told),
-		cmocka_unit_test(test_allocator_stays),
-	};
-
 	json_set_alloc_funcs(allocate, free);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Reads written files block by block: blocks are whole at any time, padded, and cut if too long. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "monitor/pcapng.h"
 
 #define SNAP_BYTES 64
@@ -131,7 +124,7 @@ static void assert_packets(struct reading *reading)
 	assert_null(next_block(reading));
 }
 
-static void test_blocks(void **state)
+TEST(test_blocks)
 {
 	const int fd = memfd_create("pcapng", MFD_CLOEXEC);
 	const struct pcapng_packet packet = packet_at(0);
@@ -139,7 +132,6 @@ static void test_blocks(void **state)
 	struct reading reading;
 	const __u8 *block;
 
-	(void)state;
 	memset(comment, 'c', sizeof(comment));
 	comment[sizeof(comment) - 1] = '\0';
 	assert_int_equal(pcapng_open(&pcapng, fd, SNAP_BYTES), 0);
@@ -163,21 +155,12 @@ static void test_blocks(void **state)
 }
 
 /* A failed write is reported. */
-static void test_full(void **state)
+TEST(test_full)
 {
 	struct pcapng pcapng;
 
-	(void)state;
 	assert_int_equal(pcapng_open(&pcapng, -1, SNAP_BYTES), -EBADF);
 	pcapng_close(&pcapng);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_blocks),
-		cmocka_unit_test(test_full),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

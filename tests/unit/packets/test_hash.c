@@ -4,29 +4,14 @@
  * loops, for every layout.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "hash.h"
 #include "bench/random.h"
 #include "table/semisort.h"
 
 #define STEP_SHIFT_MAX 56 /* 2^8 buckets */
-
-static uint64_t print_seed(void)
-{
-	const uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : 1;
-
-	print_message("# SEED=%llu\n", (unsigned long long)seed);
-	return seed;
-}
 
 /* ---- the hash, after the paper ---- */
 
@@ -68,11 +53,10 @@ static uint32_t lane_of(const struct hash_input *input, unsigned int lane)
 	return multilinear(offset[lane], factor, character, 2 * words);
 }
 
-static void test_hash_is_multilinear(void **state)
+TEST(test_hash_is_multilinear)
 {
-	uint64_t random = print_seed();
+	uint64_t random = seed_of_run();
 
-	(void)state;
 	for (int i = 0; i < 100000; i++) {
 		struct hash_secret secret;
 		__u64 word[FLOW_KEY_WORDS_MAX], mask[FLOW_KEY_WORDS_MAX];
@@ -123,15 +107,14 @@ static const struct {
  * Strong universality: over random secrets, every difference between the hashes of two given keys is equally
  * likely. The same is true of their tags, and of hash and tag together.
  */
-static void test_no_two_keys_meet_more_often_than_by_chance(void **state)
+TEST(test_no_two_keys_meet_more_often_than_by_chance)
 {
 	enum { SECRETS = 200000 };
 	const double share = 2.0 / (1 << LIKE_BITS) - 1.0 / (1 << 2 * LIKE_BITS);
 	static const __u64 mask[FLOW_KEY_WORDS_MAX] = { ~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL };
-	uint64_t random = print_seed();
+	uint64_t random = seed_of_run();
 
-	(void)state;
-	for (size_t p = 0; p < sizeof(pairs) / sizeof(pairs[0]); p++) {
+	for (size_t p = 0; p < COUNT(pairs); p++) {
 		double hashes = 0, tags = 0, both = 0;
 
 		for (int i = 0; i < SECRETS; i++) {
@@ -165,7 +148,7 @@ static const struct bucket_layout layouts[] = {
 	{ 1, 32, 32, 0 }, { 2, 24, 32, 0 }, { 4, 5, 0, 0 },   { 4, 13, 0, 0 },
 };
 
-#define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
+#define LAYOUTS COUNT(layouts)
 
 /* Numbers of buckets and pieces: the largest, the smallest, and some between powers of two. */
 static const struct {
@@ -196,12 +179,11 @@ static __u64 hash_with(struct bucket_geometry geometry, struct bucket_layout lay
 	       (((__u64)bucket << 32) + geometry.buckets - 1) / geometry.buckets;
 }
 
-static void test_either_bucket_leads_to_the_other(void **state)
+TEST(test_either_bucket_leads_to_the_other)
 {
 	size_t wrong = 0;
 
-	(void)state;
-	for (size_t g = 0; g < sizeof(geometries) / sizeof(geometries[0]); g++)
+	for (size_t g = 0; g < COUNT(geometries); g++)
 		for (size_t i = 0; i < LAYOUTS * 20000; i++) {
 			const struct bucket_geometry geometry = geometry_of(g);
 			const struct bucket_layout layout = layouts[i % LAYOUTS];
@@ -219,13 +201,12 @@ static void test_either_bucket_leads_to_the_other(void **state)
 }
 
 /* Each bucket is the first of about equally many hashes. The lowest and highest hash have the end buckets. */
-static void test_first_buckets_spread(void **state)
+TEST(test_first_buckets_spread)
 {
 	enum { BUCKETS = 9 << 5, HASHES = BUCKETS * 10000 };
 	const struct bucket_geometry geometry = { BUCKETS, 64 - 5 };
 	static unsigned int keys_of[BUCKETS];
 
-	(void)state;
 	for (size_t i = 0; i < HASHES; i++)
 		keys_of[bucket_pair(random_of(i), geometry, layouts[0]).first]++;
 	for (size_t bucket = 0; bucket < BUCKETS; bucket++)
@@ -235,22 +216,20 @@ static void test_first_buckets_spread(void **state)
 }
 
 /* Each step belongs to about equally many fingerprints. */
-static void test_steps_spread(void **state)
+TEST(test_steps_spread)
 {
 	unsigned int fingerprints_of[1 << (64 - STEP_SHIFT_MAX)] = {};
 
-	(void)state;
 	for (__u32 fingerprint = 1; fingerprint <= 0xffff; fingerprint++)
 		fingerprints_of[bucket_step(fingerprint, STEP_SHIFT_MAX)]++;
-	for (size_t step = 0; step < sizeof(fingerprints_of) / sizeof(fingerprints_of[0]); step++)
+	for (size_t step = 0; step < COUNT(fingerprints_of); step++)
 		assert_in_range(fingerprints_of[step], 250, 262);
 }
 
-static void test_fingerprint_is_never_zero(void **state)
+TEST(test_fingerprint_is_never_zero)
 {
 	const struct bucket_geometry geometry = { 1 << 8, STEP_SHIFT_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < LAYOUTS; i++)
 		for (__u64 top = 0; top < 1ULL << layouts[i].fingerprint_bits && top < 0x20000; top++) {
 			__u64 hash = top << (64 - layouts[i].fingerprint_bits) | 0x123;
@@ -285,12 +264,11 @@ static void draw_near(struct bucket_layout layout, __u32 about, uint64_t random,
 		fingerprint[slot] = near[random % 8] & mask;
 }
 
-static void test_match_and_get_agree_with_a_loop(void **state)
+TEST(test_match_and_get_agree_with_a_loop)
 {
 	const __u16 *prefixes = semisort_prefixes();
 	size_t wrong = 0;
 
-	(void)state;
 	for (size_t i = 0; i < LAYOUTS * 200000; i++) {
 		const struct bucket_layout layout = layouts[i % LAYOUTS];
 		const __u32 mask = (1ULL << layout.fingerprint_bits) - 1;
@@ -311,11 +289,10 @@ static void test_match_and_get_agree_with_a_loop(void **state)
 }
 
 /* Every fingerprint of 16 bits, and 0 (a free slot), among similar fingerprints in many orders. */
-static void test_match_of_16_bits_is_exact(void **state)
+TEST(test_match_of_16_bits_is_exact)
 {
 	size_t wrong = 0;
 
-	(void)state;
 	for (__u32 wanted = 0; wanted <= 0xffff; wanted++)
 		for (uint64_t order = 0; order < 1 << 12; order += 5) {
 			__u32 fingerprint[BUCKET_SLOTS];
@@ -330,14 +307,13 @@ static void test_match_of_16_bits_is_exact(void **state)
 }
 
 /* The codes are 0 to 3,875, each is used once and leads back to its prefixes. All other codes lead to 0. */
-static void test_semisort_codes(void **state)
+TEST(test_semisort_codes)
 {
 	enum { CODES = 3876 };
 	const __u16 *prefixes = semisort_prefixes();
 	static bool is_seen[BUCKET_SORTED_CODES];
 	unsigned int count = 0;
 
-	(void)state;
 	for (__u32 number = 0; number <= 0xffff; number++) {
 		const __u32 prefix[BUCKET_SLOTS] = { number & 15, number >> 4 & 15, number >> 8 & 15, number >> 12 };
 		__u32 code;
@@ -356,28 +332,11 @@ static void test_semisort_codes(void **state)
 		assert_int_equal(prefixes[code], 0);
 }
 
-static void test_semisort_of_nothing_is_zero(void **state)
+TEST(test_semisort_of_nothing_is_zero)
 {
 	__u32 none[BUCKET_SLOTS] = {};
 
-	(void)state;
 	assert_int_equal(semisort_word(none, bucket_layout(BUCKET_17)), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hash_is_multilinear),
-		cmocka_unit_test(test_no_two_keys_meet_more_often_than_by_chance),
-		cmocka_unit_test(test_either_bucket_leads_to_the_other),
-		cmocka_unit_test(test_first_buckets_spread),
-		cmocka_unit_test(test_steps_spread),
-		cmocka_unit_test(test_fingerprint_is_never_zero),
-		cmocka_unit_test(test_match_and_get_agree_with_a_loop),
-		cmocka_unit_test(test_match_of_16_bits_is_exact),
-		cmocka_unit_test(test_semisort_codes),
-		cmocka_unit_test(test_semisort_of_nothing_is_zero),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -91,9 +91,8 @@ static size_t packet_of(enum flow_family family)
 }
 
 /* The key is absent: no mix of other entries makes a hit. */
-static void test_no_match(void **state)
+SCENE_TEST(test_no_match)
 {
-	struct scene *scene = scene_of(state);
 	size_t packet = packet_of(FLOW_IPV4);
 	struct hash_value value;
 	struct rule_key key;
@@ -108,7 +107,6 @@ static void test_no_match(void **state)
 		add_neighbours(scene, &value, mix);
 		check_run(scene, packet, OUTCOME_NO_RULE, RAW_FILTER_NO_NUMBER);
 	}
-	end_checks();
 }
 
 /* The key is found at `place`, with a mix of neighbours in the other slots, and counted. */
@@ -125,35 +123,30 @@ static void check_match(struct scene *scene, size_t packet, unsigned int mix, un
 	check_run(scene, packet, OUTCOME_DROP_RULE, scene->number[0]);
 }
 
-static void test_match(void **state)
+SCENE_TEST(test_match)
 {
-	struct scene *scene = scene_of(state);
 	unsigned int divisor = 1;
 
 	for (unsigned int place = 0; place < KEY_SLOTS; place++, divisor *= NEIGHBOURS)
 		for (unsigned int mix = 0; mix < mixes(); mix++)
 			if (mix / divisor % NEIGHBOURS == EMPTY)
 				check_match(scene, packet_of(FLOW_IPV4), mix, place);
-	end_checks();
 }
 
 /* The same for IPv6, which has its own copy of the code: one other key, and the right one. */
-static void test_match_ipv6(void **state)
+SCENE_TEST(test_match_ipv6)
 {
-	struct scene *scene = scene_of(state);
 	unsigned int other = OTHER_KEY;
 
 	for (unsigned int before = 0; before < KEY_SLOTS; before++, other *= NEIGHBOURS)
 		for (unsigned int place = 0; place < KEY_SLOTS; place++)
 			if (place != before)
 				check_match(scene, packet_of(FLOW_IPV6), other, place);
-	end_checks();
 }
 
 /* The fingerprint is the key's, but the record is not. */
-static void test_record_of_another_key(void **state)
+SCENE_TEST(test_record_of_another_key)
 {
-	struct scene *scene = scene_of(state);
 	size_t packet = packet_of(FLOW_IPV4);
 	struct bucket_pair pair;
 	__u64 *record;
@@ -168,7 +161,6 @@ static void test_record_of_another_key(void **state)
 	check_run(scene, packet, OUTCOME_DROP_RULE, 0);
 	*record = 0;
 	check_run(scene, packet, OUTCOME_NO_RULE, RAW_FILTER_NO_NUMBER);
-	end_checks();
 }
 
 static __u32 tick_now(void)
@@ -201,9 +193,8 @@ static void add_ending(struct scene *scene, size_t packet, struct rule *rule, __
  * An entry that has ended matches and counts nothing. An entry that ends later matches like one that never
  * ends.
  */
-static void test_ends(void **state)
+SCENE_TEST(test_ends)
 {
-	struct scene *scene = scene_of(state);
 	const __u32 now = tick_now();
 	const struct {
 		__u32 epoch, end;
@@ -220,7 +211,7 @@ static void test_ends(void **state)
 		     { now - ABI_END_MAX - 10, ABI_END_MAX, true } };
 	struct rule rule;
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+	for (size_t i = 0; i < COUNT(ends); i++)
 		for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
 			for (enum neighbour other = EMPTY; other < NEIGHBOURS; other++) {
 				add_ending(scene, packet_of(family), &rule, ends[i].epoch, other, ends[i].end);
@@ -229,13 +220,11 @@ static void test_ends(void **state)
 				else
 					check_run(scene, packet_of(family), OUTCOME_DROP_RULE, scene->number[0]);
 			}
-	end_checks();
 }
 
 /* A packet sent before the end of an entry matches; a packet sent after it does not. */
-static void test_an_end_comes(void **state)
+SCENE_TEST(test_an_end_comes)
 {
-	struct scene *scene = scene_of(state);
 	const size_t packet = packet_of(FLOW_IPV4);
 	const __u32 epoch = tick_now() - 1, end = 3;
 	unsigned long matched = 0;
@@ -257,14 +246,12 @@ static void test_an_end_comes(void **state)
 		matched += run.outcome == OUTCOME_DROP_RULE;
 	} while (before - epoch < end);
 	assert_int_not_equal(matched, 0);
-	end_checks();
 }
 
 /* Packets and bytes are counted for each rule, whatever its action. */
-static void test_counts(void **state)
+SCENE_TEST(test_counts)
 {
 	static const enum rule_action actions[FLOW_FAMILIES] = { RULE_DROP, RULE_PASS };
-	struct scene *scene = scene_of(state);
 	const struct table *table = &scene->filter.table;
 	struct rule rule[FLOW_FAMILIES];
 	__u64 bytes[FLOW_FAMILIES] = {};
@@ -289,17 +276,15 @@ static void test_counts(void **state)
 		check(counter->packets == 10 * RAW_FILTER_PROGRAMS, "rule", "packets", family);
 		check(counter->bytes == bytes[family], "rule", "bytes", family);
 	}
-	end_checks();
 }
 
 /* The options and sizes of the object as other loaders load it; the tool can adopt such a filter. */
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
 	static const struct abi_options exact = { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 };
 	static const __u32 slots = 1 << ABI_SLOTS_DEFAULT_LOG2;
 	struct raw_filter filter = { .object = bpf_object__open_file(XDP_CUCKOO_OBJECT, NULL) };
 
-	(void)state;
 	assert_non_null(filter.object);
 	assert_memory_equal(raw_filter_constant(filter.object, "xc_options"), &exact, sizeof(exact));
 	assert_int_equal(bpf_map__max_entries(raw_filter_find_map(&filter, RAW_FILTER_BUCKETS)), slots / BUCKET_SLOTS);
@@ -310,11 +295,6 @@ static void test_defaults(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_no_match), TEST(test_match),        TEST(test_match_ipv6), TEST(test_record_of_another_key),
-		TEST(test_ends),     TEST(test_an_end_comes), TEST(test_counts),     cmocka_unit_test(test_defaults),
-	};
-
 	build_frames();
-	return cmocka_run_group_tests_name("lookup_key", tests, scene_open_exact, scene_close);
+	return cmocka_run_group_tests(tests, scene_open_exact, scene_close);
 }

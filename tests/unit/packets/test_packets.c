@@ -7,25 +7,23 @@
 
 #define JUMBO_BYTES 9000
 
+/* A test that main() puts into one group or more. */
+#define GROUP_TEST(name) TEST_FUNCTION(name, struct scene *scene, name##_body(scene_of(state)); end_checks())
+#define ROW(name) cmocka_unit_test_setup(name, begin_checks)
+
 /* ---- the configs ---- */
 
-static void test_not_set_up(void **state)
+GROUP_TEST(test_not_set_up)
 {
-	struct scene *scene = scene_of(state);
-
 	scene->rules = 0;
 	raw_filter_clear(&scene->filter);
 	scene_check_all(scene);
-	end_checks();
 }
 
-static void test_no_shapes(void **state)
+GROUP_TEST(test_no_shapes)
 {
-	struct scene *scene = scene_of(state);
-
 	scene_set_up(scene);
 	scene_check_all(scene);
-	end_checks();
 }
 
 /* The step to the next cut. In long frames it is 13, an odd number, so that each place in a header is cut. */
@@ -35,13 +33,12 @@ static size_t next_cut(const struct packet_frame *frame, size_t length)
 }
 
 /* A cut frame still matches rules about the fields that it has. */
-static void test_truncations(void **state)
+GROUP_TEST(test_truncations)
 {
 	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32", "proto udp" };
-	struct scene *scene = scene_of(state);
 	struct rule rule;
 
-	for (size_t set = 0; set <= sizeof(texts) / sizeof(texts[0]); set++) {
+	for (size_t set = 0; set <= COUNT(texts); set++) {
 		scene_set_up(scene);
 		if (set) {
 			rule = parse_rule(texts[set - 1]);
@@ -51,31 +48,26 @@ static void test_truncations(void **state)
 			for (size_t n = RAW_FILTER_RUN_MIN; n <= frames[i].length; n += next_cut(&frames[i], n))
 				scene_check_cut(scene, i, n);
 	}
-	end_checks();
 }
 
-static void test_policies(void **state)
+GROUP_TEST(test_policies)
 {
-	struct scene *scene = scene_of(state);
-
 	for (size_t outcome = 0; outcome < OUTCOME_POLICIES; outcome++) {
 		scene_set_up(scene);
 		scene->filter.config->policy[outcome] = VERDICT_DROP;
 		scene_check_all(scene);
 	}
-	end_checks();
 }
 
 /* Each combination of run bits, with a rule and with policies that drop. */
-static void test_ways_to_run(void **state)
+GROUP_TEST(test_ways_to_run)
 {
 	static const __u32 confirm_by[] = { SCENE_PAST, SCENE_FUTURE };
 	const __u32 all = ABI_RUN_SET_UP | ABI_RUN_MONITOR | ABI_RUN_PANIC | ABI_RUN_UNCONFIRMED;
-	struct scene *scene = scene_of(state);
 	const struct rule rule = parse_rule("proto udp");
 
 	for (__u32 run = 0; run <= all; run++)
-		for (size_t i = 0; i < sizeof(confirm_by) / sizeof(confirm_by[0]); i++) {
+		for (size_t i = 0; i < COUNT(confirm_by); i++) {
 			scene_set_up(scene);
 			scene_add(scene, &rule);
 			scene->filter.config->policy[OUTCOME_LATER_FRAGMENT] = VERDICT_DROP;
@@ -84,7 +76,6 @@ static void test_ways_to_run(void **state)
 			scene->filter.config->confirm_by = confirm_by[i];
 			scene_check_all(scene);
 		}
-	end_checks();
 }
 
 static void check_rule(struct scene *scene, size_t packet, struct rule *rule)
@@ -96,16 +87,14 @@ static void check_rule(struct scene *scene, size_t packet, struct rule *rule)
 }
 
 /* A rule drops the packets that match it and no others. */
-static void test_rules(void **state)
+GROUP_TEST(test_rules)
 {
-	each_rule(scene_of(state), check_rule);
-	end_checks();
+	each_rule(scene, check_rule);
 }
 
 /* Checked by the protocol of the row, not by rule_matches(). */
-static void test_dport_0_is_no_fragment(void **state)
+GROUP_TEST(test_dport_0_is_no_fragment)
 {
-	struct scene *scene = scene_of(state);
 	const struct rule rule = parse_rule("dport 0");
 
 	scene_set_up(scene);
@@ -121,7 +110,6 @@ static void test_dport_0_is_no_fragment(void **state)
 		check(!run.error, packets[i].name, "error", -run.error);
 		check((run.outcome == OUTCOME_DROP_RULE) == is_dropped, packets[i].name, "outcome", run.outcome);
 	}
-	end_checks();
 }
 
 static void check_prefix(struct scene *scene, size_t packet, struct rule *rule)
@@ -153,23 +141,20 @@ static void check_prefixes(struct scene *scene, size_t packet)
 	}
 }
 
-static void test_prefixes(void **state)
+GROUP_TEST(test_prefixes)
 {
 	bool is_done[FLOW_FAMILIES + 1] = { [FLOW_NO_FAMILY] = true };
-	struct scene *scene = scene_of(state);
 
 	for (size_t i = 0; i < PACKETS; i++) {
 		if (!is_done[packets[i].flow.family])
 			check_prefixes(scene, i);
 		is_done[packets[i].flow.family] = true;
 	}
-	end_checks();
 }
 
 /* A pass rule beats the drop rule of the same flow, a narrower drop rule, and policy. */
-static void test_pass_beats_drop(void **state)
+GROUP_TEST(test_pass_beats_drop)
 {
-	struct scene *scene = scene_of(state);
 	struct rule pass, drop, narrow;
 
 	for (size_t i = 0; i < PACKETS; i++) {
@@ -185,13 +170,11 @@ static void test_pass_beats_drop(void **state)
 		scene_add(scene, &pass);
 		scene_check(scene, i);
 	}
-	end_checks();
 }
 
 /* Only the shapes of the active list count. */
-static void test_active_copies(void **state)
+GROUP_TEST(test_active_copies)
 {
-	struct scene *scene = scene_of(state);
 	struct rule rule;
 
 	for (size_t i = 0; i < PACKETS; i++) {
@@ -207,30 +190,26 @@ static void test_active_copies(void **state)
 			scene_check(scene, i);
 		}
 	}
-	end_checks();
 }
 
 /* While nothing moves, the value of the sequence does not matter. */
-static void test_still_sequence(void **state)
+GROUP_TEST(test_still_sequence)
 {
 	static const __u64 values[] = { 1, 2, 3, 1ULL << 32, ~0ULL };
-	struct scene *scene = scene_of(state);
 	struct rule rule;
 
-	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+	for (size_t v = 0; v < COUNT(values); v++) {
 		scene_set_up(scene);
 		scene->filter.config->table[0].sequence = values[v];
 		rule_from_flow(&packets[PACKETS - 1].flow, &rule_kind_src, RULE_DROP, &rule);
 		scene_add(scene, &rule);
 		scene_check_all(scene);
 	}
-	end_checks();
 }
 
 /* The most shapes, with an entry of the last one. A higher count changes nothing. */
-static void test_last_of_32_shapes(void **state)
+GROUP_TEST(test_last_of_32_shapes)
 {
-	struct scene *scene = scene_of(state);
 	struct rule rule;
 
 	for (size_t i = 0; i < PACKETS; i++) {
@@ -248,13 +227,11 @@ static void test_last_of_32_shapes(void **state)
 		scene->filter.config->table[0].shapes[rule.family][0].count = ~0U;
 		scene_check(scene, i);
 	}
-	end_checks();
 }
 
 /* An entry is found in each slot of both buckets. */
-static void test_places(void **state)
+GROUP_TEST(test_places)
 {
-	struct scene *scene = scene_of(state);
 	struct rule rule;
 
 	for (size_t i = 0; i < PACKETS; i++) {
@@ -267,14 +244,12 @@ static void test_places(void **state)
 			scene_check(scene, i);
 		}
 	}
-	end_checks();
 }
 
 /* A shape of one family and an entry of the other match nothing. */
-static void test_families(void **state)
+GROUP_TEST(test_families)
 {
 	static const struct rule rule = { .family = FLOW_NO_FAMILY, .fields = RULE_PROTO, .proto = IPPROTO_UDP };
-	struct scene *scene = scene_of(state);
 	struct rule_key keys[RULE_KEYS_MAX];
 
 	assert_int_equal(rule_keys(&rule, keys), FLOW_FAMILIES);
@@ -289,33 +264,29 @@ static void test_families(void **state)
 		scene_add(scene, &of_family);
 		scene_check_all(scene);
 	}
-	end_checks();
 }
 
 /* A geometry larger than the map: no crash, and no match. */
-static void test_too_many_buckets(void **state)
+GROUP_TEST(test_too_many_buckets)
 {
 	static const struct bucket_geometry geometries[] = {
 		{ 1U << 28, 36 }, { 7U << 25, 39 }, { 1U << 31, 33 }, { ~0U, 32 }, { ~0U, 0 },
 	};
-	struct scene *scene = scene_of(state);
 	struct rule rule;
 
-	for (size_t g = 0; g < sizeof(geometries) / sizeof(geometries[0]); g++) {
+	for (size_t g = 0; g < COUNT(geometries); g++) {
 		scene_set_up(scene);
 		rule_from_flow(&packets[PACKETS - 1].flow, &rule_kind_src, RULE_DROP, &rule);
 		raw_filter_add(&scene->filter, &rule);
 		scene->filter.config->table[0].geometry = geometries[g];
 		scene_check_all(scene);
 	}
-	end_checks();
 }
 
 /* The program for frames in several buffers counts every byte of such a frame. */
-static void test_several_buffers(void **state)
+GROUP_TEST(test_several_buffers)
 {
 	static __u8 frame[JUMBO_BYTES];
-	struct scene *scene = scene_of(state);
 
 	scene_set_up(scene);
 	for (size_t i = 0; i < PACKETS; i++) {
@@ -329,11 +300,10 @@ static void test_several_buffers(void **state)
 		check(!run.error, packets[i].name, "error", -run.error);
 		check(run.outcome == OUTCOME_NO_RULE, packets[i].name, "outcome", run.outcome);
 	}
-	end_checks();
 }
 
 /* Headers so long that the ports are after the first buffer of BPF_PROG_TEST_RUN. */
-static void test_ports_in_the_second_buffer(void **state)
+GROUP_TEST(test_ports_in_the_second_buffer)
 {
 	static const struct packet_piece pieces[] = {
 		{ .build = packet_ethernet, .bytes = 14 },
@@ -342,7 +312,6 @@ static void test_ports_in_the_second_buffer(void **state)
 		{ .number = IPPROTO_DSTOPTS },
 	};
 	static __u8 frame[JUMBO_BYTES];
-	struct scene *scene = scene_of(state);
 	struct packet_frame start = {};
 	struct raw_filter_run run;
 	struct rule rule;
@@ -362,8 +331,9 @@ static void test_ports_in_the_second_buffer(void **state)
 		rule = parse_rule(is_53 ? "proto udp dport 53" : "proto udp dport 54");
 		scene_add(scene, &rule);
 		run = raw_filter_run(&scene->filter, RAW_FILTER_FRAGS, frame, sizeof(frame));
-		assert_int_equal(run.error, 0);
-		assert_int_equal(run.outcome, is_53 ? OUTCOME_DROP_RULE : OUTCOME_NO_RULE);
+		check(!run.error, "ports in the second buffer", "error", -run.error);
+		check(run.outcome == (is_53 ? OUTCOME_DROP_RULE : OUTCOME_NO_RULE), "ports in the second buffer",
+		      "outcome", run.outcome);
 	}
 }
 
@@ -385,11 +355,10 @@ static void check_splits(struct scene *scene, size_t packet)
 	}
 }
 
-static void test_short_first_buffer(void **state)
+GROUP_TEST(test_short_first_buffer)
 {
 	static const char *const texts[] = { "dport 53", "src 192.0.2.1", "src 2001:db8::/32" };
 	static const __u8 some[2 * RAW_FILTER_RUN_MIN];
-	struct scene *scene = scene_of(state);
 	struct rule rule;
 
 	scene_set_up(scene);
@@ -397,14 +366,13 @@ static void test_short_first_buffer(void **state)
 		fprintf(stderr, "skipped: this kernel runs no program on so short a first buffer\n");
 		skip();
 	}
-	for (size_t set = 0; set < sizeof(texts) / sizeof(texts[0]); set++) {
+	for (size_t set = 0; set < COUNT(texts); set++) {
 		scene_set_up(scene);
 		rule = parse_rule(texts[set]);
 		scene_add(scene, &rule);
 		for (size_t i = 0; i < PACKETS; i++)
 			check_splits(scene, i);
 	}
-	end_checks();
 }
 
 /* ---- the kinds of table ---- */
@@ -444,20 +412,20 @@ int main(void)
 {
 	/* The first two groups do not depend on the kind of table. */
 	static const struct CMUnitTest parsing[] = {
-		TEST(test_truncations),        TEST(test_policies),
-		TEST(test_ways_to_run),        TEST(test_dport_0_is_no_fragment),
-		TEST(test_several_buffers),    TEST(test_ports_in_the_second_buffer),
-		TEST(test_short_first_buffer),
+		ROW(test_truncations),        ROW(test_policies),
+		ROW(test_ways_to_run),        ROW(test_dport_0_is_no_fragment),
+		ROW(test_several_buffers),    ROW(test_ports_in_the_second_buffer),
+		ROW(test_short_first_buffer),
 	};
 	static const struct CMUnitTest by_hints[] = {
-		TEST(test_rules),    TEST(test_prefixes), TEST(test_pass_beats_drop), TEST(test_last_of_32_shapes),
-		TEST(test_families),
+		ROW(test_rules),    ROW(test_prefixes), ROW(test_pass_beats_drop), ROW(test_last_of_32_shapes),
+		ROW(test_families),
 	};
 	static const struct CMUnitTest every_kind[] = {
-		TEST(test_not_set_up),     TEST(test_no_shapes),         TEST(test_rules),
-		TEST(test_prefixes),       TEST(test_pass_beats_drop),   TEST(test_active_copies),
-		TEST(test_still_sequence), TEST(test_last_of_32_shapes), TEST(test_places),
-		TEST(test_families),       TEST(test_too_many_buckets),
+		ROW(test_not_set_up),     ROW(test_no_shapes),         ROW(test_rules),
+		ROW(test_prefixes),       ROW(test_pass_beats_drop),   ROW(test_active_copies),
+		ROW(test_still_sequence), ROW(test_last_of_32_shapes), ROW(test_places),
+		ROW(test_families),       ROW(test_too_many_buckets),
 	};
 	int failed;
 
@@ -465,7 +433,7 @@ int main(void)
 	kind = kinds;
 	failed = cmocka_run_group_tests_name("packets, bpf", parsing, open_filter, scene_close);
 	failed += cmocka_run_group_tests_name("packets, by hints", by_hints, open_with_hints, scene_close);
-	for (kind = kinds; kind < kinds + sizeof(kinds) / sizeof(kinds[0]); kind++)
+	for (kind = kinds; kind < kinds + COUNT(kinds); kind++)
 		failed += cmocka_run_group_tests_name(kind->name, every_kind, open_filter, scene_close);
 	return failed;
 }

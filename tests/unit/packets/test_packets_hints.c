@@ -23,16 +23,14 @@ static void check_missing_hints(struct scene *scene, size_t packet, struct rule 
 }
 
 /* Without its hint, a rule with a source matches no packet. A rule without a source needs no hint. */
-static void test_missing_hints(void **state)
+SCENE_TEST(test_missing_hints)
 {
-	each_rule(scene_of(state), check_missing_hints);
-	end_checks();
+	each_rule(scene, check_missing_hints);
 }
 
 /* The hint of this source leaves out the first shape, but not the second. */
-static void test_hints_leave_the_second_shape(void **state)
+SCENE_TEST(test_hints_leave_the_second_shape)
 {
-	struct scene *scene = scene_of(state);
 	struct rule rule, other;
 
 	for (size_t i = 0; i < PACKETS; i++) {
@@ -47,7 +45,6 @@ static void test_hints_leave_the_second_shape(void **state)
 		scene_add(scene, &rule);
 		scene_check_all(scene);
 	}
-	end_checks();
 }
 
 /* Adds a rule without its key: only the shortcuts can drop its packets. */
@@ -63,16 +60,15 @@ static void add_shortcut(struct scene *scene, const struct rule *rule)
 }
 
 /* Shortcuts alone, and together with a pass rule without a source and one with a source. */
-static void test_shortcuts(void **state)
+SCENE_TEST(test_shortcuts)
 {
 	static const char *const pass[] = { NULL, "proto udp action pass", "src 10.0.0.0/9 action pass" };
-	struct scene *scene = scene_of(state);
 	struct rule rule, passing;
 
 	for (size_t i = 0; i < PACKETS; i++) {
 		if (!is_first_of_flow(i) || packets[i].flow.family != FLOW_IPV4)
 			continue;
-		for (size_t p = 0; p < sizeof(pass) / sizeof(pass[0]); p++) {
+		for (size_t p = 0; p < COUNT(pass); p++) {
 			scene_set_up(scene);
 			if (pass[p]) {
 				passing = parse_rule(pass[p]);
@@ -84,7 +80,6 @@ static void test_shortcuts(void **state)
 			scene_check_all(scene);
 		}
 	}
-	end_checks();
 }
 
 static int open_filter(void **state)
@@ -98,12 +93,6 @@ static int open_filter(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_missing_hints),
-		TEST(test_hints_leave_the_second_shape),
-		TEST(test_shortcuts),
-	};
-
 	build_frames();
 	return cmocka_run_group_tests(tests, open_filter, scene_close);
 }

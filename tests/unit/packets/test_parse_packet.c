@@ -26,9 +26,8 @@ static enum parse_result parse_copy(const struct packet_frame *frame, size_t len
 	return result;
 }
 
-static void test_host_rows(void **state)
+FRAME_TEST(test_host_rows)
 {
-	(void)state;
 	for (size_t i = 0; i < PACKETS; i++) {
 		struct flow flow;
 		enum parse_result result = parse_copy(&frames[i], frames[i].length, &flow);
@@ -37,12 +36,10 @@ static void test_host_rows(void **state)
 		check(flow_equal(&flow, &packets[i].flow), packets[i].name, "flow, result", result);
 	}
 	print_message("%zu packets\n", PACKETS);
-	end_checks();
 }
 
-static void test_host_truncations(void **state)
+FRAME_TEST(test_host_truncations)
 {
-	(void)state;
 	for (size_t i = 0; i < PACKETS; i++) {
 		for (size_t length = 0; length <= frames[i].length; length++) {
 			struct flow flow, expected;
@@ -53,16 +50,14 @@ static void test_host_truncations(void **state)
 			check(flow_equal(&flow, &expected), packets[i].name, "flow, cut at", length);
 		}
 	}
-	end_checks();
 }
 
 /* Up to 20 headers of 2 KiB in a frame of 64 KiB, as GRO makes them. Headers beyond 32 KiB are not read. */
-static void test_host_long_headers(void **state)
+TEST(test_host_long_headers)
 {
 	enum { BYTES = 65536, HEADER = 2048, IP = 14, FIRST = IP + 40 };
 	__u8 *frame = calloc(1, BYTES);
 
-	(void)state;
 	packet_put16(frame + 12, ETH_P_IPV6);
 	frame[IP] = 0x60;
 	frame[IP + 6] = IPPROTO_DSTOPTS;
@@ -102,13 +97,12 @@ static bool check_plain(const struct packet_frame *frame, size_t length, const c
 }
 
 /* Every packet with random bytes changed, some of them cut. */
-static void test_host_plain_frames(void **state)
+FRAME_TEST(test_host_plain_frames)
 {
 	enum { ROUNDS = 20000, CHANGES_MAX = 3 };
 	uint64_t random = 1;
 	size_t taken = 0;
 
-	(void)state;
 	for (size_t i = 0; i < PACKETS; i++)
 		for (int round = 0; round < ROUNDS; round++) {
 			struct packet_frame frame = frames[i];
@@ -126,18 +120,10 @@ static void test_host_plain_frames(void **state)
 		}
 	print_message("%zu of %zu frames are plain\n", taken, PACKETS * ROUNDS);
 	assert_true(taken > ROUNDS);
-	end_checks();
 }
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_host_rows),
-		TEST(test_host_truncations),
-		TEST(test_host_long_headers),
-		TEST(test_host_plain_frames),
-	};
-
 	build_frames();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

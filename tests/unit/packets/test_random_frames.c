@@ -7,8 +7,6 @@
  */
 #include "unit/packets_fixture.h"
 
-#include <stdlib.h>
-
 #include "bench/random.h"
 
 #define ROUNDS 150
@@ -89,7 +87,7 @@ static void change(struct frame *frame)
 								 cut,      pad,      add_tag,  splice };
 
 	for (size_t count = below(CHANGES_MAX); count && frame->length; count--)
-		changes[below(sizeof(changes) / sizeof(changes[0]))](frame);
+		changes[below(COUNT(changes))](frame);
 }
 
 /* ---- checks ---- */
@@ -216,13 +214,11 @@ static void check_file(struct scene *scene, const char *path)
 	fclose(file);
 }
 
-static void test_random_frames(void **state)
+SCENE_TEST(test_random_frames)
 {
-	struct scene *scene = scene_of(state);
-	const char *seed = getenv("SEED"), *path = getenv("FRAMES");
+	const char *path = getenv("FRAMES");
 
-	random_state = seed ? strtoull(seed, NULL, 10) : 1;
-	print_message("SEED=%llu\n", (unsigned long long)random_state);
+	random_state = seed_of_run();
 	if (path)
 		check_file(scene, path);
 	check_changed_rows(scene);
@@ -230,15 +226,10 @@ static void test_random_frames(void **state)
 	for (size_t i = 0; i < OUTCOME_POLICIES; i++)
 		print_message("result %zu: %lu\n", i, results[i]);
 	assert_true(hits > 10 * count_rounds() && misses > 10 * count_rounds());
-	end_checks();
 }
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_random_frames),
-	};
-
 	build_frames();
 	return cmocka_run_group_tests(tests, scene_open_exact, scene_close);
 }

@@ -3,31 +3,13 @@
  * Prefix expansion: the keys that one key expands to match the same flows as that key. Each flow matches
  * exactly one of them, and each leads back to the first key.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "bench/random.h"
 #include "rule/rule.h"
 
 #define RUNS 400
 #define WHOLE_BITS 10 /* of up to 2^10 keys all are checked; of more, some */
 #define FLOWS 40
-
-static uint64_t seed_of_run(void)
-{
-	const char *text = getenv("SEED");
-	const uint64_t seed = text ? strtoull(text, NULL, 0) : 1;
-
-	print_message("# SEED=%llu\n", (unsigned long long)seed);
-	return seed;
-}
 
 static bool is_equal(const struct rule_key *a, const struct rule_key *b)
 {
@@ -225,11 +207,10 @@ static void expand_random(uint64_t *random)
 		assert_whole_expansion(&flow, &key, &to, random);
 }
 
-static void test_expansions_cover_exactly(void **state)
+TEST(test_expansions_cover_exactly)
 {
 	uint64_t random = seed_of_run();
 
-	(void)state;
 	for (int run = 0; run < RUNS; run++)
 		expand_random(&random);
 }
@@ -261,19 +242,17 @@ static const struct {
 	{ { .family = FLOW_IPV6, .src_len = 16 }, { .family = FLOW_IPV6, .src_len = 128 }, true },
 };
 
-static void test_what_can_expand(void **state)
+TEST(test_what_can_expand)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+	for (size_t i = 0; i < COUNT(pairs); i++)
 		assert_int_equal(rule_can_expand(&pairs[i].from, &pairs[i].to), pairs[i].can);
 }
 
 /* A rule, its keys, and the rules of these keys are the same, except for a family that had to be chosen. */
-static void test_keys_lead_back_to_rules(void **state)
+TEST(test_keys_lead_back_to_rules)
 {
 	uint64_t random = seed_of_run();
 
-	(void)state;
 	for (int run = 0; run < RUNS; run++) {
 		const struct rule_shape shape = draw_shape(&random);
 		const struct flow flow = draw_flow(shape.family, &random);
@@ -287,7 +266,7 @@ static void test_keys_lead_back_to_rules(void **state)
 }
 
 /* Two halves of 10.0.0.0/8, as text. */
-static void test_as_text(void **state)
+TEST(test_as_text)
 {
 	const struct rule_shape to = { .src_len = 9 };
 	struct reason reason;
@@ -295,7 +274,6 @@ static void test_as_text(void **state)
 	struct rule_key key[RULE_KEYS_MAX], expanded;
 	char text[RULE_TEXT_BYTES];
 
-	(void)state;
 	assert_int_equal(rule_parse("10.0.0.0/8", &rule, &reason), 0);
 	assert_int_equal(rule_keys(&rule, key), 1);
 	expanded = rule_expand(&key[0], &to, 0);
@@ -306,14 +284,4 @@ static void test_as_text(void **state)
 	assert_string_equal(rule_format(&half, text), "src 10.128.0.0/9");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_expansions_cover_exactly),
-		cmocka_unit_test(test_what_can_expand),
-		cmocka_unit_test(test_keys_lead_back_to_rules),
-		cmocka_unit_test(test_as_text),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

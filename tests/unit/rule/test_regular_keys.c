@@ -113,12 +113,11 @@ static size_t fill(struct table *table, size_t set, const struct hash_secret *se
 	return count;
 }
 
-static void test_regular_keys_fill_a_table(void **state)
+TEST(test_regular_keys_fill_a_table)
 {
-	uint64_t random = print_seed();
+	uint64_t random = seed_of_run();
 
-	(void)state;
-	for (size_t set = 0; set < sizeof(sets) / sizeof(sets[0]); set++) {
+	for (size_t set = 0; set < COUNT(sets); set++) {
 		size_t least = SLOTS;
 
 		for (int i = 0; i < SECRETS; i++) {
@@ -138,18 +137,17 @@ static void test_regular_keys_fill_a_table(void **state)
 }
 
 /* With fingerprints of 8 bits there are enough false positives to count, if enough keys are probed. */
-static void test_regular_keys_have_few_false_positives(void **state)
+TEST(test_regular_keys_have_few_false_positives)
 {
 	const struct table_kind *kind = &table_kinds[0];
 	const size_t count = SLOTS * 9 / 10;
-	uint64_t random = print_seed();
+	uint64_t random = seed_of_run();
 	double expected;
 
-	(void)state;
 	while (kind->options.format != BUCKET_8)
 		kind++;
 	expected = LOOKUPS * table_false_positive_rate(BUCKET_8, (double)count / SLOTS);
-	for (size_t set = 0; set < sizeof(sets) / sizeof(sets[0]); set++) {
+	for (size_t set = 0; set < COUNT(sets); set++) {
 		size_t most = 0;
 
 		for (int i = 0; i < SECRETS; i++) {
@@ -176,12 +174,4 @@ static void test_regular_keys_have_few_false_positives(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_regular_keys_fill_a_table),
-		cmocka_unit_test(test_regular_keys_have_few_false_positives),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

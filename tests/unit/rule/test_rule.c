@@ -115,9 +115,8 @@ static const struct bad_text bad[] = {
 	{ "192.0.2.1 comment \xe2\x82", "not UTF-8" },
 };
 
-static void test_good_texts(void **state)
+TEST(test_good_texts)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
 		char text[RULE_TEXT_BYTES];
 		struct rule_key keys[RULE_KEYS_MAX];
@@ -134,7 +133,7 @@ static void test_good_texts(void **state)
 }
 
 /* All of these are IPv6 networks, and their neighbours are not IPv4 addresses. */
-static void test_around_mapped_addresses(void **state)
+TEST(test_around_mapped_addresses)
 {
 	static const char *const texts[][2] = {
 		{ "::ffff:0:0/96", "src ::ffff:0.0.0.0/96" },
@@ -143,7 +142,6 @@ static void test_around_mapped_addresses(void **state)
 		{ "::fffe:0:0/95", "src ::fffe:0:0/95" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		const struct rule rule = parse(texts[i][0]);
 		char text[RULE_TEXT_BYTES];
@@ -152,9 +150,8 @@ static void test_around_mapped_addresses(void **state)
 	}
 }
 
-static void test_bad_texts(void **state)
+TEST(test_bad_texts)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct reason reason = {};
 		struct rule rule;
@@ -202,12 +199,11 @@ static const char *const bad_times[] = { "",
 					 "never",
 					 "1H" };
 
-static void test_times(void **state)
+TEST(test_times)
 {
 	char text[RULE_TIME_BYTES];
 	__s64 ms;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(times); i++) {
 		assert_int_equal(rule_time_parse(times[i].text, &ms), 0);
 		assert_int_equal(ms, times[i].ms);
@@ -224,14 +220,13 @@ static void test_times(void **state)
 }
 
 /* The longest rule: the longest value in each place. It must fit. */
-static void test_longest_text(void **state)
+TEST(test_longest_text)
 {
 	char text[RULE_TEXT_BYTES], comment[RULE_COMMENT_BYTES];
 	struct reason reason = {};
 	struct rule rule, again;
 	char line[2 * RULE_TEXT_BYTES];
 
-	(void)state;
 	memset(comment, 'x', sizeof(comment) - 1);
 	comment[sizeof(comment) - 1] = '\0';
 	snprintf(line, sizeof(line),
@@ -245,13 +240,12 @@ static void test_longest_text(void **state)
 	assert_memory_equal(&rule, &again, sizeof(rule));
 }
 
-static void test_too_long_texts(void **state)
+TEST(test_too_long_texts)
 {
 	char text[4096];
 	struct reason reason = {};
 	struct rule rule;
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	assert_int_equal(rule_parse(text, &rule, &reason), -22);
@@ -266,9 +260,8 @@ static void test_too_long_texts(void **state)
 	assert_non_null(strstr(reason.text, "at most 255"));
 }
 
-static void test_encoding_is_the_identity(void **state)
+TEST(test_encoding_is_the_identity)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
 		struct rule rule = parse(good[i].text), decoded;
 		__u8 bytes[RULE_ENCODED_BYTES];
@@ -285,13 +278,12 @@ static void test_encoding_is_the_identity(void **state)
 	}
 }
 
-static void test_encoding_sorts_by_address(void **state)
+TEST(test_encoding_sorts_by_address)
 {
 	static const char *const sorted[] = { "9.0.0.0/8", "10.0.0.0/8", "10.0.0.0/9",   "10.0.0.1",
 					      "192.0.2.1", "::1",        "2001:db8::/32" };
 	__u8 previous[RULE_ENCODED_BYTES] = {}, bytes[RULE_ENCODED_BYTES] = {};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(sorted); i++) {
 		struct rule rule = parse(sorted[i]);
 
@@ -303,12 +295,10 @@ static void test_encoding_sorts_by_address(void **state)
 	}
 }
 
-static void test_foreign_bytes_are_refused(void **state)
+TEST(test_foreign_bytes_are_refused)
 {
-	unsigned int seed = getenv("SEED") ? strtoul(getenv("SEED"), NULL, 10) : 1;
+	unsigned int seed = seed_of_run();
 
-	(void)state;
-	print_message("# SEED=%u\n", seed);
 	for (int i = 0; i < 100000; i++) {
 		__u8 bytes[RULE_ENCODED_BYTES], again[RULE_ENCODED_BYTES];
 		size_t length = rand_r(&seed) % (RULE_ENCODED_BYTES + 1);
@@ -336,12 +326,11 @@ static bool is_its_text(const struct rule *rule)
 	       !memcmp(rule, &again, offsetof(struct rule, timeout_ms));
 }
 
-static void test_canonical_is_what_a_text_says(void **state)
+TEST(test_canonical_is_what_a_text_says)
 {
-	unsigned int seed = getenv("SEED") ? strtoul(getenv("SEED"), NULL, 10) : 1;
+	unsigned int seed = seed_of_run();
 	size_t canonical = 0, other = 0;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(good) * 4000; i++) {
 		struct rule rule = parse(good[i % COUNT(good)].text), changed;
 		__u8 bytes[RULE_ENCODED_BYTES] = {};
@@ -359,20 +348,4 @@ static void test_canonical_is_what_a_text_says(void **state)
 	assert_true(canonical > 1000 && other > 1000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_texts),
-		cmocka_unit_test(test_around_mapped_addresses),
-		cmocka_unit_test(test_bad_texts),
-		cmocka_unit_test(test_times),
-		cmocka_unit_test(test_longest_text),
-		cmocka_unit_test(test_too_long_texts),
-		cmocka_unit_test(test_encoding_is_the_identity),
-		cmocka_unit_test(test_encoding_sorts_by_address),
-		cmocka_unit_test(test_foreign_bytes_are_refused),
-		cmocka_unit_test(test_canonical_is_what_a_text_says),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -56,14 +56,13 @@ static struct flow flow_of(const char *src, const char *dst, __u8 proto, enum fl
 	return flow;
 }
 
-static void test_keys_match_the_right_flows(void **state)
+TEST(test_keys_match_the_right_flows)
 {
 	const struct flow tcp = flow_of("192.0.2.1", "198.51.100.7", 6, FLOW_PORTS, 1234, 443);
 	const struct flow ping = flow_of("192.0.2.1", "198.51.100.7", 1, FLOW_ICMP, 8, 0);
 	const struct flow fragment = flow_of("192.0.2.1", "198.51.100.7", 17, FLOW_NO_PORTS, 0, 0);
 	const struct flow tcp6 = flow_of("2001:db8::1", "2001:db8:f::2", 6, FLOW_PORTS, 1234, 443);
 
-	(void)state;
 	assert_true(matches("192.0.2.1", &tcp));
 	assert_true(matches("192.0.2.0/31", &tcp));
 	assert_true(matches("192.0.0.0/14", &tcp));
@@ -93,7 +92,7 @@ static void test_keys_match_the_right_flows(void **state)
 }
 
 /* Rules of different shapes never share a key, whatever the masks leave of a flow. */
-static void test_shapes_keep_keys_apart(void **state)
+TEST(test_shapes_keep_keys_apart)
 {
 	static const char *const alike[] = { "0.0.0.0/1",
 					     "0.0.0.0/2",
@@ -105,7 +104,6 @@ static void test_shapes_keep_keys_apart(void **state)
 					     "0.0.0.0/1 proto 0",
 					     "0.0.0.0/1 dst 0.0.0.0/1" };
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(alike); i++)
 		for (size_t k = 0; k < i; k++) {
 			struct rule a = parse(alike[i]), b = parse(alike[k]);
@@ -135,11 +133,10 @@ static bool generalises_to(const char *query_text, const char *rule_text)
 	return false;
 }
 
-static void test_generalise(void **state)
+TEST(test_generalise)
 {
 	static const char flow[] = "proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443";
 
-	(void)state;
 	assert_true(generalises_to(flow, flow));
 	assert_true(generalises_to(flow, "192.0.2.0/24"));
 	assert_true(generalises_to(flow, "dport 443"));
@@ -156,25 +153,14 @@ static void test_generalise(void **state)
 	assert_false(generalises_to("192.0.2.1", "dport 443"));
 }
 
-static void test_shape_text(void **state)
+TEST(test_shape_text)
 {
 	struct rule rule = parse("proto tcp src 192.0.2.0/24 dst 198.51.100.7 dport 443 action pass");
 	struct rule_key keys[RULE_KEYS_MAX];
 	char text[RULE_TEXT_BYTES];
 
-	(void)state;
 	rule_keys(&rule, keys);
 	assert_string_equal(rule_shape_format(&keys[0].shape, text), "ipv4 proto src/24 dst/32 dport action pass");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keys_match_the_right_flows),
-		cmocka_unit_test(test_shapes_keep_keys_apart),
-		cmocka_unit_test(test_generalise),
-		cmocka_unit_test(test_shape_text),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -94,12 +94,11 @@ static void plan_random_list(uint64_t *random, bool has_pass, double *worst)
 		*worst = shape_list_keys(&list) / best;
 }
 
-static void test_plans_are_near_the_best(void **state)
+TEST(test_plans_are_near_the_best)
 {
 	uint64_t random = seed_of_run();
 	double worst = 1;
 
-	(void)state;
 	for (int run = 0; run < RUNS; run++)
 		plan_random_list(&random, run % 2, &worst);
 	print_message("# the most keys beside the fewest possible: %.3f\n", worst);
@@ -125,10 +124,9 @@ static const struct {
 	  200 },
 };
 
-static void test_lists_fit_into_8_probes(void **state)
+TEST(test_lists_fit_into_8_probes)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+	for (size_t i = 0; i < COUNT(lists); i++) {
 		struct shape_list list = {};
 
 		for (__u8 length = 1; length <= 32; length++)
@@ -146,11 +144,10 @@ static void test_lists_fit_into_8_probes(void **state)
  * Lists with a million networks of each length, one, or a random number. Because there are only 2^n
  * networks of n bits, SHAPE_LIST_PROBES probed shapes are always enough, with less than twice as many keys.
  */
-static void test_any_ipv4_list_fits_into_8_probes(void **state)
+TEST(test_any_ipv4_list_fits_into_8_probes)
 {
 	uint64_t random = seed_of_run();
 
-	(void)state;
 	for (int run = 0; run < 10 * RUNS; run++) {
 		struct shape_list list = {};
 		__u64 count = 0;
@@ -206,12 +203,11 @@ static void come_and_go(struct shape_list *list, uint64_t *random)
 		plan_or_not(list);
 }
 
-static void test_any_shapes_stay_sound(void **state)
+TEST(test_any_shapes_stay_sound)
 {
 	uint64_t random = seed_of_run();
 	struct shape_list list = {};
 
-	(void)state;
 	for (int i = 0; i < 20 * RUNS; i++) {
 		come_and_go(&list, &random);
 		assert_sound(&list);
@@ -223,11 +219,10 @@ static void test_any_shapes_stay_sound(void **state)
 /*
  * Prefixes that come one by one may take more keys than a plan. Where they take many more, a plan must pay.
  */
-static void test_a_plan_pays(void **state)
+TEST(test_a_plan_pays)
 {
 	struct shape_list list = {};
 
-	(void)state;
 	for (__u8 length = 17; length <= 24; length++)
 		add(&list, drop4(length), 1);
 	assert_false(shape_list_plan_pays(&list));
@@ -243,15 +238,4 @@ static void test_a_plan_pays(void **state)
 	assert_true(shape_list_plan_pays(&list));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plans_are_near_the_best),
-		cmocka_unit_test(test_lists_fit_into_8_probes),
-		cmocka_unit_test(test_any_ipv4_list_fits_into_8_probes),
-		cmocka_unit_test(test_any_shapes_stay_sound),
-		cmocka_unit_test(test_a_plan_pays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,12 +2,11 @@
 /* The probed shape of each shape, while shapes come and go. */
 #include "unit/shape_list_fixture.h"
 
-static void test_each_is_its_own_target_up_to_8(void **state)
+TEST(test_each_is_its_own_target_up_to_8)
 {
 	struct shape_list list = {};
 	__u8 length;
 
-	(void)state;
 	for (length = 17; length <= 24; length++)
 		add(&list, drop4(length), 1);
 	for (length = 17; length <= 24; length++)
@@ -20,7 +19,7 @@ static void test_each_is_its_own_target_up_to_8(void **state)
 
 /* 16 is 1 bit shorter than 17. 10 is 7 bits shorter, which is too much. 32 is longer than all. */
 /* Order: shapes that pass, then those with most keys, then by shape. */
-static void test_order_of_targets(void **state)
+TEST(test_order_of_targets)
 {
 	static const struct {
 		__u8 length;
@@ -34,7 +33,6 @@ static void test_order_of_targets(void **state)
 	struct rule_shape targets[ABI_SHAPES_MAX];
 	struct shape_list list = {};
 
-	(void)state;
 	for (size_t i = 0; i < 6; i++)
 		add(&list, source(FLOW_IPV4, added[i].action, added[i].length), added[i].keys);
 	assert_int_equal(shape_list_probed(&list, FLOW_IPV4, targets), 6);
@@ -44,11 +42,10 @@ static void test_order_of_targets(void **state)
 	}
 }
 
-static void test_further_ones_join_the_nearest(void **state)
+TEST(test_further_ones_join_the_nearest)
 {
 	struct shape_list list = {};
 
-	(void)state;
 	for (__u8 length = 17; length <= 24; length++)
 		add(&list, drop4(length), 1);
 	add(&list, drop4(16), 5);
@@ -68,12 +65,11 @@ static void test_further_ones_join_the_nearest(void **state)
 	assert_sound(&list);
 }
 
-static void test_the_last_key_takes_the_shape_with_it(void **state)
+TEST(test_the_last_key_takes_the_shape_with_it)
 {
 	const struct rule_shape shape = drop4(24), other = drop4(16);
 	struct shape_list list = {};
 
-	(void)state;
 	assert_int_equal(shape_list_remove(&list, &shape), -ENOENT);
 	add(&list, shape, 1);
 	add(&list, other, 1);
@@ -93,12 +89,11 @@ static void test_the_last_key_takes_the_shape_with_it(void **state)
  * A probed shape stays while another shape is expanded to it, even when its own rules go. They may come
  * back.
  */
-static void test_a_target_outlives_its_shape(void **state)
+TEST(test_a_target_outlives_its_shape)
 {
 	const struct rule_shape target = drop4(17);
 	struct shape_list list = {};
 
-	(void)state;
 	for (__u8 length = 17; length <= 24; length++)
 		add(&list, drop4(length), 1);
 	add(&list, drop4(16), 1);
@@ -120,12 +115,11 @@ static struct rule_shape unlike(enum flow_family family, unsigned int n)
 	return (struct rule_shape){ .family = family, .src_len = 1 + n, .dst_len = 32 - n };
 }
 
-static void test_33_that_cannot_join_are_refused(void **state)
+TEST(test_33_that_cannot_join_are_refused)
 {
 	struct shape_list list = {}, before;
 	struct rule_shape more = { .family = FLOW_IPV4, .fields = RULE_DPORT };
 
-	(void)state;
 	for (unsigned int n = 0; n < ABI_SHAPES_MAX; n++)
 		add(&list, unlike(FLOW_IPV4, n), 1);
 	before = list;
@@ -141,12 +135,11 @@ static void test_33_that_cannot_join_are_refused(void **state)
 }
 
 /* A stored entry is restored as it was; an impossible one is refused. */
-static void test_restore(void **state)
+TEST(test_restore)
 {
 	struct shape_list_entry entry = { drop4(16), drop4(20), false, 3 };
 	struct shape_list list = {};
 
-	(void)state;
 	assert_int_equal(shape_list_restore(&list, &entry), 0);
 	assert_int_equal(shape_list_restore(&list, &entry), -EBADMSG);
 	assert_int_equal(target_of(&list, drop4(16)).src_len, 20);
@@ -156,17 +149,4 @@ static void test_restore(void **state)
 	assert_sound(&list);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_is_its_own_target_up_to_8),
-		cmocka_unit_test(test_order_of_targets),
-		cmocka_unit_test(test_further_ones_join_the_nearest),
-		cmocka_unit_test(test_the_last_key_takes_the_shape_with_it),
-		cmocka_unit_test(test_a_target_outlives_its_shape),
-		cmocka_unit_test(test_33_that_cannot_join_are_refused),
-		cmocka_unit_test(test_restore),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -5,8 +5,6 @@
 #include "unit/store_fixture.h"
 #include "store/internal.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static void has_comment(struct fixture *f, const char *text, const char *comment)
 {
 	struct rule rule = rule_of(text);
@@ -15,11 +13,8 @@ static void has_comment(struct fixture *f, const char *text, const char *comment
 	assert_string_equal(rule.comment, comment);
 }
 
-static void test_put_get_delete(void **state)
+STORE_TEST(test_put_get_delete)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	holds(f, 0, 0, 0);
 	add(f, "192.0.2.1 comment \"a b\"");
 	has_comment(f, "192.0.2.1", "a b");
@@ -43,16 +38,14 @@ static void test_put_get_delete(void **state)
 	holds(f, 3, 1, 1);
 }
 
-static void test_reopen_keeps_all(void **state)
+STORE_TEST(test_reopen_keeps_all)
 {
-	struct fixture *f = *state;
 	struct store_info before, after;
 	char text[RULE_TEXT_BYTES], comment[RULE_COMMENT_BYTES];
 
 	memset(comment, 'x', sizeof(comment) - 1);
 	comment[sizeof(comment) - 1] = '\0';
 	snprintf(text, sizeof(text), "192.0.2.1 comment %s", comment);
-	open_store(f, STORE_WRITE);
 	add(f, text);
 	add(f, "proto udp dport 53 comment dns");
 	before = info_of(f);
@@ -68,12 +61,10 @@ static void test_reopen_keeps_all(void **state)
 	}
 }
 
-static void test_ids_differ(void **state)
+STORE_TEST(test_ids_differ)
 {
-	struct fixture *f = *state;
 	struct store_info one, other;
 
-	open_store(f, STORE_WRITE);
 	one = info_of(f);
 	close_store(f);
 	snprintf(f->dir, sizeof(f->dir), "%s/other", f->top);
@@ -113,17 +104,15 @@ static int stop_at_once(const struct rule *rule, void *context)
 	return 7;
 }
 
-static void test_each_in_order(void **state)
+STORE_TEST(test_each_in_order)
 {
 	static const char *const texts[] = {
 		"203.0.113.7", "10.0.0.0/8",   "2001:db8::1 comment six", "dport 53 proto udp",
 		"10.0.0.1",    "dst 10.0.0.1", "10.0.0.1 action pass",    "2001:db8::/32 comment six",
 	};
-	struct fixture *f = *state;
 	struct walk walk = { .f = f };
 	size_t visits = 0;
 
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	for (size_t i = 0; i < COUNT(texts); i++)
 		assert_int_equal(put(f, texts[i]), 0);
@@ -144,14 +133,12 @@ static int follows(const struct rule *rule, void *context)
 }
 
 /* Each new rule sorts after all others, while other rules are changed and deleted. */
-static void test_rules_that_come_in_order(void **state)
+STORE_TEST(test_rules_that_come_in_order)
 {
-	struct fixture *f = *state;
 	unsigned int there = 0;
 	char text[512];
 	__u32 last = 0;
 
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	for (unsigned int i = 0; i < 3000; i++) {
 		snprintf(text, sizeof(text), "10.0.%u.%u timeout 1h", i / 256, i % 256);
@@ -177,12 +164,10 @@ static void test_rules_that_come_in_order(void **state)
 	}
 }
 
-static void test_clear(void **state)
+STORE_TEST(test_clear)
 {
-	struct fixture *f = *state;
 	size_t visits = 0;
 
-	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.1");
 	add(f, "proto udp dport 53");
 	assert_int_equal(store_begin(f->store), 0);
@@ -197,11 +182,8 @@ static void test_clear(void **state)
 	holds(f, 4, 1, 1);
 }
 
-static void test_generation_counts_changes(void **state)
+STORE_TEST(test_generation_counts_changes)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.1");
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(store_commit(f->store), 0);
@@ -220,11 +202,8 @@ static void test_generation_counts_changes(void **state)
 	holds(f, 2, 0, 0);
 }
 
-static void test_abort_changes_nothing(void **state)
+STORE_TEST(test_abort_changes_nothing)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.1 comment kept");
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(store_begin(f->store), -EBUSY);
@@ -267,13 +246,11 @@ static void set_settings(struct fixture *f)
 	has_settings(f, &settings_of_test);
 }
 
-static void test_settings_are_kept(void **state)
+STORE_TEST(test_settings_are_kept)
 {
 	static const struct store_settings defaults = { .policy = { [OUTCOME_TOO_MANY_HEADERS] = VERDICT_DROP } };
-	struct fixture *f = *state;
 
 	assert_memory_equal(&store_settings_default, &defaults, sizeof(defaults));
-	open_store(f, STORE_WRITE);
 	has_settings(f, &defaults);
 	assert_int_equal(store_begin(f->store), 0);
 	set_settings(f);
@@ -307,10 +284,9 @@ static void test_settings_are_kept(void **state)
 }
 
 /* Older versions wrote 0 for the default and for an explicit "pass", which was the default then. */
-static void test_a_policy_that_an_older_version_wrote(void **state)
+DIRECTORY_TEST(test_a_policy_that_an_older_version_wrote)
 {
 	const __u8 drops[] = { VERDICT_PASS, VERDICT_DROP };
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < 2; i++) {
 		open_store(f, STORE_WRITE);
@@ -353,12 +329,10 @@ static void same_shapes(const struct shape_list *a, const struct shape_list *b)
 	}
 }
 
-static void test_shapes_in_use(void **state)
+STORE_TEST(test_shapes_in_use)
 {
-	struct fixture *f = *state;
 	struct shape_list list;
 
-	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.1");
 	add(f, "192.0.2.2");
 	add(f, "proto udp dport 53");
@@ -406,12 +380,10 @@ static __u8 target_length(struct fixture *f, const char *text)
  * Eight shapes are probed as themselves. After that, near ones join, and the store keeps which joined
  * which.
  */
-static void test_9th_shape_joins(void **state)
+STORE_TEST(test_9th_shape_joins)
 {
-	struct fixture *f = *state;
 	struct shape_list before, after;
 
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	put_lengths(f, "128.0.0.0", 24, 17);
 	assert_int_equal(targets_of(f, FLOW_IPV4), SHAPE_LIST_PROBES);
@@ -447,11 +419,8 @@ static void test_9th_shape_joins(void **state)
 }
 
 /* In this order of lengths no shape can join a longer one. */
-static void test_33rd_target(void **state)
+STORE_TEST(test_33rd_target)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	put_lengths(f, "8000::", 1, ABI_SHAPES_MAX);
 	assert_int_equal(targets_of(f, FLOW_IPV6), ABI_SHAPES_MAX);
@@ -491,13 +460,11 @@ static void test_33rd_target(void **state)
 	holds(f, 3, 63, 64);
 }
 
-static void test_plan_makes_room(void **state)
+STORE_TEST(test_plan_makes_room)
 {
-	struct fixture *f = *state;
 	struct shape_list planned, after;
 	struct store_info before;
 
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	put_lengths(f, "8000::", 1, ABI_SHAPES_MAX);
 	assert_int_equal(store_commit(f->store), 0);
@@ -530,24 +497,4 @@ static void test_plan_makes_room(void **state)
 	assert_true(info_of(f).keys > ABI_SHAPES_MAX);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STORE_TEST(test_put_get_delete),
-		STORE_TEST(test_reopen_keeps_all),
-		STORE_TEST(test_ids_differ),
-		STORE_TEST(test_each_in_order),
-		STORE_TEST(test_rules_that_come_in_order),
-		STORE_TEST(test_clear),
-		STORE_TEST(test_generation_counts_changes),
-		STORE_TEST(test_abort_changes_nothing),
-		STORE_TEST(test_shapes_in_use),
-		STORE_TEST(test_settings_are_kept),
-		STORE_TEST(test_a_policy_that_an_older_version_wrote),
-		STORE_TEST(test_9th_shape_joins),
-		STORE_TEST(test_33rd_target),
-		STORE_TEST(test_plan_makes_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,15 +2,11 @@
 /* The clock by which a store counts timeouts: steps, reboots, and when it stands still. */
 #include "unit/clock_fixture.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define REBOOTS 100
 
 /* The clock stands still within a transaction, and between two transactions. */
-static void test_time_stands_still(void **state)
+TIME_TEST(test_time_stands_still)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	add_for(f, "192.0.2.1", CLOCK_HOUR);
 	clock_advance(CLOCK_SECOND);
 	is_as(f, "192.0.2.1", CLOCK_HOUR, "");
@@ -66,14 +62,12 @@ static void is_left(struct fixture *f, __s64 left_ms)
 
 static void start_clock(struct fixture *f)
 {
-	open_store(f, STORE_WRITE);
 	add_for(f, clocked, 365 * CLOCK_DAY);
 }
 
-static void test_wall_clock_steps_change_nothing(void **state)
+TIME_TEST(test_wall_clock_steps_change_nothing)
 {
 	static const __s64 steps[] = { CLOCK_SECOND, -CLOCK_SECOND, 400 * CLOCK_DAY, -9000 * CLOCK_DAY };
-	struct fixture *f = *state;
 	__s64 left_ms = 365 * CLOCK_DAY;
 
 	start_clock(f);
@@ -88,10 +82,8 @@ static void test_wall_clock_steps_change_nothing(void **state)
 	holds(f, 1, 1, 1);
 }
 
-static void test_reboot_goes_on_by_the_wall_clock(void **state)
+TIME_TEST(test_reboot_goes_on_by_the_wall_clock)
 {
-	struct fixture *f = *state;
-
 	start_clock(f);
 	clock_advance(CLOCK_HOUR);
 	clock_reboot(CLOCK_DAY);
@@ -106,10 +98,9 @@ static void test_reboot_goes_on_by_the_wall_clock(void **state)
 }
 
 /* A writer has seen the step, so the store's clock excludes it. */
-static void test_reboot_after_a_step(void **state)
+TIME_TEST(test_reboot_after_a_step)
 {
 	static const __s64 steps[] = { 400 * CLOCK_DAY, -9000 * CLOCK_DAY, CLOCK_HOUR };
-	struct fixture *f = *state;
 	__s64 left_ms = 365 * CLOCK_DAY;
 
 	start_clock(f);
@@ -128,9 +119,8 @@ static void test_reboot_after_a_step(void **state)
  * A host without a battery clock starts in 1970. Then the store's time continues from where it was last
  * seen.
  */
-static void test_reboot_in_1970(void **state)
+TIME_TEST(test_reboot_in_1970)
 {
-	struct fixture *f = *state;
 	const __s64 wall_ms = clock_start.wall_ms + CLOCK_DAY;
 
 	start_clock(f);
@@ -160,10 +150,9 @@ static void test_reboot_in_1970(void **state)
 }
 
 /* A wrong clock is used for a write, and is set right before the host goes down again. */
-static void test_reboot_after_a_dead_clock(void **state)
+TIME_TEST(test_reboot_after_a_dead_clock)
 {
 	const __s64 dead_ms = 978307200 * CLOCK_SECOND; /* 2001 */
-	struct fixture *f = *state;
 
 	start_clock(f);
 	clock_reboot(0);
@@ -189,10 +178,8 @@ static void test_reboot_after_a_dead_clock(void **state)
 	is_left(f, 365 * CLOCK_DAY - 5 * CLOCK_HOUR);
 }
 
-static void test_never_backwards(void **state)
+TIME_TEST(test_never_backwards)
 {
-	struct fixture *f = *state;
-
 	start_clock(f);
 	clock_advance(CLOCK_DAY);
 	add(f, "192.0.2.2");
@@ -200,11 +187,15 @@ static void test_never_backwards(void **state)
 	is_left(f, 364 * CLOCK_DAY);
 }
 
-static void test_without_a_boot_id(void **state)
+static int setup_without_boot_id(void **state)
 {
-	struct fixture *f = *state;
-
+	fake_clock = clock_start;
 	fake_clock.boot = 0;
+	return setup_store(state);
+}
+
+TEST_WITH(test_without_a_boot_id, struct fixture *f, setup_without_boot_id, teardown)
+{
 	start_clock(f);
 	clock_advance(CLOCK_HOUR);
 	is_left(f, 365 * CLOCK_DAY - CLOCK_HOUR);
@@ -219,9 +210,8 @@ static void test_without_a_boot_id(void **state)
  * If some writer sees each step, and the wall clock runs while the host is off, the store's time is the
  * time that has passed.
  */
-static void test_time_is_what_passes(void **state)
+TIME_TEST(test_time_is_what_passes)
 {
-	struct fixture *f = *state;
 	__s64 left_ms = 365 * CLOCK_DAY, ms;
 
 	start_clock(f);
@@ -245,9 +235,8 @@ static void test_time_is_what_passes(void **state)
 }
 
 /* However the clocks are set and whoever sees it: time may stand still, but never goes back. */
-static void test_time_never_goes_back(void **state)
+TIME_TEST(test_time_never_goes_back)
 {
-	struct fixture *f = *state;
 	__s64 left_ms = 365 * CLOCK_DAY, seen_ms = left_ms, now_ms;
 
 	start_clock(f);
@@ -270,20 +259,4 @@ static void test_time_never_goes_back(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TIME_TEST(test_time_stands_still),
-		TIME_TEST(test_wall_clock_steps_change_nothing),
-		TIME_TEST(test_reboot_goes_on_by_the_wall_clock),
-		TIME_TEST(test_reboot_after_a_step),
-		TIME_TEST(test_reboot_in_1970),
-		TIME_TEST(test_reboot_after_a_dead_clock),
-		TIME_TEST(test_never_backwards),
-		TIME_TEST(test_without_a_boot_id),
-		TIME_TEST(test_time_is_what_passes),
-		TIME_TEST(test_time_never_goes_back),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)

@@ -7,7 +7,7 @@
 #define OTHER_USER 65534
 
 static const char *const files[] = { "data.mdb", "lock.mdb", "writer.lock" };
-#define FILES (sizeof(files) / sizeof(files[0]))
+#define FILES COUNT(files)
 
 static void needs_root(void)
 {
@@ -59,12 +59,11 @@ static const char *path_of(const struct fixture *f, const char *file)
 
 /* ---- modes ---- */
 
-static void test_modes_whatever_the_umask(void **state)
+DIRECTORY_TEST(test_modes_whatever_the_umask)
 {
 	static const mode_t umasks[] = { 0, 022, 077, 0777 };
-	struct fixture *f = *state;
 
-	for (size_t i = 0; i < sizeof(umasks) / sizeof(umasks[0]); i++) {
+	for (size_t i = 0; i < COUNT(umasks); i++) {
 		snprintf(f->dir, sizeof(f->dir), "%s/u%zu/state", f->top, i);
 		umask(umasks[i]);
 		make_store(f);
@@ -79,13 +78,12 @@ static void test_modes_whatever_the_umask(void **state)
 
 /* ---- directories ---- */
 
-static void test_directory_others_can_write_to(void **state)
+DIRECTORY_TEST(test_directory_others_can_write_to)
 {
 	static const mode_t modes[] = { 0770, 0720, 0702, 01777 };
-	struct fixture *f = *state;
 
 	make_store(f);
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+	for (size_t i = 0; i < COUNT(modes); i++) {
 		assert_int_equal(chmod(f->dir, modes[i]), 0);
 		refuses(f, -EPERM, "another user");
 	}
@@ -93,10 +91,8 @@ static void test_directory_others_can_write_to(void **state)
 	opens(f);
 }
 
-static void test_directory_above_others_can_write_to(void **state)
+DIRECTORY_TEST(test_directory_above_others_can_write_to)
 {
-	struct fixture *f = *state;
-
 	make_store(f);
 	assert_int_equal(chmod(f->top, 0770), 0);
 	refuses(f, -EPERM, "another user");
@@ -106,10 +102,8 @@ static void test_directory_above_others_can_write_to(void **state)
 	opens(f);
 }
 
-static void test_directory_of_another_user(void **state)
+DIRECTORY_TEST(test_directory_of_another_user)
 {
-	struct fixture *f = *state;
-
 	needs_root();
 	make_store(f);
 	assert_int_equal(chown(f->dir, OTHER_USER, -1), 0);
@@ -121,9 +115,8 @@ static void test_directory_of_another_user(void **state)
 	opens(f);
 }
 
-static void test_directory_is_a_link(void **state)
+DIRECTORY_TEST(test_directory_is_a_link)
 {
-	struct fixture *f = *state;
 	char real[64];
 
 	make_store(f);
@@ -135,9 +128,8 @@ static void test_directory_is_a_link(void **state)
 	refuses(f, -ELOOP, "symbolic link");
 }
 
-static void test_directory_above_is_a_link(void **state)
+DIRECTORY_TEST(test_directory_above_is_a_link)
 {
-	struct fixture *f = *state;
 	char state_dir[64], real[64];
 
 	snprintf(state_dir, sizeof(state_dir), "%s/state", f->top);
@@ -152,9 +144,8 @@ static void test_directory_above_is_a_link(void **state)
 }
 
 /* A dangling link: nothing is created at its end. */
-static void test_no_directory_is_made_through_a_link(void **state)
+DIRECTORY_TEST(test_no_directory_is_made_through_a_link)
 {
-	struct fixture *f = *state;
 	char elsewhere[64];
 
 	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", f->top);
@@ -222,55 +213,36 @@ static void plant_open_to_others(const char *aside, const char *path)
 	assert_int_equal(chmod(path, 0620), 0);
 }
 
-static void test_file_is_a_symlink(void **state)
+DIRECTORY_TEST(test_file_is_a_symlink)
 {
-	for_each_file(*state, plant_symlink, -ELOOP, "symbolic link");
+	for_each_file(f, plant_symlink, -ELOOP, "symbolic link");
 }
 
-static void test_file_has_another_link(void **state)
+DIRECTORY_TEST(test_file_has_another_link)
 {
-	for_each_file(*state, plant_hard_link, -EMLINK, "hard link");
+	for_each_file(f, plant_hard_link, -EMLINK, "hard link");
 }
 
-static void test_file_is_a_fifo(void **state)
+DIRECTORY_TEST(test_file_is_a_fifo)
 {
-	for_each_file(*state, plant_fifo, -EMLINK, "no plain file");
+	for_each_file(f, plant_fifo, -EMLINK, "no plain file");
 }
 
-static void test_file_is_a_device(void **state)
-{
-	needs_root();
-	for_each_file(*state, plant_device, -EMLINK, "no plain file");
-}
-
-static void test_file_of_another_user(void **state)
+DIRECTORY_TEST(test_file_is_a_device)
 {
 	needs_root();
-	for_each_file(*state, plant_of_another_user, -EMLINK, "another user");
+	for_each_file(f, plant_device, -EMLINK, "no plain file");
 }
 
-static void test_file_others_can_write_to(void **state)
+DIRECTORY_TEST(test_file_of_another_user)
 {
-	for_each_file(*state, plant_open_to_others, -EMLINK, "others can write");
+	needs_root();
+	for_each_file(f, plant_of_another_user, -EMLINK, "another user");
 }
 
-int main(void)
+DIRECTORY_TEST(test_file_others_can_write_to)
 {
-	const struct CMUnitTest tests[] = {
-		STORE_TEST(test_modes_whatever_the_umask),
-		STORE_TEST(test_directory_others_can_write_to),
-		STORE_TEST(test_directory_above_others_can_write_to),
-		STORE_TEST(test_directory_of_another_user),
-		STORE_TEST(test_directory_is_a_link),
-		STORE_TEST(test_directory_above_is_a_link),
-		STORE_TEST(test_no_directory_is_made_through_a_link),
-		STORE_TEST(test_file_is_a_symlink),
-		STORE_TEST(test_file_has_another_link),
-		STORE_TEST(test_file_is_a_fifo),
-		STORE_TEST(test_file_is_a_device),
-		STORE_TEST(test_file_of_another_user),
-		STORE_TEST(test_file_others_can_write_to),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for_each_file(f, plant_open_to_others, -EMLINK, "others can write");
 }
+
+TEST_MAIN(NULL, NULL)

@@ -6,7 +6,6 @@
 #include "unit/lists_fixture.h"
 #include "unit/lmdb_fixture.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define BIT(number) (1ULL << (number))
 #define HAND BIT(STORE_BY_HAND)
 #define LIST_VALUE_BYTES 24 /* before the source */
@@ -48,13 +47,11 @@ static void is_of(struct fixture *f, const char *text, __u64 owners, __s64 timeo
 
 /* ---- the lists ---- */
 
-static void test_lists_are_kept(void **state)
+TIME_TEST(test_lists_are_kept)
 {
-	struct fixture *f = *state;
 	struct store_lists lists;
 	unsigned int a, b;
 
-	open_store(f, STORE_WRITE);
 	assert_int_equal(number_of(f, "a"), 0);
 	begin(f);
 	a = open_list(f, "a");
@@ -91,11 +88,8 @@ static void test_lists_are_kept(void **state)
 }
 
 /* An import of an equal list changes no rules: no table is filled again for it. */
-static void test_the_time_of_an_import_is_no_change_of_rules(void **state)
+TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.1");
 	begin(f);
 	open_list(f, "a");
@@ -105,13 +99,11 @@ static void test_the_time_of_an_import_is_no_change_of_rules(void **state)
 	assert_int_not_equal(number_of(f, "a"), 0);
 }
 
-static void test_there_can_be_63(void **state)
+TIME_TEST(test_there_can_be_63)
 {
-	struct fixture *f = *state;
 	unsigned int number;
 	char name[16];
 
-	open_store(f, STORE_WRITE);
 	begin(f);
 	for (int i = 1; i <= STORE_LISTS_MAX; i++) {
 		snprintf(name, sizeof(name), "list-%d", i);
@@ -129,12 +121,10 @@ static void test_there_can_be_63(void **state)
 
 /* ---- who has a rule until when ---- */
 
-static void test_the_last_owner(void **state)
+TIME_TEST(test_the_last_owner)
 {
-	struct fixture *f = *state;
 	unsigned int a, b;
 
-	open_store(f, STORE_WRITE);
 	begin(f);
 	a = open_list(f, "a");
 	b = open_list(f, "b");
@@ -162,12 +152,10 @@ static void test_the_last_owner(void **state)
 }
 
 /* A timed ban on a rule that a list wants permanently still ends in time after the list has given it up. */
-static void test_a_timeout_beside_a_list(void **state)
+TIME_TEST(test_a_timeout_beside_a_list)
 {
-	struct fixture *f = *state;
 	unsigned int a;
 
-	open_store(f, STORE_WRITE);
 	begin(f);
 	a = open_list(f, "a");
 	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
@@ -190,12 +178,10 @@ static void test_a_timeout_beside_a_list(void **state)
 }
 
 /* The other order: a rule that was added by hand stays permanent, whatever timeout a list gives it. */
-static void test_a_list_with_a_timeout(void **state)
+TIME_TEST(test_a_list_with_a_timeout)
 {
-	struct fixture *f = *state;
 	unsigned int a, b;
 
-	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.1");
 	begin(f);
 	a = open_list(f, "a");
@@ -224,13 +210,11 @@ static void test_a_list_with_a_timeout(void **state)
 
 /* ---- undone ---- */
 
-static void test_lists_are_undone(void **state)
+TIME_TEST(test_lists_are_undone)
 {
 	struct store_lists before, after;
-	struct fixture *f = *state;
 	unsigned int a, b, c;
 
-	open_store(f, STORE_WRITE);
 	begin(f);
 	a = open_list(f, "a");
 	b = open_list(f, "b");
@@ -263,12 +247,10 @@ static void test_lists_are_undone(void **state)
 }
 
 /* An undo does not bring rules back to a list deleted meanwhile, nor delete a list that got rules since. */
-static void test_changes_between(void **state)
+TIME_TEST(test_changes_between)
 {
-	struct fixture *f = *state;
 	unsigned int a, b, c;
 
-	open_store(f, STORE_WRITE);
 	begin(f);
 	a = open_list(f, "a");
 	b = open_list(f, "b");
@@ -303,13 +285,11 @@ static void test_changes_between(void **state)
 }
 
 /* An undo does not undo what others do to the lists of the change. */
-static void test_lists_changed_between(void **state)
+TIME_TEST(test_lists_changed_between)
 {
-	struct fixture *f = *state;
 	struct store_lists lists;
 	unsigned int a, b, c;
 
-	open_store(f, STORE_WRITE);
 	begin(f);
 	a = open_list(f, "a");
 	b = open_list(f, "b");
@@ -334,12 +314,10 @@ static void test_lists_changed_between(void **state)
 	assert_int_equal(number_of(f, "c"), c);
 }
 
-static void test_a_deletion_is_confirmed(void **state)
+TIME_TEST(test_a_deletion_is_confirmed)
 {
-	struct fixture *f = *state;
 	unsigned int a;
 
-	open_store(f, STORE_WRITE);
 	begin(f);
 	a = open_list(f, "a");
 	end(f);
@@ -368,7 +346,7 @@ static void put_value(struct fixture *f, const void *value, size_t length)
 	lmdb_commit(txn);
 }
 
-static void test_damaged_values(void **state)
+TIME_TEST(test_damaged_values)
 {
 #define NUMBER(low) low, 0, 0, 0, 0, 0, 0, 0
 	static const struct {
@@ -385,10 +363,8 @@ static void test_damaged_values(void **state)
 		{ 25, { 3, NUMBER(9), NUMBER(0), NUMBER(1) } }, /* by hand, for a time: has another head */
 		{ 9, { 4, NUMBER(2) } },                        /* no comment starts like this */
 	};
-	struct fixture *f = *state;
 	struct rule rule = rule_of("192.0.2.1");
 
-	open_store(f, STORE_WRITE);
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		close_store(f);
 		put_value(f, rows[i].bytes, rows[i].length);
@@ -427,14 +403,12 @@ static void list_is_refused(struct fixture *f, const char *name, const __u8 *val
 	lmdb_commit(txn);
 }
 
-static void test_damaged_lists(void **state)
+TIME_TEST(test_damaged_lists)
 {
 	static const __u8 row[] = { NUMBER(0), NUMBER(1), 2, 0, 0, 0, 0, 0, 0, 0, '/', 'x' };
-	struct fixture *f = *state;
 	__u8 other[LIST_VALUE_BYTES + STORE_SOURCE_BYTES] = {};
 
 	_Static_assert(sizeof(row) == LIST_VALUE_BYTES + 2, "a list of source /x");
-	open_store(f, STORE_WRITE);
 	begin(f);
 	open_list(f, "a");
 	end(f);
@@ -460,16 +434,4 @@ static void test_damaged_lists(void **state)
 	assert_int_equal(number_of(f, "b"), 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TIME_TEST(test_lists_are_kept),          TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules),
-		TIME_TEST(test_there_can_be_63),         TIME_TEST(test_the_last_owner),
-		TIME_TEST(test_a_timeout_beside_a_list), TIME_TEST(test_a_list_with_a_timeout),
-		TIME_TEST(test_lists_are_undone),        TIME_TEST(test_changes_between),
-		TIME_TEST(test_a_deletion_is_confirmed), TIME_TEST(test_lists_changed_between),
-		TIME_TEST(test_damaged_values),          TIME_TEST(test_damaged_lists),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)

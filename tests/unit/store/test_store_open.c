@@ -21,10 +21,8 @@ static mode_t mode_of(const char *path)
 	return file.st_mode & 07777;
 }
 
-static void test_missing(void **state)
+DIRECTORY_TEST(test_missing)
 {
-	struct fixture *f = *state;
-
 	open_fails(f, STORE_READ, -ENOENT);
 	assert_int_equal(access(f->dir, F_OK), -1);
 	assert_int_equal(mkdir(f->dir, 0700), 0);
@@ -35,9 +33,8 @@ static void test_missing(void **state)
 	add(f, "192.0.2.1");
 }
 
-static void test_makes_directories(void **state)
+DIRECTORY_TEST(test_makes_directories)
 {
-	struct fixture *f = *state;
 	char parent[48], dir[64], data[80];
 
 	snprintf(parent, sizeof(parent), "%s/parent", f->top);
@@ -50,18 +47,15 @@ static void test_makes_directories(void **state)
 	assert_int_equal(mode_of(data), 0600);
 }
 
-static void test_directory_is_a_file(void **state)
+DIRECTORY_TEST(test_directory_is_a_file)
 {
-	struct fixture *f = *state;
-
 	close(creat(f->dir, 0600));
 	open_fails(f, STORE_WRITE, -ENOTDIR);
 	open_fails(f, STORE_READ, -ENOTDIR);
 }
 
-static void test_lock_is_a_link(void **state)
+DIRECTORY_TEST(test_lock_is_a_link)
 {
-	struct fixture *f = *state;
 	char link[64];
 
 	assert_int_equal(mkdir(f->dir, 0700), 0);
@@ -90,11 +84,10 @@ static void refuses(struct fixture *f, const void *bytes, size_t length)
 	assert_memory_equal(again, bytes, length);
 }
 
-static void test_foreign_file(void **state)
+DIRECTORY_TEST(test_foreign_file)
 {
 	static const char text[] = "192.0.2.1\n";
 	unsigned char noise[12288];
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < sizeof(noise); i++)
 		noise[i] = i * i >> 3 ^ i;
@@ -106,10 +99,8 @@ static void test_foreign_file(void **state)
 	open_fails(f, STORE_WRITE, -EBADMSG);
 }
 
-static void test_foreign_environment(void **state)
+DIRECTORY_TEST(test_foreign_environment)
 {
-	struct fixture *f = *state;
-
 	lmdb_put(f, "others", "key", (MDB_val){ 5, "value" });
 	open_fails(f, STORE_READ, -EBADMSG);
 	open_fails(f, STORE_WRITE, -EBADMSG);
@@ -127,7 +118,7 @@ static void meta_put(struct fixture *f, __u64 magic, __u32 schema, size_t length
 	lmdb_put(f, "meta", "store", (MDB_val){ length, bytes });
 }
 
-static void test_other_schema(void **state)
+STORE_TEST(test_other_schema)
 {
 	static const struct {
 		__u64 magic;
@@ -148,12 +139,10 @@ static void test_other_schema(void **state)
 		{ STORE_MAGIC, 1, META_BYTES_1 - 8, -EBADMSG },
 		{ STORE_MAGIC, STORE_SCHEMA, META_SCHEMA_OFFSET, -EBADMSG },
 	};
-	struct fixture *f = *state;
 
-	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.1");
 	close_store(f);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		meta_put(f, rows[i].magic, rows[i].schema, rows[i].length);
 		open_fails(f, STORE_READ, rows[i].error);
 		open_fails(f, STORE_WRITE, rows[i].error);
@@ -206,11 +195,8 @@ static int child_reads_only(struct fixture *f)
 	return 0;
 }
 
-static void test_reads_without_permission_to_write(void **state)
+STORE_TEST(test_reads_without_permission_to_write)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.1");
 	close_store(f);
 	assert_int_equal(chmod(f->top, 0755), 0);
@@ -262,9 +248,9 @@ static int child_fills_disk(struct fixture *f)
 	return 0;
 }
 
-static void test_full_disk(void **state)
+DIRECTORY_TEST(test_full_disk)
 {
-	in_child(*state, child_fills_disk, "mounting a small tmpfs needs root");
+	in_child(f, child_fills_disk, "mounting a small tmpfs needs root");
 }
 
 static int child_starts_on_full_disk(struct fixture *f)
@@ -288,25 +274,9 @@ static int child_starts_on_full_disk(struct fixture *f)
 	return 0;
 }
 
-static void test_start_on_full_disk(void **state)
+DIRECTORY_TEST(test_start_on_full_disk)
 {
-	in_child(*state, child_starts_on_full_disk, "mounting a small tmpfs needs root");
+	in_child(f, child_starts_on_full_disk, "mounting a small tmpfs needs root");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STORE_TEST(test_missing),
-		STORE_TEST(test_makes_directories),
-		STORE_TEST(test_directory_is_a_file),
-		STORE_TEST(test_lock_is_a_link),
-		STORE_TEST(test_foreign_file),
-		STORE_TEST(test_foreign_environment),
-		STORE_TEST(test_other_schema),
-		STORE_TEST(test_reads_without_permission_to_write),
-		STORE_TEST(test_full_disk),
-		STORE_TEST(test_start_on_full_disk),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -217,13 +217,11 @@ static void undo_at_random(struct fixture *f, struct model *model)
 }
 
 /* The comment of the first owner, as long as the rule has an owner. */
-static void test_whose_comment(void **state)
+TIME_TEST(test_whose_comment)
 {
-	struct fixture *f = *state;
 	struct rule rule = rule_of("192.0.2.1 comment first timeout 1h");
 	unsigned int list;
 
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(store_list_open(f->store, "a", "-", &list), 0);
 	assert_int_equal(store_put_for(f->store, &rule, STORE_BY_HAND), 0);
@@ -236,13 +234,11 @@ static void test_whose_comment(void **state)
 	store_abort(f->store);
 }
 
-static void test_at_random(void **state)
+TIME_TEST(test_at_random)
 {
 	struct model *model = calloc(1, sizeof(*model));
-	struct fixture *f = *state;
 
 	assert_non_null(model);
-	open_store(f, STORE_WRITE);
 	begin(f);
 	for (unsigned int k = 1; k < MODEL_OWNERS; k++)
 		assert_int_equal(open_list(f, (char[]){ 'a' + k, 0 }), k);
@@ -270,12 +266,4 @@ static void test_at_random(void **state)
 	free(model);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TIME_TEST(test_whose_comment),
-		TIME_TEST(test_at_random),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)

@@ -78,11 +78,8 @@ static bool is_locked(struct fixture *f)
 	return !is_free;
 }
 
-static void test_writer_is_alone(void **state)
+STORE_TEST(test_writer_is_alone)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	assert_true(is_locked(f));
 	add(f, "192.0.2.1");
 	assert_true(is_locked(f));
@@ -121,9 +118,8 @@ static void look(struct fixture *f)
 	close_store(f);
 }
 
-static void test_writers_take_turns(void **state)
+DIRECTORY_TEST(test_writers_take_turns)
 {
-	struct fixture *f = *state;
 	int status, ended = 0;
 	pid_t pid;
 
@@ -329,9 +325,9 @@ static void kill_writers(struct fixture *f)
 	alarm(0);
 }
 
-static void test_killed_writers(void **state)
+DIRECTORY_TEST(test_killed_writers)
 {
-	kill_writers(*state);
+	kill_writers(f);
 }
 
 /* Opens the store, says so, and keeps it open until its end of the pipe is closed. */
@@ -386,12 +382,10 @@ static void end_readers(struct readers *readers)
 }
 
 /* If nobody has the store open, LMDB makes its locks again; here it must recover them. */
-static void test_killed_writers_beside_a_reader(void **state)
+STORE_TEST(test_killed_writers_beside_a_reader)
 {
-	struct fixture *f = *state;
 	struct readers readers;
 
-	open_store(f, STORE_WRITE);
 	close_store(f);
 	readers = start_readers(f, 1);
 	kill_writers(f);
@@ -399,12 +393,10 @@ static void test_killed_writers_beside_a_reader(void **state)
 }
 
 /* For example lists whose output nobody reads. */
-static void test_many_readers(void **state)
+STORE_TEST(test_many_readers)
 {
-	struct fixture *f = *state;
 	struct readers readers;
 
-	open_store(f, STORE_WRITE);
 	close_store(f);
 	alarm(WATCHDOG_S);
 	readers = start_readers(f, READERS);
@@ -416,13 +408,4 @@ static void test_many_readers(void **state)
 	end_readers(&readers);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STORE_TEST(test_writer_is_alone), STORE_TEST(test_writers_take_turns),
-		STORE_TEST(test_killed_writers),  STORE_TEST(test_killed_writers_beside_a_reader),
-		STORE_TEST(test_many_readers),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)

@@ -21,7 +21,7 @@ static const struct {
 	{ "proto udp dport 53", "dns" },
 };
 
-#define RULES (sizeof(rules) / sizeof(rules[0]))
+#define RULES COUNT(rules)
 #define KEYS (RULES + 1) /* the last one has a key in each family */
 
 static const __u64 store_id[2] = { 0x0123456789abcdef, 0xfedcba9876543210 };
@@ -77,12 +77,15 @@ static void write_schema_1(struct fixture *f)
 
 static int setup_schema_1(void **state)
 {
-	int error = setup_clock(state);
+	int error = setup(state);
 
+	fake_clock = clock_start;
 	if (!error)
 		write_schema_1(*state);
 	return error;
 }
+
+#define SCHEMA_TEST(name) TEST_WITH(name, struct fixture *f, setup_schema_1, teardown)
 
 static int never(const struct rule *rule, void *context)
 {
@@ -141,9 +144,8 @@ static void is_schema(struct fixture *f, unsigned int schema)
 	lmdb_commit(txn);
 }
 
-static void test_is_read(void **state)
+SCHEMA_TEST(test_is_read)
 {
-	struct fixture *f = *state;
 	struct shape_list list;
 
 	open_store(f, STORE_READ);
@@ -155,10 +157,8 @@ static void test_is_read(void **state)
 }
 
 /* Also if the clock differs from the one before; by now it always does. */
-static void test_a_writer_that_changes_nothing_leaves_it(void **state)
+SCHEMA_TEST(test_a_writer_that_changes_nothing_leaves_it)
 {
-	struct fixture *f = *state;
-
 	open_store(f, STORE_WRITE);
 	holds_all(f, GENERATION);
 	assert_int_equal(store_begin(f->store), 0);
@@ -178,10 +178,8 @@ static void test_a_writer_that_changes_nothing_leaves_it(void **state)
 	holds_all(f, GENERATION);
 }
 
-static void test_the_first_change(void **state)
+SCHEMA_TEST(test_the_first_change)
 {
-	struct fixture *f = *state;
-
 	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(put_for(f, "192.0.2.3 comment timed", CLOCK_HOUR), 0);
@@ -206,10 +204,9 @@ static void test_the_first_change(void **state)
 }
 
 /* Every change converts the store: one of settings, and a pending one, too. */
-static void test_other_first_changes(void **state)
+SCHEMA_TEST(test_other_first_changes)
 {
 	const struct store_settings settings = { .is_monitor_only = 1 };
-	struct fixture *f = *state;
 	struct store_settings kept;
 	struct store_pending pending;
 
@@ -254,9 +251,8 @@ static int read_before_and_after(struct fixture *f, int ready, int go)
 	return 0;
 }
 
-static void test_a_reader_from_before_the_change(void **state)
+SCHEMA_TEST(test_a_reader_from_before_the_change)
 {
-	struct fixture *f = *state;
 	int ready[2], go[2], status;
 	char byte;
 	pid_t pid;
@@ -297,7 +293,7 @@ static void make_schema_2(struct fixture *f)
 	__u8 meta[META_BYTES];
 	MDB_dbi dbi;
 
-	for (size_t i = 0; i < sizeof(newer) / sizeof(newer[0]); i++) {
+	for (size_t i = 0; i < COUNT(newer); i++) {
 		assert_int_equal(mdb_dbi_open(txn, newer[i], 0, &dbi), 0);
 		assert_int_equal(mdb_drop(txn, dbi, 1), 0);
 	}
@@ -326,14 +322,12 @@ static __u32 schema_of(struct fixture *f)
 	return schema;
 }
 
-static void test_schema_2(void **state)
+TIME_TEST(test_schema_2)
 {
-	struct fixture *f = *state;
 	struct store_lists lists;
 	struct rule rule;
 	unsigned int number;
 
-	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.11 comment ours");
 	add_for(f, "192.0.2.12", CLOCK_HOUR);
 	close_store(f);
@@ -368,7 +362,7 @@ static void test_schema_2(void **state)
 
 /* ---- shapes that cannot be ---- */
 
-static void test_damaged_shapes(void **state)
+SCHEMA_TEST(test_damaged_shapes)
 {
 	static const struct {
 		struct rule_shape shape;
@@ -385,10 +379,9 @@ static void test_damaged_shapes(void **state)
 		{ { .family = FLOW_IPV4, .src_len = 20 }, 1, 19, 0 },
 		{ { .family = FLOW_IPV4, .src_len = 20 }, 1, 24, 8 },
 	};
-	struct fixture *f = *state;
 	struct shape_list list;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct rule_shape shape = rows[i].shape;
 		__u8 value[SHAPE_BYTES] = {};
 		MDB_txn *txn = lmdb_begin(f);
@@ -414,19 +407,4 @@ static void test_damaged_shapes(void **state)
 	holds_all(f, GENERATION);
 }
 
-#define SCHEMA_TEST(name) cmocka_unit_test_setup_teardown(name, setup_schema_1, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SCHEMA_TEST(test_is_read),
-		SCHEMA_TEST(test_a_writer_that_changes_nothing_leaves_it),
-		SCHEMA_TEST(test_the_first_change),
-		SCHEMA_TEST(test_other_first_changes),
-		SCHEMA_TEST(test_a_reader_from_before_the_change),
-		TIME_TEST(test_schema_2),
-		SCHEMA_TEST(test_damaged_shapes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

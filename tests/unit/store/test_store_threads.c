@@ -16,10 +16,8 @@ static int open_other(struct fixture *f, enum store_mode mode)
 	return error;
 }
 
-static void test_a_thread_has_a_store_once(void **state)
+DIRECTORY_TEST(test_a_thread_has_a_store_once)
 {
-	struct fixture *f = *state;
-
 	for (enum store_mode mode = STORE_WRITE;; mode = STORE_READ) {
 		open_store(f, mode);
 		for (enum store_mode again = STORE_READ; again <= STORE_TRY; again++)
@@ -56,12 +54,10 @@ static void *open_meanwhile(void *context)
 }
 
 /* Also if both only read: LMDB's locks work between processes only, and would be lost. */
-static void test_threads_wait_for_each_other(void **state)
+STORE_TEST(test_threads_wait_for_each_other)
 {
 	const struct timespec moment = { .tv_nsec = 20000000 };
-	struct fixture *f = *state;
 
-	open_store(f, STORE_WRITE);
 	close_store(f);
 	for (enum store_mode mode = STORE_READ; mode <= STORE_TRY; mode++) {
 		struct other_thread other = { .f = f };
@@ -83,13 +79,11 @@ static void test_threads_wait_for_each_other(void **state)
 }
 
 /* In a child: its parent's stores are not open here, and another process has the writer's lock. */
-static void test_trying_does_not_wait_for_a_process(void **state)
+STORE_TEST(test_trying_does_not_wait_for_a_process)
 {
-	struct fixture *f = *state;
 	int status;
 	pid_t pid;
 
-	open_store(f, STORE_WRITE);
 	pid = fork();
 	assert_int_not_equal(pid, -1);
 	if (pid == 0)
@@ -99,13 +93,4 @@ static void test_trying_does_not_wait_for_a_process(void **state)
 	assert_int_equal(WEXITSTATUS(status), EBUSY);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		STORE_TEST(test_a_thread_has_a_store_once),
-		STORE_TEST(test_threads_wait_for_each_other),
-		STORE_TEST(test_trying_does_not_wait_for_a_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,17 +2,13 @@
 /* Rules with a timeout: which of them have ended, in which order, and what the store keeps of their time. */
 #include "unit/clock_fixture.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define RUNS 200
 #define MANY 20000
 
 /* ---- one rule ---- */
 
-static void test_put_again(void **state)
+TIME_TEST(test_put_again)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(put_for(f, "192.0.2.1 comment first", CLOCK_HOUR), 0);
 	assert_int_equal(put_for(f, "192.0.2.1", 2 * CLOCK_HOUR), -EALREADY);
@@ -49,11 +45,8 @@ static int never(const struct rule *rule, void *context)
 	return 0;
 }
 
-static void test_delete_and_clear(void **state)
+TIME_TEST(test_delete_and_clear)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	add_for(f, "192.0.2.1", CLOCK_SECOND);
 	add_for(f, "192.0.2.2", CLOCK_SECOND);
 	add_for(f, "proto udp dport 53", CLOCK_SECOND);
@@ -79,12 +72,10 @@ static void test_delete_and_clear(void **state)
 }
 
 /* A rule that is refused because of its shape leaves no deadline behind. */
-static void test_refused_leaves_no_deadline(void **state)
+TIME_TEST(test_refused_leaves_no_deadline)
 {
-	struct fixture *f = *state;
 	char text[32];
 
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	for (unsigned int length = 1; length <= ABI_SHAPES_MAX; length++) {
 		snprintf(text, sizeof(text), "8000::/%u", length);
@@ -317,12 +308,10 @@ static void advance(struct model *model)
 	model->now_ms += ms;
 }
 
-static void test_many_against_a_model(void **state)
+TIME_TEST(test_many_against_a_model)
 {
 	struct model model = {}, before;
-	struct fixture *f = *state;
 
-	open_store(f, STORE_WRITE);
 	for (int run = 0; run < RUNS; run++) {
 		before = model;
 		advance(&model);
@@ -373,13 +362,12 @@ static int sweep_rule(const struct rule *rule, void *context)
 }
 
 /* Pages of the database are merged or vanish during the visit. */
-static void test_many_are_deleted_while_visited(void **state)
+TIME_TEST(test_many_are_deleted_while_visited)
 {
-	struct sweep sweep = { .f = *state };
+	struct sweep sweep = { .f = f };
 	struct rule rule = rule_of("10.0.0.0 comment \"long enough to fill pages with\"");
 	size_t ended = 0;
 
-	open_store(sweep.f, STORE_WRITE);
 	assert_int_equal(store_begin(sweep.f->store), 0);
 	for (size_t i = 0; i < MANY; i++) {
 		rule.src.byte[2] = i >> 8;
@@ -407,12 +395,10 @@ static int stop(const struct rule *rule, void *context)
 	return *(int *)context;
 }
 
-static void test_a_visit_ends_as_the_visitor_says(void **state)
+TIME_TEST(test_a_visit_ends_as_the_visitor_says)
 {
 	static int results[] = { 7, -EIO, -ENOENT };
-	struct fixture *f = *state;
 
-	open_store(f, STORE_WRITE);
 	add_for(f, "192.0.2.1", CLOCK_SECOND);
 	clock_advance(CLOCK_DAY);
 	for (size_t i = 0; i < COUNT(results); i++) {
@@ -424,16 +410,4 @@ static void test_a_visit_ends_as_the_visitor_says(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TIME_TEST(test_put_again),
-		TIME_TEST(test_delete_and_clear),
-		TIME_TEST(test_refused_leaves_no_deadline),
-		TIME_TEST(test_many_against_a_model),
-		TIME_TEST(test_many_are_deleted_while_visited),
-		TIME_TEST(test_a_visit_ends_as_the_visitor_says),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)

@@ -2,7 +2,6 @@
 /* A pending change: what the store keeps of the rules that it touches, and for how long. */
 #include "unit/clock_fixture.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define RUNS 60
 #define RULES 200 /* numbers that rules are drawn from */
 
@@ -38,12 +37,10 @@ static int never(const struct rule *rule, bool is_back, void *context)
 
 /* ---- what waits ---- */
 
-static void test_one_at_a_time(void **state)
+TIME_TEST(test_one_at_a_time)
 {
-	struct fixture *f = *state;
 	__u64 first, generation;
 
-	open_store(f, STORE_WRITE);
 	nothing_pends(f);
 	begin_pending(f, CLOCK_HOUR);
 	first = pending_of(f).id;
@@ -75,11 +72,8 @@ static void test_one_at_a_time(void **state)
 	assert_int_not_equal(pending_of(f).id, first);
 }
 
-static void test_abort_forgets(void **state)
+TIME_TEST(test_abort_forgets)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	add(f, "192.0.2.1");
 	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(del(f, "192.0.2.1"), 0);
@@ -100,11 +94,8 @@ static void test_abort_forgets(void **state)
 }
 
 /* After an aborted undo the whole change is still pending. */
-static void test_abort_of_the_undo(void **state)
+TIME_TEST(test_abort_of_the_undo)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(put(f, "192.0.2.1"), 0);
 	assert_int_equal(store_commit(f->store), 0);
@@ -125,11 +116,8 @@ static void is_left(struct fixture *f, __s64 left_ms)
 	}
 }
 
-static void test_time_left(void **state)
+TIME_TEST(test_time_left)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	begin_pending(f, CLOCK_DAY);
 	clock_advance(CLOCK_SECOND);
 	assert_int_equal(pending_of(f).left_ms, CLOCK_DAY);
@@ -145,11 +133,8 @@ static void test_time_left(void **state)
 }
 
 /* From this moment on, though the store's clock stands still. */
-static void test_time_pushed_out(void **state)
+TIME_TEST(test_time_pushed_out)
 {
-	struct fixture *f = *state;
-
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(store_push_pending(f->store, CLOCK_HOUR), -ENOENT);
 	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
@@ -235,7 +220,7 @@ static void was_before(struct fixture *f, const struct expected *expected, size_
 	assert_int_equal(pending_of(f).rules, count);
 }
 
-static void test_what_was_before(void **state)
+TIME_TEST(test_what_was_before)
 {
 	static const struct expected expected[] = {
 		{ "192.0.2.1 comment deleted", true, 0 },
@@ -247,9 +232,7 @@ static void test_what_was_before(void **state)
 		{ "2001:db8::/32", false, 0 },
 		{ "192.0.2.10", false, 0 },
 	};
-	struct fixture *f = *state;
 
-	open_store(f, STORE_WRITE);
 	assert_int_equal(store_begin(f->store), 0);
 	for (size_t i = 0; i < COUNT(expected); i++)
 		if (expected[i].existed)
@@ -288,7 +271,7 @@ static void test_what_was_before(void **state)
 }
 
 /* What others do to the same rules survives the undo: see also store/test_store_owners.c. */
-static void test_changed_meanwhile(void **state)
+TIME_TEST(test_changed_meanwhile)
 {
 	static const struct expected expected[] = {
 		{ "192.0.2.1 comment \"added later\"", true, 0 },
@@ -296,9 +279,7 @@ static void test_changed_meanwhile(void **state)
 		{ "192.0.2.3 comment \"timed before\"", true, 2 * CLOCK_HOUR },
 		{ "192.0.2.4 comment \"there before\"", true, 0 },
 	};
-	struct fixture *f = *state;
 
-	open_store(f, STORE_WRITE);
 	add_for(f, "192.0.2.3 comment \"timed before\"", CLOCK_HOUR);
 	add(f, "192.0.2.4 comment \"there before\"");
 	add(f, "192.0.2.5");
@@ -326,12 +307,10 @@ static int del_ended(const struct rule *rule, void *context)
 }
 
 /* The change made a rule end earlier; the undo takes that back, too. */
-static void test_ended_meanwhile(void **state)
+TIME_TEST(test_ended_meanwhile)
 {
 	struct expected expected[] = { { "192.0.2.1", true, CLOCK_HOUR } };
-	struct fixture *f = *state;
 
-	open_store(f, STORE_WRITE);
 	add_for(f, "192.0.2.1", CLOCK_HOUR);
 	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(del(f, "192.0.2.1"), 0);
@@ -346,7 +325,7 @@ static void test_ended_meanwhile(void **state)
 	was_before(f, expected, COUNT(expected));
 }
 
-static void test_cleared(void **state)
+TIME_TEST(test_cleared)
 {
 	struct expected expected[] = {
 		{ "192.0.2.1 comment one", true, 0 },
@@ -354,9 +333,7 @@ static void test_cleared(void **state)
 		{ "proto udp dport 53", true, CLOCK_SECOND },
 		{ "192.0.2.9", false, 0 },
 	};
-	struct fixture *f = *state;
 
-	open_store(f, STORE_WRITE);
 	for (size_t i = 0; i < 3; i++)
 		add_for(f, expected[i].text, expected[i].timeout_ms);
 	clock_advance(2 * CLOCK_SECOND);
@@ -381,12 +358,10 @@ static int stop(const struct rule *rule, bool is_back, void *context)
 	return *(int *)context;
 }
 
-static void test_a_visit_ends_as_the_visitor_says(void **state)
+TIME_TEST(test_a_visit_ends_as_the_visitor_says)
 {
 	static int results[] = { 7, -EIO, -ENOENT };
-	struct fixture *f = *state;
 
-	open_store(f, STORE_WRITE);
 	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(put(f, "192.0.2.1"), 0);
 	assert_int_equal(store_commit(f->store), 0);
@@ -473,13 +448,11 @@ static void equal(const struct copy *a, const struct copy *b)
 	}
 }
 
-static void test_undone_it_is_as_before(void **state)
+TIME_TEST(test_undone_it_is_as_before)
 {
 	struct copy *before = calloc(2, sizeof(*before)), *after = before + 1;
-	struct fixture *f = *state;
 	struct store_info info, again;
 
-	open_store(f, STORE_WRITE);
 	for (int run = 0; run < RUNS; run++) {
 		commit(f, change_random);
 		copy_all(f, before);
@@ -503,21 +476,4 @@ static void test_undone_it_is_as_before(void **state)
 	free(before);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TIME_TEST(test_one_at_a_time),
-		TIME_TEST(test_abort_forgets),
-		TIME_TEST(test_abort_of_the_undo),
-		TIME_TEST(test_time_left),
-		TIME_TEST(test_time_pushed_out),
-		TIME_TEST(test_what_was_before),
-		TIME_TEST(test_changed_meanwhile),
-		TIME_TEST(test_ended_meanwhile),
-		TIME_TEST(test_cleared),
-		TIME_TEST(test_a_visit_ends_as_the_visitor_says),
-		TIME_TEST(test_undone_it_is_as_before),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)

@@ -7,7 +7,7 @@ static int open_buckets(struct table *table, __u32 buckets, __u32 step_shift, co
 	return table_open(table, BUCKET_16, (struct bucket_geometry){ buckets, step_shift }, memory);
 }
 
-static void test_open_checks_geometry(void **state)
+TEST(test_open_checks_geometry)
 {
 	static __u64 bucket[512];
 	__u64 sequence = 0;
@@ -16,7 +16,6 @@ static void test_open_checks_geometry(void **state)
 	const struct table_memory exact = { .bucket = bucket, .record = &record };
 	struct table table = {};
 
-	(void)state;
 	table_close(&table);
 	assert_int_equal(open_buckets(&table, 0, 64, &memory), -EINVAL);
 	assert_int_equal(open_buckets(&table, 128, 57, &memory), -EINVAL);
@@ -58,10 +57,9 @@ static const struct {
 	{ ~0ULL, 1ULL << 30, 1ULL << 30 },
 };
 
-static void test_geometry(void **state)
+TEST(test_geometry)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(geometries) / sizeof(geometries[0]); i++) {
+	for (size_t i = 0; i < COUNT(geometries); i++) {
 		const struct bucket_geometry geometry = table_geometry(geometries[i].asked);
 
 		assert_int_equal(table_slots_of(geometry), geometries[i].slots);
@@ -69,9 +67,8 @@ static void test_geometry(void **state)
 	}
 }
 
-static void test_slots_for(void **state)
+TEST(test_slots_for)
 {
-	(void)state;
 	assert_int_equal(table_slots_for(0), 1 << 10);
 	assert_int_equal(table_slots_for(972), 1 << 10);
 	assert_int_equal(table_slots_for(973), 1 << 11);
@@ -84,7 +81,7 @@ static void test_slots_for(void **state)
 	assert_in_range(table_slots_for(~0ULL), (1ULL << 30) + 1, ~0ULL);
 }
 
-static void test_bytes_and_false_positives(void **state)
+TEST(test_bytes_and_false_positives)
 {
 	static const struct {
 		enum bucket_format format;
@@ -97,8 +94,7 @@ static void test_bytes_and_false_positives(void **state)
 		{ BUCKET_17, 2048, 8. / 131071 },
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+	for (size_t i = 0; i < COUNT(expected); i++) {
 		assert_int_equal(table_bucket_bytes(expected[i].format, table_geometry(1 << 10)), expected[i].bytes);
 		assert_float_equal(table_false_positive_rate(expected[i].format, 1) / expected[i].rate, 1, 1e-6);
 		assert_float_equal(table_false_positive_rate(expected[i].format, .5) / expected[i].rate, .5, 1e-6);
@@ -106,12 +102,11 @@ static void test_bytes_and_false_positives(void **state)
 }
 
 /* As many absent keys are found as table_false_positive_rate() says, within 6 sigma. */
-static void test_false_positive_rate_is_met(void **state)
+TEST(test_false_positive_rate_is_met)
 {
 	enum { LOOKUPS = 4000000, SLOTS = 1 << 12 };
-	const __u64 seed = print_seed();
+	const __u64 seed = seed_of_run();
 
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
 		const size_t count = SLOTS * TABLE_LOAD_PERCENT / 100;
 		struct table_entry *entry = entries_of(seed, 0, count);
@@ -137,12 +132,11 @@ static void test_false_positive_rate_is_met(void **state)
 	}
 }
 
-static void test_insert_find_delete(void **state)
+TEST(test_insert_find_delete)
 {
 	const struct hash_value zero = { 0, 7ULL << ABI_END_BITS }, other = { 2ULL << 48, zero.tag };
 	const struct table_entry held = { .key = zero };
 
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
 		struct fixture f;
 
@@ -164,9 +158,8 @@ static void test_insert_find_delete(void **state)
 }
 
 /* A compact table keeps eight equal entries, although it cannot tell them apart. */
-static void test_equal_entries_are_kept_apart(void **state)
+TEST(test_equal_entries_are_kept_apart)
 {
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
 		struct hash_value key, twin;
 		struct fixture f;
@@ -206,11 +199,10 @@ static void fill_to_95_percent(const struct table_kind *kind, __u64 slots, __u64
 	free(entry);
 }
 
-static void test_95_percent_fit(void **state)
+TEST(test_95_percent_fit)
 {
-	const __u64 seed = print_seed();
+	const __u64 seed = seed_of_run();
 
-	(void)state;
 	for (unsigned int slots_log2 = 10; slots_log2 <= 20; slots_log2 += 2)
 		for (unsigned int run = 0; run < 3; run++)
 			fill_to_95_percent(KIND_COMPACT, 1ULL << slots_log2, seed + run);
@@ -223,13 +215,12 @@ static void test_95_percent_fit(void **state)
 	}
 }
 
-static void test_build(void **state)
+TEST(test_build)
 {
-	const __u64 seed = print_seed(), slots = 1 << 14;
+	const __u64 seed = seed_of_run(), slots = 1 << 14;
 	const size_t count = slots * TABLE_LOAD_PERCENT / 100;
 	struct table_entry *entry = entries_of(seed, 0, slots + 1);
 
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
 		struct fixture f;
 
@@ -249,12 +240,11 @@ static void test_build(void **state)
 	free(entry);
 }
 
-static void test_full_table_is_left_as_it_was(void **state)
+TEST(test_full_table_is_left_as_it_was)
 {
-	const __u64 seed = print_seed(), slots = 1 << 12;
+	const __u64 seed = seed_of_run(), slots = 1 << 12;
 	struct table_entry *entry = entries_of(seed, 0, slots);
 
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
 		struct fixture f, before, g;
 		size_t count = 0;
@@ -337,30 +327,12 @@ static void change_at_random(const struct table_kind *kind, __u64 seed)
 	free(entry);
 }
 
-static void test_random_changes_match_a_multiset(void **state)
+TEST(test_random_changes_match_a_multiset)
 {
-	const __u64 seed = print_seed();
+	const __u64 seed = seed_of_run();
 
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++)
 		change_at_random(&table_kinds[k], seed);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_open_checks_geometry),
-		cmocka_unit_test(test_geometry),
-		cmocka_unit_test(test_slots_for),
-		cmocka_unit_test(test_bytes_and_false_positives),
-		cmocka_unit_test(test_false_positive_rate_is_met),
-		cmocka_unit_test(test_insert_find_delete),
-		cmocka_unit_test(test_equal_entries_are_kept_apart),
-		cmocka_unit_test(test_95_percent_fit),
-		cmocka_unit_test(test_build),
-		cmocka_unit_test(test_full_table_is_left_as_it_was),
-		cmocka_unit_test(test_random_changes_match_a_multiset),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

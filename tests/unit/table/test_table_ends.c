@@ -15,13 +15,12 @@ static __u32 end_of(const struct table *table, const struct hash_value *key)
 
 /* ---- the engine ---- */
 
-static void test_ends_stay_while_entries_move(void **state)
+TEST(test_ends_stay_while_entries_move)
 {
 	enum { COUNT = SLOTS * TABLE_LOAD_PERCENT / 100 };
-	struct table_entry *entry = entries_of(print_seed(), 0, COUNT);
+	struct table_entry *entry = entries_of(seed_of_run(), 0, COUNT);
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, KIND_EXACT, SLOTS);
 	for (size_t i = 0; i < COUNT; i++) {
 		entry[i].end = i;
@@ -35,13 +34,12 @@ static void test_ends_stay_while_entries_move(void **state)
 	free(entry);
 }
 
-static void test_build_sets_ends(void **state)
+TEST(test_build_sets_ends)
 {
 	enum { COUNT = SLOTS / 2 };
-	struct table_entry *entry = entries_of(print_seed(), 0, COUNT);
+	struct table_entry *entry = entries_of(seed_of_run(), 0, COUNT);
 	struct fixture f;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT; i++)
 		entry[i].end = ABI_END_MAX - i;
 	fixture_open(&f, KIND_EXACT, SLOTS);
@@ -53,13 +51,12 @@ static void test_build_sets_ends(void **state)
 }
 
 /* Changes the end of one key of eight that differ only in their tags. */
-static void test_set_end(void **state)
+TEST(test_set_end)
 {
 	enum { KEYS = 2 * BUCKET_SLOTS };
 	struct hash_value key, absent;
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, KIND_EXACT, SLOTS);
 	key = key_of_two_buckets(&f.table);
 	for (__u64 i = 0; i < KEYS; i++) {
@@ -80,11 +77,10 @@ static void test_set_end(void **state)
 }
 
 /* Compact tables have no ends. table_set_end() only says whether the key is there. */
-static void test_compact_tables_know_no_ends(void **state)
+TEST(test_compact_tables_know_no_ends)
 {
 	const struct hash_value key = churn_key(churn_hash(1, 0));
 
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
 		struct fixture f;
 
@@ -118,19 +114,18 @@ static const struct {
 	{ ABI_END_MAX, 1, true },
 };
 
-#define RETIMINGS (sizeof(retimings) / sizeof(retimings[0]))
+#define RETIMINGS COUNT(retimings)
 
 /* One entry for each case, one that goes and one that comes. The first ones do not move. */
-static void test_reconcile_retimes(void **state)
+TEST(test_reconcile_retimes)
 {
-	struct table_entry *entry = entries_of(print_seed(), 0, RETIMINGS + 2);
+	struct table_entry *entry = entries_of(seed_of_run(), 0, RETIMINGS + 2);
 	struct table_entry want[RETIMINGS + 1];
 	struct table_difference difference;
 	__u32 slot[RETIMINGS], now;
 	__u64 retimed = 0;
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, KIND_EXACT, SLOTS);
 	for (size_t i = 0; i < RETIMINGS; i++) {
 		entry[i].end = retimings[i].has;
@@ -198,9 +193,9 @@ static void check_moments(const struct table_kind *kind, unsigned int others)
 					      0),
 				 0);
 	assert_int_equal(table_insert(&churn.table, &key, 0), 0);
-	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
+	for (size_t i = 0; i < COUNT(moments); i++) {
 		assert_int_equal(table_set_end(&churn.table, &key, moments[i].end), 0);
-		for (size_t e = 0; e < sizeof(epochs) / sizeof(epochs[0]); e++) {
+		for (size_t e = 0; e < COUNT(epochs); e++) {
 			churn.config.table[0].epoch = epochs[e];
 			churn_tick = epochs[e] + moments[i].tick;
 			assert_int_equal(churn_lookup(&churn.config.table[0], churn.hash[0]).result, moments[i].result);
@@ -209,9 +204,8 @@ static void check_moments(const struct table_kind *kind, unsigned int others)
 	churn_close(&churn);
 }
 
-static void test_a_reader_goes_by_its_clock(void **state)
+TEST(test_a_reader_goes_by_its_clock)
 {
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++)
 		for (unsigned int others = 0; others < 2 * BUCKET_SLOTS; others++)
 			if (table_kinds[k].options.is_exact)
@@ -252,33 +246,17 @@ static struct churn_result change_under_reader(void (*change)(struct churn *chur
 	return result;
 }
 
-static void test_no_miss_while_an_end_is_set(void **state)
+TEST(test_no_miss_while_an_end_is_set)
 {
 	const struct churn_result result = change_under_reader(change_end, 10000000);
 
-	(void)state;
 	assert_int_equal(result.misses, 0);
 }
 
-static void test_an_end_set_in_two_steps_misses(void **state)
+TEST(test_an_end_set_in_two_steps_misses)
 {
-	(void)state;
 	skip_without_two_processors();
 	assert_int_equal(change_under_reader(change_end_by_record, 1000000000).misses, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ends_stay_while_entries_move),
-		cmocka_unit_test(test_build_sets_ends),
-		cmocka_unit_test(test_set_end),
-		cmocka_unit_test(test_compact_tables_know_no_ends),
-		cmocka_unit_test(test_reconcile_retimes),
-		cmocka_unit_test(test_a_reader_goes_by_its_clock),
-		cmocka_unit_test(test_no_miss_while_an_end_is_set),
-		cmocka_unit_test(test_an_end_set_in_two_steps_misses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,7 +3,7 @@
 #include "unit/table_fixture.h"
 
 /* Keys with equal fingerprints in the same buckets are told apart, and each can be deleted alone. */
-static void test_equal_fingerprints_are_told_apart(void **state)
+TEST(test_equal_fingerprints_are_told_apart)
 {
 	enum { KEYS = 2 * BUCKET_SLOTS };
 	struct table_entry entry[KEYS] = {};
@@ -11,7 +11,6 @@ static void test_equal_fingerprints_are_told_apart(void **state)
 	__u32 slot[KEYS], found;
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, KIND_EXACT, 1 << 10);
 	key = key_of_two_buckets(&f.table);
 	twin = twin_of(&f.table, &key);
@@ -39,12 +38,11 @@ static void test_equal_fingerprints_are_told_apart(void **state)
 }
 
 /* If a lane matches, a borrow can make the lane above look like a match too. */
-static void test_only_equal_fingerprints_are_compared(void **state)
+TEST(test_only_equal_fingerprints_are_compared)
 {
 	struct hash_value low, above;
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, KIND_EXACT, 1 << 10);
 	low = (struct hash_value){ churn_hash_at(&f.table, 5, 0x1234), 1ULL << ABI_END_BITS };
 	above = (struct hash_value){ churn_hash_at(&f.table, 5, 0x1235), 2ULL << ABI_END_BITS };
@@ -68,13 +66,12 @@ static struct abi_counter *counter_of(const struct fixture *f, const struct tabl
 /*
  * Half of the keys have counts. The other half is inserted, which moves many of the first, and deleted again.
  */
-static void test_counts_move_with_entries(void **state)
+TEST(test_counts_move_with_entries)
 {
 	enum { SLOTS = 1 << 12, COUNT = SLOTS * TABLE_LOAD_PERCENT / 100, HALF = COUNT / 2 };
-	struct table_entry *entry = entries_of(print_seed(), 0, COUNT);
+	struct table_entry *entry = entries_of(seed_of_run(), 0, COUNT);
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, KIND_EXACT, SLOTS);
 	for (size_t i = 0; i < COUNT; i++) {
 		assert_int_equal(insert(&f, &entry[i]), 0);
@@ -99,12 +96,11 @@ static void test_counts_move_with_entries(void **state)
 }
 
 /* The old value of the slot's counter does not matter. */
-static void test_a_new_key_is_counted_from_0(void **state)
+TEST(test_a_new_key_is_counted_from_0)
 {
-	struct table_entry *entry = entries_of(print_seed(), 0, 2);
+	struct table_entry *entry = entries_of(seed_of_run(), 0, 2);
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, KIND_EXACT, 1 << 10);
 	for (size_t i = 0; i < table_slots(&f.table); i++)
 		f.memory.counter[i] = (struct abi_counter){ 7, 700 };
@@ -115,14 +111,4 @@ static void test_a_new_key_is_counted_from_0(void **state)
 	free(entry);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equal_fingerprints_are_told_apart),
-		cmocka_unit_test(test_only_equal_fingerprints_are_compared),
-		cmocka_unit_test(test_counts_move_with_entries),
-		cmocka_unit_test(test_a_new_key_is_counted_from_0),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

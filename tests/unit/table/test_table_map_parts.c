@@ -99,13 +99,12 @@ static void assert_nothing_changed(const struct lazy *lazy)
 	assert_true(!memcmp(lazy->before + bytes, lazy->all, BYTES));
 }
 
-static void test_a_key_needs_few_parts(void **state)
+TEST(test_a_key_needs_few_parts)
 {
-	struct table_entry *entry = entries_of(print_seed(), 0, FEW);
+	struct table_entry *entry = entries_of(seed_of_run(), 0, FEW);
 	struct lazy lazy;
 	struct table *table = &lazy.fixture.table;
 
-	(void)state;
 	lazy_open(&lazy);
 	for (size_t i = 0; i < FEW; i++) {
 		unmap(&lazy, 1);
@@ -143,14 +142,13 @@ static unsigned int insert_after_failures(struct lazy *lazy, const struct table_
 	}
 }
 
-static void test_failures_change_nothing(void **state)
+TEST(test_failures_change_nothing)
 {
-	struct table_entry *entry = entries_of(print_seed(), 0, FULL + FEW);
+	struct table_entry *entry = entries_of(seed_of_run(), 0, FULL + FEW);
 	unsigned int most = 0;
 	struct lazy lazy;
 	struct table *table = &lazy.fixture.table;
 
-	(void)state;
 	lazy_open(&lazy);
 	calls_allowed = 1;
 	assert_int_equal(table_reach_all(table), 0);
@@ -177,14 +175,13 @@ static void test_failures_change_nothing(void **state)
 }
 
 /* A function that reads every slot maps all parts at once, or fails. */
-static void test_all(void **state)
+TEST(test_all)
 {
-	struct table_entry *entry = entries_of(print_seed(), 0, FEW);
+	struct table_entry *entry = entries_of(seed_of_run(), 0, FEW);
 	struct table_difference difference;
 	struct lazy lazy;
 	struct table *table = &lazy.fixture.table;
 
-	(void)state;
 	lazy_open(&lazy);
 	remember(&lazy);
 	assert_int_equal(table_reach_all(table), -ENOMEM);
@@ -205,13 +202,4 @@ static void test_all(void **state)
 	free(entry);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_key_needs_few_parts),
-		cmocka_unit_test(test_failures_change_nothing),
-		cmocka_unit_test(test_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -63,7 +63,7 @@ static struct churn_result churn_once(const struct churn_engine *engine, const s
 	struct churn_result result;
 	struct churn churn;
 
-	assert_int_equal(churn_open(&churn, engine, kind->options, SLOTS, (count + 1) / 2, count, print_seed()), 0);
+	assert_int_equal(churn_open(&churn, engine, kind->options, SLOTS, (count + 1) / 2, count, seed_of_run()), 0);
 	result = churn_run(&churn, change, lookups, is_right ? ~0ULL : 1);
 	print_message("# %s: %llu look-ups, %llu misses, %llu unsettled, %llu moves\n", kind->name, result.lookups,
 		      result.misses, result.unsettled, result.moves);
@@ -92,9 +92,8 @@ static __u64 assert_no_fault(const struct table_kind *kind, void (*change)(struc
 }
 
 /* Repeats the run if the machine was busy and the writer got no CPU. */
-static void test_no_miss_while_others_move(void **state)
+TEST(test_no_miss_while_others_move)
 {
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
 		__u64 moves = 0;
 
@@ -104,31 +103,27 @@ static void test_no_miss_while_others_move(void **state)
 	}
 }
 
-static void test_no_miss_while_others_are_reconciled(void **state)
+TEST(test_no_miss_while_others_are_reconciled)
 {
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++)
 		assert_no_fault(&table_kinds[k], change_by_reconcile, COUNT_LOWER_LOAD);
 }
 
-static void test_no_miss_of_a_bounced_entry(void **state)
+TEST(test_no_miss_of_a_bounced_entry)
 {
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++)
 		assert_no_fault(&table_kinds[k], churn_bounce, 1);
 }
 
-static void test_no_miss_of_an_entry_with_a_twin(void **state)
+TEST(test_no_miss_of_an_entry_with_a_twin)
 {
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++)
 		if (!table_kinds[k].options.is_exact)
 			assert_no_fault(&table_kinds[k], change_by_twin, 1);
 }
 
-static void test_no_end_of_a_tenant(void **state)
+TEST(test_no_end_of_a_tenant)
 {
-	(void)state;
 	churn_tick = 2;
 	assert_no_fault(KIND_EXACT, change_by_tenant, 1);
 }
@@ -143,38 +138,21 @@ static void assert_misses(enum churn_fault fault, const struct table_kind *kind,
 	assert_int_equal(churn_once(&engine, kind, change, count).misses, 1);
 }
 
-static void test_overwriting_first_misses_while_others_move(void **state)
+TEST(test_overwriting_first_misses_while_others_move)
 {
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++)
 		assert_misses(CHURN_OVERWRITE_FIRST, &table_kinds[k], churn_replace, COUNT_HIGH_LOAD);
 }
 
-static void test_overwriting_first_misses_a_bounced_entry(void **state)
+TEST(test_overwriting_first_misses_a_bounced_entry)
 {
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++)
 		assert_misses(CHURN_OVERWRITE_FIRST, &table_kinds[k], churn_bounce, 1);
 }
 
-static void test_record_last_misses_while_others_move(void **state)
+TEST(test_record_last_misses_while_others_move)
 {
-	(void)state;
 	assert_misses(CHURN_RECORD_LAST, KIND_EXACT, churn_replace, COUNT_HIGH_LOAD);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_miss_while_others_move),
-		cmocka_unit_test(test_no_miss_while_others_are_reconciled),
-		cmocka_unit_test(test_no_miss_of_a_bounced_entry),
-		cmocka_unit_test(test_no_miss_of_an_entry_with_a_twin),
-		cmocka_unit_test(test_no_end_of_a_tenant),
-		cmocka_unit_test(test_overwriting_first_misses_while_others_move),
-		cmocka_unit_test(test_overwriting_first_misses_a_bounced_entry),
-		cmocka_unit_test(test_record_last_misses_while_others_move),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

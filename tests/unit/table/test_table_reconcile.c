@@ -51,13 +51,12 @@ static void reconcile(const struct table_kind *kind, const struct reconcile_case
 }
 
 /* With 8 bits the keys are not distinct. An exact table has each key once. */
-static void test_reconcile(void **state)
+TEST(test_reconcile)
 {
-	const __u64 seed = print_seed();
+	const __u64 seed = seed_of_run();
 
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++)
-		for (size_t i = 0; i < sizeof(reconcile_cases) / sizeof(reconcile_cases[0]); i++) {
+		for (size_t i = 0; i < COUNT(reconcile_cases); i++) {
 			const struct reconcile_case *c = &reconcile_cases[i];
 
 			if (table_kinds[k].options.format != BUCKET_8 &&
@@ -67,15 +66,14 @@ static void test_reconcile(void **state)
 }
 
 /* 8 bits: many entries are equal, so only the final table is checked. */
-static void test_reconcile_8_bits(void **state)
+TEST(test_reconcile_8_bits)
 {
 	enum { COUNT = 3800, SHIFT = 1000 };
 	const struct table_kind kind = { .options = { .format = BUCKET_8 } };
-	struct table_entry *have = entries_of(print_seed(), 0, COUNT + SHIFT);
+	struct table_entry *have = entries_of(seed_of_run(), 0, COUNT + SHIFT);
 	struct table_difference difference;
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, &kind, 1 << 12);
 	for (size_t i = 0; i < COUNT; i++)
 		assert_int_equal(insert(&f, &have[i]), 0);
@@ -89,12 +87,11 @@ static void test_reconcile_8_bits(void **state)
 }
 
 /* If too many entries are wanted, the table holds only wanted ones. */
-static void test_reconcile_too_many(void **state)
+TEST(test_reconcile_too_many)
 {
 	enum { SLOTS = 1 << 12, COUNT = 2 * SLOTS };
-	const __u64 seed = print_seed();
+	const __u64 seed = seed_of_run();
 
-	(void)state;
 	for (size_t k = 0; k < TABLE_KINDS; k++) {
 		struct table_entry *have = distinct_entries(seed, COUNT, SLOTS / 2, 1);
 		struct table_entry *want = distinct_entries(seed, 0, COUNT, 1);
@@ -122,14 +119,13 @@ static void test_reconcile_too_many(void **state)
 	}
 }
 
-static void test_reconcile_nine_equal_entries(void **state)
+TEST(test_reconcile_nine_equal_entries)
 {
 	enum { EQUAL = 9, COUNT = 3000 + EQUAL };
 	struct table_entry *want = entries_of(1, 1000, COUNT), *fits = entries_of(1, 1000, COUNT);
 	struct table_difference difference;
 	struct fixture f;
 
-	(void)state;
 	fixture_open(&f, KIND_COMPACT, 1 << 12);
 	for (size_t i = 0; i < EQUAL; i++)
 		fits[i].key = want[i].key = key_of_two_buckets(&f.table);
@@ -214,17 +210,16 @@ static void repair(const struct damage *c, __u64 seed)
 	free(want);
 }
 
-static void test_reconcile_repairs(void **state)
+TEST(test_reconcile_repairs)
 {
-	const __u64 seed = print_seed();
+	const __u64 seed = seed_of_run();
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++)
+	for (size_t i = 0; i < COUNT(damages); i++)
 		repair(&damages[i], seed);
 }
 
 /* The largest table. Only the pages with entries take memory. */
-static void test_largest_table(void **state)
+TEST(test_largest_table)
 {
 	enum { COUNT = 1000 };
 	const struct bucket_geometry geometry = table_geometry(1ULL << ABI_SLOTS_MAX_LOG2);
@@ -235,7 +230,6 @@ static void test_largest_table(void **state)
 	struct table_memory memory = { .sequence = &sequence };
 	struct table table;
 
-	(void)state;
 	memory.bucket = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_ptr_not_equal(memory.bucket, MAP_FAILED);
 	madvise(memory.bucket, bytes, MADV_NOHUGEPAGE);
@@ -255,13 +249,4 @@ static void test_largest_table(void **state)
 	free(have);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reconcile),          cmocka_unit_test(test_reconcile_8_bits),
-		cmocka_unit_test(test_reconcile_too_many), cmocka_unit_test(test_reconcile_nine_equal_entries),
-		cmocka_unit_test(test_reconcile_repairs),  cmocka_unit_test(test_largest_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The model of top, without a terminal: rates, order, history, rules, and their text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "rule/rule.h"
 #include "top/model.h"
 
@@ -58,14 +49,15 @@ static int tear_down(void **state)
 	return 0;
 }
 
+#define MODEL_TEST(name) TEST_WITH(name, struct scene *scene, set_up, tear_down)
+
 static void feed(struct scene *scene)
 {
 	top_model_feed(&scene->model, &scene->difference, &scene->difference);
 }
 
-static void test_rates(void **state)
+MODEL_TEST(test_rates)
 {
-	struct scene *scene = *state;
 	const struct top_model *model = &scene->model;
 	char text[TOP_TEXT_BYTES];
 
@@ -79,9 +71,8 @@ static void test_rates(void **state)
 	assert_int_equal(model->lines, 2);
 }
 
-static void test_monitor_only_counts_as_dropped(void **state)
+MODEL_TEST(test_monitor_only_counts_as_dropped)
 {
-	struct scene *scene = *state;
 	char text[TOP_TEXT_BYTES];
 
 	*cell(scene, 3, 0, WOULD_DROPS) = (struct abi_counter){ 90, 9000 };
@@ -92,9 +83,8 @@ static void test_monitor_only_counts_as_dropped(void **state)
 }
 
 /* Drops that are not due to a rule. */
-static void test_dropped_by_policy(void **state)
+MODEL_TEST(test_dropped_by_policy)
 {
-	struct scene *scene = *state;
 	char text[TOP_TEXT_BYTES];
 
 	*cell(scene, 3, 0, OUTCOME_MALFORMED * VERDICTS + VERDICT_DROP) = (struct abi_counter){ 16, 1000 };
@@ -103,9 +93,8 @@ static void test_dropped_by_policy(void **state)
 			    "dropped    63 packets/s 26.0k bits/s, 17.4 % of all; 8/s by policy");
 }
 
-static void test_order_and_view(void **state)
+MODEL_TEST(test_order_and_view)
 {
-	struct scene *scene = *state;
 	struct top_model *model = &scene->model;
 
 	feed(scene);
@@ -126,10 +115,8 @@ static void test_order_and_view(void **state)
 }
 
 /* An interface that the filter has left keeps its line while it still counts. */
-static void test_left_interface(void **state)
+MODEL_TEST(test_left_interface)
 {
-	struct scene *scene = *state;
-
 	scene->difference.interfaces[3][0] = '\0';
 	feed(scene);
 	assert_int_equal(scene->model.lines, 2);
@@ -140,9 +127,8 @@ static void test_left_interface(void **state)
 	assert_int_equal(scene->model.lines, 1);
 }
 
-static void test_history(void **state)
+MODEL_TEST(test_history)
 {
-	struct scene *scene = *state;
 	struct top_model *model = &scene->model;
 
 	for (int i = 1; i <= TOP_HISTORY + 3; i++) {
@@ -155,18 +141,15 @@ static void test_history(void **state)
 	assert_true(top_model_past(model, model->dropped, TOP_HISTORY) == 0);
 }
 
-static void test_history_begins(void **state)
+MODEL_TEST(test_history_begins)
 {
-	struct scene *scene = *state;
-
 	feed(scene);
 	assert_true(top_model_past(&scene->model, scene->model.dropped, 0) == 55);
 	assert_true(top_model_past(&scene->model, scene->model.dropped, 1) == 0);
 }
 
-static void test_rules(void **state)
+MODEL_TEST(test_rules)
 {
-	struct scene *scene = *state;
 	struct top_model *model = &scene->model;
 	struct hits hits = { .ranked = { { 7, 90 }, { 8, 80 }, { 9, 70 } }, .ranked_count = 3, .passes = 2 };
 	struct top_names names = { .name = { { .tag = 9, .action = RULE_DROP, .rule = "src 192.0.2.1" },
@@ -187,7 +170,7 @@ static void test_rules(void **state)
 	assert_string_equal(model->rules_note, "being counted for the first time");
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
 	static const struct {
 		double number;
@@ -199,14 +182,12 @@ static void test_numbers(void **state)
 	};
 	char text[TOP_NUMBER_BYTES];
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < COUNT(cases); i++)
 		assert_string_equal(top_number(cases[i].number, text), cases[i].text);
 }
 
-static void test_state(void **state)
+MODEL_TEST(test_state)
 {
-	struct scene *scene = *state;
 	struct top_model *model = &scene->model;
 	char text[TOP_TEXT_BYTES];
 
@@ -222,9 +203,8 @@ static void test_state(void **state)
 			    "table   50.0 % of 16.4k slots, 8.19k filled; stopped 0/s, retries 3/s");
 }
 
-static void test_json(void **state)
+MODEL_TEST(test_json)
 {
-	struct scene *scene = *state;
 	json_t *all, *line;
 
 	scene->model.state = (struct top_state){ .name = "web", .effect = "filters" };
@@ -237,21 +217,4 @@ static void test_json(void **state)
 	json_decref(all);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_rates, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_monitor_only_counts_as_dropped, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_dropped_by_policy, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_order_and_view, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_left_interface, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_history_begins, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_rules, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_state, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_json, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

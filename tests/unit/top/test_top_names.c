@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The names that top remembers over several searches. The test writes the answers into the pipe. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "unit/test.h"
 #include "top/names.h"
 
 #define WAITS_S 30 /* the child ends by itself, if a failed test leaves it */
@@ -52,12 +46,11 @@ static void assert_known(const struct top_names *names, __u32 number)
 	assert_string_equal(top_names_find(names, number)->rule, rule);
 }
 
-static void test_answers_come_one_by_one(void **state)
+TEST(test_answers_come_one_by_one)
 {
 	struct top_names names = {};
 	const int fd = begin_search(&names, 1, 10);
 
-	(void)state;
 	top_names_collect(&names, 10);
 	assert_null(top_names_find(&names, 7));
 	tell(fd, 7);
@@ -76,14 +69,13 @@ static void test_answers_come_one_by_one(void **state)
 }
 
 /* After a change of the store a key may belong to another rule; without one, names stay. */
-static void test_what_is_forgotten(void **state)
+TEST(test_what_is_forgotten)
 {
 	static const struct {
 		__u64 generation;
 		bool is_known;
 	} cases[] = { { 1, true }, { 2, false } };
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct top_names names = {};
 		int fd = begin_search(&names, 1, 0);
@@ -103,12 +95,11 @@ static void test_what_is_forgotten(void **state)
 }
 
 /* With more names than are remembered, the last ones stay. */
-static void test_many(void **state)
+TEST(test_many)
 {
 	struct top_names names = {};
 	const int fd = begin_search(&names, 1, 0);
 
-	(void)state;
 	for (__u32 number = 0; number < 2 * TOP_NAMES; number++) {
 		tell(fd, number);
 		top_names_collect(&names, 1);
@@ -121,13 +112,4 @@ static void test_many(void **state)
 	assert_null(top_names_find(&names, TOP_NAMES));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers_come_one_by_one),
-		cmocka_unit_test(test_what_is_forgotten),
-		cmocka_unit_test(test_many),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
