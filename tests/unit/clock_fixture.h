@@ -67,6 +67,21 @@ int open(const char *path, int flags, ...)
 	return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
+/* For store_expired() where no rule has ended. */
+static inline int never(const struct rule *rule, void *context)
+{
+	(void)rule, (void)context;
+	fail_msg("a rule that has not ended");
+	return 0;
+}
+
+/* A writer that changes nothing still notes the time. */
+static inline void commit_nothing(struct fixture *f)
+{
+	begin(f);
+	end(f);
+}
+
 /* Time passes. */
 static inline void clock_advance(__s64 ms)
 {

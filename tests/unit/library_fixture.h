@@ -22,14 +22,6 @@ static inline int set_up_host(void **state)
 					       "ip link set vb up && ip address add " OWN_ADDRESS "/24 dev va");
 }
 
-static inline void needs_root(void)
-{
-	if (geteuid()) {
-		fprintf(stderr, "skipped: filters need root\n");
-		skip();
-	}
-}
-
 #define LIBRARY_TEST(name) TEST_BY(name, struct fixture *f, setup, teardown, needs_root(); name##_body(*state))
 
 static inline struct xdp_cuckoo_filter *open_filter(const struct fixture *f, const char *name, unsigned int flags)

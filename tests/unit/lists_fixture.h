@@ -21,16 +21,6 @@ static inline unsigned int open_list(struct fixture *f, const char *name)
 	return number;
 }
 
-static inline void begin(struct fixture *f)
-{
-	assert_int_equal(store_begin(f->store), 0);
-}
-
-static inline void end(struct fixture *f)
-{
-	assert_int_equal(store_commit(f->store), 0);
-}
-
 static inline int put_back(const struct rule *rule, bool is_back, void *context)
 {
 	struct fixture *f = context;

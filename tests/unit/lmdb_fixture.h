@@ -36,6 +36,16 @@ static inline void lmdb_put_in(MDB_txn *txn, const char *database, MDB_val key, 
 	assert_int_equal(mdb_put(txn, dbi, &key, &value, 0), 0);
 }
 
+static inline void lmdb_delete(struct fixture *f, const char *database, MDB_val key)
+{
+	MDB_txn *txn = lmdb_begin(f);
+	MDB_dbi dbi;
+
+	assert_int_equal(mdb_dbi_open(txn, database, 0, &dbi), 0);
+	assert_int_equal(mdb_del(txn, dbi, &key, NULL), 0);
+	lmdb_commit(txn);
+}
+
 static inline void lmdb_put(struct fixture *f, const char *database, const char *name, MDB_val value)
 {
 	MDB_txn *txn = lmdb_begin(f);

@@ -100,6 +100,29 @@ static inline void close_store(struct fixture *f)
 	f->store = NULL;
 }
 
+static inline void reopen(struct fixture *f, enum store_mode mode)
+{
+	close_store(f);
+	open_store(f, mode);
+}
+
+/* One transaction: begin() to end(). */
+static inline void begin(struct fixture *f)
+{
+	assert_int_equal(store_begin(f->store), 0);
+}
+
+static inline void end(struct fixture *f)
+{
+	assert_int_equal(store_commit(f->store), 0);
+}
+
+static inline void begin_pending(struct fixture *f, __s64 timeout_ms)
+{
+	begin(f);
+	assert_int_equal(store_set_pending(f->store, timeout_ms), 0);
+}
+
 /* A store that does not open, and says why with its path. */
 static inline void open_fails(struct fixture *f, enum store_mode mode, int error)
 {
@@ -108,6 +131,14 @@ static inline void open_fails(struct fixture *f, enum store_mode mode, int error
 	assert_null(f->store);
 	assert_non_null(strstr(f->reason.text, f->dir));
 	assert_null(strchr(f->reason.text, '\n'));
+}
+
+static inline mode_t mode_of(const char *path)
+{
+	struct stat file;
+
+	assert_int_equal(lstat(path, &file), 0);
+	return file.st_mode & 07777;
 }
 
 static inline struct rule rule_of(const char *text)
@@ -137,9 +168,9 @@ static inline int del(struct fixture *f, const char *text)
 /* One transaction. */
 static inline void add(struct fixture *f, const char *text)
 {
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put(f, text), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 }
 
 static inline bool has(struct fixture *f, const char *text)
@@ -161,15 +192,6 @@ static inline struct rule get(struct fixture *f, const char *text)
 	return rule;
 }
 
-/* One transaction that does what `change` does. */
-static inline void commit(struct fixture *f, void (*change)(struct fixture *f))
-{
-	assert_int_equal(store_begin(f->store), 0);
-	if (change)
-		change(f);
-	assert_int_equal(store_commit(f->store), 0);
-}
-
 static inline int put_for(struct fixture *f, const char *text, __s64 timeout_ms)
 {
 	struct rule rule = rule_of(text);
@@ -180,9 +202,9 @@ static inline int put_for(struct fixture *f, const char *text, __s64 timeout_ms)
 
 static inline void add_for(struct fixture *f, const char *text, __s64 timeout_ms)
 {
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put_for(f, text, timeout_ms), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 }
 
 static inline void is_as(struct fixture *f, const char *text, __s64 timeout_ms, const char *comment)

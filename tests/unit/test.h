@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -57,6 +58,14 @@ static inline void test_add(const char *name, CMUnitTestFunction run, CMFixtureF
 	{ \
 		return cmocka_run_group_tests(tests, setup, teardown); \
 	}
+
+static inline void needs_root(void)
+{
+	if (geteuid()) {
+		fprintf(stderr, "skipped: needs root\n");
+		skip();
+	}
+}
 
 static inline uint64_t environment_number(const char *name, uint64_t otherwise)
 {

@@ -27,10 +27,10 @@ static void open_lists(struct lists *lists, struct fixture *f, const char *const
 
 	*lists = (struct lists){ .f = f, .filter.options.is_exact = is_exact };
 	lists->filter.config = &lists->config;
-	assert_int_equal(store_begin(lists->f->store), 0);
+	begin(lists->f);
 	for (; *texts; texts++)
 		assert_int_equal(put(lists->f, *texts), 0);
-	assert_int_equal(store_commit(lists->f->store), 0);
+	end(lists->f);
 	if (bench_lists_open(&lists->lists, lists->f->store, &lists->filter, LASTS_MS, &reason))
 		fail_msg("%s", reason.text);
 }
@@ -100,12 +100,12 @@ STORE_TEST(test_a_sample_of_many_rules)
 	const struct bench_flow *flow;
 	__u64 part[16] = {}, in_order = 0;
 
-	assert_int_equal(store_begin(lists.f->store), 0);
+	begin(lists.f);
 	for (size_t i = 0; i < count; i++) {
 		rule.src.word[1] = htobe64(i);
 		assert_int_equal(store_put(lists.f->store, &rule), 0);
 	}
-	assert_int_equal(store_commit(lists.f->store), 0);
+	end(lists.f);
 	assert_int_equal(bench_lists_open(&lists.lists, lists.f->store, &lists.filter, LASTS_MS, &lists.f->reason), 0);
 	flow = lists.lists.hits[FLOW_IPV6].flow;
 	for (size_t i = 0; i < BENCH_FLOWS; i++)
@@ -192,9 +192,7 @@ STORE_TEST(test_a_table_that_lacks_rules)
 {
 	struct lists lists = { .f = f, .filter = { .options.is_exact = true, .config = &lists.config } };
 
-	assert_int_equal(store_begin(lists.f->store), 0);
-	assert_int_equal(put(lists.f, "128.0.0.0/1"), 0);
-	assert_int_equal(store_commit(lists.f->store), 0);
+	add(lists.f, "128.0.0.0/1");
 	assert_int_equal(bench_lists_open(&lists.lists, lists.f->store, &lists.filter, LASTS_MS, &lists.f->reason),
 			 -EPROTO);
 	assert_non_null(strstr(lists.f->reason.text, "lacks rules"));

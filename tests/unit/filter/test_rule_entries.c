@@ -242,13 +242,13 @@ TIME_TEST(test_shared_by_two)
 	struct rule wide = rule_of("192.0.0.0/22"), narrow = rule_of("192.0.2.0/24");
 	char text[32];
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	for (int length = 24; length < 32; length++) {
 		snprintf(text, sizeof(text), "192.0.2.0/%d", length);
 		assert_int_equal(put(f, text), 0);
 	}
 	assert_int_equal(put_for(f, "192.0.0.0/22 comment wide", CLOCK_HOUR), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(store_shapes(f->store, &shapes), 0);
 	assert_int_equal(keys_each(&shapes, &wide, note, &seen), 0);
 	assert_int_equal(seen.count, 4);
@@ -268,7 +268,7 @@ TIME_TEST(test_shared_by_two)
 	assert_int_equal(seen.count, 2);
 
 	/* After the wide rule is deleted, nothing has its other keys. */
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_del(f->store, &wide), 0);
 	assert_int_equal(keys_state(f->store, &shapes, &seen.key[0], &key_state), -ENOENT);
 	assert_int_equal(keys_state(f->store, &shapes, &other.key[0], &key_state), 0);
@@ -285,10 +285,10 @@ TIME_TEST(test_shared_by_families)
 	struct seen seen = {};
 	struct keys_state key_state;
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_put(f->store, &both), 0);
 	assert_int_equal(put_for(f, "proto udp dport 53 src ::/0", CLOCK_HOUR), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(store_shapes(f->store, &shapes), 0);
 	assert_int_equal(keys_each(&shapes, &both, note, &seen), 0);
 	assert_int_equal(seen.count, 2);

@@ -81,13 +81,7 @@ static int remove_interfaces(void **state)
 	return 0;
 }
 
-static void need_root(void)
-{
-	if (geteuid())
-		skip();
-}
-
-#define HOST_TEST(name) TEST_BY(name, void, make_interfaces, remove_interfaces, need_root(); name##_body())
+#define HOST_TEST(name) TEST_BY(name, void, make_interfaces, remove_interfaces, needs_root(); name##_body())
 
 static struct guard open_guard(void)
 {

@@ -207,9 +207,9 @@ LIBRARY_TEST(test_a_policy_decides)
 	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	strcat(f->dir, "/default");
 	open_store(f, STORE_WRITE);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_set_settings(f->store, &settings), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	close_store(f);
 	assert_int_equal(ask(filter, "203.0.113.9"), XDP_CUCKOO_BLOCKED_BY_POLICY);
 	xdp_cuckoo_close(filter);

@@ -361,10 +361,10 @@ static void import_list(struct fixture *f, const char *text)
 	memcpy(before, f->dir, sizeof(before));
 	assert_true(snprintf(f->dir, sizeof(f->dir), "%s/default", before) < (int)sizeof(f->dir));
 	open_store(f, STORE_WRITE);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_list_open(f->store, "feed", "-", &list), 0);
 	assert_int_equal(store_put_for(f->store, &rule, list), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	close_store(f);
 	memcpy(f->dir, before, sizeof(before));
 }

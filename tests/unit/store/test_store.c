@@ -5,36 +5,28 @@
 #include "unit/store_fixture.h"
 #include "store/internal.h"
 
-static void has_comment(struct fixture *f, const char *text, const char *comment)
-{
-	struct rule rule = rule_of(text);
-
-	assert_int_equal(store_get(f->store, &rule), 0);
-	assert_string_equal(rule.comment, comment);
-}
-
 STORE_TEST(test_put_get_delete)
 {
 	holds(f, 0, 0, 0);
 	add(f, "192.0.2.1 comment \"a b\"");
-	has_comment(f, "192.0.2.1", "a b");
+	is_as(f, "192.0.2.1", 0, "a b");
 	assert_false(has(f, "192.0.2.2"));
 	assert_false(has(f, "192.0.2.1 action pass"));
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put(f, "192.0.2.1 comment other"), -EEXIST);
 	assert_int_equal(put(f, "2001:db8::/32"), 0);
 	assert_true(has(f, "2001:db8::/32"));
 	assert_int_equal(del(f, "192.0.2.9"), -ENOENT);
-	assert_int_equal(store_commit(f->store), 0);
-	has_comment(f, "192.0.2.1", "a b");
-	has_comment(f, "2001:db8::/32", "");
+	end(f);
+	is_as(f, "192.0.2.1", 0, "a b");
+	is_as(f, "2001:db8::/32", 0, "");
 	holds(f, 2, 2, 2);
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(del(f, "192.0.2.1"), 0);
 	assert_false(has(f, "192.0.2.1"));
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 3, 1, 1);
 }
 
@@ -52,12 +44,11 @@ STORE_TEST(test_reopen_keeps_all)
 	assert_true(before.id[0] || before.id[1]);
 
 	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
-		close_store(f);
-		open_store(f, mode);
+		reopen(f, mode);
 		after = info_of(f);
 		assert_memory_equal(&before, &after, sizeof(before));
-		has_comment(f, "192.0.2.1", comment);
-		has_comment(f, "proto udp dport 53", "dns");
+		is_as(f, "192.0.2.1", 0, comment);
+		is_as(f, "proto udp dport 53", 0, "dns");
 	}
 }
 
@@ -113,12 +104,12 @@ STORE_TEST(test_each_in_order)
 	struct walk walk = { .f = f };
 	size_t visits = 0;
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	for (size_t i = 0; i < COUNT(texts); i++)
 		assert_int_equal(put(f, texts[i]), 0);
 	assert_int_equal(store_each(f->store, stop_at_once, &visits), 7);
 	assert_int_equal(visits, 1);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(store_each(f->store, walk_in_order, &walk), 0);
 	assert_int_equal(walk.visits, COUNT(texts));
 }
@@ -139,7 +130,7 @@ STORE_TEST(test_rules_that_come_in_order)
 	char text[512];
 	__u32 last = 0;
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	for (unsigned int i = 0; i < 3000; i++) {
 		snprintf(text, sizeof(text), "10.0.%u.%u timeout 1h", i / 256, i % 256);
 		assert_int_equal(put(f, text), 0);
@@ -156,7 +147,7 @@ STORE_TEST(test_rules_that_come_in_order)
 	}
 	assert_int_equal(put(f, "10.0.0.0"), -EEXIST);
 	assert_int_equal(store_each(f->store, follows, &last), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 1, there, there);
 	for (unsigned int i = 0; i < 3000; i++) {
 		snprintf(text, sizeof(text), "10.0.%u.%u", i / 256, i % 256);
@@ -170,11 +161,11 @@ STORE_TEST(test_clear)
 
 	add(f, "192.0.2.1");
 	add(f, "proto udp dport 53");
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_clear(f->store), 0);
 	assert_int_equal(put(f, "192.0.2.3"), 0);
 	assert_int_equal(store_clear(f->store), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 3, 0, 0);
 	assert_int_equal(store_each(f->store, stop_at_once, &visits), 0);
 	assert_int_equal(visits, 0);
@@ -185,41 +176,40 @@ STORE_TEST(test_clear)
 STORE_TEST(test_generation_counts_changes)
 {
 	add(f, "192.0.2.1");
-	assert_int_equal(store_begin(f->store), 0);
-	assert_int_equal(store_commit(f->store), 0);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
+	end(f);
+	begin(f);
 	assert_int_equal(put(f, "192.0.2.1"), -EEXIST);
 	assert_int_equal(del(f, "192.0.2.2"), -ENOENT);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 1, 1, 1);
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(del(f, "192.0.2.1"), 0);
-	assert_int_equal(store_commit(f->store), 0);
-	assert_int_equal(store_begin(f->store), 0);
+	end(f);
+	begin(f);
 	assert_int_equal(store_clear(f->store), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 2, 0, 0);
 }
 
 STORE_TEST(test_abort_changes_nothing)
 {
 	add(f, "192.0.2.1 comment kept");
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_begin(f->store), -EBUSY);
 	assert_int_equal(store_clear(f->store), 0);
 	assert_int_equal(put(f, "proto udp dport 53"), 0);
 	holds(f, 1, 1, 2);
 	store_abort(f->store);
-	has_comment(f, "192.0.2.1", "kept");
+	is_as(f, "192.0.2.1", 0, "kept");
 	holds(f, 1, 1, 1);
 	add(f, "192.0.2.2");
 	holds(f, 2, 2, 2);
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put(f, "192.0.2.3"), 0);
-	close_store(f);
-	open_store(f, STORE_READ);
+	reopen(f, STORE_READ);
 	holds(f, 2, 2, 2);
 	assert_int_not_equal(store_begin(f->store), 0);
 }
@@ -252,33 +242,34 @@ STORE_TEST(test_settings_are_kept)
 
 	assert_memory_equal(&store_settings_default, &defaults, sizeof(defaults));
 	has_settings(f, &defaults);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	set_settings(f);
 	store_abort(f->store);
 	has_settings(f, &defaults);
-	commit(f, set_settings);
+	begin(f);
+	set_settings(f);
+	end(f);
 	has_settings(f, &settings_of_test);
 	holds(f, 1, 0, 0);
 
 	/* The same settings again are no change. */
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	set_settings(f);
 	assert_false(store_is_changed(f->store));
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 1, 0, 0);
 
 	add(f, "192.0.2.1");
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_clear(f->store), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
-		close_store(f);
-		open_store(f, mode);
+		reopen(f, mode);
 		has_settings(f, &settings_of_test);
 	}
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_set_settings(f->store, &defaults), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	has_settings(f, &defaults);
 	holds(f, 4, 0, 0);
 }
@@ -290,11 +281,11 @@ DIRECTORY_TEST(test_a_policy_that_an_older_version_wrote)
 
 	for (size_t i = 0; i < 2; i++) {
 		open_store(f, STORE_WRITE);
-		assert_int_equal(store_begin(f->store), 0);
+		begin(f);
 		f->store->meta.settings = (struct store_settings){};
 		f->store->meta.settings.policy[OUTCOME_TOO_MANY_HEADERS] = drops[i];
 		f->store->is_changed = true;
-		assert_int_equal(store_commit(f->store), 0);
+		end(f);
 		has_settings(f, &store_settings_default);
 		close_store(f);
 	}
@@ -384,7 +375,7 @@ STORE_TEST(test_9th_shape_joins)
 {
 	struct shape_list before, after;
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	put_lengths(f, "128.0.0.0", 24, 17);
 	assert_int_equal(targets_of(f, FLOW_IPV4), SHAPE_LIST_PROBES);
 	assert_int_equal(info_of(f).keys, SHAPE_LIST_PROBES);
@@ -395,25 +386,23 @@ STORE_TEST(test_9th_shape_joins)
 	assert_int_equal(target_length(f, "128.0.0.0/10"), 10);
 	assert_int_equal(targets_of(f, FLOW_IPV4), SHAPE_LIST_PROBES + 1);
 	assert_true(store_has_new_shape(f->store));
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 
 	before = shapes_of(f);
 	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
-		close_store(f);
-		open_store(f, mode);
+		reopen(f, mode);
 		after = shapes_of(f);
 		same_shapes(&before, &after);
 		holds(f, 1, 10, SHAPE_LIST_PROBES + 64 + 1);
 	}
 
 	/* A probed shape stays when the shape that it was made for is gone. */
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put(f, "192.0.0.0/11"), 0);
 	assert_false(store_has_new_shape(f->store));
 	assert_int_equal(del(f, "128.0.0.0/17"), 0);
-	assert_int_equal(store_commit(f->store), 0);
-	close_store(f);
-	open_store(f, STORE_READ);
+	end(f);
+	reopen(f, STORE_READ);
 	assert_int_equal(target_length(f, "192.0.0.0/11"), 17);
 	holds(f, 2, 10, 7 + 2 * 64 + 1);
 }
@@ -421,7 +410,7 @@ STORE_TEST(test_9th_shape_joins)
 /* In this order of lengths no shape can join a longer one. */
 STORE_TEST(test_33rd_target)
 {
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	put_lengths(f, "8000::", 1, ABI_SHAPES_MAX);
 	assert_int_equal(targets_of(f, FLOW_IPV6), ABI_SHAPES_MAX);
 	assert_int_equal(put(f, "8000::/33"), -E2BIG);
@@ -434,12 +423,11 @@ STORE_TEST(test_33rd_target)
 	assert_int_equal(targets_of(f, FLOW_IPV4), 0);
 	put_lengths(f, "128.0.0.0", 1, ABI_SHAPES_MAX);
 	assert_int_equal(put(f, "proto tcp 128.0.0.0/8"), -E2BIG);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 1, 65, 65);
 
-	close_store(f);
-	open_store(f, STORE_WRITE);
-	assert_int_equal(store_begin(f->store), 0);
+	reopen(f, STORE_WRITE);
+	begin(f);
 	assert_int_equal(put(f, "8000::/33"), -E2BIG);
 	assert_int_equal(del(f, "8000::/2"), 0);
 	assert_int_equal(put(f, "8000::/33"), -E2BIG); /* 4000::/2 still has the last place */
@@ -452,11 +440,11 @@ STORE_TEST(test_33rd_target)
 	assert_int_equal(put(f, "proto udp dport 53"), -E2BIG); /* one of its two families has room */
 	assert_int_equal(del(f, "128.0.0.0/7"), 0);
 	assert_int_equal(put(f, "proto udp dport 53"), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 2, 64, 66);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(del(f, "proto udp dport 53"), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 3, 63, 64);
 }
 
@@ -465,13 +453,13 @@ STORE_TEST(test_plan_makes_room)
 	struct shape_list planned, after;
 	struct store_info before;
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	put_lengths(f, "8000::", 1, ABI_SHAPES_MAX);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	before = info_of(f);
 	assert_int_equal(before.plan, 0);
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put(f, "8000::/33"), -E2BIG);
 	assert_int_equal(store_plan(f->store), 0);
 	assert_true(store_is_changed(f->store));
@@ -482,12 +470,11 @@ STORE_TEST(test_plan_makes_room)
 	assert_int_equal(info_of(f).plan, 0);
 	assert_int_equal(targets_of(f, FLOW_IPV6), ABI_SHAPES_MAX);
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_plan(f->store), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	planned = shapes_of(f);
-	close_store(f);
-	open_store(f, STORE_READ);
+	reopen(f, STORE_READ);
 	after = shapes_of(f);
 	same_shapes(&planned, &after);
 	assert_int_equal(info_of(f).plan, 1);

@@ -10,18 +10,18 @@ TIME_TEST(test_time_stands_still)
 	add_for(f, "192.0.2.1", CLOCK_HOUR);
 	clock_advance(CLOCK_SECOND);
 	is_as(f, "192.0.2.1", CLOCK_HOUR, "");
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	is_as(f, "192.0.2.1", CLOCK_HOUR - CLOCK_SECOND, "");
 	assert_int_equal(store_lag_ms(f->store), 0);
 	clock_advance(CLOCK_SECOND);
 	is_as(f, "192.0.2.1", CLOCK_HOUR - CLOCK_SECOND, "");
 	assert_int_equal(store_lag_ms(f->store), CLOCK_SECOND);
 	assert_int_equal(put_for(f, "192.0.2.2", CLOCK_HOUR), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(store_lag_ms(f->store), 0);
 	is_as(f, "192.0.2.1", CLOCK_HOUR - 2 * CLOCK_SECOND, "");
 	is_as(f, "192.0.2.2", CLOCK_HOUR - CLOCK_SECOND, "");
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	clock_advance(CLOCK_SECOND);
 	store_abort(f->store);
 	is_as(f, "192.0.2.2", CLOCK_HOUR - 2 * CLOCK_SECOND, "");
@@ -48,8 +48,7 @@ static __s64 left(struct fixture *f, enum store_mode mode)
 {
 	__s64 left_ms;
 
-	close_store(f);
-	open_store(f, mode);
+	reopen(f, mode);
 	left_ms = get(f, clocked).timeout_ms;
 	return left_ms;
 }
@@ -76,7 +75,7 @@ TIME_TEST(test_wall_clock_steps_change_nothing)
 		clock_advance(CLOCK_HOUR);
 		left_ms -= CLOCK_HOUR;
 		is_left(f, left_ms);
-		commit(f, NULL);
+		commit_nothing(f);
 		is_left(f, left_ms);
 	}
 	holds(f, 1, 1, 1);
@@ -90,7 +89,7 @@ TIME_TEST(test_reboot_goes_on_by_the_wall_clock)
 	is_left(f, 364 * CLOCK_DAY - CLOCK_HOUR);
 	clock_advance(CLOCK_HOUR);
 	is_left(f, 364 * CLOCK_DAY - 2 * CLOCK_HOUR);
-	commit(f, NULL);
+	commit_nothing(f);
 	clock_step(CLOCK_DAY); /* from now on the new boot's clock counts */
 	is_left(f, 364 * CLOCK_DAY - 2 * CLOCK_HOUR);
 	clock_reboot(400 * CLOCK_DAY);
@@ -106,12 +105,12 @@ TIME_TEST(test_reboot_after_a_step)
 	start_clock(f);
 	for (size_t i = 0; i < COUNT(steps); i++) {
 		clock_step(steps[i]);
-		commit(f, NULL);
+		commit_nothing(f);
 		clock_advance(CLOCK_HOUR);
 		clock_reboot(CLOCK_HOUR);
 		left_ms -= 2 * CLOCK_HOUR;
 		is_left(f, left_ms);
-		commit(f, NULL);
+		commit_nothing(f);
 	}
 }
 
@@ -125,8 +124,8 @@ TIME_TEST(test_reboot_in_1970)
 
 	start_clock(f);
 	clock_advance(CLOCK_HOUR);
-	commit(f, NULL);
-	commit(f, NULL);
+	commit_nothing(f);
+	commit_nothing(f);
 	add(f, "192.0.2.2");
 	clock_reboot(0);
 	fake_clock.wall_ms = fake_clock.boot_ms;
@@ -139,12 +138,12 @@ TIME_TEST(test_reboot_in_1970)
 	/* The clock is set right after a write. */
 	fake_clock.wall_ms = fake_clock.boot_ms;
 	left(f, STORE_WRITE);
-	commit(f, NULL);
+	commit_nothing(f);
 	clock_advance(CLOCK_HOUR);
 	is_left(f, 365 * CLOCK_DAY - 2 * CLOCK_HOUR);
 	fake_clock.wall_ms = wall_ms;
 	is_left(f, 365 * CLOCK_DAY - 2 * CLOCK_HOUR);
-	commit(f, NULL);
+	commit_nothing(f);
 	clock_reboot(CLOCK_HOUR);
 	is_left(f, 365 * CLOCK_DAY - 3 * CLOCK_HOUR);
 }
@@ -159,7 +158,7 @@ TIME_TEST(test_reboot_after_a_dead_clock)
 	fake_clock.wall_ms = dead_ms;
 	for (int i = 0; i < 2; i++) {
 		left(f, STORE_WRITE);
-		commit(f, NULL);
+		commit_nothing(f);
 		clock_advance(CLOCK_HOUR);
 		is_left(f, 365 * CLOCK_DAY - (i + 1) * CLOCK_HOUR);
 	}
@@ -169,11 +168,11 @@ TIME_TEST(test_reboot_after_a_dead_clock)
 	fake_clock.wall_ms = clock_start.wall_ms + 3 * CLOCK_HOUR;
 	clock_reboot(CLOCK_HOUR);
 	is_left(f, 365 * CLOCK_DAY - 4 * CLOCK_HOUR);
-	commit(f, NULL);
+	commit_nothing(f);
 
 	/* From now on all is normal: a step during a boot is on purpose. */
 	clock_step(-9000 * CLOCK_DAY);
-	commit(f, NULL);
+	commit_nothing(f);
 	clock_reboot(CLOCK_HOUR);
 	is_left(f, 365 * CLOCK_DAY - 5 * CLOCK_HOUR);
 }
@@ -199,7 +198,7 @@ TEST_WITH(test_without_a_boot_id, struct fixture *f, setup_without_boot_id, tear
 	start_clock(f);
 	clock_advance(CLOCK_HOUR);
 	is_left(f, 365 * CLOCK_DAY - CLOCK_HOUR);
-	commit(f, NULL);
+	commit_nothing(f);
 	fake_clock.boot_ms = 0;
 	is_left(f, 365 * CLOCK_DAY - CLOCK_HOUR);
 	clock_step(-CLOCK_HOUR);
@@ -217,9 +216,8 @@ TIME_TEST(test_time_is_what_passes)
 	start_clock(f);
 	for (int i = 0; i < REBOOTS; i++) {
 		clock_step(2 * CLOCK_SECOND * ((__s64)below(500000) - 250000));
-		close_store(f);
-		open_store(f, STORE_WRITE);
-		commit(f, NULL);
+		reopen(f, STORE_WRITE);
+		commit_nothing(f);
 		ms = below(CLOCK_HOUR);
 		clock_advance(ms);
 		left_ms -= ms;
@@ -230,7 +228,7 @@ TIME_TEST(test_time_is_what_passes)
 		clock_reboot(ms);
 		left_ms -= ms;
 		is_left(f, left_ms);
-		commit(f, NULL);
+		commit_nothing(f);
 	}
 }
 
@@ -252,9 +250,9 @@ TIME_TEST(test_time_never_goes_back)
 		assert_true(now_ms <= seen_ms);
 		if (below(2))
 			continue;
-		assert_int_equal(store_begin(f->store), 0);
+		begin(f);
 		put_for(f, "192.0.2.2", 1 + below(CLOCK_HOUR));
-		assert_int_equal(store_commit(f->store), 0);
+		end(f);
 		seen_ms = now_ms;
 	}
 }

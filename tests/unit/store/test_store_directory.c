@@ -9,14 +9,6 @@
 static const char *const files[] = { "data.mdb", "lock.mdb", "writer.lock" };
 #define FILES COUNT(files)
 
-static void needs_root(void)
-{
-	if (geteuid() != 0) {
-		fprintf(stderr, "skipped: giving files to another user needs root\n");
-		skip();
-	}
-}
-
 static void make_store(struct fixture *f)
 {
 	open_store(f, STORE_WRITE);
@@ -27,8 +19,7 @@ static void make_store(struct fixture *f)
 static void opens(struct fixture *f)
 {
 	open_store(f, STORE_READ);
-	close_store(f);
-	open_store(f, STORE_WRITE);
+	reopen(f, STORE_WRITE);
 	assert_true(has(f, "192.0.2.1"));
 	close_store(f);
 }
@@ -39,14 +30,6 @@ static void refuses(struct fixture *f, int error, const char *word)
 	open_fails(f, STORE_READ, error);
 	assert_non_null(strstr(f->reason.text, word));
 	open_fails(f, STORE_WRITE, error);
-}
-
-static mode_t mode_of(const char *path)
-{
-	struct stat file;
-
-	assert_int_equal(lstat(path, &file), 0);
-	return file.st_mode & 07777;
 }
 
 static const char *path_of(const struct fixture *f, const char *file)

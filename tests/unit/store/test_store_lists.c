@@ -63,8 +63,7 @@ TIME_TEST(test_lists_are_kept)
 	assert_int_equal(put_as(f, "192.0.2.2", 0, b), -EUSERS);
 	end(f);
 	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
-		close_store(f);
-		open_store(f, mode);
+		reopen(f, mode);
 		lists = lists_of(f);
 		assert_int_equal(store_lists_find(&lists, "a"), a);
 		assert_string_equal(lists.list[a].source, "a");
@@ -224,8 +223,7 @@ TIME_TEST(test_lists_are_undone)
 	end(f);
 	before = lists_of(f);
 
-	begin(f);
-	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
 	assert_int_equal(give_up(f, "192.0.2.2", a), 0);
 	assert_int_equal(store_list_delete(f->store, a), 0);
@@ -236,8 +234,7 @@ TIME_TEST(test_lists_are_undone)
 	assert_int_not_equal(c, a); /* its number is in use while an undo can restore it */
 	is_of(f, "192.0.2.1", BIT(b), CLOCK_HOUR);
 
-	close_store(f);
-	open_store(f, STORE_WRITE);
+	reopen(f, STORE_WRITE);
 	undo(f);
 	after = lists_of(f);
 	assert_memory_equal(&before, &after, sizeof(before));
@@ -258,8 +255,7 @@ TIME_TEST(test_changes_between)
 	assert_int_equal(put_as(f, "192.0.2.1", 0, b), -EUSERS);
 	assert_int_equal(put_as(f, "192.0.2.2", 0, b), 0);
 	end(f);
-	begin(f);
-	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
 	assert_int_equal(give_up(f, "192.0.2.2", b), 0);
 	c = open_list(f, "c");
@@ -294,8 +290,7 @@ TIME_TEST(test_lists_changed_between)
 	a = open_list(f, "a");
 	b = open_list(f, "b");
 	end(f);
-	begin(f);
-	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	begin_pending(f, CLOCK_HOUR);
 	open_list(f, "a");
 	assert_int_equal(store_list_delete(f->store, b), 0);
 	c = open_list(f, "c");
@@ -321,8 +316,7 @@ TIME_TEST(test_a_deletion_is_confirmed)
 	begin(f);
 	a = open_list(f, "a");
 	end(f);
-	begin(f);
-	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(store_list_delete(f->store, a), 0);
 	end(f);
 	begin(f);
@@ -389,18 +383,13 @@ TIME_TEST(test_damaged_values)
 static void list_is_refused(struct fixture *f, const char *name, const __u8 *value, size_t length)
 {
 	struct store_lists lists;
-	MDB_txn *txn;
-	MDB_dbi dbi;
 
 	lmdb_put(f, "lists", name, (MDB_val){ length, (void *)value });
 	open_store(f, STORE_WRITE);
 	assert_int_equal(store_lists(f->store, &lists), -EBADMSG);
 	assert_int_equal(store_begin(f->store), -EBADMSG);
 	close_store(f);
-	txn = lmdb_begin(f);
-	assert_int_equal(mdb_dbi_open(txn, "lists", 0, &dbi), 0);
-	assert_int_equal(mdb_del(txn, dbi, &(MDB_val){ strlen(name), (void *)name }, NULL), 0);
-	lmdb_commit(txn);
+	lmdb_delete(f, "lists", (MDB_val){ strlen(name), (void *)name });
 }
 
 TIME_TEST(test_damaged_lists)

@@ -13,14 +13,6 @@
 #define META_BYTES_1 40 /* of schema 1 */
 #define META_SCHEMA_OFFSET 8
 
-static mode_t mode_of(const char *path)
-{
-	struct stat file;
-
-	assert_int_equal(stat(path, &file), 0);
-	return file.st_mode & 07777;
-}
-
 DIRECTORY_TEST(test_missing)
 {
 	open_fails(f, STORE_READ, -ENOENT);

@@ -204,8 +204,7 @@ static void undo_at_random(struct fixture *f, struct model *model)
 
 	assert_non_null(after);
 	*after = *model;
-	begin(f);
-	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	begin_pending(f, CLOCK_HOUR);
 	for (int i = below(100); i > 0; i--)
 		change_at_random(f, after);
 	end(f);
@@ -222,7 +221,7 @@ TIME_TEST(test_whose_comment)
 	struct rule rule = rule_of("192.0.2.1 comment first timeout 1h");
 	unsigned int list;
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_list_open(f->store, "a", "-", &list), 0);
 	assert_int_equal(store_put_for(f->store, &rule, STORE_BY_HAND), 0);
 	rule = rule_of("192.0.2.1 comment second timeout 2h");

@@ -87,13 +87,6 @@ static int setup_schema_1(void **state)
 
 #define SCHEMA_TEST(name) TEST_WITH(name, struct fixture *f, setup_schema_1, teardown)
 
-static int never(const struct rule *rule, void *context)
-{
-	(void)rule, (void)context;
-	fail_msg("a rule that has not ended");
-	return 0;
-}
-
 static int count_visit(const struct rule *rule, void *context)
 {
 	assert_int_equal(rule->timeout_ms, 0);
@@ -161,13 +154,13 @@ SCHEMA_TEST(test_a_writer_that_changes_nothing_leaves_it)
 {
 	open_store(f, STORE_WRITE);
 	holds_all(f, GENERATION);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put(f, rules[0].text), -EEXIST);
 	assert_int_equal(put_for(f, rules[1].text, CLOCK_HOUR), -EEXIST);
 	assert_int_equal(del(f, "192.0.2.99"), -ENOENT);
 	assert_int_equal(store_expired(f->store, never, NULL), 0);
-	assert_int_equal(store_commit(f->store), 0);
-	assert_int_equal(store_begin(f->store), 0);
+	end(f);
+	begin(f);
 	assert_int_equal(put_for(f, "192.0.2.3", CLOCK_HOUR), 0);
 	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
 	assert_int_equal(store_clear(f->store), 0);
@@ -181,9 +174,9 @@ SCHEMA_TEST(test_a_writer_that_changes_nothing_leaves_it)
 SCHEMA_TEST(test_the_first_change)
 {
 	open_store(f, STORE_WRITE);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put_for(f, "192.0.2.3 comment timed", CLOCK_HOUR), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	clock_advance(CLOCK_SECOND);
 	is_schema(f, STORE_SCHEMA);
 	open_store(f, STORE_READ);
@@ -194,12 +187,11 @@ SCHEMA_TEST(test_the_first_change)
 	for (size_t i = 0; i < RULES; i++)
 		is_as(f, rules[i].text, 0, rules[i].comment);
 
-	close_store(f);
-	open_store(f, STORE_WRITE);
-	assert_int_equal(store_begin(f->store), 0);
+	reopen(f, STORE_WRITE);
+	begin(f);
 	for (size_t i = 0; i < RULES; i++)
 		assert_int_equal(del(f, rules[i].text), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, GENERATION + 2, 1, 1);
 }
 
@@ -211,11 +203,10 @@ SCHEMA_TEST(test_other_first_changes)
 	struct store_pending pending;
 
 	open_store(f, STORE_WRITE);
-	assert_int_equal(store_begin(f->store), 0);
-	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(del(f, rules[0].text), 0);
 	assert_int_equal(store_set_settings(f->store, &settings), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	is_schema(f, STORE_SCHEMA);
 	open_store(f, STORE_READ);
 	assert_int_equal(store_settings(f->store, &kept), 0);
@@ -268,10 +259,9 @@ SCHEMA_TEST(test_a_reader_from_before_the_change)
 	close(ready[1]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	open_store(f, STORE_WRITE);
-	assert_int_equal(store_begin(f->store), 0);
-	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
+	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(put(f, "192.0.2.3"), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	close(go[1]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
@@ -345,14 +335,13 @@ TIME_TEST(test_schema_2)
 	/* Its clock is kept, but this does not convert it to schema 3. */
 	clock_step(CLOCK_DAY);
 	clock_reboot(CLOCK_SECOND);
-	close_store(f);
-	open_store(f, STORE_WRITE);
-	commit(f, NULL);
+	reopen(f, STORE_WRITE);
+	commit_nothing(f);
 	assert_int_equal(schema_of(f), 2);
 	open_store(f, STORE_WRITE);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_list_open(f->store, "a", "", &number), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(schema_of(f), 3);
 	open_store(f, STORE_READ);
 	assert_int_equal(store_lists(f->store, &lists), 0);
@@ -386,7 +375,6 @@ SCHEMA_TEST(test_damaged_shapes)
 		__u8 value[SHAPE_BYTES] = {};
 		MDB_txn *txn = lmdb_begin(f);
 		MDB_val key = { sizeof(shape), &shape };
-		MDB_dbi dbi;
 
 		memcpy(value, &rows[i].keys, sizeof(rows[i].keys));
 		value[8] = rows[i].src_len;
@@ -397,11 +385,7 @@ SCHEMA_TEST(test_damaged_shapes)
 		assert_int_equal(store_shapes(f->store, &list), -EBADMSG);
 		assert_int_equal(store_begin(f->store), -EBADMSG);
 		close_store(f);
-
-		txn = lmdb_begin(f);
-		assert_int_equal(mdb_dbi_open(txn, "shapes", 0, &dbi), 0);
-		assert_int_equal(mdb_del(txn, dbi, &key, NULL), 0);
-		lmdb_commit(txn);
+		lmdb_delete(f, "shapes", key);
 	}
 	open_store(f, STORE_WRITE);
 	holds_all(f, GENERATION);

@@ -9,19 +9,19 @@
 
 TIME_TEST(test_put_again)
 {
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put_for(f, "192.0.2.1 comment first", CLOCK_HOUR), 0);
 	assert_int_equal(put_for(f, "192.0.2.1", 2 * CLOCK_HOUR), -EALREADY);
 	is_as(f, "192.0.2.1", 2 * CLOCK_HOUR, "first");
 	assert_int_equal(put_for(f, "192.0.2.1 comment second", CLOCK_SECOND), -EALREADY);
 	is_as(f, "192.0.2.1", CLOCK_SECOND, "second");
 	assert_int_equal(info_of(f).timed, 1);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 1, 1, 1);
 
 	/* A rule that has ended can be found, too. */
 	clock_advance(CLOCK_HOUR);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	is_as(f, "192.0.2.1", CLOCK_SECOND - CLOCK_HOUR, "second");
 	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_DAY), -EALREADY);
 	is_as(f, "192.0.2.1", CLOCK_DAY, "second");
@@ -33,16 +33,9 @@ TIME_TEST(test_put_again)
 	assert_int_equal(put_for(f, "192.0.2.1 comment third", CLOCK_HOUR), -EEXIST);
 	assert_int_equal(put_for(f, "192.0.2.1 comment third", 0), -EEXIST);
 	is_as(f, "192.0.2.1", 0, "second");
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(info_of(f).timed, 0);
 	holds(f, 2, 1, 1);
-}
-
-static int never(const struct rule *rule, void *context)
-{
-	(void)rule, (void)context;
-	fail_msg("a rule that has not ended");
-	return 0;
 }
 
 TIME_TEST(test_delete_and_clear)
@@ -52,22 +45,22 @@ TIME_TEST(test_delete_and_clear)
 	add_for(f, "proto udp dport 53", CLOCK_SECOND);
 	add(f, "192.0.2.3");
 	assert_int_equal(info_of(f).timed, 3);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(del(f, "192.0.2.2"), 0);
 	assert_int_equal(del(f, "192.0.2.2"), -ENOENT);
 	assert_int_equal(info_of(f).timed, 2);
 	store_abort(f->store);
 	assert_int_equal(info_of(f).timed, 3);
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_clear(f->store), 0);
 	assert_int_equal(info_of(f).timed, 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	clock_advance(CLOCK_HOUR);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_expired(f->store, never, NULL), 0);
 	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_SECOND), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(info_of(f).timed, 1);
 }
 
@@ -76,7 +69,7 @@ TIME_TEST(test_refused_leaves_no_deadline)
 {
 	char text[32];
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	for (unsigned int length = 1; length <= ABI_SHAPES_MAX; length++) {
 		snprintf(text, sizeof(text), "8000::/%u", length);
 		assert_int_equal(put_for(f, text, CLOCK_HOUR), 0);
@@ -84,7 +77,7 @@ TIME_TEST(test_refused_leaves_no_deadline)
 	assert_int_equal(put_for(f, "8000::/33", CLOCK_HOUR), -E2BIG);
 	assert_int_equal(put_for(f, "proto udp dport 53", CLOCK_HOUR), -E2BIG);
 	assert_int_equal(info_of(f).timed, ABI_SHAPES_MAX);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_false(has(f, "8000::/33"));
 	assert_false(has(f, "proto udp dport 53"));
 	holds(f, 1, ABI_SHAPES_MAX, ABI_SHAPES_MAX);
@@ -315,12 +308,12 @@ TIME_TEST(test_many_against_a_model)
 	for (int run = 0; run < RUNS; run++) {
 		before = model;
 		advance(&model);
-		assert_int_equal(store_begin(f->store), 0);
+		begin(f);
 		for (int i = below(6); i >= 0; i--)
 			change_random(f, &model);
 		agrees(f, &model);
 		if (below(5)) {
-			assert_int_equal(store_commit(f->store), 0);
+			end(f);
 		} else {
 			before.now_ms = model.now_ms;
 			model = before;
@@ -333,8 +326,7 @@ TIME_TEST(test_many_against_a_model)
 		advance(&model);
 		open_store(f, STORE_READ);
 		agrees(f, &model);
-		close_store(f);
-		open_store(f, STORE_WRITE);
+		reopen(f, STORE_WRITE);
 	}
 }
 
@@ -368,7 +360,7 @@ TIME_TEST(test_many_are_deleted_while_visited)
 	struct rule rule = rule_of("10.0.0.0 comment \"long enough to fill pages with\"");
 	size_t ended = 0;
 
-	assert_int_equal(store_begin(sweep.f->store), 0);
+	begin(sweep.f);
 	for (size_t i = 0; i < MANY; i++) {
 		rule.src.byte[2] = i >> 8;
 		rule.src.byte[3] = i;
@@ -376,14 +368,14 @@ TIME_TEST(test_many_are_deleted_while_visited)
 		ended += rule.timeout_ms <= CLOCK_HOUR;
 		assert_int_equal(store_put(sweep.f->store, &rule), 0);
 	}
-	assert_int_equal(store_commit(sweep.f->store), 0);
+	end(sweep.f);
 	clock_advance(CLOCK_HOUR);
 	for (int round = 0; round < 3; round++) {
-		assert_int_equal(store_begin(sweep.f->store), 0);
+		begin(sweep.f);
 		assert_int_equal(store_expired(sweep.f->store, sweep_rule, &sweep), 0);
 		assert_int_equal(sweep.count, ended);
 		assert_int_equal(info_of(sweep.f).timed, info_of(sweep.f).rules);
-		assert_int_equal(store_commit(sweep.f->store), 0);
+		end(sweep.f);
 		ended = sweep.left;
 		sweep.left = sweep.count = 0;
 	}
@@ -402,10 +394,10 @@ TIME_TEST(test_a_visit_ends_as_the_visitor_says)
 	add_for(f, "192.0.2.1", CLOCK_SECOND);
 	clock_advance(CLOCK_DAY);
 	for (size_t i = 0; i < COUNT(results); i++) {
-		assert_int_equal(store_begin(f->store), 0);
+		begin(f);
 		assert_int_equal(store_expired(f->store, stop, &results[i]), results[i]);
 		assert_int_equal(store_each(f->store, stop, &results[i]), results[i]);
-		assert_int_equal(store_commit(f->store), 0);
+		end(f);
 		assert_int_equal(store_expired(f->store, stop, &results[i]), results[i]);
 	}
 }

@@ -13,12 +13,6 @@ static struct store_pending pending_of(struct fixture *f)
 	return pending;
 }
 
-static void begin_pending(struct fixture *f, __s64 timeout_ms)
-{
-	assert_int_equal(store_begin(f->store), 0);
-	assert_int_equal(store_set_pending(f->store, timeout_ms), 0);
-}
-
 static void nothing_pends(struct fixture *f)
 {
 	const struct store_pending pending = pending_of(f);
@@ -28,7 +22,7 @@ static void nothing_pends(struct fixture *f)
 	assert_int_equal(pending.rules, 0);
 }
 
-static int never(const struct rule *rule, bool is_back, void *context)
+static int nothing_to_undo(const struct rule *rule, bool is_back, void *context)
 {
 	(void)rule, (void)is_back, (void)context;
 	fail_msg("nothing is to be undone");
@@ -46,28 +40,27 @@ TIME_TEST(test_one_at_a_time)
 	first = pending_of(f).id;
 	assert_int_not_equal(first, 0);
 	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), -EBUSY);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	generation = info_of(f).generation;
 	assert_int_equal(generation, 1);
 
-	close_store(f);
-	open_store(f, STORE_WRITE);
-	assert_int_equal(store_begin(f->store), 0);
+	reopen(f, STORE_WRITE);
+	begin(f);
 	assert_int_equal(store_set_pending(f->store, CLOCK_DAY), -EBUSY);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(pending_of(f).id, first);
 	assert_int_equal(pending_of(f).left_ms, CLOCK_HOUR);
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_forget_pending(f->store), 0);
 	nothing_pends(f);
 	assert_int_equal(store_forget_pending(f->store), -ENOENT);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	nothing_pends(f);
 	assert_int_equal(info_of(f).generation, generation + 1);
 
 	begin_pending(f, CLOCK_HOUR);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_not_equal(pending_of(f).id, 0);
 	assert_int_not_equal(pending_of(f).id, first);
 }
@@ -83,13 +76,13 @@ TIME_TEST(test_abort_forgets)
 
 	/* Later changes are not part of the pending one. */
 	add(f, "192.0.2.2");
-	assert_int_equal(store_begin(f->store), 0);
-	assert_int_equal(store_undo_each(f->store, never, NULL), 0);
+	begin(f);
+	assert_int_equal(store_undo_each(f->store, nothing_to_undo, NULL), 0);
 	assert_int_equal(store_forget_pending(f->store), -ENOENT);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 2, 2, 2);
 	begin_pending(f, CLOCK_HOUR);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(pending_of(f).rules, 0);
 }
 
@@ -98,8 +91,8 @@ TIME_TEST(test_abort_of_the_undo)
 {
 	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(put(f, "192.0.2.1"), 0);
-	assert_int_equal(store_commit(f->store), 0);
-	assert_int_equal(store_begin(f->store), 0);
+	end(f);
+	begin(f);
 	assert_int_equal(del(f, "192.0.2.1"), 0);
 	assert_int_equal(store_forget_pending(f->store), 0);
 	store_abort(f->store);
@@ -110,8 +103,7 @@ TIME_TEST(test_abort_of_the_undo)
 static void is_left(struct fixture *f, __s64 left_ms)
 {
 	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
-		close_store(f);
-		open_store(f, mode);
+		reopen(f, mode);
 		assert_int_equal(pending_of(f).left_ms, left_ms);
 	}
 }
@@ -121,7 +113,7 @@ TIME_TEST(test_time_left)
 	begin_pending(f, CLOCK_DAY);
 	clock_advance(CLOCK_SECOND);
 	assert_int_equal(pending_of(f).left_ms, CLOCK_DAY);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(pending_of(f).left_ms, CLOCK_DAY - CLOCK_SECOND);
 	clock_step(400 * CLOCK_DAY);
 	is_left(f, CLOCK_DAY - CLOCK_SECOND);
@@ -135,19 +127,19 @@ TIME_TEST(test_time_left)
 /* From this moment on, though the store's clock stands still. */
 TIME_TEST(test_time_pushed_out)
 {
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_push_pending(f->store, CLOCK_HOUR), -ENOENT);
 	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
 	clock_advance(CLOCK_SECOND);
 	assert_int_equal(store_push_pending(f->store, CLOCK_HOUR), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_int_equal(pending_of(f).left_ms, CLOCK_HOUR);
 	assert_int_equal(info_of(f).generation, 1);
 
 	clock_advance(CLOCK_SECOND);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_push_pending(f->store, CLOCK_DAY), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	is_left(f, CLOCK_DAY);
 	assert_int_equal(info_of(f).generation, 1);
 }
@@ -210,9 +202,8 @@ static void was_before(struct fixture *f, const struct expected *expected, size_
 	struct visits visits = { expected, count, 0, 0 };
 
 	assert_int_equal(pending_of(f).rules, count);
-	close_store(f);
-	open_store(f, STORE_WRITE);
-	assert_int_equal(store_begin(f->store), 0);
+	reopen(f, STORE_WRITE);
+	begin(f);
 	assert_int_equal(store_undo_each(f->store, expects, &visits), 0);
 	assert_int_equal(visits.deleted, (1ULL << count) - 1);
 	assert_int_equal(visits.put_back, that_existed(expected, count));
@@ -233,14 +224,14 @@ TIME_TEST(test_what_was_before)
 		{ "192.0.2.10", false, 0 },
 	};
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	for (size_t i = 0; i < COUNT(expected); i++)
 		if (expected[i].existed)
 			assert_int_equal(put_for(f, expected[i].text, expected[i].timeout_ms), 0);
 	assert_int_equal(put(f, "192.0.2.6 comment untouched"), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put(f, "192.0.2.7 comment before"), 0);
 	assert_int_equal(store_set_pending(f->store, CLOCK_HOUR), 0);
 	assert_int_equal(del(f, "192.0.2.1"), 0);
@@ -258,15 +249,15 @@ TIME_TEST(test_what_was_before)
 	assert_int_equal(del(f, "proto udp dport 53"), 0);
 	assert_int_equal(put_for(f, "2001:db8::/32", CLOCK_HOUR), 0);
 	assert_int_equal(put_for(f, "2001:db8::/32", CLOCK_DAY), -EALREADY);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	was_before(f, expected, COUNT(expected));
 
 	/* An undo does not take back later changes. */
 	add(f, "192.0.2.8");
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(del(f, "192.0.2.10"), 0);
 	assert_int_equal(del(f, "192.0.2.6"), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	was_before(f, expected, COUNT(expected) - 1);
 }
 
@@ -289,15 +280,15 @@ TIME_TEST(test_changed_meanwhile)
 	assert_int_equal(del(f, "192.0.2.3"), 0);
 	assert_int_equal(del(f, "192.0.2.4"), 0);
 	assert_int_equal(del(f, "192.0.2.5"), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(put(f, "192.0.2.1 comment \"added later\""), -EEXIST);
 	assert_int_equal(put_for(f, "192.0.2.2 comment \"added later\"", 2 * CLOCK_HOUR), -EALREADY);
 	assert_int_equal(put_for(f, "192.0.2.3", 2 * CLOCK_HOUR), 0);
 	assert_int_equal(put_for(f, "192.0.2.4 comment \"added later\"", CLOCK_HOUR), 0);
 	assert_int_equal(del(f, "192.0.2.5"), -ENOENT);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	was_before(f, expected, COUNT(expected));
 }
 
@@ -315,11 +306,11 @@ TIME_TEST(test_ended_meanwhile)
 	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(del(f, "192.0.2.1"), 0);
 	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_SECOND), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	clock_advance(2 * CLOCK_SECOND);
-	assert_int_equal(store_begin(f->store), 0);
+	begin(f);
 	assert_int_equal(store_expired(f->store, del_ended, f->store), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	assert_false(has(f, "192.0.2.1"));
 	expected->timeout_ms -= 2 * CLOCK_SECOND;
 	was_before(f, expected, COUNT(expected));
@@ -343,7 +334,7 @@ TIME_TEST(test_cleared)
 	assert_int_equal(put(f, "192.0.2.9"), 0);
 	assert_int_equal(store_clear(f->store), 0);
 	assert_int_equal(put(f, "192.0.2.1 comment new"), 0);
-	assert_int_equal(store_commit(f->store), 0);
+	end(f);
 	holds(f, 4, 1, 1);
 
 	/* A rule that had ended before the change is gone. */
@@ -364,8 +355,8 @@ TIME_TEST(test_a_visit_ends_as_the_visitor_says)
 
 	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(put(f, "192.0.2.1"), 0);
-	assert_int_equal(store_commit(f->store), 0);
-	assert_int_equal(store_begin(f->store), 0);
+	end(f);
+	begin(f);
 	for (size_t i = 0; i < COUNT(results); i++)
 		assert_int_equal(store_undo_each(f->store, stop, &results[i]), results[i]);
 	store_abort(f->store);
@@ -454,17 +445,19 @@ TIME_TEST(test_undone_it_is_as_before)
 	struct store_info info, again;
 
 	for (int run = 0; run < RUNS; run++) {
-		commit(f, change_random);
+		begin(f);
+		change_random(f);
+		end(f);
 		copy_all(f, before);
 		info = info_of(f);
 		begin_pending(f, CLOCK_HOUR);
 		change_random(f);
-		assert_int_equal(store_commit(f->store), 0);
+		end(f);
 
-		assert_int_equal(store_begin(f->store), 0);
+		begin(f);
 		assert_int_equal(store_undo_each(f->store, put_back, f), 0);
 		assert_int_equal(store_forget_pending(f->store), 0);
-		assert_int_equal(store_commit(f->store), 0);
+		end(f);
 		nothing_pends(f);
 		copy_all(f, after);
 		equal(before, after);
