@@ -6,7 +6,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-TOOLS='layers analyzer tidy cppcheck shellcheck shadows format'
+TOOLS='layers analyzer tidy cppcheck shellcheck shadows format lengths'
 JOBS=${JOBS:-$(nproc)}
 BUILD=${BUILD:-build}
 
@@ -74,10 +74,10 @@ run_cppcheck() {
 		-D__x86_64__ --include=tests/cppcheck.h -Iinclude -Iuser -Ibpf -Itests user tests bpf
 }
 
-# SC2317: tests are called by their names, which shellcheck does not see. SC2119: functions whose arguments may be left
-# out. SC2016: what another shell expands, or await and on_exit later. SC2031: each test runs in a shell of its own.
+# SC2317: tests are called by their names, which shellcheck does not see. SC2119, SC2120: functions whose arguments may be
+# left out. SC2016: what another shell expands, or await and on_exit later. SC2031: each test runs in a shell of its own.
 run_shellcheck() {
-	shellcheck -x -e SC2317,SC2119,SC2016,SC2031 $scripts
+	shellcheck -x -e SC2317,SC2119,SC2120,SC2016,SC2031 $scripts
 }
 
 # A header that our include path shows under the name of one of the system's: -I comes first, also for <NAME>.
@@ -93,6 +93,11 @@ shadows() {
 
 format() {
 	clang-format --dry-run --Werror $c_files $bpf_files $headers
+}
+
+# A report, which finds nothing: how long functions and files are, of the tool and of the tests.
+lengths() {
+	sh tests/lengths.sh && sh tests/lengths.sh tests
 }
 
 failed=
