@@ -130,8 +130,3 @@ compare() {
 compared() {
 	sed -n "s/^$1: *//p" "$STATE/out"
 }
-
-# silence: nothing but the packets of a test is counted.
-silence() {
-	in_tx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
-}

@@ -4,11 +4,6 @@
 
 FAULT=${FAULT:-build/tests/fault}
 
-# A second interface for the filter: what is exchanged, is on both.
-second_interface() {
-	veth "$TX" vtx2 "$RX" vrx2
-}
-
 # faults ARGUMENT...: in the receiving namespace.
 faults() {
 	in_rx "$FAULT/faults" --tool "$TOOL" --faulty "$FAULT/xdp-cuckoo" --clock "$HELPERS/clock_shift.so" \

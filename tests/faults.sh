@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 test_many_faults() {
 	echo "SEED=$SEED"
-	second_interface
+	second_pair
 	faults --kills "$KILLS" --errors "$((KILLS / 4))" --meddles "$((KILLS / 50))" >&3
 }
 

@@ -80,6 +80,22 @@ pair() {
 	ip -n "$RX" address add fd99::2/64 dev vrx nodad
 }
 
+# second_pair: the interfaces vtx2 and vrx2, without addresses.
+second_pair() {
+	veth "$TX" vtx2 "$RX" vrx2
+}
+
+# silence: only the frames of the test, no router solicitations and no multicast reports.
+silence() {
+	in_tx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+	in_rx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+}
+
+# program_id IFACE: the number of the XDP program on an interface of the receiving namespace, or nothing.
+program_id() {
+	ip -n "$RX" -d link show "$1" | sed -n 's,.*prog/xdp id \([0-9]*\).*,\1,p'
+}
+
 # state: a directory of its own in $STATE, for the filter's store and for scratch files.
 state() {
 	STATE=$(mktemp -d)
@@ -91,9 +107,27 @@ xc() {
 	in_rx "$TOOL" --state "$STATE/store" "$@"
 }
 
+# write_list NAME N...: the file $STATE/NAME with the addresses 203.0.113.N.
+write_list() {
+	list_file=$STATE/$1
+	shift
+	printf '203.0.113.%s\n' "$@" >"$list_file"
+}
+
 # traffic ARGUMENT...: sends the flows of standard input from vtx to vrx.
 traffic() {
 	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" "$@"
+}
+
+# flows drop|pass ADDRESS... [drop|pass ADDRESS...]: for `traffic`, a flow from each address, with its verdict.
+flows() {
+	for flows_word; do
+		case $flows_word in
+		drop | pass) flows_verdict=$flows_word ;;
+		*:*) echo "$flows_verdict it proto udp src $flows_word dst 2001:db8::99 sport 1 dport 2" ;;
+		*) echo "$flows_verdict it proto udp src $flows_word dst 198.51.100.99 sport 1 dport 2" ;;
+		esac
+	done
 }
 
 # send_from CPU IFACE IFACE PACKETS: packets of one flow of 58 bytes, from 192.0.2.1, on that processor; fails where one passes.
@@ -201,6 +235,33 @@ assert_error() {
 	grep -Eq -- "$1" "$STATE/err" && return
 	show_run
 	fail "no line of standard error matches '$1'"
+}
+
+# assert_shows PATTERN COMMAND...: status 0, and a line of standard output like this.
+assert_shows() {
+	shown_pattern=$1
+	shift
+	assert_status 0 "$@"
+	assert_output "$shown_pattern"
+}
+
+# assert_notes PATTERN COMMAND...: status 0, and a line of standard error like this.
+assert_notes() {
+	assert_fails 0 "$@"
+}
+
+# assert_fails STATUS PATTERN COMMAND...: this status, and a line of standard error like this.
+assert_fails() {
+	failed_status=$1
+	failed_pattern=$2
+	shift 2
+	assert_status "$failed_status" "$@"
+	assert_error "$failed_pattern"
+}
+
+# assert_verdict drop|pass ADDRESS... [drop|pass ADDRESS...]: what happens to a packet from each.
+assert_verdict() {
+	flows "$@" | traffic >"$STATE/judged" 2>&1 || fail "not so: $*: $(cat "$STATE/judged")"
 }
 
 # assert_equal EXPECTED SEEN [WHAT]

@@ -2,12 +2,6 @@
 # Sourced after tests/lib.sh by the tests of what keeps an operator from being locked out.
 # shellcheck shell=sh
 
-# Nothing but the tests' own frames: no router solicitations, no multicast reports.
-silence() {
-	in_tx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
-	in_rx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
-}
-
 # counted OUTCOME passed|dropped|would_drop: packets, by the running filters.
 counted() {
 	xc --json stats | awk -v outcome="\"$1\"," -v field="\"$2_packets\":" '

@@ -47,11 +47,7 @@ test_answers() {
 		added
 	END
 	assert_equal 4 "$(xc list | wc -l)" "rules"
-	printf '%s\n' 'drop added proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
-		'drop timed proto udp src 192.0.2.2 dst 198.51.100.7 sport 1 dport 2' \
-		'drop net proto udp src 198.51.100.1 dst 198.51.100.7 sport 1 dport 2' \
-		'pass host proto udp src 198.51.100.7 dst 198.51.100.7 sport 1 dport 2' | traffic ||
-		fail "wrong verdicts"
+	assert_verdict drop 192.0.2.1 192.0.2.2 198.51.100.1 pass 198.51.100.7
 	printf 'del 192.0.2.1\nadd 192.0.2.3' >"$STATE/lines"
 	assert_status 0 xc batch - <"$STATE/lines"
 	assert_answers <<-'END'
@@ -60,7 +56,7 @@ test_answers() {
 	END
 }
 
-# As the command `test` says: where no rule passes a packet, the policy may drop it.
+# Like the command `test`, batch says if the policy drops a packet that no rule passes.
 test_a_policy_that_drops() {
 	xc policy no-rule drop --force >/dev/null
 	printf 'test 192.0.2.1\nadd 192.0.2.1 action pass\ntest 192.0.2.1\n' >"$STATE/lines"
@@ -78,7 +74,7 @@ test_a_policy_that_drops() {
 test_json_answers() {
 	{
 		printf 'add 192.0.2.1\n\ndel 192.0.2.9\nbogus "\n\377\ntest 192.0.2.1\n'
-		# Messages cut a character in two.
+		# An error text cuts the long comment inside a character.
 		printf 'add 192.0.2.3 comment "%s"\n' "$(printf '%0200d' 0 | sed 's/0/€/g')"
 	} >"$STATE/lines"
 	assert_status 2 xc --json batch "$STATE/lines"
@@ -116,10 +112,8 @@ test_bad_lines_do_not_stop_the_others() {
 	assert_equal 3 "$(xc list | wc -l)" "rules"
 	head -c 300000 /dev/urandom >"$STATE/lines"
 	assert_status 2 xc batch "$STATE/lines"
-	assert_status 3 xc batch "$STATE/nosuch"
-	assert_error 'No such file'
-	assert_status 3 xc batch "$STATE"
-	assert_error 'directory'
+	assert_fails 3 'No such file' xc batch "$STATE/nosuch"
+	assert_fails 3 'directory' xc batch "$STATE"
 	assert_status 0 xc batch /dev/null
 	assert_equal '' "$(cat "$STATE/out")" "answers to nothing"
 }
@@ -132,8 +126,8 @@ test_timeout_by_default() {
 	assert_output '^src 192.0.2.2 timeout (5d|4d23h)'
 }
 
-# model LINES: random lines about few rules in $STATE/lines; the answers, the rules at the end and their
-# traffic beside it, by a model in awk. Which of two rules that match is named is left open.
+# model LINES: writes random lines about few rules to $STATE/lines. A model in awk writes the expected answers, rules
+# and flows to files beside it. It does not say which of two matching rules batch names.
 model() {
 	awk -v seed="$SEED" -v lines="$1" -v state="$STATE" '
 	function net(host) { return "src 10.7." int(host / 4) ".0/24" }
@@ -179,7 +173,7 @@ model() {
 	}' >"$STATE/lines"
 }
 
-# try_model LINES COMMAND...: feeds the model's lines by a command that writes them.
+# try_model LINES COMMAND...: the command writes the model's lines, which feed batch.
 try_model() {
 	xc load vrx --capacity 900 >/dev/null
 	note "SEED=$SEED"
@@ -210,28 +204,23 @@ test_small_groups_see_what_those_before_did() {
 	try_model 3000 slowly
 }
 
-# It is another one where the table has been exchanged.
-program_of() {
-	ip -n "$RX" -d link show dev "$1" | grep -o 'prog/xdp id [0-9]*'
-}
-
-# What goes in a group makes room for what comes in it: no table grows, and none is exchanged, for a list that turns over.
+# Deletions of a group make room for its additions: the table neither grows nor is replaced.
 test_deletions_make_room_for_additions() {
 	seq 60000 | awk '{ printf "src 10.%d.%d.%d\n", $1 / 65536, $1 / 256 % 256, $1 % 256 }' >"$STATE/rules"
 	xc load vrx --capacity 60000 >/dev/null
 	xc import "$STATE/rules" >/dev/null
-	program=$(program_of vrx)
+	program=$(program_id vrx)
 	{
 		head -n 9000 "$STATE/rules" | sed 's/^/del /'
 		head -n 9000 "$STATE/rules" | sed 's/^src 10/add src 11/'
 	} >"$STATE/lines"
 	assert_status 0 xc batch "$STATE/lines"
-	assert_equal "$program" "$(program_of vrx)" "the program"
+	assert_equal "$program" "$(program_id vrx)" "the program"
 	assert_equal 60000 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc check
 }
 
-# The guard refuses some lines; those around them hold.
+# Lines that would lock the host out are refused; the other lines are done.
 test_refused_lines_do_not_take_others_along() {
 	xc load vrx >/dev/null
 	cat >"$STATE/lines" <<-'END'
@@ -282,13 +271,13 @@ test_strict_changes_all_or_nothing() {
 	printf 'del 192.0.2.9\nadd 192.0.2.1\ndel 192.0.2.8\nadd 192.0.2.2\n' >"$STATE/lines"
 	assert_status 1 xc batch --strict "$STATE/lines"
 	assert_equal 'deleted added no such rule added ' "$(tr '\n' ' ' <"$STATE/out")" "answers"
-	echo 'drop added proto udp src 192.0.2.2 dst 198.51.100.7 sport 1 dport 2' | traffic || fail "not in force"
+	assert_verdict drop 192.0.2.2
 	assert_status 0 xc check
 }
 
 # --- a pipe that stays open
 
-# feed_begin: batch, fed by descriptor 7, answering on descriptor 8.
+# feed_begin: starts batch, which reads from descriptor 7 and answers on descriptor 8.
 feed_begin() {
 	rm -f "$STATE/in" "$STATE/answers"
 	mkfifo "$STATE/in" "$STATE/answers"
@@ -321,7 +310,7 @@ test_stays_open_and_lets_others_work() {
 		assert_equal added "$ANSWER" "answer"
 		echo "drop added proto udp src 192.0.2.$i dst 198.51.100.7 sport 1 dport 2" | traffic >/dev/null ||
 			fail "answered, and not in force"
-		# Not even the start of a line keeps the store from others.
+		# Half a line does not keep the store locked.
 		printf 'del 192.0' >&7
 		assert_status 0 timeout 60 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" \
 			add "192.0.3.$i"
@@ -335,7 +324,7 @@ test_stays_open_and_lets_others_work() {
 	assert_equal 3 "$(xc list | wc -l)" "rules"
 }
 
-# pour FILE: batch, fed by it; answers go to $STATE/poured.
+# pour FILE: starts batch with this input; its answers go to $STATE/poured.
 pour() {
 	rm -f "$STATE/poured"
 	in_rx sh -c 'echo $$ >"$1/pid"; exec "$2" --state "$1/store" batch -' sh "$STATE" "$TOOL" \
@@ -347,14 +336,14 @@ pour() {
 	done
 }
 
-# pour_end SIGNAL: ends batch by it; sets STATUS.
+# pour_end SIGNAL: ends batch by a signal and sets STATUS.
 pour_end() {
 	kill "-$1" "$(cat "$STATE/pid")" || fail "batch has ended by itself"
 	STATUS=0
 	wait "$FEEDER" 2>/dev/null || STATUS=$?
 }
 
-# Who wants to change something beside a feeder that never pauses gets at it: a file is always at hand.
+# Other commands get their turn although the input of batch never pauses.
 test_lets_others_in_under_constant_input() {
 	xc load vrx >/dev/null
 	yes 'add 10.1.1.1
@@ -369,7 +358,7 @@ del 10.1.1.1' | head -n 10000000 >"$STATE/long"
 	assert_status 0 xc check
 }
 
-# count_up LINES: into the file $STATE/count; more of them than there is time for.
+# count_up LINES: writes the file $STATE/count, which takes longer than the test waits.
 count_up() {
 	[ -e "$STATE/count" ] || awk -v lines="$1" 'BEGIN { for (i = 0; i < lines; i++)
 		printf "add 10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' >"$STATE/count"
@@ -399,7 +388,7 @@ test_ends_in_order_by_signals() {
 	done
 }
 
-# What has been answered is durable, and in force once the next command has looked.
+# An answered line is durable, and in force after the next command.
 test_kill_9_loses_no_answer() {
 	xc load vrx >/dev/null
 	count_up 3000000
@@ -419,7 +408,7 @@ test_kill_9_loses_no_answer() {
 	done
 }
 
-# Nobody reads the answers any more: batch ends and keeps nobody waiting.
+# If nobody reads the answers any more, batch ends and lets others work.
 test_closed_output_ends_it() {
 	xc load vrx >/dev/null
 	count_up 3000000
@@ -432,7 +421,7 @@ test_closed_output_ends_it() {
 	assert_equal 3 "$STATUS" "status where answers cannot be written"
 }
 
-# Nobody reads the answers for now, nor the notes: others work all the same, and no answer is lost.
+# While nobody reads the answers and notes, others can work, and no answer is lost.
 test_answers_that_wait_keep_nobody_waiting() {
 	xc load vrx >/dev/null
 	count_up 20000
@@ -459,7 +448,7 @@ test_answers_that_wait_keep_nobody_waiting() {
 	done
 }
 
-# On a full disk the lines that still fit hold, the others say why, and deleting makes room.
+# On a full disk, lines that fit are done, the others say why they are not, and deletions make room.
 test_full_disk_fails_only_what_does_not_fit() {
 	mkdir "$STATE/store"
 	mount -t tmpfs -o size=300k tmpfs "$STATE/store" 2>/dev/null || skip "no tmpfs may be mounted here"

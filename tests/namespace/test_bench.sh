@@ -6,8 +6,8 @@
 
 EVERYTHING='ipv4-hit ipv4-half ipv4-miss ipv6-hit ipv6-half ipv6-miss'
 
-# Of every kind: IPv4 and IPv6, prefixes, 5-tuples, ports and protocols alone, ICMP, no ports at all, rules
-# that pass what others drop, that end in an hour, at once, and soon.
+# Rules of every kind: IPv4 and IPv6, prefixes, 5-tuples, ports and protocols alone, ICMP, without ports; rules that
+# pass what others drop; rules that end at once, soon, and in an hour.
 rules() {
 	awk 'BEGIN {
 		for (i = 1; i <= 100; i++) {
@@ -73,12 +73,12 @@ is_measuring() {
 	bpftool prog show | grep ' name bench_packet '
 }
 
-# What bench loads, or loaded, has names of its own.
+# Everything that bench loads has names of its own.
 has_nothing_left() {
 	! bpftool prog show | grep ' name bench_' && ! bpftool map show | grep ' name bench_'
 }
 
-# The kernel frees it some time after.
+# The kernel frees it a moment later.
 assert_nothing_left() {
 	wait_for "programs and maps of bench to go" has_nothing_left
 }
@@ -90,7 +90,7 @@ counted() {
 
 # --- what it measures, and that nothing else notices
 
-# In each format of a table; the small one is so full that some innocent flows meet a fingerprint.
+# Every table format. The small table is so full that some innocent flows match a fingerprint.
 test_all_formats() {
 	while read -r options; do
 		case_begin "load $options"
@@ -126,7 +126,7 @@ test_nothing_that_runs_is_touched() {
 	generation=$(xc status | grep generation)
 	packets=$(counted)
 	assert_status 0 when_free xc bench
-	# The network's own packets may have come meanwhile, and match no rule; bench has run millions.
+	# A few packets of the network itself may have come and matched no rule. bench has run millions.
 	[ $(($(counted) - packets)) -lt 1000 ] || fail "counted $packets packets before, $(counted) after"
 	# shellcheck disable=SC2086 # words
 	shared_maps $maps >"$STATE/after"
@@ -157,7 +157,7 @@ test_an_empty_filter() {
 	assert_output '"rules": 0,'
 }
 
-# All that is IPv4 is dropped; of IPv6, one address.
+# All of IPv4 and one address of IPv6 are dropped.
 test_no_packet_misses() {
 	xc load vrx >/dev/null
 	xc add 0.0.0.0/0 --force >/dev/null
@@ -166,7 +166,7 @@ test_no_packet_misses() {
 	assert_bench ipv4-hit ipv6-hit ipv6-half ipv6-miss
 }
 
-# What matches no rule is dropped then, by the copy as well.
+# The copy, too, drops packets that no rule matches.
 test_policies() {
 	load_rules --capacity 5000
 	xc policy no-rule drop --force >/dev/null
@@ -189,8 +189,7 @@ test_filters_that_do_not_filter() {
 	assert_status 0 when_free xc bench --json
 	# shellcheck disable=SC2086 # words
 	assert_bench $EVERYTHING
-	assert_status 0 xc status
-	assert_output 'panic: +yes'
+	assert_shows 'panic: +yes' xc status
 }
 
 # --- where no filter runs, and where several do
@@ -210,8 +209,7 @@ test_without_a_filter() {
 	# shellcheck disable=SC2086 # words
 	assert_bench $EVERYTHING
 	assert_output '"table": "compact, 8 bits"'
-	assert_status 0 xc status
-	assert_output 'running: +none'
+	assert_shows 'running: +none' xc status
 	assert_nothing_left
 }
 
@@ -222,8 +220,7 @@ test_another_table_than_the_one_that_runs() {
 	assert_bench $EVERYTHING
 	assert_output '"measured": "what load would make with these options; on vrx another table runs"'
 	assert_output '"table": "exact",'
-	assert_status 0 xc status
-	assert_output ' table: +exact, counted by rule$'
+	assert_shows ' table: +exact, counted by rule$' xc status
 }
 
 test_several_filters() {
@@ -239,20 +236,19 @@ test_several_filters() {
 	assert_bench ipv4-miss ipv6-miss
 }
 
-# A program that nobody has set up is of no name, and stays as it is.
+# A program that nobody has set up has no name, and bench leaves it alone.
 test_a_filter_that_nobody_has_set_up() {
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	refuses 1 "no filter 'default' is running.*; running: none\$" bench
-	assert_status 0 xc status
-	assert_output 'not set up'
+	assert_shows 'not set up' xc status
 }
 
 # --- what it refuses
 
-# What is damaged is not measured, whatever it costs: rules that do not match any more, and that match others.
+# bench does not measure a damaged filter: one whose rules match nothing, and one whose rules match other packets.
 test_a_filter_that_decides_otherwise() {
 	xc load vrx --capacity 5000 >/dev/null
-	# Packets of the others are not among those that bench draws.
+	# bench draws no packets for the other rules.
 	rules | grep -v -e timeout -e 'proto ah' | xc import - >/dev/null 2>&1
 	for damage in bucket tag end hints; do
 		case_begin "$damage"
@@ -265,14 +261,14 @@ test_a_filter_that_decides_otherwise() {
 	assert_status 0 when_free xc bench
 }
 
-# Chance does not explain this much, even in a table whose fingerprints are short.
+# Even in a table with short fingerprints, chance does not explain so many.
 test_a_compact_filter_that_decides_otherwise() {
 	load_rules --compact --fingerprint 8 --capacity 1900
 	in_rx "$HELPERS/corrupt" hints >/dev/null || fail "not damaged"
 	refuses 3 'and the rules disagree about [1-9][0-9]* of 262144 packets' bench --seconds "$BENCH_S"
 }
 
-# with_memory KIB: as if that were all that is available.
+# with_memory KIB: runs bench as if only this much memory were available.
 with_memory() {
 	echo "MemAvailable: $1 kB" >"$STATE/meminfo"
 	run unshare -m sh -c 'mount --bind "$1" /proc/meminfo; shift; exec "$@"' sh "$STATE/meminfo" \
@@ -316,7 +312,7 @@ test_usage() {
 
 # --- while it runs
 
-# begin_long_bench: one that would take minutes, under way: $BENCH is its process.
+# begin_long_bench: starts a bench that would take minutes. $BENCH is its process.
 begin_long_bench() {
 	load_rules --capacity 5000
 	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" bench --seconds 300 \

@@ -86,7 +86,7 @@ test_manage() {
 	assert_equal 5 "$(grep -c '"variant": "ours"' "$STATE/figures")" "figures of ours"
 }
 
-# Whoever does less than it is timed for is found out, though it says that it has done it.
+# A contender that does less work than it reports is detected.
 test_manage_finds_what_is_not_done() {
 	for undone in replace batch add del; do
 		case_begin "$undone"
@@ -124,7 +124,7 @@ live() {
 	env SIZES=1000 ROUNDS=1 SLICE_MS=1 BENCH_JSON="$STATE/figures" "$@" sh tests/bench/live.sh
 }
 
-# A receiver on the sender's processor, and one on its own, which the kernel says has run.
+# One receiver is on the sender's processor, one on another; the kernel confirms that it has run.
 test_live() {
 	assert_status 0 live
 	if [ "$(nproc)" -lt 2 ]; then
@@ -140,7 +140,7 @@ test_live() {
 	done
 }
 
-# A filter that lacks the list is found out.
+# A filter without the list is detected.
 test_live_finds_wrong_verdicts() {
 	cat >"$STATE/lazy" <<-END
 		#!/bin/sh

@@ -6,7 +6,7 @@
 
 BOUNDED_S=${BOUNDED_S:-25}
 
-# Most of what a load or a new table takes is the kernel's verifier: some tenths of a second.
+# Most of the time of a load or a new table is the kernel's verifier: some tenths of a second.
 CPU_S=${CPU_S:-2}
 
 test_no_command_takes_long_for_few_rules() {

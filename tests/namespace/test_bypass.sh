@@ -6,7 +6,7 @@
 . tests/safety.sh
 . tests/metrics.sh
 
-# detour: what is sent from vin is received on vrx, behind native XDP. Only what a test sends is to be seen there.
+# detour: packets from vin arrive on vrx behind native XDP. Only the test's packets are there.
 detour() {
 	silence
 	ip -n "$TX" link del vtx
@@ -20,7 +20,7 @@ detour() {
 
 PASSING='pass any proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2'
 
-# around PACKETS: by the detour.
+# around PACKETS: sends them by the detour.
 around() {
 	echo "$PASSING" | "$HELPERS/traffic" --from "$TX:vin" --to "$RX:vrx" --repeat "$1" >"$STATE/around"
 }
@@ -60,11 +60,9 @@ test_bypass() {
 	assert_equal 0 "$(seen)" "packets seen"
 	xc metrics | grep -q '^xdp_cuckoo_interface_received_packets_total{.*"vrx".*} [1-9]' || fail "none received"
 	case_begin 'what joins it'
-	assert_status 0 xc load vrx
-	assert_error "NOT FILTERING on 'vrx'"
+	assert_notes "NOT FILTERING on 'vrx'" xc load vrx
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
-	assert_status 0 xc up "$STATE/conf"
-	assert_error "NOT FILTERING on 'vrx'"
+	assert_notes "NOT FILTERING on 'vrx'" xc up "$STATE/conf"
 	case_begin 'as advised'
 	assert_status 0 xc unload vrx
 	assert_status 0 xc load vrx --mode skb
@@ -74,7 +72,7 @@ test_bypass() {
 	wait_for "packets that the filter sees" grows seen
 }
 
-# burst: packets for half a second, as long as that takes here.
+# burst: sends packets for half a second.
 burst() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		around 20
@@ -101,7 +99,7 @@ test_burst_is_no_proof() {
 	[ "$(received)" -ge 200 ] || fail "packets received: $(received)"
 }
 
-# sound MODE INTERFACE FROM TO: packets from vtx come through the filter on INTERFACE, and no word is said.
+# sound MODE INTERFACE FROM TO: packets from vtx pass through the filter on INTERFACE, and the tool warns of nothing.
 sound() {
 	assert_status 0 xc load "$2" --mode "$1"
 	echo "$PASSING" >"$STATE/passing"
@@ -109,8 +107,7 @@ sound() {
 	traffic_pid=$!
 	on_exit "kill $traffic_pid 2>/dev/null"
 	for _ in 1 2 3; do
-		assert_status 0 xc status
-		assert_output '^  bypassed on: +none$'
+		assert_shows '^  bypassed on: +none$' xc status
 	done
 	xc metrics >"$STATE/metrics"
 	[ "$(value "xdp_cuckoo_interface_seen_packets_total{name=\"default\",interface=\"$2\",mode=\"$1\"}")" -gt 0 ] ||
@@ -139,11 +136,10 @@ test_sound_interfaces() {
 	case_begin nothing
 	ip -n "$RX" link set vrx up
 	assert_status 0 xc load vrx
-	assert_status 0 xc status
-	assert_output '^  bypassed on: +none$'
+	assert_shows '^  bypassed on: +none$' xc status
 }
 
-# Its slaves run the program, under their numbers.
+# The slaves of a bond run the program, under their own numbers.
 test_bond() {
 	silence
 	ip -n "$RX" link add bond type bond mode balance-rr 2>/dev/null || skip "no bonds here"
@@ -172,8 +168,7 @@ grown() {
 cured() {
 	assert_error "'vrx' now runs the program for frames of several buffers: its MTU has grown to 9000$"
 	assert_equal xdp_cuckoo_frags "$(program_name)" "program"
-	assert_status 0 xc status
-	assert_output '^  mtu too large on: +none$'
+	assert_shows '^  mtu too large on: +none$' xc status
 	printf '%s\n' "drop listed ${PASSING#pass any }" | traffic || fail "a wrong verdict"
 }
 
@@ -186,8 +181,7 @@ test_grown_mtu() {
 		ip -n "$RX" link set vrx mtu 1500
 		assert_status 0 xc load vrx --mode native
 		ip -n "$RX" link set vrx mtu 3506
-		assert_status 0 xc status
-		assert_output '^  mtu too large on: +none$'
+		assert_shows '^  mtu too large on: +none$' xc status
 		jumbo
 		grown
 		# shellcheck disable=SC2086 # words
@@ -199,19 +193,17 @@ test_grown_mtu() {
 	ip -n "$RX" link set vrx mtu 1500
 	assert_status 0 xc load vrx --mode skb
 	jumbo
-	assert_status 0 xc status
-	assert_output '^  mtu too large on: +none$'
+	assert_shows '^  mtu too large on: +none$' xc status
 }
 
 # ---- refusals ----
 
-# A driver's own words, and the system's status, whatever the driver's error: this one says that there is no space.
+# The tool shows the driver's own words and exits with the status of a refusing system. This driver says "no space".
 test_driver_refuses() {
 	ip -n "$TX" link add vmany numtxqueues 4 type veth peer name vfew numrxqueues 1 netns "$RX"
 	assert_status 3 xc load vfew --mode native
 	assert_error "'vfew' does not take the filter in its driver: .*queues.*; use --mode skb or --mode auto$"
-	assert_status 0 xc load vfew
-	assert_error "'vfew' runs the filter in generic \(skb\) mode, which is slower: .*queues"
+	assert_notes "'vfew' runs the filter in generic \(skb\) mode, which is slower: .*queues" xc load vfew
 }
 
 run_tests "$0" "$@"

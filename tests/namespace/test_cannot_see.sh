@@ -4,7 +4,7 @@
 . tests/lib.sh
 . tests/safety.sh
 
-# pins: a directory for pins of root's own, in $PINS.
+# pins: makes a directory for root's pins, in $PINS.
 pins() {
 	mkdir "$STATE/bpf"
 	mount -t bpf -o mode=0700 bpf "$STATE/bpf"
@@ -13,22 +13,21 @@ pins() {
 	mkdir -m 0700 "$PINS"
 }
 
-# contained ARGUMENT...: the tool, run by root as in a usual container.
+# contained ARGUMENT...: runs the tool as root, with the privileges of a usual container.
 contained() {
 	in_rx setpriv --bounding-set=-sys_admin --inh-caps=-all "$TOOL" --state "$STATE/store" --pins "$PINS" "$@"
 }
 
 UNSEEN="cannot see what runs: 'vrx' runs an XDP program"
 
-# refuses_unseen: every command that would rely on seeing what runs.
+# refuses_unseen: every command that must see the running filters fails.
 refuses_unseen() {
 	printf '192.0.2.7\n' >"$STATE/list"
 	printf '[filter]\ninterfaces = vrx\n[list feed]\nfile = %s\n' "$STATE/list" >"$STATE/conf"
 	while read -r command; do
 		case_begin "$1: $command"
 		# shellcheck disable=SC2086 # words
-		assert_status 3 contained $command
-		assert_error "$UNSEEN.*with the --pins DIR that the filter was loaded with"
+		assert_fails 3 "$UNSEEN.*with the --pins DIR that the filter was loaded with" contained $command
 		assert_equal 1 "$(wc -l <"$STATE/err")" "lines on standard error"
 	done <<-END
 		add 192.0.2.9
@@ -72,28 +71,24 @@ test_root_without_cap_sys_admin() {
 	assert_status 0 xc load vrx
 	pins
 	refuses_unseen 'a directory without its pins'
-	assert_status 5 contained load vrx
-	assert_error "'vrx' runs an XDP program, maybe this filter"
+	assert_fails 5 "'vrx' runs an XDP program, maybe this filter" contained load vrx
 	umount "$STATE/bpf"
 	refuses_unseen 'no BPF file system'
 	case_begin 'what the store alone tells'
 	for command in list export lists policy; do
 		assert_status 0 contained "$command"
 	done
-	assert_status 0 contained test 192.0.2.66
-	assert_output 'running filter: +not known: only CAP_SYS_ADMIN'
+	assert_shows 'running filter: +not known: only CAP_SYS_ADMIN' contained test 192.0.2.66
 	assert_status 3 contained --json add 192.0.2.9
 	assert_error "^[{]\"error\": \"$UNSEEN.*\"status\": 3[}]\$"
 }
 
-# Then none runs, and that is seen by anybody.
+# If no interface has a program, everybody can see that no filter runs.
 test_where_no_interface_has_a_program() {
 	pins
-	assert_status 0 contained add 192.0.2.66
-	assert_error "no filter 'default' is running"
+	assert_notes "no filter 'default' is running" contained add 192.0.2.66
 	assert_status 1 contained panic
-	assert_status 0 contained status
-	assert_output '^running: +none$'
+	assert_shows '^running: +none$' contained status
 	assert_status 0 contained load vrx
 	silence
 	expect drop
@@ -101,16 +96,14 @@ test_where_no_interface_has_a_program() {
 	expect pass
 }
 
-# What is its own is seen, and works beside a program that is not.
+# The tool sees its own filter, which works beside a program that it cannot see.
 test_beside_a_program_that_cannot_be_seen() {
 	silence
 	pins
 	veth "$TX" vone "$RX" vtwo
 	assert_status 0 xc --name other load vtwo
-	assert_status 3 contained add 192.0.2.66
-	assert_error "cannot see what runs: 'vtwo' runs an XDP program"
-	assert_status 0 contained load vrx
-	assert_error "^note: cannot see what runs: 'vtwo' runs an XDP program"
+	assert_fails 3 "cannot see what runs: 'vtwo' runs an XDP program" contained add 192.0.2.66
+	assert_notes "^note: cannot see what runs: 'vtwo' runs an XDP program" contained load vrx
 	assert_status 0 contained add 192.0.2.66
 	expect drop
 	assert_status 0 contained status
@@ -119,8 +112,7 @@ test_beside_a_program_that_cannot_be_seen() {
 	assert_status 0 contained panic
 	assert_status 0 contained panic off
 	expect drop
-	assert_status 3 contained panic --all
-	assert_error "'vtwo' runs an XDP program"
+	assert_fails 3 "'vtwo' runs an XDP program" contained panic --all
 	expect pass
 	assert_status 0 xc --name other status
 	grep -A 3 'name: *other' "$STATE/out" | grep -Eq 'panic: +no' || fail "the other one is in panic"
@@ -129,7 +121,7 @@ test_beside_a_program_that_cannot_be_seen() {
 	has_program vtwo || fail "the other's program is gone"
 }
 
-# without_proc ARGUMENT...: the tool, where nobody has mounted /proc.
+# without_proc ARGUMENT...: runs the tool without a mounted /proc.
 without_proc() {
 	in_rx unshare -m sh -c 'umount -l /proc && exec "$@"' sh "$TOOL" --state "$STATE/store" "$@"
 }
@@ -165,15 +157,14 @@ test_without_proc() {
 	assert_status 0 without_proc stats
 	assert_status 0 without_proc panic
 	expect pass
-	assert_status 0 xc list
-	assert_output '^src 192.0.2.66$'
+	assert_shows '^src 192.0.2.66$' xc list
 }
 
 assert_output_is_empty() {
 	[ ! -s "$STATE/out" ] || fail "standard output: $(cat "$STATE/out")"
 }
 
-# As systemd's ProcSubset=pid does it: rules and their times are there.
+# systemd's ProcSubset=pid hides parts of /proc. Rules and their times work.
 test_with_a_part_of_proc() {
 	assert_status 0 xc add 192.0.2.66 timeout 1h
 	assert_status 0 in_rx unshare -m sh -c 'mount -t proc -o hidepid=2,subset=pid proc /proc && exec "$@"' sh \
@@ -196,10 +187,8 @@ test_on_a_read_only_file_system() {
 		in_rx unshare -m sh -c 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"' sh \
 			"$STATE/store" "$TOOL" --state "$STATE/store" "$@"
 	}
-	assert_status 0 read_only list
-	assert_output '^src 192.0.2.66$'
-	assert_status 3 read_only add 192.0.2.9
-	assert_error 'Read-only file system: name another directory with --state'
+	assert_shows '^src 192.0.2.66$' read_only list
+	assert_fails 3 'Read-only file system: name another directory with --state' read_only add 192.0.2.9
 }
 
 run_tests "$0" "$@"

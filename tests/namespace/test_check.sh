@@ -28,16 +28,15 @@ load_rules() {
 	make_rules
 	assert_status 0 xc load vrx --capacity 900 "$@"
 	assert_status 0 xc import "$STATE/rules"
-	assert_status 0 xc check
-	assert_output "^vrx +$RULES +0 +0 +0\$"
+	assert_shows "^vrx +$RULES +0 +0 +0\$" xc check
 }
 
-# packets_by_rule FILE: in the order of the rules' text.
+# packets_by_rule FILE: the packets of each rule, sorted by the rules' text.
 packets_by_rule() {
 	xc list --counters | sed 's/^src \([^ ]*\) # packets \([0-9]*\) .*/\1 \2/' | sort >"$1"
 }
 
-# The rule on line N has N flows, so each must have counted N more, and none for another.
+# The rule on line N has N flows, so it must have counted exactly N more packets.
 assert_counters() {
 	packets_by_rule "$STATE/before"
 	assert_verdicts
@@ -48,21 +47,21 @@ assert_counters() {
 		fail "a rule counts wrong: $(diff "$STATE/expected" "$STATE/counted")"
 }
 
-# Every rule drops; where the table is exact nothing else is dropped.
+# Every rule drops its flows. An exact table drops nothing else.
 assert_verdicts() {
 	traffic <"$STATE/blocked" >"$STATE/sent" || fail "listed addresses pass: $(cat "$STATE/sent")"
 	[ -z "$IS_EXACT" ] || traffic <"$STATE/innocent" >"$STATE/sent" ||
 		fail "innocent packets are dropped: $(cat "$STATE/sent")"
 }
 
-# corrupt WHAT [BUCKET]: sets MISSING, FOREIGN and ENDS to what that has made of the table.
+# corrupt WHAT [BUCKET]: damages the table and sets MISSING, FOREIGN and ENDS to the damage.
 corrupt() {
 	case_begin "$*"
 	in_rx "$HELPERS/corrupt" "$@" >"$STATE/damage" || fail "not damaged"
 	read -r _ MISSING _ FOREIGN _ ENDS <"$STATE/damage"
 }
 
-# corrupt_all WHAT...: all of it, as the sum.
+# corrupt_all WHAT...: damages the table in several ways and adds up the damage.
 corrupt_all() {
 	missing=0
 	foreign=0
@@ -80,7 +79,7 @@ corrupt_all() {
 	case_begin "$*"
 }
 
-# A rule whose entry has gone is not in force: so the damage is real.
+# The damage is real: a rule without its entry is not in force.
 assert_passes_some() {
 	! traffic <"$STATE/blocked" >"$STATE/sent" 2>&1 || fail "all is dropped without the missing entries"
 }
@@ -89,8 +88,7 @@ assert_mends() {
 	assert_status 1 xc check
 	assert_output "^vrx +$((RULES - MISSING - ENDS)) +$MISSING +$FOREIGN +$ENDS\$"
 	assert_error 'have been repaired'
-	assert_status 0 xc check
-	assert_output "^vrx +$RULES +0 +0 +0\$"
+	assert_shows "^vrx +$RULES +0 +0 +0\$" xc check
 	assert_equal '' "$(cat "$STATE/err")" "notes"
 	assert_status 0 xc status
 	assert_output 'equal to the store'
@@ -134,7 +132,7 @@ try_compact() {
 	assert_verdicts
 }
 
-# Of an entry that stands twice either may have been counted: the one that stays has all that both had.
+# If an entry is in the table twice, both may have counted. The entry that stays has the sum.
 test_what_stands_twice_keeps_its_count() {
 	IS_EXACT=yes
 	load_rules
@@ -150,14 +148,13 @@ test_what_stands_twice_keeps_its_count() {
 	assert_counters
 }
 
-# Without its hints no packet looks for a rule: filling the table brings them back as well.
+# Without hints no packet looks for a rule. Filling the table again also restores the hints.
 test_hints() {
 	IS_EXACT=yes
 	load_rules
 	corrupt hints
 	assert_passes_some
-	assert_status 0 xc check
-	assert_output "^vrx +$RULES +0 +0 +0\$"
+	assert_shows "^vrx +$RULES +0 +0 +0\$" xc check
 	assert_verdicts
 }
 
@@ -177,7 +174,7 @@ test_compact_32() {
 	try_compact 32
 }
 
-# In several places at once.
+# The table is damaged in several ways at once.
 test_all_at_once() {
 	IS_EXACT=yes
 	load_rules
@@ -186,7 +183,7 @@ test_all_at_once() {
 	assert_counters
 }
 
-# Of a table of which nothing is left, every rule comes back.
+# Every rule comes back into an emptied table.
 test_an_emptied_table() {
 	IS_EXACT=yes
 	load_rules
@@ -212,10 +209,10 @@ test_json() {
 	assert_equal '[{"interface":"vrx","right":40,"missing":0,"foreign":0,"other_end":0}]' "$(tr -d ' \n' <"$STATE/out")"
 }
 
-# Two tables of one name, of which one is damaged.
+# Two tables have one name, and one of them is damaged.
 test_two_tables() {
 	IS_EXACT=yes
-	veth "$TX" vtx2 "$RX" vrx2
+	second_pair
 	load_rules
 	corrupt tag
 	in_rx ip link set dev vrx2 xdp obj "$OBJECT" sec xdp
@@ -227,12 +224,10 @@ test_two_tables() {
 }
 
 test_without_a_filter() {
-	assert_status 1 xc check
-	assert_error "no filter 'default' is running here; see xdp-cuckoo status"
+	assert_fails 1 "no filter 'default' is running here; see xdp-cuckoo status" xc check
 	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of the error"
 	assert_status 0 xc --name other load vrx
-	assert_status 1 xc check
-	assert_error "no filter 'default' is running here"
+	assert_fails 1 "no filter 'default' is running here" xc check
 	assert_status 0 xc --name other check
 	assert_status 1 xc --json check
 	assert_error '^{"error": "no filter .default. is running here; see xdp-cuckoo status, or run it: xdp-cuckoo load IFACE", "status": 1}$'

@@ -19,7 +19,7 @@ counted() {
 	awk -v name="$1" 'index($0, name " ") == 1 { print $NF }' "$STATE/out"
 }
 
-# none_passes PACKETS OPTION...: beside the right writer.
+# none_passes PACKETS OPTION...: no packet passes while the right writer works.
 none_passes() {
 	need_two_processors
 	assert_status 0 churn_live "$@"
@@ -29,8 +29,8 @@ none_passes() {
 		"$(counted 'look-up retries') look-ups tried again"
 }
 
-# assert_counted_within PERCENT: packets are counted by rule, at this speed those of a sample. One that is under way
-# while its entry moves may be counted where that was: few, unless one entry does nothing else.
+# assert_counted_within PERCENT: packets are counted by rule; at this speed, only a sample. A packet may be counted at
+# the old place of an entry that moves: few are, unless one entry moves all the time.
 assert_counted_within() {
 	xc list --counters | awk -v dropped="$(dropped_by_rule)" -v percent="$1" '
 		{ sum += $(NF - 2) }
@@ -41,14 +41,14 @@ assert_counted_within() {
 		}' >"$STATE/counted" || fail "$(cat "$STATE/counted")"
 }
 
-# some_pass OPTION...: beside a wrong one.
+# some_pass OPTION...: packets pass while a wrong writer works.
 some_pass() {
 	need_two_processors
 	assert_status 1 churn_live "$PACKETS_WRONG" --until-passed "$@"
 	note "the first packets passed within $(counted 'packets sent')"
 }
 
-# each_compact FLOWS OPTION...: the other formats, in less time.
+# each_compact FLOWS OPTION...: tries the other formats with fewer packets.
 each_compact() {
 	each_flows=$1
 	shift
@@ -99,7 +99,7 @@ test_overwriting_first_lets_packets_of_a_bounced_entry_pass() {
 	some_pass --wrong overwrite-first --bounce
 }
 
-# The right order, but readers are not told that an entry has moved.
+# The writer keeps the right order but does not announce moves to readers.
 test_moving_unannounced_lets_packets_pass() {
 	churn_load 4 --compact
 	some_pass --wrong unannounced --bounce

@@ -12,7 +12,7 @@ BLOCKS=${BLOCKS:-40}    # of changes
 CHANGES=${CHANGES:-100} # in each
 BLOCK_PACKETS=20000     # compared after each
 
-# load_list LIST [OPTION...]: a fresh filter, with the list in it.
+# load_list LIST [OPTION...]: loads a new filter with the list.
 load_list() {
 	list=$1
 	shift
@@ -22,7 +22,7 @@ load_list() {
 	assert_status 0 xc import --force "$list"
 }
 
-# try_list LIST [OPTION...]: none may differ, and the shapes are few.
+# try_list LIST [OPTION...]: every verdict is right, and few shapes are probed.
 try_list() {
 	load_list "$@"
 	compare "$1"
@@ -73,13 +73,13 @@ test_ipv6() {
 	[ "$(compared 'shapes ipv6')" -le "$PROBES_MAX" ] || fail "$(compared 'shapes ipv6') shapes of IPv6"
 }
 
-# More lengths than can be made 8: the hints see to it that a packet is looked up in few.
+# There are more prefix lengths than 8 probes can serve. With hints a packet still needs few look-ups.
 test_all_ipv6_lengths() {
 	list_of_all_ipv6_lengths >"$STATE/list"
 	try_list "$STATE/list"
 }
 
-# The whole of it comes on top, and goes again.
+# The whole /16 is added to the list, and deleted again.
 test_one_16() {
 	list_in_one_16 >"$STATE/list"
 	try_list "$STATE/list"
@@ -92,16 +92,15 @@ test_one_16() {
 	assert_status 0 xc check
 }
 
-# Half of all addresses: the hints tell by themselves, but not of a rule that ends, nor past a pass rule. Where rules
-# are counted, packets look for the one to count.
+# For half of all addresses the hints alone decide, unless a rule ends, a pass rule lies inside or rules are counted:
+# then packets look up the rule.
 test_whole_networks_need_no_probe() {
 	xc load vrx --no-counters >/dev/null
 	while read -r probes rule; do
 		case_begin "$rule"
 		# shellcheck disable=SC2086 # words
 		assert_status 0 xc add $rule
-		assert_status 0 xc status
-		assert_output "mean probes ipv4: +$probes\$"
+		assert_shows "mean probes ipv4: +$probes\$" xc status
 	done <<-'END'
 		0.5 128.0.0.0/1 timeout 1h
 		0 128.0.0.0/1
@@ -117,8 +116,7 @@ test_whole_networks_need_no_probe() {
 		# shellcheck disable=SC2086
 		assert_status 0 xc $command
 		assert_whole_networks drop
-		assert_status 0 xc status
-		assert_output 'mean probes ipv4: +0$'
+		assert_shows 'mean probes ipv4: +0$' xc status
 	done
 	assert_status 0 xc del 128.0.0.0/8
 	assert_whole_networks drop
@@ -140,7 +138,7 @@ assert_whole_networks() {
 		"$1 in-1 proto udp src 129.1.2.3 dst 198.51.100.7 sport 1 dport 2" | traffic || fail "wrong verdicts"
 }
 
-# A fingerprint alone decides: of what is listed nothing is missed.
+# In a compact table a fingerprint decides. No listed address is missed.
 test_compact_table() {
 	list_of_all_lengths >"$STATE/list"
 	load_list "$STATE/list" --compact --fingerprint 32
@@ -152,9 +150,9 @@ test_compact_table() {
 
 # ---- prefixes that come and go ----
 
-# make_changes COUNT: so many changes of the rules in $STATE/expected, as lines for `batch` in
-# $STATE/changes; $STATE/expected is what is there after them. Nested in a few networks, so that most
-# overlap; some pass, some name more than a source, some end in a day.
+# make_changes COUNT: writes random changes of the rules in $STATE/expected to $STATE/changes, as lines for `batch`, and
+# the rules after them to $STATE/expected. Rules lie in a few networks, so that most overlap; some pass, some name more
+# than a source, some end in a day.
 make_changes() {
 	SEED=$((SEED + 1))
 	cidr_awk '
@@ -198,7 +196,7 @@ make_changes() {
 	mv "$STATE/next" "$STATE/expected"
 }
 
-# apply_changes WAY: as single changes, as a list that takes the place of all, or as additions and deletions.
+# apply_changes WAY: makes the changes one by one, by a replacing list, or by additions and deletions.
 apply_changes() {
 	case $1 in
 	batch) run xc batch --force "$STATE/changes" ;;
@@ -242,7 +240,7 @@ test_changes_of_nested_prefixes() {
 	note "$((BLOCKS * CHANGES)) changes, compared after each $CHANGES"
 }
 
-# The order of deletion does not matter: what is left of a chain of prefixes is what is dropped.
+# In whatever order a chain of prefixes is deleted, the remaining ones drop.
 test_deleting_a_chain() {
 	echo "SEED=$SEED"
 	silence
@@ -264,7 +262,7 @@ is_as_listed() {
 	in_rx "$HELPERS/lpm_check" --packets "$BLOCK_PACKETS" --seed "$SEED" "$1" >"$STATE/out" 2>"$STATE/err"
 }
 
-# Some end soon, over and under others that stay or end later: the kernel sees to that by itself.
+# Some prefixes end soon, inside and around others that stay or end later. The kernel ends them without a command.
 test_prefixes_that_end() {
 	echo "SEED=$SEED"
 	silence
@@ -288,7 +286,7 @@ test_prefixes_that_end() {
 
 # ---- plans that change ----
 
-# What comes in the second step costs a new choice of lengths.
+# The second step makes the tool choose new prefix lengths.
 first_lengths() {
 	cidr_awk 'BEGIN {
 		for (bits = 17; bits <= 24; bits++)
@@ -320,7 +318,7 @@ sleep_ms() {
 	sleep "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))"
 }
 
-# kill_an_import AFTER-MS: of $STATE/second.
+# kill_an_import AFTER-MS: imports $STATE/second and kills the tool.
 kill_an_import() {
 	xc import --force "$STATE/second" >/dev/null 2>&1 &
 	importer=$!
@@ -331,7 +329,7 @@ kill_an_import() {
 	wait "$importer" 2>/dev/null || :
 }
 
-# What was acknowledged is in force at once; the next command leaves all of the second list or nothing.
+# Acknowledged rules are in force at once. After the next command, all of the second list is there or nothing of it.
 after_the_kill() {
 	compare "$STATE/first" "$BLOCK_PACKETS" --allow-false-positives
 	assert_status 0 xc add 192.0.2.1

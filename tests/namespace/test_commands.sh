@@ -16,31 +16,26 @@ test_add_test_del_list_flush() {
 	xc load vrx >/dev/null
 	assert_status 0 xc add dport 443 proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7
 	assert_output '^added: proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443$'
-	assert_status 1 xc add proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443
-	assert_error 'already there'
+	assert_fails 1 'already there' xc add proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443
 	assert_status 0 xc add '203.0.113.0/24 comment "a list, as one word"'
-	assert_status 0 xc test 203.0.113.77
-	assert_output 'rule: +src 203.0.113.0/24 comment "a list, as one word"'
+	assert_shows 'rule: +src 203.0.113.0/24 comment "a list, as one word"' xc test 203.0.113.77
 	assert_status 1 xc test 203.0.114.77
 	assert_output 'not blocked'
 	assert_status 0 xc list
 	assert_equal 2 "$(wc -l <"$STATE/out")" "rules listed"
-	assert_status 1 xc del 203.0.113.0/25
-	assert_error 'no such rule: src 203.0.113.0/25'
+	assert_fails 1 'no such rule: src 203.0.113.0/25' xc del 203.0.113.0/25
 	assert_status 0 xc del 203.0.113.0/24
 	assert_status 1 xc test 203.0.113.77
-	assert_status 0 xc flush
-	assert_output 'deleted rules: 1'
+	assert_shows 'deleted rules: 1' xc flush
 	assert_prints '' xc list
 }
 
-# What is there for good stays so, and is what the answer tells.
+# A permanent rule stays permanent, and the answer shows that rule.
 test_add_of_what_is_there() {
 	xc add 203.0.113.1 comment old >/dev/null 2>&1
 	assert_status 1 xc add 203.0.113.1 timeout 1h comment new
 	assert_error 'already there without a timeout, and stays until it is deleted: src 203.0.113.1 comment "old"; '
-	assert_status 1 xc add 203.0.113.1
-	assert_error 'already there: src 203.0.113.1 comment "old"; '
+	assert_fails 1 'already there: src 203.0.113.1 comment "old"; ' xc add 203.0.113.1
 	echo '203.0.113.1 timeout 1h' | xc import - >/dev/null 2>&1
 	assert_equal 'src 203.0.113.1 comment "old"' "$(xc list)" "rules"
 	echo '203.0.113.1 timeout 1h' | xc import - --replace >/dev/null 2>&1
@@ -52,21 +47,16 @@ test_del_leaves_the_table() {
 	xc load vrx >/dev/null
 	printf '192.0.2.1\n192.0.2.2\n192.0.2.3\n' | xc import - >/dev/null
 	xc del 192.0.2.2 >/dev/null
-	printf '%s\n' 'drop kept proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
-		'pass deleted proto udp src 192.0.2.2 dst 198.51.100.7 sport 1 dport 2' \
-		'drop kept proto udp src 192.0.2.3 dst 198.51.100.7 sport 1 dport 2' | traffic ||
-		fail "wrong verdicts after del"
+	assert_verdict drop 192.0.2.1 pass 192.0.2.2 drop 192.0.2.3
 	assert_status 1 xc test 192.0.2.2
 	assert_output 'running filter: agrees'
 	xc flush >/dev/null
 	xc add 192.0.2.4 >/dev/null
-	printf '%s\n' 'pass flushed proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
-		'drop added proto udp src 192.0.2.4 dst 198.51.100.7 sport 1 dport 2' | traffic ||
-		fail "wrong verdicts after flush"
+	assert_verdict pass 192.0.2.1 drop 192.0.2.4
 }
 
-# A small table, filled to 85 %, and the 64,666 other addresses of the same /16: elsewhere hints tell that no
-# rule can match.
+# Fills a small table to 85 % and sends from the 64,666 other addresses of the /16. Outside of it, hints exclude a
+# match.
 crowd() {
 	awk 'BEGIN { for (i = 0; i < 870; i++) printf "10.0.%d.%d\n", i / 256, i % 256 }' | xc import - >/dev/null
 	awk 'BEGIN { for (i = 870; i < 65536; i++)
@@ -80,7 +70,7 @@ test_an_exact_table_has_no_false_positives() {
 	assert_equal '' "$(cat "$STATE/wrong")" "innocent flows that were dropped"
 }
 
-# Some meet a fingerprint, and test says of just those that the packets are dropped all the same.
+# Some addresses match a fingerprint. `test` reports exactly these as false positives.
 test_test_tells_false_positives() {
 	assert_status 0 xc load vrx --capacity 900 --compact
 	assert_error 'compact: at 95 % load one of 8.62e\+03 innocent flows is dropped'
@@ -91,11 +81,9 @@ test_test_tells_false_positives() {
 		assert_status 1 xc test $flow
 		assert_output 'running filter: false positive'
 	done <"$STATE/wrong"
-	assert_status 0 xc test 10.0.0.1
-	assert_output 'running filter: agrees'
+	assert_shows 'running filter: agrees' xc test 10.0.0.1
 	xc unload vrx >/dev/null
-	assert_status 0 xc test 10.0.0.1
-	assert_output 'running filter: none'
+	assert_shows 'running filter: none' xc test 10.0.0.1
 }
 
 test_pass_rules_win() {
@@ -105,12 +93,9 @@ test_pass_rules_win() {
 	assert_status 1 xc test 203.0.113.7
 	assert_output 'verdict: +passed'
 	assert_status 0 xc test 203.0.113.8
-	printf '%s\n' 'drop net proto udp src 203.0.113.8 dst 198.51.100.7 sport 1 dport 2' \
-		'pass host proto udp src 203.0.113.7 dst 198.51.100.7 sport 1 dport 2' | traffic ||
-		fail "the pass rule does not win"
+	assert_verdict drop 203.0.113.8 pass 203.0.113.7
 	xc del 203.0.113.7 action pass >/dev/null
-	echo 'drop host proto udp src 203.0.113.7 dst 198.51.100.7 sport 1 dport 2' | traffic ||
-		fail "the drop rule is lost"
+	assert_verdict drop 203.0.113.7
 }
 
 test_a_rule_without_addresses_holds_for_both_families() {
@@ -126,7 +111,7 @@ test_a_rule_without_addresses_holds_for_both_families() {
 		fail "deleted, and still in force"
 }
 
-# Every prefix length there is in IPv4, nested: few probes, and each rule can be deleted again.
+# Every prefix length of IPv4, nested: few probes are needed, and each rule can be deleted again.
 test_many_prefix_lengths_cost_few_probes() {
 	xc load vrx >/dev/null
 	for length in $(seq 1 32); do
@@ -153,8 +138,8 @@ test_many_prefix_lengths_cost_few_probes() {
 	assert_status 0 xc check
 }
 
-# Rules that name other fields cannot be joined: 32 kinds of a family live in one table; one more is
-# refused, and takes nothing along.
+# Rules with different fields cannot share a probe. One table takes 32 kinds per family; one more is refused and changes
+# nothing.
 test_32_kinds_a_family() {
 	xc load vrx >/dev/null
 	for action in drop pass; do
@@ -174,8 +159,7 @@ test_32_kinds_a_family() {
 	assert_status 0 xc import "$STATE/list"
 	assert_equal 32 "$(probes ipv4)" "probes"
 	# shellcheck disable=SC2046 # words
-	assert_status 4 xc add $(sed -n 33p "$STATE/kinds")
-	assert_error 'room for no more'
+	assert_fails 4 'room for no more' xc add $(sed -n 33p "$STATE/kinds")
 	assert_one_line_error
 	assert_equal 32 "$(xc list | wc -l)" "rules"
 	# shellcheck disable=SC2046 # words
@@ -195,10 +179,8 @@ test_import() {
 		2001:db8::/32   # a comment
 		proto udp dport 53 comment "DNS; all # of it"
 	END
-	assert_status 0 xc import "$STATE/list"
-	assert_output 'added: +5'
-	assert_status 0 xc import "$STATE/list"
-	assert_output 'kept: +5'
+	assert_shows 'added: +5' xc import "$STATE/list"
+	assert_shows 'kept: +5' xc import "$STATE/list"
 	assert_equal 5 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc flush
 	assert_status 0 xc import - <"$STATE/list"
@@ -222,10 +204,8 @@ test_import_names_bad_lines_and_takes_the_good() {
 	assert_status 2 xc import "$STATE/noise"
 	assert_error 'more bad lines'
 	assert_error '^note: .*noise: no line is a rule; see the formats in xdp-cuckoo help import'
-	assert_status 3 xc import "$STATE/nosuch"
-	assert_error 'No such file or directory; name a file, or - for standard input$'
-	assert_status 3 xc import "$STATE"
-	assert_error 'directory'
+	assert_fails 3 'No such file or directory; name a file, or - for standard input$' xc import "$STATE/nosuch"
+	assert_fails 3 'directory' xc import "$STATE"
 	assert_status 0 xc import /dev/null
 }
 
@@ -238,27 +218,22 @@ test_import_shows_its_progress_on_a_terminal() {
 	assert_equal 0 "$(grep -c '#' "$STATE/err")" "bars on a pipe"
 }
 
-# Also in a table that another loader has made too small for it.
+# Also if another loader has made the table too small.
 test_load_makes_room_for_what_is_stored() {
 	awk 'BEGIN { for (i = 0; i < 1100000; i++) printf "10.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' |
 		xc import - >/dev/null 2>&1
-	assert_status 4 xc load vrx --capacity 1000
-	assert_error 'more than the capacity of 1000'
-	assert_status 0 xc load vrx
-	assert_output 'slots: +1835008$'
+	assert_fails 4 'more than the capacity of 1000' xc load vrx --capacity 1000
+	assert_shows 'slots: +1835008$' xc load vrx
 	in_rx ip link set dev vrx xdp off
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	assert_status 0 xc add 192.0.2.1
 	assert_error "adopted the filter on vrx as 'default'"
 	assert_error "the table of 'default' on vrx went from 524288 to [0-9]+ slots"
-	assert_status 0 xc check
-	assert_output '^vrx +1100001( +0){3}$'
-	printf '%s\n' 'drop stored proto udp src 10.16.200.191 dst 198.51.100.7 sport 1 dport 2' \
-		'drop added proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' \
-		'pass other proto udp src 192.0.2.2 dst 198.51.100.7 sport 1 dport 2' | traffic || fail "wrong verdicts"
+	assert_shows '^vrx +1100001( +0){3}$' xc check
+	assert_verdict drop 10.16.200.191 192.0.2.1 pass 192.0.2.2
 }
 
-# Each rule under its own text, with what it has matched; a table that does not count says so.
+# Each rule is listed with its packets and bytes. The tool says if a table does not count.
 test_list_counters() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.1 comment one >/dev/null
@@ -277,8 +252,7 @@ test_list_counters() {
 	for option in --no-counters --compact; do
 		xc unload vrx >/dev/null
 		xc load vrx "$option" >/dev/null 2>&1
-		assert_status 1 xc list --counters
-		assert_error "the filter 'default' does not count by rule"
+		assert_fails 1 "the filter 'default' does not count by rule" xc list --counters
 		assert_one_line_error
 	done
 }
@@ -302,7 +276,7 @@ test_json() {
 	assert_error '^{"error": "no command .stauts.; did you mean .status.[?] See xdp-cuckoo help", "status": 2}$'
 }
 
-# What is typed wrong, the status, and what the one line must say.
+# A wrong command line, its exit status, and its one line of error.
 test_wrong_usage() {
 	xc load vrx >/dev/null
 	printf '192.0.2.1\n192.0.2.2\n' | xc import - >/dev/null
@@ -415,21 +389,18 @@ test_output_that_cannot_be_written() {
 	assert_equal 3 "$STATUS" "status of help to a full device"
 }
 
-# With a standard file closed the store must not take its number: output would be written into it.
+# If a standard file is closed, the store must not get its descriptor: output would be written into the store.
 test_closed_standard_files() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.1 <&- >&- 2>&- || fail "add with closed files"
 	xc list <&- >&- 2>&- || fail "list with closed files"
-	assert_status 0 xc list
-	assert_output '^src 192.0.2.1$'
-	assert_status 0 xc status
-	assert_output 'equal to the store'
+	assert_shows '^src 192.0.2.1$' xc list
+	assert_shows 'equal to the store' xc status
 }
 
 test_a_filter_of_another_store_is_not_touched() {
 	xc load vrx >/dev/null
-	assert_status 3 in_rx "$TOOL" --state "$STATE/elsewhere" add 192.0.2.1
-	assert_error 'filled from another store'
+	assert_fails 3 'filled from another store' in_rx "$TOOL" --state "$STATE/elsewhere" add 192.0.2.1
 	assert_status 0 xc add 192.0.2.1
 }
 

@@ -8,7 +8,7 @@ offers() {
 	xc complete -- "$@" | sed 's/	.*//'
 }
 
-# assert_offers EXPECTED WORD...: these, each on a line.
+# assert_offers EXPECTED WORD...: exactly these candidates, one per line.
 assert_offers() {
 	offers_expected=$1
 	shift
@@ -22,7 +22,7 @@ described() {
 	"$TOOL" help --json "$@" | sed -n "s/.*\"$described_key\": \"\([^\"]*\)\".*/\1/p"
 }
 
-# The tables that help shows: whatever is added to them is offered.
+# Everything that help lists is offered.
 test_every_command_and_option_is_offered() {
 	described command >"$STATE/expected"
 	[ "$(wc -l <"$STATE/expected")" -ge 20 ] || fail "commands not found"
@@ -37,7 +37,7 @@ test_every_command_and_option_is_offered() {
 	done
 }
 
-# Each with the values that `help` has for it.
+# Each option is offered with the values that `help` names.
 test_values_of_options_are_offered() {
 	assert_offers 'auto
 native
@@ -78,7 +78,7 @@ drop' policy later-fragment ''
 	assert_offers 'help' hel
 	assert_offers '' nosuch ''
 	assert_offers '' load -- --
-	# Where no word is due, options are.
+	# If no word can follow, options are offered.
 	assert_equal "$(offers list -)" "$(offers list '')" "what may follow list"
 	assert_status 0 xc complete
 }
@@ -106,7 +106,7 @@ test_names_of_filters_are_offered() {
 	assert_equal 'default
 web' "$(offers --name '' | sort)" "names"
 	assert_offers web list --name w
-	# A filter that runs is found whatever --state says; a stored one where --state says.
+	# A running filter is found whatever --state says, a stored one only in its --state.
 	assert_offers default --state "$STATE/nosuch" --name ''
 	mkdir -p "$STATE/other/office"
 	assert_equal 'default
@@ -119,13 +119,12 @@ test_names_that_a_shell_would_run_are_not_offered() {
 }
 
 test_json_and_meanings() {
-	assert_status 0 xc complete -- stat
-	assert_output '^status	show the stored rules'
+	assert_shows '^status	show the stored rules' xc complete -- stat
 	assert_status 0 xc --json complete -- stat
 	"$HELPERS/json_check" <"$STATE/out" || fail "not JSON"
 }
 
-# What is there is the same after all that may be asked.
+# No completion changes anything.
 test_nothing_is_changed_and_nothing_said() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.1 timeout 1s >/dev/null

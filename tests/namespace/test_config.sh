@@ -13,32 +13,15 @@ up() {
 	assert_status "$1" xc up "$STATE/conf"
 }
 
-# program IFACE: the number of what runs there, or nothing.
-program() {
-	ip -n "$RX" -d link show "$1" | sed -n 's,.*prog/xdp id \([0-9]*\).*,\1,p'
-}
-
-# list NAME ADDRESS...
-list() {
-	list_file=$STATE/$1
-	shift
-	printf '203.0.113.%s\n' "$@" >"$list_file"
-}
-
-meets() {
-	echo "$1 it proto udp src 203.0.113.$2 dst 10.99.0.2 sport 1 dport 2" | traffic || fail "203.0.113.$2 does not $1"
-}
-
 # --- the file
 
-# refused PATTERN LINE...: by line number and words; the check is 2, and up changes nothing.
+# refused PATTERN LINE...: check-config exits with 2 and names the line.
 refused() {
 	pattern=$1
 	shift
 	config "$@"
 	case_begin "$pattern"
-	assert_status 2 xc check-config "$STATE/conf"
-	assert_error "conf$pattern"
+	assert_fails 2 "conf$pattern" xc check-config "$STATE/conf"
 	assert_equal 2 "$(wc -l <"$STATE/err")" "lines of errors"
 }
 
@@ -86,13 +69,11 @@ test_what_is_right() {
 	assert_status 0 xc check-config "$STATE/conf"
 	assert_output '^interfaces: +2$'
 	assert_output '^lists: +1$'
-	assert_status 2 xc check-config --strict "$STATE/conf"
-	assert_error "list 'a': cannot read '/a'"
+	assert_fails 2 "list 'a': cannot read '/a'" xc check-config --strict "$STATE/conf"
 	printf '203.0.113.1\nbogus\n' >"$STATE/a"
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
 	assert_status 0 xc check-config "$STATE/conf"
-	assert_status 2 xc check-config --strict "$STATE/conf"
-	assert_error "a:2: 'bogus'"
+	assert_fails 2 "a:2: 'bogus'" xc check-config --strict "$STATE/conf"
 	[ ! -e "$STATE/store" ] || fail "something was changed"
 }
 
@@ -106,74 +87,63 @@ test_whose_file_it_is() {
 	config '[filter]' 'interfaces = vrx'
 	chmod 0666 "$STATE/conf"
 	for command in check-config up; do
-		assert_status 3 xc "$command" "$STATE/conf"
-		assert_error '; chmod go-w'
+		assert_fails 3 '; chmod go-w' xc "$command" "$STATE/conf"
 	done
 	chmod 0600 "$STATE/conf"
 	chown 65534 "$STATE/conf"
-	assert_status 3 xc up "$STATE/conf"
-	assert_error 'must belong to root or to you; chown root'
-	assert_status 3 xc up "$STATE/none"
-	assert_error "cannot read '$STATE/none'"
+	assert_fails 3 'must belong to root or to you; chown root' xc up "$STATE/conf"
+	assert_fails 3 "cannot read '$STATE/none'" xc up "$STATE/none"
 	assert_status 3 xc --name no.such.filter up
 	assert_error "cannot read '/etc/xdp-cuckoo/no.such.filter.conf': .* copy the example there, share/doc/xdp-cuckoo/default.conf"
 	assert_error 'name a FILE'
-	assert_status 3 xc --name no.such.filter check-config
-	assert_error 'copy the example there.* name a FILE'
-	assert_status 2 xc up "$STATE"
-	assert_error 'is not a regular file'
-	assert_equal '' "$(program vrx)" "program"
+	assert_fails 3 'copy the example there.* name a FILE' xc --name no.such.filter check-config
+	assert_fails 2 'is not a regular file' xc up "$STATE"
+	assert_equal '' "$(program_id vrx)" "program"
 }
 
 # --- up
 
 test_up_and_down() {
-	list a 1 2
-	list b 2 3
+	write_list a 1 2
+	write_list b 2 3
 	config '[filter]' 'interfaces = vrx' '[policy]' 'malformed = drop' '[list a]' "file = $STATE/a" '[list b]' \
 		"file = $STATE/b" 'timeout = 1d'
 	assert_status 0 xc add 203.0.113.9
 	up 0
 	for i in 1 2 3 9; do
-		meets drop "$i"
+		assert_verdict drop "203.0.113.$i"
 	done
-	meets pass 4
-	assert_status 0 xc policy
-	assert_output '^malformed +drop$'
-	assert_status 0 xc list
-	assert_output '^src 203.0.113.3 timeout (1d|23h59m)'
+	assert_verdict pass 203.0.113.4
+	assert_shows '^malformed +drop$' xc policy
+	assert_shows '^src 203.0.113.3 timeout (1d|23h59m)' xc list
 	# Again: nothing changes.
 	config '[filter]' 'interfaces = vrx' '[policy]' 'malformed = drop' '[list a]' "file = $STATE/a"
-	before=$(program vrx) generation=$(xc status | grep '^generation')
+	before=$(program_id vrx) generation=$(xc status | grep '^generation')
 	up 0
 	assert_output '^ *vrx +native +runs already$'
 	assert_output '^renewed tables: +0$'
-	assert_equal "$before" "$(program vrx)" "program"
+	assert_equal "$before" "$(program_id vrx)" "program"
 	assert_equal "$generation" "$(xc status | grep '^generation')" "changes"
-	# A file that has changed, and one that is not named any more.
-	list a 5
+	# One list file has changed, and one is no longer named.
+	write_list a 5
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
 	up 0
-	meets drop 5
-	meets pass 1
-	meets drop 2
-	assert_status 0 xc up "$STATE/conf"
-	assert_error "the list 'b' is not in the configuration, and stays"
+	assert_verdict drop 203.0.113.5 pass 203.0.113.1 drop 203.0.113.2
+	assert_notes "the list 'b' is not in the configuration, and stays" xc up "$STATE/conf"
 	assert_equal 'malformed drop' "$(xc policy | awk '$1 == "malformed" { print $1, $2 }')" "policy"
 	assert_status 0 xc down --on-stop "$STATE/conf"
-	meets drop 5
+	assert_verdict drop 203.0.113.5
 	config '[filter]' 'interfaces = vrx' 'detach-on-stop = yes'
-	assert_status 0 xc down --on-stop "$STATE/conf"
-	assert_output '^unloaded: +vrx$'
-	meets pass 5
+	assert_shows '^unloaded: +vrx$' xc down --on-stop "$STATE/conf"
+	assert_verdict pass 203.0.113.5
 	assert_equal 4 "$(xc list | wc -l)" "rules left"
 	up 0
-	meets drop 5
+	assert_verdict drop 203.0.113.5
 	assert_status 0 xc down
-	meets pass 5
+	assert_verdict pass 203.0.113.5
 }
 
-# Interfaces come and go from the file; other names' filters are nobody's business.
+# The filter follows the interfaces in the file. Filters of other names are left alone.
 test_interfaces_follow_the_file() {
 	veth "$TX" vone "$RX" vtwo
 	veth "$TX" vthree "$RX" vfour
@@ -182,21 +152,21 @@ test_interfaces_follow_the_file() {
 	up 0
 	config '[filter]' 'interfaces = vtwo vrx'
 	up 0
-	[ -n "$(program vtwo)" ] || fail "not loaded"
+	[ -n "$(program_id vtwo)" ] || fail "not loaded"
 	config '[filter]' 'interfaces = vtwo'
 	up 0
 	assert_output '^ *vrx +native +taken off$'
-	assert_equal '' "$(program vrx)" "program"
-	[ -n "$(program vtwo)" ] || fail "taken off"
+	assert_equal '' "$(program_id vrx)" "program"
+	[ -n "$(program_id vtwo)" ] || fail "taken off"
 	config '[filter]' 'interfaces = vtwo vfour'
 	up 5
 	assert_error 'vfour.* runs another XDP program'
 	assert_output '^ *vfour +- +not loaded$'
 	assert_status 0 xc down
-	[ -n "$(program vfour)" ] || fail "another filter was taken off"
+	[ -n "$(program_id vfour)" ] || fail "another filter was taken off"
 }
 
-# Nobody writes to it: neither the service nor who looks at a new configuration waits for that.
+# Nobody writes to the FIFO, and neither the service nor check-config waits for a writer.
 test_a_fifo_is_not_waited_for() {
 	mkfifo "$STATE/fifo"
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/fifo"
@@ -219,8 +189,7 @@ test_a_fifo_is_not_waited_for() {
 	assert_equal 2 "$(xc list | wc -l)" "rules"
 }
 
-# As ip-link(8) gives them, and as systemd-udevd does to every card; only these may be longer than 15 bytes. The longest
-# has 127.
+# Alternative names, from ip-link(8) or systemd-udevd, may have up to 127 bytes; others have at most 15.
 test_an_interface_has_other_names() {
 	longest=$(printf '%0127d' 0)
 	for other in vother enp0s31f6np0with-a-long-name "$longest"; do
@@ -235,25 +204,20 @@ test_an_interface_has_other_names() {
 		up 0
 		assert_output '^ *vrx +native +runs already$'
 		for name in vrx "$other"; do
-			assert_status 0 xc load "$name"
-			assert_error "'$name' runs the filter"
+			assert_notes "'$name' runs the filter" xc load "$name"
 		done
-		assert_status 0 xc complete -- unload "$other"
-		assert_output "^$other\$"
-		assert_status 0 xc unload "$other"
-		assert_output '^unloaded: +vrx$'
-		assert_equal '' "$(program vrx)" "program"
-		assert_status 0 xc load "$other"
-		assert_output '^ *vrx +native$'
+		assert_shows "^$other\$" xc complete -- unload "$other"
+		assert_shows '^unloaded: +vrx$' xc unload "$other"
+		assert_equal '' "$(program_id vrx)" "program"
+		assert_shows '^ *vrx +native$' xc load "$other"
 		assert_status 0 xc unload vrx
 	done
 	for name in enp0s31f6np0with-a-lung-name "0$longest"; do
-		assert_status 2 xc load "$name"
-		assert_error "there is no interface '$name' here"
+		assert_fails 2 "there is no interface '$name' here" xc load "$name"
 	done
 }
 
-# Names with a slip of the pen leave nothing unfiltered.
+# A misspelt interface name leaves no interface unfiltered.
 test_where_none_is_filtered_all_keep_it() {
 	config '[filter]' 'interfaces = vrx'
 	up 0
@@ -261,10 +225,10 @@ test_where_none_is_filtered_all_keep_it() {
 	up 3
 	assert_error "'vrx' keeps the filter, though the file does not name it: no interface that the file names has the filter"
 	assert_output '^ *vrx +native +kept$'
-	[ -n "$(program vrx)" ] || fail "taken off"
+	[ -n "$(program_id vrx)" ] || fail "taken off"
 }
 
-# A list that is empty from the start deletes nothing, so there is nothing to refuse; later, or with bad lines, it is.
+# A list that is empty from the start is accepted. A list that becomes empty, or has only bad lines, is refused.
 test_empty_lists() {
 	printf '# nothing yet\n' >"$STATE/a"
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
@@ -273,35 +237,34 @@ test_empty_lists() {
 	printf '<html>\n' >"$STATE/a"
 	up 2
 	assert_error "list 'a': the file holds no rule"
-	list a 1
+	write_list a 1
 	up 0
 	printf '# nothing any more\n' >"$STATE/a"
 	for command in 'check-config --strict' up; do
 		# shellcheck disable=SC2086 # words
-		assert_status 2 xc $command "$STATE/conf"
-		assert_error "list 'a': the file holds no rule"
+		assert_fails 2 "list 'a': the file holds no rule" xc $command "$STATE/conf"
 	done
-	meets drop 1
+	assert_verdict drop 203.0.113.1
 }
 
-# Ended rules, which an exact table knows by their time, do not come back in one that knows no times.
+# A compact table knows no times. Rules that have ended do not come back in it.
 test_what_has_ended_stays_so_in_a_compact_table() {
 	config '[filter]' 'interfaces = vrx'
 	up 0
 	assert_status 0 xc add 203.0.113.1 timeout 1s
-	meets drop 1
+	assert_verdict drop 203.0.113.1
 	sleep 1.5
-	meets pass 1
+	assert_verdict pass 203.0.113.1
 	config '[filter]' 'interfaces = vrx' 'table = compact'
 	up 0
 	assert_output '^renewed tables: +1$'
-	meets pass 1
+	assert_verdict pass 203.0.113.1
 }
 
-# What cannot be done leaves everything else done.
+# If one part fails, the others are done.
 test_what_fails_leaves_the_rest() {
-	list a 1
-	list c 3
+	write_list a 1
+	write_list c 3
 	printf 'bogus\n' >"$STATE/b"
 	config '[filter]' 'interfaces = vnone vrx' '[list none]' 'file = /no/such/file' '[list a]' "file = $STATE/a" \
 		'[list b]' "file = $STATE/b" 'strict = yes' '[list own]' "file = $STATE/own" '[list c]' "file = $STATE/c"
@@ -311,16 +274,15 @@ test_what_fails_leaves_the_rest() {
 	assert_error "list 'none': cannot read '/no/such/file'"
 	assert_error "list 'b': 1 bad line: nothing was changed"
 	assert_error "list 'own': .* would block packets from this host's address 10.99.0.2"
-	meets drop 1
-	meets drop 3
-	# A list that cannot be read any more keeps its rules.
+	assert_verdict drop 203.0.113.1 203.0.113.3
+	# The rules of a list stay if its file cannot be read any more.
 	rm "$STATE/a"
 	up 3
-	meets drop 1
-	# Nothing of a wrong file is done.
+	assert_verdict drop 203.0.113.1
+	# A file with an error changes nothing.
 	config '[filter]' 'interfaces = vrx' '[list c]' 'file = /none' 'x = y'
 	up 2
-	meets drop 3
+	assert_verdict drop 203.0.113.3
 }
 
 test_an_interface_without_an_ethernet_header() {
@@ -334,7 +296,7 @@ test_an_interface_without_an_ethernet_header() {
 
 test_an_interface_that_comes_later() {
 	config '[filter]' 'interfaces = vrx vtwo' 'wait = 20s'
-	list a 1
+	write_list a 1
 	{
 		sleep 1
 		veth "$TX" vone "$RX" vtwo
@@ -342,23 +304,23 @@ test_an_interface_that_comes_later() {
 	maker=$!
 	up 0
 	wait "$maker"
-	[ -n "$(program vtwo)" ] || fail "not loaded"
-	meets pass 1
+	[ -n "$(program_id vtwo)" ] || fail "not loaded"
+	assert_verdict pass 203.0.113.1
 	config '[filter]' 'interfaces = vrx vthree' 'wait = 1s'
 	up 3
 	assert_output '^ *vthree +- +not there$'
-	assert_equal '' "$(program vtwo)" "program"
+	assert_equal '' "$(program_id vtwo)" "program"
 }
 
-# The rules of before are in force from the first packet on, also where the lists are gone.
+# The stored rules are in force from the first packet on, even if the list files are gone.
 test_stored_rules_are_in_force_at_once() {
-	list a 1
+	write_list a 1
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
 	up 0
 	assert_status 0 xc down
 	rm "$STATE/a"
 	up 3
-	meets drop 1
+	assert_verdict drop 203.0.113.1
 }
 
 # --- as a service
@@ -366,7 +328,7 @@ test_stored_rules_are_in_force_at_once() {
 # The capabilities and the read-only file system of the unit, without the rest of systemd.
 test_up_with_what_the_service_may_do() {
 	capabilities=$(sed -n 's/^CapabilityBoundingSet=//p' user/package/systemd/xdp-cuckoo@.service | tr '[:upper:]' '[:lower:]')
-	list a 1
+	write_list a 1
 	config '[filter]' 'interfaces = vrx' 'detach-on-stop = yes' '[list a]' "file = $STATE/a"
 	mkdir -m 0700 "$STATE/state"
 	serve() {
@@ -379,57 +341,53 @@ test_up_with_what_the_service_may_do() {
 	}
 	for _ in first again; do
 		assert_status 0 serve up "$STATE/conf"
-		meets drop 1
+		assert_verdict drop 203.0.113.1
 	done
 	assert_status 0 serve down --on-stop "$STATE/conf"
-	meets pass 1
+	assert_verdict pass 203.0.113.1
 }
 
-# may_choose_cpus UNIT: by its last word about the call.
+# may_choose_cpus UNIT: whether the unit's last filter allows the call.
 may_choose_cpus() {
 	awk '/^SystemCallFilter=~.*@resources/ { word = "may-not" }
 		/^SystemCallFilter=[^~]*sched_setaffinity/ { word = "may" }
 		END { print word }' "user/package/systemd/$1"
 }
 
-# Where a kernel with nohz_full CPUs makes nobody wait for packets, the tool visits each CPU.
+# On a kernel with nohz_full CPUs the tool visits each CPU to wait for packets.
 test_services_where_cpus_have_no_tick() {
-	list a 1
-	list b 2
+	write_list a 1
+	write_list b 2
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a" '[list b]' "file = $STATE/b"
 	for _ in first again; do
 		assert_status 0 in_rx "$HELPERS/full_nohz" "$(may_choose_cpus xdp-cuckoo@.service)" \
 			"$TOOL" --state "$STATE/store" up "$STATE/conf"
-		meets drop 1
-		meets drop 2
+		assert_verdict drop 203.0.113.1 203.0.113.2
 		assert_status 0 xc flush
 	done
 	xc add 203.0.113.0/25 timeout 1s >/dev/null
 	sleep 1.1
 	assert_status 0 in_rx "$HELPERS/full_nohz" "$(may_choose_cpus xdp-cuckoo-expire@.service)" \
 		"$TOOL" --state "$STATE/store" expire
-	meets pass 1
+	assert_verdict pass 203.0.113.1
 }
 
 # --- a new program or table, while packets go on
 
 test_the_table_becomes_what_the_file_says() {
-	list a 1 2
+	write_list a 1 2
 	assert_status 0 xc load vrx --compact --capacity 1000
 	assert_status 0 xc import "$STATE/a" --list a
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
 	for kind in 'table = exact:exact, counted by rule' 'counters = no:exact' 'table = compact:compact, 16 bits' \
 		'table = exact:exact, counted by rule'; do
 		config '[filter]' 'interfaces = vrx' "${kind%%:*}" '[list a]' "file = $STATE/a"
-		before=$(program vrx)
+		before=$(program_id vrx)
 		up 0
 		assert_output '^renewed tables: +1$'
-		[ "$before" != "$(program vrx)" ] || fail "the same program"
-		assert_status 0 xc status
-		assert_output "^  table: +${kind#*:}\$"
-		meets drop 1
-		meets drop 2
-		meets pass 3
+		[ "$before" != "$(program_id vrx)" ] || fail "the same program"
+		assert_shows "^  table: +${kind#*:}\$" xc status
+		assert_verdict drop 203.0.113.1 203.0.113.2 pass 203.0.113.3
 		assert_status 0 xc check
 		up 0
 		assert_output '^renewed tables: +0$'
@@ -438,15 +396,15 @@ test_the_table_becomes_what_the_file_says() {
 	config '[filter]' 'interfaces = vrx' 'capacity = 100000'
 	up 0
 	assert_output '^renewed tables: +1$'
-	meets drop 1
+	assert_verdict drop 203.0.113.1
 	config '[filter]' 'interfaces = vrx' 'capacity = 1000'
 	up 0
 	assert_output '^renewed tables: +0$'
 }
 
-# Every packet meets the table of before or the new one, and a list of before or the new one.
+# Every packet meets the old or the new table, with the old or the new list.
 test_no_packet_gets_through_meanwhile() {
-	list a 1 2
+	write_list a 1 2
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
 	up 0
 	{
@@ -457,19 +415,19 @@ test_no_packet_gets_through_meanwhile() {
 	sender=$!
 	on_exit "kill $sender 2>/dev/null"
 	for change in 'counters = no' 'table = compact' 'capacity = 50000'; do
-		list a 1 3
+		write_list a 1 3
 		config '[filter]' 'interfaces = vrx' "$change" '[list a]' "file = $STATE/a"
 		up 0
 		assert_output '^renewed tables: +1$'
 	done
-	list a 1 4
+	write_list a 1 4
 	up 0
 	kill "$sender"
 	wait "$sender" || fail "wrong verdicts: $(cat "$STATE/sent" "$STATE/wrong")"
 	[ "$(awk '$1 == "blocked" { print $2 }' "$STATE/sent")" -gt 0 ] || fail "no packets were sent"
 }
 
-# Another build of the program, as after an upgrade: told by the kernel's tag of its instructions.
+# A different build of the program, as after an upgrade. The tool recognises it by the kernel's tag of its instructions.
 test_another_program_is_replaced() {
 	command -v clang >/dev/null || skip "no clang"
 	sed 's/^\(\t*\)barrier_var(bytes);/&\n\1bpf_ktime_get_ns();/' bpf/xdp_cuckoo.bpf.c >"$STATE/other.bpf.c"
@@ -478,13 +436,13 @@ test_another_program_is_replaced() {
 		-c "$STATE/other.bpf.c" -o "$STATE/other.o"
 	in_rx ip link set dev vrx xdp obj "$STATE/other.o" sec xdp
 	assert_status 0 xc add 203.0.113.1
-	meets drop 1
-	before=$(program vrx)
+	assert_verdict drop 203.0.113.1
+	before=$(program_id vrx)
 	config '[filter]' 'interfaces = vrx'
 	up 0
 	assert_output '^renewed tables: +1$'
-	[ "$before" != "$(program vrx)" ] || fail "the same program"
-	meets drop 1
+	[ "$before" != "$(program_id vrx)" ] || fail "the same program"
+	assert_verdict drop 203.0.113.1
 	up 0
 	assert_output '^renewed tables: +0$'
 }

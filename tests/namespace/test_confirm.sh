@@ -6,7 +6,7 @@
 . tests/safety.sh
 . tests/fault.sh
 
-# The processes that wait to undo something, in the receiving namespace.
+# The processes in the receiving namespace that wait to undo a change.
 watchdogs() {
 	for pid in $(ip netns pids "$RX"); do
 		tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q -- '--confirm' || continue
@@ -14,14 +14,14 @@ watchdogs() {
 	done
 }
 
-# The one there is, which does not outlive the test.
+# Sets WATCHDOG to the only watchdog, which ends with the test at the latest.
 watchdog() {
 	WATCHDOG=$(watchdogs)
 	on_exit "kill -9 $WATCHDOG 2>/dev/null"
 	[ "$(echo "$WATCHDOG" | wc -w)" -eq 1 ] || fail "not one watchdog: '$WATCHDOG'"
 }
 
-# Who has ended may still have a number, but no command line.
+# An ended process may still have a number, but it has no command line.
 watchdog_has_ended() {
 	await '! grep -q . "/proc/$WATCHDOG/cmdline" 2>/dev/null'
 }
@@ -38,12 +38,9 @@ test_confirmed_load_stays() {
 	assert_error 'UNCONFIRMED: passes everything in [0-9ms]+ unless xdp-cuckoo confirm comes before'
 	assert_output 'unconfirmed: +yes'
 	expect drop
-	assert_status 0 xc confirm
-	assert_output 'confirmed: default'
-	assert_status 1 xc confirm
-	assert_error 'nothing waits to be confirmed'
-	assert_status 0 xc status
-	assert_output 'unconfirmed: +no'
+	assert_shows 'confirmed: default' xc confirm
+	assert_fails 1 'nothing waits to be confirmed' xc confirm
+	assert_shows 'unconfirmed: +no' xc status
 	watchdog_has_ended
 	expect drop
 	assert_equal 0 "$(counted unconfirmed passed)" "packets passed for want of a confirmation"
@@ -54,8 +51,7 @@ test_unconfirmed_load_is_undone() {
 	assert_status 0 xc load vrx --confirm 1s
 	await '! has_program vrx'
 	expect pass
-	assert_status 1 xc confirm
-	assert_error 'nothing waits to be confirmed'
+	assert_fails 1 'nothing waits to be confirmed' xc confirm
 	assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
 	assert_status 0 xc load vrx
 	expect drop
@@ -66,12 +62,11 @@ test_what_to_type() {
 	assert_status 0 xc --name web load vrx --confirm 1s
 	assert_error "type before: xdp-cuckoo --name web --state $STATE/store confirm\$"
 	await '! has_program vrx'
-	assert_status 0 xc --json load vrx --confirm 1s
-	assert_output '"confirm_within_seconds": 1'
+	assert_shows '"confirm_within_seconds": 1' xc --json load vrx --confirm 1s
 	await '! has_program vrx'
 }
 
-# While it waits it holds nothing: no file, no lock, no terminal.
+# While it waits, the watchdog holds no file, no lock and no terminal.
 test_the_watchdog_holds_nothing() {
 	block
 	assert_equal 1 "$(xc load vrx --confirm 30s 2>/dev/null | grep -c 'confirm within')" "output, to its end"
@@ -89,7 +84,7 @@ test_the_watchdog_holds_nothing() {
 	assert_equal "$WATCHDOG" "$(watchdogs)" "what is left after signals"
 }
 
-# The session ends, with all that is in it, right after the command; or before it has printed anything.
+# The session ends right after the command, or before the command has printed anything.
 test_cut_terminal() {
 	block
 	setsid sh -c 'nsenter --net="/run/netns/$1" "$2" --state "$3/store" load vrx --confirm 1s >"$3/said" 2>&1
@@ -108,7 +103,7 @@ test_cut_terminal() {
 	expect pass
 }
 
-# Without it the kernel passes everything from the deadline on. What comes later comes too late.
+# If the watchdog is killed, the kernel passes everything from the deadline on. A later confirmation is too late.
 test_killed_watchdog() {
 	block
 	xc load vrx --confirm 1s >/dev/null 2>&1
@@ -118,21 +113,16 @@ test_killed_watchdog() {
 		'printf "%s\n" "pass blocked $BLOCKED" | traffic >/dev/null 2>&1 || :'
 	has_program vrx || fail "the program is gone"
 	expect pass
-	assert_status 0 xc status
-	assert_error 'UNCONFIRMED: passes everything; '
-	assert_status 1 xc confirm
-	assert_error "too late: 'default' passes everything since the time is over"
+	assert_notes 'UNCONFIRMED: passes everything; ' xc status
+	assert_fails 1 "too late: 'default' passes everything since the time is over" xc confirm
 	expect pass
-	assert_status 5 xc load vrx --confirm 90s
-	assert_error 'was not confirmed in time'
-	assert_status 0 xc load vrx
-	assert_error 'UNCONFIRMED: passes everything'
+	assert_fails 5 'was not confirmed in time' xc load vrx --confirm 90s
+	assert_notes 'UNCONFIRMED: passes everything' xc load vrx
 	assert_status 0 xc add 198.51.100.1
 	expect pass
 	assert_status 0 xc confirm --force
 	expect drop
-	assert_status 0 xc status
-	assert_output 'effect: +filters$'
+	assert_shows 'effect: +filters$' xc status
 }
 
 test_killed_watchdog_and_unload() {
@@ -142,8 +132,7 @@ test_killed_watchdog_and_unload() {
 	kill -9 "$WATCHDOG"
 	xc unload vrx >/dev/null
 	assert_status 0 xc load vrx
-	assert_status 0 xc status
-	assert_output 'effect: +filters$'
+	assert_shows 'effect: +filters$' xc status
 	expect drop
 }
 
@@ -152,26 +141,24 @@ test_one_confirmation_at_a_time() {
 	echo 198.51.100.1 >"$STATE/list"
 	xc load vrx --confirm 30s >/dev/null 2>&1
 	watchdog
-	assert_status 5 xc load vrx --confirm 90s
-	assert_error 'already waits for xdp-cuckoo confirm'
-	assert_status 5 xc import "$STATE/list" --confirm 90s
-	assert_error 'waits for xdp-cuckoo confirm'
+	assert_fails 5 'already waits for xdp-cuckoo confirm' xc load vrx --confirm 90s
+	assert_fails 5 'waits for xdp-cuckoo confirm' xc import "$STATE/list" --confirm 90s
 	assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
 	assert_equal "$WATCHDOG" "$(watchdogs)" "watchdogs"
 	assert_status 0 xc confirm
 	kill -9 "$WATCHDOG"
 	assert_status 0 xc import "$STATE/list" --confirm 30s
 	watchdog
-	veth "$TX" vtx2 "$RX" vrx2
+	second_pair
 	assert_status 5 xc load vrx2 --confirm 90s
 	has_program vrx2 && fail "loaded"
 	assert_status 0 xc load vrx2
 	assert_status 0 xc confirm
 }
 
-# A filter that runs already: only the new interface goes, and the others filter on.
+# The filter runs already: only the new interface is taken off, and the others go on filtering.
 test_another_interface() {
-	veth "$TX" vtx2 "$RX" vrx2
+	second_pair
 	block
 	xc load vrx >/dev/null
 	assert_status 0 xc load vrx2 --confirm 1s
@@ -181,10 +168,8 @@ test_another_interface() {
 	expect drop
 	assert_status 0 xc load vrx2 --confirm 90s
 	assert_status 0 xc confirm
-	assert_status 0 xc load vrx vrx2 --confirm 90s
-	assert_error "'vrx' runs the filter 'default' already"
-	assert_status 0 xc status
-	assert_output 'effect: +filters$'
+	assert_notes "'vrx' runs the filter 'default' already" xc load vrx vrx2 --confirm 90s
+	assert_shows 'effect: +filters$' xc status
 }
 
 test_a_failed_load_leaves_nothing_behind() {
@@ -195,11 +180,10 @@ test_a_failed_load_leaves_nothing_behind() {
 	xc load vrx >/dev/null
 	assert_status 2 xc load nosuch0 --confirm 1s
 	assert_equal '' "$(watchdogs)" "watchdogs"
-	assert_status 0 xc status
-	assert_output 'effect: +filters$'
+	assert_shows 'effect: +filters$' xc status
 }
 
-# What is confirmed has no need of it any longer.
+# After the confirmation the watchdog ends.
 test_the_watchdog_ends_when_it_is_confirmed() {
 	block
 	echo 198.51.100.1 >"$STATE/list"
@@ -221,7 +205,7 @@ test_the_watchdog_ends_when_it_is_confirmed() {
 	watchdog_has_ended
 }
 
-# Longer than it takes a watchdog to look twice whether there is something to wait for.
+# The wait is long enough for the watchdog to check twice whether there is still something to undo.
 test_a_long_wait() {
 	block
 	echo 198.51.100.1 >"$STATE/list"
@@ -232,7 +216,7 @@ test_a_long_wait() {
 	await '[ -z "$(xc --name web list)" ]'
 }
 
-# A watchdog undoes its own load, and no later one.
+# A watchdog undoes only its own load.
 test_a_later_load_stays() {
 	block
 	xc load vrx --confirm 1s >/dev/null 2>&1
@@ -254,7 +238,7 @@ test_a_later_load_stays() {
 	assert_status 0 xc confirm
 }
 
-# Another table has taken the place of the one that was loaded: it waits to be confirmed as well.
+# A new table takes the place of the unconfirmed one. It is unconfirmed, too.
 test_resized_while_it_waits() {
 	block
 	xc load vrx --confirm 2s >/dev/null 2>&1
@@ -263,16 +247,14 @@ test_resized_while_it_waits() {
 	xc load vrx --confirm 30s >/dev/null 2>&1
 	watchdog
 	assert_status 0 xc resize 5000
-	assert_status 0 xc status
-	assert_output 'unconfirmed: +yes'
+	assert_shows 'unconfirmed: +yes' xc status
 	assert_status 0 xc confirm
-	assert_status 0 xc status
-	assert_output 'effect: +filters$'
+	assert_shows 'effect: +filters$' xc status
 }
 
 # --- import --confirm
 
-# A rule that stays, one that gets another timeout, one that goes; then a list that blocks.
+# Three old rules, of which the new list keeps one, retimes one and drops one; and one new rule.
 before_import() {
 	silence
 	xc load vrx >/dev/null
@@ -281,7 +263,7 @@ before_import() {
 	printf '198.51.100.1\n198.51.100.2\n192.0.2.66\n' >"$STATE/list"
 }
 
-# rules: without what is left of timeouts.
+# rules: the rules without the rest of their timeouts.
 rules() {
 	xc list | sed 's/timeout [0-9a-z]*/timeout/' | sort
 }
@@ -310,12 +292,12 @@ test_unconfirmed_import_is_undone() {
 	await '[ "$(rules)" = "$old" ]'
 	await 'xc status 2>/dev/null | grep -q "effect: *filters$"'
 	expect pass
-	echo 'drop old proto udp src 198.51.100.3 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "not put back"
+	assert_verdict drop 198.51.100.3
 	assert_status 0 xc check
 	assert_status 1 xc confirm
 }
 
-# Then the kernel passes everything in time, and the next command puts the rules back.
+# The kernel passes everything at the deadline, and the next command restores the rules.
 test_killed_watchdog_of_an_import() {
 	before_import
 	old=$(rules)
@@ -325,18 +307,17 @@ test_killed_watchdog_of_an_import() {
 	await '[ "$(counted unconfirmed passed)" -gt 0 ]' \
 		'printf "%s\n" "pass blocked $BLOCKED" | traffic >/dev/null 2>&1 || :'
 	expect pass
-	# As it may be typed while the session hangs, and be read when it no longer does.
+	# This confirm may have been typed while the session was frozen.
 	assert_status 1 xc confirm
 	assert_equal "$old" "$(rules)" "rules"
-	assert_status 0 xc status
-	assert_output 'effect: +filters$'
-	echo 'drop old proto udp src 198.51.100.3 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "not put back"
+	assert_shows 'effect: +filters$' xc status
+	assert_verdict drop 198.51.100.3
 }
 
 LATE='the last change was not confirmed in time, and is not undone yet'
 UNDID='^note: undid a change of [0-9]+ rules? that was not confirmed in time: the rules are as before it$'
 
-# import_without_watchdog: of which the time is over, and the kernel passes everything.
+# import_without_watchdog: makes a pending import whose time is over, so that the kernel passes everything.
 import_without_watchdog() {
 	xc import "$STATE/list" --replace --confirm 1s >/dev/null 2>&1
 	watchdog
@@ -345,7 +326,7 @@ import_without_watchdog() {
 	await_error 'UNCONFIRMED: passes everything;' 'xc status'
 }
 
-# Until somebody has undone it, whoever shows its rules says that they are not in force.
+# Until the change is undone, every command that shows its rules says that they are not in force.
 test_what_is_late_is_told() {
 	before_import
 	old=$(rules)
@@ -368,8 +349,7 @@ test_what_is_late_is_told() {
 		test 192.0.2.66
 		import $STATE/list --dry-run
 	END
-	assert_status 0 xc test 192.0.2.66
-	assert_output 'running filter: +unconfirmed: passes everything'
+	assert_shows 'running filter: +unconfirmed: passes everything' xc test 192.0.2.66
 	for command in stats status 'top --count 1'; do
 		# shellcheck disable=SC2086 # words
 		assert_status 0 xc $command
@@ -380,11 +360,9 @@ test_what_is_late_is_told() {
 	assert_status 0 xc --json list
 	assert_equal "$(xc list | wc -l)" "$(grep -c '"not_confirmed_in_time": true' "$STATE/out")" "rules"
 	assert_error "^[{]\"note\": \"$LATE"
-	assert_status 0 xc --json stats
-	assert_error '^[{]"note": ".*UNCONFIRMED: passes everything'
+	assert_notes '^[{]"note": ".*UNCONFIRMED: passes everything' xc --json stats
 	case_begin check
-	assert_status 1 xc check
-	assert_error "$UNDID"
+	assert_fails 1 "$UNDID" xc check
 	assert_equal "$old" "$(rules)" "rules"
 	assert_status 0 xc check
 	assert_equal '' "$(cat "$STATE/err")" "notes"
@@ -393,7 +371,7 @@ test_what_is_late_is_told() {
 	:
 }
 
-# Whichever command it is that undoes it, also one that then fails, or does nothing else.
+# The command that undoes the change says so, even if it then fails or does nothing else.
 test_who_undoes_it_says_so() {
 	before_import
 	old=$(rules)
@@ -420,8 +398,7 @@ test_who_undoes_it_says_so() {
 	END
 	case_begin json
 	import_without_watchdog
-	assert_status 1 xc --json check
-	assert_error '^[{]"note": "undid a change of'
+	assert_fails 1 '^[{]"note": "undid a change of' xc --json check
 	case_begin 'no filter runs'
 	import_without_watchdog
 	assert_status 0 xc unload vrx
@@ -431,7 +408,7 @@ test_who_undoes_it_says_so() {
 	assert_equal "$old" "$(rules)" "rules"
 }
 
-# As after a reboot: no filter runs, nobody watches, and the time is over when the first command comes.
+# The state after a reboot: no filter and no watchdog run, and the time is over before the first command.
 test_import_and_reboot() {
 	before_import
 	old=$(rules)
@@ -442,12 +419,11 @@ test_import_and_reboot() {
 	await 'xc --json status | grep -q "\"seconds_left\": 0\.0$"'
 	assert_status 0 xc load vrx
 	assert_equal "$old" "$(rules)" "rules"
-	assert_status 0 xc status
-	assert_output 'effect: +filters$'
+	assert_shows 'effect: +filters$' xc status
 	expect pass
 }
 
-# The machine is up again before the time is over: the new filter has the same deadline.
+# The host reboots before the time is over. The new filter has the same deadline.
 test_import_and_quick_reboot() {
 	before_import
 	old=$(rules)
@@ -465,8 +441,8 @@ test_import_and_quick_reboot() {
 src 198.51.100.9" "$(rules)" "rules"
 }
 
-# The time to confirm starts when all is done, however long that takes: here as long as one of the steps that make the
-# new table.
+# The time to confirm starts after everything is done. Here one step of making the new table takes longer than that
+# time.
 test_a_slow_import() {
 	before_import
 	printf '#!/bin/sh\nsleep 4 </dev/null >/dev/null 2>&1\n' >"$STATE/slowly"
@@ -484,7 +460,7 @@ test_a_slow_import() {
 	assert_equal 'src 192.0.2.66' "$(rules)" "rules"
 }
 
-# What other commands change meanwhile stays.
+# Changes by other commands stay.
 test_other_changes_while_an_import_waits() {
 	before_import
 	xc import "$STATE/list" --confirm 3s >/dev/null 2>&1
@@ -495,7 +471,7 @@ test_other_changes_while_an_import_waits() {
 src 203.0.113.7" "$(rules)" "rules"
 }
 
-# Also of the rules that the import touched: a list that has them too, the hand, one that deletes them.
+# Changes to the imported rules stay, too: by another list, by hand, and by deletion.
 test_the_same_rules_while_an_import_waits() {
 	silence
 	xc load vrx >/dev/null
@@ -512,12 +488,11 @@ test_the_same_rules_while_an_import_waits() {
 	assert_equal 'src 198.51.100.2
 src 198.51.100.3
 src 198.51.100.4' "$(rules)" "rules"
-	assert_status 0 xc lists
-	assert_output '^two +1 '
+	assert_shows '^two +1 ' xc lists
 	assert_status 0 xc check
 }
 
-# As the import has replaced all, and is replaced itself.
+# The import replaces all rules, and is itself replaced.
 test_replaced_while_an_import_waits() {
 	before_import
 	echo 198.51.100.7 >"$STATE/other"
@@ -533,21 +508,19 @@ test_replaced_while_an_import_waits() {
 	assert_equal '' "$(rules)" "rules"
 }
 
-# What only a change that waits lets pass is not to be relied on: the undo takes it away.
+# A pass rule of a pending change does not protect the session, because the undo takes it away.
 test_relying_on_what_waits() {
 	host
 	silence
 	xc load vrx >/dev/null
 	echo "$PEER action pass" >"$STATE/list"
-	assert_status 2 xc_host add 203.0.113.0/24
-	assert_error 'or first: xdp-cuckoo add '
+	assert_fails 2 'or first: xdp-cuckoo add ' xc_host add 203.0.113.0/24
 	xc_host import "$STATE/list" --list admins --confirm 60s >/dev/null 2>&1
 	watchdog
 	assert_status 2 xc_host add 203.0.113.0/24
 	assert_error "'src 203.0.113.0/24' would block this SSH session, from $PEER once the pending change is undone"
 	assert_error 'nothing was changed; say --force, or first: xdp-cuckoo confirm$'
-	assert_status 5 xc_host policy no-rule drop --force
-	assert_error 'confirm it first'
+	assert_fails 5 'confirm it first' xc_host policy no-rule drop --force
 	assert_status 0 xc_host add 203.0.112.0/24
 	case_begin 'a pass rule by hand, which stays'
 	assert_status 0 xc_host add "$PEER" action pass
@@ -558,7 +531,7 @@ test_relying_on_what_waits() {
 	assert_status 0 xc_host policy no-rule drop --force
 }
 
-# The other way round: what the undo brings back.
+# The opposite case: the undo would bring a drop rule back.
 test_what_an_undo_would_bring_back() {
 	host
 	xc load vrx >/dev/null
@@ -575,7 +548,7 @@ test_what_an_undo_would_bring_back() {
 
 # --- where it cannot all be undone
 
-# import_unwatched ARGUMENT...: a change that nobody watches over, and whose time is over when this returns.
+# import_unwatched ARGUMENT...: makes a pending import without a watchdog and waits until its time is over.
 import_unwatched() {
 	xc import "$@" --confirm 1s >/dev/null 2>&1
 	watchdog
@@ -596,7 +569,7 @@ kinds() {
 	done
 }
 
-# Before and after do not fit beside one another.
+# One table cannot hold the kinds of both lists at once.
 test_kinds_before_and_after() {
 	silence
 	xc load vrx >/dev/null
@@ -605,16 +578,14 @@ test_kinds_before_and_after() {
 	xc import "$STATE/old" >/dev/null
 	old=$(rules)
 	import_unwatched "$STATE/new" --replace
-	assert_status 0 xc expire
-	assert_error "$UNDID"
+	assert_notes "$UNDID" xc expire
 	assert_equal 1 "$(wc -l <"$STATE/err")" "notes"
 	assert_equal "$old" "$(rules)" "rules"
-	assert_status 0 xc status
-	assert_output 'effect: +filters$'
+	assert_shows 'effect: +filters$' xc status
 	assert_status 0 xc check
 }
 
-# One of the kinds from before has been taken by another command's rule.
+# Another command's rule has taken the place of an old kind.
 test_kinds_taken_meanwhile() {
 	silence
 	xc load vrx >/dev/null
@@ -631,14 +602,12 @@ test_kinds_taken_meanwhile() {
 	assert_status 0 xc del src 198.51.100.1
 	assert_error "is undone, except for 1 earlier rule: 'src 198.51.100.1 dst 10.99.0.9': 32 kinds of rule"
 	assert_equal 31 "$(xc list | wc -l)" "rules"
-	assert_status 0 xc status
-	assert_output 'effect: +filters$'
+	assert_shows 'effect: +filters$' xc status
 	assert_status 0 xc check
-	assert_status 1 xc confirm --force
-	assert_error 'nothing waits'
+	assert_fails 1 'nothing waits' xc confirm --force
 }
 
-# full_disk [FAULT_LASTS=1] ARGUMENT...: the tool, where the first write to a store that is open fails; or all do.
+# full_disk [FAULT_LASTS=1] ARGUMENT...: runs the tool so that its first write to the open store fails, or all writes.
 full_disk() {
 	faulty FAULT_KINDS=d FAULT_AT="$((OPENING + 1))" FAULT_ERRNO=28 "$@"
 }
@@ -651,27 +620,25 @@ before_full_disk() {
 	import_unwatched "$STATE/list" --replace
 }
 
-# No room to undo it, nor to keep it; all else goes on, and all is well once there is room.
+# On a full disk the change can be neither undone nor kept. Other commands work, and the undo is done once there is
+# room.
 test_full_disk() {
 	before_full_disk
 	assert_status 1 full_disk FAULT_LASTS=1 confirm
 	assert_error 'not confirmed in time cannot be undone yet: .*No space'
 	assert_error 'too late: '
-	assert_status 0 full_disk FAULT_LASTS=1 check
-	assert_error 'cannot be undone yet'
+	assert_notes 'cannot be undone yet' full_disk FAULT_LASTS=1 check
 	assert_status 0 full_disk FAULT_LASTS=1 unload vrx
 	assert_status 0 xc load vrx
 	assert_equal "$old" "$(rules)" "rules"
-	assert_status 0 xc status
-	assert_output 'effect: +filters$'
+	assert_shows 'effect: +filters$' xc status
 }
 
-# Where it can be kept, though not undone.
+# The change can be kept, but not undone.
 test_forced_where_it_cannot_be_undone() {
 	before_full_disk
 	new=$(rules)
-	assert_status 0 full_disk confirm --force
-	assert_error 'cannot be undone yet'
+	assert_notes 'cannot be undone yet' full_disk confirm --force
 	assert_equal "$new" "$(rules)" "rules"
 	expect drop
 	assert_status 1 xc confirm

@@ -28,7 +28,7 @@ test_writers_at_once() {
 		fail "a listed address passes"
 }
 
-# Adds one rule after the other, writing down each that the tool acknowledged.
+# Adds one rule after the other and records each that the tool acknowledged.
 add_forever() {
 	i=0
 	while :; do
@@ -49,7 +49,7 @@ kill_tools() {
 	done
 }
 
-# At any point between start and end of a command.
+# Kills the tool at a random point of a command.
 kill_a_tool() {
 	sleep "0.0$(($(random_number) % 90 + 10))"
 	kill_tools
@@ -81,7 +81,7 @@ test_kill_9_while_adding() {
 	every_acknowledged_rule_holds
 }
 
-# Every 97th address of the list: dropped where the import is stored, else passed by the next command.
+# Tries every 97th address of the list: the next command drops it if the import is stored, or else passes it.
 import_is_whole() {
 	expect=pass
 	[ "$1" -eq 1 ] || expect=drop
@@ -149,8 +149,7 @@ test_kill_9_while_replacing() {
 		for list in $old $new; do
 			sort "$STATE/$list" | cmp -s - "$STATE/listed" && break
 		done || fail "neither the old list nor the new one: $(wc -l <"$STATE/listed") rules"
-		assert_status 0 xc status
-		assert_output 'equal to the store'
+		assert_shows 'equal to the store' xc status
 		filter_has "$list"
 		[ "$list" = "$new" ] || continue
 		replaced=$((replaced + 1))
@@ -181,8 +180,7 @@ test_interrupted_replace_keeps_the_old_list() {
 			assert_equal 3 "$STATUS" "status"
 			assert_error 'interrupted: nothing was changed'
 		}
-		assert_status 0 xc status
-		assert_output 'equal to the store'
+		assert_shows 'equal to the store' xc status
 		filter_has 10
 	done
 	assert_equal "$(sort "$STATE/10")" "$(xc list | sort)" "rules"
@@ -205,8 +203,7 @@ test_interrupted_import_changes_nothing() {
 	assert_equal 3 "$STATUS" "status of the interrupted import"
 	assert_error 'interrupted: nothing was changed'
 	assert_prints '' xc list
-	assert_status 0 xc status
-	assert_output 'used slots: +0$'
+	assert_shows 'used slots: +0$' xc status
 }
 
 run_tests "$0" "$@"

@@ -29,7 +29,7 @@ plus() {
 	awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f\n", a + b }'
 }
 
-# xc_at WALL ARGUMENT...: the tool, with the wall clock set by so many seconds.
+# xc_at WALL ARGUMENT...: runs the tool with the wall clock moved by so many seconds.
 xc_at() {
 	CLOCK_SHIFT_S=$1
 	shift
@@ -87,28 +87,12 @@ assert_left() {
 
 # --- traffic
 
-# flows VERDICT ADDRESS...: one flow from each.
-flows() {
-	flows_verdict=$1
-	shift
-	for address; do
-		case $address in
-		*:*) echo "$flows_verdict ends proto udp src $address dst 2001:db8::99 sport 1 dport 2" ;;
-		*) echo "$flows_verdict ends proto udp src $address dst 198.51.100.99 sport 1 dport 2" ;;
-		esac
-	done
-}
-
-# try_verdict VERDICT ADDRESS...: whether all of them fare so.
+# try_verdict VERDICT ADDRESS...: whether all of them get this verdict.
 try_verdict() {
 	flows "$@" | traffic >/dev/null 2>"$STATE/wrong"
 }
 
-assert_verdict() {
-	try_verdict "$@" || { cat "$STATE/wrong"; fail "not all $1: $*"; }
-}
-
-# assert_ends EARLIEST ADDRESS...: they are blocked; and pass from then on, without any command; not early.
+# assert_ends EARLIEST ADDRESS...: they are blocked until EARLIEST and then pass, without any command.
 assert_ends() {
 	earliest=$1
 	shift
@@ -140,17 +124,14 @@ try_end() {
 	assert_status 0 xc test 192.0.2.2
 	assert_left 3600 'src 192.0.2.2' xc
 	assert_left never 'src 192.0.2.3' xc
-	assert_status 0 xc status
-	assert_output 'used slots: +5$'
-	assert_status 0 xc expire
-	assert_output '^deleted rules: 3$'
+	assert_shows 'used slots: +5$' xc status
+	assert_shows '^deleted rules: 3$' xc expire
 	assert_left gone 'src 192.0.2.1' xc
 	assert_status 0 xc status
 	assert_output 'used slots: +2$'
 	assert_output 'equal to the store'
 	assert_status 0 xc check
-	assert_status 0 xc expire
-	assert_output '^deleted rules: 0$'
+	assert_shows '^deleted rules: 0$' xc expire
 	assert_verdict pass 192.0.2.1 2001:db8::1 203.0.113.7
 	assert_verdict drop 192.0.2.2 192.0.2.3
 }
@@ -163,7 +144,7 @@ test_rules_end_by_themselves_without_counters() {
 	try_end --no-counters
 }
 
-# A pass rule that ends lets the drop rule below it in force.
+# When a pass rule ends, the drop rule around it is in force.
 test_pass_rules_end() {
 	xc load vrx >/dev/null
 	xc add 198.51.100.0/24 >/dev/null
@@ -178,7 +159,7 @@ test_pass_rules_end() {
 	assert_status 0 xc test 198.51.100.7
 }
 
-# The rule of before: extended, shortened, made permanent, and given another life after its end.
+# A rule is extended, shortened, made permanent, and added again after its end.
 test_adding_again_sets_the_time() {
 	xc load vrx >/dev/null
 	start=$(uptime_s)
@@ -209,8 +190,7 @@ test_adding_again_sets_the_time() {
 	assert_status 0 xc check
 }
 
-# Overlapping prefixes of so many lengths that keys of several rules become one: each address is blocked for
-# as long as any rule says.
+# Prefixes overlap and have so many lengths that rules share keys. Each address is blocked as long as any rule says so.
 test_overlapping_prefixes_end_on_their_own() {
 	xc load vrx >/dev/null
 	note "SEED=$SEED"
@@ -222,7 +202,7 @@ test_overlapping_prefixes_end_on_their_own() {
 		return int(address / 2 ^ 24) "." int(address / 2 ^ 16) % 256 "." int(address / 256) % 256 "." \
 			address % 256 (bits < 32 ? "/" bits : "")
 	}
-	# Near one another, so that many overlap; long prefixes more often than short ones.
+	# Close together, so that many overlap. Long prefixes are more likely.
 	function random_rule(    bits) {
 		bits = 32 - int(rand() * rand() * 20)
 		address = 64 * 2 ^ 24 + int(rand() * 256) * 2 ^ 16 + int(rand() * 64)
@@ -254,7 +234,7 @@ test_overlapping_prefixes_end_on_their_own() {
 	}'
 	[ "$(diff "$STATE/before" "$STATE/after" | grep -c '^<')" -gt 500 ] || fail "few flows change"
 	[ "$(grep -c '^drop' "$STATE/after")" -gt 500 ] || fail "few flows stay blocked"
-	# Most at once, which makes a new table; the rest by changes of that one.
+	# Most rules come at once, which makes a new table; the rest changes that table.
 	sed -n '1,300p' "$STATE/lines" | xc batch - >/dev/null
 	for tenth in 30 31 32 33 34 35 36 37 38 39; do
 		sed -n "${tenth}1,$((tenth + 1))0p" "$STATE/lines" | xc batch - >/dev/null
@@ -271,8 +251,7 @@ test_overlapping_prefixes_end_on_their_own() {
 	assert_status 0 xc check
 }
 
-# Whole networks, whose packets are not looked up as long as their rules never end; of nine lengths, so that
-# some rules share keys.
+# Whole networks, which need no look-up unless their rules end. With nine lengths, some rules share keys.
 test_whole_networks_end_on_their_own() {
 	xc load vrx >/dev/null
 	soon=$((5 * SLOWER))
@@ -301,8 +280,8 @@ test_whole_networks_end_on_their_own() {
 	assert_verdict drop 40.0.1.2
 }
 
-# A command that was stopped in the middle of its change has told the kernel no later end for that: 3 s are
-# more than check tolerates.
+# A command is stopped in the middle of its change, for longer than check tolerates. The rules must not end later for
+# that.
 test_slow_changes_end_rules_in_time() {
 	xc load vrx >/dev/null
 	awk 'BEGIN { for (i = 0; i < 100000; i++) print "60." int(i / 65536) "." int(i / 256) % 256 "." i % 256 }' >"$STATE/list"
@@ -321,7 +300,7 @@ test_slow_changes_end_rules_in_time() {
 	done
 }
 
-# A command that is held up between two clocks, the kernel's and its own, ends no rule early by that.
+# A delay between reading the kernel's clock and its own does not make a command end a rule early.
 test_a_command_held_up_between_clocks_ends_no_rule_early() {
 	xc load vrx >/dev/null
 	start=$(uptime_s)
@@ -331,17 +310,17 @@ test_a_command_held_up_between_clocks_ends_no_rule_early() {
 	assert_ends "$(plus "$start" 5)" 192.0.2.2
 }
 
-# age_table: as if it were so old that its records can tell no end that is more than a second away.
+# age_table: makes the table look so old that its records cannot hold an end more than a second away.
 age_table() {
 	in_rx "$HELPERS/corrupt" epoch >/dev/null || fail "the epoch stays"
 }
 
-# counted: all rules with their counts, but for those with a timeout.
+# counted: the permanent rules with their counts.
 counted() {
 	xc list --counters | grep -v timeout
 }
 
-# A fresh one has an epoch of its own, and takes over what the old one has counted.
+# The new table has its own epoch and takes over the counts.
 test_an_old_table_is_made_anew() {
 	xc load vrx >/dev/null
 	printf 'add %s\n' 192.0.2.1 192.0.2.0/28 203.0.113.0/24 | xc batch - >/dev/null
@@ -352,8 +331,7 @@ test_an_old_table_is_made_anew() {
 		age_table
 		start=$(uptime_s)
 		# shellcheck disable=SC2086 # words
-		assert_status 0 xc $timed
-		assert_error 'rebuilt the table of .default. on vrx: it was too old'
+		assert_notes 'rebuilt the table of .default. on vrx: it was too old' xc $timed
 		case $timed in
 		*pass*) until try_verdict drop 192.0.2.2; do
 			is_less "$(uptime_s)" "$(plus "$start" $((3 + LATE_S)))" || fail "still passes"
@@ -367,7 +345,7 @@ test_an_old_table_is_made_anew() {
 	assert_equal "" "$(cat "$STATE/err")" "notes"
 }
 
-# Records tell of 2^28 ticks: 2.2 years at 250 jiffies a second, 5.5 at 100.
+# Records can hold ends within 2^28 ticks: 2.2 years at 250 jiffies per second, 5.5 at 100.
 test_what_ends_in_years_ends_by_expire() {
 	xc load vrx >/dev/null
 	years='timeout 400w'
@@ -388,7 +366,7 @@ test_what_ends_in_years_ends_by_expire() {
 	assert_verdict pass 192.0.2.1
 }
 
-# Fingerprints know no times: expire ends such rules.
+# Compact tables hold no times. Only expire ends their rules.
 test_compact_tables_end_rules_by_expire() {
 	xc load vrx --compact >/dev/null 2>&1
 	start=$(uptime_s)
@@ -399,15 +377,13 @@ test_compact_tables_end_rules_by_expire() {
 	sleep_until "$(plus "$start" 3)"
 	assert_verdict drop 192.0.2.1 192.0.2.2
 	assert_status 1 xc test 192.0.2.1
-	assert_status 0 xc expire
-	assert_output '^deleted rules: 1$'
+	assert_shows '^deleted rules: 1$' xc expire
 	assert_verdict pass 192.0.2.1
 	assert_verdict drop 192.0.2.2
-	assert_status 0 xc status
-	assert_output 'used slots: +1$'
+	assert_shows 'used slots: +1$' xc status
 }
 
-# Neither does what has ended come back into a compact table.
+# Rules that have ended do not come back in a new compact table.
 test_compact_tables_begin_without_what_has_ended() {
 	start=$(uptime_s)
 	assert_status 0 xc add 192.0.2.1 timeout 1s
@@ -418,7 +394,7 @@ test_compact_tables_begin_without_what_has_ended() {
 	assert_verdict drop 192.0.2.2
 }
 
-# What a list that takes the place of the rules does not name goes, also what would go by `expire`.
+# A replacing list also removes rules that have ended and that `expire` would remove.
 test_a_replaced_list_leaves_nothing_that_has_ended() {
 	xc load vrx --compact >/dev/null 2>&1
 	start=$(uptime_s)
@@ -426,8 +402,7 @@ test_a_replaced_list_leaves_nothing_that_has_ended() {
 	sleep_until "$(plus "$start" 2)"
 	assert_verdict drop 192.0.2.1
 	echo 192.0.2.2 >"$STATE/list"
-	assert_status 0 xc import --replace "$STATE/list"
-	assert_output '^removed: +0$'
+	assert_shows '^removed: +0$' xc import --replace "$STATE/list"
 	assert_verdict pass 192.0.2.1
 	assert_verdict drop 192.0.2.2
 }
@@ -439,14 +414,12 @@ test_expire_reclaims_slots() {
 		printf "add 10.%d.%d.%d%s\n", i / 65536, i / 256 % 256, i % 256, i % 4 ? " timeout 1s" : "" }' |
 		xc batch - >/dev/null
 	sleep_until "$(plus "$(uptime_s)" 2)"
-	assert_status 0 xc expire
-	assert_output '^deleted rules: 15000$'
-	assert_status 0 xc status
-	assert_output 'used slots: +5000$'
+	assert_shows '^deleted rules: 15000$' xc expire
+	assert_shows 'used slots: +5000$' xc status
 	assert_status 0 xc check
 }
 
-# A day to and fro: nothing ends earlier or later, by whatever commands are run meanwhile.
+# The wall clock is set back and forth. No rule ends earlier or later, whatever commands run meanwhile.
 test_clock_steps_change_nothing() {
 	xc load vrx >/dev/null
 	for shift_s in 86400 -86400 1000000000 -1000000000; do
@@ -455,21 +428,19 @@ test_clock_steps_change_nothing() {
 		xc add 192.0.2.1 timeout 3s >/dev/null
 		xc add 192.0.2.2 timeout 1h >/dev/null
 		assert_left 3600 'src 192.0.2.2' xc_at "$shift_s"
-		assert_status 0 xc_at "$shift_s" expire
-		assert_output '^deleted rules: 0$'
+		assert_shows '^deleted rules: 0$' xc_at "$shift_s" expire
 		assert_status 0 xc_at "$shift_s" add 192.0.2.3 timeout 2h
 		assert_ends "$(plus "$start" 3)" 192.0.2.1
 		assert_verdict drop 192.0.2.2 192.0.2.3
 		assert_left 3600 'src 192.0.2.2' xc
 		assert_left 7200 'src 192.0.2.3' xc
-		assert_status 0 xc expire
-		assert_output '^deleted rules: 1$'
+		assert_shows '^deleted rules: 1$' xc expire
 		assert_left 3600 'src 192.0.2.2' xc_at "$shift_s"
 		xc flush >/dev/null
 	done
 }
 
-# Off for an hour: what was to end in that time has ended; the rest goes on in the new table.
+# The host is off for an hour. Rules whose time was over by then have ended; the others go on in the new table.
 test_reboots_count_by_the_wall_clock() {
 	xc load vrx >/dev/null
 	start=$(uptime_s)
@@ -497,11 +468,10 @@ test_reboots_count_by_the_wall_clock() {
 	reboot_at 10800 load vrx >/dev/null
 	assert_verdict pass 192.0.2.1 192.0.2.2 192.0.2.5
 	assert_verdict drop 192.0.2.3 192.0.2.4
-	assert_status 0 reboot_at 10800 expire
-	assert_output '^deleted rules: 3$'
+	assert_shows '^deleted rules: 3$' reboot_at 10800 expire
 }
 
-# The clock was set during the boot before: that is not time that has passed.
+# A clock step during the previous boot does not count as time that has passed.
 test_clock_steps_before_a_reboot_do_not_count() {
 	for shift_s in 86400 -86400; do
 		case_begin "the clock set by $shift_s s, then a reboot"

@@ -8,10 +8,10 @@ PROMETHEUS=${PROMETHEUS:-$BUILD/packages/prometheus/usr/bin/prometheus}
 HOST=127.0.0.1
 PORT=9917
 
-# serve ARGUMENT...: an exporter with its process id in $EXPORTER, when it listens.
+# serve ARGUMENT...: starts an exporter, waits until it listens, and sets EXPORTER to its process id.
 serve() {
 	: >"$STATE/exporter.err" # what an earlier one has said does not count
-	# Not by in_rx: it would be a shell in between that is killed.
+	# Not by in_rx: a signal would hit only the shell in between.
 	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" exporter "$@" >"$STATE/exporter.out" \
 		2>"$STATE/exporter.err" &
 	EXPORTER=$!
@@ -20,7 +20,7 @@ serve() {
 	wait_for "the exporter" grep -q 'serving http://' "$STATE/exporter.err"
 }
 
-# end_by SIGNAL: and its status is 0.
+# end_by SIGNAL: ends the exporter, whose status is 0.
 end_by() {
 	STATUS=0
 	kill -s "$1" "$EXPORTER"
@@ -55,7 +55,7 @@ assert_answer() {
 	assert_equal "HTTP/1.1 $assert_answer_status" "$(sed 1q "$STATE/head" | cut -d' ' -f1,2)" "answer to $*"
 }
 
-# expire: until the last answer is older than one may be.
+# expire: waits until the exporter may not repeat its last answer.
 ASKED_MS=0
 expire() {
 	left_ms=$((ASKED_MS + 1100 - $(date +%s%3N)))
@@ -68,7 +68,7 @@ scrape() {
 	assert_answer 200 GET /metrics
 }
 
-# steady FILE: without what the interfaces' own IPv6 may have added to.
+# steady FILE: the metrics without those that the host's own IPv6 packets change.
 steady() {
 	grep -v 'outcome="no rule"' "$1"
 }
@@ -142,7 +142,8 @@ test_methods_and_paths() {
 	[ "$length" -gt 1000 ] || fail "HEAD tells no length: $(cat "$STATE/head")"
 }
 
-# hold COUNT BYTES: that many clients stop after these, until the server closes them: $HELD says so then.
+# hold COUNT BYTES: starts so many clients, which send these bytes and wait until the server closes them. $HELD tells
+# when.
 hold() {
 	HELD=$(mktemp -p "$STATE")
 	nsenter --net="/run/netns/$RX" python3 tests/http.py hold "$HOST" "$PORT" "$1" "$2" >"$HELD" 2>&1 &
@@ -151,8 +152,8 @@ hold() {
 	wait_for "clients that hold" grep -q held "$HELD"
 }
 
-# Answered by nothing, or that it was wrong; and who comes next is served. All at once, and beside slow ones, since some
-# take as long as a client may.
+# Garbage gets no answer or an error, and the next client is served. All run at once and beside slow clients, to save
+# time.
 test_garbage_and_slow_clients() {
 	filter_some
 	serve
@@ -189,7 +190,7 @@ test_garbage_and_slow_clients() {
 	end_by TERM
 }
 
-# Many more than it serves at a time: the oldest go at once, or this would take minutes.
+# Many more clients than it serves at a time: it closes the oldest at once.
 test_too_many_clients() {
 	filter_some
 	serve
@@ -220,7 +221,7 @@ test_a_store_that_cannot_be_read() {
 	end_by TERM
 }
 
-# A failure, told once.
+# A failure is reported once.
 test_filters_that_cannot_be_read() {
 	serve
 	in_rx "$HELPERS/foreign" vrx xc_config value 100000 || fail "the kernel does not take it"
@@ -244,8 +245,7 @@ test_bad_addresses() {
 		assert_error "^xdp-cuckoo: --listen '.*': must be an address and a port"
 		assert_equal 1 "$(wc -l <"$STATE/err")" "lines"
 	done
-	assert_status 3 in_rx timeout 20 "$TOOL" exporter --listen 192.0.2.77:9917
-	assert_error 'this host has no such address'
+	assert_fails 3 'this host has no such address' in_rx timeout 20 "$TOOL" exporter --listen 192.0.2.77:9917
 	assert_status 2 in_rx timeout 20 "$TOOL" metrics --listen 127.0.0.1:9917
 }
 
@@ -257,7 +257,7 @@ test_port_in_use() {
 	in_rx timeout 20 "$TOOL" exporter --json >"$STATE/out" 2>"$STATE/err" || :
 	"$HELPERS/json_check" <"$STATE/err" || fail "not JSON"
 	end_by TERM
-	# What its connections have left does not keep the next one from the port.
+	# Closed connections do not keep the next exporter from the port.
 	serve
 	assert_answer 200 GET /metrics
 }
@@ -270,7 +270,7 @@ test_ipv6() {
 	! grep -q 'not only' "$STATE/exporter.err" || fail "::1 is the host's own"
 }
 
-# Only where it is asked for, and then it says so.
+# The exporter serves other hosts only if told to, and says so.
 test_other_hosts() {
 	serve
 	! in_tx python3 tests/http.py get 10.99.0.2 "$PORT" 1 2>/dev/null || fail "another host reads what it serves"
@@ -283,7 +283,7 @@ test_other_hosts() {
 	done
 }
 
-# It brings ten more along, which no start of another command should wait for.
+# The library loads ten others, which other commands must not wait for.
 test_library_is_loaded_only_here() {
 	# shellcheck disable=SC2016 # the inner shell's
 	without_it='for file in /usr/lib/*/libmicrohttpd.so.12; do mount --bind /dev/null "$file"; done; exec "$@"'

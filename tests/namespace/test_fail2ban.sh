@@ -88,7 +88,7 @@ attack() {
 	done >>"$log"
 }
 
-# is_banned JAIL ADDRESS: as fail2ban says, once its action has run.
+# is_banned JAIL ADDRESS: whether fail2ban says so; its action has run by then.
 is_banned() {
 	f2b client get "$1" banip | grep -Fqw -- "$2" && xc list | grep -Fq "src $2 "
 }
@@ -195,12 +195,11 @@ test_permanent_bans_have_no_timeout() {
 	server_start
 	attack ssh 192.0.2.66
 	wait_for "the ban" is_banned sshd 192.0.2.66
-	assert_status 0 xc list
-	assert_output '^proto tcp src 192.0.2.66 dport 22 comment "fail2ban sshd"$'
+	assert_shows '^proto tcp src 192.0.2.66 dport 22 comment "fail2ban sshd"$' xc list
 	assert_no_errors
 }
 
-# At the stop all bans go; at the start those that still hold come back; a crash leaves rules that end.
+# A stop removes all bans. A start brings current bans back. After a crash the rules end by themselves.
 test_stop_restart_and_crash() {
 	configure
 	xc load vrx >/dev/null
@@ -231,7 +230,7 @@ test_stop_restart_and_crash() {
 	assert_no_errors
 }
 
-# What somebody else has added or deleted is no failure.
+# It is no failure if somebody else has added or deleted the rule.
 test_bans_twice_and_unbans_of_nothing() {
 	configure
 	xc load vrx >/dev/null
@@ -247,7 +246,7 @@ test_bans_twice_and_unbans_of_nothing() {
 	assert_no_errors
 }
 
-# Bans while no filter runs take effect at load; what the tool refuses is in fail2ban's log.
+# Bans made while no filter runs take effect at load. Refused bans are in fail2ban's log.
 test_no_filter_and_refused_bans() {
 	configure
 	server_start

@@ -10,15 +10,15 @@ KILLS=${KILLS:-120}
 ERRORS=${ERRORS:-60}
 EXCHANGES=${EXCHANGES:-25}
 
-# Of the commands that take no long; make test-faults has them all.
+# Only fast commands; make test-faults tries them all.
 test_kills_and_failing_calls() {
 	echo "SEED=$SEED"
-	second_interface
+	second_pair
 	faults --kills "$KILLS" --errors "$ERRORS" >"$STATE/faults" || fail "$(cat "$STATE/faults")"
 	note "$(awk '$1 == "all" { print $4 + $5 " kills, " $7 " failing calls" }' "$STATE/faults")"
 }
 
-# The last store is what makes the filter look at packets: whoever finds it without that starts again.
+# The last write makes the filter look at packets. A command that finds the filter without it starts again.
 test_kill_while_a_filter_is_adopted() {
 	silence
 	xc add 192.0.2.66 >/dev/null 2>&1
@@ -43,7 +43,7 @@ block_one() {
 	block
 }
 
-# refused STATUS PATTERN COMMAND...: in one line; the rule is still in force.
+# refused STATUS PATTERN COMMAND...: fails with one line of error, and the rule is still in force.
 refused() {
 	refused_status=$1
 	refused_pattern=$2
@@ -54,7 +54,7 @@ refused() {
 	expect drop
 }
 
-# Still the one rule and one more, in store and filter.
+# Another rule can be added, and store and filter hold the two rules.
 all_is_well() {
 	assert_status 0 xc add 192.0.2.77
 	assert_equal 'src 192.0.2.66 src 192.0.2.77' "$(xc list | xargs)" "rules"
@@ -62,7 +62,7 @@ all_is_well() {
 	expect drop
 }
 
-# mapped: the bytes of maps that are mapped by the process of which $STATE/maps tells.
+# mapped: how many bytes of BPF maps the process of $STATE/maps has mapped.
 mapped() {
 	bytes=0
 	while IFS=' -' read -r start end rest; do
@@ -71,7 +71,7 @@ mapped() {
 	echo "$bytes"
 }
 
-# The table of a million rules has 31 MB, or 12 without counts, of which one rule needs the buckets and a part or two.
+# A table for a million rules has 31 MB, or 12 MB without counts. One rule needs the buckets and one or two parts.
 test_one_rule_maps_little_of_a_large_table() {
 	# shellcheck disable=SC2016 # of the shell that runs it
 	export FAULT_RUN='cat /proc/$PPID/maps >'"$STATE/maps"
@@ -93,7 +93,7 @@ test_one_rule_maps_little_of_a_large_table() {
 	done
 }
 
-# Of the mappings that an add makes, each in turn cannot be made.
+# Each mapping that add makes fails in turn.
 test_an_add_that_cannot_map() {
 	: >"$STATE/said"
 	block_one
@@ -110,8 +110,8 @@ test_an_add_that_cannot_map() {
 	grep -q "no memory to map the filter's table" "$STATE/said" || fail "$(cat "$STATE/said")"
 }
 
-# What waits for `confirm` is known to the filter and to the store, and a kill may leave it to one of them: the filter
-# must not go on to pass everything for a change that is no more.
+# Filter and store both know that a change waits for `confirm`, and a kill may leave that to one of them. The filter
+# must not pass everything for a change that the store does not have.
 test_kill_of_a_change_that_waits() {
 	silence
 	block_one
@@ -129,7 +129,7 @@ test_kill_of_a_change_that_waits() {
 	done
 }
 
-# Its keys are in the table by then, but for one that it deletes again: they go, and nothing else does.
+# When the commit fails, the keys of the change are already in the table. They are removed, and nothing else is.
 test_a_change_that_cannot_be_committed_is_taken_back() {
 	block_one
 	xc add 192.0.2.70 timeout 1h >/dev/null
@@ -159,7 +159,7 @@ owned() {
 	xc lists | awk '{ print $1, $2 }'
 }
 
-# At steps of the disk, and some of the filter's memory: the list of before with all its owners, or the new one.
+# Kills at writes to the disk and to the filter's memory leave the old list with all its owners, or the new one.
 test_kill_while_a_list_is_refreshed() {
 	silence
 	block_one
@@ -205,8 +205,7 @@ test_full_disk() {
 	dd if=/dev/zero of="$STATE/store/filler" bs=4096 2>/dev/null || :
 	run xc add 192.0.2.78
 	[ "$STATUS" -eq 0 ] || refused 4 'No space left|no space left' xc add 192.0.2.78
-	assert_status 0 xc list
-	assert_output '^src 192.0.2.66$'
+	assert_shows '^src 192.0.2.66$' xc list
 	rm "$STATE/store/filler"
 	assert_status 0 xc del 192.0.2.77
 }
@@ -216,8 +215,7 @@ test_read_only_disk() {
 	mount --bind "$STATE/store" "$STATE/store" && on_exit "umount $STATE/store"
 	mount -o remount,bind,ro "$STATE/store" 2>/dev/null || skip "nothing may be mounted read-only here"
 	refused 3 'store .*: Read-only file system: name another directory with --state' xc add 192.0.2.77
-	assert_status 0 xc list
-	assert_output '^src 192.0.2.66$'
+	assert_shows '^src 192.0.2.66$' xc list
 	assert_status 0 xc status
 	assert_status 0 xc panic
 	assert_status 0 xc panic off
@@ -225,12 +223,12 @@ test_read_only_disk() {
 	all_is_well
 }
 
-# damage BYTES: the store's file is cut to so many.
+# damage BYTES: cuts the store's file to so many.
 damage() {
 	head -c "$1" "$STATE/sound" >"$STATE/store/default/data.mdb"
 }
 
-# What can be read of it is read, and a write that cannot be done is refused; never a signal.
+# Commands refuse a cut store; none of them ends by a signal.
 test_cut_store() {
 	block_one
 	many_addresses 5000 >"$STATE/list"
@@ -255,7 +253,7 @@ test_cut_store() {
 	assert_equal "$(cat "$STATE/listed")" "$(xc list)" "rules"
 }
 
-# LMDB's own limit, which is 32 GiB: made small.
+# LMDB's own limit of 32 GiB, made small for the test.
 test_full_address_space() {
 	block_one
 	many_addresses 20000 >"$STATE/list"
@@ -265,7 +263,7 @@ test_full_address_space() {
 
 # --- the kernel
 
-# From some call of bpf(2) on, which is when the filter is looked for, or its maps made, or its program loaded.
+# bpf(2) fails from some call on: while the filter is searched, its maps are made, or its program is loaded.
 test_refusing_kernel() {
 	block_one
 	for errno in 12:'(no memory|Cannot allocate memory)' 7:'Argument list too long' 1:'not permitted' \
@@ -282,7 +280,7 @@ test_refusing_kernel() {
 	all_is_well
 }
 
-# After the commit a key gets another end, for which the kernel's clock is read: what fails is told, and nothing else.
+# After the commit the tool reads the kernel's clock to set a key's new end. A failure is reported, and nothing else.
 test_what_settling_lacks_is_told() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.66 timeout 2h >/dev/null
@@ -297,7 +295,7 @@ test_what_settling_lacks_is_told() {
 	expect drop
 }
 
-# What the kernel refuses meanwhile leaves the old one in its place.
+# If the kernel refuses a step of the exchange, the old filter stays.
 test_another_version() {
 	block_one
 	in_rx "$HELPERS/corrupt" version >/dev/null || fail "the version does not change"
@@ -309,14 +307,13 @@ test_another_version() {
 		expect drop
 	done
 	case_begin ''
-	assert_status 0 xc expire
-	assert_error "replaced the filter of another version on vrx by this version's"
+	assert_notes "replaced the filter of another version on vrx by this version's" xc expire
 	all_is_well
 }
 
-# On two interfaces: killed before the first has this version's filter, between the two, and after. Then the next command goes on.
+# On two interfaces, the tool is killed before, between and after the two exchanges. The next command finishes them.
 test_kills_while_another_version_goes() {
-	second_interface
+	second_pair
 	block_one
 	xc load vrx2 >/dev/null
 	in_rx "$HELPERS/corrupt" version >/dev/null || fail "the version does not change"
@@ -338,7 +335,7 @@ test_kills_while_another_version_goes() {
 	all_is_well
 }
 
-# Pins are nothing that the tool looks at: neither that they go nor that they stay.
+# As root the tool ignores pins: it does not matter whether they stay.
 test_lost_pins() {
 	pins=/sys/fs/bpf/xc$$pins
 	bpftool=$(command -v bpftool || echo /usr/sbin/bpftool)
@@ -356,7 +353,7 @@ test_lost_pins() {
 
 # --- interfaces, while a command is at work
 
-# The command reads from a pipe; what happens meanwhile is what MEANWHILE says.
+# meddle COMMAND: evaluates it while batch waits for its next line.
 meddle() {
 	meanwhile=$1
 	mkfifo "$STATE/pipe"
@@ -375,7 +372,7 @@ meddle() {
 	assert_equal 'added added' "$(xargs <"$STATE/answers")" "answers"
 }
 
-# A change that fails, as does what takes it back out of the table, is followed by others in the same process.
+# A change fails, and so does its removal from the table. The same process goes on with other changes.
 test_batch_goes_on_after_a_failed_change() {
 	xc load vrx >/dev/null
 	printf 'add 192.0.2.%s\n' 1 2 3 4 5 6 7 8 >"$STATE/lines"
@@ -403,8 +400,7 @@ test_renamed_interface() {
 	silence
 	xc load vrx >/dev/null
 	meddle 'rename_interface vrx vrx9'
-	assert_status 0 xc status
-	assert_output 'vrx9'
+	assert_shows 'vrx9' xc status
 	rename_interface vrx9 vrx
 	expect drop
 }
@@ -413,10 +409,8 @@ test_deleted_interface() {
 	xc load vrx >/dev/null
 	meddle 'ip -n "$RX" link del vrx'
 	assert_equal 'src 192.0.2.66 src 192.0.2.77' "$(xc list | xargs)" "rules"
-	assert_status 1 xc check
-	assert_error 'no filter .default. is running here'
-	assert_status 2 xc load vrx
-	assert_error "there is no interface 'vrx' here"
+	assert_fails 1 'no filter .default. is running here' xc check
+	assert_fails 2 "there is no interface 'vrx' here" xc load vrx
 }
 
 test_removed_program() {
@@ -427,8 +421,8 @@ test_removed_program() {
 	expect drop
 }
 
-# Before each call to the kernel by which a command without a lock finds the filter, another table, with another
-# program, comes in the place of the one that runs.
+# A command searches the filter without a lock. Before each of its kernel calls, another table and program take the
+# place of the running ones.
 test_exchanged_while_looked_at() {
 	block_one
 	cat >"$STATE/exchange" <<-END
@@ -448,8 +442,8 @@ test_exchanged_while_looked_at() {
 	assert_equal $((3 * EXCHANGES)) "$(wc -l <"$STATE/exchanged")" "exchanges"
 }
 
-# It starts before one of the calls by which a command looks for it: the command finds it, or says that there is none,
-# and never offers the very name it was asked for.
+# A filter starts before one of the calls by which a command searches for it. The command finds it or says that there is
+# none, and never suggests the name it was given.
 test_started_while_looked_at() {
 	silence
 	printf '#!/bin/sh\n"%s" --state "%s" load vrx >"%s"\n' "$TOOL" "$STATE/store" "$STATE/loaded" >"$STATE/start"
@@ -466,13 +460,12 @@ test_started_while_looked_at() {
 	[ "${started-0}" -gt 4 ] || fail "it was started at its first calls only: ${started-none}"
 }
 
-# Another program in its place stays there: no command takes off what it has not put on.
+# Another program has taken the filter's place: no command takes it off.
 test_replaced_program() {
 	silence
 	xc load vrx >/dev/null
 	meddle 'ip -n "$RX" -force link set dev vrx xdp obj "$HELPERS/live_rival.bpf.o" sec xdp'
-	assert_status 5 xc load vrx
-	assert_error "'vrx' runs another XDP program"
+	assert_fails 5 "'vrx' runs another XDP program" xc load vrx
 	assert_status 1 xc unload vrx
 	ip -n "$RX" link set dev vrx xdp off
 	assert_status 0 xc load vrx
@@ -481,7 +474,7 @@ test_replaced_program() {
 
 # --- processes and files of the tool itself
 
-# A change that nothing would undo says so; from the deadline on everything passes all the same.
+# If no watchdog can be started, the tool says so. From the deadline on everything passes all the same.
 test_no_process_for_the_watchdog() {
 	block_one
 	echo 192.0.2.77 >"$STATE/list"
@@ -508,7 +501,7 @@ to_a_full_device() {
 	"$@" >/dev/full
 }
 
-# What cannot be printed is status 3, and done all the same where it was a change.
+# If the output cannot be written, the status is 3. A change is made all the same.
 test_full_output() {
 	[ -c /dev/full ] || skip "no /dev/full"
 	block_one
@@ -516,15 +509,14 @@ test_full_output() {
 		version 'add 192.0.2.77' expire; do
 		case_begin "$command"
 		# shellcheck disable=SC2086 # words
-		assert_status 3 to_a_full_device xc $command
-		assert_error 'cannot write .*No space left on device'
+		assert_fails 3 'cannot write .*No space left on device' to_a_full_device xc $command
 	done
 	case_begin ''
 	assert_equal 'src 192.0.2.66 src 192.0.2.77' "$(xc list | xargs)" "rules"
 	expect drop
 }
 
-# Nobody reads any more: by a signal or with status 3, not as if all had been said.
+# If nobody reads the output, the tool ends by a signal or with status 3, not with success.
 test_broken_pipe() {
 	block_one
 	many_addresses 30000 >"$STATE/list"

@@ -12,7 +12,7 @@ load_small() {
 	assert_status 0 xc load vrx --capacity 900 "$@"
 }
 
-# attack N: writes as many addresses as collide under the present hash key to the file "addresses".
+# attack N: writes N addresses that collide under the present hash key to the file "addresses".
 attack() {
 	in_rx "$HELPERS/collisions" "$1" >"$STATE/attack" || fail "no collisions found"
 	sed '/^#/d' "$STATE/attack" >"$STATE/addresses"
@@ -23,7 +23,7 @@ hash_key() {
 	in_rx "$HELPERS/collisions" 0
 }
 
-# assert_rebuilt KEY SLOTS: another hash key than that, the same size, and nothing amiss.
+# assert_rebuilt KEY SLOTS: the hash key differs from KEY, the size is SLOTS, and check finds nothing.
 assert_rebuilt() {
 	[ "$(hash_key)" != "$1" ] || fail "the hash key is the same as before"
 	assert_status 0 xc status
@@ -37,7 +37,7 @@ assert_all_dropped() {
 		fail "listed addresses pass: $(cat "$STATE/sent")"
 }
 
-# Eight rules without a word, and the ninth with one.
+# Eight rules are added silently; the ninth reports the new hash key.
 add_one_by_one() {
 	attack "$ATTACK"
 	key=$(hash_key)
@@ -77,13 +77,12 @@ test_import() {
 	load_small
 	attack "$ATTACK"
 	key=$(hash_key)
-	assert_status 0 xc import "$STATE/addresses"
-	assert_error "$REBUILT"
+	assert_notes "$REBUILT" xc import "$STATE/addresses"
 	assert_rebuilt "$key" 1024
 	assert_all_dropped "$STATE/addresses"
 }
 
-# The counts of the eight go on under the fresh hash key.
+# The eight rules keep their counts under the new hash key.
 test_counters_carry_over() {
 	load_small
 	attack "$ATTACK"
@@ -91,14 +90,13 @@ test_counters_carry_over() {
 	assert_status 0 xc import "$STATE/eight"
 	assert_equal '' "$(cat "$STATE/err")" "notes"
 	assert_all_dropped "$STATE/eight"
-	assert_status 0 xc add "$(tail -n 1 "$STATE/addresses")"
-	assert_error "$REBUILT"
+	assert_notes "$REBUILT" xc add "$(tail -n 1 "$STATE/addresses")"
 	assert_all_dropped "$STATE/addresses"
 	assert_equal '1 2 2 2 2 2 2 2 2' \
 		"$(xc list --counters | sed 's/.* packets \([0-9]*\) .*/\1/' | sort | xargs)" "packets of the rules"
 }
 
-# Attacks in a row, each under the key of the moment, and old rules stay.
+# Several attacks, each under the present key. Old rules stay.
 test_many_attacks() {
 	load_small
 	assert_status 0 xc add 192.0.2.1
@@ -107,8 +105,7 @@ test_many_attacks() {
 		case_begin "attack $round"
 		attack "$ATTACK"
 		key=$(hash_key)
-		assert_status 0 xc import "$STATE/addresses"
-		assert_error "$REBUILT"
+		assert_notes "$REBUILT" xc import "$STATE/addresses"
 		assert_rebuilt "$key" 1024
 		cat "$STATE/addresses" >>"$STATE/all"
 	done
@@ -119,15 +116,14 @@ test_many_attacks() {
 		fail "innocent packets dropped"
 }
 
-# A table at its limit grows for the rule too many, and only for that.
+# A full table grows when one more rule comes, and only then.
 test_attack_on_a_full_table() {
 	load_small
 	awk 'BEGIN { for (i = 0; i < 960; i++) printf "10.0.%d.%d\n", i / 256, i % 256 }' >"$STATE/list"
 	assert_status 0 xc import "$STATE/list"
 	attack "$ATTACK"
 	key=$(hash_key)
-	assert_status 0 xc import "$STATE/addresses"
-	assert_error "$REBUILT"
+	assert_notes "$REBUILT" xc import "$STATE/addresses"
 	assert_rebuilt "$key" 1024
 	assert_all_dropped "$STATE/addresses" "$STATE/list"
 }

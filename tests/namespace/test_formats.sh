@@ -16,14 +16,12 @@ field() {
 	awk -F': +' -v name="$1" '{ sub(/^ +/, "") } $1 == name { print $2 }' "$STATE/out"
 }
 
-# load_format OPTION...: as FORMAT_OPTIONS; load and status say what it is and how large.
+# load_format OPTION...: loads a filter; load and status agree on its format and size.
 load_format() {
 	# shellcheck disable=SC2086 # words
-	assert_status 0 xc load vrx $FORMAT_OPTIONS "$@"
-	assert_output "^table: +$FORMAT_NAME\$"
+	assert_shows "^table: +$FORMAT_NAME\$" xc load vrx $FORMAT_OPTIONS "$@"
 	loaded_bytes=$(field 'table bytes')
-	assert_status 0 xc status
-	assert_output "^ *table: +$FORMAT_NAME\$"
+	assert_shows "^ *table: +$FORMAT_NAME\$" xc status
 	assert_equal "$loaded_bytes" "$(field 'table bytes')" "bytes, by load and by status"
 	assert_equal yes "$(field 'spare table')" "spare table"
 	# Two tables and their hints; and a map that the format does not need has one element, of 16 bytes at most.
@@ -32,8 +30,7 @@ load_format() {
 		fail "$loaded_bytes bytes for two tables of $(field 'room slots') slots of $FORMAT_BYTES"
 }
 
-# judge_rate: whether FALSE_POSITIVES of INNOCENT flows are what the load of the table explains, and
-# whether status tells that rate.
+# judge_rate: whether the load of the table explains FALSE_POSITIVES of INNOCENT flows, and status shows that rate.
 judge_rate() {
 	expect_false_positives "$INNOCENT"
 	{ [ "$FALSE_POSITIVES" -ge "$LEAST" ] && [ "$FALSE_POSITIVES" -le "$MOST" ]; } ||
@@ -65,7 +62,7 @@ try_generated_list() {
 	judge_rate
 }
 
-# `test` tells which flows are false positives: of those that were dropped, and of those that were not.
+# `test` reports false positives, for flows that were dropped and for flows that were not.
 judge_sample() {
 	head -n "$SAMPLE" "$STATE/wrong" >"$STATE/sample"
 	judge "$STATE/sample"
@@ -78,7 +75,7 @@ judge_sample() {
 	done <"$STATE/arrived"
 }
 
-# Addresses alone, up to 90 % of a table, and all over IPv4: so hints save no probe (i * 2^32 / golden ratio).
+# Addresses fill 90 % of a table and spread over all of IPv4 (i * 2^32 / golden ratio), so that hints save no probe.
 try_full_table() {
 	case_begin "full table"
 	awk -v rules="$RULES" 'BEGIN {
@@ -123,14 +120,12 @@ test_exact() {
 test_exact_without_counters() {
 	try_format exact 10 --no-counters
 	assert_equal 0 "$FALSE_POSITIVES" "innocent flows that an exact table dropped"
-	assert_status 1 xc list --counters
-	assert_error 'does not count by rule'
+	assert_fails 1 'does not count by rule' xc list --counters
 }
 
 test_compact() {
 	try_format 'compact, 16 bits' 2 --compact
-	assert_status 1 xc list --counters
-	assert_error 'does not count by rule'
+	assert_fails 1 'does not count by rule' xc list --counters
 }
 
 test_compact_8_bits() {

@@ -30,7 +30,7 @@ test_metrics_are_those_of_the_program() {
 	diff "$STATE/families" "$STATE/shown" || fail "the program has those with <, the dashboard those with >"
 }
 
-# Labels too: of each expression, those that select or group must be ones that the program writes.
+# The labels of each expression must be labels that the program writes.
 test_labels_are_those_of_the_program() {
 	filter_some
 	read_metrics
@@ -48,7 +48,7 @@ test_expressions_are_understood() {
 	assert_output "SUCCESS: $(grep -c '"expr"' "$STATE/rules.json") rules found"
 }
 
-# The alerts for Prometheus: of metrics that there are, and each when it is to be.
+# The alerts for Prometheus use existing metrics, and each fires when it should.
 test_alerts() {
 	read_metrics
 	sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$STATE/metrics" | sort >"$STATE/families"

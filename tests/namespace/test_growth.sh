@@ -9,7 +9,7 @@ KILLS=${KILLS:-20}
 RULES=972 # what 1024 slots hold at 95 %
 RATE=40000 # frames a second, half of which meet rules: so few that each is counted by rule
 
-# Addresses, with ports and without, and prefixes; a pass rule inside of one.
+# Addresses with and without ports, and prefixes, one with a pass rule inside.
 make_rules() {
 	awk -v rules="$RULES" '
 	BEGIN {
@@ -28,7 +28,7 @@ make_rules() {
 	}' >"$STATE/rules"
 }
 
-# One flow that each rule blocks, and one beside it that none does.
+# For each rule one flow that it blocks, and one that no rule blocks.
 make_flows() {
 	awk -v rules="$RULES" '
 	function ipv4(what, source, port) {
@@ -57,17 +57,8 @@ make_flows() {
 	}' >"$STATE/flows"
 }
 
-second_pair() {
-	veth "$TX" vtx2 "$RX" vrx2
-}
-
-# Nothing but the tests' own frames: no router solicitations, no multicast reports.
-silence() {
-	in_tx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
-}
-
-# start_traffic PAIR...: sends all flows from vtx to vrx, or from vtx2 to vrx2, at that rate, without end. Returns
-# when packets of each have come.
+# start_traffic PAIR...: sends all flows from vtx to vrx, or from vtx2 to vrx2, without end. Returns when packets of
+# each have arrived.
 start_traffic() {
 	SENDERS=
 	# shellcheck disable=SC2016 # those of then
@@ -85,7 +76,7 @@ start_traffic() {
 	done
 }
 
-# stop_traffic: ends it, and the test where a packet fared otherwise than expected.
+# stop_traffic: ends the traffic, and fails if a packet had the wrong verdict.
 stop_traffic() {
 	# shellcheck disable=SC2086 # one word a process
 	kill $SENDERS
@@ -101,7 +92,7 @@ sent() {
 	cat "$STATE"/sent* | awk -v kind="$1" '$1 == kind { sum += $2 } END { print sum }'
 }
 
-# counted OUTCOME passed|dropped [packets|bytes]: by the program. The row ends in four figures.
+# counted OUTCOME passed|dropped [packets|bytes]: the program's count. The row ends in four figures.
 counted() {
 	xc stats | awk -v row="$1" -v verdict="$2" -v unit="${3:-packets}" '
 	index($0, row " ") == 1 { print $(NF - 3 + 2 * (verdict == "dropped") + (unit == "bytes")) }' |
@@ -129,8 +120,7 @@ assert_rules_counted() {
 
 # assert_slots SLOTS [TARGETS]: of every table that runs.
 assert_slots() {
-	assert_status 0 xc status
-	assert_output 'equal to the store'
+	assert_shows 'equal to the store' xc status
 	assert_equal "$1" "$(awk '$1 == "slots:" { print $2 }' "$STATE/out" | sort -u)" "slots"
 }
 
@@ -140,10 +130,9 @@ resize() {
 	assert_slots "$2"
 }
 
-# Four tables: a rule too many, and back, and a large one, and back.
+# Four tables: one rule too many, back, a large table, and back.
 swap() {
-	assert_status 0 xc add 10.255.0.1
-	assert_error "note: the table of 'default' on vrx went from 1024 to 2048 slots"
+	assert_notes "note: the table of 'default' on vrx went from 1024 to 2048 slots" xc add 10.255.0.1
 	assert_slots 2048
 	assert_status 0 xc del 10.255.0.1
 	resize "$RULES" 1024
@@ -151,7 +140,7 @@ swap() {
 	resize "$RULES" 1024
 }
 
-# load_all INTERFACE...: with as many rules as a table of 1024 slots takes.
+# load_all INTERFACE...: loads a filter with as many rules as a table of 1024 slots takes.
 load_all() {
 	silence
 	make_rules
@@ -160,7 +149,7 @@ load_all() {
 	assert_status 0 xc import "$STATE/rules"
 }
 
-# swap_all_counted: table after table, under the traffic that has been started; then it ends.
+# swap_all_counted: replaces table after table under the running traffic, and then ends the traffic.
 swap_all_counted() {
 	for _ in $(seq "$ROUNDS"); do
 		swap
@@ -183,7 +172,7 @@ programs() {
 	ip -n "$RX" -d link show | grep -o 'prog/xdp id [0-9]*'
 }
 
-# In the room of the filter's maps tables are exchanged without a new program.
+# If the maps have room for two tables, tables are exchanged without a new program.
 test_no_new_program_where_there_is_room() {
 	second_pair
 	load_all vrx vrx2 --capacity "$RULES"
@@ -198,7 +187,7 @@ test_no_new_program_where_there_is_room() {
 	[ "$before" != "$(programs)" ] || fail "140,000 rules fit into maps for 131,072"
 }
 
-# Without room for a second table each exchange needs new maps and new programs.
+# If the maps have no room for a second table, each exchange needs new maps and new programs.
 test_one_interface_without_a_spare_table() {
 	load_all vrx --capacity "$RULES" --no-spare
 	before=$(programs)
@@ -215,8 +204,7 @@ test_two_interfaces_under_traffic() {
 	swap_all_counted
 }
 
-# Formats without records drop innocent packets by design, and take blocked ones for those of a pass rule:
-# there without one.
+# Compact formats have false positives, also of pass rules. These lists have no pass rule.
 make_compact() {
 	sed -i 's/.* action pass/192.0.2.1/' "$STATE/rules"
 	sed -i '/^pass/d' "$STATE/flows"
@@ -251,24 +239,21 @@ test_import_grows() {
 	assert_status 0 xc import "$STATE/list"
 	assert_error "note: the table of 'default' on vrx went from 1024 to [0-9]+ slots"
 	assert_output 'added: +100000$'
-	assert_status 0 xc status
-	assert_output 'used slots: +100001$'
+	assert_shows 'used slots: +100001$' xc status
 	awk 'NR % 41 == 1 { print "drop listed proto udp src " $1 " dst 198.51.100.7 sport 1 dport 2" }
 		END { print "drop before proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2"
 			print "pass other proto udp src 11.0.0.1 dst 198.51.100.7 sport 1 dport 2" }' "$STATE/list" | traffic ||
 		fail "wrong verdicts"
-	assert_status 0 xc check
-	assert_output 'vrx +100001 +0 +0 +0$'
+	assert_shows 'vrx +100001 +0 +0 +0$' xc check
 }
 
-# At its limit a table stays as it is until it must take one rule more.
+# A full table stays until it must take one more rule.
 test_nothing_grows_needlessly() {
 	make_rules
 	assert_status 0 xc load vrx --capacity "$RULES"
 	assert_status 0 xc import "$STATE/rules"
 	assert_status 1 xc add 198.51.100.0/24
-	assert_status 0 xc import "$STATE/rules"
-	assert_output "kept: +$RULES"
+	assert_shows "kept: +$RULES" xc import "$STATE/rules"
 	assert_status 0 xc del 198.51.100.0/24
 	assert_status 0 xc add 198.51.100.0/24
 	assert_status 0 xc flush
@@ -281,7 +266,7 @@ test_nothing_grows_needlessly() {
 	assert_slots 2048
 }
 
-# By a link that another process holds: the program changes through the link, and goes through it too.
+# Another process holds a link to the program. The program is replaced and taken off through the link.
 test_bpf_link() {
 	silence
 	make_rules
@@ -292,8 +277,7 @@ test_bpf_link() {
 	on_exit "kill $holder 2>/dev/null"
 	read -r said <"$STATE/says" || said=nothing
 	assert_equal attached "$said" "what the holder of the link says ($(cat "$STATE/link_err"))"
-	assert_status 0 xc import "$STATE/rules"
-	assert_error "adopted the filter on vrx"
+	assert_notes "adopted the filter on vrx" xc import "$STATE/rules"
 	start_traffic ''
 	resize "$RULES" 1024
 	swap
@@ -301,8 +285,7 @@ test_bpf_link() {
 	assert_all_counted
 	assert_rules_counted
 	assert_status 0 xc unload vrx
-	assert_status 0 xc status
-	assert_output 'running: +none'
+	assert_shows 'running: +none' xc status
 	kill -0 "$holder" || fail "the link's holder is gone"
 }
 
@@ -311,8 +294,7 @@ test_ip_link() {
 	make_rules
 	make_flows
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
-	assert_status 0 xc import "$STATE/rules"
-	assert_error "adopted the filter on vrx"
+	assert_notes "adopted the filter on vrx" xc import "$STATE/rules"
 	assert_slots 524288
 	silence
 	start_traffic ''
@@ -329,11 +311,10 @@ test_skb_mode() {
 	swap
 	stop_traffic
 	assert_all_counted
-	assert_status 0 xc status
-	assert_output 'vrx +skb'
+	assert_shows 'vrx +skb' xc status
 }
 
-# Behind libxdp's dispatcher the tool cannot exchange the program, and says who can; tables it can.
+# Behind libxdp's dispatcher the tool can exchange tables, but not the program, and says who can.
 test_behind_a_dispatcher() {
 	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
 	in_rx xdp-loader load vrx "$OBJECT" -n xdp_cuckoo
@@ -343,8 +324,7 @@ test_behind_a_dispatcher() {
 		skip "the kernel takes no freplace programs, so xdp-loader attached without a dispatcher"
 	assert_status 0 xc resize 5000
 	assert_slots 8192
-	assert_status 5 xc resize 5000000
-	assert_error 'dispatcher.*room for 524288 slots.*xdp-loader unload vrx'
+	assert_fails 5 'dispatcher.*room for 524288 slots.*xdp-loader unload vrx' xc resize 5000000
 	assert_slots 8192
 }
 
@@ -353,10 +333,9 @@ program() {
 	xc status | awk '$1 == "vrx" || $1 == "slots:" || $1 == "used"'
 }
 
-# What is refused, the status, and what the line says; then all is as it was.
+# A refused resize, its status and its error. Nothing changes.
 test_refused_resizes_change_nothing() {
-	assert_status 1 xc resize 1000
-	assert_error "no filter 'default' is running here"
+	assert_fails 1 "no filter 'default' is running here" xc resize 1000
 	load_all vrx --capacity "$RULES"
 	before=$(program)
 	while IFS='|' read -r expected says size; do
@@ -378,7 +357,7 @@ test_refused_resizes_change_nothing() {
 	traffic <"$STATE/flows" >"$STATE/sent" || fail "wrong verdicts: $(cat "$STATE/sent")"
 }
 
-# xc_with_memory KIB ARGUMENT...: as if that were all that is available.
+# xc_with_memory KIB ARGUMENT...: runs the tool as if only this much memory were available.
 xc_with_memory() {
 	echo "MemAvailable: $1 kB" >"$STATE/meminfo"
 	shift
@@ -386,18 +365,15 @@ xc_with_memory() {
 		nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" "$@"
 }
 
-# Neither by hand nor by itself does a table ask for memory that is not there.
+# A table never asks for memory that is not available, neither by hand nor by itself.
 test_short_memory_changes_nothing() {
 	load_all vrx --capacity "$RULES" --no-spare
 	before=$(program)
 	listed=$(xc list)
-	assert_status 4 xc_with_memory 102400 resize 1000000000
-	assert_error 'needs 26625 MiB and 100 MiB are available'
-	assert_status 4 xc_with_memory 64 add 192.0.2.1
-	assert_error 'needs 1 MiB and 0 MiB are available'
+	assert_fails 4 'needs 26625 MiB and 100 MiB are available' xc_with_memory 102400 resize 1000000000
+	assert_fails 4 'needs 1 MiB and 0 MiB are available' xc_with_memory 64 add 192.0.2.1
 	awk 'BEGIN { for (i = 0; i < 2000; i++) printf "10.2.%d.%d\n", i / 256, i % 256 }' >"$STATE/list"
-	assert_status 4 xc_with_memory 64 import "$STATE/list"
-	assert_error 'needs 1 MiB and 0 MiB are available'
+	assert_fails 4 'needs 1 MiB and 0 MiB are available' xc_with_memory 64 import "$STATE/list"
 	assert_equal "$before" "$(program)" "the running filter"
 	assert_equal "$listed" "$(xc list)" "rules"
 	assert_slots 1024
@@ -415,7 +391,7 @@ milliseconds() {
 	echo $((($(date +%s%N) - start) / 1000000))
 }
 
-# kill_after MS ARGUMENT...: kills the tool when it has been at it so long, and waits for its end.
+# kill_after MS ARGUMENT...: runs the tool, kills it after so long, and waits for its end.
 kill_after() {
 	kill_after_s=$(($1 / 1000)).$(printf %03d $(($1 % 1000)))
 	shift
@@ -426,7 +402,7 @@ kill_after() {
 	wait "$victim" 2>/dev/null || killed=$((killed + 1))
 }
 
-# At moments spread over the time that it takes, and after every one the filter still filters, everywhere.
+# Kills at moments spread over a resize. After each, the filter filters on every interface.
 test_kill_9_during_resize() {
 	second_pair
 	load_all vrx vrx2 --capacity "$RULES"
@@ -439,8 +415,7 @@ test_kill_9_during_resize() {
 		for interface in vrx vrx2; do
 			in_rx ip link show dev "$interface" | grep -q 'prog/xdp' || fail "no program on $interface"
 		done
-		assert_status 0 xc status
-		assert_output 'equal to the store'
+		assert_shows 'equal to the store' xc status
 	done
 	assert_status 0 xc check
 	stop_traffic
@@ -450,7 +425,7 @@ test_kill_9_during_resize() {
 	note "$killed of $KILLS resizes killed within $duration ms, $(sent total) packets, none wrong"
 }
 
-# All of the list or nothing of it, and the old rules in any case, whichever table it has left running.
+# After a kill, all of the list or nothing of it is there, and always the old rules, whichever table runs.
 test_kill_9_during_growth() {
 	load_all vrx --capacity "$RULES"
 	awk 'BEGIN { for (i = 0; i < 5000; i++) printf "10.3.%d.%d\n", i / 256, i % 256 }' >"$STATE/list"
@@ -466,8 +441,7 @@ test_kill_9_during_growth() {
 		xc check >/dev/null 2>&1 || :
 		rules=$(xc list | wc -l)
 		[ "$rules" -eq "$RULES" ] || [ "$rules" -eq $((RULES + 5000)) ] || fail "half of an import: $rules rules"
-		assert_status 0 xc check
-		assert_output "^vrx +$rules +0 +0 +0\$"
+		assert_shows "^vrx +$rules +0 +0 +0\$" xc check
 	done
 	note "$killed of $((KILLS / 2)) imports killed within $duration ms"
 }

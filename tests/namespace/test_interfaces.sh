@@ -5,7 +5,8 @@
 . tests/safety.sh
 . tests/fault.sh
 
-# Another interface comes and goes between the parts of a listing of many: the kernel says that this one is not whole.
+# An interface comes and goes between the parts of a long listing. The kernel reports that the listing is not
+# consistent.
 test_listed_while_interfaces_come_and_go() {
 	silence
 	seq 20 | sed 's/.*/link add vmany& type veth peer name vmore&/' | ip -n "$RX" -batch -
@@ -31,7 +32,7 @@ many_addresses() {
 	seq 2000 | awk '{ printf "11.0.%d.%d\n", $1 / 256, $1 % 256 }' >"$STATE/list"
 }
 
-# Netlink's, of an import of the list that two interfaces with small tables get, which are then as before.
+# The netlink calls of an import that gives two interfaces a larger table. Then both are as before.
 netlink_calls_of_import() {
 	xc load vrx vrx2 --capacity 900 --no-spare >/dev/null
 	faulty "FAULT_COUNT=$STATE/count" import "$STATE/list" >/dev/null 2>&1 || fail "no import"
@@ -41,8 +42,8 @@ netlink_calls_of_import() {
 	sed -n 's/^n //p' "$STATE/count"
 }
 
-# Before the tables of two interfaces are exchanged, or between the two, one goes, or loses its program, or both go:
-# what is left filters by the new rules.
+# Before or between the exchanges of two tables, an interface goes or loses its program, or both go. The remaining
+# interfaces filter by the new rules.
 test_interface_goes_while_tables_are_exchanged() {
 	silence
 	many_addresses
@@ -51,7 +52,7 @@ test_interface_goes_while_tables_are_exchanged() {
 		for back in 20 9; do
 			case_begin "$meanwhile, $back calls before the end"
 			ip -n "$RX" link show vrx >"$STATE/vrx" 2>&1 || veth "$TX" vtx "$RX" vrx
-			ip -n "$RX" link show vrx2 >"$STATE/vrx2" 2>&1 || second_interface
+			ip -n "$RX" link show vrx2 >"$STATE/vrx2" 2>&1 || second_pair
 			calls=$(netlink_calls_of_import)
 			printf '#!/bin/sh\n%s\n' "$meanwhile" >"$STATE/go"
 			chmod +x "$STATE/go"
@@ -65,25 +66,24 @@ test_interface_goes_while_tables_are_exchanged() {
 	done
 }
 
-# One that does not give its program, though nobody has put another there: the other gets its old table back.
+# One interface refuses the new program although it runs no other. The other interface gets its old table back.
 test_interface_refuses_another_table() {
-	second_interface
+	second_pair
 	silence
 	many_addresses
 	calls=$(netlink_calls_of_import)
 	assert_status 0 xc add 192.0.2.66
-	program=$(ip -n "$RX" -d link show vrx | sed -n 's,.*prog/xdp id \([0-9]*\).*,\1,p')
+	program=$(program_id vrx)
 	assert_status 5 faulty FAULT_KINDS=n FAULT_ERRNO=17 "FAULT_AT=$((calls / 2 - 4))" import "$STATE/list"
 	assert_error "'vrx2' no longer runs the program"
-	ip -n "$RX" -d link show vrx | grep -q "prog/xdp id $program " || fail "another program"
+	assert_equal "$program" "$(program_id vrx)" "program"
 	assert_status 0 xc expire
 	assert_status 0 xc check
 	assert_equal 2001 "$(xc list | wc -l)" "rules"
 	expect drop
 }
 
-# Between the calls to the kernel by which the filter is found and taken off, another table comes in the place of the
-# one that runs; or somebody else takes it off.
+# Between finding a filter and taking it off, another table takes its place, or somebody else takes it off.
 test_taken_off_while_tables_are_exchanged() {
 	cat >"$STATE/exchange" <<-END
 		#!/bin/sh

@@ -7,7 +7,7 @@
 LIMIT=262144 # bytes: more than the store's lock file, less than what the rules below take in any form
 LIMIT_TOLD='the limit of file sizes is reached; raise it \(ulimit -f'
 
-# limited BYTES ARGUMENT...: messages go through a pipe, which no limit holds for.
+# limited BYTES ARGUMENT...: runs the tool with a limit for files. Messages go through a pipe, which has no limit.
 limited() {
 	limited_bytes=$1 limited_status=0
 	shift
@@ -31,17 +31,15 @@ test_changes_of_the_store() {
 	for command in "import $STATE/many" "import $STATE/many --replace" "import $STATE/many --list feed"; do
 		case_begin "$command"
 		# shellcheck disable=SC2086 # words
-		assert_status 3 limited "$LIMIT" $command
-		assert_error "cannot write to the store: $LIMIT_TOLD"
+		assert_fails 3 "cannot write to the store: $LIMIT_TOLD" limited "$LIMIT" $command
 		assert_equal 'src 192.0.2.66' "$(xc list)" "rules"
-		assert_status 0 xc check
-		assert_output '^vrx +1 +0 +0 +0$'
+		assert_shows '^vrx +1 +0 +0 +0$' xc check
 		expect drop
 	done
 	assert_status 0 xc import "$STATE/many"
 }
 
-# What has been answered stays; the rest is not there.
+# Answered lines are stored; the others are not.
 test_a_batch() {
 	many_rules
 	assert_status 0 xc load vrx
@@ -49,8 +47,7 @@ test_a_batch() {
 	limited "$LIMIT" batch "$STATE/adds" 2>"$STATE/err" | cat >"$STATE/answers"
 	grep -Eq "^error: .*: cannot write to the store: $LIMIT_TOLD" "$STATE/answers" || fail "not told"
 	assert_equal "$(grep -c '^added' "$STATE/answers")" "$(xc list | wc -l)" "rules"
-	assert_status 0 xc check
-	assert_output '^vrx +[0-9]+ +0 +0 +0$'
+	assert_shows '^vrx +[0-9]+ +0 +0 +0$' xc check
 }
 
 test_a_new_store() {
@@ -75,17 +72,14 @@ test_files_that_are_written() {
 	done
 	for command in export list; do
 		case_begin "$command to standard output"
-		assert_status 3 limited 65536 "$command"
-		assert_error "cannot write the output: $LIMIT_TOLD"
+		assert_fails 3 "cannot write the output: $LIMIT_TOLD" limited 65536 "$command"
 	done
 	case_begin metrics
 	assert_status 0 xc load vrx
-	assert_status 3 limited 1024 metrics "$STATE/file"
-	assert_error "cannot write '.*/file': $LIMIT_TOLD"
+	assert_fails 3 "cannot write '.*/file': $LIMIT_TOLD" limited 1024 metrics "$STATE/file"
 	assert_equal old "$(cat "$STATE/file")" "file"
 	case_begin monitor
-	assert_status 3 limited 20 monitor --seconds 1 --write "$STATE/drops"
-	assert_error "cannot write '.*/drops': $LIMIT_TOLD"
+	assert_fails 3 "cannot write '.*/drops': $LIMIT_TOLD" limited 20 monitor --seconds 1 --write "$STATE/drops"
 }
 
 run_tests "$0" "$@"

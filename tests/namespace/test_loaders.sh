@@ -9,13 +9,10 @@ INNOCENT='pass innocent proto udp src 192.0.2.2 dst 198.51.100.7 sport 1111 dpor
 # The program counts and passes until the first rule, and filters from then on.
 adopts_and_filters() {
 	printf '%s\n' "${BLOCKED#drop }" | sed 's/^/pass /' | traffic >/dev/null || fail "a program that nobody set up does not pass everything"
-	assert_status 0 xc status
-	assert_output 'not set up'
-	assert_status 0 xc add 192.0.2.1
-	assert_error "adopted the filter on vrx as 'default'"
+	assert_shows 'not set up' xc status
+	assert_notes "adopted the filter on vrx as 'default'" xc add 192.0.2.1
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts after the first add"
-	assert_status 0 xc stats
-	assert_output '^drop rule .* 1 +[0-9]+$'
+	assert_shows '^drop rule .* 1 +[0-9]+$' xc stats
 	remember
 }
 
@@ -48,13 +45,12 @@ is_gone() {
 }
 
 leaves_nothing() {
-	# The kernel frees objects some time after the last reference goes.
+	# The kernel frees objects a moment after the last reference goes.
 	wait_for "program $PROGRAM to go" is_gone prog "$PROGRAM"
 	for map in $MAPS; do
 		wait_for "map $map to go" is_gone map "$map"
 	done
-	assert_status 0 xc status
-	assert_output 'running: +none'
+	assert_shows 'running: +none' xc status
 }
 
 bpffs() {
@@ -64,36 +60,28 @@ bpffs() {
 }
 
 test_tool_loads_and_unloads() {
-	assert_status 0 xc add 192.0.2.1
-	assert_error 'no filter .default. is running'
-	assert_status 0 xc load vrx --mode native
-	assert_output 'vrx +native'
+	assert_notes 'no filter .default. is running' xc add 192.0.2.1
+	assert_shows 'vrx +native' xc load vrx --mode native
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
 	remember
 	assert_status 0 xc unload vrx
 	leaves_nothing
-	assert_status 0 xc list
-	assert_output '^src 192.0.2.1$'
+	assert_shows '^src 192.0.2.1$' xc list
 }
 
-# Linux takes any bytes but white space, a slash and a colon; what is no text is shown as ?, and remembered as it is.
+# Interface names may hold any bytes except white space, slash and colon. Bytes that are no text are shown as ?.
 test_name_that_is_no_text() {
 	name=$(printf 'd\377"\\x')
 	ip -n "$RX" link set vrx down
 	ip -n "$RX" link set vrx name "$name"
-	assert_status 0 xc load "$name"
-	assert_output 'd[?]"\\x +native'
-	assert_status 1 xc unload lo "$name"
-	assert_error "'lo' runs no xdp-cuckoo filter"
+	assert_shows 'd[?]"\\x +native' xc load "$name"
+	assert_fails 1 "'lo' runs no xdp-cuckoo filter" xc unload lo "$name"
 	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of errors"
 	assert_output '^unloaded: +d[?]"\\x$'
-	assert_status 1 xc --json unload "$name"
-	assert_error "'d[?]..[\\]+x' runs no xdp-cuckoo filter"
+	assert_fails 1 "'d[?]..[\\]+x' runs no xdp-cuckoo filter" xc --json unload "$name"
 	printf '[filter]\ninterfaces = %s\n' "$name" >"$STATE/conf"
-	assert_status 0 xc up "$STATE/conf"
-	assert_output 'd[?]"\\x +native +loaded'
-	assert_status 0 xc down
-	assert_output 'd[?]"\\x'
+	assert_shows 'd[?]"\\x +native +loaded' xc up "$STATE/conf"
+	assert_shows 'd[?]"\\x' xc down
 }
 
 test_ip_link() {
@@ -130,7 +118,7 @@ test_bpftool_with_pinned_maps() {
 	leaves_nothing
 }
 
-# Where the kernel takes freplace programs this goes through libxdp's dispatcher, else without it.
+# With libxdp's dispatcher if the kernel accepts freplace programs, or else without it.
 test_xdp_loader() {
 	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
 	bpffs
@@ -166,15 +154,14 @@ counted() {
 	awk -v outcome="$1" 'index($0, outcome " ") == 1 { print $(NF - 1) }' "$STATE/out"
 }
 
-# Each program of three decides about what those before it have passed; they come and go in any order.
+# Three programs run in a row; each sees what the ones before it have passed. They come and go in any order.
 test_xdp_loader_beside_others() {
 	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
 	bpffs
 	on_exit "in_rx xdp-loader unload vrx --all || :"
 	load_beside "$HELPERS/beside.bpf.o" after
 	load_beside "$OBJECT" xdp_cuckoo
-	assert_status 0 xc add 192.0.2.1
-	assert_error "adopted the filter on vrx as 'default'"
+	assert_notes "adopted the filter on vrx as 'default'" xc add 192.0.2.1
 	remember
 	send_beside pass drop drop
 	assert_equal 1 "$(counted 'drop rule')" "packets that the filter dropped"
@@ -191,7 +178,7 @@ test_xdp_loader_beside_others() {
 	send_beside pass pass pass
 }
 
-# The tool leaves to xdp-loader what others have a part in, and says so.
+# The tool leaves a dispatcher with other programs to xdp-loader, and says so.
 test_unload_behind_a_dispatcher() {
 	command -v xdp-loader >/dev/null || skip "xdp-loader is not installed"
 	bpffs
@@ -200,22 +187,15 @@ test_unload_behind_a_dispatcher() {
 	load_beside "$HELPERS/beside.bpf.o" before
 	assert_status 0 xc add 192.0.2.1
 	remember
-	assert_status 5 xc unload vrx
-	assert_error "dispatcher.*xdp-loader unload vrx -i $PROGRAM"
+	assert_fails 5 "dispatcher.*xdp-loader unload vrx -i $PROGRAM" xc unload vrx
 	send_beside drop pass drop
 }
 
 test_load_adopts_what_another_tool_loaded() {
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
-	assert_status 0 xc load vrx
-	assert_error "runs the filter 'default' already"
+	assert_notes "runs the filter 'default' already" xc load vrx
 	assert_status 0 xc add 192.0.2.1
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
-}
-
-# A second pair of interfaces; what is added once holds on both.
-second_pair() {
-	veth "$TX" vtx2 "$RX" vrx2
 }
 
 test_two_interfaces_share_one_filter() {
@@ -247,7 +227,7 @@ test_a_later_load_joins_the_filter() {
 		fail "wrong verdicts on vrx2"
 }
 
-# The second interface's program is compiled for what the first one's table is.
+# The program on the second interface is loaded for the format of the existing table.
 test_a_later_load_joins_a_filter_of_any_format() {
 	second_pair
 	assert_status 0 xc add 192.0.2.1
@@ -289,8 +269,7 @@ test_two_names_are_apart() {
 }
 
 test_skb_mode() {
-	assert_status 0 xc load vrx --mode skb
-	assert_output 'vrx +skb'
+	assert_shows 'vrx +skb' xc load vrx --mode skb
 	assert_status 0 xc add 192.0.2.1
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts"
 }
@@ -312,38 +291,32 @@ test_no_native_support() {
 	assert_output 'lo +skb'
 }
 
-# The program would take the first bytes of packets for addresses of Ethernet, and find nothing.
+# The program would read the first bytes of a packet as an Ethernet header and match nothing.
 test_no_ethernet_header() {
 	ip -n "$RX" tuntap add dev tun0 mode tun 2>/dev/null || skip "no tun devices here"
 	ip -n "$RX" tuntap add dev tap0 mode tap
 	for mode in auto native skb; do
 		case_begin "$mode"
-		assert_status 2 xc load vrx tun0 --mode "$mode"
-		assert_error "^xdp-cuckoo: 'tun0' has no Ethernet header"
-		assert_status 0 xc status
-		assert_output 'running: +none'
+		assert_fails 2 "^xdp-cuckoo: 'tun0' has no Ethernet header" xc load vrx tun0 --mode "$mode"
+		assert_shows 'running: +none' xc status
 	done
 	assert_status 0 xc load tap0
 	assert_status 0 xc status
 	assert_equal '' "$(cat "$STATE/err")" "notes"
 	ip -n "$RX" link set dev tun0 xdpgeneric obj "$OBJECT" sec xdp
-	assert_status 0 xc status
-	assert_error "^note: 'tun0' has no Ethernet header"
+	assert_notes "^note: 'tun0' has no Ethernet header" xc status
 }
 
 test_another_program_is_in_the_way() {
 	in_rx ip link set dev vrx xdp obj "$OBJECT" sec xdp
 	second_pair
 	assert_status 0 xc --name other load vrx
-	assert_status 5 xc load vrx
-	assert_error "'vrx' runs another XDP program"
+	assert_fails 5 "'vrx' runs another XDP program" xc load vrx
 }
 
 test_a_load_is_for_all_interfaces_or_none() {
-	assert_status 2 xc load vrx nosuch0
-	assert_error "no interface 'nosuch0'"
-	assert_status 0 xc status
-	assert_output 'running: +none'
+	assert_fails 2 "no interface 'nosuch0'" xc load vrx nosuch0
+	assert_shows 'running: +none' xc status
 }
 
 test_no_bpf_file_system_is_needed() {
@@ -367,8 +340,7 @@ test_a_removed_interface_takes_the_filter_along() {
 	remember
 	in_rx ip link del vrx
 	leaves_nothing
-	assert_status 0 xc add 192.0.2.1
-	assert_error 'no filter .default. is running'
+	assert_notes 'no filter .default. is running' xc add 192.0.2.1
 }
 
 run_tests "$0" "$@"

@@ -18,7 +18,7 @@ test_values() {
 	read_metrics
 	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
 	assert_value 1740 'xdp_cuckoo_bytes_total{name="default",outcome="drop rule",verdict="drop"}'
-	# And what the interfaces' own IPv6 sends.
+	# The host's own IPv6 packets count, too.
 	[ "$(value 'xdp_cuckoo_packets_total{name="default",outcome="no rule",verdict="pass"}')" -ge 12 ] ||
 		fail "packets that passed are not counted"
 	assert_value 0 'xdp_cuckoo_packets_total{name="default",outcome="pass rule",verdict="pass"}'
@@ -39,7 +39,7 @@ row() {
 }
 
 test_interfaces() {
-	veth "$TX" vtx2 "$RX" vrx2
+	second_pair
 	xc load vrx vrx2 >/dev/null
 	xc add 192.0.2.1 >/dev/null
 	send_from 0 vtx vrx 30 >/dev/null || fail "the flow passed"
@@ -56,14 +56,14 @@ test_interfaces() {
 			index($0, whole) == 1 { all += $NF }
 			END { print parts, all; exit !(all && parts == all) }' "$STATE/metrics" || fail "sums of $family"
 	done
-	# A series of its own while it was gone, so that none of them ever jumps.
+	# While the interface was gone it had a series of its own, so no series jumps.
 	xc load vrx2 >/dev/null
 	read_metrics
 	assert_value 20 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx2\",row=\"$row2\",outcome=\"drop rule\",verdict=\"drop\"}"
 	! grep -q 'interface="-"' "$STATE/metrics" || fail "$(grep 'interface="-".* [1-9]' "$STATE/metrics")"
 }
 
-# What is not UTF-8 would make Prometheus refuse all of it.
+# Prometheus would refuse everything if one byte were not UTF-8.
 test_odd_names_of_interfaces() {
 	ip -n "$RX" link set vrx down
 	ip -n "$RX" link set vrx name "$(printf 'v\377\033')"
@@ -73,10 +73,8 @@ test_odd_names_of_interfaces() {
 	python3 -c 'open(__import__("sys").argv[1], encoding="utf-8").read()' "$STATE/metrics" || fail "not UTF-8"
 	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="v??",mode="native"}'
 	assert_value 0 'xdp_cuckoo_interface_packets_total{name="default",interface="v??",row="'"$row"'",outcome="drop rule",verdict="drop"}'
-	assert_status 0 xc status --json
-	assert_output '"interface": "v[?][?]", *$'
-	assert_status 0 xc stats --by interface
-	assert_output '^v[?][?] '
+	assert_shows '"interface": "v[?][?]", *$' xc status --json
+	assert_shows '^v[?][?] ' xc stats --by interface
 }
 
 test_filters_that_do_not_filter() {
@@ -152,7 +150,7 @@ test_store_that_cannot_be_read() {
 	assert_value 2 'xdp_cuckoo_table_used_slots{name="default"}'
 }
 
-# Whose pages are gone: what reads it gets a signal, and the filter is told of all the same.
+# Reading a store whose pages are gone raises a signal. The filter's metrics are written all the same.
 test_store_that_was_cut_short() {
 	filter_some
 	read_metrics
@@ -173,7 +171,7 @@ samples() {
 	sed 's/ [^ ]*$//'
 }
 
-# All of it or a failure, whichever allocation it is that fails.
+# Whichever allocation fails, the metrics are complete or the command fails.
 test_short_of_memory() {
 	filter_some
 	assert_status 0 faulty FAULT_JSON=1 FAULT_KINDS=a "FAULT_COUNT=$STATE/count" metrics
@@ -217,7 +215,7 @@ test_help_tells_the_outcomes() {
 	assert_output '^# HELP xdp_cuckoo_packets_total .* would drop \([^()]*\)[.]$'
 }
 
-# Each family once, told what it is before its samples, and each sample once.
+# Each family is described once, before its samples, and each sample appears once.
 test_form() {
 	filter_some
 	read_metrics
@@ -229,7 +227,7 @@ test_form() {
 	END { exit bad }' "$STATE/metrics" || fail "samples out of place"
 }
 
-# But for the packets that no rule matched, of which more may come meanwhile.
+# Except for packets that no rule matched: more may come meanwhile.
 test_json_says_the_same() {
 	filter_some
 	read_metrics
@@ -254,8 +252,7 @@ test_a_file_is_there_whole_or_not() {
 	mkdir "$STATE/full"
 	mount -t tmpfs -o size=4k none "$STATE/full"
 	on_exit "umount '$STATE/full'"
-	assert_status 3 xc metrics "$STATE/full/file.prom"
-	assert_error "cannot write '.*/full/file.prom': No space left on device"
+	assert_fails 3 "cannot write '.*/full/file.prom': No space left on device" xc metrics "$STATE/full/file.prom"
 	assert_equal '' "$(ls "$STATE/full")" "files left"
 	assert_status 3 xc metrics "$STATE/none/file.prom"
 }

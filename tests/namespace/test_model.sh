@@ -6,8 +6,7 @@
 
 # model OPTION...: in the filter's namespace, where nothing but the test sends.
 model() {
-	in_tx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
-	in_rx sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+	silence
 	in_rx python3 -B tests/model/drive.py --tool "$PWD/$TOOL" --state "$STATE" --interface vrx --from "$TX:vtx" \
 		--seed "$SEED" ${TIMES:+--times} "$@"
 }
@@ -20,7 +19,7 @@ test_what_the_documentation_promises() {
 	note "$(tail -1 "$STATE/out")"
 }
 
-# A filter that is told of every rule but those by `add`, which it says that it has.
+# This tool reports success for `add` without adding the rule.
 test_the_model_notices_what_is_wrong() {
 	cat >"$STATE/tool" <<-END
 		#!/bin/sh

@@ -6,8 +6,8 @@
 
 # --- a listener in the background
 
-# listen ARGUMENT...: starts one, and returns when it listens. Its output is in $STATE/heard and $STATE/said. Not by
-# xc(): it would be a shell in between that gets the signals.
+# listen ARGUMENT...: starts a monitor and returns when it listens. Its output is in $STATE/heard and $STATE/said. Not
+# by xc(): signals would hit only the shell in between.
 listen() {
 	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" monitor "$@" >"$STATE/heard" 2>"$STATE/said" &
 	LISTENER=$!
@@ -15,7 +15,7 @@ listen() {
 	wait_for "the listener" is_listening
 }
 
-# listen_all ARGUMENT...: the same, at a rate beyond what any test sends.
+# listen_all ARGUMENT...: the same, with a limit that no test reaches.
 listen_all() {
 	listen --rate 1000000 "$@"
 }
@@ -35,7 +35,7 @@ ended() {
 	wait "$LISTENER" || fail "the listener ended with status $?: $(cat "$STATE/said")"
 }
 
-# heard N: so many lines, or more.
+# heard N: whether the monitor has written at least N lines.
 heard() {
 	[ "$(wc -l <"$STATE/heard")" -ge "$1" ]
 }
@@ -80,15 +80,14 @@ need() {
 
 # --- what is shown
 
-# Words as the other commands have them: the name that may be meant, or how to load one.
+# The error suggests a similar name or says how to load a filter.
 test_nothing_runs() {
 	assert_status 1 xc monitor
 	assert_error "^xdp-cuckoo: no filter 'default' is running here; see xdp-cuckoo status, or run it: xdp-cuckoo load IFACE$"
 	xc --name web load vrx >/dev/null
 	for command in monitor 'list --counters' 'stats --by rule'; do
 		# shellcheck disable=SC2086 # words
-		assert_status 1 xc --name wep $command
-		assert_error "^xdp-cuckoo: no filter 'wep' is running here; did you mean 'web'"
+		assert_fails 1 "^xdp-cuckoo: no filter 'wep' is running here; did you mean 'web'" xc --name wep $command
 	done
 }
 
@@ -197,11 +196,10 @@ test_only_what_a_rule_would_match() {
 		vrx proto udp src 192.0.2.65 sport 1 dst 10.99.0.2 dport 53 length 58: dropped by rule src 192.0.2.0/24
 		vrx proto tcp src 192.0.2.66 sport 9 dst 10.99.0.2 dport 53 length 70: dropped by rule src 192.0.2.0/24
 	END
-	assert_status 2 xc monitor dport 70000
-	assert_error '0 to 65535'
+	assert_fails 2 '0 to 65535' xc monitor dport 70000
 }
 
-# By the rules as they are when it is shown; the store is looked at anew each second.
+# The monitor names the rules that are stored now: it reads the store again each second.
 test_rules_as_they_are_stored() {
 	block
 	load
@@ -261,11 +259,11 @@ packets() {
 	cut -f 1,3,4,6 "$STATE/packets"
 }
 
-# Two interfaces of one filter, and jumbo frames, of which the first buffer has less than what is written.
+# Two interfaces of one filter, and jumbo frames whose first buffer is shorter than the written part.
 test_pcapng() {
 	need python3 tcpdump
 	block
-	veth "$TX" vtx2 "$RX" vrx2
+	second_pair
 	for iface in vtx vtx2; do
 		in_tx ip link set "$iface" mtu 9000
 		in_rx ip link set "vrx${iface#vtx}" mtu 9000
@@ -297,8 +295,7 @@ vrx	8042	256	dropped by rule src 10.99.0.1 dport 7" "$(cat "$STATE/seen")" "pack
 		"$STATE/packets" || fail "other times than from $(cat "$STATE/start") on: $(cut -f 2 "$STATE/packets")"
 	assert_equal 3 "$(tcpdump -n -r "$STATE/drops.pcapng" 2>/dev/null | wc -l)" "packets that tcpdump reads"
 	assert_equal '' "$(cat "$STATE/heard")" "lines beside the file"
-	assert_status 3 xc monitor --write "$STATE/none/file"
-	assert_error "cannot write '.*/none/file': No such file"
+	assert_fails 3 "cannot write '.*/none/file': No such file" xc monitor --write "$STATE/none/file"
 }
 
 # Into a pipe, whose reader goes away.
@@ -317,7 +314,7 @@ test_pipes() {
 	assert_equal 0 "$(cat "$STATE/ended")" "status"
 	[ "$(grep -c '192.0.2.66.1 > 10.99.0.2.2' "$STATE/read")" -eq 2 ] || fail "$(cat "$STATE/read")"
 	[ "$(said shown)" -ge 2 ] || fail "$(cat "$STATE/said")"
-	# Also where nothing comes that could be written.
+	# Also if there is nothing to write.
 	xc monitor 2>"$STATE/said" | true
 	assert_equal '0 0' "$(said seen) $(said shown)" "summary"
 }
@@ -336,14 +333,13 @@ is_sampling() {
 	[ "$(sampling listener)" != 0 ]
 }
 
-# While one lives a second is refused, and the first goes on; where one is killed, the kernel ends it, or the next one.
+# A second monitor is refused while one runs. After a kill, the kernel or the next monitor ends the sampling.
 test_one_at_a_time() {
 	block
 	load
 	echo kept >"$STATE/kept"
 	listen_all
-	assert_status 5 xc monitor --write "$STATE/kept"
-	assert_error "another xdp-cuckoo monitor listens to the filter on 'vrx'"
+	assert_fails 5 "another xdp-cuckoo monitor listens to the filter on 'vrx'" xc monitor --write "$STATE/kept"
 	assert_equal kept "$(cat "$STATE/kept")" "the file of the second"
 	drops 1
 	wait_for "the packet" heard 1
@@ -380,7 +376,7 @@ sent() {
 	SENT=$(awk '$1 == "total" { print $2 }' "$STATE/traffic")
 }
 
-# Neither a new table nor a filter that another tool has loaded leaves a gap; a filter that comes is joined.
+# The monitor goes on over a new table and a filter loaded by another tool, and joins new filters.
 test_goes_on() {
 	block
 	silence
@@ -405,7 +401,7 @@ test_goes_on() {
 	note "$SENT packets during three tables, none unseen"
 }
 
-# A filter that nobody has set up is listened to by one of the two, until it gets a name.
+# One of the two monitors listens to a filter that nobody has set up, until it gets a name.
 test_two_names() {
 	block
 	load
@@ -433,7 +429,7 @@ test_two_names() {
 	! grep ' vrx ' "$STATE/heard" || fail "heard of another name"
 }
 
-# What nobody reads in time is lost, and told.
+# Samples that are not read in time are lost, and the monitor says so.
 test_lost() {
 	block
 	load

@@ -9,51 +9,43 @@ test_panic() {
 	block
 	xc load vrx >/dev/null
 	expect drop
-	assert_status 0 xc panic
-	assert_output 'panic: +yes'
+	assert_shows 'panic: +yes' xc panic
 	expect pass
 	assert_equal 3 "$(counted panic passed)" "counted as such: two, and the frame behind them"
 	assert_status 0 xc status
 	assert_error "note: the filter 'default' on vrx: PANIC: passes everything; xdp-cuckoo panic off ends it"
 	assert_output 'effect: +PANIC'
-	assert_status 0 xc stats
-	assert_error 'PANIC'
-	assert_status 0 xc test 192.0.2.66
-	assert_output 'running filter: panic: passes everything'
+	assert_notes 'PANIC' xc stats
+	assert_shows 'running filter: panic: passes everything' xc test 192.0.2.66
 	# It lasts: over changes, new tables and further interfaces.
 	assert_status 0 xc add 192.0.2.68
 	assert_status 0 xc resize 5000
 	expect pass
-	veth "$TX" vtx2 "$RX" vrx2
-	assert_status 0 xc load vrx2
-	assert_error 'PANIC: passes everything'
+	second_pair
+	assert_notes 'PANIC: passes everything' xc load vrx2
 	assert_status 0 xc panic
-	assert_status 0 xc panic off
-	assert_output 'panic: +no'
+	assert_shows 'panic: +no' xc panic off
 	expect drop
 }
 
 test_panic_of_names() {
 	block
 	xc load vrx >/dev/null
-	veth "$TX" vtx2 "$RX" vrx2
+	second_pair
 	xc --name web load vrx2 >/dev/null
-	assert_status 0 xc --name web panic
-	assert_output 'filters: +1$'
+	assert_shows 'filters: +1$' xc --name web panic
 	expect drop
-	assert_status 0 xc panic --all
-	assert_output 'filters: +2$'
+	assert_shows 'filters: +2$' xc panic --all
 	expect pass
 	assert_status 0 xc panic off
 	expect drop
-	assert_status 0 xc status
-	assert_error "'web' on vrx2: PANIC"
+	assert_notes "'web' on vrx2: PANIC" xc status
 	assert_status 0 xc panic off --all
 	assert_status 0 xc status
 	assert_equal '' "$(grep PANIC "$STATE/err")" "filters in panic"
 }
 
-# Whoever holds the store, and whatever is left of it.
+# panic works while another process holds the store, and without a sound store.
 test_panic_needs_no_store() {
 	block
 	xc load vrx >/dev/null
@@ -84,7 +76,7 @@ test_panic_of_a_filter_that_nobody_has_set_up() {
 	expect drop
 }
 
-# panics ROUNDS: each holds at once and to the end, and so does each `off`.
+# panics ROUNDS: switches panic on and off; each state holds at once and to its end.
 panics() {
 	for round in $(seq "$1"); do
 		case_begin "$round"
@@ -129,8 +121,8 @@ test_panic_beside_endless_resizes() {
 	assert_status 0 xc check
 }
 
-# speaker BEFORE AFTER: $STATE/speak, run at the last 12 calls, gives these words, where they are on or off, before the
-# new table has its place and after, while the writer waits for the last packets in the old one; and notes what runs then.
+# speaker BEFORE AFTER: makes $STATE/speak, which runs at the last 12 kernel calls. It gives these words (on, off or
+# none) before and after the new table takes its place, and records what runs then.
 speaker() {
 	cat >"$STATE/speak" <<-END
 		#!/bin/sh
@@ -144,7 +136,7 @@ speaker() {
 	: >"$STATE/programs"
 }
 
-# exchanges: a command that puts a table in the place of the one that runs. The other version is only a number.
+# exchanges: runs a command that replaces the table. The other version differs only by its number.
 exchanges() {
 	case $how in
 	resize) capacity=$((7000 - ${capacity:-900})); exchange="resize $capacity" ;;
@@ -152,7 +144,7 @@ exchanges() {
 	esac
 }
 
-# The last word holds, whether the table that goes has heard it, or the one that comes.
+# The last word holds, whether the old table or the new one has received it.
 test_words_while_tables_are_exchanged() {
 	block
 	xc load vrx --no-spare >/dev/null

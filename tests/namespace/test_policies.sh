@@ -21,7 +21,7 @@ policy_flows() {
 	END
 }
 
-# Each alone: set, in force, counted apart, kept over a load, and taken back. All else passes meanwhile.
+# Each policy is set, in force, counted separately, kept over a load, and taken back. All other packets pass.
 test_policies() {
 	silence
 	xc load vrx >/dev/null 2>&1
@@ -31,25 +31,22 @@ test_policies() {
 		passed=$(counted "$outcome" passed)
 		printf '%s\n' "pass other $BESIDE" "pass odd $flow" | traffic || fail "dropped by default"
 		assert_equal $((passed + 1)) "$(counted "$outcome" passed)" "counted as passed"
-		assert_status 0 xc policy "$word" drop
-		assert_output 'policy: +drop'
+		assert_shows 'policy: +drop' xc policy "$word" drop
 		printf '%s\n' "pass other $BESIDE" "drop odd $flow" | traffic || fail "the policy is not in force"
 		xc unload vrx >/dev/null
 		xc load vrx >/dev/null
 		printf '%s\n' "pass other $BESIDE" "drop odd $flow" | traffic || fail "the policy did not last"
 		assert_equal 1 "$(counted "$outcome" dropped)" "counted as dropped"
 		assert_equal 1 "$(counted all dropped)" "all that were dropped"
-		assert_status 0 xc policy
-		assert_output "^$word +drop\$"
+		assert_shows "^$word +drop\$" xc policy
 		assert_equal 1 "$(grep -c 'drop$' "$STATE/out")" "policies that drop"
-		assert_status 0 xc status
-		assert_output "policies that drop: +$outcome\$"
+		assert_shows "policies that drop: +$outcome\$" xc status
 		assert_status 0 xc policy "$word" pass
 		echo "pass odd $flow" | traffic || fail "the policy was not taken back"
 	done
 }
 
-# Rules come before policies, as far as the packet has what they name.
+# Rules come before policies if the packet has the fields that they name.
 test_rules_come_before_policies() {
 	xc load vrx >/dev/null
 	xc policy later-fragment drop >/dev/null
@@ -60,18 +57,16 @@ test_rules_come_before_policies() {
 		'drop fragment proto udp src 192.0.2.2 dst 10.99.0.2 fragment later' | traffic || fail "wrong verdict"
 }
 
-# Only what pass rules name; and then they may not go.
+# Only pass rules let packets through, so they may not be deleted.
 test_whitelist() {
 	host
 	xc load vrx >/dev/null
-	assert_status 2 xc_host policy no-rule drop
-	assert_error 'no pass rule names.*--force'
+	assert_fails 2 'no pass rule names.*--force' xc_host policy no-rule drop
 	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of $(cat "$STATE/err")"
 	assert_status 0 xc_host policy no-rule drop --force
 	printf '%s\n' "drop any $BESIDE" "drop peer proto tcp src $PEER dst 10.99.0.2 sport 50000 dport 22" | traffic ||
 		fail "not dropped"
-	assert_status 0 xc test 192.0.2.1
-	assert_output 'blocked: no rule passes it \(policy no-rule drop\)'
+	assert_shows 'blocked: no rule passes it \(policy no-rule drop\)' xc test 192.0.2.1
 	assert_status 0 xc_host add "$PEER" action pass
 	printf '%s\n' "drop any $BESIDE" "pass peer proto tcp src $PEER dst 10.99.0.2 sport 50000 dport 22" | traffic ||
 		fail "the pass rule is not in force"
@@ -81,8 +76,7 @@ test_whitelist() {
 	assert_equal 1 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc_host flush --force
 	xc_host unload vrx >/dev/null
-	assert_status 0 xc_host load vrx
-	assert_error "note: the policy no-rule drop blocks this SSH session"
+	assert_notes "note: the policy no-rule drop blocks this SSH session" xc_host load vrx
 	assert_status 0 xc_host policy no-rule pass
 	echo "pass any $BESIDE" | traffic || fail "still dropped"
 }
@@ -97,13 +91,12 @@ say_something() {
 	in_tx bash -c 'echo >/dev/udp/10.99.0.2/9'
 }
 
-# ARP is not IP: without it there are no neighbours, but those that are set by hand.
+# ARP is not IP. Without ARP only neighbours that are set by hand are known.
 test_not_ip() {
 	silence
 	xc load vrx >/dev/null
 	await '[ "$(counted "no rule" passed)" -gt 0 ]' say_something
-	assert_status 2 xc policy not-ip drop
-	assert_error 'ARP.*--force'
+	assert_fails 2 'ARP.*--force' xc policy not-ip drop
 	assert_status 0 xc policy not-IP drop --force
 	in_tx ip neigh flush all
 	in_rx ip neigh flush all
@@ -115,7 +108,7 @@ test_not_ip() {
 	assert_status 0 xc policy not-ip pass
 }
 
-# unsettle: in the background, as process $unsettler, what makes look-ups end without an answer.
+# unsettle: starts process $unsettler, which makes look-ups end without an answer.
 unsettle() {
 	nsenter --net="/run/netns/$RX" "$HELPERS/unsettle" >"$STATE/unsettled" &
 	unsettler=$!
@@ -128,7 +121,7 @@ load_hasty() {
 	in_rx ip link set dev vrx xdp obj "$HELPERS/hasty.bpf.o" sec xdp
 }
 
-# Beside a table that never rests: each look-up that ends without an answer is counted so, and dropped.
+# The table changes all the time. Each look-up without an answer is counted as such, and the policy drops its packet.
 test_unsettled() {
 	[ "$(nproc)" -ge 2 ] || skip "one processor: nothing moves during a look-up"
 	silence
@@ -148,7 +141,7 @@ test_unsettled() {
 	kill "$unsettler"
 }
 
-# Nor is a packet passed then that a rule of a whole network drops, whether or not one of those that pass could be read.
+# A rule of a whole network drops such a packet, whether or not a pass rule could be read.
 test_unsettled_in_a_network() {
 	[ "$(nproc)" -ge 2 ] || skip "one processor: nothing moves during a look-up"
 	silence
@@ -175,8 +168,7 @@ test_monitor_only() {
 	xc policy malformed drop >/dev/null
 	assert_status 0 xc import "$STATE/list"
 	judge_flows drop
-	assert_status 0 xc monitor-only on
-	assert_output 'monitor only: yes'
+	assert_shows 'monitor only: yes' xc monitor-only on
 	dropped=$(counted all dropped)
 	judge_flows pass
 	assert_equal 2 "$(counted 'drop rule' would_drop)" "would be dropped by a rule"
@@ -189,11 +181,9 @@ test_monitor_only() {
 	assert_status 0 xc status
 	assert_error 'MONITOR-ONLY: drops nothing'
 	assert_output 'effect: +MONITOR-ONLY'
-	assert_status 0 xc test 192.0.2.66
-	assert_output 'agrees, and drops nothing: monitor-only'
-	# What rules count by themselves goes on.
-	assert_status 0 xc list --counters
-	assert_output '^src 192.0.2.66 # packets 2 '
+	assert_shows 'agrees, and drops nothing: monitor-only' xc test 192.0.2.66
+	# The rules go on counting.
+	assert_shows '^src 192.0.2.66 # packets 2 ' xc list --counters
 	xc unload vrx >/dev/null
 	xc load vrx --mode skb >/dev/null 2>&1
 	judge_flows pass
@@ -207,17 +197,14 @@ test_monitor_only_from_the_first_packet_on() {
 	xc import "$STATE/list" >/dev/null 2>&1
 	xc policy malformed drop >/dev/null 2>&1
 	assert_status 2 xc load nosuch0 --monitor-only
-	assert_status 0 xc status
-	assert_output '^monitor only: +no$'
-	assert_status 0 xc load vrx --monitor-only
-	assert_error 'MONITOR-ONLY: drops nothing'
+	assert_shows '^monitor only: +no$' xc status
+	assert_notes 'MONITOR-ONLY: drops nothing' xc load vrx --monitor-only
 	judge_flows pass
 	assert_equal 0 "$(counted all dropped)" "dropped"
-	assert_status 0 xc status
-	assert_output '^monitor only: +yes$'
+	assert_shows '^monitor only: +yes$' xc status
 }
 
-# Back and forth under traffic: each packet is counted once, and dropped or not as it was counted.
+# monitor-only is switched under traffic. Each packet is counted once, and its fate agrees with its count.
 test_monitor_only_switched_under_traffic() {
 	silence
 	xc load vrx >/dev/null

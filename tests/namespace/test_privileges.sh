@@ -6,7 +6,7 @@
 NOBODY=65534
 ALL='+bpf +net_admin +perfmon'
 
-# bpf_dir: a BPF file system of the user's, and a state directory.
+# bpf_dir: makes a BPF file system and a state directory that belong to the user.
 bpf_dir() {
 	mkdir "$STATE/bpf"
 	mount -t bpf -o mode=0700 bpf "$STATE/bpf"
@@ -16,7 +16,7 @@ bpf_dir() {
 	PINS=$STATE/bpf/pins
 }
 
-# xu_with "CAPABILITY..." ARGUMENT...: the tool, run by a user with these capabilities alone.
+# xu_with "CAPABILITY..." ARGUMENT...: runs the tool as a user with only these capabilities.
 xu_with() {
 	# shellcheck disable=SC2086 # words
 	xu_set=-all$(printf ',%s' $1)
@@ -43,12 +43,9 @@ test_whole_life_as_a_user() {
 	assert_status 0 xu add 2001:db8::1 timeout 1h
 	assert_status 0 xu test 192.0.2.1
 	assert_status 0 xu resize 100000
-	printf '%s\n' 'drop blocked proto udp src 192.0.2.1 dst 10.99.0.2 sport 1 dport 2' \
-		'pass innocent proto udp src 192.0.2.2 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "verdicts"
-	assert_status 0 xu list --counters
-	assert_output '^src 192.0.2.1 # packets 1 '
-	assert_status 0 xu stats
-	assert_output '^drop rule .* 1 +[0-9]+$'
+	assert_verdict drop 192.0.2.1 pass 192.0.2.2
+	assert_shows '^src 192.0.2.1 # packets 1 ' xu list --counters
+	assert_shows '^drop rule .* 1 +[0-9]+$' xu stats
 	assert_status 0 xu metrics
 	assert_output '^xdp_cuckoo_packets_total[{].*"drop rule",verdict="drop"[}] 1$'
 	assert_output '^xdp_cuckoo_rules[{].*[}] 3$'
@@ -59,13 +56,10 @@ test_whole_life_as_a_user() {
 	assert_status 0 xu monitor-only on
 	assert_status 0 xu panic
 	assert_status 0 xu panic off
-	assert_status 0 xu monitor --seconds 1
-	assert_error '0 packets were dropped'
+	assert_notes '0 packets were dropped' xu monitor --seconds 1
 	assert_status 0 xu check
-	assert_status 0 xu status
-	assert_output 'equal to the store'
-	assert_status 0 xu stats --by rule
-	assert_output ' src 192.0.2.1 '
+	assert_shows 'equal to the store' xu status
+	assert_shows ' src 192.0.2.1 ' xu stats --by rule
 	assert_status 0 xu top --count 1
 	assert_status 0 xu stats --reset
 	assert_status 0 when_free xu bench
@@ -77,7 +71,7 @@ test_whole_life_as_a_user() {
 	assert_equal '' "$(pins)" "pins left"
 }
 
-# Each has a program of its own over the same maps.
+# Each interface has its own program over the same maps.
 test_two_interfaces_as_a_user() {
 	bpf_dir
 	veth "$TX" vone "$RX" vtwo
@@ -88,28 +82,24 @@ test_two_interfaces_as_a_user() {
 	assert_status 0 xu unload vrx
 	assert_equal 9 "$(pins | wc -l)" "pins"
 	assert_status 0 xu add 192.0.2.1
-	assert_status 0 xu check
-	assert_output '^vtwo +1 +0 +0 +0$'
+	assert_shows '^vtwo +1 +0 +0 +0$' xu check
 	assert_status 0 xu unload --all
 	assert_equal '' "$(pins)" "pins left"
 }
 
-# Of the pins of the one whose place it takes nothing is left.
+# No pin of the replaced filter is left.
 test_another_version_as_a_user() {
 	bpf_dir
 	assert_status 0 xu load vrx
 	assert_status 0 xu add 203.0.113.1
 	before=$(pins)
 	in_rx "$HELPERS/corrupt" version >/dev/null || fail "the version does not change"
-	assert_status 3 xu stats
-	assert_error 'of another version'
+	assert_fails 3 'of another version' xu stats
 	assert_equal "$before" "$(pins)" "pins"
-	assert_status 0 xu load vrx
-	assert_error "replaced the filter of another version on vrx by this version's"
+	assert_notes "replaced the filter of another version on vrx by this version's" xu load vrx
 	assert_equal 9 "$(pins | wc -l)" "pins: eight maps, a program"
 	! pins | grep -qF "$before" || fail "old pins are left"
-	assert_status 0 xu status
-	assert_output 'equal to the store'
+	assert_shows 'equal to the store' xu status
 	assert_status 0 xu unload vrx
 	assert_equal '' "$(pins)" "pins left"
 }
@@ -118,11 +108,10 @@ test_load_is_undone_as_a_user() {
 	bpf_dir
 	assert_status 0 xu load vrx --confirm 1s
 	sleep 3
-	assert_status 0 xu status
-	assert_output '^running: +none$'
+	assert_shows '^running: +none$' xu status
 }
 
-# The file gives the capabilities, to whoever runs it: so the kernel lets nobody look into the process.
+# The file gives everybody who runs it the capabilities, so the kernel lets nobody look into the process.
 test_a_binary_with_capabilities() {
 	command -v setcap >/dev/null || skip "setcap is not installed"
 	bpf_dir
@@ -135,16 +124,15 @@ test_a_binary_with_capabilities() {
 	assert_status 0 of_file load vrx
 	assert_status 0 of_file add 192.0.2.1
 	assert_status 0 of_file resize 50000
-	assert_status 0 of_file status
-	assert_output 'equal to the store'
-	# What the environment says counts for nobody else's privileges.
+	assert_shows 'equal to the store' of_file status
+	# The environment of a caller must not influence a process with more privileges.
 	SSH_CONNECTION='192.0.2.9 1 10.99.0.2 22' assert_status 0 of_file add 192.0.2.9
 	SSH_CONNECTION='192.0.2.10 1 10.99.0.2 22' assert_status 2 xu add 192.0.2.10
 	assert_status 0 of_file unload vrx
 	assert_equal '' "$(pins)" "pins left"
 }
 
-# commands_refused CAPABILITIES: those of the list that end with status 3 where a filter runs.
+# commands_refused CAPABILITIES: the commands of the list that end with status 3 while a filter runs.
 commands_refused() {
 	while read -r command; do
 		STATUS=0
@@ -154,7 +142,7 @@ commands_refused() {
 	done
 }
 
-# What the kernel asks for: one capability less, and these commands are refused.
+# Without one of the capabilities, exactly these commands are refused.
 test_what_each_capability_is_for() {
 	bpf_dir
 	assert_status 0 xu load vrx
@@ -217,8 +205,7 @@ test_pins_follow_a_new_table_and_go_with_the_interface() {
 	assert_status 0 xu load vrx
 	before=$(pins)
 	assert_status 0 xu resize 200000
-	assert_status 0 xu status
-	assert_output 'equal to the store'
+	assert_shows 'equal to the store' xu status
 	[ "$before" != "$(pins)" ] || fail "the same pins"
 	assert_equal "$(echo "$before" | wc -l)" "$(pins | wc -l)" "pins"
 	ip -n "$RX" link del vrx
@@ -230,8 +217,7 @@ test_pins_follow_a_new_table_and_go_with_the_interface() {
 test_completion_leaves_pins() {
 	bpf_dir
 	assert_status 0 xu load vrx
-	assert_status 0 xu complete -- --name ''
-	assert_output '^default	running$'
+	assert_shows '^default	running$' xu complete -- --name ''
 	before=$(pins)
 	ip -n "$RX" link del vrx
 	assert_status 0 xu complete -- --name ''
@@ -250,8 +236,7 @@ test_root_pins_nothing() {
 
 # is_refused WHAT: the directory for pins.
 is_refused() {
-	assert_status 3 xu load vrx
-	assert_error "not a directory of this user's in a BPF file system, with mode 0700"
+	assert_fails 3 "not a directory of this user's in a BPF file system, with mode 0700" xu load vrx
 	ip -n "$RX" -d link show vrx | grep -q 'prog/xdp' && fail "loaded all the same: $1"
 	:
 }
@@ -272,20 +257,19 @@ test_unsafe_directories_for_pins_are_refused() {
 	PINS=$STATE/elsewhere
 	is_refused "no BPF file system"
 	[ ! -e "$STATE/elsewhere" ] || fail "left behind"
-	# What others run there cannot be looked at, so whether it is a filter of this user's is not known.
+	# The user cannot look at programs of others, so the tool cannot know whether they are filters.
 	assert_status 0 in_rx "$TOOL" --state "$TMPDIR/root-store" load vrx
 	for PINS in "$STATE/elsewhere" "$STATE/bpf/open"; do
 		for command in status 'add 192.0.2.1' 'unload vrx'; do
 			# shellcheck disable=SC2086 # words
-			assert_status 3 xu $command
-			assert_error "cannot see what runs: 'vrx' runs an XDP program.*[(]now ${PINS}[)]"
+			assert_fails 3 "cannot see what runs: 'vrx' runs an XDP program.*[(]now ${PINS}[)]" xu $command
 		done
 	done
 	ip -n "$RX" link set dev vrx xdp off
 	assert_status 0 xu load vrx
 }
 
-# Of the name that the tool gives, another map: it is not what the running program uses.
+# The pin has the right name, but it is not the map that the running program uses.
 test_foreign_pins_are_not_taken() {
 	bpf_dir
 	assert_status 0 xu load vrx
@@ -298,13 +282,11 @@ test_foreign_pins_are_not_taken() {
 	rm "$config"
 	bpftool map create "$config" type array key 4 value "$bytes" entries 1 name xc_config flags 1024
 	chown "$NOBODY" "$config"
-	assert_status 3 xu status
-	assert_error "cannot see what runs: 'vrx' runs an XDP program"
+	assert_fails 3 "cannot see what runs: 'vrx' runs an XDP program" xu status
 	rm "$config"
 	bpftool map pin pinned "$STATE/bpf/kept" "$config"
 	chown "$NOBODY" "$config"
-	assert_status 0 xu status
-	assert_output 'equal to the store'
+	assert_shows 'equal to the store' xu status
 }
 
 # ---- what is given up
@@ -346,7 +328,7 @@ keeps() {
 	has_kept "$STATE/status" "$*"
 }
 
-# keeps_running "CAPABILITY..." WHAT ARGUMENT...: the same of one that goes on, when it has said WHAT.
+# keeps_running "CAPABILITY..." WHAT ARGUMENT...: the same for a command that goes on, once it has written WHAT.
 keeps_running() {
 	# shellcheck disable=SC2086 # words
 	kept=$(set_of $1) bound=$(set_of $1)
@@ -372,7 +354,8 @@ test_root_keeps_what_the_command_needs() {
 	keeps 'sys_admin dac_read_search dac_override fowner chown' metrics
 	keeps_running 'sys_admin dac_read_search' 'serving http' exporter
 	keeps "$store" stats
-	# The rest when its file is open; by then it may not change what a program that it never runs could have.
+	# Once the file is open, the rest is given up. The bounding set cannot be changed any more then; the tool runs
+	# no program.
 	BOUND="$store dac_override fowner chown" keeps "$store" monitor --seconds 1
 	keeps "$store" top --count 1
 	keeps "$guarded" add 192.0.2.9
@@ -400,7 +383,7 @@ test_root_keeps_what_the_command_needs() {
 	keeps "$kernel" unload vrx
 }
 
-# Whatever command is added, its needs are told here: no command but help and version has none.
+# Every command has a row here: only help and version need no capability.
 test_every_command_is_told_of() {
 	for command in $("$TOOL" help --json | sed -n 's/.*"command": "\([a-z-]*\)".*/\1/p'); do
 		grep -q "^	keeps[a-z_]* .* $command" "$0" || fail "$command"

@@ -89,26 +89,25 @@ test_add_refuses_nothing_else() {
 	END
 }
 
-# A pass rule for what would be blocked lets the drop rule in, and then may not go before it.
+# A pass rule for the protected flow allows the drop rule, and then cannot be deleted before it.
 test_pass_rules_make_room_for_drop_rules() {
 	host
 	xc load vrx >/dev/null
 	assert_status 2 xc_host add 203.0.113.0/24
 	assert_status 0 xc_host add "$PEER" action pass
 	assert_status 0 xc_host add 203.0.113.0/24
-	assert_status 2 xc_host del "$PEER" action pass
-	assert_error "'src 203.0.113.0/24' would block this SSH session"
+	assert_fails 2 "'src 203.0.113.0/24' would block this SSH session" xc_host del "$PEER" action pass
 	assert_equal 2 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc_host add "$PEER" proto tcp action pass
 	assert_status 0 xc_host del "$PEER" action pass
 	assert_status 0 xc_host del "$PEER" proto tcp action pass --force
 	echo "drop peer proto tcp src $PEER dst 10.99.0.2 sport 50000 dport 22" | traffic || fail "wrong verdict"
-	# What is blocked already refuses no other change.
+	# A protected flow that is blocked already does not prevent other changes.
 	assert_status 0 xc_host add 198.51.100.1
 	assert_status 0 xc_host flush
 }
 
-# follow_advice WORD...: this command, after what each refusal of it says to type.
+# follow_advice WORD...: repeats this command, each time after the command that its refusal advises.
 follow_advice() {
 	for _ in $(seq 16); do
 		run xc_host "$@"
@@ -121,7 +120,7 @@ follow_advice() {
 	fail "still refused: $(cat "$STATE/err")"
 }
 
-# What the refusal says to type makes way for the rule, flow by flow.
+# The advised commands make the rule acceptable, flow by flow.
 test_the_advice_makes_way() {
 	host
 	for rule in 203.0.113.0/24 fd99::/16; do
@@ -131,14 +130,14 @@ test_the_advice_makes_way() {
 	assert_prints '' xc list
 }
 
-# With a timeout a pass rule only helps while it lasts, which the guard does not foresee: it looks at now.
+# A timed pass rule counts only until it ends. The check looks at the present rules.
 test_a_pass_rule_that_has_ended_does_not_count() {
 	host
 	assert_status 0 xc_host add "$PEER" action pass timeout 1
 	await_error 'would block this SSH session' 'xc_host add 203.0.113.0/24; xc_host del 203.0.113.0/24'
 }
 
-# sudo drops SSH_CONNECTION: that of the process above it counts.
+# sudo drops SSH_CONNECTION, so the tool reads it from a parent process.
 test_the_session_is_found_above_sudo() {
 	host
 	# shellcheck disable=SC2016 # of the inner shell
@@ -147,7 +146,7 @@ test_the_session_is_found_above_sudo() {
 	assert_error 'would block this SSH session, from 203.0.113.9'
 }
 
-# finds NAMESPACE IFACE ADDRESS: whether the neighbour answers, with all forgotten.
+# finds NAMESPACE IFACE ADDRESS: whether the neighbour answers after the neighbour table was flushed.
 finds() {
 	ip -n "$1" -6 neigh flush dev "$2"
 	ip -n "$1" -6 neigh replace "$3" dev "$2" use
@@ -159,7 +158,8 @@ both_find() {
 	finds "$TX" vtx fd99::2 && finds "$RX" vrx fd99::1
 }
 
-# What no address names cuts off an SSH peer on the link, and a gateway; the pass rules that are asked for are enough.
+# Rules without addresses can block neighbour discovery, and so an SSH peer on the link or a gateway. The advised pass
+# rules prevent that.
 test_neighbour_discovery_is_guarded() {
 	xc load vrx >/dev/null
 	# The link-local addresses, too, ask only when nobody else has them.
@@ -190,10 +190,9 @@ test_import_refuses_what_locks_out() {
 	host
 	xc load vrx >/dev/null
 	printf '198.51.100.0/24\n203.0.113.0/24\n' >"$STATE/list"
-	assert_status 2 xc_host import "$STATE/list"
-	assert_error "'src 203.0.113.0/24' would block this SSH session"
+	assert_fails 2 "'src 203.0.113.0/24' would block this SSH session" xc_host import "$STATE/list"
 	assert_prints '' xc list
-	echo 'pass listed proto udp src 198.51.100.7 dst 10.99.0.2 sport 1 dport 2' | traffic || fail "half imported"
+	assert_verdict pass 198.51.100.7
 	echo "$PEER action pass" >>"$STATE/list"
 	assert_status 0 xc_host import "$STATE/list"
 	assert_equal 3 "$(xc list | wc -l)" "rules"
@@ -202,7 +201,7 @@ test_import_refuses_what_locks_out() {
 	assert_status 0 xc_host import "$STATE/list" --force
 }
 
-# Killed at any store into the filter's memory, what the guard refuses has not been in force.
+# A refused rule is never in force, whenever the tool is killed.
 test_what_is_refused_meets_no_packet() {
 	host
 	silence
@@ -236,7 +235,7 @@ test_load_warns_of_what_it_blocks() {
 	assert_equal '' "$(grep blocks "$STATE/err")" "warnings"
 }
 
-# What puts stored rules in force says what they block, once.
+# A command that puts stored rules in force warns once of what they block.
 test_up_and_monitor_only_off_warn_of_what_they_block() {
 	host
 	xc_host add 203.0.113.0/24 --force >/dev/null 2>&1
@@ -249,8 +248,7 @@ test_up_and_monitor_only_off_warn_of_what_they_block() {
 	done
 	assert_status 0 xc_host monitor-only on
 	assert_equal '' "$(cat "$STATE/err")" "notes of monitor-only on"
-	assert_status 0 xc_host monitor-only off
-	assert_error "$blocks"
+	assert_notes "$blocks" xc_host monitor-only off
 	xc_host add proto ipv6-icmp --force >/dev/null
 	assert_status 0 xc_host monitor-only off
 	assert_equal 3 "$(grep -c blocks "$STATE/err")" "each once"
@@ -265,8 +263,7 @@ test_special_addresses_are_warned_of() {
 	while IFS='|' read -r rule what; do
 		case_begin "$rule"
 		# shellcheck disable=SC2086 # words
-		assert_status 0 xc add $rule --force
-		assert_error "note: '.*' drops addresses that are seldom meant: $what"
+		assert_notes "note: '.*' drops addresses that are seldom meant: $what" xc add $rule --force
 	done <<-'END'
 		10.0.0.0/8|private
 		192.168.1.1|private
@@ -285,8 +282,8 @@ test_special_addresses_are_warned_of() {
 
 # --- pass rules
 
-# pass_wins FIELD ADDRESS PASS DROPS: one pass rule inside of drop rules, all prefixes of the address: it
-# wins over every one of them; and beside it, at an address that differs in its last bit, they hold.
+# pass_wins FIELD ADDRESS PASS DROPS: a pass rule wins over drop rules of all prefixes of its address. The drop rules
+# hold for an address that differs in the last bit.
 pass_wins() {
 	case_begin "$1 $2/$3"
 	for drop in $4; do
@@ -323,7 +320,7 @@ test_pass_wins_at_all_prefix_lengths() {
 	done
 }
 
-# Each kind of drop rule against each kind of pass rule that is wider, narrower or across.
+# Each kind of drop rule, with each kind of pass rule that is wider, narrower or overlaps.
 test_pass_wins_over_all_kinds() {
 	xc load vrx >/dev/null
 	flow='proto udp src 192.0.2.1 sport 1 dst 198.51.100.7 dport 2'
@@ -348,8 +345,7 @@ test_pass_rules_cost_nothing_where_there_are_none() {
 	assert_equal '1 0' "$(probes ipv4) $(probes ipv6)" "probes"
 	xc add 198.51.100.7 action pass >/dev/null
 	assert_equal '2 0' "$(probes ipv4) $(probes ipv6)" "probes with a pass rule"
-	assert_status 0 xc status
-	assert_output 'shapes: +ipv4 src/32 action pass; ipv4 src/24'
+	assert_shows 'shapes: +ipv4 src/32 action pass; ipv4 src/24' xc status
 	xc del 198.51.100.7 action pass >/dev/null
 	assert_equal '1 0' "$(probes ipv4) $(probes ipv6)" "probes without it again"
 	assert_status 0 xc status
@@ -358,13 +354,13 @@ test_pass_rules_cost_nothing_where_there_are_none() {
 
 # --- pass rules while a change is under way
 
-# Networks, each with an address that is excepted.
+# Networks with one excepted address each.
 exceptions() {
 	seq 0 23 | awk '{ printf "20.0.%d.0/24\n20.0.%d.10 action pass\n", $1, $1 }'
 }
 
-# exceptions_hold BEFORE COMMAND...: also where it is killed at some store into the filter's memory. BEFORE makes what it
-# starts from.
+# exceptions_hold BEFORE COMMAND...: the exceptions hold although the command is killed at a write to the filter's
+# memory. BEFORE prepares it.
 exceptions_hold() {
 	exceptions_before=$1
 	shift
@@ -404,7 +400,7 @@ test_exceptions_hold_while_their_rules_come_and_go() {
 	exceptions_hold with_exceptions flush
 }
 
-# Of both those that have ended and are there still come into force again.
+# Rules that have ended but are still stored come into force again.
 with_ended_exceptions() {
 	xc flush >/dev/null
 	xc import --timeout 1s "$STATE/list" >/dev/null

@@ -7,7 +7,7 @@
 SECRET_AT=256 # in the config: that of table 0
 SECRET_BYTES=304
 
-# config_map: the id of the running filter's.
+# config_map: the id of the running filter's config map.
 config_map() {
 	for map in $(bpftool -j prog show id "$(xc status | awk '$1 == "vrx" { print $NF }')" |
 		sed 's/.*"map_ids":\[\([0-9,]*\)\].*/\1/' | tr ',' ' '); do
@@ -15,7 +15,7 @@ config_map() {
 	done
 }
 
-# keep_secret: what the running filter hashes under, raw, at the end of $STATE/secrets.
+# keep_secret: appends the running filter's hash key, raw, to $STATE/secrets.
 keep_secret() {
 	bpftool -j map dump id "$(config_map)" | python3 -c '
 import json, sys
@@ -26,7 +26,7 @@ assert len(set(secret)) > 64, "no secret"
 sys.stdout.buffer.write(secret)' "$SECRET_AT" "$SECRET_BYTES" >>"$STATE/secrets"
 }
 
-# finds_secret FILE...: whether some word of it is there: raw, in hexadecimal digits, as a number, in base64.
+# finds_secret FILE...: whether a word of the key is there: raw, in hexadecimal, as a number, or in base64.
 finds_secret() {
 	python3 - "$STATE/secrets" "$@" <<-'END'
 		import base64, re, struct, sys
@@ -56,7 +56,7 @@ finds_secret() {
 	END
 }
 
-# A search that finds nothing proves something only if it would find it.
+# The search must find a key that is there; otherwise it proves nothing.
 finds_what_is_there() {
 	printf 'innocent\n' >"$STATE/planted"
 	finds_secret "$STATE/planted" && fail "found where there is none"
@@ -67,7 +67,7 @@ finds_what_is_there() {
 	done
 }
 
-# say ARGUMENT...: both kinds of output, and what went wrong, into files of their own.
+# say ARGUMENT...: writes text, JSON and errors of a command to files.
 said=0
 say() {
 	for json in '' --json; do
@@ -122,7 +122,7 @@ needs_usual_build() {
 	[ "$TOOL" = "$BUILD/xdp-cuckoo" ] || skip "another build of the tool"
 }
 
-# With every kind of memory in it. The kernel leaves the memory of maps out, so this is about copies of it.
+# The dump has every kind of memory except the maps, which the kernel leaves out. So this test finds copies of the key.
 test_no_core_dump_has_it() {
 	needs_usual_build
 	[ "$(cat /proc/sys/kernel/core_pattern)" = core ] || skip "core dumps do not go to the working directory"
@@ -161,7 +161,7 @@ test_the_binary_is_hardened() {
 	grep -q 'GNU_STACK.* RW ' "$STATE/elf" || fail "an executable stack"
 }
 
-# Three variables are read, SSH_CONNECTION, TERM and NO_COLOR, and not where the binary has privileges of its own.
+# The tool reads only SSH_CONNECTION, TERM and NO_COLOR, and nothing if the binary has privileges of its own.
 test_no_program_is_run_and_no_environment_trusted() {
 	command -v readelf >/dev/null || skip "readelf is not installed"
 	needs_usual_build

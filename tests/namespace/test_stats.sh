@@ -35,7 +35,7 @@ for column in columns:
 
 # two_interfaces: one filter on vrx and vrx2, which drops what send_from sends.
 two_interfaces() {
-	veth "$TX" vtx2 "$RX" vrx2
+	second_pair
 	xc load vrx vrx2 >/dev/null
 	xc add 192.0.2.1 >/dev/null
 }
@@ -66,11 +66,10 @@ test_interfaces_and_cpus() {
 	assert_dropped 1000 'drop rule'
 	assert_dropped 1000 all
 	assert_sums
-	assert_status 0 xc stats --by interface
-	assert_output '^vrx2 +[0-9]+ +[0-9]+ +400 +23200$'
+	assert_shows '^vrx2 +[0-9]+ +[0-9]+ +400 +23200$' xc stats --by interface
 }
 
-# A program that another loader loaded, and that nobody has set up.
+# Another loader has loaded the program, and nobody has set it up.
 test_interfaces_of_another_loader() {
 	ip -n "$RX" link set dev vrx xdp obj "$OBJECT" program xdp_cuckoo 2>/dev/null ||
 		skip "this iproute2 cannot load the object"
@@ -115,7 +114,7 @@ test_counts_go_on_in_a_new_table() {
 	assert_by_interface 3 20
 }
 
-# Of a flow that has a rule's fingerprint and buckets, and is not the rule's.
+# A flow with the fingerprint and buckets of a rule that does not match it.
 test_fingerprints_stopped() {
 	xc load vrx --capacity 1000 >/dev/null
 	in_rx "$HELPERS/collisions" 2 >"$STATE/found" || fail "no collisions found"
@@ -126,13 +125,10 @@ test_fingerprints_stopped() {
 		yes "pass innocent proto udp src $innocent dst 198.18.0.1 sport 1 dport 2" | head -n 5
 		yes "drop listed proto udp src $listed dst 198.18.0.1 sport 1 dport 2" | head -n 3
 	} | traffic || fail "a wrong verdict"
-	assert_status 0 xc status
-	assert_output '^ *fingerprints stopped: +5$'
-	assert_status 0 xc metrics
-	assert_output '^xdp_cuckoo_fingerprints_stopped_total[{]name="default"[}] 5$'
+	assert_shows '^ *fingerprints stopped: +5$' xc status
+	assert_shows '^xdp_cuckoo_fingerprints_stopped_total[{]name="default"[}] 5$' xc metrics
 	assert_status 0 xc stats --reset
-	assert_status 0 xc status
-	assert_output '^ *fingerprints stopped: +0$'
+	assert_shows '^ *fingerprints stopped: +0$' xc status
 }
 
 # ---- reset
@@ -141,21 +137,18 @@ test_reset() {
 	two_interfaces
 	send_from 0 vtx vrx 30 >/dev/null || fail "the flow passed"
 	send_from 0 vtx2 vrx2 20 >/dev/null || fail "the flow passed"
-	assert_status 0 xc stats --reset
-	assert_output '^reset filters: +1$'
+	assert_shows '^reset filters: +1$' xc stats --reset
 	assert_by_interface 0 0
-	assert_status 0 xc list --counters
-	assert_output '^src 192.0.2.1 # packets 0 bytes 0$'
+	assert_shows '^src 192.0.2.1 # packets 0 bytes 0$' xc list --counters
 	assert_status 0 xc stats --by rule
 	assert_equal '' "$(cat "$STATE/out")" "rules with packets"
 	send_from 0 vtx vrx 4 >/dev/null || fail "the flow passed"
 	assert_by_interface 4 0
-	assert_status 0 xc list --counters
-	assert_output "^src 192.0.2.1 # packets 4 bytes $((4 * BYTES))\$"
+	assert_shows "^src 192.0.2.1 # packets 4 bytes $((4 * BYTES))\$" xc list --counters
 	assert_status 0 xc check
 }
 
-# What is counted by then stays within what was sent, however often it starts again.
+# The counts never exceed the sent packets, however often they are reset.
 test_reset_under_traffic() {
 	two_interfaces
 	send_from 0 vtx vrx 8000 >/dev/null &
@@ -178,18 +171,16 @@ test_reset_under_traffic() {
 	assert_status 0 xc stats --reset
 	send_from 0 vtx vrx 5 >/dev/null || fail "the flow passed"
 	assert_by_interface 5 0
-	assert_status 0 xc list --counters
-	assert_output "^src 192.0.2.1 # packets 5 bytes $((5 * BYTES))\$"
+	assert_shows "^src 192.0.2.1 # packets 5 bytes $((5 * BYTES))\$" xc list --counters
 }
 
 test_reset_where_nothing_runs() {
-	assert_status 1 xc stats --reset
-	assert_error "no filter 'default' is running here"
+	assert_fails 1 "no filter 'default' is running here" xc stats --reset
 }
 
 # ---- rates
 
-# Under endless traffic: each interval is a line, sound by itself, and has packets.
+# Under endless traffic each interval is one consistent line with packets.
 test_rates() {
 	two_interfaces
 	send_endlessly 0 vtx2 vrx2
@@ -282,8 +273,7 @@ test_rules() {
 	assert_equal 'the worst' "$(ranked comment | head -n 1)" "comment"
 	assert_status 0 xc stats --json --by rule --top 2
 	assert_equal "9 5" "$(ranked packets | xargs)" "the first two"
-	assert_status 0 xc stats --by rule
-	assert_output '^ +9 +522 +src 192.0.2.1 +the worst$'
+	assert_shows '^ +9 +522 +src 192.0.2.1 +the worst$' xc stats --by rule
 }
 
 test_prefixes() {
@@ -315,21 +305,19 @@ test_top_of_many_rules() {
 	assert_equal "$((5000 * 3 + 17)) 20" "$(ranked packets | awk '{ sum += $1 } END { print sum, NR }')" "all prefixes"
 }
 
-# Seldom outcomes are shown where there were some, and under --json.
+# Rare outcomes are shown if there were some, and always with --json.
 test_what_never_happened_is_no_row() {
 	xc load vrx >/dev/null
 	assert_status 0 xc stats
 	assert_equal 'no rule,not IP,drop rule,pass rule,all' "$(sed -E '1d; s/  .*//' "$STATE/out" | paste -sd,)" "rows"
 	echo 'pass broken proto udp src 192.0.2.9 dst 198.18.0.1 sport 1 dport 2 broken malformed' | traffic >/dev/null ||
 		fail "dropped"
-	assert_status 0 xc stats
-	assert_output '^malformed  +1 '
+	assert_shows '^malformed  +1 ' xc stats
 	assert_status 0 xc stats --json
 	assert_equal 13 "$(grep -c '"outcome"' "$STATE/out")" "outcomes in JSON, and all of them"
-	# Where nothing is dropped but for monitor-only, the table fits a terminal.
+	# If only monitor-only keeps packets from being dropped, the table still fits a terminal.
 	xc monitor-only on >/dev/null
-	assert_status 0 xc stats
-	assert_output '^outcome +passed packets +passed bytes +would drop packets +would drop bytes$'
+	assert_shows '^outcome +passed packets +passed bytes +would drop packets +would drop bytes$' xc stats
 	[ "$(awk '{ if (length > widest) widest = length } END { print widest }' "$STATE/out")" -le 80 ] || fail "too wide"
 }
 

@@ -29,7 +29,7 @@ assert_plain() {
 fill() {
 	xc load vrx >/dev/null
 	xc add 192.0.2.1 >/dev/null
-	echo 'drop one proto udp src 192.0.2.1 dst 198.51.100.7 sport 1 dport 2' | traffic || fail "wrong verdicts"
+	assert_verdict drop 192.0.2.1
 }
 
 test_colours_on_a_terminal() {
@@ -43,19 +43,17 @@ test_colours_on_a_terminal() {
 	assert_output "${BOLD}outcome"
 	assert_output "^drop rule .* ${RED}1$ESCAPE\\[0m "
 	assert_output "^pass rule +0 +0 +0 +0$"
-	assert_status 0 on_terminal 200 test 192.0.2.1
-	assert_output "${RED}blocked"
+	assert_shows "${RED}blocked" on_terminal 200 test 192.0.2.1
 	assert_status 2 on_terminal 200 stauts
 	assert_output "^${RED}xdp-cuckoo:$ESCAPE\\[0m no command"
 	xc panic >/dev/null
 	assert_status 0 on_terminal 200 status
 	assert_output "^${YELLOW}note:$ESCAPE\\[0m the filter"
 	assert_output "effect: +${RED}PANIC"
-	assert_status 0 on_terminal 80 help
-	assert_output "^${BOLD}Rules:"
+	assert_shows "^${BOLD}Rules:" on_terminal 80 help
 }
 
-# The same output, but for what is added to it.
+# Colours are only added; the text is the same.
 test_colours_add_nothing_but_colours() {
 	needs_terminals
 	fill
@@ -142,7 +140,7 @@ test_tables_are_aligned() {
 	assert_output '^ +interfacename15  native +[0-9]+$'
 }
 
-# A table that is too wide for the terminal is told object by object: no row breaks, and nothing is left out.
+# A table too wide for the terminal is shown object by object: no row breaks, and nothing is left out.
 test_a_table_too_wide_for_the_terminal() {
 	needs_terminals
 	fill

@@ -19,7 +19,7 @@ terminal() {
 
 # under_traffic: packets that are dropped, on vrx2 of two interfaces, until the test ends.
 under_traffic() {
-	veth "$TX" vtx2 "$RX" vrx2
+	second_pair
 	xc load vrx vrx2 "$@" >/dev/null
 	xc add 192.0.2.1 >/dev/null
 	send_endlessly 0 vtx2 vrx2
@@ -73,7 +73,7 @@ test_long_interval() {
 	END
 }
 
-# Of Linux' own making: what terminals obey, what is not UTF-8, and characters of several bytes.
+# Interface names with control characters, with bytes that are not UTF-8, and with characters of several bytes.
 test_odd_names_of_interfaces() {
 	for name in 'v\033[31m' 'v\377x' '\303\251\303\251'; do
 		set -- "$@" "$(printf %b "$name")"
@@ -153,9 +153,9 @@ test_count_ends_it() {
 	END
 }
 
-# The one rule that drops, among many, by the process that looks; and none where nothing is counted by rule.
+# top shows the one rule that drops among many, and no rule if the table does not count.
 test_rules() {
-	veth "$TX" vtx2 "$RX" vrx2
+	second_pair
 	xc load vrx vrx2 --capacity 40000 >/dev/null
 	awk 'BEGIN { for (i = 0; i < 30000; i++) printf "11.0.%d.%d\n", i / 250, i % 250 }' | xc import - >/dev/null
 	xc add 192.0.2.1 >/dev/null
@@ -168,7 +168,7 @@ test_rules() {
 	END
 }
 
-# hold_the_store: who opens it from now on waits, until the test ends.
+# hold_the_store: locks the store until the test ends.
 hold_the_store() {
 	python3 -c 'import fcntl, signal, sys
 file = open(sys.argv[1], "r+")
@@ -179,7 +179,7 @@ signal.pause()' "$STATE/store/default/lock.mdb" >"$STATE/holder" &
 	wait_for "the store's lock" test -s "$STATE/holder"
 }
 
-# looker: the process that looks for rules, of the only top on this store.
+# looker: the process that searches rules for the only top on this store.
 looker() {
 	ps -eo pid=,ppid=,comm=,args= | awk -v store="$STATE/store" '
 		$3 == "xdp-cuckoo" && index($0, store) { parent[$1] = $2 }
@@ -196,7 +196,7 @@ leaves_the_terminal_alone() {
 	[ $((0x$caught & (1 << 27 | 1 << 19))) = 0 ]
 }
 
-# The process that looks has nothing to do with the terminal, and does not outlive the one that asks.
+# The process that searches rules does not touch the terminal, and ends with top.
 test_who_looks_for_rules() {
 	under_traffic
 	hold_the_store
@@ -219,7 +219,7 @@ test_who_looks_for_rules() {
 	WAIT_S=20 wait_for "the end of the search" is_gone
 }
 
-# Whichever allocation fails about the end of the first reading: without a ranking it goes on, without figures it says so.
+# An allocation fails near the end of the first reading. top goes on without a ranking, and reports missing figures.
 test_short_of_memory() {
 	xc load vrx >/dev/null
 	assert_status 0 faulty FAULT_KINDS=a "FAULT_COUNT=$STATE/count" top --json --count 1
@@ -246,7 +246,7 @@ test_no_rules_to_count() {
 	END
 }
 
-# A larger table takes the place of the one that is looked at; then the filter ends.
+# A larger table replaces the watched one; then the filter ends.
 test_a_filter_that_changes() {
 	under_traffic
 	tool="nsenter --net=/run/netns/$RX $TOOL --state $STATE/store"
@@ -283,7 +283,7 @@ assert len(lines[-1]["rules"]) == 1 and lines[-1]["rules"][0]["pps"] > 0, lines[
 	}
 }
 
-# A terminal that nobody knows gets lines, too.
+# An unknown terminal gets lines, too.
 test_unknown_terminal() {
 	needs_terminals
 	under_traffic
@@ -293,10 +293,8 @@ test_unknown_terminal() {
 }
 
 test_nothing_runs() {
-	assert_status 1 xc top
-	assert_error "no filter 'default' is running here"
-	assert_status 2 xc top --interval never
-	assert_error "must be a time"
+	assert_fails 1 "no filter 'default' is running here" xc top
+	assert_fails 2 "must be a time" xc top --interval never
 }
 
 run_tests "$0" "$@"

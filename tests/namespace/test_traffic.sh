@@ -8,8 +8,7 @@
 OUTSIDE=100000 # innocent flows
 
 try_small_list() {
-	assert_status 0 xc load vrx --mode "$1"
-	assert_output " $1\$"
+	assert_shows " $1\$" xc load vrx --mode "$1"
 	small_flows >"$STATE/flows"
 	sed 's/^drop/pass/' "$STATE/flows" >"$STATE/innocent"
 	judge_traffic "$STATE/innocent"
@@ -28,8 +27,8 @@ test_small_list_skb() {
 	try_small_list skb
 }
 
-# try_list FILE [OPTION...]: some addresses of every entry, and as many outside as it takes to see a rate.
-# Sets FALSE_POSITIVES.
+# try_list FILE [OPTION...]: sends from some addresses of every entry, and from enough others to see a rate. Sets
+# FALSE_POSITIVES.
 try_list() {
 	echo "SEED=$SEED"
 	list=$1

@@ -28,7 +28,7 @@ judge_within() {
 	note "at most $(most_processed) instructions processed"
 }
 
-# By the compiler, or where it is not, what it has made before.
+# Uses the compiler or, without it, an object that it made before.
 judge_clang() {
 	made=build/verify/$1.bpf.o
 	if command -v "$1" >/dev/null; then
@@ -98,8 +98,7 @@ test_refused_program() {
 	# shellcheck disable=SC1003 # the line goes on
 	compile_changed '#define verdict_of(data, end, frame) \' \
 		'	(*(const volatile char *)(end) ? verdict_of(data, end, frame) : verdict_of(data, end, frame))'
-	assert_status 1 sh tests/verify.sh "$STATE/changed.bpf.o"
-	assert_error '^changed, exact, xdp_cuckoo: refused: .*pkt_end'
+	assert_fails 1 '^changed, exact, xdp_cuckoo: refused: .*pkt_end' sh tests/verify.sh "$STATE/changed.bpf.o"
 	assert_equal 12 "$(grep -c refused "$STATE/err")" "programs refused"
 }
 
@@ -108,8 +107,7 @@ test_absent_compilers() {
 	mkdir "$STATE/bin"
 	ln -s /usr/bin/* "$STATE/bin"
 	rm -f "$STATE/bin/clang-"[0-9]*
-	assert_status 0 env PATH="$STATE/bin" sh tests/verify.sh
-	assert_output '^no clang-16 here; on Debian: apt-get install clang-16$'
+	assert_shows '^no clang-16 here; on Debian: apt-get install clang-16$' env PATH="$STATE/bin" sh tests/verify.sh
 	assert_equal 12 "$(grep -c '^clang ' "$STATE/out")" "programs judged"
 	assert_status 2 sh tests/verify.sh clang-none
 	assert_status 2 sh tests/verify.sh "$STATE/none.bpf.o"

@@ -3,7 +3,8 @@
 # A filter of another version that runs: what the commands say of it, and how this one's gets its place.
 . tests/lib.sh
 
-# older [NAME [VERSION [IFACE...]]]: runs on vrx or those, as filled from the store, and drops 203.0.113.0/24.
+# older [NAME [VERSION [IFACE...]]]: runs a filter of an older version on vrx or these interfaces, which drops
+# 203.0.113.0/24.
 older() {
 	name=${1:-default} version=${2:-6}
 	xc --name "$name" add 203.0.113.1 >/dev/null 2>&1 || :
@@ -11,23 +12,11 @@ older() {
 	in_rx "$HELPERS/older" "$STATE/store/$name" "$name" "$version" "${@:-vrx}" || fail "it does not run"
 }
 
-# meets VERDICT N: what a packet of 203.0.113.N does.
-meets() {
-	echo "$1 it proto udp src 203.0.113.$2 dst 10.99.0.2 sport 1 dport 2" | traffic >/dev/null || fail "203.0.113.$2 does not $1"
-}
-
-program() {
-	ip -n "$RX" -d link show vrx | sed -n 's,.*prog/xdp id \([0-9]*\).*,\1,p'
-}
-
-# is_taken_over COMMAND...: exchanges it, and says so.
+# is_taken_over COMMAND...: the command exchanges the filter and says so.
 is_taken_over() {
-	assert_status 0 "$@"
-	assert_error "^note: replaced the filter of another version on vrx by this version's"
-	meets drop 1
-	meets pass 200
-	assert_status 0 xc status
-	assert_output 'equal to the store'
+	assert_notes "^note: replaced the filter of another version on vrx by this version's" "$@"
+	assert_verdict drop 203.0.113.1 pass 203.0.113.200
+	assert_shows 'equal to the store' xc status
 }
 
 test_whoever_only_looks() {
@@ -41,21 +30,21 @@ test_whoever_only_looks() {
 		assert_status 3 xc $command
 		assert_error "'default' on 'vrx' is of another version of xdp-cuckoo \(.* 6, .* 7\); xdp-cuckoo .* load vrx"
 	done
-	meets drop 200
+	assert_verdict drop 203.0.113.200
 }
 
 test_it_is_taken_off() {
 	older
 	assert_status 0 xc unload vrx
-	meets pass 1
+	assert_verdict pass 203.0.113.1
 	older
 	assert_status 0 xc unload --all
 	older
 	assert_status 0 xc down
-	meets pass 1
+	assert_verdict pass 203.0.113.1
 }
 
-# What changes rules does it, whatever it is.
+# Every command that changes rules replaces the older version.
 test_commands_that_take_its_place() {
 	echo '[filter]' >"$STATE/conf"
 	echo 'interfaces = vrx' >>"$STATE/conf"
@@ -77,19 +66,18 @@ test_commands_that_take_its_place() {
 	is_taken_over xc add 203.0.113.5
 }
 
-# Every packet meets the one or the other.
+# Every packet meets the old filter or the new one.
 test_without_a_gap() {
 	older
-	before=$(program)
+	before=$(program_id vrx)
 	echo 'drop blocked proto udp src 203.0.113.1 dst 10.99.0.2 sport 1 dport 2' >"$STATE/flows"
 	"$HELPERS/traffic" --from "$TX:vtx" --to "$RX:vrx" --endless --wrong "$STATE/wrong" <"$STATE/flows" >"$STATE/sent" &
 	sender=$!
 	on_exit "kill $sender 2>/dev/null"
 	printf '203.0.113.%s\n' 1 2 3 >"$STATE/a"
 	printf '[filter]\ninterfaces = vrx\n[list a]\nfile = %s\n' "$STATE/a" >"$STATE/conf"
-	assert_status 0 xc up "$STATE/conf"
-	assert_output '^renewed tables: +1$'
-	[ "$before" != "$(program)" ] || fail "the same program"
+	assert_shows '^renewed tables: +1$' xc up "$STATE/conf"
+	[ "$before" != "$(program_id vrx)" ] || fail "the same program"
 	wait_for "packets that the new one drops" sh -c "nsenter --net=/run/netns/$RX $TOOL --state $STATE/store list --counters |
 		grep -q '113.1 # packets [1-9]'" || :
 	kill "$sender"
@@ -107,45 +95,39 @@ test_two_interfaces_at_once() {
 	assert_equal 1 "$(xc status --json | grep -c '"table_version"')" "filters"
 }
 
-# Panic is heard by either version, and goes on.
+# panic reaches either version, and stays on.
 test_panic() {
 	older
-	assert_status 0 xc panic
-	assert_output '^filters: +1$'
-	assert_status 0 xc load vrx
-	assert_error 'PANIC'
-	meets pass 1
+	assert_shows '^filters: +1$' xc panic
+	assert_notes 'PANIC' xc load vrx
+	assert_verdict pass 203.0.113.1
 	assert_status 0 xc panic off
-	meets drop 1
+	assert_verdict drop 203.0.113.1
 }
 
 test_it_stays_where_it_cannot_be_replaced() {
 	older
-	before=$(program)
-	assert_status 3 in_rx "$TOOL" --state "$STATE/other" add 203.0.113.1
-	assert_error "filled from another store"
-	# Of another name it is nobody's business.
-	assert_status 0 xc --name other add 203.0.113.7
-	assert_error "no filter 'other' is running"
+	before=$(program_id vrx)
+	assert_fails 3 "filled from another store" in_rx "$TOOL" --state "$STATE/other" add 203.0.113.1
+	# A filter of another name is left alone.
+	assert_notes "no filter 'other' is running" xc --name other add 203.0.113.7
 	assert_status 5 xc --name other load vrx
-	assert_equal "$before" "$(program)" "program"
-	meets drop 200
-	# Versions whose config nobody knows.
+	assert_equal "$before" "$(program_id vrx)" "program"
+	assert_verdict drop 203.0.113.200
+	# Versions with an unknown config.
 	xc unload vrx >/dev/null
 	older default 2
-	assert_status 3 xc load vrx
-	assert_error 'of another version of xdp-cuckoo; take it off'
+	assert_fails 3 'of another version of xdp-cuckoo; take it off' xc load vrx
 }
 
-# is_well: whoever asks for the filter 'default' meets only that, whatever runs beside it on vrx2.
+# is_well: commands for the filter 'default' work, whatever runs on vrx2.
 is_well() {
 	for command in stats 'list --counters' 'monitor --count 1 --seconds 1' 'top --json --count 1' 'test 203.0.113.1' check \
 		'add 203.0.113.7' 'del 203.0.113.7' metrics expire 'resize 5000' 'resize 900' 'policy not-ip pass' panic 'panic off'; do
 		# shellcheck disable=SC2086 # words
 		assert_status 0 timeout 60 nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" $command
 	done
-	meets drop 1
-	meets pass 200
+	assert_verdict drop 203.0.113.1 pass 203.0.113.200
 }
 
 test_beside_one_of_another_name() {
@@ -154,18 +136,15 @@ test_beside_one_of_another_name() {
 	xc add 203.0.113.1 >/dev/null
 	older web 6 vrx2
 	is_well
-	assert_status 0 xc metrics
-	assert_error "'web' on 'vrx2' is of another version"
+	assert_notes "'web' on 'vrx2' is of another version" xc metrics
 	assert_status 3 xc --name web stats
 	assert_status 1 xc --name wob stats
-	assert_status 0 xc panic --all
-	assert_output '^filters: +2$'
+	assert_shows '^filters: +2$' xc panic --all
 	assert_status 0 xc unload vrx
-	assert_status 0 xc status
-	assert_output '^  table version: +6$'
+	assert_shows '^  table version: +6$' xc status
 }
 
-# It may be of any name: who asks for one that is there need not care.
+# An unknown filter may have any name. Commands for a known filter work beside it.
 test_beside_one_that_nobody_knows() {
 	veth "$TX" vone "$RX" vrx2
 	xc add 203.0.113.1 >/dev/null 2>&1
@@ -174,21 +153,18 @@ test_beside_one_that_nobody_knows() {
 		xc load vrx >/dev/null
 		$what || fail "it does not run"
 		is_well
-		assert_status 3 xc --name wob stats
-		assert_error "on 'vrx2' is of another version"
+		assert_fails 3 "on 'vrx2' is of another version" xc --name wob stats
 		assert_status 3 xc status
 		assert_output 'equal to the store'
 		assert_error "on 'vrx2' is of another version"
-		# All that can be done is done, and that it is not all is told.
-		assert_status 3 xc panic --all
-		assert_error "on 'vrx2' is of another version"
-		meets pass 1
+		# The tool does what it can, and reports the rest.
+		assert_fails 3 "on 'vrx2' is of another version" xc panic --all
+		assert_verdict pass 203.0.113.1
 		assert_status 3 xc panic off --all
-		meets drop 1
-		assert_status 3 xc unload vrx2
-		assert_error "on 'vrx2' is of another version"
+		assert_verdict drop 203.0.113.1
+		assert_fails 3 "on 'vrx2' is of another version" xc unload vrx2
 		assert_status 0 xc unload vrx
-		meets pass 1
+		assert_verdict pass 203.0.113.1
 		ip -n "$RX" link set dev vrx2 xdp off
 		ip -n "$RX" link set dev vrx2 xdpgeneric off
 	done

@@ -5,13 +5,13 @@
 
 LOCK=store/default/writer.lock
 
-# is_held: by bench, which has written so into the lock.
+# is_held: whether bench has the lock, and has written so into it.
 is_held() {
 	! flock -n "$STATE/$LOCK" true && grep -q ' bench' "$STATE/$LOCK"
 }
 
-# hold COMMAND...: bench, which is stopped while it has the lock: it has it for a moment only, so a stop may come too late
-# and the next one is tried. What it calls itself is $HOLDER.
+# hold COMMAND...: starts bench and stops it while it has the lock. It has the lock only for a moment, so it may take
+# several tries. Sets HOLDER to its name.
 hold() {
 	for _ in $(seq 20); do
 		nsenter --net="/run/netns/$RX" "$@" >/dev/null 2>&1 </dev/null &
@@ -34,7 +34,7 @@ hold() {
 	fail "bench was never stopped while it had the lock"
 }
 
-# waits PATTERN ARGUMENT...: the tool waits, and says so on one line of standard error like this. It is $WAITER then.
+# waits PATTERN ARGUMENT...: starts the tool, which waits and says so in one line like this. $WAITER is its process.
 waits() {
 	pattern=$1
 	shift
@@ -45,7 +45,7 @@ waits() {
 	kill -0 "$WAITER" || fail "it has ended"
 }
 
-# goes_on: once the holder has gone, the one that waited does its work.
+# goes_on: after the holder has ended, the waiting tool does its work.
 goes_on() {
 	wait "$WAITER" || fail "status $?: $(cat "$STATE/err")"
 	assert_equal 1 "$(grep -c waiting "$STATE/err")" "lines about waiting"
@@ -61,7 +61,7 @@ test_who_has_the_lock_is_named() {
 	assert_output '^added: src 192.0.2.2$'
 }
 
-# By a signal; and to programs.
+# The holder is stopped by a signal. Programs see it, too.
 test_a_holder_that_is_stopped() {
 	assert_status 0 xc add 192.0.2.1
 	hold "$TOOL" --state "$STATE/store" bench --seconds 600
@@ -74,7 +74,7 @@ test_a_holder_that_is_stopped() {
 	assert_output '"deleted_rules": 1'
 }
 
-# Its number means another process here, or none.
+# The holder's number means another process here, or none.
 test_a_holder_in_another_container() {
 	assert_status 0 xc add 192.0.2.1
 	hold unshare --pid --fork --kill-child --mount-proc "$TOOL" --state "$STATE/store" bench --seconds 600
@@ -82,7 +82,7 @@ test_a_holder_in_another_container() {
 	kill -9 "$WAITER"
 }
 
-# Who has it now has not said so; who did is dead, or nobody did.
+# The present holder has not written its name; the last one that did is dead, or nobody did.
 test_a_holder_that_is_not_known() {
 	assert_status 0 xc add 192.0.2.1
 	for content in keep '' 'no such line'; do
@@ -102,7 +102,7 @@ test_a_holder_that_is_not_known() {
 	done
 }
 
-# Readers wait for no writer of ours.
+# Readers do not wait for the tool's own writers.
 test_readers_do_not_wait() {
 	assert_status 0 xc add 192.0.2.1
 	hold "$TOOL" --state "$STATE/store" bench --seconds 600
@@ -113,7 +113,7 @@ test_readers_do_not_wait() {
 	done
 }
 
-# LMDB has a lock of its own, which any program may take.
+# LMDB has its own lock, which any program can take.
 test_another_program_that_writes() {
 	assert_status 0 xc add 192.0.2.1
 	"$HELPERS/lmdb_hold" "$STATE/store/default" >"$STATE/held" &
@@ -126,7 +126,7 @@ test_another_program_that_writes() {
 	assert_output '^added: src 192.0.2.2$'
 }
 
-# The process that undoes what was not confirmed is called so.
+# The process that undoes unconfirmed changes is named as such.
 test_the_watchdog_says_what_it_does() {
 	assert_status 0 xc load vrx
 	echo 192.0.2.1 >"$STATE/list"

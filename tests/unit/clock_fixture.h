@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The clocks and the boot that a store sees, as a test sets them: a program that includes this has its
- * own clock_gettime() and open() in place of the C library's.
+ * Lets a test set the clocks and the boot that a store sees. A program that includes this file has its own
+ * clock_gettime() and open() in place of those of the C library.
  */
 #ifndef XDP_CUCKOO_TEST_CLOCK_FIXTURE_H
 #define XDP_CUCKOO_TEST_CLOCK_FIXTURE_H
@@ -95,7 +95,7 @@ static inline void clock_step(__s64 ms)
 	fake_clock.wall_ms += ms;
 }
 
-/* The host was off for that long. */
+/* The host was off for this time. */
 static inline void clock_reboot(__s64 ms)
 {
 	fake_clock.boot_ms = 10 * CLOCK_SECOND;

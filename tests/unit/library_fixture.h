@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A filter of the library in a network namespace of the test program's own, with the interfaces va and vb. */
+/* A filter made by the library. The test program has its own network namespace, with the interfaces va and vb. */
 #ifndef XDP_CUCKOO_TEST_LIBRARY_FIXTURE_H
 #define XDP_CUCKOO_TEST_LIBRARY_FIXTURE_H
 
@@ -34,7 +34,7 @@ static inline struct xdp_cuckoo_filter *open_filter(const struct fixture *f, con
 	return filter;
 }
 
-/* With a reason of one line, or without an error none. */
+/* An error comes with a text of one line; success comes without a text. */
 static inline void is_told(const struct xdp_cuckoo_filter *filter, int error, int expected)
 {
 	const char *text = xdp_cuckoo_error(filter);

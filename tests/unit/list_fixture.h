@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * A list from a text, and what came of it as text: one rule a line, then what was refused. Random
- * rules.
- */
+/* Reads a list from a text and returns its rules and its refused lines as text. Makes random rules. */
 #ifndef XDP_CUCKOO_TEST_LIST_FIXTURE_H
 #define XDP_CUCKOO_TEST_LIST_FIXTURE_H
 
@@ -160,7 +157,7 @@ static inline void random_comment(uint64_t *seed, struct rule *rule)
 		memcpy(rule->comment + length - 2, characters + sizeof(characters) - 3, 2);
 }
 
-/* Any rule that a text can say, in canonical form. */
+/* Any rule that can be written as text, in canonical form. */
 static inline struct rule random_rule(uint64_t *seed)
 {
 	struct rule rule;

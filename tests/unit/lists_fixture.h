@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Lists of a store whose clock is the test's: what tests of owners share. */
+/* The lists of a store and the undo of a change, for tests of owners. */
 #ifndef XDP_CUCKOO_TEST_LISTS_FIXTURE_H
 #define XDP_CUCKOO_TEST_LISTS_FIXTURE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A store's LMDB environment, read and written behind its back; the store must be closed meanwhile. */
+/* Reads and writes a store's LMDB environment directly. The store must be closed meanwhile. */
 #ifndef XDP_CUCKOO_TEST_LMDB_FIXTURE_H
 #define XDP_CUCKOO_TEST_LMDB_FIXTURE_H
 
@@ -67,7 +67,7 @@ static inline size_t lmdb_entries(MDB_txn *txn, const char *database)
 	return stat.ms_entries;
 }
 
-/* Visits all of a database. */
+/* Visits every entry of a database. */
 static inline void lmdb_each(MDB_txn *txn, const char *database,
 			     void (*visit)(MDB_txn *txn, MDB_val key, MDB_val value, void *context), void *context)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A scene: a loaded filter with the rules in it as the test means them, so that what becomes of a
- * packet is told from its row and from rule_matches(), which compares fields one by one: no masks,
- * no hashes, no parser.
+ * A scene is a loaded filter with its rules. The test computes the expected verdict of a packet from its row in
+ * tests/packets.c and from rule_matches(), which compares field by field, without masks, hashes or the parser.
  */
 #ifndef XDP_CUCKOO_TEST_PACKETS_FIXTURE_H
 #define XDP_CUCKOO_TEST_PACKETS_FIXTURE_H
@@ -71,10 +70,7 @@ struct scene {
 	size_t rules;
 };
 
-/*
- * Only a refusal of BPF as such is a reason to skip. EACCES is none: with it the verifier rejects
- * a program.
- */
+/* Tests skip if the kernel refuses BPF altogether. EACCES fails the test: the verifier has rejected the program. */
 static inline int scene_open(struct scene *scene, const struct abi_options *options, __u64 slots)
 {
 	int error = raw_filter_open(XDP_CUCKOO_OBJECT, options, table_geometry(slots), &scene->filter);
@@ -83,7 +79,7 @@ static inline int scene_open(struct scene *scene, const struct abi_options *opti
 	return error == -EPERM || error == -ENOSYS ? 0 : error;
 }
 
-/* For a group of tests whose state is the scene: an exact table that counts. */
+/* The setup of a group whose state is the scene. Its table is exact and counts. */
 static inline int scene_open_exact(void **state)
 {
 	static const struct abi_options options = { .format = BUCKET_16, .is_exact = 1, .has_counts = 1 };
@@ -176,7 +172,7 @@ static inline enum abi_outcome scene_expect(const struct scene *scene, enum pars
 	return outcome;
 }
 
-/* Whether what was counted is a rule that matches, with the action of the outcome. */
+/* Whether the counted rule matches the flow and has the action of the outcome. */
 static inline bool scene_may_count(const struct scene *scene, const struct flow *flow, enum abi_outcome outcome,
 				   __u32 number)
 {
@@ -271,7 +267,7 @@ static inline __u8 rule_length(const struct flow *flow, __u8 length)
 	return flow->family == FLOW_IPV4 && length > 32 ? 32 : length;
 }
 
-/* The rule of a kind that matches the flow; false where the flow lacks addresses or ports. */
+/* Makes the rule of this kind that matches the flow. False if the flow lacks addresses or ports. */
 static inline bool rule_from_flow(const struct flow *flow, const struct rule_kind *kind, enum rule_action action,
 				  struct rule *rule)
 {
@@ -296,7 +292,7 @@ static inline bool rule_from_flow(const struct flow *flow, const struct rule_kin
 	return true;
 }
 
-/* Rows with one flow need its rules only once. */
+/* Several rows can have the same flow; its rules are tried once. */
 static inline bool is_first_of_flow(size_t packet)
 {
 	for (size_t i = 0; i < packet; i++)
@@ -307,7 +303,7 @@ static inline bool is_first_of_flow(size_t packet)
 
 typedef void rule_visit(struct scene *scene, size_t packet, struct rule *rule);
 
-/* Every kind of rule, made from every flow: dropping rules, with the first packet of the flow. */
+/* Visits a drop rule of every kind for every flow, with the first packet of the flow. */
 static inline void each_rule(struct scene *scene, rule_visit *visit)
 {
 	struct rule rule;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rules from text, for the tests of what rules are. */
+/* Rules from text. */
 #ifndef XDP_CUCKOO_TEST_RULE_FIXTURE_H
 #define XDP_CUCKOO_TEST_RULE_FIXTURE_H
 

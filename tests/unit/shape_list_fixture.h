@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Lists of shapes, and what holds of every one. */
+/* Lists of shapes, and a check that every list must pass. */
 #ifndef XDP_CUCKOO_TEST_SHAPE_LIST_FIXTURE_H
 #define XDP_CUCKOO_TEST_SHAPE_LIST_FIXTURE_H
 
@@ -36,7 +36,7 @@ static inline bool is_equal(const struct rule_shape *a, const struct rule_shape 
 	       a->dst_len == b->dst_len;
 }
 
-/* Whether some other entry has this one's target, or rules of two families are one key of it. */
+/* Whether another entry is probed as the same shape, or rules of two families share a key of this shape. */
 static inline bool is_shared(const struct shape_list *list, const struct shape_list_entry *entry)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -52,7 +52,7 @@ static inline size_t count_targets(const struct shape_list *list, enum flow_fami
 	return shape_list_probed(list, family, targets);
 }
 
-/* Those that pass first, none twice, and every entry's among them. */
+/* The probed shapes: shapes that pass come first, each appears once, and each entry's probed shape is among them. */
 static inline void assert_targets(const struct shape_list *list, enum flow_family family)
 {
 	struct rule_shape targets[ABI_SHAPES_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A store in a directory of its own for each test, and the short forms that store tests share. */
+/* A store in a new directory for each test, and short forms for its calls. */
 #ifndef XDP_CUCKOO_TEST_STORE_FIXTURE_H
 #define XDP_CUCKOO_TEST_STORE_FIXTURE_H
 
@@ -25,7 +25,7 @@ struct fixture {
 
 static uint64_t random_state __attribute__((unused));
 
-/* The setup of a group whose tests draw numbers. */
+/* The setup of a group whose tests use below(). */
 static inline int seed(void **state)
 {
 	const char *text = getenv("SEED");
@@ -123,7 +123,7 @@ static inline void begin_pending(struct fixture *f, __s64 timeout_ms)
 	assert_int_equal(store_set_pending(f->store, timeout_ms), 0);
 }
 
-/* A store that does not open, and says why with its path. */
+/* The store does not open. The error text is one line and names its path. */
 static inline void open_fails(struct fixture *f, enum store_mode mode, int error)
 {
 	f->reason.text[0] = '\0';
@@ -183,7 +183,7 @@ static inline bool has(struct fixture *f, const char *text)
 	return !error;
 }
 
-/* As it is stored, with timeout and comment. */
+/* The stored rule, with its timeout and comment. */
 static inline struct rule get(struct fixture *f, const char *text)
 {
 	struct rule rule = rule_of(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A table in memory of its own, keys to put into it, and the check of what it holds. */
+/* A table in memory, keys for it, and a check of its content. */
 #ifndef XDP_CUCKOO_TABLE_FIXTURE_H
 #define XDP_CUCKOO_TABLE_FIXTURE_H
 
@@ -34,7 +34,7 @@ static inline size_t bucket_bytes(const struct table *table)
 	return table_bucket_bytes(table->format, table->geometry);
 }
 
-/* A copy of the table in memory of its own. */
+/* Copies the table to other memory. */
 static inline void fixture_copy(struct fixture *copy, const struct fixture *fixture)
 {
 	const __u64 slots = table_slots(&fixture->table);
@@ -47,7 +47,7 @@ static inline void fixture_copy(struct fixture *copy, const struct fixture *fixt
 	copy->table.used = fixture->table.used;
 }
 
-/* Entries as a table meets them: two of a million may be one to a compact table. */
+/* Entries of random keys. Of a million, two may be the same key to a compact table. */
 static inline struct table_entry *entries_of(__u64 seed, __u64 from, size_t count)
 {
 	struct table_entry *entry = calloc(count + 1, sizeof(*entry));
@@ -58,13 +58,13 @@ static inline struct table_entry *entries_of(__u64 seed, __u64 from, size_t coun
 	return entry;
 }
 
-/* Keys of which no two are one to a table: each number below 65535 has its own fingerprint. */
+/* Even a compact table can tell these keys apart: each number below 65535 has its own fingerprint. */
 static inline struct hash_value distinct_key(__u64 seed, __u64 number)
 {
 	return churn_key((number + 1) << 48 | churn_hash(seed, number) >> 16);
 }
 
-/* Those of `count` numbers from `from`, each `times` times. */
+/* The distinct keys of `count` numbers from `from` on, each `times` times. */
 static inline struct table_entry *distinct_entries(__u64 seed, __u64 from, size_t count, size_t times)
 {
 	struct table_entry *entry = calloc(count * times + 1, sizeof(*entry));
@@ -80,7 +80,7 @@ static inline int insert(struct fixture *fixture, const struct table_entry *entr
 	return table_insert(&fixture->table, &entry->key, entry->end);
 }
 
-/* Where a key's entry stands in an exact table. */
+/* The place of a key's entry in an exact table. */
 static inline struct table_place place_of(const struct table *table, const struct hash_value *key)
 {
 	const struct bucket_pair pair = churn_pair(table, key->hash);
@@ -90,7 +90,7 @@ static inline struct table_place place_of(const struct table *table, const struc
 	return place;
 }
 
-/* That the table holds these entries and no other: a copy of it is empty once they are deleted. */
+/* The table holds these entries and no others: a copy of it is empty after they are deleted. */
 static inline void assert_holds(const struct fixture *fixture, const struct table_entry *entry, size_t count)
 {
 	struct fixture copy;
@@ -109,7 +109,7 @@ static inline void assert_holds(const struct fixture *fixture, const struct tabl
 	fixture_close(&copy);
 }
 
-/* With one processor, reader and writer hardly ever meet. */
+/* On one processor, reader and writer hardly ever run at the same time. */
 static inline void skip_without_two_processors(void)
 {
 	cpu_set_t first = churn_processor(0), second = churn_processor(1);
@@ -133,9 +133,7 @@ static inline struct hash_value key_of_two_buckets(const struct table *table)
 	return churn_key(hash);
 }
 
-/*
- * Another key, whose bucket pair and fingerprint are the same, but which prefers the other bucket.
- */
+/* Another key with the same buckets and fingerprint, which prefers the other bucket. */
 static inline struct hash_value twin_of(const struct table *table, const struct hash_value *key)
 {
 	return churn_key(churn_twin(table, key->hash));

@@ -113,7 +113,7 @@ TEST(test_moved_with_its_count)
 	free(table.memory.counter);
 }
 
-/* Another key gets the slot. Neither the old count of the slot nor the count that the key brings is new. */
+/* Another key gets the slot. The old count of the slot and the count that the key brings are not new packets. */
 TEST(test_another_key_in_its_slot)
 {
 	struct table table = table_of(1024);

@@ -61,7 +61,7 @@ static void assert_none(struct pipe *from)
 	assert_int_equal(feed_next(&from->feed, &offset), 0);
 }
 
-TEST(lines_are_whole_wherever_they_are_cut)
+TEST(test_lines_are_whole_wherever_they_are_cut)
 {
 	static const char text[] = "one\n\ntwo words\r\n  three\nfour";
 
@@ -90,7 +90,7 @@ TEST(lines_are_whole_wherever_they_are_cut)
 	}
 }
 
-TEST(lines_stay_until_they_are_forgotten)
+TEST(test_lines_stay_until_they_are_forgotten)
 {
 	struct pipe from;
 	size_t first, second;
@@ -113,7 +113,7 @@ TEST(lines_stay_until_they_are_forgotten)
 	feed_close(&from.feed);
 }
 
-TEST(long_lines_are_cut_and_the_next_is_whole)
+TEST(test_long_lines_are_cut_and_the_next_is_whole)
 {
 	static char text[5 * FEED_LINE_BYTES];
 	struct pipe from;
@@ -134,7 +134,7 @@ TEST(long_lines_are_cut_and_the_next_is_whole)
 	feed_close(&from.feed);
 }
 
-TEST(a_byte_order_mark_is_skipped)
+TEST(test_a_byte_order_mark_is_skipped)
 {
 	struct pipe from;
 
@@ -150,7 +150,7 @@ TEST(a_byte_order_mark_is_skipped)
 	feed_close(&from.feed);
 }
 
-TEST(signals_end_the_wait_and_no_more)
+TEST(test_signals_end_the_wait_and_no_more)
 {
 	struct pipe from;
 
@@ -168,7 +168,7 @@ TEST(signals_end_the_wait_and_no_more)
 	feed_close(&from.feed);
 }
 
-TEST(what_cannot_be_opened)
+TEST(test_what_cannot_be_opened)
 {
 	struct feed feed;
 

@@ -24,7 +24,7 @@ static void be_refused(void)
 	close(program);
 }
 
-TEST(test_words_are_of_one_refusal)
+TEST(test_an_error_text_belongs_to_one_refusal)
 {
 	struct reason reason;
 

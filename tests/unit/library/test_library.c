@@ -54,7 +54,7 @@ LIBRARY_TEST(test_a_damaged_store)
 	refuses_to_open(f, NULL, XDP_CUCKOO_READ, -EBADMSG);
 }
 
-/* A relative directory stays the one of the time of xdp_cuckoo_open(). */
+/* A relative directory is resolved once, by xdp_cuckoo_open(). */
 LIBRARY_TEST(test_a_relative_state)
 {
 	struct xdp_cuckoo_filter *filter;
@@ -279,7 +279,7 @@ LIBRARY_TEST(test_what_ends_a_change)
 	xdp_cuckoo_close(filter);
 }
 
-LIBRARY_TEST(test_looking_only)
+LIBRARY_TEST(test_a_handle_for_reading_changes_nothing)
 {
 	struct xdp_cuckoo_filter *filter;
 	const struct xdp_cuckoo_rule rule = parsed("192.0.2.1");

@@ -63,7 +63,7 @@ static void *meddle(void *context)
 	return NULL;
 }
 
-LIBRARY_TEST(test_a_change_is_its_threads)
+LIBRARY_TEST(test_a_change_belongs_to_its_thread)
 {
 	struct other_thread other = { .f = f };
 	pthread_t thread;
@@ -203,7 +203,7 @@ static int try_as_other_user(const struct fixture *f, const char *own)
 	return wrong;
 }
 
-LIBRARY_TEST(test_a_process_that_may_not)
+LIBRARY_TEST(test_a_process_without_permission)
 {
 	struct xdp_cuckoo_filter *filter;
 	char own[80];
@@ -275,7 +275,7 @@ static int redirect(int fd, int file)
 	return before;
 }
 
-LIBRARY_TEST(test_it_says_nothing)
+LIBRARY_TEST(test_the_library_prints_nothing)
 {
 	struct xdp_cuckoo_filter *filter;
 	int file, out, err;

@@ -46,7 +46,7 @@ static void write_text(const json_t *metrics, char **text)
 	fclose(to);
 }
 
-TEST(test_whole_or_told)
+TEST(test_metrics_are_whole_or_reported_incomplete)
 {
 	unsigned int needed, told;
 	char *whole, *text;
@@ -82,7 +82,7 @@ TEST(test_whole_or_told)
 }
 
 /* Other code in this process has an allocator of its own. */
-TEST(test_allocator_stays)
+TEST(test_the_allocator_of_the_process_stays)
 {
 	json_malloc_t before, after;
 	json_t *metrics;

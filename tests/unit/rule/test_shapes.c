@@ -2,7 +2,7 @@
 /* The probed shape of each shape, while shapes come and go. */
 #include "unit/shape_list_fixture.h"
 
-TEST(test_each_is_its_own_target_up_to_8)
+TEST(test_up_to_8_shapes_are_probed_as_themselves)
 {
 	struct shape_list list = {};
 	__u8 length;
@@ -17,9 +17,8 @@ TEST(test_each_is_its_own_target_up_to_8)
 	assert_sound(&list);
 }
 
-/* 16 is 1 bit shorter than 17. 10 is 7 bits shorter, which is too much. 32 is longer than all. */
 /* Order: shapes that pass, then those with most keys, then by shape. */
-TEST(test_order_of_targets)
+TEST(test_order_of_probed_shapes)
 {
 	static const struct {
 		__u8 length;
@@ -42,7 +41,8 @@ TEST(test_order_of_targets)
 	}
 }
 
-TEST(test_further_ones_join_the_nearest)
+/* /16 is 1 bit shorter than /17. /10 is 7 bits shorter, which is too much. /32 is longer than all. */
+TEST(test_further_shapes_join_the_nearest)
 {
 	struct shape_list list = {};
 
@@ -89,7 +89,7 @@ TEST(test_the_last_key_takes_the_shape_with_it)
  * A probed shape stays while another shape is expanded to it, even when its own rules go. They may come
  * back.
  */
-TEST(test_a_target_outlives_its_shape)
+TEST(test_a_probed_shape_outlives_the_shape_it_was_made_for)
 {
 	const struct rule_shape target = drop4(17);
 	struct shape_list list = {};
@@ -115,7 +115,7 @@ static struct rule_shape unlike(enum flow_family family, unsigned int n)
 	return (struct rule_shape){ .family = family, .src_len = 1 + n, .dst_len = 32 - n };
 }
 
-TEST(test_33_that_cannot_join_are_refused)
+TEST(test_33_shapes_that_cannot_join_are_refused)
 {
 	struct shape_list list = {}, before;
 	struct rule_shape more = { .family = FLOW_IPV4, .fields = RULE_DPORT };

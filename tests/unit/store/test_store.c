@@ -371,7 +371,7 @@ static __u8 target_length(struct fixture *f, const char *text)
  * Eight shapes are probed as themselves. After that, near ones join, and the store keeps which joined
  * which.
  */
-STORE_TEST(test_9th_shape_joins)
+STORE_TEST(test_the_9th_shape_joins_another)
 {
 	struct shape_list before, after;
 
@@ -408,7 +408,7 @@ STORE_TEST(test_9th_shape_joins)
 }
 
 /* In this order of lengths no shape can join a longer one. */
-STORE_TEST(test_33rd_target)
+STORE_TEST(test_a_33rd_probed_shape_is_refused)
 {
 	begin(f);
 	put_lengths(f, "8000::", 1, ABI_SHAPES_MAX);

@@ -98,7 +98,7 @@ TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules)
 	assert_int_not_equal(number_of(f, "a"), 0);
 }
 
-TIME_TEST(test_there_can_be_63)
+TIME_TEST(test_there_can_be_63_lists)
 {
 	unsigned int number;
 	char name[16];
@@ -120,7 +120,7 @@ TIME_TEST(test_there_can_be_63)
 
 /* ---- who has a rule until when ---- */
 
-TIME_TEST(test_the_last_owner)
+TIME_TEST(test_a_rule_goes_with_its_last_owner)
 {
 	unsigned int a, b;
 
@@ -244,7 +244,7 @@ TIME_TEST(test_lists_are_undone)
 }
 
 /* An undo does not bring rules back to a list deleted meanwhile, nor delete a list that got rules since. */
-TIME_TEST(test_changes_between)
+TIME_TEST(test_an_undo_keeps_changes_to_other_lists)
 {
 	unsigned int a, b, c;
 
@@ -281,7 +281,7 @@ TIME_TEST(test_changes_between)
 }
 
 /* An undo does not undo what others do to the lists of the change. */
-TIME_TEST(test_lists_changed_between)
+TIME_TEST(test_an_undo_keeps_changes_to_its_own_lists)
 {
 	struct store_lists lists;
 	unsigned int a, b, c;
@@ -348,13 +348,13 @@ TIME_TEST(test_damaged_values)
 		__u8 bytes[32];
 	} rows[] = {
 		{ 8, { 2, NUMBER(2) } },                        /* cut short */
-		{ 9, { 2, NUMBER(1) } },                        /* by hand, for good: has no head */
+		{ 9, { 2, NUMBER(1) } },                        /* permanent and by hand: such a value has no head */
 		{ 9, { 2, NUMBER(0) } },                        /* nobody */
 		{ 17, { 3, NUMBER(9), NUMBER(2) } },            /* cut short */
 		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(0) } }, /* a deadline without an owner */
 		{ 25, { 3, NUMBER(9), NUMBER(2), NUMBER(3) } }, /* one owner both permanently and with a deadline */
 		{ 25, { 3, NUMBER(0), NUMBER(2), NUMBER(4) } }, /* no deadline */
-		{ 25, { 3, NUMBER(9), NUMBER(0), NUMBER(1) } }, /* by hand, for a time: has another head */
+		{ 25, { 3, NUMBER(9), NUMBER(0), NUMBER(1) } }, /* timed and by hand: such a value has another head */
 		{ 9, { 4, NUMBER(2) } },                        /* no comment starts like this */
 	};
 	struct rule rule = rule_of("192.0.2.1");

@@ -13,7 +13,7 @@
 #define META_BYTES_1 40 /* of schema 1 */
 #define META_SCHEMA_OFFSET 8
 
-DIRECTORY_TEST(test_missing)
+DIRECTORY_TEST(test_a_missing_store_is_made_only_for_writing)
 {
 	open_fails(f, STORE_READ, -ENOENT);
 	assert_int_equal(access(f->dir, F_OK), -1);

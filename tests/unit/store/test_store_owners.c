@@ -216,7 +216,7 @@ static void undo_at_random(struct fixture *f, struct model *model)
 }
 
 /* The comment of the first owner, as long as the rule has an owner. */
-TIME_TEST(test_whose_comment)
+TIME_TEST(test_the_comment_of_the_first_owner_counts)
 {
 	struct rule rule = rule_of("192.0.2.1 comment first timeout 1h");
 	unsigned int list;
@@ -233,7 +233,7 @@ TIME_TEST(test_whose_comment)
 	store_abort(f->store);
 }
 
-TIME_TEST(test_at_random)
+TIME_TEST(test_random_changes_match_the_model)
 {
 	struct model *model = calloc(1, sizeof(*model));
 

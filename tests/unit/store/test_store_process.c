@@ -197,8 +197,8 @@ static void replay(unsigned int commits)
 }
 
 /*
- * The sixth of eight also keeps, for the undo, the new rule and the one with a new timeout unless it was
- * permanent.
+ * After commit 6 of every eight, a change is pending. It keeps the new rule for the undo, and the rule with a new
+ * timeout unless that was permanent.
  */
 static void holds_pending(struct fixture *f, unsigned int commits)
 {

@@ -46,7 +46,7 @@ static void write_rule(MDB_txn *txn, const struct rule *rule, const char *commen
 		    (MDB_val){ strlen(comment), (void *)comment });
 }
 
-/* Every shape of the rules has one key, but for that of the two hosts. */
+/* Every shape of the rules has one key. Only the shape of the two hosts has two. */
 static void write_shapes(MDB_txn *txn, const struct rule *rule)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
@@ -137,7 +137,7 @@ static void is_schema(struct fixture *f, unsigned int schema)
 	lmdb_commit(txn);
 }
 
-SCHEMA_TEST(test_is_read)
+SCHEMA_TEST(test_schema_1_is_read_unchanged)
 {
 	struct shape_list list;
 
@@ -149,8 +149,8 @@ SCHEMA_TEST(test_is_read)
 	is_schema(f, 1);
 }
 
-/* Also if the clock differs from the one before; by now it always does. */
-SCHEMA_TEST(test_a_writer_that_changes_nothing_leaves_it)
+/* This holds although the clock has moved on since the store was written. */
+SCHEMA_TEST(test_a_writer_that_changes_nothing_converts_nothing)
 {
 	open_store(f, STORE_WRITE);
 	holds_all(f, GENERATION);
@@ -171,7 +171,7 @@ SCHEMA_TEST(test_a_writer_that_changes_nothing_leaves_it)
 	holds_all(f, GENERATION);
 }
 
-SCHEMA_TEST(test_the_first_change)
+SCHEMA_TEST(test_the_first_change_converts_the_store)
 {
 	open_store(f, STORE_WRITE);
 	begin(f);
@@ -196,7 +196,7 @@ SCHEMA_TEST(test_the_first_change)
 }
 
 /* Every change converts the store: one of settings, and a pending one, too. */
-SCHEMA_TEST(test_other_first_changes)
+SCHEMA_TEST(test_any_first_change_converts_the_store)
 {
 	const struct store_settings settings = { .is_monitor_only = 1 };
 	struct store_settings kept;

@@ -7,7 +7,7 @@
 
 /* ---- one rule ---- */
 
-TIME_TEST(test_put_again)
+TIME_TEST(test_a_rule_put_again_gets_the_new_timeout)
 {
 	begin(f);
 	assert_int_equal(put_for(f, "192.0.2.1 comment first", CLOCK_HOUR), 0);
@@ -301,7 +301,7 @@ static void advance(struct model *model)
 	model->now_ms += ms;
 }
 
-TIME_TEST(test_many_against_a_model)
+TIME_TEST(test_random_timeouts_match_a_model)
 {
 	struct model model = {}, before;
 

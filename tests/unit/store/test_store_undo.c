@@ -31,7 +31,7 @@ static int nothing_to_undo(const struct rule *rule, bool is_back, void *context)
 
 /* ---- what waits ---- */
 
-TIME_TEST(test_one_at_a_time)
+TIME_TEST(test_one_pending_change_at_a_time)
 {
 	__u64 first, generation;
 
@@ -65,7 +65,7 @@ TIME_TEST(test_one_at_a_time)
 	assert_int_not_equal(pending_of(f).id, first);
 }
 
-TIME_TEST(test_abort_forgets)
+TIME_TEST(test_abort_forgets_the_pending_change)
 {
 	add(f, "192.0.2.1");
 	begin_pending(f, CLOCK_HOUR);
@@ -87,7 +87,7 @@ TIME_TEST(test_abort_forgets)
 }
 
 /* After an aborted undo the whole change is still pending. */
-TIME_TEST(test_abort_of_the_undo)
+TIME_TEST(test_an_aborted_undo_keeps_the_pending_change)
 {
 	begin_pending(f, CLOCK_HOUR);
 	assert_int_equal(put(f, "192.0.2.1"), 0);
@@ -124,8 +124,8 @@ TIME_TEST(test_time_left)
 	is_left(f, -CLOCK_DAY - CLOCK_SECOND - CLOCK_HOUR);
 }
 
-/* From this moment on, though the store's clock stands still. */
-TIME_TEST(test_time_pushed_out)
+/* The new time counts from the call on, not from the last commit. */
+TIME_TEST(test_the_deadline_can_be_pushed_out)
 {
 	begin(f);
 	assert_int_equal(store_push_pending(f->store, CLOCK_HOUR), -ENOENT);
@@ -211,7 +211,7 @@ static void was_before(struct fixture *f, const struct expected *expected, size_
 	assert_int_equal(pending_of(f).rules, count);
 }
 
-TIME_TEST(test_what_was_before)
+TIME_TEST(test_the_undo_knows_the_rules_before_the_change)
 {
 	static const struct expected expected[] = {
 		{ "192.0.2.1 comment deleted", true, 0 },
@@ -262,7 +262,7 @@ TIME_TEST(test_what_was_before)
 }
 
 /* What others do to the same rules survives the undo: see also store/test_store_owners.c. */
-TIME_TEST(test_changed_meanwhile)
+TIME_TEST(test_rules_changed_while_a_change_is_pending)
 {
 	static const struct expected expected[] = {
 		{ "192.0.2.1 comment \"added later\"", true, 0 },
@@ -298,7 +298,7 @@ static int del_ended(const struct rule *rule, void *context)
 }
 
 /* The change made a rule end earlier; the undo takes that back, too. */
-TIME_TEST(test_ended_meanwhile)
+TIME_TEST(test_a_rule_ended_while_a_change_is_pending)
 {
 	struct expected expected[] = { { "192.0.2.1", true, CLOCK_HOUR } };
 
@@ -316,7 +316,7 @@ TIME_TEST(test_ended_meanwhile)
 	was_before(f, expected, COUNT(expected));
 }
 
-TIME_TEST(test_cleared)
+TIME_TEST(test_a_clear_can_be_undone)
 {
 	struct expected expected[] = {
 		{ "192.0.2.1 comment one", true, 0 },
@@ -439,7 +439,7 @@ static void equal(const struct copy *a, const struct copy *b)
 	}
 }
 
-TIME_TEST(test_undone_it_is_as_before)
+TIME_TEST(test_an_undo_restores_rules_and_counts)
 {
 	struct copy *before = calloc(2, sizeof(*before)), *after = before + 1;
 	struct store_info info, again;

@@ -174,7 +174,7 @@ static const struct {
 	{ ABI_END_MAX, ~0U, LOOKUP_MISS },
 };
 
-/* Epochs, also such that the ticks wrap around. */
+/* Some of the epochs make the ticks wrap around. */
 static const __u32 epochs[] = { 0, 1, TICK, ~0U - TICK / 2, ~0U };
 
 /* Looks up one key, alone or behind others with the same fingerprint. */
