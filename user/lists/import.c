@@ -122,6 +122,7 @@ static int add_rules(struct session *session, struct import *import, struct reas
 {
 	clock_gettime(CLOCK_MONOTONIC, &import->storing);
 	for (size_t i = 0; i < import->rules.count; i++) {
+		enum store_added added;
 		struct rule rule;
 		int error;
 
@@ -130,12 +131,12 @@ static int add_rules(struct session *session, struct import *import, struct reas
 		if (i % STEPS_A_PROGRESS == 0)
 			output_progress("storing", i, (double)i / import->rules.count, seconds_since(&import->storing));
 		rule_set_get(&import->rules, i, &rule);
-		error = change_add(session, &rule, reason);
-		if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
+		error = change_add(session, &rule, &added, reason);
+		if (error)
 			return error;
 		/* With --replace, the comparison with the store has already counted these rules. */
 		if (!import->options->is_replace)
-			import_count_added(import, error);
+			import_count_added(import, added);
 	}
 	output_progress("activating", import->rules.count, -1, seconds_since(&import->storing));
 	/* The commit may need the memory for new tables. */
@@ -150,14 +151,14 @@ static int delete_obsolete(struct session *session, struct import *import, struc
 	int error = 0;
 
 	for (size_t i = 0; i < obsolete->count && !error; i++) {
+		enum store_deleted ignored;
 		struct rule rule;
 
 		if (is_interrupted)
 			return interrupted(reason);
 		rule_set_get(obsolete, i, &rule);
-		error = import->diff.is_alone ? change_del(session, &rule, reason) :
-						change_give_up(session, &rule, reason);
-		error = error == -EALREADY ? 0 : error;
+		error = import->diff.is_alone ? change_del(session, &rule, &ignored, reason) :
+						change_give_up(session, &rule, &ignored, reason);
 	}
 	return error;
 }

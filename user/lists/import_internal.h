@@ -16,7 +16,7 @@ int import_say_too_many_lists(struct reason *reason);
  */
 int import_compare(struct import *import, struct store *store, unsigned int owner, struct reason *reason);
 
-/* Counts one rule by the result of change_add(). */
-void import_count_added(struct import *import, int error);
+/* Counts one added rule. */
+void import_count_added(struct import *import, enum store_added added);
 
 #endif

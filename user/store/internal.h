@@ -133,7 +133,7 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 /*
  * An undo takes back only the pending change, not what later transactions do. So those transactions also
  * change the values kept for the undo, as far as a rule has one. The functions are the counterparts of
- * store_put_for(), store_give_up(), store_del() and store_clear(). They return 0 where nothing is kept.
+ * store_put(), store_give_up(), store_del() and store_clear(). They return 0 where nothing is kept.
  * store_is_later(): whether the pending change was made by an earlier transaction.
  */
 bool store_is_later(const struct store *store);

@@ -108,7 +108,7 @@ static int copy_value(MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
 }
 
 static int put_again(struct store *store, const struct rule *rule, __u64 owner, const MDB_val *key,
-		     const MDB_val *there)
+		     const MDB_val *there, enum store_added *added)
 {
 	__u8 bytes[STORE_VALUE_BYTES];
 	MDB_val old = *there;
@@ -121,16 +121,18 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 		error = store_value_read(store, &old, &value);
 	if (error)
 		return error;
-	if (value.owners.permanent & owner)
-		return -EEXIST;
+	if (value.owners.permanent & owner) {
+		*added = STORE_UNCHANGED;
+		return 0;
+	}
 	is_timed = store_owners_end(&value.owners);
 	/*
 	 * The first comment stays. But if no other owner is left, a ban with a timeout may bring a new one.
 	 */
 	is_others = store_owners_all(&value.owners) & ~owner && value.owners.deadline_ms > store->clock.now_ms;
 	now = store_owners_with(value.owners, owner, deadline_of(store, rule), store->clock.now_ms);
-	error = change_value(store, key, &old, &now, is_timed && !is_others ? rule->comment : "");
-	return error ? error : is_timed ? -EALREADY : -EUSERS;
+	*added = is_timed ? STORE_NEW_END : STORE_NEW_OWNER;
+	return change_value(store, key, &old, &now, is_timed && !is_others ? rule->comment : "");
 }
 
 /* What follows after a new rule was put into database "rules". */
@@ -151,7 +153,7 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 	return error ? error : store_keep_undo(store, key, NULL);
 }
 
-int store_put_for(struct store *store, const struct rule *rule, unsigned int owner)
+int store_put(struct store *store, const struct rule *rule, unsigned int owner, enum store_added *added)
 {
 	const struct store_owners none = {},
 				  owners = store_owners_with(none, 1ULL << owner, deadline_of(store, rule), 0);
@@ -164,17 +166,13 @@ int store_put_for(struct store *store, const struct rule *rule, unsigned int own
 		return error;
 	status = put_absent(store, &key, &value);
 	if (status == MDB_KEYEXIST)
-		return put_again(store, rule, 1ULL << owner, &key, &value);
+		return put_again(store, rule, 1ULL << owner, &key, &value, added);
+	*added = STORE_ADDED;
 	/* The shapes come after the rule: for a rule that was there, they are counted already. */
 	return status ? environment_write_error(store->env, status) : put_new(store, rule, &owners, &key);
 }
 
-int store_put(struct store *store, const struct rule *rule)
-{
-	return store_put_for(store, rule, STORE_BY_HAND);
-}
-
-int store_put_back(struct store *store, const struct rule *rule)
+int store_put_back(struct store *store, const struct rule *rule, enum store_added *added)
 {
 	const __u64 known = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
 	const struct store_owners owners =
@@ -185,8 +183,9 @@ int store_put_back(struct store *store, const struct rule *rule)
 	MDB_val key = rule_bytes(rule, bytes), value;
 	int status;
 
-	if (!store_owners_all(&owners))
-		return -ENOENT;
+	*added = store_owners_all(&owners) ? STORE_ADDED : STORE_UNCHANGED;
+	if (*added == STORE_UNCHANGED)
+		return 0;
 	value = store_value_write(&owners, rule->comment, value_room);
 	status = put_absent(store, &key, &value);
 	return status ? environment_write_error(store->env, status) : put_new(store, rule, &owners, &key);
@@ -239,16 +238,19 @@ int store_del_ended(struct store *store, const struct rule *rule)
 	return error ? error : del_value(store, rule, &key, &value);
 }
 
-int store_del(struct store *store, const struct rule *rule)
+int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
 	const MDB_val key = rule_bytes(rule, bytes);
 	int error = store_kept_del(store, &key);
 
-	return error ? error : store_del_ended(store, rule);
+	if (!error)
+		error = store_del_ended(store, rule);
+	*deleted = error == -ENOENT ? STORE_NO_SUCH_RULE : STORE_DELETED;
+	return error == -ENOENT ? 0 : error;
 }
 
-int store_give_up(struct store *store, const struct rule *rule, unsigned int owner)
+int store_give_up(struct store *store, const struct rule *rule, unsigned int owner, enum store_deleted *deleted)
 {
 	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes), old;
@@ -260,15 +262,16 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 		error = find_value(store, &key, &old, copy);
 	if (!error)
 		error = store_value_read(store, &old, &value);
+	if (error == -ENOENT || (!error && !(store_owners_all(&value.owners) & 1ULL << owner))) {
+		*deleted = STORE_NO_SUCH_RULE;
+		return 0;
+	}
 	if (error)
 		return error;
-	if (!(store_owners_all(&value.owners) & 1ULL << owner))
-		return -ENOENT;
 	now = store_owners_without(value.owners, 1ULL << owner, store->clock.now_ms);
-	if (!store_owners_all(&now))
-		return del_value(store, rule, &key, &old);
-	error = change_value(store, &key, &old, &now, "");
-	return error ? error : -EALREADY;
+	*deleted = store_owners_all(&now) ? STORE_STILL_WANTED : STORE_DELETED;
+	return *deleted == STORE_DELETED ? del_value(store, rule, &key, &old) :
+					   change_value(store, &key, &old, &now, "");
 }
 
 static int keep_for_undo(const struct rule *rule, void *context)

@@ -107,37 +107,41 @@ void store_abort(struct store *store);
 __s64 store_lag_ms(const struct store *store);
 
 /*
- * Changes of rules, within a transaction. `owner` is a number, not a bit; store_put() is store_put_for() by
- * hand. The owners with a timeout share one deadline: the latest that any of them asked for. It stays even
- * when that owner gives the rule up.
+ * Changes of rules, within a transaction. `owner` is a number, not a bit. The owners with a timeout share one
+ * deadline: the latest that any of them asked for. It stays even when that owner gives the rule up.
  *
- * store_put_for(): `owner` wants the rule.
- *   0          the rule is new
- *   -EEXIST    the owner wanted it permanently already; rule and comment stay as they are
- *   -EALREADY  the rule had a timeout, or had ended; it now has the new timeout or none, but does not end
- *              before other owners want it to
- *   -EUSERS    other owners want it permanently; `owner` is now an owner, too
- *   -E2BIG     the family has no room for another shape
+ * store_put(): `owner` wants the rule. -E2BIG: the family has no room for another shape. store_put_back() adds
+ * a missing rule again, with those of its owners that still exist; if none exists, it changes nothing.
  *
- * store_give_up(): `owner` no longer wants the rule.
- *   0          nobody else wants it, so it is deleted
- *   -EALREADY  other owners want it; it ends when they want it to
- *   -ENOENT    the owner has no such rule
- *
- * store_del() deletes a rule of any owner: 0; -ENOENT. store_del_ended() deletes a rule that
- * store_expired() visits; if the pending change made it end sooner, undoing that change brings the rule
- * back. store_put_back() adds a missing rule again, with those of its owners that still exist; -ENOENT:
- * none exists. store_clear() deletes all rules.
+ * store_give_up(): `owner` no longer wants the rule. store_del() deletes a rule of any owner. store_del_ended()
+ * deletes a rule that store_expired() visits; if the pending change made it end sooner, undoing that change
+ * brings the rule back. store_clear() deletes all rules.
  *
  * While the change of an earlier transaction is pending, these functions change what its undo will bring
  * back, too, whatever they return; store_put_back() and store_del_ended() do not. store_give_up_all()
  * changes only that: `owner` wants none of those rules; with is_alone, nobody wants them.
  */
-int store_put(struct store *store, const struct rule *rule);
-int store_put_for(struct store *store, const struct rule *rule, unsigned int owner);
-int store_put_back(struct store *store, const struct rule *rule);
-int store_give_up(struct store *store, const struct rule *rule, unsigned int owner);
-int store_del(struct store *store, const struct rule *rule);
+enum store_added {
+	STORE_ADDED,     /* the rule is new */
+	STORE_UNCHANGED, /* the owner has the rule permanently already; rule and comment stay as they are */
+	/*
+	 * The rule had a timeout, or had ended. Now it has the new timeout or none, but does not end before other
+	 * owners want it to.
+	 */
+	STORE_NEW_END,
+	STORE_NEW_OWNER, /* other owners want the rule permanently; `owner` is now an owner, too */
+};
+
+enum store_deleted {
+	STORE_DELETED,
+	STORE_NO_SUCH_RULE, /* or the owner does not have it */
+	STORE_STILL_WANTED, /* by other owners; the rule ends when they want it to */
+};
+
+int store_put(struct store *store, const struct rule *rule, unsigned int owner, enum store_added *added);
+int store_put_back(struct store *store, const struct rule *rule, enum store_added *added);
+int store_give_up(struct store *store, const struct rule *rule, unsigned int owner, enum store_deleted *deleted);
+int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted);
 int store_del_ended(struct store *store, const struct rule *rule);
 int store_clear(struct store *store);
 int store_give_up_all(struct store *store, unsigned int owner, bool is_alone);

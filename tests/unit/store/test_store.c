@@ -27,10 +27,10 @@ static void test_put_get_delete(void **state)
 	assert_false(has(f, "192.0.2.1 action pass"));
 
 	assert_int_equal(store_begin(f->store), 0);
-	assert_int_equal(put(f, "192.0.2.1 comment other"), -EEXIST);
+	assert_int_equal(put(f, "192.0.2.1 comment other"), STORE_UNCHANGED);
 	assert_int_equal(put(f, "2001:db8::/32"), 0);
 	assert_true(has(f, "2001:db8::/32"));
-	assert_int_equal(del(f, "192.0.2.9"), -ENOENT);
+	assert_int_equal(del(f, "192.0.2.9"), STORE_NO_SUCH_RULE);
 	assert_int_equal(store_commit(f->store), 0);
 	has_comment(f, "192.0.2.1", "a b");
 	has_comment(f, "2001:db8::/32", "");
@@ -160,14 +160,14 @@ static void test_rules_that_come_in_order(void **state)
 		if (i % 50 < 25) /* grows where it is: pages split behind the end that was */
 			snprintf(text, sizeof(text), "10.0.%u.%u comment %0200u", i / 256, i % 256, i);
 		if (i % 50 < 25)
-			assert_int_equal(put(f, text), -EALREADY);
+			assert_int_equal(put(f, text), STORE_NEW_END);
 		snprintf(text, sizeof(text), "10.0.%u.%u", i / 256, i % 256);
 		if (i % 50 > 40)
 			assert_int_equal(del(f, text), 0);
 		there -= i % 50 > 40;
 		assert_int_equal(has(f, text), i % 50 <= 40);
 	}
-	assert_int_equal(put(f, "10.0.0.0"), -EEXIST);
+	assert_int_equal(put(f, "10.0.0.0"), STORE_UNCHANGED);
 	assert_int_equal(store_each(f->store, follows, &last), 0);
 	assert_int_equal(store_commit(f->store), 0);
 	holds(f, 1, there, there);
@@ -206,8 +206,8 @@ static void test_generation_counts_changes(void **state)
 	assert_int_equal(store_begin(f->store), 0);
 	assert_int_equal(store_commit(f->store), 0);
 	assert_int_equal(store_begin(f->store), 0);
-	assert_int_equal(put(f, "192.0.2.1"), -EEXIST);
-	assert_int_equal(del(f, "192.0.2.2"), -ENOENT);
+	assert_int_equal(put(f, "192.0.2.1"), STORE_UNCHANGED);
+	assert_int_equal(del(f, "192.0.2.2"), STORE_NO_SUCH_RULE);
 	assert_int_equal(store_commit(f->store), 0);
 	holds(f, 1, 1, 1);
 

@@ -162,9 +162,9 @@ static void test_a_writer_that_changes_nothing_leaves_it(void **state)
 	open_store(f, STORE_WRITE);
 	holds_all(f, GENERATION);
 	assert_int_equal(store_begin(f->store), 0);
-	assert_int_equal(put(f, rules[0].text), -EEXIST);
-	assert_int_equal(put_for(f, rules[1].text, CLOCK_HOUR), -EEXIST);
-	assert_int_equal(del(f, "192.0.2.99"), -ENOENT);
+	assert_int_equal(put(f, rules[0].text), STORE_UNCHANGED);
+	assert_int_equal(put_for(f, rules[1].text, CLOCK_HOUR), STORE_UNCHANGED);
+	assert_int_equal(del(f, "192.0.2.99"), STORE_NO_SUCH_RULE);
 	assert_int_equal(store_expired(f->store, never, NULL), 0);
 	assert_int_equal(store_commit(f->store), 0);
 	assert_int_equal(store_begin(f->store), 0);
