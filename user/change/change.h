@@ -58,7 +58,6 @@ struct session {
 	unsigned int owner; /* of added rules: STORE_BY_HAND or the number of a list */
 	bool is_whole;      /* switch to a new table if possible: all takes effect at once */
 	__s64 confirm_ms;   /* time to confirm the current change, from its end; 0: not pending */
-	bool is_torn;       /* an earlier change failed and left tables that differ from the store */
 	struct change *change;
 	struct change_undone undone;
 };

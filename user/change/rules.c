@@ -152,13 +152,12 @@ int change_del(struct session *session, const struct rule *rule, enum store_dele
 	return del(session, rule, DELETE_ANY, deleted, reason);
 }
 
-/* The tables are refilled after the commit, which is faster than deleting each key. */
 int change_clear(struct session *session, struct reason *reason)
 {
 	int error = store_clear(session->store);
 
 	for (size_t i = 0; i < session->filters_count; i++)
-		filter_defer(&session->filters[i], FILTER_STAYS);
+		filter_change_refill(&session->filters[i]);
 	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
 }
 
