@@ -53,19 +53,6 @@ static int refuse_attach(int error, const char *interface, enum interface_mode m
 	return error == -EPERM || error == -EACCES || error == -ENOMEM ? error : -EIO;
 }
 
-static int attach_program(const struct kernel_filter *filter, struct kernel_attachment *attachment,
-			  struct reason *reason)
-{
-	int error = kernel_program_id(filter, attachment->is_frags, &attachment->prog_id);
-
-	attachment->root_id = attachment->prog_id;
-	kernel_listen();
-	if (!error)
-		error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),
-				       kernel_mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
-	return error ? refuse_attach(error, attachment->interface, attachment->mode, reason) : 0;
-}
-
 static int attach(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
 {
 	int held, error = kernel_load_program(filter, attachment->is_frags, reason);
@@ -73,8 +60,16 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 	if (error)
 		return error;
 	error = kernel_pin(filter, filter, &held, reason);
-	if (!error)
-		error = attach_program(filter, attachment, reason);
+	if (!error) {
+		error = kernel_program_id(filter, attachment->is_frags, &attachment->prog_id);
+		attachment->root_id = attachment->prog_id;
+		kernel_listen();
+		if (!error)
+			error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),
+					       kernel_mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+		if (error)
+			error = refuse_attach(error, attachment->interface, attachment->mode, reason);
+	}
 	kernel_pin_done(held);
 	return error;
 }
@@ -92,23 +87,6 @@ static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, s
 		attachment->is_frags = true;
 		error = attach(filter, attachment, reason);
 	}
-	return error;
-}
-
-/* On success, *reason says why the mode is not native though KERNEL_AUTO tried it; else it is "". */
-static int attach_wanted(struct kernel_filter *filter, enum kernel_mode wanted, struct kernel_attachment *attachment,
-			 struct reason *reason)
-{
-	int error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, attachment, reason);
-	struct reason why;
-
-	reason_set(&why, 0, "%s", "");
-	if (is_unsupported(error) && wanted == KERNEL_AUTO) {
-		reason_set(&why, 0, "%s", why_not_native(error));
-		error = attach_mode(filter, INTERFACE_SKB, attachment, reason);
-	}
-	if (!error)
-		*reason = why;
 	return error;
 }
 
@@ -152,15 +130,24 @@ static int find_interface(const char *name, struct kernel_attachment *attachment
 int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
 {
 	struct kernel_attachment attachment = {};
+	struct reason why;
 	int error = find_interface(interface, &attachment, reason);
 
-	if (!error)
-		error = attach_wanted(filter, wanted, &attachment, reason);
 	if (error)
 		return error;
+	reason_set(&why, 0, "%s", "");
+	error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment, reason);
+	if (is_unsupported(error) && wanted == KERNEL_AUTO) {
+		reason_set(&why, 0, "%s", why_not_native(error));
+		error = attach_mode(filter, INTERFACE_SKB, &attachment, reason);
+	}
+	if (error)
+		return error;
+	*reason = why;
 	error = kernel_add_attachment(filter, &attachment);
 	return error ? kernel_refuse(reason, error, "cannot note the attachment to ", interface) : 0;
 }
+
 /* ---- detach ---- */
 
 static int detach(const struct kernel_attachment *attachment)
