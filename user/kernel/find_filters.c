@@ -28,6 +28,7 @@ struct search {
 	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": there is none */
 	struct reason *reason;
 };
+
 /* Adds an attachment to a filter that is known, or adds the filter. Takes ownership of `filter`. */
 static int add_filter(struct search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
@@ -167,20 +168,6 @@ static int inspect_interface(struct search *search, const struct interface *inte
 	return error;
 }
 
-static int inspect_all(struct search *search)
-{
-	struct interface *interfaces;
-	size_t count;
-	int error = interfaces_list(&interfaces, &count);
-
-	if (error)
-		return kernel_refuse(search->reason, error, "cannot list the network interfaces", "");
-	for (size_t i = 0; i < count && !error; i++)
-		error = inspect_interface(search, &interfaces[i]);
-	free(interfaces);
-	return error;
-}
-
 /*
  * Repeats the search while programs or links disappear, because others may have replaced them. Ends when
  * none is missed, or the same ones as before, which this process may not open. The number of searches is
@@ -189,21 +176,23 @@ static int inspect_all(struct search *search)
  */
 static int look(struct search *search)
 {
-	__u64 missed = 0;
-	int error;
+	struct interface *interfaces;
+	int error, looks = 0;
+	__u64 missed;
+	size_t count;
 
 	kernel_listen();
-	error = inspect_all(search);
-	for (int looks = 1; !error && search->missed && search->missed != missed && looks < LOOKS_MAX; looks++) {
+	do {
 		missed = search->missed;
 		kernel_filters_free(search->filters, search->count);
-		search->filters = NULL;
-		search->count = 0;
-		search->missed = 0;
-		search->has_unsound = false;
-		search->unseen[0] = '\0';
-		error = inspect_all(search);
-	}
+		*search = (struct search){ .reason = search->reason };
+		error = interfaces_list(&interfaces, &count);
+		if (error)
+			error = kernel_refuse(search->reason, error, "cannot list the network interfaces", "");
+		for (size_t i = 0; i < count && !error; i++)
+			error = inspect_interface(search, &interfaces[i]);
+		free(interfaces);
+	} while (!error && search->missed && search->missed != missed && ++looks < LOOKS_MAX);
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
 }
 
@@ -213,56 +202,37 @@ static bool is_named(const struct kernel_filter *filter, const char *name)
 	return !filter->config->magic || !strncmp(filter->config->name, name, sizeof(filter->config->name));
 }
 
-static bool has_named(const struct search *search, const char *name)
-{
-	for (size_t i = 0; i < search->count; i++)
-		if (is_named(&search->filters[i], name))
-			return true;
-	return false;
-}
-
-/* -EPROTO: one of them is the wanted filter. */
-static int leave_out_other_versions(struct search *search, const char *name)
-{
-	size_t kept = 0;
-	int error = 0;
-
-	for (size_t i = 0; i < search->count; i++) {
-		struct kernel_filter *filter = &search->filters[i];
-
-		if (!filter->is_other_version) {
-			search->filters[kept++] = *filter;
-			continue;
-		}
-		if (!name || is_named(filter, name))
-			error = kernel_say_other_version(filter, search->reason);
-		kernel_close(filter);
-	}
-	search->count = kept;
-	return error;
-}
-
 static int find(const char *name, bool with_others, struct kernel_filter **filters, size_t *count,
 		struct reason *reason)
 {
 	struct search search = { .reason = reason };
+	bool is_found = false;
 	int error = look(&search);
+	size_t kept = 0;
 
 	if (error) {
 		kernel_filters_free(search.filters, search.count);
-		search.filters = NULL;
-		search.count = 0;
-	} else {
-		const bool is_found = name && has_named(&search, name);
-
-		error = search.has_unsound && !is_found ? -EPROTO : 0;
-		if (!with_others && leave_out_other_versions(&search, name))
-			error = -EPROTO;
-		if (*search.unseen && !is_found)
-			error = kernel_say_unseen(search.unseen, reason);
+		search = (struct search){};
 	}
+	for (size_t i = 0; i < search.count; i++) {
+		struct kernel_filter *filter = &search.filters[i];
+		const bool is_wanted = !name || is_named(filter, name);
+
+		is_found |= name && is_wanted;
+		if (with_others || !filter->is_other_version) {
+			search.filters[kept++] = *filter;
+			continue;
+		}
+		if (is_wanted)
+			error = kernel_say_other_version(filter, reason);
+		kernel_close(filter);
+	}
+	if (search.has_unsound && !is_found)
+		error = -EPROTO;
+	if (*search.unseen && !is_found)
+		error = kernel_say_unseen(search.unseen, reason);
 	*filters = search.filters;
-	*count = search.count;
+	*count = kept;
 	return error;
 }
 
@@ -283,32 +253,23 @@ int kernel_find_all(const char *name, struct kernel_filter **filters, size_t *co
 	return find(name, true, filters, count, reason);
 }
 
-/* ---- age ---- */
-
-static double program_age(__u32 prog_id, double now)
-{
-	struct bpf_prog_info info = {};
-	__u32 length = sizeof(info);
-	int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, prog_id), error;
-
-	if (fd < 0)
-		return -1;
-	error = bpf_obj_get_info_by_fd(fd, &info, &length);
-	close(fd);
-	return error ? -1 : now - 1e-9 * info.load_time;
-}
-
 double kernel_age(const struct kernel_filter *filter)
 {
-	struct timespec time;
+	struct timespec now;
 	double oldest = -1;
 
-	clock_gettime(CLOCK_BOOTTIME, &time);
+	clock_gettime(CLOCK_BOOTTIME, &now);
 	for (size_t i = 0; i < filter->attachments_count; i++) {
-		const double age = program_age(filter->attachments[i].prog_id, time.tv_sec + 1e-9 * time.tv_nsec);
+		const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, filter->attachments[i].prog_id);
+		struct bpf_prog_info info;
 
-		if (age > oldest)
-			oldest = age;
+		if (!kernel_program_info(fd, &info)) {
+			const double age = now.tv_sec + 1e-9 * now.tv_nsec - 1e-9 * info.load_time;
+
+			oldest = age > oldest ? age : oldest;
+		}
+		if (fd >= 0)
+			close(fd);
 	}
 	return oldest;
 }

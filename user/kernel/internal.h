@@ -4,6 +4,7 @@
 #define XDP_CUCKOO_KERNEL_INTERNAL_H
 
 #include <bpf/libbpf.h>
+#include <linux/bpf.h>
 
 #include "kernel/kernel.h"
 
@@ -57,6 +58,9 @@ int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_fil
 int kernel_program(const struct kernel_filter *filter, bool is_frags);
 
 int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id);
+
+/* What the kernel says about a program, but not its maps. If `fd` is negative, it is returned. 0 or -errno. */
+int kernel_program_info(int fd, struct bpf_prog_info *info);
 
 /* ---- pins.c ---- */
 

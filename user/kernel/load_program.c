@@ -36,28 +36,6 @@ void kernel_set_constants(const struct abi_options *options, volatile const stru
 		memcpy((void *)xc_prefixes, semisort_prefixes(), BUCKET_SORTED_CODES * sizeof(*xc_prefixes));
 }
 
-/* The maps that a filter takes over from its predecessor: counters, and what a listener reads. */
-static int share_maps(const struct kernel_filter *predecessor, const struct xdp_cuckoo *skeleton)
-{
-	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
-	int error = 0;
-
-	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]) && !error; i++)
-		error = bpf_map__reuse_fd(skeleton_map(skeleton, shared[i]), predecessor->map[shared[i]].fd);
-	return error;
-}
-
-static int size_maps(const struct kernel_sizes *plan, const struct xdp_cuckoo *skeleton)
-{
-	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
-	int error = bpf_map__set_value_size(skeleton->maps.xc_buckets, kernel_bucket_bytes(&plan->options));
-
-	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
-		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
-						 kernel_sizes_entries(plan, sized[i]));
-	return plan->predecessor && !error ? share_maps(plan->predecessor, skeleton) : error;
-}
-
 /* Opens the built-in object so that loading it makes only maps. NULL, with the reason. */
 static struct xdp_cuckoo *open_object(const struct abi_options *options, struct reason *reason)
 {
@@ -116,15 +94,24 @@ int kernel_program(const struct kernel_filter *filter, bool is_frags)
 	return bpf_program__fd(program_of(filter->program[is_frags], is_frags));
 }
 
+int kernel_program_info(int fd, struct bpf_prog_info *info)
+{
+	__u32 length = sizeof(*info);
+
+	*info = (struct bpf_prog_info){};
+	if (fd < 0)
+		return fd;
+	return bpf_obj_get_info_by_fd(fd, info, &length) ? -errno : 0;
+}
+
 int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id)
 {
-	struct bpf_prog_info info = {};
-	__u32 length = sizeof(info);
+	struct bpf_prog_info info;
+	int error = kernel_program_info(kernel_program(filter, is_frags), &info);
 
-	if (bpf_obj_get_info_by_fd(kernel_program(filter, is_frags), &info, &length))
-		return -errno;
-	*id = info.id;
-	return 0;
+	if (!error)
+		*id = info.id;
+	return error;
 }
 
 /* Duplicates the descriptors, so that created and found filters are closed in the same way. */
@@ -144,12 +131,20 @@ static int take_created_map(struct kernel_filter *filter, const struct xdp_cucko
 
 static int create_maps(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
 {
+	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
+	/* The filter takes these over from its predecessor: the counters, and what a listener reads. */
+	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
 	struct xdp_cuckoo *skeleton = open_object(&plan->options, reason);
 	int error;
 
 	if (!skeleton)
 		return -ENOMEM;
-	error = size_maps(plan, skeleton);
+	error = bpf_map__set_value_size(skeleton->maps.xc_buckets, kernel_bucket_bytes(&plan->options));
+	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
+		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
+						 kernel_sizes_entries(plan, sized[i]));
+	for (size_t i = 0; plan->predecessor && i < sizeof(shared) / sizeof(shared[0]) && !error; i++)
+		error = bpf_map__reuse_fd(skeleton_map(skeleton, shared[i]), plan->predecessor->map[shared[i]].fd);
 	if (!error)
 		error = xdp_cuckoo__load(skeleton);
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)

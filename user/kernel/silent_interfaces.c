@@ -6,7 +6,6 @@
  * so a burst from before the watch may show late. Therefore packets count as proof only after LATE_MS in
  * which the filter has counted nothing.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -26,60 +25,20 @@ struct watched {
 	enum { WATCH_BEGUN, WATCH_QUIET, WATCH_SUSPECT, WATCH_LATE, WATCH_OVER } state;
 };
 
-/* The rows of an interface. A bond runs the program on its slaves, so their rows belong to it. */
-static __u64 rows_of(const struct kernel_attachment *attachment, const struct interface *interfaces, size_t count)
-{
-	__u64 rows = 1ULL << abi_counter_row(attachment->ifindex);
-
-	for (size_t i = 0; i < count; i++)
-		if (interfaces[i].master == attachment->ifindex)
-			rows |= 1ULL << abi_counter_row(interfaces[i].index);
-	return rows;
-}
-
-int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
-		      const struct interface *interfaces, size_t interfaces_count, __u64 *packets,
-		      struct reason *reason)
-{
-	const __u64 rows = rows_of(attachment, interfaces, interfaces_count);
-	const int cells = kernel_cpus() * ABI_COUNTERS;
-	struct abi_counter *counters = cells > 0 ? calloc(cells, sizeof(*counters)) : NULL;
-	int error = counters ? 0 : -ENOMEM;
-
-	*packets = 0;
-	if (error)
-		kernel_refuse(reason, error, "cannot read the counters", "");
-	for (__u32 row = 0; row < ABI_COUNTER_ROWS && !error; row++) {
-		if (!(rows >> row & 1))
-			continue;
-		error = kernel_row_counters(filter, row, counters, reason);
-		for (int i = 0; i < cells && !error; i++)
-			*packets += i % ABI_COUNTERS < OUTCOMES * VERDICTS ? counters[i].packets : 0;
-	}
-	free(counters);
-	return error;
-}
-
-static const struct interface *find_interface(const struct watched *watched, const struct interface *interfaces,
-					      size_t count)
-{
-	const struct kernel_attachment *attachment = watched->attachment;
-
-	for (size_t i = 0; i < count; i++)
-		if (interfaces[i].index == attachment->ifindex)
-			return interfaces[i].prog_id[attachment->mode] == attachment->prog_id ? &interfaces[i] : NULL;
-	return NULL;
-}
-
 /* Interfaces were listed before the counters are read, so the counters include those packets. */
 static void look(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
 {
-	const struct interface *interface = find_interface(watched, interfaces, count);
+	const struct kernel_attachment *attachment = watched->attachment;
+	const struct interface *interface = NULL;
 	struct reason ignored;
 	__u64 counted;
 
-	if (!interface ||
-	    kernel_counted_on(watched->filter, watched->attachment, interfaces, count, &counted, &ignored) ||
+	for (size_t i = 0; i < count; i++)
+		if (interfaces[i].index == attachment->ifindex &&
+		    interfaces[i].prog_id[attachment->mode] == attachment->prog_id)
+			interface = &interfaces[i];
+
+	if (!interface || kernel_counted_on(watched->filter, attachment, interfaces, count, &counted, &ignored) ||
 	    (watched->state != WATCH_BEGUN &&
 	     (counted != watched->counted || interface->received < watched->received))) {
 		watched->state = WATCH_OVER;
