@@ -62,12 +62,6 @@ int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 	return llabs(clock->now_ms) <= STORE_CLOCK_MAX_MS ? 0 : -EBADMSG;
 }
 
-/* Whether the wall clock, minus its known lead over the store's time, is earlier than the store's time. */
-static bool is_wall_behind(const struct store_meta *meta, __s64 now_ms)
-{
-	return clock_ms(CLOCK_REALTIME) - meta->wall_ms < now_ms - WALL_TOLERANCE_MS;
-}
-
 static bool is_other_boot(const struct store_clock *clock, const struct store_meta *meta)
 {
 	return memcmp(meta->boot_id, clock->boot_id, sizeof(meta->boot_id));
@@ -81,8 +75,11 @@ static bool is_other_boot(const struct store_clock *clock, const struct store_me
 static bool is_wall_lost(const struct store_clock *clock, const struct store_meta *meta)
 {
 	const bool was_behind = meta->flags & STORE_META_WALL_BEHIND;
+	/* Without its known lead over the store's time. */
+	const __s64 wall_ms = clock_ms(CLOCK_REALTIME) - meta->wall_ms;
 
-	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) && is_wall_behind(meta, clock->now_ms);
+	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) &&
+	       wall_ms < clock->now_ms - WALL_TOLERANCE_MS;
 }
 
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta)

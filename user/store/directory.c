@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stddef.h>
@@ -33,60 +34,49 @@ static bool is_open_to_others(const struct stat *status)
 	return status->st_mode & (S_IWGRP | S_IWOTH);
 }
 
-/* In a sticky directory like /tmp, nobody but the owner renames or deletes a file. */
-static int check_dir(int fd, bool may_be_sticky)
-{
-	struct stat status;
-
-	if (fstat(fd, &status))
-		return -errno;
-	if (!is_trusted(&status))
-		return -EPERM;
-	if (is_open_to_others(&status) && !(may_be_sticky && status.st_mode & S_ISVTX))
-		return -EPERM;
-	return 0;
-}
-
-/* A FIFO would block the process; a link would lead elsewhere. LMDB itself refuses a directory. */
-static int check_file(int dir_fd, const char *name)
-{
-	struct stat status;
-
-	if (fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW))
-		return errno == ENOENT ? 0 : -errno;
-	if (S_ISDIR(status.st_mode))
-		return 0;
-	if (S_ISLNK(status.st_mode))
-		return -ELOOP;
-	return S_ISREG(status.st_mode) && status.st_nlink == 1 && is_trusted(&status) && !is_open_to_others(&status) ?
-		       0 :
-		       -EMLINK;
-}
-
 static int check_files(int dir_fd)
 {
 	static const char *const names[] = { "data.mdb", "lock.mdb", STORE_DIR_LOCK };
-	int error = 0;
+	struct stat status;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !error; i++)
-		error = check_file(dir_fd, names[i]);
-	return error;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (fstatat(dir_fd, names[i], &status, AT_SYMLINK_NOFOLLOW)) {
+			if (errno != ENOENT)
+				return -errno;
+			continue;
+		}
+		/* A FIFO would block the process; a link would lead elsewhere. LMDB itself refuses a directory. */
+		if (S_ISLNK(status.st_mode))
+			return -ELOOP;
+		if (!S_ISDIR(status.st_mode) && (!S_ISREG(status.st_mode) || status.st_nlink != 1 ||
+						 !is_trusted(&status) || is_open_to_others(&status)))
+			return -EMLINK;
+	}
+	return 0;
 }
 
 /* ---- opening ---- */
 
-/* A descriptor of a directory that is no link and that others cannot write to; -errno. */
+/*
+ * A descriptor of a directory that is no link and that others cannot write to; -errno. In a sticky directory
+ * like /tmp, nobody but the owner renames or deletes a file.
+ */
 static int open_dir_at(int parent_fd, const char *name, bool may_be_sticky)
 {
-	int fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int error = fd < 0 ? -errno : 0;
+	int fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), error = 0;
 	struct stat status;
 
-	if (error == -ENOTDIR && !fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISLNK(status.st_mode))
-		return -ELOOP;
-	if (error)
-		return error;
-	error = check_dir(fd, may_be_sticky);
+	if (fd < 0) {
+		error = -errno;
+		return error == -ENOTDIR && !fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) &&
+				       S_ISLNK(status.st_mode) ?
+			       -ELOOP :
+			       error;
+	}
+	if (fstat(fd, &status))
+		error = -errno;
+	else if (!is_trusted(&status) || (is_open_to_others(&status) && !(may_be_sticky && status.st_mode & S_ISVTX)))
+		error = -EPERM;
 	if (!error)
 		return fd;
 	close(fd);
@@ -125,65 +115,35 @@ static int make_dir_at(int parent_fd, const char *name)
 	return error;
 }
 
-/* Creates all missing parents of a path. */
-static int make_parents(char *path)
-{
-	char *slash = path;
-	int error = 0;
-
-	while (!error && (slash = strchr(slash + 1, '/'))) {
-		*slash = '\0';
-		error = make_dir_at(AT_FDCWD, path);
-		*slash = '/';
-	}
-	return error;
-}
-
-/* Cuts PATH into its directory, which is returned, and its last part, *name. Removes trailing slashes. */
-static const char *split(char *path, char **name)
-{
-	size_t length = strlen(path);
-	char *slash;
-
-	while (length > 1 && path[length - 1] == '/')
-		path[--length] = '\0';
-	slash = strrchr(path, '/');
-	*name = slash ? slash + 1 : path;
-	if (!slash)
-		return ".";
-	while (slash > path && slash[-1] == '/')
-		slash--;
-	if (slash == path)
-		return "/";
-	*slash = '\0';
-	return path;
-}
-
 int store_dir_open(const char *dir, bool makes, int *fd)
 {
-	char path[PATH_MAX], *name;
-	const char *parent;
-	int parent_fd, error;
+	char path[PATH_MAX], last[PATH_MAX], *slash, *name;
+	int parent_fd, error = 0;
 
 	*fd = -1;
 	if (strlen(dir) >= sizeof(path))
 		return -ENAMETOOLONG;
-	error = makes ? make_parents(strcpy(path, dir)) : 0;
+	slash = strcpy(path, dir);
+	while (makes && !error && *slash && (slash = strchr(slash + 1, '/'))) {
+		*slash = '\0';
+		error = make_dir_at(AT_FDCWD, path);
+		*slash = '/';
+	}
 	if (error)
 		return error;
-	parent = split(strcpy(path, dir), &name);
-	parent_fd = open_dir_at(AT_FDCWD, parent, true);
+	name = basename(strcpy(last, dir));
+	if (!*dir || *name == '/')
+		return -ENOENT;
+	parent_fd = open_dir_at(AT_FDCWD, dirname(path), true);
 	if (parent_fd < 0)
 		return parent_fd;
 	if (makes)
 		error = make_dir_at(parent_fd, name);
-	if (!error)
+	if (!error) {
 		*fd = open_dir_at(parent_fd, name, false);
-	if (!error && *fd < 0)
-		error = *fd;
+		error = *fd < 0 ? *fd : check_files(*fd);
+	}
 	close(parent_fd);
-	if (!error)
-		error = check_files(*fd);
 	if (error && *fd >= 0)
 		close(*fd);
 	if (error)
@@ -245,41 +205,31 @@ static void sign(int fd)
 		return;
 }
 
-static bool read_holder(int fd, struct holder *holder)
-{
-	char text[HOLDER_BYTES] = "";
-
-	*holder = (struct holder){};
-	return pread(fd, text, sizeof(text) - 1, 0) > 0 &&
-	       sscanf(text, "%d %llu %lld %" HOLDER_NAME_LENGTH "[^\n]", &holder->pid, &holder->pids, &holder->since_ms,
-		      holder->name) == 4;
-}
-
 /* By a signal, for example after ^Z in a terminal. */
 static bool is_stopped(int pid)
 {
-	char path[32], text[128] = "", *end;
+	char path[32], text[128], *end;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	file = fopen(path, "re");
 	if (!file)
 		return false;
-	if (!fgets(text, sizeof(text), file))
-		text[0] = '\0';
+	end = fgets(text, sizeof(text), file) ? strrchr(text, ')') : NULL;
 	fclose(file);
-	end = strrchr(text, ')');
-	return end && (end[1] && (end[2] == 'T' || end[2] == 't'));
+	return end && end[1] && (end[2] == 'T' || end[2] == 't');
 }
 
 static void describe_holder(int fd, struct reason *text)
 {
-	struct holder holder;
+	struct holder holder = {};
 	const long long now_ms = boot_ms();
-	char for_s[64] = "", stopped[64] = "";
-	bool is_here, is_known = read_holder(fd, &holder);
+	char for_s[64] = "", stopped[64] = "", signed_by[HOLDER_BYTES] = "";
+	const bool is_known = pread(fd, signed_by, sizeof(signed_by) - 1, 0) > 0 &&
+			      sscanf(signed_by, "%d %llu %lld %" HOLDER_NAME_LENGTH "[^\n]", &holder.pid, &holder.pids,
+				     &holder.since_ms, holder.name) == 4;
+	const bool is_here = is_known && holder.pids && holder.pids == pid_namespace();
 
-	is_here = is_known && holder.pids && holder.pids == pid_namespace();
 	if (!is_known || (is_here && kill(holder.pid, 0) && errno == ESRCH)) {
 		reason_set(text, 0, "waiting for another process that is changing the rules");
 		return;
@@ -292,30 +242,21 @@ static void describe_holder(int fd, struct reason *text)
 		   holder.pid, is_here ? "" : " of another container", for_s, stopped);
 }
 
-/* A process that finds the lock taken reports who has it, and then waits. */
-static int lock_file(int fd, bool waits)
-{
-	int error;
-
-	if (!flock(fd, LOCK_EX | LOCK_NB))
-		return 0;
-	if (errno != EWOULDBLOCK || !waits)
-		return errno == EWOULDBLOCK ? -EBUSY : -errno;
-	waiting_begin(describe_holder, fd);
-	do
-		error = flock(fd, LOCK_EX) ? -errno : 0;
-	while (error == -EINTR);
-	waiting_end();
-	return error;
-}
-
 int store_dir_lock(int dir_fd, bool waits, int *fd)
 {
 	int error = store_dir_open_file(dir_fd, STORE_DIR_LOCK, fd);
 
 	if (error)
 		return error;
-	error = lock_file(*fd, waits);
+	if (flock(*fd, LOCK_EX | LOCK_NB))
+		error = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (error == -EBUSY && waits) {
+		waiting_begin(describe_holder, *fd);
+		do
+			error = flock(*fd, LOCK_EX) ? -errno : 0;
+		while (error == -EINTR);
+		waiting_end();
+	}
 	if (!error) {
 		sign(*fd);
 	} else {

@@ -97,18 +97,47 @@ struct store {
 	bool is_undoing; /* this transaction undoes the pending change */
 };
 
+/* ---- store.c ---- */
+
 /* A transaction to read in: the open one, or a view of the last commit until store_view_end(). */
 int store_view_begin(struct store *store, MDB_txn **txn);
 void store_view_end(struct store *store);
+
+/* store_view_begin(), and the meta of that transaction. After an error there is no view to end. */
+int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta);
+
+/*
+ * Change a database within the transaction. store_entry_put(): -EEXIST if `flags` has MDB_NOOVERWRITE and the
+ * key is there. store_entry_del(): 0 also where the key is missing. Other -errno.
+ */
+int store_entry_put(struct store *store, MDB_dbi db, const MDB_val *key, MDB_val *value, unsigned int flags);
+int store_entry_del(struct store *store, MDB_dbi db, const MDB_val *key);
+int store_entries_drop(struct store *store, MDB_dbi db);
+
+struct store_entry {
+	MDB_cursor *cursor; /* at this entry */
+	MDB_val key, value;
+};
+
+/* Calls `visit` for all entries in order until it returns non-zero. Returns that value, 0 or -errno. */
+int store_entries_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_entry *entry, void *context),
+		       void *context);
+
+/* ---- open_once.c ---- */
+
+/*
+ * The stores that this process has open. Waits until no other thread has the store in that directory open. 0;
+ * -EBUSY: another thread has it, and `waits` is false; -EDEADLK: this thread has it; other -errno.
+ * open_once_end() accepts NULL.
+ */
+int open_once_begin(int dir_fd, bool waits, struct open_once **opened);
+void open_once_end(struct open_once *opened);
 
 /* ---- settings.c ---- */
 
 int store_meta_create(struct store *store, MDB_txn *txn);
 int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta);
-int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta);
-
-/* The meta of the open transaction if `txn` is that, else of the view. */
-int store_meta_get(const struct store *store, MDB_txn *txn, struct store_meta *meta);
+int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta); /* an LMDB status */
 
 /* ---- deadline_clock.c ---- */
 
@@ -123,7 +152,7 @@ void store_clock_note(const struct store_clock *clock, struct store_meta *meta);
 /* ---- shapes.c ---- */
 
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list);
-int store_shapes_save(const struct store *store); /* an LMDB status */
+int store_shapes_save(struct store *store);
 
 /* ---- undo.c ---- */
 
@@ -145,7 +174,7 @@ int store_kept_clear(struct store *store);
 /* ---- lists.c ---- */
 
 int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state);
-int store_lists_save(const struct store *store); /* an LMDB status */
+int store_lists_save(struct store *store);
 
 /* Counts the rules of lists: one rule had the owners `before` and now has `now`. */
 void store_lists_count(struct store *store, __u64 before, __u64 now);
@@ -159,14 +188,13 @@ void store_lists_empty(struct store *store);
  */
 int store_lists_undo(struct store *store, bool is_end);
 
-/* The pending change was confirmed or undone, so its undo of lists is forgotten. An LMDB status. */
+/* The pending change was confirmed or undone, so its undo of lists is forgotten. */
 int store_lists_forget_undo(struct store *store);
 
 /* ---- deadlines.c ---- */
 
-/* Adds or removes the deadline of an encoded rule; deadline 0 means none. An LMDB status. */
-int store_deadline_put(struct store *store, __s64 deadline_ms, const MDB_val *rule);
-int store_deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *rule);
+/* An encoded rule ended at `before_ms` and now ends at `now_ms`; 0: never. */
+int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_ms, __s64 now_ms);
 
 /* ---- rule_owners.c ---- */
 

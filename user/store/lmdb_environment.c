@@ -75,33 +75,26 @@ void environment_give_back(MDB_env *env)
 		return;
 }
 
-/* LMDB maps its lock file with holes. On a full disk the first write to a hole would raise SIGBUS. */
-static int lock_file_fill(int dir_fd)
-{
-	struct stat file;
-	int fd, error = store_dir_open_file(dir_fd, "lock.mdb", &fd);
-
-	if (error)
-		return error;
-	if (fstat(fd, &file))
-		error = -errno;
-	else if (file.st_blocks * 512 < ENVIRONMENT_LOCK_BYTES)
-		error = -posix_fallocate(fd, 0, ENVIRONMENT_LOCK_BYTES);
-	close(fd);
-	return error;
-}
-
 /*
  * Makes the files with the right mode. Call it before the environment is open: closing a descriptor of the
- * lock file drops this process's record locks on it.
+ * lock file drops this process's record locks on it. Returns an errno.
  */
 static int files_make(const char *dir)
 {
 	int fd, dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), error;
+	struct stat file;
 
 	if (dir_fd < 0)
 		return errno;
-	error = lock_file_fill(dir_fd);
+	error = store_dir_open_file(dir_fd, "lock.mdb", &fd);
+	if (!error) {
+		/* LMDB maps its lock file with holes. On a full disk the first write to a hole would raise SIGBUS. */
+		if (fstat(fd, &file))
+			error = -errno;
+		else if (file.st_blocks * 512 < ENVIRONMENT_LOCK_BYTES)
+			error = -posix_fallocate(fd, 0, ENVIRONMENT_LOCK_BYTES);
+		close(fd);
+	}
 	if (!error) {
 		error = store_dir_open_file(dir_fd, "data.mdb", &fd);
 		if (!error)

@@ -10,13 +10,13 @@ static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES
 {
 	return (MDB_val){ rule_encode(rule, bytes), bytes };
 }
+
 /* ---- adding ---- */
 
 /* Call it before anything else moves the cursor: LMDB appends at the cursor's place without checking it. */
 static void stop_appending(struct store *store)
 {
-	if (store->appending)
-		mdb_cursor_close(store->appending);
+	mdb_cursor_close(store->appending);
 	store->appending = NULL;
 }
 
@@ -63,14 +63,9 @@ static __s64 deadline_of(const struct store *store, const struct rule *rule)
 static int note_change(struct store *store, const MDB_val *key, const struct store_owners *before,
 		       const struct store_owners *now)
 {
-	const __s64 before_ms = store_owners_end(before), now_ms = store_owners_end(now);
-	int status = before_ms == now_ms ? 0 : store_deadline_del(store, before_ms, key);
-
-	if (!status && before_ms != now_ms)
-		status = store_deadline_put(store, now_ms, key);
 	store_lists_count(store, store_owners_all(before), store_owners_all(now));
 	store->is_changed = true;
-	return environment_write_error(store->env, status);
+	return store_deadline_move(store, key, store_owners_end(before), store_owners_end(now));
 }
 
 /* Gives a rule with the value `before` other owners; and `comment`, unless that is "". */
@@ -95,7 +90,7 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 		return error;
 	stop_appending(store);
 	value = store_value_write(now, comment, bytes);
-	return environment_write_error(store->env, mdb_put(store->write, store->rules_db, (MDB_val *)key, &value, 0));
+	return store_entry_put(store, store->rules_db, key, &value, 0);
 }
 
 /* Copies a value, because LMDB may move its page with the next write. */
@@ -126,9 +121,7 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 		return 0;
 	}
 	is_timed = store_owners_end(&value.owners);
-	/*
-	 * The first comment stays. But if no other owner is left, a ban with a timeout may bring a new one.
-	 */
+	/* The first comment stays. But if no other owner is left, a ban with a timeout may bring a new one. */
 	is_others = store_owners_all(&value.owners) & ~owner && value.owners.deadline_ms > store->clock.now_ms;
 	now = store_owners_with(value.owners, owner, deadline_of(store, rule), store->clock.now_ms);
 	*added = is_timed ? STORE_NEW_END : STORE_NEW_OWNER;
@@ -142,12 +135,11 @@ static int put_new(struct store *store, const struct rule *rule, const struct st
 	int error = add_shapes(store, rule);
 
 	if (error) {
-		int status;
+		int undone;
 
 		stop_appending(store);
-		status = mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL);
-
-		return status ? environment_write_error(store->env, status) : error;
+		undone = store_entry_del(store, store->rules_db, key);
+		return undone ? undone : error;
 	}
 	error = note_change(store, key, &none, owners);
 	return error ? error : store_keep_undo(store, key, NULL);
@@ -193,20 +185,11 @@ int store_put_back(struct store *store, const struct rule *rule, enum store_adde
 
 /* ---- deleting ---- */
 
-static int remove_shapes(struct store *store, const struct rule *rule)
-{
-	struct rule_key keys[RULE_KEYS_MAX];
-	const size_t count = rule_keys(rule, keys);
-	int error = 0;
-
-	for (size_t i = 0; i < count && !error; i++)
-		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
-	return error;
-}
-
 static int del_value(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *bytes)
 {
 	static const struct store_owners none;
+	struct rule_key keys[RULE_KEYS_MAX];
+	const size_t count = rule_keys(rule, keys);
 	struct store_value value;
 	int error = store_value_read(store, bytes, &value);
 
@@ -216,9 +199,10 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 	if (!error)
 		error = note_change(store, key, &value.owners, &none);
 	if (!error)
-		error = environment_write_error(store->env,
-						mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL));
-	return error ? error : remove_shapes(store, rule);
+		error = store_entry_del(store, store->rules_db, key);
+	for (size_t i = 0; i < count && !error; i++)
+		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
+	return error;
 }
 
 /* Copies the value of the rule under `key`. 0; -ENOENT. */
@@ -288,21 +272,20 @@ static int keep_for_undo(const struct rule *rule, void *context)
 int store_clear(struct store *store)
 {
 	MDB_stat rules;
-	int status, error = store_kept_clear(store);
+	int error = store_kept_clear(store);
 
+	if (!error)
+		error = environment_error(mdb_stat(store->write, store->rules_db, &rules));
+	if (error || !rules.ms_entries)
+		return error;
+	if (store->keeps_undo)
+		error = store_each(store, keep_for_undo, store);
+	if (!error)
+		error = store_entries_drop(store, store->rules_db);
+	if (!error)
+		error = store_entries_drop(store, store->deadlines_db);
 	if (error)
 		return error;
-	status = mdb_stat(store->write, store->rules_db, &rules);
-	if (status || rules.ms_entries == 0)
-		return environment_error(status);
-	error = store->keeps_undo ? store_each(store, keep_for_undo, store) : 0;
-	if (error)
-		return error;
-	status = mdb_drop(store->write, store->rules_db, 0);
-	if (!status)
-		status = mdb_drop(store->write, store->deadlines_db, 0);
-	if (status)
-		return environment_write_error(store->env, status);
 	store_lists_empty(store);
 	store->shapes.count = 0;
 	store->is_changed = true;
@@ -327,30 +310,30 @@ int store_get(struct store *store, struct rule *rule)
 	return error;
 }
 
+struct each {
+	const struct store *store;
+	int (*visit)(const struct rule *rule, void *context);
+	void *context;
+};
+
+static int each_rule(const struct store_entry *entry, void *context)
+{
+	const struct each *each = context;
+	struct rule rule;
+	int error = store_rule_read(each->store, &entry->key, &entry->value, &rule);
+
+	return error ? error : each->visit(&rule, each->context);
+}
+
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
-	MDB_cursor *cursor = NULL;
-	MDB_val key, value;
-	struct rule rule;
+	struct each each = { store, visit, context };
 	MDB_txn *txn;
 	int result = store_view_begin(store, &txn);
 
 	if (result)
 		return result;
-	result = environment_error(mdb_cursor_open(txn, store->rules_db, &cursor));
-	while (!result) {
-		result = environment_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
-		if (result == -ENOENT) {
-			result = 0;
-			break;
-		}
-		if (!result)
-			result = store_rule_read(store, &key, &value, &rule);
-		if (!result)
-			result = visit(&rule, context);
-	}
-	if (cursor)
-		mdb_cursor_close(cursor);
+	result = store_entries_each(txn, store->rules_db, each_rule, &each);
 	store_view_end(store);
 	return result;
 }

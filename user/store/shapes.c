@@ -25,8 +25,9 @@ static bool is_shape(const struct rule_shape *shape)
 	       shape->src_len <= bits && shape->dst_len <= bits;
 }
 
-static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val *value)
+static int shape_load(const struct store_entry *there, void *list)
 {
+	const MDB_val *key = &there->key, *value = &there->value;
 	struct shape_list_entry entry = {};
 	struct shape_value kept = {};
 
@@ -48,28 +49,16 @@ static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val
 
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)
 {
-	MDB_val key, value;
-	MDB_cursor *cursor;
-	int status, error;
-
 	list->count = 0;
-	status = mdb_cursor_open(txn, store->shapes_db, &cursor);
-	if (status)
-		return environment_error(status);
-	do {
-		status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
-		error = status ? environment_error(status) : shape_load(list, &key, &value);
-	} while (!error);
-	mdb_cursor_close(cursor);
-	return error == -ENOENT ? 0 : error;
+	return store_entries_each(txn, store->shapes_db, shape_load, list);
 }
 
-int store_shapes_save(const struct store *store)
+int store_shapes_save(struct store *store)
 {
 	const struct shape_list *list = &store->shapes;
-	int status = mdb_drop(store->write, store->shapes_db, 0);
+	int error = store_entries_drop(store, store->shapes_db);
 
-	for (size_t i = 0; i < list->count && !status; i++) {
+	for (size_t i = 0; i < list->count && !error; i++) {
 		const struct shape_list_entry *entry = &list->entry[i];
 		struct shape_value kept = { .keys = entry->keys,
 					    .src_len = entry->probed_as.src_len,
@@ -77,9 +66,9 @@ int store_shapes_save(const struct store *store)
 		MDB_val key = { sizeof(entry->shape), (void *)&entry->shape };
 		MDB_val value = { sizeof(kept), &kept };
 
-		status = mdb_put(store->write, store->shapes_db, &key, &value, 0);
+		error = store_entry_put(store, store->shapes_db, &key, &value, 0);
 	}
-	return status;
+	return error;
 }
 
 int store_shapes(struct store *store, struct shape_list *list)
