@@ -61,8 +61,7 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 		return error;
 	error = kernel_pin(filter, filter, &held, reason);
 	if (!error) {
-		error = kernel_program_id(filter, attachment->is_frags, &attachment->prog_id);
-		attachment->root_id = attachment->prog_id;
+		error = kernel_note_program(filter, attachment);
 		kernel_listen();
 		if (!error)
 			error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),

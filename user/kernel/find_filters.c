@@ -63,8 +63,11 @@ static int add_filter(struct search *search, struct kernel_filter *filter, const
 	return kernel_add_attachment(&grown[search->count++], &attachment);
 }
 
-/* Looks at one program. *is_ours: it uses a filter's maps. -EPROTO: that filter cannot be used. */
-static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
+/*
+ * Looks at one program. *is_ours: it uses a filter's maps. A filter that cannot be used is noted in `search`, and is
+ * no error, because it must not hide the others.
+ */
+static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 {
 	__u32 ids[MAPS_OF_A_PROGRAM_MAX];
 	struct bpf_prog_info info = { .map_ids = (unsigned long)ids, .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
@@ -96,21 +99,13 @@ static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 		error = kernel_recognise_other(&filter, search->interface->name, search->reason);
 	*is_ours = !error && filter.map[KERNEL_CONFIG].fd;
 	if (*is_ours)
-		return add_filter(search, &filter, &info);
-	kernel_close(&filter);
+		error = add_filter(search, &filter, &info);
+	else
+		kernel_close(&filter);
+	if (error == -EPROTO)
+		search->has_unsound = *is_ours = true;
 	search->missed += error == -ENOENT ? prog_id : 0;
-	return error == -ENOENT ? 0 : error;
-}
-
-/* A filter that cannot be used must not hide the others. */
-static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
-{
-	const int error = take_program(search, prog_id, is_ours);
-
-	if (error != -EPROTO)
-		return error;
-	search->has_unsound = *is_ours = true;
-	return 0;
+	return error == -EPROTO || error == -ENOENT ? 0 : error;
 }
 
 /*

@@ -57,7 +57,8 @@ int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_fil
 /* The descriptor of a loaded program. */
 int kernel_program(const struct kernel_filter *filter, bool is_frags);
 
-int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id);
+/* Notes in the attachment that it runs the program of `filter` that is_frags says. 0 or -errno. */
+int kernel_note_program(const struct kernel_filter *filter, struct kernel_attachment *attachment);
 
 /* What the kernel says about a program, but not its maps. If `fd` is negative, it is returned. 0 or -errno. */
 int kernel_program_info(int fd, struct bpf_prog_info *info);

@@ -104,13 +104,13 @@ int kernel_program_info(int fd, struct bpf_prog_info *info)
 	return bpf_obj_get_info_by_fd(fd, info, &length) ? -errno : 0;
 }
 
-int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id)
+int kernel_note_program(const struct kernel_filter *filter, struct kernel_attachment *attachment)
 {
 	struct bpf_prog_info info;
-	int error = kernel_program_info(kernel_program(filter, is_frags), &info);
+	int error = kernel_program_info(kernel_program(filter, attachment->is_frags), &info);
 
 	if (!error)
-		*id = info.id;
+		attachment->prog_id = attachment->root_id = info.id;
 	return error;
 }
 

@@ -13,12 +13,6 @@ const char *const kernel_map_names[KERNEL_MAPS] = {
 	[KERNEL_SAMPLES] = ABI_SAMPLES_MAP, [KERNEL_SAMPLING] = ABI_SAMPLING_MAP,
 };
 
-/* Per-CPU maps cannot be mapped. Whoever reads the ring maps it. */
-static bool is_mappable(enum kernel_map_name name)
-{
-	return name != KERNEL_COUNTERS && name != KERNEL_SAMPLES && name != KERNEL_SAMPLING;
-}
-
 int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 {
 	const size_t start = offset & ~((size_t)sysconf(_SC_PAGESIZE) - 1), end = offset + bytes;
@@ -52,8 +46,9 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 	int error = 0;
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
-		if (is_mappable(name) && !filter->map[name].memory &&
-		    (name == KERNEL_CONFIG || !filter->is_other_version))
+		/* Per-CPU maps cannot be mapped. Whoever reads the ring maps it. */
+		if (name != KERNEL_COUNTERS && name != KERNEL_SAMPLES && name != KERNEL_SAMPLING &&
+		    !filter->map[name].memory && (name == KERNEL_CONFIG || !filter->is_other_version))
 			error = map_memory(&filter->map[name],
 					   name == KERNEL_BUCKETS || name == KERNEL_RECORDS || name == KERNEL_COUNTS);
 	filter->config = filter->map[KERNEL_CONFIG].memory;

@@ -179,17 +179,17 @@ static int pin(int fd, int filter_dir, enum kernel_object kind, __u32 id)
 
 static int pin_filter(const struct kernel_filter *filter, int filter_dir)
 {
+	struct bpf_prog_info info;
 	int error = 0;
-	__u32 id;
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
 		error = pin(filter->map[name].fd, filter_dir, KERNEL_OBJECT_MAP, filter->map[name].id);
 	for (int is_frags = 0; is_frags <= 1 && !error; is_frags++) {
 		if (!filter->program[is_frags])
 			continue;
-		error = kernel_program_id(filter, is_frags, &id);
+		error = kernel_program_info(kernel_program(filter, is_frags), &info);
 		if (!error)
-			error = pin(kernel_program(filter, is_frags), filter_dir, KERNEL_OBJECT_PROGRAM, id);
+			error = pin(kernel_program(filter, is_frags), filter_dir, KERNEL_OBJECT_PROGRAM, info.id);
 	}
 	return error;
 }

@@ -23,7 +23,9 @@ struct ring_buffer; /* libbpf's */
 struct kernel_samples {
 	__u32 ring_id; /* of the map of samples; it identifies the filter, because a new table has another config */
 	bool is_there; /* for a caller that searches for filters again */
-	struct kernel_map config, sampling;
+	struct abi_config *config; /* mapped; NULL: the samples are closed */
+	__u32 config_id;
+	int sampling_fd;
 	struct abi_sampling before; /* counts when the samples were opened */
 	__u64 since_ns;             /* when the samples were opened; older samples were for another listener */
 	int ring_fd;

@@ -168,8 +168,7 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 	for (size_t i = 0; i < count && !error; i++) {
 		struct kernel_attachment attachment = old->attachments[i];
 
-		error = kernel_program_id(filter, attachment.is_frags, &attachment.prog_id);
-		attachment.root_id = attachment.prog_id;
+		error = kernel_note_program(filter, &attachment);
 		if (!error)
 			error = kernel_add_attachment(filter, &attachment);
 	}
@@ -253,8 +252,7 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 			close(old);
 		if (!error) {
 			attachment->is_frags = true;
-			error = kernel_program_id(filter, true, &attachment->prog_id);
-			attachment->root_id = attachment->prog_id;
+			error = kernel_note_program(filter, attachment);
 		}
 		if (error)
 			error = refuse_replace(error, attachment->interface, reason);
