@@ -114,21 +114,6 @@ int kernel_note_program(const struct kernel_filter *filter, struct kernel_attach
 	return error;
 }
 
-/* Duplicates the descriptors, so that created and found filters are closed in the same way. */
-static int take_created_map(struct kernel_filter *filter, const struct xdp_cuckoo *skeleton, enum kernel_map_name name)
-{
-	const struct bpf_map *created = skeleton_map(skeleton, name);
-	struct kernel_map *map = &filter->map[name];
-	struct bpf_map_info info = {};
-	__u32 length = sizeof(info);
-
-	map->fd = fcntl(bpf_map__fd(created), F_DUPFD_CLOEXEC, 0);
-	if (map->fd < 0 || bpf_obj_get_info_by_fd(map->fd, &info, &length))
-		return -errno;
-	kernel_describe_map(&info, map);
-	return 0;
-}
-
 static int create_maps(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
 {
 	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
@@ -147,8 +132,18 @@ static int create_maps(const struct kernel_sizes *plan, struct kernel_filter *fi
 		error = bpf_map__reuse_fd(skeleton_map(skeleton, shared[i]), plan->predecessor->map[shared[i]].fd);
 	if (!error)
 		error = xdp_cuckoo__load(skeleton);
-	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
-		error = take_created_map(filter, skeleton, name);
+	/* Duplicates the descriptors, so that created and found filters are closed in the same way. */
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++) {
+		struct bpf_map_info info = {};
+		__u32 length = sizeof(info);
+		int *fd = &filter->map[name].fd;
+
+		*fd = fcntl(bpf_map__fd(skeleton_map(skeleton, name)), F_DUPFD_CLOEXEC, 0);
+		if (*fd < 0 || bpf_obj_get_info_by_fd(*fd, &info, &length))
+			error = -errno;
+		else
+			kernel_describe_map(&info, &filter->map[name]);
+	}
 	xdp_cuckoo__destroy(skeleton);
 	return error ? kernel_refuse(reason, error, "cannot make the filter's maps", "") : 0;
 }

@@ -72,24 +72,6 @@ static void look(struct watched *watched, const struct interface *interfaces, si
 	}
 }
 
-/* Whether the watch must continue. */
-static bool look_at_all(struct watched *watched, size_t watched_count, long ms)
-{
-	struct interface *interfaces;
-	bool goes_on = false;
-	size_t count;
-
-	if (interfaces_list(&interfaces, &count))
-		return false;
-	for (size_t i = 0; i < watched_count; i++) {
-		if (watched[i].state != WATCH_OVER)
-			look(&watched[i], interfaces, count, ms);
-		goes_on |= watched[i].state != WATCH_OVER;
-	}
-	free(interfaces);
-	return goes_on;
-}
-
 static long now_ms(void)
 {
 	struct timespec now;
@@ -98,30 +80,41 @@ static long now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static bool can_be_watched(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
-{
-	return !filter->is_other_version && attachment->has_ethernet && attachment->mode != INTERFACE_OFFLOAD &&
-	       attachment->root_id == attachment->prog_id;
-}
-
 void kernel_watch(struct kernel_filter *filters, size_t count)
 {
 	const long start_ms = now_ms();
-	size_t attachments = 0, watched_count = 0;
+	size_t attachments = 0, watched_count = 0, interfaces_count;
+	struct interface *interfaces;
 	struct watched *watched;
+	bool continues;
 
 	for (size_t i = 0; i < count; i++)
 		attachments += filters[i].attachments_count;
 	watched = calloc(attachments + 1, sizeof(*watched));
 	for (size_t i = 0; i < count && watched; i++)
-		for (size_t k = 0; k < filters[i].attachments_count; k++)
-			if (can_be_watched(&filters[i], &filters[i].attachments[k]))
-				watched[watched_count++] = (struct watched){ .filter = &filters[i],
-									     .attachment = &filters[i].attachments[k] };
-	while (watched_count && look_at_all(watched, watched_count, now_ms() - start_ms)) {
-		const long pause_ms = now_ms() - start_ms < QUIET_MS ? 20 : 100;
+		for (size_t k = 0; k < filters[i].attachments_count; k++) {
+			struct kernel_attachment *attachment = &filters[i].attachments[k];
 
-		nanosleep(&(struct timespec){ .tv_nsec = pause_ms * 1000000 }, NULL);
+			if (!filters[i].is_other_version && attachment->has_ethernet &&
+			    attachment->mode != INTERFACE_OFFLOAD && attachment->root_id == attachment->prog_id)
+				watched[watched_count++] =
+					(struct watched){ .filter = &filters[i], .attachment = attachment };
+		}
+	continues = watched_count;
+	while (continues) {
+		const long ms = now_ms() - start_ms;
+
+		continues = false;
+		if (interfaces_list(&interfaces, &interfaces_count))
+			break;
+		for (size_t i = 0; i < watched_count; i++) {
+			if (watched[i].state != WATCH_OVER)
+				look(&watched[i], interfaces, interfaces_count, ms);
+			continues |= watched[i].state != WATCH_OVER;
+		}
+		free(interfaces);
+		if (continues)
+			nanosleep(&(struct timespec){ .tv_nsec = (ms < QUIET_MS ? 20 : 100) * 1000000 }, NULL);
 	}
 	free(watched);
 }

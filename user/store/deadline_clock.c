@@ -11,7 +11,7 @@
 
 #define WALL_TOLERANCE_MS 1000
 
-static __s64 clock_ms(clockid_t clock)
+__s64 store_clock_ms(clockid_t clock)
 {
 	struct timespec time;
 
@@ -34,7 +34,7 @@ static void read_boot_id(char boot_id[STORE_BOOT_ID_BYTES])
 
 void store_clock_tick(struct store_clock *clock)
 {
-	clock->now_ms = clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
+	clock->now_ms = store_clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
 }
 
 __s64 store_lag_ms(const struct store *store)
@@ -48,7 +48,7 @@ __s64 store_lag_ms(const struct store *store)
 /* A meta without a boot id is new or of schema 1. Then the store's time starts as the wall clock's. */
 int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 {
-	const __s64 boot_ms = clock_ms(CLOCK_BOOTTIME), wall_ms = clock_ms(CLOCK_REALTIME);
+	const __s64 boot_ms = store_clock_ms(CLOCK_BOOTTIME), wall_ms = store_clock_ms(CLOCK_REALTIME);
 
 	if (!clock->boot_id[0])
 		read_boot_id(clock->boot_id);
@@ -76,7 +76,7 @@ static bool is_wall_lost(const struct store_clock *clock, const struct store_met
 {
 	const bool was_behind = meta->flags & STORE_META_WALL_BEHIND;
 	/* Without its known lead over the store's time. */
-	const __s64 wall_ms = clock_ms(CLOCK_REALTIME) - meta->wall_ms;
+	const __s64 wall_ms = store_clock_ms(CLOCK_REALTIME) - meta->wall_ms;
 
 	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) &&
 	       wall_ms < clock->now_ms - WALL_TOLERANCE_MS;
@@ -84,7 +84,7 @@ static bool is_wall_lost(const struct store_clock *clock, const struct store_met
 
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta)
 {
-	const __s64 wall_ms = clock_ms(CLOCK_REALTIME) - clock->now_ms;
+	const __s64 wall_ms = store_clock_ms(CLOCK_REALTIME) - clock->now_ms;
 
 	return is_other_boot(clock, meta) ||
 	       (llabs(wall_ms - meta->wall_ms) > WALL_TOLERANCE_MS && !is_wall_lost(clock, meta));
@@ -100,6 +100,6 @@ void store_clock_note(const struct store_clock *clock, struct store_meta *meta)
 	if (is_lost)
 		meta->flags |= STORE_META_WALL_BEHIND;
 	else
-		meta->wall_ms = clock_ms(CLOCK_REALTIME) - (clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
+		meta->wall_ms = store_clock_ms(CLOCK_REALTIME) - (store_clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
 	meta->seen_ms = clock->now_ms;
 }

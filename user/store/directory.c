@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "store/directory.h"
-
+/* The directory of a store; the lock that lets only one process write; the error texts. Knows no LMDB. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -11,10 +10,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/waiting.h"
+#include "store/internal.h"
 
 #define STORE_DIR_LOCK "writer.lock"
 #define HOLDER_NAME_BYTES 128
@@ -171,14 +170,6 @@ int store_dir_open_file(int dir_fd, const char *name, int *fd)
 
 /* ---- the lock ---- */
 
-/* The process that has the lock writes this into the lock file. The next one overwrites it. */
-struct holder {
-	int pid;
-	unsigned long long pids; /* namespace of the pid; 0: not known */
-	long long since_ms;      /* by CLOCK_BOOTTIME */
-	char name[HOLDER_NAME_BYTES];
-};
-
 static unsigned long long pid_namespace(void)
 {
 	struct stat status;
@@ -186,26 +177,21 @@ static unsigned long long pid_namespace(void)
 	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
 }
 
-static long long boot_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
-/* This only informs others. If the file cannot be written, the lock works all the same. */
+/*
+ * Writes into the lock file which process has the lock: its pid; the namespace of the pid, or 0; since when, by
+ * CLOCK_BOOTTIME; its name. Only informs others. If the file cannot be written, the lock works all the same.
+ */
 static void sign(int fd)
 {
 	char text[HOLDER_BYTES];
-	int length = snprintf(text, sizeof(text), "%d %llu %lld %.*s\n", getpid(), pid_namespace(), boot_ms(),
-			      HOLDER_NAME_BYTES - 1, waiting_name());
+	int length = snprintf(text, sizeof(text), "%d %llu %lld %.*s\n", getpid(), pid_namespace(),
+			      (long long)store_clock_ms(CLOCK_BOOTTIME), HOLDER_NAME_BYTES - 1, waiting_name());
 
 	if (!ftruncate(fd, 0) && pwrite(fd, text, length, 0) != length && ftruncate(fd, 0))
 		return;
 }
 
-/* By a signal, for example after ^Z in a terminal. */
+/* Whether a signal has stopped the process, for example after ^Z in a terminal. */
 static bool is_stopped(int pid)
 {
 	char path[32], text[128], *end;
@@ -222,24 +208,26 @@ static bool is_stopped(int pid)
 
 static void describe_holder(int fd, struct reason *text)
 {
-	struct holder holder = {};
-	const long long now_ms = boot_ms();
-	char for_s[64] = "", stopped[64] = "", signed_by[HOLDER_BYTES] = "";
-	const bool is_known = pread(fd, signed_by, sizeof(signed_by) - 1, 0) > 0 &&
-			      sscanf(signed_by, "%d %llu %lld %" HOLDER_NAME_LENGTH "[^\n]", &holder.pid, &holder.pids,
-				     &holder.since_ms, holder.name) == 4;
-	const bool is_here = is_known && holder.pids && holder.pids == pid_namespace();
+	char name[HOLDER_NAME_BYTES], for_s[64] = "", stopped[64] = "", line[HOLDER_BYTES] = "";
+	const long long now_ms = store_clock_ms(CLOCK_BOOTTIME);
+	unsigned long long pids = 0;
+	long long since_ms;
+	int pid;
+	const bool is_known = pread(fd, line, sizeof(line) - 1, 0) > 0 &&
+			      sscanf(line, "%d %llu %lld %" HOLDER_NAME_LENGTH "[^\n]", &pid, &pids, &since_ms, name) ==
+				      4;
+	const bool is_here = is_known && pids && pids == pid_namespace();
 
-	if (!is_known || (is_here && kill(holder.pid, 0) && errno == ESRCH)) {
+	if (!is_known || (is_here && kill(pid, 0) && errno == ESRCH)) {
 		reason_set(text, 0, "waiting for another process that is changing the rules");
 		return;
 	}
-	if (holder.since_ms <= now_ms)
-		snprintf(for_s, sizeof(for_s), " for %lld s", (now_ms - holder.since_ms) / 1000);
-	if (is_here && is_stopped(holder.pid))
-		snprintf(stopped, sizeof(stopped), "; it is stopped: kill -CONT %d continues it", holder.pid);
-	reason_set(text, 0, "waiting for \"%s\" (process %d%s), which has been changing the rules%s%s", holder.name,
-		   holder.pid, is_here ? "" : " of another container", for_s, stopped);
+	if (since_ms <= now_ms)
+		snprintf(for_s, sizeof(for_s), " for %lld s", (now_ms - since_ms) / 1000);
+	if (is_here && is_stopped(pid))
+		snprintf(stopped, sizeof(stopped), "; it is stopped: kill -CONT %d continues it", pid);
+	reason_set(text, 0, "waiting for \"%s\" (process %d%s), which has been changing the rules%s%s", name, pid,
+		   is_here ? "" : " of another container", for_s, stopped);
 }
 
 int store_dir_lock(int dir_fd, bool waits, int *fd)

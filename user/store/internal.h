@@ -3,7 +3,9 @@
 #ifndef XDP_CUCKOO_STORE_INTERNAL_H
 #define XDP_CUCKOO_STORE_INTERNAL_H
 
-#include "store/lmdb_environment.h"
+#include <lmdb.h>
+#include <time.h>
+
 #include "store/store.h"
 
 /*
@@ -123,6 +125,55 @@ struct store_entry {
 int store_entries_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_entry *entry, void *context),
 		       void *context);
 
+/* ---- directory.c ---- */
+
+/*
+ * Opens DIR as a path (O_PATH). With `makes`, creates it and its missing parents first, with mode 0700. DIR
+ * and its parent must belong to this user or root, must not be symbolic links, and nobody else may write
+ * there. The files of a store in DIR must meet the same conditions and have only one hard link. 0; -EPERM,
+ * -ELOOP, -EMLINK: a condition is not met; other -errno.
+ */
+int store_dir_open(const char *dir, bool makes, int *fd);
+
+/*
+ * Opens a file of a store for reading and writing. Creates it if necessary, with mode 0600 whatever the
+ * umask is. 0; -errno, and *fd is -1.
+ */
+int store_dir_open_file(int dir_fd, const char *name, int *fd);
+
+/*
+ * Takes the exclusive lock of a directory. *fd holds it until it is closed, or the process ends. While it
+ * waits, base/waiting.h reports which process has the lock. 0; -EBUSY: `waits` is false and another process
+ * has it; other -errno. On failure *fd is -1.
+ */
+int store_dir_lock(int dir_fd, bool waits, int *fd);
+
+/* Says why the store in DIR cannot be opened, and what to do. Returns `error`. */
+int store_dir_explain(int error, const char *dir, struct reason *reason);
+
+/* ---- lmdb_environment.c ---- */
+
+/*
+ * Opens the environment in DIR. 0; -ENOENT: there is none to read; -EBADMSG: its file is not LMDB's, or
+ * damaged; other -errno. On failure *env is NULL.
+ */
+int environment_open(const char *dir, bool is_read_only, MDB_env **env);
+
+/* The -errno of an LMDB status. */
+int environment_error(int status);
+
+/*
+ * environment_error() after an operation that may write to the file. Tells a full disk (-ENOSPC) and a limit of
+ * file sizes (-EFBIG) from a broken disk.
+ */
+int environment_write_error(MDB_env *env, int status);
+
+/*
+ * Cuts off what a failed transaction wrote after the last committed page. On a full disk that may be all
+ * the free space that there was. Only for the writer, outside a transaction.
+ */
+void environment_give_back(MDB_env *env);
+
 /* ---- open_once.c ---- */
 
 /*
@@ -140,6 +191,8 @@ int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *
 int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta); /* an LMDB status */
 
 /* ---- deadline_clock.c ---- */
+
+__s64 store_clock_ms(clockid_t clock); /* the present time of a clock of the kernel */
 
 /* Starts the clock. -EBADMSG: the stored time is out of range. */
 int store_clock_set(struct store_clock *clock, const struct store_meta *meta);
@@ -215,8 +268,7 @@ MDB_val store_value_write(const struct store_owners *owners, const char *comment
 int store_value_read(const struct store *store, const MDB_val *bytes, struct store_value *value);
 int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct rule *rule);
 
-/* Converts a deadline to the time that is left, and back. */
-struct rule_owners store_owners_to_rule(const struct store *store, const struct store_owners *owners);
+/* Converts the time that is left to a deadline. */
 struct store_owners store_owners_from_rule(const struct store *store, const struct rule_owners *from);
 
 /* A rule from its key and value in the database. 0; -EBADMSG. */

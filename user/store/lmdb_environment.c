@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "store/lmdb_environment.h"
-
+/*
+ * Runs an LMDB environment safely: opens it even with little address space or few permissions, converts
+ * LMDB's statuses to -errno, and handles full disks. Knows nothing of rules.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/directory.h"
+#include "store/internal.h"
 
 /* These limit address space, not memory or disk: the file grows with the rules. */
 #define ENVIRONMENT_MAP_BYTES (32ULL << 30)

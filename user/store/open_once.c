@@ -50,25 +50,24 @@ static int join(struct open_once *opened, bool waits)
 
 int open_once_begin(int dir_fd, bool waits, struct open_once **opened)
 {
-	struct open_once *new = calloc(1, sizeof(*new));
+	struct open_once *new;
 	struct stat status;
-	int error = new ? 0 : -ENOMEM;
+	int error;
 
 	*opened = NULL;
-	if (!error && fstat(dir_fd, &status))
-		error = -errno;
-	if (!error) {
-		new->device = status.st_dev;
-		new->inode = status.st_ino;
-		new->owner = pthread_self();
-		pthread_mutex_lock(&lock);
-		error = join(new, waits);
-		pthread_mutex_unlock(&lock);
-	}
-	if (!error)
-		*opened = new;
-	else
+	if (fstat(dir_fd, &status))
+		return -errno;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	*new = (struct open_once){ status.st_dev, status.st_ino, pthread_self(), NULL };
+	pthread_mutex_lock(&lock);
+	error = join(new, waits);
+	pthread_mutex_unlock(&lock);
+	if (error)
 		free(new);
+	else
+		*opened = new;
 	return error;
 }
 

@@ -16,6 +16,7 @@
 #define VALUE_BITS (VALUE_TIMED | VALUE_OWNED)
 
 #define BY_HAND (1ULL << STORE_BY_HAND)
+
 /* ---- bytes ---- */
 
 static bool is_by_hand(const struct store_owners *owners)
@@ -101,11 +102,6 @@ static __s64 left_ms(const struct store *store, __s64 deadline_ms)
 	return left > RULE_TIMEOUT_MAX_S * 1000LL ? RULE_TIMEOUT_MAX_S * 1000LL : left ? left : -1;
 }
 
-struct rule_owners store_owners_to_rule(const struct store *store, const struct store_owners *owners)
-{
-	return (struct rule_owners){ owners->permanent, owners->timed, left_ms(store, owners->deadline_ms) };
-}
-
 struct store_owners store_owners_from_rule(const struct store *store, const struct rule_owners *from)
 {
 	const __s64 deadline_ms = from->timed ? store->clock.now_ms + from->timed_ms : 0;
@@ -120,7 +116,8 @@ int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct 
 
 	if (error)
 		return error;
-	rule->owners = store_owners_to_rule(store, &value.owners);
+	rule->owners = (struct rule_owners){ value.owners.permanent, value.owners.timed,
+					     left_ms(store, value.owners.deadline_ms) };
 	rule->timeout_ms = left_ms(store, store_owners_end(&value.owners));
 	*(char *)mempcpy(rule->comment, value.comment, value.length) = '\0';
 	if (!value.length)

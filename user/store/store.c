@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store/directory.h"
 #include "store/internal.h"
 #include "base/waiting.h"
 
