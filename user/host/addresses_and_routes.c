@@ -123,8 +123,8 @@ int host_find_own(struct host_addresses *own)
 struct route {
 	struct host_addresses *gateways;
 	int family; /* AF_INET, AF_INET6 */
-	bool is_advertised;
-	bool is_unicast;
+	bool is_advertised, is_unicast;
+	bool is_default_only; /* other routes are skipped */
 };
 
 /* This and the functions below return an MNL_CB_X; after MNL_CB_ERROR errno is ENOMEM. */
@@ -225,30 +225,24 @@ static int read_route(const struct nlmsghdr *message, void *context)
 	const struct rtmsg *header = mnl_nlmsg_get_payload(message);
 	struct route *route = context;
 
+	if (route->is_default_only && (header->rtm_dst_len || header->rtm_type != RTN_UNICAST))
+		return MNL_CB_OK;
 	route->family = header->rtm_family;
 	route->is_advertised = header->rtm_protocol == RTPROT_RA;
 	route->is_unicast = header->rtm_type == RTN_UNICAST;
 	return mnl_attr_parse(message, sizeof(*header), read_gateway, route);
 }
 
-static int read_default_route(const struct nlmsghdr *message, void *route)
-{
-	const struct rtmsg *header = mnl_nlmsg_get_payload(message);
-
-	return header->rtm_dst_len || header->rtm_type != RTN_UNICAST ? MNL_CB_OK : read_route(message, route);
-}
-
 int host_find_gateways(struct host_addresses *gateways)
 {
 	static const __u8 families[] = { AF_INET, AF_INET6 };
-	struct route route = { .gateways = gateways };
+	struct route route = { .gateways = gateways, .is_default_only = true };
 
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
 		int error = -EINTR;
 
 		for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++)
-			error = netlink_dump(RTM_GETROUTE, families[i], sizeof(struct rtmsg), read_default_route,
-					     &route);
+			error = netlink_dump(RTM_GETROUTE, families[i], sizeof(struct rtmsg), read_route, &route);
 		if (error == -ENOMEM)
 			return error;
 	}

@@ -104,36 +104,25 @@ int kernel_say_no_interface(const char *name, struct reason *reason)
 			  suggest_text(&suggest, "ip link", text));
 }
 
-/* Fills in the interface's own name, even if `name` is an alternative one. */
-static int find_interface(const char *name, struct kernel_attachment *attachment, struct reason *reason)
+int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
 {
-	struct interface interface;
-	int error = interfaces_find(name, &interface);
+	struct kernel_attachment attachment = { .has_ethernet = true };
+	struct interface found;
+	struct reason why;
+	int error = interfaces_find(interface, &found);
 
 	if (error == -ENODEV)
-		return kernel_say_no_interface(name, reason);
+		return kernel_say_no_interface(interface, reason);
 	if (error)
-		return kernel_refuse(reason, error, "cannot look at the interface ", name);
-	if (!interface.has_ethernet)
+		return kernel_refuse(reason, error, "cannot look at the interface ", interface);
+	if (!found.has_ethernet)
 		return reason_set(reason, -EINVAL,
 				  "'%s' has no Ethernet header (a tunnel, PPP, a modem), so the filter would find no "
 				  "packet there; load it on the Ethernet interface below",
-				  name);
-	memcpy(attachment->interface, interface.name, sizeof(attachment->interface));
-	attachment->ifindex = interface.index;
-	attachment->has_ethernet = true;
-	attachment->mtu = interface.mtu;
-	return 0;
-}
-
-int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
-{
-	struct kernel_attachment attachment = {};
-	struct reason why;
-	int error = find_interface(interface, &attachment, reason);
-
-	if (error)
-		return error;
+				  interface);
+	memcpy(attachment.interface, found.name, sizeof(attachment.interface)); /* `interface` may be an altname */
+	attachment.ifindex = found.index;
+	attachment.mtu = found.mtu;
 	reason_set(&why, 0, "%s", "");
 	error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment, reason);
 	if (is_unsupported(error) && wanted == KERNEL_AUTO) {

@@ -29,7 +29,7 @@ struct search {
 	struct reason *reason;
 };
 
-/* Adds an attachment to a filter that is known, or adds the filter. Takes ownership of `filter`. */
+/* Adds an attachment to a filter that is known, or adds the filter. If it is added, *filter is zeroed. */
 static int add_filter(struct search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
 	struct kernel_attachment attachment = { .ifindex = search->interface->index,
@@ -44,22 +44,18 @@ static int add_filter(struct search *search, struct kernel_filter *filter, const
 	int error;
 
 	memcpy(attachment.interface, search->interface->name, sizeof(attachment.interface));
-	for (size_t i = 0; i < search->count; i++) {
-		if (search->filters[i].map[KERNEL_CONFIG].id != filter->map[KERNEL_CONFIG].id)
-			continue;
-		kernel_close(filter);
-		return kernel_add_attachment(&search->filters[i], &attachment);
-	}
-	error = kernel_map_memory(filter, search->reason);
-	if (!error)
-		error = kernel_recognise(filter, search->interface->name, search->reason);
-	grown = error ? NULL : realloc(search->filters, (search->count + 1) * sizeof(*grown));
-	if (!grown) {
-		kernel_close(filter);
-		return error ? error : -ENOMEM;
-	}
+	for (size_t i = 0; i < search->count; i++)
+		if (search->filters[i].map[KERNEL_CONFIG].id == filter->map[KERNEL_CONFIG].id)
+			return kernel_add_attachment(&search->filters[i], &attachment);
+	error = kernel_recognise(filter, search->interface->name, search->reason);
+	if (error)
+		return error;
+	grown = realloc(search->filters, (search->count + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
 	search->filters = grown;
 	grown[search->count] = *filter;
+	*filter = (struct kernel_filter){};
 	return kernel_add_attachment(&grown[search->count++], &attachment);
 }
 
@@ -90,18 +86,16 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 		error = kernel_open_maps(ids, count, &filter);
 	/* Only now, because the maps may go with the program. */
 	close(fd);
-	if (error == -EPROTO)
+	if (error == -EPROTO) {
 		kernel_say_unknown_version(search->interface->name, search->reason);
-	else if (error)
+	} else if (error) {
 		kernel_refuse(search->reason, error, "cannot look at the maps of the XDP program on ",
 			      search->interface->name);
-	else if (filter.is_other_version)
-		error = kernel_recognise_other(&filter, search->interface->name, search->reason);
-	*is_ours = !error && filter.map[KERNEL_CONFIG].fd;
-	if (*is_ours)
+	} else if (filter.map[KERNEL_CONFIG].fd || filter.is_other_version) {
 		error = add_filter(search, &filter, &info);
-	else
-		kernel_close(&filter);
+		*is_ours = !error;
+	}
+	kernel_close(&filter);
 	if (error == -EPROTO)
 		search->has_unsound = *is_ours = true;
 	search->missed += error == -ENOENT ? prog_id : 0;

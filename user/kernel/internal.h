@@ -37,8 +37,6 @@ __u32 kernel_bucket_bytes(const struct abi_options *options);
 /* The number of elements of a map. */
 __u64 kernel_sizes_entries(const struct kernel_sizes *plan, enum kernel_map_name name);
 
-void kernel_close_map(struct kernel_map *map);
-
 /* ---- load_program.c ---- */
 
 /* Lets an object that is not loaded yet use the maps of a running filter. */
@@ -100,12 +98,10 @@ void kernel_unpin_unused(void);
 int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter);
 
 /*
- * Whether the filter on `interface`, with mapped memory, can be used; sets its options.
- * kernel_recognise_other() is for maps of another version, and maps only the config. 0; -EPROTO; -ENOENT:
- * the filter is just being removed.
+ * Maps the memory of the filter on `interface`, sets its options, and says whether it can be used, at least as a
+ * filter of another version. 0; -EPROTO; -ENOENT: the filter is just being removed; other -errno.
  */
 int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason);
-int kernel_recognise_other(struct kernel_filter *filter, const char *interface, struct reason *reason);
 
 /* Say why a filter of another version cannot be used. -EPROTO. */
 int kernel_say_unknown_version(const char *interface, struct reason *reason);

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -114,16 +116,20 @@ int kernel_note_program(const struct kernel_filter *filter, struct kernel_attach
 	return error;
 }
 
-static int create_maps(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
+int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
 {
 	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
 	/* The filter takes these over from its predecessor: the counters, and what a listener reads. */
 	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
-	struct xdp_cuckoo *skeleton = open_object(&plan->options, reason);
+	struct xdp_cuckoo *skeleton;
 	int error;
 
-	if (!skeleton)
+	*filter = (struct kernel_filter){ .options = plan->options };
+	skeleton = open_object(&plan->options, reason);
+	if (!skeleton) {
+		kernel_close(filter);
 		return -ENOMEM;
+	}
 	error = bpf_map__set_value_size(skeleton->maps.xc_buckets, kernel_bucket_bytes(&plan->options));
 	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
 		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
@@ -145,17 +151,8 @@ static int create_maps(const struct kernel_sizes *plan, struct kernel_filter *fi
 			kernel_describe_map(&info, &filter->map[name]);
 	}
 	xdp_cuckoo__destroy(skeleton);
-	return error ? kernel_refuse(reason, error, "cannot make the filter's maps", "") : 0;
-}
-
-int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
-{
-	int error;
-
-	*filter = (struct kernel_filter){ .options = plan->options };
-	error = create_maps(plan, filter, reason);
-	if (!error)
-		error = kernel_map_memory(filter, reason);
+	error = error ? kernel_refuse(reason, error, "cannot make the filter's maps", "") :
+			kernel_map_memory(filter, reason);
 	if (!error && plan->predecessor)
 		error = kernel_load_programs_of(plan->predecessor, filter, reason);
 	if (error)
@@ -165,8 +162,15 @@ int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter,
 
 void kernel_close(struct kernel_filter *filter)
 {
-	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++)
-		kernel_close_map(&filter->map[name]);
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
+		struct kernel_map *map = &filter->map[name];
+
+		if (map->memory)
+			munmap(map->memory, map->bytes);
+		free(map->part);
+		if (map->fd > 0)
+			close(map->fd);
+	}
 	xdp_cuckoo__destroy(filter->program[false]);
 	xdp_cuckoo__destroy(filter->program[true]);
 	free(filter->attachments);

@@ -55,15 +55,6 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 	return error ? kernel_refuse(reason, error, "cannot map the filter's table", "") : 0;
 }
 
-void kernel_close_map(struct kernel_map *map)
-{
-	if (map->memory)
-		munmap(map->memory, map->bytes);
-	free(map->part);
-	if (map->fd > 0)
-		close(map->fd);
-}
-
 __u32 kernel_bucket_bytes(const struct abi_options *options)
 {
 	return options->format == BUCKET_32 ? 2 * sizeof(__u64) : sizeof(__u64);

@@ -122,21 +122,6 @@ static bool is_set_up_by_other(const struct abi_config *config)
 	       memchr(config->name, '\0', sizeof(config->name));
 }
 
-/*
- * Recognises a filter of another version by the start of its config. When filters are found by pins,
- * missing maps prove nothing: the pins of a filter that is being removed go one after the other. Then
- * -ENOENT.
- */
-int kernel_recognise_other(struct kernel_filter *filter, const char *interface, struct reason *reason)
-{
-	int error = filter->map[KERNEL_CONFIG].fd ? kernel_map_memory(filter, reason) :
-						    kernel_say_unknown_version(interface, reason);
-
-	if (error || is_set_up_by_other(filter->config))
-		return error;
-	return has_all_maps(filter) || kernel_opens_ids() ? kernel_say_unknown_version(interface, reason) : -ENOENT;
-}
-
 static bool are_options(const struct abi_options *options)
 {
 	return options->format < BUCKET_FORMATS && options->is_exact <= 1 && options->has_counts <= options->is_exact &&
@@ -172,8 +157,20 @@ static const struct abi_options options_as_built = {
 
 int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason)
 {
-	const struct abi_config *config = filter->config;
+	const struct abi_config *config;
+	int error = filter->map[KERNEL_CONFIG].fd ? kernel_map_memory(filter, reason) :
+						    kernel_say_unknown_version(interface, reason);
 
+	if (error)
+		return error;
+	config = filter->config;
+	/*
+	 * A filter of another version is known by the start of its config. When filters are found by pins, missing
+	 * maps prove nothing: the pins of a filter that is being removed go one after the other.
+	 */
+	if (filter->is_other_version && !is_set_up_by_other(config))
+		return has_all_maps(filter) || kernel_opens_ids() ? kernel_say_unknown_version(interface, reason) :
+								    -ENOENT;
 	filter->is_other_version |= is_set_up_by_other(config);
 	if (filter->is_other_version) {
 		filter->options = are_options(&config->options) ? config->options : options_as_built;

@@ -104,19 +104,6 @@ static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 }
 
 /*
- * Opens the program that is to be replaced: it must stay loaded in case it is put back. *program is -1
- * without an error if the interface no longer runs it.
- */
-static int open_program(const struct kernel_attachment *old, int *program)
-{
-	const int error = kernel_open_id(KERNEL_OBJECT_PROGRAM, old->prog_id);
-	__u32 runs;
-
-	*program = error < 0 ? -1 : error;
-	return error >= 0 || (error == -ENOENT && !look_again(old, &runs) && runs != old->prog_id) ? 0 : error;
-}
-
-/*
  * Replaces one program. An error counts only if the old program still runs there. If the interface is gone,
  * or somebody else has changed its program, it is left out (*program: -1), because there is nothing to
  * replace.
@@ -172,10 +159,15 @@ static int replace_programs(struct kernel_filter *old, struct kernel_filter *fil
 		if (!error)
 			error = kernel_add_attachment(filter, &attachment);
 	}
+	/* The old programs must stay loaded in case they are put back. -1: the interface no longer runs its program. */
 	for (size_t i = 0; i < count && programs; i++) {
-		const int refused = open_program(&old->attachments[i], &programs[i]);
+		const struct kernel_attachment *attachment = &old->attachments[i];
+		const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+		__u32 runs;
 
-		error = error ? error : refused;
+		programs[i] = fd < 0 ? -1 : fd;
+		if (!error && fd < 0 && (fd != -ENOENT || look_again(attachment, &runs) || runs == attachment->prog_id))
+			error = fd;
 	}
 	if (error)
 		error = kernel_refuse(reason, error, "cannot prepare the new programs", "");

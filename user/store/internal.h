@@ -232,9 +232,6 @@ int store_lists_save(struct store *store);
 /* Counts the rules of lists: one rule had the owners `before` and now has `now`. */
 void store_lists_count(struct store *store, __u64 before, __u64 now);
 
-/* All lists are empty now. */
-void store_lists_empty(struct store *store);
-
 /*
  * Undoes what the pending change did to lists. First restores them; with is_end, when their rules are restored,
  * deletes the lists that the change made.

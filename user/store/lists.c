@@ -156,13 +156,6 @@ void store_lists_count(struct store *store, __u64 before, __u64 now)
 	}
 }
 
-void store_lists_empty(struct store *store)
-{
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
-		store->lists.lists.list[i].rules = 0;
-	store->lists.is_changed |= store->lists.known;
-}
-
 /* ---- changing them ---- */
 
 /* Keeps a list as it was before the pending change: 0 if it did not exist, else 1 and its value. */

@@ -286,7 +286,9 @@ int store_clear(struct store *store)
 		error = store_entries_drop(store, store->deadlines_db);
 	if (error)
 		return error;
-	store_lists_empty(store);
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		store->lists.lists.list[i].rules = 0;
+	store->lists.is_changed |= store->lists.known != 0;
 	store->shapes.count = 0;
 	store->is_changed = true;
 	return 0;
