@@ -55,11 +55,11 @@ static int refuse_attach(int error, const char *interface, enum interface_mode m
 
 static int attach(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
 {
-	int held, error = kernel_load_program(filter, attachment->is_frags, reason);
+	int lock, error = kernel_load_program(filter, attachment->is_frags, reason);
 
 	if (error)
 		return error;
-	error = kernel_pin(filter, filter, &held, reason);
+	error = kernel_pin(filter, filter, &lock, reason);
 	if (!error) {
 		error = kernel_note_program(filter, attachment);
 		kernel_listen();
@@ -69,7 +69,7 @@ static int attach(struct kernel_filter *filter, struct kernel_attachment *attach
 		if (error)
 			error = refuse_attach(error, attachment->interface, attachment->mode, reason);
 	}
-	kernel_pin_done(held);
+	kernel_pin_done(lock);
 	return error;
 }
 

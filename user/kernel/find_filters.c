@@ -163,7 +163,7 @@ static int inspect_interface(struct search *search, const struct interface *inte
  * limited, and reaching the limit is no error: no writer replaces tables that fast, and links of others
  * must not block `panic`.
  */
-static int look(struct search *search)
+static int search_interfaces(struct search *search)
 {
 	struct interface *interfaces;
 	int error, looks = 0;
@@ -196,7 +196,7 @@ static int find(const char *name, bool with_others, struct kernel_filter **filte
 {
 	struct search search = { .reason = reason };
 	bool is_found = false;
-	int error = look(&search);
+	int error = search_interfaces(&search);
 	size_t kept = 0;
 
 	if (error) {

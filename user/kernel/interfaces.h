@@ -35,24 +35,21 @@ struct interface {
 const char *interface_mode_name(enum interface_mode mode);
 
 /*
- * An interface's name may have any character but slash, colon and white space. Replaces by '?' what
- * terminals obey, and what is not UTF-8, because JSON and Prometheus do not accept that.
+ * An interface's name may have any character but slash, colon and white space. Replaces control characters and
+ * what is not UTF-8 by '?', for terminals, JSON and Prometheus.
  */
 void interface_clean_name(char *name);
 
 /*
- * A snapshot of all interfaces in the kernel's order. 0, and an array for free(); -EAGAIN: interfaces come
- * and go all the time; other -errno. On failure *interfaces is NULL.
+ * All interfaces, in the kernel's order, in an array for free(). 0; -EAGAIN: interfaces come and go all the time;
+ * other -errno. On failure *interfaces is NULL.
  */
 int interfaces_list(struct interface **interfaces, size_t *count);
 
 /* Visits all names of all interfaces, alternative ones too. For suggestions, so errors are ignored. */
 void interfaces_names(void (*visit)(const char *name, void *context), void *context);
 
-/*
- * Finds an interface by its own or an alternative name (`ip link property add ... altname`).
- * if_nametoindex() finds no name with more than 15 bytes. 0; -ENODEV; other -errno.
- */
+/* Finds an interface by its own or an alternative name (altname), also a long one. 0; -ENODEV; other -errno. */
 int interfaces_find(const char *name, struct interface *interface);
 
 /* Whether an interface has that name. */

@@ -83,11 +83,11 @@ int kernel_say_unseen(const char *interface, struct reason *reason);
 /*
  * Call it before a filter whose programs are loaded is attached. Pins the filter if it could not be found
  * otherwise, or if `predecessor` (may be the filter itself) is pinned. 0 or -errno. In both cases call
- * kernel_pin_done() with *held after attaching.
+ * kernel_pin_done() with *lock after attaching.
  */
-int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
+int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *lock,
 	       struct reason *reason);
-void kernel_pin_done(int held);
+void kernel_pin_done(int lock);
 
 /* Removes the pins of filters that no interface runs. */
 void kernel_unpin_unused(void);

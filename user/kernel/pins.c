@@ -221,14 +221,14 @@ static void describe_unpinning(int fd, struct reason *text)
 	reason_set(text, 0, "waiting for another xdp-cuckoo that removes pins in %s", pins);
 }
 
-int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
+int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *lock,
 	       struct reason *reason)
 {
 	const bool is_needed = !kernel_opens_ids();
 	char name[PIN_NAME_BYTES];
 	int net = open_net_dir(is_needed), filter_dir, error;
 
-	*held = -1;
+	*lock = -1;
 	/* If a process with fewer privileges pinned the predecessor, it must be able to find this filter, too. */
 	snprintf(name, sizeof(name), "%u", predecessor->map[KERNEL_CONFIG].id);
 	if (!is_needed && (net < 0 || faccessat(net, name, F_OK, 0))) {
@@ -246,15 +246,15 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	error = filter_dir < 0 ? filter_dir : pin_filter(filter, filter_dir);
 	if (filter_dir >= 0)
 		close(filter_dir);
-	*held = net;
+	*lock = net;
 	return error ? kernel_pins_refuse(reason, error) : 0;
 }
 
-void kernel_pin_done(int held)
+void kernel_pin_done(int lock)
 {
-	if (held < 0)
+	if (lock < 0)
 		return;
-	close(held);
+	close(lock);
 	kernel_unpin_unused();
 }
 

@@ -26,7 +26,7 @@ struct watched {
 };
 
 /* Interfaces were listed before the counters are read, so the counters include those packets. */
-static void look(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
+static void watch_one(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
 {
 	const struct kernel_attachment *attachment = watched->attachment;
 	const struct interface *interface = NULL;
@@ -109,7 +109,7 @@ void kernel_watch(struct kernel_filter *filters, size_t count)
 			break;
 		for (size_t i = 0; i < watched_count; i++) {
 			if (watched[i].state != WATCH_OVER)
-				look(&watched[i], interfaces, interfaces_count, ms);
+				watch_one(&watched[i], interfaces, interfaces_count, ms);
 			continues |= watched[i].state != WATCH_OVER;
 		}
 		free(interfaces);

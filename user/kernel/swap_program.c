@@ -228,7 +228,7 @@ bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 
 int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
 {
-	int error, held, old;
+	int error, lock, old;
 
 	if (!kernel_is_mtu_too_large(attachment) || kernel_is_held(attachment) ||
 	    !interfaces_may_take_frags(attachment->ifindex))
@@ -236,7 +236,7 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 	error = kernel_load_program(filter, true, reason);
 	if (error)
 		return error;
-	error = kernel_pin(filter, filter, &held, reason);
+	error = kernel_pin(filter, filter, &lock, reason);
 	if (!error) {
 		old = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
 		error = old < 0 ? old : kernel_swap_program(attachment, old, kernel_program(filter, true));
@@ -249,6 +249,6 @@ int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attac
 		if (error)
 			error = refuse_replace(error, attachment->interface, reason);
 	}
-	kernel_pin_done(held);
+	kernel_pin_done(lock);
 	return error;
 }

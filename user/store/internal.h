@@ -94,9 +94,9 @@ struct store {
 	struct shape_list shapes;
 	struct store_lists_state lists;
 	bool is_changed, has_new_shape;
-	bool is_pushed;  /* the pending change has another deadline */
-	bool keeps_undo; /* this transaction makes the pending change */
-	bool is_undoing; /* this transaction undoes the pending change */
+	bool is_pushed;     /* the pending change has another deadline */
+	bool makes_pending; /* this transaction makes the pending change */
+	bool is_undoing;    /* this transaction undoes the pending change */
 };
 
 /* ---- store.c ---- */
@@ -209,20 +209,20 @@ int store_shapes_save(struct store *store);
 
 /* ---- undo.c ---- */
 
-/* Before a rule changes: keeps its old value if this can be undone. `value` NULL: no rule. */
+/* Call it before the pending change touches a rule: keeps its old value. `value` is NULL for a new rule. */
 int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value);
 
 /*
- * An undo takes back only the pending change, not what later transactions do. So those transactions also
- * change the values kept for the undo, as far as a rule has one. The functions are the counterparts of
- * store_put(), store_give_up(), store_del() and store_clear(). They return 0 where nothing is kept.
- * store_is_later(): whether the pending change was made by an earlier transaction.
+ * What later transactions do must outlast the undo of the pending change. So they also change the old value of a rule
+ * in database "undo", if it has one. These are the counterparts of store_put(), store_give_up(), store_del() and
+ * store_clear(). store_has_earlier_pending(): whether an earlier transaction made the pending change; else they do
+ * nothing.
  */
-bool store_is_later(const struct store *store);
-int store_kept_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment);
-int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner);
-int store_kept_del(struct store *store, const MDB_val *rule);
-int store_kept_clear(struct store *store);
+bool store_has_earlier_pending(const struct store *store);
+int store_undo_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment);
+int store_undo_give_up(struct store *store, const MDB_val *rule, __u64 owner);
+int store_undo_del(struct store *store, const MDB_val *rule);
+int store_undo_clear(struct store *store);
 
 /* ---- lists.c ---- */
 

@@ -162,17 +162,17 @@ void store_lists_count(struct store *store, __u64 before, __u64 now)
 static int keep_undo(struct store *store, unsigned int number, bool existed)
 {
 	__u8 room[1 + LIST_VALUE_BYTES] = { existed };
-	MDB_val name = name_of(&store->lists.lists.list[number]), kept = { 1, room };
+	MDB_val name = name_of(&store->lists.lists.list[number]), entry = { 1, room };
 	int error;
 
 	/* A later transaction changes this list, so the undo must not touch it any more. */
-	if (store_is_later(store))
+	if (store_has_earlier_pending(store))
 		return store_entry_del(store, store->undo_lists_db, &name);
-	if (!store->keeps_undo)
+	if (!store->makes_pending)
 		return 0;
 	if (existed)
-		kept.mv_size += list_write(&store->lists, number, room + 1).mv_size;
-	error = store_entry_put(store, store->undo_lists_db, &name, &kept, MDB_NOOVERWRITE);
+		entry.mv_size += list_write(&store->lists, number, room + 1).mv_size;
+	error = store_entry_put(store, store->undo_lists_db, &name, &entry, MDB_NOOVERWRITE);
 	return error == -EEXIST ? 0 : error;
 }
 

@@ -74,13 +74,13 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 {
 	__u8 bytes[STORE_VALUE_BYTES];
 	struct store_value old;
-	struct rule kept;
+	struct rule there;
 	MDB_val value;
 	int error = store_value_read(store, before, &old);
 
 	if (!error && !*comment) {
-		error = store_value_to_rule(store, before, &kept);
-		comment = kept.comment;
+		error = store_value_to_rule(store, before, &there);
+		comment = there.comment;
 	}
 	if (!error)
 		error = store_keep_undo(store, key, before);
@@ -152,7 +152,7 @@ int store_put(struct store *store, const struct rule *rule, unsigned int owner, 
 	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
 	MDB_val key = rule_bytes(rule, bytes);
 	MDB_val value = store_value_write(&owners, rule->comment, value_room);
-	int status, error = store_kept_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
+	int status, error = store_undo_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
 
 	if (error)
 		return error;
@@ -226,7 +226,7 @@ int store_del(struct store *store, const struct rule *rule, enum store_deleted *
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
 	const MDB_val key = rule_bytes(rule, bytes);
-	int error = store_kept_del(store, &key);
+	int error = store_undo_del(store, &key);
 
 	if (!error)
 		error = store_del_ended(store, rule);
@@ -240,7 +240,7 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 	MDB_val key = rule_bytes(rule, bytes), old;
 	struct store_owners now;
 	struct store_value value;
-	int error = store_kept_give_up(store, &key, 1ULL << owner);
+	int error = store_undo_give_up(store, &key, 1ULL << owner);
 
 	if (!error)
 		error = find_value(store, &key, &old, copy);
@@ -272,13 +272,13 @@ static int keep_for_undo(const struct rule *rule, void *context)
 int store_clear(struct store *store)
 {
 	MDB_stat rules;
-	int error = store_kept_clear(store);
+	int error = store_undo_clear(store);
 
 	if (!error)
 		error = environment_error(mdb_stat(store->write, store->rules_db, &rules));
 	if (error || !rules.ms_entries)
 		return error;
-	if (store->keeps_undo)
+	if (store->makes_pending)
 		error = store_each(store, keep_for_undo, store);
 	if (!error)
 		error = store_entries_drop(store, store->rules_db);

@@ -167,7 +167,7 @@ int store_begin(struct store *store)
 	if (status)
 		return environment_error(status);
 	store->is_changed = store->has_new_shape = false;
-	store->is_pushed = store->keeps_undo = store->is_undoing = false;
+	store->is_pushed = store->makes_pending = store->is_undoing = false;
 	error = environment_error(mdb_cursor_open(store->write, store->rules_db, &store->appending));
 	if (!error)
 		error = store_meta_load(store, store->write, &store->meta);
