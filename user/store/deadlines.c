@@ -23,11 +23,13 @@ int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_m
 	MDB_val key, nothing = { 0, NULL };
 	int error = 0;
 
-	if (before_ms && before_ms != now_ms) {
+	if (before_ms == now_ms)
+		return 0;
+	if (before_ms) {
 		key = deadline_bytes(before_ms, rule, bytes);
 		error = store_entry_del(store, store->deadlines_db, &key);
 	}
-	if (!error && now_ms && before_ms != now_ms) {
+	if (!error && now_ms) {
 		key = deadline_bytes(now_ms, rule, bytes);
 		error = store_entry_put(store, store->deadlines_db, &key, &nothing, 0);
 	}

@@ -33,15 +33,18 @@ static int join(struct open_once *opened, bool waits)
 	if (process != getpid())
 		first = NULL;
 	process = getpid();
-	for (other = first; other; other = other->next) {
-		if (other->device != opened->device || other->inode != opened->inode)
+	other = first;
+	while (other) {
+		if (other->device != opened->device || other->inode != opened->inode) {
+			other = other->next;
 			continue;
+		}
 		if (pthread_equal(other->owner, opened->owner))
 			return -EDEADLK;
 		if (!waits)
 			return -EBUSY;
 		pthread_cond_wait(&released, &lock);
-		return join(opened, waits); /* `other` may be gone */
+		other = first; /* `other` may be gone */
 	}
 	opened->next = first;
 	first = opened;
