@@ -213,7 +213,13 @@ static int find(const char *name, bool with_others, struct kernel_filter **filte
 			continue;
 		}
 		if (is_wanted)
-			error = kernel_say_other_version(filter, reason);
+			error = reason_set(
+				reason, -EPROTO,
+				"the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of version %u, "
+				"this tool's of %u); xdp-cuckoo --name %s load %s puts this one in its place, while "
+				"packets go on",
+				filter->config->name, filter->attachments[0].interface, filter->config->version,
+				ABI_VERSION, filter->config->name, filter->attachments[0].interface);
 		kernel_close(filter);
 	}
 	if (search.has_unsound && !is_found)

@@ -103,9 +103,8 @@ int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter
  */
 int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason);
 
-/* Say why a filter of another version cannot be used. -EPROTO. */
+/* Says that the filter on `interface` is of an unknown version. -EPROTO. */
 int kernel_say_unknown_version(const char *interface, struct reason *reason);
-int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason);
 
 /* ---- swap_program.c ---- */
 

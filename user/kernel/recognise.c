@@ -104,18 +104,6 @@ int kernel_say_unknown_version(const char *interface, struct reason *reason)
 			  interface, interface);
 }
 
-int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason)
-{
-	const struct abi_config *config = filter->config;
-	const char *interface = filter->attachments[0].interface;
-
-	return reason_set(reason, -EPROTO,
-			  "the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of "
-			  "version %u, this tool's of %u); xdp-cuckoo --name %s load %s puts this one in its place, while "
-			  "packets go on",
-			  config->name, interface, config->version, ABI_VERSION, config->name, interface);
-}
-
 static bool is_set_up_by_other(const struct abi_config *config)
 {
 	return config->magic == ABI_MAGIC && config->version != ABI_VERSION && config->version >= ABI_VERSION_OLDEST &&

@@ -19,19 +19,6 @@ __s64 store_clock_ms(clockid_t clock)
 	return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
 }
 
-/* If it cannot be read, it stays empty. Then each process that opens the store assumes a new boot. */
-static void read_boot_id(char boot_id[STORE_BOOT_ID_BYTES])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-	memset(boot_id, 0, STORE_BOOT_ID_BYTES);
-	if (fd < 0)
-		return;
-	if (read(fd, boot_id, STORE_BOOT_ID_BYTES - 1) <= 0)
-		boot_id[0] = '\0';
-	close(fd);
-}
-
 void store_clock_tick(struct store_clock *clock)
 {
 	clock->now_ms = store_clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
@@ -39,10 +26,7 @@ void store_clock_tick(struct store_clock *clock)
 
 __s64 store_lag_ms(const struct store *store)
 {
-	struct store_clock present = store->clock;
-
-	store_clock_tick(&present);
-	return present.now_ms - store->clock.now_ms;
+	return store_clock_ms(CLOCK_BOOTTIME) + store->clock.ahead_ms - store->clock.now_ms;
 }
 
 /* A meta without a boot id is new or of schema 1. Then the store's time starts as the wall clock's. */
@@ -50,8 +34,15 @@ int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 {
 	const __s64 boot_ms = store_clock_ms(CLOCK_BOOTTIME), wall_ms = store_clock_ms(CLOCK_REALTIME);
 
-	if (!clock->boot_id[0])
-		read_boot_id(clock->boot_id);
+	/* If the boot id cannot be read, it stays empty. Then each process that opens the store assumes a new boot. */
+	if (!clock->boot_id[0]) {
+		int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+		if (fd >= 0 && read(fd, clock->boot_id, STORE_BOOT_ID_BYTES - 1) <= 0)
+			clock->boot_id[0] = '\0';
+		if (fd >= 0)
+			close(fd);
+	}
 	if (meta->boot_id[0] && !memcmp(meta->boot_id, clock->boot_id, sizeof(clock->boot_id)))
 		clock->ahead_ms = meta->clock_ms;
 	else if (wall_ms - meta->wall_ms > meta->seen_ms)

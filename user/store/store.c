@@ -15,28 +15,21 @@
 
 static const struct {
 	const char *name;
-	size_t member; /* of struct store */
+	size_t member;       /* of struct store */
+	unsigned int schema; /* the first schema that has the database */
 } databases[] = {
-	{ "rules", offsetof(struct store, rules_db) },
-	{ "shapes", offsetof(struct store, shapes_db) },
-	/* New in schema 2. */
-	{ "deadlines", offsetof(struct store, deadlines_db) },
-	{ "undo", offsetof(struct store, undo_db) },
-	/* New in schema 3. */
-	{ "lists", offsetof(struct store, lists_db) },
-	{ "undo_lists", offsetof(struct store, undo_lists_db) },
+	{ "rules", offsetof(struct store, rules_db), 1 },
+	{ "shapes", offsetof(struct store, shapes_db), 1 },
+	{ "deadlines", offsetof(struct store, deadlines_db), 2 },
+	{ "undo", offsetof(struct store, undo_db), 2 },
+	{ "lists", offsetof(struct store, lists_db), 3 },
+	{ "undo_lists", offsetof(struct store, undo_lists_db), 3 },
 };
-
-/* Number of databases by schema. */
-static const size_t databases_count[] = { 0, 2, 4, 6 };
-
-_Static_assert(sizeof(databases_count) / sizeof(databases_count[0]) == STORE_SCHEMA + 1, "a row each");
 
 /* A writer adds the missing databases to an older store, so that it can be changed. */
 static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mode, bool is_new)
 {
 	struct store_meta meta = {};
-	size_t there;
 	int error, status = mdb_dbi_open(txn, "meta", is_new ? MDB_CREATE : 0, &store->meta_db);
 
 	if (!status && is_new)
@@ -47,11 +40,12 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 	if (error)
 		return error;
 	store->schema = mode == STORE_READ ? meta.schema : STORE_SCHEMA;
-	there = is_new ? 0 : databases_count[meta.schema];
-	for (size_t i = 0; i < databases_count[store->schema] && !status; i++) {
+	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]) && !status; i++) {
 		MDB_dbi *dbi = (MDB_dbi *)((char *)store + databases[i].member);
+		const bool is_missing = is_new || databases[i].schema > meta.schema;
 
-		status = mdb_dbi_open(txn, databases[i].name, i >= there ? MDB_CREATE : 0, dbi);
+		if (databases[i].schema <= store->schema)
+			status = mdb_dbi_open(txn, databases[i].name, is_missing ? MDB_CREATE : 0, dbi);
 	}
 	return environment_write_error(store->env, status);
 }
