@@ -20,21 +20,6 @@ static void stop_appending(struct store *store)
 	store->appending = NULL;
 }
 
-/*
- * Adds a rule if it is not there. An LMDB status; MDB_KEYEXIST: it is there, and *value is its value. A
- * rule that sorts after all others is appended without a search. An import adds rules in order, and often
- * to an empty store.
- */
-static int put_absent(struct store *store, MDB_val *key, MDB_val *value)
-{
-	int status = store->appending ? mdb_cursor_put(store->appending, key, value, MDB_APPEND) : MDB_KEYEXIST;
-
-	if (status != MDB_KEYEXIST)
-		return status;
-	stop_appending(store);
-	return mdb_put(store->write, store->rules_db, key, value, MDB_NOOVERWRITE);
-}
-
 /* Counts all keys of the rule, or none. */
 static int add_shapes(struct store *store, const struct rule *rule)
 {
@@ -68,24 +53,38 @@ static int note_change(struct store *store, const MDB_val *key, const struct sto
 	return store_deadline_move(store, key, store_owners_end(before), store_owners_end(now));
 }
 
-/* Gives a rule with the value `before` other owners; and `comment`, unless that is "". */
-static int change_value(struct store *store, const MDB_val *key, const MDB_val *before, const struct store_owners *now,
+/* Notes that a rule with the value `there` gets other owners, or none: the caller then changes the value. */
+static int begin_change(struct store *store, const MDB_val *key, const MDB_val *there, const struct store_owners *now)
+{
+	__u8 room[STORE_VALUE_BYTES];
+	MDB_val before = { there->mv_size, room };
+	struct store_value old;
+	int error;
+
+	if (before.mv_size > sizeof(room))
+		return -EBADMSG;
+	memcpy(room, there->mv_data, before.mv_size); /* LMDB may move its page with the next write */
+	error = store_value_read(store, &before, &old);
+	if (!error)
+		error = store_keep_undo(store, key, &before);
+	return error ? error : note_change(store, key, &old.owners, now);
+}
+
+/* Gives a rule with the value `there` other owners; and `comment`, unless that is "". */
+static int change_value(struct store *store, const MDB_val *key, const MDB_val *there, const struct store_owners *now,
 			const char *comment)
 {
 	__u8 bytes[STORE_VALUE_BYTES];
-	struct store_value old;
-	struct rule there;
+	struct rule rule;
 	MDB_val value;
-	int error = store_value_read(store, before, &old);
+	int error = 0;
 
-	if (!error && !*comment) {
-		error = store_value_to_rule(store, before, &there);
-		comment = there.comment;
+	if (!*comment) {
+		error = store_value_to_rule(store, there, &rule);
+		comment = rule.comment;
 	}
 	if (!error)
-		error = store_keep_undo(store, key, before);
-	if (!error)
-		error = note_change(store, key, &old.owners, now);
+		error = begin_change(store, key, there, now);
 	if (error)
 		return error;
 	stop_appending(store);
@@ -93,27 +92,14 @@ static int change_value(struct store *store, const MDB_val *key, const MDB_val *
 	return store_entry_put(store, store->rules_db, key, &value, 0);
 }
 
-/* Copies a value, because LMDB may move its page with the next write. */
-static int copy_value(MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
-{
-	if (value->mv_size > STORE_VALUE_BYTES)
-		return -EBADMSG;
-	value->mv_data = memcpy(bytes, value->mv_data, value->mv_size);
-	return 0;
-}
-
 static int put_again(struct store *store, const struct rule *rule, __u64 owner, const MDB_val *key,
 		     const MDB_val *there, enum store_added *added)
 {
-	__u8 bytes[STORE_VALUE_BYTES];
-	MDB_val old = *there;
 	struct store_value value;
 	struct store_owners now;
 	bool is_timed, is_others;
-	int error = copy_value(&old, bytes);
+	int error = store_value_read(store, there, &value);
 
-	if (!error)
-		error = store_value_read(store, &old, &value);
 	if (error)
 		return error;
 	if (value.owners.permanent & owner) {
@@ -125,18 +111,32 @@ static int put_again(struct store *store, const struct rule *rule, __u64 owner, 
 	is_others = store_owners_all(&value.owners) & ~owner && value.owners.deadline_ms > store->clock.now_ms;
 	now = store_owners_with(value.owners, owner, deadline_of(store, rule), store->clock.now_ms);
 	*added = is_timed ? STORE_NEW_END : STORE_NEW_OWNER;
-	return change_value(store, key, &old, &now, is_timed && !is_others ? rule->comment : "");
+	return change_value(store, key, there, &now, is_timed && !is_others ? rule->comment : "");
 }
 
-/* What follows after a new rule was put into database "rules". */
-static int put_new(struct store *store, const struct rule *rule, const struct store_owners *owners, const MDB_val *key)
+/*
+ * Adds a rule. -EEXIST: it is there, and *there is its value. A rule that sorts after all others is appended without
+ * a search. An import adds rules in order, and often to an empty store.
+ */
+static int put_new(struct store *store, const struct rule *rule, const struct store_owners *owners, MDB_val *key,
+		   MDB_val *there)
 {
 	static const struct store_owners none;
-	int error = add_shapes(store, rule);
+	__u8 room[STORE_VALUE_BYTES];
+	int error, undone, status = MDB_KEYEXIST;
 
+	*there = store_value_write(owners, rule->comment, room);
+	if (store->appending)
+		status = mdb_cursor_put(store->appending, key, there, MDB_APPEND);
+	if (status == MDB_KEYEXIST) {
+		stop_appending(store);
+		status = mdb_put(store->write, store->rules_db, key, there, MDB_NOOVERWRITE);
+	}
+	if (status)
+		return environment_write_error(store->env, status);
+	/* The shapes come after the rule: for a rule that was there, they are counted already. */
+	error = add_shapes(store, rule);
 	if (error) {
-		int undone;
-
 		stop_appending(store);
 		undone = store_entry_del(store, store->rules_db, key);
 		return undone ? undone : error;
@@ -149,19 +149,15 @@ int store_put(struct store *store, const struct rule *rule, unsigned int owner, 
 {
 	const struct store_owners none = {},
 				  owners = store_owners_with(none, 1ULL << owner, deadline_of(store, rule), 0);
-	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes);
-	MDB_val value = store_value_write(&owners, rule->comment, value_room);
-	int status, error = store_undo_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), there;
+	int error = store_undo_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
 
 	if (error)
 		return error;
-	status = put_absent(store, &key, &value);
-	if (status == MDB_KEYEXIST)
-		return put_again(store, rule, 1ULL << owner, &key, &value, added);
 	*added = STORE_ADDED;
-	/* The shapes come after the rule: for a rule that was there, they are counted already. */
-	return status ? environment_write_error(store->env, status) : put_new(store, rule, &owners, &key);
+	error = put_new(store, rule, &owners, &key, &there);
+	return error == -EEXIST ? put_again(store, rule, 1ULL << owner, &key, &there, added) : error;
 }
 
 int store_put_back(struct store *store, const struct rule *rule, enum store_added *added)
@@ -171,33 +167,23 @@ int store_put_back(struct store *store, const struct rule *rule, enum store_adde
 		store_owners_from_rule(store,
 				       &(struct rule_owners){ rule->owners.permanent & known,
 							      rule->owners.timed & known, rule->owners.timed_ms });
-	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), value;
-	int status;
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), there;
 
 	*added = store_owners_all(&owners) ? STORE_ADDED : STORE_UNCHANGED;
-	if (*added == STORE_UNCHANGED)
-		return 0;
-	value = store_value_write(&owners, rule->comment, value_room);
-	status = put_absent(store, &key, &value);
-	return status ? environment_write_error(store->env, status) : put_new(store, rule, &owners, &key);
+	return *added == STORE_ADDED ? put_new(store, rule, &owners, &key, &there) : 0;
 }
 
 /* ---- deleting ---- */
 
-static int del_value(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *bytes)
+static int del_value(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *there)
 {
 	static const struct store_owners none;
 	struct rule_key keys[RULE_KEYS_MAX];
 	const size_t count = rule_keys(rule, keys);
-	struct store_value value;
-	int error = store_value_read(store, bytes, &value);
+	int error = begin_change(store, key, there, &none);
 
 	stop_appending(store);
-	if (!error)
-		error = store_keep_undo(store, key, bytes);
-	if (!error)
-		error = note_change(store, key, &value.owners, &none);
 	if (!error)
 		error = store_entry_del(store, store->rules_db, key);
 	for (size_t i = 0; i < count && !error; i++)
@@ -205,21 +191,13 @@ static int del_value(struct store *store, const struct rule *rule, const MDB_val
 	return error;
 }
 
-/* Copies the value of the rule under `key`. 0; -ENOENT. */
-static int find_value(struct store *store, MDB_val *key, MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
-{
-	int error = environment_error(mdb_get(store->write, store->rules_db, key, value));
-
-	return error ? error : copy_value(value, bytes);
-}
-
 int store_del_ended(struct store *store, const struct rule *rule)
 {
-	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), value;
-	int error = find_value(store, &key, &value, copy);
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), there;
+	int error = environment_error(mdb_get(store->write, store->rules_db, &key, &there));
 
-	return error ? error : del_value(store, rule, &key, &value);
+	return error ? error : del_value(store, rule, &key, &there);
 }
 
 int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted)
@@ -236,16 +214,16 @@ int store_del(struct store *store, const struct rule *rule, enum store_deleted *
 
 int store_give_up(struct store *store, const struct rule *rule, unsigned int owner, enum store_deleted *deleted)
 {
-	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), old;
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), there;
 	struct store_owners now;
 	struct store_value value;
 	int error = store_undo_give_up(store, &key, 1ULL << owner);
 
 	if (!error)
-		error = find_value(store, &key, &old, copy);
+		error = environment_error(mdb_get(store->write, store->rules_db, &key, &there));
 	if (!error)
-		error = store_value_read(store, &old, &value);
+		error = store_value_read(store, &there, &value);
 	if (error == -ENOENT || (!error && !(store_owners_all(&value.owners) & 1ULL << owner))) {
 		*deleted = STORE_NO_SUCH_RULE;
 		return 0;
@@ -254,8 +232,8 @@ int store_give_up(struct store *store, const struct rule *rule, unsigned int own
 		return error;
 	now = store_owners_without(value.owners, 1ULL << owner, store->clock.now_ms);
 	*deleted = store_owners_all(&now) ? STORE_STILL_WANTED : STORE_DELETED;
-	return *deleted == STORE_DELETED ? del_value(store, rule, &key, &old) :
-					   change_value(store, &key, &old, &now, "");
+	return *deleted == STORE_DELETED ? del_value(store, rule, &key, &there) :
+					   change_value(store, &key, &there, &now, "");
 }
 
 static int keep_for_undo(const struct rule *rule, void *context)
