@@ -80,7 +80,7 @@ static int add_address(struct host_addresses *list, const struct host_address *a
 	return 0;
 }
 
-/* For short lists: several sources may name one address, and is_advertised holds if any of them says so. */
+/* For short lists: several sources may name the same address. is_advertised holds if one of them says so. */
 static int add_address_once(struct host_addresses *list, const struct host_address *address)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -127,7 +127,7 @@ struct route {
 	bool is_default_only; /* other routes are skipped */
 };
 
-/* This and the functions below return an MNL_CB_X; after MNL_CB_ERROR errno is ENOMEM. */
+/* The functions of this section return MNL_CB_X; after MNL_CB_ERROR errno is ENOMEM. */
 static int add_gateway(const struct route *route, int family, const void *bytes, size_t length)
 {
 	const enum flow_family flow_family = family == AF_INET ? FLOW_IPV4 : FLOW_IPV6;

@@ -13,7 +13,7 @@
 #include "kernel/kernel.h"
 #include "kernel/internal.h"
 #include "base/suggest.h"
-#define DETACH_TRIES 100 /* one more each time that a writer replaces the program meanwhile */
+#define DETACH_TRIES 100 /* a writer may replace the program before each try */
 
 /* ---- attach ---- */
 
@@ -150,7 +150,7 @@ static int detach(const struct kernel_attachment *attachment)
 	return error;
 }
 
-/* Whether the filter of that name now runs by another program here, or by none (prog_id 0). */
+/* Whether the filter `name` now runs another program on this interface, or no program (prog_id 0). */
 static bool has_changed(const char *name, struct kernel_attachment *attachment)
 {
 	const __u32 before = attachment->prog_id;

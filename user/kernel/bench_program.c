@@ -44,7 +44,7 @@ int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, 
 	if (!program)
 		return kernel_refuse(reason, -errno, "cannot open the built-in BPF object", "");
 	kernel_set_constants(&filter->options, &program->rodata->xc_options, program->rodata->xc_prefixes);
-	/* The object has the filter's own programs, too. They are not loaded. */
+	/* The object also has the filter's own programs. Do not load them. */
 	bpf_program__set_autoload(program->progs.xdp_cuckoo, false);
 	bpf_program__set_autoload(program->progs.xdp_cuckoo_frags, false);
 	error = bpf_map__set_max_entries(program->maps.bench_stamps, workers * BENCH_SLICES);

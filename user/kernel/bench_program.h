@@ -19,7 +19,7 @@ struct kernel_bench {
 	__u64 *stamps; /* BENCH_SLICES for each worker */
 };
 
-/* Bytes of kernel memory that it takes. */
+/* Bytes of kernel memory that kernel_bench_open() takes. */
 __u64 kernel_bench_bytes(unsigned int workers);
 
 /* `filter` must not be running: its counters change. On failure *bench is zeroed. 0 or -errno. */

@@ -15,8 +15,8 @@ int kernel_cpus(void)
 }
 
 /*
- * Room for an element of the map; the counters of CPU c start at ABI_COUNTERS * c. The caller frees
- * *counters. *count: the number of counters. 0 or -errno.
+ * Allocates room for an element of the map: *count counters. Those of CPU c start at ABI_COUNTERS * c. The caller
+ * frees *counters. 0 or -errno.
  */
 static int make_room(struct abi_counter **counters, int *count, struct reason *reason)
 {

@@ -25,7 +25,7 @@ struct search {
 	__u32 root_id;
 	__u64 missed;             /* sum of the ids of programs and links that could not be opened */
 	bool has_unsound;         /* a filter cannot be used; `reason` says why */
-	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": there is none */
+	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": no such interface */
 	struct reason *reason;
 };
 
@@ -84,7 +84,7 @@ static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
 	if (!error)
 		error = kernel_open_maps(ids, count, &filter);
-	/* Only now, because the maps may go with the program. */
+	/* Only now, because the maps may end with the program. */
 	close(fd);
 	if (error == -EPROTO) {
 		kernel_say_unknown_version(search->interface->name, search->reason);
@@ -150,7 +150,7 @@ static int inspect_interface(struct search *search, const struct interface *inte
 			error = inspect_extensions(search);
 			continue;
 		}
-		/* The program has no pin here. Somebody else may have loaded it, or it has just ended. */
+		/* The program has no pin here: somebody else may have loaded it, or it has just ended. */
 		memcpy(search->unseen, interface->name, sizeof(search->unseen));
 		search->missed += search->root_id;
 	}
@@ -158,10 +158,9 @@ static int inspect_interface(struct search *search, const struct interface *inte
 }
 
 /*
- * Repeats the search while programs or links disappear, because others may have replaced them. Ends when
- * none is missed, or the same ones as before, which this process may not open. The number of searches is
- * limited, and reaching the limit is no error: no writer replaces tables that fast, and links of others
- * must not block `panic`.
+ * Repeats the search while programs or links disappear, because other programs may have replaced them. Ends when a
+ * search misses nothing, or only what the search before missed: this process may not open that. Reaching LOOKS_MAX
+ * is no error: no writer replaces tables that fast, and links of others must not block `panic`.
  */
 static int search_interfaces(struct search *search)
 {
@@ -216,8 +215,7 @@ static int find(const char *name, bool with_others, struct kernel_filter **filte
 			error = reason_set(
 				reason, -EPROTO,
 				"the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of version %u, "
-				"this tool's of %u); xdp-cuckoo --name %s load %s puts this one in its place, while "
-				"packets go on",
+				"this tool's of %u); xdp-cuckoo --name %s load %s replaces it without a gap",
 				filter->config->name, filter->attachments[0].interface, filter->config->version,
 				ABI_VERSION, filter->config->name, filter->attachments[0].interface);
 		kernel_close(filter);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The network interfaces of this namespace and the XDP programs on them, read with one rtnetlink dump. One
+ * The network interfaces of this namespace and the XDP programs on them, read with one rtnetlink dump. A
  * query per interface would take time in the square of their number. Knows netlink, not BPF.
  */
 #ifndef XDP_CUCKOO_INTERFACES_H
@@ -24,9 +24,9 @@ enum interface_mode {
 struct interface {
 	char name[IF_NAMESIZE];
 	int index;
-	bool has_ethernet; /* headers, as the loopback interface has; tunnels, PPP and some modems have none */
+	bool has_ethernet; /* headers; the loopback interface has them; tunnels, PPP and some modems do not */
 	__u32 prog_id[INTERFACE_MODES]; /* 0: no program */
-	int master;                     /* index of its bond, bridge, ...; 0: it has none */
+	int master;                     /* index of its bond, bridge, ...; 0: it has no master */
 	__u32 mtu;
 	__u64 received; /* packets, counted by the driver: maybe only every 2 s, and maybe without what XDP drops */
 };
@@ -46,7 +46,7 @@ void interface_clean_name(char *name);
  */
 int interfaces_list(struct interface **interfaces, size_t *count);
 
-/* Visits all names of all interfaces, alternative ones too. For suggestions, so errors are ignored. */
+/* Visits all names of all interfaces, also alternative names. Ignores errors: the names are for suggestions. */
 void interfaces_names(void (*visit)(const char *name, void *context), void *context);
 
 /* Finds an interface by its own or an alternative name (altname), also a long one. 0; -ENODEV; other -errno. */
@@ -61,7 +61,7 @@ bool interfaces_is_there(const char *name);
  */
 bool interfaces_may_take_frags(int index);
 
-/* Whether both names are names of one interface. */
+/* Whether both names are names of the same interface. */
 bool interfaces_are_one(const char *name, const char *other);
 
 #endif

@@ -55,7 +55,7 @@ int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_fil
 /* The descriptor of a loaded program. */
 int kernel_program(const struct kernel_filter *filter, bool is_frags);
 
-/* Notes in the attachment that it runs the program of `filter` that is_frags says. 0 or -errno. */
+/* Notes in the attachment that it runs a program of `filter`: which, is_frags says. 0 or -errno. */
 int kernel_note_program(const struct kernel_filter *filter, struct kernel_attachment *attachment);
 
 /* What the kernel says about a program, but not its maps. If `fd` is negative, it is returned. 0 or -errno. */
@@ -98,8 +98,8 @@ void kernel_unpin_unused(void);
 int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter);
 
 /*
- * Maps the memory of the filter on `interface`, sets its options, and says whether it can be used, at least as a
- * filter of another version. 0; -EPROTO; -ENOENT: the filter is just being removed; other -errno.
+ * Maps the memory of the filter on `interface` and sets its options. 0, also for a filter of another version; -EPROTO:
+ * it cannot be used; -ENOENT: it is just being removed; other -errno.
  */
 int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason);
 

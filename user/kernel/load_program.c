@@ -38,7 +38,7 @@ void kernel_set_constants(const struct abi_options *options, volatile const stru
 		memcpy((void *)xc_prefixes, semisort_prefixes(), BUCKET_SORTED_CODES * sizeof(*xc_prefixes));
 }
 
-/* Opens the built-in object so that loading it makes only maps. NULL, with the reason. */
+/* Opens the built-in object so that loading it makes only maps. On failure NULL, and *reason is set. */
 static struct xdp_cuckoo *open_object(const struct abi_options *options, struct reason *reason)
 {
 	struct xdp_cuckoo *skeleton;

@@ -27,7 +27,7 @@ int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 	return 0;
 }
 
-/* A table only gets its address range; kernel_map_part() maps parts of it. */
+/* A table gets only an address range; kernel_map_part() maps parts of it. */
 static int map_memory(struct kernel_map *map, bool is_table)
 {
 	void *memory = mmap(NULL, map->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

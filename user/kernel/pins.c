@@ -5,7 +5,7 @@
  * PINS/NET/CONFIG/{map,prog}_ID. NET is the number of the network namespace, CONFIG the id of the config
  * map. A pin counts only if the kernel says that its object has the wanted id.
  *
- * A pin keeps a map in memory even when no interface runs the filter, so everybody who looks for filters
+ * A pin keeps a map in memory even when no interface runs the filter, so every search for filters
  * removes such pins. The lock of PINS/NET protects new pins from this: it is shared while a process
  * attaches what it has pinned.
  */
@@ -295,7 +295,7 @@ static void unpin_filter(int net, const char *name, const struct interface *inte
 		close(fd);
 }
 
-/* If a process is about to attach what it has pinned, the next search removes the pins. */
+/* Does nothing while another process attaches what it has pinned; the next search removes the pins. */
 void kernel_unpin_unused(void)
 {
 	int fd = open_net_dir(false);

@@ -69,7 +69,7 @@ static bool has_all_maps(const struct kernel_filter *filter)
 	return true;
 }
 
-/* Skips maps that are gone, and the constants of a pinned filter, which have no pin. */
+/* Skips maps that are gone. The constants of a pinned filter have no pin, so they are skipped, too. */
 int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter)
 {
 	int error = 0;
@@ -95,7 +95,7 @@ int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter
 	return error;
 }
 
-/* For a filter that is not set up, and for maps that are not a filter's. */
+/* For a filter that is not set up, and for maps of another layout. */
 int kernel_say_unknown_version(const char *interface, struct reason *reason)
 {
 	return reason_set(reason, -EPROTO,
@@ -116,7 +116,7 @@ static bool are_options(const struct abi_options *options)
 	       (!options->is_exact || options->format == BUCKET_16);
 }
 
-/* Whether the tool may rely on config and maps. Later only the writer, who has the lock, changes them. */
+/* Whether the tool may rely on config and maps. From then on, only the writer, who has the lock, changes them. */
 static bool is_sound(const struct kernel_filter *filter)
 {
 	const struct abi_config *config = filter->config;

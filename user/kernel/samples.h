@@ -14,7 +14,7 @@
 /* The listener, and how many samples it wants. */
 struct kernel_listener {
 	__u32 id;     /* random, not 0 */
-	__u32 every;  /* take one packet in so many; 1: take each */
+	__u32 every;  /* take each `every`th packet */
 	__u32 credit; /* see kernel_sample_credit() */
 };
 
@@ -42,14 +42,14 @@ int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason);
 int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
 void kernel_samples_close(struct kernel_samples *samples);
 
-/* Continues with a table that replaced the one for which the samples were opened. 0 or -errno. */
+/* Continues with `filter`, which replaced the filter of the samples. 0 or -errno. */
 int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
 
 /* Takes the lease, or renews it to KERNEL_LEASE_MS. 0; -EBUSY: another listener has it; other -errno. */
 int kernel_samples_renew(const struct kernel_samples *samples, const struct kernel_listener *listener,
 			 struct reason *reason);
 
-/* The present lease: it has another value each time it is renewed, unless that was a moment before. */
+/* The present lease. Each renewal gives it another value, unless the last renewal was a moment before. */
 __u64 kernel_samples_lease(const struct kernel_samples *samples);
 
 /* Gives the lease up if this listener has it. Does nothing for closed samples. */

@@ -15,7 +15,7 @@
 #define QUIET_MS 200 /* an interface that received nothing is watched no longer */
 #define LATE_MS 2500
 #define WATCH_MS 4500
-#define PROOF 8 /* packets after LATE_MS; with fewer, the filter may be just about to count the first one */
+#define PROOF 8 /* packets after LATE_MS; the filter may be about to count the first few */
 
 struct watched {
 	const struct kernel_filter *filter;
@@ -25,7 +25,7 @@ struct watched {
 	enum { WATCH_BEGUN, WATCH_QUIET, WATCH_SUSPECT, WATCH_LATE, WATCH_OVER } state;
 };
 
-/* Interfaces were listed before the counters are read, so the counters include those packets. */
+/* The interfaces were listed before the counters are read, so the counters include the packets listed. */
 static void watch_one(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
 {
 	const struct kernel_attachment *attachment = watched->attachment;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Replaces the program on an interface by another one: by netlink, or by the BPF link that holds it. */
+/* Replaces the program on an interface: by netlink, or by the BPF link that holds the program. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -88,7 +88,7 @@ static int refuse_replace(int error, const char *interface, struct reason *reaso
 	return kernel_refuse_in_words(reason, error, "cannot replace the program on ", interface);
 }
 
-/* *runs: the program that now runs in the attachment's mode; 0: none, or the interface is gone. */
+/* *runs: the program that now runs in the attachment's mode; 0: no program, or no interface. */
 static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 {
 	struct interface *interfaces;
@@ -208,7 +208,7 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 	if (!error)
 		error = replace_programs(old, filter, reason);
 	kernel_pin_done(pins);
-	/* Packets in the old programs are still counted there; without this wait the counts would be lost. */
+	/* The old programs still count the packets in them; without this wait those counts would be lost. */
 	if (!error)
 		grace_wait();
 	return error;

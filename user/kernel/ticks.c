@@ -13,7 +13,7 @@
 
 #define NS_PER_S 1000000000L
 
-/* return bpf_jiffies64() >> ABI_TICK_SHIFT; an object of its own would need another skeleton. */
+/* return bpf_jiffies64() >> ABI_TICK_SHIFT; in C it would need an object and a skeleton of its own. */
 static const struct bpf_insn tick_program[] = {
 	{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_jiffies64 },
 	{ .code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = BPF_REG_0, .imm = ABI_TICK_SHIFT },

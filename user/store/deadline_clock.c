@@ -66,7 +66,7 @@ static bool is_other_boot(const struct store_clock *clock, const struct store_me
 static bool is_wall_lost(const struct store_clock *clock, const struct store_meta *meta)
 {
 	const bool was_behind = meta->flags & STORE_META_WALL_BEHIND;
-	/* Without its known lead over the store's time. */
+	/* The wall clock, without its known lead over the store's time. */
 	const __s64 wall_ms = store_clock_ms(CLOCK_REALTIME) - meta->wall_ms;
 
 	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The directory of a store; the lock that lets only one process write; the error texts. Knows no LMDB. */
+/* The directory of a store; the lock that lets only one process write; error texts. Does not call LMDB. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

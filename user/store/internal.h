@@ -36,7 +36,7 @@ struct store_meta {
 
 #define STORE_META_BYTES_1 40 /* of schema 1 */
 
-/* The wall clock was behind when this boot began. So `wall_ms` is still the one of an earlier boot. */
+/* The wall clock was behind when this boot began. So `wall_ms` is still from an earlier boot. */
 #define STORE_META_WALL_BEHIND 1
 /* The operator chose to pass packets with too many headers (for older versions: the default). */
 #define STORE_META_PASSES_HEADERS 2
@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct store_meta) == 144, "meta layout");
 /* Who wants a rule: like struct rule_owners, but with a deadline by the store's clock. */
 struct store_owners {
 	__u64 permanent, timed;
-	__s64 deadline_ms; /* of the owners in `timed`; 0 where there are none */
+	__s64 deadline_ms; /* of the owners in `timed`; 0 if `timed` is 0 */
 };
 
 struct store_value {
@@ -101,7 +101,7 @@ struct store {
 
 /* ---- store.c ---- */
 
-/* A transaction to read in: the open one, or a view of the last commit until store_view_end(). */
+/* Begins reading: in the open transaction, or in a view of the last commit until store_view_end(). */
 int store_view_begin(struct store *store, MDB_txn **txn);
 void store_view_end(struct store *store);
 
@@ -154,7 +154,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason);
 /* ---- lmdb_environment.c ---- */
 
 /*
- * Opens the environment in DIR. 0; -ENOENT: there is none to read; -EBADMSG: its file is not LMDB's, or
+ * Opens the environment in DIR. 0; -ENOENT: no environment to read; -EBADMSG: its file is not LMDB's, or
  * damaged; other -errno. On failure *env is NULL.
  */
 int environment_open(const char *dir, bool is_read_only, MDB_env **env);
@@ -215,8 +215,7 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 /*
  * What later transactions do must outlast the undo of the pending change. So they also change the old value of a rule
  * in database "undo", if it has one. These are the counterparts of store_put(), store_give_up(), store_del() and
- * store_clear(). store_has_earlier_pending(): whether an earlier transaction made the pending change; else they do
- * nothing.
+ * store_clear(). They do nothing unless an earlier transaction made the pending change: store_has_earlier_pending().
  */
 bool store_has_earlier_pending(const struct store *store);
 int store_undo_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment);
@@ -229,7 +228,7 @@ int store_undo_clear(struct store *store);
 int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state);
 int store_lists_save(struct store *store);
 
-/* Counts the rules of lists: one rule had the owners `before` and now has `now`. */
+/* Counts the rules of lists: a rule had the owners `before` and now has the owners `now`. */
 void store_lists_count(struct store *store, __u64 before, __u64 now);
 
 /*

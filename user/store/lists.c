@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The lists of a store, in memory and in the database. A list that is deleted while a change is pending
- * keeps its number, so that the deletion can be undone; until then it is hidden.
+ * is hidden and keeps its number, so that the deletion can be undone.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -158,7 +158,7 @@ void store_lists_count(struct store *store, __u64 before, __u64 now)
 
 /* ---- changing them ---- */
 
-/* Keeps a list as it was before the pending change: 0 if it did not exist, else 1 and its value. */
+/* Keeps a list as it was before the pending change: a byte 0 if it did not exist, else a byte 1 and its value. */
 static int keep_undo(struct store *store, unsigned int number, bool existed)
 {
 	__u8 room[1 + LIST_VALUE_BYTES] = { existed };

@@ -15,7 +15,7 @@
 #define ENVIRONMENT_MAP_BYTES_MIN (1ULL << 30)
 #define ENVIRONMENT_DATABASES 8
 #define ENVIRONMENT_WRITE_BYTES (64 * 4096) /* MDB_COMMIT_PAGES of mdb.c */
-#define ENVIRONMENT_READERS 1022            /* processes; one whose output nobody reads stays for long */
+#define ENVIRONMENT_READERS 1022            /* processes; a process whose output nobody reads may stay for long */
 #define ENVIRONMENT_LOCK_BYTES 65536        /* size of lock.mdb for so many readers, by mdb.c */
 
 int environment_error(int status)
@@ -46,8 +46,7 @@ int environment_error(int status)
 
 /*
  * LMDB reports a short write as EIO. That is the first sign of a full disk or of a limit of file sizes. To
- * find out, this allocates room for the longest write of LMDB after the end of the file, where no page
- * refers to.
+ * find out, this allocates room for LMDB's longest write after the end of the file, where no page is.
  */
 int environment_write_error(MDB_env *env, int status)
 {
@@ -72,7 +71,7 @@ void environment_give_back(MDB_env *env)
 	if (mdb_env_info(env, &info) || mdb_env_stat(env, &tree) || mdb_env_get_fd(env, &fd))
 		return;
 	end = (off_t)(info.me_last_pgno + 1) * tree.ms_psize;
-	/* If this fails, it costs space but does no harm. */
+	/* A failure costs space but does no harm. */
 	if (fstat(fd, &file) == 0 && file.st_size > end && ftruncate(fd, end))
 		return;
 }

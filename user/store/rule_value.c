@@ -2,9 +2,9 @@
 /*
  * The value of a rule in the database: its owners, its deadline and its comment. The value of a permanent
  * rule that only the operator wants is the comment alone. Other values start with a byte that no comment
- * starts with. Its bits say which numbers follow: the deadline (VALUE_TIMED), and the owners (VALUE_OWNED):
- * the permanent ones, and those with the deadline if there is one. Without VALUE_OWNED the operator is the
- * only owner.
+ * starts with. Its bits say which numbers follow: VALUE_TIMED: the deadline; VALUE_OWNED: the permanent
+ * owners, and with VALUE_TIMED also the owners with the deadline. Without VALUE_OWNED the operator is the only
+ * owner.
  */
 #include <errno.h>
 #include <string.h>
@@ -90,8 +90,8 @@ int store_value_read(const struct store *store, const MDB_val *bytes, struct sto
 /* ---- rules ---- */
 
 /*
- * The time until a deadline, as struct rule has it. 0 means never there, so a rule that ends this
- * millisecond counts as ended a millisecond ago. No rule lasts longer than the longest timeout.
+ * The time until a deadline, for struct rule. There, 0 means never. So a rule that ends this millisecond counts as
+ * ended a millisecond ago. No rule lasts longer than the longest timeout.
  */
 static __s64 left_ms(const struct store *store, __s64 deadline_ms)
 {

@@ -20,7 +20,7 @@ static void stop_appending(struct store *store)
 	store->appending = NULL;
 }
 
-/* Counts all keys of the rule, or none. */
+/* Counts the shapes of all keys of the rule; after an error, of no key. */
 static int add_shapes(struct store *store, const struct rule *rule)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
@@ -53,7 +53,7 @@ static int note_change(struct store *store, const MDB_val *key, const struct sto
 	return store_deadline_move(store, key, store_owners_end(before), store_owners_end(now));
 }
 
-/* Notes that a rule with the value `there` gets other owners, or none: the caller then changes the value. */
+/* Notes that a rule with the value `there` gets the owners `now`. Then the caller changes or deletes the value. */
 static int begin_change(struct store *store, const MDB_val *key, const MDB_val *there, const struct store_owners *now)
 {
 	__u8 room[STORE_VALUE_BYTES];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a store keeps about itself: identity, schema and settings. */
+/* What a store knows about itself: identity, schema and settings. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The pending change: it is undone unless somebody confirms it. Database "undo" has an entry for each rule that the
+ * The pending change, which is undone unless somebody confirms it. Database "undo" has an entry for each rule that the
  * change touched: a byte 0 if the rule did not exist before, or a byte 1 and its old value.
  */
 #include <errno.h>
@@ -23,7 +23,7 @@ int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *val
 		memcpy(bytes + 1, value->mv_data, value->mv_size);
 		entry.mv_size += value->mv_size;
 	}
-	/* Only at the first touch of a rule is this the value from before the change: never overwrite it. */
+	/* Never overwrites an entry: only the first touch of a rule sees its value from before the change. */
 	error = store_entry_put(store, store->undo_db, rule, &entry, MDB_NOOVERWRITE);
 	return error == -EEXIST ? 0 : error;
 }
@@ -74,7 +74,7 @@ static MDB_val old_rule_write(const struct old_rule *old, __u8 bytes[1 + STORE_V
 	return (MDB_val){ 1 + value.mv_size, bytes };
 }
 
-/* -ENOENT: nothing is old of this rule, or no change of an earlier transaction is pending. */
+/* -ENOENT: the rule has no entry, or no change of an earlier transaction is pending. */
 static int old_rule_find(struct store *store, const MDB_val *rule, struct old_rule *old)
 {
 	MDB_val bytes;
@@ -125,7 +125,7 @@ int store_undo_give_up(struct store *store, const MDB_val *rule, __u64 owner)
 	return old_rule_change(store, rule, &old);
 }
 
-/* The rule is deleted, and an undo must not bring it back. So its entry is deleted as well. */
+/* An undo must not bring a deleted rule back, so this deletes its entry as well. */
 int store_undo_del(struct store *store, const MDB_val *rule)
 {
 	return store_has_earlier_pending(store) ? store_entry_del(store, store->undo_db, rule) : 0;
@@ -141,7 +141,7 @@ struct giving_up {
 	__u64 owner;
 };
 
-/* Copies the key before it changes the value: the key is in the page that the write changes. */
+/* Copies the key first, because the key is in the page that the write changes. */
 static int give_up_entry(const struct store_entry *entry, void *context)
 {
 	const struct giving_up *giving_up = context;
@@ -268,7 +268,7 @@ static int undo_rule(const struct store_entry *entry, void *context)
 	return error ? error : undoing->visit(&rule, undoing->is_back, undoing->context);
 }
 
-/* Restores deleted lists before it restores their rules. Deletes new lists after it has deleted their rules. */
+/* Restores deleted lists before their rules. Deletes new lists after their rules. */
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context)
 {
