@@ -124,11 +124,6 @@ int reader_line(struct reader *reader)
 	return reader->is_cut ? -EMSGSIZE : 1;
 }
 
-void reader_keep(struct reader *reader)
-{
-	reader->is_kept = true;
-}
-
 int reader_next(struct reader *reader)
 {
 	int got;

@@ -19,6 +19,7 @@
 #define RULE_ENCODED_BYTES 48         /* longest result of rule_encode() */
 #define RULE_KEYS_MAX 2               /* a rule without addresses has a key in each family */
 #define RULE_WORDS_MAX 32             /* in the text of one rule */
+#define RULE_PREFIX_BYTES 50          /* longest text of an address with a prefix length */
 #define RULE_TIMEOUT_MAX_S 2147483647 /* 68 years */
 #define RULE_PROTO_MAX 254
 
@@ -95,6 +96,16 @@ const char *rule_protocol_name(__u8 number);
 /* Whether packets of the protocol have ports that a rule can match. */
 bool rule_has_ports(__u8 proto);
 
+/* Whether the rule names the protocol ICMP or ICMPv6. */
+bool rule_is_icmp(const struct rule *rule);
+
+/* The family of an address; FLOW_NO_FAMILY: the text is no address. Unused bytes become 0. */
+enum flow_family rule_address_parse(const char *text, union flow_addr *address);
+
+/* Writes an address, with the prefix length if that is not the whole address. Returns `text`. */
+const char *rule_prefix_format(enum flow_family family, const union flow_addr *address, unsigned int length,
+			       char text[RULE_PREFIX_BYTES]);
+
 /*
  * Reads a time: "90", "90s", "15m", "1h30m", "2d", "1w". Units go from large to small; a number alone is in
  * seconds. The most is RULE_TIMEOUT_MAX_S. 0; -EINVAL. rule_time_format() writes the same form, rounded up
@@ -107,8 +118,15 @@ const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES]);
 /* Writes the canonical text; action, timeout and comment only where not the default. Returns `text`. */
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES]);
 
-/* The first `length` bits of an address; the rest is 0. */
+/* The bits of a whole address; 0 for FLOW_NO_FAMILY. */
+static inline unsigned int rule_address_bits(enum flow_family family)
+{
+	return family == FLOW_IPV4 ? 32 : family == FLOW_IPV6 ? 128 : 0;
+}
+
+/* The first `length` bits of an address; the rest is 0. And whether `network` is that of an address. */
 union flow_addr rule_network(const union flow_addr *address, unsigned int length);
+bool rule_is_network_of(const union flow_addr *network, unsigned int length, const union flow_addr *address);
 
 /*
  * Whether an IPv6 address is a mapped IPv4 address (RFC 4291 section 2.5.5.2: ::ffff:192.0.2.1). Programs
