@@ -108,4 +108,38 @@ void list_columns_take_name(struct list_columns *columns, const char *name, char
 /* "src, dport, action drop", for a note. Returns `text`. */
 const char *list_columns_format(const struct list_columns *columns, char text[LIST_COLUMNS_BYTES]);
 
+/* ---- rules in groups: the sets to write ---- */
+
+#define LIST_ANY_LENGTH 255 /* the prefixes of a group have several lengths */
+
+/* What all rules of a group have in common. Groups are compared as bytes: no padding. */
+struct list_kind {
+	__u8 family, action, fields, src_len, dst_len;
+	bool is_icmp;
+	__u8 depth; /* nft: how many prefixes of the list contain each prefix */
+};
+
+struct list_group {
+	struct list_kind kind;
+	__u64 rules, without_prefix;
+	bool is_timed, is_commented, has_prefix;
+};
+
+struct list_groups {
+	const struct rule_set *rules;
+	struct list_group *group;
+	size_t count;
+	__u32 *number; /* of each rule's group, from 1; 0: the rule is left out */
+};
+
+/* Fills the zeroed `kind` of a rule. Returns whether the rule is in a group. */
+typedef bool list_kind_of(const struct rule *rule, struct list_kind *kind, void *context);
+
+/* 0; -ENOMEM. Call list_groups_close() in both cases. */
+int list_groups_make(struct list_groups *groups, const struct rule_set *rules, list_kind_of *kind_of, void *context);
+void list_groups_close(struct list_groups *groups);
+
+/* The next rule of a group, from rule number *i on. false: the end. */
+bool list_groups_next(const struct list_groups *groups, const struct list_group *group, size_t *i, struct rule *rule);
+
 #endif
