@@ -109,17 +109,17 @@ static void write_port(FILE *to, const struct rule *rule)
 
 static void write_element(FILE *to, const struct list_kind *kind, const struct rule *rule, const char *name)
 {
-	char src[RULE_PREFIX_BYTES], dst[RULE_PREFIX_BYTES];
+	char text[RULE_PREFIX_BYTES];
 
-	rule_prefix_format(rule->family, &rule->src, rule->src_len, src);
-	rule_prefix_format(rule->family, &rule->dst, rule->dst_len, dst);
-	fprintf(to, "add %s %s", name, kind->src_len ? src : dst);
+	fprintf(to, "add %s %s", name,
+		kind->src_len ? rule_prefix_format(rule->family, &rule->src, rule->src_len, text) :
+				rule_prefix_format(rule->family, &rule->dst, rule->dst_len, text));
 	if (kind->fields) {
 		fputc(',', to);
 		write_port(to, rule);
 	}
 	if (kind->src_len && kind->dst_len)
-		fprintf(to, ",%s", dst);
+		fprintf(to, ",%s", rule_prefix_format(rule->family, &rule->dst, rule->dst_len, text));
 	if (rule->timeout_ms)
 		fprintf(to, " timeout %lld", (long long)(rule->timeout_ms + 999) / 1000);
 	if (rule->comment[0])

@@ -97,11 +97,12 @@ static bool find_range(const struct list_row *row, size_t *at, bool *is_port)
 		const char *word = row->words[i];
 		const bool is_alone = strpbrk(word, ".:");
 
-		*is_port = !strcmp(word, "sport") || !strcmp(word, "dport");
 		if (!is_alone && ++i == row->count)
-			return false;
-		if (i >= *at && strchr(row->words[i], '-') &&
-		    (is_alone || *is_port || !strcmp(word, "src") || !strcmp(word, "dst"))) {
+			break;
+		if (i < *at || !strchr(row->words[i], '-'))
+			continue;
+		*is_port = !strcmp(word, "sport") || !strcmp(word, "dport");
+		if (is_alone || *is_port || !strcmp(word, "src") || !strcmp(word, "dst")) {
 			*at = i;
 			return true;
 		}
@@ -179,25 +180,33 @@ static int take_from(struct list *list, struct list_row *row, size_t at)
 	return error;
 }
 
-int list_take(struct list *list, struct list_row *row)
+/* The number of values in a range. 1 for a bad range: take_from() refuses it later. */
+static __u64 count_values(const char *word, bool is_port)
 {
-	char text[RULE_PREFIX_BYTES];
 	struct values values;
 	struct reason ignored;
-	__u64 rules = 1, count;
+	union flow_addr address;
+	unsigned int length;
+	__u64 count = 0;
+
+	if (values_parse(&values, word, is_port, &ignored))
+		return 1;
+	if (is_port)
+		return values.last_port - values.port + 1;
+	while (list_range_next(&values.addresses, &address, &length))
+		count++;
+	return count;
+}
+
+int list_take(struct list *list, struct list_row *row)
+{
+	__u64 rules = 1;
 	bool is_port;
 
-	for (size_t at = 0; find_range(row, &at, &is_port); at++) {
-		/* take_from() refuses a bad range. */
-		if (values_parse(&values, row->words[at], is_port, &ignored))
-			continue;
-		count = is_port ? values.last_port - values.port + 1 : 0;
-		while (!is_port && values_next(&values, text))
-			count++;
-		/* The product of several ranges may overflow. */
-		if (__builtin_mul_overflow(rules, count, &rules))
+	/* The product of several ranges may overflow. */
+	for (size_t at = 0; find_range(row, &at, &is_port); at++)
+		if (__builtin_mul_overflow(rules, count_values(row->words[at], is_port), &rules))
 			rules = ~0ULL;
-	}
 	if (rules > LIST_RULES_MAX)
 		return list_refuse(list, "its ranges mean %llu rules; one line may have at most %d: name fewer ports",
 				   (unsigned long long)rules, LIST_RULES_MAX);
