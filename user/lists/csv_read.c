@@ -204,37 +204,23 @@ static int read_long_record(struct csv *csv)
 	return got;
 }
 
-static int read_records(struct csv *csv)
-{
-	struct reader *reader = &csv->list->reader;
-	int got, error = 0;
-
-	while (!error && (got = list_next(csv->list, reader_line)) > 0) {
-		if (!*reader->line || *reader->line == '#')
-			continue;
-		if (has_odd_quotes(reader->line))
-			error = read_long_record(csv);
-		else
-			error = take_record(csv, reader->line);
-	}
-	return error ? error : got;
-}
-
 int list_read_csv(struct list *list)
 {
 	struct csv csv = { .list = list };
-	int got;
+	int got, error = 0;
 
-	do
-		got = list_next(list, reader_line);
-	while (got > 0 && (!*list->reader.line || *list->reader.line == '#'));
-	if (got <= 0)
-		return got;
-	if (read_heading(&csv, list->reader.line))
-		return list_refuse(list, "the first line must name the columns: src, sport, dst, dport, proto, "
-					 "type, code, action, timeout, comment; none of them is there");
-	got = read_records(&csv);
-	return got;
+	while (!error && (got = list_next(list, reader_line)) > 0) {
+		char *line = list->reader.line;
+
+		if (!*line || *line == '#')
+			continue;
+		if (csv.count)
+			error = has_odd_quotes(line) ? read_long_record(&csv) : take_record(&csv, line);
+		else if (read_heading(&csv, line))
+			return list_refuse(list, "the first line must name the columns: src, sport, dst, dport, proto, "
+						 "type, code, action, timeout, comment; none of them is there");
+	}
+	return error ? error : got;
 }
 
 /* ---- writing ---- */
