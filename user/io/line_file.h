@@ -13,7 +13,7 @@
 struct reader {
 	FILE *file;
 	const char *name; /* for messages: the path, or "standard input" */
-	char *line;       /* the current one */
+	char *line;       /* the current line */
 	bool is_kept;     /* set it, and the next read returns the current line again */
 	bool is_cut;      /* the current line is the start of a line that is too long */
 	__u64 number;     /* its line number, from 1 */

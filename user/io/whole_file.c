@@ -77,13 +77,13 @@ static int set_mode(int fd, const struct stat *old)
 	return fchmod(fd, old->st_mode & 0777);
 }
 
-static int open_beside(struct whole_file *file, const struct stat *old)
+static int open_temporary(struct whole_file *file, const struct stat *old)
 {
 	int fd, error;
 
-	if (snprintf(file->beside, PATH_MAX, "%s.XXXXXX", file->path) >= PATH_MAX)
+	if (snprintf(file->temporary, PATH_MAX, "%s.XXXXXX", file->path) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	fd = mkostemp(file->beside, O_CLOEXEC);
+	fd = mkostemp(file->temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	if (!set_mode(fd, old))
@@ -92,7 +92,7 @@ static int open_beside(struct whole_file *file, const struct stat *old)
 		return 0;
 	error = -errno;
 	close(fd);
-	unlink(file->beside);
+	unlink(file->temporary);
 	return error;
 }
 
@@ -102,11 +102,11 @@ int whole_file_open(struct whole_file *file, const char *path)
 	const int is_replaced = find_place(path, file, &old);
 
 	file->to = NULL;
-	file->beside[0] = '\0';
+	file->temporary[0] = '\0';
 	if (is_replaced < 0)
 		return is_replaced;
 	if (is_replaced)
-		return open_beside(file, &old);
+		return open_temporary(file, &old);
 	file->to = fopen(path, "we");
 	return file->to ? 0 : -errno;
 }
@@ -118,13 +118,13 @@ int whole_file_close(struct whole_file *file, int error)
 		error = -errno;
 	if (!error && ferror(file->to))
 		error = -EIO;
-	if (!error && *file->beside && fsync(fileno(file->to)))
+	if (!error && *file->temporary && fsync(fileno(file->to)))
 		error = -errno;
 	if (fclose(file->to) && !error)
 		error = -errno;
-	if (!error && *file->beside && rename(file->beside, file->path))
+	if (!error && *file->temporary && rename(file->temporary, file->path))
 		error = -errno;
-	if (error && *file->beside)
-		unlink(file->beside);
+	if (error && *file->temporary)
+		unlink(file->temporary);
 	return error;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Reads the output of ipset save: sets and their elements. The first address of an element is the source, the
- * second the destination, the port is the destination's. A set name from list_write_ipset() says otherwise.
+ * second the destination, the port is the destination's. A set name from list_write_ipset() may name other columns.
  * nomatch makes a pass rule.
  */
 #include <errno.h>
@@ -41,7 +41,7 @@ static bool is_one_of(const char *word, const char *const *words)
 
 static struct ipset *find_set(struct ipset_list *in, const char *name)
 {
-	/* Mostly it is the last one. */
+	/* An element usually belongs to the last set. */
 	for (size_t i = in->count; i-- > 0;)
 		if (!strcmp(in->sets[i].name, name))
 			return &in->sets[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Writes rules for ipset restore: one set for each action, family and kind of element. hash:net cannot hold a
- * prefix of length 0, so that is written as two halves.
+ * prefix of length 0, so a rule without a prefix is written as two halves.
  */
 #include <arpa/inet.h>
 #include <string.h>

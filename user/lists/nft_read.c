@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Reads the sets in the output of nft -j list set, list sets or list ruleset, and in a file for nft -j -f.
- * The first address of an element is the source, the second the destination. One service is the destination
- * port; of two, the first is the source port. A set with typeof, or with a name from list_write_nft(), says
- * otherwise.
+ * The first address of an element is the source, the second the destination. A single service is the destination
+ * port. Of two services, the first is the source port. A typeof, or a set name from list_write_nft(), may name
+ * other columns.
  *
  * The reader walks the JSON text, and makes JSON values only of single elements. So it knows line numbers,
  * and a set of a million elements needs no more memory than its text.

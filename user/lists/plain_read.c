@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Plain text, as of FireHOL: each line is a rule, an address, a prefix or a range. */
+/* Plain text, as FireHOL writes it: each line is a rule, an address, a prefix or a range. */
 #include <arpa/inet.h>
 
 #include "lists/internal.h"

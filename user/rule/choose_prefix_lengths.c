@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Chooses the probed shape of each shape: the one by whose mask packets are looked up. Each probed shape
- * costs a packet one look-up, so some shapes share one, and their keys are expanded to it (prefix
- * expansion, rule.h).
+ * Chooses the probed shape of each shape: packets are looked up by its mask. Each probed shape costs a packet
+ * one look-up. So several shapes may share a probed shape, and their keys are expanded to it (prefix expansion,
+ * rule.h).
  */
 #include <errno.h>
 #include <math.h>

@@ -180,7 +180,7 @@ unsigned int rule_expansion_bits(const struct rule_shape *from, const struct rul
 	return to->src_len - from->src_len + to->dst_len - from->dst_len;
 }
 
-/* The flow that a key was made of: the inverse of flow_pack(). */
+/* The flow from which a key was made: the inverse of flow_pack(). */
 static struct flow flow_of_key(const struct rule_key *key)
 {
 	const enum flow_family family = key->shape.family;

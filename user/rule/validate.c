@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Checks a rule that others wrote: rule_parse() could have made it. */
+/* Checks whether rule_parse() could have made a rule that others wrote. */
 #include <arpa/inet.h>
 #include <string.h>
 
