@@ -128,7 +128,7 @@ static bool parse_port(const char *text, char end, unsigned int *number)
 
 static int values_parse(struct values *values, const char *word, bool is_port, struct reason *reason)
 {
-	values->is_port = is_port;
+	*values = (struct values){ .is_port = is_port };
 	if (!is_port)
 		return list_range_parse(word, &values->addresses, reason);
 	if (parse_port(word, '-', &values->port) && parse_port(strchr(word, '-') + 1, '\0', &values->last_port) &&
