@@ -148,7 +148,9 @@ static bool values_next(struct values *values, char text[RULE_PREFIX_BYTES])
 	}
 	if (!list_range_next(&values->addresses, &address, &length))
 		return false;
-	rule_prefix_format(values->addresses.family, &address, length, text);
+	/* Messages quote the length of each prefix, even of a single address. */
+	rule_prefix_format(values->addresses.family, &address, rule_address_bits(values->addresses.family), text);
+	sprintf(text + strlen(text), "/%u", length);
 	return true;
 }
 
