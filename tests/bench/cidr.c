@@ -92,14 +92,13 @@ static struct rule rule_of(const struct lpm_rule *listed)
 static int add_all(struct session *session, void *context, struct reason *reason)
 {
 	const struct lpm_list *list = context;
+	enum store_added ignored;
 	int error = 0;
 
 	for (size_t i = 0; i < list->count && !error; i++) {
 		const struct rule rule = rule_of(&list->rule[i]);
 
-		error = change_add(session, &rule, reason);
-		if (error == -EEXIST)
-			error = 0;
+		error = change_add(session, &rule, &ignored, reason);
 	}
 	return error;
 }

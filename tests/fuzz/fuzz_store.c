@@ -107,11 +107,12 @@ static int see(const struct rule *rule, void *context)
 static int see_expired(const struct rule *rule, void *context)
 {
 	struct store *store = context;
+	enum store_deleted ignored;
 	int error;
 
 	fuzz_check_rule(rule);
 	fuzz_check(rule->timeout_ms < 0, "%lld ms are left", (long long)rule->timeout_ms);
-	error = store_del(store, rule);
+	error = store_del(store, rule, &ignored);
 	fuzz_check(!error || is_refusal(error), "%d", error);
 	return error;
 }
@@ -188,8 +189,8 @@ static void check_reading(struct store *store, struct seen *seen)
 /* What a change says: done, no, or that the store is not sound. */
 static bool is_expected(int error)
 {
-	return !error || error == -EEXIST || error == -EALREADY || error == -EUSERS || error == -ENOENT ||
-	       error == -E2BIG || error == -EBUSY || is_refusal(error);
+	return !error || error == -EUSERS || error == -ENOENT || error == -E2BIG || error == -EBUSY ||
+	       is_refusal(error);
 }
 
 static int change_lists(struct store *store, const struct seen *seen)
@@ -199,12 +200,14 @@ static int change_lists(struct store *store, const struct seen *seen)
 
 	fuzz_check(is_expected(error), "list: %d", error);
 	for (size_t i = 0; i < seen->count && !error; i++) {
-		int put = store_put_for(store, &seen->rules[i], number);
+		enum store_deleted ignored;
+		enum store_added added;
+		int put = store_put(store, &seen->rules[i], number, &added);
 
 		fuzz_check(is_expected(put), "list, rule %zu: %d", i, put);
 		error = is_refusal(put) ? put : 0;
-		if (!put || put == -EUSERS || put == -EALREADY) {
-			error = store_give_up(store, &seen->rules[i], number);
+		if (!put && added != STORE_UNCHANGED) {
+			error = store_give_up(store, &seen->rules[i], number, &ignored);
 			fuzz_check(is_expected(error), "given up, rule %zu: %d", i, error);
 			error = is_refusal(error) ? error : 0;
 		}
@@ -219,6 +222,8 @@ static int change(struct store *store, const struct seen *seen)
 {
 	static const char *const texts[] = { "src 192.0.2.1 timeout 1h", "dport 53", "2001:db8::/32" };
 	int error = store_undo_each(store, see_undone, NULL);
+	enum store_deleted deleted;
+	enum store_added added;
 	struct reason reason;
 	struct rule rule;
 
@@ -229,13 +234,13 @@ static int change(struct store *store, const struct seen *seen)
 		error = store_forget_pending(store);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !is_refusal(error); i++) {
 		rule_parse(texts[i], &rule, &reason);
-		error = store_put(store, &rule);
+		error = store_put(store, &rule, STORE_BY_HAND, &added);
 		fuzz_check(is_expected(error), "put: %d", error);
 	}
 	for (size_t i = 0; i < seen->count && !is_refusal(error); i++) {
 		rule = seen->rules[i];
 		rule.timeout_ms = 5000;
-		error = i % 2 ? store_del(store, &rule) : store_put(store, &rule);
+		error = i % 2 ? store_del(store, &rule, &deleted) : store_put(store, &rule, STORE_BY_HAND, &added);
 		fuzz_check(is_expected(error), "rule %zu: %d", i, error);
 	}
 	if (!is_refusal(error))

@@ -71,6 +71,7 @@ static int put(struct store *store, const char *text, size_t number)
 	const bool is_of_list = !strncmp(text, "list ", 5);
 	const char name[] = { 'a' + number, '\0' };
 	unsigned int owner = STORE_BY_HAND;
+	enum store_added ignored;
 	struct reason reason;
 	struct rule rule;
 	int error = rule_parse(text + (is_of_list ? 5 : 0), &rule, &reason);
@@ -78,8 +79,8 @@ static int put(struct store *store, const char *text, size_t number)
 	if (!error && is_of_list)
 		error = store_list_open(store, name, "/etc/list", &owner);
 	if (!error)
-		error = store_put_for(store, &rule, owner);
-	return error == -EALREADY || error == -EUSERS ? 0 : error;
+		error = store_put(store, &rule, owner, &ignored);
+	return error;
 }
 
 /* What waits to be confirmed has undo records; the second change makes it wait. */

@@ -151,18 +151,48 @@ static inline struct rule rule_of(const char *text)
 	return rule;
 }
 
+/* These return -errno, or an enum store_added or store_deleted. */
+static inline int put_rule_for(struct store *store, const struct rule *rule, unsigned int owner)
+{
+	enum store_added added = STORE_ADDED;
+	int error = store_put(store, rule, owner, &added);
+
+	return error ? error : (int)added;
+}
+
+static inline int put_rule(struct store *store, const struct rule *rule)
+{
+	return put_rule_for(store, rule, STORE_BY_HAND);
+}
+
+static inline int give_up_rule(struct store *store, const struct rule *rule, unsigned int owner)
+{
+	enum store_deleted deleted = STORE_DELETED;
+	int error = store_give_up(store, rule, owner, &deleted);
+
+	return error ? error : (int)deleted;
+}
+
+static inline int del_rule(struct store *store, const struct rule *rule)
+{
+	enum store_deleted deleted = STORE_DELETED;
+	int error = store_del(store, rule, &deleted);
+
+	return error ? error : (int)deleted;
+}
+
 static inline int put(struct fixture *f, const char *text)
 {
 	struct rule rule = rule_of(text);
 
-	return store_put(f->store, &rule);
+	return put_rule(f->store, &rule);
 }
 
 static inline int del(struct fixture *f, const char *text)
 {
 	struct rule rule = rule_of(text);
 
-	return store_del(f->store, &rule);
+	return del_rule(f->store, &rule);
 }
 
 /* One transaction. */
@@ -197,7 +227,7 @@ static inline int put_for(struct fixture *f, const char *text, __s64 timeout_ms)
 	struct rule rule = rule_of(text);
 
 	rule.timeout_ms = timeout_ms;
-	return store_put(f->store, &rule);
+	return put_rule(f->store, &rule);
 }
 
 static inline void add_for(struct fixture *f, const char *text, __s64 timeout_ms)

@@ -58,7 +58,6 @@ struct session {
 	unsigned int owner; /* of added rules: STORE_BY_HAND or the number of a list */
 	bool is_whole;      /* switch to a new table if possible: all takes effect at once */
 	__s64 confirm_ms;   /* time to confirm the current change, from its end; 0: not pending */
-	bool is_torn;       /* an earlier change failed and left tables that differ from the store */
 	struct change *change;
 	struct change_undone undone;
 };
@@ -134,24 +133,18 @@ int change_commit(struct session *session, struct reason *reason);
 void change_abort(struct session *session);
 
 /*
- * These are called within a change. After any result that is not named here, the change must be aborted.
+ * These are called within a change. After an error, the change must be aborted. *added and *deleted say what
+ * became of the rule (store/store.h).
  *
- * change_add() adds a rule for session->owner:
- *   0          the rule is new
- *   -EEXIST    the owner already has this rule permanently
- *   -EALREADY  the rule existed with a timeout, or had ended. It gets the new timeout, or a later end that
- *              another owner wants
- *   -EUSERS    other owners have the rule permanently; session->owner has it now too
- * change_give_up() removes session->owner from the owners of a rule:
- *   0          nobody else wants the rule: it is deleted
- *   -EALREADY  other owners still want it
- *   -ENOENT    session->owner does not have it
- * change_del() deletes a rule, whoever owns it: 0; -ENOENT. change_put_back() is for the undo.
+ * change_add() adds a rule for session->owner. change_give_up() removes session->owner from the owners of a rule;
+ * the rule is deleted if nobody else wants it. change_del() deletes a rule, whoever owns it. change_put_back() is
+ * for the undo: it restores a rule, unless none of its owners exists any more.
  */
-int change_add(struct session *session, const struct rule *rule, struct reason *reason);
+int change_add(struct session *session, const struct rule *rule, enum store_added *added, struct reason *reason);
 int change_put_back(struct session *session, const struct rule *rule, struct reason *reason);
-int change_give_up(struct session *session, const struct rule *rule, struct reason *reason);
-int change_del(struct session *session, const struct rule *rule, struct reason *reason);
+int change_give_up(struct session *session, const struct rule *rule, enum store_deleted *deleted,
+		   struct reason *reason);
+int change_del(struct session *session, const struct rule *rule, enum store_deleted *deleted, struct reason *reason);
 int change_clear(struct session *session, struct reason *reason);
 
 /*

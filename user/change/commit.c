@@ -3,7 +3,7 @@
  * One change to the rules, from its begin to its end. Read this page first.
  *
  * A change is: change_begin(), then calls that add and delete rules (rules.c), then change_commit(). The parts of
- * this file are in that order. change.h says why the order is so; internal.h names the states of a table on the way.
+ * this file are in that order. change.h says why the order is so; filter_change.c has the states of a table on the way.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,21 +21,16 @@ void change_forget(struct session *session)
 	}
 	free(session->change);
 	session->change = NULL;
-	for (size_t i = 0; i < session->filters_count; i++) {
+	for (size_t i = 0; i < session->filters_count; i++)
 		filter_drop_successor(&session->filters[i]);
-		session->filters[i].ahead = FILTER_HAS_NONE;
-	}
 }
 
 /* Store and tables become what they were before the change. */
 static void undo(struct session *session)
 {
-	struct reason ignored;
-
 	store_abort(session->store);
 	for (size_t i = 0; i < session->filters_count; i++) {
-		if (entries_take_back(session, &session->filters[i], &ignored))
-			session->is_torn = true;
+		filter_change_undo(session, &session->filters[i]);
 		if (session->confirm_ms)
 			filter_confirm(&session->filters[i]);
 	}
@@ -49,41 +44,40 @@ void change_abort(struct session *session)
 
 /* ---- 1. begin ---- */
 
-static int begin(struct session *session, struct reason *reason)
+/*
+ * An earlier change may have failed halfway and left tables that differ from the store. If the next change gave
+ * them its generation, nobody would notice.
+ */
+static int repair(struct session *session, struct reason *reason)
 {
-	int error = 0;
+	struct store_info info;
+	int error = store_info(session->store, &info);
 
-	session->confirm_ms = 0;
-	/*
-	 * An earlier change may have failed halfway and left tables that differ from the store. If this change
-	 * gave them its generation, nobody would notice. So repair them first.
-	 */
-	for (size_t i = 0; i < session->filters_count && session->is_torn && !error; i++)
-		error = filter_update(&session->filters[i], session->store, session->name, reason);
-	session->is_torn = error != 0;
 	if (error)
-		return error;
-	for (size_t i = 0; i < session->filters_count; i++) {
-		struct filter *filter = &session->filters[i];
-
-		filter_begin(filter);
-		if (session->is_whole && filter_can_prepare(filter, table_slots(&filter->table)))
-			filter_defer(filter, FILTER_AT_ONCE);
-	}
-	session->change = calloc(1, sizeof(*session->change));
-	error = session->change ? store_begin(session->store) : -ENOMEM;
-	if (!error)
-		error = change_note_blocked(session);
-	return error ? change_say_unwritten(error, reason) : 0;
+		return change_say_unread(error, reason);
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		if (session->filters[i].kernel.config->generation != info.generation)
+			error = filter_update(&session->filters[i], session->store, session->name, reason);
+	return error;
 }
 
 int change_begin(struct session *session, struct reason *reason)
 {
-	int error = begin(session, reason);
+	int error = repair(session, reason);
 
 	if (error)
-		change_abort(session);
-	return error;
+		return error;
+	session->confirm_ms = 0;
+	for (size_t i = 0; i < session->filters_count; i++)
+		filter_change_begin(session, &session->filters[i]);
+	session->change = calloc(1, sizeof(*session->change));
+	error = session->change ? store_begin(session->store) : -ENOMEM;
+	if (!error)
+		error = change_note_blocked(session);
+	if (!error)
+		return 0;
+	change_abort(session);
+	return change_say_unwritten(error, reason);
 }
 
 /* ---- 2. rules.c adds and deletes rules ---- */
@@ -103,7 +97,7 @@ int change_plan_anew(struct session *session)
 	int error = store_plan(session->store);
 
 	for (size_t i = 0; i < session->filters_count && !error; i++)
-		filter_defer(&session->filters[i], FILTER_NEW_PLAN);
+		filter_change_replace(&session->filters[i], FILTER_NEW_PLAN);
 	return error;
 }
 
@@ -127,15 +121,8 @@ static int prepare_successors(struct session *session, struct reason *reason)
 
 	if (error)
 		return change_say_unread(error, reason);
-	for (size_t i = 0; i < session->filters_count && !error; i++) {
-		struct filter *filter = &session->filters[i];
-		const __u64 slots = filter_slots_to_grow_to(filter, info.keys);
-
-		if (filter->is_deferred && slots != table_slots(&filter->table))
-			filter_defer(filter, FILTER_TOO_SMALL);
-		if (filter->cause)
-			error = filter_prepare(filter, session->store, slots, reason);
-	}
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		error = filter_change_prepare(session, &session->filters[i], info.keys, reason);
 	return error;
 }
 
@@ -177,12 +164,7 @@ static int finish(struct session *session, struct reason *reason)
 	for (size_t i = 0; i < session->filters_count && !error; i++) {
 		struct filter *filter = &session->filters[i];
 
-		if (filter->successor)
-			error = filter_succeed(filter, reason);
-		else if (filter->is_deferred)
-			error = filter_fill(filter, session->store, NULL, reason);
-		else
-			error = entries_settle(session, filter, reason);
+		error = filter_change_finish(session, filter, reason);
 		if (!error)
 			error = filter_configure(filter, session->store, reason);
 	}
@@ -210,7 +192,6 @@ int change_commit(struct session *session, struct reason *reason)
 		undo(session);
 	} else if (is_changed) {
 		error = finish(session, reason);
-		session->is_torn = error != 0;
 		change_start_pending(session);
 	}
 	change_forget(session);

@@ -15,7 +15,7 @@
 bool entries_matter(const struct session *session)
 {
 	for (size_t i = 0; i < session->filters_count; i++)
-		if (!session->filters[i].is_deferred)
+		if (session->filters[i].change == FILTER_KEY_BY_KEY)
 			return true;
 	return false;
 }
@@ -42,7 +42,7 @@ static bool must_grow(const struct session *session, const struct filter *filter
 {
 	const __u64 keys = held_count(session) + 1;
 
-	return !filter->is_deferred && !filter_has_room(filter, keys) &&
+	return filter->change == FILTER_KEY_BY_KEY && !filter_has_room(filter, keys) &&
 	       filter_slots_to_grow_to(filter, filter->table.used + keys) > table_slots(&filter->table);
 }
 
@@ -61,8 +61,8 @@ int entries_hold(struct session *session, const struct rule_key *key, __s64 time
 		const __u64 keys = filter->table.used + held_count(session) + 1;
 
 		if (must_grow(session, filter))
-			filter_defer(filter, FILTER_TOO_SMALL);
-		else if (!filter->is_deferred && keys > table_slots(&filter->table))
+			filter_change_replace(filter, FILTER_TOO_SMALL);
+		else if (filter->change == FILTER_KEY_BY_KEY && keys > table_slots(&filter->table))
 			return filter_say_full(filter, keys, reason);
 	}
 	return entries_matter(session) && key_list_add(&session->change->held[key->shape.action], key, timeout_ms) ?
@@ -118,7 +118,7 @@ static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 	bool is_old;
 	int error = 0;
 
-	if (filter->is_deferred || key_set_has(&moving->session->change->absent, key))
+	if (filter->change != FILTER_KEY_BY_KEY || key_set_has(&moving->session->change->absent, key))
 		return 0;
 	if (filter->kernel.options.is_exact)
 		error = filter_tick(moving->session->store, timeout_ms, &tick, moving->reason);
@@ -130,7 +130,7 @@ static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 	if (error == -ENOMEM)
 		return filter_say_unmapped(moving->reason);
 	if (is_old || (error && has_successor(filter))) {
-		filter_defer(filter, is_old ? FILTER_AGED : FILTER_STUCK);
+		filter_change_replace(filter, is_old ? FILTER_AGED : FILTER_STUCK);
 		return 0;
 	}
 	return error ? filter_say_full(filter, filter->table.used + 1, moving->reason) : 0;
@@ -175,19 +175,18 @@ static int insert_all(struct moving *moving)
 	bool is_more = change->retimed.count;
 	int error;
 
-	filter->ahead = FILTER_HAS_SOME;
 	filter_set_generation(filter, ABI_GENERATION_DIRTY);
 	error = key_list_each(&change->held[RULE_PASS], insert_key, moving);
-	if (!error && !filter->is_deferred)
+	if (!error && filter->change == FILTER_KEY_BY_KEY)
 		error = retime(moving);
-	if (!error && !filter->is_deferred && filter_has_passing_to_publish(filter)) {
+	if (!error && filter->change == FILTER_KEY_BY_KEY && filter_has_passing_to_publish(filter)) {
 		is_more = true;
 		error = filter_publish_passing(filter, moving->reason);
 	}
 	if (!error)
 		error = key_list_each(&change->held[RULE_DROP], insert_key, moving);
-	if (!error && !filter->is_deferred && !is_more)
-		filter->ahead = FILTER_HAS_ALL;
+	if (!error && filter->change == FILTER_KEY_BY_KEY && !is_more)
+		filter_change_keys_in(filter);
 	return error;
 }
 
@@ -203,7 +202,7 @@ int entries_insert(struct session *session, struct reason *reason)
 		return error;
 	for (size_t i = 0; i < session->filters_count && !error; i++) {
 		moving.filter = &session->filters[i];
-		if (!moving.filter->is_deferred)
+		if (moving.filter->change == FILTER_KEY_BY_KEY)
 			error = insert_all(&moving);
 	}
 	return error;
@@ -221,28 +220,12 @@ static int delete_key(const struct rule_key *key, __s64 timeout_ms, void *contex
 	return filter_delete(moving->filter, key);
 }
 
-static int delete_all(struct session *session, struct filter *filter, struct reason *reason)
+int entries_take_back(struct session *session, struct filter *filter)
 {
-	struct moving moving = { session, filter, reason };
-	struct store_info info;
-	int error = store_info(session->store, &info);
+	struct moving moving = { session, filter, NULL };
+	int error = key_list_each(&session->change->held[RULE_DROP], delete_key, &moving);
 
-	if (!error)
-		error = key_list_each(&session->change->held[RULE_DROP], delete_key, &moving);
-	if (!error)
-		error = key_list_each(&session->change->held[RULE_PASS], delete_key, &moving);
-	if (!error)
-		filter_set_generation(filter, info.generation);
-	return error;
-}
-
-int entries_take_back(struct session *session, struct filter *filter, struct reason *reason)
-{
-	if (filter->ahead == FILTER_HAS_NONE)
-		return 0;
-	if (filter->ahead == FILTER_HAS_ALL && !delete_all(session, filter, reason))
-		return 0;
-	return filter_fill(filter, session->store, NULL, reason);
+	return error ? error : key_list_each(&session->change->held[RULE_PASS], delete_key, &moving);
 }
 
 /* ---- after the commit ---- */

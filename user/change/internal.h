@@ -1,28 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the files of change/ share; no other folder includes this.
- *
- * The states of one filter during a change. The members are in struct filter (filter/filter.h), except
- * is_torn:
- *
- *   in place    !is_deferred. Keys of the change go into the running table, as `ahead` says:
- *                 FILTER_HAS_NONE  no key yet: an abort has nothing to take back
- *                 FILTER_HAS_SOME  perhaps some keys, or new ends or shapes: an abort refills the table
- *                 FILTER_HAS_ALL   exactly the added keys: an abort deletes them again
- *               After the commit, entries_settle() deletes keys and sets ends.
- *   refill      is_deferred, cause FILTER_STAYS. No keys enter before the commit. filter_fill() makes it
- *               equal to the store after the commit. change_clear() does this.
- *   replace     is_deferred, cause says why. prepare_successors() makes the new table before the commit: then
- *               `successor` is set. filter_succeed() switches to it after the commit.
- *
- * filter_begin() puts a filter in place. filter_defer() moves it to refill or replace, at any time before the
- * commit; the first cause stays, and a filter never moves back. If it already took keys, `ahead` still says
- * so for an abort. A refill whose keys do not fit becomes a replace before the commit. change_forget()
- * resets `ahead` and `successor`. is_deferred and cause stay until the next filter_begin(): messages use the
- * cause.
- *
- *   torn        session->is_torn: an abort, or the work after a commit, failed: a table differs from the store.
- *               The next change_begin() repairs all tables before anything else.
  */
 #ifndef XDP_CUCKOO_CHANGE_INTERNAL_H
 #define XDP_CUCKOO_CHANGE_INTERNAL_H
@@ -84,11 +62,11 @@ int entries_touch(struct session *session, const struct rule_key *key, bool is_a
 
 /*
  * entries_insert() puts the held keys into all tables before the commit, those of pass rules first: no
- * packet is dropped that was passed before the change and is passed after it. entries_take_back() makes a
- * table equal to the store again, after store_abort().
+ * packet is dropped that was passed before the change and is passed after it. entries_take_back(): the table has
+ * exactly these keys more; deletes them again. 0; other: some are left.
  */
 int entries_insert(struct session *session, struct reason *reason);
-int entries_take_back(struct session *session, struct filter *filter, struct reason *reason);
+int entries_take_back(struct session *session, struct filter *filter);
 
 /*
  * After the commit: deletes the keys that no rule needs from a table, those of pass rules last. Publishes
@@ -97,6 +75,20 @@ int entries_take_back(struct session *session, struct filter *filter, struct rea
 int entries_settle(struct session *session, struct filter *filter, struct reason *reason);
 
 void entries_close(struct change *change);
+
+/* ---- filter_change.c, in the order of a change ---- */
+
+void filter_change_begin(const struct session *session, struct filter *filter);
+void filter_change_refill(struct filter *filter);
+void filter_change_replace(struct filter *filter, enum filter_cause cause);
+void filter_change_keys_in(struct filter *filter);
+
+/* Makes the new table, if one is needed. `keys`: of the store after the change. */
+int filter_change_prepare(const struct session *session, struct filter *filter, __u64 keys, struct reason *reason);
+
+/* After the commit: completes the change in the table. filter_change_undo(): after store_abort(). */
+int filter_change_finish(struct session *session, struct filter *filter, struct reason *reason);
+void filter_change_undo(struct session *session, struct filter *filter);
 
 /* ---- lockout.c ---- */
 

@@ -63,19 +63,21 @@ static int leave_key(const struct rule_key *key, bool is_shared, void *context)
 	return entries_touch(adding->session, key, false, adding->reason);
 }
 
-static int put_once(struct session *session, const struct rule *rule, bool is_back)
+static int put_once(struct session *session, const struct rule *rule, bool is_back, enum store_added *added)
 {
-	return is_back ? store_put_back(session->store, rule) : store_put_for(session->store, rule, session->owner);
+	return is_back ? store_put_back(session->store, rule, added) :
+			 store_put(session->store, rule, session->owner, added);
 }
 
-static int put(struct session *session, const struct rule *rule, bool is_back, struct reason *reason)
+static int put(struct session *session, const struct rule *rule, bool is_back, enum store_added *added,
+	       struct reason *reason)
 {
 	char text[RULE_TEXT_BYTES];
-	int error = put_once(session, rule, is_back);
+	int error = put_once(session, rule, is_back, added);
 
 	if (error == -E2BIG && !session->change->is_out_of_kinds && change_can_replace_all(session) &&
 	    !change_plan_anew(session))
-		error = put_once(session, rule, is_back);
+		error = put_once(session, rule, is_back, added);
 	session->change->is_out_of_kinds |= error == -E2BIG;
 	if (error == -E2BIG)
 		return reason_set(reason, error,
@@ -83,43 +85,44 @@ static int put(struct session *session, const struct rule *rule, bool is_back, s
 				  "family, and there is room for no more; use a prefix length that other "
 				  "rules use",
 				  rule_format(rule, text), ABI_SHAPES_MAX);
-	if (!error || error == -EEXIST || error == -EALREADY || error == -EUSERS || error == -ENOENT)
-		return error;
-	return change_say_unwritten(error, reason);
+	return error ? change_say_unwritten(error, reason) : 0;
 }
 
-static int add(struct session *session, const struct rule *rule, bool is_back, struct reason *reason)
+static int add(struct session *session, const struct rule *rule, bool is_back, enum store_added *added,
+	       struct reason *reason)
 {
 	struct adding adding = { session, rule, reason };
-	int put_error, error = change_push_pending_by_rule(session, reason);
+	int error = change_push_pending_by_rule(session, reason);
 
-	if (error)
+	if (!error)
+		error = put(session, rule, is_back, added, reason);
+	if (error || !entries_matter(session))
 		return error;
-	put_error = put(session, rule, is_back, reason);
-	if ((put_error && put_error != -EALREADY) || !entries_matter(session))
-		return put_error;
-	error = keys_each(store_shape_list(session->store), rule, put_error ? retime_key : add_key, &adding);
-	return error ? error : put_error;
+	if (*added == STORE_ADDED)
+		error = keys_each(store_shape_list(session->store), rule, add_key, &adding);
+	else if (*added == STORE_NEW_END)
+		error = keys_each(store_shape_list(session->store), rule, retime_key, &adding);
+	return error;
 }
 
-int change_add(struct session *session, const struct rule *rule, struct reason *reason)
+int change_add(struct session *session, const struct rule *rule, enum store_added *added, struct reason *reason)
 {
-	return add(session, rule, false, reason);
+	return add(session, rule, false, added, reason);
 }
 
-/* If none of its owners exists any more, the rule is not restored. */
 int change_put_back(struct session *session, const struct rule *rule, struct reason *reason)
 {
-	int error = add(session, rule, true, reason);
+	enum store_added ignored;
 
-	return error == -ENOENT ? 0 : error;
+	return add(session, rule, true, &ignored, reason);
 }
 
 /* ---- deleting ---- */
 
 enum deletion { DELETE_OWN, DELETE_ANY, DELETE_ENDED };
 
-static int del(struct session *session, const struct rule *rule, enum deletion deletion, struct reason *reason)
+static int del(struct session *session, const struct rule *rule, enum deletion deletion, enum store_deleted *deleted,
+	       struct reason *reason)
 {
 	struct adding adding = { session, rule, reason };
 	struct rule found = *rule;
@@ -133,31 +136,28 @@ static int del(struct session *session, const struct rule *rule, enum deletion d
 		error = keys_each(store_shape_list(session->store), rule, leave_key, &adding);
 	/* Even if the rule does not exist: else the undo of a pending change could bring it back. */
 	if (!error || error == -ENOENT)
-		error = deletion == DELETE_OWN ? store_give_up(session->store, rule, session->owner) :
-			deletion == DELETE_ANY ? store_del(session->store, rule) :
+		error = deletion == DELETE_OWN ? store_give_up(session->store, rule, session->owner, deleted) :
+			deletion == DELETE_ANY ? store_del(session->store, rule, deleted) :
 						 store_del_ended(session->store, rule);
-	if (!error || error == -EALREADY || error == -ENOENT)
-		return error;
-	return reason_set(reason, error, "cannot delete: %s", strerror(-error));
+	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
 }
 
-int change_give_up(struct session *session, const struct rule *rule, struct reason *reason)
+int change_give_up(struct session *session, const struct rule *rule, enum store_deleted *deleted, struct reason *reason)
 {
-	return del(session, rule, DELETE_OWN, reason);
+	return del(session, rule, DELETE_OWN, deleted, reason);
 }
 
-int change_del(struct session *session, const struct rule *rule, struct reason *reason)
+int change_del(struct session *session, const struct rule *rule, enum store_deleted *deleted, struct reason *reason)
 {
-	return del(session, rule, DELETE_ANY, reason);
+	return del(session, rule, DELETE_ANY, deleted, reason);
 }
 
-/* The tables are refilled after the commit, which is faster than deleting each key. */
 int change_clear(struct session *session, struct reason *reason)
 {
 	int error = store_clear(session->store);
 
 	for (size_t i = 0; i < session->filters_count; i++)
-		filter_defer(&session->filters[i], FILTER_STAYS);
+		filter_change_refill(&session->filters[i]);
 	return error ? reason_set(reason, error, "cannot delete: %s", strerror(-error)) : 0;
 }
 
@@ -172,7 +172,7 @@ static int expire_rule(const struct rule *rule, void *context)
 	const struct expiring *expiring = context;
 
 	++*expiring->count;
-	return del(expiring->session, rule, DELETE_ENDED, expiring->reason);
+	return del(expiring->session, rule, DELETE_ENDED, NULL, expiring->reason);
 }
 
 int change_expire(struct session *session, __u64 *count, struct reason *reason)

@@ -206,12 +206,11 @@ static int put_back(struct session *session, const struct rule *rule, struct rea
 static int undo_rule(const struct rule *rule, bool is_back, void *context)
 {
 	const struct undoing *undoing = context;
-	int error;
+	enum store_deleted ignored;
 
 	if (is_back)
 		return rule->timeout_ms < 0 ? 0 : put_back(undoing->session, rule, undoing->reason);
-	error = change_del(undoing->session, rule, undoing->reason);
-	return error == -ENOENT ? 0 : error;
+	return change_del(undoing->session, rule, &ignored, undoing->reason);
 }
 
 static int undo_all(struct session *session, void *context, struct reason *reason)

@@ -77,25 +77,31 @@ struct rule_change {
 static int add(struct session *session, void *context, struct reason *reason)
 {
 	struct rule_change *change = context;
-	int error = change_add(session, &change->rule, reason);
+	enum store_added added;
+	int error = change_add(session, &change->rule, &added, reason);
 
-	change->is_refused = error == -EEXIST;
+	if (error)
+		return error;
+	change->is_refused = added == STORE_UNCHANGED;
+	change->is_updated = added == STORE_NEW_END || added == STORE_NEW_OWNER;
 	/* The message shows the stored rule. */
 	if (change->is_refused)
 		store_get(session->store, &change->rule);
-	change->is_updated = error == -EALREADY || error == -EUSERS;
-	return change->is_updated ? 0 : error;
+	return change->is_refused ? -EEXIST : 0;
 }
 
 static int del(struct session *session, void *context, struct reason *reason)
 {
 	struct rule_change *change = context;
+	enum store_deleted deleted;
 	int error;
 
 	change->lists = command_lists_of(session->store, &change->rule);
-	error = change_del(session, &change->rule, reason);
-	change->is_refused = error == -ENOENT;
-	return error;
+	error = change_del(session, &change->rule, &deleted, reason);
+	if (error)
+		return error;
+	change->is_refused = deleted == STORE_NO_SUCH_RULE;
+	return change->is_refused ? -ENOENT : 0;
 }
 
 /* A compact table does not end rules by itself. */

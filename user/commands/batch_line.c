@@ -60,22 +60,26 @@ static void answer(struct batch_line *line, enum batch_answer what, const char *
 
 static int add(struct batch_line *line, struct session *session, const struct rule *rule, struct reason *reason)
 {
-	int error = change_add(session, rule, reason);
+	enum store_added added;
+	int error = change_add(session, rule, &added, reason);
 
-	if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
-		return error;
-	answer(line, !error ? BATCH_ADDED : error == -EEXIST ? BATCH_ALREADY_THERE : BATCH_UPDATED, NULL);
-	return 0;
+	if (!error)
+		answer(line,
+		       added == STORE_ADDED     ? BATCH_ADDED :
+		       added == STORE_UNCHANGED ? BATCH_ALREADY_THERE :
+						  BATCH_UPDATED,
+		       NULL);
+	return error;
 }
 
 static int del(struct batch_line *line, struct session *session, const struct rule *rule, struct reason *reason)
 {
-	int error = change_del(session, rule, reason);
+	enum store_deleted deleted;
+	int error = change_del(session, rule, &deleted, reason);
 
-	if (error && error != -ENOENT)
-		return error;
-	answer(line, error ? BATCH_NO_SUCH_RULE : BATCH_DELETED, NULL);
-	return 0;
+	if (!error)
+		answer(line, deleted == STORE_NO_SUCH_RULE ? BATCH_NO_SUCH_RULE : BATCH_DELETED, NULL);
+	return error;
 }
 
 static int test(struct batch_line *line, struct session *session, const struct rule *flow, struct reason *reason)

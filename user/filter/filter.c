@@ -111,7 +111,7 @@ int filter_reopen(struct filter *filter, struct reason *reason)
 	error = filter_open_own(filter, filter_geometry(&filter->kernel));
 	if (!error) {
 		filter->table.used = filter_own(filter)->used;
-		filter_begin(filter);
+		filter_forget_shapes(filter);
 		return 0;
 	}
 	/* Commands report -EINVAL as bad input, which this is not. */
@@ -134,15 +134,6 @@ void filter_close(struct filter *filter)
 	table_close(&filter->table);
 	if (!filter->shares_maps)
 		kernel_close(&filter->kernel);
-}
-
-/* ---- a change ---- */
-
-void filter_defer(struct filter *filter, enum filter_cause cause)
-{
-	filter->is_deferred = true;
-	if (!filter->cause)
-		filter->cause = cause;
 }
 
 void filter_note_counts(struct filter *filter)

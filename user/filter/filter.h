@@ -33,21 +33,21 @@ enum filter_state {
 	FILTER_TAKEN_OVER, /* it replaced a filter of another version */
 };
 
+/* How the present change reaches the table; change/filter_change.c has the transitions. */
+enum filter_change {
+	FILTER_KEY_BY_KEY, /* added keys enter the table before the commit; deleted keys leave it afterwards */
+	FILTER_KEYS_IN,    /* the same; the added keys are in, and nothing else has changed yet */
+	FILTER_REFILL,     /* after the commit filter_fill() makes the table equal to the store */
+	FILTER_REPLACE,    /* before the commit a new table is made, which takes over after it */
+};
+
 /* Why a filter needs a new table. */
 enum filter_cause {
-	FILTER_STAYS,
 	FILTER_TOO_SMALL,
 	FILTER_STUCK, /* too many keys share a few buckets: a new secret solves this */
 	FILTER_AGED, /* too long after its epoch for records to hold when a rule times out: a new table has a later epoch */
 	FILTER_NEW_PLAN, /* the store has chosen again which shapes are joined for look-up (rule/shapes.h) */
 	FILTER_AT_ONCE,  /* the whole change must take effect at once */
-};
-
-/* How much of the present change is in a table before the commit. */
-enum filter_ahead {
-	FILTER_HAS_NONE,
-	FILTER_HAS_SOME,
-	FILTER_HAS_ALL, /* every key that the change adds; the table is otherwise unchanged */
 };
 
 /* The shapes of one family: the published ones, then those that have keys in the table but are not published yet. */
@@ -63,13 +63,8 @@ struct filter {
 	bool shares_maps;   /* `table` is the second table of a filter that belongs to another filter */
 	struct table table;
 	enum filter_state state; /* what filter_update() found */
-	/*
-	 * True: the present change is not put into this table key by key. After the commit filter_fill() makes
-	 * the table equal to the store if `cause` is FILTER_STAYS; otherwise a new table replaces it.
-	 */
-	bool is_deferred;
-	enum filter_cause cause;
-	enum filter_ahead ahead;
+	enum filter_change change;
+	enum filter_cause cause;            /* of FILTER_REPLACE; stays after the change, for messages */
 	struct filter_successor *successor; /* what filter_prepare() made; or NULL */
 	__u64 slots_before;                 /* slots of the table that this one replaced; 0: it replaced none */
 	struct filter_shapes shapes[FLOW_FAMILIES];
@@ -165,11 +160,8 @@ int filter_rebuild_as(struct filter *filter, struct store *store, const struct a
 /* Frees what filter_prepare() made, if anything. */
 void filter_drop_successor(struct filter *filter);
 
-/* Starts a change. */
-void filter_begin(struct filter *filter);
-
-/* Sets is_deferred, and `cause` if it has none yet. */
-void filter_defer(struct filter *filter, enum filter_cause cause);
+/* Forgets the shapes that are not published. Call this before the first key of a change. */
+void filter_forget_shapes(struct filter *filter);
 
 /*
  * Adds a key that ends at a tick (0: never). Packets find it when its shape is published. 0; -ENOSPC; -E2BIG:

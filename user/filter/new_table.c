@@ -224,7 +224,7 @@ static int prepare_in_maps(const struct filter *filter, struct filter *new, __u6
 	own->geometry = table_geometry(slots);
 	own->sequence = own->moves = own->used = own->longest_path = 0;
 	memset(own->shapes, 0, sizeof(own->shapes));
-	filter_begin(new);
+	filter_forget_shapes(new);
 	error = filter_open_own(new, own->geometry);
 	return error ? reason_set(reason, error == -EINVAL ? -EPROTO : error, "cannot make a new table: %s",
 				  strerror(-error)) :

@@ -7,11 +7,8 @@
 #include "filter/hints.h"
 #include "filter/internal.h"
 
-/* A change starts with the published shapes and their hint bits. */
-void filter_begin(struct filter *filter)
+void filter_forget_shapes(struct filter *filter)
 {
-	filter->is_deferred = false;
-	filter->cause = FILTER_STAYS;
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct abi_shape_list *list = abi_shapes(filter_own(filter), family);
 		struct filter_shapes *shapes = &filter->shapes[family];

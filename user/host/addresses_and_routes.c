@@ -50,11 +50,6 @@ static struct host_address address_of(enum flow_family family, const void *bytes
 	return address;
 }
 
-static bool is_same(const struct host_address *a, const struct host_address *b)
-{
-	return a->family == b->family && !memcmp(&a->bytes, &b->bytes, sizeof(a->bytes));
-}
-
 /* A mapped address (RFC 4291 section 2.5.5.2) is IPv4 in packets. A zone (%eth0) is in no packet. */
 static bool read_address(const char *text, struct host_address *address)
 {
@@ -69,10 +64,8 @@ static bool read_address(const char *text, struct host_address *address)
 	}
 	if (inet_pton(AF_INET6, bare, bytes) != 1)
 		return false;
-	if (memcmp(bytes, mapped, sizeof(mapped)))
-		*address = address_of(FLOW_IPV6, bytes);
-	else
-		*address = address_of(FLOW_IPV4, bytes + sizeof(mapped));
+	*address = memcmp(bytes, mapped, sizeof(mapped)) ? address_of(FLOW_IPV6, bytes) :
+							   address_of(FLOW_IPV4, bytes + sizeof(mapped));
 	return true;
 }
 
@@ -87,31 +80,21 @@ static int add_address(struct host_addresses *list, const struct host_address *a
 	return 0;
 }
 
-/* For short lists: several sources may name one address, and is_advertised holds if any of them says so. */
+/* For short lists: several sources may name the same address. is_advertised holds if one of them says so. */
 static int add_address_once(struct host_addresses *list, const struct host_address *address)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (is_same(&list->address[i], address)) {
-			list->address[i].is_advertised |= address->is_advertised;
+	for (size_t i = 0; i < list->count; i++) {
+		struct host_address *known = &list->address[i];
+
+		if (known->family == address->family && !memcmp(&known->bytes, &address->bytes, sizeof(known->bytes))) {
+			known->is_advertised |= address->is_advertised;
 			return 0;
 		}
+	}
 	return add_address(list, address);
 }
 
 /* ---- this host's addresses ---- */
-
-static int add_interface_address(struct host_addresses *own, const struct sockaddr *socket)
-{
-	struct host_address address;
-
-	if (!socket || (socket->sa_family != AF_INET && socket->sa_family != AF_INET6))
-		return 0;
-	if (socket->sa_family == AF_INET)
-		address = address_of(FLOW_IPV4, &((const struct sockaddr_in *)socket)->sin_addr);
-	else
-		address = address_of(FLOW_IPV6, &((const struct sockaddr_in6 *)socket)->sin6_addr);
-	return is_loopback(&address) ? 0 : add_address(own, &address);
-}
 
 int host_find_own(struct host_addresses *own)
 {
@@ -120,8 +103,17 @@ int host_find_own(struct host_addresses *own)
 
 	if (getifaddrs(&interfaces))
 		return errno == ENOMEM ? -ENOMEM : 0;
-	for (const struct ifaddrs *i = interfaces; i && !error; i = i->ifa_next)
-		error = add_interface_address(own, i->ifa_addr);
+	for (const struct ifaddrs *i = interfaces; i && !error; i = i->ifa_next) {
+		struct host_address address;
+
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET)
+			address = address_of(FLOW_IPV4, &((const struct sockaddr_in *)i->ifa_addr)->sin_addr);
+		else if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET6)
+			address = address_of(FLOW_IPV6, &((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr);
+		else
+			continue;
+		error = is_loopback(&address) ? 0 : add_address(own, &address);
+	}
 	freeifaddrs(interfaces);
 	return error;
 }
@@ -131,9 +123,11 @@ int host_find_own(struct host_addresses *own)
 struct route {
 	struct host_addresses *gateways;
 	int family; /* AF_INET, AF_INET6 */
-	bool is_advertised;
+	bool is_advertised, is_unicast;
+	bool is_default_only; /* other routes are skipped */
 };
 
+/* The functions of this section return MNL_CB_X; after MNL_CB_ERROR errno is ENOMEM. */
 static int add_gateway(const struct route *route, int family, const void *bytes, size_t length)
 {
 	const enum flow_family flow_family = family == AF_INET ? FLOW_IPV4 : FLOW_IPV6;
@@ -163,40 +157,28 @@ static int ask_nexthop(struct route *route, __u32 id)
 	return MNL_CB_ERROR;
 }
 
-static int read_group(const struct nlattr *attribute, struct route *route)
-{
-	const struct nexthop_grp *member = mnl_attr_get_payload(attribute);
-	const size_t members = mnl_attr_get_payload_len(attribute) / sizeof(*member);
-	int more = MNL_CB_OK;
-
-	for (size_t i = 0; i < members && more > MNL_CB_STOP; i++)
-		more = ask_nexthop(route, member[i].id);
-	return more;
-}
-
-static int read_nexthop_attribute(const struct nlattr *attribute, void *context)
-{
-	struct route *route = context;
-
-	switch (mnl_attr_get_type(attribute)) {
-	case NHA_GATEWAY:
-		return add_gateway(route, route->family, mnl_attr_get_payload(attribute),
-				   mnl_attr_get_payload_len(attribute));
-	case NHA_GROUP: /* the kernel allows no group in a group */
-		return read_group(attribute, route);
-	default:
-		return MNL_CB_OK;
-	}
-}
-
-/* The gateway's family may differ from the route's. */
 static int read_nexthop(const struct nlmsghdr *message, void *context)
 {
 	const struct nhmsg *header = mnl_nlmsg_get_payload(message);
 	struct route route = *(const struct route *)context;
+	const struct nlattr *attribute;
+	int more = MNL_CB_OK;
 
-	route.family = header->nh_family;
-	return mnl_attr_parse(message, sizeof(*header), read_nexthop_attribute, &route);
+	route.family = header->nh_family; /* may differ from the family of the route */
+	mnl_attr_for_each(attribute, message, sizeof(*header)) {
+		const size_t length = mnl_attr_get_payload_len(attribute);
+		const struct nexthop_grp *member = mnl_attr_get_payload(attribute);
+
+		if (mnl_attr_get_type(attribute) == NHA_GATEWAY)
+			more = add_gateway(&route, route.family, member, length);
+		/* The kernel allows no group in a group. */
+		if (mnl_attr_get_type(attribute) == NHA_GROUP)
+			for (size_t i = 0; i < length / sizeof(*member) && more > MNL_CB_STOP; i++)
+				more = ask_nexthop(&route, member[i].id);
+		if (more <= MNL_CB_STOP)
+			break;
+	}
+	return more;
 }
 
 static int read_hops(const struct nlattr *attribute, struct route *route);
@@ -238,50 +220,33 @@ static int read_hops(const struct nlattr *attribute, struct route *route)
 	return more;
 }
 
-static int read_route(const struct nlmsghdr *message, void *gateways)
+static int read_route(const struct nlmsghdr *message, void *context)
 {
 	const struct rtmsg *header = mnl_nlmsg_get_payload(message);
-	struct route route = {
-		.gateways = gateways,
-		.family = header->rtm_family,
-		.is_advertised = header->rtm_protocol == RTPROT_RA,
-	};
+	struct route *route = context;
 
-	if (header->rtm_dst_len || header->rtm_type != RTN_UNICAST)
+	if (route->is_default_only && (header->rtm_dst_len || header->rtm_type != RTN_UNICAST))
 		return MNL_CB_OK;
-	return mnl_attr_parse(message, sizeof(*header), read_gateway, &route);
+	route->family = header->rtm_family;
+	route->is_advertised = header->rtm_protocol == RTPROT_RA;
+	route->is_unicast = header->rtm_type == RTN_UNICAST;
+	return mnl_attr_parse(message, sizeof(*header), read_gateway, route);
 }
 
 int host_find_gateways(struct host_addresses *gateways)
 {
 	static const __u8 families[] = { AF_INET, AF_INET6 };
+	struct route route = { .gateways = gateways, .is_default_only = true };
 
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
 		int error = -EINTR;
 
 		for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++)
-			error = netlink_dump(RTM_GETROUTE, families[i], sizeof(struct rtmsg), read_route, gateways);
+			error = netlink_dump(RTM_GETROUTE, families[i], sizeof(struct rtmsg), read_route, &route);
 		if (error == -ENOMEM)
 			return error;
 	}
 	return 0;
-}
-
-/* ---- neighbours ---- */
-
-struct way {
-	struct host_addresses gateways;
-	bool is_there;
-};
-
-static int read_way(const struct nlmsghdr *message, void *context)
-{
-	const struct rtmsg *header = mnl_nlmsg_get_payload(message);
-	struct way *way = context;
-	struct route route = { .gateways = &way->gateways, .family = header->rtm_family };
-
-	way->is_there = header->rtm_type == RTN_UNICAST;
-	return mnl_attr_parse(message, sizeof(*header), read_gateway, &route);
 }
 
 bool host_is_on_link(const struct host_address *peer)
@@ -289,7 +254,8 @@ bool host_is_on_link(const struct host_address *peer)
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
 	struct rtmsg *header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
-	struct way way = {};
+	struct host_addresses gateways = {};
+	struct route route = { .gateways = &gateways };
 	int error;
 
 	if (host_is_link_local(peer))
@@ -298,30 +264,19 @@ bool host_is_on_link(const struct host_address *peer)
 	header->rtm_family = peer->family == FLOW_IPV4 ? AF_INET : AF_INET6;
 	header->rtm_dst_len = 8 * address_bytes(peer->family);
 	mnl_attr_put(request, RTA_DST, address_bytes(peer->family), &peer->bytes);
-	error = netlink_ask(request, read_way, &way);
-	free(way.gateways.address);
-	return !error && way.is_there && !way.gateways.count;
+	error = netlink_ask(request, read_route, &route);
+	free(gateways.address);
+	return !error && route.is_unicast && !gateways.count;
 }
 
 /* ---- name servers ---- */
-
-static int read_name_servers(FILE *file, struct host_addresses *servers)
-{
-	char line[256], word[64];
-	struct host_address address;
-	int error = 0;
-
-	while (!error && fgets(line, sizeof(line), file))
-		if (sscanf(line, " nameserver %63s", word) == 1 && read_address(word, &address) &&
-		    !is_loopback(&address))
-			error = add_address_once(servers, &address);
-	return error;
-}
 
 /* With systemd-resolved, the first file names itself and the second the servers that it asks. */
 int host_find_name_servers(struct host_addresses *servers)
 {
 	static const char *const paths[] = { "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf" };
+	char line[256], word[64];
+	struct host_address address;
 	int error = 0;
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && !error; i++) {
@@ -329,7 +284,10 @@ int host_find_name_servers(struct host_addresses *servers)
 
 		if (!file)
 			continue;
-		error = read_name_servers(file, servers);
+		while (!error && fgets(line, sizeof(line), file))
+			if (sscanf(line, " nameserver %63s", word) == 1 && read_address(word, &address) &&
+			    !is_loopback(&address))
+				error = add_address_once(servers, &address);
 		fclose(file);
 	}
 	return error;
@@ -380,29 +338,21 @@ static long parent_of(long pid)
 	return parent;
 }
 
-/* sudo and su drop the variable, but a process above them has it. */
-static bool find_variable(char value[SSH_BYTES])
-{
-	const char *own = secure_getenv(SSH_VARIABLE);
-	long pid = getppid();
-
-	if (own) {
-		snprintf(value, SSH_BYTES, "%s", own);
-		return true;
-	}
-	for (int i = 0; i < ANCESTORS_MAX && pid > 0; i++, pid = parent_of(pid))
-		if (read_environment(pid, value))
-			return true;
-	return false;
-}
-
 /* The format is "PEER PORT SERVER PORT": see sshd(8). */
 bool host_find_ssh(struct host_ssh *ssh)
 {
+	const char *own = secure_getenv(SSH_VARIABLE);
 	char value[SSH_BYTES], peer[64], server[64];
 	unsigned int peer_port, server_port;
+	bool found = own;
+	long pid = getppid();
 
-	if (!find_variable(value) || sscanf(value, "%63s %5u %63s %5u", peer, &peer_port, server, &server_port) != 4 ||
+	if (own)
+		snprintf(value, sizeof(value), "%s", own);
+	/* sudo and su drop the variable, but a process above them has it. */
+	for (int i = 0; i < ANCESTORS_MAX && pid > 0 && !found; i++, pid = parent_of(pid))
+		found = read_environment(pid, value);
+	if (!found || sscanf(value, "%63s %5u %63s %5u", peer, &peer_port, server, &server_port) != 4 ||
 	    !read_address(peer, &ssh->peer) || !read_address(server, &ssh->server) || peer_port > 65535 ||
 	    server_port > 65535)
 		return false;

@@ -15,29 +15,23 @@
 
 /* ---- flows ---- */
 
-static unsigned int address_bits(const struct host_address *address)
-{
-	return address->family == FLOW_IPV4 ? 32 : 128;
-}
-
 static struct rule flow_of(const struct host_address *src, const struct host_address *dst)
 {
-	struct rule flow = {};
+	struct rule flow = { .family = (src ? src : dst)->family };
+	const unsigned int bits = flow.family == FLOW_IPV4 ? 32 : 128;
 
 	if (src) {
-		flow.family = src->family;
 		flow.src = src->bytes;
-		flow.src_len = address_bits(src);
+		flow.src_len = bits;
 	}
 	if (dst) {
-		flow.family = dst->family;
 		flow.dst = dst->bytes;
-		flow.dst_len = address_bits(dst);
+		flow.dst_len = bits;
 	}
 	return flow;
 }
 
-/* The address is added to the text `what`. */
+/* Adds the address to the text `what`. */
 static int add_flow(struct guard *guard, const struct rule *flow, const char *what, const struct host_address *address)
 {
 	struct guard_flow *grown = realloc(guard->flows, (guard->count + 1) * sizeof(*grown));
@@ -51,21 +45,6 @@ static int add_flow(struct guard *guard, const struct rule *flow, const char *wh
 	grown->flow = *flow;
 	snprintf(grown->what, sizeof(grown->what), "%s %s", what, text);
 	return 0;
-}
-
-static int guard_own(struct guard *guard, const struct host_addresses *own)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < own->count && !error; i++) {
-		const struct rule from = flow_of(&own->address[i], NULL);
-		const struct rule to = flow_of(NULL, &own->address[i]);
-
-		error = add_flow(guard, &to, "packets to this host's address", &own->address[i]);
-		if (!error)
-			error = add_flow(guard, &from, "packets from this host's address", &own->address[i]);
-	}
-	return error;
 }
 
 /* ---- neighbour discovery (RFC 4861); IPv4 uses ARP, which no rule can match ---- */
@@ -108,9 +87,8 @@ static int guard_solicitations(struct guard *guard, const struct host_address *n
 }
 
 /*
- * Without the neighbour's answers this host does not find it; without its questions it does not find this
- * host. The neighbour asks from the address that it sends from, or from its link-local address, which may
- * be unknown: then any.
+ * This host needs the neighbour's answers to find it. The neighbour needs its questions answered to find this
+ * host. It asks from the address that it sends from, or from any link-local address.
  */
 static int guard_discovery(struct guard *guard, const struct host_address *neighbour, const char *name,
 			   const struct host_address *own)
@@ -182,11 +160,6 @@ static int guard_peers(struct guard *guard, const struct host_addresses *peers, 
 	return error;
 }
 
-static int guard_ssh_neighbour(struct guard *guard, const struct host_address *peer, const struct host_address *own)
-{
-	return own ? guard_discovery(guard, peer, "the SSH peer", own) : 0;
-}
-
 static int guard_ssh(struct guard *guard, const struct host_addresses *own)
 {
 	struct host_ssh ssh;
@@ -204,7 +177,10 @@ static int guard_ssh(struct guard *guard, const struct host_addresses *own)
 	error = add_flow(guard, &flow, "this SSH session, from", &ssh.peer);
 	if (error || ssh.peer.family != FLOW_IPV6 || !host_is_on_link(&ssh.peer))
 		return error;
-	return guard_peers(guard, &(struct host_addresses){ &ssh.peer, 1 }, own, guard_ssh_neighbour);
+	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX && !error; i++)
+		if (own->address[i].family == FLOW_IPV6)
+			error = guard_discovery(guard, &ssh.peer, "the SSH peer", &own->address[i]);
+	return error;
 }
 
 int guard_open(struct guard *guard, struct reason *reason)
@@ -225,8 +201,14 @@ int guard_open(struct guard *guard, struct reason *reason)
 		error = guard_peers(guard, &gateways, &own, guard_gateway);
 	if (!error)
 		error = guard_peers(guard, &servers, &own, guard_name_server);
-	if (!error)
-		error = guard_own(guard, &own);
+	for (size_t i = 0; i < own.count && !error; i++) {
+		const struct host_address *address = &own.address[i];
+		const struct rule from = flow_of(address, NULL), to = flow_of(NULL, address);
+
+		error = add_flow(guard, &to, "packets to this host's address", address);
+		if (!error)
+			error = add_flow(guard, &from, "packets from this host's address", address);
+	}
 	free(own.address);
 	free(gateways.address);
 	free(servers.address);

@@ -63,12 +63,6 @@ json_t *json_walk_value(const struct json_span *span)
 	return json_loadb(span->at, span->end - span->at, JSON_DECODE_ANY, &ignored);
 }
 
-static int failed(const struct json_span *at, struct json_span *bad)
-{
-	*bad = *at;
-	return -EBADMSG;
-}
-
 static bool take_key(struct json_span *object, char key[JSON_WALK_KEY_BYTES])
 {
 	struct json_span span;
@@ -83,47 +77,22 @@ static bool take_key(struct json_span *object, char key[JSON_WALK_KEY_BYTES])
 	return take_char(object, ':');
 }
 
-int json_walk_next(struct json_span *text, json_take_member *take, void *context, struct json_span *bad)
+int json_walk_next(struct json_walk *walk)
 {
-	struct json_span value;
-	char key[JSON_WALK_KEY_BYTES];
-	int error = 0;
+	struct json_span *rest = &walk->rest;
+	const bool is_first = !walk->value.at;
 
-	if (!take_char(text, '{'))
-		return failed(text, bad);
-	if (!take_char(text, '}')) {
-		do {
-			if (!take_key(text, key) || !take_value(text, &value))
-				return failed(text, bad);
-			error = take(key, &value, context);
-		} while (!error && take_char(text, ','));
-		if (!error && !take_char(text, '}'))
-			return failed(text, bad);
+	if (is_first && !take_char(rest, walk->open))
+		return -EBADMSG;
+	if (is_first || !take_char(rest, ',')) {
+		if (take_char(rest, walk->open == '{' ? '}' : ']')) {
+			skip_space(rest);
+			return 0;
+		}
+		if (!is_first)
+			return -EBADMSG;
 	}
-	skip_space(text);
-	return error;
-}
-
-int json_walk_object(const struct json_span *object, json_take_member *take, void *context, struct json_span *bad)
-{
-	struct json_span rest = *object;
-
-	return json_walk_next(&rest, take, context, bad);
-}
-
-int json_walk_array(const struct json_span *array, json_take_element *take, void *context, struct json_span *bad)
-{
-	struct json_span rest = *array, value;
-	int error = 0;
-
-	if (!take_char(&rest, '['))
-		return failed(&rest, bad);
-	if (take_char(&rest, ']'))
-		return 0;
-	do {
-		if (!take_value(&rest, &value))
-			return failed(&rest, bad);
-		error = take(&value, context);
-	} while (!error && take_char(&rest, ','));
-	return error ? error : take_char(&rest, ']') ? 0 : failed(&rest, bad);
+	if (walk->open == '{' && !take_key(rest, walk->key))
+		return -EBADMSG;
+	return take_value(rest, &walk->value) ? 1 : -EBADMSG;
 }

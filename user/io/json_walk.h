@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <linux/types.h>
 
-#define JSON_WALK_KEY_BYTES 24 /* a longer key is passed as "" */
+#define JSON_WALK_KEY_BYTES 24
 
 /* A piece of the text, without NUL bytes, and the number of its first line. */
 struct json_span {
@@ -17,20 +17,19 @@ struct json_span {
 	__u64 line;
 };
 
-/*
- * Call `take` for each member of an object, or each element of an array, until it returns non-zero; return
- * that value. Return 0 at the end, or -EBADMSG with the rest of the text at *bad.
- */
-typedef int json_take_member(const char *key, const struct json_span *value, void *context);
-typedef int json_take_element(const struct json_span *value, void *context);
-int json_walk_object(const struct json_span *object, json_take_member *take, void *context, struct json_span *bad);
-int json_walk_array(const struct json_span *array, json_take_element *take, void *context, struct json_span *bad);
+/* A walk over the members of an object, or the elements of an array, at the start of a text. */
+struct json_walk {
+	struct json_span rest; /* of the text */
+	char open;             /* '{' or '[' */
+	struct json_span value;
+	char key[JSON_WALK_KEY_BYTES]; /* of a member; "": it is longer */
+};
 
 /*
- * The same for the object at the start of a text. Afterwards the text starts after the object and white
- * space.
+ * Takes the next member or element off the text. 1; 0 at the end: then `rest` starts after the object or array
+ * and white space; -EBADMSG: `rest` starts where the text is not JSON.
  */
-int json_walk_next(struct json_span *text, json_take_member *take, void *context, struct json_span *bad);
+int json_walk_next(struct json_walk *walk);
 
 /* The value of a piece; NULL: it is not a value. */
 json_t *json_walk_value(const struct json_span *span);

@@ -37,35 +37,6 @@ void reader_close(struct reader *reader)
 	*reader = (struct reader){};
 }
 
-/* Cuts off a comment. Returns the end of the line. */
-static char *strip_comment(char *line)
-{
-	bool is_quoted = false;
-
-	for (; *line; line++) {
-		if (*line == '"')
-			is_quoted = !is_quoted;
-		if (!is_quoted && (*line == '#' || *line == ';'))
-			*line = '\0';
-		if (!*line)
-			break;
-	}
-	return line;
-}
-
-static void trim(char *line, char *end)
-{
-	char *start = line;
-
-	while (isspace((unsigned char)*start))
-		start++;
-	while (end > start && isspace((unsigned char)end[-1]))
-		end--;
-	*end = '\0';
-	if (start > line)
-		memmove(line, start, end - start + 1);
-}
-
 /* Removes the line end and, in the first line, a byte order mark. */
 static void cut_ends(struct reader *reader, size_t length)
 {
@@ -124,57 +95,58 @@ int reader_line(struct reader *reader)
 	return reader->is_cut ? -EMSGSIZE : 1;
 }
 
-void reader_keep(struct reader *reader)
-{
-	reader->is_kept = true;
-}
-
 int reader_next(struct reader *reader)
 {
 	int got;
 
 	while ((got = reader_line(reader)) > 0) {
-		trim(reader->line, strip_comment(reader->line));
-		if (*reader->line)
+		char *start = reader->line, *end = start;
+		bool is_quoted = false;
+
+		for (; *end && (is_quoted || (*end != '#' && *end != ';')); end++)
+			is_quoted ^= *end == '"';
+		while (start < end && isspace((unsigned char)*start))
+			start++;
+		while (end > start && isspace((unsigned char)end[-1]))
+			end--;
+		*end = '\0';
+		if (start > reader->line)
+			memmove(reader->line, start, end - start + 1);
+		if (end > start)
 			break;
 	}
 	return got;
 }
 
-static int read_to_end(struct reader *reader, char **text, size_t *length)
-{
-	size_t room = *length + REST_BYTES_FIRST, got = 1;
-
-	while (got) {
-		char *grown = realloc(*text, room + 1);
-
-		if (!grown)
-			return -ENOMEM;
-		*text = grown;
-		got = fread(*text + *length, 1, room - *length, reader->file);
-		if (memchr(*text + *length, '\0', got))
-			return -EILSEQ;
-		*length += got;
-		reader->bytes_read += got;
-		if (*length == room)
-			room *= 2;
-	}
-	(*text)[*length] = '\0';
-	return read_error(reader);
-}
-
 int reader_rest(struct reader *reader, char **text, size_t *length)
 {
 	const int kept = reader->is_kept ? asprintf(text, "%s%s", reader->line, reader->is_cut ? "" : "\n") : 0;
-	int error;
+	size_t room = kept + REST_BYTES_FIRST, got = 1;
+	int error = kept < 0 ? -ENOMEM : 0;
 
-	if (kept < 0)
-		return -ENOMEM;
-	if (!kept)
+	if (kept <= 0)
 		*text = NULL;
 	*length = kept;
 	reader->is_kept = reader->is_cut = false;
-	error = read_to_end(reader, text, length);
+	while (!error && got) {
+		char *grown = realloc(*text, room + 1);
+
+		if (!grown) {
+			error = -ENOMEM;
+			break;
+		}
+		*text = grown;
+		got = fread(*text + *length, 1, room - *length, reader->file);
+		if (memchr(*text + *length, '\0', got))
+			error = -EILSEQ;
+		*length += got;
+		reader->bytes_read += got;
+		(*text)[*length] = '\0';
+		if (*length == room)
+			room *= 2;
+	}
+	if (!error)
+		error = read_error(reader);
 	if (!error)
 		return 0;
 	free(*text);

@@ -13,8 +13,8 @@
 struct reader {
 	FILE *file;
 	const char *name; /* for messages: the path, or "standard input" */
-	char *line;       /* the current one */
-	bool is_kept;     /* the next read returns the current line again */
+	char *line;       /* the current line */
+	bool is_kept;     /* set it, and the next read returns the current line again */
 	bool is_cut;      /* the current line is the start of a line that is too long */
 	__u64 number;     /* its line number, from 1 */
 	__u64 bytes_read;
@@ -31,9 +31,6 @@ void reader_close(struct reader *reader);
  * has its start, and no other line follows.
  */
 int reader_line(struct reader *reader);
-
-/* Makes the next read return the current line again. */
-void reader_keep(struct reader *reader);
 
 /*
  * The next line that is not empty without its comment (from # or ; outside quotes) and white space at both

@@ -48,29 +48,20 @@ int feed_wait(struct feed *feed, int timeout_ms)
 	return files[1].revents != 0;
 }
 
-static int make_room(struct feed *feed)
-{
-	size_t room = 2 * feed->room + 2 * READ_BYTES;
-	char *grown;
-
-	/* One byte more, for the 0 after a last line without a line end. */
-	if (feed->room > feed->used + READ_BYTES)
-		return 0;
-	grown = realloc(feed->bytes, room);
-	if (!grown)
-		return -ENOMEM;
-	feed->bytes = grown;
-	feed->room = room;
-	return 0;
-}
-
 int feed_read(struct feed *feed)
 {
-	int error = make_room(feed);
 	ssize_t got;
 
-	if (error)
-		return error;
+	/* One byte more, for the 0 after a last line without a line end. */
+	if (feed->room <= feed->used + READ_BYTES) {
+		const size_t room = 2 * feed->room + 2 * READ_BYTES;
+		char *grown = realloc(feed->bytes, room);
+
+		if (!grown)
+			return -ENOMEM;
+		feed->bytes = grown;
+		feed->room = room;
+	}
 	got = read(feed->fd, feed->bytes + feed->used, READ_BYTES);
 	if (got < 0)
 		return errno == EINTR || errno == EAGAIN ? 0 : -errno;

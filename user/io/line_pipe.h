@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Reads lines from a file or pipe as they arrive, and tells lines at hand from lines to wait for. SIGINT and
- * SIGTERM end a wait, never the work between two waits.
+ * Reads lines from a file or pipe as they arrive. The caller knows whether a line is at hand. SIGINT and SIGTERM
+ * end a wait, never the work between two waits.
  */
 #ifndef XDP_CUCKOO_FEED_H
 #define XDP_CUCKOO_FEED_H
@@ -40,7 +40,7 @@ int feed_read(struct feed *feed);
 /*
  * Takes the next whole line. 1: the line, ended by a 0 byte, is at `bytes` + *offset until feed_forget(). 0:
  * no whole line is at hand. -EMSGSIZE, -EILSEQ: a line was taken, but it is too long, or has a NUL byte. The
- * last line may lack its line end. The first comes without a byte order mark.
+ * last line may lack its line end. A byte order mark before the first line is skipped.
  */
 int feed_next(struct feed *feed, size_t *offset);
 

@@ -38,15 +38,13 @@ bool output_is_json(void)
 
 /* ---- text ---- */
 
-static void print_label(const char *name, enum terminal_style style)
+static const char *label_of(const char *name, char label[VALUE_BYTES])
 {
-	char label[VALUE_BYTES];
-
-	snprintf(label, sizeof(label), "%s", name);
+	snprintf(label, VALUE_BYTES, "%s", name);
 	for (char *c = label; *c; c++)
 		if (*c == '_')
 			*c = ' ';
-	terminal_put(stdout, style, label);
+	return label;
 }
 
 /*
@@ -111,42 +109,18 @@ static const char *scalar_text(const json_t *value, char text[VALUE_BYTES])
 	return text;
 }
 
-static void print_scalars(const json_t *array)
-{
-	char text[VALUE_BYTES];
-	const json_t *value;
-	size_t i;
-
-	json_array_foreach(array, i, value) printf("%s%s", i ? "; " : "", scalar_text(value, text));
-	printf("%s\n", json_array_size(array) ? "" : "none");
-}
-
-/* Numbers align right, words left. The last column has no padding. */
-static void print_cell(const char *name, const json_t *value, int width, bool is_last)
-{
-	char text[VALUE_BYTES];
-	const int padding = width - width_of(scalar_text(value, text));
-
-	printf("%*s", json_is_number(value) ? padding : 0, "");
-	terminal_put(stdout, style_of(name, value), text);
-	printf("%*s%s", json_is_number(value) || is_last ? 0 : padding, "", is_last ? "\n" : "  ");
-}
-
 /* Returns the width of the whole table. */
 static int measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
 {
-	char text[VALUE_BYTES];
-	const json_t *row;
 	int whole = 0;
-	size_t i;
 
-	json_array_foreach(rows, i, row)
-	{
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		char text[VALUE_BYTES];
 		const char *name;
 		json_t *value;
 		int column = 0;
 
-		json_object_foreach((json_t *)row, name, value)
+		json_object_foreach(json_array_get(rows, i), name, value)
 		{
 			int width = width_of(scalar_text(value, text));
 
@@ -162,45 +136,24 @@ static int measure_columns(const json_t *rows, int widths[COLUMNS_MAX])
 	return whole;
 }
 
-static void print_heading(const json_t *row, const int widths[COLUMNS_MAX], int indent)
+/* Numbers align right, words left. The last column has no padding. */
+static void print_row(json_t *row, const int widths[COLUMNS_MAX], int indent, bool is_heading)
 {
+	char text[VALUE_BYTES];
 	const char *name;
 	json_t *value;
-	int column = 0;
+	size_t column = 0;
 
 	printf("%*s", indent, "");
-	json_object_foreach((json_t *)row, name, value)
+	json_object_foreach(row, name, value)
 	{
-		int padding = widths[column] - (int)strlen(name);
-		bool is_last = (size_t)++column == json_object_size(row);
+		const char *cell = is_heading ? label_of(name, text) : scalar_text(value, text);
+		const int padding = widths[column] - width_of(cell);
+		const bool is_last = ++column == json_object_size(row);
 
 		printf("%*s", json_is_number(value) ? padding : 0, "");
-		print_label(name, TERMINAL_BOLD);
-		printf("%*s", json_is_number(value) || is_last ? 0 : padding, "");
-		printf("%s", is_last ? "\n" : "  ");
-	}
-}
-
-static void print_table(const json_t *rows, const int widths[COLUMNS_MAX], int indent)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(rows, i, row)
-	{
-		const char *name;
-		json_t *value;
-		int column = 0;
-
-		if (i == 0)
-			print_heading(row, widths, indent);
-		printf("%*s", indent, "");
-		json_object_foreach((json_t *)row, name, value)
-		{
-			int width = widths[column];
-
-			print_cell(name, value, width, (size_t)++column == json_object_size(row));
-		}
+		terminal_put(stdout, is_heading ? TERMINAL_BOLD : style_of(name, value), cell);
+		printf("%*s%s", json_is_number(value) || is_last ? 0 : padding, "", is_last ? "\n" : "  ");
 	}
 }
 
@@ -211,46 +164,44 @@ static void print_rows(const json_t *rows, int indent)
 {
 	const int columns = terminal_columns(stdout);
 	int widths[COLUMNS_MAX] = { 0 };
-	const json_t *row;
-	bool is_flat = true;
+	bool is_flat = true, is_table;
 	const char *name;
 	json_t *value;
-	size_t i;
 
 	json_object_foreach(json_array_get(rows, 0), name, value) is_flat &= is_scalar(value);
-	if (is_flat && (indent + measure_columns(rows, widths) <= columns || !columns)) {
-		print_table(rows, widths, indent);
-		return;
-	}
-	json_array_foreach(rows, i, row)
-	{
-		printf("%s", i && is_flat ? "\n" : "");
-		print_object(row, indent);
+	is_table = is_flat && (indent + measure_columns(rows, widths) <= columns || !columns);
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		json_t *row = json_array_get(rows, i);
+
+		if (is_table && !i)
+			print_row(row, widths, indent, true);
+		if (is_table) {
+			print_row(row, widths, indent, false);
+		} else {
+			printf("%s", i && is_flat ? "\n" : "");
+			print_object(row, indent);
+		}
 	}
 }
 
 static void print_member(const char *name, const json_t *value, int width, int indent)
 {
 	char text[VALUE_BYTES];
-	bool is_list_of_scalars = json_is_array(value) && is_scalar(json_array_get(value, 0));
+	const bool is_list = json_is_array(value) && is_scalar(json_array_get(value, 0));
+	const bool is_line = is_scalar(value) || is_list;
 
 	printf("%*s", indent, "");
-	print_label(name, is_scalar(value) || is_list_of_scalars ? TERMINAL_PLAIN : TERMINAL_BOLD);
-	printf(":");
-	if (is_scalar(value) || is_list_of_scalars)
-		printf("%*s", width - (int)strlen(name) + 1, "");
-	if (is_scalar(value)) {
+	terminal_put(stdout, is_line ? TERMINAL_PLAIN : TERMINAL_BOLD, label_of(name, text));
+	printf(":%*s", is_line ? width - (int)strlen(name) + 1 : 0, "");
+	if (is_scalar(value))
 		terminal_put(stdout, style_of(name, value), scalar_text(value, text));
-		printf("\n");
-	} else if (is_list_of_scalars) {
-		print_scalars(value);
-	} else {
-		printf("\n");
-		if (json_is_object(value))
-			print_object(value, indent + INDENT);
-		else
-			print_rows(value, indent + INDENT);
-	}
+	for (size_t i = 0; is_list && i < json_array_size(value); i++)
+		printf("%s%s", i ? "; " : "", scalar_text(json_array_get(value, i), text));
+	printf("%s\n", is_list && !json_array_size(value) ? "none" : "");
+	if (json_is_object(value))
+		print_object(value, indent + INDENT);
+	else if (!is_line)
+		print_rows(value, indent + INDENT);
 }
 
 static void print_object(const json_t *object, int indent)
@@ -278,13 +229,18 @@ json_t *output_string(const char *text)
 	return string;
 }
 
+static void dump_line(const json_t *value, FILE *to, size_t flags)
+{
+	json_dumpf(value, to, flags);
+	fputc('\n', to);
+}
+
 void output_print(json_t *value)
 {
 	if (!value)
 		return;
 	if (output.is_json) {
-		json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-		putchar('\n');
+		dump_line(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 	} else if (json_is_array(value)) {
 		print_rows(value, 0);
 	} else {
@@ -329,8 +285,9 @@ void output_list_end(void)
 void output_answer(json_t *row, const char *text)
 {
 	if (output.is_json)
-		json_dumpf(row, stdout, 0);
-	puts(output.is_json ? "" : text);
+		dump_line(row, stdout, 0);
+	else
+		puts(text);
 	json_decref(row);
 }
 
@@ -377,10 +334,8 @@ void output_give_up(void)
 void output_summary(json_t *row, const char *text)
 {
 	output_note("%s", text);
-	if (output.is_json) {
-		json_dumpf(row, stderr, 0);
-		fputc('\n', stderr);
-	}
+	if (output.is_json)
+		dump_line(row, stderr, 0);
 	json_decref(row);
 }
 
@@ -395,8 +350,7 @@ void output_error(int status, const char *text)
 		return;
 	}
 	error = json_pack("{s:o, s:i}", "error", output_string(text), "status", status);
-	json_dumpf(error, stderr, 0);
-	fputc('\n', stderr);
+	dump_line(error, stderr, 0);
 	json_decref(error);
 }
 

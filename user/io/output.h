@@ -42,18 +42,18 @@ void output_answer(json_t *row, const char *text);
 /* The end of a stream, on stderr: under --json the object on a line of its own (released), else a note. */
 void output_summary(json_t *row, const char *text);
 
-/* Discards further output. For a reader that has gone, when that is no failure. */
+/* Discards further output. Call it if the reader has gone, and this is no failure. */
 void output_give_up(void);
 
 /* Passes the printed output on to its reader. 0; -errno. */
 int output_flush(void);
 
-/* The last output_flush(). Returns the -errno of the first flush that failed; -EIO if it is not known. */
+/* Flushes for the last time. Returns the -errno of the first flush that failed; -EIO if it is not known. */
 int output_end(void);
 
 /*
- * For a command that must not wait for its reader at a bad time. Call output_hold() before anything is
- * printed. After that, only output_flush() passes output on; call it soon after output_is_due().
+ * A command that must not wait for its reader at a bad time calls output_hold() before anything is printed.
+ * After that, only output_flush() passes output on; call it soon after output_is_due().
  * output_can_flush(): whether a flush would not wait, within `timeout_ms`; false for a terminal.
  */
 void output_hold(void);
@@ -66,7 +66,7 @@ void output_error(int status, const char *text);
 /* To stderr, in text only: what the operator should know besides the result. */
 __attribute__((format(printf, 1, 2))) void output_note(const char *format, ...);
 
-/* The same for what programs should know too: under --json {"note": ...}. */
+/* The same, and for programs too: under --json {"note": ...}. */
 __attribute__((format(printf, 1, 2))) void output_warning(const char *format, ...);
 
 /* A progress bar on stderr if that is a terminal. `fraction` < 0: not known. */

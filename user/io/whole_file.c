@@ -36,19 +36,6 @@ bool whole_file_is_output(const char *path)
 	       named.st_ino == output.st_ino;
 }
 
-static int path_of(int fd, char path[PATH_MAX])
-{
-	char link[32];
-	ssize_t length;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = readlink(link, path, PATH_MAX);
-	if (length < 0 || length == PATH_MAX)
-		return length < 0 ? -errno : -ENAMETOOLONG;
-	path[length] = '\0';
-	return 0;
-}
-
 /* 1: replace the file; its path and mode are set. 0: write it directly. -errno. */
 static int find_place(const char *path, struct whole_file *file, struct stat *old)
 {
@@ -62,8 +49,17 @@ static int find_place(const char *path, struct whole_file *file, struct stat *ol
 	if (fd < 0)
 		return fd == -ENOENT || fd == -ELOOP ? 0 : fd;
 	error = fstat(fd, old) ? -errno : 0;
-	if (!error && S_ISREG(old->st_mode))
-		error = path_of(fd, file->path);
+	if (!error && S_ISREG(old->st_mode)) {
+		char link[32];
+		ssize_t length;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		length = readlink(link, file->path, PATH_MAX);
+		if (length >= 0 && length < PATH_MAX)
+			file->path[length] = '\0';
+		else
+			error = length < 0 ? -errno : -ENAMETOOLONG;
+	}
 	close(fd);
 	return error ? error : S_ISREG(old->st_mode);
 }
@@ -81,13 +77,13 @@ static int set_mode(int fd, const struct stat *old)
 	return fchmod(fd, old->st_mode & 0777);
 }
 
-static int open_beside(struct whole_file *file, const struct stat *old)
+static int open_temporary(struct whole_file *file, const struct stat *old)
 {
 	int fd, error;
 
-	if (snprintf(file->beside, PATH_MAX, "%s.XXXXXX", file->path) >= PATH_MAX)
+	if (snprintf(file->temporary, PATH_MAX, "%s.XXXXXX", file->path) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	fd = mkostemp(file->beside, O_CLOEXEC);
+	fd = mkostemp(file->temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	if (!set_mode(fd, old))
@@ -96,7 +92,7 @@ static int open_beside(struct whole_file *file, const struct stat *old)
 		return 0;
 	error = -errno;
 	close(fd);
-	unlink(file->beside);
+	unlink(file->temporary);
 	return error;
 }
 
@@ -106,34 +102,29 @@ int whole_file_open(struct whole_file *file, const char *path)
 	const int is_replaced = find_place(path, file, &old);
 
 	file->to = NULL;
-	file->beside[0] = '\0';
+	file->temporary[0] = '\0';
 	if (is_replaced < 0)
 		return is_replaced;
 	if (is_replaced)
-		return open_beside(file, &old);
+		return open_temporary(file, &old);
 	file->to = fopen(path, "we");
 	return file->to ? 0 : -errno;
 }
 
-/* Flushes the text to the disk, or to the reader of a pipe. */
-static int finish(const struct whole_file *file)
-{
-	if (fflush(file->to))
-		return -errno;
-	if (ferror(file->to))
-		return -EIO;
-	return *file->beside && fsync(fileno(file->to)) ? -errno : 0;
-}
-
 int whole_file_close(struct whole_file *file, int error)
 {
-	const int finished = finish(file), closed = fclose(file->to) ? -errno : 0;
-
-	if (!error)
-		error = finished ? finished : closed;
-	if (!error && *file->beside && rename(file->beside, file->path))
+	/* The text must be on the disk, or with the reader of a pipe, before the new file replaces the old one. */
+	if (!error && fflush(file->to))
 		error = -errno;
-	if (error && *file->beside)
-		unlink(file->beside);
+	if (!error && ferror(file->to))
+		error = -EIO;
+	if (!error && *file->temporary && fsync(fileno(file->to)))
+		error = -errno;
+	if (fclose(file->to) && !error)
+		error = -errno;
+	if (!error && *file->temporary && rename(file->temporary, file->path))
+		error = -errno;
+	if (error && *file->temporary)
+		unlink(file->temporary);
 	return error;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Writes a file completely or not at all. The text goes to a temporary file beside it, which replaces the old
+ * Writes a file completely or not at all. The text goes to a temporary file in the same directory, which replaces the old
  * file once it is on disk. Owner and mode stay. A symbolic link stays too, and the file it leads to is
  * replaced. Pipes and other files that are not regular, and links of /proc like /dev/stdout, are written
  * directly.
@@ -14,8 +14,8 @@
 
 struct whole_file {
 	FILE *to;
-	char path[PATH_MAX];   /* after all links */
-	char beside[PATH_MAX]; /* path of the temporary file; "": written directly */
+	char path[PATH_MAX];      /* after all links */
+	char temporary[PATH_MAX]; /* path of the temporary file; "": the file is written directly */
 };
 
 /* Whether the path names standard output: "-", or a link like /dev/stdout. */

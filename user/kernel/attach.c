@@ -13,7 +13,7 @@
 #include "kernel/kernel.h"
 #include "kernel/internal.h"
 #include "base/suggest.h"
-#define DETACH_TRIES 100 /* one more each time that a writer replaces the program meanwhile */
+#define DETACH_TRIES 100 /* a writer may replace the program before each try */
 
 /* ---- attach ---- */
 
@@ -53,29 +53,23 @@ static int refuse_attach(int error, const char *interface, enum interface_mode m
 	return error == -EPERM || error == -EACCES || error == -ENOMEM ? error : -EIO;
 }
 
-static int attach_program(const struct kernel_filter *filter, struct kernel_attachment *attachment,
-			  struct reason *reason)
-{
-	int error = kernel_program_id(filter, attachment->is_frags, &attachment->prog_id);
-
-	attachment->root_id = attachment->prog_id;
-	kernel_listen();
-	if (!error)
-		error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),
-				       kernel_mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
-	return error ? refuse_attach(error, attachment->interface, attachment->mode, reason) : 0;
-}
-
 static int attach(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
 {
-	int held, error = kernel_load_program(filter, attachment->is_frags, reason);
+	int lock, error = kernel_load_program(filter, attachment->is_frags, reason);
 
 	if (error)
 		return error;
-	error = kernel_pin(filter, filter, &held, reason);
-	if (!error)
-		error = attach_program(filter, attachment, reason);
-	kernel_pin_done(held);
+	error = kernel_pin(filter, filter, &lock, reason);
+	if (!error) {
+		error = kernel_note_program(filter, attachment);
+		kernel_listen();
+		if (!error)
+			error = bpf_xdp_attach(attachment->ifindex, kernel_program(filter, attachment->is_frags),
+					       kernel_mode_flags[attachment->mode] | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL);
+		if (error)
+			error = refuse_attach(error, attachment->interface, attachment->mode, reason);
+	}
+	kernel_pin_done(lock);
 	return error;
 }
 
@@ -95,23 +89,6 @@ static int attach_mode(struct kernel_filter *filter, enum interface_mode mode, s
 	return error;
 }
 
-/* On success, *reason says why the mode is not native though KERNEL_AUTO tried it; else it is "". */
-static int attach_wanted(struct kernel_filter *filter, enum kernel_mode wanted, struct kernel_attachment *attachment,
-			 struct reason *reason)
-{
-	int error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, attachment, reason);
-	struct reason why;
-
-	reason_set(&why, 0, "%s", "");
-	if (is_unsupported(error) && wanted == KERNEL_AUTO) {
-		reason_set(&why, 0, "%s", why_not_native(error));
-		error = attach_mode(filter, INTERFACE_SKB, attachment, reason);
-	}
-	if (!error)
-		*reason = why;
-	return error;
-}
-
 static void offer_name(const char *name, void *context)
 {
 	suggest_offer(context, name);
@@ -127,40 +104,38 @@ int kernel_say_no_interface(const char *name, struct reason *reason)
 			  suggest_text(&suggest, "ip link", text));
 }
 
-/* Fills in the interface's own name, even if `name` is an alternative one. */
-static int find_interface(const char *name, struct kernel_attachment *attachment, struct reason *reason)
+int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
 {
-	struct interface interface;
-	int error = interfaces_find(name, &interface);
+	struct kernel_attachment attachment = { .has_ethernet = true };
+	struct interface found;
+	struct reason why;
+	int error = interfaces_find(interface, &found);
 
 	if (error == -ENODEV)
-		return kernel_say_no_interface(name, reason);
+		return kernel_say_no_interface(interface, reason);
 	if (error)
-		return kernel_refuse(reason, error, "cannot look at the interface ", name);
-	if (!interface.has_ethernet)
+		return kernel_refuse(reason, error, "cannot look at the interface ", interface);
+	if (!found.has_ethernet)
 		return reason_set(reason, -EINVAL,
 				  "'%s' has no Ethernet header (a tunnel, PPP, a modem), so the filter would find no "
 				  "packet there; load it on the Ethernet interface below",
-				  name);
-	memcpy(attachment->interface, interface.name, sizeof(attachment->interface));
-	attachment->ifindex = interface.index;
-	attachment->has_ethernet = true;
-	attachment->mtu = interface.mtu;
-	return 0;
-}
-
-int kernel_attach(struct kernel_filter *filter, const char *interface, enum kernel_mode wanted, struct reason *reason)
-{
-	struct kernel_attachment attachment = {};
-	int error = find_interface(interface, &attachment, reason);
-
-	if (!error)
-		error = attach_wanted(filter, wanted, &attachment, reason);
+				  interface);
+	memcpy(attachment.interface, found.name, sizeof(attachment.interface)); /* `interface` may be an altname */
+	attachment.ifindex = found.index;
+	attachment.mtu = found.mtu;
+	reason_set(&why, 0, "%s", "");
+	error = attach_mode(filter, wanted == KERNEL_SKB ? INTERFACE_SKB : INTERFACE_NATIVE, &attachment, reason);
+	if (is_unsupported(error) && wanted == KERNEL_AUTO) {
+		reason_set(&why, 0, "%s", why_not_native(error));
+		error = attach_mode(filter, INTERFACE_SKB, &attachment, reason);
+	}
 	if (error)
 		return error;
+	*reason = why;
 	error = kernel_add_attachment(filter, &attachment);
 	return error ? kernel_refuse(reason, error, "cannot note the attachment to ", interface) : 0;
 }
+
 /* ---- detach ---- */
 
 static int detach(const struct kernel_attachment *attachment)
@@ -175,7 +150,7 @@ static int detach(const struct kernel_attachment *attachment)
 	return error;
 }
 
-/* Whether the filter of that name now runs by another program here, or by none (prog_id 0). */
+/* Whether the filter `name` now runs another program on this interface, or no program (prog_id 0). */
 static bool has_changed(const char *name, struct kernel_attachment *attachment)
 {
 	const __u32 before = attachment->prog_id;

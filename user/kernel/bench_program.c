@@ -32,21 +32,6 @@ static int map_memory(const struct bpf_map *map, void **memory)
 	return -errno;
 }
 
-/* The object has the filter's own programs, too. They are not loaded. */
-static int load(const struct kernel_filter *filter, unsigned int workers, struct bench *program)
-{
-	int error = bpf_program__set_autoload(program->progs.xdp_cuckoo, false);
-
-	kernel_set_constants(&filter->options, &program->rodata->xc_options, program->rodata->xc_prefixes);
-	if (!error)
-		error = bpf_program__set_autoload(program->progs.xdp_cuckoo_frags, false);
-	if (!error)
-		error = bpf_map__set_max_entries(program->maps.bench_stamps, workers * BENCH_SLICES);
-	if (!error)
-		error = kernel_reuse_maps(filter, program->obj);
-	return error ? error : bench__load(program);
-}
-
 int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, struct kernel_bench *bench,
 		      struct reason *reason)
 {
@@ -58,7 +43,15 @@ int kernel_bench_open(const struct kernel_filter *filter, unsigned int workers, 
 	*bench = (struct kernel_bench){ .program = program };
 	if (!program)
 		return kernel_refuse(reason, -errno, "cannot open the built-in BPF object", "");
-	error = load(filter, workers, program);
+	kernel_set_constants(&filter->options, &program->rodata->xc_options, program->rodata->xc_prefixes);
+	/* The object also has the filter's own programs. Do not load them. */
+	bpf_program__set_autoload(program->progs.xdp_cuckoo, false);
+	bpf_program__set_autoload(program->progs.xdp_cuckoo_frags, false);
+	error = bpf_map__set_max_entries(program->maps.bench_stamps, workers * BENCH_SLICES);
+	if (!error)
+		error = kernel_reuse_maps(filter, program->obj);
+	if (!error)
+		error = bench__load(program);
 	if (!error)
 		error = map_memory(program->maps.bench_ipv4, (void **)&bench->ipv4);
 	if (!error)

@@ -19,7 +19,7 @@ struct kernel_bench {
 	__u64 *stamps; /* BENCH_SLICES for each worker */
 };
 
-/* Bytes of kernel memory that it takes. */
+/* Bytes of kernel memory that kernel_bench_open() takes. */
 __u64 kernel_bench_bytes(unsigned int workers);
 
 /* `filter` must not be running: its counters change. On failure *bench is zeroed. 0 or -errno. */
@@ -30,7 +30,7 @@ void kernel_bench_close(struct kernel_bench *bench);
 /*
  * Runs the program `packets` times on `frame`. The frame starts with a struct bench_head and keeps what the
  * last run wrote. *ns (may be NULL): time per packet, rounded down. Threads may call this at the same time,
- * each with its own frame and its own number of a worker. 0; -EPROTO: the program did not find its flows;
+ * each with its own frame and its own worker number. 0; -EPROTO: the program did not find its flows;
  * other -errno.
  */
 int kernel_bench_run(const struct kernel_bench *bench, void *frame, size_t bytes, __u32 packets, __u32 *ns,

@@ -9,17 +9,22 @@
 #include "kernel/kernel.h"
 #include "kernel/internal.h"
 
-/* Room for an element of the map; the counters of CPU c start at ABI_COUNTERS * c. NULL: no memory. */
-static struct abi_counter *element_alloc(void)
+int kernel_cpus(void)
 {
-	int cpus = libbpf_num_possible_cpus();
-
-	return cpus > 0 ? calloc(cpus, ABI_COUNTERS * sizeof(struct abi_counter)) : NULL;
+	return libbpf_num_possible_cpus();
 }
 
-static int say_no_element(struct reason *reason)
+/*
+ * Allocates room for an element of the map: *count counters. Those of CPU c start at ABI_COUNTERS * c. The caller
+ * frees *counters. 0 or -errno.
+ */
+static int make_room(struct abi_counter **counters, int *count, struct reason *reason)
 {
-	if (kernel_cpus() > 0)
+	*count = kernel_cpus() * ABI_COUNTERS;
+	*counters = *count > 0 ? calloc(*count, sizeof(**counters)) : NULL;
+	if (*counters)
+		return 0;
+	if (*count > 0)
 		return kernel_refuse(reason, -ENOMEM, "cannot read the counters", "");
 	return reason_set(reason, -ENOTSUP,
 			  "cannot tell how many CPUs there are: /sys is not mounted here; mount it (mount "
@@ -31,11 +36,6 @@ static int read_element(const struct kernel_filter *filter, __u32 element, struc
 	return bpf_map_lookup_elem(filter->map[KERNEL_COUNTERS].fd, &element, counters) ? -errno : 0;
 }
 
-int kernel_cpus(void)
-{
-	return libbpf_num_possible_cpus();
-}
-
 /*
  * Reads the counts of the last reset first. If a reset comes in between, the next reading shows it. In the
  * other order this reading would show negative counts.
@@ -43,12 +43,11 @@ int kernel_cpus(void)
 int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct abi_counter *counters,
 			struct reason *reason)
 {
-	struct abi_counter *base = element_alloc();
-	const int count = kernel_cpus() * ABI_COUNTERS;
-	int error;
+	struct abi_counter *base;
+	int count, error = make_room(&base, &count, reason);
 
-	if (!base)
-		return say_no_element(reason);
+	if (error)
+		return error;
 	error = read_element(filter, ABI_COUNTER_ROWS + row, base);
 	if (!error)
 		error = read_element(filter, row, counters);
@@ -60,17 +59,17 @@ int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct ab
 	return error ? kernel_refuse(reason, error, "cannot read the counters", "") : 0;
 }
 
-int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],
+/* Adds up the rows, which are bits of `rows`, and all CPUs. */
+static int add_rows(const struct kernel_filter *filter, __u64 rows, struct abi_counter counters[ABI_COUNTERS],
 		    struct reason *reason)
 {
-	struct abi_counter *row = element_alloc();
-	const int count = kernel_cpus() * ABI_COUNTERS;
-	int error = 0;
+	struct abi_counter *row;
+	int count, error = make_room(&row, &count, reason);
 
 	memset(counters, 0, ABI_COUNTERS * sizeof(*counters));
-	if (!row)
-		return say_no_element(reason);
 	for (__u32 r = 0; r < ABI_COUNTER_ROWS && !error; r++) {
+		if (!(rows >> r & 1))
+			continue;
 		error = kernel_row_counters(filter, r, row, reason);
 		for (int i = 0; i < count && !error; i++) {
 			counters[i % ABI_COUNTERS].packets += row[i].packets;
@@ -81,19 +80,45 @@ int kernel_counters(const struct kernel_filter *filter, struct abi_counter count
 	return error;
 }
 
+int kernel_counters(const struct kernel_filter *filter, struct abi_counter counters[ABI_COUNTERS],
+		    struct reason *reason)
+{
+	return add_rows(filter, ~0ULL, counters, reason);
+}
+
+/* A bond runs the program on its slaves, so their rows belong to it. */
+int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
+		      const struct interface *interfaces, size_t interfaces_count, __u64 *packets,
+		      struct reason *reason)
+{
+	__u64 rows = 1ULL << abi_counter_row(attachment->ifindex);
+	struct abi_counter counters[ABI_COUNTERS];
+	int error;
+
+	for (size_t i = 0; i < interfaces_count; i++)
+		if (interfaces[i].master == attachment->ifindex)
+			rows |= 1ULL << abi_counter_row(interfaces[i].index);
+	error = add_rows(filter, rows, counters, reason);
+	*packets = 0;
+	for (int i = 0; i < OUTCOMES * VERDICTS; i++)
+		*packets += counters[i].packets;
+	return error;
+}
+
 int kernel_reset_counters(const struct kernel_filter *filter, struct reason *reason)
 {
-	const int fd = filter->map[KERNEL_COUNTERS].fd;
-	struct abi_counter *counters = element_alloc();
-	int error = counters ? 0 : -ENOMEM;
+	struct abi_counter *counters;
+	int count, error = make_room(&counters, &count, reason);
 
 	for (__u32 row = 0; row < ABI_COUNTER_ROWS && !error; row++) {
 		const __u32 base = ABI_COUNTER_ROWS + row;
 
 		error = read_element(filter, row, counters);
-		if (!error && bpf_map_update_elem(fd, &base, counters, BPF_ANY))
+		if (!error && bpf_map_update_elem(filter->map[KERNEL_COUNTERS].fd, &base, counters, BPF_ANY))
 			error = -errno;
+		if (error)
+			error = kernel_refuse(reason, error, "cannot reset the counters", "");
 	}
 	free(counters);
-	return error ? kernel_refuse(reason, error, "cannot reset the counters", "") : 0;
+	return error;
 }

@@ -25,10 +25,11 @@ struct search {
 	__u32 root_id;
 	__u64 missed;             /* sum of the ids of programs and links that could not be opened */
 	bool has_unsound;         /* a filter cannot be used; `reason` says why */
-	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": there is none */
+	char unseen[IF_NAMESIZE]; /* an interface whose program this process may not look at; "": no such interface */
 	struct reason *reason;
 };
-/* Adds an attachment to a filter that is known, or adds the filter. Takes ownership of `filter`. */
+
+/* Adds an attachment to a filter that is known, or adds the filter. If it is added, *filter is zeroed. */
 static int add_filter(struct search *search, struct kernel_filter *filter, const struct bpf_prog_info *program)
 {
 	struct kernel_attachment attachment = { .ifindex = search->interface->index,
@@ -43,27 +44,26 @@ static int add_filter(struct search *search, struct kernel_filter *filter, const
 	int error;
 
 	memcpy(attachment.interface, search->interface->name, sizeof(attachment.interface));
-	for (size_t i = 0; i < search->count; i++) {
-		if (search->filters[i].map[KERNEL_CONFIG].id != filter->map[KERNEL_CONFIG].id)
-			continue;
-		kernel_close(filter);
-		return kernel_add_attachment(&search->filters[i], &attachment);
-	}
-	error = kernel_map_memory(filter, search->reason);
-	if (!error)
-		error = kernel_recognise(filter, search->interface->name, search->reason);
-	grown = error ? NULL : realloc(search->filters, (search->count + 1) * sizeof(*grown));
-	if (!grown) {
-		kernel_close(filter);
-		return error ? error : -ENOMEM;
-	}
+	for (size_t i = 0; i < search->count; i++)
+		if (search->filters[i].map[KERNEL_CONFIG].id == filter->map[KERNEL_CONFIG].id)
+			return kernel_add_attachment(&search->filters[i], &attachment);
+	error = kernel_recognise(filter, search->interface->name, search->reason);
+	if (error)
+		return error;
+	grown = realloc(search->filters, (search->count + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
 	search->filters = grown;
 	grown[search->count] = *filter;
+	*filter = (struct kernel_filter){};
 	return kernel_add_attachment(&grown[search->count++], &attachment);
 }
 
-/* Looks at one program. *is_ours: it uses a filter's maps. -EPROTO: that filter cannot be used. */
-static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
+/*
+ * Looks at one program. *is_ours: it uses a filter's maps. A filter that cannot be used is noted in `search`, and is
+ * no error, because it must not hide the others.
+ */
+static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
 {
 	__u32 ids[MAPS_OF_A_PROGRAM_MAX];
 	struct bpf_prog_info info = { .map_ids = (unsigned long)ids, .nr_map_ids = MAPS_OF_A_PROGRAM_MAX };
@@ -84,32 +84,22 @@ static int take_program(struct search *search, __u32 prog_id, bool *is_ours)
 	count = info.nr_map_ids < MAPS_OF_A_PROGRAM_MAX ? info.nr_map_ids : MAPS_OF_A_PROGRAM_MAX;
 	if (!error)
 		error = kernel_open_maps(ids, count, &filter);
-	/* Only now, because the maps may go with the program. */
+	/* Only now, because the maps may end with the program. */
 	close(fd);
-	if (error == -EPROTO)
+	if (error == -EPROTO) {
 		kernel_say_unknown_version(search->interface->name, search->reason);
-	else if (error)
+	} else if (error) {
 		kernel_refuse(search->reason, error, "cannot look at the maps of the XDP program on ",
 			      search->interface->name);
-	else if (filter.is_other_version)
-		error = kernel_recognise_other(&filter, search->interface->name, search->reason);
-	*is_ours = !error && filter.map[KERNEL_CONFIG].fd;
-	if (*is_ours)
-		return add_filter(search, &filter, &info);
+	} else if (filter.map[KERNEL_CONFIG].fd || filter.is_other_version) {
+		error = add_filter(search, &filter, &info);
+		*is_ours = !error;
+	}
 	kernel_close(&filter);
+	if (error == -EPROTO)
+		search->has_unsound = *is_ours = true;
 	search->missed += error == -ENOENT ? prog_id : 0;
-	return error == -ENOENT ? 0 : error;
-}
-
-/* A filter that cannot be used must not hide the others. */
-static int inspect_program(struct search *search, __u32 prog_id, bool *is_ours)
-{
-	const int error = take_program(search, prog_id, is_ours);
-
-	if (error != -EPROTO)
-		return error;
-	search->has_unsound = *is_ours = true;
-	return 0;
+	return error == -EPROTO || error == -ENOENT ? 0 : error;
 }
 
 /*
@@ -160,50 +150,37 @@ static int inspect_interface(struct search *search, const struct interface *inte
 			error = inspect_extensions(search);
 			continue;
 		}
-		/* The program has no pin here. Somebody else may have loaded it, or it has just ended. */
+		/* The program has no pin here: somebody else may have loaded it, or it has just ended. */
 		memcpy(search->unseen, interface->name, sizeof(search->unseen));
 		search->missed += search->root_id;
 	}
 	return error;
 }
 
-static int inspect_all(struct search *search)
+/*
+ * Repeats the search while programs or links disappear, because other programs may have replaced them. Ends when a
+ * search misses nothing, or only what the search before missed: this process may not open that. Reaching LOOKS_MAX
+ * is no error: no writer replaces tables that fast, and links of others must not block `panic`.
+ */
+static int search_interfaces(struct search *search)
 {
 	struct interface *interfaces;
+	int error, looks = 0;
+	__u64 missed;
 	size_t count;
-	int error = interfaces_list(&interfaces, &count);
-
-	if (error)
-		return kernel_refuse(search->reason, error, "cannot list the network interfaces", "");
-	for (size_t i = 0; i < count && !error; i++)
-		error = inspect_interface(search, &interfaces[i]);
-	free(interfaces);
-	return error;
-}
-
-/*
- * Repeats the search while programs or links disappear, because others may have replaced them. Ends when
- * none is missed, or the same ones as before, which this process may not open. The number of searches is
- * limited, and reaching the limit is no error: no writer replaces tables that fast, and links of others
- * must not block `panic`.
- */
-static int look(struct search *search)
-{
-	__u64 missed = 0;
-	int error;
 
 	kernel_listen();
-	error = inspect_all(search);
-	for (int looks = 1; !error && search->missed && search->missed != missed && looks < LOOKS_MAX; looks++) {
+	do {
 		missed = search->missed;
 		kernel_filters_free(search->filters, search->count);
-		search->filters = NULL;
-		search->count = 0;
-		search->missed = 0;
-		search->has_unsound = false;
-		search->unseen[0] = '\0';
-		error = inspect_all(search);
-	}
+		*search = (struct search){ .reason = search->reason };
+		error = interfaces_list(&interfaces, &count);
+		if (error)
+			error = kernel_refuse(search->reason, error, "cannot list the network interfaces", "");
+		for (size_t i = 0; i < count && !error; i++)
+			error = inspect_interface(search, &interfaces[i]);
+		free(interfaces);
+	} while (!error && search->missed && search->missed != missed && ++looks < LOOKS_MAX);
 	return error == -ENOMEM ? reason_set(search->reason, error, "no memory to list the filters") : error;
 }
 
@@ -213,56 +190,42 @@ static bool is_named(const struct kernel_filter *filter, const char *name)
 	return !filter->config->magic || !strncmp(filter->config->name, name, sizeof(filter->config->name));
 }
 
-static bool has_named(const struct search *search, const char *name)
-{
-	for (size_t i = 0; i < search->count; i++)
-		if (is_named(&search->filters[i], name))
-			return true;
-	return false;
-}
-
-/* -EPROTO: one of them is the wanted filter. */
-static int leave_out_other_versions(struct search *search, const char *name)
-{
-	size_t kept = 0;
-	int error = 0;
-
-	for (size_t i = 0; i < search->count; i++) {
-		struct kernel_filter *filter = &search->filters[i];
-
-		if (!filter->is_other_version) {
-			search->filters[kept++] = *filter;
-			continue;
-		}
-		if (!name || is_named(filter, name))
-			error = kernel_say_other_version(filter, search->reason);
-		kernel_close(filter);
-	}
-	search->count = kept;
-	return error;
-}
-
 static int find(const char *name, bool with_others, struct kernel_filter **filters, size_t *count,
 		struct reason *reason)
 {
 	struct search search = { .reason = reason };
-	int error = look(&search);
+	bool is_found = false;
+	int error = search_interfaces(&search);
+	size_t kept = 0;
 
 	if (error) {
 		kernel_filters_free(search.filters, search.count);
-		search.filters = NULL;
-		search.count = 0;
-	} else {
-		const bool is_found = name && has_named(&search, name);
-
-		error = search.has_unsound && !is_found ? -EPROTO : 0;
-		if (!with_others && leave_out_other_versions(&search, name))
-			error = -EPROTO;
-		if (*search.unseen && !is_found)
-			error = kernel_say_unseen(search.unseen, reason);
+		search = (struct search){};
 	}
+	for (size_t i = 0; i < search.count; i++) {
+		struct kernel_filter *filter = &search.filters[i];
+		const bool is_wanted = !name || is_named(filter, name);
+
+		is_found |= name && is_wanted;
+		if (with_others || !filter->is_other_version) {
+			search.filters[kept++] = *filter;
+			continue;
+		}
+		if (is_wanted)
+			error = reason_set(
+				reason, -EPROTO,
+				"the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of version %u, "
+				"this tool's of %u); xdp-cuckoo --name %s load %s replaces it without a gap",
+				filter->config->name, filter->attachments[0].interface, filter->config->version,
+				ABI_VERSION, filter->config->name, filter->attachments[0].interface);
+		kernel_close(filter);
+	}
+	if (search.has_unsound && !is_found)
+		error = -EPROTO;
+	if (*search.unseen && !is_found)
+		error = kernel_say_unseen(search.unseen, reason);
 	*filters = search.filters;
-	*count = search.count;
+	*count = kept;
 	return error;
 }
 
@@ -283,32 +246,23 @@ int kernel_find_all(const char *name, struct kernel_filter **filters, size_t *co
 	return find(name, true, filters, count, reason);
 }
 
-/* ---- age ---- */
-
-static double program_age(__u32 prog_id, double now)
-{
-	struct bpf_prog_info info = {};
-	__u32 length = sizeof(info);
-	int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, prog_id), error;
-
-	if (fd < 0)
-		return -1;
-	error = bpf_obj_get_info_by_fd(fd, &info, &length);
-	close(fd);
-	return error ? -1 : now - 1e-9 * info.load_time;
-}
-
 double kernel_age(const struct kernel_filter *filter)
 {
-	struct timespec time;
+	struct timespec now;
 	double oldest = -1;
 
-	clock_gettime(CLOCK_BOOTTIME, &time);
+	clock_gettime(CLOCK_BOOTTIME, &now);
 	for (size_t i = 0; i < filter->attachments_count; i++) {
-		const double age = program_age(filter->attachments[i].prog_id, time.tv_sec + 1e-9 * time.tv_nsec);
+		const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, filter->attachments[i].prog_id);
+		struct bpf_prog_info info;
 
-		if (age > oldest)
-			oldest = age;
+		if (!kernel_program_info(fd, &info)) {
+			const double age = now.tv_sec + 1e-9 * now.tv_nsec - 1e-9 * info.load_time;
+
+			oldest = age > oldest ? age : oldest;
+		}
+		if (fd >= 0)
+			close(fd);
 	}
 	return oldest;
 }

@@ -44,57 +44,48 @@ const char *interface_mode_name(enum interface_mode mode)
 	return names[mode];
 }
 
-/* Since Linux 4.19 there is an attribute for the program of each mode. */
-static int read_xdp(const struct nlattr *attribute, void *context)
+static int read_link(const struct nlmsghdr *message, void *context)
 {
+	/* Since Linux 4.19 there is an attribute for the program of each mode. */
 	static const __u16 type_of[INTERFACE_MODES] = {
 		[INTERFACE_NATIVE] = IFLA_XDP_DRV_PROG_ID,
 		[INTERFACE_SKB] = IFLA_XDP_SKB_PROG_ID,
 		[INTERFACE_OFFLOAD] = IFLA_XDP_HW_PROG_ID,
 	};
-	struct interface *interface = context;
-
-	for (int mode = 0; mode < INTERFACE_MODES; mode++)
-		if (mnl_attr_get_type(attribute) == type_of[mode])
-			interface->prog_id[mode] = mnl_attr_get_u32(attribute);
-	return MNL_CB_OK;
-}
-
-static int read_attribute(const struct nlattr *attribute, void *context)
-{
-	struct interface *interface = context;
-
-	switch (mnl_attr_get_type(attribute)) {
-	case IFLA_IFNAME:
-		strncpy(interface->name, mnl_attr_get_str(attribute), IF_NAMESIZE - 1);
-		break;
-	case IFLA_MTU:
-		interface->mtu = mnl_attr_get_u32(attribute);
-		break;
-	case IFLA_MASTER:
-		interface->master = mnl_attr_get_u32(attribute);
-		break;
-	case IFLA_STATS64: /* aligned to 4 bytes only, so copied */
-		memcpy(&interface->received,
-		       (const char *)mnl_attr_get_payload(attribute) + offsetof(struct rtnl_link_stats64, rx_packets),
-		       sizeof(interface->received));
-		break;
-	case IFLA_XDP:
-		return mnl_attr_parse_nested(attribute, read_xdp, interface);
-	}
-	return MNL_CB_OK;
-}
-
-static int read_link(const struct nlmsghdr *message, void *context)
-{
 	const struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
+	const struct nlattr *attribute, *program;
 	struct interface *interface = context;
 
 	*interface = (struct interface){
 		.index = header->ifi_index,
 		.has_ethernet = header->ifi_type == ARPHRD_ETHER || header->ifi_type == ARPHRD_LOOPBACK,
 	};
-	return mnl_attr_parse(message, sizeof(*header), read_attribute, interface);
+	mnl_attr_for_each(attribute, message, sizeof(*header)) {
+		const char *payload = mnl_attr_get_payload(attribute);
+
+		switch (mnl_attr_get_type(attribute)) {
+		case IFLA_IFNAME:
+			strncpy(interface->name, payload, IF_NAMESIZE - 1);
+			break;
+		case IFLA_MTU:
+			interface->mtu = mnl_attr_get_u32(attribute);
+			break;
+		case IFLA_MASTER:
+			interface->master = mnl_attr_get_u32(attribute);
+			break;
+		case IFLA_STATS64: /* aligned to 4 bytes only, so copied */
+			memcpy(&interface->received, payload + offsetof(struct rtnl_link_stats64, rx_packets),
+			       sizeof(interface->received));
+			break;
+		case IFLA_XDP:
+			mnl_attr_for_each_nested(program, attribute)
+				for (int mode = 0; mode < INTERFACE_MODES; mode++)
+					if (mnl_attr_get_type(program) == type_of[mode])
+						interface->prog_id[mode] = mnl_attr_get_u32(program);
+			break;
+		}
+	}
+	return MNL_CB_OK;
 }
 
 static int list_link(const struct nlmsghdr *message, void *context)
@@ -117,16 +108,14 @@ int interfaces_list(struct interface **interfaces, size_t *count)
 		listing.count = 0;
 		error = netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), list_link, &listing);
 	}
-	*interfaces = NULL;
-	*count = 0;
 	if (error) {
 		free(listing.interfaces);
-		/* Commands take -EINTR for a signal, but there was none. */
-		return error == -EINTR ? -EAGAIN : error;
+		listing = (struct listing){};
 	}
 	*interfaces = listing.interfaces;
 	*count = listing.count;
-	return 0;
+	/* Commands take -EINTR for a signal, but there was none. */
+	return error == -EINTR ? -EAGAIN : error;
 }
 
 struct names {
@@ -134,28 +123,26 @@ struct names {
 	void *context;
 };
 
-static int visit_name(const struct nlattr *attribute, void *context)
+static int visit_names(const struct nlmsghdr *message, void *context)
 {
 	const struct names *names = context;
-	const __u16 type = mnl_attr_get_type(attribute);
+	const struct nlattr *attribute, *name;
 
-	if (type == IFLA_PROP_LIST)
-		return mnl_attr_parse_nested(attribute, visit_name, context);
-	if (type == IFLA_IFNAME || type == IFLA_ALT_IFNAME)
-		names->visit(mnl_attr_get_str(attribute), names->context);
+	mnl_attr_for_each(attribute, message, sizeof(struct ifinfomsg)) {
+		if (mnl_attr_get_type(attribute) == IFLA_IFNAME)
+			names->visit(mnl_attr_get_str(attribute), names->context);
+		if (mnl_attr_get_type(attribute) != IFLA_PROP_LIST)
+			continue;
+		mnl_attr_for_each_nested(name, attribute)
+			if (mnl_attr_get_type(name) == IFLA_ALT_IFNAME)
+				names->visit(mnl_attr_get_str(name), names->context);
+	}
 	return MNL_CB_OK;
-}
-
-static int visit_link(const struct nlmsghdr *message, void *context)
-{
-	return mnl_attr_parse(message, sizeof(struct ifinfomsg), visit_name, context);
 }
 
 void interfaces_names(void (*visit)(const char *name, void *context), void *context)
 {
-	struct names names = { visit, context };
-
-	netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), visit_link, &names);
+	netlink_dump(RTM_GETLINK, AF_UNSPEC, sizeof(struct ifinfomsg), visit_names, &(struct names){ visit, context });
 }
 
 int interfaces_find(const char *name, struct interface *interface)
@@ -178,16 +165,14 @@ bool interfaces_is_there(const char *name)
 	return !interfaces_find(name, &ignored);
 }
 
-static int read_feature(const struct nlattr *attribute, void *context)
+static int read_features(const struct nlmsghdr *message, void *features)
 {
-	if (mnl_attr_get_type(attribute) == NETDEV_DEV_XDP_FEATURES)
-		*(__u64 *)context = mnl_attr_get_u64(attribute);
-	return MNL_CB_OK;
-}
+	const struct nlattr *attribute;
 
-static int read_features(const struct nlmsghdr *message, void *context)
-{
-	return mnl_attr_parse(message, sizeof(struct genlmsghdr), read_feature, context);
+	mnl_attr_for_each(attribute, message, sizeof(struct genlmsghdr))
+		if (mnl_attr_get_type(attribute) == NETDEV_DEV_XDP_FEATURES)
+			*(__u64 *)features = mnl_attr_get_u64(attribute);
+	return MNL_CB_OK;
 }
 
 bool interfaces_may_take_frags(int index)
@@ -203,7 +188,6 @@ bool interfaces_are_one(const char *name, const char *other)
 {
 	struct interface one, two;
 
-	if (!strcmp(name, other))
-		return true;
-	return !interfaces_find(name, &one) && !interfaces_find(other, &two) && one.index == two.index;
+	return !strcmp(name, other) ||
+	       (!interfaces_find(name, &one) && !interfaces_find(other, &two) && one.index == two.index);
 }

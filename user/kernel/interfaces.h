@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The network interfaces of this namespace and the XDP programs on them, read with one rtnetlink dump. One
+ * The network interfaces of this namespace and the XDP programs on them, read with one rtnetlink dump. A
  * query per interface would take time in the square of their number. Knows netlink, not BPF.
  */
 #ifndef XDP_CUCKOO_INTERFACES_H
@@ -24,9 +24,9 @@ enum interface_mode {
 struct interface {
 	char name[IF_NAMESIZE];
 	int index;
-	bool has_ethernet; /* headers, as the loopback interface has; tunnels, PPP and some modems have none */
+	bool has_ethernet; /* headers; the loopback interface has them; tunnels, PPP and some modems do not */
 	__u32 prog_id[INTERFACE_MODES]; /* 0: no program */
-	int master;                     /* index of its bond, bridge, ...; 0: it has none */
+	int master;                     /* index of its bond, bridge, ...; 0: it has no master */
 	__u32 mtu;
 	__u64 received; /* packets, counted by the driver: maybe only every 2 s, and maybe without what XDP drops */
 };
@@ -35,24 +35,21 @@ struct interface {
 const char *interface_mode_name(enum interface_mode mode);
 
 /*
- * An interface's name may have any character but slash, colon and white space. Replaces by '?' what
- * terminals obey, and what is not UTF-8, because JSON and Prometheus do not accept that.
+ * An interface's name may have any character but slash, colon and white space. Replaces control characters and
+ * what is not UTF-8 by '?', for terminals, JSON and Prometheus.
  */
 void interface_clean_name(char *name);
 
 /*
- * A snapshot of all interfaces in the kernel's order. 0, and an array for free(); -EAGAIN: interfaces come
- * and go all the time; other -errno. On failure *interfaces is NULL.
+ * All interfaces, in the kernel's order, in an array for free(). 0; -EAGAIN: interfaces come and go all the time;
+ * other -errno. On failure *interfaces is NULL.
  */
 int interfaces_list(struct interface **interfaces, size_t *count);
 
-/* Visits all names of all interfaces, alternative ones too. For suggestions, so errors are ignored. */
+/* Visits all names of all interfaces, also alternative names. Ignores errors: the names are for suggestions. */
 void interfaces_names(void (*visit)(const char *name, void *context), void *context);
 
-/*
- * Finds an interface by its own or an alternative name (`ip link property add ... altname`).
- * if_nametoindex() finds no name with more than 15 bytes. 0; -ENODEV; other -errno.
- */
+/* Finds an interface by its own or an alternative name (altname), also a long one. 0; -ENODEV; other -errno. */
 int interfaces_find(const char *name, struct interface *interface);
 
 /* Whether an interface has that name. */
@@ -64,7 +61,7 @@ bool interfaces_is_there(const char *name);
  */
 bool interfaces_may_take_frags(int index);
 
-/* Whether both names are names of one interface. */
+/* Whether both names are names of the same interface. */
 bool interfaces_are_one(const char *name, const char *other);
 
 #endif

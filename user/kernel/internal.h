@@ -4,6 +4,7 @@
 #define XDP_CUCKOO_KERNEL_INTERNAL_H
 
 #include <bpf/libbpf.h>
+#include <linux/bpf.h>
 
 #include "kernel/kernel.h"
 
@@ -36,8 +37,6 @@ __u32 kernel_bucket_bytes(const struct abi_options *options);
 /* The number of elements of a map. */
 __u64 kernel_sizes_entries(const struct kernel_sizes *plan, enum kernel_map_name name);
 
-void kernel_close_map(struct kernel_map *map);
-
 /* ---- load_program.c ---- */
 
 /* Lets an object that is not loaded yet use the maps of a running filter. */
@@ -56,7 +55,11 @@ int kernel_load_programs_of(const struct kernel_filter *other, struct kernel_fil
 /* The descriptor of a loaded program. */
 int kernel_program(const struct kernel_filter *filter, bool is_frags);
 
-int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id);
+/* Notes in the attachment that it runs a program of `filter`: which, is_frags says. 0 or -errno. */
+int kernel_note_program(const struct kernel_filter *filter, struct kernel_attachment *attachment);
+
+/* What the kernel says about a program, but not its maps. If `fd` is negative, it is returned. 0 or -errno. */
+int kernel_program_info(int fd, struct bpf_prog_info *info);
 
 /* ---- pins.c ---- */
 
@@ -80,11 +83,11 @@ int kernel_say_unseen(const char *interface, struct reason *reason);
 /*
  * Call it before a filter whose programs are loaded is attached. Pins the filter if it could not be found
  * otherwise, or if `predecessor` (may be the filter itself) is pinned. 0 or -errno. In both cases call
- * kernel_pin_done() with *held after attaching.
+ * kernel_pin_done() with *lock after attaching.
  */
-int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
+int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *lock,
 	       struct reason *reason);
-void kernel_pin_done(int held);
+void kernel_pin_done(int lock);
 
 /* Removes the pins of filters that no interface runs. */
 void kernel_unpin_unused(void);
@@ -95,16 +98,13 @@ void kernel_unpin_unused(void);
 int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter);
 
 /*
- * Whether the filter on `interface`, with mapped memory, can be used; sets its options.
- * kernel_recognise_other() is for maps of another version, and maps only the config. 0; -EPROTO; -ENOENT:
- * the filter is just being removed.
+ * Maps the memory of the filter on `interface` and sets its options. 0, also for a filter of another version; -EPROTO:
+ * it cannot be used; -ENOENT: it is just being removed; other -errno.
  */
 int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason);
-int kernel_recognise_other(struct kernel_filter *filter, const char *interface, struct reason *reason);
 
-/* Say why a filter of another version cannot be used. -EPROTO. */
+/* Says that the filter on `interface` is of an unknown version. -EPROTO. */
 int kernel_say_unknown_version(const char *interface, struct reason *reason);
-int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason);
 
 /* ---- swap_program.c ---- */
 

@@ -49,7 +49,7 @@ struct kernel_map {
 	void *memory;
 	struct kernel_part {
 		size_t start, end;
-	} * part; /* the last one that kernel_map_part() mapped */
+	} * part; /* the last part that kernel_map_part() mapped */
 };
 
 /*
@@ -154,8 +154,8 @@ int kernel_detach(const struct kernel_filter *filter, const struct kernel_attach
  * interface this is one step, so every packet meets one of the two. If one interface refuses, all others
  * get `old` back.
  *
- * An interface that is gone, or runs neither filter, is left out and is no longer among the attachments;
- * but if all are left out, the attachments stay. After 0, no packet is in `old` any more. -EBUSY: libxdp's
+ * An interface that is gone, or runs neither filter, is left out: it is no longer among the attachments. If
+ * all are left out, the attachments stay. After 0, no packet is in `old` any more. -EBUSY: libxdp's
  * dispatcher runs `old`, or an interface that runs it does not let it be replaced; other -errno.
  */
 int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason);
@@ -190,12 +190,12 @@ int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_at
  */
 int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason);
 
-/* The first attachment that libxdp's dispatcher runs, so we cannot replace it; NULL: there is none. */
+/* The first attachment that libxdp's dispatcher runs, so we cannot replace it; NULL: no attachment. */
 const struct kernel_attachment *kernel_held_attachment(const struct kernel_filter *filter);
 
 /*
  * The kernel's present tick (abi.h), and ticks per second, which is not an integer. Only a BPF program can
- * read jiffies, so this loads one of three instructions and runs it. 0; -EPERM; other -errno.
+ * read jiffies, so this loads a program of three instructions and runs it. 0; -EPERM; other -errno.
  */
 int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason);
 

@@ -10,7 +10,7 @@
 
 /*
  * The kernel's last error text for this thread since kernel_listen(). It says more than errno. Only
- * bpf_xdp_attach() has such texts, so only its caller shows them.
+ * bpf_xdp_attach() gives texts, so only its caller shows them.
  */
 static _Thread_local char kernel_message[REASON_BYTES / 2];
 static _Thread_local bool is_listening;

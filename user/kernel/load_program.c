@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -36,29 +38,7 @@ void kernel_set_constants(const struct abi_options *options, volatile const stru
 		memcpy((void *)xc_prefixes, semisort_prefixes(), BUCKET_SORTED_CODES * sizeof(*xc_prefixes));
 }
 
-/* The maps that a filter takes over from its predecessor: counters, and what a listener reads. */
-static int share_maps(const struct kernel_filter *predecessor, const struct xdp_cuckoo *skeleton)
-{
-	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
-	int error = 0;
-
-	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]) && !error; i++)
-		error = bpf_map__reuse_fd(skeleton_map(skeleton, shared[i]), predecessor->map[shared[i]].fd);
-	return error;
-}
-
-static int size_maps(const struct kernel_sizes *plan, const struct xdp_cuckoo *skeleton)
-{
-	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
-	int error = bpf_map__set_value_size(skeleton->maps.xc_buckets, kernel_bucket_bytes(&plan->options));
-
-	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
-		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
-						 kernel_sizes_entries(plan, sized[i]));
-	return plan->predecessor && !error ? share_maps(plan->predecessor, skeleton) : error;
-}
-
-/* Opens the built-in object so that loading it makes only maps. NULL, with the reason. */
+/* Opens the built-in object so that loading it makes only maps. On failure NULL, and *reason is set. */
 static struct xdp_cuckoo *open_object(const struct abi_options *options, struct reason *reason)
 {
 	struct xdp_cuckoo *skeleton;
@@ -116,56 +96,63 @@ int kernel_program(const struct kernel_filter *filter, bool is_frags)
 	return bpf_program__fd(program_of(filter->program[is_frags], is_frags));
 }
 
-int kernel_program_id(const struct kernel_filter *filter, bool is_frags, __u32 *id)
+int kernel_program_info(int fd, struct bpf_prog_info *info)
 {
-	struct bpf_prog_info info = {};
-	__u32 length = sizeof(info);
+	__u32 length = sizeof(*info);
 
-	if (bpf_obj_get_info_by_fd(kernel_program(filter, is_frags), &info, &length))
-		return -errno;
-	*id = info.id;
-	return 0;
+	*info = (struct bpf_prog_info){};
+	if (fd < 0)
+		return fd;
+	return bpf_obj_get_info_by_fd(fd, info, &length) ? -errno : 0;
 }
 
-/* Duplicates the descriptors, so that created and found filters are closed in the same way. */
-static int take_created_map(struct kernel_filter *filter, const struct xdp_cuckoo *skeleton, enum kernel_map_name name)
+int kernel_note_program(const struct kernel_filter *filter, struct kernel_attachment *attachment)
 {
-	const struct bpf_map *created = skeleton_map(skeleton, name);
-	struct kernel_map *map = &filter->map[name];
-	struct bpf_map_info info = {};
-	__u32 length = sizeof(info);
+	struct bpf_prog_info info;
+	int error = kernel_program_info(kernel_program(filter, attachment->is_frags), &info);
 
-	map->fd = fcntl(bpf_map__fd(created), F_DUPFD_CLOEXEC, 0);
-	if (map->fd < 0 || bpf_obj_get_info_by_fd(map->fd, &info, &length))
-		return -errno;
-	kernel_describe_map(&info, map);
-	return 0;
-}
-
-static int create_maps(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
-{
-	struct xdp_cuckoo *skeleton = open_object(&plan->options, reason);
-	int error;
-
-	if (!skeleton)
-		return -ENOMEM;
-	error = size_maps(plan, skeleton);
 	if (!error)
-		error = xdp_cuckoo__load(skeleton);
-	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
-		error = take_created_map(filter, skeleton, name);
-	xdp_cuckoo__destroy(skeleton);
-	return error ? kernel_refuse(reason, error, "cannot make the filter's maps", "") : 0;
+		attachment->prog_id = attachment->root_id = info.id;
+	return error;
 }
 
 int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter, struct reason *reason)
 {
+	static const enum kernel_map_name sized[] = { KERNEL_BUCKETS, KERNEL_RECORDS, KERNEL_COUNTS };
+	/* The filter takes these over from its predecessor: the counters, and what a listener reads. */
+	static const enum kernel_map_name shared[] = { KERNEL_COUNTERS, KERNEL_SAMPLES, KERNEL_SAMPLING };
+	struct xdp_cuckoo *skeleton;
 	int error;
 
 	*filter = (struct kernel_filter){ .options = plan->options };
-	error = create_maps(plan, filter, reason);
+	skeleton = open_object(&plan->options, reason);
+	if (!skeleton) {
+		kernel_close(filter);
+		return -ENOMEM;
+	}
+	error = bpf_map__set_value_size(skeleton->maps.xc_buckets, kernel_bucket_bytes(&plan->options));
+	for (size_t i = 0; i < sizeof(sized) / sizeof(sized[0]) && !error; i++)
+		error = bpf_map__set_max_entries(skeleton_map(skeleton, sized[i]),
+						 kernel_sizes_entries(plan, sized[i]));
+	for (size_t i = 0; plan->predecessor && i < sizeof(shared) / sizeof(shared[0]) && !error; i++)
+		error = bpf_map__reuse_fd(skeleton_map(skeleton, shared[i]), plan->predecessor->map[shared[i]].fd);
 	if (!error)
-		error = kernel_map_memory(filter, reason);
+		error = xdp_cuckoo__load(skeleton);
+	/* Duplicates the descriptors, so that created and found filters are closed in the same way. */
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++) {
+		struct bpf_map_info info = {};
+		__u32 length = sizeof(info);
+		int *fd = &filter->map[name].fd;
+
+		*fd = fcntl(bpf_map__fd(skeleton_map(skeleton, name)), F_DUPFD_CLOEXEC, 0);
+		if (*fd < 0 || bpf_obj_get_info_by_fd(*fd, &info, &length))
+			error = -errno;
+		else
+			kernel_describe_map(&info, &filter->map[name]);
+	}
+	xdp_cuckoo__destroy(skeleton);
+	error = error ? kernel_refuse(reason, error, "cannot make the filter's maps", "") :
+			kernel_map_memory(filter, reason);
 	if (!error && plan->predecessor)
 		error = kernel_load_programs_of(plan->predecessor, filter, reason);
 	if (error)
@@ -175,8 +162,15 @@ int kernel_create(const struct kernel_sizes *plan, struct kernel_filter *filter,
 
 void kernel_close(struct kernel_filter *filter)
 {
-	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++)
-		kernel_close_map(&filter->map[name]);
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
+		struct kernel_map *map = &filter->map[name];
+
+		if (map->memory)
+			munmap(map->memory, map->bytes);
+		free(map->part);
+		if (map->fd > 0)
+			close(map->fd);
+	}
 	xdp_cuckoo__destroy(filter->program[false]);
 	xdp_cuckoo__destroy(filter->program[true]);
 	free(filter->attachments);

@@ -13,12 +13,6 @@ const char *const kernel_map_names[KERNEL_MAPS] = {
 	[KERNEL_SAMPLES] = ABI_SAMPLES_MAP, [KERNEL_SAMPLING] = ABI_SAMPLING_MAP,
 };
 
-/* Per-CPU maps cannot be mapped. Whoever reads the ring maps it. */
-static bool is_mappable(enum kernel_map_name name)
-{
-	return name != KERNEL_COUNTERS && name != KERNEL_SAMPLES && name != KERNEL_SAMPLING;
-}
-
 int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 {
 	const size_t start = offset & ~((size_t)sysconf(_SC_PAGESIZE) - 1), end = offset + bytes;
@@ -33,7 +27,7 @@ int kernel_map_part(const struct kernel_map *map, size_t offset, size_t bytes)
 	return 0;
 }
 
-/* A table only gets its address range; kernel_map_part() maps parts of it. */
+/* A table gets only an address range; kernel_map_part() maps parts of it. */
 static int map_memory(struct kernel_map *map, bool is_table)
 {
 	void *memory = mmap(NULL, map->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -52,21 +46,13 @@ int kernel_map_memory(struct kernel_filter *filter, struct reason *reason)
 	int error = 0;
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
-		if (is_mappable(name) && !filter->map[name].memory &&
-		    (name == KERNEL_CONFIG || !filter->is_other_version))
+		/* Per-CPU maps cannot be mapped. Whoever reads the ring maps it. */
+		if (name != KERNEL_COUNTERS && name != KERNEL_SAMPLES && name != KERNEL_SAMPLING &&
+		    !filter->map[name].memory && (name == KERNEL_CONFIG || !filter->is_other_version))
 			error = map_memory(&filter->map[name],
 					   name == KERNEL_BUCKETS || name == KERNEL_RECORDS || name == KERNEL_COUNTS);
 	filter->config = filter->map[KERNEL_CONFIG].memory;
 	return error ? kernel_refuse(reason, error, "cannot map the filter's table", "") : 0;
-}
-
-void kernel_close_map(struct kernel_map *map)
-{
-	if (map->memory)
-		munmap(map->memory, map->bytes);
-	free(map->part);
-	if (map->fd > 0)
-		close(map->fd);
 }
 
 __u32 kernel_bucket_bytes(const struct abi_options *options)

@@ -9,34 +9,26 @@
 #define ANSWER_BYTES 32768
 #define REQUEST_BYTES 256
 
-static int exchange(struct mnl_socket *socket, const struct nlmsghdr *request, mnl_cb_t visit, void *context)
-{
-	char buffer[ANSWER_BYTES];
-	int more = MNL_CB_OK;
-
-	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ||
-	    mnl_socket_sendto(socket, request, request->nlmsg_len) < 0)
-		return -errno;
-	while (more > MNL_CB_STOP) {
-		const ssize_t received = mnl_socket_recvfrom(socket, buffer, sizeof(buffer));
-
-		if (received < 0)
-			return -errno;
-		more = mnl_cb_run(buffer, received, 0, mnl_socket_get_portid(socket), visit, context);
-	}
-	return more < 0 ? -errno : 0;
-}
-
 /* A dump needs no NLM_F_ACK, because the kernel marks its end. */
 static int ask(int bus, struct nlmsghdr *request, __u16 flags, mnl_cb_t visit, void *context)
 {
 	struct mnl_socket *socket = mnl_socket_open2(bus, SOCK_CLOEXEC);
-	int error;
+	char buffer[ANSWER_BYTES];
+	int more = MNL_CB_OK, error;
 
 	if (!socket)
 		return -errno;
 	request->nlmsg_flags = NLM_F_REQUEST | flags;
-	error = exchange(socket, request, visit, context);
+	if (mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) < 0 ||
+	    mnl_socket_sendto(socket, request, request->nlmsg_len) < 0)
+		more = MNL_CB_ERROR;
+	while (more > MNL_CB_STOP) {
+		const ssize_t received = mnl_socket_recvfrom(socket, buffer, sizeof(buffer));
+
+		more = received < 0 ? MNL_CB_ERROR :
+				      mnl_cb_run(buffer, received, 0, mnl_socket_get_portid(socket), visit, context);
+	}
+	error = more < 0 ? -errno : 0;
 	mnl_socket_close(socket);
 	return error;
 }
@@ -68,16 +60,14 @@ static struct nlmsghdr *put_generic(char *buffer, __u16 family, __u8 command)
 	return request;
 }
 
-static int read_family_attribute(const struct nlattr *attribute, void *context)
+static int read_family(const struct nlmsghdr *message, void *id)
 {
-	if (mnl_attr_get_type(attribute) == CTRL_ATTR_FAMILY_ID)
-		*(__u16 *)context = mnl_attr_get_u16(attribute);
-	return MNL_CB_OK;
-}
+	const struct nlattr *attribute;
 
-static int read_family(const struct nlmsghdr *message, void *context)
-{
-	return mnl_attr_parse(message, sizeof(struct genlmsghdr), read_family_attribute, context);
+	mnl_attr_for_each(attribute, message, sizeof(struct genlmsghdr))
+		if (mnl_attr_get_type(attribute) == CTRL_ATTR_FAMILY_ID)
+			*(__u16 *)id = mnl_attr_get_u16(attribute);
+	return MNL_CB_OK;
 }
 
 int netlink_ask_generic(const char *family, __u8 command, __u16 attribute, __u32 number, mnl_cb_t visit, void *context)

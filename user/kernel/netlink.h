@@ -19,7 +19,7 @@ int netlink_dump(__u16 type, __u8 family, size_t header_bytes, mnl_cb_t visit, v
 int netlink_ask(struct nlmsghdr *request, mnl_cb_t visit, void *context);
 
 /*
- * Sends a command of a generic netlink family about one object, which a numeric attribute names. The answer
+ * Sends a command of a generic netlink family about the object that a numeric attribute names. The answer
  * starts with a struct genlmsghdr. 0; -ENOENT: the kernel has no such family; other -errno as from
  * netlink_ask().
  */

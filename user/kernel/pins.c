@@ -5,7 +5,7 @@
  * PINS/NET/CONFIG/{map,prog}_ID. NET is the number of the network namespace, CONFIG the id of the config
  * map. A pin counts only if the kernel says that its object has the wanted id.
  *
- * A pin keeps a map in memory even when no interface runs the filter, so everybody who looks for filters
+ * A pin keeps a map in memory even when no interface runs the filter, so every search for filters
  * removes such pins. The lock of PINS/NET protects new pins from this: it is shared while a process
  * attaches what it has pinned.
  */
@@ -40,28 +40,25 @@ void kernel_use_pins(const char *dir)
 
 /* ---- directories ---- */
 
-/* Nobody else may read or write this directory. */
-static int check_dir(int fd)
+/* Opens a directory of a BPF file system that nobody else may read or write. A descriptor or -errno. */
+static int open_dir_at(int parent_fd, const char *name)
 {
+	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), error = 0;
 	struct statfs system;
 	struct stat status;
 
-	if (fstat(fd, &status) || fstatfs(fd, &system))
+	if (fd < 0)
 		return -errno;
-	if (system.f_type != BPF_FS_MAGIC)
-		return -EMEDIUMTYPE;
-	return status.st_uid == geteuid() && !(status.st_mode & (S_IRWXG | S_IRWXO)) ? 0 : -EPERM;
-}
-
-/* A descriptor or -errno. */
-static int open_dir_at(int parent_fd, const char *name)
-{
-	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int error = fd < 0 ? -errno : check_dir(fd);
-
-	if (error && fd >= 0)
-		close(fd);
-	return error ? error : fd;
+	if (fstat(fd, &status) || fstatfs(fd, &system))
+		error = -errno;
+	else if (system.f_type != BPF_FS_MAGIC)
+		error = -EMEDIUMTYPE;
+	else if (status.st_uid != geteuid() || status.st_mode & (S_IRWXG | S_IRWXO))
+		error = -EPERM;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
 }
 
 /* Removes the new directory again if it is not in a BPF file system. */
@@ -78,35 +75,23 @@ static int make_dir_at(int parent_fd, const char *name)
 	return fd;
 }
 
-static int name_of_net(char name[PIN_NAME_BYTES])
-{
-	struct stat status;
-
-	if (stat("/proc/thread-self/ns/net", &status))
-		return -errno;
-	snprintf(name, PIN_NAME_BYTES, "net_%llu", (unsigned long long)status.st_ino);
-	return 0;
-}
-
 /* Opens the directory of this network namespace. A descriptor or -errno. */
 static int open_net_dir(bool makes)
 {
+	int (*const open_at)(int parent_fd, const char *name) = makes ? make_dir_at : open_dir_at;
 	char name[PIN_NAME_BYTES];
-	int error = name_of_net(name), all, net;
+	struct stat status;
+	int all, net;
 
-	if (error)
-		return error;
-	all = makes ? make_dir_at(AT_FDCWD, pins) : open_dir_at(AT_FDCWD, pins);
+	if (stat("/proc/thread-self/ns/net", &status))
+		return -errno;
+	snprintf(name, sizeof(name), "net_%llu", (unsigned long long)status.st_ino);
+	all = open_at(AT_FDCWD, pins);
 	if (all < 0)
 		return all;
-	net = makes ? make_dir_at(all, name) : open_dir_at(all, name);
+	net = open_at(all, name);
 	close(all);
 	return net;
-}
-
-static bool is_pin(const char *name, const char *kind)
-{
-	return !strncmp(name, kind, strlen(kind));
 }
 
 /* ---- from an id to a descriptor ---- */
@@ -130,34 +115,29 @@ static bool is_object(int fd, enum kernel_object kind, __u32 id)
 	return (is_map ? map.id : program.id) == id;
 }
 
-static int open_pin_in(int net, const char *filter, enum kernel_object kind, __u32 id)
-{
-	char path[PIN_PATH_BYTES];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%.31s/%s_%u", net, filter, object_names[kind], id);
-	fd = bpf_obj_get(path);
-	if (fd >= 0 && !is_object(fd, kind, id)) {
-		close(fd);
-		return -ENOENT;
-	}
-	return fd;
-}
-
 /* Takes ownership of `net`. */
 static int search_pin(int net, enum kernel_object kind, __u32 id)
 {
 	DIR *directory = fdopendir(net);
 	const struct dirent *entry;
+	char path[PIN_PATH_BYTES];
 	int fd = -ENOENT;
 
 	if (!directory) {
 		close(net);
 		return -ENOMEM;
 	}
-	while (fd < 0 && (entry = readdir(directory)))
-		if (entry->d_name[0] != '.')
-			fd = open_pin_in(net, entry->d_name, kind, id);
+	while (fd < 0 && (entry = readdir(directory))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/fd/%d/%.31s/%s_%u", net, entry->d_name, object_names[kind],
+			 id);
+		fd = bpf_obj_get(path);
+		if (fd >= 0 && !is_object(fd, kind, id)) {
+			close(fd);
+			fd = -ENOENT;
+		}
+	}
 	closedir(directory);
 	return fd < 0 ? -ENOENT : fd;
 }
@@ -197,33 +177,21 @@ static int pin(int fd, int filter_dir, enum kernel_object kind, __u32 id)
 	return error == -EEXIST ? 0 : error;
 }
 
-static int pin_program(const struct kernel_filter *filter, bool is_frags, int filter_dir)
-{
-	__u32 id;
-	int error = kernel_program_id(filter, is_frags, &id);
-
-	return error ? error : pin(kernel_program(filter, is_frags), filter_dir, KERNEL_OBJECT_PROGRAM, id);
-}
-
 static int pin_filter(const struct kernel_filter *filter, int filter_dir)
 {
+	struct bpf_prog_info info;
 	int error = 0;
 
 	for (enum kernel_map_name name = 0; name < KERNEL_MAPS && !error; name++)
 		error = pin(filter->map[name].fd, filter_dir, KERNEL_OBJECT_MAP, filter->map[name].id);
-	for (int is_frags = 0; is_frags <= 1 && !error; is_frags++)
-		if (filter->program[is_frags])
-			error = pin_program(filter, is_frags, filter_dir);
+	for (int is_frags = 0; is_frags <= 1 && !error; is_frags++) {
+		if (!filter->program[is_frags])
+			continue;
+		error = kernel_program_info(kernel_program(filter, is_frags), &info);
+		if (!error)
+			error = pin(kernel_program(filter, is_frags), filter_dir, KERNEL_OBJECT_PROGRAM, info.id);
+	}
 	return error;
-}
-
-/* Whether a process with fewer privileges pinned this filter. It must be able to find the successor, too. */
-static bool is_pinned(int net, const struct kernel_filter *filter)
-{
-	char name[PIN_NAME_BYTES];
-
-	snprintf(name, sizeof(name), "%u", filter->map[KERNEL_CONFIG].id);
-	return net >= 0 && !faccessat(net, name, F_OK, 0);
 }
 
 int kernel_pins_refuse(struct reason *reason, int error)
@@ -253,15 +221,17 @@ static void describe_unpinning(int fd, struct reason *text)
 	reason_set(text, 0, "waiting for another xdp-cuckoo that removes pins in %s", pins);
 }
 
-int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *held,
+int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *predecessor, int *lock,
 	       struct reason *reason)
 {
 	const bool is_needed = !kernel_opens_ids();
 	char name[PIN_NAME_BYTES];
 	int net = open_net_dir(is_needed), filter_dir, error;
 
-	*held = -1;
-	if (!is_needed && !is_pinned(net, predecessor)) {
+	*lock = -1;
+	/* If a process with fewer privileges pinned the predecessor, it must be able to find this filter, too. */
+	snprintf(name, sizeof(name), "%u", predecessor->map[KERNEL_CONFIG].id);
+	if (!is_needed && (net < 0 || faccessat(net, name, F_OK, 0))) {
 		if (net >= 0)
 			close(net);
 		return 0;
@@ -276,59 +246,47 @@ int kernel_pin(const struct kernel_filter *filter, const struct kernel_filter *p
 	error = filter_dir < 0 ? filter_dir : pin_filter(filter, filter_dir);
 	if (filter_dir >= 0)
 		close(filter_dir);
-	*held = net;
+	*lock = net;
 	return error ? kernel_pins_refuse(reason, error) : 0;
 }
 
-void kernel_pin_done(int held)
+void kernel_pin_done(int lock)
 {
-	if (held < 0)
+	if (lock < 0)
 		return;
-	close(held);
+	close(lock);
 	kernel_unpin_unused();
 }
 
 /* ---- taking away ---- */
 
-static bool is_running(const struct interface *interfaces, size_t count, const char *pin_name)
-{
-	const __u32 id = strtoul(pin_name + strlen("prog_"), NULL, 10);
-
-	for (size_t i = 0; i < count; i++)
-		for (int mode = 0; mode < INTERFACE_MODES; mode++)
-			if (interfaces[i].prog_id[mode] == id)
-				return true;
-	return false;
-}
-
-/* Removes the pins of programs that no interface runs. Whether any program still runs: then the maps stay. */
-static bool unpin_programs(DIR *filter, const struct interface *interfaces, size_t count)
-{
-	const struct dirent *entry;
-	bool runs = false;
-
-	while ((entry = readdir(filter))) {
-		if (!is_pin(entry->d_name, "prog_"))
-			continue;
-		if (is_running(interfaces, count, entry->d_name))
-			runs = true;
-		else
-			unlinkat(dirfd(filter), entry->d_name, 0);
-	}
-	return runs;
-}
-
+/* Removes the pins of programs that no interface runs. If none runs, removes the pins of maps, too. */
 static void unpin_filter(int net, const char *name, const struct interface *interfaces, size_t count)
 {
 	int fd = open_dir_at(net, name);
 	DIR *filter = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
+	bool runs = false;
 
-	if (filter && !unpin_programs(filter, interfaces, count)) {
+	while (filter && (entry = readdir(filter))) {
+		bool is_running = false;
+		__u32 id;
+
+		if (strncmp(entry->d_name, "prog_", strlen("prog_")))
+			continue;
+		id = strtoul(entry->d_name + strlen("prog_"), NULL, 10);
+		for (size_t i = 0; i < count; i++)
+			for (int mode = 0; mode < INTERFACE_MODES; mode++)
+				is_running |= interfaces[i].prog_id[mode] == id;
+		if (!is_running)
+			unlinkat(fd, entry->d_name, 0);
+		runs |= is_running;
+	}
+	if (filter && !runs) {
 		rewinddir(filter);
 		while ((entry = readdir(filter)))
-			if (is_pin(entry->d_name, "map_"))
-				unlinkat(dirfd(filter), entry->d_name, 0);
+			if (!strncmp(entry->d_name, "map_", strlen("map_")))
+				unlinkat(fd, entry->d_name, 0);
 		unlinkat(net, name, AT_REMOVEDIR);
 	}
 	if (filter)
@@ -337,30 +295,22 @@ static void unpin_filter(int net, const char *name, const struct interface *inte
 		close(fd);
 }
 
-static void unpin_in(DIR *net)
-{
-	struct interface *interfaces;
-	const struct dirent *entry;
-	size_t count;
-
-	if (interfaces_list(&interfaces, &count))
-		return;
-	while ((entry = readdir(net)))
-		if (entry->d_name[0] != '.')
-			unpin_filter(dirfd(net), entry->d_name, interfaces, count);
-	free(interfaces);
-}
-
-/* If a process is about to attach what it has pinned, the next search removes the pins. */
+/* Does nothing while another process attaches what it has pinned; the next search removes the pins. */
 void kernel_unpin_unused(void)
 {
 	int fd = open_net_dir(false);
 	DIR *net = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) ? NULL : fdopendir(fd);
+	struct interface *interfaces = NULL;
+	const struct dirent *entry;
+	size_t count;
 
-	if (net) {
-		unpin_in(net);
+	if (net && !interfaces_list(&interfaces, &count))
+		while ((entry = readdir(net)))
+			if (entry->d_name[0] != '.')
+				unpin_filter(fd, entry->d_name, interfaces, count);
+	free(interfaces);
+	if (net)
 		closedir(net);
-	} else if (fd >= 0) {
+	else if (fd >= 0)
 		close(fd);
-	}
 }

@@ -8,21 +8,6 @@
 
 #include "kernel/internal.h"
 
-static int open_map(__u32 id, struct bpf_map_info *info)
-{
-	__u32 length = sizeof(*info);
-	int error, fd = kernel_open_id(KERNEL_OBJECT_MAP, id);
-
-	if (fd < 0)
-		return fd;
-	*info = (struct bpf_map_info){};
-	if (!bpf_obj_get_info_by_fd(fd, info, &length))
-		return fd;
-	error = -errno;
-	close(fd);
-	return error;
-}
-
 /* The layout that a map of each name must have. Other programs may use the names by chance or on purpose. */
 static const struct {
 	__u32 type, key_bytes;
@@ -42,14 +27,14 @@ static const struct {
 
 static bool is_sound_map(enum kernel_map_name name, const struct bpf_map_info *info)
 {
-	if (info->type != shapes_of_maps[name].type || info->key_size != shapes_of_maps[name].key_bytes)
-		return false;
-	if (info->type == BPF_MAP_TYPE_ARRAY && !(info->map_flags & BPF_F_MMAPABLE))
-		return false;
-	if (shapes_of_maps[name].entries && info->max_entries != shapes_of_maps[name].entries)
-		return false;
-	return info->value_size == shapes_of_maps[name].value_bytes ||
-	       (shapes_of_maps[name].other_value_bytes && info->value_size == shapes_of_maps[name].other_value_bytes);
+	const bool is_sized =
+		info->value_size == shapes_of_maps[name].value_bytes ||
+		(shapes_of_maps[name].other_value_bytes && info->value_size == shapes_of_maps[name].other_value_bytes);
+
+	return is_sized && info->type == shapes_of_maps[name].type &&
+	       info->key_size == shapes_of_maps[name].key_bytes &&
+	       (info->type != BPF_MAP_TYPE_ARRAY || info->map_flags & BPF_F_MMAPABLE) &&
+	       (!shapes_of_maps[name].entries || info->max_entries == shapes_of_maps[name].entries);
 }
 
 /* Configs of all versions start with the same members. Whether these can be mapped. */
@@ -84,24 +69,33 @@ static bool has_all_maps(const struct kernel_filter *filter)
 	return true;
 }
 
-/* Skips maps that are gone, and the constants of a pinned filter, which have no pin. */
+/* Skips maps that are gone. The constants of a pinned filter have no pin, so they are skipped, too. */
 int kernel_open_maps(const __u32 *ids, __u32 count, struct kernel_filter *filter)
 {
 	int error = 0;
 
 	for (__u32 i = 0; i < count && !error; i++) {
-		struct bpf_map_info info;
-		int fd = open_map(ids[i], &info);
+		struct bpf_map_info info = {};
+		__u32 length = sizeof(info);
+		int fd = kernel_open_id(KERNEL_OBJECT_MAP, ids[i]);
 
-		if (fd != -ENOENT)
-			error = fd < 0 ? fd : take_map(filter, fd, &info);
+		if (fd == -ENOENT)
+			continue;
+		if (fd < 0) {
+			error = fd;
+		} else if (!bpf_obj_get_info_by_fd(fd, &info, &length)) {
+			error = take_map(filter, fd, &info);
+		} else {
+			error = -errno;
+			close(fd);
+		}
 	}
 	/* Older versions have fewer maps. */
 	filter->is_other_version |= filter->map[KERNEL_CONFIG].fd && !has_all_maps(filter);
 	return error;
 }
 
-/* For a filter that is not set up, and for maps that are not a filter's. */
+/* For a filter that is not set up, and for maps of another layout. */
 int kernel_say_unknown_version(const char *interface, struct reason *reason)
 {
 	return reason_set(reason, -EPROTO,
@@ -110,37 +104,10 @@ int kernel_say_unknown_version(const char *interface, struct reason *reason)
 			  interface, interface);
 }
 
-int kernel_say_other_version(const struct kernel_filter *filter, struct reason *reason)
-{
-	const struct abi_config *config = filter->config;
-	const char *interface = filter->attachments[0].interface;
-
-	return reason_set(reason, -EPROTO,
-			  "the filter '%s' on '%s' is of another version of xdp-cuckoo (its table is of "
-			  "version %u, this tool's of %u); xdp-cuckoo --name %s load %s puts this one in its place, while "
-			  "packets go on",
-			  config->name, interface, config->version, ABI_VERSION, config->name, interface);
-}
-
 static bool is_set_up_by_other(const struct abi_config *config)
 {
 	return config->magic == ABI_MAGIC && config->version != ABI_VERSION && config->version >= ABI_VERSION_OLDEST &&
 	       memchr(config->name, '\0', sizeof(config->name));
-}
-
-/*
- * Recognises a filter of another version by the start of its config. When filters are found by pins,
- * missing maps prove nothing: the pins of a filter that is being removed go one after the other. Then
- * -ENOENT.
- */
-int kernel_recognise_other(struct kernel_filter *filter, const char *interface, struct reason *reason)
-{
-	int error = filter->map[KERNEL_CONFIG].fd ? kernel_map_memory(filter, reason) :
-						    kernel_say_unknown_version(interface, reason);
-
-	if (error || is_set_up_by_other(filter->config))
-		return error;
-	return has_all_maps(filter) || kernel_opens_ids() ? kernel_say_unknown_version(interface, reason) : -ENOENT;
 }
 
 static bool are_options(const struct abi_options *options)
@@ -149,7 +116,7 @@ static bool are_options(const struct abi_options *options)
 	       (!options->is_exact || options->format == BUCKET_16);
 }
 
-/* Whether the tool may rely on config and maps. Later only the writer, who has the lock, changes them. */
+/* Whether the tool may rely on config and maps. From then on, only the writer, who has the lock, changes them. */
 static bool is_sound(const struct kernel_filter *filter)
 {
 	const struct abi_config *config = filter->config;
@@ -178,8 +145,20 @@ static const struct abi_options options_as_built = {
 
 int kernel_recognise(struct kernel_filter *filter, const char *interface, struct reason *reason)
 {
-	const struct abi_config *config = filter->config;
+	const struct abi_config *config;
+	int error = filter->map[KERNEL_CONFIG].fd ? kernel_map_memory(filter, reason) :
+						    kernel_say_unknown_version(interface, reason);
 
+	if (error)
+		return error;
+	config = filter->config;
+	/*
+	 * A filter of another version is known by the start of its config. When filters are found by pins, missing
+	 * maps prove nothing: the pins of a filter that is being removed go one after the other.
+	 */
+	if (filter->is_other_version && !is_set_up_by_other(config))
+		return has_all_maps(filter) || kernel_opens_ids() ? kernel_say_unknown_version(interface, reason) :
+								    -ENOENT;
 	filter->is_other_version |= is_set_up_by_other(config);
 	if (filter->is_other_version) {
 		filter->options = are_options(&config->options) ? config->options : options_as_built;
@@ -196,43 +175,28 @@ int kernel_recognise(struct kernel_filter *filter, const char *interface, struct
 			  interface, interface);
 }
 
-static int read_tag(int fd, __u8 tag[BPF_TAG_SIZE])
-{
-	struct bpf_prog_info info = {};
-	__u32 length = sizeof(info);
-
-	if (fd < 0)
-		return fd;
-	if (bpf_obj_get_info_by_fd(fd, &info, &length))
-		return -errno;
-	memcpy(tag, info.tag, BPF_TAG_SIZE);
-	return 0;
-}
-
-static int runs_own(struct kernel_filter *filter, const struct kernel_attachment *attachment, bool *is_own,
-		    struct reason *reason)
-{
-	__u8 running[BPF_TAG_SIZE], own[BPF_TAG_SIZE];
-	int fd, error = kernel_load_program(filter, attachment->is_frags, reason);
-
-	if (error)
-		return error;
-	fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
-	error = read_tag(fd, running);
-	if (!error)
-		error = read_tag(kernel_program(filter, attachment->is_frags), own);
-	if (fd >= 0)
-		close(fd);
-	*is_own = !error && !memcmp(running, own, sizeof(own));
-	return error ? kernel_refuse(reason, error, "cannot look at the running program", "") : 0;
-}
-
 int kernel_runs_own_programs(struct kernel_filter *filter, bool *is_own, struct reason *reason)
 {
 	int error = 0;
 
 	*is_own = true;
-	for (size_t i = 0; i < filter->attachments_count && *is_own && !error; i++)
-		error = runs_own(filter, &filter->attachments[i], is_own, reason);
+	for (size_t i = 0; i < filter->attachments_count && *is_own && !error; i++) {
+		const struct kernel_attachment *attachment = &filter->attachments[i];
+		struct bpf_prog_info running, own;
+		int fd;
+
+		error = kernel_load_program(filter, attachment->is_frags, reason);
+		if (error)
+			break;
+		fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+		error = kernel_program_info(fd, &running);
+		if (!error)
+			error = kernel_program_info(kernel_program(filter, attachment->is_frags), &own);
+		if (fd >= 0)
+			close(fd);
+		if (error)
+			error = kernel_refuse(reason, error, "cannot look at the running program", "");
+		*is_own = !error && !memcmp(running.tag, own.tag, sizeof(own.tag));
+	}
 	return error;
 }

@@ -31,30 +31,19 @@ int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason)
 
 /* ---- opening ---- */
 
-/* Duplicates the descriptor, and maps the memory if wanted. 0 or -errno. */
-static int take_map(const struct kernel_map *from, bool is_mapped, struct kernel_map *map)
+/* The memory stays mapped when `filter` is closed. 0 or -errno. */
+static int map_config(const struct kernel_filter *filter, struct kernel_samples *samples)
 {
-	*map = *from;
-	map->memory = NULL;
-	map->fd = dup(from->fd);
-	if (map->fd < 0)
-		return -errno;
-	if (!is_mapped)
-		return 0;
-	map->memory = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, map->fd, 0);
-	if (map->memory != MAP_FAILED)
-		return 0;
-	map->memory = NULL;
-	return -errno;
-}
+	const struct kernel_map *map = &filter->map[KERNEL_CONFIG];
+	void *memory = mmap(NULL, sizeof(*samples->config), PROT_READ | PROT_WRITE, MAP_SHARED, map->fd, 0);
 
-static void close_map(struct kernel_map *map)
-{
-	if (map->memory)
-		munmap(map->memory, map->bytes);
-	if (map->fd > 0)
-		close(map->fd);
-	*map = (struct kernel_map){};
+	if (memory == MAP_FAILED)
+		return -errno;
+	if (samples->config)
+		munmap(samples->config, sizeof(*samples->config));
+	samples->config = memory;
+	samples->config_id = map->id;
+	return 0;
 }
 
 static int hand_over(void *context, void *data, size_t size)
@@ -71,16 +60,6 @@ static int hand_over(void *context, void *data, size_t size)
 	return result;
 }
 
-static int open_ring(const struct kernel_filter *filter, struct kernel_samples *samples)
-{
-	samples->ring_fd = dup(filter->map[KERNEL_SAMPLES].fd);
-	if (samples->ring_fd < 0)
-		return -errno;
-	samples->ring_id = filter->map[KERNEL_SAMPLES].id;
-	samples->ring = ring_buffer__new(samples->ring_fd, hand_over, samples, NULL);
-	return samples->ring ? 0 : -errno;
-}
-
 /* Adds up all CPUs since the filter was loaded. 0 or -errno. */
 static int count(const struct kernel_samples *samples, struct abi_sampling *sum)
 {
@@ -90,7 +69,7 @@ static int count(const struct kernel_samples *samples, struct abi_sampling *sum)
 	int error = values ? 0 : cpus < 0 ? cpus : -ENOMEM;
 
 	*sum = (struct abi_sampling){};
-	if (!error && bpf_map_lookup_elem(samples->sampling.fd, &zero, values))
+	if (!error && bpf_map_lookup_elem(samples->sampling_fd, &zero, values))
 		error = -errno;
 	for (int cpu = 0; cpu < cpus && !error; cpu++) {
 		sum->seen += values[cpu].seen;
@@ -108,13 +87,14 @@ int kernel_samples_open(const struct kernel_filter *filter, struct kernel_sample
 
 	kernel_listen();
 	*samples = (struct kernel_samples){};
-	error = take_map(&filter->map[KERNEL_SAMPLING], false, &samples->sampling);
-	if (!error)
-		error = take_map(&filter->map[KERNEL_CONFIG], true, &samples->config);
-	if (!error)
-		error = open_ring(filter, samples);
-	if (!error)
-		error = count(samples, &samples->before);
+	samples->ring_id = filter->map[KERNEL_SAMPLES].id;
+	samples->sampling_fd = dup(filter->map[KERNEL_SAMPLING].fd);
+	samples->ring_fd = dup(filter->map[KERNEL_SAMPLES].fd);
+	error = samples->sampling_fd < 0 || samples->ring_fd < 0 ? -errno : map_config(filter, samples);
+	if (!error) {
+		samples->ring = ring_buffer__new(samples->ring_fd, hand_over, samples, NULL);
+		error = samples->ring ? count(samples, &samples->before) : -errno;
+	}
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	samples->since_ns = now.tv_sec * NS_PER_S + now.tv_nsec;
 	if (!error)
@@ -129,23 +109,19 @@ void kernel_samples_close(struct kernel_samples *samples)
 	ring_buffer__free(samples->ring);
 	if (samples->ring_fd > 0)
 		close(samples->ring_fd);
-	close_map(&samples->config);
-	close_map(&samples->sampling);
+	if (samples->sampling_fd > 0)
+		close(samples->sampling_fd);
+	if (samples->config)
+		munmap(samples->config, sizeof(*samples->config));
 	*samples = (struct kernel_samples){};
 }
 
 int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason)
 {
-	struct kernel_map config;
-	int error = take_map(&filter->map[KERNEL_CONFIG], true, &config);
+	const int error = map_config(filter, samples);
 
-	if (error) {
-		close_map(&config);
-		return kernel_refuse(reason, error, "cannot follow the filter on ", filter->attachments[0].interface);
-	}
-	close_map(&samples->config);
-	samples->config = config;
-	return 0;
+	return error ? kernel_refuse(reason, error, "cannot follow the filter on ", filter->attachments[0].interface) :
+		       0;
 }
 
 /* ---- the lease ---- */
@@ -167,15 +143,13 @@ static bool is_free(__u64 lease, const struct kernel_listener *listener)
 
 __u64 kernel_samples_lease(const struct kernel_samples *samples)
 {
-	const struct abi_config *config = samples->config.memory;
-
-	return __atomic_load_n(&config->listener, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&samples->config->listener, __ATOMIC_ACQUIRE);
 }
 
 int kernel_samples_renew(const struct kernel_samples *samples, const struct kernel_listener *listener,
 			 struct reason *reason)
 {
-	struct abi_config *config = samples->config.memory;
+	struct abi_config *config = samples->config;
 	__u64 lease = kernel_samples_lease(samples), wanted;
 	__u32 until;
 	int error = ticks_at(KERNEL_LEASE_MS, &until, reason);
@@ -196,7 +170,7 @@ int kernel_samples_renew(const struct kernel_samples *samples, const struct kern
 
 void kernel_samples_release(const struct kernel_samples *samples, const struct kernel_listener *listener)
 {
-	struct abi_config *config = samples->config.memory;
+	struct abi_config *config = samples->config;
 	__u64 lease = config ? kernel_samples_lease(samples) : 0;
 
 	while (is_mine(lease, listener))

@@ -14,7 +14,7 @@
 /* The listener, and how many samples it wants. */
 struct kernel_listener {
 	__u32 id;     /* random, not 0 */
-	__u32 every;  /* take one packet in so many; 1: take each */
+	__u32 every;  /* take each `every`th packet */
 	__u32 credit; /* see kernel_sample_credit() */
 };
 
@@ -23,7 +23,9 @@ struct ring_buffer; /* libbpf's */
 struct kernel_samples {
 	__u32 ring_id; /* of the map of samples; it identifies the filter, because a new table has another config */
 	bool is_there; /* for a caller that searches for filters again */
-	struct kernel_map config, sampling;
+	struct abi_config *config; /* mapped; NULL: the samples are closed */
+	__u32 config_id;
+	int sampling_fd;
 	struct abi_sampling before; /* counts when the samples were opened */
 	__u64 since_ns;             /* when the samples were opened; older samples were for another listener */
 	int ring_fd;
@@ -40,14 +42,14 @@ int kernel_sample_credit(__u32 rate, __u32 *credit, struct reason *reason);
 int kernel_samples_open(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
 void kernel_samples_close(struct kernel_samples *samples);
 
-/* Continues with a table that replaced the one for which the samples were opened. 0 or -errno. */
+/* Continues with `filter`, which replaced the filter of the samples. 0 or -errno. */
 int kernel_samples_follow(const struct kernel_filter *filter, struct kernel_samples *samples, struct reason *reason);
 
 /* Takes the lease, or renews it to KERNEL_LEASE_MS. 0; -EBUSY: another listener has it; other -errno. */
 int kernel_samples_renew(const struct kernel_samples *samples, const struct kernel_listener *listener,
 			 struct reason *reason);
 
-/* The present lease: it has another value each time it is renewed, unless that was a moment before. */
+/* The present lease. Each renewal gives it another value, unless the last renewal was a moment before. */
 __u64 kernel_samples_lease(const struct kernel_samples *samples);
 
 /* Gives the lease up if this listener has it. Does nothing for closed samples. */

@@ -6,7 +6,6 @@
  * so a burst from before the watch may show late. Therefore packets count as proof only after LATE_MS in
  * which the filter has counted nothing.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -16,7 +15,7 @@
 #define QUIET_MS 200 /* an interface that received nothing is watched no longer */
 #define LATE_MS 2500
 #define WATCH_MS 4500
-#define PROOF 8 /* packets after LATE_MS; with fewer, the filter may be just about to count the first one */
+#define PROOF 8 /* packets after LATE_MS; the filter may be about to count the first few */
 
 struct watched {
 	const struct kernel_filter *filter;
@@ -26,60 +25,20 @@ struct watched {
 	enum { WATCH_BEGUN, WATCH_QUIET, WATCH_SUSPECT, WATCH_LATE, WATCH_OVER } state;
 };
 
-/* The rows of an interface. A bond runs the program on its slaves, so their rows belong to it. */
-static __u64 rows_of(const struct kernel_attachment *attachment, const struct interface *interfaces, size_t count)
-{
-	__u64 rows = 1ULL << abi_counter_row(attachment->ifindex);
-
-	for (size_t i = 0; i < count; i++)
-		if (interfaces[i].master == attachment->ifindex)
-			rows |= 1ULL << abi_counter_row(interfaces[i].index);
-	return rows;
-}
-
-int kernel_counted_on(const struct kernel_filter *filter, const struct kernel_attachment *attachment,
-		      const struct interface *interfaces, size_t interfaces_count, __u64 *packets,
-		      struct reason *reason)
-{
-	const __u64 rows = rows_of(attachment, interfaces, interfaces_count);
-	const int cells = kernel_cpus() * ABI_COUNTERS;
-	struct abi_counter *counters = cells > 0 ? calloc(cells, sizeof(*counters)) : NULL;
-	int error = counters ? 0 : -ENOMEM;
-
-	*packets = 0;
-	if (error)
-		kernel_refuse(reason, error, "cannot read the counters", "");
-	for (__u32 row = 0; row < ABI_COUNTER_ROWS && !error; row++) {
-		if (!(rows >> row & 1))
-			continue;
-		error = kernel_row_counters(filter, row, counters, reason);
-		for (int i = 0; i < cells && !error; i++)
-			*packets += i % ABI_COUNTERS < OUTCOMES * VERDICTS ? counters[i].packets : 0;
-	}
-	free(counters);
-	return error;
-}
-
-static const struct interface *find_interface(const struct watched *watched, const struct interface *interfaces,
-					      size_t count)
+/* The interfaces were listed before the counters are read, so the counters include the packets listed. */
+static void watch_one(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
 {
 	const struct kernel_attachment *attachment = watched->attachment;
-
-	for (size_t i = 0; i < count; i++)
-		if (interfaces[i].index == attachment->ifindex)
-			return interfaces[i].prog_id[attachment->mode] == attachment->prog_id ? &interfaces[i] : NULL;
-	return NULL;
-}
-
-/* Interfaces were listed before the counters are read, so the counters include those packets. */
-static void look(struct watched *watched, const struct interface *interfaces, size_t count, long ms)
-{
-	const struct interface *interface = find_interface(watched, interfaces, count);
+	const struct interface *interface = NULL;
 	struct reason ignored;
 	__u64 counted;
 
-	if (!interface ||
-	    kernel_counted_on(watched->filter, watched->attachment, interfaces, count, &counted, &ignored) ||
+	for (size_t i = 0; i < count; i++)
+		if (interfaces[i].index == attachment->ifindex &&
+		    interfaces[i].prog_id[attachment->mode] == attachment->prog_id)
+			interface = &interfaces[i];
+
+	if (!interface || kernel_counted_on(watched->filter, attachment, interfaces, count, &counted, &ignored) ||
 	    (watched->state != WATCH_BEGUN &&
 	     (counted != watched->counted || interface->received < watched->received))) {
 		watched->state = WATCH_OVER;
@@ -113,24 +72,6 @@ static void look(struct watched *watched, const struct interface *interfaces, si
 	}
 }
 
-/* Whether the watch must continue. */
-static bool look_at_all(struct watched *watched, size_t watched_count, long ms)
-{
-	struct interface *interfaces;
-	bool goes_on = false;
-	size_t count;
-
-	if (interfaces_list(&interfaces, &count))
-		return false;
-	for (size_t i = 0; i < watched_count; i++) {
-		if (watched[i].state != WATCH_OVER)
-			look(&watched[i], interfaces, count, ms);
-		goes_on |= watched[i].state != WATCH_OVER;
-	}
-	free(interfaces);
-	return goes_on;
-}
-
 static long now_ms(void)
 {
 	struct timespec now;
@@ -139,30 +80,41 @@ static long now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static bool can_be_watched(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
-{
-	return !filter->is_other_version && attachment->has_ethernet && attachment->mode != INTERFACE_OFFLOAD &&
-	       attachment->root_id == attachment->prog_id;
-}
-
 void kernel_watch(struct kernel_filter *filters, size_t count)
 {
 	const long start_ms = now_ms();
-	size_t attachments = 0, watched_count = 0;
+	size_t attachments = 0, watched_count = 0, interfaces_count;
+	struct interface *interfaces;
 	struct watched *watched;
+	bool continues;
 
 	for (size_t i = 0; i < count; i++)
 		attachments += filters[i].attachments_count;
 	watched = calloc(attachments + 1, sizeof(*watched));
 	for (size_t i = 0; i < count && watched; i++)
-		for (size_t k = 0; k < filters[i].attachments_count; k++)
-			if (can_be_watched(&filters[i], &filters[i].attachments[k]))
-				watched[watched_count++] = (struct watched){ .filter = &filters[i],
-									     .attachment = &filters[i].attachments[k] };
-	while (watched_count && look_at_all(watched, watched_count, now_ms() - start_ms)) {
-		const long pause_ms = now_ms() - start_ms < QUIET_MS ? 20 : 100;
+		for (size_t k = 0; k < filters[i].attachments_count; k++) {
+			struct kernel_attachment *attachment = &filters[i].attachments[k];
 
-		nanosleep(&(struct timespec){ .tv_nsec = pause_ms * 1000000 }, NULL);
+			if (!filters[i].is_other_version && attachment->has_ethernet &&
+			    attachment->mode != INTERFACE_OFFLOAD && attachment->root_id == attachment->prog_id)
+				watched[watched_count++] =
+					(struct watched){ .filter = &filters[i], .attachment = attachment };
+		}
+	continues = watched_count;
+	while (continues) {
+		const long ms = now_ms() - start_ms;
+
+		continues = false;
+		if (interfaces_list(&interfaces, &interfaces_count))
+			break;
+		for (size_t i = 0; i < watched_count; i++) {
+			if (watched[i].state != WATCH_OVER)
+				watch_one(&watched[i], interfaces, interfaces_count, ms);
+			continues |= watched[i].state != WATCH_OVER;
+		}
+		free(interfaces);
+		if (continues)
+			nanosleep(&(struct timespec){ .tv_nsec = (ms < QUIET_MS ? 20 : 100) * 1000000 }, NULL);
 	}
 	free(watched);
 }

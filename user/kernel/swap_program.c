@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Replaces the program on an interface by another one: by netlink, or by the BPF link that holds it. */
+/* Replaces the program on an interface: by netlink, or by the BPF link that holds the program. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -42,31 +42,25 @@ static int open_link(const struct kernel_attachment *attachment)
 	return -ENOENT;
 }
 
-static int swap_in_link(const struct kernel_attachment *attachment, int old, int new)
-{
-	LIBBPF_OPTS(bpf_link_update_opts, options, .flags = BPF_F_REPLACE, .old_prog_fd = old);
-	int error, link = open_link(attachment);
-
-	if (link < 0)
-		return -EBUSY;
-	error = new < 0 ? bpf_link_detach(link) : bpf_link_update(link, new, &options);
-	close(link);
-	return error;
-}
-
 int kernel_swap_program(const struct kernel_attachment *attachment, int old, int new)
 {
-	LIBBPF_OPTS(bpf_xdp_attach_opts, options, .old_prog_fd = old);
-	int error;
+	LIBBPF_OPTS(bpf_xdp_attach_opts, on_interface, .old_prog_fd = old);
+	LIBBPF_OPTS(bpf_link_update_opts, in_link, .flags = BPF_F_REPLACE, .old_prog_fd = old);
+	int error, link;
 
 	kernel_listen();
 	error = bpf_xdp_attach(attachment->ifindex, new, kernel_mode_flags[attachment->mode] | XDP_FLAGS_REPLACE,
-			       &options);
+			       &on_interface);
 	if (error != -EBUSY)
 		return error;
 	/* Only the link can replace a program that it holds. It gives no error text. */
 	kernel_listen();
-	return swap_in_link(attachment, old, new);
+	link = open_link(attachment);
+	if (link < 0)
+		return -EBUSY;
+	error = new < 0 ? bpf_link_detach(link) : bpf_link_update(link, new, &in_link);
+	close(link);
+	return error;
 }
 
 bool kernel_is_held(const struct kernel_attachment *attachment)
@@ -84,22 +78,6 @@ const struct kernel_attachment *kernel_held_attachment(const struct kernel_filte
 
 /* ---- every interface of a filter ---- */
 
-/* Plans the attachments of `filter`: those of `old`, with the programs of `filter`. */
-static int plan_attachments(const struct kernel_filter *old, struct kernel_filter *filter)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < old->attachments_count && !error; i++) {
-		struct kernel_attachment attachment = old->attachments[i];
-
-		error = kernel_program_id(filter, attachment.is_frags, &attachment.prog_id);
-		attachment.root_id = attachment.prog_id;
-		if (!error)
-			error = kernel_add_attachment(filter, &attachment);
-	}
-	return error;
-}
-
 static int refuse_replace(int error, const char *interface, struct reason *reason)
 {
 	if (error == -EBUSY || error == -EEXIST || error == -ENOENT)
@@ -110,12 +88,7 @@ static int refuse_replace(int error, const char *interface, struct reason *reaso
 	return kernel_refuse_in_words(reason, error, "cannot replace the program on ", interface);
 }
 
-static int new_program(const struct kernel_filter *filter, size_t i)
-{
-	return kernel_program(filter, filter->attachments[i].is_frags);
-}
-
-/* *runs: the program that now runs in the attachment's mode; 0: none, or the interface is gone. */
+/* *runs: the program that now runs in the attachment's mode; 0: no program, or no interface. */
 static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 {
 	struct interface *interfaces;
@@ -128,19 +101,6 @@ static int look_again(const struct kernel_attachment *attachment, __u32 *runs)
 			*runs = interfaces[i].prog_id[attachment->mode];
 	free(interfaces);
 	return error;
-}
-
-/*
- * Opens the program that is to be replaced: it must stay loaded in case it is put back. *program is -1
- * without an error if the interface no longer runs it.
- */
-static int open_program(const struct kernel_attachment *old, int *program)
-{
-	const int error = kernel_open_id(KERNEL_OBJECT_PROGRAM, old->prog_id);
-	__u32 runs;
-
-	*program = error < 0 ? -1 : error;
-	return error >= 0 || (error == -ENOENT && !look_again(old, &runs) && runs != old->prog_id) ? 0 : error;
 }
 
 /*
@@ -163,69 +123,68 @@ static int replace_one(const struct kernel_attachment *old, const struct kernel_
 	return 0;
 }
 
-/* If an interface refuses its old program, the new one stays; the next command finds it by name. */
-static void go_back(const struct kernel_filter *filter, const int *programs, size_t done)
-{
-	while (done--)
-		for (int try = 0; try < BACK_TRIES && programs[done] >= 0; try++)
-			if (!kernel_swap_program(&filter->attachments[done], new_program(filter, done), programs[done]))
-				break;
-}
-
 static int replace_all(const struct kernel_filter *old, const struct kernel_filter *filter, int *programs,
 		       struct reason *reason)
 {
-	for (size_t done = 0; done < old->attachments_count; done++) {
-		int error = replace_one(&old->attachments[done], &filter->attachments[done], new_program(filter, done),
-					&programs[done]);
+	for (size_t i = 0; i < old->attachments_count; i++) {
+		int error = replace_one(&old->attachments[i], &filter->attachments[i],
+					kernel_program(filter, filter->attachments[i].is_frags), &programs[i]);
 
-		if (error) {
-			error = refuse_replace(error, old->attachments[done].interface, reason);
-			go_back(filter, programs, done);
-			return error;
-		}
+		if (!error)
+			continue;
+		error = refuse_replace(error, old->attachments[i].interface, reason);
+		/* If an interface refuses its old program, the new one stays; the next command finds it by name. */
+		while (i--)
+			for (int try = 0; try < BACK_TRIES && programs[i] >= 0; try++)
+				if (!kernel_swap_program(&filter->attachments[i],
+							 kernel_program(filter, filter->attachments[i].is_frags),
+							 programs[i]))
+					break;
+		return error;
 	}
 	return 0;
 }
 
-/* Removes attachments that were left out; but if all were, they stay, to show where it ran. */
-static void forget_left_out(struct kernel_filter *old, struct kernel_filter *filter, const int *programs)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < old->attachments_count; i++) {
-		if (programs[i] < 0)
-			continue;
-		old->attachments[kept] = old->attachments[i];
-		filter->attachments[kept++] = filter->attachments[i];
-	}
-	if (kept)
-		old->attachments_count = filter->attachments_count = kept;
-}
-
 static int replace_programs(struct kernel_filter *old, struct kernel_filter *filter, struct reason *reason)
 {
-	size_t count = old->attachments_count;
+	size_t count = old->attachments_count, kept = 0;
 	int *programs = calloc(count + 1, sizeof(*programs));
-	int error;
+	int error = programs ? 0 : -ENOMEM;
 
-	if (!programs)
-		return kernel_refuse(reason, -ENOMEM, "cannot prepare the new programs", "");
-	error = plan_attachments(old, filter);
-	for (size_t i = 0; i < count; i++) {
-		const int refused = open_program(&old->attachments[i], &programs[i]);
+	/* The attachments of `filter` will be those of `old`, with the programs of `filter`. */
+	for (size_t i = 0; i < count && !error; i++) {
+		struct kernel_attachment attachment = old->attachments[i];
 
-		error = error ? error : refused;
+		error = kernel_note_program(filter, &attachment);
+		if (!error)
+			error = kernel_add_attachment(filter, &attachment);
+	}
+	/* The old programs must stay loaded in case they are put back. -1: the interface no longer runs its program. */
+	for (size_t i = 0; i < count && programs; i++) {
+		const struct kernel_attachment *attachment = &old->attachments[i];
+		const int fd = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+		__u32 runs;
+
+		programs[i] = fd < 0 ? -1 : fd;
+		if (!error && fd < 0 && (fd != -ENOENT || look_again(attachment, &runs) || runs == attachment->prog_id))
+			error = fd;
 	}
 	if (error)
 		error = kernel_refuse(reason, error, "cannot prepare the new programs", "");
 	else
 		error = replace_all(old, filter, programs, reason);
-	if (!error)
-		forget_left_out(old, filter, programs);
-	for (size_t i = 0; i < count; i++)
-		if (programs[i] >= 0)
-			close(programs[i]);
+	for (size_t i = 0; i < count && programs; i++) {
+		if (programs[i] < 0)
+			continue;
+		close(programs[i]);
+		if (error)
+			continue;
+		old->attachments[kept] = old->attachments[i];
+		filter->attachments[kept++] = filter->attachments[i];
+	}
+	/* Forgets attachments that were left out; but if all were, they stay, to show where it ran. */
+	if (kept)
+		old->attachments_count = filter->attachments_count = kept;
 	free(programs);
 	return error;
 }
@@ -249,7 +208,7 @@ int kernel_replace(struct kernel_filter *old, struct kernel_filter *filter, stru
 	if (!error)
 		error = replace_programs(old, filter, reason);
 	kernel_pin_done(pins);
-	/* Packets in the old programs are still counted there; without this wait the counts would be lost. */
+	/* The old programs still count the packets in them; without this wait those counts would be lost. */
 	if (!error)
 		grace_wait();
 	return error;
@@ -267,36 +226,29 @@ bool kernel_is_mtu_too_large(const struct kernel_attachment *attachment)
 	       attachment->mtu + ETH_HLEN + HEADROOM_BYTES + SHARED_INFO_BYTES > (__u64)sysconf(_SC_PAGESIZE);
 }
 
-static int put_frags(const struct kernel_filter *filter, struct kernel_attachment *attachment)
-{
-	const int old = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
-	int error = old < 0 ? old : kernel_swap_program(attachment, old, kernel_program(filter, true));
-
-	if (old >= 0)
-		close(old);
-	if (error)
-		return error;
-	attachment->is_frags = true;
-	error = kernel_program_id(filter, true, &attachment->prog_id);
-	attachment->root_id = attachment->prog_id;
-	return error;
-}
-
 int kernel_fit_mtu(struct kernel_filter *filter, struct kernel_attachment *attachment, struct reason *reason)
 {
-	int error, held;
+	int error, lock, old;
 
 	if (!kernel_is_mtu_too_large(attachment) || kernel_is_held(attachment) ||
 	    !interfaces_may_take_frags(attachment->ifindex))
 		return 0;
 	error = kernel_load_program(filter, true, reason);
-	if (!error)
-		error = kernel_pin(filter, filter, &held, reason);
 	if (error)
 		return error;
-	error = put_frags(filter, attachment);
-	if (error)
-		error = refuse_replace(error, attachment->interface, reason);
-	kernel_pin_done(held);
+	error = kernel_pin(filter, filter, &lock, reason);
+	if (!error) {
+		old = kernel_open_id(KERNEL_OBJECT_PROGRAM, attachment->prog_id);
+		error = old < 0 ? old : kernel_swap_program(attachment, old, kernel_program(filter, true));
+		if (old >= 0)
+			close(old);
+		if (!error) {
+			attachment->is_frags = true;
+			error = kernel_note_program(filter, attachment);
+		}
+		if (error)
+			error = refuse_replace(error, attachment->interface, reason);
+	}
+	kernel_pin_done(lock);
 	return error;
 }

@@ -1,10 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "kernel/ticks.h"
 
-#include <stdbool.h>
+#include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "kernel/kernel.h"
+#include <linux/if_ether.h>
+
+#include <bpf/bpf.h>
+
+#include "kernel/internal.h"
+
+#define NS_PER_S 1000000000L
+
+/* return bpf_jiffies64() >> ABI_TICK_SHIFT; in C it would need an object and a skeleton of its own. */
+static const struct bpf_insn tick_program[] = {
+	{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_jiffies64 },
+	{ .code = BPF_ALU64 | BPF_RSH | BPF_K, .dst_reg = BPF_REG_0, .imm = ABI_TICK_SHIFT },
+	{ .code = BPF_JMP | BPF_EXIT },
+};
+
+int kernel_tick(__u32 *tick, double *ticks_per_second, struct reason *reason)
+{
+	__u8 frame[ETH_HLEN] = {}; /* the shortest frame that the kernel accepts */
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame, .data_size_in = sizeof(frame));
+	struct timespec jiffy = {};
+	int program, error = 0;
+
+	kernel_listen();
+	program = bpf_prog_load(BPF_PROG_TYPE_XDP, "xc_tick", "GPL", tick_program,
+				sizeof(tick_program) / sizeof(tick_program[0]), NULL);
+	if (program < 0 || bpf_prog_test_run_opts(program, &options))
+		error = -errno;
+	if (program >= 0)
+		close(program);
+	*tick = options.retval;
+	/* CLOCK_MONOTONIC_COARSE has a resolution of one jiffy. */
+	if (!error && (clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy) || !jiffy.tv_nsec))
+		error = -ENOTSUP;
+	if (error)
+		return kernel_refuse(reason, error, "cannot read the kernel's clock", "");
+	*ticks_per_second = (double)((NS_PER_S + jiffy.tv_nsec / 2) / jiffy.tv_nsec) / (1 << ABI_TICK_SHIFT);
+	return 0;
+}
 
 /*
  * Each thread asks the kernel once. After that CLOCK_MONOTONIC tells the tick, because jiffies run with it.
@@ -26,16 +64,16 @@ static double monotonic_second(void)
 /* The present tick, with its fraction. */
 static int now(double *tick, struct reason *reason)
 {
-	int error = 0;
-
 	/* The clock first, then the tick: any delay between them makes rules end later, not earlier. */
 	if (!base.is_known) {
+		int error;
+
 		base.second = monotonic_second();
 		error = kernel_tick(&base.tick, &base.per_second, reason);
+		if (error)
+			return error;
+		base.is_known = true;
 	}
-	if (error)
-		return error;
-	base.is_known = true;
 	*tick = base.tick + (monotonic_second() - base.second) * base.per_second;
 	return 0;
 }

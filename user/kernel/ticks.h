@@ -14,7 +14,7 @@
  */
 int ticks_at(__s64 timeout_ms, __u32 *tick, struct reason *reason);
 
-/* The present tick, or one shortly before it; it has begun in any case. */
+/* The present tick, or a tick shortly before it: a tick that has certainly begun. */
 int ticks_now(__u32 *tick, struct reason *reason);
 
 /* The time that is left until a tick. */

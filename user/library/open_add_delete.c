@@ -319,22 +319,24 @@ static int change_rule(struct xdp_cuckoo_filter *filter, change_step step, const
 static int add(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
 {
 	char text[RULE_TEXT_BYTES];
-	int error = change_add(&filter->session, rule, &filter->reason);
+	enum store_added added;
+	int error = change_add(&filter->session, rule, &added, &filter->reason);
 
 	(void)count;
-	if (error == -EEXIST)
-		return reason_set(&filter->reason, error, "already there: %.250s", rule_format(rule, text));
-	return error == -EALREADY || error == -EUSERS ? 0 : error;
+	if (!error && added == STORE_UNCHANGED)
+		return reason_set(&filter->reason, -EEXIST, "already there: %.250s", rule_format(rule, text));
+	return error;
 }
 
 static int del(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
 {
 	char text[RULE_TEXT_BYTES];
-	int error = change_del(&filter->session, rule, &filter->reason);
+	enum store_deleted deleted;
+	int error = change_del(&filter->session, rule, &deleted, &filter->reason);
 
 	(void)count;
-	if (error == -ENOENT)
-		return reason_set(&filter->reason, error, "no such rule: %.250s", rule_format(rule, text));
+	if (!error && deleted == STORE_NO_SUCH_RULE)
+		return reason_set(&filter->reason, -ENOENT, "no such rule: %.250s", rule_format(rule, text));
 	return error;
 }
 

@@ -10,59 +10,34 @@
 
 #include "lists/internal.h"
 
-#define COLUMNS_MAX 64
+#define COLUMNS_MAX 64 /* of a file */
+#define COLUMN_NAMES_MAX 12
 
+/* The columns that `export` writes, in this order, and their names in other files. */
 static const struct {
-	const char *name, *keyword;
-} names[] = {
-	{ "proto", "proto" },
-	{ "protocol", "proto" },
-	{ "src", "src" },
-	{ "source", "src" },
-	{ "src_ip", "src" },
-	{ "source_ip", "src" },
-	{ "ip", "src" },
-	{ "ip_address", "src" },
-	{ "address", "src" },
-	{ "addr", "src" },
-	{ "cidr", "src" },
-	{ "network", "src" },
-	{ "net", "src" },
-	{ "prefix", "src" },
-	{ "range", "src" },
-	{ "sport", "sport" },
-	{ "src_port", "sport" },
-	{ "source_port", "sport" },
-	{ "dst", "dst" },
-	{ "dest", "dst" },
-	{ "destination", "dst" },
-	{ "dst_ip", "dst" },
-	{ "dest_ip", "dst" },
-	{ "destination_ip", "dst" },
-	{ "dport", "dport" },
-	{ "port", "dport" },
-	{ "dst_port", "dport" },
-	{ "dest_port", "dport" },
-	{ "destination_port", "dport" },
-	{ "type", "type" },
-	{ "icmp_type", "type" },
-	{ "code", "code" },
-	{ "icmp_code", "code" },
-	{ "action", "action" },
-	{ "timeout", "timeout" },
-	{ "ttl", "timeout" },
-	{ "comment", "comment" },
+	const char *keyword, *names[COLUMN_NAMES_MAX];
+} columns[] = {
+	{ "proto", { "protocol" } },
+	{ "src",
+	  { "source", "src_ip", "source_ip", "ip", "ip_address", "address", "addr", "cidr", "network", "net", "prefix",
+	    "range" } },
+	{ "sport", { "src_port", "source_port" } },
+	{ "dst", { "dest", "destination", "dst_ip", "dest_ip", "destination_ip" } },
+	{ "dport", { "port", "dst_port", "dest_port", "destination_port" } },
+	{ "type", { "icmp_type" } },
+	{ "code", { "icmp_code" } },
+	{ "action", {} },
+	{ "timeout", { "ttl" } },
+	{ "comment", {} },
 };
 
-#define NAMES (sizeof(names) / sizeof(names[0]))
+#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
 struct csv {
 	struct list *list;
 	const char *keywords[COLUMNS_MAX]; /* NULL: the column is ignored */
-	size_t columns;
+	size_t count;
 	bool needs_address; /* each row must have one */
-	char *record;       /* a record that spans several lines */
-	size_t used, room;
 };
 
 /* ---- fields ---- */
@@ -109,9 +84,13 @@ static bool has_odd_quotes(const char *text)
 
 static const char *keyword_of(const char *name)
 {
-	for (size_t i = 0; i < NAMES; i++)
-		if (!strcasecmp(names[i].name, name))
-			return names[i].keyword;
+	for (size_t i = 0; i < COLUMNS; i++) {
+		if (!strcasecmp(columns[i].keyword, name))
+			return columns[i].keyword;
+		for (size_t k = 0; k < COLUMN_NAMES_MAX && columns[i].names[k]; k++)
+			if (!strcasecmp(columns[i].names[k], name))
+				return columns[i].keyword;
+	}
 	return NULL;
 }
 
@@ -145,9 +124,9 @@ static int read_heading(struct csv *csv, char *line)
 	while ((field = next_field(&line, &open))) {
 		const char *keyword = keyword_of(field);
 
-		if (csv->columns == COLUMNS_MAX)
+		if (csv->count == COLUMNS_MAX)
 			return -EINVAL;
-		csv->keywords[csv->columns++] = keyword;
+		csv->keywords[csv->count++] = keyword;
 		has_flow |= names_a_flow(keyword);
 		has_address |= is_address(keyword);
 		own += is_address(keyword) && !strcasecmp(field, keyword);
@@ -163,61 +142,33 @@ static int read_heading(struct csv *csv, char *line)
 
 /* ---- records ---- */
 
-/* Empty fields and ignored columns add nothing. */
-static void add_field(struct list_row *row, const char *keyword, char *field)
-{
-	if (!keyword || !*field)
-		return;
-	if (!strcmp(keyword, "timeout") && !strcmp(field, "0"))
-		row->is_permanent = true;
-	else
-		list_row_add(row, keyword, field);
-}
-
-static bool has_address(const struct list_row *row)
-{
-	for (size_t i = 0; i < row->count; i += 2)
-		if (is_address(row->words[i]))
-			return true;
-	return false;
-}
-
 static int take_record(struct csv *csv, char *rest)
 {
 	struct list_row row = { .count = 0 };
 	size_t column = 0;
-	bool open = false;
+	bool open = false, has_address = false;
 	char *field;
 
 	while ((field = next_field(&rest, &open))) {
-		if (column == csv->columns)
+		const char *keyword;
+
+		if (column == csv->count)
 			return list_refuse(csv->list, "'%.40s': more fields than the heading has", field);
-		add_field(&row, csv->keywords[column++], field);
+		keyword = csv->keywords[column++];
+		if (!keyword || !*field)
+			continue;
+		has_address |= is_address(keyword);
+		if (!strcmp(keyword, "timeout") && !strcmp(field, "0"))
+			row.is_permanent = true;
+		else
+			list_row_add(&row, keyword, field);
 	}
 	if (open)
 		return list_refuse(csv->list, "a quote is not closed before the end of the list");
-	if (csv->needs_address && !has_address(&row))
+	if (csv->needs_address && !has_address)
 		return list_refuse(csv->list, "no address: the row would match every source; write 0.0.0.0/0 or ::/0 "
 					      "if you mean that");
 	return list_take(csv->list, &row);
-}
-
-static int append_line(struct csv *csv)
-{
-	const char *line = csv->list->reader.line;
-	const size_t more = strlen(line) + 2;
-
-	if (csv->used + more > csv->room) {
-		const size_t room = 2 * (csv->used + more);
-		char *grown = realloc(csv->record, room);
-
-		if (!grown)
-			return -ENOMEM;
-		csv->record = grown;
-		csv->room = room;
-	}
-	csv->used += sprintf(csv->record + csv->used, "%s%s", csv->used ? "\n" : "", line);
-	return 0;
 }
 
 /* A quoted field may contain line ends. Errors name the first line of the record. */
@@ -225,77 +176,60 @@ static int read_long_record(struct csv *csv)
 {
 	struct reader *reader = &csv->list->reader;
 	const __u64 first = reader->number;
+	char *record = NULL;
+	size_t length;
+	FILE *lines = open_memstream(&record, &length);
 	bool is_open = true;
-	int got = 1, error;
+	int got = 1;
 	__u64 last;
 
-	csv->used = 0;
-	error = append_line(csv);
-	while (!error && is_open && (got = list_next(csv->list, reader_line)) > 0) {
+	if (!lines)
+		return -ENOMEM;
+	fputs(reader->line, lines);
+	while (is_open && (got = list_next(csv->list, reader_line)) > 0) {
 		is_open ^= has_odd_quotes(reader->line);
-		error = append_line(csv);
+		fprintf(lines, "\n%s", reader->line);
+		if (ferror(lines))
+			break;
 	}
-	if (error || got < 0)
-		return error ? error : got;
-	last = reader->number;
-	reader->number = first;
-	error = take_record(csv, csv->record);
-	reader->number = last;
-	return error;
-}
-
-static int read_records(struct csv *csv)
-{
-	struct reader *reader = &csv->list->reader;
-	int got, error = 0;
-
-	while (!error && (got = list_next(csv->list, reader_line)) > 0) {
-		if (!*reader->line || *reader->line == '#')
-			continue;
-		if (has_odd_quotes(reader->line))
-			error = read_long_record(csv);
-		else
-			error = take_record(csv, reader->line);
+	if (fclose(lines) && got >= 0)
+		got = -ENOMEM;
+	if (got >= 0) {
+		last = reader->number;
+		reader->number = first;
+		got = take_record(csv, record);
+		reader->number = last;
 	}
-	return error ? error : got;
+	free(record);
+	return got;
 }
 
 int list_read_csv(struct list *list)
 {
 	struct csv csv = { .list = list };
-	int got;
+	int got, error = 0;
 
-	do
-		got = list_next(list, reader_line);
-	while (got > 0 && (!*list->reader.line || *list->reader.line == '#'));
-	if (got <= 0)
-		return got;
-	if (read_heading(&csv, list->reader.line))
-		return list_refuse(list, "the first line must name the columns: src, sport, dst, dport, proto, "
-					 "type, code, action, timeout, comment; none of them is there");
-	got = read_records(&csv);
-	free(csv.record);
-	return got;
+	while (!error && (got = list_next(list, reader_line)) > 0) {
+		char *line = list->reader.line;
+
+		if (!*line || *line == '#')
+			continue;
+		if (csv.count)
+			error = has_odd_quotes(line) ? read_long_record(&csv) : take_record(&csv, line);
+		else if (read_heading(&csv, line))
+			return list_refuse(list, "the first line must name the columns: src, sport, dst, dport, proto, "
+						 "type, code, action, timeout, comment; none of them is there");
+	}
+	return error ? error : got;
 }
 
 /* ---- writing ---- */
 
-static const char *const columns[] = { "proto", "src",  "sport",  "dst",     "dport",
-				       "type",  "code", "action", "timeout", "comment" };
-
-#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
-
 void list_write_csv_heading(FILE *to)
 {
 	for (size_t i = 0; i < COLUMNS; i++)
-		fprintf(to, "%s%s", i ? "," : "", columns[i]);
+		fprintf(to, "%s%s", i ? "," : "", columns[i].keyword);
 	fputc('\n', to);
-}
-
-/* A rule has no quotes, so none need doubling. */
-static void write_field(FILE *to, const char *value)
-{
-	fprintf(to, strpbrk(value, ", ") ? "\"%s\"" : "%s", value);
 }
 
 void list_write_csv(FILE *to, const struct rule *rule)
@@ -311,8 +245,9 @@ void list_write_csv(FILE *to, const struct rule *rule)
 		if (i)
 			fputc(',', to);
 		for (size_t k = 0; k + 1 < count; k += 2)
-			if (!strcmp(words[k], columns[i]))
-				write_field(to, words[k + 1]);
+			if (!strcmp(words[k], columns[i].keyword))
+				/* A rule has no quotes, so none need doubling. */
+				fprintf(to, strpbrk(words[k + 1], ", ") ? "\"%s\"" : "%s", words[k + 1]);
 	}
 	fputc('\n', to);
 }

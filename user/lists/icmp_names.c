@@ -4,12 +4,7 @@
 
 #include "lists/internal.h"
 
-struct pair {
-	const char *name;
-	__u8 type, code;
-};
-
-static const struct pair v4_pairs[] = {
+static const struct list_icmp_pair v4_pairs[] = {
 	{ "echo-reply", 0, 0 },
 	{ "pong", 0, 0 },
 	{ "network-unreachable", 3, 0 },
@@ -46,7 +41,7 @@ static const struct pair v4_pairs[] = {
 	{ "address-mask-reply", 18, 0 },
 };
 
-static const struct pair v6_pairs[] = {
+static const struct list_icmp_pair v6_pairs[] = {
 	{ "no-route", 1, 0 },
 	{ "communication-prohibited", 1, 1 },
 	{ "address-unreachable", 1, 3 },
@@ -70,13 +65,11 @@ static const struct pair v6_pairs[] = {
 	{ "redirect", 137, 0 },
 };
 
-struct named {
+static const struct {
 	enum list_icmp_name what;
 	const char *name;
 	__u8 number;
-};
-
-static const struct named numbers[] = {
+} numbers[] = {
 	{ LIST_ICMP_TYPE, "echo-reply", 0 },
 	{ LIST_ICMP_TYPE, "destination-unreachable", 3 },
 	{ LIST_ICMP_TYPE, "source-quench", 4 },
@@ -137,17 +130,12 @@ int list_icmp_number(enum list_icmp_name what, const char *name)
 	return -1;
 }
 
-bool list_icmp_pair(bool is_v6, const char *name, unsigned int *type, unsigned int *code)
+const struct list_icmp_pair *list_icmp_pair(bool is_v6, const char *name)
 {
-	const struct pair *pairs = is_v6 ? v6_pairs : v4_pairs;
-	const size_t count = is_v6 ? COUNT(v6_pairs) : COUNT(v4_pairs);
+	const struct list_icmp_pair *pair = is_v6 ? v6_pairs : v4_pairs;
+	const struct list_icmp_pair *const end = pair + (is_v6 ? COUNT(v6_pairs) : COUNT(v4_pairs));
 
-	for (size_t i = 0; i < count; i++) {
-		if (!strcmp(pairs[i].name, name)) {
-			*type = pairs[i].type;
-			*code = pairs[i].code;
-			return true;
-		}
-	}
-	return false;
+	while (pair < end && strcmp(pair->name, name))
+		pair++;
+	return pair < end ? pair : NULL;
 }

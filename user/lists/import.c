@@ -21,12 +21,10 @@ static void interrupt(int signal_number)
 	is_interrupted = 1;
 }
 
-/*
- * SA_RESTART is not set, so a signal also interrupts a read that waits for input. The import then undoes what it has done so far.
- */
+/* Without SA_RESTART, a signal also interrupts a read that waits for input. */
 static const int interrupts[IMPORT_SIGNALS] = { SIGINT, SIGTERM };
 
-static int interrupted(struct reason *reason)
+static int say_interrupted(struct reason *reason)
 {
 	return reason_set(reason, -EINTR, "interrupted: nothing was changed");
 }
@@ -56,7 +54,6 @@ static int go_on(struct list *list)
 static void refuse(struct list *list, const char *text)
 {
 	struct import *import = list->context;
-
 	struct reason line;
 
 	if (++import->bad > BAD_LINES_SHOWN)
@@ -74,43 +71,49 @@ static int take(struct list *list, const struct rule *rule)
 {
 	struct import *import = list->context;
 
-	import_specials_look(&import->specials, &import->guard, rule);
+	import_warnings_check(&import->warnings, &import->guard, rule);
 	return rule_set_add(&import->rules, rule);
 }
 
-static int read_list(struct import *import, struct reader *reader, struct reason *reason)
+static int read_list(struct import *import, struct reason *reason)
 {
 	const char *name = import->options->list_format;
-	struct list list = { .reader = *reader,
-			     .format = name ? list_format_named(name) : LIST_UNKNOWN,
+	struct list list = { .format = name ? list_format_named(name) : LIST_UNKNOWN,
 			     .timeout_ms = import->options->timeout_ms,
 			     .take = take,
 			     .refuse = refuse,
 			     .note = note,
 			     .go_on = go_on,
 			     .context = import };
-	int error = list_read(&list);
+	int error = reader_open(&list.reader, import->path);
 	struct reason more;
 
-	*reader = list.reader;
+	if (error)
+		return reason_set(reason, error == -EINVAL ? -EIO : error,
+				  "cannot read '%s': %s; name a file, or - for standard input", import->path,
+				  strerror(-error));
+	error = list_read(&list);
 	output_progress_end();
 	if (is_interrupted)
-		return interrupted(reason);
-	if (error == -EMSGSIZE)
-		return reason_set(reason, -EINVAL,
-				  "%s:%llu: the line is longer than %d bytes: this is no list; "
-				  "nothing was changed",
-				  reader->name, (unsigned long long)reader->number, READER_LINE_BYTES);
-	if (error)
-		return reason_set(reason, error, "cannot read %s: %s", list.reader.name, strerror(-error));
-	if (import->bad > BAD_LINES_SHOWN) {
+		error = say_interrupted(reason);
+	else if (error == -EMSGSIZE)
+		error = reason_set(reason, -EINVAL,
+				   "%s:%llu: the line is longer than %d bytes: this is no list; "
+				   "nothing was changed",
+				   list.reader.name, (unsigned long long)list.reader.number, READER_LINE_BYTES);
+	else if (error)
+		reason_set(reason, error, "cannot read %s: %s", list.reader.name, strerror(-error));
+	if (!error && import->bad > BAD_LINES_SHOWN) {
 		reason_set(&more, 0, "%s: %llu more bad lines", list.reader.name,
 			   (unsigned long long)import->bad - BAD_LINES_SHOWN);
 		import->refuse(more.text);
 	}
-	if (import->bad && !import->rules.count)
+	if (!error && import->bad && !import->rules.count)
 		output_note("%s: no line is a rule; see the formats in xdp-cuckoo help import, and choose one with --format",
 			    list.reader.name);
+	reader_close(&list.reader);
+	if (error)
+		return error;
 	rule_set_sort(&import->rules);
 	import->total = import->rules.count;
 	return 0;
@@ -122,20 +125,21 @@ static int add_rules(struct session *session, struct import *import, struct reas
 {
 	clock_gettime(CLOCK_MONOTONIC, &import->storing);
 	for (size_t i = 0; i < import->rules.count; i++) {
+		enum store_added added;
 		struct rule rule;
 		int error;
 
 		if (is_interrupted)
-			return interrupted(reason);
+			return say_interrupted(reason);
 		if (i % STEPS_A_PROGRESS == 0)
 			output_progress("storing", i, (double)i / import->rules.count, seconds_since(&import->storing));
 		rule_set_get(&import->rules, i, &rule);
-		error = change_add(session, &rule, reason);
-		if (error && error != -EEXIST && error != -EALREADY && error != -EUSERS)
+		error = change_add(session, &rule, &added, reason);
+		if (error)
 			return error;
 		/* With --replace, the comparison with the store has already counted these rules. */
 		if (!import->options->is_replace)
-			import_count_added(import, error);
+			import_count_added(import, added);
 	}
 	output_progress("activating", import->rules.count, -1, seconds_since(&import->storing));
 	/* The commit may need the memory for new tables. */
@@ -150,14 +154,14 @@ static int delete_obsolete(struct session *session, struct import *import, struc
 	int error = 0;
 
 	for (size_t i = 0; i < obsolete->count && !error; i++) {
+		enum store_deleted ignored;
 		struct rule rule;
 
 		if (is_interrupted)
-			return interrupted(reason);
+			return say_interrupted(reason);
 		rule_set_get(obsolete, i, &rule);
-		error = import->diff.is_alone ? change_del(session, &rule, reason) :
-						change_give_up(session, &rule, reason);
-		error = error == -EALREADY ? 0 : error;
+		error = import->diff.is_alone ? change_del(session, &rule, &ignored, reason) :
+						change_give_up(session, &rule, &ignored, reason);
 	}
 	return error;
 }
@@ -228,20 +232,6 @@ int import_change(struct import *import, struct session *session, struct reason 
 
 /* ---- an import from start to end ---- */
 
-static int read_file(struct import *import, struct reason *reason)
-{
-	struct reader reader;
-	int error = reader_open(&reader, import->path);
-
-	if (error)
-		return reason_set(reason, error == -EINVAL ? -EIO : error,
-				  "cannot read '%s': %s; name a file, or - for standard input", import->path,
-				  strerror(-error));
-	error = read_list(import, &reader, reason);
-	reader_close(&reader);
-	return error;
-}
-
 int import_open(struct import *import, const struct import_options *options, const char *path,
 		void (*refuse_line)(const char *text), struct reason *reason)
 {
@@ -255,13 +245,13 @@ int import_open(struct import *import, const struct import_options *options, con
 	if (options->is_dry_run)
 		error = guard_open(&import->guard, reason);
 	if (!error && path)
-		error = read_file(import, reason);
+		error = read_list(import, reason);
 	if (error)
 		return error;
 	if (options->is_strict && import->bad)
 		return reason_set(reason, -EINVAL, "%llu bad line%s: nothing was changed (--strict)",
 				  (unsigned long long)import->bad, import->bad == 1 ? "" : "s");
-	import_specials_note(&import->specials);
+	import_warnings_print(&import->warnings);
 	return 0;
 }
 

@@ -11,7 +11,6 @@
 
 #include "change/change.h"
 #include "host/protected_flows.h"
-#include "lists/import_warnings.h"
 #include "lists/rule_diff.h"
 
 struct import_options {
@@ -34,6 +33,20 @@ struct import_report {
 	double seconds;  /* since import_open() */
 };
 
+#define IMPORT_WARNINGS_MAX 16
+
+/* Rules in a list that are rarely meant, counted before they block anything. */
+struct import_warning {
+	const char *what;
+	__u64 count;
+	char first[RULE_TEXT_BYTES];
+};
+
+struct import_warnings {
+	struct import_warning kinds[IMPORT_WARNINGS_MAX]; /* for each kind that guard_special() names */
+	struct import_warning blocking;                   /* rules that would block this host's own packets */
+};
+
 #define IMPORT_SIGNALS 2 /* SIGINT and SIGTERM */
 
 struct import {
@@ -41,7 +54,7 @@ struct import {
 	const char *path;                 /* "-": standard input; NULL: the list is to be deleted */
 	void (*refuse)(const char *text); /* is called for each of the first bad lines */
 	struct rule_set rules;            /* from the file; sorted when it has been read */
-	struct import_specials specials;
+	struct import_warnings warnings;
 	struct guard guard; /* in a dry run: what to warn about */
 	__u64 bad, steps, total;
 	struct rule_diff diff; /* its numbers are used without --replace too */

@@ -74,11 +74,11 @@ int import_compare(struct import *import, struct store *store, unsigned int owne
 
 /* ---- without ---- */
 
-void import_count_added(struct import *import, int error)
+void import_count_added(struct import *import, enum store_added added)
 {
-	import->diff.added += !error;
-	import->diff.updated += error == -EALREADY || error == -EUSERS;
-	import->diff.kept += error == -EEXIST;
+	import->diff.added += added == STORE_ADDED;
+	import->diff.updated += added == STORE_NEW_END || added == STORE_NEW_OWNER;
+	import->diff.kept += added == STORE_UNCHANGED;
 }
 
 static int compare_each(struct import *import, struct store *store, unsigned int owner, struct reason *reason)
@@ -92,10 +92,9 @@ static int compare_each(struct import *import, struct store *store, unsigned int
 			error = store_get(store, &present);
 		if (error && error != -ENOENT)
 			return import_say_unread(error, reason);
-		if (error)
-			import_count_added(import, 0);
-		else
-			import_count_added(import, present.owners.permanent & 1ULL << owner ? -EEXIST : -EALREADY);
+		import_count_added(import, error                                    ? STORE_ADDED :
+					   present.owners.permanent & 1ULL << owner ? STORE_UNCHANGED :
+										      STORE_NEW_END);
 	}
 	return 0;
 }

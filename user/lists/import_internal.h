@@ -16,7 +16,13 @@ int import_say_too_many_lists(struct reason *reason);
  */
 int import_compare(struct import *import, struct store *store, unsigned int owner, struct reason *reason);
 
-/* Counts one rule by the result of change_add(). */
-void import_count_added(struct import *import, int error);
+/* Checks one rule of the list. With an empty guard, it does not look for packets of this host. */
+void import_warnings_check(struct import_warnings *warnings, const struct guard *guard, const struct rule *rule);
+
+/* Prints the warnings on stderr. */
+void import_warnings_print(const struct import_warnings *warnings);
+
+/* Counts one added rule. */
+void import_count_added(struct import *import, enum store_added added);
 
 #endif

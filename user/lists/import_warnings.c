@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "lists/import_warnings.h"
-
+/* Warns of rules in a list that are rarely meant, before they block anything. */
 #include <string.h>
 
+#include "lists/import_internal.h"
 #include "io/output.h"
 
-static void count(struct import_special *special, const struct rule *rule, const char *what)
+static void count(struct import_warning *warning, const struct rule *rule, const char *what)
 {
-	if (!special->count++)
-		rule_format(rule, special->first);
-	special->what = what;
+	if (!warning->count++)
+		rule_format(rule, warning->first);
+	warning->what = what;
 }
 
-void import_specials_look(struct import_specials *specials, const struct guard *guard, const struct rule *rule)
+void import_warnings_check(struct import_warnings *warnings, const struct guard *guard, const struct rule *rule)
 {
 	const char *what = guard_special(rule);
 	size_t i = 0;
 
 	if (what) {
-		while (i < IMPORT_SPECIALS_MAX - 1 && specials->kinds[i].what && strcmp(specials->kinds[i].what, what))
+		while (i < IMPORT_WARNINGS_MAX - 1 && warnings->kinds[i].what && strcmp(warnings->kinds[i].what, what))
 			i++;
-		count(&specials->kinds[i], rule, what);
+		count(&warnings->kinds[i], rule, what);
 	}
 	if (guard->count && rule->action == RULE_DROP && guard_concerns(guard, rule))
-		count(&specials->blocking, rule, "");
+		count(&warnings->blocking, rule, "");
 }
 
-void import_specials_note(const struct import_specials *specials)
+void import_warnings_print(const struct import_warnings *warnings)
 {
-	const struct import_special *blocking = &specials->blocking;
+	const struct import_warning *blocking = &warnings->blocking;
 
-	for (size_t i = 0; i < IMPORT_SPECIALS_MAX && specials->kinds[i].count; i++) {
-		const struct import_special *kind = &specials->kinds[i];
+	for (size_t i = 0; i < IMPORT_WARNINGS_MAX && warnings->kinds[i].count; i++) {
+		const struct import_warning *kind = &warnings->kinds[i];
 
 		output_note("rarely meant to be dropped: %s; %llu rule%s, the first is '%s'", kind->what,
 			    (unsigned long long)kind->count, kind->count == 1 ? "" : "s", kind->first);

@@ -26,12 +26,13 @@ __attribute__((format(printf, 3, 4))) void list_row_print(struct list_row *row, 
  * Turns the row into rules for list->take(), or calls list->refuse(). Returns the result of list->take(),
  * else 0.
  */
-int list_take(struct list *list, const struct list_row *row);
+int list_take(struct list *list, struct list_row *row);
 
-/* Calls list->refuse(). Returns 0, so that reading continues. */
-__attribute__((format(printf, 2, 3))) int list_refuse(struct list *list, const char *format, ...);
-
-__attribute__((format(printf, 2, 3))) void list_note(struct list *list, const char *format, ...);
+/* Call list->refuse() or list->note(). Return 0, so that reading continues. */
+#define list_refuse(list, ...) list_report(list, (list)->refuse, __VA_ARGS__)
+#define list_note(list, ...) list_report(list, (list)->note, __VA_ARGS__)
+__attribute__((format(printf, 3, 4))) int
+list_report(struct list *list, void (*report)(struct list *list, const char *text), const char *format, ...);
 
 /*
  * Calls list->go_on(), then `next`: reader_line() or reader_next(). 1; 0 at the end; -errno. Refuses lines
@@ -71,11 +72,74 @@ bool list_range_next(struct list_range *range, union flow_addr *address, unsigne
 
 /* ---- ICMP ---- */
 
-/* The number for a name of an ICMP type or code in ipset or nft; -1: unknown. */
 enum list_icmp_name { LIST_ICMP_TYPE, LIST_ICMP_CODE, LIST_ICMPV6_TYPE, LIST_ICMPV6_CODE };
+
+/* The number of a name of nft's; -1: unknown. */
 int list_icmp_number(enum list_icmp_name what, const char *name);
 
-/* The type and code for one of ipset's names. false: unknown. */
-bool list_icmp_pair(bool is_v6, const char *name, unsigned int *type, unsigned int *code);
+/* The type and code of a name of ipset's; NULL: unknown. */
+struct list_icmp_pair {
+	const char *name;
+	__u8 type, code;
+};
+const struct list_icmp_pair *list_icmp_pair(bool is_v6, const char *name);
+
+/* ---- columns of sets ---- */
+
+/* What the elements of a set of ipset or nft hold, as keywords of a rule text. */
+#define LIST_COLUMNS_MAX 6
+#define LIST_COLUMNS_BYTES 64
+struct list_columns {
+	const char *keyword[LIST_COLUMNS_MAX];
+	size_t count;
+	bool is_pass;
+	int family; /* 4, 6, or 0: the name of the set does not tell */
+};
+
+bool list_columns_have(const struct list_columns *columns, const char *keyword);
+
+/*
+ * Takes what the type of a set cannot tell from the names that list_write_ipset() and list_write_nft() give:
+ * the action, and which columns are source or destination. `separator` divides the parts of the name. Examples:
+ * "xc-drop-src-dport-net4", "xc_pass_proto_dst24_dport_4". Any other name changes nothing.
+ */
+void list_columns_take_name(struct list_columns *columns, const char *name, char separator);
+
+/* "src, dport, action drop", for a note. Returns `text`. */
+const char *list_columns_format(const struct list_columns *columns, char text[LIST_COLUMNS_BYTES]);
+
+/* ---- rules in groups: the sets to write ---- */
+
+#define LIST_ANY_LENGTH 255 /* the prefixes of a group have several lengths */
+
+/* What all rules of a group have in common. Groups are compared as bytes: no padding. */
+struct list_kind {
+	__u8 family, action, fields, src_len, dst_len;
+	bool is_icmp;
+	__u8 depth; /* nft: how many prefixes of the list contain each prefix */
+};
+
+struct list_group {
+	struct list_kind kind;
+	__u64 rules, without_prefix;
+	bool is_timed, is_commented, has_prefix;
+};
+
+struct list_groups {
+	const struct rule_set *rules;
+	struct list_group *group;
+	size_t count;
+	__u32 *number; /* of each rule's group, from 1; 0: the rule is left out */
+};
+
+/* Fills the zeroed `kind` of a rule. Returns whether the rule is in a group. */
+typedef bool list_kind_of(const struct rule *rule, struct list_kind *kind, void *context);
+
+/* 0; -ENOMEM. Call list_groups_close() in both cases. */
+int list_groups_make(struct list_groups *groups, const struct rule_set *rules, list_kind_of *kind_of, void *context);
+void list_groups_close(struct list_groups *groups);
+
+/* The next rule of a group, from rule number *i on. false: the end. */
+bool list_groups_next(const struct list_groups *groups, const struct list_group *group, size_t *i, struct rule *rule);
 
 #endif

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Reads the output of ipset save: sets and their elements. The first address of an element is the source, the
- * second the destination, the port is the destination's. A set name from list_write_ipset() says otherwise:
- * see set_name.h. nomatch makes a pass rule.
+ * second the destination, the port is the destination's. A set name from list_write_ipset() may name other columns.
+ * nomatch makes a pass rule.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lists/internal.h"
-#include "lists/set_name.h"
 
-#define COLUMNS_MAX 3
+#define COLUMNS_MAX 3 /* of an ipset */
 
 struct ipset {
 	char *name;
-	const char *columns[COLUMNS_MAX]; /* src, dst, sport, dport; a port includes its protocol */
-	size_t count;
-	bool is_unfit; /* its elements cannot be rules */
-	bool is_pass;
+	struct list_columns columns; /* src, dst, sport, dport; a port includes its protocol */
+	bool is_unfit;               /* its elements cannot be rules */
 	bool has_timeout;
 	char timeout[16]; /* for elements without one; "0": never */
 	char netmask[4];  /* "": none */
@@ -45,7 +41,7 @@ static bool is_one_of(const char *word, const char *const *words)
 
 static struct ipset *find_set(struct ipset_list *in, const char *name)
 {
-	/* Mostly it is the last one. */
+	/* An element usually belongs to the last set. */
 	for (size_t i = in->count; i-- > 0;)
 		if (!strcmp(in->sets[i].name, name))
 			return &in->sets[i];
@@ -70,13 +66,11 @@ static struct ipset *new_set(struct ipset_list *in, const char *name)
 /* Adds the column for the next address or port of an element. */
 static int add_column(struct ipset *set, bool is_port)
 {
-	bool has_src = false;
+	struct list_columns *columns = &set->columns;
 
-	for (size_t i = 0; i < set->count; i++)
-		has_src |= !strcmp(set->columns[i], "src");
-	if (set->count == COLUMNS_MAX)
+	if (columns->count == COLUMNS_MAX)
 		return -EINVAL;
-	set->columns[set->count++] = is_port ? "dport" : has_src ? "dst" : "src";
+	columns->keyword[columns->count++] = is_port ? "dport" : list_columns_have(columns, "src") ? "dst" : "src";
 	return 0;
 }
 
@@ -88,85 +82,53 @@ static int parse_type(struct ipset *set, const char *type)
 	const char *at = strchr(type, ':');
 	int error = at && strncmp(type, "list", 4) ? 0 : -EINVAL;
 
-	while (!error && at) {
-		const char *column = at + 1;
-		const size_t length = strcspn(column, ",");
+	while (!error && *at) {
+		const size_t length = strcspn(++at, ",");
+		const bool is_port = length == 4 && !strncmp(at, "port", length);
+		const bool is_address = (length == 2 && !strncmp(at, "ip", length)) ||
+					(length == 3 && !strncmp(at, "net", length));
 
-		if (length == 4 && !strncmp(column, "port", length))
-			error = add_column(set, true);
-		else if ((length == 2 && !strncmp(column, "ip", length)) ||
-			 (length == 3 && !strncmp(column, "net", length)))
-			error = add_column(set, false);
-		else
-			error = -EINVAL;
-		at = strchr(column, ',');
+		error = is_port || is_address ? add_column(set, is_port) : -EINVAL;
+		at += length;
 	}
 	return error;
-}
-
-/* The prefix length of a mask written as an address. -EINVAL: no address, or the mask has holes. */
-static int mask_length(const char *text)
-{
-	union flow_addr mask = {};
-	unsigned int length = 0;
-	union flow_addr prefix;
-
-	if (inet_pton(strchr(text, ':') ? AF_INET6 : AF_INET, text, &mask) != 1)
-		return -EINVAL;
-	while (length < 128 && mask.byte[length / 8] & 0x80 >> length % 8)
-		length++;
-	prefix = rule_network(&mask, length);
-	return memcmp(&prefix, &mask, sizeof(mask)) ? -EINVAL : (int)length;
-}
-
-static int parse_bitmask(struct list *list, struct ipset *set, const char *text)
-{
-	const int length = mask_length(text);
-
-	if (length < 0) {
-		list_refuse(list, "'bitmask %s' is no prefix length; set '%s' is left out", text, set->name);
-		return length;
-	}
-	snprintf(set->netmask, sizeof(set->netmask), "%hhu", (unsigned char)length);
-	return 0;
 }
 
 /* -EINVAL: the set has been refused. */
 static int parse_set_options(struct list *list, struct ipset *set, const char *const *words, size_t count)
 {
-	int error = 0;
+	for (size_t i = 0; i + 1 < count; i++) {
+		const char *const value = words[i + 1];
 
-	for (size_t i = 0; i + 1 < count && !error; i++) {
 		if (!strcmp(words[i], "timeout")) {
 			set->has_timeout = true;
-			snprintf(set->timeout, sizeof(set->timeout), "%s", words[i + 1]);
+			snprintf(set->timeout, sizeof(set->timeout), "%s", value);
+		} else if (!strcmp(words[i], "netmask")) {
+			snprintf(set->netmask, sizeof(set->netmask), "%s", value);
+		} else if (!strcmp(words[i], "bitmask")) {
+			unsigned char length = 0;
+			union flow_addr mask;
+			const bool is_address = rule_address_parse(value, &mask) != FLOW_NO_FAMILY;
+
+			while (length < 128 && mask.byte[length / 8] & 0x80 >> length % 8)
+				length++;
+			if (!is_address || !rule_is_network_of(&mask, length, &mask)) {
+				list_refuse(list, "'bitmask %s' is no prefix length; set '%s' is left out", value,
+					    set->name);
+				return -EINVAL;
+			}
+			snprintf(set->netmask, sizeof(set->netmask), "%hhu", length);
 		}
-		if (!strcmp(words[i], "netmask"))
-			snprintf(set->netmask, sizeof(set->netmask), "%s", words[i + 1]);
-		if (!strcmp(words[i], "bitmask"))
-			error = parse_bitmask(list, set, words[i + 1]);
 	}
-	return error;
+	return 0;
 }
 
-static void take_own_name(struct ipset *set)
+static int take_name(struct ipset_list *in, struct ipset *set, const char *type)
 {
-	struct list_set_name own;
+	char text[LIST_COLUMNS_BYTES];
 
-	if (!list_set_name_parse(set->name, '-', &own) || own.count != set->count)
-		return;
-	for (size_t i = 0; i < set->count; i++)
-		set->columns[i] = own.columns[i];
-	set->is_pass = own.is_pass;
-}
-
-static void note_set(struct list *list, const struct ipset *set, const char *type)
-{
-	char text[64] = "";
-
-	for (size_t i = 0; i < set->count; i++)
-		strcat(strcat(text, i ? ", " : ""), set->columns[i]);
-	list_note(list, "set '%s' (%s): %s, action %s", set->name, type, text, set->is_pass ? "pass" : "drop");
+	list_columns_take_name(&set->columns, set->name, '-');
+	return list_note(in->list, "set '%s' (%s): %s", set->name, type, list_columns_format(&set->columns, text));
 }
 
 static int read_create(struct ipset_list *in)
@@ -186,9 +148,7 @@ static int read_create(struct ipset_list *in)
 	set->is_unfit = parse_set_options(in->list, set, words + 3, in->words_count - 3);
 	if (set->is_unfit)
 		return 0;
-	take_own_name(set);
-	note_set(in->list, set, words[2]);
-	return 0;
+	return take_name(in, set, words[2]);
 }
 
 /* ---- elements ---- */
@@ -212,17 +172,15 @@ static struct ipset *set_of_element(struct ipset_list *in, const char *element)
 		if (add_column(set, is_port))
 			set->is_unfit = true;
 	}
-	if (set) {
-		take_own_name(set);
-		note_set(in->list, set, "not created here");
-	}
+	if (set)
+		take_name(in, set, "not created here");
 	return set;
 }
 
 static int add_icmp(struct list *list, struct list_row *row, const char *protocol, char *what)
 {
 	char *slash = strchr(what, '/');
-	unsigned int type, code;
+	const struct list_icmp_pair *pair;
 
 	if (slash) {
 		*slash = '\0';
@@ -230,12 +188,13 @@ static int add_icmp(struct list *list, struct list_row *row, const char *protoco
 		list_row_add(row, "code", slash + 1);
 		return 0;
 	}
-	if (!list_icmp_pair(strcmp(protocol, "1"), what, &type, &code)) {
+	pair = list_icmp_pair(strcmp(protocol, "1"), what);
+	if (!pair) {
 		list_refuse(list, "'%s': neither an ICMP type and code like 8/0, nor ipset's name for them", what);
 		return -EINVAL;
 	}
-	list_row_print(row, "type", "%u", type);
-	list_row_print(row, "code", "%u", code);
+	list_row_print(row, "type", "%u", pair->type);
+	list_row_print(row, "code", "%u", pair->code);
 	return 0;
 }
 
@@ -262,43 +221,31 @@ static int add_port(struct list *list, struct list_row *row, const char *keyword
 	return 0;
 }
 
-static bool has_columns(const char *element, size_t count)
-{
-	size_t columns = 1;
-
-	for (; *element; element++)
-		columns += *element == ',';
-	return columns == count;
-}
-
 static int add_columns(struct list *list, struct list_row *row, const struct ipset *set, char *element)
 {
-	if (!has_columns(element, set->count)) {
+	const struct list_columns *columns = &set->columns;
+	size_t parts = 1;
+
+	for (const char *at = element; *at; at++)
+		parts += *at == ',';
+	if (parts != columns->count) {
 		list_refuse(list, "'%s' does not have the columns of set '%s'", element, set->name);
 		return -EINVAL;
 	}
-	for (size_t i = 0; i < set->count; i++) {
+	for (size_t i = 0; i < parts; i++) {
+		const char *const keyword = columns->keyword[i];
 		char *part = strsep(&element, ",");
-		int error = 0;
 
-		if (strstr(set->columns[i], "port"))
-			error = add_port(list, row, set->columns[i], part);
-		else if (*set->netmask && !strpbrk(part, "/-"))
-			list_row_print(row, set->columns[i], "%s/%s", part, set->netmask);
-		else
-			list_row_add(row, set->columns[i], part);
-		if (error)
-			return error;
+		if (strstr(keyword, "port")) {
+			if (add_port(list, row, keyword, part))
+				return -EINVAL;
+		} else if (*set->netmask && !strpbrk(part, "/-")) {
+			list_row_print(row, keyword, "%s/%s", part, set->netmask);
+		} else {
+			list_row_add(row, keyword, part);
+		}
 	}
 	return 0;
-}
-
-static void add_timeout(struct list_row *row, const char *seconds)
-{
-	if (!strcmp(seconds, "0"))
-		row->is_permanent = true;
-	else
-		list_row_add(row, "timeout", seconds);
 }
 
 /* Reads timeout, comment and nomatch in any order. Options that count or mark packets are ignored. */
@@ -307,7 +254,7 @@ static int add_options(struct ipset_list *in, struct list_row *row, const struct
 	static const char *const flags[] = { "-exist", "-!", NULL };
 	static const char *const of_packets[] = { "packets", "bytes", "skbmark", "skbprio", "skbqueue", NULL };
 	const char *timeout = set->has_timeout ? set->timeout : NULL;
-	bool is_pass = set->is_pass;
+	bool is_pass = set->columns.is_pass;
 
 	for (size_t i = 3; i < in->words_count; i++) {
 		const char *word = in->words[i], *value;
@@ -327,8 +274,9 @@ static int add_options(struct ipset_list *in, struct list_row *row, const struct
 	}
 	if (is_pass)
 		list_row_add(row, "action", "pass");
-	if (timeout)
-		add_timeout(row, timeout);
+	row->is_permanent = timeout && !strcmp(timeout, "0");
+	if (timeout && !row->is_permanent)
+		list_row_add(row, "timeout", timeout);
 	return 0;
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Writes rules for ipset restore: one set for each action, family and kind of element. hash:net cannot hold a
- * prefix of length 0, so that is written as two halves.
+ * prefix of length 0, so a rule without a prefix is written as two halves.
  */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lists/internal.h"
@@ -13,29 +11,6 @@
 #define TIMEOUT_MAX_S 2147483 /* ipset's own limit */
 #define MAXELEM_DEFAULT 65536
 #define NAME_BYTES 32 /* ipset's own limit */
-
-enum port_column { PORT_NONE, PORT_SOURCE, PORT_DESTINATION };
-
-/* What all elements of a set have in common. */
-struct kind {
-	__u8 family;
-	bool is_pass, has_src, has_dst;
-	bool is_src_whole, is_dst_whole; /* single addresses, where these need another type */
-	enum port_column port;
-};
-
-struct ipset {
-	struct kind kind;
-	__u64 count;
-	bool is_timed, is_commented;
-};
-
-struct writing {
-	FILE *to;
-	const struct rule_set *rules;
-	struct ipset *sets;
-	size_t count;
-};
 
 /* ---- what it holds ---- */
 
@@ -68,107 +43,56 @@ static const char *why_not(const struct rule *rule)
 	return why_no_port(rule);
 }
 
-static struct kind kind_of(const struct rule *rule)
+static bool kind_of(const struct rule *rule, struct list_kind *kind, void *context)
 {
-	const unsigned int bits = rule->family == FLOW_IPV4 ? 32 : 128;
-	const bool has_port = rule->fields;
-	struct kind kind = { .family = rule->family, .is_pass = rule->action == RULE_PASS };
+	const unsigned int bits = rule_address_bits(rule->family);
+	const struct list_losses *losses = context;
+	const char *why = why_not(rule);
 
-	/* A rule for a whole family becomes a source prefix. */
-	kind.has_dst = rule->dst_len;
-	kind.has_src = rule->src_len || !rule->dst_len;
-	kind.port = !has_port                                                  ? PORT_NONE :
-		    rule->port_kind == FLOW_PORTS && rule->fields & RULE_SPORT ? PORT_SOURCE :
-										 PORT_DESTINATION;
-	kind.is_src_whole = kind.has_src && kind.has_dst && has_port && rule->src_len == bits;
-	kind.is_dst_whole = kind.is_src_whole && rule->dst_len == bits;
-	return kind;
-}
-
-static bool is_same_kind(const struct kind *a, const struct kind *b)
-{
-	return a->family == b->family && a->is_pass == b->is_pass && a->has_src == b->has_src &&
-	       a->has_dst == b->has_dst && a->is_src_whole == b->is_src_whole && a->is_dst_whole == b->is_dst_whole &&
-	       a->port == b->port;
-}
-
-static struct ipset *set_of(struct writing *writing, const struct rule *rule)
-{
-	const struct kind kind = kind_of(rule);
-	struct ipset *grown;
-
-	for (size_t i = 0; i < writing->count; i++)
-		if (is_same_kind(&writing->sets[i].kind, &kind))
-			return &writing->sets[i];
-	grown = realloc(writing->sets, (writing->count + 1) * sizeof(*grown));
-	if (!grown)
-		return NULL;
-	writing->sets = grown;
-	grown[writing->count] = (struct ipset){ .kind = kind };
-	return &grown[writing->count++];
-}
-
-static int survey(struct writing *writing, const struct list_losses *losses)
-{
-	for (size_t i = 0; i < writing->rules->count; i++) {
-		const char *why;
-		struct ipset *set;
-		struct rule rule;
-
-		rule_set_get(writing->rules, i, &rule);
-		why = why_not(&rule);
-		if (why) {
-			losses->tell(&rule, why, losses->context);
-			continue;
-		}
-		set = set_of(writing, &rule);
-		if (!set)
-			return -ENOMEM;
-		set->count += 1 + !(rule.src_len || rule.dst_len);
-		set->is_timed |= rule.timeout_ms != 0;
-		set->is_commented |= rule.comment[0];
+	if (why) {
+		losses->tell(rule, why, losses->context);
+		return false;
 	}
-	return 0;
+	kind->family = rule->family;
+	kind->action = rule->action;
+	if (rule->fields)
+		kind->fields = rule->port_kind == FLOW_PORTS && rule->fields & RULE_SPORT ? RULE_SPORT : RULE_DPORT;
+	/* A rule for a whole family becomes a source prefix. */
+	kind->src_len = rule->src_len || !rule->dst_len ? LIST_ANY_LENGTH : 0;
+	kind->dst_len = rule->dst_len ? LIST_ANY_LENGTH : 0;
+	/* Single addresses with a port between need another type. */
+	if (rule->fields && rule->dst_len && rule->src_len == bits) {
+		kind->src_len = bits;
+		if (rule->dst_len == bits)
+			kind->dst_len = bits;
+	}
+	return true;
 }
 
 /* ---- writing ---- */
 
-static void name_of(const struct kind *kind, char name[NAME_BYTES])
+/* An ipset has one of these types. Sets of different types need different names. */
+static void write_create(FILE *to, const struct list_group *group, char name[NAME_BYTES])
 {
-	static const char *const ports[] = { "", "-sport", "-dport" };
-	/* Sets of different types need different names. */
-	const char *type = kind->is_src_whole && kind->is_dst_whole ? "ip" : kind->is_src_whole ? "ipnet" : "net";
+	const struct list_kind *kind = &group->kind;
+	const __u64 elements = group->rules + group->without_prefix; /* see write_rule() */
+	const bool has_both = kind->src_len && kind->dst_len, is_v4 = kind->family == FLOW_IPV4;
+	const char *port = !kind->fields ? "" : kind->fields == RULE_SPORT ? "-sport" : "-dport";
+	const char *suffix = "net", *type;
 
-	snprintf(name, NAME_BYTES, "xc-%s%s%s%s-%s%d", kind->is_pass ? "pass" : "drop", kind->has_src ? "-src" : "-dst",
-		 ports[kind->port], kind->has_src && kind->has_dst ? "-dst" : "", type,
-		 kind->family == FLOW_IPV4 ? 4 : 6);
-}
-
-static const char *type_of(const struct kind *kind)
-{
-	if (kind->is_src_whole)
-		return kind->is_dst_whole ? "hash:ip,port,ip" : "hash:ip,port,net";
-	if (kind->has_src && kind->has_dst)
-		return kind->port ? "hash:net,port,net" : "hash:net,net";
-	return kind->port ? "hash:net,port" : "hash:net";
-}
-
-static void write_create(FILE *to, const struct ipset *set, const char *name)
-{
-	fprintf(to, "create %s %s family %s maxelem %llu%s%s\n", name, type_of(&set->kind),
-		set->kind.family == FLOW_IPV4 ? "inet" : "inet6",
-		(unsigned long long)(set->count > MAXELEM_DEFAULT ? set->count : MAXELEM_DEFAULT),
-		set->is_timed ? " timeout 0" : "", set->is_commented ? " comment" : "");
-}
-
-static void write_prefix(FILE *to, enum flow_family family, const union flow_addr *address, unsigned int length)
-{
-	char text[INET6_ADDRSTRLEN];
-
-	inet_ntop(family == FLOW_IPV4 ? AF_INET : AF_INET6, address, text, sizeof(text));
-	fputs(text, to);
-	if (length < (family == FLOW_IPV4 ? 32 : 128))
-		fprintf(to, "/%u", length);
+	if (has_both && kind->src_len != LIST_ANY_LENGTH) {
+		suffix = kind->dst_len != LIST_ANY_LENGTH ? "ip" : "ipnet";
+		type = kind->dst_len != LIST_ANY_LENGTH ? "ip,port,ip" : "ip,port,net";
+	} else if (has_both) {
+		type = kind->fields ? "net,port,net" : "net,net";
+	} else {
+		type = kind->fields ? "net,port" : "net";
+	}
+	snprintf(name, NAME_BYTES, "xc-%s%s%s%s-%s%d", kind->action == RULE_PASS ? "pass" : "drop",
+		 kind->src_len ? "-src" : "-dst", port, has_both ? "-dst" : "", suffix, is_v4 ? 4 : 6);
+	fprintf(to, "create %s hash:%s family %s maxelem %llu%s%s\n", name, type, is_v4 ? "inet" : "inet6",
+		(unsigned long long)(elements > MAXELEM_DEFAULT ? elements : MAXELEM_DEFAULT),
+		group->is_timed ? " timeout 0" : "", group->is_commented ? " comment" : "");
 }
 
 static void write_port(FILE *to, const struct rule *rule)
@@ -183,21 +107,19 @@ static void write_port(FILE *to, const struct rule *rule)
 		fprintf(to, "%u:0", rule->proto);
 }
 
-static void write_element(FILE *to, const struct kind *kind, const struct rule *rule, const char *name)
+static void write_element(FILE *to, const struct list_kind *kind, const struct rule *rule, const char *name)
 {
-	fprintf(to, "add %s ", name);
-	if (kind->has_src)
-		write_prefix(to, rule->family, &rule->src, rule->src_len);
-	else
-		write_prefix(to, rule->family, &rule->dst, rule->dst_len);
-	if (kind->port) {
+	char text[RULE_PREFIX_BYTES];
+
+	fprintf(to, "add %s %s", name,
+		kind->src_len ? rule_prefix_format(rule->family, &rule->src, rule->src_len, text) :
+				rule_prefix_format(rule->family, &rule->dst, rule->dst_len, text));
+	if (kind->fields) {
 		fputc(',', to);
 		write_port(to, rule);
 	}
-	if (kind->has_src && kind->has_dst) {
-		fputc(',', to);
-		write_prefix(to, rule->family, &rule->dst, rule->dst_len);
-	}
+	if (kind->src_len && kind->dst_len)
+		fprintf(to, ",%s", rule_prefix_format(rule->family, &rule->dst, rule->dst_len, text));
 	if (rule->timeout_ms)
 		fprintf(to, " timeout %lld", (long long)(rule->timeout_ms + 999) / 1000);
 	if (rule->comment[0])
@@ -205,44 +127,32 @@ static void write_element(FILE *to, const struct kind *kind, const struct rule *
 	fputc('\n', to);
 }
 
-static void write_rule(FILE *to, const struct kind *kind, const struct rule *rule, const char *name)
+static void write_rule(FILE *to, const struct list_kind *kind, struct rule *rule, const char *name)
 {
-	struct rule half = *rule;
-
 	if (rule->src_len || rule->dst_len) {
 		write_element(to, kind, rule, name);
 		return;
 	}
-	half.src_len = 1;
-	write_element(to, kind, &half, name);
-	half.src.byte[0] = 0x80;
-	write_element(to, kind, &half, name);
-}
-
-static void write_set(const struct writing *writing, const struct ipset *set)
-{
-	char name[NAME_BYTES];
-
-	name_of(&set->kind, name);
-	write_create(writing->to, set, name);
-	for (size_t i = 0; i < writing->rules->count; i++) {
-		struct kind kind;
-		struct rule rule;
-
-		rule_set_get(writing->rules, i, &rule);
-		kind = kind_of(&rule);
-		if (!why_not(&rule) && is_same_kind(&kind, &set->kind))
-			write_rule(writing->to, &kind, &rule, name);
-	}
+	rule->src_len = 1;
+	write_element(to, kind, rule, name);
+	rule->src.byte[0] = 0x80;
+	write_element(to, kind, rule, name);
 }
 
 int list_write_ipset(FILE *to, const struct rule_set *set, const struct list_losses *losses)
 {
-	struct writing writing = { .to = to, .rules = set };
-	int error = survey(&writing, losses);
+	struct list_groups groups;
+	int error = list_groups_make(&groups, set, kind_of, (void *)losses);
 
-	for (size_t i = 0; i < writing.count && !error; i++)
-		write_set(&writing, &writing.sets[i]);
-	free(writing.sets);
+	for (size_t i = 0; i < groups.count && !error; i++) {
+		const struct list_group *group = &groups.group[i];
+		char name[NAME_BYTES];
+		struct rule rule;
+
+		write_create(to, group, name);
+		for (size_t k = 0; list_groups_next(&groups, group, &k, &rule);)
+			write_rule(to, &group->kind, &rule, name);
+	}
+	list_groups_close(&groups);
 	return error;
 }

@@ -39,7 +39,7 @@ const char *list_format_name(enum list_format format)
 
 /* ---- words ---- */
 
-int list_refuse(struct list *list, const char *format, ...)
+int list_report(struct list *list, void (*report)(struct list *list, const char *text), const char *format, ...)
 {
 	struct reason reason;
 	va_list arguments;
@@ -47,19 +47,8 @@ int list_refuse(struct list *list, const char *format, ...)
 	va_start(arguments, format);
 	reason_print(&reason, format, arguments);
 	va_end(arguments);
-	list->refuse(list, reason.text);
+	report(list, reason.text);
 	return 0;
-}
-
-void list_note(struct list *list, const char *format, ...)
-{
-	struct reason reason;
-	va_list arguments;
-
-	va_start(arguments, format);
-	reason_print(&reason, format, arguments);
-	va_end(arguments);
-	list->note(list, reason.text);
 }
 
 void list_row_add(struct list_row *row, const char *keyword, const char *value)
@@ -101,84 +90,35 @@ bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES])
 
 /* ---- from words to rules ---- */
 
-enum word_kind { WORD_PLAIN, WORD_ADDRESS, WORD_NUMBER };
-
-/* Whether the value after a keyword may be a range. */
-static enum word_kind kind_of(const char *keyword)
+/* Finds the next range from word *at on, and sets *at. false: there is none. */
+static bool find_range(const struct list_row *row, size_t *at, bool *is_port)
 {
-	if (!strcmp(keyword, "src") || !strcmp(keyword, "dst"))
-		return WORD_ADDRESS;
-	if (!strcmp(keyword, "sport") || !strcmp(keyword, "dport"))
-		return WORD_NUMBER;
-	return WORD_PLAIN;
-}
-
-struct taking {
-	struct list *list;
-	const char *words[RULE_WORDS_MAX];
-	size_t count;
-	bool is_permanent;
-};
-
-static int take_rule(const struct taking *taking)
-{
-	struct list *list = taking->list;
-	struct reason reason;
-	struct rule rule;
-
-	if (rule_parse_words(taking->words, taking->count, &rule, &reason))
-		return list_refuse(list, "%s", reason.text);
-	if (!rule.timeout_ms && !taking->is_permanent)
-		rule.timeout_ms = list->timeout_ms;
-	return list->take(list, &rule);
-}
-
-/* Finds the next range from word *at on. Returns its kind and sets *at; WORD_PLAIN: there is none. */
-static enum word_kind find_range(const struct taking *taking, size_t *at)
-{
-	enum word_kind kind;
-
-	for (size_t i = 0; i < taking->count; i++) {
-		const char *word = taking->words[i];
+	for (size_t i = 0; i < row->count; i++) {
+		const char *word = row->words[i];
 		const bool is_alone = strpbrk(word, ".:");
 
-		kind = is_alone ? WORD_ADDRESS : kind_of(word);
-		if (!is_alone && ++i == taking->count)
+		if (!is_alone && ++i == row->count)
 			break;
-		if (i >= *at && kind != WORD_PLAIN && strchr(taking->words[i], '-')) {
+		if (i < *at || !strchr(row->words[i], '-'))
+			continue;
+		*is_port = !strcmp(word, "sport") || !strcmp(word, "dport");
+		if (is_alone || *is_port || !strcmp(word, "src") || !strcmp(word, "dst")) {
 			*at = i;
-			return kind;
+			return true;
 		}
 	}
-	return WORD_PLAIN;
+	return false;
 }
 
-static int take_from(struct taking *taking, size_t at);
-
-static int take_addresses(struct taking *taking, size_t at)
-{
-	const char *const word = taking->words[at];
-	char text[INET6_ADDRSTRLEN + 4], address_text[INET6_ADDRSTRLEN];
-	struct list_range range;
-	union flow_addr address;
-	struct reason reason;
-	unsigned int length;
-	int error = list_range_parse(word, &range, &reason);
-
-	if (error)
-		return list_refuse(taking->list, "%s", reason.text);
-	taking->words[at] = text;
-	while (!error && list_range_next(&range, &address, &length)) {
-		inet_ntop(range.family == FLOW_IPV4 ? AF_INET : AF_INET6, &address, address_text, sizeof(address_text));
-		snprintf(text, sizeof(text), "%s/%u", address_text, length);
-		error = take_from(taking, at + 1);
-	}
-	taking->words[at] = word;
-	return error;
-}
+/* The values of a range that a rule can hold: prefixes or ports. */
+struct values {
+	bool is_port;
+	struct list_range addresses;
+	unsigned int port, last_port;
+};
 
 /* Only digits, up to `end`. scanf() would accept "-1". */
-static bool parse_number(const char *text, char end, unsigned int *number)
+static bool parse_port(const char *text, char end, unsigned int *number)
 {
 	const size_t digits = strspn(text, "0123456789");
 
@@ -186,80 +126,93 @@ static bool parse_number(const char *text, char end, unsigned int *number)
 	return digits && digits <= NUMBER_DIGITS && !rule_has_leading_zero(text) && text[digits] == end;
 }
 
-static bool parse_numbers(const char *text, unsigned int *first, unsigned int *last)
+static int values_parse(struct values *values, const char *word, bool is_port, struct reason *reason)
 {
-	return parse_number(text, '-', first) && parse_number(strchr(text, '-') + 1, '\0', last) && *first <= *last;
+	*values = (struct values){ .is_port = is_port };
+	if (!is_port)
+		return list_range_parse(word, &values->addresses, reason);
+	if (parse_port(word, '-', &values->port) && parse_port(strchr(word, '-') + 1, '\0', &values->last_port) &&
+	    values->port <= values->last_port)
+		return 0;
+	return reason_set(reason, -EINVAL, "'%s' is not a range of ports", word);
 }
 
-static int take_numbers(struct taking *taking, size_t at)
+static bool values_next(struct values *values, char text[RULE_PREFIX_BYTES])
 {
-	const char *const word = taking->words[at];
-	unsigned int first, last;
-	char text[16];
-	int error = 0;
+	union flow_addr address;
+	unsigned int length;
 
-	if (!parse_numbers(word, &first, &last))
-		return list_refuse(taking->list, "'%s' is not a range of ports", word);
-	taking->words[at] = text;
-	for (; !error && first <= last; first++) {
-		snprintf(text, sizeof(text), "%u", first);
-		error = take_from(taking, at + 1);
+	if (values->is_port) {
+		sprintf(text, "%u", values->port);
+		return values->port++ <= values->last_port;
 	}
-	taking->words[at] = word;
-	return error;
+	if (!list_range_next(&values->addresses, &address, &length))
+		return false;
+	/* Messages quote the length of each prefix, even of a single address. */
+	rule_prefix_format(values->addresses.family, &address, rule_address_bits(values->addresses.family), text);
+	sprintf(text + strlen(text), "/%u", length);
+	return true;
 }
 
 /* Makes one rule for each combination of values in the ranges from word `at` on. */
-static int take_from(struct taking *taking, size_t at)
+static int take_from(struct list *list, struct list_row *row, size_t at)
 {
-	switch (find_range(taking, &at)) {
-	case WORD_ADDRESS:
-		return take_addresses(taking, at);
-	case WORD_NUMBER:
-		return take_numbers(taking, at);
-	default:
-		return take_rule(taking);
+	char text[RULE_PREFIX_BYTES];
+	struct values values;
+	struct reason reason;
+	struct rule rule;
+	const char *word;
+	bool is_port;
+	int error = 0;
+
+	if (!find_range(row, &at, &is_port)) {
+		if (rule_parse_words(row->words, row->count, &rule, &reason))
+			return list_refuse(list, "%s", reason.text);
+		if (!rule.timeout_ms && !row->is_permanent)
+			rule.timeout_ms = list->timeout_ms;
+		return list->take(list, &rule);
 	}
+	word = row->words[at];
+	if (values_parse(&values, word, is_port, &reason))
+		return list_refuse(list, "%s", reason.text);
+	row->words[at] = text;
+	while (!error && values_next(&values, text))
+		error = take_from(list, row, at + 1);
+	row->words[at] = word;
+	return error;
 }
 
 /* The number of values in a range. 1 for a bad range: take_from() refuses it later. */
-static unsigned int count_values(const char *word, enum word_kind kind)
+static __u64 count_values(const char *word, bool is_port)
 {
-	unsigned int first, last, length, count = 0;
-	struct list_range range;
-	union flow_addr address;
+	struct values values;
 	struct reason ignored;
+	union flow_addr address;
+	unsigned int length;
+	__u64 count = 0;
 
-	if (kind == WORD_NUMBER)
-		return parse_numbers(word, &first, &last) ? last - first + 1 : 1;
-	if (list_range_parse(word, &range, &ignored))
+	if (values_parse(&values, word, is_port, &ignored))
 		return 1;
-	while (list_range_next(&range, &address, &length))
+	if (is_port)
+		return values.last_port - values.port + 1;
+	while (list_range_next(&values.addresses, &address, &length))
 		count++;
 	return count;
 }
 
-int list_take(struct list *list, const struct list_row *row)
+int list_take(struct list *list, struct list_row *row)
 {
-	/* cppcheck-suppress ctuuninitvar ; rule_split() sets the count */
-	struct taking taking = { .list = list, .count = row->count, .is_permanent = row->is_permanent };
-	enum word_kind kind;
-	bool may_have_range = false;
 	__u64 rules = 1;
+	bool is_port;
 
-	memcpy(taking.words, row->words, row->count * sizeof(*row->words));
-	for (size_t i = 0; i < row->count && !may_have_range; i++)
-		may_have_range = strchr(row->words[i], '-');
-	if (!may_have_range)
-		return take_rule(&taking);
 	/* The product of several ranges may overflow. */
-	for (size_t at = 0; (kind = find_range(&taking, &at)) != WORD_PLAIN; at++)
-		if (__builtin_mul_overflow(rules, count_values(taking.words[at], kind), &rules))
+	for (size_t at = 0; find_range(row, &at, &is_port); at++)
+		if (__builtin_mul_overflow(rules, count_values(row->words[at], is_port), &rules))
 			rules = ~0ULL;
 	if (rules > LIST_RULES_MAX)
 		return list_refuse(list, "its ranges mean %llu rules; one line may have at most %d: name fewer ports",
 				   (unsigned long long)rules, LIST_RULES_MAX);
-	return take_from(&taking, 0);
+	return take_from(list, row, 0);
 }
 
 /* ---- reading ---- */
@@ -279,13 +232,6 @@ int list_next(struct list *list, int (*next)(struct reader *reader))
 	return got;
 }
 
-static bool is_word(const char *line, const char *word)
-{
-	const size_t length = strlen(word);
-
-	return !strncmp(line, word, length) && (line[length] == ' ' || line[length] == '\t');
-}
-
 /* LIST_UNKNOWN: this line does not show the format. */
 static enum list_format format_of(const char *line)
 {
@@ -299,36 +245,29 @@ static enum list_format format_of(const char *line)
 	if (*line == '{')
 		/* nft writes one long line, or an object over many lines. Spamhaus writes an object on each line. */
 		return strstr(line, "\"nftables\"") || !strchr(line, '}') ? LIST_NFT : LIST_SPAMHAUS;
-	for (size_t i = 0; i < sizeof(ipset_words) / sizeof(ipset_words[0]); i++)
-		if (is_word(line, ipset_words[i]))
+	for (size_t i = 0; i < sizeof(ipset_words) / sizeof(ipset_words[0]); i++) {
+		const size_t length = strlen(ipset_words[i]);
+
+		if (!strncmp(line, ipset_words[i], length) && (line[length] == ' ' || line[length] == '\t'))
 			return LIST_IPSET;
+	}
 	return list_is_csv_heading(line) ? LIST_CSV : LIST_TEXT;
-}
-
-/* Uses the first line that shows the format. The reader will return it again. */
-static int detect(struct list *list)
-{
-	int got;
-
-	if (list->format)
-		return 0;
-	while (!list->format && (got = list_next(list, reader_line)) > 0)
-		list->format = format_of(list->reader.line);
-	/* The one line of nft may be longer than the reader takes. */
-	if (got == -EMSGSIZE && format_of(list->reader.line) == LIST_NFT)
-		list->format = LIST_NFT;
-	if (!list->format)
-		return got;
-	reader_keep(&list->reader);
-	return 0;
 }
 
 int list_read(struct list *list)
 {
-	int error = detect(list);
+	if (!list->format) {
+		int got;
 
-	/* An empty list has no format. */
-	if (error || !list->format)
-		return error;
+		while ((got = list_next(list, reader_line)) > 0 && !(list->format = format_of(list->reader.line)))
+			;
+		/* The one line of nft may be longer than the reader takes. */
+		if (got == -EMSGSIZE && format_of(list->reader.line) == LIST_NFT)
+			list->format = LIST_NFT;
+		/* An empty list has no format. */
+		if (!list->format)
+			return got;
+		list->reader.is_kept = true;
+	}
 	return formats[list->format].read(list);
 }

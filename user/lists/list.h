@@ -25,8 +25,10 @@ enum list_format {
 	LIST_FORMATS,
 };
 
-/* The format of that name, or LIST_UNKNOWN; and the name of a format. */
+/* The format with this name, or LIST_UNKNOWN. */
 enum list_format list_format_named(const char *name);
+
+/* The name of a format. */
 const char *list_format_name(enum list_format format);
 
 /* ---- reading ---- */

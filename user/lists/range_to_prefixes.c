@@ -24,26 +24,20 @@ static union flow_addr to_address(enum flow_family family, wide number)
 	return (union flow_addr){ .word = { __builtin_bswap64(number >> 64), __builtin_bswap64((__u64)number) } };
 }
 
-/* The address in the first `length` characters of a text. */
-static int parse_end(const char *text, size_t length, enum flow_family *family, union flow_addr *address)
-{
-	char copy[INET6_ADDRSTRLEN];
-
-	memset(address, 0, sizeof(*address));
-	if (length >= sizeof(copy))
-		return -EINVAL;
-	*(char *)mempcpy(copy, text, length) = '\0';
-	*family = strchr(copy, ':') ? FLOW_IPV6 : FLOW_IPV4;
-	return inet_pton(*family == FLOW_IPV4 ? AF_INET : AF_INET6, copy, address) == 1 ? 0 : -EINVAL;
-}
-
 int list_range_parse(const char *text, struct list_range *range, struct reason *reason)
 {
 	const char *dash = strchrnul(text, '-');
-	enum flow_family last_family;
+	const size_t length = dash - text;
+	char first[INET6_ADDRSTRLEN];
+	enum flow_family last_family = FLOW_NO_FAMILY;
 
-	if (!*dash || parse_end(text, dash - text, &range->family, &range->first) ||
-	    parse_end(dash + 1, strlen(dash + 1), &last_family, &range->last))
+	range->family = FLOW_NO_FAMILY;
+	if (*dash && length < sizeof(first)) {
+		*(char *)mempcpy(first, text, length) = '\0';
+		range->family = rule_address_parse(first, &range->first);
+		last_family = rule_address_parse(dash + 1, &range->last);
+	}
+	if (range->family == FLOW_NO_FAMILY || last_family == FLOW_NO_FAMILY)
 		return reason_set(reason, -EINVAL, "'%s' is not a range of addresses", text);
 	if (range->family != last_family)
 		return reason_set(reason, -EINVAL, "'%s': a range is of IPv4 or of IPv6 addresses", text);
@@ -60,7 +54,7 @@ int list_range_parse(const char *text, struct list_range *range, struct reason *
 
 bool list_range_next(struct list_range *range, union flow_addr *address, unsigned int *length)
 {
-	const unsigned int bits = range->family == FLOW_IPV4 ? 32 : 128;
+	const unsigned int bits = rule_address_bits(range->family);
 	const wide first = to_number(range->family, &range->first);
 	const wide last = to_number(range->family, &range->last);
 	unsigned int host_bits = 0;

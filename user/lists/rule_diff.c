@@ -13,60 +13,43 @@ static void keep_wanted(struct rule_diff *diff)
 	diff->wanted->entries[diff->wanting++] = diff->wanted->entries[diff->next++];
 }
 
-static void keep(struct rule_diff *diff)
-{
-	diff->kept++;
-	diff->next++;
-}
-
 static __u64 all_owners(const struct rule *present)
 {
 	return present->owners.permanent | present->owners.timed;
 }
 
-/* Adding cannot give a permanent rule a timeout, nor change a comment: then the old rule is deleted first. */
-static int compare_own(struct rule_diff *diff, const struct rule *present, const struct rule *wanted)
-{
-	const bool has_same_comment = !strcmp(wanted->comment, present->comment);
-
-	if (present->timeout_ms == wanted->timeout_ms && has_same_comment) {
-		keep(diff);
-		return 0;
-	}
-	diff->added += present->timeout_ms < 0;
-	diff->updated += present->timeout_ms >= 0;
-	keep_wanted(diff);
-	if (present->timeout_ms > 0 && has_same_comment)
-		return 0;
-	return rule_set_add(&diff->obsolete, present);
-}
-
-/* Other owners have the rule. To change from permanent to a timeout, the owner must give it up first. */
-static int compare_shared(struct rule_diff *diff, const struct rule *present, const struct rule *wanted)
-{
-	const struct rule_owners *owners = &present->owners;
-	const bool is_permanent = owners->permanent & diff->owner;
-	const bool is_same = wanted->timeout_ms ?
-				     owners->timed & diff->owner && owners->timed_ms == wanted->timeout_ms :
-				     is_permanent;
-
-	if (is_same && !diff->is_alone) {
-		keep(diff);
-		return 0;
-	}
-	diff->added += present->timeout_ms < 0;
-	diff->updated += present->timeout_ms >= 0;
-	keep_wanted(diff);
-	return is_permanent || diff->is_alone ? rule_set_add(&diff->obsolete, present) : 0;
-}
-
+/* The stored rule is wanted. */
 static int compare(struct rule_diff *diff, const struct rule *present)
 {
+	const struct rule_owners *owners = &present->owners;
+	bool is_same, is_obsolete;
 	struct rule wanted;
 
 	rule_set_get(diff->wanted, diff->next, &wanted);
-	return all_owners(present) == diff->owner ? compare_own(diff, present, &wanted) :
-						    compare_shared(diff, present, &wanted);
+	if (all_owners(present) == diff->owner) {
+		/* Adding cannot give a permanent rule a timeout, nor change a comment: delete the rule first. */
+		const bool has_same_comment = !strcmp(wanted.comment, present->comment);
+
+		is_same = present->timeout_ms == wanted.timeout_ms && has_same_comment;
+		is_obsolete = present->timeout_ms <= 0 || !has_same_comment;
+	} else {
+		/* To change from permanent to a timeout, the owner must give the rule up first. */
+		const bool is_permanent = owners->permanent & diff->owner;
+		const bool is_timed = owners->timed & diff->owner;
+
+		is_same = !diff->is_alone &&
+			  (wanted.timeout_ms ? is_timed && owners->timed_ms == wanted.timeout_ms : is_permanent);
+		is_obsolete = is_permanent || diff->is_alone;
+	}
+	if (is_same) {
+		diff->kept++;
+		diff->next++;
+		return 0;
+	}
+	diff->added += present->timeout_ms < 0;
+	diff->updated += present->timeout_ms >= 0;
+	keep_wanted(diff);
+	return is_obsolete ? rule_set_add(&diff->obsolete, present) : 0;
 }
 
 /* The stored rule is not wanted. */

@@ -24,19 +24,16 @@ _Static_assert(TAIL_BYTES <= RECORD_TAIL, "a tail's length fits");
 
 /* ---- adding ---- */
 
-static int make_room(void **memory, size_t *room, size_t used, size_t more, size_t each)
+/* Doubling is cheap: untouched memory costs nothing, and realloc() moves a large block without a copy. */
+static int make_room(void **memory, size_t *room, size_t wanted_min, size_t each)
 {
 	size_t wanted = *room ? *room : ROOM_FIRST;
 	void *grown;
 
-	while (wanted < used + more)
+	while (wanted < wanted_min)
 		wanted *= 2;
 	if (wanted == *room)
 		return 0;
-	/*
-	 * Doubling is cheap: untouched memory costs nothing, and realloc() moves a large block without a
-	 * copy.
-	 */
 	grown = realloc(*memory, wanted * each);
 	if (!grown)
 		return -ENOMEM;
@@ -101,8 +98,8 @@ int rule_set_add(struct rule_set *set, const struct rule *rule)
 	struct rule_set_entry *entry;
 	size_t length;
 
-	if (make_room((void **)&set->entries, &set->room, set->count, 1, sizeof(*set->entries)) ||
-	    make_room((void **)&set->bytes, &set->bytes_room, set->bytes_used, RECORD_BYTES, 1))
+	if (make_room((void **)&set->entries, &set->room, set->count + 1, sizeof(*set->entries)) ||
+	    make_room((void **)&set->bytes, &set->bytes_room, set->bytes_used + RECORD_BYTES, 1))
 		return -ENOMEM;
 	rule_encode(rule, bytes);
 	entry = &set->entries[set->count];
@@ -197,24 +194,19 @@ static void sort_from(const struct rule_set *set, struct rule_set_entry *entries
 		sort_from(set, entries + start, ends[d] - start, shift - 8);
 }
 
-static void drop_duplicates(struct rule_set *set)
+void rule_set_sort(struct rule_set *set)
 {
 	size_t kept = 0;
 
+	if (!set->is_unsorted)
+		return;
+	sort_from(set, set->entries, set->count, 56);
 	for (size_t i = 0; i < set->count; i++) {
 		if (kept && !compare_rules(set, &set->entries[kept - 1], &set->entries[i]))
 			kept--;
 		set->entries[kept++] = set->entries[i];
 	}
 	set->count = kept;
-}
-
-void rule_set_sort(struct rule_set *set)
-{
-	if (!set->is_unsorted)
-		return;
-	sort_from(set, set->entries, set->count, 56);
-	drop_duplicates(set);
 	set->is_unsorted = false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Many rules in little memory, sorted in the order of the store. An IPv4 address or prefix takes 16 bytes, an
+ * Holds many rules in little memory, sorted in the order of the store. An IPv4 address or prefix takes 16 bytes, an
  * IPv6 address 27, a rule with all fields up to 52. A timeout adds 8, a comment its length.
  */
 #ifndef XDP_CUCKOO_RULE_SET_H

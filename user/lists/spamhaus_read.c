@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Spamhaus DROP. Text: "192.0.2.0/24 ; SBL123"; JSON lines:
- * {"cidr":"192.0.2.0/24","sblid":"SBL123","rir":...}, and one of {"type":"metadata",...}.
+ * {"cidr":"192.0.2.0/24","sblid":"SBL123","rir":...}, and one line {"type":"metadata",...}.
  * www.spamhaus.org/blocklists/do-not-route-or-peer
  */
 #include <string.h>

@@ -101,7 +101,7 @@ static int renew(const struct listener *listener, const struct kernel_filter *fi
 	int error = 0;
 
 	samples->is_there = true;
-	if (samples->config.id != filter->map[KERNEL_CONFIG].id)
+	if (samples->config_id != filter->map[KERNEL_CONFIG].id)
 		error = kernel_samples_follow(filter, samples, reason);
 	if (!error)
 		error = kernel_samples_renew(samples, &listener->kernel, reason);
@@ -239,7 +239,7 @@ int listener_read(struct listener *listener, int (*visit)(const struct abi_sampl
 	int error = 0;
 
 	for (size_t i = 0; i < listener->count && !error; i++) {
-		const bool is_heard = is_meant(listener, listener->samples[i]->config.memory);
+		const bool is_heard = is_meant(listener, listener->samples[i]->config);
 
 		error = kernel_samples_read(listener->samples[i], is_heard ? visit : pass_over, context);
 	}

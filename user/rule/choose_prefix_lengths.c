@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Chooses the probed shape of each shape: the one by whose mask packets are looked up. Each probed shape
- * costs a packet one look-up, so some shapes share one, and their keys are expanded to it (prefix
- * expansion, rule.h).
+ * Chooses the probed shape of each shape: packets are looked up by its mask. Each probed shape costs a packet
+ * one look-up. So several shapes may share a probed shape, and their keys are expanded to it (prefix expansion,
+ * rule.h).
  */
 #include <errno.h>
 #include <math.h>
@@ -41,7 +41,7 @@ int shape_list_choose(const struct shape_list *list, const struct rule_shape *sh
 	return 0;
 }
 
-/* The probed shapes of one family while plan_unite() merges them, with the number of keys of each. */
+/* The probed shapes of one family while unite_cheapest() merges them, with the number of keys of each. */
 struct plan {
 	size_t count;
 	struct rule_shape probed[SHAPE_LIST_MAX];
@@ -49,38 +49,19 @@ struct plan {
 	double keys_added, keys_allowed;
 };
 
-static void plan_begin(struct plan *plan, const struct shape_list *list, enum flow_family family)
-{
-	*plan = (struct plan){ .keys_allowed = SHAPE_LIST_SPARE };
-	for (size_t i = 0; i < list->count; i++) {
-		const struct shape_list_entry *entry = &list->entry[i];
-
-		if (entry->shape.family != family)
-			continue;
-		plan->probed[plan->count] = entry->shape;
-		plan->keys[plan->count++] = entry->keys;
-		plan->keys_allowed += (SHAPE_LIST_GROWTH - 1.) * entry->keys;
-	}
-}
-
-/* How many keys are added when all keys of probed shape `from` are expanded to `to`. */
-static double plan_cost(const struct plan *plan, size_t from, size_t to)
-{
-	if (from == to || !rule_can_expand(&plan->probed[from], &plan->probed[to]))
-		return INFINITY;
-	return plan->keys[from] * (rule_expansion_factor(&plan->probed[from], &plan->probed[to]) - 1);
-}
-
 /* Merges the two probed shapes that cost least. False where no merge fits into keys_allowed. */
-static bool plan_unite(struct plan *plan)
+static bool unite_cheapest(struct plan *plan)
 {
-	double best = INFINITY, cost;
+	double best = INFINITY;
 	size_t from = 0, to = 0;
 
 	for (size_t i = 0; i < plan->count; i++)
 		for (size_t k = 0; k < plan->count; k++) {
-			cost = plan_cost(plan, i, k);
-			if (cost < best) {
+			/* The number of keys that are added if all keys of shape i are expanded to shape k. */
+			const double cost =
+				plan->keys[i] * (rule_expansion_factor(&plan->probed[i], &plan->probed[k]) - 1);
+
+			if (i != k && rule_can_expand(&plan->probed[i], &plan->probed[k]) && cost < best) {
 				best = cost;
 				from = i;
 				to = k;
@@ -98,10 +79,18 @@ static bool plan_unite(struct plan *plan)
 
 static int plan_family(struct shape_list *list, enum flow_family family)
 {
-	struct plan plan;
+	struct plan plan = { .keys_allowed = SHAPE_LIST_SPARE };
 
-	plan_begin(&plan, list, family);
-	while (plan.count > SHAPE_LIST_PROBES && plan_unite(&plan))
+	for (size_t i = 0; i < list->count; i++) {
+		const struct shape_list_entry *entry = &list->entry[i];
+
+		if (entry->shape.family != family)
+			continue;
+		plan.probed[plan.count] = entry->shape;
+		plan.keys[plan.count++] = entry->keys;
+		plan.keys_allowed += (SHAPE_LIST_GROWTH - 1.) * entry->keys;
+	}
+	while (plan.count > SHAPE_LIST_PROBES && unite_cheapest(&plan))
 		;
 	if (plan.count > ABI_SHAPES_MAX)
 		return -E2BIG;

@@ -13,48 +13,29 @@ static const struct {
 
 #define UNITS (sizeof(units) / sizeof(units[0]))
 
-/* Reads the digits at *text. -EINVAL: there is no digit, or the number is larger than any timeout. */
-static int take_number(const char **text, __u64 *number)
-{
-	const char *start = *text;
-
-	*number = 0;
-	for (; **text >= '0' && **text <= '9'; (*text)++) {
-		*number = 10 * *number + (**text - '0');
-		if (*number > RULE_TIMEOUT_MAX_S)
-			return -EINVAL;
-	}
-	return *text == start ? -EINVAL : 0;
-}
-
-/* Reads the unit at *text; units before number `first` are not allowed. UNITS where there is none. */
-static size_t take_unit(const char **text, size_t first)
-{
-	for (size_t i = first; i < UNITS; i++) {
-		if (**text == units[i].name) {
-			(*text)++;
-			return i;
-		}
-	}
-	return UNITS;
-}
-
 int rule_time_parse(const char *text, __s64 *ms)
 {
-	__u64 number, seconds = 0;
-	size_t next = 0; /* the largest unit that may follow the last one */
+	__u64 seconds = 0;
+	size_t unit = 0; /* the largest that may come next */
 
 	do {
-		bool is_first = !next;
-		size_t unit;
+		const char *digits = text;
+		__u64 number = 0;
 
-		if (take_number(&text, &number))
+		for (; *text >= '0' && *text <= '9' && number <= RULE_TIMEOUT_MAX_S; text++)
+			number = 10 * number + (*text - '0');
+		if (text == digits || number > RULE_TIMEOUT_MAX_S)
 			return -EINVAL;
-		unit = is_first && !*text ? UNITS - 1 : take_unit(&text, next);
-		if (unit == UNITS)
-			return -EINVAL;
-		seconds += number * units[unit].seconds;
-		next = unit + 1;
+		if (!*text && !unit) {
+			unit = UNITS - 1; /* a number alone */
+		} else {
+			while (unit < UNITS && units[unit].name != *text)
+				unit++;
+			if (unit == UNITS)
+				return -EINVAL;
+			text++;
+		}
+		seconds += number * units[unit++].seconds;
 	} while (*text);
 	if (!seconds || seconds > RULE_TIMEOUT_MAX_S)
 		return -EINVAL;

@@ -12,26 +12,21 @@ __u64 rule_owners_now(const struct rule *rule)
 	return owners->permanent | (owners->timed_ms > 0 ? owners->timed : 0);
 }
 
-static size_t address_bytes(enum flow_family family)
-{
-	return family == FLOW_IPV4 ? 4 : family == FLOW_IPV6 ? 16 : 0;
-}
-
 size_t rule_encode(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
 {
-	size_t width = address_bytes(rule->family);
+	const size_t width = rule_address_bits(rule->family) / 8;
 	__u8 *to = bytes;
 
 	*to++ = rule->family;
-	to = (__u8 *)memcpy(to, rule->src.byte, width) + width;
+	to = mempcpy(to, rule->src.byte, width);
 	*to++ = rule->src_len;
-	to = (__u8 *)memcpy(to, rule->dst.byte, width) + width;
+	to = mempcpy(to, rule->dst.byte, width);
 	*to++ = rule->dst_len;
 	*to++ = rule->fields;
 	*to++ = rule->proto;
 	*to++ = rule->port_kind;
-	to = (__u8 *)memcpy(to, &rule->sport, 2) + 2;
-	to = (__u8 *)memcpy(to, &rule->dport, 2) + 2;
+	to = mempcpy(to, &rule->sport, 2);
+	to = mempcpy(to, &rule->dport, 2);
 	*to++ = rule->action;
 	return to - bytes;
 }
@@ -41,7 +36,7 @@ size_t rule_encode(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES])
 
 size_t rule_encoded_bytes(enum flow_family family)
 {
-	return ENCODED_FIXED_BYTES + 2 * address_bytes(family);
+	return ENCODED_FIXED_BYTES + rule_address_bits(family) / 4;
 }
 
 int rule_decode(const __u8 *bytes, size_t length, struct rule *rule)
@@ -49,11 +44,9 @@ int rule_decode(const __u8 *bytes, size_t length, struct rule *rule)
 	const __u8 *from = bytes;
 	size_t width;
 
-	if (length < ENCODED_FIXED_BYTES || bytes[0] > FLOW_NO_FAMILY)
+	if (length < ENCODED_FIXED_BYTES || bytes[0] > FLOW_NO_FAMILY || length != rule_encoded_bytes(bytes[0]))
 		return -EBADMSG;
-	width = address_bytes(bytes[0]);
-	if (length != rule_encoded_bytes(bytes[0]))
-		return -EBADMSG;
+	width = rule_address_bits(bytes[0]) / 8;
 	memset(rule, 0, offsetof(struct rule, comment));
 	rule->comment[0] = '\0';
 	rule->family = *from++;

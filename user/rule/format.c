@@ -26,36 +26,23 @@ __attribute__((format(printf, 2, 3))) static void put(struct writer *to, const c
 		to->used = to->size - 1;
 }
 
-static unsigned int address_bits(enum flow_family family)
+const char *rule_prefix_format(enum flow_family family, const union flow_addr *address, unsigned int length,
+			       char text[RULE_PREFIX_BYTES])
 {
-	return family == FLOW_IPV4 ? 32 : 128;
-}
-
-static void put_prefix(struct writer *to, const char *word, enum flow_family family, const union flow_addr *address,
-		       unsigned int length)
-{
-	char text[INET6_ADDRSTRLEN];
-
-	inet_ntop(family == FLOW_IPV4 ? AF_INET : AF_INET6, address, text, sizeof(text));
-	put(to, " %s %s", word, text);
-	if (length < address_bits(family))
-		put(to, "/%u", length);
-}
-
-/* Without an address or ICMP only a prefix of length 0 ("src 0.0.0.0/0") shows the family. */
-static bool needs_family(const struct rule *rule)
-{
-	bool is_icmp = rule->fields & RULE_PROTO && (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
-
-	return rule->family != FLOW_NO_FAMILY && !rule->src_len && !rule->dst_len && !is_icmp;
+	inet_ntop(family == FLOW_IPV4 ? AF_INET : AF_INET6, address, text, RULE_PREFIX_BYTES);
+	if (length < rule_address_bits(family))
+		sprintf(text + strlen(text), "/%u", length);
+	return text;
 }
 
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 {
 	struct writer to = { .text = text, .size = RULE_TEXT_BYTES };
-	bool is_icmp = rule->port_kind == FLOW_ICMP;
+	const bool is_icmp = rule->port_kind == FLOW_ICMP;
+	/* Without an address or ICMP, only a prefix of length 0 ("src 0.0.0.0/0") shows the family. */
+	const bool needs_family = rule->family != FLOW_NO_FAMILY && !rule->dst_len && !rule_is_icmp(rule);
 	const char *name = rule_protocol_name(rule->proto);
-	char time[RULE_TIME_BYTES];
+	char prefix[RULE_PREFIX_BYTES], time[RULE_TIME_BYTES];
 
 	/* Each piece starts with its separator. The first separator is removed at the end. */
 	text[0] = '\0';
@@ -63,12 +50,12 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 		put(&to, " proto %s", name);
 	else if (rule->fields & RULE_PROTO)
 		put(&to, " proto %u", rule->proto);
-	if (rule->src_len || needs_family(rule))
-		put_prefix(&to, "src", rule->family, &rule->src, rule->src_len);
+	if (rule->src_len || needs_family)
+		put(&to, " src %s", rule_prefix_format(rule->family, &rule->src, rule->src_len, prefix));
 	if (rule->fields & RULE_SPORT)
 		put(&to, " %s %u", is_icmp ? "type" : "sport", ntohs(rule->sport));
 	if (rule->dst_len)
-		put_prefix(&to, "dst", rule->family, &rule->dst, rule->dst_len);
+		put(&to, " dst %s", rule_prefix_format(rule->family, &rule->dst, rule->dst_len, prefix));
 	if (rule->fields & RULE_DPORT)
 		put(&to, " %s %u", is_icmp ? "code" : "dport", ntohs(rule->dport));
 	if (rule->action == RULE_PASS)

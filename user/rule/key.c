@@ -5,14 +5,9 @@
 
 #include "rule/rule.h"
 
-static unsigned int address_bits(enum flow_family family)
-{
-	return family == FLOW_IPV4 ? 32 : 128;
-}
-
 static __u64 shape_tag(const struct rule_shape *shape)
 {
-	__u64 lengths = shape->src_len * (address_bits(shape->family) + 1) + shape->dst_len;
+	__u64 lengths = shape->src_len * (rule_address_bits(shape->family) + 1) + shape->dst_len;
 
 	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) | (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) |
 	       (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) | (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) |
@@ -22,7 +17,7 @@ static __u64 shape_tag(const struct rule_shape *shape)
 struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family)
 {
 	__u64 lengths = tag >> ABI_TAG_LENGTHS_SHIFT;
-	unsigned int each = address_bits(family) + 1;
+	unsigned int each = rule_address_bits(family) + 1;
 
 	return (struct rule_shape){ .family = family,
 				    .action = tag & ABI_TAG_PASS ? RULE_PASS : RULE_DROP,
@@ -122,6 +117,13 @@ union flow_addr rule_network(const union flow_addr *address, unsigned int length
 	return (union flow_addr){ .word = { address->word[0] & mask.word[0], address->word[1] & mask.word[1] } };
 }
 
+bool rule_is_network_of(const union flow_addr *network, unsigned int length, const union flow_addr *address)
+{
+	const union flow_addr own = rule_network(address, length);
+
+	return own.word[0] == network->word[0] && own.word[1] == network->word[1];
+}
+
 size_t rule_generalise(const struct rule *query, const struct rule_shape *shape, struct rule rules[RULE_KEYS_MAX])
 {
 	bool has_port = shape->fields & (RULE_SPORT | RULE_DPORT);
@@ -151,14 +153,6 @@ size_t rule_generalise(const struct rule *query, const struct rule_shape *shape,
 	return count;
 }
 
-static bool covers(const union flow_addr *prefix, unsigned int length, const union flow_addr *of,
-		   unsigned int of_length)
-{
-	const union flow_addr network = rule_network(of, length);
-
-	return length <= of_length && !memcmp(&network, prefix, sizeof(network));
-}
-
 bool rule_covers(const struct rule *rule, const struct rule *flow)
 {
 	if ((rule->family != FLOW_NO_FAMILY && rule->family != flow->family) || rule->fields & ~flow->fields ||
@@ -166,9 +160,9 @@ bool rule_covers(const struct rule *rule, const struct rule *flow)
 		return false;
 	return (!(rule->fields & RULE_PROTO) || rule->proto == flow->proto) &&
 	       (!(rule->fields & RULE_SPORT) || rule->sport == flow->sport) &&
-	       (!(rule->fields & RULE_DPORT) || rule->dport == flow->dport) &&
-	       covers(&rule->src, rule->src_len, &flow->src, flow->src_len) &&
-	       covers(&rule->dst, rule->dst_len, &flow->dst, flow->dst_len);
+	       (!(rule->fields & RULE_DPORT) || rule->dport == flow->dport) && rule->src_len <= flow->src_len &&
+	       rule_is_network_of(&rule->src, rule->src_len, &flow->src) && rule->dst_len <= flow->dst_len &&
+	       rule_is_network_of(&rule->dst, rule->dst_len, &flow->dst);
 }
 
 /* ---- prefix expansion ---- */
@@ -186,7 +180,7 @@ unsigned int rule_expansion_bits(const struct rule_shape *from, const struct rul
 	return to->src_len - from->src_len + to->dst_len - from->dst_len;
 }
 
-/* The flow that a key was made of: the inverse of flow_pack(). */
+/* The flow from which a key was made: the inverse of flow_pack(). */
 static struct flow flow_of_key(const struct rule_key *key)
 {
 	const enum flow_family family = key->shape.family;
@@ -254,8 +248,8 @@ struct rule rule_of_flow(const struct flow *flow)
 	const bool has_ports = flow->port_kind != FLOW_NO_PORTS;
 	const struct rule_shape shape = { .family = flow->family,
 					  .fields = RULE_PROTO | (has_ports ? RULE_SPORT | RULE_DPORT : 0),
-					  .src_len = address_bits(flow->family),
-					  .dst_len = address_bits(flow->family) };
+					  .src_len = rule_address_bits(flow->family),
+					  .dst_len = rule_address_bits(flow->family) };
 	const struct rule_key key = key_of(flow, &shape);
 
 	return rule_of_key(&key);

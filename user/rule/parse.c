@@ -18,7 +18,6 @@
 struct parser {
 	struct rule *rule;
 	struct reason *reason;
-	unsigned int seen; /* bit i is set once keywords[i] was read */
 };
 
 struct keyword {
@@ -48,18 +47,6 @@ static const char *without_zeros(const char *number)
 	return rule_has_leading_zero(number) ? ", without leading zeros" : "";
 }
 
-static int check_host_bits(struct parser *parser, const char *value, enum flow_family family,
-			   const union flow_addr *address, unsigned int length)
-{
-	char network[INET6_ADDRSTRLEN];
-	const union flow_addr masked = rule_network(address, length);
-
-	if (!memcmp(&masked, address, sizeof(masked)))
-		return 0;
-	inet_ntop(family == FLOW_IPV4 ? AF_INET : AF_INET6, &masked, network, sizeof(network));
-	return fail(parser, "'%s' has host bits set; the network is %s/%u", value, network, length);
-}
-
 bool rule_is_mapped(const union flow_addr *address)
 {
 	static const __u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -67,23 +54,22 @@ bool rule_is_mapped(const union flow_addr *address)
 	return !memcmp(address->byte, mapped, sizeof(mapped));
 }
 
-static void unmap(enum flow_family *family, union flow_addr *address, unsigned long *bits)
+enum flow_family rule_address_parse(const char *text, union flow_addr *address)
 {
-	if (*family != FLOW_IPV6 || !rule_is_mapped(address) || *bits <= MAPPED_BITS)
-		return;
-	*family = FLOW_IPV4;
-	*bits -= MAPPED_BITS;
-	memcpy(address->byte, address->byte + MAPPED_BITS / 8, sizeof(address->v4));
-	memset(address->byte + sizeof(address->v4), 0, sizeof(*address) - sizeof(address->v4));
+	memset(address, 0, sizeof(*address));
+	if (inet_pton(AF_INET, text, address) == 1)
+		return FLOW_IPV4;
+	return inet_pton(AF_INET6, text, address) == 1 ? FLOW_IPV6 : FLOW_NO_FAMILY;
 }
 
 static int parse_address(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	struct rule *rule = parser->rule;
 	union flow_addr *address = keyword->is_dst ? &rule->dst : &rule->src;
-	char text[INET6_ADDRSTRLEN + 4];
+	char text[RULE_PREFIX_BYTES];
 	enum flow_family family;
-	unsigned long bits;
+	unsigned long length;
+	__be32 mapped;
 	char *slash;
 
 	if (strlen(value) >= sizeof(text))
@@ -92,27 +78,32 @@ static int parse_address(struct parser *parser, const struct keyword *keyword, c
 	slash = strchr(text, '/');
 	if (slash)
 		*slash++ = '\0';
-	memset(address, 0, sizeof(*address));
-	if (inet_pton(AF_INET, text, address) == 1)
-		family = FLOW_IPV4;
-	else if (inet_pton(AF_INET6, text, address) == 1)
-		family = FLOW_IPV6;
-	else
+	family = rule_address_parse(text, address);
+	if (family == FLOW_NO_FAMILY)
 		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix%s", value,
 			    isalpha((unsigned char)*value) && strchr(value, '.') ?
 				    "; names are not looked up: write the address" :
 				    "");
-	bits = family == FLOW_IPV4 ? 32 : 128;
-	if (slash && parse_number(slash, bits, &bits))
-		return fail(parser, "'%s': the prefix length must be 0 to %s%s", value,
-			    family == FLOW_IPV4 ? "32" : "128", without_zeros(slash));
-	unmap(&family, address, &bits);
+	length = rule_address_bits(family);
+	if (slash && parse_number(slash, length, &length))
+		return fail(parser, "'%s': the prefix length must be 0 to %u%s", value, rule_address_bits(family),
+			    without_zeros(slash));
+	if (family == FLOW_IPV6 && rule_is_mapped(address) && length > MAPPED_BITS) {
+		family = FLOW_IPV4;
+		length -= MAPPED_BITS;
+		memcpy(&mapped, address->byte + MAPPED_BITS / 8, sizeof(mapped));
+		*address = (union flow_addr){ .v4 = mapped };
+	}
 	if (rule->family != FLOW_NO_FAMILY && rule->family != family)
 		return fail(parser, "'%s' is %s, but the rule's other address is not", value,
 			    family == FLOW_IPV4 ? "IPv4" : "IPv6");
 	rule->family = family;
-	*(keyword->is_dst ? &rule->dst_len : &rule->src_len) = bits;
-	return check_host_bits(parser, value, family, address, bits);
+	*(keyword->is_dst ? &rule->dst_len : &rule->src_len) = length;
+	if (rule_is_network_of(address, length, address))
+		return 0;
+	*address = rule_network(address, length);
+	return fail(parser, "'%s' has host bits set; the network is %s", value,
+		    rule_prefix_format(family, address, length, text));
 }
 
 static int say_unknown_protocol(struct parser *parser, const char *value)
@@ -224,8 +215,7 @@ static const struct keyword *find_keyword(const char *word)
 static int check_whole(struct parser *parser)
 {
 	struct rule *rule = parser->rule;
-	const bool has_proto = rule->fields & RULE_PROTO;
-	const bool is_icmp = has_proto && (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
+	const bool has_proto = rule->fields & RULE_PROTO, is_icmp = rule_is_icmp(rule);
 	const enum flow_family implied = rule->proto == IPPROTO_ICMP ? FLOW_IPV4 : FLOW_IPV6;
 
 	if (rule->port_kind == FLOW_ICMP && !is_icmp)
@@ -240,17 +230,6 @@ static int check_whole(struct parser *parser)
 	if (!rule->fields && rule->family == FLOW_NO_FAMILY)
 		return fail(parser, "a rule must name a protocol, an address or a port");
 	return 0;
-}
-
-static int parse_value(struct parser *parser, const struct keyword *keyword, const char *value)
-{
-	unsigned int bit = 1U << (keyword - keywords);
-
-	if (parser->seen & bit)
-		return fail(parser, "'%s %s': %s is given twice; write a rule for each", keyword->word, value,
-			    keyword->word);
-	parser->seen |= bit;
-	return keyword->parse(parser, keyword, value);
 }
 
 static int say_unknown_word(struct parser *parser, const char *word)
@@ -269,74 +248,52 @@ static int say_unknown_word(struct parser *parser, const char *word)
 		    word, suggest_text(&suggest, NULL, text));
 }
 
-/* *used: the number of words that were read. */
-static int parse_word(struct parser *parser, const char *const *words, size_t count, size_t *used)
-{
-	const struct keyword *keyword = find_keyword(words[0]);
-
-	*used = 1;
-	if (!keyword && strpbrk(words[0], ".:"))
-		return parse_value(parser, find_keyword("src"), words[0]);
-	if (!keyword)
-		return say_unknown_word(parser, words[0]);
-	if (count < 2)
-		return fail(parser, "'%s' needs a value after it: %s", words[0], keyword->value);
-	*used = 2;
-	return parse_value(parser, keyword, words[1]);
-}
-
 int rule_parse_words(const char *const *words, size_t count, struct rule *rule, struct reason *reason)
 {
 	struct parser parser = { .rule = rule, .reason = reason };
-	size_t used;
+	unsigned int seen = 0; /* bit i is set once keywords[i] was read */
 
 	memset(rule, 0, sizeof(*rule));
 	rule->family = FLOW_NO_FAMILY;
-	for (size_t i = 0; i < count; i += used) {
-		int error = parse_word(&parser, words + i, count - i, &used);
+	for (size_t i = 0; i < count; i++) {
+		const struct keyword *keyword = find_keyword(words[i]);
+		unsigned int bit;
+		int error;
 
+		if (keyword && ++i == count)
+			return fail(&parser, "'%s' needs a value after it: %s", keyword->word, keyword->value);
+		if (!keyword && !strpbrk(words[i], ".:"))
+			return say_unknown_word(&parser, words[i]);
+		if (!keyword)
+			keyword = find_keyword("src");
+		bit = 1U << (keyword - keywords);
+		if (seen & bit)
+			return fail(&parser, "'%s %s': %s is given twice; write a rule for each", keyword->word,
+				    words[i], keyword->word);
+		seen |= bit;
+		error = keyword->parse(&parser, keyword, words[i]);
 		if (error)
 			return error;
 	}
 	return check_whole(&parser);
 }
 
-/*
- * Cuts the next word out of `text` in place. NULL: there is no more, or (with *open) a quote is not closed.
- */
-static char *next_word(char **text, bool *open)
-{
-	char *start = *text + strspn(*text, " \t\r\n\v\f");
-	char *end;
-
-	if (!*start)
-		return NULL;
-	if (*start == '"') {
-		end = strchr(++start, '"');
-		*open = !end;
-		if (!end)
-			return NULL;
-	} else {
-		end = start + strcspn(start, " \t\r\n\v\f");
-	}
-	*text = *end ? end + 1 : end;
-	*end = '\0';
-	return start;
-}
-
 int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason)
 {
-	bool open = false;
-	char *word;
+	static const char space[] = " \t\r\n\v\f";
 
-	*count = 0;
-	while ((word = next_word(&text, &open))) {
+	for (*count = 0; text[strspn(text, space)]; ++*count) {
+		char *word = text + strspn(text, space), *end;
+
+		end = *word == '"' ? strchr(++word, '"') : word + strcspn(word, space);
+		if (!end)
+			return reason_set(reason, -EINVAL, "'%.40s': the quote is not closed", text);
+		text = *end ? end + 1 : end;
+		*end = '\0';
 		if (*count == RULE_WORDS_MAX)
 			return reason_set(reason, -EINVAL, "'%s': too many words for a rule", word);
-		words[(*count)++] = word;
+		words[*count] = word;
 	}
-	if (open)
-		return reason_set(reason, -EINVAL, "'%.40s': the quote is not closed", text);
 	return 0;
 }
 

@@ -61,3 +61,8 @@ bool rule_has_ports(__u8 proto)
 	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_UDPLITE || proto == IPPROTO_SCTP ||
 	       proto == IPPROTO_DCCP;
 }
+
+bool rule_is_icmp(const struct rule *rule)
+{
+	return rule->fields & RULE_PROTO && (rule->proto == IPPROTO_ICMP || rule->proto == IPPROTO_ICMPV6);
+}

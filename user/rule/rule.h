@@ -19,6 +19,7 @@
 #define RULE_ENCODED_BYTES 48         /* longest result of rule_encode() */
 #define RULE_KEYS_MAX 2               /* a rule without addresses has a key in each family */
 #define RULE_WORDS_MAX 32             /* in the text of one rule */
+#define RULE_PREFIX_BYTES 50          /* longest text of an address with a prefix length */
 #define RULE_TIMEOUT_MAX_S 2147483647 /* 68 years */
 #define RULE_PROTO_MAX 254
 
@@ -88,12 +89,24 @@ const char *rule_word(size_t index, const char **value);
 /* Whether a number starts with 0 and has more digits. Rules do not accept such numbers. */
 bool rule_has_leading_zero(const char *number);
 
-/* The number of a protocol name or number 0-254; -ENOENT. The name of a number; NULL: it has no name. */
+/* Sets the number of a protocol: the word is its name, or a number 0 to 254. 0; -ENOENT. */
 int rule_protocol_number(const char *word, __u8 *number);
+
+/* The name of a protocol number; NULL: it has none. */
 const char *rule_protocol_name(__u8 number);
 
 /* Whether packets of the protocol have ports that a rule can match. */
 bool rule_has_ports(__u8 proto);
+
+/* Whether the rule names the protocol ICMP or ICMPv6. */
+bool rule_is_icmp(const struct rule *rule);
+
+/* The family of an address; FLOW_NO_FAMILY: the text is no address. Unused bytes become 0. */
+enum flow_family rule_address_parse(const char *text, union flow_addr *address);
+
+/* Writes an address, with the prefix length if that is not the whole address. Returns `text`. */
+const char *rule_prefix_format(enum flow_family family, const union flow_addr *address, unsigned int length,
+			       char text[RULE_PREFIX_BYTES]);
 
 /*
  * Reads a time: "90", "90s", "15m", "1h30m", "2d", "1w". Units go from large to small; a number alone is in
@@ -107,8 +120,17 @@ const char *rule_time_format(__s64 ms, char text[RULE_TIME_BYTES]);
 /* Writes the canonical text; action, timeout and comment only where not the default. Returns `text`. */
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES]);
 
+/* The bits of a whole address; 0 for FLOW_NO_FAMILY. */
+static inline unsigned int rule_address_bits(enum flow_family family)
+{
+	return family == FLOW_IPV4 ? 32 : family == FLOW_IPV6 ? 128 : 0;
+}
+
 /* The first `length` bits of an address; the rest is 0. */
 union flow_addr rule_network(const union flow_addr *address, unsigned int length);
+
+/* Whether rule_network() of the address is `network`. */
+bool rule_is_network_of(const union flow_addr *network, unsigned int length, const union flow_addr *address);
 
 /*
  * Whether an IPv6 address is a mapped IPv4 address (RFC 4291 section 2.5.5.2: ::ffff:192.0.2.1). Programs
@@ -120,7 +142,7 @@ bool rule_is_mapped(const union flow_addr *address);
 __u64 rule_owners_now(const struct rule *rule);
 
 /*
- * The bytes by which a store keeps a rule: everything but timeout, comment and owners. They sort by family,
+ * The bytes by which a store keeps a rule, without timeout, comment and owners. They sort by family,
  * source and destination. rule_encode() returns the length. rule_decode() leaves the comment empty and
  * returns 0, or -EBADMSG where the bytes are no rule.
  */
@@ -128,9 +150,9 @@ size_t rule_encode(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES]);
 int rule_decode(const __u8 *bytes, size_t length, struct rule *rule);
 
 /*
- * Checks of data that others wrote. rule_is_canonical(): all but timeout, comment and owners is in
- * canonical form; rule_decode() does not check that. rule_is_plain() and rule_is_utf8(): a comment may have
- * this text, because it has no quotes or control characters, and is UTF-8.
+ * Check data that others wrote. rule_is_canonical(): the rule is in canonical form, apart from timeout, comment
+ * and owners; rule_decode() does not check that. rule_is_plain(): the text has no quotes or control characters.
+ * A comment must be plain, and UTF-8.
  */
 bool rule_is_canonical(const struct rule *rule);
 bool rule_is_plain(const char *text);
@@ -161,8 +183,10 @@ struct rule rule_of_flow(const struct flow *flow);
 /* The hash and the tag of a key under the table's secret. */
 struct hash_value rule_hash(const struct rule_key *key, const struct hash_secret *secret);
 
-/* A shape in the form of the packet path; and the shape of a tag. The last word of a key holds a tag, too. */
+/* Makes the form of a shape that the packet path uses. */
 void rule_shape_compile(const struct rule_shape *shape, struct abi_shape *compiled);
+
+/* The shape that a tag means: of a compiled shape, or in the last word of a key. */
 struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family);
 
 /*

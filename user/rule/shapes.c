@@ -69,9 +69,7 @@ static unsigned int magnitude(const struct shape_list *list, const struct rule_s
 
 static bool comes_before(const struct shape_list *list, const struct rule_shape *a, const struct rule_shape *b)
 {
-	if (a->action != b->action)
-		return a->action == RULE_PASS;
-	return magnitude(list, a) > magnitude(list, b);
+	return a->action != b->action ? a->action == RULE_PASS : magnitude(list, a) > magnitude(list, b);
 }
 
 /* Shapes of equal rank keep the order of the list. */
@@ -108,57 +106,42 @@ __u64 shape_list_keys(const struct shape_list *list)
 	return keys < 0x1p62 ? keys : 1ULL << 62;
 }
 
-/* A shape without prefixes has the keys of rules for one family and of rules for both families. */
-static bool is_shared(const struct shape_list *list, size_t at)
-{
-	const struct shape_list_entry *entry = &list->entry[at];
-
-	if (!entry->shape.src_len && !entry->shape.dst_len)
-		return true;
-	for (size_t i = 0; i < list->count; i++)
-		if (i != at && rule_shape_equal(&list->entry[i].probed_as, &entry->probed_as))
-			return true;
-	return false;
-}
-
 void shape_list_note_shared(struct shape_list *list)
 {
-	for (size_t i = 0; i < list->count; i++)
-		list->entry[i].is_shared = is_shared(list, i);
+	for (size_t i = 0; i < list->count; i++) {
+		struct shape_list_entry *entry = &list->entry[i];
+
+		/* A shape without prefixes has the keys of rules for one family and of rules for both families. */
+		entry->is_shared = !entry->shape.src_len && !entry->shape.dst_len;
+		for (size_t k = 0; k < list->count && !entry->is_shared; k++)
+			entry->is_shared = k != i && rule_shape_equal(&list->entry[k].probed_as, &entry->probed_as);
+	}
 }
+
 /* ---- counting ---- */
 
-/* Moves the entry at `from` and all after it to `to`. */
-static void shift(struct shape_list *list, size_t from, size_t to)
+static void insert(struct shape_list *list, size_t at, const struct shape_list_entry *entry)
 {
-	const size_t entries = list->count - from;
-
-	memmove(&list->entry[to], &list->entry[from], entries * sizeof(list->entry[0]));
-	list->count = to + entries;
-}
-
-static int insert_at(struct shape_list *list, size_t at, const struct rule_shape *shape)
-{
-	struct shape_list_entry new = { .shape = *shape };
-	int error = list->count < SHAPE_LIST_MAX ? shape_list_choose(list, shape, &new.probed_as) : -E2BIG;
-
-	if (error)
-		return error;
-	shift(list, at, at + 1);
-	list->entry[at] = new;
+	memmove(&list->entry[at + 1], &list->entry[at], (list->count - at) * sizeof(*entry));
+	list->entry[at] = *entry;
+	list->count++;
 	shape_list_note_shared(list);
-	return 0;
 }
 
 int shape_list_add(struct shape_list *list, const struct rule_shape *shape, __u64 keys)
 {
 	const size_t at = shape_place(list, shape);
-	int error = shape_is_at(list, at, shape) ? 0 : insert_at(list, at, shape);
+	struct shape_list_entry new = { .shape = *shape, .keys = keys };
+	int error;
 
-	if (error)
-		return error;
-	list->entry[at].keys += keys;
-	return 0;
+	if (shape_is_at(list, at, shape)) {
+		list->entry[at].keys += keys;
+		return 0;
+	}
+	error = list->count < SHAPE_LIST_MAX ? shape_list_choose(list, shape, &new.probed_as) : -E2BIG;
+	if (!error)
+		insert(list, at, &new);
+	return error;
 }
 
 int shape_list_restore(struct shape_list *list, const struct shape_list_entry *entry)
@@ -168,9 +151,7 @@ int shape_list_restore(struct shape_list *list, const struct shape_list_entry *e
 	if (list->count == SHAPE_LIST_MAX || shape_is_at(list, at, &entry->shape) ||
 	    !rule_can_expand(&entry->shape, &entry->probed_as))
 		return -EBADMSG;
-	shift(list, at, at + 1);
-	list->entry[at] = *entry;
-	shape_list_note_shared(list);
+	insert(list, at, entry);
 	return 0;
 }
 
@@ -181,7 +162,8 @@ int shape_list_remove(struct shape_list *list, const struct rule_shape *shape)
 	if (!shape_is_at(list, at, shape))
 		return -ENOENT;
 	if (--list->entry[at].keys == 0) {
-		shift(list, at + 1, at);
+		list->count--;
+		memmove(&list->entry[at], &list->entry[at + 1], (list->count - at) * sizeof(list->entry[0]));
 		shape_list_note_shared(list);
 	}
 	return 0;

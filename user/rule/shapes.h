@@ -14,10 +14,10 @@
 #include "rule/rule.h"
 
 #define SHAPE_LIST_MAX 512     /* shapes of both families */
-#define SHAPE_LIST_PROBES 8    /* goal: so many probed shapes of a family */
+#define SHAPE_LIST_PROBES 8    /* the goal: probed shapes per family */
 #define SHAPE_LIST_JOIN_BITS 6 /* a new shape joins a probed shape if that makes at most 2^6 keys of one */
-#define SHAPE_LIST_GROWTH 4    /* shape_list_plan(): so many keys for one, on average */
-#define SHAPE_LIST_WORSE 1.5   /* shape_list_plan_pays(): so many times the keys of a new plan */
+#define SHAPE_LIST_GROWTH 4    /* shape_list_plan(): the keys that one key may become, on average */
+#define SHAPE_LIST_WORSE 1.5   /* shape_list_plan_pays(): so many times the keys of a new plan are too many */
 #define SHAPE_LIST_SPARE 65536 /* keys that small lists may have in addition */
 
 struct shape_list_entry {
@@ -36,8 +36,8 @@ const struct shape_list_entry *shape_list_find(const struct shape_list *list, co
 
 /*
  * Adds `keys` to the number of a shape's keys. A new shape is probed as itself while the family has fewer
- * than SHAPE_LIST_PROBES probed shapes. After that it is probed as one that it expands to; if there is
- * none, as itself. 0; -E2BIG: the family has ABI_SHAPES_MAX probed shapes, or the list is full. Then
+ * than SHAPE_LIST_PROBES probed shapes. After that it is probed as a probed shape that it expands to; if
+ * there is none, as itself. 0; -E2BIG: the family has ABI_SHAPES_MAX probed shapes, or the list is full. Then
  * nothing has changed.
  */
 int shape_list_add(struct shape_list *list, const struct rule_shape *shape, __u64 keys);

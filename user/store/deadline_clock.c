@@ -11,7 +11,7 @@
 
 #define WALL_TOLERANCE_MS 1000
 
-static __s64 clock_ms(clockid_t clock)
+__s64 store_clock_ms(clockid_t clock)
 {
 	struct timespec time;
 
@@ -19,39 +19,30 @@ static __s64 clock_ms(clockid_t clock)
 	return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
 }
 
-/* If it cannot be read, it stays empty. Then each process that opens the store assumes a new boot. */
-static void read_boot_id(char boot_id[STORE_BOOT_ID_BYTES])
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-	memset(boot_id, 0, STORE_BOOT_ID_BYTES);
-	if (fd < 0)
-		return;
-	if (read(fd, boot_id, STORE_BOOT_ID_BYTES - 1) <= 0)
-		boot_id[0] = '\0';
-	close(fd);
-}
-
 void store_clock_tick(struct store_clock *clock)
 {
-	clock->now_ms = clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
+	clock->now_ms = store_clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms;
 }
 
 __s64 store_lag_ms(const struct store *store)
 {
-	struct store_clock present = store->clock;
-
-	store_clock_tick(&present);
-	return present.now_ms - store->clock.now_ms;
+	return store_clock_ms(CLOCK_BOOTTIME) + store->clock.ahead_ms - store->clock.now_ms;
 }
 
 /* A meta without a boot id is new or of schema 1. Then the store's time starts as the wall clock's. */
 int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 {
-	const __s64 boot_ms = clock_ms(CLOCK_BOOTTIME), wall_ms = clock_ms(CLOCK_REALTIME);
+	const __s64 boot_ms = store_clock_ms(CLOCK_BOOTTIME), wall_ms = store_clock_ms(CLOCK_REALTIME);
 
-	if (!clock->boot_id[0])
-		read_boot_id(clock->boot_id);
+	/* If the boot id cannot be read, it stays empty. Then each process that opens the store assumes a new boot. */
+	if (!clock->boot_id[0]) {
+		int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+		if (fd >= 0 && read(fd, clock->boot_id, STORE_BOOT_ID_BYTES - 1) <= 0)
+			clock->boot_id[0] = '\0';
+		if (fd >= 0)
+			close(fd);
+	}
 	if (meta->boot_id[0] && !memcmp(meta->boot_id, clock->boot_id, sizeof(clock->boot_id)))
 		clock->ahead_ms = meta->clock_ms;
 	else if (wall_ms - meta->wall_ms > meta->seen_ms)
@@ -60,12 +51,6 @@ int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 		clock->ahead_ms = meta->seen_ms - boot_ms;
 	clock->now_ms = boot_ms + clock->ahead_ms;
 	return llabs(clock->now_ms) <= STORE_CLOCK_MAX_MS ? 0 : -EBADMSG;
-}
-
-/* Whether the wall clock, minus its known lead over the store's time, is earlier than the store's time. */
-static bool is_wall_behind(const struct store_meta *meta, __s64 now_ms)
-{
-	return clock_ms(CLOCK_REALTIME) - meta->wall_ms < now_ms - WALL_TOLERANCE_MS;
 }
 
 static bool is_other_boot(const struct store_clock *clock, const struct store_meta *meta)
@@ -81,13 +66,16 @@ static bool is_other_boot(const struct store_clock *clock, const struct store_me
 static bool is_wall_lost(const struct store_clock *clock, const struct store_meta *meta)
 {
 	const bool was_behind = meta->flags & STORE_META_WALL_BEHIND;
+	/* The wall clock, without its known lead over the store's time. */
+	const __s64 wall_ms = store_clock_ms(CLOCK_REALTIME) - meta->wall_ms;
 
-	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) && is_wall_behind(meta, clock->now_ms);
+	return (was_behind || (is_other_boot(clock, meta) && meta->boot_id[0])) &&
+	       wall_ms < clock->now_ms - WALL_TOLERANCE_MS;
 }
 
 bool store_clock_moved(const struct store_clock *clock, const struct store_meta *meta)
 {
-	const __s64 wall_ms = clock_ms(CLOCK_REALTIME) - clock->now_ms;
+	const __s64 wall_ms = store_clock_ms(CLOCK_REALTIME) - clock->now_ms;
 
 	return is_other_boot(clock, meta) ||
 	       (llabs(wall_ms - meta->wall_ms) > WALL_TOLERANCE_MS && !is_wall_lost(clock, meta));
@@ -103,6 +91,6 @@ void store_clock_note(const struct store_clock *clock, struct store_meta *meta)
 	if (is_lost)
 		meta->flags |= STORE_META_WALL_BEHIND;
 	else
-		meta->wall_ms = clock_ms(CLOCK_REALTIME) - (clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
+		meta->wall_ms = store_clock_ms(CLOCK_REALTIME) - (store_clock_ms(CLOCK_BOOTTIME) + clock->ahead_ms);
 	meta->seen_ms = clock->now_ms;
 }

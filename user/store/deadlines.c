@@ -17,23 +17,23 @@ static MDB_val deadline_bytes(__s64 deadline_ms, const MDB_val *rule, __u8 bytes
 	return (MDB_val){ sizeof(big_endian) + rule->mv_size, bytes };
 }
 
-int store_deadline_put(struct store *store, __s64 deadline_ms, const MDB_val *rule)
+int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_ms, __s64 now_ms)
 {
 	__u8 bytes[DEADLINE_KEY_BYTES];
-	MDB_val key = deadline_bytes(deadline_ms, rule, bytes), nothing = { 0, NULL };
+	MDB_val key, nothing = { 0, NULL };
+	int error = 0;
 
-	if (!deadline_ms)
+	if (before_ms == now_ms)
 		return 0;
-	return mdb_put(store->write, store->deadlines_db, &key, &nothing, 0);
-}
-
-int store_deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *rule)
-{
-	__u8 bytes[DEADLINE_KEY_BYTES];
-	MDB_val key = deadline_bytes(deadline_ms, rule, bytes);
-	int status = deadline_ms ? mdb_del(store->write, store->deadlines_db, &key, NULL) : 0;
-
-	return status == MDB_NOTFOUND ? 0 : status;
+	if (before_ms) {
+		key = deadline_bytes(before_ms, rule, bytes);
+		error = store_entry_del(store, store->deadlines_db, &key);
+	}
+	if (!error && now_ms) {
+		key = deadline_bytes(now_ms, rule, bytes);
+		error = store_entry_put(store, store->deadlines_db, &key, &nothing, 0);
+	}
+	return error;
 }
 
 /*
@@ -72,25 +72,20 @@ int store_expired(struct store *store, int (*visit)(const struct rule *rule, voi
 	size_t length = 0;
 	struct rule rule;
 	MDB_txn *txn;
-	int result;
+	int error, result = 0;
 
 	if (store->schema == 1)
 		return 0;
-	result = store_view_begin(store, &txn);
-	if (result)
-		return result;
-	result = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
-	while (!result) {
-		result = next_expired(store, cursor, last, &length, &rule);
-		if (result == -ENOENT) {
-			result = 0;
-			break;
-		}
-		if (!result)
+	error = store_view_begin(store, &txn);
+	if (error)
+		return error;
+	error = environment_error(mdb_cursor_open(txn, store->deadlines_db, &cursor));
+	while (!error && !result) {
+		error = next_expired(store, cursor, last, &length, &rule);
+		if (!error)
 			result = visit(&rule, context);
 	}
-	if (cursor)
-		mdb_cursor_close(cursor);
+	mdb_cursor_close(cursor);
 	store_view_end(store);
-	return result;
+	return error && error != -ENOENT ? error : result;
 }

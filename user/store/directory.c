@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "store/directory.h"
-
+/* The directory of a store; the lock that lets only one process write; error texts. Does not call LMDB. */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <signal.h>
 #include <stddef.h>
@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/waiting.h"
+#include "store/internal.h"
 
 #define STORE_DIR_LOCK "writer.lock"
 #define HOLDER_NAME_BYTES 128
@@ -33,60 +33,49 @@ static bool is_open_to_others(const struct stat *status)
 	return status->st_mode & (S_IWGRP | S_IWOTH);
 }
 
-/* In a sticky directory like /tmp, nobody but the owner renames or deletes a file. */
-static int check_dir(int fd, bool may_be_sticky)
-{
-	struct stat status;
-
-	if (fstat(fd, &status))
-		return -errno;
-	if (!is_trusted(&status))
-		return -EPERM;
-	if (is_open_to_others(&status) && !(may_be_sticky && status.st_mode & S_ISVTX))
-		return -EPERM;
-	return 0;
-}
-
-/* A FIFO would block the process; a link would lead elsewhere. LMDB itself refuses a directory. */
-static int check_file(int dir_fd, const char *name)
-{
-	struct stat status;
-
-	if (fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW))
-		return errno == ENOENT ? 0 : -errno;
-	if (S_ISDIR(status.st_mode))
-		return 0;
-	if (S_ISLNK(status.st_mode))
-		return -ELOOP;
-	return S_ISREG(status.st_mode) && status.st_nlink == 1 && is_trusted(&status) && !is_open_to_others(&status) ?
-		       0 :
-		       -EMLINK;
-}
-
 static int check_files(int dir_fd)
 {
 	static const char *const names[] = { "data.mdb", "lock.mdb", STORE_DIR_LOCK };
-	int error = 0;
+	struct stat status;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !error; i++)
-		error = check_file(dir_fd, names[i]);
-	return error;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (fstatat(dir_fd, names[i], &status, AT_SYMLINK_NOFOLLOW)) {
+			if (errno != ENOENT)
+				return -errno;
+			continue;
+		}
+		/* A FIFO would block the process; a link would lead elsewhere. LMDB itself refuses a directory. */
+		if (S_ISLNK(status.st_mode))
+			return -ELOOP;
+		if (!S_ISDIR(status.st_mode) && (!S_ISREG(status.st_mode) || status.st_nlink != 1 ||
+						 !is_trusted(&status) || is_open_to_others(&status)))
+			return -EMLINK;
+	}
+	return 0;
 }
 
 /* ---- opening ---- */
 
-/* A descriptor of a directory that is no link and that others cannot write to; -errno. */
+/*
+ * A descriptor of a directory that is no link and that others cannot write to; -errno. In a sticky directory
+ * like /tmp, nobody but the owner renames or deletes a file.
+ */
 static int open_dir_at(int parent_fd, const char *name, bool may_be_sticky)
 {
-	int fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int error = fd < 0 ? -errno : 0;
+	int fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), error = 0;
 	struct stat status;
 
-	if (error == -ENOTDIR && !fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISLNK(status.st_mode))
-		return -ELOOP;
-	if (error)
-		return error;
-	error = check_dir(fd, may_be_sticky);
+	if (fd < 0) {
+		error = -errno;
+		return error == -ENOTDIR && !fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) &&
+				       S_ISLNK(status.st_mode) ?
+			       -ELOOP :
+			       error;
+	}
+	if (fstat(fd, &status))
+		error = -errno;
+	else if (!is_trusted(&status) || (is_open_to_others(&status) && !(may_be_sticky && status.st_mode & S_ISVTX)))
+		error = -EPERM;
 	if (!error)
 		return fd;
 	close(fd);
@@ -125,65 +114,35 @@ static int make_dir_at(int parent_fd, const char *name)
 	return error;
 }
 
-/* Creates all missing parents of a path. */
-static int make_parents(char *path)
-{
-	char *slash = path;
-	int error = 0;
-
-	while (!error && (slash = strchr(slash + 1, '/'))) {
-		*slash = '\0';
-		error = make_dir_at(AT_FDCWD, path);
-		*slash = '/';
-	}
-	return error;
-}
-
-/* Cuts PATH into its directory, which is returned, and its last part, *name. Removes trailing slashes. */
-static const char *split(char *path, char **name)
-{
-	size_t length = strlen(path);
-	char *slash;
-
-	while (length > 1 && path[length - 1] == '/')
-		path[--length] = '\0';
-	slash = strrchr(path, '/');
-	*name = slash ? slash + 1 : path;
-	if (!slash)
-		return ".";
-	while (slash > path && slash[-1] == '/')
-		slash--;
-	if (slash == path)
-		return "/";
-	*slash = '\0';
-	return path;
-}
-
 int store_dir_open(const char *dir, bool makes, int *fd)
 {
-	char path[PATH_MAX], *name;
-	const char *parent;
-	int parent_fd, error;
+	char path[PATH_MAX], last[PATH_MAX], *slash, *name;
+	int parent_fd, error = 0;
 
 	*fd = -1;
 	if (strlen(dir) >= sizeof(path))
 		return -ENAMETOOLONG;
-	error = makes ? make_parents(strcpy(path, dir)) : 0;
+	slash = strcpy(path, dir);
+	while (makes && !error && *slash && (slash = strchr(slash + 1, '/'))) {
+		*slash = '\0';
+		error = make_dir_at(AT_FDCWD, path);
+		*slash = '/';
+	}
 	if (error)
 		return error;
-	parent = split(strcpy(path, dir), &name);
-	parent_fd = open_dir_at(AT_FDCWD, parent, true);
+	name = basename(strcpy(last, dir));
+	if (!*dir || *name == '/')
+		return -ENOENT;
+	parent_fd = open_dir_at(AT_FDCWD, dirname(path), true);
 	if (parent_fd < 0)
 		return parent_fd;
 	if (makes)
 		error = make_dir_at(parent_fd, name);
-	if (!error)
+	if (!error) {
 		*fd = open_dir_at(parent_fd, name, false);
-	if (!error && *fd < 0)
-		error = *fd;
+		error = *fd < 0 ? *fd : check_files(*fd);
+	}
 	close(parent_fd);
-	if (!error)
-		error = check_files(*fd);
 	if (error && *fd >= 0)
 		close(*fd);
 	if (error)
@@ -211,14 +170,6 @@ int store_dir_open_file(int dir_fd, const char *name, int *fd)
 
 /* ---- the lock ---- */
 
-/* The process that has the lock writes this into the lock file. The next one overwrites it. */
-struct holder {
-	int pid;
-	unsigned long long pids; /* namespace of the pid; 0: not known */
-	long long since_ms;      /* by CLOCK_BOOTTIME */
-	char name[HOLDER_NAME_BYTES];
-};
-
 static unsigned long long pid_namespace(void)
 {
 	struct stat status;
@@ -226,87 +177,57 @@ static unsigned long long pid_namespace(void)
 	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
 }
 
-static long long boot_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
-/* This only informs others. If the file cannot be written, the lock works all the same. */
+/*
+ * Writes into the lock file which process has the lock: its pid; the namespace of the pid, or 0; since when, by
+ * CLOCK_BOOTTIME; its name. Only informs others. If the file cannot be written, the lock works all the same.
+ */
 static void sign(int fd)
 {
 	char text[HOLDER_BYTES];
-	int length = snprintf(text, sizeof(text), "%d %llu %lld %.*s\n", getpid(), pid_namespace(), boot_ms(),
-			      HOLDER_NAME_BYTES - 1, waiting_name());
+	int length = snprintf(text, sizeof(text), "%d %llu %lld %.*s\n", getpid(), pid_namespace(),
+			      (long long)store_clock_ms(CLOCK_BOOTTIME), HOLDER_NAME_BYTES - 1, waiting_name());
 
 	if (!ftruncate(fd, 0) && pwrite(fd, text, length, 0) != length && ftruncate(fd, 0))
 		return;
 }
 
-static bool read_holder(int fd, struct holder *holder)
-{
-	char text[HOLDER_BYTES] = "";
-
-	*holder = (struct holder){};
-	return pread(fd, text, sizeof(text) - 1, 0) > 0 &&
-	       sscanf(text, "%d %llu %lld %" HOLDER_NAME_LENGTH "[^\n]", &holder->pid, &holder->pids, &holder->since_ms,
-		      holder->name) == 4;
-}
-
-/* By a signal, for example after ^Z in a terminal. */
+/* Whether a signal has stopped the process, for example after ^Z in a terminal. */
 static bool is_stopped(int pid)
 {
-	char path[32], text[128] = "", *end;
+	char path[32], text[128], *end;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	file = fopen(path, "re");
 	if (!file)
 		return false;
-	if (!fgets(text, sizeof(text), file))
-		text[0] = '\0';
+	end = fgets(text, sizeof(text), file) ? strrchr(text, ')') : NULL;
 	fclose(file);
-	end = strrchr(text, ')');
-	return end && (end[1] && (end[2] == 'T' || end[2] == 't'));
+	return end && end[1] && (end[2] == 'T' || end[2] == 't');
 }
 
 static void describe_holder(int fd, struct reason *text)
 {
-	struct holder holder;
-	const long long now_ms = boot_ms();
-	char for_s[64] = "", stopped[64] = "";
-	bool is_here, is_known = read_holder(fd, &holder);
+	char name[HOLDER_NAME_BYTES], for_s[64] = "", stopped[64] = "", line[HOLDER_BYTES] = "";
+	const long long now_ms = store_clock_ms(CLOCK_BOOTTIME);
+	unsigned long long pids = 0;
+	long long since_ms;
+	int pid;
+	const bool is_known = pread(fd, line, sizeof(line) - 1, 0) > 0 &&
+			      sscanf(line, "%d %llu %lld %" HOLDER_NAME_LENGTH "[^\n]", &pid, &pids, &since_ms, name) ==
+				      4;
+	const bool is_here = is_known && pids && pids == pid_namespace();
 
-	is_here = is_known && holder.pids && holder.pids == pid_namespace();
-	if (!is_known || (is_here && kill(holder.pid, 0) && errno == ESRCH)) {
+	if (!is_known || (is_here && kill(pid, 0) && errno == ESRCH)) {
 		reason_set(text, 0, "waiting for another process that is changing the rules");
 		return;
 	}
-	if (holder.since_ms <= now_ms)
-		snprintf(for_s, sizeof(for_s), " for %lld s", (now_ms - holder.since_ms) / 1000);
-	if (is_here && is_stopped(holder.pid))
-		snprintf(stopped, sizeof(stopped), "; it is stopped: kill -CONT %d continues it", holder.pid);
-	reason_set(text, 0, "waiting for \"%s\" (process %d%s), which has been changing the rules%s%s", holder.name,
-		   holder.pid, is_here ? "" : " of another container", for_s, stopped);
-}
-
-/* A process that finds the lock taken reports who has it, and then waits. */
-static int lock_file(int fd, bool waits)
-{
-	int error;
-
-	if (!flock(fd, LOCK_EX | LOCK_NB))
-		return 0;
-	if (errno != EWOULDBLOCK || !waits)
-		return errno == EWOULDBLOCK ? -EBUSY : -errno;
-	waiting_begin(describe_holder, fd);
-	do
-		error = flock(fd, LOCK_EX) ? -errno : 0;
-	while (error == -EINTR);
-	waiting_end();
-	return error;
+	if (since_ms <= now_ms)
+		snprintf(for_s, sizeof(for_s), " for %lld s", (now_ms - since_ms) / 1000);
+	if (is_here && is_stopped(pid))
+		snprintf(stopped, sizeof(stopped), "; it is stopped: kill -CONT %d continues it", pid);
+	reason_set(text, 0, "waiting for \"%s\" (process %d%s), which has been changing the rules%s%s", name, pid,
+		   is_here ? "" : " of another container", for_s, stopped);
 }
 
 int store_dir_lock(int dir_fd, bool waits, int *fd)
@@ -315,7 +236,15 @@ int store_dir_lock(int dir_fd, bool waits, int *fd)
 
 	if (error)
 		return error;
-	error = lock_file(*fd, waits);
+	if (flock(*fd, LOCK_EX | LOCK_NB))
+		error = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (error == -EBUSY && waits) {
+		waiting_begin(describe_holder, *fd);
+		do
+			error = flock(*fd, LOCK_EX) ? -errno : 0;
+		while (error == -EINTR);
+		waiting_end();
+	}
 	if (!error) {
 		sign(*fd);
 	} else {

@@ -3,7 +3,9 @@
 #ifndef XDP_CUCKOO_STORE_INTERNAL_H
 #define XDP_CUCKOO_STORE_INTERNAL_H
 
-#include "store/lmdb_environment.h"
+#include <lmdb.h>
+#include <time.h>
+
 #include "store/store.h"
 
 /*
@@ -34,7 +36,7 @@ struct store_meta {
 
 #define STORE_META_BYTES_1 40 /* of schema 1 */
 
-/* The wall clock was behind when this boot began. So `wall_ms` is still the one of an earlier boot. */
+/* The wall clock was behind when this boot began. So `wall_ms` is still from an earlier boot. */
 #define STORE_META_WALL_BEHIND 1
 /* The operator chose to pass packets with too many headers (for older versions: the default). */
 #define STORE_META_PASSES_HEADERS 2
@@ -50,7 +52,7 @@ _Static_assert(sizeof(struct store_meta) == 144, "meta layout");
 /* Who wants a rule: like struct rule_owners, but with a deadline by the store's clock. */
 struct store_owners {
 	__u64 permanent, timed;
-	__s64 deadline_ms; /* of the owners in `timed`; 0 where there are none */
+	__s64 deadline_ms; /* of the owners in `timed`; 0 if `timed` is 0 */
 };
 
 struct store_value {
@@ -92,25 +94,105 @@ struct store {
 	struct shape_list shapes;
 	struct store_lists_state lists;
 	bool is_changed, has_new_shape;
-	bool is_pushed;  /* the pending change has another deadline */
-	bool keeps_undo; /* this transaction makes the pending change */
-	bool is_undoing; /* this transaction undoes the pending change */
+	bool is_pushed;     /* the pending change has another deadline */
+	bool makes_pending; /* this transaction makes the pending change */
+	bool is_undoing;    /* this transaction undoes the pending change */
 };
 
-/* A transaction to read in: the open one, or a view of the last commit until store_view_end(). */
+/* ---- store.c ---- */
+
+/* Begins reading: in the open transaction, or in a view of the last commit until store_view_end(). */
 int store_view_begin(struct store *store, MDB_txn **txn);
 void store_view_end(struct store *store);
+
+/* store_view_begin(), and the meta of that transaction. After an error there is no view to end. */
+int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta);
+
+/*
+ * Change a database within the transaction. store_entry_put(): -EEXIST if `flags` has MDB_NOOVERWRITE and the
+ * key is there. store_entry_del(): 0 also where the key is missing. Other -errno.
+ */
+int store_entry_put(struct store *store, MDB_dbi db, const MDB_val *key, MDB_val *value, unsigned int flags);
+int store_entry_del(struct store *store, MDB_dbi db, const MDB_val *key);
+int store_entries_drop(struct store *store, MDB_dbi db);
+
+struct store_entry {
+	MDB_cursor *cursor; /* at this entry */
+	MDB_val key, value;
+};
+
+/* Calls `visit` for all entries in order until it returns non-zero. Returns that value, 0 or -errno. */
+int store_entries_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_entry *entry, void *context),
+		       void *context);
+
+/* ---- directory.c ---- */
+
+/*
+ * Opens DIR as a path (O_PATH). With `makes`, creates it and its missing parents first, with mode 0700. DIR
+ * and its parent must belong to this user or root, must not be symbolic links, and nobody else may write
+ * there. The files of a store in DIR must meet the same conditions and have only one hard link. 0; -EPERM,
+ * -ELOOP, -EMLINK: a condition is not met; other -errno.
+ */
+int store_dir_open(const char *dir, bool makes, int *fd);
+
+/*
+ * Opens a file of a store for reading and writing. Creates it if necessary, with mode 0600 whatever the
+ * umask is. 0; -errno, and *fd is -1.
+ */
+int store_dir_open_file(int dir_fd, const char *name, int *fd);
+
+/*
+ * Takes the exclusive lock of a directory. *fd holds it until it is closed, or the process ends. While it
+ * waits, base/waiting.h reports which process has the lock. 0; -EBUSY: `waits` is false and another process
+ * has it; other -errno. On failure *fd is -1.
+ */
+int store_dir_lock(int dir_fd, bool waits, int *fd);
+
+/* Says why the store in DIR cannot be opened, and what to do. Returns `error`. */
+int store_dir_explain(int error, const char *dir, struct reason *reason);
+
+/* ---- lmdb_environment.c ---- */
+
+/*
+ * Opens the environment in DIR. 0; -ENOENT: no environment to read; -EBADMSG: its file is not LMDB's, or
+ * damaged; other -errno. On failure *env is NULL.
+ */
+int environment_open(const char *dir, bool is_read_only, MDB_env **env);
+
+/* The -errno of an LMDB status. */
+int environment_error(int status);
+
+/*
+ * environment_error() after an operation that may write to the file. Tells a full disk (-ENOSPC) and a limit of
+ * file sizes (-EFBIG) from a broken disk.
+ */
+int environment_write_error(MDB_env *env, int status);
+
+/*
+ * Cuts off what a failed transaction wrote after the last committed page. On a full disk that may be all
+ * the free space that there was. Only for the writer, outside a transaction.
+ */
+void environment_give_back(MDB_env *env);
+
+/* ---- open_once.c ---- */
+
+/*
+ * The stores that this process has open. Waits until no other thread has the store in that directory open. 0;
+ * -EBUSY: another thread has it, and `waits` is false; -EDEADLK: this thread has it; other -errno.
+ * open_once_end() accepts NULL.
+ */
+int open_once_begin(int dir_fd, bool waits, struct open_once **opened);
+void open_once_end(struct open_once *opened);
 
 /* ---- settings.c ---- */
 
 int store_meta_create(struct store *store, MDB_txn *txn);
 int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *meta);
-int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta);
-
-/* The meta of the open transaction if `txn` is that, else of the view. */
-int store_meta_get(const struct store *store, MDB_txn *txn, struct store_meta *meta);
+int store_meta_save(const struct store *store, MDB_txn *txn, const struct store_meta *meta); /* an LMDB status */
 
 /* ---- deadline_clock.c ---- */
+
+__s64 store_clock_ms(clockid_t clock); /* the present time of a clock of the kernel */
 
 /* Starts the clock. -EBADMSG: the stored time is out of range. */
 int store_clock_set(struct store_clock *clock, const struct store_meta *meta);
@@ -123,35 +205,31 @@ void store_clock_note(const struct store_clock *clock, struct store_meta *meta);
 /* ---- shapes.c ---- */
 
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list);
-int store_shapes_save(const struct store *store); /* an LMDB status */
+int store_shapes_save(struct store *store);
 
 /* ---- undo.c ---- */
 
-/* Before a rule changes: keeps its old value if this can be undone. `value` NULL: no rule. */
+/* Call it before the pending change touches a rule: keeps its old value. `value` is NULL for a new rule. */
 int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value);
 
 /*
- * An undo takes back only the pending change, not what later transactions do. So those transactions also
- * change the values kept for the undo, as far as a rule has one. The functions are the counterparts of
- * store_put_for(), store_give_up(), store_del() and store_clear(). They return 0 where nothing is kept.
- * store_is_later(): whether the pending change was made by an earlier transaction.
+ * What later transactions do must outlast the undo of the pending change. So they also change the old value of a rule
+ * in database "undo", if it has one. These are the counterparts of store_put(), store_give_up(), store_del() and
+ * store_clear(). They do nothing unless an earlier transaction made the pending change: store_has_earlier_pending().
  */
-bool store_is_later(const struct store *store);
-int store_kept_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment);
-int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner);
-int store_kept_del(struct store *store, const MDB_val *rule);
-int store_kept_clear(struct store *store);
+bool store_has_earlier_pending(const struct store *store);
+int store_undo_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment);
+int store_undo_give_up(struct store *store, const MDB_val *rule, __u64 owner);
+int store_undo_del(struct store *store, const MDB_val *rule);
+int store_undo_clear(struct store *store);
 
 /* ---- lists.c ---- */
 
 int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state);
-int store_lists_save(const struct store *store); /* an LMDB status */
+int store_lists_save(struct store *store);
 
-/* Counts the rules of lists: one rule had the owners `before` and now has `now`. */
+/* Counts the rules of lists: a rule had the owners `before` and now has the owners `now`. */
 void store_lists_count(struct store *store, __u64 before, __u64 now);
-
-/* All lists are empty now. */
-void store_lists_empty(struct store *store);
 
 /*
  * Undoes what the pending change did to lists. First restores them; with is_end, when their rules are restored,
@@ -159,14 +237,13 @@ void store_lists_empty(struct store *store);
  */
 int store_lists_undo(struct store *store, bool is_end);
 
-/* The pending change was confirmed or undone, so its undo of lists is forgotten. An LMDB status. */
+/* The pending change was confirmed or undone, so its undo of lists is forgotten. */
 int store_lists_forget_undo(struct store *store);
 
 /* ---- deadlines.c ---- */
 
-/* Adds or removes the deadline of an encoded rule; deadline 0 means none. An LMDB status. */
-int store_deadline_put(struct store *store, __s64 deadline_ms, const MDB_val *rule);
-int store_deadline_del(struct store *store, __s64 deadline_ms, const MDB_val *rule);
+/* An encoded rule ended at `before_ms` and now ends at `now_ms`; 0: never. */
+int store_deadline_move(struct store *store, const MDB_val *rule, __s64 before_ms, __s64 now_ms);
 
 /* ---- rule_owners.c ---- */
 
@@ -187,8 +264,7 @@ MDB_val store_value_write(const struct store_owners *owners, const char *comment
 int store_value_read(const struct store *store, const MDB_val *bytes, struct store_value *value);
 int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct rule *rule);
 
-/* Converts a deadline to the time that is left, and back. */
-struct rule_owners store_owners_to_rule(const struct store *store, const struct store_owners *owners);
+/* Converts the time that is left to a deadline. */
 struct store_owners store_owners_from_rule(const struct store *store, const struct rule_owners *from);
 
 /* A rule from its key and value in the database. 0; -EBADMSG. */

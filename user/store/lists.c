@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The lists of a store, in memory and in the database. A list that is deleted while a change is pending
- * keeps its number, so that the deletion can be undone; until then it is hidden.
+ * is hidden and keeps its number, so that the deletion can be undone.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -22,17 +22,6 @@ struct list_value {
 #define BIT(number) (1ULL << (number))
 
 _Static_assert(sizeof(struct list_value) == 24, "list value layout");
-
-static struct store_list *find(struct store_lists *lists, const MDB_val *name)
-{
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
-		struct store_list *list = &lists->list[i];
-
-		if (strlen(list->name) == name->mv_size && !memcmp(list->name, name->mv_data, name->mv_size))
-			return list;
-	}
-	return NULL;
-}
 
 static MDB_val name_of(const struct store_list *list)
 {
@@ -86,48 +75,41 @@ static int list_read(const MDB_val *name, const MDB_val *bytes, struct list_valu
 
 /* ---- all of them ---- */
 
-int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
+static int list_load(const struct store_entry *entry, void *context)
 {
+	struct store_lists_state *state = context;
 	struct list_value value;
 	struct store_list list;
-	MDB_val name, bytes;
-	MDB_cursor *cursor;
-	int error;
 
-	*state = (struct store_lists_state){};
-	if (store->schema < 3)
-		return 0;
-	error = environment_error(mdb_cursor_open(txn, store->lists_db, &cursor));
-	if (error)
-		return error;
-	while (!(error = environment_error(mdb_cursor_get(cursor, &name, &bytes, MDB_NEXT)))) {
-		if (list_read(&name, &bytes, &value, &list) || state->known & BIT(value.number)) {
-			error = -EBADMSG;
-			break;
-		}
-		state->lists.list[value.number] = list;
-		state->known |= BIT(value.number);
-		state->deleted |= value.is_deleted ? BIT(value.number) : 0;
-	}
-	mdb_cursor_close(cursor);
-	return error == -ENOENT ? 0 : error;
+	if (list_read(&entry->key, &entry->value, &value, &list) || state->known & BIT(value.number))
+		return -EBADMSG;
+	state->lists.list[value.number] = list;
+	state->known |= BIT(value.number);
+	state->deleted |= value.is_deleted ? BIT(value.number) : 0;
+	return 0;
 }
 
-int store_lists_save(const struct store *store)
+int store_lists_load(const struct store *store, MDB_txn *txn, struct store_lists_state *state)
+{
+	*state = (struct store_lists_state){};
+	return store->schema < 3 ? 0 : store_entries_each(txn, store->lists_db, list_load, state);
+}
+
+int store_lists_save(struct store *store)
 {
 	const struct store_lists_state *state = &store->lists;
-	int status = mdb_drop(store->write, store->lists_db, 0);
+	int error = store_entries_drop(store, store->lists_db);
 
-	for (size_t i = 1; i <= STORE_LISTS_MAX && !status; i++) {
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
 		__u8 room[LIST_VALUE_BYTES];
 		MDB_val name = name_of(&state->lists.list[i]), bytes;
 
 		if (!(state->known & BIT(i)))
 			continue;
 		bytes = list_write(state, i, room);
-		status = mdb_put(store->write, store->lists_db, &name, &bytes, 0);
+		error = store_entry_put(store, store->lists_db, &name, &bytes, 0);
 	}
-	return status;
+	return error;
 }
 
 int store_lists(struct store *store, struct store_lists *lists)
@@ -174,44 +156,24 @@ void store_lists_count(struct store *store, __u64 before, __u64 now)
 	}
 }
 
-void store_lists_empty(struct store *store)
-{
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
-		store->lists.lists.list[i].rules = 0;
-	store->lists.is_changed |= store->lists.known;
-}
-
 /* ---- changing them ---- */
 
-/* Keeps a list as it was before the pending change: 0 if it did not exist, else 1 and its value. */
+/* Keeps a list as it was before the pending change: a byte 0 if it did not exist, else a byte 1 and its value. */
 static int keep_undo(struct store *store, unsigned int number, bool existed)
 {
 	__u8 room[1 + LIST_VALUE_BYTES] = { existed };
-	MDB_val name = name_of(&store->lists.lists.list[number]), kept = { 1, room };
-	int status;
+	MDB_val name = name_of(&store->lists.lists.list[number]), entry = { 1, room };
+	int error;
 
 	/* A later transaction changes this list, so the undo must not touch it any more. */
-	if (store_is_later(store)) {
-		status = mdb_del(store->write, store->undo_lists_db, &name, NULL);
-		return status == MDB_NOTFOUND ? 0 : environment_write_error(store->env, status);
-	}
-	if (!store->keeps_undo)
+	if (store_has_earlier_pending(store))
+		return store_entry_del(store, store->undo_lists_db, &name);
+	if (!store->makes_pending)
 		return 0;
 	if (existed)
-		kept.mv_size += list_write(&store->lists, number, room + 1).mv_size;
-	status = mdb_put(store->write, store->undo_lists_db, &name, &kept, MDB_NOOVERWRITE);
-	return status == MDB_KEYEXIST ? 0 : environment_write_error(store->env, status);
-}
-
-/* The number of the list with this name, else a free number; 0: there is none. */
-static unsigned int number_for(struct store_lists_state *state, const char *name)
-{
-	unsigned int number = store_lists_find(&state->lists, name);
-
-	for (unsigned int i = 1; i <= STORE_LISTS_MAX && !number; i++)
-		if (!(state->known & BIT(i)))
-			number = i;
-	return number;
+		entry.mv_size += list_write(&store->lists, number, room + 1).mv_size;
+	error = store_entry_put(store, store->undo_lists_db, &name, &entry, MDB_NOOVERWRITE);
+	return error == -EEXIST ? 0 : error;
 }
 
 int store_list_open(struct store *store, const char *name, const char *source, unsigned int *number)
@@ -220,7 +182,10 @@ int store_list_open(struct store *store, const char *name, const char *source, u
 	struct store_list *list;
 	int error;
 
-	*number = number_for(state, name);
+	*number = store_lists_find(&state->lists, name);
+	for (unsigned int i = 1; i <= STORE_LISTS_MAX && !*number; i++)
+		if (!(state->known & BIT(i)))
+			*number = i;
 	if (!*number)
 		return -EUSERS;
 	list = &state->lists.list[*number];
@@ -256,31 +221,44 @@ int store_list_delete(struct store *store, unsigned int number)
 	error = keep_undo(store, number, true);
 	if (error)
 		return error;
-	if (!store->meta.pending_id) {
+	if (store->meta.pending_id)
+		state->deleted |= BIT(number);
+	else
 		forget(state, number);
-		return 0;
-	}
-	state->deleted |= BIT(number);
 	state->is_changed = true;
 	return 0;
 }
 
 /* ---- undoing that ---- */
 
-static int undo_one(struct store_lists_state *state, const MDB_val *name, const MDB_val *kept, bool is_end)
-{
-	const __u8 *existed = kept->mv_data;
-	struct store_list before, *list = find(&state->lists, name);
-	MDB_val bytes = { kept->mv_size - 1, kept->mv_size ? (void *)(existed + 1) : NULL };
-	struct list_value value;
+struct lists_undo {
+	struct store_lists_state *state;
+	bool is_end;
+};
 
-	if (!kept->mv_size || *existed > 1 || !list)
+static int undo_one(const struct store_entry *entry, void *context)
+{
+	const struct lists_undo *undo = context;
+	struct store_lists_state *state = undo->state;
+	const __u8 *existed = entry->value.mv_data;
+	struct store_list before, *list = NULL;
+	struct list_value value;
+	MDB_val bytes;
+
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !list; i++) {
+		const MDB_val name = name_of(&state->lists.list[i]);
+
+		if (name.mv_size == entry->key.mv_size && !memcmp(name.mv_data, entry->key.mv_data, name.mv_size))
+			list = &state->lists.list[i];
+	}
+	if (!entry->value.mv_size || *existed > 1 || !list)
 		return -EBADMSG;
-	if (is_end && !*existed && !list->rules)
+	if (undo->is_end && !*existed && !list->rules)
 		forget(state, list - state->lists.list);
-	if (is_end || !*existed)
+	if (undo->is_end || !*existed)
 		return 0;
-	if (list_read(name, &bytes, &value, &before))
+	bytes = (MDB_val){ entry->value.mv_size - 1, (void *)(existed + 1) };
+	if (list_read(&entry->key, &bytes, &value, &before))
 		return -EBADMSG;
 	before.rules = list->rules;
 	*list = before;
@@ -291,19 +269,8 @@ static int undo_one(struct store_lists_state *state, const MDB_val *name, const 
 
 int store_lists_undo(struct store *store, bool is_end)
 {
-	MDB_val name, kept;
-	MDB_cursor *cursor;
-	int error = environment_error(mdb_cursor_open(store->write, store->undo_lists_db, &cursor));
-
-	if (error)
-		return error;
-	do {
-		error = environment_error(mdb_cursor_get(cursor, &name, &kept, MDB_NEXT));
-		if (!error)
-			error = undo_one(&store->lists, &name, &kept, is_end);
-	} while (!error);
-	mdb_cursor_close(cursor);
-	return error == -ENOENT ? 0 : error;
+	return store_entries_each(store->write, store->undo_lists_db, undo_one,
+				  &(struct lists_undo){ &store->lists, is_end });
 }
 
 int store_lists_forget_undo(struct store *store)
@@ -311,5 +278,5 @@ int store_lists_forget_undo(struct store *store)
 	for (unsigned int i = 1; i <= STORE_LISTS_MAX; i++)
 		if (store->lists.deleted & BIT(i))
 			forget(&store->lists, i);
-	return mdb_drop(store->write, store->undo_lists_db, 0);
+	return store_entries_drop(store, store->undo_lists_db);
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "store/lmdb_environment.h"
-
+/*
+ * Runs an LMDB environment safely: opens it even with little address space or few permissions, converts
+ * LMDB's statuses to -errno, and handles full disks. Knows nothing of rules.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/directory.h"
+#include "store/internal.h"
 
 /* These limit address space, not memory or disk: the file grows with the rules. */
 #define ENVIRONMENT_MAP_BYTES (32ULL << 30)
 #define ENVIRONMENT_MAP_BYTES_MIN (1ULL << 30)
 #define ENVIRONMENT_DATABASES 8
 #define ENVIRONMENT_WRITE_BYTES (64 * 4096) /* MDB_COMMIT_PAGES of mdb.c */
-#define ENVIRONMENT_READERS 1022            /* processes; one whose output nobody reads stays for long */
+#define ENVIRONMENT_READERS 1022            /* processes; a process whose output nobody reads may stay for long */
 #define ENVIRONMENT_LOCK_BYTES 65536        /* size of lock.mdb for so many readers, by mdb.c */
 
 int environment_error(int status)
@@ -44,8 +46,7 @@ int environment_error(int status)
 
 /*
  * LMDB reports a short write as EIO. That is the first sign of a full disk or of a limit of file sizes. To
- * find out, this allocates room for the longest write of LMDB after the end of the file, where no page
- * refers to.
+ * find out, this allocates room for LMDB's longest write after the end of the file, where no page is.
  */
 int environment_write_error(MDB_env *env, int status)
 {
@@ -70,38 +71,31 @@ void environment_give_back(MDB_env *env)
 	if (mdb_env_info(env, &info) || mdb_env_stat(env, &tree) || mdb_env_get_fd(env, &fd))
 		return;
 	end = (off_t)(info.me_last_pgno + 1) * tree.ms_psize;
-	/* If this fails, it costs space but does no harm. */
+	/* A failure costs space but does no harm. */
 	if (fstat(fd, &file) == 0 && file.st_size > end && ftruncate(fd, end))
 		return;
 }
 
-/* LMDB maps its lock file with holes. On a full disk the first write to a hole would raise SIGBUS. */
-static int lock_file_fill(int dir_fd)
-{
-	struct stat file;
-	int fd, error = store_dir_open_file(dir_fd, "lock.mdb", &fd);
-
-	if (error)
-		return error;
-	if (fstat(fd, &file))
-		error = -errno;
-	else if (file.st_blocks * 512 < ENVIRONMENT_LOCK_BYTES)
-		error = -posix_fallocate(fd, 0, ENVIRONMENT_LOCK_BYTES);
-	close(fd);
-	return error;
-}
-
 /*
  * Makes the files with the right mode. Call it before the environment is open: closing a descriptor of the
- * lock file drops this process's record locks on it.
+ * lock file drops this process's record locks on it. Returns an errno.
  */
 static int files_make(const char *dir)
 {
 	int fd, dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), error;
+	struct stat file;
 
 	if (dir_fd < 0)
 		return errno;
-	error = lock_file_fill(dir_fd);
+	error = store_dir_open_file(dir_fd, "lock.mdb", &fd);
+	if (!error) {
+		/* LMDB maps its lock file with holes. On a full disk the first write to a hole would raise SIGBUS. */
+		if (fstat(fd, &file))
+			error = -errno;
+		else if (file.st_blocks * 512 < ENVIRONMENT_LOCK_BYTES)
+			error = -posix_fallocate(fd, 0, ENVIRONMENT_LOCK_BYTES);
+		close(fd);
+	}
 	if (!error) {
 		error = store_dir_open_file(dir_fd, "data.mdb", &fd);
 		if (!error)

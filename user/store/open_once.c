@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "store/open_once.h"
+/*
+ * LMDB allows a process to open each store only once. It detects other users by record locks, which do not work
+ * between threads and vanish when any descriptor of the file is closed. So threads wait for each other here, also
+ * for reading.
+ */
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "store/internal.h"
 
 struct open_once {
 	dev_t device;
@@ -19,34 +25,26 @@ static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static struct open_once *first;
 static pid_t process;
 
-static const struct open_once *find(const struct open_once *wanted)
-{
-	const struct open_once *opened = first;
-
-	while (opened && (opened->device != wanted->device || opened->inode != wanted->inode))
-		opened = opened->next;
-	return opened;
-}
-
-/* After fork(), the child has none of its parent's stores open. */
-static void forget_parent(void)
-{
-	if (process != getpid())
-		first = NULL;
-	process = getpid();
-}
-
 static int join(struct open_once *opened, bool waits)
 {
 	const struct open_once *other;
 
-	forget_parent();
-	while ((other = find(opened))) {
+	/* After fork(), the child has none of its parent's stores open. */
+	if (process != getpid())
+		first = NULL;
+	process = getpid();
+	other = first;
+	while (other) {
+		if (other->device != opened->device || other->inode != opened->inode) {
+			other = other->next;
+			continue;
+		}
 		if (pthread_equal(other->owner, opened->owner))
 			return -EDEADLK;
 		if (!waits)
 			return -EBUSY;
 		pthread_cond_wait(&released, &lock);
+		other = first; /* `other` may be gone */
 	}
 	opened->next = first;
 	first = opened;
@@ -55,25 +53,24 @@ static int join(struct open_once *opened, bool waits)
 
 int open_once_begin(int dir_fd, bool waits, struct open_once **opened)
 {
-	struct open_once *new = calloc(1, sizeof(*new));
+	struct open_once *new;
 	struct stat status;
-	int error = new ? 0 : -ENOMEM;
+	int error;
 
 	*opened = NULL;
-	if (!error && fstat(dir_fd, &status))
-		error = -errno;
-	if (!error) {
-		new->device = status.st_dev;
-		new->inode = status.st_ino;
-		new->owner = pthread_self();
-		pthread_mutex_lock(&lock);
-		error = join(new, waits);
-		pthread_mutex_unlock(&lock);
-	}
-	if (!error)
-		*opened = new;
-	else
+	if (fstat(dir_fd, &status))
+		return -errno;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	*new = (struct open_once){ status.st_dev, status.st_ino, pthread_self(), NULL };
+	pthread_mutex_lock(&lock);
+	error = join(new, waits);
+	pthread_mutex_unlock(&lock);
+	if (error)
 		free(new);
+	else
+		*opened = new;
 	return error;
 }
 

@@ -2,9 +2,9 @@
 /*
  * The value of a rule in the database: its owners, its deadline and its comment. The value of a permanent
  * rule that only the operator wants is the comment alone. Other values start with a byte that no comment
- * starts with. Its bits say which numbers follow: the deadline (VALUE_TIMED), and the owners (VALUE_OWNED):
- * the permanent ones, and those with the deadline if there is one. Without VALUE_OWNED the operator is the
- * only owner.
+ * starts with. Its bits say which numbers follow: VALUE_TIMED: the deadline; VALUE_OWNED: the permanent
+ * owners, and with VALUE_TIMED also the owners with the deadline. Without VALUE_OWNED the operator is the only
+ * owner.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 #define VALUE_BITS (VALUE_TIMED | VALUE_OWNED)
 
 #define BY_HAND (1ULL << STORE_BY_HAND)
+
 /* ---- bytes ---- */
 
 static bool is_by_hand(const struct store_owners *owners)
@@ -89,8 +90,8 @@ int store_value_read(const struct store *store, const MDB_val *bytes, struct sto
 /* ---- rules ---- */
 
 /*
- * The time until a deadline, as struct rule has it. 0 means never there, so a rule that ends this
- * millisecond counts as ended a millisecond ago. No rule lasts longer than the longest timeout.
+ * The time until a deadline, for struct rule. There, 0 means never. So a rule that ends this millisecond counts as
+ * ended a millisecond ago. No rule lasts longer than the longest timeout.
  */
 static __s64 left_ms(const struct store *store, __s64 deadline_ms)
 {
@@ -99,11 +100,6 @@ static __s64 left_ms(const struct store *store, __s64 deadline_ms)
 	if (!deadline_ms)
 		return 0;
 	return left > RULE_TIMEOUT_MAX_S * 1000LL ? RULE_TIMEOUT_MAX_S * 1000LL : left ? left : -1;
-}
-
-struct rule_owners store_owners_to_rule(const struct store *store, const struct store_owners *owners)
-{
-	return (struct rule_owners){ owners->permanent, owners->timed, left_ms(store, owners->deadline_ms) };
 }
 
 struct store_owners store_owners_from_rule(const struct store *store, const struct rule_owners *from)
@@ -120,7 +116,8 @@ int store_value_to_rule(const struct store *store, const MDB_val *bytes, struct 
 
 	if (error)
 		return error;
-	rule->owners = store_owners_to_rule(store, &value.owners);
+	rule->owners = (struct rule_owners){ value.owners.permanent, value.owners.timed,
+					     left_ms(store, value.owners.deadline_ms) };
 	rule->timeout_ms = left_ms(store, store_owners_end(&value.owners));
 	*(char *)mempcpy(rule->comment, value.comment, value.length) = '\0';
 	if (!value.length)

@@ -10,32 +10,17 @@ static MDB_val rule_bytes(const struct rule *rule, __u8 bytes[RULE_ENCODED_BYTES
 {
 	return (MDB_val){ rule_encode(rule, bytes), bytes };
 }
+
 /* ---- adding ---- */
 
 /* Call it before anything else moves the cursor: LMDB appends at the cursor's place without checking it. */
 static void stop_appending(struct store *store)
 {
-	if (store->appending)
-		mdb_cursor_close(store->appending);
+	mdb_cursor_close(store->appending);
 	store->appending = NULL;
 }
 
-/*
- * Adds a rule if it is not there. An LMDB status; MDB_KEYEXIST: it is there, and *value is its value. A
- * rule that sorts after all others is appended without a search. An import adds rules in order, and often
- * to an empty store.
- */
-static int put_absent(struct store *store, MDB_val *key, MDB_val *value)
-{
-	int status = store->appending ? mdb_cursor_put(store->appending, key, value, MDB_APPEND) : MDB_KEYEXIST;
-
-	if (status != MDB_KEYEXIST)
-		return status;
-	stop_appending(store);
-	return mdb_put(store->write, store->rules_db, key, value, MDB_NOOVERWRITE);
-}
-
-/* Counts all keys of the rule, or none. */
+/* Counts the shapes of all keys of the rule; after an error, of no key. */
 static int add_shapes(struct store *store, const struct rule *rule)
 {
 	struct rule_key keys[RULE_KEYS_MAX];
@@ -63,212 +48,192 @@ static __s64 deadline_of(const struct store *store, const struct rule *rule)
 static int note_change(struct store *store, const MDB_val *key, const struct store_owners *before,
 		       const struct store_owners *now)
 {
-	const __s64 before_ms = store_owners_end(before), now_ms = store_owners_end(now);
-	int status = before_ms == now_ms ? 0 : store_deadline_del(store, before_ms, key);
-
-	if (!status && before_ms != now_ms)
-		status = store_deadline_put(store, now_ms, key);
 	store_lists_count(store, store_owners_all(before), store_owners_all(now));
 	store->is_changed = true;
-	return environment_write_error(store->env, status);
+	return store_deadline_move(store, key, store_owners_end(before), store_owners_end(now));
 }
 
-/* Gives a rule with the value `before` other owners; and `comment`, unless that is "". */
-static int change_value(struct store *store, const MDB_val *key, const MDB_val *before, const struct store_owners *now,
+/* Notes that a rule with the value `there` gets the owners `now`. Then the caller changes or deletes the value. */
+static int begin_change(struct store *store, const MDB_val *key, const MDB_val *there, const struct store_owners *now)
+{
+	__u8 room[STORE_VALUE_BYTES];
+	MDB_val before = { there->mv_size, room };
+	struct store_value old;
+	int error;
+
+	if (before.mv_size > sizeof(room))
+		return -EBADMSG;
+	memcpy(room, there->mv_data, before.mv_size); /* LMDB may move its page with the next write */
+	error = store_value_read(store, &before, &old);
+	if (!error)
+		error = store_keep_undo(store, key, &before);
+	return error ? error : note_change(store, key, &old.owners, now);
+}
+
+/* Gives a rule with the value `there` other owners; and `comment`, unless that is "". */
+static int change_value(struct store *store, const MDB_val *key, const MDB_val *there, const struct store_owners *now,
 			const char *comment)
 {
 	__u8 bytes[STORE_VALUE_BYTES];
-	struct store_value old;
-	struct rule kept;
+	struct rule rule;
 	MDB_val value;
-	int error = store_value_read(store, before, &old);
+	int error = 0;
 
-	if (!error && !*comment) {
-		error = store_value_to_rule(store, before, &kept);
-		comment = kept.comment;
+	if (!*comment) {
+		error = store_value_to_rule(store, there, &rule);
+		comment = rule.comment;
 	}
 	if (!error)
-		error = store_keep_undo(store, key, before);
-	if (!error)
-		error = note_change(store, key, &old.owners, now);
+		error = begin_change(store, key, there, now);
 	if (error)
 		return error;
 	stop_appending(store);
 	value = store_value_write(now, comment, bytes);
-	return environment_write_error(store->env, mdb_put(store->write, store->rules_db, (MDB_val *)key, &value, 0));
-}
-
-/* Copies a value, because LMDB may move its page with the next write. */
-static int copy_value(MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
-{
-	if (value->mv_size > STORE_VALUE_BYTES)
-		return -EBADMSG;
-	value->mv_data = memcpy(bytes, value->mv_data, value->mv_size);
-	return 0;
+	return store_entry_put(store, store->rules_db, key, &value, 0);
 }
 
 static int put_again(struct store *store, const struct rule *rule, __u64 owner, const MDB_val *key,
-		     const MDB_val *there)
+		     const MDB_val *there, enum store_added *added)
 {
-	__u8 bytes[STORE_VALUE_BYTES];
-	MDB_val old = *there;
 	struct store_value value;
 	struct store_owners now;
 	bool is_timed, is_others;
-	int error = copy_value(&old, bytes);
+	int error = store_value_read(store, there, &value);
 
-	if (!error)
-		error = store_value_read(store, &old, &value);
 	if (error)
 		return error;
-	if (value.owners.permanent & owner)
-		return -EEXIST;
+	if (value.owners.permanent & owner) {
+		*added = STORE_UNCHANGED;
+		return 0;
+	}
 	is_timed = store_owners_end(&value.owners);
-	/*
-	 * The first comment stays. But if no other owner is left, a ban with a timeout may bring a new one.
-	 */
+	/* The first comment stays. But if no other owner is left, a ban with a timeout may bring a new one. */
 	is_others = store_owners_all(&value.owners) & ~owner && value.owners.deadline_ms > store->clock.now_ms;
 	now = store_owners_with(value.owners, owner, deadline_of(store, rule), store->clock.now_ms);
-	error = change_value(store, key, &old, &now, is_timed && !is_others ? rule->comment : "");
-	return error ? error : is_timed ? -EALREADY : -EUSERS;
+	*added = is_timed ? STORE_NEW_END : STORE_NEW_OWNER;
+	return change_value(store, key, there, &now, is_timed && !is_others ? rule->comment : "");
 }
 
-/* What follows after a new rule was put into database "rules". */
-static int put_new(struct store *store, const struct rule *rule, const struct store_owners *owners, const MDB_val *key)
+/*
+ * Adds a rule. -EEXIST: it is there, and *there is its value. A rule that sorts after all others is appended without
+ * a search. An import adds rules in order, and often to an empty store.
+ */
+static int put_new(struct store *store, const struct rule *rule, const struct store_owners *owners, MDB_val *key,
+		   MDB_val *there)
 {
 	static const struct store_owners none;
-	int error = add_shapes(store, rule);
+	__u8 room[STORE_VALUE_BYTES];
+	int error, undone, status = MDB_KEYEXIST;
 
-	if (error) {
-		int status;
-
+	*there = store_value_write(owners, rule->comment, room);
+	if (store->appending)
+		status = mdb_cursor_put(store->appending, key, there, MDB_APPEND);
+	if (status == MDB_KEYEXIST) {
 		stop_appending(store);
-		status = mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL);
-
-		return status ? environment_write_error(store->env, status) : error;
+		status = mdb_put(store->write, store->rules_db, key, there, MDB_NOOVERWRITE);
+	}
+	if (status)
+		return environment_write_error(store->env, status);
+	/* The shapes come after the rule: for a rule that was there, they are counted already. */
+	error = add_shapes(store, rule);
+	if (error) {
+		stop_appending(store);
+		undone = store_entry_del(store, store->rules_db, key);
+		return undone ? undone : error;
 	}
 	error = note_change(store, key, &none, owners);
 	return error ? error : store_keep_undo(store, key, NULL);
 }
 
-int store_put_for(struct store *store, const struct rule *rule, unsigned int owner)
+int store_put(struct store *store, const struct rule *rule, unsigned int owner, enum store_added *added)
 {
 	const struct store_owners none = {},
 				  owners = store_owners_with(none, 1ULL << owner, deadline_of(store, rule), 0);
-	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes);
-	MDB_val value = store_value_write(&owners, rule->comment, value_room);
-	int status, error = store_kept_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), there;
+	int error = store_undo_put(store, &key, 1ULL << owner, deadline_of(store, rule), rule->comment);
 
 	if (error)
 		return error;
-	status = put_absent(store, &key, &value);
-	if (status == MDB_KEYEXIST)
-		return put_again(store, rule, 1ULL << owner, &key, &value);
-	/* The shapes come after the rule: for a rule that was there, they are counted already. */
-	return status ? environment_write_error(store->env, status) : put_new(store, rule, &owners, &key);
+	*added = STORE_ADDED;
+	error = put_new(store, rule, &owners, &key, &there);
+	return error == -EEXIST ? put_again(store, rule, 1ULL << owner, &key, &there, added) : error;
 }
 
-int store_put(struct store *store, const struct rule *rule)
-{
-	return store_put_for(store, rule, STORE_BY_HAND);
-}
-
-int store_put_back(struct store *store, const struct rule *rule)
+int store_put_back(struct store *store, const struct rule *rule, enum store_added *added)
 {
 	const __u64 known = 1ULL << STORE_BY_HAND | (store->lists.known & ~store->lists.deleted);
 	const struct store_owners owners =
 		store_owners_from_rule(store,
 				       &(struct rule_owners){ rule->owners.permanent & known,
 							      rule->owners.timed & known, rule->owners.timed_ms });
-	__u8 bytes[RULE_ENCODED_BYTES], value_room[STORE_VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), value;
-	int status;
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), there;
 
-	if (!store_owners_all(&owners))
-		return -ENOENT;
-	value = store_value_write(&owners, rule->comment, value_room);
-	status = put_absent(store, &key, &value);
-	return status ? environment_write_error(store->env, status) : put_new(store, rule, &owners, &key);
+	*added = store_owners_all(&owners) ? STORE_ADDED : STORE_UNCHANGED;
+	return *added == STORE_ADDED ? put_new(store, rule, &owners, &key, &there) : 0;
 }
 
 /* ---- deleting ---- */
 
-static int remove_shapes(struct store *store, const struct rule *rule)
+static int del_value(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *there)
 {
+	static const struct store_owners none;
 	struct rule_key keys[RULE_KEYS_MAX];
 	const size_t count = rule_keys(rule, keys);
-	int error = 0;
+	int error = begin_change(store, key, there, &none);
 
+	stop_appending(store);
+	if (!error)
+		error = store_entry_del(store, store->rules_db, key);
 	for (size_t i = 0; i < count && !error; i++)
 		error = shape_list_remove(&store->shapes, &keys[i].shape) ? -EBADMSG : 0;
 	return error;
 }
 
-static int del_value(struct store *store, const struct rule *rule, const MDB_val *key, const MDB_val *bytes)
-{
-	static const struct store_owners none;
-	struct store_value value;
-	int error = store_value_read(store, bytes, &value);
-
-	stop_appending(store);
-	if (!error)
-		error = store_keep_undo(store, key, bytes);
-	if (!error)
-		error = note_change(store, key, &value.owners, &none);
-	if (!error)
-		error = environment_write_error(store->env,
-						mdb_del(store->write, store->rules_db, (MDB_val *)key, NULL));
-	return error ? error : remove_shapes(store, rule);
-}
-
-/* Copies the value of the rule under `key`. 0; -ENOENT. */
-static int find_value(struct store *store, MDB_val *key, MDB_val *value, __u8 bytes[STORE_VALUE_BYTES])
-{
-	int error = environment_error(mdb_get(store->write, store->rules_db, key, value));
-
-	return error ? error : copy_value(value, bytes);
-}
-
 int store_del_ended(struct store *store, const struct rule *rule)
 {
-	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), value;
-	int error = find_value(store, &key, &value, copy);
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), there;
+	int error = environment_error(mdb_get(store->write, store->rules_db, &key, &there));
 
-	return error ? error : del_value(store, rule, &key, &value);
+	return error ? error : del_value(store, rule, &key, &there);
 }
 
-int store_del(struct store *store, const struct rule *rule)
+int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted)
 {
 	__u8 bytes[RULE_ENCODED_BYTES];
 	const MDB_val key = rule_bytes(rule, bytes);
-	int error = store_kept_del(store, &key);
+	int error = store_undo_del(store, &key);
 
-	return error ? error : store_del_ended(store, rule);
+	if (!error)
+		error = store_del_ended(store, rule);
+	*deleted = error == -ENOENT ? STORE_NO_SUCH_RULE : STORE_DELETED;
+	return error == -ENOENT ? 0 : error;
 }
 
-int store_give_up(struct store *store, const struct rule *rule, unsigned int owner)
+int store_give_up(struct store *store, const struct rule *rule, unsigned int owner, enum store_deleted *deleted)
 {
-	__u8 bytes[RULE_ENCODED_BYTES], copy[STORE_VALUE_BYTES];
-	MDB_val key = rule_bytes(rule, bytes), old;
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = rule_bytes(rule, bytes), there;
 	struct store_owners now;
 	struct store_value value;
-	int error = store_kept_give_up(store, &key, 1ULL << owner);
+	int error = store_undo_give_up(store, &key, 1ULL << owner);
 
 	if (!error)
-		error = find_value(store, &key, &old, copy);
+		error = environment_error(mdb_get(store->write, store->rules_db, &key, &there));
 	if (!error)
-		error = store_value_read(store, &old, &value);
+		error = store_value_read(store, &there, &value);
+	if (error == -ENOENT || (!error && !(store_owners_all(&value.owners) & 1ULL << owner))) {
+		*deleted = STORE_NO_SUCH_RULE;
+		return 0;
+	}
 	if (error)
 		return error;
-	if (!(store_owners_all(&value.owners) & 1ULL << owner))
-		return -ENOENT;
 	now = store_owners_without(value.owners, 1ULL << owner, store->clock.now_ms);
-	if (!store_owners_all(&now))
-		return del_value(store, rule, &key, &old);
-	error = change_value(store, &key, &old, &now, "");
-	return error ? error : -EALREADY;
+	*deleted = store_owners_all(&now) ? STORE_STILL_WANTED : STORE_DELETED;
+	return *deleted == STORE_DELETED ? del_value(store, rule, &key, &there) :
+					   change_value(store, &key, &there, &now, "");
 }
 
 static int keep_for_undo(const struct rule *rule, void *context)
@@ -285,22 +250,23 @@ static int keep_for_undo(const struct rule *rule, void *context)
 int store_clear(struct store *store)
 {
 	MDB_stat rules;
-	int status, error = store_kept_clear(store);
+	int error = store_undo_clear(store);
 
+	if (!error)
+		error = environment_error(mdb_stat(store->write, store->rules_db, &rules));
+	if (error || !rules.ms_entries)
+		return error;
+	if (store->makes_pending)
+		error = store_each(store, keep_for_undo, store);
+	if (!error)
+		error = store_entries_drop(store, store->rules_db);
+	if (!error)
+		error = store_entries_drop(store, store->deadlines_db);
 	if (error)
 		return error;
-	status = mdb_stat(store->write, store->rules_db, &rules);
-	if (status || rules.ms_entries == 0)
-		return environment_error(status);
-	error = store->keeps_undo ? store_each(store, keep_for_undo, store) : 0;
-	if (error)
-		return error;
-	status = mdb_drop(store->write, store->rules_db, 0);
-	if (!status)
-		status = mdb_drop(store->write, store->deadlines_db, 0);
-	if (status)
-		return environment_write_error(store->env, status);
-	store_lists_empty(store);
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		store->lists.lists.list[i].rules = 0;
+	store->lists.is_changed |= store->lists.known != 0;
 	store->shapes.count = 0;
 	store->is_changed = true;
 	return 0;
@@ -324,30 +290,30 @@ int store_get(struct store *store, struct rule *rule)
 	return error;
 }
 
+struct each {
+	const struct store *store;
+	int (*visit)(const struct rule *rule, void *context);
+	void *context;
+};
+
+static int each_rule(const struct store_entry *entry, void *context)
+{
+	const struct each *each = context;
+	struct rule rule;
+	int error = store_rule_read(each->store, &entry->key, &entry->value, &rule);
+
+	return error ? error : each->visit(&rule, each->context);
+}
+
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context)
 {
-	MDB_cursor *cursor = NULL;
-	MDB_val key, value;
-	struct rule rule;
+	struct each each = { store, visit, context };
 	MDB_txn *txn;
 	int result = store_view_begin(store, &txn);
 
 	if (result)
 		return result;
-	result = environment_error(mdb_cursor_open(txn, store->rules_db, &cursor));
-	while (!result) {
-		result = environment_error(mdb_cursor_get(cursor, &key, &value, MDB_NEXT));
-		if (result == -ENOENT) {
-			result = 0;
-			break;
-		}
-		if (!result)
-			result = store_rule_read(store, &key, &value, &rule);
-		if (!result)
-			result = visit(&rule, context);
-	}
-	if (cursor)
-		mdb_cursor_close(cursor);
+	result = store_entries_each(txn, store->rules_db, each_rule, &each);
 	store_view_end(store);
 	return result;
 }

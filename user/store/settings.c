@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a store keeps about itself: identity, schema and settings. */
+/* What a store knows about itself: identity, schema and settings. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -53,14 +53,6 @@ int store_meta_load(const struct store *store, MDB_txn *txn, struct store_meta *
 	return is_sound(meta) ? 0 : -EBADMSG;
 }
 
-int store_meta_get(const struct store *store, MDB_txn *txn, struct store_meta *meta)
-{
-	if (txn != store->write)
-		return store_meta_load(store, txn, meta);
-	*meta = store->meta;
-	return 0;
-}
-
 int store_meta_create(struct store *store, MDB_txn *txn)
 {
 	struct store_meta meta = { .magic = STORE_MAGIC, .schema = STORE_SCHEMA };
@@ -88,17 +80,15 @@ static struct store_settings settings_of(const struct store_meta *meta)
 
 int store_settings(struct store *store, struct store_settings *settings)
 {
-	struct store_meta meta = {};
+	struct store_meta meta;
 	MDB_txn *txn;
-	int error = store_view_begin(store, &txn);
+	int error = store_meta_view(store, &txn, &meta);
 
 	if (error)
 		return error;
-	error = store_meta_get(store, txn, &meta);
-	if (!error)
-		*settings = settings_of(&meta);
+	*settings = settings_of(&meta);
 	store_view_end(store);
-	return error;
+	return 0;
 }
 
 int store_set_settings(struct store *store, const struct store_settings *settings)

@@ -25,21 +25,22 @@ static bool is_shape(const struct rule_shape *shape)
 	       shape->src_len <= bits && shape->dst_len <= bits;
 }
 
-static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val *value)
+static int shape_load(const struct store_entry *there, void *list)
 {
+	const MDB_val *key = &there->key, *value = &there->value;
 	struct shape_list_entry entry = {};
-	struct shape_value kept = {};
+	struct shape_value stored = {};
 
 	if (key->mv_size != sizeof(entry.shape) ||
-	    (value->mv_size != sizeof(kept) && value->mv_size != SHAPE_VALUE_BYTES_1))
+	    (value->mv_size != sizeof(stored) && value->mv_size != SHAPE_VALUE_BYTES_1))
 		return -EBADMSG;
 	memcpy(&entry.shape, key->mv_data, sizeof(entry.shape));
-	memcpy(&kept, value->mv_data, value->mv_size);
-	entry.keys = kept.keys;
+	memcpy(&stored, value->mv_data, value->mv_size);
+	entry.keys = stored.keys;
 	entry.probed_as = entry.shape;
-	if (value->mv_size == sizeof(kept)) {
-		entry.probed_as.src_len = kept.src_len;
-		entry.probed_as.dst_len = kept.dst_len;
+	if (value->mv_size == sizeof(stored)) {
+		entry.probed_as.src_len = stored.src_len;
+		entry.probed_as.dst_len = stored.dst_len;
 	}
 	/* shape_list_restore() refuses a shape that does not expand to the checked one. */
 	return entry.keys && entry.keys <= KEYS_MAX && is_shape(&entry.probed_as) ? shape_list_restore(list, &entry) :
@@ -48,38 +49,26 @@ static int shape_load(struct shape_list *list, const MDB_val *key, const MDB_val
 
 int store_shapes_load(const struct store *store, MDB_txn *txn, struct shape_list *list)
 {
-	MDB_val key, value;
-	MDB_cursor *cursor;
-	int status, error;
-
 	list->count = 0;
-	status = mdb_cursor_open(txn, store->shapes_db, &cursor);
-	if (status)
-		return environment_error(status);
-	do {
-		status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
-		error = status ? environment_error(status) : shape_load(list, &key, &value);
-	} while (!error);
-	mdb_cursor_close(cursor);
-	return error == -ENOENT ? 0 : error;
+	return store_entries_each(txn, store->shapes_db, shape_load, list);
 }
 
-int store_shapes_save(const struct store *store)
+int store_shapes_save(struct store *store)
 {
 	const struct shape_list *list = &store->shapes;
-	int status = mdb_drop(store->write, store->shapes_db, 0);
+	int error = store_entries_drop(store, store->shapes_db);
 
-	for (size_t i = 0; i < list->count && !status; i++) {
+	for (size_t i = 0; i < list->count && !error; i++) {
 		const struct shape_list_entry *entry = &list->entry[i];
-		struct shape_value kept = { .keys = entry->keys,
-					    .src_len = entry->probed_as.src_len,
-					    .dst_len = entry->probed_as.dst_len };
+		struct shape_value stored = { .keys = entry->keys,
+					      .src_len = entry->probed_as.src_len,
+					      .dst_len = entry->probed_as.dst_len };
 		MDB_val key = { sizeof(entry->shape), (void *)&entry->shape };
-		MDB_val value = { sizeof(kept), &kept };
+		MDB_val value = { sizeof(stored), &stored };
 
-		status = mdb_put(store->write, store->shapes_db, &key, &value, 0);
+		error = store_entry_put(store, store->shapes_db, &key, &value, 0);
 	}
-	return status;
+	return error;
 }
 
 int store_shapes(struct store *store, struct shape_list *list)

@@ -8,9 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store/lmdb_environment.h"
-#include "store/open_once.h"
-#include "store/directory.h"
 #include "store/internal.h"
 #include "base/waiting.h"
 
@@ -18,45 +15,23 @@
 
 static const struct {
 	const char *name;
-	size_t member; /* of struct store */
+	size_t member;       /* of struct store */
+	unsigned int schema; /* the first schema that has the database */
 } databases[] = {
-	{ "rules", offsetof(struct store, rules_db) },
-	{ "shapes", offsetof(struct store, shapes_db) },
-	/* New in schema 2. */
-	{ "deadlines", offsetof(struct store, deadlines_db) },
-	{ "undo", offsetof(struct store, undo_db) },
-	/* New in schema 3. */
-	{ "lists", offsetof(struct store, lists_db) },
-	{ "undo_lists", offsetof(struct store, undo_lists_db) },
+	{ "rules", offsetof(struct store, rules_db), 1 },
+	{ "shapes", offsetof(struct store, shapes_db), 1 },
+	{ "deadlines", offsetof(struct store, deadlines_db), 2 },
+	{ "undo", offsetof(struct store, undo_db), 2 },
+	{ "lists", offsetof(struct store, lists_db), 3 },
+	{ "undo_lists", offsetof(struct store, undo_lists_db), 3 },
 };
 
-/* Number of databases by schema. */
-static const size_t databases_count[] = { 0, 2, 4, 6 };
-
-_Static_assert(sizeof(databases_count) / sizeof(databases_count[0]) == STORE_SCHEMA + 1, "a row each");
-
 /* A writer adds the missing databases to an older store, so that it can be changed. */
-static int databases_open_all(struct store *store, MDB_txn *txn, bool may_create, bool is_new)
-{
-	const size_t there = is_new ? 0 : databases_count[store->schema];
-	int status = 0;
-
-	if (may_create)
-		store->schema = STORE_SCHEMA;
-	for (size_t i = 0; i < databases_count[store->schema] && !status; i++) {
-		MDB_dbi *dbi = (MDB_dbi *)((char *)store + databases[i].member);
-
-		status = mdb_dbi_open(txn, databases[i].name, i >= there ? MDB_CREATE : 0, dbi);
-	}
-	return status;
-}
-
 static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mode, bool is_new)
 {
 	struct store_meta meta = {};
-	int status, error;
+	int error, status = mdb_dbi_open(txn, "meta", is_new ? MDB_CREATE : 0, &store->meta_db);
 
-	status = mdb_dbi_open(txn, "meta", is_new ? MDB_CREATE : 0, &store->meta_db);
 	if (!status && is_new)
 		status = store_meta_create(store, txn);
 	error = status ? environment_write_error(store->env, status) : store_meta_load(store, txn, &meta);
@@ -64,54 +39,41 @@ static int databases_open(struct store *store, MDB_txn *txn, enum store_mode mod
 		error = store_clock_set(&store->clock, &meta);
 	if (error)
 		return error;
-	store->schema = meta.schema;
-	status = databases_open_all(store, txn, mode != STORE_READ, is_new);
+	store->schema = mode == STORE_READ ? meta.schema : STORE_SCHEMA;
+	for (size_t i = 0; i < sizeof(databases) / sizeof(databases[0]) && !status; i++) {
+		MDB_dbi *dbi = (MDB_dbi *)((char *)store + databases[i].member);
+		const bool is_missing = is_new || databases[i].schema > meta.schema;
+
+		if (databases[i].schema <= store->schema)
+			status = mdb_dbi_open(txn, databases[i].name, is_missing ? MDB_CREATE : 0, dbi);
+	}
 	return environment_write_error(store->env, status);
 }
 
 /* An environment without a database is left from a process that died early. It counts as no store. */
-static int databases_attach_in(struct store *store, MDB_txn *txn, enum store_mode mode)
+static int databases_attach(struct store *store, enum store_mode mode)
 {
-	MDB_stat root;
+	MDB_stat root = {};
+	MDB_txn *txn;
 	MDB_dbi dbi;
-	int status, error;
+	int error, status = mdb_txn_begin(store->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &txn);
 
+	if (status)
+		return environment_error(status);
 	/* Not mdb_env_stat(), which may describe a newer state than this transaction's. */
 	status = mdb_dbi_open(txn, NULL, 0, &dbi);
 	if (!status)
 		status = mdb_stat(txn, dbi, &root);
 	if (status)
-		return environment_error(status);
-	if (!root.ms_entries)
-		return mode == STORE_READ ? -ENOENT : databases_open(store, txn, mode, true);
-	error = databases_open(store, txn, mode, false);
-	return error == -ENOENT ? -EBADMSG : error;
-}
-
-static int databases_attach(struct store *store, enum store_mode mode)
-{
-	MDB_txn *txn;
-	int error;
-
-	error = environment_error(mdb_txn_begin(store->env, NULL, mode == STORE_READ ? MDB_RDONLY : 0, &txn));
-	if (error)
-		return error;
-	error = databases_attach_in(store, txn, mode);
+		error = environment_error(status);
+	else if (!root.ms_entries)
+		error = mode == STORE_READ ? -ENOENT : databases_open(store, txn, mode, true);
+	else
+		error = databases_open(store, txn, mode, false);
 	if (!error)
 		return environment_write_error(store->env, mdb_txn_commit(txn));
 	mdb_txn_abort(txn);
-	return error;
-}
-
-/* By descriptor, so that no other directory can take its place. -ENOTSUP: /proc is missing. */
-static int environment_open_at(int dir_fd, bool is_read_only, MDB_env **env)
-{
-	char path[32];
-	int error;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
-	error = environment_open(path, is_read_only, env);
-	return error == -ENOENT && access(path, F_OK) ? -ENOTSUP : error;
+	return error == -ENOENT && root.ms_entries ? -EBADMSG : error;
 }
 
 /* The owner of the lock is not xdp-cuckoo, whose writers wait for writer.lock before. */
@@ -126,10 +88,15 @@ static void describe_others(int fd, struct reason *text)
 /* LMDB's locks are in shared memory: a process that is stopped while it has one blocks the others. */
 static int environment_attach(struct store *store, int dir_fd, enum store_mode mode)
 {
+	char path[32];
 	int error;
 
+	/* By descriptor, so that no other directory can take its place. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
 	waiting_begin(describe_others, -1);
-	error = environment_open_at(dir_fd, mode == STORE_READ, &store->env);
+	error = environment_open(path, mode == STORE_READ, &store->env);
+	if (error == -ENOENT && access(path, F_OK))
+		error = -ENOTSUP; /* /proc is missing */
 	if (!error) {
 		/* Forget readers that were killed: they keep old pages from being used again. */
 		mdb_reader_check(store->env, NULL);
@@ -139,32 +106,25 @@ static int environment_attach(struct store *store, int dir_fd, enum store_mode m
 	return error;
 }
 
-static int store_attach(struct store *store, const char *dir, enum store_mode mode)
-{
-	const bool waits = mode != STORE_TRY;
-	int dir_fd, error = store_dir_open(dir, mode != STORE_READ, &dir_fd);
-
-	if (error)
-		return error;
-	error = open_once_begin(dir_fd, waits, &store->opened);
-	if (!error && mode != STORE_READ)
-		error = store_dir_lock(dir_fd, waits, &store->lock);
-	if (!error)
-		error = environment_attach(store, dir_fd, mode);
-	close(dir_fd);
-	return error;
-}
-
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason)
 {
+	const bool waits = mode != STORE_TRY;
 	struct store *new = calloc(1, sizeof(*new));
-	int error = -ENOMEM;
+	int dir_fd = -1, error = -ENOMEM;
 
 	*store = NULL;
 	if (new) {
 		new->lock = -1;
-		error = store_attach(new, dir, mode);
+		error = store_dir_open(dir, mode != STORE_READ, &dir_fd);
 	}
+	if (!error)
+		error = open_once_begin(dir_fd, waits, &new->opened);
+	if (!error && mode != STORE_READ)
+		error = store_dir_lock(dir_fd, waits, &new->lock);
+	if (!error)
+		error = environment_attach(new, dir_fd, mode);
+	if (dir_fd >= 0)
+		close(dir_fd);
 	if (error) {
 		store_close(new);
 		return store_dir_explain(error, dir, reason);
@@ -201,7 +161,7 @@ int store_begin(struct store *store)
 	if (status)
 		return environment_error(status);
 	store->is_changed = store->has_new_shape = false;
-	store->is_pushed = store->keeps_undo = store->is_undoing = false;
+	store->is_pushed = store->makes_pending = store->is_undoing = false;
 	error = environment_error(mdb_cursor_open(store->write, store->rules_db, &store->appending));
 	if (!error)
 		error = store_meta_load(store, store->write, &store->meta);
@@ -226,29 +186,23 @@ void store_abort(struct store *store)
 	store_clock_tick(&store->clock);
 }
 
-static int store_save(struct store *store)
-{
-	int status;
-
-	if (store->is_changed || store->lists.is_changed)
-		store->meta.schema = STORE_SCHEMA;
-	store->meta.generation += store->is_changed;
-	store_clock_note(&store->clock, &store->meta);
-	status = store_meta_save(store, store->write, &store->meta);
-	if (!status && store->is_changed)
-		status = store_shapes_save(store);
-	if (!status && store->lists.is_changed)
-		status = store_lists_save(store);
-	return environment_write_error(store->env, status);
-}
-
 int store_commit(struct store *store)
 {
 	/* Schema 1 has neither timeouts nor a clock. */
 	const bool is_stale = store->meta.schema > 1 && store_clock_moved(&store->clock, &store->meta);
-	const bool is_to_save = store->is_changed || store->lists.is_changed || store->is_pushed || is_stale;
-	int error = is_to_save ? store_save(store) : 0;
+	int error = 0;
 
+	if (store->is_changed || store->lists.is_changed)
+		store->meta.schema = STORE_SCHEMA;
+	store->meta.generation += store->is_changed;
+	if (store->is_changed || store->lists.is_changed || store->is_pushed || is_stale) {
+		store_clock_note(&store->clock, &store->meta);
+		error = environment_write_error(store->env, store_meta_save(store, store->write, &store->meta));
+	}
+	if (!error && store->is_changed)
+		error = store_shapes_save(store);
+	if (!error && store->lists.is_changed)
+		error = store_lists_save(store);
 	if (error) {
 		store_abort(store);
 		return error;
@@ -292,6 +246,52 @@ void store_view_end(struct store *store)
 		mdb_txn_reset(store->read);
 }
 
+int store_meta_view(struct store *store, MDB_txn **txn, struct store_meta *meta)
+{
+	int error = store_view_begin(store, txn);
+
+	if (error)
+		return error;
+	if (*txn == store->write)
+		*meta = store->meta;
+	else
+		error = store_meta_load(store, *txn, meta);
+	if (error)
+		store_view_end(store);
+	return error;
+}
+
+/* ---- entries of a database ---- */
+
+int store_entry_put(struct store *store, MDB_dbi db, const MDB_val *key, MDB_val *value, unsigned int flags)
+{
+	return environment_write_error(store->env, mdb_put(store->write, db, (MDB_val *)key, value, flags));
+}
+
+int store_entry_del(struct store *store, MDB_dbi db, const MDB_val *key)
+{
+	const int status = mdb_del(store->write, db, (MDB_val *)key, NULL);
+
+	return status == MDB_NOTFOUND ? 0 : environment_write_error(store->env, status);
+}
+
+int store_entries_drop(struct store *store, MDB_dbi db)
+{
+	return environment_write_error(store->env, mdb_drop(store->write, db, 0));
+}
+
+int store_entries_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store_entry *entry, void *context),
+		       void *context)
+{
+	struct store_entry entry = {};
+	int status = mdb_cursor_open(txn, db, &entry.cursor), result = environment_error(status);
+
+	while (!result && !(status = mdb_cursor_get(entry.cursor, &entry.key, &entry.value, MDB_NEXT)))
+		result = visit(&entry, context);
+	mdb_cursor_close(entry.cursor);
+	return result || status == MDB_NOTFOUND ? result : environment_error(status);
+}
+
 /* ---- store_info() ---- */
 
 int store_info(struct store *store, struct store_info *info)
@@ -300,13 +300,11 @@ int store_info(struct store *store, struct store_info *info)
 	struct store_meta meta;
 	MDB_stat rules, timed = {};
 	MDB_txn *txn;
-	int error = store_view_begin(store, &txn);
+	int error = store_meta_view(store, &txn, &meta);
 
 	if (error)
 		return error;
-	error = store_meta_get(store, txn, &meta);
-	if (!error)
-		error = environment_error(mdb_stat(txn, store->rules_db, &rules));
+	error = environment_error(mdb_stat(txn, store->rules_db, &rules));
 	if (!error && store->schema > 1)
 		error = environment_error(mdb_stat(txn, store->deadlines_db, &timed));
 	if (!error)

@@ -57,7 +57,7 @@ extern const struct store_settings store_settings_default;
 /* A named list of rules, which is imported again when it changes. */
 struct store_list {
 	char name[ABI_NAME_BYTES]; /* "": no list has this number */
-	__u64 rules;               /* of the list, also where other owners want them, too */
+	__u64 rules;               /* of the list; other owners may want them, too */
 	__s64 imported_s;          /* time of the last import, by the wall clock */
 	char source[STORE_SOURCE_BYTES];
 };
@@ -68,7 +68,7 @@ struct store_lists {
 
 /* A change that is undone unless somebody confirms it in time. */
 struct store_pending {
-	__u64 id;      /* 0: none is pending; each change has another id */
+	__u64 id;      /* 0: no change is pending; each change has another id */
 	__s64 left_ms; /* until it is undone; 0 or less: its time has ended */
 	__u64 rules;   /* rules that it added, removed or gave another timeout */
 };
@@ -107,37 +107,41 @@ void store_abort(struct store *store);
 __s64 store_lag_ms(const struct store *store);
 
 /*
- * Changes of rules, within a transaction. `owner` is a number, not a bit; store_put() is store_put_for() by
- * hand. The owners with a timeout share one deadline: the latest that any of them asked for. It stays even
- * when that owner gives the rule up.
+ * Changes of rules, within a transaction. `owner` is a number, not a bit. The owners with a timeout share one
+ * deadline: the latest that any of them asked for. It stays even when that owner gives the rule up.
  *
- * store_put_for(): `owner` wants the rule.
- *   0          the rule is new
- *   -EEXIST    the owner wanted it permanently already; rule and comment stay as they are
- *   -EALREADY  the rule had a timeout, or had ended; it now has the new timeout or none, but does not end
- *              before other owners want it to
- *   -EUSERS    other owners want it permanently; `owner` is now an owner, too
- *   -E2BIG     the family has no room for another shape
+ * store_put(): `owner` wants the rule. -E2BIG: the family has no room for another shape. store_put_back() adds
+ * a missing rule again, with those of its owners that still exist; if none exists, it changes nothing.
  *
- * store_give_up(): `owner` no longer wants the rule.
- *   0          nobody else wants it, so it is deleted
- *   -EALREADY  other owners want it; it ends when they want it to
- *   -ENOENT    the owner has no such rule
+ * store_give_up(): `owner` no longer wants the rule. store_del() deletes a rule of any owner. store_del_ended()
+ * deletes a rule that store_expired() visits; if the pending change made it end sooner, undoing that change
+ * brings the rule back. store_clear() deletes all rules.
  *
- * store_del() deletes a rule of any owner: 0; -ENOENT. store_del_ended() deletes a rule that
- * store_expired() visits; if the pending change made it end sooner, undoing that change brings the rule
- * back. store_put_back() adds a missing rule again, with those of its owners that still exist; -ENOENT:
- * none exists. store_clear() deletes all rules.
- *
- * While the change of an earlier transaction is pending, these functions change what its undo will bring
- * back, too, whatever they return; store_put_back() and store_del_ended() do not. store_give_up_all()
+ * While the change of an earlier transaction is pending, these functions also change what its undo will
+ * bring back, whatever they return. store_put_back() and store_del_ended() do not. store_give_up_all()
  * changes only that: `owner` wants none of those rules; with is_alone, nobody wants them.
  */
-int store_put(struct store *store, const struct rule *rule);
-int store_put_for(struct store *store, const struct rule *rule, unsigned int owner);
-int store_put_back(struct store *store, const struct rule *rule);
-int store_give_up(struct store *store, const struct rule *rule, unsigned int owner);
-int store_del(struct store *store, const struct rule *rule);
+enum store_added {
+	STORE_ADDED,     /* the rule is new */
+	STORE_UNCHANGED, /* the owner has the rule permanently already; rule and comment stay as they are */
+	/*
+	 * The rule had a timeout, or had ended. Now it has the new timeout or no timeout, but does not end before
+	 * other owners want it to.
+	 */
+	STORE_NEW_END,
+	STORE_NEW_OWNER, /* other owners want the rule permanently; `owner` is now an owner, too */
+};
+
+enum store_deleted {
+	STORE_DELETED,
+	STORE_NO_SUCH_RULE, /* or the owner does not have it */
+	STORE_STILL_WANTED, /* by other owners; the rule ends when they want it to */
+};
+
+int store_put(struct store *store, const struct rule *rule, unsigned int owner, enum store_added *added);
+int store_put_back(struct store *store, const struct rule *rule, enum store_added *added);
+int store_give_up(struct store *store, const struct rule *rule, unsigned int owner, enum store_deleted *deleted);
+int store_del(struct store *store, const struct rule *rule, enum store_deleted *deleted);
 int store_del_ended(struct store *store, const struct rule *rule);
 int store_clear(struct store *store);
 int store_give_up_all(struct store *store, unsigned int owner, bool is_alone);
@@ -182,11 +186,11 @@ int store_settings(struct store *store, struct store_settings *settings);
 int store_set_settings(struct store *store, const struct store_settings *settings);
 
 /*
- * The pending change; pending->id is 0 where there is none. The others are for use within a transaction.
+ * store_pending(): pending->id is 0 if no change is pending. The other functions are for a transaction.
  *
  * store_set_pending(): all later changes of rules in this transaction are the pending change; -EBUSY: there
  * is one already. store_push_pending(): it is undone `timeout_ms` from now; does not count as a change of
- * the store; -ENOENT: none is pending. store_forget_pending(): the change is confirmed, or was undone.
+ * the store; -ENOENT: no change is pending. store_forget_pending(): the change is confirmed, or was undone.
  *
  * store_undo_each(), in a later transaction, visits each rule of the pending change as it was before. First
  * every rule is visited with `is_back` false: delete it if it is there. Then each rule that existed before

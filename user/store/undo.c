@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The pending change: one that is undone unless it is confirmed. Database "undo" has an entry for
- * each rule that the change touched: a byte 0 if the rule did not exist before, or a byte 1 and its old value.
+ * The pending change, which is undone unless somebody confirms it. Database "undo" has an entry for each rule that the
+ * change touched: a byte 0 if the rule did not exist before, or a byte 1 and its old value.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,210 +9,186 @@
 
 #include "store/internal.h"
 
-#define UNDO_ABSENT 0
-#define UNDO_PRESENT 1
-
 int store_keep_undo(struct store *store, const MDB_val *rule, const MDB_val *value)
 {
-	__u8 bytes[1 + STORE_VALUE_BYTES];
-	MDB_val kept = { 1, bytes };
-	int status;
+	__u8 bytes[1 + STORE_VALUE_BYTES] = { value != NULL };
+	MDB_val entry = { 1, bytes };
+	int error;
 
-	if (!store->keeps_undo)
+	if (!store->makes_pending)
 		return 0;
-	bytes[0] = value ? UNDO_PRESENT : UNDO_ABSENT;
 	if (value && value->mv_size >= sizeof(bytes))
 		return -EBADMSG;
 	if (value) {
 		memcpy(bytes + 1, value->mv_data, value->mv_size);
-		kept.mv_size += value->mv_size;
+		entry.mv_size += value->mv_size;
 	}
-	/* Only at the first touch of a rule is this the value from before the change: never overwrite it. */
-	status = mdb_put(store->write, store->undo_db, (MDB_val *)rule, &kept, MDB_NOOVERWRITE);
-	return status == MDB_KEYEXIST ? 0 : environment_write_error(store->env, status);
+	/* Never overwrites an entry: only the first touch of a rule sees its value from before the change. */
+	error = store_entry_put(store, store->undo_db, rule, &entry, MDB_NOOVERWRITE);
+	return error == -EEXIST ? 0 : error;
 }
 
-/* ---- what is kept of one rule ---- */
+/* ---- entries of database "undo" ---- */
 
-struct kept {
-	bool existed;
-	struct store_owners owners;
+struct old_rule {
+	struct store_owners owners; /* none: the rule did not exist before */
 	char comment[RULE_COMMENT_BYTES];
 };
 
 /* The old value of a rule. -ENOENT: it did not exist; -EBADMSG. */
-static int kept_value(const MDB_val *kept, MDB_val *value)
+static int old_value(const MDB_val *entry, MDB_val *value)
 {
-	const __u8 *head = kept->mv_data;
+	const __u8 *head = entry->mv_data;
 
-	if (!kept->mv_size || *head > UNDO_PRESENT)
+	if (!entry->mv_size || *head > 1)
 		return -EBADMSG;
-	*value = (MDB_val){ kept->mv_size - 1, (void *)(head + 1) };
-	return *head == UNDO_ABSENT ? -ENOENT : 0;
+	*value = (MDB_val){ entry->mv_size - 1, (void *)(head + 1) };
+	return *head ? 0 : -ENOENT;
 }
 
-/* Reads an entry. If the rule did not exist before, the result has no owners. */
-static int kept_read(const struct store *store, const MDB_val *bytes, struct kept *kept)
+static int old_rule_read(const struct store *store, const MDB_val *bytes, struct old_rule *old)
 {
 	struct store_value value;
 	MDB_val rest;
-	int error = kept_value(bytes, &rest);
+	int error = old_value(bytes, &rest);
 
-	*kept = (struct kept){};
+	*old = (struct old_rule){};
 	if (error)
 		return error == -ENOENT ? 0 : error;
 	if (store_value_read(store, &rest, &value))
 		return -EBADMSG;
-	kept->existed = true;
-	kept->owners = value.owners;
-	memcpy(kept->comment, value.comment, value.length);
+	old->owners = value.owners;
+	memcpy(old->comment, value.comment, value.length);
 	return 0;
 }
 
 /* `bytes` must live as long as the result. */
-static MDB_val kept_write(const struct kept *kept, __u8 bytes[1 + STORE_VALUE_BYTES])
+static MDB_val old_rule_write(const struct old_rule *old, __u8 bytes[1 + STORE_VALUE_BYTES])
 {
+	const bool existed = store_owners_all(&old->owners);
 	MDB_val value = { 0, NULL };
 
-	bytes[0] = kept->existed ? UNDO_PRESENT : UNDO_ABSENT;
-	if (kept->existed)
-		value = store_value_write(&kept->owners, kept->comment, bytes + 1);
+	bytes[0] = existed;
+	if (existed)
+		value = store_value_write(&old->owners, old->comment, bytes + 1);
 	return (MDB_val){ 1 + value.mv_size, bytes };
 }
 
-static int kept_find(struct store *store, const MDB_val *rule, struct kept *kept)
+/* -ENOENT: the rule has no entry, or no change of an earlier transaction is pending. */
+static int old_rule_find(struct store *store, const MDB_val *rule, struct old_rule *old)
 {
 	MDB_val bytes;
-	int error = environment_error(mdb_get(store->write, store->undo_db, (MDB_val *)rule, &bytes));
+	int error;
 
-	return error ? error : kept_read(store, &bytes, kept);
+	if (!store_has_earlier_pending(store))
+		return -ENOENT;
+	error = environment_error(mdb_get(store->write, store->undo_db, (MDB_val *)rule, &bytes));
+	return error ? error : old_rule_read(store, &bytes, old);
 }
 
-static int kept_change(struct store *store, const MDB_val *rule, const struct kept *kept)
+static int old_rule_change(struct store *store, const MDB_val *rule, const struct old_rule *old)
 {
 	__u8 bytes[1 + STORE_VALUE_BYTES];
-	MDB_val value = kept_write(kept, bytes);
+	MDB_val value = old_rule_write(old, bytes);
 
-	return environment_write_error(store->env, mdb_put(store->write, store->undo_db, (MDB_val *)rule, &value, 0));
+	return store_entry_put(store, store->undo_db, rule, &value, 0);
 }
 
 /* ---- other changes while one is pending ---- */
 
-bool store_is_later(const struct store *store)
+bool store_has_earlier_pending(const struct store *store)
 {
-	return store->meta.pending_id && !store->keeps_undo && !store->is_undoing;
+	return store->meta.pending_id && !store->makes_pending && !store->is_undoing;
 }
 
-int store_kept_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment)
+int store_undo_put(struct store *store, const MDB_val *rule, __u64 owner, __s64 deadline_ms, const char *comment)
 {
-	struct kept kept;
-	int error = store_is_later(store) ? kept_find(store, rule, &kept) : -ENOENT;
+	struct old_rule old;
+	int error = old_rule_find(store, rule, &old);
 
-	if (error || kept.owners.permanent & owner)
+	if (error || old.owners.permanent & owner)
 		return error == -ENOENT ? 0 : error;
-	if (*comment && (!kept.existed || store_owners_end(&kept.owners)))
-		strcpy(kept.comment, comment);
-	kept.existed = true;
-	kept.owners = store_owners_with(kept.owners, owner, deadline_ms, store->clock.now_ms);
-	return kept_change(store, rule, &kept);
+	if (*comment && !old.owners.permanent)
+		strcpy(old.comment, comment);
+	old.owners = store_owners_with(old.owners, owner, deadline_ms, store->clock.now_ms);
+	return old_rule_change(store, rule, &old);
 }
 
-static void give_up(struct kept *kept, __u64 owner, __s64 now_ms)
+int store_undo_give_up(struct store *store, const MDB_val *rule, __u64 owner)
 {
-	if (!(store_owners_all(&kept->owners) & owner))
-		return;
-	kept->owners = store_owners_without(kept->owners, owner, now_ms);
-	kept->existed = store_owners_all(&kept->owners);
-}
+	struct old_rule old;
+	int error = old_rule_find(store, rule, &old);
 
-int store_kept_give_up(struct store *store, const MDB_val *rule, __u64 owner)
-{
-	struct kept kept;
-	int error = store_is_later(store) ? kept_find(store, rule, &kept) : -ENOENT;
-
-	if (error)
+	if (error || !(store_owners_all(&old.owners) & owner))
 		return error == -ENOENT ? 0 : error;
-	give_up(&kept, owner, store->clock.now_ms);
-	return kept_change(store, rule, &kept);
+	old.owners = store_owners_without(old.owners, owner, store->clock.now_ms);
+	return old_rule_change(store, rule, &old);
 }
 
-/* The rule is deleted, and an undo must not bring it back. So its entry is deleted as well. */
-int store_kept_del(struct store *store, const MDB_val *rule)
+/* An undo must not bring a deleted rule back, so this deletes its entry as well. */
+int store_undo_del(struct store *store, const MDB_val *rule)
 {
-	int status = store_is_later(store) ? mdb_del(store->write, store->undo_db, (MDB_val *)rule, NULL) : 0;
-
-	return status == MDB_NOTFOUND ? 0 : environment_write_error(store->env, status);
+	return store_has_earlier_pending(store) ? store_entry_del(store, store->undo_db, rule) : 0;
 }
 
-int store_kept_clear(struct store *store)
+int store_undo_clear(struct store *store)
 {
-	int status = store_is_later(store) ? mdb_drop(store->write, store->undo_db, 0) : 0;
-
-	return environment_write_error(store->env, status);
+	return store_has_earlier_pending(store) ? store_entries_drop(store, store->undo_db) : 0;
 }
 
-/* Changes the value under the cursor. Copies key and value first: they are in the page that the write changes. */
-static int give_up_at(struct store *store, MDB_cursor *cursor, const MDB_val *rule, const MDB_val *bytes, __u64 owner)
+struct giving_up {
+	struct store *store;
+	__u64 owner;
+};
+
+/* Copies the key first, because the key is in the page that the write changes. */
+static int give_up_entry(const struct store_entry *entry, void *context)
 {
+	const struct giving_up *giving_up = context;
+	struct store *store = giving_up->store;
 	__u8 key_room[RULE_ENCODED_BYTES], room[1 + STORE_VALUE_BYTES];
-	MDB_val key = { rule->mv_size, key_room }, value;
-	struct kept kept;
-	int error = rule->mv_size > sizeof(key_room) ? -EBADMSG : kept_read(store, bytes, &kept);
+	MDB_val key = { entry->key.mv_size, key_room }, value;
+	struct old_rule old;
+	int error = key.mv_size > sizeof(key_room) ? -EBADMSG : old_rule_read(store, &entry->value, &old);
 
-	if (error || !(store_owners_all(&kept.owners) & owner))
+	if (error || !(store_owners_all(&old.owners) & giving_up->owner))
 		return error;
-	memcpy(key_room, rule->mv_data, rule->mv_size);
-	give_up(&kept, owner, store->clock.now_ms);
-	value = kept_write(&kept, room);
-	return environment_write_error(store->env, mdb_cursor_put(cursor, &key, &value, MDB_CURRENT));
+	memcpy(key_room, entry->key.mv_data, key.mv_size);
+	old.owners = store_owners_without(old.owners, giving_up->owner, store->clock.now_ms);
+	value = old_rule_write(&old, room);
+	return environment_write_error(store->env, mdb_cursor_put(entry->cursor, &key, &value, MDB_CURRENT));
 }
 
 int store_give_up_all(struct store *store, unsigned int owner, bool is_alone)
 {
-	MDB_val rule, bytes;
-	MDB_cursor *cursor;
-	int error;
-
-	if (is_alone || !store_is_later(store))
-		return store_kept_clear(store);
-	error = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
-	if (error)
-		return error;
-	do {
-		error = environment_error(mdb_cursor_get(cursor, &rule, &bytes, MDB_NEXT));
-		if (!error)
-			error = give_up_at(store, cursor, &rule, &bytes, 1ULL << owner);
-	} while (!error);
-	mdb_cursor_close(cursor);
-	return error == -ENOENT ? 0 : error;
+	if (is_alone || !store_has_earlier_pending(store))
+		return store_undo_clear(store);
+	return store_entries_each(store->write, store->undo_db, give_up_entry,
+				  &(struct giving_up){ store, 1ULL << owner });
 }
 
 /* ---- store_get_undone() ---- */
 
-static int get_kept(struct store *store, MDB_txn *txn, struct rule *rule)
-{
-	__u8 bytes[RULE_ENCODED_BYTES];
-	MDB_val key = { rule_encode(rule, bytes), bytes }, kept, value;
-	int error = environment_error(mdb_get(txn, store->undo_db, &key, &kept));
-
-	if (error == -ENOENT)
-		return store_get(store, rule);
-	if (!error)
-		error = kept_value(&kept, &value);
-	return error ? error : store_value_to_rule(store, &value, rule);
-}
-
 int store_get_undone(struct store *store, struct rule *rule)
 {
+	__u8 bytes[RULE_ENCODED_BYTES];
+	MDB_val key = { rule_encode(rule, bytes), bytes }, entry, value;
 	struct store_meta meta;
 	MDB_txn *txn;
-	int error = store_view_begin(store, &txn);
+	int error = store_meta_view(store, &txn, &meta);
 
 	if (error)
 		return error;
-	error = store_meta_get(store, txn, &meta);
-	if (!error)
-		error = meta.pending_id && store->schema > 1 ? get_kept(store, txn, rule) : store_get(store, rule);
+	error = -ENOENT;
+	if (meta.pending_id && store->schema > 1)
+		error = environment_error(mdb_get(txn, store->undo_db, &key, &entry));
+	if (error == -ENOENT) {
+		error = store_get(store, rule);
+	} else if (!error) {
+		error = old_value(&entry, &value);
+		if (!error)
+			error = store_value_to_rule(store, &value, rule);
+	}
 	store_view_end(store);
 	return error;
 }
@@ -224,14 +200,13 @@ int store_pending(struct store *store, struct store_pending *pending)
 	struct store_meta meta;
 	MDB_stat undo = {};
 	MDB_txn *txn;
-	int error = store_view_begin(store, &txn);
+	int error = store_meta_view(store, &txn, &meta);
 
 	if (error)
 		return error;
 	*pending = (struct store_pending){};
-	error = store_meta_get(store, txn, &meta);
 	/* Another process may have converted the store from schema 1 since this one opened it. */
-	if (!error && meta.pending_id && store->schema > 1)
+	if (meta.pending_id && store->schema > 1)
 		error = environment_error(mdb_stat(txn, store->undo_db, &undo));
 	store_view_end(store);
 	if (!error && meta.pending_id)
@@ -246,7 +221,7 @@ int store_set_pending(struct store *store, __s64 timeout_ms)
 		return -EBUSY;
 	store->meta.pending_id = ++store->meta.last_pending_id;
 	store->meta.pending_ms = store->clock.now_ms + timeout_ms;
-	store->keeps_undo = store->is_changed = true;
+	store->makes_pending = store->is_changed = true;
 	return 0;
 }
 
@@ -261,61 +236,47 @@ int store_push_pending(struct store *store, __s64 timeout_ms)
 
 int store_forget_pending(struct store *store)
 {
-	int status;
+	int error;
 
 	if (!store->meta.pending_id)
 		return -ENOENT;
 	store->meta.pending_id = 0;
 	store->is_changed = true;
-	status = mdb_drop(store->write, store->undo_db, 0);
-	if (!status)
-		status = store_lists_forget_undo(store);
-	return environment_write_error(store->env, status);
+	error = store_entries_drop(store, store->undo_db);
+	return error ? error : store_lists_forget_undo(store);
 }
 
-static int undo_visit(const struct store *store, const MDB_val *key, const MDB_val *kept, bool is_back,
-		      int (*visit)(const struct rule *rule, bool is_back, void *context), void *context)
+struct undoing {
+	struct store *store;
+	bool is_back;
+	int (*visit)(const struct rule *rule, bool is_back, void *context);
+	void *context;
+};
+
+static int undo_rule(const struct store_entry *entry, void *context)
 {
+	const struct undoing *undoing = context;
 	MDB_val value;
 	struct rule rule;
-	int error = kept_value(kept, &value);
+	int error = old_value(&entry->value, &value);
 
-	if (error == -ENOENT && is_back)
+	if (error == -ENOENT && undoing->is_back)
 		return 0;
 	if (error && error != -ENOENT)
 		return error;
-	error = store_rule_read(store, key, &value, &rule);
-	return error ? error : visit(&rule, is_back, context);
+	error = store_rule_read(undoing->store, &entry->key, &value, &rule);
+	return error ? error : undoing->visit(&rule, undoing->is_back, undoing->context);
 }
 
-static int undo_rules(struct store *store, bool is_back,
-		      int (*visit)(const struct rule *rule, bool is_back, void *context), void *context)
-{
-	MDB_val key, kept;
-	MDB_cursor *cursor;
-	int status, result = environment_error(mdb_cursor_open(store->write, store->undo_db, &cursor));
-
-	if (result)
-		return result;
-	do {
-		status = mdb_cursor_get(cursor, &key, &kept, MDB_NEXT);
-		if (!status)
-			result = undo_visit(store, &key, &kept, is_back, visit, context);
-	} while (!status && !result);
-	mdb_cursor_close(cursor);
-	return status && status != MDB_NOTFOUND ? environment_error(status) : result;
-}
-
-/* Restores deleted lists before it restores their rules. Deletes new lists after it has deleted their rules. */
+/* Restores deleted lists before their rules. Deletes new lists after their rules. */
 int store_undo_each(struct store *store, int (*visit)(const struct rule *rule, bool is_back, void *context),
 		    void *context)
 {
 	int result = store_lists_undo(store, false);
 
 	store->is_undoing = true;
-	if (!result)
-		result = undo_rules(store, false, visit, context);
-	if (!result)
-		result = undo_rules(store, true, visit, context);
+	for (int is_back = false; is_back <= true && !result; is_back++)
+		result = store_entries_each(store->write, store->undo_db, undo_rule,
+					    &(struct undoing){ store, is_back, visit, context });
 	return result ? result : store_lists_undo(store, true);
 }

@@ -103,7 +103,7 @@ STORE_TEST(test_a_sample_of_many_rules)
 	begin(lists.f);
 	for (size_t i = 0; i < count; i++) {
 		rule.src.word[1] = htobe64(i);
-		assert_int_equal(store_put(lists.f->store, &rule), 0);
+		assert_int_equal(put_rule(lists.f->store, &rule), 0);
 	}
 	end(lists.f);
 	assert_int_equal(bench_lists_open(&lists.lists, lists.f->store, &lists.filter, LASTS_MS, &lists.f->reason), 0);

@@ -79,9 +79,9 @@ static void change(struct world *world)
 		struct rule rule = random_rule();
 
 		if (world->count && !below(3))
-			store_del(store, &world->rule[below(world->count)]);
+			del_rule(store, &world->rule[below(world->count)]);
 		else if (world->count + 8 < RULES_MAX)
-			store_put(store, &rule);
+			put_rule(store, &rule);
 	}
 	if (!below(6))
 		store_plan(store);
@@ -269,7 +269,7 @@ TIME_TEST(test_shared_by_two)
 
 	/* After the wide rule is deleted, nothing has its other keys. */
 	begin(f);
-	assert_int_equal(store_del(f->store, &wide), 0);
+	assert_int_equal(del_rule(f->store, &wide), 0);
 	assert_int_equal(keys_state(f->store, &shapes, &seen.key[0], &key_state), -ENOENT);
 	assert_int_equal(keys_state(f->store, &shapes, &other.key[0], &key_state), 0);
 	assert_int_equal(key_state.rules, 1);
@@ -286,7 +286,7 @@ TIME_TEST(test_shared_by_families)
 	struct keys_state key_state;
 
 	begin(f);
-	assert_int_equal(store_put(f->store, &both), 0);
+	assert_int_equal(put_rule(f->store, &both), 0);
 	assert_int_equal(put_for(f, "proto udp dport 53 src ::/0", CLOCK_HOUR), 0);
 	end(f);
 	assert_int_equal(store_shapes(f->store, &shapes), 0);

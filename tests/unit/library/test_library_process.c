@@ -363,7 +363,7 @@ static void import_list(struct fixture *f, const char *text)
 	open_store(f, STORE_WRITE);
 	begin(f);
 	assert_int_equal(store_list_open(f->store, "feed", "-", &list), 0);
-	assert_int_equal(store_put_for(f->store, &rule, list), 0);
+	assert_int_equal(put_rule_for(f->store, &rule, list), 0);
 	end(f);
 	close_store(f);
 	memcpy(f->dir, before, sizeof(before));

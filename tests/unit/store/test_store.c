@@ -14,10 +14,10 @@ STORE_TEST(test_put_get_delete)
 	assert_false(has(f, "192.0.2.1 action pass"));
 
 	begin(f);
-	assert_int_equal(put(f, "192.0.2.1 comment other"), -EEXIST);
+	assert_int_equal(put(f, "192.0.2.1 comment other"), STORE_UNCHANGED);
 	assert_int_equal(put(f, "2001:db8::/32"), 0);
 	assert_true(has(f, "2001:db8::/32"));
-	assert_int_equal(del(f, "192.0.2.9"), -ENOENT);
+	assert_int_equal(del(f, "192.0.2.9"), STORE_NO_SUCH_RULE);
 	end(f);
 	is_as(f, "192.0.2.1", 0, "a b");
 	is_as(f, "2001:db8::/32", 0, "");
@@ -138,14 +138,14 @@ STORE_TEST(test_rules_that_come_in_order)
 		if (i % 50 < 25) /* grows where it is: pages split behind the end that was */
 			snprintf(text, sizeof(text), "10.0.%u.%u comment %0200u", i / 256, i % 256, i);
 		if (i % 50 < 25)
-			assert_int_equal(put(f, text), -EALREADY);
+			assert_int_equal(put(f, text), STORE_NEW_END);
 		snprintf(text, sizeof(text), "10.0.%u.%u", i / 256, i % 256);
 		if (i % 50 > 40)
 			assert_int_equal(del(f, text), 0);
 		there -= i % 50 > 40;
 		assert_int_equal(has(f, text), i % 50 <= 40);
 	}
-	assert_int_equal(put(f, "10.0.0.0"), -EEXIST);
+	assert_int_equal(put(f, "10.0.0.0"), STORE_UNCHANGED);
 	assert_int_equal(store_each(f->store, follows, &last), 0);
 	end(f);
 	holds(f, 1, there, there);
@@ -179,8 +179,8 @@ STORE_TEST(test_generation_counts_changes)
 	begin(f);
 	end(f);
 	begin(f);
-	assert_int_equal(put(f, "192.0.2.1"), -EEXIST);
-	assert_int_equal(del(f, "192.0.2.2"), -ENOENT);
+	assert_int_equal(put(f, "192.0.2.1"), STORE_UNCHANGED);
+	assert_int_equal(del(f, "192.0.2.2"), STORE_NO_SUCH_RULE);
 	end(f);
 	holds(f, 1, 1, 1);
 

@@ -27,14 +27,14 @@ static int put_as(struct fixture *f, const char *text, __s64 timeout_ms, unsigne
 	struct rule rule = rule_of(text);
 
 	rule.timeout_ms = timeout_ms;
-	return store_put_for(f->store, &rule, owner);
+	return put_rule_for(f->store, &rule, owner);
 }
 
 static int give_up(struct fixture *f, const char *text, unsigned int owner)
 {
 	const struct rule rule = rule_of(text);
 
-	return store_give_up(f->store, &rule, owner);
+	return give_up_rule(f->store, &rule, owner);
 }
 
 static void is_of(struct fixture *f, const char *text, __u64 owners, __s64 timeout_ms)
@@ -60,7 +60,7 @@ TIME_TEST(test_lists_are_kept)
 	assert_int_equal(open_list(f, "a"), a);
 	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
 	assert_int_equal(put_as(f, "192.0.2.2", 0, a), 0);
-	assert_int_equal(put_as(f, "192.0.2.2", 0, b), -EUSERS);
+	assert_int_equal(put_as(f, "192.0.2.2", 0, b), STORE_NEW_OWNER);
 	end(f);
 	for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++) {
 		reopen(f, mode);
@@ -75,7 +75,7 @@ TIME_TEST(test_lists_are_kept)
 	}
 	begin(f);
 	assert_int_equal(store_list_delete(f->store, a), -ENOTEMPTY);
-	assert_int_equal(give_up(f, "192.0.2.2", b), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.2", b), STORE_STILL_WANTED);
 	assert_int_equal(store_list_delete(f->store, b), 0);
 	end(f);
 	assert_int_equal(number_of(f, "b"), 0);
@@ -107,13 +107,13 @@ TIME_TEST(test_there_can_be_63_lists)
 	for (int i = 1; i <= STORE_LISTS_MAX; i++) {
 		snprintf(name, sizeof(name), "list-%d", i);
 		number = open_list(f, name);
-		assert_int_equal(put_as(f, "192.0.2.1", 0, number), i == 1 ? 0 : -EUSERS);
+		assert_int_equal(put_as(f, "192.0.2.1", 0, number), i == 1 ? 0 : STORE_NEW_OWNER);
 	}
 	assert_int_equal(store_list_open(f->store, "another", "", &number), -EUSERS);
 	end(f);
 	is_of(f, "192.0.2.1", ~HAND, 0);
 	begin(f);
-	assert_int_equal(put(f, "192.0.2.1"), -EUSERS);
+	assert_int_equal(put(f, "192.0.2.1"), STORE_NEW_OWNER);
 	end(f);
 	is_of(f, "192.0.2.1", ~0ULL, 0);
 }
@@ -128,22 +128,22 @@ TIME_TEST(test_a_rule_goes_with_its_last_owner)
 	a = open_list(f, "a");
 	b = open_list(f, "b");
 	assert_int_equal(put_as(f, "192.0.2.1 comment first", 0, a), 0);
-	assert_int_equal(put_as(f, "192.0.2.1 comment second", 0, a), -EEXIST);
-	assert_int_equal(put_as(f, "192.0.2.1 comment third", 0, b), -EUSERS);
-	assert_int_equal(put(f, "192.0.2.1"), -EUSERS);
-	assert_int_equal(put(f, "192.0.2.1"), -EEXIST);
+	assert_int_equal(put_as(f, "192.0.2.1 comment second", 0, a), STORE_UNCHANGED);
+	assert_int_equal(put_as(f, "192.0.2.1 comment third", 0, b), STORE_NEW_OWNER);
+	assert_int_equal(put(f, "192.0.2.1"), STORE_NEW_OWNER);
+	assert_int_equal(put(f, "192.0.2.1"), STORE_UNCHANGED);
 	is_as(f, "192.0.2.1", 0, "first");
-	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
-	assert_int_equal(give_up(f, "192.0.2.1", a), -ENOENT);
-	assert_int_equal(give_up(f, "192.0.2.1", STORE_BY_HAND), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.1", a), STORE_STILL_WANTED);
+	assert_int_equal(give_up(f, "192.0.2.1", a), STORE_NO_SUCH_RULE);
+	assert_int_equal(give_up(f, "192.0.2.1", STORE_BY_HAND), STORE_STILL_WANTED);
 	is_of(f, "192.0.2.1", BIT(b), 0);
 	assert_int_equal(give_up(f, "192.0.2.1", b), 0);
 	assert_false(has(f, "192.0.2.1"));
-	assert_int_equal(give_up(f, "192.0.2.1", b), -ENOENT);
+	assert_int_equal(give_up(f, "192.0.2.1", b), STORE_NO_SUCH_RULE);
 
 	/* store_del() ignores owners. */
 	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
-	assert_int_equal(put_as(f, "192.0.2.1", 0, b), -EUSERS);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, b), STORE_NEW_OWNER);
 	assert_int_equal(del(f, "192.0.2.1"), 0);
 	end(f);
 	assert_false(has(f, "192.0.2.1"));
@@ -160,15 +160,15 @@ TIME_TEST(test_a_timeout_beside_a_list)
 	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
 	assert_int_equal(put_as(f, "192.0.2.2", 0, a), 0);
 	assert_int_equal(put_as(f, "192.0.2.3", 0, a), 0);
-	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_HOUR), -EUSERS);
-	assert_int_equal(put_for(f, "192.0.2.2", CLOCK_SECOND), -EUSERS);
+	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_HOUR), STORE_NEW_OWNER);
+	assert_int_equal(put_for(f, "192.0.2.2", CLOCK_SECOND), STORE_NEW_OWNER);
 	is_of(f, "192.0.2.1", HAND | BIT(a), 0);
 	assert_int_equal(info_of(f).timed, 0);
 	end(f);
 	clock_advance(2 * CLOCK_SECOND);
 	begin(f);
 	is_of(f, "192.0.2.2", BIT(a), 0);
-	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.1", a), STORE_STILL_WANTED);
 	assert_int_equal(give_up(f, "192.0.2.2", a), 0);
 	is_of(f, "192.0.2.1", HAND, CLOCK_HOUR - 2 * CLOCK_SECOND);
 	assert_false(has(f, "192.0.2.2"));
@@ -185,22 +185,22 @@ TIME_TEST(test_a_list_with_a_timeout)
 	begin(f);
 	a = open_list(f, "a");
 	b = open_list(f, "b");
-	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_SECOND, a), -EUSERS);
+	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_SECOND, a), STORE_NEW_OWNER);
 	is_of(f, "192.0.2.1", HAND | BIT(a), 0);
 
 	/* Of two deadlines the later one counts; a single owner has its last one. */
 	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_DAY, a), 0);
-	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, b), -EALREADY);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, b), STORE_NEW_END);
 	is_of(f, "192.0.2.2", BIT(a) | BIT(b), CLOCK_DAY);
-	assert_int_equal(give_up(f, "192.0.2.2", a), -EALREADY);
-	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, b), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.2", a), STORE_STILL_WANTED);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, b), STORE_NEW_END);
 	is_of(f, "192.0.2.2", BIT(b), CLOCK_HOUR);
 	end(f);
 
 	/* After the rule has ended, whoever adds it is its only owner. */
 	clock_advance(2 * CLOCK_HOUR);
 	begin(f);
-	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, a), -EALREADY);
+	assert_int_equal(put_as(f, "192.0.2.2", CLOCK_HOUR, a), STORE_NEW_END);
 	is_of(f, "192.0.2.2", BIT(a), CLOCK_HOUR);
 	is_of(f, "192.0.2.1", HAND, 0);
 	end(f);
@@ -218,13 +218,13 @@ TIME_TEST(test_lists_are_undone)
 	a = open_list(f, "a");
 	b = open_list(f, "b");
 	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
-	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_HOUR, b), -EUSERS);
+	assert_int_equal(put_as(f, "192.0.2.1", CLOCK_HOUR, b), STORE_NEW_OWNER);
 	assert_int_equal(put_as(f, "192.0.2.2", 0, a), 0);
 	end(f);
 	before = lists_of(f);
 
 	begin_pending(f, CLOCK_HOUR);
-	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.1", a), STORE_STILL_WANTED);
 	assert_int_equal(give_up(f, "192.0.2.2", a), 0);
 	assert_int_equal(store_list_delete(f->store, a), 0);
 	c = open_list(f, "c");
@@ -252,11 +252,11 @@ TIME_TEST(test_an_undo_keeps_changes_to_other_lists)
 	a = open_list(f, "a");
 	b = open_list(f, "b");
 	assert_int_equal(put_as(f, "192.0.2.1", 0, a), 0);
-	assert_int_equal(put_as(f, "192.0.2.1", 0, b), -EUSERS);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, b), STORE_NEW_OWNER);
 	assert_int_equal(put_as(f, "192.0.2.2", 0, b), 0);
 	end(f);
 	begin_pending(f, CLOCK_HOUR);
-	assert_int_equal(give_up(f, "192.0.2.1", a), -EALREADY);
+	assert_int_equal(give_up(f, "192.0.2.1", a), STORE_STILL_WANTED);
 	assert_int_equal(give_up(f, "192.0.2.2", b), 0);
 	c = open_list(f, "c");
 	assert_int_equal(put_as(f, "192.0.2.3", 0, c), 0);
@@ -376,7 +376,7 @@ TIME_TEST(test_damaged_values)
 	is_of(f, "192.0.2.1", 6, 0);
 	begin(f);
 	assert_int_equal(store_get(f->store, &rule), -EBADMSG);
-	assert_int_equal(store_give_up(f->store, &rule, 1), -EBADMSG);
+	assert_int_equal(give_up_rule(f->store, &rule, 1), -EBADMSG);
 	store_abort(f->store);
 }
 

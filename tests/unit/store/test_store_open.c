@@ -214,7 +214,7 @@ static int child_fills_disk(struct fixture *f)
 	if (!mounts_small_disk(f->top))
 		return EXIT_SKIP;
 	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == 0);
-	CHILD_CHECK(store_begin(f->store) == 0 && store_put(f->store, &rule) == 0);
+	CHILD_CHECK(store_begin(f->store) == 0 && put_rule(f->store, &rule) == 0);
 	CHILD_CHECK(store_commit(f->store) == 0);
 
 	CHILD_CHECK(stat(f->data, &before) == 0);
@@ -222,7 +222,7 @@ static int child_fills_disk(struct fixture *f)
 	rule.timeout_ms = 1000000;
 	for (__u32 i = 0; i < 100000 && !error; i++) {
 		rule.src.v4 = i + 1000;
-		error = store_put(f->store, &rule);
+		error = put_rule(f->store, &rule);
 	}
 	CHILD_CHECK(error == 0 && store_commit(f->store) == -ENOSPC);
 
@@ -230,7 +230,7 @@ static int child_fills_disk(struct fixture *f)
 
 	/* The same process can go on, and the next one. */
 	rule = rule_of("192.0.2.2");
-	CHILD_CHECK(store_begin(f->store) == 0 && store_put(f->store, &rule) == 0);
+	CHILD_CHECK(store_begin(f->store) == 0 && put_rule(f->store, &rule) == 0);
 	CHILD_CHECK(store_commit(f->store) == 0);
 	store_close(f->store);
 	CHILD_CHECK(store_open(f->dir, STORE_WRITE, &f->store, &f->reason) == 0);

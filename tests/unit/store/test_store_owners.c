@@ -32,7 +32,7 @@ static int model_put(const struct model *model, struct model_rule *rule, unsigne
 	const bool was_there = rule->is_there, was_for_good = any(rule->permanent);
 
 	if (rule->permanent[owner])
-		return -EEXIST;
+		return STORE_UNCHANGED;
 	model_forget_ended(model, rule);
 	rule->timed[owner] = false;
 	if (!timeout_ms) {
@@ -43,19 +43,19 @@ static int model_put(const struct model *model, struct model_rule *rule, unsigne
 		rule->timed[owner] = true;
 	}
 	rule->is_there = true;
-	return !was_there ? 0 : was_for_good ? -EUSERS : -EALREADY;
+	return !was_there ? STORE_ADDED : was_for_good ? STORE_NEW_OWNER : STORE_NEW_END;
 }
 
 static int model_give_up(const struct model *model, struct model_rule *rule, unsigned int owner)
 {
 	if (!rule->permanent[owner] && !rule->timed[owner])
-		return -ENOENT;
+		return STORE_NO_SUCH_RULE;
 	rule->permanent[owner] = rule->timed[owner] = false;
 	model_forget_ended(model, rule);
 	if (any(rule->permanent) || any(rule->timed))
-		return -EALREADY;
+		return STORE_STILL_WANTED;
 	rule->is_there = false;
-	return 0;
+	return STORE_DELETED;
 }
 
 static int model_del(struct model_rule *rule)
@@ -63,7 +63,7 @@ static int model_del(struct model_rule *rule)
 	const bool was_there = rule->is_there;
 
 	*rule = (struct model_rule){};
-	return was_there ? 0 : -ENOENT;
+	return was_there ? STORE_DELETED : STORE_NO_SUCH_RULE;
 }
 
 static struct rule numbered(unsigned int number)
@@ -117,7 +117,7 @@ static int give_up_all(struct fixture *f, unsigned int owner)
 	for (unsigned int i = 0; i < MODEL_RULES; i++) {
 		const struct rule rule = numbered(i);
 
-		store_give_up(f->store, &rule, owner);
+		give_up_rule(f->store, &rule, owner);
 	}
 	return store_give_up_all(f->store, owner, false);
 }
@@ -129,15 +129,15 @@ static int store_change(struct fixture *f, const struct change *change)
 	rule.timeout_ms = change->timeout_ms;
 	switch (change->kind) {
 	case CHANGE_DEL:
-		return store_del(f->store, &rule);
+		return del_rule(f->store, &rule);
 	case CHANGE_GIVE_UP:
-		return store_give_up(f->store, &rule, change->owner);
+		return give_up_rule(f->store, &rule, change->owner);
 	case CHANGE_GIVE_UP_ALL:
 		return give_up_all(f, change->owner);
 	case CHANGE_CLEAR:
 		return store_clear(f->store);
 	default:
-		return store_put_for(f->store, &rule, change->owner);
+		return put_rule_for(f->store, &rule, change->owner);
 	}
 }
 
@@ -223,12 +223,12 @@ TIME_TEST(test_the_comment_of_the_first_owner_counts)
 
 	begin(f);
 	assert_int_equal(store_list_open(f->store, "a", "-", &list), 0);
-	assert_int_equal(store_put_for(f->store, &rule, STORE_BY_HAND), 0);
+	assert_int_equal(put_rule_for(f->store, &rule, STORE_BY_HAND), 0);
 	rule = rule_of("192.0.2.1 comment second timeout 2h");
-	assert_int_equal(store_put_for(f->store, &rule, list), -EALREADY);
+	assert_int_equal(put_rule_for(f->store, &rule, list), STORE_NEW_END);
 	is_as(f, "192.0.2.1", 2 * CLOCK_HOUR, "first");
-	assert_int_equal(store_give_up(f->store, &rule, STORE_BY_HAND), -EALREADY);
-	assert_int_equal(store_put_for(f->store, &rule, list), -EALREADY);
+	assert_int_equal(give_up_rule(f->store, &rule, STORE_BY_HAND), STORE_STILL_WANTED);
+	assert_int_equal(put_rule_for(f->store, &rule, list), STORE_NEW_END);
 	is_as(f, "192.0.2.1", 2 * CLOCK_HOUR, "second");
 	store_abort(f->store);
 }

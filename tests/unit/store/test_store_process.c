@@ -37,7 +37,7 @@ static int put_number(struct store *store, unsigned int n)
 	if (n % 3)
 		rule.timeout_ms = HOUR_MS * (n + 1LL);
 	snprintf(rule.comment, sizeof(rule.comment), "number %u", n);
-	return store_put(store, &rule);
+	return put_rule(store, &rule);
 }
 
 static int commit_number(struct store *store, unsigned int n)
@@ -160,11 +160,11 @@ static int change(struct store *store, unsigned int n)
 	if (error || n % 4 == 0)
 		return error;
 	again.timeout_ms = HOUR_MS;
-	error = store_put(store, &again);
-	if (error && error != -EEXIST && error != -EALREADY)
+	error = put_rule(store, &again);
+	if (error < 0)
 		return error;
-	error = n % 4 == 3 ? store_del(store, &gone) : 0;
-	return error == -ENOENT ? 0 : error;
+	error = n % 4 == 3 ? del_rule(store, &gone) : 0;
+	return error < 0 ? error : 0;
 }
 
 static int commit_change(struct store *store, unsigned int n)

@@ -155,9 +155,9 @@ SCHEMA_TEST(test_a_writer_that_changes_nothing_converts_nothing)
 	open_store(f, STORE_WRITE);
 	holds_all(f, GENERATION);
 	begin(f);
-	assert_int_equal(put(f, rules[0].text), -EEXIST);
-	assert_int_equal(put_for(f, rules[1].text, CLOCK_HOUR), -EEXIST);
-	assert_int_equal(del(f, "192.0.2.99"), -ENOENT);
+	assert_int_equal(put(f, rules[0].text), STORE_UNCHANGED);
+	assert_int_equal(put_for(f, rules[1].text, CLOCK_HOUR), STORE_UNCHANGED);
+	assert_int_equal(del(f, "192.0.2.99"), STORE_NO_SUCH_RULE);
 	assert_int_equal(store_expired(f->store, never, NULL), 0);
 	end(f);
 	begin(f);

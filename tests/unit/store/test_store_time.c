@@ -11,9 +11,9 @@ TIME_TEST(test_a_rule_put_again_gets_the_new_timeout)
 {
 	begin(f);
 	assert_int_equal(put_for(f, "192.0.2.1 comment first", CLOCK_HOUR), 0);
-	assert_int_equal(put_for(f, "192.0.2.1", 2 * CLOCK_HOUR), -EALREADY);
+	assert_int_equal(put_for(f, "192.0.2.1", 2 * CLOCK_HOUR), STORE_NEW_END);
 	is_as(f, "192.0.2.1", 2 * CLOCK_HOUR, "first");
-	assert_int_equal(put_for(f, "192.0.2.1 comment second", CLOCK_SECOND), -EALREADY);
+	assert_int_equal(put_for(f, "192.0.2.1 comment second", CLOCK_SECOND), STORE_NEW_END);
 	is_as(f, "192.0.2.1", CLOCK_SECOND, "second");
 	assert_int_equal(info_of(f).timed, 1);
 	end(f);
@@ -23,15 +23,15 @@ TIME_TEST(test_a_rule_put_again_gets_the_new_timeout)
 	clock_advance(CLOCK_HOUR);
 	begin(f);
 	is_as(f, "192.0.2.1", CLOCK_SECOND - CLOCK_HOUR, "second");
-	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_DAY), -EALREADY);
+	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_DAY), STORE_NEW_END);
 	is_as(f, "192.0.2.1", CLOCK_DAY, "second");
 
 	/* It is permanent now, and stays so. */
-	assert_int_equal(put_for(f, "192.0.2.1", 0), -EALREADY);
+	assert_int_equal(put_for(f, "192.0.2.1", 0), STORE_NEW_END);
 	is_as(f, "192.0.2.1", 0, "second");
 	assert_int_equal(info_of(f).timed, 0);
-	assert_int_equal(put_for(f, "192.0.2.1 comment third", CLOCK_HOUR), -EEXIST);
-	assert_int_equal(put_for(f, "192.0.2.1 comment third", 0), -EEXIST);
+	assert_int_equal(put_for(f, "192.0.2.1 comment third", CLOCK_HOUR), STORE_UNCHANGED);
+	assert_int_equal(put_for(f, "192.0.2.1 comment third", 0), STORE_UNCHANGED);
 	is_as(f, "192.0.2.1", 0, "second");
 	end(f);
 	assert_int_equal(info_of(f).timed, 0);
@@ -47,7 +47,7 @@ TIME_TEST(test_delete_and_clear)
 	assert_int_equal(info_of(f).timed, 3);
 	begin(f);
 	assert_int_equal(del(f, "192.0.2.2"), 0);
-	assert_int_equal(del(f, "192.0.2.2"), -ENOENT);
+	assert_int_equal(del(f, "192.0.2.2"), STORE_NO_SUCH_RULE);
 	assert_int_equal(info_of(f).timed, 2);
 	store_abort(f->store);
 	assert_int_equal(info_of(f).timed, 3);
@@ -220,15 +220,15 @@ static void put_random(struct fixture *f, struct model *model)
 	const size_t kind = below(KINDS);
 	struct rule rule = rule_of(kinds[kind]);
 	bool was_there = model->of[kind].is_there;
-	int expected = !was_there ? 0 : model->of[kind].end_ms ? -EALREADY : -EEXIST;
+	int expected = !was_there ? 0 : model->of[kind].end_ms ? STORE_NEW_END : STORE_UNCHANGED;
 
 	/* Few different deadlines, so that many rules share one. */
 	if (below(3))
 		rule.timeout_ms = CLOCK_SECOND * (1 + below(20));
 	if (below(2))
 		snprintf(rule.comment, sizeof(rule.comment), "%0*u", (int)below(RULE_COMMENT_BYTES), 7U);
-	assert_int_equal(store_put(f->store, &rule), expected);
-	if (expected == -EEXIST)
+	assert_int_equal(put_rule(f->store, &rule), expected);
+	if (expected == STORE_UNCHANGED)
 		return;
 	model->of[kind].is_there = true;
 	model->of[kind].end_ms = rule.timeout_ms ? model->now_ms + rule.timeout_ms : 0;
@@ -240,7 +240,7 @@ static void del_random(struct fixture *f, struct model *model)
 {
 	const size_t kind = below(KINDS);
 
-	assert_int_equal(del(f, kinds[kind]), model->of[kind].is_there ? 0 : -ENOENT);
+	assert_int_equal(del(f, kinds[kind]), model->of[kind].is_there ? 0 : STORE_NO_SUCH_RULE);
 	model->of[kind].is_there = false;
 }
 
@@ -257,7 +257,7 @@ static int expire_random(const struct rule *rule, void *context)
 
 	visit_expired(rule, &expiring->visits);
 	if (below(4)) {
-		assert_int_equal(store_del(expiring->f->store, rule), 0);
+		assert_int_equal(del_rule(expiring->f->store, rule), 0);
 		expiring->model->of[kind_of(rule)].is_there = false;
 	}
 	return 0;
@@ -349,7 +349,7 @@ static int sweep_rule(const struct rule *rule, void *context)
 	if (!below(16))
 		sweep->left++;
 	else
-		assert_int_equal(store_del(sweep->f->store, rule), 0);
+		assert_int_equal(del_rule(sweep->f->store, rule), 0);
 	return 0;
 }
 
@@ -366,7 +366,7 @@ TIME_TEST(test_many_are_deleted_while_visited)
 		rule.src.byte[3] = i;
 		rule.timeout_ms = 1 + below(2 * CLOCK_HOUR);
 		ended += rule.timeout_ms <= CLOCK_HOUR;
-		assert_int_equal(store_put(sweep.f->store, &rule), 0);
+		assert_int_equal(put_rule(sweep.f->store, &rule), 0);
 	}
 	end(sweep.f);
 	clock_advance(CLOCK_HOUR);

@@ -237,18 +237,18 @@ TIME_TEST(test_the_undo_knows_the_rules_before_the_change)
 	assert_int_equal(del(f, "192.0.2.1"), 0);
 	assert_int_equal(del(f, "192.0.2.2"), 0);
 	assert_int_equal(put_for(f, "192.0.2.2 comment other", CLOCK_DAY), 0);
-	assert_int_equal(put_for(f, "192.0.2.3 comment other", CLOCK_DAY), -EALREADY);
-	assert_int_equal(put_for(f, "192.0.2.3", CLOCK_SECOND), -EALREADY);
-	assert_int_equal(put(f, "192.0.2.4"), -EALREADY);
-	assert_int_equal(put_for(f, "192.0.2.5 comment other", CLOCK_DAY), -EALREADY);
+	assert_int_equal(put_for(f, "192.0.2.3 comment other", CLOCK_DAY), STORE_NEW_END);
+	assert_int_equal(put_for(f, "192.0.2.3", CLOCK_SECOND), STORE_NEW_END);
+	assert_int_equal(put(f, "192.0.2.4"), STORE_NEW_END);
+	assert_int_equal(put_for(f, "192.0.2.5 comment other", CLOCK_DAY), STORE_NEW_END);
 	assert_int_equal(del(f, "192.0.2.5"), 0);
-	assert_int_equal(put(f, "192.0.2.6 comment other"), -EEXIST);
-	assert_int_equal(del(f, "192.0.2.99"), -ENOENT);
+	assert_int_equal(put(f, "192.0.2.6 comment other"), STORE_UNCHANGED);
+	assert_int_equal(del(f, "192.0.2.99"), STORE_NO_SUCH_RULE);
 	assert_int_equal(put(f, "192.0.2.10 comment new"), 0);
 	assert_int_equal(put(f, "proto udp dport 53"), 0);
 	assert_int_equal(del(f, "proto udp dport 53"), 0);
 	assert_int_equal(put_for(f, "2001:db8::/32", CLOCK_HOUR), 0);
-	assert_int_equal(put_for(f, "2001:db8::/32", CLOCK_DAY), -EALREADY);
+	assert_int_equal(put_for(f, "2001:db8::/32", CLOCK_DAY), STORE_NEW_END);
 	end(f);
 	was_before(f, expected, COUNT(expected));
 
@@ -283,11 +283,11 @@ TIME_TEST(test_rules_changed_while_a_change_is_pending)
 	end(f);
 
 	begin(f);
-	assert_int_equal(put(f, "192.0.2.1 comment \"added later\""), -EEXIST);
-	assert_int_equal(put_for(f, "192.0.2.2 comment \"added later\"", 2 * CLOCK_HOUR), -EALREADY);
+	assert_int_equal(put(f, "192.0.2.1 comment \"added later\""), STORE_UNCHANGED);
+	assert_int_equal(put_for(f, "192.0.2.2 comment \"added later\"", 2 * CLOCK_HOUR), STORE_NEW_END);
 	assert_int_equal(put_for(f, "192.0.2.3", 2 * CLOCK_HOUR), 0);
 	assert_int_equal(put_for(f, "192.0.2.4 comment \"added later\"", CLOCK_HOUR), 0);
-	assert_int_equal(del(f, "192.0.2.5"), -ENOENT);
+	assert_int_equal(del(f, "192.0.2.5"), STORE_NO_SUCH_RULE);
 	end(f);
 	was_before(f, expected, COUNT(expected));
 }
@@ -329,8 +329,8 @@ TIME_TEST(test_a_clear_can_be_undone)
 		add_for(f, expected[i].text, expected[i].timeout_ms);
 	clock_advance(2 * CLOCK_SECOND);
 	begin_pending(f, CLOCK_HOUR);
-	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_HOUR), -EEXIST);
-	assert_int_equal(put_for(f, "192.0.2.2 comment other", 2 * CLOCK_HOUR), -EALREADY);
+	assert_int_equal(put_for(f, "192.0.2.1", CLOCK_HOUR), STORE_UNCHANGED);
+	assert_int_equal(put_for(f, "192.0.2.2 comment other", 2 * CLOCK_HOUR), STORE_NEW_END);
 	assert_int_equal(put(f, "192.0.2.9"), 0);
 	assert_int_equal(store_clear(f->store), 0);
 	assert_int_equal(put(f, "192.0.2.1 comment new"), 0);
@@ -389,9 +389,9 @@ static void change_random(struct fixture *f)
 	for (int i = below(3 * RULES); i > 0; i--) {
 		rule = random_rule();
 		if (below(3))
-			store_put(f->store, &rule);
+			put_rule(f->store, &rule);
 		else
-			store_del(f->store, &rule);
+			del_rule(f->store, &rule);
 		if (!below(10 * RULES))
 			assert_int_equal(store_clear(f->store), 0);
 	}
@@ -421,10 +421,10 @@ static void copy_all(struct fixture *f, struct copy *copy)
 static int put_back(const struct rule *rule, bool is_back, void *context)
 {
 	struct fixture *f = context;
-	int error = is_back ? store_put(f->store, rule) : store_del(f->store, rule);
+	int error = is_back ? put_rule(f->store, rule) : del_rule(f->store, rule);
 
 	if (error)
-		assert_int_equal(error, is_back ? 0 : -ENOENT);
+		assert_int_equal(error, is_back ? 0 : STORE_NO_SUCH_RULE);
 	return 0;
 }
 

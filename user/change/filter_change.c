@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * How one change reaches the table of one filter: the states (enum filter_change) and all their transitions.
+ *
+ *                  filter_change_begin()
+ *                           |
+ *                           v   all added keys are in the table, and no more
+ *                   FILTER_KEY_BY_KEY --------------------------------------> FILTER_KEYS_IN
+ *                      |          |
+ *      every rule goes |          | filter_change_replace(): a new table is better, or needed
+ *                      v          v
+ *           FILTER_REFILL ----> FILTER_REPLACE
+ *                   the keys need another size
+ *
+ * A filter moves down before the commit only. A table gets the generation ABI_GENERATION_DIRTY before its first
+ * change, and the store's generation when it is equal to the store again. So the generation tells an abort, and the
+ * next change, whether the table must be repaired.
+ */
+#include "change/change.h"
+#include "change/internal.h"
+
+void filter_change_begin(const struct session *session, struct filter *filter)
+{
+	filter_forget_shapes(filter);
+	filter->change = FILTER_KEY_BY_KEY;
+	if (session->is_whole && filter_can_prepare(filter, table_slots(&filter->table)))
+		filter_change_replace(filter, FILTER_AT_ONCE);
+}
+
+void filter_change_keys_in(struct filter *filter)
+{
+	filter->change = FILTER_KEYS_IN;
+}
+
+/* Refilling is faster than deleting each key. */
+void filter_change_refill(struct filter *filter)
+{
+	if (filter->change == FILTER_KEY_BY_KEY)
+		filter->change = FILTER_REFILL;
+}
+
+/* The first cause stays. */
+void filter_change_replace(struct filter *filter, enum filter_cause cause)
+{
+	if (filter->change == FILTER_REPLACE)
+		return;
+	filter->change = FILTER_REPLACE;
+	filter->cause = cause;
+}
+
+int filter_change_prepare(const struct session *session, struct filter *filter, __u64 keys, struct reason *reason)
+{
+	const __u64 slots = filter_slots_to_grow_to(filter, keys);
+
+	if (filter->change == FILTER_REFILL && slots != table_slots(&filter->table))
+		filter_change_replace(filter, FILTER_TOO_SMALL);
+	return filter->change == FILTER_REPLACE ? filter_prepare(filter, session->store, slots, reason) : 0;
+}
+
+int filter_change_finish(struct session *session, struct filter *filter, struct reason *reason)
+{
+	switch (filter->change) {
+	case FILTER_REPLACE:
+		return filter_succeed(filter, reason);
+	case FILTER_REFILL:
+		return filter_fill(filter, session->store, NULL, reason);
+	default:
+		return entries_settle(session, filter, reason);
+	}
+}
+
+/* After an error the table differs from the store, and the next change repairs it. */
+void filter_change_undo(struct session *session, struct filter *filter)
+{
+	struct reason ignored;
+	struct store_info info;
+
+	if (store_info(session->store, &info) || filter->kernel.config->generation == info.generation)
+		return;
+	if (filter->change == FILTER_KEYS_IN && !entries_take_back(session, filter))
+		filter_set_generation(filter, info.generation);
+	else
+		filter_fill(filter, session->store, NULL, &ignored);
+}
