@@ -68,29 +68,20 @@ bool http_address_is_loopback(const struct http_address *address)
 	return ntohl(address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* SO_REUSEADDR: a restart can take the address at once. IPV6_V6ONLY: no sysctl decides what [::] means. */
-static int set_options(int fd, int family)
-{
-	const int yes = 1, no = 0;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)))
-		return -errno;
-	if (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)))
-		return -errno;
-	return 0;
-}
-
 int http_address_listen(const struct http_address *address)
 {
-	int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+	const int yes = 1, no = 0;
+	const int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
 
 	if (fd < 0)
 		return -errno;
-	error = set_options(fd, address->any.sa_family);
-	if (!error && (bind(fd, &address->any, address->bytes) || listen(fd, WAITING)))
-		error = -errno;
-	if (!error)
+	/* With SO_REUSEADDR a restarted server gets the address at once. Without V6ONLY, [::] includes IPv4. */
+	if (!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) &&
+	    (address->any.sa_family != AF_INET6 || !setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no))) &&
+	    !bind(fd, &address->any, address->bytes) && !listen(fd, WAITING))
 		return fd;
+	error = -errno;
 	close(fd);
 	return error;
 }
