@@ -20,8 +20,6 @@ void top_model_close(struct top_model *model)
 	*model = (struct top_model){};
 }
 
-/* ---- rates ---- */
-
 double top_model_dropped_pps(const struct top_rates *rates)
 {
 	return rates->pps[VERDICT_DROP] + rates->pps[VERDICT_WOULD_DROP];
@@ -77,7 +75,7 @@ static void add_interfaces(struct top_model *model, const struct tally *differen
 		add_line(model, "-", counters, difference->seconds);
 }
 
-/* CPUs that have ever filtered a packet. */
+/* Adds a line for each CPU that has ever filtered a packet. */
 static void add_cpus(struct top_model *model, const struct tally *difference, const struct tally *now)
 {
 	struct abi_counter counters[ABI_COUNTERS];
@@ -93,41 +91,26 @@ static void add_cpus(struct top_model *model, const struct tally *difference, co
 	}
 }
 
-/* ---- order ---- */
-
-static int compare_names(const void *a, const void *b)
+static int compare_lines(const void *a, const void *b, void *by)
 {
-	return strverscmp(((const struct top_line *)a)->name, ((const struct top_line *)b)->name);
-}
+	const struct top_line *x = a, *y = b;
+	const enum top_sort sort = *(const enum top_sort *)by;
+	double of_x = 0, of_y = 0;
 
-static int compare_dropped(const void *a, const void *b)
-{
-	const double x = top_model_dropped_pps(&((const struct top_line *)a)->rates);
-	const double y = top_model_dropped_pps(&((const struct top_line *)b)->rates);
-
-	return x == y ? compare_names(a, b) : (x < y) - (x > y);
-}
-
-static int compare_passed(const void *a, const void *b)
-{
-	const double x = ((const struct top_line *)a)->rates.pps[VERDICT_PASS];
-	const double y = ((const struct top_line *)b)->rates.pps[VERDICT_PASS];
-
-	return x == y ? compare_names(a, b) : (x < y) - (x > y);
+	if (sort == TOP_SORT_DROPPED) {
+		of_x = top_model_dropped_pps(&x->rates);
+		of_y = top_model_dropped_pps(&y->rates);
+	} else if (sort == TOP_SORT_PASSED) {
+		of_x = x->rates.pps[VERDICT_PASS];
+		of_y = y->rates.pps[VERDICT_PASS];
+	}
+	return of_x == of_y ? strverscmp(x->name, y->name) : (of_x < of_y) - (of_x > of_y);
 }
 
 static void sort_lines(struct top_model *model)
 {
-	static int (*const compare[TOP_SORTS])(const void *a, const void *b) = {
-		[TOP_SORT_DROPPED] = compare_dropped,
-		[TOP_SORT_PASSED] = compare_passed,
-		[TOP_SORT_NAME] = compare_names,
-	};
-
-	qsort(model->line, model->lines, sizeof(*model->line), compare[model->sort]);
+	qsort_r(model->line, model->lines, sizeof(*model->line), compare_lines, &model->sort);
 }
-
-/* ---- feeding ---- */
 
 void top_model_feed(struct top_model *model, const struct tally *difference, const struct tally *now)
 {

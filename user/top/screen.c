@@ -11,7 +11,7 @@
 #include <wchar.h>
 
 #include <curses.h>
-#include <term.h> /* defines macros with names that are used here */
+#include <term.h> /* defines macros whose names are used here */
 #undef columns
 #undef lines
 
@@ -19,7 +19,7 @@
 
 #define GRAPH_ROWS 4       /* without its title */
 #define ROWS_FOR_GRAPH 18  /* a window with fewer rows has no graph */
-#define COLUMNS_FOR_TWO 60 /* graphs side by side */
+#define COLUMNS_FOR_TWO 60 /* a narrower window has one graph */
 #define COLUMNS_FOR_BITS 66
 #define FIGURE_COLUMNS 10
 #define RULE_INDENT 9
@@ -75,19 +75,21 @@ int top_screen_key(int wait_ms)
 	key = getch();
 	if (key == KEY_RESIZE)
 		return TOP_SCREEN_RESIZED;
-	/* Readable, but without a key: the end of the input. */
+	/* The input is readable but has no key: this is its end. */
 	if (key == ERR && input.revents & POLLIN)
 		return TOP_SCREEN_GONE;
 	return key == ERR ? TOP_SCREEN_NONE : key;
 }
 
-/* ---- drawing ---- */
-
-/* Copies as many characters as fit into the columns. What the locale cannot decode or print becomes '?'. */
-static void fit(const char *text, int columns, char fitting[PUT_BYTES])
+/* Draws the part of the text that is inside the window. What the locale cannot decode or print becomes '?'. */
+static void put(int row, int column, chtype attributes, const char *text)
 {
+	char fitting[PUT_BYTES];
+	int columns = COLS - column;
 	size_t used = 0;
 
+	if (row >= LINES || columns <= 0)
+		return;
 	while (*text && used + MB_LEN_MAX < PUT_BYTES) {
 		wchar_t character;
 		mbstate_t state = {};
@@ -102,38 +104,20 @@ static void fit(const char *text, int columns, char fitting[PUT_BYTES])
 		text += is_one ? bytes : 1;
 	}
 	fitting[used] = '\0';
-}
-
-/* Cuts the text at the right end of the window. Draws nothing outside of it. */
-static void put(int row, int column, chtype attributes, const char *text)
-{
-	char fitting[PUT_BYTES];
-
-	if (row >= LINES || column >= COLS)
-		return;
-	fit(text, COLS - column, fitting);
 	attrset(attributes);
 	mvaddstr(row, column, fitting);
 	attrset(A_NORMAL);
-}
-
-static double highest(const struct top_model *model, const double history[TOP_HISTORY], int columns)
-{
-	double most = 0;
-
-	for (int ago = 0; ago < columns; ago++)
-		if (top_model_past(model, history, ago) > most)
-			most = top_model_past(model, history, ago);
-	return most;
 }
 
 /* The last interval is on the right. A small rate still shows "_". */
 static void draw_graph(const struct top_model *model, const double history[TOP_HISTORY], const char *what, int row,
 		       int left, int columns, chtype color)
 {
-	const double most = highest(model, history, columns);
 	char text[TOP_TEXT_BYTES], number[TOP_NUMBER_BYTES];
+	double most = 0;
 
+	for (int ago = 0; ago < columns; ago++)
+		most = fmax(most, top_model_past(model, history, ago));
 	snprintf(text, sizeof(text), "%s packets/s, at most %s", what, top_number(most, number));
 	put(row, left, A_BOLD, text);
 	for (int ago = 0; ago < columns; ago++) {
@@ -173,7 +157,7 @@ static void draw_line(int row, const char *name, const char *const figures[4])
 	}
 }
 
-/* Interfaces or CPUs, in at most `rows` rows with the heading. */
+/* Draws interfaces or CPUs in at most `rows` rows, with the heading. Returns the next row. */
 static int draw_lines(const struct top_model *model, int row, int rows)
 {
 	static const char *const order[TOP_SORTS] = { "dropped", "passed", "name" };
