@@ -35,28 +35,6 @@ static const char *list_names(const struct kernel_filter *filters, size_t count,
 	return used ? names : "none";
 }
 
-/* The store is locked now. The filter must have exactly its rules. */
-static int check_original(const struct session *session, const struct kernel_filter *kernel, struct reason *reason)
-{
-	const struct abi_config *config = kernel->config;
-	struct store_info info = {};
-	int error = session->store ? store_info(session->store, &info) : 0;
-
-	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	if (memcmp(config->store_id, info.id, sizeof(info.id)))
-		return reason_set(reason, -EEXIST,
-				  "the filter '%s' on %s is filled from another store; give the --state it was loaded "
-				  "with",
-				  session->name, kernel->attachments[0].interface);
-	if (config->generation != info.generation)
-		return reason_set(reason, -EPROTO,
-				  "the table of '%s' on %s is not equal to the store: an earlier command did not finish; "
-				  "xdp-cuckoo check repairs it",
-				  session->name, kernel->attachments[0].interface);
-	return 0;
-}
-
 /* While the store is locked, only the counters of the running filter change. */
 static int copy_maps(const struct kernel_filter *from, const struct kernel_filter *to, struct reason *reason)
 {
@@ -79,13 +57,27 @@ static int copy_maps(const struct kernel_filter *from, const struct kernel_filte
 	return 0;
 }
 
+/* The store is locked. The running filter must have exactly its rules. */
 static int copy_filter(struct session *session, const struct kernel_filter *kernel, struct reason *reason)
 {
+	const struct abi_config *config = kernel->config;
 	struct filter *filter = session->filters;
-	int error = check_original(session, kernel, reason);
+	struct store_info info = {};
+	int error = session->store ? store_info(session->store, &info) : 0;
 
-	if (!error)
-		error = filter_create_like(filter, kernel, reason);
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	if (memcmp(config->store_id, info.id, sizeof(info.id)))
+		return reason_set(reason, -EEXIST,
+				  "the filter '%s' on %s is filled from another store; give the --state it was loaded "
+				  "with",
+				  session->name, kernel->attachments[0].interface);
+	if (config->generation != info.generation)
+		return reason_set(reason, -EPROTO,
+				  "the table of '%s' on %s is not equal to the store: an earlier command did not finish; "
+				  "xdp-cuckoo check repairs it",
+				  session->name, kernel->attachments[0].interface);
+	error = filter_create_like(filter, kernel, reason);
 	if (error)
 		return error;
 	session->filters_count++;

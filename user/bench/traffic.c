@@ -12,7 +12,8 @@
 #include "hint.h"
 #include "filter/hints.h"
 
-#define TRIES_PER_FLOW 4    /* after so many there are no more flows of this kind */
+#define TRIES_PER_FLOW 4 /* after so many there are no more flows of this kind */
+#define NO_MEMORY "no memory for the flows to measure with"
 #define MISSES_CHECKED 1024 /* misses that are looked up in the store too */
 
 /* At most BENCH_FLOWS rules of a family, each drawn with equal chance. */
@@ -121,25 +122,9 @@ static void expect(const struct making *making, enum flow_family family, enum ab
 	flow->wrong_probes = __builtin_popcount(wrong);
 }
 
-static int say_no_memory(struct reason *reason)
-{
-	return reason_set(reason, -ENOMEM, "no memory for the flows to measure with");
-}
-
 static int say_unread(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-}
-
-static void shuffle(struct bench_flow *flow, size_t count, uint64_t *random)
-{
-	for (size_t i = count; i > 1; i--) {
-		const size_t other = random_below(random, i);
-		const struct bench_flow last = flow[i - 1];
-
-		flow[i - 1] = flow[other];
-		flow[other] = last;
-	}
 }
 
 /*
@@ -155,7 +140,7 @@ static int make_list(struct making *making, enum flow_family family, struct benc
 
 	list->flow = malloc(BENCH_FLOWS * sizeof(*list->flow));
 	if (!list->flow)
-		return say_no_memory(reason);
+		return reason_set(reason, -ENOMEM, NO_MEMORY);
 	for (size_t i = 0; i < (size_t)TRIES_PER_FLOW * BENCH_FLOWS && made < BENCH_FLOWS; i++) {
 		const int result = make(making, family, i, &list->flow[made]);
 
@@ -171,7 +156,13 @@ static int make_list(struct making *making, enum flow_family family, struct benc
 	}
 	for (size_t i = made; i < BENCH_FLOWS; i++)
 		list->flow[i] = list->flow[i - made];
-	shuffle(list->flow, BENCH_FLOWS, &making->random);
+	for (size_t i = BENCH_FLOWS; i > 1; i--) {
+		const size_t other = random_below(&making->random, i);
+		const struct bench_flow last = list->flow[i - 1];
+
+		list->flow[i - 1] = list->flow[other];
+		list->flow[other] = last;
+	}
 	return 0;
 }
 
@@ -252,7 +243,7 @@ static int making_open(struct making *making, struct reason *reason)
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		making->sample[family].rule = malloc(BENCH_FLOWS * sizeof(*making->sample[family].rule));
 		if (!making->sample[family].rule)
-			return say_no_memory(reason);
+			return reason_set(reason, -ENOMEM, NO_MEMORY);
 	}
 	error = store_each(making->store, sample_rule, making);
 	return error ? say_unread(error, reason) : 0;

@@ -43,7 +43,7 @@ static struct group *find_group(struct groups *groups, const struct kernel_filte
 	struct group *group;
 
 	for (group = groups->group; group < groups->group + groups->count; group++)
-		if (group->name && !strcmp(group->name, name_of(filter)))
+		if (!strcmp(group->name, name_of(filter)))
 			return group;
 	groups->count++;
 	*group = (struct group){ .name = name_of(filter), .is_filtering = true, .first = filter };

@@ -22,12 +22,26 @@ static int parse_port(const char *text, in_port_t *port)
 	return *text >= '0' && *text <= '9' && !*end && number >= 1 && number <= 65535 ? 0 : -EINVAL;
 }
 
-/* Cuts a zone like %eth0 off `host`. */
-static int parse_v6(char *host, struct http_address *address)
+int http_address_parse(const char *text, struct http_address *address)
 {
-	char *zone = strchr(host, '%');
+	const char *colon = strrchr(text, ':');
+	const bool is_v6 = *text == '[' && colon > text && colon[-1] == ']';
+	const size_t length = colon ? colon - text - 2 * is_v6 : 0;
 	struct interface interface;
+	char host[HOST_BYTES], *zone;
 
+	*address = (struct http_address){};
+	if (!length || length >= sizeof(host))
+		return -EINVAL;
+	snprintf(host, sizeof(host), "%.*s", (int)length, text + is_v6);
+	if (!is_v6) {
+		address->v4.sin_family = AF_INET;
+		address->bytes = sizeof(address->v4);
+		return inet_pton(AF_INET, host, &address->v4.sin_addr) == 1 ?
+			       parse_port(colon + 1, &address->v4.sin_port) :
+			       -EINVAL;
+	}
+	zone = strchr(host, '%'); /* for example %eth0 */
 	if (zone) {
 		*zone++ = '\0';
 		if (interfaces_find(zone, &interface))
@@ -36,29 +50,8 @@ static int parse_v6(char *host, struct http_address *address)
 	}
 	address->v6.sin6_family = AF_INET6;
 	address->bytes = sizeof(address->v6);
-	return inet_pton(AF_INET6, host, &address->v6.sin6_addr) == 1 ? 0 : -EINVAL;
-}
-
-int http_address_parse(const char *text, struct http_address *address)
-{
-	const char *colon = strrchr(text, ':');
-	bool is_v6 = *text == '[' && colon > text && colon[-1] == ']';
-	size_t length = colon ? colon - text - 2 * is_v6 : 0;
-	char host[HOST_BYTES];
-	int error;
-
-	*address = (struct http_address){};
-	if (!length || length >= sizeof(host))
-		return -EINVAL;
-	snprintf(host, sizeof(host), "%.*s", (int)length, text + is_v6);
-	if (is_v6) {
-		error = parse_v6(host, address);
-	} else {
-		address->v4.sin_family = AF_INET;
-		address->bytes = sizeof(address->v4);
-		error = inet_pton(AF_INET, host, &address->v4.sin_addr) == 1 ? 0 : -EINVAL;
-	}
-	return error ? error : parse_port(colon + 1, is_v6 ? &address->v6.sin6_port : &address->v4.sin_port);
+	return inet_pton(AF_INET6, host, &address->v6.sin6_addr) == 1 ? parse_port(colon + 1, &address->v6.sin6_port) :
+									-EINVAL;
 }
 
 bool http_address_is_loopback(const struct http_address *address)

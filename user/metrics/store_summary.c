@@ -29,38 +29,32 @@ __attribute__((noreturn)) static void bus_error(int signal_number)
 	_exit(1);
 }
 
-static int read_lists(struct store *store, struct store_summary *summary)
-{
-	struct store_lists lists;
-	int error = store_lists(store, &lists);
-
-	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
-		const struct store_list *list = &lists.list[i];
-		struct store_summary_list *to = &summary->list[summary->lists];
-
-		if (!list->name[0])
-			continue;
-		memcpy(to->name, list->name, sizeof(to->name));
-		to->rules = list->rules;
-		to->imported_s = list->imported_s;
-		summary->lists++;
-	}
-	return error;
-}
-
 /* Runs in the child. The end of the process frees its memory. */
 __attribute__((noreturn)) static void read_in_child(const char *dir, int to)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error };
 	struct answer answer = {};
+	struct store_summary *summary = &answer.summary;
+	struct store_lists lists;
 	struct store *store;
 
 	sigaction(SIGBUS, &on_bus_error, NULL);
 	answer.error = store_open(dir, STORE_READ, &store, &answer.reason);
 	if (!answer.error)
-		answer.error = store_info(store, &answer.summary.info);
+		answer.error = store_info(store, &summary->info);
 	if (!answer.error)
-		answer.error = read_lists(store, &answer.summary);
+		answer.error = store_lists(store, &lists);
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !answer.error; i++) {
+		const struct store_list *list = &lists.list[i];
+		struct store_summary_list *to_list = &summary->list[summary->lists];
+
+		if (!list->name[0])
+			continue;
+		memcpy(to_list->name, list->name, sizeof(to_list->name));
+		to_list->rules = list->rules;
+		to_list->imported_s = list->imported_s;
+		summary->lists++;
+	}
 	if (answer.error && !*answer.reason.text)
 		reason_set(&answer.reason, answer.error, "cannot read the store: %s", strerror(-answer.error));
 	store_close(store);

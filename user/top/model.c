@@ -60,37 +60,6 @@ static void add_line(struct top_model *model, const char *name, const struct abi
 	model->lines++;
 }
 
-static void add_interfaces(struct top_model *model, const struct tally *difference)
-{
-	struct abi_counter counters[ABI_COUNTERS];
-
-	for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
-		if (!*difference->interfaces[row])
-			continue;
-		tally_sum(difference, row, TALLY_ALL, counters);
-		add_line(model, difference->interfaces[row], counters, difference->seconds);
-	}
-	tally_sum_elsewhere(difference, counters);
-	if (tally_has_packets(counters))
-		add_line(model, "-", counters, difference->seconds);
-}
-
-/* Adds a line for each CPU that has ever filtered a packet. */
-static void add_cpus(struct top_model *model, const struct tally *difference, const struct tally *now)
-{
-	struct abi_counter counters[ABI_COUNTERS];
-	char name[TOP_NUMBER_BYTES];
-
-	for (unsigned int cpu = 0; cpu < now->cpus; cpu++) {
-		tally_sum(now, TALLY_ALL, cpu, counters);
-		if (!tally_has_packets(counters))
-			continue;
-		tally_sum(difference, TALLY_ALL, cpu, counters);
-		snprintf(name, sizeof(name), "%u", cpu);
-		add_line(model, name, counters, difference->seconds);
-	}
-}
-
 static int compare_lines(const void *a, const void *b, void *by)
 {
 	const struct top_line *x = a, *y = b;
@@ -134,11 +103,31 @@ void top_model_feed(struct top_model *model, const struct tally *difference, con
 
 void top_model_list(struct top_model *model, const struct tally *difference, const struct tally *now)
 {
+	struct abi_counter counters[ABI_COUNTERS];
+	char name[TOP_NUMBER_BYTES];
+
 	model->lines = 0;
-	if (model->view == TOP_BY_CPU)
-		add_cpus(model, difference, now);
-	else
-		add_interfaces(model, difference);
+	if (model->view == TOP_BY_CPU) {
+		/* CPUs that have ever filtered a packet. */
+		for (unsigned int cpu = 0; cpu < now->cpus; cpu++) {
+			tally_sum(now, TALLY_ALL, cpu, counters);
+			if (!tally_has_packets(counters))
+				continue;
+			tally_sum(difference, TALLY_ALL, cpu, counters);
+			snprintf(name, sizeof(name), "%u", cpu);
+			add_line(model, name, counters, difference->seconds);
+		}
+	} else {
+		for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
+			if (!*difference->interfaces[row])
+				continue;
+			tally_sum(difference, row, TALLY_ALL, counters);
+			add_line(model, difference->interfaces[row], counters, difference->seconds);
+		}
+		tally_sum_elsewhere(difference, counters);
+		if (tally_has_packets(counters))
+			add_line(model, "-", counters, difference->seconds);
+	}
 	sort_lines(model);
 }
 

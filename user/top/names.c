@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -90,38 +92,6 @@ const struct top_name *top_names_find(const struct top_names *names, __u64 tag)
 	return NULL;
 }
 
-static bool knows_all(const struct top_names *names, const struct hit *hits, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!top_names_find(names, hits[i].tag))
-			return false;
-	return true;
-}
-
-static void remember(struct top_names *names, const struct top_name *name)
-{
-	struct top_name *known = (struct top_name *)top_names_find(names, name->tag);
-
-	if (!known) {
-		known = &names->name[names->next++ % TOP_NAMES];
-		if (names->count < TOP_NAMES)
-			names->count++;
-	}
-	*known = *name;
-	known->search = names->searches;
-}
-
-/* Forgets the names that the last search did not find. Their keys may belong to other rules now. */
-static void forget_others(struct top_names *names)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < names->count; i++)
-		if (names->name[i].search == names->searches)
-			names->name[kept++] = names->name[i];
-	names->count = names->next = kept;
-}
-
 static void end_search(struct top_names *names)
 {
 	close(names->answers);
@@ -159,10 +129,13 @@ void top_names_ask(struct top_names *names, const char *dir, const struct kernel
 {
 	const __u64 generation = filter->config->generation;
 	struct search search = { .filter = filter, .hits = hits, .count = count };
+	size_t known = 0;
 
-	if (names->child || second < names->pause_end || !count)
+	if (names->child || second < names->pause_end)
 		return;
-	if (names->generation == generation && knows_all(names, hits, count))
+	while (known < count && top_names_find(names, hits[known].tag))
+		known++;
+	if (!count || (names->generation == generation && known == count))
 		return;
 	names->started = second;
 	names->asked_of = generation;
@@ -176,18 +149,29 @@ void top_names_collect(struct top_names *names, double second)
 {
 	struct top_name name;
 	ssize_t bytes = -1;
-	double pause;
+	size_t kept = 0;
 
-	while (names->child && (bytes = read(names->answers, &name, sizeof(name))) == sizeof(name))
-		remember(names, &name);
+	while (names->child && (bytes = read(names->answers, &name, sizeof(name))) == sizeof(name)) {
+		struct top_name *known = (struct top_name *)top_names_find(names, name.tag);
+
+		if (!known)
+			known = &names->name[names->next++ % TOP_NAMES];
+		names->count = MAX(names->count, MIN(names->next, TOP_NAMES));
+		*known = name;
+		known->search = names->searches;
+	}
 	if (!names->child || (bytes < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
 	end_search(names);
-	if (names->generation != names->asked_of)
-		forget_others(names);
+	/* After a change of the store, keys may belong to other rules: forget what this search did not find. */
+	if (names->generation != names->asked_of) {
+		for (size_t i = 0; i < names->count; i++)
+			if (names->name[i].search == names->searches)
+				names->name[kept++] = names->name[i];
+		names->count = names->next = kept;
+	}
 	names->generation = names->asked_of;
-	pause = PAUSE_TIMES * (second - names->started);
-	names->pause_end = second + (pause > PAUSE_S ? pause : PAUSE_S);
+	names->pause_end = second + fmax(PAUSE_S, PAUSE_TIMES * (second - names->started));
 }
 
 void top_names_close(struct top_names *names)

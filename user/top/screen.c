@@ -131,19 +131,6 @@ static void draw_graph(const struct top_model *model, const double history[TOP_H
 	}
 }
 
-static int draw_graphs(const struct top_model *model, int row)
-{
-	const bool has_two = COLS >= COLUMNS_FOR_TWO;
-	const int columns = has_two ? COLS / 2 - 1 : COLS;
-
-	draw_graph(model, model->dropped, verdict_words[VERDICT_DROP].done, row, 0, columns,
-		   COLOR_PAIR(COLOR_OF_DROPPED));
-	if (has_two)
-		draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, COLS / 2, columns,
-			   COLOR_PAIR(COLOR_OF_PASSED));
-	return row + GRAPH_ROWS + 1;
-}
-
 static void draw_line(int row, const char *name, const char *const figures[4])
 {
 	const int count = COLS >= COLUMNS_FOR_BITS ? 4 : 2, step = count == 4 ? 1 : 2;
@@ -200,9 +187,40 @@ static void draw_rules(const struct top_model *model, int row, int rows)
 	}
 }
 
-static void draw_help(void)
+static void draw_all(const struct top_model *model)
 {
-	static const char *const lines[] = {
+	const bool has_two = COLS >= COLUMNS_FOR_TWO;
+	const int columns = has_two ? COLS / 2 - 1 : COLS;
+	char text[TOP_TEXT_BYTES];
+	int row = TOP_HEADS, rows, lines;
+
+	for (int i = 0; i < TOP_HEADS; i++) {
+		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
+		const chtype color = i == 1                ? COLOR_PAIR(COLOR_OF_PASSED) :
+				     i == 2 || is_alarming ? COLOR_PAIR(COLOR_OF_DROPPED) :
+							     A_NORMAL;
+
+		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_head(model, i, text));
+	}
+	if (LINES >= ROWS_FOR_GRAPH) {
+		draw_graph(model, model->dropped, verdict_words[VERDICT_DROP].done, row, 0, columns,
+			   COLOR_PAIR(COLOR_OF_DROPPED));
+		if (has_two)
+			draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, COLS / 2, columns,
+				   COLOR_PAIR(COLOR_OF_PASSED));
+		row += GRAPH_ROWS + 1;
+	}
+	/* Interfaces or CPUs get at most half of the remaining rows. */
+	rows = LINES - row - 1;
+	lines = (int)model->lines + 1 < rows - rows / 2 ? (int)model->lines + 1 : rows - rows / 2;
+	row = draw_lines(model, row, lines);
+	draw_rules(model, row, LINES - row - 1);
+	put(LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  ? help");
+}
+
+void top_screen_draw(const struct top_model *model)
+{
+	static const char *const help[] = {
 		"s         sort by what is dropped, passed, by name",
 		"p, space  pause, continue",
 		"i, c      by interface, by CPU",
@@ -216,39 +234,10 @@ static void draw_help(void)
 		"?         a rule that is not looked up yet",
 	};
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		put((int)i, 0, A_NORMAL, lines[i]);
-}
-
-static void draw_all(const struct top_model *model)
-{
-	char text[TOP_TEXT_BYTES];
-	int row = TOP_HEADS, rows, lines;
-
-	for (int i = 0; i < TOP_HEADS; i++) {
-		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
-		const chtype color = i == 1                ? COLOR_PAIR(COLOR_OF_PASSED) :
-				     i == 2 || is_alarming ? COLOR_PAIR(COLOR_OF_DROPPED) :
-							     A_NORMAL;
-
-		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_head(model, i, text));
-	}
-	if (LINES >= ROWS_FOR_GRAPH)
-		row = draw_graphs(model, row);
-	/* Interfaces or CPUs get at most half of the remaining rows. */
-	rows = LINES - row - 1;
-	lines = (int)model->lines + 1 < rows - rows / 2 ? (int)model->lines + 1 : rows - rows / 2;
-	row = draw_lines(model, row, lines);
-	draw_rules(model, row, LINES - row - 1);
-	put(LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  ? help");
-}
-
-void top_screen_draw(const struct top_model *model)
-{
 	erase();
-	if (model->has_help)
-		draw_help();
-	else
+	if (!model->has_help)
 		draw_all(model);
+	for (size_t i = 0; model->has_help && i < sizeof(help) / sizeof(help[0]); i++)
+		put((int)i, 0, A_NORMAL, help[i]);
 	refresh();
 }

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "bench/random.h"
+#include "random_fill.h"
 
 #define ROUNDS 150
 #define CHANGES_MAX 6
