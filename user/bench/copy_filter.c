@@ -58,10 +58,9 @@ static int copy_maps(const struct kernel_filter *from, const struct kernel_filte
 }
 
 /* The store is locked. The running filter must have exactly its rules. */
-static int copy_filter(struct session *session, const struct kernel_filter *kernel, struct reason *reason)
+static int check_original(const struct session *session, const struct kernel_filter *kernel, struct reason *reason)
 {
 	const struct abi_config *config = kernel->config;
-	struct filter *filter = session->filters;
 	struct store_info info = {};
 	int error = session->store ? store_info(session->store, &info) : 0;
 
@@ -77,7 +76,16 @@ static int copy_filter(struct session *session, const struct kernel_filter *kern
 				  "the table of '%s' on %s is not equal to the store: an earlier command did not finish; "
 				  "xdp-cuckoo check repairs it",
 				  session->name, kernel->attachments[0].interface);
-	error = filter_create_like(filter, kernel, reason);
+	return 0;
+}
+
+static int copy_filter(struct session *session, const struct kernel_filter *kernel, struct reason *reason)
+{
+	struct filter *filter = session->filters;
+	int error = check_original(session, kernel, reason);
+
+	if (!error)
+		error = filter_create_like(filter, kernel, reason);
 	if (error)
 		return error;
 	session->filters_count++;

@@ -43,7 +43,7 @@ static struct group *find_group(struct groups *groups, const struct kernel_filte
 	struct group *group;
 
 	for (group = groups->group; group < groups->group + groups->count; group++)
-		if (!strcmp(group->name, name_of(filter)))
+		if (group->name && !strcmp(group->name, name_of(filter)))
 			return group;
 	groups->count++;
 	*group = (struct group){ .name = name_of(filter), .is_filtering = true, .first = filter };
@@ -72,8 +72,6 @@ static int gather(struct groups *groups, struct reason *reason)
 		tally_sum(&groups->group[i].tally, TALLY_ALL, TALLY_ALL, groups->group[i].counters);
 	return error;
 }
-
-/* ---- families ---- */
 
 static json_t *label(const struct group *group)
 {
