@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The program that `xdp-cuckoo bench` measures: bare XDP_DROP, the parser, and the whole filter, in turns.
- * Each run first writes another flow into the packet, so that the cache lines of the last packet do not help.
- * The program has its own maps and is never attached; BPF_PROG_TEST_RUN runs it.
+ * The program that `xdp-cuckoo bench` measures: bare XDP_DROP, the parser, and the whole filter, in turns. Each run
+ * first writes another flow into the packet, so that the cache lines of the last packet do not help.
+ * BPF_PROG_TEST_RUN runs the program; it is never attached.
  */
 #include "bench_abi.h"
 #include "xdp_cuckoo.bpf.c"
@@ -89,8 +89,8 @@ static __always_inline int begin_slice(struct bench_head *head)
 }
 
 /*
- * Writes the next flow into the packet. Returns what to do with it (enum bench_program), or -1 if the list or
- * the frame is too short. A global function, so that the code after the call is verified once.
+ * Writes the next flow into the packet. Returns what to do with the packet (enum bench_program), or -1 if the list
+ * or the frame is too short. A global function, so that the code after the call is verified only once.
  */
 __attribute__((noinline)) int bench_next(struct xdp_md *ctx)
 {
@@ -124,7 +124,7 @@ static __always_inline void want_key(struct flow_key *key, enum flow_family fami
 		barrier_var(key->word[i]);
 }
 
-/* Counts as OUTCOME_NOT_SET_UP, which the filter itself never counts after set-up: so the two stay apart. */
+/* Counts as OUTCOME_NOT_SET_UP, because the filter itself does not count this outcome after set-up. */
 static __always_inline int parse_only(struct xdp_md *ctx, __u64 bytes)
 {
 	struct flow_key key = {};

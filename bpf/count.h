@@ -11,8 +11,8 @@
 #define COUNT_RANDOM_STEP 1442695040888963407ULL
 
 /*
- * Starts a new jiffy: pays for the last one, and chooses the shift for the packets to come. A global
- * function: it is rarely called, and verified once.
+ * Starts a new jiffy: pays for the packets of the last jiffy and chooses the shift for the next packets. A global
+ * function, because it is rarely called and then verified only once.
  */
 __attribute__((noinline)) int count_begin(struct abi_pace *pace, __u64 jiffy)
 {
@@ -27,7 +27,7 @@ __attribute__((noinline)) int count_begin(struct abi_pace *pace, __u64 jiffy)
 	if (credit > ABI_PACE_BURST)
 		credit = ABI_PACE_BURST;
 	credit -= counted < credit ? counted : credit;
-	/* Expect as many packets as in the last jiffy. If `pace` is older than that, it had none. */
+	/* Expect as many packets as in the last jiffy. If `pace` is older, the last jiffy had no packets. */
 	expected = elapsed == 1 ? pace->packets : 0;
 	if (expected > credit)
 		for (; shift < COUNT_SHIFT_MAX && expected > ABI_PACE_RATE; shift++)
@@ -55,7 +55,7 @@ static __always_inline __u32 count_weight(struct abi_pace *pace)
 	return pace->random >> (64 - shift) ? 0 : 1U << shift;
 }
 
-/* Counts a packet for the key in `slot`. Other CPUs may do so at the same time. */
+/* Counts a packet for the key in `slot`. Other CPUs may count for the same key at the same time. */
 static __always_inline void count_rule(__u32 slot, __u64 bytes)
 {
 	struct abi_sampling *sampling = maps_sampling();

@@ -9,9 +9,9 @@
  * copy sees that the sequence changed, and tries again. This needs loads that stay in order, as on x86. On
  * other machines the writer waits for a grace period before it overwrites the source.
  *
- * What the verifier needs: each outcome is a return of its own. If a variable kept the result for a later
- * test, the verifier of Linux 6.1 would follow each of its values through all further shapes. The tries after
- * the first are global functions: they are rare, and the verifier checks a global function only once.
+ * What the verifier needs: each outcome has its own return. If a variable kept the result for a later test, the
+ * verifier of Linux 6.1 would follow each value of it through all further shapes. The later tries are global
+ * functions: they are rare, and the verifier checks a global function only once.
  */
 #ifndef XDP_CUCKOO_LOOKUP_KEY_H
 #define XDP_CUCKOO_LOOKUP_KEY_H
@@ -113,7 +113,7 @@ FLOW_INLINE void lookup_touch(__u32 slot)
 		(void)READ_ONCE(*record);
 }
 
-/* A key has one entry. If that has ended, the key matches nothing. */
+/* A key has one entry. If the entry has ended, the key matches nothing. */
 FLOW_INLINE int lookup_has_ended(const struct abi_table *table, __u32 end)
 {
 	return end && maps_tick() - READ_ONCE(table->epoch) >= end;
@@ -199,11 +199,11 @@ FLOW_INLINE __u32 lookup_first_match(struct bucket_pair pair, __u64 first, __u64
 	__u64 order = (match & -match) * LOOKUP_ORDER >> 61;
 	__u32 step = pair.first ^ pair.second;
 
-	asm volatile("" : "+r"(order)); /* else some compilers branch on its lowest bit */
+	asm volatile("" : "+r"(order)); /* without this, some compilers branch on its lowest bit */
 	return (pair.second ^ (step & -(__u32)(order & 1))) * BUCKET_SLOTS + (order >> 1);
 }
 
-/* ---- the tries, for both ---- */
+/* ---- the tries, for both kinds of table ---- */
 
 /* A global function cannot return a struct, so it returns an answer packed into one number. */
 FLOW_INLINE __u64 lookup_pack(struct lookup_answer answer)

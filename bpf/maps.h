@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The maps and constants of the object, and all functions that look up in the maps. include/abi.h has the
- * layouts. The sizes here fit the default options; the tool changes both together. No map is pinned by name.
+ * The maps and constants of the programs, and the functions that read the maps. include/abi.h has the layouts. The
+ * sizes here fit the default options; the tool changes both together. No map is pinned by name.
  *
- * A program on the host that includes lookup_key.h defines XDP_CUCKOO_MAPS_H first. It then defines these
- * itself: xc_options, maps_prefixes(), maps_bucket(), maps_record(), maps_tick(), maps_count().
+ * A test on the host replaces this file: it defines XDP_CUCKOO_MAPS_H, xc_options, maps_prefixes(), maps_bucket(),
+ * maps_record(), maps_tick() and maps_count(), and then includes lookup_key.h.
  */
 #ifndef XDP_CUCKOO_MAPS_H
 #define XDP_CUCKOO_MAPS_H
@@ -33,10 +33,7 @@ struct {
 	__type(value, struct abi_config);
 } xc_config SEC(".maps");
 
-/*
- * An element is one bucket, or two of BUCKET_8. Sizes instead of types, because a bucket of BUCKET_32 has 16
- * bytes.
- */
+/* An element is one bucket, or two buckets of BUCKET_8. The tool sets value_size to 16 for BUCKET_32. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -100,7 +97,7 @@ FLOW_INLINE const __u16 *maps_prefixes(void)
 	return prefixes;
 }
 
-/* The clock for the ends of entries. The helper is inlined: two loads, no call. */
+/* The clock for the ends of entries. The kernel inlines the helper: two loads, no call. */
 FLOW_INLINE __u32 maps_tick(void)
 {
 	return bpf_jiffies64() >> ABI_TICK_SHIFT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Parses a frame whose headers are not all in its first buffer. A sender can make headers that long, and some
+ * Parses a frame whose first buffer does not have all headers. A sender can make headers as long as that, and some
  * drivers leave the first buffer short or empty.
  */
 #ifndef XDP_CUCKOO_MULTI_BUFFER_H
@@ -24,10 +24,7 @@ static __always_inline int multi_buffer_may_help(const struct xdp_md *frame, enu
 	       bpf_xdp_get_buff_len((struct xdp_md *)frame) > frame->data_end - frame->data;
 }
 
-/*
- * Returns enum parse_result, as parse_frame() does. A global function: it is rarely called, and verified
- * once.
- */
+/* Returns enum parse_result. A global function, because it is rarely called and then verified only once. */
 __attribute__((noinline)) int multi_buffer_flow(struct xdp_md *frame, struct flow *flow)
 {
 	if (!flow)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sends a sample of a dropped packet to the listener, which is `xdp-cuckoo monitor`. include/sample.h
- * explains samples. Mostly there is no listener, so this is not inline.
+ * Sends a sample of a dropped packet to the listener, which is `xdp-cuckoo monitor`: see include/sample.h. Usually
+ * there is no listener, so this is not inline.
  */
 #ifndef XDP_CUCKOO_SEND_SAMPLE_H
 #define XDP_CUCKOO_SEND_SAMPLE_H
@@ -9,7 +9,7 @@
 #include "lookup_key.h"
 #include "maps.h"
 
-#define SAMPLE_PASSED_MAX 0xffff /* jiffies that earn credit at most; more than ABI_SAMPLE_BURST */
+#define SAMPLE_PASSED_MAX 0xffff /* the most jiffies that earn credit; more than ABI_SAMPLE_BURST */
 
 /* Pays for one sample from a token bucket. False if the credit is too low. */
 static __always_inline int sample_pay(const struct abi_config *config, struct abi_sampling *sampling)
@@ -30,9 +30,8 @@ static __always_inline int sample_pay(const struct abi_config *config, struct ab
 }
 
 /*
- * Copies the first bytes of the frame, from all its buffers. Arithmetic keeps the number between 1 and
- * ABI_SAMPLE_BYTES, because Linux 6.1 learns no bound from a comparison with 0. False if there is nothing to
- * copy.
+ * Copies the first bytes of the frame, from all its buffers. False: there is nothing to copy. Arithmetic keeps the
+ * number between 1 and ABI_SAMPLE_BYTES, because Linux 6.1 learns no bound from a comparison with 0.
  */
 static __always_inline int sample_copy(struct xdp_md *ctx, struct abi_sample *sample, __u32 bytes)
 {
@@ -66,8 +65,8 @@ static __always_inline void sample_send(struct xdp_md *ctx, struct abi_sampling 
 }
 
 /*
- * Called only if there is a lease. Clears an expired lease by compare-and-swap, because the listener may be
- * extending it at the same time. A global function: it is rarely called, and verified once.
+ * Called only if there is a lease. Clears an expired lease by compare-and-swap, because the listener may extend it
+ * at the same time. A global function, because it is rarely called and then verified only once.
  */
 __attribute__((noinline)) int sample_packet(struct xdp_md *ctx, __u32 outcome, __u32 verdict, __u32 bytes)
 {

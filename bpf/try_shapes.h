@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Walks the shapes of a flow's family. The flow's hint says which shapes can match. For each of these,
- * try_shapes() makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass
- * rules come first, so the first hit decides. This is a tuple-space search. include/shape.h explains shapes and hints.
+ * Tries the shapes of a flow's family. The flow's hint says which shapes can match. For each of them, try_shapes()
+ * makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass rules come first,
+ * so the first hit decides. This is a tuple-space search. include/shape.h explains shapes and hints.
  */
 #ifndef XDP_CUCKOO_TRY_SHAPES_H
 #define XDP_CUCKOO_TRY_SHAPES_H
@@ -17,10 +17,9 @@ struct shape_match {
 };
 
 /*
- * Returns the value unchanged, but the verifier then no longer knows what it is. If the verifier knew the
- * value, it would check all shapes again for every path through the parser, and would give up at its limit of
- * a million instructions. A call of a global function
- * hides a value too, but costs a return, which is slow on processors with mitigations for returns.
+ * Returns the value unchanged, but hides it from the verifier. If the verifier knew the value, it would check all
+ * shapes again for every path through the parser, and give up at its limit of a million instructions. A global
+ * function hides a value too, but its return is slow on processors with mitigations for returns.
  */
 static __always_inline __u64 hide_from_verifier(const struct abi_config *config, __u64 value)
 {
@@ -40,10 +39,7 @@ static __always_inline __u32 read_hint(const struct abi_table *table, const stru
 	return hint ? READ_ONCE(*hint) : ABI_HINT_ALL;
 }
 
-/*
- * The input of the hash for a flow under a shape. The key is not built in memory: hash_of() masks each word
- * when it reads it.
- */
+/* The input of the hash for a flow under a shape. hash_of() masks each word, so no key is built in memory. */
 FLOW_INLINE struct hash_input shape_key(const struct abi_table *table, const struct abi_shape *shape,
 					const struct flow_key *flow, enum flow_family family)
 {
@@ -58,9 +54,9 @@ static __always_inline enum abi_outcome shape_outcome(const struct abi_shape *sh
 }
 
 /*
- * Returns the outcome of the first shape that hits. If none hits: OUTCOME_UNSETTLED if a look-up was
- * unsettled, else `otherwise`. Exception: if the hint has a shortcut, a drop rule surely matches. Then only few
- * shapes are looked up, and if none hits, the outcome is OUTCOME_DROP_RULE. `family` is a constant at every call.
+ * Returns the outcome of the first shape that hits. If no shape hits: OUTCOME_UNSETTLED if a look-up was unsettled,
+ * else `otherwise`. If the hint has a shortcut, a drop rule surely matches: then few shapes are looked up, and if
+ * none of them hits, the outcome is OUTCOME_DROP_RULE. `family` is a constant at every call.
  */
 static __always_inline struct shape_match try_shapes(const struct abi_config *config, const struct abi_table *table,
 						     enum flow_family family, const struct flow_key *flow,
@@ -75,18 +71,15 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 
 	if (hint == ABI_HINT_ALL) {
 		/*
-		 * Here `place` is the constant 0. So the processor, which predicts this branch, can read the
-		 * first shape before it has `candidates`.
+		 * Here `place` is the constant 0. So a processor that predicts this branch can read the first shape
+		 * before it has `candidates`.
 		 */
 		candidates = READ_ONCE(list->all);
 	} else {
 		candidates = READ_ONCE(list->candidates[hint & ABI_HINT_ALL]);
 		if (family == FLOW_IPV4 && hint & ABI_HINT_SHORTCUT) {
 			candidates &= READ_ONCE(list->behind_shortcut);
-			/*
-			 * A drop rule matches this flow, so the packet is dropped even if a look-up is
-			 * unsettled.
-			 */
+			/* A drop rule matches this flow, so the packet is dropped even if a look-up is unsettled. */
 			unsettled = OUTCOME_DROP_RULE;
 			fallback.outcome = hide_from_verifier(config, unsettled);
 		}
@@ -106,7 +99,7 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 		answer = lookup_key(table, hash_of(&input), &input);
 		if (answer.result == LOOKUP_HIT)
 			return (struct shape_match){ shape_outcome(shape), answer.slot };
-		/* If Linux 6.1 knew this value, it would check all further shapes again for it. */
+		/* If the verifier of Linux 6.1 knew this value, it would check all further shapes again for it. */
 		if (answer.result == LOOKUP_UNSETTLED)
 			fallback.outcome = hide_from_verifier(config, unsettled);
 	}

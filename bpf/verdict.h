@@ -15,9 +15,8 @@ struct verdict {
 };
 
 /*
- * Addresses are compared with the rules whenever the packet has them, even if the rest of the packet is
- * damaged. The parser's result counts only if no rule matches; then a policy decides. `frame`: NULL if all of
- * the frame is in [data, end).
+ * A packet with addresses is compared with the rules even if the rest of it is damaged. If no rule matches, the
+ * outcome is the parser's result, and a policy decides. `frame` is NULL if all of the frame is in [data, end).
  */
 static __always_inline struct shape_match verdict_outcome(const struct abi_config *config, const void *data,
 							  const void *end, struct xdp_md *frame)
@@ -46,8 +45,8 @@ static __always_inline struct shape_match verdict_outcome(const struct abi_confi
 }
 
 /*
- * The outcome of every packet while the filter looks no packet up; OUTCOMES if it does. A global function: it
- * is rarely called, and the common path keeps its registers.
+ * The outcome of all packets if the filter does not look packets up now, else OUTCOMES. A global function, because
+ * it is rarely called; so the common path keeps its registers.
  */
 __attribute__((noinline)) __u32 verdict_at_rest(const struct abi_config *config)
 {
@@ -63,8 +62,8 @@ __attribute__((noinline)) __u32 verdict_at_rest(const struct abi_config *config)
 }
 
 /*
- * Reads `run` again: a copy from the start would be one more value for the verifier to follow. Reads
- * `listener` here only, so that packets that pass do not need it.
+ * Reads `run` again, because a copy from the start is one more value that the verifier follows. Only here reads
+ * `listener`, because packets that pass do not need it.
  */
 static __always_inline struct verdict verdict_drop(const struct abi_config *config, struct shape_match match)
 {
@@ -82,8 +81,8 @@ static __always_inline struct verdict verdict_pass(struct shape_match match)
 }
 
 /*
- * The mask comes after the barrier. Without it, a compiler may check the bound in one register and index with
- * a copy of it, and Linux 6.1 does not know the bound of the copy.
+ * The mask is applied after the barrier. Without the mask, a compiler may check the bound in one register and index
+ * with a copy of it, and Linux 6.1 does not know the bound of the copy.
  */
 #define VERDICT_POLICY_MASK 7
 _Static_assert(OUTCOME_POLICIES <= VERDICT_POLICY_MASK + 1, "policy mask");

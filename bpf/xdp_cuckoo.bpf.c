@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The XDP programs. Each finds a verdict and counts it once, at its only exit. `xdp_cuckoo` is for frames in
- * one buffer; `xdp_cuckoo_frags` is for interfaces whose frames span several buffers (jumbo MTU). Both have
- * the metadata that libxdp's dispatcher needs to run them together with other programs.
+ * The XDP programs. Each finds a verdict and counts it once, at its only exit. `xdp_cuckoo` is for frames in one
+ * buffer; `xdp_cuckoo_frags` is for frames in several buffers (jumbo MTU). Both have the metadata that libxdp's
+ * dispatcher needs to run them together with other programs.
  */
 #include "count.h"
 #include "maps.h"
@@ -51,7 +51,7 @@ int xdp_cuckoo(struct xdp_md *ctx)
 	const void *end = (const void *)(long)ctx->data_end;
 	__u64 bytes = end - data;
 
-	/* Computed here: if the packet pointers stayed live, the verifier could not prune. */
+	/* Computed early: if the packet pointers stayed live, the verifier could not prune. */
 	barrier_var(bytes);
 	return finish(ctx, verdict_of(data, end, NULL), bytes);
 }

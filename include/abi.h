@@ -23,7 +23,7 @@
  *   generation   A number that each commit to the store increments. The config has a copy. If they differ,
  *                the table does not hold what the store holds.
  *   tick         The unit of time in the kernel: the low 32 bits of jiffies64 >> ABI_TICK_SHIFT. They last
- *                for 8.7 years of uptime at 1000 jiffies a second. The tool ends whatever ends later.
+ *                for 8.7 years of uptime at 1000 jiffies per second. The tool itself ends rules that end later.
  */
 #ifndef XDP_CUCKOO_ABI_H
 #define XDP_CUCKOO_ABI_H
@@ -52,9 +52,9 @@
 
 #define ABI_SLOTS_MIN_LOG2 10 /* of the table */
 #define ABI_SLOTS_MAX_LOG2 30
-#define ABI_SLOTS_DEFAULT_LOG2 20 /* if another loader loads the object */
+#define ABI_SLOTS_DEFAULT_LOG2 20 /* for other loaders of the object */
 #ifndef ABI_SEQUENCE_TRIES
-#define ABI_SEQUENCE_TRIES 16 /* of one look-up while the writer moves entries; tests set fewer */
+#define ABI_SEQUENCE_TRIES 16 /* of one look-up while entries move; tests define fewer */
 #endif
 #define ABI_TICK_SHIFT 6
 #define ABI_NAME_BYTES 32 /* of a filter's name, with the final 0 */
@@ -91,17 +91,13 @@ enum abi_run {
 	ABI_RUN_MONITOR = 1 << 1,     /* drop nothing, but count what would be dropped */
 	ABI_RUN_PANIC = 1 << 2,       /* pass every packet without parsing it */
 	ABI_RUN_UNCONFIRMED = 1 << 3, /* pass everything from the tick confirm_by on */
-	/*
-	 * For the tool: this filter replaces another, and no command has started or ended a panic on it
-	 * itself.
-	 */
+	/* For the tool: this filter replaced another filter, and no command has started or ended a panic on it. */
 	ABI_RUN_HEIR = 1 << 4,
 };
 
 /*
- * What the program does. These are constants in its read-only data. The tool sets them before it loads the
- * program, and the verifier removes the code for everything else. The object's defaults: 16 bits, exact,
- * counting.
+ * What the program does: constants in its read-only data. The tool sets them before it loads the program, and the
+ * verifier removes all other code. The defaults are 16 bits, exact, counting.
  */
 struct abi_options {
 	__u8 format;     /* enum bucket_format */
@@ -116,7 +112,7 @@ struct abi_options {
  * tag: see hash_tag(). The lower bits are the end of the entry, in ticks since the table's epoch. From its
  * end on, an entry matches nothing. End 0 means never.
  */
-#define ABI_END_BITS 28 /* 2.2 years at 250 jiffies a second */
+#define ABI_END_BITS 28 /* 2.2 years at 250 jiffies per second */
 #define ABI_END_MAX ((1U << ABI_END_BITS) - 1)
 
 FLOW_INLINE __u64 abi_record(__u64 tag, __u32 end)
@@ -164,7 +160,7 @@ FLOW_INLINE __u32 abi_counter_row(__u32 ifindex)
 #define ABI_COUNTER_STOPPED (ABI_COUNTER_RETRIES + 1)
 #define ABI_COUNTERS (ABI_COUNTER_STOPPED + 1)
 
-#define ABI_TABLES 2 /* the maps have room for so many: see struct abi_table */
+#define ABI_TABLES 2 /* for which the maps have room: see struct abi_table */
 
 /*
  * Everything that a look-up depends on. A filter has two tables in one set of maps. Packets use the active
@@ -217,7 +213,7 @@ struct abi_config {
 	__u64 used;        /* slots filled */
 	char name[ABI_NAME_BYTES];
 	__u32 sample_every, sample_credit;
-	__u64 settled; /* the value of `active` after whose exchange no packet uses the old table any more */
+	__u64 settled; /* the last value of `active` whose old table no packet uses any more */
 	__u64 reserved2[3];
 	__u64 pending_id; /* the store's change that ABI_RUN_UNCONFIRMED belongs to; 0: a load */
 	__u64 reserved3[2];
@@ -238,7 +234,7 @@ FLOW_INLINE const struct abi_shape_list *abi_shapes(const struct abi_table *tabl
 	return &table->shapes[family][*(const volatile __u64 *)&table->shapes_active[family] & 1];
 }
 
-/* All versions have this part in common. */
+/* The part that all versions have in common. */
 #define ABI_HEAD_BYTES __builtin_offsetof(struct abi_config, table)
 
 #define ABI_GENERATION_DIRTY (~0ULL) /* a writer is at work, or died at work */

@@ -15,7 +15,7 @@
 
 #include "flow.h"
 
-/* Flows of a list: so many that their entries in a large table do not stay in the caches. A power of two. */
+/* The flows of a list: a power of two, large enough that their entries do not stay in the caches. */
 #define BENCH_FLOWS (1 << 18)
 
 #define BENCH_SLICE 256        /* packets; a power of two */
@@ -31,7 +31,7 @@ enum bench_program {
 	BENCH_WARM_UP = BENCH_PROGRAMS, /* the filter, not measured: brings its table back into the caches */
 };
 
-/* A turn lasts 2^22 ns. Of eight turns, one drops, one parses, two warm up, and four measure the filter. */
+/* A turn lasts 2^22 ns. One turn in eight drops, one parses, two warm up, and four measure the filter. */
 #define BENCH_TURN_SHIFT 22
 #define BENCH_TURNS 8
 #define BENCH_TURNS_FILTER 6
@@ -45,7 +45,7 @@ FLOW_INLINE enum bench_program bench_program_at(__u64 ns)
 	return turn < BENCH_FILTER + 2 ? BENCH_WARM_UP : BENCH_FILTER;
 }
 
-/* A stamp is the time in ns at which a slice began. Its low bits are replaced by the program of the slice. */
+/* A stamp is the time in ns at which a slice began. Its low bits say which program the slice ran. */
 #define BENCH_STAMP_PROGRAM 3ULL
 
 /* `ports`: the first four bytes after the IP header, whatever the protocol. */

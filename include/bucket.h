@@ -15,7 +15,7 @@
 
 #include "flow.h"
 
-#define BUCKET_SLOTS 4 /* of every format. Only experiments use other layouts */
+#define BUCKET_SLOTS 4 /* of every format; only experiments use other layouts */
 #define BUCKET_STEP_MULTIPLIER 0x9e3779b97f4a7c15ULL
 #define BUCKET_SORTED_CODES 4096 /* 3,876 of them are used: see table/semisort.h */
 #define BUCKET_SORTED_CODE_BITS 12
@@ -69,8 +69,8 @@ struct bucket_pair {
 };
 
 /*
- * The exclusive-or of the numbers of a fingerprint's two buckets. It is the top bits of a product, because
- * the low bits of a product are badly mixed.
+ * The exclusive-or of the numbers of a fingerprint's two buckets: the top bits of a product, because its low bits
+ * are badly mixed.
  */
 FLOW_INLINE __u32 bucket_step(__u32 fingerprint, __u32 step_shift)
 {
@@ -142,10 +142,7 @@ FLOW_INLINE __u32 bucket_get(struct bucket bucket, struct bucket_layout layout, 
 	       (bucket.word[0] >> (BUCKET_SORTED_CODE_BITS + slot * low_bits) & ((1U << low_bits) - 1));
 }
 
-/*
- * Zero if no fingerprint of a semi-sorted bucket has the low bits of this one. Then the prefixes need not be
- * read.
- */
+/* 0 if no fingerprint in a semi-sorted bucket has the same low bits. Then nobody needs to read the prefixes. */
 FLOW_INLINE __u64 bucket_match_low(__u64 word, struct bucket_layout layout, __u32 fingerprint)
 {
 	const unsigned int low_bits = layout.fingerprint_bits - BUCKET_SORTED_PREFIX_BITS;

@@ -59,8 +59,8 @@ struct hash_input {
 };
 
 /*
- * Hides the value of `x` from the compiler, and keeps the code before it before it. Otherwise the compiler
- * loads all factors first and spills them, because BPF has only ten registers.
+ * Hides the value of `x` from the compiler, and keeps the order of the code. Otherwise the compiler loads all factors
+ * first and spills them, because BPF has only ten registers.
  */
 #define HASH_KEEP(x) __asm__ volatile("" : "+r"(x))
 
@@ -76,10 +76,7 @@ FLOW_INLINE __u64 hash_offset(const struct hash_secret *secret, enum flow_family
 	return family == FLOW_IPV4 ? secret->ipv4_offset[lane] : secret->ipv6_offset[lane];
 }
 
-/*
- * The two lanes of the hash, the first one in the upper half. `family` is a constant in BPF, so the loop
- * unrolls.
- */
+/* The two lanes of the hash, the first in the upper half. `family` is a constant in BPF, so the loop unrolls. */
 FLOW_INLINE __u64 hash_lanes(const struct hash_input *input)
 {
 	const struct hash_secret *secret = input->secret;
@@ -103,9 +100,7 @@ FLOW_INLINE __u64 hash_lanes(const struct hash_input *input)
 	return first >> 32 << 32 | second >> 32;
 }
 
-/*
- * Regular keys have regular lanes; this spreads them. It is a bijection, so the promise of the lanes holds.
- */
+/* Regular keys have regular lanes; this spreads them. It is a bijection, so the promise of the lanes holds. */
 FLOW_INLINE __u64 hash_mix(__u64 x)
 {
 	x ^= x >> 32;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Finds the hint of a flow or a key by the first bits of the source address. shape.h explains hints. The BPF
- * program and the tool both compile this file.
- */
+/* Finds the hint of a flow or a key by the first bits of the source address. shape.h explains hints. */
 #ifndef XDP_CUCKOO_HINT_H
 #define XDP_CUCKOO_HINT_H
 

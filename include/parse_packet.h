@@ -42,7 +42,7 @@ enum parse_result {
 	PARSE_TOO_MANY_HEADERS = OUTCOME_TOO_MANY_HEADERS,
 };
 
-/* Copies bytes of a frame that is in several buffers. Not 0 if the frame ends before. */
+/* Copies bytes of a frame in several buffers. Not 0: the frame ends before. */
 typedef long parse_load(void *frame, __u32 offset, void *to, __u32 bytes);
 
 /*
@@ -60,7 +60,7 @@ struct parse_cursor {
 	void *header; /* what `load` copied last: PARSE_HEADER_BYTES */
 };
 
-#define PARSE_HEADER_BYTES sizeof(struct ipv6hdr) /* the longest that is read at once */
+#define PARSE_HEADER_BYTES sizeof(struct ipv6hdr) /* the longest header that is read at once */
 
 /* Whether the frame has `bytes` more bytes. */
 FLOW_INLINE int parse_reaches(const struct parse_cursor *at, __u32 bytes)
@@ -86,9 +86,8 @@ FLOW_INLINE __u32 parse_frame_bytes(const struct parse_cursor *at)
 }
 
 /*
- * Returns the value in a form about which the verifier knows nothing: it cannot follow a detour over the
- * frame's length. So it checks the code that follows once, not once for each possible value or each turn of a
- * loop.
+ * Returns the value unchanged, but hides it from the verifier, which cannot follow a detour over the frame's length.
+ * So the verifier checks the following code once, not once for each value or each turn of a loop.
  */
 FLOW_INLINE __u32 parse_hide(const struct parse_cursor *at, __u32 value)
 {
@@ -98,10 +97,7 @@ FLOW_INLINE __u32 parse_hide(const struct parse_cursor *at, __u32 value)
 	return parse_frame_bytes(at) - rest;
 }
 
-/*
- * Skips `bytes` bytes that the frame has. 0 if the next header is too far away to be read. The verifier needs
- * the mask.
- */
+/* Skips `bytes` bytes of the frame. 0 if the next header is too far away to be read. The verifier needs the mask. */
 FLOW_INLINE int parse_skip(struct parse_cursor *at, __u32 bytes)
 {
 	const __u32 offset = parse_hide(at, at->offset + bytes);
@@ -182,10 +178,7 @@ FLOW_INLINE enum parse_result parse_ipv4(struct parse_cursor *at, struct flow *f
 	flow->src.v4 = ip->saddr;
 	flow->dst.v4 = ip->daddr;
 	flow->proto = ip->protocol;
-	/*
-	 * Length 0 means that the frame's end decides: BIG TCP joins segments to more than the field can
-	 * hold.
-	 */
+	/* Length 0 means that the frame's end decides: BIG TCP joins segments to more than the field can hold. */
 	if (total_bytes && total_bytes < header_bytes)
 		return PARSE_MALFORMED;
 	if (!parse_reaches(at, header_bytes))
@@ -216,8 +209,8 @@ FLOW_INLINE int parse_is_extension(__u8 header)
 }
 
 /*
- * Skips one extension header (RFC 8200 section 4; AH: RFC 4302 section 2.2). Before the call flow->proto is
- * the type of this header; afterwards it is the type of the next one.
+ * Skips one extension header (RFC 8200 section 4; AH: RFC 4302 section 2.2). Before the call, flow->proto is the type
+ * of this header; after the call, the type of the next header.
  */
 FLOW_INLINE enum parse_result parse_extension(struct parse_cursor *at, struct flow *flow)
 {
@@ -293,9 +286,8 @@ FLOW_INLINE enum parse_result parse_ipv6(struct parse_cursor *at, struct flow *f
 	at->more_fragments = parse_hide(at, 0);
 	result = parse_extensions(at, flow);
 	/*
-	 * RFC 7112 forbids a first fragment that lacks some of the headers. Linux still reassembles and
-	 * delivers some such packets, and none of their fragments has the ports. So this is more than a
-	 * truncated packet.
+	 * RFC 7112 forbids a first fragment that lacks some headers. Linux delivers some of these packets all the
+	 * same, and no fragment of them has ports. So this is more than a truncated packet.
 	 */
 	return result == PARSE_TRUNCATED && at->more_fragments ? PARSE_TOO_MANY_HEADERS : result;
 }

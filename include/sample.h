@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * What the programs sample, so that a flood does not make it expensive: dropped packets, for a listener, and
- * the counting of packets by rule.
- */
+/* Samples of dropped packets for a listener, and of packets to count by rule. So a flood costs little. */
 #ifndef XDP_CUCKOO_SAMPLE_H
 #define XDP_CUCKOO_SAMPLE_H
 
 #include <linux/types.h>
 
 /*
- * A listener (`xdp-cuckoo monitor`) gets samples of the packets that are dropped or would be. While its lease
- * lasts, one in `sample_every` of them goes into the ring, and at most sample_credit / ABI_SAMPLE_PRICE a
- * jiffy on each CPU.
+ * A listener (`xdp-cuckoo monitor`) gets samples of packets that are dropped, or would be without monitor-only.
+ * While its lease lasts, one in `sample_every` of these packets goes into the ring, but at most sample_credit /
+ * ABI_SAMPLE_PRICE per jiffy and CPU.
  *
- * The lease is one word, abi_config.listener. The low half is the tick at which the lease ends. The high half
- * identifies the listener, which chose the number at random. The listener extends its lease again and again.
- * If it dies, the first packet dropped after that tick clears the word.
+ * The lease is one word, abi_config.listener. The low half is the tick at which the lease ends. The high half is the
+ * random number of the listener. The listener extends its lease again and again. If it dies, the first packet that
+ * is dropped after the end of the lease clears the word.
  */
 #define ABI_SAMPLE_BYTES 256           /* the most bytes of a frame in a sample */
 #define ABI_SAMPLES_BYTES (256 * 1024) /* of the ring */
@@ -44,7 +41,7 @@ struct abi_sample {
  * Without this, a flood that matches one rule would make all CPUs write to the same cache line. A flood that
  * matches many rules would make every packet write to another cache line.
  */
-#define ABI_PACE_RATE 256         /* credit a jiffy: 64,000 packets a second at 250 jiffies a second */
+#define ABI_PACE_RATE 256         /* credit per jiffy: 64,000 packets per second at 250 jiffies per second */
 #define ABI_PACE_BURST (1U << 14) /* the most credit that a CPU saves */
 
 struct abi_pace {
@@ -59,7 +56,7 @@ struct abi_pace {
 /* The only element of the per-CPU map of sampling. */
 struct abi_sampling {
 	struct abi_pace pace;
-	__u64 seen;             /* packets that were dropped, or would be, during a lease */
+	__u64 seen;             /* packets that were dropped during a lease, or would have been */
 	__u64 limited;          /* of these, chosen for a sample without enough credit */
 	__u64 lost;             /* of these, chosen for a sample when the ring was full */
 	__u64 credit, refilled; /* `refilled`: the jiffy in which `credit` was computed */

@@ -19,7 +19,7 @@
 #include "abi.h"
 #include "bucket.h"
 #include "filter/hints.h"
-#include "bench/random.h"
+#include "random_fill.h"
 #include "rule/rule.h"
 #include "table/semisort.h"
 #include "table/table.h"

@@ -11,8 +11,8 @@
 __u64 memory_available_kib(void);
 
 /*
- * Call this before a large allocation: one that fails is slow, and the kernel may kill other processes for
- * it. 0; -ENOMEM with a reason: "`what` needs ..., `advice`".
+ * Call this before a large allocation, because the kernel is slow to refuse it and may kill other processes. 0;
+ * -ENOMEM with the reason "`what` needs ...; `advice`".
  */
 int memory_check(__u64 bytes, const char *what, const char *advice, struct reason *reason);
 

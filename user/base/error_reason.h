@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The text of an error. Lower layers never print; they return the text to the command, which prints it. The
- * text is one line without a full stop. It quotes the offending word, and says what to do if that helps.
+ * The text of an error. Lower layers never print: they return the text to the command, which prints it. The text is
+ * one line without a full stop. It quotes the wrong word and says what to do.
  */
-#ifndef XDP_CUCKOO_REASON_H
-#define XDP_CUCKOO_REASON_H
+#ifndef XDP_CUCKOO_ERROR_REASON_H
+#define XDP_CUCKOO_ERROR_REASON_H
 
 #include <stdarg.h>
 
@@ -15,12 +15,12 @@ struct reason {
 };
 
 /*
- * Sets the text, cut to fit. Returns `error` (0 or -errno), for use as `return reason_set(...)`. Control
- * characters become '?', because the quoted words may come from a list or another program.
+ * Sets the text, cut to fit, and returns `error` (0 or -errno). Control characters become '?', because the quoted
+ * words may come from a list or another program.
  */
 __attribute__((format(printf, 3, 4))) int reason_set(struct reason *reason, int error, const char *format, ...);
 
-/* strerror() for a failed write; if a limit of file sizes stopped it, also what to do. `error` is -errno. */
+/* strerror() for a failed write. If a limit of file sizes stopped it, says what to do. `error` is -errno. */
 const char *reason_of_write(int error);
 
 __attribute__((format(printf, 2, 0))) void reason_print(struct reason *reason, const char *format, va_list arguments);

@@ -9,8 +9,8 @@
 #include <linux/membarrier.h>
 
 /*
- * Runs on each CPU in turn. When a CPU has switched to this task, its earlier softirq work is over. This is
- * only the fallback, because it leaves out CPUs on which this task may not run.
+ * Runs on each CPU in turn: when a CPU runs this task, its earlier softirq work is over. This is only the fallback,
+ * because this task may not be allowed to run on every CPU.
  */
 static int visit_every_cpu(void)
 {
@@ -30,7 +30,7 @@ static int visit_every_cpu(void)
 	return error;
 }
 
-/* MEMBARRIER_CMD_GLOBAL is synchronize_rcu(). A kernel with nohz_full CPUs refuses it with EINVAL. */
+/* MEMBARRIER_CMD_GLOBAL is synchronize_rcu(). Kernels with nohz_full CPUs refuse it with EINVAL. */
 int grace_wait(void)
 {
 	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Waits for a grace period: the time until every XDP program run that has started is over. XDP programs run
- * in an RCU read-side section, in softirq context.
- */
-#ifndef XDP_CUCKOO_GRACE_H
-#define XDP_CUCKOO_GRACE_H
+#ifndef XDP_CUCKOO_GRACE_PERIOD_H
+#define XDP_CUCKOO_GRACE_PERIOD_H
 
-/* Takes 8-16 ms. 0 or -errno. */
+/* Waits until every run of an XDP program that has started is over: 8 to 16 ms. 0 or -errno. */
 int grace_wait(void);
 
 #endif

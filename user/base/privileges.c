@@ -30,45 +30,6 @@ static bool is_kept(cap_value_t capability, unsigned int needs)
 	return false;
 }
 
-static int limit_set(cap_t from, cap_t to, cap_flag_t set, cap_value_t capability)
-{
-	cap_flag_value_t value;
-
-	if (cap_get_flag(from, capability, set, &value))
-		return -errno;
-	return cap_set_flag(to, set, 1, &capability, value) ? -errno : 0;
-}
-
-/* Copies the needed capabilities that `from` has to `to`. None becomes inheritable. */
-static int limit(cap_t from, cap_t to, unsigned int needs)
-{
-	const cap_value_t count = cap_max_bits();
-	int error = 0;
-
-	for (cap_value_t capability = 0; capability < count && !error; capability++) {
-		if (!is_kept(capability, needs))
-			continue;
-		error = limit_set(from, to, CAP_PERMITTED, capability);
-		if (!error)
-			error = limit_set(from, to, CAP_EFFECTIVE, capability);
-	}
-	return error;
-}
-
-/* This needs CAP_SETPCAP. Dropping that from the bounding set does not take it away from this process yet. */
-static int limit_bounding_set(cap_t from, unsigned int needs)
-{
-	const cap_value_t count = cap_max_bits();
-	cap_flag_value_t may = CAP_CLEAR;
-
-	if (cap_get_flag(from, CAP_SETPCAP, CAP_EFFECTIVE, &may))
-		return -errno;
-	for (cap_value_t capability = 0; capability < count && may == CAP_SET; capability++)
-		if (!is_kept(capability, needs) && cap_drop_bound(capability))
-			return -errno;
-	return 0;
-}
-
 int privileges_gain_none(void)
 {
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
@@ -76,14 +37,25 @@ int privileges_gain_none(void)
 
 int privileges_keep(unsigned int needs)
 {
-	cap_t from = cap_get_proc(), to = cap_init();
-	int error = from && to ? limit(from, to, needs) : -ENOMEM;
+	const cap_value_t count = cap_max_bits();
+	cap_flag_value_t may_limit_bounds = CAP_CLEAR;
+	cap_t capabilities = cap_get_proc();
+	int error = 0;
 
-	if (!error)
-		error = limit_bounding_set(from, needs);
-	if (!error && (cap_reset_ambient() || cap_set_proc(to)))
+	if (!capabilities || cap_get_flag(capabilities, CAP_SETPCAP, CAP_EFFECTIVE, &may_limit_bounds) ||
+	    cap_clear_flag(capabilities, CAP_INHERITABLE))
 		error = -errno;
-	cap_free(from);
-	cap_free(to);
+	for (cap_value_t capability = 0; capability < count && !error; capability++) {
+		if (is_kept(capability, needs))
+			continue;
+		/* Dropping CAP_SETPCAP from the bounding set does not take it away from this process yet. */
+		if ((may_limit_bounds == CAP_SET && cap_drop_bound(capability)) ||
+		    cap_set_flag(capabilities, CAP_PERMITTED, 1, &capability, CAP_CLEAR) ||
+		    cap_set_flag(capabilities, CAP_EFFECTIVE, 1, &capability, CAP_CLEAR))
+			error = -errno;
+	}
+	if (!error && (cap_reset_ambient() || cap_set_proc(capabilities)))
+		error = -errno;
+	cap_free(capabilities);
 	return error;
 }

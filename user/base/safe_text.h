@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Makes text from elsewhere safe to print: no control characters, valid UTF-8. */
-#ifndef XDP_CUCKOO_TEXT_H
-#define XDP_CUCKOO_TEXT_H
+/* Makes foreign text safe to print: no control characters, valid UTF-8. */
+#ifndef XDP_CUCKOO_SAFE_TEXT_H
+#define XDP_CUCKOO_SAFE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether a control character starts at `c`: an ASCII one, or U+0080 to U+009F, which terminals obey too. */
+/* Whether a control character starts at `c`: of ASCII, or U+0080 to U+009F, which terminals obey too. */
 bool text_is_control(const char *c);
 
 /* Replaces each byte of a control character by '?'. */
@@ -15,10 +15,10 @@ void text_clean(char *text);
 /* The text after a byte order mark, which some editors write at the start of a file. */
 const char *text_behind_mark(const char *text);
 
-/* The length of the UTF-8 character at `c` (RFC 3629 section 4); 0 if there is none. */
+/* The length of the UTF-8 character at `c` (RFC 3629 section 4). 0: there is none. */
 size_t text_character_bytes(const char *c);
 
-/* Replaces each byte that is part of no UTF-8 character by '?', because JSON must be UTF-8. */
+/* Replaces each byte that belongs to no UTF-8 character by '?'. JSON must be UTF-8. */
 void text_make_utf8(char *text);
 
 #endif

@@ -5,14 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 
-#define PART_LENGTH_MIN 3 /* the shortest word that matches longer ones which start with it */
+#define PART_LENGTH_MIN 3 /* a shorter word does not match longer words that start with it */
 #define FAR 4
-
-static unsigned int least(unsigned int a, unsigned int b)
-{
-	return a < b ? a : b;
-}
 
 static bool is_same(char a, char b)
 {
@@ -32,9 +28,9 @@ static unsigned int distance_of(const char *a, size_t a_length, const char *b, s
 
 		row[0] = i;
 		for (size_t j = 1; j <= b_length; j++) {
-			row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + !is_same(a[i - 1], b[j - 1]));
+			row[j] = MIN(MIN(last[j], row[j - 1]) + 1, last[j - 1] + !is_same(a[i - 1], b[j - 1]));
 			if (i > 1 && j > 1 && is_same(a[i - 1], b[j - 2]) && is_same(a[i - 2], b[j - 1]))
-				row[j] = least(row[j], before[j - 2] + 1);
+				row[j] = MIN(row[j], before[j - 2] + 1);
 		}
 	}
 	return rows[a_length % 3][b_length];
@@ -54,7 +50,7 @@ static void offer(struct suggest *suggest, const char *known, size_t length)
 {
 	const size_t longer = length > suggest->length ? length : suggest->length;
 	const size_t shorter = length + suggest->length - longer;
-	const unsigned int bound = least(longer / 3, FAR - 1); /* one slip in three letters */
+	const unsigned int bound = MIN(longer / 3, FAR - 1); /* one mistake in three letters */
 	unsigned int distance = FAR;
 
 	if (longer >= SUGGEST_WORD_BYTES)

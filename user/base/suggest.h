@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Finds the known word that is nearest to a mistyped one, for messages. Words are compared by their optimal
- * string alignment distance (Damerau-Levenshtein that moves each letter at most once). Case does not matter.
+ * Finds the known word that is nearest to a mistyped word, by the optimal string alignment distance
+ * (Damerau-Levenshtein that moves each letter at most once). Case does not matter.
  */
 #ifndef XDP_CUCKOO_SUGGEST_H
 #define XDP_CUCKOO_SUGGEST_H
 
 #include <stddef.h>
 
-#define SUGGEST_WORD_BYTES 32 /* a longer word is near to no other */
+#define SUGGEST_WORD_BYTES 32 /* longer words are never near */
 #define SUGGEST_TEXT_BYTES 160
 
 struct suggest {
@@ -21,15 +21,15 @@ struct suggest {
 struct suggest suggest_for(const char *word);
 struct suggest suggest_for_part(const char *word, size_t length);
 
-/* Offers one known word. If two words are equally near, the first one stays. */
+/* Offers a known word. Of equally near words, the first one stays. */
 void suggest_offer(struct suggest *suggest, const char *known);
 
 /* Offers each word of a text like "on|off". */
 void suggest_offer_choices(struct suggest *suggest, const char *choices);
 
 /*
- * The end of a message: "; did you mean 'status'? See xdp-cuckoo help". `see` is "xdp-cuckoo help" here; it
- * may be NULL. A part that does not apply is left out.
+ * The end of a message, for example "; did you mean 'status'? See xdp-cuckoo help". `see` is "xdp-cuckoo help" here,
+ * or NULL. Leaves out a part that does not apply.
  */
 const char *suggest_text(const struct suggest *suggest, const char *see, char text[SUGGEST_TEXT_BYTES]);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Marks calls that may wait for another process, so that the tool can report for which process it waits;
- * otherwise it would look hung. Lower layers do not print, and a library starts no thread. So this file only
- * passes the calls on to a watcher; in the tool the watcher is io/waiting_thread.c.
+ * Marks calls that may wait for another process. A watcher can report for which process the tool waits: in the tool
+ * it is io/waiting_thread.c, in the library there is none.
  */
 #ifndef XDP_CUCKOO_WAITING_H
 #define XDP_CUCKOO_WAITING_H
@@ -17,17 +16,14 @@ struct waiting_watcher {
 	void (*end)(void);
 };
 
-/* Sets the watcher. NULL, the default, means none. */
+/* Sets the watcher. The default is NULL: there is none. */
 void waiting_watch(const struct waiting_watcher *watcher);
 
 /* Call these before and after a call that may wait. A process makes only one such call at a time. */
 void waiting_begin(waiting_describe describe, int fd);
 void waiting_end(void);
 
-/*
- * Sets what other processes report while they wait for this one. The text is not copied. The default is the
- * name of the program.
- */
+/* Sets the name that other processes report while they wait for this one. `what` must stay valid. */
 void waiting_be_called(const char *what);
 const char *waiting_name(void);
 

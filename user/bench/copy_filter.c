@@ -7,19 +7,12 @@
 
 #include "change/change.h"
 
-#define NAMES_BYTES 128 /* of filters that run, in a message */
-
-/* ---- which filter is meant ---- */
-
-static bool is_named(const struct kernel_filter *kernel, const char *name)
-{
-	return kernel->config->magic && !strncmp(kernel->config->name, name, ABI_NAME_BYTES);
-}
+#define NAMES_BYTES 128 /* of running filters, in a message */
 
 static const struct kernel_filter *find_named(const struct kernel_filter *filters, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
-		if (is_named(&filters[i], name))
+		if (filters[i].config->magic && !strncmp(filters[i].config->name, name, ABI_NAME_BYTES))
 			return &filters[i];
 	return NULL;
 }
@@ -42,18 +35,29 @@ static const char *list_names(const struct kernel_filter *filters, size_t count,
 	return used ? names : "none";
 }
 
-static int say_nothing_there(const struct session *session, const struct kernel_filter *filters, size_t count,
-			     struct reason *reason)
+/* While the store is locked, only the counters of the running filter change. */
+static int copy_maps(const struct kernel_filter *from, const struct kernel_filter *to, struct reason *reason)
 {
-	char names[NAMES_BYTES];
+	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
+		int error;
 
-	return reason_set(reason, -ENOENT,
-			  "no filter '%s' is running here, and no rules are stored under "
-			  "that --name; running: %s",
-			  session->name, list_names(filters, count, names));
+		if (!from->map[name].memory)
+			continue;
+		if (from->map[name].bytes != to->map[name].bytes)
+			return reason_set(reason, -EPROTO,
+					  "the maps of the running filter have other sizes than its table; take it off "
+					  "(xdp-cuckoo unload) and load it again");
+		error = kernel_map_part(&from->map[name], 0, from->map[name].bytes);
+		if (!error)
+			error = kernel_map_part(&to->map[name], 0, to->map[name].bytes);
+		if (error)
+			return reason_set(reason, error, "cannot map the filter's table: %s", strerror(-error));
+		memcpy(to->map[name].memory, from->map[name].memory, to->map[name].bytes);
+	}
+	return 0;
 }
 
-/* The rules of the filter must be those of the store, which is locked now. */
+/* The store is locked. The running filter must have exactly its rules. */
 static int check_original(const struct session *session, const struct kernel_filter *kernel, struct reason *reason)
 {
 	const struct abi_config *config = kernel->config;
@@ -64,38 +68,14 @@ static int check_original(const struct session *session, const struct kernel_fil
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
 		return reason_set(reason, -EEXIST,
-				  "the filter '%s' on %s is filled from another store; give "
-				  "the --state it was loaded with",
+				  "the filter '%s' on %s is filled from another store; give the --state it was loaded "
+				  "with",
 				  session->name, kernel->attachments[0].interface);
 	if (config->generation != info.generation)
 		return reason_set(reason, -EPROTO,
-				  "the table of '%s' on %s is not equal to the store: an "
-				  "earlier command did not finish; xdp-cuckoo check repairs it",
+				  "the table of '%s' on %s is not equal to the store: an earlier command did not finish; "
+				  "xdp-cuckoo check repairs it",
 				  session->name, kernel->attachments[0].interface);
-	return 0;
-}
-
-/* ---- the copy ---- */
-
-/* The running filter still counts packets; everything else stays still while the store is locked. */
-static int copy_maps(const struct kernel_filter *from, const struct kernel_filter *to, struct reason *reason)
-{
-	for (enum kernel_map_name name = 0; name < KERNEL_MAPS; name++) {
-		int error;
-
-		if (!from->map[name].memory)
-			continue;
-		if (from->map[name].bytes != to->map[name].bytes)
-			return reason_set(reason, -EPROTO,
-					  "the maps of the running filter have other sizes than "
-					  "its table; take it off (xdp-cuckoo unload) and load it again");
-		error = kernel_map_part(&from->map[name], 0, from->map[name].bytes);
-		if (!error)
-			error = kernel_map_part(&to->map[name], 0, to->map[name].bytes);
-		if (error)
-			return reason_set(reason, error, "cannot map the filter's table: %s", strerror(-error));
-		memcpy(to->map[name].memory, from->map[name].memory, to->map[name].bytes);
-	}
 	return 0;
 }
 
@@ -113,18 +93,23 @@ static int copy_filter(struct session *session, const struct kernel_filter *kern
 	return error ? error : filter_reopen(filter, reason);
 }
 
-static int make_target(struct session *session, const struct copy_wanted *wanted, const struct kernel_filter *filters,
+/* Sets session->filters to one filter: a copy, or the one that a load would make. */
+static int make_filter(struct session *session, const struct copy_wanted *wanted, const struct kernel_filter *filters,
 		       size_t count, struct copy_original *original, struct reason *reason)
 {
 	const struct kernel_filter *kernel = find_named(filters, count, session->name);
 	struct filter *filter;
+	char names[NAMES_BYTES];
 	int error;
 
 	session->filters = calloc(1, sizeof(*session->filters));
 	if (!session->filters)
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
 	if (!kernel && !session->store)
-		return say_nothing_there(session, filters, count, reason);
+		return reason_set(reason, -ENOENT,
+				  "no filter '%s' is running here, and no rules are stored under that --name; "
+				  "running: %s",
+				  session->name, list_names(filters, count, names));
 	if (kernel) {
 		original->is_running = true;
 		original->is_filtering = (kernel->config->run & ~ABI_RUN_HEIR) == ABI_RUN_SET_UP;
@@ -136,14 +121,14 @@ static int make_target(struct session *session, const struct copy_wanted *wanted
 	} else {
 		error = session_load(session, &wanted->options, wanted->capacity, &filter, reason);
 	}
-	if (!error) {
-		session->filters->kernel.config->run = ABI_RUN_SET_UP;
-		session->filters->kernel.config->listener = 0;
-	}
-	return error;
+	if (error)
+		return error;
+	session->filters->kernel.config->run = ABI_RUN_SET_UP;
+	session->filters->kernel.config->listener = 0;
+	return 0;
 }
 
-/* Locks the store against writers. session->store stays NULL if there is no store; none is created. */
+/* Locks the store against writers. Creates no store: if there is none, session->store stays NULL. */
 static int open_store(struct session *session, const char *state, struct reason *reason)
 {
 	struct store *store;
@@ -173,7 +158,7 @@ int session_open_copy(struct session *session, const char *state, const char *na
 	if (!error)
 		error = kernel_find(name, &filters, &count, reason);
 	if (!error)
-		error = make_target(session, wanted, filters, count, original, reason);
+		error = make_filter(session, wanted, filters, count, original, reason);
 	kernel_filters_free(filters, count);
 	if (error)
 		session_close(session);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include <linux/if_ether.h>
 #include <linux/ip.h>
@@ -12,17 +13,13 @@
 
 #include "bench/worker_threads.h"
 
-#define SLICES_MIN 16         /* of a program; fewer give no figure */
-#define SECONDS_MIN 0.1       /* of a run: enough for all turns several times */
-#define STANDARD_DEVIATIONS 6 /* tolerance for the chance errors of a compact table: exceeded once in 10^9 */
+#define SLICES_MIN 16         /* a program with fewer slices gets no figure */
+#define SECONDS_MIN 0.1       /* of a run: enough for several turns of each program */
+#define STANDARD_DEVIATIONS 6 /* of the false positives of a compact table: chance exceeds them once in 10^9 */
 
 const char *const bench_family_names[FLOW_FAMILIES] = { [FLOW_IPV4] = "ipv4", [FLOW_IPV6] = "ipv6" };
 
-const char *const bench_traffic_names[BENCH_TRAFFICS] = {
-	[BENCH_HIT] = "hit",
-	[BENCH_HALF] = "half",
-	[BENCH_MISS] = "miss",
-};
+const char *const bench_traffic_names[] = { [BENCH_HIT] = "hit", [BENCH_HALF] = "half", [BENCH_MISS] = "miss" };
 
 unsigned int bench_cpus(void)
 {
@@ -36,16 +33,14 @@ __u64 bench_bytes(void)
 	return kernel_bench_bytes(bench_cpus()) + (__u64)BENCH_PROGRAMS * BENCH_SERIES_ROOM * sizeof(float);
 }
 
-/* One kind of traffic. Its list is in the map that the programs read. */
+/* One kind of traffic. The map that the programs read has its flows. */
 struct scene {
 	const struct kernel_filter *filter;
 	enum flow_family family;
 	enum bench_traffic traffic;
 	struct bench_expected expected;
-	struct bench_shift shift;
+	struct bench_run run;
 };
-
-/* ---- frames ---- */
 
 /* The shortest Ethernet frame: 64 bytes with its checksum. */
 struct ipv4_frame {
@@ -63,7 +58,7 @@ struct ipv6_frame {
 
 _Static_assert(sizeof(struct ipv6_frame) <= BENCH_FRAME_BYTES_MAX, "frame");
 
-static void make_frame(enum flow_family family, struct bench_shift *shift)
+static void make_frame(enum flow_family family, struct bench_run *run)
 {
 	const struct ipv4_frame ipv4 = {
 		.head = { .ethertype = htons(ETH_P_IP) },
@@ -74,13 +69,13 @@ static void make_frame(enum flow_family family, struct bench_shift *shift)
 		.ip = { .version = 6, .hop_limit = 64, .payload_len = htons(sizeof(ipv6.payload)) },
 	};
 
-	shift->frame_bytes = family == FLOW_IPV4 ? sizeof(ipv4) : sizeof(ipv6);
-	memcpy(shift->frame, family == FLOW_IPV4 ? (const void *)&ipv4 : (const void *)&ipv6, shift->frame_bytes);
+	run->frame_bytes = family == FLOW_IPV4 ? sizeof(ipv4) : sizeof(ipv6);
+	memcpy(run->frame, family == FLOW_IPV4 ? (const void *)&ipv4 : (const void *)&ipv6, run->frame_bytes);
 }
 
 /* ---- checks: the programs must do the work that is timed ---- */
 
-/* How many packets were counted under the outcome, with the verdict that it must have. */
+/* The packets that were counted under the outcome and its right verdict. */
 static __u64 counted(const struct scene *scene, const struct abi_counter *counters, enum abi_outcome outcome)
 {
 	enum abi_verdict verdict = VERDICT_PASS;
@@ -102,56 +97,55 @@ static int read_counters(const struct scene *scene, struct abi_counter counters[
 	return error;
 }
 
-static __u64 least(__u64 a, __u64 b)
+/*
+ * Checks the counts of a run against the rules. `packets`: how many each timed program ran; NULL: each flow of the
+ * list ran once.
+ */
+static int check_counts(const struct scene *scene, const struct abi_counter *counters, const __u64 *packets,
+			struct reason *reason)
 {
-	return a < b ? a : b;
-}
+	const struct bench_expected *expected = &scene->expected;
+	const __u64 parsed = packets ? packets[BENCH_PARSE] : BENCH_FLOWS;
+	const __u64 filtered = packets ? packets[BENCH_FILTER] + packets[BENCH_WARM_UP] : BENCH_FLOWS;
+	/* Each CPU may have stopped within the list. */
+	const double times = packets ? filtered / (double)BENCH_FLOWS + bench_cpus() : 1;
+	double more; /* wrong packets a list than expected */
+	__u64 right = 0;
 
-/* Whether chance explains so many wrong packets, after the list has run `times` times. */
-static bool is_chance(const struct bench_expected *expected, double wrong, double times)
-{
-	const double more = wrong / times - expected->wrong - STANDARD_DEVIATIONS * expected->together;
+	for (enum abi_outcome outcome = 0; outcome < OUTCOME_NOT_SET_UP; outcome++) {
+		const __u64 count = counted(scene, counters, outcome), most = expected->packets[outcome];
 
-	return more <= 0 || more * more <= STANDARD_DEVIATIONS * STANDARD_DEVIATIONS * expected->wrong_variance;
-}
-
-static int say_wrong_verdicts(const struct scene *scene, __u64 wrong, __u64 packets, struct reason *reason)
-{
+		right += packets && most ? count : MIN(count, most);
+	}
+	if (counted(scene, counters, OUTCOME_NOT_SET_UP) != parsed || right > filtered)
+		return reason_set(reason, -EPROTO, "%s: nothing is measured",
+				  packets ? "packets were not counted once each" :
+					    "the parser did not read every packet");
+	more = (filtered - right) / times - expected->wrong - STANDARD_DEVIATIONS * expected->together;
+	if (more <= 0 || more * more <= STANDARD_DEVIATIONS * STANDARD_DEVIATIONS * expected->wrong_variance)
+		return 0;
 	return reason_set(reason, -EPROTO,
 			  "the filter and the rules disagree about %llu of %llu packets (%s %s; by chance it would be "
 			  "%.0f in %u): nothing is measured; see xdp-cuckoo check",
-			  (unsigned long long)wrong, (unsigned long long)packets, bench_family_names[scene->family],
-			  bench_traffic_names[scene->traffic], scene->expected.wrong, BENCH_FLOWS);
+			  (unsigned long long)(filtered - right), (unsigned long long)filtered,
+			  bench_family_names[scene->family], bench_traffic_names[scene->traffic], expected->wrong,
+			  BENCH_FLOWS);
 }
 
-/* After each flow of the list ran once: the counts must be as expected. */
-static int check_counts(const struct scene *scene, const struct abi_counter *counters, struct reason *reason)
-{
-	__u64 right = 0;
-
-	for (enum abi_outcome outcome = 0; outcome < OUTCOME_NOT_SET_UP; outcome++)
-		right += least(counted(scene, counters, outcome), scene->expected.packets[outcome]);
-	if (counted(scene, counters, OUTCOME_NOT_SET_UP) != BENCH_FLOWS)
-		return reason_set(reason, -EPROTO, "the parser did not read every packet: nothing is measured");
-	if (is_chance(&scene->expected, BENCH_FLOWS - right, 1))
-		return 0;
-	return say_wrong_verdicts(scene, BENCH_FLOWS - right, BENCH_FLOWS, reason);
-}
-
-/* *ns: the rough cost of a packet. */
+/* Runs each flow once and checks the counts. *ns: the rough cost of a packet. */
 static int check(const struct scene *scene, double ns[BENCH_PROGRAMS], struct reason *reason)
 {
 	struct abi_counter before[ABI_COUNTERS], counters[ABI_COUNTERS];
 	int error = read_counters(scene, before, NULL, reason);
 
 	for (enum bench_program program = BENCH_PARSE; program < BENCH_PROGRAMS && !error; program++) {
-		struct bench_shift shift = scene->shift;
-		struct bench_head *head = (struct bench_head *)shift.frame;
+		struct bench_run run = scene->run;
+		struct bench_head *head = (struct bench_head *)run.frame;
 		__u32 whole_ns;
 
 		head->worker = BENCH_NO_WORKER;
 		head->program = program;
-		error = kernel_bench_run(shift.bench, shift.frame, shift.frame_bytes, BENCH_FLOWS, &whole_ns, reason);
+		error = kernel_bench_run(run.bench, run.frame, run.frame_bytes, BENCH_FLOWS, &whole_ns, reason);
 		ns[program] = whole_ns + 1;
 	}
 	if (!error)
@@ -159,25 +153,7 @@ static int check(const struct scene *scene, double ns[BENCH_PROGRAMS], struct re
 	if (error)
 		return error;
 	ns[BENCH_DROP] = ns[BENCH_PARSE];
-	return check_counts(scene, counters, reason);
-}
-
-/* After timing: every packet must be counted once, and only under outcomes that the list has. */
-static int check_timed(const struct scene *scene, const struct abi_counter *counters,
-		       const __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason)
-{
-	const __u64 filtered = packets[BENCH_FILTER] + packets[BENCH_WARM_UP];
-	__u64 right = 0;
-
-	for (enum abi_outcome outcome = 0; outcome < OUTCOME_NOT_SET_UP; outcome++)
-		if (scene->expected.packets[outcome])
-			right += counted(scene, counters, outcome);
-	if (counted(scene, counters, OUTCOME_NOT_SET_UP) != packets[BENCH_PARSE] || right > filtered)
-		return reason_set(reason, -EPROTO, "packets were not counted once each: nothing is measured");
-	/* Each CPU may have stopped within the list. */
-	if (is_chance(&scene->expected, filtered - right, filtered / (double)BENCH_FLOWS + bench_cpus()))
-		return 0;
-	return say_wrong_verdicts(scene, filtered - right, filtered, reason);
+	return check_counts(scene, counters, NULL, reason);
 }
 
 /* ---- timing ---- */
@@ -209,28 +185,15 @@ static int run_counted(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
 	int error = read_counters(scene, before, NULL, reason);
 
 	while (slices && !error) {
-		const __u64 run = least(slices, BENCH_SLICES);
+		const __u64 now = MIN(slices, BENCH_SLICES);
 
-		scene->shift.packets = run * BENCH_SLICE;
-		error = bench_crew_run(&scene->shift, cpus, series, packets, reason);
-		slices -= run;
+		scene->run.packets = now * BENCH_SLICE;
+		error = bench_run_on(cpus, &scene->run, series, packets, reason);
+		slices -= now;
 	}
 	if (!error)
 		error = read_counters(scene, counters, before, reason);
-	return error ? error : check_timed(scene, counters, packets, reason);
-}
-
-static int read_series(const struct bench_series series[BENCH_PROGRAMS], struct bench_figure figures[BENCH_PROGRAMS],
-		       struct reason *reason)
-{
-	for (enum bench_program program = 0; program < BENCH_PROGRAMS; program++) {
-		if (series[program].slices < SLICES_MIN)
-			return reason_set(reason, -EPROTO,
-					  "the CPUs were too busy to run the test at the same "
-					  "time; try again, or with more --seconds");
-		figures[program] = figure_of(&series[program]);
-	}
-	return 0;
+	return error ? error : check_counts(scene, counters, packets, reason);
 }
 
 static int time_on(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
@@ -245,15 +208,19 @@ static int time_on(struct scene *scene, const cpu_set_t *cpus, __u64 slices,
 	for (enum bench_program program = 0; program < BENCH_PROGRAMS; program++)
 		series[program].ns = ns + (size_t)program * BENCH_SERIES_ROOM;
 	error = run_counted(scene, cpus, slices, series, reason);
-	if (!error)
-		error = read_series(series, figures, reason);
+	for (enum bench_program program = 0; program < BENCH_PROGRAMS && !error; program++) {
+		if (series[program].slices < SLICES_MIN)
+			error = reason_set(reason, -EPROTO,
+					   "the CPUs were too busy to run the test at the same time; try again, or "
+					   "with more --seconds");
+		else
+			figures[program] = figure_of(&series[program]);
+	}
 	free(ns);
 	return error;
 }
 
-/* ---- all kinds of traffic ---- */
-
-/* Spends half of the time on one CPU, half on all. */
+/* Spends half of the time on one CPU and half on all. */
 static int measure(struct scene *scene, double seconds, struct bench_result *result, struct reason *reason)
 {
 	double ns[BENCH_PROGRAMS];
@@ -262,7 +229,7 @@ static int measure(struct scene *scene, double seconds, struct bench_result *res
 	__u64 slices;
 	int error;
 
-	make_frame(scene->family, &scene->shift);
+	make_frame(scene->family, &scene->run);
 	error = check(scene, ns, reason);
 	if (error)
 		return error;
@@ -297,7 +264,7 @@ int bench_measure(const struct kernel_filter *filter, const struct bench_lists *
 	for (size_t i = 0; i < results->count && !error; i++) {
 		struct bench_result *result = &results->result[i];
 		struct scene scene = {
-			.filter = filter, .family = result->family, .traffic = result->traffic, .shift.bench = &bench
+			.filter = filter, .family = result->family, .traffic = result->traffic, .run.bench = &bench
 		};
 
 		bench_lists_write(lists, filter, result->family, result->traffic,

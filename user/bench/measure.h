@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Measures the cost of a filter per packet. The kernel runs the filter on frames of a list of flows, first on
- * one CPU, then on all at once. Each list is checked before it is timed, and after.
+ * Measures the cost of a filter per packet. The kernel runs the filter on a list of flows, first on one CPU, then
+ * on all at once. The filter's verdicts are checked before and after each measurement.
  */
-#ifndef XDP_CUCKOO_BENCH_H
-#define XDP_CUCKOO_BENCH_H
+#ifndef XDP_CUCKOO_BENCH_MEASURE_H
+#define XDP_CUCKOO_BENCH_MEASURE_H
 
 #include "bench/traffic.h"
 
@@ -20,19 +20,19 @@ struct bench_result {
 };
 
 struct bench_results {
-	size_t count; /* kinds of traffic that exist here */
+	size_t count; /* kinds of traffic that the rules allow */
 	struct bench_result result[FLOW_FAMILIES * BENCH_TRAFFICS];
 };
 
-/* The number of CPUs that this process may run on, which it measures on. 0: not known. */
+/* The number of CPUs that this process may run on. 0: not known. */
 unsigned int bench_cpus(void);
 
-/* Memory that a measurement takes, in the kernel and in this process. */
+/* The memory that a measurement needs, in the kernel and in this process. */
 __u64 bench_bytes(void);
 
 /*
- * Measures for about `seconds`, after all checks. No packet of the network may reach `filter`. 0; -EPROTO:
- * the filter did not do what the lists say, and the reason says what; other -errno.
+ * Measures for about `seconds`. No packet of the network may reach `filter`. 0; -EPROTO: the filter did not decide
+ * as the rules say; other -errno.
  */
 int bench_measure(const struct kernel_filter *filter, const struct bench_lists *lists, double seconds,
 		  struct bench_results *results, struct reason *reason);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Reproducible random numbers from a seed: fast and uniform, but no secret. For samples and tests. */
+/* Reproducible random numbers from a seed, for samples and tests: fast and uniform, but no secret. */
 #ifndef XDP_CUCKOO_RANDOM_H
 #define XDP_CUCKOO_RANDOM_H
 
-#include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #define RANDOM_STEP 0x9e3779b97f4a7c15ULL /* step of the state */
 
@@ -23,15 +21,6 @@ static inline uint64_t random_next(uint64_t *state)
 static inline uint64_t random_below(uint64_t *state, uint64_t bound)
 {
 	return (uint64_t)((unsigned __int128)random_next(state) * bound >> 64);
-}
-
-static inline void random_fill(uint64_t *state, void *memory, size_t bytes)
-{
-	for (size_t done = 0; done < bytes; done += sizeof(uint64_t)) {
-		const uint64_t word = random_next(state);
-
-		memcpy((char *)memory + done, &word, bytes - done < sizeof(word) ? bytes - done : sizeof(word));
-	}
 }
 
 #endif

@@ -8,16 +8,14 @@
 
 static union flow_addr random_bits(enum flow_family family, uint64_t *random)
 {
-	union flow_addr bits = {};
+	const __u64 first = random_next(random);
 
 	if (family == FLOW_IPV4)
-		bits.v4 = random_next(random);
-	else
-		bits = (union flow_addr){ .word = { random_next(random), random_next(random) } };
-	return bits;
+		return (union flow_addr){ .v4 = first };
+	return (union flow_addr){ .word = { first, random_next(random) } };
 }
 
-/* Any IPv4 address; in IPv6, an address within 2000::/3, from which hosts have theirs. */
+/* Any IPv4 address; in IPv6, an address within 2000::/3, which all hosts of the internet use. */
 static union flow_addr random_address(enum flow_family family, uint64_t *random)
 {
 	union flow_addr address = random_bits(family, random);
@@ -54,26 +52,21 @@ static bool is_icmp(__u8 proto)
 	return proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6;
 }
 
-/* Writes two ports of two bytes each, or type and code of one byte each. */
-static void put_ports(const struct rule *rule, struct bench_flow *flow)
-{
-	const size_t bytes = is_icmp(flow->proto) ? 1 : 2;
-	const __be16 port[] = { rule->sport, rule->dport };
-
-	for (int i = 0; i < 2; i++)
-		if (rule->fields & (i ? RULE_DPORT : RULE_SPORT))
-			memcpy(flow->ports + i * bytes, (const __u8 *)&port[i] + 2 - bytes, bytes);
-}
-
 bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random, struct bench_flow *flow)
 {
+	const __be16 port[] = { rule->sport, rule->dport };
+	size_t bytes; /* of a port, or of the type or code of ICMP */
+
 	*flow = bench_flow_random(family, random);
 	flow->src = random_within(&rule->src, rule->src_len, family, random);
 	flow->dst = random_within(&rule->dst, rule->dst_len, family, random);
 	if (rule->fields & RULE_PROTO)
 		flow->proto = rule->proto;
-	put_ports(rule, flow);
-	/* The parser would step over an extension header and take a later header for the protocol. */
+	bytes = is_icmp(flow->proto) ? 1 : 2;
+	for (int i = 0; i < 2; i++)
+		if (rule->fields & (i ? RULE_DPORT : RULE_SPORT))
+			memcpy(flow->ports + i * bytes, (const __u8 *)&port[i] + 2 - bytes, bytes);
+	/* The parser would skip an extension header and take a later header for the protocol. */
 	return family == FLOW_IPV4 || !parse_is_extension(flow->proto);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A random flow to measure with: any, or one that a rule matches. */
-#ifndef XDP_CUCKOO_BENCH_FLOW_H
-#define XDP_CUCKOO_BENCH_FLOW_H
+/* Makes random flows to measure with: any flow, or a flow that a rule matches. */
+#ifndef XDP_CUCKOO_BENCH_RANDOM_FLOW_H
+#define XDP_CUCKOO_BENCH_RANDOM_FLOW_H
 
 #include <stdint.h>
 
 #include "rule/rule.h"
 
-/* A packet. In IPv4 the addresses are in .v4. */
+/* The addresses of IPv4 are in .v4. */
 struct bench_flow {
 	union flow_addr src, dst;
 	__u8 ports[4]; /* the bytes after the IP header */
@@ -17,11 +17,12 @@ struct bench_flow {
 	__u8 reserved;
 };
 
-/* Any flow of the family; and a flow that the rule matches. False: no plain frame can match it. */
 struct bench_flow bench_flow_random(enum flow_family family, uint64_t *random);
+
+/* Makes a flow that the rule matches. False: no plain frame can match the rule. */
 bool bench_flow_of_rule(const struct rule *rule, enum flow_family family, uint64_t *random, struct bench_flow *flow);
 
-/* The rule that names exactly this flow, to look it up in store and table. */
+/* The rule that names exactly this flow, to look the flow up in store and table. */
 struct rule bench_flow_query(const struct bench_flow *flow, enum flow_family family);
 
 #endif

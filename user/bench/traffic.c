@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/random.h>
 
 #include "change/change.h"
@@ -11,8 +12,9 @@
 #include "hint.h"
 #include "filter/hints.h"
 
-#define TRIES_A_FLOW 4    /* then there are no more flows of this kind */
-#define MISSES_ASKED 1024 /* misses that are looked up in the store as well */
+#define TRIES_PER_FLOW 4 /* after so many there are no more flows of this kind */
+#define NO_MEMORY "no memory for the flows to measure with"
+#define MISSES_CHECKED 1024 /* misses that are looked up in the store too */
 
 /* At most BENCH_FLOWS rules of a family, each drawn with equal chance. */
 struct sample {
@@ -24,7 +26,7 @@ struct making {
 	struct store *store;
 	const struct kernel_filter *filter;
 	struct shape_list shapes;
-	bool has_pass; /* there are pass rules: one may override a drop rule */
+	bool has_pass; /* there are pass rules, which may override drop rules */
 	__s64 lasts_ms;
 	uint64_t random;
 	struct sample sample[FLOW_FAMILIES];
@@ -35,75 +37,63 @@ __u64 bench_lists_bytes(void)
 	return (__u64)BENCH_FLOWS * FLOW_FAMILIES * (2 * sizeof(struct bench_flow) + RULE_ENCODED_BYTES);
 }
 
-/* ---- a sample of the rules ---- */
-
-/* A compact table stores no times, and nobody ends rules in the measured copy. */
+/* In a compact table every rule lasts: the table stores no times, and nobody ends rules in the measured copy. */
 static bool is_lasting(const struct making *making, const struct rule *rule)
 {
 	return !making->filter->options.is_exact || !rule->timeout_ms || rule->timeout_ms > making->lasts_ms;
 }
 
-/* Algorithm R of Waterman: Knuth, TAOCP 3.4.2. */
-static void sample_add(struct sample *sample, const struct rule *rule, uint64_t *random)
-{
-	const __u64 seen = sample->seen++;
-	const __u64 at = seen < BENCH_FLOWS ? seen : random_below(random, seen + 1);
-
-	if (at < BENCH_FLOWS)
-		rule_encode(rule, sample->rule[at]);
-}
-
+/* A random sample by Waterman's algorithm R: Knuth, TAOCP 3.4.2. */
 static int sample_rule(const struct rule *rule, void *context)
 {
 	struct making *making = context;
 
-	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++)
-		if ((rule->family == family || rule->family == FLOW_NO_FAMILY) && is_lasting(making, rule))
-			sample_add(&making->sample[family], rule, &making->random);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		struct sample *sample = &making->sample[family];
+		__u64 at;
+
+		if ((rule->family != family && rule->family != FLOW_NO_FAMILY) || !is_lasting(making, rule))
+			continue;
+		at = sample->seen < BENCH_FLOWS ? sample->seen : random_below(&making->random, sample->seen + 1);
+		sample->seen++;
+		if (at < BENCH_FLOWS)
+			rule_encode(rule, sample->rule[at]);
+	}
 	return 0;
 }
 
 static size_t sampled(const struct sample *sample)
 {
-	return sample->seen < BENCH_FLOWS ? sample->seen : BENCH_FLOWS;
+	return MIN(sample->seen, BENCH_FLOWS);
 }
 
-/* ---- which rule decides about a flow ---- */
+/* Whether a rule decides about a flow. */
+enum decision { BY_NO_RULE, BY_RULE, BY_RULE_THAT_ENDS };
 
-enum decision { BY_NOBODY, BY_A_RULE, BY_A_RULE_THAT_ENDS };
-
-/* Whether a rule of this shape names the flow. enum decision, or -errno. */
-static int ask_shape(const struct making *making, const struct rule *query, const struct rule_shape *shape)
-{
-	struct rule rules[RULE_KEYS_MAX];
-	const size_t count = rule_generalise(query, shape, rules);
-
-	for (size_t i = 0; i < count; i++) {
-		const int error = store_get(making->store, &rules[i]);
-
-		if (error && error != -ENOENT)
-			return error;
-		if (!error)
-			return is_lasting(making, &rules[i]) ? BY_A_RULE : BY_A_RULE_THAT_ENDS;
-	}
-	return BY_NOBODY;
-}
-
-/* Finds a rule, or a pass rule, that names the flow. enum decision, or -errno. */
+/* Finds a rule that names the flow, or only a pass rule. Returns enum decision, or -errno. */
 static int ask_store(const struct making *making, const struct rule *query, bool passing_only)
 {
-	int decision = BY_NOBODY;
-
-	for (size_t i = 0; i < making->shapes.count && decision == BY_NOBODY; i++) {
+	for (size_t i = 0; i < making->shapes.count; i++) {
 		const struct rule_shape *shape = &making->shapes.entry[i].shape;
+		struct rule rules[RULE_KEYS_MAX];
+		size_t count;
 
-		if (!passing_only || shape->action == RULE_PASS)
-			decision = ask_shape(making, query, shape);
+		if (passing_only && shape->action != RULE_PASS)
+			continue;
+		count = rule_generalise(query, shape, rules);
+		for (size_t k = 0; k < count; k++) {
+			const int error = store_get(making->store, &rules[k]);
+
+			if (error && error != -ENOENT)
+				return error;
+			if (!error)
+				return is_lasting(making, &rules[k]) ? BY_RULE : BY_RULE_THAT_ENDS;
+		}
 	}
-	return decision;
+	return BY_NO_RULE;
 }
 
-/* The shapes by which packets of the flow are looked up, as bits. */
+/* The shapes by which the filter looks up packets of the flow, as bits. */
 static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_list *list,
 		    const struct bench_flow *flow, enum flow_family family)
 {
@@ -117,7 +107,7 @@ static __u32 probed(const struct kernel_filter *filter, const struct abi_shape_l
 	return hints_leave(list, hints[family * ABI_HINT_INDEXES + hint_index(family, hint_head(family, &key))]);
 }
 
-/* Pass shapes are looked up first, and the first hit decides. */
+/* Sets what the filter must do with the flow. It looks up pass shapes first, and the first hit decides. */
 static void expect(const struct making *making, enum flow_family family, enum abi_outcome outcome,
 		   struct bench_flow *flow)
 {
@@ -132,32 +122,14 @@ static void expect(const struct making *making, enum flow_family family, enum ab
 	flow->wrong_probes = __builtin_popcount(wrong);
 }
 
-/* ---- the lists ---- */
-
-static int no_memory(struct reason *reason)
-{
-	return reason_set(reason, -ENOMEM, "no memory for the flows to measure with");
-}
-
-static int store_failed(int error, struct reason *reason)
+static int say_unread(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 }
 
-static void shuffle(struct bench_flow *flow, size_t count, uint64_t *random)
-{
-	for (size_t i = count; i > 1; i--) {
-		const size_t other = random_below(random, i);
-		const struct bench_flow last = flow[i - 1];
-
-		flow[i - 1] = flow[other];
-		flow[other] = last;
-	}
-}
-
 /*
- * Makes a list by calls of `make` with numbers from 0 on. `make` returns 1 if it made a flow, 0 if not, or
- * -errno. If it makes too few flows, they are repeated.
+ * Makes a list in random order. `make` makes the flow with a number from 0 on, and returns 1 if it made one, 0 if
+ * not, or -errno. If it makes too few flows, the list repeats them.
  */
 static int make_list(struct making *making, enum flow_family family, struct bench_list *list,
 		     int (*make)(struct making *making, enum flow_family family, size_t number,
@@ -168,12 +140,12 @@ static int make_list(struct making *making, enum flow_family family, struct benc
 
 	list->flow = malloc(BENCH_FLOWS * sizeof(*list->flow));
 	if (!list->flow)
-		return no_memory(reason);
-	for (size_t i = 0; i < (size_t)TRIES_A_FLOW * BENCH_FLOWS && made < BENCH_FLOWS; i++) {
+		return reason_set(reason, -ENOMEM, NO_MEMORY);
+	for (size_t i = 0; i < (size_t)TRIES_PER_FLOW * BENCH_FLOWS && made < BENCH_FLOWS; i++) {
 		const int result = make(making, family, i, &list->flow[made]);
 
 		if (result < 0)
-			return store_failed(result, reason);
+			return say_unread(result, reason);
 		made += result;
 	}
 	list->distinct = made;
@@ -184,7 +156,13 @@ static int make_list(struct making *making, enum flow_family family, struct benc
 	}
 	for (size_t i = made; i < BENCH_FLOWS; i++)
 		list->flow[i] = list->flow[i - made];
-	shuffle(list->flow, BENCH_FLOWS, &making->random);
+	for (size_t i = BENCH_FLOWS; i > 1; i--) {
+		const size_t other = random_below(&making->random, i);
+		const struct bench_flow last = list->flow[i - 1];
+
+		list->flow[i - 1] = list->flow[other];
+		list->flow[other] = last;
+	}
 	return 0;
 }
 
@@ -192,8 +170,7 @@ static int make_list(struct making *making, enum flow_family family, struct benc
 static int make_hit(struct making *making, enum flow_family family, size_t number, struct bench_flow *flow)
 {
 	const struct sample *sample = &making->sample[family];
-	enum abi_outcome outcome = OUTCOME_PASS_RULE;
-	int decision = BY_NOBODY;
+	int decision = BY_NO_RULE;
 	const __u8 *encoded;
 	struct rule rule;
 
@@ -210,18 +187,14 @@ static int make_hit(struct making *making, enum flow_family family, size_t numbe
 
 		decision = ask_store(making, &query, true);
 	}
-	if (decision < 0 || decision == BY_A_RULE_THAT_ENDS)
+	if (decision < 0 || decision == BY_RULE_THAT_ENDS)
 		return decision < 0 ? decision : 0;
-	if (rule.action == RULE_DROP && decision == BY_NOBODY)
-		outcome = OUTCOME_DROP_RULE;
-	expect(making, family, outcome, flow);
+	expect(making, family,
+	       rule.action == RULE_DROP && decision == BY_NO_RULE ? OUTCOME_DROP_RULE : OUTCOME_PASS_RULE, flow);
 	return 1;
 }
 
-/*
- * Asks the table first, since that is fast. In an exact table a match is a rule. In a compact one it may be a
- * false positive, which belongs to the traffic.
- */
+/* Asks the table first, which is fast. A match in a compact table may be a false positive; those are misses too. */
 static int make_miss(struct making *making, enum flow_family family, size_t number, struct bench_flow *flow)
 {
 	struct rule query;
@@ -230,54 +203,39 @@ static int make_miss(struct making *making, enum flow_family family, size_t numb
 	*flow = bench_flow_random(family, &making->random);
 	query = bench_flow_query(flow, family);
 	if (query_matches(making->filter, &query)) {
-		const int decision = making->filter->options.is_exact ? BY_A_RULE : ask_store(making, &query, false);
+		const int decision = making->filter->options.is_exact ? BY_RULE : ask_store(making, &query, false);
 
-		if (decision != BY_NOBODY)
+		if (decision != BY_NO_RULE)
 			return decision < 0 ? decision : 0;
 	}
 	expect(making, family, OUTCOME_NO_RULE, flow);
 	return 1;
 }
 
-/* The store must know no rule for these flows either, or the table lacks rules. */
+/* If the store has a rule for one of these flows, the table lacks that rule. */
 static int check_misses(const struct making *making, enum flow_family family, const struct bench_list *list,
 			struct reason *reason)
 {
-	int decision = BY_NOBODY;
+	int decision = BY_NO_RULE;
 
-	for (size_t i = 0; list->flow && i < MISSES_ASKED && decision == BY_NOBODY; i++) {
+	for (size_t i = 0; list->flow && i < MISSES_CHECKED && decision == BY_NO_RULE; i++) {
 		const struct rule query = bench_flow_query(&list->flow[i], family);
 
 		decision = ask_store(making, &query, false);
 	}
 	if (decision < 0)
-		return store_failed(decision, reason);
-	if (decision == BY_NOBODY)
+		return say_unread(decision, reason);
+	if (decision == BY_NO_RULE)
 		return 0;
-	return reason_set(reason, -EPROTO,
-			  "the table lacks rules that the store has; xdp-cuckoo check "
-			  "repairs it");
+	return reason_set(reason, -EPROTO, "the table lacks rules that the store has; xdp-cuckoo check repairs it");
 }
-
-static int make_family(struct making *making, enum flow_family family, struct bench_lists *lists, struct reason *reason)
-{
-	int error = make_list(making, family, &lists->hits[family], make_hit, reason);
-
-	if (!error && sampled(&making->sample[family]) < lists->hits[family].distinct)
-		lists->hits[family].distinct = sampled(&making->sample[family]);
-	if (!error)
-		error = make_list(making, family, &lists->misses[family], make_miss, reason);
-	return error ? error : check_misses(making, family, &lists->misses[family], reason);
-}
-
-/* ---- all of it ---- */
 
 static int making_open(struct making *making, struct reason *reason)
 {
 	int error = store_shapes(making->store, &making->shapes);
 
 	if (error)
-		return store_failed(error, reason);
+		return say_unread(error, reason);
 	for (size_t i = 0; i < making->shapes.count; i++)
 		making->has_pass |= making->shapes.entry[i].shape.action == RULE_PASS;
 	if (getrandom(&making->random, sizeof(making->random), 0) != sizeof(making->random))
@@ -285,10 +243,10 @@ static int making_open(struct making *making, struct reason *reason)
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		making->sample[family].rule = malloc(BENCH_FLOWS * sizeof(*making->sample[family].rule));
 		if (!making->sample[family].rule)
-			return no_memory(reason);
+			return reason_set(reason, -ENOMEM, NO_MEMORY);
 	}
 	error = store_each(making->store, sample_rule, making);
-	return error ? store_failed(error, reason) : 0;
+	return error ? say_unread(error, reason) : 0;
 }
 
 int bench_lists_open(struct bench_lists *lists, struct store *store, const struct kernel_filter *filter, __s64 lasts_ms,
@@ -299,8 +257,15 @@ int bench_lists_open(struct bench_lists *lists, struct store *store, const struc
 
 	*lists = (struct bench_lists){};
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		struct bench_list *hits = &lists->hits[family], *misses = &lists->misses[family];
+
 		if (!error)
-			error = make_family(&making, family, lists, reason);
+			error = make_list(&making, family, hits, make_hit, reason);
+		hits->distinct = MIN(hits->distinct, sampled(&making.sample[family]));
+		if (!error)
+			error = make_list(&making, family, misses, make_miss, reason);
+		if (!error)
+			error = check_misses(&making, family, misses, reason);
 		free(making.sample[family].rule);
 	}
 	if (error)
@@ -323,36 +288,22 @@ bool bench_lists_has(const struct bench_lists *lists, enum flow_family family, e
 	       (traffic == BENCH_HIT || lists->misses[family].flow);
 }
 
-/* ---- for the programs ---- */
-
 static void write_flow(const struct bench_flow *flow, enum flow_family family, void *to, size_t i)
 {
-	struct bench_flow_ipv4 *ipv4 = to;
-	struct bench_flow_ipv6 *ipv6 = to;
+	struct bench_flow_ipv4 *ipv4 = (struct bench_flow_ipv4 *)to + i;
+	struct bench_flow_ipv6 *ipv6 = (struct bench_flow_ipv6 *)to + i;
 
-	if (family == FLOW_IPV4) {
-		ipv4[i] = (struct bench_flow_ipv4){ .src = flow->src.v4, .dst = flow->dst.v4, .proto = flow->proto };
-		memcpy(ipv4[i].ports, flow->ports, sizeof(flow->ports));
-		return;
-	}
-	ipv6[i] = (struct bench_flow_ipv6){ .src = flow->src, .dst = flow->dst, .proto = flow->proto };
-	memcpy(ipv6[i].ports, flow->ports, sizeof(flow->ports));
-}
-
-static void expect_wrong(const struct bench_list *list, double wrong, struct bench_expected *expected)
-{
-	const double together = wrong ? BENCH_FLOWS / (double)list->distinct : 0;
-
-	expected->wrong += wrong;
-	expected->wrong_variance += wrong * together;
-	if (expected->together < together)
-		expected->together = together;
+	if (family == FLOW_IPV4)
+		*ipv4 = (struct bench_flow_ipv4){ .src = flow->src.v4, .dst = flow->dst.v4, .proto = flow->proto };
+	else
+		*ipv6 = (struct bench_flow_ipv6){ .src = flow->src, .dst = flow->dst, .proto = flow->proto };
+	memcpy(family == FLOW_IPV4 ? ipv4->ports : ipv6->ports, flow->ports, sizeof(flow->ports));
 }
 
 void bench_lists_write(const struct bench_lists *lists, const struct kernel_filter *filter, enum flow_family family,
 		       enum bench_traffic traffic, void *to, struct bench_expected *expected)
 {
-	const struct bench_list *hits = &lists->hits[family], *misses = &lists->misses[family];
+	const struct bench_list *list[] = { [false] = &lists->misses[family], [true] = &lists->hits[family] };
 	const double rate = table_false_positive_rate(filter->options.format, query_load_factor(filter));
 	double wrong[] = { [false] = 0, [true] = 0 };
 	uint64_t random = 1;
@@ -360,12 +311,17 @@ void bench_lists_write(const struct bench_lists *lists, const struct kernel_filt
 	*expected = (struct bench_expected){};
 	for (size_t i = 0; i < BENCH_FLOWS; i++) {
 		const bool is_hit = traffic == BENCH_HALF ? random_next(&random) & 1 : traffic == BENCH_HIT;
-		const struct bench_flow *flow = is_hit ? &hits->flow[i] : &misses->flow[i];
+		const struct bench_flow *flow = &list[is_hit]->flow[i];
 
 		write_flow(flow, family, to, i);
 		expected->packets[flow->outcome]++;
 		wrong[is_hit] += flow->wrong_probes * rate;
 	}
-	expect_wrong(misses, wrong[false], expected);
-	expect_wrong(hits, wrong[true], expected);
+	for (int is_hit = 0; is_hit < 2; is_hit++) {
+		const double together = wrong[is_hit] ? BENCH_FLOWS / (double)list[is_hit]->distinct : 0;
+
+		expected->wrong += wrong[is_hit];
+		expected->wrong_variance += wrong[is_hit] * together;
+		expected->together = MAX(expected->together, together);
+	}
 }

@@ -6,66 +6,59 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #include "bench/random.h"
 
-struct crew {
-	const struct bench_shift *shift;
-	struct worker *workers;
+struct workers {
+	const struct bench_run *run;
+	struct worker *worker;
 	unsigned int count;
 	pthread_mutex_t gate;      /* locked until all threads exist */
 	bool is_called_off;        /* a thread could not be started */
-	pthread_barrier_t barrier; /* after the gate, so that all start closely together */
+	pthread_barrier_t barrier; /* makes all threads start at the same time */
 };
 
 struct worker {
-	struct crew *crew;
+	struct workers *all;
 	pthread_t thread;
 	__u8 frame[BENCH_FRAME_BYTES_MAX];
 	int error;
 	struct reason reason;
 };
 
-/* ---- one thread ---- */
-
 static void *work(void *context)
 {
 	struct worker *worker = context;
-	struct crew *crew = worker->crew;
-	const struct bench_shift *shift = crew->shift;
+	struct workers *all = worker->all;
 	bool is_called_off;
 
-	pthread_mutex_lock(&crew->gate);
-	is_called_off = crew->is_called_off;
-	pthread_mutex_unlock(&crew->gate);
+	pthread_mutex_lock(&all->gate);
+	is_called_off = all->is_called_off;
+	pthread_mutex_unlock(&all->gate);
 	if (is_called_off)
 		return NULL;
-	pthread_barrier_wait(&crew->barrier);
-	worker->error = kernel_bench_run(shift->bench, worker->frame, shift->frame_bytes, shift->packets, NULL,
+	pthread_barrier_wait(&all->barrier);
+	worker->error = kernel_bench_run(all->run->bench, worker->frame, all->run->frame_bytes, all->run->packets, NULL,
 					 &worker->reason);
 	return NULL;
 }
 
-/* Threads start at different flows, so that none finds in the cache what another has just fetched. */
-static void prepare(struct worker *worker, struct crew *crew)
+/* The threads start at different flows, so that none finds in the cache what another has just fetched. */
+static int start_on(int cpu, struct workers *all, unsigned int number)
 {
-	const size_t number = worker - crew->workers;
+	struct worker *worker = &all->worker[number];
 	struct bench_head *head = (struct bench_head *)worker->frame;
-
-	worker->crew = crew;
-	memcpy(worker->frame, crew->shift->frame, sizeof(worker->frame));
-	head->next += number * BENCH_FLOWS / crew->count & -BENCH_SLICE;
-	head->worker = number;
-}
-
-static int start_on(struct worker *worker, int cpu)
-{
 	pthread_attr_t attributes;
 	cpu_set_t cpus;
 	int error = pthread_attr_init(&attributes);
 
 	if (error)
 		return -error;
+	worker->all = all;
+	memcpy(worker->frame, all->run->frame, sizeof(worker->frame));
+	head->next += (size_t)number * BENCH_FLOWS / all->count & -BENCH_SLICE;
+	head->worker = number;
 	CPU_ZERO(&cpus);
 	CPU_SET(cpu, &cpus);
 	error = pthread_attr_setaffinity_np(&attributes, sizeof(cpus), &cpus);
@@ -75,36 +68,31 @@ static int start_on(struct worker *worker, int cpu)
 	return -error;
 }
 
-/* ---- all threads ---- */
-
-static int run_workers(struct crew *crew, const cpu_set_t *cpus)
+static int run_all(struct workers *all, const cpu_set_t *cpus)
 {
 	unsigned int started = 0;
 	int error = 0;
 
-	pthread_mutex_lock(&crew->gate);
+	pthread_mutex_lock(&all->gate);
 	for (int cpu = 0; cpu < CPU_SETSIZE && !error; cpu++) {
 		if (!CPU_ISSET(cpu, cpus))
 			continue;
-		prepare(&crew->workers[started], crew);
-		error = start_on(&crew->workers[started], cpu);
+		error = start_on(cpu, all, started);
 		started += !error;
 	}
-	crew->is_called_off = error;
-	pthread_mutex_unlock(&crew->gate);
+	all->is_called_off = error;
+	pthread_mutex_unlock(&all->gate);
 	for (unsigned int i = 0; i < started; i++)
-		pthread_join(crew->workers[i].thread, NULL);
+		pthread_join(all->worker[i].thread, NULL);
 	return error;
 }
-
-/* ---- times of slices ---- */
 
 static __u64 time_of(__u64 stamp)
 {
 	return stamp & ~BENCH_STAMP_PROGRAM;
 }
 
-/* Algorithm R, as in traffic.c. */
+/* Reservoir sampling, as in traffic.c. */
 static void add(struct bench_series *series, double ns)
 {
 	static uint64_t random = 1;
@@ -115,24 +103,26 @@ static void add(struct bench_series *series, double ns)
 		series->ns[at] = ns;
 }
 
-/* A slice ends where the next one starts, so the last slice has no known end. */
-static void collect(const struct crew *crew, struct bench_series series[BENCH_PROGRAMS],
+/*
+ * Adds the slices that ran while all threads were at work. A slice ends where the next one starts, so the last
+ * slice has no known end.
+ */
+static void collect(const struct workers *all, struct bench_series series[BENCH_PROGRAMS],
 		    __u64 packets[BENCH_PROGRAMS + 1])
 {
-	const unsigned int slices = crew->shift->packets / BENCH_SLICE;
+	const __u64 *stamps = all->run->bench->stamps;
+	const unsigned int slices = all->run->packets / BENCH_SLICE;
 	__u64 start = 0, end = ~0ULL;
 
-	for (unsigned int i = 0; i < crew->count; i++) {
-		const __u64 *stamp = crew->shift->bench->stamps + (size_t)i * BENCH_SLICES;
+	for (unsigned int i = 0; i < all->count; i++) {
+		const __u64 *stamp = stamps + (size_t)i * BENCH_SLICES;
 
-		if (start < time_of(stamp[0]))
-			start = time_of(stamp[0]);
-		if (end > time_of(stamp[slices - 1]))
-			end = time_of(stamp[slices - 1]);
+		start = MAX(start, time_of(stamp[0]));
+		end = MIN(end, time_of(stamp[slices - 1]));
 	}
-	for (unsigned int i = 0; i < crew->count; i++)
+	for (unsigned int i = 0; i < all->count; i++)
 		for (unsigned int slice = 0; slice < slices; slice++) {
-			const __u64 *stamp = crew->shift->bench->stamps + (size_t)i * BENCH_SLICES + slice;
+			const __u64 *stamp = stamps + (size_t)i * BENCH_SLICES + slice;
 			const enum bench_program program = *stamp & BENCH_STAMP_PROGRAM;
 
 			packets[program] += BENCH_SLICE;
@@ -142,26 +132,26 @@ static void collect(const struct crew *crew, struct bench_series series[BENCH_PR
 		}
 }
 
-int bench_crew_run(const struct bench_shift *shift, const cpu_set_t *cpus, struct bench_series series[BENCH_PROGRAMS],
-		   __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason)
+int bench_run_on(const cpu_set_t *cpus, const struct bench_run *run, struct bench_series series[BENCH_PROGRAMS],
+		 __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason)
 {
-	struct crew crew = { .shift = shift, .count = CPU_COUNT(cpus), .gate = PTHREAD_MUTEX_INITIALIZER };
-	int error = -pthread_barrier_init(&crew.barrier, NULL, crew.count);
+	struct workers all = { .run = run, .count = CPU_COUNT(cpus), .gate = PTHREAD_MUTEX_INITIALIZER };
+	int error = -pthread_barrier_init(&all.barrier, NULL, all.count);
 
 	if (error)
 		return reason_set(reason, error, "cannot start threads: %s", strerror(-error));
-	crew.workers = calloc(crew.count, sizeof(*crew.workers));
-	error = crew.workers ? run_workers(&crew, cpus) : -ENOMEM;
+	all.worker = calloc(all.count, sizeof(*all.worker));
+	error = all.worker ? run_all(&all, cpus) : -ENOMEM;
 	if (error)
 		reason_set(reason, error, "cannot run a thread on each CPU: %s", strerror(-error));
-	for (unsigned int i = 0; i < crew.count && !error; i++) {
-		error = crew.workers[i].error;
+	for (unsigned int i = 0; i < all.count && !error; i++) {
+		error = all.worker[i].error;
 		if (error)
-			*reason = crew.workers[i].reason;
+			*reason = all.worker[i].reason;
 	}
 	if (!error)
-		collect(&crew, series, packets);
-	free(crew.workers);
-	pthread_barrier_destroy(&crew.barrier);
+		collect(&all, series, packets);
+	free(all.worker);
+	pthread_barrier_destroy(&all.barrier);
 	return error;
 }

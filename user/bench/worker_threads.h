@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Threads, each on a CPU of its own, that run slices at the same time, and the times of the slices. */
-#ifndef XDP_CUCKOO_BENCH_CREW_H
-#define XDP_CUCKOO_BENCH_CREW_H
+/* Runs the program of bench on several CPUs at the same time, and collects the times of its slices. */
+#ifndef XDP_CUCKOO_BENCH_WORKER_THREADS_H
+#define XDP_CUCKOO_BENCH_WORKER_THREADS_H
 
 #include <sched.h>
 
@@ -13,22 +13,21 @@
 /* The times of slices, in ns per packet; a random sample if there are too many. */
 struct bench_series {
 	float *ns;    /* BENCH_SERIES_ROOM */
-	__u64 slices; /* all slices, also those not in the sample */
+	__u64 slices; /* of all, in the sample or not */
 };
 
-/* A frame to start with, and how many packets each thread runs: whole slices, BENCH_SLICES at most. */
-struct bench_shift {
+struct bench_run {
 	const struct kernel_bench *bench;
-	__u8 frame[BENCH_FRAME_BYTES_MAX];
+	__u8 frame[BENCH_FRAME_BYTES_MAX]; /* to start with */
 	size_t frame_bytes;
-	__u32 packets;
+	__u32 packets; /* of each thread: at most BENCH_SLICES whole slices */
 };
 
 /*
- * Runs a thread on each of `cpus`. Adds to `series`, by program, the slices that ran while all threads were
- * at work. Adds all packets to packets[program], those of the warm-up too. -errno.
+ * Runs a thread on each of `cpus`. Adds the slices that ran while all threads were at work to series[program], and
+ * the number of all packets, also of the warm-up, to packets[program]. 0 or -errno.
  */
-int bench_crew_run(const struct bench_shift *shift, const cpu_set_t *cpus, struct bench_series series[BENCH_PROGRAMS],
-		   __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason);
+int bench_run_on(const cpu_set_t *cpus, const struct bench_run *run, struct bench_series series[BENCH_PROGRAMS],
+		 __u64 packets[BENCH_PROGRAMS + 1], struct reason *reason);
 
 #endif

@@ -98,7 +98,7 @@ static void refresh(struct exporter *exporter)
 	int error;
 
 	forget(exporter);
-	error = metrics_filters_gather(exporter->state, &metrics, &unread, &reason);
+	error = metrics_gather(exporter->state, &metrics, &unread, &reason);
 	if (!error)
 		error = write_text(exporter, metrics, &reason);
 	json_decref(metrics);

@@ -41,7 +41,7 @@ static enum command_status run_metrics(const struct invocation *invocation)
 	struct whole_file file = {};
 	struct reason unread, reason;
 	json_t *metrics;
-	int error = metrics_filters_gather(invocation->state, &metrics, &unread, &reason);
+	int error = metrics_gather(invocation->state, &metrics, &unread, &reason);
 
 	if (error)
 		return command_failed(error, &reason);

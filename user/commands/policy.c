@@ -5,7 +5,6 @@
 
 #include "commands/command.h"
 #include "config/policies.h"
-#include "counters/outcome_help.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
 #include "base/suggest.h"

@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "commands/command.h"
-#include "counters/outcome_help.h"
 #include "commands/stats.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"

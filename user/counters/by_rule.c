@@ -8,11 +8,6 @@
 #include "filter/rule_entries.h"
 #include "filter/filter.h"
 
-static bool is_named(const struct kernel_filter *filter, const char *name)
-{
-	return filter->config->magic && !strcmp(filter->config->name, name);
-}
-
 void rule_counts_close(struct rule_counts *counts)
 {
 	for (size_t i = 0; counts->tables && i < counts->count; i++)
@@ -32,11 +27,13 @@ int rule_counts_open(struct rule_counts *counts, const char *name, struct reason
 	if (!counts->tables)
 		return reason_set(reason, -ENOMEM, "not enough memory");
 	for (size_t i = 0; i < counts->count; i++) {
-		if (!is_named(&counts->filters[i], name))
+		const struct kernel_filter *filter = &counts->filters[i];
+
+		if (!filter->config->magic || strcmp(filter->config->name, name))
 			continue;
 		running++;
-		if (counts->filters[i].options.has_counts)
-			counting += !filter_open_table(&counts->filters[i], &counts->tables[i]);
+		if (filter->options.has_counts)
+			counting += !filter_open_table(filter, &counts->tables[i]);
 	}
 	if (counting)
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Reads what the running filters of a name have counted for each rule. */
-#ifndef XDP_CUCKOO_RULE_COUNTS_H
-#define XDP_CUCKOO_RULE_COUNTS_H
+/* Reads how many packets of each rule the running filters of a name have counted. */
+#ifndef XDP_CUCKOO_BY_RULE_H
+#define XDP_CUCKOO_BY_RULE_H
 
 #include "kernel/kernel.h"
 #include "rule/shapes.h"
@@ -15,13 +15,13 @@ struct rule_counts {
 };
 
 /*
- * 0; -ENOENT: no filter of the name runs; -EOPNOTSUPP: none counts by rule; these two set no reason. Other
- * -errno. rule_counts_close() also accepts a zeroed struct, and one that failed to open.
+ * 0; -ENOENT: no filter of the name runs, -EOPNOTSUPP: none counts by rule, both without a reason; other -errno.
+ * rule_counts_close() accepts a zeroed struct, and a struct that failed to open.
  */
 int rule_counts_open(struct rule_counts *counts, const char *name, struct reason *reason);
 void rule_counts_close(struct rule_counts *counts);
 
-/* The packets that matched a rule. A packet may count for several rules if their prefixes overlap. */
+/* The packets that matched a rule. If prefixes of rules overlap, a packet may count for several rules. */
 struct abi_counter rule_counts_of(const struct rule_counts *counts, const struct rule *rule);
 
 #endif

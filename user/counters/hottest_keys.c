@@ -26,7 +26,7 @@ void hits_close(struct hits *hits)
 	*hits = (struct hits){};
 }
 
-/* Inserts a key into `best`, if its rate is high enough. */
+/* Inserts a key into `best` if its rate is high enough. */
 static void rank(struct hits *hits, __u64 tag, double rate)
 {
 	size_t place = hits->best_count;
@@ -41,35 +41,25 @@ static void rank(struct hits *hits, __u64 tag, double rate)
 	hits->best[place] = (struct hit){ tag, rate };
 }
 
-/* The low bits have part of the key's tag, to notice when another key gets the slot. */
-#define SEEN_TAG_BITS 16
+#define SEEN_TAG_BITS 16 /* low bits of `seen`: a part of the tag, to notice when the slot gets another key */
 
-static __u64 what_is_seen(const struct table *table, __u64 slot)
+/* Compares a slot with the last pass. A lower count was reset meanwhile, so all of it is new. */
+static void visit(struct hits *hits, const struct table *table, __u64 slot, double seconds, bool has_moves)
 {
 	const __u64 packets = __atomic_load_n(&table->memory.counter[slot].packets, __ATOMIC_RELAXED);
-
-	return packets ? packets << SEEN_TAG_BITS | table->memory.record[slot] >> (64 - SEEN_TAG_BITS) : 0;
-}
-
-static bool is_same_key(__u64 seen, __u64 now)
-{
-	return !((seen ^ now) & ((1ULL << SEEN_TAG_BITS) - 1));
-}
-
-/*
- * A lower count means a reset. A new key that already has a count may have moved here: then it is not ranked.
- */
-static void look(struct hits *hits, const struct table *table, __u64 slot, double seconds, bool has_moves)
-{
-	const __u64 now = what_is_seen(table, slot), seen = hits->seen[slot];
-	const __u64 packets = now >> SEEN_TAG_BITS, before = seen >> SEEN_TAG_BITS;
+	const __u64 seen = hits->seen[slot], before = seen >> SEEN_TAG_BITS;
+	const __u64 now = packets ? packets << SEEN_TAG_BITS | table->memory.record[slot] >> (64 - SEEN_TAG_BITS) : 0;
 
 	if (now == seen)
 		return;
 	hits->seen[slot] = now;
-	if (seconds > 0 && packets && (seen ? is_same_key(seen, now) : !has_moves))
-		rank(hits, abi_record_tag(table->memory.record[slot]),
-		     (packets < before ? packets : packets - before) / seconds);
+	if (seconds <= 0 || !packets)
+		return;
+	/* A new key that already has a count may have moved here: its count is not new. */
+	if (seen ? (seen ^ now) & ((1ULL << SEEN_TAG_BITS) - 1) : has_moves)
+		return;
+	rank(hits, abi_record_tag(table->memory.record[slot]),
+	     (packets < before ? packets : packets - before) / seconds);
 }
 
 bool hits_step(struct hits *hits, const struct table *table, double second)
@@ -80,7 +70,7 @@ bool hits_step(struct hits *hits, const struct table *table, double second)
 	const __u64 end = hits->at + HITS_CHUNK < hits->slots ? hits->at + HITS_CHUNK : hits->slots;
 
 	for (; hits->at < end; hits->at++)
-		look(hits, table, hits->at, seconds, visited->sequence != sequence);
+		visit(hits, table, hits->at, seconds, visited->sequence != sequence);
 	*visited = (struct hits_visit){ second, sequence };
 	if (end < hits->slots)
 		return false;

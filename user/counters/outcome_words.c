@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "counters/outcome_words.h"
 
-#include <stdbool.h>
-
 const struct outcome_words outcome_words[OUTCOMES] = {
 	[OUTCOME_NO_RULE] = { "no rule", "no-rule", "parsed completely, no rule matched" },
 	[OUTCOME_LATER_FRAGMENT] = { "later fragment", "later-fragment",
@@ -31,3 +29,26 @@ const struct verdict_words verdict_words[VERDICTS] = {
 const char outcome_retries[] = "Look-ups tried again because the table moved meanwhile.";
 const char outcome_stopped[] =
 	"Packets that met the fingerprint of a rule by chance. The exact table's record showed the difference.";
+
+void explain_outcomes(FILE *to)
+{
+	for (int i = 0; i < OUTCOMES; i++)
+		fprintf(to, "  %-18s %s\n", outcome_words[i].name, outcome_words[i].meaning);
+}
+
+void explain_policies(FILE *to)
+{
+	for (int i = 0; i < OUTCOME_POLICIES; i++)
+		fprintf(to, "  %-18s %s\n", outcome_words[i].word, outcome_words[i].meaning);
+}
+
+void explain_words(FILE *to)
+{
+	fprintf(to, "Outcomes:");
+	for (int i = 0; i < OUTCOMES; i++)
+		fprintf(to, " %s (%s)%s", outcome_words[i].name, outcome_words[i].meaning,
+			i + 1 < OUTCOMES ? "," : ". Verdicts:");
+	for (int i = 0; i < VERDICTS; i++)
+		fprintf(to, " %s (%s)%s", verdict_words[i].name, verdict_words[i].meaning,
+			i + 1 < VERDICTS ? "," : ".");
+}

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The words for outcomes, verdicts and counters. Everything that shows them (stats, policy, metrics, help,
- * the man page) takes them from here.
- */
-#ifndef XDP_CUCKOO_OUTCOMES_H
-#define XDP_CUCKOO_OUTCOMES_H
+/* The words for outcomes, verdicts and counters. All output, help and the man page take them from here. */
+#ifndef XDP_CUCKOO_OUTCOME_WORDS_H
+#define XDP_CUCKOO_OUTCOME_WORDS_H
+
+#include <stdio.h>
 
 #include "abi.h"
 
@@ -25,5 +24,10 @@ extern const struct verdict_words verdict_words[VERDICTS];
 
 /* The meaning of the two counters that do not count packets. */
 extern const char outcome_retries[], outcome_stopped[];
+
+/* Print a line for each outcome; a line for each operand of `policy`; all outcomes and verdicts on one line. */
+void explain_outcomes(FILE *to);
+void explain_policies(FILE *to);
+void explain_words(FILE *to);
 
 #endif

@@ -7,14 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-static double monotonic_seconds(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec + 1e-9 * time.tv_nsec;
-}
-
 static size_t cells(const struct tally *tally)
 {
 	return (size_t)ABI_COUNTER_ROWS * tally->cpus * ABI_COUNTERS;
@@ -28,8 +20,8 @@ static const struct tally_part *find_part(const struct tally *tally, __u32 id)
 	return NULL;
 }
 
-/* A new part with all counters 0. NULL: no memory. */
-static struct tally_part *new_part(struct tally *tally, __u32 id)
+/* Adds a part whose counters are 0. NULL: no memory. */
+static struct tally_part *add_part(struct tally *tally, __u32 id)
 {
 	struct tally_part *grown = realloc(tally->part, (tally->parts + 1) * sizeof(*grown));
 	struct abi_counter *counter = grown ? calloc(cells(tally), sizeof(*counter)) : NULL;
@@ -42,24 +34,17 @@ static struct tally_part *new_part(struct tally *tally, __u32 id)
 	return &grown[tally->parts++];
 }
 
-/* A name that is too long ends with "...". */
-static void name_row(char *names, const char *interface)
+/* Adds an interface to the names of its row. If there is no room, the names end with "...". */
+static void name_row(struct tally *tally, const struct kernel_attachment *attachment)
 {
+	char *names = tally->interfaces[abi_counter_row(attachment->ifindex)];
 	const size_t length = strlen(names);
-	const int written = snprintf(names + length, TALLY_NAME_BYTES - length, "%s%s", length ? "+" : "", interface);
+	const int written =
+		snprintf(names + length, TALLY_NAME_BYTES - length, "%s%s", length ? "+" : "", attachment->interface);
 
 	if (length + written >= TALLY_NAME_BYTES)
 		memcpy(names + TALLY_NAME_BYTES - 4, "...", 4);
 	interface_clean_name(names);
-}
-
-static void name_rows(struct tally *tally, const struct kernel_filter *filter)
-{
-	for (size_t i = 0; i < filter->attachments_count; i++) {
-		const struct kernel_attachment *attachment = &filter->attachments[i];
-
-		name_row(tally->interfaces[abi_counter_row(attachment->ifindex)], attachment->interface);
-	}
 }
 
 bool tally_is_named(const struct kernel_filter *filter, const char *name)
@@ -72,21 +57,24 @@ int tally_add(struct tally *tally, const struct kernel_filter *filter, struct re
 	const int cpus = kernel_cpus();
 	const __u32 id = filter->map[KERNEL_COUNTERS].id;
 	struct tally_part *part;
+	struct timespec now;
 	int error = 0;
 
 	if (cpus < 1)
 		return reason_set(reason, -EIO,
 				  "cannot tell how many CPUs there are: /sys is not mounted here; mount it "
 				  "(mount -t sysfs sysfs /sys)");
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (!tally->filters++)
-		tally->seconds = monotonic_seconds();
+		tally->seconds = now.tv_sec + 1e-9 * now.tv_nsec;
 	tally->cpus = cpus;
 	tally->is_monitor_only |= filter->config->run & ABI_RUN_MONITOR;
-	name_rows(tally, filter);
+	for (size_t i = 0; i < filter->attachments_count; i++)
+		name_row(tally, &filter->attachments[i]);
 	/* A killed resize can leave two filters that count in one map. */
 	if (find_part(tally, id))
 		return 0;
-	part = new_part(tally, id);
+	part = add_part(tally, id);
 	if (!part)
 		return reason_set(reason, -ENOMEM, "not enough memory");
 	for (__u32 row = 0; row < ABI_COUNTER_ROWS && !error; row++)
@@ -102,7 +90,7 @@ void tally_close(struct tally *tally)
 	*tally = (struct tally){};
 }
 
-/* As rate() of Prometheus does. */
+/* Prometheus' rate() treats a reset counter in the same way. */
 static __u64 increase(__u64 before, __u64 now)
 {
 	return now < before ? now : now - before;
@@ -116,7 +104,7 @@ int tally_since(const struct tally *before, const struct tally *now, struct tall
 	difference->seconds = now->seconds - before->seconds;
 	for (size_t i = 0; i < now->parts; i++) {
 		const struct tally_part *old = find_part(before, now->part[i].id);
-		const struct tally_part *part = new_part(difference, now->part[i].id);
+		const struct tally_part *part = add_part(difference, now->part[i].id);
 
 		if (!part) {
 			tally_close(difference);
@@ -133,8 +121,6 @@ int tally_since(const struct tally *before, const struct tally *now, struct tall
 	return 0;
 }
 
-/* ---- sums ---- */
-
 static void add(struct abi_counter *sum, const struct abi_counter *counter)
 {
 	sum->packets += counter->packets;
@@ -149,11 +135,12 @@ void tally_sum(const struct tally *tally, unsigned int row, unsigned int cpu, st
 	memset(sum, 0, ABI_COUNTERS * sizeof(*sum));
 	for (size_t part = 0; part < tally->parts; part++)
 		for (unsigned int r = row == TALLY_ALL ? 0 : row; r < row_end; r++)
-			for (unsigned int c = cpu == TALLY_ALL ? 0 : cpu; c < cpu_end; c++)
+			for (unsigned int c = cpu == TALLY_ALL ? 0 : cpu; c < cpu_end; c++) {
+				const size_t first = ((size_t)r * tally->cpus + c) * ABI_COUNTERS;
+
 				for (int i = 0; i < ABI_COUNTERS; i++)
-					add(&sum[i],
-					    &tally->part[part]
-						     .counter[((size_t)r * tally->cpus + c) * ABI_COUNTERS + i]);
+					add(&sum[i], &tally->part[part].counter[first + i]);
+			}
 }
 
 void tally_sum_elsewhere(const struct tally *tally, struct abi_counter sum[ABI_COUNTERS])

@@ -8,19 +8,21 @@
 
 #include "change/change.h"
 #include "filter/run_state.h"
-#include "counters/outcome_help.h"
 #include "metrics/text_format.h"
 #include "counters/outcome_words.h"
 #include "metrics/store_summary.h"
 #include "counters/tally.h"
 #include "base/version.h"
 
-/* The sums of all filters of a name; mostly there is one. */
+#define HELP_BYTES 2048
+
+/* The sums over all filters of a name. Most names have one filter. */
 struct group {
 	const char *name; /* "-": filters that are not set up */
 	struct tally tally;
+	struct abi_counter counters[ABI_COUNTERS]; /* the sums of the tally */
 	__u64 slots, used, bytes, moves;
-	bool is_filtering; /* all filters of the group */
+	bool is_filtering; /* all filters of the group do */
 	const struct kernel_filter *first;
 };
 
@@ -30,8 +32,6 @@ struct groups {
 	struct group *group;
 	size_t count;
 };
-
-/* ---- gathering ---- */
 
 static const char *name_of(const struct kernel_filter *filter)
 {
@@ -68,83 +68,62 @@ static int gather(struct groups *groups, struct reason *reason)
 		group->is_filtering &= run_is_filtering(filter);
 		error = tally_add(&group->tally, filter, reason);
 	}
+	for (size_t i = 0; i < groups->count && !error; i++)
+		tally_sum(&groups->group[i].tally, TALLY_ALL, TALLY_ALL, groups->group[i].counters);
 	return error;
 }
-
-/* ---- families ---- */
 
 static json_t *label(const struct group *group)
 {
 	return json_pack("{s:s}", "name", group->name);
 }
 
-/* `labels`, borrowed, are for all samples. `member`: offset in struct abi_counter. */
-static void add_outcomes(json_t *family, const json_t *labels, const struct abi_counter counters[ABI_COUNTERS],
-			 size_t member)
+/*
+ * Adds the counters of a group. With `interface` and `row`, `counters` are those of one row. A row stays while
+ * its interfaces come and go, so the labels name both.
+ */
+static void add_packets(json_t *packets, json_t *bytes, const struct group *group, const char *interface,
+			const char *row, const struct abi_counter counters[ABI_COUNTERS])
 {
-	for (int outcome = 0; outcome < OUTCOMES; outcome++)
-		for (int verdict = 0; verdict < VERDICTS; verdict++) {
-			const struct abi_counter *counter = &counters[outcome * VERDICTS + verdict];
-			json_t *of_sample = metrics_copy_labels(labels);
+	for (int i = 0; i < OUTCOMES * VERDICTS; i++) {
+		json_t *labels = json_pack("{s:s, s:s*, s:s*, s:s, s:s}", "name", group->name, "interface", interface,
+					   "row", row, "outcome", outcome_words[i / VERDICTS].name, "verdict",
+					   verdict_words[i % VERDICTS].name);
 
-			metrics_label(of_sample, "outcome", outcome_words[outcome].name);
-			metrics_label(of_sample, "verdict", verdict_words[verdict].name);
-			metrics_sample(family, of_sample, *(const __u64 *)((const char *)counter + member));
-		}
-}
-
-static void add_packets(json_t *packets, json_t *bytes, json_t *labels, const struct abi_counter counters[ABI_COUNTERS])
-{
-	add_outcomes(packets, labels, counters, offsetof(struct abi_counter, packets));
-	add_outcomes(bytes, labels, counters, offsetof(struct abi_counter, bytes));
-	json_decref(labels);
-}
-
-static json_t *packets_family(json_t *metrics)
-{
-	char words[EXPLAIN_LINE_BYTES], help[EXPLAIN_LINE_BYTES + 128];
-
-	explain_line(words);
-	snprintf(help, sizeof(help), "Packets since the filter was loaded, by outcome and verdict. %s", words);
-	return metrics_family(metrics, "xdp_cuckoo_packets_total", METRIC_COUNTER, help);
+		metrics_sample(packets, json_incref(labels), counters[i].packets);
+		metrics_sample(bytes, labels, counters[i].bytes);
+	}
 }
 
 static void add_counters(json_t *metrics, const struct groups *groups)
 {
-	json_t *packets = packets_family(metrics);
-	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_bytes_total", METRIC_COUNTER,
-				       "Bytes of these packets, from the Ethernet header on.");
-	json_t *retries = metrics_family(metrics, "xdp_cuckoo_look_up_retries_total", METRIC_COUNTER, outcome_retries);
-	json_t *stopped =
-		metrics_family(metrics, "xdp_cuckoo_fingerprints_stopped_total", METRIC_COUNTER, outcome_stopped);
-	json_t *moves = metrics_family(metrics, "xdp_cuckoo_table_moves_total", METRIC_COUNTER,
-				       "Entries moved to make room since the table was made.");
+	json_t *packets, *bytes, *retries, *stopped, *moves;
+	char help[HELP_BYTES] = "";
+	FILE *to = fmemopen(help, sizeof(help), "w");
 
+	if (to) {
+		fprintf(to, "Packets since the filter was loaded, by outcome and verdict. ");
+		explain_words(to);
+		fclose(to);
+	}
+	packets = metrics_family(metrics, "xdp_cuckoo_packets_total", METRIC_COUNTER, to ? help : NULL);
+	bytes = metrics_family(metrics, "xdp_cuckoo_bytes_total", METRIC_COUNTER,
+			       "Bytes of these packets, from the Ethernet header on.");
+	retries = metrics_family(metrics, "xdp_cuckoo_look_up_retries_total", METRIC_COUNTER, outcome_retries);
+	stopped = metrics_family(metrics, "xdp_cuckoo_fingerprints_stopped_total", METRIC_COUNTER, outcome_stopped);
+	moves = metrics_family(metrics, "xdp_cuckoo_table_moves_total", METRIC_COUNTER,
+			       "Entries moved to make room since the table was made.");
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
-		struct abi_counter counters[ABI_COUNTERS];
 
-		tally_sum(&group->tally, TALLY_ALL, TALLY_ALL, counters);
-		add_packets(packets, bytes, label(group), counters);
-		metrics_sample(retries, label(group), counters[ABI_COUNTER_RETRIES].packets);
-		metrics_sample(stopped, label(group), counters[ABI_COUNTER_STOPPED].packets);
+		add_packets(packets, bytes, group, NULL, NULL, group->counters);
+		metrics_sample(retries, label(group), group->counters[ABI_COUNTER_RETRIES].packets);
+		metrics_sample(stopped, label(group), group->counters[ABI_COUNTER_STOPPED].packets);
 		metrics_sample(moves, label(group), group->moves);
 	}
 }
 
-/*
- * A row of counters stays while its interfaces come and go. So the labels name both; otherwise the series of
- * an interface would jump by all that the row counted before.
- */
-static json_t *row_labels(const struct group *group, unsigned int row)
-{
-	const char *interfaces = group->tally.interfaces[row];
-
-	return json_pack("{s:s, s:s, s:o}", "name", group->name, "interface", *interfaces ? interfaces : "-", "row",
-			 json_sprintf("%u", row));
-}
-
-/* In families of their own: every sum over the totals would count them twice. */
+/* These have their own families, because a sum over the totals must not count packets twice. */
 static void add_interface_counters(json_t *metrics, const struct groups *groups)
 {
 	json_t *packets = metrics_family(metrics, "xdp_cuckoo_interface_packets_total", METRIC_COUNTER,
@@ -154,16 +133,19 @@ static void add_interface_counters(json_t *metrics, const struct groups *groups)
 				       "The bytes of xdp_cuckoo_bytes_total, by receiving interface and its row of "
 				       "counters (its number modulo 64).");
 
-	for (size_t i = 0; i < groups->count; i++) {
-		const struct group *group = &groups->group[i];
-		struct abi_counter counters[ABI_COUNTERS];
-
+	for (size_t i = 0; i < groups->count; i++)
 		for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
+			const struct group *group = &groups->group[i];
+			const char *interfaces = group->tally.interfaces[row];
+			struct abi_counter counters[ABI_COUNTERS];
+			char number[16];
+
 			tally_sum(&group->tally, row, TALLY_ALL, counters);
-			if (*group->tally.interfaces[row] || tally_has_packets(counters))
-				add_packets(packets, bytes, row_labels(group, row), counters);
+			if (!*interfaces && !tally_has_packets(counters))
+				continue;
+			snprintf(number, sizeof(number), "%u", row);
+			add_packets(packets, bytes, group, *interfaces ? interfaces : "-", number, counters);
 		}
-	}
 }
 
 static void add_tables(json_t *metrics, const struct groups *groups)
@@ -200,9 +182,18 @@ static void add_families(json_t *metrics, const struct groups *groups)
 			const struct group *group = &groups->group[i];
 			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "family", families[family]);
 
-			metrics_sample(probes, metrics_copy_labels(labels), query_mean_probes(group->first, family));
+			metrics_sample(probes, json_incref(labels), query_mean_probes(group->first, family));
 			metrics_sample(wrong, labels, query_false_positive_rate(group->first, family));
 		}
+}
+
+static json_t *attachment_labels(const struct kernel_filter *filter, size_t i)
+{
+	struct kernel_attachment attachment = filter->attachments[i];
+
+	interface_clean_name(attachment.interface);
+	return json_pack("{s:s, s:s, s:s}", "name", name_of(filter), "interface", attachment.interface, "mode",
+			 interface_mode_name(attachment.mode));
 }
 
 static void add_interfaces(json_t *metrics, const struct groups *groups)
@@ -211,31 +202,13 @@ static void add_interfaces(json_t *metrics, const struct groups *groups)
 					"1 for each interface that the filter runs on.");
 
 	for (size_t f = 0; f < groups->filters_count; f++)
-		for (size_t i = 0; i < groups->filters[f].attachments_count; i++) {
-			struct kernel_attachment attachment = groups->filters[f].attachments[i];
-
-			interface_clean_name(attachment.interface);
-			metrics_sample(family,
-				       json_pack("{s:s, s:s, s:s}", "name", name_of(&groups->filters[f]), "interface",
-						 attachment.interface, "mode", interface_mode_name(attachment.mode)),
-				       1);
-		}
-}
-
-static void add_lists(json_t *rules, json_t *imported, const struct group *group, const struct store_glance *glance)
-{
-	for (size_t i = 0; i < glance->lists; i++) {
-		const struct store_glance_list *list = &glance->list[i];
-		json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", list->name);
-
-		metrics_sample(rules, metrics_copy_labels(labels), list->rules);
-		metrics_sample(imported, labels, list->imported_s);
-	}
+		for (size_t i = 0; i < groups->filters[f].attachments_count; i++)
+			metrics_sample(family, attachment_labels(&groups->filters[f], i), 1);
 }
 
 /*
- * The kernel's count and the filter's, with equal labels. Not behind libxdp's dispatcher, which runs other
- * programs too.
+ * Adds the counts of the driver and of the filter with equal labels. Leaves out interfaces of libxdp's
+ * dispatcher, because other programs may take packets there.
  */
 static void add_received(json_t *received, json_t *seen, const struct kernel_filter *filter,
 			 const struct interface *interfaces, size_t count)
@@ -244,18 +217,16 @@ static void add_received(json_t *received, json_t *seen, const struct kernel_fil
 	__u64 packets;
 
 	for (size_t i = 0; i < filter->attachments_count; i++) {
-		struct kernel_attachment attachment = filter->attachments[i];
+		const struct kernel_attachment *attachment = &filter->attachments[i];
 		json_t *labels;
 
-		if (attachment.root_id != attachment.prog_id ||
-		    kernel_counted_on(filter, &attachment, interfaces, count, &packets, &ignored))
+		if (attachment->root_id != attachment->prog_id ||
+		    kernel_counted_on(filter, attachment, interfaces, count, &packets, &ignored))
 			continue;
-		interface_clean_name(attachment.interface);
-		labels = json_pack("{s:s, s:s, s:s}", "name", name_of(filter), "interface", attachment.interface,
-				   "mode", interface_mode_name(attachment.mode));
+		labels = attachment_labels(filter, i);
 		for (size_t k = 0; k < count; k++)
-			if (interfaces[k].index == attachment.ifindex)
-				metrics_sample(received, json_copy(labels), interfaces[k].received);
+			if (interfaces[k].index == attachment->ifindex)
+				metrics_sample(received, json_incref(labels), interfaces[k].received);
 		metrics_sample(seen, labels, packets);
 	}
 }
@@ -293,13 +264,13 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
-		struct store_glance glance;
+		struct store_summary summary;
 		struct reason reason;
 		char dir[PATH_MAX];
 		int error = session_state_dir(state, group->name, dir, sizeof(dir));
 
 		if (!error)
-			error = store_glance(dir, &glance, &reason);
+			error = store_summary_read(dir, &summary, &reason);
 		else
 			reason_set(&reason, error, "the name of the state directory is too long");
 		if (error == -ENOENT)
@@ -309,9 +280,15 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 			reason_set(unread, error, "no rules of '%s': %s", group->name, reason.text);
 		if (error)
 			continue;
-		metrics_sample(rules, label(group), glance.info.rules);
-		metrics_sample(timed, label(group), glance.info.timed);
-		add_lists(of_list, imported, group, &glance);
+		metrics_sample(rules, label(group), summary.info.rules);
+		metrics_sample(timed, label(group), summary.info.timed);
+		for (size_t k = 0; k < summary.lists; k++) {
+			const struct store_summary_list *list = &summary.list[k];
+			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", list->name);
+
+			metrics_sample(of_list, json_incref(labels), list->rules);
+			metrics_sample(imported, labels, list->imported_s);
+		}
 	}
 }
 
@@ -331,7 +308,7 @@ static json_t *describe(const struct groups *groups, const char *state, struct r
 	return metrics;
 }
 
-int metrics_filters_gather(const char *state, json_t **metrics, struct reason *unread, struct reason *reason)
+int metrics_gather(const char *state, json_t **metrics, struct reason *unread, struct reason *reason)
 {
 	struct kernel_filter *filters;
 	struct groups groups = {};

@@ -22,12 +22,26 @@ static int parse_port(const char *text, in_port_t *port)
 	return *text >= '0' && *text <= '9' && !*end && number >= 1 && number <= 65535 ? 0 : -EINVAL;
 }
 
-/* Cuts a zone like %eth0 off `host`. */
-static int parse_v6(char *host, struct http_address *address)
+int http_address_parse(const char *text, struct http_address *address)
 {
-	char *zone = strchr(host, '%');
+	const char *colon = strrchr(text, ':');
+	const bool is_v6 = *text == '[' && colon > text && colon[-1] == ']';
+	const size_t length = colon ? colon - text - 2 * is_v6 : 0;
 	struct interface interface;
+	char host[HOST_BYTES], *zone;
 
+	*address = (struct http_address){};
+	if (!length || length >= sizeof(host))
+		return -EINVAL;
+	snprintf(host, sizeof(host), "%.*s", (int)length, text + is_v6);
+	if (!is_v6) {
+		address->v4.sin_family = AF_INET;
+		address->bytes = sizeof(address->v4);
+		return inet_pton(AF_INET, host, &address->v4.sin_addr) == 1 ?
+			       parse_port(colon + 1, &address->v4.sin_port) :
+			       -EINVAL;
+	}
+	zone = strchr(host, '%'); /* for example %eth0 */
 	if (zone) {
 		*zone++ = '\0';
 		if (interfaces_find(zone, &interface))
@@ -36,29 +50,8 @@ static int parse_v6(char *host, struct http_address *address)
 	}
 	address->v6.sin6_family = AF_INET6;
 	address->bytes = sizeof(address->v6);
-	return inet_pton(AF_INET6, host, &address->v6.sin6_addr) == 1 ? 0 : -EINVAL;
-}
-
-int http_address_parse(const char *text, struct http_address *address)
-{
-	const char *colon = strrchr(text, ':');
-	bool is_v6 = *text == '[' && colon > text && colon[-1] == ']';
-	size_t length = colon ? colon - text - 2 * is_v6 : 0;
-	char host[HOST_BYTES];
-	int error;
-
-	*address = (struct http_address){};
-	if (!length || length >= sizeof(host))
-		return -EINVAL;
-	snprintf(host, sizeof(host), "%.*s", (int)length, text + is_v6);
-	if (is_v6) {
-		error = parse_v6(host, address);
-	} else {
-		address->v4.sin_family = AF_INET;
-		address->bytes = sizeof(address->v4);
-		error = inet_pton(AF_INET, host, &address->v4.sin_addr) == 1 ? 0 : -EINVAL;
-	}
-	return error ? error : parse_port(colon + 1, is_v6 ? &address->v6.sin6_port : &address->v4.sin_port);
+	return inet_pton(AF_INET6, host, &address->v6.sin6_addr) == 1 ? parse_port(colon + 1, &address->v6.sin6_port) :
+									-EINVAL;
 }
 
 bool http_address_is_loopback(const struct http_address *address)
@@ -68,29 +61,20 @@ bool http_address_is_loopback(const struct http_address *address)
 	return ntohl(address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* SO_REUSEADDR: a restart can take the address at once. IPV6_V6ONLY: no sysctl decides what [::] means. */
-static int set_options(int fd, int family)
-{
-	const int yes = 1, no = 0;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)))
-		return -errno;
-	if (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)))
-		return -errno;
-	return 0;
-}
-
 int http_address_listen(const struct http_address *address)
 {
-	int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+	const int yes = 1, no = 0;
+	const int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
 
 	if (fd < 0)
 		return -errno;
-	error = set_options(fd, address->any.sa_family);
-	if (!error && (bind(fd, &address->any, address->bytes) || listen(fd, WAITING)))
-		error = -errno;
-	if (!error)
+	/* With SO_REUSEADDR a restarted server gets the address at once. Without V6ONLY, [::] includes IPv4. */
+	if (!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) &&
+	    (address->any.sa_family != AF_INET6 || !setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no))) &&
+	    !bind(fd, &address->any, address->bytes) && !listen(fd, WAITING))
 		return fd;
+	error = -errno;
 	close(fd);
 	return error;
 }

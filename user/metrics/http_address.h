@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The address and port where a server listens, as an operator writes them, and the TCP socket for them. */
+/* Reads the address and port where a server listens, and makes the TCP socket for them. */
 #ifndef XDP_CUCKOO_HTTP_ADDRESS_H
 #define XDP_CUCKOO_HTTP_ADDRESS_H
 
@@ -21,7 +21,7 @@ int http_address_parse(const char *text, struct http_address *address);
 /* Whether only processes of this host can connect. */
 bool http_address_is_loopback(const struct http_address *address);
 
-/* A listening, non-blocking socket. [::] stands for all addresses, of IPv4 too. -errno. */
+/* Returns a listening, non-blocking socket, or -errno. [::] means all addresses, of IPv4 too. */
 int http_address_listen(const struct http_address *address);
 
 #endif

@@ -19,9 +19,9 @@
 #define REQUEST_BYTES 4096 /* the headers of the answer count too */
 
 /*
- * ---- the library: linking it would load TLS libraries too, which costs every start of the tool 3.5 ms ----
+ * The functions of libmicrohttpd. The tool is not linked with it, because that would load TLS libraries too and
+ * cost every start 3.5 ms.
  */
-
 /* clang-format off */
 #define FUNCTIONS(X) \
 	X(get_connection_info) X(create_response_from_buffer) X(add_response_header) X(queue_response) \
@@ -58,16 +58,14 @@ static __s64 now_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-/* ---- connections ---- */
-
-/* libmicrohttpd sees the end of the stream, and closes the connection. */
+/* libmicrohttpd sees the end of the stream and closes the connection. */
 static void shut(struct connection *connection)
 {
 	connection->is_shut = true;
 	shutdown(connection->fd, SHUT_RDWR);
 }
 
-/* The oldest connection that is not shut; NULL: there is none. *count: how many there are. */
+/* Returns the oldest connection that is not shut, or NULL. Sets *count to their number. */
 static struct connection *find_oldest(struct http_server *server, unsigned int *count)
 {
 	struct connection *oldest = NULL;
@@ -85,69 +83,54 @@ static struct connection *find_oldest(struct http_server *server, unsigned int *
 	return oldest;
 }
 
-static void begin(struct http_server *server, struct MHD_Connection *of, void **context)
+/* Called when a connection starts and when it ends. */
+static void track_connection(void *context, struct MHD_Connection *of, void **of_connection,
+			     enum MHD_ConnectionNotificationCode what)
 {
-	const union MHD_ConnectionInfo *info = mhd.get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct connection *oldest, *connection = server->connection;
+	struct http_server *server = context;
+	struct connection *oldest, *connection = *of_connection;
 	unsigned int count;
 
-	oldest = find_oldest(server, &count);
-	if (count == CONNECTIONS)
-		shut(oldest);
-	while (connection->fd >= 0)
-		connection++;
-	*connection = (struct connection){ .fd = info->connect_fd, .since_ms = now_ms() };
-	*context = connection;
-}
-
-static void notice(void *context, struct MHD_Connection *of, void **of_connection,
-		   enum MHD_ConnectionNotificationCode what)
-{
-	struct connection *connection = *of_connection;
-	struct http_server *server = context;
-
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-		begin(server, of, of_connection);
+		oldest = find_oldest(server, &count);
+		if (count == CONNECTIONS)
+			shut(oldest);
+		for (connection = server->connection; connection->fd >= 0;)
+			connection++;
+		connection->fd = mhd.get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+		connection->is_shut = false;
+		connection->since_ms = now_ms();
+		*of_connection = connection;
 	} else if (connection) {
 		connection->fd = -1;
 		server->has_room = true;
 	}
 }
 
-/* ---- requests ---- */
-
-static enum MHD_Result answer(struct MHD_Connection *connection, const struct http_page *page)
-{
-	struct MHD_Response *response =
-		mhd.create_response_from_buffer(page->bytes, (void *)page->text, MHD_RESPMEM_MUST_COPY);
-	enum MHD_Result result = response ? MHD_YES : MHD_NO;
-
-	if (result)
-		result = mhd.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
-	if (result)
-		result = mhd.add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-	if (result && page->status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		result = mhd.add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	if (result)
-		result = mhd.queue_response(connection, page->status, response);
-	if (response)
-		mhd.destroy_response(response);
-	return result;
-}
-
-/* libmicrohttpd closes the connection if this fails. */
-static enum MHD_Result take_request(void *context, struct MHD_Connection *connection, const char *path,
-				    const char *method, const char *version, const char *body, size_t *body_bytes,
-				    void **state)
+/* If this fails, libmicrohttpd closes the connection. */
+static enum MHD_Result answer_request(void *context, struct MHD_Connection *connection, const char *path,
+				      const char *method, const char *version, const char *body, size_t *body_bytes,
+				      void **state)
 {
 	static const char refusal[] = "only GET and HEAD\n";
 	struct http_server *server = context;
 	struct http_page page = { MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", refusal, strlen(refusal) };
+	enum MHD_Result result = MHD_NO;
+	struct MHD_Response *response;
 
 	(void)version, (void)body, (void)body_bytes, (void)state;
 	if (!strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD))
 		server->pages(path, server->context, &page);
-	return answer(connection, &page);
+	response = mhd.create_response_from_buffer(page.bytes, (void *)page.text, MHD_RESPMEM_MUST_COPY);
+	if (!response)
+		return MHD_NO;
+	if (mhd.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page.type) &&
+	    mhd.add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") &&
+	    (page.status != MHD_HTTP_METHOD_NOT_ALLOWED ||
+	     mhd.add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD")))
+		result = mhd.queue_response(connection, page.status, response);
+	mhd.destroy_response(response);
+	return result;
 }
 
 /* No page has %xx in its path, so escapes stay as they are. A decoded %00 would end the text. */
@@ -157,29 +140,26 @@ static size_t leave_escapes(void *server, struct MHD_Connection *connection, cha
 	return strlen(text);
 }
 
-/* ---- the server ---- */
-
 int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server)
 {
-	struct http_server *new = NULL;
 	void *library = dlopen(HTTP_SERVER_LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never unloaded */
-	const int error = library && FUNCTIONS(LOAD) true ? 0 : -ELIBACC;
+	const bool is_loaded = library && FUNCTIONS(LOAD) true;
+	struct http_server *new = is_loaded ? calloc(1, sizeof(*new)) : NULL;
 
-	if (!error)
-		new = calloc(1, sizeof(*new));
 	*server = new;
 	if (!new) {
 		close(listener);
-		return error ? error : -ENOMEM;
+		return is_loaded ? -ENOMEM : -ELIBACC;
 	}
 	*new = (struct http_server){ .listener = listener, .pages = pages, .context = context };
 	for (size_t i = 0; i < CONNECTIONS + 1; i++)
 		new->connection[i].fd = -1;
-	new->daemon = mhd.start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, take_request, new, MHD_OPTION_LISTEN_SOCKET,
+	new->daemon = mhd.start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer_request, new, MHD_OPTION_LISTEN_SOCKET,
 				       listener, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS + 1,
 				       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
-				       MHD_OPTION_NOTIFY_CONNECTION, notice, new, MHD_OPTION_UNESCAPE_CALLBACK,
-				       leave_escapes, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+				       MHD_OPTION_NOTIFY_CONNECTION, track_connection, new,
+				       MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL, MHD_OPTION_STRICT_FOR_CLIENT,
+				       1, MHD_OPTION_END);
 	if (new->daemon)
 		return 0;
 	http_server_close(new);

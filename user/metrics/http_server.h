@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A small HTTP server without threads. Its owner polls for it and calls http_server_run(), and makes the
- * pages. Clients can only read, with GET and HEAD. Only this module uses libmicrohttpd, and loads it when a
- * server opens.
- *
- * Clients cannot exceed these limits: a request has at most 4 KiB; a connection serves one request and lasts
- * at most 5 seconds; there are at most 16 connections. A further one is accepted, and the oldest is closed.
+ * A small HTTP server without threads, for GET and HEAD. Its owner polls, calls http_server_run() and makes
+ * the pages. A request has at most 4 KiB. A connection serves one request and lasts at most 5 seconds. There
+ * are at most 16 connections: a new one closes the oldest.
  */
 #ifndef XDP_CUCKOO_HTTP_SERVER_H
 #define XDP_CUCKOO_HTTP_SERVER_H
 
 #include <stddef.h>
 
-#define HTTP_SERVER_LIBRARY "libmicrohttpd.so.12"
+#define HTTP_SERVER_LIBRARY "libmicrohttpd.so.12" /* loaded when a server opens */
 
 struct http_server;
 
@@ -23,12 +20,12 @@ struct http_page {
 	size_t bytes;
 };
 
-/* Makes the page for a path: as in the request, but without '?' and what follows. */
+/* Makes the page for a path. The path does not contain '?' and the text after it. */
 typedef void http_server_pages(const char *path, void *context, struct http_page *page);
 
 /*
- * `listener`: a listening, non-blocking socket. http_server_close() closes it, and accepts NULL. 0; -ENOMEM;
- * -ELIBACC: HTTP_SERVER_LIBRARY is not installed.
+ * Takes over `listener`, a listening, non-blocking socket. 0; -ENOMEM; -ELIBACC: HTTP_SERVER_LIBRARY is not
+ * installed. http_server_close() accepts NULL.
  */
 int http_server_open(int listener, http_server_pages *pages, void *context, struct http_server **server);
 void http_server_close(struct http_server *server);

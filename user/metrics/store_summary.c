@@ -9,15 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GLANCE_MS 5000
+#define READ_MS 5000
 #define HUNG_MAX 16
 
-/* Killed children that hang in the kernel. Each ends when the kernel lets it. 0: free place. */
+/* Killed children that still hang in the kernel; 0: free place. */
 static pid_t hung[HUNG_MAX];
 
 struct answer {
 	int error;
-	struct store_glance glance;
+	struct store_summary summary;
 	struct reason reason;
 };
 
@@ -29,55 +29,48 @@ __attribute__((noreturn)) static void bus_error(int signal_number)
 	_exit(1);
 }
 
-static int look_at_lists(struct store *store, struct store_glance *glance)
-{
-	struct store_lists lists;
-	int error = store_lists(store, &lists);
-
-	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
-		const struct store_list *list = &lists.list[i];
-		struct store_glance_list *seen = &glance->list[glance->lists];
-
-		if (!list->name[0])
-			continue;
-		memcpy(seen->name, list->name, sizeof(seen->name));
-		seen->rules = list->rules;
-		seen->imported_s = list->imported_s;
-		glance->lists++;
-	}
-	return error;
-}
-
-/* Runs in the child. Its end frees its memory. */
-__attribute__((noreturn)) static void look(const char *dir, int to)
+/* Runs in the child. The end of the process frees its memory. */
+__attribute__((noreturn)) static void read_in_child(const char *dir, int to)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error };
 	struct answer answer = {};
+	struct store_summary *summary = &answer.summary;
+	struct store_lists lists;
 	struct store *store;
 
 	sigaction(SIGBUS, &on_bus_error, NULL);
 	answer.error = store_open(dir, STORE_READ, &store, &answer.reason);
 	if (!answer.error)
-		answer.error = store_info(store, &answer.glance.info);
+		answer.error = store_info(store, &summary->info);
 	if (!answer.error)
-		answer.error = look_at_lists(store, &answer.glance);
+		answer.error = store_lists(store, &lists);
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !answer.error; i++) {
+		const struct store_list *list = &lists.list[i];
+		struct store_summary_list *to_list = &summary->list[summary->lists];
+
+		if (!list->name[0])
+			continue;
+		memcpy(to_list->name, list->name, sizeof(to_list->name));
+		to_list->rules = list->rules;
+		to_list->imported_s = list->imported_s;
+		summary->lists++;
+	}
 	if (answer.error && !*answer.reason.text)
 		reason_set(&answer.reason, answer.error, "cannot read the store: %s", strerror(-answer.error));
 	store_close(store);
 	_exit(write(to, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
 }
 
-static int await(int from, struct answer *answer, struct reason *reason)
+static int await_answer(int from, struct answer *answer, struct reason *reason)
 {
 	struct pollfd file = { .fd = from, .events = POLLIN };
 
-	if (poll(&file, 1, GLANCE_MS) <= 0)
+	if (poll(&file, 1, READ_MS) <= 0)
 		return reason_set(reason, -ETIMEDOUT, "the store was not read in %d seconds: its disk hangs",
-				  GLANCE_MS / 1000);
+				  READ_MS / 1000);
 	if (read(from, answer, sizeof(*answer)) != sizeof(*answer))
 		return reason_set(reason, -EIO,
-				  "the store cannot be read: its data.mdb has been cut short, or "
-				  "the disk fails");
+				  "the store cannot be read: its data.mdb has been cut short, or the disk fails");
 	*reason = answer->reason;
 	return answer->error;
 }
@@ -96,7 +89,7 @@ static pid_t *reap_hung(void)
 	return place;
 }
 
-int store_glance(const char *dir, struct store_glance *glance, struct reason *reason)
+int store_summary_read(const char *dir, struct store_summary *summary, struct reason *reason)
 {
 	pid_t child, *place = reap_hung();
 	struct answer answer = {};
@@ -109,19 +102,19 @@ int store_glance(const char *dir, struct store_glance *glance, struct reason *re
 		return reason_set(reason, -errno, "cannot make a pipe: %s", strerror(errno));
 	child = fork();
 	if (!child)
-		look(dir, ends[1]);
+		read_in_child(dir, ends[1]);
 	error = child < 0 ? -errno : 0;
 	close(ends[1]);
 	if (error)
 		reason_set(reason, error, "cannot start a process to read the store: %s", strerror(-error));
 	else
-		error = await(ends[0], &answer, reason);
+		error = await_answer(ends[0], &answer, reason);
 	close(ends[0]);
 	if (child > 0) {
 		kill(child, SIGKILL);
 		if (!waitpid(child, NULL, error == -ETIMEDOUT ? WNOHANG : 0))
 			*place = child;
 	}
-	*glance = answer.glance;
+	*summary = answer.summary;
 	return error;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Prometheus' text format: https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/* https://prometheus.io/docs/instrumenting/exposition_formats/ */
 #include "metrics/text_format.h"
 
 #include <errno.h>
@@ -28,34 +28,11 @@ json_t *metrics_family(json_t *metrics, const char *name, enum metric_type type,
 	return family;
 }
 
-json_t *metrics_copy_labels(const json_t *labels)
-{
-	json_t *copy = json_copy((json_t *)labels);
-
-	is_short |= json_object_size(copy) != json_object_size(labels);
-	return copy;
-}
-
-void metrics_label(json_t *labels, const char *name, const char *value)
-{
-	is_short |= json_object_set_new(labels, name, json_string(value)) != 0;
-}
-
 void metrics_sample(json_t *family, json_t *labels, double value)
 {
 	json_t *sample = json_pack("{s:o, s:f}", "labels", labels, "value", value);
 
 	is_short |= json_array_append_new(json_object_get(family, "samples"), sample) != 0;
-}
-
-/* The name of an interface may contain quotes and backslashes. */
-static void write_escaped(FILE *to, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '\\' || *text == '"')
-			fputc('\\', to);
-		fputc(*text, to);
-	}
 }
 
 static void write_labels(FILE *to, const json_t *labels)
@@ -66,7 +43,12 @@ static void write_labels(FILE *to, const json_t *labels)
 	json_object_foreach((json_t *)labels, name, value)
 	{
 		fprintf(to, "%s%s=\"", before, name);
-		write_escaped(to, json_string_value(value));
+		/* The name of an interface may contain quotes and backslashes. */
+		for (const char *c = json_string_value(value); *c; c++)
+			if (*c == '\\' || *c == '"')
+				fprintf(to, "\\%c", *c);
+			else
+				fputc(*c, to);
 		fputc('"', to);
 		before = ",";
 	}

@@ -11,46 +11,28 @@
 
 #include "base/grace_period.h"
 
-#define CLAIM_AGAIN_MS 100
+#define RETRY_MS 100
 
-static int no_memory(struct reason *reason)
+static int say_no_memory(struct reason *reason)
 {
 	return reason_set(reason, -ENOMEM, "not enough memory to listen");
 }
 
-/* A filter that is not set up yet has no name: it may get any. */
-static bool is_anybodys(const struct abi_config *config)
-{
-	return !config->magic;
-}
-
 static bool is_meant(const struct listener *listener, const struct abi_config *config)
 {
-	return is_anybodys(config) || !strncmp(config->name, listener->name, sizeof(config->name));
+	/* A filter that is not set up has no name yet, and may get this one. */
+	return !config->magic || !strncmp(config->name, listener->name, sizeof(config->name));
 }
 
-/* ---- the filters ---- */
-
-/* -EBUSY gets a reason with the interface; other errors have one. */
-static int say_refused(const struct kernel_filter *filter, int error, struct reason *reason)
+/* Takes the lease. If another listener has it but does not renew it, waits until the lease ends. */
+static int take_lease(const struct listener *listener, const struct kernel_filter *filter,
+		      const struct kernel_samples *samples, struct reason *reason)
 {
-	if (error != -EBUSY)
-		return error;
-	return reason_set(reason, error, "another xdp-cuckoo monitor listens to the filter on '%s': one at a time",
-			  filter->attachments[0].interface);
-}
-
-/*
- * If the lease of another listener is not renewed, that listener may have died: waits until the lease ends.
- */
-static int claim(const struct listener *listener, const struct kernel_filter *filter,
-		 const struct kernel_samples *samples, struct reason *reason)
-{
-	const struct timespec pause = { .tv_nsec = CLAIM_AGAIN_MS * 1000000 };
+	const struct timespec pause = { .tv_nsec = RETRY_MS * 1000000 };
 	const __u64 before = kernel_samples_lease(samples);
 	int error = kernel_samples_renew(samples, &listener->kernel, reason);
 
-	while (error == -EBUSY && !is_anybodys(filter->config) && kernel_samples_lease(samples) == before) {
+	while (error == -EBUSY && filter->config->magic && kernel_samples_lease(samples) == before) {
 		nanosleep(&pause, NULL);
 		error = kernel_samples_renew(samples, &listener->kernel, reason);
 	}
@@ -65,7 +47,6 @@ static struct kernel_samples *find(const struct listener *listener, const struct
 	return NULL;
 }
 
-/* Starts to listen to one more filter. */
 static int join(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
 {
 	struct kernel_samples **grown =
@@ -77,12 +58,12 @@ static int join(struct listener *listener, const struct kernel_filter *filter, s
 	if (grown)
 		listener->samples = grown;
 	if (!samples)
-		return no_memory(reason);
+		return say_no_memory(reason);
 	error = kernel_samples_open(filter, samples, reason);
 	if (!error)
-		error = say_refused(filter, claim(listener, filter, samples, reason), reason);
+		error = take_lease(listener, filter, samples, reason);
 	if (!error && epoll_ctl(listener->fd, EPOLL_CTL_ADD, kernel_samples_fd(samples), &event))
-		error = no_memory(reason);
+		error = say_no_memory(reason);
 	samples->is_there = true;
 	if (!error) {
 		listener->samples[listener->count++] = samples;
@@ -94,7 +75,7 @@ static int join(struct listener *listener, const struct kernel_filter *filter, s
 	return error;
 }
 
-/* A new table of a filter keeps the ring, but has its own lease. */
+/* A new table of a filter keeps the ring but has its own lease. */
 static int renew(const struct listener *listener, const struct kernel_filter *filter, struct kernel_samples *samples,
 		 struct reason *reason)
 {
@@ -105,7 +86,7 @@ static int renew(const struct listener *listener, const struct kernel_filter *fi
 		error = kernel_samples_follow(filter, samples, reason);
 	if (!error)
 		error = kernel_samples_renew(samples, &listener->kernel, reason);
-	return say_refused(filter, error, reason);
+	return error;
 }
 
 static void add(struct abi_sampling *sum, const struct abi_sampling *more)
@@ -115,7 +96,7 @@ static void add(struct abi_sampling *sum, const struct abi_sampling *more)
 	sum->lost += more->lost;
 }
 
-/* Leaves filters that were missing at two looks in a row: their rings have been read. */
+/* Leaves the filters that were missing twice in a row. Their rings have been read in between. */
 static void leave_gone(struct listener *listener)
 {
 	for (size_t i = listener->count; i-- > 0;) {
@@ -135,34 +116,34 @@ static void leave_gone(struct listener *listener)
 		listener->samples[i]->is_there = false;
 }
 
-static int add_interfaces(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
-{
-	const size_t count = listener->interfaces_count + filter->attachments_count;
-	struct kernel_attachment *grown = realloc(listener->interfaces, (count + 1) * sizeof(*grown));
-
-	if (!grown)
-		return no_memory(reason);
-	memcpy(grown + listener->interfaces_count, filter->attachments, filter->attachments_count * sizeof(*grown));
-	listener->interfaces = grown;
-	listener->interfaces_count = count;
-	return 0;
-}
-
 static int listen_to(struct listener *listener, const struct kernel_filter *filter, struct reason *reason)
 {
+	const size_t count = listener->interfaces_count + filter->attachments_count;
 	struct kernel_samples *samples = find(listener, filter);
+	struct kernel_attachment *grown;
 	int error;
 
-	/* A filter without a name may have got another name since: it belongs to another listener. */
+	/* A filter without a name may have got another name meanwhile. Then it belongs to another listener. */
 	if (!is_meant(listener, filter->config)) {
 		if (samples)
 			kernel_samples_release(samples, &listener->kernel);
 		return 0;
 	}
 	error = samples ? renew(listener, filter, samples, reason) : join(listener, filter, reason);
-	if (error == -EBUSY && is_anybodys(filter->config))
+	if (error == -EBUSY && !filter->config->magic)
 		return 0;
-	return error ? error : add_interfaces(listener, filter, reason);
+	if (error == -EBUSY)
+		reason_set(reason, error, "another xdp-cuckoo monitor listens to the filter on '%s': one at a time",
+			   filter->attachments[0].interface);
+	if (error)
+		return error;
+	grown = realloc(listener->interfaces, (count + 1) * sizeof(*grown));
+	if (!grown)
+		return say_no_memory(reason);
+	memcpy(grown + listener->interfaces_count, filter->attachments, filter->attachments_count * sizeof(*grown));
+	listener->interfaces = grown;
+	listener->interfaces_count = count;
+	return 0;
 }
 
 int listener_renew(struct listener *listener, struct reason *reason)
@@ -171,19 +152,15 @@ int listener_renew(struct listener *listener, struct reason *reason)
 	size_t count;
 	int error = kernel_find(listener->name, &filters, &count, reason);
 
-	if (error) {
-		kernel_filters_free(filters, count);
-		return error;
+	if (!error) {
+		leave_gone(listener);
+		listener->interfaces_count = 0;
 	}
-	leave_gone(listener);
-	listener->interfaces_count = 0;
 	for (size_t i = 0; i < count && !error; i++)
 		error = listen_to(listener, &filters[i], reason);
 	kernel_filters_free(filters, count);
 	return error;
 }
-
-/* ---- a listener's life ---- */
 
 int listener_open(struct listener *listener, const char *name, __u32 every, __u32 rate, struct reason *reason)
 {
@@ -192,7 +169,7 @@ int listener_open(struct listener *listener, const char *name, __u32 every, __u3
 	*listener = (struct listener){ .name = name, .kernel.every = every, .fd = epoll_create1(EPOLL_CLOEXEC) };
 	error = kernel_sample_credit(rate, &listener->kernel.credit, reason);
 	if (listener->fd < 0)
-		error = no_memory(reason);
+		error = say_no_memory(reason);
 	while (!error && !listener->kernel.id)
 		if (getrandom(&listener->kernel.id, sizeof(listener->kernel.id), 0) < 0 && errno != EINTR)
 			error = reason_set(reason, -errno, "cannot draw a random number: %s", strerror(errno));
@@ -226,22 +203,22 @@ void listener_close(struct listener *listener)
 	*listener = (struct listener){};
 }
 
-static int pass_over(const struct abi_sample *sample, void *context)
+static int skip(const struct abi_sample *sample, void *context)
 {
 	(void)sample, (void)context;
 	return 0;
 }
 
-/* Skips the samples of a filter that has just got another name. */
 int listener_read(struct listener *listener, int (*visit)(const struct abi_sample *sample, void *context),
 		  void *context)
 {
 	int error = 0;
 
 	for (size_t i = 0; i < listener->count && !error; i++) {
-		const bool is_heard = is_meant(listener, listener->samples[i]->config);
+		/* The filter may just have got another name. */
+		const bool is_ours = is_meant(listener, listener->samples[i]->config);
 
-		error = kernel_samples_read(listener->samples[i], is_heard ? visit : pass_over, context);
+		error = kernel_samples_read(listener->samples[i], is_ours ? visit : skip, context);
 	}
 	return error;
 }

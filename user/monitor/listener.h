@@ -1,41 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Receives samples of dropped packets from all filters of a name. It follows a filter to a new table, and
- * joins filters that are loaded later. Knows neither packets nor rules.
+ * Receives samples of dropped packets from all filters of a name, also from new tables of these filters and from
+ * filters that are loaded later.
  */
 #ifndef XDP_CUCKOO_LISTENER_H
 #define XDP_CUCKOO_LISTENER_H
 
 #include "kernel/samples.h"
 
-#define LISTENER_RENEW_MS 1000 /* how often listener_renew() is to be called */
+#define LISTENER_RENEW_MS 1000 /* call listener_renew() as often as this */
 
 struct listener {
 	const char *name; /* of the filters */
 	struct kernel_listener kernel;
 	struct kernel_samples **samples; /* of each filter */
 	size_t count;
-	struct abi_sampling gone;             /* the counts of filters that are gone */
-	struct kernel_attachment *interfaces; /* that the filters run on */
+	struct abi_sampling gone;             /* the counts of filters that no longer run */
+	struct kernel_attachment *interfaces; /* where the filters run */
 	size_t interfaces_count;
-	int fd; /* is readable when there are samples */
+	int fd; /* readable when there are samples */
 };
 
 /*
- * 0; -ENOENT, without a reason: no such filter runs; -EBUSY: another process listens. If that process has
- * died, this waits until its lease ends: at most KERNEL_LEASE_MS. On failure the listener is closed.
+ * If another listener has died, waits until its lease ends: at most KERNEL_LEASE_MS. 0; -ENOENT, without a reason:
+ * no such filter runs; -EBUSY: another process listens; other -errno. On failure the listener is closed.
  * listener_close() accepts a zeroed struct.
  */
 int listener_open(struct listener *listener, const char *name, __u32 every, __u32 rate, struct reason *reason);
 void listener_close(struct listener *listener);
 
-/*
- * Renews the lease of each filter, and finds new tables and filters. -EBUSY: another process listens; other
- * -errno.
- */
+/* Renews the leases, and finds new tables and filters. 0; -EBUSY: another process listens; other -errno. */
 int listener_renew(struct listener *listener, struct reason *reason);
 
-/* Stops the samples. After this, listener_read() gets the last ones. */
+/* Gives the leases up. After this, listener_read() gets the last samples. */
 void listener_stop(struct listener *listener);
 
 /* Passes all waiting samples to `visit`, until it returns -errno. Returns that, or 0. */

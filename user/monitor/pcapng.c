@@ -11,11 +11,7 @@
 #define ROOM_BYTES 65536
 #define BLOCK_BYTES_MAX (PCAPNG_SNAP_BYTES_MAX + PCAPNG_TEXT_BYTES_MAX + 64) /* with headers and padding */
 
-enum block_type {
-	BLOCK_SECTION = 0x0a0d0d0a,
-	BLOCK_INTERFACE = 1,
-	BLOCK_PACKET = 6,
-};
+enum block_type { BLOCK_SECTION = 0x0a0d0d0a, BLOCK_INTERFACE = 1, BLOCK_PACKET = 6 };
 
 enum option {
 	OPTION_END = 0,
@@ -29,8 +25,6 @@ enum option {
 #define LINK_ETHERNET 1
 #define NANOSECONDS 9
 #define UNKNOWN_LENGTH (~0ULL) /* the section extends to the end of the file */
-
-/* ---- parts of a block ---- */
 
 static void put(struct pcapng *pcapng, const void *data, size_t bytes)
 {
@@ -51,10 +45,8 @@ static void put_u32(struct pcapng *pcapng, __u32 value)
 /* Pads to a multiple of four bytes. */
 static void put_padded(struct pcapng *pcapng, const void *data, size_t bytes)
 {
-	static const __u8 padding[3];
-
 	put(pcapng, data, bytes);
-	put(pcapng, padding, -bytes % 4);
+	put(pcapng, "\0\0\0", -bytes % 4);
 }
 
 static void put_option(struct pcapng *pcapng, enum option option, const void *data, size_t bytes)
@@ -90,34 +82,6 @@ static void end_block(struct pcapng *pcapng, size_t start)
 	put_u32(pcapng, bytes);
 }
 
-/* ---- blocks ---- */
-
-static void put_section(struct pcapng *pcapng)
-{
-	const __u64 length = UNKNOWN_LENGTH;
-	const size_t start = begin_block(pcapng, BLOCK_SECTION);
-
-	put_u32(pcapng, BYTE_ORDER_MAGIC);
-	put_u16(pcapng, 1);
-	put_u16(pcapng, 0);
-	put(pcapng, &length, sizeof(length));
-	put_text(pcapng, OPTION_USER_APPLICATION, "xdp-cuckoo " VERSION);
-	end_block(pcapng, start);
-}
-
-static void put_interface(struct pcapng *pcapng, const char *name)
-{
-	const __u8 resolution = NANOSECONDS;
-	const size_t start = begin_block(pcapng, BLOCK_INTERFACE);
-
-	put_u16(pcapng, LINK_ETHERNET);
-	put_u16(pcapng, 0);
-	put_u32(pcapng, pcapng->snap_bytes);
-	put_text(pcapng, OPTION_NAME, name);
-	put_option(pcapng, OPTION_RESOLUTION, &resolution, sizeof(resolution));
-	end_block(pcapng, start);
-}
-
 /* The number of an interface in the file is its index in pcapng->interface. */
 static size_t find_interface(const struct pcapng *pcapng, __u32 interface)
 {
@@ -128,29 +92,21 @@ static size_t find_interface(const struct pcapng *pcapng, __u32 interface)
 	return number;
 }
 
-static void put_packet(struct pcapng *pcapng, const struct pcapng_packet *packet, __u32 number)
-{
-	const __u32 captured = packet->captured < pcapng->snap_bytes ? packet->captured : pcapng->snap_bytes;
-	const size_t start = begin_block(pcapng, BLOCK_PACKET);
-
-	put_u32(pcapng, number);
-	put_u32(pcapng, packet->time_ns >> 32);
-	put_u32(pcapng, packet->time_ns);
-	put_u32(pcapng, captured);
-	put_u32(pcapng, packet->length);
-	put_padded(pcapng, packet->data, captured);
-	put_text(pcapng, OPTION_COMMENT, packet->comment);
-	end_block(pcapng, start);
-}
-
-/* ---- the file ---- */
-
 int pcapng_open(struct pcapng *pcapng, int fd, __u32 snap_bytes)
 {
+	const __u64 length = UNKNOWN_LENGTH;
+	size_t start;
+
 	*pcapng = (struct pcapng){ .fd = fd, .bytes = malloc(ROOM_BYTES), .snap_bytes = snap_bytes };
 	if (!pcapng->bytes)
 		return -ENOMEM;
-	put_section(pcapng);
+	start = begin_block(pcapng, BLOCK_SECTION);
+	put_u32(pcapng, BYTE_ORDER_MAGIC);
+	put_u16(pcapng, 1); /* the version of the format: 1.0 */
+	put_u16(pcapng, 0);
+	put(pcapng, &length, sizeof(length));
+	put_text(pcapng, OPTION_USER_APPLICATION, "xdp-cuckoo " VERSION);
+	end_block(pcapng, start);
 	return pcapng_flush(pcapng);
 }
 
@@ -183,7 +139,9 @@ static int make_room(struct pcapng *pcapng)
 
 int pcapng_add_interface(struct pcapng *pcapng, __u32 interface, const char *name)
 {
+	const __u8 resolution = NANOSECONDS;
 	__u32 *grown;
+	size_t start;
 	int error;
 
 	if (find_interface(pcapng, interface) < pcapng->interfaces)
@@ -196,16 +154,33 @@ int pcapng_add_interface(struct pcapng *pcapng, __u32 interface, const char *nam
 	if (error)
 		return error;
 	grown[pcapng->interfaces++] = interface;
-	put_interface(pcapng, name);
+	start = begin_block(pcapng, BLOCK_INTERFACE);
+	put_u16(pcapng, LINK_ETHERNET);
+	put_u16(pcapng, 0);
+	put_u32(pcapng, pcapng->snap_bytes);
+	put_text(pcapng, OPTION_NAME, name);
+	put_option(pcapng, OPTION_RESOLUTION, &resolution, sizeof(resolution));
+	end_block(pcapng, start);
 	return 0;
 }
 
 int pcapng_add(struct pcapng *pcapng, const struct pcapng_packet *packet)
 {
+	const __u32 captured = packet->captured < pcapng->snap_bytes ? packet->captured : pcapng->snap_bytes;
 	const size_t number = find_interface(pcapng, packet->interface);
+	size_t start;
 	int error = number < pcapng->interfaces ? make_room(pcapng) : -ENODEV;
 
-	if (!error)
-		put_packet(pcapng, packet, number);
-	return error;
+	if (error)
+		return error;
+	start = begin_block(pcapng, BLOCK_PACKET);
+	put_u32(pcapng, number);
+	put_u32(pcapng, packet->time_ns >> 32);
+	put_u32(pcapng, packet->time_ns);
+	put_u32(pcapng, captured);
+	put_u32(pcapng, packet->length);
+	put_padded(pcapng, packet->data, captured);
+	put_text(pcapng, OPTION_COMMENT, packet->comment);
+	end_block(pcapng, start);
+	return 0;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Writes packets in the pcapng format of tcpdump and Wireshark (draft-ietf-opsawg-pcapng), with interface
- * names, times in nanoseconds, original lengths and comments. Writes only whole blocks, so that the file is
- * readable at any time.
+ * Writes packets in the pcapng format of tcpdump and Wireshark (draft-ietf-opsawg-pcapng). Writes only whole blocks,
+ * so that the file is readable at any time.
  */
 #ifndef XDP_CUCKOO_PCAPNG_H
 #define XDP_CUCKOO_PCAPNG_H
@@ -12,7 +11,7 @@
 #include <linux/types.h>
 
 #define PCAPNG_SNAP_BYTES_MAX 16384
-#define PCAPNG_TEXT_BYTES_MAX 1024 /* of comments and names; longer ones are cut */
+#define PCAPNG_TEXT_BYTES_MAX 1024 /* longer comments and names are cut */
 
 struct pcapng {
 	int fd;
@@ -32,16 +31,13 @@ struct pcapng_packet {
 	const char *comment; /* UTF-8 */
 };
 
-/*
- * Writes to `fd`, which the caller closes. Writes at most `snap_bytes` of each packet, which may be up to
- * PCAPNG_SNAP_BYTES_MAX. 0; -errno.
- */
+/* Writes to `fd`, which the caller closes; of each packet at most `snap_bytes`, up to PCAPNG_SNAP_BYTES_MAX. -errno. */
 int pcapng_open(struct pcapng *pcapng, int fd, __u32 snap_bytes);
 void pcapng_close(struct pcapng *pcapng); /* accepts a zeroed struct */
 
 /*
- * Add an interface before its packets; adding it again does nothing. 0; -errno; -ENODEV: the packet's
- * interface was not added. Blocks are buffered; pcapng_flush() writes them.
+ * Call pcapng_add_interface() before pcapng_add() of its packets, and pcapng_flush() to write the buffered blocks.
+ * 0; -ENODEV: the interface was not added; other -errno.
  */
 int pcapng_add_interface(struct pcapng *pcapng, __u32 interface, const char *name);
 int pcapng_add(struct pcapng *pcapng, const struct pcapng_packet *packet);

@@ -4,16 +4,6 @@
 #include "change/change.h"
 #include "parse_packet.h"
 
-/* Outcomes without a policy are drops by a rule. */
-static enum sample_cause cause_of(const struct abi_sample *sample, struct store *store, struct sample_view *view)
-{
-	if (sample->outcome < OUTCOME_POLICIES)
-		return SAMPLE_POLICY;
-	if (!store || !view->has_flow || query_test(store, &view->flow, &view->rule) || view->rule.action != RULE_DROP)
-		return SAMPLE_UNKNOWN_RULE;
-	return SAMPLE_RULE;
-}
-
 struct sample_view sample_view(const struct abi_sample *sample, struct store *store)
 {
 	struct sample_view view = {};
@@ -23,6 +13,11 @@ struct sample_view sample_view(const struct abi_sample *sample, struct store *st
 	view.has_flow = flow.family != FLOW_NO_FAMILY;
 	if (view.has_flow)
 		view.flow = rule_of_flow(&flow);
-	view.cause = cause_of(sample, store, &view);
+	if (sample->outcome < OUTCOME_POLICIES)
+		view.cause = SAMPLE_POLICY;
+	else if (store && view.has_flow && !query_test(store, &view.flow, &view.rule) && view.rule.action == RULE_DROP)
+		view.cause = SAMPLE_RULE;
+	else
+		view.cause = SAMPLE_UNKNOWN_RULE;
 	return view;
 }

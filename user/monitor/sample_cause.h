@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Explains a sample: the flow of the packet, and what dropped it. */
-#ifndef XDP_CUCKOO_SAMPLE_VIEW_H
-#define XDP_CUCKOO_SAMPLE_VIEW_H
+/* Finds the flow of a sampled packet, and the rule or policy that dropped it. */
+#ifndef XDP_CUCKOO_SAMPLE_CAUSE_H
+#define XDP_CUCKOO_SAMPLE_CAUSE_H
 
 #include "abi.h"
 #include "rule/rule.h"
@@ -9,7 +9,7 @@
 
 enum sample_cause {
 	SAMPLE_RULE,         /* a stored rule */
-	SAMPLE_UNKNOWN_RULE, /* it was deleted or has ended, or a compact table had a false positive */
+	SAMPLE_UNKNOWN_RULE, /* a rule that is deleted or has ended, or a false positive of a compact table */
 	SAMPLE_POLICY,       /* the policy for the sample's outcome */
 };
 
@@ -20,10 +20,7 @@ struct sample_view {
 	struct rule rule; /* with SAMPLE_RULE */
 };
 
-/*
- * Uses the captured bytes of the frame, and the rules stored now; `store` may be NULL. Headers beyond the
- * captured bytes are not seen.
- */
+/* Uses the captured bytes of the frame, and the rules that are stored now. `store` may be NULL. */
 struct sample_view sample_view(const struct abi_sample *sample, struct store *store);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Finds slots and entries in the two buckets of a key. Every function of the engine (core_...) takes the
- * layout of the buckets. The layout is a constant at each call, so the compiler makes a copy of the function
- * for each layout. Only the engine and experiments with other layouts include this file.
+ * Finds slots and entries in the two buckets of a key. The functions of the engine (core_...) take the layout of the
+ * buckets, a constant at each call. So the compiler makes a copy of each function for each layout.
  */
 #ifndef XDP_CUCKOO_TABLE_FIND_ENTRY_H
 #define XDP_CUCKOO_TABLE_FIND_ENTRY_H
@@ -32,18 +31,15 @@ FLOW_INLINE struct bucket_pair core_pair(const struct table *table, struct bucke
 	return bucket_pair(key->hash, table->geometry, layout);
 }
 
-/*
- * Maps the records and counters of a bucket before their first use: see map_parts.c. Buckets are always
- * mapped.
- */
+/* Maps the records and counters of a bucket before their first use. Buckets are always mapped. 0 or -ENOMEM. */
 FLOW_INLINE int core_reach(struct table *table, struct bucket_layout layout, __u32 bucket)
 {
 	return layout.has_records && table->reach ? table_reach(table, (__u64)bucket * layout.slots) : 0;
 }
 
 /*
- * The lowest slot that holds `fingerprint`, or layout.slots if there is none. In a match of a word the lowest
- * lane is always right: see bucket_match_word().
+ * The lowest slot that holds `fingerprint`, or layout.slots. The lowest lane of a match is always right: see
+ * bucket_match_word().
  */
 FLOW_INLINE unsigned int core_slot(struct bucket bucket, struct bucket_layout layout, __u32 fingerprint,
 				   const __u16 *prefixes)
@@ -75,10 +71,7 @@ FLOW_INLINE bool core_find_free(const struct table *table, struct bucket_layout 
 	return place->slot < layout.slots;
 }
 
-/*
- * The first place from `from` on, in the same bucket, with this fingerprint and, if the table is exact, this
- * tag.
- */
+/* The first place with this fingerprint, and in an exact table this tag, from `from` to the end of the bucket. */
 FLOW_INLINE bool core_find_entry(const struct table *table, struct bucket_layout layout, struct table_place from,
 				 __u32 fingerprint, __u64 tag, struct table_place *place)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Inserts and deletes an entry, for any layout of buckets: see find_entry.h. Tests of the order of moves
- * replace table_move() before they include this file.
- */
+/* Inserts and deletes an entry, for any layout of buckets: see find_entry.h. */
 #ifndef XDP_CUCKOO_TABLE_INSERT_DELETE_H
 #define XDP_CUCKOO_TABLE_INSERT_DELETE_H
 
@@ -13,8 +10,8 @@
 #include "table/kick_path.h"
 
 /*
- * Opens a table of any geometry that bucket.h allows, over memory of core_bytes(). 0 or -ENOMEM. The caller
- * sets table->format before it uses CORE_CALL, and closes the table with free(table->search).
+ * Opens a table over memory of core_bytes(). The caller sets table->format before it uses CORE_CALL, and closes the
+ * table with free(table->search). 0 or -ENOMEM.
  */
 FLOW_INLINE int core_open(struct table *table, struct bucket_layout layout, struct bucket_geometry geometry,
 			  const struct table_memory *memory)
@@ -85,9 +82,8 @@ FLOW_INLINE bool core_find_twin(const struct table *table, struct bucket_layout 
 }
 
 /*
- * If an equal entry exists elsewhere (a twin), a reader may have looked there before the twin came. To that
- * reader, insert and erase together are a move, so they are announced like one. In an exact table only a
- * crash leaves a twin; packets may have been counted for either.
+ * A reader may have looked for an equal entry (a twin) before the twin came. To that reader, the insert of the twin
+ * and this erase are a move, so they are announced like a move. In an exact table only a crash leaves a twin.
  */
 FLOW_INLINE void core_erase(struct table *table, struct bucket_layout layout, struct table_place place,
 			    __u32 fingerprint, __u64 tag)
@@ -124,11 +120,9 @@ FLOW_INLINE int core_delete(struct table *table, struct bucket_layout layout, co
 	return 0;
 }
 
-#define CORE_AHEAD 16 /* keys: about as many as a core can have cache misses under way */
+#define CORE_AHEAD 16 /* keys: about as many cache misses as a CPU can wait for at once */
 
-/*
- * Prefetches the memory that a call for this key needs. Loops over many keys call this CORE_AHEAD keys early.
- */
+/* Prefetches the memory that a call for this key needs. Loops over many keys call this CORE_AHEAD keys early. */
 FLOW_INLINE void core_prefetch(const struct table *table, struct bucket_layout layout, const struct hash_value *key)
 {
 	const struct bucket_pair pair = core_pair(table, layout, key);

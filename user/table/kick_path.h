@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The search for a kick-out path. If both buckets of a new key are full, entries must move to their other
- * buckets until one of the two has a free slot. The search finds the whole path first and changes nothing.
- * Then the entries move one by one, the last one first, into the free slot at the end of the path. So every
- * entry has a place at any time. The search is breadth first, which finds the shortest path.
+ * Finds a kick-out path and moves the entries on it. If both buckets of a new key are full, entries must move to
+ * their other buckets. The search finds the whole path first, the shortest one. Then the entries move, the last one
+ * first, into the free slot at the end of the path. So every entry has a place at any time.
  */
 #ifndef XDP_CUCKOO_TABLE_KICK_PATH_H
 #define XDP_CUCKOO_TABLE_KICK_PATH_H
@@ -24,7 +23,7 @@ struct table_search {
 	struct table_node node[TABLE_SEARCH_NODES];
 };
 
-/* Queues a bucket. It is tested when its turn comes, so the prefetch has time. */
+/* Queues a bucket. The prefetch has time until the bucket's turn comes. */
 FLOW_INLINE void core_push(struct table *table, struct bucket_layout layout, __u32 bucket, unsigned int parent,
 			   unsigned int slot)
 {
@@ -34,7 +33,7 @@ FLOW_INLINE void core_push(struct table *table, struct bucket_layout layout, __u
 	search->node[search->count++] = (struct table_node){ bucket, parent, slot };
 }
 
-/* Whether a path has the bucket already. A path with a circle leads nowhere that a shorter one does not. */
+/* Whether the path to a node contains the bucket. A path with a circle is never the shortest. */
 static inline bool core_is_on_path(const struct table_search *search, unsigned int at, __u32 bucket)
 {
 	while (search->node[at].bucket != bucket) {
@@ -60,10 +59,7 @@ FLOW_INLINE void core_expand(struct table *table, struct bucket_layout layout, u
 	}
 }
 
-/*
- * Searches from both buckets of a key. Returns the index of the node whose bucket has a free slot, and sets
- * *free to that slot; -ENOSPC if the search finds no free slot.
- */
+/* Searches breadth first from both buckets of a key. Returns the node with a free slot, and *free; or -ENOSPC. */
 FLOW_INLINE int core_search(struct table *table, struct bucket_layout layout, const struct bucket_pair *pair,
 			    struct table_place *free)
 {
@@ -92,9 +88,9 @@ FLOW_INLINE int core_reach_path(struct table *table, struct bucket_layout layout
 }
 
 /*
- * Moves the entries of a path, the last one first. Afterwards *free is a slot in one of the key's two
- * buckets. A path has no bucket twice, so each slot that the search saw stays as it is until its turn comes.
- * The slot that a move frees must be searched again: a semi-sorted bucket sorts its entries at each store.
+ * Moves the entries of a path. Afterwards *free is a slot in one of the key's two buckets. A path has no bucket
+ * twice, so no earlier move changes a slot that the search saw. The slot that a move frees is searched again,
+ * because a semi-sorted bucket sorts its entries at each store.
  */
 FLOW_INLINE void core_move_path(struct table *table, struct bucket_layout layout, unsigned int at,
 				struct table_place *free)

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Maps parts of a table's records and counters when they are first needed, because a small change of a large
- * table needs few of them.
- */
+/* Maps parts of a table's records and counters when they are first needed. A small change needs few parts. */
 #include "table/table.h"
 
 #define TABLE_PARTS 64 /* the most; table->reached has a bit for each */

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How the writer puts an entry into a table, moves it and removes it while packets are looked up. This is the
- * writer's half of a protocol; bpf/lookup_key.h is the reader's half.
+ * How the writer puts an entry into a table, moves it and removes it while packets are looked up. The reader's half
+ * of this protocol is bpf/lookup_key.h.
  *
- * The order: a record is written before its fingerprint, because a reader checks the fingerprint first. A
- * move writes the copy, then increments the sequence, then overwrites the source. So a reader that looked for
- * the copy too early and for the source too late sees that the sequence changed. A bucket changes by one
- * store of a whole word. A crash leaves at most an entry too many, never one too few.
- *
- * Only the engine includes this file. Tests replace table_move() with a wrong order and see readers miss
- * entries.
+ * A record is written before its fingerprint, because a reader checks the fingerprint first. A move writes the copy,
+ * then increments the sequence, then overwrites the source. So a reader that looked for the copy too early and for
+ * the source too late sees that the sequence changed. A bucket changes by one store of a whole word. A crash can
+ * leave an extra entry, but no entry is missing.
  */
 #ifndef XDP_CUCKOO_TABLE_PUBLISH_ORDER_H
 #define XDP_CUCKOO_TABLE_PUBLISH_ORDER_H
@@ -97,9 +94,8 @@ FLOW_INLINE void table_store_word(struct table *table, struct bucket_layout layo
 }
 
 /*
- * Stores a fingerprint in a place; 0 clears it. If a bucket has two words, only the word with the place
- * changes: to a reader these are two small buckets. A semi-sorted bucket sorts its entries, so slots found
- * before the call are no longer valid after it.
+ * Stores a fingerprint in a place; 0 clears it. If a bucket has two words, only the word with the place changes. A
+ * semi-sorted bucket sorts its entries, so slots found before the call are no longer valid after it.
  */
 FLOW_INLINE void table_store(struct table *table, struct bucket_layout layout, struct table_place place,
 			     __u32 fingerprint)
@@ -123,13 +119,9 @@ FLOW_INLINE void table_store(struct table *table, struct bucket_layout layout, s
 	table_store_word(table, layout, place.bucket, at, word);
 }
 
-/* ---- counts ---- */
-
 static inline void table_reset_count(struct abi_counter *counter)
 {
-	/*
-	 * Zeroes are not written again: in a large table most counters are 0, and each write is a cache miss.
-	 */
+	/* In a large table most counters are 0. Writing these again would cost a cache miss each. */
 	if (counter->packets)
 		__atomic_store_n(&counter->packets, 0, __ATOMIC_RELAXED);
 	if (counter->bytes)
@@ -142,7 +134,7 @@ static inline void table_move_word(__u64 *from, __u64 *to)
 		__atomic_fetch_add(to, __atomic_fetch_and(from, 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* Called when new packets no longer find the entry at `from`. */
+/* The caller makes sure that new packets no longer find the entry at `from`. */
 FLOW_INLINE void table_move_count(const struct table *table, struct bucket_layout layout, struct table_place from,
 				  struct table_place to)
 {
@@ -153,8 +145,6 @@ FLOW_INLINE void table_move_count(const struct table *table, struct bucket_layou
 	table_move_word(&counter[table_slot(layout, from)].packets, &counter[table_slot(layout, to)].packets);
 	table_move_word(&counter[table_slot(layout, from)].bytes, &counter[table_slot(layout, to)].bytes);
 }
-
-/* ---- entries ---- */
 
 /* Puts an entry into a free place. */
 FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout, struct table_place place,
@@ -168,9 +158,8 @@ FLOW_INLINE void table_publish(struct table *table, struct bucket_layout layout,
 }
 
 /*
- * Increments the sequence between the copy and the overwriting of an entry. This is enough if readers' loads
- * stay in order. On machines that reorder loads, this also waits until every reader that started before has
- * finished: a simple solution, which costs 8-16 ms a move.
+ * Increments the sequence after an entry is copied and before the source is overwritten. On machines that reorder
+ * the loads of readers, also waits until every reader that has started is over: 8 to 16 ms.
  */
 static inline void table_announce(struct table *table)
 {
@@ -183,8 +172,8 @@ static inline void table_announce(struct table *table)
 }
 
 /*
- * Moves the entry at `from` to the free place `to` of another bucket. The old record stays where it is, for a
- * reader that has just read the old fingerprint.
+ * Moves the entry at `from` to the free place `to` of another bucket. The old record stays, for readers that have
+ * just read the old fingerprint.
  */
 FLOW_INLINE void table_move(struct table *table, struct bucket_layout layout, struct table_place from,
 			    struct table_place to)

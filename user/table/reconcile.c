@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Makes a live table hold exactly the wanted entries, in three steps. Each wanted key claims the entry that
- * it has in the table, if any. Entries that no key claimed are deleted. Then the keys without an entry are
- * inserted. A claim takes one bit a slot; sorting both sets instead would take as much memory as the keys
- * again.
+ * Makes a live table hold exactly the wanted entries. Each wanted key claims an entry of the table, if there is one.
+ * Then the entries that no key claimed are deleted, and the keys without an entry are inserted. Claims take one bit
+ * per slot; sorting the keys would take as much memory as the keys.
  */
 #include "table/insert_delete.h"
 
 #define MARK_BITS 64
 
-/* False if the mark was set before. */
+/* Sets a mark. False: it was set before. */
 static bool mark_set(__u64 *marks, __u64 at)
 {
 	const __u64 bit = 1ULL << at % MARK_BITS;
@@ -33,32 +32,28 @@ FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout
 	return false;
 }
 
-/* Whether two ends differ by more than the time between two computations of the same end. */
-static bool is_other_end(__u32 one, __u32 other)
-{
-	if (!one || !other)
-		return one != other;
-	return (one > other ? one - other : other - one) > TABLE_TICKS_TOLERATED;
-}
-
-/* Sets the end of a claimed entry to the wanted one. Returns 1 if it changed, else 0. */
+/* Sets the end of a claimed entry to the wanted end. Returns 1 if it changed, else 0. */
 FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout layout, struct table_place place,
 				const struct table_entry *entry)
 {
 	__u64 *record;
+	__u32 end;
 
 	if (!layout.has_records)
 		return 0;
 	record = table_record(table, layout, place);
-	if (!is_other_end(abi_record_end(*record), entry->end))
+	end = abi_record_end(*record);
+	if (end == entry->end)
+		return 0;
+	if (end && entry->end && (end > entry->end ? end - entry->end : entry->end - end) <= TABLE_TICKS_TOLERATED)
 		return 0;
 	__atomic_store_n(record, abi_record(entry->key.tag, entry->end), __ATOMIC_RELEASE);
 	return 1;
 }
 
 /*
- * Claims an entry of the table for each wanted entry and sets its end. Moves the wanted entries that found
- * none to the front of `entries`, and returns their number.
+ * Claims an entry of the table for each wanted entry, and sets its end. Moves the wanted entries without a claim to
+ * the front of `entries`, and returns their number.
  */
 FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout layout, struct table_entry *entries,
 			     size_t count, __u64 *kept, __u64 *retimed)
@@ -84,8 +79,8 @@ FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout lay
 }
 
 /*
- * Deletes the entries that no key claimed; returns how many. The order is upwards: a delete from a
- * semi-sorted bucket moves only the entries in lower slots, which have been checked by then.
+ * Deletes the entries that no key claimed, from the lowest slot on, and returns their number. A delete from a
+ * semi-sorted bucket moves only the entries in lower slots, which are already checked.
  */
 FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout, const __u64 *kept)
 {
@@ -103,9 +98,8 @@ FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout, const 
 }
 
 /*
- * Below the load that the engine promises, an insert fails only for too many equal entries. It fails quickly,
- * and the other entries still fit. Above that load nearly every insert fails, and slowly, so the first
- * failure ends the loop.
+ * Below the promised load, only an insert of too many equal entries fails, quickly, and the other entries still fit.
+ * Above it, nearly every insert fails, slowly, so the first failure ends the loop.
  */
 FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout, const struct table_entry *entries,
 			   size_t count, __u64 *added)

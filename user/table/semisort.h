@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Semi-sorted buckets have their four fingerprints in ascending order. Then the top four bits of all four
- * have only 3,876 combinations, which fit into 12 bits instead of 16. Fan et al., CoNEXT 2014, section 5.2.
- * This file writes such buckets; bucket.h reads them, because the BPF program needs that too.
+ * Writes semi-sorted buckets; bucket.h reads them. Their four fingerprints are in ascending order, so the top four
+ * bits of all four have only 3,876 combinations: 12 bits instead of 16. Fan et al., CoNEXT 2014, section 5.2.
  */
 #ifndef XDP_CUCKOO_SEMISORT_H
 #define XDP_CUCKOO_SEMISORT_H
 
 #include "bucket.h"
 
-/* The prefixes of each code, for bucket_get(): BUCKET_SORTED_CODES elements. Unused codes have 0. */
+/* The prefixes of BUCKET_SORTED_CODES codes, for bucket_get(). Unused codes have 0. */
 const __u16 *semisort_prefixes(void);
 
 /*
- * The code of four ascending prefixes is their rank among all such combinations, by binomial coefficients
- * (the combinatorial number system). Four zeroes have code 0, so empty memory is an empty bucket.
+ * The code of four ascending prefixes is their rank in the combinatorial number system. Four zeroes have code 0, so
+ * empty memory is an empty bucket.
  */
 FLOW_INLINE __u32 semisort_code(const __u32 prefix[BUCKET_SLOTS])
 {

@@ -5,9 +5,8 @@
 #define TABLE_BUCKETS_MIN ((1ULL << ABI_SLOTS_MIN_LOG2) / BUCKET_SLOTS)
 #define TABLE_BUCKETS_MAX ((1ULL << ABI_SLOTS_MAX_LOG2) / BUCKET_SLOTS)
 /*
- * In a table of several pieces, the piece that happened to get most keys is full first. With 2^14 buckets a
- * piece, the whole table is then 96.8 % full, and 96.0 % in the worst of 1,500 tables. With 2^13 buckets:
- * 96.6 and 95.7 %.
+ * The piece of a table that happens to get most keys is full first. With 2^14 buckets per piece, the table is then
+ * 96.8 % full, or 96.0 % in the worst of 1,500 tables. With 2^13 buckets: 96.6 and 95.7 %.
  */
 #define TABLE_PIECE_BUCKETS_MIN (1ULL << 14)
 #define TABLE_STEPS 8 /* the most sizes from one power of two to the next */
@@ -88,7 +87,7 @@ __u64 table_count(const struct table *table)
 	return CORE_CALL(core_count, table);
 }
 
-/* Each layout has its own functions, so that none saves registers that only another layout needs. */
+/* Each layout has its own functions, because one function would save the registers that any layout needs. */
 #define TABLE_FUNCTIONS(name, layout) \
 	static __attribute__((noinline)) int insert_##name(struct table *table, const struct hash_value *key, \
 							   __u32 end) \

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The cuckoo filter engine: insert with kick-outs, delete, find. It works on plain memory that readers may
- * read at the same time; in a running filter this is the mmapped array maps. It knows hashes and tags, but
- * neither rules, libbpf nor LMDB. There is one writer at a time; readers need no lock. The top of
+ * The cuckoo filter engine: insert with kick-outs, delete, find. It works on plain memory, in a running filter the
+ * mmapped array maps. There is one writer at a time; readers read at the same time and need no lock. The top of
  * include/abi.h defines "slot", "entry" and "record".
  *
- * A (2,4)-cuckoo filter: Fan, Andersen, Kaminsky, Mitzenmacher, CoNEXT 2014. The search for a path before any
- * move, breadth first: Li, Andersen, Kaminsky, Freedman, "Algorithmic Improvements for Fast Concurrent Cuckoo
- * Hashing", EuroSys 2014.
+ * A (2,4)-cuckoo filter: Fan, Andersen, Kaminsky, Mitzenmacher, CoNEXT 2014. The search for a path before any move:
+ * Li, Andersen, Kaminsky, Freedman, "Algorithmic Improvements for Fast Concurrent Cuckoo Hashing", EuroSys 2014.
  *
- * A compact table has fingerprints only; it cannot tell equal entries apart, but keeps each of them. In an
- * exact table each slot has a record with the key's tag, which tells an entry from all others. If rules are
- * counted, each slot has a counter too. Record and counter move with the entry.
+ * A compact table has only fingerprints. It cannot tell equal entries apart, but keeps each of them. In an exact
+ * table each slot has a record with the key's tag, and a counter if rules are counted. Both move with the entry.
  */
 #ifndef XDP_CUCKOO_TABLE_H
 #define XDP_CUCKOO_TABLE_H
@@ -22,10 +19,10 @@
 #include "abi.h"
 #include "bucket.h"
 
-#define TABLE_SEARCH_NODES 2048 /* buckets that a search for a path reads at most */
+#define TABLE_SEARCH_NODES 2048 /* the most buckets that a search for a path reads */
 #define TABLE_LOAD_PERCENT 95   /* the load that the engine reaches; capacities are computed with it */
 
-/* Two ends of the same rule may differ by this many ticks, because they are computed at different times. */
+/* Ends of the same rule may differ by this many ticks, because they are computed at different times. */
 #define TABLE_TICKS_TOLERATED 8
 
 struct table_search; /* the queue of one path search */
@@ -40,9 +37,9 @@ struct table_entry {
 /* The memory of a table. The caller owns it, and readers read it. */
 struct table_memory {
 	void *bucket;                /* table_bucket_bytes(), 16-byte aligned */
-	__u64 *record;               /* one a slot, see abi_record(); NULL: compact */
-	struct abi_counter *counter; /* one a slot; NULL: rules are not counted */
-	__u64 *sequence;             /* incremented if a reader might otherwise miss an entry */
+	__u64 *record;               /* of each slot, see abi_record(); NULL: compact */
+	struct abi_counter *counter; /* of each slot; NULL: rules are not counted */
+	__u64 *sequence;             /* changes when a reader might otherwise miss an entry */
 };
 
 struct table {
@@ -54,44 +51,33 @@ struct table {
 	unsigned int longest_path; /* moves of the worst insert since table_open() */
 	const __u16 *prefixes;     /* for BUCKET_17: see bucket_get() */
 	struct table_search *search;
-	/*
-	 * Maps the records and counters of some slots before the table first uses them. 0 or -ENOMEM. NULL
-	 * means that all are mapped; table_open() sets NULL.
-	 */
+	/* Maps the records and counters of slots before their first use. 0 or -ENOMEM. NULL: all are mapped. */
 	int (*reach)(const struct table *table, __u64 slot, __u64 slots);
 	__u64 reached; /* a bit for each part of the table that reach() has mapped: see map_parts.c */
 };
 
 /*
- * The smallest geometry with at least `slots` slots. Sizes from 2^10 to 2^16 are powers of two. From there to
- * 2^30 they are multiples of 2^16, or of an eighth of the next lower power of two if that is larger. So
- * pieces are large enough that none is full much earlier than the others.
+ * The smallest geometry with at least `slots` slots: from 2^10 to 2^16 a power of two; then up to 2^30 a multiple of
+ * 2^16, or of an eighth of the next lower power of two if that is larger.
  */
 struct bucket_geometry table_geometry(__u64 slots);
 
 /* The slots of a geometry. */
 __u64 table_slots_of(struct bucket_geometry geometry);
 
-/*
- * The slots of the smallest table in which `rules` entries are a load of at most 95 %: 2^10 to 2^30, or more
- * than 2^30 if no table is large enough.
- */
+/* The slots of the smallest table in which `rules` entries are a load of at most 95 %. More than 2^30: there is none. */
 __u64 table_slots_for(__u64 rules);
 
 /* The bytes of all buckets: a multiple of 8. */
 __u64 table_bucket_bytes(enum bucket_format format, struct bucket_geometry geometry);
 
-/*
- * The probability that a look-up of an absent key finds an equal fingerprint: 2b * load / (2^f - 1), with b
- * slots a bucket and f bits a fingerprint.
- */
+/* The probability that a look-up of an absent key finds an equal fingerprint. */
 double table_false_positive_rate(enum bucket_format format, double load_factor);
 
 /*
- * Opens a table over the caller's memory. 0; -EINVAL (table_geometry() does not return this geometry, or
- * there are records but the format is not BUCKET_16); -ENOMEM. Does not read the buckets, because that takes
- * long for a large table. If the table is not empty, the caller sets `used`, from memory or by table_count().
- * table_close() frees what table_open() allocated, and accepts a zeroed or half-opened table.
+ * Opens a table over the caller's memory. 0; -EINVAL: table_geometry() never returns this geometry, or a table with
+ * records does not have BUCKET_16; -ENOMEM. Does not read the buckets, which takes long: if the table is not empty,
+ * the caller sets `used`. table_close() accepts a zeroed or half-opened table.
  */
 int table_open(struct table *table, enum bucket_format format, struct bucket_geometry geometry,
 	       const struct table_memory *memory);
@@ -102,48 +88,36 @@ __u64 table_slots(const struct table *table);
 /* Maps the part of the table that has this slot. 0 or -ENOMEM. */
 int table_reach(struct table *table, __u64 slot);
 
-/*
- * Maps all parts. Callers do this before they change many keys, or before they read records or counters
- * without the functions below. 0 or -ENOMEM.
- */
+/* Maps all parts. Call this before you change many keys, or read records or counters yourself. 0 or -ENOMEM. */
 int table_reach_all(struct table *table);
 
 /* Counts the filled slots by reading all buckets. */
 __u64 table_count(const struct table *table);
 
 /*
- * Adds one entry for the key, even if an equal entry exists. In an exact table the caller makes sure that
- * none does. 0; -ENOSPC (no path to a free slot); -ENOMEM. After an error nothing has changed. Readers do not
- * miss any entry during the call. The key's counter starts at 0. A packet that is being counted at this
- * moment may make it one too high, or make the counter of a moved entry one too low.
+ * Adds an entry for the key, also to a compact table that has an equal entry. In an exact table there must be none.
+ * Readers do not miss any entry during the call. The key's counter starts at 0. If a packet is being counted at this
+ * moment, the counter may get one too high, and the counter of a moved entry one too low. 0; -ENOSPC: no path to a
+ * free slot; -ENOMEM. After an error nothing has changed.
  */
 int table_insert(struct table *table, const struct hash_value *key, __u32 end);
 
-/*
- * Sets the end of the key's entry, in an exact table. Readers see the old or the new end. 0; -ENOENT;
- * -ENOMEM.
- */
+/* Sets the end of the key's entry, in an exact table. Readers see the old or the new end. 0; -ENOENT; -ENOMEM. */
 int table_set_end(struct table *table, const struct hash_value *key, __u32 end);
 
-/*
- * Removes one entry of the key, which must have been inserted. 0; -ENOENT; -ENOMEM. After an error nothing
- * has changed.
- */
+/* Removes an entry of the key, which must have been inserted. 0; -ENOENT; -ENOMEM: nothing has changed. */
 int table_delete(struct table *table, const struct hash_value *key);
 
 /*
- * Whether the key is in the table. For a compact table this is also true for some absent keys: see
- * table_false_positive_rate(). In an exact table, sets *slot (may be NULL) to the slot of the key.
+ * Whether the key is in the table. In a compact table also true for some absent keys: table_false_positive_rate().
+ * In an exact table, *slot (may be NULL) is the slot of the key.
  */
 bool table_find(const struct table *table, const struct hash_value *key, __u32 *slot);
 
 /* Sets all counters to 0. Packets that are counted during the call may be lost. 0 or -ENOMEM. */
 int table_reset_counts(struct table *table);
 
-/*
- * Adds entries to a table that no reader reads yet and whose counters are 0. 0; -ENOSPC: not all fit, and the
- * caller must clear the memory before it tries again.
- */
+/* Adds entries to a table without readers, whose counters are 0. 0; -ENOSPC: not all fit, clear the memory; -ENOMEM. */
 int table_build(struct table *table, const struct table_entry *entries, size_t count);
 
 struct table_difference {
@@ -152,12 +126,9 @@ struct table_difference {
 };
 
 /*
- * Makes the table hold exactly `entries`, by the fewest changes. If an entry occurs several times, the table
- * has it as often. Entries that stay keep their counters, and readers never miss them. The order of `entries`
- * changes.
- *
- * 0; -ENOMEM: nothing has changed; -ENOSPC: not all fit. In the last case, entries that are not wanted have
- * been removed, and others were added until the first failure above 95 % load.
+ * Makes the table hold exactly `entries`, each as often as it occurs, by the fewest changes. Entries that stay keep
+ * their counters, and readers never miss them. The order of `entries` changes. 0; -ENOMEM: nothing has changed;
+ * -ENOSPC: not all fit. Then unwanted entries are removed, and others added until the first failure above 95 % load.
  */
 int table_reconcile(struct table *table, struct table_entry *entries, size_t count,
 		    struct table_difference *difference);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A top_model as text and as JSON. */
+/* Writes a top_model as text and as JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,16 +26,9 @@ const char *top_number(double number, char text[TOP_NUMBER_BYTES])
 	return text;
 }
 
-static const char *head_state(const struct top_model *model, char text[TOP_TEXT_BYTES])
+static double load_percent(const struct top_state *state)
 {
-	const struct top_state *state = &model->state;
-	char age[RULE_TIME_BYTES] = "?";
-
-	if (state->age_s >= 0)
-		rule_time_format((__s64)state->age_s * 1000, age);
-	snprintf(text, TOP_TEXT_BYTES, "%s: %s; loaded %s ago%s", state->name, state->effect, *age ? age : "0s",
-		 model->is_paused ? "; PAUSED" : "");
-	return text;
+	return state->slots ? 100. * state->used / state->slots : 0;
 }
 
 static const char *head_rates(const struct top_model *model, const char *what, double pps, double bps,
@@ -67,34 +60,33 @@ static const char *head_dropped(const struct top_model *model, char text[TOP_TEX
 	return text;
 }
 
-static const char *head_table(const struct top_model *model, char text[TOP_TEXT_BYTES])
-{
-	const struct top_state *state = &model->state;
-	char used[TOP_NUMBER_BYTES], slots[TOP_NUMBER_BYTES], stopped[TOP_NUMBER_BYTES], retries[TOP_NUMBER_BYTES];
-	const int length = snprintf(text, TOP_TEXT_BYTES, "table   %4.1f %% of %s slots, %s filled",
-				    state->slots ? 100. * state->used / state->slots : 0,
-				    top_number(state->slots, slots), top_number(state->used, used));
-
-	if (model->stopped > 0 || model->retries > 0)
-		snprintf(text + length, TOP_TEXT_BYTES - length, "; stopped %s/s, retries %s/s",
-			 top_number(model->stopped, stopped), top_number(model->retries, retries));
-	return text;
-}
-
 const char *top_model_head(const struct top_model *model, int i, char text[TOP_TEXT_BYTES])
 {
+	const struct top_state *state = &model->state;
 	const struct top_rates *total = &model->total;
+	char used[TOP_NUMBER_BYTES], slots[TOP_NUMBER_BYTES], stopped[TOP_NUMBER_BYTES], retries[TOP_NUMBER_BYTES];
+	char age[RULE_TIME_BYTES] = "?";
+	int length;
 
 	switch (i) {
 	case 0:
-		return head_state(model, text);
+		if (state->age_s >= 0)
+			rule_time_format((__s64)state->age_s * 1000, age);
+		snprintf(text, TOP_TEXT_BYTES, "%s: %s; loaded %s ago%s", state->name, state->effect, *age ? age : "0s",
+			 model->is_paused ? "; PAUSED" : "");
+		return text;
 	case 1:
 		return head_rates(model, verdict_words[VERDICT_PASS].done, total->pps[VERDICT_PASS],
 				  total->bps[VERDICT_PASS], text);
 	case 2:
 		return head_dropped(model, text);
 	default:
-		return head_table(model, text);
+		length = snprintf(text, TOP_TEXT_BYTES, "table   %4.1f %% of %s slots, %s filled", load_percent(state),
+				  top_number(state->slots, slots), top_number(state->used, used));
+		if (model->stopped > 0 || model->retries > 0)
+			snprintf(text + length, TOP_TEXT_BYTES - length, "; stopped %s/s, retries %s/s",
+				 top_number(model->stopped, stopped), top_number(model->retries, retries));
+		return text;
 	}
 }
 
@@ -112,11 +104,9 @@ const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BY
 		 "%s passed %5s packets/s %5s bits/s; dropped %5s packets/s %5s bits/s; load %.1f %%", clock,
 		 top_number(total->pps[VERDICT_PASS], pps[0]), top_number(total->bps[VERDICT_PASS], bps[0]),
 		 top_number(top_model_dropped_pps(total), pps[1]), top_number(top_model_dropped_bps(total), bps[1]),
-		 model->state.slots ? 100. * model->state.used / model->state.slots : 0);
+		 load_percent(&model->state));
 	return text;
 }
-
-/* ---- JSON ---- */
 
 static void add_rates(json_t *object, const struct top_rates *rates)
 {
@@ -130,43 +120,27 @@ static void add_rates(json_t *object, const struct top_rates *rates)
 	}
 }
 
-static json_t *json_lines(const struct top_model *model)
-{
-	const char *what = model->view == TOP_BY_CPU ? "cpu" : "interface";
-	json_t *rows = json_array();
-
-	for (size_t i = 0; i < model->lines; i++) {
-		json_t *row = json_pack("{s:s}", what, model->line[i].name);
-
-		add_rates(row, &model->line[i].rates);
-		json_array_append_new(rows, row);
-	}
-	return rows;
-}
-
-static json_t *json_rules(const struct top_model *model)
-{
-	json_t *rows = json_array();
-
-	for (size_t i = 0; i < model->rules; i++) {
-		const struct top_rule *rule = &model->rule[i];
-
-		json_array_append_new(rows, json_pack("{s:I, s:o}", "pps", llround(rule->pps), "rule",
-						      rule->name ? json_string(rule->name->rule) : json_null()));
-	}
-	return rows;
-}
-
 json_t *top_model_json(const struct top_model *model)
 {
 	const struct top_state *state = &model->state;
+	const char *what = model->view == TOP_BY_CPU ? "cpu" : "interface";
+	json_t *lines = json_array(), *rules = json_array();
 	json_t *all = json_pack("{s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I, s:I}", "name", state->name, "effect",
 				state->effect, "time", (json_int_t)time(NULL), "seconds", model->seconds, "loaded_s",
 				state->age_s, "slots", (json_int_t)state->slots, "used_slots", (json_int_t)state->used,
 				"stopped_ps", llround(model->stopped), "look_up_retries_ps", llround(model->retries));
 
 	add_rates(all, &model->total);
-	json_object_set_new(all, model->view == TOP_BY_CPU ? "cpus" : "interfaces", json_lines(model));
-	json_object_set_new(all, "rules", json_rules(model));
+	for (size_t i = 0; i < model->lines; i++) {
+		json_t *line = json_pack("{s:s}", what, model->line[i].name);
+
+		add_rates(line, &model->line[i].rates);
+		json_array_append_new(lines, line);
+	}
+	for (size_t i = 0; i < model->rules; i++)
+		json_array_append_new(rules, json_pack("{s:I, s:s?}", "pps", llround(model->rule[i].pps), "rule",
+						       model->rule[i].name ? model->rule[i].name->rule : NULL));
+	json_object_set_new(all, model->view == TOP_BY_CPU ? "cpus" : "interfaces", lines);
+	json_object_set_new(all, "rules", rules);
 	return all;
 }

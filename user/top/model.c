@@ -20,8 +20,6 @@ void top_model_close(struct top_model *model)
 	*model = (struct top_model){};
 }
 
-/* ---- rates ---- */
-
 double top_model_dropped_pps(const struct top_rates *rates)
 {
 	return rates->pps[VERDICT_DROP] + rates->pps[VERDICT_WOULD_DROP];
@@ -62,72 +60,26 @@ static void add_line(struct top_model *model, const char *name, const struct abi
 	model->lines++;
 }
 
-static void add_interfaces(struct top_model *model, const struct tally *difference)
+static int compare_lines(const void *a, const void *b, void *by)
 {
-	struct abi_counter counters[ABI_COUNTERS];
+	const struct top_line *x = a, *y = b;
+	const enum top_sort sort = *(const enum top_sort *)by;
+	double of_x = 0, of_y = 0;
 
-	for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
-		if (!*difference->interfaces[row])
-			continue;
-		tally_sum(difference, row, TALLY_ALL, counters);
-		add_line(model, difference->interfaces[row], counters, difference->seconds);
+	if (sort == TOP_SORT_DROPPED) {
+		of_x = top_model_dropped_pps(&x->rates);
+		of_y = top_model_dropped_pps(&y->rates);
+	} else if (sort == TOP_SORT_PASSED) {
+		of_x = x->rates.pps[VERDICT_PASS];
+		of_y = y->rates.pps[VERDICT_PASS];
 	}
-	tally_sum_elsewhere(difference, counters);
-	if (tally_has_packets(counters))
-		add_line(model, "-", counters, difference->seconds);
-}
-
-/* CPUs that have ever filtered a packet. */
-static void add_cpus(struct top_model *model, const struct tally *difference, const struct tally *now)
-{
-	struct abi_counter counters[ABI_COUNTERS];
-	char name[TOP_NUMBER_BYTES];
-
-	for (unsigned int cpu = 0; cpu < now->cpus; cpu++) {
-		tally_sum(now, TALLY_ALL, cpu, counters);
-		if (!tally_has_packets(counters))
-			continue;
-		tally_sum(difference, TALLY_ALL, cpu, counters);
-		snprintf(name, sizeof(name), "%u", cpu);
-		add_line(model, name, counters, difference->seconds);
-	}
-}
-
-/* ---- order ---- */
-
-static int compare_names(const void *a, const void *b)
-{
-	return strverscmp(((const struct top_line *)a)->name, ((const struct top_line *)b)->name);
-}
-
-static int compare_dropped(const void *a, const void *b)
-{
-	const double x = top_model_dropped_pps(&((const struct top_line *)a)->rates);
-	const double y = top_model_dropped_pps(&((const struct top_line *)b)->rates);
-
-	return x == y ? compare_names(a, b) : (x < y) - (x > y);
-}
-
-static int compare_passed(const void *a, const void *b)
-{
-	const double x = ((const struct top_line *)a)->rates.pps[VERDICT_PASS];
-	const double y = ((const struct top_line *)b)->rates.pps[VERDICT_PASS];
-
-	return x == y ? compare_names(a, b) : (x < y) - (x > y);
+	return of_x == of_y ? strverscmp(x->name, y->name) : (of_x < of_y) - (of_x > of_y);
 }
 
 static void sort_lines(struct top_model *model)
 {
-	static int (*const compare[TOP_SORTS])(const void *a, const void *b) = {
-		[TOP_SORT_DROPPED] = compare_dropped,
-		[TOP_SORT_PASSED] = compare_passed,
-		[TOP_SORT_NAME] = compare_names,
-	};
-
-	qsort(model->line, model->lines, sizeof(*model->line), compare[model->sort]);
+	qsort_r(model->line, model->lines, sizeof(*model->line), compare_lines, &model->sort);
 }
-
-/* ---- feeding ---- */
 
 void top_model_feed(struct top_model *model, const struct tally *difference, const struct tally *now)
 {
@@ -151,11 +103,31 @@ void top_model_feed(struct top_model *model, const struct tally *difference, con
 
 void top_model_list(struct top_model *model, const struct tally *difference, const struct tally *now)
 {
+	struct abi_counter counters[ABI_COUNTERS];
+	char name[TOP_NUMBER_BYTES];
+
 	model->lines = 0;
-	if (model->view == TOP_BY_CPU)
-		add_cpus(model, difference, now);
-	else
-		add_interfaces(model, difference);
+	if (model->view == TOP_BY_CPU) {
+		/* CPUs that have ever filtered a packet. */
+		for (unsigned int cpu = 0; cpu < now->cpus; cpu++) {
+			tally_sum(now, TALLY_ALL, cpu, counters);
+			if (!tally_has_packets(counters))
+				continue;
+			tally_sum(difference, TALLY_ALL, cpu, counters);
+			snprintf(name, sizeof(name), "%u", cpu);
+			add_line(model, name, counters, difference->seconds);
+		}
+	} else {
+		for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
+			if (!*difference->interfaces[row])
+				continue;
+			tally_sum(difference, row, TALLY_ALL, counters);
+			add_line(model, difference->interfaces[row], counters, difference->seconds);
+		}
+		tally_sum_elsewhere(difference, counters);
+		if (tally_has_packets(counters))
+			add_line(model, "-", counters, difference->seconds);
+	}
 	sort_lines(model);
 }
 

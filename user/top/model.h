@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * What `top` shows: rates per interval, their history, and the order of lines; and the same as text. Knows
- * neither terminals nor where the figures come from.
- */
+/* What `top` shows: rates of an interval, their history, lines and their order, and their text. */
 #ifndef XDP_CUCKOO_TOP_MODEL_H
 #define XDP_CUCKOO_TOP_MODEL_H
 
@@ -50,8 +47,8 @@ struct top_model {
 	enum top_sort sort;
 	bool is_paused, has_help;
 	struct top_state state;
-	bool has_rates; /* two readings have been made */
-	double seconds; /* between these readings */
+	bool has_rates; /* there were two readings */
+	double seconds; /* between the last two readings */
 	struct top_rates total;
 	double by_policy;        /* packets per second that a policy dropped, not a rule */
 	double stopped, retries; /* per second: see outcome_stopped, outcome_retries */
@@ -59,7 +56,7 @@ struct top_model {
 	size_t lines;
 	struct top_rule rule[HITS_BEST];
 	size_t rules;
-	char rules_note[TOP_NOTE_BYTES];                  /* why rules are missing; "" */
+	char rules_note[TOP_NOTE_BYTES];                  /* why rules are missing; "": none is */
 	double passed[TOP_HISTORY], dropped[TOP_HISTORY]; /* packets per second; interval n is at n % TOP_HISTORY */
 	__u64 intervals;                                  /* so far */
 };
@@ -69,21 +66,21 @@ int top_model_open(struct top_model *model, enum top_view view);
 void top_model_close(struct top_model *model);
 
 /*
- * Takes the figures of one interval: `difference` is its growth, `now` the reading at its end. Do not call
- * this while is_paused; the model only prints that state.
+ * Takes the figures of one interval: `now` is the reading at its end, `difference` the growth since its start. The
+ * caller does not call this while is_paused.
  */
 void top_model_feed(struct top_model *model, const struct tally *difference, const struct tally *now);
 
 /* Makes only the lines again, after the view has changed. */
 void top_model_list(struct top_model *model, const struct tally *difference, const struct tally *now);
 
-/* Takes the ranking of drop rules, with the names that are known. */
+/* Takes the ranking of keys and the names of their rules, and lists the drop rules. */
 void top_model_rank(struct top_model *model, const struct hits *hits, const struct top_names *names);
 
 /* Handles a key that changes the view: s, p, space, i, c, ?, h. False: another key. */
 bool top_model_key(struct top_model *model, int key);
 
-/* What is dropped, or what would be with monitor-only. */
+/* What the filter drops, plus what it would drop if it were not monitor-only. */
 double top_model_dropped_pps(const struct top_rates *rates);
 double top_model_dropped_bps(const struct top_rates *rates);
 
@@ -93,12 +90,14 @@ double top_model_past(const struct top_model *model, const double history[TOP_HI
 /* "0", "7.5", "950", "1.23k", "45.6M", "789G": at most five characters. Returns `text`. */
 const char *top_number(double number, char text[TOP_NUMBER_BYTES]);
 
-/* Text: line `i` of the head, of TOP_HEADS lines; and the one line per interval that a plain stream has. */
+/* The text of line `i` of the TOP_HEADS lines at the top of the screen. Returns `text`. */
 #define TOP_HEADS 4
 const char *top_model_head(const struct top_model *model, int i, char text[TOP_TEXT_BYTES]);
+
+/* The line of an interval where there is no screen. Returns `text`. */
 const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BYTES]);
 
-/* The whole model except the history. */
+/* All except the history. */
 json_t *top_model_json(const struct top_model *model);
 
 #endif

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,14 +16,13 @@
 #include "filter/rule_entries.h"
 #include "store/store.h"
 
-#define PAUSE_S 2     /* between two searches, at least */
-#define PAUSE_TIMES 5 /* the pause is at least so many times the duration of the search */
+/* After a search, the next one waits PAUSE_S, or PAUSE_TIMES the duration of the last search if that is longer. */
+#define PAUSE_S 2
+#define PAUSE_TIMES 5
 #define SEARCH_S_MAX 60
 #define NICE 10
 
 _Static_assert(sizeof(struct top_name) <= PIPE_BUF, "a pipe takes an answer whole");
-
-/* ---- in the child ---- */
 
 struct search {
 	const struct kernel_filter *filter;
@@ -29,36 +30,32 @@ struct search {
 	const struct hit *hits;
 	size_t count, found;
 	int answers;
-	const struct rule *rule; /* the rule under examination */
+	const struct rule *rule; /* whose keys are compared */
 };
 
-static int answer(struct search *search, __u64 tag)
+/* Writes the rule as an answer if a hit has this key. -ECANCELED: the answers are complete. */
+static int try_key(const struct rule_key *key, bool is_shared, void *context)
 {
-	struct top_name name = { .tag = tag, .action = search->rule->action };
-	struct rule rule = *search->rule;
+	struct search *search = context;
+	const struct hash_value value = rule_hash(key, &abi_active(search->filter->config)->secret);
+	struct top_name name;
+	struct rule rule;
+	size_t i = 0;
 
+	(void)is_shared;
+	while (i < search->count && search->hits[i].tag != value.tag)
+		i++;
+	if (i == search->count)
+		return 0;
+	name = (struct top_name){ .tag = value.tag, .action = search->rule->action };
+	rule = *search->rule;
 	rule.timeout_ms = 0;
 	rule.action = RULE_DROP;
 	rule_format(&rule, name.rule);
 	if (write(search->answers, &name, sizeof(name)) != sizeof(name))
 		return -EPIPE;
-	/*
-	 * A rule may have several keys, and several rules one key, so the search continues until all are
-	 * found.
-	 */
+	/* A rule may have several keys, and a key several rules: the search ends when it has found all keys. */
 	return ++search->found == search->count ? -ECANCELED : 0;
-}
-
-static int try_key(const struct rule_key *key, bool is_shared, void *context)
-{
-	struct search *search = context;
-	const struct hash_value value = rule_hash(key, &abi_active(search->filter->config)->secret);
-
-	(void)is_shared;
-	for (size_t i = 0; i < search->count; i++)
-		if (search->hits[i].tag == value.tag)
-			return answer(search, value.tag);
-	return 0;
 }
 
 static int try_rule(const struct rule *rule, void *context)
@@ -69,16 +66,14 @@ static int try_rule(const struct rule *rule, void *context)
 	return keys_each(&search->shapes, rule, try_key, search);
 }
 
-/*
- * Ends with its parent, and after SEARCH_S_MAX if the disk is slow. The handlers of the parent, like that of
- * ncurses for SIGTSTP, must not run here.
- */
+/* Runs in the child. Ends with its parent, or after SEARCH_S_MAX. */
 __attribute__((noreturn)) static void run_search(struct search *search, const char *dir)
 {
 	static const int signals[] = { SIGALRM, SIGBUS, SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH };
 	struct store *store;
 	struct reason reason;
 
+	/* The handlers of the parent, for example the SIGTSTP handler of ncurses, must not run here. */
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		signal(signals[i], SIG_DFL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -89,46 +84,12 @@ __attribute__((noreturn)) static void run_search(struct search *search, const ch
 	_exit(0);
 }
 
-/* ---- in the parent ---- */
-
 const struct top_name *top_names_find(const struct top_names *names, __u64 tag)
 {
 	for (size_t i = 0; i < names->count; i++)
 		if (names->name[i].tag == tag)
 			return &names->name[i];
 	return NULL;
-}
-
-static bool knows_all(const struct top_names *names, const struct hit *hits, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (!top_names_find(names, hits[i].tag))
-			return false;
-	return true;
-}
-
-static void remember(struct top_names *names, const struct top_name *name)
-{
-	struct top_name *known = (struct top_name *)top_names_find(names, name->tag);
-
-	if (!known) {
-		known = &names->name[names->next++ % TOP_NAMES];
-		if (names->count < TOP_NAMES)
-			names->count++;
-	}
-	*known = *name;
-	known->search = names->searches;
-}
-
-/* Forgets names that the last search did not find: their keys may belong to other rules now. */
-static void forget_others(struct top_names *names)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < names->count; i++)
-		if (names->name[i].search == names->searches)
-			names->name[kept++] = names->name[i];
-	names->count = names->next = kept;
 }
 
 static void end_search(struct top_names *names)
@@ -139,28 +100,28 @@ static void end_search(struct top_names *names)
 	names->child = 0;
 }
 
-static int start_search(struct top_names *names, struct search *search, const char *dir)
+/* On failure, names->child stays 0. */
+static void start_search(struct top_names *names, struct search *search, const char *dir)
 {
-	int ends[2], error;
+	int ends[2];
+	pid_t child;
 
 	if (pipe2(ends, O_CLOEXEC))
-		return -errno;
-	names->child = fork();
-	error = names->child < 0 ? -errno : 0;
-	if (!names->child) {
+		return;
+	child = fork();
+	if (!child) {
 		close(ends[0]);
 		search->answers = ends[1];
 		run_search(search, dir);
 	}
 	close(ends[1]);
-	if (error) {
-		names->child = 0;
+	if (child < 0) {
 		close(ends[0]);
-		return error;
+		return;
 	}
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	names->child = child;
 	names->answers = ends[0];
-	return 0;
 }
 
 void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter, const struct hit *hits,
@@ -168,15 +129,19 @@ void top_names_ask(struct top_names *names, const char *dir, const struct kernel
 {
 	const __u64 generation = filter->config->generation;
 	struct search search = { .filter = filter, .hits = hits, .count = count };
+	size_t known = 0;
 
-	if (names->child || second < names->pause_end || !count)
+	if (names->child || second < names->pause_end)
 		return;
-	if (names->generation == generation && knows_all(names, hits, count))
+	while (known < count && top_names_find(names, hits[known].tag))
+		known++;
+	if (!count || (names->generation == generation && known == count))
 		return;
 	names->started = second;
 	names->asked_of = generation;
 	names->searches++;
-	if (start_search(names, &search, dir))
+	start_search(names, &search, dir);
+	if (!names->child)
 		names->pause_end = second + PAUSE_S;
 }
 
@@ -184,18 +149,29 @@ void top_names_collect(struct top_names *names, double second)
 {
 	struct top_name name;
 	ssize_t bytes = -1;
-	double pause;
+	size_t kept = 0;
 
-	while (names->child && (bytes = read(names->answers, &name, sizeof(name))) == sizeof(name))
-		remember(names, &name);
+	while (names->child && (bytes = read(names->answers, &name, sizeof(name))) == sizeof(name)) {
+		struct top_name *known = (struct top_name *)top_names_find(names, name.tag);
+
+		if (!known)
+			known = &names->name[names->next++ % TOP_NAMES];
+		names->count = MAX(names->count, MIN(names->next, TOP_NAMES));
+		*known = name;
+		known->search = names->searches;
+	}
 	if (!names->child || (bytes < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
 	end_search(names);
-	if (names->generation != names->asked_of)
-		forget_others(names);
+	/* After a change of the store, keys may belong to other rules: forget what this search did not find. */
+	if (names->generation != names->asked_of) {
+		for (size_t i = 0; i < names->count; i++)
+			if (names->name[i].search == names->searches)
+				names->name[kept++] = names->name[i];
+		names->count = names->next = kept;
+	}
 	names->generation = names->asked_of;
-	pause = PAUSE_TIMES * (second - names->started);
-	names->pause_end = second + (pause > PAUSE_S ? pause : PAUSE_S);
+	names->pause_end = second + fmax(PAUSE_S, PAUSE_TIMES * (second - names->started));
 }
 
 void top_names_close(struct top_names *names)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Finds the rules that the keys of a running table belong to. That takes a walk through the whole store:
- * seconds for millions of rules. A child process does it now and then, while the caller continues.
+ * Finds the rules of keys in a running table. This reads the whole store, which takes seconds for millions of
+ * rules. So a child process does it while the caller continues.
  */
 #ifndef XDP_CUCKOO_TOP_NAMES_H
 #define XDP_CUCKOO_TOP_NAMES_H
@@ -33,14 +33,13 @@ struct top_names {
 };
 
 /*
- * Starts a search for these keys in the store at `dir`, unless one runs or ended a moment ago, or all names
- * are known. `filter` has the keys in its table. After a change of the store, the search also makes older
- * names be forgotten.
+ * Starts a search for the keys of `hits`, which are in the table of `filter`, in the store at `dir`. Does nothing if
+ * a search runs or has just ended, or if all names are known and the store has not changed since.
  */
 void top_names_ask(struct top_names *names, const char *dir, const struct kernel_filter *filter, const struct hit *hits,
 		   size_t count, double second);
 
-/* Takes the names that the search has found so far. */
+/* Takes the names that the search has found so far. After a change of the store, forgets all others at its end. */
 void top_names_collect(struct top_names *names, double second);
 
 /* NULL: not known yet. */

@@ -11,7 +11,7 @@
 #include <wchar.h>
 
 #include <curses.h>
-#include <term.h> /* defines macros with names that are used here */
+#include <term.h> /* defines macros whose names are used here */
 #undef columns
 #undef lines
 
@@ -19,7 +19,7 @@
 
 #define GRAPH_ROWS 4       /* without its title */
 #define ROWS_FOR_GRAPH 18  /* a window with fewer rows has no graph */
-#define COLUMNS_FOR_TWO 60 /* graphs side by side */
+#define COLUMNS_FOR_TWO 60 /* a narrower window has one graph */
 #define COLUMNS_FOR_BITS 66
 #define FIGURE_COLUMNS 10
 #define RULE_INDENT 9
@@ -75,19 +75,21 @@ int top_screen_key(int wait_ms)
 	key = getch();
 	if (key == KEY_RESIZE)
 		return TOP_SCREEN_RESIZED;
-	/* Readable, but without a key: the end of the input. */
+	/* The input is readable but has no key: this is its end. */
 	if (key == ERR && input.revents & POLLIN)
 		return TOP_SCREEN_GONE;
 	return key == ERR ? TOP_SCREEN_NONE : key;
 }
 
-/* ---- drawing ---- */
-
-/* Copies as many characters as fit into the columns. What the locale cannot decode or print becomes '?'. */
-static void fit(const char *text, int columns, char fitting[PUT_BYTES])
+/* Draws the part of the text that is inside the window. What the locale cannot decode or print becomes '?'. */
+static void put(int row, int column, chtype attributes, const char *text)
 {
+	char fitting[PUT_BYTES];
+	int columns = COLS - column;
 	size_t used = 0;
 
+	if (row >= LINES || columns <= 0)
+		return;
 	while (*text && used + MB_LEN_MAX < PUT_BYTES) {
 		wchar_t character;
 		mbstate_t state = {};
@@ -102,38 +104,20 @@ static void fit(const char *text, int columns, char fitting[PUT_BYTES])
 		text += is_one ? bytes : 1;
 	}
 	fitting[used] = '\0';
-}
-
-/* Cuts the text at the right end of the window. Draws nothing outside of it. */
-static void put(int row, int column, chtype attributes, const char *text)
-{
-	char fitting[PUT_BYTES];
-
-	if (row >= LINES || column >= COLS)
-		return;
-	fit(text, COLS - column, fitting);
 	attrset(attributes);
 	mvaddstr(row, column, fitting);
 	attrset(A_NORMAL);
-}
-
-static double highest(const struct top_model *model, const double history[TOP_HISTORY], int columns)
-{
-	double most = 0;
-
-	for (int ago = 0; ago < columns; ago++)
-		if (top_model_past(model, history, ago) > most)
-			most = top_model_past(model, history, ago);
-	return most;
 }
 
 /* The last interval is on the right. A small rate still shows "_". */
 static void draw_graph(const struct top_model *model, const double history[TOP_HISTORY], const char *what, int row,
 		       int left, int columns, chtype color)
 {
-	const double most = highest(model, history, columns);
 	char text[TOP_TEXT_BYTES], number[TOP_NUMBER_BYTES];
+	double most = 0;
 
+	for (int ago = 0; ago < columns; ago++)
+		most = fmax(most, top_model_past(model, history, ago));
 	snprintf(text, sizeof(text), "%s packets/s, at most %s", what, top_number(most, number));
 	put(row, left, A_BOLD, text);
 	for (int ago = 0; ago < columns; ago++) {
@@ -145,19 +129,6 @@ static void draw_graph(const struct top_model *model, const double history[TOP_H
 		if (share > 0 && !height)
 			put(row + GRAPH_ROWS, left + columns - 1 - ago, color, "_");
 	}
-}
-
-static int draw_graphs(const struct top_model *model, int row)
-{
-	const bool has_two = COLS >= COLUMNS_FOR_TWO;
-	const int columns = has_two ? COLS / 2 - 1 : COLS;
-
-	draw_graph(model, model->dropped, verdict_words[VERDICT_DROP].done, row, 0, columns,
-		   COLOR_PAIR(COLOR_OF_DROPPED));
-	if (has_two)
-		draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, COLS / 2, columns,
-			   COLOR_PAIR(COLOR_OF_PASSED));
-	return row + GRAPH_ROWS + 1;
 }
 
 static void draw_line(int row, const char *name, const char *const figures[4])
@@ -173,7 +144,7 @@ static void draw_line(int row, const char *name, const char *const figures[4])
 	}
 }
 
-/* Interfaces or CPUs, in at most `rows` rows with the heading. */
+/* Draws interfaces or CPUs in at most `rows` rows, with the heading. Returns the next row. */
 static int draw_lines(const struct top_model *model, int row, int rows)
 {
 	static const char *const order[TOP_SORTS] = { "dropped", "passed", "name" };
@@ -216,9 +187,40 @@ static void draw_rules(const struct top_model *model, int row, int rows)
 	}
 }
 
-static void draw_help(void)
+static void draw_all(const struct top_model *model)
 {
-	static const char *const lines[] = {
+	const bool has_two = COLS >= COLUMNS_FOR_TWO;
+	const int columns = has_two ? COLS / 2 - 1 : COLS;
+	char text[TOP_TEXT_BYTES];
+	int row = TOP_HEADS, rows, lines;
+
+	for (int i = 0; i < TOP_HEADS; i++) {
+		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
+		const chtype color = i == 1                ? COLOR_PAIR(COLOR_OF_PASSED) :
+				     i == 2 || is_alarming ? COLOR_PAIR(COLOR_OF_DROPPED) :
+							     A_NORMAL;
+
+		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_head(model, i, text));
+	}
+	if (LINES >= ROWS_FOR_GRAPH) {
+		draw_graph(model, model->dropped, verdict_words[VERDICT_DROP].done, row, 0, columns,
+			   COLOR_PAIR(COLOR_OF_DROPPED));
+		if (has_two)
+			draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, COLS / 2, columns,
+				   COLOR_PAIR(COLOR_OF_PASSED));
+		row += GRAPH_ROWS + 1;
+	}
+	/* Interfaces or CPUs get at most half of the remaining rows. */
+	rows = LINES - row - 1;
+	lines = (int)model->lines + 1 < rows - rows / 2 ? (int)model->lines + 1 : rows - rows / 2;
+	row = draw_lines(model, row, lines);
+	draw_rules(model, row, LINES - row - 1);
+	put(LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  ? help");
+}
+
+void top_screen_draw(const struct top_model *model)
+{
+	static const char *const help[] = {
 		"s         sort by what is dropped, passed, by name",
 		"p, space  pause, continue",
 		"i, c      by interface, by CPU",
@@ -232,39 +234,10 @@ static void draw_help(void)
 		"?         a rule that is not looked up yet",
 	};
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		put((int)i, 0, A_NORMAL, lines[i]);
-}
-
-static void draw_all(const struct top_model *model)
-{
-	char text[TOP_TEXT_BYTES];
-	int row = TOP_HEADS, rows, lines;
-
-	for (int i = 0; i < TOP_HEADS; i++) {
-		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
-		const chtype color = i == 1                ? COLOR_PAIR(COLOR_OF_PASSED) :
-				     i == 2 || is_alarming ? COLOR_PAIR(COLOR_OF_DROPPED) :
-							     A_NORMAL;
-
-		put(i, 0, (i < 3 ? A_BOLD : A_NORMAL) | color, top_model_head(model, i, text));
-	}
-	if (LINES >= ROWS_FOR_GRAPH)
-		row = draw_graphs(model, row);
-	/* Interfaces or CPUs get at most half of the remaining rows. */
-	rows = LINES - row - 1;
-	lines = (int)model->lines + 1 < rows - rows / 2 ? (int)model->lines + 1 : rows - rows / 2;
-	row = draw_lines(model, row, lines);
-	draw_rules(model, row, LINES - row - 1);
-	put(LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  ? help");
-}
-
-void top_screen_draw(const struct top_model *model)
-{
 	erase();
-	if (model->has_help)
-		draw_help();
-	else
+	if (!model->has_help)
 		draw_all(model);
+	for (size_t i = 0; model->has_help && i < sizeof(help) / sizeof(help[0]); i++)
+		put((int)i, 0, A_NORMAL, help[i]);
 	refresh();
 }

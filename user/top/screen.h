@@ -5,20 +5,18 @@
 
 #include "top/model.h"
 
-/*
- * False: input or output is not a terminal, or ncurses does not know it. top_screen_close() restores the
- * terminal.
- */
+/* False: input or output is not a terminal that ncurses knows. top_screen_close() restores the terminal. */
 bool top_screen_open(void);
 void top_screen_close(void);
 
 void top_screen_draw(const struct top_model *model);
 
-/*
- * Waits for a key for at most `wait_ms`, or until a signal. Returns the key, or TOP_SCREEN_NONE;
- * TOP_SCREEN_RESIZED: draw again; TOP_SCREEN_GONE: the terminal has gone.
- */
-enum { TOP_SCREEN_NONE = -1, TOP_SCREEN_RESIZED = -2, TOP_SCREEN_GONE = -3 };
+/* Waits for a key until a signal comes or `wait_ms` are over. Returns the key, or one of these: */
+enum {
+	TOP_SCREEN_NONE = -1,
+	TOP_SCREEN_RESIZED = -2, /* draw again */
+	TOP_SCREEN_GONE = -3,    /* the terminal has gone */
+};
 int top_screen_key(int wait_ms);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* store_glance() reaps only its own children. */
+/* store_summary_read() reaps only its own children. */
 #include "unit/test.h"
 #include "metrics/store_summary.h"
 
@@ -8,7 +8,7 @@
 
 TEST(test_other_children_are_not_waited_for)
 {
-	struct store_glance glance;
+	struct store_summary summary;
 	struct reason reason;
 	siginfo_t ended;
 	int status;
@@ -19,7 +19,7 @@ TEST(test_other_children_are_not_waited_for)
 	assert_true(child > 0);
 	/* The other child has ended, and its parent can still reap it. */
 	assert_int_equal(0, waitid(P_PID, child, &ended, WEXITED | WNOWAIT));
-	assert_int_equal(-ENOENT, store_glance("/nonexistent/store", &glance, &reason));
+	assert_int_equal(-ENOENT, store_summary_read("/nonexistent/store", &summary, &reason));
 	assert_int_equal(child, waitpid(child, &status, 0));
 	assert_int_equal(7, WEXITSTATUS(status));
 	assert_int_equal(-1, waitpid(-1, NULL, WNOHANG));
