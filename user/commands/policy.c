@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "commands/command.h"
-#include "config/policies.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
 #include "base/suggest.h"
