@@ -20,10 +20,7 @@
 #define GROUP_BYTES (4 << 20)
 #define GROUP_MS 20
 
-/*
- * If the table is full, so many deletions get a change of their own, which frees their room before more is
- * added.
- */
+/* If the table is full, so many deletions get a change of their own, which frees their room before more is added. */
 #define ROOM_LINES 1024
 
 /* Hold the lock at most so long while other writers wait, then leave it to them for a moment. */
@@ -241,9 +238,7 @@ static int run_line(struct span *span, struct reason *reason)
 		span->next++;
 		return 0;
 	}
-	/*
-	 * A line that the guard may refuse is a change of its own, so that its refusal undoes no other line.
-	 */
+	/* A line that the guard may refuse is a change of its own, so that its refusal undoes no other line. */
 	if (request.verb != BATCH_TEST && !is_strict && guard_concerns(&batch->guard, &request.rule)) {
 		span->end = span->next > span->first ? span->next : span->next + 1;
 		if (span->next == span->end)
@@ -379,7 +374,7 @@ static int run_strict(struct batch *batch)
 	batch->status = command_status_of(error);
 	if (span.next < span.end)
 		command_error(batch->status, "%s:%llu: %s: nothing was changed", batch->feed.name,
-			      (unsigned long long)batch->lines[span.next].number, reason.text);
+			      batch->lines[span.next].number, reason.text);
 	else
 		command_failed(error, &reason);
 	return 0;
@@ -394,7 +389,7 @@ static enum command_status run_all(struct batch *batch)
 		return command_error(STATUS_SYSTEM, "interrupted: nothing was changed");
 	if (error == -EINTR)
 		return command_error(STATUS_SYSTEM, "interrupted: the lines after %llu were not done",
-				     (unsigned long long)batch->feed.number);
+				     batch->feed.number);
 	if (error)
 		return command_error(STATUS_SYSTEM, "%s: %s", batch->feed.name, strerror(-error));
 	return batch->status;

@@ -96,7 +96,7 @@ static int test(struct batch_line *line, struct session *session, const struct r
 	if (error == -ENOENT)
 		error = store_settings(session->store, &settings);
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+		return command_say_unread(error, reason);
 	answer(line, settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP ? BATCH_BLOCKED_BY_POLICY : BATCH_NOT_BLOCKED,
 	       NULL);
 	return 0;
@@ -143,7 +143,7 @@ void batch_line_print(const struct batch_line *line, const char *name)
 		return;
 	}
 	if (line->answer == BATCH_ERROR)
-		snprintf(text, sizeof(text), "error: %.200s:%llu: %s", name, (unsigned long long)line->number, detail);
+		snprintf(text, sizeof(text), "error: %.200s:%llu: %s", name, line->number, detail);
 	else
 		snprintf(text, sizeof(text), "%s%s%s", answers[line->answer].text, line->detail ? " by " : "", detail);
 	output_answer(NULL, text);

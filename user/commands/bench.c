@@ -91,10 +91,7 @@ static int open_filter(const struct invocation *invocation, struct benching *ben
 	int error = session_open_copy(&benching->session, invocation->state, invocation->name, &wanted,
 				      &benching->original, reason);
 
-	if (error)
-		return error;
-	error = store_info(benching->session.store, &benching->info);
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+	return error ? error : command_say_unread(store_info(benching->session.store, &benching->info), reason);
 }
 
 static int bench(const struct invocation *invocation, struct benching *benching, struct reason *reason)
@@ -158,10 +155,7 @@ static json_t *figures_row(const struct bench_result *result, const struct bench
 			 "million_packets_per_s", cpus * 1e9 / filter->median / 1e6);
 }
 
-/*
- * A core handles one packet after another, so that rate times the time per packet is the number of busy
- * cores.
- */
+/* A core handles one packet after another, so that rate times the time per packet is the number of busy cores. */
 static json_t *model_row(const struct bench_result *result, __u64 driver_ns)
 {
 	static const unsigned int gbit_per_s[] = { 10, 25, 40, 100 };

@@ -38,8 +38,8 @@ static int check_all(struct session *session, json_t *rows, bool *differing, str
 		*differing |= difference.added || difference.removed || difference.retimed ||
 			      filter->state == FILTER_REPAIRED;
 		json_array_append_new(rows,
-				      json_pack("{s:s, s:I, s:I, s:I, s:I}", "interface",
-						filter->kernel.attachments[0].interface, "right",
+				      json_pack("{s:o, s:I, s:I, s:I, s:I}", "interface",
+						command_interface(filter->kernel.attachments), "right",
 						(json_int_t)(difference.kept - difference.retimed), "missing",
 						(json_int_t)difference.added, "foreign", (json_int_t)difference.removed,
 						"other_end", (json_int_t)difference.retimed));

@@ -38,6 +38,21 @@ enum command_status command_failed(int error, const struct reason *reason)
 	return command_status_of(error);
 }
 
+enum command_status command_answer(int error, const struct reason *reason, json_t *answer)
+{
+	if (error) {
+		json_decref(answer);
+		return command_failed(error, reason);
+	}
+	output_print(answer);
+	return STATUS_DONE;
+}
+
+int command_say_unread(int error, struct reason *reason)
+{
+	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+}
+
 enum command_status command_error(enum command_status status, const char *format, ...)
 {
 	char text[REASON_BYTES + 512];
@@ -102,19 +117,14 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 	struct reason reason;
 	const int error = rule_counts_open(counts, invocation->name, &reason);
 
-	switch (error) {
-	case 0:
-		return STATUS_DONE;
-	case -ENOENT:
+	if (error == -ENOENT)
 		return command_not_running(invocation->name);
-	case -EOPNOTSUPP:
+	if (error == -EOPNOTSUPP)
 		return command_error(STATUS_NO,
 				     "the filter '%s' does not count by rule: load it again without --compact "
 				     "and --no-counters; see xdp-cuckoo%s status",
 				     invocation->name, command_name_option(invocation->name, option));
-	default:
-		return command_failed(error, &reason);
-	}
+	return error ? command_failed(error, &reason) : STATUS_DONE;
 }
 
 enum command_status command_check_format(const struct load_options *load)
@@ -135,8 +145,10 @@ enum command_status command_not_a_choice(const char *what, const char *word, con
 
 	/* "a|b|c" becomes "a, b or c". */
 	for (const char *c = choices; *c && used < sizeof(spelt); c++)
-		used += *c != '|' ? snprintf(spelt + used, sizeof(spelt) - used, "%c", *c) :
-				    snprintf(spelt + used, sizeof(spelt) - used, "%s", c == last ? " or " : ", ");
+		used += snprintf(spelt + used, sizeof(spelt) - used, "%.*s", *c == '|' ? 4 : 1,
+				 *c != '|' ? c :
+				 c == last ? " or " :
+					     ", ");
 	suggest_offer_choices(&suggest, choices);
 	return command_error(STATUS_USAGE, "%s '%s': must be %s%s", what, word, spelt,
 			     suggest_text(&suggest, NULL, text));
@@ -224,6 +236,14 @@ json_t *command_list_names(const struct store_lists *lists, __u64 owners)
 		if (owners >> i & 1 && lists->list[i].name[0])
 			json_array_append_new(names, json_string(lists->list[i].name));
 	return names;
+}
+
+json_t *command_interface(const struct kernel_attachment *attachment)
+{
+	struct kernel_attachment cleaned = *attachment;
+
+	interface_clean_name(cleaned.interface);
+	return json_string(cleaned.interface);
 }
 
 json_t *command_lists_of(struct store *store, const struct rule *rule)

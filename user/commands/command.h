@@ -111,13 +111,17 @@ enum command_status command_say_unknown(const char *name);
 enum command_status command_status_of(int error);
 enum command_status command_failed(int error, const struct reason *reason);
 
+/* Prints the answer, or the reason if `error` is not 0. Releases the answer. */
+enum command_status command_answer(int error, const struct reason *reason, json_t *answer);
+
+/* Sets the reason if `error` (0 or -errno) says that the store cannot be read. Returns `error`. */
+int command_say_unread(int error, struct reason *reason);
+
 /* Prints an error message. Returns `status`. */
 __attribute__((format(printf, 2, 3))) enum command_status command_error(enum command_status status, const char *format,
 									...);
 
-/*
- * Says that `what` must not be `word`, but one of the `choices`, joined by '|', and suggests the nearest one.
- */
+/* Says that `what` must not be `word`, but one of the `choices`, joined by '|', and suggests the nearest one. */
 enum command_status command_not_a_choice(const char *what, const char *word, const char *choices);
 
 /* Says that no filter of this name runs, and suggests the nearest name that does. STATUS_NO. */
@@ -166,12 +170,12 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 enum command_status command_find_list(const struct invocation *invocation, const struct store_lists *lists,
 				      unsigned int *number);
 
-/*
- * An array with the names of the lists in `owners`, a set of bits; and of the lists that have a rule, or
- * NULL.
- */
+/* An array with the names of the lists in `owners`, a set of bits; and of the lists that have a rule, or NULL. */
 json_t *command_list_names(const struct store_lists *lists, __u64 owners);
 json_t *command_lists_of(struct store *store, const struct rule *rule);
+
+/* The name of an interface, safe to print. */
+json_t *command_interface(const struct kernel_attachment *attachment);
 
 /* Prints a bad line of a configuration file or a list: for config_open() and import_open(). */
 void command_say_bad_line(const char *text);
@@ -232,16 +236,10 @@ void command_report_run(const struct kernel_filter *filter);
  */
 bool command_report_lost(const struct kernel_filter *filter);
 
-/*
- * After a load: watches the filter and reports as above. Does nothing under --json, where notes are not
- * printed.
- */
+/* After a load: watches the filter and reports as above. Does nothing under --json, where notes are not printed. */
 void command_watch(const char *name);
 
-/*
- * kernel_fit_mtu() for every interface that runs the filter. Reports each exchange of a program, and each
- * failure.
- */
+/* kernel_fit_mtu() for every interface that runs the filter. Reports each exchange of a program, and each failure. */
 void command_fit_mtu(struct session *session);
 
 #endif

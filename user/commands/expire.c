@@ -41,8 +41,5 @@ static enum command_status run_expire(const struct invocation *invocation)
 	if (!error)
 		command_report_rebuilds(&session);
 	session_close(&session);
-	if (error)
-		return command_failed(error, &reason);
-	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)count));
-	return STATUS_DONE;
+	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", count));
 }

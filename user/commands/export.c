@@ -92,7 +92,7 @@ static int write_rules(struct export *export, struct store *store)
 		error = list_write_nft(export->to, &export->rules, &losses);
 	rule_set_close(&export->rules);
 	if (export->lost > LOSSES_SHOWN)
-		command_error(STATUS_NO, "%llu more rules like these", (unsigned long long)export->lost - LOSSES_SHOWN);
+		command_error(STATUS_NO, "%llu more rules like these", export->lost - LOSSES_SHOWN);
 	return error;
 }
 

@@ -28,10 +28,10 @@ const struct command command_flush = {
 static int clear(struct session *session, void *context, struct reason *reason)
 {
 	struct store_info info;
-	int error = store_info(session->store, &info);
+	int error = command_say_unread(store_info(session->store, &info), reason);
 
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+		return error;
 	*(__u64 *)context = info.rules;
 	return change_clear(session, reason);
 }
@@ -50,8 +50,5 @@ static enum command_status run_flush(const struct invocation *invocation)
 		error = change_make(&session, clear, &deleted, &reason);
 	session_close(&session);
 	guard_close(&guard);
-	if (error)
-		return command_failed(error, &reason);
-	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)deleted));
-	return STATUS_DONE;
+	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", deleted));
 }

@@ -82,8 +82,7 @@ static int print_rule(const struct rule *rule, void *context)
 		json_object_set_new(row, "packets", json_integer(count.packets));
 		json_object_set_new(row, "bytes", json_integer(count.bytes));
 	}
-	snprintf(line, sizeof(line), "%s # packets %llu bytes %llu", text, (unsigned long long)count.packets,
-		 (unsigned long long)count.bytes);
+	snprintf(line, sizeof(line), "%s # packets %llu bytes %llu", text, count.packets, count.bytes);
 	output_list_row(row, line);
 	return 0;
 }

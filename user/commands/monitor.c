@@ -290,7 +290,7 @@ static void report_missed(struct monitoring *monitoring)
 	monitoring->lost = sum.lost;
 	output_note("%llu packets were lost so far, since they were not read fast enough: --every and --rate "
 		    "reduce them",
-		    (unsigned long long)sum.lost);
+		    sum.lost);
 }
 
 static void set_clock(struct monitoring *monitoring)
@@ -348,8 +348,7 @@ static int listen_to_all(struct monitoring *monitoring, struct reason *reason)
 /* ---- the whole ---- */
 
 /*
- * Does not empty the file yet: another monitor may be writing to it, and begin_file() comes after the check
- * for that.
+ * Does not empty the file yet: another monitor may be writing to it, and begin_file() comes after the check for that.
  */
 static int open_file(struct monitoring *monitoring, struct reason *reason)
 {
@@ -400,8 +399,7 @@ static void summarise(const struct monitoring *monitoring)
 	snprintf(text, sizeof(text),
 		 "%llu packets were dropped meanwhile: %llu shown, %llu beyond the rate, %llu "
 		 "lost because they were not read in time",
-		 (unsigned long long)sum.seen, (unsigned long long)monitoring->shown, (unsigned long long)sum.limited,
-		 (unsigned long long)sum.lost);
+		 sum.seen, (unsigned long long)monitoring->shown, (unsigned long long)sum.limited, sum.lost);
 	output_summary(json_pack("{s:I, s:I, s:I, s:I}", "seen", (json_int_t)sum.seen, "shown",
 				 (json_int_t)monitoring->shown, "limited", (json_int_t)sum.limited, "lost",
 				 (json_int_t)sum.lost),

@@ -45,8 +45,5 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	if (!error)
 		error = change_set_monitor_only(&session, is_on, &reason);
 	session_close(&session);
-	if (error)
-		return command_failed(error, &reason);
-	output_print(json_pack("{s:b}", "monitor_only", is_on));
-	return STATUS_DONE;
+	return command_answer(error, &reason, json_pack("{s:b}", "monitor_only", is_on));
 }

@@ -61,21 +61,15 @@ static enum command_status show(const struct invocation *invocation)
 	int error = command_open_store(invocation, &store, &reason);
 	const bool is_late = !error && command_is_late(store);
 
-	if (!error && store) {
-		error = store_lists(store, &lists);
-		if (error)
-			reason_set(&reason, error, "cannot read the store: %s", strerror(-error));
-	}
+	if (!error && store)
+		error = command_say_unread(store_lists(store, &lists), &reason);
 	store_close(store);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
 		if (lists.list[i].name[0])
 			json_array_append_new(rows, list_row(&lists.list[i], is_late));
 	if (!error && !json_array_size(rows) && !output_is_json())
 		output_note("there are no lists; import --list NAME makes one");
-	if (!error)
-		output_print(json_incref(rows));
-	json_decref(rows);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+	return command_answer(error, &reason, rows);
 }
 
 /* ---- deleting ---- */

@@ -112,7 +112,7 @@ static enum command_status take_whole(const struct option_row *row, const char *
 	if (*value >= '0' && *value <= '9' && !*end && !errno && *number >= 1 && *number <= row->max)
 		return STATUS_DONE;
 	return command_error(STATUS_USAGE, "--%s '%s': must be a whole number of %s, 1 to %llu", row->name, value,
-			     row->unit, (unsigned long long)row->max);
+			     row->unit, row->max);
 }
 
 static enum command_status take_value(const struct option_row *row, const char *value, void *to)

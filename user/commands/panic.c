@@ -49,9 +49,8 @@ static bool set_panic(__u32 *run, bool is_on)
 }
 
 /*
- * Repeats until a fresh look finds every filter in the wanted state, since a writer may replace a table
- * meanwhile. Counts the filters in *meant. -EPROTO, -EPERM: some filters cannot be seen or used; all others
- * are in that state.
+ * Repeats until a fresh look finds every filter in the wanted state, since a writer may replace a table meanwhile.
+ * Counts the filters in *meant. -EPROTO, -EPERM: some filters cannot be seen or used; all others are in that state.
  */
 static int panic_until_all(const struct invocation *invocation, bool is_on, size_t *meant, struct reason *reason)
 {
@@ -68,10 +67,7 @@ static int panic_until_all(const struct invocation *invocation, bool is_on, size
 		for (size_t i = 0; i < count; i++) {
 			struct abi_config *config = filters[i].config;
 
-			/*
-			 * A filter that is not set up passes everything, but a writer may be about to set it
-			 * up.
-			 */
+			/* A filter that is not set up passes everything, but a writer may be about to set it up. */
 			if (!invocation->is_all && config->magic &&
 			    strncmp(config->name, invocation->name, sizeof(config->name)))
 				continue;

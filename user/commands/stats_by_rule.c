@@ -11,10 +11,7 @@
 #define TOP_DEFAULT 20
 #define ENTRIES_MIN 1024
 
-/*
- * A rule and its count. With --by prefix, the rule names only the source. Encoded, it takes a quarter of the
- * memory.
- */
+/* A rule and its count. With --by prefix, the rule names only the source. Encoded, it takes a quarter of the memory. */
 struct entry {
 	__u8 rule[RULE_ENCODED_BYTES];
 	__u64 length, rules;
@@ -94,10 +91,7 @@ static void sort(struct ranking *ranking)
 		qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_counts);
 }
 
-/*
- * Makes room for one more entry. Drops rules beyond the first `top`, but no prefixes: their sums may yet
- * grow.
- */
+/* Makes room for one more entry. Drops rules beyond the first `top`, but no prefixes: their sums may yet grow. */
 static int make_room(struct ranking *ranking)
 {
 	struct entry *grown;

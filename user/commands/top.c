@@ -56,10 +56,7 @@ struct top {
 	struct kernel_filter *filters;
 	size_t filters_count;
 	struct tally now, difference; /* the last reading, and its growth; no growth yet: no filters in it */
-	/*
-	 * The filter whose rules are ranked: the first one that counts by rule. NULL: there is none, or no
-	 * memory.
-	 */
+	/* The filter whose rules are ranked: the first one that counts by rule. NULL: there is none, or no memory. */
 	const struct kernel_filter *ranked;
 	struct table table;
 	__u64 ranked_id; /* identifies the table that `hits` counts: its map, and how often tables were exchanged */
@@ -152,10 +149,7 @@ static int compare(struct top *top, const struct tally *now, struct reason *reas
 	return reason_set(reason, -ENOMEM, "not enough memory");
 }
 
-/*
- * Replaces the last reading by a new one. While paused, the figures stay. -ENOENT: no filter of the name
- * runs.
- */
+/* Replaces the last reading by a new one. While paused, the figures stay. -ENOENT: no filter of the name runs. */
 static int read_again(struct top *top, struct reason *reason)
 {
 	struct kernel_filter *filters;

@@ -80,10 +80,8 @@ static void bring_settings(struct up *up)
 	const struct config *config = up->config;
 	struct store_settings settings;
 	struct reason reason;
-	int error = store_settings(up->session.store, &settings);
+	int error = command_say_unread(store_settings(up->session.store, &settings), &reason);
 
-	if (error)
-		reason_set(&reason, error, "cannot read the store: %s", strerror(-error));
 	for (size_t i = 0; i < OUTCOME_POLICIES && !error; i++)
 		if (config->has_policy[i])
 			settings.policy[i] = config->policy[i];
