@@ -2,7 +2,6 @@
 /* add, del: one rule. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "commands/command.h"
 #include "io/output.h"

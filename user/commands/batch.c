@@ -4,7 +4,6 @@
  * one change with one commit, and its answers are written after the commit.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -144,7 +143,7 @@ static int collect(struct batch *batch)
 
 /* ---- the lock ---- */
 
-static void close_apply(struct batch *batch)
+static void close_session(struct batch *batch)
 {
 	if (!batch->is_open)
 		return;
@@ -155,24 +154,18 @@ static void close_apply(struct batch *batch)
 	batch->is_open = false;
 }
 
-static int open_apply(struct batch *batch, struct reason *reason)
+static int open_session(struct batch *batch, struct reason *reason)
 {
-	const struct invocation *invocation = batch->invocation;
 	int error;
 
 	if (batch->is_open)
 		return 0;
-	if (!invocation->is_forced) {
-		error = guard_open(&batch->guard, reason);
-		if (error)
-			return error;
-	}
-	error = session_open(&batch->session, invocation->state, invocation->name, reason);
+	error = command_open_guarded(batch->invocation, &batch->session, &batch->guard, reason);
 	if (error) {
+		session_close(&batch->session);
 		guard_close(&batch->guard);
 		return error;
 	}
-	batch->session.guard = invocation->is_forced ? NULL : &batch->guard;
 	batch->opened_ms = now_ms();
 	batch->is_open = true;
 	command_report_undone(&batch->session);
@@ -186,7 +179,7 @@ static void let_others_in(struct batch *batch)
 
 	if (!batch->is_open)
 		return;
-	close_apply(batch);
+	close_session(batch);
 	nanosleep(&moment, NULL);
 }
 
@@ -285,7 +278,7 @@ static void change(struct batch *batch, size_t first, size_t end)
 
 		if (!left_ms(batch))
 			let_others_in(batch);
-		error = open_apply(batch, &reason);
+		error = open_session(batch, &reason);
 		if (error) {
 			fail(batch, first, end, error, &reason);
 			return;
@@ -348,7 +341,7 @@ static int run_groups(struct batch *batch)
 		if (error)
 			return error;
 		if (!got && !batch->feed.is_ended) {
-			close_apply(batch);
+			close_session(batch);
 			got = feed_wait(&batch->feed, -1);
 		}
 	} while (got > 0);
@@ -364,11 +357,11 @@ static int run_strict(struct batch *batch)
 
 	if (error)
 		return error;
-	error = open_apply(batch, &reason);
+	error = open_session(batch, &reason);
 	span.end = batch->count;
 	if (!error)
 		error = change_make(&batch->session, run_lines, &span, &reason);
-	close_apply(batch);
+	close_session(batch);
 	if (!error)
 		return print_answers(batch);
 	batch->status = command_status_of(error);
@@ -382,10 +375,9 @@ static int run_strict(struct batch *batch)
 
 static enum command_status run_all(struct batch *batch)
 {
-	const bool is_strict = batch->invocation->is_strict;
-	int error = is_strict ? run_strict(batch) : run_groups(batch);
+	const int error = batch->invocation->is_strict ? run_strict(batch) : run_groups(batch);
 
-	if (error == -EINTR && is_strict)
+	if (error == -EINTR && batch->invocation->is_strict)
 		return command_error(STATUS_SYSTEM, "interrupted: nothing was changed");
 	if (error == -EINTR)
 		return command_error(STATUS_SYSTEM, "interrupted: the lines after %llu were not done",
@@ -408,14 +400,14 @@ static enum command_status run_batch(const struct invocation *invocation)
 		return command_error(STATUS_SYSTEM, "cannot read '%s': %s; name a file, or - for standard input", path,
 				     strerror(-error));
 	/* Report an error that would stop every line before the first line. */
-	error = open_apply(&batch, &reason);
+	error = open_session(&batch, &reason);
 	if (!error) {
 		session_unlock(&batch.session);
 		command_report_targets(&batch.session);
 	}
-	close_apply(&batch);
+	close_session(&batch);
 	status = error ? command_failed(error, &reason) : run_all(&batch);
-	close_apply(&batch);
+	close_session(&batch);
 	for (size_t i = 0; i < batch.count; i++)
 		batch_line_close(&batch.lines[i]);
 	free(batch.lines);

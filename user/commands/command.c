@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "io/output.h"
@@ -156,11 +155,7 @@ enum command_status command_not_a_choice(const char *what, const char *word, con
 
 enum command_status command_number(const char *what, const char *text, __u64 *number)
 {
-	char *end;
-
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && !*end && !errno && *number > 0)
+	if (!number_parse(text, number))
 		return STATUS_DONE;
 	return command_error(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more", what, text);
 }

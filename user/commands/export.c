@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* export: the stored rules as a list, for import, ipset or nft. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "commands/command.h"
@@ -96,22 +95,16 @@ static int write_rules(struct export *export, struct store *store)
 	return error;
 }
 
-static int write_to(struct export *export, struct store *store, const char *path)
-{
-	struct whole_file file;
-	int error = whole_file_open(&file, path);
-
-	if (error)
-		return error;
-	export->to = file.to;
-	return whole_file_close(&file, write_rules(export, store));
-}
-
 static enum command_status write_all(struct export *export, struct store *store, const char *path)
 {
 	const bool is_output = whole_file_is_output(path);
-	int error = is_output ? write_rules(export, store) : write_to(export, store, path);
+	struct whole_file file;
+	int error = is_output ? write_rules(export, store) : whole_file_open(&file, path);
 
+	if (!is_output && !error) {
+		export->to = file.to;
+		error = whole_file_close(&file, write_rules(export, store));
+	}
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
 	if (!is_output)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* flush: deletes all rules. */
-#include <string.h>
-
 #include "commands/command.h"
 #include "io/output.h"
 

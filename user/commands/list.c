@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* list: prints the stored rules, and what the running filters counted for each. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +28,6 @@ const struct command command_list = {
 		"  xdp-cuckoo list --counters\n"
 		"  xdp-cuckoo list --list spamhaus --json\n",
 	.options = OPTION_COUNTERS | OPTION_LIST,
-	.max = 0,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_list,
 };

@@ -83,7 +83,6 @@ const struct command command_unload = {
 		"  xdp-cuckoo unload eth0\n"
 		"  xdp-cuckoo unload --all\n",
 	.options = OPTION_ALL,
-	.min = 0,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL,
 	.run = run_unload,

@@ -45,8 +45,8 @@ static json_t *list_row(const struct store_list *list, bool is_late)
 
 	if (gmtime_r(&imported, &utc))
 		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	row = json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", (json_int_t)list->rules, "imported", text,
-			"source", list->source);
+	row = json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", list->rules, "imported", text, "source",
+			list->source);
 	if (is_late && output_is_json())
 		json_object_set_new(row, "not_confirmed_in_time", json_true());
 	return row;

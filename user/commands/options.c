@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "commands/options.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernel/samples.h"
@@ -89,35 +87,9 @@ bool options_are_of(const struct option_row *row, const struct command *command)
 
 /* ---- values ---- */
 
-static enum command_status take_time(const struct option_row *row, const char *value, __s64 *ms)
-{
-	char most[RULE_TIME_BYTES];
-
-	if (rule_time_parse(value, ms))
-		return command_error(STATUS_USAGE,
-				     "--%s '%s': must be a time like 30s, 15m, 1h30m or 2d, and at least a second",
-				     row->name, value);
-	if (row->max && *ms > (__s64)row->max)
-		return command_error(STATUS_USAGE, "--%s '%s': must be at most %s", row->name, value,
-				     rule_time_format(row->max, most));
-	return STATUS_DONE;
-}
-
-static enum command_status take_whole(const struct option_row *row, const char *value, __u64 *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(value, &end, 10);
-	if (*value >= '0' && *value <= '9' && !*end && !errno && *number >= 1 && *number <= row->max)
-		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "--%s '%s': must be a whole number of %s, 1 to %llu", row->name, value,
-			     row->unit, row->max);
-}
-
 static enum command_status take_value(const struct option_row *row, const char *value, void *to)
 {
-	char option[32];
+	char option[32], most[RULE_TIME_BYTES];
 
 	snprintf(option, sizeof(option), "--%s", row->name);
 	switch (row->kind) {
@@ -144,9 +116,19 @@ static enum command_status take_value(const struct option_row *row, const char *
 	case VALUE_RULES:
 		return command_number(option, value, to);
 	case VALUE_WHOLE:
-		return take_whole(row, value, to);
+		if (!number_parse(value, to) && *(__u64 *)to <= row->max)
+			return STATUS_DONE;
+		return command_error(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu", option, value,
+				     row->unit, row->max);
 	case VALUE_TIME:
-		return take_time(row, value, to);
+		if (rule_time_parse(value, to))
+			return command_error(STATUS_USAGE,
+					     "%s '%s': must be a time like 30s, 15m, 1h30m or 2d, and at least a second",
+					     option, value);
+		if (row->max && *(__s64 *)to > (__s64)row->max)
+			return command_error(STATUS_USAGE, "%s '%s': must be at most %s", option, value,
+					     rule_time_format(row->max, most));
+		return STATUS_DONE;
 	}
 	return STATUS_USAGE;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* panic: passes everything at once. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -28,7 +27,6 @@ const struct command command_panic = {
 		"  xdp-cuckoo panic --all\n"
 		"  xdp-cuckoo panic off --all\n",
 	.options = OPTION_ALL,
-	.min = 0,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL,
 	.run = run_panic,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* policy: shows or sets the verdict for packets that no rule decides about. */
-#include <errno.h>
 #include <string.h>
 
 #include "commands/command.h"
@@ -31,7 +30,6 @@ const struct command command_policy = {
 		"  xdp-cuckoo policy malformed drop\n",
 	.explain = explain_policies,
 	.options = OPTION_FORCE,
-	.min = 0,
 	.max = 2,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_policy,
@@ -63,25 +61,6 @@ static enum command_status show(const struct invocation *invocation)
 
 /* ---- set ---- */
 
-static int set_policy(const struct invocation *invocation, enum abi_outcome outcome, enum abi_verdict verdict,
-		      struct reason *reason)
-{
-	struct store_settings settings;
-	struct session session;
-	int error = session_open(&session, invocation->state, invocation->name, reason);
-
-	if (!error) {
-		command_report_targets(&session);
-		error = command_say_unread(store_settings(session.store, &settings), reason);
-	}
-	if (!error) {
-		settings.policy[outcome] = verdict;
-		error = change_set(&session, &settings, reason);
-	}
-	session_close(&session);
-	return error;
-}
-
 static enum command_status read_policy(const struct invocation *invocation, enum abi_outcome *outcome,
 				       enum abi_verdict *verdict)
 {
@@ -110,6 +89,8 @@ static enum command_status run_policy(const struct invocation *invocation)
 {
 	enum abi_outcome outcome = OUTCOME_POLICIES;
 	enum abi_verdict verdict = VERDICT_PASS;
+	struct store_settings settings;
+	struct session session;
 	struct reason reason;
 	int error;
 
@@ -120,7 +101,16 @@ static enum command_status run_policy(const struct invocation *invocation)
 	if (verdict == VERDICT_DROP && policy_danger(outcome) && !invocation->is_forced)
 		return command_error(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
 				     outcome_words[outcome].word, policy_danger(outcome));
-	error = set_policy(invocation, outcome, verdict, &reason);
+	error = session_open(&session, invocation->state, invocation->name, &reason);
+	if (!error) {
+		command_report_targets(&session);
+		error = command_say_unread(store_settings(session.store, &settings), &reason);
+	}
+	if (!error) {
+		settings.policy[outcome] = verdict;
+		error = change_set(&session, &settings, &reason);
+	}
+	session_close(&session);
 	return command_answer(error, &reason,
 			      json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].word, "policy",
 					verdict_word(verdict)));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What commands say on stderr about filters and stores. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

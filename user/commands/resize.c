@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* resize: gives the running tables another size. */
-#include <string.h>
-
 #include "commands/command.h"
 #include "io/output.h"
 

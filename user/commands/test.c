@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* test: what becomes of packets, by the stored rules and by the running filter. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "commands/command.h"

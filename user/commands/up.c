@@ -57,14 +57,6 @@ static void failed(struct up *up, int error, const struct reason *reason)
 		up->status = status;
 }
 
-static bool is_named(const struct config *config, const char *interface)
-{
-	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (interfaces_are_one(config->interfaces[i], interface))
-			return true;
-	return false;
-}
-
 static size_t count_existing(const struct config *config)
 {
 	size_t count = 0;
@@ -159,10 +151,13 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 		is_any_filtered |= session_attachment_on(&up->session, up->config->interfaces[i]) != NULL;
 	for (size_t i = 0; i < kernel->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &kernel->attachments[i];
+		bool is_named = false;
 		struct reason reason;
 		int error;
 
-		if (is_named(up->config, attachment->interface))
+		for (size_t k = 0; k < up->config->interfaces_count; k++)
+			is_named |= interfaces_are_one(up->config->interfaces[k], attachment->interface);
+		if (is_named)
 			continue;
 		if (!is_any_filtered) {
 			output_note("'%s' keeps the filter, though the file does not name it: no interface that the file "

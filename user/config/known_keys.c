@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The keys of each section of a configuration, and their values. */
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,15 +85,6 @@ static bool take_switch(const char *value, bool *is_on)
 	return false;
 }
 
-static bool take_number(const char *value, __u64 *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(value, &end, 10);
-	return *value >= '0' && *value <= '9' && !*end && !errno && *number;
-}
-
 static void take_interface(struct config_reading *reading, const char *name)
 {
 	struct config *config = reading->config;
@@ -153,7 +143,7 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_MODE:
 		return !load_mode_parse(value, to);
 	case VALUE_CAPACITY:
-		return take_number(value, to);
+		return !number_parse(value, to);
 	case VALUE_TABLE:
 		*(bool *)to = !strcmp(value, "compact");
 		return *(bool *)to || !strcmp(value, "exact");

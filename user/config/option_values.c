@@ -7,6 +7,15 @@
 
 #include "counters/outcome_words.h"
 
+int number_parse(const char *text, __u64 *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *number ? 0 : -EINVAL;
+}
+
 int load_mode_parse(const char *word, enum kernel_mode *mode)
 {
 	static const char *const modes[] = {

@@ -16,6 +16,9 @@ struct load_options {
 	bool is_monitor_only;
 };
 
+/* Reads a decimal number, 1 or more. 0; -EINVAL. */
+int number_parse(const char *text, __u64 *number);
+
 /* Read "auto", "native" or "skb", and "8", "16", "17" or "32". 0; -EINVAL. */
 int load_mode_parse(const char *word, enum kernel_mode *mode);
 int load_fingerprint_parse(const char *word, unsigned int *bits);
