@@ -165,7 +165,7 @@ static enum command_status run_add(const struct invocation *invocation)
 	char text[RULE_TEXT_BYTES];
 	const char *special;
 
-	if (command_rule(invocation, &change.rule))
+	if (command_read_rule(invocation, &change.rule))
 		return STATUS_USAGE;
 	special = guard_special(&change.rule);
 	if (special)
@@ -180,7 +180,7 @@ static enum command_status run_del(const struct invocation *invocation)
 {
 	struct rule_change change = {};
 
-	if (command_rule(invocation, &change.rule))
+	if (command_read_rule(invocation, &change.rule))
 		return STATUS_USAGE;
 	return change_rule(invocation, &change, "deleted", "no such rule", del);
 }

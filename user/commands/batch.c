@@ -70,19 +70,11 @@ struct batch {
 	struct guard guard;
 	struct session session;
 	bool is_open; /* session and guard are open */
-	__u64 opened_ms;
+	double opened_s;
 	struct batch_line *lines; /* the group */
 	size_t count, room;
 	enum command_status status;
 };
-
-static __u64 now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
-}
 
 /* ---- the lines at hand ---- */
 
@@ -120,7 +112,7 @@ static int take_line(struct batch *batch)
 static int collect(struct batch *batch)
 {
 	const bool is_strict = batch->invocation->is_strict;
-	const __u64 start_ms = now_ms();
+	const double start_s = command_seconds();
 	int got;
 
 	do {
@@ -129,7 +121,7 @@ static int collect(struct batch *batch)
 				return 1;
 		if (!got && batch->feed.is_ended)
 			return 0;
-		if (!got && !is_strict && now_ms() - start_ms >= GROUP_MS)
+		if (!got && !is_strict && 1000 * (command_seconds() - start_s) >= GROUP_MS)
 			return 1;
 		if (!got)
 			got = feed_wait(&batch->feed, is_strict ? -1 : 0);
@@ -166,7 +158,7 @@ static int open_session(struct batch *batch, struct reason *reason)
 		guard_close(&batch->guard);
 		return error;
 	}
-	batch->opened_ms = now_ms();
+	batch->opened_s = command_seconds();
 	batch->is_open = true;
 	command_report_undone(&batch->session);
 	return 0;
@@ -186,7 +178,7 @@ static void let_others_in(struct batch *batch)
 /* How long the lock may still be held. */
 static int left_ms(const struct batch *batch)
 {
-	const __u64 held_ms = now_ms() - batch->opened_ms;
+	const double held_ms = 1000 * (command_seconds() - batch->opened_s);
 
 	return held_ms < HOLD_MS ? HOLD_MS - held_ms : 0;
 }
@@ -375,16 +367,16 @@ static int run_strict(struct batch *batch)
 
 static enum command_status run_all(struct batch *batch)
 {
-	const int error = batch->invocation->is_strict ? run_strict(batch) : run_groups(batch);
+	const bool is_strict = batch->invocation->is_strict;
+	const int error = is_strict ? run_strict(batch) : run_groups(batch);
 
-	if (error == -EINTR && batch->invocation->is_strict)
-		return command_error(STATUS_SYSTEM, "interrupted: nothing was changed");
-	if (error == -EINTR)
-		return command_error(STATUS_SYSTEM, "interrupted: the lines after %llu were not done",
-				     batch->feed.number);
-	if (error)
+	if (!error)
+		return batch->status;
+	if (error != -EINTR)
 		return command_error(STATUS_SYSTEM, "%s: %s", batch->feed.name, strerror(-error));
-	return batch->status;
+	if (is_strict)
+		return command_error(STATUS_SYSTEM, "interrupted: nothing was changed");
+	return command_error(STATUS_SYSTEM, "interrupted: the lines after %llu were not done", batch->feed.number);
 }
 
 static enum command_status run_batch(const struct invocation *invocation)

@@ -48,8 +48,6 @@ int batch_line_parse(const char *text, struct batch_request *request, struct rea
 			  length < 40 ? (int)length : 40, text, suggest_text(&suggest, NULL, near));
 }
 
-/* ---- doing it ---- */
-
 static void answer(struct batch_line *line, enum batch_answer what, const char *detail)
 {
 	free(line->detail);
@@ -120,8 +118,6 @@ void batch_line_fail(struct batch_line *line, int error, const struct reason *re
 	answer(line, BATCH_ERROR, reason->text);
 	line->status = command_status_of(error);
 }
-
-/* ---- answering ---- */
 
 void batch_line_print(const struct batch_line *line, const char *name)
 {

@@ -64,8 +64,6 @@ const struct command command_bench = {
 	.run = run_bench,
 };
 
-/* ---- what is measured ---- */
-
 /* The measured filter, which no packet reaches, and the results. */
 struct benching {
 	struct session session;
@@ -99,8 +97,6 @@ static int bench(const struct invocation *invocation, struct benching *benching,
 	session_unlock(&benching->session);
 	return bench_measure(&benching->session.filters->kernel, &benching->lists, seconds, &benching->results, reason);
 }
-
-/* ---- the answer ---- */
 
 /* The name that the kernel gives; "unknown" if it gives none. */
 static const char *cpu_name(char name[CPU_NAME_BYTES])

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "io/output.h"
 #include "base/suggest.h"
@@ -73,7 +74,7 @@ const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 	return text;
 }
 
-enum command_status command_not_running(const char *name)
+enum command_status command_say_not_running(const char *name)
 {
 	struct suggest suggest = suggest_for(name);
 	char option[COMMAND_NAME_BYTES], text[SUGGEST_TEXT_BYTES];
@@ -105,7 +106,7 @@ enum command_status command_close_idle(struct session *session)
 	enum command_status status;
 
 	command_report_undone(session);
-	status = command_not_running(session->name);
+	status = command_say_not_running(session->name);
 	session_close(session);
 	return status;
 }
@@ -117,7 +118,7 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 	const int error = rule_counts_open(counts, invocation->name, &reason);
 
 	if (error == -ENOENT)
-		return command_not_running(invocation->name);
+		return command_say_not_running(invocation->name);
 	if (error == -EOPNOTSUPP)
 		return command_error(STATUS_NO,
 				     "the filter '%s' does not count by rule: load it again without --compact "
@@ -135,7 +136,7 @@ enum command_status command_check_format(const struct load_options *load)
 	return STATUS_DONE;
 }
 
-enum command_status command_not_a_choice(const char *what, const char *word, const char *choices)
+enum command_status command_say_choices(const char *what, const char *word, const char *choices)
 {
 	struct suggest suggest = suggest_for(word);
 	char spelt[SUGGEST_TEXT_BYTES], text[SUGGEST_TEXT_BYTES];
@@ -153,14 +154,22 @@ enum command_status command_not_a_choice(const char *what, const char *word, con
 			     suggest_text(&suggest, NULL, text));
 }
 
-enum command_status command_number(const char *what, const char *text, __u64 *number)
+double command_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+enum command_status command_read_number(const char *what, const char *text, __u64 *number)
 {
 	if (!number_parse(text, number))
 		return STATUS_DONE;
 	return command_error(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more", what, text);
 }
 
-enum command_status command_rule(const struct invocation *invocation, struct rule *rule)
+enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule)
 {
 	const char *const *words = (const char *const *)invocation->operands;
 	struct reason reason;

@@ -122,10 +122,10 @@ __attribute__((format(printf, 2, 3))) enum command_status command_error(enum com
 									...);
 
 /* Says that `what` must not be `word`, but one of the `choices`, joined by '|', and suggests the nearest one. */
-enum command_status command_not_a_choice(const char *what, const char *word, const char *choices);
+enum command_status command_say_choices(const char *what, const char *word, const char *choices);
 
 /* Says that no filter of this name runs, and suggests the nearest name that does. STATUS_NO. */
-enum command_status command_not_running(const char *name);
+enum command_status command_say_not_running(const char *name);
 
 /* session_close(), for a command that needs a running filter and found none. STATUS_NO. */
 enum command_status command_close_idle(struct session *session);
@@ -139,11 +139,14 @@ const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 /* Whether the options of OPTION_FORMAT fit together. */
 enum command_status command_check_format(const struct load_options *load);
 
+/* The time of CLOCK_MONOTONIC. */
+double command_seconds(void);
+
 /* Reads a number of rules, 1 or more. Prints an error if `text` is not; `what` names it. */
-enum command_status command_number(const char *what, const char *text, __u64 *number);
+enum command_status command_read_number(const char *what, const char *text, __u64 *number);
 
 /* Reads the operands as a rule: separate words, or one quoted text. Prints an error if they are not. */
-enum command_status command_rule(const struct invocation *invocation, struct rule *rule);
+enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule);
 
 /* ---- command.c: stores and filters ---- */
 

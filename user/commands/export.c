@@ -49,8 +49,6 @@ struct export
 	__u64 written, lost;
 };
 
-/* ---- rules ---- */
-
 static int export_rule(const struct rule *rule, void *context)
 {
 	struct export *export = context;
@@ -127,7 +125,7 @@ static enum command_status run_export(const struct invocation *invocation)
 	if (format)
 		export.format = list_format_named(format);
 	if (!export.format || export.format == LIST_SPAMHAUS)
-		return command_not_a_choice("--format", format, "text|ipset|nft|csv");
+		return command_say_choices("--format", format, "text|ipset|nft|csv");
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "commands/command.h"
 #include "metrics/http_server.h"
@@ -54,16 +53,6 @@ struct exporter {
 	struct reason said; /* the last failure; "": none */
 };
 
-/* ---- pages ---- */
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
 static void forget(struct exporter *exporter)
 {
 	free(exporter->text);
@@ -98,7 +87,7 @@ static void refresh(struct exporter *exporter)
 	if (*failure && strcmp(failure, exporter->said.text))
 		output_note("%s", failure);
 	reason_set(&exporter->said, 0, "%s", failure);
-	exporter->since_s = now_s();
+	exporter->since_s = command_seconds();
 }
 
 static void make_page(const char *path, void *context, struct http_page *page)
@@ -114,7 +103,7 @@ static void make_page(const char *path, void *context, struct http_page *page)
 		*page = (struct http_page){ 404, "text/plain", nothing, strlen(nothing) };
 		return;
 	}
-	if (now_s() - exporter->since_s >= FRESH_S)
+	if (command_seconds() - exporter->since_s >= FRESH_S)
 		refresh(exporter);
 	if (!exporter->text)
 		*page = (struct http_page){ 503, "text/plain", exporter->said.text, strlen(exporter->said.text) };
@@ -122,8 +111,6 @@ static void make_page(const char *path, void *context, struct http_page *page)
 		*page = (struct http_page){ 200, "text/plain; version=0.0.4; charset=utf-8", exporter->text,
 					    exporter->bytes };
 }
-
-/* ---- serving ---- */
 
 static int serve(struct exporter *exporter, int listener, const char *where)
 {
@@ -169,8 +156,7 @@ static enum command_status run_exporter(const struct invocation *invocation)
 
 	if (http_address_parse(where, &address))
 		return command_error(STATUS_USAGE,
-				     "--listen '%s': must be an address and a port, like "
-				     "127.0.0.1:9917 or [::1]:9917",
+				     "--listen '%s': must be an address and a port, like 127.0.0.1:9917 or [::1]:9917",
 				     where);
 	/* Memory holds the secrets of hashes, so a crash must not write it to a file. */
 	setrlimit(RLIMIT_CORE, &no_core);

@@ -178,7 +178,7 @@ static enum command_status run_import(const struct invocation *invocation)
 	int error;
 
 	if (format && !list_format_named(format))
-		return command_not_a_choice("--format", format, "text|ipset|nft|spamhaus|csv");
+		return command_say_choices("--format", format, "text|ipset|nft|spamhaus|csv");
 	if (invocation->is_dry_run && invocation->confirm_ms)
 		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	error = command_import_list(&options, invocation->operands[0], &result, &reason);

@@ -125,8 +125,7 @@ static int check_running(const struct invocation *invocation, const struct sessi
 
 	if (invocation->load.capacity && table_slots_for(invocation->load.capacity) != slots)
 		return reason_set(reason, -EINVAL,
-				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its "
-				  "capacity",
+				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its capacity",
 				  session->name, slots);
 	if (load_describes_table(&invocation->load) && memcmp(&wanted, &filter->kernel.options, sizeof(wanted)))
 		return reason_set(reason, -EINVAL,
@@ -168,12 +167,12 @@ static int load_all(const struct invocation *invocation, struct session *session
 		error = filter_set_unconfirmed(filter, 0, invocation->confirm_ms, reason);
 	for (int i = 0; i < invocation->count && !error; i++)
 		error = load_one(invocation, session, invocation->operands[i], rows, reason);
-	/* If no interface was added, there is nothing to undo: do not wait for `confirm`. */
-	if (invocation->confirm_ms && (error || filter->kernel.attachments_count == *before))
-		filter_confirm(filter);
 	/* Undo the load after a failure. */
 	for (size_t i = *before; error && i < filter->kernel.attachments_count; i++)
 		kernel_detach(&filter->kernel, &filter->kernel.attachments[i], &ignored);
+	/* If no interface was added, there is nothing to undo: do not wait for `confirm`. */
+	if (invocation->confirm_ms && (error || filter->kernel.attachments_count == *before))
+		filter_confirm(filter);
 	if (error && sets_monitor_only)
 		change_set_monitor_only(session, false, &ignored);
 	return error;

@@ -141,51 +141,43 @@ static const char *format_cause(const struct abi_sample *sample, const struct sa
 	return text;
 }
 
-static json_t *make_row(const struct monitoring *monitoring, const struct abi_sample *sample,
-			const struct sample_view *view)
+static void print_packet(const struct monitoring *monitoring, const struct abi_sample *sample,
+			 const struct sample_view *view)
 {
-	char time[TIME_BYTES], name[NAME_BYTES], rule[RULE_TEXT_BYTES], flow[RULE_TEXT_BYTES], *end;
+	char line[2 * LINE_BYTES], time[TIME_BYTES], name[NAME_BYTES], flow[RULE_TEXT_BYTES], text[LINE_BYTES], *end;
 	const char *words[RULE_WORDS_MAX];
 	struct reason ignored;
 	size_t count = 0;
-	json_t *row = json_pack("{s:s, s:s}", "time", format_time(monitoring, sample, time), "interface",
-				interface_name(&monitoring->listener, sample->ifindex, name));
+	json_t *row;
 
-	/* The text of the flow consists of pairs of name and value. */
-	if (view->has_flow) {
+	format_time(monitoring, sample, time);
+	interface_name(&monitoring->listener, sample->ifindex, name);
+	if (view->has_flow)
 		rule_format(&view->flow, flow);
-		rule_split(flow, words, &count, &ignored);
+	if (!output_is_json()) {
+		snprintf(line, sizeof(line), "%s %s %s length %u: %s", time, name,
+			 view->has_flow ? flow : "no addresses", sample->bytes, format_cause(sample, view, text));
+		output_answer(NULL, line);
+		return;
 	}
+	row = json_pack("{s:s, s:s}", "time", time, "interface", name);
+	/* The text of the flow consists of pairs of name and value. */
+	if (view->has_flow && rule_split(flow, words, &count, &ignored))
+		count = 0;
 	for (size_t i = 0; i + 1 < count; i += 2) {
 		const unsigned long number = strtoul(words[i + 1], &end, 10);
 
 		json_object_set_new(row, words[i], *end ? json_string(words[i + 1]) : json_integer(number));
 	}
-	json_object_set_new(row, "length", json_integer(sample->bytes));
-	json_object_set_new(row, "verdict", json_string(sample->verdict == VERDICT_DROP ? "drop" : "would drop"));
+	json_object_update_new(row, json_pack("{s:I, s:s}", "length", (json_int_t)sample->bytes, "verdict",
+					      sample->verdict == VERDICT_DROP ? "drop" : "would drop"));
 	if (view->cause == SAMPLE_POLICY)
 		json_object_set_new(row, "policy", json_string(outcome_words[sample->outcome].word));
 	else
-		json_object_set_new(row, "rule",
-				    view->cause == SAMPLE_RULE ? json_string(rule_format(&view->rule, rule)) :
-								 json_null());
-	return row;
-}
-
-static void print_packet(const struct monitoring *monitoring, const struct abi_sample *sample,
-			 const struct sample_view *view)
-{
-	char line[2 * LINE_BYTES], time[TIME_BYTES], name[NAME_BYTES], flow[RULE_TEXT_BYTES], cause[LINE_BYTES];
-
-	if (output_is_json()) {
-		output_answer(make_row(monitoring, sample, view), "");
-		return;
-	}
-	snprintf(line, sizeof(line), "%s %s %s length %u: %s", format_time(monitoring, sample, time),
-		 interface_name(&monitoring->listener, sample->ifindex, name),
-		 view->has_flow ? rule_format(&view->flow, flow) : "no addresses", sample->bytes,
-		 format_cause(sample, view, cause));
-	output_answer(NULL, line);
+		json_object_update_new(row,
+				       json_pack("{s:s?}", "rule",
+						 view->cause == SAMPLE_RULE ? rule_format(&view->rule, text) : NULL));
+	output_answer(row, "");
 }
 
 static int write_packet(struct monitoring *monitoring, const struct abi_sample *sample, const struct sample_view *view)
@@ -314,8 +306,6 @@ static int wait_for_samples(const struct monitoring *monitoring)
 	return files[2].revents ? -EPIPE : 0;
 }
 
-/* ---- the whole ---- */
-
 /*
  * Does not empty the file yet: another monitor may be writing to it, and begin_file() comes after the check for that.
  */
@@ -432,7 +422,7 @@ static enum command_status run_monitor(const struct invocation *invocation)
 	struct reason reason = {};
 	int error;
 
-	if (invocation->count && command_rule(invocation, &monitoring.wanted))
+	if (invocation->count && command_read_rule(invocation, &monitoring.wanted))
 		return STATUS_USAGE;
 	if (invocation->write_path && !strcmp(invocation->write_path, "-") && isatty(STDOUT_FILENO))
 		return command_error(STATUS_USAGE, "--write -: a terminal cannot show pcapng; pipe it to tcpdump -r - "
@@ -446,6 +436,6 @@ static enum command_status run_monitor(const struct invocation *invocation)
 	if (monitoring.file > STDERR_FILENO)
 		close(monitoring.file);
 	if (error == -ENOENT && !*reason.text)
-		return command_not_running(invocation->name);
+		return command_say_not_running(invocation->name);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }

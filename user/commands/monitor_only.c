@@ -36,7 +36,7 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	int error;
 
 	if (!is_on && strcmp(word, "off"))
-		return command_not_a_choice("monitor-only", word, "on|off");
+		return command_say_choices("monitor-only", word, "on|off");
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (!error) {
 		command_report_targets(&session);

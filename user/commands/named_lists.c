@@ -34,8 +34,6 @@ const struct command command_lists = {
 	.run = run_lists,
 };
 
-/* ---- showing ---- */
-
 static json_t *list_row(const struct store_list *list, bool is_late)
 {
 	const time_t imported = list->imported_s;
@@ -71,8 +69,6 @@ static enum command_status show(const struct invocation *invocation)
 		output_note("there are no lists; import --list NAME makes one");
 	return command_answer(error, &reason, rows);
 }
-
-/* ---- deleting ---- */
 
 static enum command_status delete_list(const struct invocation *invocation)
 {

@@ -17,8 +17,6 @@
 #define COUNT_MAX 1000000000
 #define TOP_MAX 100000
 
-/* ---- the table ---- */
-
 #define TO(member) offsetof(struct options_arguments, member)
 #define INTO(member) offsetof(struct options_arguments, invocation.member)
 
@@ -85,8 +83,6 @@ bool options_are_of(const struct option_row *row, const struct command *command)
 	return !row->bit || row->bit & command->options;
 }
 
-/* ---- values ---- */
-
 static enum command_status take_value(const struct option_row *row, const char *value, void *to)
 {
 	char option[32], most[RULE_TIME_BYTES];
@@ -108,13 +104,13 @@ static enum command_status take_value(const struct option_row *row, const char *
 				     "'.' or '-'",
 				     option, value, ABI_NAME_BYTES - 1);
 	case VALUE_MODE:
-		return load_mode_parse(value, to) ? command_not_a_choice(option, value, row->value) : STATUS_DONE;
+		return load_mode_parse(value, to) ? command_say_choices(option, value, row->value) : STATUS_DONE;
 	case VALUE_FINGERPRINT:
 		if (!load_fingerprint_parse(value, to))
 			return STATUS_DONE;
 		return command_error(STATUS_USAGE, "%s '%s': must be 8, 16, 17 or 32 bits", option, value);
 	case VALUE_RULES:
-		return command_number(option, value, to);
+		return command_read_number(option, value, to);
 	case VALUE_WHOLE:
 		if (!number_parse(value, to) && *(__u64 *)to <= row->max)
 			return STATUS_DONE;
@@ -132,8 +128,6 @@ static enum command_status take_value(const struct option_row *row, const char *
 	}
 	return STATUS_USAGE;
 }
-
-/* ---- reading ---- */
 
 /* `word` is -x, --xyz or --xyz=value. */
 static enum command_status refuse_option(const char *word)
@@ -158,22 +152,17 @@ static enum command_status refuse_option(const char *word)
 			     suggest_text(&shown, "xdp-cuckoo help", text));
 }
 
-/* The word that getopt refused. It moves past a word like -xy only after the last letter. */
-static const char *unknown_word(char **argv)
-{
-	const char *last = argv[optind - 1];
-
-	return optopt && !(last[0] == '-' && last[1] == optopt && !last[2]) ? argv[optind] : last;
-}
-
 /* `option`: what getopt_long() returned. */
 static enum command_status take_option(struct options_arguments *arguments, int option, char **argv)
 {
 	const int code = option < OPTION_CODE ? optopt : option;
 	const struct option_row *row = options_table + (code < OPTION_CODE ? 0 : code - OPTION_CODE);
+	const char *last = argv[optind - 1];
 
+	/* getopt moves past a word like -xy only after its last letter. */
 	if (code < OPTION_CODE)
-		return refuse_option(unknown_word(argv));
+		return refuse_option(optopt && !(last[0] == '-' && last[1] == optopt && !last[2]) ? argv[optind] :
+												    last);
 	if (option == ':')
 		return command_error(STATUS_USAGE, "'%s' needs a value: --%s %s", argv[optind - 1], row->name,
 				     row->value);

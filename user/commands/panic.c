@@ -109,9 +109,8 @@ static enum command_status run_panic(const struct invocation *invocation)
 		return command_failed(error, &reason);
 	if (!meant)
 		return !invocation->is_all ?
-			       command_not_running(invocation->name) :
-			       command_error(STATUS_NO, "no filter is running here; xdp-cuckoo load IFACE "
-							"runs one");
+			       command_say_not_running(invocation->name) :
+			       command_error(STATUS_NO, "no filter is running here; xdp-cuckoo load IFACE runs one");
 	output_print(json_pack("{s:b, s:I}", "panic", is_on, "filters", (json_int_t)meant));
 	return STATUS_DONE;
 }

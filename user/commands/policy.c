@@ -40,8 +40,6 @@ static const char *verdict_word(__u8 verdict)
 	return verdict_words[verdict == VERDICT_DROP ? VERDICT_DROP : VERDICT_PASS].name;
 }
 
-/* ---- show ---- */
-
 static enum command_status show(const struct invocation *invocation)
 {
 	struct store_settings settings = store_settings_default;
@@ -58,8 +56,6 @@ static enum command_status show(const struct invocation *invocation)
 						      verdict_word(settings.policy[outcome])));
 	return command_answer(error, &reason, rows);
 }
-
-/* ---- set ---- */
 
 static enum command_status read_policy(const struct invocation *invocation, enum abi_outcome *outcome,
 				       enum abi_verdict *verdict)
@@ -81,7 +77,7 @@ static enum command_status read_policy(const struct invocation *invocation, enum
 				     what);
 	*verdict = strcmp(word, "drop") ? VERDICT_PASS : VERDICT_DROP;
 	if (*verdict == VERDICT_PASS && strcmp(word, "pass"))
-		return command_not_a_choice("policy", word, "pass|drop");
+		return command_say_choices("policy", word, "pass|drop");
 	return STATUS_DONE;
 }
 

@@ -33,7 +33,7 @@ static enum command_status run_resize(const struct invocation *invocation)
 	__u64 capacity;
 	int error;
 
-	if (command_number("resize", invocation->operands[0], &capacity))
+	if (command_read_number("resize", invocation->operands[0], &capacity))
 		return STATUS_USAGE;
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (error)

@@ -231,7 +231,7 @@ static enum command_status run_interval(const struct invocation *invocation, enu
 	if (error)
 		return command_failed(error, &reason);
 	if (!now.filters)
-		return command_not_running(invocation->name);
+		return command_say_not_running(invocation->name);
 	return output_flush() ? STATUS_SYSTEM : STATUS_DONE;
 }
 
@@ -255,7 +255,7 @@ static enum command_status reset(const struct invocation *invocation)
 	}
 	session_close(&session);
 	if (!error && !count)
-		return command_not_running(invocation->name);
+		return command_say_not_running(invocation->name);
 	return command_answer(error, &reason, json_pack("{s:I}", "reset_filters", (json_int_t)count));
 }
 
@@ -311,7 +311,7 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 	if (error)
 		status = command_failed(error, &reason);
 	else if (!tally.filters)
-		status = command_not_running(invocation->name);
+		status = command_say_not_running(invocation->name);
 	else if (!invocation->interval_ms)
 		output_print(rows_of(by, &tally, &tally, 0));
 	for (__u64 i = 0; status == STATUS_DONE && invocation->interval_ms; i++) {

@@ -44,8 +44,6 @@ int stats_prefix_parse(const char *text, struct stats_prefix *prefix)
 	return 0;
 }
 
-/* ---- ranking ---- */
-
 static int compare_counts(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -142,8 +140,6 @@ static int rank(const struct rule *rule, void *context)
 	ranking->entry[ranking->count++] = entry;
 	return 0;
 }
-
-/* ---- printing ---- */
 
 /* A rule that was deleted meanwhile has no comment here. */
 static json_t *entry_row(struct store *store, const struct ranking *ranking, const struct entry *entry)

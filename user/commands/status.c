@@ -225,8 +225,6 @@ static void report_no_ethernet(const struct kernel_filter *filter)
 	}
 }
 
-/* ---- both ---- */
-
 /*
  * Adds what is known to `running`, even if it fails. *sees_own: a filter of the --name was seen.
  * *is_any_bypassed: packets bypass a filter.

@@ -100,8 +100,7 @@ static const char *running_text(const struct finding *finding)
 	if (finding->is_listed && finding->matching < finding->count)
 		return "lacks the rule; the next change repairs it";
 	if (!finding->is_listed && finding->matching && finding->is_compact && finding->has_timed)
-		return "matches all the same: a false positive, or a rule that has ended and waits for "
-		       "expire";
+		return "matches all the same: a false positive, or a rule that has ended and waits for expire";
 	if (!finding->is_listed && finding->matching)
 		return "false positive: it matches all the same";
 	if (finding->run & ABI_RUN_UNCONFIRMED)
@@ -121,7 +120,7 @@ static enum command_status run_test(const struct invocation *invocation)
 	json_t *answer;
 	int error;
 
-	if (command_rule(invocation, &query))
+	if (command_read_rule(invocation, &query))
 		return STATUS_USAGE;
 	finding.query = &query;
 	error = command_open_store(invocation, &store, &reason);

@@ -73,14 +73,6 @@ static void stop(int signal_number)
 	stop_signal = signal_number;
 }
 
-static double monotonic_seconds(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec + 1e-9 * time.tv_nsec;
-}
-
 /* ---- reading ---- */
 
 static void describe(struct top *top)
@@ -192,7 +184,7 @@ static int next_interval(struct top *top, struct reason *reason)
 /* Makes one step of the pass under way. At its end, asks for the texts of the rules in the new ranking. */
 static void rank_further(struct top *top)
 {
-	const double second = monotonic_seconds();
+	const double second = command_seconds();
 
 	if (!top->is_ranking || !hits_step(&top->hits, &top->table, second))
 		return;
@@ -209,7 +201,7 @@ static bool is_over(const struct top *top)
 
 static int wait_ms(const struct top *top, double next)
 {
-	const double left_ms = 1000 * (next - monotonic_seconds());
+	const double left_ms = 1000 * (next - command_seconds());
 
 	if (top->is_ranking)
 		return WAIT_MS_SEARCHING;
@@ -219,7 +211,7 @@ static int wait_ms(const struct top *top, double next)
 static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reason)
 {
 	const double interval_s = interval_ms / 1000.;
-	double next = monotonic_seconds() + (interval_ms < FIRST_MS_MAX ? interval_ms : FIRST_MS_MAX) / 1000.;
+	double next = command_seconds() + (interval_ms < FIRST_MS_MAX ? interval_ms : FIRST_MS_MAX) / 1000.;
 	int key = TOP_SCREEN_RESIZED;
 
 	while (!is_over(top) && key != 'q' && key != TOP_SCREEN_GONE) {
@@ -227,15 +219,15 @@ static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reaso
 
 		if (top_model_key(&top->model, key) && top->difference.filters)
 			top_model_list(&top->model, &top->difference, &top->now);
-		if (monotonic_seconds() >= next) {
+		if (command_seconds() >= next) {
 			error = next_interval(top, reason);
-			next = monotonic_seconds() + interval_s;
+			next = command_seconds() + interval_s;
 		}
 		if (error)
 			return error;
 		rank_further(top);
 		if (!top->model.is_paused) {
-			top_names_collect(&top->names, monotonic_seconds());
+			top_names_collect(&top->names, command_seconds());
 			note_ranking(top);
 		}
 		top_screen_draw(&top->model);
@@ -263,7 +255,7 @@ static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason
 			return error;
 		while (output_is_json() && top->is_ranking)
 			rank_further(top);
-		top_names_collect(&top->names, monotonic_seconds());
+		top_names_collect(&top->names, command_seconds());
 		note_ranking(top);
 		output_answer(output_is_json() ? top_model_json(&top->model) : NULL,
 			      top_model_plain(&top->model, text));
@@ -271,8 +263,6 @@ static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason
 	}
 	return error;
 }
-
-/* ---- the command ---- */
 
 static int watch(struct top *top, struct reason *reason)
 {
@@ -319,6 +309,6 @@ static enum command_status run_top(const struct invocation *invocation)
 		raise(stop_signal);
 	}
 	if (error == -ENOENT)
-		return command_not_running(invocation->name);
+		return command_say_not_running(invocation->name);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }

@@ -85,26 +85,6 @@ static void bring_settings(struct up *up)
 		failed(up, error, &reason);
 }
 
-/* Loads the filter, or makes the running one what the file says. */
-static void bring_filter(struct up *up)
-{
-	const struct load_options *load = &up->config->load;
-	const struct abi_options options = load_table(load);
-	struct filter *ignored;
-	struct reason reason;
-	size_t renewed = 0;
-	int error = 0;
-
-	if (up->session.filters_count)
-		error = session_renew(&up->session, &options, load->capacity, &renewed, &reason);
-	else if (count_existing(up->config))
-		error = session_load(&up->session, &options, load->capacity, &ignored, &reason);
-	up->renewed += renewed;
-	if (error)
-		failed(up, error, &reason);
-	command_fit_mtu(&up->session);
-}
-
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
 {
 	json_array_append_new(up->interfaces, json_pack("{s:o, s:s, s:s}", "interface", output_string(interface),
@@ -124,7 +104,7 @@ static void bring_interface(struct up *up, const char *interface)
 	}
 	if (!is_there && !up->is_last)
 		return;
-	/* Without a filter, bring_filter() has reported why. */
+	/* If there is no filter, bring_all() has reported why. */
 	if (!is_there) {
 		command_error(STATUS_SYSTEM, "there is no interface '%s' here; see ip link; everything else is done",
 			      interface);
@@ -178,7 +158,10 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 static int bring_all(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
+	const struct abi_options options = load_table(&config->load);
+	struct filter *ignored;
 	struct reason unseen;
+	size_t renewed = 0;
 	int error = session_open_to_load(&up->session, up->invocation->state, up->invocation->name, &unseen, reason);
 
 	if (error)
@@ -194,7 +177,15 @@ static int bring_all(struct up *up, struct reason *reason)
 	error = up->is_again ? 0 : command_report_blocked(&up->session, reason);
 	if (error)
 		failed(up, error, reason);
-	bring_filter(up);
+	error = 0;
+	if (up->session.filters_count)
+		error = session_renew(&up->session, &options, config->load.capacity, &renewed, reason);
+	else if (count_existing(config))
+		error = session_load(&up->session, &options, config->load.capacity, &ignored, reason);
+	up->renewed += renewed;
+	if (error)
+		failed(up, error, reason);
+	command_fit_mtu(&up->session);
 	for (size_t i = 0; i < config->interfaces_count; i++)
 		bring_interface(up, config->interfaces[i]);
 	for (size_t i = 0; i < up->session.filters_count && up->is_last; i++)

@@ -169,31 +169,28 @@ static int take_lines(struct config_reading *reading, FILE *file, struct reason 
 
 /* ---- the whole ---- */
 
-static void check_filter(struct config_reading *reading)
+/* What concerns several lines, or lines that are missing. */
+static void check_whole(struct config_reading *reading)
 {
 	const struct config *config = reading->config;
-	const struct load_options *load = &config->load;
 
 	if (!reading->filter_line)
 		config_refuse(reading, 0, "there is no [filter] section with interfaces = NAME...");
 	else if (!config->interfaces_count)
 		config_refuse(reading, reading->filter_line,
 			      "[filter] names no interfaces; write interfaces = NAME...");
-	if (load->fingerprint_bits && !load->is_compact)
+	if (config->load.fingerprint_bits && !config->load.is_compact)
 		config_refuse(reading, reading->filter_line,
-			      "fingerprint needs table = compact: an exact table has 16 bits and drops no "
-			      "innocent packet");
-}
-
-static void check_policies(struct config_reading *reading)
-{
-	const struct config *config = reading->config;
-
+			      "fingerprint needs table = compact: an exact table has 16 bits and drops no innocent packet");
 	for (enum abi_outcome i = 0; i < OUTCOME_POLICIES; i++)
 		if (config->has_policy[i] && config->policy[i] == VERDICT_DROP && !config->is_forced &&
 		    policy_danger(i))
 			config_refuse(reading, reading->policy_line[i],
 				      "'drop' here %s; write force = yes in [policy] if you mean it", policy_danger(i));
+	for (size_t i = 0; i < config->lists_count; i++)
+		if (!config->list[i].file)
+			config_refuse(reading, config->list[i].line, "[list %s] names no file; write file = /PATH",
+				      config->list[i].name);
 }
 
 /* The file tells root what to do, so nobody else may be able to write to it. */
@@ -222,14 +219,7 @@ static int read_file(struct config_reading *reading, FILE *file, struct reason *
 		error = take_lines(reading, file, reason);
 	if (error)
 		return error;
-	check_filter(reading);
-	check_policies(reading);
-	for (size_t i = 0; i < reading->config->lists_count; i++) {
-		const struct config_list *list = &reading->config->list[i];
-
-		if (!list->file)
-			config_refuse(reading, list->line, "[list %s] names no file; write file = /PATH", list->name);
-	}
+	check_whole(reading);
 	if (reading->is_out_of_memory)
 		return reason_set(reason, -ENOMEM, "no memory for the configuration");
 	if (reading->is_refused)
