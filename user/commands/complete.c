@@ -103,13 +103,6 @@ static void offer_names(const struct completion *completion)
 		closedir(state);
 }
 
-static void offer_commands(const struct completion *completion)
-{
-	for (const struct command *const *command = command_table; *command; command++)
-		if ((*command)->group != COMMAND_HIDDEN)
-			offer(completion, (*command)->name, (*command)->summary);
-}
-
 static void offer_spec(const struct completion *completion, const char *spec);
 
 /* Offers values for the word before, or the words that the rule does not have yet. */
@@ -142,7 +135,9 @@ static void offer_place(const struct completion *completion, const char *place)
 	else if (!strcmp(place, "NAME"))
 		offer_names(completion);
 	else if (!strcmp(place, "COMMAND"))
-		offer_commands(completion);
+		for (const struct command *const *command = command_table; *command; command++)
+			offer(completion, (*command)->group == COMMAND_HIDDEN ? NULL : (*command)->name,
+			      (*command)->summary);
 	else if (!strcmp(place, "OUTCOME"))
 		for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
 			offer(completion, outcome_words[outcome].word, outcome_words[outcome].meaning);
@@ -282,22 +277,15 @@ static void settle_word(struct completion *completion, char start[SPEC_BYTES])
 
 static void offer_all(const struct completion *completion)
 {
-	const char *spec = NULL;
+	const char *spec = completion->command ? operand_of(completion) : "COMMAND";
 
-	if (completion->option) {
-		if (completion->option->value)
-			offer_spec(completion, value_of(completion->command, completion->option));
+	if (completion->option && completion->option->value)
+		offer_spec(completion, value_of(completion->command, completion->option));
+	if (completion->option || completion->is_lost)
 		return;
-	}
-	if (completion->is_lost)
-		return;
-	if (!completion->command)
-		offer_commands(completion);
-	else
-		spec = operand_of(completion);
 	if (spec)
 		offer_spec(completion, spec);
-	if (!completion->has_options_ended && (*completion->word == '-' || (completion->command && !spec)))
+	if (!completion->has_options_ended && (*completion->word == '-' || !spec))
 		offer_options(completion);
 }
 

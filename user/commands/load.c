@@ -300,7 +300,7 @@ static int unload_filter(const struct invocation *invocation, const struct kerne
 	return 0;
 }
 
-/* *unsound: -errno if a filter cannot be seen or used, with *why. Filters that can be used are unloaded all the same. */
+/* Unloads the filters that it can. *unsound: -errno if another filter cannot be seen or used; *why says why. */
 static int unload_all(const struct invocation *invocation, bool *is_done, json_t *names, int *unsound,
 		      struct reason *why, struct reason *reason)
 {

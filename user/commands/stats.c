@@ -127,15 +127,19 @@ static void add_sums(json_t *rows, const char *column, const char *name,
 	add_row(rows, column, name, verdicts, form);
 }
 
-/* Rare outcomes that never happened would only be noise. */
-static bool is_shown(enum abi_outcome outcome, const struct abi_counter sums[ABI_COUNTERS])
+/* `sums` decide which rows are shown: rare outcomes that never happened would only be noise. */
+static void add_outcomes(json_t *rows, const struct abi_counter counters[ABI_COUNTERS],
+			 const struct abi_counter sums[ABI_COUNTERS], const struct form *form)
 {
-	bool is_common = output_is_json() || outcome == OUTCOME_NO_RULE || outcome == OUTCOME_NOT_IP ||
-			 outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
+	for (enum abi_outcome outcome = 0; outcome < OUTCOMES; outcome++) {
+		bool is_shown = output_is_json() || outcome == OUTCOME_NO_RULE || outcome == OUTCOME_NOT_IP ||
+				outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
 
-	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
-		is_common |= sums[outcome * VERDICTS + verdict].packets > 0;
-	return is_common;
+		for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
+			is_shown |= sums[outcome * VERDICTS + verdict].packets > 0;
+		if (is_shown)
+			add_row(rows, "outcome", outcome_words[outcome].name, &counters[outcome * VERDICTS], form);
+	}
 }
 
 static void add_interfaces(json_t *rows, const struct tally *counts, const struct form *form)
@@ -190,9 +194,8 @@ static json_t *rows_of(enum stats_by by, const struct tally *counts, const struc
 		add_interfaces(rows, counts, &form);
 	else if (by == STATS_BY_CPU)
 		add_cpus(rows, counts, sums, &form);
-	for (enum abi_outcome outcome = 0; by == STATS_BY_OUTCOME && outcome < OUTCOMES; outcome++)
-		if (is_shown(outcome, all))
-			add_row(rows, "outcome", outcome_words[outcome].name, &counters[outcome * VERDICTS], &form);
+	else
+		add_outcomes(rows, counters, all, &form);
 	add_sums(rows, columns[by], "all", counters, &form);
 	return rows;
 }

@@ -100,9 +100,9 @@ static const char *running_text(const struct finding *finding)
 	if (finding->is_listed && finding->matching < finding->count)
 		return "lacks the rule; the next change repairs it";
 	if (!finding->is_listed && finding->matching && finding->is_compact && finding->has_timed)
-		return "matches all the same: a false positive, or a rule that has ended and waits for expire";
+		return "matches, though no rule does: a false positive, or a rule that has ended and waits for expire";
 	if (!finding->is_listed && finding->matching)
-		return "false positive: it matches all the same";
+		return "false positive: matches, though no rule does";
 	if (finding->run & ABI_RUN_UNCONFIRMED)
 		return "agrees, but passes everything unless it is confirmed in time";
 	return finding->run & ABI_RUN_MONITOR ? "agrees, and drops nothing: monitor-only" : "agrees";
