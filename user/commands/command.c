@@ -221,11 +221,16 @@ int command_open_guarded(const struct invocation *invocation, struct session *se
 	return error;
 }
 
-enum command_status command_find_list(const struct invocation *invocation, const struct store_lists *lists,
-				      unsigned int *number)
+enum command_status command_find_list(const struct invocation *invocation, struct store *store,
+				      struct store_lists *lists, unsigned int *number)
 {
 	const char *name = invocation->list_name;
+	int error;
 
+	*lists = (struct store_lists){};
+	error = store ? store_lists(store, lists) : 0;
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
 	*number = name ? store_lists_find(lists, name) : 0;
 	if (*number || !name)
 		return STATUS_DONE;

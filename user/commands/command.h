@@ -169,9 +169,9 @@ int command_open_guarded(const struct invocation *invocation, struct session *se
 /* rule_counts_open() for the filters of --name. Prints the error. */
 enum command_status command_open_counts(const struct invocation *invocation, struct rule_counts *counts);
 
-/* The number of the list of --list; 0: not given. Prints an error if there is no such list. */
-enum command_status command_find_list(const struct invocation *invocation, const struct store_lists *lists,
-				      unsigned int *number);
+/* All lists of a store, and the number of the list of --list; 0: not given. Prints an error. `store` may be NULL. */
+enum command_status command_find_list(const struct invocation *invocation, struct store *store,
+				      struct store_lists *lists, unsigned int *number);
 
 /* An array with the names of the lists in `owners`, a set of bits; and of the lists that have a rule, or NULL. */
 json_t *command_list_names(const struct store_lists *lists, __u64 owners);

@@ -117,7 +117,7 @@ static enum command_status run_export(const struct invocation *invocation)
 	const char *format = invocation->list_format;
 	struct export export = { .to = stdout, .format = LIST_TEXT };
 	enum command_status status;
-	struct store_lists lists = {};
+	struct store_lists lists;
 	struct reason reason;
 	struct store *store;
 	int error;
@@ -129,9 +129,7 @@ static enum command_status run_export(const struct invocation *invocation)
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);
-	error = store ? store_lists(store, &lists) : 0;
-	status = error ? command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error)) :
-			 command_find_list(invocation, &lists, &export.list);
+	status = command_find_list(invocation, store, &lists, &export.list);
 	if (status == STATUS_DONE)
 		status = write_all(&export, store, path);
 	store_close(store);

@@ -49,10 +49,8 @@ struct up {
 	enum command_status status; /* of the first failure */
 };
 
-static void failed(struct up *up, int error, const struct reason *reason)
+static void note_failure(struct up *up, enum command_status status)
 {
-	const enum command_status status = command_failed(error, reason);
-
 	if (up->status == STATUS_DONE)
 		up->status = status;
 }
@@ -82,7 +80,7 @@ static void bring_settings(struct up *up)
 	if (!error)
 		error = change_set(&up->session, &settings, &reason);
 	if (error)
-		failed(up, error, &reason);
+		note_failure(up, command_failed(error, &reason));
 }
 
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
@@ -106,15 +104,15 @@ static void bring_interface(struct up *up, const char *interface)
 		return;
 	/* If there is no filter, bring_all() has reported why. */
 	if (!is_there) {
-		command_error(STATUS_SYSTEM, "there is no interface '%s' here; see ip link; everything else is done",
-			      interface);
-		up->status = up->status ? up->status : STATUS_SYSTEM;
+		note_failure(up, command_error(STATUS_SYSTEM,
+					       "there is no interface '%s' here; see ip link; everything else is done",
+					       interface));
 	} else if (up->session.filters_count) {
 		error = kernel_attach(&up->session.filters->kernel, interface, up->config->load.mode, &reason);
 		attachment = error ? NULL : session_attachment_on(&up->session, interface);
 	}
 	if (error)
-		failed(up, error, &reason);
+		note_failure(up, command_failed(error, &reason));
 	note_interface(up, attachment ? attachment->interface : interface,
 		       attachment ? interface_mode_name(attachment->mode) : "-",
 		       attachment ? "loaded" :
@@ -148,7 +146,7 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 		}
 		error = kernel_detach(kernel, attachment, &reason);
 		if (error)
-			failed(up, error, &reason);
+			note_failure(up, command_failed(error, &reason));
 		note_interface(up, attachment->interface, interface_mode_name(attachment->mode),
 			       error ? "not taken off" : "taken off");
 	}
@@ -176,7 +174,7 @@ static int bring_all(struct up *up, struct reason *reason)
 	/* Now, because the policies of the file may block something too. */
 	error = up->is_again ? 0 : command_report_blocked(&up->session, reason);
 	if (error)
-		failed(up, error, reason);
+		note_failure(up, command_failed(error, reason));
 	error = 0;
 	if (up->session.filters_count)
 		error = session_renew(&up->session, &options, config->load.capacity, &renewed, reason);
@@ -184,7 +182,7 @@ static int bring_all(struct up *up, struct reason *reason)
 		error = session_load(&up->session, &options, config->load.capacity, &ignored, reason);
 	up->renewed += renewed;
 	if (error)
-		failed(up, error, reason);
+		note_failure(up, command_failed(error, reason));
 	command_fit_mtu(&up->session);
 	for (size_t i = 0; i < config->interfaces_count; i++)
 		bring_interface(up, config->interfaces[i]);
@@ -220,8 +218,7 @@ static int bring_list(struct up *up, const struct config_list *list)
 		error = command_import_list(&import, list->file, &result, &reason);
 	answer = result.answer;
 	if (error) {
-		command_error(command_status_of(error), "list '%s': %s", list->name, reason.text);
-		up->status = up->status ? up->status : command_status_of(error);
+		note_failure(up, command_error(command_status_of(error), "list '%s': %s", list->name, reason.text));
 		json_decref(answer);
 		answer = json_pack("{s:s}", "result", "not refreshed");
 	} else {
