@@ -177,9 +177,13 @@ static int read_info(struct session *session, struct store_info *info, struct re
 	return error ? change_say_unread(error, reason) : 0;
 }
 
-static int expire(struct session *session, void *count, struct reason *reason)
+/* A compact table stores no ends: rules that have ended would match again. */
+static int forget_ended(struct session *session, struct reason *reason)
 {
-	return change_expire(session, count, reason);
+	__u64 ignored;
+	int error = change_begin(session, reason);
+
+	return error ? error : change_end(session, change_expire(session, &ignored, reason), reason);
 }
 
 int session_load(struct session *session, const struct abi_options *options, __u64 capacity, struct filter **filter,
@@ -187,9 +191,8 @@ int session_load(struct session *session, const struct abi_options *options, __u
 {
 	struct filter *new = &session->filters[session->filters_count];
 	struct store_info info;
-	__u64 slots = 0, ended;
-	/* For the reason at forget_ended(). */
-	int error = options->is_exact ? 0 : change_make(session, expire, &ended, reason);
+	__u64 slots = 0;
+	int error = options->is_exact ? 0 : forget_ended(session, reason);
 
 	if (!error)
 		error = read_info(session, &info, reason);
@@ -236,25 +239,18 @@ static int renew(struct session *session, struct filter *filter, const struct ab
 	return error;
 }
 
-/* A compact table stores no ends: rules that have ended would match again. */
-static int forget_ended(struct session *session, const struct abi_options *options, struct reason *reason)
-{
-	__u64 ended;
-
-	for (size_t i = 0; i < session->filters_count; i++)
-		if (session->filters[i].kernel.options.is_exact && !options->is_exact)
-			return change_make(session, expire, &ended, reason);
-	return 0;
-}
-
 int session_renew(struct session *session, const struct abi_options *options, __u64 capacity, size_t *renewed,
 		  struct reason *reason)
 {
 	const __u64 least = capacity ? table_slots_for(capacity) : 0;
+	bool is_compacted = false;
 	struct store_info info;
-	int error = forget_ended(session, options, reason);
+	int error;
 
 	*renewed = 0;
+	for (size_t i = 0; i < session->filters_count; i++)
+		is_compacted |= session->filters[i].kernel.options.is_exact && !options->is_exact;
+	error = is_compacted ? forget_ended(session, reason) : 0;
 	if (!error)
 		error = read_info(session, &info, reason);
 	if (!error)

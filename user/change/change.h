@@ -120,17 +120,14 @@ int session_open_copy(struct session *session, const char *state, const char *na
 		      struct copy_original *original, struct reason *reason);
 
 /*
- * Makes one change. `make` calls change_add(), change_del() and change_clear() any number of times. If this
- * returns 0, all of that is durable and active. If `make` fails, this returns its error, and nothing has
- * changed.
+ * One change: all calls between begin and commit. If change_begin() returns 0, call one of the others once. If
+ * change_commit() returns 0, the change is durable and active. change_end() commits if `error`, of a call within the
+ * change, is 0; otherwise it aborts and returns `error`.
  */
-int change_make(struct session *session, int (*make)(struct session *session, void *context, struct reason *reason),
-		void *context, struct reason *reason);
-
-/* The same in steps. If change_begin() returns 0, call change_commit() or change_abort() once. */
 int change_begin(struct session *session, struct reason *reason);
 int change_commit(struct session *session, struct reason *reason);
 void change_abort(struct session *session);
+int change_end(struct session *session, int error, struct reason *reason);
 
 /*
  * These are called within a change. After an error, the change must be aborted. *added and *deleted say what

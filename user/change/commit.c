@@ -16,7 +16,7 @@
 void change_forget(struct session *session)
 {
 	if (session->change) {
-		entries_close(session->change);
+		pending_keys_close(&session->change->keys);
 		free(session->change->was_blocked);
 	}
 	free(session->change);
@@ -198,14 +198,8 @@ int change_commit(struct session *session, struct reason *reason)
 	return error;
 }
 
-int change_make(struct session *session, int (*make)(struct session *session, void *context, struct reason *reason),
-		void *context, struct reason *reason)
+int change_end(struct session *session, int error, struct reason *reason)
 {
-	int error = change_begin(session, reason);
-
-	if (error)
-		return error;
-	error = make(session, context, reason);
 	if (!error)
 		return change_commit(session, reason);
 	change_abort(session);

@@ -35,7 +35,7 @@ static int add_key(const struct rule_key *key, bool is_shared, void *context)
 	struct keys_state state;
 	int error;
 
-	if (key_set_has(&session->change->keys, key))
+	if (pending_keys_touched(&session->change->keys, key))
 		return entries_touch(session, key, true, adding->reason);
 	if (!is_shared)
 		return entries_hold(session, key, adding->rule->timeout_ms, adding->reason);

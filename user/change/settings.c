@@ -11,13 +11,6 @@
 
 /* ---- settings ---- */
 
-static int set(struct session *session, void *context, struct reason *reason)
-{
-	int error = store_set_settings(session->store, context);
-
-	return error ? reason_set(reason, error, "cannot keep the settings: %s", strerror(-error)) : 0;
-}
-
 /*
  * With `no-rule drop` only pass rules let packets through, and the undo removes the pass rules of the pending
  * change.
@@ -42,10 +35,16 @@ static int check_pending(struct session *session, const struct store_settings *s
 
 int change_set(struct session *session, const struct store_settings *settings, struct reason *reason)
 {
-	struct store_settings copy = *settings;
 	int error = check_pending(session, settings, reason);
 
-	return error ? error : change_make(session, set, &copy, reason);
+	if (!error)
+		error = change_begin(session, reason);
+	if (error)
+		return error;
+	error = store_set_settings(session->store, settings);
+	if (error)
+		reason_set(reason, error, "cannot keep the settings: %s", strerror(-error));
+	return change_end(session, error, reason);
 }
 
 int change_set_monitor_only(struct session *session, bool is_on, struct reason *reason)
@@ -153,14 +152,6 @@ int change_pending_left(struct session *session, __u64 *id, __s64 *left_ms)
 	return 0;
 }
 
-static int forget(struct session *session, void *context, struct reason *reason)
-{
-	int error = store_forget_pending(session->store);
-
-	*(bool *)context = !error;
-	return error && error != -ENOENT ? change_say_unwritten(error, reason) : 0;
-}
-
 /* Confirms all filters. Whether one of them was waiting. */
 static bool confirm_targets(struct session *session)
 {
@@ -173,9 +164,16 @@ static bool confirm_targets(struct session *session)
 
 int change_confirm(struct session *session, struct reason *reason)
 {
-	bool had_pending = false;
-	int error = change_make(session, forget, &had_pending, reason);
+	bool had_pending;
+	int error = change_begin(session, reason);
 
+	if (error)
+		return error;
+	error = store_forget_pending(session->store);
+	had_pending = !error;
+	if (error && error != -ENOENT)
+		change_say_unwritten(error, reason);
+	error = change_end(session, error == -ENOENT ? 0 : error, reason);
 	if (error)
 		return error;
 	return confirm_targets(session) || had_pending ? 0 : -ENOENT;
@@ -213,12 +211,11 @@ static int undo_rule(const struct rule *rule, bool is_back, void *context)
 	return change_del(undoing->session, rule, &ignored, undoing->reason);
 }
 
-static int undo_all(struct session *session, void *context, struct reason *reason)
+static int undo_all(struct session *session, struct reason *reason)
 {
 	struct undoing undoing = { session, reason };
 	int error;
 
-	(void)context;
 	session->undone = (struct change_undone){};
 	reason->text[0] = '\0';
 	error = store_undo_each(session->store, undo_rule, &undoing);
@@ -231,8 +228,10 @@ static int undo_all(struct session *session, void *context, struct reason *reaso
 
 int change_undo(struct session *session, struct reason *reason)
 {
-	int error = change_make(session, undo_all, NULL, reason);
+	int error = change_begin(session, reason);
 
+	if (!error)
+		error = change_end(session, undo_all(session, reason), reason);
 	if (!error)
 		confirm_targets(session);
 	return error;

@@ -25,14 +25,14 @@ const struct command command_flush = {
 	.run = run_flush,
 };
 
-static int clear(struct session *session, void *context, struct reason *reason)
+static int clear(struct session *session, __u64 *deleted, struct reason *reason)
 {
 	struct store_info info;
 	int error = store_info(session->store, &info);
 
 	if (error)
 		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	*(__u64 *)context = info.rules;
+	*deleted = info.rules;
 	return change_clear(session, reason);
 }
 
@@ -47,7 +47,9 @@ static enum command_status run_flush(const struct invocation *invocation)
 	if (!error)
 		command_report_undone(&session);
 	if (!error)
-		error = change_make(&session, clear, &deleted, &reason);
+		error = change_begin(&session, &reason);
+	if (!error)
+		error = change_end(&session, clear(&session, &deleted, &reason), &reason);
 	session_close(&session);
 	guard_close(&guard);
 	if (error)
