@@ -199,10 +199,6 @@ int session_resize(struct session *session, __u64 capacity, struct reason *reaso
 int session_renew(struct session *session, const struct abi_options *options, __u64 capacity, size_t *renewed,
 		  struct reason *reason);
 
-/* Compares a table with the store, entry by entry, and makes it equal. *difference counts the corrections. */
-int session_check(struct session *session, struct filter *filter, struct table_difference *difference,
-		  struct reason *reason);
-
 /*
  * Finds the rule that decides about the flows in `query`: a matching pass rule, else a matching drop rule.
  * Rules that have ended do not match. 0 with *rule; -ENOENT. Reads only the store.

@@ -54,7 +54,7 @@ static int repair(struct session *session, struct reason *reason)
 	int error = store_info(session->store, &info);
 
 	if (error)
-		return change_say_unread(error, reason);
+		return filter_say_unread(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		if (session->filters[i].kernel.config->generation != info.generation)
 			error = filter_update(&session->filters[i], session->store, session->name, reason);
@@ -110,7 +110,7 @@ static int plan(struct session *session, struct reason *reason)
 	if ((store_has_new_shape(store) || shape_list_is_expanded(store_shape_list(store))) &&
 	    change_can_replace_all(session) && shape_list_plan_pays(store_shape_list(store)))
 		error = change_plan_anew(session);
-	return error ? change_say_unread(error, reason) : 0;
+	return error ? filter_say_unread(error, reason) : 0;
 }
 
 /* Makes the new tables of the filters that need one. */
@@ -120,7 +120,7 @@ static int prepare_successors(struct session *session, struct reason *reason)
 	int error = store_info(session->store, &info);
 
 	if (error)
-		return change_say_unread(error, reason);
+		return filter_say_unread(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		error = filter_change_prepare(session, &session->filters[i], info.keys, reason);
 	return error;
@@ -160,7 +160,7 @@ static int finish(struct session *session, struct reason *reason)
 	if (!error)
 		error = store_shapes(session->store, &session->change->shapes);
 	if (error)
-		return change_say_unread(error, reason);
+		return filter_say_unread(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++) {
 		struct filter *filter = &session->filters[i];
 

@@ -25,9 +25,8 @@ struct change {
 /* Ends the current change, if any: frees its keys and the new tables that were not used. */
 void change_forget(struct session *session);
 
-/* These set the reason for a failed write to, or read from, the store. They return `error`. */
+/* Sets the reason: the store cannot be written. Returns `error`. */
 int change_say_unwritten(int error, struct reason *reason);
-int change_say_unread(int error, struct reason *reason);
 
 /*
  * change_plan_anew() joins prefix lengths in a new way, so that shapes need fewer probes. No running table

@@ -221,6 +221,9 @@ void filter_note_counts(struct filter *filter);
 /* The same, and sets the table's generation: the store's, or ABI_GENERATION_DIRTY. */
 void filter_set_generation(struct filter *filter, __u64 generation);
 
+/* Sets the reason: the store cannot be read. Returns `error`. */
+int filter_say_unread(int error, struct reason *reason);
+
 /* Sets the reason: a part of the table cannot be mapped. Returns -ENOMEM. */
 int filter_say_unmapped(struct reason *reason);
 

@@ -91,8 +91,7 @@ bool filter_holds(const struct filter *filter, __u64 keys);
 
 /* ---- filter.c ---- */
 
-/* Set the reason. The first returns `error`, the second -EEXIST. */
-int filter_say_store_unread(int error, struct reason *reason);
+/* Sets the reason: the filter belongs to another store. Returns -EEXIST. */
 int filter_say_other_store(const struct kernel_filter *kernel, struct reason *reason);
 
 /* The filter's table in the config. */

@@ -83,7 +83,7 @@ int filter_publish(struct filter *filter, struct store *store, struct reason *re
 	int error = store_shapes(store, &shapes);
 
 	if (error)
-		return filter_say_store_unread(error, reason);
+		return filter_say_unread(error, reason);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
 		error = compile(filter, &shapes, family, &wanted[family]);
 	if (error)
@@ -113,36 +113,32 @@ bool filter_has_passing_to_publish(const struct filter *filter)
 	return false;
 }
 
-static void append(const struct filter_shapes *shapes, enum rule_action action, struct abi_shape_list *wanted)
-{
-	for (size_t i = 0; i < shapes->count; i++) {
-		struct abi_shape *shape;
-
-		if (shapes->shape[i].action != action)
-			continue;
-		shape = &wanted->shape[abi_shape_place(1U << wanted->count)];
-		rule_shape_compile(&shapes->shape[i], shape);
-		shape->hint = shapes->hint[i];
-		wanted->count++;
-	}
-}
-
 int filter_publish_passing(struct filter *filter, struct reason *reason)
 {
+	static const enum rule_action order[RULE_ACTIONS] = { RULE_PASS, RULE_DROP };
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct filter_shapes *shapes = &filter->shapes[family];
-		const struct abi_shape_list *list = abi_shapes(filter_own(filter), family);
+		struct abi_shape_list *list = &wanted[family];
 
-		wanted[family] = *list;
+		*list = *abi_shapes(filter_own(filter), family);
 		if (!has_passing(shapes, list))
 			continue;
-		wanted[family] = (struct abi_shape_list){};
-		append(shapes, RULE_PASS, &wanted[family]);
-		append(shapes, RULE_DROP, &wanted[family]);
-		hints_compile(&wanted[family], family, filter->kernel.options.has_counts);
-		wanted[family].reads_hints = hints_pay(filter_hints(filter), &wanted[family], family);
+		*list = (struct abi_shape_list){};
+		for (size_t i = 0; i < RULE_ACTIONS * shapes->count; i++) {
+			const size_t from = i % shapes->count;
+			struct abi_shape *shape;
+
+			if (shapes->shape[from].action != order[i / shapes->count])
+				continue;
+			shape = &list->shape[abi_shape_place(1U << list->count)];
+			rule_shape_compile(&shapes->shape[from], shape);
+			shape->hint = shapes->hint[from];
+			list->count++;
+		}
+		hints_compile(list, family, filter->kernel.options.has_counts);
+		list->reads_hints = hints_pay(filter_hints(filter), list, family);
 	}
 	return publish_all(filter, wanted, reason);
 }
