@@ -28,7 +28,7 @@ static bool must_grow(const struct session *session, const struct filter *filter
 {
 	const __u64 keys = session->change->keys.added_count + 1;
 
-	return filter->change == FILTER_KEY_BY_KEY && !filter_has_room(filter, keys) &&
+	return filter->change == FILTER_KEY_BY_KEY &&
 	       filter_slots_to_grow_to(filter, filter->table.used + keys) > table_slots(&filter->table);
 }
 

@@ -11,11 +11,7 @@
 
 /* ---- settings ---- */
 
-/*
- * With `no-rule drop` only pass rules let packets through, and the undo removes the pass rules of the pending
- * change.
- */
-static int check_pending(struct session *session, const struct store_settings *settings, struct reason *reason)
+int change_set(struct session *session, const struct store_settings *settings, struct reason *reason)
 {
 	struct store_settings before;
 	struct store_pending pending;
@@ -25,20 +21,13 @@ static int check_pending(struct session *session, const struct store_settings *s
 		error = store_pending(session->store, &pending);
 	if (error)
 		return filter_say_unread(error, reason);
-	if (!pending.id || settings->policy[OUTCOME_NO_RULE] != VERDICT_DROP ||
-	    before.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-		return 0;
-	return reason_set(reason, -EBUSY,
-			  "a change waits for xdp-cuckoo confirm; if it is undone, its pass rules go, but "
-			  "the policy 'no-rule drop' stays; confirm it first");
-}
-
-int change_set(struct session *session, const struct store_settings *settings, struct reason *reason)
-{
-	int error = check_pending(session, settings, reason);
-
-	if (!error)
-		error = change_begin(session, reason);
+	/* With `no-rule drop` only pass rules let packets through, and the undo removes those of the pending change. */
+	if (pending.id && settings->policy[OUTCOME_NO_RULE] == VERDICT_DROP &&
+	    before.policy[OUTCOME_NO_RULE] != VERDICT_DROP)
+		return reason_set(reason, -EBUSY,
+				  "a change waits for xdp-cuckoo confirm; if it is undone, its pass rules go, but "
+				  "the policy 'no-rule drop' stays; confirm it first");
+	error = change_begin(session, reason);
 	if (error)
 		return error;
 	error = store_set_settings(session->store, settings);

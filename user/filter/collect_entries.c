@@ -36,21 +36,6 @@ void filter_entries_close(struct filter_entries *entries)
 	*entries = (struct filter_entries){};
 }
 
-static int note_shortcut(struct filter_entries *entries, const struct rule_key *key)
-{
-	if (entries->shortcuts == entries->shortcuts_room) {
-		const size_t room = 2 * entries->shortcuts_room + 64;
-		struct rule_key *grown = realloc(entries->shortcut, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		entries->shortcut = grown;
-		entries->shortcuts_room = room;
-	}
-	entries->shortcut[entries->shortcuts++] = *key;
-	return 0;
-}
-
 /* Puts the entries that have been collected so far into the table, if it is being built. */
 static int build(struct filter_entries *entries)
 {
@@ -79,9 +64,19 @@ static int put_key(struct filter_entries *entries, const struct rule_key *key, _
 	hints_mark(entries->hints, key, hint);
 	entries->count++;
 	entries->collected++;
-	if (hints_can_shorten(&key->shape) && !tick)
-		error = note_shortcut(entries, key);
-	return !error && entries->count == entries->room ? build(entries) : error;
+	if (hints_can_shorten(&key->shape) && !tick) {
+		if (entries->shortcuts == entries->shortcuts_room) {
+			const size_t room = 2 * entries->shortcuts_room + 64;
+			struct rule_key *grown = realloc(entries->shortcut, room * sizeof(*grown));
+
+			if (!grown)
+				return -ENOMEM;
+			entries->shortcut = grown;
+			entries->shortcuts_room = room;
+		}
+		entries->shortcut[entries->shortcuts++] = *key;
+	}
+	return entries->count == entries->room ? build(entries) : 0;
 }
 
 static int collect_key(const struct rule_key *key, bool is_shared, void *context)

@@ -104,9 +104,6 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 /* Makes the table equal to the store in place, whatever it holds now. `difference` may be NULL. */
 int filter_fill(struct filter *filter, struct store *store, struct table_difference *difference, struct reason *reason);
 
-/* Whether the table may get this many more keys without growing. */
-bool filter_has_room(const struct filter *filter, __u64 keys);
-
 /*
  * The number of slots for a new table, when `keys` keys did not fit into this one. If the present size is enough
  * for them (they only fell into too few buckets, which a new secret solves), it is the present size. Otherwise it
