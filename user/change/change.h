@@ -106,7 +106,7 @@ int change_end(struct session *session, int error, struct reason *reason);
  * became of the rule (store/store.h).
  *
  * change_add() adds a rule for session->owner. change_give_up() removes session->owner from the owners of a rule;
- * the rule is deleted if nobody else wants it. change_del() deletes a rule, whoever owns it. change_put_back() is
+ * the rule is deleted if nobody else wants it. change_del() deletes a rule of any owner. change_put_back() is
  * for the undo: it restores a rule, unless none of its owners exists any more.
  */
 int change_add(struct session *session, const struct rule *rule, enum store_added *added, struct reason *reason);
@@ -201,7 +201,7 @@ double query_load_factor(const struct kernel_filter *kernel);
 /* The mean number of probes, over all source addresses, for a packet of the family that no rule matches. */
 double query_mean_probes(const struct kernel_filter *kernel, enum flow_family family);
 
-/* The probability that such a packet is taken for a match. */
+/* The probability that a packet of the family that no rule matches counts as a match. */
 double query_false_positive_rate(const struct kernel_filter *kernel, enum flow_family family);
 
 #endif

@@ -30,7 +30,7 @@ struct watchdog {
 __s64 watchdog_deadline(__s64 left_ms);
 __s64 watchdog_left(__s64 deadline_ms);
 
-/* Makes this process survive a closed terminal or pipe. Call it before the change that a watchdog shall undo. */
+/* Makes this process survive a closed terminal or pipe. Call it before watchdog_start(). */
 void watchdog_ignore_hangup(void);
 
 /*
