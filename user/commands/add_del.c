@@ -73,9 +73,8 @@ struct rule_change {
 	json_t *lists;   /* lists that had the deleted rule; NULL: not known */
 };
 
-static int add(struct session *session, void *context, struct reason *reason)
+static int add(struct session *session, struct rule_change *change, struct reason *reason)
 {
-	struct rule_change *change = context;
 	enum store_added added;
 	int error = change_add(session, &change->rule, &added, reason);
 
@@ -89,9 +88,8 @@ static int add(struct session *session, void *context, struct reason *reason)
 	return change->is_refused ? -EEXIST : 0;
 }
 
-static int del(struct session *session, void *context, struct reason *reason)
+static int del(struct session *session, struct rule_change *change, struct reason *reason)
 {
-	struct rule_change *change = context;
 	enum store_deleted deleted;
 	int error;
 
@@ -129,7 +127,7 @@ static void note_lists(const json_t *lists)
 
 static enum command_status change_rule(const struct invocation *invocation, struct rule_change *change,
 				       const char *done, const char *refused,
-				       int (*make)(struct session *, void *, struct reason *))
+				       int (*make)(struct session *, struct rule_change *, struct reason *))
 {
 	char text[RULE_TEXT_BYTES];
 	struct reason reason;
@@ -139,8 +137,10 @@ static enum command_status change_rule(const struct invocation *invocation, stru
 
 	if (!error) {
 		command_report_targets(&session);
-		error = change_make(&session, make, change, &reason);
+		error = change_begin(&session, &reason);
 	}
+	if (!error)
+		error = change_end(&session, make(&session, change, &reason), &reason);
 	if (!error) {
 		command_report_rebuilds(&session);
 		if (make == add)

@@ -240,15 +240,17 @@ static int run_line(struct span *span, struct reason *reason)
 	return error;
 }
 
-static int run_lines(struct session *session, void *context, struct reason *reason)
+/* Makes one change of the lines of the span. */
+static int run_lines(struct span *span, struct reason *reason)
 {
-	struct span *span = context;
-	int error = 0;
+	struct session *session = &span->batch->session;
+	int error = change_begin(session, reason);
 
-	(void)session;
+	if (error)
+		return error;
 	while (span->next < span->end && !error)
 		error = run_line(span, reason);
-	return error;
+	return change_end(session, error, reason);
 }
 
 static void fail(struct batch *batch, size_t first, size_t end, int error, const struct reason *reason)
@@ -275,7 +277,7 @@ static void change(struct batch *batch, size_t first, size_t end)
 			fail(batch, first, end, error, &reason);
 			return;
 		}
-		error = change_make(&batch->session, run_lines, &span, &reason);
+		error = run_lines(&span, &reason);
 		if (error && span.end - first == 1) {
 			fail(batch, first, span.end, error, &reason);
 		} else if (error) {
@@ -352,7 +354,7 @@ static int run_strict(struct batch *batch)
 	error = open_session(batch, &reason);
 	span.end = batch->count;
 	if (!error)
-		error = change_make(&batch->session, run_lines, &span, &reason);
+		error = run_lines(&span, &reason);
 	close_session(batch);
 	if (!error)
 		return print_answers(batch);

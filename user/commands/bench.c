@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "bench/copy_filter.h"
 #include "base/available_memory.h"
 #include "bench/measure.h"
 #include "commands/command.h"

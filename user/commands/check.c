@@ -32,7 +32,7 @@ static int check_all(struct session *session, json_t *rows, bool *differing, str
 		struct filter *filter = &session->filters[i];
 		struct table_difference difference = {};
 
-		error = session_check(session, filter, &difference, reason);
+		error = filter_fill(filter, session->store, &difference, reason);
 		*differing |= difference.added || difference.removed || difference.retimed ||
 			      filter->state == FILTER_REPAIRED;
 		json_array_append_new(rows,

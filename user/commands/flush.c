@@ -23,14 +23,14 @@ const struct command command_flush = {
 	.run = run_flush,
 };
 
-static int clear(struct session *session, void *context, struct reason *reason)
+static int clear(struct session *session, __u64 *deleted, struct reason *reason)
 {
 	struct store_info info;
 	int error = command_say_unread(store_info(session->store, &info), reason);
 
 	if (error)
 		return error;
-	*(__u64 *)context = info.rules;
+	*deleted = info.rules;
 	return change_clear(session, reason);
 }
 
@@ -45,7 +45,9 @@ static enum command_status run_flush(const struct invocation *invocation)
 	if (!error)
 		command_report_undone(&session);
 	if (!error)
-		error = change_make(&session, clear, &deleted, &reason);
+		error = change_begin(&session, &reason);
+	if (!error)
+		error = change_end(&session, clear(&session, &deleted, &reason), &reason);
 	session_close(&session);
 	guard_close(&guard);
 	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", deleted));

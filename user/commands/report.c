@@ -16,9 +16,9 @@ void command_report_undone(struct session *session)
 	struct change_undone *undone = &session->undone;
 	char option[COMMAND_NAME_BYTES];
 
-	if (undone->is_told)
+	if (undone->is_reported)
 		return;
-	undone->is_told = true;
+	undone->is_reported = true;
 	if (undone->error)
 		output_warning("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
 			       "passes; xdp-cuckoo%s confirm --force keeps the change instead",
