@@ -16,7 +16,7 @@ WERROR ?= 0
 
 # Debian 12 packages that building needs; tests/install-packages.sh installs what is missing.
 BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
-	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev libcap-dev libncurses-dev libmicrohttpd-dev libinih-dev
+	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev libcap-dev libncurses-dev libmicrohttpd-dev
 DEB_PACKAGES := debhelper dpkg-dev lintian
 
 Q := $(if $(filter 1,$(V)),,@)
@@ -27,7 +27,7 @@ WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 CFLAGS ?= -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fPIE
 LDFLAGS ?= -pie -Wl,-z,relro,-z,now
 LIBRARY_NEEDS := libbpf lmdb libmnl libcap
-LIBRARIES := $(LIBRARY_NEEDS) jansson ncursesw inih
+LIBRARIES := $(LIBRARY_NEEDS) jansson ncursesw
 USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread \
 	-ffunction-sections -fdata-sections

@@ -89,9 +89,8 @@ static struct rule rule_of(const struct lpm_rule *listed)
 			      .src.v4 = htonl(listed->src.range.first) };
 }
 
-static int add_all(struct session *session, void *context, struct reason *reason)
+static int add_all(struct session *session, const struct lpm_list *list, struct reason *reason)
 {
-	const struct lpm_list *list = context;
 	enum store_added ignored;
 	int error = 0;
 
@@ -124,7 +123,9 @@ static void store_list(struct bench *bench)
 	if (!mkdtemp(bench->state))
 		die(bench->state, errno);
 	session = open_store(bench);
-	error = change_make(&session, add_all, &bench->list, &reason);
+	error = change_begin(&session, &reason);
+	if (!error)
+		error = change_end(&session, add_all(&session, &bench->list, &reason), &reason);
 	if (error)
 		die(reason.text, error);
 	session_close(&session);

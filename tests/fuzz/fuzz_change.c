@@ -119,16 +119,13 @@ static void run_line(const char *text, struct change *change, struct session *se
 	batch_line_close(&line);
 }
 
-static int run_lines(struct session *session, void *context, struct reason *reason)
+static void run_lines(struct session *session, struct change *change)
 {
-	struct change *change = context;
 	char *text = strdup(change->text), *rest = text, *line;
 
-	(void)reason;
 	while ((line = strsep(&rest, "\n")))
 		run_line(line, change, session);
 	free(text);
-	return 0;
 }
 
 static int see(const struct rule *rule, void *context)
@@ -153,7 +150,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = 0;
 	fuzz_make_dir();
 	fuzz_check(!store_open(fuzz_dir, STORE_WRITE, &session.store, &reason), "%s", reason.text);
-	fuzz_check(!change_make(&session, run_lines, &change, &reason), "%s", reason.text);
+	fuzz_check(!change_begin(&session, &reason), "%s", reason.text);
+	run_lines(&session, &change);
+	fuzz_check(!change_commit(&session, &reason), "%s", reason.text);
 	fuzz_check(!store_each(session.store, see, &change), "not read");
 	fuzz_check(change.seen == change.count, "%zu rules, not %zu", change.seen, change.count);
 	store_close(session.store);

@@ -6,7 +6,7 @@
 
 ATTACKS=${ATTACKS:-20}
 ATTACK=9
-REBUILT='note: too many keys fell into one pair of buckets: rebuilt the table of .default. on vrx with a new hash key'
+REBUILT='note: rebuilt the table of .default. on vrx with a new hash key: too many keys fell into one pair of buckets'
 
 load_small() {
 	assert_status 0 xc load vrx --capacity 900 "$@"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A filter that no packet reaches: a copy of a running one, or the one that a load would make. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "change/change.h"
+#include "bench/copy_filter.h"
 
 #define NAMES_BYTES 128 /* of running filters, in a message */
 

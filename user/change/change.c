@@ -37,20 +37,8 @@ int session_state_dir(const char *state, const char *name, char *dir, size_t siz
 
 /* ---- the filters of a store ---- */
 
-static int open_target(struct session *session, struct kernel_filter *kernel, struct reason *reason)
-{
-	struct filter *filter = &session->filters[session->filters_count];
-	int error = kernel->is_other_version ? filter_take_over(filter, kernel, session->store, reason) :
-					       filter_open(filter, kernel, reason);
-
-	if (error)
-		return error;
-	session->filters_count++;
-	return filter->state == FILTER_TAKEN_OVER ? 0 : filter_update(filter, session->store, session->name, reason);
-}
-
-/* Opens the filters that have, or get, the rules of this store. */
-static int open_targets(struct session *session, struct kernel_filter *filters, size_t count, struct reason *reason)
+/* Opens the filters that have, or get, the rules of this store, and makes them equal to it. */
+static int open_filters(struct session *session, struct kernel_filter *kernels, size_t count, struct reason *reason)
 {
 	int error = 0;
 
@@ -59,10 +47,16 @@ static int open_targets(struct session *session, struct kernel_filter *filters, 
 	if (!session->filters)
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
 	for (size_t i = 0; i < count && !error; i++) {
-		const struct abi_config *config = filters[i].config;
+		struct filter *filter = &session->filters[session->filters_count];
+		const struct abi_config *config = kernels[i].config;
 
-		if (!config->magic || !strncmp(config->name, session->name, sizeof(session->name)))
-			error = open_target(session, &filters[i], reason);
+		if (config->magic && strncmp(config->name, session->name, sizeof(session->name)))
+			continue;
+		error = kernels[i].is_other_version ? filter_take_over(filter, &kernels[i], session->store, reason) :
+						      filter_open(filter, &kernels[i], reason);
+		session->filters_count += !error;
+		if (!error && filter->state != FILTER_TAKEN_OVER)
+			error = filter_update(filter, session->store, session->name, reason);
 	}
 	return error;
 }
@@ -118,7 +112,7 @@ static int open_in(enum store_mode mode, struct session *session, const char *st
 		}
 	}
 	if (!error)
-		error = open_targets(session, filters, count, reason);
+		error = open_filters(session, filters, count, reason);
 	if (!error)
 		change_undo_overdue(session);
 	kernel_filters_free(filters, count);
@@ -174,12 +168,16 @@ static int read_info(struct session *session, struct store_info *info, struct re
 {
 	int error = store_info(session->store, info);
 
-	return error ? change_say_unread(error, reason) : 0;
+	return error ? filter_say_unread(error, reason) : 0;
 }
 
-static int expire(struct session *session, void *count, struct reason *reason)
+/* A compact table stores no ends: rules that have ended would match again. */
+static int forget_ended(struct session *session, struct reason *reason)
 {
-	return change_expire(session, count, reason);
+	__u64 ignored;
+	int error = change_begin(session, reason);
+
+	return error ? error : change_end(session, change_expire(session, &ignored, reason), reason);
 }
 
 int session_load(struct session *session, const struct abi_options *options, __u64 capacity, struct filter **filter,
@@ -187,9 +185,8 @@ int session_load(struct session *session, const struct abi_options *options, __u
 {
 	struct filter *new = &session->filters[session->filters_count];
 	struct store_info info;
-	__u64 slots = 0, ended;
-	/* For the reason at forget_ended(). */
-	int error = options->is_exact ? 0 : change_make(session, expire, &ended, reason);
+	__u64 slots = 0;
+	int error = options->is_exact ? 0 : forget_ended(session, reason);
 
 	if (!error)
 		error = read_info(session, &info, reason);
@@ -221,51 +218,32 @@ int session_resize(struct session *session, __u64 capacity, struct reason *reaso
 	return error;
 }
 
-/* Renews one filter, unless it has what is asked for; `least` is in slots. */
-static int renew(struct session *session, struct filter *filter, const struct abi_options *options, __u64 least,
-		 size_t *renewed, struct reason *reason)
-{
-	const __u64 slots = table_slots(&filter->table);
-	bool is_own;
-	int error = kernel_runs_own_programs(&filter->kernel, &is_own, reason);
-
-	if (error || (is_own && !memcmp(options, &filter->kernel.options, sizeof(*options)) && slots >= least))
-		return error;
-	error = filter_rebuild_as(filter, session->store, options, slots < least ? least : slots, reason);
-	*renewed += !error;
-	return error;
-}
-
-/* A compact table stores no ends: rules that have ended would match again. */
-static int forget_ended(struct session *session, const struct abi_options *options, struct reason *reason)
-{
-	__u64 ended;
-
-	for (size_t i = 0; i < session->filters_count; i++)
-		if (session->filters[i].kernel.options.is_exact && !options->is_exact)
-			return change_make(session, expire, &ended, reason);
-	return 0;
-}
-
 int session_renew(struct session *session, const struct abi_options *options, __u64 capacity, size_t *renewed,
 		  struct reason *reason)
 {
 	const __u64 least = capacity ? table_slots_for(capacity) : 0;
+	bool is_own, becomes_compact = false;
 	struct store_info info;
-	int error = forget_ended(session, options, reason);
+	int error = 0;
 
 	*renewed = 0;
+	for (size_t i = 0; i < session->filters_count; i++)
+		becomes_compact |= session->filters[i].kernel.options.is_exact && !options->is_exact;
+	if (becomes_compact)
+		error = forget_ended(session, reason);
 	if (!error)
 		error = read_info(session, &info, reason);
 	if (!error)
 		error = check_slots(&info, 0, least, reason);
-	for (size_t i = 0; i < session->filters_count && !error; i++)
-		error = renew(session, &session->filters[i], options, least, renewed, reason);
-	return error;
-}
+	for (size_t i = 0; i < session->filters_count && !error; i++) {
+		struct filter *filter = &session->filters[i];
+		const __u64 slots = table_slots(&filter->table);
 
-int session_check(struct session *session, struct filter *filter, struct table_difference *difference,
-		  struct reason *reason)
-{
-	return filter_fill(filter, session->store, difference, reason);
+		error = kernel_runs_own_programs(&filter->kernel, &is_own, reason);
+		if (error || (is_own && !memcmp(options, &filter->kernel.options, sizeof(*options)) && slots >= least))
+			continue;
+		error = filter_rebuild_as(filter, session->store, options, slots < least ? least : slots, reason);
+		*renewed += !error;
+	}
+	return error;
 }

@@ -39,7 +39,7 @@ struct change; /* the keys of the current change */
 /* The result of undoing a pending change whose time was over. */
 struct change_undone {
 	bool is_done;         /* this process has undone it */
-	bool is_told;         /* the caller has reported this on stderr */
+	bool is_reported;     /* the caller has written this to stderr */
 	__u64 rules;          /* that the change had added or removed, or given another timeout */
 	int error;            /* -errno: the undo failed and the change is still pending; else 0 */
 	__u64 lost;           /* earlier rules not restored: no room for their shape */
@@ -51,13 +51,10 @@ struct session {
 	struct store *store;
 	struct filter *filters;
 	size_t filters_count;
-	/*
-	 * A change that newly blocks one of these flows fails with -ECANCELED. NULL: everything is allowed.
-	 */
-	const struct guard *guard;
-	unsigned int owner; /* of added rules: STORE_BY_HAND or the number of a list */
-	bool is_whole;      /* switch to a new table if possible: all takes effect at once */
-	__s64 confirm_ms;   /* time to confirm the current change, from its end; 0: not pending */
+	const struct guard *guard; /* a change that newly blocks one of these flows fails; NULL: none fails */
+	unsigned int owner;        /* of added rules: STORE_BY_HAND or the number of a list */
+	bool is_whole;             /* switch to a new table if possible: all takes effect at once */
+	__s64 confirm_ms;          /* time to confirm the current change, from its end; 0: not pending */
 	struct change *change;
 	struct change_undone undone;
 };
@@ -91,53 +88,25 @@ void session_close(struct session *session);
 /* Closes the store, so that others can write. After it the filters may only be looked at. */
 void session_unlock(struct session *session);
 
-/*
- * The attachment of a filter of that name to the interface, which may have several names. NULL: there is
- * none.
- */
+/* The attachment of a filter of that name to the interface, which may have several names. NULL: there is none. */
 const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface);
 
-/* The table that session_open_copy() makes; see session_load(). */
-struct copy_wanted {
-	bool is_another; /* use the two members below, instead of those of the running filter */
-	struct abi_options options;
-	__u64 capacity;
-};
-
-struct copy_original {
-	bool is_running, is_copied;
-	bool is_filtering;           /* neither monitor-only, panic nor unconfirmed */
-	char interface[IF_NAMESIZE]; /* the first one of the running filter */
-};
-
 /*
- * Opens one filter that receives no packets: a copy of the first running filter of the name, or else the
- * filter that a load would make from the store. The copy filters even if the original does not. The running
- * filter is only read. This process is the only writer until session_unlock(). 0; -ENOENT: neither a filter nor
- * a store of the name exists; -ENOMEM; other -errno.
+ * One change: all calls between begin and commit. If change_begin() returns 0, call one of the others once. If
+ * change_commit() returns 0, the change is durable and active. change_end() commits if `error`, of a call within the
+ * change, is 0; otherwise it aborts and returns `error`.
  */
-int session_open_copy(struct session *session, const char *state, const char *name, const struct copy_wanted *wanted,
-		      struct copy_original *original, struct reason *reason);
-
-/*
- * Makes one change. `make` calls change_add(), change_del() and change_clear() any number of times. If this
- * returns 0, all of that is durable and active. If `make` fails, this returns its error, and nothing has
- * changed.
- */
-int change_make(struct session *session, int (*make)(struct session *session, void *context, struct reason *reason),
-		void *context, struct reason *reason);
-
-/* The same in steps. If change_begin() returns 0, call change_commit() or change_abort() once. */
 int change_begin(struct session *session, struct reason *reason);
 int change_commit(struct session *session, struct reason *reason);
 void change_abort(struct session *session);
+int change_end(struct session *session, int error, struct reason *reason);
 
 /*
  * These are called within a change. After an error, the change must be aborted. *added and *deleted say what
  * became of the rule (store/store.h).
  *
  * change_add() adds a rule for session->owner. change_give_up() removes session->owner from the owners of a rule;
- * the rule is deleted if nobody else wants it. change_del() deletes a rule, whoever owns it. change_put_back() is
+ * the rule is deleted if nobody else wants it. change_del() deletes a rule of any owner. change_put_back() is
  * for the undo: it restores a rule, unless none of its owners exists any more.
  */
 int change_add(struct session *session, const struct rule *rule, enum store_added *added, struct reason *reason);
@@ -147,9 +116,7 @@ int change_give_up(struct session *session, const struct rule *rule, enum store_
 int change_del(struct session *session, const struct rule *rule, enum store_deleted *deleted, struct reason *reason);
 int change_clear(struct session *session, struct reason *reason);
 
-/*
- * Within a change: whether one more key needs a larger table. The deletions of the change are not counted in.
- */
+/* Within a change: whether one more key needs a larger table. Deletions of the change are not counted. */
 bool change_is_full(const struct session *session);
 
 /* Within a change: deletes the rules that have ended. *count is their number. */
@@ -202,10 +169,6 @@ int session_resize(struct session *session, __u64 capacity, struct reason *reaso
 int session_renew(struct session *session, const struct abi_options *options, __u64 capacity, size_t *renewed,
 		  struct reason *reason);
 
-/* Compares a table with the store, entry by entry, and makes it equal. *difference counts the corrections. */
-int session_check(struct session *session, struct filter *filter, struct table_difference *difference,
-		  struct reason *reason);
-
 /*
  * Finds the rule that decides about the flows in `query`: a matching pass rule, else a matching drop rule.
  * Rules that have ended do not match. 0 with *rule; -ENOENT. Reads only the store.
@@ -238,7 +201,7 @@ double query_load_factor(const struct kernel_filter *kernel);
 /* The mean number of probes, over all source addresses, for a packet of the family that no rule matches. */
 double query_mean_probes(const struct kernel_filter *kernel, enum flow_family family);
 
-/* The probability that such a packet is taken for a match. */
+/* The probability that a packet of the family that no rule matches counts as a match. */
 double query_false_positive_rate(const struct kernel_filter *kernel, enum flow_family family);
 
 #endif

@@ -16,7 +16,7 @@
 void change_forget(struct session *session)
 {
 	if (session->change) {
-		entries_close(session->change);
+		pending_keys_close(&session->change->keys);
 		free(session->change->was_blocked);
 	}
 	free(session->change);
@@ -26,7 +26,7 @@ void change_forget(struct session *session)
 }
 
 /* Store and tables become what they were before the change. */
-static void undo(struct session *session)
+void change_abort(struct session *session)
 {
 	store_abort(session->store);
 	for (size_t i = 0; i < session->filters_count; i++) {
@@ -34,11 +34,6 @@ static void undo(struct session *session)
 		if (session->confirm_ms)
 			filter_confirm(&session->filters[i]);
 	}
-}
-
-void change_abort(struct session *session)
-{
-	undo(session);
 	change_forget(session);
 }
 
@@ -54,7 +49,7 @@ static int repair(struct session *session, struct reason *reason)
 	int error = store_info(session->store, &info);
 
 	if (error)
-		return change_say_unread(error, reason);
+		return filter_say_unread(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		if (session->filters[i].kernel.config->generation != info.generation)
 			error = filter_update(&session->filters[i], session->store, session->name, reason);
@@ -101,55 +96,32 @@ int change_plan_anew(struct session *session)
 	return error;
 }
 
-/* Chooses again which shapes are looked up as which, if that saves enough look-ups or keys. */
-static int plan(struct session *session, struct reason *reason)
+static int prepare(struct session *session, struct reason *reason)
 {
-	struct store *store = session->store;
+	const struct shape_list *shapes = store_shape_list(session->store);
+	struct store_info info;
 	int error = 0;
 
-	if ((store_has_new_shape(store) || shape_list_is_expanded(store_shape_list(store))) &&
-	    change_can_replace_all(session) && shape_list_plan_pays(store_shape_list(store)))
+	if (!store_is_changed(session->store))
+		return 0;
+	/* Choose again which shapes are looked up as which, if that saves enough look-ups or keys. */
+	if ((store_has_new_shape(session->store) || shape_list_is_expanded(shapes)) &&
+	    change_can_replace_all(session) && shape_list_plan_pays(shapes))
 		error = change_plan_anew(session);
-	return error ? change_say_unread(error, reason) : 0;
-}
-
-/* Makes the new tables of the filters that need one. */
-static int prepare_successors(struct session *session, struct reason *reason)
-{
-	struct store_info info;
-	int error = store_info(session->store, &info);
-
 	if (error)
-		return change_say_unread(error, reason);
+		return filter_say_unread(error, reason);
+	error = entries_insert(session, reason);
+	if (error)
+		return error;
+	error = store_info(session->store, &info);
+	if (error)
+		return filter_say_unread(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		error = filter_change_prepare(session, &session->filters[i], info.keys, reason);
 	return error;
 }
 
-static int prepare(struct session *session, struct reason *reason)
-{
-	int error;
-
-	if (!store_is_changed(session->store))
-		return 0;
-	error = plan(session, reason);
-	if (!error)
-		error = entries_insert(session, reason);
-	return error ? error : prepare_successors(session, reason);
-}
-
-/* ---- 4. commit ---- */
-
-static int commit(struct session *session, bool *is_changed, struct reason *reason)
-{
-	int error;
-
-	*is_changed = store_is_changed(session->store);
-	error = store_commit(session->store);
-	return error ? change_say_unwritten(error, reason) : 0;
-}
-
-/* ---- 5. the tables lose the deleted keys, or new tables take over ---- */
+/* ---- 4. after the commit, the tables lose the deleted keys, or new tables take over ---- */
 
 /* Called only after the commit: before it, the deleted rules are still in the store and must still match. */
 static int finish(struct session *session, struct reason *reason)
@@ -160,7 +132,7 @@ static int finish(struct session *session, struct reason *reason)
 	if (!error)
 		error = store_shapes(session->store, &session->change->shapes);
 	if (error)
-		return change_say_unread(error, reason);
+		return filter_say_unread(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++) {
 		struct filter *filter = &session->filters[i];
 
@@ -177,7 +149,7 @@ static int finish(struct session *session, struct reason *reason)
 
 int change_commit(struct session *session, struct reason *reason)
 {
-	bool is_changed = false;
+	const bool is_changed = store_is_changed(session->store);
 	int error = change_check_guard(session, reason);
 
 	if (!error)
@@ -186,11 +158,16 @@ int change_commit(struct session *session, struct reason *reason)
 		error = prepare(session, reason);
 	if (!error)
 		error = change_push_pending(session, reason);
-	if (!error)
-		error = commit(session, &is_changed, reason);
+	if (!error) {
+		error = store_commit(session->store);
+		if (error)
+			change_say_unwritten(error, reason);
+	}
 	if (error) {
-		undo(session);
-	} else if (is_changed) {
+		change_abort(session);
+		return error;
+	}
+	if (is_changed) {
 		error = finish(session, reason);
 		change_start_pending(session);
 	}
@@ -198,14 +175,8 @@ int change_commit(struct session *session, struct reason *reason)
 	return error;
 }
 
-int change_make(struct session *session, int (*make)(struct session *session, void *context, struct reason *reason),
-		void *context, struct reason *reason)
+int change_end(struct session *session, int error, struct reason *reason)
 {
-	int error = change_begin(session, reason);
-
-	if (error)
-		return error;
-	error = make(session, context, reason);
 	if (!error)
 		return change_commit(session, reason);
 	change_abort(session);

@@ -20,29 +20,15 @@ bool entries_matter(const struct session *session)
 	return false;
 }
 
-void entries_close(struct change *change)
-{
-	for (enum rule_action action = 0; action < RULE_ACTIONS; action++)
-		key_list_close(&change->held[action]);
-	key_set_close(&change->absent);
-	key_set_close(&change->keys);
-	key_set_close(&change->retimed);
-}
-
-static size_t held_count(const struct session *session)
-{
-	return session->change->held[RULE_DROP].count + session->change->held[RULE_PASS].count;
-}
-
 /*
  * Whether one more key needs a larger table. If another tool holds the filter, none is possible: all slots
  * are used.
  */
 static bool must_grow(const struct session *session, const struct filter *filter)
 {
-	const __u64 keys = held_count(session) + 1;
+	const __u64 keys = session->change->keys.added_count + 1;
 
-	return filter->change == FILTER_KEY_BY_KEY && !filter_has_room(filter, keys) &&
+	return filter->change == FILTER_KEY_BY_KEY &&
 	       filter_slots_to_grow_to(filter, filter->table.used + keys) > table_slots(&filter->table);
 }
 
@@ -58,50 +44,53 @@ int entries_hold(struct session *session, const struct rule_key *key, __s64 time
 {
 	for (size_t i = 0; i < session->filters_count; i++) {
 		struct filter *filter = &session->filters[i];
-		const __u64 keys = filter->table.used + held_count(session) + 1;
+		const __u64 keys = filter->table.used + session->change->keys.added_count + 1;
 
 		if (must_grow(session, filter))
 			filter_change_replace(filter, FILTER_TOO_SMALL);
 		else if (filter->change == FILTER_KEY_BY_KEY && keys > table_slots(&filter->table))
 			return filter_say_full(filter, keys, reason);
 	}
-	return entries_matter(session) && key_list_add(&session->change->held[key->shape.action], key, timeout_ms) ?
+	return entries_matter(session) && pending_keys_add(&session->change->keys, key, timeout_ms) ?
 		       reason_set(reason, -ENOMEM, "no memory for the change") :
 		       0;
 }
 
 int entries_touch(struct session *session, const struct rule_key *key, bool is_added, struct reason *reason)
 {
-	int error = key_set_add(&session->change->keys, key);
+	const bool has_new_end = is_added && key->shape.action == RULE_PASS;
+	int error = pending_keys_touch(&session->change->keys, key, has_new_end);
 
-	if (!error && is_added && key->shape.action == RULE_PASS)
-		error = key_set_add(&session->change->retimed, key);
 	return error ? reason_set(reason, error, "no memory for the change") : 0;
 }
 
 /* ---- before the commit ---- */
 
-struct moving {
-	struct session *session;
-	struct filter *filter;
-	struct reason *reason;
-};
-
-/* A key that was added and deleted again within the change enters no table. */
-static int note_absent(const struct rule_key *key, __s64 timeout_ms, void *context)
+/* Finds the added keys whose rules the same change has deleted again. */
+static int note_absent(struct session *session, enum rule_action action, struct reason *reason)
 {
-	const struct moving *moving = context;
-	struct session *session = moving->session;
+	struct pending_keys *keys = &session->change->keys;
+	struct added_key added = {};
 	struct keys_state state;
-	int error;
 
-	(void)timeout_ms;
-	if (!key_set_has(&session->change->keys, key))
-		return 0;
-	error = keys_state(session->store, store_shape_list(session->store), key, &state);
-	if (error == -ENOENT)
-		error = key_set_add(&session->change->absent, key);
-	return error ? change_say_unread(error, moving->reason) : 0;
+	while (keys->touched_count && pending_keys_next(keys, action, &added)) {
+		struct touched_key *touched = pending_keys_touched(keys, &added.key);
+		int error = touched ? keys_state(session->store, store_shape_list(session->store), &added.key, &state) :
+				      0;
+
+		if (error && error != -ENOENT)
+			return filter_say_unread(error, reason);
+		if (error)
+			touched->is_absent = true;
+	}
+	return 0;
+}
+
+static bool is_absent(const struct session *session, const struct rule_key *key)
+{
+	const struct touched_key *touched = pending_keys_touched(&session->change->keys, key);
+
+	return touched && touched->is_absent;
 }
 
 /* Whether a table for one more key could replace this one. */
@@ -110,30 +99,39 @@ static bool has_successor(const struct filter *filter)
 	return filter_can_prepare(filter, filter_slots_to_grow_to(filter, filter->table.used + 1));
 }
 
-static int insert_key(const struct rule_key *key, __s64 timeout_ms, void *context)
+static int insert_key(struct session *session, struct filter *filter, const struct added_key *added,
+		      struct reason *reason)
 {
-	const struct moving *moving = context;
-	struct filter *filter = moving->filter;
 	__u32 tick = 0;
 	bool is_old;
 	int error = 0;
 
-	if (filter->change != FILTER_KEY_BY_KEY || key_set_has(&moving->session->change->absent, key))
-		return 0;
 	if (filter->kernel.options.is_exact)
-		error = filter_tick(moving->session->store, timeout_ms, &tick, moving->reason);
+		error = filter_tick(session->store, added->timeout_ms, &tick, reason);
 	if (error)
 		return error;
 	is_old = filter_has_aged(filter, tick) && has_successor(filter);
 	if (!is_old)
-		error = filter_insert(filter, key, tick);
+		error = filter_insert(filter, &added->key, tick);
 	if (error == -ENOMEM)
-		return filter_say_unmapped(moving->reason);
+		return filter_say_unmapped(reason);
 	if (is_old || (error && has_successor(filter))) {
 		filter_change_replace(filter, is_old ? FILTER_AGED : FILTER_STUCK);
 		return 0;
 	}
-	return error ? filter_say_full(filter, filter->table.used + 1, moving->reason) : 0;
+	return error ? filter_say_full(filter, filter->table.used + 1, reason) : 0;
+}
+
+static int insert_action(struct session *session, struct filter *filter, enum rule_action action, struct reason *reason)
+{
+	struct added_key added = {};
+	int error = 0;
+
+	while (!error && filter->change == FILTER_KEY_BY_KEY &&
+	       pending_keys_next(&session->change->keys, action, &added))
+		if (!is_absent(session, &added.key))
+			error = insert_key(session, filter, &added, reason);
+	return error;
 }
 
 static int set_end(struct session *session, struct filter *filter, const struct rule_key *key, __s64 timeout_ms,
@@ -149,42 +147,43 @@ static int set_end(struct session *session, struct filter *filter, const struct 
 }
 
 /* A missing key is no error here: entries_settle() reports it. */
-static int retime(const struct moving *moving)
+static int retime(struct session *session, struct filter *filter, struct reason *reason)
 {
-	struct session *session = moving->session;
-	const struct key_set *retimed = &session->change->retimed;
+	const struct pending_keys *keys = &session->change->keys;
 	struct keys_state state;
 	int error = 0;
 
-	for (size_t i = 0; i < retimed->count && !error; i++) {
-		error = keys_state(session->store, store_shape_list(session->store), &retimed->key[i], &state);
+	for (size_t i = 0; i < keys->touched_count && keys->has_new_ends && !error; i++) {
+		const struct rule_key *key = &keys->touched[i].key;
+
+		if (!keys->touched[i].has_new_end)
+			continue;
+		error = keys_state(session->store, store_shape_list(session->store), key, &state);
 		if (error && error != -ENOENT)
-			return change_say_unread(error, moving->reason);
+			return filter_say_unread(error, reason);
 		if (!error)
-			error = set_end(session, moving->filter, &retimed->key[i], state.timeout_ms, moving->reason);
+			error = set_end(session, filter, key, state.timeout_ms, reason);
 		error = error == -ENOENT ? 0 : error;
 	}
 	return error;
 }
 
 /* Keys of pass rules are in force before the first key of a drop rule enters. */
-static int insert_all(struct moving *moving)
+static int insert_all(struct session *session, struct filter *filter, struct reason *reason)
 {
-	const struct change *change = moving->session->change;
-	struct filter *filter = moving->filter;
-	bool is_more = change->retimed.count;
+	bool is_more = session->change->keys.has_new_ends;
 	int error;
 
 	filter_set_generation(filter, ABI_GENERATION_DIRTY);
-	error = key_list_each(&change->held[RULE_PASS], insert_key, moving);
+	error = insert_action(session, filter, RULE_PASS, reason);
 	if (!error && filter->change == FILTER_KEY_BY_KEY)
-		error = retime(moving);
+		error = retime(session, filter, reason);
 	if (!error && filter->change == FILTER_KEY_BY_KEY && filter_has_passing_to_publish(filter)) {
 		is_more = true;
-		error = filter_publish_passing(filter, moving->reason);
+		error = filter_publish_passing(filter, reason);
 	}
 	if (!error)
-		error = key_list_each(&change->held[RULE_DROP], insert_key, moving);
+		error = insert_action(session, filter, RULE_DROP, reason);
 	if (!error && filter->change == FILTER_KEY_BY_KEY && !is_more)
 		filter_change_keys_in(filter);
 	return error;
@@ -192,40 +191,33 @@ static int insert_all(struct moving *moving)
 
 int entries_insert(struct session *session, struct reason *reason)
 {
-	const struct change *change = session->change;
-	struct moving moving = { session, NULL, reason };
+	const struct pending_keys *keys = &session->change->keys;
 	int error = 0;
 
-	for (enum rule_action action = 0; action < RULE_ACTIONS && change->keys.count && !error; action++)
-		error = key_list_each(&change->held[action], note_absent, &moving);
-	if (!held_count(session) && !change->retimed.count)
+	for (enum rule_action action = 0; action < RULE_ACTIONS && !error; action++)
+		error = note_absent(session, action, reason);
+	if (!keys->added_count && !keys->has_new_ends)
 		return error;
-	for (size_t i = 0; i < session->filters_count && !error; i++) {
-		moving.filter = &session->filters[i];
-		if (moving.filter->change == FILTER_KEY_BY_KEY)
-			error = insert_all(&moving);
-	}
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		if (session->filters[i].change == FILTER_KEY_BY_KEY)
+			error = insert_all(session, &session->filters[i], reason);
 	return error;
 }
 
 /* ---- if the change is aborted ---- */
 
-static int delete_key(const struct rule_key *key, __s64 timeout_ms, void *context)
+int entries_take_back(const struct session *session, struct filter *filter)
 {
-	const struct moving *moving = context;
+	int error = 0;
 
-	(void)timeout_ms;
-	if (key_set_has(&moving->session->change->absent, key))
-		return 0;
-	return filter_delete(moving->filter, key);
-}
+	for (enum rule_action action = RULE_DROP; action < RULE_ACTIONS; action++) {
+		struct added_key added = {};
 
-int entries_take_back(struct session *session, struct filter *filter)
-{
-	struct moving moving = { session, filter, NULL };
-	int error = key_list_each(&session->change->held[RULE_DROP], delete_key, &moving);
-
-	return error ? error : key_list_each(&session->change->held[RULE_PASS], delete_key, &moving);
+		while (!error && pending_keys_next(&session->change->keys, action, &added))
+			if (!is_absent(session, &added.key))
+				error = filter_delete(filter, &added.key);
+	}
+	return error;
 }
 
 /* ---- after the commit ---- */
@@ -236,11 +228,9 @@ static int settle_key(struct session *session, struct filter *filter, const stru
 	struct keys_state state;
 	int error;
 
-	if (key_set_has(&session->change->absent, key))
-		return 0;
 	error = keys_state(session->store, &session->change->shapes, key, &state);
 	if (error && error != -ENOENT)
-		return change_say_unread(error, reason);
+		return filter_say_unread(error, reason);
 	error = error ? filter_delete(filter, key) : set_end(session, filter, key, state.timeout_ms, reason);
 	if (error == -ENOMEM)
 		return filter_say_unmapped(reason);
@@ -250,22 +240,14 @@ static int settle_key(struct session *session, struct filter *filter, const stru
 				  error;
 }
 
-static int settle_action(struct session *session, struct filter *filter, enum rule_action action, struct reason *reason)
-{
-	const struct key_set *keys = &session->change->keys;
-	int error = 0;
-
-	for (size_t i = 0; i < keys->count && !error; i++)
-		if (keys->key[i].shape.action == action)
-			error = settle_key(session, filter, &keys->key[i], reason);
-	return error;
-}
-
 int entries_settle(struct session *session, struct filter *filter, struct reason *reason)
 {
-	int error = settle_action(session, filter, RULE_DROP, reason);
+	const struct pending_keys *keys = &session->change->keys;
+	int error = 0;
 
-	if (!error)
-		error = settle_action(session, filter, RULE_PASS, reason);
+	for (enum rule_action action = RULE_DROP; action < RULE_ACTIONS; action++)
+		for (size_t i = 0; i < keys->touched_count && !error; i++)
+			if (keys->touched[i].key.shape.action == action && !keys->touched[i].is_absent)
+				error = settle_key(session, filter, &keys->touched[i].key, reason);
 	return error ? error : filter_publish(filter, session->store, reason);
 }

@@ -6,8 +6,7 @@
 #define XDP_CUCKOO_CHANGE_INTERNAL_H
 
 #include "change/change.h"
-#include "change/key_list.h"
-#include "change/key_set.h"
+#include "change/pending_keys.h"
 
 /* Whether a flow of the guard was blocked before the change. */
 struct flow_was_blocked {
@@ -16,17 +15,7 @@ struct flow_was_blocked {
 };
 
 struct change {
-	/* Keys of added rules, by action. They enter the tables when the change is complete and allowed. */
-	struct key_list held[RULE_ACTIONS];
-	/* Held keys whose rules the same change has deleted again. They enter no table. */
-	struct key_set absent;
-	/*
-	 * Keys that are in the tables before the commit. The store says after it whether each stays, and
-	 * until when.
-	 */
-	struct key_set keys;
-	/* Keys in `keys` of pass rules with a new end. They get that end before any drop key enters. */
-	struct key_set retimed;
+	struct pending_keys keys;             /* the added ones enter the tables when the change is allowed */
 	struct flow_was_blocked *was_blocked; /* for each flow of the guard */
 	__u64 steps;                          /* rules that the change has added or deleted so far */
 	bool is_out_of_kinds;                 /* no shape is free, even with prefix lengths joined anew */
@@ -36,9 +25,8 @@ struct change {
 /* Ends the current change, if any: frees its keys and the new tables that were not used. */
 void change_forget(struct session *session);
 
-/* These set the reason for a failed write to, or read from, the store. They return `error`. */
+/* Sets the reason: the store cannot be written. Returns `error`. */
 int change_say_unwritten(int error, struct reason *reason);
-int change_say_unread(int error, struct reason *reason);
 
 /*
  * change_plan_anew() joins prefix lengths in a new way, so that shapes need fewer probes. No running table
@@ -66,15 +54,13 @@ int entries_touch(struct session *session, const struct rule_key *key, bool is_a
  * exactly these keys more; deletes them again. 0; other: some are left.
  */
 int entries_insert(struct session *session, struct reason *reason);
-int entries_take_back(struct session *session, struct filter *filter);
+int entries_take_back(const struct session *session, struct filter *filter);
 
 /*
  * After the commit: deletes the keys that no rule needs from a table, those of pass rules last. Publishes
  * shapes.
  */
 int entries_settle(struct session *session, struct filter *filter, struct reason *reason);
-
-void entries_close(struct change *change);
 
 /* ---- filter_change.c, in the order of a change ---- */
 

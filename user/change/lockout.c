@@ -30,26 +30,17 @@ int change_note_blocked(struct session *session)
 	return 0;
 }
 
-/* Names what blocks, for a message. */
-static const char *blocker_text(const struct rule *rule, enum query_blocker blocker, char text[RULE_TEXT_BYTES + 2])
-{
-	struct rule bare = *rule;
-	char bare_text[RULE_TEXT_BYTES];
-
-	if (blocker != QUERY_RULE)
-		return "the policy 'no-rule drop'";
-	bare.comment[0] = '\0';
-	snprintf(text, RULE_TEXT_BYTES + 2, "'%s'", rule_format(&bare, bare_text));
-	return text;
-}
-
-static int say_refused(const struct session *session, const char *who, bool is_undone, const struct guard_flow *flow,
-		       struct reason *reason)
+static int say_refused(const struct session *session, const struct guard_flow *flow, enum query_blocker blocker,
+		       struct rule *rule, bool is_undone, struct reason *reason)
 {
 	const bool is_named = strcmp(session->name, SESSION_NAME_DEFAULT);
 	const char *option = is_named ? " --name " : "", *name = is_named ? session->name : "";
-	char text[RULE_TEXT_BYTES];
+	char text[RULE_TEXT_BYTES], who[RULE_TEXT_BYTES + 2] = "the policy 'no-rule drop'";
 
+	if (blocker == QUERY_RULE) {
+		rule->comment[0] = '\0';
+		snprintf(who, sizeof(who), "'%s'", rule_format(rule, text));
+	}
 	if (is_undone)
 		return reason_set(reason, -ECANCELED,
 				  "%s would block %s once the pending change is undone; "
@@ -61,29 +52,23 @@ static int say_refused(const struct session *session, const char *who, bool is_u
 			  who, flow->what, option, name, rule_format(&flow->flow, text));
 }
 
-static int check_flow(struct session *session, const struct guard_flow *flow, struct flow_was_blocked was,
-		      struct reason *reason)
-{
-	char text[RULE_TEXT_BYTES + 2];
-	struct rule rule;
-	enum query_blocker blocker = was.now ? QUERY_NOTHING : query_blocks(session->store, &flow->flow, &rule);
-
-	if (blocker != QUERY_NOTHING)
-		return say_refused(session, blocker_text(&rule, blocker, text), false, flow, reason);
-	blocker = was.undone ? QUERY_NOTHING : query_blocks_undone(session->store, &flow->flow, &rule);
-	if (blocker != QUERY_NOTHING)
-		return say_refused(session, blocker_text(&rule, blocker, text), true, flow, reason);
-	return 0;
-}
-
 int change_check_guard(struct session *session, struct reason *reason)
 {
-	static const struct flow_was_blocked was_not;
 	const struct guard *guard = session->guard;
-	int error = 0;
+	enum query_blocker blocker;
+	struct rule rule;
 
-	for (size_t i = 0; guard && i < guard->count && !error; i++)
-		error = check_flow(session, &guard->flows[i],
-				   session->change ? session->change->was_blocked[i] : was_not, reason);
-	return error;
+	for (size_t i = 0; guard && i < guard->count; i++) {
+		const struct guard_flow *flow = &guard->flows[i];
+		const struct flow_was_blocked was = session->change ? session->change->was_blocked[i] :
+								      (struct flow_was_blocked){};
+
+		blocker = was.now ? QUERY_NOTHING : query_blocks(session->store, &flow->flow, &rule);
+		if (blocker != QUERY_NOTHING)
+			return say_refused(session, flow, blocker, &rule, false, reason);
+		blocker = was.undone ? QUERY_NOTHING : query_blocks_undone(session->store, &flow->flow, &rule);
+		if (blocker != QUERY_NOTHING)
+			return say_refused(session, flow, blocker, &rule, true, reason);
+	}
+	return 0;
 }

@@ -6,35 +6,29 @@
 #include "filter/hints.h"
 #include "filter/rule_entries.h"
 
-/* Finds a stored rule of that shape that matches the flows and has not ended. 0; -ENOENT. */
-static int find_of_shape(struct store *store, int (*get)(struct store *store, struct rule *rule),
-			 const struct rule *query, const struct rule_shape *shape, struct rule *rule)
-{
-	struct rule candidates[RULE_KEYS_MAX];
-	size_t count = rule_generalise(query, shape, candidates);
-	int error = -ENOENT;
-
-	for (size_t i = 0; i < count && error == -ENOENT; i++) {
-		*rule = candidates[i];
-		error = get(store, rule);
-		if (!error && rule->timeout_ms < 0)
-			error = -ENOENT;
-	}
-	return error;
-}
-
+/* Finds a stored rule that matches the flows and has not ended: a pass rule if there is one. 0; -ENOENT. */
 static int find_rule(struct store *store, int (*get)(struct store *store, struct rule *rule), const struct rule *query,
 		     struct rule *rule)
 {
+	struct rule candidates[RULE_KEYS_MAX];
 	struct shape_list shapes;
 	int error = store_shapes(store, &shapes);
 
 	if (error)
 		return error;
-	error = -ENOENT;
-	for (size_t i = 0; i < shapes.count && error == -ENOENT; i++)
-		error = find_of_shape(store, get, query, &shapes.entry[i].shape, rule);
-	return error;
+	for (size_t i = 0; i < shapes.count; i++) {
+		const size_t count = rule_generalise(query, &shapes.entry[i].shape, candidates);
+
+		for (size_t k = 0; k < count; k++) {
+			*rule = candidates[k];
+			error = get(store, rule);
+			if (!error && rule->timeout_ms >= 0)
+				return 0;
+			if (error && error != -ENOENT)
+				return error;
+		}
+	}
+	return -ENOENT;
 }
 
 int query_test(struct store *store, const struct rule *query, struct rule *rule)
@@ -84,26 +78,19 @@ static bool shape_matches(const struct kernel_filter *filter, const struct table
 	return table_find(table, &value, NULL);
 }
 
-static bool family_matches(const struct kernel_filter *filter, const struct table *table, const struct rule *query,
-			   enum flow_family family)
-{
-	const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
-
-	for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX; i++)
-		if (shape_matches(filter, table, query, list, i, family))
-			return true;
-	return false;
-}
-
 bool query_matches(const struct kernel_filter *filter, const struct rule *query)
 {
-	struct table table;
 	bool matches = false;
+	struct table table;
 
 	if (!filter->config->magic || filter_open_table(filter, &table))
 		return false;
-	for (enum flow_family family = 0; family < FLOW_FAMILIES && !matches; family++)
-		matches = family_matches(filter, &table, query, family);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
+
+		for (size_t i = 0; i < list->count && i < ABI_SHAPES_MAX && !matches; i++)
+			matches = shape_matches(filter, &table, query, list, i, family);
+	}
 	table_close(&table);
 	return matches;
 }

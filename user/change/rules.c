@@ -7,60 +7,46 @@
 #include "change/internal.h"
 #include "filter/rule_entries.h"
 
-/* ---- messages ---- */
-
 int change_say_unwritten(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
 }
 
-int change_say_unread(int error, struct reason *reason)
-{
-	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-}
-
 /* ---- adding ---- */
 
-struct adding {
+struct keying {
 	struct session *session;
 	const struct rule *rule;
+	bool is_added; /* the rule is new or gets another end; else it goes */
 	struct reason *reason;
 };
 
 /* A key is new unless another rule has it, or this change has touched it. */
 static int add_key(const struct rule_key *key, bool is_shared, void *context)
 {
-	const struct adding *adding = context;
-	struct session *session = adding->session;
+	const struct keying *keying = context;
+	struct session *session = keying->session;
 	struct keys_state state;
 	int error;
 
-	if (key_set_has(&session->change->keys, key))
-		return entries_touch(session, key, true, adding->reason);
+	if (pending_keys_touched(&session->change->keys, key))
+		return entries_touch(session, key, true, keying->reason);
 	if (!is_shared)
-		return entries_hold(session, key, adding->rule->timeout_ms, adding->reason);
+		return entries_hold(session, key, keying->rule->timeout_ms, keying->reason);
 	error = keys_state(session->store, store_shape_list(session->store), key, &state);
 	if (error)
-		return change_say_unread(error, adding->reason);
+		return filter_say_unread(error, keying->reason);
 	if (state.rules == 1)
-		return entries_hold(session, key, adding->rule->timeout_ms, adding->reason);
-	return entries_touch(session, key, true, adding->reason);
+		return entries_hold(session, key, keying->rule->timeout_ms, keying->reason);
+	return entries_touch(session, key, true, keying->reason);
 }
 
-static int retime_key(const struct rule_key *key, bool is_shared, void *context)
+static int touch_key(const struct rule_key *key, bool is_shared, void *context)
 {
-	const struct adding *adding = context;
+	const struct keying *keying = context;
 
 	(void)is_shared;
-	return entries_touch(adding->session, key, true, adding->reason);
-}
-
-static int leave_key(const struct rule_key *key, bool is_shared, void *context)
-{
-	const struct adding *adding = context;
-
-	(void)is_shared;
-	return entries_touch(adding->session, key, false, adding->reason);
+	return entries_touch(keying->session, key, keying->is_added, keying->reason);
 }
 
 static int put_once(struct session *session, const struct rule *rule, bool is_back, enum store_added *added)
@@ -91,7 +77,7 @@ static int put(struct session *session, const struct rule *rule, bool is_back, e
 static int add(struct session *session, const struct rule *rule, bool is_back, enum store_added *added,
 	       struct reason *reason)
 {
-	struct adding adding = { session, rule, reason };
+	struct keying keying = { session, rule, true, reason };
 	int error = change_push_pending_by_rule(session, reason);
 
 	if (!error)
@@ -99,9 +85,9 @@ static int add(struct session *session, const struct rule *rule, bool is_back, e
 	if (error || !entries_matter(session))
 		return error;
 	if (*added == STORE_ADDED)
-		error = keys_each(store_shape_list(session->store), rule, add_key, &adding);
+		error = keys_each(store_shape_list(session->store), rule, add_key, &keying);
 	else if (*added == STORE_NEW_END)
-		error = keys_each(store_shape_list(session->store), rule, retime_key, &adding);
+		error = keys_each(store_shape_list(session->store), rule, touch_key, &keying);
 	return error;
 }
 
@@ -124,7 +110,7 @@ enum deletion { DELETE_OWN, DELETE_ANY, DELETE_ENDED };
 static int del(struct session *session, const struct rule *rule, enum deletion deletion, enum store_deleted *deleted,
 	       struct reason *reason)
 {
-	struct adding adding = { session, rule, reason };
+	struct keying keying = { session, rule, false, reason };
 	struct rule found = *rule;
 	int error = change_push_pending_by_rule(session, reason);
 
@@ -133,7 +119,7 @@ static int del(struct session *session, const struct rule *rule, enum deletion d
 	error = store_get(session->store, &found);
 	/* First: the keys depend on the shapes, which may disappear with the rule. */
 	if (!error && entries_matter(session))
-		error = keys_each(store_shape_list(session->store), rule, leave_key, &adding);
+		error = keys_each(store_shape_list(session->store), rule, touch_key, &keying);
 	/* Even if the rule does not exist: else the undo of a pending change could bring it back. */
 	if (!error || error == -ENOENT)
 		error = deletion == DELETE_OWN ? store_give_up(session->store, rule, session->owner, deleted) :
@@ -183,5 +169,5 @@ int change_expire(struct session *session, __u64 *count, struct reason *reason)
 	*count = 0;
 	reason->text[0] = '\0';
 	error = store_expired(session->store, expire_rule, &expiring);
-	return error && !reason->text[0] ? change_say_unread(error, reason) : error;
+	return error && !reason->text[0] ? filter_say_unread(error, reason) : error;
 }

@@ -11,18 +11,7 @@
 
 /* ---- settings ---- */
 
-static int set(struct session *session, void *context, struct reason *reason)
-{
-	int error = store_set_settings(session->store, context);
-
-	return error ? reason_set(reason, error, "cannot keep the settings: %s", strerror(-error)) : 0;
-}
-
-/*
- * With `no-rule drop` only pass rules let packets through, and the undo removes the pass rules of the pending
- * change.
- */
-static int check_pending(struct session *session, const struct store_settings *settings, struct reason *reason)
+int change_set(struct session *session, const struct store_settings *settings, struct reason *reason)
 {
 	struct store_settings before;
 	struct store_pending pending;
@@ -31,21 +20,20 @@ static int check_pending(struct session *session, const struct store_settings *s
 	if (!error)
 		error = store_pending(session->store, &pending);
 	if (error)
-		return change_say_unread(error, reason);
-	if (!pending.id || settings->policy[OUTCOME_NO_RULE] != VERDICT_DROP ||
-	    before.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-		return 0;
-	return reason_set(reason, -EBUSY,
-			  "a change waits for xdp-cuckoo confirm; if it is undone, its pass rules go, but "
-			  "the policy 'no-rule drop' stays; confirm it first");
-}
-
-int change_set(struct session *session, const struct store_settings *settings, struct reason *reason)
-{
-	struct store_settings copy = *settings;
-	int error = check_pending(session, settings, reason);
-
-	return error ? error : change_make(session, set, &copy, reason);
+		return filter_say_unread(error, reason);
+	/* With `no-rule drop` only pass rules let packets through, and the undo removes those of the pending change. */
+	if (pending.id && settings->policy[OUTCOME_NO_RULE] == VERDICT_DROP &&
+	    before.policy[OUTCOME_NO_RULE] != VERDICT_DROP)
+		return reason_set(reason, -EBUSY,
+				  "a change waits for xdp-cuckoo confirm; if it is undone, its pass rules go, but "
+				  "the policy 'no-rule drop' stays; confirm it first");
+	error = change_begin(session, reason);
+	if (error)
+		return error;
+	error = store_set_settings(session->store, settings);
+	if (error)
+		reason_set(reason, error, "cannot keep the settings: %s", strerror(-error));
+	return change_end(session, error, reason);
 }
 
 int change_set_monitor_only(struct session *session, bool is_on, struct reason *reason)
@@ -54,7 +42,7 @@ int change_set_monitor_only(struct session *session, bool is_on, struct reason *
 	int error = store_settings(session->store, &settings);
 
 	if (error)
-		return change_say_unread(error, reason);
+		return filter_say_unread(error, reason);
 	settings.is_monitor_only = is_on;
 	return change_set(session, &settings, reason);
 }
@@ -107,7 +95,7 @@ int change_push_pending(struct session *session, struct reason *reason)
 	if (!error)
 		error = store_pending(session->store, &pending);
 	if (error)
-		return change_say_unread(error, reason);
+		return filter_say_unread(error, reason);
 	left_ms = session->confirm_ms + info.keys / STEP_KEYS_A_MS;
 	error = store_push_pending(session->store, left_ms);
 	return error ? change_say_unwritten(error, reason) : set_unconfirmed(session, pending.id, left_ms, reason);
@@ -118,26 +106,17 @@ int change_push_pending_by_rule(struct session *session, struct reason *reason)
 	return ++session->change->steps % STEP_RULES ? 0 : change_push_pending(session, reason);
 }
 
-static int push_alone(struct session *session)
-{
-	int error = store_begin(session->store);
-
-	if (error)
-		return error;
-	error = store_push_pending(session->store, session->confirm_ms);
-	if (!error)
-		return store_commit(session->store);
-	store_abort(session->store);
-	return error;
-}
-
 void change_start_pending(struct session *session)
 {
 	struct reason ignored;
 	__s64 left_ms;
 	__u64 id;
 
-	if (session->confirm_ms && !push_alone(session) && !change_pending_left(session, &id, &left_ms))
+	if (!session->confirm_ms || store_begin(session->store))
+		return;
+	if (store_push_pending(session->store, session->confirm_ms))
+		store_abort(session->store);
+	else if (!store_commit(session->store) && !change_pending_left(session, &id, &left_ms))
 		set_unconfirmed(session, id, left_ms, &ignored);
 }
 
@@ -153,16 +132,8 @@ int change_pending_left(struct session *session, __u64 *id, __s64 *left_ms)
 	return 0;
 }
 
-static int forget(struct session *session, void *context, struct reason *reason)
-{
-	int error = store_forget_pending(session->store);
-
-	*(bool *)context = !error;
-	return error && error != -ENOENT ? change_say_unwritten(error, reason) : 0;
-}
-
 /* Confirms all filters. Whether one of them was waiting. */
-static bool confirm_targets(struct session *session)
+static bool confirm_filters(struct session *session)
 {
 	const bool was_waiting = is_waiting(session);
 
@@ -173,12 +144,19 @@ static bool confirm_targets(struct session *session)
 
 int change_confirm(struct session *session, struct reason *reason)
 {
-	bool had_pending = false;
-	int error = change_make(session, forget, &had_pending, reason);
+	bool had_pending;
+	int error = change_begin(session, reason);
 
 	if (error)
 		return error;
-	return confirm_targets(session) || had_pending ? 0 : -ENOENT;
+	error = store_forget_pending(session->store);
+	had_pending = !error;
+	if (error && error != -ENOENT)
+		change_say_unwritten(error, reason);
+	error = change_end(session, error == -ENOENT ? 0 : error, reason);
+	if (error)
+		return error;
+	return confirm_filters(session) || had_pending ? 0 : -ENOENT;
 }
 
 struct undoing {
@@ -186,39 +164,30 @@ struct undoing {
 	struct reason *reason;
 };
 
-/*
- * Other commands may have used up the shapes since. Then this rule is lost, and the rest is undone all the
- * same.
- */
-static int put_back(struct session *session, const struct rule *rule, struct reason *reason)
-{
-	struct change_undone *undone = &session->undone;
-	int error = change_put_back(session, rule, reason);
-
-	if (error != -E2BIG)
-		return error;
-	if (!undone->lost++)
-		undone->reason = *reason;
-	reason->text[0] = '\0';
-	return 0;
-}
-
 static int undo_rule(const struct rule *rule, bool is_back, void *context)
 {
 	const struct undoing *undoing = context;
+	struct change_undone *undone = &undoing->session->undone;
 	enum store_deleted ignored;
+	int error;
 
-	if (is_back)
-		return rule->timeout_ms < 0 ? 0 : put_back(undoing->session, rule, undoing->reason);
-	return change_del(undoing->session, rule, &ignored, undoing->reason);
+	if (!is_back)
+		return change_del(undoing->session, rule, &ignored, undoing->reason);
+	error = rule->timeout_ms < 0 ? 0 : change_put_back(undoing->session, rule, undoing->reason);
+	if (error != -E2BIG)
+		return error;
+	/* Other commands have used up the shapes since. This rule is lost, but the rest is undone. */
+	if (!undone->lost++)
+		undone->reason = *undoing->reason;
+	undoing->reason->text[0] = '\0';
+	return 0;
 }
 
-static int undo_all(struct session *session, void *context, struct reason *reason)
+static int undo_all(struct session *session, struct reason *reason)
 {
 	struct undoing undoing = { session, reason };
 	int error;
 
-	(void)context;
 	session->undone = (struct change_undone){};
 	reason->text[0] = '\0';
 	error = store_undo_each(session->store, undo_rule, &undoing);
@@ -231,10 +200,12 @@ static int undo_all(struct session *session, void *context, struct reason *reaso
 
 int change_undo(struct session *session, struct reason *reason)
 {
-	int error = change_make(session, undo_all, NULL, reason);
+	int error = change_begin(session, reason);
 
 	if (!error)
-		confirm_targets(session);
+		error = change_end(session, undo_all(session, reason), reason);
+	if (!error)
+		confirm_filters(session);
 	return error;
 }
 
@@ -245,7 +216,7 @@ void change_undo_overdue(struct session *session)
 	int error = store_pending(session->store, &pending);
 
 	if (error)
-		change_say_unread(error, &reason);
+		filter_say_unread(error, &reason);
 	else if (pending.id && pending.left_ms <= 0) {
 		error = change_undo(session, &reason);
 		session->undone.is_done = !error;

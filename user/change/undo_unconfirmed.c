@@ -61,23 +61,16 @@ static bool is_mine(const struct watchdog *watchdog, const struct kernel_filter 
 	       config->run & ABI_RUN_UNCONFIRMED && config->confirm_by == watchdog->confirm_by;
 }
 
-static bool has_put_on(const struct watchdog *watchdog, int ifindex)
-{
-	for (size_t i = 0; i < watchdog->ifindex_count; i++)
-		if (watchdog->ifindex[i] == ifindex)
-			return true;
-	return false;
-}
-
 /* On other interfaces, where it ran before, the filter continues. */
 static int take_off(const struct watchdog *watchdog, struct kernel_filter *filter)
 {
 	struct reason ignored;
 	int error = 0;
 
-	for (size_t i = 0; i < filter->attachments_count && !error; i++)
-		if (has_put_on(watchdog, filter->attachments[i].ifindex))
-			error = kernel_detach(filter, &filter->attachments[i], &ignored);
+	for (size_t i = 0; i < filter->attachments_count; i++)
+		for (size_t k = 0; k < watchdog->ifindex_count && !error; k++)
+			if (watchdog->ifindex[k] == filter->attachments[i].ifindex)
+				error = kernel_detach(filter, &filter->attachments[i], &ignored);
 	if (!error)
 		__atomic_fetch_and(&filter->config->run, ~ABI_RUN_UNCONFIRMED, __ATOMIC_RELEASE);
 	return error;
@@ -144,11 +137,6 @@ static bool is_load_waiting(const struct watchdog *watchdog)
 	return waits;
 }
 
-static bool is_waiting(const struct watchdog *watchdog)
-{
-	return watchdog->pending_id ? is_change_waiting(watchdog) : is_load_waiting(watchdog);
-}
-
 static __s64 boot_ms(void)
 {
 	struct timespec now;
@@ -180,6 +168,7 @@ static bool wait_for_deadline(const struct watchdog *watchdog)
 {
 	const __s64 deadline_ms = watchdog->deadline_ms;
 	unsigned int looks = 0;
+	bool is_waiting;
 	__s64 now;
 
 	while ((now = boot_ms()) < deadline_ms) {
@@ -188,7 +177,8 @@ static bool wait_for_deadline(const struct watchdog *watchdog)
 			break;
 		}
 		sleep_until(now + LOOK_MS);
-		looks = is_waiting(watchdog) ? 0 : looks + 1;
+		is_waiting = watchdog->pending_id ? is_change_waiting(watchdog) : is_load_waiting(watchdog);
+		looks = is_waiting ? 0 : looks + 1;
 		if (looks == LOOKS)
 			return false;
 	}

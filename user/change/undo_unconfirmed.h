@@ -30,10 +30,7 @@ struct watchdog {
 __s64 watchdog_deadline(__s64 left_ms);
 __s64 watchdog_left(__s64 deadline_ms);
 
-/*
- * Makes this process, which is going to start a watchdog, survive a closed terminal or pipe until it has done
- * so.
- */
+/* Makes this process survive a closed terminal or pipe. Call it before watchdog_start(). */
 void watchdog_ignore_hangup(void);
 
 /*

@@ -2,7 +2,6 @@
 /* add, del: one rule. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "commands/command.h"
 #include "io/output.h"
@@ -74,9 +73,8 @@ struct rule_change {
 	json_t *lists;   /* lists that had the deleted rule; NULL: not known */
 };
 
-static int add(struct session *session, void *context, struct reason *reason)
+static int add(struct session *session, struct rule_change *change, struct reason *reason)
 {
-	struct rule_change *change = context;
 	enum store_added added;
 	int error = change_add(session, &change->rule, &added, reason);
 
@@ -90,9 +88,8 @@ static int add(struct session *session, void *context, struct reason *reason)
 	return change->is_refused ? -EEXIST : 0;
 }
 
-static int del(struct session *session, void *context, struct reason *reason)
+static int del(struct session *session, struct rule_change *change, struct reason *reason)
 {
-	struct rule_change *change = context;
 	enum store_deleted deleted;
 	int error;
 
@@ -130,7 +127,7 @@ static void note_lists(const json_t *lists)
 
 static enum command_status change_rule(const struct invocation *invocation, struct rule_change *change,
 				       const char *done, const char *refused,
-				       int (*make)(struct session *, void *, struct reason *))
+				       int (*make)(struct session *, struct rule_change *, struct reason *))
 {
 	char text[RULE_TEXT_BYTES];
 	struct reason reason;
@@ -140,8 +137,10 @@ static enum command_status change_rule(const struct invocation *invocation, stru
 
 	if (!error) {
 		command_report_targets(&session);
-		error = change_make(&session, make, change, &reason);
+		error = change_begin(&session, &reason);
 	}
+	if (!error)
+		error = change_end(&session, make(&session, change, &reason), &reason);
 	if (!error) {
 		command_report_rebuilds(&session);
 		if (make == add)
@@ -166,7 +165,7 @@ static enum command_status run_add(const struct invocation *invocation)
 	char text[RULE_TEXT_BYTES];
 	const char *special;
 
-	if (command_rule(invocation, &change.rule))
+	if (command_read_rule(invocation, &change.rule))
 		return STATUS_USAGE;
 	special = guard_special(&change.rule);
 	if (special)
@@ -181,7 +180,7 @@ static enum command_status run_del(const struct invocation *invocation)
 {
 	struct rule_change change = {};
 
-	if (command_rule(invocation, &change.rule))
+	if (command_read_rule(invocation, &change.rule))
 		return STATUS_USAGE;
 	return change_rule(invocation, &change, "deleted", "no such rule", del);
 }

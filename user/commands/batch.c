@@ -4,7 +4,6 @@
  * one change with one commit, and its answers are written after the commit.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,10 +19,7 @@
 #define GROUP_BYTES (4 << 20)
 #define GROUP_MS 20
 
-/*
- * If the table is full, so many deletions get a change of their own, which frees their room before more is
- * added.
- */
+/* If the table is full, so many deletions get a change of their own, which frees their room before more is added. */
 #define ROOM_LINES 1024
 
 /* Hold the lock at most so long while other writers wait, then leave it to them for a moment. */
@@ -74,19 +70,11 @@ struct batch {
 	struct guard guard;
 	struct session session;
 	bool is_open; /* session and guard are open */
-	__u64 opened_ms;
+	double opened_s;
 	struct batch_line *lines; /* the group */
 	size_t count, room;
 	enum command_status status;
 };
-
-static __u64 now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000ULL + now.tv_nsec / 1000000;
-}
 
 /* ---- the lines at hand ---- */
 
@@ -124,7 +112,7 @@ static int take_line(struct batch *batch)
 static int collect(struct batch *batch)
 {
 	const bool is_strict = batch->invocation->is_strict;
-	const __u64 start_ms = now_ms();
+	const double start_s = command_seconds();
 	int got;
 
 	do {
@@ -133,7 +121,7 @@ static int collect(struct batch *batch)
 				return 1;
 		if (!got && batch->feed.is_ended)
 			return 0;
-		if (!got && !is_strict && now_ms() - start_ms >= GROUP_MS)
+		if (!got && !is_strict && 1000 * (command_seconds() - start_s) >= GROUP_MS)
 			return 1;
 		if (!got)
 			got = feed_wait(&batch->feed, is_strict ? -1 : 0);
@@ -147,7 +135,7 @@ static int collect(struct batch *batch)
 
 /* ---- the lock ---- */
 
-static void close_apply(struct batch *batch)
+static void close_session(struct batch *batch)
 {
 	if (!batch->is_open)
 		return;
@@ -158,25 +146,19 @@ static void close_apply(struct batch *batch)
 	batch->is_open = false;
 }
 
-static int open_apply(struct batch *batch, struct reason *reason)
+static int open_session(struct batch *batch, struct reason *reason)
 {
-	const struct invocation *invocation = batch->invocation;
 	int error;
 
 	if (batch->is_open)
 		return 0;
-	if (!invocation->is_forced) {
-		error = guard_open(&batch->guard, reason);
-		if (error)
-			return error;
-	}
-	error = session_open(&batch->session, invocation->state, invocation->name, reason);
+	error = command_open_guarded(batch->invocation, &batch->session, &batch->guard, reason);
 	if (error) {
+		session_close(&batch->session);
 		guard_close(&batch->guard);
 		return error;
 	}
-	batch->session.guard = invocation->is_forced ? NULL : &batch->guard;
-	batch->opened_ms = now_ms();
+	batch->opened_s = command_seconds();
 	batch->is_open = true;
 	command_report_undone(&batch->session);
 	return 0;
@@ -189,14 +171,14 @@ static void let_others_in(struct batch *batch)
 
 	if (!batch->is_open)
 		return;
-	close_apply(batch);
+	close_session(batch);
 	nanosleep(&moment, NULL);
 }
 
 /* How long the lock may still be held. */
 static int left_ms(const struct batch *batch)
 {
-	const __u64 held_ms = now_ms() - batch->opened_ms;
+	const double held_ms = 1000 * (command_seconds() - batch->opened_s);
 
 	return held_ms < HOLD_MS ? HOLD_MS - held_ms : 0;
 }
@@ -241,9 +223,7 @@ static int run_line(struct span *span, struct reason *reason)
 		span->next++;
 		return 0;
 	}
-	/*
-	 * A line that the guard may refuse is a change of its own, so that its refusal undoes no other line.
-	 */
+	/* A line that the guard may refuse is a change of its own, so that its refusal undoes no other line. */
 	if (request.verb != BATCH_TEST && !is_strict && guard_concerns(&batch->guard, &request.rule)) {
 		span->end = span->next > span->first ? span->next : span->next + 1;
 		if (span->next == span->end)
@@ -260,15 +240,17 @@ static int run_line(struct span *span, struct reason *reason)
 	return error;
 }
 
-static int run_lines(struct session *session, void *context, struct reason *reason)
+/* Makes one change of the lines of the span. */
+static int run_lines(struct span *span, struct reason *reason)
 {
-	struct span *span = context;
-	int error = 0;
+	struct session *session = &span->batch->session;
+	int error = change_begin(session, reason);
 
-	(void)session;
+	if (error)
+		return error;
 	while (span->next < span->end && !error)
 		error = run_line(span, reason);
-	return error;
+	return change_end(session, error, reason);
 }
 
 static void fail(struct batch *batch, size_t first, size_t end, int error, const struct reason *reason)
@@ -290,12 +272,12 @@ static void change(struct batch *batch, size_t first, size_t end)
 
 		if (!left_ms(batch))
 			let_others_in(batch);
-		error = open_apply(batch, &reason);
+		error = open_session(batch, &reason);
 		if (error) {
 			fail(batch, first, end, error, &reason);
 			return;
 		}
-		error = change_make(&batch->session, run_lines, &span, &reason);
+		error = run_lines(&span, &reason);
 		if (error && span.end - first == 1) {
 			fail(batch, first, span.end, error, &reason);
 		} else if (error) {
@@ -353,7 +335,7 @@ static int run_groups(struct batch *batch)
 		if (error)
 			return error;
 		if (!got && !batch->feed.is_ended) {
-			close_apply(batch);
+			close_session(batch);
 			got = feed_wait(&batch->feed, -1);
 		}
 	} while (got > 0);
@@ -369,17 +351,17 @@ static int run_strict(struct batch *batch)
 
 	if (error)
 		return error;
-	error = open_apply(batch, &reason);
+	error = open_session(batch, &reason);
 	span.end = batch->count;
 	if (!error)
-		error = change_make(&batch->session, run_lines, &span, &reason);
-	close_apply(batch);
+		error = run_lines(&span, &reason);
+	close_session(batch);
 	if (!error)
 		return print_answers(batch);
 	batch->status = command_status_of(error);
 	if (span.next < span.end)
 		command_error(batch->status, "%s:%llu: %s: nothing was changed", batch->feed.name,
-			      (unsigned long long)batch->lines[span.next].number, reason.text);
+			      batch->lines[span.next].number, reason.text);
 	else
 		command_failed(error, &reason);
 	return 0;
@@ -388,16 +370,15 @@ static int run_strict(struct batch *batch)
 static enum command_status run_all(struct batch *batch)
 {
 	const bool is_strict = batch->invocation->is_strict;
-	int error = is_strict ? run_strict(batch) : run_groups(batch);
+	const int error = is_strict ? run_strict(batch) : run_groups(batch);
 
-	if (error == -EINTR && is_strict)
-		return command_error(STATUS_SYSTEM, "interrupted: nothing was changed");
-	if (error == -EINTR)
-		return command_error(STATUS_SYSTEM, "interrupted: the lines after %llu were not done",
-				     (unsigned long long)batch->feed.number);
-	if (error)
+	if (!error)
+		return batch->status;
+	if (error != -EINTR)
 		return command_error(STATUS_SYSTEM, "%s: %s", batch->feed.name, strerror(-error));
-	return batch->status;
+	if (is_strict)
+		return command_error(STATUS_SYSTEM, "interrupted: nothing was changed");
+	return command_error(STATUS_SYSTEM, "interrupted: the lines after %llu were not done", batch->feed.number);
 }
 
 static enum command_status run_batch(const struct invocation *invocation)
@@ -413,14 +394,14 @@ static enum command_status run_batch(const struct invocation *invocation)
 		return command_error(STATUS_SYSTEM, "cannot read '%s': %s; name a file, or - for standard input", path,
 				     strerror(-error));
 	/* Report an error that would stop every line before the first line. */
-	error = open_apply(&batch, &reason);
+	error = open_session(&batch, &reason);
 	if (!error) {
 		session_unlock(&batch.session);
 		command_report_targets(&batch.session);
 	}
-	close_apply(&batch);
+	close_session(&batch);
 	status = error ? command_failed(error, &reason) : run_all(&batch);
-	close_apply(&batch);
+	close_session(&batch);
 	for (size_t i = 0; i < batch.count; i++)
 		batch_line_close(&batch.lines[i]);
 	free(batch.lines);

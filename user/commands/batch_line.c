@@ -48,8 +48,6 @@ int batch_line_parse(const char *text, struct batch_request *request, struct rea
 			  length < 40 ? (int)length : 40, text, suggest_text(&suggest, NULL, near));
 }
 
-/* ---- doing it ---- */
-
 static void answer(struct batch_line *line, enum batch_answer what, const char *detail)
 {
 	free(line->detail);
@@ -96,7 +94,7 @@ static int test(struct batch_line *line, struct session *session, const struct r
 	if (error == -ENOENT)
 		error = store_settings(session->store, &settings);
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+		return command_say_unread(error, reason);
 	answer(line, settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP ? BATCH_BLOCKED_BY_POLICY : BATCH_NOT_BLOCKED,
 	       NULL);
 	return 0;
@@ -121,32 +119,21 @@ void batch_line_fail(struct batch_line *line, int error, const struct reason *re
 	line->status = command_status_of(error);
 }
 
-/* ---- answering ---- */
-
-static json_t *answer_row(const struct batch_line *line, const char *detail)
-{
-	const char *text = answers[line->answer].text;
-	const json_int_t number = line->number;
-
-	if (line->answer != BATCH_ERROR)
-		return json_pack("{s:I, s:s, s:s*}", "line", number, "answer", text, "rule", line->detail);
-	return json_pack("{s:I, s:o}", "line", number, text, output_string(detail));
-}
-
 void batch_line_print(const struct batch_line *line, const char *name)
 {
-	const char *detail = line->detail ? line->detail : "";
+	const char *said = answers[line->answer].text, *detail = line->detail ? line->detail : "";
 	char text[RULE_TEXT_BYTES + REASON_BYTES];
+	json_t *row = NULL;
 
-	if (output_is_json()) {
-		output_answer(answer_row(line, detail), NULL);
-		return;
-	}
 	if (line->answer == BATCH_ERROR)
-		snprintf(text, sizeof(text), "error: %.200s:%llu: %s", name, (unsigned long long)line->number, detail);
+		snprintf(text, sizeof(text), "error: %.200s:%llu: %s", name, line->number, detail);
 	else
-		snprintf(text, sizeof(text), "%s%s%s", answers[line->answer].text, line->detail ? " by " : "", detail);
-	output_answer(NULL, text);
+		snprintf(text, sizeof(text), "%s%s%s", said, line->detail ? " by " : "", detail);
+	if (output_is_json() && line->answer == BATCH_ERROR)
+		row = json_pack("{s:I, s:o}", "line", line->number, said, output_string(detail));
+	else if (output_is_json())
+		row = json_pack("{s:I, s:s, s:s*}", "line", line->number, "answer", said, "rule", line->detail);
+	output_answer(row, text);
 }
 
 void batch_line_close(struct batch_line *line)

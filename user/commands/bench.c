@@ -2,10 +2,10 @@
 /* bench: measures what the filter costs per packet on this host. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "bench/copy_filter.h"
 #include "base/available_memory.h"
 #include "bench/measure.h"
 #include "commands/command.h"
@@ -65,8 +65,6 @@ const struct command command_bench = {
 	.run = run_bench,
 };
 
-/* ---- what is measured ---- */
-
 /* The measured filter, which no packet reaches, and the results. */
 struct benching {
 	struct session session;
@@ -76,13 +74,9 @@ struct benching {
 	struct bench_results results;
 };
 
-static __u64 seconds_of(const struct invocation *invocation)
+static int bench(const struct invocation *invocation, struct benching *benching, struct reason *reason)
 {
-	return invocation->seconds ? invocation->seconds : SECONDS_DEFAULT;
-}
-
-static int open_filter(const struct invocation *invocation, struct benching *benching, struct reason *reason)
-{
+	const __u64 seconds = invocation->seconds ? invocation->seconds : SECONDS_DEFAULT;
 	const struct copy_wanted wanted = {
 		.is_another = load_describes_table(&invocation->load) || invocation->load.capacity,
 		.options = load_table(&invocation->load),
@@ -91,31 +85,19 @@ static int open_filter(const struct invocation *invocation, struct benching *ben
 	int error = session_open_copy(&benching->session, invocation->state, invocation->name, &wanted,
 				      &benching->original, reason);
 
-	if (error)
-		return error;
-	error = store_info(benching->session.store, &benching->info);
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
-}
-
-static int bench(const struct invocation *invocation, struct benching *benching, struct reason *reason)
-{
-	const __s64 lasts_ms = 1000 * (__s64)seconds_of(invocation) + SET_UP_MS;
-	int error = open_filter(invocation, benching, reason);
-
+	if (!error)
+		error = command_say_unread(store_info(benching->session.store, &benching->info), reason);
 	if (!error)
 		error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", reason);
 	if (!error)
 		error = bench_lists_open(&benching->lists, benching->session.store, &benching->session.filters->kernel,
-					 lasts_ms, reason);
+					 1000 * (__s64)seconds + SET_UP_MS, reason);
 	if (error)
 		return error;
 	/* Other commands may change the store while bench measures. */
 	session_unlock(&benching->session);
-	return bench_measure(&benching->session.filters->kernel, &benching->lists, seconds_of(invocation),
-			     &benching->results, reason);
+	return bench_measure(&benching->session.filters->kernel, &benching->lists, seconds, &benching->results, reason);
 }
-
-/* ---- the answer ---- */
 
 /* The name that the kernel gives; "unknown" if it gives none. */
 static const char *cpu_name(char name[CPU_NAME_BYTES])
@@ -132,18 +114,6 @@ static const char *cpu_name(char name[CPU_NAME_BYTES])
 	return name;
 }
 
-static const char *measured_text(const struct copy_original *original, char text[MEASURED_BYTES])
-{
-	if (original->is_copied)
-		snprintf(text, MEASURED_BYTES, "a copy of the filter on %s", original->interface);
-	else if (original->is_running)
-		snprintf(text, MEASURED_BYTES, "what load would make with these options; on %s another table runs",
-			 original->interface);
-	else
-		snprintf(text, MEASURED_BYTES, "what load would make; no filter runs");
-	return text;
-}
-
 /* `cpus` of them worked at the same time, each at the speed of the figures. */
 static json_t *figures_row(const struct bench_result *result, const struct bench_figure *figures, unsigned int cpus)
 {
@@ -158,10 +128,7 @@ static json_t *figures_row(const struct bench_result *result, const struct bench
 			 "million_packets_per_s", cpus * 1e9 / filter->median / 1e6);
 }
 
-/*
- * A core handles one packet after another, so that rate times the time per packet is the number of busy
- * cores.
- */
+/* A core handles one packet after another, so that rate times the time per packet is the number of busy cores. */
 static json_t *model_row(const struct bench_result *result, __u64 driver_ns)
 {
 	static const unsigned int gbit_per_s[] = { 10, 25, 40, 100 };
@@ -202,15 +169,21 @@ static void add_results(json_t *answer, const struct bench_results *results, __u
 static json_t *make_answer(const struct invocation *invocation, const struct benching *benching)
 {
 	const struct kernel_filter *filter = &benching->session.filters->kernel;
+	const struct copy_original *original = &benching->original;
 	char cpu[CPU_NAME_BYTES], measured[MEASURED_BYTES];
 	struct utsname system = {};
 	json_t *answer;
 
+	snprintf(measured, sizeof(measured),
+		 original->is_copied  ? "a copy of the filter on %s" :
+		 original->is_running ? "what load would make with these options; on %s another table runs" :
+					"what load would make; no filter runs",
+		 original->interface);
 	uname(&system);
 	answer = json_pack("{s:s, s:s, s:s, s:I, s:s, s:s, s:I, s:s, s:I, s:f, s:I}", "kernel", system.release,
 			   "machine", system.machine, "cpu", cpu_name(cpu), "cpus", (json_int_t)bench_cpus(), "name",
-			   benching->session.name, "measured", measured_text(&benching->original, measured), "rules",
-			   (json_int_t)benching->info.rules, "table", command_format_name(&filter->options), "slots",
+			   benching->session.name, "measured", measured, "rules", (json_int_t)benching->info.rules,
+			   "table", command_format_name(&filter->options), "slots",
 			   (json_int_t)table_slots(&benching->session.filters->table), "load_factor",
 			   query_load_factor(filter), "table_bytes", (json_int_t)kernel_filter_bytes(filter));
 	add_results(answer, &benching->results, invocation->driver_ns ? invocation->driver_ns : DRIVER_NS_DEFAULT);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* check: compares the running tables with the store, and repairs them. */
-#include <string.h>
-
 #include "commands/command.h"
 #include "io/output.h"
 
@@ -34,12 +32,12 @@ static int check_all(struct session *session, json_t *rows, bool *differing, str
 		struct filter *filter = &session->filters[i];
 		struct table_difference difference = {};
 
-		error = session_check(session, filter, &difference, reason);
+		error = filter_fill(filter, session->store, &difference, reason);
 		*differing |= difference.added || difference.removed || difference.retimed ||
 			      filter->state == FILTER_REPAIRED;
 		json_array_append_new(rows,
-				      json_pack("{s:s, s:I, s:I, s:I, s:I}", "interface",
-						filter->kernel.attachments[0].interface, "right",
+				      json_pack("{s:o, s:I, s:I, s:I, s:I}", "interface",
+						command_interface(filter->kernel.attachments), "right",
 						(json_int_t)(difference.kept - difference.retimed), "missing",
 						(json_int_t)difference.added, "foreign", (json_int_t)difference.removed,
 						"other_end", (json_int_t)difference.retimed));

@@ -6,8 +6,8 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "io/output.h"
 #include "base/suggest.h"
@@ -38,6 +38,21 @@ enum command_status command_failed(int error, const struct reason *reason)
 	return command_status_of(error);
 }
 
+enum command_status command_answer(int error, const struct reason *reason, json_t *answer)
+{
+	if (error) {
+		json_decref(answer);
+		return command_failed(error, reason);
+	}
+	output_print(answer);
+	return STATUS_DONE;
+}
+
+int command_say_unread(int error, struct reason *reason)
+{
+	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+}
+
 enum command_status command_error(enum command_status status, const char *format, ...)
 {
 	char text[REASON_BYTES + 512];
@@ -59,7 +74,7 @@ const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 	return text;
 }
 
-enum command_status command_not_running(const char *name)
+enum command_status command_say_not_running(const char *name)
 {
 	struct suggest suggest = suggest_for(name);
 	char option[COMMAND_NAME_BYTES], text[SUGGEST_TEXT_BYTES];
@@ -91,7 +106,7 @@ enum command_status command_close_idle(struct session *session)
 	enum command_status status;
 
 	command_report_undone(session);
-	status = command_not_running(session->name);
+	status = command_say_not_running(session->name);
 	session_close(session);
 	return status;
 }
@@ -102,19 +117,14 @@ enum command_status command_open_counts(const struct invocation *invocation, str
 	struct reason reason;
 	const int error = rule_counts_open(counts, invocation->name, &reason);
 
-	switch (error) {
-	case 0:
-		return STATUS_DONE;
-	case -ENOENT:
-		return command_not_running(invocation->name);
-	case -EOPNOTSUPP:
+	if (error == -ENOENT)
+		return command_say_not_running(invocation->name);
+	if (error == -EOPNOTSUPP)
 		return command_error(STATUS_NO,
 				     "the filter '%s' does not count by rule: load it again without --compact "
 				     "and --no-counters; see xdp-cuckoo%s status",
 				     invocation->name, command_name_option(invocation->name, option));
-	default:
-		return command_failed(error, &reason);
-	}
+	return error ? command_failed(error, &reason) : STATUS_DONE;
 }
 
 enum command_status command_check_format(const struct load_options *load)
@@ -126,7 +136,7 @@ enum command_status command_check_format(const struct load_options *load)
 	return STATUS_DONE;
 }
 
-enum command_status command_not_a_choice(const char *what, const char *word, const char *choices)
+enum command_status command_say_choices(const char *what, const char *word, const char *choices)
 {
 	struct suggest suggest = suggest_for(word);
 	char spelt[SUGGEST_TEXT_BYTES], text[SUGGEST_TEXT_BYTES];
@@ -135,25 +145,31 @@ enum command_status command_not_a_choice(const char *what, const char *word, con
 
 	/* "a|b|c" becomes "a, b or c". */
 	for (const char *c = choices; *c && used < sizeof(spelt); c++)
-		used += *c != '|' ? snprintf(spelt + used, sizeof(spelt) - used, "%c", *c) :
-				    snprintf(spelt + used, sizeof(spelt) - used, "%s", c == last ? " or " : ", ");
+		used += snprintf(spelt + used, sizeof(spelt) - used, "%.*s", *c == '|' ? 4 : 1,
+				 *c != '|' ? c :
+				 c == last ? " or " :
+					     ", ");
 	suggest_offer_choices(&suggest, choices);
 	return command_error(STATUS_USAGE, "%s '%s': must be %s%s", what, word, spelt,
 			     suggest_text(&suggest, NULL, text));
 }
 
-enum command_status command_number(const char *what, const char *text, __u64 *number)
+double command_seconds(void)
 {
-	char *end;
+	struct timespec now;
 
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && !*end && !errno && *number > 0)
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+enum command_status command_read_number(const char *what, const char *text, __u64 *number)
+{
+	if (!number_parse(text, number))
 		return STATUS_DONE;
 	return command_error(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more", what, text);
 }
 
-enum command_status command_rule(const struct invocation *invocation, struct rule *rule)
+enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule)
 {
 	const char *const *words = (const char *const *)invocation->operands;
 	struct reason reason;
@@ -205,11 +221,16 @@ int command_open_guarded(const struct invocation *invocation, struct session *se
 	return error;
 }
 
-enum command_status command_find_list(const struct invocation *invocation, const struct store_lists *lists,
-				      unsigned int *number)
+enum command_status command_find_list(const struct invocation *invocation, struct store *store,
+				      struct store_lists *lists, unsigned int *number)
 {
 	const char *name = invocation->list_name;
+	int error;
 
+	*lists = (struct store_lists){};
+	error = store ? store_lists(store, lists) : 0;
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
 	*number = name ? store_lists_find(lists, name) : 0;
 	if (*number || !name)
 		return STATUS_DONE;
@@ -224,6 +245,14 @@ json_t *command_list_names(const struct store_lists *lists, __u64 owners)
 		if (owners >> i & 1 && lists->list[i].name[0])
 			json_array_append_new(names, json_string(lists->list[i].name));
 	return names;
+}
+
+json_t *command_interface(const struct kernel_attachment *attachment)
+{
+	struct kernel_attachment cleaned = *attachment;
+
+	interface_clean_name(cleaned.interface);
+	return json_string(cleaned.interface);
 }
 
 json_t *command_lists_of(struct store *store, const struct rule *rule)

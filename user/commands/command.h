@@ -14,7 +14,7 @@
 #include "base/error_reason.h"
 #include "base/privileges.h"
 #include "change/change.h"
-#include "config/load_options.h"
+#include "config/option_values.h"
 #include "counters/by_rule.h"
 #include "host/protected_flows.h"
 #include "kernel/kernel.h"
@@ -111,17 +111,21 @@ enum command_status command_say_unknown(const char *name);
 enum command_status command_status_of(int error);
 enum command_status command_failed(int error, const struct reason *reason);
 
+/* Prints the answer, or the reason if `error` is not 0. Releases the answer. */
+enum command_status command_answer(int error, const struct reason *reason, json_t *answer);
+
+/* Sets the reason if `error` (0 or -errno) says that the store cannot be read. Returns `error`. */
+int command_say_unread(int error, struct reason *reason);
+
 /* Prints an error message. Returns `status`. */
 __attribute__((format(printf, 2, 3))) enum command_status command_error(enum command_status status, const char *format,
 									...);
 
-/*
- * Says that `what` must not be `word`, but one of the `choices`, joined by '|', and suggests the nearest one.
- */
-enum command_status command_not_a_choice(const char *what, const char *word, const char *choices);
+/* Says that `what` must not be `word`, but one of the `choices`, joined by '|', and suggests the nearest one. */
+enum command_status command_say_choices(const char *what, const char *word, const char *choices);
 
 /* Says that no filter of this name runs, and suggests the nearest name that does. STATUS_NO. */
-enum command_status command_not_running(const char *name);
+enum command_status command_say_not_running(const char *name);
 
 /* session_close(), for a command that needs a running filter and found none. STATUS_NO. */
 enum command_status command_close_idle(struct session *session);
@@ -135,11 +139,14 @@ const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 /* Whether the options of OPTION_FORMAT fit together. */
 enum command_status command_check_format(const struct load_options *load);
 
+/* The time of CLOCK_MONOTONIC. */
+double command_seconds(void);
+
 /* Reads a number of rules, 1 or more. Prints an error if `text` is not; `what` names it. */
-enum command_status command_number(const char *what, const char *text, __u64 *number);
+enum command_status command_read_number(const char *what, const char *text, __u64 *number);
 
 /* Reads the operands as a rule: separate words, or one quoted text. Prints an error if they are not. */
-enum command_status command_rule(const struct invocation *invocation, struct rule *rule);
+enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule);
 
 /* ---- command.c: stores and filters ---- */
 
@@ -162,16 +169,16 @@ int command_open_guarded(const struct invocation *invocation, struct session *se
 /* rule_counts_open() for the filters of --name. Prints the error. */
 enum command_status command_open_counts(const struct invocation *invocation, struct rule_counts *counts);
 
-/* The number of the list of --list; 0: not given. Prints an error if there is no such list. */
-enum command_status command_find_list(const struct invocation *invocation, const struct store_lists *lists,
-				      unsigned int *number);
+/* All lists of a store, and the number of the list of --list; 0: not given. Prints an error. `store` may be NULL. */
+enum command_status command_find_list(const struct invocation *invocation, struct store *store,
+				      struct store_lists *lists, unsigned int *number);
 
-/*
- * An array with the names of the lists in `owners`, a set of bits; and of the lists that have a rule, or
- * NULL.
- */
+/* An array with the names of the lists in `owners`, a set of bits; and of the lists that have a rule, or NULL. */
 json_t *command_list_names(const struct store_lists *lists, __u64 owners);
 json_t *command_lists_of(struct store *store, const struct rule *rule);
+
+/* The name of an interface, safe to print. */
+json_t *command_interface(const struct kernel_attachment *attachment);
 
 /* Prints a bad line of a configuration file or a list: for config_open() and import_open(). */
 void command_say_bad_line(const char *text);
@@ -232,16 +239,10 @@ void command_report_run(const struct kernel_filter *filter);
  */
 bool command_report_lost(const struct kernel_filter *filter);
 
-/*
- * After a load: watches the filter and reports as above. Does nothing under --json, where notes are not
- * printed.
- */
+/* After a load: watches the filter and reports as above. Does nothing under --json, where notes are not printed. */
 void command_watch(const char *name);
 
-/*
- * kernel_fit_mtu() for every interface that runs the filter. Reports each exchange of a program, and each
- * failure.
- */
+/* kernel_fit_mtu() for every interface that runs the filter. Reports each exchange of a program, and each failure. */
 void command_fit_mtu(struct session *session);
 
 #endif

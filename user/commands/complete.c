@@ -5,7 +5,6 @@
  */
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "commands/command.h"
@@ -63,7 +62,7 @@ static void print(const struct completion *completion, const char *word, const c
 
 static void offer(const struct completion *completion, const char *word, const char *meaning)
 {
-	if (!strncmp(word, completion->word, strlen(completion->word)))
+	if (word && !strncmp(word, completion->word, strlen(completion->word)))
 		print(completion, word, meaning);
 }
 
@@ -72,11 +71,6 @@ static void offer_interface(const char *name, void *completion)
 {
 	if (!name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")])
 		offer(completion, name, NULL);
-}
-
-static void offer_interfaces(const struct completion *completion)
-{
-	interfaces_names(offer_interface, (void *)completion);
 }
 
 static bool is_running(const struct kernel_filter *filters, size_t count, const char *name)
@@ -109,56 +103,55 @@ static void offer_names(const struct completion *completion)
 		closedir(state);
 }
 
-static void offer_commands(const struct completion *completion)
+static void offer_spec(const struct completion *completion, const char *spec);
+
+/* Offers values for the word before, or the words that the rule does not have yet. */
+static void offer_rule(const struct completion *completion)
 {
-	for (const struct command *const *command = command_table; *command; command++)
-		if ((*command)->group != COMMAND_HIDDEN)
-			offer(completion, (*command)->name, (*command)->summary);
+	const char *word, *value;
+	unsigned int seen = 0;
+
+	for (int i = 0; i < completion->operands; i++) {
+		for (size_t index = 0; (word = rule_word(index, &value)); index++)
+			if (!strcmp(word, completion->words[completion->operand[i]])) {
+				seen |= 1U << index;
+				break;
+			}
+		if (word && ++i == completion->operands) {
+			offer_spec(completion, value);
+			return;
+		}
+	}
+	for (size_t index = 0; (word = rule_word(index, &value)); index++)
+		if (!(seen & 1U << index))
+			offer(completion, word, value);
 }
 
-static void offer_outcomes(const struct completion *completion)
-{
-	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-		offer(completion, outcome_words[outcome].word, outcome_words[outcome].meaning);
-}
-
-static void offer_protocols(const struct completion *completion)
-{
-	for (int number = 0; number <= RULE_PROTO_MAX; number++)
-		if (rule_protocol_name(number))
-			offer(completion, rule_protocol_name(number), NULL);
-}
-
-static void offer_files(const struct completion *completion)
-{
-	if (*completion->word != '-' || completion->has_options_ended)
-		print(completion, ":file", NULL);
-}
-
-static void offer_directories(const struct completion *completion)
-{
-	print(completion, ":dir", NULL);
-}
-
-static void offer_rule(const struct completion *completion);
-
-/* Placeholders in usage texts, options and rules. Others, like N and TIME, have no candidates. */
-static const struct {
-	const char *name;
-	void (*offer)(const struct completion *completion);
-} places[] = {
-	{ "IFACE", offer_interfaces },   { "NAME", offer_names }, { "COMMAND", offer_commands },
-	{ "OUTCOME", offer_outcomes },   { "RULE", offer_rule },  { "RULE-OR-FLOW", offer_rule },
-	{ "PROTOCOL", offer_protocols }, { "FILE", offer_files }, { "DIR", offer_directories },
-};
-
+/* `place`: a placeholder in usage texts, options and rules, or a word. N, TIME and the like have no candidates. */
 static void offer_place(const struct completion *completion, const char *place)
 {
-	if (strncmp(place, "--", 2) && !strpbrk(place, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+	if (!strcmp(place, "IFACE"))
+		interfaces_names(offer_interface, (void *)completion);
+	else if (!strcmp(place, "NAME"))
+		offer_names(completion);
+	else if (!strcmp(place, "COMMAND"))
+		for (const struct command *const *command = command_table; *command; command++)
+			offer(completion, (*command)->group == COMMAND_HIDDEN ? NULL : (*command)->name,
+			      (*command)->summary);
+	else if (!strcmp(place, "OUTCOME"))
+		for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
+			offer(completion, outcome_words[outcome].word, outcome_words[outcome].meaning);
+	else if (!strcmp(place, "RULE") || !strcmp(place, "RULE-OR-FLOW"))
+		offer_rule(completion);
+	else if (!strcmp(place, "PROTOCOL"))
+		for (int number = 0; number <= RULE_PROTO_MAX; number++)
+			offer(completion, rule_protocol_name(number), NULL);
+	else if (!strcmp(place, "FILE") && (*completion->word != '-' || completion->has_options_ended))
+		print(completion, ":file", NULL);
+	else if (!strcmp(place, "DIR"))
+		print(completion, ":dir", NULL);
+	else if (strncmp(place, "--", 2) && !strpbrk(place, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 		offer(completion, place, NULL);
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (!strcmp(places[i].name, place))
-			places[i].offer(completion);
 }
 
 /* `spec`: placeholders and words joined by '|'; dots may follow. */
@@ -174,37 +167,6 @@ static void offer_spec(const struct completion *completion, const char *spec)
 			*dots = '\0';
 		offer_place(completion, place);
 	}
-}
-
-static const char *find_rule_word(const char *word, size_t *index, const char **value)
-{
-	const char *known;
-
-	for (*index = 0; (known = rule_word(*index, value)); ++*index)
-		if (!strcmp(known, word))
-			return known;
-	return NULL;
-}
-
-/* Offers values for the word before, or the words that the rule does not have yet. */
-static void offer_rule(const struct completion *completion)
-{
-	const char *word, *value;
-	unsigned int seen = 0;
-	size_t index;
-
-	for (int i = 0; i < completion->operands; i++) {
-		if (!find_rule_word(completion->words[completion->operand[i]], &index, &value))
-			continue;
-		seen |= 1U << index;
-		if (++i == completion->operands) {
-			offer_spec(completion, value);
-			return;
-		}
-	}
-	for (index = 0; (word = rule_word(index, &value)); index++)
-		if (!(seen & 1U << index))
-			offer(completion, word, value);
 }
 
 static void offer_options(const struct completion *completion)
@@ -273,16 +235,6 @@ static const char *operand_of(const struct completion *completion)
 	return NULL;
 }
 
-static void take_word(struct completion *completion, int i)
-{
-	if (!completion->command && !completion->is_lost) {
-		completion->command = command_find(completion->words[i]);
-		completion->is_lost = !completion->command;
-	} else if (completion->operands < RULE_WORDS_MAX) {
-		completion->operand[completion->operands++] = i;
-	}
-}
-
 /* Reads the option at word `i`. Returns how many words it takes. Its value may be the word to complete. */
 static int take_option(struct completion *completion, int i, int last)
 {
@@ -325,22 +277,15 @@ static void settle_word(struct completion *completion, char start[SPEC_BYTES])
 
 static void offer_all(const struct completion *completion)
 {
-	const char *spec = NULL;
+	const char *spec = completion->command ? operand_of(completion) : "COMMAND";
 
-	if (completion->option) {
-		if (completion->option->value)
-			offer_spec(completion, value_of(completion->command, completion->option));
+	if (completion->option && completion->option->value)
+		offer_spec(completion, value_of(completion->command, completion->option));
+	if (completion->option || completion->is_lost)
 		return;
-	}
-	if (completion->is_lost)
-		return;
-	if (!completion->command)
-		offer_commands(completion);
-	else
-		spec = operand_of(completion);
 	if (spec)
 		offer_spec(completion, spec);
-	if (!completion->has_options_ended && (*completion->word == '-' || (completion->command && !spec)))
+	if (!completion->has_options_ended && (*completion->word == '-' || !spec))
 		offer_options(completion);
 }
 
@@ -358,10 +303,14 @@ static enum command_status run_complete(const struct invocation *invocation)
 			i += take_option(&completion, i, last);
 			continue;
 		}
-		if (!strcmp(word, "--"))
+		if (!strcmp(word, "--")) {
 			completion.has_options_ended = true;
-		else
-			take_word(&completion, i);
+		} else if (!completion.command && !completion.is_lost) {
+			completion.command = command_find(word);
+			completion.is_lost = !completion.command;
+		} else if (completion.operands < RULE_WORDS_MAX) {
+			completion.operand[completion.operands++] = i;
+		}
 		i++;
 	}
 	settle_word(&completion, start);

@@ -75,8 +75,5 @@ static enum command_status run_confirm(const struct invocation *invocation)
 		return command_error(STATUS_NO,
 				     "nothing waits to be confirmed; a change that is not confirmed in time is "
 				     "undone: see xdp-cuckoo status");
-	if (error)
-		return command_failed(error, &reason);
-	output_print(json_pack("{s:s}", "confirmed", invocation->name));
-	return STATUS_DONE;
+	return command_answer(error, &reason, json_pack("{s:s}", "confirmed", invocation->name));
 }

@@ -41,7 +41,7 @@ static int take_off(const struct invocation *invocation, json_t *done, struct re
 		for (size_t k = 0; k < filter->attachments_count && !error; k++) {
 			error = kernel_detach(filter, &filter->attachments[k], reason);
 			if (!error)
-				json_array_append_new(done, output_string(filter->attachments[k].interface));
+				json_array_append_new(done, command_interface(&filter->attachments[k]));
 		}
 	}
 	kernel_filters_free(filters, count);
@@ -53,7 +53,7 @@ static enum command_status run_down(const struct invocation *invocation)
 	struct config *config = NULL;
 	struct reason reason;
 	bool is_meant = true;
-	json_t *done;
+	json_t *done = json_array();
 	int error = 0;
 
 	if (invocation->is_on_stop || invocation->count)
@@ -62,11 +62,7 @@ static enum command_status run_down(const struct invocation *invocation)
 	if (!error && invocation->is_on_stop)
 		is_meant = config->detaches_on_stop;
 	config_close(config);
-	done = json_array();
 	if (!error && is_meant)
 		error = take_off(invocation, done, &reason);
-	if (!error)
-		output_print(json_pack("{s:O}", "unloaded", done));
-	json_decref(done);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+	return command_answer(error, &reason, json_pack("{s:o}", "unloaded", done));
 }

@@ -22,11 +22,6 @@ const struct command command_expire = {
 	.run = run_expire,
 };
 
-static int expire(struct session *session, void *count, struct reason *reason)
-{
-	return change_expire(session, count, reason);
-}
-
 static enum command_status run_expire(const struct invocation *invocation)
 {
 	struct session session;
@@ -37,12 +32,11 @@ static enum command_status run_expire(const struct invocation *invocation)
 	if (!error)
 		command_report_found(&session);
 	if (!error)
-		error = change_make(&session, expire, &count, &reason);
+		error = change_begin(&session, &reason);
+	if (!error)
+		error = change_end(&session, change_expire(&session, &count, &reason), &reason);
 	if (!error)
 		command_report_rebuilds(&session);
 	session_close(&session);
-	if (error)
-		return command_failed(error, &reason);
-	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)count));
-	return STATUS_DONE;
+	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", count));
 }

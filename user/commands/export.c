@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* export: the stored rules as a list, for import, ipset or nft. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "commands/command.h"
@@ -50,8 +49,6 @@ struct export
 	__u64 written, lost;
 };
 
-/* ---- rules ---- */
-
 static int export_rule(const struct rule *rule, void *context)
 {
 	struct export *export = context;
@@ -92,26 +89,20 @@ static int write_rules(struct export *export, struct store *store)
 		error = list_write_nft(export->to, &export->rules, &losses);
 	rule_set_close(&export->rules);
 	if (export->lost > LOSSES_SHOWN)
-		command_error(STATUS_NO, "%llu more rules like these", (unsigned long long)export->lost - LOSSES_SHOWN);
+		command_error(STATUS_NO, "%llu more rules like these", export->lost - LOSSES_SHOWN);
 	return error;
-}
-
-static int write_to(struct export *export, struct store *store, const char *path)
-{
-	struct whole_file file;
-	int error = whole_file_open(&file, path);
-
-	if (error)
-		return error;
-	export->to = file.to;
-	return whole_file_close(&file, write_rules(export, store));
 }
 
 static enum command_status write_all(struct export *export, struct store *store, const char *path)
 {
 	const bool is_output = whole_file_is_output(path);
-	int error = is_output ? write_rules(export, store) : write_to(export, store, path);
+	struct whole_file file;
+	int error = is_output ? write_rules(export, store) : whole_file_open(&file, path);
 
+	if (!is_output && !error) {
+		export->to = file.to;
+		error = whole_file_close(&file, write_rules(export, store));
+	}
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
 	if (!is_output)
@@ -126,7 +117,7 @@ static enum command_status run_export(const struct invocation *invocation)
 	const char *format = invocation->list_format;
 	struct export export = { .to = stdout, .format = LIST_TEXT };
 	enum command_status status;
-	struct store_lists lists = {};
+	struct store_lists lists;
 	struct reason reason;
 	struct store *store;
 	int error;
@@ -134,13 +125,11 @@ static enum command_status run_export(const struct invocation *invocation)
 	if (format)
 		export.format = list_format_named(format);
 	if (!export.format || export.format == LIST_SPAMHAUS)
-		return command_not_a_choice("--format", format, "text|ipset|nft|csv");
+		return command_say_choices("--format", format, "text|ipset|nft|csv");
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);
-	error = store ? store_lists(store, &lists) : 0;
-	status = error ? command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error)) :
-			 command_find_list(invocation, &lists, &export.list);
+	status = command_find_list(invocation, store, &lists, &export.list);
 	if (status == STATUS_DONE)
 		status = write_all(&export, store, path);
 	store_close(store);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "commands/command.h"
 #include "metrics/http_server.h"
@@ -54,63 +53,57 @@ struct exporter {
 	struct reason said; /* the last failure; "": none */
 };
 
-/* ---- pages ---- */
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
-/* Prints a failure once, not again for each scrape. */
-static void say(struct exporter *exporter, const char *text)
-{
-	if (*text && strcmp(text, exporter->said.text))
-		output_note("%s", text);
-	reason_set(&exporter->said, 0, "%s", text);
-}
-
-static int write_text(struct exporter *exporter, const json_t *metrics, struct reason *reason)
-{
-	FILE *to = open_memstream(&exporter->text, &exporter->bytes);
-	bool is_whole = to;
-
-	if (to) {
-		metrics_write(to, metrics);
-		is_whole = !ferror(to);
-		is_whole &= !fclose(to);
-	}
-	return is_whole ? 0 : reason_set(reason, -ENOMEM, "not enough memory");
-}
-
 static void forget(struct exporter *exporter)
 {
 	free(exporter->text);
 	exporter->text = NULL;
 }
 
+/* Makes the answer again. Prints a failure once, not again for each scrape. */
 static void refresh(struct exporter *exporter)
 {
 	struct reason unread, reason;
+	const char *failure;
 	json_t *metrics;
-	int error;
+	FILE *to = NULL;
+	int error = metrics_gather(exporter->state, &metrics, &unread, &reason);
 
 	forget(exporter);
-	error = metrics_gather(exporter->state, &metrics, &unread, &reason);
-	if (!error)
-		error = write_text(exporter, metrics, &reason);
+	if (!error) {
+		to = open_memstream(&exporter->text, &exporter->bytes);
+		error = to ? 0 : reason_set(&reason, -ENOMEM, "not enough memory");
+	}
+	if (to) {
+		metrics_write(to, metrics);
+		error = ferror(to);
+		error |= fclose(to);
+		if (error)
+			reason_set(&reason, error, "not enough memory");
+	}
 	json_decref(metrics);
 	if (error)
 		forget(exporter);
-	say(exporter, error ? reason.text : unread.text);
-	exporter->since_s = now_s();
+	failure = error ? reason.text : unread.text;
+	if (*failure && strcmp(failure, exporter->said.text))
+		output_note("%s", failure);
+	reason_set(&exporter->said, 0, "%s", failure);
+	exporter->since_s = command_seconds();
 }
 
-static void make_metrics(struct exporter *exporter, struct http_page *page)
+static void make_page(const char *path, void *context, struct http_page *page)
 {
-	if (now_s() - exporter->since_s >= FRESH_S)
+	static const char nothing[] = "there is only /metrics here\n";
+	struct exporter *exporter = context;
+
+	if (!strcmp(path, "/")) {
+		*page = (struct http_page){ 200, "text/html", index_page, strlen(index_page) };
+		return;
+	}
+	if (strcmp(path, "/metrics")) {
+		*page = (struct http_page){ 404, "text/plain", nothing, strlen(nothing) };
+		return;
+	}
+	if (command_seconds() - exporter->since_s >= FRESH_S)
 		refresh(exporter);
 	if (!exporter->text)
 		*page = (struct http_page){ 503, "text/plain", exporter->said.text, strlen(exporter->said.text) };
@@ -119,71 +112,38 @@ static void make_metrics(struct exporter *exporter, struct http_page *page)
 					    exporter->bytes };
 }
 
-static void make_page(const char *path, void *context, struct http_page *page)
-{
-	static const char nothing[] = "there is only /metrics here\n";
-
-	if (!strcmp(path, "/metrics"))
-		make_metrics(context, page);
-	else if (!strcmp(path, "/"))
-		*page = (struct http_page){ 200, "text/html", index_page, strlen(index_page) };
-	else
-		*page = (struct http_page){ 404, "text/plain", nothing, strlen(nothing) };
-}
-
-/* ---- serving ---- */
-
-static int serve_until_signal(struct http_server *server, const struct signals *signals)
-{
-	struct pollfd files[] = {
-		{ .fd = signals->fd, .events = POLLIN },
-		{ .fd = http_server_fd(server), .events = POLLIN },
-	};
-
-	while (!files[0].revents) {
-		if (poll(files, 2, http_server_timeout_ms(server)) < 0 && errno != EINTR)
-			return -errno;
-		http_server_run(server);
-	}
-	return 0;
-}
-
 static int serve(struct exporter *exporter, int listener, const char *where)
 {
+	struct pollfd files[] = { { .events = POLLIN }, { .events = POLLIN } };
 	struct http_server *server;
 	struct signals signals = {};
 	int error = http_server_open(listener, make_page, exporter, &server);
 
 	if (!error)
 		error = signals_take(&signals);
-	if (!error)
+	if (!error) {
 		output_note("serving http://%s/metrics", where);
-	if (!error)
-		error = serve_until_signal(server, &signals);
+		files[0].fd = signals.fd;
+		files[1].fd = http_server_fd(server);
+	}
+	while (!error && !files[0].revents) {
+		if (poll(files, 2, http_server_timeout_ms(server)) < 0 && errno != EINTR)
+			error = -errno;
+		else
+			http_server_run(server);
+	}
 	http_server_close(server);
 	signals_give_back(&signals);
 	forget(exporter);
 	return error;
 }
 
-static enum command_status say_cannot_listen(const char *where, int error)
+static const char *listen_hint(int error)
 {
-	const char *hint = error == -EADDRINUSE    ? "; another process has that port" :
-			   error == -EADDRNOTAVAIL ? "; this host has no such address" :
-			   error == -EACCES        ? "; take a port from 1024 on" :
-						     "";
-
-	return command_error(STATUS_SYSTEM, "cannot listen on '%s': %s%s", where, strerror(-error), hint);
-}
-
-static enum command_status say_cannot_serve(int error)
-{
-	if (error == -ELIBACC)
-		return command_error(
-			STATUS_SYSTEM,
-			"cannot serve: no " HTTP_SERVER_LIBRARY " here; "
-			"'apt-get install libmicrohttpd12', or let node_exporter read `xdp-cuckoo metrics FILE`");
-	return command_error(command_status_of(error), "cannot serve: %s", strerror(-error));
+	return error == -EADDRINUSE    ? "; another process has that port" :
+	       error == -EADDRNOTAVAIL ? "; this host has no such address" :
+	       error == -EACCES        ? "; take a port from 1024 on" :
+					 "";
 }
 
 static enum command_status run_exporter(const struct invocation *invocation)
@@ -196,16 +156,21 @@ static enum command_status run_exporter(const struct invocation *invocation)
 
 	if (http_address_parse(where, &address))
 		return command_error(STATUS_USAGE,
-				     "--listen '%s': must be an address and a port, like "
-				     "127.0.0.1:9917 or [::1]:9917",
+				     "--listen '%s': must be an address and a port, like 127.0.0.1:9917 or [::1]:9917",
 				     where);
 	/* Memory holds the secrets of hashes, so a crash must not write it to a file. */
 	setrlimit(RLIMIT_CORE, &no_core);
 	listener = http_address_listen(&address);
 	if (listener < 0)
-		return say_cannot_listen(where, listener);
+		return command_error(STATUS_SYSTEM, "cannot listen on '%s': %s%s", where, strerror(-listener),
+				     listen_hint(listener));
 	if (!http_address_is_loopback(&address))
 		output_note("other hosts can read the counters at %s too, unless a firewall stops them", where);
 	error = serve(&exporter, listener, where);
-	return error ? say_cannot_serve(error) : STATUS_DONE;
+	if (error == -ELIBACC)
+		return command_error(
+			STATUS_SYSTEM,
+			"cannot serve: no " HTTP_SERVER_LIBRARY " here; "
+			"'apt-get install libmicrohttpd12', or let node_exporter read `xdp-cuckoo metrics FILE`");
+	return error ? command_error(command_status_of(error), "cannot serve: %s", strerror(-error)) : STATUS_DONE;
 }

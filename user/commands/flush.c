@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* flush: deletes all rules. */
-#include <string.h>
-
 #include "commands/command.h"
 #include "io/output.h"
 
@@ -25,14 +23,14 @@ const struct command command_flush = {
 	.run = run_flush,
 };
 
-static int clear(struct session *session, void *context, struct reason *reason)
+static int clear(struct session *session, __u64 *deleted, struct reason *reason)
 {
 	struct store_info info;
-	int error = store_info(session->store, &info);
+	int error = command_say_unread(store_info(session->store, &info), reason);
 
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	*(__u64 *)context = info.rules;
+		return error;
+	*deleted = info.rules;
 	return change_clear(session, reason);
 }
 
@@ -47,11 +45,10 @@ static enum command_status run_flush(const struct invocation *invocation)
 	if (!error)
 		command_report_undone(&session);
 	if (!error)
-		error = change_make(&session, clear, &deleted, &reason);
+		error = change_begin(&session, &reason);
+	if (!error)
+		error = change_end(&session, clear(&session, &deleted, &reason), &reason);
 	session_close(&session);
 	guard_close(&guard);
-	if (error)
-		return command_failed(error, &reason);
-	output_print(json_pack("{s:I}", "deleted_rules", (json_int_t)deleted));
-	return STATUS_DONE;
+	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", deleted));
 }

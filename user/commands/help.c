@@ -22,7 +22,6 @@ const struct command command_help = {
 	.help = "\n"
 		"  xdp-cuckoo help\n"
 		"  xdp-cuckoo help add\n",
-	.min = 0,
 	.max = 1,
 	.run = run_help,
 };
@@ -133,31 +132,26 @@ static json_t *describe_command(const struct command *command)
 	return description;
 }
 
-static json_t *describe_all(void)
-{
-	json_t *rows = json_array();
-
-	for (const struct command *const *command = command_table; *command; command++)
-		if ((*command)->group != COMMAND_HIDDEN)
-			json_array_append_new(rows, describe_command(*command));
-	return rows;
-}
-
 static enum command_status run_help(const struct invocation *invocation)
 {
-	const struct command *command = NULL;
+	const struct command *command = invocation->count ? command_find(invocation->operands[0]) : NULL;
+	json_t *rows;
 
-	if (invocation->count) {
-		command = command_find(invocation->operands[0]);
-		if (!command)
-			return command_say_unknown(invocation->operands[0]);
-	}
-	if (output_is_json())
-		output_print(command ? describe_command(command) : describe_all());
-	else if (command)
+	if (invocation->count && !command)
+		return command_say_unknown(invocation->operands[0]);
+	if (command && output_is_json()) {
+		output_print(describe_command(command));
+	} else if (command) {
 		print_command(command);
-	else
+	} else if (output_is_json()) {
+		rows = json_array();
+		for (const struct command *const *known = command_table; *known; known++)
+			if ((*known)->group != COMMAND_HIDDEN)
+				json_array_append_new(rows, describe_command(*known));
+		output_print(rows);
+	} else {
 		print_all();
+	}
 	return STATUS_DONE;
 }
 

@@ -84,11 +84,10 @@ struct import_options command_import_options(const struct invocation *invocation
 					.is_forced = invocation->is_forced };
 }
 
-static json_t *counts_of(const struct import *import, const struct import_report *report)
+static json_t *answer_of(const struct import *import, const struct import_report *report)
 {
-	json_t *answer = json_pack("{s:I, s:I, s:I, s:I}", "added", (json_int_t)report->added, "updated",
-				   (json_int_t)report->updated, "kept", (json_int_t)report->kept, "removed",
-				   (json_int_t)report->removed);
+	json_t *answer = json_pack("{s:I, s:I, s:I, s:I}", "added", report->added, "updated", report->updated, "kept",
+				   report->kept, "removed", report->removed);
 
 	if (import->options->list_name)
 		json_object_set_new(answer, "left_to_others", json_integer(report->left));
@@ -102,14 +101,13 @@ static int dry_run(struct import *import, const struct invocation *invocation, j
 	struct store *store;
 	int error = command_open_store(invocation, &store, reason);
 
-	if (error)
-		return error;
-	error = import_dry_run(import, store, reason);
+	if (!error)
+		error = import_dry_run(import, store, reason);
 	store_close(store);
 	if (error)
 		return error;
 	report = import_report(import);
-	*answer = counts_of(import, &report);
+	*answer = answer_of(import, &report);
 	json_object_set_new(*answer, "dry_run", json_true());
 	return 0;
 }
@@ -118,6 +116,7 @@ static int change(struct import *import, const struct invocation *invocation, st
 		  json_t **answer, struct reason *reason)
 {
 	struct store_info info = {};
+	struct import_report report;
 	struct session session;
 	struct guard guard;
 	__s64 left_ms;
@@ -128,14 +127,13 @@ static int change(struct import *import, const struct invocation *invocation, st
 		error = import_change(import, &session, reason);
 	}
 	if (!error) {
-		const struct import_report report = import_report(import);
-
+		report = import_report(import);
 		command_report_rebuilds(&session);
 		store_info(session.store, &info);
-		*answer = counts_of(import, &report);
-		json_object_set_new(*answer, "rules", json_integer(info.rules));
-		json_object_set_new(*answer, "seconds", json_real(report.seconds));
-		json_object_set_new(*answer, "rules_per_second", json_integer(report.rules / report.seconds));
+		*answer = answer_of(import, &report);
+		json_object_update_new(*answer,
+				       json_pack("{s:I, s:f, s:I}", "rules", info.rules, "seconds", report.seconds,
+						 "rules_per_second", (json_int_t)(report.rules / report.seconds)));
 	}
 	if (!error && import->options->confirm_ms && !change_pending_left(&session, &watchdog->pending_id, &left_ms))
 		watchdog->deadline_ms = watchdog_deadline(left_ms);
@@ -171,26 +169,18 @@ int command_import_list(const struct import_options *options, const char *path, 
 	return error;
 }
 
-static enum command_status check_options(const struct invocation *invocation)
-{
-	const char *format = invocation->list_format;
-
-	if (format && !list_format_named(format))
-		return command_not_a_choice("--format", format, "text|ipset|nft|spamhaus|csv");
-	if (invocation->is_dry_run && invocation->confirm_ms)
-		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
-	return STATUS_DONE;
-}
-
 static enum command_status run_import(const struct invocation *invocation)
 {
 	const struct import_options options = command_import_options(invocation);
+	const char *format = invocation->list_format;
 	struct command_imported result;
 	struct reason reason;
 	int error;
 
-	if (check_options(invocation))
-		return STATUS_USAGE;
+	if (format && !list_format_named(format))
+		return command_say_choices("--format", format, "text|ipset|nft|spamhaus|csv");
+	if (invocation->is_dry_run && invocation->confirm_ms)
+		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	error = command_import_list(&options, invocation->operands[0], &result, &reason);
 	output_print(result.answer);
 	if (!error && result.deadline_ms)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* list: prints the stored rules, and what the running filters counted for each. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +28,6 @@ const struct command command_list = {
 		"  xdp-cuckoo list --counters\n"
 		"  xdp-cuckoo list --list spamhaus --json\n",
 	.options = OPTION_COUNTERS | OPTION_LIST,
-	.max = 0,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_list,
 };
@@ -65,25 +63,22 @@ static json_t *rule_row(const struct printing *printing, const struct rule *rule
 static int print_rule(const struct rule *rule, void *context)
 {
 	const struct printing *printing = context;
-	char text[RULE_TEXT_BYTES], line[RULE_TEXT_BYTES + 64];
+	char line[RULE_TEXT_BYTES + 64];
 	struct abi_counter count;
 	json_t *row;
 
 	if (rule->timeout_ms < 0 || (printing->list && !(rule_owners_now(rule) >> printing->list & 1)))
 		return 0;
-	rule_format(rule, text);
+	rule_format(rule, line);
 	row = output_is_json() ? rule_row(printing, rule) : NULL;
-	if (!printing->counts) {
-		output_list_row(row, text);
-		return 0;
+	if (printing->counts) {
+		count = rule_counts_of(printing->counts, rule);
+		snprintf(line + strlen(line), sizeof(line) - strlen(line), " # packets %llu bytes %llu", count.packets,
+			 count.bytes);
+		if (row)
+			json_object_update_new(row,
+					       json_pack("{s:I, s:I}", "packets", count.packets, "bytes", count.bytes));
 	}
-	count = rule_counts_of(printing->counts, rule);
-	if (row) {
-		json_object_set_new(row, "packets", json_integer(count.packets));
-		json_object_set_new(row, "bytes", json_integer(count.bytes));
-	}
-	snprintf(line, sizeof(line), "%s # packets %llu bytes %llu", text, (unsigned long long)count.packets,
-		 (unsigned long long)count.bytes);
 	output_list_row(row, line);
 	return 0;
 }
@@ -92,12 +87,13 @@ static enum command_status print_all(const struct invocation *invocation, struct
 				     struct rule_counts *counts)
 {
 	struct printing printing = { .counts = counts, .is_late = command_is_late(store) };
-	int error = store ? store_lists(store, &printing.lists) : 0;
+	enum command_status status = command_find_list(invocation, store, &printing.lists, &printing.list);
+	int error = 0;
 
-	if (!error && command_find_list(invocation, &printing.lists, &printing.list))
-		return STATUS_NO;
+	if (status != STATUS_DONE)
+		return status;
 	output_list_begin();
-	if (!error && store && counts)
+	if (store && counts)
 		error = store_shapes(store, &counts->shapes);
 	if (!error && store)
 		error = store_each(store, print_rule, &printing);

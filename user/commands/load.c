@@ -83,25 +83,21 @@ const struct command command_unload = {
 		"  xdp-cuckoo unload eth0\n"
 		"  xdp-cuckoo unload --all\n",
 	.options = OPTION_ALL,
-	.min = 0,
 	.max = -1,
 	.needs = PRIVILEGE_KERNEL,
 	.run = run_unload,
 };
 
-static void add_row(json_t *rows, const struct kernel_attachment *attached)
+static void add_row(json_t *rows, const struct kernel_attachment *attachment)
 {
-	struct kernel_attachment attachment = *attached;
-
-	interface_clean_name(attachment.interface);
-	json_array_append_new(rows, json_pack("{s:s, s:s}", "interface", attachment.interface, "mode",
-					      interface_mode_name(attachment.mode)));
+	json_array_append_new(rows, json_pack("{s:o, s:s}", "interface", command_interface(attachment), "mode",
+					      interface_mode_name(attachment->mode)));
 }
 
-static int load_one(const struct invocation *invocation, struct session *session, struct filter *filter,
-		    const char *interface, json_t *rows, struct reason *reason)
+static int load_one(const struct invocation *invocation, struct session *session, const char *interface, json_t *rows,
+		    struct reason *reason)
 {
-	struct kernel_filter *kernel = &filter->kernel;
+	struct kernel_filter *kernel = &session->filters->kernel;
 	const struct kernel_attachment *attachment = session_attachment_on(session, interface);
 	int error;
 
@@ -129,9 +125,8 @@ static int check_running(const struct invocation *invocation, const struct sessi
 
 	if (invocation->load.capacity && table_slots_for(invocation->load.capacity) != slots)
 		return reason_set(reason, -EINVAL,
-				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its "
-				  "capacity",
-				  session->name, (unsigned long long)slots);
+				  "the filter '%s' is running with %llu slots; xdp-cuckoo resize changes its capacity",
+				  session->name, slots);
 	if (load_describes_table(&invocation->load) && memcmp(&wanted, &filter->kernel.options, sizeof(wanted)))
 		return reason_set(reason, -EINVAL,
 				  "the filter '%s' runs with another --compact, --fingerprint, "
@@ -140,27 +135,14 @@ static int check_running(const struct invocation *invocation, const struct sessi
 	return 0;
 }
 
-/* Undoes the load after a failure. */
-static void take_back(const struct invocation *invocation, struct session *session, struct filter *filter,
-		      size_t attachments_before, bool was_monitor_only)
-{
-	struct reason ignored;
-
-	for (size_t i = attachments_before; i < filter->kernel.attachments_count; i++)
-		kernel_detach(&filter->kernel, &filter->kernel.attachments[i], &ignored);
-	if (invocation->confirm_ms)
-		filter_confirm(filter);
-	if (invocation->load.is_monitor_only && !was_monitor_only)
-		change_set_monitor_only(session, false, &ignored);
-}
-
 /* Sets *before to the number of interfaces that ran the filter, session->filters[0], before. */
 static int load_all(const struct invocation *invocation, struct session *session, json_t *rows, size_t *before,
 		    struct reason *reason)
 {
 	const struct abi_options options = load_table(&invocation->load);
 	struct filter *filter = session->filters;
-	bool was_monitor_only;
+	bool sets_monitor_only;
+	struct reason ignored;
 	int error;
 
 	if (session->filters_count)
@@ -175,73 +157,51 @@ static int load_all(const struct invocation *invocation, struct session *session
 				  "'%s' already waits for xdp-cuckoo confirm, or was not confirmed in time; see "
 				  "xdp-cuckoo status",
 				  session->name);
-	was_monitor_only = filter->kernel.config->run & ABI_RUN_MONITOR;
+	sets_monitor_only = invocation->load.is_monitor_only && !(filter->kernel.config->run & ABI_RUN_MONITOR);
 	*before = filter->kernel.attachments_count;
 	command_fit_mtu(session);
 	/* Monitor-only and the deadline must be set before the filter gets its first packet. */
-	if (invocation->load.is_monitor_only && !was_monitor_only)
+	if (sets_monitor_only)
 		error = change_set_monitor_only(session, true, reason);
 	if (!error && invocation->confirm_ms)
 		error = filter_set_unconfirmed(filter, 0, invocation->confirm_ms, reason);
 	for (int i = 0; i < invocation->count && !error; i++)
-		error = load_one(invocation, session, filter, invocation->operands[i], rows, reason);
+		error = load_one(invocation, session, invocation->operands[i], rows, reason);
+	/* Undo the load after a failure. */
+	for (size_t i = *before; error && i < filter->kernel.attachments_count; i++)
+		kernel_detach(&filter->kernel, &filter->kernel.attachments[i], &ignored);
 	/* If no interface was added, there is nothing to undo: do not wait for `confirm`. */
-	if (!error && invocation->confirm_ms && filter->kernel.attachments_count == *before)
+	if (invocation->confirm_ms && (error || filter->kernel.attachments_count == *before))
 		filter_confirm(filter);
-	if (error)
-		take_back(invocation, session, filter, *before, was_monitor_only);
+	if (error && sets_monitor_only)
+		change_set_monitor_only(session, false, &ignored);
 	return error;
 }
 
-static bool is_unconfirmed(const struct invocation *invocation, const struct kernel_filter *kernel)
-{
-	return invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED;
-}
-
-static json_t *load_answer(const struct invocation *invocation, struct session *session, json_t *rows)
+static json_t *load_answer(const struct session *session, json_t *rows)
 {
 	const struct kernel_filter *kernel = &session->filters->kernel;
 	struct store_info info = {};
-	json_t *answer;
 
 	store_info(session->store, &info);
-	answer = json_pack("{s:s, s:I, s:s, s:I, s:I, s:f, s:f, s:o}", "name", session->name, "rules",
-			   (json_int_t)info.rules, "table", command_format_name(&kernel->options), "slots",
-			   (json_int_t)table_slots(&session->filters->table), "table_bytes",
-			   (json_int_t)kernel_filter_bytes(kernel), "false_positive_rate_ipv4",
-			   query_false_positive_rate(kernel, FLOW_IPV4), "false_positive_rate_ipv6",
-			   query_false_positive_rate(kernel, FLOW_IPV6), "interfaces", rows);
-	if (is_unconfirmed(invocation, kernel))
-		json_object_set_new(answer, "confirm_within_seconds", json_integer(invocation->confirm_ms / 1000));
-	return answer;
-}
-
-/* The watchdog that undoes this load. `ifindex` has room for all interfaces of the command. */
-static struct watchdog watchdog_for(const struct invocation *invocation, const struct kernel_filter *kernel,
-				    size_t before, int *ifindex)
-{
-	struct watchdog watchdog = {
-		.state = invocation->state,
-		.name = invocation->name,
-		.deadline_ms = watchdog_deadline(invocation->confirm_ms),
-		.ifindex = ifindex,
-		.confirm_by = kernel->config->confirm_by,
-	};
-
-	for (size_t i = before; i < kernel->attachments_count; i++)
-		ifindex[watchdog.ifindex_count++] = kernel->attachments[i].ifindex;
-	return watchdog;
+	return json_pack("{s:s, s:I, s:s, s:I, s:I, s:f, s:f, s:o}", "name", session->name, "rules", info.rules,
+			 "table", command_format_name(&kernel->options), "slots", table_slots(&session->filters->table),
+			 "table_bytes", kernel_filter_bytes(kernel), "false_positive_rate_ipv4",
+			 query_false_positive_rate(kernel, FLOW_IPV4), "false_positive_rate_ipv6",
+			 query_false_positive_rate(kernel, FLOW_IPV6), "interfaces", rows);
 }
 
 struct loading {
 	json_t *rows, *answer;
-	int *ifindex;
+	int *ifindex; /* room for all interfaces of the command */
 	struct watchdog watchdog;
 	bool drops_headers; /* a new filter drops packets with too many headers: report it */
 };
 
 static int load(const struct invocation *invocation, struct loading *loading, struct reason *reason)
 {
+	struct watchdog *watchdog = &loading->watchdog;
+	const struct kernel_filter *kernel;
 	struct reason unseen;
 	struct session session;
 	size_t before = 0;
@@ -255,31 +215,38 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	}
 	if (!error)
 		error = load_all(invocation, &session, loading->rows, &before, reason);
-	if (!error) {
-		const struct kernel_filter *kernel = &session.filters->kernel;
-
-		command_report_targets(&session);
-		if (*unseen.text)
-			output_note("%s", unseen.text);
-		if (!kernel->options.is_exact)
-			output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of rule in "
-				    "use",
-				    1 / table_false_positive_rate(kernel->options.format, TABLE_LOAD_PERCENT / 100.));
-		loading->drops_headers = is_new && kernel->config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_DROP;
-		if (!is_unconfirmed(invocation, kernel))
-			command_report_run(kernel);
-		loading->answer = load_answer(invocation, &session, json_incref(loading->rows));
-		if (is_unconfirmed(invocation, kernel))
-			loading->watchdog = watchdog_for(invocation, kernel, before, loading->ifindex);
+	if (error) {
+		session_close(&session);
+		return error;
+	}
+	kernel = &session.filters->kernel;
+	command_report_targets(&session);
+	if (*unseen.text)
+		output_note("%s", unseen.text);
+	if (!kernel->options.is_exact)
+		output_note("compact: at 95 %% load one of %.3g innocent flows is dropped for each kind of rule in use",
+			    1 / table_false_positive_rate(kernel->options.format, TABLE_LOAD_PERCENT / 100.));
+	loading->drops_headers = is_new && kernel->config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_DROP;
+	loading->answer = load_answer(&session, json_incref(loading->rows));
+	if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED) {
+		json_object_set_new(loading->answer, "confirm_within_seconds",
+				    json_integer(invocation->confirm_ms / 1000));
+		watchdog->deadline_ms = watchdog_deadline(invocation->confirm_ms);
+		watchdog->confirm_by = kernel->config->confirm_by;
+		watchdog->ifindex = loading->ifindex;
+		for (size_t i = before; i < kernel->attachments_count; i++)
+			loading->ifindex[watchdog->ifindex_count++] = kernel->attachments[i].ifindex;
+	} else {
+		command_report_run(kernel);
 	}
 	session_close(&session);
-	return error;
+	return 0;
 }
 
 /* Starts the watchdog first and prints afterwards: printing may fail if nobody reads the output any more. */
 static enum command_status run_load(const struct invocation *invocation)
 {
-	struct loading loading = {};
+	struct loading loading = { .watchdog = { .state = invocation->state, .name = invocation->name } };
 	struct reason reason;
 	bool waits;
 	int error;
@@ -308,72 +275,79 @@ static enum command_status run_load(const struct invocation *invocation)
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }
 
-struct unloading {
-	const struct invocation *invocation;
-	bool *is_done; /* by operand */
-	json_t *names;
-	int unsound_error; /* a filter could not be seen or used; `unsound` says why */
-	struct reason unsound;
-};
+/* ---- unload ---- */
 
-static int unload_filter(struct unloading *unloading, const struct kernel_filter *kernel, struct reason *reason)
+/* Takes a filter off the interfaces of the command. Sets is_done[] for each operand that it was on. */
+static int unload_filter(const struct invocation *invocation, const struct kernel_filter *kernel, bool *is_done,
+			 json_t *names, struct reason *reason)
 {
-	const struct invocation *invocation = unloading->invocation;
-
 	for (size_t i = 0; i < kernel->attachments_count; i++) {
-		struct kernel_attachment attachment = kernel->attachments[i];
+		const struct kernel_attachment *attachment = &kernel->attachments[i];
 		bool is_wanted = invocation->is_all;
 		int error;
 
 		for (int k = 0; k < invocation->count; k++)
-			is_wanted |= interfaces_are_one(invocation->operands[k], attachment.interface);
+			is_wanted |= interfaces_are_one(invocation->operands[k], attachment->interface);
 		if (!is_wanted)
 			continue;
-		error = kernel_detach(kernel, &kernel->attachments[i], reason);
+		error = kernel_detach(kernel, attachment, reason);
 		if (error)
 			return error;
 		for (int k = 0; k < invocation->count; k++)
-			unloading->is_done[k] |= interfaces_are_one(invocation->operands[k], attachment.interface);
-		interface_clean_name(attachment.interface);
-		json_array_append_new(unloading->names, json_string(attachment.interface));
+			is_done[k] |= interfaces_are_one(invocation->operands[k], attachment->interface);
+		json_array_append_new(names, command_interface(attachment));
 	}
 	return 0;
 }
 
-static int unload_all(struct unloading *unloading, struct reason *reason)
+/* Unloads the filters that it can. *unsound: -errno if another filter cannot be seen or used; *why says why. */
+static int unload_all(const struct invocation *invocation, bool *is_done, json_t *names, int *unsound,
+		      struct reason *why, struct reason *reason)
 {
 	struct kernel_filter *filters;
 	size_t count;
-	int error = kernel_find_all(NULL, &filters, &count, &unloading->unsound);
+	int error = kernel_find_all(NULL, &filters, &count, why);
 
-	unloading->unsound_error = error == -EPROTO || error == -EPERM ? error : 0;
-	if (error && !unloading->unsound_error) {
-		*reason = unloading->unsound;
+	*unsound = error == -EPROTO || error == -EPERM ? error : 0;
+	if (error && !*unsound) {
+		*reason = *why;
 		return error;
 	}
 	error = 0;
 	for (size_t i = 0; i < count && !error; i++)
-		error = unload_filter(unloading, &filters[i], reason);
+		error = unload_filter(invocation, &filters[i], is_done, names, reason);
 	kernel_filters_free(filters, count);
 	return error;
 }
 
-static enum command_status report_unloaded(const struct unloading *unloading)
+static enum command_status run_unload(const struct invocation *invocation)
 {
-	const struct invocation *invocation = unloading->invocation;
-	const int unsound = unloading->unsound_error;
 	enum command_status status = STATUS_DONE;
+	struct reason reason, why;
+	bool *is_done;
+	json_t *names;
+	int error, unsound;
 
-	if (unsound && invocation->is_all)
-		status = command_failed(unsound, &unloading->unsound);
-	for (int i = 0; i < invocation->count; i++) {
+	if (invocation->is_all == (invocation->count > 0))
+		return command_error(STATUS_USAGE,
+				     "unload takes interfaces or --all: xdp-cuckoo unload IFACE..., or xdp-cuckoo unload --all; "
+				     "xdp-cuckoo status lists them");
+	is_done = calloc(invocation->count + 1, sizeof(*is_done));
+	if (!is_done)
+		return command_error(STATUS_FULL, "no memory for the list of interfaces");
+	names = json_array();
+	error = unload_all(invocation, is_done, names, &unsound, &why, &reason);
+	if (error)
+		status = command_failed(error, &reason);
+	else if (unsound && invocation->is_all)
+		status = command_failed(unsound, &why);
+	for (int i = 0; i < invocation->count && !error; i++) {
 		const char *interface = invocation->operands[i];
-		struct reason reason;
 
-		if (unloading->is_done[i])
+		if (is_done[i])
 			continue;
 		if (unsound) {
-			status = command_failed(unsound, &unloading->unsound);
+			status = command_failed(unsound, &why);
 		} else if (interfaces_is_there(interface)) {
 			status = command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",
 					       interface);
@@ -382,30 +356,10 @@ static enum command_status report_unloaded(const struct unloading *unloading)
 			status = command_error(STATUS_NO, "%s", reason.text);
 		}
 	}
-	output_print(json_pack("{s:O}", "unloaded", unloading->names));
-	return status;
-}
-
-static enum command_status run_unload(const struct invocation *invocation)
-{
-	struct unloading unloading = { .invocation = invocation };
-	struct reason reason;
-	enum command_status status;
-	int error;
-
-	if (invocation->is_all == (invocation->count > 0))
-		return command_error(STATUS_USAGE,
-				     "unload takes interfaces or --all: xdp-cuckoo unload IFACE..., or xdp-cuckoo unload --all; "
-				     "xdp-cuckoo status lists them");
-	unloading.names = json_array();
-	unloading.is_done = calloc(invocation->count + 1, sizeof(*unloading.is_done));
-	if (!unloading.is_done) {
-		json_decref(unloading.names);
-		return command_error(STATUS_FULL, "no memory for the list of interfaces");
-	}
-	error = unload_all(&unloading, &reason);
-	status = error ? command_failed(error, &reason) : report_unloaded(&unloading);
-	free(unloading.is_done);
-	json_decref(unloading.names);
+	free(is_done);
+	if (error)
+		json_decref(names);
+	else
+		output_print(json_pack("{s:o}", "unloaded", names));
 	return status;
 }

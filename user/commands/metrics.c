@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* metrics: prints the state of all running filters for Prometheus. */
-#include <string.h>
-
 #include "commands/command.h"
 #include "metrics/text_format.h"
 #include "metrics/gather.h"

@@ -71,6 +71,7 @@ struct monitoring {
 	__s64 wall_ns;          /* the wall clock when CLOCK_MONOTONIC was 0 */
 	__s64 renew_ms, end_ms; /* by CLOCK_MONOTONIC; end_ms 0: never */
 	__u64 shown, lost;      /* lost: as last reported */
+	__u32 rate;
 	bool has_reported_limit;
 	bool writes; /* pcapng, not lines */
 	int file;    /* where the pcapng goes */
@@ -126,14 +127,9 @@ static const char *interface_name(const struct listener *listener, __u32 index, 
 	return name;
 }
 
-static bool is_dropped(const struct abi_sample *sample)
-{
-	return sample->verdict == VERDICT_DROP;
-}
-
 static const char *format_cause(const struct abi_sample *sample, const struct sample_view *view, char text[LINE_BYTES])
 {
-	const char *verdict = is_dropped(sample) ? "dropped" : "would be dropped";
+	const char *verdict = sample->verdict == VERDICT_DROP ? "dropped" : "would be dropped";
 	char rule[RULE_TEXT_BYTES];
 
 	if (view->cause == SAMPLE_RULE)
@@ -145,59 +141,43 @@ static const char *format_cause(const struct abi_sample *sample, const struct sa
 	return text;
 }
 
-/* The text of the flow consists of pairs of name and value. */
-static void add_flow(json_t *row, const struct sample_view *view)
+static void print_packet(const struct monitoring *monitoring, const struct abi_sample *sample,
+			 const struct sample_view *view)
 {
+	char line[2 * LINE_BYTES], time[TIME_BYTES], name[NAME_BYTES], flow[RULE_TEXT_BYTES], text[LINE_BYTES], *end;
 	const char *words[RULE_WORDS_MAX];
-	char text[RULE_TEXT_BYTES], *end;
 	struct reason ignored;
-	size_t count;
+	size_t count = 0;
+	json_t *row;
 
-	if (!view->has_flow)
+	format_time(monitoring, sample, time);
+	interface_name(&monitoring->listener, sample->ifindex, name);
+	if (view->has_flow)
+		rule_format(&view->flow, flow);
+	if (!output_is_json()) {
+		snprintf(line, sizeof(line), "%s %s %s length %u: %s", time, name,
+			 view->has_flow ? flow : "no addresses", sample->bytes, format_cause(sample, view, text));
+		output_answer(NULL, line);
 		return;
-	rule_format(&view->flow, text);
-	if (rule_split(text, words, &count, &ignored))
-		return;
+	}
+	row = json_pack("{s:s, s:s}", "time", time, "interface", name);
+	/* The text of the flow consists of pairs of name and value. */
+	if (view->has_flow && rule_split(flow, words, &count, &ignored))
+		count = 0;
 	for (size_t i = 0; i + 1 < count; i += 2) {
 		const unsigned long number = strtoul(words[i + 1], &end, 10);
 
 		json_object_set_new(row, words[i], *end ? json_string(words[i + 1]) : json_integer(number));
 	}
-}
-
-static json_t *make_row(const struct monitoring *monitoring, const struct abi_sample *sample,
-			const struct sample_view *view)
-{
-	char time[TIME_BYTES], name[NAME_BYTES], rule[RULE_TEXT_BYTES];
-	json_t *row = json_pack("{s:s, s:s}", "time", format_time(monitoring, sample, time), "interface",
-				interface_name(&monitoring->listener, sample->ifindex, name));
-
-	add_flow(row, view);
-	json_object_set_new(row, "length", json_integer(sample->bytes));
-	json_object_set_new(row, "verdict", json_string(is_dropped(sample) ? "drop" : "would drop"));
+	json_object_update_new(row, json_pack("{s:I, s:s}", "length", (json_int_t)sample->bytes, "verdict",
+					      sample->verdict == VERDICT_DROP ? "drop" : "would drop"));
 	if (view->cause == SAMPLE_POLICY)
 		json_object_set_new(row, "policy", json_string(outcome_words[sample->outcome].word));
 	else
-		json_object_set_new(row, "rule",
-				    view->cause == SAMPLE_RULE ? json_string(rule_format(&view->rule, rule)) :
-								 json_null());
-	return row;
-}
-
-static void print_packet(const struct monitoring *monitoring, const struct abi_sample *sample,
-			 const struct sample_view *view)
-{
-	char line[2 * LINE_BYTES], time[TIME_BYTES], name[NAME_BYTES], flow[RULE_TEXT_BYTES], cause[LINE_BYTES];
-
-	if (output_is_json()) {
-		output_answer(make_row(monitoring, sample, view), "");
-		return;
-	}
-	snprintf(line, sizeof(line), "%s %s %s length %u: %s", format_time(monitoring, sample, time),
-		 interface_name(&monitoring->listener, sample->ifindex, name),
-		 view->has_flow ? rule_format(&view->flow, flow) : "no addresses", sample->bytes,
-		 format_cause(sample, view, cause));
-	output_answer(NULL, line);
+		json_object_update_new(row,
+				       json_pack("{s:s?}", "rule",
+						 view->cause == SAMPLE_RULE ? rule_format(&view->rule, text) : NULL));
+	output_answer(row, "");
 }
 
 static int write_packet(struct monitoring *monitoring, const struct abi_sample *sample, const struct sample_view *view)
@@ -244,16 +224,17 @@ static int show(const struct abi_sample *sample, void *context)
 {
 	struct monitoring *monitoring = context;
 	const struct sample_view view = sample_view(sample, open_store(monitoring));
-	int error = 0;
+	int error;
 
 	if (monitoring->invocation->count && (!view.has_flow || !rule_covers(&monitoring->wanted, &view.flow)))
 		return 0;
-	if (monitoring->writes)
-		error = write_packet(monitoring, sample, &view);
-	else
+	if (!monitoring->writes) {
 		print_packet(monitoring, sample, &view);
-	if (error)
-		return error;
+	} else {
+		error = write_packet(monitoring, sample, &view);
+		if (error)
+			return error;
+	}
 	return ++monitoring->shown == monitoring->invocation->end_count ? -ECANCELED : 0;
 }
 
@@ -267,11 +248,6 @@ static int read_samples(struct monitoring *monitoring)
 
 /* ---- from second to second ---- */
 
-static __u32 rate_of(const struct invocation *invocation)
-{
-	return invocation->rate ? invocation->rate : RATE_DEFAULT;
-}
-
 /* Reports the first packets beyond the rate, and every growth of the lost ones. The end reports the sums. */
 static void report_missed(struct monitoring *monitoring)
 {
@@ -283,19 +259,20 @@ static void report_missed(struct monitoring *monitoring)
 	if (sum.limited && !monitoring->has_reported_limit)
 		output_note("more packets are dropped than the rate of %u per second on each CPU allows to show: see "
 			    "--every and --rate",
-			    rate_of(monitoring->invocation));
+			    monitoring->rate);
 	monitoring->has_reported_limit |= sum.limited > 0;
 	if (sum.lost == monitoring->lost)
 		return;
 	monitoring->lost = sum.lost;
 	output_note("%llu packets were lost so far, since they were not read fast enough: --every and --rate "
 		    "reduce them",
-		    (unsigned long long)sum.lost);
+		    sum.lost);
 }
 
-static void set_clock(struct monitoring *monitoring)
+static void set_clocks(struct monitoring *monitoring)
 {
 	monitoring->wall_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	monitoring->renew_ms = now_ms() + LISTENER_RENEW_MS;
 }
 
 static int renew(struct monitoring *monitoring, struct reason *reason)
@@ -303,12 +280,11 @@ static int renew(struct monitoring *monitoring, struct reason *reason)
 	const size_t before = monitoring->listener.count;
 	int error = listener_renew(&monitoring->listener, reason);
 
-	set_clock(monitoring);
+	set_clocks(monitoring);
 	close_store(monitoring);
 	report_missed(monitoring);
 	if (!error && before && !monitoring->listener.count)
 		output_note("no filter '%s' is running here any more; waiting for one", monitoring->invocation->name);
-	monitoring->renew_ms = now_ms() + LISTENER_RENEW_MS;
 	return error;
 }
 
@@ -330,26 +306,8 @@ static int wait_for_samples(const struct monitoring *monitoring)
 	return files[2].revents ? -EPIPE : 0;
 }
 
-static int listen_to_all(struct monitoring *monitoring, struct reason *reason)
-{
-	int error = 0;
-
-	reason->text[0] = '\0';
-	while (!error) {
-		error = wait_for_samples(monitoring);
-		if (!error)
-			error = read_samples(monitoring);
-		if (!error && now_ms() >= monitoring->renew_ms)
-			error = renew(monitoring, reason);
-	}
-	return error;
-}
-
-/* ---- the whole ---- */
-
 /*
- * Does not empty the file yet: another monitor may be writing to it, and begin_file() comes after the check
- * for that.
+ * Does not empty the file yet: another monitor may be writing to it, and begin_file() comes after the check for that.
  */
 static int open_file(struct monitoring *monitoring, struct reason *reason)
 {
@@ -400,11 +358,9 @@ static void summarise(const struct monitoring *monitoring)
 	snprintf(text, sizeof(text),
 		 "%llu packets were dropped meanwhile: %llu shown, %llu beyond the rate, %llu "
 		 "lost because they were not read in time",
-		 (unsigned long long)sum.seen, (unsigned long long)monitoring->shown, (unsigned long long)sum.limited,
-		 (unsigned long long)sum.lost);
-	output_summary(json_pack("{s:I, s:I, s:I, s:I}", "seen", (json_int_t)sum.seen, "shown",
-				 (json_int_t)monitoring->shown, "limited", (json_int_t)sum.limited, "lost",
-				 (json_int_t)sum.lost),
+		 sum.seen, (unsigned long long)monitoring->shown, (unsigned long long)sum.limited, sum.lost);
+	output_summary(json_pack("{s:I, s:I, s:I, s:I}", "seen", sum.seen, "shown", monitoring->shown, "limited",
+				 sum.limited, "lost", sum.lost),
 		       text);
 }
 
@@ -437,28 +393,36 @@ static int monitor(struct monitoring *monitoring, struct reason *reason)
 
 	if (!error)
 		error = listener_open(&monitoring->listener, invocation->name,
-				      invocation->every ? invocation->every : 1, rate_of(invocation), reason);
+				      invocation->every ? invocation->every : 1, monitoring->rate, reason);
 	if (error)
 		return error;
 	error = signals_take(&monitoring->signals);
 	if (error)
 		return reason_set(reason, error, "cannot wait for signals: %s", strerror(-error));
-	set_clock(monitoring);
-	monitoring->renew_ms = now_ms() + LISTENER_RENEW_MS;
+	set_clocks(monitoring);
 	monitoring->end_ms = invocation->seconds ? now_ms() + (__s64)invocation->seconds * MS_PER_S : 0;
 	error = begin_file(monitoring);
-	if (!error)
-		error = listen_to_all(monitoring, reason);
+	reason->text[0] = '\0';
+	while (!error) {
+		error = wait_for_samples(monitoring);
+		if (!error)
+			error = read_samples(monitoring);
+		if (!error && now_ms() >= monitoring->renew_ms)
+			error = renew(monitoring, reason);
+	}
 	return end(monitoring, error, reason);
 }
 
 static enum command_status run_monitor(const struct invocation *invocation)
 {
-	struct monitoring monitoring = { .invocation = invocation };
+	struct monitoring monitoring = {
+		.invocation = invocation,
+		.rate = invocation->rate ? invocation->rate : RATE_DEFAULT,
+	};
 	struct reason reason = {};
 	int error;
 
-	if (invocation->count && command_rule(invocation, &monitoring.wanted))
+	if (invocation->count && command_read_rule(invocation, &monitoring.wanted))
 		return STATUS_USAGE;
 	if (invocation->write_path && !strcmp(invocation->write_path, "-") && isatty(STDOUT_FILENO))
 		return command_error(STATUS_USAGE, "--write -: a terminal cannot show pcapng; pipe it to tcpdump -r - "
@@ -472,6 +436,6 @@ static enum command_status run_monitor(const struct invocation *invocation)
 	if (monitoring.file > STDERR_FILENO)
 		close(monitoring.file);
 	if (error == -ENOENT && !*reason.text)
-		return command_not_running(invocation->name);
+		return command_say_not_running(invocation->name);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }

@@ -36,7 +36,7 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	int error;
 
 	if (!is_on && strcmp(word, "off"))
-		return command_not_a_choice("monitor-only", word, "on|off");
+		return command_say_choices("monitor-only", word, "on|off");
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (!error) {
 		command_report_targets(&session);
@@ -45,8 +45,5 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	if (!error)
 		error = change_set_monitor_only(&session, is_on, &reason);
 	session_close(&session);
-	if (error)
-		return command_failed(error, &reason);
-	output_print(json_pack("{s:b}", "monitor_only", is_on));
-	return STATUS_DONE;
+	return command_answer(error, &reason, json_pack("{s:b}", "monitor_only", is_on));
 }

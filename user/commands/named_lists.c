@@ -34,24 +34,6 @@ const struct command command_lists = {
 	.run = run_lists,
 };
 
-/* ---- showing ---- */
-
-static json_t *list_row(const struct store_list *list, bool is_late)
-{
-	const time_t imported = list->imported_s;
-	char text[64] = "";
-	struct tm utc;
-	json_t *row;
-
-	if (gmtime_r(&imported, &utc))
-		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	row = json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", (json_int_t)list->rules, "imported", text,
-			"source", list->source);
-	if (is_late && output_is_json())
-		json_object_set_new(row, "not_confirmed_in_time", json_true());
-	return row;
-}
-
 static enum command_status show(const struct invocation *invocation)
 {
 	struct store_lists lists = {};
@@ -61,24 +43,30 @@ static enum command_status show(const struct invocation *invocation)
 	int error = command_open_store(invocation, &store, &reason);
 	const bool is_late = !error && command_is_late(store);
 
-	if (!error && store) {
-		error = store_lists(store, &lists);
-		if (error)
-			reason_set(&reason, error, "cannot read the store: %s", strerror(-error));
-	}
+	if (!error && store)
+		error = command_say_unread(store_lists(store, &lists), &reason);
 	store_close(store);
-	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
-		if (lists.list[i].name[0])
-			json_array_append_new(rows, list_row(&lists.list[i], is_late));
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
+		const struct store_list *list = &lists.list[i];
+		const time_t imported = list->imported_s;
+		char text[64] = "";
+		struct tm utc;
+		json_t *row;
+
+		if (!list->name[0])
+			continue;
+		if (gmtime_r(&imported, &utc))
+			strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+		row = json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", list->rules, "imported", text,
+				"source", list->source);
+		if (is_late && output_is_json())
+			json_object_set_new(row, "not_confirmed_in_time", json_true());
+		json_array_append_new(rows, row);
+	}
 	if (!error && !json_array_size(rows) && !output_is_json())
 		output_note("there are no lists; import --list NAME makes one");
-	if (!error)
-		output_print(json_incref(rows));
-	json_decref(rows);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+	return command_answer(error, &reason, rows);
 }
-
-/* ---- deleting ---- */
 
 static enum command_status delete_list(const struct invocation *invocation)
 {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "commands/options.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernel/samples.h"
@@ -18,8 +16,6 @@
 #define INTERVAL_MS_MAX (24 * 3600 * 1000)
 #define COUNT_MAX 1000000000
 #define TOP_MAX 100000
-
-/* ---- the table ---- */
 
 #define TO(member) offsetof(struct options_arguments, member)
 #define INTO(member) offsetof(struct options_arguments, invocation.member)
@@ -87,37 +83,9 @@ bool options_are_of(const struct option_row *row, const struct command *command)
 	return !row->bit || row->bit & command->options;
 }
 
-/* ---- values ---- */
-
-static enum command_status take_time(const struct option_row *row, const char *value, __s64 *ms)
-{
-	char most[RULE_TIME_BYTES];
-
-	if (rule_time_parse(value, ms))
-		return command_error(STATUS_USAGE,
-				     "--%s '%s': must be a time like 30s, 15m, 1h30m or 2d, and at least a second",
-				     row->name, value);
-	if (row->max && *ms > (__s64)row->max)
-		return command_error(STATUS_USAGE, "--%s '%s': must be at most %s", row->name, value,
-				     rule_time_format(row->max, most));
-	return STATUS_DONE;
-}
-
-static enum command_status take_whole(const struct option_row *row, const char *value, __u64 *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(value, &end, 10);
-	if (*value >= '0' && *value <= '9' && !*end && !errno && *number >= 1 && *number <= row->max)
-		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "--%s '%s': must be a whole number of %s, 1 to %llu", row->name, value,
-			     row->unit, (unsigned long long)row->max);
-}
-
 static enum command_status take_value(const struct option_row *row, const char *value, void *to)
 {
-	char option[32];
+	char option[32], most[RULE_TIME_BYTES];
 
 	snprintf(option, sizeof(option), "--%s", row->name);
 	switch (row->kind) {
@@ -136,22 +104,30 @@ static enum command_status take_value(const struct option_row *row, const char *
 				     "'.' or '-'",
 				     option, value, ABI_NAME_BYTES - 1);
 	case VALUE_MODE:
-		return load_mode_parse(value, to) ? command_not_a_choice(option, value, row->value) : STATUS_DONE;
+		return load_mode_parse(value, to) ? command_say_choices(option, value, row->value) : STATUS_DONE;
 	case VALUE_FINGERPRINT:
 		if (!load_fingerprint_parse(value, to))
 			return STATUS_DONE;
 		return command_error(STATUS_USAGE, "%s '%s': must be 8, 16, 17 or 32 bits", option, value);
 	case VALUE_RULES:
-		return command_number(option, value, to);
+		return command_read_number(option, value, to);
 	case VALUE_WHOLE:
-		return take_whole(row, value, to);
+		if (!number_parse(value, to) && *(__u64 *)to <= row->max)
+			return STATUS_DONE;
+		return command_error(STATUS_USAGE, "%s '%s': must be a whole number of %s, 1 to %llu", option, value,
+				     row->unit, row->max);
 	case VALUE_TIME:
-		return take_time(row, value, to);
+		if (rule_time_parse(value, to))
+			return command_error(STATUS_USAGE,
+					     "%s '%s': must be a time like 30s, 15m, 1h30m or 2d, and at least a second",
+					     option, value);
+		if (row->max && *(__s64 *)to > (__s64)row->max)
+			return command_error(STATUS_USAGE, "%s '%s': must be at most %s", option, value,
+					     rule_time_format(row->max, most));
+		return STATUS_DONE;
 	}
 	return STATUS_USAGE;
 }
-
-/* ---- reading ---- */
 
 /* `word` is -x, --xyz or --xyz=value. */
 static enum command_status refuse_option(const char *word)
@@ -176,22 +152,17 @@ static enum command_status refuse_option(const char *word)
 			     suggest_text(&shown, "xdp-cuckoo help", text));
 }
 
-/* The word that getopt refused. It moves past a word like -xy only after the last letter. */
-static const char *unknown_word(char **argv)
-{
-	const char *last = argv[optind - 1];
-
-	return optopt && !(last[0] == '-' && last[1] == optopt && !last[2]) ? argv[optind] : last;
-}
-
 /* `option`: what getopt_long() returned. */
 static enum command_status take_option(struct options_arguments *arguments, int option, char **argv)
 {
 	const int code = option < OPTION_CODE ? optopt : option;
 	const struct option_row *row = options_table + (code < OPTION_CODE ? 0 : code - OPTION_CODE);
+	const char *last = argv[optind - 1];
 
+	/* getopt moves past a word like -xy only after its last letter. */
 	if (code < OPTION_CODE)
-		return refuse_option(unknown_word(argv));
+		return refuse_option(optopt && !(last[0] == '-' && last[1] == optopt && !last[2]) ? argv[optind] :
+												    last);
 	if (option == ':')
 		return command_error(STATUS_USAGE, "'%s' needs a value: --%s %s", argv[optind - 1], row->name,
 				     row->value);

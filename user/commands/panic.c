@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* panic: passes everything at once. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -28,7 +27,6 @@ const struct command command_panic = {
 		"  xdp-cuckoo panic --all\n"
 		"  xdp-cuckoo panic off --all\n",
 	.options = OPTION_ALL,
-	.min = 0,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL,
 	.run = run_panic,
@@ -49,9 +47,8 @@ static bool set_panic(__u32 *run, bool is_on)
 }
 
 /*
- * Repeats until a fresh look finds every filter in the wanted state, since a writer may replace a table
- * meanwhile. Counts the filters in *meant. -EPROTO, -EPERM: some filters cannot be seen or used; all others
- * are in that state.
+ * Repeats until a fresh look finds every filter in the wanted state, since a writer may replace a table meanwhile.
+ * Counts the filters in *meant. -EPROTO, -EPERM: some filters cannot be seen or used; all others are in that state.
  */
 static int panic_until_all(const struct invocation *invocation, bool is_on, size_t *meant, struct reason *reason)
 {
@@ -68,10 +65,7 @@ static int panic_until_all(const struct invocation *invocation, bool is_on, size
 		for (size_t i = 0; i < count; i++) {
 			struct abi_config *config = filters[i].config;
 
-			/*
-			 * A filter that is not set up passes everything, but a writer may be about to set it
-			 * up.
-			 */
+			/* A filter that is not set up passes everything, but a writer may be about to set it up. */
 			if (!invocation->is_all && config->magic &&
 			    strncmp(config->name, invocation->name, sizeof(config->name)))
 				continue;
@@ -115,9 +109,8 @@ static enum command_status run_panic(const struct invocation *invocation)
 		return command_failed(error, &reason);
 	if (!meant)
 		return !invocation->is_all ?
-			       command_not_running(invocation->name) :
-			       command_error(STATUS_NO, "no filter is running here; xdp-cuckoo load IFACE "
-							"runs one");
+			       command_say_not_running(invocation->name) :
+			       command_error(STATUS_NO, "no filter is running here; xdp-cuckoo load IFACE runs one");
 	output_print(json_pack("{s:b, s:I}", "panic", is_on, "filters", (json_int_t)meant));
 	return STATUS_DONE;
 }

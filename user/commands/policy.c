@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* policy: shows or sets the verdict for packets that no rule decides about. */
-#include <errno.h>
 #include <string.h>
 
 #include "commands/command.h"
-#include "config/policies.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
 #include "base/suggest.h"
@@ -32,7 +30,6 @@ const struct command command_policy = {
 		"  xdp-cuckoo policy malformed drop\n",
 	.explain = explain_policies,
 	.options = OPTION_FORCE,
-	.min = 0,
 	.max = 2,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_policy,
@@ -43,15 +40,6 @@ static const char *verdict_word(__u8 verdict)
 	return verdict_words[verdict == VERDICT_DROP ? VERDICT_DROP : VERDICT_PASS].name;
 }
 
-static int read_settings(struct store *store, struct store_settings *settings, struct reason *reason)
-{
-	int error = store_settings(store, settings);
-
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
-}
-
-/* ---- show ---- */
-
 static enum command_status show(const struct invocation *invocation)
 {
 	struct store_settings settings = store_settings_default;
@@ -61,66 +49,35 @@ static enum command_status show(const struct invocation *invocation)
 	int error = command_open_store(invocation, &store, &reason);
 
 	if (!error && store)
-		error = read_settings(store, &settings, &reason);
+		error = command_say_unread(store_settings(store, &settings), &reason);
 	store_close(store);
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
 		json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].word, "policy",
 						      verdict_word(settings.policy[outcome])));
-	if (!error) {
-		output_print(rows);
-		return STATUS_DONE;
-	}
-	json_decref(rows);
-	return command_failed(error, &reason);
-}
-
-/* ---- set ---- */
-
-static int set_policy(const struct invocation *invocation, enum abi_outcome outcome, enum abi_verdict verdict,
-		      struct reason *reason)
-{
-	struct store_settings settings;
-	struct session session;
-	int error = session_open(&session, invocation->state, invocation->name, reason);
-
-	if (!error) {
-		command_report_targets(&session);
-		error = read_settings(session.store, &settings, reason);
-	}
-	if (!error) {
-		settings.policy[outcome] = verdict;
-		error = change_set(&session, &settings, reason);
-	}
-	session_close(&session);
-	return error;
-}
-
-static enum command_status say_unknown_outcome(const char *what)
-{
-	struct suggest suggest = suggest_for(what);
-	char text[SUGGEST_TEXT_BYTES];
-
-	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-		suggest_offer(&suggest, outcome_words[outcome].word);
-	return command_error(STATUS_USAGE, "policy '%s': no such outcome%s", what,
-			     suggest_text(&suggest, "xdp-cuckoo policy, which lists them", text));
+	return command_answer(error, &reason, rows);
 }
 
 static enum command_status read_policy(const struct invocation *invocation, enum abi_outcome *outcome,
 				       enum abi_verdict *verdict)
 {
 	const char *what = invocation->operands[0], *word = invocation->operands[1];
+	struct suggest suggest = suggest_for(what);
+	char text[SUGGEST_TEXT_BYTES];
 
 	*outcome = policy_outcome_named(what);
-	if (*outcome == OUTCOME_POLICIES)
-		return say_unknown_outcome(what);
+	if (*outcome == OUTCOME_POLICIES) {
+		for (enum abi_outcome known = 0; known < OUTCOME_POLICIES; known++)
+			suggest_offer(&suggest, outcome_words[known].word);
+		return command_error(STATUS_USAGE, "policy '%s': no such outcome%s", what,
+				     suggest_text(&suggest, "xdp-cuckoo policy, which lists them", text));
+	}
 	if (invocation->count == 1)
 		return command_error(STATUS_USAGE,
 				     "policy '%s': write pass or drop after it: xdp-cuckoo policy %s pass|drop", what,
 				     what);
 	*verdict = strcmp(word, "drop") ? VERDICT_PASS : VERDICT_DROP;
 	if (*verdict == VERDICT_PASS && strcmp(word, "pass"))
-		return command_not_a_choice("policy", word, "pass|drop");
+		return command_say_choices("policy", word, "pass|drop");
 	return STATUS_DONE;
 }
 
@@ -128,6 +85,8 @@ static enum command_status run_policy(const struct invocation *invocation)
 {
 	enum abi_outcome outcome = OUTCOME_POLICIES;
 	enum abi_verdict verdict = VERDICT_PASS;
+	struct store_settings settings;
+	struct session session;
 	struct reason reason;
 	int error;
 
@@ -138,9 +97,17 @@ static enum command_status run_policy(const struct invocation *invocation)
 	if (verdict == VERDICT_DROP && policy_danger(outcome) && !invocation->is_forced)
 		return command_error(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
 				     outcome_words[outcome].word, policy_danger(outcome));
-	error = set_policy(invocation, outcome, verdict, &reason);
-	if (error)
-		return command_failed(error, &reason);
-	output_print(json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].word, "policy", verdict_word(verdict)));
-	return STATUS_DONE;
+	error = session_open(&session, invocation->state, invocation->name, &reason);
+	if (!error) {
+		command_report_targets(&session);
+		error = command_say_unread(store_settings(session.store, &settings), &reason);
+	}
+	if (!error) {
+		settings.policy[outcome] = verdict;
+		error = change_set(&session, &settings, &reason);
+	}
+	session_close(&session);
+	return command_answer(error, &reason,
+			      json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].word, "policy",
+					verdict_word(verdict)));
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What commands say on stderr about filters and stores. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,19 +16,24 @@ void command_report_undone(struct session *session)
 	struct change_undone *undone = &session->undone;
 	char option[COMMAND_NAME_BYTES];
 
-	if (undone->is_told)
+	if (undone->is_reported)
 		return;
-	undone->is_told = true;
+	undone->is_reported = true;
 	if (undone->error)
 		output_warning("a change that was not confirmed in time cannot be undone yet: %s; until then everything "
 			       "passes; xdp-cuckoo%s confirm --force keeps the change instead",
 			       undone->reason.text, command_name_option(session->name, option));
 	if (undone->is_done && !undone->lost)
 		output_warning("undid a change of %llu rule%s that was not confirmed in time: the rules are as before it",
-			       (unsigned long long)undone->rules, undone->rules == 1 ? "" : "s");
+			       undone->rules, undone->rules == 1 ? "" : "s");
 	if (undone->lost)
 		output_warning("a change that was not confirmed in time is undone, except for %llu earlier rule%s: %s",
-			       (unsigned long long)undone->lost, undone->lost == 1 ? "" : "s", undone->reason.text);
+			       undone->lost, undone->lost == 1 ? "" : "s", undone->reason.text);
+}
+
+static const char *first_interface(const struct kernel_filter *kernel)
+{
+	return kernel->attachments_count ? kernel->attachments[0].interface : "-";
 }
 
 void command_report_found(struct session *session)
@@ -60,32 +64,26 @@ void command_report_targets(struct session *session)
 	command_report_found(session);
 }
 
-static void report_rebuild(const struct session *session, const struct filter *filter)
-{
-	const __u64 now = table_slots(&filter->table), before = filter->slots_before;
-	const char *interface = filter->kernel.attachments_count ? filter->kernel.attachments[0].interface : "-";
-
-	if (before != now)
-		output_note("the table of '%s' on %s went from %llu to %llu slots", session->name, interface,
-			    (unsigned long long)before, (unsigned long long)now);
-	else if (filter->cause == FILTER_STUCK)
-		output_note("too many keys fell into one pair of buckets: rebuilt the table of '%s' on %s with a "
-			    "new hash key",
-			    session->name, interface);
-	else if (filter->cause == FILTER_AGED)
-		output_note("rebuilt the table of '%s' on %s: it was too old to know when new rules end", session->name,
-			    interface);
-	else if (filter->cause == FILTER_NEW_PLAN)
-		output_note("rebuilt the table of '%s' on %s: prefix lengths are joined differently, so that a "
-			    "packet needs few look-ups",
-			    session->name, interface);
-}
-
 void command_report_rebuilds(const struct session *session)
 {
-	for (size_t i = 0; i < session->filters_count; i++)
-		if (session->filters[i].slots_before)
-			report_rebuild(session, &session->filters[i]);
+	static const char *const why[] = {
+		[FILTER_STUCK] = " with a new hash key: too many keys fell into one pair of buckets",
+		[FILTER_AGED] = ": it was too old to know when new rules end",
+		[FILTER_NEW_PLAN] = ": prefix lengths are joined differently, so that a packet needs few look-ups",
+		[FILTER_AT_ONCE] = NULL,
+	};
+
+	for (size_t i = 0; i < session->filters_count; i++) {
+		const struct filter *filter = &session->filters[i];
+		const __u64 now = table_slots(&filter->table), before = filter->slots_before;
+		const char *interface = first_interface(&filter->kernel);
+
+		if (before && before != now)
+			output_note("the table of '%s' on %s went from %llu to %llu slots", session->name, interface,
+				    before, now);
+		else if (before && why[filter->cause])
+			output_note("rebuilt the table of '%s' on %s%s", session->name, interface, why[filter->cause]);
+	}
 }
 
 const char *command_format_name(const struct abi_options *options)
@@ -106,7 +104,6 @@ const char *command_format_name(const struct abi_options *options)
 const char *command_effect(const struct kernel_filter *kernel, char text[COMMAND_EFFECT_BYTES])
 {
 	const __u32 run = kernel->config->run;
-	const __s64 left_ms = run_confirm_left_ms(kernel);
 	char time[RULE_TIME_BYTES];
 
 	if (!(run & ABI_RUN_SET_UP))
@@ -117,9 +114,8 @@ const char *command_effect(const struct kernel_filter *kernel, char text[COMMAND
 		return "UNCONFIRMED: passes everything; xdp-cuckoo confirm --force, or unload, ends it";
 	if (run_is_unconfirmed(kernel)) {
 		snprintf(text, COMMAND_EFFECT_BYTES,
-			 "UNCONFIRMED: passes everything in %s unless xdp-cuckoo confirm "
-			 "comes before",
-			 rule_time_format(left_ms, time));
+			 "UNCONFIRMED: passes everything in %s unless xdp-cuckoo confirm comes before",
+			 rule_time_format(run_confirm_left_ms(kernel), time));
 		return text;
 	}
 	if (run & ABI_RUN_MONITOR)
@@ -135,28 +131,12 @@ void command_report_run(const struct kernel_filter *kernel)
 	/* Nobody asked for the late state, so --json shows it too. */
 	if (kernel->config->run & ~(ABI_RUN_SET_UP | ABI_RUN_HEIR))
 		(is_late ? output_warning : output_note)("the filter '%s' on %s: %s", kernel->config->name,
-							 kernel->attachments_count ? kernel->attachments[0].interface :
-										     "-",
-							 command_effect(kernel, text));
-}
-
-static void report_mtu(const struct kernel_attachment *attachment, const char *name)
-{
-	char option[COMMAND_NAME_BYTES];
-
-	if (interfaces_may_take_frags(attachment->ifindex))
-		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
-			    "xdp-cuckoo%s load %s fixes that, or says why it cannot",
-			    attachment->interface, attachment->mtu, command_name_option(name, option),
-			    attachment->interface);
-	else
-		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
-			    "make the MTU smaller, or unload the filter there and load it with --mode skb",
-			    attachment->interface, attachment->mtu);
+							 first_interface(kernel), command_effect(kernel, text));
 }
 
 bool command_report_lost(const struct kernel_filter *kernel)
 {
+	char option[COMMAND_NAME_BYTES], cure[128];
 	bool is_lost = false;
 
 	for (size_t i = 0; i < kernel->attachments_count; i++) {
@@ -168,8 +148,16 @@ bool command_report_lost(const struct kernel_filter *kernel)
 			output_note("NOT FILTERING on '%s': it receives packets, and the filter sees none of them; unload "
 				    "it there and load it again, and if that does not help, with --mode skb",
 				    attachment.interface);
-		if (kernel_is_mtu_too_large(&attachment))
-			report_mtu(&attachment, kernel->config->name);
+		if (!kernel_is_mtu_too_large(&attachment))
+			continue;
+		snprintf(cure, sizeof(cure), "xdp-cuckoo%s load %s fixes that, or says why it cannot",
+			 command_name_option(kernel->config->name, option), attachment.interface);
+		output_note("the MTU of '%s' has grown to %u: its driver may lose frames that do not fit into one buffer; "
+			    "%s",
+			    attachment.interface, attachment.mtu,
+			    interfaces_may_take_frags(attachment.ifindex) ?
+				    cure :
+				    "make the MTU smaller, or unload the filter there and load it with --mode skb");
 	}
 	return is_lost;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* resize: gives the running tables another size. */
-#include <string.h>
-
 #include "commands/command.h"
 #include "io/output.h"
 
@@ -27,31 +25,15 @@ const struct command command_resize = {
 	.run = run_resize,
 };
 
-static json_t *sizes(const struct session *session)
-{
-	json_t *rows = json_array();
-
-	for (size_t i = 0; i < session->filters_count; i++) {
-		const struct filter *filter = &session->filters[i];
-
-		json_array_append_new(rows, json_pack("{s:s, s:I, s:I, s:f, s:I}", "interface",
-						      filter->kernel.attachments[0].interface, "slots_before",
-						      (json_int_t)filter->slots_before, "slots",
-						      (json_int_t)table_slots(&filter->table), "load_factor",
-						      filter->table.used / (double)table_slots(&filter->table),
-						      "table_bytes", (json_int_t)kernel_filter_bytes(&filter->kernel)));
-	}
-	return rows;
-}
-
 static enum command_status run_resize(const struct invocation *invocation)
 {
+	json_t *rows = json_array();
 	struct session session;
 	struct reason reason;
 	__u64 capacity;
 	int error;
 
-	if (command_number("resize", invocation->operands[0], &capacity))
+	if (command_read_number("resize", invocation->operands[0], &capacity))
 		return STATUS_USAGE;
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (error)
@@ -60,8 +42,16 @@ static enum command_status run_resize(const struct invocation *invocation)
 		return command_close_idle(&session);
 	command_report_targets(&session);
 	error = session_resize(&session, capacity, &reason);
-	if (!error)
-		output_print(sizes(&session));
+	for (size_t i = 0; i < session.filters_count && !error; i++) {
+		const struct filter *filter = &session.filters[i];
+		const __u64 slots = table_slots(&filter->table);
+
+		json_array_append_new(rows, json_pack("{s:o, s:I, s:I, s:f, s:I}", "interface",
+						      command_interface(filter->kernel.attachments), "slots_before",
+						      filter->slots_before, "slots", slots, "load_factor",
+						      filter->table.used / (double)slots, "table_bytes",
+						      kernel_filter_bytes(&filter->kernel)));
+	}
 	session_close(&session);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+	return command_answer(error, &reason, rows);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * stats: shows what filters passed and dropped, as sums or by interval. stats_by_rule.c has --by rule and
- * --by prefix.
+ * stats: shows what filters passed and dropped, as sums or by interval. stats_by_rule.c has --by rule and --by prefix.
  */
 #include <errno.h>
 #include <math.h>
@@ -96,9 +95,11 @@ static void add_number(json_t *row, const char *done, const char *unit, json_int
 	json_object_set_new(row, name, json_integer(number));
 }
 
-/* Adds the columns of the verdicts to a row that has its name. */
-static json_t *verdict_row(json_t *row, const struct abi_counter counter[VERDICTS], const struct form *form)
+static void add_row(json_t *rows, const char *column, const char *name, const struct abi_counter counter[VERDICTS],
+		    const struct form *form)
 {
+	json_t *row = json_pack("{s:s}", column, name);
+
 	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++) {
 		const char *done = verdict_words[verdict].done;
 
@@ -113,74 +114,69 @@ static json_t *verdict_row(json_t *row, const struct abi_counter counter[VERDICT
 		add_number(row, done, "packets", counter[verdict].packets);
 		add_number(row, done, "bytes", counter[verdict].bytes);
 	}
-	return row;
+	json_array_append_new(rows, row);
 }
 
-/* Rare outcomes that never happened would only be noise. */
-static bool is_shown(enum abi_outcome outcome, const struct abi_counter sums[ABI_COUNTERS])
+/* Adds a row with the sums over all outcomes. */
+static void add_sums(json_t *rows, const char *column, const char *name,
+		     const struct abi_counter counters[ABI_COUNTERS], const struct form *form)
 {
-	bool is_common = output_is_json() || outcome == OUTCOME_NO_RULE || outcome == OUTCOME_NOT_IP ||
-			 outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
+	struct abi_counter verdicts[VERDICTS];
 
-	for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
-		is_common |= sums[outcome * VERDICTS + verdict].packets > 0;
-	return is_common;
+	tally_verdicts(counters, verdicts);
+	add_row(rows, column, name, verdicts, form);
 }
 
-static void add_outcomes(json_t *rows, const struct tally *counts, const struct abi_counter sums[ABI_COUNTERS],
-			 const struct form *form)
+/* `sums` decide which rows are shown: rare outcomes that never happened would only be noise. */
+static void add_outcomes(json_t *rows, const struct abi_counter counters[ABI_COUNTERS],
+			 const struct abi_counter sums[ABI_COUNTERS], const struct form *form)
 {
-	struct abi_counter counters[ABI_COUNTERS];
-
-	tally_sum(counts, TALLY_ALL, TALLY_ALL, counters);
 	for (enum abi_outcome outcome = 0; outcome < OUTCOMES; outcome++) {
-		json_t *row = json_pack("{s:s}", "outcome", outcome_words[outcome].name);
+		bool is_shown = output_is_json() || outcome == OUTCOME_NO_RULE || outcome == OUTCOME_NOT_IP ||
+				outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
 
-		if (is_shown(outcome, sums))
-			json_array_append_new(rows, verdict_row(row, &counters[outcome * VERDICTS], form));
-		else
-			json_decref(row);
+		for (enum abi_verdict verdict = 0; verdict < VERDICTS; verdict++)
+			is_shown |= sums[outcome * VERDICTS + verdict].packets > 0;
+		if (is_shown)
+			add_row(rows, "outcome", outcome_words[outcome].name, &counters[outcome * VERDICTS], form);
 	}
 }
 
 static void add_interfaces(json_t *rows, const struct tally *counts, const struct form *form)
 {
-	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS];
+	struct abi_counter counters[ABI_COUNTERS];
 
 	for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
 		if (!*counts->interfaces[row])
 			continue;
 		tally_sum(counts, row, TALLY_ALL, counters);
-		tally_verdicts(counters, verdicts);
-		json_array_append_new(rows, verdict_row(json_pack("{s:s}", "interface", counts->interfaces[row]),
-							verdicts, form));
+		add_sums(rows, "interface", counts->interfaces[row], counters, form);
 	}
 	tally_sum_elsewhere(counts, counters);
-	tally_verdicts(counters, verdicts);
 	if (tally_has_packets(counters))
-		json_array_append_new(rows, verdict_row(json_pack("{s:s}", "interface", "-"), verdicts, form));
+		add_sums(rows, "interface", "-", counters, form);
 }
 
 /* CPUs that have filtered a packet. */
 static void add_cpus(json_t *rows, const struct tally *counts, const struct tally *sums, const struct form *form)
 {
-	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS];
+	struct abi_counter counters[ABI_COUNTERS];
+	char name[16];
 
 	for (unsigned int cpu = 0; cpu < counts->cpus; cpu++) {
 		tally_sum(sums, TALLY_ALL, cpu, counters);
 		if (!tally_has_packets(counters))
 			continue;
 		tally_sum(counts, TALLY_ALL, cpu, counters);
-		tally_verdicts(counters, verdicts);
-		json_array_append_new(rows,
-				      verdict_row(json_pack("{s:o}", "cpu", json_sprintf("%u", cpu)), verdicts, form));
+		snprintf(name, sizeof(name), "%u", cpu);
+		add_sums(rows, "cpu", name, counters, form);
 	}
 }
 
 /* `counts` is `sums`, or the growth of `sums` in an interval. */
 static json_t *rows_of(enum stats_by by, const struct tally *counts, const struct tally *sums, double seconds)
 {
-	static const char *const names[] = {
+	static const char *const columns[] = {
 		[STATS_BY_OUTCOME] = "outcome",
 		[STATS_BY_INTERFACE] = "interface",
 		[STATS_BY_CPU] = "cpu",
@@ -193,56 +189,52 @@ static json_t *rows_of(enum stats_by by, const struct tally *counts, const struc
 	tally_verdicts(all, verdicts);
 	form.has_would_drop = output_is_json() || sums->is_monitor_only || verdicts[VERDICT_WOULD_DROP].packets;
 	form.has_dropped = output_is_json() || !sums->is_monitor_only || verdicts[VERDICT_DROP].packets;
+	tally_sum(counts, TALLY_ALL, TALLY_ALL, counters);
 	if (by == STATS_BY_INTERFACE)
 		add_interfaces(rows, counts, &form);
 	else if (by == STATS_BY_CPU)
 		add_cpus(rows, counts, sums, &form);
 	else
-		add_outcomes(rows, counts, all, &form);
-	tally_sum(counts, TALLY_ALL, TALLY_ALL, counters);
-	tally_verdicts(counters, verdicts);
-	json_array_append_new(rows, verdict_row(json_pack("{s:s}", names[by], "all"), verdicts, &form));
+		add_outcomes(rows, counters, all, &form);
+	add_sums(rows, columns[by], "all", counters, &form);
 	return rows;
 }
 
 /* ---- intervals ---- */
-
-static void print_interval(json_t *rows, double seconds, bool is_first)
-{
-	if (output_is_json()) {
-		output_answer(json_pack("{s:I, s:f, s:o}", "time", (json_int_t)time(NULL), "seconds", seconds, "rates",
-					rows),
-			      "");
-	} else {
-		if (!is_first)
-			putchar('\n');
-		output_print(rows);
-	}
-}
 
 /* Waits for one interval after the reading *before, and replaces that reading by a new one. */
 static enum command_status run_interval(const struct invocation *invocation, enum stats_by by, struct tally *before,
 					bool is_first)
 {
 	struct timespec left = { invocation->interval_ms / 1000, invocation->interval_ms % 1000 * 1000000 };
-	struct tally now = {}, difference = {};
+	struct tally now = {}, growth = {};
 	struct reason reason;
+	json_t *rows;
 	int error;
 
 	while (nanosleep(&left, &left) && errno == EINTR)
 		;
 	error = read_tally(invocation, true, &now, &reason);
-	if (!error && now.filters && tally_since(before, &now, &difference))
+	if (!error && now.filters && tally_since(before, &now, &growth))
 		error = reason_set(&reason, -ENOMEM, "not enough memory");
-	if (!error && now.filters)
-		print_interval(rows_of(by, &difference, &now, difference.seconds), difference.seconds, is_first);
-	tally_close(&difference);
+	if (!error && now.filters) {
+		rows = rows_of(by, &growth, &now, growth.seconds);
+		if (!output_is_json() && !is_first)
+			putchar('\n');
+		if (output_is_json())
+			output_answer(json_pack("{s:I, s:f, s:o}", "time", (json_int_t)time(NULL), "seconds",
+						growth.seconds, "rates", rows),
+				      "");
+		else
+			output_print(rows);
+	}
+	tally_close(&growth);
 	tally_close(before);
 	*before = now;
 	if (error)
 		return command_failed(error, &reason);
 	if (!now.filters)
-		return command_not_running(invocation->name);
+		return command_say_not_running(invocation->name);
 	return output_flush() ? STATUS_SYSTEM : STATUS_DONE;
 }
 
@@ -252,41 +244,25 @@ static enum command_status reset(const struct invocation *invocation)
 {
 	struct session session;
 	struct reason reason;
-	const int error = session_open(&session, invocation->state, invocation->name, &reason);
+	int error = session_open(&session, invocation->state, invocation->name, &reason);
 	const size_t count = session.filters_count;
-	int failed = error;
 
 	if (!error)
 		command_report_undone(&session);
-	for (size_t i = 0; i < count && !failed; i++) {
+	for (size_t i = 0; i < count && !error; i++) {
 		struct filter *filter = &session.filters[i];
 
-		failed = kernel_reset_counters(&filter->kernel, &reason);
-		if (!failed && table_reset_counts(&filter->table))
-			failed = filter_say_unmapped(&reason);
+		error = kernel_reset_counters(&filter->kernel, &reason);
+		if (!error && table_reset_counts(&filter->table))
+			error = filter_say_unmapped(&reason);
 	}
 	session_close(&session);
-	if (failed)
-		return command_failed(failed, &reason);
-	if (!count)
-		return command_not_running(invocation->name);
-	output_print(json_pack("{s:I}", "reset_filters", (json_int_t)count));
-	return STATUS_DONE;
+	if (!error && !count)
+		return command_say_not_running(invocation->name);
+	return command_answer(error, &reason, json_pack("{s:I}", "reset_filters", (json_int_t)count));
 }
 
 /* ---- options ---- */
-
-static enum command_status say_not_by(const char *word)
-{
-	struct suggest suggest = suggest_for(word);
-	char text[SUGGEST_TEXT_BYTES];
-
-	suggest_offer_choices(&suggest, "interface|cpu|rule|prefix");
-	return command_error(STATUS_USAGE,
-			     "--by '%s': must be interface, cpu, rule, prefix or prefix=IPV4,IPV6 with lengths of 1 to 32 and 1 "
-			     "to 128%s",
-			     word, suggest_text(&suggest, NULL, text));
-}
 
 static enum command_status read_by(const struct invocation *invocation, enum stats_by *by, struct stats_prefix *prefix)
 {
@@ -296,19 +272,23 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 		[STATS_BY_RULE] = "rule",
 	};
 	const char *text = invocation->by;
+	char near[SUGGEST_TEXT_BYTES];
+	struct suggest suggest;
 
 	*by = STATS_BY_OUTCOME;
 	if (!text)
 		return STATUS_DONE;
-	for (size_t i = STATS_BY_INTERFACE; i < sizeof(words) / sizeof(words[0]); i++)
-		if (!strcmp(words[i], text)) {
-			*by = i;
+	for (*by = STATS_BY_INTERFACE; *by <= STATS_BY_RULE; ++*by)
+		if (!strcmp(words[*by], text))
 			return STATUS_DONE;
-		}
-	*by = STATS_BY_PREFIX;
 	if (!stats_prefix_parse(text, prefix))
 		return STATUS_DONE;
-	return say_not_by(text);
+	suggest = suggest_for(text);
+	suggest_offer_choices(&suggest, "interface|cpu|rule|prefix");
+	return command_error(STATUS_USAGE,
+			     "--by '%s': must be interface, cpu, rule, prefix or prefix=IPV4,IPV6 with lengths of 1 to 32 and 1 "
+			     "to 128%s",
+			     text, suggest_text(&suggest, NULL, near));
 }
 
 static enum command_status check_together(const struct invocation *invocation, enum stats_by by)
@@ -334,7 +314,7 @@ static enum command_status run_once(const struct invocation *invocation, enum st
 	if (error)
 		status = command_failed(error, &reason);
 	else if (!tally.filters)
-		status = command_not_running(invocation->name);
+		status = command_say_not_running(invocation->name);
 	else if (!invocation->interval_ms)
 		output_print(rows_of(by, &tally, &tally, 0));
 	for (__u64 i = 0; status == STATUS_DONE && invocation->interval_ms; i++) {
@@ -350,12 +330,9 @@ static enum command_status run_stats(const struct invocation *invocation)
 {
 	struct stats_prefix prefix = {};
 	enum stats_by by;
-	enum command_status status = read_by(invocation, &by, &prefix);
 
-	if (status == STATUS_DONE)
-		status = check_together(invocation, by);
-	if (status != STATUS_DONE)
-		return status;
+	if (read_by(invocation, &by, &prefix) || check_together(invocation, by))
+		return STATUS_USAGE;
 	if (invocation->is_reset)
 		return reset(invocation);
 	if (by >= STATS_BY_RULE)

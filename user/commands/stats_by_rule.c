@@ -11,10 +11,7 @@
 #define TOP_DEFAULT 20
 #define ENTRIES_MIN 1024
 
-/*
- * A rule and its count. With --by prefix, the rule names only the source. Encoded, it takes a quarter of the
- * memory.
- */
+/* A rule and its count. With --by prefix, the rule names only the source. Encoded, it takes a quarter of the memory. */
 struct entry {
 	__u8 rule[RULE_ENCODED_BYTES];
 	__u64 length, rules;
@@ -46,8 +43,6 @@ int stats_prefix_parse(const char *text, struct stats_prefix *prefix)
 	prefix->length[FLOW_IPV6] = ipv6;
 	return 0;
 }
-
-/* ---- ranking ---- */
 
 static int compare_counts(const void *a, const void *b)
 {
@@ -94,10 +89,7 @@ static void sort(struct ranking *ranking)
 		qsort(ranking->entry, ranking->count, sizeof(*ranking->entry), compare_counts);
 }
 
-/*
- * Makes room for one more entry. Drops rules beyond the first `top`, but no prefixes: their sums may yet
- * grow.
- */
+/* Makes room for one more entry. Drops rules beyond the first `top`, but no prefixes: their sums may yet grow. */
 static int make_room(struct ranking *ranking)
 {
 	struct entry *grown;
@@ -148,8 +140,6 @@ static int rank(const struct rule *rule, void *context)
 	ranking->entry[ranking->count++] = entry;
 	return 0;
 }
-
-/* ---- printing ---- */
 
 /* A rule that was deleted meanwhile has no comment here. */
 static json_t *entry_row(struct store *store, const struct ranking *ranking, const struct entry *entry)

@@ -40,11 +40,6 @@ const struct command command_status = {
 	.run = run_status,
 };
 
-static bool is_bypassed(const struct kernel_attachment *attachment)
-{
-	return attachment->is_bypassed;
-}
-
 static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
 {
 	json_t *names = json_array();
@@ -55,54 +50,25 @@ static json_t *dropping_policies(const __u8 policy[OUTCOME_POLICIES])
 	return names;
 }
 
-/* ---- status ---- */
+/* ---- running filters ---- */
 
-static json_t *shapes_of(const struct abi_config *config)
+static void add_interfaces(json_t *status, const struct kernel_filter *filter)
 {
-	json_t *names = json_array();
-	char text[RULE_TEXT_BYTES];
-
-	for (int family = 0; family < FLOW_FAMILIES; family++) {
-		const struct abi_shape_list *list = abi_shapes(abi_active(config), family);
-
-		for (__u64 i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
-			struct rule_shape shape = rule_shape_of_tag(abi_shape_at(list, i)->tag, family);
-
-			json_array_append_new(names, json_string(rule_shape_format(&shape, text)));
-		}
-	}
-	return names;
-}
-
-static json_t *interfaces_of(const struct kernel_filter *filter)
-{
-	json_t *rows = json_array();
+	json_t *rows = json_array(), *bypassed = json_array(), *mtu_too_large = json_array();
 
 	for (size_t i = 0; i < filter->attachments_count; i++) {
-		struct kernel_attachment attachment = filter->attachments[i];
+		const struct kernel_attachment *attachment = &filter->attachments[i];
 
-		interface_clean_name(attachment.interface);
-		json_array_append_new(rows, json_pack("{s:s, s:s, s:I}", "interface", attachment.interface, "mode",
-						      interface_mode_name(attachment.mode), "program",
-						      (json_int_t)attachment.prog_id));
+		json_array_append_new(rows, json_pack("{s:o, s:s, s:I}", "interface", command_interface(attachment),
+						      "mode", interface_mode_name(attachment->mode), "program",
+						      (json_int_t)attachment->prog_id));
+		if (attachment->is_bypassed)
+			json_array_append_new(bypassed, command_interface(attachment));
+		if (kernel_is_mtu_too_large(attachment))
+			json_array_append_new(mtu_too_large, command_interface(attachment));
 	}
-	return rows;
-}
-
-/* The names of the interfaces for which `holds` is true. */
-static json_t *interfaces_where(const struct kernel_filter *filter,
-				bool (*holds)(const struct kernel_attachment *attachment))
-{
-	json_t *names = json_array();
-
-	for (size_t i = 0; i < filter->attachments_count; i++) {
-		struct kernel_attachment attachment = filter->attachments[i];
-
-		interface_clean_name(attachment.interface);
-		if (holds(&attachment))
-			json_array_append_new(names, json_string(attachment.interface));
-	}
-	return names;
+	json_object_update_new(status, json_pack("{s:o, s:o, s:o}", "interfaces", rows, "bypassed_on", bypassed,
+						 "mtu_too_large_on", mtu_too_large));
 }
 
 static const char *condition(const struct kernel_filter *filter, const struct invocation *invocation,
@@ -127,32 +93,39 @@ static void add_table(json_t *status, const struct kernel_filter *filter,
 		      const struct abi_counter counters[ABI_COUNTERS])
 {
 	const struct abi_config *config = filter->config;
-	__u64 slots = table_slots_of(filter_geometry(filter)), bytes = kernel_filter_bytes(filter);
+	const struct abi_table *table = abi_active(config);
+	const __u64 bytes = kernel_filter_bytes(filter);
 
 	json_object_update_new(status,
 			       json_pack("{s:s, s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:I}", "table",
-					 command_format_name(&filter->options), "slots", (json_int_t)slots,
-					 "room_slots", (json_int_t)filter_room(filter), "spare_table",
-					 filter_tables(filter) == ABI_TABLES, "used_slots", (json_int_t)config->used,
-					 "load_factor", query_load_factor(filter), "table_bytes", (json_int_t)bytes,
+					 command_format_name(&filter->options), "slots",
+					 table_slots_of(filter_geometry(filter)), "room_slots", filter_room(filter),
+					 "spare_table", filter_tables(filter) == ABI_TABLES, "used_slots", config->used,
+					 "load_factor", query_load_factor(filter), "table_bytes", bytes,
 					 "bytes_per_rule", config->used ? bytes / (double)config->used : 0.,
-					 "generation", (json_int_t)config->generation, "longest_path",
-					 (json_int_t)abi_active(config)->longest_path, "moves",
-					 (json_int_t)abi_active(config)->moves, "look_up_retries",
-					 (json_int_t)counters[ABI_COUNTER_RETRIES].packets, "fingerprints_stopped",
-					 (json_int_t)counters[ABI_COUNTER_STOPPED].packets));
+					 "generation", config->generation, "longest_path",
+					 (json_int_t)table->longest_path, "moves", (json_int_t)table->moves,
+					 "look_up_retries", counters[ABI_COUNTER_RETRIES].packets,
+					 "fingerprints_stopped", counters[ABI_COUNTER_STOPPED].packets));
 }
 
 static void add_probes(json_t *status, const struct kernel_filter *filter)
 {
 	static const char *const names[] = { [FLOW_IPV4] = "ipv4", [FLOW_IPV6] = "ipv6" };
+	json_t *shapes = json_array();
 
-	json_object_set_new(status, "shapes", shapes_of(filter->config));
+	json_object_set_new(status, "shapes", shapes);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
-		char name[64];
+		const struct abi_shape_list *list = abi_shapes(abi_active(filter->config), family);
+		char name[64], text[RULE_TEXT_BYTES];
 
+		for (__u64 i = 0; i < list->count && i < ABI_SHAPES_MAX; i++) {
+			struct rule_shape shape = rule_shape_of_tag(abi_shape_at(list, i)->tag, family);
+
+			json_array_append_new(shapes, json_string(rule_shape_format(&shape, text)));
+		}
 		snprintf(name, sizeof(name), "probes_%s", names[family]);
-		json_object_set_new(status, name, json_integer(abi_shapes(abi_active(filter->config), family)->count));
+		json_object_set_new(status, name, json_integer(list->count));
 		snprintf(name, sizeof(name), "mean_probes_%s", names[family]);
 		json_object_set_new(status, name, json_real(query_mean_probes(filter, family)));
 		snprintf(name, sizeof(name), "false_positive_rate_%s", names[family]);
@@ -162,22 +135,20 @@ static void add_probes(json_t *status, const struct kernel_filter *filter)
 
 /* Of a filter of another version, nothing more is known than the first members. */
 static json_t *filter_status(const struct kernel_filter *filter, const struct invocation *invocation,
-			     const struct store_info *info, const struct abi_counter counters[ABI_COUNTERS])
+			     const struct store_info *info, const struct abi_counter counters[ABI_COUNTERS],
+			     bool is_bypassed)
 {
 	const struct abi_config *config = filter->config;
-	json_t *bypassed = interfaces_where(filter, is_bypassed);
 	char text[COMMAND_EFFECT_BYTES];
-	json_t *status = json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I, s:o, s:o, s:o}", "name",
-				   config->magic ? config->name : "-", "effect",
-				   json_array_size(bypassed) ? "NOT FILTERING: packets do not reach it" :
-							       command_effect(filter, text),
-				   "panic", (config->run & ABI_RUN_PANIC) != 0, "monitor_only",
-				   (config->run & ABI_RUN_MONITOR) != 0, "unconfirmed", run_is_unconfirmed(filter),
-				   "condition", condition(filter, invocation, info), "table_version",
-				   (json_int_t)(config->magic ? config->version : ABI_VERSION), "interfaces",
-				   interfaces_of(filter), "bypassed_on", bypassed, "mtu_too_large_on",
-				   interfaces_where(filter, kernel_is_mtu_too_large));
+	json_t *status =
+		json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I}", "name", config->magic ? config->name : "-", "effect",
+			  is_bypassed ? "NOT FILTERING: packets do not reach it" : command_effect(filter, text),
+			  "panic", (config->run & ABI_RUN_PANIC) != 0, "monitor_only",
+			  (config->run & ABI_RUN_MONITOR) != 0, "unconfirmed", run_is_unconfirmed(filter), "condition",
+			  condition(filter, invocation, info), "table_version",
+			  (json_int_t)(config->magic ? config->version : ABI_VERSION));
 
+	add_interfaces(status, filter);
 	if (filter->is_other_version)
 		return status;
 	json_object_set_new(status, "policies_that_drop", dropping_policies(config->policy));
@@ -186,21 +157,7 @@ static json_t *filter_status(const struct kernel_filter *filter, const struct in
 	return status;
 }
 
-static json_t *kinds_of(const struct shape_list *shapes)
-{
-	char shape[RULE_TEXT_BYTES], probed_as[RULE_TEXT_BYTES];
-	json_t *rows = json_array();
-
-	for (size_t i = 0; i < shapes->count; i++) {
-		const struct shape_list_entry *entry = &shapes->entry[i];
-
-		json_array_append_new(rows,
-				      json_pack("{s:s, s:I, s:s}", "kind", rule_shape_format(&entry->shape, shape),
-						"keys", (json_int_t)entry->keys, "looked_up_as",
-						rule_shape_format(&entry->probed_as, probed_as)));
-	}
-	return rows;
-}
+/* ---- the store ---- */
 
 struct stored {
 	struct store_info info;
@@ -225,22 +182,31 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 	if (!error)
 		error = store_shapes(store, &stored->shapes);
 	store_close(store);
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+	return command_say_unread(error, reason);
 }
 
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
 {
 	const struct store_pending *pending = &stored->pending;
+	json_t *kinds = json_array();
 	json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:b, s:o, s:o}", "name", invocation->name, "rules",
-				   (json_int_t)stored->info.rules, "timed_rules", (json_int_t)stored->info.timed,
-				   "generation", (json_int_t)stored->info.generation, "monitor_only",
-				   stored->settings.is_monitor_only, "policies_that_drop",
-				   dropping_policies(stored->settings.policy), "kinds_of_rule",
-				   kinds_of(&stored->shapes));
+				   stored->info.rules, "timed_rules", stored->info.timed, "generation",
+				   stored->info.generation, "monitor_only", stored->settings.is_monitor_only,
+				   "policies_that_drop", dropping_policies(stored->settings.policy), "kinds_of_rule",
+				   kinds);
 
+	for (size_t i = 0; i < stored->shapes.count; i++) {
+		const struct shape_list_entry *entry = &stored->shapes.entry[i];
+		char shape[RULE_TEXT_BYTES], probed_as[RULE_TEXT_BYTES];
+
+		json_array_append_new(kinds,
+				      json_pack("{s:s, s:I, s:s}", "kind", rule_shape_format(&entry->shape, shape),
+						"keys", entry->keys, "looked_up_as",
+						rule_shape_format(&entry->probed_as, probed_as)));
+	}
 	if (pending->id)
 		json_object_set_new(status, "unconfirmed_change",
-				    json_pack("{s:I, s:f}", "rules", (json_int_t)pending->rules, "seconds_left",
+				    json_pack("{s:I, s:f}", "rules", pending->rules, "seconds_left",
 					      pending->left_ms > 0 ? pending->left_ms / 1000. : 0.));
 	return status;
 }
@@ -272,15 +238,19 @@ static int add_filters(const struct invocation *invocation, const struct store_i
 	int found = kernel_find_all(NULL, &filters, &count, reason), error = 0;
 
 	kernel_watch(filters, count);
-	for (size_t i = 0; i < count && !error; i++) {
-		error = filters[i].is_other_version ? 0 : kernel_counters(&filters[i], counters, reason);
+	for (size_t i = 0; i < count; i++) {
+		const struct kernel_filter *filter = &filters[i];
+		bool is_bypassed;
+
+		error = filter->is_other_version ? 0 : kernel_counters(filter, counters, reason);
 		if (error)
 			break;
-		command_report_run(&filters[i]);
-		report_no_ethernet(&filters[i]);
-		*sees_own |= !strcmp(filters[i].config->name, invocation->name);
-		*is_any_bypassed |= command_report_lost(&filters[i]);
-		json_array_append_new(running, filter_status(&filters[i], invocation, info, counters));
+		command_report_run(filter);
+		report_no_ethernet(filter);
+		*sees_own |= !strcmp(filter->config->name, invocation->name);
+		is_bypassed = command_report_lost(filter);
+		*is_any_bypassed |= is_bypassed;
+		json_array_append_new(running, filter_status(filter, invocation, info, counters, is_bypassed));
 	}
 	kernel_filters_free(filters, count);
 	return error ? error : found;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* test: what becomes of packets, by the stored rules and by the running filter. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "commands/command.h"
@@ -101,10 +100,9 @@ static const char *running_text(const struct finding *finding)
 	if (finding->is_listed && finding->matching < finding->count)
 		return "lacks the rule; the next change repairs it";
 	if (!finding->is_listed && finding->matching && finding->is_compact && finding->has_timed)
-		return "matches all the same: a false positive, or a rule that has ended and waits for "
-		       "expire";
+		return "matches, though no rule does: a false positive, or a rule that has ended and waits for expire";
 	if (!finding->is_listed && finding->matching)
-		return "false positive: it matches all the same";
+		return "false positive: matches, though no rule does";
 	if (finding->run & ABI_RUN_UNCONFIRMED)
 		return "agrees, but passes everything unless it is confirmed in time";
 	return finding->run & ABI_RUN_MONITOR ? "agrees, and drops nothing: monitor-only" : "agrees";
@@ -122,17 +120,15 @@ static enum command_status run_test(const struct invocation *invocation)
 	json_t *answer;
 	int error;
 
-	if (command_rule(invocation, &query))
+	if (command_read_rule(invocation, &query))
 		return STATUS_USAGE;
 	finding.query = &query;
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);
-	error = store ? ask_store(store, &finding) : 0;
+	error = store ? command_say_unread(ask_store(store, &finding), &reason) : 0;
 	/* The store is still open, so that the filters are asked about the same rules. */
-	if (error)
-		reason_set(&reason, error, "cannot read the store: %s", strerror(-error));
-	else
+	if (!error)
 		error = ask_filters(invocation, store, &finding, &reason);
 	store_close(store);
 	if (error)

@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "commands/command.h"
@@ -56,10 +55,7 @@ struct top {
 	struct kernel_filter *filters;
 	size_t filters_count;
 	struct tally now, difference; /* the last reading, and its growth; no growth yet: no filters in it */
-	/*
-	 * The filter whose rules are ranked: the first one that counts by rule. NULL: there is none, or no
-	 * memory.
-	 */
+	/* The filter whose rules are ranked: the first one that counts by rule. NULL: there is none, or no memory. */
 	const struct kernel_filter *ranked;
 	struct table table;
 	__u64 ranked_id; /* identifies the table that `hits` counts: its map, and how often tables were exchanged */
@@ -75,14 +71,6 @@ static volatile sig_atomic_t stop_signal;
 static void stop(int signal_number)
 {
 	stop_signal = signal_number;
-}
-
-static double monotonic_seconds(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec + 1e-9 * time.tv_nsec;
 }
 
 /* ---- reading ---- */
@@ -144,18 +132,7 @@ static void note_ranking(struct top *top)
 			 top->ranked_id ? "too many rules to rank" : "this table does not count by rule");
 }
 
-static int compare(struct top *top, const struct tally *now, struct reason *reason)
-{
-	tally_close(&top->difference);
-	if (!top->now.filters || !tally_since(&top->now, now, &top->difference))
-		return 0;
-	return reason_set(reason, -ENOMEM, "not enough memory");
-}
-
-/*
- * Replaces the last reading by a new one. While paused, the figures stay. -ENOENT: no filter of the name
- * runs.
- */
+/* Replaces the last reading by a new one. While paused, the figures stay. -ENOENT: no filter of the name runs. */
 static int read_again(struct top *top, struct reason *reason)
 {
 	struct kernel_filter *filters;
@@ -168,8 +145,11 @@ static int read_again(struct top *top, struct reason *reason)
 			error = tally_add(&now, &filters[f], reason);
 	if (!error && !now.filters)
 		error = -ENOENT;
-	if (!error && !top->model.is_paused)
-		error = compare(top, &now, reason);
+	if (!error && !top->model.is_paused) {
+		tally_close(&top->difference);
+		if (top->now.filters && tally_since(&top->now, &now, &top->difference))
+			error = reason_set(reason, -ENOMEM, "not enough memory");
+	}
 	if (error) {
 		tally_close(&now);
 		kernel_filters_free(filters, count);
@@ -201,23 +181,15 @@ static int next_interval(struct top *top, struct reason *reason)
 	return 0;
 }
 
-/* Makes one step of the pass under way. True: the pass has ended, with a new ranking. */
-static bool rank_further(struct top *top)
+/* Makes one step of the pass under way. At its end, asks for the texts of the rules in the new ranking. */
+static void rank_further(struct top *top)
 {
-	const double second = monotonic_seconds();
+	const double second = command_seconds();
 
 	if (!top->is_ranking || !hits_step(&top->hits, &top->table, second))
-		return false;
+		return;
 	top->is_ranking = false;
 	top_names_ask(&top->names, top->dir, top->ranked, top->hits.ranked, top->hits.ranked_count, second);
-	return true;
-}
-
-/* Completes the pass. Only for output without keys. */
-static void rank_whole(struct top *top)
-{
-	while (top->is_ranking)
-		rank_further(top);
 }
 
 /* ---- on the terminal ---- */
@@ -227,21 +199,9 @@ static bool is_over(const struct top *top)
 	return stop_signal || (top->invocation->end_count && top->model.intervals >= top->invocation->end_count);
 }
 
-/* False: the key ends top. */
-static bool take_key(struct top *top, int key)
-{
-	if (key == 'q' || key == TOP_SCREEN_GONE)
-		return false;
-	if (!top_model_key(&top->model, key))
-		return true;
-	if (top->difference.filters)
-		top_model_list(&top->model, &top->difference, &top->now);
-	return true;
-}
-
 static int wait_ms(const struct top *top, double next)
 {
-	const double left_ms = 1000 * (next - monotonic_seconds());
+	const double left_ms = 1000 * (next - command_seconds());
 
 	if (top->is_ranking)
 		return WAIT_MS_SEARCHING;
@@ -251,21 +211,23 @@ static int wait_ms(const struct top *top, double next)
 static int watch_screen(struct top *top, __s64 interval_ms, struct reason *reason)
 {
 	const double interval_s = interval_ms / 1000.;
-	double next = monotonic_seconds() + (interval_ms < FIRST_MS_MAX ? interval_ms : FIRST_MS_MAX) / 1000.;
+	double next = command_seconds() + (interval_ms < FIRST_MS_MAX ? interval_ms : FIRST_MS_MAX) / 1000.;
 	int key = TOP_SCREEN_RESIZED;
 
-	while (!is_over(top) && take_key(top, key)) {
+	while (!is_over(top) && key != 'q' && key != TOP_SCREEN_GONE) {
 		int error = 0;
 
-		if (monotonic_seconds() >= next) {
+		if (top_model_key(&top->model, key) && top->difference.filters)
+			top_model_list(&top->model, &top->difference, &top->now);
+		if (command_seconds() >= next) {
 			error = next_interval(top, reason);
-			next = monotonic_seconds() + interval_s;
+			next = command_seconds() + interval_s;
 		}
 		if (error)
 			return error;
 		rank_further(top);
 		if (!top->model.is_paused) {
-			top_names_collect(&top->names, monotonic_seconds());
+			top_names_collect(&top->names, command_seconds());
 			note_ranking(top);
 		}
 		top_screen_draw(&top->model);
@@ -282,18 +244,18 @@ static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason
 	const struct timespec interval = { interval_ms / 1000, interval_ms % 1000 * 1000000 };
 	int error = 0;
 
-	/* The first line shows what comes from here on. */
-	if (output_is_json())
-		rank_whole(top);
 	while (!is_over(top) && !error) {
+		/* The first line counts from this pass on. */
+		while (output_is_json() && top->is_ranking)
+			rank_further(top);
 		if (nanosleep(&interval, NULL))
 			continue;
 		error = next_interval(top, reason);
-		if (!error && output_is_json())
-			rank_whole(top);
-		top_names_collect(&top->names, monotonic_seconds());
 		if (error)
 			return error;
+		while (output_is_json() && top->is_ranking)
+			rank_further(top);
+		top_names_collect(&top->names, command_seconds());
 		note_ranking(top);
 		output_answer(output_is_json() ? top_model_json(&top->model) : NULL,
 			      top_model_plain(&top->model, text));
@@ -301,8 +263,6 @@ static int watch_plain(struct top *top, __s64 interval_ms, struct reason *reason
 	}
 	return error;
 }
-
-/* ---- the command ---- */
 
 static int watch(struct top *top, struct reason *reason)
 {
@@ -335,7 +295,7 @@ static enum command_status run_top(const struct invocation *invocation)
 	int error = session_state_dir(invocation->state, invocation->name, top.dir, sizeof(top.dir));
 
 	if (error)
-		return command_failed(error, &(struct reason){ "the state directory's name is too long" });
+		return command_error(command_status_of(error), "the state directory's name is too long");
 	error = watch(&top, &reason);
 	top_names_close(&top.names);
 	hits_close(&top.hits);
@@ -349,6 +309,6 @@ static enum command_status run_top(const struct invocation *invocation)
 		raise(stop_signal);
 	}
 	if (error == -ENOENT)
-		return command_not_running(invocation->name);
+		return command_say_not_running(invocation->name);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
 }

@@ -49,20 +49,10 @@ struct up {
 	enum command_status status; /* of the first failure */
 };
 
-static void failed(struct up *up, int error, const struct reason *reason)
+static void note_failure(struct up *up, enum command_status status)
 {
-	const enum command_status status = command_failed(error, reason);
-
 	if (up->status == STATUS_DONE)
 		up->status = status;
-}
-
-static bool is_named(const struct config *config, const char *interface)
-{
-	for (size_t i = 0; i < config->interfaces_count; i++)
-		if (interfaces_are_one(config->interfaces[i], interface))
-			return true;
-	return false;
 }
 
 static size_t count_existing(const struct config *config)
@@ -80,10 +70,8 @@ static void bring_settings(struct up *up)
 	const struct config *config = up->config;
 	struct store_settings settings;
 	struct reason reason;
-	int error = store_settings(up->session.store, &settings);
+	int error = command_say_unread(store_settings(up->session.store, &settings), &reason);
 
-	if (error)
-		reason_set(&reason, error, "cannot read the store: %s", strerror(-error));
 	for (size_t i = 0; i < OUTCOME_POLICIES && !error; i++)
 		if (config->has_policy[i])
 			settings.policy[i] = config->policy[i];
@@ -92,27 +80,7 @@ static void bring_settings(struct up *up)
 	if (!error)
 		error = change_set(&up->session, &settings, &reason);
 	if (error)
-		failed(up, error, &reason);
-}
-
-/* Loads the filter, or makes the running one what the file says. */
-static void bring_filter(struct up *up)
-{
-	const struct load_options *load = &up->config->load;
-	const struct abi_options options = load_table(load);
-	struct filter *ignored;
-	struct reason reason;
-	size_t renewed = 0;
-	int error = 0;
-
-	if (up->session.filters_count)
-		error = session_renew(&up->session, &options, load->capacity, &renewed, &reason);
-	else if (count_existing(up->config))
-		error = session_load(&up->session, &options, load->capacity, &ignored, &reason);
-	up->renewed += renewed;
-	if (error)
-		failed(up, error, &reason);
-	command_fit_mtu(&up->session);
+		note_failure(up, command_failed(error, &reason));
 }
 
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
@@ -134,17 +102,17 @@ static void bring_interface(struct up *up, const char *interface)
 	}
 	if (!is_there && !up->is_last)
 		return;
-	/* Without a filter, bring_filter() has reported why. */
+	/* If there is no filter, bring_all() has reported why. */
 	if (!is_there) {
-		command_error(STATUS_SYSTEM, "there is no interface '%s' here; see ip link; everything else is done",
-			      interface);
-		up->status = up->status ? up->status : STATUS_SYSTEM;
+		note_failure(up, command_error(STATUS_SYSTEM,
+					       "there is no interface '%s' here; see ip link; everything else is done",
+					       interface));
 	} else if (up->session.filters_count) {
 		error = kernel_attach(&up->session.filters->kernel, interface, up->config->load.mode, &reason);
 		attachment = error ? NULL : session_attachment_on(&up->session, interface);
 	}
 	if (error)
-		failed(up, error, &reason);
+		note_failure(up, command_failed(error, &reason));
 	note_interface(up, attachment ? attachment->interface : interface,
 		       attachment ? interface_mode_name(attachment->mode) : "-",
 		       attachment ? "loaded" :
@@ -161,10 +129,13 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 		is_any_filtered |= session_attachment_on(&up->session, up->config->interfaces[i]) != NULL;
 	for (size_t i = 0; i < kernel->attachments_count; i++) {
 		const struct kernel_attachment *attachment = &kernel->attachments[i];
+		bool is_named = false;
 		struct reason reason;
 		int error;
 
-		if (is_named(up->config, attachment->interface))
+		for (size_t k = 0; k < up->config->interfaces_count; k++)
+			is_named |= interfaces_are_one(up->config->interfaces[k], attachment->interface);
+		if (is_named)
 			continue;
 		if (!is_any_filtered) {
 			output_note("'%s' keeps the filter, though the file does not name it: no interface that the file "
@@ -175,7 +146,7 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 		}
 		error = kernel_detach(kernel, attachment, &reason);
 		if (error)
-			failed(up, error, &reason);
+			note_failure(up, command_failed(error, &reason));
 		note_interface(up, attachment->interface, interface_mode_name(attachment->mode),
 			       error ? "not taken off" : "taken off");
 	}
@@ -185,7 +156,10 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 static int bring_all(struct up *up, struct reason *reason)
 {
 	const struct config *config = up->config;
+	const struct abi_options options = load_table(&config->load);
+	struct filter *ignored;
 	struct reason unseen;
+	size_t renewed = 0;
 	int error = session_open_to_load(&up->session, up->invocation->state, up->invocation->name, &unseen, reason);
 
 	if (error)
@@ -200,8 +174,16 @@ static int bring_all(struct up *up, struct reason *reason)
 	/* Now, because the policies of the file may block something too. */
 	error = up->is_again ? 0 : command_report_blocked(&up->session, reason);
 	if (error)
-		failed(up, error, reason);
-	bring_filter(up);
+		note_failure(up, command_failed(error, reason));
+	error = 0;
+	if (up->session.filters_count)
+		error = session_renew(&up->session, &options, config->load.capacity, &renewed, reason);
+	else if (count_existing(config))
+		error = session_load(&up->session, &options, config->load.capacity, &ignored, reason);
+	up->renewed += renewed;
+	if (error)
+		note_failure(up, command_failed(error, reason));
+	command_fit_mtu(&up->session);
 	for (size_t i = 0; i < config->interfaces_count; i++)
 		bring_interface(up, config->interfaces[i]);
 	for (size_t i = 0; i < up->session.filters_count && up->is_last; i++)
@@ -236,8 +218,7 @@ static int bring_list(struct up *up, const struct config_list *list)
 		error = command_import_list(&import, list->file, &result, &reason);
 	answer = result.answer;
 	if (error) {
-		command_error(command_status_of(error), "list '%s': %s", list->name, reason.text);
-		up->status = up->status ? up->status : command_status_of(error);
+		note_failure(up, command_error(command_status_of(error), "list '%s': %s", list->name, reason.text));
 		json_decref(answer);
 		answer = json_pack("{s:s}", "result", "not refreshed");
 	} else {

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ini.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,9 +16,9 @@
 #include "base/safe_text.h"
 #include "change/change.h"
 #include "config/internal.h"
-#include "config/policies.h"
 
-#define LINE_BYTES 4096
+#define LINE_BYTES 4094
+#define SPACE " \t\r\n"
 
 void config_refuse(struct config_reading *reading, unsigned int line, const char *format, ...)
 {
@@ -34,10 +33,8 @@ void config_refuse(struct config_reading *reading, unsigned int line, const char
 	else
 		snprintf(text, sizeof(text), "%.300s: %s", reading->path, what);
 	reading->is_refused = true;
-	reading->refuse(text);
+	reading->report(text);
 }
-
-#define refuse(reading, ...) config_refuse(reading, (reading)->line, __VA_ARGS__)
 
 char *config_copy(struct config_reading *reading, const char *text)
 {
@@ -47,9 +44,31 @@ char *config_copy(struct config_reading *reading, const char *text)
 	return copied;
 }
 
-/* ---- sections ---- */
+/* ---- lines ---- */
 
-static void begin_list(struct config_reading *reading, const char *name)
+/* Where a value ends: at its end, or at a comment, which starts with ; or # after white space. */
+static char *end_of_value(char *text)
+{
+	char *c = text;
+
+	while (*c && !(c > text && isspace((unsigned char)c[-1]) && strchr(";#", *c)))
+		c++;
+	return c;
+}
+
+/* Cuts white space off both ends. */
+static char *trimmed(char *text)
+{
+	size_t length;
+
+	while (isspace((unsigned char)*text))
+		text++;
+	for (length = strlen(text); length && isspace((unsigned char)text[length - 1]); length--)
+		text[length - 1] = '\0';
+	return text;
+}
+
+static void take_list_section(struct config_reading *reading, const char *name)
 {
 	struct config *config = reading->config;
 	struct config_list *list = &config->list[config->lists_count];
@@ -76,12 +95,24 @@ static void begin_list(struct config_reading *reading, const char *name)
 	list->name = config_copy(reading, name);
 }
 
-static void begin_section(struct config_reading *reading, char *name)
+/* Reads [NAME]; `text` starts behind the `[`. */
+static void take_section(struct config_reading *reading, char *text)
 {
+	char *end = strchr(text, ']'), *name, *rest;
+
 	reading->given = 0;
 	reading->section = SECTION_UNKNOWN;
+	if (!end) {
+		refuse(reading, "a section ends with ]");
+		return;
+	}
+	*end++ = '\0';
+	rest = end + strspn(end, SPACE);
+	if (*rest && (rest == end || !strchr("#;", *rest)))
+		refuse(reading, "'%s' after ]: write it on a line of its own", trimmed(rest));
+	name = trimmed(text);
 	if (!strncmp(name, "list", 4) && strchr(" \t", name[4]) && name[4]) {
-		begin_list(reading, name + 4 + strspn(name + 4, " \t"));
+		take_list_section(reading, name + 4 + strspn(name + 4, " \t"));
 	} else if (!strcmp(name, "filter") && reading->filter_line) {
 		refuse(reading, "[filter] is there twice, first in line %u", reading->filter_line);
 	} else if (!strcmp(name, "filter")) {
@@ -97,124 +128,69 @@ static void begin_section(struct config_reading *reading, char *name)
 	}
 }
 
-/* Whether libinih ignores the rest of a line: it is blank, or a comment. */
-static bool is_ignored(const char *rest)
+static void take_line(struct config_reading *reading, char *line)
 {
-	const size_t spaces = strspn(rest, " \t\r\n");
+	char *start = line + strspn(line, SPACE), *equals;
 
-	return !rest[spaces] || (spaces && strchr(";#", rest[spaces]));
-}
-
-/* Finds [NAME] by the same rules as libinih. */
-static void look_for_section(struct config_reading *reading, const char *line)
-{
-	char name[256];
-	size_t length;
-
-	line += strspn(line, " \t\r\n");
-	if (*line != '[')
+	if (!*start || strchr("#;", *start))
 		return;
-	line += 1 + strspn(line + 1, " \t");
-	length = strcspn(line, "]");
-	if (!line[length]) {
-		config_refuse(reading, reading->line, "a section ends with ]");
-		reading->section = SECTION_UNKNOWN;
+	if (*start == '[') {
+		take_section(reading, start + 1);
 		return;
 	}
-	if (!is_ignored(line + length + 1)) {
-		const char *rest = line + length + 1 + strspn(line + length + 1, " \t");
-
-		config_refuse(reading, reading->line, "'%.*s' after ]: write it on a line of its own",
-			      (int)strcspn(rest, "\r\n"), rest);
+	equals = start + strcspn(start, "=:");
+	if (!*equals || end_of_value(start) < equals) {
+		refuse(reading, "'%.*s' is neither [SECTION] nor KEY = VALUE", (int)strcspn(line, "\r\n"), line);
+		return;
 	}
-	while (length && strchr(" \t", line[length - 1]))
-		length--;
-	snprintf(name, sizeof(name), "%.*s", (int)length, line);
-	begin_section(reading, name);
+	*equals++ = '\0';
+	*end_of_value(equals) = '\0';
+	config_take_key(reading, trimmed(start), trimmed(equals));
 }
 
-/* ---- lines ---- */
-
-static bool is_comment(const char *line)
+static int take_lines(struct config_reading *reading, FILE *file, struct reason *reason)
 {
-	line += strspn(line, " \t\r\n");
-	return !*line || strchr("#;[", *line);
-}
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t length;
 
-/* KEY = VALUE by the rules of libinih: a comment may start before the `=`. */
-static bool is_assignment(const char *line)
-{
-	const char *c = line;
-
-	while (*c && !strchr("=:", *c) && !(c > line && isspace((unsigned char)c[-1]) && strchr(";#", *c)))
-		c++;
-	return *c == '=' || *c == ':';
-}
-
-/* Refuses lines that libinih would continue, cut in two, or reject without naming each. */
-static bool is_line(struct config_reading *reading, const char *line, size_t size)
-{
-	const size_t length = strlen(line);
-	int c;
-
-	if (length + 1 < size && !(length && line[length - 1] == '\n') && !feof(reading->file)) {
-		refuse(reading, "a NUL byte; this is not text");
-		return false;
+	while ((length = getline(&line, &room, file)) > 0) {
+		reading->line++;
+		if (strlen(line) < (size_t)length)
+			refuse(reading, "a NUL byte; this is not text");
+		else if (strcspn(line, "\n") > LINE_BYTES)
+			refuse(reading, "the line is longer than %d bytes", LINE_BYTES);
+		else
+			take_line(reading, reading->line == 1 ? (char *)text_behind_mark(line) : line);
 	}
-	if (length + 1 == size && line[length - 1] != '\n') {
-		refuse(reading, "the line is longer than %zu bytes", size - 2);
-		while ((c = fgetc(reading->file)) != EOF && c != '\n')
-			;
-		return false;
-	}
-	if (is_comment(line) || is_assignment(line))
-		return true;
-	refuse(reading, "'%.*s' is neither [SECTION] nor KEY = VALUE", (int)strcspn(line, "\r\n"), line);
-	return false;
-}
-
-/* Used by libinih in place of fgets(). Removes a byte order mark. A refused line becomes an empty line. */
-static char *next_line(char *line, int size, void *context)
-{
-	struct config_reading *reading = context;
-
-	if (!fgets(line, size, reading->file))
-		return NULL;
-	if (!reading->line++)
-		memmove(line, text_behind_mark(line), strlen(text_behind_mark(line)) + 1);
-	if (!is_line(reading, line, size))
-		strcpy(line, "\n");
-	look_for_section(reading, line);
-	return line;
+	free(line);
+	return feof(file) ? 0 : reason_set(reason, -EIO, "cannot read '%s'", reading->path);
 }
 
 /* ---- the whole ---- */
 
-static void check_filter(struct config_reading *reading)
+/* What concerns several lines, or lines that are missing. */
+static void check_whole(struct config_reading *reading)
 {
 	const struct config *config = reading->config;
-	const struct load_options *load = &config->load;
 
 	if (!reading->filter_line)
 		config_refuse(reading, 0, "there is no [filter] section with interfaces = NAME...");
 	else if (!config->interfaces_count)
 		config_refuse(reading, reading->filter_line,
 			      "[filter] names no interfaces; write interfaces = NAME...");
-	if (load->fingerprint_bits && !load->is_compact)
+	if (config->load.fingerprint_bits && !config->load.is_compact)
 		config_refuse(reading, reading->filter_line,
-			      "fingerprint needs table = compact: an exact table has 16 bits and drops no "
-			      "innocent packet");
-}
-
-static void check_policies(struct config_reading *reading)
-{
-	const struct config *config = reading->config;
-
+			      "fingerprint needs table = compact: an exact table has 16 bits and drops no innocent packet");
 	for (enum abi_outcome i = 0; i < OUTCOME_POLICIES; i++)
 		if (config->has_policy[i] && config->policy[i] == VERDICT_DROP && !config->is_forced &&
 		    policy_danger(i))
 			config_refuse(reading, reading->policy_line[i],
 				      "'drop' here %s; write force = yes in [policy] if you mean it", policy_danger(i));
+	for (size_t i = 0; i < config->lists_count; i++)
+		if (!config->list[i].file)
+			config_refuse(reading, config->list[i].line, "[list %s] names no file; write file = /PATH",
+				      config->list[i].name);
 }
 
 /* The file tells root what to do, so nobody else may be able to write to it. */
@@ -235,36 +211,20 @@ static int check_file(FILE *file, const char *path, struct reason *reason)
 	return 0;
 }
 
-static int read_file(struct config_reading *reading, struct reason *reason)
+static int read_file(struct config_reading *reading, FILE *file, struct reason *reason)
 {
-	static char comments[] = ";#";
-	int error_line;
+	int error = check_file(file, reading->path, reason);
 
-	ini_allow_multiline = false;
-	ini_inline_comment_prefixes = comments;
-	ini_use_stack = false;
-	ini_initial_alloc = ini_max_line = LINE_BYTES;
-	error_line = ini_parse_stream(next_line, reading, config_take_key, reading);
-	if (error_line < 0)
-		reading->is_out_of_memory = true;
-	/* libinih refused a line that is_line() accepted. */
-	if (error_line > 0 && !reading->is_refused)
-		config_refuse(reading, error_line, "this is neither [SECTION] nor KEY = VALUE");
-	if (ferror(reading->file))
-		return reason_set(reason, -EIO, "cannot read '%s'", reading->path);
-	check_filter(reading);
-	check_policies(reading);
-	for (size_t i = 0; i < reading->config->lists_count; i++) {
-		const struct config_list *list = &reading->config->list[i];
-
-		if (!list->file)
-			config_refuse(reading, list->line, "[list %s] names no file; write file = /PATH", list->name);
-	}
+	if (!error)
+		error = take_lines(reading, file, reason);
+	if (error)
+		return error;
+	check_whole(reading);
 	if (reading->is_out_of_memory)
 		return reason_set(reason, -ENOMEM, "no memory for the configuration");
-	return reading->is_refused ?
-		       reason_set(reason, -EINVAL, "%s has mistakes; nothing was changed", reading->path) :
-		       0;
+	if (reading->is_refused)
+		return reason_set(reason, -EINVAL, "%s has mistakes; nothing was changed", reading->path);
+	return 0;
 }
 
 static int say_cannot_open(const char *path, int error, struct reason *reason)
@@ -277,11 +237,12 @@ static int say_cannot_open(const char *path, int error, struct reason *reason)
 	return reason_set(reason, error, "cannot read '%s': %s%s", path, strerror(-error), what_to_do);
 }
 
-int config_open(const char *path, const char *name, void (*refuse)(const char *text), struct config **config,
+int config_open(const char *path, const char *name, void (*report)(const char *text), struct config **config,
 		struct reason *reason)
 {
-	struct config_reading reading = { .refuse = refuse };
+	struct config_reading reading = { .report = report };
 	char default_path[PATH_MAX];
+	FILE *file;
 	int error, fd;
 
 	*config = NULL;
@@ -292,16 +253,14 @@ int config_open(const char *path, const char *name, void (*refuse)(const char *t
 	if (fd < 0)
 		return say_cannot_open(reading.path, -errno, reason);
 	reading.config = calloc(1, sizeof(**config));
-	reading.file = reading.config ? fdopen(fd, "r") : NULL;
-	if (!reading.file) {
+	file = reading.config ? fdopen(fd, "r") : NULL;
+	if (!file) {
 		close(fd);
 		free(reading.config);
 		return say_cannot_open(reading.path, -ENOMEM, reason);
 	}
-	error = check_file(reading.file, reading.path, reason);
-	if (!error)
-		error = read_file(&reading, reason);
-	fclose(reading.file);
+	error = read_file(&reading, file, reason);
+	fclose(file);
 	if (error)
 		config_close(reading.config);
 	else

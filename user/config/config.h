@@ -7,7 +7,7 @@
 #define XDP_CUCKOO_CONFIG_H
 
 #include "base/error_reason.h"
-#include "config/load_options.h"
+#include "config/option_values.h"
 #include "store/store.h"
 
 #define CONFIG_DIR "/etc/xdp-cuckoo"
@@ -36,11 +36,11 @@ struct config {
 };
 
 /*
- * Reads the file at `path`, or if that is NULL, CONFIG_DIR/NAME.conf. Calls `refuse` for each mistake in the
+ * Reads the file at `path`, or if that is NULL, CONFIG_DIR/NAME.conf. Calls `report` for each mistake in the
  * file, with one line that names file and line; then returns -EINVAL. -EPERM: other users may write to the
  * file. Other -errno, with the reason. config_close() accepts NULL. *config is NULL after an error.
  */
-int config_open(const char *path, const char *name, void (*refuse)(const char *text), struct config **config,
+int config_open(const char *path, const char *name, void (*report)(const char *text), struct config **config,
 		struct reason *reason);
 void config_close(struct config *config);
 

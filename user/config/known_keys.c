@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The keys of each section of a configuration, and their values. */
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/internal.h"
-#include "config/policies.h"
 #include "kernel/interfaces.h"
 #include "lists/list.h"
 #include "table/table.h"
@@ -14,67 +12,80 @@
 #define KEYS_TEXT_BYTES 512
 #define WAIT_MS_MAX (600 * 1000LL)
 
-#define refuse(reading, ...) config_refuse(reading, (reading)->line, __VA_ARGS__)
+/* What a value must be, and the C type at its destination. */
+enum key_kind {
+	VALUE_SWITCH,      /* bool */
+	VALUE_OPPOSITE,    /* bool that says the opposite of the key: has_no_counters */
+	VALUE_TIME,        /* milliseconds: __s64 */
+	VALUE_INTERFACES,  /* names: config->interfaces */
+	VALUE_MODE,        /* enum kernel_mode */
+	VALUE_CAPACITY,    /* number of rules: __u64 */
+	VALUE_TABLE,       /* bool: is it compact? */
+	VALUE_FINGERPRINT, /* width in bits: unsigned int */
+	VALUE_PATH,        /* char *, allocated; so is the next */
+	VALUE_FORMAT,
+};
 
-/* ---- values ---- */
-
-static struct config_list *current_list(struct config_reading *reading)
-{
-	return &reading->config->list[reading->config->lists_count - 1];
-}
+static const char *const must_be[] = {
+	[VALUE_SWITCH] = "yes or no",
+	[VALUE_OPPOSITE] = "yes or no",
+	[VALUE_TIME] = "a time like 30s, 15m, 1h30m, 2d, at least a second",
+	[VALUE_MODE] = "auto, native or skb",
+	[VALUE_CAPACITY] = "a number of rules, 1 or more",
+	[VALUE_TABLE] = "exact or compact",
+	[VALUE_FINGERPRINT] = "8, 16, 17 or 32 bits",
+	[VALUE_PATH] = "a path that starts with /",
+	[VALUE_FORMAT] = "text, ipset, nft, spamhaus or csv",
+};
 
 struct key {
 	enum config_section section;
 	const char *name;
-	void (*take)(struct config_reading *reading, const struct key *key, const char *value);
-	size_t to; /* where the value goes: offset in struct config, or in struct config_list for SECTION_LIST */
+	enum key_kind kind;
+	size_t to; /* offset in struct config, or in struct config_list for SECTION_LIST */
 };
 
-static void *place_of(struct config_reading *reading, const struct key *key)
-{
-	return (key->section == SECTION_LIST ? (char *)current_list(reading) : (char *)reading->config) + key->to;
-}
+#define OF_LIST(member) offsetof(struct config_list, member)
+#define OF_CONFIG(member) offsetof(struct config, member)
 
-static void take_switch(struct config_reading *reading, const struct key *key, const char *value)
+static const struct key keys[] = {
+	{ SECTION_FILTER, "interfaces", VALUE_INTERFACES, 0 },
+	{ SECTION_FILTER, "mode", VALUE_MODE, OF_CONFIG(load.mode) },
+	{ SECTION_FILTER, "capacity", VALUE_CAPACITY, OF_CONFIG(load.capacity) },
+	{ SECTION_FILTER, "table", VALUE_TABLE, OF_CONFIG(load.is_compact) },
+	{ SECTION_FILTER, "fingerprint", VALUE_FINGERPRINT, OF_CONFIG(load.fingerprint_bits) },
+	{ SECTION_FILTER, "counters", VALUE_OPPOSITE, OF_CONFIG(load.has_no_counters) },
+	{ SECTION_FILTER, "spare", VALUE_OPPOSITE, OF_CONFIG(load.has_no_spare) },
+	{ SECTION_FILTER, "monitor-only", VALUE_SWITCH, OF_CONFIG(load.is_monitor_only) },
+	{ SECTION_FILTER, "wait", VALUE_TIME, OF_CONFIG(wait_ms) },
+	{ SECTION_FILTER, "detach-on-stop", VALUE_SWITCH, OF_CONFIG(detaches_on_stop) },
+	{ SECTION_POLICY, "force", VALUE_SWITCH, OF_CONFIG(is_forced) },
+	{ SECTION_LIST, "file", VALUE_PATH, OF_LIST(file) },
+	{ SECTION_LIST, "format", VALUE_FORMAT, OF_LIST(format) },
+	{ SECTION_LIST, "timeout", VALUE_TIME, OF_LIST(timeout_ms) },
+	{ SECTION_LIST, "strict", VALUE_SWITCH, OF_LIST(is_strict) },
+	{ SECTION_LIST, "force", VALUE_SWITCH, OF_LIST(is_forced) },
+};
+
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
+_Static_assert(KEYS <= 32, "`given` has a bit for each key");
+
+/* ---- values ---- */
+
+static bool take_switch(const char *value, bool *is_on)
 {
 	static const char *const words[] = { "no", "yes", "off", "on", "false", "true" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (!strcmp(words[i], value)) {
-			*(bool *)place_of(reading, key) = i % 2;
-			return;
+			*is_on = i % 2;
+			return true;
 		}
-	refuse(reading, "%s = '%s': must be yes or no", key->name, value);
+	return false;
 }
 
-/* The member says the opposite of the key: has_no_counters. */
-static void take_opposite(struct config_reading *reading, const struct key *key, const char *value)
-{
-	bool *is_off = place_of(reading, key);
-
-	*is_off = true;
-	take_switch(reading, key, value);
-	*is_off = !*is_off;
-}
-
-static void take_monitor_only(struct config_reading *reading, const struct key *key, const char *value)
-{
-	reading->config->has_monitor_only = true;
-	take_switch(reading, key, value);
-}
-
-static void take_time(struct config_reading *reading, const struct key *key, const char *value)
-{
-	__s64 *ms = place_of(reading, key);
-
-	if (rule_time_parse(value, ms))
-		refuse(reading, "%s = '%s': must be a time like 30s, 15m, 1h30m, 2d, at least a second", key->name,
-		       value);
-	else if (key->section == SECTION_FILTER && *ms > WAIT_MS_MAX)
-		refuse(reading, "%s = '%s': at most 10m", key->name, value);
-}
-
-static void add_interface(struct config_reading *reading, const char *name)
+static void take_interface(struct config_reading *reading, const char *name)
 {
 	struct config *config = reading->config;
 
@@ -91,104 +102,75 @@ static void add_interface(struct config_reading *reading, const char *name)
 		config->interfaces[config->interfaces_count++] = config_copy(reading, name);
 }
 
-static void take_interfaces(struct config_reading *reading, const struct key *key, const char *value)
+static bool take_interfaces(struct config_reading *reading, const char *value)
 {
 	char *words = config_copy(reading, value), *rest = words;
 	const char *name;
 
-	(void)key;
 	while (words && (name = strsep(&rest, ", \t")))
 		if (*name)
-			add_interface(reading, name);
+			take_interface(reading, name);
 	free(words);
+	return true;
 }
 
-static void take_mode(struct config_reading *reading, const struct key *key, const char *value)
+static void take_text(struct config_reading *reading, const char *value, char **text)
 {
-	(void)key;
-	if (load_mode_parse(value, &reading->config->load.mode))
-		refuse(reading, "mode = '%s': must be auto, native or skb", value);
+	free(*text);
+	*text = config_copy(reading, value);
 }
 
-static void take_capacity(struct config_reading *reading, const struct key *key, const char *value)
+/* Writes the value to its place. False: it is not what must_be[] says. */
+static bool take_value(struct config_reading *reading, const struct key *key, const char *value)
 {
-	__u64 *capacity = &reading->config->load.capacity;
-	char *end;
+	struct config *config = reading->config;
+	char *object = key->section == SECTION_LIST ? (char *)&config->list[config->lists_count - 1] : (char *)config;
+	void *to = object + key->to;
+	bool is_taken;
 
-	(void)key;
-	errno = 0;
-	*capacity = strtoull(value, &end, 10);
-	if (*value < '0' || *value > '9' || *end || errno || !*capacity)
-		refuse(reading, "capacity = '%s': must be a number of rules, 1 or more", value);
-	else if (table_slots_for(*capacity) > 1ULL << ABI_SLOTS_MAX_LOG2)
-		refuse(reading, "capacity = '%s': a table holds at most %llu rules", value,
+	switch (key->kind) {
+	case VALUE_SWITCH:
+		config->has_monitor_only |= to == &config->load.is_monitor_only;
+		return take_switch(value, to);
+	case VALUE_OPPOSITE:
+		is_taken = take_switch(value, to);
+		*(bool *)to = !*(bool *)to;
+		return is_taken;
+	case VALUE_TIME:
+		return !rule_time_parse(value, to);
+	case VALUE_INTERFACES:
+		return take_interfaces(reading, value);
+	case VALUE_MODE:
+		return !load_mode_parse(value, to);
+	case VALUE_CAPACITY:
+		return !number_parse(value, to);
+	case VALUE_TABLE:
+		*(bool *)to = !strcmp(value, "compact");
+		return *(bool *)to || !strcmp(value, "exact");
+	case VALUE_FINGERPRINT:
+		return !load_fingerprint_parse(value, to);
+	case VALUE_PATH:
+		take_text(reading, value, to);
+		return *value == '/';
+	case VALUE_FORMAT:
+		take_text(reading, value, to);
+		return list_format_named(value);
+	}
+	return false;
+}
+
+static void take_known_key(struct config_reading *reading, const struct key *key, const char *value)
+{
+	struct config *config = reading->config;
+
+	if (!take_value(reading, key, value))
+		refuse(reading, "%s = '%s': must be %s", key->name, value, must_be[key->kind]);
+	else if (key->to == OF_CONFIG(wait_ms) && key->section == SECTION_FILTER && config->wait_ms > WAIT_MS_MAX)
+		refuse(reading, "%s = '%s': at most 10m", key->name, value);
+	else if (key->kind == VALUE_CAPACITY && table_slots_for(config->load.capacity) > 1ULL << ABI_SLOTS_MAX_LOG2)
+		refuse(reading, "%s = '%s': a table holds at most %llu rules", key->name, value,
 		       (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 }
-
-static void take_table(struct config_reading *reading, const struct key *key, const char *value)
-{
-	(void)key;
-	reading->config->load.is_compact = !strcmp(value, "compact");
-	if (!reading->config->load.is_compact && strcmp(value, "exact"))
-		refuse(reading, "table = '%s': must be exact or compact", value);
-}
-
-static void take_fingerprint(struct config_reading *reading, const struct key *key, const char *value)
-{
-	(void)key;
-	if (load_fingerprint_parse(value, &reading->config->load.fingerprint_bits))
-		refuse(reading, "fingerprint = '%s': must be 8, 16, 17 or 32 bits", value);
-}
-
-static void take_file(struct config_reading *reading, const struct key *key, const char *value)
-{
-	struct config_list *list = current_list(reading);
-
-	(void)key;
-	if (*value != '/')
-		refuse(reading, "file = '%s': must be a path that starts with /", value);
-	free(list->file);
-	list->file = config_copy(reading, value);
-}
-
-static void take_format(struct config_reading *reading, const struct key *key, const char *value)
-{
-	struct config_list *list = current_list(reading);
-
-	(void)key;
-	if (!list_format_named(value))
-		refuse(reading, "format = '%s': must be text, ipset, nft, spamhaus or csv", value);
-	free(list->format);
-	list->format = config_copy(reading, value);
-}
-
-/* ---- keys ---- */
-
-#define OF_LIST(member) offsetof(struct config_list, member)
-#define OF_CONFIG(member) offsetof(struct config, member)
-
-static const struct key keys[] = {
-	{ SECTION_FILTER, "interfaces", take_interfaces, 0 },
-	{ SECTION_FILTER, "mode", take_mode, 0 },
-	{ SECTION_FILTER, "capacity", take_capacity, 0 },
-	{ SECTION_FILTER, "table", take_table, 0 },
-	{ SECTION_FILTER, "fingerprint", take_fingerprint, 0 },
-	{ SECTION_FILTER, "counters", take_opposite, OF_CONFIG(load.has_no_counters) },
-	{ SECTION_FILTER, "spare", take_opposite, OF_CONFIG(load.has_no_spare) },
-	{ SECTION_FILTER, "monitor-only", take_monitor_only, OF_CONFIG(load.is_monitor_only) },
-	{ SECTION_FILTER, "wait", take_time, OF_CONFIG(wait_ms) },
-	{ SECTION_FILTER, "detach-on-stop", take_switch, OF_CONFIG(detaches_on_stop) },
-	{ SECTION_POLICY, "force", take_switch, OF_CONFIG(is_forced) },
-	{ SECTION_LIST, "file", take_file, 0 },
-	{ SECTION_LIST, "format", take_format, 0 },
-	{ SECTION_LIST, "timeout", take_time, OF_LIST(timeout_ms) },
-	{ SECTION_LIST, "strict", take_switch, OF_LIST(is_strict) },
-	{ SECTION_LIST, "force", take_switch, OF_LIST(is_forced) },
-};
-
-#define KEYS (sizeof(keys) / sizeof(keys[0]))
-
-_Static_assert(KEYS <= 32, "`given` has a bit for each key");
 
 static const char *known_keys(enum config_section section, char text[KEYS_TEXT_BYTES])
 {
@@ -218,34 +200,29 @@ static void take_policy(struct config_reading *reading, const char *name, const 
 	config->policy[outcome] = strcmp(value, "drop") ? VERDICT_PASS : VERDICT_DROP;
 }
 
-int config_take_key(void *context, const char *ignored, const char *name, const char *value)
+void config_take_key(struct config_reading *reading, const char *name, const char *value)
 {
 	static const char *const names[] = { "", "[filter]", "[policy]", "[list]" };
-	struct config_reading *reading = context;
 	const struct key *key = keys;
 	char text[KEYS_TEXT_BYTES];
 
-	(void)ignored;
 	if (reading->section == SECTION_UNKNOWN)
-		return 1;
+		return;
 	while (key < keys + KEYS && (key->section != reading->section || strcmp(key->name, name)))
 		key++;
-	if (key == keys + KEYS)
-		key = NULL;
 	if (reading->section == SECTION_NONE)
 		refuse(reading, "'%s' is before any section; write [filter] above it", name);
-	else if (!value || !*value)
+	else if (!*value)
 		refuse(reading, "'%s' has no value", name);
-	else if (!key && reading->section == SECTION_POLICY)
+	else if (key == keys + KEYS && reading->section == SECTION_POLICY)
 		take_policy(reading, name, value);
-	else if (!key)
+	else if (key == keys + KEYS)
 		refuse(reading, "unknown key '%s' in %s; it knows %s", name, names[reading->section],
 		       known_keys(reading->section, text));
 	else if (reading->given & 1U << (key - keys))
 		refuse(reading, "'%s' is there twice in this section", name);
 	else
-		key->take(reading, key, value);
-	if (key)
+		take_known_key(reading, key, value);
+	if (key < keys + KEYS)
 		reading->given |= 1U << (key - keys);
-	return 1;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Carries the counts of rules over from an old table to a new one. Each counter of the old table gets an
- * heir: the slot in the new table of a rule that matches the same packets. Under a new plan (other filters of
- * shapes) a rule has other keys than before, so its heir is one of its new keys.
+ * heir: the slot in the new table of a rule that matches the same packets. Under a new plan (shapes are looked
+ * up as others) a rule has other keys than before, so its heir is one of its new keys.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -82,20 +82,20 @@ static bool is_expanded(const struct filter *filter, const struct rule_key *key,
 }
 
 /*
- * Finds the filter that the key's shape had under the old plan. Nothing stores the old plan, but the old
+ * Finds the shape that the key was looked up as under the old plan. Nothing stores the old plan, but the old
  * table shows it by the keys that it has.
  */
-static bool find_old_target(const struct filter *old, const struct rule_key *key, struct rule_shape *filter)
+static bool find_old_shape(const struct filter *old, const struct rule_key *key, struct rule_shape *probed)
 {
 	const struct abi_shape_list *list = abi_shapes(filter_own(old), key->shape.family);
 	__u32 slot;
 
-	*filter = key->shape;
+	*probed = key->shape;
 	if (find_slot(old, key, &slot))
 		return true;
 	for (__u32 i = 0; i < list->count; i++) {
-		*filter = rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
-		if (rule_can_expand(&key->shape, filter) && is_expanded(old, key, filter))
+		*probed = rule_shape_of_tag(abi_shape_at(list, i)->tag, key->shape.family);
+		if (rule_can_expand(&key->shape, probed) && is_expanded(old, key, probed))
 			return true;
 	}
 	return false;
@@ -106,14 +106,14 @@ static bool find_old_target(const struct filter *old, const struct rule_key *key
  * that no narrower rule has, since that rule would show packets that it does not match. The search starts
  * with the last expanded key, because lists name the first networks of a prefix more often.
  */
-static bool find_heir(const struct carrying *carrying, const struct rule_key *key, const struct rule_shape *filter,
+static bool find_heir(const struct carrying *carrying, const struct rule_key *key, const struct rule_shape *probed,
 		      __u32 *heir)
 {
-	const __u64 last = (1ULL << rule_expansion_bits(&key->shape, filter)) - 1;
+	const __u64 last = (1ULL << rule_expansion_bits(&key->shape, probed)) - 1;
 	__u32 slot;
 
 	for (__u64 i = 0; i <= last; i++) {
-		const struct rule_key expanded = rule_expand(key, filter, last - i);
+		const struct rule_key expanded = rule_expand(key, probed, last - i);
 
 		if (!find_slot(carrying->entries->filter, &expanded, &slot))
 			return false;
@@ -129,18 +129,18 @@ static bool find_heir(const struct carrying *carrying, const struct rule_key *ke
 static void carry_key(const struct carrying *carrying, const struct rule_key *key)
 {
 	const struct filter_entries *entries = carrying->entries;
-	const struct rule_shape *filter = &shape_list_find(&entries->shapes, &key->shape)->probed_as;
-	struct rule_shape old_target = *filter;
+	const struct rule_shape *probed = &shape_list_find(&entries->shapes, &key->shape)->probed_as;
+	struct rule_shape old_probed = *probed;
 	__u32 old_slot, heir;
 	bool is_same;
 
-	if (entries->is_replanned && !find_old_target(entries->predecessor, key, &old_target))
+	if (entries->is_replanned && !find_old_shape(entries->predecessor, key, &old_probed))
 		return;
-	is_same = !memcmp(&old_target, filter, sizeof(old_target));
-	if (!is_same && !find_heir(carrying, key, filter, &heir))
+	is_same = !memcmp(&old_probed, probed, sizeof(old_probed));
+	if (!is_same && !find_heir(carrying, key, probed, &heir))
 		return;
-	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_target); i++) {
-		const struct rule_key old = rule_expand(key, &old_target, i);
+	for (__u64 i = 0; i < 1ULL << rule_expansion_bits(&key->shape, &old_probed); i++) {
+		const struct rule_key old = rule_expand(key, &old_probed, i);
 
 		if (is_counted(carrying, &old) && find_slot(entries->predecessor, &old, &old_slot) &&
 		    (!is_same || find_slot(entries->filter, &old, &heir)))
@@ -183,26 +183,10 @@ static int note_rule(const struct rule *rule, void *context)
 	return keys_each(&carrying->entries->shapes, rule, note_key, carrying);
 }
 
-static int carry_all(struct carrying *carrying)
-{
-	struct store *store = carrying->entries->store;
-	int error = 0;
-
-	if (!note_counted(carrying))
-		return 0;
-	if (carrying->entries->is_replanned) {
-		carrying->narrowest =
-			calloc(table_slots(&carrying->entries->filter->table), sizeof(*carrying->narrowest));
-		error = carrying->narrowest ? store_each(store, note_rule, carrying) : -ENOMEM;
-	}
-	carrying->rule = 0;
-	return error ? error : store_each(store, carry_rule, carrying);
-}
-
 int filter_entries_find_heirs(struct filter_entries *entries, struct reason *reason)
 {
 	struct carrying carrying = { .entries = entries, .counted_bits = 64 };
-	int error;
+	int error = 0;
 
 	if (!entries->predecessor)
 		return 0;
@@ -211,13 +195,23 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 	carrying.counted = calloc(carrying.counted_bits / 64, sizeof(*carrying.counted));
 	if (!entries->heir)
 		entries->heir = calloc(table_slots(&entries->predecessor->table), sizeof(*entries->heir));
-	error = entries->heir && carrying.counted ? carry_all(&carrying) : -ENOMEM;
+	if (!entries->heir || !carrying.counted) {
+		error = -ENOMEM;
+	} else if (note_counted(&carrying)) {
+		if (entries->is_replanned) {
+			carrying.narrowest = calloc(table_slots(&entries->filter->table), sizeof(*carrying.narrowest));
+			error = carrying.narrowest ? store_each(entries->store, note_rule, &carrying) : -ENOMEM;
+		}
+		carrying.rule = 0;
+		if (!error)
+			error = store_each(entries->store, carry_rule, &carrying);
+	}
 	entries->searches++;
 	free(carrying.counted);
 	free(carrying.narrowest);
 	if (error == -ENOMEM)
 		return reason_set(reason, error, "no memory to carry counts over");
-	return error ? filter_say_store_unread(error, reason) : 0;
+	return error ? filter_say_unread(error, reason) : 0;
 }
 
 void filter_entries_carry_counts(const struct filter_entries *entries, const struct filter *from,

@@ -19,7 +19,7 @@ int filter_entries_open(struct filter_entries *entries, struct filter *filter, s
 	if (!error)
 		error = store_shapes(store, &entries->shapes);
 	if (error)
-		return filter_say_store_unread(error, reason);
+		return filter_say_unread(error, reason);
 	entries->is_replanned = predecessor && filter_own(predecessor)->plan != info.plan;
 	entries->is_building = is_building;
 	entries->expected = info.keys;
@@ -34,21 +34,6 @@ void filter_entries_close(struct filter_entries *entries)
 	free(entries->shortcut);
 	free(entries->heir);
 	*entries = (struct filter_entries){};
-}
-
-static int note_shortcut(struct filter_entries *entries, const struct rule_key *key)
-{
-	if (entries->shortcuts == entries->shortcuts_room) {
-		const size_t room = 2 * entries->shortcuts_room + 64;
-		struct rule_key *grown = realloc(entries->shortcut, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		entries->shortcut = grown;
-		entries->shortcuts_room = room;
-	}
-	entries->shortcut[entries->shortcuts++] = *key;
-	return 0;
 }
 
 /* Puts the entries that have been collected so far into the table, if it is being built. */
@@ -79,9 +64,19 @@ static int put_key(struct filter_entries *entries, const struct rule_key *key, _
 	hints_mark(entries->hints, key, hint);
 	entries->count++;
 	entries->collected++;
-	if (hints_can_shorten(&key->shape) && !tick)
-		error = note_shortcut(entries, key);
-	return !error && entries->count == entries->room ? build(entries) : error;
+	if (hints_can_shorten(&key->shape) && !tick) {
+		if (entries->shortcuts == entries->shortcuts_room) {
+			const size_t room = 2 * entries->shortcuts_room + 64;
+			struct rule_key *grown = realloc(entries->shortcut, room * sizeof(*grown));
+
+			if (!grown)
+				return -ENOMEM;
+			entries->shortcut = grown;
+			entries->shortcuts_room = room;
+		}
+		entries->shortcut[entries->shortcuts++] = *key;
+	}
+	return entries->count == entries->room ? build(entries) : 0;
 }
 
 static int collect_key(const struct rule_key *key, bool is_shared, void *context)
@@ -127,7 +122,7 @@ int filter_entries_collect(struct filter_entries *entries, struct reason *reason
 		error = build(entries);
 	if (error == -ENOSPC)
 		return reason_set(reason, error, "cannot fill a new table: %s", strerror(-error));
-	return error && !reason->text[0] ? filter_say_store_unread(error, reason) : error;
+	return error && !reason->text[0] ? filter_say_unread(error, reason) : error;
 }
 
 void filter_entries_set_shortcuts(const struct filter_entries *entries)

@@ -162,7 +162,7 @@ int filter_say_unmapped(struct reason *reason)
 	return reason_set(reason, -ENOMEM, "no memory to map the filter's table");
 }
 
-int filter_say_store_unread(int error, struct reason *reason)
+int filter_say_unread(int error, struct reason *reason)
 {
 	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
 }

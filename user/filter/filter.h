@@ -4,19 +4,6 @@
  * the code of user/table/ that changes the table in these maps, which are mapped into our memory. The rules come
  * from a store. This folder sets a filter up, makes it equal to its store, replaces its table by a new one, and
  * publishes its shapes. user/change/ decides what changes.
- *
- *   filter.c             opens and closes a filter
- *   update_from_store.c  makes a filter equal to its store, in place or with a new table
- *   change_key.c         inserts, deletes and times one key
- *   table_size.c         when a table is full, and how large the next one must be
- *   new_table.c          makes a new table and puts it in the place of the old one
- *   carry_counts.c       carries the counts of rules over to a new table
- *   collect_entries.c    all entries that a store asks for
- *   rule_entries.c       the keys of one rule
- *   hints.c              hints and shortcuts
- *   publish_shapes.c     tells the packet path which shapes to look up
- *   run_state.c          policies, monitor-only, panic, unconfirmed changes
- *   upgrade.c            replaces a filter of another version
  */
 #ifndef XDP_CUCKOO_FILTER_H
 #define XDP_CUCKOO_FILTER_H
@@ -44,8 +31,8 @@ enum filter_change {
 /* Why a filter needs a new table. */
 enum filter_cause {
 	FILTER_TOO_SMALL,
-	FILTER_STUCK, /* too many keys share a few buckets: a new secret solves this */
-	FILTER_AGED, /* too long after its epoch for records to hold when a rule times out: a new table has a later epoch */
+	FILTER_STUCK,    /* too many keys share a few buckets: a new secret solves this */
+	FILTER_AGED,     /* its epoch is too long ago for records to hold when a rule ends */
 	FILTER_NEW_PLAN, /* the store has chosen again which shapes are joined for look-up (rule/shapes.h) */
 	FILTER_AT_ONCE,  /* the whole change must take effect at once */
 };
@@ -80,11 +67,9 @@ int filter_reopen(struct filter *filter, struct reason *reason);
 /* The geometry of a filter's active table. If the filter is not set up: half of the room of its maps. */
 struct bucket_geometry filter_geometry(const struct kernel_filter *kernel);
 
-/* The number of slots for which the maps have room, in each table. */
-__u64 filter_room(const struct kernel_filter *kernel);
-
-/* The number of tables for which the maps have room: 1 or ABI_TABLES. */
+/* The number of tables for which the maps have room, 1 or ABI_TABLES; and of slots, in each table. */
 unsigned int filter_tables(const struct kernel_filter *kernel);
+__u64 filter_room(const struct kernel_filter *kernel);
 
 /* The hints of a filter's active table. There are ABI_HINTS of them. */
 const __u8 *filter_hints_of(const struct kernel_filter *kernel);
@@ -118,9 +103,6 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 
 /* Makes the table equal to the store in place, whatever it holds now. `difference` may be NULL. */
 int filter_fill(struct filter *filter, struct store *store, struct table_difference *difference, struct reason *reason);
-
-/* Whether the table may get this many more keys without growing. */
-bool filter_has_room(const struct filter *filter, __u64 keys);
 
 /*
  * The number of slots for a new table, when `keys` keys did not fit into this one. If the present size is enough
@@ -178,18 +160,14 @@ bool filter_has_aged(const struct filter *filter, __u32 tick);
  */
 int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason);
 
-/* Deletes a key. 0; -ENOENT; -ENOMEM: see filter_say_unmapped(). */
-int filter_delete(struct filter *filter, const struct rule_key *key);
-
 /*
- * Makes a key end at another tick. Does nothing in compact tables. 0; -ENOENT; -ENOMEM: see
+ * Deletes a key, or makes it end at another tick, which does nothing in compact tables. 0; -ENOENT; -ENOMEM: see
  * filter_say_unmapped().
  */
+int filter_delete(struct filter *filter, const struct rule_key *key);
 int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick);
 
-/*
- * The hint bit of a shape. It is chosen at the first key of the shape. -E2BIG: too many shapes in one change.
- */
+/* The hint bit of a shape. It is chosen at the first key of the shape. -E2BIG: too many shapes in one change. */
 int filter_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint);
 
 /* Sets what the store says about how filters run: policies, monitor-only, and an unconfirmed change. */
@@ -221,10 +199,12 @@ void filter_note_counts(struct filter *filter);
 /* The same, and sets the table's generation: the store's, or ABI_GENERATION_DIRTY. */
 void filter_set_generation(struct filter *filter, __u64 generation);
 
-/* Sets the reason: a part of the table cannot be mapped. Returns -ENOMEM. */
+/*
+ * These set the reason. The store cannot be read: returns `error`. A part of the table cannot be mapped: returns
+ * -ENOMEM. `keys` keys do not fit into the table: returns -ENOSPC.
+ */
+int filter_say_unread(int error, struct reason *reason);
 int filter_say_unmapped(struct reason *reason);
-
-/* Sets the reason: `keys` keys do not fit into the table. Returns -ENOSPC. */
 int filter_say_full(const struct filter *filter, __u64 keys, struct reason *reason);
 
 #endif

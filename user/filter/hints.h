@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The hints of a table: sets them, and decides whether packets shall read them. include/shape.h explains
+ * The hints of a table: sets them, and decides whether packets read them. include/shape.h explains
  * hints and shortcuts. `hints` is plain memory of ABI_HINTS bytes, which readers may read at the same time.
  */
 #ifndef XDP_CUCKOO_HINTS_H

@@ -21,11 +21,7 @@ struct filter_entries {
 	size_t shortcuts, shortcuts_room;
 	const struct filter *predecessor; /* the old table, whose counts are carried over; or NULL */
 	bool is_replanned;                /* shapes have other filters than in the old table */
-	/*
-	 * For each old slot: 1 + the new slot that gets its count. Other values (0 or a mark): it has no
-	 * heir.
-	 */
-	__u32 *heir;
+	__u32 *heir;             /* by old slot: 1 + the new slot that gets its count; 0 or a mark: none does */
 	__u32 searches;          /* how often heirs have been searched */
 	const struct rule *rule; /* the one that is being collected */
 	struct reason *reason;
@@ -40,10 +36,7 @@ int filter_entries_open(struct filter_entries *entries, struct filter *filter, s
 			const struct filter *predecessor, bool is_building, struct reason *reason);
 void filter_entries_close(struct filter_entries *entries);
 
-/*
- * Collects all entries under the filter's present secret. -ENOSPC: they do not fit into the table that is
- * built.
- */
+/* Collects all entries under the filter's present secret. -ENOSPC: they do not fit into the table. */
 int filter_entries_collect(struct filter_entries *entries, struct reason *reason);
 
 /* Sets the shortcuts of the keys. Call this when they are in the table. */
@@ -91,8 +84,7 @@ bool filter_holds(const struct filter *filter, __u64 keys);
 
 /* ---- filter.c ---- */
 
-/* Set the reason. The first returns `error`, the second -EEXIST. */
-int filter_say_store_unread(int error, struct reason *reason);
+/* Sets the reason: the filter belongs to another store. Returns -EEXIST. */
 int filter_say_other_store(const struct kernel_filter *kernel, struct reason *reason);
 
 /* The filter's table in the config. */

@@ -22,18 +22,6 @@
 
 /* ---- from the store to a table ---- */
 
-static void clear(struct filter *filter)
-{
-	struct table *table = &filter->table;
-
-	memset(table->memory.bucket, 0, table_bucket_bytes(table->format, table->geometry));
-	if (table->memory.record)
-		memset(table->memory.record, 0, table_slots(table) * sizeof(*table->memory.record));
-	table_reset_counts(table);
-	memset(filter_hints(filter), 0, ABI_HINTS);
-	table->used = 0;
-}
-
 /* 0 or -errno. getrandom() may return after 256 bytes. */
 static int draw_secret(struct hash_secret *secret)
 {
@@ -52,9 +40,10 @@ static int draw_secret(struct hash_secret *secret)
 static int build_once(struct filter *filter, struct filter_entries *entries, struct reason *reason)
 {
 	const bool is_new = !filter->kernel.attachments_count && !filter->table.used;
+	struct table *table = &filter->table;
 	int error = draw_secret(&filter_own(filter)->secret);
 
-	if (table_reach_all(&filter->table))
+	if (table_reach_all(table))
 		return filter_say_unmapped(reason);
 	if (error)
 		return reason_set(reason, error, "cannot draw a random secret: %s", strerror(-error));
@@ -62,8 +51,14 @@ static int build_once(struct filter *filter, struct filter_entries *entries, str
 	if (error)
 		return error;
 	/* The kernel has cleared new maps. Clearing them again would take as long. */
-	if (!is_new)
-		clear(filter);
+	if (!is_new) {
+		memset(table->memory.bucket, 0, table_bucket_bytes(table->format, table->geometry));
+		if (table->memory.record)
+			memset(table->memory.record, 0, table_slots(table) * sizeof(*table->memory.record));
+		table_reset_counts(table);
+		memset(filter_hints(filter), 0, ABI_HINTS);
+		table->used = 0;
+	}
 	return filter_entries_collect(entries, reason);
 }
 
@@ -254,19 +249,10 @@ static int prepare_new_maps(const struct filter *filter, struct filter *new, con
 	return 0;
 }
 
-static int say_held(const struct kernel_filter *kernel, struct reason *reason)
-{
-	const struct kernel_attachment *held = kernel_held_attachment(kernel);
-
-	return reason_set(reason, -EBUSY,
-			  "on '%s' libxdp's dispatcher holds the filter, so it keeps its maps, which have "
-			  "room for %llu slots; take it off (xdp-loader unload %s -i %u) and load it again with --capacity",
-			  held->interface, (unsigned long long)filter_room(kernel), held->interface, held->prog_id);
-}
-
 static int prepare(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
 		   bool shares_maps, struct reason *reason)
 {
+	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
 	struct filter_successor *successor = calloc(1, sizeof(*successor));
 	struct store_info info;
 	int error = store_info(store, &info);
@@ -276,13 +262,18 @@ static int prepare(struct filter *filter, struct store *store, const struct abi_
 	if (!successor)
 		return reason_set(reason, -ENOMEM, "no memory for a new table");
 	if (error)
-		filter_say_store_unread(error, reason);
+		filter_say_unread(error, reason);
 	else if (shares_maps)
 		error = prepare_in_maps(filter, &successor->filter, slots, reason);
-	else if (kernel_held_attachment(&filter->kernel))
-		error = info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100 ?
-				filter_say_full(filter, info.keys, reason) :
-				say_held(&filter->kernel, reason);
+	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
+		error = filter_say_full(filter, info.keys, reason);
+	else if (held)
+		error = reason_set(reason, -EBUSY,
+				   "on '%s' libxdp's dispatcher holds the filter, so it keeps its maps, which have "
+				   "room for %llu slots; take it off (xdp-loader unload %s -i %u) and load it again "
+				   "with --capacity",
+				   held->interface, (unsigned long long)filter_room(&filter->kernel), held->interface,
+				   held->prog_id);
 	else
 		error = prepare_new_maps(filter, &successor->filter, options, slots, info.keys, reason);
 	if (!error)
@@ -328,18 +319,29 @@ static int replace_filter(struct filter *filter, struct filter *new, struct reas
 	return 0;
 }
 
-/* Makes the other table of the same maps active: all interfaces change at the same instant. */
-static void exchange_tables(struct abi_config *config, const struct filter *new)
+int filter_succeed(struct filter *filter, struct reason *reason)
 {
-	config->geometry = new->table.geometry;
-	config->used = new->table.used;
-	__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
-	wait_for_packets(config);
-}
+	struct filter_successor *successor = filter->successor;
+	struct filter *new = &successor->filter;
+	int error = new->shares_maps ? 0 : replace_filter(filter, new, reason);
 
-/* Makes `filter` what `new` is. */
-static void become(struct filter *filter, struct filter *new)
-{
+	if (error) {
+		filter_drop_successor(filter);
+		return error;
+	}
+	if (new->shares_maps) {
+		struct abi_config *config = filter->kernel.config;
+
+		/* All interfaces change to the other table of the same maps at the same instant. */
+		config->geometry = new->table.geometry;
+		config->used = new->table.used;
+		__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
+		wait_for_packets(config);
+	}
+	error = filter_entries_find_heirs(&successor->entries, reason);
+	filter_entries_carry_counts(&successor->entries, filter, new);
+	filter_entries_close(&successor->entries);
+	filter->successor = NULL;
 	new->state = filter->state;
 	new->cause = filter->cause;
 	new->slots_before = table_slots(&filter->table);
@@ -350,25 +352,6 @@ static void become(struct filter *filter, struct filter *new)
 		filter_close(filter);
 	}
 	*filter = *new;
-}
-
-int filter_succeed(struct filter *filter, struct reason *reason)
-{
-	struct filter_successor *successor = filter->successor;
-	struct filter *new = &successor->filter;
-	int error = new->shares_maps ? 0 : replace_filter(filter, new, reason);
-
-	if (new->shares_maps)
-		exchange_tables(filter->kernel.config, new);
-	if (error) {
-		filter_drop_successor(filter);
-		return error;
-	}
-	error = filter_entries_find_heirs(&successor->entries, reason);
-	filter_entries_carry_counts(&successor->entries, filter, new);
-	filter_entries_close(&successor->entries);
-	filter->successor = NULL;
-	become(filter, new);
 	free(successor);
 	return error;
 }

@@ -39,25 +39,6 @@ int filter_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hi
 	return 0;
 }
 
-static int compile(struct filter *filter, const struct shape_list *shapes, enum flow_family family,
-		   struct abi_shape_list *wanted)
-{
-	struct rule_shape filters[ABI_SHAPES_MAX];
-	const size_t count = shape_list_probed(shapes, family, filters);
-	int error = 0;
-
-	*wanted = (struct abi_shape_list){ .count = count };
-	for (size_t i = 0; i < count && !error; i++) {
-		struct abi_shape *shape = &wanted->shape[abi_shape_place(1U << i)];
-
-		rule_shape_compile(&filters[i], shape);
-		error = filter_hint(filter, &filters[i], &shape->hint);
-	}
-	hints_compile(wanted, family, filter->kernel.options.has_counts);
-	wanted->reads_hints = hints_pay(filter_hints(filter), wanted, family);
-	return error;
-}
-
 /* For each family: fills the idle list, flips, and waits until no packet uses the old list. */
 static int publish_all(struct filter *filter, const struct abi_shape_list wanted[FLOW_FAMILIES], struct reason *reason)
 {
@@ -79,16 +60,28 @@ static int publish_all(struct filter *filter, const struct abi_shape_list wanted
 int filter_publish(struct filter *filter, struct store *store, struct reason *reason)
 {
 	struct abi_shape_list wanted[FLOW_FAMILIES];
+	struct rule_shape probed[ABI_SHAPES_MAX];
 	struct shape_list shapes;
 	int error = store_shapes(store, &shapes);
 
 	if (error)
-		return filter_say_store_unread(error, reason);
-	for (enum flow_family family = 0; family < FLOW_FAMILIES && !error; family++)
-		error = compile(filter, &shapes, family, &wanted[family]);
-	if (error)
-		return reason_set(reason, error,
-				  "the change has too many kinds of rules; split it into smaller changes");
+		return filter_say_unread(error, reason);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		struct abi_shape_list *list = &wanted[family];
+
+		*list = (struct abi_shape_list){ .count = shape_list_probed(&shapes, family, probed) };
+		for (size_t i = 0; i < list->count && !error; i++) {
+			struct abi_shape *shape = &list->shape[abi_shape_place(1U << i)];
+
+			rule_shape_compile(&probed[i], shape);
+			error = filter_hint(filter, &probed[i], &shape->hint);
+		}
+		if (error)
+			return reason_set(reason, error,
+					  "the change has too many kinds of rules; split it into smaller changes");
+		hints_compile(list, family, filter->kernel.options.has_counts);
+		list->reads_hints = hints_pay(filter_hints(filter), list, family);
+	}
 	return publish_all(filter, wanted, reason);
 }
 
@@ -113,36 +106,32 @@ bool filter_has_passing_to_publish(const struct filter *filter)
 	return false;
 }
 
-static void append(const struct filter_shapes *shapes, enum rule_action action, struct abi_shape_list *wanted)
-{
-	for (size_t i = 0; i < shapes->count; i++) {
-		struct abi_shape *shape;
-
-		if (shapes->shape[i].action != action)
-			continue;
-		shape = &wanted->shape[abi_shape_place(1U << wanted->count)];
-		rule_shape_compile(&shapes->shape[i], shape);
-		shape->hint = shapes->hint[i];
-		wanted->count++;
-	}
-}
-
 int filter_publish_passing(struct filter *filter, struct reason *reason)
 {
+	static const enum rule_action order[RULE_ACTIONS] = { RULE_PASS, RULE_DROP };
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		const struct filter_shapes *shapes = &filter->shapes[family];
-		const struct abi_shape_list *list = abi_shapes(filter_own(filter), family);
+		struct abi_shape_list *list = &wanted[family];
 
-		wanted[family] = *list;
+		*list = *abi_shapes(filter_own(filter), family);
 		if (!has_passing(shapes, list))
 			continue;
-		wanted[family] = (struct abi_shape_list){};
-		append(shapes, RULE_PASS, &wanted[family]);
-		append(shapes, RULE_DROP, &wanted[family]);
-		hints_compile(&wanted[family], family, filter->kernel.options.has_counts);
-		wanted[family].reads_hints = hints_pay(filter_hints(filter), &wanted[family], family);
+		*list = (struct abi_shape_list){};
+		for (size_t i = 0; i < RULE_ACTIONS * shapes->count; i++) {
+			const size_t from = i % shapes->count;
+			struct abi_shape *shape;
+
+			if (shapes->shape[from].action != order[i / shapes->count])
+				continue;
+			shape = &list->shape[abi_shape_place(1U << list->count)];
+			rule_shape_compile(&shapes->shape[from], shape);
+			shape->hint = shapes->hint[from];
+			list->count++;
+		}
+		hints_compile(list, family, filter->kernel.options.has_counts);
+		list->reads_hints = hints_pay(filter_hints(filter), list, family);
 	}
 	return publish_all(filter, wanted, reason);
 }

@@ -26,42 +26,34 @@ int keys_each(const struct shape_list *list, const struct rule *rule,
 	return result;
 }
 
-/* Adds the rules of one shape that have the key `query`. */
-static int add_shape(struct store *store, const struct rule *query, const struct rule_shape *shape,
-		     struct keys_state *state)
-{
-	struct rule rules[RULE_KEYS_MAX];
-	const size_t count = rule_generalise(query, shape, rules);
-	int error;
-
-	for (size_t i = 0; i < count; i++) {
-		error = store_get(store, &rules[i]);
-		if (error == -ENOENT)
-			continue;
-		if (error)
-			return error;
-		if (!state->rules++) {
-			state->owner = rules[i];
-			state->timeout_ms = rules[i].timeout_ms;
-		} else if (!rules[i].timeout_ms || (state->timeout_ms && rules[i].timeout_ms > state->timeout_ms)) {
-			state->timeout_ms = rules[i].timeout_ms;
-		}
-	}
-	return 0;
-}
-
 int keys_state(struct store *store, const struct shape_list *list, const struct rule_key *key, struct keys_state *state)
 {
 	const struct rule query = rule_of_key(key);
-	int error = 0;
+	struct rule rules[RULE_KEYS_MAX];
 
 	state->rules = 0;
 	state->timeout_ms = 0;
-	for (size_t i = 0; i < list->count && !error; i++)
-		if (!memcmp(&list->entry[i].probed_as, &key->shape, sizeof(key->shape)))
-			error = add_shape(store, &query, &list->entry[i].shape, state);
-	if (error)
-		return error;
+	for (size_t i = 0; i < list->count; i++) {
+		size_t count;
+
+		if (memcmp(&list->entry[i].probed_as, &key->shape, sizeof(key->shape)))
+			continue;
+		count = rule_generalise(&query, &list->entry[i].shape, rules);
+		for (struct rule *rule = rules; rule < rules + count; rule++) {
+			int error = store_get(store, rule);
+
+			if (error == -ENOENT)
+				continue;
+			if (error)
+				return error;
+			if (!state->rules)
+				state->owner = *rule;
+			if (!state->rules || !rule->timeout_ms ||
+			    (state->timeout_ms && rule->timeout_ms > state->timeout_ms))
+				state->timeout_ms = rule->timeout_ms;
+			state->rules++;
+		}
+	}
 	return state->rules ? 0 : -ENOENT;
 }
 

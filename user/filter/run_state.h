@@ -16,9 +16,7 @@ __s64 run_confirm_left_ms(const struct kernel_filter *filter);
 /* Whether it passes everything because nobody confirmed in time. */
 bool run_is_confirm_late(const struct kernel_filter *filter);
 
-/*
- * Whether rules are in force: it is set up, and not in panic, not monitor-only and not unconfirmed too long.
- */
+/* Whether rules are in force: it is set up, and not in panic, not monitor-only and not unconfirmed too long. */
 bool run_is_filtering(const struct kernel_filter *filter);
 
 #endif

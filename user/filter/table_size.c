@@ -24,18 +24,14 @@ bool filter_holds(const struct filter *filter, __u64 keys)
 	return keys <= table_slots(&filter->table) * TABLE_LOAD_PERCENT / 100;
 }
 
-bool filter_has_room(const struct filter *filter, __u64 keys)
-{
-	return filter_holds(filter, filter->table.used + keys);
-}
-
 __u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys)
 {
-	const __u64 room = filter_room(&filter->kernel), slots = table_slots(&filter->table);
-	__u64 wanted = table_slots_for(keys + keys / 2);
+	const __u64 room = filter_room(&filter->kernel);
+	__u64 wanted;
 
 	if (filter_holds(filter, keys))
-		return slots;
+		return table_slots(&filter->table);
+	wanted = table_slots_for(keys + keys / 2);
 	/* Use all the room of the maps if that is enough, because new maps need a new program. */
 	if (wanted > room && filter_tables(&filter->kernel) == ABI_TABLES && table_slots_for(keys + keys / 8) <= room)
 		return room;

@@ -54,7 +54,7 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 	int error = store_info(store, &info);
 
 	if (error)
-		return filter_say_store_unread(error, reason);
+		return filter_say_unread(error, reason);
 	config->generation = ABI_GENERATION_DIRTY;
 	/*
 	 * Entries are deleted in no order. If all go, publish the empty list of shapes first; otherwise an
@@ -74,25 +74,10 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 
 static int grow(struct filter *filter, struct store *store, const struct store_info *info, struct reason *reason)
 {
-	__u64 slots = filter_slots_to_grow_to(filter, info->keys);
-	int error;
+	int error = filter_rebuild(filter, store, filter_slots_to_grow_to(filter, info->keys), reason);
 
-	error = filter_rebuild(filter, store, slots, reason);
 	if (!error)
 		filter->kernel.config->generation = info->generation;
-	return error;
-}
-
-static int fill_new(struct filter *filter, struct store *store, struct reason *reason)
-{
-	struct filter_entries entries;
-	int error = filter_entries_open(&entries, filter, store, NULL, true, reason);
-
-	if (!error)
-		error = filter_build(filter, &entries, reason);
-	if (!error)
-		error = filter_publish(filter, store, reason);
-	filter_entries_close(&entries);
 	return error;
 }
 
@@ -101,6 +86,7 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 		  struct reason *reason)
 {
 	struct abi_config *config = filter->kernel.config;
+	struct filter_entries entries;
 	int error;
 
 	config->version = ABI_VERSION;
@@ -117,7 +103,12 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 		return error;
 	if (!filter_holds(filter, info->keys))
 		return grow(filter, store, info, reason);
-	error = fill_new(filter, store, reason);
+	error = filter_entries_open(&entries, filter, store, NULL, true, reason);
+	if (!error)
+		error = filter_build(filter, &entries, reason);
+	if (!error)
+		error = filter_publish(filter, store, reason);
+	filter_entries_close(&entries);
 	if (error)
 		return error;
 	config->generation = info->generation;
@@ -127,17 +118,16 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 }
 
 /*
- * Repairs in place if the plan (the filters of shapes) is the same. With another plan, entries would go
- * before those that replace them come, so it makes a new table if it can.
+ * Repairs in place if the table was made for the same plan: which shapes are looked up as which. Under another plan,
+ * entries would go before those that replace them come, so it makes a new table if it can.
  */
 static int repair(struct filter *filter, struct store *store, const struct store_info *info, struct reason *reason)
 {
-	const bool is_same_plan = filter_own(filter)->plan == info->plan;
-	int error;
+	const bool is_other_plan = filter_own(filter)->plan != info->plan;
+	int error = -ENOSPC;
 
-	if (!is_same_plan && filter_can_prepare(filter, filter_slots_to_grow_to(filter, info->keys)))
-		return grow(filter, store, info, reason);
-	error = filter_fill(filter, store, NULL, reason);
+	if (!is_other_plan || !filter_can_prepare(filter, filter_slots_to_grow_to(filter, info->keys)))
+		error = filter_fill(filter, store, NULL, reason);
 	return error == -ENOSPC ? grow(filter, store, info, reason) : error;
 }
 
@@ -148,7 +138,7 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 	int error = store_info(store, &info);
 
 	if (error)
-		return filter_say_store_unread(error, reason);
+		return filter_say_unread(error, reason);
 	/*
 	 * Either may be missing if a tool died during set-up; the filter passes everything until this ends.
 	 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the files of the library share. No other folder includes this. */
-#ifndef XDP_CUCKOO_XDP_CUCKOO_INTERNAL_H
-#define XDP_CUCKOO_XDP_CUCKOO_INTERNAL_H
+#ifndef XDP_CUCKOO_LIBRARY_INTERNAL_H
+#define XDP_CUCKOO_LIBRARY_INTERNAL_H
 
 /* Only these functions are visible in the library. */
 #pragma GCC visibility push(default)
@@ -38,17 +38,11 @@ int public_leave(struct xdp_cuckoo_filter *filter, int error);
 /* The same for functions that change something and cannot be part of a change. */
 int public_enter_alone(struct xdp_cuckoo_filter *filter);
 
-/*
- * Opens `filter->session`, with the guard unless XDP_CUCKOO_FORCE is set. public_close_session() accepts a closed
- * one.
- */
-int public_open_apply(struct xdp_cuckoo_filter *filter);
+/* Opens filter->session, with the guard unless XDP_CUCKOO_FORCE is set. Closing accepts a closed session. */
+int public_open_session(struct xdp_cuckoo_filter *filter);
 void public_close_session(struct xdp_cuckoo_filter *filter);
 
-/*
- * Gets the store of the current change, or opens the store to read. public_close_store() closes the latter.
- * 0; -ENOENT; other -errno.
- */
+/* Gets the store of the current change, or opens the store to read; then public_close_store() closes it. */
 int public_open_store(struct xdp_cuckoo_filter *filter, struct store **store);
 void public_close_store(const struct xdp_cuckoo_filter *filter, struct store *store);
 

@@ -54,7 +54,7 @@ int public_leave(struct xdp_cuckoo_filter *filter, int error)
 	return error;
 }
 
-int public_open_apply(struct xdp_cuckoo_filter *filter)
+int public_open_session(struct xdp_cuckoo_filter *filter)
 {
 	const bool has_guard = !(filter->flags & XDP_CUCKOO_FORCE);
 	int error = has_guard ? guard_open(&filter->guard, &filter->reason) : 0;
@@ -130,18 +130,6 @@ static int check_standard_files(struct reason *reason)
 	return 0;
 }
 
-static int check_arguments(const char *name, unsigned int flags, struct reason *reason)
-{
-	if (!session_is_name(name))
-		return reason_set(reason, -EINVAL,
-				  "name '%.40s': 1 to %d letters, digits, '.', '_' or '-', starting "
-				  "with none of '.' and '-'",
-				  name, ABI_NAME_BYTES - 1);
-	if (flags & ~FLAGS)
-		return reason_set(reason, -EINVAL, "flags %#x do not exist", flags & ~FLAGS);
-	return check_standard_files(reason);
-}
-
 /* Finds errors that every later call would meet. */
 static int try(struct xdp_cuckoo_filter *filter)
 {
@@ -149,7 +137,7 @@ static int try(struct xdp_cuckoo_filter *filter)
 	int error;
 
 	if (filter->flags & XDP_CUCKOO_CHANGE) {
-		error = public_open_apply(filter);
+		error = public_open_session(filter);
 		public_close_session(filter);
 	} else {
 		error = public_open_store(filter, &store);
@@ -170,7 +158,15 @@ int xdp_cuckoo_open(const char *name, const char *state, unsigned int flags, str
 	name = name ? name : SESSION_NAME_DEFAULT;
 	kernel_listen();
 	new->flags = flags;
-	error = check_arguments(name, flags, &new->reason);
+	if (!session_is_name(name))
+		error = reason_set(&new->reason, -EINVAL,
+				   "name '%.40s': 1 to %d letters, digits, '.', '_' or '-', starting "
+				   "with none of '.' and '-'",
+				   name, ABI_NAME_BYTES - 1);
+	else if (flags & ~FLAGS)
+		error = reason_set(&new->reason, -EINVAL, "flags %#x do not exist", flags & ~FLAGS);
+	else
+		error = check_standard_files(&new->reason);
 	if (!error) {
 		strcpy(new->name, name);
 		error = keep_state(new, state);
@@ -198,16 +194,9 @@ const char *xdp_cuckoo_error(const struct xdp_cuckoo_filter *filter)
 
 /* ---- changes ---- */
 
-static void end(struct xdp_cuckoo_filter *filter)
-{
-	filter->is_changing = false;
-	filter->refused = 0;
-	public_close_session(filter);
-}
-
 static int begin(struct xdp_cuckoo_filter *filter)
 {
-	int error = public_open_apply(filter);
+	int error = public_open_session(filter);
 
 	if (error)
 		return error;
@@ -221,23 +210,21 @@ static int begin(struct xdp_cuckoo_filter *filter)
 	return 0;
 }
 
+/* Commits, or aborts after an error. */
+static int end(struct xdp_cuckoo_filter *filter, int error)
+{
+	error = change_end(&filter->session, error, &filter->reason);
+	filter->is_changing = false;
+	filter->refused = 0;
+	public_close_session(filter);
+	return error;
+}
+
 int xdp_cuckoo_begin(struct xdp_cuckoo_filter *filter)
 {
 	int error = public_enter_alone(filter);
 
 	return public_leave(filter, error ? error : begin(filter));
-}
-
-static int commit(struct xdp_cuckoo_filter *filter)
-{
-	int error = filter->refused;
-
-	if (error)
-		change_abort(&filter->session);
-	else
-		error = change_commit(&filter->session, &filter->reason);
-	end(filter);
-	return error;
 }
 
 /* Commit and abort must also end a change that an error has ended early. */
@@ -254,116 +241,85 @@ int xdp_cuckoo_commit(struct xdp_cuckoo_filter *filter)
 {
 	int error = enter_to_end(filter);
 
-	return public_leave(filter, error ? error : commit(filter));
+	return public_leave(filter, error ? error : end(filter, filter->refused));
 }
 
 int xdp_cuckoo_abort(struct xdp_cuckoo_filter *filter)
 {
 	int error = enter_to_end(filter);
 
-	if (!error) {
-		change_abort(&filter->session);
-		end(filter);
-	}
+	if (!error)
+		end(filter, -ECANCELED);
 	return public_leave(filter, error);
 }
 
-/* One step of a change. *count is the number of rules it has deleted, if it counts. */
-typedef int (*change_step)(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count);
+/* ---- steps of a change, or changes of their own ---- */
 
-static bool ends_change(int error)
+/* Begins a change unless one is under way. `from` NULL: the step needs no rule. */
+static int begin_step(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from, struct rule *rule,
+		      bool *is_own)
 {
-	return error && error != -EEXIST && error != -ENOENT && error != -EINVAL;
+	int error;
+
+	*is_own = !filter->is_changing;
+	error = *is_own ? public_enter_alone(filter) : public_enter(filter);
+	if (!error && from)
+		error = public_read_rule(from, rule, &filter->reason);
+	return error || !*is_own ? error : begin(filter);
 }
 
-/* Makes a step within the current change, or as a change of its own. */
-static int change(struct xdp_cuckoo_filter *filter, change_step step, const struct rule *rule, uint64_t *count)
+static int end_step(struct xdp_cuckoo_filter *filter, bool is_own, int error)
 {
-	const bool is_own = !filter->is_changing;
-	int error = is_own ? begin(filter) : 0;
+	const bool is_final = error && error != -EEXIST && error != -ENOENT && error != -EINVAL;
 
-	if (error)
-		return error;
-	error = step(filter, rule, count);
-	if (!is_own) {
-		filter->refused = ends_change(error) ? error : 0;
-		return error;
-	}
-	if (!error)
-		return commit(filter);
-	change_abort(&filter->session);
-	end(filter);
-	return error;
-}
-
-/* As public_enter(), for functions that change something and may be part of a change. */
-static int enter_to_change(struct xdp_cuckoo_filter *filter)
-{
-	int error = public_enter(filter);
-
-	return error || filter->is_changing ? error : public_enter_alone(filter);
-}
-
-static int change_rule(struct xdp_cuckoo_filter *filter, change_step step, const struct xdp_cuckoo_rule *from)
-{
-	struct rule rule;
-	int error = enter_to_change(filter);
-
-	if (!error)
-		error = public_read_rule(from, &rule, &filter->reason);
-	if (!error)
-		error = change(filter, step, &rule, NULL);
+	if (is_own)
+		return public_leave(filter, end(filter, error));
+	filter->refused = is_final ? error : 0;
 	return public_leave(filter, error);
 }
 
-static int add(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
+int xdp_cuckoo_add(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from)
 {
 	char text[RULE_TEXT_BYTES];
 	enum store_added added;
-	int error = change_add(&filter->session, rule, &added, &filter->reason);
+	struct rule rule;
+	bool is_own;
+	int error = begin_step(filter, from, &rule, &is_own);
 
-	(void)count;
+	if (error)
+		return public_leave(filter, error);
+	error = change_add(&filter->session, &rule, &added, &filter->reason);
 	if (!error && added == STORE_UNCHANGED)
-		return reason_set(&filter->reason, -EEXIST, "already there: %.250s", rule_format(rule, text));
-	return error;
+		error = reason_set(&filter->reason, -EEXIST, "already there: %.250s", rule_format(&rule, text));
+	return end_step(filter, is_own, error);
 }
 
-static int del(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
+int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from)
 {
 	char text[RULE_TEXT_BYTES];
 	enum store_deleted deleted;
-	int error = change_del(&filter->session, rule, &deleted, &filter->reason);
+	struct rule rule;
+	bool is_own;
+	int error = begin_step(filter, from, &rule, &is_own);
 
-	(void)count;
+	if (error)
+		return public_leave(filter, error);
+	error = change_del(&filter->session, &rule, &deleted, &filter->reason);
 	if (!error && deleted == STORE_NO_SUCH_RULE)
-		return reason_set(&filter->reason, -ENOENT, "no such rule: %.250s", rule_format(rule, text));
-	return error;
-}
-
-static int expire(struct xdp_cuckoo_filter *filter, const struct rule *rule, uint64_t *count)
-{
-	__u64 expired = 0;
-	int error = change_expire(&filter->session, &expired, &filter->reason);
-
-	(void)rule;
-	*count = expired;
-	return error;
-}
-
-int xdp_cuckoo_add(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule)
-{
-	return change_rule(filter, add, rule);
-}
-
-int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule)
-{
-	return change_rule(filter, del, rule);
+		error = reason_set(&filter->reason, -ENOENT, "no such rule: %.250s", rule_format(&rule, text));
+	return end_step(filter, is_own, error);
 }
 
 int xdp_cuckoo_expire(struct xdp_cuckoo_filter *filter, uint64_t *count)
 {
-	uint64_t ignored;
-	int error = enter_to_change(filter);
+	__u64 expired = 0;
+	bool is_own;
+	int error = begin_step(filter, NULL, NULL, &is_own);
 
-	return public_leave(filter, error ? error : change(filter, expire, NULL, count ? count : &ignored));
+	if (error)
+		return public_leave(filter, error);
+	error = change_expire(&filter->session, &expired, &filter->reason);
+	if (count)
+		*count = expired;
+	return end_step(filter, is_own, error);
 }

@@ -9,54 +9,37 @@
 
 _Static_assert(sizeof(struct xdp_cuckoo_info) == 64, "layout of the library's information");
 
-static int say_unread(struct xdp_cuckoo_filter *filter, int error)
-{
-	return reason_set(&filter->reason, error, "cannot read the store: %s", strerror(-error));
-}
-
 /* ---- test ---- */
-
-static int test(struct store *store, const struct rule *flow, enum xdp_cuckoo_answer *answer,
-		struct xdp_cuckoo_rule *decides)
-{
-	struct store_settings settings;
-	struct rule rule;
-	int error = query_test(store, flow, &rule);
-
-	*answer = XDP_CUCKOO_NOT_BLOCKED;
-	if (error == -ENOENT) {
-		error = store_settings(store, &settings);
-		if (!error && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-			*answer = XDP_CUCKOO_BLOCKED_BY_POLICY;
-		return error;
-	}
-	if (error)
-		return error;
-	*answer = rule.action == RULE_DROP ? XDP_CUCKOO_BLOCKED : XDP_CUCKOO_PASSED;
-	if (decides)
-		public_write_rule(&rule, decides);
-	return 0;
-}
 
 int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *flow,
 		    enum xdp_cuckoo_answer *answer, struct xdp_cuckoo_rule *rule)
 {
+	struct store_settings settings;
+	struct rule query, found;
 	struct store *store;
-	struct rule read;
 	int error = public_enter(filter);
 
 	*answer = XDP_CUCKOO_NOT_BLOCKED;
 	if (rule)
 		memset(rule, 0, sizeof(*rule));
 	if (!error)
-		error = public_read_rule(flow, &read, &filter->reason);
+		error = public_read_rule(flow, &query, &filter->reason);
 	if (!error)
 		error = public_open_store(filter, &store);
 	if (error)
 		return public_leave(filter, error);
-	error = test(store, &read, answer, rule);
+	error = query_test(store, &query, &found);
+	if (!error) {
+		*answer = found.action == RULE_DROP ? XDP_CUCKOO_BLOCKED : XDP_CUCKOO_PASSED;
+		if (rule)
+			public_write_rule(&found, rule);
+	} else if (error == -ENOENT) {
+		error = store_settings(store, &settings);
+		if (!error && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
+			*answer = XDP_CUCKOO_BLOCKED_BY_POLICY;
+	}
 	if (error)
-		say_unread(filter, error);
+		filter_say_unread(error, &filter->reason);
 	public_close_store(filter, store);
 	return public_leave(filter, error);
 }
@@ -98,7 +81,7 @@ int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter,
 	if (visiting.ended)
 		filter->reason.text[0] = '\0';
 	else if (error)
-		say_unread(filter, error);
+		filter_say_unread(error, &filter->reason);
 	public_close_store(filter, store);
 	return public_leave(filter, error);
 }
@@ -142,7 +125,7 @@ static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *i
 		info->timed_rules = stored.timed;
 		info->is_monitor_only = settings.is_monitor_only;
 	} else {
-		say_unread(filter, error);
+		filter_say_unread(error, &filter->reason);
 	}
 	public_close_store(filter, store);
 	return error;
@@ -175,43 +158,30 @@ static void write_count(const struct abi_counter counter[VERDICTS], const char *
 	};
 }
 
-static void write_counts(const struct tally *tally, struct xdp_cuckoo_count *counts, size_t room)
-{
-	struct abi_counter counter[ABI_COUNTERS], all[VERDICTS];
-
-	tally_sum(tally, TALLY_ALL, TALLY_ALL, counter);
-	tally_verdicts(counter, all);
-	for (size_t outcome = 0; outcome < OUTCOMES && outcome < room; outcome++)
-		write_count(&counter[outcome * VERDICTS], outcome_words[outcome].name, &counts[outcome]);
-	if (OUTCOMES < room)
-		write_count(all, "all", &counts[OUTCOMES]);
-}
-
-static int tally_of(const char *name, struct tally *tally, struct reason *reason)
-{
-	struct kernel_filter *running = NULL;
-	size_t count = 0;
-	int error = kernel_find(name, &running, &count, reason);
-
-	for (size_t i = 0; i < count && !error; i++)
-		if (tally_is_named(&running[i], name))
-			error = tally_add(tally, &running[i], reason);
-	kernel_filters_free(running, count);
-	return error;
-}
-
 int xdp_cuckoo_counts(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_count *counts, size_t room, size_t *count)
 {
+	struct abi_counter counter[ABI_COUNTERS], all[VERDICTS];
+	struct kernel_filter *running = NULL;
 	struct tally tally = {};
+	size_t filters = 0;
 	int error = public_enter(filter);
 
 	*count = 0;
 	if (!error)
-		error = tally_of(filter->name, &tally, &filter->reason);
+		error = kernel_find(filter->name, &running, &filters, &filter->reason);
+	for (size_t i = 0; i < filters && !error; i++)
+		if (tally_is_named(&running[i], filter->name))
+			error = tally_add(&tally, &running[i], &filter->reason);
+	kernel_filters_free(running, filters);
 	if (!error && !tally.filters)
 		error = reason_set(&filter->reason, -ENODEV, "no filter '%s' is running here", filter->name);
 	if (!error) {
-		write_counts(&tally, counts, room);
+		tally_sum(&tally, TALLY_ALL, TALLY_ALL, counter);
+		tally_verdicts(counter, all);
+		for (size_t outcome = 0; outcome < OUTCOMES && outcome < room; outcome++)
+			write_count(&counter[outcome * VERDICTS], outcome_words[outcome].name, &counts[outcome]);
+		if (OUTCOMES < room)
+			write_count(all, "all", &counts[OUTCOMES]);
 		*count = OUTCOMES + 1;
 	}
 	tally_close(&tally);

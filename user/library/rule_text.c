@@ -57,21 +57,12 @@ static bool is_tidy(const struct xdp_cuckoo_rule *from)
 	       is_zero(from->dst + used, sizeof(from->dst) - used);
 }
 
-static int check_comment(const char *comment, struct reason *reason)
-{
-	if (!memchr(comment, '\0', RULE_COMMENT_BYTES))
-		return reason_set(reason, -EINVAL, "the comment has no end");
-	if (!rule_is_plain(comment) || !rule_is_utf8(comment))
-		return reason_set(reason, -EINVAL, "the comment is not UTF-8 without quotes and control characters");
-	return 0;
-}
-
 int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, struct reason *reason)
 {
-	int error = check_comment(from->comment, reason);
-
-	if (error)
-		return error;
+	if (!memchr(from->comment, '\0', RULE_COMMENT_BYTES))
+		return reason_set(reason, -EINVAL, "the comment has no end");
+	if (!rule_is_plain(from->comment) || !rule_is_utf8(from->comment))
+		return reason_set(reason, -EINVAL, "the comment is not UTF-8 without quotes and control characters");
 	memset(rule, 0, sizeof(*rule));
 	rule->family = family_of(from);
 	rule->action = from->action;
@@ -98,15 +89,10 @@ int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, stru
 
 /* ---- to ---- */
 
-static uint16_t address_family(const struct rule *rule)
-{
-	return rule->family == FLOW_IPV4 ? AF_INET : rule->family == FLOW_IPV6 ? AF_INET6 : AF_UNSPEC;
-}
-
 void public_write_rule(const struct rule *from, struct xdp_cuckoo_rule *rule)
 {
 	memset(rule, 0, sizeof(*rule));
-	rule->family = address_family(from);
+	rule->family = from->family == FLOW_IPV4 ? AF_INET : from->family == FLOW_IPV6 ? AF_INET6 : AF_UNSPEC;
 	rule->action = from->action;
 	rule->fields = from->fields;
 	rule->proto = from->proto;

@@ -7,11 +7,11 @@
  *
  * Results. Functions that can fail return 0 or a negative errno value. xdp_cuckoo_error() then returns the
  * reason, one line. The line is the tool's: where it advises --force, use XDP_CUCKOO_FORCE. All functions
- * that use a filter can return these errors, and others from the system: -EPERM, -EACCES     the process
- * lacks privileges: see below
+ * that use a filter can return these errors, and others from the system:
+ *   -EPERM, -EACCES     the process lacks privileges: see below
  *   -ENOENT             nothing was ever stored under that name
- *   -EBADMSG, -EPROTO   the store or the running filter is damaged, or of another version -ENOSPC, -ENOMEM
- *   the disk, a table that cannot grow, or memory is full
+ *   -EBADMSG, -EPROTO   the store or the running filter is damaged, or of another version
+ *   -ENOSPC, -ENOMEM    the disk, a table that cannot grow, or memory is full
  *   -EBUSY              another thread uses the change of this handle, or a visit of this handle is active
  *   -EDEADLK            this thread has an active change or visit of another handle of the same name
  *   -EBADF              the handle was not opened

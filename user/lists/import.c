@@ -196,9 +196,8 @@ static int open_list(struct session *session, const struct import *import, struc
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
-static int make_import(struct session *session, void *context, struct reason *reason)
+static int make_import(struct session *session, struct import *import, struct reason *reason)
 {
-	struct import *import = context;
 	const struct import_options *options = import->options;
 	int error = 0;
 
@@ -225,7 +224,9 @@ int import_change(struct import *import, struct session *session, struct reason 
 	int error;
 
 	session->is_whole = import->options->is_replace;
-	error = change_make(session, make_import, import, reason);
+	error = change_begin(session, reason);
+	if (!error)
+		error = change_end(session, make_import(session, import, reason), reason);
 	output_progress_end();
 	return error;
 }

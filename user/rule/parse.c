@@ -83,7 +83,7 @@ static int parse_address(struct parser *parser, const struct keyword *keyword, c
 		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix%s", value,
 			    isalpha((unsigned char)*value) && strchr(value, '.') ?
 				    "; names are not looked up: write the address" :
-				    "");
+				    "; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32");
 	length = rule_address_bits(family);
 	if (slash && parse_number(slash, length, &length))
 		return fail(parser, "'%s': the prefix length must be 0 to %u%s", value, rule_address_bits(family),

@@ -4,7 +4,7 @@
  * this with a search that checks every rule against the key, bit by bit.
  */
 #include "unit/clock_fixture.h"
-#include "change/key_set.h"
+#include "change/pending_keys.h"
 #include "filter/rule_entries.h"
 
 #define RUNS 12
@@ -142,7 +142,7 @@ static __s64 later(__s64 a, __s64 b)
 struct visits {
 	const struct world *world;
 	const struct rule *rule;
-	struct key_set keys;
+	struct pending_keys keys;
 };
 
 static void check_state(const struct world *world, const struct rule_key *key, bool is_shared)
@@ -175,10 +175,10 @@ static int check_key(const struct rule_key *key, bool is_shared, void *context)
 	assert_true(has_key(visits->world, visits->rule, key, &flow));
 	assert_int_equal(flow.src_len, key->shape.src_len);
 	assert_int_equal(flow.dst_len, key->shape.dst_len);
-	assert_false(key_set_has(&visits->keys, key));
-	assert_int_equal(key_set_add(&visits->keys, key), 0);
+	assert_null(pending_keys_touched(&visits->keys, key));
+	assert_int_equal(pending_keys_touch(&visits->keys, key, false), 0);
 	/* Checks some of many keys. */
-	if (!below(visits->keys.count / 8 + 1))
+	if (!below(visits->keys.touched_count / 8 + 1))
 		check_state(visits->world, key, is_shared);
 	return 0;
 }
@@ -198,8 +198,8 @@ static void check_rule(const struct world *world, const struct rule *rule)
 		expected += 1ULL << (target->src_len - rule->src_len) << (target->dst_len - rule->dst_len);
 	}
 	assert_int_equal(keys_each(&world->shapes, rule, check_key, &visits), 0);
-	assert_int_equal(visits.keys.count, expected);
-	key_set_close(&visits.keys);
+	assert_int_equal(visits.keys.touched_count, expected);
+	pending_keys_close(&visits.keys);
 }
 
 TIME_TEST(test_against_rules_one_by_one)

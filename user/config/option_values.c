@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "config/load_options.h"
+#include "config/option_values.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "counters/outcome_words.h"
+
+int number_parse(const char *text, __u64 *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *number ? 0 : -EINVAL;
+}
 
 int load_mode_parse(const char *word, enum kernel_mode *mode)
 {
@@ -48,4 +59,27 @@ struct abi_options load_table(const struct load_options *load)
 bool load_describes_table(const struct load_options *load)
 {
 	return load->is_compact || load->fingerprint_bits || load->has_no_counters || load->has_no_spare;
+}
+
+enum abi_outcome policy_outcome_named(const char *word)
+{
+	enum abi_outcome outcome = 0;
+
+	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_words[outcome].word, word))
+		outcome++;
+	return outcome;
+}
+
+const char *policy_danger(enum abi_outcome outcome)
+{
+	switch (outcome) {
+	case OUTCOME_NO_RULE:
+		return "drops everything that no pass rule names: your session, and the answers to this host's "
+		       "own connections; add pass rules for these first";
+	case OUTCOME_NOT_IP:
+		return "drops ARP: this host and its gateway no longer find each other over IPv4, unless "
+		       "their neighbour entries are permanent";
+	default:
+		return NULL;
+	}
 }
