@@ -63,11 +63,10 @@ static size_t check_action(const struct pending_keys *pending, enum rule_action 
 	return seen;
 }
 
-static void test_added_keys_come_back(void **state)
+TEST(test_added_keys_come_back)
 {
 	struct pending_keys pending = {};
 
-	(void)state;
 	assert_int_equal(check_action(&pending, RULE_DROP), 0);
 	make_added_keys();
 	for (size_t i = 0; i < added_keys_count; i++)
@@ -154,12 +153,11 @@ static void fill(struct pending_keys *set, struct array *array, size_t tries)
 	agrees(set, array);
 }
 
-static void test_against_an_array(void **state)
+TEST(test_against_an_array)
 {
 	struct array *array = calloc(1, sizeof(*array));
 	struct pending_keys set = {};
 
-	(void)state;
 	for (int run = 0; run < RUNS; run++) {
 		fill(&set, array, below(KEYS_MAX));
 		pending_keys_close(&set);
@@ -170,13 +168,12 @@ static void test_against_an_array(void **state)
 	free(array);
 }
 
-static void test_growth(void **state)
+TEST(test_growth)
 {
 	struct rule_key key = key_of("10.0.0.0");
 	struct pending_keys set = {};
 	const __u64 first = key.key.word[0];
 
-	(void)state;
 	assert_null(pending_keys_touched(&set, &key));
 	for (size_t i = 0; i < 100000; i++) {
 		key.key.word[0] = first + i;
@@ -196,13 +193,12 @@ static void test_growth(void **state)
 }
 
 /* Keys with the same words but different families are different, also where their places collide. */
-static void test_families_are_apart(void **state)
+TEST(test_families_are_apart)
 {
 	const struct rule rule = rule_of("proto 0");
 	struct rule_key keys[RULE_KEYS_MAX], key;
 	struct pending_keys set = {};
 
-	(void)state;
 	assert_int_equal(rule_keys(&rule, keys), 2);
 	assert_memory_equal(&keys[0].key, &keys[1].key, sizeof(keys[0].key));
 	for (int run = 0; run < 10 * RUNS; run++) {
@@ -220,14 +216,4 @@ static void test_families_are_apart(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_added_keys_come_back),
-		cmocka_unit_test(test_against_an_array),
-		cmocka_unit_test(test_growth),
-		cmocka_unit_test(test_families_are_apart),
-	};
-
-	return cmocka_run_group_tests(tests, seed, NULL);
-}
+TEST_MAIN(seed, NULL)
