@@ -9,21 +9,22 @@ LLVM_STRIP ?= llvm-strip
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
 BUILD ?= build
 PREFIX ?= /usr/local
+SBINDIR ?= $(PREFIX)/sbin
 LIBDIR ?= $(PREFIX)/lib
 DESTDIR ?=
 V ?= 0
 WERROR ?= 0
 
-# Debian 12 packages that building needs; tests/install-packages.sh installs what is missing.
-BUILD_PACKAGES := clang llvm gcc libc6-dev linux-libc-dev pkg-config bpftool \
-	libbpf-dev liblmdb-dev libjansson-dev libmnl-dev libcap-dev libncurses-dev libmicrohttpd-dev
-DEB_PACKAGES := debhelper dpkg-dev lintian
+# Debian packages that building needs; tests/install-packages.sh installs what is missing.
+BUILD_PACKAGES := gcc libc6-dev \
+	$(shell sed -n '/^Build-Depends:/,/^[A-Z]/s/^ \([a-z0-9-]*\).*/\1/p' user/package/debian/control)
+DEB_PACKAGES := build-essential debhelper lintian
 
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
 
 WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
-# Both may be given on the command line, or by the environment, as packagers do; these are for all others.
+# Packagers give these two and CPPFLAGS in the environment or on the command line.
 CFLAGS ?= -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fPIE
 LDFLAGS ?= -pie -Wl,-z,relro,-z,now
 LIBRARY_NEEDS := libbpf lmdb libmnl libcap
@@ -32,7 +33,8 @@ USER_CPPFLAGS = -D_GNU_SOURCE -Iinclude -Iuser -Ibpf -I$(BUILD)
 USER_CFLAGS = -std=gnu11 $(WARNINGS) -Wmissing-prototypes -Wstrict-prototypes -Wshadow -pthread \
 	-ffunction-sections -fdata-sections
 LDLIBS = $(shell pkg-config --libs $(LIBRARIES)) -lm
-BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -Iinclude -Ibpf \
+# BTF names the source files: the same in every folder.
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -ffile-prefix-map=$(CURDIR)=. -Iinclude -Ibpf \
 	-idirafter /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
 
 OBJECT := $(BUILD)/xdp_cuckoo.bpf.o
@@ -55,6 +57,7 @@ FORMAT_PAGES := user/package/man/xdp-cuckoo-rules.5 user/package/man/xdp-cuckoo.
 CONCEPTS_PAGE := user/package/man/xdp-cuckoo.7
 
 UNITS := $(notdir $(wildcard user/package/systemd/*))
+INSTALLED = $(DESTDIR)$(SBINDIR)/xdp-cuckoo
 UNIT_DIR = $(DESTDIR)$(PREFIX)/lib/systemd/system
 LIBRARY_DIR = $(DESTDIR)$(PREFIX)/lib/xdp-cuckoo
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
@@ -86,7 +89,8 @@ $(BUILD)/user/kernel/bench_program.o: $(BUILD)/bench.skel.h
 
 $(BUILD)/user/%.o: user/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+	$(call say,CC,$@)$(CC) $(USER_CPPFLAGS) $(CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) -fPIC -fvisibility=hidden \
+		-MMD -MP -c $< -o $@
 
 $(TOOL): $(USER_OBJECTS)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ $(LDLIBS) -o $@
@@ -108,7 +112,7 @@ $(MAN_PAGE): $(TOOL) $(wildcard user/package/man/*)
 	$(call say,MAN,$@)sh user/package/man/make.sh $(TOOL) $(PREFIX)/lib/systemd/system > $@
 
 install: all ## install under DESTDIR/PREFIX
-	install -D -m 0755 $(TOOL) $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo
+	install -D -m 0755 $(TOOL) $(INSTALLED)
 	install -D -m 0644 $(OBJECT) $(LIBRARY_DIR)/xdp_cuckoo.bpf.o
 	install -m 0755 user/integrations/crowdsec/xdp-cuckoo-bouncer $(LIBRARY_DIR)
 	install -m 0644 user/integrations/fail2ban/xdp-cuckoo.conf $(LIBRARY_DIR)/fail2ban-action.conf
@@ -119,7 +123,7 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0644 user/integrations/examples/default.conf $(DOC_DIR)/default.conf
 	install -d $(UNIT_DIR)
 	for unit in $(UNITS); do \
-		sed 's,@SBINDIR@,$(PREFIX)/sbin,' user/package/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
+		sed 's,@SBINDIR@,$(SBINDIR),' user/package/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done
 	install -D -m 0644 user/package/completion/xdp-cuckoo.bash $(BASH_COMPLETION)
 	install -D -m 0644 user/package/completion/_xdp-cuckoo $(ZSH_COMPLETION)
 	install -D -m 0644 user/integrations/grafana/xdp-cuckoo.json $(SHARE_DIR)/grafana/xdp-cuckoo.json
@@ -135,8 +139,10 @@ install: all ## install under DESTDIR/PREFIX
 		user/library/xdp-cuckoo.pc >$(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc
 	if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
 
-uninstall: ## remove what install put there
-	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-cuckoo $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))
+uninstall: ## remove what install put there; warns if filters are running
+	@$(INSTALLED) status --json 2>/dev/null | sed -n \
+		's,.*"interface": "\([^"]*\)".*,warning: \1 keeps its filter; $(TOOL) unload \1 removes it,p' >&2
+	rm -f $(INSTALLED) $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))
 	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(MAN_DIR)/man7/xdp-cuckoo.7
 	rm -f $(addprefix $(MAN_DIR)/man5/,$(notdir $(FORMAT_PAGES)))
 	rm -f $(BASH_COMPLETION) $(ZSH_COMPLETION)
@@ -144,9 +150,16 @@ uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(SONAME) libxdp-cuckoo.so libxdp-cuckoo.a)
 	rm -rf $(LIBRARY_DIR) $(SHARE_DIR) $(DOC_DIR)
 
-deb: ## build the Debian package into build/deb, and have lintian look at it
+dist: ## pack the sources into build/dist
+	$(Q)sh user/package/tarball.sh $(BUILD)/dist
+
+deb: ## build the Debian packages into build/deb, checked by lintian
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEB_PACKAGES)
-	$(Q)sh user/package/debian/build.sh $(BUILD)/deb $(BUILD_PACKAGES)
+	$(Q)tarball=$$(sh user/package/tarball.sh $(BUILD)/dist) && sh user/package/debian/build.sh $(BUILD)/deb "$$tarball"
+
+rpm: ## build RPM packages into build/rpm (on Debian, without its dependencies)
+	$(Q)! command -v apt-get >/dev/null || sh tests/install-packages.sh $(BUILD_PACKAGES) rpm
+	$(Q)tarball=$$(sh user/package/tarball.sh $(BUILD)/dist) && sh user/package/rpm/build.sh $(BUILD)/rpm "$$tarball"
 
 format: ## format all C files with clang-format
 	clang-format -i $$(git ls-files '*.c' '*.h')
@@ -157,8 +170,9 @@ clean: ## remove build/
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile tests/tests.mk | expand -t 16
 
-.PHONY: all install uninstall deb format clean help
+.PHONY: all install uninstall dist deb rpm format clean help
 export BUILD
 
 include tests/tests.mk
--include $(shell find $(BUILD) \( -path $(BUILD)/deb -o -path $(BUILD)/systemd \) -prune -o -name '*.d' -type f -print 2>/dev/null)
+-include $(shell find $(BUILD) \
+	\( $(foreach other,deb rpm roots systemd,-path $(BUILD)/$(other) -o) -false \) -prune -o -name '*.d' -type f -print 2>/dev/null)

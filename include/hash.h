@@ -85,7 +85,7 @@ FLOW_INLINE __u64 hash_lanes(const struct hash_input *input)
 	HASH_KEEP(secret);
 	first = hash_offset(secret, input->family, 0);
 	second = hash_offset(secret, input->family, 1);
-#ifdef __clang__
+#ifdef __bpf__
 #pragma unroll
 #endif
 	for (unsigned int i = 0; i <= flow_key_last(input->family); i++) {
@@ -127,7 +127,7 @@ FLOW_INLINE __u64 hash_tag(const struct hash_input *input, __u64 hash)
 	HASH_KEEP(again.mask);
 	HASH_KEEP(secret);
 	lane = hash_offset(secret, again.family, HASH_LANE_TAG);
-#ifdef __clang__
+#ifdef __bpf__
 #pragma unroll
 #endif
 	for (unsigned int i = 0; i <= flow_key_last(again.family); i++) {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The Debian package as an administrator meets it, in a bare root made by debootstrap: installed, used, upgraded while it
-# filters, removed, purged. sh tests/deb.sh, after make deb.
+# The Debian packages as an administrator meets them, in a bare root of this machine's release: installed, used, upgraded
+# while the filter runs, removed, purged. sh tests/deb.sh, after make deb.
 cd "$(dirname "$0")/.." || exit 1
 . tests/lib.sh
 . tests/root.sh
@@ -9,16 +9,19 @@ cd "$(dirname "$0")/.." || exit 1
 DEBS=$PWD/$BUILD/deb
 ROOT=$BUILD/deb/root
 
-# in_root: standard input, by a shell in a copy of the root, which is made once, with the packages in /debs.
+# in_root: standard input, by a shell in a copy of the root, which is made once, with the packages in /debs and what
+# autopkgtest runs in /tests.
 in_root() {
 	if [ ! -d "$ROOT.made" ]; then
 		rm -rf "$ROOT"
-		make_root "$ROOT" || fail "debootstrap: $(tail -n 3 "$STATE/debootstrap")"
+		make_root "$ROOT" "$(. /etc/os-release && echo "$VERSION_CODENAME")" iproute2 ||
+			fail "debootstrap: $(tail -n 3 "$STATE/debootstrap")"
 		mv "$ROOT" "$ROOT.made"
 	fi
 	cp -a "$ROOT.made" "$STATE/root"
 	mkdir "$STATE/root/debs"
 	cp "$DEBS"/*.deb "$STATE/root/debs"
+	cp -r user/package/debian/tests "$STATE/root"
 	assert_status 0 run_in_root "$STATE/root"
 }
 
@@ -27,7 +30,8 @@ test_install_upgrade_remove_purge() {
 		apt-get -q update
 		apt-get -qy install --no-install-recommends /debs/xdp-cuckoo_*.deb
 		xdp-cuckoo version
-		[ -e /lib/systemd/system/xdp-cuckoo@.service ]
+		systemd_units=$(dpkg -L xdp-cuckoo | grep -c '/systemd/system/xdp-cuckoo')
+		[ "$systemd_units" -eq 6 ]
 		[ -d /etc/xdp-cuckoo ]
 		xdp-cuckoo check-config /usr/share/doc/xdp-cuckoo/default.conf
 
@@ -51,13 +55,14 @@ test_install_upgrade_remove_purge() {
 	END
 }
 
-test_a_program_is_built_with_the_library() {
+# The tests need what their control file says beside the packages.
+test_autopkgtests() {
 	in_root <<-'END'
 		apt-get -q update
-		apt-get -qy install --no-install-recommends gcc libc6-dev pkg-config /debs/libxdp-cuckoo1_*.deb \
-			/debs/libxdp-cuckoo-dev_*.deb
-		gcc /usr/share/doc/libxdp-cuckoo-dev/examples/detector.c $(pkg-config --cflags --libs xdp-cuckoo) -o detector
-		yes 192.0.2.1 | head -n 100 | unshare -n ./detector 50
+		apt-get -qy install --no-install-recommends gcc iproute2 iputils-ping libc6-dev pkgconf \
+			/debs/xdp-cuckoo_*.deb /debs/libxdp-cuckoo1_*.deb /debs/libxdp-cuckoo-dev_*.deb
+		/tests/filter
+		/tests/library
 	END
 }
 

@@ -74,7 +74,7 @@ configure_system() {
 }
 
 make_disk() {
-	make_root "$ROOT" || missing "debootstrap: $(tail -n 1 "$STATE/debootstrap")"
+	make_root "$ROOT" bookworm iproute2 || missing "debootstrap: $(tail -n 1 "$STATE/debootstrap")"
 	mkdir "$ROOT/debs"
 	cp "$BUILD"/deb/xdp-cuckoo_*.deb "$ROOT/debs"
 	install_system >"$OUT/install" 2>&1 || {

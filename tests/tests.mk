@@ -1,6 +1,7 @@
 # What tests, benchmarks and the demo are built of and run by; the Makefile includes it.
 
-# Packages of Debian 12, by what needs them.
+# Debian packages, by what needs them.
+DEMO_PACKAGES := iproute2 procps
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables groff-base zsh \
 	tcpdump
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
@@ -40,7 +41,8 @@ $(BUILD)/verify/%.bpf.o: bpf/xdp_cuckoo.bpf.c
 $(BUILD)/tests/%: tests/%.c $(ENGINE_OBJECTS) $(OBJECT)
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)$(CC) $(USER_CPPFLAGS) $(TEST_CPPFLAGS) $(CFLAGS) $(USER_CFLAGS) \
-		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) -lcmocka -lm -o $@
+		-MMD -MP -MF $@.d -MT $@ $< $(ENGINE_OBJECTS) $(LDFLAGS) $(LDLIBS) \
+		$(if $(filter $(BUILD)/tests/unit/%,$@),-lcmocka) -o $@
 
 $(BUILD)/tests/%.so: tests/%.so.c
 	@mkdir -p $(@D)
@@ -135,6 +137,12 @@ test-deb: deb ## install, upgrade and remove the Debian package in a bare root
 	$(Q)sh tests/install-packages.sh debootstrap
 	$(Q)sh tests/deb.sh
 
+# Slow: five builds for each release.
+RELEASES ?= bookworm trixie
+test-roots: ## build packages, demo and clang's build in bare roots of Debian 12 and 13: make test-roots [RELEASES=trixie]
+	$(Q)sh tests/install-packages.sh debootstrap
+	$(Q)RELEASES='$(RELEASES)' sh tests/roots.sh
+
 # Slow: two boots of an emulated machine.
 test-systemd: deb ## install the package under a live systemd, boot, upgrade, remove it, in an emulated machine
 	$(Q)sh tests/install-packages.sh debootstrap $(KERNEL_PACKAGES) e2fsprogs || :
@@ -149,8 +157,9 @@ findings: export BPF_FLAGS = $(BPF_CFLAGS) -Itests
 findings: $(SKELETONS)
 	$(Q)sh tests/lint.sh $(TOOLS)
 
-demo: packages ## show it on live traffic: make demo [LIST=file]
-	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
+demo: ## show it on live traffic: make demo [LIST=file]
+	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEMO_PACKAGES)
+	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" $(OBJECT) $(TOOL) $(addprefix $(BUILD)/tests/helpers/,traffic list_flows)
 	$(Q)sh tests/demo.sh $(if $(LIST),'$(LIST)')
 
 bench: packages ## measure beside rivals on this machine, and draw plots: make bench [FULL=1]
@@ -182,5 +191,5 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
 	$(Q)sh tests/verify.sh
 
-.PHONY: packages test test-programs unit-programs test-faults test-kernels test-full test-deb test-systemd lint findings demo bench soak crowd \
+.PHONY: packages test test-programs unit-programs test-faults test-kernels test-full test-deb test-roots test-systemd lint findings demo bench soak crowd \
 	dissect fuzz verify test-model

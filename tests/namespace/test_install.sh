@@ -57,6 +57,17 @@ test_install_and_uninstall() {
 	assert_equal '' "$(files)" "files left"
 }
 
+# By the tool that is about to go; the filter itself is in the kernel.
+test_uninstall_warns_of_a_running_filter() {
+	install_to install
+	assert_status 0 xc load vrx
+	assert_status 0 in_rx make -s uninstall DESTDIR="$STATE/root" PREFIX=/opt/xc
+	assert_error "^warning: vrx keeps its filter; .*/xdp-cuckoo unload vrx removes it$"
+	assert_equal '' "$(files)" "files left"
+	install_to uninstall
+	assert_equal '' "$(cat "$STATE/err")" "a warning with no filter here"
+}
+
 test_without_fail2ban_its_directory_is_not_made() {
 	install_to install
 	[ ! -e "$STATE/root/etc" ] || fail "made $(find "$STATE/root/etc")"
