@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tries the shapes of a flow's family. The flow's hint says which shapes can match. For each of them, try_shapes()
- * makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass rules come first,
- * so the first hit decides. This is a tuple-space search. include/shape.h explains shapes and hints.
+ * makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass rules come first
+ * and those of monitor rules last, so the first hit decides. This is a tuple-space search. include/shape.h explains shapes and hints.
  */
 #ifndef XDP_CUCKOO_TRY_SHAPES_H
 #define XDP_CUCKOO_TRY_SHAPES_H
@@ -11,9 +11,15 @@
 #include "hint.h"
 #include "lookup_key.h"
 
+/*
+ * A monitor rule matched. The lower bits of the outcome say what had happened without it: if a policy drops such
+ * packets, it drops this packet too. So a monitor rule never lets a packet pass.
+ */
+#define SHAPE_MONITORED 64
+
 struct shape_match {
-	enum abi_outcome outcome;
-	__u32 slot; /* see struct lookup_answer */
+	__u32 outcome; /* enum abi_outcome, maybe with SHAPE_MONITORED */
+	__u32 slot;    /* see struct lookup_answer */
 };
 
 /*
@@ -48,8 +54,11 @@ FLOW_INLINE struct hash_input shape_key(const struct abi_table *table, const str
 	};
 }
 
-static __always_inline enum abi_outcome shape_outcome(const struct abi_shape *shape)
+/* `otherwise`: the outcome if the shape had not matched. */
+static __always_inline __u32 shape_outcome(const struct abi_shape *shape, __u32 otherwise)
 {
+	if (shape->tag & ABI_TAG_MONITOR)
+		return otherwise | SHAPE_MONITORED;
 	return shape->tag & ABI_TAG_PASS ? OUTCOME_PASS_RULE : OUTCOME_DROP_RULE;
 }
 
@@ -98,7 +107,7 @@ static __always_inline struct shape_match try_shapes(const struct abi_config *co
 		input = shape_key(table, shape, flow, family);
 		answer = lookup_key(table, hash_of(&input), &input);
 		if (answer.result == LOOKUP_HIT)
-			return (struct shape_match){ shape_outcome(shape), answer.slot };
+			return (struct shape_match){ shape_outcome(shape, fallback.outcome), answer.slot };
 		/* If the verifier of Linux 6.1 knew this value, it would check all further shapes again for it. */
 		if (answer.result == LOOKUP_UNSETTLED)
 			fallback.outcome = hide_from_verifier(config, unsettled);

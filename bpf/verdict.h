@@ -92,10 +92,12 @@ static __always_inline struct verdict verdict_policy(const struct abi_config *co
 	__u32 at = match.outcome;
 
 	barrier_var(at);
-	match.slot = LOOKUP_NO_SLOT;
 	if (config->policy[at & VERDICT_POLICY_MASK] == VERDICT_DROP)
-		return verdict_drop(config, match);
-	return verdict_pass(match);
+		return verdict_drop(config, (struct shape_match){ match.outcome & ~SHAPE_MONITORED, LOOKUP_NO_SLOT });
+	if (match.outcome & SHAPE_MONITORED)
+		return (struct verdict){ OUTCOME_MONITOR_RULE, VERDICT_WOULD_DROP, match.slot,
+					 READ_ONCE(config->listener) };
+	return verdict_pass((struct shape_match){ match.outcome, LOOKUP_NO_SLOT });
 }
 
 /* `frame`: see verdict_outcome(). */

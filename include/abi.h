@@ -37,7 +37,7 @@
 #include "shape.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 7
+#define ABI_VERSION 8
 #define ABI_VERSION_OLDEST 3 /* the oldest version whose filter this one can replace: see struct abi_config */
 
 /* Map names. The kernel keeps 15 characters. */
@@ -71,6 +71,7 @@ enum abi_outcome {
 	OUTCOME_POLICIES,
 	OUTCOME_DROP_RULE = OUTCOME_POLICIES,
 	OUTCOME_PASS_RULE,
+	OUTCOME_MONITOR_RULE, /* a drop rule on trial: the packet passes and is counted as "would drop" */
 	OUTCOME_NOT_SET_UP,
 	OUTCOME_PANIC,       /* the operator makes everything pass */
 	OUTCOME_UNCONFIRMED, /* nobody confirmed a change in time: everything passes */
@@ -81,7 +82,7 @@ enum abi_outcome {
 enum abi_verdict {
 	VERDICT_PASS,
 	VERDICT_DROP,
-	VERDICT_WOULD_DROP, /* passed, but only because of monitor-only mode */
+	VERDICT_WOULD_DROP, /* passed, but only because of monitor-only mode or of a monitor rule */
 	VERDICTS,
 };
 

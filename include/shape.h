@@ -51,11 +51,15 @@ struct abi_shape {
  */
 #define ABI_TAG_NO_PROTO (0xffULL << FLOW_KEY_PROTO_SHIFT)
 #define ABI_TAG_PASS (1ULL << FLOW_KEY_TAG_SHIFT) /* the shape of pass rules */
-#define ABI_TAG_SPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 1))
-#define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 2))
-#define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 3)
+#define ABI_TAG_MONITOR (1ULL << (FLOW_KEY_TAG_SHIFT + 1)) /* the shape of monitor rules */
+#define ABI_TAG_SPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 2))
+#define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 3))
+#define ABI_TAG_LENGTHS_SHIFT (FLOW_KEY_TAG_SHIFT + 4)
 
-/* All shapes of one family. In a set of shapes, shape i is bit i. Shapes of pass rules come first. */
+/*
+ * All shapes of one family. In a set of shapes, shape i is bit i. Shapes of pass rules come first, those of
+ * monitor rules last.
+ */
 struct abi_shape_list {
 	__u32 count;
 	__u32 reads_hints;     /* 0 if hints do not pay: then every shape is looked up */

@@ -265,7 +265,7 @@ static inline struct abi_shape *raw_filter_shape_at(struct abi_shape_list *list,
 	return &list->shape[abi_shape_place(1U << i)];
 }
 
-/* Makes the shape active, once; shapes that pass come first. */
+/* Makes the shape active, once, in the order of the actions. */
 static inline void raw_filter_add_shape(struct raw_filter *filter, const struct rule_shape *shape)
 {
 	struct abi_shape_list *list = raw_filter_shapes(filter, shape->family);
@@ -276,8 +276,10 @@ static inline void raw_filter_add_shape(struct raw_filter *filter, const struct 
 	for (__u32 i = 0; i < list->count; i++)
 		if (abi_shape_at(list, i)->tag == compiled.tag)
 			return;
-	if (shape->action != RULE_PASS)
-		at = list->count;
+	while (at < list->count &&
+	       rule_action_rank(rule_shape_of_tag(abi_shape_at(list, at)->tag, shape->family).action) <=
+		       rule_action_rank(shape->action))
+		at++;
 	for (__u32 i = list->count++; i > at; i--)
 		*raw_filter_shape_at(list, i) = *raw_filter_shape_at(list, i - 1);
 	*raw_filter_shape_at(list, at) = compiled;

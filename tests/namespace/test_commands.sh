@@ -309,7 +309,7 @@ test_wrong_usage() {
 		2|write pass or drop after it: xdp-cuckoo policy malformed pass.drop$|policy malformed
 		2|'no-rules': no such outcome; did you mean 'no-rule'[?] See xdp-cuckoo policy|policy no-rules pass
 		2|'drpo': must be pass or drop; did you mean 'drop'|policy malformed drpo
-		2|'action drpo': the action is drop or pass; did you mean 'drop'|add 192.0.2.1 action drpo
+		2|'action drpo': the action is drop, pass or monitor; did you mean 'drop'|add 192.0.2.1 action drpo
 		2|comment; did you mean 'dport'[?]$|add 192.0.2.1 dprt 53
 		2|'tpc' is not a protocol.*; did you mean 'tcp'[?]$|add proto tpc dport 53
 		2|'tcp' is not a word of a rule; write: proto tcp$|add tcp dport 53

@@ -169,6 +169,10 @@ static inline enum abi_outcome scene_expect(const struct scene *scene, enum pars
 		outcome = OUTCOME_DROP_RULE;
 	if (outcome == OUTCOME_DROP_RULE || config->policy[result] == VERDICT_DROP)
 		*verdict = config->run & ABI_RUN_MONITOR ? VERDICT_WOULD_DROP : VERDICT_DROP;
+	else if (scene_has_match(scene, flow, RULE_MONITOR)) {
+		outcome = OUTCOME_MONITOR_RULE;
+		*verdict = VERDICT_WOULD_DROP;
+	}
 	return outcome;
 }
 
@@ -176,8 +180,10 @@ static inline enum abi_outcome scene_expect(const struct scene *scene, enum pars
 static inline bool scene_may_count(const struct scene *scene, const struct flow *flow, enum abi_outcome outcome,
 				   __u32 number)
 {
-	bool is_rule = outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE;
-	enum rule_action action = outcome == OUTCOME_PASS_RULE ? RULE_PASS : RULE_DROP;
+	bool is_rule = outcome == OUTCOME_DROP_RULE || outcome == OUTCOME_PASS_RULE || outcome == OUTCOME_MONITOR_RULE;
+	enum rule_action action = outcome == OUTCOME_PASS_RULE ? RULE_PASS :
+				  outcome == OUTCOME_DROP_RULE ? RULE_DROP :
+								 RULE_MONITOR;
 	size_t i = 0;
 
 	if (!is_rule || !scene->filter.options.has_counts)

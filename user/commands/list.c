@@ -51,7 +51,7 @@ static json_t *rule_row(const struct printing *printing, const struct rule *rule
 	match.action = RULE_DROP;
 	match.timeout_ms = 0;
 	row = json_pack("{s:s, s:s, s:o, s:s, s:b, s:o}", "rule", rule_format(&match, text), "action",
-			rule->action == RULE_DROP ? "drop" : "pass", "timeout_s",
+			rule_action_name(rule->action), "timeout_s",
 			rule->timeout_ms ? json_integer((rule->timeout_ms + 999) / 1000) : json_null(), "comment",
 			rule->comment, "by_hand", (int)(owners >> STORE_BY_HAND & 1), "lists",
 			command_list_names(&printing->lists, owners));

@@ -128,7 +128,7 @@ static int rank(const struct rule *rule, void *context)
 	struct entry entry = { .rules = 1 };
 	struct rule summed;
 
-	if (rule->action != RULE_DROP || rule->timeout_ms < 0)
+	if (rule->action == RULE_PASS || rule->timeout_ms < 0)
 		return 0;
 	entry.count = rule_counts_of(ranking->counts, rule);
 	if (!entry.count.packets)

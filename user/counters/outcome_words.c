@@ -15,6 +15,7 @@ const struct outcome_words outcome_words[OUTCOMES] = {
 	[OUTCOME_UNSETTLED] = { "unsettled", "unsettled", "the table moved during every look-up of a key" },
 	[OUTCOME_DROP_RULE] = { "drop rule", "drop-rule", "a drop rule matched" },
 	[OUTCOME_PASS_RULE] = { "pass rule", "pass-rule", "a pass rule matched" },
+	[OUTCOME_MONITOR_RULE] = { "monitor rule", "monitor-rule", "a monitor rule matched; no other rule decided" },
 	[OUTCOME_NOT_SET_UP] = { "not set up", "not-set-up", "the program was loaded but no table was set up yet" },
 	[OUTCOME_PANIC] = { "panic", "panic", "everything passes: `panic`" },
 	[OUTCOME_UNCONFIRMED] = { "unconfirmed", "unconfirmed", "everything passes: `confirm` did not come in time" },
@@ -23,7 +24,7 @@ const struct outcome_words outcome_words[OUTCOMES] = {
 const struct verdict_words verdict_words[VERDICTS] = {
 	[VERDICT_PASS] = { "pass", "passed", "passed to the kernel" },
 	[VERDICT_DROP] = { "drop", "dropped", "dropped, before the kernel spends anything on it" },
-	[VERDICT_WOULD_DROP] = { "would drop", "would_drop", "passed only because of `monitor-only`" },
+	[VERDICT_WOULD_DROP] = { "would drop", "would_drop", "passed only because of `monitor-only` or of a monitor rule" },
 };
 
 const char outcome_retries[] = "Look-ups tried again because the table moved meanwhile.";

@@ -274,7 +274,7 @@ const char *guard_special(const struct rule *rule)
 	const union flow_addr *prefix = rule->src_len ? &rule->src : &rule->dst;
 
 	/* A rule with a protocol, a port or both addresses is likely on purpose. */
-	if (rule->action == RULE_PASS || rule->fields || (rule->src_len && rule->dst_len))
+	if (rule->action != RULE_DROP || rule->fields || (rule->src_len && rule->dst_len))
 		return NULL;
 	if (!length)
 		return rule->family == FLOW_IPV4 ? "all of IPv4" : "all of IPv6";

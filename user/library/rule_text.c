@@ -13,7 +13,9 @@ _Static_assert(XDP_CUCKOO_TEXT_BYTES == RULE_TEXT_BYTES, "texts");
 _Static_assert((int)XDP_CUCKOO_PROTO == RULE_PROTO && (int)XDP_CUCKOO_SPORT == RULE_SPORT &&
 		       (int)XDP_CUCKOO_DPORT == RULE_DPORT,
 	       "fields");
-_Static_assert((int)XDP_CUCKOO_DROP == RULE_DROP && (int)XDP_CUCKOO_PASS == RULE_PASS, "actions");
+_Static_assert((int)XDP_CUCKOO_DROP == RULE_DROP && (int)XDP_CUCKOO_PASS == RULE_PASS &&
+		       (int)XDP_CUCKOO_MONITOR == RULE_MONITOR,
+	       "actions");
 _Static_assert(sizeof(struct xdp_cuckoo_rule) == 312, "layout of the library's rules");
 
 #define PORTS (RULE_SPORT | RULE_DPORT)

@@ -88,7 +88,8 @@ const char *xdp_cuckoo_error(const struct xdp_cuckoo_filter *filter);
 
 enum xdp_cuckoo_action {
 	XDP_CUCKOO_DROP,
-	XDP_CUCKOO_PASS, /* wins over any drop rule */
+	XDP_CUCKOO_PASS,    /* wins over any drop rule */
+	XDP_CUCKOO_MONITOR, /* a drop rule on trial: drops nothing, but counts what it would drop */
 };
 
 enum xdp_cuckoo_field {

@@ -92,7 +92,7 @@ const struct list_icmp_pair *list_icmp_pair(bool is_v6, const char *name);
 struct list_columns {
 	const char *keyword[LIST_COLUMNS_MAX];
 	size_t count;
-	bool is_pass;
+	enum rule_action action;
 	int family; /* 4, 6, or 0: the name of the set does not tell */
 };
 

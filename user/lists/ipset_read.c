@@ -254,12 +254,13 @@ static int add_options(struct ipset_list *in, struct list_row *row, const struct
 	static const char *const flags[] = { "-exist", "-!", NULL };
 	static const char *const of_packets[] = { "packets", "bytes", "skbmark", "skbprio", "skbqueue", NULL };
 	const char *timeout = set->has_timeout ? set->timeout : NULL;
-	bool is_pass = set->columns.is_pass;
+	enum rule_action action = set->columns.action;
 
 	for (size_t i = 3; i < in->words_count; i++) {
 		const char *word = in->words[i], *value;
 
-		is_pass |= !strcmp(word, "nomatch");
+		if (!strcmp(word, "nomatch"))
+			action = RULE_PASS;
 		if (is_one_of(word, flags) || !strcmp(word, "nomatch"))
 			continue;
 		value = ++i < in->words_count ? in->words[i] : "";
@@ -272,8 +273,8 @@ static int add_options(struct ipset_list *in, struct list_row *row, const struct
 			return -EINVAL;
 		}
 	}
-	if (is_pass)
-		list_row_add(row, "action", "pass");
+	if (action != RULE_DROP)
+		list_row_add(row, "action", rule_action_name(action));
 	row->is_permanent = timeout && !strcmp(timeout, "0");
 	if (timeout && !row->is_permanent)
 		list_row_add(row, "timeout", timeout);

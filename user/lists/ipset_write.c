@@ -88,8 +88,8 @@ static void write_create(FILE *to, const struct list_group *group, char name[NAM
 	} else {
 		type = kind->fields ? "net,port" : "net";
 	}
-	snprintf(name, NAME_BYTES, "xc-%s%s%s%s-%s%d", kind->action == RULE_PASS ? "pass" : "drop",
-		 kind->src_len ? "-src" : "-dst", port, has_both ? "-dst" : "", suffix, is_v4 ? 4 : 6);
+	snprintf(name, NAME_BYTES, "xc-%s%s%s%s-%s%d", rule_action_name(kind->action), kind->src_len ? "-src" : "-dst",
+		 port, has_both ? "-dst" : "", suffix, is_v4 ? 4 : 6);
 	fprintf(to, "create %s hash:%s family %s maxelem %llu%s%s\n", name, type, is_v4 ? "inet" : "inet6",
 		(unsigned long long)(elements > MAXELEM_DEFAULT ? elements : MAXELEM_DEFAULT),
 		group->is_timed ? " timeout 0" : "", group->is_commented ? " comment" : "");

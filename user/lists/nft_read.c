@@ -201,8 +201,8 @@ static void add_implied(const struct nft_set *set, struct list_row *row)
 		list_row_add(row, "proto", set->icmp == LIST_ICMP_TYPE ? "icmp" : "ipv6-icmp");
 	if (columns->family && !list_columns_have(columns, "src") && !list_columns_have(columns, "dst"))
 		list_row_add(row, "src", columns->family == 4 ? "0.0.0.0/0" : "::/0");
-	if (columns->is_pass)
-		list_row_add(row, "action", "pass");
+	if (columns->action != RULE_DROP)
+		list_row_add(row, "action", rule_action_name(columns->action));
 }
 
 /* The start of a piece, for a message. */

@@ -171,7 +171,7 @@ static void write_heading(FILE *to, const struct list_group *group)
 	enum column has[COLUMNS];
 	const size_t count = columns_of(kind, has);
 
-	fprintf(to, ",\n{\"set\": {" TABLE ", \"name\": \"xc_%s", kind->action == RULE_PASS ? "pass" : "drop");
+	fprintf(to, ",\n{\"set\": {" TABLE ", \"name\": \"xc_%s", rule_action_name(kind->action));
 	for (size_t i = 0; i < count; i++) {
 		const __u8 length = has[i] == COLUMN_SRC ? kind->src_len : has[i] == COLUMN_DST ? kind->dst_len : 0;
 

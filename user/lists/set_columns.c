@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The columns of sets of ipset and nft, and what the names of sets tell about them. */
+#include <stdio.h>
 #include <string.h>
 
 #include "lists/internal.h"
@@ -30,11 +31,15 @@ void list_columns_take_name(struct list_columns *columns, const char *name, char
 	const char start[] = { 'x', 'c', separator, '\0' }, end[] = { separator, '\0' };
 	struct list_columns own = {};
 	const char *part = name + 3;
+	char action[16];
 
-	if (strncmp(name, start, 3) || (strncmp(part, "drop", 4) && strncmp(part, "pass", 4)) || part[4] != separator)
+	if (strncmp(name, start, 3))
 		return;
-	own.is_pass = *part == 'p';
-	for (part += 5;; part++) {
+	snprintf(action, sizeof(action), "%.*s", (int)strcspn(part, end), part);
+	part += strlen(action);
+	if (rule_action_parse(action, &own.action) || *part != separator)
+		return;
+	for (part++;; part++) {
 		const size_t length = strcspn(part, end);
 		const char *keyword = keyword_of(part, length);
 
@@ -58,5 +63,5 @@ const char *list_columns_format(const struct list_columns *columns, char text[LI
 	*text = '\0';
 	for (size_t i = 0; i < columns->count; i++)
 		strcat(strcat(text, columns->keyword[i]), ", ");
-	return strcat(strcat(text, "action "), columns->is_pass ? "pass" : "drop");
+	return strcat(strcat(text, "action "), rule_action_name(columns->action));
 }

@@ -15,7 +15,7 @@ struct sample_view sample_view(const struct abi_sample *sample, struct store *st
 		view.flow = rule_of_flow(&flow);
 	if (sample->outcome < OUTCOME_POLICIES)
 		view.cause = SAMPLE_POLICY;
-	else if (store && view.has_flow && !query_test(store, &view.flow, &view.rule) && view.rule.action == RULE_DROP)
+	else if (store && view.has_flow && !query_test(store, &view.flow, &view.rule) && view.rule.action != RULE_PASS)
 		view.cause = SAMPLE_RULE;
 	else
 		view.cause = SAMPLE_UNKNOWN_RULE;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The canonical text of a rule, and the text of a shape. */
+#include <errno.h>
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,6 +36,21 @@ const char *rule_prefix_format(enum flow_family family, const union flow_addr *a
 	return text;
 }
 
+static const char *const action_names[RULE_ACTIONS] = { "drop", "pass", "monitor" };
+
+const char *rule_action_name(enum rule_action action)
+{
+	return action_names[action];
+}
+
+int rule_action_parse(const char *word, enum rule_action *action)
+{
+	for (*action = 0; *action < RULE_ACTIONS; ++*action)
+		if (!strcmp(word, action_names[*action]))
+			return 0;
+	return -EINVAL;
+}
+
 const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 {
 	struct writer to = { .text = text, .size = RULE_TEXT_BYTES };
@@ -58,8 +74,8 @@ const char *rule_format(const struct rule *rule, char text[RULE_TEXT_BYTES])
 		put(&to, " dst %s", rule_prefix_format(rule->family, &rule->dst, rule->dst_len, prefix));
 	if (rule->fields & RULE_DPORT)
 		put(&to, " %s %u", is_icmp ? "code" : "dport", ntohs(rule->dport));
-	if (rule->action == RULE_PASS)
-		put(&to, " action pass");
+	if (rule->action != RULE_DROP)
+		put(&to, " action %s", rule_action_name(rule->action));
 	if (rule->timeout_ms)
 		put(&to, " timeout %s", rule_time_format(rule->timeout_ms, time));
 	if (rule->comment[0])
@@ -83,7 +99,7 @@ const char *rule_shape_format(const struct rule_shape *shape, char text[RULE_TEX
 		put(&to, " dst/%u", shape->dst_len);
 	if (shape->fields & RULE_DPORT)
 		put(&to, " dport");
-	if (shape->action == RULE_PASS)
-		put(&to, " action pass");
+	if (shape->action != RULE_DROP)
+		put(&to, " action %s", rule_action_name(shape->action));
 	return text;
 }

@@ -9,9 +9,9 @@ static __u64 shape_tag(const struct rule_shape *shape)
 {
 	__u64 lengths = shape->src_len * (rule_address_bits(shape->family) + 1) + shape->dst_len;
 
-	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) | (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) |
-	       (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) | (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) |
-	       lengths << ABI_TAG_LENGTHS_SHIFT;
+	return (shape->action == RULE_PASS ? ABI_TAG_PASS : 0) | (shape->action == RULE_MONITOR ? ABI_TAG_MONITOR : 0) |
+	       (shape->fields & RULE_PROTO ? 0 : ABI_TAG_NO_PROTO) | (shape->fields & RULE_SPORT ? ABI_TAG_SPORT : 0) |
+	       (shape->fields & RULE_DPORT ? ABI_TAG_DPORT : 0) | lengths << ABI_TAG_LENGTHS_SHIFT;
 }
 
 struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family)
@@ -20,7 +20,9 @@ struct rule_shape rule_shape_of_tag(__u64 tag, enum flow_family family)
 	unsigned int each = rule_address_bits(family) + 1;
 
 	return (struct rule_shape){ .family = family,
-				    .action = tag & ABI_TAG_PASS ? RULE_PASS : RULE_DROP,
+				    .action = tag & ABI_TAG_PASS    ? RULE_PASS :
+					      tag & ABI_TAG_MONITOR ? RULE_MONITOR :
+								      RULE_DROP,
 				    .fields = ((tag & ABI_TAG_NO_PROTO) == ABI_TAG_NO_PROTO ? 0 : RULE_PROTO) |
 					      (tag & ABI_TAG_SPORT ? RULE_SPORT : 0) |
 					      (tag & ABI_TAG_DPORT ? RULE_DPORT : 0),

@@ -151,12 +151,14 @@ static int parse_action(struct parser *parser, const struct keyword *keyword, co
 {
 	struct suggest suggest = suggest_for(value);
 	char text[SUGGEST_TEXT_BYTES];
+	enum rule_action action;
 
-	parser->rule->action = strcmp(value, "pass") ? RULE_DROP : RULE_PASS;
-	if (!strcmp(value, "pass") || !strcmp(value, "drop"))
+	if (!rule_action_parse(value, &action)) {
+		parser->rule->action = action;
 		return 0;
-	suggest_offer_choices(&suggest, "drop|pass");
-	return fail(parser, "'%s %.80s': the action is drop or pass%s", keyword->word, value,
+	}
+	suggest_offer_choices(&suggest, "drop|pass|monitor");
+	return fail(parser, "'%s %.80s': the action is drop, pass or monitor%s", keyword->word, value,
 		    suggest_text(&suggest, NULL, text));
 }
 
@@ -188,7 +190,7 @@ static const struct keyword keywords[] = {
 	{ "dport", "PORT", parse_port, true, FLOW_PORTS },
 	{ "type", "N", parse_port, false, FLOW_ICMP },
 	{ "code", "N", parse_port, true, FLOW_ICMP },
-	{ "action", "drop|pass", parse_action, false, FLOW_NO_PORTS },
+	{ "action", "drop|pass|monitor", parse_action, false, FLOW_NO_PORTS },
 	{ "timeout", "TIME", parse_timeout, false, FLOW_NO_PORTS },
 	{ "comment", "TEXT", parse_comment, false, FLOW_NO_PORTS },
 };

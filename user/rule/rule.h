@@ -23,7 +23,21 @@
 #define RULE_TIMEOUT_MAX_S 2147483647 /* 68 years */
 #define RULE_PROTO_MAX 254
 
-enum rule_action { RULE_DROP, RULE_PASS, RULE_ACTIONS };
+/* If rules of several actions match a packet, the first of PASS, DROP, MONITOR decides: see rule_action_rank(). */
+enum rule_action {
+	RULE_DROP,
+	RULE_PASS,
+	RULE_MONITOR, /* passes packets, and counts and samples them as "would drop": a drop rule on trial */
+	RULE_ACTIONS,
+};
+
+/* 0 for the action that decides first. */
+unsigned int rule_action_rank(enum rule_action action);
+
+/* "drop", "pass", "monitor". rule_action_parse(): 0; -EINVAL. */
+const char *rule_action_name(enum rule_action action);
+int rule_action_parse(const char *word, enum rule_action *action);
+
 
 enum rule_field {
 	RULE_PROTO = 1 << 0,

@@ -6,10 +6,17 @@
 
 _Static_assert(sizeof(struct rule_shape) == 5, "shapes are compared as bytes: no padding");
 
+unsigned int rule_action_rank(enum rule_action action)
+{
+	static const unsigned int rank[RULE_ACTIONS] = { [RULE_PASS] = 0, [RULE_DROP] = 1, [RULE_MONITOR] = 2 };
+
+	return rank[action];
+}
+
 static int shape_compare(const struct rule_shape *a, const struct rule_shape *b)
 {
 	if (a->action != b->action)
-		return a->action == RULE_PASS ? -1 : 1;
+		return rule_action_rank(a->action) < rule_action_rank(b->action) ? -1 : 1;
 	return memcmp(a, b, sizeof(*a));
 }
 
@@ -69,7 +76,9 @@ static unsigned int magnitude(const struct shape_list *list, const struct rule_s
 
 static bool comes_before(const struct shape_list *list, const struct rule_shape *a, const struct rule_shape *b)
 {
-	return a->action != b->action ? a->action == RULE_PASS : magnitude(list, a) > magnitude(list, b);
+	if (a->action != b->action)
+		return rule_action_rank(a->action) < rule_action_rank(b->action);
+	return magnitude(list, a) > magnitude(list, b);
 }
 
 /* Shapes of equal rank keep the order of the list. */

@@ -54,7 +54,7 @@ bool rule_is_canonical(const struct rule *rule)
 {
 	const unsigned int bits = rule_address_bits(rule->family);
 
-	if (rule->action > RULE_PASS || rule->fields >= RULE_DPORT << 1)
+	if (rule->action >= RULE_ACTIONS || rule->fields >= RULE_DPORT << 1)
 		return false;
 	if (rule->fields & RULE_PROTO ? rule->proto > RULE_PROTO_MAX : rule->proto)
 		return false;

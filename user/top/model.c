@@ -92,7 +92,8 @@ void top_model_feed(struct top_model *model, const struct tally *difference, con
 	model->total = rates_of(counters, difference->seconds);
 	model->by_policy = top_model_dropped_pps(&model->total) -
 			   per_second(counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_DROP].packets +
-					      counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_WOULD_DROP].packets,
+					      counters[OUTCOME_DROP_RULE * VERDICTS + VERDICT_WOULD_DROP].packets +
+					      counters[OUTCOME_MONITOR_RULE * VERDICTS + VERDICT_WOULD_DROP].packets,
 				      difference->seconds);
 	model->stopped = per_second(counters[ABI_COUNTER_STOPPED].packets, difference->seconds);
 	model->retries = per_second(counters[ABI_COUNTER_RETRIES].packets, difference->seconds);
@@ -139,7 +140,7 @@ void top_model_rank(struct top_model *model, const struct hits *hits, const stru
 	for (size_t i = 0; i < hits->ranked_count; i++) {
 		const struct top_name *name = top_names_find(names, hits->ranked[i].tag);
 
-		if (name && name->action != RULE_DROP)
+		if (name && name->action == RULE_PASS)
 			continue;
 		unknown += !name;
 		model->rule[model->rules++] = (struct top_rule){ hits->ranked[i].rate, name, hits->ranked[i].tag };

@@ -50,7 +50,6 @@ static int try_key(const struct rule_key *key, bool is_shared, void *context)
 	name = (struct top_name){ .tag = value.tag, .action = search->rule->action };
 	rule = *search->rule;
 	rule.timeout_ms = 0;
-	rule.action = RULE_DROP;
 	rule_format(&rule, name.rule);
 	if (write(search->answers, &name, sizeof(name)) != sizeof(name))
 		return -EPIPE;

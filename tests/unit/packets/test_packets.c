@@ -172,6 +172,30 @@ GROUP_TEST(test_pass_beats_drop)
 	}
 }
 
+/* A monitor rule drops nothing, and neither a pass rule nor a drop rule nor a policy takes notice of it. */
+GROUP_TEST(test_monitor_decides_last)
+{
+	struct rule monitor, narrow, pass;
+
+	for (size_t i = 0; i < PACKETS; i++) {
+		if (!rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_MONITOR, &monitor))
+			continue;
+		for (int has_policy = 0; has_policy < 2; has_policy++) {
+			scene_set_up(scene);
+			memset(scene->filter.config->policy, has_policy ? VERDICT_DROP : VERDICT_PASS,
+			       OUTCOME_POLICIES);
+			scene_add(scene, &monitor);
+			scene_check(scene, i);
+			if (rule_from_flow(&packets[i].flow, &rule_kind_5_tuple, RULE_DROP, &narrow))
+				scene_add(scene, &narrow);
+			scene_check(scene, i);
+			rule_from_flow(&packets[i].flow, &rule_kind_src, RULE_PASS, &pass);
+			scene_add(scene, &pass);
+			scene_check(scene, i);
+		}
+	}
+}
+
 /* Only the shapes of the active list count. */
 GROUP_TEST(test_active_copies)
 {
@@ -418,14 +442,18 @@ int main(void)
 		ROW(test_short_first_buffer),
 	};
 	static const struct CMUnitTest by_hints[] = {
-		ROW(test_rules),    ROW(test_prefixes), ROW(test_pass_beats_drop), ROW(test_last_of_32_shapes),
+		ROW(test_rules),
+		ROW(test_prefixes),
+		ROW(test_pass_beats_drop),
+		ROW(test_monitor_decides_last),
+		ROW(test_last_of_32_shapes),
 		ROW(test_families),
 	};
 	static const struct CMUnitTest every_kind[] = {
-		ROW(test_not_set_up),     ROW(test_no_shapes),         ROW(test_rules),
-		ROW(test_prefixes),       ROW(test_pass_beats_drop),   ROW(test_active_copies),
-		ROW(test_still_sequence), ROW(test_last_of_32_shapes), ROW(test_places),
-		ROW(test_families),       ROW(test_too_many_buckets),
+		ROW(test_not_set_up),    ROW(test_no_shapes),       ROW(test_rules),
+		ROW(test_prefixes),      ROW(test_pass_beats_drop), ROW(test_monitor_decides_last),
+		ROW(test_active_copies), ROW(test_still_sequence),  ROW(test_last_of_32_shapes),
+		ROW(test_places),        ROW(test_families),        ROW(test_too_many_buckets),
 	};
 	int failed;
 
