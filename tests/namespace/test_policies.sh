@@ -57,6 +57,37 @@ test_rules_come_before_policies() {
 		'drop fragment proto udp src 192.0.2.2 dst 10.99.0.2 fragment later' | traffic || fail "wrong verdict"
 }
 
+# A monitor rule is a drop rule on trial. It counts what it would drop, and changes no verdict.
+test_monitor_rules() {
+	odd='proto udp src 192.0.2.1 dst 10.99.0.2 sport 1 dport 2'
+	xc load vrx >/dev/null
+	assert_shows 'added: src 192.0.2.0/24 action monitor' xc add 192.0.2.0/24 action monitor
+	printf '%s\n' "pass monitored $odd" | traffic || fail "a monitor rule dropped"
+	assert_equal 1 "$(counted 'monitor rule' would_drop)" "packets that would be dropped"
+	assert_shows '192.0.2.0/24 action monitor +# packets 1 ' xc list --counters
+	assert_status 1 xc test 192.0.2.1
+	assert_output 'not blocked: only monitored'
+	assert_output 'running filter: agrees'
+	xc add 192.0.2.1 >/dev/null
+	echo "drop narrow $odd" | traffic || fail "the monitor rule hides a drop rule"
+	xc del 192.0.2.1 >/dev/null
+	xc policy no-rule drop --force >/dev/null
+	echo "drop policy $odd" | traffic || fail "the monitor rule hides a policy"
+	assert_status 0 xc test 192.0.2.1
+	assert_output 'blocked: no rule passes it'
+	assert_output 'running filter: agrees'
+	xc add 192.0.2.1 action pass --force >/dev/null
+	echo "pass exception $odd" | traffic || fail "the monitor rule hides a pass rule"
+	printf 'test 192.0.2.1\ntest 192.0.2.2\n' | xc batch - >"$STATE/out" || :
+	assert_output 'passed by src 192.0.2.1 action pass'
+	xc policy no-rule pass >/dev/null
+	xc export --format ipset >"$STATE/sets"
+	xc flush --force >/dev/null
+	xc import "$STATE/sets" 2>/dev/null >&2
+	assert_shows 'src 192.0.2.0/24 action monitor' xc list
+	unset odd
+}
+
 # Only pass rules let packets through, so they may not be deleted.
 test_whitelist() {
 	host

@@ -28,7 +28,7 @@ test_whoever_only_looks() {
 	for command in stats metrics 'list --counters' 'bench --seconds 1' 'monitor --seconds 1' 'top --count 1'; do
 		# shellcheck disable=SC2086 # words
 		assert_status 3 xc $command
-		assert_error "'default' on 'vrx' is of another version of xdp-cuckoo \(.* 6, .* 7\); xdp-cuckoo .* load vrx"
+		assert_error "'default' on 'vrx' is of another version of xdp-cuckoo \(.* 6, .* 8\); xdp-cuckoo .* load vrx"
 	done
 	assert_verdict drop 203.0.113.200
 }
@@ -62,7 +62,7 @@ test_commands_that_take_its_place() {
 	assert_output '^  slots: +32768$'
 	xc unload vrx >/dev/null
 	case_begin "a later version, where it leaves the store readable"
-	older default 8
+	older default 9
 	is_taken_over xc add 203.0.113.5
 }
 

@@ -170,10 +170,27 @@ int session_renew(struct session *session, const struct abi_options *options, __
 		  struct reason *reason);
 
 /*
- * Finds the rule that decides about the flows in `query`: a matching pass rule, else a matching drop rule.
- * Rules that have ended do not match. 0 with *rule; -ENOENT. Reads only the store.
+ * Finds the rule that decides about the flows in `query`: a matching pass rule, else a matching drop rule, else a
+ * matching monitor rule. Rules that have ended do not match. 0 with *rule; -ENOENT. Reads only the store.
  */
 int query_test(struct store *store, const struct rule *query, struct rule *rule);
+
+/* What becomes of packets of these flows: query_test(), or else the policy `no-rule`. */
+enum query_decision {
+	QUERY_NO_RULE,           /* they pass: no rule matches them */
+	QUERY_MONITORED,         /* they pass: only a monitor rule matches */
+	QUERY_PASSED,            /* by a pass rule */
+	QUERY_BLOCKED,           /* by a drop rule */
+	QUERY_BLOCKED_BY_POLICY, /* `no-rule drop`; perhaps a monitor rule matches, too */
+	QUERY_DECISIONS,
+};
+
+/* "blocked", ... */
+extern const char *const query_decision_words[QUERY_DECISIONS];
+
+/* *is_listed: query_test() has found *rule. 0; -errno. */
+int query_decide(struct store *store, const struct rule *query, struct rule *rule, bool *is_listed,
+		 enum query_decision *decision);
 
 /*
  * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard. Within a change, only flows count

@@ -184,6 +184,8 @@ static int insert_all(struct session *session, struct filter *filter, struct rea
 	}
 	if (!error)
 		error = insert_action(session, filter, RULE_DROP, reason);
+	if (!error)
+		error = insert_action(session, filter, RULE_MONITOR, reason);
 	if (!error && filter->change == FILTER_KEY_BY_KEY && !is_more)
 		filter_change_keys_in(filter);
 	return error;

@@ -36,12 +36,39 @@ int query_test(struct store *store, const struct rule *query, struct rule *rule)
 	return find_rule(store, store_get, query, rule);
 }
 
+const char *const query_decision_words[QUERY_DECISIONS] = {
+	[QUERY_NO_RULE] = "not blocked",
+	[QUERY_MONITORED] = "not blocked: only monitored",
+	[QUERY_PASSED] = "passed",
+	[QUERY_BLOCKED] = "blocked",
+	[QUERY_BLOCKED_BY_POLICY] = "blocked: no rule passes it (policy no-rule drop)",
+};
+
+int query_decide(struct store *store, const struct rule *query, struct rule *rule, bool *is_listed,
+		 enum query_decision *decision)
+{
+	struct store_settings settings;
+	int error = query_test(store, query, rule);
+	const bool is_monitored = !error && rule->action == RULE_MONITOR;
+
+	*is_listed = !error;
+	*decision = error ? QUERY_NO_RULE : rule->action == RULE_PASS ? QUERY_PASSED : QUERY_BLOCKED;
+	if (error != -ENOENT && !is_monitored)
+		return error;
+	error = store_settings(store, &settings);
+	*decision = settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP ? QUERY_BLOCKED_BY_POLICY :
+		    is_monitored                                     ? QUERY_MONITORED :
+								       QUERY_NO_RULE;
+	return error;
+}
+
 static enum query_blocker blocks(struct store *store, int (*get)(struct store *store, struct rule *rule),
 				 const struct rule *query, struct rule *rule)
 {
 	struct store_settings settings;
+	const bool is_found = !find_rule(store, get, query, rule);
 
-	if (!find_rule(store, get, query, rule))
+	if (is_found && rule->action != RULE_MONITOR)
 		return rule->action == RULE_DROP ? QUERY_RULE : QUERY_NOTHING;
 	if (!store_settings(store, &settings) && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
 		return QUERY_POLICY;

@@ -16,7 +16,8 @@ static enum command_status run_del(const struct invocation *invocation);
 	"  src, dst ADDRESS[/LEN]   IPv4 or IPv6; a bare address or prefix means src\n" \
 	"  sport, dport PORT        tcp, udp, udplite, sctp, dccp; without proto: any\n" \
 	"  type, code NUMBER        with proto icmp or ipv6-icmp\n" \
-	"  action drop|pass         default: drop; a pass rule always wins\n" \
+	"  action drop|pass|monitor default: drop; a pass rule always wins; a monitor\n" \
+	"                           rule drops nothing, and counts what it would drop\n" \
 	"  timeout TIME             the rule ends after 90s, 15m, 1h30m, 2d, 1w; without\n" \
 	"                           a unit: seconds\n" \
 	"  comment \"TEXT\"\n"

@@ -18,10 +18,6 @@ static const struct {
 	[BATCH_ALREADY_THERE] = { "already there", STATUS_NO },
 	[BATCH_DELETED] = { "deleted", STATUS_DONE },
 	[BATCH_NO_SUCH_RULE] = { "no such rule", STATUS_NO },
-	[BATCH_BLOCKED] = { "blocked", STATUS_DONE },
-	[BATCH_BLOCKED_BY_POLICY] = { "blocked: no rule passes it (policy no-rule drop)", STATUS_DONE },
-	[BATCH_PASSED] = { "passed", STATUS_NO },
-	[BATCH_NOT_BLOCKED] = { "not blocked", STATUS_NO },
 	[BATCH_ERROR] = { "error", STATUS_USAGE },
 };
 
@@ -52,7 +48,9 @@ static void answer(struct batch_line *line, enum batch_answer what, const char *
 {
 	free(line->detail);
 	line->answer = what;
-	line->status = answers[what].status;
+	line->status = what < BATCH_TESTED                  ? answers[what].status :
+		       what - BATCH_TESTED >= QUERY_BLOCKED ? STATUS_DONE :
+							      STATUS_NO;
 	line->detail = detail ? strdup(detail) : NULL;
 }
 
@@ -82,21 +80,15 @@ static int del(struct batch_line *line, struct session *session, const struct ru
 
 static int test(struct batch_line *line, struct session *session, const struct rule *flow, struct reason *reason)
 {
-	struct store_settings settings;
+	enum query_decision decision;
 	char text[RULE_TEXT_BYTES];
 	struct rule rule;
-	int error = query_test(session->store, flow, &rule);
+	bool is_listed;
+	int error = query_decide(session->store, flow, &rule, &is_listed, &decision);
 
-	if (!error) {
-		answer(line, rule.action == RULE_DROP ? BATCH_BLOCKED : BATCH_PASSED, rule_format(&rule, text));
-		return 0;
-	}
-	if (error == -ENOENT)
-		error = store_settings(session->store, &settings);
 	if (error)
 		return command_say_unread(error, reason);
-	answer(line, settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP ? BATCH_BLOCKED_BY_POLICY : BATCH_NOT_BLOCKED,
-	       NULL);
+	answer(line, BATCH_TESTED + decision, is_listed ? rule_format(&rule, text) : NULL);
 	return 0;
 }
 
@@ -121,7 +113,9 @@ void batch_line_fail(struct batch_line *line, int error, const struct reason *re
 
 void batch_line_print(const struct batch_line *line, const char *name)
 {
-	const char *said = answers[line->answer].text, *detail = line->detail ? line->detail : "";
+	const char *said = line->answer < BATCH_TESTED ? answers[line->answer].text :
+							 query_decision_words[line->answer - BATCH_TESTED];
+	const char *detail = line->detail ? line->detail : "";
 	char text[RULE_TEXT_BYTES + REASON_BYTES];
 	json_t *row = NULL;
 

@@ -24,11 +24,8 @@ enum batch_answer {
 	BATCH_ALREADY_THERE,
 	BATCH_DELETED,
 	BATCH_NO_SUCH_RULE,
-	BATCH_BLOCKED,
-	BATCH_BLOCKED_BY_POLICY,
-	BATCH_PASSED,
-	BATCH_NOT_BLOCKED,
 	BATCH_ERROR,
+	BATCH_TESTED, /* + enum query_decision */
 };
 
 struct batch_line {

@@ -32,7 +32,7 @@ struct finding {
 	struct rule rule; /* the rule that decides, if is_listed */
 	json_t *lists;    /* the lists that have this rule */
 	bool is_listed;
-	bool is_default_drop;    /* the policy no-rule is drop */
+	enum query_decision decision;
 	bool has_timed;          /* the store has rules with a timeout */
 	bool is_known;           /* this process may look at the running filters */
 	size_t count;            /* running filters */
@@ -44,21 +44,15 @@ struct finding {
 
 static int ask_store(struct store *store, struct finding *finding)
 {
-	struct store_settings settings;
 	struct store_info info;
-	int error = query_test(store, finding->query, &finding->rule);
+	int error = query_decide(store, finding->query, &finding->rule, &finding->is_listed, &finding->decision);
 
-	finding->is_listed = !error;
-	if (finding->is_listed) {
+	if (!error && finding->is_listed)
 		finding->lists = command_lists_of(store, &finding->rule);
-		return 0;
-	}
-	if (error == -ENOENT)
-		error = store_settings(store, &settings);
+	if (!error)
+		error = store_info(store, &info);
 	if (error)
 		return error;
-	finding->is_default_drop = settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP;
-	error = store_info(store, &info);
 	finding->has_timed = info.timed;
 	return error;
 }
@@ -112,11 +106,9 @@ static enum command_status run_test(const struct invocation *invocation)
 {
 	char text[RULE_TEXT_BYTES];
 	struct finding finding = {};
-	const char *verdict;
 	struct reason reason;
 	struct store *store;
 	struct rule query;
-	bool is_blocked;
 	json_t *answer;
 	int error;
 
@@ -133,11 +125,8 @@ static enum command_status run_test(const struct invocation *invocation)
 	store_close(store);
 	if (error)
 		return command_failed(error, &reason);
-	is_blocked = finding.is_listed ? finding.rule.action == RULE_DROP : finding.is_default_drop;
-	verdict = finding.is_listed ? (is_blocked ? "blocked" : "passed") :
-		  is_blocked        ? "blocked: no rule passes it (policy no-rule drop)" :
-				      "not blocked";
-	answer = json_pack("{s:s, s:s}", "flow", rule_format(&query, text), "verdict", verdict);
+	answer = json_pack("{s:s, s:s}", "flow", rule_format(&query, text), "verdict",
+			   query_decision_words[finding.decision]);
 	if (finding.is_listed)
 		json_object_set_new(answer, "rule", json_string(rule_format(&finding.rule, text)));
 	if (json_array_size(finding.lists))
@@ -145,5 +134,5 @@ static enum command_status run_test(const struct invocation *invocation)
 	json_decref(finding.lists);
 	json_object_set_new(answer, "running_filter", json_string(running_text(&finding)));
 	output_print(answer);
-	return is_blocked ? STATUS_DONE : STATUS_NO;
+	return finding.decision >= QUERY_BLOCKED ? STATUS_DONE : STATUS_NO;
 }

@@ -108,7 +108,7 @@ bool filter_has_passing_to_publish(const struct filter *filter)
 
 int filter_publish_passing(struct filter *filter, struct reason *reason)
 {
-	static const enum rule_action order[RULE_ACTIONS] = { RULE_PASS, RULE_DROP };
+	static const enum rule_action order[RULE_ACTIONS] = { RULE_PASS, RULE_DROP, RULE_MONITOR };
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {

@@ -14,8 +14,16 @@ _Static_assert(sizeof(struct xdp_cuckoo_info) == 64, "layout of the library's in
 int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *flow,
 		    enum xdp_cuckoo_answer *answer, struct xdp_cuckoo_rule *rule)
 {
-	struct store_settings settings;
+	static const enum xdp_cuckoo_answer answers[QUERY_DECISIONS] = {
+		[QUERY_NO_RULE] = XDP_CUCKOO_NOT_BLOCKED,
+		[QUERY_MONITORED] = XDP_CUCKOO_MONITORED,
+		[QUERY_PASSED] = XDP_CUCKOO_PASSED,
+		[QUERY_BLOCKED] = XDP_CUCKOO_BLOCKED,
+		[QUERY_BLOCKED_BY_POLICY] = XDP_CUCKOO_BLOCKED_BY_POLICY,
+	};
+	enum query_decision decision;
 	struct rule query, found;
+	bool is_listed;
 	struct store *store;
 	int error = public_enter(filter);
 
@@ -28,16 +36,11 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 		error = public_open_store(filter, &store);
 	if (error)
 		return public_leave(filter, error);
-	error = query_test(store, &query, &found);
-	if (!error) {
-		*answer = found.action == RULE_DROP ? XDP_CUCKOO_BLOCKED : XDP_CUCKOO_PASSED;
-		if (rule)
-			public_write_rule(&found, rule);
-	} else if (error == -ENOENT) {
-		error = store_settings(store, &settings);
-		if (!error && settings.policy[OUTCOME_NO_RULE] == VERDICT_DROP)
-			*answer = XDP_CUCKOO_BLOCKED_BY_POLICY;
-	}
+	error = query_decide(store, &query, &found, &is_listed, &decision);
+	if (!error)
+		*answer = answers[decision];
+	if (!error && is_listed && rule)
+		public_write_rule(&found, rule);
 	if (error)
 		filter_say_unread(error, &filter->reason);
 	public_close_store(filter, store);

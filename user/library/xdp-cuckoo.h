@@ -182,6 +182,7 @@ enum xdp_cuckoo_answer {
 	XDP_CUCKOO_BLOCKED,           /* by a drop rule */
 	XDP_CUCKOO_PASSED,            /* by a pass rule */
 	XDP_CUCKOO_BLOCKED_BY_POLICY, /* no rule passes them: `xdp-cuckoo policy no-rule drop` */
+	XDP_CUCKOO_MONITORED,         /* they pass, but a monitor rule counts them */
 };
 
 /*

@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <time.h>
 
-#define COUNTS 13
+#define COUNTS 14
 #define KINDS_TRIED 64
 
 /* ---- opening ---- */
@@ -148,7 +148,7 @@ LIBRARY_TEST(test_what_is_no_rule)
 	IS_NO_RULE(memset(&rule, 0, sizeof(rule)));
 	IS_NO_RULE(rule.family = 1);
 	IS_NO_RULE(rule.family = 0);
-	IS_NO_RULE(rule.action = 2);
+	IS_NO_RULE(rule.action = 3);
 	IS_NO_RULE(rule.fields = 8);
 	IS_NO_RULE(rule.proto = 6);
 	IS_NO_RULE(rule.dport = 53);

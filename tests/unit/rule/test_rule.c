@@ -97,7 +97,7 @@ static const struct bad_text bad[] = {
 	{ "dport 5 dport 6", "given twice" },
 	{ "proto icmp src 2001:db8::1", "icmp does not go with IPv6" },
 	{ "proto ipv6-icmp src 192.0.2.1", "ipv6-icmp does not go with IPv4" },
-	{ "192.0.2.1 action reject", "drop or pass" },
+	{ "192.0.2.1 action reject", "drop, pass or monitor" },
 	{ "192.0.2.1 timeout", "'timeout' needs a value" },
 	{ "192.0.2.1 timeout 0", "'timeout 0': must be a time" },
 	{ "192.0.2.1 timeout 1h timeout 2h", "given twice" },

@@ -360,7 +360,7 @@ SCHEMA_TEST(test_damaged_shapes)
 	} rows[] = {
 		{ { .family = FLOW_IPV4, .src_len = 20 }, 0, 20, 0 },
 		{ { .family = FLOW_NO_FAMILY }, 1, 0, 0 },
-		{ { .family = FLOW_IPV4, .src_len = 20, .action = 2 }, 1, 20, 0 },
+		{ { .family = FLOW_IPV4, .src_len = 20, .action = 3 }, 1, 20, 0 },
 		{ { .family = FLOW_IPV4, .src_len = 20, .fields = 8 }, 1, 20, 0 },
 		{ { .family = FLOW_IPV4, .src_len = 20 }, 1, 33, 0 },
 		{ { .family = FLOW_IPV4, .src_len = 33 }, 1, 33, 0 },
