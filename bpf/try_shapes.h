@@ -2,7 +2,8 @@
 /*
  * Tries the shapes of a flow's family. The flow's hint says which shapes can match. For each of them, try_shapes()
  * makes the flow's key (the flow's words under the shape's mask) and looks it up. Shapes of pass rules come first
- * and those of monitor rules last, so the first hit decides. This is a tuple-space search. include/shape.h explains shapes and hints.
+ * and those of monitor rules last, so the first hit decides. This is a tuple-space search. include/abi.h defines
+ * shapes and hints.
  */
 #ifndef XDP_CUCKOO_TRY_SHAPES_H
 #define XDP_CUCKOO_TRY_SHAPES_H

@@ -4,7 +4,7 @@
  * buffer; `xdp_cuckoo_frags` is for frames in several buffers (jumbo MTU). Both have the metadata that libxdp's
  * dispatcher needs to run them together with other programs.
  */
-#include "count.h"
+#include "count_by_rule.h"
 #include "maps.h"
 #include "send_sample.h"
 #include "verdict.h"

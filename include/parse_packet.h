@@ -6,8 +6,8 @@
  * What the verifier needs: a value that it does not know is checked once; a value that it knows is checked
  * again for each different value, in each turn of a loop. See parse_hide().
  */
-#ifndef XDP_CUCKOO_PARSE_H
-#define XDP_CUCKOO_PARSE_H
+#ifndef XDP_CUCKOO_PARSE_PACKET_H
+#define XDP_CUCKOO_PARSE_PACKET_H
 
 #include <linux/if_ether.h>
 #include <linux/in.h>

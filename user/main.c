@@ -13,7 +13,7 @@
 #include "base/privileges.h"
 #include "base/waiting.h"
 #include "io/waiting_thread.h"
-#include "change/undo_unconfirmed.h"
+#include "change/confirm_watchdog.h"
 
 static enum command_status run(struct options_arguments *arguments, int count, char *const *words)
 {

@@ -81,7 +81,7 @@ void filter_change_undo(struct session *session, struct filter *filter);
 /* Before a change: notes which flows of the guard are blocked. 0; -ENOMEM. */
 int change_note_blocked(struct session *session);
 
-/* ---- settings.c ---- */
+/* ---- pending_change.c ---- */
 
 /*
  * Moves the deadline of a pending change on, so that it is not undone while its next step runs. ..._by_rule()

@@ -213,7 +213,7 @@ int command_report_blocked(const struct session *session, struct reason *reason)
 struct command_imported {
 	json_t *answer; /* owned by the caller; it may exist even if the import failed */
 	__u64 bad_lines;
-	__s64 deadline_ms; /* to confirm the import: see change/undo_unconfirmed.h; 0: it is not pending */
+	__s64 deadline_ms; /* to confirm the import: see change/confirm_watchdog.h; 0: it is not pending */
 };
 
 /* Imports the file at `path`; NULL deletes the list options->list_name. Errors as import_open(), import_change(). */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* import: adds the rules of a list, or makes the rules equal to it, in one change. */
 #include "commands/command.h"
-#include "change/undo_unconfirmed.h"
+#include "change/confirm_watchdog.h"
 #include "lists/list.h"
 #include "io/output.h"
 

@@ -7,7 +7,7 @@
 #include "commands/command.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
-#include "change/undo_unconfirmed.h"
+#include "change/confirm_watchdog.h"
 
 static enum command_status run_load(const struct invocation *invocation);
 static enum command_status run_unload(const struct invocation *invocation);

@@ -8,7 +8,7 @@
 #include "kernel/samples.h"
 #include "io/output.h"
 #include "base/suggest.h"
-#include "change/undo_unconfirmed.h"
+#include "change/confirm_watchdog.h"
 
 #define OPTION_CODE 256 /* getopt returns this for the first option. It is no character. */
 #define SECONDS_MAX 3600

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "commands/command.h"
-#include "change/undo_unconfirmed.h"
+#include "change/confirm_watchdog.h"
 #include "filter/run_state.h"
 #include "io/output.h"
 

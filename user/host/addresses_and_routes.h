@@ -4,8 +4,8 @@
  * network namespace, from files and from processes; skips what it cannot read. Knows neither rules nor
  * filters.
  */
-#ifndef XDP_CUCKOO_HOST_H
-#define XDP_CUCKOO_HOST_H
+#ifndef XDP_CUCKOO_ADDRESSES_AND_ROUTES_H
+#define XDP_CUCKOO_ADDRESSES_AND_ROUTES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Flows that must not be blocked by mistake, because this host is reached and administered by them. Knows
  * the host's addresses, routes, name servers and SSH session; not the store.
  */
-#ifndef XDP_CUCKOO_GUARD_H
-#define XDP_CUCKOO_GUARD_H
+#ifndef XDP_CUCKOO_PROTECTED_FLOWS_H
+#define XDP_CUCKOO_PROTECTED_FLOWS_H
 
 #include <stdbool.h>
 #include <stddef.h>

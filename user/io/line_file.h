@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Reads the lines of a text file, or all of it. */
-#ifndef XDP_CUCKOO_READER_H
-#define XDP_CUCKOO_READER_H
+#ifndef XDP_CUCKOO_LINE_FILE_H
+#define XDP_CUCKOO_LINE_FILE_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Reads lines from a file or pipe as they arrive. The caller knows whether a line is at hand. SIGINT and SIGTERM
  * end a wait, never the work between two waits.
  */
-#ifndef XDP_CUCKOO_FEED_H
-#define XDP_CUCKOO_FEED_H
+#ifndef XDP_CUCKOO_LINE_PIPE_H
+#define XDP_CUCKOO_LINE_PIPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Loads and runs the program of bpf/bench.bpf.c over the maps of a filter that no packet meets. Does not
  * know what the flows and the time stamps mean.
  */
-#ifndef XDP_CUCKOO_KERNEL_BENCH_H
-#define XDP_CUCKOO_KERNEL_BENCH_H
+#ifndef XDP_CUCKOO_BENCH_PROGRAM_H
+#define XDP_CUCKOO_BENCH_PROGRAM_H
 
 #include "bench_abi.h"
 #include "kernel/kernel.h"

@@ -5,8 +5,8 @@
  * many prefix lengths, some shapes share a probed shape, and their keys are expanded to it (rule.h). The
  * list is sorted; shapes that pass come first. Plain memory; knows neither store nor table.
  */
-#ifndef XDP_CUCKOO_SHAPE_LIST_H
-#define XDP_CUCKOO_SHAPE_LIST_H
+#ifndef XDP_CUCKOO_SHAPES_H
+#define XDP_CUCKOO_SHAPES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "change/undo_unconfirmed.h"
+#include "change/confirm_watchdog.h"
 
 #include <errno.h>
 #include <fcntl.h>

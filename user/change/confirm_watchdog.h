@@ -5,8 +5,8 @@
  * everything from the deadline on, and the next command undoes a change of rules. It reports failures to
  * syslog.
  */
-#ifndef XDP_CUCKOO_WATCHDOG_H
-#define XDP_CUCKOO_WATCHDOG_H
+#ifndef XDP_CUCKOO_CONFIRM_WATCHDOG_H
+#define XDP_CUCKOO_CONFIRM_WATCHDOG_H
 
 #include <stddef.h>
 

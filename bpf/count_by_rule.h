@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Counts packets by rule, at a pace that a flood cannot raise: see struct abi_pace. */
-#ifndef XDP_CUCKOO_COUNT_H
-#define XDP_CUCKOO_COUNT_H
+#ifndef XDP_CUCKOO_COUNT_BY_RULE_H
+#define XDP_CUCKOO_COUNT_BY_RULE_H
 
 #include "maps.h"
 

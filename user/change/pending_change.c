@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Pending changes: their deadline, confirm and undo. */
+#include <errno.h>
+#include <string.h>
+
+#include "change/change.h"
+#include "change/internal.h"
+
+#define STEP_RULES 4096    /* rules of a change between two moves of its deadline */
+#define STEP_KEYS_A_MS 200 /* keys that the slowest step, a new table, handles in a millisecond at least */
+
+/* Whether a filter waits for `confirm`. A load that waits is not in the store: only the filter knows. */
+static bool is_waiting(const struct session *session)
+{
+	for (size_t i = 0; i < session->filters_count; i++)
+		if (session->filters[i].kernel.config->run & ABI_RUN_UNCONFIRMED)
+			return true;
+	return false;
+}
+
+int change_set_pending(struct session *session, __s64 timeout_ms, struct reason *reason)
+{
+	int error = is_waiting(session) ? -EBUSY : store_set_pending(session->store, timeout_ms);
+
+	if (error == -EBUSY)
+		return reason_set(reason, error,
+				  "another change waits for xdp-cuckoo confirm; confirm it, or "
+				  "wait until it has been undone");
+	if (error)
+		return change_say_unwritten(error, reason);
+	session->confirm_ms = timeout_ms;
+	return change_push_pending(session, reason);
+}
+
+static int set_unconfirmed(struct session *session, __u64 id, __s64 left_ms, struct reason *reason)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		error = filter_set_unconfirmed(&session->filters[i], id, left_ms, reason);
+	return error;
+}
+
+/* The longest steps are a new table of all keys, and the commit. */
+int change_push_pending(struct session *session, struct reason *reason)
+{
+	struct store_pending pending;
+	struct store_info info;
+	__s64 left_ms;
+	int error;
+
+	if (!session->confirm_ms)
+		return 0;
+	error = store_info(session->store, &info);
+	if (!error)
+		error = store_pending(session->store, &pending);
+	if (error)
+		return filter_say_unread(error, reason);
+	left_ms = session->confirm_ms + info.keys / STEP_KEYS_A_MS;
+	error = store_push_pending(session->store, left_ms);
+	return error ? change_say_unwritten(error, reason) : set_unconfirmed(session, pending.id, left_ms, reason);
+}
+
+int change_push_pending_by_rule(struct session *session, struct reason *reason)
+{
+	return ++session->change->steps % STEP_RULES ? 0 : change_push_pending(session, reason);
+}
+
+void change_start_pending(struct session *session)
+{
+	struct reason ignored;
+	__s64 left_ms;
+	__u64 id;
+
+	if (!session->confirm_ms || store_begin(session->store))
+		return;
+	if (store_push_pending(session->store, session->confirm_ms))
+		store_abort(session->store);
+	else if (!store_commit(session->store) && !change_pending_left(session, &id, &left_ms))
+		set_unconfirmed(session, id, left_ms, &ignored);
+}
+
+int change_pending_left(struct session *session, __u64 *id, __s64 *left_ms)
+{
+	struct store_pending pending;
+	int error = store_pending(session->store, &pending);
+
+	if (error)
+		return error;
+	*id = pending.id;
+	*left_ms = pending.left_ms - store_lag_ms(session->store);
+	return 0;
+}
+
+/* Confirms all filters. Whether one of them was waiting. */
+static bool confirm_filters(struct session *session)
+{
+	const bool was_waiting = is_waiting(session);
+
+	for (size_t i = 0; i < session->filters_count; i++)
+		filter_confirm(&session->filters[i]);
+	return was_waiting;
+}
+
+int change_confirm(struct session *session, struct reason *reason)
+{
+	bool had_pending;
+	int error = change_begin(session, reason);
+
+	if (error)
+		return error;
+	error = store_forget_pending(session->store);
+	had_pending = !error;
+	if (error && error != -ENOENT)
+		change_say_unwritten(error, reason);
+	error = change_end(session, error == -ENOENT ? 0 : error, reason);
+	if (error)
+		return error;
+	return confirm_filters(session) || had_pending ? 0 : -ENOENT;
+}
+
+struct undoing {
+	struct session *session;
+	struct reason *reason;
+};
+
+static int undo_rule(const struct rule *rule, bool is_back, void *context)
+{
+	const struct undoing *undoing = context;
+	struct change_undone *undone = &undoing->session->undone;
+	enum store_deleted ignored;
+	int error;
+
+	if (!is_back)
+		return change_del(undoing->session, rule, &ignored, undoing->reason);
+	error = rule->timeout_ms < 0 ? 0 : change_put_back(undoing->session, rule, undoing->reason);
+	if (error != -E2BIG)
+		return error;
+	/* Other commands have used up the shapes since. This rule is lost, but the rest is undone. */
+	if (!undone->lost++)
+		undone->reason = *undoing->reason;
+	undoing->reason->text[0] = '\0';
+	return 0;
+}
+
+static int undo_all(struct session *session, struct reason *reason)
+{
+	struct undoing undoing = { session, reason };
+	int error;
+
+	session->undone = (struct change_undone){};
+	reason->text[0] = '\0';
+	error = store_undo_each(session->store, undo_rule, &undoing);
+	if (!error)
+		error = store_forget_pending(session->store);
+	if (error && error != -ENOENT && !reason->text[0])
+		reason_set(reason, error, "cannot undo the change: %s", strerror(-error));
+	return error;
+}
+
+int change_undo(struct session *session, struct reason *reason)
+{
+	int error = change_begin(session, reason);
+
+	if (!error)
+		error = change_end(session, undo_all(session, reason), reason);
+	if (!error)
+		confirm_filters(session);
+	return error;
+}
+
+void change_undo_overdue(struct session *session)
+{
+	struct store_pending pending;
+	struct reason reason;
+	int error = store_pending(session->store, &pending);
+
+	if (error)
+		filter_say_unread(error, &reason);
+	else if (pending.id && pending.left_ms <= 0) {
+		error = change_undo(session, &reason);
+		session->undone.is_done = !error;
+		session->undone.rules = pending.rules;
+	}
+	if (error)
+		session->undone = (struct change_undone){ .error = error, .reason = reason };
+}
