@@ -50,7 +50,7 @@ struct abi_shape {
  * where `bits` is 32 or 128. This takes 11 bits in IPv4 and 15 in IPv6.
  */
 #define ABI_TAG_NO_PROTO (0xffULL << FLOW_KEY_PROTO_SHIFT)
-#define ABI_TAG_PASS (1ULL << FLOW_KEY_TAG_SHIFT) /* the shape of pass rules */
+#define ABI_TAG_PASS (1ULL << FLOW_KEY_TAG_SHIFT)          /* the shape of pass rules */
 #define ABI_TAG_MONITOR (1ULL << (FLOW_KEY_TAG_SHIFT + 1)) /* the shape of monitor rules */
 #define ABI_TAG_SPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 2))
 #define ABI_TAG_DPORT (1ULL << (FLOW_KEY_TAG_SHIFT + 3))

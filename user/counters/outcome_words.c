@@ -24,7 +24,8 @@ const struct outcome_words outcome_words[OUTCOMES] = {
 const struct verdict_words verdict_words[VERDICTS] = {
 	[VERDICT_PASS] = { "pass", "passed", "passed to the kernel" },
 	[VERDICT_DROP] = { "drop", "dropped", "dropped, before the kernel spends anything on it" },
-	[VERDICT_WOULD_DROP] = { "would drop", "would_drop", "passed only because of `monitor-only` or of a monitor rule" },
+	[VERDICT_WOULD_DROP] = { "would drop", "would_drop",
+				 "passed only because of `monitor-only` or of a monitor rule" },
 };
 
 const char outcome_retries[] = "Look-ups tried again because the table moved meanwhile.";

@@ -38,7 +38,6 @@ unsigned int rule_action_rank(enum rule_action action);
 const char *rule_action_name(enum rule_action action);
 int rule_action_parse(const char *word, enum rule_action *action);
 
-
 enum rule_field {
 	RULE_PROTO = 1 << 0,
 	RULE_SPORT = 1 << 1, /* or the ICMP type */
