@@ -10,7 +10,7 @@
 struct verdict {
 	enum abi_outcome outcome;
 	enum abi_verdict verdict;
-	__u32 slot;     /* of the entry that decided, in an exact table; else LOOKUP_NO_SLOT */
+	__u32 slot;     /* of the entry that decided, if the table has records; else LOOKUP_NO_SLOT */
 	__u64 listener; /* abi_config.listener if the packet is dropped or would be; else 0 */
 };
 
@@ -45,8 +45,8 @@ static __always_inline struct shape_match verdict_outcome(const struct abi_confi
 }
 
 /*
- * The outcome of all packets if the filter does not look packets up now, else OUTCOMES. A global function, because
- * it is rarely called; so the common path keeps its registers.
+ * The outcome of all packets if the filter does not look packets up now, else OUTCOMES. It is rarely called, so it
+ * is a global function: then the common path keeps its registers.
  */
 __attribute__((noinline)) __u32 verdict_at_rest(const struct abi_config *config)
 {
@@ -62,8 +62,8 @@ __attribute__((noinline)) __u32 verdict_at_rest(const struct abi_config *config)
 }
 
 /*
- * Reads `run` again, because a copy from the start is one more value that the verifier follows. Only here reads
- * `listener`, because packets that pass do not need it.
+ * Reads `run` again: a copy that is kept from the start would be one more value for the verifier to follow. Nothing
+ * reads `listener` earlier, because packets that pass do not need it.
  */
 static __always_inline struct verdict verdict_drop(const struct abi_config *config, struct shape_match match)
 {

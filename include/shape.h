@@ -15,16 +15,16 @@
 /*
  * Hints: one byte for each family and each value of hint_index().
  *
- * The lower bits say which shapes to look up. Each shape has one hint bit; several shapes may share a bit.
- * The bit is clear if no key of these shapes can match a flow with this index. It is set before the first key
- * that needs it is published. An extra bit only costs a look-up. A shape without a source prefix has
+ * The lower bits say which shapes to look up. Each shape has one hint bit; several shapes may share a bit. The bit
+ * is clear if no key of these shapes can match a flow with this index. It is set before the first key that needs it
+ * is published. A bit that is set without need only costs a look-up. A shape without a source prefix has
  * ABI_HINT_ALWAYS instead, which is no bit of the byte.
  *
- * The top bit is a shortcut. It says that every flow of this index matches a drop rule in the table that
- * never ends. Then only shapes of pass rules are looked up, and, where rules are counted, shapes of rules
- * that have shortcuts. A shortcut is set after its key is in the table. It is cleared before the key is
- * deleted or gets an end. A missing shortcut only costs look-ups. Only IPv4 has shortcuts; an index of IPv4 is
- * a /16.
+ * The top bit is a shortcut. It says that the table has a drop rule that never ends and that matches every flow of
+ * this index. Then only shapes of pass rules are looked up. If packets are counted by rule, shapes of rules that
+ * can have shortcuts are looked up, too. A shortcut is set after its key is in the table. It is cleared before the
+ * key is deleted or gets an end. A missing shortcut only costs look-ups. Only IPv4 has shortcuts; an index of IPv4
+ * is a /16.
  */
 #define ABI_HINT_INDEXES 65536 /* of one family */
 #define ABI_HINT_BITS 7

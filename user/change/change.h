@@ -11,17 +11,17 @@
  *
  * The order of a change; commit.c follows it:
  * - No key enters a table before the change is complete and the guard has allowed it.
- * - Added keys enter every table before the store commits. Deleted keys leave the tables after the commit.
- *   Shapes are published last. So a crash can leave extra keys in a table, but no key of a committed rule is
- *   missing.
+ * - Added keys enter every table before the store commits. Deleted keys leave the tables after the commit. Shapes
+ *   are published last: packets are looked up by a new shape only when its keys are in the table. So a crash can
+ *   leave extra keys in a table, but no key of a committed rule is missing.
  * - Pass rules and their shapes enter before drop rules, and leave after them. So a packet that a pass rule
  *   protects is never dropped in between.
- * - Until the commit, the table's generation is ABI_GENERATION_DIRTY. A writer that finds a generation other
- *   than the store's makes the table equal to the store.
+ * - A table has the generation ABI_GENERATION_DIRTY from its first change until it is equal to the store again. A
+ *   writer that finds a generation other than the store's makes the table equal to the store.
  *
- * Some tables are not changed in place: the added keys do not fit, the change must take effect at once, or
- * prefix lengths are joined in a new way. Then a new table is filled with the future content of the store
- * before the commit. It takes the old table's place after the commit.
+ * A table is not changed in place if the added keys do not fit, if the change must take effect at once, or if the
+ * store chooses anew which shapes are joined for look-up (rule/shapes.h). Then a new table is filled with the
+ * future content of the store before the commit. It takes the old table's place after the commit.
  */
 #ifndef XDP_CUCKOO_CHANGE_H
 #define XDP_CUCKOO_CHANGE_H
@@ -40,7 +40,7 @@ struct change; /* the keys of the current change */
 struct change_undone {
 	bool is_done;         /* this process has undone it */
 	bool is_reported;     /* the caller has written this to stderr */
-	__u64 rules;          /* that the change had added or removed, or given another timeout */
+	__u64 rules;          /* rules that the change had added, removed or given another timeout */
 	int error;            /* -errno: the undo failed and the change is still pending; else 0 */
 	__u64 lost;           /* earlier rules not restored: no room for their shape */
 	struct reason reason; /* for the error, or for the first lost rule */
@@ -53,8 +53,8 @@ struct session {
 	size_t filters_count;
 	const struct guard *guard; /* a change that newly blocks one of these flows fails; NULL: none fails */
 	unsigned int owner;        /* of added rules: STORE_BY_HAND or the number of a list */
-	bool is_whole;             /* switch to a new table if possible: all takes effect at once */
-	__s64 confirm_ms;          /* time to confirm the current change, from its end; 0: not pending */
+	bool is_whole;             /* switch to a new table if possible, so that all takes effect at once */
+	__s64 confirm_ms;          /* time to confirm the current change, counted from its end; 0: not pending */
 	struct change *change;
 	struct change_undone undone;
 };
@@ -72,12 +72,13 @@ int session_state_dir(const char *state, const char *name, char *dir, size_t siz
  * - replaces filters of another version of this tool;
  * - undoes a pending change whose time is over. session->undone has the result; a failed undo is no error here.
  *
- * This process is the only writer until session_close(), which also accepts a zeroed or half-opened struct. 0;
- * -errno with the reason. -EPERM: no filter of the name was found, but there is a program that this process
- * may not inspect.
+ * This process is the only writer until session_close(). session_close() also accepts a zeroed struct, and a struct
+ * that failed to open. 0; -errno with the reason. -EPERM: no filter of the name was found, but there is a program
+ * that this process may not inspect.
  *
  * session_try_open() returns -EBUSY instead of waiting for another writer. session_open_to_load() is for callers
- * that start a filter: for them the -EPERM above is no error. *unseen has its reason; else it is "".
+ * that start a filter: for them the -EPERM above is no error. They get its reason in *unseen, or "" if there was no
+ * such error.
  */
 int session_open(struct session *session, const char *state, const char *name, struct reason *reason);
 int session_open_to_load(struct session *session, const char *state, const char *name, struct reason *unseen,
@@ -85,16 +86,19 @@ int session_open_to_load(struct session *session, const char *state, const char 
 int session_try_open(struct session *session, const char *state, const char *name, struct reason *reason);
 void session_close(struct session *session);
 
-/* Closes the store, so that others can write. After it the filters may only be looked at. */
+/* Closes the store, so that others can write. After this call the caller may only read the filters. */
 void session_unlock(struct session *session);
 
-/* The attachment of a filter of that name to the interface, which may have several names. NULL: there is none. */
+/*
+ * The attachment of one of the session's filters to an interface; NULL: there is none. `interface` may be any of the
+ * names that the interface has.
+ */
 const struct kernel_attachment *session_attachment_on(const struct session *session, const char *interface);
 
 /*
  * One change: all calls between begin and commit. If change_begin() returns 0, call one of the others once. If
- * change_commit() returns 0, the change is durable and active. change_end() commits if `error`, of a call within the
- * change, is 0; otherwise it aborts and returns `error`.
+ * change_commit() returns 0, the change is durable and active. change_end() gets as `error` what the calls within
+ * the change returned. If it is 0, change_end() commits; otherwise it aborts and returns `error`.
  */
 int change_begin(struct session *session, struct reason *reason);
 int change_commit(struct session *session, struct reason *reason);
@@ -131,9 +135,9 @@ int change_set_monitor_only(struct session *session, bool is_on, struct reason *
 
 /*
  * Within a change: makes it pending. If change_confirm() does not come within `timeout_ms` of the end of the
- * change, change_undo() or the next session_open() undoes it. The deadline moves on with each step of the
- * change. So after a crash in the middle, everything passes soon: after that time, plus at most the time of
- * one step. -EBUSY: another change is pending.
+ * change, change_undo() or the next session_open() undoes it. Each step of the change sets the deadline again. So
+ * if the process dies in the middle of the change, the filters soon pass every packet: at most `timeout_ms` and the
+ * time of one step later. -EBUSY: another change is pending.
  */
 int change_set_pending(struct session *session, __s64 timeout_ms, struct reason *reason);
 
@@ -141,8 +145,8 @@ int change_set_pending(struct session *session, __s64 timeout_ms, struct reason 
 int change_pending_left(struct session *session, __u64 *id, __s64 *left_ms);
 
 /*
- * Confirm or undo the pending change, as a change of their own. 0; -ENOENT: there is none. change_undo()
- * counts in session->undone the rules that it cannot restore.
+ * change_confirm() confirms the pending change, and change_undo() undoes it. Each of them is itself a change. 0;
+ * -ENOENT: there is none. change_undo() counts in session->undone the rules that it cannot restore.
  */
 int change_confirm(struct session *session, struct reason *reason);
 int change_undo(struct session *session, struct reason *reason);
@@ -193,9 +197,9 @@ int query_decide(struct store *store, const struct rule *query, struct rule *rul
 		 enum query_decision *decision);
 
 /*
- * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard. Within a change, only flows count
- * that were not blocked before it. The check is also made as if the pending change were undone: its pass
- * rules may disappear.
+ * Fails with -ECANCELED if a rule or policy blocks a flow of session->guard. Within a change, flows that were
+ * already blocked before the change do not count. It also checks what an undo of the pending change would leave,
+ * because the undo may remove pass rules.
  */
 int change_check_guard(struct session *session, struct reason *reason);
 
@@ -203,7 +207,7 @@ int change_check_guard(struct session *session, struct reason *reason);
 enum query_blocker { QUERY_NOTHING, QUERY_RULE, QUERY_POLICY };
 enum query_blocker query_blocks(struct store *store, const struct rule *query, struct rule *rule);
 
-/* The same as if the pending change were undone. Only rules whose shape is in use now are found. */
+/* query_blocks(), as if the pending change were undone. Finds only rules whose shape is in use now. */
 enum query_blocker query_blocks_undone(struct store *store, const struct rule *query, struct rule *rule);
 
 /* Whether the running filter has every key of a stored rule, so that the rule's packets match. */
@@ -215,10 +219,10 @@ bool query_matches(const struct kernel_filter *kernel, const struct rule *query)
 /* The share of slots in use, 0 to 1. */
 double query_load_factor(const struct kernel_filter *kernel);
 
-/* The mean number of probes, over all source addresses, for a packet of the family that no rule matches. */
+/* The mean number of look-ups for a packet that no rule matches. The mean is over all source addresses of `family`. */
 double query_mean_probes(const struct kernel_filter *kernel, enum flow_family family);
 
-/* The probability that a packet of the family that no rule matches counts as a match. */
+/* The probability that a packet of `family` counts as a match although no rule matches it. */
 double query_false_positive_rate(const struct kernel_filter *kernel, enum flow_family family);
 
 #endif

@@ -3,7 +3,8 @@
  * One change to the rules, from its begin to its end. Read this page first.
  *
  * A change is: change_begin(), then calls that add and delete rules (rules.c), then change_commit(). The parts of
- * this file are in that order. change.h says why the order is so; filter_change.c has the states of a table on the way.
+ * this file are in that order. change.h gives the reasons for this order. filter_change.c has the states of a table
+ * during a change.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,8 +41,8 @@ void change_abort(struct session *session)
 /* ---- 1. begin ---- */
 
 /*
- * An earlier change may have failed halfway and left tables that differ from the store. If the next change gave
- * them its generation, nobody would notice.
+ * An earlier change may have failed halfway and left tables that differ from the store. If the next change then
+ * gave these tables its own generation, nobody would notice the difference.
  */
 static int repair(struct session *session, struct reason *reason)
 {
@@ -104,7 +105,7 @@ static int prepare(struct session *session, struct reason *reason)
 
 	if (!store_is_changed(session->store))
 		return 0;
-	/* Choose again which shapes are looked up as which, if that saves enough look-ups or keys. */
+	/* Choose again which shapes are joined for look-up, if that saves enough look-ups or keys. */
 	if ((store_has_new_shape(session->store) || shape_list_is_expanded(shapes)) &&
 	    change_can_replace_all(session) && shape_list_plan_pays(shapes))
 		error = change_plan_anew(session);

@@ -7,14 +7,14 @@
  *                           v   all added keys are in the table, and no more
  *                   FILTER_KEY_BY_KEY --------------------------------------> FILTER_KEYS_IN
  *                      |          |
- *      every rule goes |          | filter_change_replace(): a new table is better, or needed
+ *    all rules deleted |          | filter_change_replace(): a new table is better, or needed
  *                      v          v
  *           FILTER_REFILL ----> FILTER_REPLACE
  *                   the keys need another size
  *
- * A filter moves down before the commit only. A table gets the generation ABI_GENERATION_DIRTY before its first
- * change, and the store's generation when it is equal to the store again. So the generation tells an abort, and the
- * next change, whether the table must be repaired.
+ * A filter changes its state only before the commit. A table gets the generation ABI_GENERATION_DIRTY before its
+ * first change, and the store's generation when it is equal to the store again. An abort and the next change look
+ * at the generation to see whether they must repair the table.
  */
 #include "change/change.h"
 #include "change/internal.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * struct filter is one running filter that a command works on: its programs and maps (struct kernel_filter), and
- * the code of user/table/ that changes the table in these maps, which are mapped into our memory. The rules come
- * from a store. This folder sets a filter up, makes it equal to its store, replaces its table by a new one, and
- * publishes its shapes. user/change/ decides what changes.
+ * struct filter is one running filter that a command works on. It has the programs and maps of the filter (struct
+ * kernel_filter) and the table in these maps (struct table). The maps are mapped into our memory, where the code of
+ * user/table/ changes the table. The rules come from a store. This folder sets a filter up, makes it equal to its
+ * store, replaces its table by a new one, and publishes its shapes. user/change/ decides what changes.
  */
 #ifndef XDP_CUCKOO_FILTER_H
 #define XDP_CUCKOO_FILTER_H
@@ -25,14 +25,14 @@ enum filter_change {
 	FILTER_KEY_BY_KEY, /* added keys enter the table before the commit; deleted keys leave it afterwards */
 	FILTER_KEYS_IN,    /* the same; the added keys are in, and nothing else has changed yet */
 	FILTER_REFILL,     /* after the commit filter_fill() makes the table equal to the store */
-	FILTER_REPLACE,    /* before the commit a new table is made, which takes over after it */
+	FILTER_REPLACE,    /* a new table is made before the commit and takes over after the commit */
 };
 
 /* Why a filter needs a new table. */
 enum filter_cause {
 	FILTER_TOO_SMALL,
 	FILTER_STUCK,    /* too many keys share a few buckets: a new secret solves this */
-	FILTER_AGED,     /* its epoch is too long ago for records to hold when a rule ends */
+	FILTER_AGED,     /* its epoch is so long ago that the end of a rule does not fit into a record */
 	FILTER_NEW_PLAN, /* the store has chosen again which shapes are joined for look-up (rule/shapes.h) */
 	FILTER_AT_ONCE,  /* the whole change must take effect at once */
 };
@@ -47,17 +47,17 @@ struct filter_shapes {
 struct filter {
 	struct kernel_filter kernel;
 	unsigned int which; /* the number of `table`: 0 or 1 */
-	bool shares_maps;   /* `table` is the second table of a filter that belongs to another filter */
+	bool shares_maps;   /* the maps belong to another struct filter; `table` is the other table in them */
 	struct table table;
 	enum filter_state state; /* what filter_update() found */
 	enum filter_change change;
-	enum filter_cause cause;            /* of FILTER_REPLACE; stays after the change, for messages */
+	enum filter_cause cause; /* why `change` became FILTER_REPLACE; kept after the change, for messages */
 	struct filter_successor *successor; /* what filter_prepare() made; or NULL */
 	__u64 slots_before;                 /* slots of the table that this one replaced; 0: it replaced none */
 	struct filter_shapes shapes[FLOW_FAMILIES];
 };
 
-/* Takes ownership of `filter` and opens its active table. On failure the filter is closed. */
+/* Takes ownership of `kernel` and opens its active table. On failure the filter is closed. */
 int filter_open(struct filter *filter, struct kernel_filter *kernel, struct reason *reason);
 void filter_close(struct filter *filter);
 
@@ -67,7 +67,7 @@ int filter_reopen(struct filter *filter, struct reason *reason);
 /* The geometry of a filter's active table. If the filter is not set up: half of the room of its maps. */
 struct bucket_geometry filter_geometry(const struct kernel_filter *kernel);
 
-/* The number of tables for which the maps have room, 1 or ABI_TABLES; and of slots, in each table. */
+/* How many tables the maps have room for (1 or ABI_TABLES), and how many slots each of these tables can have. */
 unsigned int filter_tables(const struct kernel_filter *kernel);
 __u64 filter_room(const struct kernel_filter *kernel);
 
@@ -84,7 +84,7 @@ int filter_open_table(const struct kernel_filter *kernel, struct table *table);
 int filter_create(struct filter *filter, const struct abi_options *options, __u64 slots, __u64 keys,
 		  struct reason *reason);
 
-/* Like filter_create(), but the maps get the sizes that the maps of `filter` have. */
+/* Like filter_create(), but the maps get the sizes that the maps of `kernel` have. */
 int filter_create_like(struct filter *filter, const struct kernel_filter *kernel, struct reason *reason);
 
 /*
@@ -95,9 +95,9 @@ int filter_create_like(struct filter *filter, const struct kernel_filter *kernel
 int filter_update(struct filter *filter, struct store *store, const char *name, struct reason *reason);
 
 /*
- * `filter` is of another version. Makes a new filter from the store and puts it in the place of `filter` on
- * every interface. The old one filters until then, and still belongs to the caller. Its counters are lost.
- * -EBUSY: another tool holds the old filter. After a failure nothing has changed.
+ * `kernel` is a running filter of another version. Makes a new filter from the store in *filter, and puts it in the
+ * place of `kernel` on every interface. The old one filters until then, and still belongs to the caller. Its
+ * counters are lost. -EBUSY: another tool holds the old filter. After a failure nothing has changed.
  */
 int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct store *store, struct reason *reason);
 
@@ -105,9 +105,9 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 int filter_fill(struct filter *filter, struct store *store, struct table_difference *difference, struct reason *reason);
 
 /*
- * The number of slots for a new table, when `keys` keys did not fit into this one. If the present size is enough
- * for them (they only fell into too few buckets, which a new secret solves), it is the present size. Otherwise it
- * is more, but no more than the maps' room if another tool holds the filter.
+ * The number of slots for a new table, when `keys` keys did not fit into this table. It is the present number if
+ * that is enough: then too many keys shared a few buckets, and a new secret solves this. Otherwise it is larger. If
+ * another tool holds the filter (libxdp's dispatcher), it is at most the room of the maps.
  */
 __u64 filter_slots_to_grow_to(const struct filter *filter, __u64 keys);
 
@@ -155,14 +155,15 @@ int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
 bool filter_has_aged(const struct filter *filter, __u32 tick);
 
 /*
- * The tick (see kernel/ticks.h) at which a timeout of the store ends. The store's clock stands still
- * during a transaction; filter_tick() adds the time that has passed since it began. Timeout 0 gives tick 0: never.
+ * The tick (see kernel/ticks.h) at which a timeout of the store ends. The store's clock stands still during a
+ * transaction. So filter_tick() adds the time since the clock was set (store_lag_ms()). Timeout 0 gives tick 0:
+ * never.
  */
 int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason);
 
 /*
- * Deletes a key, or makes it end at another tick, which does nothing in compact tables. 0; -ENOENT; -ENOMEM: see
- * filter_say_unmapped().
+ * filter_delete() deletes a key. filter_set_end() makes it end at another tick; in compact tables it does nothing.
+ * 0; -ENOENT; -ENOMEM: see filter_say_unmapped().
  */
 int filter_delete(struct filter *filter, const struct rule_key *key);
 int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick);
@@ -170,7 +171,7 @@ int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick
 /* The hint bit of a shape. It is chosen at the first key of the shape. -E2BIG: too many shapes in one change. */
 int filter_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint);
 
-/* Sets what the store says about how filters run: policies, monitor-only, and an unconfirmed change. */
+/* Applies what the store has for running filters: policies, monitor-only, and an unconfirmed change. */
 int filter_configure(struct filter *filter, struct store *store, struct reason *reason);
 
 /*
@@ -193,15 +194,16 @@ bool filter_has_passing_to_publish(const struct filter *filter);
 /* Publishes the shapes that filter_has_passing_to_publish() finds. The published shapes stay. 0 or -errno. */
 int filter_publish_passing(struct filter *filter, struct reason *reason);
 
-/* Copies the engine's counts (used slots, moves) into the filter's config, for the next command and for `status`. */
+/* Copies user/table/'s counts (used slots, moves) into the filter's config, for the next command and `status`. */
 void filter_note_counts(struct filter *filter);
 
 /* The same, and sets the table's generation: the store's, or ABI_GENERATION_DIRTY. */
 void filter_set_generation(struct filter *filter, __u64 generation);
 
 /*
- * These set the reason. The store cannot be read: returns `error`. A part of the table cannot be mapped: returns
- * -ENOMEM. `keys` keys do not fit into the table: returns -ENOSPC.
+ * These set the reason. filter_say_unread(): the store cannot be read; returns `error`. filter_say_unmapped(): a
+ * part of the table cannot be mapped; returns -ENOMEM. filter_say_full(): `keys` keys do not fit into the table;
+ * returns -ENOSPC.
  */
 int filter_say_unread(int error, struct reason *reason);
 int filter_say_unmapped(struct reason *reason);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The durable rules: every rule, in an LMDB environment in its own directory. The kernel's tables are
- * filled from it. Only the files of store/ know LMDB. Knows rules, not tables.
+ * The durable rules: every rule, in an LMDB environment in its own directory. The kernel's tables are filled from
+ * it. Only the files of store/ know LMDB. The store knows rules, but no tables.
  *
- * Databases: "meta" (magic, schema version, id, generation, clock, settings, the pending change), "rules"
- * (encoded rule -> deadline, owners and comment), "shapes" (struct rule_shape -> number of keys, probed
- * shape), "deadlines" (deadline and encoded rule -> nothing), "lists" (name -> struct list_value), "undo"
- * (encoded rule -> its value before the pending change) and "undo_lists" (name -> the list before the
- * pending change).
+ * Databases: "meta" (magic, schema version, id, generation, clock, settings, the pending change), "rules" (encoded
+ * rule -> deadline, owners and comment), "shapes" (struct rule_shape -> number of keys, and the shape that packets
+ * are looked up by: the "probed" shape), "deadlines" (deadline and encoded rule -> nothing), "lists" (name ->
+ * struct list_value), "undo" (encoded rule -> its value before the pending change) and "undo_lists" (name -> the
+ * list before the pending change).
  *
  * Time: the store keeps a timeout as a deadline by its own clock. Within one boot this clock runs with
- * CLOCK_BOOTTIME, so setting the wall clock changes nothing. After a reboot the clock continues by the wall
- * clock, without the amount by which the wall clock was set during the boot before. It never runs
- * backwards.
+ * CLOCK_BOOTTIME, so setting the wall clock changes nothing. After a reboot, this clock has advanced as far as the
+ * wall clock. If the wall clock was set during the boot before, that step does not count. It never runs backwards.
  *
  * A change is pending until it is confirmed or undone. An owner of a rule is the operator or a list.
  */
@@ -29,7 +28,7 @@
 #define STORE_MAGIC 0x6b63756378647031ULL /* "1pdxcuck" */
 #define STORE_SCHEMA 3                    /* a store of an older schema can be read; its first change converts it */
 
-/* Numbers of owners: bits of struct rule_owners. All other numbers are lists. */
+/* Owners have numbers: bits of struct rule_owners. STORE_BY_HAND is the operator; other numbers are lists. */
 #define STORE_BY_HAND 0
 #define STORE_LISTS_MAX 63
 #define STORE_SOURCE_BYTES 256 /* with the final 0 */
@@ -41,7 +40,7 @@ struct store_info {
 	__u64 generation; /* number of committed transactions that changed something */
 	__u64 plan;       /* number of times that all probed shapes were chosen again */
 	__u64 rules;      /* with those that have ended and still wait for store_expired() */
-	__u64 keys;       /* of all rules after expansion; the table holds at most so many */
+	__u64 keys;       /* of all rules, expanded (rule/shapes.h); the table holds at most so many */
 	__u64 timed;      /* rules with a timeout */
 };
 
@@ -85,8 +84,8 @@ enum store_mode {
  * process. 0; -ENOENT; -EACCES; -EBADMSG: not a store, or damaged; -EPROTO: its schema is unknown; other
  * -errno. On failure *store is NULL. store_close() accepts NULL, and aborts an open transaction.
  *
- * A process can have each store open only once. Another thread waits; the same thread gets -EDEADLK. Only
- * the thread that opened a store may use it.
+ * A process can have each store open only once. If another thread has it open, store_open() waits; if the same
+ * thread has it open, it returns -EDEADLK. Only the thread that opened a store may use it.
  */
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
 void store_close(struct store *store);
@@ -98,8 +97,8 @@ void store_close(struct store *store);
  * ready for the next transaction. store_begin() returns -EBUSY within a transaction or within a visit of
  * store_each().
  *
- * The clock by which timeouts are counted stands still. store_open(), store_begin() and the end of a
- * transaction set it; store_lag_ms() is the time since then.
+ * The clock by which timeouts are counted stands still between the calls that set it. These are store_open(),
+ * store_begin() and the end of a transaction. store_lag_ms() is the time since the last of them.
  */
 int store_begin(struct store *store);
 int store_commit(struct store *store);
@@ -117,9 +116,10 @@ __s64 store_lag_ms(const struct store *store);
  * deletes a rule that store_expired() visits; if the pending change made it end sooner, undoing that change
  * brings the rule back. store_clear() deletes all rules.
  *
- * While the change of an earlier transaction is pending, these functions also change what its undo will
- * bring back, whatever they return. store_put_back() and store_del_ended() do not. store_give_up_all()
- * changes only that: `owner` wants none of those rules; with is_alone, nobody wants them.
+ * While the change of an earlier transaction is pending, these functions also change what its undo will bring back,
+ * even if they change no rule now. store_put_back() and store_del_ended() do not. store_give_up_all() changes only
+ * what the undo will bring back: it removes `owner` from the owners of all those rules, or with is_alone all those
+ * rules.
  */
 enum store_added {
 	STORE_ADDED,     /* the rule is new */
@@ -159,15 +159,15 @@ int store_list_delete(struct store *store, unsigned int number);
 /* Finds the rule, even if it has ended, and fills in timeout, comment and owners. 0; -ENOENT. */
 int store_get(struct store *store, struct rule *rule);
 
-/* store_get() as if the pending change were undone. Without one, the same as store_get(). */
+/* store_get() as if the pending change were undone. If no change is pending, it is the same as store_get(). */
 int store_get_undone(struct store *store, struct rule *rule);
 
 int store_info(struct store *store, struct store_info *info);
 
 /*
- * Calls `visit` for each rule, sorted by encoded form, until it returns non-zero. Returns that value, 0 or
- * -errno. store_each() includes rules that have ended. store_expired() visits only these, by deadline;
- * within a transaction, `visit` may delete the rule that it gets, but no other.
+ * Calls `visit` for each rule, sorted by encoded form, until it returns non-zero. Returns that value, 0 or -errno.
+ * store_each() includes rules that have ended. store_expired() visits only those that have ended, sorted by
+ * deadline. Within a transaction, its `visit` may delete the rule that it gets, but no other.
  */
 int store_each(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
 int store_expired(struct store *store, int (*visit)(const struct rule *rule, void *context), void *context);
@@ -188,14 +188,15 @@ int store_set_settings(struct store *store, const struct store_settings *setting
 /*
  * store_pending(): pending->id is 0 if no change is pending. The other functions are for a transaction.
  *
- * store_set_pending(): all later changes of rules in this transaction are the pending change; -EBUSY: there
- * is one already. store_push_pending(): it is undone `timeout_ms` from now; does not count as a change of
- * the store; -ENOENT: no change is pending. store_forget_pending(): the change is confirmed, or was undone.
+ * store_set_pending(): all later changes of rules in this transaction are the pending change; -EBUSY: there is one
+ * already. store_push_pending() sets the deadline of the pending change to `timeout_ms` from now. This does not
+ * count as a change of the store. -ENOENT: no change is pending. store_forget_pending(): the change is confirmed,
+ * or was undone.
  *
- * store_undo_each(), in a later transaction, visits each rule of the pending change as it was before. First
- * every rule is visited with `is_back` false: delete it if it is there. Then each rule that existed before
- * is visited with `is_back` true: put it back. This order makes room first. Lists are restored without a
- * visit.
+ * store_undo_each() is for a later transaction. It visits each rule of the pending change as the rule was before
+ * that change. First every rule is visited with `is_back` false: delete it if it is there. Then each rule that
+ * existed before is visited with `is_back` true: put it back. This order makes room first. Lists are restored
+ * without a visit.
  */
 int store_pending(struct store *store, struct store_pending *pending);
 int store_set_pending(struct store *store, __s64 timeout_ms);
