@@ -339,7 +339,7 @@ test_one_at_a_time() {
 	load
 	echo kept >"$STATE/kept"
 	listen_all
-	assert_fails 5 "another xdp-cuckoo monitor listens to the filter on 'vrx'" xc monitor --write "$STATE/kept"
+	assert_fails 5 "another monitor or program listens to the filter on 'vrx'" xc monitor --write "$STATE/kept"
 	assert_equal kept "$(cat "$STATE/kept")" "the file of the second"
 	drops 1
 	wait_for "the packet" heard 1

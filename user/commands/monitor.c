@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "commands/command.h"
-#include "monitor/listener.h"
+#include "samples/listener.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
 #include "monitor/pcapng.h"
-#include "monitor/sample_cause.h"
+#include "samples/sample_cause.h"
 #include "io/signals.h"
 
 static enum command_status run_monitor(const struct invocation *invocation);

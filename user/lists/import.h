@@ -11,7 +11,7 @@
 
 #include "change/change.h"
 #include "host/protected_flows.h"
-#include "lists/rule_diff.h"
+#include "change/rule_diff.h"
 
 struct import_options {
 	const char *name, *state; /* of the filter: see session_open() */

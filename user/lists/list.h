@@ -11,7 +11,7 @@
 #include "io/line_file.h"
 #include "base/error_reason.h"
 #include "rule/rule.h"
-#include "lists/rule_set.h"
+#include "rule/rule_set.h"
 
 #define LIST_RULES_MAX 1024 /* from one line with ranges */
 

@@ -3,7 +3,7 @@
 #ifndef XDP_CUCKOO_RULE_DIFF_H
 #define XDP_CUCKOO_RULE_DIFF_H
 
-#include "lists/rule_set.h"
+#include "rule/rule_set.h"
 
 /*
  * A stored rule that has ended counts as absent: if it is wanted it is added again. If not, it is deleted

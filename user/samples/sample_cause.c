@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "monitor/sample_cause.h"
+#include "samples/sample_cause.h"
 
 #include "change/change.h"
 #include "parse_packet.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "monitor/listener.h"
+#include "samples/listener.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -133,7 +133,7 @@ static int listen_to(struct listener *listener, const struct kernel_filter *filt
 	if (error == -EBUSY && !filter->config->magic)
 		return 0;
 	if (error == -EBUSY)
-		reason_set(reason, error, "another xdp-cuckoo monitor listens to the filter on '%s': one at a time",
+		reason_set(reason, error, "another monitor or program listens to the filter on '%s': one at a time",
 			   filter->attachments[0].interface);
 	if (error)
 		return error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "lists/rule_set.h"
+#include "rule/rule_set.h"
 
 #include <errno.h>
 #include <stdlib.h>
