@@ -12,6 +12,7 @@
 
 #include "change/change.h"
 #include "host/protected_flows.h"
+#include "samples/listener.h"
 
 struct xdp_cuckoo_filter {
 	char name[ABI_NAME_BYTES];
@@ -25,6 +26,9 @@ struct xdp_cuckoo_filter {
 	int refused; /* -errno that has ended it early; 0: none */
 	struct session session;
 	struct guard guard;
+	/* The samples; listener.fd 0: this handle does not sample. */
+	struct listener listener;
+	int renew_fd; /* a timer, which makes listener.fd readable when the lease needs renewal */
 };
 
 /*
@@ -42,12 +46,29 @@ int public_enter_alone(struct xdp_cuckoo_filter *filter);
 int public_open_session(struct xdp_cuckoo_filter *filter);
 void public_close_session(struct xdp_cuckoo_filter *filter);
 
+/*
+ * A step is a change of its own, unless a change is under way. public_begin_step() takes the place of
+ * public_enter(), and if it returns 0, public_end_step() that of public_leave(). `from` NULL: the step needs no
+ * rule. is_whole: see struct session.
+ */
+int public_begin_step(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from, struct rule *rule,
+		      bool is_whole, bool *is_own);
+int public_end_step(struct xdp_cuckoo_filter *filter, bool is_own, int error);
+
 /* Gets the store of the current change, or opens the store to read; then public_close_store() closes it. */
 int public_open_store(struct xdp_cuckoo_filter *filter, struct store **store);
 void public_close_store(const struct xdp_cuckoo_filter *filter, struct store *store);
 
 /* Whether a running filter has the handle's name. A filter that is not set up yet counts as having it. */
 bool public_is_running(const struct xdp_cuckoo_filter *filter, const struct kernel_filter *running);
+
+/*
+ * Finds the number of a list, or STORE_BY_HAND. 0; -ENOENT: there is no such list; -EINVAL: the name is not
+ * valid; other -errno. public_open_list() makes the list if necessary. `source` NULL: an existing list stays as
+ * it is.
+ */
+int public_find_list(struct xdp_cuckoo_filter *filter, struct store *store, const char *name, unsigned int *number);
+int public_open_list(struct xdp_cuckoo_filter *filter, const char *name, const char *source, unsigned int *number);
 
 /* Converts a rule of the caller, who may have made mistakes; and back. 0; -EINVAL with the reason. */
 int public_read_rule(const struct xdp_cuckoo_rule *from, struct rule *rule, struct reason *reason);

@@ -183,6 +183,8 @@ void xdp_cuckoo_close(struct xdp_cuckoo_filter *filter)
 		return;
 	if (filter->is_changing)
 		xdp_cuckoo_abort(filter);
+	if (filter->listener.fd)
+		xdp_cuckoo_samples_close(filter);
 	free(filter->state);
 	free(filter);
 }
@@ -194,12 +196,13 @@ const char *xdp_cuckoo_error(const struct xdp_cuckoo_filter *filter)
 
 /* ---- changes ---- */
 
-static int begin(struct xdp_cuckoo_filter *filter)
+static int begin(struct xdp_cuckoo_filter *filter, bool is_whole)
 {
 	int error = public_open_session(filter);
 
 	if (error)
 		return error;
+	filter->session.is_whole = is_whole;
 	error = change_begin(&filter->session, &filter->reason);
 	if (error) {
 		public_close_session(filter);
@@ -224,7 +227,7 @@ int xdp_cuckoo_begin(struct xdp_cuckoo_filter *filter)
 {
 	int error = public_enter_alone(filter);
 
-	return public_leave(filter, error ? error : begin(filter));
+	return public_leave(filter, error ? error : begin(filter, false));
 }
 
 /* Commit and abort must also end a change that an error has ended early. */
@@ -255,9 +258,8 @@ int xdp_cuckoo_abort(struct xdp_cuckoo_filter *filter)
 
 /* ---- steps of a change, or changes of their own ---- */
 
-/* Begins a change unless one is under way. `from` NULL: the step needs no rule. */
-static int begin_step(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from, struct rule *rule,
-		      bool *is_own)
+int public_begin_step(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from, struct rule *rule,
+		      bool is_whole, bool *is_own)
 {
 	int error;
 
@@ -265,61 +267,96 @@ static int begin_step(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_
 	error = *is_own ? public_enter_alone(filter) : public_enter(filter);
 	if (!error && from)
 		error = public_read_rule(from, rule, &filter->reason);
-	return error || !*is_own ? error : begin(filter);
+	return error || !*is_own ? error : begin(filter, is_whole);
 }
 
-static int end_step(struct xdp_cuckoo_filter *filter, bool is_own, int error)
+/* After these errors nothing has changed. */
+static bool is_final(int error)
 {
-	const bool is_final = error && error != -EEXIST && error != -ENOENT && error != -EINVAL;
+	return error && error != -EEXIST && error != -ENOENT && error != -EINVAL && error != -EUSERS;
+}
 
+int public_end_step(struct xdp_cuckoo_filter *filter, bool is_own, int error)
+{
 	if (is_own)
 		return public_leave(filter, end(filter, error));
-	filter->refused = is_final ? error : 0;
+	filter->refused = is_final(error) ? error : 0;
 	return public_leave(filter, error);
 }
 
-int xdp_cuckoo_add(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from)
+int xdp_cuckoo_list_add(struct xdp_cuckoo_filter *filter, const char *list, const struct xdp_cuckoo_rule *from)
 {
 	char text[RULE_TEXT_BYTES];
 	enum store_added added;
 	struct rule rule;
 	bool is_own;
-	int error = begin_step(filter, from, &rule, &is_own);
+	int error = public_begin_step(filter, from, &rule, false, &is_own);
 
 	if (error)
 		return public_leave(filter, error);
-	error = change_add(&filter->session, &rule, &added, &filter->reason);
+	error = public_open_list(filter, list, NULL, &filter->session.owner);
+	if (!error)
+		error = change_add(&filter->session, &rule, &added, &filter->reason);
 	if (!error && added == STORE_UNCHANGED)
 		error = reason_set(&filter->reason, -EEXIST, "already there: %.250s", rule_format(&rule, text));
-	return end_step(filter, is_own, error);
+	return public_end_step(filter, is_own, error);
+}
+
+int xdp_cuckoo_add(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule)
+{
+	return xdp_cuckoo_list_add(filter, XDP_CUCKOO_BY_HAND, rule);
+}
+
+static int say_no_rule(const struct rule *rule, struct reason *reason)
+{
+	char text[RULE_TEXT_BYTES];
+
+	return reason_set(reason, -ENOENT, "no such rule: %.250s", rule_format(rule, text));
+}
+
+int xdp_cuckoo_list_del(struct xdp_cuckoo_filter *filter, const char *list, const struct xdp_cuckoo_rule *from)
+{
+	struct session *session = &filter->session;
+	enum store_deleted deleted;
+	struct rule rule;
+	bool is_own;
+	int error = public_begin_step(filter, from, &rule, false, &is_own);
+
+	if (error)
+		return public_leave(filter, error);
+	error = public_find_list(filter, session->store, list, &session->owner);
+	if (!error)
+		error = change_give_up(session, &rule, &deleted, &filter->reason);
+	if (!error && deleted == STORE_NO_SUCH_RULE)
+		error = say_no_rule(&rule, &filter->reason);
+	return public_end_step(filter, is_own, error);
 }
 
 int xdp_cuckoo_del(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from)
 {
-	char text[RULE_TEXT_BYTES];
 	enum store_deleted deleted;
 	struct rule rule;
 	bool is_own;
-	int error = begin_step(filter, from, &rule, &is_own);
+	int error = public_begin_step(filter, from, &rule, false, &is_own);
 
 	if (error)
 		return public_leave(filter, error);
 	error = change_del(&filter->session, &rule, &deleted, &filter->reason);
 	if (!error && deleted == STORE_NO_SUCH_RULE)
-		error = reason_set(&filter->reason, -ENOENT, "no such rule: %.250s", rule_format(&rule, text));
-	return end_step(filter, is_own, error);
+		error = say_no_rule(&rule, &filter->reason);
+	return public_end_step(filter, is_own, error);
 }
 
 int xdp_cuckoo_expire(struct xdp_cuckoo_filter *filter, uint64_t *count)
 {
 	__u64 expired = 0;
 	bool is_own;
-	int error = begin_step(filter, NULL, NULL, &is_own);
+	int error = public_begin_step(filter, NULL, NULL, false, &is_own);
 
 	if (error)
 		return public_leave(filter, error);
 	error = change_expire(&filter->session, &expired, &filter->reason);
 	if (count)
 		*count = expired;
-	return end_step(filter, is_own, error);
+	return public_end_step(filter, is_own, error);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "counters/by_rule.h"
 #include "counters/outcome_words.h"
 #include "counters/tally.h"
 #include "library/internal.h"
@@ -47,44 +48,138 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 	return public_leave(filter, error);
 }
 
-/* ---- each ---- */
+/* ---- visits ---- */
 
 struct visiting {
 	int (*visit)(const struct xdp_cuckoo_rule *rule, void *context);
+	int (*visit_counted)(const struct xdp_cuckoo_rule *rule, const struct xdp_cuckoo_matched *matched,
+			     void *context);
 	void *context;
-	int ended; /* the last result of visit() */
+	__u64 owners; /* visit only rules that one of them wants now */
+	struct rule_counts *counts;
+	int ended; /* the last result of the caller's function */
 };
+
+static struct xdp_cuckoo_matched matched_of(const struct rule_counts *counts, const struct rule *rule)
+{
+	const struct abi_counter sum = rule_counts_of(counts, rule);
+
+	return (struct xdp_cuckoo_matched){ sum.packets, sum.bytes };
+}
 
 static int visit(const struct rule *rule, void *context)
 {
 	struct visiting *visiting = context;
+	struct xdp_cuckoo_matched matched;
 	struct xdp_cuckoo_rule given;
 
-	if (rule->timeout_ms < 0)
+	if (rule->timeout_ms < 0 || !(rule_owners_now(rule) & visiting->owners))
 		return 0;
 	public_write_rule(rule, &given);
-	visiting->ended = visiting->visit(&given, visiting->context);
+	if (visiting->counts) {
+		matched = matched_of(visiting->counts, rule);
+		visiting->ended = visiting->visit_counted(&given, &matched, visiting->context);
+	} else {
+		visiting->ended = visiting->visit(&given, visiting->context);
+	}
 	return visiting->ended;
 }
 
-int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter,
-		    int (*visit_rule)(const struct xdp_cuckoo_rule *rule, void *context), void *context)
+/* The shapes must be of the same moment as the rules, so the store is open already. */
+static int open_counts(struct xdp_cuckoo_filter *filter, struct store *store, struct rule_counts *counts)
 {
-	struct visiting visiting = { .visit = visit_rule, .context = context };
+	int error = rule_counts_open(counts, filter->name, &filter->reason);
+
+	if (error == -ENOENT)
+		return reason_set(&filter->reason, -ENODEV, "no filter '%s' is running here", filter->name);
+	if (error == -EOPNOTSUPP)
+		return reason_set(&filter->reason, error, "the filter '%s' does not count by rule", filter->name);
+	if (error)
+		return error;
+	error = store_shapes(store, &counts->shapes);
+	return error ? filter_say_unread(error, &filter->reason) : 0;
+}
+
+/* `list` NULL: all rules. */
+static int visit_rules(struct xdp_cuckoo_filter *filter, const char *list, struct visiting *visiting)
+{
 	struct store *store;
+	unsigned int owner;
 	int error = public_enter(filter);
 
 	if (!error)
 		error = public_open_store(filter, &store);
 	if (error)
 		return public_leave(filter, error);
-	filter->is_visiting = true;
-	error = store_each(store, visit, &visiting);
-	filter->is_visiting = false;
-	if (visiting.ended)
-		filter->reason.text[0] = '\0';
+	error = list ? public_find_list(filter, store, list, &owner) : 0;
+	visiting->owners = list && !error ? 1ULL << owner : ~0ULL;
+	if (!error && visiting->counts)
+		error = open_counts(filter, store, visiting->counts);
+	if (!error) {
+		filter->is_visiting = true;
+		error = store_each(store, visit, visiting);
+		filter->is_visiting = false;
+		if (visiting->ended)
+			filter->reason.text[0] = '\0';
+		else if (error)
+			filter_say_unread(error, &filter->reason);
+	}
+	public_close_store(filter, store);
+	return public_leave(filter, error);
+}
+
+int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter,
+		    int (*visit_rule)(const struct xdp_cuckoo_rule *rule, void *context), void *context)
+{
+	return xdp_cuckoo_list_each(filter, NULL, visit_rule, context);
+}
+
+int xdp_cuckoo_list_each(struct xdp_cuckoo_filter *filter, const char *list,
+			 int (*visit_rule)(const struct xdp_cuckoo_rule *rule, void *context), void *context)
+{
+	return visit_rules(filter, list, &(struct visiting){ .visit = visit_rule, .context = context });
+}
+
+int xdp_cuckoo_each_counted(struct xdp_cuckoo_filter *filter, const char *list,
+			    int (*visit_rule)(const struct xdp_cuckoo_rule *rule,
+					      const struct xdp_cuckoo_matched *matched, void *context),
+			    void *context)
+{
+	struct rule_counts counts = {};
+	int error =
+		visit_rules(filter, list,
+			    &(struct visiting){ .visit_counted = visit_rule, .context = context, .counts = &counts });
+
+	rule_counts_close(&counts);
+	return error;
+}
+
+int xdp_cuckoo_rule_counts(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *from,
+			   struct xdp_cuckoo_matched *matched)
+{
+	struct rule_counts counts = {};
+	char text[RULE_TEXT_BYTES];
+	struct store *store;
+	struct rule rule;
+	int error = public_enter(filter);
+
+	*matched = (struct xdp_cuckoo_matched){};
+	if (!error)
+		error = public_read_rule(from, &rule, &filter->reason);
+	if (!error)
+		error = public_open_store(filter, &store);
+	if (error)
+		return public_leave(filter, error);
+	error = store_get(store, &rule);
+	if (error == -ENOENT || (!error && rule.timeout_ms < 0))
+		error = reason_set(&filter->reason, -ENOENT, "no such rule: %.250s", rule_format(&rule, text));
 	else if (error)
 		filter_say_unread(error, &filter->reason);
+	else
+		error = open_counts(filter, store, &counts);
+	if (!error)
+		*matched = matched_of(&counts, &rule);
+	rule_counts_close(&counts);
 	public_close_store(filter, store);
 	return public_leave(filter, error);
 }
@@ -134,7 +229,7 @@ static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *i
 	return error;
 }
 
-int xdp_cuckoo_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
+int xdp_cuckoo_get_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info)
 {
 	int error = public_enter(filter);
 

@@ -2,8 +2,14 @@
 /*
  * libxdp-cuckoo is for programs that decide themselves what to block, for example a detector of attacks. It
  * uses the same store and the same running filter as the tool xdp-cuckoo, so the tool lists the rules that a
- * program adds. Panic, policies, lists and compact tables are only in the tool. Link with `pkg-config --libs
- * xdp-cuckoo`.
+ * program adds. Link with `pkg-config --libs xdp-cuckoo`.
+ *
+ * Beside the tool. Programs and the tool can work on one filter at any time: each change waits for the one
+ * before. If your program has a list of its own, it never takes away a rule that the operator or another list
+ * wants, and the operator sees in `xdp-cuckoo lists` whose rule it is. Leave `xdp-cuckoo confirm` to the
+ * operator: while a change of the tool waits for it, your changes stay, whether it comes or not. If it does not
+ * come in time, all packets pass until the next change, perhaps yours, undoes that change. Only the tool has
+ * panic, policies, list files, changes that wait for a confirmation, and compact tables.
  *
  * Results. Functions that can fail return 0 or a negative errno value. xdp_cuckoo_error() then returns the
  * reason, one line. The line is the tool's: where it advises --force, use XDP_CUCKOO_FORCE. All functions
@@ -12,7 +18,8 @@
  *   -ENOENT             nothing was ever stored under that name
  *   -EBADMSG, -EPROTO   the store or the running filter is damaged, or of another version
  *   -ENOSPC, -ENOMEM    the disk, a table that cannot grow, or memory is full
- *   -EBUSY              another thread uses the change of this handle, or a visit of this handle is active
+ *   -EBUSY              another thread uses the change of this handle, or a visit of this handle is active; so
+ *                       a `visit` function cannot use its handle
  *   -EDEADLK            this thread has an active change or visit of another handle of the same name
  *   -EBADF              the handle was not opened
  *
@@ -175,6 +182,73 @@ int xdp_cuckoo_expire(struct xdp_cuckoo_filter *filter, uint64_t *count);
  */
 int xdp_cuckoo_set_monitor_only(struct xdp_cuckoo_filter *filter, bool is_on);
 
+/*
+ * ---- lists: rules that belong to whoever feeds them ----
+ *
+ * A rule may belong to several lists, and to the operator, who adds rules by hand. It stays until nobody wants
+ * it any more. If all who want it gave it a timeout, it ends at the latest of their ends.
+ *
+ * `list` is the name of a list: 1 to 31 letters, digits, '.', '_' or '-', starting with none of '.' and '-'.
+ * XDP_CUCKOO_BY_HAND means the rules that were added by hand, by the tool or by xdp_cuckoo_add(). All these
+ * functions return -EINVAL if the name is not valid. Those that change a list are steps of a change, as
+ * xdp_cuckoo_add() is, and have the same errors.
+ */
+
+#define XDP_CUCKOO_BY_HAND ""
+#define XDP_CUCKOO_NAME_BYTES 32    /* of a list or a filter, with the final 0 */
+#define XDP_CUCKOO_SOURCE_BYTES 256 /* with the final 0 */
+
+struct xdp_cuckoo_list {
+	char name[XDP_CUCKOO_NAME_BYTES];
+	char source[XDP_CUCKOO_SOURCE_BYTES]; /* where the rules come from: a file, or what a program said */
+	uint64_t rules;                       /* of the list, alone or with others */
+	int64_t replaced_s;                   /* when it was made or last replaced: seconds since 1970 */
+	uint8_t reserved[8];
+};
+
+/* How xdp_cuckoo_list_replace() changed the rules. */
+struct xdp_cuckoo_replaced {
+	uint64_t added;   /* new rules */
+	uint64_t updated; /* existed, but not for this list, or with another timeout or comment */
+	uint64_t kept;    /* as they were */
+	uint64_t removed; /* nobody wants them any more */
+	uint64_t left;    /* the list gave them up, but others want them */
+};
+
+/*
+ * xdp_cuckoo_list_add() adds a rule to a list, and makes the list if there is none of that name. 0: the rule is
+ * new, or has a new timeout, or is now in this list too. -EEXIST: the list has it already, permanently; -E2BIG:
+ * too many kinds of rule; -EUSERS: there are 63 other lists.
+ *
+ * xdp_cuckoo_list_del() gives a rule up for a list. The rule is deleted if nobody else wants it. 0; -ENOENT: the
+ * list does not have it, or there is no such list.
+ */
+int xdp_cuckoo_list_add(struct xdp_cuckoo_filter *filter, const char *list, const struct xdp_cuckoo_rule *rule);
+int xdp_cuckoo_list_del(struct xdp_cuckoo_filter *filter, const char *list, const struct xdp_cuckoo_rule *rule);
+
+/*
+ * Makes the list consist of these `count` rules; 0 leaves it empty. `rules` may have any order; of rules that
+ * differ only in timeout and comment the last counts. Outside a change, all of it takes effect in one moment,
+ * if there is memory for a second table. Makes the list if there is none. `source` is what `xdp-cuckoo lists`
+ * shows as its source; NULL: "libxdp-cuckoo". *replaced is what changed, and may be NULL.
+ *
+ * A timeout counts from now. So a timed rule that is already there counts as updated.
+ *
+ * -EINVAL: a rule is not valid, and nothing has changed. The reason has its number, counted from 0. -E2BIG,
+ * -EUSERS: as above.
+ */
+int xdp_cuckoo_list_replace(struct xdp_cuckoo_filter *filter, const char *list, const char *source,
+			    const struct xdp_cuckoo_rule *rules, size_t count, struct xdp_cuckoo_replaced *replaced);
+
+/*
+ * Deletes a list: gives up all its rules, as xdp_cuckoo_list_del(), and forgets its name. -ENOENT: there is no
+ * such list; -EINVAL, also for XDP_CUCKOO_BY_HAND.
+ */
+int xdp_cuckoo_list_delete(struct xdp_cuckoo_filter *filter, const char *list);
+
+/* Fills `lists` with at most `room` lists. *count is the number that exist, at most 63. */
+int xdp_cuckoo_lists(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_list *lists, size_t room, size_t *count);
+
 /* ---- questions: within a change they see its rules so far ---- */
 
 enum xdp_cuckoo_answer {
@@ -187,7 +261,7 @@ enum xdp_cuckoo_answer {
 
 /*
  * Whether the stored rules and policies drop packets of these flows. A rule counts if it matches all of them.
- * *rule is the rule that decides, or all 0; `rule` may be NULL. 0; -EINVAL.
+ * *rule is the rule that decides, or that would but for a policy, or all 0; `rule` may be NULL. 0; -EINVAL.
  */
 int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *flow,
 		    enum xdp_cuckoo_answer *answer, struct xdp_cuckoo_rule *rule);
@@ -198,6 +272,10 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
  */
 int xdp_cuckoo_each(struct xdp_cuckoo_filter *filter, int (*visit)(const struct xdp_cuckoo_rule *rule, void *context),
 		    void *context);
+
+/* The same for the rules of one list; `list` NULL: all rules. -ENOENT: there is no such list; -EINVAL. */
+int xdp_cuckoo_list_each(struct xdp_cuckoo_filter *filter, const char *list,
+			 int (*visit)(const struct xdp_cuckoo_rule *rule, void *context), void *context);
 
 struct xdp_cuckoo_info {
 	uint64_t rules;             /* stored, including rules that have ended but are not deleted yet */
@@ -210,21 +288,108 @@ struct xdp_cuckoo_info {
 };
 
 /* Facts about the store and the running filter. Needs the privileges to inspect the kernel. */
-int xdp_cuckoo_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info);
+int xdp_cuckoo_get_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *info);
 
 /* The packets of one outcome since the filter was loaded, and their bytes including the Ethernet header. */
 struct xdp_cuckoo_count {
 	const char *outcome; /* "drop rule", ...: see `xdp-cuckoo help stats`. Valid until exit */
 	uint64_t passed_packets, passed_bytes;
 	uint64_t dropped_packets, dropped_bytes;
-	uint64_t would_drop_packets, would_drop_bytes; /* passed, because of monitor-only */
+	uint64_t would_drop_packets, would_drop_bytes; /* passed, because of monitor-only or a monitor rule */
 };
 
 /*
  * Fills `counts` with the sums over all interfaces and CPUs; the last one is "all". At most `room` are
- * filled. *count is the number that exist, now 13. -ENODEV: the filter runs on no interface.
+ * filled. *count is the number that exist, now 14. -ENODEV: the filter runs on no interface.
  */
 int xdp_cuckoo_counts(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_count *counts, size_t room, size_t *count);
+
+/*
+ * The packets that matched a rule, and their bytes including the Ethernet header, since the rule was added or
+ * `xdp-cuckoo stats --reset`. If prefixes of rules overlap, a packet may count for several rules. Above about
+ * 64,000 packets per second on a CPU the counts are estimates, which are right on average.
+ */
+struct xdp_cuckoo_matched {
+	uint64_t packets, bytes;
+};
+
+/*
+ * Counts by rule, summed over all interfaces and CPUs. xdp_cuckoo_rule_counts() fills *matched for one stored
+ * rule; timeout and comment are ignored. xdp_cuckoo_each_counted() is xdp_cuckoo_list_each() with counts. Each
+ * call looks for the running filter first, so for many rules use one visit. -ENOENT: there is no such rule or
+ * list; -ENODEV: the filter runs on no interface; -EOPNOTSUPP: its table does not count by rule, see
+ * `xdp-cuckoo help load`; -EINVAL.
+ */
+int xdp_cuckoo_rule_counts(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rule,
+			   struct xdp_cuckoo_matched *matched);
+int xdp_cuckoo_each_counted(struct xdp_cuckoo_filter *filter, const char *list,
+			    int (*visit)(const struct xdp_cuckoo_rule *rule, const struct xdp_cuckoo_matched *matched,
+					 void *context),
+			    void *context);
+
+/*
+ * ---- samples of dropped packets ----
+ *
+ * A filter has one listener at a time: this handle, another program, or `xdp-cuckoo monitor`. While there is
+ * one, each dropped packet costs some nanoseconds more. A handle opened with XDP_CUCKOO_READ will do.
+ */
+
+enum xdp_cuckoo_cause {
+	XDP_CUCKOO_CAUSE_RULE,         /* a stored rule */
+	XDP_CUCKOO_CAUSE_UNKNOWN_RULE, /* a rule that has gone, or a false positive of a compact table */
+	XDP_CUCKOO_CAUSE_POLICY,       /* the policy for the outcome */
+};
+
+struct xdp_cuckoo_sample {
+	int64_t time_ns;       /* when the packet came: nanoseconds since 1970 */
+	const char *outcome;   /* as in struct xdp_cuckoo_count. Valid until exit */
+	const uint8_t *frame;  /* the packet from its Ethernet header on. Valid during the visit */
+	uint32_t frame_bytes;  /* how many bytes of it `frame` has, at most 256 */
+	uint32_t packet_bytes; /* its whole length, including the Ethernet header */
+	uint32_t interface;    /* the index of the interface that received it */
+	uint8_t cause;         /* enum xdp_cuckoo_cause */
+	bool is_dropped;       /* false: it passed, because of monitor-only mode or a monitor rule */
+	bool has_flow;         /* it has IP addresses */
+	uint8_t reserved;
+	struct xdp_cuckoo_rule flow; /* if has_flow: the flow, as a rule that matches only it; else all 0 */
+	struct xdp_cuckoo_rule rule; /* if the cause is a rule: that rule, as stored now; else all 0 */
+};
+
+/* What happened to the packets that were dropped, or would be, since xdp_cuckoo_samples_open(). */
+struct xdp_cuckoo_sampled {
+	uint64_t seen;    /* all */
+	uint64_t limited; /* not sampled, because they were beyond the rate */
+	uint64_t lost;    /* not sampled, because the ring was full: it was not read in time */
+};
+
+/*
+ * Begins to sample. Of `every` packets that a CPU drops one is sampled (0: each packet), and at most `rate` per
+ * second on each CPU (0: 1000; at most 1,000,000). *fd is for poll(), select() or epoll, and for nothing else. It
+ * becomes readable when there are samples, and once a second. Then call xdp_cuckoo_samples_read(). If 5 seconds
+ * pass without that, sampling stops until the next call. It covers all interfaces and tables of the filter, also
+ * those that come later.
+ *
+ * -ENODEV: the filter runs on no interface; -EBUSY: there is another listener, or this handle samples already;
+ * -EINVAL: the rate is too high. If another listener has died, this waits until its lease ends, at most 5
+ * seconds.
+ */
+int xdp_cuckoo_samples_open(struct xdp_cuckoo_filter *filter, uint32_t every, uint32_t rate, int *fd);
+
+/*
+ * Calls `visit` for the samples that have come, at most some thousands, and does not wait for more. Stops if
+ * `visit` returns non-zero, and returns that; the rest stays for the next call. The rule of a sample is looked
+ * up among those stored now. `visit` must not use the filter, nor keep the pointers: collect what to block, and
+ * add it afterwards. 0; -EINVAL: this handle does not sample; -EBUSY: another listener has taken over, because
+ * this one was not read for 5 seconds. Later calls try to get the samples back.
+ */
+int xdp_cuckoo_samples_read(struct xdp_cuckoo_filter *filter,
+			    int (*visit)(const struct xdp_cuckoo_sample *sample, void *context), void *context);
+
+/* Fills *sampled. -EINVAL: this handle does not sample. */
+int xdp_cuckoo_samples_counts(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_sampled *sampled);
+
+/* Ends sampling, and closes the descriptor. xdp_cuckoo_close() does it too. -EINVAL: this handle does not sample. */
+int xdp_cuckoo_samples_close(struct xdp_cuckoo_filter *filter);
 
 /*
  * ---- interfaces: of a filter opened with XDP_CUCKOO_CHANGE, else -EROFS; not within a change: -EBUSY ----

@@ -148,7 +148,7 @@ LIBRARY_TEST(test_what_is_no_rule)
 	IS_NO_RULE(memset(&rule, 0, sizeof(rule)));
 	IS_NO_RULE(rule.family = 1);
 	IS_NO_RULE(rule.family = 0);
-	IS_NO_RULE(rule.action = 3);
+	IS_NO_RULE(rule.action = XDP_CUCKOO_MONITOR + 1);
 	IS_NO_RULE(rule.fields = 8);
 	IS_NO_RULE(rule.proto = 6);
 	IS_NO_RULE(rule.dport = 53);
@@ -332,12 +332,12 @@ LIBRARY_TEST(test_expire)
 	is_told(filter, xdp_cuckoo_add(filter, &rule), 0);
 	nanosleep(&moment, NULL);
 	assert_int_equal(count_rules(filter), 1);
-	is_told(filter, xdp_cuckoo_info(filter, &info), 0);
+	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 	assert_int_equal(info.rules, 2);
 	assert_int_equal(info.timed_rules, 2);
 	is_told(filter, xdp_cuckoo_expire(filter, &count), 0);
 	assert_int_equal(count, 1);
-	is_told(filter, xdp_cuckoo_info(filter, &info), 0);
+	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 	assert_int_equal(info.rules, 1);
 	is_told(filter, xdp_cuckoo_expire(filter, NULL), 0);
 	xdp_cuckoo_close(filter);
@@ -392,14 +392,14 @@ LIBRARY_TEST(test_load_and_unload)
 	is_told(other, xdp_cuckoo_load(other, "va", XDP_CUCKOO_AUTO), -EBUSY);
 	is_told(other, xdp_cuckoo_unload(other, "va"), -ENODEV);
 	is_told(filter, add_text(filter, "192.0.2.1 timeout 1h"), 0);
-	is_told(filter, xdp_cuckoo_info(filter, &info), 0);
+	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 	assert_int_equal(info.interfaces, 2);
 	assert_int_equal(info.used_slots, 1);
 	assert_true(info.slots >= 1 << 14);
 	is_told(filter, xdp_cuckoo_unload(filter, "va"), 0);
 	is_told(filter, xdp_cuckoo_unload(filter, "va"), -ENODEV);
 	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
-	is_told(filter, xdp_cuckoo_info(filter, &info), 0);
+	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 	assert_int_equal(info.interfaces + info.slots + info.used_slots, 0);
 	xdp_cuckoo_close(filter);
 	xdp_cuckoo_close(other);
@@ -434,7 +434,7 @@ LIBRARY_TEST(test_monitor_only)
 	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
 	for (int is_on = 1; is_on >= 0; is_on--) {
 		is_told(filter, xdp_cuckoo_set_monitor_only(filter, is_on), 0);
-		is_told(filter, xdp_cuckoo_info(filter, &info), 0);
+		is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 		assert_int_equal(info.is_monitor_only, is_on);
 		assert_false(info.is_panic);
 	}

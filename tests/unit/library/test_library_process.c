@@ -33,7 +33,7 @@ LIBRARY_TEST(test_two_handles_of_one_store)
 	is_told(second, xdp_cuckoo_begin(second), -EDEADLK);
 	is_told(second, xdp_cuckoo_test(second, &rule, &answer, NULL), -EDEADLK);
 	is_told(second, xdp_cuckoo_each(second, count_one, NULL), -EDEADLK);
-	is_told(second, xdp_cuckoo_info(second, &info), -EDEADLK);
+	is_told(second, xdp_cuckoo_get_info(second, &info), -EDEADLK);
 	is_told(elsewhere, xdp_cuckoo_add(elsewhere, &rule), 0);
 	is_told(first, xdp_cuckoo_commit(first), 0);
 	is_told(second, xdp_cuckoo_del(second, &rule), 0);
@@ -133,7 +133,7 @@ LIBRARY_TEST(test_threads_with_handles_of_their_own)
 	for (unsigned int i = 0; i < THREADS; i++)
 		assert_int_equal(workers[i].error, 0);
 	assert_int_equal(count_rules(filter), THREADS * RULES_EACH);
-	is_told(filter, xdp_cuckoo_info(filter, &info), 0);
+	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 	assert_int_equal(info.used_slots, THREADS * RULES_EACH);
 	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
 	xdp_cuckoo_close(filter);
@@ -236,6 +236,43 @@ mode_t umask(mode_t mask)
 	return 022;
 }
 
+static int see(const struct xdp_cuckoo_sample *sample, void *context)
+{
+	(void)sample, (void)context;
+	return 0;
+}
+
+static int see_count(const struct xdp_cuckoo_rule *rule, const struct xdp_cuckoo_matched *matched, void *context)
+{
+	(void)rule, (void)matched, (void)context;
+	return 0;
+}
+
+/* Calls that succeed and calls that fail, for a filter that runs. */
+static void use_lists_and_samples(struct xdp_cuckoo_filter *filter)
+{
+	const struct xdp_cuckoo_rule rules[] = { parsed("192.0.2.1"), parsed("192.0.2.2") };
+	struct xdp_cuckoo_matched matched;
+	struct xdp_cuckoo_sampled sampled;
+	struct xdp_cuckoo_list list;
+	size_t count;
+	int fd;
+
+	is_told(filter, xdp_cuckoo_list_add(filter, "feed", &rules[0]), 0);
+	is_told(filter, xdp_cuckoo_list_add(filter, "-", &rules[0]), -EINVAL);
+	is_told(filter, xdp_cuckoo_list_replace(filter, "feed", NULL, rules, 2, NULL), 0);
+	is_told(filter, xdp_cuckoo_lists(filter, &list, 1, &count), 0);
+	is_told(filter, xdp_cuckoo_rule_counts(filter, &rules[1], &matched), 0);
+	is_told(filter, xdp_cuckoo_each_counted(filter, "feed", see_count, NULL), 0);
+	is_told(filter, xdp_cuckoo_each_counted(filter, "none", see_count, NULL), -ENOENT);
+	is_told(filter, xdp_cuckoo_samples_open(filter, 1, 1, &fd), 0);
+	is_told(filter, xdp_cuckoo_samples_read(filter, see, NULL), 0);
+	is_told(filter, xdp_cuckoo_samples_counts(filter, &sampled), 0);
+	is_told(filter, xdp_cuckoo_samples_close(filter), 0);
+	is_told(filter, xdp_cuckoo_list_del(filter, "feed", &rules[1]), 0);
+	is_told(filter, xdp_cuckoo_list_delete(filter, "feed"), 0);
+}
+
 /* Calls that succeed and calls that fail. */
 static void use_all(struct xdp_cuckoo_filter *filter)
 {
@@ -250,8 +287,9 @@ static void use_all(struct xdp_cuckoo_filter *filter)
 	is_told(filter, xdp_cuckoo_expire(filter, NULL), 0);
 	assert_int_equal(count_rules(filter), 1);
 	assert_int_equal(ask(filter, "192.0.2.1"), XDP_CUCKOO_BLOCKED);
-	is_told(filter, xdp_cuckoo_info(filter, &info), 0);
+	is_told(filter, xdp_cuckoo_get_info(filter, &info), 0);
 	is_told(filter, xdp_cuckoo_counts(filter, counts, 1, &count), 0);
+	use_lists_and_samples(filter);
 	is_told(filter, xdp_cuckoo_unload(filter, "va"), 0);
 	is_told(filter, del_text(filter, "192.0.2.1"), 0);
 }
@@ -337,6 +375,7 @@ LIBRARY_TEST(test_descriptors)
 	bool before[DESCRIPTORS], open[DESCRIPTORS];
 	struct xdp_cuckoo_filter *filter;
 	unsigned int count;
+	int samples;
 
 	count = list_descriptors(before, NULL);
 	filter = open_filter(f, NULL, XDP_CUCKOO_CHANGE);
@@ -347,6 +386,10 @@ LIBRARY_TEST(test_descriptors)
 	assert_true(list_descriptors(open, before) > count + 3);
 	is_told(filter, xdp_cuckoo_commit(filter), 0);
 	is_told(filter, xdp_cuckoo_each(filter, look_at_descriptors, before), 0);
+	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_AUTO), 0);
+	is_told(filter, xdp_cuckoo_samples_open(filter, 1, 1, &samples), 0);
+	assert_true(list_descriptors(open, before) > count + 3);
+	is_told(filter, xdp_cuckoo_unload(filter, NULL), 0);
 	xdp_cuckoo_close(filter);
 	assert_int_equal(list_descriptors(open, before), count);
 }

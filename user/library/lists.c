@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The public functions for whole lists. open_add_delete.c adds and deletes single rules of a list. */
+#include <errno.h>
+#include <string.h>
+
+#include "change/rule_diff.h"
+#include "library/internal.h"
+
+#define SOURCE_DEFAULT "libxdp-cuckoo"
+
+_Static_assert(XDP_CUCKOO_NAME_BYTES == ABI_NAME_BYTES && XDP_CUCKOO_SOURCE_BYTES == STORE_SOURCE_BYTES, "names");
+_Static_assert(sizeof(struct xdp_cuckoo_list) == 312 && sizeof(struct xdp_cuckoo_replaced) == 40,
+	       "layout of the library's lists");
+
+/* ---- a list by its name ---- */
+
+int public_find_list(struct xdp_cuckoo_filter *filter, struct store *store, const char *name, unsigned int *number)
+{
+	struct store_lists lists;
+	int error;
+
+	*number = STORE_BY_HAND;
+	if (!name || (*name && !session_is_name(name)))
+		return reason_set(&filter->reason, -EINVAL,
+				  "list '%.40s': 1 to %d letters, digits, '.', '_' or '-', starting with none of '.' "
+				  "and '-'",
+				  name ? name : "", ABI_NAME_BYTES - 1);
+	if (!*name)
+		return 0;
+	error = store_lists(store, &lists);
+	if (error)
+		return filter_say_unread(error, &filter->reason);
+	*number = store_lists_find(&lists, name);
+	return *number ? 0 : reason_set(&filter->reason, -ENOENT, "no list '%s'", name);
+}
+
+int public_open_list(struct xdp_cuckoo_filter *filter, const char *name, const char *source, unsigned int *number)
+{
+	struct store *store = filter->session.store;
+	int error = public_find_list(filter, store, name, number);
+
+	if (error == -EINVAL || (!error && (!*name || !source)))
+		return error;
+	if (!error || error == -ENOENT)
+		error = store_list_open(store, name, source ? source : SOURCE_DEFAULT, number);
+	if (error == -EUSERS)
+		return reason_set(&filter->reason, error, "there are %d lists already; delete one first",
+				  STORE_LISTS_MAX);
+	return error ? reason_set(&filter->reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
+}
+
+int xdp_cuckoo_lists(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_list *lists, size_t room, size_t *count)
+{
+	struct store_lists stored = {};
+	struct store *store;
+	int error = public_enter(filter);
+
+	*count = 0;
+	if (!error)
+		error = public_open_store(filter, &store);
+	if (error)
+		return public_leave(filter, error);
+	error = store_lists(store, &stored);
+	if (error)
+		filter_say_unread(error, &filter->reason);
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
+		const struct store_list *list = &stored.list[i];
+
+		if (!list->name[0])
+			continue;
+		if (*count < room) {
+			lists[*count] =
+				(struct xdp_cuckoo_list){ .rules = list->rules, .replaced_s = list->imported_s };
+			strcpy(lists[*count].name, list->name);
+			strcpy(lists[*count].source, list->source);
+		}
+		++*count;
+	}
+	public_close_store(filter, store);
+	return public_leave(filter, error);
+}
+
+/* ---- replacing a list ---- */
+
+/* 0; -EINVAL; -ENOMEM. */
+static int read_rules(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_rule *rules, size_t count,
+		      struct rule_set *wanted)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < count && !error; i++) {
+		struct reason why;
+		struct rule rule;
+
+		error = public_read_rule(&rules[i], &rule, &why);
+		if (error)
+			return reason_set(&filter->reason, error, "rule %zu: %.400s", i, why.text);
+		error = rule_set_add(wanted, &rule);
+	}
+	rule_set_sort(wanted);
+	return error ? reason_set(&filter->reason, error, "not enough memory") : 0;
+}
+
+/* Makes `wanted` all that the owner has. Leaves in `wanted` what was added. */
+static int replace(struct session *session, struct rule_set *wanted, struct rule_diff *diff, struct reason *reason)
+{
+	enum store_deleted deleted;
+	enum store_added added;
+	struct rule rule;
+	int error;
+
+	rule_diff_begin(diff, wanted, 1ULL << session->owner, false);
+	error = store_each(session->store, rule_diff_visit, diff);
+	rule_diff_end(diff);
+	if (error)
+		return filter_say_unread(error, reason);
+	/* The undo of a pending change must not bring back rules that the list no longer has. */
+	error = store_give_up_all(session->store, session->owner, false);
+	if (error)
+		return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
+	for (size_t i = 0; i < diff->obsolete.count && !error; i++) {
+		rule_set_get(&diff->obsolete, i, &rule);
+		error = change_give_up(session, &rule, &deleted, reason);
+	}
+	for (size_t i = 0; i < wanted->count && !error; i++) {
+		rule_set_get(wanted, i, &rule);
+		error = change_add(session, &rule, &added, reason);
+	}
+	return error;
+}
+
+int xdp_cuckoo_list_replace(struct xdp_cuckoo_filter *filter, const char *list, const char *source,
+			    const struct xdp_cuckoo_rule *rules, size_t count, struct xdp_cuckoo_replaced *replaced)
+{
+	struct rule_set wanted = {};
+	struct rule_diff diff = {};
+	bool is_own;
+	int error = public_begin_step(filter, NULL, NULL, true, &is_own);
+
+	if (replaced)
+		*replaced = (struct xdp_cuckoo_replaced){};
+	if (error)
+		return public_leave(filter, error);
+	error = read_rules(filter, rules, count, &wanted);
+	if (!error)
+		error = public_open_list(filter, list, source ? source : SOURCE_DEFAULT, &filter->session.owner);
+	if (!error)
+		error = replace(&filter->session, &wanted, &diff, &filter->reason);
+	if (!error && replaced)
+		*replaced =
+			(struct xdp_cuckoo_replaced){ diff.added, diff.updated, diff.kept, diff.removed, diff.left };
+	rule_set_close(&wanted);
+	rule_diff_close(&diff);
+	return public_end_step(filter, is_own, error);
+}
+
+int xdp_cuckoo_list_delete(struct xdp_cuckoo_filter *filter, const char *list)
+{
+	struct session *session = &filter->session;
+	struct rule_set nothing = {};
+	struct rule_diff diff = {};
+	bool is_own;
+	int error = public_begin_step(filter, NULL, NULL, true, &is_own);
+
+	if (error)
+		return public_leave(filter, error);
+	error = public_find_list(filter, session->store, list, &session->owner);
+	if (!error && session->owner == STORE_BY_HAND)
+		error = reason_set(&filter->reason, -EINVAL, "the rules added by hand are no list");
+	if (!error)
+		error = replace(session, &nothing, &diff, &filter->reason);
+	if (!error) {
+		error = store_list_delete(session->store, session->owner);
+		if (error)
+			reason_set(&filter->reason, error, "cannot delete the list: %s", reason_of_write(error));
+	}
+	rule_diff_close(&diff);
+	return public_end_step(filter, is_own, error);
+}
