@@ -2,6 +2,7 @@
 #include "kernel/samples.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -88,8 +89,8 @@ int kernel_samples_open(const struct kernel_filter *filter, struct kernel_sample
 	kernel_listen();
 	*samples = (struct kernel_samples){};
 	samples->ring_id = filter->map[KERNEL_SAMPLES].id;
-	samples->sampling_fd = dup(filter->map[KERNEL_SAMPLING].fd);
-	samples->ring_fd = dup(filter->map[KERNEL_SAMPLES].fd);
+	samples->sampling_fd = fcntl(filter->map[KERNEL_SAMPLING].fd, F_DUPFD_CLOEXEC, 0);
+	samples->ring_fd = fcntl(filter->map[KERNEL_SAMPLES].fd, F_DUPFD_CLOEXEC, 0);
 	error = samples->sampling_fd < 0 || samples->ring_fd < 0 ? -errno : map_config(filter, samples);
 	if (!error) {
 		samples->ring = ring_buffer__new(samples->ring_fd, hand_over, samples, NULL);
