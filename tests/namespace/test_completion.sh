@@ -92,7 +92,8 @@ sport' test 192.0.2.1 s
 	assert_offers '' add proto tcp dport 53 dp
 	assert_offers 'tcp' del proto t
 	assert_offers 'drop
-pass' add 192.0.2.1 action ''
+pass
+monitor' add 192.0.2.1 action ''
 	assert_offers '' add 192.0.2.1 dport ''
 	# A value that is spelt like a word; an address as bash cuts it.
 	assert_offers 'src' add comment sport sr
