@@ -118,12 +118,12 @@ test_up_and_down() {
 	assert_shows '^src 203.0.113.3 timeout (1d|23h59m)' xc list
 	# Again: nothing changes.
 	config '[filter]' 'interfaces = vrx' '[policy]' 'malformed = drop' '[list a]' "file = $STATE/a"
-	before=$(program_id vrx) generation=$(xc status | grep '^generation')
+	before=$(program_id vrx) generation=$(xc status --verbose | grep '^generation')
 	up 0
 	assert_output '^ *vrx +native +runs already$'
 	assert_output '^renewed tables: +0$'
 	assert_equal "$before" "$(program_id vrx)" "program"
-	assert_equal "$generation" "$(xc status | grep '^generation')" "changes"
+	assert_equal "$generation" "$(xc status --verbose | grep '^generation')" "changes"
 	# One list file has changed, and one is no longer named.
 	write_list a 5
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
@@ -386,7 +386,7 @@ test_the_table_becomes_what_the_file_says() {
 		up 0
 		assert_output '^renewed tables: +1$'
 		[ "$before" != "$(program_id vrx)" ] || fail "the same program"
-		assert_shows "^  table: +${kind#*:}\$" xc status
+		assert_shows "^  table: +${kind#*:}\$" xc status --verbose
 		assert_verdict drop 203.0.113.1 203.0.113.2 pass 203.0.113.3
 		assert_status 0 xc check
 		up 0

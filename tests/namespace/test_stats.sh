@@ -63,7 +63,7 @@ test_interfaces_and_cpus() {
 	assert_dropped 1000 all
 	assert_sums
 	assert_status 0 xc stats --json
-	assert_dropped 1000 'drop rule'
+	assert_dropped 1000 'drop-rule'
 	assert_dropped 1000 all
 	assert_sums
 	assert_shows '^vrx2 +[0-9]+ +[0-9]+ +400 +23200$' xc stats --by interface
@@ -125,10 +125,10 @@ test_fingerprints_stopped() {
 		yes "pass innocent proto udp src $innocent dst 198.18.0.1 sport 1 dport 2" | head -n 5
 		yes "drop listed proto udp src $listed dst 198.18.0.1 sport 1 dport 2" | head -n 3
 	} | traffic || fail "a wrong verdict"
-	assert_shows '^ *fingerprints stopped: +5$' xc status
+	assert_shows '^ *fingerprints stopped: +5$' xc status --verbose
 	assert_shows '^xdp_cuckoo_fingerprints_stopped_total[{]name="default"[}] 5$' xc metrics
 	assert_status 0 xc stats --reset
-	assert_shows '^ *fingerprints stopped: +0$' xc status
+	assert_shows '^ *fingerprints stopped: +0$' xc status --verbose
 }
 
 # ---- reset
@@ -186,12 +186,12 @@ test_rates() {
 	send_endlessly 0 vtx2 vrx2
 	assert_status 0 xc stats --json --by interface --interval 1s --count 2
 	python3 -c '
-import json, sys
+import json, re, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 assert len(lines) == 2, lines
 for line in lines:
     rates = {row["interface"]: row for row in line["rates"]}
-    assert line["seconds"] >= 1 and line["time"] > 0
+    assert line["interval_s"] >= 1 and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", line["time"]), line
     assert rates["vrx2"]["dropped_pps"] > 0 and rates["vrx"]["dropped_pps"] == 0
     assert rates["all"]["dropped_pps"] == rates["vrx2"]["dropped_pps"]
     assert abs(rates["vrx2"]["dropped_bps"] / rates["vrx2"]["dropped_pps"] - 8 * 58) < 1' "$STATE/out" || {
@@ -309,7 +309,7 @@ test_top_of_many_rules() {
 test_what_never_happened_is_no_row() {
 	xc load vrx >/dev/null
 	assert_status 0 xc stats
-	assert_equal 'no rule,not IP,drop rule,pass rule,all' "$(sed -E '1d; s/  .*//' "$STATE/out" | paste -sd,)" "rows"
+	assert_equal 'no-rule,not-ip,drop-rule,pass-rule,all' "$(sed -E '1d; s/  .*//' "$STATE/out" | paste -sd,)" "rows"
 	echo 'pass broken proto udp src 192.0.2.9 dst 198.18.0.1 sport 1 dport 2 broken malformed' | traffic >/dev/null ||
 		fail "dropped"
 	assert_shows '^malformed  +1 ' xc stats
@@ -377,7 +377,7 @@ test_words_are_the_same_everywhere() {
 	assert_status 0 xc --json help stats
 	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["help"])' "$STATE/out" >"$STATE/text"
 	names_of "$STATE/text" | diff "$STATE/json" - || fail "help in JSON"
-	sed -n '/^\.SS stats$/,/^With / s/^\\fB\([a-zIP ]*\)\\fP$/\1/p' "$BUILD/man/xdp-cuckoo.8" |
+	sed -n '/^\.SS stats$/,/^With / s/^\\fB\([a-z\\-]*\)\\fP$/\1/p' "$BUILD/man/xdp-cuckoo.8" | tr -d '\\' |
 		diff "$STATE/json" - || fail "the man page"
 	assert_status 0 xc metrics
 	for family in xdp_cuckoo_packets_total xdp_cuckoo_interface_bytes_total; do
@@ -388,8 +388,7 @@ test_words_are_the_same_everywhere() {
 	awk 'NR > 1 { print $1 }' "$STATE/out" >"$STATE/policies"
 	assert_status 0 xc help policy
 	sed -n '/^Policies go/,/^With/ s/^  \([^ ]*\)   *[^ ].*/\1/p' "$STATE/out" | diff "$STATE/policies" - || fail "policies"
-	tr ' A-Z' '-a-z' <"$STATE/json" | head -n "$(wc -l <"$STATE/policies")" | diff "$STATE/policies" - ||
-		fail "words of policies"
+	head -n "$(wc -l <"$STATE/policies")" "$STATE/json" | diff "$STATE/policies" - || fail "policy and stats"
 }
 
 run_tests "$0" "$@"

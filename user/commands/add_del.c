@@ -31,7 +31,9 @@ const struct command command_add = {
 	.group = COMMAND_RULES,
 	.usage = "RULE [--force]",
 	.summary = "add a rule",
-	.help = RULE_HELP "The rule is stored and active when the command returns. Status 1: the rule is\n"
+	.help = RULE_HELP "A rule is for received packets: src is the other side, dst an address of this\n"
+			  "host or one that it forwards to. What this host sends is not filtered.\n"
+			  "The rule is stored and active when the command returns. Status 1: the rule is\n"
 			  "already there, without a timeout; `del` it first. A rule with a timeout is\n"
 			  "updated: it ends at the new time, or never. A rule from a list is updated too.\n"
 			  "A rule ends by itself at its time. Only in a --compact table `expire` must end\n"

@@ -55,6 +55,7 @@ enum command_option {
 	OPTION_LISTEN = 1 << 20,
 	OPTION_LIST = 1 << 21,
 	OPTION_ON_STOP = 1 << 22,
+	OPTION_VERBOSE = 1 << 23,
 };
 
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
@@ -62,7 +63,7 @@ struct invocation {
 	const char *name;  /* of the filter */
 	const char *state; /* directory of all stores; NULL: the default */
 	struct load_options load;
-	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset;
+	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset, is_verbose;
 	__s64 confirm_ms, timeout_ms, interval_ms;
 	const char *list_format, *list_name, *by, *write_path, *listen;
 	__u64 seconds, driver_ns, top;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* import: adds the rules of a list, or makes the rules equal to it, in one change. */
+#include <stdio.h>
+
 #include "commands/command.h"
 #include "change/confirm_watchdog.h"
 #include "lists/list.h"
@@ -132,7 +134,7 @@ static int change(struct import *import, const struct invocation *invocation, st
 		store_info(session.store, &info);
 		*answer = answer_of(import, &report);
 		json_object_update_new(*answer,
-				       json_pack("{s:I, s:f, s:I}", "rules", info.rules, "seconds", report.seconds,
+				       json_pack("{s:I, s:f, s:I}", "rules", info.rules, "elapsed_s", report.seconds,
 						 "rules_per_second", (json_int_t)(report.rules / report.seconds)));
 	}
 	if (!error && import->options->confirm_ms && !change_pending_left(&session, &watchdog->pending_id, &left_ms))
@@ -169,6 +171,33 @@ int command_import_list(const struct import_options *options, const char *path, 
 	return error;
 }
 
+static json_int_t count_of(const json_t *answer, const char *name)
+{
+	return json_integer_value(json_object_get(answer, name));
+}
+
+/* Text is one line: "added 3, updated 0, kept 12, removed 1, bad lines 0; 15 rules in 0.02 s". Takes the answer. */
+static void print_imported(json_t *answer)
+{
+	const json_t *rules = json_object_get(answer, "rules");
+
+	if (output_is_json() || !answer) {
+		output_print(answer);
+		return;
+	}
+	printf("%sadded %lld, updated %lld, kept %lld, removed %lld, bad lines %lld",
+	       json_object_get(answer, "dry_run") ? "dry run: " : "", count_of(answer, "added"),
+	       count_of(answer, "updated"), count_of(answer, "kept"), count_of(answer, "removed"),
+	       count_of(answer, "bad_lines"));
+	if (count_of(answer, "left_to_others"))
+		printf(", left to others %lld", count_of(answer, "left_to_others"));
+	if (rules)
+		printf("; %lld rules in %.3g s", json_integer_value(rules),
+		       json_number_value(json_object_get(answer, "elapsed_s")));
+	printf("\n");
+	json_decref(answer);
+}
+
 static enum command_status run_import(const struct invocation *invocation)
 {
 	const struct import_options options = command_import_options(invocation);
@@ -182,7 +211,7 @@ static enum command_status run_import(const struct invocation *invocation)
 	if (invocation->is_dry_run && invocation->confirm_ms)
 		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
 	error = command_import_list(&options, invocation->operands[0], &result, &reason);
-	output_print(result.answer);
+	print_imported(result.answer);
 	if (!error && result.deadline_ms)
 		command_report_confirm(invocation, result.deadline_ms);
 	if (error)

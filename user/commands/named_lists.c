@@ -48,17 +48,12 @@ static enum command_status show(const struct invocation *invocation)
 	store_close(store);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		const struct store_list *list = &lists.list[i];
-		const time_t imported = list->imported_s;
-		char text[64] = "";
-		struct tm utc;
 		json_t *row;
 
 		if (!list->name[0])
 			continue;
-		if (gmtime_r(&imported, &utc))
-			strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-		row = json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", list->rules, "imported", text,
-				"source", list->source);
+		row = json_pack("{s:s, s:I, s:o, s:s}", "list", list->name, "rules", list->rules, "imported",
+				output_time(list->imported_s, -1), "source", list->source);
 		if (is_late && output_is_json())
 			json_object_set_new(row, "not_confirmed_in_time", json_true());
 		json_array_append_new(rows, row);

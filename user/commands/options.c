@@ -70,6 +70,7 @@ const struct option_row options_table[] = {
 	{ "write", OPTION_SAMPLES, "FILE|-", "write pcapng", VALUE_TEXT, .to = INTO(write_path) },
 	{ "on-stop", OPTION_ON_STOP, NULL, "only if the configuration says detach-on-stop", .to = INTO(is_on_stop) },
 	{ "reset", OPTION_RESET, NULL, "count from 0 again", .to = INTO(is_reset) },
+	{ "verbose", OPTION_VERBOSE, NULL, "everything that is known", .to = INTO(is_verbose) },
 	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", "where to serve (default: " EXPORTER_LISTEN_DEFAULT ")", VALUE_TEXT,
 	  .to = INTO(listen) },
 	{ .name = NULL },

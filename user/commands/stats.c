@@ -222,7 +222,7 @@ static enum command_status run_interval(const struct invocation *invocation, enu
 		if (!output_is_json() && !is_first)
 			putchar('\n');
 		if (output_is_json())
-			output_answer(json_pack("{s:I, s:f, s:o}", "time", (json_int_t)time(NULL), "seconds",
+			output_answer(json_pack("{s:o, s:f, s:o}", "time", output_time(time(NULL), -1), "interval_s",
 						growth.seconds, "rates", rows),
 				      "");
 		else

@@ -14,7 +14,9 @@ const struct command command_test = {
 	.group = COMMAND_RULES,
 	.usage = "RULE-OR-FLOW",
 	.summary = "say whether these packets are blocked, and by which rule",
-	.help = "The stored rules decide; if none matches, the policy no-rule does. Status 0:\n"
+	.help = "Says whether the filter drops such packets when an interface receives them. It\n"
+		"does not filter what this host sends.\n"
+		"The stored rules decide; if none matches, the policy no-rule does. Status 0:\n"
 		"blocked; 1: not blocked. Also says whether the running filter agrees. It may\n"
 		"match packets that no rule names: a false positive of its fingerprints.\n"
 		"\n"

@@ -65,7 +65,7 @@ enum abi_outcome policy_outcome_named(const char *word)
 {
 	enum abi_outcome outcome = 0;
 
-	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_words[outcome].word, word))
+	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_words[outcome].name, word))
 		outcome++;
 	return outcome;
 }

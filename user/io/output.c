@@ -9,6 +9,7 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "io/terminal.h"
@@ -227,6 +228,17 @@ json_t *output_string(const char *text)
 	string = json_string(copy);
 	free(copy);
 	return string;
+}
+
+json_t *output_time(__s64 second, int us)
+{
+	const time_t moment = second;
+	char text[64] = "";
+	struct tm utc;
+
+	if (gmtime_r(&moment, &utc))
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+	return us < 0 ? json_sprintf("%sZ", text) : json_sprintf("%s.%06dZ", text, us);
 }
 
 static void dump_line(const json_t *value, FILE *to, size_t flags)

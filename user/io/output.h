@@ -22,6 +22,12 @@ bool output_is_json(void);
 json_t *output_string(const char *text);
 
 /*
+ * A moment in a JSON member: RFC 3339 in UTC, "2026-11-22T08:00:00Z". `us`: microseconds; negative: whole seconds.
+ * Durations are numbers of seconds, in members whose names end in "_s".
+ */
+json_t *output_time(__s64 second, int us);
+
+/*
  * Prints a value and releases it. As text, an object becomes "name: value" lines, an array of objects a table
  * with a heading, and an array of strings one line. A table too wide for the terminal is printed object by
  * object.
