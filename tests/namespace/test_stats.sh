@@ -314,7 +314,7 @@ test_what_never_happened_is_no_row() {
 		fail "dropped"
 	assert_shows '^malformed  +1 ' xc stats
 	assert_status 0 xc stats --json
-	assert_equal 13 "$(grep -c '"outcome"' "$STATE/out")" "outcomes in JSON, and all of them"
+	assert_equal 14 "$(grep -c '"outcome"' "$STATE/out")" "outcomes in JSON, and all of them"
 	# If only monitor-only keeps packets from being dropped, the table still fits a terminal.
 	xc monitor-only on >/dev/null
 	assert_shows '^outcome +passed packets +passed bytes +would drop packets +would drop bytes$' xc stats
@@ -371,7 +371,7 @@ test_words_are_the_same_everywhere() {
 	xc load vrx >/dev/null
 	assert_status 0 xc stats --json
 	ranked outcome | grep -vx all >"$STATE/json"
-	assert_equal 12 "$(wc -l <"$STATE/json")" "outcomes"
+	assert_equal 13 "$(wc -l <"$STATE/json")" "outcomes"
 	assert_status 0 xc help stats
 	names_of "$STATE/out" | diff "$STATE/json" - || fail "help"
 	assert_status 0 xc --json help stats

@@ -35,7 +35,7 @@ static int add_key(const struct rule_key *key, bool is_shared, void *context)
 		return entries_hold(session, key, keying->rule->timeout_ms, keying->reason);
 	error = keys_state(session->store, store_shape_list(session->store), key, &state);
 	if (error)
-		return filter_say_unread(error, keying->reason);
+		return store_say_unread(error, keying->reason);
 	if (state.rules == 1)
 		return entries_hold(session, key, keying->rule->timeout_ms, keying->reason);
 	return entries_touch(session, key, true, keying->reason);
@@ -169,5 +169,5 @@ int change_expire(struct session *session, __u64 *count, struct reason *reason)
 	*count = 0;
 	reason->text[0] = '\0';
 	error = store_expired(session->store, expire_rule, &expiring);
-	return error && !reason->text[0] ? filter_say_unread(error, reason) : error;
+	return error && !reason->text[0] ? store_say_unread(error, reason) : error;
 }

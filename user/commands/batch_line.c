@@ -87,7 +87,7 @@ static int test(struct batch_line *line, struct session *session, const struct r
 	int error = query_decide(session->store, flow, &rule, &is_listed, &decision);
 
 	if (error)
-		return command_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	answer(line, BATCH_TESTED + decision, is_listed ? rule_format(&rule, text) : NULL);
 	return 0;
 }

@@ -48,11 +48,6 @@ enum command_status command_answer(int error, const struct reason *reason, json_
 	return STATUS_DONE;
 }
 
-int command_say_unread(int error, struct reason *reason)
-{
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
-}
-
 enum command_status command_error(enum command_status status, const char *format, ...)
 {
 	char text[REASON_BYTES + 512];
@@ -225,12 +220,13 @@ enum command_status command_find_list(const struct invocation *invocation, struc
 				      struct store_lists *lists, unsigned int *number)
 {
 	const char *name = invocation->list_name;
+	struct reason reason;
 	int error;
 
 	*lists = (struct store_lists){};
 	error = store ? store_lists(store, lists) : 0;
-	if (error)
-		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
+	if (store_say_unread(error, &reason))
+		return command_failed(error, &reason);
 	*number = name ? store_lists_find(lists, name) : 0;
 	if (*number || !name)
 		return STATUS_DONE;

@@ -115,9 +115,6 @@ enum command_status command_failed(int error, const struct reason *reason);
 /* Prints the answer, or the reason if `error` is not 0. Releases the answer. */
 enum command_status command_answer(int error, const struct reason *reason, json_t *answer);
 
-/* Sets the reason if `error` (0 or -errno) says that the store cannot be read. Returns `error`. */
-int command_say_unread(int error, struct reason *reason);
-
 /* Prints an error message. Returns `status`. */
 __attribute__((format(printf, 2, 3))) enum command_status command_error(enum command_status status, const char *format,
 									...);

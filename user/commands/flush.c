@@ -26,7 +26,7 @@ const struct command command_flush = {
 static int clear(struct session *session, __u64 *deleted, struct reason *reason)
 {
 	struct store_info info;
-	int error = command_say_unread(store_info(session->store, &info), reason);
+	int error = store_say_unread(store_info(session->store, &info), reason);
 
 	if (error)
 		return error;

@@ -88,6 +88,7 @@ static enum command_status print_all(const struct invocation *invocation, struct
 {
 	struct printing printing = { .counts = counts, .is_late = command_is_late(store) };
 	enum command_status status = command_find_list(invocation, store, &printing.lists, &printing.list);
+	struct reason reason;
 	int error = 0;
 
 	if (status != STATUS_DONE)
@@ -98,8 +99,8 @@ static enum command_status print_all(const struct invocation *invocation, struct
 	if (!error && store)
 		error = store_each(store, print_rule, &printing);
 	output_list_end();
-	if (error)
-		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
+	if (store_say_unread(error, &reason))
+		return command_failed(error, &reason);
 	return STATUS_DONE;
 }
 

@@ -44,7 +44,7 @@ static enum command_status show(const struct invocation *invocation)
 	const bool is_late = !error && command_is_late(store);
 
 	if (!error && store)
-		error = command_say_unread(store_lists(store, &lists), &reason);
+		error = store_say_unread(store_lists(store, &lists), &reason);
 	store_close(store);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		const struct store_list *list = &lists.list[i];

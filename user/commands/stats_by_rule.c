@@ -171,6 +171,7 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 				   .top = invocation->top ? invocation->top : TOP_DEFAULT };
 	int error = store ? store_shapes(store, &counts->shapes) : 0;
 	json_t *rows = json_array();
+	struct reason reason;
 
 	if (!error && store)
 		error = store_each(store, rank, &ranking);
@@ -185,8 +186,8 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 		return STATUS_DONE;
 	}
 	json_decref(rows);
-	return command_error(error == -ENOMEM ? STATUS_FULL : STATUS_SYSTEM, "cannot read the store: %s",
-			     strerror(-error));
+	store_say_unread(error, &reason);
+	return command_failed(error, &reason);
 }
 
 enum command_status stats_by_rule(const struct invocation *invocation, const struct stats_prefix *prefix)

@@ -189,7 +189,7 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 	if (!error)
 		error = store_shapes(store, &stored->shapes);
 	store_close(store);
-	return command_say_unread(error, reason);
+	return store_say_unread(error, reason);
 }
 
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)

@@ -43,7 +43,7 @@ int xdp_cuckoo_test(struct xdp_cuckoo_filter *filter, const struct xdp_cuckoo_ru
 	if (!error && is_listed && rule)
 		public_write_rule(&found, rule);
 	if (error)
-		filter_say_unread(error, &filter->reason);
+		store_say_unread(error, &filter->reason);
 	public_close_store(filter, store);
 	return public_leave(filter, error);
 }
@@ -223,7 +223,7 @@ static int ask_store(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info *i
 		info->timed_rules = stored.timed;
 		info->is_monitor_only = settings.is_monitor_only;
 	} else {
-		filter_say_unread(error, &filter->reason);
+		store_say_unread(error, &filter->reason);
 	}
 	public_close_store(filter, store);
 	return error;

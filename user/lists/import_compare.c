@@ -7,11 +7,6 @@
 
 /* ---- refusals ---- */
 
-int import_say_unread(int error, struct reason *reason)
-{
-	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-}
-
 int import_say_no_list(const char *name, struct reason *reason)
 {
 	return reason_set(reason, -ESRCH, "no list '%s'; see xdp-cuckoo lists", name);
@@ -62,14 +57,14 @@ int import_compare(struct import *import, struct store *store, unsigned int owne
 	int error = store ? store_lists(store, &lists) : 0;
 
 	if (error)
-		return import_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	error = check_replace_all(import, &lists, reason);
 	if (error)
 		return error;
 	rule_diff_begin(&import->diff, &import->rules, 1ULL << owner, !import->options->list_name);
 	error = store ? store_each(store, rule_diff_visit, &import->diff) : 0;
 	rule_diff_end(&import->diff);
-	return error ? import_say_unread(error, reason) : check_emptying(import, reason);
+	return error ? store_say_unread(error, reason) : check_emptying(import, reason);
 }
 
 /* ---- without ---- */
@@ -91,7 +86,7 @@ static int compare_each(struct import *import, struct store *store, unsigned int
 		if (store)
 			error = store_get(store, &present);
 		if (error && error != -ENOENT)
-			return import_say_unread(error, reason);
+			return store_say_unread(error, reason);
 		import_count_added(import, error                                    ? STORE_ADDED :
 					   present.owners.permanent & 1ULL << owner ? STORE_UNCHANGED :
 										      STORE_NEW_END);
@@ -107,7 +102,7 @@ static int find_owner(const struct import *import, struct store *store, unsigned
 	int error = name && store ? store_lists(store, &lists) : 0;
 
 	if (error)
-		return import_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	*owner = name ? store_lists_find(&lists, name) : STORE_BY_HAND;
 	if (*owner || !name)
 		return 0;

@@ -6,7 +6,6 @@
 #include "lists/import.h"
 
 /* These set the reason and return the error. */
-int import_say_unread(int error, struct reason *reason);
 int import_say_no_list(const char *name, struct reason *reason);
 int import_say_too_many_lists(struct reason *reason);
 

@@ -56,7 +56,7 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, int to)
 		summary->lists++;
 	}
 	if (answer.error && !*answer.reason.text)
-		reason_set(&answer.reason, answer.error, "cannot read the store: %s", strerror(-answer.error));
+		store_say_unread(answer.error, &answer.reason);
 	store_close(store);
 	_exit(write(to, &answer, sizeof(answer)) == sizeof(answer) ? 0 : 1);
 }

@@ -90,6 +90,9 @@ enum store_mode {
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
 void store_close(struct store *store);
 
+/* Sets the reason if `error` (0 or -errno of a function below) says that the store cannot be read. Returns `error`. */
+int store_say_unread(int error, struct reason *reason);
+
 /*
  * A store has one transaction at a time. Without store_begin(), reads see the last committed state.
  * store_commit() has written the change to the disk (fsync) when it returns. It increments the generation
