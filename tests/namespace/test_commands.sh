@@ -191,6 +191,18 @@ test_import() {
 	assert_equal "$(cat "$STATE/listed")" "$(xc list)" "list, imported again"
 }
 
+# The result is one line. --quiet leaves that and the notes out, and keeps what is wrong.
+test_import_says_one_line_or_none() {
+	printf '%s\n' 192.0.2.1 192.0.2.2 bogus >"$STATE/list"
+	assert_status 2 xc import "$STATE/list"
+	assert_output '^added 2, updated 0, kept 0, removed 0, bad lines 1; 2 rules in [0-9.e-]+ s$'
+	assert_equal 1 "$(wc -l <"$STATE/out")" "lines"
+	assert_status 2 xc import "$STATE/list" --quiet
+	assert_equal '' "$(cat "$STATE/out")" "what --quiet prints"
+	assert_error "list:3: 'bogus'"
+	assert_equal 1 "$(wc -l <"$STATE/err")" "lines on standard error"
+}
+
 test_import_names_bad_lines_and_takes_the_good() {
 	printf '192.0.2.1\n192.0.2.999\n\n10.0.0.1/8\r\nbogus\n192.0.2.2' >"$STATE/list"
 	assert_status 2 xc import "$STATE/list"

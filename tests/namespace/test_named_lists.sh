@@ -62,7 +62,7 @@ test_a_refresh_leaves_the_others() {
 		assert_output '\badded 1\b'
 		assert_output '\bkept 1\b'
 		assert_output '\bremoved 1\b'
-		assert_output '^left to others: +2$'
+		assert_output '\bleft to others 2\b'
 	done
 	holds '2 8' '3 4 5 6' '2 3 4 5 6 7 8'
 	write_list b 8

@@ -38,6 +38,7 @@ test_colours_on_a_terminal() {
 	assert_status 0 on_terminal 200 status
 	assert_output "effect: +${GREEN}filters$ESCAPE"
 	assert_output "condition: +${GREEN}equal to the store$ESCAPE"
+	assert_status 0 on_terminal 200 status --verbose
 	assert_output "${BOLD}running$ESCAPE\\[0m:"
 	assert_status 0 on_terminal 200 stats
 	assert_output "${BOLD}outcome"

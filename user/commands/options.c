@@ -22,6 +22,7 @@
 
 const struct option_row options_table[] = {
 	{ "json", 0, NULL, "print JSON, errors too", .to = TO(wants_json) },
+	{ "quiet", 0, NULL, "print only errors and warnings", .to = TO(wants_quiet) },
 	{ "name", 0, "NAME", "the filter and its rules (default: " SESSION_NAME_DEFAULT ")", VALUE_NAME,
 	  .to = INTO(name) },
 	{ "state", 0, "DIR", "keep rules in DIR/NAME (default: " SESSION_STATE_DEFAULT ")", VALUE_TEXT,
@@ -192,6 +193,8 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 		if (arguments->wants_json)
 			output_use_json(true);
 	}
+	if (arguments->wants_quiet)
+		output_be_quiet();
 	if (arguments->pins)
 		kernel_use_pins(arguments->pins);
 	return status;

@@ -13,7 +13,7 @@
 struct options_arguments {
 	struct invocation invocation;
 	__u64 given; /* bit i: options_table[i] was given */
-	bool wants_json, wants_help, wants_version;
+	bool wants_json, wants_quiet, wants_help, wants_version;
 	const char *pins; /* NULL: not given */
 };
 

@@ -51,6 +51,9 @@ void output_summary(json_t *row, const char *text);
 /* Discards further output. Call it if the reader has gone, and this is no failure. */
 void output_give_up(void);
 
+/* Discards all output and the notes from now on. Errors and warnings are still printed. */
+void output_be_quiet(void);
+
 /* Passes the printed output on to its reader. 0; -errno. */
 int output_flush(void);
 
