@@ -9,8 +9,8 @@
 #include "commands/command.h"
 #include "io/output.h"
 #include "counters/tally.h"
-#include "monitor/listener.h"
-#include "monitor/sample_cause.h"
+#include "samples/listener.h"
+#include "samples/sample_cause.h"
 #include "top/model.h"
 #include "top/screen.h"
 

@@ -97,7 +97,7 @@ static int open_counts(struct xdp_cuckoo_filter *filter, struct store *store, st
 	if (error)
 		return error;
 	error = store_shapes(store, &counts->shapes);
-	return error ? filter_say_unread(error, &filter->reason) : 0;
+	return error ? store_say_unread(error, &filter->reason) : 0;
 }
 
 /* `list` NULL: all rules. */
@@ -122,7 +122,7 @@ static int visit_rules(struct xdp_cuckoo_filter *filter, const char *list, struc
 		if (visiting->ended)
 			filter->reason.text[0] = '\0';
 		else if (error)
-			filter_say_unread(error, &filter->reason);
+			store_say_unread(error, &filter->reason);
 	}
 	public_close_store(filter, store);
 	return public_leave(filter, error);
@@ -174,7 +174,7 @@ int xdp_cuckoo_rule_counts(struct xdp_cuckoo_filter *filter, const struct xdp_cu
 	if (error == -ENOENT || (!error && rule.timeout_ms < 0))
 		error = reason_set(&filter->reason, -ENOENT, "no such rule: %.250s", rule_format(&rule, text));
 	else if (error)
-		filter_say_unread(error, &filter->reason);
+		store_say_unread(error, &filter->reason);
 	else
 		error = open_counts(filter, store, &counts);
 	if (!error)
