@@ -5,10 +5,8 @@
 
 #include "lists/import.h"
 
-/* These set the reason and return the error. */
+/* Sets the reason and returns the error. */
 int import_say_unread(int error, struct reason *reason);
-int import_say_no_list(const char *name, struct reason *reason);
-int import_say_too_many_lists(struct reason *reason);
 
 /*
  * With --replace: fills import->diff by a comparison with the whole store; NULL is an empty one. `owner` is
