@@ -43,8 +43,8 @@ static int check_lists(struct session *session, struct reason *reason)
 	if (error || !used)
 		return error;
 	return reason_set(reason, -EINVAL,
-			  "lists have rules: %s; nothing was deleted; one list: flush --list NAME; all rules of all "
-			  "lists, and by hand: flush --force",
+			  "lists have rules: %s; nothing was deleted; say flush --list NAME to delete the rules of one "
+			  "list, or flush --force to delete all rules",
 			  text);
 }
 

@@ -10,7 +10,7 @@ static enum command_status run_import(const struct invocation *invocation);
 const struct command command_import = {
 	.name = "import",
 	.group = COMMAND_RULES,
-	.usage = "FILE|-... [--list NAME] [--replace] [--action drop|pass|monitor | --monitor-only] "
+	.usage = "FILE...|- [--list NAME] [--replace] [--action drop|pass|monitor] [--monitor-only] "
 		 "[--format text|ipset|nft|spamhaus|csv] [--set SET] [--dry-run] [--strict] [--timeout TIME] "
 		 "[--confirm TIME] [--force]",
 	.summary = "add the rules of a list, or make the rules equal to it",

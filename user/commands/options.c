@@ -64,7 +64,7 @@ const struct option_row options_table[] = {
 	  .max = INTERVAL_MS_MAX },
 	{ "count", OPTION_COUNT, "N", "end after N intervals or packets", VALUE_WHOLE, .to = INTO(end_count),
 	  .max = COUNT_MAX, .unit = "intervals or packets" },
-	{ "by", OPTION_BY, "interface|cpu|rule|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
+	{ "by", OPTION_BY, "interface|cpu|rule|list|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
 	{ "top", OPTION_BY, "N", "show at most N rows", VALUE_WHOLE, .to = INTO(top), .max = TOP_MAX, .unit = "rows" },
 	{ "every", OPTION_SAMPLES, "N", "show one packet in N", VALUE_WHOLE, .to = INTO(every), .max = COUNT_MAX,
 	  .unit = "packets" },
