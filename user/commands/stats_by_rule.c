@@ -216,7 +216,7 @@ static enum command_status print_lists(const struct invocation *invocation, stru
 	int error = store ? store_lists(store, &lists) : 0;
 
 	if (!error && store)
-		error = list_counts_read(store, counts, 0, &sums);
+		error = list_counts_read(store, counts, &sums);
 	for (size_t i = 0; i <= STORE_LISTS_MAX; i++)
 		for (enum rule_action action = 0; action < RULE_ACTIONS; action++)
 			if (sums.of[i][action].rules)

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #define READ_MS 5000
-#define SUM_MS 2000 /* about four million rules */
 #define HUNG_MAX 16
 
 /* Killed children that still hang in the kernel; 0: free place. */
@@ -34,7 +33,7 @@ static bool sum_lists(struct store *store, const char *name, struct list_counts 
 	struct rule_counts counts = {};
 	struct reason ignored;
 
-	return !rule_counts_open(&counts, name, &ignored) && !list_counts_read(store, &counts, SUM_MS, sums);
+	return !rule_counts_open(&counts, name, &ignored) && !list_counts_read(store, &counts, sums);
 }
 
 /*
@@ -53,7 +52,7 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 		answer->error = store_info(store, &summary->info);
 	if (!answer->error)
 		answer->error = store_lists(store, &summary->lists);
-	if (!answer->error)
+	if (!answer->error && summary->info.rules <= STORE_SUMMARY_RULES_MAX)
 		summary->has_counts = sum_lists(store, name, &summary->counts);
 	if (answer->error && !*answer->reason.text)
 		reason_set(&answer->reason, answer->error, "cannot read the store: %s", strerror(-answer->error));

@@ -9,10 +9,13 @@
 #include "counters/by_list.h"
 #include "store/store.h"
 
+/* With more rules, what they counted is not summed: that would take too long for a scrape. */
+#define STORE_SUMMARY_RULES_MAX 500000
+
 struct store_summary {
 	struct store_info info;
 	struct store_lists lists;
-	bool has_counts; /* the filters of the name count by rule, and there was time to sum that */
+	bool has_counts; /* the filters of the name count by rule, and there are not too many rules */
 	struct list_counts counts;
 };
 
