@@ -100,7 +100,9 @@ static int check_set(const struct list *list, struct reason *reason)
 /* A file without a rule is more likely a failed download than meant. */
 static int check_rules(const struct import *import, const struct list *list, bool has_bad, struct reason *reason)
 {
-	if (import->options->is_forced)
+	const struct import_options *options = import->options;
+
+	if (options->is_forced || (has_bad && options->is_strict))
 		return 0;
 	return reason_set(reason, -EINVAL,
 			  has_bad ? "no line of %s is a rule; nothing was changed; see the formats in xdp-cuckoo help "
@@ -108,6 +110,18 @@ static int check_rules(const struct import *import, const struct list *list, boo
 				    "%s holds no rule; nothing was changed; if it is meant to be empty, say --force (in a "
 				    "configuration: force = yes)",
 			  list->reader.name);
+}
+
+/* Counts the bad lines that refuse() did not show; `before`: the bad lines of other files. */
+static void refuse_rest(const struct import *import, const struct list *list, __u64 before)
+{
+	const __u64 shown = before < BAD_LINES_SHOWN ? BAD_LINES_SHOWN : before;
+	struct reason more;
+
+	if (import->bad <= shown)
+		return;
+	reason_set(&more, 0, "%s: %llu more bad lines", list->reader.name, (unsigned long long)(import->bad - shown));
+	import->refuse(more.text);
 }
 
 static int read_list(struct import *import, const char *path, struct reason *reason)
@@ -132,6 +146,8 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 	output_progress_end();
 	if (error || is_interrupted)
 		error = say_read_error(&list, error, reason);
+	else
+		refuse_rest(import, &list, bad);
 	if (!error)
 		error = check_set(&list, reason);
 	if (!error && import->rules.count == rules)
@@ -142,15 +158,10 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 
 static int read_lists(struct import *import, struct reason *reason)
 {
-	struct reason more;
 	int error = 0;
 
 	for (size_t i = 0; i < import->paths_count && !error; i++)
 		error = read_list(import, import->paths[i], reason);
-	if (import->bad > BAD_LINES_SHOWN) {
-		reason_set(&more, 0, "%llu more bad lines", (unsigned long long)import->bad - BAD_LINES_SHOWN);
-		import->refuse(more.text);
-	}
 	if (error)
 		return error;
 	rule_set_sort(&import->rules);
