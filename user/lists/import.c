@@ -105,10 +105,11 @@ static int check_rules(const struct import *import, const struct list *list, boo
 	if (options->is_forced || (has_bad && options->is_strict))
 		return 0;
 	return reason_set(reason, -EINVAL,
-			  has_bad ? "no line of %s is a rule; nothing was changed; see the formats in xdp-cuckoo help "
-				    "import, and choose one with --format" :
-				    "%s holds no rule; nothing was changed; if it is meant to be empty, say --force (in a "
-				    "configuration: force = yes)",
+			  has_bad ?
+				  "no line of %s is a rule; nothing was changed; see the formats in xdp-cuckoo help "
+				  "import, and choose one with --format" :
+				  "%s holds no rule; nothing was changed; if it is meant to be empty, say --force (in a "
+				  "configuration: force = yes)",
 			  list->reader.name);
 }
 
