@@ -22,7 +22,7 @@ commands() {
 
 # options: those in the text, each once; not those of other tools.
 options() {
-	sed 's/\\-/-/g; /^systemctl/d; /^cc /d; /^setpriv/,/-caps/d' | grep -Eo -e '(^|[^a-z-])--[a-z][a-z-]*' | sed 's/.*--/--/' | sort -u
+	sed 's/\\-/-/g; /^systemctl/d; /^cc /d; /^jq /d; /^setpriv/,/-caps/d' | grep -Eo -e '(^|[^a-z-])--[a-z][a-z-]*' | sed 's/.*--/--/' | sort -u
 }
 
 test_commands() {
