@@ -189,7 +189,7 @@ local_api() {
 	END
 	printf 'url: http://127.0.0.1:8080\nlogin: test\npassword: test-test\n' >"$STATE/cs/client.yaml"
 	cs cscli machines add test --password test-test --force -f "$STATE/cs/client.yaml" >/dev/null 2>&1
-	in_rx "$CROWDSEC/usr/bin/crowdsec" -c "$STATE/cs/config.yaml" -no-cs >"$STATE/cs.log" 2>&1 &
+	nsenter --net="/run/netns/$RX" "$CROWDSEC/usr/bin/crowdsec" -c "$STATE/cs/config.yaml" -no-cs >"$STATE/cs.log" 2>&1 &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 	WAIT_LOG=$STATE/cs.log
 	wait_for "the local API" cs cscli decisions list
@@ -211,7 +211,7 @@ custom_bouncer() {
 		api_key: $(cs cscli bouncers add "xdp-cuckoo-$1" -o raw)
 		prometheus: {enabled: false}
 	END
-	in_rx env XDP_CUCKOO="$PWD/$TOOL" XDP_CUCKOO_OPTIONS="--state $STATE/store" \
+	nsenter --net="/run/netns/$RX" env XDP_CUCKOO="$PWD/$TOOL" XDP_CUCKOO_OPTIONS="--state $STATE/store" \
 		"$CUSTOM_BOUNCER/usr/bin/crowdsec-custom-bouncer" -c "$STATE/cs/bouncer.yaml" >"$STATE/bouncer.log" 2>&1 &
 	CUSTOM=$!
 	on_exit "kill $CUSTOM 2>/dev/null; wait $CUSTOM 2>/dev/null"

@@ -123,7 +123,7 @@ test_fastnetmon_bans_and_unbans() {
 		cli_stats_file_path = $STATE/statistics
 		cli_stats_ipv6_file_path = $STATE/statistics6
 	END
-	in_rx fastnetmon --configuration_file "$STATE/fastnetmon.conf" --log_to_console --disable_pid_logic \
+	nsenter --net="/run/netns/$RX" fastnetmon --configuration_file "$STATE/fastnetmon.conf" --log_to_console --disable_pid_logic \
 		>"$STATE/fastnetmon.log" 2>&1 &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 	WAIT_LOG=$STATE/fastnetmon.log

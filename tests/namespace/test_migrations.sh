@@ -45,7 +45,7 @@ answered() {
 
 # echo_server: answers every datagram to port 7 of the filter's host.
 echo_server() {
-	in_rx python3 - <<-'END' &
+	nsenter --net="/run/netns/$RX" python3 - <<-'END' &
 		import select, socket
 		sockets = [socket.socket(family, socket.SOCK_DGRAM) for family in (socket.AF_INET, socket.AF_INET6)]
 		sockets[0].bind(("10.99.0.2", 7))
