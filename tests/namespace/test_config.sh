@@ -232,17 +232,20 @@ test_where_none_is_filtered_all_keep_it() {
 test_empty_lists() {
 	printf '# nothing yet\n' >"$STATE/a"
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
-	assert_status 0 xc check-config --strict "$STATE/conf"
+	assert_fails 2 "list 'a': .*/a holds no rule; .* force = yes" xc check-config --strict "$STATE/conf"
+	up 2
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a" 'force = yes'
 	up 0
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
 	printf '<html>\n' >"$STATE/a"
 	up 2
-	assert_error "list 'a': the file holds no rule"
+	assert_error "list 'a': no line of .*/a is a rule"
 	write_list a 1
 	up 0
 	printf '# nothing any more\n' >"$STATE/a"
 	for command in 'check-config --strict' up; do
 		# shellcheck disable=SC2086 # words
-		assert_fails 2 "list 'a': the file holds no rule" xc $command "$STATE/conf"
+		assert_fails 2 "list 'a': .*/a holds no rule" xc $command "$STATE/conf"
 	done
 	assert_verdict drop 203.0.113.1
 }
@@ -363,7 +366,7 @@ test_services_where_cpus_have_no_tick() {
 		assert_status 0 in_rx "$HELPERS/full_nohz" "$(may_choose_cpus xdp-cuckoo@.service)" \
 			"$TOOL" --state "$STATE/store" up "$STATE/conf"
 		assert_verdict drop 203.0.113.1 203.0.113.2
-		assert_status 0 xc flush
+		assert_status 0 xc flush --force
 	done
 	xc add 203.0.113.0/25 timeout 1s >/dev/null
 	sleep 1.1

@@ -307,7 +307,7 @@ test_dry_run_without_replace() {
 
 test_replace_by_nothing_is_refused() {
 	xc add 192.0.2.1 >/dev/null 2>&1
-	assert_fails 2 'would delete all' xc import /dev/null --replace
+	assert_fails 2 'holds no rule; nothing was changed' xc import /dev/null --replace
 	assert_equal 1 "$(xc list | wc -l)" "rules"
 	assert_shows '\bremoved 1\b' xc import /dev/null --replace --force
 	assert_prints '' xc list

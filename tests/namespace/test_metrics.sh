@@ -129,6 +129,26 @@ test_lists() {
 	assert_value 1 'xdp_cuckoo_list_rules{name="default",list="second"}'
 }
 
+# A list that is fed rule by rule has no time of an import, so no alert calls it old.
+test_what_lists_matched() {
+	filter_some
+	xc add 203.0.113.7 --list bans >/dev/null
+	printf '203.0.113.7\n203.0.113.8 action pass\n' | xc import - --list feed >/dev/null
+	read_metrics
+	for list in - bans feed; do
+		assert_value 30 "xdp_cuckoo_list_matched_packets{name=\"default\",list=\"$list\",action=\"drop\"}"
+		assert_value 1740 "xdp_cuckoo_list_matched_bytes{name=\"default\",list=\"$list\",action=\"drop\"}"
+	done
+	assert_value 0 'xdp_cuckoo_list_matched_packets{name="default",list="feed",action="pass"}'
+	assert_value 1 'xdp_cuckoo_list_rules{name="default",list="bans"}'
+	assert_equal '' "$(value 'xdp_cuckoo_list_import_timestamp_seconds{name="default",list="bans"}')" "an import"
+	xc unload --all >/dev/null 2>&1
+	xc load vrx --no-counters >/dev/null
+	read_metrics
+	! grep -q '^xdp_cuckoo_list_matched_packets{' "$STATE/metrics" || fail "counts of a table that does not count"
+	assert_value 2 'xdp_cuckoo_list_rules{name="default",list="feed"}'
+}
+
 # As many as there can be, by the longest names.
 test_all_lists() {
 	xc load vrx --capacity 1000 >/dev/null

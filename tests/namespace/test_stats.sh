@@ -290,6 +290,28 @@ test_prefixes() {
 3 1 2001:db8:1:2::/64" "$(ranked packets rules source)" "prefixes"
 }
 
+# What each list matched, by action. A rule of two lists counts for both; 192.0.2.3 is in no list.
+test_by_list() {
+	xc load vrx --capacity 1000 >/dev/null
+	printf '192.0.2.1\n192.0.2.2\n' | xc import - --list feed >/dev/null
+	printf '192.0.2.4\n192.0.2.5 action pass\n' | xc import - --list trial --monitor-only >/dev/null
+	xc add 192.0.2.2 list bans timeout 1h >/dev/null
+	xc add 192.0.2.3 >/dev/null
+	flows drop 192.0.2.1 192.0.2.2 192.0.2.2 192.0.2.3 pass 192.0.2.4 192.0.2.4 192.0.2.5 192.0.2.6 |
+		traffic || fail "verdicts"
+	assert_status 0 xc stats --json --by list
+	assert_equal "3 174 2 feed drop
+2 116 1 bans drop
+2 116 1 trial monitor
+1 58 1 by hand drop
+1 58 1 trial pass" "$(ranked packets bytes rules list action | sort -k1,1nr -k3,3nr -k4)" "lists"
+	assert_status 0 xc stats --json --by list --top 1
+	assert_equal "feed" "$(ranked list)" "the first"
+	assert_shows '^ +3 +174 +2 +drop +feed$' xc stats --by list
+	xc del 192.0.2.1 --list feed >/dev/null
+	assert_shows '^ +2 +116 +1 +drop +feed$' xc stats --by list
+}
+
 # More rules than are kept at once, whose order in the store is not that of their packets.
 test_top_of_many_rules() {
 	xc load vrx --capacity 10000 >/dev/null
@@ -357,6 +379,7 @@ test_wrong_usage() {
 		'soon': must be a time|--interval soon
 		must be at most 1d|--interval 2d
 		do not go together|--by rule --interval 1s
+		do not go together|--by list --interval 1s
 		takes no other options|--reset --by cpu
 		too many words|vrx
 	END

@@ -164,14 +164,59 @@ enum command_status command_read_number(const char *what, const char *text, __u6
 	return command_error(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more", what, text);
 }
 
-enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule)
+int command_take_list(const char **words, size_t *count, const char **list, struct reason *reason)
 {
-	const char *const *words = (const char *const *)invocation->operands;
-	struct reason reason;
-	int error = invocation->count == 1 ? rule_parse(words[0], rule, &reason) :
-					     rule_parse_words(words, invocation->count, rule, &reason);
+	bool has_list = false;
+	size_t kept = 0;
 
+	for (size_t i = 0; i < *count; i++) {
+		const bool is_list = !strcmp(words[i], "list");
+
+		if (is_list && has_list)
+			return reason_set(reason, -EINVAL, "'list' is given twice");
+		if (is_list && ++i == *count)
+			return reason_set(reason, -EINVAL, "'list' needs a value after it: NAME");
+		if (is_list && !session_is_name(words[i]))
+			return reason_set(reason, -EINVAL,
+					  "'list %.40s': a name has 1 to %d letters, digits, '.', '_' or '-', and does "
+					  "not start with '.' or '-'",
+					  words[i], ABI_NAME_BYTES - 1);
+		if (is_list) {
+			has_list = true;
+			*list = words[i];
+			continue;
+		}
+		words[kept++] = words[i];
+		/* The text of a comment may be the word list. */
+		if (!strcmp(words[i], "comment") && i + 1 < *count)
+			words[kept++] = words[++i];
+	}
+	*count = kept;
+	return 0;
+}
+
+enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule, const char **list)
+{
+	const char *words[RULE_WORDS_MAX];
+	size_t count = invocation->count;
+	struct reason reason;
+	int error = 0;
+
+	memcpy(words, invocation->operands, count * sizeof(*words));
+	if (count == 1)
+		error = rule_split(invocation->operands[0], words, &count, &reason);
+	if (list)
+		*list = invocation->list_name;
+	if (!error && list)
+		error = command_take_list(words, &count, list, &reason);
+	if (!error)
+		error = rule_parse_words(words, count, rule, &reason);
 	return error ? command_failed(error, &reason) : STATUS_DONE;
+}
+
+enum command_status command_list_failed(int error, const struct reason *reason)
+{
+	return error == -ESRCH ? command_error(STATUS_NO, "%s", reason->text) : command_failed(error, reason);
 }
 
 bool command_is_late(struct store *store)
@@ -249,6 +294,16 @@ json_t *command_interface(const struct kernel_attachment *attachment)
 
 	interface_clean_name(cleaned.interface);
 	return json_string(cleaned.interface);
+}
+
+json_t *command_owners_of(struct store *store, const struct rule *rule)
+{
+	json_t *names = command_lists_of(store, rule);
+	struct rule found = *rule;
+
+	if (names && !store_get(store, &found) && rule_owners_now(&found) >> STORE_BY_HAND & 1)
+		json_array_append_new(names, json_string("by hand"));
+	return names;
 }
 
 json_t *command_lists_of(struct store *store, const struct rule *rule)

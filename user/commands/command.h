@@ -55,7 +55,9 @@ enum command_option {
 	OPTION_LISTEN = 1 << 20,
 	OPTION_LIST = 1 << 21,
 	OPTION_ON_STOP = 1 << 22,
-	OPTION_VERBOSE = 1 << 23,
+	OPTION_ACTION = 1 << 23,
+	OPTION_SET = 1 << 24,
+	OPTION_VERBOSE = 1 << 25,
 };
 
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
@@ -65,7 +67,8 @@ struct invocation {
 	struct load_options load;
 	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset, is_verbose;
 	__s64 confirm_ms, timeout_ms, interval_ms;
-	const char *list_format, *list_name, *by, *write_path, *listen;
+	const char *list_format, *list_name, *set_name, *by, *write_path, *listen;
+	enum rule_action action;
 	__u64 seconds, driver_ns, top;
 	__u64 end_count;   /* intervals or packets after which the command ends */
 	__u64 every, rate; /* of samples */
@@ -143,8 +146,20 @@ double command_seconds(void);
 /* Reads a number of rules, 1 or more. Prints an error if `text` is not; `what` names it. */
 enum command_status command_read_number(const char *what, const char *text, __u64 *number);
 
-/* Reads the operands as a rule: separate words, or one quoted text. Prints an error if they are not. */
-enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule);
+/*
+ * Reads the operands as a rule: separate words, or one quoted text. Prints an error if they are not. *list becomes
+ * the NAME of the words `list NAME`, else that of --list, else NULL. `list` NULL: these words are refused.
+ */
+enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule, const char **list);
+
+/* Takes the words `list NAME` out of the words of a rule. *list stays if there are none. 0; -EINVAL with the reason. */
+int command_take_list(const char **words, size_t *count, const char **list, struct reason *reason);
+
+/* The names of the owners of a stored rule: its lists, and "by hand". NULL: it cannot be read. */
+json_t *command_owners_of(struct store *store, const struct rule *rule);
+
+/* Prints the reason of a failed change of the rules of a list. */
+enum command_status command_list_failed(int error, const struct reason *reason);
 
 /* ---- command.c: stores and filters ---- */
 
@@ -214,9 +229,9 @@ struct command_imported {
 	__s64 deadline_ms; /* to confirm the import: see change/confirm_watchdog.h; 0: it is not pending */
 };
 
-/* Imports the file at `path`; NULL deletes the list options->list_name. Errors as import_open(), import_change(). */
-int command_import_list(const struct import_options *options, const char *path, struct command_imported *imported,
-			struct reason *reason);
+/* Imports the files; without files, deletes options->list_name. Errors as import_open(), import_change(). */
+int command_import_list(const struct import_options *options, char *const *paths, size_t paths_count,
+			struct command_imported *imported, struct reason *reason);
 
 /* The options of the command line that are for an import. */
 struct import_options command_import_options(const struct invocation *invocation);

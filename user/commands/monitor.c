@@ -409,7 +409,7 @@ static enum command_status run_monitor(const struct invocation *invocation)
 	struct reason reason = {};
 	int error;
 
-	if (invocation->count && command_read_rule(invocation, &monitoring.wanted))
+	if (invocation->count && command_read_rule(invocation, &monitoring.wanted, NULL))
 		return STATUS_USAGE;
 	if (invocation->write_path && !strcmp(invocation->write_path, "-") && isatty(STDOUT_FILENO))
 		return command_error(STATUS_USAGE, "--write -: a terminal cannot show pcapng; pipe it to tcpdump -r - "

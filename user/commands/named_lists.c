@@ -14,11 +14,12 @@ const struct command command_lists = {
 	.group = COMMAND_RULES,
 	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force]]",
 	.summary = "show the named lists, or delete one",
-	.help = "Shows the lists that `import --list NAME` made: how many rules each list has,\n"
-		"alone or with others, when it was last imported, and from which file. There can\n"
-		"be 63 lists. If a timeout that a list gave has ended, but others still have the\n"
+	.help = "Shows the lists that `import --list NAME` and `add --list NAME` made: how many\n"
+		"rules each list has, alone or with others, when it was last imported, and from\n"
+		"which file. A list that was only fed by `add` has no such time. There can be 63\n"
+		"lists. If a timeout that a list gave has ended, but others still have the\n"
 		"rule, the list still counts it until the next import.\n"
-		"`lists delete NAME` drops the rules of the list at once. Rules that other lists\n"
+		"`flush --list NAME` empties a list and keeps it. `lists delete NAME` drops the rules of the list at once. Rules that other lists\n"
 		"have, or that were added by hand too, stay; if all of these have timeouts, until\n"
 		"the latest end that any of them, or this list, asked for.\n"
 		"  --dry-run       say what would be removed, and change nothing\n"
@@ -53,13 +54,14 @@ static enum command_status show(const struct invocation *invocation)
 		if (!list->name[0])
 			continue;
 		row = json_pack("{s:s, s:I, s:o, s:s}", "list", list->name, "rules", list->rules, "imported",
-				output_time(list->imported_s, -1), "source", list->source);
+				list->imported_s ? output_time(list->imported_s, -1) : json_null(), "source",
+				list->source);
 		if (is_late && output_is_json())
 			json_object_set_new(row, "not_confirmed_in_time", json_true());
 		json_array_append_new(rows, row);
 	}
 	if (!error && !json_array_size(rows) && !output_is_json())
-		output_note("there are no lists; import --list NAME makes one");
+		output_note("there are no lists; import --list NAME or add --list NAME makes one");
 	return command_answer(error, &reason, rows);
 }
 
@@ -75,14 +77,12 @@ static enum command_status delete_list(const struct invocation *invocation)
 	deletion.is_replace = true;
 	if (invocation->is_dry_run && invocation->confirm_ms)
 		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
-	error = command_import_list(&deletion, NULL, &result, &reason);
+	error = command_import_list(&deletion, NULL, 0, &result, &reason);
 	for (size_t i = 0; result.answer && i < sizeof(useless) / sizeof(useless[0]); i++)
 		json_object_del(result.answer, useless[i]);
 	output_print(result.answer);
-	if (error == -ESRCH)
-		return command_error(STATUS_NO, "%s", reason.text);
 	if (error)
-		return command_failed(error, &reason);
+		return command_list_failed(error, &reason);
 	if (result.deadline_ms)
 		command_report_confirm(invocation, result.deadline_ms);
 	return STATUS_DONE;

@@ -43,6 +43,9 @@ const struct option_row options_table[] = {
 	  .to = INTO(load.is_monitor_only) },
 	{ "format", OPTION_LIST_FORMAT, "text|ipset|nft|spamhaus|csv", "format of the list", VALUE_TEXT,
 	  .to = INTO(list_format) },
+	{ "action", OPTION_ACTION, "drop|pass|monitor", "for rules without an action of their own", VALUE_ACTION,
+	  .to = INTO(action) },
+	{ "set", OPTION_SET, "SET", "read only this set of ipset or nft", VALUE_TEXT, .to = INTO(set_name) },
 	{ "list", OPTION_LIST, "NAME", "the rules of this list", VALUE_NAME, .to = INTO(list_name) },
 	{ "replace", OPTION_REPLACE, NULL, "delete the rules that the list does not name", .to = INTO(is_replace) },
 	{ "dry-run", OPTION_DRY_RUN, NULL, "say what would change, and change nothing", .to = INTO(is_dry_run) },
@@ -62,7 +65,7 @@ const struct option_row options_table[] = {
 	  .max = INTERVAL_MS_MAX },
 	{ "count", OPTION_COUNT, "N", "end after N intervals or packets", VALUE_WHOLE, .to = INTO(end_count),
 	  .max = COUNT_MAX, .unit = "intervals or packets" },
-	{ "by", OPTION_BY, "interface|cpu|rule|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
+	{ "by", OPTION_BY, "interface|cpu|rule|list|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
 	{ "top", OPTION_BY, "N", "show at most N rows", VALUE_WHOLE, .to = INTO(top), .max = TOP_MAX, .unit = "rows" },
 	{ "every", OPTION_SAMPLES, "N", "show one packet in N", VALUE_WHOLE, .to = INTO(every), .max = COUNT_MAX,
 	  .unit = "packets" },
@@ -107,6 +110,8 @@ static enum command_status take_value(const struct option_row *row, const char *
 				     option, value, ABI_NAME_BYTES - 1);
 	case VALUE_MODE:
 		return load_mode_parse(value, to) ? command_say_choices(option, value, row->value) : STATUS_DONE;
+	case VALUE_ACTION:
+		return rule_action_parse(value, to) ? command_say_choices(option, value, row->value) : STATUS_DONE;
 	case VALUE_FINGERPRINT:
 		if (!load_fingerprint_parse(value, to))
 			return STATUS_DONE;

@@ -42,7 +42,7 @@ int public_open_list(struct xdp_cuckoo_filter *filter, const char *name, const c
 	if (error == -EINVAL || (!error && (!*name || !source)))
 		return error;
 	if (!error || error == -ENOENT)
-		error = store_list_open(store, name, source ? source : SOURCE_DEFAULT, number);
+		error = store_list_open(store, name, source, number);
 	if (error == -EUSERS)
 		return reason_set(&filter->reason, error, "there are %d lists already; delete one first",
 				  STORE_LISTS_MAX);

@@ -202,7 +202,7 @@ struct xdp_cuckoo_list {
 	char name[XDP_CUCKOO_NAME_BYTES];
 	char source[XDP_CUCKOO_SOURCE_BYTES]; /* where the rules come from: a file, or what a program said */
 	uint64_t rules;                       /* of the list, alone or with others */
-	int64_t replaced_s;                   /* when it was made or last replaced: seconds since 1970 */
+	int64_t replaced_s;                   /* when it was last replaced: seconds since 1970; 0: never */
 	uint8_t reserved[8];
 };
 

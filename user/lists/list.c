@@ -37,6 +37,17 @@ const char *list_format_name(enum list_format format)
 	return formats[format].name;
 }
 
+bool list_wants_set(struct list *list, const char *name)
+{
+	const size_t used = strlen(list->other_sets);
+	const bool is_wanted = !list->set || !strcmp(list->set, name);
+
+	list->has_set |= is_wanted;
+	if (!is_wanted)
+		snprintf(list->other_sets + used, sizeof(list->other_sets) - used, "%s%s", used ? ", " : "", name);
+	return is_wanted;
+}
+
 /* ---- words ---- */
 
 int list_report(struct list *list, void (*report)(struct list *list, const char *text), const char *format, ...)
@@ -200,10 +211,26 @@ static __u64 count_values(const char *word, bool is_port)
 	return count;
 }
 
+static bool names_action(const struct list_row *row)
+{
+	enum rule_action action;
+
+	for (size_t i = 0; i < row->count; i++) {
+		if (!strcmp(row->words[i], "comment"))
+			i++;
+		else if (!strcmp(row->words[i], "action") || !rule_action_parse(row->words[i], &action))
+			return true;
+	}
+	return false;
+}
+
 int list_take(struct list *list, struct list_row *row)
 {
 	__u64 rules = 1;
 	bool is_port;
+
+	if (list->action != RULE_DROP && !names_action(row))
+		list_row_add(row, "action", rule_action_name(list->action));
 
 	/* The product of several ranges may overflow. */
 	for (size_t at = 0; find_range(row, &at, &is_port); at++)

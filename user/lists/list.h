@@ -14,6 +14,7 @@
 #include "rule/rule_set.h"
 
 #define LIST_RULES_MAX 1024 /* from one line with ranges */
+#define LIST_SETS_BYTES 256 /* names of sets, for a message */
 
 enum list_format {
 	LIST_UNKNOWN,  /* to be found from the content */
@@ -36,7 +37,11 @@ const char *list_format_name(enum list_format format);
 struct list {
 	struct reader reader; /* open; .number is the current line in the calls below */
 	enum list_format format;
-	__s64 timeout_ms; /* for rules without one; 0: none */
+	__s64 timeout_ms;                 /* for rules without one; 0: none */
+	enum rule_action action;          /* of rules that name none */
+	const char *set;                  /* of ipset and nft, only the set of this name is read; NULL: every set */
+	bool has_set;                     /* the input has that set */
+	char other_sets[LIST_SETS_BYTES]; /* the first other sets that it has */
 	/* Is called for each rule. A non-zero result ends the reading. */
 	int (*take)(struct list *list, const struct rule *rule);
 	/* Is called for each bad line or element, with the reason, which quotes the bad word. */

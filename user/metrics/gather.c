@@ -241,6 +241,41 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 	free(interfaces);
 }
 
+/* The families of add_rules() for lists. */
+struct list_families {
+	json_t *rules, *imported, *packets, *bytes;
+};
+
+/* "-" are the rules that were added by hand. A list that was only fed by `add` has no time of an import. */
+static void add_lists(const struct list_families *families, const struct group *group,
+		      const struct store_summary *summary)
+{
+	for (size_t i = 0; i <= STORE_LISTS_MAX; i++) {
+		const struct store_list *list = &summary->lists.list[i];
+		const char *name = i == STORE_BY_HAND ? "-" : list->name;
+
+		if (*list->name) {
+			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", name);
+
+			metrics_sample(families->rules, json_incref(labels), list->rules);
+			if (list->imported_s)
+				metrics_sample(families->imported, json_incref(labels), list->imported_s);
+			json_decref(labels);
+		}
+		for (enum rule_action action = 0; action < RULE_ACTIONS && summary->has_counts; action++) {
+			const struct list_count *count = &summary->counts.of[i][action];
+			json_t *labels;
+
+			if (!count->rules)
+				continue;
+			labels = json_pack("{s:s, s:s, s:s}", "name", group->name, "list", name, "action",
+					   rule_action_name(action));
+			metrics_sample(families->packets, json_incref(labels), count->count.packets);
+			metrics_sample(families->bytes, labels, count->count.bytes);
+		}
+	}
+}
+
 /* Reads the store of each name. A filter without a store has no samples here. */
 static void add_rules(json_t *metrics, const struct groups *groups, const char *state, struct reason *unread)
 {
@@ -249,10 +284,15 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 	json_t *rules = metrics_family(metrics, "xdp_cuckoo_rules", METRIC_GAUGE, "Rules that are stored.");
 	json_t *timed =
 		metrics_family(metrics, "xdp_cuckoo_timed_rules", METRIC_GAUGE, "Rules that end by themselves.");
-	json_t *of_list = metrics_family(metrics, "xdp_cuckoo_list_rules", METRIC_GAUGE,
-					 "Rules of a named list, alone or shared with others.");
-	json_t *imported = metrics_family(metrics, "xdp_cuckoo_list_import_timestamp_seconds", METRIC_GAUGE,
-					  "When a named list was last imported: seconds since 1970.");
+	const struct list_families families = {
+		metrics_family(metrics, "xdp_cuckoo_list_rules", METRIC_GAUGE,
+			       "Rules of a named list, alone or shared with others."),
+		metrics_family(metrics, "xdp_cuckoo_list_import_timestamp_seconds", METRIC_GAUGE,
+			       "When a named list was last imported: seconds since 1970."),
+		metrics_family(metrics, "xdp_cuckoo_list_matched_packets", METRIC_GAUGE,
+			       "Packets that the present rules of a list matched. Only with at most 500000 rules."),
+		metrics_family(metrics, "xdp_cuckoo_list_matched_bytes", METRIC_GAUGE, "Bytes of these packets."),
+	};
 
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
@@ -262,7 +302,7 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 		int error = session_state_dir(state, group->name, dir, sizeof(dir));
 
 		if (!error)
-			error = store_summary_read(dir, &summary, &reason);
+			error = store_summary_read(dir, group->name, &summary, &reason);
 		else
 			reason_set(&reason, error, "the name of the state directory is too long");
 		if (error == -ENOENT)
@@ -274,13 +314,7 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 			continue;
 		metrics_sample(rules, label(group), summary.info.rules);
 		metrics_sample(timed, label(group), summary.info.timed);
-		for (size_t k = 0; k < summary.lists; k++) {
-			const struct store_summary_list *list = &summary.list[k];
-			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", list->name);
-
-			metrics_sample(of_list, json_incref(labels), list->rules);
-			metrics_sample(imported, labels, list->imported_s);
-		}
+		add_lists(&families, group, &summary);
 	}
 }
 
