@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "change/rule_diff.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void rule_diff_begin(struct rule_diff *diff, struct rule_set *wanted, __u64 owner, bool is_alone)
@@ -18,6 +19,12 @@ static __u64 all_owners(const struct rule *present)
 	return present->owners.permanent | present->owners.timed;
 }
 
+/* 0 is no end. */
+static bool is_same_end(const struct rule_diff *diff, __s64 a_ms, __s64 b_ms)
+{
+	return a_ms == b_ms || (a_ms > 0 && b_ms > 0 && llabs(a_ms - b_ms) <= diff->near_ms);
+}
+
 /* The stored rule is wanted. */
 static int compare(struct rule_diff *diff, const struct rule *present)
 {
@@ -30,7 +37,7 @@ static int compare(struct rule_diff *diff, const struct rule *present)
 		/* Adding cannot give a permanent rule a timeout, nor change a comment: delete the rule first. */
 		const bool has_same_comment = !strcmp(wanted.comment, present->comment);
 
-		is_same = present->timeout_ms == wanted.timeout_ms && has_same_comment;
+		is_same = is_same_end(diff, present->timeout_ms, wanted.timeout_ms) && has_same_comment;
 		is_obsolete = present->timeout_ms <= 0 || !has_same_comment;
 	} else {
 		/* To change from permanent to a timeout, the owner must give the rule up first. */
@@ -38,7 +45,8 @@ static int compare(struct rule_diff *diff, const struct rule *present)
 		const bool is_timed = owners->timed & diff->owner;
 
 		is_same = !diff->is_alone &&
-			  (wanted.timeout_ms ? is_timed && owners->timed_ms == wanted.timeout_ms : is_permanent);
+			  (wanted.timeout_ms ? is_timed && is_same_end(diff, owners->timed_ms, wanted.timeout_ms) :
+					       is_permanent);
 		is_obsolete = is_permanent || diff->is_alone;
 	}
 	if (is_same) {

@@ -13,6 +13,7 @@
 struct rule_diff {
 	__u64 owner;              /* of the wanted rules, as a bit of struct rule_owners */
 	bool is_alone;            /* also delete the rules of all other owners */
+	__s64 near_ms;            /* ends that differ by at most this are the same; 0 after rule_diff_begin() */
 	struct rule_set *wanted;  /* sorted; rule_diff_end() leaves those to add or update */
 	struct rule_set obsolete; /* to delete or give up first, in order */
 	size_t next, wanting;     /* in `wanted`: the next to compare; the number of those to add */
