@@ -40,6 +40,7 @@ BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -std=gnu11 $(WARNINGS) -ffile-prefix-m
 OBJECT := $(BUILD)/xdp_cuckoo.bpf.o
 OBJECTS := $(patsubst bpf/%.bpf.c,$(BUILD)/%.bpf.o,$(wildcard bpf/*.bpf.c))
 SKELETONS := $(OBJECTS:.bpf.o=.skel.h)
+GENERATED := $(SKELETONS) $(BUILD)/fleet.lua.h
 TOOL := $(BUILD)/xdp-cuckoo
 LAYERS := $(shell sed 's/\#.*//' user/layers)
 LIBRARY_FOLDERS := $(patsubst %*,%,$(filter %*,$(LAYERS)))
@@ -54,7 +55,7 @@ OBJCOPY ?= objcopy
 
 MAN_PAGE := $(BUILD)/man/xdp-cuckoo.8
 FORMAT_PAGES := user/package/man/xdp-cuckoo-rules.5 user/package/man/xdp-cuckoo.conf.5
-CONCEPTS_PAGE := user/package/man/xdp-cuckoo.7
+CONCEPTS_PAGES := user/package/man/xdp-cuckoo.7 user/package/man/xdp-cuckoo-fleet.7
 
 UNITS := $(notdir $(wildcard user/package/systemd/*))
 INSTALLED = $(DESTDIR)$(SBINDIR)/xdp-cuckoo
@@ -86,6 +87,13 @@ $(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 
 $(BUILD)/user/kernel/load_program.o: $(BUILD)/xdp_cuckoo.skel.h
 $(BUILD)/user/kernel/bench_program.o: $(BUILD)/bench.skel.h
+
+# The broker's functions, as one C string.
+$(BUILD)/fleet.lua.h: user/fleet/fleet.lua
+	@mkdir -p $(@D)
+	$(call say,EMBED,$@)sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' $< > $@
+
+$(BUILD)/user/fleet/functions.o: $(BUILD)/fleet.lua.h
 
 $(BUILD)/user/%.o: user/%.c
 	@mkdir -p $(@D)
@@ -120,7 +128,8 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0644 $(MAN_PAGE) $(MAN_DIR)/man8/xdp-cuckoo.8
 	install -d $(MAN_DIR)/man5
 	install -m 0644 $(FORMAT_PAGES) $(MAN_DIR)/man5
-	install -D -m 0644 $(CONCEPTS_PAGE) $(MAN_DIR)/man7/xdp-cuckoo.7
+	install -d $(MAN_DIR)/man7
+	install -m 0644 $(CONCEPTS_PAGES) $(MAN_DIR)/man7
 	install -D -m 0644 user/integrations/examples/default.conf $(DOC_DIR)/default.conf
 	install -m 0644 user/integrations/README.md $(DOC_DIR)/integrations.md
 	install -d $(UNIT_DIR)
@@ -145,7 +154,7 @@ uninstall: ## remove what install put there; warns if filters are running
 	@$(INSTALLED) status --json 2>/dev/null | sed -n \
 		's,.*"interface": "\([^"]*\)".*,warning: \1 keeps its filter; $(TOOL) unload \1 removes it,p' >&2
 	rm -f $(INSTALLED) $(FAIL2BAN_ACTION) $(addprefix $(UNIT_DIR)/,$(UNITS))
-	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(MAN_DIR)/man7/xdp-cuckoo.7
+	rm -f $(MAN_DIR)/man8/xdp-cuckoo.8 $(addprefix $(MAN_DIR)/man7/,$(notdir $(CONCEPTS_PAGES)))
 	rm -f $(addprefix $(MAN_DIR)/man5/,$(notdir $(FORMAT_PAGES)))
 	rm -f $(BASH_COMPLETION) $(ZSH_COMPLETION)
 	rm -f $(DESTDIR)$(PREFIX)/include/xdp-cuckoo.h $(DESTDIR)$(LIBDIR)/pkgconfig/xdp-cuckoo.pc

@@ -3,7 +3,7 @@
 # Debian packages, by what needs them.
 DEMO_PACKAGES := iproute2 procps
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables iptables jq \
-	groff-base zsh tcpdump
+	groff-base zsh tcpdump redis-server
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
 UNPACKED_PACKAGES := fail2ban prometheus-node-exporter prometheus crowdsec crowdsec-custom-bouncer
 BENCH_PACKAGES := gnuplot-nox
@@ -56,6 +56,7 @@ FAULTS := build/tests/fault/faults
 
 build/tests/fault/user/kernel/load_program.o: build/xdp_cuckoo.skel.h
 build/tests/fault/user/kernel/bench_program.o: build/bench.skel.h
+build/tests/fault/user/fleet/functions.o: build/fleet.lua.h
 
 build/tests/fault/user/%.o: user/%.c
 	@mkdir -p $(@D)
@@ -77,7 +78,7 @@ FUZZ_T = $(or $(T),60)
 
 # $1: the way; $2: its compiler; $3: flags of what is fuzzed; $4: flags of linking; $5: main(), where it needs one
 define fuzz_way
-build/fuzz/$1/user/%.o: user/%.c | $$(SKELETONS)
+build/fuzz/$1/user/%.o: user/%.c | $$(GENERATED)
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$2 $$(USER_CPPFLAGS) -O1 -g $$(USER_CFLAGS) $3 -MMD -MP -c $$< -o $$@
 
@@ -154,13 +155,21 @@ lint: packages ## gcc -fanalyzer, clang-tidy, cppcheck, shellcheck: make lint [T
 
 findings: export USER_FLAGS = $(USER_CPPFLAGS) -Iuser/library $(TEST_CPPFLAGS) $(USER_CFLAGS)
 findings: export BPF_FLAGS = $(BPF_CFLAGS) -Itests
-findings: $(SKELETONS)
+findings: $(GENERATED)
 	$(Q)sh tests/lint.sh $(TOOLS)
 
 demo: ## show it on live traffic: make demo [LIST=file]
 	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEMO_PACKAGES)
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" $(OBJECT) $(TOOL) $(addprefix $(BUILD)/tests/helpers/,traffic list_flows)
 	$(Q)sh tests/demo.sh $(if $(LIST),'$(LIST)')
+
+demo-fleet: packages ## show a fleet of three hosts, whose broker is killed and comes back
+	$(Q)$(MAKE) --no-print-directory -s all
+	$(Q)sh tests/demo_fleet.sh
+
+test-fleet: packages ## the tests of a fleet in full: 100 hosts, 200 kills of a follower, a million rules
+	$(Q)$(MAKE) --no-print-directory -s all $(HELPERS)
+	$(Q)HOSTS=100 TRIES=50 KILLS=200 RULES=1000000 LIMIT_S=7200 sh tests/run.sh namespace/test_fleet
 
 bench: packages ## measure beside rivals on this machine, and draw plots: make bench [FULL=1]
 	$(Q)sh tests/install-packages.sh $(BENCH_PACKAGES)
@@ -191,5 +200,5 @@ verify: packages ## show what the verifier makes of the program, and hold it to 
 	$(Q)$(MAKE) --no-print-directory -s $(BUILD)/tests/helpers/verify
 	$(Q)sh tests/verify.sh
 
-.PHONY: packages test test-programs unit-programs test-faults test-kernels test-full test-deb test-roots test-systemd lint findings demo bench soak crowd \
+.PHONY: packages test test-programs unit-programs test-faults test-kernels test-full test-deb test-roots test-systemd lint findings demo demo-fleet test-fleet bench soak crowd \
 	dissect fuzz verify test-model

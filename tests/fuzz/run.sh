@@ -27,6 +27,7 @@ sources() {
 	list) echo user/lists/*.c user/io/line_file.c user/io/json_walk.c ;;
 	store) echo user/store/*.c user/rule/shapes.c user/rule/validate.c ;;
 	batch) echo user/io/line_pipe.c user/commands/batch_line.c ;;
+	fleet) echo user/fleet/redis_codec.c user/fleet/log_entry.c user/fleet/snapshot.c ;;
 	change) echo user/commands/batch_line.c user/change/commit.c user/change/rules.c user/store/rules.c ;;
 	*) echo "no such target: $1" >&2; exit 2 ;;
 	esac

@@ -6,7 +6,7 @@ export LC_ALL=C
 cd "$(dirname "$0")/../.."
 dir=$1
 rm -rf "$dir"
-mkdir -p "$dir/parse" "$dir/rule" "$dir/list" "$dir/store" "$dir/batch" "$dir/change"
+mkdir -p "$dir/parse" "$dir/rule" "$dir/list" "$dir/store" "$dir/batch" "$dir/change" "$dir/fleet"
 
 build/tests/fuzz/seeds "$dir"
 rm -rf "$dir"/state-*
@@ -37,6 +37,24 @@ printf '%s\n' 'add 192.0.2.0/24' 'add 192.0.2.1 action pass' 'test 192.0.2.1' 't
 	'add 192.0.2.0/24 timeout 9' 'del 192.0.2.0/24' 'add 192.0.2.0/24 timeout 9' 'add 192.0.2.0/24' >"$dir/change/again"
 { piece "# a comment"; piece ""; byte 254; piece "drop it"; printf '\003add'; } >"$dir/batch/pieces"
 { byte 255; printf x; byte 255; byte 255; piece ""; piece "add 192.0.2.1"; } >"$dir/batch/long"
+
+# bulk TEXT...: strings as a broker sends them.
+bulk() {
+	for text; do
+		printf '$%d\r\n%s\r\n' "${#text}" "$text"
+	done
+}
+
+number=0
+while read -r line; do
+	number=$((number + 1))
+	bulk "+ 0 $line" "- $line" "+ 1800000060000 $line" "* $line" >"$dir/fleet/line.$number"
+done <tests/fuzz/rules.txt
+{ printf '*2\r\n'; bulk 1795403549366-1; printf '*2\r\n'; bulk rules "+ 0 src 192.0.2.1
+- src 192.0.2.2 comment \"a b\""; } >"$dir/fleet/entry"
+{ printf '*2\r\n'; bulk 1795403549366-0; printf '*2\r\n'; bulk base 1795403549300-77; } >"$dir/fleet/epoch"
+{ printf '*4\r\n'; bulk 1795403549366 7 100 2; printf '*-1\r\n$-1\r\n:12\r\n-ERR no\r\n+OK\r\n'; } >"$dir/fleet/head"
+printf '*1000000000\r\n$1000000000\r\nx' >"$dir/fleet/huge"
 
 # Told from the content, and by name; with a default timeout.
 format=0

@@ -38,4 +38,8 @@ test_change() {
 	replay change
 }
 
+test_fleet() {
+	replay fleet
+}
+
 run_tests "$0" "$@"

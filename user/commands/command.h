@@ -58,6 +58,9 @@ enum command_option {
 	OPTION_ACTION = 1 << 23,
 	OPTION_SET = 1 << 24,
 	OPTION_VERBOSE = 1 << 25,
+	OPTION_CONFIG = 1 << 26,
+	OPTION_FOLLOW = 1 << 27,  /* --once, --accept */
+	OPTION_PUBLISH = 1 << 28, /* --stage, --wait */
 };
 
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
@@ -66,10 +69,11 @@ struct invocation {
 	const char *state; /* directory of all stores; NULL: the default */
 	struct load_options load;
 	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset, is_verbose;
+	bool is_once, is_accepted, is_staged;
 	__s64 confirm_ms, timeout_ms, interval_ms;
-	const char *list_format, *list_name, *set_name, *by, *write_path, *listen;
+	const char *list_format, *list_name, *set_name, *by, *write_path, *listen, *config_path;
 	enum rule_action action;
-	__u64 seconds, driver_ns, top;
+	__u64 seconds, driver_ns, top, wait_percent;
 	__u64 end_count;   /* intervals or packets after which the command ends */
 	__u64 every, rate; /* of samples */
 	int count;         /* of operands */
@@ -83,6 +87,7 @@ enum command_group {
 	COMMAND_RULES,
 	COMMAND_LOOK,
 	COMMAND_SAFETY,
+	COMMAND_FLEET,
 	COMMAND_HIDDEN, /* for programs: help does not show it */
 };
 

@@ -44,6 +44,7 @@ static const struct {
 	{ COMMAND_RULES, "Rules:" },
 	{ COMMAND_LOOK, "See what it does:" },
 	{ COMMAND_SAFETY, "Stay reachable:" },
+	{ COMMAND_FLEET, "Many hosts:" },
 	{ COMMAND_TOOL, "The tool:" },
 };
 

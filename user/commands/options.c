@@ -9,6 +9,7 @@
 #include "io/output.h"
 #include "base/suggest.h"
 #include "change/confirm_watchdog.h"
+#include "config/config.h"
 
 #define OPTION_CODE 256 /* getopt returns this for the first option. It is no character. */
 #define SECONDS_MAX 3600
@@ -77,6 +78,13 @@ const struct option_row options_table[] = {
 	{ "verbose", OPTION_VERBOSE, NULL, "everything that is known", .to = INTO(is_verbose) },
 	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", "where to serve (default: " EXPORTER_LISTEN_DEFAULT ")", VALUE_TEXT,
 	  .to = INTO(listen) },
+	{ "config", OPTION_CONFIG, "FILE", "the configuration (default: " CONFIG_DIR "/NAME.conf)", VALUE_TEXT,
+	  .to = INTO(config_path) },
+	{ "once", OPTION_FOLLOW, NULL, "end when all lists are level with the broker", .to = INTO(is_once) },
+	{ "accept", OPTION_FOLLOW, NULL, "take what the broker has, whatever it drops", .to = INTO(is_accepted) },
+	{ "stage", OPTION_PUBLISH, NULL, "only for hosts with staged = yes", .to = INTO(is_staged) },
+	{ "wait", OPTION_PUBLISH, "PERCENT", "until so many of the hosts have it", VALUE_WHOLE,
+	  .to = INTO(wait_percent), .max = 100, .unit = "percent" },
 	{ .name = NULL },
 };
 

@@ -286,6 +286,9 @@ static enum command_status run_up(const struct invocation *invocation)
 	up.config = config;
 	up.interfaces = json_array();
 	up.lists = json_array();
+	if (!error && !config->interfaces_count)
+		error = reason_set(&reason, -EINVAL,
+				   "the configuration has no [filter] section with interfaces = NAME...");
 	if (!error)
 		error = bring_up(&up, &reason);
 	if (!error) {

@@ -123,8 +123,13 @@ static void take_section(struct config_reading *reading, char *text)
 	} else if (!strcmp(name, "policy")) {
 		reading->section = SECTION_POLICY;
 		reading->has_policy_section = true;
+	} else if (!strcmp(name, "fleet") && reading->fleet_line) {
+		refuse(reading, "[fleet] is there twice, first in line %u", reading->fleet_line);
+	} else if (!strcmp(name, "fleet")) {
+		reading->section = SECTION_FLEET;
+		reading->fleet_line = reading->line;
 	} else {
-		refuse(reading, "unknown section [%s]; there are [filter], [policy] and [list NAME]", name);
+		refuse(reading, "unknown section [%s]; there are [filter], [policy], [fleet] and [list NAME]", name);
 	}
 }
 
@@ -174,9 +179,13 @@ static void check_whole(struct config_reading *reading)
 {
 	const struct config *config = reading->config;
 
-	if (!reading->filter_line)
+	if (reading->fleet_line && !config->fleet.brokers_count)
+		config_refuse(reading, reading->fleet_line, "[fleet] names no broker; write broker = HOST...");
+
+	/* A host that only publishes has no filter. */
+	if (!reading->filter_line && !reading->fleet_line)
 		config_refuse(reading, 0, "there is no [filter] section with interfaces = NAME...");
-	else if (!config->interfaces_count)
+	else if (reading->filter_line && !config->interfaces_count)
 		config_refuse(reading, reading->filter_line,
 			      "[filter] names no interfaces; write interfaces = NAME...");
 	if (config->load.fingerprint_bits && !config->load.is_compact)
@@ -259,6 +268,7 @@ int config_open(const char *path, const char *name, void (*report)(const char *t
 		free(reading.config);
 		return say_cannot_open(reading.path, -ENOMEM, reason);
 	}
+	reading.config->fleet = (struct fleet_options){ .shrink_max = 50, .jitter_ms = 30000 };
 	error = read_file(&reading, file, reason);
 	fclose(file);
 	if (error)
@@ -280,6 +290,8 @@ void config_close(struct config *config)
 		free(config->list[i].format);
 		free(config->list[i].set);
 	}
+	for (size_t i = 0; i < config->texts_count; i++)
+		free(config->texts[i]);
 	free(config);
 }
 

@@ -7,11 +7,13 @@
 #define XDP_CUCKOO_CONFIG_H
 
 #include "base/error_reason.h"
+#include "config/fleet_options.h"
 #include "config/option_values.h"
 #include "store/store.h"
 
 #define CONFIG_DIR "/etc/xdp-cuckoo"
 #define CONFIG_INTERFACES_MAX 64
+#define CONFIG_TEXTS_MAX 32
 
 /* A [list NAME] section, as `import --list NAME --replace FILE` takes it. */
 struct config_list {
@@ -34,6 +36,9 @@ struct config {
 	bool is_forced;                    /* accept policies that may lock the operator out */
 	struct config_list list[STORE_LISTS_MAX];
 	size_t lists_count;
+	struct fleet_options fleet;    /* without a section [fleet], it has no broker */
+	char *texts[CONFIG_TEXTS_MAX]; /* that `fleet` points to */
+	size_t texts_count;
 };
 
 /*

@@ -26,6 +26,13 @@ enum key_kind {
 	VALUE_PATH,        /* char *, allocated; so are the next two */
 	VALUE_FORMAT,
 	VALUE_TEXT,
+	VALUE_BROKERS, /* const char *[], kept in config->texts */
+	VALUE_LISTS,
+	VALUE_WORD, /* const char *, kept in config->texts; so is the next */
+	VALUE_FILE,
+	VALUE_PERCENT,  /* unsigned int */
+	VALUE_SMALL,    /* unsigned int, 0 to 16 */
+	VALUE_PREFIXES, /* unsigned int[2] */
 };
 
 static const char *const must_be[] = {
@@ -40,6 +47,13 @@ static const char *const must_be[] = {
 	[VALUE_PATH] = "a path that starts with /",
 	[VALUE_FORMAT] = "text, ipset, nft, spamhaus or csv",
 	[VALUE_TEXT] = "a word",
+	[VALUE_BROKERS] = "1 to 8 brokers: HOST, HOST:PORT, [IPv6]:PORT or the path of a socket",
+	[VALUE_LISTS] = "1 to 16 names of lists",
+	[VALUE_WORD] = "one word of up to 64 characters",
+	[VALUE_FILE] = "a path that starts with /",
+	[VALUE_PERCENT] = "a percentage, 0% to 100%",
+	[VALUE_SMALL] = "a number from 0 to 16",
+	[VALUE_PREFIXES] = "one or two lengths, for IPv4 and IPv6, like 16 32",
 };
 
 struct key {
@@ -71,6 +85,19 @@ static const struct key keys[] = {
 	{ SECTION_LIST, "timeout", VALUE_TIME, OF_LIST(timeout_ms) },
 	{ SECTION_LIST, "strict", VALUE_SWITCH, OF_LIST(is_strict) },
 	{ SECTION_LIST, "force", VALUE_SWITCH, OF_LIST(is_forced) },
+	{ SECTION_FLEET, "broker", VALUE_BROKERS, OF_CONFIG(fleet) },
+	{ SECTION_FLEET, "user", VALUE_WORD, OF_CONFIG(fleet.user) },
+	{ SECTION_FLEET, "password-file", VALUE_FILE, OF_CONFIG(fleet.password_file) },
+	{ SECTION_FLEET, "ca", VALUE_FILE, OF_CONFIG(fleet.ca) },
+	{ SECTION_FLEET, "host", VALUE_WORD, OF_CONFIG(fleet.host) },
+	{ SECTION_FLEET, "lists", VALUE_LISTS, OF_CONFIG(fleet.lists) },
+	{ SECTION_FLEET, "staged", VALUE_SWITCH, OF_CONFIG(fleet.is_staged) },
+	{ SECTION_FLEET, "allow-pass", VALUE_SWITCH, OF_CONFIG(fleet.may_pass) },
+	{ SECTION_FLEET, "min-prefix", VALUE_PREFIXES, OF_CONFIG(fleet.prefix_min) },
+	{ SECTION_FLEET, "max-rules", VALUE_CAPACITY, OF_CONFIG(fleet.rules_max) },
+	{ SECTION_FLEET, "max-shrink", VALUE_PERCENT, OF_CONFIG(fleet.shrink_max) },
+	{ SECTION_FLEET, "replicas", VALUE_SMALL, OF_CONFIG(fleet.replicas) },
+	{ SECTION_FLEET, "resync-jitter", VALUE_TIME, OF_CONFIG(fleet.jitter_ms) },
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
@@ -126,6 +153,53 @@ static void take_text(struct config_reading *reading, const char *value, char **
 	*text = config_copy(reading, value);
 }
 
+/* Keeps the text until config_close(). */
+static const char *keep_text(struct config_reading *reading, const char *text)
+{
+	struct config *config = reading->config;
+
+	if (config->texts_count == CONFIG_TEXTS_MAX)
+		return NULL;
+	return config->texts[config->texts_count++] = config_copy(reading, text);
+}
+
+/* Cuts `value` into words. */
+static bool take_words(struct config_reading *reading, const char *value, const char **words, size_t *count,
+		       size_t most)
+{
+	char *text = (char *)keep_text(reading, value);
+	const char *word;
+
+	*count = 0;
+	while (text && (word = strsep(&text, ", \t"))) {
+		if (!*word)
+			continue;
+		if (*count == most)
+			return false;
+		words[(*count)++] = word;
+	}
+	return *count;
+}
+
+/* Reads digits, and then `suffix`, if the value has one. */
+static bool take_small(const char *value, const char *suffix, unsigned int most, unsigned int *number)
+{
+	const size_t digits = strspn(value, "0123456789");
+
+	*number = atoi(value);
+	return digits && digits < 4 && *number <= most && (!value[digits] || !strcmp(value + digits, suffix));
+}
+
+static bool take_prefixes(struct config_reading *reading, const char *value, unsigned int lengths[2])
+{
+	const char *words[2];
+	size_t count;
+
+	lengths[1] = 0;
+	return take_words(reading, value, words, &count, 2) && take_small(words[0], "", 32, &lengths[0]) &&
+	       (count == 1 || take_small(words[1], "", 128, &lengths[1]));
+}
+
 /* Writes the value to its place. False: it is not what must_be[] says. */
 static bool take_value(struct config_reading *reading, const struct key *key, const char *value)
 {
@@ -166,6 +240,21 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_TEXT:
 		take_text(reading, value, to);
 		return true;
+	case VALUE_BROKERS:
+		return take_words(reading, value, config->fleet.brokers, &config->fleet.brokers_count,
+				  FLEET_BROKERS_MAX);
+	case VALUE_LISTS:
+		return take_words(reading, value, config->fleet.lists, &config->fleet.lists_count, FLEET_LISTS_MAX);
+	case VALUE_WORD:
+	case VALUE_FILE:
+		*(const char **)to = keep_text(reading, value);
+		return key->kind == VALUE_FILE ? *value == '/' : strlen(value) <= 64 && !strpbrk(value, " \t");
+	case VALUE_PERCENT:
+		return take_small(value, "%", 100, to);
+	case VALUE_SMALL:
+		return take_small(value, "", 16, to);
+	case VALUE_PREFIXES:
+		return take_prefixes(reading, value, to);
 	}
 	return false;
 }
@@ -178,7 +267,8 @@ static void take_known_key(struct config_reading *reading, const struct key *key
 		refuse(reading, "%s = '%s': must be %s", key->name, value, must_be[key->kind]);
 	else if (key->to == OF_CONFIG(wait_ms) && key->section == SECTION_FILTER && config->wait_ms > WAIT_MS_MAX)
 		refuse(reading, "%s = '%s': at most 10m", key->name, value);
-	else if (key->kind == VALUE_CAPACITY && table_slots_for(config->load.capacity) > 1ULL << ABI_SLOTS_MAX_LOG2)
+	else if (key->kind == VALUE_CAPACITY && key->section == SECTION_FILTER &&
+		 table_slots_for(config->load.capacity) > 1ULL << ABI_SLOTS_MAX_LOG2)
 		refuse(reading, "%s = '%s': a table holds at most %llu rules", key->name, value,
 		       (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
 }
@@ -213,7 +303,7 @@ static void take_policy(struct config_reading *reading, const char *name, const 
 
 void config_take_key(struct config_reading *reading, const char *name, const char *value)
 {
-	static const char *const names[] = { "", "[filter]", "[policy]", "[list]" };
+	static const char *const names[] = { "", "[filter]", "[policy]", "[list]", "[fleet]" };
 	const struct key *key = keys;
 	char text[KEYS_TEXT_BYTES];
 

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Sourced after lib.sh by tests of a fleet: a broker in the sending namespace, publishers beside it, and a host that
+# follows in the receiving one.
+# shellcheck shell=sh disable=SC2034 # STATUS and others are for those who source this
+
+BROKER=10.99.0.1
+FLEET_CONF=
+
+needs_redis() {
+	command -v redis-server >/dev/null || skip "no redis-server"
+}
+
+# broker_start [OPTION...]: in $TX; its data in $STATE/broker. Most tests need no option.
+broker_start() {
+	mkdir -p "$STATE/broker"
+	nsenter --net="/run/netns/$TX" redis-server --port 6379 --bind "$BROKER" --protected-mode no --save '' \
+		--appendonly yes --appendfsync always --dir "$STATE/broker" "$@" >>"$STATE/broker.log" 2>&1 </dev/null &
+	BROKER_PID=$!
+	on_exit "kill -9 $BROKER_PID 2>/dev/null; wait $BROKER_PID 2>/dev/null"
+	WAIT_LOG=$STATE/broker.log
+	wait_for "the broker" redis PING
+}
+
+# broker_start_any: on all addresses of $TX.
+broker_start_any() {
+	nsenter --net="/run/netns/$TX" redis-server --port 6379 --protected-mode no --save '' --appendonly yes --appendfsync \
+		always --dir "$STATE/broker" >>"$STATE/broker.log" 2>&1 </dev/null &
+	BROKER_PID=$!
+	on_exit "kill -9 $BROKER_PID 2>/dev/null; wait $BROKER_PID 2>/dev/null"
+	wait_for "the broker" redis PING
+}
+
+broker_kill() {
+	kill -9 "$BROKER_PID"
+	wait "$BROKER_PID" 2>/dev/null || :
+}
+
+# redis WORD...: fails where the answer is an error.
+redis() {
+	redis_answer=$(in_tx redis-cli -e -h "$BROKER" "$@" 2>&1) || {
+		echo "redis $*: $redis_answer" >&2
+		return 1
+	}
+	printf '%s\n' "$redis_answer"
+}
+
+# fleet [LINE...]: a broker with a fleet, a filter on vrx, and the configuration with these further lines.
+fleet() {
+	needs_redis
+	FLEET_CONF=$STATE/fleet.conf
+	{
+		printf '%s\n' '[fleet]' "broker = $BROKER" 'lists = bad' 'host = h1' 'resync-jitter = 1s'
+		[ $# -eq 0 ] || printf '%s\n' "$@"
+	} >"$FLEET_CONF"
+	broker_start
+	xc load vrx >"$STATE/load.out" 2>&1 || fail "load: $(cat "$STATE/load.out")"
+	assert_status 0 xc fleet init --config "$FLEET_CONF"
+}
+
+# publish WORD...: to the list bad, by a publisher with a store directory of its own.
+publish() {
+	in_tx "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" "$@"
+}
+
+# follow_launch: in $RX. follow_start returns when it is connected.
+follow_launch() {
+	: >"$STATE/follow.log"
+	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" follow --config "$FLEET_CONF" \
+		>>"$STATE/follow.log" 2>&1 </dev/null &
+	FOLLOW_PID=$!
+	on_exit "kill -9 $FOLLOW_PID 2>/dev/null; wait $FOLLOW_PID 2>/dev/null"
+	WAIT_LOG=$STATE/follow.log
+}
+
+follow_start() {
+	follow_launch
+	wait_for "the follower to be connected" followed 'follows the fleet'
+}
+
+follow_kill() {
+	kill -9 "$FOLLOW_PID"
+	wait "$FOLLOW_PID" 2>/dev/null || :
+}
+
+# level: whether the host has what the broker's log ends with.
+level() {
+	level_seq=$(redis HGET xc:default:L:bad:meta seq)
+	level_epoch=$(redis HGET xc:default:L:bad:meta epoch)
+	xc lists --json 2>/dev/null | grep -q " $level_epoch-$level_seq refused"
+}
+
+wait_level() {
+	wait_for "the host to be level" level
+}
+
+# followed PATTERN: whether the follower has said so.
+followed() {
+	grep -Eq -- "$1" "$STATE/follow.log"
+}
+
+# host_rules, broker_rules: the rules of the list, sorted, without times.
+host_rules() {
+	xc list --list bad | sed 's/ timeout [0-9a-z]*//' | LC_ALL=C sort
+}
+
+broker_rules() {
+	redis --scan --pattern 'xc:default:L:bad:b:*' | while read -r broker_key; do
+		redis HKEYS "$broker_key"
+	done | grep . | LC_ALL=C sort
+}
+
+assert_same_rules() {
+	broker_rules >"$STATE/broker.rules"
+	host_rules >"$STATE/host.rules"
+	cmp -s "$STATE/broker.rules" "$STATE/host.rules" && return
+	diff "$STATE/broker.rules" "$STATE/host.rules" | head -n 10
+	fail "broker and host have other rules"
+}
+
+# dropped SOURCE, passed SOURCE: what becomes of a packet.
+dropped() {
+	echo "drop $1 proto udp src $1 dst 198.18.0.1 sport 1 dport 2" | traffic >"$STATE/traffic" 2>&1
+}
+
+passed() {
+	echo "pass $1 proto udp src $1 dst 198.18.0.1 sport 1 dport 2" | traffic >"$STATE/traffic" 2>&1
+}

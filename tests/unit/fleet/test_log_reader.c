@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a reader tells of a log that goes on, has a gap, has forked, is older or is gone; by a real redis-server. */
+#include "unit/broker_fixture.h"
+
+#include <sys/socket.h>
+
+#include "fleet/log_reader.h"
+
+#define EPOCH "1000"
+#define TELLS 40 /* messages, until the awaited one must have come */
+
+/* The test is the applier of a reader in a process of its own. */
+struct reading {
+	struct test_broker *broker;
+	struct log_reader_start start;
+	struct follow_message message; /* the last one */
+	char text[FOLLOW_BYTES_MAX + 1];
+	pid_t pid;
+	int fd;
+	__s64 refused; /* the next answer */
+};
+
+static void start_reader(struct reading *reading)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	reading->pid = fork();
+	if (!reading->pid) {
+		close(fds[0]);
+		log_reader_run(&reading->start, fds[1]);
+		_exit(0);
+	}
+	close(fds[1]);
+	reading->fd = fds[0];
+}
+
+static void stop_reader(struct reading *reading)
+{
+	close(reading->fd);
+	kill(reading->pid, SIGKILL);
+	waitpid(reading->pid, NULL, 0);
+}
+
+static struct reading *open_reading(const char *at)
+{
+	struct reading *reading = calloc(1, sizeof(*reading));
+
+	reading->broker = test_broker_open();
+	test_broker_init(reading->broker, 10000);
+	reading->start = (struct log_reader_start){
+		.options = &reading->broker->options,
+		.fleet = "f",
+		.lists = { { .name = "bad" } },
+		.count = 1,
+		.is_once = true, /* no pauses */
+	};
+	assert_int_equal(fleet_position_parse(at, &reading->start.lists[0].at), 0);
+	return reading;
+}
+
+static void close_reading(struct reading *reading)
+{
+	stop_reader(reading);
+	test_broker_close(reading->broker);
+	free(reading);
+}
+
+/* Answers until a message of this kind comes; with `number`, of this number. */
+static void await(struct reading *reading, enum follow_kind kind, __s64 number)
+{
+	const struct follow_message done = { .kind = FOLLOW_DONE, .number = reading->refused };
+
+	for (int i = 0; i < TELLS * 10; i++) {
+		assert_int_equal(follow_receive(reading->fd, &reading->message, reading->text), 0);
+		if (reading->message.kind == FOLLOW_FLUSH)
+			assert_int_equal(follow_send(reading->fd, &done, ""), 0);
+		if (reading->message.kind == kind && (number < 0 || reading->message.number == number))
+			return;
+	}
+	fail_msg("message %d did not come", kind);
+}
+
+static void assert_at(const struct reading *reading, const char *expected)
+{
+	char text[FLEET_POSITION_BYTES];
+
+	assert_string_equal(fleet_position_format(reading->message.at, text), expected);
+}
+
+/* Sets the list's log and meta by hand, as a broker with this history has them. */
+static void add_entry(struct reading *reading, const char *id, const char *field, const char *value)
+{
+	const char *dash = strchr(id, '-');
+
+	test_broker_do(reading->broker, "XADD xc:f:L:bad:log %s %s '%s'", id, field, value);
+	test_broker_do(reading->broker, "HSET xc:f:L:bad:meta epoch %.*s seq %s buckets 1 rules 1", (int)(dash - id),
+		       id, dash + 1);
+}
+
+TEST(test_a_new_host_reads_the_state_then_the_log)
+{
+	struct reading *reading;
+
+	skip_without_redis();
+	reading = open_reading("0-0");
+	add_entry(reading, EPOCH "-0", "base", "0-0");
+	add_entry(reading, EPOCH "-1", "rules", "+ 0 src 192.0.2.1");
+	test_broker_do(reading->broker, "HSET xc:f:L:bad:b:0 'src 192.0.2.1' '0 comment \"a b\"'");
+	start_reader(reading);
+	await(reading, FOLLOW_HELLO, FLEET_FORMAT);
+	await(reading, FOLLOW_PANIC, 0);
+	await(reading, FOLLOW_SNAPSHOT, -1);
+	assert_string_equal(reading->text, "new");
+	await(reading, FOLLOW_LINES, -1);
+	assert_string_equal(reading->text, "+ 0 src 192.0.2.1 comment \"a b\"\n");
+	await(reading, FOLLOW_END, -1);
+	assert_at(reading, EPOCH "-1");
+	await(reading, FOLLOW_STATE, FOLLOW_LEVEL);
+	add_entry(reading, EPOCH "-2", "rules", "- src 192.0.2.1");
+	await(reading, FOLLOW_ENTRY, -1);
+	assert_at(reading, EPOCH "-2");
+	assert_string_equal(reading->text, "- src 192.0.2.1");
+	/* A new epoch that goes on from here. */
+	add_entry(reading, "2000-0", "base", EPOCH "-2");
+	await(reading, FOLLOW_ENTRY, -1);
+	assert_at(reading, "2000-0");
+	test_broker_do(reading->broker, "FCALL xc_panic 2 xc:f:meta xc:f:ctl on");
+	await(reading, FOLLOW_PANIC, 1);
+	close_reading(reading);
+}
+
+TEST(test_a_list_that_begins_later_is_read_from_its_log)
+{
+	struct reading *reading;
+
+	skip_without_redis();
+	reading = open_reading("0-0");
+	start_reader(reading);
+	await(reading, FOLLOW_STATE, FOLLOW_LEVEL);
+	add_entry(reading, EPOCH "-0", "base", "0-0");
+	await(reading, FOLLOW_FLUSH, -1);
+	await(reading, FOLLOW_FLUSH, -1);
+	stop_reader(reading);
+	reading->pid = 0;
+	test_broker_close(reading->broker);
+	free(reading);
+}
+
+/* The host is at 1000-5. The log is what it is, and so is what the reader does. */
+static void assert_resync(const char *const *log, const char *why, const char *now_at)
+{
+	struct reading *reading = open_reading(EPOCH "-5");
+
+	for (; *log; log += 3)
+		add_entry(reading, log[0], log[1], log[2]);
+	start_reader(reading);
+	await(reading, FOLLOW_SNAPSHOT, -1);
+	assert_string_equal(reading->text, why);
+	await(reading, FOLLOW_END, -1);
+	assert_at(reading, now_at);
+	await(reading, FOLLOW_STATE, FOLLOW_LEVEL);
+	close_reading(reading);
+}
+
+TEST(test_missing_entries_are_a_gap)
+{
+	skip_without_redis();
+	assert_resync((const char *const[]){ EPOCH "-8", "rules", "- a", EPOCH "-9", "rules", "- a", NULL }, "gap",
+		      EPOCH "-9");
+	assert_resync((const char *const[]){ "2000-0", "base", EPOCH "-7", NULL }, "gap", "2000-0");
+}
+
+TEST(test_a_lost_tail_is_diverged)
+{
+	skip_without_redis();
+	assert_resync((const char *const[]){ EPOCH "-4", "rules", "- a", "2000-0", "base", EPOCH "-4", NULL },
+		      "diverged", "2000-0");
+}
+
+TEST(test_an_older_state_is_restored)
+{
+	skip_without_redis();
+	assert_resync((const char *const[]){ "900-0", "base", "0-0", NULL }, "restored", "900-0");
+	assert_resync((const char *const[]){ EPOCH "-4", "rules", "- a", NULL }, "restored", EPOCH "-4");
+}
+
+TEST(test_an_emptied_log_is_a_gap)
+{
+	struct reading *reading;
+
+	skip_without_redis();
+	reading = open_reading(EPOCH "-5");
+	add_entry(reading, EPOCH "-9", "rules", "- a");
+	test_broker_do(reading->broker, "DEL xc:f:L:bad:log");
+	start_reader(reading);
+	await(reading, FOLLOW_SNAPSHOT, -1);
+	assert_string_equal(reading->text, "gap");
+	/* Its buckets are read, and the log is needed only if it has gone on meanwhile. */
+	await(reading, FOLLOW_END, -1);
+	assert_at(reading, EPOCH "-9");
+	close_reading(reading);
+}
+
+TEST(test_a_list_that_is_gone_stays_as_it_is)
+{
+	struct reading *reading;
+
+	skip_without_redis();
+	reading = open_reading(EPOCH "-5");
+	start_reader(reading);
+	for (int i = 0; i < 5; i++) {
+		await(reading, FOLLOW_STATE, -1);
+		assert_int_equal(reading->message.number, FOLLOW_WIPED);
+	}
+	stop_reader(reading);
+	reading->start.is_accepted = true;
+	start_reader(reading);
+	await(reading, FOLLOW_SNAPSHOT, -1);
+	await(reading, FOLLOW_END, -1);
+	assert_at(reading, "0-0");
+	close_reading(reading);
+}
+
+/* What the applier could not apply is sent again. */
+TEST(test_what_is_not_applied_is_read_again)
+{
+	struct reading *reading;
+
+	skip_without_redis();
+	reading = open_reading(EPOCH "-5");
+	add_entry(reading, EPOCH "-5", "rules", "- a");
+	start_reader(reading);
+	await(reading, FOLLOW_STATE, FOLLOW_LEVEL);
+	add_entry(reading, EPOCH "-6", "rules", "- b");
+	await(reading, FOLLOW_ENTRY, -1);
+	reading->refused = 1;
+	await(reading, FOLLOW_FLUSH, -1);
+	reading->refused = 0;
+	await(reading, FOLLOW_ENTRY, -1);
+	assert_string_equal(reading->text, "- b");
+	close_reading(reading);
+}
+
+TEST(test_a_killed_broker_is_found_again)
+{
+	struct reading *reading;
+
+	skip_without_redis();
+	reading = open_reading("0-0");
+	start_reader(reading);
+	await(reading, FOLLOW_CONNECTED, -1);
+	await(reading, FOLLOW_FLUSH, -1);
+	test_broker_stop(reading->broker);
+	await(reading, FOLLOW_LOST, -1);
+	test_broker_start(reading->broker);
+	await(reading, FOLLOW_CONNECTED, -1);
+	await(reading, FOLLOW_HELLO, -1);
+	close_reading(reading);
+}
+
+TEST_MAIN(NULL, NULL)

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* fleet: makes a fleet on a broker, and shows its hosts. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/fleet_config.h"
+#include "fleet/functions.h"
+#include "fleet/hosts.h"
+#include "io/output.h"
+
+#define LOG_ENTRIES 10000 /* that the broker keeps of each list */
+
+static enum command_status run_fleet(const struct invocation *invocation);
+
+const struct command command_fleet = {
+	.name = "fleet",
+	.group = COMMAND_FLEET,
+	.usage = "init|status|check|forget [HOST] [--config FILE]",
+	.summary = "make a fleet on a broker, or show its hosts",
+	.help = "A fleet is one set of lists on many hosts, by a broker (Redis 7 or valkey): see\n"
+		"xdp-cuckoo-fleet(7). The section [fleet] of the configuration names the broker.\n"
+		"  init         load xdp-cuckoo's functions into the broker, and make the fleet\n"
+		"               of the --name if there is none; again after each upgrade\n"
+		"  status       show lists and hosts: level, behind, diverged, held, wiped, or\n"
+		"               silent for 20 seconds\n"
+		"  check        connect, log in, and look for mistakes in the broker's settings\n"
+		"  forget HOST  delete the report of a host that is gone (after 7 days it goes\n"
+		"               by itself)\n"
+		"\n"
+		"  --config FILE  the configuration (default: " CONFIG_DIR "/NAME.conf)\n"
+		"Status 1: not all hosts are level, or check has found something.\n"
+		"\n"
+		"  xdp-cuckoo fleet init\n"
+		"  xdp-cuckoo fleet status --json\n",
+	.options = OPTION_CONFIG,
+	.min = 1,
+	.max = 2,
+	.needs = PRIVILEGE_READ,
+	.run = run_fleet,
+};
+
+/* ---- what all commands of a fleet share ---- */
+
+static void report_line(const char *text)
+{
+	command_say_bad_line(text);
+}
+
+enum command_status fleet_config_open(const struct invocation *invocation, struct config **config)
+{
+	struct reason reason;
+	int error = config_open(invocation->config_path, invocation->name, report_line, config, &reason);
+
+	if (error)
+		return command_failed(error, &reason);
+	if ((*config)->fleet.brokers_count)
+		return STATUS_DONE;
+	config_close(*config);
+	*config = NULL;
+	return command_error(STATUS_USAGE, "the configuration has no section [fleet] with broker = HOST...; see "
+					   "xdp-cuckoo-fleet(7)");
+}
+
+enum command_status fleet_failed(int error, const struct reason *reason)
+{
+	switch (error) {
+	case -EINVAL:
+		return command_error(STATUS_USAGE, "%s", reason->text);
+	case -ENOMEM:
+		return command_error(STATUS_FULL, "%s", reason->text);
+	default:
+		return command_error(STATUS_SYSTEM, "%s", reason->text);
+	}
+}
+
+enum command_status fleet_config_connect(const struct invocation *invocation, enum broker_use use,
+					 struct config **config, struct broker *broker)
+{
+	enum command_status status;
+	struct reason reason;
+	int error;
+
+	*config = NULL;
+	broker->connection.fd = -1;
+	status = fleet_config_open(invocation, config);
+	if (status != STATUS_DONE)
+		return status;
+	error = broker_open(broker, &(*config)->fleet, use, CONNECTION_TIMEOUT_MS, &reason);
+	return error ? fleet_failed(error, &reason) : STATUS_DONE;
+}
+
+/* ---- init, forget ---- */
+
+static enum command_status init(const struct invocation *invocation, struct broker *broker)
+{
+	char id[FLEET_ID_BYTES];
+	struct reason reason;
+	int error = functions_load(broker, invocation->name, LOG_ENTRIES, id, &reason);
+
+	if (error)
+		return fleet_failed(error, &reason);
+	output_print(
+		json_pack("{s:s, s:s, s:s}", "fleet", invocation->name, "id", id, "broker", broker->connection.where));
+	return STATUS_DONE;
+}
+
+static enum command_status forget(const struct invocation *invocation, struct broker *broker)
+{
+	const char *host = invocation->operands[1];
+	char what[FLEET_HOST_BYTES + 8], key[FLEET_KEY_BYTES];
+	struct reason reason;
+	redisReply *reply;
+	bool is_gone;
+	int error;
+
+	if (strlen(host) >= FLEET_HOST_BYTES)
+		return command_error(STATUS_NO, "no host '%s' has reported", host);
+	snprintf(what, sizeof(what), "host:%s", host);
+	error = connection_ask(&broker->connection, &reply, &reason, "DEL", fleet_key(key, invocation->name, what),
+			       NULL);
+	if (error)
+		return fleet_failed(error, &reason);
+	is_gone = reply->type == REDIS_REPLY_INTEGER && reply->integer;
+	codec_free(reply);
+	if (!is_gone)
+		return command_error(STATUS_NO, "no host '%s' has reported", host);
+	output_print(json_pack("{s:s}", "forgotten", host));
+	return STATUS_DONE;
+}
+
+/* ---- status ---- */
+
+static json_t *list_rows(const struct fleet_view *view)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < view->lists_count; i++) {
+		const struct fleet_list *list = &view->lists[i];
+		char last[FLEET_POSITION_BYTES];
+
+		json_array_append_new(rows, json_pack("{s:o, s:I, s:s}", "list", output_string(list->name), "rules",
+						      (json_int_t)list->head.rules, "last",
+						      fleet_position_format(list->head.last, last)));
+	}
+	return rows;
+}
+
+static json_t *host_row(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms)
+{
+	const __s64 seen_ms = atoll(fleet_host_field(host, "seen"));
+	const char *why = fleet_host_field(host, "why");
+
+	return json_pack("{s:o, s:s, s:I, s:I, s:f, s:I, s:o, s:o}", "host", output_string(host->name), "state",
+			 fleet_host_state(view, host, now_ms), "rules",
+			 (json_int_t)atoll(fleet_host_field(host, "rules")), "refused",
+			 (json_int_t)atoll(fleet_host_field(host, "refused")), "seen_s",
+			 now_ms > seen_ms ? (now_ms - seen_ms) / 1000.0 : 0.0, "skew_ms",
+			 (json_int_t)atoll(fleet_host_field(host, "skew")), "version",
+			 output_string(fleet_host_field(host, "version")), "why",
+			 output_string(strcmp(why, " ") ? why : ""));
+}
+
+static bool read_panic(struct broker *broker, const char *fleet)
+{
+	char key[FLEET_KEY_BYTES];
+	struct reason reason;
+	redisReply *reply;
+	bool is_on = false;
+
+	if (!connection_ask(&broker->connection, &reply, &reason, "HGET", fleet_key(key, fleet, "meta"), "panic", NULL))
+		is_on = reply->type == REDIS_REPLY_STRING && !strcmp(reply->str, "on");
+	codec_free(reply);
+	return is_on;
+}
+
+static enum command_status show_status(const struct invocation *invocation, struct broker *broker)
+{
+	const bool is_panic = read_panic(broker, invocation->name);
+	const __s64 now_ms = broker_now_ms(broker);
+	json_t *hosts = json_array(), *lists;
+	struct fleet_view view;
+	struct reason reason;
+	size_t level = 0;
+	int error = fleet_view_open(&view, broker, invocation->name, &reason);
+
+	for (size_t i = 0; i < view.hosts_count && !error; i++) {
+		level += !strcmp(fleet_host_state(&view, &view.hosts[i], now_ms), "level");
+		json_array_append_new(hosts, host_row(&view, &view.hosts[i], now_ms));
+	}
+	lists = list_rows(&view);
+	if (error) {
+		json_decref(hosts);
+		json_decref(lists);
+	} else if (output_is_json()) {
+		output_print(json_pack("{s:s, s:b, s:I, s:I, s:o, s:o}", "fleet", invocation->name, "panic", is_panic,
+				       "hosts_seen", (json_int_t)view.hosts_count, "hosts_level", (json_int_t)level,
+				       "lists", lists, "hosts", hosts));
+	} else {
+		output_print(json_pack("{s:s, s:b, s:I, s:I}", "fleet", invocation->name, "panic", is_panic, "hosts",
+				       (json_int_t)view.hosts_count, "level", (json_int_t)level));
+		output_print(lists);
+		output_print(hosts);
+	}
+	error = error ? fleet_failed(error, &reason) : level == view.hosts_count ? STATUS_DONE : STATUS_NO;
+	fleet_view_close(&view);
+	return error;
+}
+
+/* ---- check ---- */
+
+/* A line of INFO, up to its end. */
+static bool info_has(const char *info, const char *line)
+{
+	const char *found = strstr(info, line);
+
+	return found && strchr("\r\n", found[strlen(line)]);
+}
+
+static enum command_status check(const struct invocation *invocation, const struct config *config,
+				 struct broker *broker)
+{
+	struct reason reason;
+	redisReply *reply;
+	char key[FLEET_KEY_BYTES];
+	enum command_status status = STATUS_DONE;
+	int error = connection_ask(&broker->connection, &reply, &reason, "INFO", NULL);
+
+	if (error)
+		return fleet_failed(error, &reason);
+	if (reply->type == REDIS_REPLY_STRING) {
+		if (!info_has(reply->str, "aof_enabled:1"))
+			status = command_error(STATUS_NO,
+					       "the broker loses what it has when it restarts: set appendonly yes");
+		if (strstr(reply->str, "maxmemory_policy:") && !info_has(reply->str, "maxmemory_policy:noeviction"))
+			status = command_error(STATUS_NO,
+					       "the broker drops keys when memory is short: set maxmemory-policy "
+					       "noeviction");
+		if (config->fleet.replicas && info_has(reply->str, "connected_slaves:0"))
+			status = command_error(STATUS_NO, "replicas = %u, but the broker has none",
+					       config->fleet.replicas);
+	}
+	codec_free(reply);
+	/* Only an administrator may ask this. */
+	if (!connection_ask(&broker->connection, &reply, &reason, "CONFIG", "GET", "appendfsync", NULL) &&
+	    reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[1]->type == REDIS_REPLY_STRING &&
+	    strcmp(reply->element[1]->str, "always"))
+		output_note("the broker may lose the last 2 seconds if it is killed: set appendfsync always");
+	codec_free(reply);
+	if (!config->fleet.ca && *config->fleet.brokers[0] != '/')
+		output_note("the connection is not encrypted: set ca = FILE");
+	error = connection_ask(&broker->connection, &reply, &reason, "HGET", fleet_key(key, invocation->name, "meta"),
+			       "id", NULL);
+	if (error)
+		return fleet_failed(error, &reason);
+	if (reply->type != REDIS_REPLY_STRING)
+		status = command_error(STATUS_NO, "there is no fleet '%s' on the broker: xdp-cuckoo fleet init",
+				       invocation->name);
+	codec_free(reply);
+	if (status == STATUS_DONE)
+		output_print(json_pack("{s:s, s:s, s:b}", "fleet", invocation->name, "broker", broker->connection.where,
+				       "master", broker->is_master));
+	return status;
+}
+
+static enum command_status run_fleet(const struct invocation *invocation)
+{
+	static const char choices[] = "init|status|check|forget";
+	const char *verb = invocation->operands[0];
+	enum command_status status;
+	struct config *config;
+	struct broker broker;
+
+	if (strcmp(verb, "init") && strcmp(verb, "status") && strcmp(verb, "check") && strcmp(verb, "forget"))
+		return command_say_choices("fleet", verb, choices);
+	if ((invocation->count == 2) != !strcmp(verb, "forget"))
+		return command_error(STATUS_USAGE,
+				     !strcmp(verb, "forget") ? "fleet forget: which host? See fleet status" :
+							       "fleet %s takes no other word",
+				     verb);
+	status = fleet_config_connect(invocation,
+				      !strcmp(verb, "init") || !strcmp(verb, "forget") ? BROKER_WRITE : BROKER_READ,
+				      &config, &broker);
+	if (status == STATUS_DONE)
+		status = !strcmp(verb, "init")   ? init(invocation, &broker) :
+			 !strcmp(verb, "status") ? show_status(invocation, &broker) :
+			 !strcmp(verb, "check")  ? check(invocation, config, &broker) :
+						   forget(invocation, &broker);
+	broker_close(&broker);
+	config_close(config);
+	return status;
+}

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* publish: changes a list of a fleet, at its broker. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands/batch_line.h"
+#include "commands/fleet_config.h"
+#include "fleet/functions.h"
+#include "fleet/hosts.h"
+#include "fleet/log_entry.h"
+#include "fleet/publisher.h"
+#include "fleet/snapshot.h"
+#include "io/line_pipe.h"
+#include "io/output.h"
+#include "lists/import.h"
+#include "rule/rule_set.h"
+
+#define GROUP_LINES 16000 /* of `batch`: more are sent in several rounds */
+#define REPLACE_TRIES 5   /* while others change the list */
+#define WAIT_LOOK_MS 50
+#define WAIT_MS 60000
+
+static enum command_status run_publish(const struct invocation *invocation);
+
+const struct command command_publish = {
+	.name = "publish",
+	.group = COMMAND_FLEET,
+	.usage = "add|del|batch|import|release|abort|resend|panic [RULE|FILE|LIST|on|off] --list NAME [--replace] "
+		 "[--stage] [--timeout TIME] [--wait PERCENT] [--format FORMAT] [--strict] [--force] [--config FILE]",
+	.summary = "change a list of a fleet: all its hosts follow",
+	.help = "Every host of the fleet applies the change, within a second as a rule. The change\n"
+		"is on disk here before it is sent, and stays there until the broker's replicas\n"
+		"have it; what was cut off is sent again by the next `publish` of the list.\n"
+		"  add RULE      block or pass; see help add for rules\n"
+		"  del RULE      take the rule out of the list\n"
+		"  batch FILE    lines `add RULE` and `del RULE`; - is standard input, and lines\n"
+		"                are sent as they come\n"
+		"  import FILE   add the rules of a list in any format that `import` reads\n"
+		"  release LIST  move the staged rules of the list into it; abort LIST drops them\n"
+		"  resend        send again what an earlier `publish` of the list could not\n"
+		"  panic on|off  pass everything on all hosts; filter again\n"
+		"\n"
+		"  --list NAME      the list of the fleet: 1 to 26 letters, digits, . _ -\n"
+		"  --replace        import: also delete the rules that the file does not have\n"
+		"  --stage          only for hosts with staged = yes, until `publish release`\n"
+		"  --timeout TIME   for rules without a timeout\n"
+		"  --wait PERCENT   until so many of the hosts that report have it, at most 1m\n"
+		"  --force          import --replace: even if the file has no rule\n"
+		"  --config FILE    the configuration (default: " CONFIG_DIR "/NAME.conf)\n"
+		"Status 1: --wait was in vain. Status 3: no broker; then nothing is published, or\n"
+		"it waits to be sent again, and the message says which.\n"
+		"\n"
+		"  xdp-cuckoo publish add 192.0.2.1 timeout 1h --list bad\n"
+		"  xdp-cuckoo publish import drop.txt --list spamhaus --replace\n",
+	.options = OPTION_LIST | OPTION_REPLACE | OPTION_TIMEOUT | OPTION_LIST_FORMAT | OPTION_STRICT | OPTION_FORCE |
+		   OPTION_CONFIG | OPTION_PUBLISH,
+	.min = 1,
+	.max = -1,
+	.needs = PRIVILEGE_READ,
+	.run = run_publish,
+};
+
+struct publishing {
+	const struct invocation *invocation;
+	struct config *config;
+	char list[ABI_NAME_BYTES];
+	char dir[4096]; /* of the outboxes */
+	struct publisher publisher;
+	enum command_status status; /* of bad lines */
+};
+
+/* ---- the publisher ---- */
+
+static enum command_status open_publisher(struct publishing *publishing, const char *list)
+{
+	struct reason reason;
+	int error = publisher_open(&publishing->publisher, &publishing->config->fleet, publishing->invocation->name,
+				   list, publishing->dir, &reason);
+
+	if (!error && publishing->publisher.resent)
+		output_note("has sent again %llu entries of an earlier publish",
+			    (unsigned long long)publishing->publisher.resent);
+	return error ? fleet_failed(error, &reason) : STATUS_DONE;
+}
+
+/* After publisher_flush() or publisher_put(). */
+static enum command_status say_unsent(const struct publishing *publishing, int error, const struct reason *reason)
+{
+	const size_t waiting = publishing->publisher.outbox.count;
+
+	if (error == -ESTALE || error == -EREMOTEIO || error == -EINVAL || !waiting)
+		return fleet_failed(error, reason);
+	return command_error(STATUS_SYSTEM, "%s; %zu entries wait in the outbox, for the next publish", reason->text,
+			     waiting);
+}
+
+/* How many hosts follow the list, and how many of them have `at`. */
+static int count_hosts(struct broker *broker, const char *fleet, const char *list, struct fleet_position at,
+		       size_t *followers, size_t *done, struct reason *reason)
+{
+	struct fleet_view view;
+	int error = fleet_view_open(&view, broker, fleet, reason);
+
+	*followers = *done = 0;
+	for (size_t i = 0; i < view.hosts_count && !error; i++) {
+		struct fleet_position host_at;
+
+		if (!fleet_host_at(&view.hosts[i], list, &host_at))
+			continue;
+		++*followers;
+		*done += fleet_position_compare(host_at, at) >= 0;
+	}
+	fleet_view_close(&view);
+	return error;
+}
+
+/* Waits until enough of the hosts that follow the list have its last entry. */
+static enum command_status wait_for_hosts(struct publishing *publishing, size_t *followers, size_t *done)
+{
+	const struct timespec pause = { .tv_nsec = WAIT_LOOK_MS * 1000000L };
+	const __s64 deadline_ms = fleet_now_ms() + WAIT_MS;
+	struct publisher *publisher = &publishing->publisher;
+	struct reason reason;
+	int error;
+
+	for (;;) {
+		error = count_hosts(&publisher->broker, publisher->fleet, publisher->list, publisher->last, followers,
+				    done, &reason);
+		if (error)
+			return fleet_failed(error, &reason);
+		if (*done * 100 >= *followers * publishing->invocation->wait_percent)
+			return STATUS_DONE;
+		if (fleet_now_ms() >= deadline_ms)
+			return STATUS_NO;
+		nanosleep(&pause, NULL);
+	}
+}
+
+static enum command_status print_result(struct publishing *publishing)
+{
+	const struct publisher *publisher = &publishing->publisher;
+	const bool must_wait = publishing->invocation->wait_percent;
+	char last[FLEET_POSITION_BYTES];
+	size_t followers, done;
+	json_t *answer = json_pack("{s:s, s:I, s:I, s:s, s:I}", "list", publisher->list, "changed",
+				   (json_int_t)publisher->changed, "rules", (json_int_t)publisher->rules, "last",
+				   fleet_position_format(publisher->last, last), "replicas",
+				   (json_int_t)publisher->replicas);
+	enum command_status status = must_wait ? wait_for_hosts(publishing, &followers, &done) : STATUS_DONE;
+
+	if (must_wait && (status == STATUS_DONE || status == STATUS_NO)) {
+		json_object_set_new(answer, "hosts", json_integer(followers));
+		json_object_set_new(answer, "hosts_done", json_integer(done));
+	}
+	output_print(answer);
+	if (publisher->is_late)
+		output_note("fewer than %u replicas have it so far; it stays in the outbox",
+			    publisher->options->replicas);
+	if (status == STATUS_NO)
+		return command_error(STATUS_NO, "%zu of %zu hosts have it after %d s; see xdp-cuckoo fleet status",
+				     done, followers, WAIT_MS / 1000);
+	return status;
+}
+
+/* Sends what is queued, and prints the answer. */
+static enum command_status finish(struct publishing *publishing)
+{
+	struct reason reason;
+	int error = publisher_flush(&publishing->publisher, &reason);
+
+	return error ? say_unsent(publishing, error, &reason) : print_result(publishing);
+}
+
+/* ---- add, del ---- */
+
+static enum command_status publish_rule(struct publishing *publishing, bool is_added)
+{
+	struct invocation words = *publishing->invocation;
+	enum command_status status;
+	struct reason reason;
+	struct rule rule;
+	int error;
+
+	words.operands++;
+	words.count--;
+	if (!words.count)
+		return command_error(STATUS_USAGE, "publish %s: which rule?", publishing->invocation->operands[0]);
+	status = command_read_rule(&words, &rule, NULL);
+	if (status != STATUS_DONE)
+		return status;
+	if (is_added && !rule.timeout_ms)
+		rule.timeout_ms = words.timeout_ms;
+	status = open_publisher(publishing, publishing->list);
+	if (status != STATUS_DONE)
+		return status;
+	error = publisher_put(&publishing->publisher, &rule, is_added, &reason);
+	return error ? say_unsent(publishing, error, &reason) : finish(publishing);
+}
+
+/* ---- batch ---- */
+
+/* Queues the lines at hand. */
+static int take_lines(struct publishing *publishing, struct feed *feed, struct reason *reason)
+{
+	struct batch_request request;
+	int got = 1, error = 0;
+	size_t text;
+
+	for (int lines = 0; lines < GROUP_LINES && !error && (got = feed_next(feed, &text)); lines++) {
+		char *line = feed->bytes + text + strspn(feed->bytes + text, BATCH_WHITE);
+		struct reason bad;
+
+		if (got > 0 && (!*line || *line == '#'))
+			continue;
+		if (got < 0)
+			reason_set(&bad, got, "the line is too long, or has a NUL byte");
+		else
+			got = batch_line_parse(line, NULL, &request, &bad);
+		if (!got && (request.verb == BATCH_TEST || *request.list))
+			got = reason_set(&bad, -EINVAL,
+					 "only `add RULE` and `del RULE` can be published, to the list of --list");
+		if (got < 0) {
+			publishing->status = command_error(STATUS_USAGE, "%s:%llu: %s", feed->name,
+							   (unsigned long long)feed->number, bad.text);
+			continue;
+		}
+		if (request.verb == BATCH_ADD && !request.rule.timeout_ms)
+			request.rule.timeout_ms = publishing->invocation->timeout_ms;
+		error = publisher_put(&publishing->publisher, &request.rule, request.verb == BATCH_ADD, reason);
+	}
+	feed_forget(feed);
+	return error;
+}
+
+static enum command_status publish_batch(struct publishing *publishing)
+{
+	const struct invocation *invocation = publishing->invocation;
+	enum command_status status;
+	struct reason reason;
+	struct feed feed;
+	int error;
+
+	if (invocation->count != 2)
+		return command_error(STATUS_USAGE, "publish batch: which file? - is standard input");
+	error = feed_open(&feed, invocation->operands[1]);
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
+	status = open_publisher(publishing, publishing->list);
+	while (status == STATUS_DONE && !error && (!feed.is_ended || feed_has_rest(&feed))) {
+		error = feed_wait(&feed, -1);
+		error = error < 0 ? error : feed_read(&feed);
+		if (error)
+			break;
+		error = take_lines(publishing, &feed, &reason);
+		if (!error)
+			error = publisher_flush(&publishing->publisher, &reason);
+		if (error)
+			status = say_unsent(publishing, error, &reason);
+	}
+	feed_close(&feed);
+	if (status == STATUS_DONE && error && error != -EINTR)
+		return command_error(STATUS_SYSTEM, "cannot read '%s': %s", invocation->operands[1], strerror(-error));
+	if (status == STATUS_DONE)
+		status = print_result(publishing);
+	return status == STATUS_DONE ? publishing->status : status;
+}
+
+/* ---- import ---- */
+
+/* A line of the list's state at the broker. A deleted or ended rule gets a negative timeout. */
+struct state_reader {
+	struct rule_set rules;
+	__s64 now_ms;
+	struct reason bad;
+};
+
+static int take_state(char *line, size_t length, void *context)
+{
+	struct state_reader *state = context;
+	struct rule rule;
+	bool is_added;
+
+	(void)length;
+	/* A rule that this version cannot read stays as it is. */
+	if (log_line_parse(line, state->now_ms, &rule, &is_added, &state->bad))
+		return 0;
+	if (!is_added)
+		rule.timeout_ms = -1;
+	return rule_set_add(&state->rules, &rule);
+}
+
+static int read_state(struct publisher *publisher, const char *list, struct state_reader *state,
+		      struct fleet_position *at, struct reason *reason)
+{
+	int error = -ESTALE;
+
+	for (int i = 0; i < REPLACE_TRIES && error == -ESTALE; i++) {
+		rule_set_close(&state->rules);
+		*state = (struct state_reader){ .now_ms = broker_now_ms(&publisher->broker) };
+		error = snapshot_read(&publisher->broker, publisher->fleet, list, take_state, state, at, reason);
+	}
+	rule_set_sort(&state->rules);
+	return error;
+}
+
+static bool is_wanted_so(const struct rule *present, const struct rule *wanted)
+{
+	return present->timeout_ms == wanted->timeout_ms && !strcmp(present->comment, wanted->comment);
+}
+
+/* Queues what makes `present` equal to `wanted`. First what is added: nothing that stays is ever unblocked. */
+static int put_difference(struct publisher *publisher, const struct rule_set *present, const struct rule_set *wanted,
+			  struct reason *reason)
+{
+	struct rule rule, other;
+	size_t j = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < wanted->count && !error; i++) {
+		rule_set_get(wanted, i, &rule);
+		while (j < present->count && rule_set_compare(present, j, &rule) < 0)
+			j++;
+		if (j < present->count && !rule_set_compare(present, j, &rule)) {
+			rule_set_get(present, j, &other);
+			if (is_wanted_so(&other, &rule))
+				continue;
+		}
+		error = publisher_put(publisher, &rule, true, reason);
+	}
+	j = 0;
+	for (size_t i = 0; i < present->count && !error; i++) {
+		rule_set_get(present, i, &rule);
+		while (j < wanted->count && rule_set_compare(wanted, j, &rule) < 0)
+			j++;
+		if (rule.timeout_ms >= 0 && (j == wanted->count || rule_set_compare(wanted, j, &rule)))
+			error = publisher_put(publisher, &rule, false, reason);
+	}
+	return error;
+}
+
+/* Tries again where others have changed the list since it was read. */
+static int replace(struct publishing *publishing, const struct rule_set *wanted, struct reason *reason)
+{
+	struct publisher *publisher = &publishing->publisher;
+	struct state_reader state = {};
+	int error = -ESTALE;
+
+	for (int i = 0; i < REPLACE_TRIES && error == -ESTALE; i++) {
+		error = read_state(publisher, publishing->list, &state, &publisher->expected, reason);
+		publisher->has_expected = true;
+		publisher->last = publisher->expected;
+		publisher->rules = wanted->count;
+		if (!error)
+			error = put_difference(publisher, &state.rules, wanted, reason);
+		if (!error)
+			error = publisher_flush(publisher, reason);
+		rule_set_close(&state.rules);
+	}
+	return error;
+}
+
+static enum command_status publish_rules(struct publishing *publishing, const struct rule_set *rules)
+{
+	enum command_status status = open_publisher(publishing, publishing->list);
+	struct reason reason;
+	int error = 0;
+
+	if (status != STATUS_DONE)
+		return status;
+	if (publishing->invocation->is_replace)
+		error = replace(publishing, rules, &reason);
+	for (size_t i = 0; i < rules->count && !error && !publishing->invocation->is_replace; i++) {
+		struct rule rule;
+
+		rule_set_get(rules, i, &rule);
+		error = publisher_put(&publishing->publisher, &rule, true, &reason);
+	}
+	return error ? say_unsent(publishing, error, &reason) : finish(publishing);
+}
+
+static enum command_status publish_import(struct publishing *publishing)
+{
+	const struct invocation *invocation = publishing->invocation;
+	struct import_options options = command_import_options(invocation);
+	enum command_status status;
+	struct import import;
+	struct reason reason;
+	int error;
+
+	if (invocation->count != 2)
+		return command_error(STATUS_USAGE, "publish import: which file? - is standard input");
+	error = import_open(&import, &options, invocation->operands + 1, 1, command_say_bad_line, &reason);
+	if (error)
+		status = command_failed(error, &reason);
+	else if (!import.rules.count && invocation->is_replace && !invocation->is_forced)
+		status =
+			command_error(STATUS_USAGE,
+				      "the file holds no rule, and --replace would delete all of the list '%s'; nothing was "
+				      "published; say --force",
+				      publishing->list);
+	else
+		status = publish_rules(publishing, &import.rules);
+	if (status == STATUS_DONE && import.bad)
+		status = STATUS_USAGE;
+	import_free(&import);
+	import_close(&import);
+	return status;
+}
+
+/* ---- stages ---- */
+
+/* Reads the staged rules, adds them to the list if `is_released`, then empties the stage. */
+static enum command_status end_stage(struct publishing *publishing, bool is_released)
+{
+	char staged[2 * ABI_NAME_BYTES];
+	struct state_reader state = {};
+	struct fleet_position at;
+	struct reason reason;
+	enum command_status status;
+	struct rule rule;
+	int error;
+
+	snprintf(staged, sizeof(staged), "%s%s", publishing->list, FLEET_STAGED);
+	status = open_publisher(publishing, publishing->list);
+	if (status != STATUS_DONE)
+		return status;
+	error = read_state(&publishing->publisher, staged, &state, &at, &reason);
+	for (size_t i = 0; i < state.rules.count && !error && is_released; i++) {
+		rule_set_get(&state.rules, i, &rule);
+		if (rule.timeout_ms >= 0)
+			error = publisher_put(&publishing->publisher, &rule, true, &reason);
+	}
+	if (!error && is_released)
+		error = publisher_flush(&publishing->publisher, &reason);
+	status = error ? say_unsent(publishing, error, &reason) : STATUS_DONE;
+	if (status == STATUS_DONE && is_released)
+		status = print_result(publishing);
+	publisher_close(&publishing->publisher);
+	if (status == STATUS_DONE)
+		status = open_publisher(publishing, staged);
+	for (size_t i = 0; i < state.rules.count && status == STATUS_DONE && !error; i++) {
+		rule_set_get(&state.rules, i, &rule);
+		error = publisher_put(&publishing->publisher, &rule, false, &reason);
+	}
+	rule_set_close(&state.rules);
+	if (status == STATUS_DONE && !error)
+		error = publisher_flush(&publishing->publisher, &reason);
+	if (error && status == STATUS_DONE)
+		return say_unsent(publishing, error, &reason);
+	return status == STATUS_DONE && !is_released ? print_result(publishing) : status;
+}
+
+/* ---- panic ---- */
+
+static enum command_status publish_panic(struct publishing *publishing)
+{
+	const struct invocation *invocation = publishing->invocation;
+	const char *word = invocation->count == 2 ? invocation->operands[1] : "";
+	struct broker broker;
+	struct reason reason;
+	int error;
+
+	if (strcmp(word, "on") && strcmp(word, "off"))
+		return command_say_choices("publish panic", word, "on|off");
+	error = broker_open(&broker, &publishing->config->fleet, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
+	if (!error)
+		error = functions_panic(&broker, invocation->name, !strcmp(word, "on"), &reason);
+	broker_close(&broker);
+	if (error)
+		return fleet_failed(error, &reason);
+	output_print(json_pack("{s:s, s:b}", "fleet", invocation->name, "panic", !strcmp(word, "on")));
+	return STATUS_DONE;
+}
+
+/* ---- the command ---- */
+
+static const struct verb {
+	const char *name;
+	bool has_list_operand; /* the list is the operand, not --list */
+} verbs[] = { { "add", false },    { "del", false },  { "batch", false },  { "import", false },
+	      { "release", true }, { "abort", true }, { "resend", false }, { "panic", false } };
+
+/* Fills in list and directory. */
+static enum command_status prepare(struct publishing *publishing, const struct verb *verb)
+{
+	const struct invocation *invocation = publishing->invocation;
+	const char *list = verb->has_list_operand ? (invocation->count == 2 ? invocation->operands[1] : NULL) :
+						    invocation->list_name;
+	char store[4000];
+
+	if (!list)
+		return command_error(STATUS_USAGE,
+				     verb->has_list_operand ? "publish %s: which list?" :
+							      "publish %s: of which list? Say --list NAME",
+				     verb->name);
+	if (!session_is_name(list) || strlen(list) + strlen(FLEET_STAGED) >= ABI_NAME_BYTES)
+		return command_error(STATUS_USAGE,
+				     "list '%s': a list of a fleet has 1 to %d letters, digits, '.', '_' or '-', and does not "
+				     "start with '.' or '-'",
+				     list, ABI_NAME_BYTES - 1 - (int)strlen(FLEET_STAGED));
+	snprintf(publishing->list, sizeof(publishing->list), "%s%s", list, invocation->is_staged ? FLEET_STAGED : "");
+	if (session_state_dir(invocation->state, invocation->name, store, sizeof(store)))
+		return command_error(STATUS_USAGE, "--state '%s': the path is too long", invocation->state);
+	snprintf(publishing->dir, sizeof(publishing->dir), "%s/outbox", store);
+	return STATUS_DONE;
+}
+
+static enum command_status publish(struct publishing *publishing, const struct verb *verb)
+{
+	enum command_status status;
+
+	if (!strcmp(verb->name, "panic"))
+		return publish_panic(publishing);
+	status = prepare(publishing, verb);
+	if (status != STATUS_DONE)
+		return status;
+	switch (verb - verbs) {
+	case 0:
+	case 1:
+		return publish_rule(publishing, verb == verbs);
+	case 2:
+		return publish_batch(publishing);
+	case 3:
+		return publish_import(publishing);
+	case 4:
+	case 5:
+		return end_stage(publishing, !strcmp(verb->name, "release"));
+	default:
+		status = open_publisher(publishing, publishing->list);
+		return status == STATUS_DONE ? finish(publishing) : status;
+	}
+}
+
+static enum command_status run_publish(const struct invocation *invocation)
+{
+	struct publishing publishing = { .invocation = invocation };
+	const struct verb *verb = verbs, *end = verbs + sizeof(verbs) / sizeof(verbs[0]);
+	enum command_status status;
+
+	publishing.publisher.broker.connection.fd = publishing.publisher.outbox.fd = -1;
+	while (verb < end && strcmp(verb->name, invocation->operands[0]))
+		verb++;
+	if (verb == end)
+		return command_say_choices("publish", invocation->operands[0],
+					   "add|del|batch|import|release|abort|resend|panic");
+	status = fleet_config_open(invocation, &publishing.config);
+	if (status != STATUS_DONE)
+		return status;
+	status = publish(&publishing, verb);
+	publisher_close(&publishing.publisher);
+	config_close(publishing.config);
+	return status;
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/apply.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fleet/apply_internal.h"
+#include "fleet/log_entry.h"
+
+#define DELETED (-1) /* the timeout of a rule that is to be deleted */
+
+/* ---- the source of a list ---- */
+
+void apply_write_source(const struct apply *apply, const struct apply_list *list, struct fleet_position at,
+			char source[STORE_SOURCE_BYTES])
+{
+	char position[FLEET_POSITION_BYTES];
+
+	snprintf(source, STORE_SOURCE_BYTES, "fleet %s %s %s refused %" PRIu64, apply->fleet, apply->id,
+		 fleet_position_format(at, position), (uint64_t)list->refused_count);
+}
+
+/* Whether the text is the source of a list of this fleet. */
+bool apply_read_source(const struct apply *apply, const char *text, struct apply_source *source)
+{
+	char name[ABI_NAME_BYTES], position[FLEET_POSITION_BYTES];
+	uint64_t refused;
+
+	if (sscanf(text, "fleet %31s %32s %43s refused %" SCNu64, name, source->id, position, &refused) != 4)
+		return false;
+	source->refused = refused;
+	return !strcmp(name, apply->fleet) && !fleet_position_parse(position, &source->at);
+}
+
+int apply_open(struct apply *apply, struct reason *reason)
+{
+	char dir[4096];
+	struct store_lists lists = {};
+	struct store *store;
+	int error = session_state_dir(apply->state, apply->name, dir, sizeof(dir));
+
+	if (error)
+		return reason_set(reason, error, "the path of the store is too long");
+	error = store_open(dir, STORE_READ, &store, reason);
+	if (error)
+		return error == -ENOENT ? 0 : error;
+	error = store_lists(store, &lists);
+	store_close(store);
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	for (size_t i = 0; i < apply->count; i++) {
+		struct apply_list *list = &apply->lists[i];
+		const unsigned int number = store_lists_find(&lists, list->name);
+		struct apply_source source;
+
+		if (!number)
+			continue;
+		if (!apply_read_source(apply, lists.list[number].source, &source))
+			return reason_set(reason, -EEXIST,
+					  "there is a list '%s' from '%s' already; delete it (xdp-cuckoo lists delete %s), "
+					  "or publish under another name",
+					  list->name, lists.list[number].source, list->name);
+		list->at = source.at;
+		list->refused_count = source.refused;
+		list->rules = lists.list[number].rules;
+		strcpy(apply->id, source.id);
+	}
+	return 0;
+}
+
+void apply_forget(struct apply_list *list)
+{
+	rule_set_close(&list->changes);
+	list->has_changes = list->is_whole = list->is_complete = false;
+}
+
+void apply_close(struct apply *apply)
+{
+	for (size_t i = 0; i < apply->count; i++) {
+		apply_forget(&apply->lists[i]);
+		free(apply->lists[i].refused);
+	}
+	apply->count = 0;
+}
+
+/* ---- refusals ---- */
+
+/* `rule` NULL: a line that is none. */
+void apply_refuse(struct apply_list *list, const struct rule *rule)
+{
+	list->refused_count++;
+	if (!rule || list->refused_kept == APPLY_REFUSED_KEPT)
+		return;
+	if (!list->refused)
+		list->refused = calloc(APPLY_REFUSED_KEPT, sizeof(*list->refused));
+	if (list->refused)
+		list->refused[list->refused_kept++] = (struct apply_refused){
+			.rule = *rule,
+			.ended_ms = rule->timeout_ms ? fleet_now_ms() + rule->timeout_ms : 0,
+		};
+}
+
+static bool is_same_rule(const struct rule *a, const struct rule *b)
+{
+	__u8 a_bytes[RULE_ENCODED_BYTES], b_bytes[RULE_ENCODED_BYTES];
+	const size_t length = rule_encode(a, a_bytes);
+
+	return length == rule_encode(b, b_bytes) && !memcmp(a_bytes, b_bytes, length);
+}
+
+/* The rule is not refused any more: it has come again, or is deleted. */
+static void forget_refused(struct apply_list *list, const struct rule *rule)
+{
+	for (size_t i = 0; i < list->refused_kept; i++) {
+		if (!is_same_rule(&list->refused[i].rule, rule))
+			continue;
+		list->refused[i--] = list->refused[--list->refused_kept];
+		list->refused_count--;
+	}
+}
+
+static void forget_all_refused(struct apply_list *list)
+{
+	list->refused_kept = 0;
+	list->refused_count = 0;
+}
+
+/* Whether the configuration of this host allows such a rule. */
+static bool is_allowed(const struct fleet_options *options, const struct rule *rule, struct reason *why)
+{
+	char text[RULE_TEXT_BYTES];
+	unsigned int shortest;
+
+	if (rule->action == RULE_PASS && !options->may_pass) {
+		reason_set(why, 0, "'%s': pass rules need allow-pass = yes", rule_format(rule, text));
+		return false;
+	}
+	if (rule->action == RULE_PASS || rule->family == FLOW_NO_FAMILY)
+		return true;
+	shortest = options->prefix_min[rule->family == FLOW_IPV6];
+	if ((rule->src_len >= shortest || (!rule->src_len && rule->dst_len)) &&
+	    (rule->dst_len >= shortest || (!rule->dst_len && rule->src_len)))
+		return true;
+	if (!shortest)
+		return true;
+	reason_set(why, 0, "'%s': its prefix is shorter than min-prefix, /%u", rule_format(rule, text), shortest);
+	return false;
+}
+
+/* ---- taking lines ---- */
+
+static int take_line(struct apply *apply, struct apply_list *list, const char *line)
+{
+	struct reason why;
+	struct rule rule;
+	bool is_added;
+
+	if (log_line_parse(line, fleet_now_ms() + apply->offset_ms, &rule, &is_added, &why)) {
+		list->why = why;
+		apply_refuse(list, NULL);
+		return 0;
+	}
+	forget_refused(list, &rule);
+	if (is_added && rule.timeout_ms >= 0 && !is_allowed(apply->options, &rule, &list->why)) {
+		apply_refuse(list, &rule);
+		/* An older form of the rule must not stay. */
+		is_added = false;
+	}
+	if (!is_added || rule.timeout_ms < 0)
+		rule.timeout_ms = DELETED;
+	return rule_set_add(&list->changes, &rule);
+}
+
+int apply_lines(struct apply *apply, struct apply_list *list, char *lines, size_t bytes)
+{
+	char *end = lines + bytes;
+	int error = 0;
+
+	list->has_changes = true;
+	while (lines < end && !error) {
+		char *stop = memchr(lines, '\n', end - lines);
+
+		if (!stop)
+			stop = end;
+		*stop = '\0';
+		if (*lines)
+			error = take_line(apply, list, lines);
+		lines = stop + 1;
+	}
+	return error;
+}
+
+void apply_begin(struct apply_list *list)
+{
+	apply_forget(list);
+	forget_all_refused(list);
+	list->has_changes = list->is_whole = true;
+}
+
+/* ---- the session ---- */
+
+/* The packets of the broker must stay, as those of gateways. */
+static void guard_broker(const struct apply *apply, struct guard *guard)
+{
+	struct guard_flow *grown;
+	struct reason ignored;
+	struct rule flow;
+
+	if (!*apply->broker || rule_parse(apply->broker, &flow, &ignored))
+		return;
+	grown = realloc(guard->flows, (guard->count + 1) * sizeof(*grown));
+	if (!grown)
+		return;
+	guard->flows = grown;
+	grown[guard->count] = (struct guard_flow){ .flow = flow };
+	snprintf(grown[guard->count++].what, sizeof(grown->what), "the fleet's broker, %.70s", apply->broker);
+}
+
+/* Both must be closed even after an error. */
+static int open_session(const struct apply *apply, struct session *session, struct guard *guard, struct reason *reason)
+{
+	int error = guard_open(guard, reason);
+
+	*session = (struct session){};
+	if (error)
+		return error;
+	guard_broker(apply, guard);
+	error = session_open(session, apply->state, apply->name, reason);
+	session->guard = guard;
+	return error;
+}
+
+int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason)
+{
+	struct session session;
+	struct guard guard;
+	size_t wanted = 0;
+	int error;
+
+	*failed = 0;
+	for (size_t i = 0; i < apply->count; i++) {
+		struct apply_list *list = &apply->lists[i];
+
+		if (list->is_whole && !list->is_complete)
+			apply_forget(list);
+		wanted += list->has_changes;
+	}
+	if (!wanted)
+		return 0;
+	error = open_session(apply, &session, &guard, reason);
+	for (size_t i = 0; i < apply->count; i++) {
+		struct apply_list *list = &apply->lists[i];
+
+		if (list->has_changes && (error || apply_change_list(apply, &session, list, reason)))
+			*failed |= 1ULL << i;
+		apply_forget(list);
+	}
+	session_close(&session);
+	guard_close(&guard);
+	return error;
+}
+
+int apply_retry_refused(struct apply *apply, struct reason *reason)
+{
+	struct session session;
+	struct guard guard;
+	size_t kept = 0;
+	int error;
+
+	for (size_t i = 0; i < apply->count; i++)
+		kept += apply->lists[i].refused_kept;
+	if (!kept)
+		return 0;
+	error = open_session(apply, &session, &guard, reason);
+	for (size_t i = 0; i < apply->count && !error; i++) {
+		struct apply_list *list = &apply->lists[i];
+
+		for (size_t j = 0; j < list->refused_kept && !error; j++) {
+			struct rule rule = list->refused[j].rule;
+			struct reason why;
+
+			if (list->refused[j].ended_ms)
+				rule.timeout_ms = list->refused[j].ended_ms - fleet_now_ms();
+			if (list->refused[j].ended_ms && rule.timeout_ms <= 0) {
+				forget_refused(list, &list->refused[j--].rule);
+				continue;
+			}
+			if (!is_allowed(apply->options, &rule, &why))
+				continue;
+			error = apply_try_alone(apply, &session, list, &rule, reason);
+			if (!error)
+				forget_refused(list, &list->refused[j--].rule);
+			error = error == -ECANCELED ? 0 : error;
+		}
+	}
+	session_close(&session);
+	guard_close(&guard);
+	return error;
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Applies what came of one list as one change: its rules, and the position that they make. */
+#include <errno.h>
+#include <string.h>
+
+#include "fleet/apply_internal.h"
+#include "change/rule_diff.h"
+
+#define ENDS_NEAR_MS 1000 /* ends that differ by less are the same: clocks are measured to a few ms */
+
+/* ---- one change ---- */
+
+/* Adding cannot give a permanent rule an end, nor another comment: then the list gives the old one up first. */
+static int add_rule(struct session *session, const struct rule *rule, __u64 *changed, struct reason *reason)
+{
+	struct rule present = *rule;
+	enum store_deleted deleted;
+	enum store_added added;
+	int error = change_add(session, rule, &added, reason);
+
+	if (error || added != STORE_UNCHANGED) {
+		++*changed;
+		return error;
+	}
+	if (store_get(session->store, &present) || (!rule->timeout_ms && !strcmp(rule->comment, present.comment)))
+		return 0;
+	error = change_give_up(session, rule, &deleted, reason);
+	++*changed;
+	return error ? error : change_add(session, rule, &added, reason);
+}
+
+/* Makes the list the owner of the change, and notes the position. */
+static int open_list(struct apply *apply, struct session *session, struct apply_list *list, struct fleet_position at,
+		     struct reason *reason)
+{
+	char source[STORE_SOURCE_BYTES];
+	int error;
+
+	apply_write_source(apply, list, at, source);
+	error = store_list_open(session->store, list->name, source, &session->owner);
+	if (error == -EUSERS)
+		return reason_set(reason, error,
+				  "list '%s': there are %d lists already; delete one: xdp-cuckoo lists delete "
+				  "NAME",
+				  list->name, STORE_LISTS_MAX);
+	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
+}
+
+static int change_rules(struct session *session, const struct rule_set *rules, __u64 *changed, struct reason *reason)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < rules->count && !error; i++) {
+		enum store_deleted deleted;
+		struct rule rule;
+
+		rule_set_get(rules, i, &rule);
+		if (rule.timeout_ms >= 0) {
+			error = add_rule(session, &rule, changed, reason);
+			continue;
+		}
+		rule.timeout_ms = 0;
+		error = change_give_up(session, &rule, &deleted, reason);
+		*changed += !error && deleted != STORE_NO_SUCH_RULE;
+	}
+	return error;
+}
+
+/* Both orders: rules to delete come first in `obsolete`, then `changes` has those to add. */
+static int make_change(struct apply *apply, struct session *session, struct apply_list *list,
+		       const struct rule_set *obsolete, __u64 *changed, struct reason *reason)
+{
+	int error = change_begin(session, reason);
+
+	if (error)
+		return error;
+	error = open_list(apply, session, list, list->changes_at, reason);
+	for (size_t i = 0; i < obsolete->count && !error; i++) {
+		enum store_deleted deleted;
+		struct rule rule;
+
+		rule_set_get(obsolete, i, &rule);
+		error = change_give_up(session, &rule, &deleted, reason);
+		++*changed;
+	}
+	if (!error)
+		error = change_rules(session, &list->changes, changed, reason);
+	return change_end(session, error, reason);
+}
+
+/* ---- rules that could lock this host out ---- */
+
+/* Alone, so that its refusal concerns no other rule. The position stays: a rule that comes twice does no harm. */
+int apply_try_alone(struct apply *apply, struct session *session, struct apply_list *list, const struct rule *rule,
+		    struct reason *reason)
+{
+	__u64 changed = 0;
+	int error = change_begin(session, reason);
+
+	if (error)
+		return error;
+	error = open_list(apply, session, list, list->at, reason);
+	if (!error)
+		error = add_rule(session, rule, &changed, reason);
+	error = change_end(session, error, reason);
+	apply->changed += error ? 0 : changed;
+	return error;
+}
+
+/*
+ * Takes the drop rules that concern the guard out of `changes` and tries each alone. Rules that the store has already
+ * need no try: they block nothing new. 0; -errno: the store failed.
+ */
+static int try_dangerous(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
+{
+	struct rule_set *changes = &list->changes;
+	size_t kept = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < changes->count; i++) {
+		struct rule rule;
+
+		rule_set_get(changes, i, &rule);
+		if (error || rule.timeout_ms < 0 || rule.action == RULE_PASS ||
+		    !guard_concerns(session->guard, &rule)) {
+			changes->entries[kept++] = changes->entries[i];
+			continue;
+		}
+		error = apply_try_alone(apply, session, list, &rule, reason);
+		if (error == -ECANCELED) {
+			list->why = *reason;
+			apply_refuse(list, &rule);
+			error = 0;
+		}
+		/* What is applied stays in `changes`: a whole state must name it. */
+		else if (!error)
+			changes->entries[kept++] = changes->entries[i];
+	}
+	changes->count = kept;
+	return error;
+}
+
+/* ---- a whole state ---- */
+
+static void drop_deleted(struct rule_set *rules)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < rules->count; i++) {
+		struct rule rule;
+
+		rule_set_get(rules, i, &rule);
+		if (rule.timeout_ms >= 0)
+			rules->entries[kept++] = rules->entries[i];
+	}
+	rules->count = kept;
+}
+
+static int compare(struct apply_list *list, struct session *session, struct rule_diff *diff, struct reason *reason)
+{
+	struct store_lists lists;
+	unsigned int owner;
+	int error = store_lists(session->store, &lists);
+
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	owner = store_lists_find(&lists, list->name);
+	drop_deleted(&list->changes);
+	/* Without a list of that name, no rule has its owner: any number will do. */
+	rule_diff_begin(diff, &list->changes, owner ? 1ULL << owner : 0, false);
+	diff->near_ms = ENDS_NEAR_MS;
+	error = owner ? store_each(session->store, rule_diff_visit, diff) : 0;
+	rule_diff_end(diff);
+	list->rules = owner ? lists.list[owner].rules : 0;
+	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+}
+
+/* ---- applying ---- */
+
+static __u64 rules_of_all(const struct apply *apply)
+{
+	__u64 rules = 0;
+
+	for (size_t i = 0; i < apply->count; i++)
+		rules += apply->lists[i].rules;
+	return rules;
+}
+
+/* Whether the host's limit allows so many more rules. */
+static int check_limit(const struct apply *apply, const struct apply_list *list, __u64 more, struct reason *reason)
+{
+	const __u64 most = apply->options->rules_max;
+
+	if (!most || rules_of_all(apply) + more <= most)
+		return 0;
+	return reason_set(reason, -EDQUOT,
+			  "list '%s': with it, the fleet's lists would have over %llu rules, the max-rules of "
+			  "this host",
+			  list->name, (unsigned long long)most);
+}
+
+static int apply_whole(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
+{
+	const unsigned int most = apply->options->shrink_max;
+	__u64 changed = 0, dropped;
+	struct rule_diff diff = {};
+	int error = compare(list, session, &diff, reason);
+
+	dropped = diff.removed + diff.left;
+	if (!error && !apply->is_accepted && list->rules && dropped * 100 > list->rules * most)
+		error = reason_set(reason, -EBADE,
+				   "list '%s': the broker's state would drop %llu of %llu rules; the list stays as it is; "
+				   "if that is meant: xdp-cuckoo follow --once --accept",
+				   list->name, (unsigned long long)dropped, (unsigned long long)list->rules);
+	list->is_held = error == -EBADE;
+	if (!error)
+		error = check_limit(apply, list, diff.added > dropped ? diff.added - dropped : 0, reason);
+	session->is_whole = diff.obsolete.count + list->changes.count > 1000;
+	if (!error)
+		error = make_change(apply, session, list, &diff.obsolete, &changed, reason);
+	session->is_whole = false;
+	rule_diff_close(&diff);
+	apply->changed += error ? 0 : changed;
+	return error;
+}
+
+static int apply_entries(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
+{
+	const struct rule_set nothing = {};
+	__u64 changed = 0;
+	int error = check_limit(apply, list, list->changes.count, reason);
+
+	if (!error)
+		error = make_change(apply, session, list, &nothing, &changed, reason);
+	apply->changed += error ? 0 : changed;
+	return error;
+}
+
+/*
+ * Another command may have deleted the list, or the undo of an unconfirmed change may have brought back an older one.
+ * Then what comes next is read again from what the store has.
+ */
+static int check_position(const struct apply *apply, struct session *session, struct apply_list *list,
+			  struct reason *reason)
+{
+	const struct fleet_position believed = list->at;
+	struct store_lists lists;
+	struct apply_source source;
+	unsigned int number;
+	int error = store_lists(session->store, &lists);
+
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	number = store_lists_find(&lists, list->name);
+	if (number && !apply_read_source(apply, lists.list[number].source, &source))
+		return reason_set(reason, -EEXIST, "list '%s' comes from '%s' now; it stays as it is", list->name,
+				  lists.list[number].source);
+	list->at = number ? source.at : (struct fleet_position){};
+	list->is_moved = fleet_position_compare(list->at, believed);
+	return list->is_moved ? reason_set(reason, -ESTALE, "another command has changed the list '%s'; reads it again",
+					   list->name) :
+				0;
+}
+
+int apply_change_list(struct apply *apply, struct session *session, struct apply_list *list, struct reason *reason)
+{
+	struct store_lists lists;
+	unsigned int number;
+	int error = check_position(apply, session, list, reason);
+
+	if (error)
+		return error;
+	rule_set_sort(&list->changes);
+	if (list->is_whole)
+		drop_deleted(&list->changes);
+	error = try_dangerous(apply, session, list, reason);
+	if (!error)
+		error = list->is_whole ? apply_whole(apply, session, list, reason) :
+					 apply_entries(apply, session, list, reason);
+	if (!error)
+		list->at = list->changes_at;
+	if (!store_lists(session->store, &lists)) {
+		number = store_lists_find(&lists, list->name);
+		list->rules = number ? lists.list[number].rules : 0;
+	}
+	return error;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Finds a broker that serves: tries those of the configuration, logs in, and asks for its role. */
+#ifndef XDP_CUCKOO_BROKER_H
+#define XDP_CUCKOO_BROKER_H
+
+#include "fleet/connection.h"
+
+enum broker_use { BROKER_READ, BROKER_WRITE };
+
+struct broker {
+	struct connection connection;
+	bool is_master;
+	__s64 offset_ms; /* the broker's wall clock, minus fleet_now_ms() */
+};
+
+/*
+ * Connects to a broker. BROKER_WRITE needs the master, which a replica names; BROKER_READ takes any that is in touch
+ * with its master, in random order. -EACCES: the password is wrong; -EROFS: there is no master; other -errno: the
+ * reason is that of the last broker tried. broker_close() accepts a struct whose connection.fd is -1.
+ */
+int broker_open(struct broker *broker, const struct fleet_options *options, enum broker_use use, int timeout_ms,
+		struct reason *reason);
+void broker_close(struct broker *broker);
+
+/* Measures offset_ms. Within half of the time that an answer takes. */
+int broker_read_clock(struct broker *broker, struct reason *reason);
+
+/* The broker's time now, in ms. */
+__s64 broker_now_ms(const struct broker *broker);
+
+#endif

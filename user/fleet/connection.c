@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define READ_BYTES 65536
+#define REPLY_BYTES_MAX (256 << 20) /* XREAD of all lists, each with 64 entries of 64 KB, is half of it */
+#define WORDS_MAX 16                /* of connection_put() */
+
+/* ---- waiting ---- */
+
+/* 0; -ETIMEDOUT; -errno. */
+static int wait_for(int fd, short events, __s64 deadline_ms)
+{
+	struct pollfd file = { .fd = fd, .events = events };
+	int ready;
+
+	do {
+		const __s64 left_ms = deadline_ms - fleet_now_ms();
+
+		ready = poll(&file, 1, left_ms > 0 ? left_ms : 0);
+	} while (ready < 0 && errno == EINTR);
+	return ready < 0 ? -errno : ready ? 0 : -ETIMEDOUT;
+}
+
+/* ---- opening ---- */
+
+/* Cuts `where` into host and port. 0; -EINVAL. */
+static int split_where(const char *where, char host[CONNECTION_WHERE_BYTES], char port[8])
+{
+	const char *colon = strrchr(where, ':');
+	const bool is_bracketed = *where == '[';
+	const char *end;
+
+	snprintf(port, 8, "%d", FLEET_PORT_DEFAULT);
+	end = is_bracketed ? strchr(where, ']') : where + strlen(where);
+	if (!end || end - where >= CONNECTION_WHERE_BYTES)
+		return -EINVAL;
+	/* More than one colon without brackets: an IPv6 address alone. */
+	if (!is_bracketed && colon && strchr(where, ':') == colon)
+		end = colon;
+	where += is_bracketed;
+	memcpy(host, where, end - where);
+	host[end - where] = '\0';
+	end += is_bracketed;
+	if (!*end)
+		return *host ? 0 : -EINVAL;
+	if (*end != ':' || strspn(end + 1, "0123456789") != strlen(end + 1) || strlen(end + 1) > 5 || !end[1])
+		return -EINVAL;
+	strcpy(port, end + 1);
+	return *host ? 0 : -EINVAL;
+}
+
+/* A connected socket that does not block; -errno. */
+static int connect_to(const struct sockaddr *address, socklen_t length, __s64 deadline_ms)
+{
+	const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+	socklen_t size = sizeof(int);
+	int error = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (address->sa_family != AF_UNIX) {
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	}
+	if (connect(fd, address, length)) {
+		error = -errno;
+		if (error == -EINPROGRESS)
+			error = wait_for(fd, POLLOUT, deadline_ms);
+		if (!error && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size))
+			error = errno;
+		error = error > 0 ? -error : error;
+	}
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+static int connect_path(const char *path, __s64 deadline_ms, struct reason *reason)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return reason_set(reason, -EINVAL, "broker '%s': the path of a socket has at most %zu bytes", path,
+				  sizeof(address.sun_path) - 1);
+	strcpy(address.sun_path, path);
+	fd = connect_to((const struct sockaddr *)&address, sizeof(address), deadline_ms);
+	return fd < 0 ? reason_set(reason, fd, "cannot connect to the broker at '%s': %s", path, strerror(-fd)) : fd;
+}
+
+/* Tries each address of the host, and gives each its share of the time. */
+static int connect_host(const char *host, const char *port, __s64 deadline_ms, struct reason *reason)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found = NULL;
+	int fd = -ENOENT, left = 0;
+	int failed = getaddrinfo(host, port, &hints, &found);
+
+	if (failed)
+		return reason_set(reason, -EHOSTUNREACH, "cannot find the broker '%s': %s", host, gai_strerror(failed));
+	for (const struct addrinfo *address = found; address; address = address->ai_next)
+		left++;
+	for (const struct addrinfo *address = found; address && fd < 0; address = address->ai_next, left--) {
+		const __s64 now_ms = fleet_now_ms();
+
+		fd = connect_to(address->ai_addr, address->ai_addrlen, now_ms + (deadline_ms - now_ms) / left);
+	}
+	freeaddrinfo(found);
+	return fd < 0 ? reason_set(reason, fd, "cannot connect to the broker at %s port %s: %s", host, port,
+				   strerror(-fd)) :
+			fd;
+}
+
+static int shake_hands(struct connection *connection, __s64 deadline_ms, struct reason *reason)
+{
+	struct reason why;
+	short events = 0;
+	int error;
+
+	while ((error = tls_shake_hands(connection->tls, &events, &why)) == -EAGAIN) {
+		error = wait_for(connection->fd, events, deadline_ms);
+		if (error)
+			return reason_set(reason, error, "the broker at %s: TLS: %s; does this port speak TLS?",
+					  connection->where, strerror(-error));
+	}
+	return error ? reason_set(reason, error, "the broker at %s: %s", connection->where, why.text) : 0;
+}
+
+int connection_open(struct connection *connection, const char *where, const char *ca, int timeout_ms,
+		    struct reason *reason)
+{
+	const __s64 deadline_ms = fleet_now_ms() + timeout_ms;
+	char host[CONNECTION_WHERE_BYTES] = "localhost", port[8];
+	int error;
+
+	*connection = (struct connection){ .fd = -1 };
+	snprintf(connection->where, sizeof(connection->where), "%s", where);
+	if (*where != '/' && split_where(where, host, port))
+		return reason_set(reason, -EINVAL,
+				  "broker '%s': must be HOST, HOST:PORT, [IPv6]:PORT or the path of a socket", where);
+	connection->fd = *where == '/' ? connect_path(where, deadline_ms, reason) :
+					 connect_host(host, port, deadline_ms, reason);
+	if (connection->fd < 0) {
+		error = connection->fd;
+		connection->fd = -1;
+		return error;
+	}
+	error = codec_open(&connection->codec, reason);
+	if (!error && ca)
+		error = tls_open(connection->fd, host, ca, &connection->tls, reason);
+	if (!error && ca)
+		error = shake_hands(connection, deadline_ms, reason);
+	if (error)
+		connection_close(connection);
+	return error;
+}
+
+void connection_close(struct connection *connection)
+{
+	if (connection->fd < 0)
+		return;
+	tls_close(connection->tls);
+	codec_close(&connection->codec);
+	close(connection->fd);
+	free(connection->out);
+	*connection = (struct connection){ .fd = -1 };
+}
+
+const char *connection_flow(const struct connection *connection, char text[CONNECTION_FLOW_BYTES])
+{
+	struct sockaddr_storage address;
+	socklen_t length = sizeof(address);
+	char host[64], port[8];
+
+	*text = '\0';
+	if (!getpeername(connection->fd, (struct sockaddr *)&address, &length) && address.ss_family != AF_UNIX &&
+	    !getnameinfo((struct sockaddr *)&address, length, host, sizeof(host), port, sizeof(port),
+			 NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(text, CONNECTION_FLOW_BYTES, "proto tcp src %s sport %s", host, port);
+	return text;
+}
+
+/* ---- commands ---- */
+
+int connection_put_words(struct connection *connection, int count, const char *const *words, const size_t *lengths)
+{
+	char *bytes = NULL, *grown;
+	const long length = codec_format(&bytes, count, words, lengths);
+	size_t room = connection->out_room ? connection->out_room : 1024;
+
+	if (length < 0)
+		return -ENOMEM;
+	while (room < connection->out_used + length)
+		room *= 2;
+	grown = room > connection->out_room ? realloc(connection->out, room) : connection->out;
+	if (grown) {
+		connection->out = grown;
+		connection->out_room = room;
+		memcpy(grown + connection->out_used, bytes, length);
+		connection->out_used += length;
+	}
+	codec_free_command(bytes);
+	return grown ? 0 : -ENOMEM;
+}
+
+static int put_list(struct connection *connection, va_list words)
+{
+	const char *word[WORDS_MAX];
+	int count = 0;
+
+	while (count < WORDS_MAX && (word[count] = va_arg(words, const char *)))
+		count++;
+	return connection_put_words(connection, count, word, NULL);
+}
+
+int connection_put(struct connection *connection, ...)
+{
+	va_list words;
+	int error;
+
+	va_start(words, connection);
+	error = put_list(connection, words);
+	va_end(words);
+	return error;
+}
+
+/* ---- bytes ---- */
+
+/* A number of bytes; 0: the end; -EAGAIN with *events. */
+static ssize_t read_bytes(struct connection *connection, char *bytes, size_t count, short *events)
+{
+	ssize_t got;
+
+	if (connection->tls)
+		return tls_read(connection->tls, bytes, count, events);
+	*events = POLLIN;
+	got = read(connection->fd, bytes, count);
+	return got < 0 ? -errno : got;
+}
+
+static ssize_t write_bytes(struct connection *connection, const char *bytes, size_t count, short *events)
+{
+	ssize_t written;
+
+	if (connection->tls)
+		return tls_write(connection->tls, bytes, count, events);
+	*events = POLLOUT;
+	written = send(connection->fd, bytes, count, MSG_NOSIGNAL);
+	return written < 0 ? -errno : written;
+}
+
+static int flush(struct connection *connection, __s64 deadline_ms)
+{
+	size_t sent = 0;
+	int error = 0;
+
+	while (sent < connection->out_used && !error) {
+		short events;
+		const ssize_t written =
+			write_bytes(connection, connection->out + sent, connection->out_used - sent, &events);
+
+		if (written > 0)
+			sent += written;
+		else if (written == -EAGAIN)
+			error = wait_for(connection->fd, events, deadline_ms);
+		else if (written != -EINTR)
+			error = written ? written : -ECONNRESET;
+	}
+	connection->out_used = 0;
+	return error;
+}
+
+/* Reads what has come; waits until something has. */
+static int read_more(struct connection *connection, __s64 deadline_ms)
+{
+	char bytes[READ_BYTES];
+	short events;
+	ssize_t got;
+	int error = 0;
+
+	while ((got = read_bytes(connection, bytes, sizeof(bytes), &events)) == -EAGAIN || got == -EINTR) {
+		error = got == -EINTR ? 0 : wait_for(connection->fd, events, deadline_ms);
+		if (error)
+			return error;
+	}
+	if (got <= 0)
+		return got ? got : -ECONNRESET;
+	connection->unread += got;
+	if (connection->unread > REPLY_BYTES_MAX)
+		return -EMSGSIZE;
+	return codec_feed(&connection->codec, bytes, got);
+}
+
+int connection_get(struct connection *connection, redisReply **reply, int timeout_ms, struct reason *reason)
+{
+	const __s64 deadline_ms = fleet_now_ms() + timeout_ms;
+	int error = flush(connection, deadline_ms);
+
+	*reply = NULL;
+	while (!error && !(error = codec_next(&connection->codec, reply)) && !*reply)
+		error = read_more(connection, deadline_ms);
+	connection->unread = 0;
+	if (error == -ETIMEDOUT)
+		return reason_set(reason, error, "the broker at %s does not answer", connection->where);
+	if (error == -EPROTO || error == -EMSGSIZE)
+		return reason_set(reason, error, "what answers at %s is no Redis%s", connection->where,
+				  connection->tls ? "" : "; if it speaks TLS, set ca = FILE");
+	return error ? reason_set(reason, error, "the connection to the broker at %s is lost: %s", connection->where,
+				  strerror(-error)) :
+		       0;
+}
+
+int connection_expect(struct connection *connection, redisReply **reply, int timeout_ms, struct reason *reason)
+{
+	int error = connection_get(connection, reply, timeout_ms, reason);
+
+	if (error || (*reply)->type != REDIS_REPLY_ERROR)
+		return error;
+	error = reason_set(reason, -EREMOTEIO, "the broker at %s refuses: %s", connection->where, (*reply)->str);
+	codec_free(*reply);
+	*reply = NULL;
+	return error;
+}
+
+int connection_ask(struct connection *connection, redisReply **reply, struct reason *reason, ...)
+{
+	va_list words;
+	int error;
+
+	va_start(words, reason);
+	error = put_list(connection, words);
+	va_end(words);
+	*reply = NULL;
+	if (error)
+		return reason_set(reason, error, "not enough memory");
+	return connection_expect(connection, reply, CONNECTION_TIMEOUT_MS, reason);
+}

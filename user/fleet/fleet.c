@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/fleet.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+const char *fleet_position_format(struct fleet_position position, char text[FLEET_POSITION_BYTES])
+{
+	snprintf(text, FLEET_POSITION_BYTES, "%" PRIu64 "-%" PRIu64, (uint64_t)position.epoch, (uint64_t)position.seq);
+	return text;
+}
+
+static int parse_number(const char **text, __u64 *number)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)**text))
+		return -EINVAL;
+	errno = 0;
+	*number = strtoull(*text, &end, 10);
+	*text = end;
+	return errno ? -EINVAL : 0;
+}
+
+int fleet_position_parse(const char *text, struct fleet_position *position)
+{
+	if (parse_number(&text, &position->epoch) || *text++ != '-' || parse_number(&text, &position->seq) || *text)
+		return -EINVAL;
+	return 0;
+}
+
+int fleet_position_compare(struct fleet_position a, struct fleet_position b)
+{
+	if (a.epoch != b.epoch)
+		return a.epoch < b.epoch ? -1 : 1;
+	return a.seq == b.seq ? 0 : a.seq < b.seq ? -1 : 1;
+}
+
+const char *fleet_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *what)
+{
+	snprintf(key, FLEET_KEY_BYTES, "xc:%s:%s", fleet, what);
+	return key;
+}
+
+const char *fleet_list_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *list, const char *what)
+{
+	snprintf(key, FLEET_KEY_BYTES, "xc:%s:L:%s:%s", fleet, list, what);
+	return key;
+}
+
+const char *fleet_host_name(const struct fleet_options *options, char name[FLEET_HOST_BYTES])
+{
+	if (options->host)
+		snprintf(name, FLEET_HOST_BYTES, "%s", options->host);
+	else if (gethostname(name, FLEET_HOST_BYTES))
+		snprintf(name, FLEET_HOST_BYTES, "unnamed");
+	name[FLEET_HOST_BYTES - 1] = '\0';
+	return name;
+}
+
+__s64 fleet_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+__u64 fleet_random_below(__u64 limit)
+{
+	__u64 number = 0;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		number = fleet_now_ms();
+	return limit ? number % limit : 0;
+}

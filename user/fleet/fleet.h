@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What all files of a fleet share. A fleet is one set of lists on many hosts, by a broker: Redis 7.0 or newer, or
+ * valkey. fleet.lua describes the keys and what changes them; xdp-cuckoo-fleet(7) describes the whole.
+ *
+ * Words: the broker keeps a log and a state for each list. A position is the id of the last log entry that a state
+ * includes. A publisher changes lists at the broker. A follower makes the lists of one host equal to the broker's.
+ */
+#ifndef XDP_CUCKOO_FLEET_H
+#define XDP_CUCKOO_FLEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <linux/types.h>
+
+#include "abi.h"
+#include "config/fleet_options.h"
+
+#define FLEET_PORT_DEFAULT 6379
+#define FLEET_FORMAT 1 /* of keys and entries: FORMAT in fleet.lua */
+#define FLEET_ENTRY_LINES 1000
+#define FLEET_ENTRY_BYTES 65536
+#define FLEET_KEY_BYTES 128
+#define FLEET_ID_BYTES 33
+#define FLEET_HOST_BYTES 65
+#define FLEET_HOST_EXPIRE_S (7 * 86400)
+#define FLEET_STAGED ".next" /* L.next holds the rules that --stage tries */
+
+/* EPOCH-SEQ, as the broker numbers the entries of a list. 0-0: before the first. */
+struct fleet_position {
+	__u64 epoch, seq;
+};
+
+#define FLEET_POSITION_BYTES 44
+const char *fleet_position_format(struct fleet_position position, char text[FLEET_POSITION_BYTES]);
+
+/* Reads all of `text`. 0; -EINVAL. */
+int fleet_position_parse(const char *text, struct fleet_position *position);
+
+/* Negative, 0 or positive, as strcmp(). */
+int fleet_position_compare(struct fleet_position a, struct fleet_position b);
+
+/* A key of the fleet: fleet_key(key, "default", "meta"). fleet_list_key(key, "default", "bad", "log"). */
+const char *fleet_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *what);
+const char *fleet_list_key(char key[FLEET_KEY_BYTES], const char *fleet, const char *list, const char *what);
+
+/* The name under which this host reports: options->host, else the kernel's. */
+const char *fleet_host_name(const struct fleet_options *options, char name[FLEET_HOST_BYTES]);
+
+__s64 fleet_now_ms(void); /* by CLOCK_BOOTTIME, which no clock setting moves and which runs while the host sleeps */
+
+/* A random number below `limit`, from getrandom(). */
+__u64 fleet_random_below(__u64 limit);
+
+#endif

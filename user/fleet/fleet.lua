@@ -1,0 +1,245 @@
+#!lua name=xdp_cuckoo
+-- SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+--
+-- The broker's half of a fleet: see xdp-cuckoo-fleet(7). `xdp-cuckoo fleet init` loads this file with FUNCTION LOAD.
+-- It needs Redis 7.0 and no later command.
+--
+-- A list is a log and a state, and a function here always changes both together:
+--
+--   L:LIST:meta   hash    run, epoch, seq: the last entry of the log is EPOCH-SEQ, written by the server RUN
+--                         rules, buckets: their numbers; p:PUBLISHER: the last counter of each publisher
+--   L:LIST:log    stream  entries EPOCH-SEQ; EPOCH-0 has the field "base", all others the field "rules"
+--   L:LIST:b:N    hash    bucket N of the state: rule -> END, or END COMMENT; END is in ms, 0: never
+--   L:LIST:ends   zset    rules with an end, so that the function finds those that have ended
+--
+-- A line of "rules" is `+ END RULE` or `- RULE`. RULE is the tool's canonical text without a timeout. Its comment is
+-- no part of its name in the state.
+--
+-- Epochs. Replication is asynchronous: after a failover the new master may lack the last entries of the old one, and
+-- its next entries would get the same ids. So a server that finds another server's run id in the meta starts a new
+-- epoch, which is the time in ms. Its entry EPOCH-0 says after which entry the list goes on ("base"). A follower
+-- that has more than the base has seen entries that are gone.
+
+local VERSION = 1      -- of this file; fleet init replaces an older one
+local FORMAT = 1       -- of keys and entries; a follower refuses a larger one
+local BUCKET_RULES = 100 -- on average; Redis keeps hashes of up to 128 or 512 fields in compact form
+local ENTRY_LINES = 1000
+local ENTRY_BYTES = 65536
+local PURGED = 200     -- ended rules that one call removes
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function integer(number)
+  return string.format('%.0f', number)
+end
+
+-- The server's run id changes with each start, and each replica has its own.
+local function run_id()
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+end
+
+-- ---- the state: buckets by linear hashing, so that growth moves few rules at a time ----
+
+local function hash_of(name)
+  return tonumber(string.sub(redis.sha1hex(name), 1, 8), 16)
+end
+
+-- The largest power of 2 that is at most `buckets`.
+local function power_below(buckets)
+  local power = 1
+  while power * 2 <= buckets do
+    power = power * 2
+  end
+  return power
+end
+
+local function bucket_of(list, name)
+  local hash = hash_of(name)
+  local bucket = hash % (2 * list.power)
+  if bucket >= list.buckets then
+    bucket = hash % list.power
+  end
+  return list.prefix .. 'b:' .. integer(bucket)
+end
+
+-- Adds one bucket, and moves to it its share of the rules of one other bucket.
+local function split(list)
+  local from = list.prefix .. 'b:' .. integer(list.buckets - list.power)
+  local to = list.prefix .. 'b:' .. integer(list.buckets)
+  local pairs_of = redis.call('HGETALL', from)
+  local gone, moved = {}, {}
+  for i = 1, #pairs_of, 2 do
+    if hash_of(pairs_of[i]) % (2 * list.power) == list.buckets then
+      gone[#gone + 1] = pairs_of[i]
+      moved[#moved + 1] = pairs_of[i]
+      moved[#moved + 1] = pairs_of[i + 1]
+    end
+  end
+  if #gone > 0 then
+    redis.call('HSET', to, unpack(moved))
+    redis.call('HDEL', from, unpack(gone))
+  end
+  list.buckets = list.buckets + 1
+  if list.buckets == 2 * list.power then
+    list.power = list.buckets
+  end
+end
+
+-- Returns whether this changes the state.
+local function put(list, name, comment, ends)
+  local bucket = bucket_of(list, name)
+  local value = comment == '' and ends or ends .. comment
+  local before = redis.call('HGET', bucket, name)
+  if before == value then
+    return false
+  end
+  redis.call('HSET', bucket, name, value)
+  if ends ~= '0' then
+    redis.call('ZADD', list.prefix .. 'ends', ends, name)
+  elseif before and string.sub(before, 1, 1) ~= '0' then
+    redis.call('ZREM', list.prefix .. 'ends', name)
+  end
+  if not before then
+    list.rules = list.rules + 1
+    if list.rules > list.buckets * BUCKET_RULES then
+      split(list)
+    end
+  end
+  return true
+end
+
+local function take(list, name)
+  if redis.call('HDEL', bucket_of(list, name), name) == 0 then
+    return false
+  end
+  redis.call('ZREM', list.prefix .. 'ends', name)
+  list.rules = list.rules - 1
+  return true
+end
+
+-- Followers end rules by themselves, so this writes no entry.
+local function purge(list, now)
+  local ended = redis.call('ZRANGEBYSCORE', list.prefix .. 'ends', 1, integer(now), 'LIMIT', 0, PURGED)
+  for _, name in ipairs(ended) do
+    take(list, name)
+  end
+end
+
+-- ---- lines ----
+
+-- A line as op, name, comment (with the space before it) and end. nil: it is none.
+local function read_line(line)
+  local op, ends, rule = string.match(line, '^([+]) (%d+) (.+)$')
+  if not op then
+    op, rule = string.match(line, '^(-) (.+)$')
+  end
+  if not op or string.find(line, '[%z\1-\31]') or (ends and #ends > 15) then
+    return nil
+  end
+  local name, comment = string.match(rule, '^(.-)( comment ".*")$')
+  return { op = op, name = name or rule, comment = comment or '', ends = ends, text = line }
+end
+
+-- All lines are read before anything is changed: an error later would leave half of them done.
+local function read_lines(args, first)
+  local lines, bytes = {}, 0
+  for i = first, #args do
+    local line = read_line(args[i])
+    if not line then
+      return nil, 'XCLINE not a line of a fleet: ' .. string.gsub(args[i], '[%z\1-\31]', '?')
+    end
+    bytes = bytes + #args[i] + 1
+    lines[#lines + 1] = line
+  end
+  if #lines > ENTRY_LINES or bytes > ENTRY_BYTES then
+    return nil, 'XCLARGE an entry has at most 1000 lines and 64 KB'
+  end
+  return lines
+end
+
+-- ---- the functions ----
+
+-- KEYS: the fleet's meta. ARGS: a new random id; the length of logs, in entries. Returns the id and the version.
+local function init(keys, args)
+  redis.call('HSETNX', keys[1], 'id', args[1])
+  redis.call('HSETNX', keys[1], 'panic', 'off')
+  redis.call('HSETNX', keys[1], 'log', args[2])
+  redis.call('HSET', keys[1], 'format', integer(FORMAT))
+  return { redis.call('HGET', keys[1], 'id'), VERSION }
+end
+
+-- KEYS: the fleet's meta; the list's meta and log.
+-- ARGS: the publisher; its counter; the last entry, or '' where it does not matter; then lines.
+-- Returns an answer, the last entry, and how many rules have changed and there are. Answers:
+--   done   the lines that change something are in state and log
+--   seen   the publisher has sent this counter before: nothing is changed
+--   moved  the last entry is another: nothing is changed
+local function publish(keys, args)
+  local meta, log = keys[2], keys[3]
+  local publisher, counter, expected = args[1], tonumber(args[2]), args[3]
+  local fleet = redis.call('HMGET', keys[1], 'id', 'log')
+  if not fleet[1] then
+    return redis.error_reply('XCNOFLEET there is no such fleet here; make it: xdp-cuckoo fleet init')
+  end
+  local lines, refusal = read_lines(args, 4)
+  if not lines then
+    return redis.error_reply(refusal)
+  end
+  local head = redis.call('HMGET', meta, 'run', 'epoch', 'seq', 'rules', 'buckets', 'p:' .. publisher)
+  local run, epoch, seq = head[1], tonumber(head[2] or 0), tonumber(head[3] or 0)
+  local list = { prefix = string.sub(meta, 1, -5), rules = tonumber(head[4] or 0), buckets = tonumber(head[5] or 1) }
+  local last = integer(epoch) .. '-' .. integer(seq)
+  if tonumber(head[6] or 0) >= counter then
+    -- A write, so that WAIT waits until replicas have the first one too.
+    redis.call('HSET', meta, 'p:' .. publisher, head[6])
+    return { 'seen', last, 0, list.rules }
+  end
+  if expected ~= '' and expected ~= last then
+    return { 'moved', last, 0, list.rules }
+  end
+  local now, own_run = now_ms(), run_id()
+  if own_run ~= run then
+    epoch = math.max(epoch + 1, now)
+    seq = 0
+    redis.call('XADD', log, integer(epoch) .. '-0', 'base', last)
+    last = integer(epoch) .. '-0'
+  end
+  list.power = power_below(list.buckets)
+  purge(list, now)
+  local changed = {}
+  for _, line in ipairs(lines) do
+    local is_new
+    if line.op == '+' then
+      is_new = put(list, line.name, line.comment, line.ends)
+    else
+      is_new = take(list, line.name)
+    end
+    if is_new then
+      changed[#changed + 1] = line.text
+    end
+  end
+  if #changed > 0 then
+    seq = seq + 1
+    last = integer(epoch) .. '-' .. integer(seq)
+    redis.call('XADD', log, 'MAXLEN', '~', fleet[2] or '10000', last, 'rules', table.concat(changed, '\n'))
+  end
+  redis.call('HSET', meta, 'run', own_run, 'epoch', integer(epoch), 'seq', integer(seq), 'rules', integer(list.rules),
+             'buckets', integer(list.buckets), 'p:' .. publisher, args[2])
+  return { 'done', last, #changed, list.rules }
+end
+
+-- KEYS: the fleet's meta and ctl. ARGS: on or off.
+local function panic(keys, args)
+  if not redis.call('HGET', keys[1], 'id') then
+    return redis.error_reply('XCNOFLEET there is no such fleet here; make it: xdp-cuckoo fleet init')
+  end
+  redis.call('HSET', keys[1], 'panic', args[1])
+  return redis.call('XADD', keys[2], 'MAXLEN', '100', '*', 'panic', args[1])
+end
+
+redis.register_function('xc_init', init)
+redis.register_function('xc_publish', publish)
+redis.register_function('xc_panic', panic)

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/follow.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/privileges.h"
+#include "base/version.h"
+#include "filter/panic.h"
+#include "fleet/apply.h"
+#include "fleet/log_reader.h"
+#include "fleet/service_notify.h"
+#include "io/signals.h"
+
+#define SILENT_MS 120000 /* a reader that says nothing for so long hangs */
+#define RETRY_REFUSED_MS 10000
+#define ONCE_MS 30000 /* --once gives up after so long without a broker */
+#define STATUS_BYTES 8192
+
+struct following {
+	const struct follow *follow;
+	struct apply apply;
+	struct log_reader_start start;
+	enum follow_state states[FOLLOW_LISTS_MAX];
+	struct fleet_position last[FOLLOW_LISTS_MAX]; /* of the broker */
+	bool has_last[FOLLOW_LISTS_MAX];
+	pid_t reader;
+	int fd; /* to the reader */
+	char text[FOLLOW_BYTES_MAX + 1];
+	char said[REASON_BYTES]; /* the last note, which is not repeated */
+	bool is_stopped;         /* the broker must not be followed */
+	bool is_panic;           /* the fleet's panic is on here */
+	bool has_panic;          /* the broker has told whether it is on */
+	bool must_restart;       /* the reader must begin at other positions */
+	bool is_connected, is_done;
+	struct reason stop_reason;
+	__s64 heard_ms, retried_ms, started_ms;
+};
+
+static void say(struct following *following, const char *text)
+{
+	if (!strcmp(following->said, text))
+		return;
+	snprintf(following->said, sizeof(following->said), "%s", text);
+	following->follow->note(text);
+}
+
+/* ---- the reader ---- */
+
+static int start_reader(struct following *following, struct reason *reason)
+{
+	const pid_t parent = getpid();
+	int fds[2];
+
+	for (size_t i = 0; i < following->apply.count; i++) {
+		struct log_reader_list *list = &following->start.lists[i];
+
+		apply_forget(&following->apply.lists[i]);
+		list->at = following->apply.lists[i].at;
+		list->is_incomplete = following->apply.lists[i].refused_count > following->apply.lists[i].refused_kept;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+		return reason_set(reason, -errno, "cannot start the reader: %s", strerror(errno));
+	following->reader = fork();
+	if (following->reader < 0) {
+		close(fds[0]);
+		close(fds[1]);
+		return reason_set(reason, -errno, "cannot start the reader: %s", strerror(errno));
+	}
+	if (!following->reader) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_DUMPABLE, 0);
+		close(fds[0]);
+		if (getppid() == parent && !privileges_keep(0))
+			log_reader_run(&following->start, fds[1]);
+		_exit(0);
+	}
+	close(fds[1]);
+	following->fd = fds[0];
+	following->heard_ms = fleet_now_ms();
+	return 0;
+}
+
+static void stop_reader(struct following *following)
+{
+	if (following->fd >= 0)
+		close(following->fd);
+	if (following->reader > 0) {
+		kill(following->reader, SIGKILL);
+		waitpid(following->reader, NULL, 0);
+	}
+	following->fd = -1;
+	following->reader = 0;
+}
+
+/* ---- the state of this host ---- */
+
+static enum follow_state state_of(const struct following *following, size_t i)
+{
+	const struct apply_list *list = &following->apply.lists[i];
+	const enum follow_state state = following->states[i];
+
+	if (list->is_held)
+		return FOLLOW_HELD;
+	if (state != FOLLOW_LEVEL && state != FOLLOW_BEHIND)
+		return state;
+	return fleet_position_compare(list->at, following->last[i]) < 0 ? FOLLOW_BEHIND : FOLLOW_LEVEL;
+}
+
+/* The lines of the host's status, for the broker. The worst state of a list is the host's. */
+static void write_status(const struct following *following, char text[STATUS_BYTES])
+{
+	static const unsigned char rank[FOLLOW_STATES] = {
+		[FOLLOW_BEHIND] = 1,     [FOLLOW_LAGGING] = 2, [FOLLOW_NEW] = 3,
+		[FOLLOW_INCOMPLETE] = 3, [FOLLOW_GAP] = 4,     [FOLLOW_RESTORED] = 5,
+		[FOLLOW_DIVERGED] = 6,   [FOLLOW_HELD] = 7,    [FOLLOW_WIPED] = 8
+	};
+	const struct apply *apply = &following->apply;
+	enum follow_state worst = FOLLOW_LEVEL;
+	const char *why = "";
+	__u64 rules = 0, refused = 0;
+	struct timespec now;
+	size_t used = 0;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	for (size_t i = 0; i < apply->count; i++) {
+		const struct apply_list *list = &apply->lists[i];
+		char position[FLEET_POSITION_BYTES];
+
+		worst = rank[state_of(following, i)] > rank[worst] ? state_of(following, i) : worst;
+		rules += list->rules;
+		refused += list->refused_count;
+		if (list->refused_count)
+			why = list->why.text;
+		if (used < STATUS_BYTES - 512)
+			used += snprintf(text + used, STATUS_BYTES - used, "at:%s %s\n", list->name,
+					 fleet_position_format(list->at, position));
+	}
+	snprintf(text + used, STATUS_BYTES - used,
+		 "version %s\nstate %s\nrules %llu\nrefused %llu\nwhy %.300s \nseen %lld\nskew %lld\npanic %d\n",
+		 VERSION, following->is_stopped ? "stopped" : follow_state_name(worst), (unsigned long long)rules,
+		 (unsigned long long)refused, why, (long long)(fleet_now_ms() + apply->offset_ms),
+		 (long long)(now.tv_sec * 1000LL + now.tv_nsec / 1000000 - fleet_now_ms() - apply->offset_ms),
+		 following->is_panic);
+}
+
+static bool is_level(const struct following *following)
+{
+	for (size_t i = 0; i < following->apply.count; i++)
+		if (!following->has_last[i] || following->states[i] != FOLLOW_LEVEL ||
+		    fleet_position_compare(following->apply.lists[i].at, following->last[i]))
+			return false;
+	return true;
+}
+
+/* ---- messages ---- */
+
+static void panic_path(const struct following *following, char *path, size_t size)
+{
+	char dir[4096] = "";
+
+	session_state_dir(following->follow->state, following->follow->name, dir, sizeof(dir));
+	snprintf(path, size, "%s/fleet-panic", dir);
+}
+
+/* Whether this is the fleet of the first contact, in a form that this version knows. */
+static void meet(struct following *following, const struct follow_message *message)
+{
+	struct apply *apply = &following->apply;
+	struct reason *reason = &following->stop_reason;
+
+	following->is_stopped = true;
+	if (!*following->text)
+		reason_set(reason, -EBADE,
+			   "the broker has no fleet '%s' (any more); the lists stay as they are; make it: xdp-cuckoo fleet init",
+			   apply->fleet);
+	else if (message->number != FLEET_FORMAT)
+		reason_set(reason, -EBADE,
+			   "the broker's fleet has format %lld, this version knows %d; the lists stay as they are",
+			   (long long)message->number, FLEET_FORMAT);
+	else if (*apply->id && strcmp(apply->id, following->text) && !apply->is_accepted)
+		reason_set(reason, -EBADE,
+			   "the broker's fleet '%s' is another one than before; the lists stay as they are; if that is meant: "
+			   "xdp-cuckoo follow --once --accept",
+			   apply->fleet);
+	else
+		following->is_stopped = false;
+	if (following->is_stopped)
+		say(following, reason->text);
+	else
+		snprintf(apply->id, sizeof(apply->id), "%.*s", FLEET_ID_BYTES - 1, following->text);
+}
+
+/* This file says that the panic of the filter is the fleet's, also to a later process. */
+static void write_panic(const struct following *following, bool is_on)
+{
+	char path[4200];
+	int fd;
+
+	panic_path(following, path, sizeof(path));
+	if (!is_on) {
+		unlink(path);
+		return;
+	}
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Sets the panic of the fleet. It ends a panic only if it has set it: an operator's own stays. */
+static void set_panic(struct following *following, bool is_on)
+{
+	struct reason reason;
+	size_t meant;
+	int error;
+
+	if (following->is_stopped || (is_on == following->is_panic && (following->has_panic || !is_on)))
+		return;
+	following->has_panic = true;
+	if (is_on)
+		write_panic(following, true);
+	error = filter_panic(following->follow->name, is_on, &meant, &reason);
+	if (error) {
+		say(following, reason.text);
+		return;
+	}
+	following->is_panic = is_on;
+	if (!is_on)
+		write_panic(following, false);
+	say(following, is_on ? "panic of the fleet: everything passes" : "the panic of the fleet is over");
+}
+
+/* `where` is followed by a line: the broker's packets as a rule, since they must stay. */
+static void note_broker(struct following *following, char *where)
+{
+	char *flow = strchr(where, '\n'), text[REASON_BYTES];
+
+	if (flow)
+		*flow++ = '\0';
+	following->is_connected = true;
+	snprintf(following->apply.broker, sizeof(following->apply.broker), "%.90s", flow ? flow : "");
+	snprintf(text, sizeof(text), "follows the fleet '%s' by the broker at %.300s", following->apply.fleet, where);
+	say(following, text);
+	service_notify("READY=1\nSTATUS=%s", text);
+}
+
+static void note_state(struct following *following, const struct follow_message *message)
+{
+	const char *name = following->apply.lists[message->list].name;
+	const enum follow_state before = following->states[message->list];
+	char text[REASON_BYTES];
+
+	if (message->number < 0 || message->number >= FOLLOW_STATES)
+		return;
+	following->states[message->list] = message->number;
+	following->last[message->list] = message->at;
+	following->has_last[message->list] = true;
+	if ((enum follow_state)message->number == before || message->number == FOLLOW_LEVEL ||
+	    message->number == FOLLOW_BEHIND)
+		return;
+	snprintf(text, sizeof(text), "list '%s': %s", name,
+		 message->number == FOLLOW_LAGGING  ? "lagging: this replica of the broker has not received all yet" :
+		 message->number == FOLLOW_RESTORED ? "restored: the broker's state is older than this host's" :
+		 message->number == FOLLOW_WIPED    ? "wiped: the broker has it no more; it stays as it is" :
+		 message->number == FOLLOW_GAP ? "gap: the log no longer has what comes next; reads the whole list" :
+		 message->number == FOLLOW_DIVERGED   ? "diverged: the broker has lost entries that this host has" :
+		 message->number == FOLLOW_INCOMPLETE ? "rules were left out; reads the whole list to try them again" :
+							"new: reads the whole list");
+	say(following, text);
+}
+
+static int answer(struct following *following, __u64 failed)
+{
+	char status[STATUS_BYTES];
+	struct follow_message message = { .kind = following->is_stopped ? FOLLOW_STOP : FOLLOW_DONE, .number = failed };
+
+	write_status(following, status);
+	message.bytes = strlen(status);
+	return follow_send(following->fd, &message, status);
+}
+
+/* Applies what has come. A store that cannot be written now is tried again with the next entries. */
+static int flush(struct following *following)
+{
+	struct apply *apply = &following->apply;
+	struct reason reason;
+	__u64 failed = 0;
+	bool is_held = false;
+
+	if (following->is_stopped) {
+		for (size_t i = 0; i < apply->count; i++)
+			apply_forget(&apply->lists[i]);
+	} else if (apply_commit(apply, &failed, &reason) || failed) {
+		say(following, reason.text);
+	}
+	if (fleet_now_ms() - following->retried_ms >= RETRY_REFUSED_MS) {
+		following->retried_ms = fleet_now_ms();
+		if (apply_retry_refused(apply, &reason))
+			say(following, reason.text);
+	}
+	for (size_t i = 0; i < apply->count; i++) {
+		is_held |= apply->lists[i].is_held;
+		following->must_restart |= apply->lists[i].is_moved;
+		apply->lists[i].is_moved = false;
+	}
+	if (following->follow->is_once) {
+		following->is_done = is_level(following) || following->is_stopped || is_held;
+		if (is_held)
+			following->stop_reason = reason;
+		following->is_stopped |= is_held;
+	}
+	return answer(following, failed);
+}
+
+static int take(struct following *following, const struct follow_message *message)
+{
+	struct apply *apply = &following->apply;
+	struct apply_list *list = message->list < apply->count ? &apply->lists[message->list] : NULL;
+
+	switch ((enum follow_kind)message->kind) {
+	case FOLLOW_HELLO:
+		meet(following, message);
+		return 0;
+	case FOLLOW_CLOCK:
+		apply->offset_ms = message->number;
+		return 0;
+	case FOLLOW_PANIC:
+		set_panic(following, message->number);
+		return 0;
+	case FOLLOW_CONNECTED:
+		note_broker(following, following->text);
+		return 0;
+	case FOLLOW_LOST:
+		following->is_connected = false;
+		say(following, following->text);
+		service_notify("STATUS=%s", following->text);
+		return 0;
+	case FOLLOW_FLUSH:
+		return flush(following);
+	default:
+		break;
+	}
+	if (!list)
+		return -EPROTO;
+	switch ((enum follow_kind)message->kind) {
+	case FOLLOW_ENTRY:
+		list->changes_at = message->at;
+		return apply_lines(apply, list, following->text, message->bytes);
+	case FOLLOW_SNAPSHOT:
+		apply_begin(list);
+		return 0;
+	case FOLLOW_LINES:
+		return list->is_whole ? apply_lines(apply, list, following->text, message->bytes) : -EPROTO;
+	case FOLLOW_END:
+		list->changes_at = message->at;
+		list->is_complete = true;
+		return 0;
+	case FOLLOW_STATE:
+		note_state(following, message);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* ---- the whole ---- */
+
+static int add_list(struct following *following, const char *name, const char *suffix, struct reason *reason)
+{
+	struct apply *apply = &following->apply;
+	struct apply_list *list = &apply->lists[apply->count];
+	char full[64];
+
+	snprintf(full, sizeof(full), "%.40s%s", name, suffix);
+	if (!session_is_name(full))
+		return reason_set(reason, -EINVAL,
+				  "lists: '%s' is no name of a list: 1 to %d letters, digits, '.', '_' or '-'", name,
+				  ABI_NAME_BYTES - 1 - (int)strlen(FLEET_STAGED));
+	strcpy(list->name, full);
+	strcpy(following->start.lists[apply->count++].name, full);
+	following->start.count = apply->count;
+	return 0;
+}
+
+static int prepare(struct following *following, const struct follow *follow, struct reason *reason)
+{
+	const struct fleet_options *options = follow->options;
+	char path[4200];
+	int error = 0;
+
+	*following = (struct following){ .follow = follow, .fd = -1, .started_ms = fleet_now_ms() };
+	following->apply.options = following->start.options = options;
+	following->apply.fleet = following->start.fleet = follow->name;
+	following->apply.state = follow->state;
+	following->apply.name = follow->name;
+	following->apply.is_accepted = following->start.is_accepted = follow->is_accepted;
+	following->start.is_once = follow->is_once;
+	if (!options->lists_count)
+		return reason_set(reason, -EINVAL, "[fleet] names no lists; write lists = NAME...");
+	for (size_t i = 0; i < options->lists_count && !error; i++) {
+		error = add_list(following, options->lists[i], "", reason);
+		if (!error && options->is_staged)
+			error = add_list(following, options->lists[i], FLEET_STAGED, reason);
+	}
+	panic_path(following, path, sizeof(path));
+	following->is_panic = !access(path, F_OK);
+	return error ? error : apply_open(&following->apply, reason);
+}
+
+/* Takes one message, or notices that the reader hangs or has ended; then starts another one. */
+static int step(struct following *following, const struct signals *signals, struct reason *reason)
+{
+	struct pollfd files[] = { { .fd = signals->fd, .events = POLLIN }, { .fd = following->fd, .events = POLLIN } };
+	struct follow_message message;
+	int error = 0;
+
+	if (poll(files, 2, 1000) < 0 && errno != EINTR)
+		return reason_set(reason, -errno, "cannot wait: %s", strerror(errno));
+	following->is_done |= files[0].revents != 0;
+	if (following->is_done)
+		return 0;
+	service_notify("WATCHDOG=1");
+	if (files[1].revents) {
+		error = follow_receive(following->fd, &message, following->text);
+		if (!error)
+			error = take(following, &message);
+		following->heard_ms = fleet_now_ms(); /* applying took its time */
+	}
+	if (following->follow->is_once && !following->is_connected && fleet_now_ms() - following->started_ms >= ONCE_MS)
+		return reason_set(reason, -ETIMEDOUT, "%s", *following->said ? following->said : "no broker answers");
+	if (!error && !following->must_restart && fleet_now_ms() - following->heard_ms < SILENT_MS)
+		return 0;
+	if (error == -ENOMEM)
+		return reason_set(reason, error, "not enough memory");
+	if (!following->must_restart)
+		say(following, error == -EPROTO ? "the reader sent nonsense; starts another one" :
+						  "the reader has ended; starts another one");
+	following->must_restart = false;
+	stop_reader(following);
+	poll(NULL, 0, 100);
+	return start_reader(following, reason);
+}
+
+int follow_run(const struct follow *follow, struct reason *reason)
+{
+	struct following *following = malloc(sizeof(*following));
+	struct signals signals = {};
+	int error;
+
+	if (!following)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	error = prepare(following, follow, reason);
+	if (!error && signals_take(&signals))
+		error = reason_set(reason, -EAGAIN, "cannot take signals");
+	if (!error)
+		error = start_reader(following, reason);
+	while (!error && !following->is_done)
+		error = step(following, &signals, reason);
+	stop_reader(following);
+	if (!error && follow->is_once && following->is_stopped) {
+		*reason = following->stop_reason;
+		error = -EBADE;
+	}
+	service_notify("STOPPING=1");
+	signals_give_back(&signals);
+	apply_close(&following->apply);
+	free(following);
+	return error;
+}

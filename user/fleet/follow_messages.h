@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the two processes of `follow` say to each other. The reader talks to the broker and has no capabilities; the
+ * applier has them, and changes store and filters. The applier trusts no message: it checks every rule and length.
+ *
+ * The reader sends what it has read, then FOLLOW_FLUSH, and waits for the answer.
+ */
+#ifndef XDP_CUCKOO_FOLLOW_MESSAGES_H
+#define XDP_CUCKOO_FOLLOW_MESSAGES_H
+
+#include "fleet/fleet.h"
+
+#define FOLLOW_LISTS_MAX (2 * FLEET_LISTS_MAX) /* with the staged ones */
+#define FOLLOW_BYTES_MAX (128 << 10)
+
+enum follow_kind {
+	/* from the reader */
+	FOLLOW_HELLO,     /* text: the id of the broker's fleet, "" if there is none; number: its format */
+	FOLLOW_CLOCK,     /* number: the broker's clock minus fleet_now_ms() */
+	FOLLOW_PANIC,     /* number: 1: on */
+	FOLLOW_ENTRY,     /* list, at; text: lines */
+	FOLLOW_SNAPSHOT,  /* list: a new state begins; text: why */
+	FOLLOW_LINES,     /* list; text: lines of that state */
+	FOLLOW_END,       /* list, at: the state is complete */
+	FOLLOW_STATE,     /* list, at: the end of the broker's log; number: enum follow_state; text: more about it */
+	FOLLOW_CONNECTED, /* text: where, and in a second line the broker's packets as a rule */
+	FOLLOW_LOST,      /* text: why there is no connection */
+	FOLLOW_FLUSH,     /* apply all of it, then answer */
+	/* from the applier */
+	FOLLOW_DONE, /* number: lists that were not applied, as bits; text: `FIELD VALUE` lines of the host's status */
+	FOLLOW_STOP, /* this broker must not be followed now; the reader tries again later */
+};
+
+/* What a list is in. */
+enum follow_state {
+	FOLLOW_LEVEL,
+	FOLLOW_BEHIND,
+	FOLLOW_LAGGING,
+	FOLLOW_RESTORED,
+	FOLLOW_WIPED, /* the order until here is that of enum log_head */
+	FOLLOW_GAP,
+	FOLLOW_DIVERGED,
+	FOLLOW_NEW,        /* never read before */
+	FOLLOW_INCOMPLETE, /* rules were left out, and are tried again */
+	FOLLOW_HELD,       /* a resync was refused: it would drop too much */
+	FOLLOW_STATES
+};
+
+struct follow_message {
+	__u32 kind, list;
+	__u32 bytes; /* of the text that follows, without a final 0 */
+	__u32 unused;
+	struct fleet_position at;
+	__s64 number;
+};
+
+/*
+ * Send or receive one message over a socket. `text` has room for FOLLOW_BYTES_MAX + 1 bytes and gets a final 0. 0;
+ * -ECONNRESET: the other process has ended; -EPROTO: too long; other -errno.
+ */
+int follow_send(int fd, const struct follow_message *message, const char *text);
+int follow_receive(int fd, struct follow_message *message, char *text);
+
+const char *follow_state_name(enum follow_state state);
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/functions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sys/random.h>
+
+static const char functions[] =
+#include "fleet.lua.h"
+	;
+
+int functions_load(struct broker *broker, const char *fleet, unsigned int log_entries, char id[FLEET_ID_BYTES],
+		   struct reason *reason)
+{
+	char key[FLEET_KEY_BYTES], new_id[FLEET_ID_BYTES], entries[16];
+	uint64_t random[2];
+	redisReply *reply;
+	int error;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return reason_set(reason, -EAGAIN, "no random numbers yet");
+	snprintf(new_id, sizeof(new_id), "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+	snprintf(entries, sizeof(entries), "%u", log_entries);
+	error = connection_ask(&broker->connection, &reply, reason, "FUNCTION", "LOAD", "REPLACE", functions, NULL);
+	if (error)
+		return error;
+	codec_free(reply);
+	error = connection_ask(&broker->connection, &reply, reason, "FCALL", "xc_init", "1",
+			       fleet_key(key, fleet, "meta"), new_id, entries, NULL);
+	if (error)
+		return error;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
+	    reply->element[0]->len >= FLEET_ID_BYTES)
+		error = reason_set(reason, -EPROTO, "the broker's answer is not that of xdp-cuckoo's function");
+	else
+		strcpy(id, reply->element[0]->str);
+	codec_free(reply);
+	return error;
+}
+
+int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct reason *reason)
+{
+	char meta[FLEET_KEY_BYTES], ctl[FLEET_KEY_BYTES];
+	redisReply *reply;
+	int error = connection_ask(&broker->connection, &reply, reason, "FCALL", "xc_panic", "2",
+				   fleet_key(meta, fleet, "meta"), fleet_key(ctl, fleet, "ctl"), is_on ? "on" : "off",
+				   NULL);
+
+	codec_free(reply);
+	return error;
+}

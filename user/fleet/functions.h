@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Puts the functions of fleet.lua on the broker, and the fleet's meta. */
+#ifndef XDP_CUCKOO_FUNCTIONS_H
+#define XDP_CUCKOO_FUNCTIONS_H
+
+#include "fleet/broker.h"
+
+/*
+ * Loads the functions, in place of older ones, and makes the fleet if there is none. *id gets its id. `log_entries`: how
+ * many entries the log of a list keeps. 0; -errno with the reason.
+ */
+int functions_load(struct broker *broker, const char *fleet, unsigned int log_entries, char id[FLEET_ID_BYTES],
+		   struct reason *reason);
+
+/* Passes or filters on all hosts of the fleet. */
+int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct reason *reason);
+
+#endif

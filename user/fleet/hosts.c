@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/hosts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEYS_AT_ONCE "10000"
+
+static int add_host(struct fleet_view *view, const char *name)
+{
+	struct fleet_host *grown = realloc(view->hosts, (view->hosts_count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	view->hosts = grown;
+	grown[view->hosts_count] = (struct fleet_host){};
+	snprintf(grown[view->hosts_count++].name, FLEET_HOST_BYTES, "%.*s", FLEET_HOST_BYTES - 1, name);
+	return 0;
+}
+
+static int add_list(struct fleet_view *view, const char *name, size_t length)
+{
+	struct fleet_list *grown = realloc(view->lists, (view->lists_count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	view->lists = grown;
+	grown[view->lists_count] = (struct fleet_list){};
+	snprintf(grown[view->lists_count++].name, ABI_NAME_BYTES, "%.*s", (int)length, name);
+	return 0;
+}
+
+/* Notes the key if it is the status of a host, or the meta of a list. */
+static int take_key(struct fleet_view *view, const char *fleet, const char *key)
+{
+	char hosts[FLEET_KEY_BYTES], lists[FLEET_KEY_BYTES];
+	const size_t length = strlen(key);
+
+	fleet_key(hosts, fleet, "host:");
+	fleet_key(lists, fleet, "L:");
+	if (!strncmp(key, hosts, strlen(hosts)))
+		return add_host(view, key + strlen(hosts));
+	if (strncmp(key, lists, strlen(lists)) || length < strlen(lists) + 5 || strcmp(key + length - 5, ":meta"))
+		return 0;
+	return add_list(view, key + strlen(lists), length - strlen(lists) - 5);
+}
+
+static int find_keys(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason)
+{
+	char pattern[FLEET_KEY_BYTES], cursor[32] = "0";
+	redisReply *reply, *keys;
+	int error = 0;
+
+	fleet_key(pattern, fleet, "[hL]*[^0-9]*");
+	do {
+		error = connection_ask(&broker->connection, &reply, reason, "SCAN", cursor, "MATCH", pattern, "COUNT",
+				       KEYS_AT_ONCE, NULL);
+		if (error)
+			return error;
+		if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+		    reply->element[0]->type != REDIS_REPLY_STRING)
+			error = reason_set(reason, -EPROTO, "the broker's answer to SCAN is not that of Redis");
+		if (!error)
+			snprintf(cursor, sizeof(cursor), "%s", reply->element[0]->str);
+		keys = error ? NULL : reply->element[1];
+		for (size_t i = 0; keys && i < keys->elements && !error; i++)
+			if (keys->element[i]->type == REDIS_REPLY_STRING &&
+			    take_key(view, fleet, keys->element[i]->str))
+				error = reason_set(reason, -ENOMEM, "not enough memory");
+		codec_free(reply);
+	} while (!error && strcmp(cursor, "0"));
+	return error;
+}
+
+static int compare_hosts(const void *a, const void *b)
+{
+	return strcmp(((const struct fleet_host *)a)->name, ((const struct fleet_host *)b)->name);
+}
+
+static int compare_lists(const void *a, const void *b)
+{
+	return strcmp(((const struct fleet_list *)a)->name, ((const struct fleet_list *)b)->name);
+}
+
+/* SCAN may name a key twice. */
+static void drop_repeated(struct fleet_view *view)
+{
+	size_t kept = 0;
+
+	if (view->hosts_count)
+		qsort(view->hosts, view->hosts_count, sizeof(*view->hosts), compare_hosts);
+	if (view->lists_count)
+		qsort(view->lists, view->lists_count, sizeof(*view->lists), compare_lists);
+	for (size_t i = 0; i < view->hosts_count; i++)
+		if (!kept || compare_hosts(&view->hosts[kept - 1], &view->hosts[i]))
+			view->hosts[kept++] = view->hosts[i];
+	view->hosts_count = kept;
+	kept = 0;
+	for (size_t i = 0; i < view->lists_count; i++)
+		if (!kept || compare_lists(&view->lists[kept - 1], &view->lists[i]))
+			view->lists[kept++] = view->lists[i];
+	view->lists_count = kept;
+}
+
+int fleet_view_open(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason)
+{
+	char what[FLEET_HOST_BYTES + 8], key[FLEET_KEY_BYTES];
+	int error;
+
+	*view = (struct fleet_view){};
+	error = find_keys(view, broker, fleet, reason);
+	drop_repeated(view);
+	for (size_t i = 0; i < view->hosts_count && !error; i++) {
+		snprintf(what, sizeof(what), "host:%s", view->hosts[i].name);
+		if (connection_put(&broker->connection, "HGETALL", fleet_key(key, fleet, what), NULL))
+			error = reason_set(reason, -ENOMEM, "not enough memory");
+	}
+	for (size_t i = 0; i < view->hosts_count && !error; i++)
+		error = connection_expect(&broker->connection, &view->hosts[i].fields, CONNECTION_TIMEOUT_MS, reason);
+	for (size_t i = 0; i < view->lists_count && !error; i++)
+		error = list_head_read(broker, fleet, view->lists[i].name, &view->lists[i].head, reason);
+	return error;
+}
+
+void fleet_view_close(struct fleet_view *view)
+{
+	for (size_t i = 0; i < view->hosts_count; i++)
+		codec_free(view->hosts[i].fields);
+	free(view->hosts);
+	free(view->lists);
+	*view = (struct fleet_view){};
+}
+
+const char *fleet_host_field(const struct fleet_host *host, const char *name)
+{
+	const redisReply *fields = host->fields;
+
+	for (size_t i = 0; fields && fields->type == REDIS_REPLY_ARRAY && i + 1 < fields->elements; i += 2)
+		if (fields->element[i]->type == REDIS_REPLY_STRING &&
+		    fields->element[i + 1]->type == REDIS_REPLY_STRING && !strcmp(fields->element[i]->str, name))
+			return fields->element[i + 1]->str;
+	return "";
+}
+
+bool fleet_host_at(const struct fleet_host *host, const char *list, struct fleet_position *at)
+{
+	char name[ABI_NAME_BYTES + 8];
+
+	snprintf(name, sizeof(name), "at:%s", list);
+	return !fleet_position_parse(fleet_host_field(host, name), at);
+}
+
+const char *fleet_host_state(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms)
+{
+	const char *state = fleet_host_field(host, "state");
+	struct fleet_position at;
+
+	if (now_ms - atoll(fleet_host_field(host, "seen")) > HOSTS_SILENT_MS)
+		return "silent";
+	if (strcmp(state, "level"))
+		return *state ? state : "unknown";
+	for (size_t i = 0; i < view->lists_count; i++)
+		if (fleet_host_at(host, view->lists[i].name, &at) &&
+		    fleet_position_compare(at, view->lists[i].head.last) < 0)
+			return "behind";
+	return state;
+}

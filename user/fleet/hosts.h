@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What hosts and lists a fleet has, as the broker knows it. */
+#ifndef XDP_CUCKOO_HOSTS_H
+#define XDP_CUCKOO_HOSTS_H
+
+#include "fleet/broker.h"
+#include "fleet/snapshot.h"
+
+#define HOSTS_SILENT_MS 20000 /* a host reports every 5 s, and after each change */
+
+struct fleet_list {
+	char name[ABI_NAME_BYTES];
+	struct list_head head;
+};
+
+struct fleet_host {
+	char name[FLEET_HOST_BYTES];
+	redisReply *fields; /* as write_status() in follow.c writes them */
+};
+
+struct fleet_view {
+	struct fleet_list *lists;
+	size_t lists_count;
+	struct fleet_host *hosts;
+	size_t hosts_count;
+};
+
+/* Sorted by name. 0; -errno. Call fleet_view_close() in any case. */
+int fleet_view_open(struct fleet_view *view, struct broker *broker, const char *fleet, struct reason *reason);
+void fleet_view_close(struct fleet_view *view);
+
+/* A field of the host's status; "" if there is none. */
+const char *fleet_host_field(const struct fleet_host *host, const char *name);
+
+/* The host's position in the list. False: it does not follow it. */
+bool fleet_host_at(const struct fleet_host *host, const char *list, struct fleet_position *at);
+
+/* "level", "behind", "silent", or what else the host says of itself. */
+const char *fleet_host_state(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms);
+
+#endif

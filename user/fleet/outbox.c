@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/outbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEADER "xdp-cuckoo outbox 1 "
+#define HEAD_BYTES 160          /* of the first line of a record */
+#define SHORTEN_BYTES (1 << 20) /* a file without waiting entries may grow to this */
+
+static int say_failed(const struct outbox *outbox, int error, const char *what, struct reason *reason)
+{
+	return reason_set(reason, error, "cannot %s the outbox '%s': %s", what, outbox->path, reason_of_write(error));
+}
+
+/* ---- entries in memory ---- */
+
+static int remember(struct outbox *outbox, const struct outbox_entry *entry, const char *lines)
+{
+	const size_t room = outbox->room ? 2 * outbox->room : 16;
+	struct outbox_entry *grown;
+	char *copy;
+
+	if (outbox->count == outbox->room) {
+		grown = realloc(outbox->entries, room * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		outbox->entries = grown;
+		outbox->room = room;
+	}
+	copy = malloc(entry->bytes + 1);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, lines, entry->bytes);
+	copy[entry->bytes] = '\0';
+	outbox->entries[outbox->count] = *entry;
+	outbox->entries[outbox->count++].lines = copy;
+	outbox->counter = entry->counter;
+	return 0;
+}
+
+static void mark_sent(struct outbox *outbox, __u64 counter)
+{
+	for (size_t i = 0; i < outbox->count; i++)
+		outbox->entries[i].is_sent |= outbox->entries[i].counter <= counter;
+}
+
+static void drop(struct outbox *outbox, __u64 counter)
+{
+	size_t gone = 0;
+
+	while (gone < outbox->count && outbox->entries[gone].counter <= counter)
+		free(outbox->entries[gone++].lines);
+	memmove(outbox->entries, outbox->entries + gone, (outbox->count - gone) * sizeof(*outbox->entries));
+	outbox->count -= gone;
+	if (outbox->counter < counter)
+		outbox->counter = counter;
+}
+
+static void drop_one(struct outbox *outbox, __u64 counter)
+{
+	for (size_t i = 0; i < outbox->count; i++) {
+		if (outbox->entries[i].counter != counter)
+			continue;
+		free(outbox->entries[i].lines);
+		memmove(outbox->entries + i, outbox->entries + i + 1,
+			(outbox->count - i - 1) * sizeof(*outbox->entries));
+		outbox->count--;
+	}
+}
+
+/* ---- reading ---- */
+
+/* One record at `text`, of `left` bytes and a final 0. Its length; 0: it is not whole; -EBADMSG; -ENOMEM. */
+static ssize_t read_record(struct outbox *outbox, const char *text, size_t left)
+{
+	const char *end = memchr(text, '\n', left);
+	char expected[HEAD_BYTES], tail[32];
+	struct outbox_entry entry = {};
+	uint64_t counter;
+	size_t head, tail_length;
+
+	if (!end)
+		return 0;
+	head = end - text + 1;
+	if (head > HEAD_BYTES)
+		return -EBADMSG;
+	if (sscanf(text, "sent %" SCNu64 "\n", &counter) == 1) {
+		mark_sent(outbox, counter);
+		return head;
+	}
+	if (sscanf(text, "done %" SCNu64 "\n", &counter) == 1) {
+		drop(outbox, counter);
+		return head;
+	}
+	if (sscanf(text, "refused %" SCNu64 "\n", &counter) == 1) {
+		drop_one(outbox, counter);
+		return head;
+	}
+	if (sscanf(text, "entry %" SCNu64 " %159s %zu\n", &counter, expected, &entry.bytes) != 3 ||
+	    entry.bytes > FLEET_ENTRY_BYTES)
+		return -EBADMSG;
+	entry.counter = counter;
+	entry.has_expected = strcmp(expected, "-");
+	if (entry.has_expected && fleet_position_parse(expected, &entry.expected))
+		return -EBADMSG;
+	tail_length = snprintf(tail, sizeof(tail), "\nend %" PRIu64 "\n", counter);
+	if (left < head + entry.bytes + tail_length)
+		return 0;
+	if (memcmp(text + head + entry.bytes, tail, tail_length))
+		return -EBADMSG;
+	return remember(outbox, &entry, text + head) ? -ENOMEM : (ssize_t)(head + entry.bytes + tail_length);
+}
+
+static int read_whole(int fd, char **text, size_t *length)
+{
+	struct stat status;
+	ssize_t got;
+
+	if (fstat(fd, &status))
+		return -errno;
+	*length = 0;
+	*text = malloc(status.st_size + 1);
+	if (!*text)
+		return -ENOMEM;
+	while (*length < (size_t)status.st_size &&
+	       (got = pread(fd, *text + *length, status.st_size - *length, *length)) > 0)
+		*length += got;
+	(*text)[*length] = '\0';
+	return *length == (size_t)status.st_size ? 0 : -EIO;
+}
+
+static int write_all(int fd, const char *text, size_t length)
+{
+	while (length) {
+		const ssize_t written = write(fd, text, length);
+
+		if (written < 0 && errno != EINTR)
+			return -errno;
+		text += written > 0 ? written : 0;
+		length -= written > 0 ? written : 0;
+	}
+	return 0;
+}
+
+/* A new file gets a publisher's name that no other has. */
+static int begin_file(struct outbox *outbox)
+{
+	char line[sizeof(HEADER) + OUTBOX_NAME_BYTES + 1];
+	__u64 name[2];
+	int error;
+
+	if (getrandom(name, sizeof(name), 0) != sizeof(name))
+		return -EAGAIN;
+	snprintf(outbox->publisher, sizeof(outbox->publisher), "%016" PRIx64 "%016" PRIx64, (uint64_t)name[0],
+		 (uint64_t)name[1]);
+	snprintf(line, sizeof(line), HEADER "%s\n", outbox->publisher);
+	error = ftruncate(outbox->fd, 0) ? -errno : write_all(outbox->fd, line, strlen(line));
+	return error ? error : fsync(outbox->fd) ? -errno : 0;
+}
+
+static int read_file(struct outbox *outbox)
+{
+	const size_t header = strlen(HEADER) + OUTBOX_NAME_BYTES; /* with its '\n' */
+	char *text = NULL;
+	size_t length = 0, at = header;
+	ssize_t record = 1;
+	int error = read_whole(outbox->fd, &text, &length);
+
+	/* A first line that is not whole: nothing was sent yet. */
+	if (!error && (length < header && !memchr(text, '\n', length))) {
+		free(text);
+		return begin_file(outbox);
+	}
+	if (!error && (length < header || strncmp(text, HEADER, strlen(HEADER)) || text[header - 1] != '\n'))
+		error = -EBADMSG;
+	if (!error) {
+		memcpy(outbox->publisher, text + strlen(HEADER), OUTBOX_NAME_BYTES - 1);
+		while (at < length && (record = read_record(outbox, text + at, length - at)) > 0)
+			at += record;
+		error = record < 0 ? record : 0;
+	}
+	if (!error && at < length && ftruncate(outbox->fd, at))
+		error = -errno;
+	free(text);
+	return error;
+}
+
+/* ---- opening ---- */
+
+/* Makes the directory and those above it. */
+static int make_dir(const char *dir)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s", dir);
+	for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		if (mkdir(path, 0700) && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+/* A file that was made must still be there after a power failure. */
+static int sync_dir(const char *dir)
+{
+	const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int error = fd < 0 || fsync(fd) ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+/* Opens the file that the path names once it is locked. */
+static int open_locked(struct outbox *outbox)
+{
+	struct stat locked, named;
+
+	for (;;) {
+		outbox->fd = open(outbox->path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (outbox->fd < 0 || flock(outbox->fd, LOCK_EX) || fstat(outbox->fd, &locked))
+			return -errno;
+		if (!stat(outbox->path, &named) && named.st_ino == locked.st_ino)
+			return 0;
+		close(outbox->fd);
+	}
+}
+
+int outbox_open(struct outbox *outbox, const char *dir, const char *list, struct reason *reason)
+{
+	int error = make_dir(dir);
+
+	*outbox = (struct outbox){ .fd = -1 };
+	snprintf(outbox->path, sizeof(outbox->path), "%s/%s", dir, list);
+	if (!error)
+		error = open_locked(outbox);
+	if (!error)
+		error = read_file(outbox);
+	if (!error)
+		error = sync_dir(dir);
+	if (error == -EBADMSG)
+		reason_set(reason, error,
+			   "the outbox '%s' is damaged; look at it, and move it away: what it holds is not sent then",
+			   outbox->path);
+	else if (error)
+		say_failed(outbox, error, "open", reason);
+	if (error && outbox->fd >= 0) {
+		drop(outbox, UINT64_MAX);
+		free(outbox->entries);
+		close(outbox->fd);
+		outbox->fd = -1;
+	}
+	return error;
+}
+
+/*
+ * Replaces a file that holds no waiting entry by a short one. A process that waits for the lock of the old file would
+ * go on with that: outbox_open() looks whether the path still names the file that it has locked.
+ */
+static void shorten(struct outbox *outbox)
+{
+	char line[HEAD_BYTES];
+	const int length = snprintf(line, sizeof(line), HEADER "%s\ndone %" PRIu64 "\n", outbox->publisher,
+				    (uint64_t)outbox->counter);
+	char beside[sizeof(outbox->path) + 8];
+	int fd;
+
+	snprintf(beside, sizeof(beside), "%s.new", outbox->path);
+	fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return;
+	if (write_all(fd, line, length) || fsync(fd) || rename(beside, outbox->path))
+		unlink(beside);
+	close(fd);
+}
+
+void outbox_close(struct outbox *outbox)
+{
+	struct stat status;
+
+	if (outbox->fd < 0)
+		return;
+	if (!outbox->count && !fstat(outbox->fd, &status) && status.st_size > SHORTEN_BYTES)
+		shorten(outbox);
+	drop(outbox, UINT64_MAX);
+	free(outbox->entries);
+	close(outbox->fd);
+	*outbox = (struct outbox){ .fd = -1 };
+}
+
+/* ---- changing ---- */
+
+int outbox_add(struct outbox *outbox, const char *lines, size_t bytes, const struct fleet_position *expected,
+	       struct reason *reason)
+{
+	struct outbox_entry entry = { .counter = outbox->counter + 1, .has_expected = expected, .bytes = bytes };
+	char head[HEAD_BYTES], tail[32], position[FLEET_POSITION_BYTES];
+	int error;
+
+	if (expected)
+		entry.expected = *expected;
+	snprintf(head, sizeof(head), "entry %" PRIu64 " %s %zu\n", (uint64_t)entry.counter,
+		 expected ? fleet_position_format(*expected, position) : "-", bytes);
+	snprintf(tail, sizeof(tail), "\nend %" PRIu64 "\n", (uint64_t)entry.counter);
+	error = write_all(outbox->fd, head, strlen(head));
+	if (!error)
+		error = write_all(outbox->fd, lines, bytes);
+	if (!error)
+		error = write_all(outbox->fd, tail, strlen(tail));
+	if (!error)
+		error = remember(outbox, &entry, lines);
+	return error ? say_failed(outbox, error, "write to", reason) : 0;
+}
+
+int outbox_sync(struct outbox *outbox, struct reason *reason)
+{
+	return fdatasync(outbox->fd) ? say_failed(outbox, -errno, "write to", reason) : 0;
+}
+
+static int note(struct outbox *outbox, const char *what, __u64 counter, struct reason *reason)
+{
+	char line[HEAD_BYTES];
+	const int length = snprintf(line, sizeof(line), "%s %" PRIu64 "\n", what, (uint64_t)counter);
+	const int error = write_all(outbox->fd, line, length);
+
+	return error ? say_failed(outbox, error, "write to", reason) : 0;
+}
+
+int outbox_set_sent(struct outbox *outbox, __u64 counter, struct reason *reason)
+{
+	mark_sent(outbox, counter);
+	return note(outbox, "sent", counter, reason);
+}
+
+int outbox_refuse(struct outbox *outbox, __u64 counter, struct reason *reason)
+{
+	drop_one(outbox, counter);
+	return note(outbox, "refused", counter, reason);
+}
+
+int outbox_forget(struct outbox *outbox, __u64 counter, struct reason *reason)
+{
+	drop(outbox, counter);
+	return note(outbox, "done", counter, reason);
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/publisher.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fleet/log_entry.h"
+
+#define SENT_AT_ONCE 16    /* entries on their way to the broker */
+#define RECONNECT_MS 30000 /* for so long, tries to find a master again */
+#define RETRY_MS 100
+#define REPLICAS_MS 500     /* for so long, waits for the replicas */
+#define REPLICAS_LATE_MS 20 /* the same if the last wait was in vain */
+
+/* ---- sending ---- */
+
+static int put_entry(struct publisher *publisher, const struct outbox_entry *entry)
+{
+	char meta[FLEET_KEY_BYTES], list_meta[FLEET_KEY_BYTES], log[FLEET_KEY_BYTES], counter[24];
+	char position[FLEET_POSITION_BYTES] = "";
+	const char *words[9 + FLEET_ENTRY_LINES] = {
+		"FCALL",
+		"xc_publish",
+		"3",
+		fleet_key(meta, publisher->fleet, "meta"),
+		fleet_list_key(list_meta, publisher->fleet, publisher->list, "meta"),
+		fleet_list_key(log, publisher->fleet, publisher->list, "log"),
+		publisher->outbox.publisher,
+		counter,
+		position,
+	};
+	size_t lengths[9 + FLEET_ENTRY_LINES];
+	const char *line = entry->lines, *end = entry->lines + entry->bytes;
+	int count = 9;
+
+	snprintf(counter, sizeof(counter), "%" PRIu64, (uint64_t)entry->counter);
+	/* After a failover, an answered entry must come back whatever the list is now. */
+	if (entry->has_expected && !entry->is_sent)
+		fleet_position_format(entry->expected, position);
+	for (int i = 0; i < count; i++)
+		lengths[i] = strlen(words[i]);
+	while (line < end && count < 9 + FLEET_ENTRY_LINES) {
+		const char *next = memchr(line, '\n', end - line);
+
+		words[count] = line;
+		lengths[count++] = (next ? next : end) - line;
+		line = next ? next + 1 : end;
+	}
+	return connection_put_words(&publisher->broker.connection, count, words, lengths);
+}
+
+/* The answer to one entry. 0; -ESTALE: the list has moved on; other -errno. */
+static int get_answer(struct publisher *publisher, struct reason *reason)
+{
+	redisReply *reply;
+	int error = connection_expect(&publisher->broker.connection, &reply, CONNECTION_TIMEOUT_MS, reason);
+
+	if (error)
+		return error;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4 || reply->element[0]->type != REDIS_REPLY_STRING ||
+	    reply->element[1]->type != REDIS_REPLY_STRING || reply->element[2]->type != REDIS_REPLY_INTEGER ||
+	    reply->element[3]->type != REDIS_REPLY_INTEGER ||
+	    fleet_position_parse(reply->element[1]->str, &publisher->last)) {
+		error = reason_set(reason, -EPROTO,
+				   "the broker's answer is not that of xdp-cuckoo's function; "
+				   "load it: xdp-cuckoo fleet init");
+	} else if (!strcmp(reply->element[0]->str, "moved")) {
+		error = reason_set(reason, -ESTALE,
+				   "somebody else has changed the list '%s' meanwhile; nothing was changed",
+				   publisher->list);
+	} else {
+		publisher->changed += reply->element[2]->integer;
+		publisher->rules = reply->element[3]->integer;
+	}
+	codec_free(reply);
+	return error;
+}
+
+/* How many replicas have all that was sent. */
+static int wait_for_replicas(struct publisher *publisher, struct reason *reason)
+{
+	char wanted[16], patience[16];
+	redisReply *reply;
+	int error;
+
+	snprintf(wanted, sizeof(wanted), "%u", publisher->options->replicas);
+	snprintf(patience, sizeof(patience), "%d", publisher->is_late ? REPLICAS_LATE_MS : REPLICAS_MS);
+	error = connection_ask(&publisher->broker.connection, &reply, reason, "WAIT", wanted, patience, NULL);
+	if (error)
+		return error;
+	publisher->replicas = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+	publisher->is_late = publisher->replicas < publisher->options->replicas;
+	codec_free(reply);
+	return 0;
+}
+
+/* The server cannot serve now: it is a replica, loads its data, or is out of memory. The reply's first word says so. */
+static bool is_of_server(const struct reason *reason)
+{
+	static const char *const words[] = {
+		"READONLY", "LOADING", "MASTERDOWN", "BUSY", "OOM", "MISCONF", "NOREPLICAS"
+	};
+	const char *reply = strstr(reason->text, " refuses: ");
+
+	for (size_t i = 0; reply && i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strncmp(reply + strlen(" refuses: "), words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
+/* What the broker has refused, and why it refused the last one. */
+struct refusals {
+	__u64 counters[SENT_AT_ONCE];
+	size_t count;
+	int error; /* 0: nothing */
+	struct reason reason;
+};
+
+/* Takes the answers to `count` entries from number `first` on. 0, even if some are refused; -errno. */
+static int get_answers(struct publisher *publisher, size_t first, size_t count, struct refusals *refusals,
+		       struct reason *reason)
+{
+	int error = 0;
+
+	refusals->count = 0;
+	for (size_t i = first; i < first + count && !error; i++) {
+		const struct outbox_entry *entry = &publisher->outbox.entries[i];
+
+		error = get_answer(publisher, reason);
+		if ((error != -EREMOTEIO && error != -ESTALE) || is_of_server(reason) || entry->is_sent)
+			continue;
+		refusals->counters[refusals->count++] = entry->counter;
+		refusals->reason = *reason;
+		refusals->error = error;
+		error = 0;
+	}
+	return error;
+}
+
+/*
+ * Sends the entries of the outbox from number `first` on. Those that the broker refuses leave the outbox; then the error
+ * of the last one is returned at the end.
+ */
+static int send_entries(struct publisher *publisher, size_t first, struct reason *reason)
+{
+	struct outbox *outbox = &publisher->outbox;
+	struct refusals refusals = {};
+	int error = 0;
+
+	for (size_t next = first; next < outbox->count && !error;) {
+		const size_t left = outbox->count - next, count = left < SENT_AT_ONCE ? left : SENT_AT_ONCE;
+		const __u64 last = outbox->entries[next + count - 1].counter;
+
+		for (size_t i = next; i < next + count; i++)
+			if (put_entry(publisher, &outbox->entries[i]))
+				return reason_set(reason, -ENOMEM, "not enough memory");
+		error = get_answers(publisher, next, count, &refusals, reason);
+		for (size_t i = 0; i < refusals.count && !error; i++)
+			error = outbox_refuse(outbox, refusals.counters[i], reason);
+		if (!error)
+			error = outbox_set_sent(outbox, last, reason);
+		next += count - refusals.count;
+	}
+	if (!error)
+		error = wait_for_replicas(publisher, reason);
+	if (!error && outbox->count && !publisher->is_late)
+		error = outbox_forget(outbox, outbox->entries[outbox->count - 1].counter, reason);
+	if (!error && refusals.error)
+		*reason = refusals.reason;
+	return error ? error : refusals.error;
+}
+
+/* ---- connections ---- */
+
+static int connect_master(struct publisher *publisher, struct reason *reason)
+{
+	return broker_open(&publisher->broker, publisher->options, BROKER_WRITE, CONNECTION_TIMEOUT_MS, reason);
+}
+
+/* Whether another try may succeed: after a restart, or a failover. */
+static bool is_passing(int error)
+{
+	return error == -ECONNRESET || error == -EPIPE || error == -ETIMEDOUT || error == -ECONNREFUSED ||
+	       error == -EROFS || error == -EHOSTUNREACH || error == -ENETUNREACH || error == -ENOTCONN;
+}
+
+/* Finds the master again and sends the whole outbox. */
+static int resend(struct publisher *publisher, struct reason *reason)
+{
+	const struct timespec pause = { .tv_nsec = RETRY_MS * 1000000L };
+	const __s64 deadline_ms = fleet_now_ms() + RECONNECT_MS;
+	int error;
+
+	do {
+		nanosleep(&pause, NULL);
+		broker_close(&publisher->broker);
+		error = connect_master(publisher, reason);
+		if (!error)
+			error = send_entries(publisher, 0, reason);
+		if (error == -EREMOTEIO && is_of_server(reason))
+			error = -EROFS;
+	} while (is_passing(error) && fleet_now_ms() < deadline_ms);
+	return error;
+}
+
+/* Sends the entries from number `first` on, over another connection if need be. */
+static int deliver(struct publisher *publisher, size_t first, struct reason *reason)
+{
+	int error = send_entries(publisher, first, reason);
+
+	if (is_passing(error) || (error == -EREMOTEIO && is_of_server(reason)))
+		error = resend(publisher, reason);
+	return error;
+}
+
+int publisher_open(struct publisher *publisher, const struct fleet_options *options, const char *fleet,
+		   const char *list, const char *dir, struct reason *reason)
+{
+	int error;
+
+	*publisher = (struct publisher){ .options = options, .fleet = fleet, .list = list };
+	publisher->broker.connection.fd = publisher->outbox.fd = -1;
+	publisher->lines = malloc(FLEET_ENTRY_BYTES);
+	if (!publisher->lines)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	/* First the broker, which may be slow: the outbox is locked. */
+	error = connect_master(publisher, reason);
+	if (!error)
+		error = outbox_open(&publisher->outbox, dir, list, reason);
+	publisher->resent = error ? 0 : publisher->outbox.count;
+	if (publisher->resent)
+		error = deliver(publisher, 0, reason);
+	publisher->changed = 0;
+	return error;
+}
+
+void publisher_close(struct publisher *publisher)
+{
+	broker_close(&publisher->broker);
+	outbox_close(&publisher->outbox);
+	free(publisher->lines);
+	publisher->lines = NULL;
+}
+
+/* ---- changes ---- */
+
+/* The queued lines become an entry of the outbox. */
+static int close_entry(struct publisher *publisher, struct reason *reason)
+{
+	int error;
+
+	if (!publisher->count)
+		return 0;
+	error = outbox_add(&publisher->outbox, publisher->lines, publisher->bytes,
+			   publisher->has_expected ? &publisher->expected : NULL, reason);
+	publisher->count = publisher->bytes = 0;
+	return error;
+}
+
+/* Sends what waits. With `expected`, only the first entry, whose answer decides about the others. */
+static int send_queued(struct publisher *publisher, struct reason *reason)
+{
+	size_t first = 0;
+	int error = outbox_sync(&publisher->outbox, reason);
+
+	while (first < publisher->outbox.count && publisher->outbox.entries[first].is_sent)
+		first++;
+	publisher->has_expected = false;
+	if (!error && first < publisher->outbox.count)
+		error = deliver(publisher, first, reason);
+	return error;
+}
+
+int publisher_put(struct publisher *publisher, const struct rule *rule, bool is_added, struct reason *reason)
+{
+	char line[LOG_LINE_BYTES];
+	const size_t length = strlen(log_line_format(rule, is_added, broker_now_ms(&publisher->broker), line));
+	int error = 0;
+
+	/* A broker counts an end of line for each line. */
+	if (publisher->count == FLEET_ENTRY_LINES || publisher->bytes + length + 2 > FLEET_ENTRY_BYTES) {
+		error = close_entry(publisher, reason);
+		if (!error && (publisher->has_expected || publisher->outbox.count % SENT_AT_ONCE == 0))
+			error = send_queued(publisher, reason);
+	}
+	if (error)
+		return error;
+	if (publisher->count++)
+		publisher->lines[publisher->bytes++] = '\n';
+	memcpy(publisher->lines + publisher->bytes, line, length);
+	publisher->bytes += length;
+	return 0;
+}
+
+int publisher_flush(struct publisher *publisher, struct reason *reason)
+{
+	int error = close_entry(publisher, reason);
+
+	return error ? error : send_queued(publisher, reason);
+}

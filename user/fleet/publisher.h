@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Changes a list at the broker. Every change goes through the outbox: durable here, then sent, then kept until enough
+ * replicas have it. After a lost connection the publisher finds the master again and sends the outbox anew.
+ */
+#ifndef XDP_CUCKOO_PUBLISHER_H
+#define XDP_CUCKOO_PUBLISHER_H
+
+#include "fleet/broker.h"
+#include "fleet/outbox.h"
+#include "rule/rule.h"
+
+struct publisher {
+	const struct fleet_options *options;
+	const char *fleet, *list;
+	struct broker broker;
+	struct outbox outbox;
+	char *lines; /* of the next entry */
+	size_t bytes;
+	unsigned int count;
+	bool has_expected; /* the next entry is only for a list whose last entry is `expected` */
+	struct fleet_position expected;
+	struct fleet_position last; /* of the list, as the broker answered */
+	__u64 changed, rules;       /* rules that the broker changed for this process; rules of the list */
+	__u64 resent;               /* entries of earlier processes */
+	unsigned int replicas;      /* that have the last entry */
+	bool is_late;               /* the last WAIT was in vain */
+};
+
+/*
+ * Opens the outbox in `dir`, finds the master, and sends what earlier processes left. 0; -errno with the reason.
+ * publisher_close() accepts a half-opened struct.
+ */
+int publisher_open(struct publisher *publisher, const struct fleet_options *options, const char *fleet,
+		   const char *list, const char *dir, struct reason *reason);
+void publisher_close(struct publisher *publisher);
+
+/*
+ * publisher_put() queues a change of one rule, with the time that the rule has left. publisher_flush() makes all queued
+ * changes durable, sends them, and waits for replicas. If it fails, they stay in the outbox. -ESTALE: somebody else has
+ * changed the list since `expected`; nothing was changed.
+ */
+int publisher_put(struct publisher *publisher, const struct rule *rule, bool is_added, struct reason *reason);
+int publisher_flush(struct publisher *publisher, struct reason *reason);
+
+#endif

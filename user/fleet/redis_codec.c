@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/redis_codec.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+
+#define TEXT_OF(word) #word
+#define TEXT(word) TEXT_OF(word)
+
+/* The layout of redisReply differs between versions, so it must be the version of the header. */
+#define LIBRARY "libhiredis.so." TEXT(HIREDIS_SONAME)
+
+/* clang-format off */
+#define FUNCTIONS(X) \
+	X(redisReaderCreate) X(redisReaderFree) X(redisReaderFeed) X(redisReaderGetReply) X(freeReplyObject) \
+	X(redisFormatCommandArgv) X(redisFreeCommand)
+/* clang-format on */
+
+#define MEMBER(name) __typeof__(name) *(name);
+#define LOAD(name) (hiredis.name = (__typeof__(hiredis.name))dlsym(library, #name)) &&
+
+static struct {
+	FUNCTIONS(MEMBER)
+} hiredis;
+
+/* hiredis would take memory for as many elements as a broker announces. */
+#define ELEMENTS_MAX (1 << 20)
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t elements_count;
+#else
+typedef int elements_count;
+#endif
+
+static __typeof__(((redisReplyObjectFunctions *)NULL)->createArray) create_array;
+
+/* NULL ends the reading with an error. */
+static void *create_small_array(const redisReadTask *task, elements_count elements)
+{
+	return elements > ELEMENTS_MAX ? NULL : create_array(task, elements);
+}
+
+int codec_open(struct codec *codec, struct reason *reason)
+{
+	static redisReplyObjectFunctions functions;
+
+	if (!hiredis.redisFreeCommand) {
+		void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* never unloaded */
+
+		if (!library || !(FUNCTIONS(LOAD) true))
+			return reason_set(reason, -ELIBACC,
+					  "no " LIBRARY " here; apt-get install libhiredis" TEXT(HIREDIS_SONAME));
+	}
+	codec->reader = hiredis.redisReaderCreate();
+	if (!codec->reader)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	if (codec->reader->fn->createArray != create_small_array) {
+		create_array = codec->reader->fn->createArray;
+		functions = *codec->reader->fn;
+		functions.createArray = create_small_array;
+	}
+	codec->reader->fn = &functions;
+	return 0;
+}
+
+void codec_close(struct codec *codec)
+{
+	if (codec->reader)
+		hiredis.redisReaderFree(codec->reader);
+	codec->reader = NULL;
+}
+
+long codec_format(char **bytes, int count, const char *const *words, const size_t *lengths)
+{
+	const int length = hiredis.redisFormatCommandArgv(bytes, count, (const char **)words, lengths);
+
+	return length < 0 ? -ENOMEM : length;
+}
+
+void codec_free_command(char *bytes)
+{
+	hiredis.redisFreeCommand(bytes);
+}
+
+int codec_feed(struct codec *codec, const char *bytes, size_t count)
+{
+	return hiredis.redisReaderFeed(codec->reader, bytes, count) == REDIS_OK ? 0 : -ENOMEM;
+}
+
+int codec_next(struct codec *codec, redisReply **reply)
+{
+	void *next = NULL;
+
+	*reply = NULL;
+	if (hiredis.redisReaderGetReply(codec->reader, &next) != REDIS_OK)
+		return -EPROTO;
+	*reply = next;
+	return 0;
+}
+
+void codec_free(redisReply *reply)
+{
+	if (reply)
+		hiredis.freeReplyObject(reply);
+}

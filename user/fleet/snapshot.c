@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/snapshot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fleet/log_entry.h"
+
+#define BUCKETS_AT_ONCE 64
+#define ENTRIES_AT_ONCE "64"
+
+static int say_strange(const struct broker *broker, const char *what, struct reason *reason)
+{
+	return reason_set(reason, -EPROTO, "the broker at %s: %s is not what a fleet has", broker->connection.where,
+			  what);
+}
+
+/* ---- the end of a list ---- */
+
+static __u64 number_of(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_STRING ? strtoull(reply->str, NULL, 10) : 0;
+}
+
+int list_head_put(struct broker *broker, const char *fleet, const char *list)
+{
+	char key[FLEET_KEY_BYTES];
+
+	return connection_put(&broker->connection, "HMGET", fleet_list_key(key, fleet, list, "meta"), "epoch", "seq",
+			      "rules", "buckets", NULL);
+}
+
+int list_head_of(const redisReply *reply, struct list_head *head, struct reason *reason)
+{
+	*head = (struct list_head){};
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4)
+		return reason_set(reason, -EPROTO, "the broker's meta of a list is not what a fleet has");
+	head->last = (struct fleet_position){ number_of(reply->element[0]), number_of(reply->element[1]) };
+	head->rules = number_of(reply->element[2]);
+	head->buckets = number_of(reply->element[3]);
+	return 0;
+}
+
+int list_head_read(struct broker *broker, const char *fleet, const char *list, struct list_head *head,
+		   struct reason *reason)
+{
+	redisReply *reply = NULL;
+	int error = list_head_put(broker, fleet, list);
+
+	if (error)
+		return reason_set(reason, error, "not enough memory");
+	error = connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
+	if (!error)
+		error = list_head_of(reply, head, reason);
+	codec_free(reply);
+	return error;
+}
+
+/* ---- entries ---- */
+
+int log_entry_of(const redisReply *reply, struct log_entry *entry)
+{
+	const redisReply *fields;
+
+	*entry = (struct log_entry){};
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
+	    fleet_position_parse(reply->element[0]->str, &entry->at))
+		return -EPROTO;
+	fields = reply->element[1];
+	if (fields->type != REDIS_REPLY_ARRAY)
+		return -EPROTO;
+	for (size_t i = 0; i + 1 < fields->elements; i += 2) {
+		const redisReply *name = fields->element[i], *value = fields->element[i + 1];
+
+		if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
+			return -EPROTO;
+		if (!strcmp(name->str, "base")) {
+			entry->has_base = true;
+			if (fleet_position_parse(value->str, &entry->base))
+				return -EPROTO;
+		} else if (!strcmp(name->str, "rules")) {
+			entry->rules = value->str;
+			entry->rules_bytes = value->len;
+		}
+	}
+	return 0;
+}
+
+/* Calls `take` for each line of an entry, which it cuts in place. */
+static int take_entry(struct log_entry *entry, snapshot_take *take, void *context)
+{
+	char *line = (char *)entry->rules, *end = line + entry->rules_bytes;
+	int error = 0;
+
+	while (line && line < end && !error) {
+		char *next = memchr(line, '\n', end - line);
+		char *stop = next ? next : end;
+
+		*stop = '\0';
+		error = take(line, stop - line, context);
+		line = stop + 1;
+	}
+	return error;
+}
+
+/* ---- buckets ---- */
+
+/* A field and its value, `END` or `END COMMENT`, as a line. */
+static int take_field(const redisReply *name, const redisReply *value, snapshot_take *take, void *context)
+{
+	char line[LOG_LINE_BYTES];
+	size_t digits;
+	int length;
+
+	if (name->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
+		return -EPROTO;
+	digits = strspn(value->str, "0123456789");
+	length = snprintf(line, sizeof(line), "+ %.*s %s%s", (int)digits, value->str, name->str, value->str + digits);
+	return (size_t)length < sizeof(line) ? take(line, length, context) : -EPROTO;
+}
+
+static int read_buckets(struct broker *broker, const char *fleet, const char *list, __u64 first, __u64 end,
+			snapshot_take *take, void *context, struct reason *reason)
+{
+	char key[FLEET_KEY_BYTES], what[32];
+	redisReply *reply;
+	int error = 0;
+
+	for (__u64 bucket = first; bucket < end && !error; bucket++) {
+		snprintf(what, sizeof(what), "b:%llu", (unsigned long long)bucket);
+		error = connection_put(&broker->connection, "HGETALL", fleet_list_key(key, fleet, list, what), NULL);
+		if (error)
+			reason_set(reason, error, "not enough memory");
+	}
+	for (__u64 bucket = first; bucket < end && !error; bucket++) {
+		error = connection_expect(&broker->connection, &reply, CONNECTION_TIMEOUT_MS, reason);
+		if (error)
+			break;
+		if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 2)
+			error = say_strange(broker, "a bucket", reason);
+		for (size_t i = 0; i < reply->elements && !error; i += 2) {
+			error = take_field(reply->element[i], reply->element[i + 1], take, context);
+			if (error)
+				reason_set(reason, error, "list '%s': a bucket is not what a fleet has, or: %s", list,
+					   strerror(-error));
+		}
+		codec_free(reply);
+	}
+	return error;
+}
+
+/* ---- the log since ---- */
+
+/* Reads the log from *at up to `last`. */
+static int read_log(struct broker *broker, const char *fleet, const char *list, struct fleet_position last,
+		    snapshot_take *take, void *context, struct fleet_position *at, struct reason *reason)
+{
+	char key[FLEET_KEY_BYTES], from[FLEET_POSITION_BYTES + 1] = "(", to[FLEET_POSITION_BYTES];
+	struct log_entry entry;
+	redisReply *reply;
+	int error = 0;
+
+	while (fleet_position_compare(*at, last) < 0 && !error) {
+		fleet_position_format(*at, from + 1);
+		error = connection_ask(&broker->connection, &reply, reason, "XRANGE",
+				       fleet_list_key(key, fleet, list, "log"), from, fleet_position_format(last, to),
+				       "COUNT", ENTRIES_AT_ONCE, NULL);
+		if (error)
+			return error;
+		if (reply->type != REDIS_REPLY_ARRAY || !reply->elements)
+			error = -ESTALE;
+		for (size_t i = 0; !error && i < reply->elements; i++) {
+			error = log_entry_of(reply->element[i], &entry);
+			if (!error && log_step(*at, entry.at, entry.has_base ? &entry.base : NULL) != LOG_NEXT)
+				error = -ESTALE;
+			if (!error)
+				error = take_entry(&entry, take, context);
+			*at = error ? *at : entry.at;
+		}
+		codec_free(reply);
+		if (error)
+			reason_set(reason, error, "list '%s': the log cannot be read: %s", list, strerror(-error));
+	}
+	return error;
+}
+
+int snapshot_read(struct broker *broker, const char *fleet, const char *list, snapshot_take *take, void *context,
+		  struct fleet_position *at, struct reason *reason)
+{
+	struct list_head head, now;
+	__u64 bucket = 0;
+	int error = list_head_read(broker, fleet, list, &head, reason);
+
+	now = head;
+	/* Buckets that are added meanwhile take rules from others, which may have been read before they had them. */
+	while (!error && bucket < now.buckets) {
+		const __u64 left = now.buckets - bucket,
+			    end = bucket + (left < BUCKETS_AT_ONCE ? left : BUCKETS_AT_ONCE);
+
+		error = read_buckets(broker, fleet, list, bucket, end, take, context, reason);
+		bucket = end;
+		if (!error && bucket == now.buckets)
+			error = list_head_read(broker, fleet, list, &now, reason);
+	}
+	*at = head.last;
+	if (!error && fleet_position_compare(now.last, head.last) < 0)
+		return reason_set(reason, -ESTALE, "list '%s': the broker went back meanwhile", list);
+	return error ? error : read_log(broker, fleet, list, now.last, take, context, at, reason);
+}

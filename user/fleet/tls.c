@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/tls.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+/* clang-format off */
+#define SSL_FUNCTIONS(X) \
+	X(TLS_client_method) X(SSL_CTX_new) X(SSL_CTX_free) X(SSL_CTX_load_verify_locations) X(SSL_CTX_set_verify) \
+	X(SSL_CTX_ctrl) X(SSL_new) X(SSL_free) X(SSL_set_fd) X(SSL_set1_host) X(SSL_get0_param) X(SSL_ctrl) X(SSL_connect) \
+	X(SSL_read) X(SSL_write) X(SSL_get_error) X(SSL_get_verify_result)
+#define CRYPTO_FUNCTIONS(X) \
+	X(X509_VERIFY_PARAM_set1_ip_asc) X(X509_verify_cert_error_string) X(ERR_clear_error) X(ERR_get_error) \
+	X(ERR_reason_error_string)
+/* clang-format on */
+
+#define MEMBER(name) __typeof__(name) *(name);
+#define LOAD_SSL(name) (lib.name = (__typeof__(lib.name))dlsym(ssl, #name)) &&
+#define LOAD_CRYPTO(name) (lib.name = (__typeof__(lib.name))dlsym(crypto, #name)) &&
+
+static struct {
+	SSL_FUNCTIONS(MEMBER) CRYPTO_FUNCTIONS(MEMBER)
+} lib;
+
+struct tls {
+	SSL_CTX *context;
+	SSL *ssl;
+};
+
+static int load(struct reason *reason)
+{
+	void *ssl, *crypto;
+
+	if (lib.ERR_reason_error_string)
+		return 0;
+	crypto = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_GLOBAL); /* never unloaded */
+	ssl = dlopen("libssl.so.3", RTLD_NOW | RTLD_LOCAL);
+	if (!ssl || !crypto || !(SSL_FUNCTIONS(LOAD_SSL) CRYPTO_FUNCTIONS(LOAD_CRYPTO) true))
+		return reason_set(reason, -ELIBACC, "no libssl.so.3 here; apt-get install libssl3");
+	return 0;
+}
+
+static bool is_address(const char *name)
+{
+	struct in6_addr ignored;
+
+	return inet_pton(AF_INET, name, &ignored) == 1 || inet_pton(AF_INET6, name, &ignored) == 1;
+}
+
+static int set_name(struct tls *tls, const char *name)
+{
+	if (is_address(name))
+		return lib.X509_VERIFY_PARAM_set1_ip_asc(lib.SSL_get0_param(tls->ssl), name) == 1 ? 0 : -EINVAL;
+	lib.SSL_ctrl(tls->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (void *)name);
+	return lib.SSL_set1_host(tls->ssl, name) == 1 ? 0 : -EINVAL;
+}
+
+int tls_open(int fd, const char *name, const char *ca, struct tls **tls, struct reason *reason)
+{
+	struct tls *new;
+	int error = load(reason);
+
+	*tls = NULL;
+	if (error)
+		return error;
+	new = calloc(1, sizeof(*new));
+	if (new)
+		new->context = lib.SSL_CTX_new(lib.TLS_client_method());
+	if (!new || !new->context) {
+		free(new);
+		return reason_set(reason, -ENOMEM, "not enough memory for TLS");
+	}
+	lib.SSL_CTX_ctrl(new->context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
+	lib.SSL_CTX_ctrl(new->context, SSL_CTRL_MODE,
+			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
+	lib.SSL_CTX_set_verify(new->context, SSL_VERIFY_PEER, NULL);
+	if (lib.SSL_CTX_load_verify_locations(new->context, ca, NULL) != 1)
+		error = reason_set(reason, -ENOENT, "ca = '%s': no certificates can be read from it", ca);
+	if (!error) {
+		new->ssl = lib.SSL_new(new->context);
+		if (!new->ssl || lib.SSL_set_fd(new->ssl, fd) != 1 || set_name(new, name))
+			error = reason_set(reason, -ENOMEM, "not enough memory for TLS");
+	}
+	if (error)
+		tls_close(new);
+	else
+		*tls = new;
+	return error;
+}
+
+void tls_close(struct tls *tls)
+{
+	if (!tls)
+		return;
+	if (tls->ssl)
+		lib.SSL_free(tls->ssl);
+	lib.SSL_CTX_free(tls->context);
+	free(tls);
+}
+
+/* What OpenSSL wants after `result`, as -errno; -EAGAIN with *events. */
+static int error_of(struct tls *tls, int result, short *events)
+{
+	switch (lib.SSL_get_error(tls->ssl, result)) {
+	case SSL_ERROR_WANT_READ:
+		*events = POLLIN;
+		return -EAGAIN;
+	case SSL_ERROR_WANT_WRITE:
+		*events = POLLOUT;
+		return -EAGAIN;
+	case SSL_ERROR_ZERO_RETURN:
+		return 0;
+	case SSL_ERROR_SYSCALL:
+		return errno ? -errno : -ECONNRESET;
+	default:
+		return -EPROTO;
+	}
+}
+
+int tls_shake_hands(struct tls *tls, short *events, struct reason *reason)
+{
+	int error, result;
+	long verified;
+	const char *text;
+
+	lib.ERR_clear_error();
+	result = lib.SSL_connect(tls->ssl);
+	if (result == 1)
+		return 0;
+	error = error_of(tls, result, events);
+	if (error == -EAGAIN)
+		return error;
+	verified = lib.SSL_get_verify_result(tls->ssl);
+	if (verified != X509_V_OK)
+		return reason_set(reason, -EKEYREJECTED, "its certificate is refused: %s",
+				  lib.X509_verify_cert_error_string(verified));
+	text = lib.ERR_reason_error_string(lib.ERR_get_error());
+	return reason_set(reason, error ? error : -ECONNRESET, "TLS fails: %s",
+			  text ? text : "the connection was closed; does this port speak TLS?");
+}
+
+ssize_t tls_read(struct tls *tls, void *bytes, size_t count, short *events)
+{
+	int result;
+
+	lib.ERR_clear_error();
+	result = lib.SSL_read(tls->ssl, bytes, count);
+	return result > 0 ? result : error_of(tls, result, events);
+}
+
+ssize_t tls_write(struct tls *tls, const void *bytes, size_t count, short *events)
+{
+	int result;
+
+	lib.ERR_clear_error();
+	result = lib.SSL_write(tls->ssl, bytes, count);
+	return result > 0 ? result : error_of(tls, result, events);
+}
