@@ -80,6 +80,7 @@ static int read_list(struct import *import, struct reason *reason)
 	const char *name = import->options->list_format;
 	struct list list = { .format = name ? list_format_named(name) : LIST_UNKNOWN,
 			     .timeout_ms = import->options->timeout_ms,
+			     .is_strict = import->options->is_strict,
 			     .take = take,
 			     .refuse = refuse,
 			     .note = note,
@@ -88,6 +89,10 @@ static int read_list(struct import *import, struct reason *reason)
 	int error = reader_open(&list.reader, import->path);
 	struct reason more;
 
+	if (error && strstr(import->path, "://"))
+		return reason_set(reason, -EINVAL,
+				  "'%s': nothing is downloaded here: curl -fsS %s | xdp-cuckoo import -", import->path,
+				  import->path);
 	if (error)
 		return reason_set(reason, error == -EINVAL ? -EIO : error,
 				  "cannot read '%s': %s; name a file, or - for standard input", import->path,
@@ -108,6 +113,9 @@ static int read_list(struct import *import, struct reason *reason)
 			   (unsigned long long)import->bad - BAD_LINES_SHOWN);
 		import->refuse(more.text);
 	}
+	if (!error && list.masked.count)
+		output_note("%s: host bits cleared in %zu prefix%s, the first is '%s'; --strict refuses them",
+			    list.reader.name, list.masked.count, list.masked.count == 1 ? "" : "es", list.masked.first);
 	if (!error && import->bad && !import->rules.count)
 		output_note("%s: no line is a rule; see the formats in xdp-cuckoo help import, and choose one with --format",
 			    list.reader.name);

@@ -13,8 +13,6 @@
 #include "rule/rule.h"
 #include "rule/rule_set.h"
 
-#define LIST_RULES_MAX 1024 /* from one line with ranges */
-
 enum list_format {
 	LIST_UNKNOWN,  /* to be found from the content */
 	LIST_TEXT,     /* rules, addresses, prefixes and ranges; FireHOL */
@@ -36,7 +34,9 @@ const char *list_format_name(enum list_format format);
 struct list {
 	struct reader reader; /* open; .number is the current line in the calls below */
 	enum list_format format;
-	__s64 timeout_ms; /* for rules without one; 0: none */
+	__s64 timeout_ms;          /* for rules without one; 0: none */
+	bool is_strict;            /* refuse host bits in prefixes */
+	struct rule_masked masked; /* prefixes whose host bits were cleared */
 	/* Is called for each rule. A non-zero result ends the reading. */
 	int (*take)(struct list *list, const struct rule *rule);
 	/* Is called for each bad line or element, with the reason, which quotes the bad word. */
