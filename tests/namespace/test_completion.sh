@@ -71,7 +71,8 @@ vrx' load ''
 -' import ''
 	assert_offers 'on
 off' monitor-only ''
-	assert_offers 'off' panic o
+	assert_offers 'on
+off' panic o
 	assert_offers 'later-fragment' policy l
 	assert_offers 'pass
 drop' policy later-fragment ''
@@ -79,7 +80,7 @@ drop' policy later-fragment ''
 	assert_offers '' nosuch ''
 	assert_offers '' load -- --
 	# If no word can follow, options are offered.
-	assert_equal "$(offers list -)" "$(offers list '')" "what may follow list"
+	assert_equal "$(offers flush -)" "$(offers flush '')" "what may follow flush"
 	assert_status 0 xc complete
 }
 
@@ -92,7 +93,8 @@ sport' test 192.0.2.1 s
 	assert_offers '' add proto tcp dport 53 dp
 	assert_offers 'tcp' del proto t
 	assert_offers 'drop
-pass' add 192.0.2.1 action ''
+pass
+monitor' add 192.0.2.1 action ''
 	assert_offers '' add 192.0.2.1 dport ''
 	# A value that is spelt like a word; an address as bash cuts it.
 	assert_offers 'src' add comment sport sr

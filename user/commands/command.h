@@ -55,6 +55,7 @@ enum command_option {
 	OPTION_LISTEN = 1 << 20,
 	OPTION_LIST = 1 << 21,
 	OPTION_ON_STOP = 1 << 22,
+	OPTION_INTERFACE = 1 << 25,
 };
 
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
@@ -64,7 +65,7 @@ struct invocation {
 	struct load_options load;
 	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset;
 	__s64 confirm_ms, timeout_ms, interval_ms;
-	const char *list_format, *list_name, *by, *write_path, *listen;
+	const char *list_format, *list_name, *by, *write_path, *listen, *interface;
 	__u64 seconds, driver_ns, top;
 	__u64 end_count;   /* intervals or packets after which the command ends */
 	__u64 every, rate; /* of samples */
@@ -100,7 +101,17 @@ struct command {
 /* Ends with NULL. */
 extern const struct command *const command_table[];
 
+/* By its name, or by an alias. */
 const struct command *command_find(const char *name);
+
+/* Whether this is a command or an alias, or command_say_unknown() knows what to type instead. */
+bool command_is_known(const char *name);
+
+/* Alias number `index`, and the name of its command. NULL after the last. */
+const char *command_alias(size_t index, const char **command);
+
+/* The word that an alias adds to those of its command: `allow A` is `add A pass`. NULL: none. */
+const char *command_alias_word(const char *name);
 
 /* Says that there is no such command, and suggests the nearest one. */
 enum command_status command_say_unknown(const char *name);
@@ -139,13 +150,20 @@ const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 /* Whether the options of OPTION_FORMAT fit together. */
 enum command_status command_check_format(const struct load_options *load);
 
+/* Interfaces as `ip` writes them, "dev eth0": moves the operands past the word dev. */
+void command_skip_dev(struct invocation *invocation);
+
 /* The time of CLOCK_MONOTONIC. */
 double command_seconds(void);
 
-/* Reads a number of rules, 1 or more. Prints an error if `text` is not; `what` names it. */
+/* Reads a number of rules, 1 or more, also as 10k or 10M. Prints an error if `text` is not; `what` names it. */
 enum command_status command_read_number(const char *what, const char *text, __u64 *number);
 
-/* Reads the operands as a rule: separate words, or one quoted text. Prints an error if they are not. */
+/*
+ * Read the operands as one rule, or as several: separate words, or one quoted text. They print the error. The caller
+ * frees the rules if there was none.
+ */
+enum command_status command_read_rules(const struct invocation *invocation, struct rules *rules);
 enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule);
 
 /* ---- command.c: stores and filters ---- */
