@@ -115,12 +115,14 @@ install: all ## install under DESTDIR/PREFIX
 	install -D -m 0755 $(TOOL) $(INSTALLED)
 	install -D -m 0644 $(OBJECT) $(LIBRARY_DIR)/xdp_cuckoo.bpf.o
 	install -m 0755 user/integrations/crowdsec/xdp-cuckoo-bouncer $(LIBRARY_DIR)
+	install -m 0755 user/integrations/fastnetmon/xdp-cuckoo-notify $(LIBRARY_DIR)
 	install -m 0644 user/integrations/fail2ban/xdp-cuckoo.conf $(LIBRARY_DIR)/fail2ban-action.conf
 	install -D -m 0644 $(MAN_PAGE) $(MAN_DIR)/man8/xdp-cuckoo.8
 	install -d $(MAN_DIR)/man5
 	install -m 0644 $(FORMAT_PAGES) $(MAN_DIR)/man5
 	install -D -m 0644 $(CONCEPTS_PAGE) $(MAN_DIR)/man7/xdp-cuckoo.7
 	install -D -m 0644 user/integrations/examples/default.conf $(DOC_DIR)/default.conf
+	install -m 0644 user/integrations/README.md $(DOC_DIR)/integrations.md
 	install -d $(UNIT_DIR)
 	for unit in $(UNITS); do \
 		sed 's,@SBINDIR@,$(SBINDIR),' user/package/systemd/$$unit >$(UNIT_DIR)/$$unit || exit; done

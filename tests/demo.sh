@@ -45,7 +45,7 @@ send() {
 }
 
 show_stats() {
-	show "stats" '^(outcome|drop rule|all) ' stats
+	show "stats" '^(outcome|drop-rule|all) ' stats
 	counted=$(dropped_by_rule)
 	show "list --counters" '# packets [1-9]' list --counters | head -n 7
 }

@@ -2,11 +2,11 @@
 
 # Debian packages, by what needs them.
 DEMO_PACKAGES := iproute2 procps
-TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables groff-base zsh \
-	tcpdump
+TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables iptables jq \
+	groff-base zsh tcpdump
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
-UNPACKED_PACKAGES := fail2ban prometheus-node-exporter prometheus
-BENCH_PACKAGES := gnuplot-nox iptables
+UNPACKED_PACKAGES := fail2ban prometheus-node-exporter prometheus crowdsec crowdsec-custom-bouncer
+BENCH_PACKAGES := gnuplot-nox
 DISSECT_PACKAGES := python3-scapy tshark
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
 # For virtual machines with other kernels, and the compilers that tests/verify.sh knows.

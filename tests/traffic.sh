@@ -103,7 +103,7 @@ judge_traffic() {
 # key in a shape of that length, so they fall together: the deviation is that of 2^L keys, if there
 # are fewer of those than flows.
 expect_false_positives() {
-	expected=$(xc status | awk -v flows="$1" '
+	expected=$(xc status --verbose | awk -v flows="$1" '
 	$1 == "table:" && $2 == "compact," { bits = $3 }
 	$1 == "slots:" { slots = $2 }
 	$1 == "used" && $2 == "slots:" { used = $3 }
@@ -140,7 +140,7 @@ expect_false_positives() {
 
 # dropped_by_rule: how many packets the running filter has counted as dropped by a rule.
 dropped_by_rule() {
-	xc stats | awk '/^drop rule / { print $(NF - 1) }'
+	xc stats | awk '/^drop-rule / { print $(NF - 1) }'
 }
 
 # total COLUMN FILE: a figure of the last line of the table that `traffic` printed.

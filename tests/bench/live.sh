@@ -229,7 +229,7 @@ is_cuckoo() {
 # dropped_by_rule RECEIVER: as the filter itself has counted; nothing of others.
 dropped_by_rule() {
 	! is_cuckoo "$1" || cuckoo "$1" --json stats |
-		sed -n '/"outcome": "drop rule"/,/}/ s/.*"dropped_packets": \([0-9]*\).*/\1/p'
+		sed -n '/"outcome": "drop-rule"/,/}/ s/.*"dropped_packets": \([0-9]*\).*/\1/p'
 }
 
 # check RECEIVER: sends packets to it, and ends the benchmark where they do not fare as they must: what passes

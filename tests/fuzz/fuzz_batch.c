@@ -91,7 +91,7 @@ static void check_line(const char *text, __u64 number)
 	struct batch_line line = { .number = number };
 	struct batch_request request;
 	struct reason reason = { "" };
-	int error = batch_line_parse(text + strspn(text, BATCH_WHITE), &request, &reason);
+	int error = batch_line_parse(text + strspn(text, BATCH_WHITE), NULL, &request, &reason);
 
 	if (!error) {
 		fuzz_check(request.verb <= BATCH_TEST, "verb %d", request.verb);

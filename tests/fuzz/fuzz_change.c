@@ -113,7 +113,7 @@ static void run_line(const char *text, struct change *change, struct session *se
 	enum batch_answer answer;
 	struct reason reason;
 
-	if (batch_line_parse(text, &request, &reason) || change->count == RULES_MAX)
+	if (batch_line_parse(text, NULL, &request, &reason) || *request.list || change->count == RULES_MAX)
 		return;
 	fuzz_check(!batch_line_run(&line, session, &request, &reason), "%s: %s", text, reason.text);
 	answer = expected(change, &request);

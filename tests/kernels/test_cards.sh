@@ -54,7 +54,7 @@ grows() {
 # filters, does_not_filter: while packets come.
 filters() {
 	wait_for "packets on vrx" grows
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output '^  effect: +filters$'
 	xc metrics >"$STATE/metrics"
 	grep -q '^xdp_cuckoo_interface_seen_packets_total{.* [1-9][0-9]*$' "$STATE/metrics" || fail "no packet is seen"
@@ -62,7 +62,7 @@ filters() {
 
 does_not_filter() {
 	wait_for "packets on vrx" grows
-	assert_status 1 xc status
+	assert_status 1 xc status --verbose
 	assert_output '^  effect: +NOT FILTERING'
 	assert_error "^note: NOT FILTERING on 'vrx': "
 }
@@ -127,7 +127,7 @@ test_virtio_net_grown_mtu() {
 	ip -n "$RX" link set vrx mtu 9000
 	ip -n "$TX" link set vtx mtu 9000
 	assert_equal 0 "$(seen_of 20)" "frames that came to the filter"
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_error "the MTU of 'vrx' has grown to 9000: .*; xdp-cuckoo load vrx fixes that"
 	assert_status 0 xc load vrx
 	! grep "^note: 'vrx' keeps the program for frames of one buffer: .*virtio_net: MTU" "$STATE/err" ||

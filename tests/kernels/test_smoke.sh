@@ -18,7 +18,7 @@ test_virtio_net() {
 		'pass innocent proto udp src 192.0.2.2 dst 198.51.100.7 sport 1111 dport 53' |
 		traffic || fail "wrong verdicts"
 	assert_status 0 xc stats
-	assert_output '^drop rule .* 1 +[0-9]+$'
+	assert_output '^drop-rule .* 1 +[0-9]+$'
 	assert_status 0 xc unload --all
 }
 

@@ -244,9 +244,9 @@ class Course:
         if self.model.table == "compact" and flow and not self.model.panic:
             ended = any(rules.matches(rule, flow) for rule in self.model.rules if rule not in alive)
             by_chance = dropped or any(rule.action == "pass" for rule in self.model.rules)
-            if outcome != "pass rule" and by_chance or ended:
+            if outcome != "pass-rule" and by_chance or ended:
                 self.chance_hits += not ended
-                self.count("drop rule" if dropped else "pass rule", "dropped" if dropped else "passed", len(frame))
+                self.count("drop-rule" if dropped else "pass-rule", "dropped" if dropped else "passed", len(frame))
                 return
         raise Wrong("%s: %s\n  frame %s\n  was %s, expected %s by %s%s" % (
             how, flow, frame.hex(), "dropped" if dropped else "passed", verdict, outcome,

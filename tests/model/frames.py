@@ -7,7 +7,7 @@ import struct
 
 from rules import BITS, ICMP, PORTS, Flow
 
-NO_RULE, FRAGMENT, NOT_IP, TRUNCATED, MALFORMED = "no rule", "later fragment", "not IP", "truncated", "malformed"
+NO_RULE, FRAGMENT, NOT_IP, TRUNCATED, MALFORMED = "no-rule", "later-fragment", "not-ip", "truncated", "malformed"
 HOPOPTS, ROUTING, FRAGMENT_HEADER, AH, DSTOPTS = 0, 43, 44, 51, 60
 EXTENSIONS = (HOPOPTS, ROUTING, FRAGMENT_HEADER, AH, DSTOPTS, 135, 139, 140)
 EXTENSIONS_MAX = 2  # that are drawn: how many the filter looks behind has tests of its own

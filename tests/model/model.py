@@ -7,8 +7,7 @@ between a command's start and its end; which of them have passed is what the dri
 from rules import matches
 
 HAND = ""  # the owner that is no list
-POLICIES = {"no-rule": "no rule", "later-fragment": "later fragment", "not-ip": "not IP", "truncated": "truncated",
-            "malformed": "malformed", "too-many-headers": "too many headers", "unsettled": "unsettled"}
+POLICIES = ("no-rule", "later-fragment", "not-ip", "truncated", "malformed", "too-many-headers", "unsettled")
 
 
 class Entry:
@@ -147,6 +146,5 @@ class Model:
             for action in ("pass", "drop"):
                 deciding = self.matching(flow, action, rules)
                 if deciding:
-                    return action + " rule", action == "drop", deciding
-        word = next(word for word, name in POLICIES.items() if name == otherwise)
-        return otherwise, self.policy[word] == "drop", []
+                    return action + "-rule", action == "drop", deciding
+        return otherwise, self.policy[otherwise] == "drop", []

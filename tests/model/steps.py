@@ -31,30 +31,53 @@ def a_rule(course):
 
 # ---- rules ----
 
+def whose(rng):
+    """By hand, mostly, or of a list that is fed rule by rule."""
+    return rng.choice((HAND,) * 5 + LISTS)
+
+
+def of_list(owner):
+    return ["--list", owner] if owner else []
+
+
 def add(course):
     rng = course.rng
+    owner = whose(rng)
     rule, timeout, comment = a_rule(course), lists.timeouts(rng, course.ends_soon()), rng.choice(lists.COMMENTS[:6])
     text = rules.spell(rng, rule, timeout, comment)
     def apply(model):
-        return 1 if model.put(HAND, rule, model.end_of(timeout), comment) == "kept" else 0
+        if owner != HAND:
+            model.lists.add(owner)
+        return 1 if model.put(owner, rule, model.end_of(timeout), comment) == "kept" else 0
 
     def check(_, seen):
         out = seen.out + seen.err
         if seen.status == 1:
             return None if "already there" in out and rules.canonical(rule) in out else "the answer"
         return None if re.search(r"^(added|updated): %s( timeout .*| comment .*)?$" % re.escape(rules.canonical(rule)), out, re.M) else "the answer"
-    return Step(["add"] + words(text, rng) + force(course), apply, check)
+    return Step(["add"] + words(text, rng) + of_list(owner) + force(course), apply, check)
 
 
 def delete(course):
     rng = course.rng
     rule = a_rule(course)
     text = rules.spell(rng, rule, None, "")
+    owner = whose(rng)
+
+    def give_up(model):
+        entry = model.rules.get(rule) if owner in model.lists else None
+        if not entry or owner not in entry.good | entry.timed:
+            return 1
+        is_sure = owner in entry.good or not model.passed(entry.end)
+        model.give_up(owner, rule)
+        return 0 if is_sure else (0, 1)
 
     def apply(model):
+        if owner != HAND:
+            return give_up(model)
         said = model.delete(rule)
         return 0 if said == "there" else 1 if not said else (0, 1)
-    return Step(["del"] + words(text, rng) + force(course), apply)
+    return Step(["del"] + words(text, rng) + of_list(owner) + force(course), apply)
 
 
 def importing(course, begins=None):
@@ -78,11 +101,10 @@ def importing(course, begins=None):
     def apply(model):
         if bad and is_strict:
             return 2
-        if is_replace and not forced:
-            if not lines and (model.of(owner) if owner else model.rules):
-                return 2
-            if owner == HAND and any(model.of(name) for name in model.lists):
-                return 2
+        if not lines and not forced:
+            return 2
+        if is_replace and not forced and owner == HAND and any(model.of(name) for name in model.lists):
+            return 2
         if not is_dry:
             model.take_in(owner, lines, model.end_of, is_replace)
         return 2 if bad else 0
@@ -95,7 +117,7 @@ def importing(course, begins=None):
         if bad and is_strict:
             return None
         if seen.status == 2 and field(seen.out, "added") is None:  # bad lines, and needs --force too
-            return None if "--force" in seen.err and not forced else "the error"
+            return None if re.search("--force|--format", seen.err) and not forced else "the error"
         counts = [int(field(seen.out, name)) for name in ("added", "updated", "kept")]
         if sum(counts) != len({line[0] for line in lines}):
             return "counts of %d rules" % len(lines)
@@ -169,10 +191,14 @@ def flush(course):
     if course.rng.random() < 0.5:
         return delete_list(course)
 
+    forced = force(course)
+
     def apply(model):
+        if not forced and any(model.of(name) for name in model.lists):
+            return 2
         model.rules.clear()
         return 0
-    return Step(["flush"] + force(course), apply)
+    return Step(["flush"] + forced, apply)
 
 
 def delete_list(course):

@@ -59,7 +59,7 @@ refuses() {
 
 # shared_maps NAME...: what is in these maps of the filter on vrx.
 shared_maps() {
-	for map in $(bpftool prog show id "$(xc status | awk '$1 == "vrx" { print $NF }')" |
+	for map in $(bpftool prog show id "$(xc status --verbose | awk '$1 == "vrx" { print $NF }')" |
 		sed -n 's/.* map_ids \([0-9,]*\).*/\1/p' | tr ',' ' '); do
 		for name; do
 			bpftool map show id "$map" | grep -q " name $name " || continue
@@ -123,7 +123,7 @@ test_nothing_that_runs_is_touched() {
 	load_rules --capacity 5000
 	# shellcheck disable=SC2086 # words
 	shared_maps $maps >"$STATE/before"
-	generation=$(xc status | grep generation)
+	generation=$(xc status --verbose | grep generation)
 	packets=$(counted)
 	assert_status 0 when_free xc bench
 	# A few packets of the network itself may have come and matched no rule. bench has run millions.
@@ -132,7 +132,7 @@ test_nothing_that_runs_is_touched() {
 	shared_maps $maps >"$STATE/after"
 	[ "$(wc -l <"$STATE/before")" -gt 10000 ] || fail "the maps are not read"
 	cmp -s "$STATE/before" "$STATE/after" || fail "the running filter has changed"
-	assert_equal "$generation" "$(xc status | grep generation)" "generation"
+	assert_equal "$generation" "$(xc status --verbose | grep generation)" "generation"
 	assert_nothing_left
 	assert_status 0 xc check
 }
@@ -189,7 +189,7 @@ test_filters_that_do_not_filter() {
 	assert_status 0 when_free xc bench --json
 	# shellcheck disable=SC2086 # words
 	assert_bench $EVERYTHING
-	assert_shows 'panic: +yes' xc status
+	assert_shows 'panic: +yes' xc status --verbose
 }
 
 # --- where no filter runs, and where several do
@@ -220,7 +220,7 @@ test_another_table_than_the_one_that_runs() {
 	assert_bench $EVERYTHING
 	assert_output '"measured": "what load would make with these options; on vrx another table runs"'
 	assert_output '"table": "exact",'
-	assert_shows ' table: +exact, counted by rule$' xc status
+	assert_shows ' table: +exact, counted by rule$' xc status --verbose
 }
 
 test_several_filters() {

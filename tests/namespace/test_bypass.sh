@@ -51,7 +51,7 @@ test_bypass() {
 	detour
 	assert_status 0 xc load vrx --mode native
 	around_endlessly
-	assert_status 1 xc status
+	assert_status 1 xc status --verbose
 	assert_output '^  effect: +NOT FILTERING'
 	assert_output '^  bypassed on: +vrx$'
 	assert_error "^note: NOT FILTERING on 'vrx': .*; unload it there and load it again, .* --mode skb$"
@@ -66,7 +66,7 @@ test_bypass() {
 	case_begin 'as advised'
 	assert_status 0 xc unload vrx
 	assert_status 0 xc load vrx --mode skb
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output '^  effect: +filters$'
 	assert_output '^  bypassed on: +none$'
 	wait_for "packets that the filter sees" grows seen
@@ -89,7 +89,7 @@ test_burst_is_no_proof() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		begun=$(date +%s%N)
 		burst &
-		run xc status
+		run xc status --verbose
 		wait
 		[ $(($(cat "$STATE/burst_end") - begun)) -gt 2300000000 ] || break
 	done
@@ -107,7 +107,7 @@ sound() {
 	traffic_pid=$!
 	on_exit "kill $traffic_pid 2>/dev/null"
 	for _ in 1 2 3; do
-		assert_shows '^  bypassed on: +none$' xc status
+		assert_shows '^  bypassed on: +none$' xc status --verbose
 	done
 	xc metrics >"$STATE/metrics"
 	[ "$(value "xdp_cuckoo_interface_seen_packets_total{name=\"default\",interface=\"$2\",mode=\"$1\"}")" -gt 0 ] ||
@@ -136,7 +136,7 @@ test_sound_interfaces() {
 	case_begin nothing
 	ip -n "$RX" link set vrx up
 	assert_status 0 xc load vrx
-	assert_shows '^  bypassed on: +none$' xc status
+	assert_shows '^  bypassed on: +none$' xc status --verbose
 }
 
 # The slaves of a bond run the program, under their own numbers.
@@ -156,11 +156,11 @@ jumbo() {
 }
 
 program_name() {
-	xc status | awk '$1 == "vrx" { print $NF }' | xargs bpftool prog show id | sed -n '1s/.* name \([^ ]*\) .*/\1/p'
+	xc status --verbose | awk '$1 == "vrx" { print $NF }' | xargs bpftool prog show id | sed -n '1s/.* name \([^ ]*\) .*/\1/p'
 }
 
 grown() {
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_error "the MTU of 'vrx' has grown to 9000: .*; xdp-cuckoo load vrx fixes that, or says why it cannot$"
 	assert_output '^  mtu too large on: +vrx$'
 }
@@ -168,7 +168,7 @@ grown() {
 cured() {
 	assert_error "'vrx' now runs the program for frames of several buffers: its MTU has grown to 9000$"
 	assert_equal xdp_cuckoo_frags "$(program_name)" "program"
-	assert_shows '^  mtu too large on: +none$' xc status
+	assert_shows '^  mtu too large on: +none$' xc status --verbose
 	printf '%s\n' "drop listed ${PASSING#pass any }" | traffic || fail "a wrong verdict"
 }
 
@@ -181,7 +181,7 @@ test_grown_mtu() {
 		ip -n "$RX" link set vrx mtu 1500
 		assert_status 0 xc load vrx --mode native
 		ip -n "$RX" link set vrx mtu 3506
-		assert_shows '^  mtu too large on: +none$' xc status
+		assert_shows '^  mtu too large on: +none$' xc status --verbose
 		jumbo
 		grown
 		# shellcheck disable=SC2086 # words
@@ -193,7 +193,7 @@ test_grown_mtu() {
 	ip -n "$RX" link set vrx mtu 1500
 	assert_status 0 xc load vrx --mode skb
 	jumbo
-	assert_shows '^  mtu too large on: +none$' xc status
+	assert_shows '^  mtu too large on: +none$' xc status --verbose
 }
 
 # ---- refusals ----

@@ -114,7 +114,7 @@ test_beside_a_program_that_cannot_be_seen() {
 	expect drop
 	assert_fails 3 "'vtwo' runs an XDP program" contained panic --all
 	expect pass
-	assert_status 0 xc --name other status
+	assert_status 0 xc --name other status --verbose
 	grep -A 3 'name: *other' "$STATE/out" | grep -Eq 'panic: +no' || fail "the other one is in panic"
 	assert_status 3 contained unload --all
 	has_program vrx && fail "vrx runs the filter still"

@@ -90,7 +90,7 @@ assert_mends() {
 	assert_error 'have been repaired'
 	assert_shows "^vrx +$RULES +0 +0 +0\$" xc check
 	assert_equal '' "$(cat "$STATE/err")" "notes"
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output 'equal to the store'
 	assert_output "used slots: +$RULES\$"
 	assert_output 'slots: +1024$'

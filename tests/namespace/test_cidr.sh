@@ -100,7 +100,7 @@ test_whole_networks_need_no_probe() {
 		case_begin "$rule"
 		# shellcheck disable=SC2086 # words
 		assert_status 0 xc add $rule
-		assert_shows "mean probes ipv4: +$probes\$" xc status
+		assert_shows "mean probes ipv4: +$probes\$" xc status --verbose
 	done <<-'END'
 		0.5 128.0.0.0/1 timeout 1h
 		0 128.0.0.0/1
@@ -116,7 +116,7 @@ test_whole_networks_need_no_probe() {
 		# shellcheck disable=SC2086
 		assert_status 0 xc $command
 		assert_whole_networks drop
-		assert_shows 'mean probes ipv4: +0$' xc status
+		assert_shows 'mean probes ipv4: +0$' xc status --verbose
 	done
 	assert_status 0 xc del 128.0.0.0/8
 	assert_whole_networks drop
@@ -215,7 +215,7 @@ assert_equal_to_list() {
 }
 
 used_slots() {
-	xc status | awk '/used slots:/ { print $NF }'
+	xc status --verbose | awk '/used slots:/ { print $NF }'
 }
 
 test_changes_of_nested_prefixes() {

@@ -179,8 +179,8 @@ test_import() {
 		2001:db8::/32   # a comment
 		proto udp dport 53 comment "DNS; all # of it"
 	END
-	assert_shows 'added: +5' xc import "$STATE/list"
-	assert_shows 'kept: +5' xc import "$STATE/list"
+	assert_shows '\badded 5\b' xc import "$STATE/list"
+	assert_shows '\bkept 5\b' xc import "$STATE/list"
 	assert_equal 5 "$(xc list | wc -l)" "rules"
 	assert_status 0 xc flush
 	assert_status 0 xc import - <"$STATE/list"
@@ -191,22 +191,34 @@ test_import() {
 	assert_equal "$(cat "$STATE/listed")" "$(xc list)" "list, imported again"
 }
 
+# The result is one line. --quiet leaves that and the notes out, and keeps what is wrong.
+test_import_says_one_line_or_none() {
+	printf '%s\n' 192.0.2.1 192.0.2.2 bogus >"$STATE/list"
+	assert_status 2 xc import "$STATE/list"
+	assert_output '^added 2, updated 0, kept 0, removed 0, bad lines 1; 2 rules in [0-9.e-]+ s$'
+	assert_equal 1 "$(wc -l <"$STATE/out")" "lines"
+	assert_status 2 xc import "$STATE/list" --quiet
+	assert_equal '' "$(cat "$STATE/out")" "what --quiet prints"
+	assert_error "list:3: 'bogus'"
+	assert_equal 1 "$(wc -l <"$STATE/err")" "lines on standard error"
+}
+
 test_import_names_bad_lines_and_takes_the_good() {
 	printf '192.0.2.1\n192.0.2.999\n\n10.0.0.1/38\r\nbogus\n192.0.2.2' >"$STATE/list"
 	assert_status 2 xc import "$STATE/list"
 	assert_error "list:2: '192.0.2.999'"
 	assert_error "list:4: .*10.0.0.1/38"
 	assert_error "list:5: 'bogus'"
-	assert_output 'added: +2'
-	assert_output 'bad lines: +3'
+	assert_output '\badded 2\b'
+	assert_output '\bbad lines 3\b'
 	assert_equal 2 "$(xc list | wc -l)" "rules"
 	head -c 100000 /dev/urandom >"$STATE/noise"
 	assert_status 2 xc import "$STATE/noise"
 	assert_error 'more bad lines'
-	assert_error '^note: .*noise: no line is a rule; see the formats in xdp-cuckoo help import'
+	assert_error 'no line of .*noise is a rule; nothing was changed; see the formats in xdp-cuckoo help import'
 	assert_fails 3 'No such file or directory; name a file, or - for standard input$' xc import "$STATE/nosuch"
 	assert_fails 3 'directory' xc import "$STATE"
-	assert_status 0 xc import /dev/null
+	assert_status 0 xc import /dev/null --force
 }
 
 test_import_shows_its_progress_on_a_terminal() {

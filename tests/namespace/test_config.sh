@@ -118,12 +118,12 @@ test_up_and_down() {
 	assert_shows '^src 203.0.113.3 timeout (1d|23h59m)' xc list
 	# Again: nothing changes.
 	config '[filter]' 'interfaces = vrx' '[policy]' 'malformed = drop' '[list a]' "file = $STATE/a"
-	before=$(program_id vrx) generation=$(xc status | grep '^generation')
+	before=$(program_id vrx) generation=$(xc status --verbose | grep '^generation')
 	up 0
 	assert_output '^ *vrx +native +runs already$'
 	assert_output '^renewed tables: +0$'
 	assert_equal "$before" "$(program_id vrx)" "program"
-	assert_equal "$generation" "$(xc status | grep '^generation')" "changes"
+	assert_equal "$generation" "$(xc status --verbose | grep '^generation')" "changes"
 	# One list file has changed, and one is no longer named.
 	write_list a 5
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
@@ -232,17 +232,20 @@ test_where_none_is_filtered_all_keep_it() {
 test_empty_lists() {
 	printf '# nothing yet\n' >"$STATE/a"
 	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
-	assert_status 0 xc check-config --strict "$STATE/conf"
+	assert_fails 2 "list 'a': .*/a holds no rule; .* force = yes" xc check-config --strict "$STATE/conf"
+	up 2
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a" 'force = yes'
 	up 0
+	config '[filter]' 'interfaces = vrx' '[list a]' "file = $STATE/a"
 	printf '<html>\n' >"$STATE/a"
 	up 2
-	assert_error "list 'a': the file holds no rule"
+	assert_error "list 'a': no line of .*/a is a rule"
 	write_list a 1
 	up 0
 	printf '# nothing any more\n' >"$STATE/a"
 	for command in 'check-config --strict' up; do
 		# shellcheck disable=SC2086 # words
-		assert_fails 2 "list 'a': the file holds no rule" xc $command "$STATE/conf"
+		assert_fails 2 "list 'a': .*/a holds no rule" xc $command "$STATE/conf"
 	done
 	assert_verdict drop 203.0.113.1
 }
@@ -363,7 +366,7 @@ test_services_where_cpus_have_no_tick() {
 		assert_status 0 in_rx "$HELPERS/full_nohz" "$(may_choose_cpus xdp-cuckoo@.service)" \
 			"$TOOL" --state "$STATE/store" up "$STATE/conf"
 		assert_verdict drop 203.0.113.1 203.0.113.2
-		assert_status 0 xc flush
+		assert_status 0 xc flush --force
 	done
 	xc add 203.0.113.0/25 timeout 1s >/dev/null
 	sleep 1.1
@@ -386,7 +389,7 @@ test_the_table_becomes_what_the_file_says() {
 		up 0
 		assert_output '^renewed tables: +1$'
 		[ "$before" != "$(program_id vrx)" ] || fail "the same program"
-		assert_shows "^  table: +${kind#*:}\$" xc status
+		assert_shows "^  table: +${kind#*:}\$" xc status --verbose
 		assert_verdict drop 203.0.113.1 203.0.113.2 pass 203.0.113.3
 		assert_status 0 xc check
 		up 0

@@ -34,13 +34,13 @@ test_confirmed_load_stays() {
 	assert_output 'confirm within seconds: +90'
 	assert_error "^note: this is undone at [0-9:]{8} unless you type before: xdp-cuckoo --state $STATE/store confirm\$"
 	watchdog
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_error 'UNCONFIRMED: passes everything in [0-9ms]+ unless xdp-cuckoo confirm comes before'
 	assert_output 'unconfirmed: +yes'
 	expect drop
 	assert_shows 'confirmed: default' xc confirm
 	assert_fails 1 'nothing waits to be confirmed' xc confirm
-	assert_shows 'unconfirmed: +no' xc status
+	assert_shows 'unconfirmed: +no' xc status --verbose
 	watchdog_has_ended
 	expect drop
 	assert_equal 0 "$(counted unconfirmed passed)" "packets passed for want of a confirmation"
@@ -62,7 +62,7 @@ test_what_to_type() {
 	assert_status 0 xc --name web load vrx --confirm 1s
 	assert_error "type before: xdp-cuckoo --name web --state $STATE/store confirm\$"
 	await '! has_program vrx'
-	assert_shows '"confirm_within_seconds": 1' xc --json load vrx --confirm 1s
+	assert_shows '"confirm_within_s": 1' xc --json load vrx --confirm 1s
 	await '! has_program vrx'
 }
 
@@ -247,7 +247,7 @@ test_resized_while_it_waits() {
 	xc load vrx --confirm 30s >/dev/null 2>&1
 	watchdog
 	assert_status 0 xc resize 5000
-	assert_shows 'unconfirmed: +yes' xc status
+	assert_shows 'unconfirmed: +yes' xc status --verbose
 	assert_status 0 xc confirm
 	assert_shows 'effect: +filters$' xc status
 }
@@ -274,7 +274,7 @@ test_confirmed_import_stays() {
 	assert_error "undone at [0-9:]{8} unless you type before: xdp-cuckoo"
 	watchdog
 	expect drop
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output 'unconfirmed: +yes'
 	assert_output 'unconfirmed change:'
 	new=$(rules)
@@ -416,7 +416,7 @@ test_import_and_reboot() {
 	watchdog
 	kill -9 "$WATCHDOG"
 	xc unload vrx >/dev/null
-	await 'xc --json status | grep -q "\"seconds_left\": 0\.0$"'
+	await 'xc --json status | grep -q "\"left_s\": 0\.0$"'
 	assert_status 0 xc load vrx
 	assert_equal "$old" "$(rules)" "rules"
 	assert_shows 'effect: +filters$' xc status
@@ -553,7 +553,7 @@ import_unwatched() {
 	xc import "$@" --confirm 1s >/dev/null 2>&1
 	watchdog
 	kill -9 "$WATCHDOG"
-	await 'xc --json status | grep -q "\"seconds_left\": 0\.0$"'
+	await 'xc --json status | grep -q "\"left_s\": 0\.0$"'
 }
 
 # kinds SRC DST ACTION: 24 rules, each of a kind of its own.
@@ -598,7 +598,7 @@ test_kinds_taken_meanwhile() {
 	run xc add src 198.51.100.1 dst 10.99.0.9 action pass
 	xc list | grep -qx 'src 198.51.100.1 dst 10.99.0.9' && skip "this machine was too slow: the time was over at once"
 	assert_equal 0 "$STATUS" "exit status"
-	await 'xc --json status | grep -q "\"seconds_left\": 0\.0$"'
+	await 'xc --json status | grep -q "\"left_s\": 0\.0$"'
 	assert_status 0 xc del src 198.51.100.1
 	assert_error "is undone, except for 1 earlier rule: 'src 198.51.100.1 dst 10.99.0.9': 32 kinds of rule"
 	assert_equal 31 "$(xc list | wc -l)" "rules"

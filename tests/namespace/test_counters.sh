@@ -107,7 +107,7 @@ assert_within() {
 
 # dropped: "PACKETS BYTES" that the program has counted as dropped by a rule.
 dropped() {
-	xc stats | awk '/^drop rule / { print $(NF - 1), $NF }'
+	xc stats | awk '/^drop-rule / { print $(NF - 1), $NF }'
 }
 
 # A processor counts packet by packet what it saves up in 64 jiffies (at most 0.64 s), and a flood by sample.
@@ -182,7 +182,7 @@ test_counts_stay_while_entries_move() {
 	send_steps 100
 	assert_steps 100 1
 	sources 1000 860 | xc import - >/dev/null
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output '^ *slots: +1024$'
 	assert_output '^ *moves: +[1-9][0-9]'
 	assert_steps 100 1
@@ -217,7 +217,7 @@ test_counts_go_on_in_a_larger_table() {
 	sources 0 100 | xc import - >/dev/null
 	send_steps 100
 	sources 1000 2000 | xc import - >/dev/null
-	assert_shows '^ *slots: +4096$' xc status
+	assert_shows '^ *slots: +4096$' xc status --verbose
 	assert_steps 100 1
 	send_steps 100
 	assert_status 0 xc resize 20000

@@ -20,7 +20,7 @@ test_writers_at_once() {
 		wait "$writer" || fail "a writer failed"
 	done
 	assert_equal 200 "$(xc list | wc -l)" "rules"
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output '^generation: +200$'
 	assert_output 'used slots: +200$'
 	assert_output 'equal to the store'
@@ -59,7 +59,7 @@ every_acknowledged_rule_holds() {
 	sort -u "$STATE/acknowledged" >"$STATE/expected"
 	xc list | sort >"$STATE/listed"
 	assert_equal '' "$(comm -23 "$STATE/expected" "$STATE/listed")" "acknowledged, not listed"
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output 'equal to the store'
 	assert_output "used slots: +$(wc -l <"$STATE/listed")\$"
 	sed 's/^src /drop listed proto udp src /; s/$/ dst 198.51.100.7 sport 1 dport 2/' "$STATE/listed" | traffic ||
@@ -103,7 +103,7 @@ test_kill_9_while_importing() {
 		assert_status 0 xc add "192.0.2.$round"
 		rules=$(xc list | wc -l)
 		[ "$rules" -eq 1 ] || [ "$rules" -eq 200001 ] || fail "half of an import is stored: $rules rules"
-		assert_status 0 xc status
+		assert_status 0 xc status --verbose
 		assert_output 'equal to the store'
 		assert_output "used slots: +$rules\$"
 		import_is_whole "$rules"
@@ -203,7 +203,7 @@ test_interrupted_import_changes_nothing() {
 	assert_equal 3 "$STATUS" "status of the interrupted import"
 	assert_error 'interrupted: nothing was changed'
 	assert_prints '' xc list
-	assert_shows 'used slots: +0$' xc status
+	assert_shows 'used slots: +0$' xc status --verbose
 }
 
 run_tests "$0" "$@"

@@ -70,7 +70,7 @@ scrape() {
 
 # steady FILE: the metrics without those that the host's own IPv6 packets change.
 steady() {
-	grep -v 'outcome="no rule"' "$1"
+	grep -v 'outcome="no-rule"' "$1"
 }
 
 test_a_scrape_is_what_metrics_prints() {
@@ -92,21 +92,21 @@ test_values_follow_traffic_and_filters() {
 	assert_equal 'xdp_cuckoo_build_info{version="0.1.0"} 1' "$(grep -v '^#' "$STATE/metrics")" "samples"
 	filter_some
 	scrape
-	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'
 	assert_value 2 'xdp_cuckoo_rules{name="default"}'
 	send_from 0 vtx vrx 1 >/dev/null 2>&1 || :
 	xc del 192.0.2.0/24 timeout 1h >/dev/null
 	xc resize 50000 >/dev/null 2>&1
 	echo 'drop listed proto udp src 203.0.113.7 dst 198.18.0.1 sport 1 dport 2' | traffic || fail "a wrong verdict"
 	scrape
-	assert_value 32 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+	assert_value 32 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'
 	assert_value 1 'xdp_cuckoo_rules{name="default"}'
 	xc unload vrx >/dev/null
 	scrape
 	assert_equal 1 "$(grep -vc '^#' "$STATE/metrics")" "samples without a filter"
 	xc load vrx >/dev/null
 	scrape
-	assert_value 0 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+	assert_value 0 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'
 	end_by INT
 }
 
@@ -186,7 +186,7 @@ test_garbage_and_slow_clients() {
 	wait_for "the end of slow clients" grep -q '^closed' "$HELD"
 	wait_for "the end of slow clients" grep -q '^closed' "$first_held"
 	assert_answer 200 GET /metrics
-	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'
 	end_by TERM
 }
 
@@ -215,7 +215,7 @@ test_a_store_that_cannot_be_read() {
 	for _ in 1 2; do
 		scrape
 		assert_value 0 'xdp_cuckoo_store_readable{name="default"}'
-		assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+		assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'
 	done
 	assert_equal 1 "$(grep -c "^note: no rules of 'default': " "$STATE/exporter.err")" "notes"
 	end_by TERM
@@ -323,7 +323,7 @@ test_prometheus_reads_it() {
 	WAIT_LOG=$STATE/prometheus.log
 	wait_for "a scrape" query 'xdp_cuckoo_build_info'
 	assert_equal 1 "$(query up)" "up"
-	assert_equal 30 "$(query 'xdp_cuckoo_packets_total{outcome="drop rule",verdict="drop"}')" "packets dropped"
+	assert_equal 30 "$(query 'xdp_cuckoo_packets_total{outcome="drop-rule",verdict="drop"}')" "packets dropped"
 	assert_equal 2 "$(query 'xdp_cuckoo_table_used_slots{name="default"}')" "slots that are filled"
 }
 

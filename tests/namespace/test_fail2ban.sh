@@ -93,6 +93,11 @@ is_banned() {
 	f2b client get "$1" banip | grep -Fqw -- "$2" && xc list | grep -Fq "src $2 "
 }
 
+# has_listed LIST ADDRESS
+has_listed() {
+	xc list --list "$1" | grep -Fqw -- "$2"
+}
+
 is_not_listed() {
 	! xc list | grep -Fq "src $1 "
 }
@@ -240,9 +245,37 @@ test_bans_twice_and_unbans_of_nothing() {
 	wait_for "bans" is_banned all 192.0.2.67
 	wait_for "bans" is_banned all 192.0.2.66
 	xc del 192.0.2.67 >/dev/null
+	xc del 192.0.2.66 >/dev/null
 	f2b client set all unbanip 192.0.2.67 >/dev/null
 	f2b client set all unbanip 192.0.2.66 >/dev/null
-	wait_for "the unban" sh -c "! '$TOOL' --state '$STATE/store' list | grep -q 192.0.2"
+	assert_prints '' xc list
+	assert_no_errors
+}
+
+# A ban that ends, or a jail that stops, leaves what you, a feed or another jail blocks.
+test_bans_leave_the_rules_of_others() {
+	configure
+	sed -i '/^.proxy.$/a banaction = %(banaction_allports)s' "$STATE/etc/jail.local"
+	xc load vrx >/dev/null
+	xc add 192.0.2.66 comment mine >/dev/null
+	printf '192.0.2.67\n198.51.100.0/24\n' >"$STATE/feed"
+	xc import "$STATE/feed" --list feed >/dev/null 2>&1
+	server_start
+	attack all 192.0.2.66 192.0.2.67 192.0.2.68 192.0.2.69
+	attack proxy 192.0.2.68
+	wait_for "bans" is_banned all 192.0.2.69
+	wait_for "bans" is_banned proxy 192.0.2.68
+	assert_shows 'fail2ban-all +4 ' xc lists
+	assert_shows 'fail2ban-proxy +1 ' xc lists
+	for address in 66 67 68 69; do
+		f2b client set all unbanip 192.0.2.$address >/dev/null
+	done
+	assert_verdict drop 192.0.2.66 192.0.2.67 192.0.2.68 198.51.100.1 pass 192.0.2.69
+	attack all 192.0.2.67
+	wait_for "the second ban" has_listed fail2ban-all 192.0.2.67
+	server_stop
+	assert_verdict drop 192.0.2.66 192.0.2.67 198.51.100.1 pass 192.0.2.68
+	assert_equal 3 "$(xc list | wc -l)" "rules after the stop"
 	assert_no_errors
 }
 

@@ -216,7 +216,7 @@ test_read_only_disk() {
 	mount -o remount,bind,ro "$STATE/store" 2>/dev/null || skip "nothing may be mounted read-only here"
 	refused 3 'store .*: Read-only file system: name another directory with --state' xc add 192.0.2.77
 	assert_shows '^src 192.0.2.66$' xc list
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_status 0 xc panic
 	assert_status 0 xc panic off
 	mount -o remount,bind,rw "$STATE/store"

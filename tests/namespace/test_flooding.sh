@@ -26,7 +26,7 @@ hash_key() {
 # assert_rebuilt KEY SLOTS: the hash key differs from KEY, the size is SLOTS, and check finds nothing.
 assert_rebuilt() {
 	[ "$(hash_key)" != "$1" ] || fail "the hash key is the same as before"
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output "slots: +$2\$"
 	assert_output 'equal to the store'
 	assert_status 0 xc check

@@ -56,7 +56,7 @@ test_a_geometry_of_nonsense() {
 	xc add 192.0.2.7 >/dev/null 2>&1
 	assert_status 0 xc load vrx
 	in_rx "$HELPERS/foreign" config geometry || fail "no filter"
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_fails 3 'cannot use a table of' xc add 192.0.2.8
 	assert_status 0 xc unload vrx
 }

@@ -21,7 +21,7 @@ load_format() {
 	# shellcheck disable=SC2086 # words
 	assert_shows "^table: +$FORMAT_NAME\$" xc load vrx $FORMAT_OPTIONS "$@"
 	loaded_bytes=$(field 'table bytes')
-	assert_shows "^ *table: +$FORMAT_NAME\$" xc status
+	assert_shows "^ *table: +$FORMAT_NAME\$" xc status --verbose
 	assert_equal "$loaded_bytes" "$(field 'table bytes')" "bytes, by load and by status"
 	assert_equal yes "$(field 'spare table')" "spare table"
 	# Two tables and their hints; and a map that the format does not need has one element, of 16 bytes at most.
@@ -35,7 +35,7 @@ judge_rate() {
 	expect_false_positives "$INNOCENT"
 	{ [ "$FALSE_POSITIVES" -ge "$LEAST" ] && [ "$FALSE_POSITIVES" -le "$MOST" ]; } ||
 		fail "$FALSE_POSITIVES false positives, expected $EXPECTED ($LEAST to $MOST)"
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	awk -v told="$(field 'false positive rate ipv4')" -v expected="$EXPECTED" -v flows="$INNOCENT" '
 	BEGIN {
 		off = told - expected / flows

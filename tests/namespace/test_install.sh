@@ -29,10 +29,12 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo@.service
 		./opt/xc/lib/xdp-cuckoo/fail2ban-action.conf
 		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer
+		./opt/xc/lib/xdp-cuckoo/xdp-cuckoo-notify
 		./opt/xc/lib/xdp-cuckoo/xdp_cuckoo.bpf.o
 		./opt/xc/sbin/xdp-cuckoo
 		./opt/xc/share/bash-completion/completions/xdp-cuckoo
 		./opt/xc/share/doc/xdp-cuckoo/default.conf
+		./opt/xc/share/doc/xdp-cuckoo/integrations.md
 		./opt/xc/share/man/man5/xdp-cuckoo-rules.5
 		./opt/xc/share/man/man5/xdp-cuckoo.conf.5
 		./opt/xc/share/man/man7/xdp-cuckoo.7
@@ -51,7 +53,8 @@ test_install_and_uninstall() {
 		"$STATE/root/opt/xc/lib/systemd/system/xdp-cuckoo-exporter.service" || fail "the exporter's path"
 	# The bouncer finds the tool that it was installed with.
 	assert_status 0 in_rx env XDP_CUCKOO_OPTIONS="--state $STATE/store" \
-		"$STATE/root/opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer" add 192.0.2.1 60 x
+		"$STATE/root/opt/xc/lib/xdp-cuckoo/xdp-cuckoo-bouncer" add 192.0.2.1 60 x \
+		'{"duration":"1m0s","scenario":"x","scope":"Ip","type":"ban","value":"192.0.2.1"}'
 	assert_equal 1 "$(xc list | wc -l)" "rules"
 	install_to uninstall
 	assert_equal '' "$(files)" "files left"

@@ -274,10 +274,10 @@ test_samples_and_counts_of_lists() {
 	grep -v '^ready\|^seen\|packets\|^no list' "$STATE/seen" | sort >"$STATE/samples"
 	diff - "$STATE/samples" <<-'END' || fail "samples"
 		: dropped by policy (malformed) , 58 of 58 bytes, type 0800
-		proto tcp src 2001:db8::5 sport 5 dst fd99::2 dport 80: dropped by rule (drop rule) src 2001:db8::/32, 90 of 90 bytes, type 86dd
-		proto udp src 192.0.2.66 sport 1 dst 10.99.0.2 dport 2: dropped by rule (drop rule) src 192.0.2.66, 58 of 58 bytes, type 0800
-		proto udp src 192.0.2.66 sport 1 dst 10.99.0.2 dport 3: dropped by rule (drop rule) src 192.0.2.66, 58 of 58 bytes, type 0800
-		proto udp src 198.51.100.9 sport 1 dst 10.99.0.2 dport 2: would drop by rule (monitor rule) src 198.51.100.0/24 action monitor, 58 of 58 bytes, type 0800
+		proto tcp src 2001:db8::5 sport 5 dst fd99::2 dport 80: dropped by rule (drop-rule) src 2001:db8::/32, 90 of 90 bytes, type 86dd
+		proto udp src 192.0.2.66 sport 1 dst 10.99.0.2 dport 2: dropped by rule (drop-rule) src 192.0.2.66, 58 of 58 bytes, type 0800
+		proto udp src 192.0.2.66 sport 1 dst 10.99.0.2 dport 3: dropped by rule (drop-rule) src 192.0.2.66, 58 of 58 bytes, type 0800
+		proto udp src 198.51.100.9 sport 1 dst 10.99.0.2 dport 2: would drop by rule (monitor-rule) src 198.51.100.0/24 action monitor, 58 of 58 bytes, type 0800
 	END
 	diff - "$STATE/counts" <<-'END' || fail "counts"
 		seen 5 limited 0 lost 0

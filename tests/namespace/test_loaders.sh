@@ -12,13 +12,13 @@ adopts_and_filters() {
 	assert_shows 'not set up' xc status
 	assert_notes "adopted the filter on vrx as 'default'" xc add 192.0.2.1
 	printf '%s\n' "$BLOCKED" "$INNOCENT" | traffic || fail "wrong verdicts after the first add"
-	assert_shows '^drop rule .* 1 +[0-9]+$' xc stats
+	assert_shows '^drop-rule .* 1 +[0-9]+$' xc stats
 	remember
 }
 
 # program_of IFACE: the id of the filter's program there, also behind a dispatcher.
 program_of() {
-	xc status | awk -v iface="$1" '$1 == iface { print $NF }'
+	xc status --verbose | awk -v iface="$1" '$1 == iface { print $NF }'
 }
 
 # maps_of PROGRAM: the ids of its maps.
@@ -164,10 +164,10 @@ test_xdp_loader_beside_others() {
 	assert_notes "adopted the filter on vrx as 'default'" xc add 192.0.2.1
 	remember
 	send_beside pass drop drop
-	assert_equal 1 "$(counted 'drop rule')" "packets that the filter dropped"
+	assert_equal 1 "$(counted 'drop-rule')" "packets that the filter dropped"
 	load_beside "$HELPERS/beside.bpf.o" before
 	send_beside drop drop drop
-	assert_equal 2 "$(counted 'drop rule')" "packets that the filter dropped"
+	assert_equal 2 "$(counted 'drop-rule')" "packets that the filter dropped"
 	assert_equal "$PROGRAM" "$(program_of vrx)" "the filter's program"
 	in_rx xdp-loader unload vrx -i "$(id_of after)"
 	send_beside drop pass drop
@@ -301,7 +301,7 @@ test_no_ethernet_header() {
 		assert_shows 'running: +none' xc status
 	done
 	assert_status 0 xc load tap0
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_equal '' "$(cat "$STATE/err")" "notes"
 	ip -n "$RX" link set dev tun0 xdpgeneric obj "$OBJECT" sec xdp
 	assert_notes "^note: 'tun0' has no Ethernet header" xc status

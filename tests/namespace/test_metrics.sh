@@ -16,12 +16,12 @@ test_nothing_runs() {
 test_values() {
 	filter_some
 	read_metrics
-	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
-	assert_value 1740 'xdp_cuckoo_bytes_total{name="default",outcome="drop rule",verdict="drop"}'
+	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'
+	assert_value 1740 'xdp_cuckoo_bytes_total{name="default",outcome="drop-rule",verdict="drop"}'
 	# The host's own IPv6 packets count, too.
-	[ "$(value 'xdp_cuckoo_packets_total{name="default",outcome="no rule",verdict="pass"}')" -ge 12 ] ||
+	[ "$(value 'xdp_cuckoo_packets_total{name="default",outcome="no-rule",verdict="pass"}')" -ge 12 ] ||
 		fail "packets that passed are not counted"
-	assert_value 0 'xdp_cuckoo_packets_total{name="default",outcome="pass rule",verdict="pass"}'
+	assert_value 0 'xdp_cuckoo_packets_total{name="default",outcome="pass-rule",verdict="pass"}'
 	assert_value 2 'xdp_cuckoo_rules{name="default"}'
 	assert_value 1 'xdp_cuckoo_timed_rules{name="default"}'
 	assert_value 2 'xdp_cuckoo_table_used_slots{name="default"}'
@@ -48,8 +48,8 @@ test_interfaces() {
 	row2=$(row vrx2)
 	xc unload vrx2 >/dev/null
 	read_metrics
-	assert_value 30 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx\",row=\"$row\",outcome=\"drop rule\",verdict=\"drop\"}"
-	assert_value 1160 "xdp_cuckoo_interface_bytes_total{name=\"default\",interface=\"-\",row=\"$row2\",outcome=\"drop rule\",verdict=\"drop\"}"
+	assert_value 30 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx\",row=\"$row\",outcome=\"drop-rule\",verdict=\"drop\"}"
+	assert_value 1160 "xdp_cuckoo_interface_bytes_total{name=\"default\",interface=\"-\",row=\"$row2\",outcome=\"drop-rule\",verdict=\"drop\"}"
 	for family in packets bytes; do
 		awk -v family="xdp_cuckoo_interface_${family}_total{" -v whole="xdp_cuckoo_${family}_total{" '
 			index($0, family) == 1 { parts += $NF }
@@ -59,7 +59,7 @@ test_interfaces() {
 	# While the interface was gone it had a series of its own, so no series jumps.
 	xc load vrx2 >/dev/null
 	read_metrics
-	assert_value 20 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx2\",row=\"$row2\",outcome=\"drop rule\",verdict=\"drop\"}"
+	assert_value 20 "xdp_cuckoo_interface_packets_total{name=\"default\",interface=\"vrx2\",row=\"$row2\",outcome=\"drop-rule\",verdict=\"drop\"}"
 	! grep -q 'interface="-"' "$STATE/metrics" || fail "$(grep 'interface="-".* [1-9]' "$STATE/metrics")"
 }
 
@@ -72,7 +72,7 @@ test_odd_names_of_interfaces() {
 	read_metrics
 	python3 -c 'open(__import__("sys").argv[1], encoding="utf-8").read()' "$STATE/metrics" || fail "not UTF-8"
 	assert_value 1 'xdp_cuckoo_interface_info{name="default",interface="v??",mode="native"}'
-	assert_value 0 'xdp_cuckoo_interface_packets_total{name="default",interface="v??",row="'"$row"'",outcome="drop rule",verdict="drop"}'
+	assert_value 0 'xdp_cuckoo_interface_packets_total{name="default",interface="v??",row="'"$row"'",outcome="drop-rule",verdict="drop"}'
 	assert_shows '"interface": "v[?][?]", *$' xc status --json
 	assert_shows '^v[?][?] ' xc stats --by interface
 }
@@ -98,8 +98,8 @@ test_filters_of_several_names() {
 	read_metrics
 	assert_value 1 'xdp_cuckoo_rules{name="web"}'
 	assert_value 2 'xdp_cuckoo_rules{name="default"}'
-	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
-	assert_value 0 'xdp_cuckoo_packets_total{name="web",outcome="drop rule",verdict="drop"}'
+	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'
+	assert_value 0 'xdp_cuckoo_packets_total{name="web",outcome="drop-rule",verdict="drop"}'
 	assert_value 1 'xdp_cuckoo_interface_info{name="web",interface="vweb",mode="native"}'
 	value 'xdp_cuckoo_false_positive_ratio{name="web",family="ipv4"}' | awk '{ exit !($1 > 1e-18) }' ||
 		fail "a compact table has no false positives: $(grep false_positive "$STATE/metrics")"
@@ -127,6 +127,26 @@ test_lists() {
 	read_metrics
 	assert_equal '' "$(value 'xdp_cuckoo_list_rules{name="default",list="first"}')" "rules of a list that is deleted"
 	assert_value 1 'xdp_cuckoo_list_rules{name="default",list="second"}'
+}
+
+# A list that is fed rule by rule has no time of an import, so no alert calls it old.
+test_what_lists_matched() {
+	filter_some
+	xc add 203.0.113.7 --list bans >/dev/null
+	printf '203.0.113.7\n203.0.113.8 action pass\n' | xc import - --list feed >/dev/null
+	read_metrics
+	for list in - bans feed; do
+		assert_value 30 "xdp_cuckoo_list_matched_packets{name=\"default\",list=\"$list\",action=\"drop\"}"
+		assert_value 1740 "xdp_cuckoo_list_matched_bytes{name=\"default\",list=\"$list\",action=\"drop\"}"
+	done
+	assert_value 0 'xdp_cuckoo_list_matched_packets{name="default",list="feed",action="pass"}'
+	assert_value 1 'xdp_cuckoo_list_rules{name="default",list="bans"}'
+	assert_equal '' "$(value 'xdp_cuckoo_list_import_timestamp_seconds{name="default",list="bans"}')" "an import"
+	xc unload --all >/dev/null 2>&1
+	xc load vrx --no-counters >/dev/null
+	read_metrics
+	! grep -q '^xdp_cuckoo_list_matched_packets{' "$STATE/metrics" || fail "counts of a table that does not count"
+	assert_value 2 'xdp_cuckoo_list_rules{name="default",list="feed"}'
 }
 
 # As many as there can be, by the longest names.
@@ -160,7 +180,7 @@ test_store_that_was_cut_short() {
 		truncate -s "$bytes" "$STATE/store/default/data.mdb"
 		read_metrics
 		assert_error "^note: no rules of 'default': .*data.mdb (has been cut short|is damaged)"
-		assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+		assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'
 		assert_value 0 'xdp_cuckoo_store_readable{name="default"}'
 		assert_equal '' "$(value 'xdp_cuckoo_rules{name="default"}')" "rules"
 	done
@@ -204,15 +224,29 @@ test_promtool_finds_nothing() {
 	assert_equal '' "$(cat "$STATE/out" "$STATE/err")" "what it says"
 }
 
-# The words of `help stats`, each with what it means.
-test_help_tells_the_outcomes() {
+# A packet of a drop rule never passes, one of a pass rule is never dropped. Where nothing is looked up, everything passes.
+test_series_that_cannot_grow_are_absent() {
+	xc load vrx >/dev/null
 	read_metrics
-	"$TOOL" help stats | sed -n 's/^  \([a-zA-Z][a-zA-Z ]*[^ ]\)   *\([^ ].*\)/\1 (\2)/p' >"$STATE/words"
-	[ "$(wc -l <"$STATE/words")" -ge 12 ] || fail "outcomes not found"
-	while read -r words; do
-		grep '^# HELP xdp_cuckoo_packets_total ' "$STATE/metrics" | grep -qF " $words" || fail "no '$words'"
-	done <"$STATE/words"
-	assert_output '^# HELP xdp_cuckoo_packets_total .* would drop \([^()]*\)[.]$'
+	assert_equal 28 "$(grep -c '^xdp_cuckoo_packets_total' "$STATE/metrics")" "series"
+	for series in 'drop-rule",verdict="pass' 'pass-rule",verdict="drop' 'panic",verdict="drop' 'monitor-rule",verdict="drop' 'not-set-up",verdict="would-drop'; do
+		! grep -q "outcome=\"$series\"" "$STATE/metrics" || fail "$series"
+	done
+	for series in 'drop-rule",verdict="would-drop' 'no-rule",verdict="drop' 'panic",verdict="pass'; do
+		grep -q "^xdp_cuckoo_packets_total.*outcome=\"$series\"" "$STATE/metrics" || fail "no $series"
+	done
+}
+
+# Queries and configuration name outcomes as metrics do: without spaces.
+test_names_have_no_spaces() {
+	xc load vrx >/dev/null
+	read_metrics
+	assert_equal '' "$(grep -Eo '(outcome|verdict)="[^"]*[^a-z"-][^"]*"' "$STATE/metrics")" "labels with other characters"
+	grep -o 'outcome="[^"]*"' "$STATE/metrics" | sort -u | sed 's/.*="//; s/"//' >"$STATE/outcomes"
+	"$TOOL" help stats | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' | sort | diff "$STATE/outcomes" - || fail "help stats has others"
+	xc policy | sed '1d; s/ .*//' | sort | comm -13 "$STATE/outcomes" - >"$STATE/only"
+	assert_equal '' "$(cat "$STATE/only")" "outcomes that only policy knows"
+	assert_equal '' "$(sed -n 's/^# HELP [^ ]* //p' "$STATE/metrics" | awk 'length > 80')" "long help"
 }
 
 # Each family is described once, before its samples, and each sample appears once.
@@ -238,8 +272,8 @@ for family in json.load(open(sys.argv[1])):
     for sample in family["samples"]:
         labels = ",".join("%s=\"%s\"" % (name, value) for name, value in sample["labels"].items())
         print(family["metric"] + "{" + labels + "}", "%.5g" % sample["value"])' "$STATE/json" |
-		grep -v 'outcome="no rule"' >"$STATE/expected"
-	grep -v -e '^#' -e 'outcome="no rule"' "$STATE/metrics" | awk '{ sub(/ [^ ]*$/, sprintf(" %.5g", $NF)); print }' |
+		grep -v 'outcome="no-rule"' >"$STATE/expected"
+	grep -v -e '^#' -e 'outcome="no-rule"' "$STATE/metrics" | awk '{ sub(/ [^ ]*$/, sprintf(" %.5g", $NF)); print }' |
 		diff "$STATE/expected" - || fail "text and JSON differ"
 }
 
@@ -278,7 +312,7 @@ test_node_exporter() {
 	wait_for "the node exporter" fetch
 	fetch >"$STATE/metrics"
 	assert_value 0 node_textfile_scrape_error
-	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop rule",verdict="drop"}'
+	assert_value 30 'xdp_cuckoo_packets_total{name="default",outcome="drop-rule",verdict="drop"}'
 	assert_equal "$(grep -vc '^#' "$STATE/textfiles/xdp-cuckoo.prom")" "$(grep -c '^xdp_cuckoo_' "$STATE/metrics")" \
 		"samples that it serves"
 }

@@ -323,7 +323,7 @@ test_pipes() {
 
 # sampling FIELD: of the filter's maps: `listener` of the config, `seen` by all CPUs.
 sampling() {
-	for map in $(bpftool prog show id "$(xc status | awk '$1 == "vrx" { print $NF }')" |
+	for map in $(bpftool prog show id "$(xc status --verbose | awk '$1 == "vrx" { print $NF }')" |
 		sed -n 's/.* map_ids \([0-9,]*\).*/\1/p' | tr ',' ' '); do
 		bpftool map show id "$map" | grep -Eq 'name xc_(config|sampling) ' && bpftool -j map dump id "$map"
 	done | grep -Eo "\"$1\": *[0-9]+" | awk -F: '{ sum += $2 } END { printf "%.0f\n", sum }'

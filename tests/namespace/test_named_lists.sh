@@ -59,17 +59,17 @@ test_a_refresh_leaves_the_others() {
 	for dry in --dry-run ''; do
 		# shellcheck disable=SC2086 # a word, or none
 		refresh a $dry
-		assert_output '^added: +1$'
-		assert_output '^kept: +1$'
-		assert_output '^removed: +1$'
-		assert_output '^left to others: +2$'
+		assert_output '\badded 1\b'
+		assert_output '\bkept 1\b'
+		assert_output '\bremoved 1\b'
+		assert_output '\bleft to others 2\b'
 	done
 	holds '2 8' '3 4 5 6' '2 3 4 5 6 7 8'
 	write_list b 8
 	refresh b
 	holds '2 8' '8' '2 4 7 8'
 	refresh b
-	assert_output '^kept: +1$'
+	assert_output '\bkept 1\b'
 	# Without --replace it grows.
 	write_list b 9
 	assert_status 0 xc import "$STATE/b" --list b
@@ -95,9 +95,9 @@ test_delete_a_list() {
 
 test_del_and_add_beside_lists() {
 	two_lists
-	assert_notes 'these lists have it: a, b; their next import brings it back' xc del 203.0.113.3
+	assert_notes 'these lists had it: a, b; the next import of a list brings it back' xc del 203.0.113.3
 	assert_status 0 xc del 203.0.113.7
-	! grep -q 'lists have it' "$STATE/err" || fail "a note about no list"
+	! grep -q 'lists had it' "$STATE/err" || fail "a note about no list"
 	holds '1 2 4' '4 5 6' '1 2 4 5 6'
 	refresh a
 	holds '1 2 3 4' '4 5 6' '1 2 3 4 5 6'
@@ -183,7 +183,7 @@ test_replace_of_all_spares_lists() {
 	# Lists without rules block nothing.
 	assert_status 0 xc import "$STATE/new" --replace
 	refresh a
-	assert_status 0 xc flush
+	assert_status 0 xc flush --force
 	assert_shows '^a +0 ' xc lists
 }
 
@@ -261,23 +261,182 @@ test_kill_9_while_a_list_is_imported() {
 test_wrong_usage() {
 	write_list a 1
 	for words in 'import LIST --list -x' 'import LIST --list a/b' 'lists purge' 'lists delete' 'lists --force' \
-		'add 192.0.2.1 --list a' 'lists delete a --dry-run --confirm 1s'; do
+		'add 192.0.2.1 --list a/b' 'add 192.0.2.1 list' 'add 192.0.2.1 list a list a' \
+		'lists delete a --dry-run --confirm 1s' 'import LIST --set x' 'import LIST --action allow' \
+		'import LIST --monitor-only --action pass'; do
 		case_begin "$words"
 		# shellcheck disable=SC2046 # words
 		assert_status 2 xc $(echo "$words" | sed "s,LIST,$STATE/a,")
 	done
-	for words in 'list --list a' 'export --list a' 'lists delete a'; do
+	for words in 'list --list a' 'export --list a' 'lists delete a' 'flush --list a' 'del 192.0.2.1 --list a' \
+		'test 192.0.2.1 list a'; do
 		case_begin "$words"
 		# shellcheck disable=SC2086 # words
 		assert_fails 1 "no list 'a'; see xdp-cuckoo lists" xc $words
 	done
-	case_begin "an empty file"
+}
+
+# A failed download is no import: the rules stay, and the time of the last import. Other files do not help.
+test_a_file_without_a_rule_is_refused() {
+	write_list a 1
+	write_list good 2
+	printf '# nothing\n\n' >"$STATE/comments"
+	echo '<html>404</html>' >"$STATE/html"
+	: >"$STATE/empty"
 	refresh a
-	: >"$STATE/a"
-	assert_fails 2 "would delete all of the list 'a'" xc import "$STATE/a" --list a --replace
+	xc lists --json >"$STATE/before"
+	sleep 1.1 # the time of an import has seconds
+	for file in empty comments; do
+		for words in '--list a --replace' '--list a' '--list a --replace --dry-run' ''; do
+			case_begin "$file $words"
+			# shellcheck disable=SC2086 # words
+			assert_fails 2 "/$file holds no rule; nothing was changed; .* --force" xc import "$STATE/good" "$STATE/$file" $words
+		done
+	done
+	assert_status 2 xc import "$STATE/html" --list a --replace
+	assert_error 'no line of .*/html is a rule; nothing was changed; .* --format'
+	assert_status 2 xc import - --list a </dev/null
+	printf '[filter]\ninterfaces = vrx\n[list a]\nfile = %s\n' "$STATE/empty" >"$STATE/conf"
+	assert_status 2 xc up "$STATE/conf"
+	assert_error "list 'a': .*/empty holds no rule"
+	assert_status 2 xc check-config --strict "$STATE/conf"
 	assert_equal 1 "$(listed)" "rules"
-	assert_status 0 xc import "$STATE/a" --list a --replace --force
+	xc lists --json | diff "$STATE/before" - || fail "the list is not as before"
+	assert_status 0 xc import "$STATE/empty" --list a --replace --force
 	assert_equal '' "$(listed)" "rules"
+	! xc lists --json | diff "$STATE/before" - >/dev/null || fail "no import"
+}
+
+test_several_files_are_one_list() {
+	write_list a 1 2
+	write_list b 2 3
+	assert_status 0 xc import "$STATE/a" "$STATE/b" --list all --replace
+	assert_output '^added: +3$'
+	assert_shows "^all +3 .* $STATE/a $STATE/b\$" xc lists
+	assert_fails 3 "cannot read .*/nosuch" xc import "$STATE/a" "$STATE/nosuch" --list all --replace
+	assert_equal '1 2 3' "$(listed --list all)" "rules"
+}
+
+# bans: the list of a program that bans addresses, beside a feed and rules by hand.
+test_a_list_fed_rule_by_rule() {
+	two_lists
+	assert_status 0 xc add 203.0.113.1 timeout 1h --list bans
+	assert_output '^updated: src 203.0.113.1 timeout 1h$'
+	assert_shows '^added: src 203.0.113.9 timeout 1h$' xc add 203.0.113.9 timeout 1h list bans
+	assert_shows '^list: +bans$' xc add 203.0.113.9 timeout 1h list bans comment list
+	assert_shows '^bans +2 +-' xc lists
+	assert_status 0 xc lists --json
+	assert_output '"imported": null'
+	# What is taken back stays with its other owners, and a plain ban on it stays a ban.
+	assert_status 0 xc del 203.0.113.1 --list bans
+	assert_output '^given up: src 203.0.113.1$'
+	assert_output '^left to: +a$'
+	assert_fails 1 "no such rule in the list 'bans': src 203.0.113.1; " xc del 203.0.113.1 --list bans
+	assert_status 0 xc add 203.0.113.4 list bans
+	assert_shows '^left to: +a; b; by hand$' xc del 203.0.113.4 list bans
+	assert_shows '^deleted: src 203.0.113.9' xc del 203.0.113.9 --list bans
+	holds '1 2 3 4' '3 4 5 6' '1 2 3 4 5 6 7'
+	# One that ends does so, too.
+	assert_status 0 xc add 203.0.113.1 timeout 1s --list bans
+	assert_status 0 xc add 203.0.113.9 timeout 1s --list bans
+	sleep 2
+	holds '1 2 3 4' '3 4 5 6' '1 2 3 4 5 6 7'
+	assert_status 1 xc test 203.0.113.1 --list bans
+	assert_output '^verdict: +not listed$'
+	assert_status 0 xc test 203.0.113.1 --list a
+	assert_output '^verdict: +listed$'
+	assert_output '^rule: +src 203.0.113.1$'
+	assert_status 1 xc test 203.0.113.7 list a
+}
+
+test_flush_asks_for_lists() {
+	two_lists
+	assert_fails 2 'lists have rules: a \(4\), b \(4\); nothing was deleted; .* flush --list NAME .* flush --force' xc flush
+	assert_status 0 xc flush --list a
+	assert_output '^deleted rules: +2$'
+	assert_output '^left to others: +2$'
+	holds '' '3 4 5 6' '3 4 5 6 7'
+	assert_shows '^a +0 ' xc lists
+	assert_shows '^deleted rules: +5$' xc flush --force
+	assert_status 0 xc add 203.0.113.1
+	assert_shows '^deleted rules: +1$' xc flush
+}
+
+test_batches_of_lists() {
+	two_lists
+	cat >"$STATE/batch" <<-'END'
+		add 203.0.113.1 timeout 1h
+		add 203.0.113.8
+		add 203.0.113.9 list other
+		test 203.0.113.9
+		test 203.0.113.9 list other
+		test 203.0.113.9 list nosuch
+		del 203.0.113.1
+		del 203.0.113.1
+		del 203.0.113.8
+		del 203.0.113.9 list nosuch
+		del 203.0.113.9 list other
+	END
+	assert_status 1 xc batch --list bans "$STATE/batch"
+	cat >"$STATE/answers" <<-'END'
+		updated
+		added
+		added
+		not listed
+		listed by src 203.0.113.9
+		not listed
+		left to others
+		no such rule
+		deleted
+		no such rule
+		deleted
+	END
+	diff "$STATE/answers" "$STATE/out" || fail "answers"
+	holds '1 2 3 4' '3 4 5 6' '1 2 3 4 5 6 7'
+	echo 'add 203.0.113.9 list a/b' >"$STATE/batch"
+	assert_status 2 xc batch "$STATE/batch"
+	assert_output "^error: .*:1: 'list a/b': a name has"
+}
+
+# The undo of an import that made a list: what was added to the list later stays, and the list was never imported.
+test_undo_beside_a_list_fed_rule_by_rule() {
+	xc load vrx >/dev/null
+	write_list a 1 2
+	refresh a --confirm 2s
+	assert_status 0 xc add 203.0.113.9 --list a
+	wait_for "the undo" grep_no_list 1
+	assert_equal 9 "$(listed --list a)" "rules"
+	assert_shows '^a +1 +-' xc lists
+}
+
+test_actions_of_a_list() {
+	xc load vrx >/dev/null
+	cat >"$STATE/sets" <<-'END'
+		create office hash:net
+		create bad hash:net
+		create mac hash:mac
+		add office 203.0.113.1
+		add bad 203.0.113.0/24
+		add bad 203.0.113.2 nomatch
+	END
+	assert_fails 2 "has no set 'ugly'; it has: office, bad, mac" xc import "$STATE/sets" --set ugly
+	assert_status 0 xc import "$STATE/sets" --set office --action pass --list office
+	assert_status 0 xc import "$STATE/sets" --set bad --list bad --replace --monitor-only
+	assert_output '^bad lines: +0$'
+	assert_equal 'src 203.0.113.1 action pass' "$(xc list --list office)" "office"
+	assert_verdict pass 203.0.113.3
+	assert_status 0 xc list --list bad
+	assert_output '^src 203.0.113.0/24 action monitor$'
+	assert_output '^src 203.0.113.2 action pass$'
+	assert_status 0 xc import "$STATE/sets" --set bad --list bad --replace
+	assert_verdict drop 203.0.113.3
+	assert_verdict pass 203.0.113.1
+	assert_verdict pass 203.0.113.2
+	printf '%s\n' 192.0.2.1 '192.0.2.2 action drop' '192.0.2.3 comment drop' >"$STATE/text"
+	assert_status 0 xc import "$STATE/text" --list text --action monitor
+	assert_equal 'src 192.0.2.1 action monitor
+src 192.0.2.2
+src 192.0.2.3 action monitor comment "drop"' "$(xc list --list text | sort)" "text"
 }
 
 test_export_a_list() {

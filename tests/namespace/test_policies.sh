@@ -11,13 +11,13 @@ BESIDE='proto udp src 192.0.2.1 dst 10.99.0.2 sport 1 dport 2'
 # OUTCOME|FLOW: a packet of each kind that `traffic` can make.
 policy_flows() {
 	cat <<-END
-		later-fragment|later fragment|proto udp src 192.0.2.1 dst 10.99.0.2 fragment later
-		later-fragment|later fragment|proto udp src 2001:db8::1 dst fd99::2 fragment later
-		truncated|truncated|$BESIDE broken truncated
-		truncated|truncated|proto tcp src 2001:db8::1 dst fd99::2 sport 1 dport 2 broken truncated
-		malformed|malformed|$BESIDE broken malformed
-		malformed|malformed|proto udp src 2001:db8::1 dst fd99::2 sport 1 dport 2 broken malformed
-		too-many-headers|too many headers|proto udp src 2001:db8::1 dst fd99::2 sport 1 dport 2 broken headers
+		later-fragment|proto udp src 192.0.2.1 dst 10.99.0.2 fragment later
+		later-fragment|proto udp src 2001:db8::1 dst fd99::2 fragment later
+		truncated|$BESIDE broken truncated
+		truncated|proto tcp src 2001:db8::1 dst fd99::2 sport 1 dport 2 broken truncated
+		malformed|$BESIDE broken malformed
+		malformed|proto udp src 2001:db8::1 dst fd99::2 sport 1 dport 2 broken malformed
+		too-many-headers|proto udp src 2001:db8::1 dst fd99::2 sport 1 dport 2 broken headers
 	END
 }
 
@@ -26,22 +26,22 @@ test_policies() {
 	silence
 	xc load vrx >/dev/null 2>&1
 	xc policy too-many-headers pass >/dev/null # the one that drops by default
-	policy_flows | while IFS='|' read -r word outcome flow; do
+	policy_flows | while IFS='|' read -r outcome flow; do
 		case_begin "$flow"
 		passed=$(counted "$outcome" passed)
 		printf '%s\n' "pass other $BESIDE" "pass odd $flow" | traffic || fail "dropped by default"
 		assert_equal $((passed + 1)) "$(counted "$outcome" passed)" "counted as passed"
-		assert_shows 'policy: +drop' xc policy "$word" drop
+		assert_shows 'policy: +drop' xc policy "$outcome" drop
 		printf '%s\n' "pass other $BESIDE" "drop odd $flow" | traffic || fail "the policy is not in force"
 		xc unload vrx >/dev/null
 		xc load vrx >/dev/null
 		printf '%s\n' "pass other $BESIDE" "drop odd $flow" | traffic || fail "the policy did not last"
 		assert_equal 1 "$(counted "$outcome" dropped)" "counted as dropped"
 		assert_equal 1 "$(counted all dropped)" "all that were dropped"
-		assert_shows "^$word +drop\$" xc policy
+		assert_shows "^$outcome +drop\$" xc policy
 		assert_equal 1 "$(grep -c 'drop$' "$STATE/out")" "policies that drop"
 		assert_shows "policies that drop: +$outcome\$" xc status
-		assert_status 0 xc policy "$word" pass
+		assert_status 0 xc policy "$outcome" pass
 		echo "pass odd $flow" | traffic || fail "the policy was not taken back"
 	done
 }
@@ -63,7 +63,7 @@ test_monitor_rules() {
 	xc load vrx >/dev/null
 	assert_shows 'added: src 192.0.2.0/24 action monitor' xc add 192.0.2.0/24 action monitor
 	printf '%s\n' "pass monitored $odd" | traffic || fail "a monitor rule dropped"
-	assert_equal 1 "$(counted 'monitor rule' would_drop)" "packets that would be dropped"
+	assert_equal 1 "$(counted 'monitor-rule' would_drop)" "packets that would be dropped"
 	assert_shows '192.0.2.0/24 action monitor +# packets 1 ' xc list --counters
 	assert_status 1 xc test 192.0.2.1
 	assert_output 'not blocked: only monitored'
@@ -126,16 +126,16 @@ say_something() {
 test_not_ip() {
 	silence
 	xc load vrx >/dev/null
-	await '[ "$(counted "no rule" passed)" -gt 0 ]' say_something
+	await '[ "$(counted "no-rule" passed)" -gt 0 ]' say_something
 	assert_fails 2 'ARP.*--force' xc policy not-ip drop
 	assert_status 0 xc policy not-IP drop --force
 	in_tx ip neigh flush all
 	in_rx ip neigh flush all
-	before=$(counted 'no rule' passed)
-	await '[ "$(counted "not IP" dropped)" -gt 2 ]' say_something
-	assert_equal "$before" "$(counted 'no rule' passed)" "packets that found their neighbour"
+	before=$(counted 'no-rule' passed)
+	await '[ "$(counted "not-ip" dropped)" -gt 2 ]' say_something
+	assert_equal "$before" "$(counted 'no-rule' passed)" "packets that found their neighbour"
 	in_tx ip neigh replace 10.99.0.2 dev vtx lladdr "$(mac "$RX" vrx)" nud permanent
-	await '[ "$(counted "no rule" passed)" -gt "$before" ]' say_something
+	await '[ "$(counted "no-rule" passed)" -gt "$before" ]' say_something
 	assert_status 0 xc policy not-ip pass
 }
 
@@ -186,7 +186,7 @@ test_unsettled_in_a_network() {
 	unsettle
 	await '[ "$(counted unsettled passed)" -gt 20 ]' \
 		'traffic --repeat 1000 <"$STATE/flows" >"$STATE/traffic" || fail "$(cat "$STATE/traffic")"'
-	note "$(counted unsettled passed) passed unsettled, $(counted "drop rule" dropped) dropped by the rule"
+	note "$(counted unsettled passed) passed unsettled, $(counted "drop-rule" dropped) dropped by the rule"
 	kill "$unsettler"
 }
 
@@ -202,14 +202,14 @@ test_monitor_only() {
 	assert_shows 'monitor only: yes' xc monitor-only on
 	dropped=$(counted all dropped)
 	judge_flows pass
-	assert_equal 2 "$(counted 'drop rule' would_drop)" "would be dropped by a rule"
+	assert_equal 2 "$(counted 'drop-rule' would_drop)" "would be dropped by a rule"
 	assert_equal 1 "$(counted malformed would_drop)" "would be dropped by a policy"
 	assert_equal 3 "$(counted all would_drop)" "would be dropped"
 	assert_equal "$dropped" "$(counted all dropped)" "dropped"
 	assert_status 0 xc stats
 	assert_error 'MONITOR-ONLY: drops nothing'
 	assert_output '^outcome .* would drop packets'
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_error 'MONITOR-ONLY: drops nothing'
 	assert_output 'effect: +MONITOR-ONLY'
 	assert_shows 'agrees, and drops nothing: monitor-only' xc test 192.0.2.66
@@ -228,11 +228,11 @@ test_monitor_only_from_the_first_packet_on() {
 	xc import "$STATE/list" >/dev/null 2>&1
 	xc policy malformed drop >/dev/null 2>&1
 	assert_status 2 xc load nosuch0 --monitor-only
-	assert_shows '^monitor only: +no$' xc status
+	assert_shows '^monitor only: +no$' xc status --verbose
 	assert_notes 'MONITOR-ONLY: drops nothing' xc load vrx --monitor-only
 	judge_flows pass
 	assert_equal 0 "$(counted all dropped)" "dropped"
-	assert_shows '^monitor only: +yes$' xc status
+	assert_shows '^monitor only: +yes$' xc status --verbose
 }
 
 # monitor-only is switched under traffic. Each packet is counted once, and its fate agrees with its count.
@@ -247,19 +247,19 @@ test_monitor_only_switched_under_traffic() {
 	sender=$!
 	on_exit "kill $sender 2>/dev/null"
 	for _ in $(seq 10); do
-		before=$(counted 'drop rule' would_drop)
+		before=$(counted 'drop-rule' would_drop)
 		xc monitor-only on >/dev/null
-		await '[ "$(counted "drop rule" would_drop)" -gt "$before" ]'
-		before=$(counted 'drop rule' dropped)
+		await '[ "$(counted "drop-rule" would_drop)" -gt "$before" ]'
+		before=$(counted 'drop-rule' dropped)
 		xc monitor-only off >/dev/null
-		await '[ "$(counted "drop rule" dropped)" -gt "$before" ]'
+		await '[ "$(counted "drop-rule" dropped)" -gt "$before" ]'
 	done
 	kill "$sender"
 	wait "$sender" || [ $? -eq 1 ] || fail "no traffic"
 	passed=$(awk '$1 == "listed" { print $4 }' "$STATE/sent")
 	dropped=$(awk '$1 == "listed" { print $3 }' "$STATE/sent")
-	assert_equal "$passed" "$(counted 'drop rule' would_drop)" "arrived, and counted as such that would be dropped"
-	assert_equal "$dropped" "$(counted 'drop rule' dropped)" "dropped, and counted so"
+	assert_equal "$passed" "$(counted 'drop-rule' would_drop)" "arrived, and counted as such that would be dropped"
+	assert_equal "$dropped" "$(counted 'drop-rule' dropped)" "dropped, and counted so"
 	assert_equal 0 "$(awk '$1 == "other" { print $NF }' "$STATE/sent")" "other flows that were dropped"
 	note "$dropped packets dropped, $passed passed"
 }

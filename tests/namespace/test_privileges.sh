@@ -45,9 +45,9 @@ test_whole_life_as_a_user() {
 	assert_status 0 xu resize 100000
 	assert_verdict drop 192.0.2.1 pass 192.0.2.2
 	assert_shows '^src 192.0.2.1 # packets 1 ' xu list --counters
-	assert_shows '^drop rule .* 1 +[0-9]+$' xu stats
+	assert_shows '^drop-rule .* 1 +[0-9]+$' xu stats
 	assert_status 0 xu metrics
-	assert_output '^xdp_cuckoo_packets_total[{].*"drop rule",verdict="drop"[}] 1$'
+	assert_output '^xdp_cuckoo_packets_total[{].*"drop-rule",verdict="drop"[}] 1$'
 	assert_output '^xdp_cuckoo_rules[{].*[}] 3$'
 	sleep 2
 	assert_status 0 xu expire
@@ -209,7 +209,7 @@ test_pins_follow_a_new_table_and_go_with_the_interface() {
 	[ "$before" != "$(pins)" ] || fail "the same pins"
 	assert_equal "$(echo "$before" | wc -l)" "$(pins | wc -l)" "pins"
 	ip -n "$RX" link del vrx
-	assert_status 0 xu status
+	assert_status 0 xu status --verbose
 	assert_equal '' "$(pins)" "pins left"
 }
 
@@ -222,7 +222,7 @@ test_completion_leaves_pins() {
 	ip -n "$RX" link del vrx
 	assert_status 0 xu complete -- --name ''
 	assert_equal "$before" "$(pins)" "pins after completion"
-	assert_status 0 xu status
+	assert_status 0 xu status --verbose
 	assert_equal '' "$(pins)" "pins after status"
 }
 

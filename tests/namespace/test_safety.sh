@@ -59,7 +59,7 @@ test_add_refuses_what_locks_out() {
 		assert_status 0 xc_host add $rule --force
 		assert_status 0 xc_host flush
 	done
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output 'used slots: +0$'
 	assert_output 'equal to the store'
 }
@@ -345,10 +345,10 @@ test_pass_rules_cost_nothing_where_there_are_none() {
 	assert_equal '1 0' "$(probes ipv4) $(probes ipv6)" "probes"
 	xc add 198.51.100.7 action pass >/dev/null
 	assert_equal '2 0' "$(probes ipv4) $(probes ipv6)" "probes with a pass rule"
-	assert_shows 'shapes: +ipv4 src/32 action pass; ipv4 src/24' xc status
+	assert_shows 'shapes: +ipv4 src/32 action pass; ipv4 src/24' xc status --verbose
 	xc del 198.51.100.7 action pass >/dev/null
 	assert_equal '1 0' "$(probes ipv4) $(probes ipv6)" "probes without it again"
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_equal '' "$(grep 'shapes:.*pass' "$STATE/out")" "published shapes that pass"
 }
 

@@ -38,11 +38,12 @@ test_colours_on_a_terminal() {
 	assert_status 0 on_terminal 200 status
 	assert_output "effect: +${GREEN}filters$ESCAPE"
 	assert_output "condition: +${GREEN}equal to the store$ESCAPE"
+	assert_status 0 on_terminal 200 status --verbose
 	assert_output "${BOLD}running$ESCAPE\\[0m:"
 	assert_status 0 on_terminal 200 stats
 	assert_output "${BOLD}outcome"
-	assert_output "^drop rule .* ${RED}1$ESCAPE\\[0m "
-	assert_output "^pass rule +0 +0 +0 +0$"
+	assert_output "^drop-rule .* ${RED}1$ESCAPE\\[0m "
+	assert_output "^pass-rule +0 +0 +0 +0$"
 	assert_shows "${RED}blocked" on_terminal 200 test 192.0.2.1
 	assert_status 2 on_terminal 200 stauts
 	assert_output "^${RED}xdp-cuckoo:$ESCAPE\\[0m no command"
@@ -134,7 +135,7 @@ test_tables_are_aligned() {
 	# As wide as there is: a name of 15 characters.
 	veth "$TX" wide0 "$RX" interfacename15
 	assert_status 0 xc load interfacename15
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output '^ +interface        mode    program$'
 	assert_output '^ +vrx              native +[0-9]+$'
 	assert_output '^ +interfacename15  native +[0-9]+$'
@@ -151,7 +152,7 @@ test_a_table_too_wide_for_the_terminal() {
 	assert_status 0 xc stats
 	cp "$STATE/out" "$STATE/piped"
 	REFUSED=1 assert_status 0 on_terminal "$((widest - 1))" stats
-	assert_output '^outcome: +drop rule$'
+	assert_output '^outcome: +drop-rule$'
 	assert_output '^dropped packets: +1$'
 	[ "$(awk '{ if (length > widest) widest = length } END { print widest }' "$STATE/out")" -lt "$widest" ] ||
 		fail "a line is as wide as the table"

@@ -21,7 +21,7 @@ is_taken_over() {
 
 test_whoever_only_looks() {
 	older
-	assert_status 0 xc status
+	assert_status 0 xc status --verbose
 	assert_output '^  condition: +of another version: '
 	assert_output '^  table version: +6$'
 	assert_status 0 xc list
@@ -83,7 +83,7 @@ test_without_a_gap() {
 	kill "$sender"
 	wait "$sender" || fail "wrong verdicts: $(cat "$STATE/sent" "$STATE/wrong")"
 	assert_status 0 xc stats
-	dropped=$(awk '/^drop rule/ { print $5 }' "$STATE/out") sent=$(awk '$1 == "blocked" { print $2 }' "$STATE/sent")
+	dropped=$(awk '/^drop-rule/ { print $5 }' "$STATE/out") sent=$(awk '$1 == "blocked" { print $2 }' "$STATE/sent")
 	{ [ "$dropped" -gt 0 ] && [ "$dropped" -lt "$sent" ]; } || fail "$dropped of $sent packets met the new one"
 }
 
@@ -141,7 +141,7 @@ test_beside_one_of_another_name() {
 	assert_status 1 xc --name wob stats
 	assert_shows '^filters: +2$' xc panic --all
 	assert_status 0 xc unload vrx
-	assert_shows '^  table version: +6$' xc status
+	assert_shows '^  table version: +6$' xc status --verbose
 }
 
 # An unknown filter may have any name. Commands for a known filter work beside it.
@@ -154,7 +154,7 @@ test_beside_one_that_nobody_knows() {
 		$what || fail "it does not run"
 		is_well
 		assert_fails 3 "on 'vrx2' is of another version" xc --name wob stats
-		assert_status 3 xc status
+		assert_status 3 xc status --verbose
 		assert_output 'equal to the store'
 		assert_error "on 'vrx2' is of another version"
 		# The tool does what it can, and reports the rest.

@@ -41,7 +41,7 @@ test_quick_start() {
 	drops 203.0.113.9
 	passes 192.0.2.2
 	assert_status 0 xdp-cuckoo stats
-	assert_output '^drop rule +0 +0 +4 '
+	assert_output '^drop-rule +0 +0 +4 '
 	assert_status 0 xdp-cuckoo flush
 	assert_status 0 xdp-cuckoo unload "$front"
 }
@@ -149,7 +149,7 @@ test_expire_timer() {
 	assert_status 0 xdp-cuckoo add 192.0.2.2 timeout 1s
 	every 5 xdp-cuckoo-expire@.timer
 	assert_status 0 systemctl enable --now xdp-cuckoo-expire@default.timer
-	wait_for "its end" sh -c 'xdp-cuckoo status | grep -q "^timed rules: *0$"'
+	wait_for "its end" sh -c 'xdp-cuckoo status --verbose | grep -q "^timed rules: *0$"'
 	rm -r /etc/systemd/system/xdp-cuckoo-expire@.timer.d
 	systemctl daemon-reload
 	assert_equal '' "$(journal xdp-cuckoo-expire@default.service)" "the journal"

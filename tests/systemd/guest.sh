@@ -36,7 +36,7 @@ send() {
 
 # dropped: packets that met a drop rule.
 dropped() {
-	xdp-cuckoo stats | awk '/^drop rule/ { print $5 }'
+	xdp-cuckoo stats | awk '/^drop-rule/ { print $5 }'
 }
 
 passes() {

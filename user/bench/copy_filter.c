@@ -64,7 +64,7 @@ static int check_original(const struct session *session, const struct kernel_fil
 	int error = session->store ? store_info(session->store, &info) : 0;
 
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+		return store_say_unread(error, reason);
 	if (memcmp(config->store_id, info.id, sizeof(info.id)))
 		return reason_set(reason, -EEXIST,
 				  "the filter '%s' on %s is filled from another store; give the --state it was loaded "

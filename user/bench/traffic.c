@@ -122,11 +122,6 @@ static void expect(const struct making *making, enum flow_family family, enum ab
 	flow->wrong_probes = __builtin_popcount(wrong);
 }
 
-static int say_unread(int error, struct reason *reason)
-{
-	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-}
-
 /*
  * Makes a list in random order. `make` makes the flow with a number from 0 on, and returns 1 if it made one, 0 if
  * not, or -errno. If it makes too few flows, the list repeats them.
@@ -145,7 +140,7 @@ static int make_list(struct making *making, enum flow_family family, struct benc
 		const int result = make(making, family, i, &list->flow[made]);
 
 		if (result < 0)
-			return say_unread(result, reason);
+			return store_say_unread(result, reason);
 		made += result;
 	}
 	list->distinct = made;
@@ -224,7 +219,7 @@ static int check_misses(const struct making *making, enum flow_family family, co
 		decision = ask_store(making, &query, false);
 	}
 	if (decision < 0)
-		return say_unread(decision, reason);
+		return store_say_unread(decision, reason);
 	if (decision == BY_NO_RULE)
 		return 0;
 	return reason_set(reason, -EPROTO, "the table lacks rules that the store has; xdp-cuckoo check repairs it");
@@ -235,7 +230,7 @@ static int making_open(struct making *making, struct reason *reason)
 	int error = store_shapes(making->store, &making->shapes);
 
 	if (error)
-		return say_unread(error, reason);
+		return store_say_unread(error, reason);
 	for (size_t i = 0; i < making->shapes.count; i++)
 		making->has_pass |= making->shapes.entry[i].shape.action == RULE_PASS;
 	if (getrandom(&making->random, sizeof(making->random), 0) != sizeof(making->random))
@@ -246,7 +241,7 @@ static int making_open(struct making *making, struct reason *reason)
 			return reason_set(reason, -ENOMEM, NO_MEMORY);
 	}
 	error = store_each(making->store, sample_rule, making);
-	return error ? say_unread(error, reason) : 0;
+	return error ? store_say_unread(error, reason) : 0;
 }
 
 int bench_lists_open(struct bench_lists *lists, struct store *store, const struct kernel_filter *filter, __s64 lasts_ms,

@@ -52,7 +52,7 @@ struct session {
 	struct filter *filters;
 	size_t filters_count;
 	const struct guard *guard; /* a change that newly blocks one of these flows fails; NULL: none fails */
-	unsigned int owner;        /* of added rules: STORE_BY_HAND or the number of a list */
+	unsigned int owner;        /* of added rules: STORE_BY_HAND or the number of a list: change_open_list() */
 	bool is_whole;             /* switch to a new table if possible, so that all takes effect at once */
 	__s64 confirm_ms;          /* time to confirm the current change, counted from its end; 0: not pending */
 	struct change *change;
@@ -104,6 +104,18 @@ int change_begin(struct session *session, struct reason *reason);
 int change_commit(struct session *session, struct reason *reason);
 void change_abort(struct session *session);
 int change_end(struct session *session, int error, struct reason *reason);
+
+/*
+ * Within a change: session->owner becomes the list `name`, so change_add() adds rules for it, and change_give_up()
+ * gives up its rules. NULL: rules by hand. change_open_list() makes a missing list; with `source`, it notes an import
+ * from there (store/store.h); -EUSERS. change_find_list(): -ESRCH: there is no such list. Both set the reason.
+ */
+int change_open_list(struct session *session, const char *name, const char *source, struct reason *reason);
+int change_find_list(struct session *session, const char *name, struct reason *reason);
+
+/* The reasons for that. Both return the error. */
+int change_say_no_list(const char *name, struct reason *reason);
+int change_say_too_many_lists(struct reason *reason);
 
 /*
  * These are called within a change. After an error, the change must be aborted. *added and *deleted say what
@@ -178,6 +190,9 @@ int session_renew(struct session *session, const struct abi_options *options, __
  * matching monitor rule. Rules that have ended do not match. 0 with *rule; -ENOENT. Reads only the store.
  */
 int query_test(struct store *store, const struct rule *query, struct rule *rule);
+
+/* The same among the rules of one owner, a number. */
+int query_test_owned(struct store *store, unsigned int owner, const struct rule *query, struct rule *rule);
 
 /* What becomes of packets of these flows: query_test(), or else the policy `no-rule`. */
 enum query_decision {

@@ -50,7 +50,7 @@ static int repair(struct session *session, struct reason *reason)
 	int error = store_info(session->store, &info);
 
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		if (session->filters[i].kernel.config->generation != info.generation)
 			error = filter_update(&session->filters[i], session->store, session->name, reason);
@@ -110,13 +110,13 @@ static int prepare(struct session *session, struct reason *reason)
 	    change_can_replace_all(session) && shape_list_plan_pays(shapes))
 		error = change_plan_anew(session);
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	error = entries_insert(session, reason);
 	if (error)
 		return error;
 	error = store_info(session->store, &info);
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		error = filter_change_prepare(session, &session->filters[i], info.keys, reason);
 	return error;
@@ -133,7 +133,7 @@ static int finish(struct session *session, struct reason *reason)
 	if (!error)
 		error = store_shapes(session->store, &session->change->shapes);
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	for (size_t i = 0; i < session->filters_count && !error; i++) {
 		struct filter *filter = &session->filters[i];
 

@@ -79,7 +79,7 @@ static int note_absent(struct session *session, enum rule_action action, struct 
 				      0;
 
 		if (error && error != -ENOENT)
-			return filter_say_unread(error, reason);
+			return store_say_unread(error, reason);
 		if (error)
 			touched->is_absent = true;
 	}
@@ -160,7 +160,7 @@ static int retime(struct session *session, struct filter *filter, struct reason 
 			continue;
 		error = keys_state(session->store, store_shape_list(session->store), key, &state);
 		if (error && error != -ENOENT)
-			return filter_say_unread(error, reason);
+			return store_say_unread(error, reason);
 		if (!error)
 			error = set_end(session, filter, key, state.timeout_ms, reason);
 		error = error == -ENOENT ? 0 : error;
@@ -232,7 +232,7 @@ static int settle_key(struct session *session, struct filter *filter, const stru
 
 	error = keys_state(session->store, &session->change->shapes, key, &state);
 	if (error && error != -ENOENT)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	error = error ? filter_delete(filter, key) : set_end(session, filter, key, state.timeout_ms, reason);
 	if (error == -ENOMEM)
 		return filter_say_unmapped(reason);

@@ -6,9 +6,14 @@
 #include "filter/hints.h"
 #include "filter/rule_entries.h"
 
-/* Finds a stored rule that matches the flows and has not ended: a pass rule if there is one. 0; -ENOENT. */
-static int find_rule(struct store *store, int (*get)(struct store *store, struct rule *rule), const struct rule *query,
-		     struct rule *rule)
+#define ANY_OWNER (~0ULL)
+
+/*
+ * Finds a stored rule of these owners (bits) that matches the flows and has not ended: a pass rule if there is one. 0;
+ * -ENOENT.
+ */
+static int find_rule(struct store *store, int (*get)(struct store *store, struct rule *rule), __u64 owners,
+		     const struct rule *query, struct rule *rule)
 {
 	struct rule candidates[RULE_KEYS_MAX];
 	struct shape_list shapes;
@@ -22,7 +27,7 @@ static int find_rule(struct store *store, int (*get)(struct store *store, struct
 		for (size_t k = 0; k < count; k++) {
 			*rule = candidates[k];
 			error = get(store, rule);
-			if (!error && rule->timeout_ms >= 0)
+			if (!error && rule->timeout_ms >= 0 && rule_owners_now(rule) & owners)
 				return 0;
 			if (error && error != -ENOENT)
 				return error;
@@ -33,7 +38,12 @@ static int find_rule(struct store *store, int (*get)(struct store *store, struct
 
 int query_test(struct store *store, const struct rule *query, struct rule *rule)
 {
-	return find_rule(store, store_get, query, rule);
+	return find_rule(store, store_get, ANY_OWNER, query, rule);
+}
+
+int query_test_owned(struct store *store, unsigned int owner, const struct rule *query, struct rule *rule)
+{
+	return find_rule(store, store_get, 1ULL << owner, query, rule);
 }
 
 const char *const query_decision_words[QUERY_DECISIONS] = {
@@ -66,7 +76,7 @@ static enum query_blocker blocks(struct store *store, int (*get)(struct store *s
 				 const struct rule *query, struct rule *rule)
 {
 	struct store_settings settings;
-	const bool is_found = !find_rule(store, get, query, rule);
+	const bool is_found = !find_rule(store, get, ANY_OWNER, query, rule);
 
 	if (is_found && rule->action != RULE_MONITOR)
 		return rule->action == RULE_DROP ? QUERY_RULE : QUERY_NOTHING;

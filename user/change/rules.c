@@ -12,6 +12,47 @@ int change_say_unwritten(int error, struct reason *reason)
 	return reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error));
 }
 
+/* ---- lists ---- */
+
+int change_say_no_list(const char *name, struct reason *reason)
+{
+	return reason_set(reason, -ESRCH, "no list '%s'; see xdp-cuckoo lists", name);
+}
+
+int change_say_too_many_lists(struct reason *reason)
+{
+	return reason_set(reason, -EUSERS, "there are %d lists already; delete one: xdp-cuckoo lists delete NAME",
+			  STORE_LISTS_MAX);
+}
+
+int change_open_list(struct session *session, const char *name, const char *source, struct reason *reason)
+{
+	int error;
+
+	session->owner = STORE_BY_HAND;
+	if (!name)
+		return 0;
+	error = store_list_open(session->store, name, source, &session->owner);
+	if (error == -EUSERS)
+		return change_say_too_many_lists(reason);
+	return error ? change_say_unwritten(error, reason) : 0;
+}
+
+int change_find_list(struct session *session, const char *name, struct reason *reason)
+{
+	struct store_lists lists;
+	int error;
+
+	session->owner = STORE_BY_HAND;
+	if (!name)
+		return 0;
+	error = store_lists(session->store, &lists);
+	if (error)
+		return store_say_unread(error, reason);
+	session->owner = store_lists_find(&lists, name);
+	return session->owner ? 0 : change_say_no_list(name, reason);
+}
+
 /* ---- adding ---- */
 
 struct keying {
@@ -35,7 +76,7 @@ static int add_key(const struct rule_key *key, bool is_shared, void *context)
 		return entries_hold(session, key, keying->rule->timeout_ms, keying->reason);
 	error = keys_state(session->store, store_shape_list(session->store), key, &state);
 	if (error)
-		return filter_say_unread(error, keying->reason);
+		return store_say_unread(error, keying->reason);
 	if (state.rules == 1)
 		return entries_hold(session, key, keying->rule->timeout_ms, keying->reason);
 	return entries_touch(session, key, true, keying->reason);
@@ -169,5 +210,5 @@ int change_expire(struct session *session, __u64 *count, struct reason *reason)
 	*count = 0;
 	reason->text[0] = '\0';
 	error = store_expired(session->store, expire_rule, &expiring);
-	return error && !reason->text[0] ? filter_say_unread(error, reason) : error;
+	return error && !reason->text[0] ? store_say_unread(error, reason) : error;
 }

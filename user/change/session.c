@@ -168,7 +168,7 @@ static int read_info(struct session *session, struct store_info *info, struct re
 {
 	int error = store_info(session->store, info);
 
-	return error ? filter_say_unread(error, reason) : 0;
+	return error ? store_say_unread(error, reason) : 0;
 }
 
 /* A compact table stores no ends: rules that have ended would match again. */

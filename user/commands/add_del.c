@@ -34,21 +34,29 @@ static enum command_status run_del(const struct invocation *invocation);
 const struct command command_add = {
 	.name = "add",
 	.group = COMMAND_RULES,
-	.usage = "RULE [--force]",
+	.usage = "RULE [--list NAME] [--force]",
 	.summary = "add a rule",
-	.help = RULE_HELP "The rule is stored and active when the command returns. Status 1: the rule is\n"
+	.help = RULE_HELP "A rule is for received packets: src is the other side, dst an address of this\n"
+			  "host or one that it forwards to. What this host sends is not filtered.\n"
+			  "The rule is stored and active when the command returns. Status 1: the rule is\n"
 			  "already there, without a timeout; `del` it first. A rule with a timeout is\n"
 			  "updated: it ends at the new time, or never. A rule from a list is updated too.\n"
 			  "A rule ends by itself at its time. Only in a --compact table `expire` must end\n"
 			  "it, since such a table stores no times.\n"
 			  "If a list has the rule with a timeout too, the later end counts, even after the\n"
-			  "list has dropped the rule; `del` ends it at once.\n" FORCE_HELP "\n"
+			  "list has dropped the rule; `del` ends it at once.\n"
+			  "  --list NAME  the rule belongs to the list NAME, which is made if there is none;\n"
+			  "             also as the words `list NAME` of the rule. A rule may belong to\n"
+			  "             several lists. So a program that bans addresses has a list of its\n"
+			  "             own, and its bans and the rules of a feed never end each other\n" FORCE_HELP
+			  "\n"
 			  "  xdp-cuckoo add 192.0.2.1\n"
 			  "  xdp-cuckoo add 203.0.113.0/24 timeout 1h\n"
 			  "  xdp-cuckoo add 198.51.100.7 action pass comment \"the office\"\n"
 			  "  xdp-cuckoo add 192.0.2.1-192.0.2.9 tcp 80,443\n"
+			  "  xdp-cuckoo add 203.0.113.9 timeout 1h --list bans\n"
 			  "  xdp-cuckoo add proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443\n",
-	.options = OPTION_FORCE,
+	.options = OPTION_LIST | OPTION_FORCE,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -58,14 +66,18 @@ const struct command command_add = {
 const struct command command_del = {
 	.name = "del",
 	.group = COMMAND_RULES,
-	.usage = "RULE [--force]",
+	.usage = "RULE [--list NAME] [--force]",
 	.summary = "delete a rule",
 	.help = "Write the rule as `list` shows it. The action must match; comment and timeout\n"
 		"may differ. Status 1: there is no such rule. If a list has the rule, the next\n"
-		"import of that list brings it back.\n" FORCE_HELP "\n"
+		"import of that list brings it back.\n"
+		"  --list NAME  only the list NAME gives the rule up; also as the words `list NAME`\n"
+		"             of the rule. The rule stays while other lists have it, or while it is\n"
+		"             also added by hand. Status 1: the list does not have it\n" FORCE_HELP "\n"
 		"  xdp-cuckoo del 192.0.2.1\n"
+		"  xdp-cuckoo del 203.0.113.9 --list bans\n"
 		"  xdp-cuckoo del src 203.0.113.0/24 proto udp dport 53\n",
-	.options = OPTION_FORCE,
+	.options = OPTION_LIST | OPTION_FORCE,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -75,16 +87,20 @@ const struct command command_del = {
 /* The rule of `add` or `del`, and what became of it. */
 struct rule_change {
 	struct rule rule;
-	bool is_refused; /* already there; no such rule */
-	bool is_updated; /* already there, with another end or from a list */
-	json_t *lists;   /* lists that had the deleted rule; NULL: not known */
+	const char *list; /* the owner of the rule; NULL: by hand for `add`, all owners for `del` */
+	bool is_refused;  /* already there; no such rule */
+	bool is_updated;  /* already there, with another end or another owner */
+	json_t *lists;    /* lists that had the deleted rule; NULL: not known */
+	json_t *left_to;  /* owners that keep the rule that the list gave up; NULL: it is deleted */
 };
 
 static int add(struct session *session, struct rule_change *change, struct reason *reason)
 {
 	enum store_added added;
-	int error = change_add(session, &change->rule, &added, reason);
+	int error = change_open_list(session, change->list, NULL, reason);
 
+	if (!error)
+		error = change_add(session, &change->rule, &added, reason);
 	if (error)
 		return error;
 	change->is_refused = added == STORE_UNCHANGED;
@@ -100,10 +116,19 @@ static int del(struct session *session, struct rule_change *change, struct reaso
 	enum store_deleted deleted;
 	int error;
 
-	change->lists = command_lists_of(session->store, &change->rule);
-	error = change_del(session, &change->rule, &deleted, reason);
+	error = change_find_list(session, change->list, reason);
 	if (error)
 		return error;
+	if (change->list) {
+		error = change_give_up(session, &change->rule, &deleted, reason);
+	} else {
+		change->lists = command_lists_of(session->store, &change->rule);
+		error = change_del(session, &change->rule, &deleted, reason);
+	}
+	if (error)
+		return error;
+	if (deleted == STORE_STILL_WANTED)
+		change->left_to = command_owners_of(session->store, &change->rule);
 	change->is_refused = deleted == STORE_NO_SUCH_RULE;
 	return change->is_refused ? -ENOENT : 0;
 }
@@ -127,31 +152,35 @@ static void note_lists(const json_t *lists)
 	json_array_foreach(lists, i, name) if (used < sizeof(text))
 		used += snprintf(text + used, sizeof(text) - used, "%s%s", i ? ", " : "", json_string_value(name));
 	if (used)
-		output_note("these lists have it: %s; their next import brings it back if it is still in them; to let it "
-			    "pass permanently, add a pass rule (action pass)",
+		output_note("these lists had it: %s; the next import of a list brings it back if it is still in it; to "
+			    "delete it from one list only: --list NAME; to let it pass permanently, add a pass rule "
+			    "(action pass)",
 			    text);
 }
 
 /* What became of the rules of one command. */
 struct outcome {
-	size_t done, updated, refused;
+	size_t done, updated, given_up, refused;
 	struct rule_change last;
 };
 
 /* One change: if one rule fails, none is changed. A rule that is there, or not there, is no failure of the others. */
-static int change_all(struct session *session, const struct rules *rules, struct outcome *outcome,
+static int change_all(struct session *session, const struct rules *rules, const char *list, struct outcome *outcome,
 		      int (*make)(struct session *, struct rule_change *, struct reason *), struct reason *reason)
 {
 	int error = 0;
 
 	for (size_t i = 0; i < rules->count && (!error || outcome->last.is_refused); i++) {
 		json_decref(outcome->last.lists);
-		outcome->last = (struct rule_change){ .rule = rules->rule[i] };
+		json_decref(outcome->last.left_to);
+		outcome->last = (struct rule_change){ .rule = rules->rule[i], .list = list };
 		error = make(session, &outcome->last, reason);
 		if (outcome->last.is_refused)
 			outcome->refused++;
 		else if (outcome->last.is_updated)
 			outcome->updated++;
+		else if (outcome->last.left_to)
+			outcome->given_up++;
 		else
 			outcome->done++;
 	}
@@ -173,7 +202,7 @@ static const char *advise_network(struct session *session, const struct rule *ru
 }
 
 static enum command_status change_rules(const struct invocation *invocation, const struct rules *rules,
-					const char *done, const char *refused,
+					const char *list, const char *done, const char *refused,
 					int (*make)(struct session *, struct rule_change *, struct reason *))
 {
 	char text[RULE_TEXT_BYTES], advice[3 * RULE_TEXT_BYTES] = "", key[32];
@@ -189,7 +218,7 @@ static enum command_status change_rules(const struct invocation *invocation, con
 		error = change_begin(&session, &reason);
 	}
 	if (!error)
-		error = change_end(&session, change_all(&session, rules, &outcome, make, &reason), &reason);
+		error = change_end(&session, change_all(&session, rules, list, &outcome, make, &reason), &reason);
 	if (!error) {
 		command_report_rebuilds(&session);
 		if (make == add)
@@ -202,16 +231,30 @@ static enum command_status change_rules(const struct invocation *invocation, con
 	session_close(&session);
 	guard_close(&guard);
 	rule_format(&outcome.last.rule, text);
-	if (error && outcome.refused == rules->count)
+	if (error && outcome.refused == rules->count) {
+		if (list)
+			return command_error(STATUS_NO,
+					     "%s in the list '%s': %s%s; xdp-cuckoo list --list %s shows its rules",
+					     refused, list, text, advice, list);
 		return command_error(STATUS_NO, "%s: %s%s; xdp-cuckoo list shows the rules", refused, text, advice);
-	if (error)
-		return command_failed(error, &reason);
+	}
+	if (error) {
+		json_decref(outcome.last.left_to);
+		return command_list_failed(error, &reason);
+	}
 	if (rules->count == 1) {
-		output_print(json_pack("{s:s}", outcome.updated ? "updated" : done, text));
+		output_print(json_pack("{s:s, s:s*, s:o*}",
+				       outcome.last.left_to ? "given_up" :
+				       outcome.updated      ? "updated" :
+							      done,
+				       text, "list", list, "left_to", outcome.last.left_to));
 		return STATUS_DONE;
 	}
+	json_decref(outcome.last.left_to);
 	snprintf(key, sizeof(key), "%s_rules", done);
 	answer = json_pack("{s:I}", key, (json_int_t)outcome.done);
+	if (outcome.given_up)
+		json_object_set_new(answer, "given_up_rules", json_integer(outcome.given_up));
 	if (outcome.updated)
 		json_object_set_new(answer, "updated_rules", json_integer(outcome.updated));
 	if (outcome.refused)
@@ -254,13 +297,14 @@ static enum command_status run_add(const struct invocation *invocation)
 {
 	enum command_status status;
 	struct rules rules;
+	const char *list;
 
-	status = command_read_rules(invocation, &rules);
+	status = command_read_rules(invocation, &rules, &list);
 	if (status != STATUS_DONE)
 		return status;
 	note_rules(&rules);
 	note_seldom_meant(&rules);
-	status = change_rules(invocation, &rules, "added",
+	status = change_rules(invocation, &rules, list, "added",
 			      rules.rule->timeout_ms ?
 				      "already there without a timeout, and stays until it is deleted" :
 				      "already there",
@@ -273,12 +317,13 @@ static enum command_status run_del(const struct invocation *invocation)
 {
 	enum command_status status;
 	struct rules rules;
+	const char *list;
 
-	status = command_read_rules(invocation, &rules);
+	status = command_read_rules(invocation, &rules, &list);
 	if (status != STATUS_DONE)
 		return status;
 	note_rules(&rules);
-	status = change_rules(invocation, &rules, "deleted", "no such rule", del);
+	status = change_rules(invocation, &rules, list, "deleted", "no such rule", del);
 	rules_free(&rules);
 	return status;
 }

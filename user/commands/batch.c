@@ -31,21 +31,27 @@ static enum command_status run_batch(const struct invocation *invocation);
 const struct command command_batch = {
 	.name = "batch",
 	.group = COMMAND_RULES,
-	.usage = "FILE|- [--timeout TIME] [--strict] [--force]",
+	.usage = "FILE|- [--list NAME] [--timeout TIME] [--strict] [--force]",
 	.summary = "run add, del and test lines, one after the other",
 	.help = "Each line is as on the command line. Each has one answer line, in order, written\n"
 		"as soon as the answer is durable and active. Empty lines and lines that start\n"
 		"with # have no answer. The lines and their answers:\n"
-		"  add RULE    added | updated (the rule has a new end, or is now also added by\n"
-		"              hand) | already there\n"
+		"  add RULE    added | updated (the rule has a new end, or one more owner: a list,\n"
+		"              or by hand) | already there\n"
 		"  del RULE    deleted | no such rule\n"
 		"  test FLOW   blocked by RULE | blocked: no rule passes it (policy no-rule drop)\n"
 		"              | passed by RULE | not blocked\n"
+		"The words `list NAME` in a line mean the rules of that list:\n"
+		"  add RULE list NAME   as above\n"
+		"  del RULE list NAME   deleted | left to others (the list gave the rule up, but\n"
+		"                       others keep it) | no such rule\n"
+		"  test FLOW list NAME  listed by RULE | not listed\n"
 		"A bad line is answered with: error: FILE:LINE: why. Lines that arrive together\n"
 		"are one change. Between changes, and at least five times a second, other\n"
 		"commands get their turn, even while answers wait for a reader. A pipe stays open\n"
 		"as long as its writer likes.\n"
 		"\n"
+		"  --list NAME     for lines without the words `list NAME`\n"
 		"  --timeout TIME  for rules without a timeout\n"
 		"  --strict        make one change of all lines; change nothing if a line is bad\n"
 		"  --force         also block addresses by which this host is reached: see help\n"
@@ -56,8 +62,8 @@ const struct command command_batch = {
 		"a flow was not blocked; 2: bad lines; 3 and more: lines that were refused.\n"
 		"\n"
 		"  printf '%s\\n' 'add 192.0.2.1 timeout 1h' 'del 192.0.2.2' | xdp-cuckoo batch -\n"
-		"  xdp-cuckoo batch --strict changes.txt\n",
-	.options = OPTION_TIMEOUT | OPTION_STRICT | OPTION_FORCE,
+		"  xdp-cuckoo batch --strict changes.txt --list bans\n",
+	.options = OPTION_LIST | OPTION_TIMEOUT | OPTION_STRICT | OPTION_FORCE,
 	.min = 1,
 	.max = 1,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -200,7 +206,7 @@ static int read_line(const struct batch *batch, const struct batch_line *line, s
 	if (line->unread)
 		return reason_set(reason, -EINVAL,
 				  line->unread == -EILSEQ ? "a NUL byte; this is not text" : "the line is too long");
-	error = batch_line_parse(batch->feed.bytes + line->text, request, reason);
+	error = batch_line_parse(batch->feed.bytes + line->text, batch->invocation->list_name, request, reason);
 	if (!error && request->verb == BATCH_ADD && !request->rule.timeout_ms)
 		request->rule.timeout_ms = batch->invocation->timeout_ms;
 	return error;

@@ -9,6 +9,8 @@
 #include "io/output.h"
 #include "base/suggest.h"
 
+#define LINE_TEXT_BYTES (2 * RULE_TEXT_BYTES)
+
 static const struct {
 	const char *text;
 	enum command_status status;
@@ -17,11 +19,33 @@ static const struct {
 	[BATCH_UPDATED] = { "updated", STATUS_DONE },
 	[BATCH_ALREADY_THERE] = { "already there", STATUS_NO },
 	[BATCH_DELETED] = { "deleted", STATUS_DONE },
+	[BATCH_LEFT_TO_OTHERS] = { "left to others", STATUS_DONE },
 	[BATCH_NO_SUCH_RULE] = { "no such rule", STATUS_NO },
+	[BATCH_LISTED] = { "listed", STATUS_DONE },
+	[BATCH_NOT_LISTED] = { "not listed", STATUS_NO },
 	[BATCH_ERROR] = { "error", STATUS_USAGE },
 };
 
-int batch_line_parse(const char *text, struct batch_request *request, struct reason *reason)
+static int parse_rule(const char *text, const char *list, struct batch_request *request, struct reason *reason)
+{
+	const char *words[RULE_WORDS_MAX];
+	char copy[LINE_TEXT_BYTES];
+	size_t count;
+	int error;
+
+	if (strlen(text) >= sizeof(copy))
+		return reason_set(reason, -EINVAL, "'%.20s...' is too long for a rule", text);
+	strcpy(copy, text);
+	error = rule_split(copy, words, &count, reason);
+	if (!error)
+		error = command_take_list(words, &count, &list, reason);
+	if (!error)
+		error = rule_parse_words(words, count, &request->rule, reason);
+	snprintf(request->list, sizeof(request->list), "%s", list ? list : "");
+	return error;
+}
+
+int batch_line_parse(const char *text, const char *list, struct batch_request *request, struct reason *reason)
 {
 	static const char *const verbs[] = {
 		[BATCH_ADD] = "add",
@@ -36,7 +60,7 @@ int batch_line_parse(const char *text, struct batch_request *request, struct rea
 		const char *verb = verbs[request->verb];
 
 		if (strlen(verb) == length && !memcmp(verb, text, length))
-			return rule_parse(text + length, &request->rule, reason);
+			return parse_rule(text + length, list, request, reason);
 	}
 	suggest = suggest_for_part(text, length);
 	suggest_offer_choices(&suggest, "add|del|test");
@@ -54,11 +78,19 @@ static void answer(struct batch_line *line, enum batch_answer what, const char *
 	line->detail = detail ? strdup(detail) : NULL;
 }
 
-static int add(struct batch_line *line, struct session *session, const struct rule *rule, struct reason *reason)
+static const char *list_of(const struct batch_request *request)
+{
+	return *request->list ? request->list : NULL;
+}
+
+static int add(struct batch_line *line, struct session *session, const struct batch_request *request,
+	       struct reason *reason)
 {
 	enum store_added added;
-	int error = change_add(session, rule, &added, reason);
+	int error = change_open_list(session, list_of(request), NULL, reason);
 
+	if (!error)
+		error = change_add(session, &request->rule, &added, reason);
 	if (!error)
 		answer(line,
 		       added == STORE_ADDED     ? BATCH_ADDED :
@@ -68,14 +100,40 @@ static int add(struct batch_line *line, struct session *session, const struct ru
 	return error;
 }
 
-static int del(struct batch_line *line, struct session *session, const struct rule *rule, struct reason *reason)
+/* A list that does not exist has no rule. */
+static int del(struct batch_line *line, struct session *session, const struct batch_request *request,
+	       struct reason *reason)
 {
-	enum store_deleted deleted;
-	int error = change_del(session, rule, &deleted, reason);
+	enum store_deleted deleted = STORE_NO_SUCH_RULE;
+	int error = change_find_list(session, list_of(request), reason);
 
 	if (!error)
-		answer(line, deleted == STORE_NO_SUCH_RULE ? BATCH_NO_SUCH_RULE : BATCH_DELETED, NULL);
-	return error;
+		error = *request->list ? change_give_up(session, &request->rule, &deleted, reason) :
+					 change_del(session, &request->rule, &deleted, reason);
+	if (!error || error == -ESRCH)
+		answer(line,
+		       deleted == STORE_NO_SUCH_RULE ? BATCH_NO_SUCH_RULE :
+		       deleted == STORE_STILL_WANTED ? BATCH_LEFT_TO_OTHERS :
+						       BATCH_DELETED,
+		       NULL);
+	return error == -ESRCH ? 0 : error;
+}
+
+static int test_list(struct batch_line *line, struct session *session, const struct batch_request *request,
+		     struct reason *reason)
+{
+	char text[RULE_TEXT_BYTES];
+	struct rule rule;
+	int error = change_find_list(session, request->list, reason);
+
+	if (error && error != -ESRCH)
+		return error;
+	if (!error)
+		error = query_test_owned(session->store, session->owner, &request->rule, &rule);
+	if (error && error != -ENOENT && error != -ESRCH)
+		return store_say_unread(error, reason);
+	answer(line, error ? BATCH_NOT_LISTED : BATCH_LISTED, error ? NULL : rule_format(&rule, text));
+	return 0;
 }
 
 static int test(struct batch_line *line, struct session *session, const struct rule *flow, struct reason *reason)
@@ -87,7 +145,7 @@ static int test(struct batch_line *line, struct session *session, const struct r
 	int error = query_decide(session->store, flow, &rule, &is_listed, &decision);
 
 	if (error)
-		return command_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	answer(line, BATCH_TESTED + decision, is_listed ? rule_format(&rule, text) : NULL);
 	return 0;
 }
@@ -97,11 +155,12 @@ int batch_line_run(struct batch_line *line, struct session *session, const struc
 {
 	switch (request->verb) {
 	case BATCH_ADD:
-		return add(line, session, &request->rule, reason);
+		return add(line, session, request, reason);
 	case BATCH_DEL:
-		return del(line, session, &request->rule, reason);
+		return del(line, session, request, reason);
 	default:
-		return test(line, session, &request->rule, reason);
+		return *request->list ? test_list(line, session, request, reason) :
+					test(line, session, &request->rule, reason);
 	}
 }
 

@@ -15,7 +15,8 @@ enum batch_verb { BATCH_ADD, BATCH_DEL, BATCH_TEST };
 
 struct batch_request {
 	enum batch_verb verb;
-	struct rule rule; /* or the flow to test */
+	struct rule rule;          /* or the flow to test */
+	char list[ABI_NAME_BYTES]; /* "": none */
 };
 
 enum batch_answer {
@@ -23,7 +24,10 @@ enum batch_answer {
 	BATCH_UPDATED,
 	BATCH_ALREADY_THERE,
 	BATCH_DELETED,
+	BATCH_LEFT_TO_OTHERS,
 	BATCH_NO_SUCH_RULE,
+	BATCH_LISTED,
+	BATCH_NOT_LISTED,
 	BATCH_ERROR,
 	BATCH_TESTED, /* + enum query_decision */
 };
@@ -37,8 +41,8 @@ struct batch_line {
 	char *detail; /* the rule that decides, or the error; NULL: no detail, or no memory */
 };
 
-/* Parses the text. 0; -EINVAL with the reason. */
-int batch_line_parse(const char *text, struct batch_request *request, struct reason *reason);
+/* Parses the text; `list` (NULL: none) is for a line without the words `list NAME`. 0; -EINVAL with the reason. */
+int batch_line_parse(const char *text, const char *list, struct batch_request *request, struct reason *reason);
 
 /*
  * Runs the request within a change and keeps the answer. Earlier lines of the change already count. 0; -errno

@@ -86,7 +86,7 @@ static int bench(const struct invocation *invocation, struct benching *benching,
 				      &benching->original, reason);
 
 	if (!error)
-		error = command_say_unread(store_info(benching->session.store, &benching->info), reason);
+		error = store_say_unread(store_info(benching->session.store, &benching->info), reason);
 	if (!error)
 		error = memory_check(bench_lists_bytes() + bench_bytes(), "bench", "nothing is measured", reason);
 	if (!error)

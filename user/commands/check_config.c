@@ -37,7 +37,7 @@ static bool is_list_right(const struct invocation *invocation, const struct conf
 	import.is_dry_run = true;
 	error = config_check_list_file(list, &reason);
 	if (!error)
-		error = command_import_list(&import, list->file, &result, &reason);
+		error = command_import_list(&import, &list->file, 1, &result, &reason);
 	json_decref(result.answer);
 	if (error)
 		command_error(STATUS_USAGE, "list '%s': %s", list->name, reason.text);

@@ -56,11 +56,6 @@ enum command_status command_answer(int error, const struct reason *reason, json_
 	return STATUS_DONE;
 }
 
-int command_say_unread(int error, struct reason *reason)
-{
-	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
-}
-
 enum command_status command_error(enum command_status status, const char *format, ...)
 {
 	char text[REASON_BYTES + 512];
@@ -194,7 +189,38 @@ enum command_status command_read_number(const char *what, const char *text, __u6
 			     text);
 }
 
-enum command_status command_read_rules(const struct invocation *invocation, struct rules *rules)
+int command_take_list(const char **words, size_t *count, const char **list, struct reason *reason)
+{
+	bool has_list = false;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < *count; i++) {
+		const bool is_list = !strcmp(words[i], "list");
+
+		if (is_list && has_list)
+			return reason_set(reason, -EINVAL, "'list' is given twice");
+		if (is_list && ++i == *count)
+			return reason_set(reason, -EINVAL, "'list' needs a value after it: NAME");
+		if (is_list && !session_is_name(words[i]))
+			return reason_set(reason, -EINVAL,
+					  "'list %.40s': a name has 1 to %d letters, digits, '.', '_' or '-', and does "
+					  "not start with '.' or '-'",
+					  words[i], ABI_NAME_BYTES - 1);
+		if (is_list) {
+			has_list = true;
+			*list = words[i];
+			continue;
+		}
+		words[kept++] = words[i];
+		/* The text of a comment may be the word list. */
+		if (!strcmp(words[i], "comment") && i + 1 < *count)
+			words[kept++] = words[++i];
+	}
+	*count = kept;
+	return 0;
+}
+
+enum command_status command_read_rules(const struct invocation *invocation, struct rules *rules, const char **list)
 {
 	const char *words[RULE_WORDS_MAX] = {};
 	char text[2 * RULE_TEXT_BYTES];
@@ -207,6 +233,10 @@ enum command_status command_read_rules(const struct invocation *invocation, stru
 		error = rule_split(strcpy(text, invocation->operands[0]), words, &count, &reason);
 	else
 		memcpy(words, invocation->operands, count * sizeof(*words));
+	if (list)
+		*list = invocation->list_name;
+	if (!error && list)
+		error = command_take_list(words, &count, list, &reason);
 	if (!error)
 		error = rules_parse(rules, words, count, &reason);
 	if (error)
@@ -216,13 +246,13 @@ enum command_status command_read_rules(const struct invocation *invocation, stru
 	return STATUS_DONE;
 }
 
-enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule)
+enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule, const char **list)
 {
 	char first[RULE_TEXT_BYTES], second[RULE_TEXT_BYTES];
 	enum command_status status;
 	struct rules rules;
 
-	status = command_read_rules(invocation, &rules);
+	status = command_read_rules(invocation, &rules, list);
 	if (status != STATUS_DONE)
 		return status;
 	*rule = rules.rule[0];
@@ -234,6 +264,11 @@ enum command_status command_read_rule(const struct invocation *invocation, struc
 				       rule_format(&rules.rule[1], second), rules.count > 2 ? ", ..." : "");
 	rules_free(&rules);
 	return status;
+}
+
+enum command_status command_list_failed(int error, const struct reason *reason)
+{
+	return error == -ESRCH ? command_error(STATUS_NO, "%s", reason->text) : command_failed(error, reason);
 }
 
 bool command_is_late(struct store *store)
@@ -282,12 +317,13 @@ enum command_status command_find_list(const struct invocation *invocation, struc
 				      struct store_lists *lists, unsigned int *number)
 {
 	const char *name = invocation->list_name;
+	struct reason reason;
 	int error;
 
 	*lists = (struct store_lists){};
 	error = store ? store_lists(store, lists) : 0;
-	if (error)
-		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
+	if (store_say_unread(error, &reason))
+		return command_failed(error, &reason);
 	*number = name ? store_lists_find(lists, name) : 0;
 	if (*number || !name)
 		return STATUS_DONE;
@@ -310,6 +346,16 @@ json_t *command_interface(const struct kernel_attachment *attachment)
 
 	interface_clean_name(cleaned.interface);
 	return json_string(cleaned.interface);
+}
+
+json_t *command_owners_of(struct store *store, const struct rule *rule)
+{
+	json_t *names = command_lists_of(store, rule);
+	struct rule found = *rule;
+
+	if (names && !store_get(store, &found) && rule_owners_now(&found) >> STORE_BY_HAND & 1)
+		json_array_append_new(names, json_string("by hand"));
+	return names;
 }
 
 json_t *command_lists_of(struct store *store, const struct rule *rule)

@@ -55,7 +55,10 @@ enum command_option {
 	OPTION_LISTEN = 1 << 20,
 	OPTION_LIST = 1 << 21,
 	OPTION_ON_STOP = 1 << 22,
-	OPTION_INTERFACE = 1 << 25,
+	OPTION_ACTION = 1 << 23,
+	OPTION_SET = 1 << 24,
+	OPTION_VERBOSE = 1 << 25,
+	OPTION_INTERFACE = 1 << 26,
 };
 
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
@@ -63,9 +66,10 @@ struct invocation {
 	const char *name;  /* of the filter */
 	const char *state; /* directory of all stores; NULL: the default */
 	struct load_options load;
-	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset;
+	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset, is_verbose;
 	__s64 confirm_ms, timeout_ms, interval_ms;
-	const char *list_format, *list_name, *by, *write_path, *listen, *interface;
+	const char *list_format, *list_name, *set_name, *by, *write_path, *listen, *interface;
+	enum rule_action action;
 	__u64 seconds, driver_ns, top;
 	__u64 end_count;   /* intervals or packets after which the command ends */
 	__u64 every, rate; /* of samples */
@@ -125,9 +129,6 @@ enum command_status command_failed(int error, const struct reason *reason);
 /* Prints the answer, or the reason if `error` is not 0. Releases the answer. */
 enum command_status command_answer(int error, const struct reason *reason, json_t *answer);
 
-/* Sets the reason if `error` (0 or -errno) says that the store cannot be read. Returns `error`. */
-int command_say_unread(int error, struct reason *reason);
-
 /* Prints an error message. Returns `status`. */
 __attribute__((format(printf, 2, 3))) enum command_status command_error(enum command_status status, const char *format,
 									...);
@@ -160,11 +161,21 @@ double command_seconds(void);
 enum command_status command_read_number(const char *what, const char *text, __u64 *number);
 
 /*
- * Read the operands as one rule, or as several: separate words, or one quoted text. They print the error. The caller
- * frees the rules if there was none.
+ * Read the operands as one rule, or as several: separate words, or one quoted text. They print the error. *list becomes
+ * the NAME of the words `list NAME`, else that of --list, else NULL. `list` NULL: these words are refused. The caller
+ * frees the rules if there was no error.
  */
-enum command_status command_read_rules(const struct invocation *invocation, struct rules *rules);
-enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule);
+enum command_status command_read_rules(const struct invocation *invocation, struct rules *rules, const char **list);
+enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule, const char **list);
+
+/* Takes the words `list NAME` out of the words of a rule. *list stays if there are none. 0; -EINVAL with the reason. */
+int command_take_list(const char **words, size_t *count, const char **list, struct reason *reason);
+
+/* The names of the owners of a stored rule: its lists, and "by hand". NULL: it cannot be read. */
+json_t *command_owners_of(struct store *store, const struct rule *rule);
+
+/* Prints the reason of a failed change of the rules of a list. */
+enum command_status command_list_failed(int error, const struct reason *reason);
 
 /* ---- command.c: stores and filters ---- */
 
@@ -234,9 +245,9 @@ struct command_imported {
 	__s64 deadline_ms; /* to confirm the import: see change/confirm_watchdog.h; 0: it is not pending */
 };
 
-/* Imports the file at `path`; NULL deletes the list options->list_name. Errors as import_open(), import_change(). */
-int command_import_list(const struct import_options *options, const char *path, struct command_imported *imported,
-			struct reason *reason);
+/* Imports the files; without files, deletes options->list_name. Errors as import_open(), import_change(). */
+int command_import_list(const struct import_options *options, char *const *paths, size_t paths_count,
+			struct command_imported *imported, struct reason *reason);
 
 /* The options of the command line that are for an import. */
 struct import_options command_import_options(const struct invocation *invocation);

@@ -140,7 +140,7 @@ static void offer_place(const struct completion *completion, const char *place)
 			      (*command)->summary);
 	else if (!strcmp(place, "OUTCOME"))
 		for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-			offer(completion, outcome_words[outcome].word, outcome_words[outcome].meaning);
+			offer(completion, outcome_words[outcome].name, outcome_words[outcome].meaning);
 	else if (!strcmp(place, "RULE") || !strcmp(place, "RULE-OR-FLOW"))
 		offer_rule(completion);
 	else if (!strcmp(place, "PROTOCOL"))

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* flush: deletes all rules. */
+/* flush: deletes all rules, or those of one list. */
+#include <errno.h>
+#include <stdio.h>
+
 #include "commands/command.h"
 #include "io/output.h"
 
@@ -8,30 +11,75 @@ static enum command_status run_flush(const struct invocation *invocation);
 const struct command command_flush = {
 	.name = "flush",
 	.group = COMMAND_RULES,
-	.usage = "[--force]",
-	.summary = "delete all rules",
-	.help = "Rules of named lists are deleted too; the next import of a list brings them\n"
-		"back.\n"
-		"  --force    even if pass rules are deleted that keep this host reachable: with\n"
-		"             `policy no-rule drop`, they let its own addresses, its gateway and\n"
-		"             your SSH session through\n"
+	.usage = "[--list NAME] [--force]",
+	.summary = "delete all rules, or those of one list",
+	.help = "The next import of a list brings its rules back.\n"
+		"  --list NAME  only the rules of the list NAME. A rule that other lists have, or\n"
+		"             that was added by hand too, stays\n"
+		"  --force    even if lists have rules; and even if pass rules are deleted that\n"
+		"             keep this host reachable: with `policy no-rule drop`, they let its\n"
+		"             own addresses, its gateway and your SSH session through\n"
 		"\n"
 		"  xdp-cuckoo flush\n"
-		"  xdp-cuckoo --name web flush\n",
-	.options = OPTION_FORCE,
+		"  xdp-cuckoo flush --list bans\n"
+		"  xdp-cuckoo --name web flush --force\n",
+	.options = OPTION_LIST | OPTION_FORCE,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_flush,
 };
 
-static int clear(struct session *session, __u64 *deleted, struct reason *reason)
+/* Lists are fed by others, who do not expect that their rules go. */
+static int check_lists(struct session *session, struct reason *reason)
+{
+	struct store_lists lists;
+	char text[REASON_BYTES / 2] = "";
+	size_t used = 0;
+	int error = store_say_unread(store_lists(session->store, &lists), reason);
+
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error && used < sizeof(text); i++)
+		if (lists.list[i].rules)
+			used += snprintf(text + used, sizeof(text) - used, "%s%s (%llu)", used ? ", " : "",
+					 lists.list[i].name, (unsigned long long)lists.list[i].rules);
+	if (error || !used)
+		return error;
+	return reason_set(reason, -EINVAL,
+			  "lists have rules: %s; nothing was deleted; say flush --list NAME to delete the rules of one "
+			  "list, or flush --force to delete all rules",
+			  text);
+}
+
+static int clear(struct session *session, bool is_forced, __u64 *deleted, struct reason *reason)
 {
 	struct store_info info;
-	int error = command_say_unread(store_info(session->store, &info), reason);
+	int error = is_forced ? 0 : check_lists(session, reason);
 
+	if (!error)
+		error = store_say_unread(store_info(session->store, &info), reason);
 	if (error)
 		return error;
 	*deleted = info.rules;
 	return change_clear(session, reason);
+}
+
+static enum command_status flush_list(const struct invocation *invocation)
+{
+	struct import_options emptying = command_import_options(invocation);
+	struct command_imported result;
+	struct reason reason;
+	json_t *answer;
+	int error;
+
+	emptying.is_replace = emptying.keeps_list = true;
+	error = command_import_list(&emptying, NULL, 0, &result, &reason);
+	if (error) {
+		json_decref(result.answer);
+		return command_list_failed(error, &reason);
+	}
+	answer = json_pack("{s:O*, s:O*}", "deleted_rules", json_object_get(result.answer, "removed"), "left_to_others",
+			   json_object_get(result.answer, "left_to_others"));
+	json_decref(result.answer);
+	output_print(answer);
+	return STATUS_DONE;
 }
 
 static enum command_status run_flush(const struct invocation *invocation)
@@ -40,14 +88,17 @@ static enum command_status run_flush(const struct invocation *invocation)
 	struct session session;
 	struct reason reason;
 	__u64 deleted = 0;
-	int error = command_open_guarded(invocation, &session, &guard, &reason);
+	int error;
 
+	if (invocation->list_name)
+		return flush_list(invocation);
+	error = command_open_guarded(invocation, &session, &guard, &reason);
 	if (!error)
 		command_report_undone(&session);
 	if (!error)
 		error = change_begin(&session, &reason);
 	if (!error)
-		error = change_end(&session, clear(&session, &deleted, &reason), &reason);
+		error = change_end(&session, clear(&session, invocation->is_forced, &deleted, &reason), &reason);
 	session_close(&session);
 	guard_close(&guard);
 	return command_answer(error, &reason, json_pack("{s:I}", "deleted_rules", deleted));

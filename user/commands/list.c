@@ -105,7 +105,7 @@ static enum command_status read_operands(struct invocation *invocation, struct s
 	if (session_is_name(name) && !strpbrk(name, ".:") && !rule_keyword_of(name))
 		return command_error(STATUS_NO, "no list '%s'; see xdp-cuckoo lists; xdp-cuckoo list prints all rules",
 				     name);
-	return invocation->count ? command_read_rule(invocation, query) : STATUS_DONE;
+	return invocation->count ? command_read_rule(invocation, query, NULL) : STATUS_DONE;
 }
 
 /* Says which network blocks an address that is not itself listed. */
@@ -127,6 +127,7 @@ static enum command_status print_all(const struct invocation *words, struct stor
 	struct invocation invocation = *words;
 	enum command_status status;
 	struct rule query;
+	struct reason reason;
 	int error = 0;
 
 	status = read_operands(&invocation, store, &query);
@@ -144,8 +145,8 @@ static enum command_status print_all(const struct invocation *words, struct stor
 	if (!error && store)
 		error = store_each(store, print_rule, &printing);
 	output_list_end();
-	if (error)
-		return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
+	if (store_say_unread(error, &reason))
+		return command_failed(error, &reason);
 	return STATUS_DONE;
 }
 

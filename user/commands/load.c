@@ -18,7 +18,9 @@ const struct command command_load = {
 	.usage = "IFACE... [--mode auto|native|skb] [--capacity N] [--compact [--fingerprint 8|16|17|32]] "
 		 "[--no-counters] [--no-spare] [--monitor-only] [--confirm TIME]",
 	.summary = "run the filter on interfaces",
-	.help = "All interfaces of one --name share one table, filled from the rules stored\n"
+	.help = "The filter sees packets that the interface receives, and none that this host\n"
+		"sends.\n"
+		"All interfaces of one --name share one table, filled from the rules stored\n"
 		"under that name. The filter runs until `unload`, until a reboot, or until the\n"
 		"interface is removed. The interface must have an Ethernet header: for a tunnel\n"
 		"or PPP, load the filter on the Ethernet interface that carries it.\n"
@@ -237,8 +239,7 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 	loading->drops_headers = is_new && kernel->config->policy[OUTCOME_TOO_MANY_HEADERS] == VERDICT_DROP;
 	loading->answer = load_answer(&session, json_incref(loading->rows));
 	if (invocation->confirm_ms && kernel->config->run & ABI_RUN_UNCONFIRMED) {
-		json_object_set_new(loading->answer, "confirm_within_seconds",
-				    json_integer(invocation->confirm_ms / 1000));
+		json_object_set_new(loading->answer, "confirm_within_s", json_integer(invocation->confirm_ms / 1000));
 		watchdog->deadline_ms = watchdog_deadline(invocation->confirm_ms);
 		watchdog->confirm_by = kernel->config->confirm_by;
 		watchdog->ifindex = loading->ifindex;

@@ -96,24 +96,6 @@ static __s64 now_ms(void)
 
 /* ---- a packet in words ---- */
 
-/* Local time for people, UTC for programs. */
-static const char *format_time(const struct monitoring *monitoring, const struct abi_sample *sample,
-			       char text[TIME_BYTES])
-{
-	const __s64 ns = monitoring->wall_ns + (__s64)sample->time_ns;
-	const time_t second = ns / NS_PER_S;
-	const unsigned int us = ns % NS_PER_S / 1000;
-	struct tm time;
-	size_t used;
-
-	if (output_is_json())
-		used = strftime(text, TIME_BYTES, "%Y-%m-%dT%H:%M:%S", gmtime_r(&second, &time));
-	else
-		used = strftime(text, TIME_BYTES, "%H:%M:%S", localtime_r(&second, &time));
-	snprintf(text + used, TIME_BYTES - used, ".%06u%s", us, output_is_json() ? "Z" : "");
-	return text;
-}
-
 static const char *interface_name(const struct listener *listener, __u32 index, char name[NAME_BYTES])
 {
 	const char *found = NULL;
@@ -138,7 +120,7 @@ static const char *format_cause(const struct abi_sample *sample, const struct sa
 	if (view->cause == SAMPLE_RULE)
 		snprintf(text, LINE_BYTES, "%s by rule %s", verdict, rule_format(&view->rule, rule));
 	else if (view->cause == SAMPLE_POLICY)
-		snprintf(text, LINE_BYTES, "%s by policy %s", verdict, outcome_words[sample->outcome].word);
+		snprintf(text, LINE_BYTES, "%s by policy %s", verdict, outcome_words[sample->outcome].name);
 	else
 		snprintf(text, LINE_BYTES, "%s by a rule that is not stored (any more)", verdict);
 	return text;
@@ -147,23 +129,28 @@ static const char *format_cause(const struct abi_sample *sample, const struct sa
 static void print_packet(const struct monitoring *monitoring, const struct abi_sample *sample,
 			 const struct sample_view *view)
 {
-	char line[2 * LINE_BYTES], time[TIME_BYTES], name[NAME_BYTES], flow[RULE_TEXT_BYTES], text[LINE_BYTES], *end;
+	const __s64 ns = monitoring->wall_ns + (__s64)sample->time_ns;
+	const time_t second = ns / NS_PER_S;
+	const int us = ns % NS_PER_S / 1000;
+	char line[2 * LINE_BYTES], clock[TIME_BYTES], name[NAME_BYTES], flow[RULE_TEXT_BYTES], text[LINE_BYTES], *end;
 	const char *words[RULE_WORDS_MAX];
 	struct reason ignored;
+	struct tm local;
 	size_t count = 0;
 	json_t *row;
 
-	format_time(monitoring, sample, time);
 	interface_name(&monitoring->listener, sample->ifindex, name);
 	if (view->has_flow)
 		rule_format(&view->flow, flow);
 	if (!output_is_json()) {
-		snprintf(line, sizeof(line), "%s %s %s length %u: %s", time, name,
+		/* Local time for people, UTC for programs. */
+		strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&second, &local));
+		snprintf(line, sizeof(line), "%s.%06d %s %s length %u: %s", clock, us, name,
 			 view->has_flow ? flow : "no addresses", sample->bytes, format_cause(sample, view, text));
 		output_answer(NULL, line);
 		return;
 	}
-	row = json_pack("{s:s, s:s}", "time", time, "interface", name);
+	row = json_pack("{s:o, s:s}", "time", output_time(second, us), "interface", name);
 	/* The text of the flow consists of pairs of name and value. */
 	if (view->has_flow && rule_split(flow, words, &count, &ignored))
 		count = 0;
@@ -173,9 +160,9 @@ static void print_packet(const struct monitoring *monitoring, const struct abi_s
 		json_object_set_new(row, words[i], *end ? json_string(words[i + 1]) : json_integer(number));
 	}
 	json_object_update_new(row, json_pack("{s:I, s:s}", "length", (json_int_t)sample->bytes, "verdict",
-					      sample->verdict == VERDICT_DROP ? "drop" : "would drop"));
+					      verdict_words[sample->verdict % VERDICTS].name));
 	if (view->cause == SAMPLE_POLICY)
-		json_object_set_new(row, "policy", json_string(outcome_words[sample->outcome].word));
+		json_object_set_new(row, "policy", json_string(outcome_words[sample->outcome].name));
 	else
 		json_object_update_new(row,
 				       json_pack("{s:s?}", "rule",
@@ -443,7 +430,7 @@ static enum command_status run_monitor(const struct invocation *words)
 	int error;
 
 	take_interface(&copy);
-	if (invocation->count && command_read_rule(invocation, &monitoring.wanted))
+	if (invocation->count && command_read_rule(invocation, &monitoring.wanted, NULL))
 		return STATUS_USAGE;
 	if (invocation->interface && !interfaces_is_there(invocation->interface)) {
 		kernel_say_no_interface(invocation->interface, &reason);

@@ -14,11 +14,12 @@ const struct command command_lists = {
 	.group = COMMAND_RULES,
 	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force]]",
 	.summary = "show the named lists, or delete one",
-	.help = "Shows the lists that `import --list NAME` made: how many rules each list has,\n"
-		"alone or with others, when it was last imported, and from which file. There can\n"
-		"be 63 lists. If a timeout that a list gave has ended, but others still have the\n"
+	.help = "Shows the lists that `import --list NAME` and `add --list NAME` made: how many\n"
+		"rules each list has, alone or with others, when it was last imported, and from\n"
+		"which file. A list that was only fed by `add` has no such time. There can be 63\n"
+		"lists. If a timeout that a list gave has ended, but others still have the\n"
 		"rule, the list still counts it until the next import.\n"
-		"`lists delete NAME` drops the rules of the list at once. Rules that other lists\n"
+		"`flush --list NAME` empties a list and keeps it. `lists delete NAME` drops the rules of the list at once. Rules that other lists\n"
 		"have, or that were added by hand too, stay; if all of these have timeouts, until\n"
 		"the latest end that any of them, or this list, asked for.\n"
 		"  --dry-run       say what would be removed, and change nothing\n"
@@ -44,27 +45,23 @@ static enum command_status show(const struct invocation *invocation)
 	const bool is_late = !error && command_is_late(store);
 
 	if (!error && store)
-		error = command_say_unread(store_lists(store, &lists), &reason);
+		error = store_say_unread(store_lists(store, &lists), &reason);
 	store_close(store);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		const struct store_list *list = &lists.list[i];
-		const time_t imported = list->imported_s;
-		char text[64] = "";
-		struct tm utc;
 		json_t *row;
 
 		if (!list->name[0])
 			continue;
-		if (gmtime_r(&imported, &utc))
-			strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-		row = json_pack("{s:s, s:I, s:s, s:s}", "list", list->name, "rules", list->rules, "imported", text,
-				"source", list->source);
+		row = json_pack("{s:s, s:I, s:o, s:s}", "list", list->name, "rules", list->rules, "imported",
+				list->imported_s ? output_time(list->imported_s, -1) : json_null(), "source",
+				list->source);
 		if (is_late && output_is_json())
 			json_object_set_new(row, "not_confirmed_in_time", json_true());
 		json_array_append_new(rows, row);
 	}
 	if (!error && !json_array_size(rows) && !output_is_json())
-		output_note("there are no lists; import --list NAME makes one");
+		output_note("there are no lists; import --list NAME or add --list NAME makes one");
 	return command_answer(error, &reason, rows);
 }
 
@@ -80,14 +77,12 @@ static enum command_status delete_list(const struct invocation *invocation)
 	deletion.is_replace = true;
 	if (invocation->is_dry_run && invocation->confirm_ms)
 		return command_error(STATUS_USAGE, "--dry-run changes nothing that --confirm could undo");
-	error = command_import_list(&deletion, NULL, &result, &reason);
+	error = command_import_list(&deletion, NULL, 0, &result, &reason);
 	for (size_t i = 0; result.answer && i < sizeof(useless) / sizeof(useless[0]); i++)
 		json_object_del(result.answer, useless[i]);
 	output_print(result.answer);
-	if (error == -ESRCH)
-		return command_error(STATUS_NO, "%s", reason.text);
 	if (error)
-		return command_failed(error, &reason);
+		return command_list_failed(error, &reason);
 	if (result.deadline_ms)
 		command_report_confirm(invocation, result.deadline_ms);
 	return STATUS_DONE;

@@ -24,6 +24,7 @@
 
 const struct option_row options_table[] = {
 	{ "json", 0, NULL, "print JSON, errors too", .to = TO(wants_json), .letter = 'j' },
+	{ "quiet", 0, NULL, "print only errors and warnings", .to = TO(wants_quiet) },
 	{ "name", 0, "NAME", "the filter and its rules (default: " SESSION_NAME_DEFAULT ")", VALUE_NAME,
 	  .to = INTO(name) },
 	{ "state", 0, "DIR", "keep rules in DIR/NAME (default: " SESSION_STATE_DEFAULT ")", VALUE_TEXT,
@@ -44,6 +45,9 @@ const struct option_row options_table[] = {
 	  .to = INTO(load.is_monitor_only) },
 	{ "format", OPTION_LIST_FORMAT, "text|ipset|nft|spamhaus|csv", "format of the list", VALUE_TEXT,
 	  .to = INTO(list_format) },
+	{ "action", OPTION_ACTION, "drop|pass|monitor", "for rules without an action of their own", VALUE_ACTION,
+	  .to = INTO(action) },
+	{ "set", OPTION_SET, "SET", "read only this set of ipset or nft", VALUE_TEXT, .to = INTO(set_name) },
 	{ "list", OPTION_LIST, "NAME", "the rules of this list", VALUE_NAME, .to = INTO(list_name) },
 	{ "replace", OPTION_REPLACE, NULL, "delete the rules that the list does not name", .to = INTO(is_replace) },
 	{ "dry-run", OPTION_DRY_RUN, NULL, "say what would change, and change nothing", .to = INTO(is_dry_run) },
@@ -63,7 +67,7 @@ const struct option_row options_table[] = {
 	  .max = INTERVAL_MS_MAX },
 	{ "count", OPTION_COUNT, "N", "end after N intervals or packets", VALUE_WHOLE, .to = INTO(end_count),
 	  .max = COUNT_MAX, .unit = "intervals or packets", .letter = 'c' },
-	{ "by", OPTION_BY, "interface|cpu|rule|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
+	{ "by", OPTION_BY, "interface|cpu|rule|list|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
 	{ "top", OPTION_BY, "N", "show at most N rows", VALUE_WHOLE, .to = INTO(top), .max = TOP_MAX, .unit = "rows" },
 	{ "interface", OPTION_INTERFACE, "IFACE", "only packets of this interface", VALUE_TEXT, .to = INTO(interface),
 	  .letter = 'i' },
@@ -74,6 +78,7 @@ const struct option_row options_table[] = {
 	{ "write", OPTION_SAMPLES, "FILE|-", "write pcapng", VALUE_TEXT, .to = INTO(write_path), .letter = 'w' },
 	{ "on-stop", OPTION_ON_STOP, NULL, "only if the configuration says detach-on-stop", .to = INTO(is_on_stop) },
 	{ "reset", OPTION_RESET, NULL, "count from 0 again", .to = INTO(is_reset) },
+	{ "verbose", OPTION_VERBOSE, NULL, "everything that is known", .to = INTO(is_verbose) },
 	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", "where to serve (default: " EXPORTER_LISTEN_DEFAULT ")", VALUE_TEXT,
 	  .to = INTO(listen) },
 	{ .name = NULL },
@@ -109,6 +114,8 @@ static enum command_status take_value(const struct option_row *row, const char *
 				     option, value, ABI_NAME_BYTES - 1);
 	case VALUE_MODE:
 		return load_mode_parse(value, to) ? command_say_choices(option, value, row->value) : STATUS_DONE;
+	case VALUE_ACTION:
+		return rule_action_parse(value, to) ? command_say_choices(option, value, row->value) : STATUS_DONE;
 	case VALUE_FINGERPRINT:
 		if (!load_fingerprint_parse(value, to))
 			return STATUS_DONE;
@@ -262,6 +269,8 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 		if (arguments->wants_json)
 			output_use_json(true);
 	}
+	if (arguments->wants_quiet)
+		output_be_quiet();
 	if (arguments->pins)
 		kernel_use_pins(arguments->pins);
 	return status;

@@ -13,7 +13,7 @@
 struct options_arguments {
 	struct invocation invocation;
 	__u64 given; /* bit i: options_table[i] was given */
-	bool wants_json, wants_help, wants_version;
+	bool wants_json, wants_quiet, wants_help, wants_version;
 	const char *pins; /* NULL: not given */
 };
 
@@ -23,6 +23,7 @@ enum option_kind {
 	VALUE_TEXT,        /* any text: const char * */
 	VALUE_NAME,        /* the name of a filter or a list: const char * */
 	VALUE_MODE,        /* enum kernel_mode */
+	VALUE_ACTION,      /* enum rule_action */
 	VALUE_FINGERPRINT, /* width in bits: unsigned int */
 	VALUE_RULES,       /* number of rules, 1 or more: __u64 */
 	VALUE_WHOLE,       /* number from 1 to .max, counting .unit: __u64 */

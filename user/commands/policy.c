@@ -49,10 +49,10 @@ static enum command_status show(const struct invocation *invocation)
 	int error = command_open_store(invocation, &store, &reason);
 
 	if (!error && store)
-		error = command_say_unread(store_settings(store, &settings), &reason);
+		error = store_say_unread(store_settings(store, &settings), &reason);
 	store_close(store);
 	for (enum abi_outcome outcome = 0; outcome < OUTCOME_POLICIES; outcome++)
-		json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].word, "policy",
+		json_array_append_new(rows, json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].name, "policy",
 						      verdict_word(settings.policy[outcome])));
 	return command_answer(error, &reason, rows);
 }
@@ -72,7 +72,7 @@ static enum command_status read_policy(const struct invocation *invocation, enum
 					     "no-rule %s; see xdp-cuckoo policy",
 					     what, what);
 		for (enum abi_outcome known = 0; known < OUTCOME_POLICIES; known++)
-			suggest_offer(&suggest, outcome_words[known].word);
+			suggest_offer(&suggest, outcome_words[known].name);
 		return command_error(STATUS_USAGE, "policy '%s': no such outcome%s", what,
 				     suggest_text(&suggest, "xdp-cuckoo policy, which lists them", text));
 	}
@@ -101,11 +101,11 @@ static enum command_status run_policy(const struct invocation *invocation)
 		return STATUS_USAGE;
 	if (verdict == VERDICT_DROP && policy_danger(outcome) && !invocation->is_forced)
 		return command_error(STATUS_USAGE, "'%s drop' %s; say --force if you mean it",
-				     outcome_words[outcome].word, policy_danger(outcome));
+				     outcome_words[outcome].name, policy_danger(outcome));
 	error = session_open(&session, invocation->state, invocation->name, &reason);
 	if (!error) {
 		command_report_targets(&session);
-		error = command_say_unread(store_settings(session.store, &settings), &reason);
+		error = store_say_unread(store_settings(session.store, &settings), &reason);
 	}
 	if (!error) {
 		settings.policy[outcome] = verdict;
@@ -113,6 +113,6 @@ static enum command_status run_policy(const struct invocation *invocation)
 	}
 	session_close(&session);
 	return command_answer(error, &reason,
-			      json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].word, "policy",
+			      json_pack("{s:s, s:s}", "outcome", outcome_words[outcome].name, "policy",
 					verdict_word(verdict)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * stats: shows what filters passed and dropped, as sums or by interval. stats_by_rule.c has --by rule and --by prefix.
+ * stats: shows what filters passed and dropped, as sums or by interval. stats_by_rule.c has --by rule, list and prefix.
  */
 #include <errno.h>
 #include <math.h>
@@ -20,7 +20,7 @@ static enum command_status run_stats(const struct invocation *invocation);
 const struct command command_stats = {
 	.name = "stats",
 	.group = COMMAND_LOOK,
-	.usage = "[--by interface|cpu|rule|prefix] [--top N] [--interval TIME [--count N]] "
+	.usage = "[--by interface|cpu|rule|list|prefix] [--top N] [--interval TIME [--count N]] "
 		 "[--reset]",
 	.summary = "show how many packets were passed and dropped, and why",
 	.help = "Counts since the filter was loaded or last reset, over all its interfaces and\n"
@@ -37,15 +37,18 @@ const struct command command_stats = {
 		"  --by rule          the drop rules that matched most packets, in monitor-only\n"
 		"                     mode too. In a flood a random sample is counted by rule,\n"
 		"                     and each packet of it counts for several\n"
-		"  --by prefix        the same, summed by source prefix of 24 bits in IPv4 and 48\n"
-		"                     in IPv6, or others: --by prefix=16,32; a rule with a\n"
-		"                     shorter prefix counts under its own. --by rule and\n"
-		"                     --by prefix need a table that counts: neither --compact nor\n"
+		"  --by list          what the rules of each list matched, by their action; a rule\n"
+		"                     that two lists have counts for both. Packets count as long\n"
+		"                     as their rule stays\n"
+		"  --by prefix        the same as --by rule, summed by source prefix of 24 bits in\n"
+		"                     IPv4 and 48 in IPv6, or others: --by prefix=16,32; a rule\n"
+		"                     with a shorter prefix counts under its own. --by rule, list\n"
+		"                     and prefix need a table that counts: neither --compact nor\n"
 		"                     --no-counters\n"
-		"  --top N            how many of these rules or prefixes (default: 20)\n"
+		"  --top N            how many of these rules, lists or prefixes (default: 20)\n"
 		"  --interval TIME    instead of sums, packets and bits per second, at the end of\n"
 		"                     each interval, until it is interrupted; under --json one\n"
-		"                     line each. Not by rule or prefix\n"
+		"                     line each. Not by rule, list or prefix\n"
 		"  --count N          end after N intervals\n"
 		"  --reset            count from 0 from now on, by rule too\n"
 		"\n"
@@ -223,7 +226,7 @@ static enum command_status run_interval(const struct invocation *invocation, enu
 		if (!output_is_json() && !is_first)
 			putchar('\n');
 		if (output_is_json())
-			output_answer(json_pack("{s:I, s:f, s:o}", "time", (json_int_t)time(NULL), "seconds",
+			output_answer(json_pack("{s:o, s:f, s:o}", "time", output_time(time(NULL), -1), "interval_s",
 						growth.seconds, "rates", rows),
 				      "");
 		else
@@ -271,6 +274,7 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 		[STATS_BY_INTERFACE] = "interface",
 		[STATS_BY_CPU] = "cpu",
 		[STATS_BY_RULE] = "rule",
+		[STATS_BY_LIST] = "list",
 	};
 	const char *text = invocation->by;
 	char near[SUGGEST_TEXT_BYTES];
@@ -279,17 +283,18 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 	*by = STATS_BY_OUTCOME;
 	if (!text)
 		return STATUS_DONE;
-	for (*by = STATS_BY_INTERFACE; *by <= STATS_BY_RULE; ++*by)
+	for (*by = STATS_BY_INTERFACE; *by <= STATS_BY_LIST; ++*by)
 		if (!strcmp(words[*by], text))
 			return STATUS_DONE;
 	if (!stats_prefix_parse(text, prefix))
 		return STATUS_DONE;
 	suggest = suggest_for(text);
-	suggest_offer_choices(&suggest, "interface|cpu|rule|prefix");
-	return command_error(STATUS_USAGE,
-			     "--by '%s': must be interface, cpu, rule, prefix or prefix=IPV4,IPV6 with lengths of 1 to 32 and 1 "
-			     "to 128%s",
-			     text, suggest_text(&suggest, NULL, near));
+	suggest_offer_choices(&suggest, "interface|cpu|rule|list|prefix");
+	return command_error(
+		STATUS_USAGE,
+		"--by '%s': must be interface, cpu, rule, list, prefix or prefix=IPV4,IPV6 with lengths of 1 to 32 and 1 "
+		"to 128%s",
+		text, suggest_text(&suggest, NULL, near));
 }
 
 static enum command_status check_together(const struct invocation *invocation, enum stats_by by)
@@ -299,7 +304,7 @@ static enum command_status check_together(const struct invocation *invocation, e
 	if (invocation->end_count && !invocation->interval_ms)
 		return command_error(STATUS_USAGE, "--count needs --interval");
 	if (invocation->top && by < STATS_BY_RULE)
-		return command_error(STATUS_USAGE, "--top needs --by rule or --by prefix");
+		return command_error(STATUS_USAGE, "--top needs --by rule, --by list or --by prefix");
 	if (invocation->interval_ms && by >= STATS_BY_RULE)
 		return command_error(STATUS_USAGE, "--interval and --by %s do not go together", invocation->by);
 	return STATUS_DONE;
@@ -341,6 +346,8 @@ static enum command_status run_stats(const struct invocation *invocation)
 		return STATUS_USAGE;
 	if (invocation->is_reset)
 		return reset(invocation);
+	if (by == STATS_BY_LIST)
+		return stats_by_list(invocation);
 	if (by >= STATS_BY_RULE)
 		return stats_by_rule(invocation, by == STATS_BY_PREFIX ? &prefix : NULL);
 	return run_once(invocation, by);

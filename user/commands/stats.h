@@ -5,7 +5,7 @@
 
 #include "commands/command.h"
 
-enum stats_by { STATS_BY_OUTCOME, STATS_BY_INTERFACE, STATS_BY_CPU, STATS_BY_RULE, STATS_BY_PREFIX };
+enum stats_by { STATS_BY_OUTCOME, STATS_BY_INTERFACE, STATS_BY_CPU, STATS_BY_RULE, STATS_BY_LIST, STATS_BY_PREFIX };
 
 /* Lengths of the source prefixes to sum by. */
 struct stats_prefix {
@@ -14,6 +14,9 @@ struct stats_prefix {
 
 /* Reads "prefix", "prefix=24" or "prefix=24,48". 0; -EINVAL. */
 int stats_prefix_parse(const char *text, struct stats_prefix *prefix);
+
+/* Prints the lists whose rules matched most packets. */
+enum command_status stats_by_list(const struct invocation *invocation);
 
 /* Prints the rules that matched most packets; if `prefix` is not NULL, the prefixes of their sources. */
 enum command_status stats_by_rule(const struct invocation *invocation, const struct stats_prefix *prefix);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* stats --by rule, --by prefix: the drop rules that matched most packets. */
+/* stats --by rule, --by prefix, --by list: the rules that matched most packets. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/stats.h"
+#include "counters/by_list.h"
 #include "io/output.h"
 
 #define TOP_DEFAULT 20
@@ -171,6 +172,7 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 				   .top = invocation->top ? invocation->top : TOP_DEFAULT };
 	int error = store ? store_shapes(store, &counts->shapes) : 0;
 	json_t *rows = json_array();
+	struct reason reason;
 
 	if (!error && store)
 		error = store_each(store, rank, &ranking);
@@ -185,11 +187,61 @@ static enum command_status print_ranking(const struct invocation *invocation, st
 		return STATUS_DONE;
 	}
 	json_decref(rows);
-	return command_error(error == -ENOMEM ? STATUS_FULL : STATUS_SYSTEM, "cannot read the store: %s",
-			     strerror(-error));
+	store_say_unread(error, &reason);
+	return command_failed(error, &reason);
 }
 
-enum command_status stats_by_rule(const struct invocation *invocation, const struct stats_prefix *prefix)
+/* ---- by list ---- */
+
+struct list_row {
+	const char *list;
+	enum rule_action action;
+	struct list_count count;
+};
+
+static int compare_lists(const void *a, const void *b)
+{
+	const struct list_row *x = a, *y = b;
+
+	return (x->count.count.packets < y->count.count.packets) - (x->count.count.packets > y->count.count.packets);
+}
+
+static enum command_status print_lists(const struct invocation *invocation, struct store *store,
+				       struct rule_counts *counts)
+{
+	struct list_row row[(1 + STORE_LISTS_MAX) * RULE_ACTIONS];
+	struct store_lists lists = {};
+	struct list_counts sums = {};
+	json_t *rows = json_array();
+	size_t used = 0;
+	int error = store ? store_lists(store, &lists) : 0;
+
+	if (!error && store)
+		error = list_counts_read(store, counts, &sums);
+	for (size_t i = 0; i <= STORE_LISTS_MAX; i++)
+		for (enum rule_action action = 0; action < RULE_ACTIONS; action++)
+			if (sums.of[i][action].rules)
+				row[used++] = (struct list_row){ i ? lists.list[i].name : "by hand", action,
+								 sums.of[i][action] };
+	qsort(row, used, sizeof(*row), compare_lists);
+	for (size_t i = 0; i < used && i < (invocation->top ? invocation->top : TOP_DEFAULT); i++)
+		json_array_append_new(rows, json_pack("{s:I, s:I, s:I, s:s, s:s}", "packets",
+						      (json_int_t)row[i].count.count.packets, "bytes",
+						      (json_int_t)row[i].count.count.bytes, "rules",
+						      (json_int_t)row[i].count.rules, "action",
+						      rule_action_name(row[i].action), "list", row[i].list));
+	if (!error) {
+		output_print(rows);
+		return STATUS_DONE;
+	}
+	json_decref(rows);
+	return command_error(STATUS_SYSTEM, "cannot read the store: %s", strerror(-error));
+}
+
+/* ---- both ---- */
+
+static enum command_status print_counts(const struct invocation *invocation, bool is_by_list,
+					const struct stats_prefix *prefix)
 {
 	struct rule_counts counts = {};
 	enum command_status status;
@@ -201,8 +253,19 @@ enum command_status stats_by_rule(const struct invocation *invocation, const str
 		return command_failed(error, &reason);
 	status = command_open_counts(invocation, &counts);
 	if (status == STATUS_DONE)
-		status = print_ranking(invocation, store, &counts, prefix);
+		status = is_by_list ? print_lists(invocation, store, &counts) :
+				      print_ranking(invocation, store, &counts, prefix);
 	rule_counts_close(&counts);
 	store_close(store);
 	return status;
+}
+
+enum command_status stats_by_list(const struct invocation *invocation)
+{
+	return print_counts(invocation, true, NULL);
+}
+
+enum command_status stats_by_rule(const struct invocation *invocation, const struct stats_prefix *prefix)
+{
+	return print_counts(invocation, false, prefix);
 }

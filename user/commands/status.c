@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* status: shows the stored rules and the running filters. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,28 +15,34 @@ static enum command_status run_status(const struct invocation *invocation);
 const struct command command_status = {
 	.name = "status",
 	.group = COMMAND_LOOK,
-	.usage = "",
+	.usage = "[--verbose]",
 	.summary = "show the stored rules and the running filters",
-	.help = "For the store: the number of rules, how many of them end by themselves, the\n"
-		"kinds of rule (shapes: fields and prefix lengths) with the shape each is looked\n"
-		"up as, and a change that waits for `confirm`. For each running filter, of any\n"
-		"name: whether it filters (monitor-only, panic, unconfirmed, NOT FILTERING), its\n"
-		"interfaces, the policies that drop, how its table keeps entries, load factor,\n"
-		"memory, the most entries that one insert has moved, how often a look-up was\n"
-		"repeated because the table changed, how often an innocent packet had a rule's\n"
-		"fingerprint and the records of the exact table cleared it, the shapes that\n"
-		"packets are looked up by, the mean number of look-ups for a packet that no rule\n"
-		"matches, and the chance that such a packet is taken for a match. NOT FILTERING,\n"
-		"with status 1: an interface receives packets, but the filter sees none of them.\n"
-		"Some drivers accept the program and do not run it, or stop running it when the\n"
-		"link or the MTU changes. `status` watches for 0.2 s if no packet comes, and for\n"
+	.help = "Prints at most 12 lines: the number of rules, the policies that drop, a change\n"
+		"that waits for `confirm`, whether the filter of the --name filters\n"
+		"(monitor-only, panic, unconfirmed, NOT FILTERING), its interfaces, whether it is\n"
+		"equal to the store, its table, and the mean number of look-ups for a packet that\n"
+		"no rule matches. Other filters get one line together. NOT FILTERING, with\n"
+		"status 1: an interface receives packets, but the filter sees none of them. Some\n"
+		"drivers accept the program and do not run it, or stop running it when the link\n"
+		"or the MTU changes. `status` watches for 0.2 s if no packet comes, and for\n"
 		"up to 4.5 s if packets come that the filter does not see. It reports nothing\n"
 		"below 5 packets per second, or behind libxdp's dispatcher. `status` warns if an\n"
 		"MTU has grown so much that the driver may lose frames; `load` fixes that if it\n"
 		"can.\n"
+		"  --verbose          everything about every filter, as --json has it: also the\n"
+		"                     kinds of rule (shapes: fields and prefix lengths) with the\n"
+		"                     shape each is looked up as, load factor, memory, the most\n"
+		"                     entries that one insert has moved, how often a look-up was\n"
+		"                     repeated because the table changed, how often an innocent\n"
+		"                     packet had a rule's fingerprint and the records of the\n"
+		"                     exact table cleared it, the shapes that packets are looked\n"
+		"                     up by, and the chance that a packet that no rule matches is\n"
+		"                     taken for a match\n"
 		"\n"
 		"  xdp-cuckoo status\n"
+		"  xdp-cuckoo status --verbose\n"
 		"  xdp-cuckoo status --json\n",
+	.options = OPTION_VERBOSE,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_status,
 };
@@ -182,7 +189,7 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 	if (!error)
 		error = store_shapes(store, &stored->shapes);
 	store_close(store);
-	return command_say_unread(error, reason);
+	return store_say_unread(error, reason);
 }
 
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
@@ -206,9 +213,127 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 	}
 	if (pending->id)
 		json_object_set_new(status, "unconfirmed_change",
-				    json_pack("{s:I, s:f}", "rules", pending->rules, "seconds_left",
+				    json_pack("{s:I, s:f}", "rules", pending->rules, "left_s",
 					      pending->left_ms > 0 ? pending->left_ms / 1000. : 0.));
 	return status;
+}
+
+/* ---- the 12 lines ---- */
+
+__attribute__((format(printf, 3, 4))) static void add_text(json_t *lines, const char *name, const char *format, ...)
+{
+	char text[256];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	json_object_set_new(lines, name, json_string(text));
+}
+
+static const char *text_of(const json_t *status, const char *name)
+{
+	return json_string_value(json_object_get(status, name));
+}
+
+static json_int_t integer_of(const json_t *status, const char *name)
+{
+	return json_integer_value(json_object_get(status, name));
+}
+
+static double number_of(const json_t *status, const char *name)
+{
+	return json_number_value(json_object_get(status, name));
+}
+
+/* "eth0 native", ... */
+static json_t *brief_interfaces(const json_t *filter)
+{
+	json_t *names = json_array();
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(filter, "interfaces"), i, row)
+		json_array_append_new(names, json_sprintf("%s %s", text_of(row, "interface"), text_of(row, "mode")));
+	return names;
+}
+
+static const char *first_interface(const json_t *filter)
+{
+	const json_t *row = json_array_get(json_object_get(filter, "interfaces"), 0);
+
+	return row ? text_of(row, "interface") : "-";
+}
+
+static void add_brief_filter(json_t *lines, const json_t *filter)
+{
+	json_object_set(lines, "effect", json_object_get(filter, "effect"));
+	json_object_set_new(lines, "interfaces", brief_interfaces(filter));
+	json_object_set(lines, "condition", json_object_get(filter, "condition"));
+	/* Nothing more is known of a filter of another version. */
+	if (!json_object_get(filter, "table"))
+		return;
+	json_object_set(lines, "table", json_object_get(filter, "table"));
+	add_text(lines, "slots", "%lld of %lld used, %.1f %%; %.3g MiB", integer_of(filter, "used_slots"),
+		 integer_of(filter, "slots"), 100 * number_of(filter, "load_factor"),
+		 integer_of(filter, "table_bytes") / 1048576.);
+	add_text(lines, "look_ups", "%.2f per IPv4 packet that no rule matches, %.2f per IPv6 packet",
+		 number_of(filter, "mean_probes_ipv4"), number_of(filter, "mean_probes_ipv6"));
+}
+
+/* The filter of the --name, or one that is not set up yet; all others on one line. */
+static void add_brief_filters(json_t *lines, const json_t *running, const char *name)
+{
+	json_t *others = json_array();
+	const json_t *filter, *own = NULL;
+	size_t i;
+
+	json_array_foreach(running, i, filter)
+	{
+		const char *filter_name = text_of(filter, "name");
+
+		if (!own && (!strcmp(filter_name, name) || !strcmp(filter_name, "-"))) {
+			own = filter;
+			continue;
+		}
+		json_array_append_new(others, json_sprintf("%s on %s: %s", filter_name, first_interface(filter),
+							   text_of(filter, "effect")));
+	}
+	if (own)
+		add_brief_filter(lines, own);
+	else
+		json_object_set_new(lines, "running", json_array());
+	if (json_array_size(others))
+		json_object_set(lines, "other_filters", others);
+	json_decref(others);
+}
+
+/* What --verbose shows in full. Takes `status`. */
+static json_t *brief(json_t *status)
+{
+	const json_t *pending = json_object_get(status, "unconfirmed_change"),
+		     *running = json_object_get(status, "running");
+	const char *name = text_of(status, "name");
+	json_t *lines = json_pack("{s:s}", "name", name);
+	const json_int_t timed = integer_of(status, "timed_rules");
+	char time[RULE_TIME_BYTES];
+
+	if (timed)
+		add_text(lines, "rules", "%lld, %lld with a timeout", integer_of(status, "rules"), timed);
+	else
+		json_object_set(lines, "rules", json_object_get(status, "rules"));
+	json_object_set(lines, "policies_that_drop", json_object_get(status, "policies_that_drop"));
+	if (pending)
+		add_text(lines, "unconfirmed_change", "%lld rules, undone in %s", integer_of(pending, "rules"),
+			 rule_time_format((__s64)(1000 * number_of(pending, "left_s")), time));
+	if (json_object_get(status, "not_seen"))
+		json_object_set(lines, "not_seen", json_object_get(status, "not_seen"));
+	/* The effect of a running filter says it too. */
+	if (!json_array_size(running) && json_is_true(json_object_get(status, "monitor_only")))
+		json_object_set_new(lines, "monitor_only", json_true());
+	add_brief_filters(lines, running, name);
+	json_decref(status);
+	return lines;
 }
 
 /* Only another tool loads the program on such an interface. */
@@ -279,7 +404,7 @@ static enum command_status run_status(const struct invocation *invocation)
 	if (is_partial)
 		json_object_set_new(status, "not_seen", output_string(reason.text));
 	json_object_set_new(status, "running", running);
-	output_print(status);
+	output_print(output_is_json() || invocation->is_verbose ? status : brief(status));
 	if (error)
 		return command_failed(error, &reason);
 	return is_any_bypassed ? STATUS_NO : STATUS_DONE;

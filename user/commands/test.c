@@ -12,14 +12,20 @@ static enum command_status run_test(const struct invocation *invocation);
 const struct command command_test = {
 	.name = "test",
 	.group = COMMAND_RULES,
-	.usage = "RULE-OR-FLOW",
+	.usage = "RULE-OR-FLOW [--list NAME]",
 	.summary = "say whether these packets are blocked, and by which rule",
-	.help = "The stored rules decide; if none matches, the policy no-rule does. Status 0:\n"
+	.help = "Says whether the filter drops such packets when an interface receives them. It\n"
+		"does not filter what this host sends.\n"
+		"The stored rules decide; if none matches, the policy no-rule does. Status 0:\n"
 		"blocked; 1: not blocked. Also says whether the running filter agrees. It may\n"
 		"match packets that no rule names: a false positive of its fingerprints.\n"
+		"  --list NAME  only say whether the list NAME has a rule for these packets; also\n"
+		"             as the words `list NAME`. Status 0: it has one; 1: it has none\n"
 		"\n"
 		"  xdp-cuckoo test 192.0.2.77\n"
+		"  xdp-cuckoo test 192.0.2.77 --list bans\n"
 		"  xdp-cuckoo test proto udp src 192.0.2.1 sport 5353 dst 198.51.100.7 dport 53\n",
+	.options = OPTION_LIST,
 	.min = 1,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
@@ -102,23 +108,55 @@ static const char *running_text(const struct finding *finding)
 	return finding->run & ABI_RUN_MONITOR ? "agrees, and drops nothing: monitor-only" : "agrees";
 }
 
+static enum command_status test_list(const struct invocation *invocation, const struct rule *query, const char *list)
+{
+	char text[RULE_TEXT_BYTES], found[RULE_TEXT_BYTES];
+	struct store_lists lists = {};
+	struct rule rule;
+	struct reason reason;
+	struct store *store;
+	unsigned int owner;
+	bool is_listed;
+	int error = command_open_store(invocation, &store, &reason);
+
+	if (error)
+		return command_failed(error, &reason);
+	error = store ? store_lists(store, &lists) : 0;
+	owner = store_lists_find(&lists, list);
+	if (!error && owner)
+		error = query_test_owned(store, owner, query, &rule);
+	store_close(store);
+	is_listed = owner && !error;
+	if (error && error != -ENOENT)
+		return command_failed(store_say_unread(error, &reason), &reason);
+	if (!owner)
+		return command_list_failed(change_say_no_list(list, &reason), &reason);
+	output_print(json_pack("{s:s, s:s, s:s, s:s*}", "flow", rule_format(query, text), "list", list, "verdict",
+			       is_listed ? "listed" : "not listed", "rule",
+			       is_listed ? rule_format(&rule, found) : NULL));
+	return is_listed ? STATUS_DONE : STATUS_NO;
+}
+
 static enum command_status run_test(const struct invocation *invocation)
 {
 	char text[RULE_TEXT_BYTES];
 	struct finding finding = {};
+	const char *list;
 	struct reason reason;
 	struct store *store;
 	struct rule query;
 	json_t *answer;
 	int error;
 
-	if (command_read_rule(invocation, &query))
+	if (command_read_rule(invocation, &query, &list))
 		return STATUS_USAGE;
+	if (list)
+		return test_list(invocation, &query, list);
 	finding.query = &query;
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);
-	error = store ? command_say_unread(ask_store(store, &finding), &reason) : 0;
+	error = store ? store_say_unread(ask_store(store, &finding), &reason) : 0;
 	/* The store is still open, so that the filters are asked about the same rules. */
 	if (!error)
 		error = ask_filters(invocation, store, &finding, &reason);

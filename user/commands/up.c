@@ -70,7 +70,7 @@ static void bring_settings(struct up *up)
 	const struct config *config = up->config;
 	struct store_settings settings;
 	struct reason reason;
-	int error = command_say_unread(store_settings(up->session.store, &settings), &reason);
+	int error = store_say_unread(store_settings(up->session.store, &settings), &reason);
 
 	for (size_t i = 0; i < OUTCOME_POLICIES && !error; i++)
 		if (config->has_policy[i])
@@ -199,6 +199,8 @@ struct import_options command_list_import(const struct invocation *invocation, c
 					.state = invocation->state,
 					.list_name = list->name,
 					.list_format = list->format,
+					.set_name = list->set,
+					.action = list->action,
 					.timeout_ms = list->timeout_ms,
 					.is_strict = list->is_strict,
 					.is_forced = list->is_forced,
@@ -215,7 +217,7 @@ static int bring_list(struct up *up, const struct config_list *list)
 	json_t *answer;
 
 	if (!error)
-		error = command_import_list(&import, list->file, &result, &reason);
+		error = command_import_list(&import, &list->file, 1, &result, &reason);
 	answer = result.answer;
 	if (error) {
 		note_failure(up, command_error(command_status_of(error), "list '%s': %s", list->name, reason.text));

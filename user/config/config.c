@@ -278,6 +278,7 @@ void config_close(struct config *config)
 		free(config->list[i].name);
 		free(config->list[i].file);
 		free(config->list[i].format);
+		free(config->list[i].set);
 	}
 	free(config);
 }

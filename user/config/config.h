@@ -15,8 +15,9 @@
 
 /* A [list NAME] section, as `import --list NAME --replace FILE` takes it. */
 struct config_list {
-	char *name, *file, *format; /* format NULL: not given */
-	__s64 timeout_ms;           /* 0: not given */
+	char *name, *file, *format, *set; /* format, set NULL: not given */
+	enum rule_action action;          /* of rules that name none */
+	__s64 timeout_ms;                 /* 0: not given */
 	bool is_strict, is_forced;
 	unsigned int line; /* where the section starts */
 };

@@ -22,8 +22,10 @@ enum key_kind {
 	VALUE_CAPACITY,    /* number of rules: __u64 */
 	VALUE_TABLE,       /* bool: is it compact? */
 	VALUE_FINGERPRINT, /* width in bits: unsigned int */
-	VALUE_PATH,        /* char *, allocated; so is the next */
+	VALUE_ACTION,      /* enum rule_action */
+	VALUE_PATH,        /* char *, allocated; so are the next two */
 	VALUE_FORMAT,
+	VALUE_TEXT,
 };
 
 static const char *const must_be[] = {
@@ -34,8 +36,10 @@ static const char *const must_be[] = {
 	[VALUE_CAPACITY] = "a number of rules, 1 or more",
 	[VALUE_TABLE] = "exact or compact",
 	[VALUE_FINGERPRINT] = "8, 16, 17 or 32 bits",
+	[VALUE_ACTION] = "drop, pass or monitor",
 	[VALUE_PATH] = "a path that starts with /",
 	[VALUE_FORMAT] = "text, ipset, nft, spamhaus or csv",
+	[VALUE_TEXT] = "a word",
 };
 
 struct key {
@@ -62,6 +66,8 @@ static const struct key keys[] = {
 	{ SECTION_POLICY, "force", VALUE_SWITCH, OF_CONFIG(is_forced) },
 	{ SECTION_LIST, "file", VALUE_PATH, OF_LIST(file) },
 	{ SECTION_LIST, "format", VALUE_FORMAT, OF_LIST(format) },
+	{ SECTION_LIST, "set", VALUE_TEXT, OF_LIST(set) },
+	{ SECTION_LIST, "action", VALUE_ACTION, OF_LIST(action) },
 	{ SECTION_LIST, "timeout", VALUE_TIME, OF_LIST(timeout_ms) },
 	{ SECTION_LIST, "strict", VALUE_SWITCH, OF_LIST(is_strict) },
 	{ SECTION_LIST, "force", VALUE_SWITCH, OF_LIST(is_forced) },
@@ -155,6 +161,11 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_FORMAT:
 		take_text(reading, value, to);
 		return list_format_named(value);
+	case VALUE_ACTION:
+		return !rule_action_parse(value, to);
+	case VALUE_TEXT:
+		take_text(reading, value, to);
+		return true;
 	}
 	return false;
 }

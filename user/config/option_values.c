@@ -73,7 +73,7 @@ enum abi_outcome policy_outcome_named(const char *word)
 	/* The word of firewalls for packets that no rule decides about. */
 	if (!strcasecmp(word, "default"))
 		return OUTCOME_NO_RULE;
-	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_words[outcome].word, word))
+	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_words[outcome].name, word))
 		outcome++;
 	return outcome;
 }

@@ -2,35 +2,30 @@
 #include "counters/outcome_words.h"
 
 const struct outcome_words outcome_words[OUTCOMES] = {
-	[OUTCOME_NO_RULE] = { "no rule", "no-rule", "parsed completely, no rule matched" },
-	[OUTCOME_LATER_FRAGMENT] = { "later fragment", "later-fragment",
+	[OUTCOME_NO_RULE] = { "no-rule", "parsed completely, no rule matched" },
+	[OUTCOME_LATER_FRAGMENT] = { "later-fragment",
 				     "not the first fragment: it has no ports; only rules without ports apply" },
-	[OUTCOME_NOT_IP] = { "not IP", "not-ip", "neither IPv4 nor IPv6, behind VLAN tags or not" },
-	[OUTCOME_TRUNCATED] = { "truncated", "truncated",
-				"a header runs past the frame or past the length that IP states" },
-	[OUTCOME_MALFORMED] = { "malformed", "malformed", "a header contradicts itself" },
-	[OUTCOME_TOO_MANY_HEADERS] = { "too many headers", "too-many-headers",
+	[OUTCOME_NOT_IP] = { "not-ip", "neither IPv4 nor IPv6, behind VLAN tags or not" },
+	[OUTCOME_TRUNCATED] = { "truncated", "a header runs past the frame or past the length that IP states" },
+	[OUTCOME_MALFORMED] = { "malformed", "a header contradicts itself" },
+	[OUTCOME_TOO_MANY_HEADERS] = { "too-many-headers",
 				       "more than 64 VLAN tags or 182 IPv6 extension headers, or a first fragment "
 				       "without all of them" },
-	[OUTCOME_UNSETTLED] = { "unsettled", "unsettled", "the table moved during every look-up of a key" },
-	[OUTCOME_DROP_RULE] = { "drop rule", "drop-rule", "a drop rule matched" },
-	[OUTCOME_PASS_RULE] = { "pass rule", "pass-rule", "a pass rule matched" },
-	[OUTCOME_MONITOR_RULE] = { "monitor rule", "monitor-rule", "a monitor rule matched; no other rule decided" },
-	[OUTCOME_NOT_SET_UP] = { "not set up", "not-set-up", "the program was loaded but no table was set up yet" },
-	[OUTCOME_PANIC] = { "panic", "panic", "everything passes: `panic`" },
-	[OUTCOME_UNCONFIRMED] = { "unconfirmed", "unconfirmed", "everything passes: `confirm` did not come in time" },
+	[OUTCOME_UNSETTLED] = { "unsettled", "the table moved during every look-up of a key" },
+	[OUTCOME_DROP_RULE] = { "drop-rule", "a drop rule matched" },
+	[OUTCOME_PASS_RULE] = { "pass-rule", "a pass rule matched" },
+	[OUTCOME_MONITOR_RULE] = { "monitor-rule", "a monitor rule matched; no other rule decided" },
+	[OUTCOME_NOT_SET_UP] = { "not-set-up", "the program was loaded but no table was set up yet" },
+	[OUTCOME_PANIC] = { "panic", "everything passes: `panic`" },
+	[OUTCOME_UNCONFIRMED] = { "unconfirmed", "everything passes: `confirm` did not come in time" },
 };
 
 const struct verdict_words verdict_words[VERDICTS] = {
 	[VERDICT_PASS] = { "pass", "passed", "passed to the kernel" },
 	[VERDICT_DROP] = { "drop", "dropped", "dropped, before the kernel spends anything on it" },
-	[VERDICT_WOULD_DROP] = { "would drop", "would_drop",
+	[VERDICT_WOULD_DROP] = { "would-drop", "would_drop",
 				 "passed only because of `monitor-only` or of a monitor rule" },
 };
-
-const char outcome_retries[] = "Look-ups tried again because the table moved meanwhile.";
-const char outcome_stopped[] =
-	"Packets that met the fingerprint of a rule by chance. The exact table's record showed the difference.";
 
 void explain_outcomes(FILE *to)
 {
@@ -41,16 +36,14 @@ void explain_outcomes(FILE *to)
 void explain_policies(FILE *to)
 {
 	for (int i = 0; i < OUTCOME_POLICIES; i++)
-		fprintf(to, "  %-18s %s\n", outcome_words[i].word, outcome_words[i].meaning);
+		fprintf(to, "  %-18s %s\n", outcome_words[i].name, outcome_words[i].meaning);
 }
 
-void explain_words(FILE *to)
+bool outcome_can_have(enum abi_outcome outcome, enum abi_verdict verdict)
 {
-	fprintf(to, "Outcomes:");
-	for (int i = 0; i < OUTCOMES; i++)
-		fprintf(to, " %s (%s)%s", outcome_words[i].name, outcome_words[i].meaning,
-			i + 1 < OUTCOMES ? "," : ". Verdicts:");
-	for (int i = 0; i < VERDICTS; i++)
-		fprintf(to, " %s (%s)%s", verdict_words[i].name, verdict_words[i].meaning,
-			i + 1 < VERDICTS ? "," : ".");
+	if (outcome < OUTCOME_POLICIES)
+		return true;
+	if (outcome == OUTCOME_DROP_RULE)
+		return verdict != VERDICT_PASS;
+	return verdict == (outcome == OUTCOME_MONITOR_RULE ? VERDICT_WOULD_DROP : VERDICT_PASS);
 }

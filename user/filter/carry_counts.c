@@ -211,7 +211,7 @@ int filter_entries_find_heirs(struct filter_entries *entries, struct reason *rea
 	free(carrying.narrowest);
 	if (error == -ENOMEM)
 		return reason_set(reason, error, "no memory to carry counts over");
-	return error ? filter_say_unread(error, reason) : 0;
+	return error ? store_say_unread(error, reason) : 0;
 }
 
 void filter_entries_carry_counts(const struct filter_entries *entries, const struct filter *from,

@@ -19,7 +19,7 @@ int filter_entries_open(struct filter_entries *entries, struct filter *filter, s
 	if (!error)
 		error = store_shapes(store, &entries->shapes);
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	entries->is_replanned = predecessor && filter_own(predecessor)->plan != info.plan;
 	entries->is_building = is_building;
 	entries->expected = info.keys;
@@ -122,7 +122,7 @@ int filter_entries_collect(struct filter_entries *entries, struct reason *reason
 		error = build(entries);
 	if (error == -ENOSPC)
 		return reason_set(reason, error, "cannot fill a new table: %s", strerror(-error));
-	return error && !reason->text[0] ? filter_say_unread(error, reason) : error;
+	return error && !reason->text[0] ? store_say_unread(error, reason) : error;
 }
 
 void filter_entries_set_shortcuts(const struct filter_entries *entries)

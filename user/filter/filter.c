@@ -162,11 +162,6 @@ int filter_say_unmapped(struct reason *reason)
 	return reason_set(reason, -ENOMEM, "no memory to map the filter's table");
 }
 
-int filter_say_unread(int error, struct reason *reason)
-{
-	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-}
-
 int filter_say_other_store(const struct kernel_filter *kernel, struct reason *reason)
 {
 	return reason_set(reason, -EEXIST,

@@ -201,11 +201,9 @@ void filter_note_counts(struct filter *filter);
 void filter_set_generation(struct filter *filter, __u64 generation);
 
 /*
- * These set the reason. filter_say_unread(): the store cannot be read; returns `error`. filter_say_unmapped(): a
- * part of the table cannot be mapped; returns -ENOMEM. filter_say_full(): `keys` keys do not fit into the table;
- * returns -ENOSPC.
+ * These set the reason. filter_say_unmapped(): a part of the table cannot be mapped; returns -ENOMEM.
+ * filter_say_full(): `keys` keys do not fit into the table; returns -ENOSPC.
  */
-int filter_say_unread(int error, struct reason *reason);
 int filter_say_unmapped(struct reason *reason);
 int filter_say_full(const struct filter *filter, __u64 keys, struct reason *reason);
 

@@ -262,7 +262,7 @@ static int prepare(struct filter *filter, struct store *store, const struct abi_
 	if (!successor)
 		return reason_set(reason, -ENOMEM, "no memory for a new table");
 	if (error)
-		filter_say_unread(error, reason);
+		store_say_unread(error, reason);
 	else if (shares_maps)
 		error = prepare_in_maps(filter, &successor->filter, slots, reason);
 	else if (held && info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)

@@ -65,7 +65,7 @@ int filter_publish(struct filter *filter, struct store *store, struct reason *re
 	int error = store_shapes(store, &shapes);
 
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
 		struct abi_shape_list *list = &wanted[family];
 

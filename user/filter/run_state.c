@@ -53,7 +53,7 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 	if (!error)
 		error = store_pending(store, &pending);
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	memcpy(config->policy, settings.policy, sizeof(config->policy));
 	set_run(config, ABI_RUN_MONITOR, settings.is_monitor_only);
 	set_run(config, ABI_RUN_HEIR, false); /* left by a tool that died */

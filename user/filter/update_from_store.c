@@ -54,7 +54,7 @@ int filter_fill(struct filter *filter, struct store *store, struct table_differe
 	int error = store_info(store, &info);
 
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	config->generation = ABI_GENERATION_DIRTY;
 	/*
 	 * Entries are deleted in no order. If all go, publish the empty list of shapes first; otherwise an
@@ -138,7 +138,7 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 	int error = store_info(store, &info);
 
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	/*
 	 * Either may be missing if a tool died during set-up; the filter passes everything until this ends.
 	 */

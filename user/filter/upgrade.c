@@ -17,7 +17,7 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	int error = store_info(store, &info);
 
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	if (memcmp(old->store_id, info.id, sizeof(info.id)))
 		return filter_say_other_store(kernel, reason);
 	if (held)

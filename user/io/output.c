@@ -9,6 +9,7 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "io/terminal.h"
@@ -20,7 +21,7 @@
 #define INDENT 2
 
 static struct {
-	bool is_json;
+	bool is_json, is_quiet;
 	bool has_rows; /* of the list under way */
 	bool has_progress;
 	int flush_error; /* -errno of the first flush that failed */
@@ -229,6 +230,17 @@ json_t *output_string(const char *text)
 	return string;
 }
 
+json_t *output_time(__s64 second, int us)
+{
+	const time_t moment = second;
+	char text[64] = "";
+	struct tm utc;
+
+	if (gmtime_r(&moment, &utc))
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+	return us < 0 ? json_sprintf("%sZ", text) : json_sprintf("%s.%06dZ", text, us);
+}
+
 static void dump_line(const json_t *value, FILE *to, size_t flags)
 {
 	json_dumpf(value, to, flags);
@@ -331,6 +343,12 @@ void output_give_up(void)
 		output_note("cannot open /dev/null: %s", strerror(errno));
 }
 
+void output_be_quiet(void)
+{
+	output_give_up();
+	output.is_quiet = true;
+}
+
 void output_summary(json_t *row, const char *text)
 {
 	output_note("%s", text);
@@ -354,18 +372,23 @@ void output_error(int status, const char *text)
 	json_decref(error);
 }
 
-void output_note(const char *format, ...)
+static void print_note(const char *format, va_list arguments)
 {
-	va_list arguments;
-
-	if (output.is_json)
-		return;
 	output_progress_end();
-	va_start(arguments, format);
 	terminal_put(stderr, TERMINAL_YELLOW, "note:");
 	fputc(' ', stderr);
 	vfprintf(stderr, format, arguments);
 	fputc('\n', stderr);
+}
+
+void output_note(const char *format, ...)
+{
+	va_list arguments;
+
+	if (output.is_json || output.is_quiet)
+		return;
+	va_start(arguments, format);
+	print_note(format, arguments);
 	va_end(arguments);
 }
 
@@ -373,11 +396,18 @@ void output_warning(const char *format, ...)
 {
 	char text[2 * VALUE_BYTES];
 	va_list arguments;
+	json_t *row;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
+	if (output.is_json) {
+		vsnprintf(text, sizeof(text), format, arguments);
+		row = json_pack("{s:o}", "note", output_string(text));
+		dump_line(row, stderr, 0);
+		json_decref(row);
+	} else {
+		print_note(format, arguments);
+	}
 	va_end(arguments);
-	output_summary(output.is_json ? json_pack("{s:o}", "note", output_string(text)) : NULL, text);
 }
 
 void output_progress(const char *what, __u64 count, double fraction, double seconds)
@@ -386,7 +416,7 @@ void output_progress(const char *what, __u64 count, double fraction, double seco
 	const int width = sizeof(bar) - 1;
 	int done = fraction > 0 ? width * fraction : 0;
 
-	if (output.is_json || !terminal_is_able(stderr) || seconds <= 0)
+	if (output.is_json || output.is_quiet || !terminal_is_able(stderr) || seconds <= 0)
 		return;
 	output.has_progress = true;
 	fprintf(stderr, "\r%s ", what);

@@ -22,6 +22,12 @@ bool output_is_json(void);
 json_t *output_string(const char *text);
 
 /*
+ * A moment in a JSON member: RFC 3339 in UTC, "2026-11-22T08:00:00Z". `us`: microseconds; negative: whole seconds.
+ * Durations are numbers of seconds, in members whose names end in "_s".
+ */
+json_t *output_time(__s64 second, int us);
+
+/*
  * Prints a value and releases it. As text, an object becomes "name: value" lines, an array of objects a table
  * with a heading, and an array of strings one line. A table too wide for the terminal is printed object by
  * object.
@@ -44,6 +50,9 @@ void output_summary(json_t *row, const char *text);
 
 /* Discards further output. Call it if the reader has gone, and this is no failure. */
 void output_give_up(void);
+
+/* Discards all output and the notes from now on. Errors and warnings are still printed. */
+void output_be_quiet(void);
 
 /* Passes the printed output on to its reader. 0; -errno. */
 int output_flush(void);

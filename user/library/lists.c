@@ -29,7 +29,7 @@ int public_find_list(struct xdp_cuckoo_filter *filter, struct store *store, cons
 		return 0;
 	error = store_lists(store, &lists);
 	if (error)
-		return filter_say_unread(error, &filter->reason);
+		return store_say_unread(error, &filter->reason);
 	*number = store_lists_find(&lists, name);
 	return *number ? 0 : reason_set(&filter->reason, -ENOENT, "no list '%s'", name);
 }
@@ -42,7 +42,7 @@ int public_open_list(struct xdp_cuckoo_filter *filter, const char *name, const c
 	if (error == -EINVAL || (!error && (!*name || !source)))
 		return error;
 	if (!error || error == -ENOENT)
-		error = store_list_open(store, name, source ? source : SOURCE_DEFAULT, number);
+		error = store_list_open(store, name, source, number);
 	if (error == -EUSERS)
 		return reason_set(&filter->reason, error, "there are %d lists already; delete one first",
 				  STORE_LISTS_MAX);
@@ -62,7 +62,7 @@ int xdp_cuckoo_lists(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_list *l
 		return public_leave(filter, error);
 	error = store_lists(store, &stored);
 	if (error)
-		filter_say_unread(error, &filter->reason);
+		store_say_unread(error, &filter->reason);
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
 		const struct store_list *list = &stored.list[i];
 
@@ -113,7 +113,7 @@ static int replace(struct session *session, struct rule_set *wanted, struct rule
 	error = store_each(session->store, rule_diff_visit, diff);
 	rule_diff_end(diff);
 	if (error)
-		return filter_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	/* The undo of a pending change must not bring back rules that the list no longer has. */
 	error = store_give_up_all(session->store, session->owner, false);
 	if (error)

@@ -202,7 +202,7 @@ struct xdp_cuckoo_list {
 	char name[XDP_CUCKOO_NAME_BYTES];
 	char source[XDP_CUCKOO_SOURCE_BYTES]; /* where the rules come from: a file, or what a program said */
 	uint64_t rules;                       /* of the list, alone or with others */
-	int64_t replaced_s;                   /* when it was made or last replaced: seconds since 1970 */
+	int64_t replaced_s;                   /* when it was last replaced: seconds since 1970; 0: never */
 	uint8_t reserved[8];
 };
 
@@ -292,7 +292,7 @@ int xdp_cuckoo_get_info(struct xdp_cuckoo_filter *filter, struct xdp_cuckoo_info
 
 /* The packets of one outcome since the filter was loaded, and their bytes including the Ethernet header. */
 struct xdp_cuckoo_count {
-	const char *outcome; /* "drop rule", ...: see `xdp-cuckoo help stats`. Valid until exit */
+	const char *outcome; /* "drop-rule", ...: see `xdp-cuckoo help stats`. Valid until exit */
 	uint64_t passed_packets, passed_bytes;
 	uint64_t dropped_packets, dropped_bytes;
 	uint64_t would_drop_packets, would_drop_bytes; /* passed, because of monitor-only or a monitor rule */

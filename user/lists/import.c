@@ -75,51 +75,101 @@ static int take(struct list *list, const struct rule *rule)
 	return rule_set_add(&import->rules, rule);
 }
 
-static int read_list(struct import *import, struct reason *reason)
+static int say_read_error(const struct list *list, int error, struct reason *reason)
 {
-	const char *name = import->options->list_format;
-	struct list list = { .format = name ? list_format_named(name) : LIST_UNKNOWN,
-			     .timeout_ms = import->options->timeout_ms,
-			     .is_strict = import->options->is_strict,
+	if (is_interrupted)
+		return say_interrupted(reason);
+	if (error == -EMSGSIZE)
+		return reason_set(reason, -EINVAL,
+				  "%s:%llu: the line is longer than %d bytes: this is no list; nothing was changed",
+				  list->reader.name, (unsigned long long)list->reader.number, READER_LINE_BYTES);
+	return reason_set(reason, error, "cannot read %s: %s", list->reader.name, strerror(-error));
+}
+
+static int check_set(const struct list *list, struct reason *reason)
+{
+	if (!list->set || list->has_set)
+		return 0;
+	if (list->format != LIST_IPSET && list->format != LIST_NFT)
+		return reason_set(reason, -EINVAL, "%s has no sets: --set is for the formats ipset and nft",
+				  list->reader.name);
+	return reason_set(reason, -EINVAL, "%s has no set '%s'; %s%s", list->reader.name, list->set,
+			  *list->other_sets ? "it has: " : "it has no set", list->other_sets);
+}
+
+/* A file without a rule is more likely a failed download than meant. */
+static int check_rules(const struct import *import, const struct list *list, bool has_bad, struct reason *reason)
+{
+	const struct import_options *options = import->options;
+
+	if (options->is_forced || (has_bad && options->is_strict))
+		return 0;
+	return reason_set(reason, -EINVAL,
+			  has_bad ?
+				  "no line of %s is a rule; nothing was changed; see the formats in xdp-cuckoo help "
+				  "import, and choose one with --format" :
+				  "%s holds no rule; nothing was changed; if it is meant to be empty, say --force (in a "
+				  "configuration: force = yes)",
+			  list->reader.name);
+}
+
+/* Counts the bad lines that refuse() did not show; `before`: the bad lines of other files. */
+static void refuse_rest(const struct import *import, const struct list *list, __u64 before)
+{
+	const __u64 shown = before < BAD_LINES_SHOWN ? BAD_LINES_SHOWN : before;
+	struct reason more;
+
+	if (import->bad <= shown)
+		return;
+	reason_set(&more, 0, "%s: %llu more bad lines", list->reader.name, (unsigned long long)(import->bad - shown));
+	import->refuse(more.text);
+}
+
+static int read_list(struct import *import, const char *path, struct reason *reason)
+{
+	const struct import_options *options = import->options;
+	const __u64 rules = import->rules.count, bad = import->bad;
+	struct list list = { .format = options->list_format ? list_format_named(options->list_format) : LIST_UNKNOWN,
+			     .timeout_ms = options->timeout_ms,
+			     .action = options->action,
+			     .set = options->set_name,
+			     .is_strict = options->is_strict,
 			     .take = take,
 			     .refuse = refuse,
 			     .note = note,
 			     .go_on = go_on,
 			     .context = import };
-	int error = reader_open(&list.reader, import->path);
-	struct reason more;
+	int error = reader_open(&list.reader, path);
 
-	if (error && strstr(import->path, "://"))
+	if (error && strstr(path, "://"))
 		return reason_set(reason, -EINVAL,
-				  "'%s': nothing is downloaded here: curl -fsS %s | xdp-cuckoo import -", import->path,
-				  import->path);
+				  "'%s': nothing is downloaded here: curl -fsS %s | xdp-cuckoo import -", path, path);
 	if (error)
 		return reason_set(reason, error == -EINVAL ? -EIO : error,
-				  "cannot read '%s': %s; name a file, or - for standard input", import->path,
-				  strerror(-error));
+				  "cannot read '%s': %s; name a file, or - for standard input", path, strerror(-error));
 	error = list_read(&list);
 	output_progress_end();
-	if (is_interrupted)
-		error = say_interrupted(reason);
-	else if (error == -EMSGSIZE)
-		error = reason_set(reason, -EINVAL,
-				   "%s:%llu: the line is longer than %d bytes: this is no list; "
-				   "nothing was changed",
-				   list.reader.name, (unsigned long long)list.reader.number, READER_LINE_BYTES);
-	else if (error)
-		reason_set(reason, error, "cannot read %s: %s", list.reader.name, strerror(-error));
-	if (!error && import->bad > BAD_LINES_SHOWN) {
-		reason_set(&more, 0, "%s: %llu more bad lines", list.reader.name,
-			   (unsigned long long)import->bad - BAD_LINES_SHOWN);
-		import->refuse(more.text);
-	}
+	if (error || is_interrupted)
+		error = say_read_error(&list, error, reason);
+	else
+		refuse_rest(import, &list, bad);
 	if (!error && list.masked.count)
 		output_note("%s: host bits cleared in %zu prefix%s, the first is '%s'; --strict refuses them",
 			    list.reader.name, list.masked.count, list.masked.count == 1 ? "" : "es", list.masked.first);
-	if (!error && import->bad && !import->rules.count)
-		output_note("%s: no line is a rule; see the formats in xdp-cuckoo help import, and choose one with --format",
-			    list.reader.name);
+	if (!error)
+		error = check_set(&list, reason);
+	if (!error && import->rules.count == rules)
+		error = check_rules(import, &list, import->bad > bad, reason);
 	reader_close(&list.reader);
+	return error;
+}
+
+static int read_lists(struct import *import, struct reason *reason)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < import->paths_count && !error; i++)
+		error = read_list(import, import->paths[i], reason);
 	if (error)
 		return error;
 	rule_set_sort(&import->rules);
@@ -182,26 +232,19 @@ static int give_up_kept(struct session *session, const struct import *import, st
 	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
 }
 
-/* Makes the list the owner of the added rules; creates it if needed. */
+/* Makes the list the owner of the added rules; creates it if needed. The source names the files that fit. */
 static int open_list(struct session *session, const struct import *import, struct reason *reason)
 {
 	const char *name = import->options->list_name;
-	struct store_lists lists;
-	int error = 0;
+	char source[STORE_SOURCE_BYTES];
+	size_t used = 0, i = 0;
 
-	if (!name)
-		return 0;
-	if (!import->path) {
-		error = store_lists(session->store, &lists);
-		session->owner = error ? 0 : store_lists_find(&lists, name);
-		if (!error && !session->owner)
-			return import_say_no_list(name, reason);
-	} else {
-		error = store_list_open(session->store, name, import->path, &session->owner);
-	}
-	if (error == -EUSERS)
-		return import_say_too_many_lists(reason);
-	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
+	if (!import->paths_count)
+		return change_find_list(session, name, reason);
+	for (; i < import->paths_count && used + strlen(import->paths[i]) + sizeof(" ...") < sizeof(source); i++)
+		used += sprintf(source + used, "%s%s", i ? " " : "", import->paths[i]);
+	strcpy(source + used, !i || i == import->paths_count ? "" : " ...");
+	return change_open_list(session, name, source, reason);
 }
 
 static int make_import(struct session *session, struct import *import, struct reason *reason)
@@ -221,7 +264,7 @@ static int make_import(struct session *session, struct import *import, struct re
 		error = delete_obsolete(session, import, reason);
 	if (!error)
 		error = add_rules(session, import, reason);
-	if (error || import->path)
+	if (error || import->paths_count || options->keeps_list)
 		return error;
 	error = store_list_delete(session->store, session->owner);
 	return error ? reason_set(reason, error, "cannot delete the list: %s", reason_of_write(error)) : 0;
@@ -241,20 +284,22 @@ int import_change(struct import *import, struct session *session, struct reason 
 
 /* ---- an import from start to end ---- */
 
-int import_open(struct import *import, const struct import_options *options, const char *path,
+int import_open(struct import *import, const struct import_options *options, char *const *paths, size_t paths_count,
 		void (*refuse_line)(const char *text), struct reason *reason)
 {
 	const struct sigaction action = { .sa_handler = interrupt };
 	int error = 0;
 
-	*import = (struct import){ .options = options, .path = path, .refuse = refuse_line };
+	*import = (struct import){
+		.options = options, .paths = paths, .paths_count = paths_count, .refuse = refuse_line
+	};
 	clock_gettime(CLOCK_MONOTONIC, &import->start);
 	for (size_t i = 0; i < IMPORT_SIGNALS; i++)
 		sigaction(interrupts[i], &action, &import->before[i]);
 	if (options->is_dry_run)
 		error = guard_open(&import->guard, reason);
-	if (!error && path)
-		error = read_list(import, reason);
+	if (!error)
+		error = read_lists(import, reason);
 	if (error)
 		return error;
 	if (options->is_strict && import->bad)

@@ -17,12 +17,15 @@ struct import_options {
 	const char *name, *state; /* of the filter: see session_open() */
 	const char *list_name;    /* the rules belong to this list; NULL: they are added by hand */
 	const char *list_format;  /* see list_format_named(); NULL: found from the content */
+	const char *set_name;     /* the only set to read from ipset and nft; NULL: every set */
+	enum rule_action action;  /* of rules that name none */
 	__s64 timeout_ms;         /* for rules that have none; 0: they stay */
 	__s64 confirm_ms;         /* undo the change unless confirmed in this time; 0: never */
 	bool is_replace;          /* delete the rules that the file does not have: of the list, or all */
 	bool is_strict;           /* refuse a file with bad lines */
 	bool is_dry_run;          /* only compare */
-	bool is_forced;           /* allow what would lock this host out, or delete everything */
+	bool is_forced;           /* allow what would lock this host out, and a file without a rule */
+	bool keeps_list;          /* without files: empty the list, but do not delete it */
 };
 
 struct import_report {
@@ -51,7 +54,8 @@ struct import_warnings {
 
 struct import {
 	const struct import_options *options;
-	const char *path;                 /* "-": standard input; NULL: the list is to be deleted */
+	char *const *paths;               /* "-": standard input */
+	size_t paths_count;               /* 0: the list is to be deleted */
 	void (*refuse)(const char *text); /* is called for each of the first bad lines */
 	struct rule_set rules;            /* from the file; sorted when it has been read */
 	struct import_warnings warnings;
@@ -63,11 +67,11 @@ struct import {
 };
 
 /*
- * Reads the file at `path`; NULL prepares the deletion of the list options->list_name. Until import_close()
- * SIGINT and SIGTERM end the import: nothing is changed. -EINVAL: the list is refused; other -errno, with the
- * reason. Call import_free() and import_close() in any case.
+ * Reads the files as one list; no files prepare the deletion of the list options->list_name. Until import_close()
+ * SIGINT and SIGTERM end the import: nothing is changed. -EINVAL: the list is refused, for example because a file
+ * has no rule; other -errno, with the reason. Call import_free() and import_close() in any case.
  */
-int import_open(struct import *import, const struct import_options *options, const char *path,
+int import_open(struct import *import, const struct import_options *options, char *const *paths, size_t paths_count,
 		void (*refuse)(const char *text), struct reason *reason);
 
 /*

@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Compares an import with the store: counts what it changes, and refuses what would delete too much. */
+/* Compares an import with the store: counts what it changes, and refuses to replace the rules of all lists. */
 #include <errno.h>
 #include <string.h>
 
 #include "lists/import_internal.h"
 
 /* ---- refusals ---- */
-
-int import_say_unread(int error, struct reason *reason)
-{
-	return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-}
-
-int import_say_no_list(const char *name, struct reason *reason)
-{
-	return reason_set(reason, -ESRCH, "no list '%s'; see xdp-cuckoo lists", name);
-}
-
-int import_say_too_many_lists(struct reason *reason)
-{
-	return reason_set(reason, -EUSERS, "there are %d lists already; delete one: xdp-cuckoo lists delete NAME",
-			  STORE_LISTS_MAX);
-}
 
 /* --replace without --list must not delete the rules of lists as a side effect. */
 static int check_replace_all(const struct import *import, const struct store_lists *lists, struct reason *reason)
@@ -37,23 +21,6 @@ static int check_replace_all(const struct import *import, const struct store_lis
 	return 0;
 }
 
-/* A file without any rule is more likely broken than meant. */
-static int check_emptying(const struct import *import, struct reason *reason)
-{
-	const struct import_options *options = import->options;
-
-	if (!import->path || options->is_forced || import->total || !(import->bad || import->diff.obsolete.count))
-		return 0;
-	if (options->list_name)
-		return reason_set(reason, -EINVAL,
-				  "the file holds no rule, and --replace would delete all of the list "
-				  "'%s'; nothing was changed; say --force, or lists delete",
-				  options->list_name);
-	return reason_set(reason, -EINVAL,
-			  "the list holds no rule, and --replace would delete all; "
-			  "nothing was changed; say --force, or flush");
-}
-
 /* ---- with --replace ---- */
 
 int import_compare(struct import *import, struct store *store, unsigned int owner, struct reason *reason)
@@ -62,14 +29,14 @@ int import_compare(struct import *import, struct store *store, unsigned int owne
 	int error = store ? store_lists(store, &lists) : 0;
 
 	if (error)
-		return import_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	error = check_replace_all(import, &lists, reason);
 	if (error)
 		return error;
 	rule_diff_begin(&import->diff, &import->rules, 1ULL << owner, !import->options->list_name);
 	error = store ? store_each(store, rule_diff_visit, &import->diff) : 0;
 	rule_diff_end(&import->diff);
-	return error ? import_say_unread(error, reason) : check_emptying(import, reason);
+	return error ? store_say_unread(error, reason) : 0;
 }
 
 /* ---- without ---- */
@@ -91,7 +58,7 @@ static int compare_each(struct import *import, struct store *store, unsigned int
 		if (store)
 			error = store_get(store, &present);
 		if (error && error != -ENOENT)
-			return import_say_unread(error, reason);
+			return store_say_unread(error, reason);
 		import_count_added(import, error                                    ? STORE_ADDED :
 					   present.owners.permanent & 1ULL << owner ? STORE_UNCHANGED :
 										      STORE_NEW_END);
@@ -107,15 +74,15 @@ static int find_owner(const struct import *import, struct store *store, unsigned
 	int error = name && store ? store_lists(store, &lists) : 0;
 
 	if (error)
-		return import_say_unread(error, reason);
+		return store_say_unread(error, reason);
 	*owner = name ? store_lists_find(&lists, name) : STORE_BY_HAND;
 	if (*owner || !name)
 		return 0;
-	if (!import->path)
-		return import_say_no_list(name, reason);
+	if (!import->paths_count)
+		return change_say_no_list(name, reason);
 	for (*owner = 1; *owner <= STORE_LISTS_MAX && lists.list[*owner].name[0];)
 		++*owner;
-	return *owner > STORE_LISTS_MAX ? import_say_too_many_lists(reason) : 0;
+	return *owner > STORE_LISTS_MAX ? change_say_too_many_lists(reason) : 0;
 }
 
 int import_dry_run(struct import *import, struct store *store, struct reason *reason)

@@ -5,11 +5,6 @@
 
 #include "lists/import.h"
 
-/* These set the reason and return the error. */
-int import_say_unread(int error, struct reason *reason);
-int import_say_no_list(const char *name, struct reason *reason);
-int import_say_too_many_lists(struct reason *reason);
-
 /*
  * With --replace: fills import->diff by a comparison with the whole store; NULL is an empty one. `owner` is
  * the number of the list. -EINVAL: the import would delete too much, and --force is not given.

@@ -28,6 +28,9 @@ __attribute__((format(printf, 3, 4))) void list_row_print(struct list_row *row, 
  */
 int list_take(struct list *list, struct list_row *row);
 
+/* Whether the set of this name is to be read. Notes in `list` that the input has it. */
+bool list_wants_set(struct list *list, const char *name);
+
 /* Call list->refuse() or list->note(). Return 0, so that reading continues. */
 #define list_refuse(list, ...) list_report(list, (list)->refuse, __VA_ARGS__)
 #define list_note(list, ...) list_report(list, (list)->note, __VA_ARGS__)

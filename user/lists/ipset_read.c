@@ -15,7 +15,7 @@
 struct ipset {
 	char *name;
 	struct list_columns columns; /* src, dst, sport, dport; a port includes its protocol */
-	bool is_unfit;               /* its elements cannot be rules */
+	bool is_unfit;               /* its elements cannot be rules, or are not wanted */
 	bool has_timeout;
 	char timeout[16]; /* for elements without one; "0": never */
 	char netmask[4];  /* "": none */
@@ -60,6 +60,8 @@ static struct ipset *new_set(struct ipset_list *in, const char *name)
 	if (!set->name)
 		return NULL;
 	in->count++;
+	set->is_unfit = !list_wants_set(in->list, name);
+	set->columns.action = in->list->action;
 	return set;
 }
 
@@ -141,6 +143,8 @@ static int read_create(struct ipset_list *in)
 	set = new_set(in, words[1]);
 	if (!set)
 		return -ENOMEM;
+	if (set->is_unfit)
+		return 0;
 	set->is_unfit = parse_type(set, words[2]);
 	if (set->is_unfit)
 		return list_refuse(in->list, "'%s': elements of this type cannot be rules; set '%s' is left out",
@@ -158,7 +162,9 @@ static struct ipset *set_of_element(struct ipset_list *in, const char *element)
 {
 	struct ipset *set = new_set(in, in->words[1]);
 
-	for (const char *at = element; set && at; at = strchr(at, ',')) {
+	if (!set || set->is_unfit)
+		return set;
+	for (const char *at = element; at; at = strchr(at, ',')) {
 		const size_t length = strcspn(at += *at == ',', ",");
 		const size_t digits = strspn(at, "0123456789");
 		const char *colon = memchr(at, ':', length);
@@ -172,8 +178,7 @@ static struct ipset *set_of_element(struct ipset_list *in, const char *element)
 		if (add_column(set, is_port))
 			set->is_unfit = true;
 	}
-	if (set)
-		take_name(in, set, "not created here");
+	take_name(in, set, "not created here");
 	return set;
 }
 
@@ -273,7 +278,7 @@ static int add_options(struct ipset_list *in, struct list_row *row, const struct
 			return -EINVAL;
 		}
 	}
-	if (action != RULE_DROP)
+	if (action != in->list->action)
 		list_row_add(row, "action", rule_action_name(action));
 	row->is_permanent = timeout && !strcmp(timeout, "0");
 	if (timeout && !row->is_permanent)

@@ -35,6 +35,17 @@ const char *list_format_name(enum list_format format)
 	return formats[format].name;
 }
 
+bool list_wants_set(struct list *list, const char *name)
+{
+	const size_t used = strlen(list->other_sets);
+	const bool is_wanted = !list->set || !strcmp(list->set, name);
+
+	list->has_set |= is_wanted;
+	if (!is_wanted)
+		snprintf(list->other_sets + used, sizeof(list->other_sets) - used, "%s%s", used ? ", " : "", name);
+	return is_wanted;
+}
+
 /* ---- words ---- */
 
 int list_report(struct list *list, void (*report)(struct list *list, const char *text), const char *format, ...)
@@ -103,12 +114,29 @@ static int take(const struct rule *rule, void *context)
 	return taking->list->take(taking->list, &timed);
 }
 
+static bool names_action(const struct list_row *row)
+{
+	enum rule_action action;
+
+	for (size_t i = 0; i < row->count; i++) {
+		if (!strcmp(row->words[i], "comment"))
+			i++;
+		else if (!strcmp(row->words[i], "action") || !rule_action_parse(row->words[i], &action))
+			return true;
+	}
+	return false;
+}
+
 int list_take(struct list *list, struct list_row *row)
 {
 	struct taking taking = { list, row };
 	struct rule_each each = { .take = take, .context = &taking, .is_of_file = true, .is_strict = list->is_strict };
 	struct reason reason;
-	int error = rule_each(&each, row->words, row->count, &reason);
+	int error;
+
+	if (list->action != RULE_DROP && !names_action(row))
+		list_row_add(row, "action", rule_action_name(list->action));
+	error = rule_each(&each, row->words, row->count, &reason);
 
 	if (each.masked.count && !list->masked.count)
 		list->masked = each.masked;

@@ -13,6 +13,8 @@
 #include "rule/rule.h"
 #include "rule/rule_set.h"
 
+#define LIST_SETS_BYTES 256 /* names of sets, for a message */
+
 enum list_format {
 	LIST_UNKNOWN,  /* to be found from the content */
 	LIST_TEXT,     /* rules, addresses, prefixes and ranges; FireHOL */
@@ -34,9 +36,13 @@ const char *list_format_name(enum list_format format);
 struct list {
 	struct reader reader; /* open; .number is the current line in the calls below */
 	enum list_format format;
-	__s64 timeout_ms;          /* for rules without one; 0: none */
-	bool is_strict;            /* refuse host bits in prefixes */
-	struct rule_masked masked; /* prefixes whose host bits were cleared */
+	__s64 timeout_ms;                 /* for rules without one; 0: none */
+	bool is_strict;                   /* refuse host bits in prefixes */
+	struct rule_masked masked;        /* prefixes whose host bits were cleared */
+	enum rule_action action;          /* of rules that name none */
+	const char *set;                  /* of ipset and nft, only the set of this name is read; NULL: every set */
+	bool has_set;                     /* the input has that set */
+	char other_sets[LIST_SETS_BYTES]; /* the first other sets that it has */
 	/* Is called for each rule. A non-zero result ends the reading. */
 	int (*take)(struct list *list, const struct rule *rule);
 	/* Is called for each bad line or element, with the reason, which quotes the bad word. */

@@ -191,8 +191,8 @@ static void add_timeout(const struct nft_set *set, struct list_row *row, const j
 		list_row_print(row, "timeout", "%" JSON_INTEGER_FORMAT, seconds ? seconds : 1);
 }
 
-/* ICMP columns imply the protocol. The name of the set may imply family and action. */
-static void add_implied(const struct nft_set *set, struct list_row *row)
+/* ICMP columns imply the protocol. The name of the set may imply family and action. `action` is the default. */
+static void add_implied(const struct nft_set *set, enum rule_action action, struct list_row *row)
 {
 	const struct list_columns *columns = &set->columns;
 
@@ -201,7 +201,7 @@ static void add_implied(const struct nft_set *set, struct list_row *row)
 		list_row_add(row, "proto", set->icmp == LIST_ICMP_TYPE ? "icmp" : "ipv6-icmp");
 	if (columns->family && !list_columns_have(columns, "src") && !list_columns_have(columns, "dst"))
 		list_row_add(row, "src", columns->family == 4 ? "0.0.0.0/0" : "::/0");
-	if (columns->action != RULE_DROP)
+	if (columns->action != action)
 		list_row_add(row, "action", rule_action_name(columns->action));
 }
 
@@ -226,7 +226,7 @@ static int read_element(struct nft_list *in, const struct nft_set *set, const st
 		error = list_refuse(in->list, "'%.*s' does not have the columns of set '%s'", shown(span), span->at,
 				    set->name);
 	} else {
-		add_implied(set, &row);
+		add_implied(set, in->list->action, &row);
 		add_timeout(set, &row, element);
 		if (comment)
 			list_row_add(&row, "comment", comment);
@@ -298,6 +298,8 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 	if (error)
 		return error;
 	in->list->reader.number = span->line;
+	if (!list_wants_set(in->list, set.name))
+		return 0;
 	known = find_set(in, &set);
 	if (!is_new && !known)
 		return list_refuse(in->list, "elements of set '%s', but its type was not given before", set.name);
@@ -307,6 +309,7 @@ static int read_set(struct nft_list *in, const struct json_span *span, bool is_n
 	if (!is_new) {
 		set = *known;
 	} else {
+		set.columns.action = in->list->action;
 		list_columns_take_name(&set.columns, set.name, '_');
 		list_note(in->list, "set '%s %s %s': %s", set.family, set.table, set.name,
 			  list_columns_format(&set.columns, columns));

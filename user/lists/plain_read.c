@@ -7,7 +7,9 @@
 static int take_line(struct list *list, char *line)
 {
 	/* Most lines are a single IPv4 address; this is the fast way for those. */
-	struct rule rule = { .family = FLOW_IPV4, .src_len = 32, .timeout_ms = list->timeout_ms };
+	struct rule rule = {
+		.family = FLOW_IPV4, .src_len = 32, .action = list->action, .timeout_ms = list->timeout_ms
+	};
 	struct list_row row;
 	struct reason reason;
 

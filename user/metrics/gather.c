@@ -14,8 +14,6 @@
 #include "counters/tally.h"
 #include "base/version.h"
 
-#define HELP_BYTES 2048
-
 /* The sums over all filters of a name. Most names have one filter. */
 struct group {
 	const char *name; /* "-": filters that are not set up */
@@ -86,9 +84,13 @@ static void add_packets(json_t *packets, json_t *bytes, const struct group *grou
 			const char *row, const struct abi_counter counters[ABI_COUNTERS])
 {
 	for (int i = 0; i < OUTCOMES * VERDICTS; i++) {
-		json_t *labels = json_pack("{s:s, s:s*, s:s*, s:s, s:s}", "name", group->name, "interface", interface,
-					   "row", row, "outcome", outcome_words[i / VERDICTS].name, "verdict",
-					   verdict_words[i % VERDICTS].name);
+		json_t *labels;
+
+		if (!outcome_can_have(i / VERDICTS, i % VERDICTS))
+			continue;
+		labels = json_pack("{s:s, s:s*, s:s*, s:s, s:s}", "name", group->name, "interface", interface, "row",
+				   row, "outcome", outcome_words[i / VERDICTS].name, "verdict",
+				   verdict_words[i % VERDICTS].name);
 
 		metrics_sample(packets, json_incref(labels), counters[i].packets);
 		metrics_sample(bytes, labels, counters[i].bytes);
@@ -98,19 +100,15 @@ static void add_packets(json_t *packets, json_t *bytes, const struct group *grou
 static void add_counters(json_t *metrics, const struct groups *groups)
 {
 	json_t *packets, *bytes, *retries, *stopped, *moves;
-	char help[HELP_BYTES] = "";
-	FILE *to = fmemopen(help, sizeof(help), "w");
 
-	if (to) {
-		fprintf(to, "Packets since the filter was loaded, by outcome and verdict. ");
-		explain_words(to);
-		fclose(to);
-	}
-	packets = metrics_family(metrics, "xdp_cuckoo_packets_total", METRIC_COUNTER, to ? help : NULL);
+	packets = metrics_family(metrics, "xdp_cuckoo_packets_total", METRIC_COUNTER,
+				 "Packets by outcome and verdict; xdp-cuckoo help stats explains them.");
 	bytes = metrics_family(metrics, "xdp_cuckoo_bytes_total", METRIC_COUNTER,
 			       "Bytes of these packets, from the Ethernet header on.");
-	retries = metrics_family(metrics, "xdp_cuckoo_look_up_retries_total", METRIC_COUNTER, outcome_retries);
-	stopped = metrics_family(metrics, "xdp_cuckoo_fingerprints_stopped_total", METRIC_COUNTER, outcome_stopped);
+	retries = metrics_family(metrics, "xdp_cuckoo_look_up_retries_total", METRIC_COUNTER,
+				 "Look-ups repeated because the table changed.");
+	stopped = metrics_family(metrics, "xdp_cuckoo_fingerprints_stopped_total", METRIC_COUNTER,
+				 "Packets with the fingerprint of a rule that the exact table cleared.");
 	moves = metrics_family(metrics, "xdp_cuckoo_table_moves_total", METRIC_COUNTER,
 			       "Entries moved to make room since the table was made.");
 	for (size_t i = 0; i < groups->count; i++) {
@@ -127,11 +125,9 @@ static void add_counters(json_t *metrics, const struct groups *groups)
 static void add_interface_counters(json_t *metrics, const struct groups *groups)
 {
 	json_t *packets = metrics_family(metrics, "xdp_cuckoo_interface_packets_total", METRIC_COUNTER,
-					 "The packets of xdp_cuckoo_packets_total, by receiving interface and its row "
-					 "of counters (its number modulo 64).");
+					 "xdp_cuckoo_packets_total by interface and row of counters.");
 	json_t *bytes = metrics_family(metrics, "xdp_cuckoo_interface_bytes_total", METRIC_COUNTER,
-				       "The bytes of xdp_cuckoo_bytes_total, by receiving interface and its row of "
-				       "counters (its number modulo 64).");
+				       "xdp_cuckoo_bytes_total by interface and row of counters.");
 
 	for (size_t i = 0; i < groups->count; i++)
 		for (unsigned int row = 0; row < ABI_COUNTER_ROWS; row++) {
@@ -151,8 +147,7 @@ static void add_interface_counters(json_t *metrics, const struct groups *groups)
 static void add_tables(json_t *metrics, const struct groups *groups)
 {
 	json_t *filtering = metrics_family(metrics, "xdp_cuckoo_filtering", METRIC_GAUGE,
-					   "1: rules are in force; 0: not set up, panic, unconfirmed or "
-					   "monitor-only.");
+					   "1: rules are in force; 0: everything passes, see xdp-cuckoo status.");
 	json_t *slots = metrics_family(metrics, "xdp_cuckoo_table_slots", METRIC_GAUGE,
 				       "Slots of the table; 95 % of them can be filled.");
 	json_t *used = metrics_family(metrics, "xdp_cuckoo_table_used_slots", METRIC_GAUGE, "Slots in use.");
@@ -235,10 +230,8 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 {
 	json_t *received = metrics_family(metrics, "xdp_cuckoo_interface_received_packets_total", METRIC_COUNTER,
 					  "Packets that the interface has received, by its driver's own count.");
-	json_t *seen =
-		metrics_family(metrics, "xdp_cuckoo_interface_seen_packets_total", METRIC_COUNTER,
-			       "Packets of the interface that the filter has seen. If this count stops while the "
-			       "received packets grow, the driver does not run the program, and nothing is filtered.");
+	json_t *seen = metrics_family(metrics, "xdp_cuckoo_interface_seen_packets_total", METRIC_COUNTER,
+				      "Packets of the interface that the filter has seen.");
 	struct interface *interfaces;
 	size_t count;
 
@@ -248,19 +241,58 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 	free(interfaces);
 }
 
+/* The families of add_rules() for lists. */
+struct list_families {
+	json_t *rules, *imported, *packets, *bytes;
+};
+
+/* "-" are the rules that were added by hand. A list that was only fed by `add` has no time of an import. */
+static void add_lists(const struct list_families *families, const struct group *group,
+		      const struct store_summary *summary)
+{
+	for (size_t i = 0; i <= STORE_LISTS_MAX; i++) {
+		const struct store_list *list = &summary->lists.list[i];
+		const char *name = i == STORE_BY_HAND ? "-" : list->name;
+
+		if (*list->name) {
+			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", name);
+
+			metrics_sample(families->rules, json_incref(labels), list->rules);
+			if (list->imported_s)
+				metrics_sample(families->imported, json_incref(labels), list->imported_s);
+			json_decref(labels);
+		}
+		for (enum rule_action action = 0; action < RULE_ACTIONS && summary->has_counts; action++) {
+			const struct list_count *count = &summary->counts.of[i][action];
+			json_t *labels;
+
+			if (!count->rules)
+				continue;
+			labels = json_pack("{s:s, s:s, s:s}", "name", group->name, "list", name, "action",
+					   rule_action_name(action));
+			metrics_sample(families->packets, json_incref(labels), count->count.packets);
+			metrics_sample(families->bytes, labels, count->count.bytes);
+		}
+	}
+}
+
 /* Reads the store of each name. A filter without a store has no samples here. */
 static void add_rules(json_t *metrics, const struct groups *groups, const char *state, struct reason *unread)
 {
 	json_t *readable = metrics_family(metrics, "xdp_cuckoo_store_readable", METRIC_GAUGE,
-					  "1: the stored rules can be read; 0: damaged, a failing disk, or not "
-					  "permitted.");
+					  "1: the stored rules can be read; 0: they cannot.");
 	json_t *rules = metrics_family(metrics, "xdp_cuckoo_rules", METRIC_GAUGE, "Rules that are stored.");
 	json_t *timed =
 		metrics_family(metrics, "xdp_cuckoo_timed_rules", METRIC_GAUGE, "Rules that end by themselves.");
-	json_t *of_list = metrics_family(metrics, "xdp_cuckoo_list_rules", METRIC_GAUGE,
-					 "Rules of a named list, alone or shared with others.");
-	json_t *imported = metrics_family(metrics, "xdp_cuckoo_list_import_timestamp_seconds", METRIC_GAUGE,
-					  "When a named list was last imported: seconds since 1970.");
+	const struct list_families families = {
+		metrics_family(metrics, "xdp_cuckoo_list_rules", METRIC_GAUGE,
+			       "Rules of a named list, alone or shared with others."),
+		metrics_family(metrics, "xdp_cuckoo_list_import_timestamp_seconds", METRIC_GAUGE,
+			       "When a named list was last imported: seconds since 1970."),
+		metrics_family(metrics, "xdp_cuckoo_list_matched_packets", METRIC_GAUGE,
+			       "Packets that the present rules of a list matched. Only with at most 500000 rules."),
+		metrics_family(metrics, "xdp_cuckoo_list_matched_bytes", METRIC_GAUGE, "Bytes of these packets."),
+	};
 
 	for (size_t i = 0; i < groups->count; i++) {
 		const struct group *group = &groups->group[i];
@@ -270,7 +302,7 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 		int error = session_state_dir(state, group->name, dir, sizeof(dir));
 
 		if (!error)
-			error = store_summary_read(dir, &summary, &reason);
+			error = store_summary_read(dir, group->name, &summary, &reason);
 		else
 			reason_set(&reason, error, "the name of the state directory is too long");
 		if (error == -ENOENT)
@@ -282,13 +314,7 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 			continue;
 		metrics_sample(rules, label(group), summary.info.rules);
 		metrics_sample(timed, label(group), summary.info.timed);
-		for (size_t k = 0; k < summary.lists; k++) {
-			const struct store_summary_list *list = &summary.list[k];
-			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", list->name);
-
-			metrics_sample(of_list, json_incref(labels), list->rules);
-			metrics_sample(imported, labels, list->imported_s);
-		}
+		add_lists(&families, group, &summary);
 	}
 }
 

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Counts of a store, for a process that must survive a bad store. A child process reads the store, and only
+ * Counts of a store and of its lists, for a process that must survive a bad store. A child process reads the store, and only
  * the child dies or hangs if the file is cut short or the disk fails.
  */
 #ifndef XDP_CUCKOO_STORE_SUMMARY_H
 #define XDP_CUCKOO_STORE_SUMMARY_H
 
+#include "counters/by_list.h"
 #include "store/store.h"
 
-/* A struct store_list without its source. */
-struct store_summary_list {
-	char name[ABI_NAME_BYTES];
-	__u64 rules;
-	__s64 imported_s;
-};
+/* With more rules, what they counted is not summed: that would take too long for a scrape. */
+#define STORE_SUMMARY_RULES_MAX 500000
 
 struct store_summary {
 	struct store_info info;
-	size_t lists;
-	struct store_summary_list list[STORE_LISTS_MAX];
+	struct store_lists lists;
+	bool has_counts; /* the filters of the name count by rule, and there are not too many rules */
+	struct list_counts counts;
 };
 
-/* 0; -ENOENT: there is no store; other -errno. */
-int store_summary_read(const char *dir, struct store_summary *summary, struct reason *reason);
+/* `name` is that of the running filters. 0; -ENOENT: there is no store; other -errno. */
+int store_summary_read(const char *dir, const char *name, struct store_summary *summary, struct reason *reason);
 
 #endif

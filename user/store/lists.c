@@ -180,6 +180,7 @@ int store_list_open(struct store *store, const char *name, const char *source, u
 {
 	struct store_lists_state *state = &store->lists;
 	struct store_list *list;
+	bool exists;
 	int error;
 
 	*number = store_lists_find(&state->lists, name);
@@ -189,16 +190,19 @@ int store_list_open(struct store *store, const char *name, const char *source, u
 	if (!*number)
 		return -EUSERS;
 	list = &state->lists.list[*number];
+	exists = state->known & ~state->deleted & BIT(*number);
+	if (exists && !source)
+		return 0;
 	strncpy(list->name, name, sizeof(list->name) - 1);
-	error = keep_undo(store, *number, state->known & ~state->deleted & BIT(*number));
+	error = keep_undo(store, *number, exists);
 	if (error)
 		return error;
 	state->known |= BIT(*number);
 	state->deleted &= ~BIT(*number);
 	state->is_changed = true;
-	list->imported_s = time(NULL) > 0 ? time(NULL) : 0;
+	list->imported_s = source && time(NULL) > 0 ? time(NULL) : 0;
 	memset(list->source, 0, sizeof(list->source));
-	if (strlen(source) < sizeof(list->source) && rule_is_plain(source) && rule_is_utf8(source))
+	if (source && strlen(source) < sizeof(list->source) && rule_is_plain(source) && rule_is_utf8(source))
 		strcpy(list->source, source);
 	return 0;
 }
@@ -253,8 +257,13 @@ static int undo_one(const struct store_entry *entry, void *context)
 	}
 	if (!entry->value.mv_size || *existed > 1 || !list)
 		return -EBADMSG;
-	if (undo->is_end && !*existed && !list->rules)
+	if (undo->is_end && !*existed && !list->rules) {
 		forget(state, list - state->lists.list);
+	} else if (undo->is_end && !*existed) { /* rules were added later, one by one */
+		list->imported_s = 0;
+		memset(list->source, 0, sizeof(list->source));
+		state->is_changed = true;
+	}
 	if (undo->is_end || !*existed)
 		return 0;
 	bytes = (MDB_val){ entry->value.mv_size - 1, (void *)(existed + 1) };

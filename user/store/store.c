@@ -292,6 +292,11 @@ int store_entries_each(MDB_txn *txn, MDB_dbi db, int (*visit)(const struct store
 	return result || status == MDB_NOTFOUND ? result : environment_error(status);
 }
 
+int store_say_unread(int error, struct reason *reason)
+{
+	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+}
+
 /* ---- store_info() ---- */
 
 int store_info(struct store *store, struct store_info *info)

@@ -53,11 +53,11 @@ struct store_settings {
 /* The settings of a new store. */
 extern const struct store_settings store_settings_default;
 
-/* A named list of rules, which is imported again when it changes. */
+/* A named list of rules. It is imported again when it changes, or fed rule by rule, or both. */
 struct store_list {
 	char name[ABI_NAME_BYTES]; /* "": no list has this number */
 	__u64 rules;               /* of the list; other owners may want them, too */
-	__s64 imported_s;          /* time of the last import, by the wall clock */
+	__s64 imported_s;          /* time of the last import, by the wall clock; 0: never imported */
 	char source[STORE_SOURCE_BYTES];
 };
 
@@ -89,6 +89,9 @@ enum store_mode {
  */
 int store_open(const char *dir, enum store_mode mode, struct store **store, struct reason *reason);
 void store_close(struct store *store);
+
+/* Sets the reason if `error` (0 or -errno of a function below) says that the store cannot be read. Returns `error`. */
+int store_say_unread(int error, struct reason *reason);
 
 /*
  * A store has one transaction at a time. Without store_begin(), reads see the last committed state.
@@ -148,8 +151,8 @@ int store_give_up_all(struct store *store, unsigned int owner, bool is_alone);
 
 /*
  * store_lists_find(): the number of a list by its name, or 0. Within a transaction: store_list_open() makes
- * the list if there is none of that name, and notes that it is imported now from `source`; -EUSERS: there
- * are too many lists. store_list_delete(): -ENOTEMPTY while the list has rules.
+ * the list if there is none of that name, and notes that it is imported now from `source` (NULL: it is not
+ * imported); -EUSERS: there are too many lists. store_list_delete(): -ENOTEMPTY while the list has rules.
  */
 int store_lists(struct store *store, struct store_lists *lists);
 unsigned int store_lists_find(const struct store_lists *lists, const char *name);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "counters/outcome_words.h"
+#include "io/output.h"
 #include "rule/rule.h"
 #include "top/model.h"
 
@@ -90,6 +91,15 @@ const char *top_model_head(const struct top_model *model, int i, char text[TOP_T
 	}
 }
 
+const char *top_model_ago(const struct top_model *model, int intervals, char text[TOP_TEXT_BYTES])
+{
+	char time[RULE_TIME_BYTES];
+
+	rule_time_format((__s64)llround(1000 * model->interval_s * intervals), time);
+	snprintf(text, TOP_TEXT_BYTES, "%s ago", time);
+	return text;
+}
+
 const char *top_model_plain(const struct top_model *model, char text[TOP_TEXT_BYTES])
 {
 	char pps[VERDICTS][TOP_NUMBER_BYTES], bps[VERDICTS][TOP_NUMBER_BYTES];
@@ -125,10 +135,11 @@ json_t *top_model_json(const struct top_model *model)
 	const struct top_state *state = &model->state;
 	const char *what = model->view == TOP_BY_CPU ? "cpu" : "interface";
 	json_t *lines = json_array(), *rules = json_array();
-	json_t *all = json_pack("{s:s, s:s, s:I, s:f, s:f, s:I, s:I, s:I, s:I}", "name", state->name, "effect",
-				state->effect, "time", (json_int_t)time(NULL), "seconds", model->seconds, "loaded_s",
-				state->age_s, "slots", (json_int_t)state->slots, "used_slots", (json_int_t)state->used,
-				"stopped_ps", llround(model->stopped), "look_up_retries_ps", llround(model->retries));
+	json_t *all = json_pack("{s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:I, s:I}", "name", state->name, "effect",
+				state->effect, "time", output_time(time(NULL), -1), "interval_s", model->seconds,
+				"loaded_s", state->age_s, "slots", (json_int_t)state->slots, "used_slots",
+				(json_int_t)state->used, "stopped_ps", llround(model->stopped), "look_up_retries_ps",
+				llround(model->retries));
 
 	add_rates(all, &model->total);
 	for (size_t i = 0; i < model->lines; i++) {

@@ -153,9 +153,56 @@ void top_model_rank(struct top_model *model, const struct hits *hits, const stru
 		snprintf(model->rules_note, sizeof(model->rules_note), "being counted for the first time");
 }
 
+const struct top_rule *top_model_network(const struct top_model *model, struct rule *network)
+{
+	const struct top_rule *first = NULL;
+	struct reason ignored;
+	struct rule rule;
+
+	for (size_t i = 0; i < model->rules; i++) {
+		const struct top_rule *at = &model->rule[i];
+		const bool is_chosen = at->tag == model->selected;
+
+		if ((first && !is_chosen) || !at->name || rule_parse(at->name->rule, &rule, &ignored))
+			continue;
+		if (!is_chosen && !top_sources_many(&rule))
+			continue;
+		first = at;
+		*network = rule;
+		if (is_chosen)
+			break;
+	}
+	return first;
+}
+
+/* Chooses the rule `step` rows below the chosen one; without one, the first. */
+static void move_selection(struct top_model *model, int step)
+{
+	size_t at = 0;
+
+	if (!model->rules)
+		return;
+	while (at < model->rules && model->rule[at].tag != model->selected)
+		at++;
+	if (at == model->rules)
+		at = 0;
+	else if (step > 0 ? at + 1 < model->rules : at > 0)
+		at += step;
+	model->selected = model->rule[at].tag;
+	model->wants_sources = true;
+}
+
 bool top_model_key(struct top_model *model, int key)
 {
 	switch (key) {
+	case 'a':
+		model->wants_sources = !model->wants_sources;
+		model->selected = 0;
+		return true;
+	case 'j':
+	case 'k':
+		move_selection(model, key == 'j' ? 1 : -1);
+		return true;
 	case 's':
 		model->sort = (model->sort + 1) % TOP_SORTS;
 		sort_lines(model);

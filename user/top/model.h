@@ -8,6 +8,7 @@
 #include "counters/hottest_keys.h"
 #include "counters/tally.h"
 #include "top/names.h"
+#include "top/sources.h"
 
 #define TOP_HISTORY 256 /* intervals */
 #define TOP_NUMBER_BYTES 16
@@ -47,16 +48,21 @@ struct top_model {
 	enum top_sort sort;
 	bool is_paused, has_help;
 	struct top_state state;
-	bool has_rates; /* there were two readings */
-	double seconds; /* between the last two readings */
+	double interval_s; /* between two readings, as the caller wants it */
+	bool has_rates;    /* there were two readings */
+	double seconds;    /* between the last two readings */
 	struct top_rates total;
 	double by_policy;        /* packets per second that a policy dropped, not a rule */
-	double stopped, retries; /* per second: see outcome_stopped, outcome_retries */
+	double stopped, retries; /* per second: see ABI_COUNTER_STOPPED, ABI_COUNTER_RETRIES */
 	struct top_line *line;   /* TOP_LINES_MAX */
 	size_t lines;
 	struct top_rule rule[HITS_BEST];
 	size_t rules;
-	char rules_note[TOP_NOTE_BYTES];                  /* why rules are missing; "": none is */
+	char rules_note[TOP_NOTE_BYTES];   /* why rules are missing; "": none is */
+	__u64 selected;                    /* the tag of the rule that the operator chose; 0: none */
+	bool wants_sources;                /* show the sources inside a network */
+	char sources_note[TOP_NOTE_BYTES]; /* why there are no sources; "": there are */
+	struct top_sources sources;
 	double passed[TOP_HISTORY], dropped[TOP_HISTORY]; /* packets per second; interval n is at n % TOP_HISTORY */
 	__u64 intervals;                                  /* so far */
 };
@@ -77,7 +83,16 @@ void top_model_list(struct top_model *model, const struct tally *difference, con
 /* Takes the ranking of keys and the names of their rules, and lists the drop rules. */
 void top_model_rank(struct top_model *model, const struct hits *hits, const struct top_names *names);
 
-/* Handles a key that changes the view: s, p, space, i, c, ?, h. False: another key. */
+/*
+ * The rule whose sources are shown, and its text parsed: the one that the operator chose, or the hottest one that has
+ * many sources. NULL: there is none.
+ */
+const struct top_rule *top_model_network(const struct top_model *model, struct rule *network);
+
+/* "1m20s ago", for the left end of a chart of so many intervals. Returns `text`. */
+const char *top_model_ago(const struct top_model *model, int intervals, char text[TOP_TEXT_BYTES]);
+
+/* Handles a key that changes the view: s, p, space, i, c, a, j, k, ?, h. False: another key. */
 bool top_model_key(struct top_model *model, int key);
 
 /* What the filter drops, plus what it would drop if it were not monitor-only. */

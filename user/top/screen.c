@@ -17,12 +17,13 @@
 
 #include "counters/outcome_words.h"
 
-#define GRAPH_ROWS 4       /* without its title */
-#define ROWS_FOR_GRAPH 18  /* a window with fewer rows has no graph */
+#define GRAPH_ROWS 4       /* without its title and its axis */
+#define ROWS_FOR_GRAPH 19  /* a window with fewer rows has no graph */
 #define COLUMNS_FOR_TWO 60 /* a narrower window has one graph */
 #define COLUMNS_FOR_BITS 66
 #define FIGURE_COLUMNS 10
-#define RULE_INDENT 9
+#define RULE_INDENT 11
+#define SOURCES_SHOWN 6
 #define PUT_BYTES (RULE_TEXT_BYTES + MB_LEN_MAX)
 
 enum { COLOR_OF_DROPPED = 1, COLOR_OF_PASSED };
@@ -75,6 +76,8 @@ int top_screen_key(int wait_ms)
 	key = getch();
 	if (key == KEY_RESIZE)
 		return TOP_SCREEN_RESIZED;
+	if (key == KEY_DOWN || key == KEY_UP)
+		return key == KEY_DOWN ? 'j' : 'k';
 	/* The input is readable but has no key: this is its end. */
 	if (key == ERR && input.revents & POLLIN)
 		return TOP_SCREEN_GONE;
@@ -109,6 +112,16 @@ static void put(int row, int column, chtype attributes, const char *text)
 	attrset(A_NORMAL);
 }
 
+/* Says on the row below a graph how long ago its left end and its middle were. */
+static void draw_axis(const struct top_model *model, int row, int left, int columns)
+{
+	char text[TOP_TEXT_BYTES];
+
+	put(row, left, A_DIM, top_model_ago(model, columns, text));
+	put(row, left + columns / 2, A_DIM, top_model_ago(model, columns - columns / 2, text));
+	put(row, left + columns - 3, A_DIM, "now");
+}
+
 /* The last interval is on the right. A small rate still shows "_". */
 static void draw_graph(const struct top_model *model, const double history[TOP_HISTORY], const char *what, int row,
 		       int left, int columns, chtype color)
@@ -129,6 +142,7 @@ static void draw_graph(const struct top_model *model, const double history[TOP_H
 		if (share > 0 && !height)
 			put(row + GRAPH_ROWS, left + columns - 1 - ago, color, "_");
 	}
+	draw_axis(model, row + GRAPH_ROWS + 1, left, columns);
 }
 
 static void draw_line(int row, const char *name, const char *const figures[4])
@@ -148,7 +162,7 @@ static void draw_line(int row, const char *name, const char *const figures[4])
 static int draw_lines(const struct top_model *model, int row, int rows)
 {
 	static const char *const order[TOP_SORTS] = { "dropped", "passed", "name" };
-	static const char *const units[4] = { "dropped/s", "bits/s", "passed/s", "bits/s" };
+	static const char *const units[4] = { "drop pps", "drop bps", "pass pps", "pass bps" };
 	char text[TOP_TEXT_BYTES], figure[4][TOP_NUMBER_BYTES];
 
 	if (rows < 2)
@@ -176,14 +190,39 @@ static void draw_rules(const struct top_model *model, int row, int rows)
 
 	if (rows < 2)
 		return;
-	snprintf(text, sizeof(text), "drops/s  rule%s%s", *model->rules_note ? "; " : "", model->rules_note);
+	snprintf(text, sizeof(text), "packets/s  rule%s%s", *model->rules_note ? "; " : "", model->rules_note);
 	put(row++, 0, A_BOLD | A_UNDERLINE, text);
 	for (size_t i = 0; i < model->rules && (int)i < rows - 1; i++, row++) {
 		const struct top_rule *rule = &model->rule[i];
 
-		snprintf(text, sizeof(text), "%7s", top_number(rule->pps, figure));
+		snprintf(text, sizeof(text), "%9s", top_number(rule->pps, figure));
 		put(row, 0, A_NORMAL, text);
-		put(row, RULE_INDENT, rule->name ? A_NORMAL : A_DIM, rule->name ? rule->name->rule : "?");
+		put(row, RULE_INDENT, (rule->name ? A_NORMAL : A_DIM) | (rule->tag == model->selected ? A_REVERSE : 0),
+		    rule->name ? rule->name->rule : "?");
+	}
+}
+
+/* `rule`: the network; NULL: there is none. */
+static void draw_sources(const struct top_model *model, const struct top_rule *rule, int row, int rows)
+{
+	char text[TOP_TEXT_BYTES], address[INET6_ADDRSTRLEN], figure[TOP_NUMBER_BYTES];
+	const struct top_sources *sources = &model->sources;
+
+	if (rows < 2)
+		return;
+	snprintf(text, sizeof(text), "packets/s  share   sources of %.64s, from samples",
+		 rule ? rule->name->rule : "no network");
+	put(row++, 0, A_BOLD | A_UNDERLINE, text);
+	if (*model->sources_note) {
+		put(row, 0, A_NORMAL, model->sources_note);
+		return;
+	}
+	for (size_t i = 0; rule && i < sources->count && (int)i < rows - 1; i++, row++) {
+		const double share = top_sources_share(sources, i);
+
+		snprintf(text, sizeof(text), "%9s  %4.1f %%  %s", top_number(share * rule->pps, figure), 100 * share,
+			 top_sources_text(sources, i, address));
+		put(row, 0, A_NORMAL, text);
 	}
 }
 
@@ -193,6 +232,7 @@ static void draw_all(const struct top_model *model)
 	const int columns = has_two ? COLS / 2 - 1 : COLS;
 	char text[TOP_TEXT_BYTES];
 	int row = TOP_HEADS, rows, lines;
+	struct rule network;
 
 	for (int i = 0; i < TOP_HEADS; i++) {
 		const bool is_alarming = i == 0 && strcmp(model->state.effect, "filters");
@@ -208,14 +248,17 @@ static void draw_all(const struct top_model *model)
 		if (has_two)
 			draw_graph(model, model->passed, verdict_words[VERDICT_PASS].done, row, COLS / 2, columns,
 				   COLOR_PAIR(COLOR_OF_PASSED));
-		row += GRAPH_ROWS + 1;
+		row += GRAPH_ROWS + 2;
 	}
 	/* Interfaces or CPUs get at most half of the remaining rows. */
 	rows = LINES - row - 1;
 	lines = (int)model->lines + 1 < rows - rows / 2 ? (int)model->lines + 1 : rows - rows / 2;
 	row = draw_lines(model, row, lines);
-	draw_rules(model, row, LINES - row - 1);
-	put(LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  ? help");
+	rows = LINES - row - 1;
+	lines = !model->wants_sources ? 0 : rows / 2 < SOURCES_SHOWN + 1 ? rows / 2 : SOURCES_SHOWN + 1;
+	draw_rules(model, row, rows - lines);
+	draw_sources(model, top_model_network(model, &network), LINES - 1 - lines, lines);
+	put(LINES - 1, 0, A_DIM, "q quit  s sort  p pause  i interfaces  c CPUs  a sources  ? help");
 }
 
 void top_screen_draw(const struct top_model *model)
@@ -224,9 +267,12 @@ void top_screen_draw(const struct top_model *model)
 		"s         sort by what is dropped, passed, by name",
 		"p, space  pause, continue",
 		"i, c      by interface, by CPU",
+		"a         sources of the hottest network, from samples, or not",
+		"up, down  choose the rule whose sources are shown",
 		"?, h      this, and back",
 		"q         end",
 		"",
+		"pps, bps  packets, bits per second",
 		"by policy dropped by no rule: see xdp-cuckoo policy, stats",
 		"stopped   packets with the fingerprint of a rule that the",
 		"          records of the exact table cleared",

@@ -417,7 +417,7 @@ LIBRARY_TEST(test_counts)
 	is_told(filter, xdp_cuckoo_load(filter, "va", XDP_CUCKOO_SKB), 0);
 	is_told(filter, xdp_cuckoo_counts(filter, counts, 1, &count), 0);
 	assert_int_equal(count, COUNTS);
-	assert_string_equal(counts[0].outcome, "no rule");
+	assert_string_equal(counts[0].outcome, "no-rule");
 	assert_null(counts[1].outcome);
 	is_told(filter, xdp_cuckoo_counts(filter, counts, COUNTS + 1, &count), 0);
 	assert_string_equal(counts[COUNTS - 1].outcome, "all");

@@ -19,7 +19,7 @@ TEST(test_other_children_are_not_waited_for)
 	assert_true(child > 0);
 	/* The other child has ended, and its parent can still reap it. */
 	assert_int_equal(0, waitid(P_PID, child, &ended, WEXITED | WNOWAIT));
-	assert_int_equal(-ENOENT, store_summary_read("/nonexistent/store", &summary, &reason));
+	assert_int_equal(-ENOENT, store_summary_read("/nonexistent/store", "default", &summary, &reason));
 	assert_int_equal(child, waitpid(child, &status, 0));
 	assert_int_equal(7, WEXITSTATUS(status));
 	assert_int_equal(-1, waitpid(-1, NULL, WNOHANG));

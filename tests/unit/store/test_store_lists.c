@@ -86,6 +86,28 @@ TIME_TEST(test_lists_are_kept)
 	assert_int_equal(rules_of(f, "a"), 0);
 }
 
+/* A list that is fed rule by rule is no import, and does not change the time of one. */
+TIME_TEST(test_a_list_without_an_import)
+{
+	struct store_lists before;
+	unsigned int number;
+
+	begin(f);
+	assert_int_equal(store_list_open(f->store, "bans", NULL, &number), 0);
+	assert_int_equal(put_as(f, "192.0.2.1", 0, number), 0);
+	open_list(f, "feed");
+	end(f);
+	before = lists_of(f);
+	assert_int_equal(before.list[number].imported_s, 0);
+	assert_string_equal(before.list[number].source, "");
+	begin(f);
+	assert_int_equal(store_list_open(f->store, "feed", NULL, &number), 0);
+	end(f);
+	assert_int_equal(lists_of(f).list[number].imported_s, before.list[number].imported_s);
+	assert_string_equal(lists_of(f).list[number].source, "feed");
+	assert_true(before.list[number].imported_s > 0);
+}
+
 /* An import of an equal list changes no rules: no table is filled again for it. */
 TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules)
 {

@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# status: twelve lines for people, everything for --verbose and --json. What it says about packets that bypass the
+# filter: test_bypass.sh.
+. tests/lib.sh
+
+assert_short() {
+	[ "$(wc -l <"$STATE/out")" -le 12 ] || fail "more than 12 lines: $(cat "$STATE/out")"
+}
+
+test_twelve_lines() {
+	assert_shows '^running: +none$' xc status
+	assert_short
+	second_pair
+	xc load vrx >/dev/null
+	xc --name web load vrx2 >/dev/null
+	xc add 192.0.2.1 >/dev/null
+	xc add 192.0.2.0/28 timeout 1h >/dev/null
+	printf '%s\n' 198.51.100.1 198.51.100.2 >"$STATE/list"
+	xc monitor-only on >/dev/null
+	xc import "$STATE/list" --confirm 1h >/dev/null
+	on_exit "xc confirm >/dev/null"
+	assert_status 0 xc status
+	assert_short
+	for line in 'rules: +4, 1 with a timeout' 'policies that drop: +too-many-headers' \
+		'unconfirmed change: +2 rules, undone in (1h|59m[0-9]+s)' 'effect: +UNCONFIRMED: passes everything in .*' \
+		'interfaces: +vrx native' 'condition: +equal to the store' 'table: +exact, counted by rule' \
+		'slots: +[1-9][0-9]* of [0-9]+ used, 0[.][0-9] %; [0-9.]+ MiB' \
+		'look ups: +[0-9.]+ per IPv4 packet that no rule matches, 0.00 per IPv6 packet' \
+		'other filters: +web on vrx2: filters'; do
+		assert_output "^$line\$"
+	done
+}
+
+# The filter of another name is no answer to whether this one runs.
+test_another_name() {
+	xc --name web load vrx >/dev/null
+	assert_shows '^running: +none$' xc status
+	assert_output '^other filters: +web on vrx: filters$'
+	! grep -q '^effect' "$STATE/out" || fail "it shows the other filter as its own"
+}
+
+test_verbose_has_what_json_has() {
+	xc load vrx >/dev/null
+	xc add 192.0.2.0/24 >/dev/null
+	xc status --json | grep -o '"[a-z0-9_]*":' | tr -d '":' | tr _ ' ' | sort -u >"$STATE/names"
+	[ "$(wc -l <"$STATE/names")" -ge 30 ] || fail "few names"
+	assert_status 0 xc status --verbose
+	while read -r name; do
+		grep -qE "(^| )$name( |:|\$)" "$STATE/out" || fail "no '$name'"
+	done <"$STATE/names"
+}
+
+run_tests "$0" "$@"
