@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,6 +26,16 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 		return command_say_unknown(words[0]);
 	arguments->invocation.operands = count ? words + 1 : words;
 	arguments->invocation.count = count ? count - 1 : 0;
+	if (count && command_alias_word(words[0])) {
+		char **longer = calloc(count + 1, sizeof(*longer));
+
+		if (!longer)
+			return command_error(STATUS_FULL, "no memory for the words of the command");
+		memcpy(longer, words + 1, (count - 1) * sizeof(*longer));
+		longer[count - 1] = (char *)command_alias_word(words[0]);
+		arguments->invocation.operands = longer;
+		arguments->invocation.count = count;
+	}
 	if (arguments->wants_help && count) {
 		arguments->invocation.operands = words;
 		arguments->invocation.count = 1;

@@ -204,10 +204,10 @@ test_import_says_one_line_or_none() {
 }
 
 test_import_names_bad_lines_and_takes_the_good() {
-	printf '192.0.2.1\n192.0.2.999\n\n10.0.0.1/8\r\nbogus\n192.0.2.2' >"$STATE/list"
+	printf '192.0.2.1\n192.0.2.999\n\n10.0.0.1/38\r\nbogus\n192.0.2.2' >"$STATE/list"
 	assert_status 2 xc import "$STATE/list"
 	assert_error "list:2: '192.0.2.999'"
-	assert_error "list:4: .*10.0.0.0/8"
+	assert_error "list:4: .*10.0.0.1/38"
 	assert_error "list:5: 'bogus'"
 	assert_output '\badded 2\b'
 	assert_output '\bbad lines 3\b'
@@ -303,7 +303,7 @@ test_wrong_usage() {
 		2|unknown option '--foo'; see xdp-cuckoo help$|load vrx --foo
 		2|unknown option '--capcity=5'; did you mean '--capacity'[?] See xdp-cuckoo help$|load vrx --capcity=5
 		2|unknown option '-json'; did you mean '--json'|list -json
-		2|unknown option '-h'; see|list -h
+		2|unknown option '-x'; see|list -x
 		2|'--co' is short for several: --compact, --confirm, --counters|load vrx --co
 		2|'--json=1': --json takes no value|list --json=1
 		2|'--capacity' needs a value: --capacity N$|load vrx --capacity
@@ -324,16 +324,14 @@ test_wrong_usage() {
 		2|'action drpo': the action is drop, pass or monitor; did you mean 'drop'|add 192.0.2.1 action drpo
 		2|comment; did you mean 'dport'[?]$|add 192.0.2.1 dprt 53
 		2|'tpc' is not a protocol.*; did you mean 'tcp'[?]$|add proto tpc dport 53
-		2|'tcp' is not a word of a rule; write: proto tcp$|add tcp dport 53
-		2|'example.com' is not an IPv4 or IPv6 address or prefix; names are not looked up|add example.com
+				2|'example.com' is not an IPv4 or IPv6 address or prefix; names are not looked up|add example.com
 		2|too few words|load
 		2|too few words|add
-		2|too many words|list 192.0.2.1
-		2|'10.0.0.1/8' has host bits set; the network is 10.0.0.0/8|add 10.0.0.1/8
+		2|too many words|status 192.0.2.1
 		2|'sprot'|add proto tcp sprot 5
 		2|--name '../x'|--name ../x list
 		2|--name ''|--name '' list
-		2|list does not take the option --all; usage|list --all
+		2|list does not take the option --all: leave it out; usage|list --all
 		2|unload takes interfaces or --all|unload
 		2|unload takes interfaces or --all|unload vrx --all
 		1|'lo' runs no xdp-cuckoo filter; see xdp-cuckoo status$|unload lo
@@ -349,7 +347,7 @@ test_wrong_usage() {
 		1|no filter 'other' is running here; see xdp-cuckoo status, or run it: xdp-cuckoo --name other load|--name other panic
 		1|no such rule: src 192.0.2.9; xdp-cuckoo list shows|del 192.0.2.9
 		2|'src' needs a value after it: ADDRESS|add src
-		2|list: too many words; usage: xdp-cuckoo list .--list NAME. .--counters.$|list x
+		1|no list 'x'; see xdp-cuckoo lists|list x
 		2|version: too many words; usage: xdp-cuckoo version$|version x
 		2|is running with 16384 slots; xdp-cuckoo resize|load vrx --capacity 5000000
 		2|runs with another --compact|load vrx --compact
@@ -360,7 +358,7 @@ test_wrong_usage() {
 		2|'-1': must be a number of rules|resize -- -1
 		2|'many': must be a number of rules|resize many
 		2|'': must be a number of rules|resize ''
-		2|'5k': must be a number of rules|resize 5k
+		2|'5x': must be a number of rules|resize 5x
 		2|at most 1020054732 rules|resize 99999999999999
 		2|must be a number|resize 99999999999999999999999
 		4|the store holds 2 keys: more than the capacity of 1|resize 1

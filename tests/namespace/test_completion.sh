@@ -71,7 +71,8 @@ vrx' load ''
 -' import ''
 	assert_offers 'on
 off' monitor-only ''
-	assert_offers 'off' panic o
+	assert_offers 'on
+off' panic o
 	assert_offers 'later-fragment' policy l
 	assert_offers 'pass
 drop' policy later-fragment ''
@@ -79,7 +80,7 @@ drop' policy later-fragment ''
 	assert_offers '' nosuch ''
 	assert_offers '' load -- --
 	# If no word can follow, options are offered.
-	assert_equal "$(offers list -)" "$(offers list '')" "what may follow list"
+	assert_equal "$(offers flush -)" "$(offers flush '')" "what may follow flush"
 	assert_status 0 xc complete
 }
 

@@ -72,10 +72,10 @@ test_columns_keep_their_side() {
 
 test_bad_lines() {
 	xc load vrx >/dev/null
-	printf '192.0.2.1\nbogus\n10.0.0.1/8\n192.0.2.2\n' >"$STATE/list"
+	printf '192.0.2.1\nbogus\n10.0.0.1/38\n192.0.2.2\n' >"$STATE/list"
 	assert_status 2 xc import "$STATE/list" --strict
 	assert_error "list:2: 'bogus'"
-	assert_error "list:3: '10.0.0.1/8' has host bits set"
+	assert_error "list:3: '10.0.0.1/38': the prefix length must be"
 	assert_error '2 bad lines: nothing was changed'
 	assert_prints '' xc list
 	assert_status 2 xc import "$STATE/list"

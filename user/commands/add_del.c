@@ -20,7 +20,12 @@ static enum command_status run_del(const struct invocation *invocation);
 	"                           rule drops nothing, and counts what it would drop\n" \
 	"  timeout TIME             the rule ends after 90s, 15m, 1h30m, 2d, 1w; without\n" \
 	"                           a unit: seconds\n" \
-	"  comment \"TEXT\"\n"
+	"  comment \"TEXT\"\n" \
+	"Words of ipset, nft and ufw mean the same: saddr, daddr, from, to, drop, deny,\n" \
+	"allow, accept, tcp 443, 443/tcp, 192.0.2.1,tcp:443. A port may be a name of\n" \
+	"/etc/services. Several values are several rules, at most 1,024, and one change:\n" \
+	"192.0.2.1-192.0.2.9 (the fewest prefixes), dport 80-90, dport 80,443, or several\n" \
+	"addresses. A prefix with host bits, such as 192.0.2.1/24, means its network.\n"
 #define FORCE_HELP \
 	"  --force    even if this blocks one of these: this host's own addresses, its\n" \
 	"             default gateway, its name servers, your SSH session, or the IPv6\n" \
@@ -48,6 +53,7 @@ const struct command command_add = {
 			  "  xdp-cuckoo add 192.0.2.1\n"
 			  "  xdp-cuckoo add 203.0.113.0/24 timeout 1h\n"
 			  "  xdp-cuckoo add 198.51.100.7 action pass comment \"the office\"\n"
+			  "  xdp-cuckoo add 192.0.2.1-192.0.2.9 tcp 80,443\n"
 			  "  xdp-cuckoo add 203.0.113.9 timeout 1h --list bans\n"
 			  "  xdp-cuckoo add proto tcp src 192.0.2.1 sport 1234 dst 198.51.100.7 dport 443\n",
 	.options = OPTION_LIST | OPTION_FORCE,
@@ -152,14 +158,59 @@ static void note_lists(const json_t *lists)
 			    text);
 }
 
-static enum command_status change_rule(const struct invocation *invocation, struct rule_change *change,
-				       const char *done, const char *refused,
-				       int (*make)(struct session *, struct rule_change *, struct reason *))
+/* What became of the rules of one command. */
+struct outcome {
+	size_t done, updated, given_up, refused;
+	struct rule_change last;
+};
+
+/* One change: if one rule fails, none is changed. A rule that is there, or not there, is no failure of the others. */
+static int change_all(struct session *session, const struct rules *rules, const char *list, struct outcome *outcome,
+		      int (*make)(struct session *, struct rule_change *, struct reason *), struct reason *reason)
 {
-	char text[RULE_TEXT_BYTES];
+	int error = 0;
+
+	for (size_t i = 0; i < rules->count && (!error || outcome->last.is_refused); i++) {
+		json_decref(outcome->last.lists);
+		json_decref(outcome->last.left_to);
+		outcome->last = (struct rule_change){ .rule = rules->rule[i], .list = list };
+		error = make(session, &outcome->last, reason);
+		if (outcome->last.is_refused)
+			outcome->refused++;
+		else if (outcome->last.is_updated)
+			outcome->updated++;
+		else if (outcome->last.left_to)
+			outcome->given_up++;
+		else
+			outcome->done++;
+	}
+	return error && outcome->last.is_refused && outcome->refused < rules->count ? 0 : error;
+}
+
+/* A rule that is not there may still be blocked, by the rule of a network. */
+static const char *advise_network(struct session *session, const struct rule *rule, char text[3 * RULE_TEXT_BYTES])
+{
+	char match[RULE_TEXT_BYTES], covering[RULE_TEXT_BYTES];
+	struct rule network;
+
+	*text = '\0';
+	if (rule->action == RULE_DROP && !query_test(session->store, rule, &network) && network.action == RULE_DROP)
+		snprintf(text, 3 * RULE_TEXT_BYTES,
+			 ", but '%s' blocks it; to let it pass: xdp-cuckoo add %s action pass",
+			 rule_format(&network, covering), rule_format(rule, match));
+	return text;
+}
+
+static enum command_status change_rules(const struct invocation *invocation, const struct rules *rules,
+					const char *list, const char *done, const char *refused,
+					int (*make)(struct session *, struct rule_change *, struct reason *))
+{
+	char text[RULE_TEXT_BYTES], advice[3 * RULE_TEXT_BYTES] = "", key[32];
+	struct outcome outcome = {};
 	struct reason reason;
 	struct guard guard;
 	struct session session;
+	json_t *answer;
 	int error = command_open_guarded(invocation, &session, &guard, &reason);
 
 	if (!error) {
@@ -167,56 +218,112 @@ static enum command_status change_rule(const struct invocation *invocation, stru
 		error = change_begin(&session, &reason);
 	}
 	if (!error)
-		error = change_end(&session, make(&session, change, &reason), &reason);
+		error = change_end(&session, change_all(&session, rules, list, &outcome, make, &reason), &reason);
 	if (!error) {
 		command_report_rebuilds(&session);
 		if (make == add)
-			note_compact(&session, &change->rule);
-		note_lists(change->lists);
+			note_compact(&session, rules->rule);
+		note_lists(outcome.last.lists);
+	} else if (make == del && outcome.refused == rules->count) {
+		advise_network(&session, rules->rule, advice);
 	}
-	json_decref(change->lists);
+	json_decref(outcome.last.lists);
 	session_close(&session);
 	guard_close(&guard);
-	rule_format(&change->rule, text);
-	if (change->is_refused && change->list)
-		return command_error(STATUS_NO, "%s in the list '%s': %s; xdp-cuckoo list --list %s shows its rules",
-				     refused, change->list, text, change->list);
-	if (change->is_refused)
-		return command_error(STATUS_NO, "%s: %s; xdp-cuckoo list shows the rules", refused, text);
+	rule_format(&outcome.last.rule, text);
+	if (error && outcome.refused == rules->count) {
+		if (list)
+			return command_error(STATUS_NO,
+					     "%s in the list '%s': %s%s; xdp-cuckoo list --list %s shows its rules",
+					     refused, list, text, advice, list);
+		return command_error(STATUS_NO, "%s: %s%s; xdp-cuckoo list shows the rules", refused, text, advice);
+	}
 	if (error) {
-		json_decref(change->left_to);
+		json_decref(outcome.last.left_to);
 		return command_list_failed(error, &reason);
 	}
-	output_print(json_pack("{s:s, s:s*, s:o*}",
-			       change->left_to    ? "given_up" :
-			       change->is_updated ? "updated" :
-						    done,
-			       text, "list", change->list, "left_to", change->left_to));
+	if (rules->count == 1) {
+		output_print(json_pack("{s:s, s:s*, s:o*}",
+				       outcome.last.left_to ? "given_up" :
+				       outcome.updated      ? "updated" :
+							      done,
+				       text, "list", list, "left_to", outcome.last.left_to));
+		return STATUS_DONE;
+	}
+	json_decref(outcome.last.left_to);
+	snprintf(key, sizeof(key), "%s_rules", done);
+	answer = json_pack("{s:I}", key, (json_int_t)outcome.done);
+	if (outcome.given_up)
+		json_object_set_new(answer, "given_up_rules", json_integer(outcome.given_up));
+	if (outcome.updated)
+		json_object_set_new(answer, "updated_rules", json_integer(outcome.updated));
+	if (outcome.refused)
+		json_object_set_new(answer, make == add ? "already_there" : "not_there", json_integer(outcome.refused));
+	output_print(answer);
 	return STATUS_DONE;
+}
+
+/* Says in one line which rules a range or a list of values means. */
+static void note_rules(const struct rules *rules)
+{
+	char first[RULE_TEXT_BYTES], last[RULE_TEXT_BYTES];
+
+	if (rules->count > 1)
+		output_note("%zu rules, from '%s' to '%s'", rules->count, rule_format(&rules->rule[0], first),
+			    rule_format(&rules->rule[rules->count - 1], last));
+}
+
+/* One note of each kind is enough. */
+static void note_seldom_meant(const struct rules *rules)
+{
+	const char *said = NULL;
+	char text[RULE_TEXT_BYTES];
+
+	if (guard_is_elsewhere(rules->rule))
+		output_note("only received packets are filtered; '%s' matches packets to an address that is not this "
+			    "host's and that it does not forward to",
+			    rule_format(rules->rule, text));
+	for (size_t i = 0; i < rules->count; i++) {
+		const char *special = guard_special(&rules->rule[i]);
+
+		if (special && special != said)
+			output_note("'%s' drops addresses that are seldom meant: %s",
+				    rule_format(&rules->rule[i], text), special);
+		said = special ? special : said;
+	}
 }
 
 static enum command_status run_add(const struct invocation *invocation)
 {
-	struct rule_change change = {};
-	char text[RULE_TEXT_BYTES];
-	const char *special;
+	enum command_status status;
+	struct rules rules;
+	const char *list;
 
-	if (command_read_rule(invocation, &change.rule, &change.list))
-		return STATUS_USAGE;
-	special = guard_special(&change.rule);
-	if (special)
-		output_note("'%s' drops addresses that are seldom meant: %s", rule_format(&change.rule, text), special);
-	return change_rule(invocation, &change, "added",
-			   change.rule.timeout_ms ? "already there without a timeout, and stays until it is deleted" :
-						    "already there",
-			   add);
+	status = command_read_rules(invocation, &rules, &list);
+	if (status != STATUS_DONE)
+		return status;
+	note_rules(&rules);
+	note_seldom_meant(&rules);
+	status = change_rules(invocation, &rules, list, "added",
+			      rules.rule->timeout_ms ?
+				      "already there without a timeout, and stays until it is deleted" :
+				      "already there",
+			      add);
+	rules_free(&rules);
+	return status;
 }
 
 static enum command_status run_del(const struct invocation *invocation)
 {
-	struct rule_change change = {};
+	enum command_status status;
+	struct rules rules;
+	const char *list;
 
-	if (command_read_rule(invocation, &change.rule, &change.list))
-		return STATUS_USAGE;
-	return change_rule(invocation, &change, "deleted", "no such rule", del);
+	status = command_read_rules(invocation, &rules, &list);
+	if (status != STATUS_DONE)
+		return status;
+	note_rules(&rules);
+	status = change_rules(invocation, &rules, list, "deleted", "no such rule", del);
+	rules_free(&rules);
+	return status;
 }

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "io/output.h"
+#include "kernel/interfaces.h"
 #include "base/suggest.h"
 
 enum command_status command_status_of(int error)
@@ -32,10 +34,16 @@ enum command_status command_status_of(int error)
 	}
 }
 
+/* The first thing to know, where it may be the reason of a failure. */
+static const char *advise_root(bool is_refused)
+{
+	return is_refused && geteuid() ? "run it as root: " : "";
+}
+
 enum command_status command_failed(int error, const struct reason *reason)
 {
-	output_error(command_status_of(error), reason->text);
-	return command_status_of(error);
+	return command_error(command_status_of(error), "%s%s", advise_root(error == -EPERM || error == -EACCES),
+			     reason->text);
 }
 
 enum command_status command_answer(int error, const struct reason *reason, json_t *answer)
@@ -149,6 +157,14 @@ enum command_status command_say_choices(const char *what, const char *word, cons
 			     suggest_text(&suggest, NULL, text));
 }
 
+void command_skip_dev(struct invocation *invocation)
+{
+	if (invocation->count < 2 || strcmp(invocation->operands[0], "dev") || interfaces_is_there("dev"))
+		return;
+	invocation->operands++;
+	invocation->count--;
+}
+
 double command_seconds(void)
 {
 	struct timespec now;
@@ -159,9 +175,18 @@ double command_seconds(void)
 
 enum command_status command_read_number(const char *what, const char *text, __u64 *number)
 {
-	if (!number_parse(text, number))
+	const size_t digits = strspn(text, "0123456789");
+	const __u64 unit = !strcasecmp(text + digits, "k") ? 1000 :
+			   !strcasecmp(text + digits, "m") ? 1000000 :
+			   !strcasecmp(text + digits, "g") ? 1000000000 :
+							     1;
+	char number_text[24];
+
+	snprintf(number_text, sizeof(number_text), "%.*s", (int)(unit > 1 ? digits : strlen(text)), text);
+	if (!number_parse(number_text, number) && !__builtin_mul_overflow(*number, unit, number))
 		return STATUS_DONE;
-	return command_error(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more", what, text);
+	return command_error(STATUS_USAGE, "%s '%s': must be a number of rules, 1 or more, like 5000000 or 5M", what,
+			     text);
 }
 
 int command_take_list(const char **words, size_t *count, const char **list, struct reason *reason)
@@ -195,23 +220,50 @@ int command_take_list(const char **words, size_t *count, const char **list, stru
 	return 0;
 }
 
-enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule, const char **list)
+enum command_status command_read_rules(const struct invocation *invocation, struct rules *rules, const char **list)
 {
-	const char *words[RULE_WORDS_MAX];
+	const char *words[RULE_WORDS_MAX] = {};
+	char text[2 * RULE_TEXT_BYTES];
 	size_t count = invocation->count;
 	struct reason reason;
 	int error = 0;
 
-	memcpy(words, invocation->operands, count * sizeof(*words));
-	if (count == 1)
-		error = rule_split(invocation->operands[0], words, &count, &reason);
+	*rules = (struct rules){};
+	if (count == 1 && strlen(invocation->operands[0]) < sizeof(text))
+		error = rule_split(strcpy(text, invocation->operands[0]), words, &count, &reason);
+	else
+		memcpy(words, invocation->operands, count * sizeof(*words));
 	if (list)
 		*list = invocation->list_name;
 	if (!error && list)
 		error = command_take_list(words, &count, list, &reason);
 	if (!error)
-		error = rule_parse_words(words, count, rule, &reason);
-	return error ? command_failed(error, &reason) : STATUS_DONE;
+		error = rules_parse(rules, words, count, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	if (rules->masked.count)
+		output_note("'%s' has host bits set; its network is taken", rules->masked.first);
+	return STATUS_DONE;
+}
+
+enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule, const char **list)
+{
+	char first[RULE_TEXT_BYTES], second[RULE_TEXT_BYTES];
+	enum command_status status;
+	struct rules rules;
+
+	status = command_read_rules(invocation, &rules, list);
+	if (status != STATUS_DONE)
+		return status;
+	*rule = rules.rule[0];
+	if (rules.count > 1)
+		status = command_error(STATUS_USAGE,
+				       "these words mean %zu rules: '%s', '%s'%s; ask for one at a time; the other "
+				       "address of a packet is its dst",
+				       rules.count, rule_format(&rules.rule[0], first),
+				       rule_format(&rules.rule[1], second), rules.count > 2 ? ", ..." : "");
+	rules_free(&rules);
+	return status;
 }
 
 enum command_status command_list_failed(int error, const struct reason *reason)

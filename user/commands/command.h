@@ -61,6 +61,7 @@ enum command_option {
 	OPTION_CONFIG = 1 << 26,
 	OPTION_FOLLOW = 1 << 27,  /* --once, --accept */
 	OPTION_PUBLISH = 1 << 28, /* --stage, --wait */
+	OPTION_INTERFACE = 1 << 29,
 };
 
 /* A command line, read. Numbers are 0 and pointers are NULL if the option was not given. */
@@ -71,7 +72,7 @@ struct invocation {
 	bool is_all, wants_counters, is_forced, is_strict, is_dry_run, is_replace, is_on_stop, is_reset, is_verbose;
 	bool is_once, is_accepted, is_staged;
 	__s64 confirm_ms, timeout_ms, interval_ms;
-	const char *list_format, *list_name, *set_name, *by, *write_path, *listen, *config_path;
+	const char *list_format, *list_name, *set_name, *by, *write_path, *listen, *config_path, *interface;
 	enum rule_action action;
 	__u64 seconds, driver_ns, top, wait_percent;
 	__u64 end_count;   /* intervals or packets after which the command ends */
@@ -109,7 +110,17 @@ struct command {
 /* Ends with NULL. */
 extern const struct command *const command_table[];
 
+/* By its name, or by an alias. */
 const struct command *command_find(const char *name);
+
+/* Whether this is a command or an alias, or command_say_unknown() knows what to type instead. */
+bool command_is_known(const char *name);
+
+/* Alias number `index`, and the name of its command. NULL after the last. */
+const char *command_alias(size_t index, const char **command);
+
+/* The word that an alias adds to those of its command: `allow A` is `add A pass`. NULL: none. */
+const char *command_alias_word(const char *name);
 
 /* Says that there is no such command, and suggests the nearest one. */
 enum command_status command_say_unknown(const char *name);
@@ -145,16 +156,21 @@ const char *command_name_option(const char *name, char text[COMMAND_NAME_BYTES])
 /* Whether the options of OPTION_FORMAT fit together. */
 enum command_status command_check_format(const struct load_options *load);
 
+/* Interfaces as `ip` writes them, "dev eth0": moves the operands past the word dev. */
+void command_skip_dev(struct invocation *invocation);
+
 /* The time of CLOCK_MONOTONIC. */
 double command_seconds(void);
 
-/* Reads a number of rules, 1 or more. Prints an error if `text` is not; `what` names it. */
+/* Reads a number of rules, 1 or more, also as 10k or 10M. Prints an error if `text` is not; `what` names it. */
 enum command_status command_read_number(const char *what, const char *text, __u64 *number);
 
 /*
- * Reads the operands as a rule: separate words, or one quoted text. Prints an error if they are not. *list becomes
- * the NAME of the words `list NAME`, else that of --list, else NULL. `list` NULL: these words are refused.
+ * Read the operands as one rule, or as several: separate words, or one quoted text. They print the error. *list becomes
+ * the NAME of the words `list NAME`, else that of --list, else NULL. `list` NULL: these words are refused. The caller
+ * frees the rules if there was no error.
  */
+enum command_status command_read_rules(const struct invocation *invocation, struct rules *rules, const char **list);
 enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule, const char **list);
 
 /* Takes the words `list NAME` out of the words of a rule. *list stays if there are none. 0; -EINVAL with the reason. */

@@ -24,12 +24,101 @@ const struct command *const command_table[] = {
 	&command_exporter,     &command_help,    &command_version,      &command_complete, NULL,
 };
 
+/* What other tools call these commands. Each name means one command, with the same words after it. */
+static const struct {
+	const char *name, *command;
+	const char *word; /* comes last; NULL: none */
+} aliases[] = {
+	{ "attach", "load", NULL },   { "start", "load", NULL },     { "detach", "unload", NULL },
+	{ "insert", "add", NULL },    { "block", "add", NULL },      { "ban", "add", NULL },
+	{ "deny", "add", NULL },      { "drop", "add", NULL },       { "rm", "del", NULL },
+	{ "remove", "del", NULL },    { "delete", "del", NULL },     { "unblock", "del", NULL },
+	{ "unban", "del", NULL },     { "show", "list", NULL },      { "ls", "list", NULL },
+	{ "rules", "list", NULL },    { "get", "test", NULL },       { "query", "test", NULL },
+	{ "lookup", "test", NULL },   { "banip", "add", NULL },      { "unbanip", "del", NULL },
+	{ "count", "stats", NULL },   { "check-ip", "test", NULL },  { "save", "export", NULL },
+	{ "dump", "export", NULL },   { "restore", "import", NULL }, { "clear", "flush", NULL },
+	{ "watch", "monitor", NULL }, { "info", "status", NULL },    { "counters", "stats", NULL },
+	{ "allow", "add", "pass" },
+};
+
+/* Words for which no single command is right, and what to type. */
+static const struct {
+	const char *name, *advice;
+} advices[] = {
+	{ "config", "to check /etc/xdp-cuckoo/default.conf: xdp-cuckoo check-config; to apply it: xdp-cuckoo up" },
+	{ "pass", "write: xdp-cuckoo add ADDRESS action pass" },
+	{ "accept", "write: xdp-cuckoo add ADDRESS action pass" },
+	{ "permit", "write: xdp-cuckoo add ADDRESS action pass" },
+	{ "reject", "no answer is sent to a blocked packet; write: xdp-cuckoo add ADDRESS" },
+	{ "stop", "to pass everything at once: xdp-cuckoo panic; to take the filter off: xdp-cuckoo unload IFACE" },
+	{ "disable", "to pass everything at once: xdp-cuckoo panic; to take the filter off: xdp-cuckoo unload IFACE" },
+	{ "enable", "after panic: xdp-cuckoo panic off; on an interface: xdp-cuckoo load IFACE" },
+	{ "restart", "nothing needs a restart: changes are active at once; after an upgrade: xdp-cuckoo up" },
+	{ "reload", "changes are active at once; to apply the configuration file: xdp-cuckoo up" },
+	{ "apply", "changes are active at once; to apply the configuration file: xdp-cuckoo up" },
+	{ "undo", "only a change made with --confirm TIME can be undone; it undoes itself after TIME. Otherwise: "
+		  "xdp-cuckoo del RULE" },
+	{ "rollback", "only a change made with --confirm TIME can be undone; it undoes itself after TIME" },
+	{ "cancel", "only a change made with --confirm TIME can be undone; it undoes itself after TIME" },
+	{ "reset", "to count from 0: xdp-cuckoo stats --reset; to delete all rules: xdp-cuckoo flush" },
+	{ "zero", "to count from 0: xdp-cuckoo stats --reset" },
+	{ "swap", "an import replaces a list at once: xdp-cuckoo import FILE --list NAME --replace" },
+	{ "rename", "import it under the new name, then: xdp-cuckoo lists delete NAME" },
+	{ "create", "a list comes into being by its import: xdp-cuckoo import FILE --list NAME" },
+	{ "destroy", "to drop a list: xdp-cuckoo lists delete NAME; to delete all rules: xdp-cuckoo flush" },
+	{ "log", "to see dropped packets: xdp-cuckoo monitor; to count them: xdp-cuckoo stats" },
+	{ "logs", "to see dropped packets: xdp-cuckoo monitor; to count them: xdp-cuckoo stats" },
+	{ "set", "a rule: xdp-cuckoo add RULE; a setting: xdp-cuckoo policy, or the configuration file" },
+	{ "interface", "xdp-cuckoo status shows the interfaces; xdp-cuckoo load IFACE adds one" },
+	{ "net", "xdp-cuckoo status shows the filters and their interfaces" },
+	{ "prog", "xdp-cuckoo status shows the filters and their interfaces" },
+	{ "map", "xdp-cuckoo status shows the tables; xdp-cuckoo list the rules" },
+	{ "ip", "write: xdp-cuckoo add ADDRESS, or xdp-cuckoo test ADDRESS" },
+	{ "port", "write: xdp-cuckoo add dport N, or xdp-cuckoo test dport N" },
+	{ "table", "write the command first: xdp-cuckoo list, add, del, flush" },
+	{ "permanent", "each change is stored at once: leave it out" },
+	{ "list-all", "write: xdp-cuckoo status, and xdp-cuckoo list" },
+	{ "panic-on", "write: xdp-cuckoo panic, which passes everything" },
+	{ "panic-off", "write: xdp-cuckoo panic off" },
+	{ "link", "xdp-cuckoo status shows the interfaces; xdp-cuckoo load IFACE adds one" },
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 const struct command *command_find(const char *name)
 {
+	for (size_t i = 0; i < COUNT(aliases); i++)
+		if (!strcmp(aliases[i].name, name))
+			name = aliases[i].command;
 	for (const struct command *const *command = command_table; *command; command++)
 		if (!strcmp((*command)->name, name))
 			return *command;
 	return NULL;
+}
+
+const char *command_alias(size_t index, const char **command)
+{
+	if (index >= COUNT(aliases))
+		return NULL;
+	*command = aliases[index].command;
+	return aliases[index].name;
+}
+
+const char *command_alias_word(const char *name)
+{
+	for (size_t i = 0; i < COUNT(aliases); i++)
+		if (!strcmp(aliases[i].name, name))
+			return aliases[i].word;
+	return NULL;
+}
+
+bool command_is_known(const char *name)
+{
+	for (size_t i = 0; i < COUNT(advices); i++)
+		if (!strcmp(advices[i].name, name))
+			return true;
+	return command_find(name);
 }
 
 enum command_status command_say_unknown(const char *name)
@@ -37,6 +126,18 @@ enum command_status command_say_unknown(const char *name)
 	struct suggest suggest = suggest_for(name);
 	char text[SUGGEST_TEXT_BYTES];
 
+	for (size_t i = 0; i < COUNT(advices); i++)
+		if (!strcmp(advices[i].name, name))
+			return command_error(STATUS_USAGE, "no command '%s'; %s", name, advices[i].advice);
+	if (rule_keyword_of(name))
+		return command_error(STATUS_USAGE,
+				     "no command '%s'; write: xdp-cuckoo add %s ..., or xdp-cuckoo test %s ...", name,
+				     name, name);
+	/* An address first is a question about it, or a rule without `add`. */
+	if (strpbrk(name, ".:"))
+		return command_error(STATUS_USAGE,
+				     "'%.60s' is no command; write: xdp-cuckoo add %.60s, or xdp-cuckoo test %.60s",
+				     name, name, name);
 	for (const struct command *const *command = command_table; *command; command++)
 		if ((*command)->group != COMMAND_HIDDEN)
 			suggest_offer(&suggest, (*command)->name);

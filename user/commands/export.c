@@ -124,8 +124,14 @@ static enum command_status run_export(const struct invocation *invocation)
 
 	if (format)
 		export.format = list_format_named(format);
+	if (format && !strcmp(format, "json"))
+		return command_error(STATUS_USAGE,
+				     "--format 'json': rules as JSON are printed by: xdp-cuckoo list --json");
 	if (!export.format || export.format == LIST_SPAMHAUS)
 		return command_say_choices("--format", format, "text|ipset|nft|csv");
+	if (output_is_json() && whole_file_is_output(path))
+		return command_error(STATUS_USAGE,
+				     "a list is no JSON; rules as JSON are printed by: xdp-cuckoo list --json");
 	error = command_open_store(invocation, &store, &reason);
 	if (error)
 		return command_failed(error, &reason);

@@ -81,15 +81,71 @@ static char *help_of(const struct command *command)
 	return fclose(to) ? NULL : text;
 }
 
+static void print_aliases(const struct command *command)
+{
+	const char *alias, *name;
+	bool has_one = false;
+
+	for (size_t i = 0; (alias = command_alias(i, &name)); i++)
+		if (!strcmp(name, command->name)) {
+			printf("%s%s", has_one ? ", " : "Other names: ", alias);
+			has_one = true;
+		}
+	if (has_one)
+		printf("\n\n");
+}
+
+/* Breaks the line before an option in brackets, so that it fits 80 columns. */
+static void print_usage(const struct command *command)
+{
+	size_t column = printf("usage: xdp-cuckoo %s", command->name);
+	const size_t indent = column;
+	const char *part = command->usage;
+
+	while (*part) {
+		const char *next = strstr(part + 1, " [");
+		size_t length = next ? (size_t)(next - part) : strlen(part);
+
+		if (column + 1 + length > 79 && column > indent)
+			column = printf("\n%*s", (int)indent, "") - 1;
+		column += printf(" %.*s", (int)length, part);
+		part += length + (next != NULL);
+	}
+	putchar('\n');
+}
+
+/* Breaks lines longer than 80 columns at a blank. The rest starts below the text after the first gap: a table. */
+static void print_wrapped(const char *text)
+{
+	while (*text) {
+		size_t length = strcspn(text, "\n");
+		const char *gap = memmem(text + 2, length > 2 ? length - 2 : 0, "  ", 2);
+		const size_t indent = gap ? gap - text + strspn(gap, " ") : 0;
+
+		for (size_t column = 0; column + length > 80; column = indent) {
+			size_t cut = 80 - column;
+
+			while (cut > 1 && text[cut] != ' ')
+				cut--;
+			printf("%.*s\n%*s", (int)cut, text, (int)indent, "");
+			text += cut + 1;
+			length -= cut + 1;
+		}
+		printf("%.*s\n", (int)length, text);
+		text += length + (text[length] == '\n');
+	}
+}
+
 static void print_command(const struct command *command)
 {
 	char *help = help_of(command);
 
 	if (!help)
 		return;
-	printf("usage: xdp-cuckoo %s%s%s\n%s\n\n", command->name, *command->usage ? " " : "", command->usage,
-	       command->summary);
-	fputs(help + (*help == '\n'), stdout);
+	print_usage(command);
+	printf("%s\n\n", command->summary);
+	print_aliases(command);
+	print_wrapped(help + (*help == '\n'));
 	free(help);
 }
 
@@ -110,8 +166,8 @@ static void print_all(void)
 	putchar('\n');
 	output_heading("Options of every command:");
 	for (const struct option_row *row = options_table; row->name; row++) {
-		snprintf(option, sizeof(option), "--%s%s%s", row->name, row->value ? " " : "",
-			 row->value ? row->value : "");
+		snprintf(option, sizeof(option), "--%s%s%s%s%c", row->name, row->value ? " " : "",
+			 row->value ? row->value : "", row->letter ? ", -" : "", row->letter);
 		if (!row->bit)
 			printf("  %-13s %s\n", option, row->meaning);
 	}

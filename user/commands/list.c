@@ -11,7 +11,7 @@ static enum command_status run_list(const struct invocation *invocation);
 const struct command command_list = {
 	.name = "list",
 	.group = COMMAND_RULES,
-	.usage = "[--list NAME] [--counters]",
+	.usage = "[RULE|LIST] [--list NAME] [--counters]",
 	.summary = "print all rules, or those of a list",
 	.help = "Prints one rule per line, in the form that add and import read, with what is\n"
 		"left of its timeout. Rules that have ended are left out. With --counters, each\n"
@@ -23,11 +23,15 @@ const struct command command_list = {
 		"added by hand. After a change that was not confirmed in time and is not undone\n"
 		"yet, a running filter passes everything: a note says so, and with --json each\n"
 		"rule has not_confirmed_in_time, true.\n"
+		"With a RULE, such as an address, prints only rules that match it or a part of\n"
+		"it. With the name of a LIST, prints its rules, like --list.\n"
 		"\n"
 		"  xdp-cuckoo list\n"
+		"  xdp-cuckoo list 192.0.2.77\n"
 		"  xdp-cuckoo list --counters\n"
 		"  xdp-cuckoo list --list spamhaus --json\n",
 	.options = OPTION_COUNTERS | OPTION_LIST,
+	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_list,
 };
@@ -35,8 +39,9 @@ const struct command command_list = {
 struct printing {
 	const struct rule_counts *counts; /* NULL: without counts */
 	struct store_lists lists;
-	unsigned int list; /* number of the list to print; 0: all rules */
-	bool is_late;      /* command_is_late() */
+	unsigned int list;        /* number of the list to print; 0: all rules */
+	const struct rule *query; /* print only rules that share packets with it; NULL: all rules */
+	bool is_late;             /* command_is_late() */
 };
 
 /* For programs: the fields that match, the action, timeout, comment and owners as separate members. */
@@ -69,6 +74,8 @@ static int print_rule(const struct rule *rule, void *context)
 
 	if (rule->timeout_ms < 0 || (printing->list && !(rule_owners_now(rule) >> printing->list & 1)))
 		return 0;
+	if (printing->query && !rule_covers(rule, printing->query) && !rule_covers(printing->query, rule))
+		return 0;
 	rule_format(rule, line);
 	row = output_is_json() ? rule_row(printing, rule) : NULL;
 	if (printing->counts) {
@@ -83,16 +90,55 @@ static int print_rule(const struct rule *rule, void *context)
 	return 0;
 }
 
-static enum command_status print_all(const struct invocation *invocation, struct store *store,
-				     struct rule_counts *counts)
+/* An operand is the name of a list, or a rule. "list set NAME" is what nft writes. */
+static enum command_status read_operands(struct invocation *invocation, struct store *store, struct rule *query)
+{
+	const bool has_set = invocation->count == 2 && !strcmp(invocation->operands[0], "set");
+	const char *name = invocation->count == 1 + has_set ? invocation->operands[has_set] : "";
+	struct store_lists lists = {};
+
+	if (*name && store && !store_lists(store, &lists) && store_lists_find(&lists, name)) {
+		invocation->list_name = name;
+		invocation->count = 0;
+		return STATUS_DONE;
+	}
+	if (session_is_name(name) && !strpbrk(name, ".:") && !rule_keyword_of(name))
+		return command_error(STATUS_NO, "no list '%s'; see xdp-cuckoo lists; xdp-cuckoo list prints all rules",
+				     name);
+	return invocation->count ? command_read_rule(invocation, query, NULL) : STATUS_DONE;
+}
+
+/* Says which network blocks an address that is not itself listed. */
+static void note_network(struct store *store, const struct rule *query)
+{
+	char text[RULE_TEXT_BYTES], network[RULE_TEXT_BYTES];
+	struct rule rule;
+
+	if (!store || query_test(store, query, &rule) || rule.action != RULE_DROP || !rule_covers(&rule, query) ||
+	    rule_covers(query, &rule))
+		return;
+	output_note("'%s' blocks '%s'; to let it pass: xdp-cuckoo add %s action pass", rule_format(&rule, network),
+		    rule_format(query, text), text);
+}
+
+static enum command_status print_all(const struct invocation *words, struct store *store, struct rule_counts *counts)
 {
 	struct printing printing = { .counts = counts, .is_late = command_is_late(store) };
-	enum command_status status = command_find_list(invocation, store, &printing.lists, &printing.list);
+	struct invocation invocation = *words;
+	enum command_status status;
+	struct rule query;
 	struct reason reason;
 	int error = 0;
 
+	status = read_operands(&invocation, store, &query);
+	if (status == STATUS_DONE)
+		status = command_find_list(&invocation, store, &printing.lists, &printing.list);
 	if (status != STATUS_DONE)
 		return status;
+	if (invocation.count) {
+		printing.query = &query;
+		note_network(store, &query);
+	}
 	output_list_begin();
 	if (store && counts)
 		error = store_shapes(store, &counts->shapes);

@@ -104,7 +104,12 @@ static int load_one(const struct invocation *invocation, struct session *session
 	int error;
 
 	if (attachment) {
-		output_note("'%s' runs the filter '%s' already", interface, session->name);
+		const bool is_other = invocation->load.mode == KERNEL_NATIVE ?
+					      attachment->mode != INTERFACE_NATIVE :
+					      invocation->load.mode == KERNEL_SKB && attachment->mode != INTERFACE_SKB;
+
+		output_note("'%s' runs the filter '%s' already%s", interface, session->name,
+			    is_other ? "; unload it to change the mode" : "");
 		add_row(rows, attachment);
 		return 0;
 	}
@@ -169,11 +174,14 @@ static int load_all(const struct invocation *invocation, struct session *session
 		error = filter_set_unconfirmed(filter, 0, invocation->confirm_ms, reason);
 	for (int i = 0; i < invocation->count && !error; i++)
 		error = load_one(invocation, session, invocation->operands[i], rows, reason);
+	if (invocation->confirm_ms && !error && filter->kernel.attachments_count == *before)
+		error = reason_set(reason, -EINVAL,
+				   "the filter runs there already, so --confirm has nothing to undo: unload it first, or "
+				   "leave --confirm out");
 	/* Undo the load after a failure. */
 	for (size_t i = *before; error && i < filter->kernel.attachments_count; i++)
 		kernel_detach(&filter->kernel, &filter->kernel.attachments[i], &ignored);
-	/* If no interface was added, there is nothing to undo: do not wait for `confirm`. */
-	if (invocation->confirm_ms && (error || filter->kernel.attachments_count == *before))
+	if (invocation->confirm_ms && error)
 		filter_confirm(filter);
 	if (error && sets_monitor_only)
 		change_set_monitor_only(session, false, &ignored);
@@ -245,13 +253,26 @@ static int load(const struct invocation *invocation, struct loading *loading, st
 }
 
 /* Starts the watchdog first and prints afterwards: printing may fail if nobody reads the output any more. */
-static enum command_status run_load(const struct invocation *invocation)
+static enum command_status run_load(const struct invocation *words)
 {
-	struct loading loading = { .watchdog = { .state = invocation->state, .name = invocation->name } };
+	struct invocation copy = *words;
+	const struct invocation *invocation = &copy;
+	struct loading loading = { .watchdog = { .state = words->state, .name = words->name } };
 	struct reason reason;
 	bool waits;
 	int error;
 
+	command_skip_dev(&copy);
+	for (int i = 0; i < copy.count; i++) {
+		const char *word = copy.operands[i];
+		const char *mode = word + (strncmp(word, "xdp", 3) ? 0 : 3);
+		enum kernel_mode ignored;
+
+		if (!load_mode_parse(mode, &ignored) && !interfaces_is_there(word))
+			return command_error(STATUS_USAGE,
+					     "load '%s': this is no interface; the mode is an option: --mode %s", word,
+					     mode);
+	}
 	if (command_check_format(&invocation->load))
 		return STATUS_USAGE;
 	if (invocation->confirm_ms)
@@ -321,14 +342,17 @@ static int unload_all(const struct invocation *invocation, bool *is_done, json_t
 	return error;
 }
 
-static enum command_status run_unload(const struct invocation *invocation)
+static enum command_status run_unload(const struct invocation *words)
 {
+	struct invocation copy = *words;
+	const struct invocation *invocation = &copy;
 	enum command_status status = STATUS_DONE;
 	struct reason reason, why;
 	bool *is_done;
 	json_t *names;
 	int error, unsound;
 
+	command_skip_dev(&copy);
 	if (invocation->is_all == (invocation->count > 0))
 		return command_error(STATUS_USAGE,
 				     "unload takes interfaces or --all: xdp-cuckoo unload IFACE..., or xdp-cuckoo unload --all; "
@@ -347,7 +371,9 @@ static enum command_status run_unload(const struct invocation *invocation)
 
 		if (is_done[i])
 			continue;
-		if (unsound) {
+		if (unsound == -EPERM) {
+			status = command_failed(unsound, &why);
+		} else if (unsound) {
 			status = command_failed(unsound, &why);
 		} else if (interfaces_is_there(interface)) {
 			status = command_error(STATUS_NO, "'%s' runs no xdp-cuckoo filter; see xdp-cuckoo status",

@@ -13,6 +13,7 @@
 #include "samples/listener.h"
 #include "counters/outcome_words.h"
 #include "io/output.h"
+#include "kernel/interfaces.h"
 #include "monitor/pcapng.h"
 #include "samples/sample_cause.h"
 #include "io/signals.h"
@@ -29,7 +30,7 @@ static enum command_status run_monitor(const struct invocation *invocation);
 const struct command command_monitor = {
 	.name = "monitor",
 	.group = COMMAND_LOOK,
-	.usage = "[RULE] [--every N] [--rate N] [--count N] [--seconds N] [--write FILE|-]",
+	.usage = "[RULE] [--interface IFACE] [--every N] [--rate N] [--count N] [--seconds N] [--write FILE|-]",
 	.summary = "show dropped packets as they happen",
 	.help = "Prints one line for each packet that the filters of the --name drop, or would\n"
 		"drop if they were not monitor-only: time, interface, flow, length, and the rule\n"
@@ -38,6 +39,7 @@ const struct command command_monitor = {
 		"it any more. Then it reports on stderr how many packets were seen and shown.\n"
 		"With a RULE it shows only packets that this rule would match. If a --compact\n"
 		"table drops a packet by chance, monitor says that no stored rule names it.\n"
+		"  --interface IFACE  only packets of this interface\n"
 		"  --every N       one in N of the packets that each CPU drops (default: 1, all)\n"
 		"  --rate N        at most N per second on each CPU, in bursts of up to 256\n"
 		"                  jiffies' worth; packets beyond are only counted (default:\n"
@@ -53,9 +55,10 @@ const struct command command_monitor = {
 		"\n"
 		"  xdp-cuckoo monitor\n"
 		"  xdp-cuckoo monitor src 203.0.113.0/24 proto udp --json\n"
+		"  xdp-cuckoo monitor -i eth0\n"
 		"  xdp-cuckoo monitor --every 100 --write drops.pcapng\n"
 		"  xdp-cuckoo monitor --write - | tcpdump -n -r -\n",
-	.options = OPTION_SAMPLES | OPTION_COUNT | OPTION_SECONDS,
+	.options = OPTION_SAMPLES | OPTION_INTERFACE | OPTION_COUNT | OPTION_SECONDS,
 	.max = RULE_WORDS_MAX,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_monitor,
@@ -211,8 +214,12 @@ static int show(const struct abi_sample *sample, void *context)
 {
 	struct monitoring *monitoring = context;
 	const struct sample_view view = sample_view(sample, open_store(monitoring));
+	const char *wanted = monitoring->invocation->interface;
+	char name[NAME_BYTES];
 	int error;
 
+	if (wanted && strcmp(interface_name(&monitoring->listener, sample->ifindex, name), wanted))
+		return 0;
 	if (monitoring->invocation->count && (!view.has_flow || !rule_covers(&monitoring->wanted, &view.flow)))
 		return 0;
 	if (!monitoring->writes) {
@@ -400,8 +407,21 @@ static int monitor(struct monitoring *monitoring, struct reason *reason)
 	return end(monitoring, error, reason);
 }
 
-static enum command_status run_monitor(const struct invocation *invocation)
+/* "monitor eth0", as tcpdump takes it with -i. */
+static void take_interface(struct invocation *invocation)
 {
+	command_skip_dev(invocation);
+	if (!invocation->count || invocation->interface || !interfaces_is_there(invocation->operands[0]))
+		return;
+	invocation->interface = invocation->operands[0];
+	invocation->operands++;
+	invocation->count--;
+}
+
+static enum command_status run_monitor(const struct invocation *words)
+{
+	struct invocation copy = *words;
+	const struct invocation *invocation = &copy;
 	struct monitoring monitoring = {
 		.invocation = invocation,
 		.rate = invocation->rate ? invocation->rate : RATE_DEFAULT,
@@ -409,8 +429,13 @@ static enum command_status run_monitor(const struct invocation *invocation)
 	struct reason reason = {};
 	int error;
 
+	take_interface(&copy);
 	if (invocation->count && command_read_rule(invocation, &monitoring.wanted, NULL))
 		return STATUS_USAGE;
+	if (invocation->interface && !interfaces_is_there(invocation->interface)) {
+		kernel_say_no_interface(invocation->interface, &reason);
+		return command_error(STATUS_USAGE, "%s", reason.text);
+	}
 	if (invocation->write_path && !strcmp(invocation->write_path, "-") && isatty(STDOUT_FILENO))
 		return command_error(STATUS_USAGE, "--write -: a terminal cannot show pcapng; pipe it to tcpdump -r - "
 						   "or to a file");

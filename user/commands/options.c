@@ -4,7 +4,9 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "kernel/interfaces.h"
 #include "kernel/samples.h"
 #include "io/output.h"
 #include "base/suggest.h"
@@ -22,17 +24,17 @@
 #define INTO(member) offsetof(struct options_arguments, invocation.member)
 
 const struct option_row options_table[] = {
-	{ "json", 0, NULL, "print JSON, errors too", .to = TO(wants_json) },
+	{ "json", 0, NULL, "print JSON, errors too", .to = TO(wants_json), .letter = 'j' },
 	{ "quiet", 0, NULL, "print only errors and warnings", .to = TO(wants_quiet) },
 	{ "name", 0, "NAME", "the filter and its rules (default: " SESSION_NAME_DEFAULT ")", VALUE_NAME,
 	  .to = INTO(name) },
 	{ "state", 0, "DIR", "keep rules in DIR/NAME (default: " SESSION_STATE_DEFAULT ")", VALUE_TEXT,
 	  .to = INTO(state) },
 	{ "pins", 0, "DIR", "where filters are pinned, for users without CAP_SYS_ADMIN", VALUE_TEXT, .to = TO(pins) },
-	{ "help", 0, NULL, "explain the command", .to = TO(wants_help) },
-	{ "version", 0, NULL, "print the version", .to = TO(wants_version) },
+	{ "help", 0, NULL, "explain the command", .to = TO(wants_help), .letter = 'h' },
+	{ "version", 0, NULL, "print the version", .to = TO(wants_version), .letter = 'V' },
 	{ "mode", OPTION_MODE, "auto|native|skb", "where in the kernel the filter runs", VALUE_MODE,
-	  .to = INTO(load.mode) },
+	  .to = INTO(load.mode), .letter = 'm' },
 	{ "capacity", OPTION_CAPACITY, "N", "rules that the table must hold", VALUE_RULES, .to = INTO(load.capacity) },
 	{ "compact", OPTION_FORMAT, NULL, "fingerprints only: less memory, less exact", .to = INTO(load.is_compact) },
 	{ "fingerprint", OPTION_FORMAT, "8|16|17|32", "bits of a fingerprint in a compact table", VALUE_FINGERPRINT,
@@ -65,14 +67,16 @@ const struct option_row options_table[] = {
 	{ "interval", OPTION_INTERVAL, "TIME", "print rates after each TIME", VALUE_TIME, .to = INTO(interval_ms),
 	  .max = INTERVAL_MS_MAX },
 	{ "count", OPTION_COUNT, "N", "end after N intervals or packets", VALUE_WHOLE, .to = INTO(end_count),
-	  .max = COUNT_MAX, .unit = "intervals or packets" },
+	  .max = COUNT_MAX, .unit = "intervals or packets", .letter = 'c' },
 	{ "by", OPTION_BY, "interface|cpu|rule|list|prefix", "one row for each", VALUE_TEXT, .to = INTO(by) },
 	{ "top", OPTION_BY, "N", "show at most N rows", VALUE_WHOLE, .to = INTO(top), .max = TOP_MAX, .unit = "rows" },
+	{ "interface", OPTION_INTERFACE, "IFACE", "only packets of this interface", VALUE_TEXT, .to = INTO(interface),
+	  .letter = 'i' },
 	{ "every", OPTION_SAMPLES, "N", "show one packet in N", VALUE_WHOLE, .to = INTO(every), .max = COUNT_MAX,
 	  .unit = "packets" },
 	{ "rate", OPTION_SAMPLES, "N", "at most N packets per second on each CPU", VALUE_WHOLE, .to = INTO(rate),
 	  .max = KERNEL_RATE_MAX, .unit = "packets a second" },
-	{ "write", OPTION_SAMPLES, "FILE|-", "write pcapng", VALUE_TEXT, .to = INTO(write_path) },
+	{ "write", OPTION_SAMPLES, "FILE|-", "write pcapng", VALUE_TEXT, .to = INTO(write_path), .letter = 'w' },
 	{ "on-stop", OPTION_ON_STOP, NULL, "only if the configuration says detach-on-stop", .to = INTO(is_on_stop) },
 	{ "reset", OPTION_RESET, NULL, "count from 0 again", .to = INTO(is_reset) },
 	{ "verbose", OPTION_VERBOSE, NULL, "everything that is known", .to = INTO(is_verbose) },
@@ -144,6 +148,37 @@ static enum command_status take_value(const struct option_row *row, const char *
 	return STATUS_USAGE;
 }
 
+/* Letters that other tools use. Where one would mean several of our options, none is taken. */
+static const struct {
+	char letter;
+	const char *advice;
+} foreign_letters[] = {
+	{ 'A', "write the command: xdp-cuckoo add RULE" },
+	{ 'I', "write the command: xdp-cuckoo add RULE" },
+	{ 'D', "write the command: xdp-cuckoo del RULE" },
+	{ 'L', "write the command: xdp-cuckoo list" },
+	{ 'S', "write the command: xdp-cuckoo list" },
+	{ 'F', "write the command: xdp-cuckoo flush" },
+	{ 'Z', "write the command: xdp-cuckoo stats --reset" },
+	{ 'T', "write the command: xdp-cuckoo test RULE" },
+	{ 'N', "a list comes into being by its import: xdp-cuckoo import FILE --list NAME" },
+	{ 'X', "to drop a list, write: xdp-cuckoo lists delete NAME" },
+	{ 'P', "write the command: xdp-cuckoo policy OUTCOME pass|drop" },
+	{ 's', "words of a rule have no dashes: src ADDRESS" },
+	{ 'd', "words of a rule have no dashes: dst ADDRESS" },
+	{ 'p', "words of a rule have no dashes: proto tcp" },
+	{ 'n', "write --name or --dry-run; numbers are shown as numbers anyway" },
+	{ 'f', "write --force; a file is named without an option" },
+	{ 'a', "write --all" },
+	{ 'e', "leave it out: if the rule is there already, the status is 1" },
+	{ '!', "leave it out: if the rule is there already, the status is 1" },
+	{ 'v', "the version is -V" },
+	{ 't', "write --timeout TIME" },
+	{ 'r', "write --replace, --reset or --rate N" },
+	{ 'l', "write --list NAME, or the command: xdp-cuckoo list" },
+	{ 'o', "output goes to standard output, and --json makes it JSON" },
+};
+
 /* `word` is -x, --xyz or --xyz=value. */
 static enum command_status refuse_option(const char *word)
 {
@@ -152,12 +187,29 @@ static enum command_status refuse_option(const char *word)
 	char text[SUGGEST_TEXT_BYTES];
 	size_t matches = 0, used = 0;
 
+	if (word[1] >= '0' && word[1] <= '9')
+		return command_error(STATUS_USAGE,
+				     "'%s': a number or a time is not negative; to delete a rule write: xdp-cuckoo del "
+				     "RULE",
+				     word);
+	for (size_t i = 0; i < sizeof(foreign_letters) / sizeof(foreign_letters[0]) && word[1] != '-'; i++)
+		if (foreign_letters[i].letter == word[1])
+			return command_error(STATUS_USAGE, "unknown option '%s'; %s", word, foreign_letters[i].advice);
 	for (size_t i = 0; i < OPTIONS; i++)
 		if (!strncmp(options_table[i].name, name, suggest.length) && used < sizeof(text))
 			used += snprintf(text + used, sizeof(text) - used, "%s--%s", matches++ ? ", " : "",
 					 options_table[i].name);
 	if (!strncmp(word, "--", 2) && matches > 1)
 		return command_error(STATUS_USAGE, "option '%s' is short for several: %s", word, text);
+	if (rule_keyword_of(name))
+		return command_error(STATUS_USAGE, "unknown option '%s'; words of a rule have no dashes: %s", word,
+				     rule_keyword_of(name));
+	/* firewall-cmd has --reload. */
+	if (command_is_known(name) && !command_find(name))
+		return command_say_unknown(name);
+	if (command_find(name))
+		return command_error(STATUS_USAGE, "unknown option '%s'; a command has no dashes: xdp-cuckoo %s", word,
+				     name);
 	for (size_t i = 0; i < OPTIONS; i++)
 		suggest_offer(&suggest, options_table[i].name);
 	shown = suggest;
@@ -167,21 +219,32 @@ static enum command_status refuse_option(const char *word)
 			     suggest_text(&shown, "xdp-cuckoo help", text));
 }
 
+/* `code`: of a long option, or a letter. NULL: unknown. */
+static const struct option_row *find_option(int code)
+{
+	if (code >= OPTION_CODE)
+		return &options_table[code - OPTION_CODE];
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (code && options_table[i].letter == code)
+			return &options_table[i];
+	return NULL;
+}
+
 /* `option`: what getopt_long() returned. */
 static enum command_status take_option(struct options_arguments *arguments, int option, char **argv)
 {
-	const int code = option < OPTION_CODE ? optopt : option;
-	const struct option_row *row = options_table + (code < OPTION_CODE ? 0 : code - OPTION_CODE);
+	const int code = option == '?' || option == ':' ? optopt : option;
+	const struct option_row *row = find_option(code);
 	const char *last = argv[optind - 1];
 
 	/* getopt moves past a word like -xy only after its last letter. */
-	if (code < OPTION_CODE)
+	if (!row)
 		return refuse_option(optopt && !(last[0] == '-' && last[1] == optopt && !last[2]) ? argv[optind] :
 												    last);
 	if (option == ':')
 		return command_error(STATUS_USAGE, "'%s' needs a value: --%s %s", argv[optind - 1], row->name,
 				     row->value);
-	if (option < OPTION_CODE)
+	if (option == '?')
 		return command_error(STATUS_USAGE, "'%s': --%s takes no value", argv[optind - 1], row->name);
 	arguments->given |= 1ULL << (row - options_table);
 	return take_value(row, optarg, (char *)arguments + row->to);
@@ -190,18 +253,26 @@ static enum command_status take_option(struct options_arguments *arguments, int 
 enum command_status options_read(int argc, char **argv, struct options_arguments *arguments)
 {
 	struct option options[OPTIONS + 1] = {};
+	char letters[2 * OPTIONS + 2] = ":";
 	enum command_status status = STATUS_DONE;
+	size_t used = strlen(letters);
 	int option;
 
-	for (size_t i = 0; i < OPTIONS; i++)
-		options[i] =
-			(struct option){ options_table[i].name, options_table[i].value != NULL, NULL, OPTION_CODE + i };
+	for (size_t i = 0; i < OPTIONS; i++) {
+		const struct option_row *row = &options_table[i];
+
+		options[i] = (struct option){ row->name, row->value != NULL, NULL, OPTION_CODE + i };
+		if (row->letter)
+			letters[used++] = row->letter;
+		if (row->letter && row->value)
+			letters[used++] = ':';
+	}
 	/* --json comes first, so that an error in an option before it is JSON too. */
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
-		if (!strcmp(argv[i], "--json"))
+		if (!strcmp(argv[i], "--json") || !strcmp(argv[i], "-j"))
 			output_use_json(true);
 	opterr = 0;
-	while (status == STATUS_DONE && (option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+	while (status == STATUS_DONE && (option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		status = take_option(arguments, option, argv);
 		if (arguments->wants_json)
 			output_use_json(true);
@@ -215,11 +286,29 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 
 enum command_status options_check(const struct command *command, const struct options_arguments *arguments)
 {
+	const bool takes_rule = strstr(command->usage, "RULE");
 	int count = arguments->invocation.count;
 
+	/* "import FILE replace", "unload all": options have dashes. An interface or a file may have that name. */
+	for (int k = 0; k < count && !takes_rule; k++)
+		for (size_t i = 0; i < OPTIONS; i++) {
+			const char *word = arguments->invocation.operands[k];
+
+			if (options_table[i].bit & command->options && !strcmp(options_table[i].name, word) &&
+			    access(word, F_OK) && !interfaces_is_there(word))
+				return command_error(STATUS_USAGE, "%s '%s': this is an option, so write --%s%s%s",
+						     command->name, word, word, options_table[i].value ? " " : "",
+						     options_table[i].value ? options_table[i].value : "");
+		}
 	for (size_t i = 0; i < OPTIONS; i++)
-		if (arguments->given & 1ULL << i && !options_are_of(&options_table[i], command))
-			return command_error(STATUS_USAGE, "%s does not take the option --%s; usage: xdp-cuckoo %s%s%s",
+		if (arguments->given & 1ULL << i && options_table[i].bit == OPTION_INTERFACE &&
+		    command->options & OPTION_INTERVAL)
+			return command_error(STATUS_USAGE,
+					     "%s: -i is --interface, of monitor: write --interval %s, or --by interface",
+					     command->name, "TIME");
+		else if (arguments->given & 1ULL << i && !options_are_of(&options_table[i], command))
+			return command_error(STATUS_USAGE,
+					     "%s does not take the option --%s: leave it out; usage: xdp-cuckoo %s%s%s",
 					     command->name, options_table[i].name, command->name,
 					     *command->usage ? " " : "", command->usage);
 	if (count < command->min || (command->max >= 0 && count > command->max))

@@ -39,6 +39,7 @@ struct option_row {
 	size_t to; /* offset of the destination in struct options_arguments */
 	__u64 max;
 	const char *unit;
+	char letter; /* the short form, as -j; 0: none */
 };
 
 /* Ends with a row without a name. */

@@ -11,7 +11,7 @@ static enum command_status run_panic(const struct invocation *invocation);
 const struct command command_panic = {
 	.name = "panic",
 	.group = COMMAND_SAFETY,
-	.usage = "[off] [--all]",
+	.usage = "[on|off] [--all]",
 	.summary = "pass everything at once; off: filter again",
 	.help = "Every running filter of the --name, or with --all of every name, passes all\n"
 		"packets from now on, until `panic off`, `unload` or a reboot. It changes only\n"
@@ -35,11 +35,9 @@ static enum command_status run_panic(const struct invocation *invocation)
 	size_t meant = 0;
 	int error;
 
-	if (invocation->count && strcmp(invocation->operands[0], "off"))
-		return command_error(STATUS_USAGE,
-				     "panic '%s': must be off, or nothing: xdp-cuckoo panic, or xdp-cuckoo panic off",
-				     invocation->operands[0]);
-	is_on = !invocation->count;
+	if (invocation->count && strcmp(invocation->operands[0], "off") && strcmp(invocation->operands[0], "on"))
+		return command_say_choices("panic", invocation->operands[0], "on|off");
+	is_on = !invocation->count || !strcmp(invocation->operands[0], "on");
 	error = filter_panic(invocation->is_all ? NULL : invocation->name, is_on, &meant, &reason);
 	if (error)
 		return command_failed(error, &reason);

@@ -66,6 +66,11 @@ static enum command_status read_policy(const struct invocation *invocation, enum
 
 	*outcome = policy_outcome_named(what);
 	if (*outcome == OUTCOME_POLICIES) {
+		if (invocation->count == 1 && (!strcmp(what, "drop") || !strcmp(what, "pass")))
+			return command_error(STATUS_USAGE,
+					     "policy '%s': for which packets? Those that no rule names: xdp-cuckoo policy "
+					     "no-rule %s; see xdp-cuckoo policy",
+					     what, what);
 		for (enum abi_outcome known = 0; known < OUTCOME_POLICIES; known++)
 			suggest_offer(&suggest, outcome_words[known].name);
 		return command_error(STATUS_USAGE, "policy '%s': no such outcome%s", what,
@@ -75,8 +80,8 @@ static enum command_status read_policy(const struct invocation *invocation, enum
 		return command_error(STATUS_USAGE,
 				     "policy '%s': write pass or drop after it: xdp-cuckoo policy %s pass|drop", what,
 				     what);
-	*verdict = strcmp(word, "drop") ? VERDICT_PASS : VERDICT_DROP;
-	if (*verdict == VERDICT_PASS && strcmp(word, "pass"))
+	*verdict = !strcmp(word, "drop") || !strcmp(word, "deny") ? VERDICT_DROP : VERDICT_PASS;
+	if (*verdict == VERDICT_PASS && strcmp(word, "pass") && strcmp(word, "accept") && strcmp(word, "allow"))
 		return command_say_choices("policy", word, "pass|drop");
 	return STATUS_DONE;
 }

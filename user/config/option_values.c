@@ -24,6 +24,11 @@ int load_mode_parse(const char *word, enum kernel_mode *mode)
 		[KERNEL_SKB] = "skb",
 	};
 
+	/* The names of ip link and xdp-filter. */
+	if (!strcmp(word, "generic"))
+		word = "skb";
+	if (!strcmp(word, "driver") || !strcmp(word, "drv"))
+		word = "native";
 	for (*mode = KERNEL_AUTO; *mode <= KERNEL_SKB; ++*mode)
 		if (!strcmp(modes[*mode], word))
 			return 0;
@@ -65,6 +70,9 @@ enum abi_outcome policy_outcome_named(const char *word)
 {
 	enum abi_outcome outcome = 0;
 
+	/* The word of firewalls for packets that no rule decides about. */
+	if (!strcasecmp(word, "default"))
+		return OUTCOME_NO_RULE;
 	while (outcome < OUTCOME_POLICIES && strcasecmp(outcome_words[outcome].name, word))
 		outcome++;
 	return outcome;

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,7 +124,8 @@ int host_find_own(struct host_addresses *own)
 struct route {
 	struct host_addresses *gateways;
 	int family; /* AF_INET, AF_INET6 */
-	bool is_advertised, is_unicast;
+	bool is_advertised;
+	__u8 type;            /* RTN_UNICAST, ... */
 	bool is_default_only; /* other routes are skipped */
 };
 
@@ -229,7 +231,7 @@ static int read_route(const struct nlmsghdr *message, void *context)
 		return MNL_CB_OK;
 	route->family = header->rtm_family;
 	route->is_advertised = header->rtm_protocol == RTPROT_RA;
-	route->is_unicast = header->rtm_type == RTN_UNICAST;
+	route->type = header->rtm_type;
 	return mnl_attr_parse(message, sizeof(*header), read_gateway, route);
 }
 
@@ -249,24 +251,67 @@ int host_find_gateways(struct host_addresses *gateways)
 	return 0;
 }
 
-bool host_is_on_link(const struct host_address *peer)
+/* Asks the kernel how it would send to the address. */
+static int ask_route(const struct host_address *address, struct route *route)
 {
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
 	struct rtmsg *header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
+
+	request->nlmsg_type = RTM_GETROUTE;
+	header->rtm_family = address->family == FLOW_IPV4 ? AF_INET : AF_INET6;
+	header->rtm_dst_len = 8 * address_bytes(address->family);
+	mnl_attr_put(request, RTA_DST, address_bytes(address->family), &address->bytes);
+	return netlink_ask(request, read_route, route);
+}
+
+bool host_is_on_link(const struct host_address *peer)
+{
 	struct host_addresses gateways = {};
 	struct route route = { .gateways = &gateways };
 	int error;
 
 	if (host_is_link_local(peer))
 		return true;
-	request->nlmsg_type = RTM_GETROUTE;
-	header->rtm_family = peer->family == FLOW_IPV4 ? AF_INET : AF_INET6;
-	header->rtm_dst_len = 8 * address_bytes(peer->family);
-	mnl_attr_put(request, RTA_DST, address_bytes(peer->family), &peer->bytes);
-	error = netlink_ask(request, read_route, &route);
+	error = ask_route(peer, &route);
 	free(gateways.address);
-	return !error && route.is_unicast && !gateways.count;
+	return !error && route.type == RTN_UNICAST && !gateways.count;
+}
+
+bool host_is_local(const struct host_address *address)
+{
+	struct host_addresses gateways = {};
+	struct route route = { .gateways = &gateways };
+	const int error = ask_route(address, &route);
+
+	free(gateways.address);
+	return !error && (route.type == RTN_LOCAL || route.type == RTN_BROADCAST || route.type == RTN_MULTICAST ||
+			  route.type == RTN_ANYCAST);
+}
+
+static bool is_set(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	const bool is_on = file && fgetc(file) != '0';
+
+	if (file)
+		fclose(file);
+	return is_on;
+}
+
+bool host_forwards(enum flow_family family)
+{
+	struct if_nameindex *names = if_nameindex();
+	char path[64 + IF_NAMESIZE];
+	bool is_port = false;
+
+	for (const struct if_nameindex *i = names; i && i->if_index && !is_port; i++) {
+		snprintf(path, sizeof(path), "/sys/class/net/%s/brport", i->if_name);
+		is_port = !access(path, F_OK);
+	}
+	if_freenameindex(names);
+	return is_port || is_set(family == FLOW_IPV6 ? "/proc/sys/net/ipv6/conf/all/forwarding" :
+						       "/proc/sys/net/ipv4/conf/all/forwarding");
 }
 
 /* ---- name servers ---- */

@@ -42,6 +42,12 @@ int host_find_name_servers(struct host_addresses *servers);
 /* Whether this host now sends packets to the peer without a gateway. */
 bool host_is_on_link(const struct host_address *peer);
 
+/* Whether packets to the address are for this host: its own, broadcast, multicast. */
+bool host_is_local(const struct host_address *address);
+
+/* Whether this host forwards or bridges packets, so that packets to any address may come. */
+bool host_forwards(enum flow_family family);
+
 /* fe80::/10 */
 bool host_is_link_local(const struct host_address *address);
 

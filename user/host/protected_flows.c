@@ -268,6 +268,26 @@ static bool meets(const struct special *special, const union flow_addr *prefix, 
 	return !memcmp(rule_network(prefix, common).byte, range.byte, sizeof(range.byte));
 }
 
+bool guard_is_elsewhere(const struct rule *rule)
+{
+	const struct host_address network = { rule->family, .bytes = rule->dst };
+	struct host_addresses own = {};
+	bool is_here = !rule->dst_len || host_forwards(rule->family);
+
+	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]) && !is_here; i++)
+		is_here = specials[i].family == network.family && meets(&specials[i], &rule->dst, rule->dst_len) &&
+			  (!strcmp(specials[i].what, "multicast") || !strcmp(specials[i].what, "loopback"));
+	if (!is_here && host_find_own(&own))
+		is_here = true; /* not known */
+	for (size_t i = 0; i < own.count && !is_here; i++)
+		is_here = own.address[i].family == network.family &&
+			  rule_is_network_of(&rule->dst, rule->dst_len, &own.address[i].bytes);
+	/* Broadcasts of a subnet. */
+	is_here = is_here || (rule->dst_len == rule_address_bits(network.family) && host_is_local(&network));
+	free(own.address);
+	return !is_here;
+}
+
 const char *guard_special(const struct rule *rule)
 {
 	const unsigned int length = rule->src_len ? rule->src_len : rule->dst_len;

@@ -38,4 +38,10 @@ bool guard_concerns(const struct guard *guard, const struct rule *rule);
 /* Why a drop rule is likely a mistake: its addresses are "private (RFC 1918)", ...; NULL: it is fine. */
 const char *guard_special(const struct rule *rule);
 
+/*
+ * Whether the rule names a destination that no packet received here has: it is no address of this host, and this
+ * host forwards nothing to it.
+ */
+bool guard_is_elsewhere(const struct rule *rule);
+
 #endif

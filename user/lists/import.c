@@ -133,6 +133,7 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 			     .timeout_ms = options->timeout_ms,
 			     .action = options->action,
 			     .set = options->set_name,
+			     .is_strict = options->is_strict,
 			     .take = take,
 			     .refuse = refuse,
 			     .note = note,
@@ -140,6 +141,9 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 			     .context = import };
 	int error = reader_open(&list.reader, path);
 
+	if (error && strstr(path, "://"))
+		return reason_set(reason, -EINVAL,
+				  "'%s': nothing is downloaded here: curl -fsS %s | xdp-cuckoo import -", path, path);
 	if (error)
 		return reason_set(reason, error == -EINVAL ? -EIO : error,
 				  "cannot read '%s': %s; name a file, or - for standard input", path, strerror(-error));
@@ -149,6 +153,9 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 		error = say_read_error(&list, error, reason);
 	else
 		refuse_rest(import, &list, bad);
+	if (!error && list.masked.count)
+		output_note("%s: host bits cleared in %zu prefix%s, the first is '%s'; --strict refuses them",
+			    list.reader.name, list.masked.count, list.masked.count == 1 ? "" : "es", list.masked.first);
 	if (!error)
 		error = check_set(&list, reason);
 	if (!error && import->rules.count == rules)

@@ -57,22 +57,6 @@ bool list_is_csv_heading(const char *line);
 #define LIST_PROTOCOL_BYTES 16
 bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES]);
 
-/* ---- ranges ---- */
-
-struct list_range {
-	enum flow_family family;
-	union flow_addr first, last; /* both inclusive; IPv4 in .v4 */
-};
-
-/* Reads "A-B". 0; -EINVAL with the reason. */
-int list_range_parse(const char *text, struct list_range *range, struct reason *reason);
-
-/*
- * Takes the next prefix off the range. Together these are the fewest that cover exactly the range. false: the
- * end.
- */
-bool list_range_next(struct list_range *range, union flow_addr *address, unsigned int *length);
-
 /* ---- ICMP ---- */
 
 enum list_icmp_name { LIST_ICMP_TYPE, LIST_ICMP_CODE, LIST_ICMPV6_TYPE, LIST_ICMPV6_CODE };

@@ -11,8 +11,6 @@
 
 #include "lists/internal.h"
 
-#define NUMBER_DIGITS 5 /* of a port in a range */
-
 /* ---- formats ---- */
 
 static const struct {
@@ -101,114 +99,19 @@ bool list_protocol(const char *name, char text[LIST_PROTOCOL_BYTES])
 
 /* ---- from words to rules ---- */
 
-/* Finds the next range from word *at on, and sets *at. false: there is none. */
-static bool find_range(const struct list_row *row, size_t *at, bool *is_port)
-{
-	for (size_t i = 0; i < row->count; i++) {
-		const char *word = row->words[i];
-		const bool is_alone = strpbrk(word, ".:");
-
-		if (!is_alone && ++i == row->count)
-			break;
-		if (i < *at || !strchr(row->words[i], '-'))
-			continue;
-		*is_port = !strcmp(word, "sport") || !strcmp(word, "dport");
-		if (is_alone || *is_port || !strcmp(word, "src") || !strcmp(word, "dst")) {
-			*at = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* The values of a range that a rule can hold: prefixes or ports. */
-struct values {
-	bool is_port;
-	struct list_range addresses;
-	unsigned int port, last_port;
+struct taking {
+	struct list *list;
+	const struct list_row *row;
 };
 
-/* Only digits, up to `end`. scanf() would accept "-1". */
-static bool parse_port(const char *text, char end, unsigned int *number)
+static int take(const struct rule *rule, void *context)
 {
-	const size_t digits = strspn(text, "0123456789");
+	const struct taking *taking = context;
+	struct rule timed = *rule;
 
-	*number = digits <= NUMBER_DIGITS ? strtoul(text, NULL, 10) : 0;
-	return digits && digits <= NUMBER_DIGITS && !rule_has_leading_zero(text) && text[digits] == end;
-}
-
-static int values_parse(struct values *values, const char *word, bool is_port, struct reason *reason)
-{
-	*values = (struct values){ .is_port = is_port };
-	if (!is_port)
-		return list_range_parse(word, &values->addresses, reason);
-	if (parse_port(word, '-', &values->port) && parse_port(strchr(word, '-') + 1, '\0', &values->last_port) &&
-	    values->port <= values->last_port)
-		return 0;
-	return reason_set(reason, -EINVAL, "'%s' is not a range of ports", word);
-}
-
-static bool values_next(struct values *values, char text[RULE_PREFIX_BYTES])
-{
-	union flow_addr address;
-	unsigned int length;
-
-	if (values->is_port) {
-		sprintf(text, "%u", values->port);
-		return values->port++ <= values->last_port;
-	}
-	if (!list_range_next(&values->addresses, &address, &length))
-		return false;
-	/* Messages quote the length of each prefix, even of a single address. */
-	rule_prefix_format(values->addresses.family, &address, rule_address_bits(values->addresses.family), text);
-	sprintf(text + strlen(text), "/%u", length);
-	return true;
-}
-
-/* Makes one rule for each combination of values in the ranges from word `at` on. */
-static int take_from(struct list *list, struct list_row *row, size_t at)
-{
-	char text[RULE_PREFIX_BYTES];
-	struct values values;
-	struct reason reason;
-	struct rule rule;
-	const char *word;
-	bool is_port;
-	int error = 0;
-
-	if (!find_range(row, &at, &is_port)) {
-		if (rule_parse_words(row->words, row->count, &rule, &reason))
-			return list_refuse(list, "%s", reason.text);
-		if (!rule.timeout_ms && !row->is_permanent)
-			rule.timeout_ms = list->timeout_ms;
-		return list->take(list, &rule);
-	}
-	word = row->words[at];
-	if (values_parse(&values, word, is_port, &reason))
-		return list_refuse(list, "%s", reason.text);
-	row->words[at] = text;
-	while (!error && values_next(&values, text))
-		error = take_from(list, row, at + 1);
-	row->words[at] = word;
-	return error;
-}
-
-/* The number of values in a range. 1 for a bad range: take_from() refuses it later. */
-static __u64 count_values(const char *word, bool is_port)
-{
-	struct values values;
-	struct reason ignored;
-	union flow_addr address;
-	unsigned int length;
-	__u64 count = 0;
-
-	if (values_parse(&values, word, is_port, &ignored))
-		return 1;
-	if (is_port)
-		return values.last_port - values.port + 1;
-	while (list_range_next(&values.addresses, &address, &length))
-		count++;
-	return count;
+	if (!timed.timeout_ms && !taking->row->is_permanent)
+		timed.timeout_ms = taking->list->timeout_ms;
+	return taking->list->take(taking->list, &timed);
 }
 
 static bool names_action(const struct list_row *row)
@@ -226,20 +129,20 @@ static bool names_action(const struct list_row *row)
 
 int list_take(struct list *list, struct list_row *row)
 {
-	__u64 rules = 1;
-	bool is_port;
+	struct taking taking = { list, row };
+	struct rule_each each = { .take = take, .context = &taking, .is_of_file = true, .is_strict = list->is_strict };
+	struct reason reason;
+	int error;
 
 	if (list->action != RULE_DROP && !names_action(row))
 		list_row_add(row, "action", rule_action_name(list->action));
+	error = rule_each(&each, row->words, row->count, &reason);
 
-	/* The product of several ranges may overflow. */
-	for (size_t at = 0; find_range(row, &at, &is_port); at++)
-		if (__builtin_mul_overflow(rules, count_values(row->words[at], is_port), &rules))
-			rules = ~0ULL;
-	if (rules > LIST_RULES_MAX)
-		return list_refuse(list, "its ranges mean %llu rules; one line may have at most %d: name fewer ports",
-				   (unsigned long long)rules, LIST_RULES_MAX);
-	return take_from(list, row, 0);
+	if (each.masked.count && !list->masked.count)
+		list->masked = each.masked;
+	else
+		list->masked.count += each.masked.count;
+	return error == -EINVAL ? list_refuse(list, "%s", reason.text) : error;
 }
 
 /* ---- reading ---- */
@@ -278,6 +181,9 @@ static enum list_format format_of(const char *line)
 		if (!strncmp(line, ipset_words[i], length) && (line[length] == ' ' || line[length] == '\t'))
 			return LIST_IPSET;
 	}
+	/* nft without -j */
+	if (!strncmp(line, "table ", 6) && strchr(line, '{'))
+		return LIST_NFT;
 	return list_is_csv_heading(line) ? LIST_CSV : LIST_TEXT;
 }
 

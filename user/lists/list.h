@@ -13,7 +13,6 @@
 #include "rule/rule.h"
 #include "rule/rule_set.h"
 
-#define LIST_RULES_MAX 1024 /* from one line with ranges */
 #define LIST_SETS_BYTES 256 /* names of sets, for a message */
 
 enum list_format {
@@ -38,6 +37,8 @@ struct list {
 	struct reader reader; /* open; .number is the current line in the calls below */
 	enum list_format format;
 	__s64 timeout_ms;                 /* for rules without one; 0: none */
+	bool is_strict;                   /* refuse host bits in prefixes */
+	struct rule_masked masked;        /* prefixes whose host bits were cleared */
 	enum rule_action action;          /* of rules that name none */
 	const char *set;                  /* of ipset and nft, only the set of this name is read; NULL: every set */
 	bool has_set;                     /* the input has that set */

@@ -370,6 +370,12 @@ int list_read_nft(struct list *list)
 	int error = reader_rest(&list->reader, &text, &length);
 
 	list->reader.number = span.line;
+	if (!error && text[strspn(text, " \t\r\n")] != '{') {
+		list_refuse(list, "'%.*s': not JSON; write: nft -j list set ... | xdp-cuckoo import -",
+			    (int)strcspn(text, "\n") < SHOWN_BYTES ? (int)strcspn(text, "\n") : SHOWN_BYTES, text);
+		free(text);
+		return 0;
+	}
 	if (error == -EILSEQ)
 		return list_refuse(list, "a NUL byte; this is not a text file");
 	if (error)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reads a rule from text. The table `keywords` lists the words of the language. */
-#include "rule/rule.h"
+/* Reads a rule from text. The table `keywords` lists the words of the language; phrase.c knows what else is typed. */
+#include "rule/internal.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -17,6 +17,7 @@
 
 struct parser {
 	struct rule *rule;
+	struct rule_masked *masked; /* NULL: host bits are refused */
 	struct reason *reason;
 };
 
@@ -62,6 +63,31 @@ enum flow_family rule_address_parse(const char *text, union flow_addr *address)
 	return inet_pton(AF_INET6, text, address) == 1 ? FLOW_IPV6 : FLOW_NO_FAMILY;
 }
 
+/* "255.255.255.0" */
+static int parse_netmask(const char *text, unsigned long *length)
+{
+	struct in_addr mask;
+
+	if (inet_pton(AF_INET, text, &mask) != 1)
+		return -EINVAL;
+	*length = __builtin_popcount(mask.s_addr);
+	return ntohl(mask.s_addr) == (*length ? ~0U << (32 - *length) : 0) ? 0 : -EINVAL;
+}
+
+/* What is wrong with a text that is no address. */
+static const char *advise_address(const char *text)
+{
+	const bool is_number = isdigit((unsigned char)*text);
+
+	if (strchr(text, ',') || (is_number && strchr(text, '-')))
+		return ": these are several, and one rule has one address; add takes several, and so does a list file";
+	if (*text == '[' || (is_number && strchr(text, '.') && strchr(text, ':')))
+		return "; write the port as a field of its own: dport 443";
+	if (!is_number && !strchr(text, ':') && strchr(text, '.'))
+		return "; names are not looked up: write the address";
+	return "; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32";
+}
+
 static int parse_address(struct parser *parser, const struct keyword *keyword, const char *value)
 {
 	struct rule *rule = parser->rule;
@@ -80,12 +106,9 @@ static int parse_address(struct parser *parser, const struct keyword *keyword, c
 		*slash++ = '\0';
 	family = rule_address_parse(text, address);
 	if (family == FLOW_NO_FAMILY)
-		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix%s", value,
-			    isalpha((unsigned char)*value) && strchr(value, '.') ?
-				    "; names are not looked up: write the address" :
-				    "; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32");
+		return fail(parser, "'%s' is not an IPv4 or IPv6 address or prefix%s", value, advise_address(value));
 	length = rule_address_bits(family);
-	if (slash && parse_number(slash, length, &length))
+	if (slash && parse_number(slash, length, &length) && (family != FLOW_IPV4 || parse_netmask(slash, &length)))
 		return fail(parser, "'%s': the prefix length must be 0 to %u%s", value, rule_address_bits(family),
 			    without_zeros(slash));
 	if (family == FLOW_IPV6 && rule_is_mapped(address) && length > MAPPED_BITS) {
@@ -102,6 +125,11 @@ static int parse_address(struct parser *parser, const struct keyword *keyword, c
 	if (rule_is_network_of(address, length, address))
 		return 0;
 	*address = rule_network(address, length);
+	if (parser->masked) {
+		if (!parser->masked->count++)
+			strcpy(parser->masked->first, value);
+		return 0;
+	}
 	return fail(parser, "'%s' has host bits set; the network is %s", value,
 		    rule_prefix_format(family, address, length, text));
 }
@@ -134,13 +162,22 @@ static int parse_port(struct parser *parser, const struct keyword *keyword, cons
 {
 	struct rule *rule = parser->rule;
 	const char *word = keyword->word;
-	unsigned long max = keyword->kind == FLOW_PORTS ? 65535 : 255;
+	const bool is_port = keyword->kind == FLOW_PORTS;
+	unsigned long max = is_port ? 65535 : 255;
 	unsigned long number;
+	__u16 service;
 
 	if (rule->port_kind != FLOW_NO_PORTS && rule->port_kind != keyword->kind)
 		return fail(parser, "'%s %s': a rule with an ICMP type or code has no ports", word, value);
-	if (parse_number(value, max, &number))
-		return fail(parser, "'%s %s': must be a number 0 to %lu%s", word, value, max, without_zeros(value));
+	if (is_port && !rule_service_port(value, &service))
+		number = service;
+	else if (is_port && isdigit((unsigned char)*value) && strpbrk(value, "-,"))
+		return fail(parser,
+			    "'%s %s': these are several, and one rule has one; add takes several, and so does a list file",
+			    word, value);
+	else if (parse_number(value, max, &number))
+		return fail(parser, "'%s %s': must be a number 0 to %lu%s%s", word, value, max, without_zeros(value),
+			    is_port && isalpha((unsigned char)*value) ? ", or a name in /etc/services" : "");
 	rule->port_kind = keyword->kind;
 	rule->fields |= keyword->is_dst ? RULE_DPORT : RULE_SPORT;
 	*(keyword->is_dst ? &rule->dport : &rule->sport) = htons(number);
@@ -164,10 +201,13 @@ static int parse_action(struct parser *parser, const struct keyword *keyword, co
 
 static int parse_timeout(struct parser *parser, const struct keyword *keyword, const char *value)
 {
-	if (rule_time_parse(value, &parser->rule->timeout_ms))
-		return fail(parser, "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second",
+	if (!rule_time_parse(value, &parser->rule->timeout_ms))
+		return 0;
+	if (value[strspn(value, "0smhdw")] == '\0' && strchr(value, '0'))
+		return fail(parser, "'%s %s': must be at least a second; for a rule that stays, leave the timeout out",
 			    keyword->word, value);
-	return 0;
+	return fail(parser, "'%s %s': must be a time like 30s, 15m, 1h30m, 2d, at least a second", keyword->word,
+		    value);
 }
 
 static int parse_comment(struct parser *parser, const struct keyword *keyword, const char *value)
@@ -213,6 +253,11 @@ static const struct keyword *find_keyword(const char *word)
 	return NULL;
 }
 
+bool rule_is_keyword(const char *word)
+{
+	return find_keyword(word);
+}
+
 /* Checks that the words of a rule fit together. ICMP implies IPv4 and ICMPv6 implies IPv6. */
 static int check_whole(struct parser *parser)
 {
@@ -234,50 +279,39 @@ static int check_whole(struct parser *parser)
 	return 0;
 }
 
-static int say_unknown_word(struct parser *parser, const char *word)
+int rule_phrase_parse(const struct rule_phrase *phrase, struct rule *rule, struct rule_masked *masked,
+		      struct reason *reason)
 {
-	struct suggest suggest = suggest_for(word);
-	char text[SUGGEST_TEXT_BYTES];
-	__u8 protocol;
-
-	if (!rule_protocol_number(word, &protocol) && !isdigit((unsigned char)*word))
-		return fail(parser, "'%s' is not a word of a rule; write: proto %s", word, word);
-	for (size_t i = 0; i < KEYWORDS; i++)
-		suggest_offer(&suggest, keywords[i].word);
-	return fail(parser,
-		    "'%.80s' is not a word of a rule: proto, src, sport, dst, dport, type, code, action, "
-		    "timeout, comment%s",
-		    word, suggest_text(&suggest, NULL, text));
-}
-
-int rule_parse_words(const char *const *words, size_t count, struct rule *rule, struct reason *reason)
-{
-	struct parser parser = { .rule = rule, .reason = reason };
+	struct parser parser = { .rule = rule, .masked = masked, .reason = reason };
 	unsigned int seen = 0; /* bit i is set once keywords[i] was read */
 
 	memset(rule, 0, sizeof(*rule));
 	rule->family = FLOW_NO_FAMILY;
-	for (size_t i = 0; i < count; i++) {
-		const struct keyword *keyword = find_keyword(words[i]);
-		unsigned int bit;
+	for (size_t i = 0; i < phrase->count; i += 2) {
+		const struct keyword *keyword = find_keyword(phrase->words[i]);
+		const unsigned int bit = 1U << (keyword - keywords);
+		const char *value = phrase->words[i + 1];
 		int error;
 
-		if (keyword && ++i == count)
+		if (!value)
 			return fail(&parser, "'%s' needs a value after it: %s", keyword->word, keyword->value);
-		if (!keyword && !strpbrk(words[i], ".:"))
-			return say_unknown_word(&parser, words[i]);
-		if (!keyword)
-			keyword = find_keyword("src");
-		bit = 1U << (keyword - keywords);
 		if (seen & bit)
-			return fail(&parser, "'%s %s': %s is given twice; write a rule for each", keyword->word,
-				    words[i], keyword->word);
+			return fail(&parser, "'%s %s': %s is given twice; write a rule for each", keyword->word, value,
+				    keyword->word);
 		seen |= bit;
-		error = keyword->parse(&parser, keyword, words[i]);
+		error = keyword->parse(&parser, keyword, value);
 		if (error)
 			return error;
 	}
 	return check_whole(&parser);
+}
+
+int rule_parse_words(const char *const *words, size_t count, struct rule *rule, struct reason *reason)
+{
+	struct rule_phrase phrase;
+	int error = rule_phrase_read(&phrase, words, count, false, reason);
+
+	return error ? error : rule_phrase_parse(&phrase, rule, NULL, reason);
 }
 
 int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason)

@@ -96,6 +96,41 @@ int rule_parse(const char *text, struct rule *rule, struct reason *reason);
 /* Cuts `text` in place into words. 0; -EINVAL: too many words, or a quote that is not closed. */
 int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason);
 
+/*
+ * Reads words that may mean several rules: ranges "192.0.2.1-192.0.2.9" and "80-443", and values joined by
+ * commas. Calls take() for each; a result that is not 0 ends the reading and is returned. -EINVAL with the
+ * reason: some rules may have been taken before.
+ */
+#define RULE_EACH_MAX 1024   /* rules that one line may mean */
+#define RULE_RANGE_BYTES 100 /* longest text of a range */
+struct rule_masked {
+	size_t count;
+	char first[RULE_PREFIX_BYTES]; /* as written */
+};
+struct rule_each {
+	int (*take)(const struct rule *rule, void *context);
+	void *context;
+	bool is_of_file;           /* refuse "A,B" and "A B" without a keyword: a file could mean anything by them */
+	bool is_strict;            /* refuse host bits in prefixes */
+	struct rule_masked masked; /* prefixes whose host bits were cleared */
+};
+int rule_each(struct rule_each *each, const char *const *words, size_t count, struct reason *reason);
+
+/* The same rules in memory. -EINVAL, -ENOMEM: there are none. */
+struct rules {
+	struct rule *rule;
+	size_t count;
+	struct rule_masked masked;
+};
+int rules_parse(struct rules *rules, const char *const *words, size_t count, struct reason *reason);
+void rules_free(struct rules *rules);
+
+/* The keyword that a word means, for example src for saddr; NULL: none. */
+const char *rule_keyword_of(const char *word);
+
+/* Sets the port of a service in /etc/services. 0; -ENOENT. */
+int rule_service_port(const char *name, __u16 *port);
+
 /* Keyword number `index`. *value: its kind of value, or choices joined by '|'. NULL after the last. */
 const char *rule_word(size_t index, const char **value);
 

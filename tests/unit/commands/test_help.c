@@ -67,7 +67,7 @@ static const struct command *parse(int argc, char **argv)
 	struct options_arguments arguments = { .invocation = { .name = SESSION_NAME_DEFAULT } };
 	const struct command *command;
 	struct reason reason;
-	struct rule rule;
+	struct rules rules;
 
 	optind = 0;
 	assert_int_equal(options_read(argc, argv, &arguments), STATUS_DONE);
@@ -78,9 +78,12 @@ static const struct command *parse(int argc, char **argv)
 	arguments.invocation.operands = argv + optind + 1;
 	arguments.invocation.count = argc - optind - 1;
 	assert_int_equal(options_check(command, &arguments), STATUS_DONE);
-	if (!strncmp(command->usage, "RULE", 4) && rule_parse_words((const char *const *)arguments.invocation.operands,
-								    arguments.invocation.count, &rule, &reason))
+	if (strncmp(command->usage, "RULE", 4))
+		return command;
+	if (rules_parse(&rules, (const char *const *)arguments.invocation.operands, arguments.invocation.count,
+			&reason))
 		fail_msg("%s", reason.text);
+	rules_free(&rules);
 	return command;
 }
 

@@ -67,7 +67,13 @@ NR == 1 {
 	usage = $0
 	next
 }
-NR == 2 {
+!has_summary && /^ / {
+	sub(/^ +/, "")
+	usage = usage " " $0
+	next
+}
+!has_summary {
+	has_summary = 1
 	split(usage, word, " ")
 	print ".SS " word[2]
 	print ".nh\n.ad l"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lists/internal.h"
+#include "rule/internal.h"
 
 typedef unsigned __int128 wide;
 
@@ -24,7 +24,7 @@ static union flow_addr to_address(enum flow_family family, wide number)
 	return (union flow_addr){ .word = { __builtin_bswap64(number >> 64), __builtin_bswap64((__u64)number) } };
 }
 
-int list_range_parse(const char *text, struct list_range *range, struct reason *reason)
+int rule_range_parse(const char *text, struct rule_range *range, struct reason *reason)
 {
 	const char *dash = strchrnul(text, '-');
 	const size_t length = dash - text;
@@ -38,7 +38,7 @@ int list_range_parse(const char *text, struct list_range *range, struct reason *
 		last_family = rule_address_parse(dash + 1, &range->last);
 	}
 	if (range->family == FLOW_NO_FAMILY || last_family == FLOW_NO_FAMILY)
-		return reason_set(reason, -EINVAL, "'%s' is not a range of addresses", text);
+		return reason_set(reason, -EINVAL, "'%s' is not a range of addresses, like 192.0.2.1-192.0.2.9", text);
 	if (range->family != last_family)
 		return reason_set(reason, -EINVAL, "'%s': a range is of IPv4 or of IPv6 addresses", text);
 	/* Prefixes of mapped addresses are read as IPv4, others in the same range are not. */
@@ -52,7 +52,7 @@ int list_range_parse(const char *text, struct list_range *range, struct reason *
 	return 0;
 }
 
-bool list_range_next(struct list_range *range, union flow_addr *address, unsigned int *length)
+bool rule_range_next(struct rule_range *range, union flow_addr *address, unsigned int *length)
 {
 	const unsigned int bits = rule_address_bits(range->family);
 	const wide first = to_number(range->family, &range->first);

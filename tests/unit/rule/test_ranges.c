@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The prefixes cover exactly the range, and no fewer prefixes could. */
-#include "unit/list_fixture.h"
-#include "lists/internal.h"
+#include "bench/random.h"
+#include "unit/rule_fixture.h"
+#include "rule/internal.h"
 
 typedef unsigned __int128 wide;
 
@@ -39,13 +40,13 @@ static unsigned int fewest(wide first, wide last, wide from, unsigned int bits)
 static void check(enum flow_family family, wide first, wide last)
 {
 	const unsigned int bits = family == FLOW_IPV4 ? 32 : 128;
-	struct list_range range = { family, address_of(family, first), address_of(family, last) };
+	struct rule_range range = { family, address_of(family, first), address_of(family, last) };
 	union flow_addr address, network;
 	unsigned int length, count = 0;
 	wide next = first;
 	bool is_over = false;
 
-	while (list_range_next(&range, &address, &length)) {
+	while (rule_range_next(&range, &address, &length)) {
 		network = rule_network(&address, length);
 		assert_memory_equal(&network, &address, sizeof(network));
 		assert_false(is_over);
@@ -116,13 +117,13 @@ TEST(test_texts)
 		{ "2001:db8::2-2001:db8::1", "ends before it starts" },
 		{ "11111111111111111111111111111111111111111111111111111111111-192.0.2.1", "not a range" },
 	};
-	struct list_range range;
+	struct rule_range range;
 	struct reason reason;
 
-	assert_int_equal(list_range_parse("192.0.2.1-192.0.2.1", &range, &reason), 0);
-	assert_int_equal(list_range_parse("2001:db8::1-2001:db8::ff", &range, &reason), 0);
+	assert_int_equal(rule_range_parse("192.0.2.1-192.0.2.1", &range, &reason), 0);
+	assert_int_equal(rule_range_parse("2001:db8::1-2001:db8::ff", &range, &reason), 0);
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		assert_int_equal(list_range_parse(bad[i].text, &range, &reason), -22);
+		assert_int_equal(rule_range_parse(bad[i].text, &range, &reason), -22);
 		if (!strstr(reason.text, bad[i].says))
 			fail_msg("'%s' says: %s", bad[i].text, reason.text);
 	}

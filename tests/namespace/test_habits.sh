@@ -1,0 +1,166 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Commands as people type them who know ipset, nft, ufw, fail2ban-client, ip or xdp-filter: each does what it means, or
+# one line names what to type.
+. tests/lib.sh
+
+# answers STATUS WORD... -- PATTERN: the command ends with this status, and a line of its output or error matches.
+answers() {
+	answers_status=$1 answers_words=
+	shift
+	while [ "$1" != -- ]; do
+		answers_words="$answers_words $1"
+		shift
+	done
+	# shellcheck disable=SC2086 # words
+	assert_status "$answers_status" xc $answers_words
+	cat "$STATE/out" "$STATE/err" | grep -Eq -e "$2" || { show_run; fail "no line is '$2'"; }
+	[ "$answers_status" -lt 2 ] || assert_equal 1 "$(grep -vc '^note: ' "$STATE/err")" "lines of: $(cat "$STATE/err")"
+}
+
+test_words_of_rules() {
+	xc load vrx >/dev/null 2>&1
+	answers 0 add 192.0.2.1 drop -- '^added: src 192.0.2.1$'
+	answers 0 add ip saddr 192.0.2.1 tcp dport 443 drop -- '^added: proto tcp src 192.0.2.1 dport 443$'
+	answers 0 allow 192.0.2.9 -- '^added: src 192.0.2.9 action pass$'
+	answers 0 ban 192.0.2.3,tcp:22 -- '^added: proto tcp src 192.0.2.3 dport 22$'
+	answers 0 unban 192.0.2.3,tcp:22 -- '^deleted: proto tcp src 192.0.2.3 dport 22$'
+	assert_verdict drop 192.0.2.1 pass 192.0.2.9
+}
+
+# A range is one change: if it must not be made, none of its rules is there.
+test_several_rules() {
+	xc load vrx >/dev/null 2>&1
+	answers 0 add 192.0.2.1-192.0.2.6 -- '^note: 4 rules, from .src 192.0.2.1. to .src 192.0.2.6.$'
+	assert_verdict pass 192.0.2.0 drop 192.0.2.1 drop 192.0.2.4 drop 192.0.2.6 pass 192.0.2.7
+	answers 0 add 192.0.2.1 198.51.100.1 -- '^already there: 1$'
+	answers 1 add 192.0.2.1 198.51.100.1 -- 'already there: '
+	answers 0 del 192.0.2.1-192.0.2.6 -- '^deleted rules: 4$'
+	answers 1 del 192.0.2.1-192.0.2.6 -- 'no such rule: '
+	assert_verdict pass 192.0.2.1 pass 192.0.2.4
+	answers 0 add tcp dport 80,443 -- '^added rules: 2$'
+	answers 2 add 10.99.0.1-10.99.0.3 -- 'nothing was changed'
+	[ "$(xc list | grep -c 10.99.0)" -eq 0 ] || fail "a part of the refused range is there"
+	answers 2 add dport 1-65535 -- '65535 rules; one line may have at most 1024'
+	answers 2 test 192.0.2.1 192.0.2.2 -- 'these words mean 2 rules'
+}
+
+test_host_bits() {
+	answers 0 add 192.0.2.1/24 -- "^note: '192.0.2.1/24' has host bits set"
+	answers 1 add 192.0.2.0/24 -- 'already there'
+	printf '198.51.100.1/24\n203.0.113.7/25\n' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list"
+	assert_error "note: .*host bits cleared in 2 prefixes, the first is '198.51.100.1/24'"
+	xc list | grep -qx 'src 203.0.113.0/25' || fail "the network is not there"
+	assert_status 2 xc import "$STATE/list" --strict
+	assert_error "'203.0.113.7/25' has host bits set; the network is 203.0.113.0/25"
+}
+
+# An address inside a listed network.
+test_inside_a_network() {
+	echo 203.0.113.0/24 | xc import - --list feed >/dev/null 2>&1
+	answers 1 del 203.0.113.7 -- "'src 203.0.113.0/24' blocks it; to let it pass: xdp-cuckoo add src 203.0.113.7 action pass"
+	answers 0 list 203.0.113.7 -- "'src 203.0.113.0/24' blocks 'src 203.0.113.7'; to let it pass: "
+	assert_equal 'src 203.0.113.0/24' "$(cat "$STATE/out")" "rules"
+	assert_prints '' xc list 203.0.114.7
+	answers 0 list feed -- '^src 203.0.113.0/24$'
+	answers 1 list nosuch -- "no list 'nosuch'"
+}
+
+# Only received packets are filtered.
+test_a_destination_elsewhere() {
+	answers 0 add dst 203.0.113.99 -- 'note: only received packets are filtered'
+	for here in 10.99.0.2 10.99.0.0/24 10.99.0.255 224.0.0.1 fd99::2; do
+		xc add dst "$here" --force >"$STATE/out" 2>"$STATE/err"
+		! grep -q 'only received' "$STATE/err" || fail "a note about $here"
+	done
+	in_rx sysctl -qw net.ipv4.conf.all.forwarding=1
+	xc add dst 203.0.113.98 2>"$STATE/err" >/dev/null
+	! grep -q 'only received' "$STATE/err" || fail "a note on a router"
+}
+
+test_names_of_commands() {
+	answers 0 attach dev vrx -m skb -- 'vrx'
+	answers 0 load vrx -m native -- "runs the filter 'default' already; unload it to change the mode"
+	answers 2 load vrx --confirm 1m -- '--confirm has nothing to undo'
+	answers 2 load vrx xdpgeneric -- '--mode generic'
+	answers 0 ls -j -- '^\['
+	answers 0 rm 192.0.2.1 --help -- 'Other names: rm, remove, delete'
+	answers 0 -V -- '^xdp-cuckoo: '
+	answers 0 -h -- '^usage: '
+	answers 0 list -j -- '^\['
+	answers 0 resize 20k -- 'slots'
+	answers 2 resize 10X -- 'like 5000000 or 5M'
+	answers 0 panic on -- '^panic: +yes$'
+	answers 0 panic off -- '^panic: +no$'
+	answers 0 policy default accept -- '^outcome: no-rule$'
+	answers 2 policy default drop -- 'say --force if you mean it'
+	answers 2 policy drop -- 'policy no-rule drop'
+	answers 2 monitor -i nosuch -- "no interface 'nosuch'"
+	answers 0 monitor dev vrx --seconds 1 -- '0 shown'
+	answers 0 detach vrx -- '^unloaded: vrx$'
+}
+
+# Each line: words, then what the one line of the error names.
+test_advice() {
+	while IFS='|' read -r words names; do
+		# shellcheck disable=SC2086 # words
+		answers 2 $words -- "$names"
+	done <<-END
+		stop|xdp-cuckoo panic; .*xdp-cuckoo unload
+		reload|xdp-cuckoo up
+		--reload|xdp-cuckoo up
+		config|xdp-cuckoo check-config
+		undo|--confirm
+		swap a b|import FILE --list NAME --replace
+		log|xdp-cuckoo monitor
+		port 443|add dport N
+		192.0.2.1|xdp-cuckoo add 192.0.2.1
+		sport 5|xdp-cuckoo add sport
+		-A set 192.0.2.1|xdp-cuckoo add RULE
+		add -s 192.0.2.1|src ADDRESS
+		add --dport 443|words of a rule have no dashes: dport
+		add blacklist 192.0.2.1|leave out names of sets
+		add 192.0.2.1 timeout -5|is not negative
+		add 192.0.2.1 -exist|leave it out
+		import x.netset replace|--replace
+		import https://example.com/list|curl -fsS https://example.com/list . xdp-cuckoo import -
+		export --format json|xdp-cuckoo list --json
+		export -j|xdp-cuckoo list --json
+		unload --all --force|leave it out
+		unload all|--all
+		stats eth0|stats --by interface
+		stats -i 1|--interval TIME
+	END
+}
+
+# nft without -j
+test_text_of_nft() {
+	printf 'table inet filter {\n\tset blocked {\n\t\ttype ipv4_addr\n\t\telements = { 192.0.2.1 }\n\t}\n}\n' |
+		xc import - >"$STATE/out" 2>"$STATE/err" && fail "it is taken"
+	assert_error 'nft -j list set'
+	assert_prints '' xc list
+}
+
+# What another user sees of a filter that runs, and of the store.
+test_without_root() {
+	xc load vrx >/dev/null 2>&1
+	cp "$TOOL" "$STATE/tool"
+	chmod 755 "$STATE" "$STATE/tool"
+	chmod 700 "$STATE/store"
+	for words in 'add 192.0.2.1' 'load vrx' 'list' 'stats' 'unload vrx' 'panic' 'flush'; do
+		# shellcheck disable=SC2086 # words
+		in_rx setpriv --reuid=65534 --regid=65534 --clear-groups "$STATE/tool" --state "$STATE/store" $words \
+			>"$STATE/out" 2>"$STATE/err" && fail "$words: done"
+		grep -q '^xdp-cuckoo: run it as root' "$STATE/err" || fail "$words: $(cat "$STATE/err")"
+	done
+}
+
+test_help_fits_80_columns() {
+	for command in $(in_rx "$TOOL" help --json | sed -n 's/.*"command": "\([^"]*\)".*/\1/p'); do
+		in_rx "$TOOL" help "$command" | awk 'length > 80 { print; bad = 1 } END { exit bad }' ||
+			fail "help $command is wider"
+	done
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What operators type who know ipset, nft, ufw, iptables or ip: the rules that it means, or the way to say it. */
+#include <unistd.h>
+
+#include "unit/rule_fixture.h"
+
+#define LINE_BYTES 4096
+
+/* The rules of the text, with commas between; or "!" and the reason. */
+static const char *rules_of(const char *text, char result[LINE_BYTES])
+{
+	char copy[LINE_BYTES], line[RULE_TEXT_BYTES];
+	const char *words[RULE_WORDS_MAX];
+	struct reason reason = {};
+	struct rules rules;
+	size_t count, used = 0;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	assert_int_equal(rule_split(copy, words, &count, &reason), 0);
+	if (rules_parse(&rules, words, count, &reason)) {
+		snprintf(result, LINE_BYTES, "! %s", reason.text);
+		return result;
+	}
+	for (size_t i = 0; i < rules.count; i++)
+		used += snprintf(result + used, LINE_BYTES - used, "%s%s", i ? ", " : "",
+				 rule_format(&rules.rule[i], line));
+	rules_free(&rules);
+	return result;
+}
+
+static const struct {
+	const char *typed, *means;
+} phrases[] = {
+	/* one rule */
+	{ "saddr 192.0.2.1", "src 192.0.2.1" },
+	{ "ip saddr 192.0.2.1 tcp dport 443 counter drop", "proto tcp src 192.0.2.1 dport 443" },
+	{ "ip6 daddr 2001:db8::1 accept", "dst 2001:db8::1 action pass" },
+	{ "ip protocol udp ip saddr 192.0.2.1", "proto udp src 192.0.2.1" },
+	{ "from 192.0.2.1 to any", "src 192.0.2.1" },
+	{ "deny from 192.0.2.0/24 to 198.51.100.1 proto tcp", "proto tcp src 192.0.2.0/24 dst 198.51.100.1" },
+	{ "from 192.0.2.0/24 to any port 22 proto tcp", "proto tcp src 192.0.2.0/24 dport 22" },
+	{ "from 192.0.2.1 port 5 to 198.51.100.1", "src 192.0.2.1 sport 5 dst 198.51.100.1" },
+	{ "192.0.2.1 for 1h", "src 192.0.2.1 timeout 1h" },
+	{ "src=192.0.2.1 dport=53", "src 192.0.2.1 dport 53" },
+	{ "192.0.2.1 drop", "src 192.0.2.1" },
+	{ "192.0.2.1 ALLOW", "src 192.0.2.1 action pass" },
+	{ "192.0.2.1 action accept", "src 192.0.2.1 action pass" },
+	{ "192.0.2.1 action block", "src 192.0.2.1" },
+	{ "192.0.2.1 tcp 443", "proto tcp src 192.0.2.1 dport 443" },
+	{ "192.0.2.1 tcp", "proto tcp src 192.0.2.1" },
+	{ "tcp sport 80", "proto tcp sport 80" },
+	{ "icmp type 8", "proto icmp type 8" },
+	{ "443/tcp", "proto tcp dport 443" },
+	{ "udp:53", "proto udp dport 53" },
+	{ "192.0.2.1,tcp:443", "proto tcp src 192.0.2.1 dport 443" },
+	{ "192.0.2.1,443", "proto tcp src 192.0.2.1 dport 443" },
+	{ "192.0.2.1,udp:53,198.51.100.7", "proto udp src 192.0.2.1 dst 198.51.100.7 dport 53" },
+	{ "192.0.2.0/255.255.255.0", "src 192.0.2.0/24" },
+	{ "192.0.2.1 comment drop", "src 192.0.2.1 comment \"drop\"" },
+	{ "192.0.2.1 comment {", "src 192.0.2.1 comment \"{\"" },
+	{ "192.0.2.1 comment a,b-c", "src 192.0.2.1 comment \"a,b-c\"" },
+	/* host bits */
+	{ "192.0.2.1/24", "src 192.0.2.0/24" },
+	{ "2001:db8::1/32", "src 2001:db8::/32" },
+	/* several rules */
+	{ "192.0.2.1 192.0.2.2", "src 192.0.2.1, src 192.0.2.2" },
+	{ "192.0.2.1,192.0.2.2 udp 53", "proto udp src 192.0.2.1 dport 53, proto udp src 192.0.2.2 dport 53" },
+	{ "192.0.2.1-192.0.2.4", "src 192.0.2.1, src 192.0.2.2/31, src 192.0.2.4" },
+	{ "192.0.2.1 dport 80-82", "src 192.0.2.1 dport 80, src 192.0.2.1 dport 81, src 192.0.2.1 dport 82" },
+	{ "tcp dport 80,443", "proto tcp dport 80, proto tcp dport 443" },
+	{ "tcp dport { 80, 443 } drop", "proto tcp dport 80, proto tcp dport 443" },
+	{ "saddr {192.0.2.1,192.0.2.2}", "src 192.0.2.1, src 192.0.2.2" },
+	{ "proto tcp,udp dport 53", "proto tcp dport 53, proto udp dport 53" },
+	{ "dport 80,90-91", "dport 80, dport 90, dport 91" },
+	/* the way to say it */
+	{ "192.0.2.1 port 443", "! 'port' is the sender's or the receiver's: write sport or dport" },
+	{ "192.0.2.1 1h", "timeout 1h" },
+	{ "blacklist 192.0.2.1", "leave out names of sets" },
+	{ "rule inet filter input ip saddr 192.0.2.1 drop", "leave out names of sets" },
+	{ "192.0.2.1-9", "like 192.0.2.1-192.0.2.9" },
+	{ "192.0.2.1 443", "a port is dport 443" },
+	{ "192.0.2.1:443", "write the port as a field of its own: dport 443" },
+	{ "192.0.2.1 reject", "write action drop" },
+	{ "tcp flags syn", "rules do not look at TCP flags" },
+	{ "AS64500", "import a list of its prefixes" },
+	{ "192.0.2.1 dev eth0", "all interfaces of xdp-cuckoo load" },
+	{ "example.com", "names are not looked up" },
+	{ "192.0.2.1 timeout 0", "leave the timeout out" },
+	{ "dport 1-65535", "65535 rules; one line may have at most 1024" },
+	{ "dport 90-80", "'90-80' is not a range of ports" },
+	{ "dport 80-", "'80-' is not a range of ports" },
+	{ "dport 80,", "no value after the comma" },
+	{ "dport ,80", "no value before or after a comma" },
+	{ "dport 1-2-3", "'1-2-3' is not a range of ports" },
+	{ "192.0.2.9-192.0.2.1", "ends before it starts" },
+	{ "192.0.2.0/255.0.255.0", "the prefix length must be 0 to 32" },
+	{ "dport {", "no value before the '}'" },
+	{ "src", "'src' needs a value" },
+	{ "saddr", "'src' needs a value" },
+};
+
+TEST(test_phrases)
+{
+	char result[LINE_BYTES];
+
+	for (size_t i = 0; i < COUNT(phrases); i++) {
+		const char *typed = phrases[i].typed, *means = phrases[i].means;
+
+		rules_of(typed, result);
+		if (*result == '!' ? !strstr(result, means) : strcmp(result, means))
+			fail_msg("'%s' means: %s", typed, result);
+	}
+}
+
+TEST(test_service_names)
+{
+	char result[LINE_BYTES];
+
+	if (access("/etc/services", R_OK))
+		skip();
+	assert_string_equal(rules_of("192.0.2.1 tcp https", result), "proto tcp src 192.0.2.1 dport 443");
+	assert_string_equal(rules_of("udp sport domain", result), "proto udp sport 53");
+	assert_string_equal(rules_of("dport ssh,http-alt", result), "dport 22, dport 8080");
+	assert_non_null(strstr(rules_of("dport nosuch-service", result), "or a name in /etc/services"));
+}
+
+/* Where words could be the columns of any file, only keywords tell. */
+static int count_rule(const struct rule *rule, void *context)
+{
+	(void)rule;
+	++*(int *)context;
+	return 0;
+}
+
+TEST(test_words_of_a_file)
+{
+	static const char *const columns[][2] = { { "192.0.2.1", "192.0.2.2" }, { "192.0.2.1,5", NULL } };
+	static const char *const fine[][2] = { { "src", "192.0.2.1,192.0.2.2" }, { "192.0.2.1-192.0.2.2", NULL } };
+	struct reason reason;
+	int count = 0;
+	struct rule_each each = { .take = count_rule, .context = &count, .is_of_file = true };
+
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(rule_each(&each, columns[i], columns[i][1] ? 2 : 1, &reason), -22);
+	assert_int_equal(count, 0);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(rule_each(&each, fine[i], fine[i][1] ? 2 : 1, &reason), 0);
+	assert_int_equal(count, 4);
+}
+
+/* A strict reader refuses host bits; any other counts them, and keeps the first as written. */
+TEST(test_host_bits)
+{
+	static const char *const words[] = { "192.0.2.1/24" };
+	struct reason reason;
+	int count = 0;
+	struct rule_each each = { .take = count_rule, .context = &count };
+
+	assert_int_equal(rule_each(&each, words, 1, &reason), 0);
+	assert_int_equal(each.masked.count, 1);
+	assert_string_equal(each.masked.first, "192.0.2.1/24");
+	each.is_strict = true;
+	assert_int_equal(rule_each(&each, words, 1, &reason), -22);
+	assert_non_null(strstr(reason.text, "the network is 192.0.2.0/24"));
+	assert_int_equal(count, 1);
+}
+
+TEST_MAIN(NULL, NULL)

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Words that mean several rules: ranges of addresses and ports, and values joined by commas. A range of addresses
+ * becomes the fewest prefixes. A rule has one port, so a range of ports becomes one rule for each.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rule/internal.h"
+
+#define NUMBER_DIGITS 5 /* of a port in a range */
+
+/* The values that a word means, one after the other. */
+struct values {
+	const char *rest; /* elements not taken yet */
+	bool is_port, is_in_range;
+	struct rule_range addresses;
+	unsigned int port, last_port;
+};
+
+static bool is_of_addresses(const char *keyword)
+{
+	return !strcmp(keyword, "src") || !strcmp(keyword, "dst");
+}
+
+static bool is_of_ports(const char *keyword)
+{
+	return !strcmp(keyword, "sport") || !strcmp(keyword, "dport");
+}
+
+/* Finds the next word from *at on that means several values, and sets *at. false: there is none. */
+static bool find_several(const struct rule_phrase *phrase, size_t *at)
+{
+	for (; *at < phrase->count; *at += 2) {
+		const char *keyword = phrase->words[*at], *value = phrase->words[*at + 1];
+
+		if (!value)
+			continue;
+		if (is_of_addresses(keyword) ? strpbrk(value, ",-") != NULL :
+		    is_of_ports(keyword)     ? strchr(value, ',') ||
+						   (*value >= '0' && *value <= '9' && strchr(value, '-')) :
+					   !strcmp(keyword, "proto") && strchr(value, ','))
+			return true;
+	}
+	return false;
+}
+
+/* Only digits, up to `end`. scanf() would accept "-1". */
+static bool parse_port(const char *text, char end, unsigned int *number)
+{
+	const size_t digits = strspn(text, "0123456789");
+
+	*number = digits <= NUMBER_DIGITS ? strtoul(text, NULL, 10) : 0;
+	return digits && digits <= NUMBER_DIGITS && !rule_has_leading_zero(text) && text[digits] == end;
+}
+
+static struct values values_of(const struct rule_phrase *phrase, size_t at)
+{
+	return (struct values){ .rest = phrase->words[at + 1], .is_port = is_of_ports(phrase->words[at]) };
+}
+
+/* Starts with the next element. 1: it is a range; 0: it is one value, in `text`; -EINVAL. */
+static int begin_element(struct values *values, char text[RULE_RANGE_BYTES], struct reason *reason)
+{
+	const size_t length = strcspn(values->rest, ",");
+
+	if (!length || length >= RULE_RANGE_BYTES)
+		return reason_set(reason, -EINVAL, "'%.80s': %s", values->rest,
+				  length ? "too long" : "no value before or after a comma");
+	*(char *)mempcpy(text, values->rest, length) = '\0';
+	values->rest += length;
+	if (*values->rest && !*++values->rest)
+		return reason_set(reason, -EINVAL, "'%.80s,': no value after the comma", text);
+	if (!strchr(text, '-') || (values->is_port && !(*text >= '0' && *text <= '9')))
+		return 0;
+	if (!values->is_port)
+		return rule_range_parse(text, &values->addresses, reason) ? -EINVAL : 1;
+	if (parse_port(text, '-', &values->port) && parse_port(strchr(text, '-') + 1, '\0', &values->last_port) &&
+	    values->port <= values->last_port && values->last_port <= 65535)
+		return 1;
+	return reason_set(reason, -EINVAL, "'%s' is not a range of ports, like 80-443", text);
+}
+
+/* Takes the next value. 1; 0 at the end; -EINVAL. */
+static int next_value(struct values *values, char text[RULE_RANGE_BYTES], struct reason *reason)
+{
+	union flow_addr address;
+	unsigned int length;
+	int got;
+
+	for (;;) {
+		if (values->is_in_range && values->is_port && values->port <= values->last_port) {
+			sprintf(text, "%u", values->port++);
+			return 1;
+		}
+		if (values->is_in_range && !values->is_port && rule_range_next(&values->addresses, &address, &length)) {
+			/* Messages quote the length of each prefix, even of a single address. */
+			rule_prefix_format(values->addresses.family, &address,
+					   rule_address_bits(values->addresses.family), text);
+			sprintf(text + strlen(text), "/%u", length);
+			return 1;
+		}
+		if (!*values->rest)
+			return 0;
+		got = begin_element(values, text, reason);
+		if (got <= 0)
+			return got ? got : 1;
+		values->is_in_range = true;
+	}
+}
+
+/* Makes one rule for each combination of values in the words from `at` on. */
+static int take_from(struct rule_each *each, struct rule_phrase *phrase, size_t at, struct reason *reason)
+{
+	char text[RULE_RANGE_BYTES];
+	struct values values;
+	struct rule rule;
+	const char *word;
+	int got, error = 0;
+
+	if (!find_several(phrase, &at)) {
+		error = rule_phrase_parse(phrase, &rule, each->is_strict ? NULL : &each->masked, reason);
+		return error ? error : each->take(&rule, each->context);
+	}
+	values = values_of(phrase, at);
+	word = phrase->words[at + 1];
+	phrase->words[at + 1] = text;
+	while (!error && (got = next_value(&values, text, reason))) {
+		error = got < 0 ? got : take_from(each, phrase, at + 2, reason);
+		values.is_in_range = values.is_in_range && !error;
+	}
+	phrase->words[at + 1] = word;
+	return error;
+}
+
+static int count_rules(const struct rule_phrase *phrase, __u64 *rules, struct reason *reason)
+{
+	*rules = 1;
+	for (size_t at = 0; find_several(phrase, &at); at += 2) {
+		struct values values = values_of(phrase, at);
+		char text[RULE_RANGE_BYTES];
+		__u64 count = 0;
+		int got;
+
+		while ((got = next_value(&values, text, reason)) > 0)
+			count++;
+		if (got)
+			return got;
+		/* The product of several ranges may overflow. */
+		if (__builtin_mul_overflow(*rules, count, rules))
+			*rules = ~0ULL;
+	}
+	return 0;
+}
+
+int rule_each(struct rule_each *each, const char *const *words, size_t count, struct reason *reason)
+{
+	struct rule_phrase phrase;
+	__u64 rules;
+	int error = rule_phrase_read(&phrase, words, count, each->is_of_file, reason);
+
+	if (!error)
+		error = count_rules(&phrase, &rules, reason);
+	if (error)
+		return error;
+	if (rules > RULE_EACH_MAX)
+		return reason_set(reason, -EINVAL,
+				  "its ranges mean %llu rules; one line may have at most %d: name fewer ports", rules,
+				  RULE_EACH_MAX);
+	return take_from(each, &phrase, 0, reason);
+}
+
+/* ---- into memory ---- */
+
+static int take_rule(const struct rule *rule, void *context)
+{
+	struct rules *rules = context;
+
+	/* Twice the room whenever a power of two is full. */
+	if (!(rules->count & (rules->count - 1))) {
+		struct rule *grown = realloc(rules->rule, (rules->count ? 2 * rules->count : 1) * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		rules->rule = grown;
+	}
+	rules->rule[rules->count++] = *rule;
+	return 0;
+}
+
+int rules_parse(struct rules *rules, const char *const *words, size_t count, struct reason *reason)
+{
+	struct rule_each each = { .take = take_rule, .context = rules };
+	int error;
+
+	*rules = (struct rules){};
+	error = rule_each(&each, words, count, reason);
+	rules->masked = each.masked;
+	if (error == -ENOMEM)
+		reason_set(reason, error, "no memory for the rules");
+	if (error)
+		rules_free(rules);
+	return error;
+}
+
+void rules_free(struct rules *rules)
+{
+	free(rules->rule);
+	*rules = (struct rules){};
+}

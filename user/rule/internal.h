@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files that read rules share. No other folder includes this. */
+#ifndef XDP_CUCKOO_RULE_INTERNAL_H
+#define XDP_CUCKOO_RULE_INTERNAL_H
+
+#include "rule/rule.h"
+
+#define RULE_PHRASE_BYTES 2048
+
+/* The words of a rule as keyword, value, keyword, value, ... Values may mean several: "80-443", "tcp,udp". */
+struct rule_phrase {
+	const char *words[RULE_WORDS_MAX];
+	size_t count;
+	char text[RULE_PHRASE_BYTES]; /* memory for values that no word holds alone */
+	size_t used;
+};
+
+/*
+ * Reads words as operators write them: ours, and those of ipset, nft, ufw and ip. The phrase points into the
+ * words. `is_of_file`: refuses several addresses without a keyword, which could be columns of anything. 0; -EINVAL
+ * with the reason.
+ */
+int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,
+		     struct reason *reason);
+
+/* Makes a rule of a phrase without such values. `masked` NULL: refuses host bits. 0; -EINVAL with the reason. */
+int rule_phrase_parse(const struct rule_phrase *phrase, struct rule *rule, struct rule_masked *masked,
+		      struct reason *reason);
+
+/* Whether the word is a keyword. */
+bool rule_is_keyword(const char *word);
+
+/* ---- ranges ---- */
+
+struct rule_range {
+	enum flow_family family;
+	union flow_addr first, last; /* both inclusive; IPv4 in .v4 */
+};
+
+/* Reads "A-B". 0; -EINVAL with the reason. */
+int rule_range_parse(const char *text, struct rule_range *range, struct reason *reason);
+
+/*
+ * Takes the next prefix off the range. Together these are the fewest that cover exactly the range. false: the
+ * end.
+ */
+bool rule_range_next(struct rule_range *range, union flow_addr *address, unsigned int *length);
+
+#endif

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What operators type, as keywords and values. People who know ipset, nft, ufw or pf write "saddr", "drop",
+ * "tcp 443", "192.0.2.1,tcp:443" or "src=192.0.2.1". This file turns such words into the language of parse.c.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "rule/internal.h"
+
+struct reading {
+	struct rule_phrase *phrase;
+	const char *const *words;
+	size_t count, next;
+	const char *port; /* what ufw's "port" means after "from" or "to"; NULL: neither came before */
+	bool is_of_file;  /* "A,B" and "A B" could be columns of anything */
+	struct reason *reason;
+};
+
+#define fail(reading, ...) reason_set((reading)->reason, -EINVAL, __VA_ARGS__)
+
+static const struct synonym {
+	const char *word, *keyword;
+	const char *value; /* NULL: the next word */
+} synonyms[] = {
+	{ "saddr", "src", NULL },
+	{ "source", "src", NULL },
+	{ "from", "src", NULL },
+	{ "daddr", "dst", NULL },
+	{ "destination", "dst", NULL },
+	{ "to", "dst", NULL },
+	{ "protocol", "proto", NULL },
+	{ "l4proto", "proto", NULL },
+	{ "nexthdr", "proto", NULL },
+	{ "source-port", "sport", NULL },
+	{ "destination-port", "dport", NULL },
+	{ "ttl", "timeout", NULL },
+	{ "bantime", "timeout", NULL },
+	{ "expires", "timeout", NULL },
+	{ "for", "timeout", NULL },
+	{ "drop", "action", "drop" },
+	{ "deny", "action", "drop" },
+	{ "block", "action", "drop" },
+	{ "ban", "action", "drop" },
+	{ "pass", "action", "pass" },
+	{ "allow", "action", "pass" },
+	{ "accept", "action", "pass" },
+	{ "permit", "action", "pass" },
+	{ "nomatch", "action", "pass" },
+	{ "monitor", "action", "monitor" },
+};
+
+/* Words of other tools that no rule has, and what to do. */
+static const struct {
+	const char *word, *advice;
+} strangers[] = {
+	{ "port", "is the sender's or the receiver's: write sport or dport" },
+	{ "reject", "is not possible: no answer is sent; write action drop" },
+	{ "flags", "is no field of a rule: rules do not look at TCP flags" },
+	{ "ct", "is no field of a rule: each packet is judged alone, without its connection" },
+	{ "state", "is no field of a rule: each packet is judged alone, without its connection" },
+	{ "iif", "is no field of a rule: it holds on all interfaces of xdp-cuckoo load" },
+	{ "iifname", "is no field of a rule: it holds on all interfaces of xdp-cuckoo load" },
+	{ "dev", "is no field of a rule: it holds on all interfaces of xdp-cuckoo load" },
+	{ "on", "is no field of a rule: it holds on all interfaces of xdp-cuckoo load" },
+	{ "in", "is no field of a rule: only received packets are filtered; leave it out" },
+	{ "out", "is no field of a rule: only received packets are filtered" },
+	{ "mac", "is no field of a rule: rules match IP addresses" },
+	{ "limit", "is no field of a rule: a rule drops or passes all its packets" },
+	{ "rate", "is no field of a rule: a rule drops or passes all its packets" },
+	{ "log", "is no field of a rule: xdp-cuckoo monitor shows dropped packets" },
+};
+
+/* nft writes these around the fields; they mean nothing here. */
+static const char *const fillers[] = { "counter", "{", "}", "ip", "ip6", "th" };
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct synonym *find_synonym(const char *word)
+{
+	for (size_t i = 0; i < COUNT(synonyms); i++)
+		if (!strcasecmp(synonyms[i].word, word))
+			return &synonyms[i];
+	return NULL;
+}
+
+const char *rule_keyword_of(const char *word)
+{
+	const struct synonym *synonym = find_synonym(word);
+
+	return rule_is_keyword(word) ? word : synonym && !synonym->value ? synonym->keyword : NULL;
+}
+
+static bool is_filler(const struct reading *reading, const char *word)
+{
+	const char *next = reading->next < reading->count ? reading->words[reading->next] : "";
+
+	for (size_t i = 0; i < COUNT(fillers); i++)
+		if (!strcmp(fillers[i], word))
+			/* "ip saddr", "th dport" */
+			return !isalpha((unsigned char)*word) || !strcmp(word, "counter") || rule_keyword_of(next);
+	return false;
+}
+
+/* Numbers are no protocols here: "443" alone could be a port. */
+static bool is_protocol(const char *word)
+{
+	__u8 number;
+
+	return isalpha((unsigned char)*word) && !rule_protocol_number(word, &number);
+}
+
+static bool is_port(const char *word)
+{
+	const struct synonym *synonym = find_synonym(word);
+	__u16 number;
+
+	return isdigit((unsigned char)*word) ?
+		       !strpbrk(word, ".:/") :
+		       !rule_is_keyword(word) && !synonym && !is_protocol(word) && !rule_service_port(word, &number);
+}
+
+static bool is_address(const char *word)
+{
+	return strpbrk(word, ".:") != NULL;
+}
+
+/* ---- the phrase ---- */
+
+static int add(struct reading *reading, const char *keyword, const char *value)
+{
+	struct rule_phrase *phrase = reading->phrase;
+
+	if (phrase->count + 2 > RULE_WORDS_MAX)
+		return fail(reading, "'%.80s': too many words for a rule", value ? value : keyword);
+	phrase->words[phrase->count++] = keyword;
+	phrase->words[phrase->count++] = value;
+	return 0;
+}
+
+/* A copy of the first `length` bytes of `text`. NULL: the text is too long for a rule. */
+static char *keep(struct reading *reading, const char *text, size_t length)
+{
+	struct rule_phrase *phrase = reading->phrase;
+	char *copy = phrase->text + phrase->used;
+
+	if (length >= sizeof(phrase->text) - phrase->used) {
+		fail(reading, "'%.40s...': too long for a rule", text);
+		return NULL;
+	}
+	*(char *)mempcpy(copy, text, length) = '\0';
+	phrase->used += length + 1;
+	return copy;
+}
+
+static int add_part(struct reading *reading, const char *keyword, const char *text, size_t length)
+{
+	const char *value = keep(reading, text, length);
+
+	return value ? add(reading, keyword, value) : -EINVAL;
+}
+
+/* An address without a keyword: the source. More of them make a list: "A,B". */
+static int add_source(struct reading *reading, const char *word)
+{
+	struct rule_phrase *phrase = reading->phrase;
+	char *list;
+
+	for (size_t i = 0; i < phrase->count; i += 2) {
+		const char *before = phrase->words[i + 1];
+
+		if (strcmp(phrase->words[i], "src"))
+			continue;
+		if (reading->is_of_file)
+			return fail(reading, "'src %s': src is given twice; write a rule for each", word);
+		list = keep(reading, before, strlen(before));
+		if (!list || !keep(reading, word, strlen(word)))
+			return -EINVAL;
+		list[strlen(before)] = ',';
+		phrase->words[i + 1] = list;
+		return 0;
+	}
+	return add(reading, "src", word);
+}
+
+/* ---- words ---- */
+
+/* nft writes lists as "{ 80, 443 }", in several words. */
+static int add_braced(struct reading *reading, const char *keyword)
+{
+	struct rule_phrase *phrase = reading->phrase;
+	const char *value = phrase->text + phrase->used;
+	bool is_ended = false;
+
+	for (size_t first = reading->next; reading->next < reading->count && !is_ended;) {
+		const char *word = reading->words[reading->next++];
+		const char *start = word + strspn(word, "{,");
+		size_t length = strcspn(start, "}");
+
+		is_ended = start[length] == '}';
+		while (length && start[length - 1] == ',')
+			length--;
+		if (!length)
+			continue;
+		if (phrase->text + phrase->used != value)
+			phrase->text[phrase->used - 1] = ',';
+		if (!keep(reading, start, length))
+			return -EINVAL;
+		if (reading->next - first > RULE_WORDS_MAX)
+			break;
+	}
+	if (phrase->text + phrase->used == value)
+		return fail(reading, "'%s {': no value before the '}'", keyword);
+	return add(reading, keyword, value);
+}
+
+/* `keyword` is not the word itself where that is a synonym. */
+static int add_next(struct reading *reading, const char *keyword)
+{
+	const char *value;
+
+	if (reading->next == reading->count)
+		return add(reading, keyword, NULL);
+	value = reading->words[reading->next];
+	if (*value == '{' && strcmp(keyword, "comment"))
+		return add_braced(reading, keyword);
+	reading->next++;
+	if (!strcmp(keyword, "action")) {
+		const struct synonym *synonym = find_synonym(value);
+
+		return add(reading, keyword, synonym && synonym->value ? synonym->value : value);
+	}
+	/* ufw's "from any" names no address. */
+	if ((!strcmp(keyword, "src") || !strcmp(keyword, "dst")) &&
+	    (!strcmp(value, "any") || !strcmp(value, "anywhere")))
+		return 0;
+	return add(reading, keyword, value);
+}
+
+/* "tcp", "tcp 443", "tcp https" */
+static int add_protocol(struct reading *reading, const char *word)
+{
+	const char *next = reading->next < reading->count ? reading->words[reading->next] : "";
+	__u8 number;
+	int error = add(reading, "proto", word);
+
+	if (error || rule_protocol_number(word, &number) || !rule_has_ports(number) || !is_port(next))
+		return error;
+	reading->next++;
+	return add(reading, "dport", next);
+}
+
+/* "tcp:443", "tcp/443" and "443/tcp". Returns whether `word`, of `length` bytes, is one of these. */
+static bool split_port(const char *word, size_t length, const char **protocol, size_t *protocol_length,
+		       const char **port, size_t *port_length)
+{
+	const size_t first = strcspn(word, ":/");
+	char name[16];
+
+	if (first + 1 >= length)
+		return false;
+	*port = isdigit((unsigned char)*word) ? word : word + first + 1;
+	*port_length = *port == word ? first : length - first - 1;
+	*protocol = *port == word ? word + first + 1 : word;
+	*protocol_length = length - 1 - *port_length;
+	if (*port == word && (word[first] != '/' || memchr(word, '.', first)))
+		return false;
+	if (*protocol_length >= sizeof(name) || memchr(*port, ':', *port_length))
+		return false;
+	*(char *)mempcpy(name, *protocol, *protocol_length) = '\0';
+	return is_protocol(name);
+}
+
+/* Returns 1 if the text is no port. */
+static int add_port(struct reading *reading, const char *text, size_t length)
+{
+	const char *protocol, *port;
+	size_t protocol_length, port_length;
+	int error;
+
+	if (!split_port(text, length, &protocol, &protocol_length, &port, &port_length))
+		return 1;
+	error = add_part(reading, "proto", protocol, protocol_length);
+	return error ? error : add_part(reading, "dport", port, port_length);
+}
+
+/* ipset writes "192.0.2.1,tcp:443,198.51.100.7" for source, port and destination; "A,B" are two sources. */
+static int add_element(struct reading *reading, const char *word)
+{
+	bool has_port = false;
+	int error = 0;
+
+	if (reading->is_of_file)
+		return fail(reading,
+			    "'%.80s': write a rule on each line, or name the columns in the first line: src,dport,...",
+			    word);
+	for (const char *part = word; !error && *part; part += *part == ',') {
+		const size_t length = strcspn(part, ","), digits = strspn(part, "0123456789-");
+
+		if (digits == length) {
+			error = add(reading, "proto", "tcp");
+			if (!error)
+				error = add_part(reading, "dport", part, length);
+			has_port = true;
+		} else {
+			error = add_port(reading, part, length);
+			has_port |= !error;
+		}
+		if (error > 0) {
+			const char *address = keep(reading, part, length);
+
+			error = !address ? -EINVAL :
+				has_port ? add(reading, "dst", address) :
+					   add_source(reading, address);
+		}
+		part += length;
+	}
+	return error;
+}
+
+static int say_unknown(struct reading *reading, const char *word)
+{
+	struct suggest suggest = suggest_for(word);
+	const char *known, *ignored;
+	__s64 time_ms;
+	char text[SUGGEST_TEXT_BYTES];
+
+	for (size_t i = 0; i < COUNT(strangers); i++)
+		if (!strcasecmp(strangers[i].word, word))
+			return fail(reading, "'%s' %s", word, strangers[i].advice);
+	/* "add blacklist 192.0.2.1", "add rule inet filter input ip saddr 192.0.2.1" */
+	if (isalpha((unsigned char)*word) && !reading->phrase->count && reading->next < reading->count)
+		return fail(reading,
+			    "'%.80s' is not a word of a rule; leave out names of sets, tables and chains: add ADDRESS, or "
+			    "add tcp dport 443",
+			    word);
+	if (isdigit((unsigned char)*word) && word[strspn(word, "0123456789")] && !rule_time_parse(word, &time_ms))
+		return fail(reading, "'%.80s' is not a word of a rule; a time is written: timeout %.20s", word, word);
+	if (isdigit((unsigned char)*word))
+		return fail(reading,
+			    "'%.80s' is not a word of a rule; a port is dport %.20s, an address is written like 192.0.2.1",
+			    word, word);
+	if (!strncasecmp(word, "AS", 2) && word[2] && !word[2 + strspn(word + 2, "0123456789")])
+		return fail(reading,
+			    "'%.80s' is the number of a network operator, which is not looked up; import a list of its "
+			    "prefixes",
+			    word);
+	for (size_t i = 0; (known = rule_word(i, &ignored)); i++)
+		suggest_offer(&suggest, known);
+	return fail(reading,
+		    "'%.80s' is not a word of a rule: proto, src, sport, dst, dport, type, code, action, "
+		    "timeout, comment%s",
+		    word, suggest_text(&suggest, NULL, text));
+}
+
+static int read_word(struct reading *reading, const char *word)
+{
+	const struct synonym *synonym;
+	const char *equals = strchr(word, '=');
+	int error;
+
+	/* The fast way for lists of prefixes. */
+	if (isdigit((unsigned char)*word) && is_address(word) && !strpbrk(word, ",="))
+		return add_source(reading, word);
+	synonym = find_synonym(word);
+	if (!strcasecmp(word, "port") && reading->port)
+		return add_next(reading, reading->port);
+	if (synonym && !strcasecmp(word, "from"))
+		reading->port = "sport";
+	if (synonym && !strcasecmp(word, "to"))
+		reading->port = "dport";
+	if (synonym)
+		return synonym->value ? add(reading, synonym->keyword, synonym->value) :
+					add_next(reading, synonym->keyword);
+	if (is_filler(reading, word))
+		return 0;
+	if (is_protocol(word))
+		return add_protocol(reading, word);
+	if (equals) {
+		const char *name = keep(reading, word, equals - word);
+		const char *keyword = name ? rule_keyword_of(name) : NULL;
+
+		if (keyword)
+			return add(reading, keyword, equals + 1);
+	}
+	if (strchr(word, ',') && is_address(word))
+		return add_element(reading, word);
+	error = add_port(reading, word, strlen(word));
+	if (error <= 0)
+		return error;
+	return is_address(word) ? add_source(reading, word) : say_unknown(reading, word);
+}
+
+int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,
+		     struct reason *reason)
+{
+	struct reading reading = {
+		.phrase = phrase, .words = words, .count = count, .is_of_file = is_of_file, .reason = reason
+	};
+	int error = 0;
+
+	phrase->count = phrase->used = 0;
+	while (!error && reading.next < count) {
+		const char *word = words[reading.next++];
+
+		error = rule_is_keyword(word) ? add_next(&reading, word) : read_word(&reading, word);
+	}
+	return error;
+}
