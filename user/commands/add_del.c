@@ -224,7 +224,7 @@ static enum command_status change_rules(const struct invocation *invocation, con
 		if (make == add)
 			note_compact(&session, rules->rule);
 		note_lists(outcome.last.lists);
-	} else if (make == del && outcome.refused == rules->count) {
+	} else if (make == del && !list && outcome.refused == rules->count) {
 		advise_network(&session, rules->rule, advice);
 	}
 	json_decref(outcome.last.lists);
