@@ -110,7 +110,7 @@ test_manage_finds_a_replacement_that_says_nothing_changed() {
 	cat >"$STATE/silent" <<-END
 		#!/bin/sh
 		$TOOL "\$@" >"$STATE/said" || exit
-		sed 's/^\(added\|removed\): .*/\1: 0/' "$STATE/said"
+		sed "s/^added [0-9]*/added 0/" "$STATE/said"
 	END
 	chmod +x "$STATE/silent"
 	run env TOOL="$STATE/silent" LISTS=/nonexistent SIZES=2000 BESIDE=1000 SINGLES=5 CHANGES=1000 LOADED=4000 BENCH_QUICK=once \
