@@ -29,7 +29,8 @@ const struct command command_publish = {
 	.name = "publish",
 	.group = COMMAND_FLEET,
 	.usage = "add|del|batch|import|release|abort|resend|panic [RULE|FILE|LIST|on|off] --list NAME [--replace] "
-		 "[--stage] [--timeout TIME] [--wait PERCENT] [--format FORMAT] [--strict] [--force] [--config FILE]",
+		 "[--stage] [--timeout TIME] [--wait PERCENT] [--format text|ipset|nft|spamhaus|csv] "
+		 "[--strict] [--force] [--config FILE]",
 	.summary = "change a list of a fleet: all its hosts follow",
 	.help = "Every host of the fleet applies the change, within a second as a rule. The change\n"
 		"is on disk here before it is sent, and stays there until the broker's replicas\n"
