@@ -19,6 +19,12 @@ class Step:
         self.begins_undo, self.undo_s = False, None
 
 
+def count_of(out, name):
+    """A count in the one line that import prints: "added 2, updated 0, ..."."""
+    found = re.search(r"\b%s (\d+)\b" % re.escape(name), out)
+    return found and found.group(1)
+
+
 def field(out, name):
     found = re.search(r"^%s: +(.*)$" % re.escape(name), out, re.M)
     return found and found.group(1)

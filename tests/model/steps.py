@@ -5,7 +5,7 @@ import re
 
 import lists
 import rules
-from step import Step, Wrong, field
+from step import Step, Wrong, count_of, field
 from frames import draw as draw_flow
 from model import HAND, POLICIES
 
@@ -116,9 +116,9 @@ def importing(course, begins=None):
             return "expected %d bad lines" % bad
         if bad and is_strict:
             return None
-        if seen.status == 2 and field(seen.out, "added") is None:  # bad lines, and needs --force too
+        if seen.status == 2 and count_of(seen.out, "added") is None:  # bad lines, and needs --force too
             return None if re.search("--force|--format", seen.err) and not forced else "the error"
-        counts = [int(field(seen.out, name)) for name in ("added", "updated", "kept")]
+        counts = [int(count_of(seen.out, name)) for name in ("added", "updated", "kept")]
         if sum(counts) != len({line[0] for line in lines}):
             return "counts of %d rules" % len(lines)
         return None

@@ -31,7 +31,7 @@ watchdog_has_ended() {
 test_confirmed_load_stays() {
 	block
 	assert_status 0 xc load vrx --confirm 90s
-	assert_output 'confirm within seconds: +90'
+	assert_output 'confirm within s: +90'
 	assert_error "^note: this is undone at [0-9:]{8} unless you type before: xdp-cuckoo --state $STATE/store confirm\$"
 	watchdog
 	assert_status 0 xc status --verbose
@@ -168,7 +168,7 @@ test_another_interface() {
 	expect drop
 	assert_status 0 xc load vrx2 --confirm 90s
 	assert_status 0 xc confirm
-	assert_notes "'vrx' runs the filter 'default' already" xc load vrx vrx2 --confirm 90s
+	assert_fails 2 "'vrx' runs the filter 'default' already" xc load vrx vrx2 --confirm 90s
 	assert_shows 'effect: +filters$' xc status
 }
 

@@ -237,7 +237,7 @@ test_cut_store() {
 	cp "$STATE/store/default/data.mdb" "$STATE/sound"
 	pages=$(($(stat -c %s "$STATE/sound") / 4096))
 	for bytes in 1 100 4096 8192 12288 65536 $((pages * 2048 / 4096 * 4096)); do
-		for command in list 'add 192.0.2.77' check 'import /dev/null' expire; do
+		for command in list 'add 192.0.2.77' check 'import /dev/null --force' expire; do
 			case_begin "$command with $bytes bytes left"
 			damage "$bytes"
 			# shellcheck disable=SC2086 # words

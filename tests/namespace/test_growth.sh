@@ -120,7 +120,7 @@ assert_rules_counted() {
 
 # assert_slots SLOTS [TARGETS]: of every table that runs.
 assert_slots() {
-	assert_shows 'equal to the store' xc status
+	assert_shows 'equal to the store' xc status --verbose
 	assert_equal "$1" "$(awk '$1 == "slots:" { print $2 }' "$STATE/out" | sort -u)" "slots"
 }
 
@@ -415,7 +415,7 @@ test_kill_9_during_resize() {
 		for interface in vrx vrx2; do
 			in_rx ip link show dev "$interface" | grep -q 'prog/xdp' || fail "no program on $interface"
 		done
-		assert_shows 'equal to the store' xc status
+		assert_shows 'equal to the store' xc status --verbose
 	done
 	assert_status 0 xc check
 	stop_traffic

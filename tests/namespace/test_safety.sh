@@ -429,7 +429,7 @@ test_wrong_usage() {
 	done <<-'END'
 		2|'maybe': must be on or off|monitor-only maybe
 		2|too few words|monitor-only
-		2|'now': must be off, or nothing|panic now
+		2|'now': must be on or off|panic now
 		2|too many words|panic off off
 		2|does not take the option|panic --force
 		2|'nosuch': no such outcome|policy nosuch drop

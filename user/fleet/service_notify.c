@@ -12,7 +12,7 @@
 
 void service_notify(const char *format, ...)
 {
-	const char *path = getenv("NOTIFY_SOCKET");
+	const char *path = secure_getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	char text[1024];
 	va_list arguments;

@@ -290,7 +290,7 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 		metrics_family(metrics, "xdp_cuckoo_list_import_timestamp_seconds", METRIC_GAUGE,
 			       "When a named list was last imported: seconds since 1970."),
 		metrics_family(metrics, "xdp_cuckoo_list_matched_packets", METRIC_GAUGE,
-			       "Packets that the present rules of a list matched. Only with at most 500000 rules."),
+			       "Packets that rules of a list matched; with at most 500000 rules."),
 		metrics_family(metrics, "xdp_cuckoo_list_matched_bytes", METRIC_GAUGE, "Bytes of these packets."),
 	};
 
