@@ -10,7 +10,7 @@ from rules import BITS, NAMES, PORTS, address, canonical, prefix, rule, spell, s
 
 FORMATS = ("text", "csv", "ipset", "nft", "spamhaus")
 COMMENTS = ("", "", "", "a", "two words", "with, comma; and #", "\u00fc\u4e2d", "x" * 100)
-BAD = ("nonsense", "192.0.2.1/24", "src 300.1.1.1", "192.0.2.1 192.0.2.2", "proto tcp type 8", "dport 65536 proto udp",
+BAD = ("nonsense", "192.0.2.1/24/3", "src 300.1.1.1", "sport 1 sport 2 proto tcp", "proto tcp type 8", "dport 65536 proto udp",
        "src 192.0.2.1 dst 2001:db8::1", "192.0.2.7 timeout 0", "proto gre sport 1", "sport", "192.0.2.9-192.0.2.1",
        "proto icmp type 256", "proto icmp src 2001:db8::1", "192.0.2.4 action reject", "proto 255", "192.0.2.4/33")
 
@@ -79,7 +79,7 @@ def csv(rng, universe, few):
         lines.append((one, timeout, comment))
         rows.append(",".join(quoted(rng, cells[column]) for column in columns))
     bad = rng.choice((0, 0, 0, 1))
-    rows += [",".join({"src": "192.0.2.1/24"}.get(column, "") for column in columns)] * bad
+    rows += [",".join({"src": "192.0.2.1/24/3"}.get(column, "") for column in columns)] * bad
     rng.shuffle(rows)
     return "\n".join([",".join(columns)] + rows) + "\n", lines, bad
 
