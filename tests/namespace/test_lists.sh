@@ -274,7 +274,7 @@ test_replace_by_random_lists() {
 		} >"$STATE/new"
 		rules_of "$STATE/new" >"$STATE/expected"
 		assert_status 0 xc import "$STATE/new" --replace --dry-run
-		foretold=$(sed -n 's/^\(.*\)added \(.*\); .*/added \2/p' "$STATE/out")
+		foretold=$(sed -n 's/^dry run: \(added .*\)/\1/p' "$STATE/out")
 		assert_status 0 xc import "$STATE/new" --replace
 		assert_equal "$foretold" "$(sed -n 's/^\(added .*\); .*/\1/p' "$STATE/out")" "what --dry-run said, and what was done"
 		xc list | sort >"$STATE/listed"
