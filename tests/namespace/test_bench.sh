@@ -245,7 +245,8 @@ test_a_filter_that_nobody_has_set_up() {
 
 # --- what it refuses
 
-# bench does not measure a damaged filter: one whose rules match nothing, and one whose rules match other packets.
+# bench does not measure a damaged filter: one whose rules match nothing, and one whose rules match other packets. A
+# flow drawn at random may match a rule that the table then lacks: bench says that first.
 test_a_filter_that_decides_otherwise() {
 	xc load vrx --capacity 5000 >/dev/null
 	# bench draws no packets for the other rules.
@@ -253,7 +254,7 @@ test_a_filter_that_decides_otherwise() {
 	for damage in bucket tag end hints; do
 		case_begin "$damage"
 		in_rx "$HELPERS/corrupt" "$damage" >/dev/null || fail "not damaged"
-		refuses 3 'and the rules disagree about [1-9][0-9]* of 262144 packets \(ipv[46] hit;' \
+		refuses 3 '(and the rules disagree about [1-9][0-9]* of 262144 packets \(ipv[46] hit;|table lacks rules)' \
 			bench --seconds "$BENCH_S"
 		xc check >/dev/null 2>&1 || :
 		assert_status 0 xc check
@@ -265,7 +266,7 @@ test_a_filter_that_decides_otherwise() {
 test_a_compact_filter_that_decides_otherwise() {
 	load_rules --compact --fingerprint 8 --capacity 1900
 	in_rx "$HELPERS/corrupt" hints >/dev/null || fail "not damaged"
-	refuses 3 'and the rules disagree about [1-9][0-9]* of 262144 packets' bench --seconds "$BENCH_S"
+	refuses 3 '(and the rules disagree about [1-9][0-9]* of 262144 packets|table lacks rules)' bench --seconds "$BENCH_S"
 }
 
 # with_memory KIB: runs bench as if only this much memory were available.
