@@ -479,11 +479,19 @@ test_access_is_limited() {
 	case_begin "a host cannot publish"
 	assert_status 3 publish add 192.0.2.2 --list bad
 	assert_error 'NOPERM'
-	case_begin "the process that talks to the broker has no capabilities"
+	case_begin "the process that talks to the broker has no privileges"
 	read -r reader <"/proc/$FOLLOW_PID/task/$FOLLOW_PID/children" || :
-	assert_equal 0000000000000000 "$(sed -n 's/^CapEff:\t//p' "/proc/${reader% }/status")" "capabilities"
+	assert_equal 0000000000000000 "$(sed -n 's/^CapPrm:\t//p' "/proc/${reader% }/status")" "capabilities"
+	assert_equal '65534	65534	65534	65534' "$(sed -n 's/^Uid:\t//p' "/proc/${reader% }/status")" "user"
 	grep -q hiredis "/proc/${reader% }/maps" || fail "the reader does not use hiredis"
 	! grep -Eq 'hiredis|libssl' "/proc/$FOLLOW_PID/maps" || fail "the applier has loaded libraries of the network"
+	case_begin "a new password"
+	redis ACL SETUSER h1 resetpass '>second' >/dev/null
+	redis CLIENT KILL USER h1 >/dev/null
+	wait_for "the refusal" followed "refuses the user 'h1': wrong password"
+	echo second >"$STATE/password"
+	: >"$STATE/follow.log"
+	wait_for "the follower to take the new password" followed 'follows the fleet'
 	case_begin "a wrong password"
 	follow_kill
 	echo wrong >"$STATE/password"

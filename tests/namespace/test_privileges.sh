@@ -300,6 +300,9 @@ set_of() {
 		dac_override) set_of_bit=1 ;;
 		dac_read_search) set_of_bit=2 ;;
 		fowner) set_of_bit=3 ;;
+		kill) set_of_bit=5 ;;
+		setgid) set_of_bit=6 ;;
+		setuid) set_of_bit=7 ;;
 		net_admin) set_of_bit=12 ;;
 		sys_ptrace) set_of_bit=19 ;;
 		sys_admin) set_of_bit=21 ;;
@@ -379,7 +382,7 @@ test_root_keeps_what_the_command_needs() {
 	printf '%s\n' '[fleet]' 'broker = /nonexistent' 'lists = bad' >"$STATE/fleet"
 	MAY_FAIL=3 keeps 'dac_read_search' fleet status --config "$STATE/fleet"
 	MAY_FAIL=3 keeps 'dac_read_search' publish add 192.0.2.1 --list bad --config "$STATE/fleet"
-	keeps_running "$store" 'cannot connect' follow --config "$STATE/fleet"
+	keeps_running "$store setuid setgid kill" 'cannot connect' follow --config "$STATE/fleet"
 	keeps "$guarded" del 192.0.2.9
 	keeps "$guarded" flush
 	keeps "$kernel" panic

@@ -43,7 +43,7 @@ static inline void test_broker_start(struct test_broker *broker)
 	}
 	for (int i = 0; i < 300 && error; i++) {
 		usleep(20000);
-		error = broker_open(&connection, &broker->options, BROKER_WRITE, 1000, &reason);
+		error = broker_open(&connection, &broker->options, NULL, BROKER_WRITE, 1000, &reason);
 		broker_close(&connection);
 	}
 	if (error)
@@ -101,7 +101,7 @@ static inline void test_broker_init(struct test_broker *broker, unsigned int log
 	char id[FLEET_ID_BYTES];
 	struct reason reason;
 
-	if (broker_open(&connection, &broker->options, BROKER_WRITE, 1000, &reason) ||
+	if (broker_open(&connection, &broker->options, NULL, BROKER_WRITE, 1000, &reason) ||
 	    functions_load(&connection, "f", log_entries, id, &reason))
 		fail_msg("%s", reason.text);
 	broker_close(&connection);

@@ -2,7 +2,6 @@
 #include "base/privileges.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
@@ -20,6 +19,9 @@ static const struct {
 	{ PRIVILEGE_WRITE, CAP_FOWNER },
 	{ PRIVILEGE_WRITE, CAP_CHOWN },
 	{ PRIVILEGE_SSH, CAP_SYS_PTRACE },
+	{ PRIVILEGE_CHILD, CAP_SETUID },
+	{ PRIVILEGE_CHILD, CAP_SETGID },
+	{ PRIVILEGE_CHILD, CAP_KILL },
 };
 
 static bool is_kept(cap_value_t capability, unsigned int needs)
@@ -33,6 +35,17 @@ static bool is_kept(cap_value_t capability, unsigned int needs)
 int privileges_gain_none(void)
 {
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+bool privileges_can_change_user(void)
+{
+	cap_flag_value_t may_set_user = CAP_CLEAR;
+	cap_t capabilities = cap_get_proc();
+
+	if (capabilities)
+		cap_get_flag(capabilities, CAP_SETUID, CAP_EFFECTIVE, &may_set_user);
+	cap_free(capabilities);
+	return may_set_user == CAP_SET;
 }
 
 int privileges_keep(unsigned int needs)

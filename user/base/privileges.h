@@ -3,7 +3,7 @@
 #ifndef XDP_CUCKOO_PRIVILEGES_H
 #define XDP_CUCKOO_PRIVILEGES_H
 
-#include "base/error_reason.h"
+#include <stdbool.h>
 
 /* What a command needs capabilities for, as bits. */
 enum privilege {
@@ -16,10 +16,14 @@ enum privilege {
 	PRIVILEGE_WRITE = 1 << 2, /* to write files in another user's directory without changing their owner */
 	PRIVILEGE_SSH = 1 << 3,   /* to read the environment of sudo's parent */
 	PRIVILEGE_LOOK = 1 << 4,  /* to read running filters */
+	PRIVILEGE_CHILD = 1 << 5, /* to start and to end a process of the user nobody: see unprivileged.h */
 };
 
 /* No program that this process runs can gain privileges, even if it is setuid. 0 or -errno. */
 int privileges_gain_none(void);
+
+/* Whether this process may run as another user. */
+bool privileges_can_change_user(void);
 
 /* Keeps only the capabilities for `needs`, in every set; in the bounding set if CAP_SETPCAP allows it. 0 or -errno. */
 int privileges_keep(unsigned int needs);

@@ -86,7 +86,7 @@ enum command_status fleet_config_connect(const struct invocation *invocation, en
 	status = fleet_config_open(invocation, config);
 	if (status != STATUS_DONE)
 		return status;
-	error = broker_open(broker, &(*config)->fleet, use, CONNECTION_TIMEOUT_MS, &reason);
+	error = broker_open(broker, &(*config)->fleet, NULL, use, CONNECTION_TIMEOUT_MS, &reason);
 	return error ? fleet_failed(error, &reason) : STATUS_DONE;
 }
 

@@ -31,7 +31,7 @@ const struct command command_follow = {
 		"  xdp-cuckoo follow --once --accept\n",
 	.options = OPTION_FOLLOW | OPTION_CONFIG,
 	.max = 0,
-	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
 	.run = run_follow,
 };
 

@@ -466,7 +466,7 @@ static enum command_status publish_panic(struct publishing *publishing)
 
 	if (strcmp(word, "on") && strcmp(word, "off"))
 		return command_say_choices("publish panic", word, "on|off");
-	error = broker_open(&broker, &publishing->config->fleet, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
+	error = broker_open(&broker, &publishing->config->fleet, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, &reason);
 	if (!error)
 		error = functions_panic(&broker, invocation->name, !strcmp(word, "on"), &reason);
 	broker_close(&broker);

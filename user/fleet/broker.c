@@ -9,52 +9,85 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PASSWORD_BYTES 512
+#define SECRET_BYTES (4 << 20) /* all certificates of a system are 300 KB */
 
-/* ---- logging in ---- */
+/* ---- secrets ---- */
 
-/* Reads the first line of the file. The file must be readable for its owner only. */
-static int read_password(const char *path, char password[PASSWORD_BYTES], struct reason *reason)
+/* Reads a file of at most SECRET_BYTES. */
+static int read_secret(const char *what, const char *path, bool must_be_private, char **text, struct reason *reason)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat status;
-	ssize_t count;
-
-	if (fd < 0)
-		return reason_set(reason, -errno, "password-file = '%s': %s", path, strerror(errno));
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_mode & (S_IWGRP | S_IRWXO)) {
-		close(fd);
-		return reason_set(reason, -EACCES,
-				  "password-file = '%s': others can read or change it; chmod o-rwx,g-w it", path);
-	}
-	count = read(fd, password, PASSWORD_BYTES - 1);
-	close(fd);
-	password[count > 0 ? count : 0] = '\0';
-	password[strcspn(password, "\r\n")] = '\0';
-	if (!*password)
-		return reason_set(reason, -EINVAL, "password-file = '%s': its first line is empty", path);
-	return 0;
-}
-
-static int log_in(struct connection *connection, const struct fleet_options *options, struct reason *reason)
-{
-	char password[PASSWORD_BYTES];
-	redisReply *reply;
+	ssize_t count = -1;
 	int error;
 
-	if (!options->password_file)
-		return 0;
-	error = read_password(options->password_file, password, reason);
+	if (fd < 0)
+		return reason_set(reason, -errno, "%s = '%s': %s", what, path, strerror(errno));
+	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size > SECRET_BYTES) {
+		error = reason_set(reason, -EINVAL, "%s = '%s': no file of at most %d bytes", what, path, SECRET_BYTES);
+	} else if (must_be_private && status.st_mode & (S_IWGRP | S_IRWXO)) {
+		error = reason_set(reason, -EACCES, "%s = '%s': others can read or change it; chmod o-rwx,g-w it", what,
+				   path);
+	} else {
+		*text = calloc(1, status.st_size + 1);
+		count = *text ? read(fd, *text, status.st_size) : -1;
+		error = !*text    ? reason_set(reason, -ENOMEM, "not enough memory") :
+			count < 0 ? reason_set(reason, -errno, "%s = '%s': %s", what, path, strerror(errno)) :
+				    0;
+	}
+	close(fd);
+	return error;
+}
+
+int broker_secrets_read(struct broker_secrets *secrets, const struct fleet_options *options, struct reason *reason)
+{
+	int error = 0;
+
+	*secrets = (struct broker_secrets){};
+	if (options->ca)
+		error = read_secret("ca", options->ca, false, &secrets->certificates, reason);
+	if (!error && options->password_file)
+		error = read_secret("password-file", options->password_file, true, &secrets->password, reason);
+	if (!error && secrets->password) {
+		secrets->password[strcspn(secrets->password, "\r\n")] = '\0';
+		if (!*secrets->password)
+			error = reason_set(reason, -EINVAL, "password-file = '%s': its first line is empty",
+					   options->password_file);
+	}
 	if (error)
-		return error;
-	error = connection_ask(connection, &reply, reason, "AUTH", options->user ? options->user : "default", password,
-			       NULL);
-	explicit_bzero(password, sizeof(password));
+		broker_secrets_forget(secrets);
+	return error;
+}
+
+void broker_secrets_forget(struct broker_secrets *secrets)
+{
+	if (secrets->password)
+		explicit_bzero(secrets->password, strlen(secrets->password));
+	free(secrets->password);
+	free(secrets->certificates);
+	*secrets = (struct broker_secrets){};
+}
+
+static bool is_equal(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+bool broker_secrets_equal(const struct broker_secrets *a, const struct broker_secrets *b)
+{
+	return is_equal(a->password, b->password) && is_equal(a->certificates, b->certificates);
+}
+
+static int log_in(struct connection *connection, const char *user, const char *password, struct reason *reason)
+{
+	redisReply *reply;
+	int error = connection_ask(connection, &reply, reason, "AUTH", user, password, NULL);
+
 	codec_free(reply);
 	if (error == -EREMOTEIO)
 		return reason_set(reason, -EACCES,
 				  "the broker at %s refuses the user '%s': wrong password, or no such user",
-				  connection->where, options->user ? options->user : "default");
+				  connection->where, user);
 	return error;
 }
 
@@ -98,14 +131,14 @@ static int check_role(struct broker *broker, enum broker_use use, char master[CO
 	return error;
 }
 
-static int try(struct broker *broker, const char *where, const struct fleet_options *options, enum broker_use use,
-	       int timeout_ms, char master[CONNECTION_WHERE_BYTES], struct reason *reason)
+static int try(struct broker *broker, const char *where, const char *user, const struct broker_secrets *secrets,
+	       enum broker_use use, int timeout_ms, char master[CONNECTION_WHERE_BYTES], struct reason *reason)
 {
-	int error = connection_open(&broker->connection, where, options->ca, timeout_ms, reason);
+	int error = connection_open(&broker->connection, where, secrets->certificates, timeout_ms, reason);
 
 	broker->is_master = false;
-	if (!error)
-		error = log_in(&broker->connection, options, reason);
+	if (!error && secrets->password)
+		error = log_in(&broker->connection, user ? user : "default", secrets->password, reason);
 	if (!error)
 		error = check_role(broker, use, master, reason);
 	if (!error)
@@ -115,20 +148,17 @@ static int try(struct broker *broker, const char *where, const struct fleet_opti
 	return error;
 }
 
-int broker_open(struct broker *broker, const struct fleet_options *options, enum broker_use use, int timeout_ms,
-		struct reason *reason)
+static int try_all(struct broker *broker, const struct fleet_options *options, const struct broker_secrets *secrets,
+		   enum broker_use use, int timeout_ms, struct reason *reason)
 {
 	const size_t first = use == BROKER_READ ? fleet_random_below(options->brokers_count) : 0;
 	char master[CONNECTION_WHERE_BYTES] = "";
 	struct reason of_replica;
 	int error = -EINVAL, without_master = 0;
 
-	*broker = (struct broker){ .connection = { .fd = -1 } };
-	if (!options->brokers_count)
-		return reason_set(reason, -EINVAL, "[fleet] names no broker; write broker = HOST");
 	for (size_t i = 0; i < options->brokers_count; i++) {
-		error = try(broker, options->brokers[(first + i) % options->brokers_count], options, use, timeout_ms,
-			    master, reason);
+		error = try(broker, options->brokers[(first + i) % options->brokers_count], options->user, secrets, use,
+			    timeout_ms, master, reason);
 		if (!error)
 			return 0;
 		if (error == -EROFS || error == -ENOTCONN) {
@@ -140,12 +170,29 @@ int broker_open(struct broker *broker, const struct fleet_options *options, enum
 	if (*master) {
 		char ignored[CONNECTION_WHERE_BYTES];
 
-		if (!try(broker, master, options, use, timeout_ms, ignored, reason))
+		if (!try(broker, master, options->user, secrets, use, timeout_ms, ignored, reason))
 			return 0;
 	}
 	if (without_master)
 		*reason = of_replica;
 	return without_master ? without_master : error;
+}
+
+int broker_open(struct broker *broker, const struct fleet_options *options, const struct broker_secrets *secrets,
+		enum broker_use use, int timeout_ms, struct reason *reason)
+{
+	struct broker_secrets own = {};
+	int error = 0;
+
+	*broker = (struct broker){ .connection = { .fd = -1 } };
+	if (!options->brokers_count)
+		return reason_set(reason, -EINVAL, "[fleet] names no broker; write broker = HOST");
+	if (!secrets)
+		error = broker_secrets_read(&own, options, reason);
+	if (!error)
+		error = try_all(broker, options, secrets ? secrets : &own, use, timeout_ms, reason);
+	broker_secrets_forget(&own);
+	return error;
 }
 
 void broker_close(struct broker *broker)

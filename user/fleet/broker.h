@@ -13,13 +13,24 @@ struct broker {
 	__s64 offset_ms; /* the broker's wall clock, minus fleet_now_ms() */
 };
 
+/* What the files hold that the options name. */
+struct broker_secrets {
+	char *password;     /* NULL: no authentication */
+	char *certificates; /* PEM; NULL: no TLS */
+};
+
+/* 0; -EACCES: others can read the password; other -errno. broker_secrets_forget() accepts a zeroed struct. */
+int broker_secrets_read(struct broker_secrets *secrets, const struct fleet_options *options, struct reason *reason);
+void broker_secrets_forget(struct broker_secrets *secrets);
+bool broker_secrets_equal(const struct broker_secrets *a, const struct broker_secrets *b);
+
 /*
- * Connects to a broker. BROKER_WRITE needs the master, which a replica names; BROKER_READ takes any that is in touch
+ * Connects to a broker. `secrets` NULL: those that the files hold now. BROKER_WRITE needs the master, which a replica names; BROKER_READ takes any that is in touch
  * with its master, in random order. -EACCES: the password is wrong; -EROFS: there is no master; other -errno: the
  * reason is that of the last broker tried. broker_close() accepts a struct whose connection.fd is -1.
  */
-int broker_open(struct broker *broker, const struct fleet_options *options, enum broker_use use, int timeout_ms,
-		struct reason *reason);
+int broker_open(struct broker *broker, const struct fleet_options *options, const struct broker_secrets *secrets,
+		enum broker_use use, int timeout_ms, struct reason *reason);
 void broker_close(struct broker *broker);
 
 /* Measures offset_ms. Within half of the time that an answer takes. */

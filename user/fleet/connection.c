@@ -141,7 +141,7 @@ static int shake_hands(struct connection *connection, __s64 deadline_ms, struct 
 	return error ? reason_set(reason, error, "the broker at %s: %s", connection->where, why.text) : 0;
 }
 
-int connection_open(struct connection *connection, const char *where, const char *ca, int timeout_ms,
+int connection_open(struct connection *connection, const char *where, const char *certificates, int timeout_ms,
 		    struct reason *reason)
 {
 	const __s64 deadline_ms = fleet_now_ms() + timeout_ms;
@@ -161,9 +161,9 @@ int connection_open(struct connection *connection, const char *where, const char
 		return error;
 	}
 	error = codec_open(&connection->codec, reason);
-	if (!error && ca)
-		error = tls_open(connection->fd, host, ca, &connection->tls, reason);
-	if (!error && ca)
+	if (!error && certificates)
+		error = tls_open(connection->fd, host, certificates, &connection->tls, reason);
+	if (!error && certificates)
 		error = shake_hands(connection, deadline_ms, reason);
 	if (error)
 		connection_close(connection);

@@ -24,10 +24,10 @@ struct connection {
 };
 
 /*
- * Connects to `where`: HOST, HOST:PORT, [IPv6]:PORT, or the path of a socket; with TLS if `ca` is not NULL. 0; -EINVAL:
- * `where` is no such thing; other -errno. connection_close() accepts a struct whose fd is -1.
+ * Connects to `where`: HOST, HOST:PORT, [IPv6]:PORT, or the path of a socket; with TLS if `certificates` (PEM) is
+ * not NULL. 0; -EINVAL: `where` is no such thing; other -errno. connection_close() accepts a struct whose fd is -1.
  */
-int connection_open(struct connection *connection, const char *where, const char *ca, int timeout_ms,
+int connection_open(struct connection *connection, const char *where, const char *certificates, int timeout_ms,
 		    struct reason *reason);
 void connection_close(struct connection *connection);
 

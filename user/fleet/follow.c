@@ -5,17 +5,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/privileges.h"
+#include "base/unprivileged.h"
 #include "base/version.h"
 #include "filter/panic.h"
 #include "fleet/apply.h"
@@ -35,8 +31,8 @@ struct following {
 	enum follow_state states[FOLLOW_LISTS_MAX];
 	struct fleet_position last[FOLLOW_LISTS_MAX]; /* of the broker */
 	bool has_last[FOLLOW_LISTS_MAX];
-	pid_t reader;
-	int fd; /* to the reader */
+	struct broker_secrets secrets;
+	struct unprivileged reader;
 	char text[FOLLOW_BYTES_MAX + 1];
 	char said[REASON_BYTES]; /* the last note, which is not repeated */
 	bool is_stopped;         /* the broker must not be followed */
@@ -58,11 +54,13 @@ static void say(struct following *following, const char *text)
 
 /* ---- the reader ---- */
 
+static void run_reader(const void *start, int fd)
+{
+	log_reader_run(start, fd);
+}
+
 static int start_reader(struct following *following, struct reason *reason)
 {
-	const pid_t parent = getpid();
-	int fds[2];
-
 	for (size_t i = 0; i < following->apply.count; i++) {
 		struct log_reader_list *list = &following->start.lists[i];
 
@@ -70,38 +68,21 @@ static int start_reader(struct following *following, struct reason *reason)
 		list->at = following->apply.lists[i].at;
 		list->is_incomplete = following->apply.lists[i].refused_count > following->apply.lists[i].refused_kept;
 	}
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
-		return reason_set(reason, -errno, "cannot start the reader: %s", strerror(errno));
-	following->reader = fork();
-	if (following->reader < 0) {
-		close(fds[0]);
-		close(fds[1]);
-		return reason_set(reason, -errno, "cannot start the reader: %s", strerror(errno));
-	}
-	if (!following->reader) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		prctl(PR_SET_DUMPABLE, 0);
-		close(fds[0]);
-		if (getppid() == parent && !privileges_keep(0))
-			log_reader_run(&following->start, fds[1]);
-		_exit(0);
-	}
-	close(fds[1]);
-	following->fd = fds[0];
 	following->heard_ms = fleet_now_ms();
-	return 0;
+	return unprivileged_start(&following->reader, run_reader, &following->start, reason);
 }
 
-static void stop_reader(struct following *following)
+/* The reader cannot read files of root. A password may have been changed at the broker and then in its file. */
+static void renew_secrets(struct following *following)
 {
-	if (following->fd >= 0)
-		close(following->fd);
-	if (following->reader > 0) {
-		kill(following->reader, SIGKILL);
-		waitpid(following->reader, NULL, 0);
-	}
-	following->fd = -1;
-	following->reader = 0;
+	struct broker_secrets now;
+	struct reason ignored;
+
+	if (broker_secrets_read(&now, following->follow->options, &ignored))
+		return;
+	following->must_restart |= !broker_secrets_equal(&now, &following->secrets);
+	broker_secrets_forget(&following->secrets);
+	following->secrets = now;
 }
 
 /* ---- the state of this host ---- */
@@ -287,7 +268,7 @@ static int answer(struct following *following, __u64 failed)
 
 	write_status(following, status);
 	message.bytes = strlen(status);
-	return follow_send(following->fd, &message, status);
+	return follow_send(following->reader.fd, &message, status);
 }
 
 /* Applies what has come. A store that cannot be written now is tried again with the next entries. */
@@ -345,6 +326,7 @@ static int take(struct following *following, const struct follow_message *messag
 		following->is_connected = false;
 		say(following, following->text);
 		service_notify("STATUS=%s", following->text);
+		renew_secrets(following);
 		return 0;
 	case FOLLOW_FLUSH:
 		return flush(following);
@@ -399,13 +381,14 @@ static int prepare(struct following *following, const struct follow *follow, str
 	char path[4200];
 	int error = 0;
 
-	*following = (struct following){ .follow = follow, .fd = -1, .started_ms = fleet_now_ms() };
+	*following = (struct following){ .follow = follow, .reader = { .fd = -1 }, .started_ms = fleet_now_ms() };
 	following->apply.options = following->start.options = options;
 	following->apply.fleet = following->start.fleet = follow->name;
 	following->apply.state = follow->state;
 	following->apply.name = follow->name;
 	following->apply.is_accepted = following->start.is_accepted = follow->is_accepted;
 	following->start.is_once = follow->is_once;
+	following->start.secrets = &following->secrets;
 	if (!options->lists_count)
 		return reason_set(reason, -EINVAL, "[fleet] names no lists; write lists = NAME...");
 	for (size_t i = 0; i < options->lists_count && !error; i++) {
@@ -415,13 +398,16 @@ static int prepare(struct following *following, const struct follow *follow, str
 	}
 	panic_path(following, path, sizeof(path));
 	following->is_panic = !access(path, F_OK);
+	if (!error)
+		error = broker_secrets_read(&following->secrets, options, reason);
 	return error ? error : apply_open(&following->apply, reason);
 }
 
 /* Takes one message, or notices that the reader hangs or has ended; then starts another one. */
 static int step(struct following *following, const struct signals *signals, struct reason *reason)
 {
-	struct pollfd files[] = { { .fd = signals->fd, .events = POLLIN }, { .fd = following->fd, .events = POLLIN } };
+	struct pollfd files[] = { { .fd = signals->fd, .events = POLLIN },
+				  { .fd = following->reader.fd, .events = POLLIN } };
 	struct follow_message message;
 	int error = 0;
 
@@ -432,7 +418,7 @@ static int step(struct following *following, const struct signals *signals, stru
 		return 0;
 	service_notify("WATCHDOG=1");
 	if (files[1].revents) {
-		error = follow_receive(following->fd, &message, following->text);
+		error = follow_receive(following->reader.fd, &message, following->text);
 		if (!error)
 			error = take(following, &message);
 		following->heard_ms = fleet_now_ms(); /* applying took its time */
@@ -447,7 +433,7 @@ static int step(struct following *following, const struct signals *signals, stru
 		say(following, error == -EPROTO ? "the reader sent nonsense; starts another one" :
 						  "the reader has ended; starts another one");
 	following->must_restart = false;
-	stop_reader(following);
+	unprivileged_stop(&following->reader);
 	poll(NULL, 0, 100);
 	return start_reader(following, reason);
 }
@@ -467,7 +453,7 @@ int follow_run(const struct follow *follow, struct reason *reason)
 		error = start_reader(following, reason);
 	while (!error && !following->is_done)
 		error = step(following, &signals, reason);
-	stop_reader(following);
+	unprivileged_stop(&following->reader);
 	if (!error && follow->is_once && following->is_stopped) {
 		*reason = following->stop_reason;
 		error = -EBADE;
@@ -475,6 +461,7 @@ int follow_run(const struct follow *follow, struct reason *reason)
 	service_notify("STOPPING=1");
 	signals_give_back(&signals);
 	apply_close(&following->apply);
+	broker_secrets_forget(&following->secrets);
 	free(following);
 	return error;
 }

@@ -525,7 +525,8 @@ void log_reader_run(const struct log_reader_start *start, int fd)
 			plan_resync(&reader, list, FOLLOW_INCOMPLETE);
 	}
 	while (error != -ECANCELED) {
-		error = broker_open(&reader.broker, start->options, BROKER_READ, CONNECTION_TIMEOUT_MS, &reason);
+		error = broker_open(&reader.broker, start->options, start->secrets, BROKER_READ, CONNECTION_TIMEOUT_MS,
+				    &reason);
 		if (!error) {
 			retry_ms = RETRY_MIN_MS;
 			error = follow(&reader, &reason);

@@ -2,11 +2,12 @@
 /*
  * The half of a follower that talks to the broker: reads the logs of its lists, finds out when a log does not go on
  * where the host is, and then reads the whole list. Changes nothing on the host; it runs in a process of its own without
- * capabilities, and sends what it reads as messages.
+ * privileges, and sends what it reads as messages.
  */
 #ifndef XDP_CUCKOO_LOG_READER_H
 #define XDP_CUCKOO_LOG_READER_H
 
+#include "fleet/broker.h"
 #include "fleet/follow_messages.h"
 
 struct log_reader_list {
@@ -17,6 +18,7 @@ struct log_reader_list {
 
 struct log_reader_start {
 	const struct fleet_options *options;
+	const struct broker_secrets *secrets;
 	const char *fleet;
 	struct log_reader_list lists[FOLLOW_LISTS_MAX];
 	size_t count;

@@ -178,7 +178,7 @@ static int send_entries(struct publisher *publisher, size_t first, struct reason
 
 static int connect_master(struct publisher *publisher, struct reason *reason)
 {
-	return broker_open(&publisher->broker, publisher->options, BROKER_WRITE, CONNECTION_TIMEOUT_MS, reason);
+	return broker_open(&publisher->broker, publisher->options, NULL, BROKER_WRITE, CONNECTION_TIMEOUT_MS, reason);
 }
 
 /* Whether another try may succeed: after a restart, or a failover. */

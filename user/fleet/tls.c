@@ -9,17 +9,19 @@
 #include <stdlib.h>
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
 /* clang-format off */
 #define SSL_FUNCTIONS(X) \
-	X(TLS_client_method) X(SSL_CTX_new) X(SSL_CTX_free) X(SSL_CTX_load_verify_locations) X(SSL_CTX_set_verify) \
+	X(TLS_client_method) X(SSL_CTX_new) X(SSL_CTX_free) X(SSL_CTX_get_cert_store) X(SSL_CTX_set_verify) \
 	X(SSL_CTX_ctrl) X(SSL_new) X(SSL_free) X(SSL_set_fd) X(SSL_set1_host) X(SSL_get0_param) X(SSL_ctrl) X(SSL_connect) \
 	X(SSL_read) X(SSL_write) X(SSL_get_error) X(SSL_get_verify_result)
 #define CRYPTO_FUNCTIONS(X) \
 	X(X509_VERIFY_PARAM_set1_ip_asc) X(X509_verify_cert_error_string) X(ERR_clear_error) X(ERR_get_error) \
-	X(ERR_reason_error_string)
+	X(ERR_reason_error_string) X(BIO_new_mem_buf) X(BIO_free) X(PEM_read_bio_X509_AUX) X(X509_free) \
+	X(X509_STORE_add_cert)
 /* clang-format on */
 
 #define MEMBER(name) __typeof__(name) *(name);
@@ -63,7 +65,22 @@ static int set_name(struct tls *tls, const char *name)
 	return lib.SSL_set1_host(tls->ssl, name) == 1 ? 0 : -EINVAL;
 }
 
-int tls_open(int fd, const char *name, const char *ca, struct tls **tls, struct reason *reason)
+/* How many of the certificates are trusted now. */
+static size_t trust(struct tls *tls, const char *certificates)
+{
+	BIO *text = lib.BIO_new_mem_buf(certificates, -1);
+	X509 *certificate;
+	size_t count = 0;
+
+	while (text && (certificate = lib.PEM_read_bio_X509_AUX(text, NULL, NULL, NULL))) {
+		count += lib.X509_STORE_add_cert(lib.SSL_CTX_get_cert_store(tls->context), certificate) == 1;
+		lib.X509_free(certificate);
+	}
+	lib.BIO_free(text);
+	return count;
+}
+
+int tls_open(int fd, const char *name, const char *certificates, struct tls **tls, struct reason *reason)
 {
 	struct tls *new;
 	int error = load(reason);
@@ -82,8 +99,8 @@ int tls_open(int fd, const char *name, const char *ca, struct tls **tls, struct 
 	lib.SSL_CTX_ctrl(new->context, SSL_CTRL_MODE,
 			 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
 	lib.SSL_CTX_set_verify(new->context, SSL_VERIFY_PEER, NULL);
-	if (lib.SSL_CTX_load_verify_locations(new->context, ca, NULL) != 1)
-		error = reason_set(reason, -ENOENT, "ca = '%s': no certificates can be read from it", ca);
+	if (!trust(new, certificates))
+		error = reason_set(reason, -EINVAL, "the file of ca = FILE has no certificate in PEM form");
 	if (!error) {
 		new->ssl = lib.SSL_new(new->context);
 		if (!new->ssl || lib.SSL_set_fd(new->ssl, fd) != 1 || set_name(new, name))

@@ -11,10 +11,10 @@
 struct tls;
 
 /*
- * Prepares a connection to the host `name` (a name or an address), whose certificate must come from the
- * certificates in the file `ca`. 0; -ELIBACC; -ENOENT: no such file; -ENOMEM. tls_close() accepts NULL.
+ * Prepares a connection to the host `name` (a name or an address), whose certificate must come from one of
+ * `certificates`, a text in PEM. 0; -ELIBACC; -EINVAL: there is none in it; -ENOMEM. tls_close() accepts NULL.
  */
-int tls_open(int fd, const char *name, const char *ca, struct tls **tls, struct reason *reason);
+int tls_open(int fd, const char *name, const char *certificates, struct tls **tls, struct reason *reason);
 void tls_close(struct tls *tls);
 
 /*

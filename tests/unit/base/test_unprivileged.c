@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a process without privileges may still do, as it and the kernel see it. */
+#include "unit/test.h"
+
+#include <fcntl.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "base/privileges.h"
+#include "base/unprivileged.h"
+
+#define PRIVATE_FILE "/etc/shadow"
+
+/* What the process tells of itself. */
+struct told {
+	uid_t real, effective, saved;
+	int groups, no_new_privileges, is_dumpable;
+	pid_t session, pid;
+	int files; /* other than the standard ones and the socket */
+	bool can_read_private_file, has_capabilities;
+	char context[16];
+};
+
+static void tell(const void *context, int fd)
+{
+	struct told told = { .pid = getpid(), .session = getsid(0) };
+	cap_t now = cap_get_proc(), none = cap_init();
+	int opened;
+
+	assert_int_equal(getresuid(&told.real, &told.effective, &told.saved), 0);
+	told.groups = getgroups(0, NULL);
+	told.no_new_privileges = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
+	told.is_dumpable = prctl(PR_GET_DUMPABLE);
+	told.has_capabilities = cap_compare(now, none);
+	for (int i = STDERR_FILENO + 1; i < 256; i++)
+		told.files += i != fd && fcntl(i, F_GETFD) >= 0;
+	opened = open(PRIVATE_FILE, O_RDONLY);
+	told.can_read_private_file = opened >= 0;
+	snprintf(told.context, sizeof(told.context), "%s", (const char *)context);
+	(void)!write(fd, &told, sizeof(told));
+	pause();
+}
+
+static struct told start(struct unprivileged *process)
+{
+	struct reason reason = {};
+	struct told told = {};
+
+	if (unprivileged_start(process, tell, "context", &reason))
+		fail_msg("%s", reason.text);
+	assert_int_equal(read(process->fd, &told, sizeof(told)), sizeof(told));
+	return told;
+}
+
+TEST(test_nothing_is_left)
+{
+	const int open_here = open("/dev/null", O_RDONLY);
+	struct unprivileged process;
+	struct told told = start(&process);
+
+	assert_string_equal(told.context, "context");
+	assert_int_equal(told.pid, process.pid);
+	assert_int_equal(told.session, process.pid);
+	assert_int_equal(told.no_new_privileges, 1);
+	assert_int_equal(told.is_dumpable, 0);
+	assert_false(told.has_capabilities);
+	assert_int_equal(told.files, 0);
+	if (privileges_can_change_user()) {
+		assert_int_equal(told.real, 65534);
+		assert_int_equal(told.effective, 65534);
+		assert_int_equal(told.saved, 65534);
+		assert_int_equal(told.groups, 0);
+		assert_false(told.can_read_private_file);
+	}
+	unprivileged_stop(&process);
+	assert_int_equal(kill(told.pid, 0), -1);
+	assert_int_equal(process.pid, 0);
+	unprivileged_stop(&process);
+	close(open_here);
+}
+
+/* Without the capability to change users it stays the same user, and is started all the same. */
+TEST(test_a_starter_with_few_capabilities)
+{
+	const pid_t child = fork();
+	int status;
+
+	if (!child) {
+		struct unprivileged process;
+		struct told told;
+
+		if (privileges_keep(0))
+			_exit(2);
+		told = start(&process);
+		unprivileged_stop(&process);
+		_exit(told.real != getuid() || told.has_capabilities);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* It does not outlive its starter. */
+TEST(test_it_ends_with_its_starter)
+{
+	int ends[2];
+	char byte;
+	pid_t child;
+
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (!child) {
+		struct unprivileged process;
+
+		/* The write end as standard output: only then does the process keep it. */
+		dup2(ends[1], STDOUT_FILENO);
+		start(&process);
+		_exit(0);
+	}
+	close(ends[1]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(read(ends[0], &byte, 1), 0);
+	close(ends[0]);
+}
+
+TEST_MAIN(NULL, NULL)

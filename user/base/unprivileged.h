@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Runs a part of this program in a process of its own that can do little harm: it reads hostile bytes, and sends what it
+ * makes of them to this process. It has no capabilities and cannot gain any. It runs as the user nobody, if this process
+ * may change users (PRIVILEGE_CHILD), else as the same user. So it cannot read files that only root can: this process
+ * reads them before.
+ */
+#ifndef XDP_CUCKOO_UNPRIVILEGED_H
+#define XDP_CUCKOO_UNPRIVILEGED_H
+
+#include <sys/types.h>
+
+#include "base/error_reason.h"
+
+struct unprivileged {
+	pid_t pid; /* 0: no process */
+	int fd;    /* to the process: one end of a pair of stream sockets; -1: closed */
+};
+
+/*
+ * Starts `run` in such a process, which ends when `run` returns. It has a copy of this process's memory. Of its files it
+ * has the three standard ones, and `fd`, the other end of the pair. It has no terminal, and is killed if the thread that
+ * started it ends. Returns when the process has given up its privileges. 0; -errno.
+ */
+int unprivileged_start(struct unprivileged *process, void (*run)(const void *context, int fd), const void *context,
+		       struct reason *reason);
+
+/* Ends the process. Accepts a zeroed struct whose fd is -1. */
+void unprivileged_stop(struct unprivileged *process);
+
+#endif
