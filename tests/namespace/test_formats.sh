@@ -56,7 +56,8 @@ try_small_list() {
 try_generated_list() {
 	case_begin "generated list"
 	generated_list 5000 >"$STATE/list"
-	assert_status 0 xc import "$STATE/list"
+	# A random prefix may hold an address of this host.
+	assert_status 0 xc import --force "$STATE/list"
 	"$HELPERS/list_flows" --hosts 2 --outside "$INNOCENT" --seed "$SEED" "$STATE/list" >"$STATE/flows"
 	judge_traffic "$STATE/flows"
 	judge_rate
