@@ -5,6 +5,15 @@
 
 BROKER=10.99.0.1
 FLEET_CONF=
+ENDED=
+
+# end PID: kills a child of this shell, once: later its number may be that of another test's process.
+end() {
+	case " $ENDED " in *" $1 "*) return ;; esac
+	ENDED="$ENDED $1"
+	kill -9 "$1" 2>/dev/null || :
+	wait "$1" 2>/dev/null || :
+}
 
 needs_redis() {
 	command -v redis-server >/dev/null || skip "no redis-server"
@@ -16,7 +25,7 @@ broker_start() {
 	nsenter --net="/run/netns/$TX" redis-server --port 6379 --bind "$BROKER" --protected-mode no --save '' \
 		--appendonly yes --appendfsync always --dir "$STATE/broker" "$@" >>"$STATE/broker.log" 2>&1 </dev/null &
 	BROKER_PID=$!
-	on_exit "kill -9 $BROKER_PID 2>/dev/null; wait $BROKER_PID 2>/dev/null"
+	on_exit "end $BROKER_PID"
 	WAIT_LOG=$STATE/broker.log
 	wait_for "the broker" redis PING
 }
@@ -26,13 +35,12 @@ broker_start_any() {
 	nsenter --net="/run/netns/$TX" redis-server --port 6379 --protected-mode no --save '' --appendonly yes --appendfsync \
 		always --dir "$STATE/broker" >>"$STATE/broker.log" 2>&1 </dev/null &
 	BROKER_PID=$!
-	on_exit "kill -9 $BROKER_PID 2>/dev/null; wait $BROKER_PID 2>/dev/null"
+	on_exit "end $BROKER_PID"
 	wait_for "the broker" redis PING
 }
 
 broker_kill() {
-	kill -9 "$BROKER_PID"
-	wait "$BROKER_PID" 2>/dev/null || :
+	end "$BROKER_PID"
 }
 
 # redis WORD...: fails where the answer is an error.
@@ -68,7 +76,7 @@ follow_launch() {
 	nsenter --net="/run/netns/$RX" "$TOOL" --state "$STATE/store" follow --config "$FLEET_CONF" \
 		>>"$STATE/follow.log" 2>&1 </dev/null &
 	FOLLOW_PID=$!
-	on_exit "kill -9 $FOLLOW_PID 2>/dev/null; wait $FOLLOW_PID 2>/dev/null"
+	on_exit "end $FOLLOW_PID"
 	WAIT_LOG=$STATE/follow.log
 }
 
@@ -78,8 +86,7 @@ follow_start() {
 }
 
 follow_kill() {
-	kill -9 "$FOLLOW_PID"
-	wait "$FOLLOW_PID" 2>/dev/null || :
+	end "$FOLLOW_PID"
 }
 
 # level: whether the host has what the broker's log ends with.

@@ -187,7 +187,7 @@ test_a_failover_that_loses_entries() {
 	mkdir -p "$STATE/replica"
 	nsenter --net="/run/netns/$TX" redis-server --port 6380 --bind "$BROKER" --protected-mode no --save '' --dir \
 		"$STATE/replica" --replicaof "$BROKER" 6379 --repl-diskless-sync-delay 0 >"$STATE/replica.log" 2>&1 </dev/null &
-	on_exit "kill -9 $! 2>/dev/null"
+	on_exit "end $!"
 	WAIT_LOG=$STATE/replica.log
 	wait_for "replication" sh -c "nsenter --net=/run/netns/$TX redis-cli -h $BROKER -p 6380 ROLE | grep -q connected"
 	# Followers take any broker; this one must see what the replica does not receive.
@@ -320,10 +320,13 @@ test_a_new_host_reads_a_long_list() {
 	fleet 'max-rules = 2000000'
 	awk -v n="$rules" 'BEGIN { for (i = 0; i < n; i++) printf "11.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' \
 		>"$STATE/list"
+	start=$(date +%s%3N)
 	assert_status 0 publish import "$STATE/list" --list bad
+	published=$(($(date +%s%3N) - start))
+	assert_equal "$(((rules + 99) / 100))" "$(redis HGET xc:default:L:bad:meta buckets)" "buckets"
 	start=$(date +%s%3N)
 	assert_status 0 xc follow --once --config "$FLEET_CONF"
-	note "$rules rules in $(($(date +%s%3N) - start)) ms"
+	note "$rules rules published in $published ms, read in $(($(date +%s%3N) - start)) ms"
 	assert_equal "$rules" "$(xc list --list bad | wc -l)" "rules"
 	dropped 11.0.0.7 || fail "the rule does not match"
 	case_begin "more rules than the host takes"
@@ -343,7 +346,7 @@ test_the_hosts_clock_does_not_matter() {
 		nsenter --net="/run/netns/$RX" env LD_PRELOAD="$PWD/$HELPERS/clock_shift.so" CLOCK_SHIFT_S="$shift" "$TOOL" --state \
 			"$STATE/store" follow --config "$FLEET_CONF" >>"$STATE/follow.log" 2>&1 </dev/null &
 		FOLLOW_PID=$!
-		on_exit "kill -9 $FOLLOW_PID 2>/dev/null; wait $FOLLOW_PID 2>/dev/null"
+		on_exit "end $FOLLOW_PID"
 		wait_for "the follower to be connected" followed 'follows the fleet'
 		assert_status 0 publish add 192.0.2.1 timeout 4s --list bad --wait 100
 		start=$(date +%s%3N)
@@ -378,7 +381,7 @@ test_many_hosts() {
 		printf '%s\n' '[fleet]' 'broker = 10.98.0.1' 'lists = bad' "host = m$i" >"$STATE/m$i.conf"
 		nsenter --net="/run/netns/$member" "$TOOL" --state "$STATE/m$i" follow --config "$STATE/m$i.conf" \
 			>"$STATE/m$i.log" 2>&1 </dev/null &
-		on_exit "kill -9 $! 2>/dev/null; wait $! 2>/dev/null"
+		on_exit "end $!"
 	done
 	all_follow() {
 		[ "$(grep -l 'follows the fleet' "$STATE"/m*.log | wc -l)" -eq "$hosts" ]

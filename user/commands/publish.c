@@ -371,7 +371,10 @@ static enum command_status publish_rules(struct publishing *publishing, const st
 
 	if (status != STATUS_DONE)
 		return status;
-	if (publishing->invocation->is_replace)
+	if (rules->count > FLEET_ENTRY_LINES)
+		error = functions_reserve(&publishing->publisher.broker, publishing->invocation->name, publishing->list,
+					  rules->count, &reason);
+	if (!error && publishing->invocation->is_replace)
 		error = replace(publishing, rules, &reason);
 	for (size_t i = 0; i < rules->count && !error && !publishing->invocation->is_replace; i++) {
 		struct rule rule;

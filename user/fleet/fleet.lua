@@ -26,6 +26,7 @@ local BUCKET_RULES = 100 -- on average; Redis keeps hashes of up to 128 or 512 f
 local ENTRY_LINES = 1000
 local ENTRY_BYTES = 65536
 local PURGED = 200     -- ended rules that one call removes
+local RESERVED = 1000000 -- buckets at most that a publisher can ask for
 
 local function now_ms()
   local time = redis.call('TIME')
@@ -88,21 +89,24 @@ local function split(list)
   end
 end
 
--- Returns whether this changes the state.
+-- Returns whether this changes the state. A new rule, the usual one, takes one command.
 local function put(list, name, comment, ends)
   local bucket = bucket_of(list, name)
   local value = comment == '' and ends or ends .. comment
-  local before = redis.call('HGET', bucket, name)
+  local is_new = redis.call('HSETNX', bucket, name, value) == 1
+  local before = not is_new and redis.call('HGET', bucket, name)
   if before == value then
     return false
   end
-  redis.call('HSET', bucket, name, value)
+  if before then
+    redis.call('HSET', bucket, name, value)
+  end
   if ends ~= '0' then
     redis.call('ZADD', list.prefix .. 'ends', ends, name)
   elseif before and string.sub(before, 1, 1) ~= '0' then
     redis.call('ZREM', list.prefix .. 'ends', name)
   end
-  if not before then
+  if is_new then
     list.rules = list.rules + 1
     if list.rules > list.buckets * BUCKET_RULES then
       split(list)
@@ -132,15 +136,18 @@ end
 
 -- A line as op, name, comment (with the space before it) and end. nil: it is none.
 local function read_line(line)
-  local op, ends, rule = string.match(line, '^([+]) (%d+) (.+)$')
-  if not op then
-    op, rule = string.match(line, '^(-) (.+)$')
+  local op, ends, rule = '+', string.match(line, '^[+] (%d+) (.+)$')
+  if not ends then
+    op, rule = '-', string.match(line, '^- (.+)$')
   end
-  if not op or string.find(line, '[%z\1-\31]') or (ends and #ends > 15) then
+  if not rule or string.find(line, '[%z\1-\31]') or (ends and #ends > 15) then
     return nil
   end
-  local name, comment = string.match(rule, '^(.-)( comment ".*")$')
-  return { op = op, name = name or rule, comment = comment or '', ends = ends, text = line }
+  local at = string.find(rule, ' comment "', 1, true)
+  if not at or not string.find(rule, '"$', at + 10) then
+    return { op = op, name = rule, comment = '', ends = ends, text = line }
+  end
+  return { op = op, name = string.sub(rule, 1, at - 1), comment = string.sub(rule, at), ends = ends, text = line }
 end
 
 -- All lines are read before anything is changed: an error later would leave half of them done.
@@ -231,6 +238,18 @@ local function publish(keys, args)
   return { 'done', last, #changed, list.rules }
 end
 
+-- So many rules are to come: gives an empty list the buckets for them. Later every bucket would be split, and half of
+-- its rules moved, each time that the list doubles. KEYS: the list's meta. ARGS: the number. Returns the buckets.
+local function reserve(keys, args)
+  local buckets = math.min(math.ceil(tonumber(args[1]) / BUCKET_RULES), RESERVED)
+  local head = redis.call('HMGET', keys[1], 'rules', 'buckets')
+  if tonumber(head[1] or 0) > 0 or tonumber(head[2] or 1) >= buckets then
+    return tonumber(head[2] or 1)
+  end
+  redis.call('HSET', keys[1], 'buckets', integer(buckets))
+  return buckets
+end
+
 -- KEYS: the fleet's meta and ctl. ARGS: on or off.
 local function panic(keys, args)
   if not redis.call('HGET', keys[1], 'id') then
@@ -242,4 +261,5 @@ end
 
 redis.register_function('xc_init', init)
 redis.register_function('xc_publish', publish)
+redis.register_function('xc_reserve', reserve)
 redis.register_function('xc_panic', panic)

@@ -52,3 +52,16 @@ int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct
 	codec_free(reply);
 	return error;
 }
+
+int functions_reserve(struct broker *broker, const char *fleet, const char *list, __u64 rules, struct reason *reason)
+{
+	char meta[FLEET_KEY_BYTES], number[24];
+	redisReply *reply;
+	int error;
+
+	snprintf(number, sizeof(number), "%" PRIu64, (uint64_t)rules);
+	error = connection_ask(&broker->connection, &reply, reason, "FCALL", "xc_reserve", "1",
+			       fleet_list_key(meta, fleet, list, "meta"), number, NULL);
+	codec_free(reply);
+	return error;
+}

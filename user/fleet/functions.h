@@ -12,6 +12,9 @@
 int functions_load(struct broker *broker, const char *fleet, unsigned int log_entries, char id[FLEET_ID_BYTES],
 		   struct reason *reason);
 
+/* So many rules are about to be published: if the list is empty, makes room for them, which is faster than to grow. */
+int functions_reserve(struct broker *broker, const char *fleet, const char *list, __u64 rules, struct reason *reason);
+
 /* Passes or filters on all hosts of the fleet. */
 int functions_panic(struct broker *broker, const char *fleet, bool is_on, struct reason *reason);
 
