@@ -89,6 +89,7 @@ const struct option_row options_table[] = {
 	{ "stage", OPTION_PUBLISH, NULL, "only for hosts with staged = yes", .to = INTO(is_staged) },
 	{ "wait", OPTION_PUBLISH, "PERCENT", "until so many of the hosts have it", VALUE_WHOLE,
 	  .to = INTO(wait_percent), .max = 100, .unit = "percent" },
+	{ "print", OPTION_PRINT, NULL, "only print the lines that batch takes", .to = INTO(is_printed) },
 	{ .name = NULL },
 };
 

@@ -128,8 +128,15 @@ static void take_section(struct config_reading *reading, char *text)
 	} else if (!strcmp(name, "fleet")) {
 		reading->section = SECTION_FLEET;
 		reading->fleet_line = reading->line;
+	} else if (!strcmp(name, "flowspec") && reading->flowspec_line) {
+		refuse(reading, "[flowspec] is there twice, first in line %u", reading->flowspec_line);
+	} else if (!strcmp(name, "flowspec")) {
+		reading->section = SECTION_FLOWSPEC;
+		reading->flowspec_line = reading->line;
+		reading->config->flowspec.list = FLOWSPEC_LIST_DEFAULT;
 	} else {
-		refuse(reading, "unknown section [%s]; there are [filter], [policy], [fleet] and [list NAME]", name);
+		refuse(reading,
+		       "unknown section [%s]; there are [filter], [policy], [fleet], [flowspec] and [list NAME]", name);
 	}
 }
 
@@ -182,8 +189,14 @@ static void check_whole(struct config_reading *reading)
 	if (reading->fleet_line && !config->fleet.brokers_count)
 		config_refuse(reading, reading->fleet_line, "[fleet] names no broker; write broker = HOST...");
 
+	if (reading->flowspec_line && !config->flowspec.own_count && !config->flowspec.is_any)
+		config_refuse(reading, reading->flowspec_line,
+			      "[flowspec] names no destinations; write own-prefixes = PREFIX..., or any");
+	if (config->flowspec.action == RULE_PASS)
+		config_refuse(reading, reading->flowspec_line, "action in [flowspec] must be drop or monitor");
+
 	/* A host that only publishes has no filter. */
-	if (!reading->filter_line && !reading->fleet_line)
+	if (!reading->filter_line && !reading->fleet_line && !reading->flowspec_line)
 		config_refuse(reading, 0, "there is no [filter] section with interfaces = NAME...");
 	else if (reading->filter_line && !config->interfaces_count)
 		config_refuse(reading, reading->filter_line,
@@ -269,6 +282,8 @@ int config_open(const char *path, const char *name, void (*report)(const char *t
 		return say_cannot_open(reading.path, -ENOMEM, reason);
 	}
 	reading.config->fleet = (struct fleet_options){ .shrink_max = 50, .jitter_ms = 30000 };
+	reading.config->flowspec =
+		(struct flowspec_options){ .flows_max = 10000, .rules_max = 100000, .stale_ms = 120000 };
 	error = read_file(&reading, file, reason);
 	fclose(file);
 	if (error)

@@ -8,6 +8,7 @@
 
 #include "base/error_reason.h"
 #include "config/fleet_options.h"
+#include "config/flowspec_options.h"
 #include "config/option_values.h"
 #include "store/store.h"
 
@@ -36,8 +37,9 @@ struct config {
 	bool is_forced;                    /* accept policies that may lock the operator out */
 	struct config_list list[STORE_LISTS_MAX];
 	size_t lists_count;
-	struct fleet_options fleet;    /* without a section [fleet], it has no broker */
-	char *texts[CONFIG_TEXTS_MAX]; /* that `fleet` points to */
+	struct fleet_options fleet;       /* without a section [fleet], it has no broker */
+	struct flowspec_options flowspec; /* without a section [flowspec], it has no list */
+	char *texts[CONFIG_TEXTS_MAX];    /* that `fleet` and `flowspec` point to */
 	size_t texts_count;
 };
 

@@ -5,16 +5,24 @@
 
 #include "config/config.h"
 
-enum config_section { SECTION_NONE, SECTION_FILTER, SECTION_POLICY, SECTION_LIST, SECTION_FLEET, SECTION_UNKNOWN };
+enum config_section {
+	SECTION_NONE,
+	SECTION_FILTER,
+	SECTION_POLICY,
+	SECTION_LIST,
+	SECTION_FLEET,
+	SECTION_FLOWSPEC,
+	SECTION_UNKNOWN
+};
 
 struct config_reading {
 	struct config *config;
 	const char *path;
 	void (*report)(const char *text);
-	unsigned int line, filter_line, fleet_line, policy_line[OUTCOME_POLICIES];
+	unsigned int line, filter_line, fleet_line, flowspec_line, policy_line[OUTCOME_POLICIES];
 	enum config_section section;
 	bool has_policy_section;
-	__u32 given; /* the keys seen in this section, as bits: indexes of the table of keys */
+	__u64 given; /* the keys seen in this section, as bits: indexes of the table of keys */
 	bool is_refused, is_out_of_memory;
 };
 

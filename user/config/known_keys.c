@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "change/change.h"
 #include "config/internal.h"
 #include "kernel/interfaces.h"
 #include "lists/list.h"
@@ -33,6 +34,8 @@ enum key_kind {
 	VALUE_PERCENT,  /* unsigned int */
 	VALUE_SMALL,    /* unsigned int, 0 to 16 */
 	VALUE_PREFIXES, /* unsigned int[2] */
+	VALUE_OWN,      /* config->flowspec: own, own_count, is_any */
+	VALUE_LIST,     /* const char *, kept in config->texts */
 };
 
 static const char *const must_be[] = {
@@ -54,6 +57,8 @@ static const char *const must_be[] = {
 	[VALUE_PERCENT] = "a percentage, 0% to 100%",
 	[VALUE_SMALL] = "a number from 0 to 16",
 	[VALUE_PREFIXES] = "one or two lengths, for IPv4 and IPv6, like 16 32",
+	[VALUE_OWN] = "1 to 64 prefixes, or any",
+	[VALUE_LIST] = "the name of a list",
 };
 
 struct key {
@@ -98,11 +103,18 @@ static const struct key keys[] = {
 	{ SECTION_FLEET, "max-shrink", VALUE_PERCENT, OF_CONFIG(fleet.shrink_max) },
 	{ SECTION_FLEET, "replicas", VALUE_SMALL, OF_CONFIG(fleet.replicas) },
 	{ SECTION_FLEET, "resync-jitter", VALUE_TIME, OF_CONFIG(fleet.jitter_ms) },
+	{ SECTION_FLOWSPEC, "own-prefixes", VALUE_OWN, OF_CONFIG(flowspec) },
+	{ SECTION_FLOWSPEC, "list", VALUE_LIST, OF_CONFIG(flowspec.list) },
+	{ SECTION_FLOWSPEC, "action", VALUE_ACTION, OF_CONFIG(flowspec.action) },
+	{ SECTION_FLOWSPEC, "stale", VALUE_TIME, OF_CONFIG(flowspec.stale_ms) },
+	{ SECTION_FLOWSPEC, "rtbh", VALUE_SWITCH, OF_CONFIG(flowspec.takes_blackholes) },
+	{ SECTION_FLOWSPEC, "max-flows", VALUE_CAPACITY, OF_CONFIG(flowspec.flows_max) },
+	{ SECTION_FLOWSPEC, "max-rules", VALUE_CAPACITY, OF_CONFIG(flowspec.rules_max) },
 };
 
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
-_Static_assert(KEYS <= 32, "`given` has a bit for each key");
+_Static_assert(KEYS <= 64, "`given` has a bit for each key");
 
 /* ---- values ---- */
 
@@ -200,6 +212,29 @@ static bool take_prefixes(struct config_reading *reading, const char *value, uns
 	       (count == 1 || take_small(words[1], "", 128, &lengths[1]));
 }
 
+/* The prefixes, each as the rule `dst PREFIX`. */
+static bool take_own(struct config_reading *reading, const char *value, struct flowspec_options *options)
+{
+	const char *words[FLOWSPEC_PREFIXES_MAX];
+	size_t count;
+
+	options->is_any = !strcmp(value, "any");
+	if (options->is_any)
+		return true;
+	if (!take_words(reading, value, words, &count, FLOWSPEC_PREFIXES_MAX))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const char *rule[] = { "dst", words[i] };
+		struct reason reason;
+
+		if (rule_parse_words(rule, 2, &options->own[i], &reason) || !options->own[i].dst_len)
+			refuse(reading, "own-prefixes: '%s' is no prefix like 198.51.100.0/24 or 2001:db8::/32",
+			       words[i]);
+	}
+	options->own_count = count;
+	return true;
+}
+
 /* Writes the value to its place. False: it is not what must_be[] says. */
 static bool take_value(struct config_reading *reading, const struct key *key, const char *value)
 {
@@ -255,6 +290,11 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 		return take_small(value, "", 16, to);
 	case VALUE_PREFIXES:
 		return take_prefixes(reading, value, to);
+	case VALUE_OWN:
+		return take_own(reading, value, to);
+	case VALUE_LIST:
+		*(const char **)to = keep_text(reading, value);
+		return session_is_name(value);
 	}
 	return false;
 }
@@ -303,7 +343,7 @@ static void take_policy(struct config_reading *reading, const char *name, const 
 
 void config_take_key(struct config_reading *reading, const char *name, const char *value)
 {
-	static const char *const names[] = { "", "[filter]", "[policy]", "[list]", "[fleet]" };
+	static const char *const names[] = { "", "[filter]", "[policy]", "[list]", "[fleet]", "[flowspec]" };
 	const struct key *key = keys;
 	char text[KEYS_TEXT_BYTES];
 
@@ -320,10 +360,10 @@ void config_take_key(struct config_reading *reading, const char *name, const cha
 	else if (key == keys + KEYS)
 		refuse(reading, "unknown key '%s' in %s; it knows %s", name, names[reading->section],
 		       known_keys(reading->section, text));
-	else if (reading->given & 1U << (key - keys))
+	else if (reading->given & 1ULL << (key - keys))
 		refuse(reading, "'%s' is there twice in this section", name);
 	else
 		take_known_key(reading, key, value);
 	if (key < keys + KEYS)
-		reading->given |= 1U << (key - keys);
+		reading->given |= 1ULL << (key - keys);
 }

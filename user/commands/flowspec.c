@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* flowspec: keeps a list equal to the flows that BGP announces. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands/command.h"
+#include "config/config.h"
+#include "flowspec/list_keeper.h"
+#include "flowspec/translator.h"
+#include "io/output.h"
+
+static enum command_status run_flowspec(const struct invocation *invocation);
+
+const struct command command_flowspec = {
+	.name = "flowspec",
+	.group = COMMAND_RULES,
+	.usage = "- [--list NAME] [--print] [--config FILE]",
+	.summary = "keep a list equal to the flows that BGP announces",
+	.help = "Reads from standard input what GoBGP prints, and makes drop rules of the flows of\n"
+		"BGP FlowSpec (RFC 8955, RFC 8956) that ask for a drop. A rule never matches more\n"
+		"than the flow announces: a flow that rules cannot match is refused, and named.\n"
+		"The section [flowspec] of the configuration says which destinations are one's\n"
+		"own, and sets limits: see xdp-cuckoo-flowspec(7), which has a GoBGP to start with.\n"
+		"The rules have an end, which is moved on as long as the input lasts. If it ends,\n"
+		"or this process is killed, they end after the stale time, as configured.\n"
+		"  --list NAME    the list (default: list of [flowspec], or " FLOWSPEC_LIST_DEFAULT ")\n"
+		"  --print        change nothing: print the lines for `publish batch - --list NAME`\n"
+		"  --config FILE  the configuration (default: " CONFIG_DIR "/NAME.conf)\n"
+		"xdp-cuckoo-flowspec@NAME.service runs it. Status 3: the input has ended.\n"
+		"\n"
+		"  gobgp monitor global rib -a ipv4-flowspec --current -j | xdp-cuckoo flowspec -\n"
+		"  gobgp monitor global rib -a ipv4-flowspec --current -j |\n"
+		"      xdp-cuckoo flowspec - --print | xdp-cuckoo publish batch - --list flowspec\n",
+	.options = OPTION_LIST | OPTION_CONFIG | OPTION_PRINT,
+	.min = 1,
+	.max = 1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_CHILD,
+	.run = run_flowspec,
+};
+
+static void note(const char *text)
+{
+	output_warning("%s", text);
+}
+
+static void say_bad_line(const char *text)
+{
+	command_say_bad_line(text);
+}
+
+/* Prints the lines. Another command applies them, so this process needs nothing. */
+static enum command_status print_lines(const struct flowspec_options *options)
+{
+	const struct translator_start start = { options, note };
+	const int error = privileges_keep(0);
+
+	if (error)
+		return command_error(STATUS_SYSTEM, "cannot give up capabilities: %s", strerror(-error));
+	translator_run(&start, STDOUT_FILENO);
+	return command_error(STATUS_SYSTEM, "no more flows: the rules end after the stale time");
+}
+
+static enum command_status keep_list(const struct invocation *invocation, const struct flowspec_options *options)
+{
+	const struct list_keeper keeper = {
+		.options = options,
+		.state = invocation->state,
+		.name = invocation->name,
+		.list = invocation->list_name ? invocation->list_name : options->list,
+		.note = note,
+	};
+	struct reason reason;
+	int error = list_keeper_run(&keeper, &reason);
+
+	if (error == -ENODATA)
+		return command_error(STATUS_SYSTEM,
+				     "no more flows: the rules of the list '%s' end after the stale time", keeper.list);
+	return error ? command_failed(error, &reason) : STATUS_DONE;
+}
+
+static enum command_status run_flowspec(const struct invocation *invocation)
+{
+	enum command_status status;
+	struct config *config;
+	struct reason reason;
+	int error;
+
+	if (strcmp(invocation->operands[0], "-"))
+		return command_error(STATUS_USAGE, "flowspec reads standard input only: say -");
+	error = config_open(invocation->config_path, invocation->name, say_bad_line, &config, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	if (!config->flowspec.list)
+		status = command_error(STATUS_USAGE, "the configuration has no section [flowspec] with own-prefixes = "
+						     "PREFIX...; see xdp-cuckoo-flowspec(7)");
+	else
+		status = invocation->is_printed ? print_lines(&config->flowspec) :
+						  keep_list(invocation, &config->flowspec);
+	config_close(config);
+	return status;
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "flowspec/route.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flowspec/flow_rules.h"
+
+/* Path attributes and values of BGP, by their numbers. */
+enum {
+	ATTRIBUTE_COMMUNITIES = 8,
+	ATTRIBUTE_MP_REACH = 14,
+	ATTRIBUTE_EXTENDED_COMMUNITIES = 16,
+	ATTRIBUTE_IPV6_EXTENDED_COMMUNITIES = 25,
+	SAFI_UNICAST = 1,
+	SAFI_FLOWSPEC = 133,
+	TRAFFIC_ACTION = 0x80, /* type of extended communities: RFC 8955 section 7 */
+	TRAFFIC_RATE = 6,
+	TRAFFIC_FLOW_ACTION = 7,
+	TRAFFIC_REDIRECT = 8,
+	TRAFFIC_MARKING = 9,
+};
+
+#define COMMUNITY_BLACKHOLE 0xffff029a /* 65535:666, RFC 7999 */
+
+static json_int_t integer(const json_t *object, const char *name)
+{
+	return json_number_value(json_object_get(object, name));
+}
+
+/* The attribute with this number; NULL: the route does not have it. */
+static const json_t *attribute(const json_t *route, json_int_t type)
+{
+	json_t *found;
+	size_t i;
+
+	json_array_foreach(json_object_get(route, "attrs"), i, found) if (integer(found, "type") == type) return found;
+	return NULL;
+}
+
+static enum route_kind kind_of(const json_t *route, const json_t *nlri)
+{
+	const json_t *reach = attribute(route, ATTRIBUTE_MP_REACH);
+	const json_int_t safi = integer(reach, "safi");
+
+	if (json_object_get(nlri, "rd"))
+		return ROUTE_OTHER;
+	if (json_is_array(json_object_get(nlri, "value")) && (!reach || safi == SAFI_FLOWSPEC))
+		return ROUTE_FLOW;
+	if (json_is_string(json_object_get(nlri, "prefix")) && (!reach || safi == SAFI_UNICAST))
+		return ROUTE_BLACKHOLE;
+	return ROUTE_OTHER;
+}
+
+/* ---- actions ---- */
+
+/* What an extended community asks for; NULL: nothing that concerns packets. *is_drop: it asks for a drop. */
+static const char *action_of(const json_t *community, bool *is_drop)
+{
+	const json_int_t type = integer(community, "type"), subtype = integer(community, "subtype");
+	const json_t *rate = json_object_get(community, "rate");
+
+	/* Route targets and origins. */
+	if (json_is_number(json_object_get(community, "type")) && type >= 0 && type <= 2 &&
+	    (subtype == 2 || subtype == 3))
+		return NULL;
+	if (type != TRAFFIC_ACTION)
+		return "an extended community that is not known";
+	switch (subtype) {
+	case TRAFFIC_RATE:
+		if (!json_is_number(rate) || json_number_value(rate) != 0)
+			return "a rate limit above 0";
+		*is_drop = true;
+		return NULL;
+	case TRAFFIC_FLOW_ACTION:
+		return "the action sample or terminal";
+	case TRAFFIC_REDIRECT:
+		return "the action redirect";
+	case TRAFFIC_MARKING:
+		return "the action mark";
+	default:
+		return "an action that is not known";
+	}
+}
+
+/* Whether a flow is to be dropped, and nothing else. */
+static bool is_drop(struct route *route, const json_t *json)
+{
+	const char *other = attribute(json, ATTRIBUTE_IPV6_EXTENDED_COMMUNITIES) ? "the action redirect" : NULL;
+	bool has_drop = false;
+	json_t *community;
+	size_t i;
+
+	json_array_foreach(json_object_get(attribute(json, ATTRIBUTE_EXTENDED_COMMUNITIES), "value"), i,
+			   community) if (!other) other = action_of(community, &has_drop);
+	if (other || !has_drop)
+		reason_set(&route->why, 0, "it asks for %s, not for a drop", other ? other : "no action");
+	return !other && has_drop;
+}
+
+static bool is_blackhole(const json_t *json)
+{
+	json_t *community;
+	size_t i;
+
+	json_array_foreach(json_object_get(attribute(json, ATTRIBUTE_COMMUNITIES), "communities"), i,
+			   community) if (json_number_value(community) == COMMUNITY_BLACKHOLE) return true;
+	return false;
+}
+
+/* ---- rules ---- */
+
+/* A flow whose destination is not one's own must not become a rule: RFC 8955 section 6. */
+static bool is_own(const struct route *route, const struct flowspec_options *options)
+{
+	struct rule rule;
+
+	if (options->is_any || !route->rules.count)
+		return true;
+	/* All rules of a flow have the same destination. */
+	rule_set_get(&route->rules, 0, &rule);
+	rule.action = RULE_DROP;
+	for (size_t i = 0; i < options->own_count; i++)
+		if (rule_covers(&options->own[i], &rule))
+			return true;
+	return false;
+}
+
+/* A route to one address becomes `dst ADDRESS`. */
+static int make_blackhole(struct route *route, const char *prefix, const struct flowspec_options *options)
+{
+	char text[RULE_TEXT_BYTES];
+	struct rule rule;
+
+	snprintf(text, sizeof(text), "dst %s action %s", prefix, rule_action_name(options->action));
+	if (rule_parse(text, &rule, &route->why))
+		return -EINVAL;
+	if (rule.dst_len != rule_address_bits(rule.family) || (rule.family == FLOW_IPV6) != !!strchr(prefix, ':'))
+		return reason_set(&route->why, -EINVAL, "it is not a route to one address");
+	return rule_set_add(&route->rules, &rule);
+}
+
+static int read_blackhole(struct route *route, const json_t *json, const json_t *nlri,
+			  const struct flowspec_options *options)
+{
+	const char *prefix = flow_prefix(json_object_get(nlri, "prefix"));
+	int error;
+
+	if (!prefix)
+		return -EBADMSG;
+	if (!options->takes_blackholes) {
+		route->kind = ROUTE_OTHER;
+		return 0;
+	}
+	snprintf(route->name, sizeof(route->name), "blackhole %s", prefix);
+	route->key = strdup(route->name);
+	error = route->key ? make_blackhole(route, prefix, options) : -ENOMEM;
+	route->is_drop = !error && is_blackhole(json);
+	/* Other unicast routes, of which there may be a million, are none of our business. */
+	if (!is_blackhole(json) && !route->is_withdrawn)
+		route->is_withdrawn = true;
+	return error == -EINVAL ? 0 : error;
+}
+
+static int read_flow(struct route *route, const json_t *json, const json_t *nlri,
+		     const struct flowspec_options *options)
+{
+	const json_t *components = json_object_get(nlri, "value");
+	struct reason no_rules;
+	int error;
+
+	flow_name(components, route->name, sizeof(route->name));
+	route->key = json_dumps(components, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
+	if (!route->key)
+		return -ENOMEM;
+	route->is_drop = is_drop(route, json);
+	error = flow_rules(components, options->action, ROUTE_RULES_MAX, &route->rules, &no_rules);
+	if (error) {
+		rule_set_close(&route->rules);
+		if (route->is_drop)
+			route->why = no_rules;
+		route->is_drop = false;
+	}
+	return error == -EINVAL ? 0 : error;
+}
+
+int route_read(struct route *route, const char *text, const struct flowspec_options *options, struct reason *reason)
+{
+	const json_t *nlri;
+	json_error_t where;
+	json_t *json;
+	int error = 0;
+
+	*route = (struct route){};
+	/* Numbers of any size, and texts with NUL bytes: a route of another family must not end the reading. */
+	json = json_loads(text, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where);
+	nlri = json_object_get(json, "nlri");
+	if (json_is_string(json_object_get(json, "error")))
+		error = reason_set(reason, -EBADMSG, "gobgp says: %s",
+				   json_string_value(json_object_get(json, "error")));
+	else if (!json_is_object(nlri))
+		error = reason_set(reason, -EBADMSG, "the input has a route that is not one: %.100s", text);
+	if (!error) {
+		route->kind = kind_of(json, nlri);
+		route->is_withdrawn = json_is_true(json_object_get(json, "withdrawal"));
+	}
+	if (route->kind == ROUTE_FLOW)
+		error = read_flow(route, json, nlri, options);
+	else if (route->kind == ROUTE_BLACKHOLE)
+		error = read_blackhole(route, json, nlri, options);
+	json_decref(json);
+	if (error == -EBADMSG && route->kind == ROUTE_BLACKHOLE)
+		reason_set(reason, error, "the input has a prefix that is not one: %.100s", text);
+	if (error || route->kind == ROUTE_OTHER)
+		return error;
+	if (route->is_drop && strlen(route->key) > ROUTE_KEY_BYTES) {
+		route->is_drop = false;
+		reason_set(&route->why, 0, "its text has more than %d bytes", ROUTE_KEY_BYTES);
+	} else if (route->is_drop && !is_own(route, options)) {
+		route->is_drop = false;
+		reason_set(&route->why, 0, "its destination is in none of own-prefixes");
+	}
+	return 0;
+}
+
+void route_close(struct route *route)
+{
+	free(route->key);
+	rule_set_close(&route->rules);
+	*route = (struct route){};
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One route as gobgp prints it, and the rules that match what the route announces, never more. Routes of other families
+ * are skipped.
+ */
+#ifndef XDP_CUCKOO_ROUTE_H
+#define XDP_CUCKOO_ROUTE_H
+
+#include "config/flowspec_options.h"
+#include "rule/rule_set.h"
+
+#define ROUTE_RULES_MAX 1024 /* of a flow */
+#define ROUTE_NAME_BYTES 200
+#define ROUTE_KEY_BYTES (32 << 10)
+
+enum route_kind {
+	ROUTE_OTHER,     /* of no concern here */
+	ROUTE_FLOW,      /* of FlowSpec */
+	ROUTE_BLACKHOLE, /* unicast; whether it asks for a drop is another question */
+};
+
+struct route {
+	enum route_kind kind;
+	bool is_withdrawn;
+	bool is_drop;                /* the route asks for a drop, and `rules` has it */
+	char *key;                   /* two routes with the same key announce the same flow */
+	char name[ROUTE_NAME_BYTES]; /* for messages: "destination 192.0.2.1/32 protocol" */
+	struct rule_set rules;       /* that match the flow; none: no rules can. Sorted, each is there once */
+	struct reason why;           /* is_drop is false */
+};
+
+/*
+ * Reads a route. 0; -EBADMSG: it is not what gobgp prints; -ENOMEM. Call route_close() in any case; it accepts a zeroed
+ * struct.
+ */
+int route_read(struct route *route, const char *text, const struct flowspec_options *options, struct reason *reason);
+void route_close(struct route *route);
+
+#endif

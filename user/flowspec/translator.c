@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "flowspec/translator.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "flowspec/announced.h"
+#include "flowspec/route_stream.h"
+
+#define READ_BYTES 65536
+#define NOTES_MAX 10 /* refused flows that are named between two renewals */
+#define RENEWALS 4   /* in the stale time */
+#define RENEWAL_MIN_MS 1000
+#define BUSY_MS 1000 /* while input keeps coming, lines are sent this often */
+
+struct translator {
+	const struct translator_start *start;
+	struct route_stream stream;
+	struct announced announced;
+	FILE *to;
+	__s64 renewed_ms, sent_ms, period_ms;
+	__u64 notes; /* since the last renewal */
+	__u64 told_flows, told_refused;
+};
+
+static __s64 now_ms(void)
+{
+	struct timespec now;
+
+	/* Rules end by a clock that runs on while the host sleeps. */
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+static void note_refused(struct translator *translator, const struct route *route)
+{
+	struct reason text;
+
+	if (translator->notes++ >= NOTES_MAX)
+		return;
+	reason_set(&text, 0, "refused flow %s: %s", route->name, route->why.text);
+	translator->start->note(text.text);
+}
+
+/* ---- lines ---- */
+
+static int send_lines(struct translator *translator)
+{
+	const struct announced *announced = &translator->announced;
+
+	if (translator->told_flows != announced->flows_count || translator->told_refused != announced->refused_count)
+		fprintf(translator->to, TRANSLATOR_STATUS "\n", (unsigned long long)announced->flows_count,
+			(unsigned long long)announced->refused_count);
+	translator->told_flows = announced->flows_count;
+	translator->told_refused = announced->refused_count;
+	translator->sent_ms = now_ms();
+	return fflush(translator->to) ? -EPIPE : 0;
+}
+
+static void renew(struct translator *translator)
+{
+	struct reason text;
+
+	if (translator->notes > NOTES_MAX) {
+		reason_set(&text, 0, "refused %llu more flows", (unsigned long long)(translator->notes - NOTES_MAX));
+		translator->start->note(text.text);
+	}
+	translator->notes = 0;
+	translator->renewed_ms = now_ms();
+	announced_renew(&translator->announced, translator->to);
+	/* Even without a flow, this shows that the reader lives. */
+	translator->told_flows = ~0ULL;
+}
+
+/* ---- input ---- */
+
+static int take_route(struct translator *translator, struct reason *reason)
+{
+	struct route route;
+	bool is_refused = false;
+	int error = route_read(&route, translator->stream.route, translator->start->options, reason);
+
+	if (!error && route.kind != ROUTE_OTHER)
+		error = announced_take(&translator->announced, &route, translator->to, &is_refused);
+	if (is_refused)
+		note_refused(translator, &route);
+	route_close(&route);
+	return error;
+}
+
+static int take_bytes(struct translator *translator, const char *bytes, size_t length, struct reason *reason)
+{
+	int got = 1, error = 0;
+	size_t taken;
+
+	while (length && got > 0 && !error) {
+		got = route_stream_take(&translator->stream, bytes, length, &taken, reason);
+		bytes += taken;
+		length -= taken;
+		if (got > 0)
+			error = take_route(translator, reason);
+		/* One line may have a million routes. */
+		if (!error && now_ms() - translator->renewed_ms >= translator->period_ms)
+			renew(translator);
+	}
+	return got < 0 ? got : error;
+}
+
+static bool has_input(int timeout_ms)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	return poll(&input, 1, timeout_ms) > 0;
+}
+
+/* Waits until there is input or a renewal is due, and takes it. 1: the input has ended. */
+static int step(struct translator *translator, char *bytes, struct reason *reason)
+{
+	const __s64 left_ms = translator->renewed_ms + translator->period_ms - now_ms();
+	ssize_t got = 1;
+	int error = 0;
+
+	if (left_ms <= 0)
+		renew(translator);
+	if (has_input(left_ms <= 0 ? 0 : left_ms)) {
+		got = read(STDIN_FILENO, bytes, READ_BYTES);
+		if (got < 0 && errno != EINTR && errno != EAGAIN)
+			return reason_set(reason, -errno, "cannot read standard input: %s", strerror(errno));
+		error = got > 0 ? take_bytes(translator, bytes, got, reason) : 0;
+	}
+	if (!error && (now_ms() - translator->sent_ms >= BUSY_MS || !got || !has_input(0)))
+		error = send_lines(translator);
+	return error ? error : !got;
+}
+
+static int run(struct translator *translator, struct reason *reason)
+{
+	char *bytes = malloc(READ_BYTES);
+	int got = bytes && translator->to && !route_stream_open(&translator->stream) ? 0 : -ENOMEM;
+
+	while (!got)
+		got = step(translator, bytes, reason);
+	free(bytes);
+	if (got > 0)
+		return route_stream_is_whole(&translator->stream) ?
+			       reason_set(reason, 0, "the input has ended") :
+			       reason_set(reason, -EBADMSG, "the input has ended within a line");
+	return got == -ENOMEM ? reason_set(reason, got, "not enough memory") : got;
+}
+
+void translator_run(const void *context, int out)
+{
+	const struct translator_start *start = context;
+	const __s64 stale_ms = start->options->stale_ms;
+	struct translator translator = {
+		.start = start,
+		.announced.options = start->options,
+		.renewed_ms = now_ms(),
+		.period_ms = stale_ms / RENEWALS > RENEWAL_MIN_MS ? stale_ms / RENEWALS : RENEWAL_MIN_MS,
+		.to = fdopen(dup(out), "w"),
+		.told_flows = ~0ULL,
+	};
+	struct reason reason;
+	int error;
+
+	translator.announced.lease_ms = stale_ms + translator.period_ms;
+	error = run(&translator, &reason);
+	/* What was whole is applied; nobody waits for the lines of a reader that has gone. */
+	if (error != -EPIPE) {
+		if (translator.to)
+			send_lines(&translator);
+		start->note(reason.text);
+	}
+	if (translator.to)
+		fclose(translator.to);
+	route_stream_close(&translator.stream);
+	announced_close(&translator.announced);
+}
