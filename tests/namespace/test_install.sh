@@ -24,6 +24,7 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo-exporter.service
+		./opt/xc/lib/systemd/system/xdp-cuckoo-flowspec@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-follow@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.timer
@@ -39,6 +40,7 @@ test_install_and_uninstall() {
 		./opt/xc/share/man/man5/xdp-cuckoo-rules.5
 		./opt/xc/share/man/man5/xdp-cuckoo.conf.5
 		./opt/xc/share/man/man7/xdp-cuckoo-fleet.7
+		./opt/xc/share/man/man7/xdp-cuckoo-flowspec.7
 		./opt/xc/share/man/man7/xdp-cuckoo.7
 		./opt/xc/share/man/man8/xdp-cuckoo.8
 		./opt/xc/share/xdp-cuckoo/grafana/xdp-cuckoo.json

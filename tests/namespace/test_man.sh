@@ -9,6 +9,7 @@ RULES_PAGE=user/package/man/xdp-cuckoo-rules.5
 CONF_PAGE=user/package/man/xdp-cuckoo.conf.5
 CONCEPTS_PAGE=user/package/man/xdp-cuckoo.7
 FLEET_PAGE=user/package/man/xdp-cuckoo-fleet.7
+FLOWSPEC_PAGE=user/package/man/xdp-cuckoo-flowspec.7
 
 # assert_same WHAT: $STATE/program and $STATE/page hold the same lines.
 assert_same() {
@@ -23,7 +24,7 @@ commands() {
 
 # options: those in the text, each once; not those of other tools.
 options() {
-	sed 's/\\-/-/g; /^systemctl/d; /^cc /d; /^jq /d; /^setpriv/,/-caps/d' | grep -Eo -e '(^|[^a-z-])--[a-z][a-z-]*' | sed 's/.*--/--/' | sort -u
+	sed 's/\\-/-/g; /^systemctl/d; /^cc /d; /^jq /d; /gobgp /d; /^setpriv/,/-caps/d' | grep -Eo -e '(^|[^a-z-])--[a-z][a-z-]*' | sed 's/.*--/--/' | sort -u
 }
 
 test_commands() {
@@ -48,7 +49,7 @@ test_options_of_each_command() {
 }
 
 test_options_are_known() {
-	for page in "$PAGE" "$CONCEPTS_PAGE" "$FLEET_PAGE" "$RULES_PAGE" "$CONF_PAGE"; do
+	for page in "$PAGE" "$CONCEPTS_PAGE" "$FLEET_PAGE" "$FLOWSPEC_PAGE" "$RULES_PAGE" "$CONF_PAGE"; do
 		for option in $(options <"$page"); do
 			run "$TOOL" version "$option" 1
 			! grep -q 'unknown option' "$STATE/err" || fail "$option is in $page, and no option of the tool"

@@ -383,6 +383,9 @@ test_root_keeps_what_the_command_needs() {
 	MAY_FAIL=3 keeps 'dac_read_search' fleet status --config "$STATE/fleet"
 	MAY_FAIL=3 keeps 'dac_read_search' publish add 192.0.2.1 --list bad --config "$STATE/fleet"
 	keeps_running "$store setuid setgid kill" 'cannot connect' follow --config "$STATE/fleet"
+	printf '%s\n' '[flowspec]' 'own-prefixes = 198.51.100.0/24' >"$STATE/flowspec"
+	MAY_FAIL=3 keeps "$store setuid setgid kill" flowspec - --config "$STATE/flowspec"
+	MAY_FAIL=3 BOUND="$store setuid setgid kill" keeps '' flowspec - --print --config "$STATE/flowspec"
 	keeps "$guarded" del 192.0.2.9
 	keeps "$guarded" flush
 	keeps "$kernel" panic

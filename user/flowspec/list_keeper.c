@@ -159,8 +159,7 @@ static void take_line(struct keeping *keeping, size_t text)
 	unsigned long long flows, refused;
 
 	if (sscanf(line, TRANSLATOR_STATUS, &flows, &refused) == 2)
-		snprintf(keeping->source, sizeof(keeping->source), "flowspec: %llu flows, %llu refused", flows,
-			 refused);
+		snprintf(keeping->source, sizeof(keeping->source), STORE_SOURCE_FLOWSPEC, flows, refused);
 	else if (!strncmp(line, "add ", 4) || !strncmp(line, "del ", 4))
 		keeping->lines[keeping->count++] = (struct line){ text + 4, *line == 'a' };
 }

@@ -200,10 +200,10 @@ int route_read(struct route *route, const char *text, const struct flowspec_opti
 	if (json_is_string(json_object_get(json, "error")))
 		error = reason_set(reason, -EBADMSG, "gobgp says: %s",
 				   json_string_value(json_object_get(json, "error")));
-	else if (!json_is_object(nlri))
+	else if (!json_is_object(nlri) && !json_is_null(nlri))
 		error = reason_set(reason, -EBADMSG, "the input has a route that is not one: %.100s", text);
 	if (!error) {
-		route->kind = kind_of(json, nlri);
+		route->kind = json_is_null(nlri) ? ROUTE_UNREADABLE : kind_of(json, nlri);
 		route->is_withdrawn = json_is_true(json_object_get(json, "withdrawal"));
 	}
 	if (route->kind == ROUTE_FLOW)
@@ -213,7 +213,7 @@ int route_read(struct route *route, const char *text, const struct flowspec_opti
 	json_decref(json);
 	if (error == -EBADMSG && route->kind == ROUTE_BLACKHOLE)
 		reason_set(reason, error, "the input has a prefix that is not one: %.100s", text);
-	if (error || route->kind == ROUTE_OTHER)
+	if (error || !route->key)
 		return error;
 	if (route->is_drop && strlen(route->key) > ROUTE_KEY_BYTES) {
 		route->is_drop = false;

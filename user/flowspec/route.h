@@ -14,16 +14,17 @@
 #define ROUTE_KEY_BYTES (32 << 10)
 
 enum route_kind {
-	ROUTE_OTHER,     /* of no concern here */
-	ROUTE_FLOW,      /* of FlowSpec */
-	ROUTE_BLACKHOLE, /* unicast; whether it asks for a drop is another question */
+	ROUTE_OTHER,      /* of no concern here */
+	ROUTE_FLOW,       /* of FlowSpec */
+	ROUTE_BLACKHOLE,  /* unicast; whether it asks for a drop is another question */
+	ROUTE_UNREADABLE, /* gobgp cannot print its NLRI, and never could: no rules were made of it */
 };
 
 struct route {
 	enum route_kind kind;
 	bool is_withdrawn;
 	bool is_drop;                /* the route asks for a drop, and `rules` has it */
-	char *key;                   /* two routes with the same key announce the same flow */
+	char *key;                   /* two routes with the same key announce the same flow; NULL: of another kind */
 	char name[ROUTE_NAME_BYTES]; /* for messages: "destination 192.0.2.1/32 protocol" */
 	struct rule_set rules;       /* that match the flow; none: no rules can. Sorted, each is there once */
 	struct reason why;           /* is_drop is false */

@@ -85,7 +85,12 @@ static int take_route(struct translator *translator, struct reason *reason)
 	bool is_refused = false;
 	int error = route_read(&route, translator->stream.route, translator->start->options, reason);
 
-	if (!error && route.kind != ROUTE_OTHER)
+	if (!error && route.kind == ROUTE_UNREADABLE) {
+		is_refused = true;
+		strcpy(route.name, "?");
+		reason_set(&route.why, 0, "gobgp cannot print it");
+	}
+	if (!error && route.key)
 		error = announced_take(&translator->announced, &route, translator->to, &is_refused);
 	if (is_refused)
 		note_refused(translator, &route);

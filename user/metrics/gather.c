@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,7 +244,7 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 
 /* The families of add_rules() for lists. */
 struct list_families {
-	json_t *rules, *imported, *packets, *bytes;
+	json_t *rules, *imported, *packets, *bytes, *flows, *refused;
 };
 
 /* "-" are the rules that were added by hand. A list that was only fed by `add` has no time of an import. */
@@ -255,11 +256,16 @@ static void add_lists(const struct list_families *families, const struct group *
 		const char *name = i == STORE_BY_HAND ? "-" : list->name;
 
 		if (*list->name) {
+			unsigned long long flows, refused;
 			json_t *labels = json_pack("{s:s, s:s}", "name", group->name, "list", name);
 
 			metrics_sample(families->rules, json_incref(labels), list->rules);
 			if (list->imported_s)
 				metrics_sample(families->imported, json_incref(labels), list->imported_s);
+			if (sscanf(list->source, STORE_SOURCE_FLOWSPEC, &flows, &refused) == 2) {
+				metrics_sample(families->flows, json_incref(labels), flows);
+				metrics_sample(families->refused, json_incref(labels), refused);
+			}
 			json_decref(labels);
 		}
 		for (enum rule_action action = 0; action < RULE_ACTIONS && summary->has_counts; action++) {
@@ -292,6 +298,10 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 		metrics_family(metrics, "xdp_cuckoo_list_matched_packets", METRIC_GAUGE,
 			       "Packets that rules of a list matched; with at most 500000 rules."),
 		metrics_family(metrics, "xdp_cuckoo_list_matched_bytes", METRIC_GAUGE, "Bytes of these packets."),
+		metrics_family(metrics, "xdp_cuckoo_list_flows", METRIC_GAUGE,
+			       "Flows that BGP announces for a list of `flowspec`."),
+		metrics_family(metrics, "xdp_cuckoo_list_refused_flows", METRIC_GAUGE,
+			       "How many of these have no rules."),
 	};
 
 	for (size_t i = 0; i < groups->count; i++) {

@@ -33,6 +33,9 @@
 #define STORE_LISTS_MAX 63
 #define STORE_SOURCE_BYTES 256 /* with the final 0 */
 
+/* The source of a list that `flowspec` keeps: flows that are announced, and how many of them have no rules. */
+#define STORE_SOURCE_FLOWSPEC "flowspec: %llu flows, %llu refused"
+
 struct store;
 
 struct store_info {
