@@ -3,9 +3,9 @@
 # Debian packages, by what needs them.
 DEMO_PACKAGES := iproute2 procps
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables iptables jq \
-	groff-base zsh tcpdump redis-server
+	groff-base zsh tcpdump redis-tools
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
-UNPACKED_PACKAGES := fail2ban prometheus-node-exporter prometheus crowdsec crowdsec-custom-bouncer gobgpd
+UNPACKED_PACKAGES := crowdsec crowdsec-custom-bouncer fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter
 BENCH_PACKAGES := gnuplot-nox
 DISSECT_PACKAGES := python3-scapy tshark
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
