@@ -15,10 +15,7 @@ steps() {
 	cat <<-'END'
 		cd /src
 		make demo WERROR=1
-		make demo-fleet
-		make deb >/deb.log 2>&1 || { cat /deb.log; exit 1; }
-		apt-get install -y -qq --no-install-recommends blhc
-		blhc --all --debian /deb.log
+		make deb
 
 		mkdir -p /another/place
 		cp -r Makefile README.md LICENSE bpf include tests user /another/place

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/command.h"
@@ -16,8 +17,18 @@
 #include "io/waiting_thread.h"
 #include "change/confirm_watchdog.h"
 
+/* `import < FILE` is `import - < FILE`. Not with --force: if $FILE is empty, `import $FILE --force` must do nothing. */
+static bool means_input(const struct command *command, const struct invocation *invocation)
+{
+	struct stat input;
+
+	return !strncmp(command->usage, "FILE", 4) && !invocation->count && !invocation->is_forced &&
+	       !fstat(STDIN_FILENO, &input) && (S_ISREG(input.st_mode) || S_ISFIFO(input.st_mode));
+}
+
 static enum command_status run(struct options_arguments *arguments, int count, char *const *words)
 {
+	static char *const standard_input[] = { (char *)"-" };
 	const struct command *command = command_find(count ? words[0] : "help");
 	enum command_status status;
 	int error;
@@ -49,6 +60,10 @@ static enum command_status run(struct options_arguments *arguments, int count, c
 	} else if (!count && !arguments->wants_help) {
 		command->run(&arguments->invocation);
 		return STATUS_USAGE;
+	}
+	if (means_input(command, &arguments->invocation)) {
+		arguments->invocation.operands = standard_input;
+		arguments->invocation.count = 1;
 	}
 	status = options_check(command, arguments);
 	if (status != STATUS_DONE)

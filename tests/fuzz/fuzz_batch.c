@@ -91,11 +91,15 @@ static void check_line(const char *text, __u64 number)
 	struct batch_line line = { .number = number };
 	struct batch_request request;
 	struct reason reason = { "" };
-	int error = batch_line_parse(text + strspn(text, BATCH_WHITE), NULL, &request, &reason);
+	int error = batch_line_parse(text + strspn(text, BATCH_WHITE), NULL, false, &request, &reason);
 
 	if (!error) {
 		fuzz_check(request.verb <= BATCH_TEST, "verb %d", request.verb);
-		fuzz_check_rule(&request.rule);
+		fuzz_check(request.rules.count && (request.verb != BATCH_TEST || request.rules.count == 1), "%zu rules",
+			   request.rules.count);
+		for (size_t i = 0; i < request.rules.count; i++)
+			fuzz_check_rule(&request.rules.rule[i]);
+		rules_free(&request.rules);
 		return;
 	}
 	fuzz_check(error == -EINVAL, "%d", error);

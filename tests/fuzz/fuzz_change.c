@@ -94,14 +94,17 @@ static enum batch_answer expected_del(struct change *change, const struct rule *
 
 static enum batch_answer expected(struct change *change, const struct batch_request *request)
 {
-	switch (request->verb) {
-	case BATCH_ADD:
-		return expected_add(change, &request->rule);
-	case BATCH_DEL:
-		return expected_del(change, &request->rule);
-	default:
-		return expected_test(change, &request->rule);
+	enum batch_answer best = BATCH_NO_SUCH_RULE;
+
+	if (request->verb == BATCH_TEST)
+		return expected_test(change, request->rules.rule);
+	for (size_t i = 0; i < request->rules.count; i++) {
+		const enum batch_answer one =
+			(request->verb == BATCH_ADD ? expected_add : expected_del)(change, &request->rules.rule[i]);
+
+		best = one < best ? one : best;
 	}
+	return best;
 }
 
 /* ---- the lines ---- */
@@ -113,13 +116,18 @@ static void run_line(const char *text, struct change *change, struct session *se
 	enum batch_answer answer;
 	struct reason reason;
 
-	if (batch_line_parse(text, NULL, &request, &reason) || *request.list || change->count == RULES_MAX)
+	if (batch_line_parse(text, NULL, false, &request, &reason))
 		return;
+	if (*request.list || change->count + request.rules.count > RULES_MAX) {
+		rules_free(&request.rules);
+		return;
+	}
 	fuzz_check(!batch_line_run(&line, session, &request, &reason), "%s: %s", text, reason.text);
 	answer = expected(change, &request);
 	fuzz_check(line.answer == answer, "%s: %d, not %d", text, line.answer, answer);
 	fuzz_check(!line.detail == (answer <= BATCH_TESTED + QUERY_NO_RULE), "%s", text);
 	batch_line_close(&line);
+	rules_free(&request.rules);
 }
 
 static void run_lines(struct session *session, struct change *change)

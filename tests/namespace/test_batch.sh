@@ -56,6 +56,46 @@ test_answers() {
 	END
 }
 
+# A line may mean several rules. Its answer is the first word that is true of one of them.
+test_lines_of_several_rules() {
+	xc load vrx >/dev/null
+	cat >"$STATE/lines" <<-'END'
+		add 192.0.2.1-192.0.2.6 timeout 1h
+		add 192.0.2.1,192.0.2.9
+		add 192.0.2.9 192.0.2.1
+		add 203.0.113.7/24
+		add 10.99.0.1-10.99.0.3
+		add tcp dport 80,443 list web
+		test 192.0.2.1,192.0.2.2
+		del 192.0.2.1-192.0.2.6
+		del 192.0.2.1-192.0.2.6
+		del dport 1-65535
+	END
+	assert_status 2 xc batch "$STATE/lines"
+	sed -i 's/; .*//' "$STATE/out"
+	assert_answers <<-END
+		added
+		added
+		already there
+		added
+		error: $STATE/lines:5: 'src 10.99.0.2/31' would block packets from this host's address 10.99.0.2
+		added
+		error: $STATE/lines:7: these words mean 2 rules
+		deleted
+		no such rule
+		error: $STATE/lines:10: its ranges mean 65535 rules
+	END
+	assert_error "^note: .*lines:4: '203.0.113.7/24' has host bits set"
+	assert_prints 'src 192.0.2.9
+src 203.0.113.0/24
+proto tcp dport 80
+proto tcp dport 443' xc list
+	assert_verdict drop 192.0.2.9 203.0.113.9 pass 192.0.2.2
+	echo 'add 203.0.114.7/24' | xc batch --strict - 2>"$STATE/err" && fail "host bits are taken"
+	assert_error 'the network is 203.0.114.0/24'
+	assert_status 0 xc check
+}
+
 # Like the command `test`, batch says if the policy drops a packet that no rule passes.
 test_a_policy_that_drops() {
 	xc policy no-rule drop --force >/dev/null

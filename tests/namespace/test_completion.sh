@@ -80,7 +80,7 @@ drop' policy later-fragment ''
 	assert_offers '' nosuch ''
 	assert_offers '' load -- --
 	# If no word can follow, options are offered.
-	assert_equal "$(offers flush -)" "$(offers flush '')" "what may follow flush"
+	assert_equal "$(offers status -)" "$(offers status '')" "what may follow status"
 	assert_status 0 xc complete
 }
 

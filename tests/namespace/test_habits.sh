@@ -21,6 +21,8 @@ answers() {
 test_words_of_rules() {
 	xc load vrx >/dev/null 2>&1
 	answers 0 add 192.0.2.1 drop -- '^added: src 192.0.2.1$'
+	answers 0 add 192.0.2.1 proto tcp port 443 -- '^added: proto tcp src 192.0.2.1 dport 443$'
+	answers 0 del 192.0.2.1 tcp port https -- '^deleted: '
 	answers 0 add ip saddr 192.0.2.1 tcp dport 443 drop -- '^added: proto tcp src 192.0.2.1 dport 443$'
 	answers 0 allow 192.0.2.9 -- '^added: src 192.0.2.9 action pass$'
 	answers 0 ban 192.0.2.3,tcp:22 -- '^added: proto tcp src 192.0.2.3 dport 22$'
@@ -98,7 +100,31 @@ test_names_of_commands() {
 	answers 2 policy drop -- 'policy no-rule drop'
 	answers 2 monitor -i nosuch -- "no interface 'nosuch'"
 	answers 0 monitor dev vrx --seconds 1 -- '0 shown'
+	answers 0 log --seconds 1 -- '0 shown'
+	answers 0 stat -- '^outcome '
+	answers 0 status -v -- '^ *false positive rate ipv6: '
+	assert_prints '' xc -q add 192.0.2.9
+	answers 0 list -n -- '^src 192.0.2.9$'
+	answers 3 fleet status --config /nosuch -- 'section .fleet. with broker'
 	answers 0 detach vrx -- '^unloaded: vrx$'
+}
+
+test_lists() {
+	printf '192.0.2.1\n' >"$STATE/list"
+	answers 2 import -- 'which FILE. - is standard input'
+	assert_status 0 xc restore --list feed <"$STATE/list"
+	cat "$STATE/list" | xc import --list other >"$STATE/out" || fail "a pipe is not read"
+	answers 0 flush feed -- '^left to others: 1$'
+	answers 1 flush nosuch -- "no list 'nosuch'"
+	answers 2 flush 192.0.2.1 -- 'xdp-cuckoo del 192.0.2.1$'
+	answers 2 flush feed --list other -- "'feed': --list names another list"
+	answers 0 lists rm feed -- '^removed: +0$'
+	answers 2 lists show other -- 'xdp-cuckoo list NAME'
+	answers 2 export json -- 'xdp-cuckoo list --json'
+	# What `import $FILE --force` means if the variable is empty.
+	assert_status 2 xc import --list other --replace --force </dev/null
+	: | xc import --list other --replace --force 2>/dev/null && fail "the list is emptied"
+	assert_prints 'src 192.0.2.1' xc list other
 }
 
 # Each line: words, then what the one line of the error names.
@@ -113,7 +139,6 @@ test_advice() {
 		config|xdp-cuckoo check-config
 		undo|--confirm
 		swap a b|import FILE --list NAME --replace
-		log|xdp-cuckoo monitor
 		port 443|add dport N
 		192.0.2.1|xdp-cuckoo add 192.0.2.1
 		sport 5|xdp-cuckoo add sport
@@ -130,6 +155,11 @@ test_advice() {
 		unload --all --force|leave it out
 		unload all|--all
 		stats eth0|stats --by interface
+		top eth0|stats --by interface
+		status eth0|leave it out
+		check 192.0.2.1|xdp-cuckoo test ADDRESS
+		import x -n|--dry-run
+		top -n 1|--count N
 		stats -i 1|--interval TIME
 	END
 }

@@ -439,6 +439,41 @@ src 192.0.2.2
 src 192.0.2.3 action monitor comment "drop"' "$(xc list --list text | sort)" "text"
 }
 
+# A list on trial drops after the same import without --monitor-only, and back. Rules of other lists stay.
+test_end_of_a_trial() {
+	xc load vrx >/dev/null
+	printf '203.0.113.1\n203.0.113.2 timeout 1h\n203.0.113.3 action pass\n' >"$STATE/new"
+	xc import "$STATE/new" --list new --monitor-only >/dev/null
+	xc import "$STATE/new" --list other --monitor-only >/dev/null
+	echo '192.0.2.1 action monitor' | xc import - --list new >/dev/null
+	assert_verdict pass 203.0.113.1 203.0.113.2
+	assert_status 0 xc import "$STATE/new" --list new --dry-run
+	assert_output '^dry run: added 2, updated 0, kept 1, removed 0, bad lines 0, left to others 2$'
+	assert_status 0 xc import "$STATE/new" --list new
+	assert_output '^added 2, updated 0, kept 1, removed 0, bad lines 0, left to others 2; '
+	assert_verdict drop 203.0.113.1 203.0.113.2 pass 203.0.113.3
+	assert_equal 'src 192.0.2.1 action monitor
+src 203.0.113.1
+src 203.0.113.2
+src 203.0.113.3 action pass' "$(xc list new | sed 's/ timeout .*//')" "rules of the list"
+	assert_status 0 xc import "$STATE/new" --list other --confirm 1s
+	assert_output 'removed 2, bad lines 0; '
+	wait_for "the undo" list_has other 'src 203.0.113.1 action monitor'
+	assert_verdict drop 203.0.113.1
+	assert_status 0 xc import "$STATE/new" --list new --monitor-only
+	assert_output '^added 0, updated 2, kept 1, removed 2, bad lines 0; '
+	assert_verdict pass 203.0.113.1 203.0.113.2
+	printf '203.0.113.1\n203.0.113.1 action monitor\n' >"$STATE/both"
+	assert_status 0 xc import "$STATE/both" --list new
+	assert_status 0 xc import "$STATE/both" --list new
+	assert_output '^added 0, updated 0, kept 2, removed 0, '
+	assert_status 0 xc check
+}
+
+list_has() {
+	xc list "$1" | grep -qx "$2"
+}
+
 test_export_a_list() {
 	two_lists
 	assert_shows '^exported: +4$' xc export --list b "$STATE/exported"

@@ -77,7 +77,3 @@ says() {
 is() {
 	assert_equal "$1" "$(systemctl is-active "$2")" "$2"
 }
-
-activity() {
-	[ "$(systemctl show -P ActiveState "$2")" = "$1" ]
-}

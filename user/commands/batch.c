@@ -41,6 +41,8 @@ const struct command command_batch = {
 		"  del RULE    deleted | no such rule\n"
 		"  test FLOW   blocked by RULE | blocked: no rule passes it (policy no-rule drop)\n"
 		"              | passed by RULE | not blocked\n"
+		"A line of add or del may mean several rules, as on the command line. Its answer\n"
+		"is then the first of these words that is true of any of them.\n"
 		"The words `list NAME` in a line mean the rules of that list:\n"
 		"  add RULE list NAME   as above\n"
 		"  del RULE list NAME   deleted | left to others (the list gave the rule up, but\n"
@@ -75,7 +77,8 @@ struct batch {
 	struct feed feed;
 	struct guard guard;
 	struct session session;
-	bool is_open; /* session and guard are open */
+	bool is_open;          /* session and guard are open */
+	bool has_noted_masked; /* a note said that a prefix has host bits */
 	double opened_s;
 	struct batch_line *lines; /* the group */
 	size_t count, room;
@@ -198,7 +201,7 @@ struct span {
 	size_t deleted;
 };
 
-static int read_line(const struct batch *batch, const struct batch_line *line, struct batch_request *request,
+static int read_line(struct batch *batch, const struct batch_line *line, struct batch_request *request,
 		     struct reason *reason)
 {
 	int error;
@@ -206,10 +209,27 @@ static int read_line(const struct batch *batch, const struct batch_line *line, s
 	if (line->unread)
 		return reason_set(reason, -EINVAL,
 				  line->unread == -EILSEQ ? "a NUL byte; this is not text" : "the line is too long");
-	error = batch_line_parse(batch->feed.bytes + line->text, batch->invocation->list_name, request, reason);
-	if (!error && request->verb == BATCH_ADD && !request->rule.timeout_ms)
-		request->rule.timeout_ms = batch->invocation->timeout_ms;
+	error = batch_line_parse(batch->feed.bytes + line->text, batch->invocation->list_name,
+				 batch->invocation->is_strict, request, reason);
+	for (size_t i = 0; !error && request->verb == BATCH_ADD && i < request->rules.count; i++)
+		if (!request->rules.rule[i].timeout_ms)
+			request->rules.rule[i].timeout_ms = batch->invocation->timeout_ms;
+	if (!error && request->rules.masked.count && !batch->has_noted_masked) {
+		output_note("%s:%llu: '%s' has host bits set; its network is taken, here and in later lines; --strict "
+			    "refuses them",
+			    batch->feed.name, line->number, request->rules.masked.first);
+		batch->has_noted_masked = true;
+	}
 	return error;
+}
+
+/* Whether the guard may refuse it. */
+static bool is_guarded(const struct batch *batch, const struct batch_request *request)
+{
+	for (size_t i = 0; request->verb != BATCH_TEST && i < request->rules.count; i++)
+		if (guard_concerns(&batch->guard, &request->rules.rule[i]))
+			return true;
+	return false;
 }
 
 /* Runs the next line, or ends the span before it. With --strict a bad line ends the change. */
@@ -230,19 +250,17 @@ static int run_line(struct span *span, struct reason *reason)
 		return 0;
 	}
 	/* A line that the guard may refuse is a change of its own, so that its refusal undoes no other line. */
-	if (request.verb != BATCH_TEST && !is_strict && guard_concerns(&batch->guard, &request.rule)) {
+	if (!is_strict && is_guarded(batch, &request))
 		span->end = span->next > span->first ? span->next : span->next + 1;
-		if (span->next == span->end)
-			return 0;
-	}
 	/* The room of deleted rules is free only after the change. */
-	if (request.verb == BATCH_ADD && span->deleted >= ROOM_LINES && !is_strict && change_is_full(&batch->session)) {
+	if (request.verb == BATCH_ADD && span->deleted >= ROOM_LINES && !is_strict && change_is_full(&batch->session))
 		span->end = span->next;
-		return 0;
+	if (span->next < span->end) {
+		error = batch_line_run(line, &batch->session, &request, reason);
+		span->deleted += line->answer == BATCH_DELETED;
+		span->next += !error;
 	}
-	error = batch_line_run(line, &batch->session, &request, reason);
-	span->deleted += line->answer == BATCH_DELETED;
-	span->next += !error;
+	rules_free(&request.rules);
 	return error;
 }
 

@@ -9,8 +9,6 @@
 #include "io/output.h"
 #include "base/suggest.h"
 
-#define LINE_TEXT_BYTES (2 * RULE_TEXT_BYTES)
-
 static const struct {
 	const char *text;
 	enum command_status status;
@@ -26,26 +24,24 @@ static const struct {
 	[BATCH_ERROR] = { "error", STATUS_USAGE },
 };
 
-static int parse_rule(const char *text, const char *list, struct batch_request *request, struct reason *reason)
+static int parse_rules(const char *text, const char *list, bool is_strict, struct batch_request *request,
+		       struct reason *reason)
 {
-	const char *words[RULE_WORDS_MAX];
-	char copy[LINE_TEXT_BYTES];
-	size_t count;
-	int error;
+	struct rule_words words;
+	int error = rule_words_split(&words, text, reason);
 
-	if (strlen(text) >= sizeof(copy))
-		return reason_set(reason, -EINVAL, "'%.20s...' is too long for a rule", text);
-	strcpy(copy, text);
-	error = rule_split(copy, words, &count, reason);
 	if (!error)
-		error = command_take_list(words, &count, &list, reason);
-	if (!error)
-		error = rule_parse_words(words, count, &request->rule, reason);
+		error = command_parse_rules(&words, is_strict, &request->rules, &list, reason);
 	snprintf(request->list, sizeof(request->list), "%s", list ? list : "");
+	if (error || request->verb != BATCH_TEST || request->rules.count == 1)
+		return error;
+	error = reason_set(reason, -EINVAL, "these words mean %zu rules; test one at a time", request->rules.count);
+	rules_free(&request->rules);
 	return error;
 }
 
-int batch_line_parse(const char *text, const char *list, struct batch_request *request, struct reason *reason)
+int batch_line_parse(const char *text, const char *list, bool is_strict, struct batch_request *request,
+		     struct reason *reason)
 {
 	static const char *const verbs[] = {
 		[BATCH_ADD] = "add",
@@ -60,7 +56,7 @@ int batch_line_parse(const char *text, const char *list, struct batch_request *r
 		const char *verb = verbs[request->verb];
 
 		if (strlen(verb) == length && !memcmp(verb, text, length))
-			return parse_rule(text + length, list, request, reason);
+			return parse_rules(text + length, list, is_strict, request, reason);
 	}
 	suggest = suggest_for_part(text, length);
 	suggest_offer_choices(&suggest, "add|del|test");
@@ -78,45 +74,50 @@ static void answer(struct batch_line *line, enum batch_answer what, const char *
 	line->detail = detail ? strdup(detail) : NULL;
 }
 
-static const char *list_of(const struct batch_request *request)
-{
-	return *request->list ? request->list : NULL;
-}
-
-static int add(struct batch_line *line, struct session *session, const struct batch_request *request,
-	       struct reason *reason)
+static int add(struct session *session, const struct rule *rule, enum batch_answer *what, struct reason *reason)
 {
 	enum store_added added;
-	int error = change_open_list(session, list_of(request), NULL, reason);
+	int error = change_add(session, rule, &added, reason);
 
-	if (!error)
-		error = change_add(session, &request->rule, &added, reason);
-	if (!error)
-		answer(line,
-		       added == STORE_ADDED     ? BATCH_ADDED :
-		       added == STORE_UNCHANGED ? BATCH_ALREADY_THERE :
-						  BATCH_UPDATED,
-		       NULL);
+	*what = error || added == STORE_ADDED ? BATCH_ADDED :
+		added == STORE_UNCHANGED      ? BATCH_ALREADY_THERE :
+						BATCH_UPDATED;
 	return error;
 }
 
-/* A list that does not exist has no rule. */
-static int del(struct batch_line *line, struct session *session, const struct batch_request *request,
+static int del(struct session *session, const struct rule *rule, bool is_listed, enum batch_answer *what,
 	       struct reason *reason)
 {
-	enum store_deleted deleted = STORE_NO_SUCH_RULE;
-	int error = change_find_list(session, list_of(request), reason);
+	enum store_deleted deleted;
+	int error = (is_listed ? change_give_up : change_del)(session, rule, &deleted, reason);
 
-	if (!error)
-		error = *request->list ? change_give_up(session, &request->rule, &deleted, reason) :
-					 change_del(session, &request->rule, &deleted, reason);
-	if (!error || error == -ESRCH)
-		answer(line,
-		       deleted == STORE_NO_SUCH_RULE ? BATCH_NO_SUCH_RULE :
-		       deleted == STORE_STILL_WANTED ? BATCH_LEFT_TO_OTHERS :
-						       BATCH_DELETED,
-		       NULL);
-	return error == -ESRCH ? 0 : error;
+	*what = error || deleted == STORE_DELETED ? BATCH_DELETED :
+		deleted == STORE_STILL_WANTED     ? BATCH_LEFT_TO_OTHERS :
+						    BATCH_NO_SUCH_RULE;
+	return error;
+}
+
+static int change(struct batch_line *line, struct session *session, const struct batch_request *request,
+		  struct reason *reason)
+{
+	const char *list = *request->list ? request->list : NULL;
+	const bool is_added = request->verb == BATCH_ADD;
+	enum batch_answer best = BATCH_NO_SUCH_RULE, what;
+	int error = is_added ? change_open_list(session, list, NULL, reason) : change_find_list(session, list, reason);
+
+	/* A list that does not exist has no rule. */
+	if (error && (is_added || error != -ESRCH))
+		return error;
+	for (size_t i = 0; i < request->rules.count && error != -ESRCH; i++) {
+		const struct rule *rule = &request->rules.rule[i];
+
+		error = is_added ? add(session, rule, &what, reason) : del(session, rule, list, &what, reason);
+		if (error)
+			return error;
+		best = what < best ? what : best;
+	}
+	answer(line, best, NULL);
+	return 0;
 }
 
 static int test_list(struct batch_line *line, struct session *session, const struct batch_request *request,
@@ -129,7 +130,7 @@ static int test_list(struct batch_line *line, struct session *session, const str
 	if (error && error != -ESRCH)
 		return error;
 	if (!error)
-		error = query_test_owned(session->store, session->owner, &request->rule, &rule);
+		error = query_test_owned(session->store, session->owner, request->rules.rule, &rule);
 	if (error && error != -ENOENT && error != -ESRCH)
 		return store_say_unread(error, reason);
 	answer(line, error ? BATCH_NOT_LISTED : BATCH_LISTED, error ? NULL : rule_format(&rule, text));
@@ -153,15 +154,10 @@ static int test(struct batch_line *line, struct session *session, const struct r
 int batch_line_run(struct batch_line *line, struct session *session, const struct batch_request *request,
 		   struct reason *reason)
 {
-	switch (request->verb) {
-	case BATCH_ADD:
-		return add(line, session, request, reason);
-	case BATCH_DEL:
-		return del(line, session, request, reason);
-	default:
-		return *request->list ? test_list(line, session, request, reason) :
-					test(line, session, &request->rule, reason);
-	}
+	if (request->verb != BATCH_TEST)
+		return change(line, session, request, reason);
+	return *request->list ? test_list(line, session, request, reason) :
+				test(line, session, request->rules.rule, reason);
 }
 
 void batch_line_fail(struct batch_line *line, int error, const struct reason *reason)

@@ -15,7 +15,7 @@ enum batch_verb { BATCH_ADD, BATCH_DEL, BATCH_TEST };
 
 struct batch_request {
 	enum batch_verb verb;
-	struct rule rule;          /* or the flow to test */
+	struct rules rules;        /* or one, the flow to test */
 	char list[ABI_NAME_BYTES]; /* "": none */
 };
 
@@ -41,12 +41,16 @@ struct batch_line {
 	char *detail; /* the rule that decides, or the error; NULL: no detail, or no memory */
 };
 
-/* Parses the text; `list` (NULL: none) is for a line without the words `list NAME`. 0; -EINVAL with the reason. */
-int batch_line_parse(const char *text, const char *list, struct batch_request *request, struct reason *reason);
+/*
+ * Parses the text; `list` (NULL: none) is for a line without the words `list NAME`. `is_strict`: refuses host bits. 0,
+ * and the caller frees request->rules; -EINVAL or -ENOMEM with the reason.
+ */
+int batch_line_parse(const char *text, const char *list, bool is_strict, struct batch_request *request,
+		     struct reason *reason);
 
 /*
- * Runs the request within a change and keeps the answer. Earlier lines of the change already count. 0; -errno
- * with the reason: then the change must end.
+ * Runs the request within a change and keeps the answer. Earlier lines of the change already count. Of the answers for
+ * several rules, the first in enum batch_answer is kept. 0; -errno with the reason: then the change must end.
  */
 int batch_line_run(struct batch_line *line, struct session *session, const struct batch_request *request,
 		   struct reason *reason);

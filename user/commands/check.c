@@ -18,6 +18,7 @@ const struct command command_check = {
 		"\n"
 		"  xdp-cuckoo check\n"
 		"  xdp-cuckoo check --json\n",
+	.instead = "check looks at whole tables; to ask about an address: xdp-cuckoo test ADDRESS",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_check,
 };

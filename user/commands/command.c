@@ -189,7 +189,8 @@ enum command_status command_read_number(const char *what, const char *text, __u6
 			     text);
 }
 
-int command_take_list(const char **words, size_t *count, const char **list, struct reason *reason)
+/* Takes the words `list NAME` out of the words of a rule. *list stays if there are none. */
+static int take_list(const char **words, size_t *count, const char **list, struct reason *reason)
 {
 	bool has_list = false;
 	size_t kept = 0;
@@ -220,25 +221,32 @@ int command_take_list(const char **words, size_t *count, const char **list, stru
 	return 0;
 }
 
+int command_parse_rules(struct rule_words *words, bool is_strict, struct rules *rules, const char **list,
+			struct reason *reason)
+{
+	int error = list ? take_list(words->word, &words->count, list, reason) : 0;
+
+	return error ? error : rules_parse(rules, words->word, words->count, is_strict, reason);
+}
+
 enum command_status command_read_rules(const struct invocation *invocation, struct rules *rules, const char **list)
 {
-	const char *words[RULE_WORDS_MAX] = {};
-	char text[2 * RULE_TEXT_BYTES];
-	size_t count = invocation->count;
+	struct rule_words words = { .count = invocation->count };
 	struct reason reason;
 	int error = 0;
 
 	*rules = (struct rules){};
-	if (count == 1 && strlen(invocation->operands[0]) < sizeof(text))
-		error = rule_split(strcpy(text, invocation->operands[0]), words, &count, &reason);
+	if (words.count == 1)
+		error = rule_words_split(&words, invocation->operands[0], &reason);
+	else if (words.count > RULE_WORDS_MAX)
+		error = reason_set(&reason, -EINVAL, "'%.80s': too many words for a rule",
+				   invocation->operands[RULE_WORDS_MAX]);
 	else
-		memcpy(words, invocation->operands, count * sizeof(*words));
+		memcpy(words.word, invocation->operands, words.count * sizeof(*words.word));
 	if (list)
 		*list = invocation->list_name;
-	if (!error && list)
-		error = command_take_list(words, &count, list, &reason);
 	if (!error)
-		error = rules_parse(rules, words, count, &reason);
+		error = command_parse_rules(&words, false, rules, list, &reason);
 	if (error)
 		return command_failed(error, &reason);
 	if (rules->masked.count)

@@ -102,9 +102,13 @@ struct command {
 	void (*explain)(FILE *to); /* writes the text for the line "@" of help; NULL: help has no such line */
 	unsigned int options;      /* enum command_option bits */
 	int min, max;              /* operands; max -1: any number */
+	const char *instead;       /* what to type for one more operand; NULL: the usage says it */
 	unsigned int needs;        /* enum privilege: the command gives up all others before it runs */
 	enum command_status (*run)(const struct invocation *invocation);
 };
+
+/* For `stats eth0`, which shows more. */
+#define INSTEAD_INTERFACES "counters of each interface are printed by: xdp-cuckoo stats --by interface"
 
 /* ---- command_table.c ---- */
 
@@ -174,8 +178,12 @@ enum command_status command_read_number(const char *what, const char *text, __u6
 enum command_status command_read_rules(const struct invocation *invocation, struct rules *rules, const char **list);
 enum command_status command_read_rule(const struct invocation *invocation, struct rule *rule, const char **list);
 
-/* Takes the words `list NAME` out of the words of a rule. *list stays if there are none. 0; -EINVAL with the reason. */
-int command_take_list(const char **words, size_t *count, const char **list, struct reason *reason);
+/*
+ * The same of words, without a message. *list stays if there are no words `list NAME`. `is_strict` as in rule_each().
+ * 0; -EINVAL or -ENOMEM with the reason.
+ */
+int command_parse_rules(struct rule_words *words, bool is_strict, struct rules *rules, const char **list,
+			struct reason *reason);
 
 /* The names of the owners of a stored rule: its lists, and "by hand". NULL: it cannot be read. */
 json_t *command_owners_of(struct store *store, const struct rule *rule);

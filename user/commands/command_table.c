@@ -41,7 +41,8 @@ static const struct {
 	{ "count", "stats", NULL },   { "check-ip", "test", NULL },  { "save", "export", NULL },
 	{ "dump", "export", NULL },   { "restore", "import", NULL }, { "clear", "flush", NULL },
 	{ "watch", "monitor", NULL }, { "info", "status", NULL },    { "counters", "stats", NULL },
-	{ "allow", "add", "pass" },
+	{ "allow", "add", "pass" },   { "log", "monitor", NULL },    { "logs", "monitor", NULL },
+	{ "stat", "stats", NULL },
 };
 
 /* Words for which no single command is right, and what to type. */
@@ -69,8 +70,6 @@ static const struct {
 	{ "rename", "import it under the new name, then: xdp-cuckoo lists delete NAME" },
 	{ "create", "a list comes into being by its import: xdp-cuckoo import FILE --list NAME" },
 	{ "destroy", "to drop a list: xdp-cuckoo lists delete NAME; to delete all rules: xdp-cuckoo flush" },
-	{ "log", "to see dropped packets: xdp-cuckoo monitor; to count them: xdp-cuckoo stats" },
-	{ "logs", "to see dropped packets: xdp-cuckoo monitor; to count them: xdp-cuckoo stats" },
 	{ "set", "a rule: xdp-cuckoo add RULE; a setting: xdp-cuckoo policy, or the configuration file" },
 	{ "interface", "xdp-cuckoo status shows the interfaces; xdp-cuckoo load IFACE adds one" },
 	{ "net", "xdp-cuckoo status shows the filters and their interfaces" },

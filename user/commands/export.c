@@ -122,6 +122,12 @@ static enum command_status run_export(const struct invocation *invocation)
 	struct store *store;
 	int error;
 
+	/* `export csv` */
+	if (!strcmp(path, "json") || list_format_named(path))
+		return command_error(STATUS_USAGE,
+				     "export '%s': write --format text|ipset|nft|csv; rules as JSON are printed by: "
+				     "xdp-cuckoo list --json; a file of that name is ./%s",
+				     path, path);
 	if (format)
 		export.format = list_format_named(format);
 	if (format && !strcmp(format, "json"))

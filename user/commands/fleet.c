@@ -52,6 +52,10 @@ enum command_status fleet_config_open(const struct invocation *invocation, struc
 	struct reason reason;
 	int error = config_open(invocation->config_path, invocation->name, report_line, config, &reason);
 
+	if (error == -ENOENT)
+		return command_error(STATUS_SYSTEM,
+				     "%s; a fleet needs a section [fleet] with broker = HOST... in it: xdp-cuckoo-fleet(7)",
+				     reason.text);
 	if (error)
 		return command_failed(error, &reason);
 	if ((*config)->fleet.brokers_count)

@@ -2,6 +2,7 @@
 /* flush: deletes all rules, or those of one list. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "commands/command.h"
 #include "io/output.h"
@@ -11,11 +12,11 @@ static enum command_status run_flush(const struct invocation *invocation);
 const struct command command_flush = {
 	.name = "flush",
 	.group = COMMAND_RULES,
-	.usage = "[--list NAME] [--force]",
+	.usage = "[LIST] [--list NAME] [--force]",
 	.summary = "delete all rules, or those of one list",
 	.help = "The next import of a list brings its rules back.\n"
 		"  --list NAME  only the rules of the list NAME. A rule that other lists have, or\n"
-		"             that was added by hand too, stays\n"
+		"             that was added by hand too, stays. `flush NAME` is the same\n"
 		"  --force    even if lists have rules; and even if pass rules are deleted that\n"
 		"             keep this host reachable: with `policy no-rule drop`, they let its\n"
 		"             own addresses, its gateway and your SSH session through\n"
@@ -24,6 +25,8 @@ const struct command command_flush = {
 		"  xdp-cuckoo flush --list bans\n"
 		"  xdp-cuckoo --name web flush --force\n",
 	.options = OPTION_LIST | OPTION_FORCE,
+	.max = 1,
+	.instead = "to delete a rule: xdp-cuckoo del RULE",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
 	.run = run_flush,
 };
@@ -61,7 +64,7 @@ static int clear(struct session *session, bool is_forced, __u64 *deleted, struct
 	return change_clear(session, reason);
 }
 
-static enum command_status flush_list(const struct invocation *invocation)
+static enum command_status flush_list(const struct invocation *invocation, const char *name)
 {
 	struct import_options emptying = command_import_options(invocation);
 	struct command_imported result;
@@ -69,6 +72,7 @@ static enum command_status flush_list(const struct invocation *invocation)
 	json_t *answer;
 	int error;
 
+	emptying.list_name = name;
 	emptying.is_replace = emptying.keeps_list = true;
 	error = command_import_list(&emptying, NULL, 0, &result, &reason);
 	if (error) {
@@ -90,8 +94,13 @@ static enum command_status run_flush(const struct invocation *invocation)
 	__u64 deleted = 0;
 	int error;
 
-	if (invocation->list_name)
-		return flush_list(invocation);
+	if (invocation->count && invocation->list_name)
+		return command_error(STATUS_USAGE, "flush '%s': --list names another list", invocation->operands[0]);
+	if (invocation->count && strpbrk(invocation->operands[0], ".:/"))
+		return command_error(STATUS_USAGE, "flush '%s': to delete a rule: xdp-cuckoo del %s",
+				     invocation->operands[0], invocation->operands[0]);
+	if (invocation->count || invocation->list_name)
+		return flush_list(invocation, invocation->count ? invocation->operands[0] : invocation->list_name);
 	error = command_open_guarded(invocation, &session, &guard, &reason);
 	if (!error)
 		command_report_undone(&session);

@@ -11,7 +11,7 @@ static enum command_status run_list(const struct invocation *invocation);
 const struct command command_list = {
 	.name = "list",
 	.group = COMMAND_RULES,
-	.usage = "[RULE|LIST] [--list NAME] [--counters]",
+	.usage = "[RULE|LIST] [--list NAME] [--counters] [--numeric]",
 	.summary = "print all rules, or those of a list",
 	.help = "Prints one rule per line, in the form that add and import read, with what is\n"
 		"left of its timeout. Rules that have ended are left out. With --counters, each\n"
@@ -24,7 +24,8 @@ const struct command command_list = {
 		"yet, a running filter passes everything: a note says so, and with --json each\n"
 		"rule has not_confirmed_in_time, true.\n"
 		"With a RULE, such as an address, prints only rules that match it or a part of\n"
-		"it. With the name of a LIST, prints its rules, like --list.\n"
+		"it. With the name of a LIST, prints its rules, like --list. --numeric changes\n"
+		"nothing: addresses and ports are always numbers.\n"
 		"\n"
 		"  xdp-cuckoo list\n"
 		"  xdp-cuckoo list 192.0.2.77\n"

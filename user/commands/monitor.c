@@ -30,7 +30,8 @@ static enum command_status run_monitor(const struct invocation *invocation);
 const struct command command_monitor = {
 	.name = "monitor",
 	.group = COMMAND_LOOK,
-	.usage = "[RULE] [--interface IFACE] [--every N] [--rate N] [--count N] [--seconds N] [--write FILE|-]",
+	.usage = "[RULE] [--interface IFACE] [--every N] [--rate N] [--count N] [--seconds N] "
+		 "[--write FILE|-] [--numeric]",
 	.summary = "show dropped packets as they happen",
 	.help = "Prints one line for each packet that the filters of the --name drop, or would\n"
 		"drop if they were not monitor-only: time, interface, flow, length, and the rule\n"
@@ -49,6 +50,7 @@ const struct command command_monitor = {
 		"  --write FILE|-  write pcapng for tcpdump and Wireshark instead of lines: the\n"
 		"                  first 256 bytes of each packet, with a comment that names the\n"
 		"                  rule; - is standard output\n"
+		"  --numeric       changes nothing: addresses and ports are always numbers\n"
 		"Only one monitor, or one program with libxdp-cuckoo, can listen to a filter:\n"
 		"status 5 if another one does. If it dies, the kernel stops sampling 5 seconds\n"
 		"later. Status 1: no filter of the --name runs.\n"

@@ -7,6 +7,8 @@
 #include "commands/command.h"
 #include "io/output.h"
 
+extern const struct command command_del;
+
 static enum command_status run_lists(const struct invocation *invocation);
 
 const struct command command_lists = {
@@ -19,9 +21,10 @@ const struct command command_lists = {
 		"which file. A list that was only fed by `add` has no such time. There can be 63\n"
 		"lists. If a timeout that a list gave has ended, but others still have the\n"
 		"rule, the list still counts it until the next import.\n"
-		"`flush --list NAME` empties a list and keeps it. `lists delete NAME` drops the rules of the list at once. Rules that other lists\n"
-		"have, or that were added by hand too, stay; if all of these have timeouts, until\n"
-		"the latest end that any of them, or this list, asked for.\n"
+		"`flush NAME` empties a list and keeps it. `lists delete NAME` drops the rules of\n"
+		"the list at once. Rules that other lists have, or that were added by hand too,\n"
+		"stay; if all of these have timeouts, until the latest end that any of them, or\n"
+		"this list, asked for.\n"
 		"  --dry-run       say what would be removed, and change nothing\n"
 		"  --confirm TIME  undo it unless `xdp-cuckoo confirm` comes within TIME\n"
 		"  --force         even if this deletes a pass rule without which this host would\n"
@@ -92,10 +95,14 @@ static enum command_status run_lists(const struct invocation *invocation)
 {
 	const char *verb = invocation->count ? invocation->operands[0] : NULL;
 
-	if (verb && strcmp(verb, "delete"))
-		return command_error(STATUS_USAGE, "lists '%s': the only word that may follow is delete", verb);
+	/* `lists rm NAME` is the same. */
+	if (verb && command_find(verb) != &command_del)
+		return command_error(STATUS_USAGE,
+				     "lists '%s': the only word that may follow is delete; to see rules: xdp-cuckoo list NAME; "
+				     "to empty a list: xdp-cuckoo flush NAME",
+				     verb);
 	if (verb && invocation->count < 2)
-		return command_error(STATUS_USAGE, "lists delete: which list? See xdp-cuckoo lists");
+		return command_error(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);
 	if (verb)
 		return delete_list(invocation);
 	if (invocation->is_dry_run || invocation->is_forced || invocation->confirm_ms)

@@ -25,7 +25,7 @@
 
 const struct option_row options_table[] = {
 	{ "json", 0, NULL, "print JSON, errors too", .to = TO(wants_json), .letter = 'j' },
-	{ "quiet", 0, NULL, "print only errors and warnings", .to = TO(wants_quiet) },
+	{ "quiet", 0, NULL, "print only errors and warnings", .to = TO(wants_quiet), .letter = 'q' },
 	{ "name", 0, "NAME", "the filter and its rules (default: " SESSION_NAME_DEFAULT ")", VALUE_NAME,
 	  .to = INTO(name) },
 	{ "state", 0, "DIR", "keep rules in DIR/NAME (default: " SESSION_STATE_DEFAULT ")", VALUE_TEXT,
@@ -79,7 +79,9 @@ const struct option_row options_table[] = {
 	{ "write", OPTION_SAMPLES, "FILE|-", "write pcapng", VALUE_TEXT, .to = INTO(write_path), .letter = 'w' },
 	{ "on-stop", OPTION_ON_STOP, NULL, "only if the configuration says detach-on-stop", .to = INTO(is_on_stop) },
 	{ "reset", OPTION_RESET, NULL, "count from 0 again", .to = INTO(is_reset) },
-	{ "verbose", OPTION_VERBOSE, NULL, "everything that is known", .to = INTO(is_verbose) },
+	{ "verbose", OPTION_VERBOSE, NULL, "everything that is known", .to = INTO(is_verbose), .letter = 'v' },
+	{ "numeric", OPTION_COUNTERS | OPTION_SAMPLES, NULL, "addresses and ports as numbers: they always are",
+	  .to = TO(wants_numbers), .letter = 'n' },
 	{ "listen", OPTION_LISTEN, "ADDRESS:PORT", "where to serve (default: " EXPORTER_LISTEN_DEFAULT ")", VALUE_TEXT,
 	  .to = INTO(listen) },
 	{ "config", OPTION_CONFIG, "FILE", "the configuration (default: " CONFIG_DIR "/NAME.conf)", VALUE_TEXT,
@@ -168,12 +170,10 @@ static const struct {
 	{ 's', "words of a rule have no dashes: src ADDRESS" },
 	{ 'd', "words of a rule have no dashes: dst ADDRESS" },
 	{ 'p', "words of a rule have no dashes: proto tcp" },
-	{ 'n', "write --name or --dry-run; numbers are shown as numbers anyway" },
 	{ 'f', "write --force; a file is named without an option" },
 	{ 'a', "write --all" },
 	{ 'e', "leave it out: if the rule is there already, the status is 1" },
 	{ '!', "leave it out: if the rule is there already, the status is 1" },
-	{ 'v', "the version is -V" },
 	{ 't', "write --timeout TIME" },
 	{ 'r', "write --replace, --reset or --rate N" },
 	{ 'l', "write --list NAME, or the command: xdp-cuckoo list" },
@@ -302,16 +302,27 @@ enum command_status options_check(const struct command *command, const struct op
 						     options_table[i].value ? options_table[i].value : "");
 		}
 	for (size_t i = 0; i < OPTIONS; i++)
-		if (arguments->given & 1ULL << i && options_table[i].bit == OPTION_INTERFACE &&
-		    command->options & OPTION_INTERVAL)
+		if (!(arguments->given & 1ULL << i) || options_are_of(&options_table[i], command))
+			continue;
+		else if (options_table[i].bit == OPTION_INTERFACE && command->options & OPTION_INTERVAL)
 			return command_error(STATUS_USAGE,
 					     "%s: -i is --interface, of monitor: write --interval %s, or --by interface",
 					     command->name, "TIME");
-		else if (arguments->given & 1ULL << i && !options_are_of(&options_table[i], command))
+		else if (options_table[i].letter == 'n')
+			return command_error(STATUS_USAGE, "%s: -n is --numeric, of list: %s", command->name,
+					     command->options & OPTION_DRY_RUN ? "for a trial write --dry-run" :
+					     command->options & OPTION_COUNT   ? "write --count N" :
+										 "leave it out");
+		else
 			return command_error(STATUS_USAGE,
 					     "%s does not take the option --%s: leave it out; usage: xdp-cuckoo %s%s%s",
 					     command->name, options_table[i].name, command->name,
 					     *command->usage ? " " : "", command->usage);
+	if (command->instead && count > command->max)
+		return command_error(STATUS_USAGE, "%s: too many words: '%s'; %s", command->name,
+				     arguments->invocation.operands[command->max], command->instead);
+	if (count < command->min && !strncmp(command->usage, "FILE", 4))
+		return command_error(STATUS_USAGE, "%s: which FILE? - is standard input", command->name);
 	if (count < command->min || (command->max >= 0 && count > command->max))
 		return command_error(STATUS_USAGE, "%s: too %s words; usage: xdp-cuckoo %s%s%s", command->name,
 				     count < command->min ? "few" : "many", command->name, *command->usage ? " " : "",

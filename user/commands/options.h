@@ -14,7 +14,8 @@ struct options_arguments {
 	struct invocation invocation;
 	__u64 given; /* bit i: options_table[i] was given */
 	bool wants_json, wants_quiet, wants_help, wants_version;
-	const char *pins; /* NULL: not given */
+	bool wants_numbers; /* nothing has to be done for it */
+	const char *pins;   /* NULL: not given */
 };
 
 /* What a value must be, and the C type at its destination. */

@@ -219,18 +219,25 @@ static int take_lines(struct publishing *publishing, struct feed *feed, struct r
 		if (got < 0)
 			reason_set(&bad, got, "the line is too long, or has a NUL byte");
 		else
-			got = batch_line_parse(line, NULL, &request, &bad);
-		if (!got && (request.verb == BATCH_TEST || *request.list))
+			got = batch_line_parse(line, NULL, false, &request, &bad);
+		if (!got && (request.verb == BATCH_TEST || *request.list)) {
+			rules_free(&request.rules);
 			got = reason_set(&bad, -EINVAL,
 					 "only `add RULE` and `del RULE` can be published, to the list of --list");
+		}
 		if (got < 0) {
 			publishing->status = command_error(STATUS_USAGE, "%s:%llu: %s", feed->name,
 							   (unsigned long long)feed->number, bad.text);
 			continue;
 		}
-		if (request.verb == BATCH_ADD && !request.rule.timeout_ms)
-			request.rule.timeout_ms = publishing->invocation->timeout_ms;
-		error = publisher_put(&publishing->publisher, &request.rule, request.verb == BATCH_ADD, reason);
+		for (size_t i = 0; i < request.rules.count && !error; i++) {
+			struct rule *rule = &request.rules.rule[i];
+
+			if (request.verb == BATCH_ADD && !rule->timeout_ms)
+				rule->timeout_ms = publishing->invocation->timeout_ms;
+			error = publisher_put(&publishing->publisher, rule, request.verb == BATCH_ADD, reason);
+		}
+		rules_free(&request.rules);
 	}
 	feed_forget(feed);
 	return error;

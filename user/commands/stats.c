@@ -58,7 +58,7 @@ const struct command command_stats = {
 		"  xdp-cuckoo stats --by prefix=16 --top 5\n",
 	.explain = explain_outcomes,
 	.options = OPTION_INTERVAL | OPTION_COUNT | OPTION_BY | OPTION_RESET,
-	.max = 2, /* refused with an advice */
+	.instead = INSTEAD_INTERFACES,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_stats,
 };
@@ -337,11 +337,6 @@ static enum command_status run_stats(const struct invocation *invocation)
 	struct stats_prefix prefix = {};
 	enum stats_by by;
 
-	if (invocation->count)
-		return command_error(
-			STATUS_USAGE,
-			"stats '%s': counters of each interface are printed by: xdp-cuckoo stats --by interface",
-			invocation->operands[0]);
 	if (read_by(invocation, &by, &prefix) || check_together(invocation, by))
 		return STATUS_USAGE;
 	if (invocation->is_reset)

@@ -43,6 +43,7 @@ const struct command command_status = {
 		"  xdp-cuckoo status --verbose\n"
 		"  xdp-cuckoo status --json\n",
 	.options = OPTION_VERBOSE,
+	.instead = "status shows all interfaces: leave it out; to ask about an address: xdp-cuckoo test ADDRESS",
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_status,
 };

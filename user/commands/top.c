@@ -52,6 +52,7 @@ const struct command command_top = {
 		"  xdp-cuckoo --name web top --interval 5s\n"
 		"  xdp-cuckoo top --json --count 10\n",
 	.options = OPTION_INTERVAL | OPTION_COUNT,
+	.instead = "top shows all interfaces; " INSTEAD_INTERFACES,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ,
 	.run = run_top,
 };

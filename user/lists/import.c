@@ -179,8 +179,32 @@ static int read_lists(struct import *import, struct reason *reason)
 
 /* ---- changing ---- */
 
+static bool has_monitor_rules(const struct shape_list *shapes)
+{
+	for (size_t i = 0; i < shapes->count; i++)
+		if (shapes->entry[i].shape.action == RULE_MONITOR)
+			return true;
+	return false;
+}
+
+static int give_up_twin(struct session *session, struct import *import, size_t i, struct reason *reason)
+{
+	enum store_deleted ignored;
+	struct rule twin;
+	int error = import_find_twin(import, session->store, session->owner, i, &twin);
+
+	if (error)
+		return error == -ENOENT ? 0 : store_say_unread(error, reason);
+	import_count_twin(import, &twin, session->owner);
+	return change_give_up(session, &twin, &ignored, reason);
+}
+
 static int add_rules(struct session *session, struct import *import, struct reason *reason)
 {
+	/* With --replace, the comparison with the store has already counted all changes. */
+	const bool is_replace = import->options->is_replace;
+	const bool has_monitor = !is_replace && has_monitor_rules(store_shape_list(session->store));
+
 	clock_gettime(CLOCK_MONOTONIC, &import->storing);
 	for (size_t i = 0; i < import->rules.count; i++) {
 		enum store_added added;
@@ -193,10 +217,11 @@ static int add_rules(struct session *session, struct import *import, struct reas
 			output_progress("storing", i, (double)i / import->rules.count, seconds_since(&import->storing));
 		rule_set_get(&import->rules, i, &rule);
 		error = change_add(session, &rule, &added, reason);
+		if (!error && !is_replace && (has_monitor || rule.action == RULE_MONITOR))
+			error = give_up_twin(session, import, i, reason);
 		if (error)
 			return error;
-		/* With --replace, the comparison with the store has already counted these rules. */
-		if (!import->options->is_replace)
+		if (!is_replace)
 			import_count_added(import, added);
 	}
 	output_progress("activating", import->rules.count, -1, seconds_since(&import->storing));

@@ -41,6 +41,31 @@ int import_compare(struct import *import, struct store *store, unsigned int owne
 
 /* ---- without ---- */
 
+int import_find_twin(const struct import *import, struct store *store, unsigned int owner, size_t i, struct rule *twin)
+{
+	const struct rule_set *rules = &import->rules;
+	int error;
+
+	rule_set_get(rules, i, twin);
+	if (twin->action == RULE_PASS)
+		return -ENOENT;
+	twin->action = twin->action == RULE_DROP ? RULE_MONITOR : RULE_DROP;
+	/* Rules that differ only in their action are neighbours. */
+	for (size_t j = i > 2 ? i - 2 : 0; j <= i + 2 && j < rules->count; j++)
+		if (!rule_set_compare(rules, j, twin))
+			return -ENOENT;
+	error = store_get(store, twin);
+	return error || (twin->owners.permanent | twin->owners.timed) & 1ULL << owner ? error : -ENOENT;
+}
+
+void import_count_twin(struct import *import, const struct rule *twin, unsigned int owner)
+{
+	const bool is_others = rule_owners_now(twin) & ~(1ULL << owner);
+
+	import->diff.removed += twin->timeout_ms >= 0 && !is_others;
+	import->diff.left += is_others;
+}
+
 void import_count_added(struct import *import, enum store_added added)
 {
 	import->diff.added += added == STORE_ADDED;
@@ -52,8 +77,13 @@ static int compare_each(struct import *import, struct store *store, unsigned int
 {
 	for (size_t i = 0; i < import->rules.count; i++) {
 		struct rule present;
-		int error = -ENOENT;
+		int error = store ? import_find_twin(import, store, owner, i, &present) : -ENOENT;
 
+		if (!error)
+			import_count_twin(import, &present, owner);
+		else if (error != -ENOENT)
+			return store_say_unread(error, reason);
+		error = -ENOENT;
 		rule_set_get(&import->rules, i, &present);
 		if (store)
 			error = store_get(store, &present);

@@ -17,7 +17,15 @@ void import_warnings_check(struct import_warnings *warnings, const struct guard 
 /* Prints the warnings on stderr. */
 void import_warnings_print(const struct import_warnings *warnings);
 
-/* Counts one added rule. */
+/*
+ * Without --replace. In the list of the import, a drop rule takes the place of the monitor rule for the same packets,
+ * and a monitor rule that of the drop rule. import_find_twin(): the stored rule whose place rule number `i` takes. 0;
+ * -ENOENT: there is none, or the file has both; other -errno.
+ */
+int import_find_twin(const struct import *import, struct store *store, unsigned int owner, size_t i, struct rule *twin);
+
+/* Count one added rule, or one rule whose place another takes. */
 void import_count_added(struct import *import, enum store_added added);
+void import_count_twin(struct import *import, const struct rule *twin, unsigned int owner);
 
 #endif

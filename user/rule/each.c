@@ -190,9 +190,9 @@ static int take_rule(const struct rule *rule, void *context)
 	return 0;
 }
 
-int rules_parse(struct rules *rules, const char *const *words, size_t count, struct reason *reason)
+int rules_parse(struct rules *rules, const char *const *words, size_t count, bool is_strict, struct reason *reason)
 {
-	struct rule_each each = { .take = take_rule, .context = rules };
+	struct rule_each each = { .take = take_rule, .context = rules, .is_strict = is_strict };
 	int error;
 
 	*rules = (struct rules){};

@@ -10,9 +10,6 @@
 
 #include "base/suggest.h"
 
-/* The longest text that may hold a rule: a canonical text fits, with room for white space. */
-#define PARSE_TEXT_BYTES (2 * RULE_TEXT_BYTES)
-
 #define MAPPED_BITS 96 /* before the IPv4 address in an IPv6 address of the form ::ffff:192.0.2.1 */
 
 struct parser {
@@ -333,16 +330,17 @@ int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, str
 	return 0;
 }
 
+int rule_words_split(struct rule_words *words, const char *text, struct reason *reason)
+{
+	if (strlen(text) >= sizeof(words->text))
+		return reason_set(reason, -EINVAL, "'%.20s...' is too long for a rule", text);
+	return rule_split(strcpy(words->text, text), words->word, &words->count, reason);
+}
+
 int rule_parse(const char *text, struct rule *rule, struct reason *reason)
 {
-	const char *words[RULE_WORDS_MAX];
-	char copy[PARSE_TEXT_BYTES];
-	size_t count;
-	int error;
+	struct rule_words words;
+	int error = rule_words_split(&words, text, reason);
 
-	if (strlen(text) >= sizeof(copy))
-		return reason_set(reason, -EINVAL, "'%.20s...' is too long for a rule", text);
-	strcpy(copy, text);
-	error = rule_split(copy, words, &count, reason);
-	return error ? error : rule_parse_words(words, count, rule, reason);
+	return error ? error : rule_parse_words(words.word, words.count, rule, reason);
 }

@@ -16,7 +16,7 @@ struct reading {
 	struct rule_phrase *phrase;
 	const char *const *words;
 	size_t count, next;
-	const char *port; /* what ufw's "port" means after "from" or "to"; NULL: neither came before */
+	const char *port; /* what "port" means: dport, or after ufw's "from" sport; NULL: nothing, in a file */
 	bool is_of_file;  /* "A,B" and "A B" could be columns of anything */
 	struct reason *reason;
 };
@@ -398,9 +398,12 @@ static int read_word(struct reading *reading, const char *word)
 int rule_phrase_read(struct rule_phrase *phrase, const char *const *words, size_t count, bool is_of_file,
 		     struct reason *reason)
 {
-	struct reading reading = {
-		.phrase = phrase, .words = words, .count = count, .is_of_file = is_of_file, .reason = reason
-	};
+	struct reading reading = { .phrase = phrase,
+				   .words = words,
+				   .count = count,
+				   .is_of_file = is_of_file,
+				   .reason = reason,
+				   .port = is_of_file ? NULL : "dport" };
 	int error = 0;
 
 	phrase->count = phrase->used = 0;

@@ -93,8 +93,17 @@ struct rule_key {
 int rule_parse_words(const char *const *words, size_t count, struct rule *rule, struct reason *reason);
 int rule_parse(const char *text, struct rule *rule, struct reason *reason);
 
-/* Cuts `text` in place into words. 0; -EINVAL: too many words, or a quote that is not closed. */
+/*
+ * rule_split() cuts `text` in place into words. -EINVAL: too many words, or a quote that is not closed.
+ * rule_words_split() does so with a copy; also -EINVAL: the text is too long. 0.
+ */
+struct rule_words {
+	const char *word[RULE_WORDS_MAX];
+	size_t count;
+	char text[2 * RULE_TEXT_BYTES]; /* a canonical text fits, with room for white space */
+};
 int rule_split(char *text, const char *words[RULE_WORDS_MAX], size_t *count, struct reason *reason);
+int rule_words_split(struct rule_words *words, const char *text, struct reason *reason);
 
 /*
  * Reads words that may mean several rules: ranges "192.0.2.1-192.0.2.9" and "80-443", and values joined by
@@ -116,13 +125,13 @@ struct rule_each {
 };
 int rule_each(struct rule_each *each, const char *const *words, size_t count, struct reason *reason);
 
-/* The same rules in memory. -EINVAL, -ENOMEM: there are none. */
+/* The same rules in memory. `is_strict` as above. -EINVAL, -ENOMEM: there are none. */
 struct rules {
 	struct rule *rule;
 	size_t count;
 	struct rule_masked masked;
 };
-int rules_parse(struct rules *rules, const char *const *words, size_t count, struct reason *reason);
+int rules_parse(struct rules *rules, const char *const *words, size_t count, bool is_strict, struct reason *reason);
 void rules_free(struct rules *rules);
 
 /* The keyword that a word means, for example src for saddr; NULL: none. */

@@ -80,7 +80,7 @@ static const struct command *parse(int argc, char **argv)
 	assert_int_equal(options_check(command, &arguments), STATUS_DONE);
 	if (strncmp(command->usage, "RULE", 4))
 		return command;
-	if (rules_parse(&rules, (const char *const *)arguments.invocation.operands, arguments.invocation.count,
+	if (rules_parse(&rules, (const char *const *)arguments.invocation.operands, arguments.invocation.count, false,
 			&reason))
 		fail_msg("%s", reason.text);
 	rules_free(&rules);

@@ -246,7 +246,9 @@ TEST(test_a_killed_broker_loses_nothing)
 	child = fork();
 	if (!child) {
 		sleep(1);
-		test_broker_exec(test);
+		execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", test->socket, "--dir", test->dir,
+		       "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--logfile", "/dev/null", NULL);
+		_exit(127);
 	}
 	put(&publisher, 100, true);
 	flush(&publisher);

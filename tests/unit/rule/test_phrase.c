@@ -17,7 +17,7 @@ static const char *rules_of(const char *text, char result[LINE_BYTES])
 
 	snprintf(copy, sizeof(copy), "%s", text);
 	assert_int_equal(rule_split(copy, words, &count, &reason), 0);
-	if (rules_parse(&rules, words, count, &reason)) {
+	if (rules_parse(&rules, words, count, false, &reason)) {
 		snprintf(result, LINE_BYTES, "! %s", reason.text);
 		return result;
 	}
@@ -73,7 +73,8 @@ static const struct {
 	{ "proto tcp,udp dport 53", "proto tcp dport 53, proto udp dport 53" },
 	{ "dport 80,90-91", "dport 80, dport 90, dport 91" },
 	/* the way to say it */
-	{ "192.0.2.1 port 443", "! 'port' is the sender's or the receiver's: write sport or dport" },
+	{ "192.0.2.1 proto tcp port 443", "proto tcp src 192.0.2.1 dport 443" },
+	{ "192.0.2.1 port 80,https", "src 192.0.2.1 dport 80, src 192.0.2.1 dport 443" },
 	{ "192.0.2.1 1h", "timeout 1h" },
 	{ "blacklist 192.0.2.1", "leave out names of sets" },
 	{ "rule inet filter input ip saddr 192.0.2.1 drop", "leave out names of sets" },
