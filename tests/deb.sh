@@ -9,8 +9,8 @@ cd "$(dirname "$0")/.." || exit 1
 DEBS=$PWD/$BUILD/deb
 ROOT=$BUILD/deb/root
 
-# in_root: standard input, by a shell in a copy of the root, which is made once, with the packages in /debs and what
-# autopkgtest runs in /tests.
+# in_root: standard input, by a shell in a copy of the root, which is made once, with the packages in /debs, what
+# autopkgtest runs in /tests and the sources of the units in /units.
 in_root() {
 	if [ ! -d "$ROOT.made" ]; then
 		rm -rf "$ROOT"
@@ -22,6 +22,7 @@ in_root() {
 	mkdir "$STATE/root/debs"
 	cp "$DEBS"/*.deb "$STATE/root/debs"
 	cp -r user/package/debian/tests "$STATE/root"
+	cp -r user/package/systemd "$STATE/root/units"
 	assert_status 0 run_in_root "$STATE/root"
 }
 
@@ -30,8 +31,9 @@ test_install_upgrade_remove_purge() {
 		apt-get -q update
 		apt-get -qy install --no-install-recommends /debs/xdp-cuckoo_*.deb
 		xdp-cuckoo version
-		systemd_units=$(dpkg -L xdp-cuckoo | grep -c '/systemd/system/xdp-cuckoo')
-		[ "$systemd_units" -eq 6 ]
+		for unit in /units/*; do
+			dpkg -L xdp-cuckoo | grep -q "/systemd/system/${unit##*/}\$"
+		done
 		[ -d /etc/xdp-cuckoo ]
 		xdp-cuckoo check-config /usr/share/doc/xdp-cuckoo/default.conf
 

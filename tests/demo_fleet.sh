@@ -5,7 +5,7 @@
 . tests/lib.sh
 
 set -eu
-command -v redis-server >/dev/null || { echo "no redis-server here: apt-get install redis-server"; exit 1; }
+command -v redis-check-rdb >/dev/null || { echo "no Redis server here: apt-get install redis-tools"; exit 1; }
 HUB=xc$$hub
 BROKER=10.88.0.1
 ATTACKER=192.0.2.1
@@ -40,8 +40,8 @@ ask_all() {
 }
 
 broker_start() {
-	nsenter --net="/run/netns/$HUB" redis-server --bind "$BROKER" --protected-mode no --save '' --appendonly yes --appendfsync always --dir \
-		"$STATE" >"$STATE/broker.log" 2>&1 </dev/null &
+	nsenter --net="/run/netns/$HUB" bash tests/redis-server.sh --bind "$BROKER" --protected-mode no --save '' \
+		--appendonly yes --appendfsync always --dir "$STATE" >"$STATE/broker.log" 2>&1 </dev/null &
 	BROKER_PID=$!
 	on_exit "kill -9 $BROKER_PID 2>/dev/null"
 	wait_for "the broker" in_ns "$HUB" redis-cli -h "$BROKER" PING

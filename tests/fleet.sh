@@ -16,26 +16,17 @@ end() {
 }
 
 needs_redis() {
-	command -v redis-server >/dev/null || skip "no redis-server"
+	command -v redis-check-rdb >/dev/null || skip "no Redis server; apt-get install redis-tools"
 }
 
 # broker_start [OPTION...]: in $TX; its data in $STATE/broker. Most tests need no option.
 broker_start() {
 	mkdir -p "$STATE/broker"
-	nsenter --net="/run/netns/$TX" redis-server --port 6379 --bind "$BROKER" --protected-mode no --save '' \
-		--appendonly yes --appendfsync always --dir "$STATE/broker" "$@" >>"$STATE/broker.log" 2>&1 </dev/null &
+	nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --port 6379 --bind "$BROKER" --protected-mode no \
+		--save '' --appendonly yes --appendfsync always --dir "$STATE/broker" "$@" >>"$STATE/broker.log" 2>&1 </dev/null &
 	BROKER_PID=$!
 	on_exit "end $BROKER_PID"
 	WAIT_LOG=$STATE/broker.log
-	wait_for "the broker" redis PING
-}
-
-# broker_start_any: on all addresses of $TX.
-broker_start_any() {
-	nsenter --net="/run/netns/$TX" redis-server --port 6379 --protected-mode no --save '' --appendonly yes --appendfsync \
-		always --dir "$STATE/broker" >>"$STATE/broker.log" 2>&1 </dev/null &
-	BROKER_PID=$!
-	on_exit "end $BROKER_PID"
 	wait_for "the broker" redis PING
 }
 

@@ -15,7 +15,10 @@ steps() {
 	cat <<-'END'
 		cd /src
 		make demo WERROR=1
-		make deb
+		make demo-fleet
+		make deb >/deb.log 2>&1 || { cat /deb.log; exit 1; }
+		apt-get install -y -qq --no-install-recommends blhc
+		blhc --all --debian /deb.log
 
 		mkdir -p /another/place
 		cp -r Makefile README.md LICENSE bpf include tests user /another/place

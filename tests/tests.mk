@@ -2,10 +2,11 @@
 
 # Debian packages, by what needs them.
 DEMO_PACKAGES := iproute2 procps
+DEMO_FLEET_PACKAGES := $(DEMO_PACKAGES) python3 redis-tools
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables iptables jq \
-	groff-base zsh tcpdump redis-server
+	groff-base zsh tcpdump redis-tools
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here.
-UNPACKED_PACKAGES := fail2ban prometheus-node-exporter prometheus crowdsec crowdsec-custom-bouncer gobgpd
+UNPACKED_PACKAGES := crowdsec crowdsec-custom-bouncer fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter
 BENCH_PACKAGES := gnuplot-nox
 DISSECT_PACKAGES := python3-scapy tshark
 FUZZ_PACKAGES := libclang-rt-dev $(if $(AFL),afl++)
@@ -163,8 +164,9 @@ demo: ## show it on live traffic: make demo [LIST=file]
 	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" $(OBJECT) $(TOOL) $(addprefix $(BUILD)/tests/helpers/,traffic list_flows)
 	$(Q)sh tests/demo.sh $(if $(LIST),'$(LIST)')
 
-demo-fleet: packages ## show a fleet of three hosts, whose broker is killed and comes back
-	$(Q)$(MAKE) --no-print-directory -s all
+demo-fleet: ## show a fleet of three hosts, whose broker is killed and comes back
+	$(Q)sh tests/install-packages.sh $(BUILD_PACKAGES) $(DEMO_FLEET_PACKAGES)
+	$(Q)$(MAKE) --no-print-directory -s -j "$$(nproc)" $(TOOL)
 	$(Q)sh tests/demo_fleet.sh
 
 test-fleet: packages ## the tests of a fleet in full: 100 hosts, 200 kills of a follower, a million rules

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # unpack-packages.sh DIR PACKAGE...: fetches the Debian packages that are missing in DIR and unpacks each there, in a
 # directory of its name, without installing it: no daemon is started, and none is left behind. One that cannot be had
-# is told; the tests that need it are skipped then.
+# is told; the tests that need it are skipped then. Shared libraries that its programs lack are installed.
 set -eu
 dir=$1
 shift
@@ -23,8 +23,20 @@ unpack() {
 	rm -rf "$scratch"
 }
 
+lacks_libraries() {
+	ldd "$dir/$1"/usr/bin/* "$dir/$1"/usr/sbin/* 2>/dev/null | grep -q 'not found'
+}
+
+# needs PACKAGE: the packages that apt would install before it.
+needs() {
+	apt-get install -s -qq --no-install-recommends "$1" | awk -v package="$1" '/^Inst / && $2 != package { print $2 }'
+}
+
 for package; do
-	[ ! -d "$dir/$package" ] || continue
-	echo "fetching Debian package: $package"
-	(unpack "$package") || echo "cannot fetch $package" >&2
+	if [ ! -d "$dir/$package" ]; then
+		echo "fetching Debian package: $package"
+		(unpack "$package") || { echo "cannot fetch $package" >&2; continue; }
+	fi
+	# shellcheck disable=SC2046 # one word a package
+	! lacks_libraries "$package" || sh tests/install-packages.sh $(needs "$package")
 done

@@ -4,6 +4,7 @@
 # which watches the interface of the filter.
 . tests/lib.sh
 
+FASTNETMON=${FASTNETMON:-$BUILD/packages/fastnetmon/usr/sbin/fastnetmon}
 NOTIFY=user/integrations/fastnetmon/xdp-cuckoo-notify
 
 # notify ARGUMENT...: with the test's tool and store.
@@ -93,7 +94,7 @@ has_no_rules() {
 }
 
 test_fastnetmon_bans_and_unbans() {
-	command -v fastnetmon >/dev/null || skip "no fastnetmon; apt-get install fastnetmon"
+	[ -x "$FASTNETMON" ] || skip "no fastnetmon; make packages"
 	xc load vrx >/dev/null
 	printf '#!/bin/sh\nXDP_CUCKOO=%s XDP_CUCKOO_OPTIONS="--state %s" exec %s "$@"\n' \
 		"$PWD/$TOOL" "$STATE/store" "$PWD/$NOTIFY" >"$STATE/notify"
@@ -123,7 +124,7 @@ test_fastnetmon_bans_and_unbans() {
 		cli_stats_file_path = $STATE/statistics
 		cli_stats_ipv6_file_path = $STATE/statistics6
 	END
-	nsenter --net="/run/netns/$RX" fastnetmon --configuration_file "$STATE/fastnetmon.conf" --log_to_console --disable_pid_logic \
+	nsenter --net="/run/netns/$RX" "$FASTNETMON" --configuration_file "$STATE/fastnetmon.conf" --log_to_console --disable_pid_logic \
 		>"$STATE/fastnetmon.log" 2>&1 &
 	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
 	WAIT_LOG=$STATE/fastnetmon.log

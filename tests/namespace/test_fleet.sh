@@ -185,8 +185,8 @@ test_a_failover_that_loses_entries() {
 	fleet 'replicas = 1'
 	sed -i "s/^broker = .*/broker = $BROKER $BROKER:6380/" "$FLEET_CONF"
 	mkdir -p "$STATE/replica"
-	nsenter --net="/run/netns/$TX" redis-server --port 6380 --bind "$BROKER" --protected-mode no --save '' --dir \
-		"$STATE/replica" --replicaof "$BROKER" 6379 --repl-diskless-sync-delay 0 >"$STATE/replica.log" 2>&1 </dev/null &
+	nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --port 6380 --bind "$BROKER" --protected-mode no \
+		--save '' --dir "$STATE/replica" --replicaof "$BROKER" 6379 --repl-diskless-sync-delay 0 >"$STATE/replica.log" 2>&1 </dev/null &
 	on_exit "end $!"
 	WAIT_LOG=$STATE/replica.log
 	wait_for "replication" sh -c "nsenter --net=/run/netns/$TX redis-cli -h $BROKER -p 6380 ROLE | grep -q connected"
@@ -368,7 +368,7 @@ test_many_hosts() {
 	ip -n "$TX" address add 10.98.0.1/16 dev br0
 	ip -n "$TX" link set br0 up
 	broker_kill
-	broker_start_any
+	broker_start --bind '*' # all addresses of $TX
 	i=0
 	while [ "$i" -lt "$hosts" ]; do
 		i=$((i + 1))
@@ -519,6 +519,9 @@ test_mistakes_have_a_clear_line() {
 	assert_status 3 xc follow --once --config "$FLEET_CONF"
 	assert_error "there is a list 'bad' from .* already"
 	printf '%s\n' '[fleet]' "broker = $BROKER:1" 'lists = bad' 'ca = /nonexistent' >"$FLEET_CONF"
+	assert_status 3 xc fleet status --config "$FLEET_CONF"
+	assert_error "ca = '/nonexistent': No such file"
+	printf '%s\n' '[fleet]' "broker = $BROKER:1" 'lists = bad' >"$FLEET_CONF"
 	assert_status 3 xc fleet status --config "$FLEET_CONF"
 	assert_error 'cannot connect'
 	printf '%s\n' '[fleet]' 'lists = bad' >"$FLEET_CONF"

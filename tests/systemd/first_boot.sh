@@ -47,7 +47,7 @@ test_quick_start() {
 }
 
 test_pages_and_completion() {
-	for page in '8 xdp-cuckoo' '7 xdp-cuckoo' '5 xdp-cuckoo.conf' '5 xdp-cuckoo-rules'; do
+	for page in '8 xdp-cuckoo' '7 xdp-cuckoo' '7 xdp-cuckoo-fleet' '5 xdp-cuckoo.conf' '5 xdp-cuckoo-rules'; do
 		# shellcheck disable=SC2086 # two words
 		assert_status 0 man -w $page
 	done
@@ -105,10 +105,6 @@ test_stop() {
 	assert_equal '' "$(program "$(card 1)")" "the program"
 	systemctl start xdp-cuckoo@default
 	drops 192.0.2.1
-}
-
-activity() {
-	[ "$(systemctl show -P ActiveState "$2")" = "$1" ]
 }
 
 # While the service waits, the interfaces that are there are filtered.
@@ -171,10 +167,33 @@ test_exporter() {
 	assert_equal "$serves" "$(systemctl show -P MainPID xdp-cuckoo-exporter)" "the process"
 }
 
+# By a broker on this machine, which keeps what is published on disk for the next boot.
+test_follow() {
+	mkdir /var/lib/broker
+	cat >/etc/systemd/system/broker.service <<-'END'
+		[Service]
+		WorkingDirectory=/project
+		ExecStart=/bin/bash tests/redis-server.sh --bind 127.0.0.1 --appendonly yes --dir /var/lib/broker
+		[Install]
+		WantedBy=multi-user.target
+	END
+	assert_status 0 systemctl enable --now broker
+	wait_for "the broker" redis-cli -e PING
+	printf '%s\n' '[fleet]' 'broker = 127.0.0.1' 'lists = bad' >>"$CONF"
+	assert_status 0 xdp-cuckoo fleet init
+	assert_status 0 systemctl enable --now xdp-cuckoo-follow@default
+	passes 192.0.2.2
+	assert_status 0 xdp-cuckoo publish add 192.0.2.2 --list bad --wait 100
+	drops 192.0.2.2
+	assert_status 0 xdp-cuckoo publish del 192.0.2.2 --list bad --wait 100
+	passes 192.0.2.2
+}
+
 # By systemd's own measure: of 10, where 0 is safest.
 test_confinement() {
 	noted=
-	for unit in xdp-cuckoo@default xdp-cuckoo-refresh@default xdp-cuckoo-expire@default xdp-cuckoo-exporter; do
+	for unit in xdp-cuckoo@default xdp-cuckoo-refresh@default xdp-cuckoo-expire@default xdp-cuckoo-follow@default \
+		xdp-cuckoo-exporter; do
 		assert_status 0 systemd-analyze security --threshold=25 --no-pager "$unit.service"
 		noted="$noted $(sed -n 's/.*Overall exposure level for \(.*\): \([0-9.]*\) .*/\1 \2/p' "$STATE/out")"
 	done

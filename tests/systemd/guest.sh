@@ -77,3 +77,7 @@ says() {
 is() {
 	assert_equal "$1" "$(systemctl is-active "$2")" "$2"
 }
+
+activity() {
+	[ "$(systemctl show -P ActiveState "$2")" = "$1" ]
+}

@@ -33,6 +33,7 @@ test_rules_are_back() {
 }
 
 test_all_that_was_enabled_runs() {
+	wait_for "the follower" activity active xdp-cuckoo-follow@default
 	for unit in xdp-cuckoo-exporter xdp-cuckoo-refresh@default.timer xdp-cuckoo-expire@default.timer; do
 		is active "$unit"
 	done
@@ -41,10 +42,16 @@ test_all_that_was_enabled_runs() {
 	assert_equal '' "$(journalctl -b -p warning -o cat --no-pager -u 'xdp-cuckoo*')" "warnings"
 }
 
+# another_follows PID: than this one.
+another_follows() {
+	activity active xdp-cuckoo-follow@default && [ "$(systemctl show -P MainPID xdp-cuckoo-follow@default)" != "$1" ]
+}
+
 # A blocked host goes on sending: nothing of it gets through.
 test_upgrade() {
 	mark_journal
 	serves=$(systemctl show -P MainPID xdp-cuckoo-exporter)
+	follows=$(systemctl show -P MainPID xdp-cuckoo-follow@default)
 	ip netns exec sender ping -q -i 0.05 -I 192.0.2.1 198.51.100.7 >"$STATE/ping" 2>&1 &
 	sends=$!
 	assert_status 0 dpkg -i /debs/newer.deb
@@ -57,6 +64,7 @@ test_upgrade() {
 	assert_equal no "$(systemctl show -P NeedDaemonReload xdp-cuckoo@default)" "daemon-reload needed"
 	is active xdp-cuckoo-exporter
 	[ "$(systemctl show -P MainPID xdp-cuckoo-exporter)" != "$serves" ] || fail "the old exporter"
+	wait_for "another follower" another_follows "$follows"
 }
 
 test_remove() {

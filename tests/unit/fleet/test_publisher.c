@@ -246,9 +246,7 @@ TEST(test_a_killed_broker_loses_nothing)
 	child = fork();
 	if (!child) {
 		sleep(1);
-		execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", test->socket, "--dir", test->dir,
-		       "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--logfile", "/dev/null", NULL);
-		_exit(127);
+		test_broker_exec(test);
 	}
 	put(&publisher, 100, true);
 	flush(&publisher);
