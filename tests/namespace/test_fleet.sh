@@ -3,6 +3,7 @@
 # A fleet: what is published reaches the packets; no list is lost, doubled or wiped, whoever is killed or cut off.
 . tests/lib.sh
 . tests/fleet.sh
+. tests/metrics.sh
 
 test_published_rules_reach_the_packets() {
 	fleet
@@ -19,6 +20,69 @@ src 192.0.2.2 timeout 1h comment "a b"' xc list --list bad
 	passed 192.0.2.1 || fail "the packet is dropped after the deletion"
 	assert_status 0 xc fleet status --config "$FLEET_CONF"
 	assert_output '^h1 +level +1 '
+}
+
+test_drops_and_metrics_of_all_hosts() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	yes 'drop listed proto udp src 192.0.2.1 dst 198.18.0.1 sport 1 dport 2' | head -n 30 | traffic >/dev/null
+	# Another host of the same fleet, as its report says.
+	redis HSET xc:default:host:h2 state level rules 1 refused 2 dropped 12 seen 1000 skew -1500 version x >/dev/null
+	reported() {
+		[ "$(redis HGET xc:default:host:h1 dropped)" = 30 ]
+	}
+	wait_for "the drops to be reported" reported
+	assert_status 1 xc fleet status --config "$FLEET_CONF"
+	assert_output '^dropped: +42$'
+	assert_output '^h1 +level +1 +0 +30 '
+	assert_output '^h2 +silent +1 +2 +12 '
+	assert_status 0 xc fleet metrics --config "$FLEET_CONF"
+	cp "$STATE/out" "$STATE/metrics"
+	assert_value 1 'xdp_cuckoo_fleet_list_rules{fleet="default",list="bad"}'
+	assert_value 30 'xdp_cuckoo_fleet_host_dropped_packets_total{fleet="default",host="h1"}'
+	assert_value 1 'xdp_cuckoo_fleet_host_state{fleet="default",host="h2",state="silent"}'
+	assert_value -1.5 'xdp_cuckoo_fleet_host_clock_skew_seconds{fleet="default",host="h2"}'
+	assert_value 2 'xdp_cuckoo_fleet_host_refused_rules{fleet="default",host="h2"}'
+	assert_value 0 'xdp_cuckoo_fleet_panic{fleet="default"}'
+	assert_status 0 xc fleet metrics "$STATE/fleet.prom" --config "$FLEET_CONF"
+	grep -q '^xdp_cuckoo_fleet_panic' "$STATE/fleet.prom" || fail "nothing in the file"
+	needs_promtool
+	"$PROMTOOL" check metrics <"$STATE/metrics" >"$STATE/promtool" 2>&1 || fail "$(cat "$STATE/promtool")"
+}
+
+# Whatever other commands do beneath the follower, the list is the fleet's in the end.
+test_unconfirmed_changes_beneath_it() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	case_begin "a deletion that is not confirmed"
+	assert_status 0 xc lists delete bad --confirm 2s
+	assert_status 0 publish add 192.0.2.2 --list bad
+	confirmed() {
+		! xc status --verbose 2>&1 | grep -q 'unconfirmed: *yes'
+	}
+	wait_for "the end of the time to confirm" confirmed
+	wait_level
+	assert_same_rules
+	dropped 192.0.2.2 || fail "the rule published meanwhile is gone"
+	case_begin "a deletion, and nothing is published"
+	: >"$STATE/follow.log"
+	assert_status 0 xc lists delete bad
+	wait_for "the follower to notice" followed "another command has changed the list 'bad'"
+	wait_level
+	assert_same_rules
+	case_begin "nothing else undoes a change"
+	printf '203.0.113.1\n' >"$STATE/list"
+	assert_status 0 xc import "$STATE/list" --list other --confirm 1s
+	for pid in $(ip netns pids "$RX"); do
+		! tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q -- '--confirm' || kill -9 "$pid"
+	done
+	sleep 1.5
+	assert_status 0 publish add 192.0.2.3 --list bad --wait 100
+	followed 'undid a change of 1 rules? that was not confirmed in time' || fail "the follower does not say that it undid it"
+	dropped 192.0.2.3 || fail "the rule is not applied"
+	passed 203.0.113.1 || fail "the unconfirmed rule is still there"
 }
 
 test_lists_of_files_are_published() {
@@ -119,7 +183,7 @@ test_a_gap_is_closed_by_the_difference() {
 	i=0
 	while [ "$i" -lt 250 ]; do
 		i=$((i + 1))
-		echo "FCALL xc_publish 3 xc:default:meta xc:default:L:bad:meta xc:default:L:bad:log other $i '' '+ 0 src 203.0.113.$i'"
+		echo "FCALL xc_publish 2 xc:default:L:bad:meta xc:default:L:bad:log other $i '' '+ 0 src 203.0.113.$i'"
 	done | redis >/dev/null
 	redis XTRIM xc:default:L:bad:log MAXLEN 3 >/dev/null
 	assert_status 0 publish del 198.51.100.7 --list bad
@@ -473,9 +537,19 @@ test_access_is_limited() {
 	redis ACL SETUSER h1 on '>secret' '%R~xc:default:*' '%RW~xc:default:host:h1' +auth +role +time +hmget +hget +hgetall \
 		+xread +xrange +xrevrange +hset +expire >/dev/null
 	follow_start
-	printf '%s\n' '[fleet]' "broker = $BROKER" 'lists = bad' >"$STATE/publisher.conf"
-	assert_status 0 in_tx "$TOOL" --state "$STATE/publisher" publish --config "$STATE/publisher.conf" add 192.0.2.1 \
-		--list bad --wait 100
+	case_begin "a publisher with the rights of the man page"
+	acl=$(sed -n '/^ACL SETUSER feed/,/^\./p' user/package/man/xdp-cuckoo-fleet.7 | sed '/^\./d; s/PASSWORD/secret/')
+	# shellcheck disable=SC2086 # words
+	redis $acl >/dev/null
+	printf '%s\n' '[fleet]' "broker = $BROKER" 'lists = bad' 'user = feed' "password-file = $STATE/password" \
+		>"$STATE/publisher.conf"
+	published() {
+		in_tx "$TOOL" --state "$STATE/publisher" publish --config "$STATE/publisher.conf" "$@" --list bad
+	}
+	awk 'BEGIN { for (i = 0; i < 1500; i++) printf "10.0.%d.%d timeout 1h\n", i / 256, i % 256 }' >"$STATE/many"
+	assert_status 0 published import "$STATE/many"
+	printf '192.0.2.1\n' >"$STATE/one"
+	assert_status 0 published import "$STATE/one" --replace
 	wait_level
 	dropped 192.0.2.1 || fail "the packet is not dropped: $(cat "$STATE/follow.log")"
 	assert_equal level "$(redis HGET xc:default:host:h1 state)" "the host's status"

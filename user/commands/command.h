@@ -226,6 +226,9 @@ json_t *command_interface(const struct kernel_attachment *attachment);
 /* Prints a bad line of a configuration file or a list: for config_open() and import_open(). */
 void command_say_bad_line(const char *text);
 
+/* Writes metrics for Prometheus, or as JSON, to standard output or to a file as a whole. Takes over `metrics`. */
+enum command_status command_write_metrics(const char *path, json_t *metrics);
+
 /* The import of a list of the configuration, as --list NAME --replace. In up.c. */
 struct config_list;
 struct import_options command_list_import(const struct invocation *invocation, const struct config_list *list);

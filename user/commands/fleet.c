@@ -7,6 +7,7 @@
 #include "commands/fleet_config.h"
 #include "fleet/functions.h"
 #include "fleet/hosts.h"
+#include "fleet/view_metrics.h"
 #include "io/output.h"
 
 #define LOG_ENTRIES 10000 /* that the broker keeps of each list */
@@ -16,14 +17,16 @@ static enum command_status run_fleet(const struct invocation *invocation);
 const struct command command_fleet = {
 	.name = "fleet",
 	.group = COMMAND_FLEET,
-	.usage = "init|status|check|forget [HOST] [--config FILE]",
+	.usage = "init|status|metrics|check|forget [FILE|-|HOST] [--config FILE]",
 	.summary = "make a fleet on a broker, or show its hosts",
 	.help = "A fleet is one set of lists on many hosts, by a broker (Redis 7 or valkey): see\n"
 		"xdp-cuckoo-fleet(7). The section [fleet] of the configuration names the broker.\n"
 		"  init         load xdp-cuckoo's functions into the broker, and make the fleet\n"
 		"               of the --name if there is none; again after each upgrade\n"
 		"  status       show lists and hosts: level, behind, diverged, held, wiped, or\n"
-		"               silent for 20 seconds\n"
+		"               silent for 20 seconds; and packets dropped since `load`\n"
+		"  metrics      the same for Prometheus; metrics FILE replaces FILE at once, as\n"
+		"               `metrics` does\n"
 		"  check        connect, log in, and look for mistakes in the broker's settings\n"
 		"  forget HOST  delete the report of a host that is gone (after 7 days it goes\n"
 		"               by itself)\n"
@@ -32,11 +35,12 @@ const struct command command_fleet = {
 		"Status 1: not all hosts are level, or check has found something.\n"
 		"\n"
 		"  xdp-cuckoo fleet init\n"
-		"  xdp-cuckoo fleet status --json\n",
+		"  xdp-cuckoo fleet status --json\n"
+		"  xdp-cuckoo fleet metrics /var/lib/prometheus/node-exporter/fleet.prom\n",
 	.options = OPTION_CONFIG,
 	.min = 1,
 	.max = 2,
-	.needs = PRIVILEGE_READ,
+	.needs = PRIVILEGE_READ | PRIVILEGE_WRITE,
 	.run = run_fleet,
 };
 
@@ -150,18 +154,21 @@ static json_t *list_rows(const struct fleet_view *view)
 	return rows;
 }
 
+static json_int_t field_number(const struct fleet_host *host, const char *name)
+{
+	return atoll(fleet_host_field(host, name));
+}
+
 static json_t *host_row(const struct fleet_view *view, const struct fleet_host *host, __s64 now_ms)
 {
 	const __s64 seen_ms = atoll(fleet_host_field(host, "seen"));
 	const char *why = fleet_host_field(host, "why");
 
-	return json_pack("{s:o, s:s, s:I, s:I, s:f, s:I, s:o, s:o}", "host", output_string(host->name), "state",
-			 fleet_host_state(view, host, now_ms), "rules",
-			 (json_int_t)atoll(fleet_host_field(host, "rules")), "refused",
-			 (json_int_t)atoll(fleet_host_field(host, "refused")), "seen_s",
-			 now_ms > seen_ms ? (now_ms - seen_ms) / 1000.0 : 0.0, "skew_ms",
-			 (json_int_t)atoll(fleet_host_field(host, "skew")), "version",
-			 output_string(fleet_host_field(host, "version")), "why",
+	return json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:o}", "host", output_string(host->name), "state",
+			 fleet_host_state(view, host, now_ms), "rules", field_number(host, "rules"), "refused",
+			 field_number(host, "refused"), "dropped", field_number(host, "dropped"), "seen_s",
+			 now_ms > seen_ms ? (now_ms - seen_ms) / 1000.0 : 0.0, "skew_ms", field_number(host, "skew"),
+			 "version", output_string(fleet_host_field(host, "version")), "why",
 			 output_string(strcmp(why, " ") ? why : ""));
 }
 
@@ -178,37 +185,53 @@ static bool read_panic(struct broker *broker, const char *fleet)
 	return is_on;
 }
 
-static enum command_status show_status(const struct invocation *invocation, struct broker *broker)
+static void print_view(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, size_t level)
 {
-	const bool is_panic = read_panic(broker, invocation->name);
-	const __s64 now_ms = broker_now_ms(broker);
-	json_t *hosts = json_array(), *lists;
-	struct fleet_view view;
-	struct reason reason;
-	size_t level = 0;
-	int error = fleet_view_open(&view, broker, invocation->name, &reason);
+	json_t *hosts = json_array(), *lists = list_rows(view);
+	json_int_t dropped = 0;
 
-	for (size_t i = 0; i < view.hosts_count && !error; i++) {
-		level += !strcmp(fleet_host_state(&view, &view.hosts[i], now_ms), "level");
-		json_array_append_new(hosts, host_row(&view, &view.hosts[i], now_ms));
+	for (size_t i = 0; i < view->hosts_count; i++) {
+		dropped += field_number(&view->hosts[i], "dropped");
+		json_array_append_new(hosts, host_row(view, &view->hosts[i], now_ms));
 	}
-	lists = list_rows(&view);
-	if (error) {
-		json_decref(hosts);
-		json_decref(lists);
-	} else if (output_is_json()) {
-		output_print(json_pack("{s:s, s:b, s:I, s:I, s:o, s:o}", "fleet", invocation->name, "panic", is_panic,
-				       "hosts_seen", (json_int_t)view.hosts_count, "hosts_level", (json_int_t)level,
-				       "lists", lists, "hosts", hosts));
+	if (output_is_json()) {
+		output_print(json_pack("{s:s, s:b, s:I, s:I, s:I, s:o, s:o}", "fleet", fleet, "panic", is_panic,
+				       "hosts_seen", (json_int_t)view->hosts_count, "hosts_level", (json_int_t)level,
+				       "dropped", dropped, "lists", lists, "hosts", hosts));
 	} else {
-		output_print(json_pack("{s:s, s:b, s:I, s:I}", "fleet", invocation->name, "panic", is_panic, "hosts",
-				       (json_int_t)view.hosts_count, "level", (json_int_t)level));
+		output_print(json_pack("{s:s, s:b, s:I, s:I, s:I}", "fleet", fleet, "panic", is_panic, "hosts",
+				       (json_int_t)view->hosts_count, "level", (json_int_t)level, "dropped", dropped));
 		output_print(lists);
 		output_print(hosts);
 	}
-	error = error ? fleet_failed(error, &reason) : level == view.hosts_count ? STATUS_DONE : STATUS_NO;
+}
+
+/* `path`: where metrics go; NULL: people read it. */
+static enum command_status show_status(const struct invocation *invocation, struct broker *broker, const char *path)
+{
+	const bool is_panic = read_panic(broker, invocation->name);
+	const __s64 now_ms = broker_now_ms(broker);
+	enum command_status status;
+	struct fleet_view view;
+	struct reason reason;
+	json_t *metrics;
+	size_t level = 0;
+	int error = fleet_view_open(&view, broker, invocation->name, &reason);
+
+	for (size_t i = 0; i < view.hosts_count && !error; i++)
+		level += !strcmp(fleet_host_state(&view, &view.hosts[i], now_ms), "level");
+	if (!error && path && view_metrics(&view, invocation->name, is_panic, now_ms, &metrics))
+		error = reason_set(&reason, -ENOMEM, "not enough memory");
+	if (error) {
+		status = fleet_failed(error, &reason);
+	} else if (path) {
+		status = command_write_metrics(path, metrics);
+	} else {
+		print_view(&view, invocation->name, is_panic, now_ms, level);
+		status = level == view.hosts_count ? STATUS_DONE : STATUS_NO;
+	}
 	fleet_view_close(&view);
-	return error;
+	return status;
 }
 
 /* ---- check ---- */
@@ -269,27 +292,28 @@ static enum command_status check(const struct invocation *invocation, const stru
 
 static enum command_status run_fleet(const struct invocation *invocation)
 {
-	static const char choices[] = "init|status|check|forget";
-	const char *verb = invocation->operands[0];
+	static const char choices[] = "init|status|metrics|check|forget";
+	const char *verb = invocation->operands[0], *word = invocation->count == 2 ? invocation->operands[1] : NULL;
+	const bool is_init = !strcmp(verb, "init"), is_status = !strcmp(verb, "status"),
+		   is_metrics = !strcmp(verb, "metrics"), is_check = !strcmp(verb, "check"),
+		   is_forget = !strcmp(verb, "forget");
 	enum command_status status;
 	struct config *config;
 	struct broker broker;
 
-	if (strcmp(verb, "init") && strcmp(verb, "status") && strcmp(verb, "check") && strcmp(verb, "forget"))
+	if (!is_init && !is_status && !is_metrics && !is_check && !is_forget)
 		return command_say_choices("fleet", verb, choices);
-	if ((invocation->count == 2) != !strcmp(verb, "forget"))
-		return command_error(STATUS_USAGE,
-				     !strcmp(verb, "forget") ? "fleet forget: which host? See fleet status" :
-							       "fleet %s takes no other word",
-				     verb);
-	status = fleet_config_connect(invocation,
-				      !strcmp(verb, "init") || !strcmp(verb, "forget") ? BROKER_WRITE : BROKER_READ,
-				      &config, &broker);
+	if (is_forget && !word)
+		return command_error(STATUS_USAGE, "fleet forget: which host? See fleet status");
+	if (!is_forget && !is_metrics && word)
+		return command_error(STATUS_USAGE, "fleet %s takes no other word", verb);
+	status = fleet_config_connect(invocation, is_init || is_forget ? BROKER_WRITE : BROKER_READ, &config, &broker);
 	if (status == STATUS_DONE)
-		status = !strcmp(verb, "init")   ? init(invocation, &broker) :
-			 !strcmp(verb, "status") ? show_status(invocation, &broker) :
-			 !strcmp(verb, "check")  ? check(invocation, config, &broker) :
-						   forget(invocation, &broker);
+		status = is_init    ? init(invocation, &broker) :
+			 is_status  ? show_status(invocation, &broker, NULL) :
+			 is_metrics ? show_status(invocation, &broker, word ? word : "-") :
+			 is_check   ? check(invocation, config, &broker) :
+				      forget(invocation, &broker);
 	broker_close(&broker);
 	config_close(config);
 	return status;

@@ -33,18 +33,11 @@ const struct command command_metrics = {
 	.run = run_metrics,
 };
 
-static enum command_status run_metrics(const struct invocation *invocation)
+enum command_status command_write_metrics(const char *path, json_t *metrics)
 {
-	const char *path = invocation->count ? invocation->operands[0] : "-";
 	struct whole_file file = {};
-	struct reason unread, reason;
-	json_t *metrics;
-	int error = metrics_gather(invocation->state, &metrics, &unread, &reason);
+	int error = 0;
 
-	if (error)
-		return command_failed(error, &reason);
-	if (*unread.text)
-		output_note("%s", unread.text);
 	if (whole_file_is_output(path) && output_is_json())
 		output_print(json_incref(metrics));
 	else if (whole_file_is_output(path))
@@ -59,4 +52,17 @@ static enum command_status run_metrics(const struct invocation *invocation)
 	if (error)
 		return command_error(STATUS_SYSTEM, "cannot write '%s': %s", path, reason_of_write(error));
 	return STATUS_DONE;
+}
+
+static enum command_status run_metrics(const struct invocation *invocation)
+{
+	struct reason unread, reason;
+	json_t *metrics;
+	int error = metrics_gather(invocation->state, &metrics, &unread, &reason);
+
+	if (error)
+		return command_failed(error, &reason);
+	if (*unread.text)
+		output_note("%s", unread.text);
+	return command_write_metrics(invocation->count ? invocation->operands[0] : "-", metrics);
 }

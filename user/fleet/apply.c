@@ -35,22 +35,44 @@ bool apply_read_source(const struct apply *apply, const char *text, struct apply
 	return !strcmp(name, apply->fleet) && !fleet_position_parse(position, &source->at);
 }
 
-int apply_open(struct apply *apply, struct reason *reason)
+/* No store: no lists. */
+static int read_lists(const struct apply *apply, struct store_lists *lists, struct reason *reason)
 {
 	char dir[4096];
-	struct store_lists lists = {};
 	struct store *store;
 	int error = session_state_dir(apply->state, apply->name, dir, sizeof(dir));
 
+	*lists = (struct store_lists){};
 	if (error)
 		return reason_set(reason, error, "the path of the store is too long");
 	error = store_open(dir, STORE_READ, &store, reason);
 	if (error)
 		return error == -ENOENT ? 0 : error;
-	error = store_lists(store, &lists);
+	error = store_lists(store, lists);
 	store_close(store);
+	return error ? reason_set(reason, error, "cannot read the store: %s", strerror(-error)) : 0;
+}
+
+int apply_look(struct apply *apply, struct reason *reason)
+{
+	struct store_lists lists;
+	int found = 0, error = read_lists(apply, &lists, reason);
+
+	for (size_t i = 0; i < apply->count && !error; i++) {
+		const int moved = apply_check_position(apply, &lists, &apply->lists[i], reason);
+
+		found = moved ? moved : found;
+	}
+	return error ? error : found;
+}
+
+int apply_open(struct apply *apply, struct reason *reason)
+{
+	struct store_lists lists;
+	int error = read_lists(apply, &lists, reason);
+
 	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+		return error;
 	for (size_t i = 0; i < apply->count; i++) {
 		struct apply_list *list = &apply->lists[i];
 		const unsigned int number = store_lists_find(&lists, list->name);
@@ -220,7 +242,7 @@ static void guard_broker(const struct apply *apply, struct guard *guard)
 }
 
 /* Both must be closed even after an error. */
-static int open_session(const struct apply *apply, struct session *session, struct guard *guard, struct reason *reason)
+static int open_session(struct apply *apply, struct session *session, struct guard *guard, struct reason *reason)
 {
 	int error = guard_open(guard, reason);
 
@@ -230,6 +252,11 @@ static int open_session(const struct apply *apply, struct session *session, stru
 	guard_broker(apply, guard);
 	error = session_open(session, apply->state, apply->name, reason);
 	session->guard = guard;
+	if (session->undone.error)
+		apply->undone = session->undone.reason;
+	else if (session->undone.is_done)
+		reason_set(&apply->undone, 0, "undid a change of %llu rule%s that was not confirmed in time",
+			   (unsigned long long)session->undone.rules, session->undone.rules == 1 ? "" : "s");
 	return error;
 }
 

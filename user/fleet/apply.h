@@ -49,7 +49,8 @@ struct apply {
 	char broker[96];                  /* rule text of the broker's packets, which must stay; "": not known */
 	struct apply_list lists[FOLLOW_LISTS_MAX];
 	size_t count;
-	__u64 changed; /* rules added or deleted so far */
+	__u64 changed;        /* rules added or deleted so far */
+	struct reason undone; /* what became of an unconfirmed change whose time was over; "": nothing to say */
 };
 
 /* Reads positions from the store; there may be none yet. -EEXIST: a list of that name comes from elsewhere. */
@@ -66,6 +67,12 @@ void apply_forget(struct apply_list *list);
  * of the last one. 0; -errno: the store cannot be opened, nothing was applied.
  */
 int apply_commit(struct apply *apply, __u64 *failed, struct reason *reason);
+
+/*
+ * Looks whether the store has the lists as believed: another command may have deleted one. -ESTALE: then at least one list
+ * has is_moved; other -errno.
+ */
+int apply_look(struct apply *apply, struct reason *reason);
 
 /* Tries the refused rules again. The host's addresses may have changed. */
 int apply_retry_refused(struct apply *apply, struct reason *reason);

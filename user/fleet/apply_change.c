@@ -236,26 +236,17 @@ static int apply_entries(struct apply *apply, struct session *session, struct ap
 	return error;
 }
 
-/*
- * Another command may have deleted the list, or the undo of an unconfirmed change may have brought back an older one.
- * Then what comes next is read again from what the store has.
- */
-static int check_position(const struct apply *apply, struct session *session, struct apply_list *list,
-			  struct reason *reason)
+int apply_check_position(const struct apply *apply, const struct store_lists *lists, struct apply_list *list,
+			 struct reason *reason)
 {
 	const struct fleet_position believed = list->at;
-	struct store_lists lists;
-	struct apply_source source;
-	unsigned int number;
-	int error = store_lists(session->store, &lists);
+	const unsigned int number = store_lists_find(lists, list->name);
+	struct apply_source source = {};
 
-	if (error)
-		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
-	number = store_lists_find(&lists, list->name);
-	if (number && !apply_read_source(apply, lists.list[number].source, &source))
+	if (number && !apply_read_source(apply, lists->list[number].source, &source))
 		return reason_set(reason, -EEXIST, "list '%s' comes from '%s' now; it stays as it is", list->name,
-				  lists.list[number].source);
-	list->at = number ? source.at : (struct fleet_position){};
+				  lists->list[number].source);
+	list->at = source.at;
 	list->is_moved = fleet_position_compare(list->at, believed);
 	return list->is_moved ? reason_set(reason, -ESTALE, "another command has changed the list '%s'; reads it again",
 					   list->name) :
@@ -266,8 +257,11 @@ int apply_change_list(struct apply *apply, struct session *session, struct apply
 {
 	struct store_lists lists;
 	unsigned int number;
-	int error = check_position(apply, session, list, reason);
+	int error = store_lists(session->store, &lists);
 
+	if (error)
+		return reason_set(reason, error, "cannot read the store: %s", strerror(-error));
+	error = apply_check_position(apply, &lists, list, reason);
 	if (error)
 		return error;
 	rule_set_sort(&list->changes);

@@ -178,16 +178,17 @@ local function init(keys, args)
   return { redis.call('HGET', keys[1], 'id'), VERSION }
 end
 
--- KEYS: the fleet's meta; the list's meta and log.
+-- KEYS: the list's meta and log. FCALL needs the right to write each of them, so the fleet's meta is none: a publisher
+-- may only read that.
 -- ARGS: the publisher; its counter; the last entry, or '' where it does not matter; then lines.
 -- Returns an answer, the last entry, and how many rules have changed and there are. Answers:
 --   done   the lines that change something are in state and log
 --   seen   the publisher has sent this counter before: nothing is changed
 --   moved  the last entry is another: nothing is changed
 local function publish(keys, args)
-  local meta, log = keys[2], keys[3]
+  local meta, log = keys[1], keys[2]
   local publisher, counter, expected = args[1], tonumber(args[2]), args[3]
-  local fleet = redis.call('HMGET', keys[1], 'id', 'log')
+  local fleet = redis.call('HMGET', string.match(meta, '^xc:[^:]+:') .. 'meta', 'id', 'log')
   if not fleet[1] then
     return redis.error_reply('XCNOFLEET there is no such fleet here; make it: xdp-cuckoo fleet init')
   end

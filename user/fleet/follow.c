@@ -15,13 +15,15 @@
 #include "base/version.h"
 #include "filter/panic.h"
 #include "fleet/apply.h"
+#include "fleet/host_drops.h"
 #include "fleet/log_reader.h"
 #include "fleet/service_notify.h"
 #include "io/signals.h"
 
-#define SILENT_MS 120000 /* a reader that says nothing for so long hangs */
-#define RETRY_REFUSED_MS 10000
-#define ONCE_MS 30000 /* --once gives up after so long without a broker */
+#define SILENT_MS 120000       /* a reader that says nothing for so long hangs */
+#define DROPS_MS 5000          /* between two looks at the counters */
+#define RETRY_REFUSED_MS 10000 /* and to look whether the store is as believed */
+#define ONCE_MS 30000          /* --once gives up after so long without a broker */
 #define STATUS_BYTES 8192
 
 struct following {
@@ -41,6 +43,8 @@ struct following {
 	bool must_restart;       /* the reader must begin at other positions */
 	bool is_connected, is_done;
 	struct reason stop_reason;
+	__u64 drops; /* packets that the filter has dropped, at drops_ms */
+	__s64 drops_ms;
 	__s64 heard_ms, retried_ms, started_ms;
 };
 
@@ -129,11 +133,11 @@ static void write_status(const struct following *following, char text[STATUS_BYT
 					 fleet_position_format(list->at, position));
 	}
 	snprintf(text + used, STATUS_BYTES - used,
-		 "version %s\nstate %s\nrules %llu\nrefused %llu\nwhy %.300s \nseen %lld\nskew %lld\npanic %d\n",
+		 "version %s\nstate %s\nrules %llu\nrefused %llu\nwhy %.300s \nseen %lld\nskew %lld\npanic %d\ndropped %llu\n",
 		 VERSION, following->is_stopped ? "stopped" : follow_state_name(worst), (unsigned long long)rules,
 		 (unsigned long long)refused, why, (long long)(fleet_now_ms() + apply->offset_ms),
 		 (long long)(now.tv_sec * 1000LL + now.tv_nsec / 1000000 - fleet_now_ms() - apply->offset_ms),
-		 following->is_panic);
+		 following->is_panic, (unsigned long long)following->drops);
 }
 
 static bool is_level(const struct following *following)
@@ -266,6 +270,10 @@ static int answer(struct following *following, __u64 failed)
 	char status[STATUS_BYTES];
 	struct follow_message message = { .kind = following->is_stopped ? FOLLOW_STOP : FOLLOW_DONE, .number = failed };
 
+	if (!following->drops_ms || fleet_now_ms() - following->drops_ms >= DROPS_MS) {
+		following->drops = host_drops(following->follow->name);
+		following->drops_ms = fleet_now_ms();
+	}
 	write_status(following, status);
 	message.bytes = strlen(status);
 	return follow_send(following->reader.fd, &message, status);
@@ -287,9 +295,12 @@ static int flush(struct following *following)
 	}
 	if (fleet_now_ms() - following->retried_ms >= RETRY_REFUSED_MS) {
 		following->retried_ms = fleet_now_ms();
-		if (apply_retry_refused(apply, &reason))
+		if (apply_retry_refused(apply, &reason) || apply_look(apply, &reason))
 			say(following, reason.text);
 	}
+	if (*apply->undone.text)
+		say(following, apply->undone.text);
+	apply->undone.text[0] = '\0';
 	for (size_t i = 0; i < apply->count; i++) {
 		is_held |= apply->lists[i].is_held;
 		following->must_restart |= apply->lists[i].is_moved;

@@ -20,22 +20,21 @@
 
 static int put_entry(struct publisher *publisher, const struct outbox_entry *entry)
 {
-	char meta[FLEET_KEY_BYTES], list_meta[FLEET_KEY_BYTES], log[FLEET_KEY_BYTES], counter[24];
+	char meta[FLEET_KEY_BYTES], log[FLEET_KEY_BYTES], counter[24];
 	char position[FLEET_POSITION_BYTES] = "";
-	const char *words[9 + FLEET_ENTRY_LINES] = {
+	const char *words[8 + FLEET_ENTRY_LINES] = {
 		"FCALL",
 		"xc_publish",
-		"3",
-		fleet_key(meta, publisher->fleet, "meta"),
-		fleet_list_key(list_meta, publisher->fleet, publisher->list, "meta"),
+		"2",
+		fleet_list_key(meta, publisher->fleet, publisher->list, "meta"),
 		fleet_list_key(log, publisher->fleet, publisher->list, "log"),
 		publisher->outbox.publisher,
 		counter,
 		position,
 	};
-	size_t lengths[9 + FLEET_ENTRY_LINES];
+	size_t lengths[8 + FLEET_ENTRY_LINES];
 	const char *line = entry->lines, *end = entry->lines + entry->bytes;
-	int count = 9;
+	int count = 8;
 
 	snprintf(counter, sizeof(counter), "%" PRIu64, (uint64_t)entry->counter);
 	/* After a failover, an answered entry must come back whatever the list is now. */
@@ -43,7 +42,7 @@ static int put_entry(struct publisher *publisher, const struct outbox_entry *ent
 		fleet_position_format(entry->expected, position);
 	for (int i = 0; i < count; i++)
 		lengths[i] = strlen(words[i]);
-	while (line < end && count < 9 + FLEET_ENTRY_LINES) {
+	while (line < end && count < 8 + FLEET_ENTRY_LINES) {
 		const char *next = memchr(line, '\n', end - line);
 
 		words[count] = line;

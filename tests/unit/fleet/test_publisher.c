@@ -180,10 +180,9 @@ TEST(test_a_resend_changes_nothing)
 	flush(&publisher);
 	/* As if the process had been killed between the answer and its note: the outbox has the entry again. */
 	assert_int_equal(outbox_add(&publisher.outbox, "- src 10.0.0.1", 14, NULL, &reason), 0);
-	test_broker_do(test, "FCALL xc_publish 3 xc:f:meta xc:f:L:bad:meta xc:f:L:bad:log %s 2 '' '- src 10.0.0.1'",
+	test_broker_do(test, "FCALL xc_publish 2 xc:f:L:bad:meta xc:f:L:bad:log %s 2 '' '- src 10.0.0.1'",
 		       publisher.outbox.publisher);
-	test_broker_do(test,
-		       "FCALL xc_publish 3 xc:f:meta xc:f:L:bad:meta xc:f:L:bad:log other 1 '' '+ 0 src 10.0.0.1'");
+	test_broker_do(test, "FCALL xc_publish 2 xc:f:L:bad:meta xc:f:L:bad:log other 1 '' '+ 0 src 10.0.0.1'");
 	publisher_close(&publisher);
 	publisher = open_publisher(test);
 	assert_int_equal(publisher.resent, 1);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "fleet/host_drops.h"
+
+#include "counters/tally.h"
+
+__u64 host_drops(const char *name)
+{
+	struct abi_counter counters[ABI_COUNTERS], verdicts[VERDICTS] = {};
+	struct kernel_filter *filters;
+	struct tally tally = {};
+	struct reason ignored;
+	size_t count;
+
+	kernel_look(name, &filters, &count, &ignored);
+	for (size_t i = 0; i < count; i++)
+		if (tally_is_named(&filters[i], name))
+			tally_add(&tally, &filters[i], &ignored);
+	kernel_filters_free(filters, count);
+	if (tally.filters) {
+		tally_sum(&tally, TALLY_ALL, TALLY_ALL, counters);
+		tally_verdicts(counters, verdicts);
+	}
+	tally_close(&tally);
+	return verdicts[VERDICT_DROP].packets;
+}
