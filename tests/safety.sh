@@ -9,7 +9,7 @@ counted() {
 	of == outcome && $1 == field { print $2 + 0 }'
 }
 
-AWAIT_S=${AWAIT_S:-20}
+AWAIT_S=${AWAIT_S:-60}
 
 # await CONDITION [ACTION]: evaluates both, again and again, until the condition holds.
 await() {
