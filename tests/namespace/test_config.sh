@@ -51,7 +51,7 @@ test_what_is_wrong_is_told_with_its_line() {
 	refused ":4: unknown key 'foo' in \[policy\]" '[filter]' "$filter" '[policy]' 'foo = drop'
 	refused ":4: malformed = 'x': must be pass or drop" '[filter]' "$filter" '[policy]' 'malformed = x'
 	refused ":4: 'drop' here drops ARP: .*force = yes" '[filter]' "$filter" '[policy]' 'not-ip = drop'
-	refused ":3: \[list a\] names no file" '[filter]' "$filter" '[list a]'
+	refused ":3: \[list a\] must have one of these: file" '[filter]' "$filter" '[list a]'
 	refused ":4: file = 'a': must be a path that starts with /" '[filter]' "$filter" '[list a]' 'file = a'
 	refused ":5: format = 'pdf'" '[filter]' "$filter" '[list a]' 'file = /a' 'format = pdf'
 	refused ":5: \[list a\] is there twice, first in line 3" '[filter]' "$filter" '[list a]' 'file = /a' '[list a]'

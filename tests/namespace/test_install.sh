@@ -24,6 +24,8 @@ test_install_and_uninstall() {
 		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-expire@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo-exporter.service
+		./opt/xc/lib/systemd/system/xdp-cuckoo-fetch@.service
+		./opt/xc/lib/systemd/system/xdp-cuckoo-fetch@.timer
 		./opt/xc/lib/systemd/system/xdp-cuckoo-flowspec@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-follow@.service
 		./opt/xc/lib/systemd/system/xdp-cuckoo-refresh@.service

@@ -379,6 +379,7 @@ test_root_keeps_what_the_command_needs() {
 	printf '[filter]\ninterfaces = vrx\n' >"$STATE/conf"
 	keeps "$guarded" up "$STATE/conf"
 	keeps 'dac_read_search' check-config "$STATE/conf"
+	keeps "$guarded setuid setgid kill" refresh --config "$STATE/conf"
 	printf '%s\n' '[fleet]' 'broker = /nonexistent' 'lists = bad' >"$STATE/fleet"
 	MAY_FAIL=3 keeps 'dac_read_search dac_override fowner chown' fleet status --config "$STATE/fleet"
 	MAY_FAIL=3 keeps 'dac_read_search' publish add 192.0.2.1 --list bad --config "$STATE/fleet"

@@ -48,6 +48,17 @@ size_t text_character_bytes(const char *text)
 	return bytes;
 }
 
+bool text_is_safe(const char *text, size_t room)
+{
+	size_t bytes = 1;
+
+	if (!memchr(text, '\0', room))
+		return false;
+	for (; *text && bytes && !text_is_control(text); text += bytes)
+		bytes = text_character_bytes(text);
+	return !*text;
+}
+
 void text_make_utf8(char *text)
 {
 	while (*text) {

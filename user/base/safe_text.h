@@ -9,6 +9,9 @@
 /* Whether a control character starts at `c`: of ASCII, or U+0080 to U+009F, which terminals obey too. */
 bool text_is_control(const char *c);
 
+/* Whether a text ends within `room` bytes, is UTF-8 and has no control character. */
+bool text_is_safe(const char *text, size_t room);
+
 /* Replaces each byte of a control character by '?'. */
 void text_clean(char *text);
 

@@ -53,7 +53,7 @@ static enum command_status run_check_config(const struct invocation *invocation)
 				command_say_bad_line, &config, &reason);
 
 	for (size_t i = 0; !error && invocation->is_strict && i < config->lists_count; i++)
-		is_right &= is_list_right(invocation, &config->list[i]);
+		is_right &= config->list[i].url || is_list_right(invocation, &config->list[i]);
 	if (!error && is_right)
 		output_print(json_pack("{s:s, s:I, s:I}", "configuration", "right", "interfaces",
 				       (json_int_t)config->interfaces_count, "lists", (json_int_t)config->lists_count));

@@ -12,18 +12,46 @@ extern const struct command command_batch, command_expire, command_version;
 extern const struct command command_policy, command_monitor_only, command_panic, command_confirm;
 extern const struct command command_bench, command_metrics, command_exporter, command_complete, command_monitor;
 extern const struct command command_top, command_lists, command_up, command_down, command_check_config;
-extern const struct command command_fleet, command_publish, command_follow, command_flowspec;
+extern const struct command command_fleet, command_publish, command_follow, command_flowspec, command_refresh;
 
 const struct command *const command_table[] = {
-	&command_load,    &command_unload,  &command_status,       &command_stats,
-	&command_top,     &command_add,     &command_del,          &command_test,
-	&command_list,    &command_flush,   &command_import,       &command_export,
-	&command_lists,   &command_batch,   &command_flowspec,     &command_expire,
-	&command_monitor, &command_policy,  &command_monitor_only, &command_panic,
-	&command_confirm, &command_fleet,   &command_publish,      &command_follow,
-	&command_up,      &command_down,    &command_check_config, &command_resize,
-	&command_check,   &command_bench,   &command_metrics,      &command_exporter,
-	&command_help,    &command_version, &command_complete,     NULL,
+	&command_load,
+	&command_unload,
+	&command_status,
+	&command_stats,
+	&command_top,
+	&command_add,
+	&command_del,
+	&command_test,
+	&command_list,
+	&command_flush,
+	&command_import,
+	&command_export,
+	&command_lists,
+	&command_refresh,
+	&command_batch,
+	&command_flowspec,
+	&command_expire,
+	&command_monitor,
+	&command_policy,
+	&command_monitor_only,
+	&command_panic,
+	&command_confirm,
+	&command_fleet,
+	&command_publish,
+	&command_follow,
+	&command_up,
+	&command_down,
+	&command_check_config,
+	&command_resize,
+	&command_check,
+	&command_bench,
+	&command_metrics,
+	&command_exporter,
+	&command_help,
+	&command_version,
+	&command_complete,
+	NULL,
 };
 
 /* What other tools call these commands. Each name means one command, with the same words after it. */

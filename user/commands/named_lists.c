@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "commands/command.h"
+#include "config/list_presets.h"
 #include "io/output.h"
 
 extern const struct command command_del;
@@ -14,8 +15,8 @@ static enum command_status run_lists(const struct invocation *invocation);
 const struct command command_lists = {
 	.name = "lists",
 	.group = COMMAND_RULES,
-	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force]]",
-	.summary = "show the named lists, or delete one",
+	.usage = "[delete NAME [--dry-run] [--confirm TIME] [--force] | presets]",
+	.summary = "show the named lists, delete one, or show lists of well-known publishers",
 	.help = "Shows the lists that `import --list NAME` and `add --list NAME` made: how many\n"
 		"rules each list has, alone or with others, when it was last imported, and from\n"
 		"which file. A list that was only fed by `add` has no such time. There can be 63\n"
@@ -25,13 +26,18 @@ const struct command command_lists = {
 		"the list at once. Rules that other lists have, or that were added by hand too,\n"
 		"stay; if all of these have timeouts, until the latest end that any of them, or\n"
 		"this list, asked for.\n"
+		"A list by URL (help refresh) also has the time of its last fetch, and why the\n"
+		"last fetch failed, if it did.\n"
+		"`lists presets` shows lists of well-known publishers, which preset = NAME in\n"
+		"the configuration names: how often they may be fetched, and on which terms.\n"
 		"  --dry-run       say what would be removed, and change nothing\n"
 		"  --confirm TIME  undo it unless `xdp-cuckoo confirm` comes within TIME\n"
 		"  --force         even if this deletes a pass rule without which this host would\n"
 		"                  be blocked: see help add\n"
 		"\n"
 		"  xdp-cuckoo lists\n"
-		"  xdp-cuckoo lists delete spamhaus --confirm 1m\n",
+		"  xdp-cuckoo lists delete spamhaus --confirm 1m\n"
+		"  xdp-cuckoo lists presets\n",
 	.options = OPTION_DRY_RUN | OPTION_CONFIRM | OPTION_FORCE,
 	.max = 2,
 	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH,
@@ -41,6 +47,7 @@ const struct command command_lists = {
 static enum command_status show(const struct invocation *invocation)
 {
 	struct store_lists lists = {};
+	struct store_feeds feeds = {};
 	json_t *rows = json_array();
 	struct reason reason;
 	struct store *store;
@@ -49,9 +56,12 @@ static enum command_status show(const struct invocation *invocation)
 
 	if (!error && store)
 		error = store_say_unread(store_lists(store, &lists), &reason);
+	if (!error && store)
+		error = store_say_unread(store_feeds(store, &lists, &feeds), &reason);
 	store_close(store);
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		const struct store_list *list = &lists.list[i];
+		const struct store_feed *feed = &feeds.feed[i];
 		json_t *row;
 
 		if (!list->name[0])
@@ -59,6 +69,17 @@ static enum command_status show(const struct invocation *invocation)
 		row = json_pack("{s:s, s:I, s:o, s:s}", "list", list->name, "rules", list->rules, "imported",
 				list->imported_s ? output_time(list->imported_s, -1) : json_null(), "source",
 				list->source);
+		if (feeds.is_any)
+			json_object_update_new(row, json_pack("{s:o, s:o}", "fetched",
+							      feed->fetched_s ? output_time(feed->fetched_s, -1) :
+										json_null(),
+							      "failed_fetch",
+							      *feed->why ? output_string(feed->why) : json_null()));
+		if (feeds.is_any && output_is_json())
+			json_object_update_new(row,
+					       json_pack("{s:o, s:I}", "next_fetch",
+							 feed->next_s ? output_time(feed->next_s, -1) : json_null(),
+							 "failed_fetches", (json_int_t)feed->failures));
 		if (is_late && output_is_json())
 			json_object_set_new(row, "not_confirmed_in_time", json_true());
 		json_array_append_new(rows, row);
@@ -66,6 +87,22 @@ static enum command_status show(const struct invocation *invocation)
 	if (!error && !json_array_size(rows) && !output_is_json())
 		output_note("there are no lists; import --list NAME or add --list NAME makes one");
 	return command_answer(error, &reason, rows);
+}
+
+/* The lists that preset = NAME in the configuration can name. */
+static enum command_status show_presets(void)
+{
+	json_t *rows = json_array();
+	char every[RULE_TIME_BYTES];
+	const struct list_preset *preset;
+
+	for (size_t i = 0; (preset = list_preset(i)); i++)
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "preset", preset->name, "every",
+						rule_time_format(preset->every_ms, every), "format", preset->format,
+						"about", preset->about, "terms", preset->terms, "url", preset->url));
+	output_print(rows);
+	return STATUS_DONE;
 }
 
 static enum command_status delete_list(const struct invocation *invocation)
@@ -95,11 +132,15 @@ static enum command_status run_lists(const struct invocation *invocation)
 {
 	const char *verb = invocation->count ? invocation->operands[0] : NULL;
 
+	if (verb && !strcmp(verb, "presets") && invocation->count > 1)
+		return command_error(STATUS_USAGE, "lists presets: no word follows");
+	if (verb && !strcmp(verb, "presets"))
+		return show_presets();
 	/* `lists rm NAME` is the same. */
 	if (verb && command_find(verb) != &command_del)
 		return command_error(STATUS_USAGE,
-				     "lists '%s': the only word that may follow is delete; to see rules: xdp-cuckoo list NAME; "
-				     "to empty a list: xdp-cuckoo flush NAME",
+				     "lists '%s': only the words delete and presets may follow; to see rules: xdp-cuckoo list "
+				     "NAME; to empty a list: xdp-cuckoo flush NAME",
 				     verb);
 	if (verb && invocation->count < 2)
 		return command_error(STATUS_USAGE, "lists %s: which list? See xdp-cuckoo lists", verb);

@@ -172,6 +172,8 @@ struct stored {
 	struct store_settings settings;
 	struct store_pending pending;
 	struct shape_list shapes;
+	struct store_lists lists;
+	struct store_feeds feeds;
 };
 
 static int read_store(const struct invocation *invocation, struct stored *stored, struct reason *reason)
@@ -189,8 +191,27 @@ static int read_store(const struct invocation *invocation, struct stored *stored
 		error = store_pending(store, &stored->pending);
 	if (!error)
 		error = store_shapes(store, &stored->shapes);
+	if (!error)
+		error = store_lists(store, &stored->lists);
+	if (!error)
+		error = store_feeds(store, &stored->lists, &stored->feeds);
 	store_close(store);
 	return store_say_unread(error, reason);
+}
+
+/* The lists by URL whose last fetch failed, "NAME: why". */
+static json_t *failed_fetches(const struct stored *stored)
+{
+	json_t *failed = json_array();
+	char text[REASON_BYTES + ABI_NAME_BYTES];
+
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
+		if (!*stored->feeds.feed[i].why)
+			continue;
+		snprintf(text, sizeof(text), "%s: %s", stored->lists.list[i].name, stored->feeds.feed[i].why);
+		json_array_append_new(failed, output_string(text));
+	}
+	return failed;
 }
 
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
@@ -212,6 +233,8 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 						"keys", entry->keys, "looked_up_as",
 						rule_shape_format(&entry->probed_as, probed_as)));
 	}
+	if (stored->feeds.is_any)
+		json_object_set_new(status, "failed_fetches", failed_fetches(stored));
 	if (pending->id)
 		json_object_set_new(status, "unconfirmed_change",
 				    json_pack("{s:I, s:f}", "rules", pending->rules, "left_s",
@@ -329,6 +352,8 @@ static json_t *brief(json_t *status)
 			 rule_time_format((__s64)(1000 * number_of(pending, "left_s")), time));
 	if (json_object_get(status, "not_seen"))
 		json_object_set(lines, "not_seen", json_object_get(status, "not_seen"));
+	if (json_array_size(json_object_get(status, "failed_fetches")))
+		json_object_set(lines, "failed_fetches", json_object_get(status, "failed_fetches"));
 	/* The effect of a running filter says it too. */
 	if (!json_array_size(running) && json_is_true(json_object_get(status, "monitor_only")))
 		json_object_set_new(lines, "monitor_only", json_true());

@@ -204,7 +204,29 @@ struct import_options command_list_import(const struct invocation *invocation, c
 					.timeout_ms = list->timeout_ms,
 					.is_strict = list->is_strict,
 					.is_forced = list->is_forced,
-					.is_replace = true };
+					.is_replace = true,
+					.rules_max = list->rules_max,
+					.least_percent = 100 - list->shrink_max };
+}
+
+/* `refresh` fetches it, and the stored rules are in force until then: the network may not be there yet. */
+static void bring_fetched_list(struct up *up, const struct config_list *list)
+{
+	struct store_lists lists = {};
+	struct reason ignored;
+	struct store *store;
+	bool is_there;
+
+	if (!command_open_store(up->invocation, &store, &ignored) && store)
+		store_lists(store, &lists);
+	store_close(store);
+	is_there = lists.list[store_lists_find(&lists, list->name)].imported_s;
+	if (!is_there)
+		output_note("the list '%s' was not fetched yet; xdp-cuckoo refresh does it, and the timer "
+			    "xdp-cuckoo-fetch@%s.timer",
+			    list->name, up->invocation->name);
+	json_array_append_new(up->lists, json_pack("{s:s, s:s}", "list", list->name, "result",
+						   is_there ? "as last fetched" : "not fetched yet"));
 }
 
 /* -EINTR: a signal; then nothing more is done. */
@@ -216,6 +238,10 @@ static int bring_list(struct up *up, const struct config_list *list)
 	int error = config_check_list_file(list, &reason);
 	json_t *answer;
 
+	if (list->url) {
+		bring_fetched_list(up, list);
+		return 0;
+	}
 	if (!error)
 		error = command_import_list(&import, &list->file, 1, &result, &reason);
 	answer = result.answer;

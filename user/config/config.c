@@ -20,6 +20,15 @@
 #define LINE_BYTES 4094
 #define SPACE " \t\r\n"
 
+/* Of lists by URL. */
+#define EVERY_MS_DEFAULT (3600 * 1000LL)
+#define EVERY_MS_MIN (60 * 1000LL)
+#define FETCH_MS_DEFAULT (60 * 1000LL)
+#define FETCH_MS_MAX (600 * 1000LL)
+#define FETCHED_RULES_MAX 1000000
+#define FETCHED_SHRINK_MAX 50
+#define SHRINK_NOT_GIVEN 101
+
 void config_refuse(struct config_reading *reading, unsigned int line, const char *format, ...)
 {
 	char what[REASON_BYTES], text[REASON_BYTES + 512];
@@ -92,6 +101,7 @@ static void take_list_section(struct config_reading *reading, const char *name)
 	config->lists_count++;
 	reading->section = SECTION_LIST;
 	list->line = reading->line;
+	list->shrink_max = SHRINK_NOT_GIVEN;
 	list->name = config_copy(reading, name);
 }
 
@@ -181,10 +191,51 @@ static int take_lines(struct config_reading *reading, FILE *file, struct reason 
 
 /* ---- the whole ---- */
 
+/* A list has a file, a URL, or a preset, which has a URL. The other keys of a URL get their defaults. */
+static void complete_list(struct config_reading *reading, struct config_list *list)
+{
+	const struct list_preset *preset = list->preset;
+	const __s64 every_min_ms = preset ? preset->every_ms : EVERY_MS_MIN;
+	char time[RULE_TIME_BYTES];
+
+	if (!list->file + !list->url + !preset != 2) {
+		config_refuse(reading, list->line,
+			      "[list %s] must have one of these: file = /PATH, url = https://..., preset = NAME",
+			      list->name);
+		return;
+	}
+	if (list->file && (list->every_ms || list->fetch_ms || list->sha256_url || list->pinned_key || list->ca))
+		config_refuse(reading, list->line,
+			      "[list %s] has a file: every, fetch-time, sha256-url, pinned-key and ca are for lists by URL",
+			      list->name);
+	if (list->shrink_max == SHRINK_NOT_GIVEN)
+		list->shrink_max = list->file ? 100 : FETCHED_SHRINK_MAX;
+	if (list->file)
+		return;
+	if (preset)
+		list->url = preset->url;
+	if (preset && !list->format)
+		list->format = config_copy(reading, preset->format);
+	if (!list->every_ms)
+		list->every_ms = EVERY_MS_DEFAULT > every_min_ms ? EVERY_MS_DEFAULT : every_min_ms;
+	if (!list->fetch_ms)
+		list->fetch_ms = FETCH_MS_DEFAULT;
+	if (!list->rules_max)
+		list->rules_max = FETCHED_RULES_MAX;
+	if (list->every_ms < every_min_ms)
+		config_refuse(reading, list->line, "[list %s]: every must be at least %s%s", list->name,
+			      rule_time_format(every_min_ms, time), preset ? ", as its publisher asks" : "");
+	if (list->fetch_ms > FETCH_MS_MAX)
+		config_refuse(reading, list->line, "[list %s]: fetch-time must be at most %s", list->name,
+			      rule_time_format(FETCH_MS_MAX, time));
+	if (strncmp(list->url, "https://", 8) && (list->pinned_key || list->ca))
+		config_refuse(reading, list->line, "[list %s]: pinned-key and ca need a URL with https://", list->name);
+}
+
 /* What concerns several lines, or lines that are missing. */
 static void check_whole(struct config_reading *reading)
 {
-	const struct config *config = reading->config;
+	struct config *config = reading->config;
 
 	if (reading->fleet_line && !config->fleet.brokers_count)
 		config_refuse(reading, reading->fleet_line, "[fleet] names no broker; write broker = HOST...");
@@ -210,9 +261,7 @@ static void check_whole(struct config_reading *reading)
 			config_refuse(reading, reading->policy_line[i],
 				      "'drop' here %s; write force = yes in [policy] if you mean it", policy_danger(i));
 	for (size_t i = 0; i < config->lists_count; i++)
-		if (!config->list[i].file)
-			config_refuse(reading, config->list[i].line, "[list %s] names no file; write file = /PATH",
-				      config->list[i].name);
+		complete_list(reading, &config->list[i]);
 }
 
 /* The file tells root what to do, so nobody else may be able to write to it. */
@@ -314,7 +363,7 @@ int config_check_list_file(const struct config_list *list, struct reason *reason
 {
 	struct stat status;
 
-	if (stat(list->file, &status) || !S_ISFIFO(status.st_mode))
+	if (!list->file || stat(list->file, &status) || !S_ISFIFO(status.st_mode))
 		return 0;
 	return reason_set(reason, -EINVAL, "'%s' is a FIFO; write the list into a file", list->file);
 }

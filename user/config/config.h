@@ -9,16 +9,26 @@
 #include "base/error_reason.h"
 #include "config/fleet_options.h"
 #include "config/flowspec_options.h"
+#include "config/list_presets.h"
 #include "config/option_values.h"
 #include "store/store.h"
 
 #define CONFIG_DIR "/etc/xdp-cuckoo"
 #define CONFIG_INTERFACES_MAX 64
-#define CONFIG_TEXTS_MAX 32
+#define CONFIG_TEXTS_MAX (32 + 4 * STORE_LISTS_MAX)
+#define CONFIG_URL_BYTES 256
 
-/* A [list NAME] section, as `import --list NAME --replace FILE` takes it. */
+/*
+ * A [list NAME] section, as `import --list NAME --replace FILE` takes it. It has either a file or a URL. The texts behind
+ * `url` are kept in config->texts; NULL: not given.
+ */
 struct config_list {
 	char *name, *file, *format, *set; /* format, set NULL: not given */
+	const char *url, *sha256_url, *pinned_key, *ca;
+	const struct list_preset *preset; /* that `url` and `format` are from */
+	__s64 every_ms, fetch_ms;         /* between two fetches; the most that one may take */
+	__u64 rules_max;                  /* 0: any number */
+	unsigned int shrink_max;          /* percent of the list that an import may drop */
 	enum rule_action action;          /* of rules that name none */
 	__s64 timeout_ms;                 /* 0: not given */
 	bool is_strict, is_forced;

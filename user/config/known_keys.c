@@ -36,6 +36,9 @@ enum key_kind {
 	VALUE_PREFIXES, /* unsigned int[2] */
 	VALUE_OWN,      /* config->flowspec: own, own_count, is_any */
 	VALUE_LIST,     /* const char *, kept in config->texts */
+	VALUE_URL,      /* const char *, kept in config->texts; so is the next */
+	VALUE_PIN,
+	VALUE_PRESET, /* const struct list_preset * */
 };
 
 static const char *const must_be[] = {
@@ -59,6 +62,9 @@ static const char *const must_be[] = {
 	[VALUE_PREFIXES] = "one or two lengths, for IPv4 and IPv6, like 16 32",
 	[VALUE_OWN] = "1 to 64 prefixes, or any",
 	[VALUE_LIST] = "the name of a list",
+	[VALUE_URL] = "https://HOST/PATH without spaces and password, up to 255 characters; or http://",
+	[VALUE_PIN] = "sha256//BASE64, the hash of a public key, or several joined by ';'",
+	[VALUE_PRESET] = "a name that xdp-cuckoo lists presets shows",
 };
 
 struct key {
@@ -90,6 +96,15 @@ static const struct key keys[] = {
 	{ SECTION_LIST, "timeout", VALUE_TIME, OF_LIST(timeout_ms) },
 	{ SECTION_LIST, "strict", VALUE_SWITCH, OF_LIST(is_strict) },
 	{ SECTION_LIST, "force", VALUE_SWITCH, OF_LIST(is_forced) },
+	{ SECTION_LIST, "max-rules", VALUE_CAPACITY, OF_LIST(rules_max) },
+	{ SECTION_LIST, "max-shrink", VALUE_PERCENT, OF_LIST(shrink_max) },
+	{ SECTION_LIST, "url", VALUE_URL, OF_LIST(url) },
+	{ SECTION_LIST, "preset", VALUE_PRESET, OF_LIST(preset) },
+	{ SECTION_LIST, "every", VALUE_TIME, OF_LIST(every_ms) },
+	{ SECTION_LIST, "fetch-time", VALUE_TIME, OF_LIST(fetch_ms) },
+	{ SECTION_LIST, "sha256-url", VALUE_URL, OF_LIST(sha256_url) },
+	{ SECTION_LIST, "pinned-key", VALUE_PIN, OF_LIST(pinned_key) },
+	{ SECTION_LIST, "ca", VALUE_FILE, OF_LIST(ca) },
 	{ SECTION_FLEET, "broker", VALUE_BROKERS, OF_CONFIG(fleet) },
 	{ SECTION_FLEET, "user", VALUE_WORD, OF_CONFIG(fleet.user) },
 	{ SECTION_FLEET, "password-file", VALUE_FILE, OF_CONFIG(fleet.password_file) },
@@ -235,6 +250,18 @@ static bool take_own(struct config_reading *reading, const char *value, struct f
 	return true;
 }
 
+/* A password would be seen wherever the source of a list is shown. */
+static bool is_url(const char *text)
+{
+	const size_t scheme = !strncmp(text, "https://", 8) ? 8 : !strncmp(text, "http://", 7) ? 7 : 0;
+	const size_t host = strcspn(text + scheme, "/?#");
+
+	for (const char *c = text; *c; c++)
+		if (*c <= ' ' || *c > '~' || strchr("\"\\", *c))
+			return false;
+	return scheme && host && !memchr(text + scheme, '@', host) && strlen(text) < CONFIG_URL_BYTES;
+}
+
 /* Writes the value to its place. False: it is not what must_be[] says. */
 static bool take_value(struct config_reading *reading, const struct key *key, const char *value)
 {
@@ -295,6 +322,15 @@ static bool take_value(struct config_reading *reading, const struct key *key, co
 	case VALUE_LIST:
 		*(const char **)to = keep_text(reading, value);
 		return session_is_name(value);
+	case VALUE_URL:
+		*(const char **)to = keep_text(reading, value);
+		return is_url(value);
+	case VALUE_PIN:
+		*(const char **)to = keep_text(reading, value);
+		return !strncmp(value, "sha256//", 8) && !strpbrk(value, " \t");
+	case VALUE_PRESET:
+		*(const struct list_preset **)to = list_preset_named(value);
+		return list_preset_named(value);
 	}
 	return false;
 }

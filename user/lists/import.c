@@ -71,6 +71,10 @@ static int take(struct list *list, const struct rule *rule)
 {
 	struct import *import = list->context;
 
+	if (import->options->refuses_pass && rule->action == RULE_PASS) {
+		refuse(list, "a pass rule, which would open the filter; to allow it: action = pass");
+		return 0;
+	}
 	import_warnings_check(&import->warnings, &import->guard, rule);
 	return rule_set_add(&import->rules, rule);
 }
@@ -147,6 +151,8 @@ static int read_list(struct import *import, const char *path, struct reason *rea
 	if (error)
 		return reason_set(reason, error == -EINVAL ? -EIO : error,
 				  "cannot read '%s': %s; name a file, or - for standard input", path, strerror(-error));
+	if (options->source)
+		list.reader.name = options->source;
 	error = list_read(&list);
 	output_progress_end();
 	if (error || is_interrupted)
@@ -174,6 +180,9 @@ static int read_lists(struct import *import, struct reason *reason)
 		return error;
 	rule_set_sort(&import->rules);
 	import->total = import->rules.count;
+	if (import->options->rules_max && import->total > import->options->rules_max)
+		return reason_set(reason, -EINVAL, "%llu rules, and max-rules is %llu; nothing was changed",
+				  (unsigned long long)import->total, (unsigned long long)import->options->rules_max);
 	return 0;
 }
 
@@ -266,10 +275,27 @@ static int open_list(struct session *session, const struct import *import, struc
 
 	if (!import->paths_count)
 		return change_find_list(session, name, reason);
+	if (import->options->source)
+		return change_open_list(session, name, import->options->source, reason);
 	for (; i < import->paths_count && used + strlen(import->paths[i]) + sizeof(" ...") < sizeof(source); i++)
 		used += sprintf(source + used, "%s%s", i ? " " : "", import->paths[i]);
 	strcpy(source + used, !i || i == import->paths_count ? "" : " ...");
 	return change_open_list(session, name, source, reason);
+}
+
+/* A list that loses most of its rules at once is more likely a mistake of its publisher than meant. */
+static int check_shrink(struct session *session, const struct import *import, struct reason *reason)
+{
+	const unsigned int least = import->options->least_percent;
+	struct store_lists lists;
+	int error = store_say_unread(store_lists(session->store, &lists), reason);
+	const __u64 rules = error ? 0 : lists.list[session->owner].rules;
+
+	if (error || 100 * import->total >= least * rules)
+		return error;
+	return reason_set(reason, -EINVAL,
+			  "%llu rules instead of %llu: it lost more than max-shrink = %u%%; nothing was changed",
+			  (unsigned long long)import->total, (unsigned long long)rules, 100 - least);
 }
 
 static int make_import(struct session *session, struct import *import, struct reason *reason)
@@ -281,6 +307,8 @@ static int make_import(struct session *session, struct import *import, struct re
 		error = change_set_pending(session, options->confirm_ms, reason);
 	if (!error)
 		error = open_list(session, import, reason);
+	if (!error && options->least_percent)
+		error = check_shrink(session, import, reason);
 	if (!error && options->is_replace)
 		error = import_compare(import, session->store, session->owner, reason);
 	if (!error && options->is_replace)

@@ -26,6 +26,11 @@ struct import_options {
 	bool is_dry_run;          /* only compare */
 	bool is_forced;           /* allow what would lock this host out, and a file without a rule */
 	bool keeps_list;          /* without files: empty the list, but do not delete it */
+	/* For lists that come from elsewhere: */
+	const char *source;         /* what messages and the store call the only file; NULL: its path */
+	__u64 rules_max;            /* refuse more rules; 0: any number */
+	unsigned int least_percent; /* with list_name: refuse fewer than so many percent of its present rules */
+	bool refuses_pass;          /* a pass rule is a bad line */
 };
 
 struct import_report {

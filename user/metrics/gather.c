@@ -244,7 +244,7 @@ static void add_bypasses(json_t *metrics, const struct groups *groups)
 
 /* The families of add_rules() for lists. */
 struct list_families {
-	json_t *rules, *imported, *packets, *bytes, *flows, *refused;
+	json_t *rules, *imported, *packets, *bytes, *flows, *refused, *failures, *fetched;
 };
 
 /* "-" are the rules that were added by hand. A list that was only fed by `add` has no time of an import. */
@@ -266,6 +266,12 @@ static void add_lists(const struct list_families *families, const struct group *
 				metrics_sample(families->flows, json_incref(labels), flows);
 				metrics_sample(families->refused, json_incref(labels), refused);
 			}
+			if (summary->feeds.feed[i].config)
+				metrics_sample(families->failures, json_incref(labels),
+					       summary->feeds.feed[i].failures);
+			if (summary->feeds.feed[i].fetched_s)
+				metrics_sample(families->fetched, json_incref(labels),
+					       summary->feeds.feed[i].fetched_s);
 			json_decref(labels);
 		}
 		for (enum rule_action action = 0; action < RULE_ACTIONS && summary->has_counts; action++) {
@@ -302,6 +308,10 @@ static void add_rules(json_t *metrics, const struct groups *groups, const char *
 			       "Flows that BGP announces for a list of `flowspec`."),
 		metrics_family(metrics, "xdp_cuckoo_list_refused_flows", METRIC_GAUGE,
 			       "How many of these have no rules."),
+		metrics_family(metrics, "xdp_cuckoo_list_failed_fetches", METRIC_GAUGE,
+			       "Fetches of a list by URL that failed since the last that succeeded."),
+		metrics_family(metrics, "xdp_cuckoo_list_fetch_timestamp_seconds", METRIC_GAUGE,
+			       "When a list by URL was last fetched, or known to be unchanged: seconds since 1970."),
 	};
 
 	for (size_t i = 0; i < groups->count; i++) {

@@ -52,6 +52,8 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 		answer->error = store_info(store, &summary->info);
 	if (!answer->error)
 		answer->error = store_lists(store, &summary->lists);
+	if (!answer->error)
+		answer->error = store_feeds(store, &summary->lists, &summary->feeds);
 	if (!answer->error && summary->info.rules <= STORE_SUMMARY_RULES_MAX)
 		summary->has_counts = sum_lists(store, name, &summary->counts);
 	if (answer->error && !*answer->reason.text)

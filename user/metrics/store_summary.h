@@ -15,6 +15,7 @@
 struct store_summary {
 	struct store_info info;
 	struct store_lists lists;
+	struct store_feeds feeds;
 	bool has_counts; /* the filters of the name count by rule, and there are not too many rules */
 	struct list_counts counts;
 };

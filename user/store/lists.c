@@ -223,6 +223,8 @@ int store_list_delete(struct store *store, unsigned int number)
 	if (state->lists.list[number].rules)
 		return -ENOTEMPTY;
 	error = keep_undo(store, number, true);
+	if (!error)
+		error = store_feed_forget(store, state->lists.list[number].name);
 	if (error)
 		return error;
 	if (store->meta.pending_id)

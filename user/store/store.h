@@ -6,8 +6,8 @@
  * Databases: "meta" (magic, schema version, id, generation, clock, settings, the pending change), "rules" (encoded
  * rule -> deadline, owners and comment), "shapes" (struct rule_shape -> number of keys, and the shape that packets
  * are looked up by: the "probed" shape), "deadlines" (deadline and encoded rule -> nothing), "lists" (name ->
- * struct list_value), "undo" (encoded rule -> its value before the pending change) and "undo_lists" (name -> the
- * list before the pending change).
+ * struct list_value), "undo" (encoded rule -> its value before the pending change), "undo_lists" (name -> the
+ * list before the pending change) and "feeds" (name of a list -> struct store_feed).
  *
  * Time: the store keeps a timeout as a deadline by its own clock. Within one boot this clock runs with
  * CLOCK_BOOTTIME, so setting the wall clock changes nothing. After a reboot, this clock has advanced as far as the
@@ -62,6 +62,24 @@ struct store_list {
 	__u64 rules;               /* of the list; other owners may want them, too */
 	__s64 imported_s;          /* time of the last import, by the wall clock; 0: never imported */
 	char source[STORE_SOURCE_BYTES];
+};
+
+#define STORE_ETAG_BYTES 160
+#define STORE_MODIFIED_BYTES 64
+#define STORE_WHY_BYTES REASON_BYTES
+
+/* What is known of the fetches of a list by URL. Times are seconds of the wall clock; 0: never. All 0: no feed. */
+struct store_feed {
+	__s64 tried_s, fetched_s; /* the last fetch, and the last that succeeded */
+	__s64 next_s;             /* no fetch is due before */
+	__s64 wait_until_s;       /* the server has asked not to come before */
+	__s64 imported_s;         /* of the list (struct store_list) after its last import from there, */
+	__u64 rules;              /* and its rules: if both are so still, nobody else changed the list */
+	__u64 config;             /* a hash of URL and options: another one means another feed */
+	__u32 failures;           /* fetches since the last that succeeded */
+	__u32 bad_lines;          /* left out of the last import */
+	char etag[STORE_ETAG_BYTES], modified[STORE_MODIFIED_BYTES]; /* as the server sent them */
+	char why[STORE_WHY_BYTES];                                   /* the last fetch failed; "": it did not */
 };
 
 struct store_lists {
@@ -161,6 +179,24 @@ int store_lists(struct store *store, struct store_lists *lists);
 unsigned int store_lists_find(const struct store_lists *lists, const char *name);
 int store_list_open(struct store *store, const char *name, const char *source, unsigned int *number);
 int store_list_delete(struct store *store, unsigned int number);
+
+/* By the number of the list. */
+struct store_feeds {
+	bool is_any;
+	struct store_feed feed[1 + STORE_LISTS_MAX];
+};
+
+/*
+ * The feed of a list: 0; -ENOENT; -EBADMSG; other -errno. Within a transaction: store_feed_put(), store_feed_forget().
+ * store_feeds(): those of all lists.
+ */
+int store_feed(struct store *store, const char *list, struct store_feed *feed);
+int store_feeds(struct store *store, const struct store_lists *lists, struct store_feeds *feeds);
+int store_feed_put(struct store *store, const char *list, const struct store_feed *feed);
+int store_feed_forget(struct store *store, const char *list);
+
+/* Whether times and texts are as they must be. */
+bool store_feed_is_sound(const struct store_feed *feed);
 
 /* Finds the rule, even if it has ended, and fills in timeout, comment and owners. 0; -ENOENT. */
 int store_get(struct store *store, struct rule *rule);

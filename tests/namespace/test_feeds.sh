@@ -1,0 +1,325 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Lists by URL, from a publisher in the namespace that also misbehaves. Whatever it does: the old list stays, there is one
+# clear line, and status, lists and metrics show it until a fetch succeeds.
+. tests/lib.sh
+
+PORT=8443
+PLAIN=8080
+OTHER=8444 # the publisher's certificate is for another host there
+
+# certificates: an authority, a certificate for 127.0.0.1, and one for another address.
+certificates() {
+	mkdir "$STATE/tls"
+	openssl req -x509 -newkey rsa:2048 -nodes -keyout "$STATE/tls/ca.key" -out "$STATE/tls/ca.crt" -days 2 \
+		-subj '/CN=an authority of the test' 2>/dev/null
+	for address in 127.0.0.1 192.0.2.1; do
+		openssl req -newkey rsa:2048 -nodes -keyout "$STATE/tls/$address.key" -out "$STATE/tls/csr" \
+			-subj "/CN=$address" 2>/dev/null
+		echo "subjectAltName=IP:$address" >"$STATE/tls/ext"
+		openssl x509 -req -in "$STATE/tls/csr" -CA "$STATE/tls/ca.crt" -CAkey "$STATE/tls/ca.key" \
+			-CAcreateserial -days 2 -extfile "$STATE/tls/ext" -out "$STATE/tls/$address.crt" 2>/dev/null
+	done
+}
+
+# serve PORT ADDRESS [PLAIN_PORT]: with the certificate of the address.
+serve() {
+	in_rx python3 tests/helpers/feed_server.py "$STATE/www" "$1" "$STATE/tls/$2.crt" "$STATE/tls/$2.key" ${3:-} \
+		>"$STATE/server" 2>&1 &
+	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	WAIT_LOG=$STATE/server wait_for "a publisher" [ -e "$STATE/www/ready.$1" ]
+}
+
+publisher() {
+	command -v openssl >/dev/null || skip "no openssl"
+	ldconfig -p | grep -q 'libcurl\.so\.4' || skip "no libcurl.so.4"
+	mkdir "$STATE/www"
+	certificates
+	serve "$PORT" 127.0.0.1 "$PLAIN"
+	publish 1 2 3
+}
+
+# publish N...: the file `list` of the publisher.
+publish() {
+	printf '203.0.113.%s\n' "$@" >"$STATE/www/list.new"
+	mv "$STATE/www/list.new" "$STATE/www/list"
+}
+
+# configure URL_OR_PATH [LINE...]: the list `feed` comes from there.
+configure() {
+	case $1 in
+	*://*) configured_url=$1 ;;
+	*) configured_url=https://127.0.0.1:$PORT/$1 ;;
+	esac
+	shift
+	printf '%s\n' '[filter]' 'interfaces = vrx' '[list feed]' "url = $configured_url" "$@" >"$STATE/conf"
+	case $configured_url in https:*) echo "ca = $STATE/tls/ca.crt" >>"$STATE/conf" ;; esac
+}
+
+refresh() {
+	xc refresh --config "$STATE/conf" "$@"
+}
+
+# listed: the last bytes of the rules of the feed.
+listed() {
+	xc list --list feed | sed 's/^src 203\.0\.113\.//' | tr '\n' ' ' | sed 's/ $//'
+}
+
+# requests: how many the publisher had.
+requests() {
+	grep -c . "$STATE/www/log"
+}
+
+# refused PATTERN [STATUS]: the fetch fails with one line like this, and nothing has changed.
+refused() {
+	assert_fails "${2:-3}" "^xdp-cuckoo: list 'feed', .*$1.*; it keeps its 3 rules\$" refresh feed
+	assert_equal 1 "$(grep -c . "$STATE/err")" "lines of the failure"
+	assert_equal '1 2 3' "$(listed)" "rules"
+	assert_shows "^feed +3 .*$1" xc lists
+	assert_shows "^failed fetches:.*feed: .*$1" xc status
+}
+
+# fetched N...: a list that was fetched once.
+fetched() {
+	xc load vrx >/dev/null 2>&1
+	publisher
+	configure list
+	assert_shows '^feed: added 3, removed 0; 3 rules$' refresh
+	assert_equal '1 2 3' "$(listed)" "rules"
+}
+
+test_fetch() {
+	fetched
+	flows drop 203.0.113.1 203.0.113.3 pass 203.0.113.4 | traffic || fail "packets meet other rules"
+	assert_shows "^feed +3 .*https://127.0.0.1:$PORT/list" xc lists
+	! xc status | grep -q 'failed fetches' || fail "status shows a failure"
+	# It is not due, and says nothing. By its name it is fetched; the publisher knows that nothing has changed.
+	assert_status 0 refresh
+	assert_equal '' "$(cat "$STATE/out" "$STATE/err")" "what it says"
+	assert_equal 1 "$(requests)" "requests"
+	assert_shows '^feed: not modified; 3 rules$' refresh feed
+	assert_equal 2 "$(requests)" "requests"
+	publish 1 3 4
+	assert_shows '^feed: added 1, removed 1; 3 rules$' refresh feed
+	assert_equal '1 3 4' "$(listed)" "rules"
+	assert_shows '"result": "not modified"' refresh feed --json
+	# Somebody else changes the list: all of it is fetched again.
+	write_list other 7 8
+	assert_status 0 xc import "$STATE/other" --list feed --replace
+	assert_shows '^feed: added 3, removed 2; 3 rules$' refresh feed
+	assert_status 0 xc flush --list feed
+	assert_shows '^feed: added 3, removed 0; 3 rules$' refresh feed
+	# Other options are another list.
+	configure list 'action = monitor'
+	assert_shows '^feed: added 3, removed 3; 3 rules$' refresh
+	flows pass 203.0.113.1 | traffic || fail "a monitor rule drops"
+}
+
+test_good_answers() {
+	fetched
+	configure moved
+	assert_shows '^feed: added 0' refresh feed
+	configure gzip
+	assert_shows '^feed: added 0' refresh feed
+	configure "http://127.0.0.1:$PLAIN/to-tls"
+	echo "ca = $STATE/tls/ca.crt" >"$STATE/ca"
+	assert_fails 3 'certificate' refresh feed
+	configure 'list?key=secret'
+	assert_status 0 refresh feed
+	! xc lists | grep -q secret || fail "lists shows a secret"
+	configure list "sha256-url = https://127.0.0.1:$PORT/sha256"
+	publish 1 2 4
+	assert_shows '^feed: added 1, removed 1' refresh feed
+	configure bad-line
+	assert_notes "list 'feed': 1 bad line left out; the first: line 4: '203\.0\.113\.\?\[2J'" refresh feed
+	configure control
+	assert_fails 0 '' refresh feed || fail "a control character in a header"
+}
+
+test_bad_answers() {
+	fetched
+	serve "$OTHER" 192.0.2.1
+	while read -r path pattern; do
+		case_begin "$path"
+		configure "$path" 'fetch-time = 2s'
+		refused "$pattern"
+	done <<-END
+		slow timed out
+		truncated bytes remaining
+		too-short 1 rules instead of 3: it lost more than max-shrink
+		304 the server answers 304
+		429 429: this host comes too often; it asks to wait for 7200 s
+		503 503: it has a problem; it asks to wait for (7200|71[0-9][0-9]) s
+		loop [Rr]edirects
+		to-plain redirects to a URL that is not https
+		to-file redirects to a URL that is not https
+		empty it is empty
+		html a page of HTML
+		text 3 bad lines and 1 rules: it is no list; the first: line 1: 'Sorry
+		zip a zip archive
+		gz a gzip file
+		bad-gzip [Ee]rror
+		huge-line line 1 is longer than 65536 bytes
+		header headers?
+		missing 404: there is no such page
+		https://127.0.0.1:$OTHER/list [Cc]ertificate
+		https://127.0.0.1:1/list [Cc]onnect
+		https://no.such.invalid/list [Rr]esolve
+		http://127.0.0.1:$PORT/list (Empty reply|[Rr]eset|0\.9)
+	END
+	case_begin 'a large list'
+	configure bomb
+	refused 'larger than 128 MiB'
+	configure endless
+	refused 'larger than 128 MiB|timed out'
+	case_begin 'a hash'
+	configure list "sha256-url = https://127.0.0.1:$PORT/bad-sha256"
+	refused 'SHA-256 is [0-9a-f]{64}, and not what sha256-url says'
+	configure list "sha256-url = https://127.0.0.1:$PORT/missing"
+	refused 'its sha256-url: the server answers 404'
+	configure list "sha256-url = https://127.0.0.1:$PORT/list"
+	refused 'its sha256-url has no hash'
+	case_begin 'a pinned key'
+	configure list 'pinned-key = sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='
+	refused 'public key'
+	case_begin 'an authority'
+	configure list
+	sed -i '/^ca =/d' "$STATE/conf"
+	refused '[Cc]ertificate'
+	case_begin 'limits'
+	configure list 'max-rules = 2'
+	refused 'more rules than max-rules = 2'
+	configure pass 'strict = yes'
+	refused 'a pass rule'
+	# The publisher is well again.
+	configure list
+	assert_status 0 refresh feed
+	! xc status | grep -q 'failed fetches' || fail "status shows a failure that is over"
+}
+
+# A feed that never worked is seen, too. A server that asks to wait is not asked again, but for --force.
+test_a_server_asks_to_wait() {
+	publisher
+	configure 429
+	assert_fails 3 'this host comes too often; .*; it was never fetched$' refresh
+	assert_shows '^feed +0 .*429' xc lists
+	assert_equal 1 "$(requests)" "requests"
+	assert_status 0 refresh
+	assert_fails 1 "'feed': its publisher allows the next fetch in (2h|1h5[0-9]m)[0-9ms]*; --force" refresh feed
+	assert_equal 1 "$(requests)" "requests"
+	assert_fails 3 'this host comes too often' refresh feed --force
+	assert_equal 2 "$(requests)" "requests"
+	assert_status 0 xc lists delete feed
+	assert_equal '[]' "$(xc lists --json)" "lists"
+	# A list that is not fetched any more has no failures.
+	assert_status 3 refresh
+	printf '%s\n' '[filter]' 'interfaces = vrx' >"$STATE/conf"
+	assert_status 0 refresh
+	! xc status | grep -q 'failed fetches' || fail "status shows a list that the file does not name"
+}
+
+test_metrics() {
+	fetched
+	xc metrics >"$STATE/metrics"
+	grep -q '^xdp_cuckoo_list_failed_fetches{name="default",list="feed"} 0$' "$STATE/metrics" || fail "no failures"
+	grep -q '^xdp_cuckoo_list_fetch_timestamp_seconds{name="default",list="feed"} [0-9]*$' "$STATE/metrics" ||
+		fail "no time"
+	configure empty
+	assert_status 3 refresh
+	configure empty
+	assert_status 3 refresh feed
+	xc metrics | grep -q '^xdp_cuckoo_list_failed_fetches{name="default",list="feed"} 2$' || fail "not 2 failures"
+}
+
+# The process that talks to the network, while it does.
+test_who_fetches() {
+	fetched
+	configure slow 'fetch-time = 20s'
+	refresh feed >"$STATE/slow" 2>&1 &
+	on_exit "kill $! 2>/dev/null; wait $! 2>/dev/null"
+	parent=$!
+	wait_for "a process that fetches" pgrep -u nobody -P "$(pgrep -P "$parent" -f refresh || echo "$parent")"
+	child=$(pgrep -u nobody -P "$(pgrep -P "$parent" -f refresh || echo "$parent")")
+	assert_equal 0000000000000000 "$(sed -n 's/^Cap\(Inh\|Prm\|Eff\|Amb\):[[:space:]]*//p' "/proc/$child/status" | sort -u)" \
+		"capabilities"
+	assert_equal '65534 65534 65534 65534' "$(awk '/^Uid:/ { print $2, $3, $4, $5 }' "/proc/$child/status")" "users"
+	assert_equal 1 "$(awk '/^NoNewPrivs:/ { print $2 }' "/proc/$child/status")" "no_new_privs"
+	grep -q libcurl "/proc/$child/maps" || fail "it does not use libcurl"
+	! grep -q libcurl "/proc/$(awk '/^PPid:/ { print $2 }' "/proc/$child/status")/maps" || fail "the parent has libcurl"
+	# No lock is held meanwhile.
+	assert_status 0 xc add 198.51.100.1
+	write_list other 7 8
+	assert_status 0 xc import "$STATE/other" --list feed --replace
+	# kill -9 of either: the list stays, and the failure shows.
+	kill -9 "$child"
+	wait "$parent" || :
+	grep -q 'the process that fetches it has ended early; it keeps its 3 rules' "$STATE/slow" || fail "$(cat "$STATE/slow")"
+	assert_equal '7 8' "$(listed)" "rules"
+	refresh feed >"$STATE/slow" 2>&1 &
+	parent=$!
+	wait_for "a process that fetches" pgrep -u nobody -P "$(pgrep -P "$parent" -f refresh || echo "$parent")"
+	kill -9 "$(pgrep -P "$parent" -f refresh || echo "$parent")"
+	wait "$parent" || :
+	assert_shows 'failed fetches:.*feed: a fetch has begun, and has not ended' xc status
+	assert_equal '7 8' "$(listed)" "rules"
+	configure list
+	assert_shows '^feed: added 3, removed 2; 3 rules$' refresh
+}
+
+# Imports by hand and by refresh at once: at the end the list is one of the two, whole, and the next fetch brings its own.
+test_beside_an_import() {
+	fetched
+	write_list other 7 8
+	for round in 1 2 3; do
+		publish 1 2 3 "$((round + 10))"
+		refresh feed >/dev/null 2>&1 &
+		refreshing=$!
+		xc import "$STATE/other" --list feed --replace >/dev/null 2>&1
+		wait "$refreshing" || :
+		case $(listed) in '7 8' | "1 2 3 $((round + 10))") ;; *) fail "rules: $(listed)" ;; esac
+	done
+	assert_status 0 xc import "$STATE/other" --list feed --replace
+	assert_status 0 refresh feed
+	assert_equal '1 2 3 13' "$(listed)" "rules"
+}
+
+test_up_does_not_wait() {
+	publisher
+	configure slow
+	sed -i 's/^ca = .*//' "$STATE/conf"
+	assert_notes "the list 'feed' was not fetched yet; xdp-cuckoo refresh does it" xc up "$STATE/conf"
+	assert_status 0 xc check-config "$STATE/conf" --strict
+	assert_equal 0 "$(grep -c . "$STATE/www/log" 2>/dev/null || echo 0)" "requests"
+	xc unload vrx >/dev/null
+}
+
+test_presets() {
+	assert_shows '^spamhaus-drop +1h +spamhaus' xc lists presets
+	xc lists presets --json | sed -n 's/.*"preset": "\([^"]*\)".*/\1/p' >"$STATE/presets"
+	[ "$(grep -c . "$STATE/presets")" -gt 5 ] || fail "few presets"
+	while read -r preset; do
+		printf '%s\n' '[filter]' 'interfaces = vrx' '[list feed]' "preset = $preset" >"$STATE/conf"
+		assert_status 0 xc check-config "$STATE/conf"
+	done <"$STATE/presets"
+	while read -r line pattern; do
+		case_begin "$line"
+		printf '%s\n' '[filter]' 'interfaces = vrx' '[list feed]' "$line" |
+			sed 's/,/\n/g; s/=/ = /g' >"$STATE/conf"
+		assert_fails 2 "$pattern" xc check-config "$STATE/conf"
+	done <<-END
+		preset=spamhaus-drop,every=10m every must be at least 1h, as its publisher asks
+		preset=nobody must be a name that xdp-cuckoo lists presets shows
+		preset=tor-exits,file=/a must have one of these: file = /PATH, url = https://..., preset = NAME
+		file=/a,every=1h has a file: every, fetch-time, sha256-url
+		url=ftp://a/b must be https://HOST/PATH
+		url=https://user:password@a/b must be https://HOST/PATH
+		url=https://a/b,every=1s every must be at least 1m
+		url=https://a/b,fetch-time=1h fetch-time must be at most 10m
+		url=https://a/b,pinned-key=md5 must be sha256//BASE64
+		url=http://a/b,ca=/a pinned-key and ca need a URL with https://
+	END
+	printf '%s\n' '[filter]' 'interfaces = vrx' '[list feed]' 'file = /a' >"$STATE/conf"
+	assert_fails 2 'has no \[list feed\] with a url or a preset' refresh feed
+}
+
+run_tests "$0" "$@"

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* refresh: fetches the lists by URL of a configuration, and imports them. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands/command.h"
+#include "config/config.h"
+#include "feeds/fetch_list.h"
+#include "feeds/schedule.h"
+#include "io/output.h"
+#include "lists/import.h"
+
+static enum command_status run_refresh(const struct invocation *invocation);
+
+const struct command command_refresh = {
+	.name = "refresh",
+	.group = COMMAND_RULES,
+	.usage = "[NAME...] [--config FILE] [--force]",
+	.summary = "fetch the lists by URL that are due, or those of these names",
+	.help = "The configuration says where a list comes from: url or preset in [list NAME],\n"
+		"see xdp-cuckoo.conf(5). Each list that is due is fetched, and imported with\n"
+		"--list NAME --replace. The timer xdp-cuckoo-fetch@NAME.timer runs this each\n"
+		"minute. With names, these lists are fetched now.\n"
+		"A process without privileges fetches and reads the list. If that fails, or if\n"
+		"the list is suspicious (it lost more than max-shrink, it has more rules than\n"
+		"max-rules, more bad lines than rules, pass rules), then the old list stays,\n"
+		"`refresh` says why, and the status is 3. `lists` and `status` show it until a\n"
+		"fetch succeeds. The next try is in a minute, then in two, four, ...\n"
+		"A server that knows that the list has not changed sends nothing.\n"
+		"Proxies: http_proxy, https_proxy, all_proxy and no_proxy, as curl(1) says.\n"
+		"  --force  fetch earlier than the publisher allows, and accept a list that lost\n"
+		"           more than max-shrink\n"
+		"\n"
+		"  xdp-cuckoo refresh\n"
+		"  xdp-cuckoo refresh spamhaus --force\n",
+	.options = OPTION_FORCE | OPTION_CONFIG,
+	.max = -1,
+	.needs = PRIVILEGE_KERNEL | PRIVILEGE_READ | PRIVILEGE_SSH | PRIVILEGE_CHILD,
+	.run = run_refresh,
+};
+
+struct refresh {
+	const struct invocation *invocation;
+	const struct config_list *list;
+	char source[CONFIG_URL_BYTES];
+	struct store_list stored; /* of this name; all 0: there is none */
+	struct store_feed feed;   /* before the fetch */
+};
+
+static __u32 random_number(void)
+{
+	__u32 number = 0;
+
+	return getrandom(&number, sizeof(number), 0) == sizeof(number) ? number : 0;
+}
+
+/* ---- the store ---- */
+
+static int read_store(struct refresh *refresh, struct reason *reason)
+{
+	struct store_lists lists = {};
+	struct store *store;
+	int error = command_open_store(refresh->invocation, &store, reason);
+
+	if (error || !store)
+		return error;
+	error = store_lists(store, &lists);
+	if (!error)
+		error = store_feed(store, refresh->list->name, &refresh->feed);
+	/* A damaged entry counts as none. */
+	if (error == -ENOENT || error == -EBADMSG)
+		error = 0;
+	store_close(store);
+	refresh->stored = lists.list[store_lists_find(&lists, refresh->list->name)];
+	return store_say_unread(error, reason);
+}
+
+static int open_to_write(const struct refresh *refresh, struct store **store, struct reason *reason)
+{
+	char dir[PATH_MAX];
+	int error = session_state_dir(refresh->invocation->state, refresh->invocation->name, dir, sizeof(dir));
+
+	*store = NULL;
+	if (error)
+		return reason_set(reason, error, "--state: the name is too long for a directory");
+	error = store_open(dir, STORE_WRITE, store, reason);
+	if (!error)
+		error = store_begin(*store) ? reason_set(reason, -EIO, "cannot write to the store") : 0;
+	return error;
+}
+
+static int close_written(struct store *store, int error, struct reason *reason)
+{
+	if (!error)
+		error = store_commit(store);
+	store_close(store);
+	return error ? reason_set(reason, error, "cannot write to the store: %s", reason_of_write(error)) : 0;
+}
+
+/* The list is made if it is not there yet, so that a feed that never worked is seen. */
+static int note_failed(struct refresh *refresh, const char *why, __s64 retry_after_s, struct reason *reason)
+{
+	struct store_feed feed = refresh->feed;
+	unsigned int number;
+	struct store *store;
+	int error = open_to_write(refresh, &store, reason);
+
+	if (error) {
+		store_close(store);
+		return error;
+	}
+	feed_note_failure(&feed, refresh->list, why, retry_after_s, time(NULL), random_number());
+	error = store_list_open(store, refresh->list->name, NULL, &number);
+	if (!error)
+		error = store_feed_put(store, refresh->list->name, &feed);
+	return close_written(store, error, reason);
+}
+
+/*
+ * After an import, or if the server has nothing newer. In that case the list counts as imported now, unless somebody has
+ * changed it in the meantime: then the next fetch asks for all of it.
+ */
+static int note_fetched(struct refresh *refresh, const struct feed_message *message, struct reason *reason)
+{
+	const bool is_unmodified = message->outcome == FEED_UNMODIFIED;
+	const char *name = refresh->list->name;
+	struct store_feed *feed = &refresh->feed;
+	struct store_lists lists;
+	struct store *store;
+	unsigned int number = 0;
+	bool is_level = true;
+	int error = open_to_write(refresh, &store, reason);
+
+	if (error) {
+		store_close(store);
+		return error;
+	}
+	error = store_lists(store, &lists);
+	if (!error && is_unmodified) {
+		refresh->stored = lists.list[store_lists_find(&lists, name)];
+		is_level = feed_is_level(feed, refresh->list, &refresh->stored, time(NULL));
+		if (is_level)
+			error = store_list_open(store, name, refresh->source, &number);
+		if (!error)
+			error = store_lists(store, &lists);
+	}
+	if (!error) {
+		refresh->stored = lists.list[store_lists_find(&lists, name)];
+		feed_note_success(feed, refresh->list, time(NULL), random_number());
+		feed->imported_s = is_level ? refresh->stored.imported_s : 0;
+		feed->rules = refresh->stored.rules;
+		if (!is_level)
+			feed->next_s = 0;
+		if (!is_unmodified)
+			feed->bad_lines = message->bad_lines;
+		if (!is_unmodified || *message->etag)
+			memcpy(feed->etag, message->etag, sizeof(feed->etag));
+		if (!is_unmodified || *message->modified)
+			memcpy(feed->modified, message->modified, sizeof(feed->modified));
+		error = store_feed_put(store, name, feed);
+	}
+	return close_written(store, error, reason);
+}
+
+/* ---- one list ---- */
+
+/* As `import --list NAME --replace`, of what the process without privileges has made of the list. */
+static int import_text(const struct refresh *refresh, int text, json_t **answer, struct reason *reason)
+{
+	const struct invocation *invocation = refresh->invocation;
+	const struct config_list *list = refresh->list;
+	const struct import_options options = { .name = invocation->name,
+						.state = invocation->state,
+						.list_name = list->name,
+						.list_format = "text",
+						.is_strict = true,
+						.is_forced = list->is_forced,
+						.is_replace = true,
+						.source = refresh->source,
+						.rules_max = list->rules_max,
+						.least_percent = invocation->is_forced ? 0 : 100 - list->shrink_max,
+						.refuses_pass = list->action != RULE_PASS };
+	char path[32], *paths[] = { path };
+	struct command_imported result;
+	int error;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", text);
+	error = command_import_list(&options, paths, 1, &result, reason);
+	*answer = result.answer;
+	return error;
+}
+
+/* Reports a failure in one line, and keeps it. */
+static enum command_status fail(struct refresh *refresh, enum command_status status, const char *why,
+				__s64 retry_after_s)
+{
+	char old[64];
+	struct reason reason;
+
+	if (note_failed(refresh, why, retry_after_s, &reason))
+		command_error(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);
+	snprintf(old, sizeof(old), "it keeps its %llu rules", (unsigned long long)refresh->stored.rules);
+	return command_error(status, "list '%s', %s: %s; %s", refresh->list->name, refresh->source, why,
+			     refresh->stored.imported_s ? old : "it was never fetched");
+}
+
+static void print_row(const struct refresh *refresh, const struct feed_message *message, json_t *answer)
+{
+	const char *name = refresh->list->name;
+	json_t *row = json_pack("{s:s, s:s, s:I}", "list", name, "result",
+				message->outcome == FEED_FETCHED ? "fetched" : "not modified", "rules",
+				(json_int_t)refresh->stored.rules);
+	char line[512];
+
+	if (message->outcome == FEED_UNMODIFIED) {
+		snprintf(line, sizeof(line), "%s: not modified; %llu rules", name,
+			 (unsigned long long)refresh->stored.rules);
+	} else {
+		snprintf(line, sizeof(line), "%s: added %lld, removed %lld; %llu rules", name,
+			 json_integer_value(json_object_get(answer, "added")),
+			 json_integer_value(json_object_get(answer, "removed")),
+			 (unsigned long long)refresh->stored.rules);
+		json_object_set(row, "added", json_object_get(answer, "added"));
+		json_object_set(row, "removed", json_object_get(answer, "removed"));
+		json_object_set_new(row, "bad_lines", json_integer(message->bad_lines));
+	}
+	output_list_row(row, line);
+	if (message->bad_lines)
+		output_warning("list '%s': %u bad line%s left out; the first: %s", name, message->bad_lines,
+			       message->bad_lines == 1 ? "" : "s", message->first_bad);
+}
+
+/* The failure that is noted first stays if this process does not come to the end: so it does not try again at once. */
+static enum command_status fetch(struct refresh *refresh)
+{
+	const bool is_level = feed_is_level(&refresh->feed, refresh->list, &refresh->stored, time(NULL));
+	const struct fetch_request request = { .list = refresh->list,
+					       .etag = is_level ? refresh->feed.etag : "",
+					       .modified = is_level ? refresh->feed.modified : "" };
+	struct feed_message message;
+	struct reason reason;
+	json_t *answer = NULL;
+	enum command_status status;
+	int text, error = note_failed(refresh, "a fetch has begun, and has not ended", 0, &reason);
+
+	if (error)
+		return command_error(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);
+	fetch_list(&request, &message, &text);
+	if (message.outcome == FEED_FAILED)
+		return fail(refresh, STATUS_SYSTEM, message.why, message.retry_after_s);
+	if (message.outcome == FEED_FETCHED)
+		error = import_text(refresh, text, &answer, &reason);
+	if (text >= 0)
+		close(text);
+	status = error ? fail(refresh, STATUS_SYSTEM, reason.text, 0) : STATUS_DONE;
+	if (!error && note_fetched(refresh, &message, &reason))
+		status = command_error(STATUS_SYSTEM, "list '%s': %s", refresh->list->name, reason.text);
+	if (status == STATUS_DONE)
+		print_row(refresh, &message, answer);
+	json_decref(answer);
+	return status;
+}
+
+/* `is_asked`: by its name. */
+static enum command_status refresh_list(const struct invocation *invocation, const struct config_list *list,
+					bool is_asked)
+{
+	struct refresh refresh = { .invocation = invocation, .list = list };
+	char least[RULE_TIME_BYTES];
+	struct reason reason;
+	__s64 forbidden_s;
+	int error;
+
+	feed_source(list, refresh.source);
+	error = read_store(&refresh, &reason);
+	if (error)
+		return command_failed(error, &reason);
+	forbidden_s = invocation->is_forced ? 0 : feed_forbidden_s(&refresh.feed, list, time(NULL));
+	if (is_asked && forbidden_s)
+		return command_error(STATUS_NO,
+				     "list '%s': its publisher allows the next fetch in %s; --force fetches it now",
+				     list->name, rule_time_format(1000 * forbidden_s, least));
+	if (!is_asked && (forbidden_s || !feed_is_due(&refresh.feed, list, time(NULL))))
+		return STATUS_DONE;
+	return fetch(&refresh);
+}
+
+/* ---- all lists ---- */
+
+static const struct config_list *find_list(const struct config *config, const char *name)
+{
+	for (size_t i = 0; i < config->lists_count; i++)
+		if (config->list[i].url && !strcmp(config->list[i].name, name))
+			return &config->list[i];
+	return NULL;
+}
+
+/* A list that is not fetched any more has no failures. */
+static int forget_others(const struct invocation *invocation, const struct config *config, struct reason *reason)
+{
+	const struct refresh refresh = { .invocation = invocation };
+	struct store_lists lists = {};
+	struct store_feeds feeds = {};
+	struct store *store;
+	int error = command_open_store(invocation, &store, reason);
+
+	if (error || !store)
+		return error;
+	error = store_lists(store, &lists);
+	if (!error)
+		error = store_feeds(store, &lists, &feeds);
+	store_close(store);
+	if (error)
+		return store_say_unread(error, reason);
+	for (size_t i = 1; i <= STORE_LISTS_MAX && !error; i++) {
+		if (!feeds.feed[i].config || find_list(config, lists.list[i].name))
+			continue;
+		error = open_to_write(&refresh, &store, reason);
+		if (error)
+			store_close(store);
+		else
+			error = close_written(store, store_feed_forget(store, lists.list[i].name), reason);
+	}
+	return error;
+}
+
+static enum command_status refresh_all(const struct invocation *invocation, const struct config *config)
+{
+	enum command_status status = STATUS_DONE, one;
+	struct reason reason;
+
+	for (size_t i = 0; i < config->lists_count; i++) {
+		one = config->list[i].url ? refresh_list(invocation, &config->list[i], false) : STATUS_DONE;
+		status = status == STATUS_DONE ? one : status;
+	}
+	if (forget_others(invocation, config, &reason))
+		status = command_error(STATUS_SYSTEM, "%s", reason.text);
+	return status;
+}
+
+static enum command_status run_refresh(const struct invocation *invocation)
+{
+	enum command_status status = STATUS_DONE, one;
+	struct config *config;
+	struct reason reason;
+	int error = config_open(invocation->config_path, invocation->name, command_say_bad_line, &config, &reason);
+
+	if (error)
+		return command_failed(error, &reason);
+	for (int i = 0; i < invocation->count && status == STATUS_DONE; i++)
+		if (!find_list(config, invocation->operands[i]))
+			status = command_error(STATUS_USAGE,
+					       "the configuration has no [list %s] with a url or a preset: see "
+					       "xdp-cuckoo.conf(5)",
+					       invocation->operands[i]);
+	if (status == STATUS_DONE) {
+		output_list_begin();
+		if (!invocation->count)
+			status = refresh_all(invocation, config);
+		for (int i = 0; i < invocation->count; i++) {
+			one = refresh_list(invocation, find_list(config, invocation->operands[i]), true);
+			status = status == STATUS_DONE ? one : status;
+		}
+		output_list_end();
+	}
+	config_close(config);
+	return status;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "feeds/feed_message.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/safe_text.h"
+
+#define PIECE_BYTES 65536
+
+static int send_all(int fd, const char *bytes, size_t count)
+{
+	while (count) {
+		const ssize_t sent = send(fd, bytes, count, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno != EINTR)
+			return -errno;
+		bytes += sent > 0 ? sent : 0;
+		count -= sent > 0 ? sent : 0;
+	}
+	return 0;
+}
+
+int feed_send(int fd, const struct feed_message *message, const char *text)
+{
+	int error = send_all(fd, (const char *)message, sizeof(*message));
+
+	return error ? error : send_all(fd, text, message->bytes);
+}
+
+bool feed_message_is_sound(struct feed_message *message)
+{
+	if (message->retry_after_s > FEED_WAIT_MAX_S)
+		message->retry_after_s = FEED_WAIT_MAX_S;
+	return message->outcome < FEED_OUTCOMES && message->retry_after_s >= 0 && message->bytes <= FEED_TEXT_MAX &&
+	       (message->outcome == FEED_FETCHED || !message->bytes) &&
+	       text_is_safe(message->etag, sizeof(message->etag)) &&
+	       text_is_safe(message->modified, sizeof(message->modified)) &&
+	       text_is_safe(message->why, sizeof(message->why)) &&
+	       text_is_safe(message->first_bad, sizeof(message->first_bad)) &&
+	       (message->outcome == FEED_FAILED) == (*message->why != '\0');
+}
+
+static __s64 now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+/* At most `count` bytes; -errno. */
+static ssize_t receive_some(int fd, __s64 deadline_ms, void *bytes, size_t count)
+{
+	struct pollfd file = { .fd = fd, .events = POLLIN };
+	ssize_t got;
+	int ready;
+
+	do {
+		const __s64 left_ms = deadline_ms - now_ms();
+
+		ready = poll(&file, 1, left_ms > 0 ? left_ms : 0);
+	} while (ready < 0 && errno == EINTR);
+	if (ready <= 0)
+		return ready ? -errno : -ETIMEDOUT;
+	got = recv(fd, bytes, count, 0);
+	return got > 0 ? got : got ? -errno : -ECONNRESET;
+}
+
+static int receive_text(int fd, __s64 deadline_ms, __u64 bytes, int *text)
+{
+	char piece[PIECE_BYTES];
+
+	*text = memfd_create("list", MFD_CLOEXEC);
+	if (*text < 0)
+		return -errno;
+	while (bytes) {
+		const ssize_t got = receive_some(fd, deadline_ms, piece, bytes < sizeof(piece) ? bytes : sizeof(piece));
+
+		if (got < 0)
+			return got;
+		if (write(*text, piece, got) != got)
+			return -EIO;
+		bytes -= got;
+	}
+	return 0;
+}
+
+int feed_receive(int fd, __s64 deadline_ms, struct feed_message *message, int *text)
+{
+	size_t used = 0;
+	int error;
+
+	*text = -1;
+	while (used < sizeof(*message)) {
+		const ssize_t got = receive_some(fd, deadline_ms, (char *)message + used, sizeof(*message) - used);
+
+		if (got < 0)
+			return got;
+		used += got;
+	}
+	if (!feed_message_is_sound(message))
+		return -EPROTO;
+	if (message->outcome != FEED_FETCHED)
+		return 0;
+	error = receive_text(fd, deadline_ms, message->bytes, text);
+	if (error && *text >= 0) {
+		close(*text);
+		*text = -1;
+	}
+	return error;
+}

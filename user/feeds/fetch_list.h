@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Fetches a list by URL, and reads it. A process without privileges does both. This process gets the rules in their
+ * canonical text, which is to be read strictly: the list may be the work of an attacker.
+ */
+#ifndef XDP_CUCKOO_FETCH_LIST_H
+#define XDP_CUCKOO_FETCH_LIST_H
+
+#include "config/config.h"
+#include "feeds/feed_message.h"
+
+#define FETCH_BYTES_MAX (128 << 20) /* of a list, unpacked */
+
+struct fetch_request {
+	const struct config_list *list;
+	const char *etag, *modified; /* of what this host has; "": fetch it in any case */
+};
+
+/*
+ * Always fills `message`; its outcome is FEED_FAILED with a reason if anything fails. *text is a file in memory with the
+ * rules, which the caller closes; -1: there is none.
+ */
+void fetch_list(const struct fetch_request *request, struct feed_message *message, int *text);
+
+/* In the process without privileges: makes rules of the bytes of a list. 0; -errno. The caller frees *rules. */
+struct fetch_rules {
+	char *text; /* a rule a line, sorted */
+	size_t bytes, count;
+	__u64 bad_lines;
+	struct reason first_bad;
+};
+int fetch_read_rules(const struct config_list *list, char *bytes, size_t count, struct fetch_rules *rules,
+		     struct reason *reason);
+
+#define FETCH_SHA256_HEX 64
+
+/* Finds the hash in what a sha256-url has: "HASH", "HASH  NAME" or "SHA256 (NAME) = HASH". NULL: there is none. */
+const char *fetch_find_sha256(const char *text);
+
+#endif

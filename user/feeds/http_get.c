@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "feeds/http_get.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CURL_DISABLE_TYPECHECK
+#include <curl/curl.h>
+
+#include "base/version.h"
+
+/* clang-format off */
+#define FUNCTIONS(X) \
+	X(curl_global_init) X(curl_easy_init) X(curl_easy_cleanup) X(curl_easy_setopt) X(curl_easy_getinfo) \
+	X(curl_easy_perform) X(curl_easy_strerror) X(curl_easy_header) X(curl_slist_append) X(curl_slist_free_all)
+/* clang-format on */
+
+#define MEMBER(name) __typeof__(name) *(name);
+#define LOAD(name) (lib.name = (__typeof__(lib.name))dlsym(library, #name)) &&
+
+static struct {
+	FUNCTIONS(MEMBER)
+} lib;
+
+struct transfer {
+	const struct http_get *get;
+	struct http_page *page;
+	CURL *curl;
+	struct curl_slist *headers;
+	size_t room;
+	bool is_too_large, is_out_of_memory;
+	char error[CURL_ERROR_SIZE];
+};
+
+static int load(struct reason *reason)
+{
+	void *library;
+
+	if (lib.curl_slist_free_all)
+		return 0;
+	library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL); /* never unloaded */
+	if (!library || !(FUNCTIONS(LOAD) true))
+		return reason_set(reason, -ELIBACC, "no libcurl.so.4 here, 7.84 or newer; apt-get install libcurl4");
+	return lib.curl_global_init(CURL_GLOBAL_DEFAULT) ? reason_set(reason, -ENOMEM, "not enough memory") : 0;
+}
+
+/* Another number than `count` ends the transfer. */
+static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
+{
+	struct transfer *transfer = context;
+	struct http_page *page = transfer->page;
+
+	(void)size; /* is 1 */
+	if (page->count + count > transfer->get->bytes_max) {
+		transfer->is_too_large = true;
+		return 0;
+	}
+	if (page->count + count >= transfer->room) {
+		const size_t room = 2 * (page->count + count) + 1;
+		char *grown = realloc(page->bytes, room);
+
+		transfer->is_out_of_memory = !grown;
+		if (!grown)
+			return 0;
+		page->bytes = grown;
+		transfer->room = room;
+	}
+	memcpy(page->bytes + page->count, bytes, count);
+	page->count += count;
+	page->bytes[page->count] = '\0';
+	return count;
+}
+
+/* Bytes as they come, before they are unpacked. */
+static int check_progress(void *context, curl_off_t total, curl_off_t now, curl_off_t up_total, curl_off_t up)
+{
+	struct transfer *transfer = context;
+
+	(void)up_total;
+	(void)up;
+	transfer->is_too_large |= now > (curl_off_t)transfer->get->bytes_max ||
+				  total > (curl_off_t)transfer->get->bytes_max;
+	return transfer->is_too_large;
+}
+
+static void add_header(struct transfer *transfer, const char *name, const char *value)
+{
+	char text[STORE_ETAG_BYTES + 32];
+	struct curl_slist *longer;
+
+	if (!*value)
+		return;
+	snprintf(text, sizeof(text), "%s: %s", name, value);
+	longer = lib.curl_slist_append(transfer->headers, text);
+	transfer->is_out_of_memory |= !longer;
+	if (longer)
+		transfer->headers = longer;
+}
+
+static void set_options(struct transfer *transfer)
+{
+	const struct http_get *get = transfer->get;
+	const bool is_secure = !strncmp(get->url, "https:", 6);
+	const long connect_ms = get->time_ms < HTTP_CONNECT_MS ? get->time_ms : HTTP_CONNECT_MS;
+	struct curl_blob ca = { (void *)get->ca, get->ca_bytes, CURL_BLOB_COPY };
+	CURLcode failed = 0;
+
+	add_header(transfer, "If-None-Match", get->etag);
+	add_header(transfer, "If-Modified-Since", get->modified);
+#define SET(option, value) failed |= lib.curl_easy_setopt(transfer->curl, option, value)
+	SET(CURLOPT_URL, get->url);
+	SET(CURLOPT_PROTOCOLS_STR, "http,https");
+	SET(CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
+	SET(CURLOPT_FOLLOWLOCATION, 1L);
+	SET(CURLOPT_MAXREDIRS, (long)HTTP_REDIRECTS_MAX);
+	SET(CURLOPT_SSL_VERIFYPEER, 1L);
+	SET(CURLOPT_SSL_VERIFYHOST, 2L);
+	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (get->ca)
+		SET(CURLOPT_CAINFO_BLOB, &ca);
+	if (get->pinned_key)
+		SET(CURLOPT_PINNEDPUBLICKEY, get->pinned_key);
+	SET(CURLOPT_USERAGENT, "xdp-cuckoo/" VERSION);
+	SET(CURLOPT_HTTPHEADER, transfer->headers);
+	SET(CURLOPT_ACCEPT_ENCODING, "gzip");
+	SET(CURLOPT_NOSIGNAL, 1L);
+	SET(CURLOPT_TIMEOUT_MS, (long)get->time_ms);
+	SET(CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+	SET(CURLOPT_LOW_SPEED_LIMIT, (long)HTTP_SLOW_BYTES);
+	SET(CURLOPT_LOW_SPEED_TIME, (long)HTTP_SLOW_S);
+	SET(CURLOPT_ERRORBUFFER, transfer->error);
+	SET(CURLOPT_WRITEFUNCTION, take_bytes);
+	SET(CURLOPT_WRITEDATA, transfer);
+	SET(CURLOPT_NOPROGRESS, 0L);
+	SET(CURLOPT_XFERINFOFUNCTION, check_progress);
+	SET(CURLOPT_XFERINFODATA, transfer);
+#undef SET
+	transfer->is_out_of_memory |= failed != 0;
+}
+
+/* Copies a header of the last answer. One that does not fit is left out. */
+static void take_header(struct transfer *transfer, const char *name, char *value, size_t room)
+{
+	struct curl_header *header;
+
+	if (!lib.curl_easy_header(transfer->curl, name, 0, CURLH_HEADER, -1, &header) && strlen(header->value) < room)
+		strcpy(value, header->value);
+}
+
+static int say_transfer(const struct transfer *transfer, CURLcode code, struct reason *reason)
+{
+	const char *text = *transfer->error ? transfer->error : lib.curl_easy_strerror(code);
+
+	if (transfer->is_out_of_memory)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	if (transfer->is_too_large)
+		return reason_set(reason, -EFBIG, "it is larger than %zu MiB", transfer->get->bytes_max >> 20);
+	/* libcurl says so of a header that is too long, too. */
+	if (code == CURLE_OUT_OF_MEMORY)
+		return reason_set(reason, -EPROTO, "its headers are too large, or there is not enough memory");
+	if (code == CURLE_UNSUPPORTED_PROTOCOL)
+		return reason_set(reason, -EPROTO, "it redirects to a URL that is not %s, which is not followed",
+				  strncmp(transfer->get->url, "https:", 6) ? "http or https" : "https");
+	return reason_set(reason, -EIO, "%s", text);
+}
+
+static int say_status(const struct transfer *transfer, long status, struct reason *reason)
+{
+	const char *what = status == 404 || status == 410 ? ": there is no such page" :
+			   status == 401 || status == 403 ? ": it refuses this host" :
+			   status == 429                  ? ": this host comes too often" :
+			   status >= 500                  ? ": it has a problem" :
+							    "";
+
+	if (transfer->page->retry_after_s)
+		return reason_set(reason, -EAGAIN, "the server answers %ld%s; it asks to wait for %lld s", status, what,
+				  (long long)transfer->page->retry_after_s);
+	return reason_set(reason, -EIO, "the server answers %ld%s", status, what);
+}
+
+static int transfer_run(struct transfer *transfer, struct reason *reason)
+{
+	struct http_page *page = transfer->page;
+	curl_off_t retry_after_s = 0;
+	long status = 0;
+	CURLcode code;
+
+	set_options(transfer);
+	if (transfer->is_out_of_memory)
+		return reason_set(reason, -ENOMEM, "not enough memory");
+	code = lib.curl_easy_perform(transfer->curl);
+	if (code)
+		return say_transfer(transfer, code, reason);
+	lib.curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
+	lib.curl_easy_getinfo(transfer->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
+	page->retry_after_s = retry_after_s > 0 ? retry_after_s : 0;
+	page->is_unmodified = status == 304 && transfer->headers;
+	if (status != 200 && !page->is_unmodified)
+		return say_status(transfer, status, reason);
+	take_header(transfer, "ETag", page->etag, sizeof(page->etag));
+	take_header(transfer, "Last-Modified", page->modified, sizeof(page->modified));
+	return 0;
+}
+
+int http_get(const struct http_get *get, struct http_page *page, struct reason *reason)
+{
+	struct transfer transfer = { .get = get, .page = page };
+	int error = load(reason);
+
+	*page = (struct http_page){};
+	if (error)
+		return error;
+	transfer.curl = lib.curl_easy_init();
+	error = transfer.curl ? transfer_run(&transfer, reason) : reason_set(reason, -ENOMEM, "not enough memory");
+	if (transfer.curl)
+		lib.curl_easy_cleanup(transfer.curl);
+	lib.curl_slist_free_all(transfer.headers);
+	return error;
+}
+
+void http_free(struct http_page *page)
+{
+	free(page->bytes);
+	page->bytes = NULL;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "feeds/schedule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CLOCK_WRONG_S (2 * 86400) /* no fetch is planned for so much later than `every` */
+
+/* FNV-1a, 64 bits; with the final 0. */
+static __u64 hash_text(__u64 hash, const char *text)
+{
+	for (const char *c = text ? text : "";; c++) {
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+		if (!*c)
+			return hash;
+	}
+}
+
+__u64 feed_config_hash(const struct config_list *list)
+{
+	__u64 hash = 0xcbf29ce484222325;
+	char numbers[64];
+
+	snprintf(numbers, sizeof(numbers), "%d %lld %d %d", list->action, (long long)list->timeout_ms, list->is_strict,
+		 list->is_forced);
+	hash = hash_text(hash, list->url);
+	hash = hash_text(hash, list->format);
+	hash = hash_text(hash, list->set);
+	hash = hash_text(hash, numbers);
+	return hash ? hash : 1;
+}
+
+const char *feed_source(const struct config_list *list, char text[CONFIG_URL_BYTES])
+{
+	snprintf(text, CONFIG_URL_BYTES, "%.*s", (int)strcspn(list->url, "?#"), list->url);
+	return text;
+}
+
+bool feed_is_due(const struct store_feed *feed, const struct config_list *list, __s64 now_s)
+{
+	return feed->config != feed_config_hash(list) || now_s >= feed->next_s ||
+	       feed->next_s > now_s + list->every_ms / 1000 + CLOCK_WRONG_S;
+}
+
+__s64 feed_forbidden_s(const struct store_feed *feed, const struct config_list *list, __s64 now_s)
+{
+	const __s64 least_s = list->preset ? list->preset->every_ms / 1000 : 0;
+	__s64 until_s = 0;
+
+	if (feed->config != feed_config_hash(list) || feed->tried_s > now_s)
+		return 0;
+	if (feed->fetched_s)
+		until_s = feed->fetched_s + least_s;
+	if (feed->wait_until_s > until_s)
+		until_s = feed->wait_until_s;
+	return until_s > now_s ? until_s - now_s : 0;
+}
+
+bool feed_is_level(const struct store_feed *feed, const struct config_list *list, const struct store_list *stored,
+		   __s64 now_s)
+{
+	char source[CONFIG_URL_BYTES];
+
+	return feed->config == feed_config_hash(list) && !strcmp(feed_source(list, source), stored->source) &&
+	       feed->imported_s && stored->imported_s == feed->imported_s && stored->rules == feed->rules &&
+	       (!list->timeout_ms || now_s - feed->imported_s < list->timeout_ms / 2000);
+}
+
+void feed_note_success(struct store_feed *feed, const struct config_list *list, __s64 now_s, __u32 random)
+{
+	const __s64 every_s = list->every_ms / 1000;
+
+	feed->config = feed_config_hash(list);
+	feed->tried_s = feed->fetched_s = now_s;
+	feed->next_s = now_s + every_s + random % (every_s / 10 + 1);
+	feed->wait_until_s = 0;
+	feed->failures = 0;
+	memset(feed->why, 0, sizeof(feed->why));
+}
+
+void feed_note_failure(struct store_feed *feed, const struct config_list *list, const char *why, __s64 retry_after_s,
+		       __s64 now_s, __u32 random)
+{
+	const __u64 hash = feed_config_hash(list);
+	__s64 wait_s = FEED_RETRY_MIN_S;
+
+	/* What another URL answered is of no use any more. */
+	if (feed->config != hash)
+		*feed = (struct store_feed){ .config = hash };
+	for (__u32 i = 0; i < feed->failures && wait_s < FEED_RETRY_MAX_S; i++)
+		wait_s *= 2;
+	if (wait_s > FEED_RETRY_MAX_S)
+		wait_s = FEED_RETRY_MAX_S;
+	wait_s = wait_s / 2 + random % (wait_s / 2 + 1);
+	feed->failures += feed->failures < ~0U;
+	feed->tried_s = now_s;
+	feed->wait_until_s = retry_after_s ? now_s + retry_after_s : 0;
+	feed->next_s = now_s + (wait_s > retry_after_s ? wait_s : retry_after_s);
+	memset(feed->why, 0, sizeof(feed->why));
+	snprintf(feed->why, sizeof(feed->why), "%s", why);
+}
