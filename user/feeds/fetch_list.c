@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "feeds/fetch_list.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ const char *fetch_find_sha256(const char *text)
 	while (*text) {
 		const size_t length = strspn(text, digits);
 
-		if (length == FETCH_SHA256_HEX && !strchr("_-.", text[length]))
+		if (length == FETCH_SHA256_HEX && (!text[length] || isspace((unsigned char)text[length])))
 			return text;
 		/* A word that merely contains such digits is none. */
 		text += strcspn(text, " \t\r\n");
