@@ -6,7 +6,7 @@ export LC_ALL=C
 cd "$(dirname "$0")/../.."
 dir=$1
 rm -rf "$dir"
-mkdir -p "$dir/parse" "$dir/rule" "$dir/list" "$dir/store" "$dir/batch" "$dir/change" "$dir/fleet"
+mkdir -p "$dir/parse" "$dir/rule" "$dir/list" "$dir/store" "$dir/batch" "$dir/change" "$dir/fleet" "$dir/flowspec"
 
 build/tests/fuzz/seeds "$dir"
 rm -rf "$dir"/state-*
@@ -37,6 +37,16 @@ printf '%s\n' 'add 192.0.2.0/24' 'add 192.0.2.1 action pass' 'test 192.0.2.1' 't
 	'add 192.0.2.0/24 timeout 9' 'del 192.0.2.0/24' 'add 192.0.2.0/24 timeout 9' 'add 192.0.2.0/24' >"$dir/change/again"
 { piece "# a comment"; piece ""; byte 254; piece "drop it"; printf '\003add'; } >"$dir/batch/pieces"
 { byte 255; printf x; byte 255; byte 255; piece ""; piece "add 192.0.2.1"; } >"$dir/batch/long"
+
+# What gobgp has printed: each line, all of them, and each announced, withdrawn and announced with another action.
+number=0
+while read -r line; do
+	number=$((number + 1))
+	printf '%s\n' "$line" >"$dir/flowspec/$number"
+	printf '%s\n' "$line" | sed 'p; s/"stale":false/&,"withdrawal":true/p; s/"rate":0/"rate":5/' >"$dir/flowspec/$number.changes"
+done <tests/fuzz/flowspec.jsonl
+cp tests/fuzz/flowspec.jsonl "$dir/flowspec/all"
+tr '\n' ' ' <tests/fuzz/flowspec.jsonl | sed 's/\[\] //; s/\] \[/,/g' >"$dir/flowspec/snapshot"
 
 # bulk TEXT...: strings as a broker sends them.
 bulk() {

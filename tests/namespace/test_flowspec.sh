@@ -308,4 +308,177 @@ test_bad_input() {
 	assert_fails 2 'must be drop or monitor' flowspec
 }
 
+# ---- with gobgpd ----
+
+needs_gobgp() {
+	[ -x "$GOBGP/gobgpd" ] || skip "no gobgpd; make packages unpacks it"
+}
+
+# gobgp_in NAMESPACE ARGUMENT...
+gobgp_in() {
+	gobgp_ns=$1
+	shift
+	in_ns "$gobgp_ns" "$GOBGP/gobgp" "$@"
+}
+
+# daemon NAMESPACE AS ADDRESS PEER PEER_AS [OPTION]: $DAEMON is its number.
+daemon() {
+	{
+		printf '[global.config]\nas = %s\nrouter-id = "%s"\n' "$2" "$3"
+		printf '[[neighbors]]\n[neighbors.config]\nneighbor-address = "%s"\npeer-as = %s\n' "$4" "$5"
+		printf '[neighbors.timers.config]\nhold-time = 3\nkeepalive-interval = 1\nconnect-retry = 5\n'
+		printf 'idle-hold-time-after-reset = 1\n'
+		printf '[neighbors.graceful-restart.config]\nenabled = true\nrestart-time = 4\n'
+		for family in ipv4-unicast ipv6-unicast ipv4-flowspec ipv6-flowspec; do
+			printf '[[neighbors.afi-safis]]\n[neighbors.afi-safis.config]\nafi-safi-name = "%s"\n' "$family"
+			printf '[neighbors.afi-safis.mp-graceful-restart.config]\nenabled = true\n'
+		done
+	} >"$STATE/$2.conf"
+	nsenter --net="/run/netns/$1" "$GOBGP/gobgpd" -f "$STATE/$2.conf" --log-plain >"$STATE/$2.log" 2>&1 &
+	DAEMON=$!
+	on_exit "kill -9 $DAEMON 2>/dev/null; wait $DAEMON 2>/dev/null"
+}
+
+router_begin() {
+	daemon "$TX" 65001 10.99.0.1 10.99.0.2 65002
+	ROUTER=$DAEMON
+}
+
+local_begin() {
+	daemon "$RX" 65002 10.99.0.2 10.99.0.1 65001
+	LOCAL=$DAEMON
+	wait_for "the daemon" gobgp_in "$RX" global
+}
+
+is_up() {
+	gobgp_in "$RX" neighbor | grep -q Establ
+}
+
+# announce FAMILY WORD...: by the router. Also `del` in place of `add`.
+announce() {
+	gobgp_in "$TX" global rib -a "$@" >"$STATE/announce" 2>&1 || fail "gobgp: $(head -n 1 "$STATE/announce")"
+}
+
+# follow: as the unit starts it; $PIPE is the number of the tool.
+follow() {
+	command=$(sed -n "s,^ExecStart=/bin/bash -c '\(.*\)'$,\1,p" user/package/systemd/xdp-cuckoo-flowspec@.service |
+		sed "s,@SBINDIR@/xdp-cuckoo --name %i,$TOOL --state $STATE/store," |
+		sed "s,flowspec -,& --config $STATE/flowspec.conf,; s,gobgp ,$GOBGP/&,")
+	nsenter --net="/run/netns/$RX" bash -c "$command" >"$STATE/follow.out" 2>>"$STATE/follow.err" &
+	PIPE=$!
+	on_exit "kill -9 $LOCAL 2>/dev/null; wait $PIPE 2>/dev/null"
+	WAIT_LOG=$STATE/follow.err
+}
+
+# v6 VERDICT ADDRESS
+v6() {
+	echo "$1 it proto udp src 2001:db8:1::1 dst $2 sport 1 dport 53" | traffic >"$STATE/judged" 2>&1
+}
+
+test_gobgp_announces() {
+	needs_gobgp
+	config
+	xc load vrx >/dev/null
+	router_begin
+	local_begin
+	wait_for "the session" is_up
+	announce ipv4-flowspec add match destination 198.51.100.1/32 then discard
+	follow
+	wait_for "a flow of the snapshot" judge drop 198.51.100.1
+	announce ipv4-flowspec add match destination 198.51.100.2/32 protocol udp destination-port 2 then discard
+	announce ipv6-flowspec add match destination 2001:db8::1/128 source 2001:db8:1::/48 protocol udp port 53 then discard
+	announce ipv6-flowspec add match destination 2001:db8::/64 32 then discard
+	announce ipv4 add 198.51.100.66/32 community blackhole
+	wait_for "a flow" judge drop 198.51.100.2
+	wait_for "a flow of IPv6" v6 drop 2001:db8::1
+	wait_for "a blackhole" judge drop 198.51.100.66
+	case_begin "an offset"
+	wait_for "the refusal" grep -q 'a prefix with an offset' "$STATE/follow.err"
+	v6 pass 2001:db8::2 || fail "dropped"
+	case_begin "withdrawn"
+	announce ipv4-flowspec del match destination 198.51.100.2/32 protocol udp destination-port 2
+	announce ipv4 del 198.51.100.66/32
+	wait_for "the withdrawals" judge pass 198.51.100.2 198.51.100.66
+	case_begin "a drop becomes a rate limit"
+	announce ipv4-flowspec add match destination 198.51.100.1/32 then rate-limit 1000
+	wait_for "the rate limit" judge pass 198.51.100.1
+	announce ipv4-flowspec add match destination 198.51.100.1/32 then discard
+	wait_for "the drop" judge drop 198.51.100.1
+	case_begin "the router is killed"
+	kill -9 "$ROUTER"
+	start=$(date +%s)
+	sleep 2
+	judge drop 198.51.100.1 || fail "not blocked during the graceful restart"
+	wait_for "the end of the graceful restart" judge pass 198.51.100.1
+	[ $(($(date +%s) - start)) -ge 4 ] || fail "it ended early"
+	listed 0 || fail "rules stay: $(xc list)"
+	case_begin "the router is back"
+	router_begin
+	wait_for "the session" is_up
+	announce ipv4-flowspec add match destination 198.51.100.1/32 then discard
+	wait_for "the flow" judge drop 198.51.100.1
+	case_begin "the local daemon is killed"
+	kill -9 "$LOCAL"
+	status=0
+	wait "$PIPE" || status=$?
+	assert_equal 3 "$status" "status"
+	judge drop 198.51.100.1 || fail "the rules have gone at once"
+	case_begin "and comes back within the stale time"
+	local_begin
+	follow
+	wait_for "the flow" judge drop 198.51.100.1
+	kill -9 "$LOCAL"
+	wait "$PIPE" || :
+	sleep "$((LEASE_S + 1))"
+	judge pass 198.51.100.1 || fail "blocked after the stale time"
+}
+
+# peer_begin COUNT [RATE]: a router that is not gobgpd.
+peer_begin() {
+	nsenter --net="/run/netns/$TX" python3 tests/flowspec_peer.py 10.99.0.2 65001 "$@" >"$STATE/peer.log" 2>&1 &
+	PEER=$!
+	on_exit "kill $PEER 2>/dev/null; wait $PEER 2>/dev/null"
+}
+
+has_last_flow() {
+	xc list --list flowspec >"$STATE/rules"
+	[ "$(wc -l <"$STATE/rules")" -eq "$1" ]
+}
+
+test_ten_thousand_flows() {
+	needs_gobgp
+	STALE_S=60
+	config 'own-prefixes = any'
+	xc load vrx >/dev/null
+	local_begin
+	follow
+	start=$(date +%s%3N)
+	peer_begin 10000
+	wait_for "the session" is_up
+	up=$(date +%s%3N)
+	wait_for "the flows" has_last_flow 10000
+	note "10,000 flows in $(($(date +%s%3N) - up)) ms from the session, $(($(date +%s%3N) - start)) ms from the start"
+	seq 0 9999 | awk '{ printf "proto udp dst 10.0.%d.%d\n", $1 / 256, $1 % 256 }' | LC_ALL=C sort >"$STATE/expected"
+	sed 's/ timeout .*//' "$STATE/rules" | LC_ALL=C sort | cmp - "$STATE/expected" || fail "other rules than flows"
+	judge drop 10.0.39.15 || fail "not dropped"
+	judge pass 10.0.39.16 || fail "dropped"
+	kill -9 "$LOCAL"
+	wait "$PIPE" || :
+}
+
+# What JSON cannot say, gobgp prints as an empty line.
+test_a_peer_that_sends_nonsense() {
+	needs_gobgp
+	config 'own-prefixes = any'
+	xc load vrx >/dev/null
+	local_begin
+	follow
+	peer_begin 1 nan
+	status=0
+	wait "$PIPE" || status=$?
+	assert_equal 3 "$status" "status: $(cat "$STATE/follow.err")"
+	grep -q 'is empty; is it' "$STATE/follow.err" || fail "$(cat "$STATE/follow.err")"
+	assert_prints '' xc list
+}
+
 run_tests "$0" "$@"

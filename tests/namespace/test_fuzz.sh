@@ -34,6 +34,10 @@ test_batch() {
 	replay batch
 }
 
+test_flowspec() {
+	replay flowspec
+}
+
 test_change() {
 	replay change
 }

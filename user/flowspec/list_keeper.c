@@ -13,6 +13,8 @@
 #include "io/line_pipe.h"
 
 #define GROUP_LINES 32768 /* of one change */
+#define GATHER_MS 20      /* lines that come so soon after others are of the same change, */
+#define GATHER_READS 20   /* up to so many times */
 #define NOTES_MAX 10      /* rules that are named for each group */
 
 struct line {
@@ -174,9 +176,9 @@ static int step(struct keeping *keeping)
 
 	if (got < 0)
 		return got;
-	do
+	got = 0;
+	for (int i = 0; i < GATHER_READS && !got && !feed->is_ended && (!i || feed_wait(feed, GATHER_MS) > 0); i++)
 		got = feed_read(feed);
-	while (!got && !feed->is_ended && feed->used < GROUP_LINES * 16 && feed_wait(feed, 0) > 0);
 	while (!got && keeping->count < GROUP_LINES) {
 		const int taken = feed_next(feed, &text);
 
