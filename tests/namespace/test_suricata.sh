@@ -52,6 +52,19 @@ test_alerts_become_bans() {
 	event alert 1 192.0.2.69 >>"$STATE/eve.json"
 	wait_for "the next answer" has_answers 4
 	assert_verdict drop 192.0.2.69
+	case_begin "a line that was cut"
+	{ event alert 1 192.0.2.70 | head -c 100; echo; echo 5; event alert 1 192.0.2.71; } >>"$STATE/eve.json"
+	wait_for "the answer" has_answers 5
+	case_begin "renamed, and made anew"
+	mv "$STATE/eve.json" "$STATE/eve.json.1"
+	event alert 1 192.0.2.73 >"$STATE/eve.json"
+	wait_for "an alert of the new file" has_answers 6
+	case_begin "truncated"
+	: >"$STATE/eve.json"
+	wait_for "tail" grep -q truncated "$STATE/answers"
+	event alert 1 192.0.2.74 >>"$STATE/eve.json"
+	wait_for "an alert after that" has_answers 7
+	assert_verdict drop 192.0.2.71 192.0.2.73 192.0.2.74 pass 192.0.2.70
 	assert_shows '^src 192.0.2.66 timeout (1h|59m[0-9]+s) comment "suricata 2019401"$' xc list --list suricata
 }
 
