@@ -6,6 +6,7 @@
 BROKER=10.99.0.1
 FLEET_CONF=
 ENDED=
+BROKER_SHIFT_S= # by which the broker's clock is off
 
 # end PID: kills a child of this shell, once: later its number may be that of another test's process.
 end() {
@@ -22,7 +23,8 @@ needs_redis() {
 # broker_start [OPTION...]: in $TX; its data in $STATE/broker. Most tests need no option.
 broker_start() {
 	mkdir -p "$STATE/broker"
-	nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --port 6379 --bind "$BROKER" --protected-mode no \
+	nsenter --net="/run/netns/$TX" env ${BROKER_SHIFT_S:+"LD_PRELOAD=$PWD/$HELPERS/clock_shift.so" \
+		"CLOCK_SHIFT_S=$BROKER_SHIFT_S"} bash tests/redis-server.sh --port 6379 --bind "$BROKER" --protected-mode no \
 		--save '' --appendonly yes --appendfsync always --dir "$STATE/broker" "$@" >>"$STATE/broker.log" 2>&1 </dev/null &
 	BROKER_PID=$!
 	on_exit "end $BROKER_PID"

@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <time.h>
 
 static time_t shift_s(const char *name)
@@ -24,5 +25,14 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 		now->tv_sec += shift_s("CLOCK_SHIFT_S");
 	if (clock == CLOCK_BOOTTIME)
 		now->tv_sec += shift_s("BOOT_SHIFT_S");
+	return status;
+}
+
+int gettimeofday(struct timeval *now, void *zone)
+{
+	int (*const libc)(struct timeval *, void *) = dlsym(RTLD_NEXT, "gettimeofday");
+	int status = libc(now, zone);
+
+	now->tv_sec += shift_s("CLOCK_SHIFT_S");
 	return status;
 }

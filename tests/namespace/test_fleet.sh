@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# A fleet: what is published reaches the packets; no list is lost, doubled or wiped, whoever is killed or cut off.
+# A fleet: what is published reaches the packets of all hosts, and of each only what it allows.
 . tests/lib.sh
 . tests/fleet.sh
 . tests/metrics.sh
@@ -106,183 +106,6 @@ test_lists_of_files_are_published() {
 	dropped 192.0.2.1 || fail "the good lines were not applied"
 }
 
-test_the_filter_goes_on_without_a_broker() {
-	fleet
-	follow_start
-	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
-	broker_kill
-	wait_for "the follower to notice" followed 'lost|cannot connect'
-	dropped 192.0.2.1 || fail "the filter has stopped"
-	assert_status 3 publish add 192.0.2.2 --list bad
-	assert_error "cannot connect to the broker at $BROKER"
-	broker_start
-	assert_status 0 publish add 192.0.2.3 --list bad --wait 100
-	wait_level
-	assert_same_rules
-	dropped 192.0.2.3 || fail "the follower has not caught up"
-	! followed gap || fail "a restart of the broker is no gap"
-}
-
-# Killed at any moment, a follower has rules and position of one moment.
-test_a_killed_follower_loses_nothing() {
-	kills=${KILLS:-20}
-	fleet
-	(
-		i=0
-		while [ "$i" -lt 4000 ] && [ ! -e "$STATE/enough" ]; do
-			i=$((i + 1))
-			echo "add 10.$((i / 65536)).$((i / 256 % 256)).$((i % 256))"
-			[ $((i % 3)) -ne 0 ] || echo "del 10.0.$((i / 512 % 256)).$((i / 2 % 256))"
-			[ $((i % 20)) -ne 0 ] || sleep 0.05
-		done
-	) | publish batch - --list bad >"$STATE/published" 2>&1 &
-	publisher=$!
-	while [ "$kills" -gt 0 ]; do
-		kills=$((kills - 1))
-		follow_launch
-		sleep "0.$(awk -v seed="$SEED$kills" 'BEGIN { srand(seed); printf "%03d", rand() * 400 }')"
-		follow_kill
-	done
-	: >"$STATE/enough"
-	wait "$publisher" || fail "the publisher has failed: $(cat "$STATE/published")"
-	follow_start
-	wait_level
-	assert_same_rules
-	xc check >"$STATE/check" 2>&1 || fail "table and store differ: $(cat "$STATE/check")"
-	! followed 'gap|diverged' || fail "the position was not that of the rules"
-	note "killed ${KILLS:-20} times, $(wc -l <"$STATE/host.rules") rules equal"
-}
-
-test_a_killed_publisher_publishes_once() {
-	fleet
-	follow_start
-	i=0
-	while [ "$i" -lt 10 ]; do
-		i=$((i + 1))
-		in_tx "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" add "192.0.2.$i" --list bad \
-			>/dev/null 2>&1 &
-		sleep "0.0$i"
-		kill -9 $! 2>/dev/null || :
-		wait $! 2>/dev/null || :
-		assert_status 0 publish add "192.0.2.$i" --list bad
-	done
-	wait_level
-	assert_equal 10 "$(redis XRANGE xc:default:L:bad:log - + | grep -c '^+ 0 src')" "entries of the log"
-	assert_same_rules
-}
-
-test_a_gap_is_closed_by_the_difference() {
-	fleet
-	redis HSET xc:default:meta log 5 >/dev/null
-	follow_start
-	seq 1 100 | sed 's/^/add 198.51.100./' >"$STATE/lines"
-	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
-	wait_level
-	follow_kill
-	# As many entries as no node of the stream holds.
-	i=0
-	while [ "$i" -lt 250 ]; do
-		i=$((i + 1))
-		echo "FCALL xc_publish 2 xc:default:L:bad:meta xc:default:L:bad:log other $i '' '+ 0 src 203.0.113.$i'"
-	done | redis >/dev/null
-	redis XTRIM xc:default:L:bad:log MAXLEN 3 >/dev/null
-	assert_status 0 publish del 198.51.100.7 --list bad
-	send_endlessly 0 vtx vrx
-	follow_start
-	wait_level
-	followed "list 'bad': gap" || fail "the gap was not named"
-	assert_same_rules
-	passed 198.51.100.7 || fail "a deleted rule is still there"
-	dropped 198.51.100.8 || fail "a rule is gone"
-}
-
-test_nothing_is_wiped() {
-	fleet
-	follow_start
-	seq 1 100 | sed 's/^/add 198.51.100./' >"$STATE/lines"
-	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
-	wait_level
-	case_begin "the broker is empty"
-	redis FLUSHALL >/dev/null
-	wait_for "the follower to notice" followed "has no fleet 'default'"
-	dropped 198.51.100.1 || fail "the rules are gone"
-	case_begin "another fleet"
-	assert_status 0 xc fleet init --config "$FLEET_CONF"
-	assert_status 0 publish add 203.0.113.1 --list bad
-	wait_for "the follower to notice" followed "another one than before"
-	dropped 198.51.100.1 || fail "the rules are gone"
-	passed 203.0.113.1 || fail "rules of another fleet were applied"
-	follow_kill
-	assert_status 1 xc follow --once --config "$FLEET_CONF"
-	assert_error "another one than before.*--accept"
-	assert_status 0 xc follow --once --accept --config "$FLEET_CONF"
-	assert_prints 'src 203.0.113.1' xc list --list bad
-}
-
-test_an_older_state_is_not_taken_unasked() {
-	fleet
-	follow_start
-	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
-	broker_kill
-	cp -r "$STATE/broker" "$STATE/backup"
-	broker_start
-	seq 1 50 | sed 's/^/add 198.51.100./' >"$STATE/lines"
-	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
-	wait_level
-	broker_kill
-	rm -rf "$STATE/broker"
-	cp -r "$STATE/backup" "$STATE/broker"
-	broker_start
-	wait_for "the follower to name it" followed "list 'bad': restored"
-	wait_for "the follower to stop" followed "would drop 50 of 51 rules"
-	dropped 198.51.100.1 || fail "the rules are gone"
-	wait_for "the status" sh -c "'$TOOL' --help >/dev/null; true"
-	run xc fleet status --config "$FLEET_CONF"
-	assert_output '^h1 +held'
-	follow_kill
-	assert_status 0 xc follow --once --accept --config "$FLEET_CONF"
-	assert_prints 'src 192.0.2.1' xc list --list bad
-}
-
-# Replication is cut, entries are acknowledged by the master, and the replica takes over without them.
-test_a_failover_that_loses_entries() {
-	fleet 'replicas = 1'
-	sed -i "s/^broker = .*/broker = $BROKER $BROKER:6380/" "$FLEET_CONF"
-	mkdir -p "$STATE/replica"
-	nsenter --net="/run/netns/$TX" bash tests/redis-server.sh --port 6380 --bind "$BROKER" --protected-mode no \
-		--save '' --dir "$STATE/replica" --replicaof "$BROKER" 6379 --repl-diskless-sync-delay 0 >"$STATE/replica.log" 2>&1 </dev/null &
-	on_exit "end $!"
-	WAIT_LOG=$STATE/replica.log
-	wait_for "replication" sh -c "nsenter --net=/run/netns/$TX redis-cli -h $BROKER -p 6380 ROLE | grep -q connected"
-	# Followers take any broker; this one must see what the replica does not receive.
-	follow_start
-	while followed ':6380'; do
-		follow_kill
-		follow_start
-	done
-	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
-	assert_output '^replicas: +1$'
-	# The replica does not receive any more.
-	redis -p 6380 REPLICAOF NO ONE >/dev/null
-	for i in 2 3 4; do
-		assert_status 0 publish add "192.0.2.$i" --list bad
-		assert_error 'fewer than 1 replicas have it'
-	done
-	wait_for "the follower" sh -c "nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list | grep -q 192.0.2.4"
-	broker_kill
-	start=$(date +%s%3N)
-	assert_status 0 publish add 192.0.2.5 --list bad
-	note "published $(($(date +%s%3N) - start)) ms after the master was killed"
-	assert_error 'has sent again 3 entries'
-	wait_for "the follower to have all" sh -c "nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list | grep -q 192.0.2.5"
-	assert_prints 'src 192.0.2.1
-src 192.0.2.2
-src 192.0.2.3
-src 192.0.2.4
-src 192.0.2.5' xc list --list bad
-	followed diverged || fail "the lost entries were not named"
-}
-
 test_dangerous_and_strange_rules_are_left_out() {
 	fleet 'min-prefix = 16 32'
 	follow_start
@@ -331,6 +154,27 @@ test_panic_reaches_the_host() {
 	wait_for "panic" passed 192.0.2.1
 }
 
+# The host was away while many rules were published; panic comes while it still reads them.
+test_panic_does_not_wait_behind_a_backlog() {
+	rules=${RULES:-20000}
+	fleet 'max-rules = 2000000'
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	follow_kill
+	awk -v n="$rules" 'BEGIN { for (i = 0; i < n; i++) printf "11.%d.%d.%d\n", i / 65536, i / 256 % 256, i % 256 }' \
+		>"$STATE/list"
+	assert_status 0 publish import "$STATE/list" --list bad
+	follow_start
+	assert_status 0 publish panic on
+	start=$(date +%s%3N)
+	wait_for "panic" passed 192.0.2.1
+	note "panic after $(($(date +%s%3N) - start)) ms, behind $rules rules"
+	assert_status 0 publish panic off
+	wait_level
+	! followed gap || fail "the backlog was no gap"
+	dropped 192.0.2.1 || fail "the filter does not filter again"
+}
+
 test_staged_rules_are_for_staged_hosts() {
 	fleet 'staged = yes'
 	follow_start
@@ -361,24 +205,6 @@ test_ends_are_by_the_brokers_clock() {
 	assert_equal 'src 192.0.2.2' "$(broker_rules)" "what the broker keeps"
 }
 
-# A link that is down, so that nothing answers: the filter goes on, and the host catches up when the link is back.
-test_a_link_that_is_down() {
-	fleet
-	follow_start
-	seq 1 50 | sed 's/^/add 198.51.100./' >"$STATE/lines"
-	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
-	ip -n "$TX" link set vtx down
-	seq 1 200 | sed 's/^/add 203.0.113./' >"$STATE/lines"
-	assert_status 0 publish batch "$STATE/lines" --list bad
-	wait_for "the follower to notice" followed 'lost|does not answer|cannot connect'
-	ip -n "$TX" link set vtx up
-	start=$(date +%s%3N)
-	wait_level
-	note "level $(($(date +%s%3N) - start)) ms after the link was back"
-	assert_same_rules
-	! followed 'gap|diverged' || fail "that was no gap"
-}
-
 test_a_new_host_reads_a_long_list() {
 	rules=${RULES:-20000}
 	fleet 'max-rules = 2000000'
@@ -399,29 +225,6 @@ test_a_new_host_reads_a_long_list() {
 	follow_start
 	wait_for "the refusal" followed "the max-rules of this host"
 	dropped 11.0.0.7 || fail "the rules are gone"
-}
-
-# The wall clock of the host is an hour off: rules end when they should.
-test_the_hosts_clock_does_not_matter() {
-	fleet
-	for shift in 3600 -3600; do
-		case_begin "shifted by $shift s"
-		: >"$STATE/follow.log"
-		nsenter --net="/run/netns/$RX" env LD_PRELOAD="$PWD/$HELPERS/clock_shift.so" CLOCK_SHIFT_S="$shift" "$TOOL" --state \
-			"$STATE/store" follow --config "$FLEET_CONF" >>"$STATE/follow.log" 2>&1 </dev/null &
-		FOLLOW_PID=$!
-		on_exit "end $FOLLOW_PID"
-		wait_for "the follower to be connected" followed 'follows the fleet'
-		assert_status 0 publish add 192.0.2.1 timeout 4s --list bad --wait 100
-		start=$(date +%s%3N)
-		dropped 192.0.2.1 || fail "the packet is not dropped"
-		wait_for "the end" passed 192.0.2.1
-		took=$(($(date +%s%3N) - start))
-		if [ "$took" -le 2500 ] || [ "$took" -ge 8000 ]; then
-			fail "ended after $took ms"
-		fi
-		follow_kill
-	done
 }
 
 # Several hosts, each in a namespace of its own: how long until all have a rule, from the start of `publish` on.
@@ -460,10 +263,19 @@ test_many_hosts() {
 		assert_status 0 publish add "198.51.100.$i" --list bad --wait 100
 		echo $(($(date +%s%3N) - start))
 	done | sort -n >"$STATE/times"
-	note "$hosts hosts: all have a rule after $(sed -n "$((${TRIES:-10} / 2))p" "$STATE/times") ms (median), \
+	note_times="$hosts hosts: all have a rule after $(sed -n "$((${TRIES:-10} / 2))p" "$STATE/times") ms (median), \
 $(tail -n 1 "$STATE/times") ms (slowest)"
-	seq 1 250 | sed 's/^/add 203.0.113./' >"$STATE/lines"
-	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	note_more=
+	lines() {
+		awk -v net="$1" -v n="$2" 'BEGIN { for (i = 0; i < n; i++) printf "add %d.%d.%d.%d\n", net, i / 65536, i / 256 % 256, i % 256 }'
+	}
+	for count in 1000 "${BATCH:-2000}"; do
+		lines "$((11 + count % 7))" "$count" >"$STATE/lines"
+		start=$(date +%s%3N)
+		assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+		note_more="$note_more; $count rules after $(($(date +%s%3N) - start)) ms"
+	done
+	note "$note_times$note_more"
 	case_begin "panic on all hosts"
 	assert_status 0 publish panic on
 	wait_for "panic" sh -c "! for i in \$(seq 1 $hosts); do nsenter --net=/run/netns/xc$$m\$i '$TOOL' --state '$STATE/m'\$i status; done | grep -q 'effect: *filters'"
@@ -515,6 +327,10 @@ test_tls_needs_the_right_certificate() {
 	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
 	wait_level
 	dropped 192.0.2.1 || fail "the packet is not dropped"
+	case_begin "many connections that wait"
+	in_tx "$HELPERS/fan_out" "$BROKER:6390" "$STATE/ca.crt" "${CONNECTIONS:-50}" >"$STATE/fan_out" 2>&1 ||
+		fail "$(cat "$STATE/fan_out")"
+	note "$(tr '\n' ' ' <"$STATE/fan_out")"
 	case_begin "a certificate of somebody else"
 	sed -i "s/ca.crt/other.crt/" "$FLEET_CONF"
 	assert_status 3 publish add 192.0.2.2 --list bad

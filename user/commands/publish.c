@@ -18,9 +18,10 @@
 #include "lists/import.h"
 #include "rule/rule_set.h"
 
-#define GROUP_LINES 16000 /* of `batch`: more are sent in several rounds */
-#define REPLACE_TRIES 5   /* while others change the list */
-#define WAIT_LOOK_MS 50
+#define GROUP_LINES 16000    /* of `batch`: more are sent in several rounds */
+#define REPLACE_TRIES 5      /* while others change the list */
+#define WAIT_LOOK_FIRST_MS 4 /* each pause between two looks is twice as long as the one before, up to: */
+#define WAIT_LOOK_MS 64
 #define WAIT_MS 60000
 
 static enum command_status run_publish(const struct invocation *invocation);
@@ -121,7 +122,7 @@ static int count_hosts(struct broker *broker, const char *fleet, const char *lis
 /* Waits until enough of the hosts that follow the list have its last entry. */
 static enum command_status wait_for_hosts(struct publishing *publishing, size_t *followers, size_t *done)
 {
-	const struct timespec pause = { .tv_nsec = WAIT_LOOK_MS * 1000000L };
+	struct timespec pause = { .tv_nsec = WAIT_LOOK_FIRST_MS * 1000000L };
 	const __s64 deadline_ms = fleet_now_ms() + WAIT_MS;
 	struct publisher *publisher = &publishing->publisher;
 	struct reason reason;
@@ -137,6 +138,8 @@ static enum command_status wait_for_hosts(struct publishing *publishing, size_t 
 		if (fleet_now_ms() >= deadline_ms)
 			return STATUS_NO;
 		nanosleep(&pause, NULL);
+		if (pause.tv_nsec < WAIT_LOOK_MS * 1000000L)
+			pause.tv_nsec *= 2;
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the two processes of `follow` say to each other. The reader talks to the broker and has no capabilities; the
+ * What the two processes of `follow` say to each other. The reader talks to the broker and has no privileges; the
  * applier has them, and changes store and filters. The applier trusts no message: it checks every rule and length.
  *
  * The reader sends what it has read, then FOLLOW_FLUSH, and waits for the answer.

@@ -1,0 +1,313 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# A fleet: no list is lost, doubled or wiped, whoever is killed, cut off or set back.
+. tests/lib.sh
+. tests/fleet.sh
+
+test_the_filter_goes_on_without_a_broker() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	broker_kill
+	wait_for "the follower to notice" followed 'lost|cannot connect'
+	dropped 192.0.2.1 || fail "the filter has stopped"
+	assert_status 3 publish add 192.0.2.2 --list bad
+	assert_error "cannot connect to the broker at $BROKER"
+	broker_start
+	assert_status 0 publish add 192.0.2.3 --list bad --wait 100
+	wait_level
+	assert_same_rules
+	dropped 192.0.2.3 || fail "the follower has not caught up"
+	! followed gap || fail "a restart of the broker is no gap"
+}
+
+# Lines come at 100 a second, each is published alone, and the broker is killed again and again.
+test_a_killed_broker_loses_nothing() {
+	kills=${BROKER_KILLS:-2}
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	(
+		i=0
+		while [ ! -e "$STATE/enough" ]; do
+			i=$((i + 1))
+			echo "add 10.0.$((i / 256)).$((i % 256))" | tee -a "$STATE/fed"
+			sleep 0.01
+		done
+	) | publish batch - --list bad >"$STATE/published" 2>&1 &
+	publisher=$!
+	while [ "$kills" -gt 0 ]; do
+		kills=$((kills - 1))
+		sleep 1
+		broker_kill
+		dropped 192.0.2.1 || fail "the filter has stopped"
+		broker_start
+	done
+	sleep 1
+	: >"$STATE/enough"
+	wait "$publisher" || fail "the publisher has failed: $(cat "$STATE/published")"
+	start=$(date +%s%3N)
+	wait_level
+	took=$(($(date +%s%3N) - start))
+	assert_same_rules
+	{
+		echo 'src 192.0.2.1'
+		sed 's/^add/src/' "$STATE/fed"
+	} | LC_ALL=C sort | cmp - "$STATE/host.rules" || fail "the host does not have all that was published"
+	! followed 'gap|diverged' || fail "the broker has lost entries"
+	note "broker killed ${BROKER_KILLS:-2} times, $(wc -l <"$STATE/fed") rules published, equal after $took ms"
+}
+
+# Killed at any moment, a follower has rules and position of one moment.
+test_a_killed_follower_loses_nothing() {
+	kills=${KILLS:-20}
+	fleet
+	(
+		i=0
+		while [ "$i" -lt 4000 ] && [ ! -e "$STATE/enough" ]; do
+			i=$((i + 1))
+			echo "add 10.$((i / 65536)).$((i / 256 % 256)).$((i % 256))"
+			[ $((i % 3)) -ne 0 ] || echo "del 10.0.$((i / 512 % 256)).$((i / 2 % 256))"
+			[ $((i % 20)) -ne 0 ] || sleep 0.05
+		done
+	) | publish batch - --list bad >"$STATE/published" 2>&1 &
+	publisher=$!
+	while [ "$kills" -gt 0 ]; do
+		kills=$((kills - 1))
+		follow_launch
+		sleep "0.$(awk -v seed="$SEED$kills" 'BEGIN { srand(seed); printf "%03d", rand() * 400 }')"
+		follow_kill
+	done
+	: >"$STATE/enough"
+	wait "$publisher" || fail "the publisher has failed: $(cat "$STATE/published")"
+	follow_start
+	wait_level
+	assert_same_rules
+	xc check >"$STATE/check" 2>&1 || fail "table and store differ: $(cat "$STATE/check")"
+	! followed 'gap|diverged' || fail "the position was not that of the rules"
+	note "killed ${KILLS:-20} times, $(wc -l <"$STATE/host.rules") rules equal"
+}
+
+test_a_killed_publisher_publishes_once() {
+	fleet
+	follow_start
+	i=0
+	while [ "$i" -lt 10 ]; do
+		i=$((i + 1))
+		in_tx "$TOOL" --state "$STATE/publisher" publish --config "$FLEET_CONF" add "192.0.2.$i" --list bad \
+			>/dev/null 2>&1 &
+		sleep "0.0$i"
+		kill -9 $! 2>/dev/null || :
+		wait $! 2>/dev/null || :
+		assert_status 0 publish add "192.0.2.$i" --list bad
+	done
+	wait_level
+	assert_equal 10 "$(redis XRANGE xc:default:L:bad:log - + | grep -c '^+ 0 src')" "entries of the log"
+	assert_same_rules
+}
+
+test_a_gap_is_closed_by_the_difference() {
+	fleet
+	redis HSET xc:default:meta log 5 >/dev/null
+	follow_start
+	seq 1 100 | sed 's/^/add 198.51.100./' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	wait_level
+	follow_kill
+	# As many entries as no node of the stream holds.
+	i=0
+	while [ "$i" -lt 250 ]; do
+		i=$((i + 1))
+		echo "FCALL xc_publish 2 xc:default:L:bad:meta xc:default:L:bad:log other $i '' '+ 0 src 203.0.113.$i'"
+	done | redis >/dev/null
+	redis XTRIM xc:default:L:bad:log MAXLEN 3 >/dev/null
+	assert_status 0 publish del 198.51.100.7 --list bad
+	send_endlessly 0 vtx vrx
+	follow_start
+	wait_level
+	followed "list 'bad': gap" || fail "the gap was not named"
+	assert_same_rules
+	passed 198.51.100.7 || fail "a deleted rule is still there"
+	dropped 198.51.100.8 || fail "a rule is gone"
+}
+
+test_nothing_is_wiped() {
+	fleet
+	follow_start
+	seq 1 100 | sed 's/^/add 198.51.100./' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	wait_level
+	case_begin "the broker is empty"
+	redis FLUSHALL >/dev/null
+	wait_for "the follower to notice" followed "has no fleet 'default'"
+	dropped 198.51.100.1 || fail "the rules are gone"
+	case_begin "another fleet"
+	assert_status 0 xc fleet init --config "$FLEET_CONF"
+	assert_status 0 publish add 203.0.113.1 --list bad
+	wait_for "the follower to notice" followed "another one than before"
+	dropped 198.51.100.1 || fail "the rules are gone"
+	passed 203.0.113.1 || fail "rules of another fleet were applied"
+	follow_kill
+	assert_status 1 xc follow --once --config "$FLEET_CONF"
+	assert_error "another one than before.*--accept"
+	assert_status 0 xc follow --once --accept --config "$FLEET_CONF"
+	assert_prints 'src 203.0.113.1' xc list --list bad
+}
+
+test_an_older_state_is_not_taken_unasked() {
+	fleet
+	follow_start
+	assert_status 0 publish add 192.0.2.1 --list bad --wait 100
+	broker_kill
+	cp -r "$STATE/broker" "$STATE/backup"
+	broker_start
+	seq 1 50 | sed 's/^/add 198.51.100./' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	wait_level
+	broker_kill
+	rm -rf "$STATE/broker"
+	cp -r "$STATE/backup" "$STATE/broker"
+	broker_start
+	wait_for "the follower to name it" followed "list 'bad': restored"
+	wait_for "the follower to stop" followed "would drop 50 of 51 rules"
+	dropped 198.51.100.1 || fail "the rules are gone"
+	wait_for "the status" sh -c "'$TOOL' --help >/dev/null; true"
+	run xc fleet status --config "$FLEET_CONF"
+	assert_output '^h1 +held'
+	follow_kill
+	assert_status 0 xc follow --once --accept --config "$FLEET_CONF"
+	assert_prints 'src 192.0.2.1' xc list --list bad
+}
+
+# Replication is cut, entries are acknowledged by the master, and Sentinel lets the replica take over without them.
+test_a_failover_that_loses_entries() {
+	runs=${FAILOVERS:-1}
+	fleet 'replicas = 1'
+	sed -i "s/^broker = .*/broker = $BROKER $BROKER:6380/" "$FLEET_CONF"
+	server() {
+		nsenter --net="/run/netns/$TX" bash tests/redis-server.sh "$@" >>"$STATE/servers.log" 2>&1 </dev/null &
+		on_exit "end $!"
+	}
+	node() {
+		mkdir -p "$STATE/node$1"
+		server --port "$1" --bind "$BROKER" --protected-mode no --save '' --appendonly yes --appendfsync always --dir \
+			"$STATE/node$1" --repl-diskless-sync-delay 0 --replicaof "$BROKER" "$2"
+		eval "node_$1=\$!"
+	}
+	linked() {
+		redis -p "$1" INFO replication | grep -q 'master_link_status:up'
+	}
+	replicated() {
+		redis -p "$1" ROLE | grep -q "^$BROKER"
+	}
+	WAIT_LOG=$STATE/servers.log
+	# shellcheck disable=SC2034 # eval reads it
+	node_6379=$BROKER_PID
+	node 6380 6379
+	wait_for "replication" linked 6380
+	printf '%s\n' "port 26379" "bind $BROKER" "protected-mode no" "dir $STATE" "sentinel monitor m $BROKER 6379 1" \
+		"sentinel down-after-milliseconds m 500" "sentinel failover-timeout m 2000" >"$STATE/sentinel.conf"
+	server "$STATE/sentinel.conf" --sentinel
+	wait_for "the sentinel to know the replica" sh -c \
+		"nsenter --net=/run/netns/$TX redis-cli -h $BROKER -p 26379 SENTINEL REPLICAS m | grep -q ^6380"
+	master=6379
+	failover=0
+	published_in=
+	follow_start
+	while [ "$failover" -lt "$runs" ]; do
+		failover=$((failover + 1))
+		case_begin "failover $failover"
+		replica=$((6379 + 6380 - master))
+		wait_for "replication" replicated "$master"
+		# The follower must see what the replica does not receive.
+		where=$BROKER
+		[ "$master" = 6379 ] || where=$where:6380
+		until grep 'follows the fleet' "$STATE/follow.log" | tail -n 1 | grep -q " $where\$"; do
+			follow_kill
+			follow_start
+		done
+		assert_status 0 publish add "10.$failover.2.1" --list bad --wait 100
+		assert_output '^replicas: +1$'
+		# The replica looks for a master where there is none.
+		redis -p "$replica" REPLICAOF "$BROKER" 1 >/dev/null
+		i=0
+		while [ "$i" -lt "5" ]; do
+			i=$((i + 1))
+			assert_status 0 publish add "10.$failover.0.$i" --list bad
+			assert_error 'fewer than 1 replicas have it'
+		done
+		wait_for "the follower" sh -c "nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list | grep -q 10.$failover.0.$i\$"
+		eval "end \$node_$master"
+		start=$(date +%s%3N)
+		published() {
+			[ "$published_in" = "$failover" ] && return
+			run publish add "10.$failover.1.1" --list bad
+			[ "$STATUS" -eq 0 ] && published_in=$failover
+		}
+		wait_for "a master" published
+		echo $(($(date +%s%3N) - start)) >>"$STATE/times"
+		assert_error "has sent again 5 entries"
+		# A partial word of the address would be found in another run's.
+		wait_for "the follower to have all" sh -c \
+			"nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list | grep -q '10.$failover.1.1\$'"
+		followed diverged || fail "the lost entries were not named"
+		xc list --list bad >"$STATE/rules"
+		assert_equal "$((failover * (5 + 2)))" "$(wc -l <"$STATE/rules")" "rules of the host"
+		node "$master" "$replica"
+		wait_for "the old master to be a replica" linked "$master"
+		master=$replica
+	done
+	note "$runs failovers, publishing again after $(sort -n "$STATE/times" | tail -n 1) ms at most"
+}
+
+# A link that is down, so that nothing answers: the filter goes on, and the host catches up when the link is back.
+test_a_link_that_is_down() {
+	fleet
+	follow_start
+	seq 1 50 | sed 's/^/add 198.51.100./' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad --wait 100
+	ip -n "$TX" link set vtx down
+	seq 1 200 | sed 's/^/add 203.0.113./' >"$STATE/lines"
+	assert_status 0 publish batch "$STATE/lines" --list bad
+	wait_for "the follower to notice" followed 'lost|does not answer|cannot connect'
+	ip -n "$TX" link set vtx up
+	start=$(date +%s%3N)
+	wait_level
+	note "level $(($(date +%s%3N) - start)) ms after the link was back"
+	assert_same_rules
+	! followed 'gap|diverged' || fail "that was no gap"
+}
+
+# The wall clock of the host is an hour off, or that of the broker goes 10 s back or forth: rules end when they should.
+test_clocks_do_not_matter() {
+	fleet
+	for shifts in '3600 0' '-3600 0' '0 10' '0 -10'; do
+		case_begin "clocks of host and broker shifted by $shifts s"
+		# shellcheck disable=SC2086 # two words
+		set -- $shifts
+		broker_kill
+		BROKER_SHIFT_S=$2
+		broker_start
+		BROKER_SHIFT_S=
+		: >"$STATE/follow.log"
+		nsenter --net="/run/netns/$RX" env LD_PRELOAD="$PWD/$HELPERS/clock_shift.so" CLOCK_SHIFT_S="$1" "$TOOL" --state \
+			"$STATE/store" follow --config "$FLEET_CONF" >>"$STATE/follow.log" 2>&1 </dev/null &
+		FOLLOW_PID=$!
+		on_exit "end $FOLLOW_PID"
+		wait_for "the follower to be connected" followed 'follows the fleet'
+		assert_status 0 publish add 192.0.2.1 timeout 6s --list bad --wait 100
+		start=$(date +%s%3N)
+		dropped 192.0.2.1 || fail "the packet is not dropped"
+		# The broker's clock jumps while the rule runs.
+		broker_kill
+		broker_start
+		wait_for "the end" passed 192.0.2.1
+		took=$(($(date +%s%3N) - start))
+		if [ "$took" -le 4500 ] || [ "$took" -ge 10000 ]; then
+			fail "ended after $took ms"
+		fi
+		follow_kill
+	done
+}
+
+run_tests "$0" "$@"
